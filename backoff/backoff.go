@@ -18,8 +18,8 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Backoff is the pause between attempts: Min after the first failure, then twice as long each time, Max at most. The zero value of the other
-// fields is ready to use. It is not safe for concurrent use.
+// Backoff is the pause between attempts: Min after the first failure, then twice as long each time, Max at most. The
+// zero value of the other fields is ready to use. It is not safe for concurrent use.
 type Backoff struct {
 	Min, Max time.Duration
 	Jitter   bool // a pause is anything from half to the whole, so that many who failed together do not come back together

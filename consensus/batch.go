@@ -48,7 +48,8 @@ type batcher struct {
 }
 
 func newBatcher(n *Node) *batcher {
-	return &batcher{admit: n.admit, queue: make(chan *pending, batchQueue), idle: make(chan struct{}), ended: make(chan struct{})}
+	return &batcher{admit: n.admit, queue: make(chan *pending, batchQueue), idle: make(chan struct{}),
+		ended: make(chan struct{})}
 }
 
 // settle waits until nothing is on its way into the log any more, for a while.

@@ -59,7 +59,8 @@ func (c *cluster) start(id node.ID) *Node {
 		Forward: c.f.forward(id), Stats: c.f.stats(id), Alive: c.f.alive(id),
 	}
 	if os.Getenv("CONSENSUS_TEST_LOG") != "" {
-		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("on", string(id))
+		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("on",
+			string(id))
 	}
 	if c.tune != nil {
 		c.tune(&cfg)

@@ -111,8 +111,8 @@ func (n *Node) keepContact(ctx context.Context, r *raft.Raft) {
 	}
 }
 
-// askLeader asks the leader how far it is. A node that raft knows no leader for asks the other members, one each time: it
-// may be cut off, or its disk may not take the term of a leader that all others follow.
+// askLeader asks the leader how far it is. A node that raft knows no leader for asks the other members, one each time:
+// it may be cut off, or its disk may not take the term of a leader that all others follow.
 func (n *Node) askLeader(ctx context.Context, r *raft.Raft) {
 	if r.State() == raft.Leader {
 		return

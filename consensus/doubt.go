@@ -11,10 +11,11 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// Raft does not defend itself against liars, and its library believes whatever comes from a member: a log entry of a kind that it
-// does not know, or a configuration that cannot be read, ends the process, at once and at every start thereafter, and a term or an
-// index near the end of the numbers ends elections for good. Such messages no honest node sends, so they are refused before raft
-// sees them. What a member says that is merely untrue is not recognised here: see docs/security.md, "Threat model".
+// Raft does not defend itself against liars, and its library believes whatever comes from a member: a log entry of a
+// kind that it does not know, or a configuration that cannot be read, ends the process, at once and at every start
+// thereafter, and a term or an index near the end of the numbers ends elections for good. Such messages no honest node
+// sends, so they are refused before raft sees them. What a member says that is merely untrue is not recognised here:
+// see docs/security.md, "Threat model".
 
 // errDoubt is wrapped by the reasons why a message is not given to raft.
 var errDoubt = errors.New("no honest member says this")
@@ -35,7 +36,8 @@ type standing struct {
 	leader              node.ID // empty: it knows of none
 }
 
-// doubt says why a request is not given to raft; nil: it is. from is who sent it by its certificate, empty when that is not known.
+// doubt says why a request is not given to raft; nil: it is. from is who sent it by its certificate, empty when that is
+// not known.
 func doubt(cmd any, from node.ID, s standing) error {
 	if err := doubtHeader(cmd, from); err != nil {
 		return err
@@ -131,7 +133,8 @@ func doubtSnapshot(c *raft.InstallSnapshotRequest, s standing) error {
 	case c.Size < 0 || c.Size > maxRestore:
 		return fmt.Errorf("%w: a snapshot of %d bytes", errDoubt, c.Size)
 	case c.LastLogIndex < s.applied || c.ConfigurationIndex > c.LastLogIndex:
-		return fmt.Errorf("%w: a snapshot up to %d, configured at %d, and %d is applied", errDoubt, c.LastLogIndex, c.ConfigurationIndex, s.applied)
+		return fmt.Errorf("%w: a snapshot up to %d, configured at %d, and %d is applied", errDoubt, c.LastLogIndex,
+			c.ConfigurationIndex, s.applied)
 	}
 	_, err = parseConfiguration(c.Configuration)
 	return err
@@ -148,7 +151,8 @@ func parseConfiguration(b []byte) (c raft.Configuration, err error) {
 	voters, seen := 0, map[raft.ServerID]bool{}
 	for _, s := range c.Servers {
 		_, err := node.ParseID(string(s.ID))
-		if err != nil || s.Address != addrOf(node.ID(s.ID)) || seen[s.ID] || s.Suffrage != raft.Voter && s.Suffrage != raft.Nonvoter {
+		if err != nil || s.Address != addrOf(node.ID(s.ID)) || seen[s.ID] || s.Suffrage != raft.Voter &&
+			s.Suffrage != raft.Nonvoter {
 			return c, fmt.Errorf("%w: a configuration with %.40q at %.40q", errDoubt, s.ID, s.Address)
 		}
 		seen[s.ID] = true

@@ -9,12 +9,12 @@ import (
 	"saltclusterd/consensus/state"
 )
 
-// RotateEpoch puts a new AES key in force, and a new session seed as soon as all members understand that, and returns the epoch that is in
-// force then. expect is the epoch the caller wants to be rid of: when another
-// one is in force already, somebody else has rotated and nothing is done.
-// Simultaneous calls on this node are one; on other nodes the first one wins.
-// newKey makes a key in Salt's text form; it must be random.
-func (n *Node) RotateEpoch(ctx context.Context, expect uint64, reason string, newKey func() (state.Secret, error)) (state.Epoch, error) {
+// RotateEpoch puts a new AES key in force, and a new session seed as soon as all members understand that, and returns
+// the epoch that is in force then. expect is the epoch the caller wants to be rid of: when another one is in force
+// already, somebody else has rotated and nothing is done. Simultaneous calls on this node are one; on other nodes the
+// first one wins. newKey makes a key in Salt's text form; it must be random.
+func (n *Node) RotateEpoch(ctx context.Context, expect uint64, reason string,
+	newKey func() (state.Secret, error)) (state.Epoch, error) {
 	if cur := n.View().Epochs().Current; cur.N > expect {
 		return cur, nil
 	}
@@ -39,7 +39,8 @@ func (n *Node) RotateEpoch(ctx context.Context, expect uint64, reason string, ne
 	return n.View().Epochs().Current, nil
 }
 
-func (n *Node) rotateOnce(ctx context.Context, expect uint64, reason string, newKey func() (state.Secret, error)) error {
+func (n *Node) rotateOnce(ctx context.Context, expect uint64, reason string,
+	newKey func() (state.Secret, error)) error {
 	if n.View().Epochs().Current.N > expect {
 		return nil
 	}
@@ -51,9 +52,11 @@ func (n *Node) rotateOnce(ctx context.Context, expect uint64, reason string, new
 	if n.View().Level() >= state.LevelSeeds { // minions sign in for the one: they get the other with it, at no cost
 		seed := make([]byte, state.MinSeed)
 		_, _ = rand.Read(seed) // never fails
-		cmds = append([]state.Command{state.SeedRotate{Expect: expect, Key: key, Seed: state.NewSecret(seed), Reason: reason}}, cmds...)
+		cmds = append([]state.Command{state.SeedRotate{Expect: expect, Key: key, Seed: state.NewSecret(seed),
+			Reason: reason}}, cmds...)
 	}
-	for _, cmd := range cmds { // the second when a member is being removed: the seed waits until it is gone, see Node.admit
+	// the second when a member is being removed: the seed waits until it is gone, see Node.admit
+	for _, cmd := range cmds {
 		results, err := n.Propose(ctx, cmd)
 		if err != nil {
 			return err

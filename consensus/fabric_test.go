@@ -28,7 +28,8 @@ type fabric struct {
 }
 
 func newFabric() *fabric {
-	return &fabric{addrs: map[node.ID]string{}, nodes: map[node.ID]*Node{}, group: map[node.ID]int{}, conns: map[*fabricConn]struct{}{}}
+	return &fabric{addrs: map[node.ID]string{}, nodes: map[node.ID]*Node{}, group: map[node.ID]int{},
+		conns: map[*fabricConn]struct{}{}}
 }
 
 // split puts the given nodes into a group of their own and cuts what crosses.

@@ -218,7 +218,8 @@ func TestRemovedLeaderHandsOver(t *testing.T) {
 	c.eventually("the old leader is out", func() (bool, string) {
 		for _, n := range c.nodes {
 			if n != old && n.Serving() {
-				return len(n.Status().Voters) == 2 && old.Status().Role == RoleDetached, fmt.Sprintf("%+v %+v", n.Status(), old.Status())
+				return len(n.Status().Voters) == 2 && old.Status().Role == RoleDetached, fmt.Sprintf("%+v %+v", n.Status(),
+					old.Status())
 			}
 		}
 		return false, "no new leader"

@@ -143,7 +143,8 @@ func (n *Node) forward(ctx context.Context, leader node.ID, req state.Request) (
 		return outcome{}, fail
 	}
 	if len(rep.Results) != len(req.Commands) {
-		return outcome{}, &attemptError{err: fmt.Errorf("%s answered with %d results for %d commands", leader, len(rep.Results), len(req.Commands)), maybe: true, final: true}
+		return outcome{}, &attemptError{err: fmt.Errorf("%s answered with %d results for %d commands", leader,
+			len(rep.Results), len(req.Commands)), maybe: true, final: true}
 	}
 	return outcome{rep.Results, rep.Index}, nil
 }
@@ -161,7 +162,8 @@ func (n *Node) call(ctx context.Context, leader node.ID, msg forwardRequest) (fo
 	}
 	var rep forwardReply
 	if err := json.Unmarshal(b, &rep); err != nil || rep.V != forwardVersion {
-		return forwardReply{}, &attemptError{err: fmt.Errorf("ask %s: the answer is malformed or of another version", leader), maybe: true}
+		return forwardReply{}, &attemptError{err: fmt.Errorf("ask %s: the answer is malformed or of another version", leader),
+			maybe: true}
 	}
 	switch rep.Code {
 	case "":

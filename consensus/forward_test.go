@@ -70,7 +70,8 @@ func TestHandleForwardRefuses(t *testing.T) {
 // A member proposes in its own name.
 func TestProposedInOnesOwnName(t *testing.T) {
 	c := form(t, 2, nil)
-	rep := ask(t, c.leader(), `{"v":1,"op":"propose","request":{"v":1,"t":"entry","r":[{"id":"x","c":[{"v":1,"t":"key.set","d":{"id":"web1","state":"accepted","pub":"P","by":"m1","cause":"salt-key"}}]}]}}`)
+	rep := ask(t, c.leader(),
+		`{"v":1,"op":"propose","request":{"v":1,"t":"entry","r":[{"id":"x","c":[{"v":1,"t":"key.set","d":{"id":"web1","state":"accepted","pub":"P","by":"m1","cause":"salt-key"}}]}]}}`)
 	if rep.Code != "" || len(rep.Results) != 1 || rep.Results[0].Code != state.OK {
 		t.Fatalf("%+v", rep)
 	}
@@ -79,7 +80,8 @@ func TestProposedInOnesOwnName(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	for _, cmd := range []state.Command{
-		state.MemberAdd{}, state.MemberRemove{}, state.MemberSet{}, state.TombstonesPrune{}, state.DeniedSet{}, state.EpochRotate{}, state.TokenAdd{}, state.RootsPropose{},
+		state.MemberAdd{}, state.MemberRemove{}, state.MemberSet{}, state.TombstonesPrune{}, state.DeniedSet{},
+		state.EpochRotate{}, state.TokenAdd{}, state.RootsPropose{},
 	} {
 		if text := fmt.Sprintf("%+v", state.ProposedBy(cmd, "m2")); !strings.Contains(text, "By:m2") {
 			t.Error(text)
@@ -127,7 +129,8 @@ func TestVerdict(t *testing.T) {
 		{false, false, false, false}, {false, true, true, false}, {true, false, false, true}, {true, true, true, true},
 	} {
 		err := verdict(cause, tc.maybe, tc.late)
-		if errors.Is(err, ErrNoLeader) != tc.noLeader || errors.Is(err, ErrUncertain) != tc.uncertain || !errors.Is(err, cause) {
+		if errors.Is(err, ErrNoLeader) != tc.noLeader || errors.Is(err, ErrUncertain) != tc.uncertain ||
+			!errors.Is(err, cause) {
 			t.Errorf("%+v: %v", tc, err)
 		}
 	}
@@ -137,7 +140,8 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	good := Config{ID: "m1", Dir: "x", Port: fabricPort{}, Forward: newFabric().forward("m1"), Stats: newFabric().stats("m1")}
+	good := Config{ID: "m1", Dir: "x", Port: fabricPort{}, Forward: newFabric().forward("m1"),
+		Stats: newFabric().stats("m1")}
 	for name, spoil := range map[string]func(*Config){
 		"id":      func(c *Config) { c.ID = "M 1" },
 		"dir":     func(c *Config) { c.Dir = "" },
@@ -167,7 +171,8 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func FuzzHandle(f *testing.F) {
-	n, err := New(Config{ID: "m1", Dir: "unused", Port: fabricPort{}, Forward: newFabric().forward("m1"), Stats: newFabric().stats("m1")})
+	n, err := New(Config{ID: "m1", Dir: "unused", Port: fabricPort{}, Forward: newFabric().forward("m1"),
+		Stats: newFabric().stats("m1")})
 	if err != nil {
 		f.Fatal(err)
 	}

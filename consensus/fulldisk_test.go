@@ -39,8 +39,8 @@ func fill(t *testing.T, dir string) (free func()) {
 	return func() { _ = os.Remove(path) }
 }
 
-// TestFullDisk deletes a key while a follower cannot store entries: that node knows that it is behind, says so to whom asks
-// for a barrier, and is up to date soon after there is room.
+// TestFullDisk deletes a key while a follower cannot store entries: that node knows that it is behind, says so to whom
+// asks for a barrier, and is up to date soon after there is room.
 func TestFullDisk(t *testing.T) {
 	c := form(t, 3, func(cfg *Config) {
 		if cfg.ID == "m3" {
@@ -75,6 +75,7 @@ func TestFullDisk(t *testing.T) {
 	free()
 	c.eventually("the deletion is here", func() (bool, string) {
 		k, ok := m3.View().Key("evil")
-		return (!ok || k.State == state.KeyDeleted) && m3.Behind() == 0 && m3.LogError() == nil, fmt.Sprintf("%+v", m3.Status())
+		return (!ok || k.State == state.KeyDeleted) && m3.Behind() == 0 &&
+			m3.LogError() == nil, fmt.Sprintf("%+v", m3.Status())
 	})
 }

@@ -24,11 +24,14 @@ var _ hclog.Logger = hcLogger{}
 
 // expected are messages about peers that are away, refused or not there yet.
 var expected = []string{
-	"failed to appendEntries to", "failed to heartbeat to", "failed to pipeline appendEntries", "failed to start pipeline replication to",
+	"failed to appendEntries to", "failed to heartbeat to", "failed to pipeline appendEntries",
+	"failed to start pipeline replication to",
 	"failed to contact", "failed to make requestVote RPC", "failed to decode incoming command", "failed to flush response",
-	"peer has newer term, stopping replication", "appendEntries rejected, sending older logs", "failed to get previous log",
+	"peer has newer term, stopping replication", "appendEntries rejected, sending older logs",
+	"failed to get previous log",
 	"rejecting vote request since we have a leader", "rejecting pre-vote request since we have a leader",
-	"rejecting vote request since node is not in configuration", "rejecting pre-vote request since node is not in configuration",
+	"rejecting vote request since node is not in configuration",
+	"rejecting pre-vote request since node is not in configuration",
 	"rejecting vote request since node is not a voter", "rejecting pre-vote request since node is not a voter",
 	"heartbeat timeout reached, not part of a stable configuration or a non-voter, not triggering a leader election",
 	"not part of stable configuration, aborting election", "no known peers, aborting election",

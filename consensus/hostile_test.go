@@ -54,13 +54,14 @@ func tell(t *testing.T, c net.Conn, msg []byte) (text string, answered bool) {
 	return text, err == nil
 }
 
-// What a member's certificate lets in where raft listens: none of this may end the process, now or at its next start, nor leave
-// it with a term, an index or a snapshot from which no honest leader brings it back.
+// What a member's certificate lets in where raft listens: none of this may end the process, now or at its next start,
+// nor leave it with a term, an index or a snapshot from which no honest leader brings it back.
 func hostileMessages(t testing.TB, term, last, lastTerm uint64) map[string][]byte {
 	h := header("m3")
 	entry := func(l *raft.Log) []byte {
 		return message(t, kindAppend, &raft.AppendEntriesRequest{
-			RPCHeader: h, Term: term + 1, PrevLogEntry: last, PrevLogTerm: lastTerm, Entries: []*raft.Log{l}, LeaderCommitIndex: math.MaxUint64,
+			RPCHeader: h, Term: term + 1, PrevLogEntry: last, PrevLogTerm: lastTerm, Entries: []*raft.Log{l},
+			LeaderCommitIndex: math.MaxUint64,
 		})
 	}
 	snapshot := func(change func(*raft.InstallSnapshotRequest), then string) []byte {
@@ -74,35 +75,56 @@ func hostileMessages(t testing.TB, term, last, lastTerm uint64) map[string][]byt
 	same := func(*raft.InstallSnapshotRequest) {}
 	two := raft.Configuration{Servers: append(alone("m3").Servers, alone("m3").Servers...)}
 	return map[string][]byte{
-		"a configuration that is none":      entry(&raft.Log{Index: last + 1, Term: term + 1, Type: raft.LogConfiguration, Data: []byte("\xc1 no")}),
-		"a configuration without votes":     entry(&raft.Log{Index: last + 1, Term: term + 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(raft.Configuration{})}),
-		"a configuration with one twice":    entry(&raft.Log{Index: last + 1, Term: term + 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(two)}),
-		"a configuration with an address":   entry(&raft.Log{Index: last + 1, Term: term + 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{{ID: "m3", Address: "192.0.2.1:1"}}})}),
-		"an entry of an unknown kind":       entry(&raft.Log{Index: last + 1, Term: term + 1, Type: 77}),
-		"peers as they were of old":         entry(&raft.Log{Index: last + 1, Term: term + 1, Type: raft.LogAddPeerDeprecated, Data: []byte{0x91, 0xa1, 'x'}}),
-		"an entry of a later version":       entry(&raft.Log{Index: last + 1, Term: term + 1, Type: raft.LogCommand, Data: []byte(`{"v":1,"t":"entry","r":[{"c":[{"v":1,"t":"tree.advance","d":{}}]}]}`)}),
-		"no entry":                          entry(nil),
-		"an entry far away":                 entry(&raft.Log{Index: last + 1000, Term: term + 1, Type: raft.LogNoop}),
-		"the last entry of all":             entry(&raft.Log{Index: math.MaxUint64, Term: term + 1, Type: raft.LogNoop}),
-		"an entry of a later term":          entry(&raft.Log{Index: last + 1, Term: term + 9, Type: raft.LogNoop}),
-		"the last term of all":              message(t, kindAppend, &raft.AppendEntriesRequest{RPCHeader: h, Term: math.MaxUint64}),
-		"the last term, at a vote":          message(t, kindVote, &raft.RequestVoteRequest{RPCHeader: h, Term: math.MaxUint64, LastLogIndex: 1 << 40, LastLogTerm: 1, LeadershipTransfer: true}),
-		"the last term, before a vote":      message(t, kindPreVote, &raft.RequestPreVoteRequest{RPCHeader: h, Term: math.MaxUint64}),
-		"nobody's vote":                     message(t, kindVote, &raft.RequestVoteRequest{Term: term + 1}),
-		"a name that is a path":             message(t, kindVote, &raft.RequestVoteRequest{RPCHeader: header("../x"), Term: term + 1}),
-		"a snapshot that is none":           snapshot(same, "not a snapshot"),
-		"a snapshot of a later version":     snapshot(same, `{"t":"from.the.future","v":9}`+"\n"),
-		"an empty snapshot":                 snapshot(same, ""),
-		"a snapshot without end":            snapshot(func(c *raft.InstallSnapshotRequest) { c.Size = math.MaxInt64 }, "{"),
-		"a snapshot of less than nothing":   snapshot(func(c *raft.InstallSnapshotRequest) { c.Size = -1 }, ""),
-		"a snapshot of what is long past":   snapshot(func(c *raft.InstallSnapshotRequest) { c.LastLogIndex, c.LastLogTerm = 1, 1 }, "x"),
-		"a snapshot with no configuration":  snapshot(func(c *raft.InstallSnapshotRequest) { c.Configuration = []byte("\xc1") }, "x"),
-		"a snapshot of old":                 snapshot(func(c *raft.InstallSnapshotRequest) { c.SnapshotVersion = 0; c.Peers = []byte("\xc1") }, "x"),
-		"an unknown kind of message":        {77, 0x80},
-		"a message that is none":            {kindAppend, 0xc1},
-		"entries without number":            append(message(t, kindAppend, map[string]any{"Term": term + 1}), 0xff),
-		"more entries than there is memory": append([]byte{kindAppend, 0x81, 0xa7}, append([]byte("Entries"), append([]byte{0xdd, 0xff, 0xff, 0xff, 0xff}, bytes.Repeat([]byte{0xc0}, maxCommand+1)...)...)...),
-		"arrays in arrays":                  append([]byte{kindAppend, 0x81, 0xa1, 'x'}, bytes.Repeat([]byte{0x91}, 1<<20)...),
+		"a configuration that is none": entry(&raft.Log{Index: last + 1, Term: term + 1, Type: raft.LogConfiguration,
+			Data: []byte("\xc1 no")}),
+		"a configuration without votes": entry(&raft.Log{Index: last + 1, Term: term + 1, Type: raft.LogConfiguration,
+			Data: raft.EncodeConfiguration(raft.Configuration{})}),
+		"a configuration with one twice": entry(&raft.Log{Index: last + 1, Term: term + 1, Type: raft.LogConfiguration,
+			Data: raft.EncodeConfiguration(two)}),
+		"a configuration with an address": entry(&raft.Log{Index: last + 1, Term: term + 1, Type: raft.LogConfiguration,
+			Data: raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{{ID: "m3", Address: "192.0.2.1:1"}}})}),
+		"an entry of an unknown kind": entry(&raft.Log{Index: last + 1, Term: term + 1, Type: 77}),
+		"peers as they were of old": entry(&raft.Log{Index: last + 1, Term: term + 1, Type: raft.LogAddPeerDeprecated,
+			Data: []byte{0x91, 0xa1, 'x'}}),
+		"an entry of a later version": entry(&raft.Log{Index: last + 1, Term: term + 1, Type: raft.LogCommand,
+			Data: []byte(`{"v":1,"t":"entry","r":[{"c":[{"v":1,"t":"tree.advance","d":{}}]}]}`)}),
+		"no entry":                 entry(nil),
+		"an entry far away":        entry(&raft.Log{Index: last + 1000, Term: term + 1, Type: raft.LogNoop}),
+		"the last entry of all":    entry(&raft.Log{Index: math.MaxUint64, Term: term + 1, Type: raft.LogNoop}),
+		"an entry of a later term": entry(&raft.Log{Index: last + 1, Term: term + 9, Type: raft.LogNoop}),
+		"the last term of all": message(t, kindAppend,
+			&raft.AppendEntriesRequest{RPCHeader: h, Term: math.MaxUint64}),
+		"the last term, at a vote": message(t, kindVote,
+			&raft.RequestVoteRequest{RPCHeader: h, Term: math.MaxUint64, LastLogIndex: 1 << 40, LastLogTerm: 1,
+				LeadershipTransfer: true}),
+		"the last term, before a vote": message(t, kindPreVote,
+			&raft.RequestPreVoteRequest{RPCHeader: h, Term: math.MaxUint64}),
+		"nobody's vote": message(t, kindVote, &raft.RequestVoteRequest{Term: term + 1}),
+		"a name that is a path": message(t, kindVote,
+			&raft.RequestVoteRequest{RPCHeader: header("../x"), Term: term + 1}),
+		"a snapshot that is none":         snapshot(same, "not a snapshot"),
+		"a snapshot of a later version":   snapshot(same, `{"t":"from.the.future","v":9}`+"\n"),
+		"an empty snapshot":               snapshot(same, ""),
+		"a snapshot without end":          snapshot(func(c *raft.InstallSnapshotRequest) { c.Size = math.MaxInt64 }, "{"),
+		"a snapshot of less than nothing": snapshot(func(c *raft.InstallSnapshotRequest) { c.Size = -1 }, ""),
+		"a snapshot of what is long past": snapshot(func(c *raft.InstallSnapshotRequest) {
+			c.LastLogIndex, c.LastLogTerm = 1, 1
+		}, "x"),
+		"a snapshot with no configuration": snapshot(func(c *raft.InstallSnapshotRequest) {
+			c.Configuration = []byte("\xc1")
+		}, "x"),
+		"a snapshot of old": snapshot(func(c *raft.InstallSnapshotRequest) {
+			c.SnapshotVersion = 0
+			c.Peers = []byte("\xc1")
+		}, "x"),
+		"an unknown kind of message": {77, 0x80},
+		"a message that is none":     {kindAppend, 0xc1},
+		"entries without number":     append(message(t, kindAppend, map[string]any{"Term": term + 1}), 0xff),
+		"more entries than there is memory": append([]byte{kindAppend, 0x81, 0xa7},
+			append([]byte("Entries"), append([]byte{0xdd, 0xff, 0xff, 0xff, 0xff},
+				bytes.Repeat([]byte{0xc0}, maxCommand+1)...)...)...),
+		"arrays in arrays": append([]byte{kindAppend, 0x81, 0xa1, 'x'},
+			bytes.Repeat([]byte{0x91}, 1<<20)...),
 	}
 }
 
@@ -240,7 +262,8 @@ func TestHostileRaftUnderAnotherName(t *testing.T) {
 	}
 	m := thief.member()
 	thief.seed.Store(&[]state.Member{m1.member(), m})
-	if _, err := m1.node.Propose(t.Context(), state.MemberAdd{ID: m.ID, Addr: m.Addr, Fingerprint: m.Fingerprint, Weight: 100}); err != nil {
+	if _, err := m1.node.Propose(t.Context(),
+		state.MemberAdd{ID: m.ID, Addr: m.Addr, Fingerprint: m.Fingerprint, Weight: 100}); err != nil {
 		t.Fatal(err)
 	}
 	dial := func() net.Conn {
@@ -254,9 +277,11 @@ func TestHostileRaftUnderAnotherName(t *testing.T) {
 	}
 	term := m1.node.Status().Term
 	for name, msg := range map[string][]byte{
-		"a vote":     message(t, kindVote, &raft.RequestVoteRequest{RPCHeader: header("m1"), Term: term + 1, LeadershipTransfer: true}),
-		"a leader":   message(t, kindAppend, &raft.AppendEntriesRequest{RPCHeader: header("m3"), Term: term + 1}),
-		"two names":  message(t, kindAppend, &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ID: []byte("m2"), Addr: []byte("m1")}, Term: term + 1}),
+		"a vote": message(t, kindVote, &raft.RequestVoteRequest{RPCHeader: header("m1"), Term: term + 1,
+			LeadershipTransfer: true}),
+		"a leader": message(t, kindAppend, &raft.AppendEntriesRequest{RPCHeader: header("m3"), Term: term + 1}),
+		"two names": message(t, kindAppend, &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ID: []byte("m2"),
+			Addr: []byte("m1")}, Term: term + 1}),
 		"an upheave": message(t, kindTimeout, &raft.TimeoutNowRequest{RPCHeader: header("m2")}),
 	} {
 		c := dial()
@@ -293,7 +318,8 @@ func TestFar(t *testing.T) {
 		want   bool
 	}{
 		{0, 0, false}, {5, 9, false}, {farNumber, 0, false}, {farNumber + 1, 0, true}, {math.MaxUint64, 3, true},
-		{farNumber + 1, farNumber, false}, {farNumber + 9, farNumber + 8, false}, {farNumber + 2*farStep, farNumber + 1, true},
+		{farNumber + 1, farNumber, false}, {farNumber + 9, farNumber + 8, false},
+		{farNumber + 2*farStep, farNumber + 1, true},
 		{math.MaxUint64, math.MaxUint64 - 1, false},
 	} {
 		if got := far(tc.n, tc.now); got != tc.want {
@@ -311,7 +337,8 @@ func FuzzRaftMessages(f *testing.F) {
 	}
 	f.Add(message(f, kindAppend, &raft.AppendEntriesRequest{
 		RPCHeader: header("m3"), Term: 4, PrevLogEntry: 7, PrevLogTerm: 2, Entries: []*raft.Log{
-			{Index: 8, Term: 3, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(alone("m1"))}, {Index: 9, Term: 4, Type: raft.LogCommand, Data: []byte("{}")},
+			{Index: 8, Term: 3, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(alone("m1"))},
+			{Index: 9, Term: 4, Type: raft.LogCommand, Data: []byte("{}")},
 		},
 	}))
 	f.Fuzz(func(t *testing.T, b []byte) {

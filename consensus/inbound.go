@@ -20,9 +20,10 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// inbound is the receiving side of raft's transport, in the library's format. The library's own reads messages without a bound, and
-// a snapshot in raft's main loop, for as long as the sender likes to take; neither knows who sent it. Here a message has a size and
-// a time, a snapshot is on the disk and has been read before raft hears of it, and doubt has been asked.
+// inbound is the receiving side of raft's transport, in the library's format. The library's own reads messages without
+// a bound, and a snapshot in raft's main loop, for as long as the sender likes to take; neither knows who sent it. Here
+// a message has a size and a time, a snapshot is on the disk and has been read before raft hears of it, and doubt has
+// been asked.
 type inbound struct {
 	inboundConfig
 	rpcs chan raft.RPC
@@ -73,7 +74,8 @@ type sender struct {
 }
 
 func newInbound(c inboundConfig) *inbound {
-	in := &inbound{inboundConfig: c, rpcs: make(chan raft.RPC), senders: map[node.ID]*sender{}, conns: map[net.Conn]struct{}{}}
+	in := &inbound{inboundConfig: c, rpcs: make(chan raft.RPC), senders: map[node.ID]*sender{},
+		conns: map[net.Conn]struct{}{}}
 	in.ctx, in.cancel = context.WithCancel(context.Background())
 	in.wg.Go(in.accept)
 	return in
@@ -173,7 +175,8 @@ func (in *inbound) serve(c net.Conn, from node.ID, s *sender) error {
 		if answer.Error != nil {
 			text = answer.Error.Error()
 		}
-		if err := errors.Join(c.SetWriteDeadline(time.Now().Add(in.patience)), enc.Encode(text), enc.Encode(answer.Response), w.Flush()); err != nil {
+		if err := errors.Join(c.SetWriteDeadline(time.Now().Add(in.patience)), enc.Encode(text), enc.Encode(answer.Response),
+			w.Flush()); err != nil {
 			return err
 		}
 	}
@@ -245,16 +248,19 @@ func (in *inbound) refuse(from node.ID, reason string, err error) {
 // heartbeat tells what the library tells from other messages of a leader: raft answers it beside its main loop.
 func heartbeat(cmd any) bool {
 	a, ok := cmd.(*raft.AppendEntriesRequest)
-	return ok && a.Term != 0 && a.PrevLogEntry == 0 && a.PrevLogTerm == 0 && len(a.Entries) == 0 && a.LeaderCommitIndex == 0
+	return ok && a.Term != 0 && a.PrevLogEntry == 0 && a.PrevLogTerm == 0 && len(a.Entries) == 0 &&
+		a.LeaderCommitIndex == 0
 }
 
 // restore takes a snapshot to the disk and reads it there: what raft gets is whole, and is one.
-func (in *inbound) restore(c net.Conn, r io.Reader, req *raft.InstallSnapshotRequest, s *sender) (_ *os.File, err error) {
+func (in *inbound) restore(c net.Conn, r io.Reader, req *raft.InstallSnapshotRequest,
+	s *sender) (_ *os.File, err error) {
 	if !s.restores.TryLock() {
 		return nil, errBusy
 	}
 	defer s.restores.Unlock()
-	if err := c.SetReadDeadline(time.Now().Add(in.patience + time.Duration(req.Size/restoreRate)*time.Second)); err != nil {
+	sending := time.Duration(req.Size/restoreRate) * time.Second
+	if err := c.SetReadDeadline(time.Now().Add(in.patience + sending)); err != nil {
 		return nil, err
 	}
 	f, err := os.CreateTemp(in.dir, "incoming-")

@@ -39,7 +39,8 @@ func openError(path string, err error) error {
 		return fmt.Errorf("read %s: %w", path, err)
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return fmt.Errorf("open %s: another process uses it: is a second saltclusterd running?", path)
-	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err,
+		bolterrors.ErrVersionMismatch):
 		return fmt.Errorf("open %s: %w: %w", path, ErrDamaged, err)
 	}
 	return fmt.Errorf("open %s: %w", path, err)
@@ -48,8 +49,9 @@ func openError(path string, err error) error {
 // minLog is the library's two meta pages.
 const minLog = 8 << 10
 
-// walkLog reads every page of the file before the library opens it for writing: it does that in a goroutine of its own, where a
-// damaged page ends the process. What such a page does here (a panic, or memory behind the end of the file) is an error.
+// walkLog reads every page of the file before the library opens it for writing: it does that in a goroutine of its own,
+// where a damaged page ends the process. What such a page does here (a panic, or memory behind the end of the file) is
+// an error.
 func walkLog(path string, lock time.Duration) (err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {

@@ -39,20 +39,23 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		})
 	}
 	m := &metrics{
-		leader:    gauge("leader", "1 while this node is in office."),
-		term:      gauge("term", "Raft's term."),
-		applied:   gauge("applied_index", "Newest log entry in the state."),
-		rev:       gauge("revision", "Revision of the state."),
-		batch:     hist("batch_requests", "Requests in one log entry.", 1),
-		commit:    hist("commit_seconds", "From proposing a log entry to its results.", 0.0005),
-		propose:   hist("propose_seconds", "Successful Propose calls, as their callers see them.", 0.0005),
-		failures:  prometheus.NewCounterVec(count("proposals_failed_total", "Propose calls without a result."), []string{"reason"}),
+		leader:  gauge("leader", "1 while this node is in office."),
+		term:    gauge("term", "Raft's term."),
+		applied: gauge("applied_index", "Newest log entry in the state."),
+		rev:     gauge("revision", "Revision of the state."),
+		batch:   hist("batch_requests", "Requests in one log entry.", 1),
+		commit:  hist("commit_seconds", "From proposing a log entry to its results.", 0.0005),
+		propose: hist("propose_seconds", "Successful Propose calls, as their callers see them.", 0.0005),
+		failures: prometheus.NewCounterVec(count("proposals_failed_total", "Propose calls without a result."),
+			[]string{"reason"}),
 		retries:   prometheus.NewCounter(count("attempts_failed_total", "Attempts that were tried again.")),
 		forwards:  prometheus.NewCounter(count("forwarded_total", "Requests sent to the leader.")),
 		moveCount: prometheus.NewCounterVec(count("voter_changes_total", "Changes of raft's configuration."), []string{"op"}),
-		doubted:   prometheus.NewCounterVec(count("messages_refused_total", "Messages of members that raft does not get."), []string{"reason"}),
+		doubted: prometheus.NewCounterVec(count("messages_refused_total", "Messages of members that raft does not get."),
+			[]string{"reason"}),
 	}
-	reg.MustRegister(m.leader, m.term, m.applied, m.rev, m.batch, m.commit, m.propose, m.failures, m.retries, m.forwards, m.moveCount, m.doubted)
+	reg.MustRegister(m.leader, m.term, m.applied, m.rev, m.batch, m.commit, m.propose, m.failures, m.retries, m.forwards,
+		m.moveCount, m.doubted)
 	return m
 }
 

@@ -234,17 +234,19 @@ func TestRotateEpochIsCoalesced(t *testing.T) {
 			}
 		}
 	}
-	if _, err := c.nodes["m1"].RotateEpoch(t.Context(), 77, "test", func() (state.Secret, error) { return epochKey(9), nil }); !errors.Is(err, ErrInvalid) {
+	if _, err := c.nodes["m1"].RotateEpoch(t.Context(), 77, "test",
+		func() (state.Secret, error) { return epochKey(9), nil }); !errors.Is(err, ErrInvalid) {
 		t.Errorf("an epoch that does not exist: %v", err)
 	}
 	bad := errors.New("no randomness")
-	if _, err := c.nodes["m1"].RotateEpoch(t.Context(), 4, "test", func() (state.Secret, error) { return state.Secret{}, bad }); !errors.Is(err, bad) {
+	if _, err := c.nodes["m1"].RotateEpoch(t.Context(), 4, "test",
+		func() (state.Secret, error) { return state.Secret{}, bad }); !errors.Is(err, bad) {
 		t.Errorf("no key: %v", err)
 	}
 }
 
-// TestPropose_FollowersLearnAtOnce checks that followers learn of a decision that no other follows, although an idle leader repeats
-// its commit index after an hour only.
+// TestPropose_FollowersLearnAtOnce checks that followers learn of a decision that no other follows, although an idle
+// leader repeats its commit index after an hour only.
 func TestPropose_FollowersLearnAtOnce(t *testing.T) {
 	c := form(t, 3, func(cfg *Config) { cfg.Timing.Commit = time.Hour })
 	for i := range 3 {

@@ -59,7 +59,8 @@ func (n *Node) newTransport(ln net.Listener, hlog hcLogger) *transport {
 		n.newOutbound(newStream(n.cfg.Port, n.cfg.ID, true), n.cfg.Timing.Transport, hlog),
 		newReach(n.replicates),
 		newInbound(inboundConfig{
-			ln: ln, remote: n.cfg.Remote, standing: n.standing, dir: n.cfg.Dir, patience: 2 * n.cfg.Timing.Transport, log: n.log, m: n.m,
+			ln: ln, remote: n.cfg.Remote, standing: n.standing, dir: n.cfg.Dir, patience: 2 * n.cfg.Timing.Transport, log: n.log,
+			m: n.m,
 		}),
 	}
 }
@@ -69,8 +70,8 @@ func (n *Node) newOutbound(stream *stream, timeout time.Duration, hlog hcLogger)
 		Stream:  stream,
 		MaxPool: maxPool,
 		Timeout: timeout,
-		// No pipeline: raft's own can deadlock. When a follower refuses entries, its decoder ends; the sender, with another request on
-		// its way, then waits for it for ever, the follower gets nothing more, and Shutdown does not return.
+		// No pipeline: raft's own can deadlock. When a follower refuses entries, its decoder ends; the sender, with another
+		// request on its way, then waits for it for ever, the follower gets nothing more, and Shutdown does not return.
 		MaxRPCsInFlight:         1,
 		Logger:                  hlog,
 		MsgpackUseNewTimeFormat: true,

@@ -14,8 +14,8 @@ const currentTerm = "CurrentTerm"
 // storePause is how long a vote that the disk did not take waits for the next try.
 const storePause = 500 * time.Millisecond
 
-// patient keeps raft from dying of a full disk: it panics when a term cannot be stored. A node that has to wait for its disk
-// is as one that does not answer: the others go on without it, and it has promised nothing.
+// patient keeps raft from dying of a full disk: it panics when a term cannot be stored. A node that has to wait for its
+// disk is as one that does not answer: the others go on without it, and it has promised nothing.
 type patient struct {
 	raft.StableStore
 	ctx context.Context // ends with the node
@@ -27,7 +27,8 @@ func (p patient) Set(key, val []byte) error {
 	return p.retry(func() error { return p.StableStore.Set(key, val) })
 }
 
-// SetUint64 implements raft.StableStore. A node that closes has given its last vote, so that the term does not matter any more.
+// SetUint64 implements raft.StableStore. A node that closes has given its last vote, so that the term does not matter
+// any more.
 func (p patient) SetUint64(key []byte, val uint64) error {
 	err := p.retry(func() error { return p.StableStore.SetUint64(key, val) })
 	if err != nil && string(key) == currentTerm {

@@ -158,7 +158,8 @@ func TestOnTheRealPeerPort(t *testing.T) {
 	for _, r := range []*realNode{m2, m3} {
 		r.seed.Store(&[]state.Member{m1.member(), r.member()})
 		m := r.member()
-		if _, err := m1.node.Propose(t.Context(), state.MemberAdd{ID: m.ID, Addr: m.Addr, Fingerprint: m.Fingerprint, Weight: 100}); err != nil {
+		if _, err := m1.node.Propose(t.Context(),
+			state.MemberAdd{ID: m.ID, Addr: m.Addr, Fingerprint: m.Fingerprint, Weight: 100}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, string(r.id)+" votes", func() (bool, string) {

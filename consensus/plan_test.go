@@ -49,33 +49,49 @@ func TestDecide(t *testing.T) {
 		{"all is well", roster("m1", "m2"), config("m1", "m2"), nil, nil, action{}},
 		{"a new member learns", roster("m1", "m2"), config("m1"), nil, nil, action{moveLearn, "m2"}},
 		{"a learner that lags waits", roster("m1", "m2"), config("m1", "m2~"), nil, nil, action{}},
-		{"a learner that is ready votes", roster("m1", "m2"), config("m1", "m2~"), []node.ID{"m2"}, nil, action{movePromote, "m2"}},
+		{"a learner that is ready votes", roster("m1", "m2"), config("m1", "m2~"), []node.ID{"m2"}, nil,
+			action{movePromote, "m2"}},
 		{"who shall not vote does not", roster("m1", "m2~"), config("m1", "m2~"), []node.ID{"m2"}, nil, action{}},
 		{"who shall not vote any more stops", roster("m1", "m2~"), config("m1", "m2"), nil, nil, action{moveDemote, "m2"}},
 		{"three are enough", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3", "m4~"), []node.ID{"m4"}, nil, action{}},
 		{"strangers go", roster("m1", "m2"), config("m1", "m2", "m3"), nil, nil, action{moveRemove, "m3"}},
 		{"learners go first", roster("m1"), config("m1", "m2", "m3~"), nil, nil, action{moveRemove, "m3"}},
-		{"the dead go before the living", roster("m1"), config("m1", "m2", "m3"), nil, []node.ID{"m3"}, action{moveRemove, "m3"}},
-		{"a living stranger stays while the rest is no majority", roster("m1", "m2"), config("m1", "m2", "m3"), nil, []node.ID{"m2"}, action{}},
-		{"a dead stranger goes also then", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3", "m4", "m5"), nil, []node.ID{"m4", "m5"}, action{moveRemove, "m5"}},
-		{"a vote is taken only when the rest is a majority", roster("m1", "m2~", "m3"), config("m1", "m2", "m3"), nil, []node.ID{"m3"}, action{}},
-		{"a dead voter keeps its vote for a while", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3", "m4~"), []node.ID{"m4"}, []node.ID{"m3?"}, action{}},
-		{"a lost voter's vote goes to the reserve: taken", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3", "m4~"), []node.ID{"m4"}, []node.ID{"m3"}, action{moveDemote, "m3"}},
-		{"a lost voter's vote goes to the reserve: given", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3~", "m4~"), []node.ID{"m4"}, []node.ID{"m3"}, action{movePromote, "m4"}},
-		{"a lost voter without a reserve keeps its vote", roster("m1", "m2", "m3"), config("m1", "m2", "m3"), nil, []node.ID{"m3"}, action{}},
-		{"a reserve that lags gets no vote", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3", "m4~"), nil, []node.ID{"m3"}, action{}},
-		{"one too many: the lost one", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3", "m4"), nil, []node.ID{"m2"}, action{moveDemote, "m2"}},
-		{"one too many: the last one", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3", "m4"), nil, nil, action{moveDemote, "m4"}},
-		{"a witness does not lead", roster("m1w", "m2", "m3"), config("m1", "m2", "m3"), nil, nil, action{moveTransfer, "m2"}},
-		{"a witness leads when nobody else can", roster("m1w", "m2", "m3"), config("m1", "m2", "m3"), nil, []node.ID{"m2", "m3?"}, action{}},
+		{"the dead go before the living", roster("m1"), config("m1", "m2", "m3"), nil, []node.ID{"m3"},
+			action{moveRemove, "m3"}},
+		{"a living stranger stays while the rest is no majority", roster("m1", "m2"), config("m1", "m2", "m3"), nil,
+			[]node.ID{"m2"}, action{}},
+		{"a dead stranger goes also then", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3", "m4", "m5"), nil,
+			[]node.ID{"m4", "m5"}, action{moveRemove, "m5"}},
+		{"a vote is taken only when the rest is a majority", roster("m1", "m2~", "m3"), config("m1", "m2", "m3"), nil,
+			[]node.ID{"m3"}, action{}},
+		{"a dead voter keeps its vote for a while", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3", "m4~"),
+			[]node.ID{"m4"}, []node.ID{"m3?"}, action{}},
+		{"a lost voter's vote goes to the reserve: taken", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3", "m4~"),
+			[]node.ID{"m4"}, []node.ID{"m3"}, action{moveDemote, "m3"}},
+		{"a lost voter's vote goes to the reserve: given", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3~", "m4~"),
+			[]node.ID{"m4"}, []node.ID{"m3"}, action{movePromote, "m4"}},
+		{"a lost voter without a reserve keeps its vote", roster("m1", "m2", "m3"), config("m1", "m2", "m3"), nil,
+			[]node.ID{"m3"}, action{}},
+		{"a reserve that lags gets no vote", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3", "m4~"), nil,
+			[]node.ID{"m3"}, action{}},
+		{"one too many: the lost one", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3", "m4"), nil, []node.ID{"m2"},
+			action{moveDemote, "m2"}},
+		{"one too many: the last one", roster("m1", "m2", "m3", "m4"), config("m1", "m2", "m3", "m4"), nil, nil,
+			action{moveDemote, "m4"}},
+		{"a witness does not lead", roster("m1w", "m2", "m3"), config("m1", "m2", "m3"), nil, nil,
+			action{moveTransfer, "m2"}},
+		{"a witness leads when nobody else can", roster("m1w", "m2", "m3"), config("m1", "m2", "m3"), nil,
+			[]node.ID{"m2", "m3?"}, action{}},
 		{"a witness is the last heir", roster("m2w", "m3"), config("m1", "m2", "m3"), nil, nil, action{moveTransfer, "m3"}},
 		{"removal before growth", roster("m1", "m4"), config("m1", "m2"), nil, nil, action{moveRemove, "m2"}},
-		{"a leader off the roster hands over", roster("m2", "m3"), config("m1", "m2", "m3"), nil, []node.ID{"m2"}, action{moveTransfer, "m3"}},
+		{"a leader off the roster hands over", roster("m2", "m3"), config("m1", "m2", "m3"), nil, []node.ID{"m2"},
+			action{moveTransfer, "m3"}},
 		{"a leader without a vote hands over", roster("m1~", "m2"), config("m1", "m2"), nil, nil, action{moveTransfer, "m2"}},
 		{"no heir yet: make one", roster("m2"), config("m1", "m2~"), []node.ID{"m2"}, nil, action{movePromote, "m2"}},
 		{"no heir yet: wait", roster("m2"), config("m1", "m2~"), nil, nil, action{}},
 	} {
-		s := situation{self: "m1", roster: tc.roster, servers: tc.servers, ready: map[node.ID]bool{}, lost: map[node.ID]bool{}, maxVoters: 3,
+		s := situation{self: "m1", roster: tc.roster, servers: tc.servers, ready: map[node.ID]bool{},
+			lost: map[node.ID]bool{}, maxVoters: 3,
 			alive: func(id node.ID) bool { return !slices.Contains(tc.dead, id) && !slices.Contains(tc.dead, id+"?") }}
 		for _, id := range tc.dead {
 			s.lost[id] = true
@@ -159,11 +175,13 @@ func TestDecideKeepsTheQuorum(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		dead := map[node.ID]bool{}
-		s := situation{self: "m1", ready: map[node.ID]bool{}, lost: map[node.ID]bool{}, maxVoters: rapid.IntRange(1, 5).Draw(rt, "most"),
-			alive: func(id node.ID) bool { return !dead[id] }, servers: []server{{"m1", true}}}
+		s := situation{self: "m1", ready: map[node.ID]bool{}, lost: map[node.ID]bool{},
+			maxVoters: rapid.IntRange(1, 5).Draw(rt, "most"),
+			alive:     func(id node.ID) bool { return !dead[id] }, servers: []server{{"m1", true}}}
 		for _, id := range []node.ID{"m1", "m2", "m3", "m4", "m5", "m6"} {
 			if rapid.Bool().Draw(rt, "member") {
-				s.roster = append(s.roster, state.Member{ID: id, NonVoter: rapid.IntRange(0, 4).Draw(rt, "nv") == 0, Witness: rapid.IntRange(0, 4).Draw(rt, "w") == 0})
+				s.roster = append(s.roster, state.Member{ID: id, NonVoter: rapid.IntRange(0, 4).Draw(rt, "nv") == 0,
+					Witness: rapid.IntRange(0, 4).Draw(rt, "w") == 0})
 			}
 			if id == "m1" {
 				continue

@@ -41,8 +41,8 @@ func (m messages) count(text string) int {
 	return m.seen[text]
 }
 
-// TestReplication_ResumesWithTheFirstHeartbeat cuts a member off for long enough that raft would wait seconds before its
-// next request. Raft waits after failed requests, so it must not count one.
+// TestReplication_ResumesWithTheFirstHeartbeat cuts a member off for long enough that raft would wait seconds before
+// its next request. Raft waits after failed requests, so it must not count one.
 func TestReplication_ResumesWithTheFirstHeartbeat(t *testing.T) {
 	seen := newMessages()
 	c := form(t, 3, func(cfg *Config) { cfg.Logger = slog.New(seen) })
@@ -91,8 +91,12 @@ func TestReach_Wait(t *testing.T) {
 		during func(r *reach, leads *bool, mu *sync.Mutex, cancel func())
 		want   bool
 	}{
-		"a heartbeat is answered":        {func(r *reach, _ *bool, _ *sync.Mutex, _ func()) { r.answered(id) }, true},
-		"another member's heartbeat too": {func(r *reach, _ *bool, _ *sync.Mutex, _ func()) { r.answered("m3"); r.answered(id) }, true},
+		"a heartbeat is answered": {func(r *reach, _ *bool, _ *sync.Mutex, _ func()) { r.answered(id) }, true},
+		"another member's heartbeat too": {func(r *reach, _ *bool, _ *sync.Mutex,
+			_ func()) {
+			r.answered("m3")
+			r.answered(id)
+		}, true},
 		"this node does not lead any more": {func(_ *reach, leads *bool, mu *sync.Mutex, _ func()) {
 			mu.Lock()
 			defer mu.Unlock()

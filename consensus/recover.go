@@ -17,8 +17,8 @@ import (
 // lockWait is how long another process may hold the log.
 const lockWait = 3 * time.Second
 
-// Recover makes the node whose directory this is the only member of its cluster. Everything its log holds counts as decided,
-// also what no majority may have had. A crash on the way leaves the log as it was, or recovered.
+// Recover makes the node whose directory this is the only member of its cluster. Everything its log holds counts as
+// decided, also what no majority may have had. A crash on the way leaves the log as it was, or recovered.
 func Recover(dir string, r state.Recovery, logger *slog.Logger) (state.View, error) {
 	hlog := hcLogger{log: logger}
 	store, err := openStorage(dir, lockWait, hlog)

@@ -39,7 +39,10 @@ func TestRecover(t *testing.T) {
 		t.Errorf("generation %d, members %+v", v.Generation(), v.Members())
 	}
 	m3 := c.start("m3")
-	c.eventually("m3 leads alone", func() (bool, string) { s := m3.Status(); return m3.Serving() && len(s.Voters) == 1, "" })
+	c.eventually("m3 leads alone", func() (bool, string) {
+		s := m3.Status()
+		return m3.Serving() && len(s.Voters) == 1, ""
+	})
 	if _, ok := m3.View().Key("a"); !ok {
 		t.Error("the key is lost")
 	}
@@ -118,7 +121,8 @@ func snapshotText(t *testing.T, v state.View) string {
 func TestDamagedLog(t *testing.T) {
 	c := form(t, 1, nil)
 	for i := range 40 {
-		c.must(c.nodes["m1"], state.KeySet{ID: strings.Repeat("k", i+1), State: state.KeyAccepted, Pub: strings.Repeat("P", 4000)})
+		c.must(c.nodes["m1"], state.KeySet{ID: strings.Repeat("k", i+1), State: state.KeyAccepted,
+			Pub: strings.Repeat("P", 4000)})
 	}
 	c.stop("m1")
 	path := filepath.Join(c.dirs, "m1", logFile)
@@ -134,8 +138,10 @@ func TestDamagedLog(t *testing.T) {
 		return b
 	}
 	for name, content := range map[string][]byte{
-		"half": whole[:len(whole)/2], "one page": whole[:4096], "empty pages": append(bytes.Clone(whole[:8192]), make([]byte, len(whole)-8192)...),
-		"garbage at the end": garbage(len(whole)/2, len(whole)), "garbage all over": garbage(0, len(whole)), "garbage behind the head": garbage(8192, len(whole)),
+		"half": whole[:len(whole)/2], "one page": whole[:4096],
+		"empty pages":        append(bytes.Clone(whole[:8192]), make([]byte, len(whole)-8192)...),
+		"garbage at the end": garbage(len(whole)/2, len(whole)), "garbage all over": garbage(0, len(whole)),
+		"garbage behind the head": garbage(8192, len(whole)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := os.WriteFile(path, content, 0o600); err != nil {

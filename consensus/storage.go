@@ -96,7 +96,8 @@ func openStorage(dir string, lock time.Duration, logger hclog.Logger) (_ *storag
 	if err != nil {
 		return nil, fmt.Errorf("open snapshots: %w", err)
 	}
-	s := &storage{bolt: bolt, watched: watched, logs: logs, snaps: privateSnapshots{snaps, filepath.Join(dir, snapshotDir)}}
+	s := &storage{bolt: bolt, watched: watched, logs: logs,
+		snaps: privateSnapshots{snaps, filepath.Join(dir, snapshotDir)}}
 	return s, restrict(dir)
 }
 
@@ -161,7 +162,8 @@ type privateSnapshots struct {
 	dir string
 }
 
-func (s privateSnapshots) Create(v raft.SnapshotVersion, index, term uint64, c raft.Configuration, ci uint64, t raft.Transport) (raft.SnapshotSink, error) {
+func (s privateSnapshots) Create(v raft.SnapshotVersion, index, term uint64, c raft.Configuration, ci uint64,
+	t raft.Transport) (raft.SnapshotSink, error) {
 	sink, err := s.SnapshotStore.Create(v, index, term, c, ci, t)
 	if err != nil {
 		return nil, err

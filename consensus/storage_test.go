@@ -20,7 +20,8 @@ func TestOpenRefusesADirectoryOfALaterVersion(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, formatFile), []byte("saltclusterd consensus 2\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	n, err := New(Config{ID: "m1", Dir: dir, Port: fabricPort{c.f, "m1"}, Forward: c.f.forward("m1"), Stats: c.f.stats("m1")})
+	n, err := New(Config{ID: "m1", Dir: dir, Port: fabricPort{c.f, "m1"}, Forward: c.f.forward("m1"),
+		Stats: c.f.stats("m1")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,8 @@ func TestOpenRefusesADamagedLog(t *testing.T) {
 	if err := os.WriteFile(path, bytes.Repeat([]byte("damage"), 4096), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n, err := New(Config{ID: "m1", Dir: filepath.Dir(path), Port: fabricPort{c.f, "m1"}, Forward: c.f.forward("m1"), Stats: c.f.stats("m1")})
+	n, err := New(Config{ID: "m1", Dir: filepath.Dir(path), Port: fabricPort{c.f, "m1"}, Forward: c.f.forward("m1"),
+		Stats: c.f.stats("m1")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,10 +58,12 @@ func TestRaftLogsGoToSlog(t *testing.T) {
 	l.Warn("no quorum", "need", hclog.Fmt("%d", 2))
 	l.StandardLogger(nil).Print("quiet")
 	got := out.String()
-	if strings.Contains(got, "opened") || strings.Contains(got, "quiet") || !strings.Contains(got, `level=WARN msg="raft: no quorum" peer=m2 need=`) {
+	if strings.Contains(got, "opened") || strings.Contains(got, "quiet") ||
+		!strings.Contains(got, `level=WARN msg="raft: no quorum" peer=m2 need=`) {
 		t.Errorf("%s", got)
 	}
-	if l.Name() != "a.b" || l.IsDebug() || l.IsInfo() || !l.IsWarn() || !l.IsError() || l.IsTrace() || l.GetLevel() != hclog.Warn || len(l.ImpliedArgs()) != 2 {
+	if l.Name() != "a.b" || l.IsDebug() || l.IsInfo() || !l.IsWarn() || !l.IsError() || l.IsTrace() ||
+		l.GetLevel() != hclog.Warn || len(l.ImpliedArgs()) != 2 {
 		t.Errorf("%s %v %v", l.Name(), l.GetLevel(), l.ImpliedArgs())
 	}
 }

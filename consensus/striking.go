@@ -9,16 +9,17 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// A removal has two steps: the roster's, from which on nobody speaks to the node, and raft's, which takes its vote. In between it
-// counts as a voter and agrees to nothing. One such voter is what a cluster bears; several, removed together, would be its
-// majority, which the second step needs. So the leader lets the next removal into the log when the vote of the one before is gone.
+// A removal has two steps: the roster's, from which on nobody speaks to the node, and raft's, which takes its vote. In
+// between it counts as a voter and agrees to nothing. One such voter is what a cluster bears; several, removed
+// together, would be its majority, which the second step needs. So the leader lets the next removal into the log when
+// the vote of the one before is gone.
 //
-// In between raft also sends it the log, where a connection is still open. Secrets that are new because somebody was removed wait
-// until it gets nothing of them: whoever asks for one, and in whatever order, a removal is never older than a secret that the
-// removed node has received.
+// In between raft also sends it the log, where a connection is still open. Secrets that are new because somebody was
+// removed wait until it gets nothing of them: whoever asks for one, and in whatever order, a removal is never older
+// than a secret that the removed node has received.
 
-// admit says why a request is not put into the log now: with the results that its sender gets, or as a failure of this attempt.
-// ahead are the requests before it in the same batch.
+// admit says why a request is not put into the log now: with the results that its sender gets, or as a failure of this
+// attempt. ahead are the requests before it in the same batch.
 func (n *Node) admit(r *raft.Raft, req state.Request, ahead []state.Request) ([]state.Result, *attemptError) {
 	v := n.View()
 	strikes := func(q state.Request) bool {
@@ -57,8 +58,9 @@ func (n *Node) admit(r *raft.Raft, req state.Request, ahead []state.Request) ([]
 	return refused, nil
 }
 
-// secret says whether a command carries a secret that a removed node must not receive. Not among them is an AES key alone, which is urgent
-// when the key of a minion was taken away: the session seed brings another one (state.View.SeedDue).
+// secret says whether a command carries a secret that a removed node must not receive. Not among them is an AES key
+// alone, which is urgent when the key of a minion was taken away: the session seed brings another one
+// (state.View.SeedDue).
 func secret(c state.Command) bool {
 	switch c.(type) {
 	case state.SeedRotate, state.GossipKeyAdd, state.IdentityStage:

@@ -15,8 +15,8 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// Who is off the roster is not heard any more, and votes until raft has removed him: of several removals that come together each
-// waits for the one before, so that the rest can go on deciding.
+// Who is off the roster is not heard any more, and votes until raft has removed him: of several removals that come
+// together each waits for the one before, so that the rest can go on deciding.
 func TestRemovalsComeOneAfterTheOther(t *testing.T) {
 	c := form(t, 5, nil)
 	l := c.leader()
@@ -103,7 +103,8 @@ func TestARemovalIsRepeatedWhileTheVoteIsThere(t *testing.T) {
 	l := c.leader()
 	gone := other(c, l)
 	silent.Store(true)
-	req := state.Request{ID: l.ids.next(), Since: l.View().Seq(), Commands: []state.Command{state.Stamp(state.MemberRemove{ID: gone}, state.Audit{By: l.cfg.ID, At: 1}, 0)}}
+	req := state.Request{ID: l.ids.next(), Since: l.View().Seq(),
+		Commands: []state.Command{state.Stamp(state.MemberRemove{ID: gone}, state.Audit{By: l.cfg.ID, At: 1}, 0)}}
 	for i := range 2 {
 		req.Retry = i > 0
 		o, fail := l.batch.submit(t.Context(), req, 100)
@@ -116,8 +117,8 @@ func TestARemovalIsRepeatedWhileTheVoteIsThere(t *testing.T) {
 	}
 }
 
-// What a removed node must not know is not decided while raft still sends it the log, whoever asks for it: else the secret would be newer
-// than the removal and known to the node all the same, and nobody would replace it any more.
+// What a removed node must not know is not decided while raft still sends it the log, whoever asks for it: else the
+// secret would be newer than the removal and known to the node all the same, and nobody would replace it any more.
 func TestSecretsWaitForARemoval(t *testing.T) {
 	var silent atomic.Bool // the leader waits for the removed one to know, before it takes the vote
 	c := form(t, 3, func(cfg *Config) {
@@ -148,7 +149,8 @@ func TestSecretsWaitForARemoval(t *testing.T) {
 	rotate := func(n *Node) state.View {
 		t.Helper()
 		now := n.View().Epochs().Current.N
-		if _, err := n.RotateEpoch(t.Context(), now, "test", func() (state.Secret, error) { return epochKey(byte(10 + now)), nil }); err != nil {
+		if _, err := n.RotateEpoch(t.Context(), now, "test",
+			func() (state.Secret, error) { return epochKey(byte(10 + now)), nil }); err != nil {
 			t.Fatal(err)
 		}
 		return n.View()
@@ -157,12 +159,16 @@ func TestSecretsWaitForARemoval(t *testing.T) {
 		if v := rotate(n); !v.SeedDue() || !v.Seeds().Current.Key.Equal(first.Key) {
 			t.Errorf("%s, while the removed node gets the log: seed %d, due %v", n.cfg.ID, v.Seeds().Current.N, v.SeedDue())
 		}
-		if results, err := n.Propose(t.Context(), gossip); err != nil || !state.IsConflict(results[0].Err()) || !n.View().GossipDue() {
+		if results, err := n.Propose(t.Context(), gossip); err != nil || !state.IsConflict(results[0].Err()) ||
+			!n.View().GossipDue() {
 			t.Errorf("%s, gossip key: %+v, %v", n.cfg.ID, results, err)
 		}
 	}
 	silent.Store(false)
-	c.eventually("its vote is gone", func() (bool, string) { s := l.Status(); return len(s.Voters) == 2, fmt.Sprintf("%+v", s) })
+	c.eventually("its vote is gone", func() (bool, string) {
+		s := l.Status()
+		return len(s.Voters) == 2, fmt.Sprintf("%+v", s)
+	})
 	if v := rotate(stays); v.SeedDue() || v.Seeds().Current.Key.Equal(first.Key) {
 		t.Errorf("afterwards: seed %d, due %v", v.Seeds().Current.N, v.SeedDue())
 	}

@@ -21,7 +21,8 @@ import (
 // maxPool is how many idle raft connections per peer are kept.
 const maxPool = 3
 
-// transport is the library's for what this node asks others, and inbound for what they ask this one. Raft addresses are node ids.
+// transport is the library's for what this node asks others, and inbound for what they ask this one. Raft addresses are
+// node ids.
 type transport struct {
 	*raft.NetworkTransport
 	beats *raft.NetworkTransport // for heartbeats: it gives up sooner, so that a link that is back is noticed
@@ -47,7 +48,8 @@ func (t *transport) Close() error {
 
 // AppendEntries implements raft.Transport, as the following do: the term in an answer may become raft's own. It returns
 // an error only when the request is of no use any more, see reach.
-func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest,
+	resp *raft.AppendEntriesResponse) error {
 	if heartbeat(req) {
 		err := t.answered(t.beats.AppendEntries(id, to, req, resp), &resp.Term)
 		if err == nil {
@@ -79,7 +81,8 @@ func (t *transport) spread(id raft.ServerID, req *raft.AppendEntriesRequest, res
 
 // InstallSnapshot implements raft.Transport. Raft counts the failure, but sends the next snapshot when the member
 // answers heartbeats again.
-func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest,
+	resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	err := t.answered(t.snaps.InstallSnapshot(id, to, req, resp, data), &resp.Term)
 	if err != nil {
 		t.reach.wait(t.in.ctx, id, req.Term, retryFirst)
@@ -88,12 +91,14 @@ func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req
 }
 
 // RequestVote implements raft.Transport.
-func (t *transport) RequestVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+func (t *transport) RequestVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestVoteRequest,
+	resp *raft.RequestVoteResponse) error {
 	return t.answered(t.NetworkTransport.RequestVote(id, to, req, resp), &resp.Term)
 }
 
 // RequestPreVote implements raft.WithPreVote.
-func (t *transport) RequestPreVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+func (t *transport) RequestPreVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest,
+	resp *raft.RequestPreVoteResponse) error {
 	return t.answered(t.NetworkTransport.RequestPreVote(id, to, req, resp), &resp.Term)
 }
 
@@ -123,7 +128,8 @@ type stream struct {
 }
 
 func newStream(port Port, self node.ID, patient bool) *stream {
-	return &stream{port: port, self: self, patient: patient, conns: map[*streamConn]struct{}{}, closed: make(chan struct{})}
+	return &stream{port: port, self: self, patient: patient, conns: map[*streamConn]struct{}{},
+		closed: make(chan struct{})}
 }
 
 // Addr is what raft takes for its own address.
@@ -151,8 +157,9 @@ func (s *stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, e
 	return s.track(c)
 }
 
-// unlimit takes TCP_USER_TIMEOUT off a connection. With it the kernel ends one whose receiver does not read for so long, as the disk of a
-// member may cause that stores a snapshot while it comes: the snapshot would begin anew each time, and the member never catch up.
+// unlimit takes TCP_USER_TIMEOUT off a connection. With it the kernel ends one whose receiver does not read for so
+// long, as the disk of a member may cause that stores a snapshot while it comes: the snapshot would begin anew each
+// time, and the member never catch up.
 func unlimit(c net.Conn) error {
 	if t, ok := c.(interface{ NetConn() net.Conn }); ok { // below TLS
 		c = t.NetConn()
@@ -166,7 +173,9 @@ func unlimit(c net.Conn) error {
 		return err
 	}
 	var failed error
-	err = raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0) })
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0)
+	})
 	return errors.Join(err, failed)
 }
 

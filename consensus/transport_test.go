@@ -27,7 +27,9 @@ func (p limitedPort) Dial(ctx context.Context, _ node.ID, _ string) (net.Conn, e
 	}
 	tcp := c.(*net.TCPConn)
 	p.dialed <- tcp
-	return tcp, userTimeout(tcp, func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 1000) })
+	return tcp, userTimeout(tcp, func(fd int) error {
+		return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 1000)
+	})
 }
 
 func userTimeout(c *net.TCPConn, do func(fd int) error) error {
@@ -41,7 +43,8 @@ func userTimeout(c *net.TCPConn, do func(fd int) error) error {
 	return err
 }
 
-// The receiver of a snapshot stores it while it comes. Its disk may stand still for longer than a lost packet is waited for.
+// The receiver of a snapshot stores it while it comes. Its disk may stand still for longer than a lost packet is waited
+// for.
 func TestASnapshotWaitsForItsReceiver(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,7 +52,8 @@ func TestASnapshotWaitsForItsReceiver(t *testing.T) {
 	}
 	port := limitedPort{ln, make(chan *net.TCPConn, 10)}
 	n, err := New(Config{
-		ID: "m1", Dir: t.TempDir(), Port: port, Timing: fastTiming(), Forward: newFabric().forward("m1"), Stats: newFabric().stats("m1"),
+		ID: "m1", Dir: t.TempDir(), Port: port, Timing: fastTiming(), Forward: newFabric().forward("m1"),
+		Stats: newFabric().stats("m1"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +73,8 @@ func TestASnapshotWaitsForItsReceiver(t *testing.T) {
 			return trans.NetworkTransport.AppendEntries("m2", "m2", &raft.AppendEntriesRequest{}, &raft.AppendEntriesResponse{})
 		}, 1000},
 		"a snapshot": {func() error {
-			return trans.InstallSnapshot("m2", "m2", &raft.InstallSnapshotRequest{Size: 4}, &raft.InstallSnapshotResponse{}, strings.NewReader("data"))
+			return trans.InstallSnapshot("m2", "m2", &raft.InstallSnapshotRequest{Size: 4}, &raft.InstallSnapshotResponse{},
+				strings.NewReader("data"))
 		}, 0},
 	} {
 		done := make(chan error, 1)

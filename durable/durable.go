@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prefix begins the name that a file has until it is whole, followed by digits. It is hidden from globs of configuration files.
+// Prefix begins the name that a file has until it is whole, followed by digits. It is hidden from globs of
+// configuration files.
 const Prefix = ".saltcluster-"
 
 // Options are what a file is besides its content.
@@ -37,8 +38,9 @@ func Content(content []byte) func(io.Writer) error {
 	}
 }
 
-// Write makes path hold what fill writes, whole and on the disk when Write returns nil. After an error path is what it was before, or,
-// when only the last step failed, whole but perhaps gone after a power loss. Its errors begin with what was written.
+// Write makes path hold what fill writes, whole and on the disk when Write returns nil. After an error path is what it
+// was before, or, when only the last step failed, whole but perhaps gone after a power loss. Its errors begin with what
+// was written.
 func Write(path string, o Options, fill func(io.Writer) error) error {
 	if err := write(path, o, fill); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

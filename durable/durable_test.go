@@ -29,7 +29,8 @@ func TestWrite(t *testing.T) {
 		{"new", "", durable.Options{Mode: 0o600}, durable.Content([]byte("new")), "new", nil},
 		{"in the place of another", "old", durable.Options{Mode: 0o640}, durable.Content([]byte("new")), "new", nil},
 		{"empty", "old", durable.Options{Mode: 0o644}, durable.Content(nil), "", nil},
-		{"with an owner and a prefix", "old", durable.Options{Mode: 0o444, Owner: self, Prefix: ".other-"}, durable.Content([]byte("new")), "new", nil},
+		{"with an owner and a prefix", "old", durable.Options{Mode: 0o444, Owner: self, Prefix: ".other-"},
+			durable.Content([]byte("new")), "new", nil},
 		{"written by half", "old", durable.Options{Mode: 0o600}, half, "old", broken},
 		{"written by half, new", "", durable.Options{Mode: 0o600}, half, "", broken},
 	} {

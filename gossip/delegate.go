@@ -50,8 +50,8 @@ func (d *delegate) NotifyJoin(n *memberlist.Node) { d.note(n, Alive) }
 // NotifyUpdate: see NotifyJoin.
 func (d *delegate) NotifyUpdate(n *memberlist.Node) { d.note(n, Alive) }
 
-// NotifyLeave: see NotifyJoin. memberlist does not tell a goodbye from a death here (Node.State is never set), so note goes by
-// the last metadata.
+// NotifyLeave: see NotifyJoin. memberlist does not tell a goodbye from a death here (Node.State is never set), so note
+// goes by the last metadata.
 func (d *delegate) NotifyLeave(n *memberlist.Node) { d.note(n, Dead) }
 
 func (d *delegate) note(n *memberlist.Node, s State) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// filterAge is how long the set of allowed addresses may lag behind the roster. Building it for each packet would let a flood
-// of packets cost more than it has to.
+// filterAge is how long the set of allowed addresses may lag behind the roster. Building it for each packet would let a
+// flood of packets cost more than it has to.
 const filterAge = 100 * time.Millisecond
 
 // filter knows the host addresses of the members. Ports are not compared, for NAT may change them; the key decides.

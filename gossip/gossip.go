@@ -33,11 +33,12 @@ type Roster interface {
 
 // Config is what a Gossip needs. ID, Port, Keys, Label and Roster are required.
 type Config struct {
-	ID     node.ID
-	Port   Port
-	Bind   netip.AddrPort // udp address; zero: the port's, or its advertised one if that is local and the port's a wildcard
-	Keys   [][]byte       // AES-256 keys (32 bytes each), the first one encrypts
-	Label  string         // the cluster's UUID
+	ID   node.ID
+	Port Port
+	// udp address; zero: the port's, or its advertised one if that is local and the port's a wildcard
+	Bind   netip.AddrPort
+	Keys   [][]byte // AES-256 keys (32 bytes each), the first one encrypts
+	Label  string   // the cluster's UUID
 	Meta   func() node.Meta
 	Roster Roster
 	Timing Timing
@@ -147,7 +148,8 @@ func (g *Gossip) Bind(ctx context.Context) (err error) {
 }
 
 // Open takes the gossip streams of the port and starts. The port must be open. Nodes on the roster are
-// contacted on their own accord; seeds (ip:port of members) are tried first and may be empty. ctx bounds the opening only.
+// contacted on their own accord; seeds (ip:port of members) are tried first and may be empty. ctx bounds the opening
+// only.
 func (g *Gossip) Open(ctx context.Context, seeds []string) error {
 	if err := g.Bind(ctx); err != nil {
 		return fmt.Errorf("open gossip: %w", err)
@@ -190,8 +192,8 @@ func (g *Gossip) memberlistConfig(t *transport) *memberlist.Config {
 	return c
 }
 
-// Close says goodbye, for at most Timing.Leave, and ends. The others see it gone at once; if Config.Meta had announced Draining
-// they see it as left rather than dead.
+// Close says goodbye, for at most Timing.Leave, and ends. The others see it gone at once; if Config.Meta had announced
+// Draining they see it as left rather than dead.
 func (g *Gossip) Close() error { return g.end(true) }
 
 // Hand ends without a goodbye: another process goes on as this node.

@@ -211,7 +211,8 @@ func TestStrangersPackets(t *testing.T) {
 		return ""
 	})
 	host, _, _ := net.SplitHostPort(b.addr)
-	for _, junk := range [][]byte{{0}, {244}, {244, 0}, {244, 255, 1}, []byte("\xf4\x0d6a9c7bde-uuid\x00\x01"), make([]byte, 9000)} {
+	for _, junk := range [][]byte{{0}, {244}, {244, 0}, {244, 255, 1}, []byte("\xf4\x0d6a9c7bde-uuid\x00\x01"),
+		make([]byte, 9000)} {
 		send(host, junk) // a member's address, but not its key
 	}
 	a.mustSee("a=alive b=alive")

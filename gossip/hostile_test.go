@@ -104,7 +104,8 @@ func hostileContents(t testing.TB) map[string][]byte {
 		"the last word": append(said(t, msgPushPull, map[string]any{"Nodes": 1}),
 			said(t, 0, map[string]any{"Name": "c", "Incarnation": uint32(math.MaxUint32), "State": 2})[1:]...),
 		"he is dead, for good": said(t, msgDead, map[string]any{"Node": "c", "Incarnation": uint32(math.MaxUint32)}),
-		"among others":         together([]byte{0}, said(t, msgAlive, map[string]any{"Node": "c", "Incarnation": uint32(math.MaxUint32)})),
+		"among others": together([]byte{0},
+			said(t, msgAlive, map[string]any{"Node": "c", "Incarnation": uint32(math.MaxUint32)})),
 		"half a claim":         {msgSuspect, 0x81},
 		"a message to the app": said(t, msgUser, map[string]any{"UserMsgLen": 20 << 20}),
 	}
@@ -112,12 +113,14 @@ func hostileContents(t testing.TB) map[string][]byte {
 
 // onlyStreams are no packets, which memberlist refuses by itself.
 var onlyStreams = map[string]bool{
-	"many nodes": true, "fewer nodes than 0": true, "fewer nodes than said": true, "the last word": true, "much besides": true, "a message to the app": true,
+	"many nodes": true, "fewer nodes than 0": true, "fewer nodes than said": true, "the last word": true,
+	"much besides": true, "a message to the app": true,
 }
 
 // onlyPackets: a stream has one message.
 var onlyPackets = map[string]bool{
-	"packed in several": true, "several in several": true, "several, cut off": true, "he is dead, for good": true, "among others": true, "half a claim": true,
+	"packed in several": true, "several in several": true, "several, cut off": true, "he is dead, for good": true,
+	"among others": true, "half a claim": true,
 }
 
 func TestHostileMember(t *testing.T) {
@@ -177,15 +180,19 @@ func TestHostileMember(t *testing.T) {
 		t.Error("a is not well")
 	}
 
-	// Claims which are well-formed, and lies: in the name of nobody, of a path, of a member elsewhere, with what is no metadata.
+	// Claims which are well-formed, and lies: in the name of nobody, of a path, of a member elsewhere, with what is no
+	// metadata.
 	ip := to.Addr().AsSlice()
 	alive := func(name string, addr []byte, meta []byte) []byte {
-		return said(t, 4, map[string]any{"Incarnation": 9, "Node": name, "Addr": addr, "Port": to.Port(), "Meta": meta, "Vsn": []byte{1, 5, 2, 0, 0, 0}})
+		return said(t, 4, map[string]any{"Incarnation": 9, "Node": name, "Addr": addr, "Port": to.Port(), "Meta": meta,
+			"Vsn": []byte{1, 5, 2, 0, 0, 0}})
 	}
 	good := node.Meta{Salt: "1"}.Append(nil)
 	for _, m := range [][]byte{
-		alive("nobody", ip, good), alive("../../etc", ip, good), alive(strings.Repeat("x", 1000), ip, good), alive("c", ip, good), alive("c", nil, good),
-		alive("c", bytes.Repeat(ip, 5), nil), alive("b", ip, bytes.Repeat([]byte{'m'}, 30_000)), said(t, 4, map[string]any{"Node": "c", "Vsn": []byte{1}}),
+		alive("nobody", ip, good), alive("../../etc", ip, good), alive(strings.Repeat("x", 1000), ip, good),
+		alive("c", ip, good), alive("c", nil, good),
+		alive("c", bytes.Repeat(ip, 5), nil), alive("b", ip, bytes.Repeat([]byte{'m'}, 30_000)),
+		said(t, 4, map[string]any{"Node": "c", "Vsn": []byte{1}}),
 		{4}, {3, 0xc1}, {5, 0x91, 0x91}, {2, 0xff}, {200},
 	} {
 		send(packetOf(t, 1, m))
@@ -200,7 +207,8 @@ func TestHostileMember(t *testing.T) {
 	}
 }
 
-// A member can say what he likes of another one, also in the last word that is believed at the moment. It ends with him.
+// A member can say what he likes of another one, also in the last word that is believed at the moment. It ends with
+// him.
 func TestSlanderEnds(t *testing.T) {
 	w := newWorld(t)
 	a, thief, c := w.start("a"), w.start("b"), w.start("c")
@@ -210,13 +218,15 @@ func TestSlanderEnds(t *testing.T) {
 	say := func(kind byte, more map[string]any) {
 		t.Helper()
 		more["Incarnation"], more["Node"] = maxIncarnation(time.Now()), "c"
-		if _, err := thief.transport.udp.WriteToUDPAddrPort(packetOf(t, 1, said(t, kind, more)), netip.MustParseAddrPort(a.addr)); err != nil {
+		if _, err := thief.transport.udp.WriteToUDPAddrPort(packetOf(t, 1, said(t, kind, more)),
+			netip.MustParseAddrPort(a.addr)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	at := netip.MustParseAddrPort(c.addr)
 	say(msgAlive, map[string]any{
-		"Addr": at.Addr().AsSlice(), "Port": at.Port(), "Meta": node.Meta{Salt: "forged"}.Append(nil), "Vsn": []byte{1, 5, 2, 0, 0, 0},
+		"Addr": at.Addr().AsSlice(), "Port": at.Port(), "Meta": node.Meta{Salt: "forged"}.Append(nil),
+		"Vsn": []byte{1, 5, 2, 0, 0, 0},
 	})
 	salt := func(want string) func() string {
 		return func() string {
@@ -241,7 +251,8 @@ func TestSlanderEnds(t *testing.T) {
 
 func TestMaxIncarnation(t *testing.T) {
 	for at, want := range map[time.Time]int64{
-		{}: someIncarnations, incarnationsSince: someIncarnations, incarnationsSince.Add(time.Minute): someIncarnations + 60*incarnationRate,
+		{}: someIncarnations, incarnationsSince: someIncarnations,
+		incarnationsSince.Add(time.Minute):   someIncarnations + 60*incarnationRate,
 		incarnationsSince.AddDate(100, 0, 0): math.MaxUint32,
 	} {
 		if got := maxIncarnation(at); got != want {

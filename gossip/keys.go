@@ -24,8 +24,9 @@ func checkKeys(keys [][]byte) error {
 	return nil
 }
 
-// RotateKey makes key the only one: packets under any other key are dropped from now on. Nodes that do not have it yet are
-// not heard for that long; if it may be longer than a second, use SetKeys with the old key behind the new one first.
+// RotateKey makes key the only one: packets under any other key are dropped from now on. Nodes that do not have it yet
+// are not heard for that long; if it may be longer than a second, use SetKeys with the old key behind the new one
+// first.
 func (g *Gossip) RotateKey(key []byte) error { return g.SetKeys([][]byte{key}) }
 
 // SetKeys makes keys the whole keyring: the first one encrypts, all decrypt.
@@ -43,9 +44,9 @@ func (g *Gossip) SetKeys(keys [][]byte) error {
 	return nil
 }
 
-// setRing changes a ring which memberlist reads without a lock: it walks over slices it got from GetKeys, and RemoveKey moves
-// keys within those very slices unless it removes the last one. So only the last one is ever removed, after bringing
-// wanted keys from there to the front.
+// setRing changes a ring which memberlist reads without a lock: it walks over slices it got from GetKeys, and RemoveKey
+// moves keys within those very slices unless it removes the last one. So only the last one is ever removed, after
+// bringing wanted keys from there to the front.
 func setRing(ring *memberlist.Keyring, keys [][]byte) error {
 	wanted := func(k []byte) bool {
 		return slices.ContainsFunc(keys, func(w []byte) bool { return bytes.Equal(k, w) })

@@ -47,7 +47,8 @@ func (w *logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// close ends it: when it returns nothing is written any more. memberlist's goroutines outlive its Shutdown, which waits for none.
+// close ends it: when it returns nothing is written any more. memberlist's goroutines outlive its Shutdown, which waits
+// for none.
 func (w *logWriter) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

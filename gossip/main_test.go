@@ -28,7 +28,8 @@ func key(b byte) []byte { return bytes.Repeat([]byte{b}, KeySize) }
 // fast makes failures show in under two seconds, and still bears a busy machine.
 var fast = Timing{
 	Probe: 200 * time.Millisecond, ProbeTimeout: 100 * time.Millisecond, Suspicion: 2, Gossip: 20 * time.Millisecond,
-	PushPull: time.Second, RejoinMin: 50 * time.Millisecond, RejoinMax: 500 * time.Millisecond, Leave: 200 * time.Millisecond,
+	PushPull: time.Second, RejoinMin: 50 * time.Millisecond, RejoinMax: 500 * time.Millisecond,
+	Leave: 200 * time.Millisecond,
 }
 
 // world is one roster shared by all its nodes, each with a loopback address of its own.
@@ -157,7 +158,8 @@ func (n *testNode) open() {
 	}
 	n.port, n.dead = port, false
 	n.Gossip, err = New(Config{
-		ID: n.ident.ID(), Port: &wall{Port: port, isolated: &n.w.isolated}, Keys: n.keys, Label: "6a9c7bde-uuid", Roster: n.w.book, Timing: fast,
+		ID: n.ident.ID(), Port: &wall{Port: port, isolated: &n.w.isolated}, Keys: n.keys, Label: "6a9c7bde-uuid",
+		Roster: n.w.book, Timing: fast,
 		Meta: func() node.Meta { return *n.meta.Load() }, Logger: testLogger(n.w.t, n.ident.ID()),
 	})
 	if err != nil {

@@ -24,7 +24,8 @@ type attempt struct {
 	running bool
 }
 
-// rejoin contacts nodes of the roster that are not alive, for as long as gossip runs. Contacting one is enough to hear of all.
+// rejoin contacts nodes of the roster that are not alive, for as long as gossip runs. Contacting one is enough to hear
+// of all.
 func (g *Gossip) rejoin(seeds []string) {
 	r := &rejoiner{g: g, attempts: map[node.ID]*attempt{}, places: make(chan struct{}, rejoinAtOnce)}
 	defer r.wg.Wait()

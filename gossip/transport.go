@@ -58,8 +58,9 @@ func newTransport(udp *net.UDPConn, cfg Config, m *metrics, keys func() [][]byte
 		return nil, errors.Join(err, udp.Close())
 	}
 	t := &transport{
-		cfg: cfg, m: m, lines: &logWriter{log: cfg.Logger}, udp: udp, streams: streams, filter: newFilter(cfg.Roster, time.Now),
-		vet: vetter{cfg.Label, keys, time.Now}, places: make(chan struct{}, maxStreams),
+		cfg: cfg, m: m, lines: &logWriter{log: cfg.Logger}, udp: udp, streams: streams,
+		filter: newFilter(cfg.Roster, time.Now),
+		vet:    vetter{cfg.Label, keys, time.Now}, places: make(chan struct{}, maxStreams),
 		packets: make(chan *memberlist.Packet), conns: make(chan net.Conn), open: map[*stream]struct{}{},
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -69,8 +70,8 @@ func newTransport(udp *net.UDPConn, cfg Config, m *metrics, keys func() [][]byte
 }
 
 // bindUDP binds the advertised address if the port listens on a wildcard: a socket on a wildcard would answer from
-// whatever address the route prefers, and the others drop packets from addresses that are not on the roster. Behind NAT the
-// advertised address is not ours to bind; there the wildcard is right.
+// whatever address the route prefers, and the others drop packets from addresses that are not on the roster. Behind NAT
+// the advertised address is not ours to bind; there the wildcard is right.
 func bindUDP(ctx context.Context, cfg Config) (*net.UDPConn, error) {
 	candidates := []netip.AddrPort{cfg.Bind}
 	if !cfg.Bind.IsValid() {
@@ -176,8 +177,9 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	return t.WriteToAddress(b, memberlist.Address{Addr: addr})
 }
 
-// WriteToAddress implements memberlist.NodeAwareTransport. Nothing is sent to addresses that are no member's; that is no
-// error, for memberlist takes a packet that could not be sent for a fault of its own and would never find the removed node dead.
+// WriteToAddress implements memberlist.NodeAwareTransport. Nothing is sent to addresses that are no member's; that is
+// no error, for memberlist takes a packet that could not be sent for a fault of its own and would never find the
+// removed node dead.
 func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	to, err := netip.ParseAddrPort(a.Addr)
 	if err != nil {
@@ -247,8 +249,8 @@ func (t *transport) Shutdown() error {
 	return nil
 }
 
-// stream is a connection that Shutdown can end; memberlist itself lets its streams run into their timeouts. What is read from it
-// was looked at.
+// stream is a connection that Shutdown can end; memberlist itself lets its streams run into their timeouts. What is
+// read from it was looked at.
 type stream struct {
 	net.Conn
 	t     *transport
@@ -269,7 +271,8 @@ func (t *transport) track(c net.Conn) (*stream, error) {
 	return s, nil
 }
 
-// Read reads what the one message of the stream consists of, when it has come and is none that a member cannot have sent.
+// Read reads what the one message of the stream consists of, when it has come and is none that a member cannot have
+// sent.
 func (s *stream) Read(p []byte) (int, error) {
 	if s.read == nil {
 		b, err := s.t.vet.stream(bufio.NewReader(s.Conn))

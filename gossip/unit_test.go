@@ -62,7 +62,8 @@ func ringOf(r *memberlist.Keyring) string {
 
 func TestSetRing(t *testing.T) {
 	for _, c := range []struct{ from, to string }{
-		{"1", "2"}, {"1", "12"}, {"1", "21"}, {"12", "2"}, {"12", "1"}, {"123", "3"}, {"123", "31"}, {"1234", "42"}, {"1234", "5"},
+		{"1", "2"}, {"1", "12"}, {"1", "21"}, {"12", "2"}, {"12", "1"}, {"123", "3"}, {"123", "31"}, {"1234", "42"},
+		{"1234", "5"},
 		{"123", "456"}, {"1", "1"}, {"321", "123"},
 	} {
 		var from, to [][]byte
@@ -114,8 +115,9 @@ func TestVeto(t *testing.T) {
 		n  memberlist.Node
 		ok bool
 	}{
-		"member":        {memberlist.Node{Name: "b", Addr: addr.Addr().AsSlice(), Port: 4520, Meta: meta}, true},
-		"mapped":        {memberlist.Node{Name: "b", Addr: netip.AddrFrom16(addr.Addr().As16()).AsSlice(), Port: 4520, Meta: meta}, true},
+		"member": {memberlist.Node{Name: "b", Addr: addr.Addr().AsSlice(), Port: 4520, Meta: meta}, true},
+		"mapped": {memberlist.Node{Name: "b", Addr: netip.AddrFrom16(addr.Addr().As16()).AsSlice(), Port: 4520,
+			Meta: meta}, true},
 		"self":          {memberlist.Node{Name: "a"}, true},
 		"stranger":      {memberlist.Node{Name: "c", Addr: addr.Addr().AsSlice(), Port: 4520, Meta: meta}, false},
 		"other address": {memberlist.Node{Name: "b", Addr: []byte{192, 0, 2, 8}, Port: 4520, Meta: meta}, false},

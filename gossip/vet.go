@@ -16,10 +16,11 @@ import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 )
 
-// memberlist ends the process when somebody who has a key sends it nothing, encrypted, or a padding longer than the message, and
-// reserves memory by what a message says of its own size. And whoever says of another node what he likes, with the greatest incarnation
-// there is, is believed for good, for nobody can contradict with a greater one. So whatever comes is opened here first, and only what it
-// may have is passed on, still sealed. What is not opened by any key passes: memberlist drops it.
+// memberlist ends the process when somebody who has a key sends it nothing, encrypted, or a padding longer than the
+// message, and reserves memory by what a message says of its own size. And whoever says of another node what he likes,
+// with the greatest incarnation there is, is believed for good, for nobody can contradict with a greater one. So
+// whatever comes is opened here first, and only what it may have is passed on, still sealed. What is not opened by any
+// key passes: memberlist drops it.
 
 // Bounds. Everything that a hundred nodes know of each other has 64 KiB.
 const (
@@ -59,9 +60,10 @@ type vetter struct {
 	now   func() time.Time
 }
 
-// Incarnations number what a node says of itself: one more each time it has news, or contradicts. Honest ones stay below the first bound
-// for a lifetime. Above it the bound goes on by the clock, faster than honest nodes do: whoever goes there at once is refused, and whoever
-// is driven there has room to contradict a moment later. The end of the numbers is years away.
+// Incarnations number what a node says of itself: one more each time it has news, or contradicts. Honest ones stay
+// below the first bound for a lifetime. Above it the bound goes on by the clock, faster than honest nodes do: whoever
+// goes there at once is refused, and whoever is driven there has room to contradict a moment later. The end of the
+// numbers is years away.
 const (
 	someIncarnations = 1 << 30
 	incarnationRate  = 8 // a second

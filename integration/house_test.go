@@ -26,10 +26,13 @@ const (
 var largeStructs = []string{
 	// Tables of options, of functions, and of what was measured or read.
 	"cmd/saltclusterd/config.Edge", "cmd/saltclusterctl/adopt.Site", "integration/herd.Stats", "integration/scale.Costs",
-	"sidecar.Config", "sidecar/upstream.ReqConfig", "sidecar/saltwire.Raw", "sidecar/statuspage.view", "sidecar/saltcrypt/libcrypto.library",
+	"sidecar.Config", "sidecar/upstream.ReqConfig", "sidecar/saltwire.Raw", "sidecar/statuspage.view",
+	"sidecar/saltcrypt/libcrypto.library",
 	// To be split.
-	"cmd/saltclusterd/daemon.Daemon", "cmd/saltclusterd/daemon.member", "cmd/saltclusterd/daemon.service", "consensus.Node", "consensus/state.data",
-	"fsync/datacache.Store", "fsync/keydir.loop", "fsync/roots.Store", "sidecar/edge.PubEdge", "sidecar/edge.ReqEdge", "sidecar/edge.reqConn",
+	"cmd/saltclusterd/daemon.Daemon", "cmd/saltclusterd/daemon.member", "cmd/saltclusterd/daemon.service",
+	"consensus.Node", "consensus/state.data",
+	"fsync/datacache.Store", "fsync/keydir.loop", "fsync/roots.Store", "sidecar/edge.PubEdge", "sidecar/edge.ReqEdge",
+	"sidecar/edge.reqConn",
 	"sidecar/localmaster.Bus", "sidecar/spool.Spool", "sidecar/upstream.ReqClient",
 }
 

@@ -16,7 +16,8 @@ import (
 // a replacement for it.
 func TestNothingNeedsC(t *testing.T) {
 	own := []string{"net", "os/user", "runtime/cgo", "github.com/ebitengine/purego/internal/cgo"}
-	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,CgoFiles,CFiles,CXXFiles,SwigFiles", "../cmd/saltclusterd", "../cmd/saltclusterctl")
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,CgoFiles,CFiles,CXXFiles,SwigFiles",
+		"../cmd/saltclusterd", "../cmd/saltclusterctl")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	out, err := cmd.Output()
 	if err != nil {
@@ -35,7 +36,8 @@ func TestNothingNeedsC(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen++
-		if n := len(p.CgoFiles) + len(p.CFiles) + len(p.CXXFiles) + len(p.SwigFiles); n == 0 || slices.Contains(own, p.ImportPath) {
+		if n := len(p.CgoFiles) + len(p.CFiles) + len(p.CXXFiles) + len(p.SwigFiles); n == 0 ||
+			slices.Contains(own, p.ImportPath) {
 			continue
 		}
 		t.Errorf("%s has code in C: %v", p.ImportPath, append(p.CgoFiles, p.CFiles...))
@@ -47,7 +49,8 @@ func TestNothingNeedsC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), "\n\tCGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/saltclusterd ./cmd/saltclusterctl") {
+	if !strings.Contains(string(text),
+		"\n\tCGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/saltclusterd ./cmd/saltclusterctl") {
 		t.Error("make build does not build the programs without cgo")
 	}
 }

@@ -8,17 +8,18 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// A stock master finds its minions' session keys on disk when it is restarted, so that what they sealed before is good afterwards: what waited
-// in their sockets, and what a job of theirs says that began before they signed in anew. Where the master is adopted in that restart the
-// cluster's keys are others, and such a request was refused, upon which its minion signed in once more. So the key that the master itself gave
-// a minion opens its requests, too, for as long as the master would take it.
+// A stock master finds its minions' session keys on disk when it is restarted, so that what they sealed before is good
+// afterwards: what waited in their sockets, and what a job of theirs says that began before they signed in anew. Where
+// the master is adopted in that restart the cluster's keys are others, and such a request was refused, upon which its
+// minion signed in once more. So the key that the master itself gave a minion opens its requests, too, for as long as
+// the master would take it.
 
 // lookMost is how many requests may be looked up such a key for: the disk that it is on may hang.
 const lookMost = 64
 
-// openEarlier takes a request that is not sealed with its session's key: when it is sealed with the key that the minion got from the master
-// itself, it is one that is sealed with the cluster's from here on, and its reply is sealed with the minion's when it goes out. Any other one
-// is unknown.
+// openEarlier takes a request that is not sealed with its session's key: when it is sealed with the key that the minion
+// got from the master itself, it is one that is sealed with the cluster's from here on, and its reply is sealed with
+// the minion's when it goes out. Any other one is unknown.
 func (p *Proxy) openEarlier(x *request, env saltwire.Envelope, s *session) {
 	if !x.caughtUp || x.from != "" || !enter(&p.looking, lookMost) {
 		p.retryUnknown(x, env, s, guard.ReasonNotAuthentic)

@@ -6,8 +6,8 @@ import (
 	"saltclusterd/sidecar/router"
 )
 
-// What a request allocates does not depend on the machine, unlike the time that it takes. The ceilings hold for the fakes, too, which open
-// and seal what a master would.
+// What a request allocates does not depend on the machine, unlike the time that it takes. The ceilings hold for the
+// fakes, too, which open and seal what a master would.
 func TestAllocations(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -15,7 +15,8 @@ func TestAllocations(t *testing.T) {
 		ceiling float64
 	}{
 		{"forwarded", map[string]any{"cmd": "_pillar", "grains": map[string]any{}, "saltenv": "base"}, 95},
-		{"a return", map[string]any{"cmd": "_return", "jid": "20261121040506000001", "fun": "test.ping", "return": true, "retcode": 0}, 35},
+		{"a return", map[string]any{"cmd": "_return", "jid": "20261121040506000001", "fun": "test.ping", "return": true,
+			"retcode": 0}, 35},
 	} {
 		w := newWorld(t)
 		w.proxy.cfg.Returns = &journals{}

@@ -24,7 +24,8 @@ func TestWhatNoNodeRelays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body := saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3, HasVersion: true})
+		body := saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3,
+			HasVersion: true})
 		for _, signIn := range []bool{false, true} { // this _auth is none
 			if got := w.take(t, &request{body: body, from: "b", signIn: signIn}); !bytes.Equal(got, saltwire.BadLoad()) {
 				t.Errorf("%s from a peer, as a sign-in %t: %q", cmd, signIn, got)
@@ -61,8 +62,8 @@ func TestASignInFromAPeer(t *testing.T) {
 	}
 }
 
-// A minion that writes and writes while another node hangs is answered, the other nodes get their copies, and what waits
-// for the one that hangs is bounded.
+// A minion that writes and writes while another node hangs is answered, the other nodes get their copies, and what
+// waits for the one that hangs is bounded.
 func TestCopiesForAHungNodeAreBounded(t *testing.T) {
 	w := newWorld(t)
 	for range maxCopies {
@@ -108,8 +109,8 @@ func TestCopyRoomBytes(t *testing.T) {
 	}
 }
 
-// What a node hands over is logged with the address that it says. Whatever it says, that it was this node stands in the log, and is
-// counted.
+// What a node hands over is logged with the address that it says. Whatever it says, that it was this node stands in the
+// log, and is counted.
 func TestWhoHasHandedItOver(t *testing.T) {
 	var log bytes.Buffer
 	w := newWorld(t)
@@ -140,8 +141,8 @@ func TestWhoHasHandedItOver(t *testing.T) {
 	}
 }
 
-// TestSignInOfAnySize: sign-ins go to the master as they came. Anybody may send one, and a list of millions that no Salt reads in it would take gigabytes
-// of each of its workers.
+// TestSignInOfAnySize: sign-ins go to the master as they came. Anybody may send one, and a list of millions that no
+// Salt reads in it would take gigabytes of each of its workers.
 func TestSignInOfAnySize(t *testing.T) {
 	w := newWorld(t)
 	env, err := saltwire.ParseEnvelope(w.signIn())
@@ -155,7 +156,8 @@ func TestSignInOfAnySize(t *testing.T) {
 	inside := env
 	for _, n := range []int{100, relay.MaxSignIn} {
 		inside.Load = stuffed(env.Load, n)
-		for where, body := range map[string][]byte{"load": saltwire.AppendEnvelope(nil, inside), "envelope": stuffed(w.signIn(), n)} {
+		for where, body := range map[string][]byte{"load": saltwire.AppendEnvelope(nil, inside),
+			"envelope": stuffed(w.signIn(), n)} {
 			want := "signed in"
 			if n == relay.MaxSignIn {
 				want = string(saltwire.BadLoad())
@@ -167,7 +169,8 @@ func TestSignInOfAnySize(t *testing.T) {
 	}
 }
 
-// TestWhoIsKnownToTheEdge wants only a request that was opened to count as its minion's, and one that waits for news before it is to take room.
+// TestWhoIsKnownToTheEdge wants only a request that was opened to count as its minion's, and one that waits for news
+// before it is to take room.
 func TestWhoIsKnownToTheEdge(t *testing.T) {
 	for name, c := range map[string]struct {
 		body   func(w *world) []byte
@@ -175,7 +178,8 @@ func TestWhoIsKnownToTheEdge(t *testing.T) {
 		linger int
 		full   bool
 	}{
-		"a minion's request":     {body: func(w *world) []byte { return w.request(t, map[string]any{"cmd": "_pillar"}) }, known: "web1"},
+		"a minion's request": {body: func(w *world) []byte { return w.request(t, map[string]any{"cmd": "_pillar"}) },
+			known: "web1"},
 		"garbage under its name": {body: func(w *world) []byte { return garbage("web1") }, linger: 1},
 		"a sign-in":              {body: func(w *world) []byte { w.forget(); return w.signIn() }, linger: 1},
 		"one without room":       {body: func(w *world) []byte { w.forget(); return w.signIn() }, linger: 1, full: true},
@@ -184,7 +188,8 @@ func TestWhoIsKnownToTheEdge(t *testing.T) {
 			w := newWorld(t)
 			known, asked := "", 0
 			reply := w.take(t, &request{
-				body: c.body(w), to: &fakeResponder{known: func(m string) { known = m }, linger: func() bool { asked++; return !c.full }},
+				body: c.body(w), to: &fakeResponder{known: func(m string) { known = m },
+					linger: func() bool { asked++; return !c.full }},
 			})
 			if known != c.known || asked != c.linger || c.full && (reply != nil || w.signIns > 0) {
 				t.Errorf("known as %q, asked %d times, answered %q", known, asked, reply)
@@ -195,5 +200,6 @@ func TestWhoIsKnownToTheEdge(t *testing.T) {
 
 // garbage is a request that was sealed with no key.
 func garbage(id string) []byte {
-	return saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncAES, Version: 3, HasVersion: true, ID: id, Load: make([]byte, 512)})
+	return saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncAES, Version: 3, HasVersion: true, ID: id,
+		Load: make([]byte, 512)})
 }

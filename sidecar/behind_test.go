@@ -55,7 +55,8 @@ func TestBehind(t *testing.T) {
 			if got := string(w.send(t, w.signIn(), "")); (got == "signed in") != tc.signsIn {
 				t.Errorf("a sign-in was answered %q", got)
 			}
-			if got := w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), ""); w.opened(got) != tc.served || !tc.served && got != nil {
+			if got := w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), ""); w.opened(got) != tc.served || !tc.served &&
+				got != nil {
 				t.Errorf("a sealed request was answered %q", got)
 			}
 			if !tc.served && atMaster(w) > 0 {
@@ -75,8 +76,8 @@ func TestBehind_PassesBack(t *testing.T) {
 	}
 }
 
-// TestBehind_UnknownRequestIsNotJudged checks that a request is not refused by a state that is known to be old: the minion
-// may have been accepted elsewhere.
+// TestBehind_UnknownRequestIsNotJudged checks that a request is not refused by a state that is known to be old: the
+// minion may have been accepted elsewhere.
 func TestBehind_UnknownRequestIsNotJudged(t *testing.T) {
 	w := newWorld(t)
 	w.accepted = false
@@ -86,8 +87,8 @@ func TestBehind_UnknownRequestIsNotJudged(t *testing.T) {
 	}
 }
 
-// TestUnknown_IsOpenedOnce checks that what a session did not open is not hashed again when the session is the same. The
-// body is turned into one that would open while the node waits for news.
+// TestUnknown_IsOpenedOnce checks that what a session did not open is not hashed again when the session is the same.
+// The body is turned into one that would open while the node waits for news.
 func TestUnknown_IsOpenedOnce(t *testing.T) {
 	for name, changed := range map[string]bool{"the key is the same": false, "the key is another": true} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +145,8 @@ func TestCatchUp_DoesNotWaitForUnknownRequests(t *testing.T) {
 	<-answered
 }
 
-// TestCatchUp_SaysBehind checks that a node which is behind goes on to wait for the whole time, and one without a leader not.
+// TestCatchUp_SaysBehind checks that a node which is behind goes on to wait for the whole time, and one without a
+// leader not.
 func TestCatchUp_SaysBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err    error

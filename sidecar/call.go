@@ -56,8 +56,9 @@ func (c *call) leaveGate() {
 	}
 }
 
-// sender is the minion that a call comes from, empty when that is not certain; version 2 does not name it outside. What has a worker of the
-// master wait, or may take long, has a queue of its own, so that the minion's other requests do not wait for it.
+// sender is the minion that a call comes from, empty when that is not certain; version 2 does not name it outside. What
+// has a worker of the master wait, or may take long, has a queue of its own, so that the minion's other requests do not
+// wait for it.
 func (c *call) sender() string {
 	id := c.env.ID
 	if id == "" && c.peek.HasTok { // which was verified; with another's name it would take that one's turns

@@ -13,8 +13,9 @@ import (
 	"saltclusterd/sidecar/upstream"
 )
 
-// A call is carried from step to step: package router decides which (Decide, Start, Next), carryOut starts the action, and the action's end
-// comes back to finish or finishWith. An action that waits for a disk, the master or another node does so in a goroutine of its own or calls back.
+// A call is carried from step to step: package router decides which (Decide, Start, Next), carryOut starts the action,
+// and the action's end comes back to finish or finishWith. An action that waits for a disk, the master or another node
+// does so in a goroutine of its own or calls back.
 
 var (
 	errNowhere      = errors.New("no master of the cluster answers")
@@ -29,8 +30,8 @@ func (p *Proxy) begin(c *call) {
 	p.carryOut(c, router.Begin(c.progress))
 }
 
-// route decides where a call goes. A relayed one stays here, because the node that relayed it has decided; but a command that no Salt has is
-// answered here as well, because the master must not get it from anyone.
+// route decides where a call goes. A relayed one stays here, because the node that relayed it has decided; but a
+// command that no Salt has is answered here as well, because the master must not get it from anyone.
 func (p *Proxy) route(c *call) {
 	c.news = p.queue.news.Load()
 	v := p.cfg.View()
@@ -68,7 +69,8 @@ func (p *Proxy) start(c *call, d router.Decision) {
 
 // native is what this node can do with a command without its master's Python.
 func (p *Proxy) native(cmd string) router.Native {
-	return router.Native{Returns: p.cfg.Returns != nil, Events: p.cfg.Events != nil, Mines: p.cfg.Mines != nil && p.cfg.Mines.Takes(cmd)}
+	return router.Native{Returns: p.cfg.Returns != nil, Events: p.cfg.Events != nil,
+		Mines: p.cfg.Mines != nil && p.cfg.Mines.Takes(cmd)}
 }
 
 // carryOut starts an action.
@@ -142,7 +144,8 @@ func (p *Proxy) finishWith(c *call, o router.Outcome, err error) {
 	o.Down = errors.Is(err, upstream.ErrDown) || errors.Is(err, relay.ErrMasterDown)
 	o.Busy = errors.Is(err, upstream.ErrBusy) || errors.Is(err, relay.ErrBusy)
 	o.Closing = p.ctx.Err() != nil
-	if a := o.Action; a == router.DoAskMaster || a == router.DoAskNode || a == router.DoKeepForNode || a == router.DoKeepForMaster {
+	if a := o.Action; a == router.DoAskMaster || a == router.DoAskNode || a == router.DoKeepForNode ||
+		a == router.DoKeepForMaster {
 		c.trace.Failed()
 	}
 	var step router.Step
@@ -204,7 +207,8 @@ func (p *Proxy) abandon(x *request, cmd, where string, err error) {
 	x.to.Drop()
 }
 
-// isKeyCurrent says whether the key of a call that has waited is what it was. A call whose key was taken away meanwhile is refused.
+// isKeyCurrent says whether the key of a call that has waited is what it was. A call whose key was taken away meanwhile
+// is refused.
 func (p *Proxy) isKeyCurrent(c *call) bool {
 	if c.isNameless() && p.seals(c.crypticle) {
 		return true
@@ -217,11 +221,13 @@ func (p *Proxy) isKeyCurrent(c *call) bool {
 	return false
 }
 
-// longTimeout is how long a minion waits for an answer by Salt's defaults: request_channel_tries times request_channel_timeout. Until then a
-// request that a worker of the master works on is sent to no other master, which would only do the same work again.
+// longTimeout is how long a minion waits for an answer by Salt's defaults: request_channel_tries times
+// request_channel_timeout. Until then a request that a worker of the master works on is sent to no other master, which
+// would only do the same work again.
 const longTimeout = 3 * time.Minute
 
-// LongTimeout is the time that a call which may take long has (router.Long) where forwarded requests have forwardTimeout.
+// LongTimeout is the time that a call which may take long has (router.Long) where forwarded requests have
+// forwardTimeout.
 func LongTimeout(forwardTimeout time.Duration) time.Duration {
 	return max(forwardTimeout, longTimeout)
 }
@@ -237,7 +243,8 @@ func (p *Proxy) callDeadline(c *call) time.Time {
 	return p.deadline(c.request)
 }
 
-// withDeadline is a context until the deadline of a request. It outlives the reader of the connection that the request came on.
+// withDeadline is a context until the deadline of a request. It outlives the reader of the connection that the request
+// came on.
 func (p *Proxy) withDeadline(x *request) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(p.ctx, p.deadline(x))
 }

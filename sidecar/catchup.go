@@ -19,13 +19,13 @@ const (
 	catchUpBlind = 100 * time.Millisecond
 	// catchUpEvery keeps strangers from making us ask the leader all the time: they wait that long after a question.
 	catchUpEvery = 20 * time.Millisecond
-	// catchUpSoonest and catchUpPause are for those whose key is accepted, whose sign-ins come in storms: they wait catchUpPause times as
-	// long as the question took, from catchUpSoonest to catchUpEvery. So a storm spends a tenth of its time on questions however far away
-	// the leader is, and a leader who has much to do is asked less.
+	// catchUpSoonest and catchUpPause are for those whose key is accepted, whose sign-ins come in storms: they wait
+	// catchUpPause times as long as the question took, from catchUpSoonest to catchUpEvery. So a storm spends a tenth of
+	// its time on questions however far away the leader is, and a leader who has much to do is asked less.
 	catchUpSoonest = 2 * time.Millisecond
 	catchUpPause   = 9
-	// maxCatchingUp bounds the requests that wait for news. One more is refused, or, a sign-in, dropped: deciding it by what
-	// is known would let in, under a flood, whose key was removed a moment ago.
+	// maxCatchingUp bounds the requests that wait for news. One more is refused, or, a sign-in, dropped: deciding it by
+	// what is known would let in, under a flood, whose key was removed a moment ago.
 	maxCatchingUp = 8192
 )
 
@@ -49,8 +49,8 @@ func newCatchUp(ask func(context.Context) error) *catchUp {
 }
 
 // add has f called when the node has caught up, or could not; false when too many wait already. soon is for whom the
-// cluster knows. f must not take long, for all others wait for it. behind tells it that the cluster has decided something
-// that this node lacks; without a quorum it is false, and what is known decides.
+// cluster knows. f must not take long, for all others wait for it. behind tells it that the cluster has decided
+// something that this node lacks; without a quorum it is false, and what is known decides.
 func (c *catchUp) add(ctx context.Context, wg *sync.WaitGroup, soon bool, f func(behind bool)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,9 +146,9 @@ func (c *catchUp) pause(ctx context.Context, soon time.Duration) {
 // before, the publication would be lost to it; and one whose key has just been removed would get in. So a sign-in waits
 // until this node knows what was known anywhere when it came.
 
-// A node that knows that it lacks something, because the leader answers and the log does not arrive or cannot be stored,
-// decides nothing: what it lacks may be a deleted key. It is silent, so that minions try another node. Without a leader
-// it knows nothing of the kind, and serves.
+// A node that knows that it lacks something, because the leader answers and the log does not arrive or cannot be
+// stored, decides nothing: what it lacks may be a deleted key. It is silent, so that minions try another node. Without
+// a leader it knows nothing of the kind, and serves.
 
 const (
 	// onDiskTimeout bounds how long a request waits for a key file.
@@ -192,8 +192,8 @@ func (p *Proxy) giveUp(x *request) {
 	x.to.PassBack(false) // a node that relayed it knows others
 }
 
-// retryUnknown handles a sealed request whose minion's key, or session, is not what this node knows: it looks again when it
-// has caught up with the cluster, and refuses then. s is the session that did not open it, if there is one.
+// retryUnknown handles a sealed request whose minion's key, or session, is not what this node knows: it looks again
+// when it has caught up with the cluster, and refuses then. s is the session that did not open it, if there is one.
 func (p *Proxy) retryUnknown(x *request, env saltwire.Envelope, s *session, reason guard.Reason) {
 	if !x.caughtUp && saltwire.ValidID(env.ID) == nil && x.to.Linger() {
 		x.caughtUp = true

@@ -20,8 +20,10 @@ func TestWhenTheClusterIsAskedAgain(t *testing.T) {
 		"a stranger at once, others in their turn": {0, []bool{false, false, false}, []time.Duration{0, 20 * ms, 40 * ms}},
 		"who is known soon":                        {0, []bool{true, true, true}, []time.Duration{0, 2 * ms, 4 * ms}},
 		"far from the leader":                      {ms, []bool{true, true, true}, []time.Duration{0, 10 * ms, 20 * ms}},
-		"no later than a stranger":                 {30 * ms, []bool{true, true, false}, []time.Duration{0, 50 * ms, 100 * ms}},
-		"a stranger before and after":              {0, []bool{false, true, false, true}, []time.Duration{0, 2 * ms, 22 * ms, 24 * ms}},
+		"no later than a stranger": {30 * ms, []bool{true, true, false},
+			[]time.Duration{0, 50 * ms, 100 * ms}},
+		"a stranger before and after": {0, []bool{false, true, false, true},
+			[]time.Duration{0, 2 * ms, 22 * ms, 24 * ms}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

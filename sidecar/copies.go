@@ -6,8 +6,8 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// The minion of a write that is copied to other nodes has been answered, so none of the edge's limits counts the copy any
-// more: a peer that hangs would let one minion that writes and writes fill our memory.
+// The minion of a write that is copied to other nodes has been answered, so none of the edge's limits counts the copy
+// any more: a peer that hangs would let one minion that writes and writes fill our memory.
 const (
 	maxCopies    = 1024     // under way to one node
 	maxCopyBytes = 64 << 20 // of them together; one is let through whatever its size

@@ -7,7 +7,8 @@ import (
 	"saltclusterd/sidecar/router"
 )
 
-// fire fires the events of a call on the local master's bus without its Python. When that does not work nothing was fired.
+// fire fires the events of a call on the local master's bus without its Python. When that does not work nothing was
+// fired.
 func (p *Proxy) fire(c *call) {
 	c.trace.Step("bus")
 	p.wg.Add(1)

@@ -8,9 +8,9 @@ import (
 	"saltclusterd/sidecar/router"
 )
 
-// While a new revision of the file and pillar trees takes the place of the old one, requests that read them wait, so that
-// no minion sees half of it. Both ways are bounded: a master that is slow to answer does not stop the switch, and a switch
-// that takes long does not stop the minions.
+// While a new revision of the file and pillar trees takes the place of the old one, requests that read them wait, so
+// that no minion sees half of it. Both ways are bounded: a master that is slow to answer does not stop the switch, and
+// a switch that takes long does not stop the minions.
 const (
 	// gatePatience is how long a switch waits for requests under way, a pillar that is being rendered for example.
 	gatePatience = 3 * time.Second
@@ -107,7 +107,8 @@ func (p *Proxy) HoldFiles(ctx context.Context) (release func(), err error) {
 	}
 	idle := p.files.close()
 	late := time.AfterFunc(gateLimit, func() {
-		p.cfg.Logger.Warn("requests for files and pillars waited long enough: they go on during a change of the roots", "dur", gateLimit)
+		p.cfg.Logger.Warn("requests for files and pillars waited long enough: they go on during a change of the roots", "dur",
+			gateLimit)
 		open()
 	})
 	release = func() {
@@ -119,7 +120,8 @@ func (p *Proxy) HoldFiles(ctx context.Context) (release func(), err error) {
 	select {
 	case <-idle:
 	case <-patience.C:
-		p.cfg.Logger.Info("requests for files or pillars are still under way: the roots change all the same", "dur", gatePatience)
+		p.cfg.Logger.Info("requests for files or pillars are still under way: the roots change all the same", "dur",
+			gatePatience)
 	case <-ctx.Done():
 		release()
 		return nil, context.Cause(ctx)

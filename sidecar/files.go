@@ -7,8 +7,8 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// readFiles answers a request for files from this node's own roots, whatever the local master does. What only a master can answer
-// is routed as if there were no Files.
+// readFiles answers a request for files from this node's own roots, whatever the local master does. What only a master
+// can answer is routed as if there were no Files.
 func (p *Proxy) readFiles(c *call) {
 	c.trace.Step("files")
 	p.passGate(c, func() {
@@ -34,8 +34,8 @@ func (p *Proxy) readFiles(c *call) {
 // lentBody is from how many bytes on the memory of an answer is used again.
 const lentBody = 256 << 10
 
-// answerFile answers in memory that comes back for the next answer when this one is written out: to get a megabyte anew takes a third
-// as long as to seal it.
+// answerFile answers in memory that comes back for the next answer when this one is written out: to get a megabyte anew
+// takes a third as long as to seal it.
 func (p *Proxy) answerFile(c *call, reply []byte) {
 	if len(reply) < lentBody {
 		p.finish(c, router.DoReadFiles, c.seal(reply))
@@ -49,7 +49,8 @@ func (p *Proxy) answerFile(c *call, reply []byte) {
 // bodies are pieces of memory for answers. The garbage collector takes what is not used.
 type bodies struct{ pool sync.Pool }
 
-// maxLent is the room of a piece that is kept at most: what a slow reader has lent is counted by what is in it, not by its room.
+// maxLent is the room of a piece that is kept at most: what a slow reader has lent is counted by what is in it, not by
+// its room.
 const maxLent = 2 << 20
 
 // get returns an empty slice with room for n bytes.

@@ -23,7 +23,8 @@ func TestFilesWithoutTheMaster(t *testing.T) {
 		{name: "the master is down", change: down, asked: 1},
 		{name: "another command", cmd: "_pillar", want: byMaster, master: 1, done: 1},
 		{name: "only Python can", err: errOnlyPython, want: byMaster, asked: 1, master: 1, done: 1},
-		{name: "only Python can, relayed by a peer", err: errOnlyPython, from: "c", want: byMaster, asked: 1, master: 1, done: 1},
+		{name: "only Python can, relayed by a peer", err: errOnlyPython, from: "c", want: byMaster, asked: 1, master: 1,
+			done: 1},
 		{name: "a load that cannot be read", change: blind, want: byMaster, master: 1, done: 1},
 		{name: "a load that cannot be read, the master is down", change: both, want: byMaster, peers: 1},
 		{name: "only Python can, which is down", err: errOnlyPython, change: down, want: byMaster, asked: 1, peers: 1},
@@ -77,7 +78,8 @@ func TestFilesAreHeldWhileTheRootsChange(t *testing.T) {
 	}
 }
 
-// TestChunksAreSealedInMemoryThatComesBack: large answers reuse memory once it was given back, never before, and small ones none.
+// TestChunksAreSealedInMemoryThatComesBack: large answers reuse memory once it was given back, never before, and small
+// ones none.
 func TestChunksAreSealedInMemoryThatComesBack(t *testing.T) {
 	w := newWorld(t)
 	files := &substitute{takes: []string{"_serve_file"}, says: bytes.Repeat([]byte{0xc3}, lentBody)}

@@ -14,7 +14,8 @@ import (
 // handedLogEvery is how often at most it is logged of one node that what it handed over was refused.
 const handedLogEvery = time.Minute
 
-// handed tells which node has handed over what was refused: the address that the refusal is logged with is that node's word only.
+// handed tells which node has handed over what was refused: the address that the refusal is logged with is that node's
+// word only.
 type handed struct {
 	log     *slog.Logger
 	refused *prometheus.CounterVec

@@ -52,10 +52,11 @@ type Intake struct {
 const (
 	// recentBodies is how many publications are remembered to tell further copies (one per topic) from new ones.
 	recentBodies = 16
-	// maxRecent bounds the bytes of those before the newest: a publication may take many megabytes, and its copies follow it at once.
+	// maxRecent bounds the bytes of those before the newest: a publication may take many megabytes, and its copies follow
+	// it at once.
 	maxRecent = 1 << 20
-	// signInTimeout bounds one sign-in at the local master. A master that starts takes the request at once and answers when
-	// its workers are there; giving up earlier would only ask again behind the first.
+	// signInTimeout bounds one sign-in at the local master. A master that starts takes the request at once and answers
+	// when its workers are there; giving up earlier would only ask again behind the first.
 	signInTimeout = 20 * time.Second
 	// signInEvery bounds how often a key that does not fit is asked for again.
 	signInEvery = 200 * time.Millisecond

@@ -89,7 +89,8 @@ func TestIntakeTellsCopiesFromPublications(t *testing.T) {
 	}
 }
 
-// TestIntakeDoesNotKeepPublications: what it remembers to tell copies from is little, however large the publications are.
+// TestIntakeDoesNotKeepPublications: what it remembers to tell copies from is little, however large the publications
+// are.
 func TestIntakeDoesNotKeepPublications(t *testing.T) {
 	m := &fakeMaster{key: newKey(t), pub: "cluster"}
 	in := NewIntake(IntakeConfig{

@@ -8,10 +8,11 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// A minion that has published a job by way of a master (publish.publish) asks every 0.3 s what was returned, with pub_ret. A
-// stock master answers from its job cache when its own publish_auth says that the minion is the one; any other master
-// answers with an empty text, on which the minion's module breaks. So the publisher's node is asked, or any that has the
-// job when that is gone, each without its master where Config.Returns can; an empty text means that the next one is asked.
+// A minion that has published a job by way of a master (publish.publish) asks every 0.3 s what was returned, with
+// pub_ret. A stock master answers from its job cache when its own publish_auth says that the minion is the one; any
+// other master answers with an empty text, on which the minion's module breaks. So the publisher's node is asked, or
+// any that has the job when that is gone, each without its master where Config.Returns can; an empty text means that
+// the next one is asked.
 
 // emptyText is what a master's run_func answers when the function has raised.
 const emptyText = "\xa0"

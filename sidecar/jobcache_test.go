@@ -38,24 +38,34 @@ func TestQuestionsForAPublishedJob(t *testing.T) {
 		{name: "published here", j: journals{published: here}, change: []func(*world){publisher("a")}, want: here},
 		{name: "relayed", j: journals{published: here}, from: "c", want: here},
 		{name: "relayed, not known", j: unknown, from: "c", want: no},
-		{name: "relayed, only Python can tell, and it is down", j: journals{publishedErr: returns.ErrPython}, from: "c", change: []func(*world){masterFails}, want: "", master: 1},
+		{name: "relayed, only Python can tell, and it is down", j: journals{publishedErr: returns.ErrPython}, from: "c",
+			change: []func(*world){masterFails}, want: "", master: 1},
 		{name: "published elsewhere", j: unknown, change: []func(*world){publisher("b")}, want: byPeer, peers: 1},
 		{name: "publisher not known, the job is here", j: journals{published: here}, want: here},
 		{name: "publisher not known, nor the job", j: unknown, want: byPeer, peers: 1},
 		{name: "nobody knows", j: unknown, change: []func(*world){peersSay(no, "b", "c")}, want: no, peers: 2},
 		{name: "somebody knows", j: unknown, change: []func(*world){peersSay(no, "b")}, want: byPeer, peers: -1},
-		{name: "nobody knows, one does not answer", j: unknown, change: []func(*world){peersSay(no, "b"), peersFail("c")}, want: nothing, peers: 2},
+		{name: "nobody knows, one does not answer", j: unknown, change: []func(*world){peersSay(no, "b"), peersFail("c")},
+			want: nothing, peers: 2},
 		{name: "nobody answers", j: unknown, change: []func(*world){peersFail("b", "c")}, want: nothing, peers: 2},
-		{name: "the publisher is gone, the job is here", j: journals{published: here}, change: []func(*world){publisher("b"), gone}, want: here},
-		{name: "the publisher is gone, nobody has the job", j: unknown, change: []func(*world){publisher("b"), gone, peersSay(no, "c")}, want: nothing, peers: 1},
-		{name: "the publisher does not answer, the job is here", j: journals{published: here}, change: []func(*world){publisher("b"), peersFail("b"), peersSay(no, "c")}, want: here, peers: -1},
-		{name: "the publisher has forgotten it", j: unknown, change: []func(*world){publisher("b"), peersSay(no, "b", "c")}, want: no, peers: 2},
-		{name: "the publisher's master raised outside", j: journals{published: here}, change: []func(*world){publisher("b"), peersSay(no, "c"), func(w *world) {
-			w.bare["b"] = "Some exception handling minion payload"
-		}}, want: here, peers: -1},
-		{name: "only Python can tell", j: journals{publishedErr: returns.ErrPython}, change: []func(*world){publisher("a")}, want: byPeer, master: 1},
-		{name: "disk error, the master knows nothing", j: journals{publishedErr: errors.New("io")}, change: []func(*world){func(w *world) { w.says = no }}, want: byPeer, peers: 1, master: 1},
-		{name: "disk error, the master is down", j: journals{publishedErr: errors.New("io")}, change: []func(*world){masterFails}, want: byPeer, peers: 1, master: 1},
+		{name: "the publisher is gone, the job is here", j: journals{published: here},
+			change: []func(*world){publisher("b"), gone}, want: here},
+		{name: "the publisher is gone, nobody has the job", j: unknown,
+			change: []func(*world){publisher("b"), gone, peersSay(no, "c")}, want: nothing, peers: 1},
+		{name: "the publisher does not answer, the job is here", j: journals{published: here},
+			change: []func(*world){publisher("b"), peersFail("b"), peersSay(no, "c")}, want: here, peers: -1},
+		{name: "the publisher has forgotten it", j: unknown, change: []func(*world){publisher("b"), peersSay(no, "b", "c")},
+			want: no, peers: 2},
+		{name: "the publisher's master raised outside", j: journals{published: here},
+			change: []func(*world){publisher("b"), peersSay(no, "c"), func(w *world) {
+				w.bare["b"] = "Some exception handling minion payload"
+			}}, want: here, peers: -1},
+		{name: "only Python can tell", j: journals{publishedErr: returns.ErrPython}, change: []func(*world){publisher("a")},
+			want: byPeer, master: 1},
+		{name: "disk error, the master knows nothing", j: journals{publishedErr: errors.New("io")},
+			change: []func(*world){func(w *world) { w.says = no }}, want: byPeer, peers: 1, master: 1},
+		{name: "disk error, the master is down", j: journals{publishedErr: errors.New("io")},
+			change: []func(*world){masterFails}, want: byPeer, peers: 1, master: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -102,11 +112,13 @@ func peersFail(ids ...node.ID) func(*world) {
 func TestQuestionsWithoutReturns(t *testing.T) {
 	w := newWorld(t)
 	w.says = "\xa0"
-	if got := w.answer(w.send(t, w.request(t, map[string]any{"cmd": "pub_ret", "jid": "20261121000000000001"}), "")); got != "\x81\xa2ok\xc3" {
+	if got := w.answer(w.send(t, w.request(t, map[string]any{"cmd": "pub_ret", "jid": "20261121000000000001"}),
+		"")); got != "\x81\xa2ok\xc3" {
 		t.Errorf("answered %q", got)
 	}
 	w.masterKey = new(newKey(t)) // the same from a master that holds another key of the minion's
-	if got := w.answer(w.send(t, w.request(t, map[string]any{"cmd": "pub_ret", "jid": "20261121000000000001"}), "")); got != "\x81\xa2ok\xc3" {
+	if got := w.answer(w.send(t, w.request(t, map[string]any{"cmd": "pub_ret", "jid": "20261121000000000001"}),
+		"")); got != "\x81\xa2ok\xc3" {
 		t.Errorf("sealed anew: answered %q", got)
 	}
 	if got := w.answer(w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), "")); got != "\xa0" {

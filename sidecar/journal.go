@@ -12,7 +12,8 @@ import (
 	"saltclusterd/sidecar/wall"
 )
 
-// peerTimeout is how long another node has for a return of a job that it has published; then the return is kept for it here.
+// peerTimeout is how long another node has for a return of a job that it has published; then the return is kept for it
+// here.
 const peerTimeout = 4 * time.Second
 
 // journal takes a return of a job of this node.
@@ -44,8 +45,8 @@ func (p *Proxy) keepForNode(c *call, to node.ID) {
 	})
 }
 
-// keepForMaster keeps a return that the local master does not take now until it does. When no journal takes it, what the master has made of the
-// return decides.
+// keepForMaster keeps a return that the local master does not take now until it does. When no journal takes it, what
+// the master has made of the return decides.
 func (p *Proxy) keepForMaster(c *call) {
 	c.trace.Step("journal")
 	p.wg.Add(1)
@@ -84,9 +85,9 @@ func (p *Proxy) journaled(c *call, a router.Action, to node.ID, reply []byte, er
 	})
 }
 
-// handOff has another node keep a return for node to, the publisher of its job, when this node's journal fails. The local master
-// must not get it: where the disk fails, a master answers and stores nothing. When no node keeps it, the minion gets no answer and
-// sends it again.
+// handOff has another node keep a return for node to, the publisher of its job, when this node's journal fails. The
+// local master must not get it: where the disk fails, a master answers and stores nothing. When no node keeps it, the
+// minion gets no answer and sends it again.
 func (p *Proxy) handOff(c *call, to node.ID) {
 	c.trace.Carry("journal", "peer")
 	p.wg.Go(func() {
@@ -102,8 +103,8 @@ func (p *Proxy) handOff(c *call, to node.ID) {
 	})
 }
 
-// mayTake judges a syndic's return once more when this node takes it itself: only its sender says that it is for another node's master, which
-// would judge it.
+// mayTake judges a syndic's return once more when this node takes it itself: only its sender says that it is for
+// another node's master, which would judge it.
 func (p *Proxy) mayTake(c *call) bool {
 	if c.peek.Cmd != "_syndic_return" || c.from != "" {
 		return true
@@ -116,8 +117,9 @@ func (p *Proxy) mayTake(c *call) bool {
 	return !v.Refused
 }
 
-// completeJob gives the return of a queued job the id of the job that was published: minions with unique_jid cut it (saltwire.CutJID). A
-// signed load stays as it is; the id is passed beside it, and Python alone would file it under the cut one.
+// completeJob gives the return of a queued job the id of the job that was published: minions with unique_jid cut it
+// (saltwire.CutJID). A signed load stays as it is; the id is passed beside it, and Python alone would file it under the
+// cut one.
 func (p *Proxy) completeJob(c *call) {
 	if p.cfg.WholeJob == nil || c.peek.Cmd != "_return" || !saltwire.IsCutJID(c.peek.JID) {
 		return
@@ -132,7 +134,8 @@ func (p *Proxy) completeJob(c *call) {
 	}
 	plain, err := saltwire.ReplaceValue(c.plain, "jid", saltwire.AppendStr(nil, full))
 	if err != nil || !c.replace(plain) {
-		p.cfg.Logger.Warn("return of a queued job stays under the id that its minion has cut", "minion", c.peek.ID, "jid", c.peek.JID, "err", err)
+		p.cfg.Logger.Warn("return of a queued job stays under the id that its minion has cut", "minion", c.peek.ID, "jid",
+			c.peek.JID, "err", err)
 	}
 }
 

@@ -89,37 +89,56 @@ func TestReturnWithoutTheMaster(t *testing.T) {
 	}{
 		{name: "own", want: "\xc2", did: []string{"take web1"}},
 		{name: "relayed", from: "c", load: map[string]any{"master_id": "b"}, want: "\xc2", did: []string{"take web1"}},
-		{name: "needs Python", j: journals{take: returns.ErrPython}, want: byMaster, did: []string{"take web1", "mend web1", "answered web1"}, master: 1},
-		{name: "disk full: another node keeps it", j: journals{take: full}, want: "\xc0", did: []string{"take web1", "hand off for a"}},
-		{name: "disk full everywhere", j: journals{take: full, off: full}, want: "", did: []string{"take web1", "hand off for a"}},
-		{name: "journal full everywhere", j: journals{take: spool.ErrFull, off: full}, want: "", did: []string{"take web1", "hand off for a"}},
-		{name: "closed", j: journals{take: spool.ErrClosed, off: full}, want: "", did: []string{"take web1", "hand off for a"}},
-		{name: "too large for a journal", j: journals{take: spool.ErrTooLarge}, want: byMaster, did: []string{"take web1", "answered web1"}, master: 1},
-		{name: "busy", j: journals{take: spool.ErrBusy}, want: byMaster, did: []string{"take web1", "answered web1"}, master: 1},
-		{name: "relayed, disk full: its node keeps it", from: "c", j: journals{take: full}, want: "", did: []string{"take web1"}},
-		{name: "malformed", j: journals{take: returns.ErrMalformed}, want: "", did: []string{"take web1"}}, // bad load, which is not sealed
+		{name: "needs Python", j: journals{take: returns.ErrPython}, want: byMaster,
+			did: []string{"take web1", "mend web1", "answered web1"}, master: 1},
+		{name: "disk full: another node keeps it", j: journals{take: full}, want: "\xc0",
+			did: []string{"take web1", "hand off for a"}},
+		{name: "disk full everywhere", j: journals{take: full, off: full}, want: "",
+			did: []string{"take web1", "hand off for a"}},
+		{name: "journal full everywhere", j: journals{take: spool.ErrFull, off: full}, want: "",
+			did: []string{"take web1", "hand off for a"}},
+		{name: "closed", j: journals{take: spool.ErrClosed, off: full}, want: "",
+			did: []string{"take web1", "hand off for a"}},
+		{name: "too large for a journal", j: journals{take: spool.ErrTooLarge}, want: byMaster,
+			did: []string{"take web1", "answered web1"}, master: 1},
+		{name: "busy", j: journals{take: spool.ErrBusy}, want: byMaster, did: []string{"take web1", "answered web1"},
+			master: 1},
+		{name: "relayed, disk full: its node keeps it", from: "c", j: journals{take: full}, want: "",
+			did: []string{"take web1"}},
+		// bad load, which is not sealed
+		{name: "malformed", j: journals{take: returns.ErrMalformed}, want: "", did: []string{"take web1"}},
 		{
-			name: "needs Python, which is down", j: journals{take: returns.ErrPython, defers: true}, change: func(w *world) { w.masterErr = upstream.ErrDown },
+			name: "needs Python, which is down", j: journals{take: returns.ErrPython,
+				defers: true}, change: func(w *world) { w.masterErr = upstream.ErrDown },
 			want: "\xc0", did: []string{"take web1", "mend web1", "later"}, master: 1,
 		},
 		{
-			name: "needs Python, which hangs", j: journals{take: returns.ErrPython, defers: true}, change: func(w *world) { w.masterErr = upstream.ErrTimeout },
+			name: "needs Python, which hangs", j: journals{take: returns.ErrPython,
+				defers: true}, change: func(w *world) { w.masterErr = upstream.ErrTimeout },
 			want: "\xc0", did: []string{"take web1", "mend web1", "later"}, master: 1,
 		},
 		{
-			name: "nobody keeps it: another node gets it", j: journals{take: returns.ErrPython, late: full}, change: func(w *world) { w.masterErr = upstream.ErrDown },
+			name: "nobody keeps it: another node gets it", j: journals{take: returns.ErrPython,
+				late: full}, change: func(w *world) { w.masterErr = upstream.ErrDown },
 			want: byMaster, did: []string{"take web1", "mend web1", "later"}, master: 1,
 		},
 		{
-			name: "publisher is gone", change: func(w *world) { w.view.Nodes[1].Alive = false }, load: map[string]any{"master_id": "b"},
+			name: "publisher is gone", change: func(w *world) {
+				w.view.Nodes[1].Alive = false
+			}, load: map[string]any{"master_id": "b"},
 			want: "\xc0", did: []string{"keep for b"},
 		},
 		{
-			name: "publisher does not answer", change: func(w *world) { w.peerErr["b"] = errors.New("cut") }, load: map[string]any{"master_id": "b"},
+			name: "publisher does not answer", change: func(w *world) {
+				w.peerErr["b"] = errors.New("cut")
+			}, load: map[string]any{"master_id": "b"},
 			want: "\xc0", did: []string{"keep for b"},
 		},
 		{
-			name: "publisher is gone, disk full", j: journals{keep: full}, change: func(w *world) { w.view.Nodes = w.view.Nodes[:2]; w.view.Nodes[1].Alive = false },
+			name: "publisher is gone, disk full", j: journals{keep: full}, change: func(w *world) {
+				w.view.Nodes = w.view.Nodes[:2]
+				w.view.Nodes[1].Alive = false
+			},
 			load: map[string]any{"master_id": "b"}, want: "\xc0", did: []string{"keep for b", "hand off for b"},
 		},
 		{
@@ -233,16 +252,19 @@ func TestKeptLoadReachesTheMaster(t *testing.T) {
 		t.Errorf("a minion without key: %v", err)
 	}
 	w.masterErr = upstream.ErrDown
-	if err := w.proxy.Return(context.Background(), "web1", load); !errors.Is(err, upstream.ErrDown) || !errors.Is(err, returns.ErrNotAsked) {
+	if err := w.proxy.Return(context.Background(), "web1", load); !errors.Is(err, upstream.ErrDown) ||
+		!errors.Is(err, returns.ErrNotAsked) {
 		t.Errorf("a master that is down: %v", err)
 	}
 	w.masterErr = upstream.ErrTimeout // it had it
-	if err := w.proxy.Return(context.Background(), "web1", load); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, returns.ErrNotAsked) {
+	if err := w.proxy.Return(context.Background(), "web1", load); !errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, returns.ErrNotAsked) {
 		t.Errorf("a master that does not answer: %v", err)
 	}
 }
 
-// What may take long is waited for as long as minions wait by Salt's defaults, at the master and at a peer, and nothing else is.
+// What may take long is waited for as long as minions wait by Salt's defaults, at the master and at a peer, and nothing
+// else is.
 func TestLongCallsAreWaitedForAsLongAsMinionsWait(t *testing.T) {
 	at := time.Now()
 	for _, c := range []struct {
@@ -251,7 +273,8 @@ func TestLongCallsAreWaitedForAsLongAsMinionsWait(t *testing.T) {
 		want    time.Duration
 	}{
 		{"_pillar", time.Minute, longTimeout}, {"_pillar", time.Hour, time.Hour}, {"minion_runner", time.Second, longTimeout},
-		{"_file_list", time.Minute, longTimeout}, {"_mine_get", time.Minute, time.Minute}, {"_minion_event", time.Minute, time.Minute},
+		{"_file_list", time.Minute, longTimeout}, {"_mine_get", time.Minute, time.Minute},
+		{"_minion_event", time.Minute, time.Minute},
 	} {
 		p := &Proxy{cfg: Config{ForwardTimeout: c.forward}, ctx: t.Context()}
 		one := &call{request: &request{at: at}, peek: saltwire.Peek{Cmd: c.cmd}}
@@ -271,11 +294,12 @@ func TestReturnOfAQueuedJob(t *testing.T) {
 		load       map[string]any
 		jid, inner string
 	}{
-		"cut":            {jid: whole, inner: whole},
-		"signed":         {load: map[string]any{"sig": "s"}, jid: whole, inner: cut},
-		"of another job": {load: map[string]any{"jid": "20261121000000000002"}, jid: "20261121000000000002", inner: "20261121000000000002"},
-		"of a schedule":  {load: map[string]any{"jid": "req"}, jid: "req", inner: "req"},
-		"whole":          {load: map[string]any{"jid": whole}, jid: whole, inner: whole},
+		"cut":    {jid: whole, inner: whole},
+		"signed": {load: map[string]any{"sig": "s"}, jid: whole, inner: cut},
+		"of another job": {load: map[string]any{"jid": "20261121000000000002"}, jid: "20261121000000000002",
+			inner: "20261121000000000002"},
+		"of a schedule": {load: map[string]any{"jid": "req"}, jid: "req", inner: "req"},
+		"whole":         {load: map[string]any{"jid": whole}, jid: whole, inner: whole},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// masterTimeout is how long the local master has for a return that only it can take; then the return is kept for it. A minion asks three
-	// times, with 5 to 10 s each (return_retry_timer), and drops a return that was not acknowledged.
+	// masterTimeout is how long the local master has for a return that only it can take; then the return is kept for it. A
+	// minion asks three times, with 5 to 10 s each (return_retry_timer), and drops a return that was not acknowledged.
 	masterTimeout = 3 * time.Second
 	// nonceSize is the length of the nonce a master puts before its reply (uuid4().hex).
 	nonceSize = 32
@@ -63,7 +63,8 @@ func (p *Proxy) masterDeadline(c *call) time.Time {
 	return p.callDeadline(c)
 }
 
-// sendSealed sends a call as it came, or sealed anew when the local master holds another session key than the minion has used.
+// sendSealed sends a call as it came, or sealed anew when the local master holds another session key than the minion
+// has used.
 func (p *Proxy) sendSealed(c *call) {
 	local, same, err := p.cfg.Sessions.Ensure(c.env.ID, c.session.key)
 	if err != nil {
@@ -108,18 +109,19 @@ func (p *Proxy) sendShared(c *call) {
 }
 
 // sendResealed sends a call to a local master that holds another key than the minion: the same plaintext bytes under
-// the master's, and the reply's plaintext under the minion's. Private replies (pillar) are encrypted to the minion's own
-// public key and pass as they are.
+// the master's, and the reply's plaintext under the minion's. Private replies (pillar) are encrypted to the minion's
+// own public key and pass as they are.
 func (p *Proxy) sendResealed(c *call, crypticle *saltcrypt.Crypticle) {
 	p.metrics.resealed.Inc()
 	env := c.env
 	env.Load = crypticle.Seal(nil, c.plain, nil)
-	p.cfg.Master.Go(p.ctx, p.masterDeadline(c), c.sender(), saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) {
-		if err == nil {
-			reply = reseal(reply, crypticle, c.crypticle)
-		}
-		p.masterAnswered(c, reply, err)
-	})
+	p.cfg.Master.Go(p.ctx, p.masterDeadline(c), c.sender(), saltwire.AppendEnvelope(nil, env),
+		func(reply []byte, err error) {
+			if err == nil {
+				reply = reseal(reply, crypticle, c.crypticle)
+			}
+			p.masterAnswered(c, reply, err)
+		})
 }
 
 // masterAnswered ends a call at the local master.
@@ -141,8 +143,8 @@ func (p *Proxy) masterFailed(c *call, r router.Result, err error) {
 	p.finishWith(c, c.outcome(router.DoAskMaster, "", r), err)
 }
 
-// reseal turns a reply under the key from into one under the key to. One that is not sealed with the former (a private one, an error text)
-// is returned as it is.
+// reseal turns a reply under the key from into one under the key to. One that is not sealed with the former (a private
+// one, an error text) is returned as it is.
 func reseal(reply []byte, from, to *saltcrypt.Crypticle) []byte {
 	sealed, ok := saltwire.Bytes(reply)
 	if !ok {
@@ -161,8 +163,8 @@ var _ returns.Python = (*Proxy)(nil)
 // Up says whether the local master answers (returns.Python).
 func (p *Proxy) Up() bool { return p.cfg.Master.Up() }
 
-// Return gives the local master a load that a minion sent earlier (returns.Python), sealed with what the master holds for
-// the minion now.
+// Return gives the local master a load that a minion sent earlier (returns.Python), sealed with what the master holds
+// for the minion now.
 func (p *Proxy) Return(ctx context.Context, minion string, load []byte) error {
 	pub, ok := p.cfg.Keys.Accepted(minion)
 	if !ok {
@@ -205,7 +207,8 @@ func (p *Proxy) sendLoad(ctx context.Context, minion string, sealed []byte) ([]b
 		err   error
 	}
 	got := make(chan answer, 1)
-	p.cfg.Master.Go(ctx, time.Now().Add(p.cfg.ForwardTimeout), "", saltwire.AppendEnvelope(nil, env), func(reply []byte, err error) { got <- answer{reply, err} })
+	p.cfg.Master.Go(ctx, time.Now().Add(p.cfg.ForwardTimeout), "", saltwire.AppendEnvelope(nil, env),
+		func(reply []byte, err error) { got <- answer{reply, err} })
 	a := <-got
 	return a.reply, a.err
 }

@@ -62,7 +62,8 @@ func (p *Proxy) watch(reg prometheus.Registerer) {
 	gauge("catching_up_requests", "Requests that wait until this node knows what the cluster knows.", func() float64 {
 		return float64(p.catchUp.size())
 	})
-	gauge("awaiting_requests", "Requests that wait until a master of the cluster answers.", func() float64 { return float64(p.queue.size()) })
+	gauge("awaiting_requests", "Requests that wait until a master of the cluster answers.",
+		func() float64 { return float64(p.queue.size()) })
 	gauge("held_requests", "Requests for files and pillars that wait while the roots change.", func() float64 {
 		return float64(p.files.size())
 	})

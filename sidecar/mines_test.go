@@ -20,9 +20,11 @@ func TestMinesWithoutTheMaster(t *testing.T) {
 		{name: "another node's", change: func(w *world) { alone(w, "c") }, want: byMaster, peers: 1},
 		{name: "another command", cmd: "_mine_flush", from: "c", want: byMaster, master: 1, done: 1},
 		{name: "only Python can", err: errOnlyPython, from: "c", want: byMaster, asked: 1, master: 1, done: 1},
-		{name: "only Python can, asked here", err: errOnlyPython, cmd: "_mine_get", want: byMaster, asked: 1, master: 1, done: 1},
+		{name: "only Python can, asked here", err: errOnlyPython, cmd: "_mine_get", want: byMaster, asked: 1, master: 1,
+			done: 1},
 		{
-			name: "only Python can, which is down", err: errOnlyPython, cmd: "_mine_get", want: byMaster, asked: 1, peers: 1, master: 1,
+			name: "only Python can, which is down", err: errOnlyPython, cmd: "_mine_get", want: byMaster, asked: 1, peers: 1,
+			master: 1,
 			change: func(w *world) { w.masterErr = upstream.ErrDown },
 		},
 	} {
@@ -61,7 +63,8 @@ func TestMinesNobodyWaitsFor(t *testing.T) {
 			if err := w.proxy.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if want := []string{"dropped", "\xc3", "\x81\xa2ok\xc3"}[c.want]; reply == nil && c.want != 0 || reply != nil && w.answer(reply) != want {
+			if want := []string{"dropped", "\xc3", "\x81\xa2ok\xc3"}[c.want]; reply == nil && c.want != 0 || reply != nil &&
+				w.answer(reply) != want {
 				t.Errorf("answered %q", reply)
 			}
 			if len(q.asked) != c.asked || len(w.atMaster) != max(0, c.want-1) {

@@ -22,8 +22,8 @@ type Keys interface {
 	Generation() uint64
 	// FormerSessions derives the session keys of the generations before that are still good, the newest first.
 	FormerSessions(id, pub string) []saltcrypt.Key
-	// CatchUp waits until this node knows what the cluster knew when it was called. ErrBehind means that it lacks something
-	// that was decided; any other error, that nobody can tell.
+	// CatchUp waits until this node knows what the cluster knew when it was called. ErrBehind means that it lacks
+	// something that was decided; any other error, that nobody can tell.
 	CatchUp(ctx context.Context) error
 	// Behind returns for how long this node has known that it lacks something that was decided; zero: it knows of nothing.
 	Behind() time.Duration
@@ -33,7 +33,8 @@ type Keys interface {
 
 // Master sends requests to the local stock master (upstream.ReqClient).
 type Master interface {
-	// Go calls done exactly once, from any goroutine, when ctx ends or by has come at the latest. Senders (from) take turns.
+	// Go calls done exactly once, from any goroutine, when ctx ends or by has come at the latest. Senders (from) take
+	// turns.
 	Go(ctx context.Context, by time.Time, from string, body []byte, done func(reply []byte, err error))
 	Up() bool
 }
@@ -42,7 +43,8 @@ type Master interface {
 type Sessions interface {
 	// Ensure makes the local master use want for id. When it cannot, it returns the key the master uses and false.
 	Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, same bool, err error)
-	// Own returns the key that the local master made for id by itself, before Ensure was called for id, and when that expires.
+	// Own returns the key that the local master made for id by itself, before Ensure was called for id, and when that
+	// expires.
 	Own(id string) (key saltcrypt.Key, until time.Time, ok bool)
 	// Invalidate forgets what was ensured for id: the master has refused it.
 	Invalidate(id string)
@@ -80,8 +82,9 @@ type Returns interface {
 
 // Events fires what minions say on the local master's bus (events.Service).
 type Events interface {
-	// Take calls done once, from this goroutine or its own, where it must not block: with what a master would answer when the bus has
-	// the events, events.ErrPython when only a master can take the load and nothing was fired, events.ErrMalformed, events.ErrUnsure.
+	// Take calls done once, from this goroutine or its own, where it must not block: with what a master would answer when
+	// the bus has the events, events.ErrPython when only a master can take the load and nothing was fired,
+	// events.ErrMalformed, events.ErrUnsure.
 	Take(minion string, load []byte, received time.Time, done func(reply []byte, err error))
 }
 
@@ -89,7 +92,8 @@ type Events interface {
 type Files interface {
 	// Takes says whether a command may be answered here now.
 	Takes(cmd string) bool
-	// Reads says whether the load of such a command can be read here, without waiting for anything; if not, only a master can answer.
+	// Reads says whether the load of such a command can be read here, without waiting for anything; if not, only a master
+	// can answer.
 	Reads(cmd string, load []byte) bool
 	// Answer gives the answer to finish, once, or returns an error: then only a master can answer. It may take its time.
 	Answer(ctx context.Context, cmd, minion string, load []byte, finish func(reply []byte)) error
@@ -99,8 +103,8 @@ type Files interface {
 type Mines interface {
 	// Takes says whether a command may be answered here now.
 	Takes(cmd string) bool
-	// Answer gives the answer to finish, once, or returns an error: then nothing was done, and only a master can answer. It may take its
-	// time.
+	// Answer gives the answer to finish, once, or returns an error: then nothing was done, and only a master can answer.
+	// It may take its time.
 	Answer(ctx context.Context, cmd, minion string, load []byte, finish func(reply []byte)) error
 }
 

@@ -8,12 +8,14 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// mostNoted is how many events of one request are remembered: with more the newest others would be forgotten for one minion's.
+// mostNoted is how many events of one request are remembered: with more the newest others would be forgotten for one
+// minion's.
 const mostNoted = 64
 
 // note remembers the events of a request that this node's master has taken.
 func (p *Proxy) note(c *call, route string, reply []byte) {
-	if p.cfg.Heard == nil || !router.IsEvent(c.peek.Cmd) || route != "bus" && route != "local" || bytes.Equal(reply, badLoad) {
+	if p.cfg.Heard == nil || !router.IsEvent(c.peek.Cmd) || route != "bus" && route != "local" ||
+		bytes.Equal(reply, badLoad) {
 		return
 	}
 	e := eventlog.Event{At: c.at, Minion: c.peek.ID, From: string(c.from), Python: route == "local"}

@@ -29,8 +29,10 @@ func TestNote(t *testing.T) {
 		reply []byte
 		want  []eventlog.Event
 	}{
-		{"on the bus", saltwire.Peek{Cmd: "_minion_event", Tag: "a"}, "bus", nil, []eventlog.Event{{At: at, Minion: "web1", Tag: "a", From: "m2"}}},
-		{"by Python", saltwire.Peek{Cmd: "_minion_event", Tag: "a"}, "local", nil, []eventlog.Event{{At: at, Minion: "web1", Tag: "a", From: "m2", Python: true}}},
+		{"on the bus", saltwire.Peek{Cmd: "_minion_event", Tag: "a"}, "bus", nil,
+			[]eventlog.Event{{At: at, Minion: "web1", Tag: "a", From: "m2"}}},
+		{"by Python", saltwire.Peek{Cmd: "_minion_event", Tag: "a"}, "local", nil,
+			[]eventlog.Event{{At: at, Minion: "web1", Tag: "a", From: "m2", Python: true}}},
 		{"several", saltwire.Peek{Cmd: "_minion_event", Events: list("a", "b")}, "bus", nil,
 			[]eventlog.Event{{At: at, Minion: "web1", Tag: "b", From: "m2"}, {At: at, Minion: "web1", Tag: "a", From: "m2"}}},
 		{"another node's", saltwire.Peek{Cmd: "_minion_event", Tag: "a"}, "relayed", nil, nil},

@@ -90,7 +90,8 @@ func (p *Proxy) serveAuth(x *request, env saltwire.Envelope) {
 	x.trace.Command("_auth", auth.ID)
 	x.trace.Step("sign-in")
 	p.signIn(x, &signin.Request{
-		Auth: auth, Raw: x.body, Remote: x.remote, Relayed: x.from != "", Reply: x.to.Reply, Drop: x.to.Drop, Gone: x.to.Gone, At: x.at,
+		Auth: auth, Raw: x.body, Remote: x.remote, Relayed: x.from != "", Reply: x.to.Reply, Drop: x.to.Drop, Gone: x.to.Gone,
+		At: x.at,
 	})
 }
 
@@ -127,7 +128,8 @@ func (p *Proxy) serveSealed(x *request, env saltwire.Envelope) {
 	p.openEarlier(x, env, s)
 }
 
-// serveOpened takes a request that was sealed with a session's key, or with a former one of the same minion, which opens the answer then.
+// serveOpened takes a request that was sealed with a session's key, or with a former one of the same minion, which
+// opens the answer then.
 func (p *Proxy) serveOpened(x *request, env saltwire.Envelope, s *session, plain []byte, by *saltcrypt.Crypticle) {
 	peek, err := saltwire.PeekLoad(plain)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"saltclusterd/sidecar/router"
 )
 
-// askNode relays a call to another node and waits for its answer. A return that its publisher's node does not answer is kept
-// for it: should it have arrived all the same, it is recognised there.
+// askNode relays a call to another node and waits for its answer. A return that its publisher's node does not answer is
+// kept for it: should it have arrived all the same, it is recognised there.
 func (p *Proxy) askNode(c *call, to node.ID) {
 	ctx, cancel := p.peerContext(c, to)
 	c.trace.Carry("relay", string(to))
@@ -33,7 +33,8 @@ func (p *Proxy) askNode(c *call, to node.ID) {
 // errCopies says that a node does not take copies as fast as they come.
 var errCopies = errors.New("too many copies wait for it")
 
-// copyOnce gives other nodes' masters a copy of a write, once for a call that may be decided again. The minion gets the local master's answer.
+// copyOnce gives other nodes' masters a copy of a write, once for a call that may be decided again. The minion gets the
+// local master's answer.
 func (p *Proxy) copyOnce(c *call, others []node.ID) {
 	if c.copied || len(others) == 0 {
 		return

@@ -9,9 +9,10 @@ import (
 // maxPillars bounds the pillars of which it is remembered since when the local master's cache is good.
 const maxPillars = 200_000
 
-// pillarCache tells which pillars the local master may answer from its cache (pillar_cache: True). One that was asked for anew has been
-// cleared on one master only, the ring's owner of the minion at that time. So what another master has cached, or this one before it was
-// the owner without a break, may be older than what the minion has asked for: it is cleared before it is used.
+// pillarCache tells which pillars the local master may answer from its cache (pillar_cache: True). One that was asked
+// for anew has been cleared on one master only, the ring's owner of the minion at that time. So what another master has
+// cached, or this one before it was the owner without a break, may be older than what the minion has asked for: it is
+// cleared before it is used.
 type pillarCache struct {
 	mu    sync.Mutex
 	round uint64            // counts the changes among masters

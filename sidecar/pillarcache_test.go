@@ -8,7 +8,8 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// A master's cached pillar counts only while this node has been the minion's owner without a break since it was cleared.
+// A master's cached pillar counts only while this node has been the minion's owner without a break since it was
+// cleared.
 func TestCachedPillarOfBefore(t *testing.T) {
 	w := newWorld(t)
 	owned := w.view.Owns("web1")

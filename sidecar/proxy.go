@@ -31,8 +31,8 @@ type Config struct {
 	Relay    Relay
 	Epochs   Epochs
 	Returns  Returns // nil: returns go to the master like everything else
-	// WholeJob returns the published job whose id a minion has cut at "_" when it queued the job; empty: an id is to stay as it is. nil:
-	// none is looked for.
+	// WholeJob returns the published job whose id a minion has cut at "_" when it queued the job; empty: an id is to stay
+	// as it is. nil: none is looked for.
 	WholeJob func(jid, masterID string) string
 	Events   Events // nil: so do events
 	Files    Files  // nil: so do requests for files
@@ -42,8 +42,9 @@ type Config struct {
 	Heard       *eventlog.Log // nil: nobody remembers which events this node's master got
 	// MasterAES is the local master's own AES key as far as it is known; nil when it is not (Intake.MasterAES).
 	MasterAES func() *saltcrypt.Crypticle
-	// Done, if not nil, is called when the local master has answered a call of a minion; it must not block. When it returns a
-	// function, the minion is answered after that has returned, which should take less than the minion's patience.
+	// Done, if not nil, is called when the local master has answered a call of a minion; it must not block. When it
+	// returns a function, the minion is answered after that has returned, which should take less than the minion's
+	// patience.
 	Done func(id, cmd string) (settle func(context.Context))
 	// ForwardTimeout bounds a request at the local master or a peer; the minion's own timeout is usually shorter.
 	ForwardTimeout time.Duration

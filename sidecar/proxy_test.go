@@ -246,7 +246,9 @@ func newWorld(t testing.TB) *world {
 	log := slog.New(slog.DiscardHandler)
 	w.proxy = NewProxy(Config{
 		Guard: guard.New(guard.Config{Logger: log, MinVersion: 2}), View: w.seen, SignIn: w, Keys: w, Master: w,
-		Sessions: w, Relay: w, Epochs: w, MasterAES: func() *saltcrypt.Crypticle { return saltcrypt.NewCrypticle(w.masterAES) },
+		Sessions: w, Relay: w, Epochs: w, MasterAES: func() *saltcrypt.Crypticle {
+			return saltcrypt.NewCrypticle(w.masterAES)
+		},
 		Logger: log,
 	})
 	t.Cleanup(func() { w.proxy.Close() })
@@ -275,8 +277,9 @@ func (w *world) request(t testing.TB, load map[string]any) []byte {
 		t.Fatal(err)
 	}
 	return saltwire.AppendEnvelope(nil, saltwire.Envelope{
-		Enc: saltwire.EncAES, Version: 3, HasVersion: true, ID: "web1", EncAlgo: saltcrypt.OAEPSHA1, SigAlgo: saltcrypt.PKCS1v15SHA1,
-		Load: saltcrypt.NewCrypticle(w.session()).Seal(nil, plain, nil),
+		Enc: saltwire.EncAES, Version: 3, HasVersion: true, ID: "web1", EncAlgo: saltcrypt.OAEPSHA1,
+		SigAlgo: saltcrypt.PKCS1v15SHA1,
+		Load:    saltcrypt.NewCrypticle(w.session()).Seal(nil, plain, nil),
 	})
 }
 
@@ -384,7 +387,8 @@ func TestWorkerWithAnotherSessionKey(t *testing.T) {
 	}
 }
 
-// What a minion has sealed with a key of the master, from before that was adopted, is answered as the master would, wherever it is carried out.
+// What a minion has sealed with a key of the master, from before that was adopted, is answered as the master would,
+// wherever it is carried out.
 func TestSealedBeforeTheMasterWasAdopted(t *testing.T) {
 	later := time.Now().Add(time.Hour)
 	for name, c := range map[string]struct {
@@ -433,7 +437,8 @@ func TestSealedBeforeTheMasterWasAdopted(t *testing.T) {
 				return
 			}
 			sealed, _ := saltwire.Bytes(reply)
-			if plain, err := saltcrypt.NewCrypticle(own).Open(nil, sealed); err != nil || string(plain) != nonce+"\x81\xa2ok\xc3" {
+			if plain, err := saltcrypt.NewCrypticle(own).Open(nil, sealed); err != nil ||
+				string(plain) != nonce+"\x81\xa2ok\xc3" {
 				t.Errorf("the minion cannot read the answer: %v, %q", err, reply)
 			}
 			if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), "")) {
@@ -471,7 +476,8 @@ func TestVersion2IsSealedWithTheSharedKey(t *testing.T) {
 	}
 }
 
-// The file client of older minions sends neither id nor token. It gets what is the same for every minion, and nothing else does.
+// The file client of older minions sends neither id nor token. It gets what is the same for every minion, and nothing
+// else does.
 func TestVersion2RequestsThatNameNobody(t *testing.T) {
 	for name, c := range map[string]struct {
 		load  map[string]any
@@ -479,8 +485,10 @@ func TestVersion2RequestsThatNameNobody(t *testing.T) {
 		from  node.ID
 		taken bool
 	}{
-		"a file":               {load: map[string]any{"cmd": "_serve_file", "path": "top.sls", "saltenv": "base", "loc": 0}, taken: true},
-		"a hash, relayed":      {load: map[string]any{"cmd": "_file_hash", "path": "top.sls", "saltenv": "base"}, from: "b", taken: true},
+		"a file": {load: map[string]any{"cmd": "_serve_file", "path": "top.sls", "saltenv": "base", "loc": 0},
+			taken: true},
+		"a hash, relayed": {load: map[string]any{"cmd": "_file_hash", "path": "top.sls", "saltenv": "base"}, from: "b",
+			taken: true},
 		"the master's options": {load: map[string]any{"cmd": "_master_opts"}, taken: true},
 		"a pillar":             {load: map[string]any{"cmd": "_pillar", "grains": map[string]any{}}},
 		"a file to keep":       {load: map[string]any{"cmd": "_file_recv", "path": "x"}},
@@ -499,7 +507,8 @@ func TestVersion2RequestsThatNameNobody(t *testing.T) {
 			}
 			seal := func(key saltcrypt.Key) []byte {
 				return saltwire.AppendEnvelope(nil, saltwire.Envelope{
-					Enc: saltwire.EncAES, Version: 2, HasVersion: true, ID: c.outer, Load: saltcrypt.NewCrypticle(key).Seal(nil, plain, nil),
+					Enc: saltwire.EncAES, Version: 2, HasVersion: true, ID: c.outer,
+					Load: saltcrypt.NewCrypticle(key).Seal(nil, plain, nil),
 				})
 			}
 			reply := w.send(t, seal(w.epoch), c.from)
@@ -509,7 +518,8 @@ func TestVersion2RequestsThatNameNobody(t *testing.T) {
 				t.Errorf("answer %q (%q), %v", reply, got, err)
 			}
 			before := len(w.atMaster)
-			if reply := w.send(t, seal(w.masterAES), c.from); !bytes.Equal(reply, saltwire.BadLoad()) || len(w.atMaster) != before {
+			if reply := w.send(t, seal(w.masterAES), c.from); !bytes.Equal(reply, saltwire.BadLoad()) ||
+				len(w.atMaster) != before {
 				t.Error("a request under another key was taken")
 			}
 		})
@@ -697,7 +707,8 @@ func (w *world) masters(up bool) {
 	}
 }
 
-// While no master can be asked a request waits, as long as somebody waits for the answer. One of a peer does not: that may have another.
+// While no master can be asked a request waits, as long as somebody waits for the answer. One of a peer does not: that
+// may have another.
 func TestNoMasterAtAll(t *testing.T) {
 	w := newWorld(t)
 	w.masters(false)
@@ -805,7 +816,8 @@ func TestDequeue(t *testing.T) {
 		t.Errorf("%d again, %d over, empty %t", len(again), len(over), empty)
 	}
 	queue.news.Add(1)
-	if again, over, empty = w.proxy.dequeue(t.Context(), start); !slices.Equal(again, []*call{stays}) || len(over) != 0 || !empty {
+	if again, over, empty = w.proxy.dequeue(t.Context(), start); !slices.Equal(again, []*call{stays}) || len(over) != 0 ||
+		!empty {
 		t.Errorf("news: %d again, %d over, empty %t", len(again), len(over), empty)
 	}
 	queue.waiting, queue.open = []*call{stays}, true
@@ -861,7 +873,8 @@ func TestNothingUnprovenReachesTheMaster(t *testing.T) {
 		}
 		return b
 	}
-	enc, err := saltwire.AppendAny(nil, map[string]any{"enc": "none", "version": 3, "load": map[string]any{"cmd": "publish"}}, saltwire.Wire)
+	enc, err := saltwire.AppendAny(nil, map[string]any{"enc": "none", "version": 3,
+		"load": map[string]any{"cmd": "publish"}}, saltwire.Wire)
 	if err != nil {
 		t.Fatal(err)
 	}

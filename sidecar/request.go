@@ -25,13 +25,15 @@ type request struct {
 	caughtUp bool // it has waited for news of the cluster
 }
 
-// Responder is where a request came from. One of Reply, ReplyLent, Drop and PassBack ends the request; none of them blocks.
+// Responder is where a request came from. One of Reply, ReplyLent, Drop and PassBack ends the request; none of them
+// blocks.
 type Responder interface {
 	Reply(body []byte)
 	// ReplyLent is Reply with memory that back gets when it can be used again, if ever.
 	ReplyLent(body []byte, back func([]byte))
 	Drop()
-	// PassBack returns a relayed request, with which nothing was done, to the node that relayed it. down: because the master is down.
+	// PassBack returns a relayed request, with which nothing was done, to the node that relayed it. down: because the
+	// master is down.
 	PassBack(down bool)
 	// Gone says whether the answer is not waited for any more.
 	Gone() bool

@@ -48,16 +48,19 @@ func TestRefusedByTheRules(t *testing.T) {
 		for _, load := range []map[string]any{
 			{"cmd": "_minion_event", "tag": "salt/key", "data": map[string]any{}},
 			{"cmd": "_return", "jid": "20260102030405000001", "return": true, "resource_id": "db1"},
-			{"cmd": "_syndic_return", "load": []any{map[string]any{"id": "web1", "jid": "1", "return": map[string]any{"x": map[string]any{}}}}},
+			{"cmd": "_syndic_return", "load": []any{map[string]any{"id": "web1", "jid": "1",
+				"return": map[string]any{"x": map[string]any{}}}}},
 		} {
 			if got := w.plain(w.send(t, w.request(t, load), node.ID(from))); !bytes.Equal(got, []byte{0xc0}) {
 				t.Errorf("from %q: %v: answered %q", from, load["cmd"], got)
 			}
 		}
-		if got := w.plain(w.send(t, w.request(t, map[string]any{"cmd": "_file_recv", "path": []any{"x"}, "loc": 0, "data": "x"}), node.ID(from))); !bytes.Equal(got, []byte{0xc2}) {
+		if got := w.plain(w.send(t, w.request(t, map[string]any{"cmd": "_file_recv", "path": []any{"x"}, "loc": 0,
+			"data": "x"}), node.ID(from))); !bytes.Equal(got, []byte{0xc2}) {
 			t.Errorf("from %q: a push is answered %q", from, got)
 		}
-		if got := w.send(t, w.request(t, map[string]any{"cmd": "_pillar", "grains": map[string]any{}, "pillarenv": "../x"}), node.ID(from)); !bytes.Equal(got, saltwire.BadLoad()) {
+		if got := w.send(t, w.request(t, map[string]any{"cmd": "_pillar", "grains": map[string]any{}, "pillarenv": "../x"}),
+			node.ID(from)); !bytes.Equal(got, saltwire.BadLoad()) {
 			t.Errorf("from %q: a pillar is answered %q", from, got)
 		}
 		if len(w.atMaster) != 0 || len(w.atPeers) != 0 {
@@ -71,8 +74,8 @@ func TestRefusedByTheRules(t *testing.T) {
 	}
 }
 
-// What a syndic brings for another node's master is that one's to judge, when it is that one that takes it. A minion may say that it is for a node that
-// cannot be reached, or for nobody.
+// What a syndic brings for another node's master is that one's to judge, when it is that one that takes it. A minion
+// may say that it is for a node that cannot be reached, or for nobody.
 func TestWhoTakesASyndicsReturnJudgesIt(t *testing.T) {
 	for _, c := range []struct {
 		name, masterID string
@@ -83,23 +86,29 @@ func TestWhoTakesASyndicsReturnJudgesIt(t *testing.T) {
 		refused        uint64
 	}{
 		{name: "for a node that is there", masterID: "b", atPeer: 1},
-		{name: "for a node that is away", masterID: "b", change: func(w *world) { w.view.Nodes[1].Alive = false }, refused: 1},
-		{name: "for a node that does not answer", masterID: "b", change: func(w *world) { w.peerErr["b"] = errors.New("cut") }, atPeer: 1, refused: 1},
+		{name: "for a node that is away", masterID: "b", change: func(w *world) { w.view.Nodes[1].Alive = false },
+			refused: 1},
+		{name: "for a node that does not answer", masterID: "b",
+			change: func(w *world) { w.peerErr["b"] = errors.New("cut") }, atPeer: 1, refused: 1},
 		{name: "for nobody", masterID: "nobody", change: func(w *world) { w.view.Nodes = w.view.Nodes[:1] }, refused: 1},
-		{name: "for a node that is away, at a master of syndics", masterID: "b", change: func(w *world) { w.view.Nodes[1].Alive = false }, syndics: true, did: 1},
+		{name: "for a node that is away, at a master of syndics", masterID: "b",
+			change: func(w *world) { w.view.Nodes[1].Alive = false }, syndics: true, did: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w, rules := walledWorld(t, wall.Config{Own: func(id string) bool { return id == "a" }, Policy: wall.Policy{Syndics: c.syndics}})
+			w, rules := walledWorld(t, wall.Config{Own: func(id string) bool { return id == "a" },
+				Policy: wall.Policy{Syndics: c.syndics}})
 			j := &journals{}
 			w.proxy.cfg.Returns = j
 			if c.change != nil {
 				c.change(w)
 			}
 			load := map[string]any{"cmd": "_syndic_return", "load": []any{map[string]any{
-				"id": "web1", "jid": "20261121000000000001", "master_id": c.masterID, "return": map[string]any{"x": map[string]any{"return": true}},
+				"id": "web1", "jid": "20261121000000000001", "master_id": c.masterID,
+				"return": map[string]any{"x": map[string]any{"return": true}},
 			}}}
 			w.send(t, w.request(t, load), "")
-			if n := rules.Found()[wall.SyndicReturns].Refused; n != c.refused || len(j.taken) != c.did || w.atPeers["b"] != c.atPeer || len(w.atMaster) != 0 {
+			if n := rules.Found()[wall.SyndicReturns].Refused; n != c.refused || len(j.taken) != c.did ||
+				w.atPeers["b"] != c.atPeer || len(w.atMaster) != 0 {
 				t.Errorf("refused %d, taken %q, at peers %v, at the master %d", n, j.taken, w.atPeers, len(w.atMaster))
 			}
 		})
@@ -165,7 +174,8 @@ func TestAnswersArePaidFor(t *testing.T) {
 	}
 }
 
-// What has a worker of the master's wait is no sender's own line, so that what else its minion asks does not stand behind it.
+// What has a worker of the master's wait is no sender's own line, so that what else its minion asks does not stand
+// behind it.
 func TestWhatWaitsHasALineOfItsOwn(t *testing.T) {
 	by := func(tgtType, exprForm string) saltwire.Raw {
 		value := func(s string) saltwire.Value {
@@ -181,9 +191,11 @@ func TestWhatWaitsHasALineOfItsOwn(t *testing.T) {
 		raw saltwire.Raw
 		own bool
 	}{
-		{cmd: "_pillar"}, {cmd: "minion_pub"}, {cmd: "minion_publish", own: true}, {cmd: "minion_runner", own: true}, {cmd: "_register_resources", own: true},
+		{cmd: "_pillar"}, {cmd: "minion_pub"}, {cmd: "minion_publish", own: true}, {cmd: "minion_runner", own: true},
+		{cmd: "_register_resources", own: true},
 		{cmd: "_mine_get"}, {cmd: "_mine_get", raw: by("glob", "")}, {cmd: "_mine_get", raw: by("grain", "")},
-		{cmd: "_mine_get", raw: by("pcre", ""), own: true}, {cmd: "_mine_get", raw: by("", "grain_pcre"), own: true}, {cmd: "_mine_get", raw: by("Compound", ""), own: true},
+		{cmd: "_mine_get", raw: by("pcre", ""), own: true}, {cmd: "_mine_get", raw: by("", "grain_pcre"), own: true},
+		{cmd: "_mine_get", raw: by("Compound", ""), own: true},
 		{cmd: "minion_pub", raw: by("pcre", ""), own: true}, {cmd: "_pillar", raw: by("pcre", "")},
 	} {
 		one := &call{env: saltwire.Envelope{ID: "web1"}, peek: saltwire.Peek{Cmd: c.cmd, ID: "web1", Raw: c.raw}}

@@ -9,8 +9,9 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// What a minion has sealed with the session key of the seed before is served, and answered under that key, as long as it is good: by the
-// local master, which holds the new key by then, and by another node's. Afterwards the minion is told to sign in.
+// What a minion has sealed with the session key of the seed before is served, and answered under that key, as long as
+// it is good: by the local master, which holds the new key by then, and by another node's. Afterwards the minion is
+// told to sign in.
 func TestSessionOfTheSeedBefore(t *testing.T) {
 	for name, c := range map[string]struct {
 		peer   bool

@@ -17,8 +17,8 @@ type session struct {
 	minion    *wall.Minion
 }
 
-// sessionTable keeps the sessions of minions that talk to this node. An entry is good for one public key and one seed: when the
-// key of an id changes, so does its session, and when the cluster's seed does, all of them.
+// sessionTable keeps the sessions of minions that talk to this node. An entry is good for one public key and one seed:
+// when the key of an id changes, so does its session, and when the cluster's seed does, all of them.
 type sessionTable struct {
 	derive func(id, pub string) saltcrypt.Key
 	seed   func() uint64

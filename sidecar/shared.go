@@ -22,7 +22,8 @@ func (p *Proxy) serveShared(x *request, env saltwire.Envelope) {
 		return
 	}
 	if peek.ID == "" && router.Nameless(peek.Cmd) {
-		p.serveNameless(&call{request: x, env: env, peek: peek, plain: plain, session: &session{}, shared: true, crypticle: crypticle})
+		p.serveNameless(&call{request: x, env: env, peek: peek, plain: plain, session: &session{}, shared: true,
+			crypticle: crypticle})
 		return
 	}
 	pub, ok := p.cfg.Keys.Accepted(peek.ID)
@@ -53,9 +54,9 @@ func (p *Proxy) serveShared(x *request, env saltwire.Envelope) {
 	p.admit(&call{request: x, env: env, peek: peek, plain: plain, session: s, shared: true, crypticle: crypticle})
 }
 
-// serveNameless takes a request of version 2 that does not say which minion sends it: the file client of older minions (3006.9)
-// sends no id and no token. As at a stock master the key that it is sealed with is the only proof, so only what is the same
-// for every minion is answered.
+// serveNameless takes a request of version 2 that does not say which minion sends it: the file client of older minions
+// (3006.9) sends no id and no token. As at a stock master the key that it is sealed with is the only proof, so only
+// what is the same for every minion is answered.
 func (p *Proxy) serveNameless(c *call) {
 	if c.peek.HasTok || c.env.ID != "" { // a token proves nothing without an id, and an id outside is not authenticated
 		p.refuse(c.request, p.cfg.Guard.Refuse(guard.ReasonIDMismatch, c.env.ID, c.remote))

@@ -9,7 +9,8 @@ import (
 )
 
 // split sends the events of a call their different ways. The minion is answered when the ways that it waits for have
-// ended, if one of them was answered: it would send all of the events again, and those that have fired would fire twice.
+// ended, if one of them was answered: it would send all of the events again, and those that have fired would fire
+// twice.
 func (p *Proxy) split(c *call, parts []router.Part) {
 	o := &splitOutcome{to: c.to}
 	var ways []*call
@@ -108,7 +109,8 @@ func (r *partResponder) Drop() { r.end(nil) }
 
 func (r *partResponder) PassBack(bool) { r.end(nil) }
 
-func (r *partResponder) Gone() bool { return r.leave == nil && r.Responder.Gone() } // the minion has its answer before a copy ends
+// the minion has its answer before a copy ends
+func (r *partResponder) Gone() bool { return r.leave == nil && r.Responder.Gone() }
 
 func (r *partResponder) end(reply []byte) {
 	if r.leave != nil {

@@ -76,7 +76,10 @@ func TestEventsGoTheirWays(t *testing.T) {
 		},
 		{
 			"no way leads anywhere", list("here", "lead"),
-			func(w *world) { w.peerErr["b"] = unsent; w.masterErr = unsent }, false, [][]string{{"here"}}, map[node.ID]int{"b": 1},
+			func(w *world) {
+				w.peerErr["b"] = unsent
+				w.masterErr = unsent
+			}, false, [][]string{{"here"}}, map[node.ID]int{"b": 1},
 		},
 		{
 			"all, of which the first does not answer", list("all"),
@@ -137,7 +140,8 @@ func TestPartsWait(t *testing.T) {
 	if !w.opened(<-answered) {
 		t.Error("not answered when masters were there")
 	}
-	if len(w.atMaster) != 1 || !slices.Equal(w.tags(t, w.atMaster[0]), []string{"here", "here"}) || w.atPeers["b"] != 1 || w.atPeers["c"] != 0 {
+	if len(w.atMaster) != 1 || !slices.Equal(w.tags(t, w.atMaster[0]), []string{"here", "here"}) || w.atPeers["b"] != 1 ||
+		w.atPeers["c"] != 0 {
 		t.Errorf("the master got %d, peers %v", len(w.atMaster), w.atPeers)
 	}
 	// A minion sends all of them again after a minute: a part gives up before, for the sake of those that have fired.
@@ -149,7 +153,8 @@ func TestPartsWait(t *testing.T) {
 
 func TestRelayedEventsStay(t *testing.T) {
 	w := eventWorld(t)
-	if !w.opened(w.send(t, w.request(t, list("all", "lead", "other")), "b")) || len(w.atMaster) != 1 || len(w.atPeers) != 0 {
+	if !w.opened(w.send(t, w.request(t, list("all", "lead", "other")), "b")) || len(w.atMaster) != 1 ||
+		len(w.atPeers) != 0 {
 		t.Errorf("master %d, peers %v", len(w.atMaster), w.atPeers)
 	}
 }

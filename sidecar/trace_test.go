@@ -75,7 +75,8 @@ func (w *world) askTraced(t *testing.T, body []byte) []byte {
 	}
 }
 
-// The way of requests that are answered by this node's master, by another's, refused, signed in; nothing of what they say is told.
+// The way of requests that are answered by this node's master, by another's, refused, signed in; nothing of what they
+// say is told.
 func TestTheWayOfARequestIsTraced(t *testing.T) {
 	w, h := newWorld(t), &told{}
 	done := h.hear(t, w)

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// While a stock master is restarted its port is closed, and what a minion asks waits in the minion's own socket until it is open again. Here
-// the port stays open, so the request has to wait here: a minion that is never answered waits for its whole timeout, which with Salt
-// 3008 is a minute for everything that it has to ask.
+// While a stock master is restarted its port is closed, and what a minion asks waits in the minion's own socket until
+// it is open again. Here the port stays open, so the request has to wait here: a minion that is never answered waits
+// for its whole timeout, which with Salt 3008 is a minute for everything that it has to ask.
 const (
 	// maxWaiting is how many requests wait for a master; their bytes are those of the edges.
 	maxWaiting = 4096
-	// partTimeout is how long a part of a request waits whose other parts may be done: a minion without an answer sends all of them
-	// again after a minute (Salt's request_channel_timeout), and those that have fired would fire twice.
+	// partTimeout is how long a part of a request waits whose other parts may be done: a minion without an answer sends
+	// all of them again after a minute (Salt's request_channel_timeout), and those that have fired would fire twice.
 	partTimeout = 30 * time.Second
-	// sweepEvery is how often requests are dropped whose minion has gone, or whose time is over. The others are routed anew even
-	// without news, so that no request hangs on news that was missed.
+	// sweepEvery is how often requests are dropped whose minion has gone, or whose time is over. The others are routed
+	// anew even without news, so that no request hangs on news that was missed.
 	sweepEvery = time.Second
 )
 
@@ -46,7 +46,8 @@ func (q *waitQueue) size() int {
 	return len(q.waiting)
 }
 
-// NotifyMasters is to be called whenever a master may take requests that could not before: each that waits is routed anew.
+// NotifyMasters is to be called whenever a master may take requests that could not before: each that waits is routed
+// anew.
 func (p *Proxy) NotifyMasters() {
 	p.pillars.changed()
 	p.queue.news.Add(1)
@@ -123,7 +124,8 @@ func (p *Proxy) serveQueue() {
 	}
 }
 
-// dequeue returns the calls that are to be routed anew, and those whose time is over; when ctx has ended, all calls are.
+// dequeue returns the calls that are to be routed anew, and those whose time is over; when ctx has ended, all calls
+// are.
 func (p *Proxy) dequeue(ctx context.Context, now time.Time) (again, over []*call, empty bool) {
 	q := p.queue
 	q.mu.Lock()

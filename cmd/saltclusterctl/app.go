@@ -106,10 +106,14 @@ func verb(c *cli.Command) *cli.Command {
 		c.Flags = append(c.Flags, &cli.DurationFlag{Name: "timeout", Value: askTimeout, Usage: "give up after `TIME`"})
 	}
 	c.Flags = append(c.Flags,
-		&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Value: "table", Usage: "`FORMAT` of the output: " + strings.Join(formats, ", ")},
-		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"}, Usage: "no colours, on a terminal either; as NO_COLOR does"},
-		&cli.StringFlag{Name: "socket", Usage: "admin socket (`PATH`) of saltclusterd; default: $SALTCLUSTERD_SOCKET, then its configuration"},
-		&cli.StringFlag{Name: "config", Usage: "main configuration file (`PATH`); default: $SALTCLUSTERD_CONFIG, then " + config.DefaultPath},
+		&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Value: "table",
+			Usage: "`FORMAT` of the output: " + strings.Join(formats, ", ")},
+		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"},
+			Usage: "no colours, on a terminal either; as NO_COLOR does"},
+		&cli.StringFlag{Name: "socket",
+			Usage: "admin socket (`PATH`) of saltclusterd; default: $SALTCLUSTERD_SOCKET, then its configuration"},
+		&cli.StringFlag{Name: "config", Usage: "main configuration file (`PATH`); default: $SALTCLUSTERD_CONFIG, then " +
+			config.DefaultPath},
 	)
 	return c
 }
@@ -145,7 +149,8 @@ func noSuchWord(c *cli.Context, hint, words string) error {
 // noArgs refuses positional arguments.
 func noArgs(c *cli.Context) error {
 	if c.Args().Present() {
-		return usagef("saltclusterctl "+c.Command.Name+" --help", "%s takes no argument, but got %q", c.Command.Name, c.Args().First())
+		return usagef("saltclusterctl "+c.Command.Name+" --help", "%s takes no argument, but got %q", c.Command.Name,
+			c.Args().First())
 	}
 	return nil
 }

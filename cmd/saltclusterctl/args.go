@@ -25,7 +25,8 @@ func arrange(app *cli.App, args []string) []string {
 	if slices.Contains(flags, "--help") || slices.Contains(flags, "-h") { // of the verb, whatever it is about
 		return out
 	}
-	if last := len(flags) - 1; last >= 0 && len(rest) == 0 && valued[strings.TrimLeft(flags[last], "-")] && flags[last][0] == '-' {
+	if last := len(flags) - 1; last >= 0 && len(rest) == 0 && valued[strings.TrimLeft(flags[last], "-")] &&
+		flags[last][0] == '-' {
 		return out // its value is missing, and is not what would come next
 	}
 	if words = append(words[n:], rest...); len(words) > 0 {

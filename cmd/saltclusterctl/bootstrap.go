@@ -28,7 +28,8 @@ func runBootstrap(c *cli.Context, e *env) error {
 		return err
 	}
 	r := adminapi.BootstrapRequest{Wait: c.Bool("wait"), Timeout: c.Duration("timeout")}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Bootstrap(ctx, r, p)
 	})
 }

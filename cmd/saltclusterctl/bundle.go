@@ -100,7 +100,8 @@ func (b *bundle) collect() {
 	var goroutines bytes.Buffer
 	ctx, cancel := context.WithTimeout(b.c.Context, askTimeout)
 	defer cancel()
-	if err := client.Profile(ctx, adminapi.ProfileQuery{Kind: adminapi.ProfileGoroutines, Text: true}, &goroutines); err != nil {
+	if err := client.Profile(ctx, adminapi.ProfileQuery{Kind: adminapi.ProfileGoroutines, Text: true},
+		&goroutines); err != nil {
 		b.add("goroutines.error.txt", []byte(err.Error()+"\n"))
 	} else {
 		b.add("goroutines.txt", goroutines.Bytes())
@@ -113,7 +114,8 @@ func (b *bundle) collect() {
 	}
 }
 
-func gather[T any](b *bundle, client *adminapi.Client, name string, call func(*adminapi.Client, context.Context) (T, error)) {
+func gather[T any](b *bundle, client *adminapi.Client, name string,
+	call func(*adminapi.Client, context.Context) (T, error)) {
 	ctx, cancel := context.WithTimeout(b.c.Context, askTimeout)
 	defer cancel()
 	v, err := call(client, ctx)
@@ -142,7 +144,8 @@ const maxLog = 16 << 20
 func logLines(ctx context.Context, n int) []byte {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "journalctl", "--unit", "saltclusterd", "--no-pager", "--output", "short-iso", "--lines", fmt.Sprint(n))
+	cmd := exec.CommandContext(ctx, "journalctl", "--unit", "saltclusterd", "--no-pager", "--output", "short-iso",
+		"--lines", fmt.Sprint(n))
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -176,8 +179,8 @@ func (b *bundle) pack() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// scrubber blanks out what must not leave the host, should it ever be somewhere that it does not belong: nothing that is
-// collected holds it.
+// scrubber blanks out what must not leave the host, should it ever be somewhere that it does not belong: nothing that
+// is collected holds it.
 type scrubber struct{ known [][]byte }
 
 var (

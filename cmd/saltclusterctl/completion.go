@@ -22,7 +22,8 @@ func newCompletionCommand(e *env) *cli.Command {
 		OnUsageError:    onUsageError,
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 || !slices.Contains(shells, c.Args().First()) {
-				return usagef("saltclusterctl completion bash", "completion takes the name of a shell: %s", strings.Join(shells, ", "))
+				return usagef("saltclusterctl completion bash", "completion takes the name of a shell: %s",
+					strings.Join(shells, ", "))
 			}
 			text, err := completion(newApp(e), c.Args().First())
 			if err != nil {

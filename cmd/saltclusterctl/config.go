@@ -16,7 +16,8 @@ func newConfigCommand(e *env) *cli.Command {
 		Usage:           "check and show saltclusterd's options",
 		HideHelpCommand: true,
 		OnUsageError:    onUsageError,
-		Subcommands:     []*cli.Command{newConfigCheckCommand(e), newConfigShowCommand(e), newConfigDiffCommand(e), newConfigDefaultCommand(e)},
+		Subcommands: []*cli.Command{newConfigCheckCommand(e), newConfigShowCommand(e), newConfigDiffCommand(e),
+			newConfigDefaultCommand(e)},
 		Action: func(c *cli.Context) error {
 			return noSuchWord(c, "saltclusterctl config --help", "check, show, diff or default")
 		},
@@ -72,7 +73,8 @@ func newConfigShowCommand(e *env) *cli.Command {
 		Name:  "show",
 		Usage: "show every option, its value and where it comes from",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "running", Aliases: []string{"effective"}, Usage: "ask the running saltclusterd instead of reading the files"},
+			&cli.BoolFlag{Name: "running", Aliases: []string{"effective"},
+				Usage: "ask the running saltclusterd instead of reading the files"},
 			&cli.BoolFlag{Name: "changed", Usage: "only what is not the default"},
 		},
 		Action: func(c *cli.Context) error {
@@ -107,7 +109,8 @@ func (e *env) configuration(c *cli.Context) (adminapi.Config, error) {
 	}
 	cfg, err := config.Read(e.configPath(c))
 	if err != nil {
-		return adminapi.Config{}, fmt.Errorf("the configuration has mistakes; saltclusterctl config check lists them all: %w", err)
+		return adminapi.Config{}, fmt.Errorf("the configuration has mistakes; saltclusterctl config check lists them all: %w",
+			err)
 	}
 	return cfg.Show(), nil
 }

@@ -48,7 +48,8 @@ func runConfigDiff(c *cli.Context, e *env) error {
 		}
 		rows := make([][]cell, 0, len(diff))
 		for _, d := range diff {
-			rows = append(rows, []cell{txt(d.Name), {text: clean(config.Flow(d.Running))}, {text: clean(config.Flow(d.Files))}, txt(d.Source)})
+			rows = append(rows, []cell{txt(d.Name), {text: clean(config.Flow(d.Running))}, {text: clean(config.Flow(d.Files))},
+				txt(d.Source)})
 		}
 		s.table("", []string{"OPTION", "RUNNING", "FILES", "SOURCE"}, rows)
 		s.line("saltclusterctl upgrade makes the files take effect")
@@ -59,8 +60,8 @@ func runConfigDiff(c *cli.Context, e *env) error {
 	return err
 }
 
-// compareConfigs goes by the way values are written: one side has been through JSON. The secret is left out: it may come from
-// a place that only the daemon can read.
+// compareConfigs goes by the way values are written: one side has been through JSON. The secret is left out: it may
+// come from a place that only the daemon can read.
 func compareConfigs(running, files adminapi.Config) []differing {
 	out := []differing{}
 	was := optionsOf(running)

@@ -10,11 +10,12 @@ import (
 )
 
 func yesFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask; needed where there is no terminal to ask at"}
+	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"},
+		Usage: "do not ask; needed where there is no terminal to ask at"}
 }
 
-// consent asks before a change that cannot be undone. Without a terminal only --yes is an answer: a script that runs the wrong
-// line, or one with an empty variable in it, changes nothing.
+// consent asks before a change that cannot be undone. Without a terminal only --yes is an answer: a script that runs
+// the wrong line, or one with an empty variable in it, changes nothing.
 func (e *env) consent(c *cli.Context, question string) error {
 	if c.Bool("yes") {
 		return nil
@@ -46,7 +47,8 @@ func (e *env) consentByName(c *cli.Context, what, name string) error {
 
 func (e *env) answer(c *cli.Context, question string) (string, error) {
 	if !e.terminal {
-		return "", usagef("repeat the command with --yes", "%s asks before it changes anything, and there is no terminal to ask at; nothing was changed",
+		return "", usagef("repeat the command with --yes",
+			"%s asks before it changes anything, and there is no terminal to ask at; nothing was changed",
 			strings.TrimPrefix(c.Command.HelpName, "saltclusterctl "))
 	}
 	fmt.Fprint(e.stderr, question)

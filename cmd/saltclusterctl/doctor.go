@@ -19,7 +19,8 @@ func newDoctorCommand(e *env) *cli.Command {
 			"full size (MTU). With --explain it says what is behind something that Salt has printed. Exit code 10: something is broken.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "haproxy", Usage: "judge the HAProxy configuration in `FILE`; -: standard input"},
-			&cli.StringSliceFlag{Name: "via", Usage: "try `HOST`, the load balancer for one, as minions would; HOST:PUBLISH_PORT:RET_PORT for other ports; may be repeated"},
+			&cli.StringSliceFlag{Name: "via",
+				Usage: "try `HOST`, the load balancer for one, as minions would; HOST:PUBLISH_PORT:RET_PORT for other ports; may be repeated"},
 			&cli.StringFlag{Name: "explain", Usage: "say what is behind `WORDS` that Salt has printed"},
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also what is well, and what could not be looked at"},
 		},
@@ -45,13 +46,15 @@ func runExplain(c *cli.Context, e *env) error {
 		for _, s := range doctor.Symptoms() {
 			words = append(words, s.Words)
 		}
-		return &adminapi.Error{Code: adminapi.CodeNotFound, Message: fmt.Sprintf("nothing is known about %q", c.String("explain")),
-			Hint: "known are: " + joinQuoted(words)}
+		return &adminapi.Error{Code: adminapi.CodeNotFound,
+			Message: fmt.Sprintf("nothing is known about %q", c.String("explain")),
+			Hint:    "known are: " + joinQuoted(words)}
 	}
 	away := e.daemonAway(c)
 	return e.show(c, list, func(s *screen) {
 		if away {
-			s.line("%s", s.paint(red, "saltclusterd on this host is not reachable: what salt publishes here may reach no minion"))
+			s.line("%s", s.paint(red,
+				"saltclusterd on this host is not reachable: what salt publishes here may reach no minion"))
 			s.line("     -> systemctl status saltclusterd; systemctl start saltclusterd")
 		}
 		for _, one := range list {
@@ -65,7 +68,8 @@ func runExplain(c *cli.Context, e *env) error {
 	})
 }
 
-// daemonAway says whether saltclusterd on this host cannot be reached, though this user may reach it: the likeliest cause of much that Salt prints.
+// daemonAway says whether saltclusterd on this host cannot be reached, though this user may reach it: the likeliest
+// cause of much that Salt prints.
 func (e *env) daemonAway(c *cli.Context) bool {
 	_, err := ask(c, e, (*adminapi.Client).Status)
 	_, away := errors.AsType[*adminapi.UnreachableError](err)
@@ -77,7 +81,8 @@ func runDoctor(c *cli.Context, e *env) error {
 		return err
 	}
 	p := &patient{c: c, e: e, proc: "/proc"}
-	done := e.waiting("looking at this host and trying every node's 4505 and 4506, for %s or so", max(c.Duration("timeout"), askTimeout))
+	done := e.waiting("looking at this host and trying every node's 4505 and 4506, for %s or so",
+		max(c.Duration("timeout"), askTimeout))
 	p.examine()
 	done()
 	report := doctor.NewReport(p.checkup.Node, p.found)
@@ -119,7 +124,8 @@ func findingLines(s *screen, f doctor.Finding) {
 	if f.Where != "" {
 		where = clean(f.Where) + ": "
 	}
-	s.line("%s %s  %s%s", s.paint(tints[f.Level], fmt.Sprintf("%-4s", f.Level)), s.paint(bold, f.Check), where, clean(f.What))
+	s.line("%s %s  %s%s", s.paint(tints[f.Level], fmt.Sprintf("%-4s", f.Level)), s.paint(bold, f.Check), where,
+		clean(f.What))
 	if f.Why != "" {
 		s.line("     so   %s", clean(f.Why))
 	}

@@ -19,7 +19,8 @@ func newDrainCommand(e *env) *cli.Command {
 		Flags: append([]cli.Flag{
 			selfFlag(),
 			&cli.DurationFlag{Name: "over", Usage: "hand its minions over in `TIME`", DefaultText: "its option drain_time"},
-			&cli.BoolFlag{Name: "wait-jobs", Usage: "not done before the jobs published there have all returns, or nobody waits for them any more"},
+			&cli.BoolFlag{Name: "wait-jobs",
+				Usage: "not done before the jobs published there have all returns, or nobody waits for them any more"},
 			&cli.BoolFlag{Name: "force", Usage: "also when no other node serves minions"},
 			dryRunFlag(),
 		}, drainFlags("drained")...),
@@ -41,7 +42,8 @@ func newDrainCommand(e *env) *cli.Command {
 				Node: node, Over: c.Duration("over"), WaitJobs: c.Bool("wait-jobs"), Force: c.Bool("force"),
 				Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
 			}
-			return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+			return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+				p func(adminapi.Progress)) (adminapi.Outcome, error) {
 				return client.Drain(ctx, r, p)
 			})
 		},
@@ -60,7 +62,8 @@ func newUndrainCommand(e *env) *cli.Command {
 				return err
 			}
 			r := adminapi.UndrainRequest{Node: node, Wait: c.Bool("wait"), Timeout: c.Duration("timeout")}
-			return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+			return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+				p func(adminapi.Progress)) (adminapi.Outcome, error) {
 				return client.Undrain(ctx, r, p)
 			})
 		},
@@ -69,8 +72,10 @@ func newUndrainCommand(e *env) *cli.Command {
 
 func drainFlags(until string) []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until it is " + until + "; --wait=false returns as soon as it is decided"},
-		&cli.DurationFlag{Name: "timeout", Value: 15 * time.Minute, Usage: "give up waiting after `TIME`; 0: never. What was decided stands"},
+		&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until it is " + until +
+			"; --wait=false returns as soon as it is decided"},
+		&cli.DurationFlag{Name: "timeout", Value: 15 * time.Minute,
+			Usage: "give up waiting after `TIME`; 0: never. What was decided stands"},
 	}
 }
 
@@ -80,9 +85,11 @@ func selfFlag() cli.Flag { return &cli.BoolFlag{Name: "self", Usage: "this node,
 func nodeOrSelf(c *cli.Context) (string, error) {
 	switch {
 	case c.NArg() > 1:
-		return "", usagef("saltclusterctl "+c.Command.Name+" m2", "%s takes at most one argument, the id of a node", c.Command.Name)
+		return "", usagef("saltclusterctl "+c.Command.Name+" m2", "%s takes at most one argument, the id of a node",
+			c.Command.Name)
 	case c.NArg() == 1 && c.Bool("self"):
-		return "", usagef("saltclusterctl "+c.Command.Name+" m2", "%s takes the id of a node or --self, not both", c.Command.Name)
+		return "", usagef("saltclusterctl "+c.Command.Name+" m2", "%s takes the id of a node or --self, not both",
+			c.Command.Name)
 	}
 	return c.Args().First(), checkOperation(c)
 }

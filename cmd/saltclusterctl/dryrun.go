@@ -29,7 +29,8 @@ func showForecast(c *cli.Context, e *env, tell func(adminapi.Status, adminapi.Me
 		return m.ID == c.Args().First() || c.NArg() == 0 && m.Self
 	})
 	if at < 0 {
-		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl members lists them", "no member is called %q", c.Args().First())
+		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl members lists them", "no member is called %q",
+			c.Args().First())
 	}
 	return e.showPlan(c, tell(st, st.Members[at]))
 }
@@ -52,7 +53,8 @@ const undecidable = "no majority of the cluster can be reached, so nothing can b
 // others are the nodes that would serve minions without one.
 func others(st adminapi.Status, but string) (ids []string) {
 	for _, m := range st.Members {
-		if m.ID != but && m.Role != adminapi.RoleWitness && m.State == adminapi.StateAlive && !m.Draining && (m.Ready == nil || *m.Ready) {
+		if m.ID != but && m.Role != adminapi.RoleWitness && m.State == adminapi.StateAlive && !m.Draining &&
+			(m.Ready == nil || *m.Ready) {
 			ids = append(ids, m.ID)
 		}
 	}
@@ -115,7 +117,8 @@ func removeForecast(st adminapi.Status, m adminapi.Member, force bool) forecast 
 		}
 	}
 	need := voters/2 + 1
-	f.Effects = append(f.Effects, fmt.Sprintf("%s would be left, %d of them there; a majority is %d", plural(voters, "voter"), alive, need))
+	f.Effects = append(f.Effects, fmt.Sprintf("%s would be left, %d of them there; a majority is %d",
+		plural(voters, "voter"), alive, need))
 	if text := asideForecast(m, force); text != "" {
 		f.Effects = append(f.Effects, text)
 	}
@@ -128,7 +131,8 @@ func removeForecast(st adminapi.Status, m adminapi.Member, force bool) forecast 
 	case voters == 0:
 		f.Refused = "it is the last voter"
 	case alive < need && force:
-		f.Effects = append(f.Effects, "the rest would be no majority: only saltclusterctl recover --force-new-cluster would help then")
+		f.Effects = append(f.Effects,
+			"the rest would be no majority: only saltclusterctl recover --force-new-cluster would help then")
 	case alive < need:
 		f.Refused = "the rest would be no majority (--force does it all the same)"
 	}
@@ -145,7 +149,8 @@ func asideForecast(m adminapi.Member, force bool) string {
 	case m.Unanswered == 0:
 		return ""
 	case force:
-		return fmt.Sprintf("%s that its salt-master does not answer would stay on %s; no other node has them", plural(m.Unanswered, "return"), m.ID)
+		return fmt.Sprintf("%s that its salt-master does not answer would stay on %s; no other node has them",
+			plural(m.Unanswered, "return"), m.ID)
 	}
 	return fmt.Sprintf("%s that its salt-master does not answer would be handed over to the others; what is damaged keeps it from being removed",
 		plural(m.Unanswered, "return"))

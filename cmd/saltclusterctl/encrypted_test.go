@@ -11,7 +11,8 @@ import (
 )
 
 func TestWriteSnapshot(t *testing.T) {
-	header, content := archive.Header{ClusterID: "lab", Node: "m1"}, archive.Content{Private: []byte("PRIVATE"), Public: []byte("PUBLIC"), State: []byte("STATE")}
+	header, content := archive.Header{ClusterID: "lab", Node: "m1"}, archive.Content{Private: []byte("PRIVATE"),
+		Public: []byte("PUBLIC"), State: []byte("STATE")}
 	for _, passphrase := range []string{"", "correct horse"} {
 		var file bytes.Buffer
 		if err := writeSnapshot(&file, header, content, passphrase, 10); err != nil {
@@ -32,7 +33,8 @@ func TestWriteSnapshot(t *testing.T) {
 
 func TestDecryptSnapshot_Refuses(t *testing.T) {
 	var file bytes.Buffer
-	if err := writeSnapshot(&file, archive.Header{}, archive.Content{Private: []byte("PRIVATE")}, "correct horse", 10); err != nil {
+	if err := writeSnapshot(&file, archive.Header{}, archive.Content{Private: []byte("PRIVATE")}, "correct horse",
+		10); err != nil {
 		t.Fatal(err)
 	}
 	costly := strings.Replace(file.String(), " 10\n", " 30\n", 1)

@@ -24,7 +24,8 @@ type env struct {
 func systemEnv() *env {
 	colour := isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return &env{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, colour: colour, terminal: isTerminal(os.Stdin), width: widthOf(os.Stderr),
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, colour: colour,
+		terminal: isTerminal(os.Stdin), width: widthOf(os.Stderr),
 	}
 }
 

@@ -24,7 +24,8 @@ func newEventsCommand(e *env) *cli.Command {
 		Action: func(c *cli.Context) error {
 			switch {
 			case c.NArg() > 1, c.NArg() == 1 && c.String("minion") == "":
-				return usagef("saltclusterctl events --explain salt/beacon/web1/load/ --minion web1", "events takes one tag, and then --minion")
+				return usagef("saltclusterctl events --explain salt/beacon/web1/load/ --minion web1",
+					"events takes one tag, and then --minion")
 			case c.Int("limit") < 1:
 				return usagef("--limit 50", "the number of events is 1 at least")
 			case c.NArg() == 0:
@@ -65,7 +66,8 @@ func handledEvents(s *screen, list adminapi.HandledEvents, explain bool) {
 			if x.Python {
 				by = "the salt-master itself"
 			}
-			row := []cell{txt(x.Time.UTC().Format("2006-01-02 15:04:05.000")), txt(x.Minion), txt(x.Tag), txt(x.From), txt(x.Node), txt(by)}
+			row := []cell{txt(x.Time.UTC().Format("2006-01-02 15:04:05.000")), txt(x.Minion), txt(x.Tag), txt(x.From),
+				txt(x.Node), txt(by)}
 			if explain {
 				row = append(row, txt(whyHandled(x)))
 			}

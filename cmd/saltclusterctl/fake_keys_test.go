@@ -14,10 +14,14 @@ var keyDecided = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func someKeys() []adminapi.MinionKey {
 	print := func(s string) string { return strings.Repeat(s+":", 31) + s }
 	return []adminapi.MinionKey{
-		{ID: "db1", State: adminapi.KeyAccepted, Fingerprint: print("1a"), Rev: 12, By: "m1", At: keyDecided, Cause: "salt-key"},
-		{ID: "web1", State: adminapi.KeyPending, Fingerprint: print("2b"), Rev: 14, By: "m2", At: keyDecided.Add(time.Hour), Cause: "new"},
-		{ID: "web2", State: adminapi.KeyPending, Fingerprint: print("3c"), Rev: 15, By: "m2", At: keyDecided.Add(time.Hour), Cause: "new"},
-		{ID: "db1", State: adminapi.KeyDenied, Fingerprint: print("4d"), Rev: 16, By: "m3", At: keyDecided.Add(2 * time.Hour)},
+		{ID: "db1", State: adminapi.KeyAccepted, Fingerprint: print("1a"), Rev: 12, By: "m1", At: keyDecided,
+			Cause: "salt-key"},
+		{ID: "web1", State: adminapi.KeyPending, Fingerprint: print("2b"), Rev: 14, By: "m2", At: keyDecided.Add(time.Hour),
+			Cause: "new"},
+		{ID: "web2", State: adminapi.KeyPending, Fingerprint: print("3c"), Rev: 15, By: "m2", At: keyDecided.Add(time.Hour),
+			Cause: "new"},
+		{ID: "db1", State: adminapi.KeyDenied, Fingerprint: print("4d"), Rev: 16, By: "m3",
+			At: keyDecided.Add(2 * time.Hour)},
 	}
 }
 
@@ -91,11 +95,15 @@ func (f *fake) HandledEvents(_ context.Context, minion string, limit int) (admin
 	at := time.Date(2026, 11, 23, 12, 30, 5, 250e6, time.UTC)
 	out := adminapi.HandledEvents{From: "m1", Events: []adminapi.HandledEvent{
 		{Time: at, Node: "m2", Minion: "web1", Tag: "salt/beacon/web1/load/", From: "m1", Policy: "owner"},
-		{Time: at.Add(-time.Second), Node: "m1", Minion: "web2", Tag: "site/flush", From: "m1", Rule: "site/*", Policy: "all", Python: true},
-		{Time: at.Add(-2 * time.Second), Node: "m3", Minion: "web1", Tag: "salt/job/20260102030405000001/prog/web1", From: "m2", Policy: "owner", JID: "20260102030405000001"},
-		{Time: at.Add(-3 * time.Second), Node: "m3", Minion: "web1", Tag: "old", From: "m3", Policy: "owner", Elsewhere: true},
+		{Time: at.Add(-time.Second), Node: "m1", Minion: "web2", Tag: "site/flush", From: "m1", Rule: "site/*", Policy: "all",
+			Python: true},
+		{Time: at.Add(-2 * time.Second), Node: "m3", Minion: "web1", Tag: "salt/job/20260102030405000001/prog/web1",
+			From: "m2", Policy: "owner", JID: "20260102030405000001"},
+		{Time: at.Add(-3 * time.Second), Node: "m3", Minion: "web1", Tag: "old", From: "m3", Policy: "owner",
+			Elsewhere: true},
 	}}
-	out.Events = slices.DeleteFunc(out.Events, func(e adminapi.HandledEvent) bool { return minion != "" && e.Minion != minion })
+	out.Events = slices.DeleteFunc(out.Events,
+		func(e adminapi.HandledEvent) bool { return minion != "" && e.Minion != minion })
 	out.Events = out.Events[:min(limit, len(out.Events))]
 	if minion == "web2" {
 		out.Missing = []string{"m3"}
@@ -104,7 +112,8 @@ func (f *fake) HandledEvents(_ context.Context, minion string, limit int) (admin
 }
 
 func (f *fake) ExplainEvent(_ context.Context, minion, tag string) (adminapi.EventExplanation, error) {
-	x := adminapi.EventExplanation{From: "m1", Minion: minion, Tag: tag, Policy: "owner", Nodes: []string{"m2"}, Others: []string{"m3", "m1"}}
+	x := adminapi.EventExplanation{From: "m1", Minion: minion, Tag: tag, Policy: "owner", Nodes: []string{"m2"},
+		Others: []string{"m3", "m1"}}
 	switch {
 	case strings.HasPrefix(tag, "salt/job/"):
 		x.JID = aJob

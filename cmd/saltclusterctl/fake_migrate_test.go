@@ -26,9 +26,10 @@ func (s *fakeShare) begin() {
 	}
 	s.nodes = map[string]*adminapi.MigrateNode{}
 	for _, id := range []string{"m1", "m2", "m3"} {
-		s.nodes[id] = &adminapi.MigrateNode{Node: id, Shared: true, Stage: "shared", Caught: true, Trees: []adminapi.MigrateTree{
-			{Name: "pki", From: "/share/pki", To: "/var/lib/salt-master/pki"},
-		}}
+		s.nodes[id] = &adminapi.MigrateNode{Node: id, Shared: true, Stage: "shared", Caught: true,
+			Trees: []adminapi.MigrateTree{
+				{Name: "pki", From: "/share/pki", To: "/var/lib/salt-master/pki"},
+			}}
 	}
 	if n := s.nodes[s.refused]; n != nil {
 		n.Refused = []string{"cachedir (/share/cache) as a whole is on the share"}
@@ -79,7 +80,8 @@ func (f *fake) Migrate(_ context.Context, r adminapi.MigrateRequest) (adminapi.M
 	s.steps = append(s.steps, r.Node+" "+string(r.Step))
 	n.Busy, n.Doing, n.Error = r.Step, "at work", ""
 	if r.Step == adminapi.MigrateSwitch && r.Node == s.byHand {
-		n.ByHand = &adminapi.MigrateByHand{Why: "the salt-master must read its new configuration", Commands: []string{"systemctl restart salt-master"}}
+		n.ByHand = &adminapi.MigrateByHand{Why: "the salt-master must read its new configuration",
+			Commands: []string{"systemctl restart salt-master"}}
 	}
 	return *n, nil
 }

@@ -42,10 +42,12 @@ func (f *fake) PutKeys(_ context.Context, r adminapi.PutKeysRequest) (adminapi.D
 		if k.ID == "app2" {
 			d.Error = fmt.Sprintf("key %q is at revision 18, the proposal is based on %d", k.ID, k.BaseRev)
 		} else if k.State != "" {
-			f.put = append(f.put, adminapi.MinionKey{ID: k.ID, State: k.State, Fingerprint: saltcrypt.Fingerprint(k.Pub), Rev: 17})
+			f.put = append(f.put, adminapi.MinionKey{ID: k.ID, State: k.State, Fingerprint: saltcrypt.Fingerprint(k.Pub),
+				Rev: 17})
 		}
 		if k.Denied != "" {
-			f.put = append(f.put, adminapi.MinionKey{ID: k.ID, State: adminapi.KeyDenied, Fingerprint: saltcrypt.Fingerprint(k.Denied), Rev: 17})
+			f.put = append(f.put, adminapi.MinionKey{ID: k.ID, State: adminapi.KeyDenied,
+				Fingerprint: saltcrypt.Fingerprint(k.Denied), Rev: 17})
 		}
 		out.Keys = append(out.Keys, d)
 	}

@@ -36,7 +36,8 @@ func (f *fake) Version(ctx context.Context) (adminapi.Version, error) {
 		<-ctx.Done() // the client has gone, or is about to
 		return adminapi.Version{}, ctx.Err()
 	}
-	return adminapi.Version{Node: f.status.Node.ID, Version: "0.1.0", SaltVersion: f.status.Node.SaltVersion, Go: "go1.26", API: 1}, f.err
+	return adminapi.Version{Node: f.status.Node.ID, Version: "0.1.0", SaltVersion: f.status.Node.SaltVersion, Go: "go1.26",
+		API: 1}, f.err
 }
 
 func (f *fake) Status(context.Context) (adminapi.Status, error) { return f.status, f.err }
@@ -49,7 +50,8 @@ func (f *fake) RingInfo(_ context.Context, q adminapi.RingQuery) (adminapi.RingI
 	info := f.ring
 	switch {
 	case q.Minion != "":
-		info.Owner = &adminapi.RingOwner{Kind: adminapi.KeyMinion, Key: q.Minion, Node: "m2", By: adminapi.OwnerByRing, Next: []string{"m1"}}
+		info.Owner = &adminapi.RingOwner{Kind: adminapi.KeyMinion, Key: q.Minion, Node: "m2", By: adminapi.OwnerByRing,
+			Next: []string{"m1"}}
 	case q.JID != "":
 		info.Owner = &adminapi.RingOwner{Kind: adminapi.KeyJID, Key: q.JID, Node: "m3", By: adminapi.OwnerByPublisher}
 	}
@@ -89,7 +91,8 @@ func (f *fake) ShowJob(_ context.Context, jid string) (adminapi.Job, error) {
 		return adminapi.Job{}, adminapi.Errorf(adminapi.CodeNotFound, "", "no node knows the job: %s", jid)
 	}
 	return adminapi.Job{
-		JID: jid, Node: "m2", Function: "test.ping", Target: "*", Arguments: []any{1, "two"}, Minions: []any{"db1", "web1", "web2"},
+		JID: jid, Node: "m2", Function: "test.ping", Target: "*", Arguments: []any{1, "two"},
+		Minions: []any{"db1", "web1", "web2"},
 		Returns: map[string]adminapi.JobReturn{
 			"web1": {Return: true, Retcode: 0, Success: true}, "web2": {Return: map[string]any{"a": 1}},
 		},
@@ -115,7 +118,8 @@ func (f *fake) Join(ctx context.Context, r adminapi.JoinRequest, p admin.Progres
 }
 
 func (f *fake) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Progress) (adminapi.Outcome, error) {
-	return f.operate(ctx, p, fmt.Sprintf("drain %s over %s, jobs %t, force %t, wait %t", r.Node, r.Over, r.WaitJobs, r.Force, r.Wait))
+	return f.operate(ctx, p, fmt.Sprintf("drain %s over %s, jobs %t, force %t, wait %t", r.Node, r.Over, r.WaitJobs,
+		r.Force, r.Wait))
 }
 
 func (f *fake) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin.Progress) (adminapi.Outcome, error) {
@@ -131,7 +135,8 @@ func (f *fake) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin
 }
 
 func (f *fake) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
-	how := fmt.Sprintf("rotate %s, node %q, secret of %d, now %t, finish %t, dry %t", r.What, r.Node, len(r.Secret), r.Now, r.Finish, r.DryRun)
+	how := fmt.Sprintf("rotate %s, node %q, secret of %d, now %t, finish %t, dry %t", r.What, r.Node, len(r.Secret), r.Now,
+		r.Finish, r.DryRun)
 	if r.What == adminapi.RotateIdentity {
 		how += fmt.Sprintf(", step %q, force %t", r.Step, r.Force)
 	}
@@ -155,7 +160,8 @@ func daemons() map[string]*fake {
 		"upgrades": healthy(), // as upgraded
 		"peerdown": peerDown(),
 		"lonely":   lonely(),
-		"noquorum": {err: adminapi.Errorf(adminapi.CodeNoQuorum, "start m2 or m3", "a majority of voters cannot be reached"), operate: refuses(adminapi.CodeNoQuorum)},
+		"noquorum": {err: adminapi.Errorf(adminapi.CodeNoQuorum, "start m2 or m3", "a majority of voters cannot be reached"),
+			operate: refuses(adminapi.CodeNoQuorum)},
 		"aside":    aside(),
 		"cutoff":   reachesNobody(),
 		"balanced": balanced3(),
@@ -201,7 +207,8 @@ func healthy() *fake {
 			},
 			Members: members,
 			Node: adminapi.Node{
-				ID: "m1", Version: "0.1.0", SaltVersion: "3006.28", Started: time.Now().Add(-3*time.Hour - 12*time.Minute - 30*time.Second),
+				ID: "m1", Version: "0.1.0", SaltVersion: "3006.28",
+				Started: time.Now().Add(-3*time.Hour - 12*time.Minute - 30*time.Second),
 				Edges: []adminapi.Edge{
 					{Name: "pub", Addresses: []string{"10.0.0.11:4505"}, Connections: 2},
 					{Name: "req", Addresses: []string{"10.0.0.11:4506"}, Connections: 1, InFlight: 3, Refused: 17},
@@ -213,8 +220,10 @@ func healthy() *fake {
 				Ready: true,
 				Files: &adminapi.Files{Path: adminapi.PathNative},
 				Returns: &adminapi.Returns{
-					Paths:    []adminapi.ReturnPath{{Command: "_return", Path: adminapi.PathNative}, {Command: "_syndic_return", Path: adminapi.PathNative}},
-					Journals: []adminapi.Journal{{Name: "own", State: "ok", Waiting: []adminapi.Waiting{{Consumer: "files"}, {Consumer: "events"}}}},
+					Paths: []adminapi.ReturnPath{{Command: "_return", Path: adminapi.PathNative},
+						{Command: "_syndic_return", Path: adminapi.PathNative}},
+					Journals: []adminapi.Journal{{Name: "own", State: "ok",
+						Waiting: []adminapi.Waiting{{Consumer: "files"}, {Consumer: "events"}}}},
 				},
 			},
 			Problems: []adminapi.Problem{},
@@ -254,15 +263,18 @@ func nearby() *fake {
 	return f
 }
 
-// haveTheirOwn is nearby with masters that have each for itself what they should have alike, or what only one should have.
+// haveTheirOwn is nearby with masters that have each for itself what they should have alike, or what only one should
+// have.
 func haveTheirOwn() *fake {
 	f := nearby()
-	both := localmaster.Own{"fileserver_events": "on", "rest_cherrypy": "on", "git:/srv/salt": "on", "files:/srv/reactor/*.sls": "a", "more": "7"}
+	both := localmaster.Own{"fileserver_events": "on", "rest_cherrypy": "on", "git:/srv/salt": "on",
+		"files:/srv/reactor/*.sls": "a", "more": "7"}
 	one := maps.Clone(both)
 	one["gpg"], one["files:/srv/reactor/*.sls"] = "k", "b"
 	both["gpg"] = ""
 	for _, found := range localmaster.CompareOwn(map[string]localmaster.Own{"m1": one, "m2": both}) {
-		f.status.Problems = append(f.status.Problems, adminapi.Problem{Level: adminapi.LevelWarn, Message: found.Message, Hint: found.Fix})
+		f.status.Problems = append(f.status.Problems,
+			adminapi.Problem{Level: adminapi.LevelWarn, Message: found.Message, Hint: found.Fix})
 	}
 	return f
 }
@@ -271,7 +283,8 @@ func haveTheirOwn() *fake {
 func differs() *fake {
 	f := same()
 	f.verification.Sections[0].Differences = []adminapi.VerifyDifference{
-		{Item: "web1", Nodes: map[string]string{"(cluster)": "minions 1a2b", "m1": "minions 1a2b", "m2": "", "m3": "minions_pre 1a2b"}},
+		{Item: "web1", Nodes: map[string]string{"(cluster)": "minions 1a2b", "m1": "minions 1a2b", "m2": "",
+			"m3": "minions_pre 1a2b"}},
 	}
 	f.verification.Sections[0].More = 2
 	f.verification.Sections[1].Off = map[string]string{"m3": "the master answers minions from its pillar cache (pillar_cache: True)"}
@@ -335,18 +348,22 @@ func peerDown() *fake {
 		Journals: []adminapi.Journal{
 			{Name: "own", State: "disk full", Error: "no space left on device"},
 			{Name: "python", State: "ok", Waiting: []adminapi.Waiting{
-				{Consumer: "master", Records: 12, Oldest: time.Now().Add(-90*time.Minute - 30*time.Second), Error: "the salt-master does not answer"},
+				{Consumer: "master", Records: 12, Oldest: time.Now().Add(-90*time.Minute - 30*time.Second),
+					Error: "the salt-master does not answer"},
 			}},
 		},
 		Unanswered: 2, UnansweredSince: ago(3*time.Hour + 30*time.Second),
 	}
-	n.Upstream = adminapi.Upstream{Address: "127.0.0.1:4506", Since: time.Now().Add(-2*time.Hour - 30*time.Second), Error: "connection refused"}
+	n.Upstream = adminapi.Upstream{Address: "127.0.0.1:4506", Since: time.Now().Add(-2*time.Hour - 30*time.Second),
+		Error: "connection refused"}
 	n.Reasons = []adminapi.Reason{
-		{Check: "upstream", Level: adminapi.LevelFail, Message: "the local salt-master does not answer", Hint: "systemctl start salt-master"},
+		{Check: "upstream", Level: adminapi.LevelFail, Message: "the local salt-master does not answer",
+			Hint: "systemctl start salt-master"},
 		{Check: "clock", Level: adminapi.LevelWarn, Message: "is 2 s ahead of m2"},
 	}
 	f.status.Problems = []adminapi.Problem{
-		{Level: adminapi.LevelFail, Node: "m1", Message: "the local salt-master does not answer", Hint: "systemctl start salt-master"},
+		{Level: adminapi.LevelFail, Node: "m1", Message: "the local salt-master does not answer",
+			Hint: "systemctl start salt-master"},
 		{Level: adminapi.LevelWarn, Message: "m3 has failed\x1b[2J", Hint: "start saltclusterd there, or remove it"},
 	}
 	return f
@@ -355,8 +372,9 @@ func peerDown() *fake {
 func lonely() *fake {
 	return &fake{
 		status: adminapi.Status{
-			Node:     adminapi.Node{ID: "m9", Version: "0.1.0"},
-			Problems: []adminapi.Problem{{Level: adminapi.LevelFail, Message: "this node belongs to no cluster", Hint: "saltclusterctl bootstrap, or saltclusterctl join PEER"}},
+			Node: adminapi.Node{ID: "m9", Version: "0.1.0"},
+			Problems: []adminapi.Problem{{Level: adminapi.LevelFail, Message: "this node belongs to no cluster",
+				Hint: "saltclusterctl bootstrap, or saltclusterctl join PEER"}},
 		},
 	}
 }
@@ -377,7 +395,8 @@ func joins(_ context.Context, p admin.Progress, what string) (adminapi.Outcome, 
 	p("catch-up", "receiving the log")
 	return adminapi.Outcome{
 		Node: "m2", ClusterID: "salt-lab", UUID: "0b0f3a52", Role: adminapi.RoleVoter, Ready: true,
-		Message: "m2 is a voter of salt-lab.", Next: []string{"restart salt-master: it still presents its old key", "saltclusterctl status"},
+		Message: "m2 is a voter of salt-lab.", Next: []string{"restart salt-master: it still presents its old key",
+			"saltclusterctl status"},
 	}, nil
 }
 
@@ -400,7 +419,8 @@ func waits(ctx context.Context, p admin.Progress, _ string) (adminapi.Outcome, e
 
 func (f *fake) RecoverPlan(context.Context) (adminapi.RecoverPlan, error) {
 	return adminapi.RecoverPlan{
-		ClusterID: "salt-lab", Node: "m1", Rev: 41, Index: 57, LastContact: time.Now().Add(-2*time.Hour - 30*time.Second), Keys: 12,
+		ClusterID: "salt-lab", Node: "m1", Rev: 41, Index: 57, LastContact: time.Now().Add(-2*time.Hour - 30*time.Second),
+		Keys: 12,
 		Drop: []adminapi.RecoverDrop{
 			{ID: "m2", Address: "10.0.0.12:4520", Role: adminapi.RoleVoter, State: adminapi.StateFailed},
 			{ID: "m3", Address: "10.0.0.13:4520", Role: adminapi.RoleVoter, State: adminapi.StateFailed},
@@ -416,11 +436,13 @@ func (f *fake) SaveSnapshot(_ context.Context, w io.Writer) error {
 	if f.err != nil {
 		return f.err
 	}
-	return archive.Write(w, archive.Header{ClusterID: "salt-lab", UUID: "0b0f3a52", Node: "m1", Rev: 41, Members: []string{"m1", "m2"},
-		Keys: archive.Counts{Accepted: 12}}, archive.Content{Private: []byte("PRIVATE"), State: []byte("STATE")})
+	return archive.Write(w, archive.Header{ClusterID: "salt-lab", UUID: "0b0f3a52", Node: "m1", Rev: 41,
+		Members: []string{"m1", "m2"},
+		Keys:    archive.Counts{Accepted: 12}}, archive.Content{Private: []byte("PRIVATE"), State: []byte("STATE")})
 }
 
-func (f *fake) RestoreSnapshot(ctx context.Context, _ adminapi.RestoreRequest, file io.Reader, p admin.Progress) (adminapi.Outcome, error) {
+func (f *fake) RestoreSnapshot(ctx context.Context, _ adminapi.RestoreRequest, file io.Reader,
+	p admin.Progress) (adminapi.Outcome, error) {
 	h, c, err := archive.Read(file)
 	if err != nil {
 		return adminapi.Outcome{}, err

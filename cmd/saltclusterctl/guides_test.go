@@ -51,9 +51,12 @@ func TestGuidesNameWhatThereIs(t *testing.T) {
 // The test above would notice.
 func TestGuidesMustParse(t *testing.T) {
 	for line, ok := range map[string]bool{
-		"status": true, "nonsense": false, "trees conflicts": false, "roots conflicts": true, "roots sideways": false, "status --chek": false,
-		"drain --over TIME [m2]": true, "drain --over m2": false, "join PEER --token-file -": true, "members m1": false, "rotate": true,
-		"completion bash|zsh|fish": true, "help": true, "drain --help": true, "--out json members": true, "jobs list -n N": true,
+		"status": true, "nonsense": false, "trees conflicts": false, "roots conflicts": true, "roots sideways": false,
+		"status --chek":          false,
+		"drain --over TIME [m2]": true, "drain --over m2": false, "join PEER --token-file -": true, "members m1": false,
+		"rotate":                   true,
+		"completion bash|zsh|fish": true, "help": true, "drain --help": true, "--out json members": true,
+		"jobs list -n N": true,
 	} {
 		if err := parses(strings.Fields(line)); (err == nil) != ok {
 			t.Errorf("%s: %v", line, err)
@@ -86,7 +89,8 @@ func parses(args []string) error {
 		arg, _, _ = strings.Cut(arg, "|") // of words to choose from the first
 		clean = append(clean, arg)
 	}
-	app := newApp(&env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }})
+	app := newApp(&env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
+		getenv: func(string) string { return "" }})
 	each(app.Commands, func(c *cli.Command) {
 		c.Action = func(ctx *cli.Context) error {
 			switch {
@@ -101,7 +105,9 @@ func parses(args []string) error {
 		}
 		for _, f := range c.Flags { // what stands for a value is none
 			for _, name := range f.Names() {
-				i := slices.IndexFunc(clean, func(w string) bool { return strings.TrimLeft(w, "-") == name && strings.HasPrefix(w, "-") })
+				i := slices.IndexFunc(clean, func(w string) bool {
+					return strings.TrimLeft(w, "-") == name && strings.HasPrefix(w, "-")
+				})
 				if i < 0 || i+1 == len(clean) || !placeholder.MatchString(clean[i+1]) {
 					continue
 				}
@@ -124,7 +130,8 @@ func TestGuidesPlain(t *testing.T) {
 	}
 	dir := t.TempDir()
 	config := filepath.Join(dir, "saltclusterd")
-	text := "id: m1\ncluster_id: production\ncluster_secret: an-example-of-0123456789abcdef\nsalt_config: " + filepath.Join(dir, "master") + "\n"
+	text := "id: m1\ncluster_id: production\ncluster_secret: an-example-of-0123456789abcdef\nsalt_config: " +
+		filepath.Join(dir, "master") + "\n"
 	for path, text := range map[string]string{config: text, filepath.Join(dir, "master"): "root_dir: " + dir + "\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -144,7 +151,8 @@ func TestGuidesPlain(t *testing.T) {
 			t.Run(b.Name(), func(t *testing.T) {
 				cmd := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", b.Script)
 				cmd.Dir, cmd.Stdin = dir, strings.NewReader(b.Answer+"\n")
-				cmd.Env = append(os.Environ(), "SALTCLUSTERD_CONFIG="+config, "SALTCLUSTERD_SOCKET="+filepath.Join(dir, "admin.sock"), "GORACE=atexit_sleep_ms=0")
+				cmd.Env = append(os.Environ(), "SALTCLUSTERD_CONFIG="+config,
+					"SALTCLUSTERD_SOCKET="+filepath.Join(dir, "admin.sock"), "GORACE=atexit_sleep_ms=0")
 				var out bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &out, &out
 				code := 0

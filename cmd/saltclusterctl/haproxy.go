@@ -28,16 +28,24 @@ func newHAProxyCommand(e *env) *cli.Command {
 			"that is in use.",
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "bind", Usage: "listen on `ADDRESS` instead of all of IPv4; may be repeated"},
-			&cli.StringSliceFlag{Name: "server", Usage: "use `ID=ADDRESS` for a node; may be repeated. With it nobody is asked about members"},
-			&cli.BoolFlag{Name: "send-proxy", Usage: "tell the nodes the minions' addresses, which they must be ready for (proxy_protocol: True)"},
-			&cli.IntFlag{Name: "agent-port", Usage: "use the agent-check on `PORT` of the nodes", DefaultText: "agent_check_listen"},
-			&cli.IntFlag{Name: "minions", Usage: "make room for `N` minions", DefaultText: "twice those there are, 5000 at least"},
+			&cli.StringSliceFlag{Name: "server",
+				Usage: "use `ID=ADDRESS` for a node; may be repeated. With it nobody is asked about members"},
+			&cli.BoolFlag{Name: "send-proxy",
+				Usage: "tell the nodes the minions' addresses, which they must be ready for (proxy_protocol: True)"},
+			&cli.IntFlag{Name: "agent-port", Usage: "use the agent-check on `PORT` of the nodes",
+				DefaultText: "agent_check_listen"},
+			&cli.IntFlag{Name: "minions", Usage: "make room for `N` minions",
+				DefaultText: "twice those there are, 5000 at least"},
 			&cli.StringFlag{Name: "stats-socket", Usage: "HAProxy's own admin socket at `PATH`"},
-			&cli.StringFlag{Name: "user", Usage: "let HAProxy work as `ACCOUNT`, user and group, once it has its ports: haproxy on Debian and Red Hat", DefaultText: "as who starts it"},
+			&cli.StringFlag{Name: "user",
+				Usage: "let HAProxy work as `ACCOUNT`, user and group, once it has its ports: haproxy on Debian and Red Hat", DefaultText: "as who starts it"},
 			&cli.BoolFlag{Name: "fragment", Usage: "without global and defaults"},
-			&cli.StringFlag{Name: "file", Usage: "put it into `FILE` instead of printing it, all of it or, after an error, nothing"},
-			&cli.BoolFlag{Name: "bare", Usage: "for salt-masters that saltclusterd has left: only whether their ports answer is checked"},
-			&cli.BoolFlag{Name: "check", Usage: "let the haproxy of this host check it first; exit code 1 when it finds something"},
+			&cli.StringFlag{Name: "file",
+				Usage: "put it into `FILE` instead of printing it, all of it or, after an error, nothing"},
+			&cli.BoolFlag{Name: "bare",
+				Usage: "for salt-masters that saltclusterd has left: only whether their ports answer is checked"},
+			&cli.BoolFlag{Name: "check",
+				Usage: "let the haproxy of this host check it first; exit code 1 when it finds something"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
@@ -76,7 +84,8 @@ func runHAProxy(c *cli.Context, e *env) error {
 	if strings.ContainsAny(c.String("user"), " \t\r\n#") {
 		return usagef("--user haproxy", "%q is no account", c.String("user"))
 	}
-	o := haproxy.Options{Bind: c.StringSlice("bind"), StatsSocket: c.String("stats-socket"), User: c.String("user"), Fragment: c.Bool("fragment")}
+	o := haproxy.Options{Bind: c.StringSlice("bind"), StatsSocket: c.String("stats-socket"), User: c.String("user"),
+		Fragment: c.Bool("fragment")}
 	if c.Bool("send-proxy") {
 		o.PublishProxy, o.RequestProxy = "send-proxy-v2", "send-proxy-v2"
 	}
@@ -90,7 +99,8 @@ func runHAProxy(c *cli.Context, e *env) error {
 		}
 	}
 	if host := facts.HealthHost; host != "" && !c.Bool("bare") {
-		fmt.Fprintf(e.stderr, "health_listen is for %s only: HAProxy on another host will take every node for dead\n", clean(host))
+		fmt.Fprintf(e.stderr, "health_listen is for %s only: HAProxy on another host will take every node for dead\n",
+			clean(host))
 	}
 	path := c.String("file")
 	if path == "" {
@@ -125,7 +135,8 @@ func (e *env) balancerFacts(c *cli.Context) (haproxy.Facts, error) {
 	if len(named) > 0 {
 		cfg, err := config.Read(e.configPath(c))
 		if err != nil && len(cfg.Files()) > 0 {
-			return haproxy.Facts{}, fmt.Errorf("the configuration has mistakes; saltclusterctl config check lists them all: %w", err)
+			return haproxy.Facts{}, fmt.Errorf("the configuration has mistakes; saltclusterctl config check lists them all: %w",
+				err)
 		}
 		f := factsOf(cfg.Show())
 		for _, s := range named {
@@ -177,7 +188,8 @@ func checkWithHAProxy(ctx context.Context, text string) error {
 		return fmt.Errorf("read what was written: %w", err)
 	}
 	if found := haproxy.Files(cfg, doctor.OpenFiles("/proc")); len(found) > 0 { // which haproxy -c does not look at
-		return &adminapi.Error{Code: adminapi.CodeInternal, Message: "haproxy takes it, but would not start: " + found[0].What, Hint: found[0].Next}
+		return &adminapi.Error{Code: adminapi.CodeInternal,
+			Message: "haproxy takes it, but would not start: " + found[0].What, Hint: found[0].Next}
 	}
 	return nil
 }
@@ -192,5 +204,6 @@ func findHAProxy() (string, error) {
 			return bin, nil
 		}
 	}
-	return "", &adminapi.Error{Code: adminapi.CodeNotFound, Message: "there is no haproxy on this host", Hint: "leave --check out; where HAProxy is: haproxy -c -f FILE"}
+	return "", &adminapi.Error{Code: adminapi.CodeNotFound, Message: "there is no haproxy on this host",
+		Hint: "leave --check out; where HAProxy is: haproxy -c -f FILE"}
 }

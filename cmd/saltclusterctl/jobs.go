@@ -83,7 +83,8 @@ func jobsScreen(s *screen, list adminapi.JobList) {
 			of = strconv.Itoa(j.Minions)
 		}
 		rows = append(rows, []cell{
-			txt(j.JID), txt(j.Function), txt(j.Target), txt(j.User), {text: fmt.Sprintf("%d of %s", j.Returned, of), right: true},
+			txt(j.JID), txt(j.Function), txt(j.Target), txt(j.User),
+			{text: fmt.Sprintf("%d of %s", j.Returned, of), right: true},
 			txt(strings.Join(j.Nodes, " ")),
 		})
 	}
@@ -104,7 +105,9 @@ type shownJob struct {
 
 // away says whether a node is not there to take returns.
 func away(ring adminapi.RingInfo, id string) bool {
-	return slices.ContainsFunc(ring.Nodes, func(n adminapi.RingNode) bool { return n.ID == id && n.State != adminapi.StateAlive })
+	return slices.ContainsFunc(ring.Nodes, func(n adminapi.RingNode) bool {
+		return n.ID == id && n.State != adminapi.StateAlive
+	})
 }
 
 // missingReturns compares the minions that were expected with those that returned.
@@ -194,11 +197,13 @@ func jobRows(j *adminapi.Jobs) [][]cell {
 		case p.Off:
 			rows = append(rows, []cell{{}, txt(p.Node + " keeps no jobs of others")})
 		case p.All || p.Waiting > 0 || p.Differ > 0:
-			rows = append(rows, []cell{{}, txt(fmt.Sprintf("%s: %s to send, %s", p.Node, plural(p.Waiting, "return"), differText(p)))})
+			rows = append(rows, []cell{{}, txt(fmt.Sprintf("%s: %s to send, %s", p.Node, plural(p.Waiting, "return"),
+				differText(p)))})
 		}
 	}
 	if j.Unknown > 0 {
-		rows = append(rows, []cell{{}, txt(plural(j.Unknown, "job") + " more than can be compared: lower keep_jobs_seconds").in(yellow)})
+		rows = append(rows, []cell{{}, txt(plural(j.Unknown, "job") +
+			" more than can be compared: lower keep_jobs_seconds").in(yellow)})
 	}
 	return rows
 }

@@ -17,14 +17,18 @@ func newJoinCommand(e *env) *cli.Command {
 		Usage:     "make this node a member of the cluster that PEER belongs to",
 		ArgsUsage: "PEER",
 		Description: "PEER is host or host:port of any member. The right to join is proven with cluster_secret or a token (saltclusterctl\n" +
-			"token create, on a member), neither of which crosses the wire; a token may also stand in $" + tokenVariable + ".\n" +
+			"token create, on a member), neither of which crosses the wire; a token may also stand in $" + tokenVariable +
+			".\n" +
 			"The salt-master's own key is backed up and replaced by the cluster's. It is refused, and nothing is changed, where that would cost\n" +
 			"minions: when some are accepted here that trust another master.pem than the cluster's, or whose keys the cluster does not know.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "secret-file", Usage: "take the secret from `FILE` (- is standard input) instead of the configuration"},
+			&cli.StringFlag{Name: "secret-file",
+				Usage: "take the secret from `FILE` (- is standard input) instead of the configuration"},
 			&cli.StringFlag{Name: "token-file", Usage: "join with the one-time token in `FILE` (- is standard input)"},
-			&cli.BoolFlag{Name: "replace-key", Usage: "also when minions are accepted here that trust another master.pem than the cluster's"},
-			&cli.BoolFlag{Name: "keys-pending", Usage: "also when the cluster does not know keys that are accepted here: they become pending"},
+			&cli.BoolFlag{Name: "replace-key",
+				Usage: "also when minions are accepted here that trust another master.pem than the cluster's"},
+			&cli.BoolFlag{Name: "keys-pending",
+				Usage: "also when the cluster does not know keys that are accepted here: they become pending"},
 			&cli.StringFlag{Name: "pub-fingerprint", Usage: "refuse a cluster whose master.pub has another SHA-256 than `HEX`"},
 		}, waitFlags()...),
 		Action: func(c *cli.Context) error {
@@ -46,12 +50,14 @@ func runJoin(c *cli.Context, e *env) error {
 	}
 	r := adminapi.JoinRequest{
 		Peer: peer, PubFingerprint: strings.ToLower(c.String("pub-fingerprint")),
-		ReplaceKey: c.Bool("replace-key"), KeysPending: c.Bool("keys-pending"), Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
+		ReplaceKey: c.Bool("replace-key"), KeysPending: c.Bool("keys-pending"), Wait: c.Bool("wait"),
+		Timeout: c.Duration("timeout"),
 	}
 	if err := e.right(c, &r); err != nil {
 		return err
 	}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Join(ctx, r, p)
 	})
 }

@@ -18,14 +18,18 @@ func newKeysCommand(e *env) *cli.Command {
 		Description: "salt-key on any master does the same, and is noticed; this needs no salt-master and says who decided what, when and where.\n" +
 			"MINION may be a pattern as Salt has them (web*).",
 		Subcommands: []*cli.Command{
-			newKeysListCommand(e), newKeysShowCommand(e), newKeysHistoryCommand(e), newKeysCollectCommand(e), newKeysMergeCommand(e),
+			newKeysListCommand(e), newKeysShowCommand(e), newKeysHistoryCommand(e), newKeysCollectCommand(e),
+			newKeysMergeCommand(e),
 			newKeysHeldCommand(e),
 			newKeysDecideCommand(e, "accept", adminapi.KeyAccepted, "let minions in, in the whole cluster", adminapi.KeyPending),
-			newKeysDecideCommand(e, "reject", adminapi.KeyRejected, "keep minions out; what they have is worth nothing any more", ""),
-			newKeysDecideCommand(e, "delete", adminapi.KeyDeleted, "forget keys; what they have is worth nothing any more, but they may ask again", ""),
+			newKeysDecideCommand(e, "reject", adminapi.KeyRejected, "keep minions out; what they have is worth nothing any more",
+				""),
+			newKeysDecideCommand(e, "delete", adminapi.KeyDeleted,
+				"forget keys; what they have is worth nothing any more, but they may ask again", ""),
 		},
 		Action: func(c *cli.Context) error {
-			return noSuchWord(c, "saltclusterctl keys --help", "list, show, history, held, collect, merge, accept, reject or delete")
+			return noSuchWord(c, "saltclusterctl keys --help",
+				"list, show, history, held, collect, merge, accept, reject or delete")
 		},
 	})
 }
@@ -78,7 +82,8 @@ func newKeysShowCommand(e *env) *cli.Command {
 				return err
 			}
 			if len(keys.Keys) == 0 {
-				return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl keys list", "the cluster knows no key of %s", c.Args().First())
+				return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl keys list", "the cluster knows no key of %s",
+					c.Args().First())
 			}
 			return e.show(c, keys, func(s *screen) { keyFacts(s, keys.Keys) })
 		},
@@ -86,7 +91,10 @@ func newKeysShowCommand(e *env) *cli.Command {
 }
 
 func askKeys(c *cli.Context, e *env, q adminapi.KeyQuery) (adminapi.Keys, error) {
-	return ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Keys, error) { return client.Keys(ctx, q) })
+	return ask(c, e, func(client *adminapi.Client,
+		ctx context.Context) (adminapi.Keys, error) {
+		return client.Keys(ctx, q)
+	})
 }
 
 // allKeys asks until nothing is left, however many there are. What denied keys there are follows with each part.
@@ -134,7 +142,8 @@ func keyFacts(s *screen, keys []adminapi.MinionKey) {
 		s.line("%s  %s", s.paint(bold, clean(k.ID)), s.paint(keyStateCell(k.State).tint, k.State))
 		rows := [][]cell{}
 		for _, f := range [][2]string{
-			{"fingerprint", k.Fingerprint}, {"since", keyTime(k)}, {"decided on", k.By}, {"by", k.Cause}, {"revision", strconv.FormatUint(k.Rev, 10)},
+			{"fingerprint", k.Fingerprint}, {"since", keyTime(k)}, {"decided on", k.By}, {"by", k.Cause},
+			{"revision", strconv.FormatUint(k.Rev, 10)},
 		} {
 			rows = append(rows, []cell{{text: f[0]}, txt(f[1])})
 		}
@@ -189,7 +198,8 @@ func runKeysDecide(c *cli.Context, e *env, name, to, from string) error {
 	for _, k := range chosen.Keys {
 		ids = append(ids, k.ID)
 	}
-	if err := e.consent(c, fmt.Sprintf("%s %s: %s?", name, plural(len(ids), "key"), clean(strings.Join(ids[:min(len(ids), 10)], " ")))); err != nil {
+	if err := e.consent(c, fmt.Sprintf("%s %s: %s?", name, plural(len(ids), "key"),
+		clean(strings.Join(ids[:min(len(ids), 10)], " ")))); err != nil {
 		return err
 	}
 	return e.decideKeys(c, ids, to)
@@ -244,7 +254,8 @@ func chooseKeys(c *cli.Context, e *env, to, from string) (adminapi.Keys, error) 
 			}
 		}
 		if hits == 0 && !pattern {
-			return all, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl keys list", "there is no key of %s that could become %s", arg, to)
+			return all, adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl keys list",
+				"there is no key of %s that could become %s", arg, to)
 		}
 	}
 	for _, k := range all.Keys {

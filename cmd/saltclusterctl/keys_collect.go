@@ -26,7 +26,8 @@ func newKeysCollectCommand(e *env) *cli.Command {
 		Description: "For a salt-master that is not a node yet and shares its minions with one that is, or will be. It reads the master's\n" +
 			"key directories (3008: its store, too) and changes nothing. FILE holds public keys and their states, and no secret;\n" +
 			"- is standard output.",
-		Flags: append([]cli.Flag{&cli.StringFlag{Name: "node", Usage: "`ID` of the node that this master becomes; default: the host's name"}}, hostFlags()...),
+		Flags: append([]cli.Flag{&cli.StringFlag{Name: "node",
+			Usage: "`ID` of the node that this master becomes; default: the host's name"}}, hostFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return usagef("saltclusterctl keys collect m2.keys", "keys collect takes the name of one file")
@@ -64,7 +65,8 @@ func runKeysCollect(c *cli.Context, e *env) error {
 		return err
 	}
 	out := collected{
-		Name: set.Name, File: path, Salt: set.Salt, From: site.KeysDir, Identity: set.Identity, Counts: set.Counts(), Odd: odd,
+		Name: set.Name, File: path, Salt: set.Salt, From: site.KeysDir, Identity: set.Identity, Counts: set.Counts(),
+		Odd: odd,
 	}
 	if path == "-" {
 		return keyset.Encode(e.stdout, set)
@@ -96,13 +98,15 @@ func replaceable(path string) error {
 }
 
 func (e *env) collect(c *cli.Context, site *adopt.Site) (keyset.Set, []string, error) {
-	set := keyset.Set{Name: cmp.Or(c.String("node"), site.Own.ID), At: time.Now().UTC().Truncate(time.Second), Salt: site.Master.Version.String()}
+	set := keyset.Set{Name: cmp.Or(c.String("node"), site.Own.ID), At: time.Now().UTC().Truncate(time.Second),
+		Salt: site.Master.Version.String()}
 	if _, err := node.ParseID(set.Name); err != nil || set.Name == keyset.Cluster {
 		return set, nil, usagef("--node m2", "%q cannot be the name of a node", set.Name)
 	}
 	set.Identity = site.Identity()
 	if set.Identity == "" && !errors.Is(site.KeyErr, fs.ErrNotExist) {
-		return set, nil, refusedf("run it as root; --config-dir DIR says where the salt-master's configuration is", "the salt-master's own key: %v", site.KeyErr)
+		return set, nil, refusedf("run it as root; --config-dir DIR says where the salt-master's configuration is",
+			"the salt-master's own key: %v", site.KeyErr)
 	}
 	keys, odd, err := keyset.Collect(c.Context, site.KeysDir, adopt.Store(site.Master))
 	if err != nil {
@@ -113,7 +117,8 @@ func (e *env) collect(c *cli.Context, site *adopt.Site) (keyset.Set, []string, e
 }
 
 func collectedScreen(s *screen, out collected) {
-	s.line("%s: %s of the salt-master %s, from %s", clean(out.Name), countsText(out.Counts), clean(out.Salt), clean(out.From))
+	s.line("%s: %s of the salt-master %s, from %s", clean(out.Name), countsText(out.Counts), clean(out.Salt),
+		clean(out.From))
 	if out.Identity != "" {
 		s.line("its minions trust the master key %s", clean(out.Identity))
 	}

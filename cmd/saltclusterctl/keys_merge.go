@@ -26,7 +26,8 @@ func newKeysMergeCommand(e *env) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "take", Usage: "`MINION=SOURCE`: what SOURCE has of this minion counts; may be repeated"},
 			&cli.StringFlag{Name: "prefer", Usage: "in all other conflicts `SOURCE` counts"},
-			&cli.BoolFlag{Name: "replace-key", Usage: "also keys of a salt-master with another master.pem; its minions have to learn the cluster's"},
+			&cli.BoolFlag{Name: "replace-key",
+				Usage: "also keys of a salt-master with another master.pem; its minions have to learn the cluster's"},
 			&cli.BoolFlag{Name: "all", Usage: "list every key that is new, not only the first ones"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only show it; exit code 10 when a conflict is not decided"},
 			yesFlag(),
@@ -42,7 +43,8 @@ func newKeysMergeCommand(e *env) *cli.Command {
 
 // merged is what the verb shows.
 type merged struct {
-	Cluster  string                `json:"cluster,omitempty"` // empty: there is none yet, and the first source stands for it
+	// empty: there is none yet, and the first source stands for it
+	Cluster  string                `json:"cluster,omitempty"`
 	Identity string                `json:"identity,omitempty"`
 	Sources  []mergedSource        `json:"sources"`
 	Counts   map[keyset.Kind]int   `json:"counts"`
@@ -129,7 +131,8 @@ func (e *env) compare(c *cli.Context, out *merged, sets []keyset.Set) (*keyset.M
 			return nil, err
 		}
 	case len(sets) == 1:
-		return nil, adminapi.Errorf(adminapi.CodeNotMember, "saltclusterctl setup, then saltclusterctl bootstrap, on the first master; or name two files to see what they come to",
+		return nil, adminapi.Errorf(adminapi.CodeNotMember,
+			"saltclusterctl setup, then saltclusterctl bootstrap, on the first master; or name two files to see what they come to",
 			"there is no cluster yet that %s could be merged into", out.Sources[0].Name)
 	default:
 		out.Identity, base, sets = sets[0].Identity, keyset.SetBase(sets[0]), sets[1:]
@@ -266,7 +269,8 @@ func (e *env) putAll(c *cli.Context, out *merged, m *keyset.Merge) error {
 			return client.PutKeys(ctx, adminapi.PutKeysRequest{From: strings.Join(from, " "), Seen: m.Base.Rev, Keys: some})
 		})
 		if err != nil {
-			return fmt.Errorf("after %s, which are the cluster's now (run it again for the rest): %w", plural(out.Done, "key"), err)
+			return fmt.Errorf("after %s, which are the cluster's now (run it again for the rest): %w", plural(out.Done, "key"),
+				err)
 		}
 		for _, k := range done.Keys {
 			if k.Error != "" {

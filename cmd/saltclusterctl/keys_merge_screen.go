@@ -39,7 +39,8 @@ func mergeScreen(s *screen, out merged, all bool) {
 	if skipped > 0 {
 		s.line("%s: --all lists them", plural(skipped, "new key"))
 	}
-	s.line("%d the same, %d new, %d decided on another master, %d in conflict", out.Counts[keyset.Same], out.Counts[keyset.New],
+	s.line("%d the same, %d new, %d decided on another master, %d in conflict", out.Counts[keyset.Same],
+		out.Counts[keyset.New],
 		out.Counts[keyset.Decided], out.Counts[keyset.Conflict])
 }
 

@@ -17,7 +17,8 @@ func newLeaveCommand(e *env) *cli.Command {
 			"the salt-master on loopback is removed. What saltclusterd and salt-master have to be restarted for is printed. The salt-master\n" +
 			"keeps its key, all minion keys, caches, jobs and roots as the cluster has them.",
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "restore-master", Usage: "needed, for that is what it does; saltclusterctl remove only takes a node out of the cluster"},
+			&cli.BoolFlag{Name: "restore-master",
+				Usage: "needed, for that is what it does; saltclusterctl remove only takes a node out of the cluster"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only look, and say what would be done"},
 			&cli.BoolFlag{Name: "force", Usage: "also when something is in the way"},
 			yesFlag(),

@@ -24,7 +24,8 @@ func newLogsLevelCommand(e *env) *cli.Command {
 		Usage: "show or set how much this node's saltclusterd logs",
 		Description: "It lasts until the process ends or another takes over (upgrade, reload); the option log_level is what lasts.\n" +
 			"The log is where the service manager puts it: journalctl -u saltclusterd",
-		Flags: []cli.Flag{&cli.DurationFlag{Name: "for", Usage: "set it for `TIME`, then as it is configured", DefaultText: "until the process ends"}},
+		Flags: []cli.Flag{&cli.DurationFlag{Name: "for", Usage: "set it for `TIME`, then as it is configured",
+			DefaultText: "until the process ends"}},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
 				return usagef("saltclusterctl logs level debug --for 10m", "logs level takes one level")

@@ -142,7 +142,8 @@ func manualEnd(p *manual.Page) {
 	p.Item(tokenVariable, "", "the token of join, unless --token-file names a file with one")
 	p.Item("NO_COLOR", "", "when it is set, no colours on a terminal either")
 	p.Heading("FILES")
-	p.Item(config.DefaultPath, "", "configuration, see saltclusterd.conf(5): where the socket is, and what config, doctor, setup, leave, bundle and haproxy --server look at")
+	p.Item(config.DefaultPath, "",
+		"configuration, see saltclusterd.conf(5): where the socket is, and what config, doctor, setup, leave, bundle and haproxy --server look at")
 	p.Heading("SEE ALSO")
 	p.Text("saltclusterd(8), saltclusterd.conf(5), salt(1), salt-key(1), salt-run(1)")
 }

@@ -28,11 +28,15 @@ func newMigrateCommand(e *env) *cli.Command {
 			yesFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be done on each node"},
 			&cli.BoolFlag{Name: "status", Usage: "only say how far each node is"},
-			&cli.StringFlag{Name: "to", Usage: "put the copies into `DIR`, on every node; default: var/lib/salt-master below the master's root_dir"},
-			&cli.StringFlag{Name: "stand-in", Usage: "`NODE` goes last and stands for the share until then; default: the last by id"},
+			&cli.StringFlag{Name: "to",
+				Usage: "put the copies into `DIR`, on every node; default: var/lib/salt-master below the master's root_dir"},
+			&cli.StringFlag{Name: "stand-in",
+				Usage: "`NODE` goes last and stands for the share until then; default: the last by id"},
 			&cli.BoolFlag{Name: "back", Usage: "let NODE work on the share again; only while another node stands for it"},
-			&cli.DurationFlag{Name: "healthy-within", Value: defaultHealthy, Usage: "give a node `TIME` to be well before the next one's turn, else refuse"},
-			&cli.DurationFlag{Name: "timeout", Usage: "give up waiting after `TIME`; 0: never. Run again it goes on where it was"},
+			&cli.DurationFlag{Name: "healthy-within", Value: defaultHealthy,
+				Usage: "give a node `TIME` to be well before the next one's turn, else refuse"},
+			&cli.DurationFlag{Name: "timeout",
+				Usage: "give up waiting after `TIME`; 0: never. Run again it goes on where it was"},
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
@@ -51,7 +55,8 @@ func newMigrateCommand(e *env) *cli.Command {
 			defer cancel()
 			err := runMigrate(ctx, c, e)
 			if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return adminapi.Errorf(adminapi.CodeTimeout, "saltclusterctl migrate --all goes on where it was; --status says where that is",
+				return adminapi.Errorf(adminapi.CodeTimeout,
+					"saltclusterctl migrate --all goes on where it was; --status says where that is",
 					"not done within %s", c.Duration("timeout"))
 			}
 			return err
@@ -76,7 +81,8 @@ func runMigrate(ctx context.Context, c *cli.Context, e *env) error {
 		if err := e.show(c, m, func(s *screen) {
 			migrationScreen(s, m, plan)
 			if bare && plan {
-				nextSteps(s, []string{"saltclusterctl migrate --all: all nodes, one after the other", "saltclusterctl migrate NODE: only this one"})
+				nextSteps(s, []string{"saltclusterctl migrate --all: all nodes, one after the other",
+					"saltclusterctl migrate NODE: only this one"})
 			}
 		}); err != nil {
 			return err
@@ -94,7 +100,8 @@ func runMigrate(ctx context.Context, c *cli.Context, e *env) error {
 		}
 		return g.back(ctx)
 	}
-	if err := e.consent(c, fmt.Sprintf("take %s from the share?", clean(cmp.Or(g.only, "all nodes, one after the other,")))); err != nil {
+	if err := e.consent(c, fmt.Sprintf("take %s from the share?",
+		clean(cmp.Or(g.only, "all nodes, one after the other,")))); err != nil {
 		return err
 	}
 	if err := g.run(ctx); err != nil {

@@ -61,7 +61,8 @@ func (g *guide) run(ctx context.Context) error {
 		}
 	}
 	if n := len(order); n > 1 {
-		if err := g.step(ctx, order[n-1], adminapi.MigrateStandIn, func(n adminapi.MigrateNode) bool { return n.StandIn }); err != nil {
+		if err := g.step(ctx, order[n-1], adminapi.MigrateStandIn,
+			func(n adminapi.MigrateNode) bool { return n.StandIn }); err != nil {
 			return err
 		}
 	}
@@ -155,7 +156,8 @@ func (g *guide) back(ctx context.Context) error {
 }
 
 // step has a node do something and waits until it is done.
-func (g *guide) step(ctx context.Context, id string, step adminapi.MigrateStep, done func(adminapi.MigrateNode) bool) error {
+func (g *guide) step(ctx context.Context, id string, step adminapi.MigrateStep,
+	done func(adminapi.MigrateNode) bool) error {
 	n, err := g.node(ctx, id)
 	if err != nil {
 		return err
@@ -170,7 +172,8 @@ func (g *guide) step(ctx context.Context, id string, step adminapi.MigrateStep, 
 }
 
 // await waits until a node is not busy any more and as it should be.
-func (g *guide) await(ctx context.Context, id string, step adminapi.MigrateStep, done func(adminapi.MigrateNode) bool) (adminapi.MigrateNode, error) {
+func (g *guide) await(ctx context.Context, id string, step adminapi.MigrateStep,
+	done func(adminapi.MigrateNode) bool) (adminapi.MigrateNode, error) {
 	idle := time.Time{}
 	for {
 		n, err := g.node(ctx, id)
@@ -193,7 +196,8 @@ func (g *guide) await(ctx context.Context, id string, step adminapi.MigrateStep,
 			}
 			idle = time.Time{}
 		case time.Since(idle) > cutOff:
-			return n, refusedf("saltclusterctl migrate --all begins it again", "%s has not finished %q: its saltclusterd was restarted meanwhile", id, step)
+			return n, refusedf("saltclusterctl migrate --all begins it again",
+				"%s has not finished %q: its saltclusterd was restarted meanwhile", id, step)
 		}
 		select {
 		case <-ctx.Done():
@@ -251,11 +255,13 @@ func (g *guide) well(ctx context.Context) error {
 		if why == "" && err == nil {
 			return nil
 		}
-		if _, gone := errors.AsType[*adminapi.UnreachableError](err); err != nil && !gone && adminapi.CodeOf(err) != adminapi.CodeUnavailable {
+		if _, gone := errors.AsType[*adminapi.UnreachableError](err); err != nil && !gone &&
+			adminapi.CodeOf(err) != adminapi.CodeUnavailable {
 			return err
 		}
 		if time.Now().After(end) {
-			return refusedf("saltclusterctl status, saltclusterctl verify; then saltclusterctl migrate --all goes on", "the cluster is not well: %s", why)
+			return refusedf("saltclusterctl status, saltclusterctl verify; then saltclusterctl migrate --all goes on",
+				"the cluster is not well: %s", why)
 		}
 		g.client.Close()
 		select {

@@ -22,7 +22,8 @@ func newMinionsCommand(e *env) *cli.Command {
 			"--absent put the two together: who has a connection now, as far as addresses tell. With a list MINION may be a pattern\n" +
 			"as Salt has them (web*).",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "present", Usage: "list the accepted minions that are alive, by id, as salt-run cluster.present"},
+			&cli.BoolFlag{Name: "present",
+				Usage: "list the accepted minions that are alive, by id, as salt-run cluster.present"},
 			&cli.BoolFlag{Name: "absent", Usage: "list the accepted minions that are not, by id"},
 			&cli.BoolFlag{Name: "connected", Usage: "list the accepted minions that a node has lately heard of, by id"},
 			&cli.BoolFlag{Name: "lost", Usage: "list the accepted minions that no node has lately heard of, by id"},
@@ -49,7 +50,8 @@ func runMinions(c *cli.Context, e *env) error {
 	case c.Duration("within") <= 0:
 		return usagef("saltclusterctl minions --lost --within 10m", "--within is a time span")
 	case lists == 0 && strings.ContainsAny(id, "*?["):
-		return usagef("saltclusterctl minions --connected '"+id+"'", "minions takes the id of one minion; the lists take patterns")
+		return usagef("saltclusterctl minions --connected '"+id+"'",
+			"minions takes the id of one minion; the lists take patterns")
 	case c.Bool("protocol"):
 		return runProtocols(c, e)
 	case c.Bool("present") || c.Bool("absent"):
@@ -80,7 +82,8 @@ func connectionRows(subs []adminapi.Subscriber, now time.Time) [][]cell {
 			since = txt(formatAge(now.Sub(sub.Since)))
 		}
 		since.right = true
-		rows = append(rows, []cell{txt(sub.Node), txt(sub.Remote), since, {text: formatAge(time.Duration(sub.Silent) * time.Second), right: true}})
+		rows = append(rows, []cell{txt(sub.Node), txt(sub.Remote), since,
+			{text: formatAge(time.Duration(sub.Silent) * time.Second), right: true}})
 	}
 	return rows
 }

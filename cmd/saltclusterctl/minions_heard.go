@@ -56,7 +56,8 @@ func runHeard(c *cli.Context, e *env, lost bool) error {
 
 // hearing sorts the accepted minions into those that were heard of lately and the others.
 func hearing(p adminapi.Protocols, lost bool, within time.Duration, now time.Time) heard {
-	h := heard{Within: formatAge(within), Minions: []heardMinion{}, Missing: p.Missing, Count: map[string]int{"connected": 0, "lost": 0}}
+	h := heard{Within: formatAge(within), Minions: []heardMinion{}, Missing: p.Missing,
+		Count: map[string]int{"connected": 0, "lost": 0}}
 	add := func(m heardMinion) {
 		gone, word := m.Seen.IsZero() || now.Sub(m.Seen) > within, "connected"
 		if gone {

@@ -19,7 +19,8 @@ type oneMinion struct {
 	Heard *heardOne            `json:"heard,omitempty"` // nil: no node remembers it
 	Owner *adminapi.RingOwner  `json:"owner,omitempty"` // nil: there is no ring
 
-	// Connections are those to 4505 from the address that its requests come from. Minions behind one address cannot be told apart.
+	// Connections are those to 4505 from the address that its requests come from. Minions behind one address cannot be
+	// told apart.
 	Connections []adminapi.Subscriber `json:"connections"`
 	Missing     []string              `json:"missing,omitempty"`
 }
@@ -71,7 +72,8 @@ func askOneMinion(ctx context.Context, client *adminapi.Client, id string) (oneM
 	if err != nil {
 		return one, err
 	}
-	one.Connections = slices.DeleteFunc(subs.Subscribers, func(s adminapi.Subscriber) bool { return !sameHost(s.Remote, m.Address) })
+	one.Connections = slices.DeleteFunc(subs.Subscribers,
+		func(s adminapi.Subscriber) bool { return !sameHost(s.Remote, m.Address) })
 	return one, nil
 }
 

@@ -36,7 +36,8 @@ func runPresence(c *cli.Context, e *env, absent bool) error {
 func chosen(p adminapi.Presence, absent bool, match func(id string) bool) presentMinions {
 	others := func(m adminapi.PresentMinion) bool { return !match(m.ID) }
 	p.Present, p.Absent = slices.DeleteFunc(p.Present, others), slices.DeleteFunc(p.Absent, others)
-	out := presentMinions{Minions: p.Present, Missing: p.Missing, Count: map[string]int{"present": len(p.Present), "absent": len(p.Absent), "doubt": 0}}
+	out := presentMinions{Minions: p.Present, Missing: p.Missing,
+		Count: map[string]int{"present": len(p.Present), "absent": len(p.Absent), "doubt": 0}}
 	for _, m := range p.Present {
 		if m.Doubt {
 			out.Count["doubt"]++

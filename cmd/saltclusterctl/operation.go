@@ -15,7 +15,8 @@ const patience = 10 * time.Second
 // waitFlags are those of every long operation.
 func waitFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until the node is a member and ready; --wait=false returns as soon as it is decided"},
+		&cli.BoolFlag{Name: "wait", Value: true,
+			Usage: "wait until the node is a member and ready; --wait=false returns as soon as it is decided"},
 		timeoutFlag(),
 	}
 }

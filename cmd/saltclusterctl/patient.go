@@ -50,12 +50,14 @@ func (p *patient) configuration() {
 	cfg, err := config.Load(p.e.configPath(p.c))
 	p.cfg, p.options = cfg, cfg.Show()
 	if err == nil {
-		p.add(doctor.Finding{Check: "config", Level: doctor.OK, What: plural(len(cfg.Files()), "file") + " without a mistake"})
+		p.add(doctor.Finding{Check: "config", Level: doctor.OK,
+			What: plural(len(cfg.Files()), "file") + " without a mistake"})
 		return
 	}
 	p.add(doctor.Finding{
-		Check: "config", Level: doctor.Fail, Where: p.e.configPath(p.c), What: "has mistakes, the first: " + firstLine(err.Error()),
-		Why: "saltclusterd does not start with it, nor take it over", Next: "saltclusterctl config check",
+		Check: "config", Level: doctor.Fail, Where: p.e.configPath(p.c),
+		What: "has mistakes, the first: " + firstLine(err.Error()),
+		Why:  "saltclusterd does not start with it, nor take it over", Next: "saltclusterctl config check",
 	})
 }
 
@@ -63,7 +65,8 @@ func (p *patient) daemon() {
 	st, err := ask(p.c, p.e, (*adminapi.Client).Status)
 	if err != nil {
 		p.add(doctor.Finding{
-			Check: "daemon", Level: doctor.Fail, What: err.Error(), Why: "minions cannot use this node, what its master publishes does not leave this host",
+			Check: "daemon", Level: doctor.Fail, What: err.Error(),
+			Why:  "minions cannot use this node, what its master publishes does not leave this host",
 			Next: cmp.Or(adminapi.HintOf(err), "systemctl status saltclusterd; journalctl -u saltclusterd -n 50"),
 		})
 		return
@@ -76,7 +79,8 @@ func (p *patient) daemon() {
 	}
 	if p.checkup, err = ask(p.c, p.e, (*adminapi.Client).Checkup); err != nil {
 		p.checkup.Node = st.Node.ID
-		p.add(doctor.Finding{Check: "peers", Level: doctor.Skip, What: "saltclusterd does not tell: " + err.Error(), Next: "saltclusterctl upgrade, if it is older than this tool"})
+		p.add(doctor.Finding{Check: "peers", Level: doctor.Skip, What: "saltclusterd does not tell: " + err.Error(),
+			Next: "saltclusterctl upgrade, if it is older than this tool"})
 		return
 	}
 	p.add(doctor.Clocks(p.checkup.Node, p.checkup.Peers)...)
@@ -84,7 +88,8 @@ func (p *patient) daemon() {
 
 // host looks at ports, files and limits of this machine.
 func (p *patient) host() {
-	ports := doctor.Ports{Publish: p.facts.PublishPort, Ret: p.facts.RetPort, Interface: p.cfg.Edge.Interface, Witness: p.cfg.Cluster.Witness}
+	ports := doctor.Ports{Publish: p.facts.PublishPort, Ret: p.facts.RetPort, Interface: p.cfg.Edge.Interface,
+		Witness: p.cfg.Cluster.Witness}
 	for _, edge := range p.status.Node.Edges {
 		ports.Ours = append(ports.Ours, edge.Addresses...)
 	}
@@ -106,7 +111,8 @@ func (p *patient) host() {
 		return
 	}
 	p.add(doctor.Inotify(p.proc, p.checkup.PID)...)
-	paths := []doctor.Path{{Path: p.cfg.Paths.StateDir, Writes: true, Secret: true}, {Path: p.cfg.Paths.RunDir, Writes: true}}
+	paths := []doctor.Path{{Path: p.cfg.Paths.StateDir, Writes: true, Secret: true},
+		{Path: p.cfg.Paths.RunDir, Writes: true}}
 	if m := p.checkup.Master; m != nil {
 		paths = append(paths,
 			doctor.Path{Path: m.PKIDir, Writes: true}, doctor.Path{Path: m.PKIDir + "/minions", Writes: true},
@@ -146,7 +152,8 @@ func (p *patient) network() {
 	var targets []doctor.Target
 	if p.facts.ProxyProtocol { // the nodes expect the balancer's header, which this tool does not send
 		p.add(doctor.Finding{
-			Check: "probe", Level: doctor.Skip, What: "the nodes' 4505 and 4506 are not tried: with proxy_protocol they talk to the load balancer only",
+			Check: "probe", Level: doctor.Skip,
+			What: "the nodes' 4505 and 4506 are not tried: with proxy_protocol they talk to the load balancer only",
 			Next: "--via LOAD-BALANCER tries the way of the minions",
 		})
 	} else {
@@ -183,11 +190,14 @@ func (p *patient) balancer() {
 	}
 	cfg, err := haproxy.Parse(text)
 	if err != nil {
-		p.add(doctor.Finding{Check: "haproxy", Level: doctor.Fail, Where: path, What: err.Error(), Next: "haproxy -c -f " + path})
+		p.add(doctor.Finding{Check: "haproxy", Level: doctor.Fail, Where: path, What: err.Error(),
+			Next: "haproxy -c -f " + path})
 		return
 	}
 	carries := slices.ContainsFunc(cfg.Proxies, func(x haproxy.Proxy) bool {
-		return slices.ContainsFunc(x.Binds, func(b haproxy.Bind) bool { return b.Port == p.facts.PublishPort || b.Port == p.facts.RetPort })
+		return slices.ContainsFunc(x.Binds, func(b haproxy.Bind) bool {
+			return b.Port == p.facts.PublishPort || b.Port == p.facts.RetPort
+		})
 	})
 	if !carries && !p.c.IsSet("haproxy") {
 		return // it is about something else

@@ -18,7 +18,8 @@ func newProfileCommand(e *env) *cli.Command {
 		Description: "For go tool pprof, and for those who help: it tells places in the program, and nothing of what passes through it. While the\n" +
 			"processor's time is sampled saltclusterd needs about one hundredth more of it.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "kind", Value: adminapi.ProfileCPU, Usage: "`KIND`: " + strings.Join(adminapi.ProfileKinds(), ", ")},
+			&cli.StringFlag{Name: "kind", Value: adminapi.ProfileCPU,
+				Usage: "`KIND`: " + strings.Join(adminapi.ProfileKinds(), ", ")},
 			&cli.DurationFlag{Name: "for", Value: 10 * time.Second, Usage: "sample the processor for `TIME`, in whole seconds"},
 		},
 		Action: func(c *cli.Context) error {

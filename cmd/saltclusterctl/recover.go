@@ -26,7 +26,8 @@ func newRecoverCommand(e *env) *cli.Command {
 				return err
 			}
 			if !c.Bool("force-new-cluster") && !c.Bool("dry-run") {
-				return usagef("saltclusterctl recover --dry-run shows what it would do", "recover makes a new cluster and needs --force-new-cluster")
+				return usagef("saltclusterctl recover --dry-run shows what it would do",
+					"recover makes a new cluster and needs --force-new-cluster")
 			}
 			return runRecover(c, e)
 		},
@@ -53,14 +54,17 @@ func runRecover(c *cli.Context, e *env) error {
 		return err
 	}
 	r := adminapi.RecoverRequest{Rev: plan.Rev, Timeout: c.Duration("timeout")}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Recover(ctx, r, p)
 	})
 }
 
 func planText(s *screen, p adminapi.RecoverPlan, now time.Time) {
-	s.line("%s would be a cluster of one: %s, same identity, %s", clean(p.Node), clean(p.ClusterID), plural(p.Keys, "minion key"))
-	s.line("it knows everything up to log entry %d; its last contact with a majority was %s ago", p.Index, formatAge(now.Sub(p.LastContact)))
+	s.line("%s would be a cluster of one: %s, same identity, %s", clean(p.Node), clean(p.ClusterID),
+		plural(p.Keys, "minion key"))
+	s.line("it knows everything up to log entry %d; its last contact with a majority was %s ago", p.Index,
+		formatAge(now.Sub(p.LastContact)))
 	s.line("lost: what was decided after that by the others, such as keys accepted, rejected or deleted; a key deleted there is accepted again")
 	if len(p.Drop) == 0 {
 		return

@@ -28,7 +28,10 @@ func newRemoveCommand(e *env) *cli.Command {
 				return usagef("saltclusterctl members lists them", "remove takes one argument, the id of a node")
 			}
 			if c.Bool("dry-run") {
-				return showForecast(c, e, func(st adminapi.Status, m adminapi.Member) forecast { return removeForecast(st, m, c.Bool("force")) })
+				return showForecast(c, e, func(st adminapi.Status,
+					m adminapi.Member) forecast {
+					return removeForecast(st, m, c.Bool("force"))
+				})
 			}
 			return runRemove(c, e)
 		},
@@ -42,8 +45,10 @@ func runRemove(c *cli.Context, e *env) error {
 	if err := e.consent(c, fmt.Sprintf("take %s out of the cluster for good?", clean(c.Args().First()))); err != nil {
 		return err
 	}
-	r := adminapi.RemoveRequest{Node: c.Args().First(), Force: c.Bool("force"), NoWait: !c.Bool("wait"), Timeout: c.Duration("timeout")}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+	r := adminapi.RemoveRequest{Node: c.Args().First(), Force: c.Bool("force"), NoWait: !c.Bool("wait"),
+		Timeout: c.Duration("timeout")}
+	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Remove(ctx, r, p)
 	})
 }

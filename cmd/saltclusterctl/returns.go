@@ -50,7 +50,8 @@ func unansweredScreen(s *screen, list adminapi.UnansweredReturns, now time.Time)
 			next = "in " + formatAge(r.Next.Sub(now))
 		}
 		rows = append(rows, []cell{
-			txt(r.ID), txt(r.Minion), txt(r.JID), txt(r.Function), txt(formatAge(now.Sub(r.Since))), {text: fmt.Sprint(r.Tries), right: true},
+			txt(r.ID), txt(r.Minion), txt(r.JID), txt(r.Function), txt(formatAge(now.Sub(r.Since))),
+			{text: fmt.Sprint(r.Tries), right: true},
 			txt(next), txt(r.Error),
 		})
 	}
@@ -122,7 +123,8 @@ func newReturnsDropCommand(e *env) *cli.Command {
 				return err
 			}
 			return e.show(c, r, func(s *screen) {
-				s.line("dropped: the return of %s for %s", clean(cmp.Or(r.Minion, "nobody knows whom")), clean(cmp.Or(r.JID, "no job")))
+				s.line("dropped: the return of %s for %s", clean(cmp.Or(r.Minion, "nobody knows whom")),
+					clean(cmp.Or(r.JID, "no job")))
 			})
 		},
 	})
@@ -137,11 +139,13 @@ func forecastDrop(c *cli.Context, e *env) error {
 	at := slices.IndexFunc(list.Returns, func(r adminapi.UnansweredReturn) bool { return r.ID == id })
 	switch {
 	case at < 0 && list.More > 0:
-		return adminapi.Errorf(adminapi.CodeNotFound, "drop some that are listed first", "%q is not among those that are listed; %d more are there", id, list.More)
+		return adminapi.Errorf(adminapi.CodeNotFound, "drop some that are listed first",
+			"%q is not among those that are listed; %d more are there", id, list.More)
 	case at < 0:
 		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl returns list", "there is no return %q", id)
 	}
 	r := list.Returns[at]
-	return e.showPlan(c, forecast{Node: list.From, Effects: []string{fmt.Sprintf("the return of %s for %s would be given up: no job cache would ever have it",
-		cmp.Or(r.Minion, "nobody knows whom"), cmp.Or(r.JID, "no job"))}})
+	return e.showPlan(c, forecast{Node: list.From,
+		Effects: []string{fmt.Sprintf("the return of %s for %s would be given up: no job cache would ever have it",
+			cmp.Or(r.Minion, "nobody knows whom"), cmp.Or(r.JID, "no job"))}})
 }

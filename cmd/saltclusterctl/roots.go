@@ -19,15 +19,21 @@ func newRootsCommand(e *env) *cli.Command {
 		Usage: "look at the replication of file_roots and pillar_roots, and decide where it needs an operator",
 		Subcommands: []*cli.Command{
 			newRootsStatusCommand(e), newRootsDiffCommand(e), newRootsHistoryCommand(e), newRootsConflictsCommand(e),
-			newRootsDecision(e, adminapi.RootsConfirm, "put a revision in force that deletes much and was held; on a terminal it asks before"),
-			newRootsDecision(e, adminapi.RootsDrop, "refuse a revision that was held: its author gets back what it deleted; what it edited is put aside"),
-			newRootsDecision(e, adminapi.RootsRollback, "make the trees as they were in a former revision, on all nodes; on a terminal it asks before"),
-			newRootsAside(e, "restore", "put back something that was put aside on this node (roots conflicts), as an edit", true),
-			newRootsAside(e, "discard", "remove for good something that was put aside on this node (roots conflicts); on a terminal it asks before", false),
+			newRootsDecision(e, adminapi.RootsConfirm,
+				"put a revision in force that deletes much and was held; on a terminal it asks before"),
+			newRootsDecision(e, adminapi.RootsDrop,
+				"refuse a revision that was held: its author gets back what it deleted; what it edited is put aside"),
+			newRootsDecision(e, adminapi.RootsRollback,
+				"make the trees as they were in a former revision, on all nodes; on a terminal it asks before"),
+			newRootsAside(e, "restore", "put back something that was put aside on this node (roots conflicts), as an edit",
+				true),
+			newRootsAside(e, "discard",
+				"remove for good something that was put aside on this node (roots conflicts); on a terminal it asks before", false),
 			newRootsRefillCommand(e),
 		},
 		Action: func(c *cli.Context) error {
-			return noSuchWord(c, "saltclusterctl roots --help", "status, diff, history, conflicts, confirm, drop, rollback, restore, discard or refill")
+			return noSuchWord(c, "saltclusterctl roots --help",
+				"status, diff, history, conflicts, confirm, drop, rollback, restore, discard or refill")
 		},
 	})
 }
@@ -83,7 +89,8 @@ func newRootsConflictsCommand(e *env) *cli.Command {
 func newRootsDiffCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name: "diff", ArgsUsage: "NODE NODE",
-		Flags: []cli.Flag{&cli.DurationFlag{Name: "timeout", Value: 100 * time.Second, Usage: "give up after `TIME`; 0: never"}},
+		Flags: []cli.Flag{&cli.DurationFlag{Name: "timeout", Value: 100 * time.Second,
+			Usage: "give up after `TIME`; 0: never"}},
 		Usage: "compare the disks of two nodes: how to get from the first to the second",
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 {
@@ -141,7 +148,8 @@ func newRootsDecision(e *env, decision, usage string) *cli.Command {
 		Action: func(c *cli.Context) error {
 			n, err := strconv.ParseUint(c.Args().First(), 10, 64)
 			if c.NArg() != 1 || err != nil || n == 0 {
-				return usagef("saltclusterctl roots history lists them", "roots %s takes one argument, the number of a revision", decision)
+				return usagef("saltclusterctl roots history lists them", "roots %s takes one argument, the number of a revision",
+					decision)
 			}
 			if c.Bool("dry-run") {
 				return forecastDecision(c, e, decision, n)
@@ -151,8 +159,10 @@ func newRootsDecision(e *env, decision, usage string) *cli.Command {
 					return err
 				}
 			}
-			r := adminapi.DecideRootsRequest{Decision: decision, Revision: n, Wait: c.Bool("wait"), Timeout: c.Duration("timeout")}
-			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+			r := adminapi.DecideRootsRequest{Decision: decision, Revision: n, Wait: c.Bool("wait"),
+				Timeout: c.Duration("timeout")}
+			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client,
+				p func(adminapi.Progress)) (adminapi.Outcome, error) {
 				return client.DecideRoots(ctx, r, p)
 			})
 		},
@@ -174,7 +184,8 @@ func newRootsAside(e *env, name, usage string, restore bool) *cli.Command {
 				return discardLike(c, e, c.String("path"))
 			}
 			if c.NArg() != 1 {
-				return usagef("saltclusterctl roots conflicts lists them", "roots %s takes one argument, the id of a conflict", name)
+				return usagef("saltclusterctl roots conflicts lists them", "roots %s takes one argument, the id of a conflict",
+					name)
 			}
 			if c.Bool("dry-run") {
 				return forecastDiscard(c, e)
@@ -185,7 +196,8 @@ func newRootsAside(e *env, name, usage string, restore bool) *cli.Command {
 				}
 			}
 			r := adminapi.AsideRootsRequest{ID: c.Args().First(), Restore: restore}
-			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client,
+				p func(adminapi.Progress)) (adminapi.Outcome, error) {
 				return client.AsideRoots(ctx, r, p)
 			})
 		},
@@ -200,11 +212,13 @@ func newRootsRefillCommand(e *env) *cli.Command {
 			"cluster has is put aside (roots conflicts). No other node is touched.",
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return usagef("saltclusterctl roots status lists them", "roots refill takes one argument, a directory of file_roots or pillar_roots")
+				return usagef("saltclusterctl roots status lists them",
+					"roots refill takes one argument, a directory of file_roots or pillar_roots")
 			}
 			dir := c.Args().First()
 			if !filepath.IsAbs(dir) {
-				return usagef("saltclusterctl roots status lists them", "roots refill takes the directory as it is configured, from / on")
+				return usagef("saltclusterctl roots status lists them",
+					"roots refill takes the directory as it is configured, from / on")
 			}
 			if err := checkOperation(c); err != nil {
 				return err
@@ -217,7 +231,8 @@ func newRootsRefillCommand(e *env) *cli.Command {
 				return err
 			}
 			r := adminapi.RefillRootsRequest{Dir: dir, Timeout: c.Duration("timeout")}
-			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client,
+				p func(adminapi.Progress)) (adminapi.Outcome, error) {
 				return client.RefillRoots(ctx, r, p)
 			})
 		},
@@ -228,14 +243,16 @@ func rootsStatusScreen(s *screen, st adminapi.RootsStatus, now time.Time) {
 	if st.Head == nil {
 		text := "no revision yet"
 		if !slices.ContainsFunc(st.Nodes, func(n adminapi.RootsNode) bool {
-			return n.Error != "" || n.Off != "" || slices.ContainsFunc(n.Slots, func(slot adminapi.RootsSlot) bool { return slot.Files > 0 })
+			return n.Error != "" || n.Off != "" || slices.ContainsFunc(n.Slots,
+				func(slot adminapi.RootsSlot) bool { return slot.Files > 0 })
 		}) {
 			text = "no revision yet: the roots of all nodes are empty, and the first file in them makes one"
 		}
 		s.line("%s  %s", s.paint(bold, "roots"), text)
 	} else {
 		h := st.Head
-		s.line("%s  revision %d by %s, %s ago: %s, %s", s.paint(bold, "roots"), h.Number, clean(h.Author), formatAge(now.Sub(h.Time)),
+		s.line("%s  revision %d by %s, %s ago: %s, %s", s.paint(bold, "roots"), h.Number, clean(h.Author),
+			formatAge(now.Sub(h.Time)),
 			plural(h.Files, "file"), bytesText(h.Bytes))
 	}
 	s.line("")

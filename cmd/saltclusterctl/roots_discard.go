@@ -28,16 +28,19 @@ func discardLike(c *cli.Context, e *env, pattern string) error {
 		return e.showPlan(c, plan)
 	}
 	if plan.Refused != "" {
-		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl roots conflicts lists what was put aside", "%s", plan.Refused)
+		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl roots conflicts lists what was put aside", "%s",
+			plan.Refused)
 	}
 	var size int64
 	for _, x := range mine {
 		size += x.Size
 	}
-	if err := e.consent(c, fmt.Sprintf("remove %s (%s) for good?", plural(len(mine), "file"), bytesText(size))); err != nil {
+	if err := e.consent(c, fmt.Sprintf("remove %s (%s) for good?", plural(len(mine), "file"),
+		bytesText(size))); err != nil {
 		return err
 	}
-	return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (out adminapi.Outcome, err error) {
+	return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client,
+		p func(adminapi.Progress)) (out adminapi.Outcome, err error) {
 		gone := 0
 		for _, x := range mine {
 			out, err = client.AsideRoots(ctx, adminapi.AsideRootsRequest{ID: x.ID}, p)

@@ -18,7 +18,8 @@ func forecastDecision(c *cli.Context, e *env, decision string, number uint64) er
 	switch {
 	case at < 0:
 		return e.showPlan(c, forecast{
-			Effects: []string{}, Refused: fmt.Sprintf("revision %d is not kept (saltclusterctl roots history lists those that are)", number),
+			Effects: []string{},
+			Refused: fmt.Sprintf("revision %d is not kept (saltclusterctl roots history lists those that are)", number),
 		})
 	case decision == adminapi.RootsConfirm:
 		return e.showPlan(c, confirmForecast(h.Revisions[at]))
@@ -28,7 +29,8 @@ func forecastDecision(c *cli.Context, e *env, decision string, number uint64) er
 
 func confirmForecast(r adminapi.RootsRevision) forecast {
 	if r.State != rootsHeld {
-		return forecast{Effects: []string{}, Refused: fmt.Sprintf("revision %d does not wait for a decision, it is %s", r.Number, r.State)}
+		return forecast{Effects: []string{}, Refused: fmt.Sprintf("revision %d does not wait for a decision, it is %s",
+			r.Number, r.State)}
 	}
 	return forecast{Effects: []string{fmt.Sprintf("all nodes would have what %s has edited until %s: %d changed, %d removed",
 		r.Author, stamp(r.Time), r.Changed, r.Removed)}}
@@ -49,7 +51,9 @@ func rollbackForecast(h adminapi.RootsHistory, to adminapi.RootsRevision) foreca
 		number, to.Author, stamp(to.Time), plural(to.Files, "file"), bytesText(to.Bytes)))
 	for _, r := range h.Revisions {
 		if r.Number > number && r.State == rootsApplied {
-			f.Effects = append(f.Effects, fmt.Sprintf("what revision %d by %s has changed would be undone: %d changed, %d removed", r.Number, r.Author, r.Changed, r.Removed))
+			f.Effects = append(f.Effects,
+				fmt.Sprintf("what revision %d by %s has changed would be undone: %d changed, %d removed", r.Number, r.Author,
+					r.Changed, r.Removed))
 		}
 	}
 	return f
@@ -82,7 +86,9 @@ func askAside(c *cli.Context, e *env) (list adminapi.RootsConflicts, self string
 func discardForecast(list adminapi.RootsConflicts, self, id string) forecast {
 	f := forecast{Node: self, Effects: []string{}}
 	is := func(here bool) int {
-		return slices.IndexFunc(list.Conflicts, func(x adminapi.RootsConflict) bool { return x.ID == id && (x.Node == self) == here })
+		return slices.IndexFunc(list.Conflicts, func(x adminapi.RootsConflict) bool {
+			return x.ID == id && (x.Node == self) == here
+		})
 	}
 	if at := is(true); at >= 0 {
 		f.Effects = append(f.Effects, discardEffect(list.Conflicts[at]))
@@ -114,7 +120,8 @@ func refillForecast(st adminapi.RootsStatus, dir string) forecast {
 				f.Refused = dir + " is not left alone for having been replaced"
 				continue
 			}
-			f.Effects = append(f.Effects, fmt.Sprintf("%s (%s) would get what the cluster has; what else is in it would be put aside", dir, slot.Slot))
+			f.Effects = append(f.Effects,
+				fmt.Sprintf("%s (%s) would get what the cluster has; what else is in it would be put aside", dir, slot.Slot))
 		}
 	}
 	switch {

@@ -21,9 +21,11 @@ func newRotateCommand(e *env) *cli.Command {
 		Description: "Each can be repeated, goes on where it was interrupted, and says what becomes of nodes that are down.\n" +
 			"The cluster's identity (master.pem), which minions have pinned, goes in steps: rotate identity.",
 		Subcommands: []*cli.Command{
-			newRotateWhat(e, adminapi.RotateAES, "put a new AES key for publications in force; minions are moved to it over rotate_window"),
+			newRotateWhat(e, adminapi.RotateAES,
+				"put a new AES key for publications in force; minions are moved to it over rotate_window"),
 			newRotateWhat(e, adminapi.RotateGossipKey, "put a new key for gossip between the nodes in force"),
-			newRotateWhat(e, adminapi.RotateCertificates, "give the nodes new keys and certificates for the peer port, one after the other",
+			newRotateWhat(e, adminapi.RotateCertificates,
+				"give the nodes new keys and certificates for the peer port, one after the other",
 				&cli.StringFlag{Name: "node", Usage: "only the node with this `ID`"}),
 			newRotateSecretCommand(e),
 			newRotateIdentityCommand(e),
@@ -38,7 +40,8 @@ func newRotateCommand(e *env) *cli.Command {
 }
 
 func rotateFlags() []cli.Flag {
-	return []cli.Flag{&cli.BoolFlag{Name: "dry-run", Usage: "change nothing, say what would happen"}, yesFlag(), timeoutFlag()}
+	return []cli.Flag{&cli.BoolFlag{Name: "dry-run", Usage: "change nothing, say what would happen"}, yesFlag(),
+		timeoutFlag()}
 }
 
 // listRotations answers a bare "rotate": what can be replaced. Its exit code tells a script that nothing was.
@@ -74,7 +77,8 @@ func newRotateSecretCommand(e *env) *cli.Command {
 		Description: "First the new secret is accepted beside the old one. When it stands in the configuration of the nodes, --finish ends that.\n" +
 			"With --now the old one is refused at once: when somebody knows it who should not.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "secret-file", Usage: "the new secret is in `FILE` (- is standard input); a file that is not there is made, with a random one"},
+			&cli.StringFlag{Name: "secret-file",
+				Usage: "the new secret is in `FILE` (- is standard input); a file that is not there is made, with a random one"},
 			&cli.BoolFlag{Name: "now", Usage: "refuse the old one from now on"},
 			&cli.BoolFlag{Name: "finish", Usage: "the second step: refuse the old one"},
 		}, rotateFlags()...),
@@ -107,7 +111,8 @@ func newRotateIdentityCommand(e *env) *cli.Command {
 				return err
 			}
 			r := adminapi.RotateRequest{What: adminapi.RotateIdentity, Force: c.Bool("force")}
-			for _, step := range []string{adminapi.IdentityPrepare, adminapi.IdentitySwitch, adminapi.IdentityFinish, adminapi.IdentityAbort} {
+			for _, step := range []string{adminapi.IdentityPrepare, adminapi.IdentitySwitch, adminapi.IdentityFinish,
+				adminapi.IdentityAbort} {
 				switch {
 				case !c.Bool(step):
 				case r.Step != "":
@@ -144,8 +149,8 @@ func runRotateSecret(c *cli.Context, e *env) error {
 	return rotate(c, e, r)
 }
 
-// newSecret reads the new secret; a file that is not there is made. It is made before anything is changed: a secret that only
-// the cluster knew would let nobody join.
+// newSecret reads the new secret; a file that is not there is made. It is made before anything is changed: a secret
+// that only the cluster knew would let nobody join.
 func (e *env) newSecret(file string, dry bool) (adminapi.Secret, error) {
 	if file != "-" {
 		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
@@ -189,7 +194,8 @@ func (e *env) consentToRotation(c *cli.Context, r adminapi.RotateRequest) error 
 
 func rotate(c *cli.Context, e *env, r adminapi.RotateRequest) error {
 	r.DryRun, r.Timeout = c.Bool("dry-run"), c.Duration("timeout")
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Rotate(ctx, r, p)
 	})
 }

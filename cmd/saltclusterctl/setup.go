@@ -25,7 +25,8 @@ func newSetupCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Usage: "look, and show what would be written"},
 			yesFlag(),
 			&cli.StringFlag{Name: "node", Usage: "`ID` of this node; default: the host's name"},
-			&cli.StringFlag{Name: "join", Usage: "this master becomes a node of the cluster that `PEER` belongs to, instead of founding one"},
+			&cli.StringFlag{Name: "join",
+				Usage: "this master becomes a node of the cluster that `PEER` belongs to, instead of founding one"},
 			&cli.StringFlag{Name: "cluster-id", Usage: "`NAME` of the cluster, the same on every node; default: salt"},
 		}, hostFlags()...),
 		Action: func(c *cli.Context) error {
@@ -40,14 +41,16 @@ func newSetupCommand(e *env) *cli.Command {
 // hostFlags say where this host's salt-master is.
 func hostFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "config-dir", Aliases: []string{"c"}, Usage: "`DIR` with the files master and saltclusterd; default: /etc/salt"},
+		&cli.StringFlag{Name: "config-dir", Aliases: []string{"c"},
+			Usage: "`DIR` with the files master and saltclusterd; default: /etc/salt"},
 		&cli.StringFlag{Name: "salt-master", Usage: "`PROGRAM`, where it is not in $PATH"},
 	}
 }
 
 // site looks at this host. A daemon that does not answer is one that does not run.
 func (e *env) site(c *cli.Context) (*adopt.Site, error) {
-	a := adopt.Asked{Own: e.configPath(c), Command: c.String("salt-master"), Node: c.String("node"), ClusterID: c.String("cluster-id"), Join: c.String("join"), Proc: "/proc"}
+	a := adopt.Asked{Own: e.configPath(c), Command: c.String("salt-master"), Node: c.String("node"),
+		ClusterID: c.String("cluster-id"), Join: c.String("join"), Proc: "/proc"}
 	if dir := c.String("config-dir"); dir != "" {
 		dir, err := filepath.Abs(dir)
 		if err != nil {

@@ -68,7 +68,8 @@ func newRestoreCommand(e *env) *cli.Command {
 			passphraseFlag(),
 			dryRunFlag(),
 			yesFlag(),
-			&cli.BoolFlag{Name: "force", Usage: "also while members of that cluster answer: they step down when they meet this one"},
+			&cli.BoolFlag{Name: "force",
+				Usage: "also while members of that cluster answer: they step down when they meet this one"},
 		}, waitFlags()...),
 		Action: func(c *cli.Context) error {
 			return withFile(c, "restore", func(f string) error { return runRestore(c, e, f) })
@@ -78,7 +79,8 @@ func newRestoreCommand(e *env) *cli.Command {
 
 func withFile(c *cli.Context, name string, run func(string) error) error {
 	if c.NArg() != 1 {
-		return usagef("saltclusterctl snapshot "+name+" /root/cluster.snapshot", "snapshot %s takes one argument, a file", name)
+		return usagef("saltclusterctl snapshot "+name+" /root/cluster.snapshot", "snapshot %s takes one argument, a file",
+			name)
 	}
 	if err := checkOperation(c); err != nil {
 		return err
@@ -103,7 +105,8 @@ func runSave(c *cli.Context, e *env, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := durable.Write(path, durable.Options{Mode: 0o600}, func(w io.Writer) error { return writeSnapshot(w, h, content, passphrase, workFactor) }); err != nil {
+	if err := durable.Write(path, durable.Options{Mode: 0o600},
+		func(w io.Writer) error { return writeSnapshot(w, h, content, passphrase, workFactor) }); err != nil {
 		return err
 	}
 	h, encrypted, err := inspect(path, passphrase) // as it is on disk
@@ -111,7 +114,8 @@ func runSave(c *cli.Context, e *env, path string) error {
 		return err
 	}
 	if len(passphrase) == 0 {
-		fmt.Fprintf(e.stderr, "%s is not encrypted and holds the cluster's private key and all secrets: keep it as you keep master.pem\n", path)
+		fmt.Fprintf(e.stderr,
+			"%s is not encrypted and holds the cluster's private key and all secrets: keep it as you keep master.pem\n", path)
 	}
 	return e.showHeader(c, h, encrypted)
 }
@@ -190,18 +194,20 @@ func runRestore(c *cli.Context, e *env, path string) error {
 		return err
 	}
 	r := adminapi.RestoreRequest{Wait: c.Bool("wait"), Timeout: c.Duration("timeout"), Force: c.Bool("force")}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.RestoreSnapshot(ctx, r, &plain, p)
 	})
 }
 
-// consentToRestore asks before this node becomes what is in the file. With --force that ends a cluster that others may still work in, so
-// that the answer is its name.
+// consentToRestore asks before this node becomes what is in the file. With --force that ends a cluster that others may
+// still work in, so that the answer is its name.
 func (e *env) consentToRestore(c *cli.Context, h archive.Header) error {
 	if c.Bool("force") {
 		return e.consentByName(c, "the id of the cluster whose members may have to step down", h.ClusterID)
 	}
-	return e.consent(c, fmt.Sprintf("make this node the cluster %s as it was on %s, %s, alone?", clean(h.ClusterID), clean(h.Node), stamp(h.Created)))
+	return e.consent(c, fmt.Sprintf("make this node the cluster %s as it was on %s, %s, alone?", clean(h.ClusterID),
+		clean(h.Node), stamp(h.Created)))
 }
 
 func forecastRestore(c *cli.Context, e *env, h archive.Header) error {
@@ -211,16 +217,19 @@ func forecastRestore(c *cli.Context, e *env, h archive.Header) error {
 	}
 	f := forecast{Node: st.Node.ID, Effects: []string{
 		fmt.Sprintf("the file can be read: the cluster %s as it was on %s, %s", h.ClusterID, h.Node, stamp(h.Created)),
-		fmt.Sprintf("%s would be that cluster, alone, with its identity %s and %s", st.Node.ID, h.IdentityFingerprint, plural(h.Keys.Accepted, "accepted key")),
+		fmt.Sprintf("%s would be that cluster, alone, with its identity %s and %s", st.Node.ID, h.IdentityFingerprint,
+			plural(h.Keys.Accepted, "accepted key")),
 	}}
-	if others := slices.DeleteFunc(slices.Clone(h.Members), func(id string) bool { return id == st.Node.ID }); len(others) > 0 {
+	if others := slices.DeleteFunc(slices.Clone(h.Members),
+		func(id string) bool { return id == st.Node.ID }); len(others) > 0 {
 		f.Effects = append(f.Effects, "the others of it would have to join again: "+strings.Join(others, ", "))
 	}
 	switch {
 	case st.Cluster != nil:
 		f.Refused = fmt.Sprintf("%s belongs to the cluster %s", st.Node.ID, st.Cluster.ID)
 	case !c.Bool("force"):
-		f.Effects = append(f.Effects, "it would be refused while a member of that cluster answers, which only the restore itself looks for")
+		f.Effects = append(f.Effects,
+			"it would be refused while a member of that cluster answers, which only the restore itself looks for")
 	}
 	return e.showPlan(c, f)
 }
@@ -254,10 +263,12 @@ func headerText(s *screen, h archive.Header, encrypted bool, now time.Time) {
 	rows := [][]cell{
 		{txt("cluster"), txt(fmt.Sprintf("%s  uuid %s  generation %d", h.ClusterID, h.UUID, h.Generation))},
 		{txt("identity"), txt(h.IdentityFingerprint)},
-		{txt("saved"), txt(fmt.Sprintf("%s (%s ago) on %s with saltclusterd %s", stamp(h.Created), formatAge(now.Sub(h.Created)), h.Node, h.Version))},
+		{txt("saved"), txt(fmt.Sprintf("%s (%s ago) on %s with saltclusterd %s", stamp(h.Created),
+			formatAge(now.Sub(h.Created)), h.Node, h.Version))},
 		{txt("log"), txt(fmt.Sprintf("entry %d, revision %d, epoch %d", h.Index, h.Rev, h.Epoch))},
 		{txt("members"), txt(strings.Join(h.Members, " "))},
-		{txt("keys"), txt(fmt.Sprintf("%d accepted, %d pending, %d rejected, %d denied, %d deleted", h.Keys.Accepted, h.Keys.Pending, h.Keys.Rejected, h.Keys.Denied, h.Keys.Deleted))},
+		{txt("keys"), txt(fmt.Sprintf("%d accepted, %d pending, %d rejected, %d denied, %d deleted", h.Keys.Accepted,
+			h.Keys.Pending, h.Keys.Rejected, h.Keys.Denied, h.Keys.Deleted))},
 		{txt("encrypted"), txt(sealed)},
 	}
 	s.table("", nil, rows)

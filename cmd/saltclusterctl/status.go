@@ -15,8 +15,10 @@ func newStatusCommand(e *env) *cli.Command {
 		Name:  "status",
 		Usage: "show on one screen how the cluster and this node are, what is wrong and what to type next",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "check", Usage: "exit with 10 when there is a problem that is more than a warning, for this node or the cluster"},
-			&cli.BoolFlag{Name: "all", Usage: "with --check: also when another node is away or not ready, though nothing is wrong here; drained ones are well"},
+			&cli.BoolFlag{Name: "check",
+				Usage: "exit with 10 when there is a problem that is more than a warning, for this node or the cluster"},
+			&cli.BoolFlag{Name: "all",
+				Usage: "with --check: also when another node is away or not ready, though nothing is wrong here; drained ones are well"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
@@ -98,7 +100,8 @@ func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
 	if !n.Started.IsZero() {
 		up = "  up " + formatAge(now.Sub(n.Started))
 	}
-	s.line("%s  %s  saltclusterd %s  salt %s%s", s.paint(bold, "this node"), clean(n.ID), txt(n.Version).text, txt(n.SaltVersion).text, up)
+	s.line("%s  %s  saltclusterd %s  salt %s%s", s.paint(bold, "this node"), clean(n.ID), txt(n.Version).text,
+		txt(n.SaltVersion).text, up)
 	rows := [][]cell{}
 	for _, e := range n.Edges {
 		rows = append(rows, []cell{{text: e.Name}, {text: edgeText(e)}})
@@ -136,7 +139,8 @@ func keyStoreRow(k *adminapi.KeyStore) [][]cell {
 	if k == nil {
 		return nil
 	}
-	text, tint := fmt.Sprintf("%s in step with the files  %s  %.0f %% full", clean(k.Driver), plural(k.Keys, "key"), 100*k.Fill), green
+	text, tint := fmt.Sprintf("%s in step with the files  %s  %.0f %% full", clean(k.Driver), plural(k.Keys, "key"),
+		100*k.Fill), green
 	switch {
 	case k.Error != "":
 		text, tint = clean(k.Driver)+" not in step: "+clean(k.Error), red

@@ -38,7 +38,8 @@ func returnRows(r *adminapi.Returns, now time.Time) [][]cell {
 		}
 	}
 	if r.Unanswered > 0 {
-		add(fmt.Sprintf("%s not answered by the salt-master, put aside for %s: saltclusterctl returns list", plural(r.Unanswered, "return"),
+		add(fmt.Sprintf("%s not answered by the salt-master, put aside for %s: saltclusterctl returns list",
+			plural(r.Unanswered, "return"),
 			formatAge(now.Sub(r.UnansweredSince))), yellow)
 	}
 	return rows

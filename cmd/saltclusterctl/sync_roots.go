@@ -20,7 +20,8 @@ func newSyncRootsCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be sent"},
 			&cli.StringFlag{Name: "env", Usage: "only the directories of the environment `ENV`"},
 			&cli.BoolFlag{Name: "force", Usage: "also when so much is deleted that it would wait for roots confirm"},
-			&cli.StringFlag{Name: "accept", Usage: "also what is in `DIRECTORY` now, which is left alone because another is in its place (roots status)"},
+			&cli.StringFlag{Name: "accept",
+				Usage: "also what is in `DIRECTORY` now, which is left alone because another is in its place (roots status)"},
 			yesFlag(),
 		}, rootsWaitFlags()...),
 		Action: func(c *cli.Context) error {
@@ -28,7 +29,8 @@ func newSyncRootsCommand(e *env) *cli.Command {
 				return err
 			}
 			if c.Bool("dry-run") && c.String("accept") != "" {
-				return usagef("compare the directory with that of another node by hand", "--accept has no --dry-run: what is left alone is not looked at before it is accepted")
+				return usagef("compare the directory with that of another node by hand",
+					"--accept has no --dry-run: what is left alone is not looked at before it is accepted")
 			}
 			if err := checkOperation(c); err != nil {
 				return err
@@ -37,9 +39,11 @@ func newSyncRootsCommand(e *env) *cli.Command {
 				return err
 			}
 			r := adminapi.SyncRootsRequest{
-				DryRun: c.Bool("dry-run"), Env: c.String("env"), Force: c.Bool("force"), Accept: c.String("accept"), Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
+				DryRun: c.Bool("dry-run"), Env: c.String("env"), Force: c.Bool("force"), Accept: c.String("accept"),
+				Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
 			}
-			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client,
+				p func(adminapi.Progress)) (adminapi.Outcome, error) {
 				return client.SyncRoots(ctx, r, p)
 			})
 		},
@@ -61,8 +65,10 @@ func (e *env) consentToSync(c *cli.Context) error {
 
 func rootsWaitFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until it is on every node; --wait=false returns as soon as it is decided"},
-		&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute, Usage: "give up waiting after `TIME`; 0: never. What was decided stands"},
+		&cli.BoolFlag{Name: "wait", Value: true,
+			Usage: "wait until it is on every node; --wait=false returns as soon as it is decided"},
+		&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute,
+			Usage: "give up waiting after `TIME`; 0: never. What was decided stands"},
 	}
 }
 

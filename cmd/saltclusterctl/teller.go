@@ -8,8 +8,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// teller shows how far long work is, on standard error: a line for each step, or, where somebody looks (a terminal), a bar for steps of
-// which it is known how much of them is done.
+// teller shows how far long work is, on standard error: a line for each step, or, where somebody looks (a terminal), a
+// bar for steps of which it is known how much of them is done.
 type teller struct {
 	e    *env
 	open bool // the bar's line has no end yet
@@ -28,7 +28,8 @@ func (t *teller) tell(p adminapi.Progress) {
 	}
 	percent := min(max(*p.Percent, 0), 100)
 	full := percent * barCells / 100
-	line := []rune(fmt.Sprintf("[%s%s] %3d%%  %s", strings.Repeat("#", full), strings.Repeat(".", barCells-full), percent, text))
+	line := []rune(fmt.Sprintf("[%s%s] %3d%%  %s", strings.Repeat("#", full), strings.Repeat(".", barCells-full), percent,
+		text))
 	if most := t.e.width - 1; len(line) > most {
 		line = line[:most]
 	}
@@ -47,7 +48,8 @@ func (t *teller) end() {
 // silence is how long a verb may say nothing.
 const silence = 2 * time.Second
 
-// waiting says what is waited for when that takes longer than a moment, until done is called. Within another one it says nothing.
+// waiting says what is waited for when that takes longer than a moment, until done is called. Within another one it
+// says nothing.
 func (e *env) waiting(format string, args ...any) (done func()) {
 	if !e.waits.CompareAndSwap(false, true) {
 		return func() {}

@@ -25,12 +25,14 @@ func TestTeller(t *testing.T) {
 		return out.String()
 	}
 	pipe := told(0)
-	if want := "drain: two left\ndrain: one left\nwait: for jobs\ndrain: none"; !strings.HasPrefix(pipe, want) || strings.Contains(pipe, "\x1b") {
+	if want := "drain: two left\ndrain: one left\nwait: for jobs\ndrain: none"; !strings.HasPrefix(pipe, want) ||
+		strings.Contains(pipe, "\x1b") {
 		t.Errorf("a pipe: %q", pipe)
 	}
 	terminal := told(44)
 	for _, want := range []string{
-		"\r\x1b[K[........................]   0%  drain: ", "\r\x1b[K[############............]  50%  drain: ", "\nwait: for jobs\n", "[########################] 100%  drain: ",
+		"\r\x1b[K[........................]   0%  drain: ", "\r\x1b[K[############............]  50%  drain: ",
+		"\nwait: for jobs\n", "[########################] 100%  drain: ",
 	} {
 		if !strings.Contains(terminal, want) {
 			t.Errorf("a terminal: %q lacks %q", terminal, want)

@@ -40,7 +40,8 @@ func newTokenCreateCommand(e *env) *cli.Command {
 			&cli.DurationFlag{Name: "valid", Value: time.Hour, Usage: "it can be used for `TIME` from now on, 1m to 720h"},
 			&cli.StringFlag{Name: "node", Usage: "only the node with this `ID` may use it"},
 			&cli.StringFlag{Name: "note", Usage: "`TEXT` to know it by in token list"},
-			&cli.StringFlag{Name: "file", Usage: "write it to the new `FILE`, readable by its owner only, instead of printing it"},
+			&cli.StringFlag{Name: "file",
+				Usage: "write it to the new `FILE`, readable by its owner only, instead of printing it"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
@@ -106,7 +107,8 @@ func (e *env) createdText(s *screen, t createdToken) {
 func writeNew(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return &adminapi.Error{Code: adminapi.CodeInternal, Message: path + ": file exists", Hint: "name another file, or take that one away"}
+		return &adminapi.Error{Code: adminapi.CodeInternal, Message: path + ": file exists",
+			Hint: "name another file, or take that one away"}
 	}
 	if err != nil {
 		return err

@@ -23,7 +23,8 @@ func newTopCommand(e *env) *cli.Command {
 		Description: "The rates are those of this node, out of its metrics (option metrics on health_listen, and this host in health_trusted).\n" +
 			"When the output is no terminal, one screen follows the other.",
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "interval", Aliases: []string{"i"}, Value: 2 * time.Second, Usage: "a screen every `TIME`, half a second at least"},
+			&cli.DurationFlag{Name: "interval", Aliases: []string{"i"}, Value: 2 * time.Second,
+				Usage: "a screen every `TIME`, half a second at least"},
 			&cli.IntFlag{Name: "n", Aliases: []string{"count"}, Usage: "end after `N` screens", DefaultText: "never"},
 		},
 		Action: func(c *cli.Context) error {
@@ -38,7 +39,8 @@ func newTopCommand(e *env) *cli.Command {
 // rates are the counters that top shows as numbers per second, in this order.
 var rates = [][2]string{
 	{"publications", "saltcluster_fanout_publications_total"}, {"requests", "saltcluster_sidecar_requests_total"},
-	{"returns", "saltcluster_returns_total"}, {"sign-ins", "saltcluster_signin_total"}, {"refused", "saltcluster_guard_refused_total"},
+	{"returns", "saltcluster_returns_total"}, {"sign-ins", "saltcluster_signin_total"},
+	{"refused", "saltcluster_guard_refused_total"},
 }
 
 // counters are the sums of metrics at a moment.

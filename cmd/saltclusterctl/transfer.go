@@ -37,7 +37,8 @@ func runTransfer(c *cli.Context, e *env) error {
 		return err
 	}
 	r := adminapi.TransferRequest{To: c.Args().First(), NoWait: !c.Bool("wait"), Timeout: c.Duration("timeout")}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Transfer(ctx, r, p)
 	})
 }
@@ -86,7 +87,8 @@ func transferForecast(st adminapi.Status, to string) forecast {
 func heir(st adminapi.Status) (heir string) {
 	for _, m := range st.Members {
 		switch {
-		case m.ID == st.Cluster.Leader || m.Draining || m.State != adminapi.StateAlive || !slices.Contains(st.Cluster.VoterIDs, m.ID):
+		case m.ID == st.Cluster.Leader || m.Draining || m.State != adminapi.StateAlive ||
+			!slices.Contains(st.Cluster.VoterIDs, m.ID):
 		case m.Role != adminapi.RoleWitness:
 			return m.ID
 		case heir == "":

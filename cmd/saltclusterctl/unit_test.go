@@ -67,11 +67,13 @@ func TestWhatIsLacking(t *testing.T) {
 		{Part: "jobs", State: "syncing", Error: "m1: connection refused"},
 	}
 	no := false
-	if got, want := readyCell(adminapi.Member{Ready: &no, Sync: parts}).text, "no: syncing keys 4200/10000, roots 61 %, jobs"; got != want {
+	if got, want := readyCell(adminapi.Member{Ready: &no,
+		Sync: parts}).text, "no: syncing keys 4200/10000, roots 61 %, jobs"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	rows := syncRows(parts, time.Now())
-	if len(rows) != 3 || rows[0][1].text != "keys 4200/10000 from m1" || rows[2][1].text != "jobs (m1: connection refused)" {
+	if len(rows) != 3 || rows[0][1].text != "keys 4200/10000 from m1" ||
+		rows[2][1].text != "jobs (m1: connection refused)" {
 		t.Errorf("%+v", rows)
 	}
 	if rows := syncRows(parts[2:4], time.Now()); len(rows) != 0 || adminapi.SyncText(parts[2:4]) != "" {
@@ -92,12 +94,14 @@ func TestWaysOfReturns(t *testing.T) {
 		want  []string
 	}{
 		{[]adminapi.ReturnPath{native("_return"), native("_mine")}, []string{here}},
-		{[]adminapi.ReturnPath{master("_return", "off"), master("_mine", "off")}, []string{"_return, _mine go to the salt-master: off"}},
+		{[]adminapi.ReturnPath{master("_return", "off"), master("_mine", "off")},
+			[]string{"_return, _mine go to the salt-master: off"}},
 		{
 			[]adminapi.ReturnPath{native("_return"), master("_mine", "a"), native("_mine_flush"), master("_mine_get", "a")},
 			[]string{here, "_mine goes to the salt-master: a", "_mine_get goes to the salt-master: a"},
 		},
-		{[]adminapi.ReturnPath{master("_mine", "a"), master("_mine_get", "b")}, []string{"_mine goes to the salt-master: a", "_mine_get goes to the salt-master: b"}},
+		{[]adminapi.ReturnPath{master("_mine", "a"), master("_mine_get", "b")},
+			[]string{"_mine goes to the salt-master: a", "_mine_get goes to the salt-master: b"}},
 	} {
 		var got []string
 		for _, row := range returnRows(&adminapi.Returns{Paths: c.paths}, time.Now()) {
@@ -127,7 +131,8 @@ func TestAge(t *testing.T) {
 }
 
 func TestColoursDoNotMoveColumns(t *testing.T) {
-	rows := [][]cell{{txt("m1"), stateCell(adminapi.StateFailed), txt("x")}, {txt("mönch"), stateCell(adminapi.StateAlive), txt("y")}}
+	rows := [][]cell{{txt("m1"), stateCell(adminapi.StateFailed), txt("x")},
+		{txt("mönch"), stateCell(adminapi.StateAlive), txt("y")}}
 	plainScreen, colourScreen := &screen{}, &screen{colour: true}
 	for _, s := range []*screen{plainScreen, colourScreen} {
 		s.table("", []string{"ID", "STATE", "END"}, rows)

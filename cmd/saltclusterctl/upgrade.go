@@ -17,7 +17,8 @@ func newUpgradeCommand(e *env) *cli.Command {
 		Description: "The new process reads the configuration anew, so this is also how a changed one takes effect. When the new process\n" +
 			"fails before it has taken over, the running one goes on as if nothing had happened, and the exit code says so.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "binary", Usage: "start `PATH` instead of the program the running saltclusterd was started as"},
+			&cli.StringFlag{Name: "binary",
+				Usage: "start `PATH` instead of the program the running saltclusterd was started as"},
 			&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until the new process answers"},
 			&cli.DurationFlag{Name: "timeout", Value: 2 * time.Minute, Usage: "give up after `TIME`; 0: never"},
 		},
@@ -42,7 +43,8 @@ func runUpgrade(c *cli.Context, e *env) error {
 		}
 		r.Binary = abs
 	}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		before, err := client.Version(ctx)
 		if err != nil {
 			return adminapi.Outcome{}, err
@@ -58,8 +60,8 @@ func runUpgrade(c *cli.Context, e *env) error {
 // askAgain is the pause between two questions who answers.
 const askAgain = 50 * time.Millisecond
 
-// awaitProcess waits until another process than before answers, or the same one as another program: saying that it serves
-// and serving are two things. pid is the new process's where the old one knows it, else 0.
+// awaitProcess waits until another process than before answers, or the same one as another program: saying that it
+// serves and serving are two things. pid is the new process's where the old one knows it, else 0.
 func awaitProcess(ctx context.Context, client *adminapi.Client, before adminapi.Version, pid int) error {
 	for {
 		v, err := client.Version(ctx)

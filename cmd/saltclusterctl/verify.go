@@ -94,7 +94,8 @@ func notes(s *screen, v adminapi.Verification, of func(adminapi.VerifiedSection)
 	}
 	keys := slices.SortedFunc(maps.Keys(about), func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) })
 	for _, key := range keys {
-		s.line("%s", s.paint(yellow, clean(fmt.Sprintf("%s %s (%s): %s", what, key[0], strings.Join(about[key], ", "), key[1]))))
+		s.line("%s", s.paint(yellow, clean(fmt.Sprintf("%s %s (%s): %s", what, key[0], strings.Join(about[key], ", "),
+			key[1]))))
 	}
 }
 

@@ -44,7 +44,8 @@ func wallScreen(s *screen, w adminapi.Wall, explain bool, now time.Time) {
 		if !r.Last.IsZero() {
 			last = formatAge(now.Sub(r.Last)) + " ago"
 		}
-		rows = append(rows, []cell{txt(r.Name), wallMode(r), number(r.Refused), number(r.Logged), {text: last}, {text: clean(r.Minion)}})
+		rows = append(rows, []cell{txt(r.Name), wallMode(r), number(r.Refused), number(r.Logged), {text: last},
+			{text: clean(r.Minion)}})
 	}
 	s.table("", []string{"RULE", "MODE", "REFUSED", "LOGGED", "LAST", "MINION"}, rows)
 }

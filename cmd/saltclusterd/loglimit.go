@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Strangers and broken peers can cause many of our messages at will. Each message may fill so many lines and no more; the
-// messages themselves are constants, so there are few of them.
+// Strangers and broken peers can cause many of our messages at will. Each message may fill so many lines and no more;
+// the messages themselves are constants, so there are few of them.
 const (
 	logBurst   = 100              // lines of one message at once ...
 	logEvery   = time.Second      // ... and one more in this time
@@ -78,8 +78,8 @@ func (h *limitHandler) WithGroup(name string) slog.Handler {
 	return &limitHandler{h.Handler.WithGroup(name), h.shared}
 }
 
-// allow says whether a line may be written and how many of it were left out before. Now and then quiet tells of messages
-// that have not come again since some of their lines were left out.
+// allow says whether a line may be written and how many of it were left out before. Now and then quiet tells of
+// messages that have not come again since some of their lines were left out.
 func (l *logLimits) allow(t logText) (left int, ok bool, quiet map[logText]int) {
 	now := l.now()
 	l.mu.Lock()

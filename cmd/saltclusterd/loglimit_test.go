@@ -12,7 +12,8 @@ import (
 func TestLogOfOneMessageIsLimited(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(1_700_000_000, 0)
-	log := slog.New(limitLog(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}), func() time.Time { return now }))
+	log := slog.New(limitLog(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}),
+		func() time.Time { return now }))
 	lines := func() int { defer out.Reset(); return strings.Count(out.String(), "\n") }
 	for i := range 1000 {
 		log.With("from", i).WithGroup("g").Warn("flood", "i", i)

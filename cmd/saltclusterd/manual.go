@@ -34,7 +34,8 @@ func manualPage(flags *flag.FlagSet, version string) []byte {
 	p.Heading("FILES")
 	c := config.DefaultConfig()
 	p.Item(config.DefaultPath, "", "configuration, see saltclusterd.conf(5); then the files of "+config.DefaultPath+".d")
-	p.Item(c.Paths.StateDir, "", "the node's own memory: its key, the log of consensus, returns on their way. Never on a shared file system")
+	p.Item(c.Paths.StateDir, "",
+		"the node's own memory: its key, the log of consensus, returns on their way. Never on a shared file system")
 	p.Item(c.Paths.RunDir+"/admin.sock", "", "the socket that saltclusterctl talks to")
 	p.Text("The log goes to standard error, and so to the journal (journalctl -u saltclusterd); there is no log file.")
 	p.Heading("SEE ALSO")
@@ -44,13 +45,17 @@ func manualPage(flags *flag.FlagSet, version string) []byte {
 
 func signals(p *manual.Page) {
 	p.Heading("SIGNALS")
-	p.Item("SIGTERM, SIGINT", "", "stop: load balancers are told, minions are let go over drain_announce and drain_time. A second one cuts that short")
-	p.Item("SIGHUP", "", "what is at the program's path now takes over in place and reads the configuration anew; minions keep their connections. "+
-		"With a configuration that is not valid the running process goes on. saltclusterctl upgrade does the same and tells how it ended")
+	p.Item("SIGTERM, SIGINT", "",
+		"stop: load balancers are told, minions are let go over drain_announce and drain_time. A second one cuts that short")
+	p.Item("SIGHUP", "",
+		"what is at the program's path now takes over in place and reads the configuration anew; minions keep their connections. "+
+			"With a configuration that is not valid the running process goes on. saltclusterctl upgrade does the same and tells how it ended")
 }
 
 func environment(p *manual.Page) {
 	p.Heading("ENVIRONMENT")
-	p.Item("NOTIFY_SOCKET, WATCHDOG_USEC", "", "set by systemd: readiness, the process that follows in an upgrade, and signs of life are told there")
-	p.Item("CREDENTIALS_DIRECTORY", "", "set by systemd: the file cluster_secret there is the cluster's secret, unless the configuration has one")
+	p.Item("NOTIFY_SOCKET, WATCHDOG_USEC", "",
+		"set by systemd: readiness, the process that follows in an upgrade, and signs of life are told there")
+	p.Item("CREDENTIALS_DIRECTORY", "",
+		"set by systemd: the file cluster_secret there is the cluster's secret, unless the configuration has one")
 }

@@ -15,8 +15,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// hangups gets SIGHUP from the first moment on: its default is to end the process, and the service manager may send it to
-// a process that has just taken over.
+// hangups gets SIGHUP from the first moment on: its default is to end the process, and the service manager may send it
+// to a process that has just taken over.
 var hangups = func() chan os.Signal {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)

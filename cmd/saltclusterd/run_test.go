@@ -11,7 +11,8 @@ import (
 	"saltclusterd/cmd/saltclusterd/takeover"
 )
 
-// A check for a process that is to be replaced looks at what that does not have; one for an operator looks at the configuration only.
+// A check for a process that is to be replaced looks at what that does not have; one for an operator looks at the
+// configuration only.
 func TestCheck(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -42,7 +43,8 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%q: %v", c.replaces, err)
 		}
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 2 { // the configuration, and a directory for the admin socket
+	// the configuration, and a directory for the admin socket
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 2 {
 		t.Errorf("%v, %v", left, err)
 	}
 }

@@ -9,9 +9,10 @@ import (
 )
 
 // watchdogEvery tells how often the service manager wants to hear that this process lives: at a third of WATCHDOG_USEC
-// (sd_watchdog_enabled(3)); 0: it does not. A process that has taken over inherits what was meant for the one before it, and
-// in any case passes it on as meant for itself.
-func watchdogEvery(getenv func(string) string, setenv func(name, value string) error, takeover bool) (time.Duration, error) {
+// (sd_watchdog_enabled(3)); 0: it does not. A process that has taken over inherits what was meant for the one before
+// it, and in any case passes it on as meant for itself.
+func watchdogEvery(getenv func(string) string, setenv func(name, value string) error,
+	takeover bool) (time.Duration, error) {
 	text := getenv("WATCHDOG_USEC")
 	if text == "" {
 		return 0, nil
@@ -27,8 +28,8 @@ func watchdogEvery(getenv func(string) string, setenv func(name, value string) e
 	return time.Duration(usec) * time.Microsecond / 3, setenv("WATCHDOG_PID", own)
 }
 
-// watch tells the service manager every so often that this process lives, until ctx ends. A pulse that does not come back is
-// followed by silence, and that by the service manager's signal, whose answer is a dump of all goroutines.
+// watch tells the service manager every so often that this process lives, until ctx ends. A pulse that does not come
+// back is followed by silence, and that by the service manager's signal, whose answer is a dump of all goroutines.
 func watch(ctx context.Context, every time.Duration, pulse func(), notify func(string)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -28,7 +28,8 @@ func TestWatchdogEvery(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := map[string]string{"WATCHDOG_USEC": c.usec, "WATCHDOG_PID": c.pid}
-			got, err := watchdogEvery(func(n string) string { return env[n] }, func(n, v string) error { env[n] = v; return nil }, c.takeover)
+			got, err := watchdogEvery(func(n string) string { return env[n] },
+				func(n, v string) error { env[n] = v; return nil }, c.takeover)
 			if got != c.want || (err != nil) != c.fails || (env["WATCHDOG_PID"] == own) != (c.mine || c.pid == own) {
 				t.Errorf("%v, %v, %v", got, err, env)
 			}

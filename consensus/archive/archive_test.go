@@ -11,7 +11,8 @@ import (
 
 func sample() (Header, Content) {
 	return Header{
-		ClusterID: "lab", UUID: "u", Generation: 2, IdentityFingerprint: "ab", Node: "m1", Version: "1", Index: 7, Rev: 5, Epoch: 3,
+		ClusterID: "lab", UUID: "u", Generation: 2, IdentityFingerprint: "ab", Node: "m1", Version: "1", Index: 7, Rev: 5,
+		Epoch:   3,
 		Created: time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC), Members: []string{"m1", "m2"}, Keys: Counts{Accepted: 3},
 	}, Content{Private: []byte("PRIVATE"), Public: []byte("PUBLIC"), Clock: 9, State: []byte("STATE")}
 }
@@ -49,8 +50,9 @@ func TestDamage(t *testing.T) {
 		want error
 	}{
 		"empty": {nil, ErrFormat}, "text": {[]byte(strings.Repeat("x", 100)), ErrFormat}, "newer": {newer, ErrVersion},
-		"cut": {good[:len(good)-1], ErrFormat}, "cut in the body": {good[:len(good)-40], ErrFormat}, "cut in the header": {good[:40], ErrFormat},
-		"longer": {append(bytes.Clone(good), 0), ErrFormat}, "flipped": {flipped, ErrChecksum},
+		"cut": {good[:len(good)-1], ErrFormat}, "cut in the body": {good[:len(good)-40], ErrFormat},
+		"cut in the header": {good[:40], ErrFormat},
+		"longer":            {append(bytes.Clone(good), 0), ErrFormat}, "flipped": {flipped, ErrChecksum},
 	} {
 		if _, err := Inspect(bytes.NewReader(tc.b)); !errors.Is(err, tc.want) {
 			t.Errorf("%s: inspect: %v", name, err)

@@ -1,8 +1,8 @@
-// Package archive is the file that `saltclusterctl snapshot` writes and reads: the whole state of a cluster, its identity
-// included, in one file.
+// Package archive is the file that `saltclusterctl snapshot` writes and reads: the whole state of a cluster, its
+// identity included, in one file.
 //
-// In and out: a Header, which holds no secret and is what `snapshot inspect` shows, and a Content, which holds all of them.
-// The package knows nothing of what is in the state.
+// In and out: a Header, which holds no secret and is what `snapshot inspect` shows, and a Content, which holds all of
+// them. The package knows nothing of what is in the state.
 //
 // The form, numbers big-endian:
 //
@@ -12,8 +12,9 @@
 //	length of the body           8 bytes, then the body
 //	SHA-256 of all before       32 bytes
 //
-// The body is lengths (4 bytes each) and texts of the identity's private and public key, the clock (8 bytes), and the state
-// to the end. saltclusterctl encrypts the whole file with age (https://age-encryption.org) when there is a passphrase.
+// The body is lengths (4 bytes each) and texts of the identity's private and public key, the clock (8 bytes), and the
+// state to the end. saltclusterctl encrypts the whole file with age (https://age-encryption.org) when there is a
+// passphrase.
 //
 // Promises: a file that was cut, damaged or is not a snapshot is refused before anything of it is used; memory
 // is bounded by the file and MaxBody; an error quotes nothing of a body.

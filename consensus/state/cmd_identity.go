@@ -22,7 +22,8 @@ func (IdentityStage) Type() string { return "identity.stage" }
 
 // Validate implements Command.
 func (c IdentityStage) Validate() error {
-	return errors.Join(validIdentityFP(c.FP), validPub(c.Public), validSealed(c.Sealed), validSealed(c.Former), c.Audit.validate())
+	return errors.Join(validIdentityFP(c.FP), validPub(c.Public), validSealed(c.Sealed), validSealed(c.Former),
+		c.Audit.validate())
 }
 
 func (c IdentityStage) apply(d *data) Result {
@@ -35,7 +36,8 @@ func (c IdentityStage) apply(d *data) Result {
 		return refuse(Invalid, d.rev, "the new identity is the old one")
 	}
 	d.change = IdentityChange{
-		Stage: IdentityStaged, FP: c.FP, Former: c.Expect, Public: c.Public, Sealed: c.Sealed, SealedFormer: c.Former, Rev: d.next(), Audit: c.Audit,
+		Stage: IdentityStaged, FP: c.FP, Former: c.Expect, Public: c.Public, Sealed: c.Sealed, SealedFormer: c.Former,
+		Rev: d.next(), Audit: c.Audit,
 	}
 	return Result{Rev: d.change.Rev}
 }
@@ -144,6 +146,7 @@ func (r *snapshotReader) identityChange(c IdentityChange) error {
 		return errors.New("change of the identity twice, or of another one")
 	}
 	r.d.change = c
-	return errors.Join(validIdentityStep(c.Stage), validIdentityFP(c.FP), validIdentityFP(c.Former), validPub(c.Public), validSealed(c.Sealed),
+	return errors.Join(validIdentityStep(c.Stage), validIdentityFP(c.FP), validIdentityFP(c.Former), validPub(c.Public),
+		validSealed(c.Sealed),
 		validSealed(c.SealedFormer), c.Audit.validate(), r.rev(c.Rev, false))
 }

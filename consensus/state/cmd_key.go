@@ -48,7 +48,8 @@ func (c KeySet) apply(d *data) Result {
 		return refuse(Conflict, cur, "key %q is at revision %d, the proposal is based on %d", c.ID, cur, c.BaseRev)
 	}
 	if c.BaseRev == 0 && c.State != KeyDeleted && c.SeenRev < d.tombFloor {
-		return refuse(Conflict, 0, "the proposal was made at revision %d, deletions up to %d are forgotten", c.SeenRev, d.tombFloor)
+		return refuse(Conflict, 0, "the proposal was made at revision %d, deletions up to %d are forgotten", c.SeenRev,
+			d.tombFloor)
 	}
 	old := d.keys.get(c.ID)
 	if c.State == KeyDeleted {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// LevelSet ("level.set") notes that every member understands what belongs to a level, so that from this entry on commands may mean
-// what they mean there. It never goes down: a level is proposed when all members know it, see Level.
+// LevelSet ("level.set") notes that every member understands what belongs to a level, so that from this entry on
+// commands may mean what they mean there. It never goes down: a level is proposed when all members know it, see Level.
 type LevelSet struct {
 	Level uint16 `json:"level"`
 	Audit

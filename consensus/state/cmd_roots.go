@@ -48,7 +48,8 @@ func (c RootsPropose) Validate() error {
 func (c RootsPropose) apply(d *data) Result {
 	head, ok := d.roots.current()
 	if c.Parent != d.roots.head {
-		return refuse(Conflict, d.roots.head, "revision %d of the trees is in force, the proposal is based on %d", d.roots.head, c.Parent)
+		return refuse(Conflict, d.roots.head, "revision %d of the trees is in force, the proposal is based on %d",
+			d.roots.head, c.Parent)
 	}
 	if ok && !c.Held && head.Root == c.Root {
 		return Result{Rev: head.Number}
@@ -92,7 +93,8 @@ func (c RootsConfirm) apply(d *data) Result {
 		return *refusal
 	}
 	if parent := d.roots.list[i].Parent; parent != d.roots.head {
-		return refuse(Conflict, d.roots.head, "revision %d is based on %d, but %d is in force now: its author will propose anew",
+		return refuse(Conflict, d.roots.head,
+			"revision %d is based on %d, but %d is in force now: its author will propose anew",
 			c.Number, parent, d.roots.head)
 	}
 	d.next()

@@ -2,8 +2,8 @@ package state
 
 import "errors"
 
-// ReasonRevoked is the reason of an epoch before which a key was taken away. It is for people: what an epoch has to do with a removal is
-// told by the revisions (Epoch.Rev, View.RevokedRev).
+// ReasonRevoked is the reason of an epoch before which a key was taken away. It is for people: what an epoch has to do
+// with a removal is told by the revisions (Epoch.Rev, View.RevokedRev).
 const ReasonRevoked = "revoked"
 
 // EpochRotate ("epoch.rotate") puts a new AES key in force. Expect is the

@@ -2,8 +2,8 @@ package state
 
 import "errors"
 
-// Seed is one generation of what minions' session keys are derived from. N counts from 1, the one a cluster is born with. Of that one
-// neither revision nor audit is kept.
+// Seed is one generation of what minions' session keys are derived from. N counts from 1, the one a cluster is born
+// with. Of that one neither revision nor audit is kept.
 type Seed struct {
 	N   uint64
 	Key Secret
@@ -11,11 +11,13 @@ type Seed struct {
 	Audit
 }
 
-// Seeds are the generation in force and the one before it (N zero: none), with which minions that have not signed in since still come.
+// Seeds are the generation in force and the one before it (N zero: none), with which minions that have not signed in
+// since still come.
 type Seeds struct{ Current, Previous Seed }
 
-// SeedRotate ("seed.rotate") puts a new session seed in force, and a new AES key with it: this is what makes minions sign in, by which they
-// get their new session keys. Expect is the number of the epoch that it replaces; a conflict means somebody else was first.
+// SeedRotate ("seed.rotate") puts a new session seed in force, and a new AES key with it: this is what makes minions
+// sign in, by which they get their new session keys. Expect is the number of the epoch that it replaces; a conflict
+// means somebody else was first.
 type SeedRotate struct {
 	Expect uint64
 	Seed   Secret
@@ -47,8 +49,8 @@ func (c SeedRotate) apply(d *data) Result {
 // Seeds are the generations of the session seed.
 func (v View) Seeds() Seeds { return v.get().seeds }
 
-// SeedDue tells that a member was removed, or the cluster recovered or restored, after the present session seed began, so that somebody who
-// does not belong any more knows it.
+// SeedDue tells that a member was removed, or the cluster recovered or restored, after the present session seed began,
+// so that somebody who does not belong any more knows it.
 func (v View) SeedDue() bool {
 	d := v.get()
 	return d.born() && d.removedRev > d.seeds.Current.Rev
@@ -94,5 +96,6 @@ func (r *snapshotReader) seedsAfter(w wireSeeds) error {
 		Current:  Seed{N: w.N, Key: cur.Key, Rev: w.Rev, Audit: w.Audit},
 		Previous: Seed{N: w.N - 1, Key: NewSecret(w.Previous), Rev: w.PreviousRev, Audit: w.PreviousMade},
 	}
-	return errors.Join(validSeed(r.d.seeds.Previous.Key), w.Audit.validate(), w.PreviousMade.validate(), r.rev(w.Rev, false))
+	return errors.Join(validSeed(r.d.seeds.Previous.Key), w.Audit.validate(), w.PreviousMade.validate(),
+		r.rev(w.Rev, false))
 }

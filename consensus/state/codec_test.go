@@ -11,7 +11,8 @@ import (
 // allCommands is every command there is; firstCommands are those of the first
 // release, which the fixture of version 1 holds.
 func allCommands() []Command {
-	return slices.Concat(firstCommands(), rootsCommands(), joinCommands(), levelCommands(), identityCommands(), seedCommands())
+	return slices.Concat(firstCommands(), rootsCommands(), joinCommands(), levelCommands(), identityCommands(),
+		seedCommands())
 }
 
 func firstCommands() []Command {

@@ -8,7 +8,8 @@ import (
 func identityCommands() []Command {
 	a := Audit{By: "m1", At: 5, Cause: "test"}
 	return []Command{
-		IdentityStage{Expect: "fp", FP: "fp2", Public: "PUBLIC", Sealed: []byte("\x00\xffsealed"), Former: []byte("x"), Audit: a},
+		IdentityStage{Expect: "fp", FP: "fp2", Public: "PUBLIC", Sealed: []byte("\x00\xffsealed"), Former: []byte("x"),
+			Audit: a},
 		IdentitySwitch{FP: "fp2", Audit: a},
 		IdentityDrop{FP: "fp2", Stage: IdentitySwitched, Audit: a},
 	}
@@ -19,7 +20,8 @@ func TestIdentityChange(t *testing.T) {
 	s := born(t)
 	first := s.View().Identity().IdentityFP
 	stage := func(expect, fp string) Command {
-		return IdentityStage{Expect: expect, FP: fp, Public: "P", Sealed: []byte("x"), Former: []byte("y"), Audit: Audit{By: "m1"}}
+		return IdentityStage{Expect: expect, FP: fp, Public: "P", Sealed: []byte("x"), Former: []byte("y"),
+			Audit: Audit{By: "m1"}}
 	}
 	for _, step := range []struct {
 		name  string
@@ -31,8 +33,10 @@ func TestIdentityChange(t *testing.T) {
 		{"switch of nothing", IdentitySwitch{FP: "two"}, Conflict, NoIdentity, first},
 		{"drop of nothing", IdentityDrop{FP: "two", Stage: IdentityStaged}, Conflict, NoIdentity, first},
 		{"no stage", IdentityDrop{FP: "two"}, Invalid, NoIdentity, first},
-		{"nothing sealed", IdentityStage{Expect: first, FP: "two", Public: "P", Former: []byte("y")}, Invalid, NoIdentity, first},
-		{"sealed too large", IdentityStage{Expect: first, FP: "two", Public: "P", Sealed: make([]byte, MaxSealedIdentity+1), Former: []byte("y")}, Invalid, NoIdentity, first},
+		{"nothing sealed", IdentityStage{Expect: first, FP: "two", Public: "P", Former: []byte("y")}, Invalid, NoIdentity,
+			first},
+		{"sealed too large", IdentityStage{Expect: first, FP: "two", Public: "P", Sealed: make([]byte, MaxSealedIdentity+1),
+			Former: []byte("y")}, Invalid, NoIdentity, first},
 		{"for another identity", stage("two", "three"), Conflict, NoIdentity, first},
 		{"the same", stage(first, first), Invalid, NoIdentity, first},
 		{"staged", stage(first, "two"), OK, IdentityStaged, first},
@@ -68,7 +72,8 @@ func TestIdentityChange(t *testing.T) {
 // What was written of it first must be read for ever, and mean the same.
 func TestFixturesOfTheFirstIdentityChange(t *testing.T) {
 	s := born(t)
-	s.ApplyCommands(IdentityStage{Expect: s.View().Identity().IdentityFP, FP: "two", Public: "P<>\n", Sealed: []byte("\x00\xff"), Former: []byte{1}, Audit: Audit{By: "m1", At: 3}},
+	s.ApplyCommands(IdentityStage{Expect: s.View().Identity().IdentityFP, FP: "two", Public: "P<>\n",
+		Sealed: []byte("\x00\xff"), Former: []byte{1}, Audit: Audit{By: "m1", At: 3}},
 		IdentitySwitch{FP: "two", Audit: Audit{By: "m2", At: 4, Cause: "rotate"}})
 	got, err := ReadSnapshot(strings.NewReader(fixture(t, "testdata/v1/identity_snapshot.jsonl", dump(t, s.View()))))
 	if err != nil || dump(t, got.View()) != dump(t, s.View()) {

@@ -17,7 +17,8 @@ func joinCommands() []Command {
 	return []Command{
 		TokenAdd{ID: "k7m2q9x4ab", Public: testPublic('1'), Expires: 60, For: "m3", Note: "the new one", Audit: a},
 		TokenDrop{ID: "k7m2q9x4ab", Audit: a},
-		JoinAdmit{Member: MemberAdd{ID: "m3", Addr: "h:3", Fingerprint: testFP('c'), Weight: 7, Witness: true}, Token: "k7m2q9x4ab", Audit: a},
+		JoinAdmit{Member: MemberAdd{ID: "m3", Addr: "h:3", Fingerprint: testFP('c'), Weight: 7, Witness: true},
+			Token: "k7m2q9x4ab", Audit: a},
 		JoinAdmit{Member: MemberAdd{ID: "m3", Addr: "h:3", Fingerprint: testFP('c'), Weight: 7}, Secret: 2, Audit: a},
 		MemberCert{ID: "m1", Expect: testFP('a'), Fingerprint: testFP('e'), Audit: a},
 		JoinSecretSet{Expect: 3, Key: NewSecret([]byte("\x00\xff secret of the cluster here")), Keep: true, Audit: a},
@@ -47,7 +48,8 @@ func TestJoinTokens(t *testing.T) {
 		{"no expiry", TokenAdd{ID: "forever", Public: testPublic('1')}, Invalid, "never expires"},
 		{"odd id", TokenAdd{ID: "Tok/en", Public: testPublic('1'), Expires: 1}, Invalid, "lower-case"},
 		{"too late", JoinAdmit{Member: m2, Token: "tokenone", Audit: at(101)}, Conflict, "expired"},
-		{"a refused member uses nothing up", JoinAdmit{Member: MemberAdd{ID: "m2", Addr: "10.0.0.1:4520", Fingerprint: testFP('b'), Weight: 1}, Token: "tokenone", Audit: at(50)}, Conflict, "address"},
+		{"a refused member uses nothing up", JoinAdmit{Member: MemberAdd{ID: "m2", Addr: "10.0.0.1:4520",
+			Fingerprint: testFP('b'), Weight: 1}, Token: "tokenone", Audit: at(50)}, Conflict, "address"},
 		{"used", JoinAdmit{Member: m2, Token: "tokenone", Audit: at(100)}, OK, ""},
 		{"by another", JoinAdmit{Member: m3, Token: "tokenone", Audit: at(50)}, Conflict, "used by m2"},
 		{"by another certificate", JoinAdmit{Member: other, Token: "tokenone", Audit: at(50)}, Conflict, "used by m2"},
@@ -75,7 +77,8 @@ func TestJoinTokens(t *testing.T) {
 func TestJoinTokensAreForgotten(t *testing.T) {
 	s := born(t)
 	add := func(n int, at, expires int64) Result {
-		return s.ApplyCommands(TokenAdd{ID: fmt.Sprintf("token%d", n), Public: testPublic('1'), Expires: expires, Audit: Audit{At: at}})[0]
+		return s.ApplyCommands(TokenAdd{ID: fmt.Sprintf("token%d", n), Public: testPublic('1'), Expires: expires,
+			Audit: Audit{At: at}})[0]
 	}
 	for n := range MaxTokens {
 		if r := add(n, 1, 100+int64(n)); r.Code != OK {

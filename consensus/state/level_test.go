@@ -58,7 +58,8 @@ func TestLevel(t *testing.T) {
 	if _, err := DecodeCommand(b); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("a level of a newer version: %v", err)
 	}
-	newer := strings.Replace(dump(t, s.View()), fmt.Sprintf(`{"level":%d}`, Level), fmt.Sprintf(`{"level":%d}`, Level+1), 1)
+	newer := strings.Replace(dump(t, s.View()), fmt.Sprintf(`{"level":%d}`, Level), fmt.Sprintf(`{"level":%d}`, Level+1),
+		1)
 	if _, err := ReadSnapshot(strings.NewReader(newer)); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("a snapshot of a newer version: %v", err)
 	}

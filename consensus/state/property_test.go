@@ -43,9 +43,11 @@ func (g drawer) command() Command {
 	case 1:
 		return MemberRemove{ID: g.member(), Audit: g.audit()}
 	case 2:
-		return MemberSet{ID: g.member(), Addr: ptr(g.addr()), Draining: ptr(rapid.Bool().Draw(g.t, "drain")), NonVoter: ptr(rapid.Bool().Draw(g.t, "nv"))}
+		return MemberSet{ID: g.member(), Addr: ptr(g.addr()), Draining: ptr(rapid.Bool().Draw(g.t, "drain")),
+			NonVoter: ptr(rapid.Bool().Draw(g.t, "nv"))}
 	case 3:
-		return TombstonesPrune{UpToRev: g.rev("upto", v.Rev()), Before: rapid.Int64Range(0, 60).Draw(g.t, "before"), Keep: rapid.IntRange(0, 3).Draw(g.t, "keep")}
+		return TombstonesPrune{UpToRev: g.rev("upto", v.Rev()), Before: rapid.Int64Range(0, 60).Draw(g.t, "before"),
+			Keep: rapid.IntRange(0, 3).Draw(g.t, "keep")}
 	case 4:
 		return DeniedSet{ID: g.id(), Pub: g.pick("pub", "P", "Q"), Audit: g.audit()}
 	case 5:
@@ -53,10 +55,12 @@ func (g drawer) command() Command {
 	case 6:
 		return EpochRotate{Expect: g.rev("expect", v.Epochs().Current.N), Key: testEpochKey(g.pick("key", "A", "B", "C")[0])}
 	case 7:
-		return GossipKeyAdd{Expect: rapid.Uint64Range(0, 5).Draw(g.t, "expect"), Key: SecretText(strings.Repeat(g.pick("key", "g", "h", "i", "j"), 16))}
+		return GossipKeyAdd{Expect: rapid.Uint64Range(0, 5).Draw(g.t, "expect"),
+			Key: SecretText(strings.Repeat(g.pick("key", "g", "h", "i", "j"), 16))}
 	case 9:
 		head, _ := v.RootsHead()
-		return RootsPropose{Parent: g.rev("parent", head.Number), Author: g.member(), Root: testFP(g.pick("root", "a", "b", "c")[0]),
+		return RootsPropose{Parent: g.rev("parent", head.Number), Author: g.member(),
+			Root: testFP(g.pick("root", "a", "b", "c")[0]),
 			Held: rapid.Bool().Draw(g.t, "held"), Audit: g.audit()}
 	case 10:
 		return RootsConfirm{Number: rapid.Uint64Range(0, 9).Draw(g.t, "number"), Audit: g.audit()}
@@ -70,15 +74,19 @@ func (g drawer) command() Command {
 	case 16:
 		return TokenDrop{ID: g.token()}
 	case 17, 18:
-		return JoinAdmit{Member: MemberAdd{ID: g.member(), Addr: g.addr(), Fingerprint: testFP(g.pick("fp", "a", "b", "c")[0]), Weight: 1},
-			Token: g.pick("token", "", "tokenone", "tokentwo"), Secret: rapid.Uint64Range(0, 2).Draw(g.t, "secret"), Audit: g.audit()}
+		return JoinAdmit{Member: MemberAdd{ID: g.member(), Addr: g.addr(),
+			Fingerprint: testFP(g.pick("fp", "a", "b", "c")[0]), Weight: 1},
+			Token: g.pick("token", "", "tokenone", "tokentwo"), Secret: rapid.Uint64Range(0, 2).Draw(g.t,
+				"secret"), Audit: g.audit()}
 	case 19:
-		return JoinSecretSet{Expect: g.rev("expect", v.JoinSecrets().Current.N), Key: testJoinSecret(g.pick("key", "x", "y")[0]),
+		return JoinSecretSet{Expect: g.rev("expect", v.JoinSecrets().Current.N),
+			Key:  testJoinSecret(g.pick("key", "x", "y")[0]),
 			Keep: rapid.Bool().Draw(g.t, "keep")}
 	case 20:
 		return JoinSecretDrop{N: rapid.Uint64Range(0, 4).Draw(g.t, "n")}
 	case 13:
-		return IdentityStage{Expect: g.pick("expect", v.Identity().IdentityFP, "x"), FP: g.pick("fp", "x", "y"), Public: "P", Sealed: []byte{1}, Former: []byte{2}, Audit: g.audit()}
+		return IdentityStage{Expect: g.pick("expect", v.Identity().IdentityFP, "x"), FP: g.pick("fp", "x", "y"), Public: "P",
+			Sealed: []byte{1}, Former: []byte{2}, Audit: g.audit()}
 	case 14:
 		if rapid.Bool().Draw(g.t, "switch") {
 			return IdentitySwitch{FP: g.pick("fp", "x", "y"), Audit: g.audit()}
@@ -88,7 +96,8 @@ func (g drawer) command() Command {
 		return GossipKeyDrop{N: rapid.Uint64Range(0, 5).Draw(g.t, "n")}
 	}
 	id := g.id()
-	return KeySet{ID: id, State: KeyState(g.pick("state", "", "", "pending", "accepted", "rejected", "nonsense")), Pub: g.pick("pub", "", "P", "Q"),
+	return KeySet{ID: id, State: KeyState(g.pick("state", "", "", "pending", "accepted", "rejected", "nonsense")),
+		Pub:     g.pick("pub", "", "P", "Q"),
 		BaseRev: g.rev("base", v.KeyRev(id)), SeenRev: g.rev("seen", v.Rev()), Audit: g.audit()}
 }
 

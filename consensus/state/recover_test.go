@@ -32,7 +32,8 @@ func TestRecoverKeepsAllButTheOthers(t *testing.T) {
 	if v.Index() != before.Index() || v.Rev() <= before.Rev() || v.Generation() != 1 || v.GossipDue() {
 		t.Errorf("index %d rev %d generation %d, gossip due %v", v.Index(), v.Rev(), v.Generation(), v.GossipDue())
 	}
-	if k, ok := v.Key("minion"); !ok || k.State != KeyAccepted || v.Identity() != before.Identity() || v.Epochs() != before.Epochs() {
+	if k, ok := v.Key("minion"); !ok || k.State != KeyAccepted || v.Identity() != before.Identity() ||
+		v.Epochs() != before.Epochs() {
 		t.Error("keys, identity or epoch changed")
 	}
 	again, err := ReadSnapshot(strings.NewReader(dump(t, v)))

@@ -46,7 +46,8 @@ func TestRootsCommands(t *testing.T) {
 		{"go on", propose(4, "m1", "a", false), OK, 5, 5},
 		{"bad root", RootsPropose{Parent: 5, Author: "m1", Root: "abc"}, Invalid, 0, 5},
 		{"bad author", propose(5, "../m", "b", false), Invalid, 0, 5},
-		{"long note", RootsPropose{Parent: 5, Author: "m1", Root: testFP('a'), Note: strings.Repeat("x", MaxText+1)}, Invalid, 0, 5},
+		{"long note", RootsPropose{Parent: 5, Author: "m1", Root: testFP('a'), Note: strings.Repeat("x", MaxText+1)}, Invalid,
+			0, 5},
 		{"negative", RootsPropose{Parent: 5, Author: "m1", Root: testFP('a'), Stats: RootsStats{Files: -1}}, Invalid, 0, 5},
 	}
 	s := born(t)
@@ -78,7 +79,8 @@ func TestRootsHistoryIsBounded(t *testing.T) {
 	}
 	check(t, s)
 	for i := range MaxRootsHeld + 1 {
-		r := s.ApplyCommands(RootsPropose{Parent: 3 * MaxRoots, Author: node.ID("n" + strings.Repeat("x", i)), Root: testFP('a'), Held: true})[0]
+		r := s.ApplyCommands(RootsPropose{Parent: 3 * MaxRoots, Author: node.ID("n" + strings.Repeat("x", i)),
+			Root: testFP('a'), Held: true})[0]
 		if want := map[bool]Code{true: OK, false: LimitReached}[i < MaxRootsHeld]; r.Code != want {
 			t.Errorf("on hold %d: %+v", i, r)
 		}

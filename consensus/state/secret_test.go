@@ -17,11 +17,14 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	s.ApplyCommands(JoinSecretSet{Key: sec, Keep: true}, JoinSecretSet{Expect: 1, Key: testJoinSecret('j'), Keep: true})
 	hidden := struct{ inner Secret }{sec}
 	values := map[string]any{
-		"secret": sec, "pointer": &sec, "command": rot, "commands": []Command{rot}, "hidden": hidden, "hidden pointer": &hidden,
-		"gossip": GossipKey{Key: sec}, "secrets": s.View().JoinSecrets(), "set": JoinSecretSet{Key: sec}, "request": Request{Commands: []Command{rot, testInit()}},
-		"init": Init{SessionSeed: sec, EpochKey: sec, GossipKey: sec}, "state": s, "view": s.View(), "data": s.cur.Load(),
+		"secret": sec, "pointer": &sec, "command": rot, "commands": []Command{rot}, "hidden": hidden,
+		"hidden pointer": &hidden,
+		"gossip":         GossipKey{Key: sec}, "secrets": s.View().JoinSecrets(), "set": JoinSecretSet{Key: sec},
+		"request": Request{Commands: []Command{rot, testInit()}},
+		"init":    Init{SessionSeed: sec, EpochKey: sec, GossipKey: sec}, "state": s, "view": s.View(), "data": s.cur.Load(),
 	}
-	leaks := []string{plain, testEpochKey('A').Text(), strings.Repeat("s", 32), strings.Repeat("g", 32), testJoinSecret('j').Text()}
+	leaks := []string{plain, testEpochKey('A').Text(), strings.Repeat("s", 32), strings.Repeat("g", 32),
+		testJoinSecret('j').Text()}
 	var text, js bytes.Buffer
 	for name, v := range values {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
@@ -37,7 +40,8 @@ func TestSecretsDoNotPrint(t *testing.T) {
 			refuseLeak(t, name+" json", string(b), leaks)
 		}
 	}
-	if !sec.Equal(SecretText(plain)) || sec.Equal(SecretText("other")) || sec.Text() != plain || string(sec.Bytes()) != plain {
+	if !sec.Equal(SecretText(plain)) || sec.Equal(SecretText("other")) || sec.Text() != plain ||
+		string(sec.Bytes()) != plain {
 		t.Error("the content is not what was put in")
 	}
 	if !NewSecret(nil).IsZero() || (Secret{}).Len() != 0 {

@@ -55,13 +55,15 @@ func TestSeedRotation(t *testing.T) {
 	if !s.View().SeedDue() {
 		t.Error("a member was removed, but the seed that it knows stays")
 	}
-	if r := s.ApplyCommands(SeedRotate{Expect: 1, Seed: testSeed('b'), Key: testEpochKey('B'), Reason: "member removed"})[0]; r.Code != OK {
+	if r := s.ApplyCommands(SeedRotate{Expect: 1, Seed: testSeed('b'), Key: testEpochKey('B'),
+		Reason: "member removed"})[0]; r.Code != OK {
 		t.Fatalf("%+v", r)
 	}
 	for range 2 { // also as a snapshot tells it
 		v := s.View()
 		seeds := v.Seeds()
-		if v.SeedDue() || v.Epochs().Current.N != 2 || seeds.Current.N != 2 || !seeds.Current.Key.Equal(testSeed('b')) || !seeds.Previous.Key.Equal(first.Key) {
+		if v.SeedDue() || v.Epochs().Current.N != 2 || seeds.Current.N != 2 || !seeds.Current.Key.Equal(testSeed('b')) ||
+			!seeds.Previous.Key.Equal(first.Key) {
 			t.Errorf("epoch %d, seeds %+v, due %v", v.Epochs().Current.N, seeds, v.SeedDue())
 		}
 		var err error

@@ -75,7 +75,8 @@ func (r *snapshotReader) finish() error {
 	case !r.ended:
 		return fmt.Errorf("%w: cut short after %d records", ErrMalformed, r.n)
 	case !d.born():
-		if r.n > 2 && (len(d.members) > 0 || d.keys.len()+d.tombs.len()+d.denied.len() > 0 || len(d.gossip) > 0 || d.epochs.Current.N > 0 || d.roots.last > 0 ||
+		if r.n > 2 && (len(d.members) > 0 || d.keys.len()+d.tombs.len()+d.denied.len() > 0 || len(d.gossip) > 0 ||
+			d.epochs.Current.N > 0 || d.roots.last > 0 ||
 			len(d.tokens) > 0 || d.level > 0 || d.secrets.Current.N > 0 || d.secrets.Overlap) {
 			return fmt.Errorf("%w: facts without an identity", ErrMalformed)
 		}

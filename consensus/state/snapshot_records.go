@@ -103,7 +103,8 @@ func (r *snapshotReader) member(m Member) error {
 	if _, dup := r.d.members[m.ID]; dup || len(r.d.members) >= MaxMembers || m.JoinedRev > m.Rev {
 		return errors.New("member twice, too many or from the future")
 	}
-	if err := errors.Join(validMember(m), m.Audit.validate(), r.rev(m.Rev, false), r.d.unique(m.ID, m.Addr, m.Fingerprint)); err != nil {
+	if err := errors.Join(validMember(m), m.Audit.validate(), r.rev(m.Rev, false),
+		r.d.unique(m.ID, m.Addr, m.Fingerprint)); err != nil {
 		return err
 	}
 	r.d.members[m.ID] = m
@@ -153,7 +154,8 @@ func (r *snapshotReader) epoch(w wireEpoch) error {
 	if e.N == 0 || r.d.epochs.Previous.N != 0 || (cur.N != 0 && e.N != cur.N+1) {
 		return errors.New("epochs out of order")
 	}
-	if err := errors.Join(validEpochKey(e.Key), plain("reason", e.Reason, MaxText), e.Audit.validate(), r.rev(e.Rev, false)); err != nil {
+	if err := errors.Join(validEpochKey(e.Key), plain("reason", e.Reason, MaxText), e.Audit.validate(),
+		r.rev(e.Rev, false)); err != nil {
 		return err
 	}
 	r.d.epochs = Epochs{Current: e, Previous: cur}

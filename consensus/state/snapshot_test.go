@@ -15,7 +15,8 @@ func filled(t testing.TB) *State {
 	s.Apply(3, Entry{Requests: []Request{{ID: "m1/3", Commands: []Command{
 		TokenAdd{ID: "tokenone", Public: testPublic('1'), Expires: 90, Note: "for m3", Audit: Audit{By: "m1", At: 8}},
 		TokenAdd{ID: "tokentwo", Public: testPublic('2'), Expires: 90, For: "m4"},
-		JoinAdmit{Member: MemberAdd{ID: "m3", Addr: "h:3", Fingerprint: testFP('c'), Weight: 5}, Token: "tokenone", Audit: Audit{By: "m2", At: 9}},
+		JoinAdmit{Member: MemberAdd{ID: "m3", Addr: "h:3", Fingerprint: testFP('c'), Weight: 5}, Token: "tokenone",
+			Audit: Audit{By: "m2", At: 9}},
 		JoinSecretSet{Key: testJoinSecret('x'), Keep: true},
 		JoinSecretSet{Expect: 1, Key: testJoinSecret('y'), Keep: true, Audit: Audit{By: "m1", At: 9, Cause: "rotate"}},
 		MemberCert{ID: "m2", Expect: testFP('b'), Fingerprint: testFP('d')},
@@ -31,7 +32,8 @@ func rootsFilled(t testing.TB) *State {
 		RootsPropose{Parent: 1, Author: "m2", Root: testFP('2'), Kind: "edit", Held: true, Note: "deletes much"},
 		RootsPropose{Parent: 1, Author: "m1", Root: testFP('3'), Kind: "edit", Held: true},
 		RootsDrop{Number: 3},
-		RootsPropose{Parent: 1, Author: "m1", Root: testFP('4'), Kind: "merge", Stats: RootsStats{Files: 3, Bytes: 9, Removed: 1}},
+		RootsPropose{Parent: 1, Author: "m1", Root: testFP('4'), Kind: "merge",
+			Stats: RootsStats{Files: 3, Bytes: 9, Removed: 1}},
 	}}}})
 	return s
 }

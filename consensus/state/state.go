@@ -67,7 +67,8 @@ func (d *data) request(r Request) []Result {
 		return old.Results
 	}
 	if r.Retry && r.Since < d.requests.floor {
-		return same(len(r.Commands), refuse(OutcomeUnknown, 0, "the request came again too late to tell whether it was applied before"))
+		return same(len(r.Commands), refuse(OutcomeUnknown, 0,
+			"the request came again too late to tell whether it was applied before"))
 	}
 	if len(r.Commands) > MaxCommands || len(r.ID) > MaxID {
 		return same(len(r.Commands), refuse(Invalid, 0, "the request is out of bounds"))

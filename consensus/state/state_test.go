@@ -51,7 +51,8 @@ func TestCommands(t *testing.T) {
 		{"born again, other", func() Init { i := testInit(); i.UUID = "other"; return i }(), Conflict, 0},
 		{"add", add, OK, 2},
 		{"add again", add, OK, 2},
-		{"add with another certificate", MemberAdd{ID: "m2", Addr: add.Addr, Fingerprint: testFP('c'), Weight: 1}, Conflict, 2},
+		{"add with another certificate", MemberAdd{ID: "m2", Addr: add.Addr, Fingerprint: testFP('c'), Weight: 1}, Conflict,
+			2},
 		{"same address", MemberAdd{ID: "m3", Addr: add.Addr, Fingerprint: testFP('c'), Weight: 1}, Conflict, 0},
 		{"same certificate", MemberAdd{ID: "m3", Addr: "h:1", Fingerprint: testFP('b'), Weight: 1}, Conflict, 0},
 		{"moved", MemberAdd{ID: "m2", Addr: "10.0.0.9:4520", Fingerprint: testFP('b'), Weight: 100}, OK, 3},
@@ -108,7 +109,8 @@ func TestCommands(t *testing.T) {
 
 func TestUnborn(t *testing.T) {
 	s := New()
-	for _, c := range []Command{KeySet{ID: "a", State: KeyPending, Pub: "P"}, MemberRemove{ID: "m1"}, GossipKeyDrop{}, EpochRotate{Key: testEpochKey('A')}} {
+	for _, c := range []Command{KeySet{ID: "a", State: KeyPending, Pub: "P"}, MemberRemove{ID: "m1"}, GossipKeyDrop{},
+		EpochRotate{Key: testEpochKey('A')}} {
 		if r := s.ApplyCommands(c)[0]; r.Code != NotInitialized {
 			t.Errorf("%s: %+v", c.Type(), r)
 		}
@@ -177,7 +179,8 @@ func TestRotationDue(t *testing.T) {
 	due(true, "accepted key replaced")
 }
 
-// A rotation for another reason that comes before the one for a removal is that one: the epoch says so, and the revisions do.
+// A rotation for another reason that comes before the one for a removal is that one: the epoch says so, and the
+// revisions do.
 func TestAnotherRotationCoversARemoval(t *testing.T) {
 	s := born(t)
 	for i, reason := range []string{"operator", "age"} {
@@ -186,8 +189,10 @@ func TestAnotherRotationCoversARemoval(t *testing.T) {
 		held := s.View().Epochs().Current
 		s.ApplyCommands(EpochRotate{Expect: held.N, Key: testEpochKey(byte('y' - i)), Reason: reason})
 		v := s.View()
-		if cur := v.Epochs().Current; v.RotationDue() || cur.Reason != ReasonRevoked || v.RevokedRev() <= held.Rev || v.RevokedRev() >= cur.Rev {
-			t.Errorf("rotated because of %s: epoch %+v, due %v, removed at %d, held since %d", reason, cur, v.RotationDue(), v.RevokedRev(), held.Rev)
+		if cur := v.Epochs().Current; v.RotationDue() || cur.Reason != ReasonRevoked || v.RevokedRev() <= held.Rev ||
+			v.RevokedRev() >= cur.Rev {
+			t.Errorf("rotated because of %s: epoch %+v, due %v, removed at %d, held since %d", reason, cur, v.RotationDue(),
+				v.RevokedRev(), held.Rev)
 		}
 	}
 	s.ApplyCommands(EpochRotate{Expect: s.View().Epochs().Current.N, Key: testEpochKey('w'), Reason: "age"})
@@ -267,7 +272,8 @@ func TestViewsDoNotChange(t *testing.T) {
 	v := s.View()
 	before := dump(t, v)
 	for i := range 300 {
-		s.ApplyCommands(KeySet{ID: fmt.Sprintf("k%03d", i), State: KeyAccepted, Pub: "P"}, MemberSet{ID: "m1", Weight: ptr(i + 1)})
+		s.ApplyCommands(KeySet{ID: fmt.Sprintf("k%03d", i), State: KeyAccepted, Pub: "P"},
+			MemberSet{ID: "m1", Weight: ptr(i + 1)})
 	}
 	s.ApplyCommands(KeySet{ID: "a", BaseRev: 2})
 	if after := dump(t, v); after != before {
@@ -292,7 +298,8 @@ func dump(t testing.TB, v View) string {
 func check(t testing.TB, s *State) {
 	t.Helper()
 	d := s.cur.Load()
-	if d.keys.len() != d.keyRevs.len() || d.tombs.len() != d.tombRevs.len() || d.requests.byID.len() != d.requests.bySeq.len() {
+	if d.keys.len() != d.keyRevs.len() || d.tombs.len() != d.tombRevs.len() ||
+		d.requests.byID.len() != d.requests.bySeq.len() {
 		t.Fatal("indexes disagree")
 	}
 	last := uint64(0)

@@ -27,8 +27,8 @@ type Key struct {
 	State KeyState `json:"state"`
 	Pub   string   `json:"pub"` // text of the public key file, as stock Salt writes it
 	Rev   uint64   `json:"rev"` // revision of the last change
-	// Again is the revision at which the id got a key again after its key was deleted, the same one perhaps; zero: as far as is
-	// remembered it never did. Noted from LevelLives on: an older node could not read a snapshot in which it stands.
+	// Again is the revision at which the id got a key again after its key was deleted, the same one perhaps; zero: as far
+	// as is remembered it never did. Noted from LevelLives on: an older node could not read a snapshot in which it stands.
 	Again uint64 `json:"again,omitempty"`
 	Audit
 }

@@ -1,6 +1,6 @@
-// Package torn tells whether a file in which a master keeps one value of msgpack is whole. After a power loss a file system has
-// names whose content it never wrote: empty files, mostly, files of zeros, or files that were cut off.
+// Package torn tells whether a file in which a master keeps one value of msgpack is whole. After a power loss a file
+// system has names whose content it never wrote: empty files, mostly, files of zeros, or files that were cut off.
 //
-// In: a name below an open directory. Out: its condition. It changes nothing, follows no link, and reads of a large file no more
-// than it must. A leaf: whoever writes returns, and whoever carries them, says the same of them.
+// In: a name below an open directory. Out: its condition. It changes nothing, follows no link, and reads of a large
+// file no more than it must. A leaf: whoever writes returns, and whoever carries them, says the same of them.
 package torn

@@ -23,8 +23,8 @@ const (
 // Look tells the condition of a file below dir that holds one value. It follows no link.
 //
 // A small file is read. Of a larger one, the beginning, the end and whether it has a hole are looked at: its length is
-// written with its last block, blocks that never reached the disk are holes (extents that are not written yet), and Salt
-// ends a return with retcode or success, which are not the end of a file that was cut off.
+// written with its last block, blocks that never reached the disk are holes (extents that are not written yet), and
+// Salt ends a return with retcode or success, which are not the end of a file that was cut off.
 func Look(dir int, name string) (Condition, error) {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	switch {
@@ -70,7 +70,8 @@ func lookAtLarge(fd int, head []byte) (Condition, error) {
 	if msgp.NextType(head) != msgp.MapType {
 		return unsure, nil
 	}
-	if hole, err := unix.Seek(fd, 0, unix.SEEK_HOLE); err == nil && hole != st.Size { // where holes are not known, there is none
+	// where holes are not known, there is none
+	if hole, err := unix.Seek(fd, 0, unix.SEEK_HOLE); err == nil && hole != st.Size {
 		return Torn, nil
 	}
 	var tail [16]byte

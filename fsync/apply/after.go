@@ -9,8 +9,9 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// Stale returns a path that is no longer as the plan says, and one of which the plan does not say how it was, because the scan could not
-// tell; "" when there is none. It is a look before the switch, which looks again at each and leaves both kinds as they are.
+// Stale returns a path that is no longer as the plan says, and one of which the plan does not say how it was, because
+// the scan could not tell; "" when there is none. It is a look before the switch, which looks again at each and leaves
+// both kinds as they are.
 func Stale(area *Area, p *Plan) (edited, unseen string) {
 	s := Switcher{Area: area}
 	defer s.leave()
@@ -41,8 +42,9 @@ func Stale(area *Area, p *Plan) (edited, unseen string) {
 // rereadRate is how many bytes a scan reads again in a second, more or less.
 const rereadRate = 1 << 30
 
-// UntilTelling waits, some hundredths of a second, when so much was staged so lately that for the next scan to read it again would take longer. It is for
-// before the switch: whoever edits what has taken its place then gives it another time than it has.
+// UntilTelling waits, some hundredths of a second, when so much was staged so lately that for the next scan to read it
+// again would take longer. It is for before the switch: whoever edits what has taken its place then gives it another
+// time than it has.
 func UntilTelling(ctx context.Context, p *Plan) {
 	bytes, last, now := int64(0), int64(0), time.Now()
 	for i := range p.Ops {
@@ -88,8 +90,8 @@ func Placed(area *Area, p *Plan) scan.Index {
 	return out
 }
 
-// Renumber has a plan that an earlier run has made know file systems by the numbers that they have now, which may be others after the machine's
-// next start. Without that all that was there would look edited.
+// Renumber has a plan that an earlier run has made know file systems by the numbers that they have now, which may be
+// others after the machine's next start. Without that all that was there would look edited.
 func Renumber(area *Area, p *Plan) error {
 	s := Switcher{Area: area}
 	defer s.leave()

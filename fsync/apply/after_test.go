@@ -12,7 +12,8 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// What was written a moment ago is to be read again by the next scan; when that would take long, the moment is waited for.
+// What was written a moment ago is to be read again by the next scan; when that would take long, the moment is waited
+// for.
 func TestPlacedAMomentAgo(t *testing.T) {
 	dir := t.TempDir()
 	area, err := OpenArea(t.TempDir(), slot, dir)
@@ -46,7 +47,8 @@ func TestPlacedAMomentAgo(t *testing.T) {
 			t.Errorf("%d bytes: %+v", c.size, item)
 		}
 		// Somebody adds to it and gives it the time it had.
-		if err := errors.Join(os.Truncate(path, int64(c.size)+1), os.Chtimes(path, time.Time{}, time.Unix(0, st.Mtime))); err != nil {
+		if err := errors.Join(os.Truncate(path, int64(c.size)+1),
+			os.Chtimes(path, time.Time{}, time.Unix(0, st.Mtime))); err != nil {
 			t.Fatal(err)
 		}
 		if item := Placed(area, plan)["f"]; item != nil {

@@ -98,7 +98,8 @@ type prepared struct {
 func prepare(t tester, state, from, to string) prepared {
 	t.Helper()
 	a, b := look(t, from), look(t, to)
-	plan, err := Make(tree.Both{First: a.Objects, Second: b.Objects}, slot, a.Dir, b.Dir, a.Index, func(string) string { return "" })
+	plan, err := Make(tree.Both{First: a.Objects, Second: b.Objects}, slot, a.Dir, b.Dir, a.Index,
+		func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +260,8 @@ func TestStagedContentIsFoundAgain(t *testing.T) {
 	}
 	p := prepare(t, state, from, to)
 	defer p.area.Close()
-	if err := os.WriteFile(filepath.Join(p.area.Path, "stage", p.plan.Ops[0].Stage), []byte("damaged!"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.area.Path, "stage", p.plan.Ops[0].Stage), []byte("damaged!"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(p.area.Path, "stage", "left over"), nil, 0o600); err != nil {

@@ -63,8 +63,8 @@ func (a *Area) open(path string) (err error) {
 	return nil
 }
 
-// renames says whether a file can be renamed from one directory to the other: the device alone does not tell, because of
-// bind mounts.
+// renames says whether a file can be renamed from one directory to the other: the device alone does not tell, because
+// of bind mounts.
 func renames(from, to *slotfs.Dir) bool {
 	name := tree.OwnPrefix + rand.Text()
 	f, err := from.Create(name, true)

@@ -61,8 +61,8 @@ func (s *Switcher) displace(from slotfs.Place, op *Op) error {
 	return err
 }
 
-// putAside moves something aside, or notes that earlier runs have done it: after each of them an operator may have made something else at
-// the path, which gets a name of its own.
+// putAside moves something aside, or notes that earlier runs have done it: after each of them an operator may have made
+// something else at the path, which gets a name of its own.
 func (s *Switcher) putAside(from, to slotfs.Place, op *Op, reason string) error {
 	err := slotfs.Move(from, to)
 	for at, n := to, 1; errors.Is(err, fs.ErrExist); n++ {
@@ -97,7 +97,8 @@ func (s *Switcher) noteAside(to slotfs.Place, op *Op, reason string) error {
 	}
 }
 
-// editedAside is where an edit goes that came between two looks. Its name is the same however often a switch is repeated.
+// editedAside is where an edit goes that came between two looks. Its name is the same however often a switch is
+// repeated.
 func (s *Switcher) editedAside(op *Op) slotfs.Place {
 	h := tree.Sum(fmt.Appendf(nil, "%s\x00%d\x00%d\x00%d", op.Path, op.Was.Ino, op.Was.Mtime, op.StageIno))
 	return slotfs.Place{Dir: s.Area.Aside, Name: "E" + h.String()[:25]}

@@ -2,16 +2,17 @@
 //
 // Vocabulary:
 //
-//   - plan: the operations that make one tree of another, in the order in which they are safe: what stands in the way of
-//     another type, directories, files and symlinks, permissions, and what is removed, last.
+//   - plan: the operations that make one tree of another, in the order in which they are safe: what stands in the way
+//     of another type, directories, files and symlinks, permissions, and what is removed, last.
 //   - area: where one slot's staged, displaced and put aside content is, on the slot's file system, so that a rename is
 //     enough to move it. In the state directory where that is possible, else in a hidden directory of the slot.
-//   - switch: carrying out a plan. It consists of renames only, two or three for each file; of copies where another file system is
-//     mounted inside of the slot.
+//   - switch: carrying out a plan. It consists of renames only, two or three for each file; of copies where another
+//     file system is mounted inside of the slot.
 //
-// A switch may be repeated from its first operation at any time, also after it was killed between two system calls: each
-// operation recognises by the inodes in the plan what it has done already. A file is exchanged with what it replaces, and
-// what came out is compared with what was expected: when it was edited meanwhile, the two are exchanged back, and the edit
-// is kept. What is replaced or removed is displaced into the area (or put aside), never unlinked. An edit in the very instant of an
-// exchange is given back by the next run when this one was killed, or put aside when there has been another edit since.
+// A switch may be repeated from its first operation at any time, also after it was killed between two system calls:
+// each operation recognises by the inodes in the plan what it has done already. A file is exchanged with what it
+// replaces, and what came out is compared with what was expected: when it was edited meanwhile, the two are exchanged
+// back, and the edit is kept. What is replaced or removed is displaced into the area (or put aside), never unlinked. An
+// edit in the very instant of an exchange is given back by the next run when this one was killed, or put aside when
+// there has been another edit since.
 package apply

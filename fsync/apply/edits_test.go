@@ -105,14 +105,16 @@ func TestEditsInASwitchThatIsKilledAreNotLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenStage(context.Background(), p.area, &Plan{Slot: slot}, -1, -1); err != nil { // what is left is removed
+		// what is left is removed
+		if _, err := OpenStage(context.Background(), p.area, &Plan{Slot: slot}, -1, -1); err != nil {
 			t.Fatal(err)
 		}
 		op.check(p.area, out)
 	})
 }
 
-// A directory that an operator makes anew each time a switch is killed, where the cluster has a file now, is put aside each time.
+// A directory that an operator makes anew each time a switch is killed, where the cluster has a file now, is put aside
+// each time.
 func TestADirectoryIsPutAsideMoreThanOnce(t *testing.T) {
 	top := t.TempDir()
 	from, to := filepath.Join(top, "from"), filepath.Join(top, "to")

@@ -11,9 +11,9 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// far says that the area is on another file system than a path: something is mounted inside of the slot. There content is copied, and
-// renamed in its own directory. When that is cut off, the next run finds a path that is not as the plan says, and leaves it to the next
-// scan, which sees what was done.
+// far says that the area is on another file system than a path: something is mounted inside of the slot. There content
+// is copied, and renamed in its own directory. When that is cut off, the next run finds a path that is not as the plan
+// says, and leaves it to the next scan, which sees what was done.
 func far(err error) bool { return errors.Is(err, unix.EXDEV) }
 
 // busy says that something is mounted at the very path. It stays.

@@ -58,7 +58,8 @@ func (f *Flush) Run(all bool) error {
 	return errors.Join(errs...)
 }
 
-// Edits brings to the disk what others have written in a directory between two trees; what is gone or something else by now has nobody's word.
+// Edits brings to the disk what others have written in a directory between two trees; what is gone or something else by
+// now has nobody's word.
 func Edits(o tree.Objects, path string, from, to tree.Hash) error {
 	top, err := slotfs.Open(path)
 	if slotfs.Gone(err) {

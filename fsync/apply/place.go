@@ -95,7 +95,8 @@ func (s *Switcher) giveBack(from, at slotfs.Place, op *Op, by func(from, at slot
 	return errEdited
 }
 
-// exchangeBack makes an edit live again in place of what was placed. When there has been another edit since, that stays.
+// exchangeBack makes an edit live again in place of what was placed. When there has been another edit since, that
+// stays.
 func (s *Switcher) exchangeBack(staged, at slotfs.Place, op *Op) error {
 	if err := slotfs.Exchange(staged, at); err != nil {
 		return err
@@ -175,7 +176,8 @@ func (s *Switcher) resume(i int, at slotfs.Place, op *Op, now slotfs.Stat, found
 	if err != nil && !slotfs.Gone(err) {
 		return false, err
 	}
-	if err != nil || half || op.Was != nil && st.Ino != op.StageIno { // it was placed, and an operator has changed it since
+	// it was placed, and an operator has changed it since
+	if err != nil || half || op.Was != nil && st.Ino != op.StageIno {
 		return true, s.left(i, op)
 	}
 	return false, nil

@@ -12,9 +12,10 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// Make plans how a slot gets from what a scan has seen to another tree. Aside tells of paths whose present content is to
-// be put aside, and why.
-func Make(o tree.Objects, slot tree.Slot, from, to tree.Hash, live scan.Index, aside func(path string) string) (Plan, error) {
+// Make plans how a slot gets from what a scan has seen to another tree. Aside tells of paths whose present content is
+// to be put aside, and why.
+func Make(o tree.Objects, slot tree.Slot, from, to tree.Hash, live scan.Index,
+	aside func(path string) string) (Plan, error) {
 	p := &planner{live: live, aside: aside, names: map[string]int{}}
 	if err := tree.Diff(o, from, to, p.change); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", slot, err)

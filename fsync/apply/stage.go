@@ -264,8 +264,8 @@ const (
 	flushBytes = 16 << 20
 )
 
-// Flush brings what is staged to the disk when that is little. Of much it says false: then nobody waits for the disk before the switch, the area
-// is flushed after it, and who goes on with that switch later calls Verify first.
+// Flush brings what is staged to the disk when that is little. Of much it says false: then nobody waits for the disk
+// before the switch, the area is flushed after it, and who goes on with that switch later calls Verify first.
 func (s *Stage) Flush() (done bool, err error) {
 	files, bytes := 0, int64(0)
 	for i := range s.plan.Ops {

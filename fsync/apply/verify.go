@@ -8,13 +8,13 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// Verify finds out which files of a plan are not, or would not become, what they should be, because the machine stopped before they were on its disk.
-// Of ours, what has not its content is removed. The result tells of each such path what is there once the rest of the plan has been
-// carried out; nil: nothing.
+// Verify finds out which files of a plan are not, or would not become, what they should be, because the machine stopped
+// before they were on its disk. Of ours, what has not its content is removed. The result tells of each such path what
+// is there once the rest of the plan has been carried out; nil: nothing.
 //
-// What a file system had in memory is gone after a power failure: files may be empty or full of zeros, be missing, or have their former
-// names. An edit is never taken for one of these: it has another inode or another time. A removal is, for nothing tells it from a file that
-// the disk never had: it is undone.
+// What a file system had in memory is gone after a power failure: files may be empty or full of zeros, be missing, or
+// have their former names. An edit is never taken for one of these: it has another inode or another time. A removal is,
+// for nothing tells it from a file that the disk never had: it is undone.
 func Verify(ctx context.Context, area *Area, p *Plan) (map[string]*tree.Entry, error) {
 	s := Switcher{Area: area}
 	defer s.leave()
@@ -67,7 +67,8 @@ func (v *verifier) op(op *Op) error {
 			return err
 		}
 	}
-	// Else the disk never had it, or has there what was taken out of the slot, or an operator has changed since what was made of it.
+	// Else the disk never had it, or has there what was taken out of the slot, or an operator has changed since what was
+	// made of it.
 	if asBefore {
 		v.lose(op, gone)
 	}
@@ -84,8 +85,8 @@ func (v *verifier) placed(at slotfs.Place, op *Op) error {
 	return at.Dir.Remove(at.Name)
 }
 
-// lose notes that an operation does not bring what it should; gone says that there is nothing now. What the operation would have put aside is
-// not taken for what was there: it is an edit, which has to be put aside still.
+// lose notes that an operation does not bring what it should; gone says that there is nothing now. What the operation
+// would have put aside is not taken for what was there: it is an edit, which has to be put aside still.
 func (v *verifier) lose(op *Op, gone bool) {
 	v.lost[op.Path] = nil
 	if !gone && op.Was != nil && op.Aside == "" {

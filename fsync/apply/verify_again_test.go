@@ -10,7 +10,8 @@ import (
 )
 
 // cutOff is a switch from one tree to another that is cut off at its second step, after the first path was exchanged.
-func cutOff(t *testing.T, aside string, lay func(from, to string) error) (p prepared, live, staged func(string) string) {
+func cutOff(t *testing.T, aside string, lay func(from,
+	to string) error) (p prepared, live, staged func(string) string) {
 	t.Helper()
 	from, to := t.TempDir(), t.TempDir()
 	if err := lay(from, to); err != nil {
@@ -75,7 +76,8 @@ func emptied(path string) error {
 
 func write(path, content string) error { return os.WriteFile(path, []byte(content), 0o644) }
 
-// What was to be put aside was taken out, and what replaces it is lost or was removed: it is put aside all the same, however often that is begun anew.
+// What was to be put aside was taken out, and what replaces it is lost or was removed: it is put aside all the same,
+// however often that is begun anew.
 func TestVerifyKeepsWhatIsPutAside(t *testing.T) {
 	for name, lose := range map[string]func(live string) error{"lost": emptied, "removed": os.Remove} {
 		t.Run(name, func(t *testing.T) {

@@ -56,21 +56,25 @@ func TestVerify(t *testing.T) {
 		},
 		"edited after the switch": {
 			after: func(live, _ func(string) string) error {
-				return errors.Join(os.WriteFile(live(there), []byte("edited"), 0o644), os.Chtimes(live(there), time.Time{}, time.Now().Add(time.Second)))
+				return errors.Join(os.WriteFile(live(there), []byte("edited"), 0o644),
+					os.Chtimes(live(there), time.Time{}, time.Now().Add(time.Second)))
 			},
 		},
 		"edited before the switch": {
 			before: func(live, _ func(string) string) error {
-				return errors.Join(os.WriteFile(live(there), []byte("edited"), 0o644), os.Chtimes(live(there), time.Time{}, time.Now().Add(time.Second)))
+				return errors.Join(os.WriteFile(live(there), []byte("edited"), 0o644),
+					os.Chtimes(live(there), time.Time{}, time.Now().Add(time.Second)))
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from, to := t.TempDir(), t.TempDir()
 			for path, content := range map[string]string{
-				filepath.Join(from, there): "old", filepath.Join(to, there): "newer", filepath.Join(to, fresh): "fresh", filepath.Join(to, "other"): "other",
+				filepath.Join(from, there): "old", filepath.Join(to, there): "newer", filepath.Join(to, fresh): "fresh",
+				filepath.Join(to, "other"): "other",
 			} {
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+					os.WriteFile(path, []byte(content), 0o644)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -105,7 +109,8 @@ func TestVerify(t *testing.T) {
 					t.Errorf("lost: %q, want %q", got, tc.lost)
 				}
 				for path, e := range lost {
-					if kept := slices.Contains(tc.kept, path); kept != (e != nil) || kept && e.Content() != (&tree.Entry{Chunks: []tree.Chunk{{Hash: tree.Sum([]byte("old"))}}}).Content() {
+					if kept := slices.Contains(tc.kept, path); kept != (e != nil) || kept &&
+						e.Content() != (&tree.Entry{Chunks: []tree.Chunk{{Hash: tree.Sum([]byte("old"))}}}).Content() {
 						t.Errorf("%s: %+v", path, e)
 					}
 				}

@@ -33,17 +33,18 @@ func TestPullGoesOnElsewhere(t *testing.T) {
 		var asked []node.ID
 		have := int64(0)
 		done := 0
-		r := New(Config{Peers: peers("a", "b"), Parts: []Part{{Name: "grains", Done: func() { done++ }, Pull: func(ctx context.Context, from node.ID, tell func(Report)) error {
-			asked = append(asked, from)
-			for ; have < 10; have++ {
-				if from == "a" && have == 4 {
-					return errors.New("connection reset")
+		r := New(Config{Peers: peers("a", "b"), Parts: []Part{{Name: "grains", Done: func() { done++ },
+			Pull: func(ctx context.Context, from node.ID, tell func(Report)) error {
+				asked = append(asked, from)
+				for ; have < 10; have++ {
+					if from == "a" && have == 4 {
+						return errors.New("connection reset")
+					}
+					tell(Report{Done: have, Total: 10})
 				}
 				tell(Report{Done: have, Total: 10})
-			}
-			tell(Report{Done: have, Total: 10})
-			return nil
-		}}}})
+				return nil
+			}}}})
 		if st := find(t, r, "grains"); st.State != StateWaiting || !st.Open() {
 			t.Errorf("before: %+v", st)
 		}
@@ -51,7 +52,8 @@ func TestPullGoesOnElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		st := find(t, r, "grains")
-		if !slices.Equal(asked, []node.ID{"a", "b"}) || st.State != StateDone || st.Done != 10 || st.From != "b" || st.Open() || done != 1 {
+		if !slices.Equal(asked, []node.ID{"a", "b"}) || st.State != StateDone || st.Done != 10 || st.From != "b" ||
+			st.Open() || done != 1 {
 			t.Errorf("asked %v, done %d times: %+v", asked, done, st)
 		}
 	})
@@ -171,14 +173,15 @@ func TestWaitedFor(t *testing.T) {
 func TestSilentPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		r := New(Config{Silence: 20 * time.Second, Peers: peers("hung", "b"), Parts: []Part{{Name: "mines", Pull: func(ctx context.Context, from node.ID, tell func(Report)) error {
-			if from == "hung" {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			tell(Report{Done: 1, Total: 1})
-			return nil
-		}}}})
+		r := New(Config{Silence: 20 * time.Second, Peers: peers("hung", "b"),
+			Parts: []Part{{Name: "mines", Pull: func(ctx context.Context, from node.ID, tell func(Report)) error {
+				if from == "hung" {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				tell(Report{Done: 1, Total: 1})
+				return nil
+			}}}})
 		if err := r.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +195,8 @@ func TestSilentPeer(t *testing.T) {
 func TestOlderPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		r := New(Config{Peers: peers("a", "b"), Parts: []Part{{Name: "jobs", Pull: func(context.Context, node.ID, func(Report)) error { return ErrOlder }}}})
+		r := New(Config{Peers: peers("a", "b"), Parts: []Part{{Name: "jobs",
+			Pull: func(context.Context, node.ID, func(Report)) error { return ErrOlder }}}})
 		if err := r.Run(t.Context()); err != nil || time.Since(began) > time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}

@@ -11,7 +11,8 @@ import (
 	"saltclusterd/fsync/msgpack"
 )
 
-// BenchmarkJoiner is how long a node that joins takes to have the data of 10,000 minions, 6 KiB each, which two others have.
+// BenchmarkJoiner is how long a node that joins takes to have the data of 10,000 minions, 6 KiB each, which two others
+// have.
 func BenchmarkJoiner(b *testing.B) {
 	const minions = 10_000
 	grains := append(msgpack.AppendShort([]byte{0x81}, "grains"), 0xc5, 0x10, 0x00)

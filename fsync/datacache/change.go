@@ -18,7 +18,8 @@ import (
 // ErrNotHere says that a mine is not to be changed here: the master's own code has to, and Touched or Spread be told.
 var ErrNotHere = errors.New("datacache: only the master's own code can change it")
 
-// What is changed here, and how many at a time: each is in memory several times over. Larger mines are rare, and the master's.
+// What is changed here, and how many at a time: each is in memory several times over. Larger mines are rare, and the
+// master's.
 const (
 	maxEdit    = 4 << 20
 	maxEntries = 20_000
@@ -26,20 +27,21 @@ const (
 	maxLarge   = 1
 )
 
-// errLarge says that a mine waits for its turn with other large ones. Whether it becomes one only its edit can tell: what that has made, no
-// more than a small mine and a request, is dropped then, and made again when it is its turn.
+// errLarge says that a mine waits for its turn with other large ones. Whether it becomes one only its edit can tell:
+// what that has made, no more than a small mine and a request, is dropped then, and made again when it is its turn.
 var errLarge = errors.New("datacache: a large mine")
 
-// Edit decides what becomes of a mine, given the msgpack map that it is now, which must not be changed; nil: there is none. Without write
-// nothing becomes of it; else then takes its place, and nil removes it. It may be called several times, as masters lock nothing: what the
-// last call has said counts.
+// Edit decides what becomes of a mine, given the msgpack map that it is now, which must not be changed; nil: there is
+// none. Without write nothing becomes of it; else then takes its place, and nil removes it. It may be called several
+// times, as masters lock nothing: what the last call has said counts.
 type Edit = func(now []byte) (then []byte, write bool, err error)
 
-// Change does to a minion's mine what a master that carries out _mine, _mine_delete or _mine_flush does, and waits as Spread does, for
-// settle at most, until the other members have what came of it. Changes of one mine take turns with each other and with what peers send; a
-// few are made at a time, and one of those above 64 KiB. A mine of more than 4 MiB or 20,000 entries, before or after, is not changed here.
-// What is written survives a kill, not a power loss: as with a master nobody waits for the disk. Errors: ErrNotHere, edit's, the disk's,
-// ctx's if it ends before the mine's turn comes; then the mine is as it was.
+// Change does to a minion's mine what a master that carries out _mine, _mine_delete or _mine_flush does, and waits as
+// Spread does, for settle at most, until the other members have what came of it. Changes of one mine take turns with
+// each other and with what peers send; a few are made at a time, and one of those above 64 KiB. A mine of more than 4
+// MiB or 20,000 entries, before or after, is not changed here. What is written survives a kill, not a power loss: as
+// with a master nobody waits for the disk. Errors: ErrNotHere, edit's, the disk's, ctx's if it ends before the mine's
+// turn comes; then the mine is as it was.
 func (s *Store) Change(ctx context.Context, id string, edit Edit, settle time.Duration) error {
 	if s.off != "" || s.cfg.Kind != Mine || !validID(id) {
 		return ErrNotHere
@@ -54,9 +56,9 @@ func (s *Store) Change(ctx context.Context, id string, edit Edit, settle time.Du
 	return nil
 }
 
-// changeSoon waits for the id's turn and a place, and changes a mine. Small ones take the turn first: who has a place of theirs waits for
-// nobody, and those who wait for one mine keep no place from others. There is one place for large ones, and who waits for it has no turn,
-// for others share that.
+// changeSoon waits for the id's turn and a place, and changes a mine. Small ones take the turn first: who has a place
+// of theirs waits for nobody, and those who wait for one mine keep no place from others. There is one place for large
+// ones, and who waits for it has no turn, for others share that.
 func (s *Store) changeSoon(ctx context.Context, id string, edit Edit) ([]<-chan struct{}, error) {
 	turn := s.turns.of(id)
 	waits, err := s.changeWith(ctx, turn, s.edits, id, edit, largeFile)
@@ -67,7 +69,8 @@ func (s *Store) changeSoon(ctx context.Context, id string, edit Edit) ([]<-chan 
 }
 
 // changeWith changes a mine when it has got one and then the other.
-func (s *Store) changeWith(ctx context.Context, one, other chan struct{}, id string, edit Edit, limit int64) ([]<-chan struct{}, error) {
+func (s *Store) changeWith(ctx context.Context, one, other chan struct{}, id string, edit Edit,
+	limit int64) ([]<-chan struct{}, error) {
 	if err := s.queue(ctx, one, other); err != nil {
 		return nil, fmt.Errorf("wait to change the mine of %s: %w", id, err)
 	}
@@ -119,8 +122,8 @@ type mine struct {
 	e        entry  // of what becomes of it, without stamp, hash and time
 }
 
-// edit makes one attempt; errChanged: the master has just written the mine itself; errLarge: it has more than limit bytes, which are not
-// too many. It is the id's turn.
+// edit makes one attempt; errChanged: the master has just written the mine itself; errLarge: it has more than limit
+// bytes, which are not too many. It is the id's turn.
 func (s *Store) edit(root *os.Root, id string, edit Edit, limit int64) error {
 	life := s.cfg.Keys.Life(id) // before the key, or it may be that of the next one
 	pub, ok := s.cfg.Keys.Accepted(id)
@@ -169,7 +172,8 @@ func (s *Store) edit(root *os.Root, id string, edit Edit, limit int64) error {
 	return s.make(root, dir, m, then)
 }
 
-// find reads a mine and brings the table up to what is on disk. Until done no other file gets the mine's inode. It is the id's turn.
+// find reads a mine and brings the table up to what is on disk. Until done no other file gets the mine's inode. It is
+// the id's turn.
 func (s *Store) find(root *os.Root, dir folder, m *mine, limit int64) (done func(), err error) {
 	done = func() {}
 	files := fileSet{}
@@ -189,7 +193,8 @@ func (s *Store) find(root *os.Root, dir folder, m *mine, limit int64) (done func
 	return done, err
 }
 
-// elsewhere says whether the master finds a mine that is no map, or a bank that is one file (salt/cache/localfs.py fetch).
+// elsewhere says whether the master finds a mine that is no map, or a bank that is one file (salt/cache/localfs.py
+// fetch).
 func (s *Store) elsewhere(root *os.Root, name string) bool {
 	for _, name := range []string{name, path.Dir(name) + suffix} {
 		if info, err := root.Stat(name); err == nil && info.Mode().IsRegular() {
@@ -220,8 +225,8 @@ func (s *Store) make(root *os.Root, dir folder, m mine, then []byte) (err error)
 	return err
 }
 
-// renew gives a mine that stays as it is the time at which the master would have written it again. That is news: an operator may have cleared it on another
-// master since, who has not seen that yet. It is the id's turn.
+// renew gives a mine that stays as it is the time at which the master would have written it again. That is news: an
+// operator may have cleared it on another master since, who has not seen that yet. It is the id's turn.
 func (s *Store) renew(dir folder, m mine) error {
 	mtime, err := dir.renew(path.Base(m.name), m.was, time.Now())
 	if err != nil {

@@ -98,13 +98,15 @@ func TestChangeIsOnEveryMasterWhenItIsDone(t *testing.T) {
 		n.mustChange("web1", always(nil))
 	}
 	for _, n := range w.nodes {
-		if left, err := filepath.Glob(filepath.Join(n.master.CacheDir, "*", "*", tempPrefix+"*")); err != nil || len(left) > 0 {
+		if left, err := filepath.Glob(filepath.Join(n.master.CacheDir, "*", "*", tempPrefix+"*")); err != nil ||
+			len(left) > 0 {
 			t.Errorf("%s: %q, %v", n.id, left, err)
 		}
 	}
 }
 
-// An operator clears a mine on one master, and before that is seen the minion sends it to another one: it is on all of them, the same or not.
+// An operator clears a mine on one master, and before that is seen the minion sends it to another one: it is on all of
+// them, the same or not.
 func TestAMineThatIsSentAfterItWasCleared(t *testing.T) {
 	was := quick
 	quick.Scan, quick.Digest = time.Hour, time.Hour // to look at the disk is the test's to do
@@ -116,7 +118,8 @@ func TestAMineThatIsSentAfterItWasCleared(t *testing.T) {
 		for _, then := range [][]byte{texts("f", "1"), texts("f", "1"), texts("f", "2")} {
 			for _, sent := range []*testNode{a, b, c} {
 				sent.mustChange("web1", always(texts("f", "1")))
-				if err := os.Remove(filepath.Join(master.master.CacheDir, newLayout(Mine, master.master).names("web1")[0])); err != nil {
+				if err := os.Remove(filepath.Join(master.master.CacheDir,
+					newLayout(Mine, master.master).names("web1")[0])); err != nil {
 					t.Fatal(err)
 				}
 				sent.mustChange("web1", always(then))
@@ -124,7 +127,8 @@ func TestAMineThatIsSentAfterItWasCleared(t *testing.T) {
 					n.store.scan()
 				}
 				for _, n := range w.nodes {
-					w.poll(fmt.Sprintf("the mine on %s, cleared on %s, sent to %s: %q", n.id, master.id, sent.id, then), func() bool { got, _ := n.has("web1"); return bytes.Equal(got, then) })
+					w.poll(fmt.Sprintf("the mine on %s, cleared on %s, sent to %s: %q", n.id, master.id, sent.id, then),
+						func() bool { got, _ := n.has("web1"); return bytes.Equal(got, then) })
 				}
 			}
 		}
@@ -139,7 +143,8 @@ func TestAMineThatIsSentAfterItWasCleared(t *testing.T) {
 	}
 }
 
-// A master writes a mine anew when an operator clears it of a function. What its minion sends to another one then is later.
+// A master writes a mine anew when an operator clears it of a function. What its minion sends to another one then is
+// later.
 func TestAMineThatIsSentAfterItWasRewritten(t *testing.T) {
 	was := quick
 	quick.Scan, quick.Digest = time.Hour, time.Hour // to look at the disk is the test's to do
@@ -158,7 +163,10 @@ func TestAMineThatIsSentAfterItWasRewritten(t *testing.T) {
 			then := texts("f", fmt.Sprint(i, k))
 			sent.mustChange("web1", always(texts("f", "1")))
 			for _, n := range w.nodes {
-				w.poll("the mine on "+string(n.id), func() bool { got, _ := n.has("web1"); return bytes.Equal(got, texts("f", "1")) })
+				w.poll("the mine on "+string(n.id), func() bool {
+					got, _ := n.has("web1")
+					return bytes.Equal(got, texts("f", "1"))
+				})
 			}
 			rewrite(master, time.Now().Add(-time.Second))
 			sent.mustChange("web1", always(then))
@@ -166,7 +174,8 @@ func TestAMineThatIsSentAfterItWasRewritten(t *testing.T) {
 				n.store.scan()
 			}
 			for _, n := range w.nodes {
-				w.poll(fmt.Sprintf("the mine on %s, rewritten on %s, sent to %s", n.id, master.id, sent.id), func() bool { got, _ := n.has("web1"); return bytes.Equal(got, then) })
+				w.poll(fmt.Sprintf("the mine on %s, rewritten on %s, sent to %s", n.id, master.id, sent.id),
+					func() bool { got, _ := n.has("web1"); return bytes.Equal(got, then) })
 			}
 		}
 	}
@@ -174,7 +183,10 @@ func TestAMineThatIsSentAfterItWasRewritten(t *testing.T) {
 	a.mustChange("web1", always(texts("f", "last")))
 	c.store.scan()
 	for _, n := range w.nodes {
-		w.poll("the rest on "+string(n.id), func() bool { got, _ := n.has("web1"); return bytes.Equal(got, texts("rest", "1")) })
+		w.poll("the rest on "+string(n.id), func() bool {
+			got, _ := n.has("web1")
+			return bytes.Equal(got, texts("rest", "1"))
+		})
 	}
 }
 
@@ -232,7 +244,8 @@ func TestChangeNotHere(t *testing.T) {
 	w.setKey("web3", "k")
 	n.file("minions/web2/mine.p", []byte("\x93\x01\x02\x03"))
 	n.file("minions/web3.p", texts("mine", "x"))
-	for name, id := range map[string]string{"no key": "nobody", "no map": "web2", "a bank that is a file": "web3", "no name of a file": "a/b"} {
+	for name, id := range map[string]string{"no key": "nobody", "no map": "web2", "a bank that is a file": "web3",
+		"no name of a file": "a/b"} {
 		if err := n.change(id, always(texts("f", "1"))); !errors.Is(err, ErrNotHere) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -312,8 +325,8 @@ func TestChangeOfLargeMines(t *testing.T) {
 	}
 }
 
-// Nobody's entry is lost: neither those of changes that meet nor what the master, which locks nothing, writes between an edit's
-// reading and our writing.
+// Nobody's entry is lost: neither those of changes that meet nor what the master, which locks nothing, writes between
+// an edit's reading and our writing.
 func TestChangesMeet(t *testing.T) {
 	dir, w := t.TempDir(), newWorld(t)
 	w.kind = Mine
@@ -434,8 +447,8 @@ func TestChangesThatWaitForOneMineHaveNoPlace(t *testing.T) {
 	}
 }
 
-// Who waits for a mine ceases to when its request does, and it is not said that a master might change it: that would write between those
-// that wait.
+// Who waits for a mine ceases to when its request does, and it is not said that a master might change it: that would
+// write between those that wait.
 func TestChangeWaitsAsLongAsItsRequest(t *testing.T) {
 	w, n := mineNode(t, 3008, quick)
 	w.setKey("web1", "k")
@@ -579,7 +592,8 @@ func TestMineThatIsALink(t *testing.T) {
 		t.Errorf("a link: %v", err)
 	}
 	n.store.lookAt([]string{"web1"})
-	what, err := n.store.accept(must(n.store.disk.root()), record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{main: texts("f", "3")}})
+	what, err := n.store.accept(must(n.store.disk.root()),
+		record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{main: texts("f", "3")}})
 	if got, _ := n.has("web1"); what != written || err != nil || !bytes.Equal(got, texts("f", "3")) {
 		t.Errorf("%s, %v: %q", what, err, got)
 	}

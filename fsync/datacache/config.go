@@ -65,9 +65,11 @@ func (m Master) pillarsOff() string {
 type Keys interface {
 	// Accepted returns the accepted public key of a minion.
 	Accepted(id string) (pub string, ok bool)
-	// Known says whether a minion has a key in any state, a denied one included: as long as it has, salt-key keeps its data.
+	// Known says whether a minion has a key in any state, a denied one included: as long as it has, salt-key keeps its
+	// data.
 	Known(id string) bool
-	// Life tells the present key of a minion from one that was deleted before, though it may be the same: it grows. Zero: there was none.
+	// Life tells the present key of a minion from one that was deleted before, though it may be the same: it grows. Zero:
+	// there was none.
 	Life(id string) uint64
 }
 

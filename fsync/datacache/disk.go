@@ -35,7 +35,8 @@ type sight struct {
 	mtime int64 // of the newest, in nanoseconds
 	size  int64 // of all
 	count int
-	mark  uint64 // of which files they are and of the time of each: the kernel's clock for files stands still for milliseconds
+	// of which files they are and of the time of each: the kernel's clock for files stands still for milliseconds
+	mark uint64
 }
 
 // unseen is equal to nothing that look finds.

@@ -11,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folder is a directory of the cache that is open: what is done to a file in it costs one system call, where os.Root walks to it each
-// time. Names have no slash, and links are not followed.
+// folder is a directory of the cache that is open: what is done to a file in it costs one system call, where os.Root
+// walks to it each time. Names have no slash, and links are not followed.
 type folder struct{ dir *os.File }
 
 func openFolder(root *os.Root, name string) (folder, error) {
-	dir, err := root.OpenFile(name, unix.O_DIRECTORY|unix.O_NONBLOCK, 0) // a directory blocks nobody; package os would set it, and take it back
+	// a directory blocks nobody; package os would set it, and take it back
+	dir, err := root.OpenFile(name, unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	return folder{dir}, err
 }
 
@@ -24,7 +25,8 @@ func (d folder) close() { _ = d.dir.Close() }
 
 func (d folder) fd() int { return int(d.dir.Fd()) }
 
-// open returns a descriptor: an os.File would be made known to the poller, and taken back, for a file that is read and closed.
+// open returns a descriptor: an os.File would be made known to the poller, and taken back, for a file that is read and
+// closed.
 func (d folder) open(name string, flags int, mode uint32) (fd int, err error) {
 	err = again(func() (err error) {
 		fd, err = unix.Openat(d.fd(), name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
@@ -123,14 +125,14 @@ func (d folder) stat(name string) (is inode, s sight, err error) {
 // prior is the file whose place another one takes.
 type prior struct {
 	raw []byte // nil: there is none
-	// held is what look finds of it while it is open, so that no other file gets its inode: whoever has the same is the same, unread, for
-	// masters write no file in place (salt/cache/localfs.py store). Who does, and leaves size and time as they were, is not seen. Without it
-	// (count 0) the content is compared.
+	// held is what look finds of it while it is open, so that no other file gets its inode: whoever has the same is the
+	// same, unread, for masters write no file in place (salt/cache/localfs.py store). Who does, and leaves size and time
+	// as they were, is not seen. Without it (count 0) the content is compared.
 	held sight
 }
 
-// put makes a file appear whole in place of old, with the mode and the owner a stock master gives it, and returns what look finds of it. It
-// returns errChanged when something else is there.
+// put makes a file appear whole in place of old, with the mode and the owner a stock master gives it, and returns what
+// look finds of it. It returns errChanged when something else is there.
 func (d folder) put(of disk, name string, content []byte, old prior, at time.Time) (sight, error) {
 	temp := tempName()
 	fd, err := d.open(temp, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, fileMode)
@@ -149,8 +151,8 @@ func (d folder) put(of disk, name string, content []byte, old prior, at time.Tim
 	return sightOf(ours, mtime, int64(len(content))), nil
 }
 
-// renew gives a file that was read the time at, and returns that which the file system has noted; errChanged: the name is another file's
-// by now, which has got that time and is to be read.
+// renew gives a file that was read the time at, and returns that which the file system has noted; errChanged: the name
+// is another file's by now, which has got that time and is to be read.
 func (d folder) renew(name string, was inode, at time.Time) (mtime int64, err error) {
 	if err := d.touch(name, at); err != nil { // by name: by descriptor it takes Linux 5.8
 		if errors.Is(err, unix.ENOENT) {
@@ -216,9 +218,9 @@ func (d folder) rename(from, to string, flags uint) error {
 	})
 }
 
-// replace gives the file temp, with that inode, the name of one that is still old. A stock master locks nothing, so the two are exchanged
-// first, and back again if what came out is not what was expected. After an error there is no temp, unless it alone holds what the master
-// wrote.
+// replace gives the file temp, with that inode, the name of one that is still old. A stock master locks nothing, so the
+// two are exchanged first, and back again if what came out is not what was expected. After an error there is no temp,
+// unless it alone holds what the master wrote.
 func (d folder) replace(temp, name string, ours inode, old prior) error {
 	err := d.swap(temp, name, old)
 	if err != nil {
@@ -271,8 +273,8 @@ func (d folder) swap(temp, name string, old prior) error {
 	return d.rename(temp, name, 0)
 }
 
-// giveBack returns to a name what was exchanged for the file put, and removes that. What the master has written since comes out instead,
-// and goes back in its turn.
+// giveBack returns to a name what was exchanged for the file put, and removes that. What the master has written since
+// comes out instead, and goes back in its turn.
 func (d folder) giveBack(temp, name string, put inode) error {
 	for range maxAgain {
 		taken, _, err := d.stat(temp)

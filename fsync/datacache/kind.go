@@ -1,7 +1,7 @@
 package datacache
 
-// Kind is which data of minions a Store carries. Kinds have stamps, tables and paths of their own: news of one kind do not
-// race with news of the other.
+// Kind is which data of minions a Store carries. Kinds have stamps, tables and paths of their own: news of one kind do
+// not race with news of the other.
 type Kind uint8
 
 const (

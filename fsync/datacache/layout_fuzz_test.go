@@ -7,12 +7,13 @@ import (
 	"saltclusterd/fsync/msgpack"
 )
 
-// FuzzLayouts reads bytes as the file in which each version keeps data of a minion, which are mostly what the minion said of
-// itself. What is understood is understood again when it was written in the other version's layout.
+// FuzzLayouts reads bytes as the file in which each version keeps data of a minion, which are mostly what the minion
+// said of itself. What is understood is understood again when it was written in the other version's layout.
 func FuzzLayouts(f *testing.F) {
 	grains := []byte("\x81\xa2os\xa6Debian")
 	f.Add(append(msgpack.AppendShort([]byte{0x81}, "grains"), grains...))
-	f.Add(append(append(msgpack.AppendShort([]byte{0x82}, "grains"), grains...), append(msgpack.AppendShort(nil, "pillar"), 0x80)...))
+	f.Add(append(append(msgpack.AppendShort([]byte{0x82}, "grains"), grains...),
+		append(msgpack.AppendShort(nil, "pillar"), 0x80)...))
 	f.Add(grains)
 	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff})
 	const id = "web1"

@@ -153,7 +153,8 @@ func TestMineWithoutMinionData(t *testing.T) {
 func TestWireFixtures(t *testing.T) {
 	gone := record{id: "web2", stamp: 8 << stampBits, key: "k2"}
 	mine := record{id: "web1", stamp: 7 << stampBits, key: "k1", data: data{main: texts("f", "x")}}
-	both := record{id: "web1", stamp: 7 << stampBits, key: "k1", data: data{main: texts("os", "D"), pillars: []pillar{{"dev", texts("a", "b")}}}}
+	both := record{id: "web1", stamp: 7 << stampBits, key: "k1",
+		data: data{main: texts("os", "D"), pillars: []pillar{{"dev", texts("a", "b")}}}}
 	for name, got := range map[string][]byte{
 		"data-v1":   encodeRecords(Data, []record{both}),
 		"mine-v1":   encodeRecords(Mine, []record{mine, gone}),

@@ -48,8 +48,8 @@ func (s *Store) forget(id string) {
 	}
 }
 
-// observe brings the table up to what is on disk of a minion, tells the peers of news, and returns the files. With quick
-// it returns none if they look as before. It is the id's turn.
+// observe brings the table up to what is on disk of a minion, tells the peers of news, and returns the files. With
+// quick it returns none if they look as before. It is the id's turn.
 func (s *Store) observe(root *os.Root, id string, quick bool) (fileSet, error) {
 	life := s.cfg.Keys.Life(id) // before the key, or it may be that of the next one
 	pub, ok := s.cfg.Keys.Accepted(id)
@@ -71,8 +71,8 @@ func (s *Store) observe(root *os.Root, id string, quick bool) (fileSet, error) {
 	return s.judge(root, id, key, life, files, before)
 }
 
-// reading waits for a place where that much is read, and returns what gives it back. It is an id's turn, and who has a place waits for
-// nothing.
+// reading waits for a place where that much is read, and returns what gives it back. It is an id's turn, and who has a
+// place waits for nothing.
 func (s *Store) reading(what sight) (done func()) {
 	if what.size <= largeFile {
 		return func() {}
@@ -81,7 +81,8 @@ func (s *Store) reading(what sight) (done func()) {
 	return func() { <-s.reads }
 }
 
-// judge is the second half of observe: what a minion's files, which looked like that before they were read, mean for the table.
+// judge is the second half of observe: what a minion's files, which looked like that before they were read, mean for
+// the table.
 func (s *Store) judge(root *os.Root, id, key string, life uint64, files fileSet, before sight) (fileSet, error) {
 	e, had := s.entry(id)
 	if _, err := s.layout.parse(id, files); err != nil {
@@ -90,7 +91,8 @@ func (s *Store) judge(root *os.Root, id, key string, life uint64, files fileSet,
 		}
 		return nil, nil
 	}
-	now := entry{Key: key, Life: max(life, e.Life), Hash: files.hash(), MTime: before.mtime, Stamp: e.Stamp, Env: e.Env, Part: e.Part}
+	now := entry{Key: key, Life: max(life, e.Life), Hash: files.hash(), MTime: before.mtime, Stamp: e.Stamp, Env: e.Env,
+		Part: e.Part}
 	former := had && (e.Key != key || e.Life < life && !s.cfg.Master.Preserve)
 	switch {
 	case former && e.Hash == now.Hash && e.MTime == now.MTime:
@@ -236,8 +238,8 @@ func (s *Store) merge(root *os.Root, r record, life uint64) (what outcome, err e
 	return what, err
 }
 
-// rewrittenBefore returns a mine that the master wrote since the last scan, cleared of a function say, before its minion sent what a record has: that is later. nil:
-// it is not so, to all that can be known.
+// rewrittenBefore returns a mine that the master wrote since the last scan, cleared of a function say, before its
+// minion sent what a record has: that is later. nil: it is not so, to all that can be known.
 func (s *Store) rewrittenBefore(root *os.Root, r record) (fileSet, error) {
 	e, had := s.entry(r.id)
 	if s.cfg.Kind != Mine || !had || e.Gone || e.Key != r.key || len(r.data.main) == 0 || !s.hasScanned() {
@@ -256,8 +258,8 @@ func (s *Store) rewrittenBefore(root *os.Root, r record) (fileSet, error) {
 	return files, nil
 }
 
-// clearedBefore says whether a mine that is not on the disk any more was most likely cleared before its minion sent what a record has: that was since the last
-// scan, which has still seen the mine.
+// clearedBefore says whether a mine that is not on the disk any more was most likely cleared before its minion sent
+// what a record has: that was since the last scan, which has still seen the mine.
 func (s *Store) clearedBefore(root *os.Root, r record) bool {
 	e, had := s.entry(r.id)
 	if s.cfg.Kind != Mine || !had || e.Gone || e.Key != r.key || len(r.data.main) == 0 {
@@ -270,14 +272,16 @@ func (s *Store) clearedBefore(root *os.Root, r record) bool {
 // halfway is how long a master may take to write the files of one minion. It writes grains after the pillar (3008).
 const halfway = 10 * time.Second
 
-// leftovers are files that are no data, and have been so for a while: grains were cleared beside a pillar that was not, or a file was
-// cut short. They give way to what others have; what the master is writing right now does not. It is the id's turn.
+// leftovers are files that are no data, and have been so for a while: grains were cleared beside a pillar that was not,
+// or a file was cut short. They give way to what others have; what the master is writing right now does not. It is the
+// id's turn.
 func (s *Store) leftovers(root *os.Root, id string) (fileSet, error) {
 	names := s.layout.names(id)
 	seen := look(root, names)
 	defer s.reading(seen)()
 	files, err := read(root, names)
-	if err != nil || time.Since(time.Unix(0, seen.mtime)).Abs() < halfway || look(root, names) != seen { // the master may have written it since the first look
+	// the master may have written it since the first look
+	if err != nil || time.Since(time.Unix(0, seen.mtime)).Abs() < halfway || look(root, names) != seen {
 		return nil, err
 	}
 	return files, nil
@@ -314,7 +318,8 @@ func (s *Store) write(root *os.Root, r record, life uint64, have fileSet) (outco
 	}
 	files := s.layout.build(r.id, r.data, have)
 	var seen sight
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(files))) { // grains last, as stock does: they make it data
+	// grains last, as stock does: they make it data
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(files))) {
 		content := files[name]
 		old, there := have[name]
 		if there && bytes.Equal(old, content) {
@@ -361,8 +366,8 @@ func (s *Store) orphaned(id string, e entry) bool {
 	return !s.cfg.Keys.Known(id) || e.Life < s.cfg.Keys.Life(id)
 }
 
-// recheck purges data that the table has just got for the first time if their key went meanwhile: purgeUnknown, which looks at the table
-// without the id's turn, may have looked before. It is the id's turn.
+// recheck purges data that the table has just got for the first time if their key went meanwhile: purgeUnknown, which
+// looks at the table without the id's turn, may have looked before. It is the id's turn.
 func (s *Store) recheck(root *os.Root, id string, had bool) (gone bool, err error) {
 	if e, has := s.entry(id); had || !has || !s.orphaned(id, e) {
 		return false, nil

@@ -54,7 +54,11 @@ func TestOldMember(t *testing.T) {
 	a := w.add("a", 3006, dir)
 	hears := func(what, body string) {
 		t.Helper()
-		w.poll("the old member hears "+what, func() bool { mu.Lock(); defer mu.Unlock(); return slices.Contains(heard, body) })
+		w.poll("the old member hears "+what, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Contains(heard, body)
+		})
 	}
 	hears("an empty digest that asks for its own", "73636d64010203000000")
 	old := &testNode{w: w, id: "old"}

@@ -19,8 +19,8 @@ const pullers = 3
 // Pull brings this node up to what another one has, and tells how far it is. What it has not got when it is cut off is
 // lacking still when it is called again.
 //
-// A question is a digest. One with a range is answered with the stamps of what the asker lacks in that range; the answer's
-// range ends where it was cut. One without is answered with records, of as many ids from the first on as fit.
+// A question is a digest. One with a range is answered with the stamps of what the asker lacks in that range; the
+// answer's range ends where it was cut. One without is answered with records, of as many ids from the first on as fit.
 func (s *Store) Pull(ctx context.Context, ask Ask, tell func(done, total int)) error {
 	if s.off != "" {
 		return nil
@@ -138,8 +138,8 @@ func (s *Store) fetch(ctx context.Context, ask Ask, ids []string) (n int, err er
 	return last + 1, s.writeAll(m.records)
 }
 
-// writeAll takes the records of one answer. One that cannot be written is asked for again later; when none could, the disk is
-// at fault.
+// writeAll takes the records of one answer. One that cannot be written is asked for again later; when none could, the
+// disk is at fault.
 func (s *Store) writeAll(rs []record) error {
 	root, err := s.disk.root()
 	if err != nil {

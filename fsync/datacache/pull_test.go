@@ -108,7 +108,8 @@ func TestAnswer(t *testing.T) {
 	}
 	off := &Store{off: "for the test"}
 	raw, err := off.Answer(t.Context(), encodeDigest(digest{ranged: true}))
-	if m, bad := decode(Data, raw); err != nil || bad != nil || m.digest == nil || len(m.digest.stamps) > 0 || m.digest.to != "" {
+	if m, bad := decode(Data, raw); err != nil || bad != nil || m.digest == nil || len(m.digest.stamps) > 0 ||
+		m.digest.to != "" {
 		t.Errorf("%q, %v, %v", raw, err, bad)
 	}
 }
@@ -119,11 +120,13 @@ func TestPullOfNonsense(t *testing.T) {
 	w.setKey("web1", "key")
 	offer := encodeDigest(digest{ranged: true, stamps: []stamped{{"web1", 7}}})
 	for name, answers := range map[string][][]byte{
-		"garbage":                 {[]byte("x")},
-		"records for an offer":    {encodeRecords(Data, nil)},
-		"an offer for records":    {offer, offer},
-		"a range that stays":      {encodeDigest(digest{ranged: true, to: "b"}), encodeDigest(digest{ranged: true, from: "b", to: "b"})},
-		"a record nobody wanted":  {offer, encodeRecords(Data, []record{{id: "web2", stamp: 7, key: fingerprint("key"), data: data{main: texts("a", "b")}}})},
+		"garbage":              {[]byte("x")},
+		"records for an offer": {encodeRecords(Data, nil)},
+		"an offer for records": {offer, offer},
+		"a range that stays": {encodeDigest(digest{ranged: true, to: "b"}),
+			encodeDigest(digest{ranged: true, from: "b", to: "b"})},
+		"a record nobody wanted": {offer, encodeRecords(Data,
+			[]record{{id: "web2", stamp: 7, key: fingerprint("key"), data: data{main: texts("a", "b")}}})},
 		"an offer without range ": {encodeDigest(digest{stamps: []stamped{{"web1", 7}}})},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,8 @@ var ourTemp = tempPrefix + rand.Text()[:8] + "-"
 
 func tempName() string { return ourTemp + rand.Text() }
 
-// sweep removes what processes left that were killed between two steps. It is nobody's turn: what this one is at work with has other names.
+// sweep removes what processes left that were killed between two steps. It is nobody's turn: what this one is at work
+// with has other names.
 func sweep(root *os.Root, dirs []string) error {
 	var errs []error
 	for _, dir := range dirs {
@@ -52,7 +53,8 @@ func removeOld(root *os.Root, name string, old []byte) error {
 	return putBack(root, temp, name)
 }
 
-// putBack gives a file that the master wrote its name again, unless the master has written yet another one, which counts.
+// putBack gives a file that the master wrote its name again, unless the master has written yet another one, which
+// counts.
 func putBack(root *os.Root, temp, name string) error {
 	if err := root.Link(temp, name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err // and temp stays: nothing else holds it

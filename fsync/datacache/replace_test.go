@@ -67,7 +67,8 @@ func TestPutHeld(t *testing.T) {
 		{"cut and written", func(r *os.Root) error { return r.WriteFile("mine/a.p", []byte("longer"), fileMode) },
 			map[string]string{"a.p": "longer"}, errChanged},
 		{"written in place", func(r *os.Root) error {
-			return errors.Join(r.WriteFile("mine/a.p", []byte("mas"), fileMode), r.Chtimes("mine/a.p", time.Time{}, time.Unix(2, 0)))
+			return errors.Join(r.WriteFile("mine/a.p", []byte("mas"), fileMode),
+				r.Chtimes("mine/a.p", time.Time{}, time.Unix(2, 0)))
 		}, map[string]string{"a.p": "mas"}, errChanged},
 		{"removed", func(r *os.Root) error { return r.Remove("mine/a.p") }, map[string]string{}, errChanged},
 	} {
@@ -163,7 +164,8 @@ func TestPutBack(t *testing.T) {
 	holds(t, root, map[string]string{temp: "master's"})
 }
 
-// What a predecessor left that was killed is removed, wherever a layout has files; what this process is at work with stays.
+// What a predecessor left that was killed is removed, wherever a layout has files; what this process is at work with
+// stays.
 func TestSweep(t *testing.T) {
 	for _, c := range []struct {
 		major int
@@ -216,7 +218,8 @@ func TestEnvsNotedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := slices.Sorted(slices.Values(l.names("web1")))
-	if want := []string{"grains/web1.p", "pillar/web1.p", "pillar/web1:noted.p", "pillar/web1:there.p"}; !slices.Equal(got, want) {
+	if want := []string{"grains/web1.p", "pillar/web1.p", "pillar/web1:noted.p", "pillar/web1:there.p"}; !slices.Equal(got,
+		want) {
 		t.Errorf("%q", got)
 	}
 }

@@ -57,8 +57,8 @@ func (s *Store) waits(id string, news bool) (waits []<-chan struct{}) {
 	return waits
 }
 
-// await returns what is closed when the peer has what is on disk now of a minion, nil when there is nothing to wait for:
-// it has it, or did not take the last news. It is the id's turn.
+// await returns what is closed when the peer has what is on disk now of a minion, nil when there is nothing to wait
+// for: it has it, or did not take the last news. It is the id's turn.
 func (p *peer) await(id string, news bool) <-chan struct{} {
 	queued := news || p.Has(id)
 	failed := p.Err() != nil

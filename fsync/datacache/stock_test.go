@@ -173,7 +173,8 @@ func TestStockReadsWhatOthersStored(t *testing.T) {
 		}
 		for _, id := range q.IDs {
 			data := got.Cached[id]
-			if len(data) != 2 || data[0]["bytes"] != `b'\xff\x00'` || data[0]["big"] != "9223372036854775808" || data[1]["secret"] != "ü" {
+			if len(data) != 2 || data[0]["bytes"] != `b'\xff\x00'` || data[0]["big"] != "9223372036854775808" ||
+				data[1]["secret"] != "ü" {
 				t.Errorf("%s: cached of %s: %v", version, id, data)
 			}
 		}

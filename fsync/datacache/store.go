@@ -73,7 +73,8 @@ func New(cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, disk: disk{cfg.Master.CacheDir, cfg.Master.UID, cfg.Master.GID}, log: cfg.Logger,
 		metrics: newMetrics(cfg.Registerer, cfg.Kind), off: cfg.Master.off(cfg.Kind), layout: newLayout(cfg.Kind, cfg.Master),
-		turns: newTurns(), edits: make(chan struct{}, maxEdits), large: make(chan struct{}, maxLarge), reads: make(chan struct{}, maxReads),
+		turns: newTurns(), edits: make(chan struct{}, maxEdits), large: make(chan struct{}, maxLarge),
+		reads: make(chan struct{}, maxReads),
 		table: map[string]entry{}, seen: map[string]sight{}, missed: map[string]struct{}{},
 		touched: feed.NewNames[string](maxPending, func() { signal(look) }), look: look,
 		looked: make(chan struct{}), ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),

@@ -71,8 +71,8 @@ func TestNodeThatWasAwayGetsWhatItLacks(t *testing.T) {
 	w.everywhere("m2", texts("v", "3"), texts("p", "3"))
 }
 
-// What is left of a minion's data on one master is no reason for that to go without: grains that were cleared beside a pillar that was
-// not (3008), a file cut short by a full disk.
+// What is left of a minion's data on one master is no reason for that to go without: grains that were cleared beside a
+// pillar that was not (3008), a file cut short by a full disk.
 func TestWhatIsLeftOfDataIsReplaced(t *testing.T) {
 	w, _, _, _ := three(t)
 	w.setKey("web1", "k")
@@ -96,13 +96,15 @@ func TestWhatIsLeftOfDataIsReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			n.store.Touched("web1")
-			w.poll(string(n.id)+" has what was "+what, func() bool { g, p := n.has("web1"); return bytes.Equal(g, grains) && bytes.Equal(p, pillar) })
+			w.poll(string(n.id)+" has what was "+what,
+				func() bool { g, p := n.has("web1"); return bytes.Equal(g, grains) && bytes.Equal(p, pillar) })
 		}
 	}
 	w.everywhere("web1", grains, pillar)
 }
 
-// A master of 3008 writes a minion's pillar, and then its grains: a record that comes between the two takes nothing away.
+// A master of 3008 writes a minion's pillar, and then its grains: a record that comes between the two takes nothing
+// away.
 func TestARecordMeetsAMasterThatIsWriting(t *testing.T) {
 	w, _, _, c := three(t)
 	w.setKey("web1", "k")
@@ -114,7 +116,8 @@ func TestARecordMeetsAMasterThatIsWriting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	r := record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{main: texts("g", "old"), pillars: []pillar{{raw: texts("p", "old")}}}}
+	r := record{id: "web1", stamp: w.now(), key: fingerprint("k"),
+		data: data{main: texts("g", "old"), pillars: []pillar{{raw: texts("p", "old")}}}}
 	_, err = c.store.merge(root, r, c.store.cfg.Keys.Life("web1"))
 	turn.Unlock()
 	if !errors.Is(err, errChanged) {
@@ -482,8 +485,8 @@ func TestReplaceLosesNothing(t *testing.T) {
 	}
 }
 
-// A master writes the files of a minion one after the other; the clock of the file system may stand still meanwhile, and what is new be as
-// long as what was there.
+// A master writes the files of a minion one after the other; the clock of the file system may stand still meanwhile,
+// and what is new be as long as what was there.
 func TestHalfIsSeenBeforeTheRest(t *testing.T) {
 	w, _, _, c := three(t)
 	w.setKey("m1", "k")
@@ -506,7 +509,8 @@ func TestHalfIsSeenBeforeTheRest(t *testing.T) {
 	}
 }
 
-// The process that comes next knows of what is on disk what the table says, so nothing may be written after that was saved.
+// The process that comes next knows of what is on disk what the table says, so nothing may be written after that was
+// saved.
 func TestClosedStoreWritesNothing(t *testing.T) {
 	w, a, _, _ := three(t)
 	w.setKey("m1", "k")
@@ -525,7 +529,8 @@ func TestClosedStoreWritesNothing(t *testing.T) {
 	}
 	got := make(chan outcome, 1)
 	go func() {
-		what, _ := s.accept(must(s.disk.root()), record{id: "m1", stamp: w.now(), key: fingerprint("k"), data: data{main: texts("g", "1")}})
+		what, _ := s.accept(must(s.disk.root()), record{id: "m1", stamp: w.now(), key: fingerprint("k"),
+			data: data{main: texts("g", "1")}})
 		got <- what
 	}()
 	turn.Unlock()

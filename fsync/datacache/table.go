@@ -48,8 +48,8 @@ func fingerprint(pub string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// loadTable returns an empty table and an error when there is one that cannot be understood. Nothing is lost with it but
-// the order of what happened within a millisecond.
+// loadTable returns an empty table and an error when there is one that cannot be understood. Nothing is lost with it
+// but the order of what happened within a millisecond.
 func loadTable(path string) (map[string]entry, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -5,9 +5,9 @@ import (
 	"hash/maphash"
 )
 
-// turns are locks by id: one minion's files are read and written, and what the table says of them is changed, by whoever holds its own.
-// Minions share them, so that there is a bound; so nobody may hold more than one. Order: a place for a large change, the turn, a place for
-// a small one or for reading, Store.mu.
+// turns are locks by id: one minion's files are read and written, and what the table says of them is changed, by
+// whoever holds its own. Minions share them, so that there is a bound; so nobody may hold more than one. Order: a place
+// for a large change, the turn, a place for a small one or for reading, Store.mu.
 type turns struct {
 	seed  maphash.Seed
 	locks [64]turn

@@ -31,7 +31,8 @@ func TestDigestsCoverAllIDs(t *testing.T) {
 	if len(ds) != 3 || !ds[2].answer || ds[0].answer {
 		t.Fatalf("%+v", ds)
 	}
-	table := map[string]entry{"0": {Stamp: 1}, "b": {Stamp: 9}, "bb": {Stamp: 1}, "d": {Stamp: 4}, "z": {Stamp: 1}, "c": {Stamp: 2}}
+	table := map[string]entry{"0": {Stamp: 1}, "b": {Stamp: 9}, "bb": {Stamp: 1}, "d": {Stamp: 4}, "z": {Stamp: 1},
+		"c": {Stamp: 2}}
 	got := map[string]int{}
 	for _, d := range ds {
 		for _, id := range newer(table, d) {
@@ -48,7 +49,8 @@ func TestDigestsCoverAllIDs(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add(encodeRecords(Data, []record{someRecord()}))
-	f.Add(encodeRecords(Mine, []record{{id: "web1", stamp: 9, key: fingerprint("k"), data: data{main: texts("f", "x")}}, {id: "web2"}}))
+	f.Add(encodeRecords(Mine, []record{{id: "web1", stamp: 9, key: fingerprint("k"), data: data{main: texts("f", "x")}},
+		{id: "web2"}}))
 	f.Add(encodeDigest(digest{ranged: true, stamps: []stamped{{"b", 1}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, k := range []Kind{Data, Mine} {

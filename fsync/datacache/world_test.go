@@ -50,7 +50,8 @@ type testNode struct {
 }
 
 func newWorld(t tb) *world {
-	return &world{t: t, keys: map[string]string{}, other: map[string]bool{}, lives: map[string]uint64{}, nodes: map[node.ID]*testNode{}, down: map[node.ID]bool{}}
+	return &world{t: t, keys: map[string]string{}, other: map[string]bool{}, lives: map[string]uint64{},
+		nodes: map[node.ID]*testNode{}, down: map[node.ID]bool{}}
 }
 
 func (w *world) now() uint64 {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ID is a directory. The inode alone does not tell: file systems give the number of a removed directory to the next one.
-// The zero ID is none.
+// ID is a directory. The inode alone does not tell: file systems give the number of a removed directory to the next
+// one. The zero ID is none.
 type ID struct {
 	ino   uint64
 	birth int64 // unix nanoseconds; 0 where the file system does not say
@@ -19,7 +19,8 @@ type ID struct {
 // Of returns the zero ID when there is nothing.
 func Of(path string) ID {
 	var st unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_SYNC_AS_STAT, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
+	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_SYNC_AS_STAT, unix.STATX_INO|unix.STATX_BTIME,
+		&st); err != nil {
 		return ID{}
 	}
 	id := ID{ino: st.Ino}

@@ -73,8 +73,8 @@ func New[K comparable, S Sender[K]](cfg Config[K, S]) *Feed[K, S] {
 	return &Feed[K, S]{cfg: cfg, peers: map[node.ID]*peer[K, S]{}}
 }
 
-// Open begins to follow the members, which ctx does not end. Changed gets a value after changes of members, several at once
-// perhaps; changes of something else do no harm.
+// Open begins to follow the members, which ctx does not end. Changed gets a value after changes of members, several at
+// once perhaps; changes of something else do no harm.
 func (f *Feed[K, S]) Open(ctx context.Context, changed <-chan struct{}) {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f.cancel = cancel

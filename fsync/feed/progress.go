@@ -9,8 +9,8 @@ import (
 // maxLacking bounds the names remembered for lacking, by line.
 const maxLacking = 200_000
 
-// Progress is how far this node has what a member has told of since its line began. A member that keeps nothing of the sort
-// (Off, where its word for it is known here) never tells.
+// Progress is how far this node has what a member has told of since its line began. A member that keeps nothing of the
+// sort (Off, where its word for it is known here) never tells.
 type Progress struct {
 	ID      node.ID
 	Off     bool

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A return that is there ahead of its publisher says so wherever it goes, by stream or by comparison, but not where it was taken.
+// A return that is there ahead of its publisher says so wherever it goes, by stream or by comparison, but not where it
+// was taken.
 func TestAhead(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.add("a", nil), w.add("b", nil)

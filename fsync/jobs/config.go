@@ -22,8 +22,8 @@ import (
 type Master struct {
 	CacheDir string // cachedir
 	UID, GID int    // whose files they are; -1 leaves them as created
-	// Umask is what this node's master takes off the modes of what it makes, wherever a job is from; nil: 022. Verified: the first
-	// directory it makes when it starts (verify_env), whatever its umask.
+	// Umask is what this node's master takes off the modes of what it makes, wherever a job is from; nil: 022. Verified:
+	// the first directory it makes when it starts (verify_env), whatever its umask.
 	Umask    func() uint32
 	Verified bool
 	HashType string // hash_type
@@ -40,7 +40,8 @@ var hashes = map[string]crypto.Hash{
 	"sha512": crypto.SHA512,
 }
 
-// Off says why nothing is carried; empty when it is. With job_cache: False there are no returns, but the master keeps what it publishes.
+// Off says why nothing is carried; empty when it is. With job_cache: False there are no returns, but the master keeps
+// what it publishes.
 func (m Master) Off() string {
 	switch {
 	case m.JobCache != localCache:
@@ -77,10 +78,11 @@ type Config struct {
 	// Members are the other members that have a master; Replicas those, this node among them, that shall have a job.
 	Members  func() []node.ID
 	Replicas func(jid string) []node.ID
-	// Contested says whether an id is that of two different jobs, of two masters: what others have of it must not be mixed with what is
-	// here. nil: none is.
+	// Contested says whether an id is that of two different jobs, of two masters: what others have of it must not be mixed
+	// with what is here. nil: none is.
 	Contested func(jid string) bool
-	// Received hears of a job that another node has sent something of, before anything of it is in the job cache. nil: nobody does.
+	// Received hears of a job that another node has sent something of, before anything of it is in the job cache. nil:
+	// nobody does.
 	Received func(jid string)
 	// Changed returns a channel that gets a value after changes of members, several at once perhaps.
 	Changed func(ctx context.Context) <-chan struct{}

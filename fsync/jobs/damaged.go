@@ -10,8 +10,8 @@ import (
 	"saltclusterd/durable/torn"
 )
 
-// unsynced is how long before a machine started again its masters may have written files of which a power loss left the name only;
-// the kernel writes what is older. Our own files are synced before they count.
+// unsynced is how long before a machine started again its masters may have written files of which a power loss left the
+// name only; the kernel writes what is older. Our own files are synced before they count.
 const unsynced = 10 * time.Minute
 
 // bootTime is when this machine started, by its clock.
@@ -23,9 +23,10 @@ func bootTime(now time.Time) time.Time {
 	return now.Add(-time.Duration(info.Uptime) * time.Second)
 }
 
-// damaged says whether a minion's return, whose return.p is like st, is one that a power loss has spoilt: no return, then, to be had
-// from the others. An empty one always is, for everybody renames return.p into its place when it is written. What else it may be,
-// zeros or the beginning of a return, is looked for in the files of the last minutes before the machine started.
+// damaged says whether a minion's return, whose return.p is like st, is one that a power loss has spoilt: no return,
+// then, to be had from the others. An empty one always is, for everybody renames return.p into its place when it is
+// written. What else it may be, zeros or the beginning of a return, is looked for in the files of the last minutes
+// before the machine started.
 func (d disk) damaged(fd int, minion string, st *unix.Stat_t) bool {
 	if st.Size == 0 {
 		return true
@@ -47,9 +48,9 @@ func (r *record) whole() bool {
 	return torn.Value(r.data) == torn.Whole && (!r.hasO || torn.Value(r.out) == torn.Whole)
 }
 
-// complete puts the files of temp into a minion's directory that has no return: a killed master or a power loss left it so. One that is
-// there ahead is so no more when the record's was taken.
-// mended says that they took the place of a damaged one.
+// complete puts the files of temp into a minion's directory that has no return: a killed master or a power loss left it
+// so. One that is there ahead is so no more when the record's was taken. mended says that they took the place of a
+// damaged one.
 func (d disk) complete(fd int, temp string, r *record) (isNew, mended bool, err error) {
 	var st unix.Stat_t
 	err = unix.Fstatat(fd, r.name, &st, unix.AT_SYMLINK_NOFOLLOW)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A return that a power loss has spoilt on one master comes back from another. One that is whole never changes, and where it is not
-// likely that a power loss was at work, only an empty file is none.
+// A return that a power loss has spoilt on one master comes back from another. One that is whole never changes, and
+// where it is not likely that a power loss was at work, only an empty file is none.
 func TestDamagedReturns(t *testing.T) {
 	outOf := []byte{0xa6, 'n', 'e', 's', 't', 'e', 'd'}
 	zeros := func(b []byte) []byte { return make([]byte, len(b)) }
@@ -115,7 +115,8 @@ func TestDamagedEverywhere(t *testing.T) {
 	}
 	f := os.NewFile(uintptr(fd), jid)
 	defer f.Close()
-	if isNew, mended, err := a.store.disk.putReturn(fd, &record{name: "m1", ret: true, data: short(ret("one"))}, twins{}); isNew || mended || err != nil {
+	if isNew, mended, err := a.store.disk.putReturn(fd, &record{name: "m1", ret: true, data: short(ret("one"))},
+		twins{}); isNew || mended || err != nil {
 		t.Errorf("half a return took the place of an empty one: %v %v", mended, err)
 	}
 }

@@ -33,7 +33,8 @@ type disk struct {
 }
 
 func newDisk(m Master) disk {
-	d := disk{dir: m.CacheDir, uid: m.UID, gid: m.GID, hash: hashes[m.HashType], umask: m.Umask, own: ownUmask(), verified: m.Verified, booted: m.Booted}
+	d := disk{dir: m.CacheDir, uid: m.UID, gid: m.GID, hash: hashes[m.HashType], umask: m.Umask, own: ownUmask(),
+		verified: m.Verified, booted: m.Booted}
 	if d.umask == nil {
 		d.umask = func() uint32 { return usualUmask }
 	}
@@ -117,7 +118,8 @@ func (d disk) lookAt(fd int, e fs.DirEntry, s *sight) {
 	var st unix.Stat_t
 	switch {
 	case e.IsDir() && validMinion(name):
-		if err := unix.Fstatat(fd, name+"/"+returnFile, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		if err := unix.Fstatat(fd, name+"/"+returnFile, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil ||
+			st.Mode&unix.S_IFMT != unix.S_IFREG {
 			s.half = true
 			return
 		}

@@ -95,8 +95,8 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// What is written has the modes that the master would give it, whatever this process's umask is, and what takes another file's place
-// keeps its mode.
+// What is written has the modes that the master would give it, whatever this process's umask is, and what takes another
+// file's place keeps its mode.
 func TestModes(t *testing.T) {
 	for _, own := range []int{0o022, 0o077, 0} {
 		for _, mask := range []uint32{0o022, 0o077, 0o027, 0o002, 0} {
@@ -121,8 +121,9 @@ func testModes(t *testing.T, own int, mask uint32) {
 	}
 	file, made := os.FileMode(0o666&^mask), os.FileMode(0o777&^mask)
 	want := map[string]os.FileMode{
-		"": made, "..": made, "../..": 0o755, jidFile: file, loadFile: file, minionsFile: file, "m1": made, "m1/" + returnFile: file,
-		"m1/" + outFile: file,
+		"": made, "..": made, "../..": 0o755, jidFile: file, loadFile: file, minionsFile: file, "m1": made,
+		"m1/" + returnFile: file,
+		"m1/" + outFile:    file,
 	}
 	if err := os.Chmod(filepath.Join(d.path(jid), minionsFile), 0o640); err != nil {
 		t.Fatal(err)

@@ -44,8 +44,9 @@ const (
 	findPatience = 4 * time.Second
 )
 
-// Find returns a job from here, or from the first of its replicas and the other members that has it. What a node has that is none of the
-// job's replicas may be a part of it (it took over from a publisher that is gone): a replica's is added to that.
+// Find returns a job from here, or from the first of its replicas and the other members that has it. What a node has
+// that is none of the job's replicas may be a part of it (it took over from a publisher that is gone): a replica's is
+// added to that.
 func (s *Store) Find(ctx context.Context, jid string) (Job, error) {
 	if !validJID(jid) {
 		return Job{}, fmt.Errorf("%w: %q", ErrUnknown, jid)

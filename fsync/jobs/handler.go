@@ -112,7 +112,8 @@ func (s *Store) differing(from node.ID, d digest) wish {
 	return w
 }
 
-// wanted says which of a job's items are lacking here, or worse; and those which are here ahead, that may have been taken.
+// wanted says which of a job's items are lacking here, or worse; and those which are here ahead, that may have been
+// taken.
 func (s *Store) wanted(l listed) (w wish) {
 	look, err := s.disk.look(l.jid)
 	missing := err != nil

@@ -69,7 +69,8 @@ func cutID(jid string) (string, bool) {
 	return cut, ok
 }
 
-// Whole returns the one job on disk whose id begins with cut and "_"; false: there is none, or several, or a job of that very id.
+// Whole returns the one job on disk whose id begins with cut and "_"; false: there is none, or several, or a job of
+// that very id.
 func (s *Store) Whole(cut string) (jid string, ok bool) {
 	x := s.index
 	x.mu.Lock()
@@ -99,7 +100,8 @@ func (x *index) add(jid string) *job {
 	return j
 }
 
-// drop forgets a job whose directory is gone. When the master's cleaning explains that, it must not come back. x.mu is held.
+// drop forgets a job whose directory is gone. When the master's cleaning explains that, it must not come back. x.mu is
+// held.
 func (x *index) drop(j *job) {
 	delete(x.jobs, j.jid)
 	if cut, ok := cutID(j.jid); ok {
@@ -178,8 +180,8 @@ func (x *index) fresh(jid string) (job, bool) {
 	return *j, true
 }
 
-// saw makes a job be looked at anew when a look in passing has found something else in it: files that were damaged, say, of which no
-// directory's time tells.
+// saw makes a job be looked at anew when a look in passing has found something else in it: files that were damaged,
+// say, of which no directory's time tells.
 func (x *index) saw(jid string, s sight) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

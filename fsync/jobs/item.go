@@ -21,12 +21,13 @@ const (
 	outFile     = "out.p"
 )
 
-// AheadFile lies beside a return that is in the job caches ahead of the node which published its job; it is empty, and the same file as
-// sidecar/jobcache.AheadFile. It goes with the return. Where that is already it stays, or goes when
+// AheadFile lies beside a return that is in the job caches ahead of the node which published its job; it is empty, and
+// the same file as sidecar/jobcache.AheadFile. It goes with the return. Where that is already it stays, or goes when
 // the return comes without it, for it was taken.
 const AheadFile = ".saltcluster-ahead"
 
-// item is one thing in a job. Returns never change, so that their name says everything, but that they may be there ahead.
+// item is one thing in a job. Returns never change, so that their name says everything, but that they may be there
+// ahead.
 type item struct {
 	name  string // of a head file, or of the minion
 	ret   bool
@@ -38,7 +39,8 @@ type item struct {
 
 // beats says whether a head file is to be kept rather than another of that name.
 func (it item) beats(o item) bool {
-	return cmp.Or(cmp.Compare(it.rank, o.rank), cmp.Compare(milli(it.mtime), milli(o.mtime)), cmp.Compare(it.size, o.size)) > 0
+	return cmp.Or(cmp.Compare(it.rank, o.rank), cmp.Compare(milli(it.mtime), milli(o.mtime)),
+		cmp.Compare(it.size, o.size)) > 0
 }
 
 // milli is what of a file's time is compared: some file systems know no more.
@@ -69,7 +71,8 @@ const maxName = 255
 
 // validJID says whether text can be a job's id. What it is made of does not matter: directories are named by its hash.
 func validJID(jid string) bool {
-	return jid != "" && len(jid) <= maxName && utf8.ValidString(jid) && strings.IndexFunc(jid, func(r rune) bool { return r < ' ' }) < 0
+	return jid != "" && len(jid) <= maxName && utf8.ValidString(jid) &&
+		strings.IndexFunc(jid, func(r rune) bool { return r < ' ' }) < 0
 }
 
 // validMinion says whether a name can be the directory of a return that a stock master reads.

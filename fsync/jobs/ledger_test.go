@@ -154,7 +154,8 @@ func TestFiveNodesThreeReplicas(t *testing.T) {
 	w.setDown("a", true)
 	a.ret(jid, "m2", "two") // nobody hears of it
 	found := settled(t, rules, all...)
-	if len(found) != 1 || found[0].Texts["a"] == found[0].Texts["c"] || found[0].Texts["b"] != "" || len(found[0].Lacking) > 0 {
+	if len(found) != 1 || found[0].Texts["a"] == found[0].Texts["c"] || found[0].Texts["b"] != "" ||
+		len(found[0].Lacking) > 0 {
 		t.Errorf("%+v", found)
 	}
 	w.mu.Lock()
@@ -167,7 +168,8 @@ func TestFiveNodesThreeReplicas(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	got, err := b.store.Find(t.Context(), jid)
-	if err != nil || got.From != "c" || string(got.Returns["m1"].Data) != string(ret("one")) || len(got.Heads[loadFile]) == 0 {
+	if err != nil || got.From != "c" || string(got.Returns["m1"].Data) != string(ret("one")) ||
+		len(got.Heads[loadFile]) == 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	w.setDown("c", true)
@@ -175,7 +177,8 @@ func TestFiveNodesThreeReplicas(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	list, silent := b.store.List(t.Context(), 5)
-	if len(list) != 1 || list[0].JID != jid || list[0].Target != "*" || list[0].User != "root" || len(list[0].Nodes) != 2 || !slices.Equal(silent, []node.ID{"c"}) {
+	if len(list) != 1 || list[0].JID != jid || list[0].Target != "*" || list[0].User != "root" ||
+		len(list[0].Nodes) != 2 || !slices.Equal(silent, []node.ID{"c"}) {
 		t.Errorf("%+v, silent %v", list, silent)
 	}
 }

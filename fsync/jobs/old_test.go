@@ -57,7 +57,8 @@ func TestOldMember(t *testing.T) {
 	eventually(t, func() error {
 		mu.Lock()
 		defer mu.Unlock()
-		for _, part := range []string{oldText(mine), oldText(loadFile), oldText(minionsFile), oldText("m1"), oldText(string(ret("one")))} {
+		for _, part := range []string{oldText(mine), oldText(loadFile), oldText(minionsFile), oldText("m1"),
+			oldText(string(ret("one")))} {
 			if !strings.Contains(got.String(), part) {
 				return errors.New("the old member has no " + strconv.Quote(part))
 			}
@@ -67,7 +68,8 @@ func TestOldMember(t *testing.T) {
 	at := binary.AppendVarint(nil, time.Now().UnixNano())
 	send := func(body string) string {
 		t.Helper()
-		r := httptest.NewRequestWithContext(context.WithValue(t.Context(), fromKey{}, node.ID("old")), http.MethodPost, Path, strings.NewReader(body))
+		r := httptest.NewRequestWithContext(context.WithValue(t.Context(), fromKey{}, node.ID("old")), http.MethodPost, Path,
+			strings.NewReader(body))
 		rec := httptest.NewRecorder()
 		a.store.Handler().ServeHTTP(rec, r)
 		if rec.Code != http.StatusOK {
@@ -88,7 +90,8 @@ func TestOldMember(t *testing.T) {
 		record(3, "m2", ret("two")) + oldText("\xa6nested")); answer != "\x00\x00" {
 		t.Errorf("answer to records: %q", answer)
 	}
-	if files := a.content(theirs); len(files) != 5 || files["m2/"+returnFile] != string(ret("two")) || files["m2/"+outFile] != "\xa6nested" {
+	if files := a.content(theirs); len(files) != 5 || files["m2/"+returnFile] != string(ret("two")) ||
+		files["m2/"+outFile] != "\xa6nested" {
 		t.Errorf("%q", files)
 	}
 	if p := a.store.Progress(); p[0].Lacking != 0 {

@@ -23,8 +23,8 @@ const (
 // Ask sends a question to another node's Answer and returns what that says, of at most MaxBody bytes.
 type Ask func(ctx context.Context, question []byte) (answer []byte, err error)
 
-// Pull brings this node up to the newest jobs of another one, and tells how far it is. It asks for their sums (kindList,
-// answered with kindDigest), and for each job that differs (kindFind).
+// Pull brings this node up to the newest jobs of another one, and tells how far it is. It asks for their sums
+// (kindList, answered with kindDigest), and for each job that differs (kindFind).
 func (s *Store) Pull(ctx context.Context, ask Ask, tell func(done, total int)) error {
 	if s.cfg.Off != "" {
 		return nil

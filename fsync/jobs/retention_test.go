@@ -45,8 +45,8 @@ func (n *testNode) remove(jid string) {
 	}
 }
 
-// What retention removed stays away though all nodes start anew, its returns come late and others keep it for ever: it was
-// removed before the stop, or while nobody looked. It does not vanish from those others.
+// What retention removed stays away though all nodes start anew, its returns come late and others keep it for ever: it
+// was removed before the stop, or while nobody looked. It does not vanish from those others.
 func TestRemovedJobsStayAwayAfterARestart(t *testing.T) {
 	w := newWorld(t)
 	const keep = time.Hour
@@ -186,8 +186,9 @@ func TestTable(t *testing.T) {
 	}
 	raw := want.encode()
 	for name, b := range map[string][]byte{
-		"empty": {}, "short": raw[:len(raw)-1], "torn": raw[:20], "version": []byte(tableMagic + "\x09" + strings.Repeat("x", 20)),
-		"bit": func() []byte { c := slices.Clone(raw); c[9] ^= 1; return c }(),
+		"empty": {}, "short": raw[:len(raw)-1], "torn": raw[:20],
+		"version": []byte(tableMagic + "\x09" + strings.Repeat("x", 20)),
+		"bit":     func() []byte { c := slices.Clone(raw); c[9] ^= 1; return c }(),
 	} {
 		if _, err := decodeTable(b); !errors.Is(err, errTable) {
 			t.Errorf("%s: %v", name, err)

@@ -60,13 +60,15 @@ func New(cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, disk: d, index: newIndex(d, cfg.Master.Keep, cfg.Now), metrics: newMetrics(cfg.Registerer),
 		claims: newClaims(cfg.Timing.Claim), watched: map[string]*watch{},
-		news: make(chan string, maxNews), looked: make(chan struct{}), ready: make(chan struct{}), bodies: make(chan struct{}, maxBodies),
+		news: make(chan string, maxNews), looked: make(chan struct{}), ready: make(chan struct{}),
+		bodies: make(chan struct{}, maxBodies),
 	}
 	s.feed = s.newFeed()
 	return s, nil
 }
 
-// Open reads the table and starts. It does not wait for the first scan, nor for a master that has yet to make its cachedir.
+// Open reads the table and starts. It does not wait for the first scan, nor for a master that has yet to make its
+// cachedir.
 func (s *Store) Open(ctx context.Context) error {
 	if s.cfg.Off != "" {
 		s.cfg.Logger.Info("jobs are not replicated", "reason", s.cfg.Off)
@@ -144,8 +146,8 @@ func (s *Store) Published(jid string) {
 	}
 }
 
-// Unasked says that a return which no job asked for was just written to the local job cache, and its job with it: nobody writes to
-// that any more, so it is told once and not looked at again and again. Otherwise it is Stored.
+// Unasked says that a return which no job asked for was just written to the local job cache, and its job with it:
+// nobody writes to that any more, so it is told once and not looked at again and again. Otherwise it is Stored.
 func (s *Store) Unasked(jid, minion string, ret Return) {
 	if s.cfg.Off != "" || !validJID(jid) || !validMinion(minion) {
 		return
@@ -163,8 +165,8 @@ func (s *Store) Unasked(jid, minion string, ret Return) {
 	s.stream(r)
 }
 
-// Stored says that a return was just written to the local job cache, ahead when the publisher of its job has yet to take it. It never
-// blocks; the bytes must not be changed later.
+// Stored says that a return was just written to the local job cache, ahead when the publisher of its job has yet to
+// take it. It never blocks; the bytes must not be changed later.
 func (s *Store) Stored(jid, minion string, ret Return, ahead bool) {
 	if s.cfg.Off != "" || !validJID(jid) || !validMinion(minion) {
 		return

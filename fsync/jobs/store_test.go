@@ -310,7 +310,8 @@ func TestFindAndList(t *testing.T) {
 		t.Fatalf("b has %v", got)
 	}
 	job, err := b.store.Find(context.Background(), jid)
-	if err != nil || job.From != "a" || string(job.Returns["m1"].Data) != string(ret("one")) || len(job.Heads) != 2 || job.Cut {
+	if err != nil || job.From != "a" || string(job.Returns["m1"].Data) != string(ret("one")) || len(job.Heads) != 2 ||
+		job.Cut {
 		t.Errorf("%+v %v", job, err)
 	}
 	if _, err := b.store.Find(context.Background(), w.jid()); !errors.Is(err, ErrUnknown) {
@@ -359,7 +360,8 @@ func TestManyReturnsGoOnce(t *testing.T) {
 // A return that no job asked for goes to the replicas with its job, and the job is not looked at any more.
 func TestUnasked(t *testing.T) {
 	w := newWorld(t)
-	a, b := w.add("a", func(c *Config) { c.Timing.Poll, c.Timing.Scan = time.Hour, time.Hour }), w.add("b", nil) // or it is found half written
+	// or it is found half written
+	a, b := w.add("a", func(c *Config) { c.Timing.Poll, c.Timing.Scan = time.Hour, time.Hour }), w.add("b", nil)
 	w.quiet()
 	jid := w.jid()
 	a.python(jid, minionsFile, list("m1"))

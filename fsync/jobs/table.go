@@ -14,9 +14,9 @@ import (
 	"saltclusterd/durable"
 )
 
-// The table of jobs in the state directory tells after a start which jobs there were, so that those missing then are known
-// to have been removed. It is the magic, a version, how long the master kept jobs, both lists with their lengths in front,
-// and the xxhash of all that; a job is its id and the time of its file jid, a removed one its id.
+// The table of jobs in the state directory tells after a start which jobs there were, so that those missing then are
+// known to have been removed. It is the magic, a version, how long the master kept jobs, both lists with their lengths
+// in front, and the xxhash of all that; a job is its id and the time of its file jid, a removed one its id.
 const (
 	tableMagic   = "scjt"
 	tableVersion = 1
@@ -109,7 +109,8 @@ func loadTable(dir string) (table, error) {
 
 // save makes the table appear whole or not at all.
 func (t table) save(dir string) error {
-	if err := durable.Write(filepath.Join(dir, tableName), durable.Options{Mode: tableMode, Prefix: tempPrefix}, durable.Content(t.encode())); err != nil {
+	if err := durable.Write(filepath.Join(dir, tableName), durable.Options{Mode: tableMode, Prefix: tempPrefix},
+		durable.Content(t.encode())); err != nil {
 		return fmt.Errorf("save table of jobs: %w", err)
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// A body is the magic, a version, a kind, and what belongs to it. Numbers are varints or big endian, texts and blobs have a
-// uvarint length in front.
+// A body is the magic, a version, a kind, and what belongs to it. Numbers are varints or big endian, texts and blobs
+// have a uvarint length in front.
 const (
 	magic       = "scjb"
 	wireVersion = 1

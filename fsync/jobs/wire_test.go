@@ -40,7 +40,8 @@ func TestWire(t *testing.T) {
 func TestWireRefuses(t *testing.T) {
 	good := samples()
 	for _, b := range [][]byte{
-		nil, []byte("scjb"), []byte("scjb\x02\x01"), []byte("scjb\x01\x09"), good[0][:len(good[0])-1], append(bytes.Clone(good[1]), 0),
+		nil, []byte("scjb"), []byte("scjb\x02\x01"), []byte("scjb\x01\x09"), good[0][:len(good[0])-1],
+		append(bytes.Clone(good[1]), 0),
 		encodeRecords([]*record{{jid: "j", name: "../m1", ret: true}}),
 		encodeRecords([]*record{{jid: "j", name: ".hidden", ret: true}}),
 		encodeRecords([]*record{{jid: "j", name: jidFile, ret: true}}),

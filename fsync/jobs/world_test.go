@@ -57,7 +57,8 @@ func (w *world) add(id node.ID, change func(*Config)) *testNode {
 		Changed: func(context.Context) <-chan struct{} { return n.changed }, Peers: testPeers{n},
 		From: func(ctx context.Context) (node.ID, bool) { id, ok := ctx.Value(fromKey{}).(node.ID); return id, ok },
 		Timing: Timing{
-			Poll: 20 * time.Millisecond, Linger: 5 * time.Millisecond, Quiet: 30 * time.Millisecond, Scan: 100 * time.Millisecond,
+			Poll: 20 * time.Millisecond, Linger: 5 * time.Millisecond, Quiet: 30 * time.Millisecond,
+			Scan:   100 * time.Millisecond,
 			Digest: time.Hour, Claim: 50 * time.Millisecond, Retry: 10 * time.Millisecond, RetryMax: 20 * time.Millisecond,
 			Rest: 50 * time.Millisecond,
 		},
@@ -142,7 +143,8 @@ func (p testPeers) Call(ctx context.Context, to node.ID, body []byte, limit int6
 	if s == nil || down {
 		return nil, errors.New("unreachable")
 	}
-	r := httptest.NewRequestWithContext(context.WithValue(ctx, fromKey{}, p.n.id), http.MethodPost, Path, bytes.NewReader(body))
+	r := httptest.NewRequestWithContext(context.WithValue(ctx, fromKey{}, p.n.id), http.MethodPost, Path,
+		bytes.NewReader(body))
 	rec := httptest.NewRecorder()
 	s.Handler().ServeHTTP(rec, r)
 	if rec.Code != http.StatusOK {
@@ -251,7 +253,8 @@ func same(t *testing.T, jid string, files int, nodes ...*testNode) {
 		}
 		for _, n := range nodes[1:] {
 			if got := n.content(jid); !maps.Equal(got, want) {
-				return fmt.Errorf("%s has %v of %s, not %v", n.id, slices.Sorted(maps.Keys(got)), jid, slices.Sorted(maps.Keys(want)))
+				return fmt.Errorf("%s has %v of %s, not %v", n.id, slices.Sorted(maps.Keys(got)), jid,
+					slices.Sorted(maps.Keys(want)))
 			}
 		}
 		return nil

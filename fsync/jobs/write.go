@@ -82,8 +82,8 @@ func touch(fd int, name string, at int64) error {
 	return nil
 }
 
-// adopt gives a directory that was just made the owner and mode it would have from the master. Of ten thousand returns, none needs a
-// chmod, unless this process's umask takes off what the master's leaves.
+// adopt gives a directory that was just made the owner and mode it would have from the master. Of ten thousand returns,
+// none needs a chmod, unless this process's umask takes off what the master's leaves.
 func (d disk) adopt(fd int, name string, mode uint32) error {
 	if mode&d.own != 0 {
 		var st unix.Stat_t
@@ -129,7 +129,8 @@ func (d disk) createAs(fd int, name string, data []byte, mode uint32) error {
 	return nil
 }
 
-// put writes a file with that time; it appears whole or not at all. One that takes another's place has its mode, as with a master.
+// put writes a file with that time; it appears whole or not at all. One that takes another's place has its mode, as
+// with a master.
 func (d disk) put(fd int, name string, data []byte, at int64) (err error) {
 	temp, mode := tempName(name), d.fileMode()
 	var st unix.Stat_t
@@ -160,8 +161,8 @@ func tempName(name string) string {
 	return tempPrefix + strconv.FormatUint(xxhash.Sum64String(name), 16)
 }
 
-// twins are returns of one job just written, by their bytes: minions often return the same, and a second name for a file
-// costs a small part of a second file. Nobody writes into a return once it is there.
+// twins are returns of one job just written, by their bytes: minions often return the same, and a second name for a
+// file costs a small part of a second file. Nobody writes into a return once it is there.
 type twins map[string]string
 
 // maxTwins and maxTwin bound them, in number and bytes.
@@ -176,7 +177,8 @@ func (t twins) note(r *record) {
 	}
 }
 
-// putReturn writes a minion's directory unless it has a return already, when isNew is false; mended: it had a damaged one.
+// putReturn writes a minion's directory unless it has a return already, when isNew is false; mended: it had a damaged
+// one.
 func (d disk) putReturn(fd int, r *record, same twins) (isNew, mended bool, err error) {
 	if len(r.data) == 0 {
 		return false, false, nil // what a power loss left of it there

@@ -14,7 +14,8 @@ import (
 	"saltclusterd/consensus/state"
 )
 
-// aside keeps copies of key files that consensus overruled: <dir>/<minions…>/<id>.<hash>. The same content is kept once.
+// aside keeps copies of key files that consensus overruled: <dir>/<minions…>/<id>.<hash>. The same content is kept
+// once.
 type aside struct {
 	dir string
 	max int // files per directory; zero: maxAside

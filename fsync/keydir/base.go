@@ -44,7 +44,8 @@ type base struct {
 }
 
 func newBase(s staleness) *base {
-	return &base{Stale: s, Dirs: map[string]string{}, Keys: map[string]based{}, Denied: map[string]based{}, Held: map[string]uint64{}}
+	return &base{Stale: s, Dirs: map[string]string{}, Keys: map[string]based{}, Denied: map[string]based{},
+		Held: map[string]uint64{}}
 }
 
 func (b *base) of(s subject) (based, bool) {

@@ -134,7 +134,8 @@ func (b *syncBuffer) String() string {
 }
 
 func newTestNode(t *testing.T, id string, log *shared) *testNode {
-	n := &testNode{t: t, id: node.ID(id), pki: filepath.Join(t.TempDir(), "pki"), state: t.TempDir(), log: log, logs: &syncBuffer{}}
+	n := &testNode{t: t, id: node.ID(id), pki: filepath.Join(t.TempDir(), "pki"), state: t.TempDir(), log: log,
+		logs: &syncBuffer{}}
 	if err := os.MkdirAll(n.pki, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,9 @@ type compare struct {
 	known   bool // consensus has heard of it
 }
 
-// decide: whichever of the two differs from what they were agrees to the other; of two edits the later one wins. A strange store
-// has no say about what files or consensus know, except where everything begins: there it is what the master goes by.
+// decide: whichever of the two differs from what they were agrees to the other; of two edits the later one wins. A
+// strange store has no say about what files or consensus know, except where everything begins: there it is what the
+// master goes by.
 func (c compare) decide() match {
 	f, h := c.file.entry, c.held.entry
 	switch {

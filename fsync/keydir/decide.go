@@ -81,18 +81,19 @@ func decide(k kase) step {
 	return k.overrule("changed elsewhere meanwhile")
 }
 
-// acquainted says that disk and consensus came to the same public key without base: whoever proposed it ended before that was noted, or
-// its minion went to two masters. That it is pending nobody has decided, so what somebody has decided on the other side is in no
-// conflict with it.
+// acquainted says that disk and consensus came to the same public key without base: whoever proposed it ended before
+// that was noted, or its minion went to two masters. That it is pending nobody has decided, so what somebody has
+// decided on the other side is in no conflict with it.
 //
-// A decision found on disk counts only in the first life of the key. What was deleted may lie on disk as it was before that, written by
-// a node that ended before it noted so, while its minion has come again: there consensus wins, as it does wherever base had the key.
+// A decision found on disk counts only in the first life of the key. What was deleted may lie on disk as it was before
+// that, written by a node that ended before it noted so, while its minion has come again: there consensus wins, as it
+// does wherever base had the key.
 func (k kase) acquainted() bool {
 	return !k.hasBase && k.disk.Print != "" && k.disk.Print == k.cons.Print
 }
 
-// overrule lets consensus win over an edit. A new public key that loses against another one is denied, as a stock master
-// does with the second key it hears for an id.
+// overrule lets consensus win over an edit. A new public key that loses against another one is denied, as a stock
+// master does with the second key it hears for an id.
 func (k kase) overrule(why string) step {
 	s := step{verdict: write, want: k.cons, aside: k.disk != entry{}, why: why}
 	s.deny = k.disk.Print != "" && k.cons.Print != "" &&

@@ -9,33 +9,33 @@
 // Vocabulary:
 //
 //   - disk: what lies in the directories now, as the last look found it.
-//   - base: what disk and consensus last agreed on, per id, with the revision in consensus. It is kept in a file, so that
-//     after any pause an edit made here (disk differs from base) and a change made elsewhere (consensus differs from base)
-//     can be told apart.
+//   - base: what disk and consensus last agreed on, per id, with the revision in consensus. It is kept in a file, so
+//     that after any pause an edit made here (disk differs from base) and a change made elsewhere (consensus differs
+//     from base) can be told apart.
 //   - edit: disk differs from base. It is believed only when two looks some time apart find the same, for stock Salt
 //     moves, empties and fills files step by step.
-//   - stale disk: a directory that is not the one the base describes (no base, restored from a backup, emptied, replaced).
-//     Nothing found there counts as an edit.
+//   - stale disk: a directory that is not the one the base describes (no base, restored from a backup, emptied,
+//     replaced). Nothing found there counts as an edit.
 //   - aside: the directory of copies of key files that consensus overruled.
 //
 // The rules, per id (decide.go): disk and consensus both as in base: nothing. Only disk changed: propose it, on the
 // condition that consensus still is at base's revision. Only consensus changed: write it. Both: the same change, adopt
 // it; different ones, consensus wins, the file is put aside, and a new public key that lost is recorded as denied, as a
-// stock master would. Where base has no key and both have the same new one, what somebody has decided wins over pending, on
-// disk only if consensus has deleted no key of that id since base. On a stale disk consensus always wins, and what it never
-// heard of is proposed as pending, unless this node founds the cluster: then what its operator had decided counts, also
-// against a minion that is merely pending.
+// stock master would. Where base has no key and both have the same new one, what somebody has decided wins over
+// pending, on disk only if consensus has deleted no key of that id since base. On a stale disk consensus always wins,
+// and what it never heard of is proposed as pending, unless this node founds the cluster: then what its operator had
+// decided counts, also against a minion that is merely pending.
 //
 // Promises: a deleted key never comes back by a node that was down, restored or partitioned; an edit reaches consensus
-// within 300 ms, a decision the disk in less; without quorum edits wait; directories that cannot be read are never taken
-// for empty ones; the package's own writes are no edits; a file appears whole or not at all.
+// within 300 ms, a decision the disk in less; without quorum edits wait; directories that cannot be read are never
+// taken for empty ones; the package's own writes are no edits; a file appears whole or not at all.
 //
-// Where nodes share the directories (Config.Shared) one of them at a time, the keeper, mirrors them, and hands its base on to the
-// next one; see Shared. A keeper that is stopped, as by SIGSTOP, keeps its turn: then what consensus decides is not written
-// until it goes on, while it holds at the edges.
+// Where nodes share the directories (Config.Shared) one of them at a time, the keeper, mirrors them, and hands its base
+// on to the next one; see Shared. A keeper that is stopped, as by SIGSTOP, keeps its turn: then what consensus decides
+// is not written until it goes on, while it holds at the edges.
 //
-// Limits: files that are removed one by one are deletions, even when they are all there are, as `salt-key -D` does it; more of them
-// than Config.MaxLosses allows are restored and held (losses.go). When single files come back from a backup while the marker stays, they are told from new ones by their
-// modification times and the tombstones of consensus. A tombstone that was pruned, or a copy with a new time, looks like
-// an operator who puts a key there.
+// Limits: files that are removed one by one are deletions, even when they are all there are, as `salt-key -D` does it;
+// more of them than Config.MaxLosses allows are restored and held (losses.go). When single files come back from a
+// backup while the marker stays, they are told from new ones by their modification times and the tombstones of
+// consensus. A tombstone that was pruned, or a copy with a new time, looks like an operator who puts a key there.
 package keydir

@@ -9,7 +9,8 @@ import (
 
 const fuzzKey = "-----BEGIN PUBLIC KEY-----\nMFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAK\n-----END PUBLIC KEY-----"
 
-// FuzzCheckText: what counts as a key file is one that consensus takes, and that it is the same with and without what Salt cleans away.
+// FuzzCheckText: what counts as a key file is one that consensus takes, and that it is the same with and without what
+// Salt cleans away.
 func FuzzCheckText(f *testing.F) {
 	f.Add([]byte(fuzzKey))
 	f.Add([]byte(fuzzKey + "\r\n"))
@@ -53,7 +54,8 @@ func FuzzBase(f *testing.F) {
 				}
 			}
 		}
-		if _, err := json.Marshal(baseFile{Version: baseVersion, Keys: toFile(b.Keys), Denied: toFile(b.Denied), Store: b.Store}); err != nil {
+		if _, err := json.Marshal(baseFile{Version: baseVersion, Keys: toFile(b.Keys), Denied: toFile(b.Denied),
+			Store: b.Store}); err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
 		}
 	})

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A node takes a copy of shared directories home: what consensus decided meanwhile is written there, what was edited in the copy is
-// proposed, and nothing comes back.
+// A node takes a copy of shared directories home: what consensus decided meanwhile is written there, what was edited in
+// the copy is proposed, and nothing comes back.
 func TestTakeHome(t *testing.T) {
 	k := keyTexts()
 	log := newShared(t)

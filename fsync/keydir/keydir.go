@@ -42,11 +42,11 @@ type Config struct {
 	Current func() bool
 	// Shared, when not nil, says that other nodes have the same directories.
 	Shared *Shared
-	// Store, when not nil, says that the master has its keys in the store of keys.cache_driver: mmap_key, and how that is laid out.
-	// Then it and the directories are kept the same.
+	// Store, when not nil, says that the master has its keys in the store of keys.cache_driver: mmap_key, and how that is
+	// laid out. Then it and the directories are kept the same.
 	Store *mmapkeys.Geometry
-	// MaxLosses is the percentage of the accepted keys that may be deleted or rejected in the directories within a minute. More than
-	// that, and more than three, are held, see Held. Zero: nothing is held.
+	// MaxLosses is the percentage of the accepted keys that may be deleted or rejected in the directories within a minute.
+	// More than that, and more than three, are held, see Held. Zero: nothing is held.
 	MaxLosses int
 	// Mode of new key files; zero: 0644, as 3006 and 3007 leave them.
 	Mode       fs.FileMode

@@ -152,7 +152,8 @@ func TestOddEntriesAreLeftAlone(t *testing.T) {
 	if got := consensusFiles(m1.log.View()); len(got) != 1 {
 		t.Errorf("consensus has%s", short(got))
 	}
-	for _, name := range []string{"minions_pre/adirectory", "minions_pre/alink", "minions_pre/apipe", "minions/back\\slash", "minions_autosign/web"} {
+	for _, name := range []string{"minions_pre/adirectory", "minions_pre/alink", "minions_pre/apipe",
+		"minions/back\\slash", "minions_autosign/web"} {
 		if _, err := os.Lstat(filepath.Join(m1.pki, name)); err != nil {
 			t.Errorf("%s is gone: %v", name, err)
 		}

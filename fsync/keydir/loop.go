@@ -104,7 +104,8 @@ func (d *Dir) newLoop() (*loop, error) {
 			work:  &d.work,
 		},
 		marker: newMarker(d.cfg.PKIDir, name), base: based,
-		store: st, storeTold: &d.store, settled: &d.settled, heldKeys: &d.heldKeys, forget: d.forget, lacking: map[subject]struct{}{},
+		store: st, storeTold: &d.store, settled: &d.settled, heldKeys: &d.heldKeys, forget: d.forget,
+		lacking: map[subject]struct{}{},
 		dirty:   map[string]struct{}{},
 		scanDue: true,
 	}

@@ -8,9 +8,10 @@ import (
 	"saltclusterd/consensus/state"
 )
 
-// Accepted keys that disappear from the directories in numbers are held: they are restored on disk and stay accepted in the cluster until
-// an operator decides. A program that judges minions by the events of one master (thorium's key.timeout, a reactor, a script) deletes the
-// keys of all minions that use other masters, and nothing in the directories tells its deletions from those of salt-key.
+// Accepted keys that disappear from the directories in numbers are held: they are restored on disk and stay accepted in
+// the cluster until an operator decides. A program that judges minions by the events of one master (thorium's
+// key.timeout, a reactor, a script) deletes the keys of all minions that use other masters, and nothing in the
+// directories tells its deletions from those of salt-key.
 const (
 	// lossWindow is the time in which losses are counted, those of other nodes included.
 	lossWindow = time.Minute
@@ -20,7 +21,8 @@ const (
 	waveMost = 2 * time.Second
 )
 
-// losses counts the accepted keys that are taken away by way of the directories. It belongs to the machine; what is held is in its base.
+// losses counts the accepted keys that are taken away by way of the directories. It belongs to the machine; what is
+// held is in its base.
 type losses struct {
 	percent int                  // of the accepted keys that may be lost within lossWindow; zero: any number
 	seen    uint64               // revision up to which the losses of other nodes have been counted
@@ -31,10 +33,12 @@ type losses struct {
 
 // isLoss reports whether a step takes an accepted key away without another one in its place.
 func (k kase) isLoss(s subject) bool {
-	return !s.denied && k.stale == fresh && k.cons.State == state.KeyAccepted && (k.disk == entry{} || k.disk.State == state.KeyRejected)
+	return !s.denied && k.stale == fresh && k.cons.State == state.KeyAccepted &&
+		(k.disk == entry{} || k.disk.State == state.KeyRejected)
 }
 
-// countLosses adds to the recent losses those that other nodes have proposed since the last round. The base still has the keys then.
+// countLosses adds to the recent losses those that other nodes have proposed since the last round. The base still has
+// the keys then.
 func (m *machine) countLosses(now time.Time, view state.View) {
 	t := &m.losses
 	if t.recent == nil {
@@ -43,7 +47,8 @@ func (m *machine) countLosses(now time.Time, view state.View) {
 	maps.DeleteFunc(t.recent, func(_ string, at time.Time) bool { return now.Sub(at) >= lossWindow })
 	for _, c := range view.KeysSince(t.seen) {
 		lost := c.Deleted || c.State == state.KeyRejected
-		if lost && c.Cause == causeKeyFile && m.base.Keys[c.ID].State == state.KeyAccepted && now.Sub(time.UnixMilli(c.At)) < lossWindow {
+		if lost && c.Cause == causeKeyFile && m.base.Keys[c.ID].State == state.KeyAccepted &&
+			now.Sub(time.UnixMilli(c.At)) < lossWindow {
 			t.recent[c.ID] = now
 		}
 	}
@@ -120,7 +125,8 @@ func (m *machine) tooManyLosses(view state.View) bool {
 	return len(m.losses.recent) > max(lossesAtLeast, fleet*m.losses.percent/100)
 }
 
-// moreLosses returns until when others may join a wave: some accepted keys are gone from disk whose edits have not settled yet.
+// moreLosses returns until when others may join a wave: some accepted keys are gone from disk whose edits have not
+// settled yet.
 func (m *machine) moreLosses(now time.Time, view state.View, lost []writing) (until time.Time) {
 	judged := make(map[subject]struct{}, len(lost))
 	for _, w := range lost {
@@ -179,8 +185,8 @@ func (l *loop) publishHeld() {
 	}
 }
 
-// Held lists the minions whose accepted keys were taken away on this host, too many at once, and restored, as far as the cluster has not
-// decided about them since.
+// Held lists the minions whose accepted keys were taken away on this host, too many at once, and restored, as far as
+// the cluster has not decided about them since.
 func (d *Dir) Held() []string {
 	if ids := d.heldKeys.Load(); ids != nil {
 		return *ids

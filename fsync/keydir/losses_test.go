@@ -85,7 +85,8 @@ func TestHeldKeysAreDecidedAbout(t *testing.T) {
 	await(t, all, node)
 	v := node.log.View()
 	if _, err := node.log.Propose(t.Context(), []state.Command{
-		state.KeySet{ID: "m00", State: state.KeyDeleted, BaseRev: v.KeyRev("m00"), SeenRev: v.Rev(), Audit: state.Audit{By: "m1", Cause: "saltclusterctl"}},
+		state.KeySet{ID: "m00", State: state.KeyDeleted, BaseRev: v.KeyRev("m00"), SeenRev: v.Rev(),
+			Audit: state.Audit{By: "m1", Cause: "saltclusterctl"}},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,8 @@ func newLossMachine(t *testing.T) *lossMachine {
 	t.Helper()
 	node, _ := fleet(t, 6)
 	node.stop()
-	l := &lossMachine{machine: newMachine("m1", Timing{}, newBase(fresh)), view: node.log.View(), gone: map[string]bool{}, now: time.Now()}
+	l := &lossMachine{machine: newMachine("m1", Timing{}, newBase(fresh)), view: node.log.View(), gone: map[string]bool{},
+		now: time.Now()}
 	l.losses.percent = 10
 	l.view.Keys(func(k state.Key) bool {
 		l.agree(subject{id: k.ID}, based{entry{k.State, printOf(k.Pub)}, k.Rev})
@@ -215,7 +217,8 @@ func TestLossesOnSeveralNodes(t *testing.T) {
 	}
 }
 
-// Held keys stay held while saltclusterd restarts, losses while it is away are held, and what the cluster decides meanwhile counts.
+// Held keys stay held while saltclusterd restarts, losses while it is away are held, and what the cluster decides
+// meanwhile counts.
 func TestHeldKeysAndRestarts(t *testing.T) {
 	node, all := fleet(t, 6)
 	node.stop()

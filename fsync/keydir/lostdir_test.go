@@ -17,7 +17,8 @@ func TestALostDirectoryIsNoDeletion(t *testing.T) {
 		t.Helper()
 		for _, p := range []place{acceptedDir, pendingDir} {
 			dir := n.path(p, ".")
-			if err := os.Rename(dir, filepath.Join(t.TempDir(), "away")); err != nil { // at once: what is removed file by file comes back meanwhile
+			// at once: what is removed file by file comes back meanwhile
+			if err := os.Rename(dir, filepath.Join(t.TempDir(), "away")); err != nil {
 				t.Fatal(err)
 			}
 			if again {

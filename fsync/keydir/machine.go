@@ -41,7 +41,8 @@ type edit struct {
 func newMachine(id node.ID, t Timing, b *base) *machine {
 	return &machine{
 		node: id, timing: t.withDefaults(), base: b,
-		flying: map[subject]flight{}, doubt: map[subject][]flight{}, ahead: map[subject]uint64{}, later: map[subject]time.Time{},
+		flying: map[subject]flight{}, doubt: map[subject][]flight{}, ahead: map[subject]uint64{},
+		later: map[subject]time.Time{},
 		edits: map[subject]edit{}, calm: map[string]time.Time{},
 	}
 }

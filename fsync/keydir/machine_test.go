@@ -100,7 +100,8 @@ func merge(ms ...map[string]func(*rapid.T)) map[string]func(*rapid.T) {
 // TestAllConverge: whatever is done wherever, with whatever fate, all nodes end with what consensus says.
 func TestAllConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(rapid.IntRange(1, 4).Draw(t, "nodes"), rapid.SampledFrom([]staleness{fresh, joining, found}).Draw(t, "stale"))
+		w := newWorld(rapid.IntRange(1, 4).Draw(t, "nodes"),
+			rapid.SampledFrom([]staleness{fresh, joining, found}).Draw(t, "stale"))
 		t.Repeat(merge(w.edits(), w.machinery(), w.disasters()))
 		if err := w.settle(); err != nil {
 			t.Fatal(err)
@@ -115,7 +116,8 @@ func TestDeletedStaysDeleted(t *testing.T) {
 		w := newWorld(3, fresh)
 		for range rapid.IntRange(1, 12).Draw(t, "history") {
 			for _, acts := range []map[string]func(*rapid.T){w.edits(), w.machinery()} {
-				names := []string{"register", "autosign", "accept", "reject", "replace", "delete", "time", "deliver", "round", "land", "save"}
+				names := []string{"register", "autosign", "accept", "reject", "replace", "delete", "time", "deliver", "round",
+					"land", "save"}
 				if act := acts[rapid.SampledFrom(names).Draw(t, "act")]; act != nil {
 					act(t)
 				}
@@ -173,13 +175,15 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	})
 }
 
-// TestDeletedComesBackPending: after some history every key is deleted on one node, while others are away or end before they have noted
-// what they wrote. The minions come again with the keys that they had, wherever: none of them is accepted.
+// TestDeletedComesBackPending: after some history every key is deleted on one node, while others are away or end before
+// they have noted what they wrote. The minions come again with the keys that they had, wherever: none of them is
+// accepted.
 func TestDeletedComesBackPending(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(3, fresh)
 		acts := merge(w.edits(), w.machinery())
-		history := []string{"register", "autosign", "accept", "reject", "replace", "delete", "time", "deliver", "round", "land", "save"}
+		history := []string{"register", "autosign", "accept", "reject", "replace", "delete", "time", "deliver", "round",
+			"land", "save"}
 		for range rapid.IntRange(1, 20).Draw(t, "history") {
 			acts[rapid.SampledFrom(history).Draw(t, "act")](t)
 		}
@@ -262,11 +266,15 @@ func TestFirstLife(t *testing.T) {
 		seen    int // commands that base has seen
 		want    bool
 	}{
-		"new":                            {[]state.Command{set(state.KeyPending)}, 0, true},
-		"came again":                     {[]state.Command{set(state.KeyAccepted), set(state.KeyDeleted), set(state.KeyPending)}, 0, false},
-		"came again, and seen deleted":   {[]state.Command{set(state.KeyAccepted), set(state.KeyDeleted), set(state.KeyPending)}, 2, false},
-		"came again, which is forgotten": {[]state.Command{set(state.KeyAccepted), set(state.KeyDeleted), prune, set(state.KeyPending)}, 0, false},
-		"came again, and seen deleted long before": {[]state.Command{set(state.KeyAccepted), set(state.KeyDeleted), prune, set(state.KeyPending)}, 3, true},
+		"new": {[]state.Command{set(state.KeyPending)}, 0, true},
+		"came again": {[]state.Command{set(state.KeyAccepted), set(state.KeyDeleted),
+			set(state.KeyPending)}, 0, false},
+		"came again, and seen deleted": {[]state.Command{set(state.KeyAccepted), set(state.KeyDeleted),
+			set(state.KeyPending)}, 2, false},
+		"came again, which is forgotten": {[]state.Command{set(state.KeyAccepted), set(state.KeyDeleted), prune,
+			set(state.KeyPending)}, 0, false},
+		"came again, and seen deleted long before": {[]state.Command{set(state.KeyAccepted), set(state.KeyDeleted), prune,
+			set(state.KeyPending)}, 3, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(1, fresh)

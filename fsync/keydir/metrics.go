@@ -40,7 +40,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
 		}),
 	}
-	for _, op := range []string{"watch", "look", "write", "save", "store"} { // a rule about an increase sees the first one only where there was a zero
+	// a rule about an increase sees the first one only where there was a zero
+	for _, op := range []string{"watch", "look", "write", "save", "store"} {
 		m.failures.WithLabelValues(op)
 	}
 	if reg != nil {

@@ -67,11 +67,13 @@ func TestStockSaltKey(t *testing.T) {
 				m1.put(pendingDir, id, k[i])
 			}
 			m2.put(deniedDir, "a", k[3])
-			await(t, files{"minions_pre/a": k[0], "minions_pre/b": k[1], "minions_pre/c": k[2], "minions_denied/a": k[3]}, m1, m2)
+			await(t, files{"minions_pre/a": k[0], "minions_pre/b": k[1], "minions_pre/c": k[2], "minions_denied/a": k[3]}, m1,
+				m2)
 			key.run("-a", "a")
 			await(t, files{"minions/a": k[0], "minions_pre/b": k[1], "minions_pre/c": k[2], "minions_denied/a": k[3]}, m1, m2)
 			key.run("-r", "b")
-			await(t, files{"minions/a": k[0], "minions_rejected/b": k[1], "minions_pre/c": k[2], "minions_denied/a": k[3]}, m1, m2)
+			await(t, files{"minions/a": k[0], "minions_rejected/b": k[1], "minions_pre/c": k[2], "minions_denied/a": k[3]}, m1,
+				m2)
 			key.run("-d", "c")
 			await(t, files{"minions/a": k[0], "minions_rejected/b": k[1], "minions_denied/a": k[3]}, m1, m2)
 			key.run("-a", "b", "--include-rejected")

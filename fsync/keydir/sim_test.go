@@ -11,8 +11,8 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// world is a cluster in miniature: real replicated state, real machines, disks that are maps, and a clock that moves when
-// told to. Messages arrive late, twice answered or never.
+// world is a cluster in miniature: real replicated state, real machines, disks that are maps, and a clock that moves
+// when told to. Messages arrive late, twice answered or never.
 type world struct {
 	log   *state.State
 	views []state.View // one per applied batch

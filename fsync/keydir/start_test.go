@@ -52,7 +52,8 @@ func TestWaitsUntilTheViewIsCurrent(t *testing.T) {
 		t.Fatal("proposed before the view was current")
 	}
 	// What the log had to say first: the cluster knows another key for it.
-	if _, err := log.Propose(t.Context(), []state.Command{state.KeySet{ID: "web", State: state.KeyAccepted, Pub: k[1]}}); err != nil {
+	if _, err := log.Propose(t.Context(), []state.Command{state.KeySet{ID: "web", State: state.KeyAccepted,
+		Pub: k[1]}}); err != nil {
 		t.Fatal(err)
 	}
 	current.Store(true)
@@ -89,7 +90,8 @@ func TestConsensusWentBack(t *testing.T) {
 	m1.synced() // or it proposes them once more: it has not heard that they were decided
 	m1.stop()
 	m1.log = newShared(t)
-	if _, err := m1.log.Propose(t.Context(), []state.Command{state.KeySet{ID: "web", State: state.KeyAccepted, Pub: k[0]}}); err != nil {
+	if _, err := m1.log.Propose(t.Context(), []state.Command{state.KeySet{ID: "web", State: state.KeyAccepted,
+		Pub: k[0]}}); err != nil {
 		t.Fatal(err)
 	}
 	m1.cur = func() bool { return true }
@@ -112,7 +114,8 @@ func TestFounderThatDiedHalfWay(t *testing.T) {
 	poll(t, "a proposal has failed", func() bool { return logged(m1, "wait for consensus") })
 	m1.stop()
 	log.quorum(true) // one of them had arrived after all
-	if _, err := log.Propose(t.Context(), []state.Command{state.KeySet{ID: "web", State: state.KeyAccepted, Pub: k[0]}}); err != nil {
+	if _, err := log.Propose(t.Context(), []state.Command{state.KeySet{ID: "web", State: state.KeyAccepted,
+		Pub: k[0]}}); err != nil {
 		t.Fatal(err)
 	}
 	m1.start()

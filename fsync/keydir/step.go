@@ -16,8 +16,8 @@ type stepping struct {
 	pulls  []writing
 }
 
-// step makes files and store the same where only one of them has changed, and returns the ids that are not to be decided about
-// in this round.
+// step makes files and store the same where only one of them has changed, and returns the ids that are not to be
+// decided about in this round.
 func (l *loop) step(view state.View, ids []string) (out map[string]bool) {
 	out = map[string]bool{}
 	var s stepping
@@ -43,7 +43,8 @@ func (l *loop) step(view state.View, ids []string) (out map[string]bool) {
 		}
 		l.toldNow(w.subject, l.store.held[w.subject].entry)
 		if i < maxLogged {
-			l.log.Info("key change found in the master's key store", "minion", w.subject.id, "state", stateName(w.subject, w.want))
+			l.log.Info("key change found in the master's key store", "minion", w.subject.id, "state",
+				stateName(w.subject, w.want))
 		}
 		if w.want != l.store.held[w.subject].entry { // made pending
 			s.pushes = append(s.pushes, storing{w.subject, w.want, w.text})

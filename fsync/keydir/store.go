@@ -12,8 +12,8 @@ import (
 	"saltclusterd/fsync/mmapkeys"
 )
 
-// store is the master's own key store, where it has one beside the directories (keys.cache_driver: mmap_key). It knows what
-// was in it at the last look. It is used by one goroutine.
+// store is the master's own key store, where it has one beside the directories (keys.cache_driver: mmap_key). It knows
+// what was in it at the last look. It is used by one goroutine.
 type store struct {
 	geometry mmapkeys.Geometry
 	banks    [2]*mmapkeys.Bank // keys, denied keys
@@ -70,7 +70,8 @@ func bankOf(s subject) int {
 
 // changed says whether there is a reason to look.
 func (st *store) changed() bool {
-	return st.due || st.looked.IsZero() || st.banks[0].Mark() != st.content[0].Mark || st.banks[1].Mark() != st.content[1].Mark
+	return st.due || st.looked.IsZero() || st.banks[0].Mark() != st.content[0].Mark ||
+		st.banks[1].Mark() != st.content[1].Mark
 }
 
 // look reads the store and returns the ids of which it has something else than before.

@@ -274,7 +274,8 @@ func TestStoreLostAfterTheFirstWrites(t *testing.T) {
 	m1.open()
 	awaitStore(t, files{"minions/a": k[0]}, m1)
 	m1.stop()
-	if err := os.WriteFile(filepath.Join(m1.pki, mmapkeys.Keys), make([]byte, m1.store.Slots*m1.store.SlotSize), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(m1.pki, mmapkeys.Keys), make([]byte, m1.store.Slots*m1.store.SlotSize),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	m1.once = false
@@ -323,7 +324,8 @@ func glob(dir, pattern string) []string {
 func (s *shared) ApplyAs(t *testing.T, id string, st state.KeyState, pub string) {
 	t.Helper()
 	v := s.View()
-	r, err := s.Propose(t.Context(), []state.Command{state.KeySet{ID: id, State: st, Pub: pub, BaseRev: v.KeyRev(id), SeenRev: v.Rev()}})
+	r, err := s.Propose(t.Context(), []state.Command{state.KeySet{ID: id, State: st, Pub: pub, BaseRev: v.KeyRev(id),
+		SeenRev: v.Rev()}})
 	if err != nil || r[0].Code != state.OK {
 		t.Fatal(r, err)
 	}
@@ -442,12 +444,14 @@ func TestGarbageInTheStore(t *testing.T) {
 	await(t, files{"minions/a": k[0]}, m1, m2)
 }
 
-// TestStoreStorm has operators edit files and stores on all nodes at once, with restarts: in the end all are the same and nothing moves.
+// TestStoreStorm has operators edit files and stores on all nodes at once, with restarts: in the end all are the same
+// and nothing moves.
 func TestStoreStorm(t *testing.T) {
 	k := keyTexts()
 	log := newShared(t)
 	nodes := []*testNode{
-		withStore(newTestNode(t, "m1", log)).start(), newTestNode(t, "m2", log).start(), withStore(newTestNode(t, "m3", log)).start(),
+		withStore(newTestNode(t, "m1", log)).start(), newTestNode(t, "m2", log).start(),
+		withStore(newTestNode(t, "m3", log)).start(),
 	}
 	rng := rand.New(rand.NewPCG(3, 8))
 	for step := range 150 {

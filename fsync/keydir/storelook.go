@@ -65,8 +65,8 @@ func (l *loop) findLost(bank int, gone []string) error {
 	return err
 }
 
-// distrustBank makes a bank a strange one: what is missing there has not been deleted by anybody. That is kept before anything is
-// put right there.
+// distrustBank makes a bank a strange one: what is missing there has not been deleted by anybody. That is kept before
+// anything is put right there.
 func (l *loop) distrustBank(bank int) error {
 	if l.told.banks[bank] != (bankID{}) {
 		l.log.Warn("the master's key store has lost keys, as after a power failure: the key files decide",

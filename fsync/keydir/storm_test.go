@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestStorm edits three nodes at once, the way the masters of 3006 and 3008 do, while nodes restart and the quorum comes
-// and goes. In the end all have what consensus has.
+// TestStorm edits three nodes at once, the way the masters of 3006 and 3008 do, while nodes restart and the quorum
+// comes and goes. In the end all have what consensus has.
 func TestStorm(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -6,8 +6,8 @@ import (
 	"saltclusterd/fsync/mmapkeys"
 )
 
-// told is the memory of what the store held when it and the files were last made the same: what differs from it there is an
-// edit. Most of it is what the base says, so only the rest is kept in the base's file.
+// told is the memory of what the store held when it and the files were last made the same: what differs from it there
+// is an edit. Most of it is what the base says, so only the rest is kept in the base's file.
 type told struct {
 	banks [2]bankID
 	is    map[subject]entry
@@ -15,7 +15,8 @@ type told struct {
 	blank bool // there was no key in it then
 }
 
-// bankID tells a bank from one that was put in its place, or emptied. The zero one is none: what has lost pages is as strange.
+// bankID tells a bank from one that was put in its place, or emptied. The zero one is none: what has lost pages is as
+// strange.
 type bankID struct {
 	ID   string `json:"id"`
 	High uint64 `json:"high,omitempty"`

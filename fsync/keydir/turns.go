@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shared is how nodes share directories: one of them at a time, the keeper, does what a Dir does for directories of its own, with
-// the base and the marker on the share, so that the next keeper goes on where it has stopped. The others follow: they read from
-// the lock's file how far it is. A node that wrote what consensus said a moment ago would undo what another one has written
-// since, and all of them would take that for an edit: a deleted key would be back.
+// Shared is how nodes share directories: one of them at a time, the keeper, does what a Dir does for directories of its
+// own, with the base and the marker on the share, so that the next keeper goes on where it has stopped. The others
+// follow: they read from the lock's file how far it is. A node that wrote what consensus said a moment ago would undo
+// what another one has written since, and all of them would take that for an edit: a deleted key would be back.
 type Shared struct {
-	// Latest returns when this node's view is as new as the cluster's when it was called. A node without a majority cannot be
-	// the keeper.
+	// Latest returns when this node's view is as new as the cluster's when it was called. A node without a majority cannot
+	// be the keeper.
 	Latest func(ctx context.Context) error
 	// Patience with Latest; zero: 3 s.
 	Patience time.Duration
@@ -155,8 +155,8 @@ func (d *Dir) keep(ctx context.Context, lock *os.File) error {
 	return g.Wait()
 }
 
-// stillLocked says whether the lock this node holds is the one that others see. It is not when the share was mounted anew, or something
-// else was for a while.
+// stillLocked says whether the lock this node holds is the one that others see. It is not when the share was mounted
+// anew, or something else was for a while.
 func (d *Dir) stillLocked(lock *os.File) bool {
 	held, err := lock.Stat()
 	if err != nil {
@@ -166,7 +166,8 @@ func (d *Dir) stillLocked(lock *os.File) bool {
 	return err == nil && os.SameFile(held, seen)
 }
 
-// lockText is what followers read: of which cluster, how far. Within one it has always the same length, for it is written over.
+// lockText is what followers read: of which cluster, how far. Within one it has always the same length, for it is
+// written over.
 func lockText(uuid string, rev uint64) string { return fmt.Sprintf("%s %020d\n", uuid, rev) }
 
 // told reads how far the keeper is; 0 when it does not say, or not for this cluster.

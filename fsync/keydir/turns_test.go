@@ -109,8 +109,8 @@ func TestSharedDirectories(t *testing.T) {
 	}
 }
 
-// What consensus decides in quick succession must end as it said last, with nothing that looks like somebody's edit: a node
-// behind the others must not write what was true before.
+// What consensus decides in quick succession must end as it said last, with nothing that looks like somebody's edit: a
+// node behind the others must not write what was true before.
 func TestSharedDirectoriesAndNodesBehind(t *testing.T) {
 	k := keyTexts()
 	log := newShared(t)
@@ -120,7 +120,8 @@ func TestSharedDirectoriesAndNodesBehind(t *testing.T) {
 	for i := range keys {
 		id := fmt.Sprint("web", i)
 		steps := []state.Command{
-			state.KeySet{ID: id, State: state.KeyPending, Pub: k[i%4]}, state.KeySet{ID: id, State: state.KeyAccepted, Pub: k[i%4]},
+			state.KeySet{ID: id, State: state.KeyPending, Pub: k[i%4]},
+			state.KeySet{ID: id, State: state.KeyAccepted, Pub: k[i%4]},
 		}
 		if i%2 == 0 {
 			steps = append(steps, state.KeySet{ID: id, State: state.KeyDeleted})
@@ -176,8 +177,8 @@ func TestKeeperEnds(t *testing.T) {
 	}
 }
 
-// What the operator decides in the moment in which a keeper ends that has not noted the pending key yet: the next one finds a key that its
-// base does not know, pending with the cluster and decided on disk.
+// What the operator decides in the moment in which a keeper ends that has not noted the pending key yet: the next one
+// finds a key that its base does not know, pending with the cluster and decided on disk.
 func TestKeeperEndsBeforeItHasNoted(t *testing.T) {
 	k := keyTexts()
 	for name, c := range map[string]struct {
@@ -260,7 +261,8 @@ func TestKeeperWithoutAMajority(t *testing.T) {
 	log := newShared(t)
 	nodes := sharing(t, log, "m1", "m2")
 	nodes[0].late.cutOff.Store(true)
-	if _, err := log.Propose(t.Context(), []state.Command{state.KeySet{ID: "web", State: state.KeyAccepted, Pub: k[0]}}); err != nil {
+	if _, err := log.Propose(t.Context(), []state.Command{state.KeySet{ID: "web", State: state.KeyAccepted,
+		Pub: k[0]}}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, files{"minions/web": k[0]}, nodes...)

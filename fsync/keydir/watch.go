@@ -31,8 +31,8 @@ func (w *watcher) close() {
 	}
 }
 
-// ensure watches the directories that are there now, which need not be those of the last time; and the one they are in, when what
-// is beside them counts, too.
+// ensure watches the directories that are there now, which need not be those of the last time; and the one they are in,
+// when what is beside them counts, too.
 func (w *watcher) ensure(d *disk, beside bool) error {
 	if w == nil {
 		return errNoWatcher

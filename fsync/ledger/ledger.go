@@ -89,8 +89,8 @@ type Difference struct {
 type Rules struct {
 	// Needs, if set, says whether a node shall have an item.
 	Needs func(node, item string) bool
-	// More, if set, says whether a copy that its node does not need tells of something that the others lack. Without it such
-	// copies may be anything.
+	// More, if set, says whether a copy that its node does not need tells of something that the others lack. Without it
+	// such copies may be anything.
 	More func(copy, text string) bool
 }
 

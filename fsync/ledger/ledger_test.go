@@ -19,14 +19,16 @@ func TestCompare(t *testing.T) {
 		nodes map[string]Ledger
 		want  []Difference
 	}{
-		"nobody":  {nil, nil},
-		"alone":   {map[string]Ledger{"a": of("x", "1")}, nil},
-		"same":    {map[string]Ledger{"a": of("x", "1"), "b": of("x", "1")}, nil},
-		"off":     {map[string]Ledger{"a": of("x", "1"), "b": {Off: "no"}}, nil},
-		"lacking": {map[string]Ledger{"a": of("x", "1"), "b": of()}, []Difference{{"x", map[string]string{"a": "1"}, []string{"b"}}}},
+		"nobody": {nil, nil},
+		"alone":  {map[string]Ledger{"a": of("x", "1")}, nil},
+		"same":   {map[string]Ledger{"a": of("x", "1"), "b": of("x", "1")}, nil},
+		"off":    {map[string]Ledger{"a": of("x", "1"), "b": {Off: "no"}}, nil},
+		"lacking": {map[string]Ledger{"a": of("x", "1"), "b": of()},
+			[]Difference{{"x", map[string]string{"a": "1"}, []string{"b"}}}},
 		"other": {
 			map[string]Ledger{"a": of("x", "1", "y", "2"), "b": of("x", "3", "y", "2"), "c": of("y", "2", "w", "5")},
-			[]Difference{{"w", map[string]string{"c": "5"}, []string{"a", "b"}}, {"x", map[string]string{"a": "1", "b": "3"}, []string{"c"}}},
+			[]Difference{{"w", map[string]string{"c": "5"}, []string{"a", "b"}},
+				{"x", map[string]string{"a": "1", "b": "3"}, []string{"c"}}},
 		},
 	} {
 		if got := Compare(c.nodes); !reflect.DeepEqual(got, c.want) {
@@ -100,7 +102,8 @@ func TestDecodeRefuses(t *testing.T) {
 	if l, err := Decode(raw); err != nil || l.Items["x"] != "1" {
 		t.Errorf("%+v, %v", l, err)
 	}
-	for _, raw := range []string{"", "[]", `{"items":{"x":"` + strings.Repeat("1", 200) + `"}}`, `{"items":{"` + strings.Repeat("x", 2000) + `":"1"}}`} {
+	for _, raw := range []string{"", "[]", `{"items":{"x":"` + strings.Repeat("1", 200) + `"}}`,
+		`{"items":{"` + strings.Repeat("x", 2000) + `":"1"}}`} {
 		if _, err := Decode([]byte(raw)); err == nil {
 			t.Errorf("%.40q was taken", raw)
 		}

@@ -19,8 +19,8 @@ func Sweep(pki string) {
 	}
 }
 
-// create makes the files that are missing. The index has all its blocks: Salt maps it, and a write to a hole kills a process that
-// finds the disk full.
+// create makes the files that are missing. The index has all its blocks: Salt maps it, and a write to a hole kills a
+// process that finds the disk full.
 func (b *Bank) create() error {
 	for _, suffix := range []string{".heap", ".roster"} {
 		f, err := os.OpenFile(b.path+suffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, fileMode)

@@ -1,28 +1,28 @@
 // Package mmapkeys reads and writes the key store of a salt-master 3008 that is configured with
-// `keys.cache_driver: mmap_key` (salt/cache/mmap_key.py over salt/utils/mmap_cache.py), while that master and its salt-key
-// use it.
+// `keys.cache_driver: mmap_key` (salt/cache/mmap_key.py over salt/utils/mmap_cache.py), while that master and its
+// salt-key use it.
 //
-// A store is three banks in pki_dir: minion keys with their states, denied keys, and the master's own keys. A bank is an
-// open-addressed hash table in a file of fixed size (the index), the values in append-only files (the heap and its segments),
-// a list of the slots in use (the roster) and a file for the lock.
+// A store is three banks in pki_dir: minion keys with their states, denied keys, and the master's own keys. A bank is
+// an open-addressed hash table in a file of fixed size (the index), the values in append-only files (the heap and its
+// segments), a list of the slots in use (the roster) and a file for the lock.
 //
-// Vocabulary is Salt's: index, slot, heap, segment, roster. A listed entry is one that the roster has; `salt-key -L` and
-// targets show only these. An entry that is not listed is found by its key all the same: that is how the pseudo minion of
-// saltclusterd is known to the master and seen by nobody (Bank.PutHidden).
+// Vocabulary is Salt's: index, slot, heap, segment, roster. A listed entry is one that the roster has; `salt-key -L`
+// and targets show only these. An entry that is not listed is found by its key all the same: that is how the pseudo
+// minion of saltclusterd is known to the master and seen by nobody (Bank.PutHidden).
 //
-// In: Geometry, which the master and everybody else must agree on, for the files do not say it. Out: Bank.Read, what is in
-// it, and Bank.Apply, which changes it. Nothing is kept open or mapped between calls: the files may be replaced at any time, and a
-// mapping of a file that somebody truncates kills the process.
+// In: Geometry, which the master and everybody else must agree on, for the files do not say it. Out: Bank.Read, what is
+// in it, and Bank.Apply, which changes it. Nothing is kept open or mapped between calls: the files may be replaced at
+// any time, and a mapping of a file that somebody truncates kills the process.
 //
-// Promises: writers are excluded as Salt excludes them, by flock(2) on the lock file, and no call waits for it longer than
-// its context; what a crash leaves is what one of Salt would leave, and the next Apply puts right; a change that is based on what
-// somebody else has changed meanwhile is not made (ErrChanged); what a power failure took is told from what was deleted
-// (Content.Holes, Content.Short, Bank.Lost). Nothing in the files, whoever wrote them, makes a call use
-// more memory than the entries it returns, or follow a link.
+// Promises: writers are excluded as Salt excludes them, by flock(2) on the lock file, and no call waits for it longer
+// than its context; what a crash leaves is what one of Salt would leave, and the next Apply puts right; a change that
+// is based on what somebody else has changed meanwhile is not made (ErrChanged); what a power failure took is told from
+// what was deleted (Content.Holes, Content.Short, Bank.Lost). Nothing in the files, whoever wrote them, makes a call
+// use more memory than the entries it returns, or follow a link.
 //
-// Readers of Salt map the heap and look whether it has grown four times a second (staleness_check_interval), so a new value may
-// look missing to a worker for Settle after Apply.
+// Readers of Salt map the heap and look whether it has grown four times a second (staleness_check_interval), so a new
+// value may look missing to a worker for Settle after Apply.
 //
-// Limits: a table never grows, for Salt would not notice in time that it was replaced; when it is full, Apply says so (ErrFull).
-// Keys are cut to the size of their field; Apply refuses longer ones (ErrTooLong).
+// Limits: a table never grows, for Salt would not notice in time that it was replaced; when it is full, Apply says so
+// (ErrFull). Keys are cut to the size of their field; Apply refuses longer ones (ErrTooLong).
 package mmapkeys

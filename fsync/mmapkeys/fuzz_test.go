@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzBank gives the files any content: they are read, repaired and written to without harm, and what is written then is found.
+// FuzzBank gives the files any content: they are read, repaired and written to without harm, and what is written then
+// is found.
 func FuzzBank(f *testing.F) {
 	dir, e := golden(f, "crowded")
 	part := func(suffix string) []byte {

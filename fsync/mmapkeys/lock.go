@@ -16,8 +16,8 @@ const (
 	lockTries = 100
 )
 
-// lock takes the lock as Salt does (salt/utils/mmap_cache.py:MmapCache._lock), shared or exclusive. Salt removes the file with
-// a bank that it wipes; a lock of a file that is gone excludes nobody, and is taken anew.
+// lock takes the lock as Salt does (salt/utils/mmap_cache.py:MmapCache._lock), shared or exclusive. Salt removes the
+// file with a bank that it wipes; a lock of a file that is gone excludes nobody, and is taken anew.
 func (b *Bank) lock(ctx context.Context, how int) (*os.File, error) {
 	for range lockTries {
 		f, err := b.openLock()

@@ -33,15 +33,16 @@ type Content struct {
 	Mark    Mark
 	Exists  bool
 	Entries map[string]Entry
-	// Crooked says that roster and index contradict each other. So they do after a crash, and after a process of Salt has deleted
-	// what it has put itself: it writes the tombstone to the end of the roster (3008.3). Two of its processes that write in one tick of
-	// the clock can also lose entries of the roster, and have counted them all the same: only a thorough look finds that. Repair puts
-	// it right.
+	// Crooked says that roster and index contradict each other. So they do after a crash, and after a process of Salt has
+	// deleted what it has put itself: it writes the tombstone to the end of the roster (3008.3). Two of its processes that
+	// write in one tick of the clock can also lose entries of the roster, and have counted them all the same: only a
+	// thorough look finds that. Repair puts it right.
 	Crooked bool
-	// Holes says that the roster has slots that were never used, or hold nothing that anybody has written: pages of the index are
-	// lost, as after a power failure. A slot that was in use never becomes an unused one again.
+	// Holes says that the roster has slots that were never used, or hold nothing that anybody has written: pages of the
+	// index are lost, as after a power failure. A slot that was in use never becomes an unused one again.
 	Holes bool
-	// Short says that values lie behind the end of the heap: it has lost its end. What is put next would lie where they were.
+	// Short says that values lie behind the end of the heap: it has lost its end. What is put next would lie where they
+	// were.
 	Short bool
 	// Fill is how much of the table is in use or was, from 0 to 1.
 	Fill float64
@@ -56,8 +57,8 @@ func (c *Content) Wrote(e Entry) { c.High = max(c.High, uint64(e.slot)) }
 // whole is the share of the slots from which on the index is read from end to end.
 const whole = 64
 
-// Read returns what is in the bank. What before holds already is not read from the heap again. With thorough, entries that are not
-// listed are found, too; a bank whose roster contradicts its header is always looked at thoroughly.
+// Read returns what is in the bank. What before holds already is not read from the heap again. With thorough, entries
+// that are not listed are found, too; a bank whose roster contradicts its header is always looked at thoroughly.
 func (b *Bank) Read(ctx context.Context, before map[string]Entry, thorough bool) (Content, error) {
 	if b.Mark().Identity() == "" {
 		return Content{}, nil

@@ -51,7 +51,8 @@ func (g Geometry) decodeSlot(b []byte) slot {
 	}
 	at := b[1+g.KeySize:]
 	return slot{status: b[0], key: string(key), at: pointer{
-		packed: binary.LittleEndian.Uint64(at), length: binary.LittleEndian.Uint32(at[8:]), mtime: binary.LittleEndian.Uint64(at[12:]),
+		packed: binary.LittleEndian.Uint64(at), length: binary.LittleEndian.Uint32(at[8:]),
+		mtime: binary.LittleEndian.Uint64(at[12:]),
 	}}
 }
 

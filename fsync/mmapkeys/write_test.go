@@ -103,7 +103,8 @@ func TestNobodysChangeIsOverwritten(t *testing.T) {
 	}
 	seen = read(t, b).Entries["a"]
 	apply(t, b, put("a", ""))
-	if err := b.Apply(t.Context(), []Change{{Key: "a", Value: []byte("three"), Base: &seen}})[0]; !errors.Is(err, ErrChanged) {
+	if err := b.Apply(t.Context(), []Change{{Key: "a", Value: []byte("three"), Base: &seen}})[0]; !errors.Is(err,
+		ErrChanged) {
 		t.Error(err)
 	}
 }
@@ -235,7 +236,8 @@ func TestForeignFilesAreRefused(t *testing.T) {
 	if _, err := b.Read(t.Context(), nil, false); !errors.Is(err, unix.ELOOP) {
 		t.Errorf("a link: %v", err)
 	}
-	for _, g := range []Geometry{{}, {Slots: 1 << 30, SlotSize: 96, KeySize: 64}, {Slots: 10, SlotSize: 80, KeySize: 64}, {Slots: 10, SlotSize: 1 << 20, KeySize: 1}} {
+	for _, g := range []Geometry{{}, {Slots: 1 << 30, SlotSize: 96, KeySize: 64}, {Slots: 10, SlotSize: 80, KeySize: 64},
+		{Slots: 10, SlotSize: 1 << 20, KeySize: 1}} {
 		if _, err := NewBank(dir, Keys, g); !errors.Is(err, ErrGeometry) {
 			t.Errorf("%+v: %v", g, err)
 		}

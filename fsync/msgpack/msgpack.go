@@ -58,7 +58,8 @@ type form struct {
 
 var forms = map[byte]form{
 	0xc4: {width: 1, bytes: 1}, 0xc5: {width: 2, bytes: 1}, 0xc6: {width: 4, bytes: 1}, // bin
-	0xc7: {width: 1, fixed: 1, bytes: 1}, 0xc8: {width: 2, fixed: 1, bytes: 1}, 0xc9: {width: 4, fixed: 1, bytes: 1}, // ext
+	// ext
+	0xc7: {width: 1, fixed: 1, bytes: 1}, 0xc8: {width: 2, fixed: 1, bytes: 1}, 0xc9: {width: 4, fixed: 1, bytes: 1},
 	0xca: {fixed: 4}, 0xcb: {fixed: 8}, // float
 	0xcc: {fixed: 1}, 0xcd: {fixed: 2}, 0xce: {fixed: 4}, 0xcf: {fixed: 8}, // uint
 	0xd0: {fixed: 1}, 0xd1: {fixed: 2}, 0xd2: {fixed: 4}, 0xd3: {fixed: 8}, // int

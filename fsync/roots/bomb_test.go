@@ -7,8 +7,8 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// What a hostile member proposes for a tree: a hundred small objects that name more paths than there are atoms, or no objects at all.
-// Nobody makes them, and an operator goes back.
+// What a hostile member proposes for a tree: a hundred small objects that name more paths than there are atoms, or no
+// objects at all. Nobody makes them, and an operator goes back.
 func TestNobodyFollowsAHostileTree(t *testing.T) {
 	m := tree.Memory{}
 	dir := func(entries ...tree.Entry) tree.Hash {
@@ -20,7 +20,8 @@ func TestNobodyFollowsAHostileTree(t *testing.T) {
 	}
 	bomb := dir()
 	for range 100 {
-		bomb = dir(tree.Entry{Name: "a", Type: tree.Dir, Mode: 0o755, Object: bomb}, tree.Entry{Name: "b", Type: tree.Dir, Mode: 0o755, Object: bomb})
+		bomb = dir(tree.Entry{Name: "a", Type: tree.Dir, Mode: 0o755, Object: bomb},
+			tree.Entry{Name: "b", Type: tree.Dir, Mode: 0o755, Object: bomb})
 	}
 	junk := []byte("not a directory")
 	m[tree.Sum(junk)] = junk
@@ -30,7 +31,8 @@ func TestNobodyFollowsAHostileTree(t *testing.T) {
 		dir  tree.Hash
 		says error
 	}{
-		"endless": {bomb, tree.ErrTooLarge}, "junk": {tree.Sum(junk), tree.ErrMalformed}, "upwards": {tree.Sum(upwards), tree.ErrMalformed},
+		"endless": {bomb, tree.ErrTooLarge}, "junk": {tree.Sum(junk), tree.ErrMalformed},
+		"upwards": {tree.Sum(upwards), tree.ErrMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, err := m.PutRoot(tree.Root{{Kind: tree.FileRoots, Env: "base"}: c.dir})

@@ -24,7 +24,8 @@ func (s *Store) catchUp(ctx context.Context) error {
 	if s.adopt() { // after the look at the head: what is in force by then is seen
 		head, ok = s.cfg.Log.Head()
 	}
-	if s.dirty = s.dirty || s.reordered(ctx); s.dirty || !ok || s.lastScan.IsZero() || head.Number != s.base.Number && !s.looksTheSame() {
+	if s.dirty = s.dirty || s.reordered(ctx); s.dirty || !ok || s.lastScan.IsZero() || head.Number != s.base.Number &&
+		!s.looksTheSame() {
 		if err := s.look(ctx); err != nil {
 			return err
 		}
@@ -60,8 +61,8 @@ func (s *Store) catchUp(ctx context.Context) error {
 	return s.look(ctx)
 }
 
-// looksTheSame says whether a scan would see, to all we know, what the last one saw. What a switch is about to replace is
-// looked at anyway.
+// looksTheSame says whether a scan would see, to all we know, what the last one saw. What a switch is about to replace
+// is looked at anyway.
 func (s *Store) looksTheSame() bool {
 	if !s.watching {
 		return false
@@ -188,8 +189,8 @@ func (s *Store) putLive() error {
 	return s.db.putObjects(objects...)
 }
 
-// setBase notes what is on this disk. It is saved when nobody waits any more: a base that is older than the disk makes what came
-// since look like edits that others have made, too.
+// setBase notes what is on this disk. It is saved when nobody waits any more: a base that is older than the disk makes
+// what came since look like edits that others have made, too.
 func (s *Store) setBase(b base) {
 	s.mu.Lock()
 	s.base = b
@@ -219,7 +220,8 @@ func (s *Store) putBase(pairs ...pair) error {
 			return fmt.Errorf("bring edits to the disk: %w", err)
 		}
 	}
-	pairs = append(pairs, pair{bucketMeta, keyBase, s.base}, pair{bucketMeta, keyProposals, s.openProposals()}, pair{bucketMeta, keyAway, s.away})
+	pairs = append(pairs, pair{bucketMeta, keyBase, s.base}, pair{bucketMeta, keyProposals, s.openProposals()},
+		pair{bucketMeta, keyAway, s.away})
 	if err := s.db.put(pairs...); err != nil {
 		return fmt.Errorf("save base: %w", err)
 	}

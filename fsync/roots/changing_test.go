@@ -10,8 +10,8 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// keepChanging changes the size of a file until the test ends, without its growing. Reading it takes so long, and so many change it, that
-// no read sees it rest.
+// keepChanging changes the size of a file until the test ends, without its growing. Reading it takes so long, and so
+// many change it, that no read sees it rest.
 func keepChanging(t *testing.T, path string) (stop func()) {
 	t.Helper()
 	must(t, os.WriteFile(path, nil, 0o644))
@@ -36,8 +36,8 @@ func keepChanging(t *testing.T, path string) (stop func()) {
 	return stop
 }
 
-// A file that changes whenever it is read, a log say, does not keep the others back for ever. It is sent when it rests (or at a moment
-// when nobody happens to write).
+// A file that changes whenever it is read, a log say, does not keep the others back for ever. It is sent when it rests
+// (or at a moment when nobody happens to write).
 func TestAFileThatChangesWhileItIsRead(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("a")

@@ -28,7 +28,9 @@ func TestAnEditReachesAllNodes(t *testing.T) {
 	_ = os.Mkdir(b.path("empty"), 0o700)
 	_ = os.Chmod(b.path("top.sls"), 0o600)
 	b.write("odd\xff/\x01name", "z")
-	w.await("a has the edit", func() bool { return a.has("top.sls", "other\n") && a.lacks("web") && !a.lacks("odd\xff/\x01name") })
+	w.await("a has the edit", func() bool {
+		return a.has("top.sls", "other\n") && a.lacks("web") && !a.lacks("odd\xff/\x01name")
+	})
 	w.awaitEqual()
 	if text, _ := os.Readlink(c.path("link")); text != "../../etc/passwd" {
 		t.Errorf("the link on c says %q", text)

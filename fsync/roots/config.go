@@ -62,8 +62,8 @@ type Config struct {
 	Peers Peers
 	Gate  Gate
 	From  func(ctx context.Context) (node.ID, bool) // who sends a request to the handler
-	// Order tells which slots are other directories than the same slots of other members, and why that is so: they are left
-	// alone. The first call may wait for the members' word. It may be nil.
+	// Order tells which slots are other directories than the same slots of other members, and why that is so: they are
+	// left alone. The first call may wait for the members' word. It may be nil.
 	Order func(ctx context.Context) map[SlotName]string
 	// AfterSwitch is called when slots have changed, with requests still held up.
 	AfterSwitch func(slots []SlotName)

@@ -39,7 +39,8 @@ func (s *Store) Drop(ctx context.Context, id string) error {
 	})
 }
 
-// Resolve makes what was put aside live again in place of what is there now, which is displaced. It becomes a local edit.
+// Resolve makes what was put aside live again in place of what is there now, which is displaced. It becomes a local
+// edit.
 func (s *Store) Resolve(ctx context.Context, id string) error {
 	err := s.withConflict(ctx, id, func(c Conflict, area *apply.Area) error {
 		if err := s.putBack(c, area); err != nil {

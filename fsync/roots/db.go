@@ -17,7 +17,8 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// The database holds what must survive: objects, the base, the plan of a switch under way, and what is kept and put aside.
+// The database holds what must survive: objects, the base, the plan of a switch under way, and what is kept and put
+// aside.
 var (
 	bucketObjects   = []byte("objects")
 	bucketMeta      = []byte("meta")
@@ -56,7 +57,8 @@ type base struct {
 	Restored uint64
 	// Merged says that local edits were merged with the head since the last proposal.
 	Merged bool
-	// Lacks says that files of it are not on this disk: a power failure has kept them from it. Whole is the revision before then.
+	// Lacks says that files of it are not on this disk: a power failure has kept them from it. Whole is the revision
+	// before then.
 	Lacks bool
 	Whole uint64
 }
@@ -97,7 +99,8 @@ func openDB(dir string) (*db, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open roots: %w", err)
 	}
-	b, err := bbolt.Open(filepath.Join(dir, "roots.db"), 0o600, &bbolt.Options{Timeout: 10 * time.Second, NoFreelistSync: true})
+	b, err := bbolt.Open(filepath.Join(dir, "roots.db"), 0o600,
+		&bbolt.Options{Timeout: 10 * time.Second, NoFreelistSync: true})
 	if err != nil {
 		return nil, fmt.Errorf("open roots: %w", err)
 	}

@@ -1,5 +1,5 @@
-// Package roots keeps file_roots and pillar_roots of all masters equal. It owns the content of the slots it is configured
-// with, its database in the state directory, and an area per slot for what is staged and displaced.
+// Package roots keeps file_roots and pillar_roots of all masters equal. It owns the content of the slots it is
+// configured with, its database in the state directory, and an area per slot for what is staged and displaced.
 //
 // Vocabulary (more in fsync/tree):
 //
@@ -9,10 +9,12 @@
 //   - local edits: how live differs from base.
 //   - switch: the short pass of renames that makes staged content live while requests for files wait at the gate.
 //   - displaced: content that a switch replaced or removed; it is kept for rollbacks, up to a bound.
-//   - aside: what lost against the cluster in a merge, or what a joiner had of its own; kept until an operator drops it.
+//   - aside: what lost against the cluster in a merge, or what a joiner had of its own; kept until an operator drops
+//     it.
 //   - held: a revision that removes too much of a slot; it is in the log, but not in force until it is confirmed.
-//   - unavailable: a slot that is not configured here, or whose directory is missing, unreadable, or has been replaced by an
-//     empty one or another file system. It never counts as a deletion; its part of the tree is carried along unchanged.
+//   - unavailable: a slot that is not configured here, or whose directory is missing, unreadable, or has been replaced
+//     by an empty one or another file system. It never counts as a deletion; its part of the tree is carried along
+//     unchanged.
 //
 // The engine is a Store:
 //
@@ -27,9 +29,10 @@
 //	Resolve(ctx, id string) error                      // what was put aside becomes live again, a local edit
 //	Drop(ctx, id string) error                         // what was put aside is removed
 //
-// What the engine does, whenever something may have changed: when the head is not the base, scan, merge local edits with the
-// head, fetch what is missing, stage it, switch; then the head is the base. When live differs from the base that is the
-// head, propose it as a new revision. A merge therefore is local edits that are applied to a newer head and proposed again.
+// What the engine does, whenever something may have changed: when the head is not the base, scan, merge local edits
+// with the head, fetch what is missing, stage it, switch; then the head is the base. When live differs from the base
+// that is the head, propose it as a new revision. A merge therefore is local edits that are applied to a newer head and
+// proposed again.
 //
 // In: revisions and news of them (Log), content by hash (Peers, Handler), the disk. Out: proposals (Log), AfterSwitch.
 //
@@ -40,6 +43,6 @@
 // only on this disk is removed, it is displaced or put aside; memory is bounded by the number of files, not by their
 // size.
 //
-// Limits: content that an operator overwrites in place is gone from that node; the others have it. Owners, times, extended
-// attributes, hard links, devices, sockets and pipes are not carried.
+// Limits: content that an operator overwrites in place is gone from that node; the others have it. Owners, times,
+// extended attributes, hard links, devices, sockets and pipes are not carried.
 package roots

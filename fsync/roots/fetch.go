@@ -23,12 +23,12 @@ const (
 	fetchMost  = 512 // hashes
 )
 
-// fetchRoom is how much of an answer is read at a time, in bytes. Each time the peer is told that there is room again, which wakes two of its goroutines: with
-// 64 KiB that was half of what it costs to fetch.
+// fetchRoom is how much of an answer is read at a time, in bytes. Each time the peer is told that there is room again,
+// which wakes two of its goroutines: with 64 KiB that was half of what it costs to fetch.
 const fetchRoom = 256 << 10
 
-// fetch gets content from peers, the author of a revision first. What arrived is kept when a connection breaks: only the
-// rest is asked for again, of the next peer. put gets verified content, from several goroutines.
+// fetch gets content from peers, the author of a revision first. What arrived is kept when a connection breaks: only
+// the rest is asked for again, of the next peer. put gets verified content, from several goroutines.
 func (s *Store) fetch(ctx context.Context, author node.ID, wants []tree.Chunk, put func(Hash, []byte) error) error {
 	peers := s.cfg.Peers.Members()
 	slices.SortStableFunc(peers, func(a, b node.ID) int { return btoi(b == author) - btoi(a == author) })
@@ -96,7 +96,8 @@ func (s *Store) drain(ctx context.Context, q *queue, peer node.ID) {
 }
 
 // ask sends one request. It returns what the peer has not answered.
-func (s *Store) ask(ctx context.Context, peer node.ID, batch []tree.Chunk, q *queue, b *buffers) (rest []tree.Chunk, err error) {
+func (s *Store) ask(ctx context.Context, peer node.ID, batch []tree.Chunk, q *queue,
+	b *buffers) (rest []tree.Chunk, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watchdog := time.AfterFunc(s.cfg.Timing.Stall, func() { cancel(errStalled) })

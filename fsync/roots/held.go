@@ -16,8 +16,9 @@ func (s *Store) removesTooMuch(before, removed int) bool {
 	return removed > minRemoved && removed*100 > before*s.cfg.MaxDeletePercent
 }
 
-// losesTooMuch says whether a slot would lose too much between two trees, of which the second lacks so many files of the first. What
-// only has another name is not lost: a directory that is renamed, whatever is in it, needs nobody's word.
+// losesTooMuch says whether a slot would lose too much between two trees, of which the second lacks so many files of
+// the first. What only has another name is not lost: a directory that is renamed, whatever is in it, needs nobody's
+// word.
 func (s *Store) losesTooMuch(from, to Hash, removed int) (bool, error) {
 	files, _, err := tree.Count(s, from)
 	if err != nil || !s.removesTooMuch(files, removed) {
@@ -27,8 +28,8 @@ func (s *Store) losesTooMuch(from, to Hash, removed int) (bool, error) {
 	return err == nil && s.removesTooMuch(files, removed-moved), err
 }
 
-// moved counts the files and symlinks of a tree that are gone in another one while something equal has come elsewhere; each that has
-// come stands for one.
+// moved counts the files and symlinks of a tree that are gone in another one while something equal has come elsewhere;
+// each that has come stands for one.
 func (s *Store) moved(from, to Hash) (n int, err error) {
 	gone, come := map[Hash]int{}, map[Hash]int{}
 	err = tree.Diff(s, from, to, func(c tree.Change) error {
@@ -46,8 +47,8 @@ func (s *Store) moved(from, to Hash) (n int, err error) {
 	return n, err
 }
 
-// spell is a time in which files of a slot are removed bit by bit. A removal that takes a while, rm -r of a large directory say, is
-// seen as many small ones, and none of them alone would be held.
+// spell is a time in which files of a slot are removed bit by bit. A removal that takes a while, rm -r of a large
+// directory say, is seen as many small ones, and none of them alone would be held.
 type spell struct {
 	began time.Time
 	from  Hash // the slot before the first of them
@@ -57,8 +58,8 @@ type spell struct {
 // spellLasts is how long removals count as one.
 const spellLasts = 10 * time.Minute
 
-// goesOn says whether a slot that looks like before is in a spell of removals. One of which something is held lasts until an operator
-// has said what becomes of it: or else the next edit would take the rest along.
+// goesOn says whether a slot that looks like before is in a spell of removals. One of which something is held lasts
+// until an operator has said what becomes of it: or else the next edit would take the rest along.
 func (s *Store) goesOn(st *slotState, before Hash) bool {
 	return st.spell.to == before && (time.Since(st.spell.began) < spellLasts || s.holds())
 }
@@ -91,7 +92,8 @@ func (s *Store) removesBitByBit(st *slotState, before Hash) (bool, error) {
 	return tooMuch, err
 }
 
-// noteSpells notes a revision of this node that has been taken: spells of removals begin, go on, or end with an operator's word.
+// noteSpells notes a revision of this node that has been taken: spells of removals begin, go on, or end with an
+// operator's word.
 func (s *Store) noteSpells(e *edits, confirmed bool) {
 	for _, st := range e.slots {
 		before, changed := e.before[st.Name]
@@ -132,7 +134,8 @@ func (s *Store) dropped() *Revision {
 	return nil
 }
 
-// loseDropped notes what a dropped revision edited beside what it deleted: the slot becomes as the cluster has it, and that is put aside.
+// loseDropped notes what a dropped revision edited beside what it deleted: the slot becomes as the cluster has it, and
+// that is put aside.
 func (s *Store) loseDropped(base, live Hash, number uint64, losses map[string]string) error {
 	return tree.Diff(s, base, live, func(c tree.Change) error {
 		if c.To != nil && c.To.Type != tree.Dir && (c.From == nil || !c.From.Same(c.To)) {

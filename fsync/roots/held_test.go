@@ -54,7 +54,8 @@ func TestAHeldDeletionIsDropped(t *testing.T) {
 	}
 }
 
-// What was edited together with a deletion that is dropped is not lost with it, only put aside; what others have edited is no edit of ours.
+// What was edited together with a deletion that is dropped is not lost with it, only put aside; what others have edited
+// is no edit of ours.
 func TestADroppedRevisionsEditsArePutAside(t *testing.T) {
 	w, a, b := heldWorld(t)
 	a.write("e/f30", "changed here")
@@ -69,7 +70,9 @@ func TestADroppedRevisionsEditsArePutAside(t *testing.T) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	w.decide(res.Revision.Number, StateDropped)
-	w.await("a has the files again", func() bool { return a.has("d/f0", "content") && a.has("e/f30", "content") && a.lacks("new") })
+	w.await("a has the files again", func() bool {
+		return a.has("d/f0", "content") && a.has("e/f30", "content") && a.lacks("new")
+	})
 	w.awaitEqual()
 	aside := map[string]string{}
 	for _, c := range a.store.Conflicts() {
@@ -84,7 +87,8 @@ func TestADroppedRevisionsEditsArePutAside(t *testing.T) {
 	}
 }
 
-// A directory that gets another name takes nothing from anybody, however much is in it; what is removed beside that still counts.
+// A directory that gets another name takes nothing from anybody, however much is in it; what is removed beside that
+// still counts.
 func TestARenameIsNoDeletion(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")

@@ -8,11 +8,13 @@ import (
 	"testing"
 )
 
-// An operator saves a file in the very instant in which a switch of this one file replaces it, and the process is killed there.
+// An operator saves a file in the very instant in which a switch of this one file replaces it, and the process is
+// killed there.
 func TestAnEditInTheInstantOfAnExchangeIsNotLost(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		for limit := int64(1); limit <= 3; limit++ {
-			t.Run(fmt.Sprintf("killed at step %d, edited again %t", limit, again), func(t *testing.T) { testInstant(t, limit, again) })
+			t.Run(fmt.Sprintf("killed at step %d, edited again %t", limit, again),
+				func(t *testing.T) { testInstant(t, limit, again) })
 		}
 	}
 }
@@ -43,7 +45,9 @@ func testInstant(t *testing.T, limit int64, again bool) {
 		return nil
 	}
 	b.openStore(store)
-	w.await("b is killed, or done", func() bool { return killed.Load() == 1 || b.has("f", "edited") && b.store.Status().CaughtUp })
+	w.await("b is killed, or done", func() bool {
+		return killed.Load() == 1 || b.has("f", "edited") && b.store.Status().CaughtUp
+	})
 	b.close()
 	wanted := map[string]bool{"edited": true}
 	if again {

@@ -12,7 +12,8 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// Who answers those that verify what they get reads a file again only where the disk shows another one than the last scan saw.
+// Who answers those that verify what they get reads a file again only where the disk shows another one than the last
+// scan saw.
 func TestWhatIsNotReadAgain(t *testing.T) {
 	top := t.TempDir()
 	if err := os.WriteFile(filepath.Join(top, "file"), []byte("what is there"), 0o644); err != nil {
@@ -46,12 +47,14 @@ func TestWhatIsNotReadAgain(t *testing.T) {
 		{"displaced", there, nil, true, true},
 		{"another, to all appearances the same", another, scanned(same), true, true}, // who gets it sees that it is not
 		{"the same, for one who writes it to the disk", another, scanned(same), false, false},
-		{"edited, with its times put back", another, scanned(func(i *scan.Item) { i.Ctime -= int64(time.Second) }), true, false},
+		{"edited, with its times put back", another, scanned(func(i *scan.Item) { i.Ctime -= int64(time.Second) }), true,
+			false},
 		{"edited while it was scanned", another, scanned(func(i *scan.Item) { i.Racy = true }), true, false},
 		{"replaced", another, scanned(func(i *scan.Item) { i.Ino++ }), true, false},
 		{"displaced, another", another, nil, true, false},
 	} {
-		d := &diskReader{where: map[Hash]location{c.hash: {top, "file", 0, uint32(now.Size), c.item}}, dirs: map[string]*slotfs.Dir{}, unread: c.unread}
+		d := &diskReader{where: map[Hash]location{c.hash: {top, "file", 0, uint32(now.Size), c.item}},
+			dirs: map[string]*slotfs.Dir{}, unread: c.unread}
 		b, err := d.chunk(c.hash)
 		if d.close(); c.here && (err != nil || string(b) != "what is there") || !c.here && !errors.Is(err, errNotHere) {
 			t.Errorf("%s: %q, %v", c.what, b, err)

@@ -148,8 +148,8 @@ func (s *Store) phase(p Phase) {
 // maxPasses bounds how often a round begins anew because the head has moved on.
 const maxPasses = 20
 
-// patientPasses is how often a newer revision is preferred to the one that is being brought here. Who edits all the while would keep a
-// node for ever from what takes longer to fetch than he takes to edit.
+// patientPasses is how often a newer revision is preferred to the one that is being brought here. Who edits all the
+// while would keep a node for ever from what takes longer to fetch than he takes to edit.
 const patientPasses = 3
 
 // insists says that what has been begun is put on the disk though the head has moved on.
@@ -209,8 +209,9 @@ func (s *Store) awaitHead(ctx context.Context) bool {
 	return false
 }
 
-// unsettled says whether edits wait for files that are being written: a revision has all of a checkout or nothing of it. A file that
-// never comes to rest, a log say, does not hold up the others: after Timing.Settle it is left as the cluster has it.
+// unsettled says whether edits wait for files that are being written: a revision has all of a checkout or nothing of
+// it. A file that never comes to rest, a log say, does not hold up the others: after Timing.Settle it is left as the
+// cluster has it.
 func (s *Store) unsettled() bool {
 	for _, st := range s.slots {
 		if st.restless() && time.Since(st.restlessAt) < s.cfg.Timing.Settle {

@@ -79,7 +79,8 @@ func TestAReturnerMergesAWeekOfEdits(t *testing.T) {
 	b.open()
 	w.await("b's edits are everywhere", func() bool { return a.has("f4", "by b") && a.has("sub/own", "by b") })
 	w.awaitEqual()
-	for p, want := range map[string]string{"f0": "by a", "f1": "by a", "f2": "by b", "f4": "by b", "new": "by a", "f6": "old"} {
+	for p, want := range map[string]string{"f0": "by a", "f1": "by a", "f2": "by b", "f4": "by b", "new": "by a",
+		"f6": "old"} {
 		if !a.has(p, want) || !b.has(p, want) {
 			t.Errorf("%s is not %q", p, want)
 		}

@@ -42,7 +42,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"op"}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.base, m.head, m.conflicts, m.files, m.fetched, m.sent, m.scans, m.switches, m.proposals, m.failures)
+		reg.MustRegister(m.base, m.head, m.conflicts, m.files, m.fetched, m.sent, m.scans, m.switches, m.proposals,
+			m.failures)
 	}
 	return m
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Another file system that is mounted inside of a root on one node is part of it: what others make, edit and remove there arrives, and
-// nothing else is held up.
+// Another file system that is mounted inside of a root on one node is part of it: what others make, edit and remove
+// there arrives, and nothing else is held up.
 func TestAFileSystemInsideOfARoot(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.start("b")

@@ -113,8 +113,8 @@ func shrunk(packed, content []byte) bool { return len(packed) < len(content)-len
 // errWrongContent says that a peer sent something else than its hash says.
 var errWrongContent = fmt.Errorf("%w: content does not have its hash", errMalformed)
 
-// read reads and verifies the content of a frame. The result is valid until the next call with the same buffers, and until something
-// else is read.
+// read reads and verifies the content of a frame. The result is valid until the next call with the same buffers, and
+// until something else is read.
 func (p *packers) read(r *bufio.Reader, f frame, b *buffers) ([]byte, error) {
 	packed, err := b.take(r, int(f.Packed))
 	if err != nil {

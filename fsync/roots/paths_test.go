@@ -56,10 +56,12 @@ func TestPaths_Compare(t *testing.T) {
 			[]string{"file:base:1 (/a) is not in the configuration of m2"},
 		},
 		"one more at the end": {
-			basePaths("/a", "/b"), map[node.ID]Paths{"m2": basePaths("/a")}, 0, []string{"file:base:1 (/b) is not in the configuration of m2"},
+			basePaths("/a", "/b"), map[node.ID]Paths{"m2": basePaths("/a")}, 0,
+			[]string{"file:base:1 (/b) is not in the configuration of m2"},
 		},
 		"one less at the end": {
-			basePaths("/a"), map[node.ID]Paths{"m2": basePaths("/a", "/b")}, 0, []string{"file:base:1 (m2: /b) is not in the configuration of this"},
+			basePaths("/a"), map[node.ID]Paths{"m2": basePaths("/a", "/b")}, 0,
+			[]string{"file:base:1 (m2: /b) is not in the configuration of this"},
 		},
 		"a gap": {basePaths("", "/b"), map[node.ID]Paths{"m2": basePaths("/b")}, 1, []string{"file:base:0", "file:base:1"}},
 	} {

@@ -56,7 +56,8 @@ func (w *world) sameAs(revisions, files int) {
 	}
 }
 
-// goesOn starts a node again on a disk from which the power was taken, and wants the revisions and files that there were.
+// goesOn starts a node again on a disk from which the power was taken, and wants the revisions and files that there
+// were.
 func (n *testNode) goesOn(disk *powered) {
 	n.w.t.Helper()
 	disk.back()
@@ -102,7 +103,8 @@ func TestPowerFailsAfterASmallSwitch(t *testing.T) {
 	}
 }
 
-// TestTwoSwitchesInOneRound: one that was cut off is ended before the next one begins, or its plan would be forgotten before it is on the disk.
+// TestTwoSwitchesInOneRound: one that was cut off is ended before the next one begins, or its plan would be forgotten
+// before it is on the disk.
 func TestTwoSwitchesInOneRound(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.node("b")
@@ -151,8 +153,8 @@ func TestPowerFailsWhereADirectoryBecomesAFile(t *testing.T) {
 	b.goesOn(disk)
 }
 
-// TestADiskThatComesLater: the power fails in a switch, and the file system is mounted a while after the next start. Until then its mount point
-// is left alone, and then the switch goes on.
+// TestADiskThatComesLater: the power fails in a switch, and the file system is mounted a while after the next start.
+// Until then its mount point is left alone, and then the switch goes on.
 func TestADiskThatComesLater(t *testing.T) {
 	for _, edited := range []bool{false, true} {
 		t.Run(fmt.Sprint("had files ", edited), func(t *testing.T) {
@@ -259,7 +261,8 @@ func TestPowerFailsOnADiskInsideOfARoot(t *testing.T) {
 	}
 }
 
-// TestPowerFailsOnTheOnlyNode when its revision has just been decided: nobody else has what its disk has lost, and what is there counts.
+// TestPowerFailsOnTheOnlyNode when its revision has just been decided: nobody else has what its disk has lost, and what
+// is there counts.
 func TestPowerFailsOnTheOnlyNode(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("a")

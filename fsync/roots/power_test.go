@@ -86,14 +86,15 @@ func (p *powered) back() {
 	must(p.t, p.run("losetup", "-d", strings.TrimSpace(string(device))).Run())
 }
 
-// TestPowerFailsDuringASwitch takes the power from a node's disk at steps of a switch for which nobody waited for the disk, and after it. The
-// state directory is on that disk, or on one that has all that was written.
+// TestPowerFailsDuringASwitch takes the power from a node's disk at steps of a switch for which nobody waited for the
+// disk, and after it. The state directory is on that disk, or on one that has all that was written.
 func TestPowerFailsDuringASwitch(t *testing.T) {
 	const files = 40
 	for _, tc := range []struct {
 		at    int64
 		state bool
-	}{{0, true}, {1, true}, {20, true}, {60, true}, {100, true}, {139, true}, {1000, true}, {0, false}, {60, false}, {1000, false}} {
+	}{{0, true}, {1, true}, {20, true}, {60, true}, {100, true}, {139, true}, {1000, true}, {0, false}, {60, false}, {1000,
+		false}} {
 		at := tc.at
 		t.Run(fmt.Sprintf("step %d, with state %v", at, tc.state), func(t *testing.T) {
 			w := newWorld(t)
@@ -156,8 +157,9 @@ func TestPowerFailsDuringASwitch(t *testing.T) {
 	}
 }
 
-// TestPowerFailsOnAnAuthor takes the power from the node on whose disk something was edited, which nobody has brought to the disk there: when its
-// revision has just been decided, and when it is there for a while. The others have it, and that node gets it back.
+// TestPowerFailsOnAnAuthor takes the power from the node on whose disk something was edited, which nobody has brought
+// to the disk there: when its revision has just been decided, and when it is there for a while. The others have it, and
+// that node gets it back.
 func TestPowerFailsOnAnAuthor(t *testing.T) {
 	for _, tc := range []struct {
 		files int

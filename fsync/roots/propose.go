@@ -75,7 +75,8 @@ func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResul
 		return res, nil
 	}
 	s.noteSpells(e, p.Confirmed)
-	s.log.Info("revision proposed", "index", rev.Number, "root", p.Root.Short(), "changed", p.Stats.Changed, "removed", p.Stats.Removed)
+	s.log.Info("revision proposed", "index", rev.Number, "root", p.Root.Short(), "changed", p.Stats.Changed, "removed",
+		p.Stats.Removed)
 	s.becomes(s.proposed[len(s.proposed)-1], rev.Number)
 	return res, nil
 }

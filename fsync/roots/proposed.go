@@ -10,9 +10,10 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// proposed is a proposal that was made, or was about to be, and what the base has of it when it has become a revision. It is on the disk,
-// with all that names the tree, before anybody hears of it: a node that is killed in that moment would otherwise leave a revision behind
-// that nobody can read, and take what was edited here since for a conflict with its own revision.
+// proposed is a proposal that was made, or was about to be, and what the base has of it when it has become a revision.
+// It is on the disk, with all that names the tree, before anybody hears of it: a node that is killed in that moment
+// would otherwise leave a revision behind that nobody can read, and take what was edited here since for a conflict with
+// its own revision.
 type proposed struct {
 	Parent uint64
 	Root   Hash
@@ -23,8 +24,8 @@ type proposed struct {
 	Boot   string                // the machine's run: after the next start the disk may not have what was edited
 }
 
-// maxProposed bounds the proposals that are remembered. All have the base as their parent, so one of them can become a revision at most;
-// there are many when the leader is lost each time before it answers.
+// maxProposed bounds the proposals that are remembered. All have the base as their parent, so one of them can become a
+// revision at most; there are many when the leader is lost each time before it answers.
 const maxProposed = 16
 
 // willPropose makes a proposal outlast a crash.
@@ -33,7 +34,8 @@ func (s *Store) willPropose(p Proposal, e *edits) error {
 		return err
 	}
 	fresh := proposed{
-		Parent: p.Parent, Root: p.Root, Slots: map[SlotName]Hash{}, Idents: map[SlotName]dirIdent{}, Held: p.Held && !p.Confirmed, Boot: s.boot,
+		Parent: p.Parent, Root: p.Root, Slots: map[SlotName]Hash{}, Idents: map[SlotName]dirIdent{},
+		Held: p.Held && !p.Confirmed, Boot: s.boot,
 	}
 	for _, st := range e.slots {
 		fresh.Slots[st.Name], fresh.Idents[st.Name] = st.dir, st.ident
@@ -74,7 +76,8 @@ func (s *Store) refused(err error) {
 	}
 }
 
-// successor is the revision that came after the base, nil when the log does not name it (any more), and the proposal of ours that it is.
+// successor is the revision that came after the base, nil when the log does not name it (any more), and the proposal of
+// ours that it is.
 func (s *Store) successor() (rev *Revision, own *proposed) {
 	open := s.openProposals()
 	for _, r := range s.cfg.Log.Revisions() {
@@ -92,8 +95,8 @@ func (s *Store) successor() (rev *Revision, own *proposed) {
 	return nil, nil
 }
 
-// adopt makes a proposal the base whose end nobody here has seen, because of a crash or an answer that was lost, when it has become a
-// revision: what is on this disk comes from it.
+// adopt makes a proposal the base whose end nobody here has seen, because of a crash or an answer that was lost, when
+// it has become a revision: what is on this disk comes from it.
 func (s *Store) adopt() (adopted bool) {
 	if len(s.openProposals()) == 0 {
 		return false
@@ -107,15 +110,15 @@ func (s *Store) adopt() (adopted bool) {
 	return true
 }
 
-// older says whether a proposal is from before the machine's start, so that the disk may have lost what was edited. One that waited for an
-// operator is on it since long.
+// older says whether a proposal is from before the machine's start, so that the disk may have lost what was edited. One
+// that waited for an operator is on it since long.
 func (s *Store) older(p *proposed) bool { return p.Boot != "" && p.Boot != s.boot && !p.Held }
 
 // orphanAfter is how long others are asked for what this disk has lost of a revision of this node.
 const orphanAfter = time.Minute
 
-// adoptLost makes a revision of this node the base though its disk has lost something of it, when nobody else has that: what is on the disk
-// becomes the next edit, or nobody could edit anything any more.
+// adoptLost makes a revision of this node the base though its disk has lost something of it, when nobody else has that:
+// what is on the disk becomes the next edit, or nobody could edit anything any more.
 func (s *Store) adoptLost(head Revision) bool {
 	rev, own := s.successor()
 	if own == nil || rev.Number != head.Number || !s.older(own) {
@@ -127,7 +130,8 @@ func (s *Store) adoptLost(head Revision) bool {
 	if len(s.cfg.Peers.Members()) > 0 && time.Since(s.lostSince) < orphanAfter {
 		return false
 	}
-	s.log.Warn("nobody has files of a revision that was made here before this machine stopped: what is on the disk counts", "index", rev.Number)
+	s.log.Warn("nobody has files of a revision that was made here before this machine stopped: what is on the disk counts",
+		"index", rev.Number)
 	s.becomes(*own, rev.Number)
 	s.dirty = true
 	return true
@@ -142,9 +146,10 @@ func (s *Store) becomes(p proposed, number uint64) {
 	s.setBase(next)
 }
 
-// mergeBase is what the edits of a slot are edits of, compared with a later revision: the base, but what theirs has of a proposal that is part
-// of it to all we know. The log may have forgotten whether one is, for it names the last revisions only. One that waited for an operator
-// counts where there is an edit: what he has put back before he confirmed its removal is no edit.
+// mergeBase is what the edits of a slot are edits of, compared with a later revision: the base, but what theirs has of
+// a proposal that is part of it to all we know. The log may have forgotten whether one is, for it names the last
+// revisions only. One that waited for an operator counts where there is an edit: what he has put back before he
+// confirmed its removal is no edit.
 func (s *Store) mergeBase(put tree.Memory, slot SlotName, base, ours, theirs Hash) (Hash, error) {
 	rev, own := s.successor()
 	switch {

@@ -28,7 +28,8 @@ func (l vagueLog) Propose(ctx context.Context, p Proposal) (Revision, error) {
 // mode changes how a node's edits are proposed.
 func (n *testNode) mode(m Mode) {
 	n.w.t.Helper()
-	if err := n.store.inLoop(context.Background(), func(context.Context) error { n.store.cfg.Mode = m; return nil }); err != nil {
+	if err := n.store.inLoop(context.Background(),
+		func(context.Context) error { n.store.cfg.Mode = m; return nil }); err != nil {
 		n.w.t.Fatal(err)
 	}
 }
@@ -41,7 +42,8 @@ func (n *testNode) scan() {
 	}
 }
 
-// What was proposed and never was in force, and was undone, is not there for ever: when another node makes the same change, that is its edit.
+// What was proposed and never was in force, and was undone, is not there for ever: when another node makes the same
+// change, that is its edit.
 func TestAProposalThatNeverWas(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -217,7 +219,8 @@ func TestAProposalBeforeOtherSlots(t *testing.T) {
 	}
 }
 
-// Who edits on while his revision waits for an operator has no conflict with it when it is confirmed; what he has put back goes, though.
+// Who edits on while his revision waits for an operator has no conflict with it when it is confirmed; what he has put
+// back goes, though.
 func TestEditedWhileItWaits(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("a"), w.start("b")

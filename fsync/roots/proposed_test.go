@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Whoever is killed when what he has edited has become a revision, and has not been fetched by anybody, edits on: nobody waits for the
-// former content, which is nowhere any more, and he has no conflict with himself.
+// Whoever is killed when what he has edited has become a revision, and has not been fetched by anybody, edits on:
+// nobody waits for the former content, which is nowhere any more, and he has no conflict with himself.
 func TestKilledWithAProposal(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.start("b")
@@ -73,8 +73,8 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 	}
 }
 
-// So may what became of it, while edits and proposals go on, which are refused: none of it is a conflict with itself, and what was removed
-// is not back. The log names the last revisions only.
+// So may what became of it, while edits and proposals go on, which are refused: none of it is a conflict with itself,
+// and what was removed is not back. The log names the last revisions only.
 func TestAnAnswerThatComesLate(t *testing.T) {
 	for name, forgetful := range map[string]bool{"the log names it": false, "the log has forgotten it": true} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,8 @@ func TestAnAnswerThatComesLate(t *testing.T) {
 			w.mu.Unlock()
 			next := filepath.Join(t.TempDir(), "d")
 			if err := errors.Join(os.Mkdir(next, 0o755), os.WriteFile(filepath.Join(next, "g"), []byte("2"), 0o644),
-				os.WriteFile(filepath.Join(next, "late"), []byte("2"), 0o644), os.Rename(next, filepath.Join(a.dirs[fileBase], "d"))); err != nil {
+				os.WriteFile(filepath.Join(next, "late"), []byte("2"), 0o644), os.Rename(next,
+					filepath.Join(a.dirs[fileBase], "d"))); err != nil {
 				t.Fatal(err)
 			}
 			w.await("b has it", func() bool { return b.has("d/late", "2") && b.has("d/g", "2") })

@@ -26,7 +26,8 @@ type queue struct {
 
 func newQueue(wants []tree.Chunk, peers []node.ID, put func(Hash, []byte) error) *queue {
 	return &queue{
-		peers: peers, put: put, waiting: wants, open: len(wants), lacks: map[Hash]map[node.ID]bool{}, errs: map[node.ID]error{},
+		peers: peers, put: put, waiting: wants, open: len(wants), lacks: map[Hash]map[node.ID]bool{},
+		errs: map[node.ID]error{},
 	}
 }
 

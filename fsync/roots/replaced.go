@@ -11,7 +11,8 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// What is said of a slot whose directory is another one than it was, perhaps only because a file system is not mounted, or is again.
+// What is said of a slot whose directory is another one than it was, perhaps only because a file system is not mounted,
+// or is again.
 var (
 	errEmptied = errors.New("its directory was replaced by an empty one (roots refill fills it; sync_roots --accept makes that a deletion)")
 	errStrange = errors.New("another file system with other files is in its place " +
@@ -21,12 +22,14 @@ var (
 // ErrNotReplaced says that there is nothing to refill.
 var ErrNotReplaced = errors.New("no directory of the roots that is left alone for having been replaced")
 
-// ErrAcceptDry says that what is left alone is accepted or not: to compare it, it would have to be taken for what is live.
+// ErrAcceptDry says that what is left alone is accepted or not: to compare it, it would have to be taken for what is
+// live.
 var ErrAcceptDry = errors.New("what is left alone cannot be accepted for a try")
 
-// replaced says why a slot that had files is not to be believed: it is another directory now, without any; or on another file system,
-// with none of the files that were there, and not what was last put there. Whoever renames a directory into its place stays on
-// the same file system; and one that is mounted anew may have another number, but its files have theirs.
+// replaced says why a slot that had files is not to be believed: it is another directory now, without any; or on
+// another file system, with none of the files that were there, and not what was last put there. Whoever renames a
+// directory into its place stays on the same file system; and one that is mounted anew may have another number, but its
+// files have theirs.
 func (s *Store) replaced(st *slotState, res *scan.Result, ident dirIdent) error {
 	was, ok := s.base.Idents[st.Name]
 	if !ok || was == ident {
@@ -67,7 +70,8 @@ func (s *Store) hasHead(st *slotState, dir Hash) bool {
 	return err == nil && root[st.Name] == dir
 }
 
-// remounted says whether a slot has another directory than at the last look: a mount comes and goes without a hint of the kernel's.
+// remounted says whether a slot has another directory than at the last look: a mount comes and goes without a hint of
+// the kernel's.
 func (s *Store) remounted() bool {
 	for _, st := range s.slots {
 		if s.identOf(st) != st.seen {
@@ -93,8 +97,8 @@ func anyKept(was, is scan.Index) bool {
 	return false
 }
 
-// Refill gives a slot that was replaced (a new disk, say) what the cluster has, as if it came to the cluster now: what is in the directory
-// and differs is put aside. The directory is named by whoever knows that it is the right one.
+// Refill gives a slot that was replaced (a new disk, say) what the cluster has, as if it came to the cluster now: what
+// is in the directory and differs is put aside. The directory is named by whoever knows that it is the right one.
 func (s *Store) Refill(ctx context.Context, dir string) error {
 	if err := s.awaitReady(ctx); err != nil {
 		return err
@@ -154,8 +158,8 @@ func (s *Store) makeDir(dir string) error {
 	return os.Chown(dir, s.cfg.UID, s.cfg.GID)
 }
 
-// makeMissing makes the directories that have never been on this node and in which the cluster has something. Where there was one, a
-// directory that is missing is a file system that is not mounted, or somebody's decision.
+// makeMissing makes the directories that have never been on this node and in which the cluster has something. Where
+// there was one, a directory that is missing is a file system that is not mounted, or somebody's decision.
 func (s *Store) makeMissing(root tree.Root) (made bool) {
 	for _, st := range s.slots {
 		_, had := s.base.Idents[st.Name]

@@ -59,8 +59,8 @@ func replacedWorld(t *testing.T) (w *world, a, b *testNode) {
 	return w, a, b
 }
 
-// A file system that appears in the place of a root, or is gone from it, brings back nothing old and deletes nothing. An operator on
-// that node says what is to become of it.
+// A file system that appears in the place of a root, or is gone from it, brings back nothing old and deletes nothing.
+// An operator on that node says what is to become of it.
 func TestAnotherFileSystemInTheRootsPlace(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -86,7 +86,8 @@ func TestAnotherFileSystemInTheRootsPlace(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if st := a.store.Status(); !st.Slots[0].Lacking || len(st.Problems) != 1 || w.count() != revisions || !b.has("f", "new") || !b.lacks("g") {
+			if st := a.store.Status(); !st.Slots[0].Lacking || len(st.Problems) != 1 || w.count() != revisions ||
+				!b.has("f", "new") || !b.lacks("g") {
 				t.Fatalf("it was believed: %+v, %d revisions", st, w.count()-revisions)
 			}
 			b.write("i", "newer") // the others go on
@@ -94,7 +95,8 @@ func TestAnotherFileSystemInTheRootsPlace(t *testing.T) {
 			if err := a.store.Refill(t.Context(), a.dirs[fileBase]+"x"); !errors.Is(err, ErrNotReplaced) {
 				t.Errorf("another directory: %v", err)
 			}
-			if _, err := a.store.Sync(t.Context(), SyncOptions{Accept: a.dirs[fileBase], DryRun: true}); !errors.Is(err, ErrAcceptDry) {
+			if _, err := a.store.Sync(t.Context(), SyncOptions{Accept: a.dirs[fileBase], DryRun: true}); !errors.Is(err,
+				ErrAcceptDry) {
 				t.Errorf("accepted for a try: %v", err)
 			}
 			if !c.refill {
@@ -107,7 +109,9 @@ func TestAnotherFileSystemInTheRootsPlace(t *testing.T) {
 				if res, err := a.store.Sync(t.Context(), SyncOptions{Accept: a.dirs[fileBase]}); err != nil || res.Held {
 					t.Fatal(res, err)
 				}
-				w.await("b has it", func() bool { return len(c.files) == 0 && b.lacks("f") || b.has("f", "old") && b.has("g", "old") })
+				w.await("b has it", func() bool {
+					return len(c.files) == 0 && b.lacks("f") || b.has("f", "old") && b.has("g", "old")
+				})
 				w.awaitEqual()
 				return
 			}
@@ -130,7 +134,8 @@ func TestAnotherFileSystemInTheRootsPlace(t *testing.T) {
 	}
 }
 
-// A file system that has another number and the same content is the one that it was, and everything in it may be edited then.
+// A file system that has another number and the same content is the one that it was, and everything in it may be edited
+// then.
 func TestAFileSystemWithAnotherNumber(t *testing.T) {
 	w, a, b := replacedWorld(t)
 	a.close()
@@ -161,7 +166,9 @@ func TestAMountIsSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.await("the one that was is seen", func() bool { return a.store.Status().Stable(1) && len(a.store.Status().Problems) == 0 })
+	w.await("the one that was is seen", func() bool {
+		return a.store.Status().Stable(1) && len(a.store.Status().Problems) == 0
+	})
 }
 
 // What is mounted anew may have another number. It is the same file system when one file is the same.

@@ -36,7 +36,8 @@ func (s *Store) Status() Status {
 	for _, slot := range s.slots {
 		lacking := slot.unavailable != "" && s.hasContent(slot.Name)
 		st.Slots = append(st.Slots, SlotStatus{
-			Name: slot.Name, Dir: slot.Dir, Unavailable: slot.unavailable, Missing: slot.missing, Replaced: slot.replaced, Lacking: lacking, Files: slot.files, Bytes: slot.bytes,
+			Name: slot.Name, Dir: slot.Dir, Unavailable: slot.unavailable, Missing: slot.missing, Replaced: slot.replaced,
+			Lacking: lacking, Files: slot.files, Bytes: slot.bytes,
 		})
 		// A directory that is configured and was never made is nobody's problem while the others have nothing in it.
 		if _, had := s.base.Idents[slot.Name]; slot.unavailable != "" && (lacking || had || !slot.missing) {
@@ -47,7 +48,8 @@ func (s *Store) Status() Status {
 			if !s.unsettled() {
 				text = "it stays as the cluster has it"
 			}
-			st.Problems = append(st.Problems, fmt.Sprintf("%s: %q changes whenever it is read; %s", slot.Name, slot.changing, text))
+			st.Problems = append(st.Problems, fmt.Sprintf("%s: %q changes whenever it is read; %s", slot.Name, slot.changing,
+				text))
 		}
 		for _, p := range slot.problems {
 			st.Problems = append(st.Problems, fmt.Sprintf("%s: %s", slot.Name, p))

@@ -91,7 +91,8 @@ func (s *Store) Sync(ctx context.Context, opts SyncOptions) (SyncResult, error) 
 	return res, err
 }
 
-// awaitReady waits for the log: a process that has just been started, or has taken over, finds the cluster within moments.
+// awaitReady waits for the log: a process that has just been started, or has taken over, finds the cluster within
+// moments.
 func (s *Store) awaitReady(ctx context.Context) error {
 	if s.run == nil {
 		return ErrOff

@@ -9,20 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What another node does to a file that changes here whenever it is read keeps nothing else of its revision away: the file stays as it is
-// on this disk until it rests, and is an edit then.
+// What another node does to a file that changes here whenever it is read keeps nothing else of its revision away: the
+// file stays as it is on this disk until it rests, and is an edit then.
 func TestOthersEditAFileThatNeverRests(t *testing.T) {
 	for name, c := range map[string]struct {
 		had  string // what the cluster has there before
 		edit func(b *testNode)
 	}{
-		"made":             {"", func(b *testNode) { b.write("d/restless.log", "of b") }},
-		"edited":           {"at first", func(b *testNode) { b.write("d/restless.log", "of b") }},
-		"removed":          {"at first", func(b *testNode) { b.remove("d/restless.log") }},
-		"mode":             {"at first", func(b *testNode) { must(t, os.Chmod(b.path("d/restless.log"), 0o600)) }},
-		"directory gone":   {"at first", func(b *testNode) { b.remove("d") }},
-		"becomes a file":   {"at first", func(b *testNode) { b.remove("d"); b.write("d", "of b") }},
-		"becomes a folder": {"at first", func(b *testNode) { b.remove("d/restless.log"); b.write("d/restless.log/x", "of b") }},
+		"made":           {"", func(b *testNode) { b.write("d/restless.log", "of b") }},
+		"edited":         {"at first", func(b *testNode) { b.write("d/restless.log", "of b") }},
+		"removed":        {"at first", func(b *testNode) { b.remove("d/restless.log") }},
+		"mode":           {"at first", func(b *testNode) { must(t, os.Chmod(b.path("d/restless.log"), 0o600)) }},
+		"directory gone": {"at first", func(b *testNode) { b.remove("d") }},
+		"becomes a file": {"at first", func(b *testNode) { b.remove("d"); b.write("d", "of b") }},
+		"becomes a folder": {"at first", func(b *testNode) {
+			b.remove("d/restless.log")
+			b.write("d/restless.log/x", "of b")
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -35,9 +38,13 @@ func TestOthersEditAFileThatNeverRests(t *testing.T) {
 			}
 			a.open()
 			b := w.start("b")
-			w.await("b has the first", func() bool { return b.has("d/other", "x") && (c.had == "" || b.has("d/restless.log", c.had)) })
+			w.await("b has the first", func() bool {
+				return b.has("d/other", "x") && (c.had == "" || b.has("d/restless.log", c.had))
+			})
 			stop := keepChanging(t, a.path("d/restless.log"))
-			w.await("a waits for it no longer", func() bool { return says(a, `"d/restless.log" changes whenever it is read; it stays as`) })
+			w.await("a waits for it no longer", func() bool {
+				return says(a, `"d/restless.log" changes whenever it is read; it stays as`)
+			})
 			c.edit(b)
 			b.write("f", "of b")
 			w.await("a has what else b wrote", func() bool { return a.has("f", "of b") })

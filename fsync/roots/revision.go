@@ -76,8 +76,8 @@ var (
 	ErrNotCurrent = errors.New("the parent is not the newest revision")
 	// ErrNoQuorum says that the cluster cannot decide now.
 	ErrNoQuorum = errors.New("no quorum")
-	// ErrUncertain says that it is not known whether the proposal has become a revision, or will. Any other error than this one,
-	// ErrNotCurrent and ErrNoQuorum alone is taken for it.
+	// ErrUncertain says that it is not known whether the proposal has become a revision, or will. Any other error than
+	// this one, ErrNotCurrent and ErrNoQuorum alone is taken for it.
 	ErrUncertain = errors.New("it is not known whether it is a revision")
 )
 

@@ -54,7 +54,9 @@ func TestTwentyThousandFiles(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.start("b")
 	a.write("start", "1")
-	w.await("both have the first revision", func() bool { return a.store.Status().Stable(1) && b.store.Status().Stable(1) })
+	w.await("both have the first revision", func() bool {
+		return a.store.Status().Stable(1) && b.store.Status().Stable(1)
+	})
 	a.fill(files)
 	w.await("b is in the middle of it", func() bool {
 		p := b.store.Status().Progress
@@ -111,7 +113,8 @@ func heapPeak() (stop func() int) {
 	}
 }
 
-// maxGrowth is how much memory a sender and a receiver in one process may need, in MiB, beside the lists of their files.
+// maxGrowth is how much memory a sender and a receiver in one process may need, in MiB, beside the lists of their
+// files.
 const maxGrowth = 300
 
 // receive starts nodes that have nothing, one after the other, and tells how long each takes to get everything.
@@ -167,7 +170,8 @@ func TestFiftyThousandFiles(t *testing.T) {
 	stop := heapPeak()
 	began := time.Now()
 	a.open()
-	w.awaitFor(5*time.Minute, "the first revision", func() bool { st := a.store.Status(); return st.Base > 0 && st.CaughtUp })
+	w.awaitFor(5*time.Minute, "the first revision",
+		func() bool { st := a.store.Status(); return st.Base > 0 && st.CaughtUp })
 	t.Logf("first look in %.1f s, heap %d MiB more", time.Since(began).Seconds(), stop())
 	w.receive(a, "b", "c", "d")
 	e := w.start("e")

@@ -40,7 +40,8 @@ func (s *Store) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := &answerer{s: s, w: w, rc: http.NewResponseController(w), ctx: r.Context()}
-	stop := context.AfterFunc(s.run, func() { _ = a.rc.SetWriteDeadline(time.Unix(1, 0)) }) // Close does not wait for a slow peer
+	// Close does not wait for a slow peer
+	stop := context.AfterFunc(s.run, func() { _ = a.rc.SetWriteDeadline(time.Unix(1, 0)) })
 	defer stop()
 	switch question {
 	case questionWant:

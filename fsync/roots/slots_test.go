@@ -52,8 +52,8 @@ func TestASlotThatOnlySomeHave(t *testing.T) {
 	w.await("all have caught up", func() bool { return a.store.CaughtUp() && b.store.CaughtUp() && c.store.CaughtUp() })
 }
 
-// A directory that is configured and was never made is nobody's problem until another node has something in it: then it is made. Once it
-// was there, one that is missing is left alone, and whoever compares hears of it.
+// A directory that is configured and was never made is nobody's problem until another node has something in it: then it
+// is made. Once it was there, one that is missing is left alone, and whoever compares hears of it.
 func TestADirectoryThatWasNeverMade(t *testing.T) {
 	dev := SlotName{Kind: "file", Env: "dev"}
 	w := newWorld(t, fileBase, dev)
@@ -161,7 +161,8 @@ func TestManualSyncProposesWhenAsked(t *testing.T) {
 	if _, err := a.store.Sync(t.Context(), SyncOptions{DryRun: true, Env: "bse"}); !errors.Is(err, ErrNoEnv) {
 		t.Errorf("an environment that does not exist: %v", err)
 	}
-	if res, err = a.store.Sync(t.Context(), SyncOptions{Env: "base"}); err != nil || !res.Proposed || len(res.Changes) != 1 {
+	if res, err = a.store.Sync(t.Context(), SyncOptions{Env: "base"}); err != nil || !res.Proposed ||
+		len(res.Changes) != 1 {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	w.await("b has one environment", func() bool { return b.has("f", "1") })
@@ -182,7 +183,8 @@ func TestManualSyncProposesWhenAsked(t *testing.T) {
 	if _, err := b.store.Sync(t.Context(), SyncOptions{DryRun: true}); err != nil { // b looks at its disk
 		t.Fatal(err)
 	}
-	if changes, err := a.store.Diff(t.Context(), "b"); err != nil || len(changes) != 1 || changes[0].Path != "h" || changes[0].What != "added" {
+	if changes, err := a.store.Diff(t.Context(), "b"); err != nil || len(changes) != 1 || changes[0].Path != "h" ||
+		changes[0].What != "added" {
 		t.Errorf("%+v, %v", changes, err)
 	}
 }

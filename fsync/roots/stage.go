@@ -15,7 +15,8 @@ import (
 const maxReserve = 64 << 20
 
 // stage brings together what plans need: from this disk, and from peers. flushed says that it is on the disk.
-func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan, areas map[SlotName]*apply.Area) (flushed bool, err error) {
+func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan,
+	areas map[SlotName]*apply.Area) (flushed bool, err error) {
 	stages := make([]*apply.Stage, len(plans))
 	var missing []tree.Chunk
 	listed := map[Hash]bool{}
@@ -80,13 +81,15 @@ func (s *Store) makeRoom(slot SlotName, area *apply.Area, need int64) error {
 	}
 	s.giveUp(slot, area, need+reserve-free)
 	if free, _, err = area.Stage.Space(); err == nil && free-reserve < need {
-		return fmt.Errorf("stage %s: the disk is too full: %d MiB are needed, and %d MiB free in %s", slot, need>>20, free>>20, area.Path)
+		return fmt.Errorf("stage %s: the disk is too full: %d MiB are needed, and %d MiB free in %s", slot, need>>20,
+			free>>20, area.Path)
 	}
 	return nil
 }
 
 // fetchMissing puts chunks, from this disk where it has them.
-func (s *Store) fetchMissing(ctx context.Context, head Revision, missing []tree.Chunk, put func(Hash, []byte) error) error {
+func (s *Store) fetchMissing(ctx context.Context, head Revision, missing []tree.Chunk,
+	put func(Hash, []byte) error) error {
 	disk := s.newDiskReader()
 	defer disk.close()
 	var wants []tree.Chunk
@@ -118,8 +121,8 @@ func (s *Store) fetchMissing(ctx context.Context, head Revision, missing []tree.
 	return err
 }
 
-// firstAsked is who made a revision, for he may be the only one to have it yet. What was in force when this node started others have as
-// well: then it is who has least to do, as Peers lists them.
+// firstAsked is who made a revision, for he may be the only one to have it yet. What was in force when this node
+// started others have as well: then it is who has least to do, as Peers lists them.
 func (s *Store) firstAsked(head Revision) node.ID {
 	if head.Number <= s.found {
 		return ""

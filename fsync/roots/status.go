@@ -101,7 +101,8 @@ type SyncOptions struct {
 	DryRun bool
 	Env    string // only slots of this environment; empty: all
 	Force  bool   // deletions are confirmed
-	Accept string // a directory that is left alone because another is in its place: what is there now counts, whatever that deletes
+	// a directory that is left alone because another is in its place: what is there now counts, whatever that deletes
+	Accept string
 	Note   string
 }
 

@@ -45,8 +45,8 @@ type Store struct {
 	outrun      int                 // how often the head has moved on, one time after the other, while it was brought here
 	ordered     map[SlotName]string // what Config.Order said at the last look
 
-	// For tests: what is added to the numbers of file systems; called before each change of a switch; no hints from the kernel; what
-	// it refuses them with.
+	// For tests: what is added to the numbers of file systems; called before each change of a switch; no hints from the
+	// kernel; what it refuses them with.
 	device uint64
 	step   func() error
 	blind  bool
@@ -128,7 +128,8 @@ func New(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("roots: %w", err)
 	}
 	s := &Store{
-		cfg: cfg, ignore: ignore, log: cfg.Logger, metrics: newMetrics(cfg.Registerer), served: make(chan struct{}, maxServed),
+		cfg: cfg, ignore: ignore, log: cfg.Logger, metrics: newMetrics(cfg.Registerer),
+		served:   make(chan struct{}, maxServed),
 		requests: make(chan request), dirty: true,
 		kept: map[SlotName]map[Hash]keptContent{}, conflict: map[string]Conflict{}, live: tree.Memory{},
 		base: base{Slots: map[SlotName]Hash{}}, boot: durable.BootID(),

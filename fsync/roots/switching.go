@@ -66,8 +66,8 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 	return s.carryOut(ctx, &j, areas)
 }
 
-// atOnce says that a switch is a single exchange: whatever interrupts it, what is on the disk is the old tree or the new one. Its
-// plan need not be on the disk before it, see note.go.
+// atOnce says that a switch is a single exchange: whatever interrupts it, what is on the disk is the old tree or the
+// new one. Its plan need not be on the disk before it, see note.go.
 func (j *journal) atOnce() bool {
 	if len(j.Plans) != 1 || len(j.Plans[0].Ops) != 1 || j.Unflushed {
 		return false
@@ -81,8 +81,9 @@ func (s *Store) movedOn(from Revision) bool {
 	return ok && head.Number != from.Number
 }
 
-// stale returns a path for which it is worthwhile to look again and to plan anew. What no look can tell, a log that is written all the
-// time or a socket, keeps the rest of a revision away no longer than edits wait for it: the switch leaves it as it is on this disk.
+// stale returns a path for which it is worthwhile to look again and to plan anew. What no look can tell, a log that is
+// written all the time or a socket, keeps the rest of a revision away no longer than edits wait for it: the switch
+// leaves it as it is on this disk.
 func (s *Store) stale(plans []apply.Plan, areas map[SlotName]*apply.Area) string {
 	patient := s.unsettled() || !s.insists()
 	for i := range plans {
@@ -153,7 +154,8 @@ func (s *Store) finishSwitches(ctx context.Context) error {
 		if !ok || s.identOf(st).Ino != a.Ident.Ino {
 			continue
 		}
-		j := journal{Base: s.base.clone(), Plans: []apply.Plan{a.Plan}, Began: time.Now(), Unflushed: a.Unflushed, Whole: a.Whole}
+		j := journal{Base: s.base.clone(), Plans: []apply.Plan{a.Plan}, Began: time.Now(), Unflushed: a.Unflushed,
+			Whole: a.Whole}
 		j.Base.Slots[st.Name], j.Base.Idents[st.Name] = a.Base, a.Ident // that it is the same one the next look says
 		if err := s.db.put(pair{bucketMeta, keyJournal, j}, pair{bucketMeta, keyAway, s.awayWithout(st.Name)}); err != nil {
 			return fmt.Errorf("go on with a switch: %w", err)
@@ -172,8 +174,8 @@ func (s *Store) awayWithout(name SlotName) map[SlotName]away {
 	return rest
 }
 
-// finishSwitch carries out what is left of a switch that was interrupted. Of a slot whose directory is not the one that it was made for, it waits
-// until that is back.
+// finishSwitch carries out what is left of a switch that was interrupted. Of a slot whose directory is not the one that
+// it was made for, it waits until that is back.
 func (s *Store) finishSwitch(ctx context.Context) error {
 	s.log.Info("a switch that was interrupted goes on", "index", s.pending.Base.Number)
 	s.pending.Base = s.pending.Base.clone() // which others may see already when this is not the first try
@@ -218,8 +220,8 @@ func (s *Store) finishSwitch(ctx context.Context) error {
 	return s.carryOut(ctx, s.pending, areas)
 }
 
-// verify has the base of a switch be without what did not reach the disk before the machine stopped: then it is fetched, as what this node has
-// never had.
+// verify has the base of a switch be without what did not reach the disk before the machine stopped: then it is
+// fetched, as what this node has never had.
 func (s *Store) verify(ctx context.Context, j *journal, areas map[SlotName]*apply.Area) error {
 	if !j.Unflushed || j.here {
 		return nil
@@ -234,7 +236,8 @@ func (s *Store) verify(ctx context.Context, j *journal, areas map[SlotName]*appl
 		if len(lost) == 0 {
 			continue
 		}
-		s.log.Warn("files did not reach the disk before this machine stopped; they are fetched again", "path", s.slot(p.Slot).Dir, "files", len(lost))
+		s.log.Warn("files did not reach the disk before this machine stopped; they are fetched again", "path",
+			s.slot(p.Slot).Dir, "files", len(lost))
 		if j.Base.Slots[p.Slot], err = tree.Replace(s, put, j.Base.Slots[p.Slot], lost); err != nil {
 			return err
 		}
@@ -327,13 +330,15 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 	s.setBase(j.Base)
 	s.ending = e
 	s.metrics.conflicts.Set(float64(n))
-	s.log.Info("roots switched", "index", sum.Revision, "installed", sum.Installed, "removed", sum.Removed, "kept", sum.Kept,
+	s.log.Info("roots switched", "index", sum.Revision, "installed", sum.Installed, "removed", sum.Removed, "kept",
+		sum.Kept,
 		"aside", sum.Aside, "dur", took)
 	return nil
 }
 
-// ending is what is left to do of a switch when all of it is in its place: to bring it to the disk, and then to forget its plan and to write down
-// the base. A base that is newer than the disk would make what a power failure has brought back look like edits.
+// ending is what is left to do of a switch when all of it is in its place: to bring it to the disk, and then to forget
+// its plan and to write down the base. A base that is newer than the disk would make what a power failure has brought
+// back look like edits.
 type ending struct {
 	all   bool // content, too
 	flush []*apply.Flush
@@ -346,8 +351,8 @@ func (e *ending) close() {
 	}
 }
 
-// endSwitch makes the end of a switch permanent, if one is to be ended; the loop calls it when nobody waits any more. After an error, or when it is
-// interrupted, the switch is repeated: most of it turns out to be done.
+// endSwitch makes the end of a switch permanent, if one is to be ended; the loop calls it when nobody waits any more.
+// After an error, or when it is interrupted, the switch is repeated: most of it turns out to be done.
 func (s *Store) endSwitch() error {
 	e := s.ending
 	if e == nil {

@@ -4,8 +4,9 @@ import "time"
 
 // Timing are the package's patience and pace.
 type Timing struct {
-	Quiet    time.Duration // without news from the disk before a scan; 150 ms
-	Brief    time.Duration // the same after a few hints only, unless they come again and again: somebody has saved a file; 30 ms
+	Quiet time.Duration // without news from the disk before a scan; 150 ms
+	// the same after a few hints only, unless they come again and again: somebody has saved a file; 30 ms
+	Brief    time.Duration
 	QuietMax time.Duration // a scan is not put off longer; 2 s
 	Scan     time.Duration // between scans, whatever the hints; 1 min
 	Poll     time.Duration // between scans when the kernel gives no hints; 5 s

@@ -54,13 +54,14 @@ func (s *Store) watch(top, path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.watching { // once, whatever the number of directories
-		s.log.Warn("no hints about changed files from the kernel; looking for them from time to time", "path", dir, "err", err)
+		s.log.Warn("no hints about changed files from the kernel; looking for them from time to time", "path", dir, "err",
+			err)
 	}
 	s.watching, s.unwatched = false, time.Now()
 }
 
-// watchAgain tries to get hints once more after they were refused: limits of the kernel may have been raised. It is for the loop,
-// before it looks at all directories.
+// watchAgain tries to get hints once more after they were refused: limits of the kernel may have been raised. It is for
+// the loop, before it looks at all directories.
 func (s *Store) watchAgain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,8 +73,8 @@ func (s *Store) watchAgain() {
 // fewHints are what saving a file makes.
 const fewHints = 16
 
-// hurries bounds how often files that somebody saves are looked at in a hurry: so often in a row, and once more each second. A log in the
-// roots, to which lines are added all the time, would make twenty revisions a second otherwise.
+// hurries bounds how often files that somebody saves are looked at in a hurry: so often in a row, and once more each
+// second. A log in the roots, to which lines are added all the time, would make twenty revisions a second otherwise.
 const hurries = 20
 
 // haste is what is left of them.

@@ -70,8 +70,8 @@ func TestLostHints(t *testing.T) {
 	}
 }
 
-// Directories for which the kernel gives no hints are looked at from time to time, and so are those for which it did; when it gives
-// them again, they are taken.
+// Directories for which the kernel gives no hints are looked at from time to time, and so are those for which it did;
+// when it gives them again, they are taken.
 func TestLimitOfHints(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("a"), w.start("b")
@@ -156,7 +156,9 @@ func TestALogInTheRoots(t *testing.T) {
 		a.write("log", strings.Repeat("line\n", i+1))
 		time.Sleep(10 * time.Millisecond) // as a log is written
 	}
-	w.await("all of it", func() bool { return a.has("log", strings.Repeat("line\n", lines)) && a.store.Status().Stable(1) })
+	w.await("all of it", func() bool {
+		return a.has("log", strings.Repeat("line\n", lines)) && a.store.Status().Stable(1)
+	})
 	if n := w.count(); n > hurries+lines/8 {
 		t.Errorf("%d revisions of %d lines", n, lines)
 	}
@@ -177,7 +179,8 @@ func TestHaste(t *testing.T) {
 		times int
 		after time.Duration
 		want  int
-	}{{100, 0, hurries}, {100, 100 * time.Millisecond, 10}, {5, 2 * time.Second, 5}, {1, time.Hour, 1}, {100, 0, hurries - 1}} {
+	}{{100, 0, hurries}, {100, 100 * time.Millisecond, 10}, {5, 2 * time.Second, 5}, {1, time.Hour, 1}, {100, 0,
+		hurries - 1}} {
 		if got := taken(c.times, c.after); got < c.want-1 || got > c.want+1 { // sums of tenths
 			t.Errorf("%d: %d of %d, want %d", i, got, c.times, c.want)
 		}

@@ -9,8 +9,9 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// What peers ask each other. A request is a magic, a question and a list of hashes. The answer to questionWant is a stream
-// of frames, one for each hash in the order of the list, and a last one; a peer may end it earlier with that last one.
+// What peers ask each other. A request is a magic, a question and a list of hashes. The answer to questionWant is a
+// stream of frames, one for each hash in the order of the list, and a last one; a peer may end it earlier with that
+// last one.
 const (
 	requestMagic = "SCQ\x01"
 

@@ -179,7 +179,8 @@ func TestTheHandlerRefuses(t *testing.T) {
 		}
 	}
 	rec := httptest.NewRecorder()
-	a.store.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(encodeRequest(questionWant, []Hash{{1}, {2}}))))
+	a.store.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodPost, Path,
+		bytes.NewReader(encodeRequest(questionWant, []Hash{{1}, {2}}))))
 	for range 2 {
 		if f, err := readFrame(rec.Body); err != nil || f.Encoding != encMissing {
 			t.Errorf("%+v, %v", f, err)
@@ -200,7 +201,8 @@ func TestAConnectionServesOn(t *testing.T) {
 	a.cfg.Timing.Stall = 30 * time.Millisecond
 	a.open()
 	var conns atomic.Int64
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network,
+		addr string) (net.Conn, error) {
 		conns.Add(1)
 		return new(net.Dialer).DialContext(ctx, network, addr)
 	}}}

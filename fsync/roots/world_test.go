@@ -71,8 +71,9 @@ func (w *world) node(id node.ID) *testNode {
 	n := &testNode{w: w, id: id, dirs: map[SlotName]string{}, state: filepath.Join(top, "state")}
 	n.cfg = Config{
 		Self: id, StateDir: n.state, UID: -1, GID: -1, Mode: ModeAuto, Log: nodeLog{n}, Peers: nodePeers{n}, Gate: n,
-		From:   func(context.Context) (node.ID, bool) { return "other", true },
-		Timing: Timing{Quiet: 20 * time.Millisecond, Scan: 2 * time.Second, Retry: 20 * time.Millisecond, RetryMax: 200 * time.Millisecond},
+		From: func(context.Context) (node.ID, bool) { return "other", true },
+		Timing: Timing{Quiet: 20 * time.Millisecond, Scan: 2 * time.Second, Retry: 20 * time.Millisecond,
+			RetryMax: 200 * time.Millisecond},
 	}
 	if os.Getenv("ROOTS_LOG") != "" {
 		n.cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", id)
@@ -178,7 +179,8 @@ func (l nodeLog) Revisions() []Revision {
 	if l.n.forgetful {
 		return slices.Clone(l.n.w.revs[len(l.n.w.revs)-1:])
 	}
-	return slices.DeleteFunc(slices.Clone(l.n.w.revs), func(r Revision) bool { return l.n.newest > 0 && r.Number > l.n.newest })
+	return slices.DeleteFunc(slices.Clone(l.n.w.revs),
+		func(r Revision) bool { return l.n.newest > 0 && r.Number > l.n.newest })
 }
 
 func (l nodeLog) Propose(_ context.Context, p Proposal) (Revision, error) {

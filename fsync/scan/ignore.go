@@ -11,7 +11,8 @@ import (
 // DefaultIgnore is what version control, editors and file systems leave in directories.
 func DefaultIgnore() []string {
 	return []string{
-		".git", ".svn", ".hg", ".bzr", "*~", ".*.sw[a-p]", ".*.swx", "4913", ".#*", "#*#", ".nfs????*", ".DS_Store", ".goutputstream-*",
+		".git", ".svn", ".hg", ".bzr", "*~", ".*.sw[a-p]", ".*.swx", "4913", ".#*", "#*#", ".nfs????*", ".DS_Store",
+		".goutputstream-*",
 	}
 }
 
@@ -47,7 +48,8 @@ func (p *pattern) match(text string) bool {
 	return ok
 }
 
-// NewIgnore takes patterns as path.Match has them. One with a slash is for paths relative to the slot, others for names.
+// NewIgnore takes patterns as path.Match has them. One with a slash is for paths relative to the slot, others for
+// names.
 func NewIgnore(patterns []string) (Ignore, error) {
 	var ig Ignore
 	for _, p := range patterns {

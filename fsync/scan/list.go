@@ -107,7 +107,8 @@ func (s *lister) name(d *slotfs.Dir, parent *node, prefix, name string, depth in
 			return fmt.Errorf("scan %q: %w", path, err)
 		}
 	}
-	parent.children = append(parent.children, node{path: path, stat: st, entry: tree.Entry{Name: name, Type: st.Type, Mode: st.Mode}})
+	parent.children = append(parent.children,
+		node{path: path, stat: st, entry: tree.Entry{Name: name, Type: st.Type, Mode: st.Mode}})
 	n := &parent.children[len(parent.children)-1]
 	if sub != nil {
 		return s.below(sub, n, path+"/", depth+1)

@@ -20,8 +20,8 @@ type Options struct {
 	Known func(path string) *tree.Entry
 	// Enter is called for each directory before it is read, with "" for the slot's.
 	Enter func(path string)
-	// Keep gets the content of files that were read, when it is one piece; it is valid during the call. It may be nil, and is called from
-	// several goroutines.
+	// Keep gets the content of files that were read, when it is one piece; it is valid during the call. It may be nil, and
+	// is called from several goroutines.
 	Keep func(h tree.Hash, content []byte)
 	// Workers list directories and read files in parallel; at least one.
 	Workers int

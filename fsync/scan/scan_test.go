@@ -50,7 +50,8 @@ func age(t testing.TB, dir string) {
 func paths(t testing.TB, res *Result) map[string]tree.Entry {
 	t.Helper()
 	out := map[string]tree.Entry{}
-	if err := tree.Walk(res.Objects, res.Dir, func(p string, e *tree.Entry) error { out[p] = *e; return nil }); err != nil {
+	if err := tree.Walk(res.Objects, res.Dir,
+		func(p string, e *tree.Entry) error { out[p] = *e; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -115,9 +116,11 @@ func TestARacyFileIsReadAgain(t *testing.T) {
 // What is looked at before the patterns changes nothing of what they match.
 func TestIgnoreIsWhatItsPatternsMatch(t *testing.T) {
 	names := []string{
-		"", "a", ".git", ".gitx", "x~", "~", "4913", "49130", ".#x", "#x#", "#", ".x.swp", ".swx", ".x.swx", ".nfs0001", "[a]", "a]", `a\`, "*", "x.pyc", "é",
+		"", "a", ".git", ".gitx", "x~", "~", "4913", "49130", ".#x", "#x#", "#", ".x.swp", ".swx", ".x.swx", ".nfs0001",
+		"[a]", "a]", `a\`, "*", "x.pyc", "é",
 	}
-	for _, patterns := range [][]string{DefaultIgnore(), {"*"}, {"[a]*", "x"}, {"*.pyc", `\*`}, {"a*", "*a", "?"}, {`*\]`}, {}} {
+	for _, patterns := range [][]string{DefaultIgnore(), {"*"}, {"[a]*", "x"}, {"*.pyc", `\*`}, {"a*", "*a", "?"}, {`*\]`},
+		{}} {
 		ig, err := NewIgnore(patterns)
 		if err != nil {
 			t.Fatal(err)

@@ -62,7 +62,8 @@ func read(name string) (string, error) {
 	return string(b), nil
 }
 
-// Here says whether a directory has the file that a node has written to what it shares: then that is the same directory.
+// Here says whether a directory has the file that a node has written to what it shares: then that is the same
+// directory.
 func Here(dir string, id node.ID, token string) bool {
 	text, err := read(path(dir, id))
 	return err == nil && token != "" && text == token

@@ -19,8 +19,10 @@ func TestContains_NoMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]bool{
-		pki: true, filepath.Join(top, "share/jobs"): true, filepath.Join(cache, "jobs"): true, filepath.Join(cache, "jobs/ab/cd"): true,
-		cache: false, filepath.Join(cache, "minions"): false, filepath.Join(top, "share2"): false, filepath.Join(top, "share/new"): true,
+		pki: true, filepath.Join(top, "share/jobs"): true, filepath.Join(cache, "jobs"): true,
+		filepath.Join(cache, "jobs/ab/cd"): true,
+		cache:                              false, filepath.Join(cache, "minions"): false, filepath.Join(top, "share2"): false,
+		filepath.Join(top, "share/new"): true,
 	} {
 		if got := Contains(pki, own, path); got != want {
 			t.Errorf("%s: %v", path, got)

@@ -18,8 +18,8 @@ type Stat struct {
 	Ino, Dev     uint64
 }
 
-// Unchanged says whether a file is, to all appearances, the one it was, with the same content. Its name may have changed,
-// and its permissions.
+// Unchanged says whether a file is, to all appearances, the one it was, with the same content. Its name may have
+// changed, and its permissions.
 func (s Stat) Unchanged(o Stat) bool {
 	return s.Type == o.Type && s.Ino == o.Ino && s.Dev == o.Dev && s.Size == o.Size && s.Mtime == o.Mtime
 }

@@ -69,7 +69,8 @@ type Config struct {
 type Timing struct {
 	Debounce time.Duration // from a hint to a look; 10 ms
 	Scan     time.Duration // between looks without a hint; 5 s
-	Check    time.Duration // between looks at what the files of known tokens hold, where they are many; a minute, and after a start
+	// between looks at what the files of known tokens hold, where they are many; a minute, and after a start
+	Check    time.Duration
 	Gone     time.Duration // a file must be gone for so long to be revoked, for a directory may be on its way out; 200 ms
 	Digest   time.Duration // between digests; 5 min
 	Save     time.Duration // between writes of the table; 1 s

@@ -21,7 +21,8 @@ import (
 const (
 	fileMode = 0o600 // salt/tokens/localfs.py mk_token, and what mkstemp gives the files of the cache
 	dirMode  = 0o700
-	// tempName hides a file that is being written. It lies beside the directory, for 3006 takes every file in it for a token.
+	// tempName hides a file that is being written. It lies beside the directory, for 3006 takes every file in it for a
+	// token.
 	tempName = tempPrefix + "token-"
 )
 
@@ -186,7 +187,8 @@ func (d disk) remove(root *os.Root, token string) error {
 	return nil
 }
 
-// sync waits until the files that are in the directory would be there after a power failure, if perhaps with less in them.
+// sync waits until the files that are in the directory would be there after a power failure, if perhaps with less in
+// them.
 func (d disk) sync() error {
 	err := durable.SyncDir(filepath.Join(d.cachedir, d.dir()))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,6 +16,7 @@
 //   - digest: all prints of a table, told to a peer, which answers with what the teller lacks.
 //
 // Promises: a revoked token comes back from nowhere: not from a node that was away, not from a backup; a token whose
-// directory was lost or replaced, or whose file is damaged, was not revoked, and comes back; files appear whole, with mode 0600 and the master's
-// owner; an expired token is neither sent nor taken; memory is bounded by the number of tokens.
+// directory was lost or replaced, or whose file is damaged, was not revoked, and comes back; files appear whole, with
+// mode 0600 and the master's owner; an expired token is neither sent nor taken; memory is bounded by the number of
+// tokens.
 package tokens

@@ -37,7 +37,8 @@ type layout interface {
 	unwrap(content []byte) []byte
 	// wrap returns the file that holds data.
 	wrap(data []byte, expire int64) []byte
-	// swept says whether there are masters that take the time of a file for when its token expires, and remove it within a minute.
+	// swept says whether there are masters that take the time of a file for when its token expires, and remove it within a
+	// minute.
 	swept() bool
 }
 
@@ -90,8 +91,8 @@ func (bank) wrap(data []byte, expire int64) []byte {
 	return msgpack.AppendUint(out, uint64(max(0, expire)))
 }
 
-// swept: 3008.0 and 3008.1 do (salt/cache/__init__.py Cache.clean_expired; issue #69307), as soon as they start; a master of a later release may become
-// one of them before anybody knows. The later ones go by what is in the file.
+// swept: 3008.0 and 3008.1 do (salt/cache/__init__.py Cache.clean_expired; issue #69307), as soon as they start; a
+// master of a later release may become one of them before anybody knows. The later ones go by what is in the file.
 func (bank) swept() bool { return true }
 
 // parse checks the data of a token and returns when it expires, in seconds since 1970.

@@ -43,7 +43,11 @@ func TestOldMember(t *testing.T) {
 	w.changed()
 	hears := func(what, body string) {
 		t.Helper()
-		w.poll("the old member hears "+what, func() bool { mu.Lock(); defer mu.Unlock(); return slices.Contains(heard, body) })
+		w.poll("the old member hears "+what, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Contains(heard, body)
+		})
 	}
 	hears("an empty digest that asks for its own", "7363746b01020100")
 	old := &testNode{w: w, id: "old"}

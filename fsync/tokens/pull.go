@@ -47,8 +47,8 @@ func (s *Store) Pull(ctx context.Context, ask Ask, tell func(done, total int)) e
 	return nil
 }
 
-// answered is how many of a page an answer is about: all up to the last one that came, or, when nothing came, the whole, for
-// it is gone.
+// answered is how many of a page an answer is about: all up to the last one that came, or, when nothing came, the
+// whole, for it is gone.
 func answered(page, got []item) int {
 	if len(got) == 0 {
 		return len(page)

@@ -48,13 +48,15 @@ func TestPullOfNonsense(t *testing.T) {
 		}
 	}
 	for _, answer := range [][]byte{nil, []byte("nonsense"), append(message{digest: true}.encode(), 1)} {
-		err := c.store.Pull(t.Context(), func(context.Context, []byte) ([]byte, error) { return answer, nil }, func(int, int) {})
+		err := c.store.Pull(t.Context(), func(context.Context, []byte) ([]byte, error) { return answer, nil },
+			func(int, int) {})
 		if err == nil {
 			t.Errorf("%q is taken", answer)
 		}
 	}
 	lost := errors.New("connection reset")
-	if err := c.store.Pull(t.Context(), func(context.Context, []byte) ([]byte, error) { return nil, lost }, func(int, int) {}); !errors.Is(err, lost) {
+	if err := c.store.Pull(t.Context(), func(context.Context, []byte) ([]byte, error) { return nil, lost },
+		func(int, int) {}); !errors.Is(err, lost) {
 		t.Error(err)
 	}
 }

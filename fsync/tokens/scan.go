@@ -20,7 +20,8 @@ func (s *Store) keepScanning(ctx context.Context) {
 	var checked time.Time
 	for first := true; ; first = false {
 		w.ensure()
-		// A master removes a file that it cannot read, which must not pass for a revocation: so where it costs little, at once.
+		// A master removes a file that it cannot read, which must not pass for a revocation: so where it costs little, at
+		// once.
 		check := s.few() || time.Since(checked) >= s.cfg.Timing.Check
 		if check {
 			checked = time.Now()
@@ -57,7 +58,8 @@ func (s *Store) few() bool {
 	return len(s.table.entries) <= checkedAlways
 }
 
-// scan looks at all tokens, and with check at what files of known ones hold. again says that some are gone since a moment only.
+// scan looks at all tokens, and with check at what files of known ones hold. again says that some are gone since a
+// moment only.
 func (s *Store) scan(check bool) (again bool) {
 	root, err := s.disk.root()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -166,8 +168,9 @@ func (s *Store) see(root *os.Root, p print, token string) {
 	}
 }
 
-// check finds out whether the file of a held token holds what it did: not when a power failure came before it was on the disk, or
-// something has written into it. Then it is removed, but not revoked, and the other nodes send what it was. s.mu is held.
+// check finds out whether the file of a held token holds what it did: not when a power failure came before it was on
+// the disk, or something has written into it. Then it is removed, but not revoked, and the other nodes send what it
+// was. s.mu is held.
 func (s *Store) check(root *os.Root, p print, token string) {
 	e := s.table.entries[p]
 	if !e.held {
@@ -199,7 +202,8 @@ func (s *Store) check(root *os.Root, p print, token string) {
 	}
 	e.held, e.token, e.stamp = false, "", stamp{}
 	s.set(p, e)
-	// Nobody is let in by something else than was granted, nor takes the removal of a ruin for the revocation of what comes back.
+	// Nobody is let in by something else than was granted, nor takes the removal of a ruin for the revocation of what
+	// comes back.
 	if err := s.disk.remove(root, token); err != nil {
 		s.fail("remove", err)
 	}

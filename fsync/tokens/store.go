@@ -180,7 +180,8 @@ func (s *Store) save() error {
 	content, err := s.table.encode()
 	s.dirty = err != nil
 	s.mu.Unlock()
-	if err == nil { // first the files: one that the table has, and that is gone after a power failure, would count as revoked
+	// first the files: one that the table has, and that is gone after a power failure, would count as revoked
+	if err == nil {
 		err = s.disk.sync()
 	}
 	if err == nil {

@@ -58,7 +58,8 @@ func TestTokensBehindALink(t *testing.T) {
 			t.Fatal(err)
 		}
 		have, err := d.list(root)
-		if _, there := os.Stat(filepath.Join(elsewhere, d.layout.file(secret(1)))); err != nil || there != nil || !slices.Equal(have, []string{secret(1)}) {
+		if _, there := os.Stat(filepath.Join(elsewhere, d.layout.file(secret(1)))); err != nil || there != nil ||
+			!slices.Equal(have, []string{secret(1)}) {
 			t.Errorf("%d: %d tokens, %v, %v", major, len(have), err, there)
 		}
 		if err := errors.Join(d.sync(), d.remove(root, secret(1)), d.tidy()); err != nil {
@@ -112,7 +113,8 @@ func TestLostDirectoryRevokesNothing(t *testing.T) {
 		w.everywhere(secret(0), data)
 	}
 	c.close()
-	if err := errors.Join(os.RemoveAll(c.master.CacheDir), os.MkdirAll(filepath.Join(c.master.CacheDir, "tokens"), 0o700)); err != nil {
+	if err := errors.Join(os.RemoveAll(c.master.CacheDir),
+		os.MkdirAll(filepath.Join(c.master.CacheDir, "tokens"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	c.open()
@@ -164,8 +166,8 @@ func TestMasterOfAnotherVersionGetsTokensInItsLayout(t *testing.T) {
 	}
 }
 
-// A master of 3008.1 removes each token whose file is not from the future: its own, those of others, those from before saltclusterd knew of it, and
-// those that never expire.
+// A master of 3008.1 removes each token whose file is not from the future: its own, those of others, those from before
+// saltclusterd knew of it, and those that never expire.
 func TestTokensAreSpared(t *testing.T) {
 	w, a, b, c := three(t)
 	from := func(n *testNode, i int) time.Time {
@@ -252,7 +254,8 @@ func TestOtherFilesAreLeftAlone(t *testing.T) {
 }
 
 func TestOff(t *testing.T) {
-	for _, m := range []Master{{Major: 3006, Store: "rediscluster", Driver: localfs}, {Major: 3008, Store: localfs, Driver: "redis"}} {
+	for _, m := range []Master{{Major: 3006, Store: "rediscluster", Driver: localfs},
+		{Major: 3008, Store: localfs, Driver: "redis"}} {
 		if m.off() == "" {
 			t.Errorf("%+v is on", m)
 		}
@@ -324,11 +327,13 @@ func TestStrangersAreRefused(t *testing.T) {
 			t.Fatalf("%s: %v, %v", name, names, err)
 		}
 	}
-	if err := (&testNode{w: w, id: "nobody"}).Push(t.Context(), "c", body(secret(0), good)); err == nil || c.has(secret(0)) != nil {
+	if err := (&testNode{w: w, id: "nobody"}).Push(t.Context(), "c", body(secret(0), good)); err == nil ||
+		c.has(secret(0)) != nil {
 		t.Errorf("taken from somebody who is no member: %v", err)
 	}
 	w.everywhere(secret(0), good[:0:0])
-	if err := (&testNode{w: w, id: "a"}).Push(t.Context(), "c", body(secret(0), good)); err != nil || !bytes.Equal(c.has(secret(0)), good) {
+	if err := (&testNode{w: w, id: "a"}).Push(t.Context(), "c", body(secret(0), good)); err != nil ||
+		!bytes.Equal(c.has(secret(0)), good) {
 		t.Errorf("the good one was refused: %v", err)
 	}
 }
@@ -340,7 +345,8 @@ func TestErrorsDoNotNameTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if _, _, err := d.read(root, secret(0)); err == nil || strings.Contains(err.Error(), secret(0)) || !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := d.read(root, secret(0)); err == nil || strings.Contains(err.Error(), secret(0)) ||
+		!errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	if err := os.MkdirAll(filepath.Join(d.cachedir, "tokens", secret(0), "x"), 0o700); err != nil {
@@ -375,7 +381,8 @@ func TestWireFixtures(t *testing.T) {
 			t.Errorf("%s: %x", name, m.encode())
 		}
 		got, err := decode(m.encode())
-		if err != nil || len(got.items) != 2 || got.items[0].print != live.print || got.items[0].expire != live.expire || got.items[1].expire != gone.expire {
+		if err != nil || len(got.items) != 2 || got.items[0].print != live.print || got.items[0].expire != live.expire ||
+			got.items[1].expire != gone.expire {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}

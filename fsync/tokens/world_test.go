@@ -40,8 +40,9 @@ type testNode struct {
 }
 
 var quick = Timing{
-	Debounce: time.Millisecond, Scan: 20 * time.Millisecond, Check: 20 * time.Millisecond, Gone: 20 * time.Millisecond, Digest: 50 * time.Millisecond,
-	Save: 5 * time.Millisecond, Retry: time.Millisecond, RetryMax: 20 * time.Millisecond, Push: 10 * time.Second,
+	Debounce: time.Millisecond, Scan: 20 * time.Millisecond, Check: 20 * time.Millisecond, Gone: 20 * time.Millisecond,
+	Digest: 50 * time.Millisecond,
+	Save:   5 * time.Millisecond, Retry: time.Millisecond, RetryMax: 20 * time.Millisecond, Push: 10 * time.Second,
 }
 
 func newWorld(t testing.TB, majors ...int) *world {
@@ -111,7 +112,8 @@ func (n *testNode) Push(ctx context.Context, to node.ID, body []byte) error {
 	if store == nil {
 		return errors.New("cut off")
 	}
-	req := httptest.NewRequestWithContext(context.WithValue(ctx, contextKey{}, n.id), http.MethodPost, Path, bytes.NewReader(body))
+	req := httptest.NewRequestWithContext(context.WithValue(ctx, contextKey{}, n.id), http.MethodPost, Path,
+		bytes.NewReader(body))
 	rec := httptest.NewRecorder()
 	store.Handler().ServeHTTP(rec, req)
 	if rec.Code != http.StatusOK {
@@ -145,7 +147,8 @@ func (n *testNode) watch(context.Context) <-chan struct{} {
 func (n *testNode) open() {
 	n.w.t.Helper()
 	s, err := New(Config{
-		Master: n.master, StateDir: n.state, Members: n.members, Changed: n.watch, Peers: n, Now: n.w.now, Timing: quick, Hold: n.hold,
+		Master: n.master, StateDir: n.state, Members: n.members, Changed: n.watch, Peers: n, Now: n.w.now, Timing: quick,
+		Hold: n.hold,
 		From: func(ctx context.Context) (node.ID, bool) { id, ok := ctx.Value(contextKey{}).(node.ID); return id, ok },
 	})
 	n.must(err)
@@ -174,7 +177,8 @@ func secret(n int) string { return fmt.Sprintf("%064x", 0xabc0+n) }
 // tokenData is what Salt stores of a token.
 func tokenData(token string, expire time.Time) []byte {
 	out := msgpack.AppendShort(msgpack.AppendMapHead(nil, 3), "expire")
-	out = binary.BigEndian.AppendUint64(append(out, 0xcb), math.Float64bits(float64(expire.Unix())+float64(expire.Nanosecond())/1e9))
+	out = binary.BigEndian.AppendUint64(append(out, 0xcb),
+		math.Float64bits(float64(expire.Unix())+float64(expire.Nanosecond())/1e9))
 	out = msgpack.AppendShort(msgpack.AppendShort(out, "name"), "fred")
 	out = append(msgpack.AppendShort(out, "token"), 0xd9, byte(len(token)))
 	return append(out, token...)
@@ -217,6 +221,7 @@ func (w *world) poll(what string, ok func() bool) {
 func (w *world) everywhere(token string, data []byte) {
 	w.t.Helper()
 	for _, n := range w.nodes {
-		w.poll(fmt.Sprintf("%s has %d bytes of %s", n.id, len(data), token[60:]), func() bool { return bytes.Equal(n.has(token), data) })
+		w.poll(fmt.Sprintf("%s has %d bytes of %s", n.id, len(data), token[60:]),
+			func() bool { return bytes.Equal(n.has(token), data) })
 	}
 }

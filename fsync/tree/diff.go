@@ -2,8 +2,8 @@ package tree
 
 import "fmt"
 
-// Change is a path that is not the same in two trees. From or To is nil when it is in one of them only. When a directory
-// comes or goes, what it contains has changes of its own.
+// Change is a path that is not the same in two trees. From or To is nil when it is in one of them only. When a
+// directory comes or goes, what it contains has changes of its own.
 type Change struct {
 	Path     string
 	From, To *Entry

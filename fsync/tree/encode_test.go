@@ -32,7 +32,8 @@ func entryGen(name string) *rapid.Generator[Entry] {
 		switch e.Type {
 		case File:
 			for range rapid.IntRange(0, 3).Draw(t, "chunks") {
-				e.Chunks = append(e.Chunks, Chunk{Sum(rapid.SliceOf(rapid.Byte()).Draw(t, "c")), rapid.Uint32Range(1, MaxChunk).Draw(t, "size")})
+				e.Chunks = append(e.Chunks, Chunk{Sum(rapid.SliceOf(rapid.Byte()).Draw(t, "c")),
+					rapid.Uint32Range(1, MaxChunk).Draw(t, "size")})
 			}
 		case Dir:
 			e.Object = Sum([]byte(name))
@@ -84,7 +85,8 @@ func TestSlotsAreReadAsWritten(t *testing.T) {
 			t.Errorf("%q: %v, %v", s, got, err)
 		}
 	}
-	for _, bad := range []string{"", "file", "file:base", "file:base:-1", "file:base:01", "file::0", "other:base:0", "file:base:99999", "file:a\n:0"} {
+	for _, bad := range []string{"", "file", "file:base", "file:base:-1", "file:base:01", "file::0", "other:base:0",
+		"file:base:99999", "file:a\n:0"} {
 		if s, err := ParseSlot(bad); err == nil {
 			t.Errorf("%q is %v", bad, s)
 		}

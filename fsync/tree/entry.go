@@ -120,7 +120,8 @@ func (e *Entry) check() error {
 	switch {
 	case e.Mode > 0o777:
 		return fmt.Errorf("%q: mode %o", e.Name, e.Mode)
-	case e.Type == Symlink && (e.Mode != 0 || e.Target == "" || len(e.Target) > MaxTarget || strings.Contains(e.Target, "\x00")):
+	case e.Type == Symlink && (e.Mode != 0 || e.Target == "" || len(e.Target) > MaxTarget ||
+		strings.Contains(e.Target, "\x00")):
 		return fmt.Errorf("%q: bad symlink", e.Name)
 	case e.Type == File && e.Size() > MaxFile:
 		return fmt.Errorf("%q: larger than 2 GiB", e.Name)

@@ -5,8 +5,8 @@ import "fmt"
 // MaxSlot bounds the entries of a slot, at all depths.
 const MaxSlot = 1_000_000
 
-// Extents is how many entries there are below directories, each counted as often as it has a path: a few objects that name each
-// other twice make more paths than any disk holds. What was counted once is remembered, up to a bound.
+// Extents is how many entries there are below directories, each counted as often as it has a path: a few objects that
+// name each other twice make more paths than any disk holds. What was counted once is remembered, up to a bound.
 type Extents struct{ known map[Hash]int }
 
 // maxKnown bounds what is remembered; all directories of a tree fit.

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// build makes a tree of a map of paths to contents: "text", "->target" for a symlink, "/" for an empty directory; a number
-// after a space is the mode.
+// build makes a tree of a map of paths to contents: "text", "->target" for a symlink, "/" for an empty directory; a
+// number after a space is the mode.
 func build(t interface{ Fatal(...any) }, put Memory, files map[string]string) Hash {
 	type dir map[string]any
 	top := dir{}
@@ -99,7 +99,8 @@ func TestMergeTable(t *testing.T) {
 		{"nothing", base, base, base, ""},
 		{"only ours", with("a", "2", "n", "1"), base, with("a", "2", "n", "1"), ""},
 		{"only theirs", base, with("b", "", "d/z", "1"), with("b", "", "d/z", "1"), ""},
-		{"different paths", with("a", "2", "d/x", ""), with("b", "2", "d/z", "1"), with("a", "2", "b", "2", "d/x", "", "d/z", "1"), ""},
+		{"different paths", with("a", "2", "d/x", ""), with("b", "2", "d/z", "1"),
+			with("a", "2", "b", "2", "d/x", "", "d/z", "1"), ""},
 		{"the same edit", with("a", "2"), with("a", "2"), with("a", "2"), ""},
 		{"both edit", with("a", "ours"), with("a", "theirs"), with("a", "theirs"), "a"},
 		{"both add", with("n", "ours"), with("n", "theirs"), with("n", "theirs"), "n"},
@@ -107,7 +108,8 @@ func TestMergeTable(t *testing.T) {
 		{"edit against delete", with("a", "2"), with("a", ""), with("a", "2"), ""},
 		{"delete against edit", with("a", ""), with("a", "2"), with("a", "2"), ""},
 		{"directory deleted, edited in it", with("d/x", "", "d/y", ""), with("d/x", "2"), with("d/x", "2", "d/y", ""), ""},
-		{"edited in it, directory deleted", with("d/x", "2", "d/n", "1"), with("d/x", "", "d/y", ""), with("d/x", "2", "d/n", "1", "d/y", ""), ""},
+		{"edited in it, directory deleted", with("d/x", "2", "d/n", "1"), with("d/x", "", "d/y", ""),
+			with("d/x", "2", "d/n", "1", "d/y", ""), ""},
 		{"both links", with("l", "->ours"), with("l", "->theirs"), with("l", "->theirs"), "l"},
 		{"file to directory, edited", with("a", "", "a/in", "1"), with("a", "2"), with("a", "2"), "a/in"},
 		{"edited, file to directory", with("a", "2"), with("a", "", "a/in", "1"), with("a", "", "a/in", "1"), "a"},
@@ -142,7 +144,8 @@ func treeGen() *rapid.Generator[map[string]string] {
 func TestMergeLosesNothingSilently(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Memory{}
-		base, ours, theirs := build(t, o, treeGen().Draw(t, "base")), build(t, o, treeGen().Draw(t, "ours")), build(t, o, treeGen().Draw(t, "theirs"))
+		base, ours, theirs := build(t, o, treeGen().Draw(t, "base")), build(t, o, treeGen().Draw(t, "ours")), build(t, o,
+			treeGen().Draw(t, "theirs"))
 		merged, losses, err := Merge(o, o, base, ours, theirs)
 		if err != nil {
 			t.Fatal(err)
@@ -251,7 +254,8 @@ func TestAdvance(t *testing.T) {
 func TestAdvanceGoesNowhereElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Memory{}
-		base, proposed, theirs := build(t, o, treeGen().Draw(t, "base")), build(t, o, treeGen().Draw(t, "proposed")), build(t, o, treeGen().Draw(t, "theirs"))
+		base, proposed, theirs := build(t, o, treeGen().Draw(t, "base")), build(t, o, treeGen().Draw(t, "proposed")), build(t,
+			o, treeGen().Draw(t, "theirs"))
 		advance := func(base, proposed, theirs Hash) Hash {
 			got, err := Advance(o, o, base, proposed, theirs)
 			if err != nil {

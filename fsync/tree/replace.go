@@ -2,7 +2,8 @@ package tree
 
 import "strings"
 
-// Replace returns a directory that has something else at some paths; nil: nothing. Paths that it does not have are left out. New objects go into put.
+// Replace returns a directory that has something else at some paths; nil: nothing. Paths that it does not have are left
+// out. New objects go into put.
 func Replace(o Objects, put Memory, dir Hash, at map[string]*Entry) (Hash, error) {
 	if len(at) == 0 {
 		return dir, nil

@@ -9,7 +9,8 @@ import (
 func TestReplace(t *testing.T) {
 	m := Memory{}
 	file := func(name, content string) Entry {
-		return Entry{Name: name, Type: File, Mode: 0o644, Chunks: []Chunk{{Hash: Sum([]byte(content)), Size: uint32(len(content))}}}
+		return Entry{Name: name, Type: File, Mode: 0o644,
+			Chunks: []Chunk{{Hash: Sum([]byte(content)), Size: uint32(len(content))}}}
 	}
 	put := func(entries ...Entry) Hash {
 		h, err := m.PutDir(entries)
@@ -21,7 +22,8 @@ func TestReplace(t *testing.T) {
 	inner := put(file("a", "1"), file("b", "2"))
 	top := put(Entry{Name: "d", Type: Dir, Mode: 0o755, Object: inner}, file("e", "3"), file("f", "4"))
 	other := file("old name", "5")
-	got, err := Replace(m, m, top, map[string]*Entry{"d/a": nil, "d/b": &other, "e": nil, "missing": &other, "f/below": &other, "d/missing/too": nil})
+	got, err := Replace(m, m, top, map[string]*Entry{"d/a": nil, "d/b": &other, "e": nil, "missing": &other,
+		"f/below": &other, "d/missing/too": nil})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +31,8 @@ func TestReplace(t *testing.T) {
 	if err := Walk(m, got, func(path string, e *Entry) error { paths[path] = e.Identity(); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"d", "d/b", "f"}; !slices.Equal(slices.Sorted(maps.Keys(paths)), want) || paths["d/b"] != other.Identity() {
+	if want := []string{"d", "d/b", "f"}; !slices.Equal(slices.Sorted(maps.Keys(paths)), want) ||
+		paths["d/b"] != other.Identity() {
 		t.Errorf("%v", paths)
 	}
 	if same, err := Replace(m, m, top, nil); err != nil || same != top {

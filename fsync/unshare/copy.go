@@ -39,7 +39,8 @@ type Report struct {
 
 // Add adds up two reports.
 func (r *Report) Add(o Report) {
-	r.Files, r.Bytes, r.Copied, r.Removed, r.Special = r.Files+o.Files, r.Bytes+o.Bytes, r.Copied+o.Copied, r.Removed+o.Removed, r.Special+o.Special
+	r.Files, r.Bytes = r.Files+o.Files, r.Bytes+o.Bytes
+	r.Copied, r.Removed, r.Special = r.Copied+o.Copied, r.Removed+o.Removed, r.Special+o.Special
 	r.Leading = append(r.Leading, o.Leading[:min(len(o.Leading), maxLeading-min(maxLeading, len(r.Leading)))]...)
 }
 
@@ -217,7 +218,8 @@ func (c *copier) moved(path, text string) string {
 			return filepath.Join(t.place(), strings.TrimPrefix(real, t.From))
 		}
 	}
-	// Another host may have the share mounted elsewhere, and a 3008 master there has made master.pem a link with that path.
+	// Another host may have the share mounted elsewhere, and a 3008 master there has made master.pem a link with that
+	// path.
 	if beside := filepath.Join(filepath.Dir(path), filepath.Base(target)); beside != path {
 		a, errA := os.Stat(target)
 		b, errB := c.from.Lstat(beside)
@@ -239,7 +241,8 @@ func (t Tree) place() string {
 	return t.To
 }
 
-// realPath resolves the directory of a path, not what is at the path: that may be a link itself, which is copied as one.
+// realPath resolves the directory of a path, not what is at the path: that may be a link itself, which is copied as
+// one.
 func realPath(path string) string {
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		return filepath.Join(dir, filepath.Base(path))

@@ -67,7 +67,8 @@ func TestCopy(t *testing.T) {
 	}
 	is(t, to+"/minions/web1", "key")
 	is(t, to+"/master.pem", "private")
-	for path, want := range map[string]string{"master.pem": to + "/m3.pem", "other.pem": to + "/m3.pem", "beside": "m3.pem", "job": s.cache + "/jobs/x", "away": s.share + "/elsewhere"} {
+	for path, want := range map[string]string{"master.pem": to + "/m3.pem", "other.pem": to + "/m3.pem",
+		"beside": "m3.pem", "job": s.cache + "/jobs/x", "away": s.share + "/elsewhere"} {
 		if got, _ := os.Readlink(filepath.Join(to, path)); got != want {
 			t.Errorf("%s leads to %s, want %s", path, got, want)
 		}

@@ -12,8 +12,8 @@ import (
 	"saltclusterd/durable"
 )
 
-// Exchange puts the copy of a tree in the place of the link to it, at once: whoever opens a path sees the one or the other. The link is
-// kept where the copy was. Nothing happens when it has been done.
+// Exchange puts the copy of a tree in the place of the link to it, at once: whoever opens a path sees the one or the
+// other. The link is kept where the copy was. Nothing happens when it has been done.
 func Exchange(t Tree) error { return swap(t, fs.ModeSymlink, fs.ModeDir) }
 
 // Restore undoes Exchange.

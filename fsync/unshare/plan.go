@@ -17,7 +17,8 @@ type Tree struct {
 	Link string `json:"link,omitempty"` // the link whose place To takes; empty: the master's configuration will name To
 }
 
-// Edit is a change that a person must make: the option is set in a file of master.d, and what Salt merges no drop-in can take away.
+// Edit is a change that a person must make: the option is set in a file of master.d, and what Salt merges no drop-in
+// can take away.
 type Edit struct {
 	File   string `json:"file"`
 	Option string `json:"option"`
@@ -47,7 +48,8 @@ type Master struct {
 
 // Make plans to move what is on the share to directories in to.
 func Make(m Master, to string, onShare func(path string) bool) Plan {
-	p := &planner{m: m, to: filepath.Clean(to), onShare: onShare, moved: map[string]string{}, plan: Plan{Options: map[string]any{}}}
+	p := &planner{m: m, to: filepath.Clean(to), onShare: onShare, moved: map[string]string{},
+		plan: Plan{Options: map[string]any{}}}
 	p.check()
 	if len(p.plan.Refused) > 0 {
 		return p.plan
@@ -96,7 +98,8 @@ func (p *planner) check() {
 	}
 }
 
-// sources decides for each directory on the share where its copy goes; what is inside of another one stays inside of it.
+// sources decides for each directory on the share where its copy goes; what is inside of another one stays inside of
+// it.
 func (p *planner) sources() {
 	named := map[string]string{} // original: name of the copy
 	add := func(dir, name string) {
@@ -127,7 +130,8 @@ func (p *planner) sources() {
 			continue
 		}
 		p.moved[real] = filepath.Join(p.to, named[real])
-		p.plan.Trees = append(p.plan.Trees, Tree{Name: strings.ReplaceAll(named[real], "/", " "), From: real, To: p.moved[real]})
+		p.plan.Trees = append(p.plan.Trees, Tree{Name: strings.ReplaceAll(named[real], "/", " "), From: real,
+			To: p.moved[real]})
 	}
 }
 
@@ -172,7 +176,8 @@ func (p *planner) roots() {
 				if ok {
 					changed = append(changed, Edit{File: p.m.SetBy(option), Option: option, From: dir, To: to})
 				} else if filepath.IsAbs(dir) && p.onShare(dir) {
-					p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s of %s names %s on the share, which is not there", option, env, dir))
+					p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s of %s names %s on the share, which is not there", option, env,
+						dir))
 				}
 				dirs = append(dirs, to)
 			}
@@ -211,7 +216,8 @@ func (p *planner) links() {
 				p.refuse("%s leads to nothing: %v", path, err)
 				continue
 			}
-			p.plan.Trees = append(p.plan.Trees, Tree{Name: e.Name(), From: real, To: filepath.Join(p.m.CacheDir, copyPrefix+e.Name()), Link: path})
+			p.plan.Trees = append(p.plan.Trees, Tree{Name: e.Name(), From: real,
+				To: filepath.Join(p.m.CacheDir, copyPrefix+e.Name()), Link: path})
 		}
 	}
 }

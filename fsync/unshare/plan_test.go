@@ -19,7 +19,8 @@ func newSite(t *testing.T) site {
 		t.Fatal(err)
 	}
 	s := site{top: top, share: filepath.Join(top, "share"), cache: filepath.Join(top, "cache")}
-	for _, dir := range []string{"share/pki", "share/jobs", "share/srv/salt/dev", "share/srv/pillar", "cache/sessions", "own/srv", "etc", "run"} {
+	for _, dir := range []string{"share/pki", "share/jobs", "share/srv/salt/dev", "share/srv/pillar", "cache/sessions",
+		"own/srv", "etc", "run"} {
 		if err := os.MkdirAll(filepath.Join(top, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,8 @@ func (s site) master() Master {
 	return Master{
 		ConfigFile: s.top + "/etc/master", PkiDir: s.share + "/pki", CacheDir: s.cache,
 		Roots: map[string]map[string][]string{
-			"file_roots":   {"base": {s.share + "/srv/salt", s.top + "/own/srv"}, "dev": {s.share + "/srv/salt/dev", s.share + "/nowhere"}},
+			"file_roots": {"base": {s.share + "/srv/salt", s.top + "/own/srv"},
+				"dev": {s.share + "/srv/salt/dev", s.share + "/nowhere"}},
 			"pillar_roots": {"base": {s.share + "/srv/pillar"}},
 		},
 		SetBy:   func(string) string { return s.top + "/etc/master" },
@@ -74,7 +76,8 @@ func TestPlan(t *testing.T) {
 		"pki":                 {From: s.share + "/pki", To: local + "pki"},
 		"file_roots base 0":   {From: s.share + "/srv/salt", To: local + "file_roots/base/0"},
 		"pillar_roots base 0": {From: s.share + "/srv/pillar", To: local + "pillar_roots/base/0"},
-		"jobs":                {From: s.share + "/jobs", To: s.cache + "/.saltclusterd-isolated.jobs", Link: s.cache + "/jobs"},
+		"jobs": {From: s.share + "/jobs", To: s.cache + "/.saltclusterd-isolated.jobs",
+			Link: s.cache + "/jobs"},
 	}
 	have := map[string]Tree{}
 	for _, tree := range p.Trees {

@@ -16,7 +16,8 @@ func TestState(t *testing.T) {
 		t.Fatal(st, err)
 	}
 	want := State{
-		Version: 1, Stage: Switching, StandIn: true, Plan: &Plan{Trees: []Tree{{Name: "pki", From: "/a", To: "/b"}}, Options: map[string]any{"pki_dir": "/b"}},
+		Version: 1, Stage: Switching, StandIn: true,
+		Plan:   &Plan{Trees: []Tree{{Name: "pki", From: "/a", To: "/b"}}, Options: map[string]any{"pki_dir": "/b"}},
 		Copied: Report{Files: 3}, Switched: time.Unix(1_700_000_000, 0).UTC(), Files: []string{"/etc/x"},
 	}
 	if err := want.Save(path); err != nil {
@@ -35,8 +36,10 @@ func TestState(t *testing.T) {
 
 func FuzzParseState(f *testing.F) {
 	for _, text := range []string{
-		`{"v":1,"stage":""}`, `{"v":1,"stage":"copied","plan":{"trees":[{"name":"pki","from":"/a","to":"/b"}],"options":{"pki_dir":"/b"}},"copied":{"files":1}}`,
-		`{"v":1,"stage":"copied"}`, `{"v":2}`, `{"v":1,"stage":"x"}`, `{`, ``, `{"v":1,"stage":"switching","plan":{},"switched":"2026-11-21T10:00:00Z","files":["/a"]}`,
+		`{"v":1,"stage":""}`,
+		`{"v":1,"stage":"copied","plan":{"trees":[{"name":"pki","from":"/a","to":"/b"}],"options":{"pki_dir":"/b"}},"copied":{"files":1}}`,
+		`{"v":1,"stage":"copied"}`, `{"v":2}`, `{"v":1,"stage":"x"}`, `{`, ``,
+		`{"v":1,"stage":"switching","plan":{},"switched":"2026-11-21T10:00:00Z","files":["/a"]}`,
 	} {
 		f.Add([]byte(text))
 	}

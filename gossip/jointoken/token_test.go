@@ -27,7 +27,8 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again.ID() != tok.ID() || again.Cluster() != aCluster || !bytes.Equal(again.Public(), tok.Public()) || again.Text() != tok.Text() {
+	if again.ID() != tok.ID() || again.Cluster() != aCluster || !bytes.Equal(again.Public(), tok.Public()) ||
+		again.Text() != tok.Text() {
 		t.Error("another token came back")
 	}
 	message := []byte("a channel")
@@ -35,7 +36,8 @@ func TestRoundTrip(t *testing.T) {
 		t.Error("its signature is not taken")
 	}
 	other := token(t)
-	if other.ID() == tok.ID() || Verify(other.Public(), message, tok.Sign(message)) || Verify(tok.Public(), []byte("another"), tok.Sign(message)) {
+	if other.ID() == tok.ID() || Verify(other.Public(), message, tok.Sign(message)) ||
+		Verify(tok.Public(), []byte("another"), tok.Sign(message)) {
 		t.Error("two tokens are alike, or a signature fits everything")
 	}
 	if Verify(nil, message, nil) || Verify(tok.Public(), message, nil) {
@@ -67,7 +69,8 @@ func TestParseRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "a secret": "q3Vt0vJcN8mYw2fXz7LrKd5hBs9aGe1T", "cut": good[:len(good)-1], "longer": good + "A",
 		"a field less": strings.Join(f[:3], "."), "a field more": good + ".x", "version": "sct2" + good[4:],
-		"id": "sct1.K7M2Q9X4AB." + f[2] + "." + f[3], "seed": "sct1." + f[1] + ".!." + f[3], "huge": "sct1." + strings.Repeat("a", 1000),
+		"id": "sct1.K7M2Q9X4AB." + f[2] + "." + f[3], "seed": "sct1." + f[1] + ".!." + f[3],
+		"huge":          "sct1." + strings.Repeat("a", 1000),
 		"trailing bits": "sct1." + f[1] + "." + f[2][:21] + "_." + f[3],
 	} {
 		tok, err := Parse(text)
@@ -99,7 +102,8 @@ func TestTokensDoNotPrint(t *testing.T) {
 		}
 		out.Write(b)
 	}
-	for _, leak := range []string{f[2], *tok.seed, fmt.Sprintf("%x", *tok.seed), fmt.Sprintf("%q", *tok.seed)[1:12], fmt.Sprintf("%x", []byte(tok.key())[:16])} {
+	for _, leak := range []string{f[2], *tok.seed, fmt.Sprintf("%x", *tok.seed), fmt.Sprintf("%q", *tok.seed)[1:12],
+		fmt.Sprintf("%x", []byte(tok.key())[:16])} {
 		if strings.Contains(out.String(), leak) {
 			t.Errorf("a token prints itself: %s", out.String())
 		}

@@ -60,7 +60,8 @@ type Meta struct {
 	Work        uint32 // requests its stock master is working on, roughly
 }
 
-// Append appends the encoded form to dst: magic, version, then records (number, length, value). Texts beyond 64 bytes are cut.
+// Append appends the encoded form to dst: magic, version, then records (number, length, value). Texts beyond 64 bytes
+// are cut.
 func (m Meta) Append(dst []byte) []byte {
 	dst = append(dst, metaMagic, metaVersion)
 	dst = appendRecord(dst, recBuild, []byte(m.Build[:min(len(m.Build), maxText)]))

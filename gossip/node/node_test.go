@@ -68,7 +68,8 @@ func TestParseEntry(t *testing.T) {
 	if err != nil || e.ID != "a" || e.Addr.Port() != 4520 || e.Fingerprint != fp {
 		t.Errorf("ParseEntry = %+v, %v", e, err)
 	}
-	for _, in := range [][3]string{{"A", "192.0.2.7:4520", fp.String()}, {"a", "x", fp.String()}, {"a", "192.0.2.7:4520", "x"}} {
+	for _, in := range [][3]string{{"A", "192.0.2.7:4520", fp.String()}, {"a", "x", fp.String()},
+		{"a", "192.0.2.7:4520", "x"}} {
 		if e, err := ParseEntry(in[0], in[1], in[2]); err == nil || e != (Entry{}) {
 			t.Errorf("ParseEntry(%q) = %+v, want an error", in, e)
 		}
@@ -99,9 +100,11 @@ func TestMetaRoundTrip(t *testing.T) {
 
 func TestParseMetaRefuses(t *testing.T) {
 	for name, b := range map[string]string{
-		"empty": "", "other magic": "x\x01", "newer version": "s\x02", "cut record": "s\x01\x01\x05ab", "cut head": "s\x01\x01",
-		"short fixed": "s\x01\x03\x01a", "control": "s\x01\x01\x01\n", "long text": "s\x01\x01\x50" + strings.Repeat("a", 0x50),
-		"too long": "s\x01" + strings.Repeat("\x63\x00", 300),
+		"empty": "", "other magic": "x\x01", "newer version": "s\x02", "cut record": "s\x01\x01\x05ab",
+		"cut head":    "s\x01\x01",
+		"short fixed": "s\x01\x03\x01a", "control": "s\x01\x01\x01\n",
+		"long text": "s\x01\x01\x50" + strings.Repeat("a", 0x50),
+		"too long":  "s\x01" + strings.Repeat("\x63\x00", 300),
 	} {
 		if m, err := ParseMeta([]byte(b)); !errors.Is(err, ErrMeta) || m != (Meta{}) {
 			t.Errorf("%s: ParseMeta = %+v, %v; want ErrMeta", name, m, err)

@@ -112,7 +112,8 @@ func (p *Port) admitInbound(cs tls.ConnectionState, raw *conn) error {
 	if err != nil {
 		return err
 	}
-	return p.reg.admit(raw, cs.NegotiatedProtocol, func() (node.ID, node.Fingerprint, error) { return peer.member(p.cfg.Roster) })
+	return p.reg.admit(raw, cs.NegotiatedProtocol,
+		func() (node.ID, node.Fingerprint, error) { return peer.member(p.cfg.Roster) })
 }
 
 // refuse cuts a connection that was not handed to anyone.

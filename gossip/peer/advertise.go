@@ -42,8 +42,8 @@ func resolveAdvertise(listen, advertise string, ifaces func() ([]net.Addr, error
 	return node.ParseAddr(net.JoinHostPort(only.String(), port))
 }
 
-// onlyAddr returns the single address of this host others may use, of the family of the wildcard (IPv6 falls back to IPv4,
-// since [::] usually serves both).
+// onlyAddr returns the single address of this host others may use, of the family of the wildcard (IPv6 falls back to
+// IPv4, since [::] usually serves both).
 func onlyAddr(wildcard netip.Addr, ifaces func() ([]net.Addr, error)) (netip.Addr, error) {
 	addrs, err := ifaces()
 	if err != nil {

@@ -18,9 +18,9 @@ const (
 	maxBookFile = 4 << 20 // bytes; thousands of members
 )
 
-// Book is a Roster in memory, with a copy on disk. The daemon sets it from the consensus state whenever that changes. The copy
-// is what lets a restarted node talk at all: raft replays its log only after a leader has spoken to it, and the
-// leader is let in by the roster only.
+// Book is a Roster in memory, with a copy on disk. The daemon sets it from the consensus state whenever that changes.
+// The copy is what lets a restarted node talk at all: raft replays its log only after a leader has spoken to it, and
+// the leader is let in by the roster only.
 type Book struct {
 	path string // empty: memory only
 
@@ -68,9 +68,9 @@ func OpenBook(path string) (*Book, error) {
 	return b, nil
 }
 
-// Set replaces the entries by those of revision rev, stores them, and returns the certificates that are no longer members: call
-// Port.Revoke for each. Revisions older than the book's are ignored, for a restarted node sees its own past first. When storing
-// fails the book is changed all the same, and the error says so.
+// Set replaces the entries by those of revision rev, stores them, and returns the certificates that are no longer
+// members: call Port.Revoke for each. Revisions older than the book's are ignored, for a restarted node sees its own
+// past first. When storing fails the book is changed all the same, and the error says so.
 func (b *Book) Set(rev uint64, entries []node.Entry) (removed []node.Fingerprint, err error) {
 	byID, byFP, err := index(entries)
 	if err != nil {

@@ -101,8 +101,8 @@ func verifyCluster(pubPEM, message, sig []byte) error {
 	return nil
 }
 
-// ParsePubFingerprint checks the option cluster_pub_fingerprint: the SHA-256 of the public key file as hex, as Salt 3008 has
-// it (salt.channel.server.cluster_pub_matches_fingerprint); colons are allowed.
+// ParsePubFingerprint checks the option cluster_pub_fingerprint: the SHA-256 of the public key file as hex, as Salt
+// 3008 has it (salt.channel.server.cluster_pub_matches_fingerprint); colons are allowed.
 func ParsePubFingerprint(s string) (string, error) {
 	text := strings.ToLower(strings.ReplaceAll(strings.TrimSpace(s), ":", ""))
 	if raw, err := hex.DecodeString(text); err != nil || len(raw) != sha256.Size {
@@ -111,8 +111,8 @@ func ParsePubFingerprint(s string) (string, error) {
 	return text, nil
 }
 
-// pubMatches compares a pinned fingerprint with a public key; whether the file ends with a newline does not matter, for Salt
-// itself writes and cleans keys both ways.
+// pubMatches compares a pinned fingerprint with a public key; whether the file ends with a newline does not matter, for
+// Salt itself writes and cleans keys both ways.
 func pubMatches(pinned string, pubPEM []byte) bool {
 	text := strings.TrimSpace(string(pubPEM))
 	for _, t := range []string{string(pubPEM), text, text + "\n"} {
@@ -123,7 +123,8 @@ func pubMatches(pinned string, pubPEM []byte) bool {
 	return false
 }
 
-// PubFingerprint is the fingerprint to show to an operator, and the one in join tokens: of the text with one newline, as the file has it.
+// PubFingerprint is the fingerprint to show to an operator, and the one in join tokens: of the text with one newline,
+// as the file has it.
 func PubFingerprint(pubPEM []byte) string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(string(pubPEM)) + "\n"))
 	return hex.EncodeToString(sum[:])

@@ -57,7 +57,8 @@ func (l Limits) withDefaults() Limits {
 		}
 	}
 	counts := map[*int]int{
-		&l.Handshakes: 128, &l.HandshakesPerAddr: 16, &l.MemberHandshakes: 64, &l.ConnsPerNode: 256, &l.RPCConnsPerNode: 64, &l.Queue: 32, &l.Joins: 8,
+		&l.Handshakes: 128, &l.HandshakesPerAddr: 16, &l.MemberHandshakes: 64, &l.ConnsPerNode: 256, &l.RPCConnsPerNode: 64,
+		&l.Queue: 32, &l.Joins: 8,
 	}
 	for p, v := range counts {
 		if *p <= 0 {
@@ -82,8 +83,8 @@ func (c Config) validate() error {
 }
 
 // ResolveAdvertise returns the address to put into the roster for a node which listens on listen and was configured
-// with advertise (option cluster_advertise; may be empty). A missing advertise is taken from listen when that is one address,
-// or else from the host's only usable address; when there are several it is an error that names the option.
+// with advertise (option cluster_advertise; may be empty). A missing advertise is taken from listen when that is one
+// address, or else from the host's only usable address; when there are several it is an error that names the option.
 func ResolveAdvertise(listen, advertise string) (netip.AddrPort, error) {
 	return resolveAdvertise(listen, advertise, net.InterfaceAddrs)
 }

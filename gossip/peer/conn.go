@@ -96,7 +96,8 @@ func (r *registry) init(l Limits) {
 	r.count = map[node.Fingerprint]*admitted{}
 }
 
-// track registers a tcp connection before its handshake, so that closing the port ends it. It closes c when the port is closed.
+// track registers a tcp connection before its handshake, so that closing the port ends it. It closes c when the port is
+// closed.
 func (r *registry) track(c net.Conn, d direction) (*conn, error) {
 	t := &conn{Conn: c, reg: r}
 	r.mu.Lock()
@@ -109,8 +110,8 @@ func (r *registry) track(c net.Conn, d direction) (*conn, error) {
 	return t, nil
 }
 
-// admit runs check (the question to the roster) and registers the connection under the fingerprint by which the roster knows
-// it, both under the lock that revoke takes: a connection is either refused, or found by the next revoke.
+// admit runs check (the question to the roster) and registers the connection under the fingerprint by which the roster
+// knows it, both under the lock that revoke takes: a connection is either refused, or found by the next revoke.
 func (r *registry) admit(c *conn, proto string, check func() (node.ID, node.Fingerprint, error)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,7 +21,8 @@ func TestRace(t *testing.T) {
 		want    error
 		took    time.Duration
 	}{
-		"the first succeeds": {func(int) (time.Duration, error) { return 10 * time.Millisecond, nil }, nil, 10 * time.Millisecond},
+		"the first succeeds": {func(int) (time.Duration, error) { return 10 * time.Millisecond, nil }, nil,
+			10 * time.Millisecond},
 		"the link comes back during the third": {func(n int) (time.Duration, error) {
 			if n < 3 {
 				return time.Hour, nil
@@ -29,8 +30,10 @@ func TestRace(t *testing.T) {
 			return time.Millisecond, nil
 		}, nil, 2*connectAgain + time.Millisecond},
 		"a slow peer answers the first": {func(n int) (time.Duration, error) { return time.Second, nil }, nil, time.Second},
-		"refused":                       {func(int) (time.Duration, error) { return time.Millisecond, refused }, refused, time.Millisecond},
-		"never":                         {func(int) (time.Duration, error) { return time.Hour, nil }, context.DeadlineExceeded, 5 * time.Second},
+		"refused": {func(int) (time.Duration, error) { return time.Millisecond, refused }, refused,
+			time.Millisecond},
+		"never": {func(int) (time.Duration, error) { return time.Hour, nil },
+			context.DeadlineExceeded, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -62,7 +62,9 @@ func (p *Port) secure(ctx context.Context, raw *conn, id node.ID, proto string) 
 	if err != nil {
 		return nil, err
 	}
-	if err := p.reg.admit(raw, proto, func() (node.ID, node.Fingerprint, error) { return p.memberIs(id, peer) }); err != nil {
+	if err := p.reg.admit(raw, proto, func() (node.ID, node.Fingerprint, error) {
+		return p.memberIs(id, peer)
+	}); err != nil {
 		return nil, err
 	}
 	if greets(proto) {

@@ -12,10 +12,10 @@
 //
 //   - Identity: a node's own self-signed P-256 certificate; its private key never leaves the state directory.
 //     It is renewed now and then.
-//   - Predecessors: the certificates that an Identity had before, which it shows with its own (renew.go): each vouches for
-//     the next, so that somebody who has not heard of a renewal yet finds the one on his roster among them.
-//   - Roster: who belongs to the cluster, by certificate fingerprint. Supplied by the daemon from the consensus state and
-//     read live at every handshake; the only authority this package knows.
+//   - Predecessors: the certificates that an Identity had before, which it shows with its own (renew.go): each vouches
+//     for the next, so that somebody who has not heard of a renewal yet finds the one on his roster among them.
+//   - Roster: who belongs to the cluster, by certificate fingerprint. Supplied by the daemon from the consensus state
+//     and read live at every handshake; the only authority this package knows.
 //   - Book: a Roster that survives restarts. Raft replays its log only after a leader spoke to it, so a restarted
 //     node must remember who may speak to it.
 //   - Admission: check against the roster plus registration, under one lock, after the handshake. Revoke takes the same
@@ -29,12 +29,13 @@
 //   - A connection handed to a consumer belongs to a member, and Remote names it. After Revoke(fp) returned,
 //     every connection of that certificate is closed in both directions. A connection whose certificate left the roster
 //     without Revoke is closed within about a second.
-//   - Dial for raft and gossip returns only after the other side has admitted us (a TLS 1.3 handshake alone does not say so).
-//   - Unauthenticated peers cost bounded memory and time: handshakes are limited in number (overall and per address) and
-//     to five seconds; addresses of members have places of their own, so that a flood does not keep members out.
+//   - Dial for raft and gossip returns only after the other side has admitted us (a TLS 1.3 handshake alone does not
+//     say so).
+//   - Unauthenticated peers cost bounded memory and time: handshakes are limited in number (overall and per address)
+//     and to five seconds; addresses of members have places of their own, so that a flood does not keep members out.
 //   - A consumer that does not call Accept delays nobody but itself.
-//   - With an empty roster (a node before bootstrap or join) nothing is admitted and joins are refused; only the function
-//     Join works.
+//   - With an empty roster (a node before bootstrap or join) nothing is admitted and joins are refused; only the
+//     function Join works.
 //
 // # Joining
 //
@@ -49,7 +50,7 @@
 // about itself. A man in the middle does see one proof for a channel he made, so the secret must be random: see
 // ValidateSecret and NewSecret.
 //
-// With a token the joiner signs the same fields with the token's key (hello of version 2), and the member has nothing to
-// prove but the cluster's key, whose fingerprint is part of the token. Whether a token has expired or was used is decided
-// by JoinHandler.Admit, in one step with taking the node in.
+// With a token the joiner signs the same fields with the token's key (hello of version 2), and the member has nothing
+// to prove but the cluster's key, whose fingerprint is part of the token. Whether a token has expired or was used is
+// decided by JoinHandler.Admit, in one step with taking the node in.
 package peer

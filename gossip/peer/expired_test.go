@@ -14,10 +14,11 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// The roster alone decides who belongs: a certificate that is over, or not good yet because a clock is wrong, is a member's in both
-// directions.
+// The roster alone decides who belongs: a certificate that is over, or not good yet because a clock is wrong, is a
+// member's in both directions.
 func TestTimesOfACertificateMeanNothing(t *testing.T) {
-	for what, from := range map[string]time.Time{"over": time.Now().AddDate(-2, 0, 0), "not good yet": time.Now().AddDate(1, 0, 0)} {
+	for what, from := range map[string]time.Time{"over": time.Now().AddDate(-2, 0, 0),
+		"not good yet": time.Now().AddDate(1, 0, 0)} {
 		t.Run(what, func(t *testing.T) {
 			m := newMesh(t)
 			a := m.member("node-a", nil)
@@ -40,8 +41,10 @@ func during(t *testing.T, id node.ID, from, to time.Time) *Identity {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: string(id)}, URIs: []*url.URL{sanURI(id)}, NotBefore: from, NotAfter: to,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: string(id)}, URIs: []*url.URL{sanURI(id)},
+		NotBefore: from, NotAfter: to,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth,
+			x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {

@@ -81,7 +81,8 @@ func TestHandshakeFlood(t *testing.T) {
 	})
 }
 
-// drips writes what parts gives, a little at a time, until the other side ends the connection, and says how much that took.
+// drips writes what parts gives, a little at a time, until the other side ends the connection, and says how much that
+// took.
 func drips(t *testing.T, c net.Conn, part func(i int) []byte) (written int) {
 	t.Helper()
 	const enough = 64 << 20
@@ -103,9 +104,9 @@ func drips(t *testing.T, c net.Conn, part func(i int) []byte) (written int) {
 	return written
 }
 
-// Strangers who take their time, or send what has no end, are cut when their time is over or as soon as that is seen, whatever they keep moving:
-// a handshake byte by byte, one whose length is a lie, headers of HTTP without TLS, a proof byte by byte behind a good handshake. Their places are
-// free then, and a member gets in all the while.
+// Strangers who take their time, or send what has no end, are cut when their time is over or as soon as that is seen,
+// whatever they keep moving: a handshake byte by byte, one whose length is a lie, headers of HTTP without TLS, a proof
+// byte by byte behind a good handshake. Their places are free then, and a member gets in all the while.
 func TestStrangersWhoTakeTheirTime(t *testing.T) {
 	const limit = 300 * time.Millisecond
 	m := newMesh(t)
@@ -113,7 +114,8 @@ func TestStrangersWhoTakeTheirTime(t *testing.T) {
 	b := m.member("b", nil)
 	echo(t, a, ProtoRaft)
 	var hello bytes.Buffer // the first flight of an honest joiner
-	joiner := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{identity(t, "joiner").current().cert}, NextProtos: []string{ProtoJoin}}
+	joiner := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{identity(t, "joiner").current().cert},
+		NextProtos: []string{ProtoJoin}}
 	_ = tls.Client(recording{&hello}, joiner).Handshake()
 	first := hello.Bytes()
 	if len(first) < 100 {
@@ -133,9 +135,11 @@ func TestStrangersWhoTakeTheirTime(t *testing.T) {
 			}
 			return append([]byte{22, 3, 1, 0x40, 0}, noise...)
 		}, 8 << 20},
-		"headers of HTTP":        {false, func(int) []byte { return []byte("GET / HTTP/1.1\r\nX: " + string(noise)) }, 8 << 20},
-		"a proof byte by byte":   {true, func(i int) []byte { return []byte{byte(min(i, 1))} }, 4 << 10},
-		"a proof without an end": {true, func(int) []byte { return append([]byte{frameHello, 0xff, 0xff, 0xff}, noise...) }, 8 << 20},
+		"headers of HTTP": {false, func(int) []byte { return []byte("GET / HTTP/1.1\r\nX: " + string(noise)) },
+			8 << 20},
+		"a proof byte by byte": {true, func(i int) []byte { return []byte{byte(min(i, 1))} }, 4 << 10},
+		"a proof without an end": {true, func(int) []byte { return append([]byte{frameHello, 0xff, 0xff, 0xff}, noise...) },
+			8 << 20},
 	} {
 		conns.Go(func() {
 			raw := dialRaw(t, a, "127.0.0.2")

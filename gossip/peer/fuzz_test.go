@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzJoinFrames feeds the decoders of all join frames: no panic, bounded results, and what is accepted survives encoding.
+// FuzzJoinFrames feeds the decoders of all join frames: no panic, bounded results, and what is accepted survives
+// encoding.
 func FuzzJoinFrames(f *testing.F) {
 	f.Add(byte(frameHello), hello{ID: "joiner", Proof: make([]byte, proofSize)}.append(nil))
 	f.Add(byte(frameCluster), clusterProof{ClusterID: "c", PubPEM: []byte("pem"), Signature: []byte("sig")}.append(nil))

@@ -45,8 +45,8 @@ type credential struct {
 
 func (i *Identity) current() *credential { return i.cur.Load() }
 
-// NewIdentity makes a fresh identity in memory. The certificate does not expire in practice: trust comes from the roster
-// alone, and ends there.
+// NewIdentity makes a fresh identity in memory. The certificate does not expire in practice: trust comes from the
+// roster alone, and ends there.
 func NewIdentity(id node.ID) (*Identity, error) {
 	if !id.Valid() {
 		return nil, fmt.Errorf("new identity: %w %q", node.ErrInvalidID, id)
@@ -65,9 +65,10 @@ func NewIdentity(id node.ID) (*Identity, error) {
 // longAgo is the beginning that the first kind of certificates had.
 var longAgo = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// newCertificate makes a certificate for key, signed by its predecessor's key or, without one, by its own. NotBefore only says
-// when it was made: nobody looks whether it is over, for a node's clock may be wrong at first start.
-func newCertificate(id node.ID, made time.Time, key *ecdsa.PrivateKey, parent *x509.Certificate, signer *ecdsa.PrivateKey) ([]byte, error) {
+// newCertificate makes a certificate for key, signed by its predecessor's key or, without one, by its own. NotBefore
+// only says when it was made: nobody looks whether it is over, for a node's clock may be wrong at first start.
+func newCertificate(id node.ID, made time.Time, key *ecdsa.PrivateKey, parent *x509.Certificate,
+	signer *ecdsa.PrivateKey) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, err
@@ -87,8 +88,8 @@ func newCertificate(id node.ID, made time.Time, key *ecdsa.PrivateKey, parent *x
 	return x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
 }
 
-// LoadIdentity reads the identity from dir, or makes and stores one when there is none. An identity made for another id, or
-// one of which only a part is left, is an error: replacing it silently would lock the node out of its cluster.
+// LoadIdentity reads the identity from dir, or makes and stores one when there is none. An identity made for another
+// id, or one of which only a part is left, is an error: replacing it silently would lock the node out of its cluster.
 func LoadIdentity(dir string, id node.ID) (*Identity, error) {
 	if err := repairRenewal(dir); err != nil {
 		return nil, fmt.Errorf("load node identity: %w", err)
@@ -166,7 +167,8 @@ func createIdentity(dir string, id node.ID) (*Identity, error) {
 	if err := durable.WriteFile(filepath.Join(dir, KeyFile), key, 0o600); err != nil {
 		return nil, fmt.Errorf("store node identity: %w", err)
 	}
-	if err := durable.WriteFile(filepath.Join(dir, CertFile), certPEM(ident.current().cert.Certificate[0]), 0o644); err != nil {
+	if err := durable.WriteFile(filepath.Join(dir, CertFile), certPEM(ident.current().cert.Certificate[0]),
+		0o644); err != nil {
 		return nil, fmt.Errorf("store node identity: %w", err)
 	}
 	return ident, nil

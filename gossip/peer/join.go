@@ -16,7 +16,8 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// JoinConfig is what a node needs to join. Secret or Token is required, and all other fields but PubFingerprint and Payload.
+// JoinConfig is what a node needs to join. Secret or Token is required, and all other fields but PubFingerprint and
+// Payload.
 type JoinConfig struct {
 	Addr           string // host:port of any member; a name is resolved
 	Identity       *Identity
@@ -26,8 +27,8 @@ type JoinConfig struct {
 	ClusterID      string // option cluster_id
 	PubFingerprint string // option cluster_pub_fingerprint; empty: the key is taken as it is shown
 	Payload        []byte // opaque, for the member's JoinHandler.Admit; sent only when everything matched
-	// Fits, if not nil, looks at the cluster's public key (PEM), which the member has proved to hold, before the cluster is asked for
-	// anything. Its error ends the join.
+	// Fits, if not nil, looks at the cluster's public key (PEM), which the member has proved to hold, before the cluster
+	// is asked for anything. Its error ends the join.
 	Fits func(clusterPub []byte) error
 }
 
@@ -222,7 +223,8 @@ func (j *joiner) checkCluster() (clusterProof, error) {
 			j.member.ID, c.ClusterID, j.cfg.ClusterID)
 	}
 	if err := verifyCluster(c.PubPEM, j.proof.clusterMessage(), c.Signature); err != nil {
-		return clusterProof{}, fmt.Errorf("%w: %s could not prove to hold the key of the cluster: %w", ErrClusterKey, j.member.ID, err)
+		return clusterProof{}, fmt.Errorf("%w: %s could not prove to hold the key of the cluster: %w", ErrClusterKey,
+			j.member.ID, err)
 	}
 	if withToken && !pubMatches(j.cfg.Token.Cluster(), c.PubPEM) {
 		return clusterProof{}, fmt.Errorf("%w: the cluster's public key has the fingerprint %s, but the token is for the cluster with %s",
@@ -240,8 +242,8 @@ func (j *joiner) checkCluster() (clusterProof, error) {
 	return c, nil
 }
 
-// read returns the body of the next frame, which must be of the kind wanted or a refusal. The text of a refusal counts only
-// when the member has proved itself.
+// read returns the body of the next frame, which must be of the kind wanted or a refusal. The text of a refusal counts
+// only when the member has proved itself.
 func (j *joiner) read(want byte, limit int, proved bool) ([]byte, error) {
 	kind, body, err := readFrame(j.conn, limit)
 	switch {

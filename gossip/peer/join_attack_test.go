@@ -81,7 +81,8 @@ func mustNotContainSecret(t *testing.T, seen []byte) {
 	t.Helper()
 	raw := []byte(testSecret)
 	for _, form := range [][]byte{
-		raw, []byte(hex.EncodeToString(raw)), []byte(base64.StdEncoding.EncodeToString(raw)), []byte(base64.RawURLEncoding.EncodeToString(raw)),
+		raw, []byte(hex.EncodeToString(raw)), []byte(base64.StdEncoding.EncodeToString(raw)),
+		[]byte(base64.RawURLEncoding.EncodeToString(raw)),
 	} {
 		if bytes.Contains(seen, form) {
 			t.Error("the secret crossed the wire")
@@ -136,7 +137,8 @@ func TestJoinManInTheMiddle(t *testing.T) {
 	var rec recorder
 	addr := falseMember(t, "member", func(s *tls.Conn) {
 		out, err := tls.Dial("tcp", p.Addr().String(), &tls.Config{
-			InsecureSkipVerify: true, Certificates: []tls.Certificate{joinerTwin.current().cert}, NextProtos: []string{ProtoJoin},
+			InsecureSkipVerify: true, Certificates: []tls.Certificate{joinerTwin.current().cert},
+			NextProtos: []string{ProtoJoin},
 		})
 		if err != nil {
 			return
@@ -183,7 +185,8 @@ func helloFor(t *testing.T, p *Port, i *Identity, secret string, r role) func(*t
 		if err != nil {
 			t.Fatal(err)
 		}
-		proof := Proof{Exporter: material, Joiner: i.id, JoinerFP: i.Fingerprint(), Member: p.ID(), MemberFP: p.cfg.Identity.Fingerprint()}
+		proof := Proof{Exporter: material, Joiner: i.id, JoinerFP: i.Fingerprint(), Member: p.ID(),
+			MemberFP: p.cfg.Identity.Fingerprint()}
 		return hello{ID: i.id, Proof: proof.sum([]byte(secret), r)}.append(nil)
 	}
 }
@@ -212,7 +215,9 @@ func TestJoinForgedHellos(t *testing.T) {
 		"random proof": func(*testing.T, *Port) func(*tls.Conn) []byte {
 			return func(*tls.Conn) []byte { return hello{ID: "joiner", Proof: make([]byte, proofSize)}.append(nil) }
 		},
-		"member's role": func(t *testing.T, p *Port) func(*tls.Conn) []byte { return helloFor(t, p, i, testSecret, roleMember) },
+		"member's role": func(t *testing.T, p *Port) func(*tls.Conn) []byte {
+			return helloFor(t, p, i, testSecret, roleMember)
+		},
 		"another's id": func(t *testing.T, p *Port) func(*tls.Conn) []byte {
 			return helloFor(t, p, victim, testSecret, roleJoiner)
 		},
@@ -295,7 +300,8 @@ func TestJoinFalseMember(t *testing.T) {
 func TestSilentJoiner(t *testing.T) {
 	p := newMesh(t).member("member", func(c *Config) { c.Join, c.Limits.JoinProof = &admission{}, 100*time.Millisecond })
 	c, err := tls.Dial("tcp", p.Addr().String(), &tls.Config{
-		InsecureSkipVerify: true, Certificates: []tls.Certificate{identity(t, "joiner").current().cert}, NextProtos: []string{ProtoJoin},
+		InsecureSkipVerify: true, Certificates: []tls.Certificate{identity(t, "joiner").current().cert},
+		NextProtos: []string{ProtoJoin},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -328,7 +334,8 @@ func TestSecretIsNotLogged(t *testing.T) {
 	}
 	wrong := joinConfig(t, p, "joiner")
 	wrong.Secret = []byte("another secret of sufficient length")
-	if _, err := Join(context.Background(), wrong); !errors.Is(err, ErrSecret) || strings.Contains(err.Error(), "another secret of") {
+	if _, err := Join(context.Background(), wrong); !errors.Is(err, ErrSecret) ||
+		strings.Contains(err.Error(), "another secret of") {
 		t.Errorf("Join: %v", err)
 	}
 	for _, want := range []string{"node joined", "join refused", "wrong_proof", "node=joiner"} {

@@ -10,8 +10,9 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// A join frame is its type (1 byte), the length of its body (4 bytes, big endian) and the body. Fields of a body are behind
-// their length (4 bytes). A version adds frame types or whole versions; it never changes the fields of an older one.
+// A join frame is its type (1 byte), the length of its body (4 bytes, big endian) and the body. Fields of a body are
+// behind their length (4 bytes). A version adds frame types or whole versions; it never changes the fields of an older
+// one.
 const (
 	joinVersion  = 1 // the joiner proves a secret
 	tokenVersion = 2 // it proves a token; the member sends no frameProof

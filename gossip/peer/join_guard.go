@@ -18,7 +18,8 @@ const (
 	guardMax      = 4096      // addresses remembered
 )
 
-// joinGuard slows joins down: a bound at the same time, a rate per address and altogether, and a pause after each wrong proof.
+// joinGuard slows joins down: a bound at the same time, a rate per address and altogether, and a pause after each wrong
+// proof.
 type joinGuard struct {
 	now func() time.Time
 	max int
@@ -53,7 +54,8 @@ func (b *bucket) take(now time.Time, rate, burst float64) bool {
 }
 
 func newJoinGuard(atOnce int, now func() time.Time) *joinGuard {
-	return &joinGuard{now: now, max: atOnce, all: bucket{tokens: joinBurstAll, last: now()}, addrs: map[netip.Addr]*joinAddr{}}
+	return &joinGuard{now: now, max: atOnce, all: bucket{tokens: joinBurstAll, last: now()},
+		addrs: map[netip.Addr]*joinAddr{}}
 }
 
 // enter allows or refuses an attempt; leave must be called after true.
@@ -93,8 +95,8 @@ func (g *joinGuard) entry(addr netip.Addr, now time.Time) *joinAddr {
 	return a
 }
 
-// evict drops entries that hold nothing worth remembering: no pause running and a full bucket. It looks at all of them, so it
-// does that at most once per second.
+// evict drops entries that hold nothing worth remembering: no pause running and a full bucket. It looks at all of them,
+// so it does that at most once per second.
 func (g *joinGuard) evict(now time.Time) {
 	if now.Sub(g.swept) < time.Second {
 		return

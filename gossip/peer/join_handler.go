@@ -21,7 +21,8 @@ type JoinHandler interface {
 	JoinToken(id string) (public []byte, ok bool)
 	// ClusterID returns the option cluster_id.
 	ClusterID() string
-	// SignChannel signs message with the cluster's RSA key (RSA-PSS, SHA-256) and returns the public key's PEM text; see ClusterKey.
+	// SignChannel signs message with the cluster's RSA key (RSA-PSS, SHA-256) and returns the public key's PEM text; see
+	// ClusterKey.
 	SignChannel(message []byte) (sig, pubPEM []byte, err error)
 	// Admit takes the joiner into the roster, or refuses (return a *Refusal to tell it why). The reply, at most
 	// MaxJoinReply bytes, is given to the joiner. A joiner may repeat a join whose answer it did not get.

@@ -14,8 +14,8 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// serveJoin is the member's side of one join. Whatever goes wrong before the joiner has proved the secret, it learns nothing
-// but a code that says nothing about the cluster.
+// serveJoin is the member's side of one join. Whatever goes wrong before the joiner has proved the secret, it learns
+// nothing but a code that says nothing about the cluster.
 func (p *Port) serveJoin(t *tls.Conn, raw *conn) {
 	defer raw.Close()
 	s := &joinServer{port: p, conn: t, from: hostOf(raw.RemoteAddr())}
@@ -35,8 +35,8 @@ func (p *Port) serveJoin(t *tls.Conn, raw *conn) {
 	lingeringClose(t)
 }
 
-// lingeringClose ends the TLS stream properly, for the joiner tells "closed on purpose" from "broke" by it, and reads what is
-// still under way, since closing with unread bytes would reset the connection and take our last words with it.
+// lingeringClose ends the TLS stream properly, for the joiner tells "closed on purpose" from "broke" by it, and reads
+// what is still under way, since closing with unread bytes would reset the connection and take our last words with it.
 func lingeringClose(t *tls.Conn) {
 	_ = t.SetDeadline(time.Now().Add(time.Second))
 	if t.CloseWrite() == nil {
@@ -158,7 +158,8 @@ func (s *joinServer) answer(p proven) error {
 	if err != nil {
 		return errors.Join(err, s.refuse(refusedInternal, ""))
 	}
-	return writeFrame(s.conn, frameCluster, clusterProof{ClusterID: h.ClusterID(), PubPEM: pub, Signature: sig}.append(nil))
+	return writeFrame(s.conn, frameCluster, clusterProof{ClusterID: h.ClusterID(), PubPEM: pub,
+		Signature: sig}.append(nil))
 }
 
 // admit reads the request of a joiner that has proved the secret, asks the handler and sends its reply.

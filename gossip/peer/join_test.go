@@ -126,7 +126,8 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(reply.Payload) != string(a.reply) || reply.ClusterID != "cluster-1" || string(reply.ClusterPub) != string(pub) {
+	if string(reply.Payload) != string(a.reply) || reply.ClusterID != "cluster-1" ||
+		string(reply.ClusterPub) != string(pub) {
 		t.Errorf("the reply is not the member's: %d bytes, cluster %q", len(reply.Payload), reply.ClusterID)
 	}
 	if reply.Member.ID != "member" || reply.Member.Fingerprint != p.cfg.Identity.Fingerprint() {
@@ -137,7 +138,8 @@ func TestJoin(t *testing.T) {
 		t.Fatalf("%d requests reached the handler", len(got))
 	}
 	want := JoinRequest{
-		ID: "joiner", Advertise: cfg.Advertise, Fingerprint: cfg.Identity.Fingerprint(), ClusterID: "cluster-1", Remote: got[0].Remote,
+		ID: "joiner", Advertise: cfg.Advertise, Fingerprint: cfg.Identity.Fingerprint(), ClusterID: "cluster-1",
+		Remote: got[0].Remote,
 	}
 	got[0].Payload, want.Payload = nil, nil
 	if got[0].Entry() != want.Entry() || got[0].ClusterID != want.ClusterID || !got[0].Remote.IsValid() {
@@ -160,16 +162,23 @@ func TestJoinFailures(t *testing.T) {
 			edit: func(c *JoinConfig) { c.Secret = []byte("another secret of sufficient length") },
 			want: ErrSecret, says: "cluster_secret",
 		},
-		"unknown token": {edit: func(c *JoinConfig) { c.Token = tokenFor(clusterKeys()[0]) }, want: ErrToken, says: "was revoked"},
+		"unknown token": {edit: func(c *JoinConfig) { c.Token = tokenFor(clusterKeys()[0]) }, want: ErrToken,
+			says: "was revoked"},
 		"a cluster that does not fit": {
-			edit: func(c *JoinConfig) { c.Fits = func([]byte) error { return errUnfit } }, want: errUnfit, says: "another master.pem",
+			edit: func(c *JoinConfig) {
+				c.Fits = func([]byte) error { return errUnfit }
+			}, want: errUnfit, says: "another master.pem",
 		},
 		"token of another cluster": {
-			handler: &admission{token: otherToken}, edit: func(c *JoinConfig) { c.Token = otherToken }, want: ErrClusterKey, says: "the token is for",
+			handler: &admission{token: otherToken}, edit: func(c *JoinConfig) {
+				c.Token = otherToken
+			}, want: ErrClusterKey, says: "the token is for",
 		},
 		"other cluster": {edit: func(c *JoinConfig) { c.ClusterID = "cluster-2" }, want: ErrClusterID, says: `"cluster-1"`},
 		"other key": {
-			edit: func(c *JoinConfig) { c.PubFingerprint = sha256hex(other.pub) }, want: ErrClusterKey, says: "cluster_pub_fingerprint",
+			edit: func(c *JoinConfig) {
+				c.PubFingerprint = sha256hex(other.pub)
+			}, want: ErrClusterKey, says: "cluster_pub_fingerprint",
 		},
 		"public key without the private one": {
 			handler: &admission{sign: func(msg []byte) ([]byte, []byte, error) {
@@ -180,14 +189,17 @@ func TestJoinFailures(t *testing.T) {
 			want: ErrClusterKey, says: "could not prove",
 		},
 		"refused": {
-			handler: &admission{err: Refusef("the node id %q is taken", "joiner")}, want: ErrRefused, says: "is taken", asked: true,
+			handler: &admission{err: Refusef("the node id %q is taken", "joiner")}, want: ErrRefused, says: "is taken",
+			asked: true,
 		},
 		"internal error": {
-			handler: &admission{err: errors.New("disk of the member is full")}, want: ErrUnreachable, says: "internal", asked: true,
+			handler: &admission{err: errors.New("disk of the member is full")}, want: ErrUnreachable, says: "internal",
+			asked:     true,
 			retryable: true,
 		},
 		"reply too large": {
-			handler: &admission{reply: make([]byte, MaxJoinReply+1)}, want: ErrUnreachable, says: "internal", asked: true, retryable: true,
+			handler: &admission{reply: make([]byte, MaxJoinReply+1)}, want: ErrUnreachable, says: "internal", asked: true,
+			retryable: true,
 		},
 		"wildcard advertised": {
 			edit: func(c *JoinConfig) { c.Advertise = netip.MustParseAddrPort("0.0.0.0:4520") }, want: ErrRefused,

@@ -60,7 +60,8 @@ func tokenHello(t *testing.T, p *Port, i *Identity, tok jointoken.Token, id stri
 		if err != nil {
 			t.Fatal(err)
 		}
-		proof := Proof{Exporter: material, Joiner: i.id, JoinerFP: i.Fingerprint(), Member: p.ID(), MemberFP: p.cfg.Identity.Fingerprint()}
+		proof := Proof{Exporter: material, Joiner: i.id, JoinerFP: i.Fingerprint(), Member: p.ID(),
+			MemberFP: p.cfg.Identity.Fingerprint()}
 		return hello{ID: i.id, SecretID: id, Proof: tok.Sign(proof.tokenMessage(id)), Signed: true}.append(nil)
 	}
 }
@@ -69,9 +70,18 @@ func TestTokenProofsThatFail(t *testing.T) {
 	tok, guess := tokenFor(clusterKeys()[0]), tokenFor(clusterKeys()[0])
 	i, victim := identity(t, "joiner"), identity(t, "victim")
 	for name, body := range map[string]func(*testing.T, *Port) func(*tls.Conn) []byte{
-		"another token's key": func(t *testing.T, p *Port) func(*tls.Conn) []byte { return tokenHello(t, p, i, guess, tok.ID()) },
-		"an unknown token":    func(t *testing.T, p *Port) func(*tls.Conn) []byte { return tokenHello(t, p, i, guess, guess.ID()) },
-		"another's id":        func(t *testing.T, p *Port) func(*tls.Conn) []byte { return tokenHello(t, p, victim, tok, tok.ID()) },
+		"another token's key": func(t *testing.T,
+			p *Port) func(*tls.Conn) []byte {
+			return tokenHello(t, p, i, guess, tok.ID())
+		},
+		"an unknown token": func(t *testing.T,
+			p *Port) func(*tls.Conn) []byte {
+			return tokenHello(t, p, i, guess, guess.ID())
+		},
+		"another's id": func(t *testing.T,
+			p *Port) func(*tls.Conn) []byte {
+			return tokenHello(t, p, victim, tok, tok.ID())
+		},
 		"the token's id as a secret's": func(t *testing.T, p *Port) func(*tls.Conn) []byte {
 			return func(c *tls.Conn) []byte {
 				h, err := parseHello(helloFor(t, p, i, testSecret, roleJoiner)(c))
@@ -151,7 +161,8 @@ func TestTokenAndFalseMember(t *testing.T) {
 			})
 			cfg := joinConfig(t, &Port{}, "joiner")
 			cfg.Addr, cfg.Token = addr, tok
-			if _, err := Join(context.Background(), cfg); !errors.Is(err, ErrClusterKey) || strings.Contains(err.Error(), strings.Split(tok.Text(), ".")[2]) {
+			if _, err := Join(context.Background(), cfg); !errors.Is(err, ErrClusterKey) ||
+				strings.Contains(err.Error(), strings.Split(tok.Text(), ".")[2]) {
 				t.Errorf("Join: %v", err)
 			}
 			if n := <-more; n != 0 {

@@ -169,8 +169,8 @@ func dial(t *testing.T, p *Port, id node.ID, proto string) net.Conn {
 	return c
 }
 
-// rawDial does the handshake a stranger would do, and reports what the first read says: with TLS 1.3 the refusal of a client
-// certificate arrives only then.
+// rawDial does the handshake a stranger would do, and reports what the first read says: with TLS 1.3 the refusal of a
+// client certificate arrives only then.
 func rawDial(t *testing.T, p *Port, cfg *tls.Config) (tls.ConnectionState, error) {
 	t.Helper()
 	cfg.InsecureSkipVerify = true

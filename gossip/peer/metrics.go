@@ -16,12 +16,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
 	}
 	m := &metrics{
-		accepted:   vec("saltcluster_peer_accepted_total", "Connections of members admitted, by protocol.", "proto"),
-		refused:    vec("saltcluster_peer_refused_total", "Incoming connections cut before anyone got them, by reason.", "reason"),
+		accepted: vec("saltcluster_peer_accepted_total", "Connections of members admitted, by protocol.", "proto"),
+		refused: vec("saltcluster_peer_refused_total", "Incoming connections cut before anyone got them, by reason.",
+			"reason"),
 		dialFailed: vec("saltcluster_peer_dial_failures_total", "Connections to members that could not be made.", "proto"),
 		joins:      vec("saltcluster_peer_joins_total", "Join attempts at this node, by result.", "result"),
 		revoked: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_peer_revoked_connections_total", Help: "Connections closed because their certificate was revoked.",
+			Name: "saltcluster_peer_revoked_connections_total",
+			Help: "Connections closed because their certificate was revoked.",
 		}),
 	}
 	if reg == nil {

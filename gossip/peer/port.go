@@ -98,8 +98,8 @@ func (p *Port) Open(ctx context.Context) error {
 	return nil
 }
 
-// Retire stops accepting, for another process does that now, and returns when the RPC requests of peers that were under way
-// have been answered, or ctx ends. Everything else goes on until Close.
+// Retire stops accepting, for another process does that now, and returns when the RPC requests of peers that were under
+// way have been answered, or ctx ends. Everything else goes on until Close.
 func (p *Port) Retire(ctx context.Context) error {
 	p.retired.Store(true)
 	if p.ln != nil {
@@ -111,8 +111,8 @@ func (p *Port) Retire(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the port: every connection of every protocol is cut and the contexts of running requests end. It returns the
-// failure that stopped the port before, if any.
+// Close ends the port: every connection of every protocol is cut and the contexts of running requests end. It returns
+// the failure that stopped the port before, if any.
 func (p *Port) Close() error {
 	p.closeOnce.Do(func() {
 		p.cancel(ErrClosed)

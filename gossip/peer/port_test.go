@@ -55,7 +55,8 @@ func TestRPCToStrangers(t *testing.T) {
 	m := newMesh(t)
 	a := m.member("a", nil)
 	for url, want := range map[string]error{
-		"https://nobody/": ErrUnknownNode, "https://NOT_AN_ID-/": node.ErrInvalidID, "https://192.0.2.1:4520/": ErrUnknownNode,
+		"https://nobody/": ErrUnknownNode, "https://NOT_AN_ID-/": node.ErrInvalidID,
+		"https://192.0.2.1:4520/": ErrUnknownNode,
 	} {
 		res, err := a.HTTPClient().Get(url)
 		if err == nil {
@@ -79,17 +80,19 @@ func TestStrangersAreRefused(t *testing.T) {
 	stranger := identity(t, "stranger")
 	namesake := identity(t, "member") // the right name, another key
 	for name, cfg := range map[string]*tls.Config{
-		"raft":            {Certificates: []tls.Certificate{stranger.current().cert}, NextProtos: []string{ProtoRaft}},
-		"gossip":          {Certificates: []tls.Certificate{stranger.current().cert}, NextProtos: []string{ProtoGossip}},
-		"rpc":             {Certificates: []tls.Certificate{stranger.current().cert}, NextProtos: []string{ProtoHTTP}},
-		"namesake":        {Certificates: []tls.Certificate{namesake.current().cert}, NextProtos: []string{ProtoRaft}},
-		"no certificate":  {NextProtos: []string{ProtoRaft}},
-		"join without":    {NextProtos: []string{ProtoJoin}},
-		"tls 1.2":         {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{ProtoRaft}, MaxVersion: tls.VersionTLS12},
-		"no alpn":         {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}},
-		"unknown alpn":    {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{"http/1.1"}},
-		"two of them":     {Certificates: []tls.Certificate{twice(p.cfg.Identity)}, NextProtos: []string{ProtoRaft}},
-		"older protocols": {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{"scd-raft/0"}},
+		"raft":           {Certificates: []tls.Certificate{stranger.current().cert}, NextProtos: []string{ProtoRaft}},
+		"gossip":         {Certificates: []tls.Certificate{stranger.current().cert}, NextProtos: []string{ProtoGossip}},
+		"rpc":            {Certificates: []tls.Certificate{stranger.current().cert}, NextProtos: []string{ProtoHTTP}},
+		"namesake":       {Certificates: []tls.Certificate{namesake.current().cert}, NextProtos: []string{ProtoRaft}},
+		"no certificate": {NextProtos: []string{ProtoRaft}},
+		"join without":   {NextProtos: []string{ProtoJoin}},
+		"tls 1.2": {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{ProtoRaft},
+			MaxVersion: tls.VersionTLS12},
+		"no alpn":      {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}},
+		"unknown alpn": {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{"http/1.1"}},
+		"two of them":  {Certificates: []tls.Certificate{twice(p.cfg.Identity)}, NextProtos: []string{ProtoRaft}},
+		"older protocols": {Certificates: []tls.Certificate{p.cfg.Identity.current().cert},
+			NextProtos: []string{"scd-raft/0"}},
 	} {
 		if _, err := rawDial(t, p, cfg); err == nil || errors.Is(err, io.EOF) || isTimeout(err) {
 			t.Errorf("%s: %v, want a TLS alert", name, err)
@@ -117,7 +120,8 @@ func TestNoTickets(t *testing.T) {
 	echo(t, p, ProtoRaft)
 	cache := &countingCache{}
 	cfg := &tls.Config{
-		Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{ProtoRaft}, ClientSessionCache: cache,
+		Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{ProtoRaft},
+		ClientSessionCache: cache,
 	}
 	if _, err := rawDial(t, p, cfg); err != nil {
 		t.Fatal(err)
@@ -162,7 +166,8 @@ func TestEmptyRosterRefusesAll(t *testing.T) {
 	if _, err := rawDial(t, b, cfg); err == nil || isTimeout(err) {
 		t.Errorf("dial without a roster: %v, want a TLS alert", err)
 	}
-	if _, err := Join(context.Background(), joinConfig(t, b, "joiner")); !errors.Is(err, ErrNotReady) || !JoinRetryable(err) {
+	if _, err := Join(context.Background(), joinConfig(t, b, "joiner")); !errors.Is(err, ErrNotReady) ||
+		!JoinRetryable(err) {
 		t.Errorf("join: %v, want ErrNotReady", err)
 	}
 }

@@ -19,11 +19,11 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// A node renews its certificate by making a new key and having the new certificate signed by the old key. It shows the new
-// one together with its predecessors: whoever has not heard of the change yet finds the one it knows among them. That is
-// no more trust than the roster gives anyway, for who holds the old key could show the old certificate itself, and it
-// ends when the roster names the new one. So there is no moment in which two nodes do not know each other, and a node that
-// was down finds back without help, as long as what it knows is among the last predecessors.
+// A node renews its certificate by making a new key and having the new certificate signed by the old key. It shows the
+// new one together with its predecessors: whoever has not heard of the change yet finds the one it knows among them.
+// That is no more trust than the roster gives anyway, for who holds the old key could show the old certificate itself,
+// and it ends when the roster names the new one. So there is no moment in which two nodes do not know each other, and a
+// node that was down finds back without help, as long as what it knows is among the last predecessors.
 
 // Names of further files in the state directory.
 const (
@@ -35,9 +35,9 @@ const (
 // maxChain bounds the certificates a node shows: its own and its predecessors.
 const maxChain = 8
 
-// Renew gives the identity a new key and certificate, in dir and in memory; now goes into the certificate. A crash leaves the
-// old or the new one, never a mixture. The caller makes the new fingerprint known to the roster. Nothing may be renewed
-// twice at the same time.
+// Renew gives the identity a new key and certificate, in dir and in memory; now goes into the certificate. A crash
+// leaves the old or the new one, never a mixture. The caller makes the new fingerprint known to the roster. Nothing may
+// be renewed twice at the same time.
 func (i *Identity) Renew(dir string, now time.Time) (was, is node.Fingerprint, err error) {
 	old := i.current()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -93,9 +93,9 @@ func (i *Identity) Knows(fp node.Fingerprint) bool {
 	return false
 }
 
-// storeRenewed writes a renewed credential. Renaming the key is what makes it the one in force. Each rename is on the disk
-// before the next: a file system without a journal may write them in any order, and repairRenewal tells a renewal that
-// was cut off by node.crt.next being there.
+// storeRenewed writes a renewed credential. Renaming the key is what makes it the one in force. Each rename is on the
+// disk before the next: a file system without a journal may write them in any order, and repairRenewal tells a renewal
+// that was cut off by node.crt.next being there.
 func storeRenewed(dir string, c *credential, syncDir func(string) error) error {
 	key, err := keyPEM(c)
 	if err != nil {
@@ -151,8 +151,8 @@ func repairRenewal(dir string) error {
 	return nil
 }
 
-// withPredecessors adds the certificates of the chain file that vouch for der, one after the other. What does not fit is left
-// out: without predecessors a node is only unknown to those that have not heard of its new certificate.
+// withPredecessors adds the certificates of the chain file that vouch for der, one after the other. What does not fit
+// is left out: without predecessors a node is only unknown to those that have not heard of its new certificate.
 func withPredecessors(dir string, der []byte) [][]byte {
 	chain := [][]byte{der}
 	text, err := readUpTo(filepath.Join(dir, chainFile), maxChain*maxIdentityFile)
@@ -186,8 +186,8 @@ func parseChain(ders [][]byte) ([]*x509.Certificate, error) {
 	return certs, err
 }
 
-// checkChain returns the fingerprints of a certificate and its predecessors: each of our shape, of the same node, and signed
-// with the key of the next.
+// checkChain returns the fingerprints of a certificate and its predecessors: each of our shape, of the same node, and
+// signed with the key of the next.
 func checkChain(certs []*x509.Certificate) ([]node.Fingerprint, error) {
 	if len(certs) == 0 || len(certs) > maxChain {
 		return nil, fmt.Errorf("%d certificates, 1 to %d are allowed", len(certs), maxChain)

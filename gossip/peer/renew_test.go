@@ -46,7 +46,8 @@ func TestRenew(t *testing.T) {
 			t.Fatalf("renewal %d: %s → %s", n, was.Short(), is.Short())
 		}
 		again, err := LoadIdentity(dir, "node-1")
-		if err != nil || again.Fingerprint() != is || len(again.current().cert.Certificate) != len(i.current().cert.Certificate) {
+		if err != nil || again.Fingerprint() != is ||
+			len(again.current().cert.Certificate) != len(i.current().cert.Certificate) {
 			t.Fatalf("after a restart: %v, %v", again, err)
 		}
 		all = append(all, is)
@@ -112,8 +113,8 @@ func TestRenewalCutOff(t *testing.T) {
 	}
 }
 
-// TestStoreRenewed_Order looks at the directory at each moment at which it is on the disk: the key that is in force has its
-// certificate beside it, so that a power loss leaves no mixture on any file system.
+// TestStoreRenewed_Order looks at the directory at each moment at which it is on the disk: the key that is in force has
+// its certificate beside it, so that a power loss leaves no mixture on any file system.
 func TestStoreRenewed_Order(t *testing.T) {
 	i, dir := stored(t, "node-1")
 	renewed, _ := stored(t, "node-1")
@@ -156,8 +157,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Before, while and after the roster hears of a new certificate nobody refuses anybody, in either direction; afterwards the old
-// key opens nothing, not even together with what it signs.
+// Before, while and after the roster hears of a new certificate nobody refuses anybody, in either direction; afterwards
+// the old key opens nothing, not even together with what it signs.
 func TestRenewedCertificateAndRoster(t *testing.T) {
 	m := newMesh(t)
 	i, dir := stored(t, "a")
@@ -199,12 +200,14 @@ func TestRenewedCertificateAndRoster(t *testing.T) {
 	both("the old one is revoked")
 	thief := identity(t, "a")
 	thief.cur.Store(&credential{cert: stolen, fp: was})
-	if _, err := rawDial(t, b, &tls.Config{Certificates: []tls.Certificate{stolen}, NextProtos: []string{ProtoRaft}}); err == nil || isTimeout(err) {
+	if _, err := rawDial(t, b, &tls.Config{Certificates: []tls.Certificate{stolen},
+		NextProtos: []string{ProtoRaft}}); err == nil || isTimeout(err) {
 		t.Errorf("the old certificate: %v, want a TLS alert", err)
 	}
 	renew(t, thief, t.TempDir())
 	forged := thief.current().cert
-	if _, err := rawDial(t, b, &tls.Config{Certificates: []tls.Certificate{forged}, NextProtos: []string{ProtoRaft}}); err == nil || isTimeout(err) {
+	if _, err := rawDial(t, b, &tls.Config{Certificates: []tls.Certificate{forged},
+		NextProtos: []string{ProtoRaft}}); err == nil || isTimeout(err) {
 		t.Errorf("what the old key signed: %v, want a TLS alert", err)
 	}
 }
@@ -255,7 +258,8 @@ func TestForgedChains(t *testing.T) {
 		"too many":                          {forged, own[0], own[0], own[0], own[0], own[0], own[0], own[0], own[0]},
 		"a certificate and nobody's signed": {forged},
 	} {
-		cfg := &tls.Config{Certificates: []tls.Certificate{{Certificate: chain, PrivateKey: key}}, NextProtos: []string{ProtoRaft}}
+		cfg := &tls.Config{Certificates: []tls.Certificate{{Certificate: chain, PrivateKey: key}},
+			NextProtos: []string{ProtoRaft}}
 		if _, err := rawDial(t, p, cfg); err == nil || isTimeout(err) {
 			t.Errorf("%s: %v, want a TLS alert", name, err)
 		}

@@ -17,7 +17,8 @@ type Roster interface {
 	Entries() []node.Entry
 }
 
-// isMember reports whether the node itself is on the roster with the certificate it uses, or one that it has just replaced.
+// isMember reports whether the node itself is on the roster with the certificate it uses, or one that it has just
+// replaced.
 func isMember(r Roster, i *Identity) bool {
 	e, ok := r.Lookup(i.id)
 	return ok && i.Knows(e.Fingerprint)

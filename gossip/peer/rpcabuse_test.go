@@ -50,8 +50,9 @@ func ended(t *testing.T, conn net.Conn) bool {
 	return false
 }
 
-// A member that knows HTTP/2 too well costs one connection: requests that are taken back as soon as they are made, a header without an end, one that is
-// small until it is unpacked, answers that it does not read. Others are answered meanwhile.
+// A member that knows HTTP/2 too well costs one connection: requests that are taken back as soon as they are made, a
+// header without an end, one that is small until it is unpacked, answers that it does not read. Others are answered
+// meanwhile.
 func TestAMemberThatAbusesHTTP2(t *testing.T) {
 	const enough = 96 << 20 // bytes; more than any two sockets hold
 	for _, c := range []struct {
@@ -82,7 +83,8 @@ func TestAMemberThatAbusesHTTP2(t *testing.T) {
 			}
 		}, true},
 		{"a small header that is large", func(write func([]byte) bool) {
-			entry := append([]byte{0x40, 1, 'x', 0x7f, 0xa1, 0x1e}, bytes.Repeat([]byte{'y'}, 127+3873)...) // kept as the first of the table
+			// kept as the first of the table
+			entry := append([]byte{0x40, 1, 'x', 0x7f, 0xa1, 0x1e}, bytes.Repeat([]byte{'y'}, 127+3873)...)
 			header := append(append([]byte{}, asks...), entry...)
 			header = append(header, bytes.Repeat([]byte{0xbe}, 10_000)...)
 			for stream := uint32(1); stream < 4_000; stream += 2 {
@@ -114,7 +116,8 @@ func TestAMemberThatAbusesHTTP2(t *testing.T) {
 				})
 			})
 			conn := dial(t, hostile, "b", ProtoHTTP)
-			if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+string(frame(nil, frameSettings, 0, 0, nil))); err != nil {
+			if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+string(frame(nil, frameSettings, 0, 0,
+				nil))); err != nil {
 				t.Fatal(err)
 			}
 			written, cut := 0, false

@@ -37,10 +37,12 @@ func TestRequestsOfOneMemberAreBounded(t *testing.T) {
 		}
 		return resp.StatusCode, resp.Body.Close()
 	}
-	if status, err := ask(dial(t, a, "b", ProtoHTTP), strings.Repeat("x", rpcMaxHeader/2)); err != nil || status != http.StatusOK {
+	if status, err := ask(dial(t, a, "b", ProtoHTTP), strings.Repeat("x", rpcMaxHeader/2)); err != nil ||
+		status != http.StatusOK {
 		t.Errorf("a large header: %d, %v", status, err)
 	}
-	if status, err := ask(dial(t, a, "b", ProtoHTTP), strings.Repeat("x", 2*rpcMaxHeader)); err == nil && status == http.StatusOK {
+	if status, err := ask(dial(t, a, "b", ProtoHTTP), strings.Repeat("x", 2*rpcMaxHeader)); err == nil &&
+		status == http.StatusOK {
 		t.Error("a header that is too large is taken")
 	}
 	eventually(t, func() string {

@@ -14,8 +14,8 @@ const (
 	minSecretKinds = 8 // different characters; a generated secret of 22 has 15 and more
 )
 
-// ValidateSecret checks the option cluster_secret. A man in the middle can get one proof to test guesses on, so a secret must
-// have 128 bits of randomness; what can be checked is its length and that it is not one character repeated.
+// ValidateSecret checks the option cluster_secret. A man in the middle can get one proof to test guesses on, so a
+// secret must have 128 bits of randomness; what can be checked is its length and that it is not one character repeated.
 func ValidateSecret(s string) error {
 	s = strings.TrimSpace(s)
 	const hint = "; generate one, for example with: openssl rand -base64 32"

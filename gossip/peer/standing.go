@@ -13,9 +13,10 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// A node that was removed while it was away hears nothing from anyone: no leader calls it, and whoever it dials refuses its
-// certificate, as somebody does who is only behind. So a node may ask a member what the roster says of it. Any certificate may
-// ask, for the one that matters is no member's any more; the answer is a few bytes and says nothing about anybody else.
+// A node that was removed while it was away hears nothing from anyone: no leader calls it, and whoever it dials refuses
+// its certificate, as somebody does who is only behind. So a node may ask a member what the roster says of it. Any
+// certificate may ask, for the one that matters is no member's any more; the answer is a few bytes and says nothing
+// about anybody else.
 
 // Standing is what a member's roster says of the node that asks.
 type Standing struct {
@@ -51,7 +52,8 @@ func parseStanding(b []byte) (Standing, error) {
 	}, nil
 }
 
-// serveStanding answers a question and reads nothing. It shares the joins' limits, the other thing that strangers may ask for.
+// serveStanding answers a question and reads nothing. It shares the joins' limits, the other thing that strangers may
+// ask for.
 func (p *Port) serveStanding(t *tls.Conn, raw *conn) {
 	defer raw.Close()
 	leave, ok := p.guard.enter(countAs(hostOf(raw.RemoteAddr())))

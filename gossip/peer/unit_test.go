@@ -83,7 +83,8 @@ func TestValidateSecret(t *testing.T) {
 			t.Errorf("ValidateSecret(%q): %v", s, err)
 		}
 	}
-	for _, s := range []string{"", "   ", "short", strings.Repeat("a", 40), strings.Repeat("ab", 20), testSecret + "\x00x", strings.Repeat("x1y2z3w4", 200)} {
+	for _, s := range []string{"", "   ", "short", strings.Repeat("a", 40), strings.Repeat("ab", 20), testSecret + "\x00x",
+		strings.Repeat("x1y2z3w4", 200)} {
 		err := ValidateSecret(s)
 		if err == nil || !strings.Contains(err.Error(), "cluster_secret") {
 			t.Errorf("ValidateSecret(%q): %v", s, err)
@@ -206,7 +207,8 @@ func TestBook(t *testing.T) {
 func TestBookDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "roster.json")
 	for _, text := range []string{
-		"", "nonsense", `{"version":2}`, `{"version":1,"members":[{"id":"A"}]}`, `{"version":1,"members":[{"id":"a","addr":"x"}]}`,
+		"", "nonsense", `{"version":2}`, `{"version":1,"members":[{"id":"A"}]}`,
+		`{"version":1,"members":[{"id":"a","addr":"x"}]}`,
 		`{"version":1,"members":[{"id":"a","addr":"192.0.2.1:1","fingerprint":"x"}]}`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -237,7 +239,8 @@ func TestProofBindsEverything(t *testing.T) {
 			t.Errorf("%s is not bound", name)
 		}
 	}
-	if base.verify(secret, roleMember, good) || base.verify([]byte("x"), roleJoiner, good) || base.verify(secret, roleJoiner, good[:31]) {
+	if base.verify(secret, roleMember, good) || base.verify([]byte("x"), roleJoiner, good) ||
+		base.verify(secret, roleJoiner, good[:31]) {
 		t.Error("role, secret or length is not bound")
 	}
 }

@@ -81,7 +81,8 @@ func (b *bench) forwarded(ctx context.Context, direct, through *target, conns, r
 	cpu := t.daemon.times(1000)
 	row := []string{
 		direct.name, fmt.Sprint(rate), cpu.bold("%.0f"), d.master.show("%.2f"), t.master.show("%.2f"),
-		t.master.over(d.master).show("%.2f"), p50[0].show("%.2f"), p50[1].show("%.2f"), p99[0].show("%.2f"), p99[1].show("%.2f"),
+		t.master.over(d.master).show("%.2f"), p50[0].show("%.2f"), p50[1].show("%.2f"), p99[0].show("%.2f"),
+		p99[1].show("%.2f"),
 	}
 	if direct.salt != nil {
 		return row, nil

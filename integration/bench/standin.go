@@ -87,8 +87,8 @@ func (s *standIn) answer(body []byte) ([]byte, error) {
 	return saltwire.AppendRaw(nil, session.Seal(nil, saltwire.AppendMapHeader(nil, 0), []byte(p.Nonce))), nil
 }
 
-// parseSignIn reads what is needed of a sign-in. saltwire.ParseAuth refuses that of saltclusterd, whose id no minion from
-// the network may use.
+// parseSignIn reads what is needed of a sign-in. saltwire.ParseAuth refuses that of saltclusterd, whose id no minion
+// from the network may use.
 func parseSignIn(load []byte) (a saltwire.AuthRequest, err error) {
 	fields := map[string]*string{"nonce": &a.Nonce, "pub": &a.Pub, "enc_algo": &a.EncAlgo, "sig_algo": &a.SigAlgo}
 	err = saltwire.WalkMap(load, func(key, value []byte) error {

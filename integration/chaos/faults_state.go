@@ -68,7 +68,8 @@ func emptyDir(dir string) error {
 	return err
 }
 
-// joinAnew is what an operator does with a node whose state is lost: remove it, and let it join with an empty directory.
+// joinAnew is what an operator does with a node whose state is lost: remove it, and let it join with an empty
+// directory.
 func joinAnew(ctx context.Context, w *world, s Step) error {
 	return w.each(s, func(n *lab.Node) error {
 		other := w.other(n)

@@ -176,7 +176,8 @@ func (w *world) probe(ctx context.Context, o *operator) error {
 	for _, m := range o.deleted {
 		for _, n := range w.cluster.Nodes {
 			add := func(what string, worked bool, err error) {
-				w.rec.Probe(history.Probe{ID: m.ID, Node: n.Name, What: what, At: time.Now(), Worked: worked, Detail: fmt.Sprint(err)})
+				w.rec.Probe(history.Probe{ID: m.ID, Node: n.Name, What: what, At: time.Now(), Worked: worked,
+					Detail: fmt.Sprint(err)})
 			}
 			if m.Secrets() == nil {
 				break // it was never let in
@@ -224,7 +225,8 @@ func (w *world) probeEars(ctx context.Context, o *operator) error {
 	}
 	for range w.cluster.Nodes {
 		r := <-results
-		w.rec.Probe(history.Probe{ID: m.ID, Node: r.node, What: "publication", At: time.Now(), Worked: r.heard, Detail: fmt.Sprint(r.err)})
+		w.rec.Probe(history.Probe{ID: m.ID, Node: r.node, What: "publication", At: time.Now(), Worked: r.heard,
+			Detail: fmt.Sprint(r.err)})
 	}
 	return nil
 }

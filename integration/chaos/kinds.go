@@ -14,9 +14,12 @@ type Kind struct {
 
 	begin func(context.Context, *world, Step) error
 	end   func(context.Context, *world, Step) error // nil: Restore does it
-	cuts  bool                                      // only the links between the first and the others are hit, the nodes stay whole
-	late  bool                                      // minions behind HAProxy get what others publish meanwhile, a little later
-	// caught: and what the node itself publishes. Its saltclusterd is back while a command line that gave the job may still wait.
+	// only the links between the first and the others are hit, the nodes stay whole
+	cuts bool
+	// minions behind HAProxy get what others publish meanwhile, a little later
+	late bool
+	// caught: and what the node itself publishes. Its saltclusterd is back while a command line that gave the job may
+	// still wait.
 	caught bool
 }
 
@@ -36,8 +39,8 @@ const (
 	long  = 20 * time.Second
 )
 
-// Kinds are all faults. What the begin functions broke and no end function mends, world.restore does: it starts what does not run,
-// resumes what is paused, and heals every link and disk.
+// Kinds are all faults. What the begin functions broke and no end function mends, world.restore does: it starts what
+// does not run, resumes what is paused, and heals every link and disk.
 func Kinds() []Kind {
 	return []Kind{
 		{Name: "kill saltclusterd", Scope: one, Min: 0, Max: short, begin: killDaemons, late: true, caught: true},

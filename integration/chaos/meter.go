@@ -25,8 +25,8 @@ const (
 	growthFrom  = 240 // samples before growth is judged: a heap takes minutes to find its size
 )
 
-// gaugesOfQueues are the metrics of the table in docs/architecture.md whose highest value is shown; countersOfQueues those whose
-// sum is.
+// gaugesOfQueues are the metrics of the table in docs/architecture.md whose highest value is shown; countersOfQueues
+// those whose sum is.
 var (
 	gaugesOfQueues = []string{
 		"saltcluster_edge_held_bytes", "saltcluster_edge_unread_bytes", "saltcluster_edge_in_flight_requests",
@@ -36,8 +36,10 @@ var (
 		"saltcluster_consensus_queue_requests",
 	}
 	countersOfQueues = []string{
-		"saltcluster_edge_connections_ended_total", "saltcluster_fanout_missed_total", "saltcluster_sidecar_requests_lost_total",
-		"saltcluster_localmaster_bus_dropped_events_total", "saltcluster_spool_refusals_total", "saltcluster_upstream_requests_total",
+		"saltcluster_edge_connections_ended_total", "saltcluster_fanout_missed_total",
+		"saltcluster_sidecar_requests_lost_total",
+		"saltcluster_localmaster_bus_dropped_events_total", "saltcluster_spool_refusals_total",
+		"saltcluster_upstream_requests_total",
 	}
 )
 
@@ -136,7 +138,8 @@ func (m *meter) report() *SoakReport {
 		line := memoryLine(n.Name, m.rss[i], m.peak[i])
 		r.Memory = append(r.Memory, line)
 		blame := func(format string, args ...any) {
-			r.Violations = append(r.Violations, history.Violation{Rule: RuleMemory, Detail: n.Name + ": " + fmt.Sprintf(format, args...)})
+			r.Violations = append(r.Violations, history.Violation{Rule: RuleMemory,
+				Detail: n.Name + ": " + fmt.Sprintf(format, args...)})
 		}
 		if line.Peak > m.ceiling {
 			blame("%d MiB, the ceiling is %d", line.Peak, m.ceiling)

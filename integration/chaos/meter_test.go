@@ -30,7 +30,8 @@ func TestMeterReadsMetrics(t *testing.T) {
 	for _, v := range []string{"5", "9", "2"} {
 		m.read("m1", strings.NewReader(strings.ReplaceAll(text, "%", v)))
 	}
-	if m.high[`saltcluster_edge_held_bytes{edge="req"}`] != 9 || m.high[`saltcluster_fanout_missed_total{peer="m2"} on m1`] != 3 || len(m.high) != 2 {
+	if m.high[`saltcluster_edge_held_bytes{edge="req"}`] != 9 ||
+		m.high[`saltcluster_fanout_missed_total{peer="m2"} on m1`] != 3 || len(m.high) != 2 {
 		t.Errorf("%v", m.high)
 	}
 }

@@ -20,8 +20,8 @@ const (
 	nuisanceWait = 2 * time.Second // before a connection that was cut is made again
 )
 
-// nuisance is one accepted minion on each node that does everything a minion must not do: it sends as fast as told, asks for files
-// it does not read, and subscribes without reading.
+// nuisance is one accepted minion on each node that does everything a minion must not do: it sends as fast as told,
+// asks for files it does not read, and subscribes without reading.
 type nuisance struct {
 	w           *world
 	rate, quiet int
@@ -35,7 +35,8 @@ func newNuisance(w *world, c SoakConfig) *nuisance {
 
 func (n *nuisance) String() string {
 	return fmt.Sprintf("the flooding minion sent %d requests of %d KiB, %d were answered, %d connections cut; %d times answers were "+
-		"not read, %d cut; %d subscriptions were not read, %d cut", n.sent.Load(), floodBytes>>10, n.answered.Load(), n.cut.Load(),
+		"not read, %d cut; %d subscriptions were not read, %d cut", n.sent.Load(), floodBytes>>10, n.answered.Load(),
+		n.cut.Load(),
 		n.deaf.Load(), n.deafCut.Load(), n.slow.Load(), n.slowCut.Load())
 }
 
@@ -83,7 +84,8 @@ func (n *nuisance) flood(ctx context.Context, p *player) error {
 	pause := time.Second * time.Duration(floodConns*len(n.w.cluster.Nodes)) / time.Duration(max(n.rate, 1))
 	data := strings.Repeat("x", floodBytes)
 	for sleep(ctx, pause) {
-		body, _, err := p.Seal(p.Secrets(), "_minion_event", map[string]any{"tag": "soak/flood", "data": map[string]any{"x": data}})
+		body, _, err := p.Seal(p.Secrets(), "_minion_event",
+			map[string]any{"tag": "soak/flood", "data": map[string]any{"x": data}})
 		if err != nil {
 			return err
 		}

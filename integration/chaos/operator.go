@@ -13,8 +13,8 @@ import (
 	"saltclusterd/integration/play"
 )
 
-// operator decides about keys all the time, with stock salt-key, on nodes that no fault touches: one new minion after the other
-// is accepted, used and deleted, each with some time between.
+// operator decides about keys all the time, with stock salt-key, on nodes that no fault touches: one new minion after
+// the other is accepted, used and deleted, each with some time between.
 type operator struct {
 	w       *world
 	rnd     *rand.Rand
@@ -99,8 +99,8 @@ func (o *operator) dismiss(ctx context.Context) error {
 	return nil
 }
 
-// decide runs salt-key. The decision counts as made when more than half of all nodes have it on their disks, for then it is in the
-// cluster's history; salt-key itself knows of its own files only.
+// decide runs salt-key. The decision counts as made when more than half of all nodes have it on their disks, for then
+// it is in the cluster's history; salt-key itself knows of its own files only.
 func (o *operator) decide(ctx context.Context, n *lab.Node, verb history.KeyVerb, id string) history.Outcome {
 	op := history.KeyOp{Node: n.Name, Verb: verb, ID: id, Start: time.Now(), Outcome: history.Unknown}
 	flag, state := "-a", "minions"

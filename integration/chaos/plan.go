@@ -24,8 +24,8 @@ func (s Step) String() string {
 	return fmt.Sprintf("%s of %s for %s", s.Kind, strings.Join(names, ","), s.Hold)
 }
 
-// Plan makes n steps for a cluster of that many nodes. Kinds come in shuffled rounds, so that none is forgotten for long. The
-// same seed gives the same steps.
+// Plan makes n steps for a cluster of that many nodes. Kinds come in shuffled rounds, so that none is forgotten for
+// long. The same seed gives the same steps.
 func Plan(seed uint64, nodes, n int, kinds []Kind) []Step {
 	r := rand.New(rand.NewPCG(seed, 0x5a17))
 	var steps []Step

@@ -36,7 +36,8 @@ type Config struct {
 // Default is what "make chaos" runs without arguments.
 func Default() Config {
 	return Config{
-		Seed: 1, Nodes: 3, For: 5 * time.Minute, Players: 2, Stock: []string{"3006.28", "3007.15", "3008.3"}, Every: time.Second,
+		Seed: 1, Nodes: 3, For: 5 * time.Minute, Players: 2, Stock: []string{"3006.28", "3007.15", "3008.3"},
+		Every: time.Second,
 		Peace: 6 * time.Second, KeyPause: 6 * time.Second, Mended: 2 * time.Minute, Disk: 512,
 	}
 }
@@ -103,7 +104,8 @@ func (w *world) watch(ctx context.Context, wg *sync.WaitGroup) error {
 		wg.Go(func() { c.watch(ctx) })
 	}
 	for _, p := range w.players {
-		// Like any minion that was pending, it has met a master before it is let in: it shows its token each time from then on.
+		// Like any minion that was pending, it has met a master before it is let in: it shows its token each time from then
+		// on.
 		if _, err := p.SignIn(ctx, p.addr); err != nil {
 			return err
 		}
@@ -141,8 +143,8 @@ func (w *world) disturb(ctx context.Context) error {
 	return nil
 }
 
-// step breaks something, holds it, mends it, and waits for the cluster to be whole. That it never is, is the cluster's fault and
-// stands in the history.
+// step breaks something, holds it, mends it, and waits for the cluster to be whole. That it never is, is the cluster's
+// fault and stands in the history.
 func (w *world) step(ctx context.Context, s Step, k Kind) error {
 	w.setTouched(s.Nodes)
 	over := w.rec.Fault(w.faultOf(s, k))
@@ -177,8 +179,8 @@ func (w *world) step(ctx context.Context, s Step, k Kind) error {
 // ErrNotRecovered means that the cluster did not become whole by itself, so nothing more could be tried.
 var ErrNotRecovered = errors.New("the cluster has not recovered")
 
-// recovered waits until all masters and daemons serve and everybody sees everybody. A daemon that has ended is started again, as
-// a service manager does; who ends over and over does not recover.
+// recovered waits until all masters and daemons serve and everybody sees everybody. A daemon that has ended is started
+// again, as a service manager does; who ends over and over does not recover.
 func (w *world) recovered(ctx context.Context) error {
 	return lab.Eventually(ctx, w.cfg.Mended, "the cluster to be whole", func(ctx context.Context) error {
 		for i, n := range w.cluster.Nodes {

@@ -17,8 +17,8 @@ import (
 
 const readyWithin = 3 * time.Minute
 
-// commandLineWaits is the masters' timeout. For that long, and gather_job_timeout, what a master publishes while its saltclusterd is down
-// is published when it is back: a slow machine needs more than the default to start it.
+// commandLineWaits is the masters' timeout. For that long, and gather_job_timeout, what a master publishes while its
+// saltclusterd is down is published when it is back: a slow machine needs more than the default to start it.
 const commandLineWaits = 25 * time.Second
 
 // newWorld brings a cluster up, with everything that a run needs.
@@ -48,8 +48,8 @@ func newWorld(ctx context.Context, l *lab.Lab, cfg Config) (*world, error) {
 }
 
 func (w *world) layOut(ctx context.Context) error {
-	// Keys are deleted all the time here, which makes all sign in anew; a 3008.3 minion that loses its connection in the middle of that
-	// hangs for good, by its own fault, unless it does not look for the loss.
+	// Keys are deleted all the time here, which makes all sign in anew; a 3008.3 minion that loses its connection in the
+	// middle of that hangs for good, by its own fault, unless it does not look for the loss.
 	stock := lab.Settings{"zmq_monitor": w.cfg.Monitor}
 	spec := lab.ClusterSpec{
 		Minions: w.cfg.Stock, MinionSettings: stock, DaemonSettings: w.cfg.Daemon,
@@ -75,8 +75,8 @@ func (w *world) layOut(ctx context.Context) error {
 	return errors.Join(n.Daemon.GiveSeams(lab.SeamSync|lab.SeamClock), n.Master.GiveSeams(lab.SeamClock))
 }
 
-// newPlayers makes the played minions. Their keys are among the accepted ones of the founder, as on a master that has had them
-// for years.
+// newPlayers makes the played minions. Their keys are among the accepted ones of the founder, as on a master that has
+// had them for years.
 func (w *world) newPlayers() error {
 	from, err := w.lab.Host(context.Background(), "min")
 	if err != nil {
@@ -141,9 +141,9 @@ func (w *world) up(ctx context.Context) error {
 	return nil
 }
 
-// grow makes the minions what they are after some days: each of the keys with which one of its process signs in has been seen. There
-// are two, and the second one is only used when a request is refused for its session, which is the fifth before the present one
-// then (sidecar/late; epochs.Seeds).
+// grow makes the minions what they are after some days: each of the keys with which one of its process signs in has
+// been seen. There are two, and the second one is only used when a request is refused for its session, which is the
+// fifth before the present one then (sidecar/late; epochs.Seeds).
 func (w *world) grow(ctx context.Context) error {
 	var ids []string
 	for _, m := range w.cluster.Minions {

@@ -20,16 +20,18 @@ type SoakConfig struct {
 	Deaf    int // connections to each node that ask for files and read nothing
 }
 
-// DefaultSoak is what "make soak" runs without arguments. The limits of its daemons are far below the usual ones, so that each is
-// reached; the ceiling is what docs/architecture.md says they add up to.
+// DefaultSoak is what "make soak" runs without arguments. The limits of its daemons are far below the usual ones, so
+// that each is reached; the ceiling is what docs/architecture.md says they add up to.
 func DefaultSoak() SoakConfig { return SoakConfig{For: time.Hour, Ceiling: 512, Rate: 300, Deaf: 24} }
 
 // soakLimits of each saltclusterd.
 var soakLimits = lab.Settings{
-	"max_request_memory": "64MiB", "pub_queue_bytes": "16MiB", "memory_limit": "384MiB", "health_trusted": []string{"10.99.0.0/24", "127.0.0.0/8"},
+	"max_request_memory": "64MiB", "pub_queue_bytes": "16MiB", "memory_limit": "384MiB",
+	"health_trusted": []string{"10.99.0.0/24", "127.0.0.0/8"},
 }
 
-// Soak loads a cluster of three for as long as told. What it returns besides the history is a table of what was seen of each queue.
+// Soak loads a cluster of three for as long as told. What it returns besides the history is a table of what was seen of
+// each queue.
 func Soak(ctx context.Context, l *lab.Lab, c SoakConfig) (*SoakReport, error) {
 	cfg := Default()
 	cfg.Nodes, cfg.Calm, cfg.Padding, cfg.Daemon, cfg.Stock = 3, true, 128<<10, soakLimits, nil
@@ -75,8 +77,8 @@ func Soak(ctx context.Context, l *lab.Lab, c SoakConfig) (*SoakReport, error) {
 	return report, err
 }
 
-// safety leaves out how fast others are answered: the flood is a hundred times what three masters on two cores can do, and
-// their Python takes requests in turn.
+// safety leaves out how fast others are answered: the flood is a hundred times what three masters on two cores can do,
+// and their Python takes requests in turn.
 func safety(all []history.Violation) []history.Violation {
 	return slices.DeleteFunc(all, func(v history.Violation) bool {
 		return v.Rule == history.RuleAnswered || v.Rule == history.RuleEventLost

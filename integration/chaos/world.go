@@ -139,7 +139,8 @@ func (w *world) whole() []int {
 
 // Subscribed, Ran and Returned make the world a play.Observer.
 func (w *world) Subscribed(m *play.Minion, addr string, from, to time.Time, why error) {
-	w.rec.Presence(history.Presence{Minion: m.ID, Node: w.homes[addr], From: from, To: to, Ended: time.Now(), Why: why.Error()})
+	w.rec.Presence(history.Presence{Minion: m.ID, Node: w.homes[addr], From: from, To: to, Ended: time.Now(),
+		Why: why.Error()})
 }
 
 // Ran implements play.Observer.

@@ -72,7 +72,8 @@ func load(version string) (*Corpus, error) {
 
 // Roots copies the roots and pillars of the corpus into a directory, and returns the master's options for them.
 func Roots(to string) (lab.Settings, error) {
-	if out, err := exec.Command("cp", "-a", filepath.Join(dir(), "roots"), filepath.Join(dir(), "dev"), filepath.Join(dir(), "pillar"), to).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", "-a", filepath.Join(dir(), "roots"), filepath.Join(dir(), "dev"),
+		filepath.Join(dir(), "pillar"), to).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("roots of the corpus: %w: %s", err, out)
 	}
 	var large strings.Builder

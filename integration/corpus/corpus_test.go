@@ -12,7 +12,8 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// What is recorded are loads of the minion, without anything that is secret, and covers what is answered in a master's place.
+// What is recorded are loads of the minion, without anything that is secret, and covers what is answered in a master's
+// place.
 func TestRecorded(t *testing.T) {
 	for _, version := range lab.Versions {
 		c, err := Load(version)
@@ -29,8 +30,10 @@ func TestRecorded(t *testing.T) {
 		}
 		t.Logf("%s: %d requests: %v", version, len(c.Requests), commands)
 		for _, cmd := range []string{
-			"_return", "_minion_event", "_mine", "_mine_get", "_mine_delete", "_mine_flush", "_pillar", "_serve_file", "_file_hash",
-			"_file_find", "_file_list", "_dir_list", "_symlink_list", "_file_envs", "_file_list_emptydirs", "_file_recv", "_master_opts",
+			"_return", "_minion_event", "_mine", "_mine_get", "_mine_delete", "_mine_flush", "_pillar", "_serve_file",
+			"_file_hash",
+			"_file_find", "_file_list", "_dir_list", "_symlink_list", "_file_envs", "_file_list_emptydirs", "_file_recv",
+			"_master_opts",
 			"minion_pub", "pub_ret",
 		} {
 			if commands[cmd] == 0 {
@@ -85,7 +88,8 @@ func TestMutant(t *testing.T) {
 // What a mutant does can be told from what others do.
 func TestMark(t *testing.T) {
 	load, err := saltwire.AppendAny(nil, map[string]any{
-		"cmd": "_minion_event", "id": "m", "tag": "a", "events": []any{map[string]any{"tag": "b", "data": nil}, map[string]any{"tag": "c"}},
+		"cmd": "_minion_event", "id": "m", "tag": "a",
+		"events": []any{map[string]any{"tag": "b", "data": nil}, map[string]any{"tag": "c"}},
 	}, saltwire.Wire)
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ type Exception struct {
 	What string // the heading there
 	is   func(d Difference) bool
 
-	// effect tells what else a request does whose answer is such a difference: by its mark, or where it has none, no more of these than of
-	// those in answers.
+	// effect tells what else a request does whose answer is such a difference: by its mark, or where it has none, no more
+	// of these than of those in answers.
 	effect func(d Difference) bool
 }
 
@@ -31,7 +31,8 @@ var containers = []string{"{}", "[]", "[None]", "{'a': 1}"}
 // Intended lists what is meant to differ.
 var Intended = []Exception{
 	{What: "The empty list of minions", is: func(d Difference) bool {
-		return strings.HasPrefix(d.Where, inFile+"jobs/") && strings.HasSuffix(d.Where, "/.minions.p") && d.Bare == nothing && d.Ours == "[]" ||
+		return strings.HasPrefix(d.Where, inFile+"jobs/") && strings.HasSuffix(d.Where, "/.minions.p") && d.Bare == nothing &&
+			d.Ours == "[]" ||
 			d.in(inReply, "_return", "jid") && d.Bare == raised && d.Ours == none
 	}},
 	{What: "Returns of jobs whose id is a path, a list or a map", is: func(d Difference) bool {
@@ -48,12 +49,14 @@ var Intended = []Exception{
 		return false
 	}},
 	{What: "Events under tags of the masters", is: func(d Difference) bool {
-		return d.Where == inEvent && strings.HasPrefix(d.Bare, "salt/key") && strings.Contains(d.Bare, `"cmd":"_minion_event"`) && d.Ours == nothing
+		return d.Where == inEvent && strings.HasPrefix(d.Bare, "salt/key") &&
+			strings.Contains(d.Bare, `"cmd":"_minion_event"`) && d.Ours == nothing
 	}},
 	{
 		What: "Lists of events of which one is none",
 		is: func(d Difference) bool {
-			answer := d.Where == inReply && d.Cmd == "_minion_event" && d.Mutation.Field == "events" && d.Bare == raised && d.Ours == none
+			answer := d.Where == inReply && d.Cmd == "_minion_event" && d.Mutation.Field == "events" && d.Bare == raised &&
+				d.Ours == none
 			return answer && (d.Mutation.Kind == Within || d.Mutation.Kind == OtherKind && d.Mutation.Value == "[None]") ||
 				d.in(inEvent, "_minion_event", "pretag") && slices.Contains(containers, d.Mutation.Value) && d.Ours == nothing
 		},
@@ -69,7 +72,8 @@ var Intended = []Exception{
 				})
 		},
 		effect: func(d Difference) bool {
-			return d.Where == inEvent && strings.HasPrefix(d.Bare, `minion/refresh/corpus {"Minion data cache refresh":"corpus",`) && d.Ours == nothing
+			return d.Where == inEvent && strings.HasPrefix(d.Bare,
+				`minion/refresh/corpus {"Minion data cache refresh":"corpus",`) && d.Ours == nothing
 		},
 	},
 }

@@ -12,7 +12,8 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// own are the fields of a load that say who sends it and when: they stay, or every master would say the same to all mutants.
+// own are the fields of a load that say who sends it and when: they stay, or every master would say the same to all
+// mutants.
 var own = map[string]bool{"cmd": true, "id": true, "nonce": true, "tok": true, "ts": true}
 
 // odd are values of other kinds than those that minions send, by what people call them.
@@ -73,8 +74,8 @@ type field struct{ key, value []byte }
 // slow is the command for which a master waits: others' returns, of jobs that a minion has published.
 const slow = "minion_pub"
 
-// Mutants makes n requests that no minion sends, the same for the same seed: one half of any requests, the other of each command as many
-// as of the others.
+// Mutants makes n requests that no minion sends, the same for the same seed: one half of any requests, the other of
+// each command as many as of the others.
 func (c *Corpus) Mutants(n, seed uint64) (out []Request) {
 	byCmd := map[string][]Request{}
 	for _, r := range c.Requests {
@@ -94,8 +95,9 @@ func (c *Corpus) Mutants(n, seed uint64) (out []Request) {
 	return out
 }
 
-// Mutant returns a request of which one field was left out, given another value or another name, has something else within it, or that
-// has one more. What belongs to a job belongs to another one, or it would be a return that comes again, and tags of events end with the mark.
+// Mutant returns a request of which one field was left out, given another value or another name, has something else
+// within it, or that has one more. What belongs to a job belongs to another one, or it would be a return that comes
+// again, and tags of events end with the mark.
 func Mutant(load []byte, r *rand.Rand, mark string) ([]byte, Mutation) {
 	fields := fieldsOf(load)
 	for i, f := range fields {
@@ -158,7 +160,8 @@ func mutant(fields []field, r *rand.Rand) ([]byte, Mutation) {
 	}
 	value := odd[r.IntN(len(odd))]
 	if len(may) == 0 || r.IntN(10) == 0 {
-		return pack(append(fields, field{[]byte("more"), value.raw})), Mutation{Kind: OneMore, Field: "more", Value: value.name}
+		return pack(append(fields, field{[]byte("more"), value.raw})), Mutation{Kind: OneMore, Field: "more",
+			Value: value.name}
 	}
 	i := may[r.IntN(len(may))]
 	if r.IntN(3) == 0 { // something within a field, if one has anything

@@ -15,12 +15,14 @@ import (
 // View is what a master was seen to do.
 type View struct {
 	Asked   []Request
-	Replies []string            // to each of them
-	Events  []string            // on its bus, in any order
-	Files   map[string][]string // in its cachedir, decoded by Salt, in any order: those of jobs that masters have published have one name
+	Replies []string // to each of them
+	Events  []string // on its bus, in any order
+	// in its cachedir, decoded by Salt, in any order: those of jobs that masters have published have one name
+	Files map[string][]string
 }
 
-// Scrub takes out what differs between any two masters: where they are, when it was, and jobs that they have published themselves.
+// Scrub takes out what differs between any two masters: where they are, when it was, and jobs that they have published
+// themselves.
 type Scrub struct {
 	Words map[string]string // of this master, and what stands for each
 	Jobs  map[string]bool   // ids that all masters hear of
@@ -45,7 +47,8 @@ func JobsOf(all []Request) map[string]bool {
 
 // Text is any text of a master's, scrubbed.
 func (s Scrub) Text(text string) string {
-	words := slices.SortedFunc(maps.Keys(s.Words), func(a, b string) int { return len(b) - len(a) }) // one may be part of another
+	// one may be part of another
+	words := slices.SortedFunc(maps.Keys(s.Words), func(a, b string) int { return len(b) - len(a) })
 	for _, word := range words {
 		text = strings.ReplaceAll(text, word, s.Words[word])
 	}

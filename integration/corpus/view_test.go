@@ -41,7 +41,8 @@ func TestMeant(t *testing.T) {
 	pillar := Difference{
 		Where: "reply", Cmd: "_pillar", Mutation: Mutation{Kind: OtherKind, Field: "pillarenv", Value: "{}"}, Ours: badLoad,
 	}
-	refresh := Difference{Where: "event", Bare: `minion/refresh/corpus {"Minion data cache refresh":"corpus","_stamp":"<time>"}`, Ours: nothing}
+	refresh := Difference{Where: "event",
+		Bare: `minion/refresh/corpus {"Minion data cache refresh":"corpus","_stamp":"<time>"}`, Ours: nothing}
 	job := Difference{Where: "event", Bare: `salt/job/[]/ret/corpus {"cmd":"_return","jid":[]}`, Ours: nothing}
 	file := Difference{Where: `file jobs/of "'../'"/.load.p`, Bare: "x", Ours: nothing}
 	refused := map[string]int{}
@@ -64,9 +65,11 @@ func TestMeant(t *testing.T) {
 		"one refresh too many": refresh,
 		"another reply":        {Where: "reply", Cmd: "_pillar", Mutation: pillar.Mutation, Ours: "{}"},
 		"another command":      {Where: "reply", Cmd: "_return", Mutation: pillar.Mutation, Ours: badLoad},
-		"another field":        {Where: "reply", Cmd: "_pillar", Mutation: Mutation{Kind: OtherKind, Field: "grains", Value: "{}"}, Ours: badLoad},
-		"a recorded request":   {Where: "reply", Cmd: "_pillar", Ours: badLoad},
-		"of a usual job":       {Where: "event", Bare: `salt/job/20200101000000000000/ret/corpus {"cmd":"_return"}`, Ours: nothing},
+		"another field": {Where: "reply", Cmd: "_pillar",
+			Mutation: Mutation{Kind: OtherKind, Field: "grains", Value: "{}"}, Ours: badLoad},
+		"a recorded request": {Where: "reply", Cmd: "_pillar", Ours: badLoad},
+		"of a usual job": {Where: "event", Bare: `salt/job/20200101000000000000/ret/corpus {"cmd":"_return"}`,
+			Ours: nothing},
 		"a master's own event": {Where: "event", Bare: `salt/key {"act":"accept"}`, Ours: nothing},
 		"an event too many":    {Where: "event", Bare: nothing, Ours: job.Bare},
 		"a file of such a job": {Where: "file jobs/20200101000000000000/.load.p", Bare: "x", Ours: nothing},
@@ -79,7 +82,8 @@ func TestMeant(t *testing.T) {
 }
 
 func TestScrub(t *testing.T) {
-	s := Scrub{Words: map[string]string{"/tmp/lab": "<lab>", "/tmp/lab/ours": "<host>"}, Jobs: map[string]bool{"20260101000000000000": true}}
+	s := Scrub{Words: map[string]string{"/tmp/lab": "<lab>", "/tmp/lab/ours": "<host>"},
+		Jobs: map[string]bool{"20260101000000000000": true}}
 	const text, want = "/tmp/lab/ours/x /tmp/lab/y 20260101000000000000 20260101000000000001 2026-11-22T10:11:12.123456", "<host>/x <lab>/y 20260101000000000000 <jid> <time>"
 	if got := s.Text(text); got != want {
 		t.Errorf("%s", got)

@@ -35,7 +35,8 @@ type control struct {
 
 // linger serves bin/lab until Ctrl-C.
 func linger(ctx context.Context, c *lab.Cluster) error {
-	k := &control{c: c, anchors: map[string]*lab.Process{}, places: map[string]lab.Place{}, procs: map[string]*lab.Process{}}
+	k := &control{c: c, anchors: map[string]*lab.Process{}, places: map[string]lab.Place{},
+		procs: map[string]*lab.Process{}}
 	if err := k.prepare(ctx); err != nil {
 		return err
 	}

@@ -1,5 +1,6 @@
-// Command demo shows stock Salt masters of three versions answering as one behind HAProxy: it builds the lab, accepts the minions
-// once, checks what every master gets from all of them, and keeps running until Ctrl-C so that one can look around with bin/lab.
+// Command demo shows stock Salt masters of three versions answering as one behind HAProxy: it builds the lab, accepts
+// the minions once, checks what every master gets from all of them, and keeps running until Ctrl-C so that one can look
+// around with bin/lab.
 package main
 
 import (
@@ -26,9 +27,11 @@ type options struct {
 func main() {
 	var o options
 	flag.BoolVar(&o.once, "once", false, "check, print the result and end; exit 0 only when everything answered")
-	flag.BoolVar(&o.loopback, "loopback", false, "use loopback addresses instead of network namespaces (the only way without root)")
+	flag.BoolVar(&o.loopback, "loopback", false,
+		"use loopback addresses instead of network namespaces (the only way without root)")
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory with logs and caches")
-	flag.BoolVar(&o.shared, "shared", false, "keys, roots and jobs of all masters are on one share (cluster_isolated_filesystem: False)")
+	flag.BoolVar(&o.shared, "shared", false,
+		"keys, roots and jobs of all masters are on one share (cluster_isolated_filesystem: False)")
 	flag.StringVar(&o.dir, "dir", "", "where to keep everything (default: a temporary directory)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

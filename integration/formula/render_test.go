@@ -101,14 +101,16 @@ func source(t *testing.T, name string) string {
 	return string(raw)
 }
 
-// The drop-in is what saltclusterctl setup writes, to the byte: so neither changes the other's, and setup knows it as its own.
+// The drop-in is what saltclusterctl setup writes, to the byte: so neither changes the other's, and setup knows it as
+// its own.
 func TestDropInIsThatOfSetup(t *testing.T) {
 	text := source(t, "files/zz-saltclusterd.conf.jinja")
 	var pages []page
 	for _, major := range []int{3006, 3007, 3008} {
 		for name, o := range map[string]localmaster.DropInOptions{
-			"plain":      {MasterID: "m1"},
-			"runners":    {MasterID: "it's #1", RunnerDirs: []string{"/srv/runners", "/usr/share/saltclusterd/runners"}, WheelDirs: []string{"/srv/wheel"}},
+			"plain": {MasterID: "m1"},
+			"runners": {MasterID: "it's #1", RunnerDirs: []string{"/srv/runners", "/usr/share/saltclusterd/runners"},
+				WheelDirs: []string{"/srv/wheel"}},
 			"own driver": {MasterID: "m1", Interface: "127.0.0.2", KeyDriver: "mmap_key"},
 			"v6":         {MasterID: "m1", Interface: "::1", KeyDriver: "localfs_key"},
 		} {
@@ -121,8 +123,9 @@ func TestDropInIsThatOfSetup(t *testing.T) {
 				o.Interface = "127.0.0.1"
 			}
 			pages = append(pages, page{name, text, map[string]any{
-				"interface": o.Interface, "master_id": o.MasterID, "major": major, "key_driver": o.KeyDriver, "runner_dirs": o.RunnerDirs,
-				"wheel_dirs": o.WheelDirs,
+				"interface": o.Interface, "master_id": o.MasterID, "major": major, "key_driver": o.KeyDriver,
+				"runner_dirs": o.RunnerDirs,
+				"wheel_dirs":  o.WheelDirs,
 			}, string(want)})
 		}
 	}
@@ -137,8 +140,9 @@ func TestHAProxyIsThatOfTheVerb(t *testing.T) {
 		facts   haproxy.Facts
 		options haproxy.Options
 	}{
-		"plain":   {haproxy.Facts{HealthPort: 4580}, haproxy.Options{}},
-		"agent":   {haproxy.Facts{HealthPort: 4580, AgentPort: 4581, Minions: 200}, haproxy.Options{Bind: []string{"10.0.0.5", "2001:db8::5"}}},
+		"plain": {haproxy.Facts{HealthPort: 4580}, haproxy.Options{}},
+		"agent": {haproxy.Facts{HealthPort: 4580, AgentPort: 4581, Minions: 200},
+			haproxy.Options{Bind: []string{"10.0.0.5", "2001:db8::5"}}},
 		"proxied": {haproxy.Facts{}, haproxy.Options{PublishProxy: "send-proxy-v2", RequestProxy: "send-proxy-v2"}},
 	} {
 		f, o := c.facts, c.options
@@ -152,8 +156,9 @@ func TestHAProxyIsThatOfTheVerb(t *testing.T) {
 			f.Minions = 5000
 		}
 		pages = append(pages, page{name, text, map[string]any{
-			"cluster": f.Cluster, "publish_port": f.PublishPort, "ret_port": f.RetPort, "heartbeat": "10s", "health_port": f.HealthPort,
-			"agent_port": f.AgentPort, "send_proxy": o.PublishProxy, "minions": f.Minions, "bind": append([]string{}, o.Bind...),
+			"cluster": f.Cluster, "publish_port": f.PublishPort, "ret_port": f.RetPort, "heartbeat": "10s",
+			"health_port": f.HealthPort,
+			"agent_port":  f.AgentPort, "send_proxy": o.PublishProxy, "minions": f.Minions, "bind": append([]string{}, o.Bind...),
 			"servers": [][]string{{"m1", "10.0.0.11"}, {"m3", "2001:db8::13"}},
 		}, want})
 	}
@@ -231,13 +236,14 @@ func arguments(state any) map[string]any {
 var threeNodes = map[string]any{
 	"first": "m1", "config": map[string]any{"cluster_id": "site"},
 	"nodes": map[string]any{
-		"m1": map[string]any{"minion": "salt1", "address": "10.0.0.11"}, "m2": map[string]any{"minion": "salt2", "address": "10.0.0.12"},
+		"m1": map[string]any{"minion": "salt1", "address": "10.0.0.11"},
+		"m2": map[string]any{"minion": "salt2", "address": "10.0.0.12"},
 		"w1": map[string]any{"address": "10.0.0.13", "config": map[string]any{"cluster_witness": true}},
 	},
 }
 
-// An orchestration is one chain: each step requires the one before it, so that no two hosts are worked on at a time, and nothing goes on
-// after a failure.
+// An orchestration is one chain: each step requires the one before it, so that no two hosts are worked on at a time,
+// and nothing goes on after a failure.
 func TestOrchestrationsTakeOneAfterTheOther(t *testing.T) {
 	names := []string{"deploy", "join", "restart", "upgrade"}
 	var sls []string
@@ -279,10 +285,12 @@ func TestOrchestrationsTakeOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// No secret is in what is compiled of the states, whose data are shown and kept; a witness has no salt-master to be moved.
+// No secret is in what is compiled of the states, whose data are shown and kept; a witness has no salt-master to be
+// moved.
 func TestStates(t *testing.T) {
 	const secret = "0123456789abcdefghijklmnopqrstuv"
-	parts := []string{"install", "config", "service", "member", "master", "haproxy", "clean", "ready", "drain", "undrain", "init"}
+	parts := []string{"install", "config", "service", "member", "master", "haproxy", "clean", "ready", "drain", "undrain",
+		"init"}
 	var sls []string
 	for _, p := range parts {
 		sls = append(sls, "saltclusterd/"+p+".sls")
@@ -300,12 +308,14 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s: the drop-in is there: %t", minion, there)
 		}
 		for _, name := range []string{"secret", "token"} {
-			if a := arguments(out[1]["saltclusterd-config-"+name]); a["mode"] != "0600" || a["show_changes"] != false || a["contents"] != nil {
+			if a := arguments(out[1]["saltclusterd-config-"+name]); a["mode"] != "0600" || a["show_changes"] != false ||
+				a["contents"] != nil {
 				t.Errorf("%s: %v", name, a)
 			}
 		}
 	}
-	if out := render(t, "stranger", map[string]any{"saltclusterd": pillar}, "saltclusterd/config.sls"); out[0]["saltclusterd-config-node"] == nil {
+	if out := render(t, "stranger", map[string]any{"saltclusterd": pillar},
+		"saltclusterd/config.sls"); out[0]["saltclusterd-config-node"] == nil {
 		t.Error("a minion that is no member is configured")
 	}
 }

@@ -11,14 +11,16 @@ import (
 	"testing"
 )
 
-// Every function that takes bytes apart is tried with hostile ones. What counts as such a function is seen in the source:
+// Every function that takes bytes apart is tried with hostile ones. What counts as such a function is seen in the
+// source:
 //
 //   - its name begins with one of decoderNames and it is given bytes ([]byte, io.Reader, *bufio.Reader), or
 //   - it calls one of decoderCalls, which take numbers, keys or documents out of bytes.
 //
-// It is tried when a fuzz target of any package mentions it, or mentions what mentions it, and so on; a method of an interface of
-// ours stands for all methods of that name. So a decoder that is found here has certainly no target, while one whose target comes
-// to it only with what somebody else has checked is not found: that is for whoever writes the target to see.
+// It is tried when a fuzz target of any package mentions it, or mentions what mentions it, and so on; a method of an
+// interface of ours stands for all methods of that name. So a decoder that is found here has certainly no target, while
+// one whose target comes to it only with what somebody else has checked is not found: that is for whoever writes the
+// target to see.
 
 var decoderNames = regexp.MustCompile(`^(?i:parse|decode|unmarshal|read|import|restore|split|cut|peek|walk|recv|receive)`)
 

@@ -63,13 +63,14 @@ func goList(t *testing.T, args ...string) (all []listed) {
 	}
 }
 
-// loadProgram reads and checks all packages. What they import is known from what the compiler exported; what a test lacks of that,
-// because only other tests have it, is passed over.
+// loadProgram reads and checks all packages. What they import is known from what the compiler exported; what a test
+// lacks of that, because only other tests have it, is passed over.
 func loadProgram(t *testing.T) *program {
 	t.Helper()
 	var ours []listed
 	wanted := []string{"-export", "-deps", "-json=ImportPath,Export", module + "..."}
-	for _, l := range goList(t, "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,TestImports,XTestImports", module+"...") {
+	for _, l := range goList(t, "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,TestImports,XTestImports",
+		module+"...") {
 		if !notOurs.MatchString(l.ImportPath) {
 			ours = append(ours, l)
 			wanted = append(append(wanted, l.TestImports...), l.XTestImports...)
@@ -87,7 +88,8 @@ func loadProgram(t *testing.T) *program {
 		return os.Open(exports[path])
 	})
 	for _, l := range ours {
-		if err := errors.Join(p.add(l, l.ImportPath, append(l.GoFiles, l.TestGoFiles...)), p.add(l, l.ImportPath+"_test", l.XTestGoFiles)); err != nil {
+		if err := errors.Join(p.add(l, l.ImportPath, append(l.GoFiles, l.TestGoFiles...)),
+			p.add(l, l.ImportPath+"_test", l.XTestGoFiles)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -156,10 +158,12 @@ func fullName(v *types.Var) string { return v.Pkg().Path() + "." + v.Name() }
 // function notes what a body mentions.
 func (p *program) function(name *ast.Ident, body ast.Node, info *types.Info) *function {
 	at := p.fset.Position(name.Pos())
-	fn := &function{name: name.Name, at: at, test: strings.HasSuffix(at.Filename, "_test.go"), mentions: map[string]bool{}, asks: map[string]bool{}}
+	fn := &function{name: name.Name, at: at, test: strings.HasSuffix(at.Filename, "_test.go"), mentions: map[string]bool{},
+		asks: map[string]bool{}}
 	ast.Inspect(body, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)
-		if !ok || info.Uses[id] == nil || info.Uses[id].Pkg() == nil || !strings.HasPrefix(info.Uses[id].Pkg().Path(), module) {
+		if !ok || info.Uses[id] == nil || info.Uses[id].Pkg() == nil ||
+			!strings.HasPrefix(info.Uses[id].Pkg().Path(), module) {
 			return true
 		}
 		switch used := info.Uses[id].(type) {

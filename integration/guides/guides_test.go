@@ -48,13 +48,15 @@ func TestRunnables(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	r := all[0]
-	if r.Stage != Site || r.On != "m2" || r.Answer != "y" || r.Exit != 10 || r.Within != time.Minute || r.Name() != "page.md line 14" ||
+	if r.Stage != Site || r.On != "m2" || r.Answer != "y" || r.Exit != 10 || r.Within != time.Minute ||
+		r.Name() != "page.md line 14" ||
 		!strings.HasPrefix(r.Script, "prog six") || len(r.Shows) != 1 {
 		t.Errorf("%+v", r)
 	}
 	for _, text := range []string{
 		"```sh runnable=nowhere\nx\n```", "```sh runnable=site at=noon\nx\n```", "```python runnable=site\nx\n```",
-		"```sh runnable=site exit=x\nx\n```", "```text shows\nx\n```", "```sh runnable=site\nx\n```\nbetween\n```text shows\nx\n```",
+		"```sh runnable=site exit=x\nx\n```", "```text shows\nx\n```",
+		"```sh runnable=site\nx\n```\nbetween\n```text shows\nx\n```",
 	} {
 		if _, err := NewPage("x.md", text).Runnables(); err == nil {
 			t.Errorf("no error for %q", text)

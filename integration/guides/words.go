@@ -23,8 +23,8 @@ func withoutComment(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// Arguments returns what each call of the program in the line is given: it is looked for as a word, so that `ssh m2 PROGRAM …` and
-// `sudo PROGRAM …` count. Pipes, lists of commands and redirections end it.
+// Arguments returns what each call of the program in the line is given: it is looked for as a word, so that `ssh m2
+// PROGRAM …` and `sudo PROGRAM …` count. Pipes, lists of commands and redirections end it.
 func Arguments(line, program string) (calls [][]string) {
 	words := split(line)
 	for {

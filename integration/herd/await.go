@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// recheck is how long a herd must stay whole to count as whole: connections that break together are noticed one after the other.
+// recheck is how long a herd must stay whole to count as whole: connections that break together are noticed one after
+// the other.
 const recheck = time.Second
 
 // AwaitServed waits until every minion has 4505 and signs in no more. Some must have lost it since before.

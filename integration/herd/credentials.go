@@ -69,8 +69,8 @@ func (c *Credentials) Open(reply []byte, nonce string) ([]byte, error) {
 	return rest, nil
 }
 
-// OpenPrivate opens the reply to a request that is answered under a key of its own, which is sealed for the minion's, and signed (_pillar;
-// salt/channel/client.py:crypted_transfer_decode_dictentry). It returns the msgpack of the pillar.
+// OpenPrivate opens the reply to a request that is answered under a key of its own, which is sealed for the minion's,
+// and signed (_pillar; salt/channel/client.py:crypted_transfer_decode_dictentry). It returns the msgpack of the pillar.
 func (c *Credentials) OpenPrivate(reply []byte, nonce string) ([]byte, error) {
 	data, err := OpenPrivate(c.by.Key, c.by.Enc, c.by.Sig, c.Master, reply)
 	if err == nil && data.Nonce != nonce {
@@ -83,7 +83,8 @@ func (c *Credentials) OpenPrivate(reply []byte, nonce string) ([]byte, error) {
 }
 
 // OpenPrivate opens such a reply for a minion with that key and those algorithms, whose master is known.
-func OpenPrivate(key Key, enc, sig string, master *saltcrypt.PublicKey, reply []byte) (data saltwire.PrivateData, err error) {
+func OpenPrivate(key Key, enc, sig string, master *saltcrypt.PublicKey,
+	reply []byte) (data saltwire.PrivateData, err error) {
 	private, err := saltwire.ParsePrivateReply(reply)
 	if err != nil {
 		return data, err

@@ -22,9 +22,10 @@ type Config struct {
 	Prefix   string // ids are this and a number; empty: "herd"
 	Key      Key    // of all of them; nil: a new FastKey
 
-	AtATime      int           // first sign-ins under way at a time; 0: 32
-	Announce     bool          // send start events, register resources
-	KeepRequests bool          // keep the request connection, as stock minions do; false: one per request, for a small limit of open files
+	AtATime  int  // first sign-ins under way at a time; 0: 32
+	Announce bool // send start events, register resources
+	// keep the request connection, as stock minions do; false: one per request, for a small limit of open files
+	KeepRequests bool
 	Think        time.Duration // a job takes up to that long
 }
 

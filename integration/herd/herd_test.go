@@ -174,7 +174,8 @@ func (f *fakeMaster) publish(n int, tgt string) string {
 	f.serial++
 	jid := fmt.Sprintf("20261121%012d", n)
 	plain, err := saltwire.AppendAny(nil, map[string]any{
-		"fun": "test.ping", "arg": []any{}, "tgt": tgt, "tgt_type": "glob", "jid": jid, "ret": "", "user": "root", "serial": int64(f.serial),
+		"fun": "test.ping", "arg": []any{}, "tgt": tgt, "tgt_type": "glob", "jid": jid, "ret": "", "user": "root",
+		"serial": int64(f.serial),
 	}, saltwire.Wire)
 	if err != nil {
 		f.t.Fatal(err)
@@ -226,7 +227,8 @@ func impatient(c *Config, timeout time.Duration) {
 func newHerd(t *testing.T, f *fakeMaster, change func(*Config)) *Herd {
 	t.Helper()
 	cfg := Config{
-		Host: "127.0.0.1", ReqPort: port(f.req.Addr()[0]), Profiles: hurried(t), Minions: few, Announce: true, KeepRequests: true,
+		Host: "127.0.0.1", ReqPort: port(f.req.Addr()[0]), Profiles: hurried(t), Minions: few, Announce: true,
+		KeepRequests: true,
 	}
 	if change != nil {
 		change(&cfg)
@@ -242,7 +244,9 @@ func newHerd(t *testing.T, f *fakeMaster, change func(*Config)) *Herd {
 			t.Errorf("after Close: %+v", s)
 		}
 	})
-	eventually(t, "all are subscribed", func() bool { return f.pub.Stats().Subscribers == few && h.Stats().Subscribed == few })
+	eventually(t, "all are subscribed", func() bool {
+		return f.pub.Stats().Subscribers == few && h.Stats().Subscribed == few
+	})
 	return h
 }
 
@@ -261,8 +265,11 @@ func TestHerdHearsAndReturns(t *testing.T) {
 		answered(t, h, f.publish(1, "*"))
 		f.publish(2, "nobody")
 		answered(t, h, f.publish(3, "herd*"))
-		eventually(t, "all are announced", func() bool { return f.count("_minion_event") == few && f.count("_register_resources") == few/3 })
-		if err := h.Stats().Err(); err != nil || f.count("_return") != 2*few || h.Stats().SignIns != few || h.Job("20261121000000000002").Heard != 0 {
+		eventually(t, "all are announced", func() bool {
+			return f.count("_minion_event") == few && f.count("_register_resources") == few/3
+		})
+		if err := h.Stats().Err(); err != nil || f.count("_return") != 2*few || h.Stats().SignIns != few ||
+			h.Job("20261121000000000002").Heard != 0 {
 			t.Errorf("%v, %d returns, %d sign-ins", err, f.count("_return"), f.signIns.Load())
 		}
 	}
@@ -284,7 +291,8 @@ func TestHerdTriesAgain(t *testing.T) {
 	f.deaf.Store(few)
 	f.pending.Store(few)
 	h := newHerd(t, f, func(c *Config) { impatient(c, 500*time.Millisecond) })
-	if s := h.Stats(); s.SignInTries <= 2*few || s.Pended == 0 || s.Pended > few || // who is impatient may miss being told to wait
+	// who is impatient may miss being told to wait
+	if s := h.Stats(); s.SignInTries <= 2*few || s.Pended == 0 || s.Pended > few ||
 		s.SignInFailed != 0 {
 		t.Errorf("%+v", s)
 	}

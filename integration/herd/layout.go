@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Accept puts the key of all the ids into a master's directory of accepted keys (pki_dir/minions), as salt-key does. The master should not
-// run yet.
+// Accept puts the key of all the ids into a master's directory of accepted keys (pki_dir/minions), as salt-key does.
+// The master should not run yet.
 func Accept(dir string, key Key, ids ...string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("accept keys: %w", err)

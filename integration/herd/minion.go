@@ -62,7 +62,8 @@ func (m *minion) hangUp() {
 	}
 }
 
-// start signs in and connects the request channel. The first sign-ins of a herd take turns, those that come later do not.
+// start signs in and connects the request channel. The first sign-ins of a herd take turns, those that come later do
+// not.
 func (m *minion) start(ctx context.Context, first bool) error {
 	if first {
 		if !m.herd.enter(ctx) {
@@ -83,7 +84,8 @@ func (m *minion) start(ctx context.Context, first bool) error {
 
 // listen is the life of the subscription. It returns when the minion process would give up.
 func (m *minion) listen(ctx context.Context) {
-	wait := backoff{first: between(m.profile.ReconDefault, m.profile.ReconDefault+m.profile.ReconMax), max: m.profile.ReconMax}
+	wait := backoff{first: between(m.profile.ReconDefault, m.profile.ReconDefault+m.profile.ReconMax),
+		max: m.profile.ReconMax}
 	fresh := true // announce: it has (re)started
 	for ctx.Err() == nil {
 		z, err := m.subscribe(ctx)

@@ -17,7 +17,8 @@ type Profile struct {
 	AuthTimeout    time.Duration // auth_timeout
 	AuthTries      int           // auth_tries
 	AcceptanceWait time.Duration // acceptance_wait_time
-	ReauthDelay    time.Duration // random_reauth_delay, or what the process waits else before it starts over; a random part of it
+	// random_reauth_delay, or what the process waits else before it starts over; a random part of it
+	ReauthDelay time.Duration
 
 	ReconDefault, ReconMax time.Duration // recon_default, recon_max (recon_randomize is on)
 

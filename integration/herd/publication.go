@@ -55,7 +55,8 @@ func parsePublication(plain []byte) (*publication, error) {
 	return p, err
 }
 
-// isFor says whether the job is for the minion (salt/matchers): names only, played minions have neither grains nor pillar.
+// isFor says whether the job is for the minion (salt/matchers): names only, played minions have neither grains nor
+// pillar.
 func (p *publication) isFor(id string) bool {
 	if p == nil || !p.complete {
 		return false

@@ -18,8 +18,8 @@ const (
 	reqReconnectMax = 5 * time.Second
 )
 
-// reqSocket is a REQ socket of libzmq as minions use it: it connects at once and again whenever the connection breaks, sends when it is
-// connected, and what was sent on a connection that broke is lost.
+// reqSocket is a REQ socket of libzmq as minions use it: it connects at once and again whenever the connection breaks,
+// sends when it is connected, and what was sent on a connection that broke is lost.
 type reqSocket struct {
 	dial Dialer
 	addr string
@@ -36,7 +36,8 @@ type reqSocket struct {
 func openReq(ctx context.Context, dial Dialer, addr string) *reqSocket {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &reqSocket{
-		dial: dial, addr: addr, joined: make(chan struct{}), replies: make(chan []byte, 1), cancel: cancel, ended: make(chan struct{}),
+		dial: dial, addr: addr, joined: make(chan struct{}), replies: make(chan []byte, 1), cancel: cancel,
+		ended: make(chan struct{}),
 	}
 	go s.run(ctx)
 	return s
@@ -94,8 +95,8 @@ func (s *reqSocket) serve(ctx context.Context, z *zmtp.Client) {
 	s.mu.Unlock()
 }
 
-// ask sends a request when there is a connection and waits for the answer. The caller asks once at a time, and closes the socket after
-// errTimeout, as Salt does: an answer that comes late must not be taken for another's.
+// ask sends a request when there is a connection and waits for the answer. The caller asks once at a time, and closes
+// the socket after errTimeout, as Salt does: an answer that comes late must not be taken for another's.
 func (s *reqSocket) ask(ctx context.Context, body []byte, within time.Duration) ([]byte, error) {
 	late := time.NewTimer(within)
 	defer late.Stop()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// giveBack returns what came of a job (Minion._return_pub): return_retry_tries tries, each for one time out of return_retry_timer to
-// return_retry_timer_max.
+// giveBack returns what came of a job (Minion._return_pub): return_retry_tries tries, each for one time out of
+// return_retry_timer to return_retry_timer_max.
 func (m *minion) giveBack(ctx context.Context, p *publication) {
 	if d := between(0, m.herd.cfg.Think); d > 0 && !pause(ctx, d) {
 		return
@@ -42,9 +42,10 @@ func (m *minion) announce(ctx context.Context) {
 	}
 }
 
-// ask sends a command over the minion's request channel (AsyncReqChannel.send): after a reply that cannot be opened it signs in and
-// repeats the request; after a timeout the socket is made anew.
-func (m *minion) ask(ctx context.Context, cmd string, fields map[string]any, within time.Duration, tries int) (plain []byte, err error) {
+// ask sends a command over the minion's request channel (AsyncReqChannel.send): after a reply that cannot be opened it
+// signs in and repeats the request; after a timeout the socket is made anew.
+func (m *minion) ask(ctx context.Context, cmd string, fields map[string]any, within time.Duration,
+	tries int) (plain []byte, err error) {
 	m.reqMu.Lock()
 	defer m.reqMu.Unlock()
 	for try := range tries {
@@ -62,7 +63,8 @@ func (m *minion) ask(ctx context.Context, cmd string, fields map[string]any, wit
 // errRefused is the AuthenticationError of a reply that is not sealed with the session.
 var errRefused = errors.New("bad load")
 
-func (m *minion) transfer(ctx context.Context, cmd string, fields map[string]any, within time.Duration) ([]byte, error) {
+func (m *minion) transfer(ctx context.Context, cmd string, fields map[string]any,
+	within time.Duration) ([]byte, error) {
 	plain, stamp, err := m.once(ctx, cmd, fields, within)
 	if !errors.Is(err, errRefused) {
 		return plain, err
@@ -75,7 +77,8 @@ func (m *minion) transfer(ctx context.Context, cmd string, fields map[string]any
 	return plain, err
 }
 
-func (m *minion) once(ctx context.Context, cmd string, fields map[string]any, within time.Duration) ([]byte, int, error) {
+func (m *minion) once(ctx context.Context, cmd string, fields map[string]any,
+	within time.Duration) ([]byte, int, error) {
 	m.mu.Lock()
 	creds, stamp := m.creds, m.stamp
 	m.mu.Unlock()

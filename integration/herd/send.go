@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Send has one minion send a command of the caller's over its request channel, once, as all its requests are sent, and returns the msgpack
-// of the answer. The minion must have signed in.
+// Send has one minion send a command of the caller's over its request channel, once, as all its requests are sent, and
+// returns the msgpack of the answer. The minion must have signed in.
 func (h *Herd) Send(ctx context.Context, minion int, cmd string, fields map[string]any) ([]byte, error) {
 	m := h.all[minion]
 	m.mu.Lock()

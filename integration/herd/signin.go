@@ -47,13 +47,15 @@ type SignIn struct {
 	token []byte
 }
 
-// SignIn prepares one (salt/crypt.py:AsyncAuth.minion_sign_in_payload). master is the master's key when the minion has met it.
+// SignIn prepares one (salt/crypt.py:AsyncAuth.minion_sign_in_payload). master is the master's key when the minion has
+// met it.
 func (i *Identity) SignIn(master *saltcrypt.PublicKey) (*SignIn, error) {
 	nonce, err := newNonce()
 	if err != nil {
 		return nil, err
 	}
-	s := &SignIn{by: i, req: saltwire.AuthRequest{ID: i.ID, Nonce: nonce, Pub: i.Key.PublicText(), EncAlgo: i.Enc, SigAlgo: i.Sig}}
+	s := &SignIn{by: i, req: saltwire.AuthRequest{ID: i.ID, Nonce: nonce, Pub: i.Key.PublicText(), EncAlgo: i.Enc,
+		SigAlgo: i.Sig}}
 	if master == nil {
 		return s, nil
 	}
@@ -78,8 +80,9 @@ func (s *SignIn) Body() []byte {
 // ErrReply says that a stock minion would not believe a reply.
 var ErrReply = errors.New("the reply is not what a minion believes")
 
-// Check does with the reply what a minion does with it (handle_signin_response, verify_master). The credentials are nil unless the
-// outcome is saltwire.AuthAccepted. known is the master's key when it has been met; nil believes the one that comes.
+// Check does with the reply what a minion does with it (handle_signin_response, verify_master). The credentials are nil
+// unless the outcome is saltwire.AuthAccepted. known is the master's key when it has been met; nil believes the one
+// that comes.
 func (s *SignIn) Check(reply []byte, known *saltcrypt.PublicKey) (saltwire.AuthOutcome, *Credentials, error) {
 	r, err := saltwire.ParseAuthReply(reply)
 	if err != nil {

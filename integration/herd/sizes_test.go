@@ -9,8 +9,8 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// Parts of a message of ZeroMQ besides what is in it: the empty frame before a request and before its reply, and what stands before a frame
-// of more than 255 bytes.
+// Parts of a message of ZeroMQ besides what is in it: the empty frame before a request and before its reply, and what
+// stands before a frame of more than 255 bytes.
 const (
 	delimiter = 2
 	longFrame = 9
@@ -23,7 +23,8 @@ func TestSizesOfTheModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Credentials{by: &Identity{ID: "web-0012.example", Enc: "OAEP-SHA1", Sig: "PKCS1v15-SHA1", tok: make([]byte, 256)}, session: saltcrypt.NewCrypticle(key)}
+	c := &Credentials{by: &Identity{ID: "web-0012.example", Enc: "OAEP-SHA1", Sig: "PKCS1v15-SHA1",
+		tok: make([]byte, 256)}, session: saltcrypt.NewCrypticle(key)}
 	p := &publication{jid: "20261123195330123456", fun: "test.ping", user: "root", masterID: "m1"}
 	body, nonce, err := c.Request("_return", p.answer())
 	if err != nil {

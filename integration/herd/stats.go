@@ -175,7 +175,8 @@ func (h *Herd) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.s
-	s.SignInTimes, s.Outages, s.Wrong = slices.Sorted(slices.Values(s.SignInTimes)), slices.Sorted(slices.Values(s.Outages)), slices.Clone(s.Wrong)
+	s.SignInTimes = slices.Sorted(slices.Values(s.SignInTimes))
+	s.Outages, s.Wrong = slices.Sorted(slices.Values(s.Outages)), slices.Clone(s.Wrong)
 	return s
 }
 

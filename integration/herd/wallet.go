@@ -33,7 +33,8 @@ type wallet struct {
 }
 
 func newWallet(key saltcrypt.Key, master *saltcrypt.PublicKey) *wallet {
-	return &wallet{key: key, crypticle: saltcrypt.NewCrypticle(key), master: master, bodies: map[[sha256.Size]byte]*opened{}}
+	return &wallet{key: key, crypticle: saltcrypt.NewCrypticle(key), master: master,
+		bodies: map[[sha256.Size]byte]*opened{}}
 }
 
 // open does with a body what each minion would do with it.

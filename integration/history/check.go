@@ -33,10 +33,11 @@ func (v Violation) String() string { return v.Rule + ": " + v.Detail }
 
 // Options of Check.
 type Options struct {
-	// Slack is how long before and after a publication its minion must have been connected, and its nodes untouched, for the
-	// publication to be owed to the minion.
+	// Slack is how long before and after a publication its minion must have been connected, and its nodes untouched, for
+	// the publication to be owed to the minion.
 	Slack time.Duration
-	// Late is how much later a job may come to a minion that was behind a load balancer all the time, when its connection broke.
+	// Late is how much later a job may come to a minion that was behind a load balancer all the time, when its connection
+	// broke.
 	Late time.Duration
 	// Answer is how long a return may take when nothing is broken.
 	Answer time.Duration
@@ -87,8 +88,8 @@ func (j *judge) blame(v Violation, rule, format string, args ...any) {
 	j.found = append(j.found, v)
 }
 
-// touched tells whether a fault between from and to may have kept something on the way from one node to another. An empty node is
-// any node.
+// touched tells whether a fault between from and to may have kept something on the way from one node to another. An
+// empty node is any node.
 func (j *judge) touched(from, to time.Time, a, b string) bool {
 	return slices.ContainsFunc(j.Faults, func(f Fault) bool {
 		over := !f.End.IsZero() && f.End.Before(from)
@@ -96,8 +97,8 @@ func (j *judge) touched(from, to time.Time, a, b string) bool {
 	})
 }
 
-// spoiled tells whether something may have kept what node published between from and to from minions behind the load balancer,
-// which have until late to get it.
+// spoiled tells whether something may have kept what node published between from and to from minions behind the load
+// balancer, which have until late to get it.
 func (j *judge) spoiled(from, to, late time.Time, node string) bool {
 	return slices.ContainsFunc(j.Faults, func(f Fault) bool {
 		after := from

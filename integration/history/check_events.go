@@ -30,7 +30,8 @@ func (j *judge) events() {
 func (j *judge) recovered() {
 	for _, f := range j.Faults {
 		if f.End.IsZero() {
-			j.blame(Violation{}, RuleRecovered, "%s (%v), begun at %s, was not seen to be over", f.Kind, f.Nodes, j.clock(f.Start))
+			j.blame(Violation{}, RuleRecovered, "%s (%v), begun at %s, was not seen to be over", f.Kind, f.Nodes,
+				j.clock(f.Start))
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 // runKey is one run of one job at one minion.
 type runKey struct{ jid, minion string }
 
-// acked: what a minion saw acknowledged is in the cache of the node that published, once, whole. Which node that is follows from
-// the publication; when its command died before it told us the jid, any one node will do.
+// acked: what a minion saw acknowledged is in the cache of the node that published, once, whole. Which node that is
+// follows from the publication; when its command died before it told us the jid, any one node will do.
 func (j *judge) acked() {
 	if j.o.Unfinished {
 		return
@@ -65,9 +65,9 @@ func (j *judge) atMostOnce() {
 	}
 }
 
-// delivered: a publication that its master confirmed reaches every minion that was connected before, during and after it, on
-// a node that was whole for as long. One that was behind the load balancer all the time gets it a little later, whatever was broken
-// that minions outlast.
+// delivered: a publication that its master confirmed reaches every minion that was connected before, during and after
+// it, on a node that was whole for as long. One that was behind the load balancer all the time gets it a little later,
+// whatever was broken that minions outlast.
 func (j *judge) delivered() {
 	j.eachOwed(func(p Publication, id, node string, ran bool) {
 		if !ran {
@@ -92,7 +92,8 @@ func Owed(h *History, o Options) (owed, missed int) {
 	return owed, missed
 }
 
-// eachOwed tells of each confirmed publication and each minion that it is owed to, by way of which node, and whether it ran.
+// eachOwed tells of each confirmed publication and each minion that it is owed to, by way of which node, and whether it
+// ran.
 func (j *judge) eachOwed(do func(p Publication, minion, node string, ran bool)) {
 	ran := map[runKey]bool{}
 	for _, r := range j.Runs {

@@ -15,8 +15,8 @@ const (
 	gone
 )
 
-// fates follows the decisions about each key. What was decided last holds, unless a decision to the contrary ran at the same time
-// or has an outcome nobody saw: that one may come into force at any later moment.
+// fates follows the decisions about each key. What was decided last holds, unless a decision to the contrary ran at the
+// same time or has an outcome nobody saw: that one may come into force at any later moment.
 func (j *judge) fates() map[string]fate {
 	last := map[string]KeyOp{}
 	for _, op := range j.KeyOps {
@@ -40,8 +40,8 @@ func (j *judge) fates() map[string]fate {
 	return out
 }
 
-// deleted: after a deletion that nothing followed, no node lets the key in. Probes are made at the end, with the cluster whole:
-// a node that is cut off serves with what it knows.
+// deleted: after a deletion that nothing followed, no node lets the key in. Probes are made at the end, with the
+// cluster whole: a node that is cut off serves with what it knows.
 func (j *judge) deleted() {
 	fates := j.fates()
 	for _, p := range j.Probes {

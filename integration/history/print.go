@@ -56,7 +56,8 @@ func (h *History) lines() []line {
 			since(h.Start, p.Ended), p.Why)
 	}
 	for _, k := range h.KeyOps {
-		add(k.Start, 0, k.ID, "KEY   %s %s on %s: %s after %s %s", k.Verb, k.ID, k.Node, k.Outcome, k.End.Sub(k.Start), k.Error)
+		add(k.Start, 0, k.ID, "KEY   %s %s on %s: %s after %s %s", k.Verb, k.ID, k.Node, k.Outcome, k.End.Sub(k.Start),
+			k.Error)
 	}
 	for _, p := range h.Probes {
 		add(p.At, 0, p.ID, "PROBE %s of %s on %s: worked %t, %s", p.What, p.ID, p.Node, p.Worked, p.Detail)
@@ -71,8 +72,8 @@ func (h *History) lines() []line {
 	return all
 }
 
-// Print writes the history. With violations only what belongs to them (and all faults, notes and decisions about keys) is
-// written; without, everything.
+// Print writes the history. With violations only what belongs to them (and all faults, notes and decisions about keys)
+// is written; without, everything.
 func (h *History) Print(w io.Writer, violations ...Violation) {
 	wanted := func(l line) bool {
 		if len(violations) == 0 || (l.number == 0 && l.minion == "") {
@@ -111,7 +112,8 @@ func (h *History) Summary() string {
 	}
 	owed, missed := Owed(h, DefaultOptions())
 	return fmt.Sprintf("%d faults; %d publications (%d confirmed), %d runs, %d of %d owed to minions behind the load balancer missed, %d returns (%d acknowledged), %d in job caches; %d key decisions, %d probes; %d events sent, %d heard",
-		len(h.Faults), len(h.Publications), ok, len(h.Runs), missed, owed, len(h.Returns), acked, len(h.Cache), len(h.KeyOps), len(h.Probes), len(h.Sents), len(h.Heards))
+		len(h.Faults), len(h.Publications), ok, len(h.Runs), missed, owed, len(h.Returns), acked, len(h.Cache),
+		len(h.KeyOps), len(h.Probes), len(h.Sents), len(h.Heards))
 }
 
 // WriteJSON writes the history for another program.

@@ -11,15 +11,17 @@ import (
 
 func TestPrintShowsWhatBelongsToAViolation(t *testing.T) {
 	h := sound()
-	h.Publications = append(h.Publications, history.Publication{Number: 8, Node: "m2", Start: at(11), End: at(11), Jid: "j8"})
+	h.Publications = append(h.Publications, history.Publication{Number: 8, Node: "m2", Start: at(11), End: at(11),
+		Jid: "j8"})
 	h.Cache = nil
 	found := history.Check(h, history.DefaultOptions())
 	var all, part bytes.Buffer
 	h.Print(&all)
 	h.Print(&part, found...)
 	for text, want := range map[string][2]bool{
-		"PUB   7 by m1": {true, true}, "RET   7 from a": {true, true}, "PUB   8 by m2": {true, false}, "SUB   a to m2": {true, true},
-		"leader m1": {true, true},
+		"PUB   7 by m1": {true, true}, "RET   7 from a": {true, true}, "PUB   8 by m2": {true, false},
+		"SUB   a to m2": {true, true},
+		"leader m1":     {true, true},
 	} {
 		if got := [2]bool{strings.Contains(all.String(), text), strings.Contains(part.String(), text)}; got != want {
 			t.Errorf("%q is printed %v, want %v\n%s", text, got, want, part.String())

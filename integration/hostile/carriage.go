@@ -24,7 +24,8 @@ const (
 )
 
 var carriageNames = [carriages]string{
-	"as usual", "with hops before it", "without a delimiter", "in two parts", "after empty parts", "twice at once", "after an unknown ZMTP command",
+	"as usual", "with hops before it", "without a delimiter", "in two parts", "after empty parts", "twice at once",
+	"after an unknown ZMTP command",
 	"announced and not sent", "half a frame",
 }
 

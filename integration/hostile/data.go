@@ -12,12 +12,15 @@ func (d *dice) data() packed {
 	base := []entry{pair("hostile", text(d.mark()))}
 	switch d.IntN(8) {
 	case 5:
-		base = append(base, pair("id", text(d.other())), pair("return", text(d.mark())), pair("resource_id", text(d.id())), pair("jid", d.aJid()))
+		base = append(base, pair("id", text(d.other())), pair("return", text(d.mark())), pair("resource_id", text(d.id())),
+			pair("jid", d.aJid()))
 	case 6:
-		base = append(base, pair("__peer_id", text(d.node())), pair("act", text("accept")), pair("id", text(d.who.own+"-peer")), pair("pub", text(d.who.pub)),
+		base = append(base, pair("__peer_id", text(d.node())), pair("act", text("accept")),
+			pair("id", text(d.who.own+"-peer")), pair("pub", text(d.who.pub)),
 			pair("event", text("*")), pair("reactors", list(text(d.path()))))
 	case 7:
-		base = append(base, pair(one(d, "error", "missing", "syndic", "minions"), list(text(d.other()))), entry{number(7), null})
+		base = append(base, pair(one(d, "error", "missing", "syndic", "minions"), list(text(d.other()))),
+			entry{number(7), null})
 	case 0:
 		base = append(base, pair("id", text(d.other())), pair("act", text("accept")), pair("result", flag(true)))
 	case 1:
@@ -25,7 +28,8 @@ func (d *dice) data() packed {
 	case 2:
 		base = append(base, pair("rotate_aes_key", flag(true)), pair("aes", text(d.mark())), pair("peer_id", text(d.node())))
 	case 3:
-		base = append(base, pair("data", d.odd()), pair("_stamp", d.odd()), pair("cmd", text("_return")), pair("return", d.odd()))
+		base = append(base, pair("data", d.odd()), pair("_stamp", d.odd()), pair("cmd", text("_return")),
+			pair("return", d.odd()))
 	case 4:
 		base = append(base, entry{d.odd(), d.odd()})
 	}
@@ -74,7 +78,8 @@ func (d *dice) tagInParts() packed {
 // returns are those of a syndic: of other minions, by their ids.
 func (d *dice) returns() packed {
 	of := func(id string) entry {
-		return pair(id, dict(pair("return", text(d.mark())), pair("retcode", number(0)), pair("success", flag(true)), pair("hostile", text(d.mark()))))
+		return pair(id, dict(pair("return", text(d.mark())), pair("retcode", number(0)), pair("success", flag(true)),
+			pair("hostile", text(d.mark()))))
 	}
 	within := func(name string, v packed) entry {
 		return pair("new-"+d.mark(), dict(pair("return", text(d.mark())), pair(name, v), pair("hostile", text(d.mark()))))
@@ -88,11 +93,13 @@ func (d *dice) returns() packed {
 	return dict(of(d.other()), of(d.id()), of("new-"+d.mark()))
 }
 
-// failedStates are states with names of which masters make tags: of the first part and the last one, with a dot between them.
+// failedStates are states with names of which masters make tags: of the first part and the last one, with a dot between
+// them.
 func (d *dice) failedStates() packed {
 	tag := d.fill(one(d, one(d, reserved...), one(d, reserved...), one(d, foreign...), "hostile/%m"))
 	name := one(d, tag+"/_|-a_|-b_|-"+d.mark(), tag+"/", "a_|-b_|-c_|-"+tag, "file_|-"+tag+"_|-b_|-managed")
-	state := dict(pair("result", one(d, flag(false), flag(false), flag(true), null)), pair("hostile", text(d.mark())), pair(one(d, "id", "minions", "event", "name"), one(d, text(d.other()), d.odd())),
+	state := dict(pair("result", one(d, flag(false), flag(false), flag(true), null)), pair("hostile", text(d.mark())),
+		pair(one(d, "id", "minions", "event", "name"), one(d, text(d.other()), d.odd())),
 		pair(one(d, "jid", "act", "reactors"), d.aJid()))
 	states := dict(pair("test_|-a_|-a_|-nop", dict(pair("result", flag(true)))), pair(name, state))
 	return one(d, states, states, states, list(states), dict(pair("state.sls", states)))
@@ -100,10 +107,13 @@ func (d *dice) failedStates() packed {
 
 func (d *dice) syndicLoad() packed {
 	if d.in(2) { // as a syndic has it, for a minion that there is not
-		return dict(pair("id", text(d.who.own)), pair("jid", one(d, text(d.jid()), text(d.madeUpJid()))), pair("fun", text("test.ping")),
-			pair("return", dict(pair(d.mark(), dict(pair("return", text(d.mark())), pair("retcode", number(0)))))), pair("master_id", text(d.node())))
+		return dict(pair("id", text(d.who.own)), pair("jid", one(d, text(d.jid()), text(d.madeUpJid()))),
+			pair("fun", text("test.ping")),
+			pair("return", dict(pair(d.mark(), dict(pair("return", text(d.mark())),
+				pair("retcode", number(0)))))), pair("master_id", text(d.node())))
 	}
-	return dict(pair("id", text(d.id())), pair("jid", d.aJid()), pair("return", d.returns()), pair("fun", d.function()), pair("load", d.data()), pair("master_id", text(d.node())))
+	return dict(pair("id", text(d.id())), pair("jid", d.aJid()), pair("return", d.returns()), pair("fun", d.function()),
+		pair("load", d.data()), pair("master_id", text(d.node())))
 }
 
 // odd is a value that nobody expects.

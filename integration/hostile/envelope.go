@@ -33,7 +33,8 @@ func (r *Request) rewrap(d *dice) {
 		case 0:
 			w.enc = one(d, text("pub"), text(""), text("AES"), text("aes\x00"), number(1), null, list(text("aes")))
 		case 1:
-			w.version = one(d, number(0), number(1), number(2), number(4), number(-1), number(1<<40), text("3"), null, float(3), dict())
+			w.version = one(d, number(0), number(1), number(2), number(4), number(-1), number(1<<40), text("3"), null, float(3),
+				dict())
 		case 2:
 			w.outer = one(d, text(d.other()), text(d.id()), d.odd())
 		case 3:
@@ -82,7 +83,8 @@ func (r *Request) body(c credentials) []byte {
 			load = text(string(session.Seal(nil, load, nil)))
 		}
 	}
-	out := dict(pair("enc", or(w.enc, text(enc))), pair("load", load), pair("version", or(w.version, number(3))), pair("id", or(w.outer, text(c.id))),
+	out := dict(pair("enc", or(w.enc, text(enc))), pair("load", load), pair("version", or(w.version, number(3))),
+		pair("id", or(w.outer, text(c.id))),
 		pair("enc_algo", text(saltcrypt.OAEPSHA1)), pair("sig_algo", text(saltcrypt.PKCS1v15SHA1)))
 	if w.tail {
 		out = append(out, 0xc0)

@@ -17,9 +17,11 @@ import (
 
 // masters are globs of tags that masters and clusters tell themselves things with.
 var masters = []string{
-	"salt/key", "salt/key/*", "salt/auth", "salt/auth/*", "key", "rotate_*", "salt/job/*/new", "salt/job/*/publish", "salt/job/*/return",
+	"salt/key", "salt/key/*", "salt/auth", "salt/auth/*", "key", "rotate_*", "salt/job/*/new", "salt/job/*/publish",
+	"salt/job/*/return",
 	"salt/run/*", "salt/wheel/*", "salt/cloud/*", "salt/presence/*", "salt/cluster/*", "cluster/*", "salt/master/*",
-	"salt/netapi/*", "salt/stats/*", "salt/batch/*", "salt/event/exit", "resource/refresh/*", "salt/reactors/manage*", "*/salt/reactors/manage*", "*.salt/reactors/manage*",
+	"salt/netapi/*", "salt/stats/*", "salt/batch/*", "salt/event/exit", "resource/refresh/*", "salt/reactors/manage*",
+	"*/salt/reactors/manage*", "*.salt/reactors/manage*",
 }
 
 // judgeTag says which invariant an event from here breaks by its tag; empty: none.
@@ -109,12 +111,13 @@ func (w *world) heard(n *lab.Node, tag string, data []byte) {
 	w.heardReturn(n, tag, evidence)
 }
 
-// judgeData says what is wrong with the data of an event of a job, which whoever waits for that goes by (salt/client/__init__.py); empty:
-// nothing.
+// judgeData says what is wrong with the data of an event of a job, which whoever waits for that goes by
+// (salt/client/__init__.py); empty: nothing.
 func (s *scene) judgeData(tag string, data []byte) (broken string) {
 	if about, named := aboutMinion(tag); !strings.HasPrefix(tag, "salt/job/") && !strings.HasPrefix(tag, "syndic/job/") {
 		_ = saltwire.WalkData(data, func(key, value []byte) {
-			if b, _ := saltwire.Bytes(value); named && about == s.own && string(key) == "id" && slices.Contains(s.others, string(b)) {
+			if b, _ := saltwire.Bytes(value); named && about == s.own && string(key) == "id" &&
+				slices.Contains(s.others, string(b)) {
 				broken = "an event of " + string(b) + " is told"
 			}
 		})
@@ -139,7 +142,8 @@ func (w *world) heardReturn(n *lab.Node, tag, evidence string) {
 		_, tag, _ = strings.Cut(rest, "/")
 	}
 	parts := strings.Split(tag, "/")
-	if len(parts) < 5 || parts[0] != "salt" || parts[1] != "job" || parts[3] != "ret" { // nobody waits for what does not begin like this
+	// nobody waits for what does not begin like this
+	if len(parts) < 5 || parts[0] != "salt" || parts[1] != "job" || parts[3] != "ret" {
 		return
 	}
 	if id := strings.Join(parts[4:], "/"); id != w.scene.own && !w.scene.ownResource(evidence, id) {
@@ -150,8 +154,8 @@ func (w *world) heardReturn(n *lab.Node, tag, evidence string) {
 	}
 }
 
-// mustBeKnown says whether the node that a return came to was to know that its job was never published: it is not one of the minion's own
-// schedule, nor of another node, and its id is as masters make them.
+// mustBeKnown says whether the node that a return came to was to know that its job was never published: it is not one
+// of the minion's own schedule, nor of another node, and its id is as masters make them.
 func (s *scene) mustBeKnown(evidence string) bool {
 	n, ok := marked(s.seed, evidence)
 	if !ok && jid.MatchString(evidence) { // it ends with the number of the request (madeUpJid)
@@ -167,7 +171,8 @@ func (s *scene) mustBeKnown(evidence string) bool {
 		return false
 	}
 	own := strings.TrimPrefix(string(r.fields[at].value), "\xb4")
-	return jid.MatchString(own) && (own == evidence || !jid.MatchString(evidence)) // else it is of another seed on the same cluster
+	// else it is of another seed on the same cluster
+	return jid.MatchString(own) && (own == evidence || !jid.MatchString(evidence))
 }
 
 // ofAnotherNode says whether a return says that its job is a node's: which one it came to is not known here.
@@ -181,13 +186,16 @@ func (s *scene) ofAnotherNode(r *Request) bool {
 // ownResource says whether a request was a return of something that the minion manages: neither a minion nor a master.
 func (s *scene) ownResource(evidence, id string) bool {
 	n, ok := marked(s.seed, evidence)
-	return ok && s.request(n).names("resource_id") && !slices.Contains(s.others, id) && !slices.Contains(s.nodes, strings.TrimSuffix(id, "_master")) &&
+	return ok && s.request(n).names("resource_id") && !slices.Contains(s.others, id) &&
+		!slices.Contains(s.nodes, strings.TrimSuffix(id, "_master")) &&
 		!strings.Contains("/"+id+"/", "/../")
 }
 
-// masterFired tells the events that a master fires itself about a job which a minion may publish, and which show what was asked for.
+// masterFired tells the events that a master fires itself about a job which a minion may publish, and which show what
+// was asked for.
 func masterFired(tag string, data []byte) bool {
-	return (fnmatch("salt/job/*/new", tag) || fnmatch("salt/job/*/publish", tag)) && strings.Contains(string(data), "tgt_type") &&
+	return (fnmatch("salt/job/*/new", tag) || fnmatch("salt/job/*/publish", tag)) &&
+		strings.Contains(string(data), "tgt_type") &&
 		!strings.Contains(string(data), "_minion_event")
 }
 

@@ -79,12 +79,15 @@ func look(path string, e fs.DirEntry) ([]byte, error) {
 // cache is where masters keep caches, below a host's directory.
 const cache = `^var/cache/salt/master/`
 
-// masterWrites are files that masters and saltclusterd write by themselves, or when a minion asks for what it may ask for.
-// What is stored of jobs and keys is judged elsewhere.
+// masterWrites are files that masters and saltclusterd write by themselves, or when a minion asks for what it may ask
+// for. What is stored of jobs and keys is judged elsewhere.
 var masterWrites = regexp.MustCompile(strings.Join([]string{
-	`^var/lib/saltclusterd/`, `^etc/salt/pki/master/(minions|minions_pre|minions_rejected|minions_denied)/`, `^etc/salt/pki/master/\.`,
-	cache + `(jobs|proc|file_lists|roots|queues|extmods|files|sessions|publish_auth|gitfs|hgfs|svnfs|s3cache|minionfs)/`, cache + `\.`,
-	cache + `(resource_index|resources?)[^/]*(/|$)`, cache + `(grains|pillar|mine|minions)/[^/]*$`, cache + `minions/[^/]+/(data|mine)\.p$`,
+	`^var/lib/saltclusterd/`, `^etc/salt/pki/master/(minions|minions_pre|minions_rejected|minions_denied)/`,
+	`^etc/salt/pki/master/\.`,
+	cache + `(jobs|proc|file_lists|roots|queues|extmods|files|sessions|publish_auth|gitfs|hgfs|svnfs|s3cache|minionfs)/`,
+	cache + `\.`,
+	cache + `(resource_index|resources?)[^/]*(/|$)`, cache + `(grains|pillar|mine|minions)/[^/]*$`,
+	cache + `minions/[^/]+/(data|mine)\.p$`,
 	cache + `module_refresh$`, cache + `sched/`, cache + `batch_active\.p$`,
 }, "|"))
 
@@ -94,16 +97,18 @@ var expires = regexp.MustCompile(cache + `tokens/`)
 // syndics are marks of who has brought the returns of others.
 var syndics = regexp.MustCompile(cache + `syndics/`)
 
-// belongs says whether a file is one where what the minion says may stand. A pillar that a master of 3008 keeps is named by the minion and
-// the environment, with directories where that has slashes.
+// belongs says whether a file is one where what the minion says may stand. A pillar that a master of 3008 keeps is
+// named by the minion and the environment, with directories where that has slashes.
 func (s *scene) belongs(path string) bool {
 	own := regexp.QuoteMeta(s.own)
 	if strings.Contains("/"+path+"/", "/../") {
 		return false
 	}
 	for _, p := range []string{
-		cache + `minions/` + own + `/`, cache + `(grains|mine)/` + own + `\.p$`, cache + `pillar/` + own + `(:.*)?\.p$`, cache + `(sessions|syndics)/` + own + `$`,
-		cache + `jobs/`, cache + `publish_auth/\d+$`, cache + `resource_grains/[^/]*$`, cache + `resource[^/]*$`, cache + `resource[^/]*/[^/]*$`,
+		cache + `minions/` + own + `/`, cache + `(grains|mine)/` + own + `\.p$`, cache + `pillar/` + own + `(:.*)?\.p$`,
+		cache + `(sessions|syndics)/` + own + `$`,
+		cache + `jobs/`, cache + `publish_auth/\d+$`, cache + `resource_grains/[^/]*$`, cache + `resource[^/]*$`,
+		cache + `resource[^/]*/[^/]*$`,
 		`^var/lib/saltclusterd/`, `^etc/salt/pki/master/minions_(pre|denied)/`,
 	} {
 		if regexp.MustCompile(p).MatchString(path) {
@@ -141,7 +146,8 @@ func (w *world) judgeFiles(n *lab.Node, before census) error {
 		}
 	}
 	for path := range before {
-		if _, there := after[path]; !there && !masterWrites.MatchString(path) && !w.scene.belongs(path) && !expires.MatchString(path) {
+		if _, there := after[path]; !there && !masterWrites.MatchString(path) && !w.scene.belongs(path) &&
+			!expires.MatchString(path) {
 			w.book.violated("files", path, "%s: %s is gone", n.Name, clip(path))
 		}
 	}

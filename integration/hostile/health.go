@@ -75,8 +75,8 @@ func (w *world) judgeLives(all []*life) {
 	}
 }
 
-// ping has the masters in turn ask the other minions until ctx ends. One round that fails may be a minion that signs in again
-// just then; two in a row are not.
+// ping has the masters in turn ask the other minions until ctx ends. One round that fails may be a minion that signs in
+// again just then; two in a row are not.
 func (w *world) ping(ctx context.Context) {
 	rounds, failed := 0, ""
 	for i := 0; ctx.Err() == nil; i++ {

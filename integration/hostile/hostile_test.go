@@ -16,7 +16,8 @@ import (
 
 func aScene(seed uint64) *scene {
 	return &scene{
-		seed: seed, own: "hostile-1", others: []string{"min06-1", "min07-1"}, nodes: []string{"m1", "m2"}, jids: []string{"20260101120000000000"},
+		seed: seed, own: "hostile-1", others: []string{"min06-1", "min07-1"}, nodes: []string{"m1", "m2"},
+		jids:    []string{"20260101120000000000"},
 		outside: "/outside", token: []byte("stolen"), pub: "pub",
 	}
 }
@@ -62,8 +63,8 @@ func TestEveryCommandIsTried(t *testing.T) {
 	}
 }
 
-// Returns of jobs that were never published, and nothing else wrong with them, are tried in every minute: nothing else would show
-// whether a rule is there for them.
+// Returns of jobs that were never published, and nothing else wrong with them, are tried in every minute: nothing else
+// would show whether a rule is there for them.
 func TestReturnsOfNoJobAreTried(t *testing.T) {
 	const minute = 60 * 45
 	n := 0
@@ -118,14 +119,19 @@ func TestMarks(t *testing.T) {
 func TestJudgeTag(t *testing.T) {
 	s := aScene(1)
 	for tag, want := range map[string]string{
-		"hostile/x": "", "my/own/tag": "", "salt/minion/hostile-1/start": "", "salt/beacon/hostile-1/load/": "", "minion/refresh/hostile-1": "",
+		"hostile/x": "", "my/own/tag": "", "salt/minion/hostile-1/start": "", "salt/beacon/hostile-1/load/": "",
+		"minion/refresh/hostile-1":                    "",
 		"salt/job/20260101120000000000/ret/hostile-1": "", "salt/job/1/prog/hostile-1/3": "", "saltkey": "",
-		"salt/key": "tags", "salt/auth": "tags", "key": "tags", "rotate_aes_key": "tags", "salt/job/1/new": "tags", "salt/run/1/ret": "tags",
-		"cluster/peer": "tags", "salt/wheel/1/new": "tags", "salt/presence/change": "tags", "salt/job/1/return": "tags",
-		"salt/minion/min06-1/start": "names", "salt/beacon/min07-1/x/": "names", "salt/job/1/ret/min06-1": "names", "minion/refresh/min06-1": "names",
-		"salt/minion/nobody/start": "", "salt/syndic/min06-1/start": "names", "site/salt/reactors/manage/add": "tags", "resource/refresh/x": "tags",
-		"salt/job/1/sub/min06-1/error/state.sls": "names", "salt/job/1/start/min06-1": "names", "syndic/job/1/prog/min06-1/2": "names",
-		"salt/job/1/refresh/min06-1": "names", "salt/job/1/sub/hostile-1/error/state.sls": "",
+		"salt/key": "tags", "salt/auth": "tags", "key": "tags", "rotate_aes_key": "tags", "salt/job/1/new": "tags",
+		"salt/run/1/ret": "tags",
+		"cluster/peer":   "tags", "salt/wheel/1/new": "tags", "salt/presence/change": "tags", "salt/job/1/return": "tags",
+		"salt/minion/min06-1/start": "names", "salt/beacon/min07-1/x/": "names", "salt/job/1/ret/min06-1": "names",
+		"minion/refresh/min06-1":   "names",
+		"salt/minion/nobody/start": "", "salt/syndic/min06-1/start": "names", "site/salt/reactors/manage/add": "tags",
+		"resource/refresh/x":                     "tags",
+		"salt/job/1/sub/min06-1/error/state.sls": "names", "salt/job/1/start/min06-1": "names",
+		"syndic/job/1/prog/min06-1/2": "names",
+		"salt/job/1/refresh/min06-1":  "names", "salt/job/1/sub/hostile-1/error/state.sls": "",
 	} {
 		if got := s.judgeTag(tag); got != want {
 			t.Errorf("%s: %q, want %q", tag, got, want)
@@ -205,12 +211,16 @@ func TestBelongs(t *testing.T) {
 	s := aScene(1)
 	const c = "var/cache/salt/master/"
 	for path, want := range map[string]bool{
-		c + "minions/hostile-1/data.p": true, c + "minions/hostile-1/files/a/b": true, c + "grains/hostile-1.p": true, c + "pillar/hostile-1:dev.p": true,
-		c + `pillar/hostile-1:..\..\tmp/a branch/x.p`: true, c + "pillar/hostile-1:x/../../x.p": false, c + "pillar/hostile-11:x.p": false,
-		c + "sessions/hostile-1": true, c + "jobs/ab/cd/jid": true, "etc/salt/pki/master/minions_pre/x": true,
-		c + "minions/hostile-11/data.p": false, c + "minions/min06-1/data.p": false, c + "grains/hostile-1x.p": false, c + "tokens/abc": false,
-		"srv/salt/top.sls": false, "etc/salt/pki/master/minions/hostile-1": false, "etc/salt/master": false, c + "publish_auth/../x": false,
-		"x/" + c + "jobs/a": false,
+		c + "minions/hostile-1/data.p": true, c + "minions/hostile-1/files/a/b": true, c + "grains/hostile-1.p": true,
+		c + "pillar/hostile-1:dev.p":                  true,
+		c + `pillar/hostile-1:..\..\tmp/a branch/x.p`: true, c + "pillar/hostile-1:x/../../x.p": false,
+		c + "pillar/hostile-11:x.p": false,
+		c + "sessions/hostile-1":    true, c + "jobs/ab/cd/jid": true, "etc/salt/pki/master/minions_pre/x": true,
+		c + "minions/hostile-11/data.p": false, c + "minions/min06-1/data.p": false, c + "grains/hostile-1x.p": false,
+		c + "tokens/abc":   false,
+		"srv/salt/top.sls": false, "etc/salt/pki/master/minions/hostile-1": false, "etc/salt/master": false,
+		c + "publish_auth/../x": false,
+		"x/" + c + "jobs/a":     false,
 	} {
 		if got := s.belongs(path); got != want {
 			t.Errorf("%s: %t, want %t", path, got, want)
@@ -241,7 +251,8 @@ func TestReport(t *testing.T) {
 		b.violated("jobs", "", "not judged")
 	}
 	r := b.report()
-	if len(r.Violations) != maxViolations+1 || r.Violations[0].String() != "tags: a tag [request 9]" || r.Violations[maxViolations].String() != "minions: one thing" {
+	if len(r.Violations) != maxViolations+1 || r.Violations[0].String() != "tags: a tag [request 9]" ||
+		r.Violations[maxViolations].String() != "minions: one thing" {
 		t.Errorf("%d violations: %v", len(r.Violations), r.Violations)
 	}
 	if s := r.Summary(); !strings.Contains(s, "jobs: 25 times") || !strings.Contains(s, "tags: 25 times") {

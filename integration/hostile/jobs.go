@@ -11,8 +11,9 @@ import (
 	"saltclusterd/integration/lab"
 )
 
-// judgeJobs looks through a master's job cache for what was stored from here (salt/returners/local_cache.py): jobs/xx/rest/, with the
-// job's id in "jid", loads in .load.p and .minions*.p, and a directory with return.p for each minion.
+// judgeJobs looks through a master's job cache for what was stored from here (salt/returners/local_cache.py):
+// jobs/xx/rest/, with the job's id in "jid", loads in .load.p and .minions*.p, and a directory with return.p for each
+// minion.
 func (w *world) judgeJobs(n *lab.Node) error {
 	root := filepath.Join(n.Master.CacheDir(), "jobs")
 	return filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {

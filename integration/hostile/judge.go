@@ -64,14 +64,15 @@ func (w *world) judge(ctx context.Context, before *sight) error {
 	return errors.Join(append(errs, w.leave(ctx, before))...)
 }
 
-// leave removes what may be left of an attack: keys that were offered, and those of the two minions. With Revoke the minion does
-// that itself, and nobody else's key goes.
+// leave removes what may be left of an attack: keys that were offered, and those of the two minions. With Revoke the
+// minion does that itself, and nobody else's key goes.
 func (w *world) leave(ctx context.Context, before *sight) error {
 	errs := []error{w.withdraw(ctx, before.offered)}
 	id := w.scene.own
 	mine := []string{filepath.Join("minions", id), filepath.Join("minions", id+"-robbed")}
 	if w.cfg.Revoke {
-		w.who.say(ctx, &Request{Cmd: revokeAuth.cmd, Class: revokeAuth.class, fields: []entry{pair("cmd", text(revokeAuth.cmd))}})
+		w.who.say(ctx, &Request{Cmd: revokeAuth.cmd, Class: revokeAuth.class,
+			fields: []entry{pair("cmd", text(revokeAuth.cmd))}})
 		errs = append(errs, w.without(ctx, slices.Values(mine[:1])))
 		for i, n := range w.cluster.Nodes {
 			delete(before.keys[i], mine[0])

@@ -87,7 +87,8 @@ func (w *world) without(ctx context.Context, paths func(func(string) bool)) erro
 	})
 }
 
-// accept writes the minion's key where the first node's master has its accepted ones, and waits until all nodes have it.
+// accept writes the minion's key where the first node's master has its accepted ones, and waits until all nodes have
+// it.
 func (w *world) accept(ctx context.Context, id, pub string) error {
 	first := w.cluster.Nodes[0]
 	if err := os.WriteFile(filepath.Join(first.Master.PKIDir(), "minions", id), []byte(pub), 0o644); err != nil {

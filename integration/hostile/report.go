@@ -10,7 +10,8 @@ import (
 )
 
 // Invariants by name, in the order of the package's documentation.
-var Invariants = []string{"tags", "names", "returns", "jobs", "files", "keys", "secrets", "processes", "memory", "minions"}
+var Invariants = []string{"tags", "names", "returns", "jobs", "files", "keys", "secrets", "processes", "memory",
+	"minions"}
 
 // Violation is an invariant that did not hold.
 type Violation struct {

@@ -111,7 +111,8 @@ func (r *Request) mutate(d *dice) {
 		r.fields[i].value = d.odd()
 		r.twist("odd %.20q", f.key)
 	case 4:
-		name := one(d, "id", "tok", "nonce", "ts", "sig", "__kwarg__", "user", "master_id", "jid", "load", "events", "tag", "data", "minions", d.mark())
+		name := one(d, "id", "tok", "nonce", "ts", "sig", "__kwarg__", "user", "master_id", "jid", "load", "events", "tag",
+			"data", "minions", d.mark())
 		r.fields = append(r.fields, pair(name, one(d, d.odd(), text(d.other()), d.aJid(), d.data())))
 		r.twist("%s besides", name)
 	case 5:

@@ -32,7 +32,8 @@ type Config struct {
 
 // Default is what "make fuzz-live" runs without arguments.
 func Default() Config {
-	return Config{Seed: 1, For: 5 * time.Minute, Only: -1, Rate: 60, Talk: 8, Memory: 256 << 20, Target: "min*", Logf: func(string, ...any) {}}
+	return Config{Seed: 1, For: 5 * time.Minute, Only: -1, Rate: 60, Talk: 8, Memory: 256 << 20, Target: "min*",
+		Logf: func(string, ...any) {}}
 }
 
 // world is a run.
@@ -58,7 +59,8 @@ func Run(ctx context.Context, c *lab.Cluster, cfg Config) (_ *Report, err error)
 	return w.book.report(), nil
 }
 
-// prepare makes the scene: two minions with accepted keys, of which one's token is known to the other, and something to find.
+// prepare makes the scene: two minions with accepted keys, of which one's token is known to the other, and something to
+// find.
 func (w *world) prepare(ctx context.Context) error {
 	host := w.cluster.Minions[0].Host()
 	id := fmt.Sprintf("%s%08x", ownPrefix, uint32(w.cfg.Seed))
@@ -79,7 +81,8 @@ func (w *world) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.scene = &scene{seed: w.cfg.Seed, own: id, others: w.cluster.IDs(), token: robbed.Token(), pub: spare.PublicText(), outside: filepath.Join(w.cluster.Lab.Dir(), "outside")}
+	w.scene = &scene{seed: w.cfg.Seed, own: id, others: w.cluster.IDs(), token: robbed.Token(), pub: spare.PublicText(),
+		outside: filepath.Join(w.cluster.Lab.Dir(), "outside")}
 	w.who = &attacker{minion: m}
 	for _, n := range w.cluster.Nodes {
 		w.scene.nodes = append(w.scene.nodes, n.Name)
@@ -190,7 +193,8 @@ func (w *world) say(ctx context.Context, r *Request) {
 	w.book.said(r, a)
 	for _, s := range w.secrets {
 		if strings.Contains(string(a.plain), s) {
-			w.book.violated("secrets", fmt.Sprintf("%s%dz", markPrefix(w.cfg.Seed), r.N), "the answer to %s holds %q", r, clip(s))
+			w.book.violated("secrets", fmt.Sprintf("%s%dz", markPrefix(w.cfg.Seed), r.N), "the answer to %s holds %q", r,
+				clip(s))
 		}
 	}
 	if a.outcome == "bad load" && !slices.Contains(r.Twists, "envelope") {

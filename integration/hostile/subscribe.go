@@ -18,11 +18,12 @@ const (
 	subscribeEvery, stayed = 200 * time.Millisecond, 3 * time.Second
 )
 
-// frames are what a subscriber of 4505 says once it has shaken hands: subscriptions to what others are told, too many of them and too long
-// ones, the end of some that never began, and what is none.
+// frames are what a subscriber of 4505 says once it has shaken hands: subscriptions to what others are told, too many
+// of them and too long ones, the end of some that never began, and what is none.
 func (d *dice) frames() (all [][]byte) {
 	for range 1 + d.IntN(20) {
-		topic := one(d, "", presence.Hash(d.other()), presence.Hash(d.who.own), d.mark(), "syndic", "\x00", strings.Repeat(d.mark(), 1+d.IntN(3000)), d.other(), "*")
+		topic := one(d, "", presence.Hash(d.other()), presence.Hash(d.who.own), d.mark(), "syndic", "\x00",
+			strings.Repeat(d.mark(), 1+d.IntN(3000)), d.other(), "*")
 		all = append(all, []byte(one(d, "\x01", "\x01", "\x01", "\x00", "\x02", "\xff", "")+topic))
 	}
 	if d.in(10) {
@@ -33,7 +34,8 @@ func (d *dice) frames() (all [][]byte) {
 	return all
 }
 
-// subscribe has subscribers come and go at 4505 of all nodes until ctx ends. What they do to anybody is for the other invariants to show.
+// subscribe has subscribers come and go at 4505 of all nodes until ctx ends. What they do to anybody is for the other
+// invariants to show.
 func (w *world) subscribe(ctx context.Context) {
 	tick := time.NewTicker(subscribeEvery)
 	defer tick.Stop()
@@ -60,7 +62,8 @@ func (w *world) subscriber(ctx context.Context, d *dice, n *lab.Node) error {
 	if err != nil {
 		return err
 	}
-	z, err := zmtp.NewClient(ctx, conn, zmtp.ClientOptions{SocketType: one(d, "SUB", "SUB", "XSUB"), Limits: zmtp.DefaultLimits})
+	z, err := zmtp.NewClient(ctx, conn, zmtp.ClientOptions{SocketType: one(d, "SUB", "SUB", "XSUB"),
+		Limits: zmtp.DefaultLimits})
 	if err != nil {
 		return err
 	}

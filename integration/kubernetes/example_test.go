@@ -67,7 +67,8 @@ func objects(t *testing.T) map[string]object {
 
 // containers of the pod, also those that come first.
 func containers(set object) []object {
-	return append(set.list("spec", "template", "spec", "initContainers"), set.list("spec", "template", "spec", "containers")...)
+	return append(set.list("spec", "template", "spec", "initContainers"),
+		set.list("spec", "template", "spec", "containers")...)
 }
 
 func named(t *testing.T, list []object, name string) object {
@@ -101,7 +102,8 @@ func TestItsConfigurationIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.ID != "salt-0" || len(cfg.PeerAddresses()) != 3 || cfg.Salt.MasterCommand != "/usr/lib/saltclusterd/bin/salt-version" {
+	if cfg.ID != "salt-0" || len(cfg.PeerAddresses()) != 3 ||
+		cfg.Salt.MasterCommand != "/usr/lib/saltclusterd/bin/salt-version" {
 		t.Errorf("id %s, peers %v, %s", cfg.ID, cfg.PeerAddresses(), cfg.Salt.MasterCommand)
 	}
 	var master map[string]any
@@ -131,8 +133,9 @@ func TestItHoldsTogether(t *testing.T) {
 	set := all["StatefulSet/salt"]
 	pods := set.at("spec", "template", "metadata", "labels").(map[string]any)
 	for name, keys := range map[string][]string{
-		"StatefulSet/salt": {"spec", "selector", "matchLabels"}, "PodDisruptionBudget/salt": {"spec", "selector", "matchLabels"},
-		"Service/salt": {"spec", "selector"}, "Service/salt-peers": {"spec", "selector"},
+		"StatefulSet/salt":         {"spec", "selector", "matchLabels"},
+		"PodDisruptionBudget/salt": {"spec", "selector", "matchLabels"},
+		"Service/salt":             {"spec", "selector"}, "Service/salt-peers": {"spec", "selector"},
 	} {
 		if selector, _ := all[name].at(keys...).(map[string]any); !maps.Equal(selector, pods) {
 			t.Errorf("%s selects %v, the pods are %v", name, selector, pods)
@@ -145,7 +148,8 @@ func TestItHoldsTogether(t *testing.T) {
 
 	def, _ := config.Read("") // its findings are about what a node must be told
 	want := map[string]any{
-		"publish": def.Edge.PublishPort, "request": def.Edge.RetPort, "peer": def.Cluster.PoolPort, "gossip": def.Cluster.PoolPort, "health": 4580,
+		"publish": def.Edge.PublishPort, "request": def.Edge.RetPort, "peer": def.Cluster.PoolPort,
+		"gossip": def.Cluster.PoolPort, "health": 4580,
 	}
 	if _, port, _ := strings.Cut(def.Health.Listen, ":"); port != "4580" {
 		t.Errorf("health_listen is %s", def.Health.Listen)
@@ -164,7 +168,8 @@ func TestItHoldsTogether(t *testing.T) {
 			}
 		}
 	}
-	for probe, path := range map[string]string{"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/req"} {
+	for probe, path := range map[string]string{"startupProbe": "/livez", "livenessProbe": "/livez",
+		"readinessProbe": "/req"} {
 		if got := daemon.text(probe, "httpGet", "path"); got != path {
 			t.Errorf("%s asks %q", probe, got)
 		}
@@ -193,7 +198,8 @@ func TestItsPods(t *testing.T) {
 			}
 			seen = append(seen, path)
 		}
-		if c.at("securityContext", "readOnlyRootFilesystem") != true || c.at("securityContext", "allowPrivilegeEscalation") != false {
+		if c.at("securityContext", "readOnlyRootFilesystem") != true ||
+			c.at("securityContext", "allowPrivilegeEscalation") != false {
 			t.Errorf("%s is not closed", c.text("name"))
 		}
 	}
@@ -207,7 +213,8 @@ func TestItsPods(t *testing.T) {
 	}
 	def, _ := config.Read("")
 	needs := drain + def.Edge.DrainAnnounce + def.Edge.DrainTime + 30*time.Second // and the salt-master's own
-	if has := time.Duration(set.at("spec", "template", "spec", "terminationGracePeriodSeconds").(int)) * time.Second; has < needs {
+	if has := time.Duration(set.at("spec", "template", "spec",
+		"terminationGracePeriodSeconds").(int)) * time.Second; has < needs {
 		t.Errorf("it has %s to stop, and needs %s", has, needs)
 	}
 }

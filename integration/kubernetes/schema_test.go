@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSchema has the example checked against the schemas of the oldest Kubernetes that it is for and of a new one; and a mistake found,
-// so that the checker is known to look.
+// TestSchema has the example checked against the schemas of the oldest Kubernetes that it is for and of a new one; and
+// a mistake found, so that the checker is known to look.
 func TestSchema(t *testing.T) {
 	out, err := exec.Command("../setup/kubernetes").Output()
 	if err != nil {

@@ -281,7 +281,8 @@ func (c *Cluster) StartEdge(ctx context.Context) error {
 	return nil
 }
 
-// AcceptKeys accepts all minions once, with stock salt-key on the first node, and waits until every node's master has the keys.
+// AcceptKeys accepts all minions once, with stock salt-key on the first node, and waits until every node's master has
+// the keys.
 func (c *Cluster) AcceptKeys(ctx context.Context) error {
 	ids := c.IDs()
 	c.Lab.Logf("accept %d keys with salt-key on %s", len(ids), c.Nodes[0].Name)
@@ -320,18 +321,19 @@ func (c *Cluster) Answering(ctx context.Context, n *Node) error {
 
 // Answering waits until exactly the minions of these ids answer test.ping published by the master.
 func Answering(ctx context.Context, m *Master, ids ...string) error {
-	return Eventually(ctx, startWithin, fmt.Sprintf("%d minions to answer %s", len(ids), m.Host().Name), func(ctx context.Context) error {
-		got, err := m.Pub(ctx, "*", "test.ping")
-		if err != nil {
-			return err
-		}
-		for id, v := range got {
-			if v != true {
-				return fmt.Errorf("%s answered %v", id, v)
+	return Eventually(ctx, startWithin, fmt.Sprintf("%d minions to answer %s", len(ids), m.Host().Name),
+		func(ctx context.Context) error {
+			got, err := m.Pub(ctx, "*", "test.ping")
+			if err != nil {
+				return err
 			}
-		}
-		return AnsweredBy(got, ids...)
-	})
+			for id, v := range got {
+				if v != true {
+					return fmt.Errorf("%s answered %v", id, v)
+				}
+			}
+			return AnsweredBy(got, ids...)
+		})
 }
 
 // Bare is a stock master alone with its minions, the yardstick: no saltclusterd, no HAProxy.

@@ -56,8 +56,9 @@ func (m *Master) NewDaemon(over ...Settings) (*Daemon, error) {
 func (m *Master) daemon(bin, socket string) *Daemon {
 	h := m.Host()
 	d := &Daemon{
-		ConfigPath: filepath.Join(m.ConfigDir, "saltclusterd"), Socket: socket, StateDir: filepath.Join(h.dir, "var/lib/saltclusterd"),
-		host: h, master: m,
+		ConfigPath: filepath.Join(m.ConfigDir, "saltclusterd"), Socket: socket,
+		StateDir: filepath.Join(h.dir, "var/lib/saltclusterd"),
+		host:     h, master: m,
 	}
 	d.Process = h.NewProcess(Spec{
 		Name: "saltclusterd", Argv: []string{bin, "--config", d.ConfigPath}, Grace: 60 * time.Second, Ready: d.listening,
@@ -98,8 +99,8 @@ func (d *Daemon) Configure(over ...Settings) error {
 	return nil
 }
 
-// Watch has strace write down what the next lives of saltclusterd touch (package straced), at the end of a file; an empty
-// name ends that.
+// Watch has strace write down what the next lives of saltclusterd touch (package straced), at the end of a file; an
+// empty name ends that.
 func (d *Daemon) Watch(file string) error {
 	argv := d.Spec.Argv
 	if i := slices.Index(argv, d.bin()); i > 0 {
@@ -154,8 +155,8 @@ func (d *Daemon) CtlJSON(ctx context.Context, v any, args ...string) error {
 // Bootstrap gives birth to a cluster on this node, with its master's identity.
 func (d *Daemon) Bootstrap(ctx context.Context) error { return d.must(ctx, "bootstrap") }
 
-// Join makes this node a member of the cluster which peer belongs to. It returns when the cluster's identity is installed, which
-// is when the local master may be started (or has to be started again).
+// Join makes this node a member of the cluster which peer belongs to. It returns when the cluster's identity is
+// installed, which is when the local master may be started (or has to be started again).
 func (d *Daemon) Join(ctx context.Context, peer *Daemon) error {
 	return d.must(ctx, "join", peer.host.Addr, "--wait=false")
 }

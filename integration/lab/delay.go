@@ -18,8 +18,8 @@ const (
 	delayFrame = 65600 // the largest frame, segmentation offload included
 )
 
-// delayLine carries frames between a host's port and the bridge through this program, each after its latency. It sits in the
-// bridge's namespace: p-<host> (the host's port) <-> us <-> q-<host> = r-<host>, a port of the bridge.
+// delayLine carries frames between a host's port and the bridge through this program, each after its latency. It sits
+// in the bridge's namespace: p-<host> (the host's port) <-> us <-> q-<host> = r-<host>, a port of the bridge.
 type delayLine struct {
 	host    string
 	latency atomic.Pointer[Latency]
@@ -74,8 +74,8 @@ func (l *delayLine) close() error {
 	return errors.Join(errs...)
 }
 
-// packetSocket sees every frame that arrives on dev. Frames carry their offload state (PACKET_VNET_HDR), so that a checksum
-// which the sender has left to the device stays left to the next one.
+// packetSocket sees every frame that arrives on dev. Frames carry their offload state (PACKET_VNET_HDR), so that a
+// checksum which the sender has left to the device stays left to the next one.
 func packetSocket(dev string) (int, error) {
 	proto := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL))
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)

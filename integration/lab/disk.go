@@ -47,14 +47,15 @@ func (h *Host) UseDisk(ctx context.Context, mebibytes int) error {
 	if err := errors.Join(f.Truncate(int64(mebibytes)<<20), f.Close()); err != nil {
 		return fmt.Errorf("disk of %s: %w", h.Name, err)
 	}
-	if err := tool(ctx, "mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1", h.disk.image); err != nil {
+	if err := tool(ctx, "mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1",
+		h.disk.image); err != nil {
 		return fmt.Errorf("disk of %s: %w: %w", h.Name, ErrNoDisk, err)
 	}
 	return h.mountDisk(ctx)
 }
 
-// shareDisks makes the lab's directory a mount whose changes below reach the copies of the mount table that every process of
-// every lab has, so that a disk taken away here is away for all.
+// shareDisks makes the lab's directory a mount whose changes below reach the copies of the mount table that every
+// process of every lab has, so that a disk taken away here is away for all.
 func (l *Lab) shareDisks() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,8 +119,8 @@ func (h *Host) dropDisk(ctx context.Context) error {
 
 func (h *Host) closeDisk() error { return errors.Join(h.dropSmall(), h.dropDisk(context.Background())) }
 
-// PowerOff ends everything on the host at once. On a disk of its own, what was not synced is lost; elsewhere all that was written
-// is still there. The hosts' network stays.
+// PowerOff ends everything on the host at once. On a disk of its own, what was not synced is lost; elsewhere all that
+// was written is still there. The hosts' network stays.
 func (h *Host) PowerOff(ctx context.Context) error {
 	h.mu.Lock()
 	var g errgroup.Group

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Eventually polls cond until it returns nil. When within has passed, or ctx ends, the error names what was waited for and
-// the last state seen. Polling starts at 50 ms and slows down to a quarter of a second, or to four times what it takes to look, at most
-// a second: looking must not slow down what is waited for.
+// Eventually polls cond until it returns nil. When within has passed, or ctx ends, the error names what was waited for
+// and the last state seen. Polling starts at 50 ms and slows down to a quarter of a second, or to four times what it
+// takes to look, at most a second: looking must not slow down what is waited for.
 func Eventually(ctx context.Context, within time.Duration, desc string, cond func(context.Context) error) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, within)

@@ -27,8 +27,8 @@ func (r Result) Err() error {
 // Output is what it printed, standard output first.
 func (r Result) Output() string { return strings.TrimSpace(r.Stdout + "\n" + r.Stderr) }
 
-// Exec runs a command on the host and waits for it. The error tells that it could not be run, or that ctx ended first, and then
-// it has been killed with everything it had started; its exit code is in the Result.
+// Exec runs a command on the host and waits for it. The error tells that it could not be run, or that ctx ended first,
+// and then it has been killed with everything it had started; its exit code is in the Result.
 func (h *Host) Exec(ctx context.Context, env []string, argv ...string) (Result, error) {
 	res := Result{Argv: argv}
 	var stdout, stderr bytes.Buffer

@@ -15,8 +15,8 @@ func (m *Minion) CheckPing(ret any) error {
 	return nil
 }
 
-// CheckPillar returns nil when ret is the demo's pillar, rendered for this very minion. Salt 3008 shows masks at the command line;
-// there CheckApplied looks at a file made from the pillar.
+// CheckPillar returns nil when ret is the demo's pillar, rendered for this very minion. Salt 3008 shows masks at the
+// command line; there CheckApplied looks at a file made from the pillar.
 func (m *Minion) CheckPillar(ret any) error {
 	all, _ := ret.(map[string]any)
 	switch demo := all["demo"].(type) {
@@ -44,7 +44,8 @@ func (m *Minion) masks(v any) bool {
 // statesInDemo is how many states roots/states/demo has.
 const statesInDemo = 5
 
-// CheckApplied returns nil when ret says that every state of the demo succeeded, and the files are there as the pillar says.
+// CheckApplied returns nil when ret says that every state of the demo succeeded, and the files are there as the pillar
+// says.
 func (m *Minion) CheckApplied(ret any) error {
 	states, ok := ret.(map[string]any)
 	if !ok {

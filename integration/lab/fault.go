@@ -14,8 +14,8 @@ type Latency struct {
 	Loss   float64       // the share of packets that never arrive, 0 to 1, each way
 }
 
-// Partition cuts all traffic between the hosts of a and those of b, in both directions and without a word to either side,
-// as a broken cable does. Traffic inside each group goes on.
+// Partition cuts all traffic between the hosts of a and those of b, in both directions and without a word to either
+// side, as a broken cable does. Traffic inside each group goes on.
 func (l *Lab) Partition(ctx context.Context, a, b []*Host) error {
 	for _, x := range a {
 		for _, y := range b {
@@ -90,8 +90,8 @@ func (n *namespaceNet) heal(ctx context.Context, hosts []*Host) error {
 	return nil
 }
 
-// delay puts a line of our own between the host and the bridge at the first call and sets its latency at each. The kernel's
-// netem would do the same, but many kernels come without it.
+// delay puts a line of our own between the host and the bridge at the first call and sets its latency at each. The
+// kernel's netem would do the same, but many kernels come without it.
 func (n *namespaceNet) delay(ctx context.Context, h *Host, by Latency) error {
 	for _, l := range n.lines {
 		if l.host == h.Name {

@@ -43,8 +43,8 @@ func (h *Host) FreeDisk() error {
 	return nil
 }
 
-// BreakDisk makes the disk read-only the way a disk with bad sectors becomes it: the file system meets an error while files are
-// open for writing. PowerOff and PowerOn repair it.
+// BreakDisk makes the disk read-only the way a disk with bad sectors becomes it: the file system meets an error while
+// files are open for writing. PowerOff and PowerOn repair it.
 func (h *Host) BreakDisk() error {
 	if h.disk == nil || h.disk.device == "" {
 		return fmt.Errorf("break disk of %s: %w", h.Name, ErrNoDisk)

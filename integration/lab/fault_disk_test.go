@@ -31,7 +31,8 @@ func diskHost(t *testing.T) *lab.Host {
 func TestPowerLossForgetsWhatWasNotSynced(t *testing.T) {
 	h := diskHost(t)
 	p := h.NewProcess(lab.Spec{
-		Name: "writer", Argv: []string{"/bin/sh", "-c", "echo kept > kept; sync kept .; echo lost > lost; echo lost >> kept; touch done; sleep 100"},
+		Name: "writer", Argv: []string{"/bin/sh", "-c",
+			"echo kept > kept; sync kept .; echo lost > lost; echo lost >> kept; touch done; sleep 100"},
 	})
 	labtest.Must(t, p.Start(t.Context()))
 	labtest.Must(t, lab.Eventually(t.Context(), 10*time.Second, "the writer", func(context.Context) error {

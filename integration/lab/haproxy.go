@@ -58,7 +58,8 @@ func (h *Host) newHAProxy(o LBOptions, name string, publish, request bool, nodes
 	}
 	p := &HAProxy{ConfigPath: filepath.Join(h.dir, name+".cfg"), Socket: filepath.Join(h.dir, name+".sock")}
 	facts := haproxy.Facts{
-		Cluster: "lab", PublishPort: 4505, RetPort: 4506, HealthPort: 4580, Heartbeat: 10 * time.Second, ForwardTimeout: time.Minute,
+		Cluster: "lab", PublishPort: 4505, RetPort: 4506, HealthPort: 4580, Heartbeat: 10 * time.Second,
+		ForwardTimeout: time.Minute,
 	}
 	for _, n := range nodes {
 		facts.Servers = append(facts.Servers, haproxy.Server{Name: n.Name, Address: n.Addr})

@@ -18,13 +18,16 @@ var ErrNeedsRoot = errors.New("network faults need root (network namespaces)")
 
 // Options of a lab; the zero value is usable.
 type Options struct {
-	Dir      string                           // where everything is kept; empty: a new temporary directory, removed by Close
-	Venvs    string                           // virtualenvs, one per Salt version; empty: DefaultVenvs()
-	Bin      string                           // where saltclusterd and saltclusterctl are; empty: SALTCLUSTER_BIN, then bin/ of the module
-	Loopback bool                             // use loopback addresses even as root; so does SALTCLUSTER_LAB=loopback
-	Keep     bool                             // keep a temporary Dir for good
-	Linger   bool                             // keep a temporary Dir on Close: until Remove, or, if the program ends without, until the next New
-	Logf     func(format string, args ...any) // progress lines; nil: silent
+	// where everything is kept; empty: a new temporary directory, removed by Close
+	Dir   string
+	Venvs string // virtualenvs, one per Salt version; empty: DefaultVenvs()
+	// where saltclusterd and saltclusterctl are; empty: SALTCLUSTER_BIN, then bin/ of the module
+	Bin      string
+	Loopback bool // use loopback addresses even as root; so does SALTCLUSTER_LAB=loopback
+	Keep     bool // keep a temporary Dir for good
+	// keep a temporary Dir on Close: until Remove, or, if the program ends without, until the next New
+	Linger bool
+	Logf   func(format string, args ...any) // progress lines; nil: silent
 }
 
 // Lab is a set of hosts with a network between them, and the processes on them.
@@ -177,8 +180,8 @@ func (l *Lab) Processes() []*Process {
 	return slices.Clone(l.procs)
 }
 
-// Close kills every process, removes the network and, when it was temporary and neither Keep nor Linger is set, the directory.
-// A second Close does nothing.
+// Close kills every process, removes the network and, when it was temporary and neither Keep nor Linger is set, the
+// directory. A second Close does nothing.
 func (l *Lab) Close() error {
 	l.mu.Lock()
 	again := l.gone

@@ -191,7 +191,8 @@ func TestLoss(t *testing.T) {
 		t.Error("an answer came through")
 	}
 	labtest.Must(t, l.Delay(t.Context(), b, lab.Latency{Loss: 0.3}))
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "an answer", func(context.Context) error { return echo(t, a, b) }))
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "an answer",
+		func(context.Context) error { return echo(t, a, b) }))
 	labtest.Must(t, l.Heal(t.Context()))
 	labtest.Must(t, echo(t, a, b))
 }
@@ -246,7 +247,8 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// Labs that begin and end at the same time, as those of two halves of the scenarios do, do not take each other for dead.
+// Labs that begin and end at the same time, as those of two halves of the scenarios do, do not take each other for
+// dead.
 func TestLabsAtOnce(t *testing.T) {
 	var all errgroup.Group
 	for range 8 {

@@ -22,14 +22,16 @@ type Master struct {
 	pki  string // its pki_dir when that is on a share
 }
 
-// NewMaster lays out a stock master on the host: its own root directory with etc/salt/master, the demo's states and pillar.
-// It listens on addr, which is h.Local for a master behind saltclusterd and h.Addr for a bare one. Settings go over the defaults.
+// NewMaster lays out a stock master on the host: its own root directory with etc/salt/master, the demo's states and
+// pillar. It listens on addr, which is h.Local for a master behind saltclusterd and h.Addr for a bare one. Settings go
+// over the defaults.
 func (h *Host) NewMaster(version, addr string, over ...Settings) (*Master, error) {
 	path, err := h.lab.saltTool(version, "salt-master")
 	if err != nil {
 		return nil, err
 	}
-	m := &Master{Addr: addr, root: h.dir, Salt: Salt{Version: version, ConfigDir: filepath.Join(h.dir, "etc/salt"), host: h}}
+	m := &Master{Addr: addr, root: h.dir, Salt: Salt{Version: version, ConfigDir: filepath.Join(h.dir, "etc/salt"),
+		host: h}}
 	if err := m.Configure(over...); err != nil {
 		return nil, err
 	}
@@ -125,8 +127,8 @@ func (m *Master) SockDir() string { return filepath.Join(m.root, "var/run/salt/m
 // FileRoot is the base environment of the file server.
 func (m *Master) FileRoot() string { return filepath.Join(m.root, "srv/salt") }
 
-// Pub publishes fun to tgt with `salt --static` and returns each minion's answer, decoded from JSON. Minions that did not answer
-// are missing.
+// Pub publishes fun to tgt with `salt --static` and returns each minion's answer, decoded from JSON. Minions that did
+// not answer are missing.
 func (m *Master) Pub(ctx context.Context, tgt, fun string, args ...string) (map[string]any, error) {
 	out := map[string]any{}
 	_, err := m.runJSON(ctx, &out, "salt", append([]string{"--static", tgt, fun}, args...)...)
@@ -154,8 +156,8 @@ func (m *Master) AcceptKeys(ctx context.Context, within time.Duration, ids ...st
 		return err
 	}
 	return Eventually(ctx, within, "all keys accepted on "+m.Host().Name, func(ctx context.Context) error {
-		// Once more when one is pending again: 3008 takes a key out of its place before it has a new one (salt/cache/localfs_key.py:store),
-		// and takes it for new when its minion signs in at that moment.
+		// Once more when one is pending again: 3008 takes a key out of its place before it has a new one
+		// (salt/cache/localfs_key.py:store), and takes it for new when its minion signs in at that moment.
 		res, err := m.Run(ctx, "salt-key", "-y", "-A")
 		if err != nil {
 			return err
@@ -196,8 +198,8 @@ func AnsweredBy(got map[string]any, ids ...string) error {
 	return nil
 }
 
-// KeyState tells in which of the directories minions, minions_pre, minions_rejected the key is; several are joined by "+",
-// none is "".
+// KeyState tells in which of the directories minions, minions_pre, minions_rejected the key is; several are joined by
+// "+", none is "".
 func (m *Master) KeyState(id string) string {
 	var in []string
 	for _, state := range []string{"minions", "minions_pre", "minions_rejected"} {

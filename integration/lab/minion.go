@@ -22,7 +22,8 @@ func (h *Host) NewMinion(version, id, master string, over ...Settings) (*Minion,
 		return nil, err
 	}
 	dir := filepath.Join(h.dir, id)
-	m := &Minion{ID: id, dir: dir, jobs: filepath.Join(h.lab.dir, "log", h.Name+"-"+id+".jobs.log"), Salt: Salt{Version: version, ConfigDir: filepath.Join(dir, "etc/salt"), host: h}}
+	m := &Minion{ID: id, dir: dir, jobs: filepath.Join(h.lab.dir, "log", h.Name+"-"+id+".jobs.log"),
+		Salt: Salt{Version: version, ConfigDir: filepath.Join(dir, "etc/salt"), host: h}}
 	base := Settings{
 		"user": currentUser(), "root_dir": dir, "id": id, "master": master,
 		// A pending minion asks every 2 s instead of every 10: waiting for a newly accepted key is most of a lab's life.
@@ -42,7 +43,8 @@ func (h *Host) NewMinion(version, id, master string, over ...Settings) (*Minion,
 // Host is where the minion runs.
 func (m *Minion) Host() *Host { return m.Process.Host() }
 
-// Doings tells what the minion was asked to do, at last, and what its processes do now: for a test that lacks an answer.
+// Doings tells what the minion was asked to do, at last, and what its processes do now: for a test that lacks an
+// answer.
 func (m *Minion) Doings(lines int) string {
 	return m.Tree() + tail(m.jobs, lines, m.ID+"| ") + "\n"
 }

@@ -57,8 +57,8 @@ func (n *namespaceNet) addHost(ctx context.Context, name string, index int) (*Ho
 	return h, inNamespace(h.ns, manyPorts)
 }
 
-// manyPorts lets thousands of played minions, which all have one address, make connection after connection to one port: with the kernel's
-// own values the ports run out, because each is kept for a minute after its end.
+// manyPorts lets thousands of played minions, which all have one address, make connection after connection to one port:
+// with the kernel's own values the ports run out, because each is kept for a minute after its end.
 func manyPorts() error {
 	for name, value := range map[string]string{"ip_local_port_range": "10240 65535", "tcp_tw_reuse": "1"} {
 		if err := os.WriteFile(filepath.Join("/proc/sys/net/ipv4", name), []byte(value), 0); err != nil {
@@ -112,7 +112,8 @@ func tool(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// inNamespace runs f on a thread inside the namespace. The thread is thrown away afterwards: a locked goroutine that ends takes it along.
+// inNamespace runs f on a thread inside the namespace. The thread is thrown away afterwards: a locked goroutine that
+// ends takes it along.
 func inNamespace(ns string, f func() error) error {
 	if ns == "" {
 		return f()

@@ -181,7 +181,8 @@ func (r *running) ended() bool {
 	}
 }
 
-// environ is what every command on the host sees: nothing of the caller's settings, so that a lab is the same everywhere.
+// environ is what every command on the host sees: nothing of the caller's settings, so that a lab is the same
+// everywhere.
 func (h *Host) environ() []string {
 	return []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -190,7 +191,8 @@ func (h *Host) environ() []string {
 	}
 }
 
-// mergeEnv adds settings to an environment; a later one replaces an earlier one of the same name, for getenv(3) sees the first.
+// mergeEnv adds settings to an environment; a later one replaces an earlier one of the same name, for getenv(3) sees
+// the first.
 func mergeEnv(base []string, over ...string) []string {
 	var out []string
 	for _, kv := range append(slices.Clone(base), over...) {

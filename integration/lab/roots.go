@@ -15,7 +15,8 @@ var rootsFS embed.FS
 // bigFileSize of salt://demo/files/big.bin makes the file server send more than one chunk (1 MiB each).
 const bigFileSize = 5<<20/2 + 17
 
-// writeRoots lays the demo's states and pillar out below dir, as srv/salt and srv/pillar. They are the same on every master.
+// writeRoots lays the demo's states and pillar out below dir, as srv/salt and srv/pillar. They are the same on every
+// master.
 func writeRoots(dir string) error {
 	for from, to := range map[string]string{"roots/states": "srv/salt", "roots/pillar": "srv/pillar"} {
 		sub, err := fs.Sub(rootsFS, from)

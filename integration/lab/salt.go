@@ -53,7 +53,8 @@ func (l *Lab) saltBin(version string) string {
 func (l *Lab) saltTool(version, name string) (string, error) {
 	path := filepath.Join(l.saltBin(version), name)
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("Salt %s is not installed, run 'make setup' (of older releases, integration/setup/older): %w", version, err)
+		return "", fmt.Errorf("Salt %s is not installed, run 'make setup' (of older releases, integration/setup/older): %w",
+			version, err)
 	}
 	return path, nil
 }
@@ -106,7 +107,8 @@ func (s *Salt) Run(ctx context.Context, name string, args ...string) (Result, er
 // Env makes Salt's commands find this configuration.
 func (s *Salt) Env() []string {
 	bin := s.host.lab.saltBin(s.Version)
-	return []string{"SALT_CONFIG_DIR=" + s.ConfigDir, "PATH=" + bin + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	return []string{"SALT_CONFIG_DIR=" + s.ConfigDir,
+		"PATH=" + bin + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 }
 
 // runJSON runs a command with JSON output and decodes the one document it prints into v.
@@ -116,7 +118,8 @@ func (s *Salt) runJSON(ctx context.Context, v any, name string, args ...string) 
 		return res, err
 	}
 	if err := decodeOne(res.Stdout, v); err != nil {
-		return res, fmt.Errorf("%s %s: exit code %d, output is not JSON: %w\n%s", name, strings.Join(args, " "), res.Code, err, res.Output())
+		return res, fmt.Errorf("%s %s: exit code %d, output is not JSON: %w\n%s", name, strings.Join(args, " "), res.Code,
+			err, res.Output())
 	}
 	return res, nil
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Seams is what a process is told about the world beyond what is true. The kernel hands the system calls in question to the
-// process's supervisor (seccomp user notification), so any program can be lied to, also one that is linked statically and has no
-// hooks for tests. Times of files stay the kernel's.
+// Seams is what a process is told about the world beyond what is true. The kernel hands the system calls in question to
+// the process's supervisor (seccomp user notification), so any program can be lied to, also one that is linked
+// statically and has no hooks for tests. Times of files stay the kernel's.
 type Seams struct {
 	Clock   time.Duration // added to the time of day (CLOCK_REALTIME); the monotonic clock stays
 	Sync    time.Duration // how long each fsync, fdatasync and syncfs takes in addition

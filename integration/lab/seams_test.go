@@ -15,7 +15,8 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// watchEnv makes this binary a program, linked as our daemons are, that prints what it sees of clock and disk, line by line.
+// watchEnv makes this binary a program, linked as our daemons are, that prints what it sees of clock and disk, line by
+// line.
 const watchEnv = "LAB_TEST_WATCH"
 
 func init() {
@@ -66,7 +67,8 @@ func TestSeams(t *testing.T) {
 	l := newLab(t, true)
 	self, err := os.Executable()
 	labtest.Must(t, err)
-	p := host(t, l, "m1").NewProcess(lab.Spec{Name: "watch", Argv: []string{self}, Env: []string{watchEnv + "=" + l.Dir() + "/f"}})
+	p := host(t, l, "m1").NewProcess(lab.Spec{Name: "watch", Argv: []string{self},
+		Env: []string{watchEnv + "=" + l.Dir() + "/f"}})
 	if err := p.SetSeams(lab.Seams{Clock: 1}); !errors.Is(err, lab.ErrNoSeams) {
 		t.Errorf("without seams: %v", err)
 	}
@@ -102,8 +104,8 @@ func TestSeams(t *testing.T) {
 	}
 }
 
-// A program that is linked dynamically and started by the first line of a script, as salt-master is, is lied to, and so are
-// the processes it forks.
+// A program that is linked dynamically and started by the first line of a script, as salt-master is, is lied to, and so
+// are the processes it forks.
 func TestSeamsOfScripts(t *testing.T) {
 	const python = "/usr/bin/python3"
 	if _, err := os.Stat(python); err != nil || os.Geteuid() != 0 {
@@ -111,7 +113,8 @@ func TestSeamsOfScripts(t *testing.T) {
 	}
 	l := newLab(t, true)
 	script := filepath.Join(l.Dir(), "script")
-	labtest.Must(t, os.WriteFile(script, []byte("#!"+python+"\nimport os, time\nos.fork()\nprint(int(time.time()), flush=True)\n"), 0o755))
+	labtest.Must(t, os.WriteFile(script,
+		[]byte("#!"+python+"\nimport os, time\nos.fork()\nprint(int(time.time()), flush=True)\n"), 0o755))
 	p := host(t, l, "m1").NewProcess(lab.Spec{Name: "script", Argv: []string{script}})
 	labtest.Must(t, p.GiveSeams(lab.SeamClock))
 	labtest.Must(t, p.SetSeams(lab.Seams{Clock: time.Hour}))

@@ -35,8 +35,9 @@ const (
 // shareSize is the size of a share's disk: room for keys, jobs and roots.
 const shareSize = 256 << 20
 
-// NewShare makes a directory for all hosts: a file system of its own where one can be made, else a directory; without root there are
-// no mounts but links. With own each host reaches it through a file system of its own, where the kernel has FUSE.
+// NewShare makes a directory for all hosts: a file system of its own where one can be made, else a directory; without
+// root there are no mounts but links. With own each host reaches it through a file system of its own, where the kernel
+// has FUSE.
 func (l *Lab) NewShare(ctx context.Context, own bool) (*Share, error) {
 	s := &Share{Dir: filepath.Join(l.dir, shareName), own: own, mounts: map[*Host]*Process{}}
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
@@ -88,7 +89,8 @@ func (s *Share) mountDisk(ctx context.Context, image string) error {
 	return tool(ctx, "losetup", "-d", dev) // it goes with the last mount
 }
 
-// Hang makes the share hang: whoever writes there waits in the kernel until Answer. ErrNoDisk where that cannot be done.
+// Hang makes the share hang: whoever writes there waits in the kernel until Answer. ErrNoDisk where that cannot be
+// done.
 func (s *Share) Hang() error {
 	if !s.disk {
 		return fmt.Errorf("hang the share: %w", ErrNoDisk)
@@ -163,7 +165,8 @@ func (s *Share) close() error {
 	return errors.Join(errs...)
 }
 
-// bind lets a host have the share. Salt puts its root_dir before every path that is not below it, so that is where it goes.
+// bind lets a host have the share. Salt puts its root_dir before every path that is not below it, so that is where it
+// goes.
 func (s *Share) bind(ctx context.Context, h *Host) (dir string, err error) {
 	dir = filepath.Join(h.dir, shareName)
 	if !s.mount {
@@ -188,8 +191,9 @@ func (s *Share) bind(ctx context.Context, h *Host) (dir string, err error) {
 	return dir, nil
 }
 
-// bindApart shows a directory at another one too. What is mounted over that one later (Elsewhere) appears there for every process,
-// but not at the other places where the directory is shown: those of one peer group have their mounts together.
+// bindApart shows a directory at another one too. What is mounted over that one later (Elsewhere) appears there for
+// every process, but not at the other places where the directory is shown: those of one peer group have their mounts
+// together.
 func bindApart(dir, at string) error {
 	if err := unix.Mount(dir, at, "", unix.MS_BIND, ""); err != nil {
 		return err
@@ -202,8 +206,9 @@ func bindApart(dir, at string) error {
 	return nil
 }
 
-// give puts a master's keys, roots and jobs on the share. What a master keeps for itself alone (sockets, session keys, the key of its
-// command line tools) stays in a cachedir of its own, and so does what each version lays out in another way.
+// give puts a master's keys, roots and jobs on the share. What a master keeps for itself alone (sockets, session keys,
+// the key of its command line tools) stays in a cachedir of its own, and so does what each version lays out in another
+// way.
 func (s *Share) give(ctx context.Context, m *Master) (Settings, error) {
 	dir, err := s.bind(ctx, m.Host())
 	if err != nil {

@@ -18,7 +18,8 @@ var ErrNoFUSE = errors.New("no file systems of our own (needs root, /dev/fuse an
 // fuseOptions: what the directory's permissions say holds, for whoever is there.
 const fuseOptions = "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions"
 
-// mountOwn lets a host reach the share at dir through a file system of its own, as the client of a network file system does.
+// mountOwn lets a host reach the share at dir through a file system of its own, as the client of a network file system
+// does.
 func (s *Share) mountOwn(ctx context.Context, h *Host, dir string) error {
 	bin := filepath.Join(h.lab.opts.Bin, "sharefs")
 	if _, err := os.Stat(bin); err != nil {
@@ -47,8 +48,8 @@ func (s *Share) mountOwn(ctx context.Context, h *Host, dir string) error {
 	return p.WaitReady(ctx, 20*time.Second)
 }
 
-// HangOn makes the share hang for one host: whoever reads or writes there waits in the kernel until AnswerOn. Stay away from the
-// host's share meanwhile.
+// HangOn makes the share hang for one host: whoever reads or writes there waits in the kernel until AnswerOn. Stay away
+// from the host's share meanwhile.
 func (s *Share) HangOn(h *Host) error {
 	p := s.mounts[h]
 	if p == nil {
@@ -65,7 +66,8 @@ func (s *Share) AnswerOn(h *Host) error {
 	return nil
 }
 
-// Elsewhere shows a host another file system in the place of the share, a copy of what is there now, until back is called.
+// Elsewhere shows a host another file system in the place of the share, a copy of what is there now, until back is
+// called.
 func (s *Share) Elsewhere(ctx context.Context, h *Host) (back func() error, err error) {
 	if !s.mount {
 		return nil, fmt.Errorf("another share for %s: %w", h.Name, ErrNeedsRoot)

@@ -113,8 +113,8 @@ func (l *Lab) Tails(lines int) string {
 	return b.String()
 }
 
-// SignalTitled sends sig to every process below the command whose title contains text (Salt names its processes: MWorker-1),
-// and returns how many there were.
+// SignalTitled sends sig to every process below the command whose title contains text (Salt names its processes:
+// MWorker-1), and returns how many there were.
 func (p *Process) SignalTitled(sig syscall.Signal, text string) (n int, err error) {
 	r := p.current()
 	if r == nil || r.ended() {
@@ -129,8 +129,8 @@ func (p *Process) SignalTitled(sig syscall.Signal, text string) (n int, err erro
 	return n, nil
 }
 
-// Tree tells of the command and of every process below it what it is, and where in the kernel it waits: why a job has not
-// ended, for a test that has failed.
+// Tree tells of the command and of every process below it what it is, and where in the kernel it waits: why a job has
+// not ended, for a test that has failed.
 func (p *Process) Tree() string {
 	r := p.current()
 	if r == nil || r.ended() {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Small is a file system of a host that is soon full, in memory. Masters and saltclusterd of the host have it in their way, and
-// nobody else.
+// Small is a file system of a host that is soon full, in memory. Masters and saltclusterd of the host have it in their
+// way, and nobody else.
 type Small struct {
 	Dir    string
 	covers int
@@ -20,7 +20,8 @@ type Small struct {
 // smallBallast is what fills it; its name is not part of any root.
 const smallBallast = ".saltcluster-ballast"
 
-// MountSmall mounts an empty file system of so many MiB at a path below the host's directory, before anything runs in the lab.
+// MountSmall mounts an empty file system of so many MiB at a path below the host's directory, before anything runs in
+// the lab.
 func (h *Host) MountSmall(_ context.Context, path string, mebibytes int) (*Small, error) {
 	if os.Geteuid() != 0 || h.ns == "" {
 		return nil, fmt.Errorf("small file system of %s: %w", h.Name, ErrNoDisk)
@@ -66,7 +67,8 @@ func (s *Small) Free() error {
 	return nil
 }
 
-// Cover puts another file system, an empty one, in the place of this one, as when a disk is changed or not mounted; Uncover takes it away.
+// Cover puts another file system, an empty one, in the place of this one, as when a disk is changed or not mounted;
+// Uncover takes it away.
 func (s *Small) Cover() error {
 	if err := unix.Mount("cover", s.Dir, "tmpfs", 0, "size=512m,mode=755"); err != nil {
 		return fmt.Errorf("cover %s: %w", s.Dir, err)

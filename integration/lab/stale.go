@@ -14,7 +14,8 @@ const lockPrefix = "saltcluster-lab-"
 
 // takeLock marks the lab as alive for as long as this program lives, however it ends.
 func (l *Lab) takeLock() error {
-	// Under another name until it is locked: one that looks for stale labs at this very moment would take it for a dead one's.
+	// Under another name until it is locked: one that looks for stale labs at this very moment would take it for a dead
+	// one's.
 	f, err := os.CreateTemp(os.TempDir(), "saltcluster-newlab-")
 	if err != nil {
 		return fmt.Errorf("mark the lab as alive: %w", err)

@@ -36,8 +36,8 @@ const (
 	fdStatus = 4 // gets the process id of the command as a line
 )
 
-// A supervisor must be the whole program, from its first moment: it changes namespaces of its main thread, which is the one
-// init functions run on, and it must not run the rest of main. Hence the init.
+// A supervisor must be the whole program, from its first moment: it changes namespaces of its main thread, which is the
+// one init functions run on, and it must not run the rest of main. Hence the init.
 func init() {
 	if text, ok := os.LookupEnv(superviseEnv); ok {
 		runtime.LockOSThread()
@@ -126,7 +126,8 @@ func (o *order) enter() error {
 		return fmt.Errorf("set host name: %w", err)
 	}
 	switch err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); {
-	case errors.Is(err, unix.EINVAL): // a chroot's root is no mount: do without files of our own rather than show them to everybody
+	case errors.Is(err, unix.EINVAL):
+		// The root of a chroot is not a mount: there are no files of our own then, rather than files that all can see.
 		return nil
 	case err != nil:
 		return fmt.Errorf("make mounts private: %w", err)

@@ -35,8 +35,8 @@ type verdict struct {
 	Flags uint32
 }
 
-// newLiar puts the filter on the calling thread, which must be locked; what is started from it inherits the filter. The thread
-// itself may go on: Go reads the clock without a system call, and nothing here calls fsync.
+// newLiar puts the filter on the calling thread, which must be locked; what is started from it inherits the filter. The
+// thread itself may go on: Go reads the clock without a system call, and nothing here calls fsync.
 func newLiar(kind SeamKind, file string) (*liar, error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -10,10 +10,12 @@ import (
 	"syscall"
 )
 
-// startWithoutVDSO starts a program that has to ask the kernel for the time: the pointer to the code with which programs read the
-// clock by themselves is struck out before its first instruction. Children that it forks inherit that.
+// startWithoutVDSO starts a program that has to ask the kernel for the time: the pointer to the code with which
+// programs read the clock by themselves is struck out before its first instruction. Children that it forks inherit
+// that.
 func startWithoutVDSO(argv, env []string, files []uintptr) (pid int, err error) {
-	pid, err = syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Env: env, Files: files, Sys: &syscall.SysProcAttr{Ptrace: true}})
+	pid, err = syscall.ForkExec(argv[0], argv,
+		&syscall.ProcAttr{Env: env, Files: files, Sys: &syscall.SysProcAttr{Ptrace: true}})
 	if err != nil {
 		return 0, err
 	}

@@ -2,8 +2,8 @@ package lab
 
 import "path/filepath"
 
-// Syndic is a stock salt-syndic with the stock master below it, on a host of its own: to the masters above it is a minion of the
-// host's name.
+// Syndic is a stock salt-syndic with the stock master below it, on a host of its own: to the masters above it is a
+// minion of the host's name.
 type Syndic struct {
 	*Process
 	ID     string

@@ -13,7 +13,8 @@ import (
 	"syscall"
 )
 
-// Systemd is a real systemd, as a user's manager, in namespaces of its own for processes and mounts. It starts one service.
+// Systemd is a real systemd, as a user's manager, in namespaces of its own for processes and mounts. It starts one
+// service.
 type Systemd struct {
 	*Process
 	Unit string // path of the service's file
@@ -26,8 +27,8 @@ var ErrNoSystemd = errors.New("no systemd that can be started here")
 
 const systemdPath = "/lib/systemd/systemd"
 
-// systemdScript is the first process of its namespace. A manager wants to see that the machine was booted with systemd. The
-// arguments are cgroups to move to.
+// systemdScript is the first process of its namespace. A manager wants to see that the machine was booted with systemd.
+// The arguments are cgroups to move to.
 const systemdScript = `mount -t tmpfs tmpfs /run/systemd && mkdir /run/systemd/system || exit 1
 for cg in "$@"; do echo 0 > "$cg/cgroup.procs" || exit 1; done
 ` + systemdPath + ` --user --log-target=console --show-status=no & wait $!`
@@ -51,7 +52,8 @@ func (h *Host) NewSystemd(name, unit string, ready func(context.Context) error) 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoSystemd, err)
 	}
-	argv := append([]string{"/usr/bin/unshare", "--fork", "--pid", "--mount", "--mount-proc", "--kill-child", "/bin/sh", "-c",
+	argv := append([]string{"/usr/bin/unshare", "--fork", "--pid", "--mount", "--mount-proc", "--kill-child", "/bin/sh",
+		"-c",
 		systemdScript, "systemd"}, s.cg...)
 	s.Process = h.NewProcess(Spec{Name: "systemd", Argv: argv, Env: s.Env(), Ready: ready})
 	return s, nil
@@ -60,19 +62,21 @@ func (h *Host) NewSystemd(name, unit string, ready func(context.Context) error) 
 // Env makes systemctl find this manager.
 func (s *Systemd) Env() []string {
 	return []string{
-		"XDG_RUNTIME_DIR=" + filepath.Join(s.dir, "run"), "XDG_CONFIG_HOME=" + filepath.Join(s.dir, "config"), "HOME=" + s.dir,
+		"XDG_RUNTIME_DIR=" + filepath.Join(s.dir, "run"), "XDG_CONFIG_HOME=" + filepath.Join(s.dir, "config"),
+		"HOME=" + s.dir,
 	}
 }
 
-// Ctl runs systemctl against this manager, in its namespaces: from outside it would be somebody without a pid, to whom a manager
-// does not listen.
+// Ctl runs systemctl against this manager, in its namespaces: from outside it would be somebody without a pid, to whom
+// a manager does not listen.
 func (s *Systemd) Ctl(ctx context.Context, args ...string) (Result, error) {
 	pid := strconv.Itoa(s.PID())
 	children, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
 	if err != nil {
 		return Result{}, fmt.Errorf("systemd of %s: %w", s.Host().Name, err)
 	}
-	argv := []string{"/usr/bin/nsenter", "--target", strings.TrimSpace(string(children)), "--pid", "--mount", "/usr/bin/systemctl", "--user", "--no-pager"}
+	argv := []string{"/usr/bin/nsenter", "--target", strings.TrimSpace(string(children)), "--pid", "--mount",
+		"/usr/bin/systemctl", "--user", "--no-pager"}
 	return s.Host().Exec(ctx, s.Env(), append(argv, args...)...)
 }
 

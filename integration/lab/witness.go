@@ -9,7 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// NewWitness lays out a saltclusterd that votes and does nothing else. There is no Salt on its host, nor a configuration of one.
+// NewWitness lays out a saltclusterd that votes and does nothing else. There is no Salt on its host, nor a
+// configuration of one.
 func (h *Host) NewWitness(over ...Settings) (*Daemon, error) {
 	bin := filepath.Join(h.lab.opts.Bin, "saltclusterd")
 	if _, err := os.Stat(bin); err != nil {

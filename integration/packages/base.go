@@ -12,9 +12,10 @@ import (
 
 const suite = "bookworm"
 
-// inBase are packages beside what a minimal Debian has: a service manager, what Salt's virtualenvs need, rpm, tools to look, and
-// the programs that examples and manual pages are for.
-var inBase = []string{"systemd", "systemd-sysv", "python3", "rpm", "iproute2", "procps", "openssl", "groff-base", "haproxy", "keepalived"}
+// inBase are packages beside what a minimal Debian has: a service manager, what Salt's virtualenvs need, rpm, tools to
+// look, and the programs that examples and manual pages are for.
+var inBase = []string{"systemd", "systemd-sysv", "python3", "rpm", "iproute2", "procps", "openssl", "groff-base",
+	"haproxy", "keepalived"}
 
 // base returns the directory of a minimal Debian, which it makes when there is none.
 func base(ctx context.Context, log func(...any)) (string, error) {
@@ -35,7 +36,8 @@ func base(ctx context.Context, log func(...any)) (string, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--include="+strings.Join(inBase, ","), suite, dir, mirror).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--include="+strings.Join(inBase, ","), suite,
+		dir, mirror).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("debootstrap: %w\n%s", err, tail(string(out)))
 	}
@@ -47,7 +49,8 @@ func base(ctx context.Context, log func(...any)) (string, error) {
 
 // mirror is where this machine's apt has its Debian from.
 func mirror(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME)", "Created-By: Packages").Output()
+	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME)",
+		"Created-By: Packages").Output()
 	if err != nil {
 		return "", fmt.Errorf("ask apt for its sources: %w", err)
 	}
@@ -56,7 +59,8 @@ func mirror(ctx context.Context) (string, error) {
 			return uri, nil
 		}
 	}
-	return "", errors.New("apt of this machine has no Debian " + suite + " among its sources, or was never updated (apt-get update)")
+	return "", errors.New("apt of this machine has no Debian " + suite +
+		" among its sources, or was never updated (apt-get update)")
 }
 
 // tail is the end of a long text.

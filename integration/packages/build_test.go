@@ -16,7 +16,8 @@ import (
 // build makes packages of a version into a directory, from the sources at root.
 func build(ctx context.Context, t *testing.T, root, out, version string, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(ctx, "go", append([]string{"run", "./packaging/build", "-out", out, "-version", version}, args...)...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"run", "./packaging/build", "-out", out, "-version", version},
+		args...)...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
 	if text, err := cmd.CombinedOutput(); err != nil {

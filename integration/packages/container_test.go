@@ -26,7 +26,8 @@ const baseImage = "localhost/saltclusterd-test-base"
 // buildah runs the builder with a store of its own, below a directory that goes with the test.
 func buildah(t *testing.T, store string, argv ...string) string {
 	t.Helper()
-	args := append([]string{"--root", filepath.Join(store, "root"), "--runroot", filepath.Join(store, "run"), "--storage-driver", "vfs"}, argv...)
+	args := append([]string{"--root", filepath.Join(store, "root"), "--runroot", filepath.Join(store, "run"),
+		"--storage-driver", "vfs"}, argv...)
 	cmd := exec.CommandContext(t.Context(), "buildah", args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+store)
 	var errs strings.Builder
@@ -38,9 +39,9 @@ func buildah(t *testing.T, store string, argv ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestContainers builds saltclusterd's image and the salt-master's but for Salt itself, which is in a virtualenv here, and runs both
-// as a pod does: with the volumes of the Kubernetes example, as 450 with no capabilities on read-only roots, each in a process namespace
-// of its own, in one network.
+// TestContainers builds saltclusterd's image and the salt-master's but for Salt itself, which is in a virtualenv here,
+// and runs both as a pod does: with the volumes of the Kubernetes example, as 450 with no capabilities on read-only
+// roots, each in a process namespace of its own, in one network.
 func TestContainers(t *testing.T) {
 	needLong(t)
 	venvs := os.Getenv("SALTCLUSTER_VENVS")
@@ -63,12 +64,14 @@ func TestContainers(t *testing.T) {
 	from := buildah(t, store, "from", "scratch")
 	buildah(t, store, "copy", "-q", from, dir, "/")
 	buildah(t, store, "commit", "-q", from, baseImage)
-	args := []string{"bud", "-q", "--isolation", "chroot", "--pull-never", "-f", filepath.Join(context, "packaging/container/Containerfile"),
+	args := []string{"bud", "-q", "--isolation", "chroot", "--pull-never", "-f",
+		filepath.Join(context, "packaging/container/Containerfile"),
 		"--build-arg", "BASE=" + baseImage, "--build-arg", "VERSION=" + newVersion}
 	buildah(t, store, append(args, "--format", "docker", "--target", "saltclusterd", "-t", "saltclusterd", context)...)
 	buildah(t, store, append(args, "--target", "account", "-t", "account", context)...)
 	about := buildah(t, store, "inspect", "--type", "image", "saltclusterd")
-	for _, want := range []string{`"/livez"`, `"450:450"`, `"/usr/lib/saltclusterd/bin/serve"`, `"4520/udp"`, `"SIGTERM"`} {
+	for _, want := range []string{`"/livez"`, `"450:450"`, `"/usr/lib/saltclusterd/bin/serve"`, `"4520/udp"`,
+		`"SIGTERM"`} {
 		if !strings.Contains(about, want) {
 			t.Errorf("the image says nothing of %s", want)
 		}
@@ -79,7 +82,8 @@ func TestContainers(t *testing.T) {
 		roots[image] = buildah(t, store, "mount", buildah(t, store, "from", "--pull-never", image))
 	}
 	t.Cleanup(func() {
-		out, err := exec.Command("buildah", "--root", filepath.Join(store, "root"), "--runroot", filepath.Join(store, "run"), "--storage-driver", "vfs",
+		out, err := exec.Command("buildah", "--root", filepath.Join(store, "root"), "--runroot", filepath.Join(store, "run"),
+			"--storage-driver", "vfs",
 			"umount", "--all").CombinedOutput()
 		if err != nil {
 			t.Logf("%v: %s", err, out)
@@ -90,7 +94,8 @@ func TestContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.close()
-	(&podTest{t, p, roots, filepath.Join(venvs, salt, "bin") + ":/usr/bin:/bin", filepath.Join(venvs, salt, "bin")}).run(root)
+	(&podTest{t, p, roots, filepath.Join(venvs, salt, "bin") + ":/usr/bin:/bin",
+		filepath.Join(venvs, salt, "bin")}).run(root)
 }
 
 // podTest is the life of a pod.
@@ -102,7 +107,8 @@ type podTest struct {
 	bin   string            // of Salt
 }
 
-// configure lays down what Kubernetes would: the example's ConfigMap, without names that nobody knows here, and a secret.
+// configure lays down what Kubernetes would: the example's ConfigMap, without names that nobody knows here, and a
+// secret.
 func (p *podTest) configure(root string) {
 	raw, err := os.ReadFile(filepath.Join(root, "packaging/kubernetes/saltclusterd.yaml"))
 	if err != nil {
@@ -124,7 +130,8 @@ func (p *podTest) configure(root string) {
 		}
 		if o.Kind == "ConfigMap" {
 			put("config/master", o.Data["master"]+"worker_threads: 3\n")
-			put("config/saltclusterd", regexp.MustCompile(`cluster_peers: .*`).ReplaceAllString(o.Data["saltclusterd"], "cluster_peers: ["+podAddr+"]")+
+			put("config/saltclusterd", regexp.MustCompile(`cluster_peers: .*`).ReplaceAllString(o.Data["saltclusterd"],
+				"cluster_peers: ["+podAddr+"]")+
 				"drain_announce: 0s\ndrain_time: 1s\n")
 		}
 	}
@@ -159,7 +166,8 @@ func (p *podTest) exec(c *container, argv ...string) string {
 
 func (p *podTest) await(within time.Duration, what string, c *container, argv ...string) {
 	p.t.Helper()
-	if err := await(p.t.Context(), within, what, func() error { _, err := c.exec(p.t.Context(), argv...); return err }); err != nil {
+	if err := await(p.t.Context(), within, what,
+		func() error { _, err := c.exec(p.t.Context(), argv...); return err }); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -169,8 +177,8 @@ const (
 	daemonPath = "/usr/bin:/bin"
 )
 
-// processes lists those of a container by name, what asks included. With a second saltclusterd the first process looks every second whether one
-// is there; the sleep in between comes and goes.
+// processes lists those of a container by name, what asks included. With a second saltclusterd the first process looks
+// every second whether one is there; the sleep in between comes and goes.
 var processes = []string{"/bin/sh", "-c", `all="$(cat /proc/[0-9]*/comm)"; echo "$all" | grep -vx sleep | sort`}
 
 func (p *podTest) run(root string) {
@@ -186,7 +194,8 @@ func (p *podTest) run(root string) {
 
 	// The master waits for the cluster, and begins with its identity.
 	master := p.start("account", p.path, inImage+"master")
-	p.await(10*time.Second, "the salt-master's container", master, "/bin/sh", "-c", "tr '\\0' ' ' </proc/1/cmdline | grep -q bin/master")
+	p.await(10*time.Second, "the salt-master's container", master, "/bin/sh", "-c",
+		"tr '\\0' ' ' </proc/1/cmdline | grep -q bin/master")
 	p.exec(daemon, "saltclusterctl", "bootstrap")
 	p.await(2*time.Minute, "a node that is ready", daemon, inImage+"probe", "/readyz")
 	p.await(time.Minute, "no problem", daemon, "saltclusterctl", "status", "--check")

@@ -17,11 +17,13 @@ func (h *host) setUpSalt() {
 		chown -R salt: /srv/salt /srv/pillar /etc/salt/pki/master /var/cache/salt/master /var/log/salt`)
 	h.write("/etc/systemd/system/salt-master.service",
 		"[Unit]\nAfter=network.target\n[Service]\nType=notify\nNotifyAccess=all\nLimitNOFILE=100000\nExecStart=/usr/local/bin/salt-master\n[Install]\nWantedBy=multi-user.target")
-	h.write("/etc/systemd/system/salt-minion.service", "[Service]\nKillMode=process\nExecStart=/usr/local/bin/salt-minion\n")
+	h.write("/etc/systemd/system/salt-minion.service",
+		"[Service]\nKillMode=process\nExecStart=/usr/local/bin/salt-minion\n")
 	h.sh("systemctl daemon-reload; systemctl start salt-master")
 }
 
-// TestDeb is the life of a deb: installed beside a running master, upgraded under a minion, removed, installed again, purged.
+// TestDeb is the life of a deb: installed beside a running master, upgraded under a minion, removed, installed again,
+// purged.
 func TestDeb(t *testing.T) {
 	h := newHost(t)
 	h.setUpSalt()
@@ -62,20 +64,24 @@ func (h *host) install() {
 	if u := h.unit("User"); u != "salt" {
 		h.t.Errorf("runs as %q\n%s", u, h.sh("systemctl cat saltclusterd.service"))
 	}
-	h.has(h.sh("saltclusterd --version; saltclusterctl version; saltclusterctl --help"), "saltclusterd "+oldVersion, "saltclusterctl "+oldVersion, "EXIT CODES")
+	h.has(h.sh("saltclusterd --version; saltclusterctl version; saltclusterctl --help"), "saltclusterd "+oldVersion,
+		"saltclusterctl "+oldVersion, "EXIT CODES")
 	h.has(h.fails("saltclusterd --check"), "cluster_id", "cluster_secret")
 	h.has(h.sh("getent passwd saltclusterd; /usr/lib/systemd/systemd-sysctl --cat-config; dpkg --verify saltclusterd"),
 		"/var/lib/saltclusterd", "fs.inotify.max_user_watches")
 	for _, page := range []string{"man1/saltclusterctl.1", "man5/saltclusterd.conf.5", "man8/saltclusterd.8"} {
-		if complaints := h.sh("zcat /usr/share/man/" + page + ".gz | groff -man -Tutf8 -ww 2>&1 >/dev/null"); complaints != "" {
+		if complaints := h.sh("zcat /usr/share/man/" + page +
+			".gz | groff -man -Tutf8 -ww 2>&1 >/dev/null"); complaints != "" {
 			h.t.Errorf("%s: %s", page, complaints)
 		}
 	}
 	h.sh(`bash -c '. /usr/share/bash-completion/completions/saltclusterctl; COMP_WORDS=(saltclusterctl stat); COMP_CWORD=1; _saltclusterctl; test "${COMPREPLY[*]}" = status'`)
 	const examples = "/usr/share/doc/saltclusterd/examples/"
 	h.sh("haproxy -c -f " + examples + "haproxy.cfg")
-	// With a script in its configuration keepalived 2.2 ends a test by a signal to all of its process group: what counts is that it says nothing.
-	h.sh("ip link add eth0 type veth peer name eth1; setsid --wait keepalived --config-test=/tmp/said --use-file " + examples + "keepalived.conf || :; ip link del eth0; test -f /tmp/said; test ! -s /tmp/said")
+	// With a script in its configuration keepalived 2.2 ends a test by a signal to all of its process group: what counts
+	// is that it says nothing.
+	h.sh("ip link add eth0 type veth peer name eth1; setsid --wait keepalived --config-test=/tmp/said --use-file " +
+		examples + "keepalived.conf || :; ip link del eth0; test -f /tmp/said; test ! -s /tmp/said")
 	h.has(h.sh("cat /usr/share/doc/saltclusterd/sbom.cdx.json"), "CycloneDX", "pkg:golang/saltclusterd@"+oldVersion)
 	if left := h.sh("systemd-analyze verify --man=no saltclusterd.service 2>&1 | grep saltclusterd || :"); left != "" {
 		h.t.Errorf("systemd-analyze verify: %s", left)
@@ -160,7 +166,8 @@ func (h *host) watchdog() {
 		h.t.Errorf("%s restarts of a process that lives", n)
 	}
 	h.sh("kill -STOP " + pid)
-	h.await(time.Minute, "another process", `p=$(systemctl show --property=MainPID --value saltclusterd); test "$p" != 0 && test "$p" != `+pid)
+	h.await(time.Minute, "another process",
+		`p=$(systemctl show --property=MainPID --value saltclusterd); test "$p" != 0 && test "$p" != `+pid)
 	h.await(time.Minute, "a node that serves", "salt --timeout 5 web1 test.ping --out txt | grep -q 'web1: True'")
 	h.sh("rm -r /run/systemd/system/saltclusterd.service.d; systemctl daemon-reload")
 }
@@ -169,7 +176,8 @@ func (h *host) watchdog() {
 func (h *host) remove() {
 	const mine = "cat /etc/salt/pki/master/master.pem /etc/salt/pki/master/minions/web1 /etc/salt/master | sha256sum"
 	keys, master := h.sh(mine), h.sh("systemctl show --property=MainPID --value salt-master")
-	h.sh("cd /usr/share/saltclusterd; mkdir -p runners/__pycache__ wheel/__pycache__; touch runners/__pycache__/cluster.pyc wheel/__pycache__/minions.pyc") // as Salt does as root
+	// as Salt does as root
+	h.sh("cd /usr/share/saltclusterd; mkdir -p runners/__pycache__ wheel/__pycache__; touch runners/__pycache__/cluster.pyc wheel/__pycache__/minions.pyc")
 	out := h.sh("apt-get remove -y saltclusterd 2>&1")
 	h.has(out, "listens on loopback only")
 	if left := h.sh("ls -d /usr/share/saltclusterd /usr/bin/saltcluster* /etc/systemd/system/*/saltclusterd.service /usr/lib/systemd/system*/saltclusterd* 2>/dev/null || :; pgrep -x saltclusterd || :"); left != "" {

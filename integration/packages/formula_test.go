@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// salts are the versions that the formula is applied with; a package of each kind that Debian takes is among their sources.
+// salts are the versions that the formula is applied with; a package of each kind that Debian takes is among their
+// sources.
 var salts = map[string]string{
 	"3006.28": "saltclusterd_%s_amd64.deb",
 	"3007.15": "saltclusterd-%s-linux-amd64.tar.gz",
@@ -54,7 +55,8 @@ func (s states) failed() []string {
 	return s.ids(func(id string) bool { return s[id].Result != nil && !*s[id].Result })
 }
 
-// bare has the salt-master listen on all addresses, as it does wherever nobody says otherwise: that is what undoing leads back to.
+// bare has the salt-master listen on all addresses, as it does wherever nobody says otherwise: that is what undoing
+// leads back to.
 func (h *host) bare() {
 	h.t.Helper()
 	h.sh("sed -i '/^interface: /d' /etc/salt/master; systemctl restart salt-master")
@@ -93,8 +95,9 @@ func (h *host) putPillar(pillar map[string]any) {
 func (h *host) call(secret string, argv ...string) states {
 	h.t.Helper()
 	const said = "/tmp/salt-call.err"
-	out, err := h.machine.sh(h.t.Context(), "salt-call --local -c /etc/salt --file-root /srv/salt --pillar-root /srv/pillar --out json --log-level info "+
-		strings.Join(argv, " ")+" 2>"+said)
+	out, err := h.machine.sh(h.t.Context(),
+		"salt-call --local -c /etc/salt --file-root /srv/salt --pillar-root /srv/pillar --out json --log-level info "+
+			strings.Join(argv, " ")+" 2>"+said)
 	log := h.sh("cat " + said)
 	if secret != "" && strings.Contains(out+log, secret) {
 		h.t.Errorf("salt-call %v shows the secret", argv)
@@ -112,8 +115,8 @@ func (h *host) call(secret string, argv ...string) states {
 	return ret.Local
 }
 
-// TestFormula applies the formula to one host for each version of Salt: shown, tried without doing, done, done again, another
-// version and another option, undone.
+// TestFormula applies the formula to one host for each version of Salt: shown, tried without doing, done, done again,
+// another version and another option, undone.
 func TestFormula(t *testing.T) {
 	for _, version := range slices.Sorted(maps.Keys(salts)) {
 		t.Run(version, func(t *testing.T) {
@@ -132,7 +135,8 @@ func TestFormula(t *testing.T) {
 func (h *host) formula(version string) {
 	secret := h.sh("openssl rand -base64 32")
 	pillar := map[string]any{
-		"nodes": map[string]any{"m1": map[string]any{"minion": "web1", "address": h.addr, "config": map[string]any{"drain_time": "1s"}}}, "first": "m1",
+		"nodes": map[string]any{"m1": map[string]any{"minion": "web1", "address": h.addr,
+			"config": map[string]any{"drain_time": "1s"}}}, "first": "m1",
 		"config":  map[string]any{"cluster_id": "site", "drain_announce": "0s"},
 		"package": map[string]any{"source": source(version, oldVersion)},
 		"secret":  secret,
@@ -144,7 +148,8 @@ func (h *host) formula(version string) {
 	before := h.sh(listing)
 	tried := h.call(secret, "state.apply", "saltclusterd", "test=True")
 	h.hasNot(difference(before, h.sh(listing)), "saltcluster")
-	for _, want := range []string{"saltclusterd-install", "saltclusterd-config", "saltclusterd-config-secret", "saltclusterd-config-dropin"} {
+	for _, want := range []string{"saltclusterd-install", "saltclusterd-config", "saltclusterd-config-secret",
+		"saltclusterd-config-dropin"} {
 		if !slices.ContainsFunc(tried.changed(), func(id string) bool { return strings.Contains(id, "_|-"+want+"_|-") }) {
 			h.t.Errorf("%s is not announced; these are: %v", want, tried.changed())
 		}
@@ -177,7 +182,8 @@ func (h *host) formula(version string) {
 		h.t.Errorf("done again it changes %v", again)
 	}
 	var plan struct{ Files, Next []any }
-	if err := json.Unmarshal([]byte(h.sh("saltclusterctl setup --dry-run --out json")), &plan); err != nil || len(plan.Files)+len(plan.Next) > 0 {
+	if err := json.Unmarshal([]byte(h.sh("saltclusterctl setup --dry-run --out json")), &plan); err != nil ||
+		len(plan.Files)+len(plan.Next) > 0 {
 		h.t.Errorf("saltclusterctl setup would do %+v, %v", plan, err)
 	}
 
@@ -187,7 +193,8 @@ func (h *host) formula(version string) {
 	pillar["config"] = map[string]any{"cluster_id": "site", "drain_announce": "0s", "log_level": "debug"}
 	h.putPillar(pillar)
 	h.call(secret, "state.apply", "saltclusterd")
-	h.has(h.sh("saltclusterctl version; saltclusterctl config show --effective | grep '^log_level  *debug '"), "saltclusterd   "+newVersion)
+	h.has(h.sh("saltclusterctl version; saltclusterctl config show --effective | grep '^log_level  *debug '"),
+		"saltclusterd   "+newVersion)
 	if now := h.sh(connection); now != conn || conn == "" {
 		h.t.Errorf("the minion's connection was %q and is %q", conn, now)
 	}
@@ -221,7 +228,8 @@ func (h *host) formula(version string) {
 
 // shown: every state of the formula compiles, and the secret is not in what is compiled.
 func (h *host) shown(secret string) {
-	for _, sls := range []string{"install", "config", "service", "member", "master", "ready", "drain", "undrain", "haproxy", "clean"} {
+	for _, sls := range []string{"install", "config", "service", "member", "master", "ready", "drain", "undrain",
+		"haproxy", "clean"} {
 		out := h.sh("salt-call --local --file-root /srv/salt --pillar-root /srv/pillar --out json state.show_sls saltclusterd." + sls + " 2>/dev/null")
 		h.hasNot(out, secret, "Rendering SLS")
 		var ret struct{ Local map[string]any }
@@ -240,8 +248,8 @@ func (h *host) hasNot(out string, unwanted ...string) {
 	}
 }
 
-// TestFormulaOrchestrated: three hosts with three versions of Salt and HAProxy in front become a cluster, are upgraded and lose a
-// member, each by one command on the first; with join tokens, so that none of them knows a secret.
+// TestFormulaOrchestrated: three hosts with three versions of Salt and HAProxy in front become a cluster, are upgraded
+// and lose a member, each by one command on the first; with join tokens, so that none of them knows a secret.
 func TestFormulaOrchestrated(t *testing.T) {
 	versions := []string{"3008.3", "3006.28", "3007.15"}
 	addrs := []string{"10.99.0.11", "10.99.0.12", "10.99.0.13"}
@@ -256,7 +264,8 @@ func TestFormulaOrchestrated(t *testing.T) {
 		h.bare()
 		h.write("/etc/salt/minion", "master: "+front+"\nid: salt"+id+"\nacceptance_wait_time: 1\nrandom_reauth_delay: 1")
 		hosts, machines = append(hosts, h), append(machines, h.machine)
-		nodes[id] = map[string]any{"minion": "salt" + id, "address": addrs[i], "config": map[string]any{"interface": []string{addrs[i]}}}
+		nodes[id] = map[string]any{"minion": "salt" + id, "address": addrs[i],
+			"config": map[string]any{"interface": []string{addrs[i]}}}
 	}
 	if err := link(t.Context(), machines, addrs); err != nil {
 		t.Fatal(err)
@@ -264,14 +273,17 @@ func TestFormulaOrchestrated(t *testing.T) {
 	first := hosts[0]
 	first.sh("ip address add " + front + "/24 dev lan")
 	pillar := map[string]any{
-		"nodes": nodes, "first": "m1", "config": map[string]any{"cluster_id": "site", "drain_announce": "1s", "drain_time": "1s"},
-		"package": map[string]any{"source": source("3008.3", oldVersion)}, "haproxy": map[string]any{"bind": []string{front}, "minions": 50},
+		"nodes": nodes, "first": "m1", "config": map[string]any{"cluster_id": "site", "drain_announce": "1s",
+			"drain_time": "1s"},
+		"package": map[string]any{"source": source("3008.3", oldVersion)},
+		"haproxy": map[string]any{"bind": []string{front}, "minions": 50},
 	}
 	first.putFormula(pillar)
 	t.Cleanup(func() {
 		for _, h := range hosts {
 			if t.Failed() {
-				log, _ := h.machine.sh(context.WithoutCancel(t.Context()), "journalctl --no-pager -u saltclusterd -u salt-master -u salt-minion -n 60")
+				log, _ := h.machine.sh(context.WithoutCancel(t.Context()),
+					"journalctl --no-pager -u saltclusterd -u salt-master -u salt-minion -n 60")
 				t.Log(log)
 			}
 		}

@@ -28,8 +28,8 @@ type machine struct {
 	pid     int // of its first process, here
 }
 
-// bootScript makes the file systems and starts systemd as the first process. Everything it mounts ends with its namespace; what
-// belongs to the kernel of this host can only be read.
+// bootScript makes the file systems and starts systemd as the first process. Everything it mounts ends with its
+// namespace; what belongs to the kernel of this host can only be read.
 const bootScript = `set -e
 mount --make-rprivate /
 mount -t overlay overlay -o "lowerdir=$BASE,upperdir=$DIR/upper,workdir=$DIR/work" "$ROOT"
@@ -80,7 +80,8 @@ func boot(ctx context.Context, base, dir, name, addr string, binds map[string]st
 		list = append(list, here+"="+there)
 	}
 	m.outer = exec.Command("/bin/sh", "-c", outerScript)
-	m.outer.Env = append(os.Environ(), "BASE="+base, "DIR="+dir, "ROOT="+m.root, "BINDS="+strings.Join(list, " "), "ADDR="+m.addr, "NAME="+name,
+	m.outer.Env = append(os.Environ(), "BASE="+base, "DIR="+dir, "ROOT="+m.root, "BINDS="+strings.Join(list, " "),
+		"ADDR="+m.addr, "NAME="+name,
 		"CGROUP="+m.cgroup, "BOOT="+bootScript)
 	m.outer.Stdout, m.outer.Stderr = &m.console, &m.console
 	if err := m.outer.Start(); err != nil {
@@ -131,7 +132,8 @@ func makeCgroup(name string) (string, error) {
 // link gives machines an Ethernet: a switch in the first one's network namespace, and an address for each.
 func link(ctx context.Context, machines []*machine, addrs []string) error {
 	first := machines[0]
-	if _, err := first.sh(ctx, "ip link add lan type bridge; ip link set lan up; ip address add "+addrs[0]+"/24 dev lan"); err != nil {
+	if _, err := first.sh(ctx,
+		"ip link add lan type bridge; ip link set lan up; ip address add "+addrs[0]+"/24 dev lan"); err != nil {
 		return err
 	}
 	for i, m := range machines[1:] {
@@ -195,7 +197,8 @@ func (m *machine) close() error {
 	}
 	_ = m.outer.Wait()
 	return errors.Join(os.RemoveAll(filepath.Join(m.dir, "upper")), os.RemoveAll(filepath.Join(m.dir, "work")),
-		await(context.Background(), 30*time.Second, "the cgroups to be empty", func() error { return removeCgroups(m.cgroup) }))
+		await(context.Background(), 30*time.Second, "the cgroups to be empty",
+			func() error { return removeCgroups(m.cgroup) }))
 }
 
 func removeCgroups(dir string) error {

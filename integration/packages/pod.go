@@ -23,8 +23,10 @@ const (
 
 // podVolumes are those of the Kubernetes example: path in the containers, directory of the pod.
 var podVolumes = map[string]string{
-	"/etc/salt": "etc", "/etc/salt/pki": "data/pki", "/var/lib/saltclusterd": "data/saltclusterd", "/var/cache/salt": "data/cache",
-	"/srv/salt": "data/states", "/srv/pillar": "data/pillar", "/run/salt": "sockets/salt", "/run/saltclusterd": "sockets/saltclusterd",
+	"/etc/salt": "etc", "/etc/salt/pki": "data/pki", "/var/lib/saltclusterd": "data/saltclusterd",
+	"/var/cache/salt": "data/cache",
+	"/srv/salt":       "data/states", "/srv/pillar": "data/pillar", "/run/salt": "sockets/salt",
+	"/run/saltclusterd":         "sockets/saltclusterd",
 	"/run/secrets/saltclusterd": "secret", "/tmp": "tmp", "/var/log/salt": "log", "/config": "config",
 }
 
@@ -102,7 +104,8 @@ cd /
 exec chroot "$ROOT" ` + inside + ` ` + asNobody + ` "$@"
 `
 
-// inside is the environment of everything in a container. What stands in /proc is not: Salt's processes write their names over it.
+// inside is the environment of everything in a container. What stands in /proc is not: Salt's processes write their
+// names over it.
 const inside = `/usr/bin/env -i "PATH=$INNERPATH" NODE=salt-0 "ADDRESS=$ADDR" HOME=/tmp LANG=C.UTF-8`
 
 const asNobody = `/usr/bin/setpriv --reuid=450 --regid=450 --clear-groups --bounding-set=-all --no-new-privs`
@@ -120,9 +123,11 @@ func (p *pod) start(root, path string, argv ...string) (*container, error) {
 		binds = append(binds, b+"="+b)
 	}
 	c := &container{pod: p, path: path}
-	args := p.net("unshare", "--mount", "--pid", "--fork", "--kill-child", "--ipc", "/bin/sh", "-c", containerScript, "container")
+	args := p.net("unshare", "--mount", "--pid", "--fork", "--kill-child", "--ipc", "/bin/sh", "-c", containerScript,
+		"container")
 	c.outer = exec.Command(args[0], append(args[1:], argv...)...)
-	c.outer.Env = append(os.Environ(), "ROOT="+root, "VOLUMES="+strings.Join(volumes, " "), "BINDS="+strings.Join(binds, " "), "ADDR="+podAddr,
+	c.outer.Env = append(os.Environ(), "ROOT="+root, "VOLUMES="+strings.Join(volumes, " "),
+		"BINDS="+strings.Join(binds, " "), "ADDR="+podAddr,
 		"INNERPATH="+path)
 	c.outer.Stdout, c.outer.Stderr = &c.said, &c.said
 	return c, c.outer.Start()
@@ -147,7 +152,8 @@ func (c *container) exec(ctx context.Context, argv ...string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	args := []string{"--target", strconv.Itoa(c.pid), "--mount", "--ipc", "--net", "--pid", "--root", "--wd", // Salt's programs end without a directory
+	// Salt's programs end without a directory
+	args := []string{"--target", strconv.Itoa(c.pid), "--mount", "--ipc", "--net", "--pid", "--root", "--wd",
 		"/bin/sh", "-c", "exec " + inside + " " + asNobody + ` "$@"`, "container"}
 	cmd := exec.CommandContext(ctx, "nsenter", append(args, argv...)...)
 	cmd.Env = append(os.Environ(), "ADDR="+podAddr, "INNERPATH="+c.path)
@@ -174,7 +180,8 @@ func (c *container) stop(within time.Duration) error {
 	return err
 }
 
-// kill ends it in any way. Its first process does not go with the one outside: the kernel forgets that it should when it gives up its rights.
+// kill ends it in any way. Its first process does not go with the one outside: the kernel forgets that it should when
+// it gives up its rights.
 func (c *container) kill() {
 	if first, err := onlyChild(c.outer.Process.Pid); err == nil {
 		_ = syscall.Kill(first, syscall.SIGKILL)

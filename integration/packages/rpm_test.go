@@ -23,8 +23,10 @@ func TestRpm(t *testing.T) {
 		return "/packages/" + version + "/saltclusterd-" + version + "-1.x86_64.rpm"
 	}
 	h.has(h.sh("rpm --checksig --nosignature "+rpm(oldVersion)), "OK")
-	h.has(h.sh("rpm -qpi "+rpm(oldVersion)), "Version     : "+oldVersion, "License     : Apache-2.0", "Architecture: x86_64")
-	h.has(h.sh("rpm -qpl "+rpm(oldVersion)), "/usr/bin/saltclusterd\n", "/usr/share/zsh/site-functions/_saltclusterctl", "/usr/lib/systemd/system/saltclusterd.service")
+	h.has(h.sh("rpm -qpi "+rpm(oldVersion)), "Version     : "+oldVersion, "License     : Apache-2.0",
+		"Architecture: x86_64")
+	h.has(h.sh("rpm -qpl "+rpm(oldVersion)), "/usr/bin/saltclusterd\n", "/usr/share/zsh/site-functions/_saltclusterctl",
+		"/usr/lib/systemd/system/saltclusterd.service")
 	h.has(h.sh("rpm -qpc "+rpm(oldVersion)), "/etc/salt/saltclusterd")
 	r := strings.Fields(h.sh("rpm -qpR " + rpm(oldVersion) + " | grep -e libc -e libssl || :"))
 	if !slices.Equal(r, []string{"libc.so.6()(64bit)"}) {
@@ -75,9 +77,11 @@ func (h *host) archive() {
 	h.sh("install -d -m 700 /etc/credstore; (umask 077; openssl rand -base64 32 > /etc/credstore/saltclusterd.cluster_secret)")
 	h.sh("echo '#mine' >> /etc/salt/saltclusterd; systemctl enable --now saltclusterd")
 	h.has(h.sh("ps -o user:20= -p "+h.unit("MainPID")+"; saltclusterctl version"), "saltclusterd", oldVersion)
-	h.sh("tar --strip-components=1 -C / -xzf " + name(newVersion) + " --exclude='*/etc/*'; systemctl daemon-reload; systemctl reload saltclusterd")
+	h.sh("tar --strip-components=1 -C / -xzf " + name(newVersion) +
+		" --exclude='*/etc/*'; systemctl daemon-reload; systemctl reload saltclusterd")
 	h.has(h.sh("saltclusterctl version; cat /etc/salt/saltclusterd"), "saltclusterd   "+newVersion, "#mine")
-	h.sh("systemctl disable --now saltclusterd; tar -tzf " + name(newVersion) + " | cut -d/ -f2- | grep -v '/$' | (cd /; xargs -d '\\n' rm -f); systemctl daemon-reload")
+	h.sh("systemctl disable --now saltclusterd; tar -tzf " + name(newVersion) +
+		" | cut -d/ -f2- | grep -v '/$' | (cd /; xargs -d '\\n' rm -f); systemctl daemon-reload")
 }
 
 // The archive for arm64 holds programs for it, which need nothing.
@@ -87,7 +91,8 @@ func TestArm64(t *testing.T) {
 	build(t.Context(), t, moduleRoot(t), out, oldVersion, "-arch", "arm64", "-format", "tar.gz,deb")
 	script := `cd "$1"; tar -xzf *.tar.gz; cd saltclusterd-*/usr/bin; file -b saltclusterd saltclusterctl 2>/dev/null || head -c 20 saltclusterd | od -An -tx1 | sed -n 2p; dpkg-deb --field "$1"/*.deb Architecture`
 	text, err := exec.CommandContext(t.Context(), "/bin/sh", "-ec", script, "sh", out).CombinedOutput()
-	if err != nil || !strings.Contains(string(text), "arm64") || !strings.Contains(string(text), "aarch64") && !strings.Contains(string(text), "02 00 b7 00") {
+	if err != nil || !strings.Contains(string(text), "arm64") || !strings.Contains(string(text), "aarch64") &&
+		!strings.Contains(string(text), "02 00 b7 00") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }

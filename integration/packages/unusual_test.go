@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// unusual is a salt-master that listens to the world, has its configuration, keys, caches and roots elsewhere, runs as an account
-// of the operator's own, and is told so by drop-ins in a directory of another name; all of it in a directory that few may enter.
+// unusual is a salt-master that listens to the world, has its configuration, keys, caches and roots elsewhere, runs as
+// an account of the operator's own, and is told so by drop-ins in a directory of another name; all of it in a directory
+// that few may enter.
 const unusual = `useradd --system --user-group --home-dir /data --no-create-home --shell /usr/sbin/nologin ops
 mkdir -p '/data/my states' /data/keys /data/cache /data/log /data/pillar /opt/salt/etc/conf.d /etc/salt
 chown -R ops:ops /data
@@ -85,7 +86,8 @@ func (h *host) installBeside() {
 // adopt: what the generator finds is where the master's configuration says; the secret is in a file of the directory.
 func (h *host) adopt() {
 	h.sh("touch /tmp/before")
-	h.write("/etc/salt/saltclusterd.d/site.conf", "id: m1\ncluster_id: site\nsalt_config: /opt/salt/etc/master\ndrain_announce: 0s\ndrain_time: 1s")
+	h.write("/etc/salt/saltclusterd.d/site.conf",
+		"id: m1\ncluster_id: site\nsalt_config: /opt/salt/etc/master\ndrain_announce: 0s\ndrain_time: 1s")
 	h.sh(`umask 027; echo "cluster_secret: $(openssl rand -base64 32)" > /etc/salt/saltclusterd.d/secret.conf; chgrp ops /etc/salt/saltclusterd.d/secret.conf`)
 	h.sh("sed 's/^#keys/keys/' /usr/share/doc/saltclusterd/examples/master.conf > /opt/salt/etc/conf.d/zz-saltclusterd.conf")
 	h.write("/etc/systemd/system/saltclusterd.service.d/files.conf", "[Service]\nLimitNOFILE=100000")
@@ -129,7 +131,8 @@ func (h *host) upgradeAndReload() {
 func (h *host) purgeAndLeave() {
 	const keys = "sha256sum /data/keys/master.pem /data/keys/minions/web1 /opt/salt/etc/master /opt/salt/etc/conf.d/10-site.conf"
 	pid, before := h.sh(masterPID), h.sh(keys)
-	h.sh("systemctl reload saltclusterd; systemctl stop saltclusterd") // a process that has taken over lets minions go, too
+	// a process that has taken over lets minions go, too
+	h.sh("systemctl reload saltclusterd; systemctl stop saltclusterd")
 	h.has(h.unit("Result")+" "+h.unit("ExecMainStatus"), "success 0")
 	h.sh("systemctl start saltclusterd; systemctl reload saltclusterd")
 	h.has(h.sh("apt-get purge -y saltclusterd 2>&1"), "listens where its option interface says")

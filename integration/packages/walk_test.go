@@ -12,7 +12,8 @@ import (
 // walkFront is the address of HAProxy, which has a host of its own.
 const walkFront = "10.99.0.5"
 
-// walk is what docs/quickstart.md is about: three hosts with salt-masters of three versions, and one with HAProxy and four minions.
+// walk is what docs/quickstart.md is about: three hosts with salt-masters of three versions, and one with HAProxy and
+// four minions.
 type walk struct {
 	t     *testing.T
 	lb    *host
@@ -20,7 +21,8 @@ type walk struct {
 	addrs []string
 }
 
-// setUpPackagedSalt gives a host a master as Salt's own packages do: it runs as the user salt and listens everywhere, and /srv belongs to root.
+// setUpPackagedSalt gives a host a master as Salt's own packages do: it runs as the user salt and listens everywhere,
+// and /srv belongs to root.
 func (h *host) setUpPackagedSalt() {
 	h.setUpSalt()
 	h.bare()
@@ -43,7 +45,8 @@ func newWalk(t *testing.T) *walk {
 	t.Cleanup(func() {
 		for _, h := range w.nodes {
 			if t.Failed() {
-				log, _ := h.machine.sh(context.WithoutCancel(t.Context()), "journalctl --no-pager -u saltclusterd -u salt-master -n 60")
+				log, _ := h.machine.sh(context.WithoutCancel(t.Context()),
+					"journalctl --no-pager -u saltclusterd -u salt-master -n 60")
 				t.Log(log)
 			}
 		}
@@ -57,16 +60,19 @@ func newWalk(t *testing.T) *walk {
 // minion starts one, or starts it again, with this master, on HAProxy's host.
 func (w *walk) minion(id, master string) {
 	dir := "/etc/salt-" + id
-	w.lb.write(dir+"/minion", "master: "+master+"\nid: "+id+"\nroot_dir: /var/"+id+"\npki_dir: "+dir+"/pki\nsock_dir: /run/"+id+
-		"\nacceptance_wait_time: 1\nrandom_reauth_delay: 1")
-	w.lb.sh("mkdir -p /var/" + id + "; printf '[Service]\\nKillMode=process\\nExecStart=/usr/local/bin/salt-minion -c " + dir +
+	w.lb.write(dir+"/minion",
+		"master: "+master+"\nid: "+id+"\nroot_dir: /var/"+id+"\npki_dir: "+dir+"/pki\nsock_dir: /run/"+id+
+			"\nacceptance_wait_time: 1\nrandom_reauth_delay: 1")
+	w.lb.sh("mkdir -p /var/" + id + "; printf '[Service]\\nKillMode=process\\nExecStart=/usr/local/bin/salt-minion -c " +
+		dir +
 		"\\n' > /etc/systemd/system/" + id + ".service; systemctl daemon-reload; systemctl restart " + id)
 }
 
 // answer waits until so many minions answer this node.
 func (w *walk) answer(h *host, n string) {
 	w.t.Helper()
-	h.await(3*time.Minute, n+" minions to answer", "test $(salt --timeout 5 '*' test.ping --out txt 2>/dev/null | grep -c ': True') = "+n)
+	h.await(3*time.Minute, n+" minions to answer",
+		"test $(salt --timeout 5 '*' test.ping --out txt 2>/dev/null | grep -c ': True') = "+n)
 }
 
 // balance gives HAProxy what a node prints.
@@ -77,7 +83,8 @@ func (w *walk) balance(from *host, flags string) {
 	w.lb.sh("systemctl reload-or-restart haproxy")
 }
 
-// TestWalk is a newcomer's way through the packages and the guides, in and out again, with roots that belong to root as Salt's packages leave them.
+// TestWalk is a newcomer's way through the packages and the guides, in and out again, with roots that belong to root as
+// Salt's packages leave them.
 func TestWalk(t *testing.T) {
 	w := newWalk(t)
 	m1, m2, m3 := w.nodes[0], w.nodes[1], w.nodes[2]
@@ -98,11 +105,14 @@ func TestWalk(t *testing.T) {
 
 	for i, h := range w.nodes[1:] {
 		id := "m" + string(rune('2'+i))
-		token := m1.sh("saltclusterctl token create --node " + id + " --file /root/token >/dev/null 2>&1; cat /root/token; rm /root/token")
+		token := m1.sh("saltclusterctl token create --node " + id +
+			" --file /root/token >/dev/null 2>&1; cat /root/token; rm /root/token")
 		h.sh("umask 077; echo '" + token + "' > /root/token")
-		h.sh("saltclusterctl setup --yes --join 10.99.0.11 --node " + id + " --cluster-id production; systemctl enable --now saltclusterd")
+		h.sh("saltclusterctl setup --yes --join 10.99.0.11 --node " + id +
+			" --cluster-id production; systemctl enable --now saltclusterd")
 		h.sh("saltclusterctl join 10.99.0.11 --token-file /root/token --wait=false; systemctl restart salt-master")
-		h.await(time.Minute, "roots that it may not write in to be said", "saltclusterctl roots status | grep -q 'may not write there'")
+		h.await(time.Minute, "roots that it may not write in to be said",
+			"saltclusterctl roots status | grep -q 'may not write there'")
 		if n := h.unit("NRestarts"); n != "0" {
 			t.Errorf("%s: %s restarts", id, n)
 		}
@@ -111,7 +121,8 @@ func TestWalk(t *testing.T) {
 	}
 	m1.sh("chown -R salt: /srv/salt /srv/pillar")
 	for _, h := range w.nodes {
-		h.await(3*time.Minute, "a healthy node", "saltclusterctl status --check && saltclusterctl members | grep -c 'voter .* yes$' | grep -q 3")
+		h.await(3*time.Minute, "a healthy node",
+			"saltclusterctl status --check && saltclusterctl members | grep -c 'voter .* yes$' | grep -q 3")
 		w.answer(h, "3")
 	}
 
@@ -150,7 +161,8 @@ func TestWalk(t *testing.T) {
 	w.leave(m1, "4")
 }
 
-// leave gives the ports back to a node's master, as leave says it, and purges the package: of what is left leave has said how to remove it.
+// leave gives the ports back to a node's master, as leave says it, and purges the package: of what is left leave has
+// said how to remove it.
 func (w *walk) leave(h *host, minions string) {
 	w.t.Helper()
 	said := h.sh("saltclusterctl leave --restore-master --yes 2>&1")

@@ -1,5 +1,6 @@
-// Package page tests the status page in a real Chromium, without a driver: the browser is talked to over a pipe (DevTools protocol).
-// "make test-page" installs the browser and runs it; with -update it makes the pictures of docs/ anew.
+// Package page tests the status page in a real Chromium, without a driver: the browser is talked to over a pipe
+// (DevTools protocol). "make test-page" installs the browser and runs it; with -update it makes the pictures of docs/
+// anew.
 package page
 
 import (
@@ -55,8 +56,10 @@ func Start(ctx context.Context, program, dir string) (*Browser, error) {
 		return nil, err
 	}
 	args := []string{
-		"--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + dir, "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb",
+		"--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + dir, "--no-first-run", "--disable-gpu",
+		"--disable-dev-shm-usage",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
+		"--force-color-profile=srgb",
 		"--proxy-server=http://127.0.0.1:9", "--proxy-bypass-list=127.0.0.1", "about:blank",
 	}
 	if os.Geteuid() == 0 {
@@ -81,7 +84,8 @@ func (b *Browser) attach(ctx context.Context) error {
 		return err
 	}
 	var session struct{ SessionID string }
-	if err := b.Call(ctx, "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &session); err != nil {
+	if err := b.Call(ctx, "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true},
+		&session); err != nil {
 		return err
 	}
 	b.session = session.SessionID
@@ -191,7 +195,8 @@ func (b *Browser) Eval(ctx context.Context, expression string, v any) error {
 		Result           struct{ Value json.RawMessage }
 		ExceptionDetails *struct{ Exception struct{ Description string } }
 	}
-	err := b.Call(ctx, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
+	err := b.Call(ctx, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true,
+		"awaitPromise": true}, &answer)
 	switch {
 	case err != nil:
 		return err
@@ -209,7 +214,8 @@ func (b *Browser) Eval(ctx context.Context, expression string, v any) error {
 // Key presses a key.
 func (b *Browser) Key(ctx context.Context, key string, shift bool) error {
 	codes := map[string]int{"Tab": 9, "Enter": 13, " ": 32}
-	p := map[string]any{"type": "keyDown", "key": key, "code": map[string]string{" ": "Space"}[key], "windowsVirtualKeyCode": codes[key]}
+	p := map[string]any{"type": "keyDown", "key": key, "code": map[string]string{" ": "Space"}[key],
+		"windowsVirtualKeyCode": codes[key]}
 	if key != " " {
 		p["code"] = key
 	}

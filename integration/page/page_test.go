@@ -75,7 +75,8 @@ func (r *rig) serve() {
 	})
 	var err error
 	r.server, err = health.NewServer(health.ServerConfig{
-		Listen: r.addr, Checker: health.NewChecker(health.CheckerConfig{}), Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Page: page,
+		Listen: r.addr, Checker: health.NewChecker(health.CheckerConfig{}),
+		Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Page: page,
 	})
 	r.must(err)
 	r.must(r.server.Open(r.ctx))
@@ -118,8 +119,10 @@ func (r *rig) open(width, height int, phone, dark bool) {
 	if dark {
 		scheme = "dark"
 	}
-	r.must(r.Call(r.ctx, "Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}, nil))
-	r.must(r.Call(r.ctx, "Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil))
+	r.must(r.Call(r.ctx, "Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}, nil))
+	r.must(r.Call(r.ctx, "Emulation.setEmulatedMedia",
+		map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil))
 	r.must(r.Call(r.ctx, "Page.navigate", map[string]any{"url": "http://" + r.addr + "/status"}, nil))
 	r.eventually("the page", `document.readyState === "complete" && location.pathname === "/status"`)
 }
@@ -127,7 +130,8 @@ func (r *rig) open(width, height int, phone, dark bool) {
 // quiet fails when the browser complained about anything, or asked anybody else.
 func (r *rig) quiet() {
 	r.t.Helper()
-	for _, method := range []string{"Runtime.exceptionThrown", "Log.entryAdded", "Audits.issueAdded", "Runtime.consoleAPICalled"} {
+	for _, method := range []string{"Runtime.exceptionThrown", "Log.entryAdded", "Audits.issueAdded",
+		"Runtime.consoleAPICalled"} {
 		for _, e := range r.Events(method) {
 			r.t.Errorf("%s: %s", method, e.Params)
 		}
@@ -135,13 +139,15 @@ func (r *rig) quiet() {
 	for _, e := range r.Events("Network.requestWillBeSent") {
 		var p struct{ Request struct{ URL string } }
 		r.must(json.Unmarshal(e.Params, &p))
-		if u := p.Request.URL; !strings.HasPrefix(u, "http://"+r.addr+"/status") && !strings.HasPrefix(u, "data:") && u != "about:blank" {
+		if u := p.Request.URL; !strings.HasPrefix(u, "http://"+r.addr+"/status") && !strings.HasPrefix(u, "data:") &&
+			u != "about:blank" {
 			r.t.Errorf("asked for %s", u)
 		}
 	}
 }
 
-// TestLayout: it can be read at every width, in both schemes, and nothing overflows; the pictures of docs/ are what was seen.
+// TestLayout: it can be read at every width, in both schemes, and nothing overflows; the pictures of docs/ are what was
+// seen.
 func TestLayout(t *testing.T) {
 	r := newRig(t)
 	for _, w := range []struct {
@@ -172,7 +178,8 @@ func TestLayout(t *testing.T) {
 				t.Errorf("hard to read: %q", faint)
 			}
 			var small []string
-			r.must(r.Eval(r.ctx, `[...document.querySelectorAll("a:not(.skip), button, summary")].filter(e => e.getBoundingClientRect().height < 24).map(e => e.textContent)`, &small))
+			r.must(r.Eval(r.ctx,
+				`[...document.querySelectorAll("a:not(.skip), button, summary")].filter(e => e.getBoundingClientRect().height < 24).map(e => e.textContent)`, &small))
 			if len(small) > 0 {
 				t.Errorf("hard to hit: %q", small)
 			}
@@ -300,25 +307,29 @@ func TestAccessibleTree(t *testing.T) {
 			}
 		}
 	}
-	for role, least := range map[string]int{"region": 7, "table": 5, "columnheader": 20, "rowheader": 15, "heading": 8, "main": 1, "banner": 1} {
+	for role, least := range map[string]int{"region": 7, "table": 5, "columnheader": 20, "rowheader": 15, "heading": 8,
+		"main": 1, "banner": 1} {
 		if seen[role] < least {
 			t.Errorf("%d of %s, not %d: %v", seen[role], role, least, seen)
 		}
 	}
 }
 
-// TestLive: what changes is shown by itself, without losing what was closed or where the keyboard is; and old news are called old.
+// TestLive: what changes is shown by itself, without losing what was closed or where the keyboard is; and old news are
+// called old.
 func TestLive(t *testing.T) {
 	r := newRig(t)
 	r.open(1200, 800, false, false)
-	r.must(r.Eval(r.ctx, `document.querySelector("details").open = false; document.querySelector("summary").focus(); window.kept = true`, nil))
+	r.must(r.Eval(r.ctx,
+		`document.querySelector("details").open = false; document.querySelector("summary").focus(); window.kept = true`, nil))
 	r.source.Change(func(st *adminapi.Status) {
 		st.Problems = nil
 		st.Members[2].Version = "0.9.1"
 	})
 	r.eventually("what has changed", `document.getElementById("h-problems").textContent === "no problems" && document.title.startsWith("no problems") &&
 		document.getElementById("members").textContent.includes("0.9.1")`)
-	r.eventually("the same page, as it was left", `window.kept && !document.querySelector("details").open && document.activeElement.tagName === "SUMMARY"`)
+	r.eventually("the same page, as it was left",
+		`window.kept && !document.querySelector("details").open && document.activeElement.tagName === "SUMMARY"`)
 	r.quiet()
 	r.must(r.server.Close())
 	r.eventually("that it is old", `document.getElementById("stale").textContent.includes("old")`)
@@ -347,7 +358,8 @@ func TestWithoutScript(t *testing.T) {
 	r.eventually("the page", `document.readyState === "complete" && !!document.getElementById("roots")`)
 	var text string
 	r.must(r.Eval(r.ctx, `document.body.innerText`, &text))
-	for _, want := range []string{"2 problems", "start the salt-master", "50.2 %", "waits for 252", "3012 present", "revision 318"} {
+	for _, want := range []string{"2 problems", "start the salt-master", "50.2 %", "waits for 252", "3012 present",
+		"revision 318"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("without %q:\n%s", want, text)
 		}
@@ -389,7 +401,8 @@ func TestForeignPage(t *testing.T) {
 		t.Errorf("read: %.80s", read)
 	}
 	var framed bool
-	r.must(r.Eval(r.ctx, `(() => { try { return frames[0].document.body.textContent.includes("production"); } catch (e) { return false; } })()`, &framed))
+	r.must(r.Eval(r.ctx,
+		`(() => { try { return frames[0].document.body.textContent.includes("production"); } catch (e) { return false; } })()`, &framed))
 	if framed {
 		t.Error("framed and read")
 	}

@@ -141,7 +141,8 @@ func (m *Minion) openPub(ctx context.Context, addr string, body []byte) []byte {
 	return nil
 }
 
-// freshen signs in. Only another key begins a new series of serials, as in a stock minion (salt/crypt.py:AsyncAuth.authenticate).
+// freshen signs in. Only another key begins a new series of serials, as in a stock minion
+// (salt/crypt.py:AsyncAuth.authenticate).
 func (m *Minion) freshen(ctx context.Context, addr string) (*Secrets, error) {
 	before := m.Secrets()
 	s, err := m.SignIn(ctx, addr)
@@ -173,8 +174,8 @@ func (m *Minion) job(plain []byte, p saltwire.PubPeek) (j Job, mine bool) {
 	return j, p.Fun == "labmod.count" && (everybody || slices.Contains(p.Targets, m.ID))
 }
 
-// matches is the compound matcher for terms that are names, lists of them, and what joins them (salt/matchers/compound_match.py);
-// from the left to the right, as far as these tests need it.
+// matches is the compound matcher for terms that are names, lists of them, and what joins them
+// (salt/matchers/compound_match.py); from the left to the right, as far as these tests need it.
 func (m *Minion) matches(target string) bool {
 	is, not := true, false
 	for _, word := range strings.Fields(target) {
@@ -204,7 +205,8 @@ func (m *Minion) first(jid string) bool {
 	return true
 }
 
-// giveBack returns a job as stock minions do: three tries, then never again (salt/minion.py:Minion._send_req_async, return_retry_*).
+// giveBack returns a job as stock minions do: three tries, then never again (salt/minion.py:Minion._send_req_async,
+// return_retry_*).
 func (m *Minion) giveBack(ctx context.Context, l Life, j Job) {
 	at := time.Now()
 	addrs := append([]string{l.Addr}, l.Others...)
@@ -246,8 +248,8 @@ func (m *Minion) Fire(ctx context.Context, addr, tag string) error {
 	return err
 }
 
-// Hears tells whether the minion, subscribed at addr with the secrets it had, can open a publication that comes within the time
-// given. It never signs in.
+// Hears tells whether the minion, subscribed at addr with the secrets it had, can open a publication that comes within
+// the time given. It never signs in.
 func (m *Minion) Hears(ctx context.Context, addr string, within time.Duration) (bool, error) {
 	s := m.Secrets()
 	if s == nil {

@@ -10,8 +10,8 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// SignIn signs in at addr, in the 5 s a stock minion waits. An error is ErrNotAccepted when the answer is one that can be
-// believed, and says no or not yet.
+// SignIn signs in at addr, in the 5 s a stock minion waits. An error is ErrNotAccepted when the answer is one that can
+// be believed, and says no or not yet.
 func (m *Minion) SignIn(ctx context.Context, addr string) (*Secrets, error) {
 	ctx, cancel := context.WithTimeout(ctx, authTimeout)
 	defer cancel()

@@ -13,7 +13,8 @@ import (
 )
 
 // durations lets expressions of the sources be evaluated without package time.
-var durations = strings.NewReplacer("time.Millisecond", "1000000", "time.Second", "1000000000", "time.Minute", "60000000000")
+var durations = strings.NewReplacer("time.Millisecond", "1000000", "time.Second", "1000000000", "time.Minute",
+	"60000000000")
 
 // TestProgramConstants compares constants of the model with those of the program, which stand in its sources after some
 // text.

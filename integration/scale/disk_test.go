@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkDisk is what the disk below TMPDIR costs: an fsync, a MiB written and synced, a return in a sync of the whole file system.
+// BenchmarkDisk is what the disk below TMPDIR costs: an fsync, a MiB written and synced, a return in a sync of the
+// whole file system.
 func BenchmarkDisk(b *testing.B) {
 	dir := b.TempDir()
 	write := func(b *testing.B, size int) {

@@ -288,7 +288,8 @@ func (j *running) files(batch []*ret, then func()) {
 	}, then)
 }
 
-// events fires them, at the pace at which subscribers of the master's bus keep up, and waits until the master has taken them.
+// events fires them, at the pace at which subscribers of the master's bus keep up, and waits until the master has taken
+// them.
 func (j *running) events(batch []*ret, then func()) {
 	w, p := j.w, j.publisher
 	wait := j.pace(len(batch))

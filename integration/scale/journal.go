@@ -2,7 +2,8 @@ package scale
 
 import "time"
 
-// journal is sidecar/spool: one goroutine writes what waits and syncs it, and then tells all who wait; consumers follow.
+// journal is sidecar/spool: one goroutine writes what waits and syncs it, and then tells all who wait; consumers
+// follow.
 type journal struct {
 	n       *node
 	waiting fifo[entry]
@@ -63,13 +64,14 @@ func (j *journal) commit() {
 			for _, c := range j.consumers {
 				c.wake()
 			}
-			j.n.daemon.Each(len(group), func(i int) time.Duration { return group[i].cost }, func(i int) { group[i].done() }, func() {
-				if j.waiting.len() > 0 {
-					j.commit()
-					return
-				}
-				j.writing = false
-			})
+			j.n.daemon.Each(len(group), func(i int) time.Duration { return group[i].cost }, func(i int) { group[i].done() },
+				func() {
+					if j.waiting.len() > 0 {
+						j.commit()
+						return
+					}
+					j.writing = false
+				})
 		})
 	})
 }

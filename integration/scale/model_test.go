@@ -43,8 +43,8 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// Nothing is lost or made: every minion hears, returns and is acknowledged; what one node sends between nodes another one gets; the CPU
-// used is the costs of what was done.
+// Nothing is lost or made: every minion hears, returns and is acknowledged; what one node sends between nodes another
+// one gets; the CPU used is the costs of what was done.
 func TestJobConserves(t *testing.T) {
 	for _, site := range []Site{
 		{Nodes: 1, Minions: 500}, {Nodes: 3, Minions: 3000}, {Nodes: 3, Minions: 3000, Cores: 2},
@@ -53,7 +53,8 @@ func TestJobConserves(t *testing.T) {
 		c := MeasuredCosts()
 		j := NewWorld(site, c).Job()
 		if j.Heard != site.Minions || j.Acked != site.Minions || j.Lost+j.Retries+j.Kept > 0 {
-			t.Errorf("%+v: heard %d, acknowledged %d, lost %d, sent again %d, kept %d", site, j.Heard, j.Acked, j.Lost, j.Retries, j.Kept)
+			t.Errorf("%+v: heard %d, acknowledged %d, lost %d, sent again %d, kept %d", site, j.Heard, j.Acked, j.Lost,
+				j.Retries, j.Kept)
 		}
 		m := site.Minions
 		if want := time.Duration(m) * c.BusEvent; j.CPU["salt-master"] != want {
@@ -74,19 +75,25 @@ func TestJobIsBoundByWhatCosts(t *testing.T) {
 	between(t, "files are written by one goroutine", j.Cached, n*each, n*each+50*time.Millisecond)
 	between(t, "which nobody waits for", j.LastEnd, 0, 50*time.Millisecond)
 	j = run(func(c *Costs) { c.Reply = 2 * each })
-	between(t, "one goroutine answers the publisher's own third, and hands on the others' answers", j.LastEnd, n/2*2*each, n/2*2*each+50*time.Millisecond)
+	between(t, "one goroutine answers the publisher's own third, and hands on the others' answers", j.LastEnd, n/2*2*each,
+		n/2*2*each+50*time.Millisecond)
 	j = run(func(c *Costs) { c.RelayIn = each })
-	between(t, "two thirds are relayed, there and back, and share the cores", j.LastEnd, 2*n/3*each*3/2/4, 2*n/3*each*3/2/4+50*time.Millisecond)
+	between(t, "two thirds are relayed, there and back, and share the cores", j.LastEnd, 2*n/3*each*3/2/4,
+		2*n/3*each*3/2/4+50*time.Millisecond)
 	j = run(func(c *Costs) { c.CopyIn = each })
-	between(t, "a replica writes one batch at a time", slices.Max(j.Copied), linger+n*each, linger+n*each+50*time.Millisecond)
+	between(t, "a replica writes one batch at a time", slices.Max(j.Copied), linger+n*each,
+		linger+n*each+50*time.Millisecond)
 	j = run(func(c *Costs) { c.Deliver = each })
-	between(t, "each edge's shards write to its third", j.LastHeard, n/3*each/4-10*time.Millisecond, n/3*each/4+10*time.Millisecond)
+	between(t, "each edge's shards write to its third", j.LastHeard, n/3*each/4-10*time.Millisecond,
+		n/3*each/4+10*time.Millisecond)
 	j = run(func(*Costs) {})
-	between(t, "events beyond the burst have a pace", j.LastEvent, (n-4000)*time.Second/2000, (n-4000)*time.Second/2000+200*time.Millisecond)
+	between(t, "events beyond the burst have a pace", j.LastEvent, (n-4000)*time.Second/2000,
+		(n-4000)*time.Second/2000+200*time.Millisecond)
 	newer := site
 	newer.SaltMajor, newer.Minions = 3008, 8000
 	j = NewWorld(newer, lean(func(*Costs) {})).Job()
-	between(t, "those of one job have a slower one on 3008", j.LastEvent, 2000*time.Second/500, 2000*time.Second/500+time.Second)
+	between(t, "those of one job have a slower one on 3008", j.LastEvent, 2000*time.Second/500,
+		2000*time.Second/500+time.Second)
 	j = run(func(c *Costs) { c.Fsync = 10 * time.Millisecond })
 	if j.Fsyncs > 10 || j.LastEnd > 50*time.Millisecond {
 		t.Errorf("%d fsyncs for %d returns that come together, acknowledged after %v", j.Fsyncs, n, j.LastEnd)
@@ -102,12 +109,14 @@ func TestReturnsAreKeptForASlowPublisher(t *testing.T) {
 	site := Site{Nodes: 3, Minions: 6000, Slower: Factors{Publisher: 100}}
 	j := NewWorld(site, MeasuredCosts()).Job()
 	if j.Kept == 0 || j.Lost > 0 || j.Acked != site.Minions || j.Cached == 0 {
-		t.Errorf("kept %d, lost %d, acknowledged %d, sent again %d, whole after %v", j.Kept, j.Lost, j.Acked, j.Retries, j.Cached)
+		t.Errorf("kept %d, lost %d, acknowledged %d, sent again %d, whole after %v", j.Kept, j.Lost, j.Acked, j.Retries,
+			j.Cached)
 	}
 }
 
 func TestStormConserves(t *testing.T) {
-	for _, site := range []Site{{Nodes: 2, Minions: 900}, {Nodes: 3, Minions: 9000}, {Nodes: 3, Minions: 30_000, Cores: 2}} {
+	for _, site := range []Site{{Nodes: 2, Minions: 900}, {Nodes: 3, Minions: 9000},
+		{Nodes: 3, Minions: 30_000, Cores: 2}} {
 		s := NewWorld(site, MeasuredCosts()).Storm(0, DefaultVersions)
 		lost := site.Minions / site.Nodes
 		if s.Lost != lost || s.SignIns != lost-(lost+2)/3 || s.Tries < s.SignIns {
@@ -134,7 +143,8 @@ func TestSignInsKeepToTheirShare(t *testing.T) {
 	between(t, "half a processor", s.LastServed, 200*cost*2-200*time.Millisecond, 200*cost*2+500*time.Millisecond)
 }
 
-// Who has waited for nearly as long as a minion does is answered after all others, and the queue is bounded; everybody gets in in the end.
+// Who has waited for nearly as long as a minion does is answered after all others, and the queue is bounded; everybody
+// gets in in the end.
 func TestSignInsThatTakeLongerThanMinionsWait(t *testing.T) {
 	site := Site{Nodes: 2, Minions: 24_000, Cores: 2}
 	s := NewWorld(site, lean(func(c *Costs) { c.SignIn = 2 * time.Millisecond })).Storm(0, []int{3007})

@@ -2,8 +2,9 @@ package scale
 
 import "time"
 
-// Proc is a process as Go runs one: goroutines wait in a line; one that has worked for long goes behind all others but is not forgotten, for
-// the scheduler looks there every so often. So a goroutine that always has work gets most of a processor whatever else there is.
+// Proc is a process as Go runs one: goroutines wait in a line; one that has worked for long goes behind all others but
+// is not forgotten, for the scheduler looks there every so often. So a goroutine that always has work gets most of a
+// processor whatever else there is.
 type Proc struct {
 	Name string
 	// Used is the CPU time used so far.
@@ -21,7 +22,8 @@ type Proc struct {
 	ticks   int
 }
 
-// goQuantum is how long a goroutine runs while others wait, goTurn how many run before one that was interrupted does again.
+// goQuantum is how long a goroutine runs while others wait, goTurn how many run before one that was interrupted does
+// again.
 const (
 	goQuantum = 10 * time.Millisecond
 	goTurn    = 61
@@ -99,14 +101,14 @@ func (p *Proc) Next(cost time.Duration, done func()) {
 	p.enter(&p.next, work{left: p.cost(cost), done: done})
 }
 
-// Series is work for one goroutine that does the same n times and then goes on with what comes: each hears of every one of them at its
-// time, done of the end.
+// Series is work for one goroutine that does the same n times and then goes on with what comes: each hears of every one
+// of them at its time, done of the end.
 func (p *Proc) Series(n int, cost time.Duration, each func(i int), done func()) {
 	p.enter(&p.long, p.each(n, func(int) time.Duration { return cost }, each, done))
 }
 
-// Each is Series for things that cost differently, of a goroutine that comes back from a system call which took so long that its
-// processor was given to others: it waits in line.
+// Each is Series for things that cost differently, of a goroutine that comes back from a system call which took so long
+// that its processor was given to others: it waits in line.
 func (p *Proc) Each(n int, cost func(i int) time.Duration, each func(i int), done func()) {
 	p.enter(&p.line, p.each(n, cost, each, done))
 }

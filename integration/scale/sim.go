@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Sim is a clock and what is due at which time. Of two things that are due at the same time the one that was asked for first happens
-// first, so that a seed gives the same run on every machine.
+// Sim is a clock and what is due at which time. Of two things that are due at the same time the one that was asked for
+// first happens first, so that a seed gives the same run on every machine.
 type Sim struct {
 	Rand *rand.Rand
 

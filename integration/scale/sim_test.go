@@ -113,7 +113,8 @@ func erlangC(c int, traffic float64) float64 {
 	return last / (sum + last)
 }
 
-// Processes that always have work get equal shares; one with a single thread has no more than a core; a sleeper saves nothing up.
+// Processes that always have work get equal shares; one with a single thread has no more than a core; a sleeper saves
+// nothing up.
 func TestHostIsFair(t *testing.T) {
 	s := NewSim(1)
 	h := s.NewHost("h", 2)

@@ -40,8 +40,9 @@ type storming struct {
 	out    Storm
 }
 
-// Storm kills the last node, which had so many subscriptions; 0: its share. The others' connections break when the load balancer has noticed, which a killed process makes it do at once.
-// Minions of 3006 come back by themselves after a random time; those of 3007 and later sign in at once.
+// Storm kills the last node, which had so many subscriptions; 0: its share. The others' connections break when the load
+// balancer has noticed, which a killed process makes it do at once. Minions of 3006 come back by themselves after a
+// random time; those of 3007 and later sign in at once.
 func (w *World) Storm(noticed time.Duration, versions []int) Storm {
 	lost := w.Minions / w.Nodes
 	st := &storming{w: w}
@@ -134,8 +135,8 @@ func (st *storming) try(m, version int, began time.Duration, count int) {
 	})
 }
 
-// announce is what a minion says when it has started over: its start event, which a node fires by itself, and 3008 registers its
-// resources, which takes a master's Python.
+// announce is what a minion says when it has started over: its start event, which a node fires by itself, and 3008
+// registers its resources, which takes a master's Python.
 func (st *storming) announce(version int) {
 	w := st.w
 	say := func(then func(owner *node)) {

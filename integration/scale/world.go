@@ -97,7 +97,8 @@ const otherFiles = 1000
 // Needs tells what the site needs.
 func (s Site) Needs(c *Costs) Needs {
 	s.fill()
-	n := Needs{Connections: ceil(s.Minions, s.Nodes), Worst: ceil(s.Minions, max(1, s.Nodes-1)), ProxyConnections: 2 * s.Minions}
+	n := Needs{Connections: ceil(s.Minions, s.Nodes), Worst: ceil(s.Minions, max(1, s.Nodes-1)),
+		ProxyConnections: 2 * s.Minions}
 	n.Files = 2*n.Worst + otherFiles
 	n.Memory = c.MemBase + 2*n.Worst*c.MemConn + s.Minions*c.MemJob
 	n.ProxyFiles = 2*n.ProxyConnections + otherFiles
@@ -137,8 +138,8 @@ func NewWorld(site Site, costs *Costs) *World {
 	return w
 }
 
-// Kinds of processes whose CPU is told apart: saltclusterd of the node that publishes and of the others, all masters, the
-// load balancer.
+// Kinds of processes whose CPU is told apart: saltclusterd of the node that publishes and of the others, all masters,
+// the load balancer.
 const (
 	publisherCPU = "saltclusterd"
 	othersCPU    = "saltclusterd, others"
@@ -167,8 +168,8 @@ const (
 	overhead = 14 + 20 + 32
 )
 
-// wire is what bytes take on an Ethernet, acks what TCP sends back for them: a packet for every second full one. The last is acknowledged by
-// what is answered, where something is.
+// wire is what bytes take on an Ethernet, acks what TCP sends back for them: a packet for every second full one. The
+// last is acknowledged by what is answered, where something is.
 func wire(bytes int) int { return bytes + overhead*(1+(bytes-1)/segment) }
 func acks(bytes int) int { return overhead * ((1 + (bytes-1)/segment) / 2) }
 

@@ -39,7 +39,8 @@ func newHotSite(t *testing.T, version string) *hotSite {
 		m, err := h.NewMaster(version, h.Addr, lab.Settings{"interface": "0.0.0.0", "timeout": 5, "gather_job_timeout": 5})
 		labtest.Must(t, err)
 		s.addrs = append(s.addrs, h.Addr)
-		s.masters[i] = &adopter{t: t, bare: &lab.Bare{Lab: l, Master: m}, node: &lab.Node{Host: h, Master: m, Daemon: m.NewSetup()}}
+		s.masters[i] = &adopter{t: t, bare: &lab.Bare{Lab: l, Master: m},
+			node: &lab.Node{Host: h, Master: m, Daemon: m.NewSetup()}}
 	}
 	s.shareKey()
 	for _, a := range s.masters {
@@ -80,12 +81,13 @@ func (s *hotSite) differ() {
 	s.accept(1, hotBoth, hotLast)
 	s.masters[0].bare.Minions = s.these(hotBoth, hotHalf, hotFirst)
 	s.masters[1].bare.Minions = s.these(hotBoth, hotLast)
-	labtest.Must(s.t, lab.Eventually(s.t.Context(), time.Minute, "half to be pending on the second", func(context.Context) error {
-		if got := s.masters[1].bare.Master.KeyState(hotHalf); got != "minions_pre" {
-			return fmt.Errorf("%q", got)
-		}
-		return nil
-	}))
+	labtest.Must(s.t, lab.Eventually(s.t.Context(), time.Minute, "half to be pending on the second",
+		func(context.Context) error {
+			if got := s.masters[1].bare.Master.KeyState(hotHalf); got != "minions_pre" {
+				return fmt.Errorf("%q", got)
+			}
+			return nil
+		}))
 	for i, a := range s.masters {
 		labtest.Must(s.t, a.reached(s.t.Context()))
 		s.decided(i)
@@ -210,8 +212,8 @@ func (s *hotSite) once(a *adopter, name string, ids ...string) {
 	}
 }
 
-// Two masters that minions use side by side, with keys that differ, become one cluster, one after the other: no minion is restarted or
-// given another key, and afterwards each master reaches all of them.
+// Two masters that minions use side by side, with keys that differ, become one cluster, one after the other: no minion
+// is restarted or given another key, and afterwards each master reaches all of them.
 func TestAdoptHot(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes minutes; make test-adopt")
@@ -244,7 +246,8 @@ func testAdoptHot(t *testing.T, version string) {
 	}
 	a.says(a.ctl(10, "keys", "merge", "--dry-run", m2), "2 conflicts are not decided", "rebuilt", "fired")
 	a.says(a.ctl(6, "keys", "merge", "--yes", m2), "nothing was changed")
-	a.says(a.ctl(0, "keys", "merge", "--yes", m2, "--take", "rebuilt=m2", "--prefer", "cluster"), "the cluster was told 3 keys")
+	a.says(a.ctl(0, "keys", "merge", "--yes", m2, "--take", "rebuilt=m2", "--prefer", "cluster"),
+		"the cluster was told 3 keys")
 	a.says(a.ctl(0, "keys", "merge", "--yes", m2, "--prefer", "cluster"), "the cluster has all of it")
 	labtest.Must(t, a.reached(ctx))
 
@@ -265,7 +268,8 @@ func testAdoptHot(t *testing.T, version string) {
 		}
 		return nil
 	}))
-	for id, want := range map[string]string{"fired": "minions", "unwanted": "minions_rejected", hotHalf: "minions", hotLast: "minions"} {
+	for id, want := range map[string]string{"fired": "minions", "unwanted": "minions_rejected", hotHalf: "minions",
+		hotLast: "minions"} {
 		if got := a.bare.Master.KeyState(id); got != want {
 			t.Errorf("%s is in %s", id, got)
 		}
@@ -281,7 +285,8 @@ func (s *hotSite) prepare(files string) (refused func(*adopter)) {
 	a, b := s.masters[0], s.masters[1]
 	ctx, to := s.t.Context(), a.node.Addr
 	a.says(b.ctl(0, "setup", "--check", "--node", "m2", "--join", to), "keys collect m2.keys here", "nothing was changed")
-	a.says(b.ctl(0, "setup", "--yes", "--node", "m2", "--join", to), "written:", "saltclusterctl join "+to+" --token-file -", "systemctl restart salt-master")
+	a.says(b.ctl(0, "setup", "--yes", "--node", "m2", "--join", to), "written:",
+		"saltclusterctl join "+to+" --token-file -", "systemctl restart salt-master")
 	labtest.Must(s.t, b.node.Daemon.Start(ctx))
 	labtest.Must(s.t, b.node.Daemon.WaitReady(ctx, time.Minute))
 	a.ctl(0, "token", "create", "--node", "m2", "--file", filepath.Join(files, "token"))
@@ -305,8 +310,8 @@ func (s *hotSite) follow(files string, then func()) {
 	a.says(b.ctl(0, "setup"), "nothing is left to do")
 }
 
-// Minions with master_type: failover answer on one of their masters all the while, whichever of them has become a node, and find the
-// other node when theirs dies.
+// Minions with master_type: failover answer on one of their masters all the while, whichever of them has become a node,
+// and find the other node when theirs dies.
 func TestAdoptFailover(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes minutes; make test-adopt")
@@ -333,17 +338,18 @@ func TestAdoptFailover(t *testing.T) {
 	for _, m := range s.masters {
 		m.bare.Minions = s.these(ids...)
 		m.reaches = func(ctx context.Context) error {
-			return lab.Eventually(ctx, 4*time.Minute, "each minion to answer on one of its masters", func(ctx context.Context) error {
-				got := map[string]any{}
-				for _, m := range s.masters {
-					some, err := m.bare.Master.Pub(ctx, "*", "test.ping")
-					if err != nil && m.bare.Master.Running() {
-						return err
+			return lab.Eventually(ctx, 4*time.Minute, "each minion to answer on one of its masters",
+				func(ctx context.Context) error {
+					got := map[string]any{}
+					for _, m := range s.masters {
+						some, err := m.bare.Master.Pub(ctx, "*", "test.ping")
+						if err != nil && m.bare.Master.Running() {
+							return err
+						}
+						maps.Copy(got, some)
 					}
-					maps.Copy(got, some)
-				}
-				return lab.AnsweredBy(got, ids...)
-			})
+					return lab.AnsweredBy(got, ids...)
+				})
 		}
 	}
 	labtest.Must(t, a.reached(ctx))
@@ -361,12 +367,13 @@ func TestAdoptFailover(t *testing.T) {
 
 	labtest.Must(t, a.node.Daemon.Kill())
 	labtest.Must(t, a.node.Master.Kill())
-	labtest.Must(t, lab.Eventually(ctx, 4*time.Minute, "all to have found the other node", func(ctx context.Context) error {
-		got, err := b.bare.Master.Pub(ctx, "*", "test.ping")
-		if err == nil {
-			err = lab.AnsweredBy(got, ids...)
-		}
-		return err
-	}))
+	labtest.Must(t, lab.Eventually(ctx, 4*time.Minute, "all to have found the other node",
+		func(ctx context.Context) error {
+			got, err := b.bare.Master.Pub(ctx, "*", "test.ping")
+			if err == nil {
+				err = lab.AnsweredBy(got, ids...)
+			}
+			return err
+		}))
 	s.untouched(before)
 }

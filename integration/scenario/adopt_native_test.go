@@ -31,14 +31,17 @@ func newNativeSite(t *testing.T, version string) *hotSite {
 		set := lab.Settings{
 			// Salt's own cluster knows a master by the address that the others reach it at, which must be its id, too.
 			"id": h.Addr, "interface": h.Addr, "timeout": 5, "gather_job_timeout": 5,
-			"cluster_id": "theirs", "cluster_peers": []string{s.addrs[1-i]}, "cluster_pki_dir": filepath.Join(l.Dir(), "share/pki"),
+			"cluster_id": "theirs", "cluster_peers": []string{s.addrs[1-i]},
+			"cluster_pki_dir": filepath.Join(l.Dir(), "share/pki"),
 		}
 		if version == lab.Versions[2] { // it can do without a shared file system
-			set["cluster_pki_dir"], set["cluster_isolated_filesystem"], set["cluster_secret"] = filepath.Join(h.Dir(), "etc/salt/pki/cluster"), true, lab.Secret
+			set["cluster_pki_dir"], set["cluster_isolated_filesystem"], set["cluster_secret"] = filepath.Join(h.Dir(),
+				"etc/salt/pki/cluster"), true, lab.Secret
 		}
 		m, err := h.NewMaster(version, h.Addr, set)
 		labtest.Must(t, err)
-		s.masters[i] = &adopter{t: t, bare: &lab.Bare{Lab: l, Master: m}, node: &lab.Node{Host: h, Master: m, Daemon: m.NewSetup()}}
+		s.masters[i] = &adopter{t: t, bare: &lab.Bare{Lab: l, Master: m},
+			node: &lab.Node{Host: h, Master: m, Daemon: m.NewSetup()}}
 		labtest.Must(t, m.Start(ctx))
 		labtest.Must(t, m.WaitReady(ctx, 3*time.Minute))
 	}
@@ -93,8 +96,8 @@ func atLeast(ctx context.Context, a *adopter) error {
 	})
 }
 
-// Masters of Salt's own cluster become ours, one after the other. Their cluster.pem is the identity, so no minion gets another key, and what
-// was accepted there is accepted.
+// Masters of Salt's own cluster become ours, one after the other. Their cluster.pem is the identity, so no minion gets
+// another key, and what was accepted there is accepted.
 func TestAdoptNative(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes minutes; make test-adopt")

@@ -100,12 +100,14 @@ func (a *adopter) files() map[string]string {
 	return out
 }
 
-// keys are the key files of minions, without those that nobody sees, and what the master and each minion hold to know each other.
+// keys are the key files of minions, without those that nobody sees, and what the master and each minion hold to know
+// each other.
 func (a *adopter) keys() map[string]string {
 	a.t.Helper()
 	out := a.files()
 	maps.DeleteFunc(out, func(path, _ string) bool {
-		return !strings.Contains(path, "/pki/master/") || strings.HasPrefix(filepath.Base(path), ".") || strings.HasSuffix(path, ".bak")
+		return !strings.Contains(path, "/pki/master/") || strings.HasPrefix(filepath.Base(path), ".") ||
+			strings.HasSuffix(path, ".bak")
 	})
 	for _, m := range a.bare.Minions {
 		for _, name := range []string{"minion_master.pub", "minion.pub"} {
@@ -201,12 +203,14 @@ func (a *adopter) restart(meanwhile func()) (signedIn int, took time.Duration, n
 func (a *adopter) adopt() (signedIn int, took time.Duration, none outage) {
 	ctx, n := a.t.Context(), a.node
 	before := a.files()
-	a.says(a.ctl(0, "setup", "--check", "--node", "m1"), "nothing was changed", "1. systemctl enable --now saltclusterd", "minion keys: ")
+	a.says(a.ctl(0, "setup", "--check", "--node", "m1"), "nothing was changed", "1. systemctl enable --now saltclusterd",
+		"minion keys: ")
 	a.says(a.ctl(0, "setup", "--dry-run", "--node", "m1"), "master_id: 'm1'")
 	if after := a.files(); !maps.Equal(before, after) {
 		a.t.Errorf("a look has changed files: %v", slices.Sorted(maps.Keys(after)))
 	}
-	a.says(a.ctl(0, "setup", "--yes", "--node", "m1"), "1. systemctl enable --now saltclusterd", "2. saltclusterctl bootstrap", "3. systemctl restart salt-master")
+	a.says(a.ctl(0, "setup", "--yes", "--node", "m1"), "1. systemctl enable --now saltclusterd",
+		"2. saltclusterctl bootstrap", "3. systemctl restart salt-master")
 	labtest.Must(a.t, n.Daemon.Start(ctx))
 	labtest.Must(a.t, n.Daemon.WaitReady(ctx, time.Minute))
 	a.says(a.ctl(0, "bootstrap"), "m1 is a member", "1. systemctl restart salt-master")
@@ -248,8 +252,8 @@ func (a *adopter) same(keys map[string]string) {
 	}
 }
 
-// The same with masters of the oldest and the newest version, minions of all, measured beside a mere restart; then back, with what
-// happened meanwhile, and in again.
+// The same with masters of the oldest and the newest version, minions of all, measured beside a mere restart; then
+// back, with what happened meanwhile, and in again.
 func TestAdoptAndLeave(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes minutes; make test-adopt")
@@ -264,21 +268,27 @@ func testAdoptAndLeave(t *testing.T, version string) {
 	ctx, n, keys := t.Context(), a.node, a.keys()
 	jobs := []string{async(t, n, "test.arg", "before")}
 	// Before the restart, for a stock master that is stopped loses what is on its way to it.
-	labtest.Must(t, lab.Eventually(ctx, time.Minute, "returns", func(ctx context.Context) error { return a.returned(ctx, jobs...) }))
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "returns",
+		func(ctx context.Context) error { return a.returned(ctx, jobs...) }))
 	usual, usually, gap := a.restart(func() {})
-	t.Logf("a mere restart: %d sign-ins of %d minions, all answer again after %s, no connection for %v", usual, len(a.ids()), usually, gap)
+	t.Logf("a mere restart: %d sign-ins of %d minions, all answer again after %s, no connection for %v", usual,
+		len(a.ids()), usually, gap)
 	signedIn, took, gap := a.adopt()
-	counted := int(metricAt(t, n, "127.0.0.1", func(line string) bool { return strings.HasPrefix(line, `saltcluster_signin_total{outcome="accepted`) }))
-	t.Logf("adopted: %d sign-ins heard, %d counted, all answer again after %s, no connection for %v", signedIn, counted, took, gap)
+	counted := int(metricAt(t, n, "127.0.0.1",
+		func(line string) bool { return strings.HasPrefix(line, `saltcluster_signin_total{outcome="accepted`) }))
+	t.Logf("adopted: %d sign-ins heard, %d counted, all answer again after %s, no connection for %v", signedIn, counted,
+		took, gap)
 	if most := max(usual, len(a.ids())); counted > most {
 		t.Errorf("%d sign-ins; a mere restart takes %d", counted, most)
 	}
 	a.same(keys)
 	jobs = append(jobs, async(t, n, "test.arg", "adopted"))
-	labtest.Must(t, lab.Eventually(ctx, time.Minute, "returns", func(ctx context.Context) error { return a.returned(ctx, jobs...) }))
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "returns",
+		func(ctx context.Context) error { return a.returned(ctx, jobs...) }))
 
 	a.says(a.ctl(0, "leave", "--restore-master", "--dry-run"), "nothing was changed", "the last of salt")
-	a.says(a.ctl(0, "leave", "--restore-master", "--yes"), "removed: ", "systemctl disable --now saltclusterd; systemctl restart salt-master")
+	a.says(a.ctl(0, "leave", "--restore-master", "--yes"), "removed: ",
+		"systemctl disable --now saltclusterd; systemctl restart salt-master")
 	signedIn, took, gap = a.restart(func() {
 		labtest.Must(t, n.Daemon.Stop(ctx))
 		n.Master.Addr = n.Addr
@@ -291,7 +301,8 @@ func testAdoptAndLeave(t *testing.T, version string) {
 	res, err := n.Master.Run(ctx, "salt-key", "-y", "-d", a.ids()[0]) // decided while it was away
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
-	a.says(a.ctl(0, "setup", "--yes"), "written:", "1. systemctl enable --now saltclusterd", "2. systemctl restart salt-master")
+	a.says(a.ctl(0, "setup", "--yes"), "written:", "1. systemctl enable --now saltclusterd",
+		"2. systemctl restart salt-master")
 	labtest.Must(t, n.Daemon.Start(ctx))
 	labtest.Must(t, n.Daemon.WaitReady(ctx, time.Minute))
 	labtest.Must(t, n.Master.Stop(ctx))

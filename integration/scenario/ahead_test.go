@@ -20,15 +20,17 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// The publisher of a job goes while minions work on it: the job is whole meanwhile wherever the others have it, and nowhere in part;
-// a reactor hears of each return once, when the publisher is back, or of its successor. "make test-five".
+// The publisher of a job goes while minions work on it: the job is whole meanwhile wherever the others have it, and
+// nowhere in part; a reactor hears of each return once, when the publisher is back, or of its successor. "make
+// test-five".
 func TestReturnsAheadOfTheirPublisher(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("five masters: make test-five")
 	}
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
-		Masters: append(slices.Clone(lab.Versions), lab.Versions[:2]...), Minions: lab.Versions, MasterSettings: clusterMasters,
+		Masters: append(slices.Clone(lab.Versions), lab.Versions[:2]...), Minions: lab.Versions,
+		MasterSettings: clusterMasters,
 		DaemonSettings: metricsForAll,
 	})
 	labtest.Must(t, err)
@@ -73,8 +75,10 @@ func startAgain(t *testing.T, n *lab.Node) {
 	labtest.Must(t, n.Master.WaitReady(ctx, 3*time.Minute))
 }
 
-// testAhead has gone take a node away in the middle of a job, and waits for what comes of that; with any word it is removed.
-func testAhead(t *testing.T, c *lab.Cluster, dead *lab.Node, gone func(*testing.T, *lab.Node) (back func()), removed ...string) {
+// testAhead has gone take a node away in the middle of a job, and waits for what comes of that; with any word it is
+// removed.
+func testAhead(t *testing.T, c *lab.Cluster, dead *lab.Node, gone func(*testing.T, *lab.Node) (back func()),
+	removed ...string) {
 	ctx := t.Context()
 	labtest.Must(t, c.Answering(ctx, dead))
 	others := slices.DeleteFunc(slices.Clone(c.Nodes), func(n *lab.Node) bool { return n == dead })
@@ -136,20 +140,23 @@ func testAhead(t *testing.T, c *lab.Cluster, dead *lab.Node, gone func(*testing.
 	}
 	heard := lab.Eventually(ctx, time.Minute, "the reactors", func(context.Context) error {
 		if got := reactions(t, c, jid); slices.Min(got) == 0 {
-			return fmt.Errorf("they ran %v times; %s has accepted %v returns and taken %v for known", got, on.Name, outcomes(t, on, "accepted"), outcomes(t, on, "duplicate"))
+			return fmt.Errorf("they ran %v times; %s has accepted %v returns and taken %v for known", got, on.Name,
+				outcomes(t, on, "accepted"), outcomes(t, on, "duplicate"))
 		}
 		return nil
 	})
-	if heard != nil && strings.HasPrefix(path.Base(t.Name()), "killed") && outcomes(t, on, "accepted") >= float64(len(c.IDs())) {
-		// Salt's loader fails where several threads need it for the first time ("Failed to import grains core": KeyError of 3006), as a
-		// reactor's do that gets several events when it has just started. They were fired all the same.
+	if heard != nil && strings.HasPrefix(path.Base(t.Name()), "killed") &&
+		outcomes(t, on, "accepted") >= float64(len(c.IDs())) {
+		// Salt's loader fails where several threads need it for the first time ("Failed to import grains core": KeyError of
+		// 3006), as a reactor's do that gets several events when it has just started. They were fired all the same.
 		t.Log(heard)
 		return
 	}
 	labtest.Must(t, heard)
 	for _, n := range append(slices.Clone(others), on) { // whose own events come after those
 		labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "the last job", func(ctx context.Context) error {
-			last := async(t, n, "test.ping") // one after the other: the reactor's first events may fail in Salt's loader, as above
+			// one after the other: the reactor's first events may fail in Salt's loader, as above
+			last := async(t, n, "test.ping")
 			return lab.Eventually(ctx, 20*time.Second, "the reactors", func(context.Context) error {
 				if got := reactions(t, c, last); slices.Min(got) == 0 {
 					return fmt.Errorf("they ran %v times for the last job", got)

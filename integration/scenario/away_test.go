@@ -25,8 +25,8 @@ import (
 // week is how long the node of testAway is made to seem to have been away, as far as files tell.
 const week = 8 * 24 * time.Hour
 
-// awayKeys are minion keys that are decided about on both sides: the state before, what the others and what the away do with
-// it meanwhile ("" deletes, "=" leaves it), and what must come of it.
+// awayKeys are minion keys that are decided about on both sides: the state before, what the others and what the away do
+// with it meanwhile ("" deletes, "=" leaves it), and what must come of it.
 var awayKeys = map[string]struct{ before, others, away, want string }{
 	"away-kept":          {"minions", "=", "=", "minions"},
 	"away-rejected":      {"minions", "minions_rejected", "=", "minions_rejected"},
@@ -42,8 +42,8 @@ var awayKeys = map[string]struct{ before, others, away, want string }{
 	"away-new-here":      {"", "=", "minions_pre", "minions_pre"},
 }
 
-// A node was down for a week, its salt-master with it; both sides went on with keys, tokens, roots and jobs. It comes back
-// and nothing is lost, and nothing resurrected.
+// A node was down for a week, its salt-master with it; both sides went on with keys, tokens, roots and jobs. It comes
+// back and nothing is lost, and nothing resurrected.
 func testAway(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	here, other, away := c.Nodes[0], c.Nodes[2], c.Nodes[1]
@@ -55,13 +55,17 @@ func testAway(t *testing.T, c *lab.Cluster) {
 	for id, k := range awayKeys {
 		keyIs(t, c, id, k.before, time.Minute)
 	}
-	for _, f := range []string{"same", "theirs", "mine", "both", "gone", "gone-there-edited-here", "gone-here-edited-there"} {
+	for _, f := range []string{"same", "theirs", "mine", "both", "gone", "gone-there-edited-here",
+		"gone-here-edited-there"} {
 		writeRoot(t, here, "away/"+f, "before", 0o644)
 	}
 	onNodes(t, c.Nodes, "the last file", holds("away/gone-here-edited-there", "before"))
 	rootsSettled(t, c)
-	revoked, revokedHere, kept := makeToken(t, here, c.Minions[0].ID), makeToken(t, here, c.Minions[0].ID), makeToken(t, here, c.Minions[0].ID)
-	onNodes(t, c.Nodes, "tokens", func(n *lab.Node) error { return tokenFiles(n, []string{revoked, revokedHere, kept}, 3) })
+	revoked, revokedHere, kept := makeToken(t, here, c.Minions[0].ID), makeToken(t, here, c.Minions[0].ID), makeToken(t,
+		here, c.Minions[0].ID)
+	onNodes(t, c.Nodes, "tokens", func(n *lab.Node) error {
+		return tokenFiles(n, []string{revoked, revokedHere, kept}, 3)
+	})
 	old := async(t, here, "test.arg", "a", "week", "ago")
 	for _, n := range c.Nodes {
 		inCache(t, c, n, old, time.Minute)
@@ -80,7 +84,8 @@ func testAway(t *testing.T, c *lab.Cluster) {
 	writeRoot(t, other, "away/both", "others", 0o644)
 	writeRoot(t, here, "away/gone-here-edited-there", "others", 0o644)
 	writeRoot(t, other, "away/new-there", "others", 0o644)
-	labtest.Must(t, errors.Join(os.Remove(inRoots(here, "away/gone")), os.Remove(inRoots(here, "away/gone-there-edited-here"))))
+	labtest.Must(t, errors.Join(os.Remove(inRoots(here, "away/gone")),
+		os.Remove(inRoots(here, "away/gone-there-edited-here"))))
 	deleteToken(t, other, revoked)
 	made := makeToken(t, other, c.Minions[0].ID)
 	inCache(t, c, other, young, time.Minute)
@@ -96,7 +101,8 @@ func testAway(t *testing.T, c *lab.Cluster) {
 			moveKey(t, away, id, pub, k.before, k.away)
 		}
 	}
-	for path, text := range map[string]string{"mine": "its own", "both": "its own", "gone-there-edited-here": "its own", "new-here": "its own"} {
+	for path, text := range map[string]string{"mine": "its own", "both": "its own", "gone-there-edited-here": "its own",
+		"new-here": "its own"} {
 		writeRoot(t, away, "away/"+path, text, 0o644)
 	}
 	labtest.Must(t, os.Remove(inRoots(away, "away/gone-here-edited-there")))
@@ -112,7 +118,8 @@ func testAway(t *testing.T, c *lab.Cluster) {
 			t.Errorf("it serves, and the key %s is %q", id, got)
 		}
 	}
-	for path, want := range map[string]string{"theirs": "others", "gone-here-edited-there": "others", "new-there": "others"} {
+	for path, want := range map[string]string{"theirs": "others", "gone-here-edited-there": "others",
+		"new-there": "others"} {
 		if err := holds("away/"+path, want)(away); err != nil {
 			t.Errorf("it serves with old roots: %v", err)
 		}
@@ -132,7 +139,8 @@ func testAway(t *testing.T, c *lab.Cluster) {
 	}
 	sameKeys(t, c)
 	for path, want := range map[string]string{
-		"same": "before", "theirs": "others", "mine": "its own", "both": "others", "new-there": "others", "new-here": "its own",
+		"same": "before", "theirs": "others", "mine": "its own", "both": "others", "new-there": "others",
+		"new-here":               "its own",
 		"gone-there-edited-here": "its own", "gone-here-edited-there": "others",
 	} {
 		onNodes(t, c.Nodes, path, holds("away/"+path, want))
@@ -191,8 +199,8 @@ func forgetAway(t *testing.T, c *lab.Cluster, n *lab.Node) {
 	labtest.Must(t, res.Err())
 }
 
-// decideKey does as an operator who decides about very many keys at once: what takes accepted keys away is said to the cluster, for of
-// files that go it may be held (testHeldKeys).
+// decideKey does as an operator who decides about very many keys at once: what takes accepted keys away is said to the
+// cluster, for of files that go it may be held (testHeldKeys).
 func decideKey(t *testing.T, n *lab.Node, id, pub, from, to string) {
 	t.Helper()
 	verbs := map[string]string{"": "delete", "minions_rejected": "reject"}

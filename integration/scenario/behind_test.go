@@ -163,7 +163,8 @@ func (b *behindLab) gone(ctx context.Context, n *lab.Node, id string) error {
 	})
 }
 
-// cutOff deletes a key while a node is cut off, and returns how long after the heal that is in force there, and the node ready.
+// cutOff deletes a key while a node is cut off, and returns how long after the heal that is in force there, and the
+// node ready.
 func (b *behindLab) cutOff(t *testing.T, m *byteMinion) (applied, ready time.Duration) {
 	ctx, lost := t.Context(), b.Nodes[2]
 	labtest.Must(t, b.Lab.Isolate(ctx, lost.Host))

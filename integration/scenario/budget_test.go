@@ -22,8 +22,8 @@ const (
 	mostNames   = 20_000   // resources that a minion may have
 )
 
-// TestBudget is what one minion with a valid key would have all of: workers of a stock master, what is sent back, places on its disk. It is bounded, and another
-// minion is answered meanwhile.
+// TestBudget is what one minion with a valid key would have all of: workers of a stock master, what is sent back,
+// places on its disk. It is bounded, and another minion is answered meanwhile.
 func TestBudget(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes minutes; run: make test-budget")
@@ -32,7 +32,8 @@ func TestBudget(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(ctx, lab.ClusterSpec{
 		Masters: lab.Versions, Minions: lab.Versions[2:],
-		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5, "worker_threads": 3, "peer": map[string]any{"greedy": []string{"test.sleep"}}},
+		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5, "worker_threads": 3,
+			"peer": map[string]any{"greedy": []string{"test.sleep"}}},
 		DaemonSettings: lab.Settings{"health_trusted": []string{"0.0.0.0/0"}, "minion_answer_bytes": answerBytes},
 	})
 	labtest.Must(t, err)
@@ -69,12 +70,13 @@ func TestBudget(t *testing.T) {
 // pillarOf asks for a pillar that has text in it, which a stock master renders.
 func pillarOf(ctx context.Context, m *play.Minion, n *lab.Node, text string) ([]byte, error) {
 	return m.Request(ctx, n.Addr, "_pillar", map[string]any{
-		"grains": map[string]any{"id": m.ID, "os": "lab"}, "saltenv": nil, "pillarenv": nil, "ver": "2", "pillar_override": map[string]any{"lab": text},
+		"grains": map[string]any{"id": m.ID, "os": "lab"}, "saltenv": nil, "pillarenv": nil, "ver": "2",
+		"pillar_override": map[string]any{"lab": text},
 	})
 }
 
-// Of three workers calls of one minion that wait would take all. It gets one for them; what another minion asks is dealt to
-// all workers in turn, and two parts of three are answered while the first call waits on.
+// Of three workers calls of one minion that wait would take all. It gets one for them; what another minion asks is
+// dealt to all workers in turn, and two parts of three are answered while the first call waits on.
 func testWaitingWorkers(t *testing.T, c *lab.Cluster, n *lab.Node, greedy, other *play.Minion) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -88,7 +90,8 @@ func testWaitingWorkers(t *testing.T, c *lab.Cluster, n *lab.Node, greedy, other
 	for range 3 {
 		go func() {
 			_, err := greedy.Request(ctx, n.Addr, "minion_publish", map[string]any{
-				"tgt": c.Minions[0].ID, "tgt_type": "glob", "fun": "test.sleep", "arg": []any{12}, "ret": "", "form": "clean", "tmo": 20, "timeout": 20,
+				"tgt": c.Minions[0].ID, "tgt_type": "glob", "fun": "test.sleep", "arg": []any{12}, "ret": "", "form": "clean",
+				"tmo": 20, "timeout": 20,
 			})
 			ends <- end{greedy.ID, err}
 		}()
@@ -149,7 +152,8 @@ func testManyResources(t *testing.T, _ *lab.Cluster, n *lab.Node, greedy, other 
 // What this program answers by itself.
 func testManyChunks(t *testing.T, _ *lab.Cluster, n *lab.Node, greedy, other *play.Minion) {
 	chunk := func(ctx context.Context, m *play.Minion) ([]byte, error) {
-		return m.Request(ctx, n.Addr, "_serve_file", map[string]any{"path": "demo/files/big.bin", "saltenv": "base", "loc": 0})
+		return m.Request(ctx, n.Addr, "_serve_file",
+			map[string]any{"path": "demo/files/big.bin", "saltenv": "base", "loc": 0})
 	}
 	tooMuch(t, n, greedy, chunk)
 	if _, err := chunk(t.Context(), other); err != nil {
@@ -205,11 +209,12 @@ func tooMuch(t *testing.T, n *lab.Node, m *play.Minion, ask func(context.Context
 	if got < answerBytes {
 		t.Errorf("%d bytes were answered", got)
 	}
-	labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "the budget to come together again", func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-		defer cancel()
-		_, err := ask(ctx, m)
-		return err
-	}))
+	labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "the budget to come together again",
+		func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+			defer cancel()
+			_, err := ask(ctx, m)
+			return err
+		}))
 	t.Logf("%d bytes were answered, and more later", got)
 }

@@ -14,13 +14,14 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// A fixed seed of faults, judged by the history: what "make chaos" does at random, for half its time. CHAOS_SEED picks another seed.
+// A fixed seed of faults, judged by the history: what "make chaos" does at random, for half its time. CHAOS_SEED picks
+// another seed.
 func TestChaos(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	labtest.NeedNetwork(t, l)
 	cfg := chaos.Default()
-	// A seed whose plan begins with what docs/comparison.md promises: power loss of all, and then seven faults of one node each that minions
-	// behind the load balancer outlast: a minority cut off, kills, a restart, a cut link, a drain.
+	// A seed whose plan begins with what docs/comparison.md promises: power loss of all, and then seven faults of one node
+	// each that minions behind the load balancer outlast: a minority cut off, kills, a restart, a cut link, a drain.
 	cfg.Seed, cfg.For = 249660, 150*time.Second
 	if s := os.Getenv("CHAOS_SEED"); s != "" {
 		seed, err := strconv.ParseUint(s, 10, 64)
@@ -45,7 +46,8 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// Two minutes of a flooding minion, readers that do not read, a slow peer and slow masters: memory stays under the ceiling.
+// Two minutes of a flooding minion, readers that do not read, a slow peer and slow masters: memory stays under the
+// ceiling.
 func TestSoak(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	labtest.NeedNetwork(t, l)

@@ -21,7 +21,8 @@ func setClock(t *testing.T, n *lab.Node, by time.Duration) {
 	labtest.Must(t, n.Master.SetSeams(lab.Seams{Clock: by}))
 }
 
-// clocksNamed waits until the statuses of all nodes say this of the clock of n, and of no other; empty: nothing is wrong with any clock.
+// clocksNamed waits until the statuses of all nodes say this of the clock of n, and of no other; empty: nothing is
+// wrong with any clock.
 func clocksNamed(t *testing.T, c *lab.Cluster, n *lab.Node, text string) {
 	t.Helper()
 	began := time.Now()
@@ -53,7 +54,8 @@ func clocksNamed(t *testing.T, c *lab.Cluster, n *lab.Node, text string) {
 // A node whose clock is wrong is named by every node's status and by doctor, and goes on working.
 func testSkew(t *testing.T, c *lab.Cluster) {
 	m1, m3 := c.Nodes[0], c.Nodes[2]
-	for _, clock := range []time.Duration{2 * time.Minute, 10 * time.Minute, 25 * time.Minute, -2 * time.Minute, -25 * time.Minute} {
+	for _, clock := range []time.Duration{2 * time.Minute, 10 * time.Minute, 25 * time.Minute, -2 * time.Minute,
+		-25 * time.Minute} {
 		setClock(t, m3, clock)
 		text := fmt.Sprintf("%dm0s ahead", int(clock.Abs().Minutes()))
 		if clock < 0 {
@@ -111,8 +113,8 @@ func answersFromAll(t *testing.T, c *lab.Cluster, what string, nodes ...*lab.Nod
 	t.Logf("%s: all answer %d nodes after %s", what, len(nodes), time.Since(began).Round(100*time.Millisecond))
 }
 
-// The host of a node starts with a wrong clock, or is set while the node is cut off; all minions come to it, and it dies. They take what the others
-// publish, and what it publishes itself when its clock is right again.
+// The host of a node starts with a wrong clock, or is set while the node is cut off; all minions come to it, and it
+// dies. They take what the others publish, and what it publishes itself when its clock is right again.
 func testSerials(t *testing.T, c *lab.Cluster) {
 	ctx, m1, m2, m3 := t.Context(), c.Nodes[0], c.Nodes[1], c.Nodes[2]
 	dies := func(t *testing.T, what string) {

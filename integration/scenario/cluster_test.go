@@ -21,7 +21,8 @@ import (
 
 // clusterMasters give up on a silent minion, and ask again, after fewer seconds: the tests poll.
 var clusterMasters = lab.Settings{
-	"timeout": 5, "gather_job_timeout": 5, "external_auth": map[string]any{"auto": map[string]any{tokenUser: []string{"test.*"}}},
+	"timeout": 5, "gather_job_timeout": 5,
+	"external_auth": map[string]any{"auto": map[string]any{tokenUser: []string{"test.*"}}},
 }
 
 // inShell has cmd.run give a line to a shell, which some releases (3006.16, 3007.8) do only when they are told to.
@@ -69,7 +70,8 @@ var (
 		{name: "keys", test: testKeys},
 		{name: "keys in a store of the master's own", test: testKeyStore},
 		{name: "members from every node", test: testMembers},
-		{name: "keys that are deleted in numbers", test: testHeldKeys}, // no step that takes a key away follows within its minute
+		// no step that takes a key away follows within its minute
+		{name: "keys that are deleted in numbers", test: testHeldKeys},
 		{name: "hostile bytes", test: testHostile},
 		{name: "a hostile minion", test: testHostileMinion},
 		{name: "hostile minions", test: testWall},
@@ -144,7 +146,8 @@ func testCluster(t *testing.T, versions []string, steps []clusterStep) {
 	})
 	labtest.Must(t, err)
 	labtest.Must(t, countReactions(c, clusterMasters))
-	labtest.Must(t, countReactionsOn(c.Nodes[1], withUniqueJID(clusterMasters))) // one has it, as masters that were adopted before 0.9 have
+	// one has it, as masters that were adopted before 0.9 have
+	labtest.Must(t, countReactionsOn(c.Nodes[1], withUniqueJID(clusterMasters)))
 	labtest.Must(t, c.Up(t.Context()))
 	minding := newLegal(c)
 	for _, s := range steps {
@@ -173,7 +176,8 @@ func testPublishedOnce(t *testing.T, c *lab.Cluster) {
 	for i := range each {
 		for _, n := range c.Nodes {
 			line := fmt.Sprintf("%s-%d", n.Name, i)
-			got, err := n.Master.Pub(t.Context(), "*", "cmd.run", "echo "+line+" >> {{grains.lab_dir}}/heard", "template=jinja", inShell)
+			got, err := n.Master.Pub(t.Context(), "*", "cmd.run", "echo "+line+" >> {{grains.lab_dir}}/heard", "template=jinja",
+				inShell)
 			labtest.Must(t, err)
 			labtest.Must(t, lab.AnsweredBy(got, c.IDs()...))
 		}
@@ -231,7 +235,8 @@ func testEventsOnce(t *testing.T, c *lab.Cluster) {
 	if fired := firedEvents(t, c) - before; fired < float64(len(c.Minions)) {
 		t.Errorf("%v events were fired without the masters' Python, of %d", fired, len(c.Minions))
 		for _, n := range c.Nodes {
-			t.Logf("%s:\n%s\n%s", n.Name, must(t, n.Daemon, "events", "--minion", c.Minions[0].ID).Stdout, must(t, n.Daemon, "status").Stdout)
+			t.Logf("%s:\n%s\n%s", n.Name, must(t, n.Daemon, "events", "--minion", c.Minions[0].ID).Stdout,
+				must(t, n.Daemon, "status").Stdout)
 		}
 	}
 	for _, m := range c.Minions {
@@ -260,7 +265,8 @@ func toldOfEvent(t *testing.T, c *lab.Cluster, minion, tag string, where []strin
 	t.Helper()
 	for _, n := range c.Nodes {
 		var said adminapi.HandledEvents
-		labtest.Must(t, json.Unmarshal([]byte(must(t, n.Daemon, "events", "--minion", minion, "--out", "json").Stdout), &said))
+		labtest.Must(t, json.Unmarshal([]byte(must(t, n.Daemon, "events", "--minion", minion, "--out", "json").Stdout),
+			&said))
 		var on []string
 		for _, e := range said.Events {
 			if e.Tag == tag && e.Minion == minion && !e.Elsewhere {
@@ -300,7 +306,8 @@ func testMembers(t *testing.T, c *lab.Cluster) {
 				}
 			}
 		}
-		for _, args := range [][]string{{"ring_info"}, {"status"}, {"members", "--out", "yaml"}, {"ring_info", "--out", "json"}} {
+		for _, args := range [][]string{{"ring_info"}, {"status"}, {"members", "--out", "yaml"},
+			{"ring_info", "--out", "json"}} {
 			res, err := n.Daemon.Ctl(t.Context(), args...)
 			labtest.Must(t, err)
 			labtest.Must(t, res.Err())

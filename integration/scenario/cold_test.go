@@ -16,8 +16,8 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// All nodes are new, know each other by cluster_peers, and somebody runs bootstrap on all of them at the same moment: one founds
-// the cluster, the others join it by themselves. COLD is how often.
+// All nodes are new, know each other by cluster_peers, and somebody runs bootstrap on all of them at the same moment:
+// one founds the cluster, the others join it by themselves. COLD is how often.
 func TestColdStart(t *testing.T) {
 	rounds := 3
 	if text := os.Getenv("COLD"); text != "" {
@@ -27,7 +27,8 @@ func TestColdStart(t *testing.T) {
 	}
 	l := labtest.New(t, lab.Options{})
 	ctx := t.Context()
-	c, err := l.NewCluster(ctx, lab.ClusterSpec{Masters: lab.Versions, Minions: []string{lab.Versions[0], lab.Versions[2]}})
+	c, err := l.NewCluster(ctx, lab.ClusterSpec{Masters: lab.Versions,
+		Minions: []string{lab.Versions[0], lab.Versions[2]}})
 	labtest.Must(t, err)
 	var peers []string
 	for _, n := range c.Nodes {

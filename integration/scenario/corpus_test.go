@@ -31,8 +31,9 @@ const (
 	corpusMutants = 300              // of each corpus
 )
 
-// What real minions asked is asked of a bare master and through saltclusterd in front of an equal one: replies, events and files are the
-// same, but for what corpus.Intended lists. Then requests that no minion sends (SALTCLUSTER_RANDOM of them, from SALTCLUSTER_RANDOM_SEED).
+// What real minions asked is asked of a bare master and through saltclusterd in front of an equal one: replies, events
+// and files are the same, but for what corpus.Intended lists. Then requests that no minion sends (SALTCLUSTER_RANDOM of
+// them, from SALTCLUSTER_RANDOM_SEED).
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	for _, version := range lab.Versions {
@@ -45,11 +46,13 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// recordedSyndics says whose requests stand for a version's own. Under the load of the machine where they were recorded one of a 3008 syndic's
-// requests timed out; after that it forwards nothing any more ("'str' object has no attribute 'done'" in SyndicManager._forward_events).
+// recordedSyndics says whose requests stand for a version's own. Under the load of the machine where they were recorded
+// one of a 3008 syndic's requests timed out; after that it forwards nothing any more ("'str' object has no attribute
+// 'done'" in SyndicManager._forward_events).
 var recordedSyndics = map[string]string{"3008.3": "3007.15"}
 
-// TestSyndicCorpus is the same for what a real syndic asked the master above it, without variants: rules refuse most of what is nearly a syndic's.
+// TestSyndicCorpus is the same for what a real syndic asked the master above it, without variants: rules refuse most of
+// what is nearly a syndic's.
 func TestSyndicCorpus(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes minutes; make test-corpus")
@@ -63,7 +66,8 @@ func TestSyndicCorpus(t *testing.T) {
 	}
 }
 
-// sameAsBare asks a bare master of a version and one behind saltclusterd, with more settings for both, what is in a corpus and then the variants.
+// sameAsBare asks a bare master of a version and one behind saltclusterd, with more settings for both, what is in a
+// corpus and then the variants.
 func sameAsBare(t *testing.T, version string, c *corpus.Corpus, more lab.Settings, variants []corpus.Request) {
 	t.Helper()
 	var bare, ours *corpus.View
@@ -90,7 +94,8 @@ func sameAsBare(t *testing.T, version string, c *corpus.Corpus, more lab.Setting
 		t.FailNow()
 	}
 	diffs, intended := corpus.Diff(bare, ours)
-	t.Logf("%d requests of minions; %d events, %d files; intended: %v", len(c.Requests), len(bare.Events), len(bare.Files), intended)
+	t.Logf("%d requests of minions; %d events, %d files; intended: %v", len(c.Requests), len(bare.Events), len(bare.Files),
+		intended)
 	t.Logf("%d variants: %s", len(variants), kinds(variants))
 	for i, d := range diffs {
 		if t.Errorf("%s", d); i == 300 {
@@ -112,15 +117,17 @@ func mutants(t *testing.T, c *corpus.Corpus) []corpus.Request {
 	return c.Mutants(number("SALTCLUSTER_RANDOM", corpusMutants), number("SALTCLUSTER_RANDOM_SEED", 1))
 }
 
-// lastJob is the job of the last return: all that is asked before has been done when it is in the job cache and on the bus.
+// lastJob is the job of the last return: all that is asked before has been done when it is in the job cache and on the
+// bus.
 const lastJob = "20200101999999999999"
 
 // last is a return of lastJob.
 func last(t *testing.T, c *corpus.Corpus) corpus.Request {
 	t.Helper()
 	load, err := saltwire.AppendAny(nil, map[string]any{
-		"cmd": "_return", "id": c.ID, "jid": lastJob, "fun": "test.ping", "fun_args": []any{}, "return": true, "retcode": 0, "success": true,
-		"nonce": "", "ts": 0, "tok": "",
+		"cmd": "_return", "id": c.ID, "jid": lastJob, "fun": "test.ping", "fun_args": []any{}, "return": true, "retcode": 0,
+		"success": true,
+		"nonce":   "", "ts": 0, "tok": "",
 	}, saltwire.Wire)
 	labtest.Must(t, err)
 	return corpus.Request{Cmd: "_return", Load: load}
@@ -182,7 +189,8 @@ func newReplayed(t *testing.T, l *lab.Lab, version string, behind bool, settings
 		if _, err := minion.SignIn(ctx, r.addr); err != nil {
 			return err
 		}
-		_, err := minion.Request(ctx, r.addr, "_file_envs", map[string]any{"sources": false}) // its workers answer, not saltclusterd in their place
+		// its workers answer, not saltclusterd in their place
+		_, err := minion.Request(ctx, r.addr, "_file_envs", map[string]any{"sources": false})
 		return err
 	}))
 	return r
@@ -226,7 +234,8 @@ func replay(t *testing.T, r *replayed, asks []corpus.Request, recorded int, at t
 		}))
 	}
 	fence := func(n int) {
-		hear(fmt.Sprintf("%s%d", fencePrefix, n), func(ctx context.Context, tag string) error { return bus.Fire(ctx, tag, map[string]any{}) })
+		hear(fmt.Sprintf("%s%d", fencePrefix, n),
+			func(ctx context.Context, tag string) error { return bus.Fire(ctx, tag, map[string]any{}) })
 	}
 	fence(0)
 	for i, ask := range asks {
@@ -297,16 +306,17 @@ func written(t *testing.T, r *replayed, scrub corpus.Scrub) map[string][]string 
 	}
 	last, err := look(t.Context())
 	labtest.Must(t, err)
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "what is written to be the same twice", func(ctx context.Context) error {
-		now, err := look(ctx)
-		if err == nil && now["jobs/"+lastJob+"/"+r.minion.ID+"/return.p"] == nil {
-			err = errors.New("the last return is not there")
-		}
-		if err == nil && !maps.EqualFunc(last, now, slices.Equal) {
-			err = errors.New("it still changes")
-		}
-		last = now
-		return err
-	}))
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "what is written to be the same twice",
+		func(ctx context.Context) error {
+			now, err := look(ctx)
+			if err == nil && now["jobs/"+lastJob+"/"+r.minion.ID+"/return.p"] == nil {
+				err = errors.New("the last return is not there")
+			}
+			if err == nil && !maps.EqualFunc(last, now, slices.Equal) {
+				err = errors.New("it still changes")
+			}
+			last = now
+			return err
+		}))
 	return last
 }

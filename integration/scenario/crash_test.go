@@ -21,8 +21,8 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// A saltclusterd at work that crashes, with everything allowed that would have it leave a core and with all that Go can say about it,
-// leaves none and says no secret.
+// A saltclusterd at work that crashes, with everything allowed that would have it leave a core and with all that Go can
+// say about it, leaves none and says no secret.
 func testCrash(t *testing.T, m *membersLab) {
 	ctx, m1, m2 := t.Context(), m.Nodes[0], m.Nodes[1]
 	secrets := clusterSecrets(t, m)
@@ -31,7 +31,8 @@ func testCrash(t *testing.T, m *membersLab) {
 	labtest.Must(t, d.Restart(ctx))
 	m.serves(t, m2)
 	pid := d.PID()
-	labtest.Must(t, unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}, nil))
+	labtest.Must(t, unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY},
+		nil))
 	cwd, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 	labtest.Must(t, err)
 	before, err := os.ReadFile(d.LogPath())
@@ -60,7 +61,8 @@ func testCrash(t *testing.T, m *membersLab) {
 		t.Errorf("a core was left: %s", core)
 	}
 	// The same without saltclusterd's precautions.
-	res, err := m2.Host.Exec(ctx, nil, "/bin/sh", "-c", "ulimit -c unlimited; mkdir -p crash && cd crash && sleep 60 & sleep 1; kill -ABRT $!; wait $!; ls crash")
+	res, err := m2.Host.Exec(ctx, nil, "/bin/sh", "-c",
+		"ulimit -c unlimited; mkdir -p crash && cd crash && sleep 60 & sleep 1; kill -ABRT $!; wait $!; ls crash")
 	labtest.Must(t, err)
 	if !strings.Contains(res.Stdout, "core") {
 		t.Logf("nobody's crash leaves a core here, so that none is there shows nothing: %q", res.Output())

@@ -16,16 +16,19 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// begun is how far somebody gets on each kind of connection between nodes before the other side has to answer: raft waits for a message,
-// gossip for the rest of one (the exchange of all it knows), HTTP/2 for a request.
+// begun is how far somebody gets on each kind of connection between nodes before the other side has to answer: raft
+// waits for a message, gossip for the rest of one (the exchange of all it knows), HTTP/2 for a request.
 var begun = map[string]string{
-	peer.ProtoRaft: "", peer.ProtoGossip: "\xf4\x03", peer.ProtoHTTP: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
+	peer.ProtoRaft: "", peer.ProtoGossip: "\xf4\x03",
+	peer.ProtoHTTP: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
 }
 
-// cutWithin is how long after a removal the other nodes have to cut what is open: they hear of it with the next message of the leader.
+// cutWithin is how long after a removal the other nodes have to cut what is open: they hear of it with the next message
+// of the leader.
 const cutWithin = 3 * time.Second
 
-// What a node has open to any other one when it is removed is cut there, with half a message under way, and not taken up again.
+// What a node has open to any other one when it is removed is cut there, with half a message under way, and not taken
+// up again.
 func testRemovedIsCut(t *testing.T, m *membersLab) {
 	ctx, m1, w2 := t.Context(), m.Nodes[0], m.witness[1]
 	loot := stolen(t, w2)
@@ -67,7 +70,8 @@ func testRemovedIsCut(t *testing.T, m *membersLab) {
 			t.Errorf("%s lets in the certificate of who was removed", n.Name)
 		}
 	}
-	labtest.Must(t, lab.Eventually(ctx, time.Minute, "w2 to join again", func(ctx context.Context) error { // it has to hear of its removal first
+	// it has to hear of its removal first
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "w2 to join again", func(ctx context.Context) error {
 		res, err := w2.Ctl(ctx, "join", m1.Addr, "--wait=false")
 		return errors.Join(err, res.Err())
 	}))
@@ -83,7 +87,8 @@ func speaking(t *testing.T, from *lab.Host, to *lab.Node, cert tls.Certificate, 
 	labtest.Must(t, err)
 	t.Cleanup(func() { _ = raw.Close() })
 	_ = raw.SetDeadline(time.Now().Add(2 * time.Minute))
-	c := tls.Client(raw, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, Certificates: []tls.Certificate{cert}, NextProtos: []string{proto}})
+	c := tls.Client(raw, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true,
+		Certificates: []tls.Certificate{cert}, NextProtos: []string{proto}})
 	labtest.Must(t, c.HandshakeContext(ctx))
 	if proto != peer.ProtoHTTP {
 		_, err = io.ReadFull(c, make([]byte, 1)) // with TLS 1.3 a refusal comes after the handshake

@@ -18,8 +18,9 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// What masters of three versions know of minions, jobs and tokens is the same on each after faults: a power loss, clocks a minute apart with
-// kills while it is written, a partition with news on both sides, a key that is deleted while a node is down.
+// What masters of three versions know of minions, jobs and tokens is the same on each after faults: a power loss,
+// clocks a minute apart with kills while it is written, a partition with news on both sides, a key that is deleted
+// while a node is down.
 func TestDataFaults(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes minutes; run: make test-data")
@@ -69,22 +70,23 @@ func sameLists(t *testing.T, nodes []*lab.Node, filters []map[string]any, jids .
 	ask := func(ctx context.Context, n *lab.Node) (map[string]string, error) {
 		return answersOf(ctx, n, append([]string{"-c", askList, n.Master.ConfigDir + "/master", text(filters)}, jids...)...)
 	}
-	labtest.Must(t, lab.Eventually(t.Context(), askedWithin, "the same lists on all masters", func(ctx context.Context) error {
-		var err error
-		if said, err = ask(ctx, nodes[0]); err != nil {
-			return err
-		}
-		for _, n := range nodes[1:] {
-			other, err := ask(ctx, n)
-			if err != nil {
+	labtest.Must(t, lab.Eventually(t.Context(), askedWithin, "the same lists on all masters",
+		func(ctx context.Context) error {
+			var err error
+			if said, err = ask(ctx, nodes[0]); err != nil {
 				return err
 			}
-			if d := unlike(said, other); d != "" {
-				return fmt.Errorf("%s and %s: %s", nodes[0].Name, n.Name, d)
+			for _, n := range nodes[1:] {
+				other, err := ask(ctx, n)
+				if err != nil {
+					return err
+				}
+				if d := unlike(said, other); d != "" {
+					return fmt.Errorf("%s and %s: %s", nodes[0].Name, n.Name, d)
+				}
 			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 	return said
 }
 
@@ -132,7 +134,8 @@ func agree(t *testing.T, c *lab.Cluster, targets []target, word string, jids ...
 	sameJobs(t, askedWithin, c.Nodes, jids...)
 	lists := sameLists(t, c.Nodes, []map[string]any{
 		{}, {"search_function": "test.arg"}, {"search_function": []string{"test.a*", "test.ping"}}, {"search_target": "*"},
-		{"search_target": c.IDs()[0]}, {"start_time": "2001, Jan 1", "end_time": "2099, Jan 1"}, {"start_time": "2099, Jan 1"},
+		{"search_target": c.IDs()[0]}, {"start_time": "2001, Jan 1", "end_time": "2099, Jan 1"},
+		{"start_time": "2099, Jan 1"},
 		{"search_metadata": map[string]string{"a": "b"}},
 	}, jids...)
 	for _, jid := range jids { // some are of runners, whose function has another name in lists
@@ -142,7 +145,8 @@ func agree(t *testing.T, c *lab.Cluster, targets []target, word string, jids ...
 	}
 }
 
-// What is written while clocks differ by two minutes and one node after the other is killed is what the minions said last.
+// What is written while clocks differ by two minutes and one node after the other is killed is what the minions said
+// last.
 func testDataClocks(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	labtest.Must(t, c.Nodes[1].Daemon.SetSeams(lab.Seams{Clock: time.Minute}))
@@ -158,7 +162,8 @@ func testDataClocks(t *testing.T, c *lab.Cluster) {
 		for j, m := range c.Minions {
 			telling.Go(func() error { return told(ctx, m, fmt.Sprint("between", i, j)) })
 		}
-		jids = append(jids, async(t, c.Nodes[(i+1)%3], "test.arg", fmt.Sprint("killed", i)), runner(t, n, fmt.Sprint("clocks-", n.Name)))
+		jids = append(jids, async(t, c.Nodes[(i+1)%3], "test.arg", fmt.Sprint("killed", i)),
+			runner(t, n, fmt.Sprint("clocks-", n.Name)))
 		labtest.Must(t, n.Daemon.Kill())
 		labtest.Must(t, n.Daemon.Start(ctx))
 		labtest.Must(t, n.Daemon.Serving(ctx, 2*time.Minute))
@@ -265,10 +270,12 @@ func testDataPurgeDown(t *testing.T, c *lab.Cluster) {
 	for _, n := range c.Nodes {
 		none(n)
 	}
-	sameEverywhere(t, askedWithin, c.Nodes, append(targetsOf(c), target{"grain", "id:" + id, []string{}}), "lab_mine", false)
+	sameEverywhere(t, askedWithin, c.Nodes, append(targetsOf(c), target{"grain", "id:" + id, []string{}}), "lab_mine",
+		false)
 }
 
-// What a power loss leaves of returns on one node is no return, and comes from the others: the master's own code says the same again.
+// What a power loss leaves of returns on one node is no return, and comes from the others: the master's own code says
+// the same again.
 func testDataPowerLoss(t *testing.T, c *lab.Cluster) {
 	ctx, hit := t.Context(), c.Nodes[1]
 	var jids []string

@@ -23,7 +23,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// What the guides mark as runnable is typed as it stands, from the first look at a master at work to the node that leaves.
+// What the guides mark as runnable is typed as it stands, from the first look at a master at work to the node that
+// leaves.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	pages, err := guides.Read(lab.ModuleRoot())
@@ -50,7 +51,8 @@ func TestDocs(t *testing.T) {
 	t.Run("traces", func(t *testing.T) { s.traces.told(t) })
 }
 
-// docsSite is what the guides are about: a salt-master on m1 with the minions web1 and web2, fresh ones on m2 and m3, HAProxy on lb.
+// docsSite is what the guides are about: a salt-master on m1 with the minions web1 and web2, fresh ones on m2 and m3,
+// HAProxy on lb.
 type docsSite struct {
 	lab    *lab.Lab
 	nodes  map[string]*lab.Node
@@ -65,7 +67,8 @@ func newDocsSite(t *testing.T) *docsSite {
 	if !l.Namespaces() {
 		t.Skip("needs root: masters on all addresses of hosts of their own")
 	}
-	s := &docsSite{lab: l, nodes: map[string]*lab.Node{}, traces: &spans{nodes: map[string]map[string]bool{}}, tools: filepath.Join(l.Dir(), "tools"), socket: filepath.Join(l.Dir(), "systemctl.sock")}
+	s := &docsSite{lab: l, nodes: map[string]*lab.Node{}, traces: &spans{nodes: map[string]map[string]bool{}},
+		tools: filepath.Join(l.Dir(), "tools"), socket: filepath.Join(l.Dir(), "systemctl.sock")}
 	var hosts []*lab.Host
 	for i, version := range []string{lab.Versions[1], lab.Versions[0], lab.Versions[2]} {
 		h, err := l.Host(ctx, fmt.Sprint("m", i+1))
@@ -139,7 +142,8 @@ exec cp "$1" "$to"
 	t.Cleanup(func() { server.Close(); <-served })
 }
 
-// systemctl does what it is told to a service of the host, and returns when that is ready, as services with Type=notify are.
+// systemctl does what it is told to a service of the host, and returns when that is ready, as services with Type=notify
+// are.
 func (s *docsSite) systemctl(ctx context.Context, host string, args []string) error {
 	args = slices.DeleteFunc(args, func(a string) bool { return a == "--now" })
 	if len(args) != 2 {
@@ -194,8 +198,10 @@ func (s *docsSite) try(t *testing.T, b guides.Runnable) {
 		if err != nil {
 			return err
 		}
-		if lacks := guides.Lacks(out, strings.Split(s.here(b.On, strings.Join(b.Shows, "\n"), ""), "\n")); code != b.Exit || lacks != "" {
-			return fmt.Errorf("%s:%d on %s: exit code %d, wanted %d; lacks %q\n%s\n%s", b.Page, b.Line, b.On, code, b.Exit, lacks, b.Script, out)
+		if lacks := guides.Lacks(out, strings.Split(s.here(b.On, strings.Join(b.Shows, "\n"), ""), "\n")); code != b.Exit ||
+			lacks != "" {
+			return fmt.Errorf("%s:%d on %s: exit code %d, wanted %d; lacks %q\n%s\n%s", b.Page, b.Line, b.On, code, b.Exit,
+				lacks, b.Script, out)
 		}
 		return nil
 	}
@@ -243,7 +249,8 @@ func (s *docsSite) run(ctx context.Context, b guides.Runnable) (code int, out st
 // here is a text of the guides with the addresses and paths of the lab.
 func (s *docsSite) here(host, text, jid string) string {
 	pairs := []string{
-		"/etc/haproxy/haproxy.cfg", s.lb.ConfigPath, "ADDRESS-OF-HAPROXY", s.lb.Host().Addr, "10.0.0.5", s.lb.Host().Addr, "JID", jid,
+		"/etc/haproxy/haproxy.cfg", s.lb.ConfigPath, "ADDRESS-OF-HAPROXY", s.lb.Host().Addr, "10.0.0.5", s.lb.Host().Addr,
+		"JID", jid,
 	}
 	if jid == "" {
 		pairs = pairs[:len(pairs)-2]

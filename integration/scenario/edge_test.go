@@ -94,8 +94,8 @@ func subscribers(t *testing.T, c *lab.Cluster) map[string]float64 {
 // idleFor is four times what the load balancer tolerates.
 const idleFor = 20 * time.Second
 
-// A publish connection on which nothing happens outlives the load balancer's timeout, and a request that comes after the
-// load balancer has cut the minion's idle request connection is answered as any other.
+// A publish connection on which nothing happens outlives the load balancer's timeout, and a request that comes after
+// the load balancer has cut the minion's idle request connection is answered as any other.
 func testIdle(t *testing.T, c *lab.Cluster) {
 	keepIdle(t, c, idleFor)
 }
@@ -208,8 +208,8 @@ func testTrueAddresses(t *testing.T, c *lab.Cluster) {
 	}))
 }
 
-// A node is drained while its cluster works: the load balancer leaves it without cutting anybody off, its minions move, its
-// master goes on publishing, and it comes back.
+// A node is drained while its cluster works: the load balancer leaves it without cutting anybody off, its minions move,
+// its master goes on publishing, and it comes back.
 func testDrain(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	other, node := c.Nodes[0], c.Nodes[1]
@@ -290,8 +290,8 @@ func testGentleStop(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, c.Answering(ctx, node))
 }
 
-// The network between load balancer and a node goes without a word: the node cuts the subscribers that are not there any
-// more, and counts them.
+// The network between load balancer and a node goes without a word: the node cuts the subscribers that are not there
+// any more, and counts them.
 func testHalfOpen(t *testing.T, c *lab.Cluster) {
 	labtest.NeedNetwork(t, c.Lab)
 	ctx := t.Context()
@@ -311,7 +311,8 @@ func testHalfOpen(t *testing.T, c *lab.Cluster) {
 	silent := metricSum(t, node, "saltcluster_edge_connections_ended_total", `edge="pub"`, `reason="silent"`)
 	labtest.Must(t, c.Lab.Partition(ctx, []*lab.Host{node.Host}, []*lab.Host{c.LB.Host()}))
 	err := lab.Eventually(ctx, 20*time.Second, "half-open subscribers to be cut", func(context.Context) error {
-		if n := metricSum(t, node, "saltcluster_edge_connections_ended_total", `edge="pub"`, `reason="silent"`) - silent; n < had {
+		if n := metricSum(t, node, "saltcluster_edge_connections_ended_total", `edge="pub"`,
+			`reason="silent"`) - silent; n < had {
 			return fmt.Errorf("%v of %v cut as silent", n, had)
 		}
 		return nil
@@ -321,8 +322,8 @@ func testHalfOpen(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, c.Answering(ctx, node))
 }
 
-// TestIdleForTenMinutes is the same with the defaults on both sides: PING every 10 s, a load balancer that cuts after 30 s.
-// It runs with "make test-idle".
+// TestIdleForTenMinutes is the same with the defaults on both sides: PING every 10 s, a load balancer that cuts after
+// 30 s. It runs with "make test-idle".
 func TestIdleForTenMinutes(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes twelve minutes: make test-idle")

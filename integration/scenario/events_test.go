@@ -20,7 +20,8 @@ import (
 var eventSettings = func() lab.Settings {
 	s := maps.Clone(metricsForAll)
 	s["cluster_event_policy"] = map[string]string{
-		"lab/count/origin/*": "origin", "lab/count/leader/*": "leader", "lab/count/all/*": "all", "lab/count/owner/*": "owner",
+		"lab/count/origin/*": "origin", "lab/count/leader/*": "leader", "lab/count/all/*": "all",
+		"lab/count/owner/*": "owner",
 	}
 	s["cluster_event_mirror"] = []string{"lab/mirror/*"}
 	s["cluster_wall"] = wallEnforced
@@ -90,8 +91,8 @@ func counted(c *lab.Cluster) (map[string]map[string]int, error) {
 	return out, nil
 }
 
-// awaitCounts waits until every tag ran as often as wanted on all nodes together, and for what came last besides: an event for
-// all, sent after the others.
+// awaitCounts waits until every tag ran as often as wanted on all nodes together, and for what came last besides: an
+// event for all, sent after the others.
 func awaitCounts(t *testing.T, c *lab.Cluster, want map[string]int) map[string]map[string]int {
 	t.Helper()
 	last := "lab/count/all/last-" + fmt.Sprint(time.Now().UnixNano())
@@ -129,7 +130,8 @@ func sum(runs map[string]map[string]int, tag string) (n int) {
 	return n
 }
 
-// Reactors of stock masters run as often as cluster_event_policy says, for events sent one by one and for lists of them.
+// Reactors of stock masters run as often as cluster_event_policy says, for events sent one by one and for lists of
+// them.
 func testEventPolicy(t *testing.T, c *lab.Cluster) {
 	minions, masters := len(c.Minions), len(c.Nodes)
 	all := map[string]int{"owner": minions, "origin": minions, "leader": minions, "all": minions * masters}
@@ -152,7 +154,8 @@ func testEventPolicy(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, err)
 	labtest.Must(t, lab.AnsweredBy(got, c.IDs()...))
 	// A syndic's list has a tag before each tag, and both are fired.
-	_, err = c.Nodes[2].Master.Pub(t.Context(), "*", "labmod.fire", "lab/count/leader/pre,lab/count/all/pre", "pretag=lab/count/pre")
+	_, err = c.Nodes[2].Master.Pub(t.Context(), "*", "labmod.fire", "lab/count/leader/pre,lab/count/all/pre",
+		"pretag=lab/count/pre")
 	labtest.Must(t, err)
 	for policy, times := range map[string]int{"leader": minions, "all": minions * masters} {
 		tag := "lab/count/" + policy + "/pre"
@@ -225,8 +228,8 @@ func mirrored(runs map[string]int) map[string]int {
 	return out
 }
 
-// A salt-master that hangs does not read what it is given, and its socket takes it all the same. When it is killed, the one that
-// comes after it fires that.
+// A salt-master that hangs does not read what it is given, and its socket takes it all the same. When it is killed, the
+// one that comes after it fires that.
 func testEventsOfHungMaster(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	node, m := c.Nodes[1], c.Minions[0]
@@ -247,25 +250,27 @@ func testEventsOfHungMaster(t *testing.T, c *lab.Cluster) {
 		err = lab.AnsweredBy(got, m.ID)
 	}
 	if err == nil {
-		err = lab.Eventually(ctx, 30*time.Second, "the events to be written to the master's socket", func(context.Context) error {
-			if n := metricSum(t, node, fired) - before; n < float64(len(tags)) {
-				return fmt.Errorf("%v of %d", n, len(tags))
-			}
-			return nil
-		})
+		err = lab.Eventually(ctx, 30*time.Second, "the events to be written to the master's socket",
+			func(context.Context) error {
+				if n := metricSum(t, node, fired) - before; n < float64(len(tags)) {
+					return fmt.Errorf("%v of %d", n, len(tags))
+				}
+				return nil
+			})
 	}
 	labtest.Must(t, node.Master.Kill())
 	labtest.Must(t, err)
 	labtest.Must(t, node.Master.Start(ctx))
 	labtest.Must(t, node.Master.WaitReady(ctx, 3*time.Minute))
-	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the events on the bus of the new master", func(context.Context) error {
-		for _, tag := range tags {
-			if bus.count(node.Name, tag) == 0 {
-				return fmt.Errorf("%s is not on it", tag)
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the events on the bus of the new master",
+		func(context.Context) error {
+			for _, tag := range tags {
+				if bus.count(node.Name, tag) == 0 {
+					return fmt.Errorf("%s is not on it", tag)
+				}
 			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 	bus.fence(ctx, t)
 	for _, tag := range tags {
 		if n := bus.count(node.Name, tag); n != 1 {

@@ -64,7 +64,8 @@ func (m *byteMinion) chunk(t *testing.T, n *lab.Node, path string, loc int) stri
 	return data
 }
 
-// servedHere counts the questions for files, of one command where labels say so, that a node has answered without its master.
+// servedHere counts the questions for files, of one command where labels say so, that a node has answered without its
+// master.
 func servedHere(t *testing.T, n *lab.Node, labels ...string) float64 {
 	t.Helper()
 	return metricSum(t, n, "saltcluster_fileserve_requests_total", append(labels, `outcome="here"`)...)
@@ -100,14 +101,16 @@ func testFiles(t *testing.T, c *lab.Cluster) {
 	t.Run("the master is down", func(t *testing.T) { servedWithoutMaster(t, c, m) })
 }
 
-// sameByPython compares what a node answers by itself with what its master answers to the same. A field that no master looks at
-// makes saltclusterd leave a request to it.
+// sameByPython compares what a node answers by itself with what its master answers to the same. A field that no master
+// looks at makes saltclusterd leave a request to it.
 func sameByPython(t *testing.T, n *lab.Node, m *byteMinion) {
 	before, asked := servedHere(t, n), 0.
 	corpus := &fileservetest.Corpus{Dir: n.Master.FileRoot()}
-	for _, path := range []string{"served/big", "served/dir/script", "served/empty", "served/dir/link", "served/void", "served/missing", "top.sls"} {
+	for _, path := range []string{"served/big", "served/dir/script", "served/empty", "served/dir/link", "served/void",
+		"served/missing", "top.sls"} {
 		for cmd, fields := range map[string]map[string]any{
-			"_file_find": {}, "_file_hash": {}, "_file_hash_and_stat": {}, "_serve_file": {"loc": 1 << 20}, "_file_list": {}, "_dir_list": {"prefix": "served"},
+			"_file_find": {}, "_file_hash": {}, "_file_hash_and_stat": {}, "_serve_file": {"loc": 1 << 20}, "_file_list": {},
+			"_dir_list":            {"prefix": "served"},
 			"_file_list_emptydirs": {}, "_symlink_list": {}, "_file_envs": {},
 		} {
 			fields["path"], fields["saltenv"] = path, "base"
@@ -185,13 +188,14 @@ func TestFiles(t *testing.T) {
 	for _, n := range c.Nodes {
 		t.Run(n.Master.Version, func(t *testing.T) {
 			m := &byteMinion{host: n.Host, id: "web1", key: key, enc: saltcrypt.OAEPSHA1, sig: saltcrypt.PKCS1v15SHA1}
-			labtest.Must(t, lab.Eventually(t.Context(), 3*time.Minute, "the master accepts the key", func(ctx context.Context) error {
-				heard, err := m.signIn(ctx, n.Addr)
-				if err == nil && heard != "accepted" {
-					err = fmt.Errorf("%s", heard)
-				}
-				return err
-			}))
+			labtest.Must(t, lab.Eventually(t.Context(), 3*time.Minute, "the master accepts the key",
+				func(ctx context.Context) error {
+					heard, err := m.signIn(ctx, n.Addr)
+					if err == nil && heard != "accepted" {
+						err = fmt.Errorf("%s", heard)
+					}
+					return err
+				}))
 			corpusBothWays(t, corpus, n, m)
 		})
 	}

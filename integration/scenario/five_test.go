@@ -16,8 +16,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Of five nodes three keep a job, besides the one that published it. The others answer for it through jobs show, also when
-// the publisher is gone; their salt-run does not know it. "make test-five".
+// Of five nodes three keep a job, besides the one that published it. The others answer for it through jobs show, also
+// when the publisher is gone; their salt-run does not know it. "make test-five".
 func TestFiveNodes(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("five masters: make test-five")
@@ -25,28 +25,31 @@ func TestFiveNodes(t *testing.T) {
 	ctx := t.Context()
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(ctx, lab.ClusterSpec{
-		Masters: append(slices.Clone(lab.Versions), lab.Versions[:2]...), Minions: lab.Versions, MasterSettings: clusterMasters,
+		Masters: append(slices.Clone(lab.Versions), lab.Versions[:2]...), Minions: lab.Versions,
+		MasterSettings: clusterMasters,
 	})
 	labtest.Must(t, err)
 	labtest.Must(t, c.Up(ctx))
 	publisher, watcher := c.Nodes[0], c.Nodes[1]
 	var job adminapi.JobRow
 	var without []*lab.Node
-	labtest.Must(t, lab.Eventually(ctx, 3*time.Minute, "a job of which two nodes have no copy", func(ctx context.Context) error {
-		jid := async(t, publisher, "test.arg", "one", "two=2")
-		inCache(t, c, publisher, jid, time.Minute)
-		return lab.Eventually(ctx, 30*time.Second, "its copies", func(ctx context.Context) error {
-			var err error
-			if job, err = listed(ctx, watcher, jid); err != nil {
-				return err
-			}
-			without = slices.DeleteFunc(slices.Clone(c.Nodes), func(n *lab.Node) bool { return slices.Contains(job.Nodes, n.Name) })
-			if len(job.Nodes) < 3 || job.Returned != len(c.IDs()) {
-				return fmt.Errorf("%+v", job)
-			}
-			return nil
-		})
-	}))
+	labtest.Must(t, lab.Eventually(ctx, 3*time.Minute, "a job of which two nodes have no copy",
+		func(ctx context.Context) error {
+			jid := async(t, publisher, "test.arg", "one", "two=2")
+			inCache(t, c, publisher, jid, time.Minute)
+			return lab.Eventually(ctx, 30*time.Second, "its copies", func(ctx context.Context) error {
+				var err error
+				if job, err = listed(ctx, watcher, jid); err != nil {
+					return err
+				}
+				without = slices.DeleteFunc(slices.Clone(c.Nodes),
+					func(n *lab.Node) bool { return slices.Contains(job.Nodes, n.Name) })
+				if len(job.Nodes) < 3 || job.Returned != len(c.IDs()) {
+					return fmt.Errorf("%+v", job)
+				}
+				return nil
+			})
+		}))
 	if len(without) == 0 || len(without) > 2 || len(job.Nodes) > 4 {
 		t.Fatalf("%+v is on all but %d nodes", job, len(without))
 	}
@@ -70,7 +73,8 @@ func TestFiveNodes(t *testing.T) {
 			if err := n.Daemon.CtlJSON(ctx, &got, "jobs", "show", job.JID); err != nil {
 				return err
 			}
-			if got.Function != "test.arg" || got.Target != "*" || got.User == nil || len(got.Returns) != len(c.IDs()) || elsewhere && got.Node == n.Name {
+			if got.Function != "test.arg" || got.Target != "*" || got.User == nil || len(got.Returns) != len(c.IDs()) ||
+				elsewhere && got.Node == n.Name {
 				return fmt.Errorf("%+v", got)
 			}
 			return nil

@@ -15,8 +15,8 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// herdAt makes a herd called "herd" on the host of that name that knows one address. Minions of the versions take turns. It has not
-// started.
+// herdAt makes a herd called "herd" on the host of that name that knows one address. Minions of the versions take
+// turns. It has not started.
 func herdAt(t *testing.T, l *lab.Lab, addr string, n int, versions ...string) *herd.Herd {
 	t.Helper()
 	return namedHerd(t, l, "herd", addr, n, 32, versions...)
@@ -29,7 +29,8 @@ func namedHerd(t *testing.T, l *lab.Lab, name, addr string, n, atATime int, vers
 	d, err := from.NewDialer()
 	labtest.Must(t, err)
 	t.Cleanup(d.Close)
-	cfg := herd.Config{Host: addr, Dial: d.Dial, Minions: n, Prefix: name, AtATime: atATime, Announce: true, KeepRequests: true}
+	cfg := herd.Config{Host: addr, Dial: d.Dial, Minions: n, Prefix: name, AtATime: atATime, Announce: true,
+		KeepRequests: true}
 	for _, v := range versions {
 		p, err := herd.ProfileOf(v)
 		labtest.Must(t, err)
@@ -53,8 +54,8 @@ func loose(t *testing.T, h *herd.Herd, within time.Duration) {
 	}))
 }
 
-// pinged waits until all of the herd have heard and returned a job of master m, published anew until they have: a subscription takes a
-// moment to reach a master.
+// pinged waits until all of the herd have heard and returned a job of master m, published anew until they have: a
+// subscription takes a moment to reach a master.
 func pinged(t *testing.T, m *lab.Master, h *herd.Herd, within time.Duration) {
 	t.Helper()
 	labtest.Must(t, lab.Eventually(t.Context(), within, "the herd to answer "+m.Version, func(ctx context.Context) error {
@@ -66,8 +67,8 @@ func pinged(t *testing.T, m *lab.Master, h *herd.Herd, within time.Duration) {
 	}))
 }
 
-// A herd is to a stock master of each version what real minions are: they sign in, are listed, answer jobs, and come back after a
-// restart of the master.
+// A herd is to a stock master of each version what real minions are: they sign in, are listed, answer jobs, and come
+// back after a restart of the master.
 func TestHerdIsStock(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	for i, version := range lab.Versions {
@@ -76,7 +77,8 @@ func TestHerdIsStock(t *testing.T) {
 			ctx := t.Context()
 			at, err := l.Host(ctx, fmt.Sprint("m", i+1))
 			labtest.Must(t, err)
-			m, err := at.NewMaster(version, at.Addr, lab.Settings{"timeout": 5, "gather_job_timeout": 5, "sign_pub_messages": true})
+			m, err := at.NewMaster(version, at.Addr, lab.Settings{"timeout": 5, "gather_job_timeout": 5,
+				"sign_pub_messages": true})
 			labtest.Must(t, err)
 			h := herdAt(t, l, at.Addr, 30, lab.Versions...)
 			labtest.Must(t, herd.Accept(filepath.Join(m.PKIDir(), "minions"), h.Key(), h.IDs()...))

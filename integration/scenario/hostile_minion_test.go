@@ -10,8 +10,8 @@ import (
 	"saltclusterd/integration/lab"
 )
 
-// A minion with an accepted key says whatever it likes for a few seconds, the same things in each run: nothing but its own is
-// touched, and nobody else notices. "make fuzz-live" does so for longer, with another seed each time.
+// A minion with an accepted key says whatever it likes for a few seconds, the same things in each run: nothing but its
+// own is touched, and nobody else notices. "make fuzz-live" does so for longer, with another seed each time.
 func testHostileMinion(t *testing.T, c *lab.Cluster) {
 	cfg := hostile.Default()
 	cfg.Seed, cfg.For, cfg.Rate, cfg.Revoke = 20260101, 10*time.Second, 40, true

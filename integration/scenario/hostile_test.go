@@ -26,7 +26,8 @@ func testHostile(t *testing.T, c *lab.Cluster) {
 	for i := range garbage {
 		garbage[i] = byte(random.Uint32())
 	}
-	ready := append(append([]byte(nil), greeting...), "\x04\x26\x05READY\x0bSocket-Type\x00\x00\x00\x03REQ\x08Identity\x00\x00\x00\x00"...)
+	ready := append(append([]byte(nil), greeting...),
+		"\x04\x26\x05READY\x0bSocket-Type\x00\x00\x00\x03REQ\x08Identity\x00\x00\x00\x00"...)
 	attacks := map[string][]byte{
 		"silence":             nil,
 		"garbage":             garbage,

@@ -20,8 +20,9 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// The identity of a cluster of three versions is replaced under its minions. One of them is not told: it is named, works on until the end,
-// and refuses the cluster then. The node that was asked is killed after the switch, another one is down meanwhile.
+// The identity of a cluster of three versions is replaced under its minions. One of them is not told: it is named,
+// works on until the end, and refuses the cluster then. The node that was asked is killed after the switch, another one
+// is down meanwhile.
 func TestIdentity(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes minutes; run: make test-identity")
@@ -33,7 +34,8 @@ func TestIdentity(t *testing.T) {
 	c, err := l.NewCluster(ctx, spec)
 	labtest.Must(t, err)
 	for _, n := range c.Nodes {
-		labtest.Must(t, n.Daemon.Configure(lab.Settings{"rotate_window": "3s", "master_restart_command": []string{"touch", restartFile(n)}}))
+		labtest.Must(t, n.Daemon.Configure(lab.Settings{"rotate_window": "3s",
+			"master_restart_command": []string{"touch", restartFile(n)}}))
 	}
 	labtest.Must(t, c.Up(ctx))
 	for _, n := range c.Nodes { // asked for when they became members
@@ -81,18 +83,19 @@ func (i *identityLab) refused(t *testing.T, n *lab.Node, args ...string) string 
 
 func (i *identityLab) says(t *testing.T, n *lab.Node, want ...string) {
 	t.Helper()
-	labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "rotate identity to say "+strings.Join(want, ", "), func(ctx context.Context) error {
-		res, err := n.Daemon.Ctl(ctx, "rotate", "identity")
-		if err != nil {
-			return err
-		}
-		for _, w := range want {
-			if !strings.Contains(res.Stdout, w) {
-				return errors.New(res.Output())
+	labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "rotate identity to say "+strings.Join(want, ", "),
+		func(ctx context.Context) error {
+			res, err := n.Daemon.Ctl(ctx, "rotate", "identity")
+			if err != nil {
+				return err
 			}
-		}
-		return nil
-	}))
+			for _, w := range want {
+				if !strings.Contains(res.Stdout, w) {
+					return errors.New(res.Output())
+				}
+			}
+			return nil
+		}))
 }
 
 // pinLines is the new public key as the command in the first step has it.
@@ -141,7 +144,8 @@ func testIdentityTold(t *testing.T, i *identityLab) {
 	list, err := json.Marshal(strings.Split(i.next, "\n"))
 	labtest.Must(t, err)
 	for k, m := range i.told { // from each of the masters
-		got, err := i.c.Nodes[k].Master.Pub(ctx, m.ID, "file.write", filepath.Join(m.PKIDir(), "minion_master.pub"), "args="+string(list))
+		got, err := i.c.Nodes[k].Master.Pub(ctx, m.ID, "file.write", filepath.Join(m.PKIDir(), "minion_master.pub"),
+			"args="+string(list))
 		labtest.Must(t, err)
 		if text, _ := got[m.ID].(string); !strings.HasPrefix(text, "Wrote") {
 			t.Fatalf("%s: %v", m.ID, got)
@@ -190,13 +194,14 @@ func testIdentityFinish(t *testing.T, i *identityLab) {
 	}
 	must(t, m1.Daemon, "rotate", "identity", "--yes", "--finish", "--force")
 	i.says(t, m1, "no change of the identity is under way")
-	labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "the minion that was not told to refuse", func(context.Context) error {
-		text, err := os.ReadFile(i.untold.LogPath())
-		if err == nil && !strings.Contains(string(text), "The master key has changed") {
-			err = errors.New("it has not")
-		}
-		return err
-	}))
+	labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "the minion that was not told to refuse",
+		func(context.Context) error {
+			text, err := os.ReadFile(i.untold.LogPath())
+			if err == nil && !strings.Contains(string(text), "The master key has changed") {
+				err = errors.New("it has not")
+			}
+			return err
+		}))
 	named := false
 	for _, n := range i.c.Nodes {
 		text, err := os.ReadFile(n.Daemon.LogPath())
@@ -220,7 +225,8 @@ func testIdentityFinish(t *testing.T, i *identityLab) {
 	for k, n := range i.c.Nodes {
 		labtest.Must(t, lab.Answering(ctx, n.Master, ids...))
 		m := i.told[(k+1)%len(i.told)]
-		labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "states of "+m.ID, func(ctx context.Context) error { // pillars are signed
+		// pillars are signed
+		labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "states of "+m.ID, func(ctx context.Context) error {
 			got, err := n.Master.Pub(ctx, m.ID, "state.apply", "demo")
 			if err == nil {
 				err = m.CheckApplied(got[m.ID])

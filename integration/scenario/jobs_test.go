@@ -20,7 +20,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// askJobs prints what Salt's own runner says of jobs; it needs no master. The modules are loaded once, not for each question.
+// askJobs prints what Salt's own runner says of jobs; it needs no master. The modules are loaded once, not for each
+// question.
 const askJobs = `
 import json, sys
 import salt.config, salt.loader, salt.minion
@@ -66,32 +67,35 @@ func sameJobs(t *testing.T, within time.Duration, nodes []*lab.Node, jids ...str
 	return sameAnswers(t, within, nodes, append(jids, lastRun)...)
 }
 
-// lastRun stands for the question which job was the last. Nobody gets one answer to it from all nodes while jobs are published.
+// lastRun stands for the question which job was the last. Nobody gets one answer to it from all nodes while jobs are
+// published.
 const lastRun = "last_run"
 
 // sameAnswers waits until all nodes say the same of jobs, and returns that.
-func sameAnswers(t *testing.T, within time.Duration, nodes []*lab.Node, jids ...string) (said map[string]map[string]any) {
+func sameAnswers(t *testing.T, within time.Duration, nodes []*lab.Node,
+	jids ...string) (said map[string]map[string]any) {
 	t.Helper()
-	labtest.Must(t, lab.Eventually(t.Context(), within, "the same answers on all masters", func(ctx context.Context) error {
-		var err error
-		if said, err = jobsOn(ctx, nodes[0], jids...); err != nil {
-			return err
-		}
-		for _, n := range nodes[1:] {
-			other, err := jobsOn(ctx, n, jids...)
-			if err != nil {
+	labtest.Must(t, lab.Eventually(t.Context(), within, "the same answers on all masters",
+		func(ctx context.Context) error {
+			var err error
+			if said, err = jobsOn(ctx, nodes[0], jids...); err != nil {
 				return err
 			}
-			for jid, answers := range said {
-				for fun, answer := range answers {
-					if a, b := text(answer), text(other[jid][fun]); a != b {
-						return fmt.Errorf("%s of %s: %s says %s, %s says %s", fun, jid, nodes[0].Name, a, n.Name, b)
+			for _, n := range nodes[1:] {
+				other, err := jobsOn(ctx, n, jids...)
+				if err != nil {
+					return err
+				}
+				for jid, answers := range said {
+					for fun, answer := range answers {
+						if a, b := text(answer), text(other[jid][fun]); a != b {
+							return fmt.Errorf("%s of %s: %s says %s, %s says %s", fun, jid, nodes[0].Name, a, n.Name, b)
+						}
 					}
 				}
 			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 	return said
 }
 
@@ -134,7 +138,8 @@ func testJobs(t *testing.T, c *lab.Cluster) {
 		labtest.Must(t, lab.AnsweredBy(got, c.IDs()...))
 	}
 	for i, jid := range runs {
-		if got := text(said[jid]["lookup_jid"]); !strings.Contains(got, "_master") || !strings.Contains(got, "runs-on-"+c.Nodes[i].Name) {
+		if got := text(said[jid]["lookup_jid"]); !strings.Contains(got, "_master") ||
+			!strings.Contains(got, "runs-on-"+c.Nodes[i].Name) {
 			t.Errorf("lookup_jid of the runner's %s from %s: %s", jid, c.Nodes[i].Name, got)
 		}
 	}

@@ -41,7 +41,8 @@ func TestJoinRefused(t *testing.T) {
 			labtest.Must(t, joiner.Daemon.WaitReady(ctx, time.Minute))
 			var res lab.Result
 			labtest.Must(t, lab.Eventually(ctx, time.Minute, "a hearing", func(ctx context.Context) (err error) {
-				if res, err = joiner.Daemon.Ctl(ctx, "join", first.Addr); err == nil && strings.Contains(res.Output(), "slow down") {
+				if res, err = joiner.Daemon.Ctl(ctx, "join", first.Addr); err == nil &&
+					strings.Contains(res.Output(), "slow down") {
 					err = errors.New(res.Output()) // failed joins from one address are rate-limited
 				}
 				return err

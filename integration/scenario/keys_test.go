@@ -40,7 +40,8 @@ func testKeys(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, lab.Answering(ctx, m1.Master, c.IDs()...))
 }
 
-// Accepted keys that are deleted in numbers by way of one salt-master are put back there and stay everywhere, until an operator decides.
+// Accepted keys that are deleted in numbers by way of one salt-master are put back there and stay everywhere, until an
+// operator decides.
 func testHeldKeys(t *testing.T, c *lab.Cluster) {
 	ctx, m1, m2 := t.Context(), c.Nodes[0], c.Nodes[1]
 	pub := publicKey(t)
@@ -79,7 +80,8 @@ func testHeldKeys(t *testing.T, c *lab.Cluster) {
 
 	held := deleteAll()
 	for _, n := range c.Nodes {
-		says(t, n.Daemon, []string{fmt.Sprintf("%d accepted keys were deleted or rejected on this host", len(held))}, "status")
+		says(t, n.Daemon, []string{fmt.Sprintf("%d accepted keys were deleted or rejected on this host", len(held))},
+			"status")
 	}
 	must(t, m2.Daemon, "keys", "held", "--keep")
 	says(t, m2.Daemon, []string{"no keys are held"}, "keys", "held")
@@ -106,12 +108,13 @@ func keyIs(t *testing.T, c *lab.Cluster, id, state string, within time.Duration)
 	t.Helper()
 	start := time.Now()
 	for _, n := range c.Nodes {
-		labtest.Must(t, lab.Eventually(t.Context(), within, fmt.Sprintf("key %s to be %q on %s", id, state, n.Name), func(context.Context) error {
-			if got := n.Master.KeyState(id); got != state {
-				return fmt.Errorf("it is %q", got)
-			}
-			return nil
-		}))
+		labtest.Must(t, lab.Eventually(t.Context(), within, fmt.Sprintf("key %s to be %q on %s", id, state, n.Name),
+			func(context.Context) error {
+				if got := n.Master.KeyState(id); got != state {
+					return fmt.Errorf("it is %q", got)
+				}
+				return nil
+			}))
 	}
 	t.Logf("key %s is %q on all nodes after %s", id, state, time.Since(start).Round(time.Millisecond))
 }

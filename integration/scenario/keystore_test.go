@@ -18,7 +18,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// A 3008 master is given a key store of its own (mmap_key) while the cluster works, is used with it, and goes back to files.
+// A 3008 master is given a key store of its own (mmap_key) while the cluster works, is used with it, and goes back to
+// files.
 func testKeyStore(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	m1, m2, m3 := c.Nodes[0], c.Nodes[1], c.Nodes[2]
@@ -58,7 +59,8 @@ func useStore(t *testing.T, c *lab.Cluster, n *lab.Node) (back func()) {
 	path := filepath.Join(n.Master.ConfigDir, "master.d/saltclusterd.conf")
 	files, err := os.ReadFile(path)
 	labtest.Must(t, err)
-	store := strings.Replace(string(files), "keys.cache_driver: localfs_key", "keys.cache_driver: mmap_key\nmmap_key_size: 5003", 1)
+	store := strings.Replace(string(files), "keys.cache_driver: localfs_key",
+		"keys.cache_driver: mmap_key\nmmap_key_size: 5003", 1)
 	labtest.Must(t, os.WriteFile(path, []byte(store), 0o644))
 	storeStatus(t, n, func(k *adminapi.KeyStore) bool { return k != nil && !k.Busy && k.Error == "" })
 	restart := func() {

@@ -36,14 +36,15 @@ func publishPort(t *testing.T, c *lab.Cluster, open bool) {
 	if open {
 		return
 	}
-	labtest.Must(t, lab.Eventually(t.Context(), 30*time.Second, "all subscribers to be gone", func(ctx context.Context) error {
-		for _, n := range c.Nodes {
-			if got := metricSum(t, n, "saltcluster_edge_subscribers"); got > 0 {
-				return fmt.Errorf("%s has %v", n.Name, got)
+	labtest.Must(t, lab.Eventually(t.Context(), 30*time.Second, "all subscribers to be gone",
+		func(ctx context.Context) error {
+			for _, n := range c.Nodes {
+				if got := metricSum(t, n, "saltcluster_edge_subscribers"); got > 0 {
+					return fmt.Errorf("%s has %v", n.Name, got)
+				}
 			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 }
 
 // lateRuns counts the lines that jobs have written at a minion.
@@ -58,15 +59,17 @@ func lateRuns(t *testing.T, m *lab.Minion) map[string]int {
 	return times
 }
 
-// TestLateJobs: jobs that are published while no minion is connected run once at each minion that they are for, when it is back, whatever their
-// target looks like; and not at a minion that has started since, which may have run them before.
+// TestLateJobs: jobs that are published while no minion is connected run once at each minion that they are for, when it
+// is back, whatever their target looks like; and not at a minion that has started since, which may have run them
+// before.
 func TestLateJobs(t *testing.T) {
 	t.Parallel()
 	l := labtest.New(t, lab.Options{})
-	// From 3007 on minions look for the loss of their connection, if they are not told not to: they sign in as a new process would then,
-	// and 3007.15 sometimes hangs for good some minutes later, in a call of libzmq's that has no end.
+	// From 3007 on minions look for the loss of their connection, if they are not told not to: they sign in as a new
+	// process would then, and 3007.15 sometimes hangs for good some minutes later, in a call of libzmq's that has no end.
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
-		Masters: lab.Versions, Minions: lab.Versions, MinionSettings: lab.Settings{"zmq_monitor": false}, DaemonSettings: metricsForAll,
+		Masters: lab.Versions, Minions: lab.Versions, MinionSettings: lab.Settings{"zmq_monitor": false},
+		DaemonSettings: metricsForAll,
 		MasterSettings: lab.Settings{"timeout": 25}, // for as long what was published unheard is published later
 	})
 	labtest.Must(t, err)
@@ -87,7 +90,8 @@ func TestLateJobs(t *testing.T) {
 	publishPort(t, c, false)
 	var jobs []string
 	for i, target := range [][]string{
-		{"*"}, {"-L", all}, {"-E", "min.*"}, {"-G", "kernel:Linux"}, {"-P", "kernel:Lin.*"}, {"-C", "G@kernel:Linux and min*"}, {"-S", "0.0.0.0/0"},
+		{"*"}, {"-L", all}, {"-E", "min.*"}, {"-G", "kernel:Linux"}, {"-P", "kernel:Lin.*"},
+		{"-C", "G@kernel:Linux and min*"}, {"-S", "0.0.0.0/0"},
 		{"-C", "not " + first},
 	} {
 		jobs = append(jobs, run(c.Nodes[i%len(c.Nodes)], fmt.Sprint("late", i), target...))
@@ -120,12 +124,13 @@ func TestLateJobs(t *testing.T) {
 	}
 	earlier := given()
 	labtest.Must(t, m.Start(t.Context()))
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "jobs to be given to those who have come", func(context.Context) error {
-		if given() == earlier {
-			return fmt.Errorf("none were")
-		}
-		return nil
-	}))
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "jobs to be given to those who have come",
+		func(context.Context) error {
+			if given() == earlier {
+				return fmt.Errorf("none were")
+			}
+			return nil
+		}))
 	after := run(c.Nodes[1], "after", "*") // comes after all that was given
 	inCache(t, c, c.Nodes[1], after, time.Minute)
 
@@ -146,16 +151,18 @@ func TestLateJobs(t *testing.T) {
 	}
 
 	// What was published within 20 s after a node's first start is left alone, for clocks differ.
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the first 20 seconds to be over", func(context.Context) error {
-		if age := time.Since(up); age < 21*time.Second {
-			return fmt.Errorf("only %s are", age)
-		}
-		return nil
-	}))
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the first 20 seconds to be over",
+		func(context.Context) error {
+			if age := time.Since(up); age < 21*time.Second {
+				return fmt.Errorf("only %s are", age)
+			}
+			return nil
+		}))
 	missedJobs(t, c, run)
 }
 
-// missedJobs: what a salt-master publishes while its saltclusterd is down is published when that is back, once, and nothing else is.
+// missedJobs: what a salt-master publishes while its saltclusterd is down is published when that is back, once, and
+// nothing else is.
 func missedJobs(t *testing.T, c *lab.Cluster, run func(n *lab.Node, word string, target ...string) string) {
 	t.Helper()
 	for i, n := range c.Nodes {

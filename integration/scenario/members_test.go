@@ -81,35 +81,37 @@ func must(t *testing.T, d *lab.Daemon, args ...string) lab.Result {
 // standing waits until members on d reads like "m1 voter alive".
 func standing(t *testing.T, d *lab.Daemon, want ...string) {
 	t.Helper()
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "members as "+d.Host().Name+" sees them", func(ctx context.Context) error {
-		all, err := d.Members(ctx)
-		if err != nil {
-			return err
-		}
-		var got []string
-		for _, mem := range all.Members {
-			got = append(got, fmt.Sprintf("%s %s %s", mem.ID, mem.Role, mem.State))
-		}
-		if !slices.Equal(got, want) {
-			return fmt.Errorf("%q, not %q", got, want)
-		}
-		return nil
-	}))
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "members as "+d.Host().Name+" sees them",
+		func(ctx context.Context) error {
+			all, err := d.Members(ctx)
+			if err != nil {
+				return err
+			}
+			var got []string
+			for _, mem := range all.Members {
+				got = append(got, fmt.Sprintf("%s %s %s", mem.ID, mem.Role, mem.State))
+			}
+			if !slices.Equal(got, want) {
+				return fmt.Errorf("%q, not %q", got, want)
+			}
+			return nil
+		}))
 }
 
 // decides proves that there is a majority: a leader answers a proposal.
 func decides(t *testing.T, d *lab.Daemon) {
 	t.Helper()
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "a decision on "+d.Host().Name, func(ctx context.Context) error {
-		res, err := d.Ctl(ctx, "status")
-		if err != nil {
-			return err
-		}
-		if !strings.Contains(res.Stdout, "leader ") || strings.Contains(res.Stdout, ": lost") {
-			return fmt.Errorf("no quorum:\n%s", res.Stdout)
-		}
-		return nil
-	}))
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "a decision on "+d.Host().Name,
+		func(ctx context.Context) error {
+			res, err := d.Ctl(ctx, "status")
+			if err != nil {
+				return err
+			}
+			if !strings.Contains(res.Stdout, "leader ") || strings.Contains(res.Stdout, ": lost") {
+				return fmt.Errorf("no quorum:\n%s", res.Stdout)
+			}
+			return nil
+		}))
 }
 
 // serves waits until all minions answer the node's master.
@@ -134,7 +136,8 @@ func testWitness(t *testing.T, m *membersLab) {
 	taken, err := w.Host().Listen(ctx, "tcp", w.Host().Addr+":4999")
 	labtest.Must(t, err)
 	defer taken.Close()
-	upgradeRefused(t, w, "agent_check_listen: '"+taken.Addr().String()+"'", "agent_check_listen: listen tcp "+taken.Addr().String())
+	upgradeRefused(t, w, "agent_check_listen: '"+taken.Addr().String()+"'",
+		"agent_check_listen: listen tcp "+taken.Addr().String())
 	must(t, w, "upgrade")
 	standing(t, m1.Daemon, "m1 voter alive", "m2 voter alive", "w1 witness alive")
 	must(t, m2.Daemon, "transfer", "m2")
@@ -194,16 +197,17 @@ func testRemove(t *testing.T, m *membersLab) {
 // removed waits until a node says in its status that it is no member.
 func removed(t *testing.T, d *lab.Daemon, why string) {
 	t.Helper()
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, d.Host().Name+" to know that it is no member", func(ctx context.Context) error {
-		res, err := d.Ctl(ctx, "status")
-		if err != nil {
-			return err
-		}
-		if !strings.Contains(res.Stdout, why) || !strings.Contains(res.Stdout, "join PEER takes it in again") {
-			return fmt.Errorf("status:\n%s", res.Stdout)
-		}
-		return nil
-	}))
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, d.Host().Name+" to know that it is no member",
+		func(ctx context.Context) error {
+			res, err := d.Ctl(ctx, "status")
+			if err != nil {
+				return err
+			}
+			if !strings.Contains(res.Stdout, why) || !strings.Contains(res.Stdout, "join PEER takes it in again") {
+				return fmt.Errorf("status:\n%s", res.Stdout)
+			}
+			return nil
+		}))
 	if err := d.Host().Accepts(t.Context(), d.Host().Addr+":4505"); err == nil {
 		t.Error("it still listens for minions")
 	}
@@ -211,7 +215,8 @@ func removed(t *testing.T, d *lab.Daemon, why string) {
 
 func testRecover(t *testing.T, m *membersLab) {
 	ctx, m1, m2, w := t.Context(), m.Nodes[0], m.Nodes[1], m.witness[1]
-	if res := ctl(t, m1.Daemon, "recover", "--force-new-cluster", "--yes"); res.Code != 6 || !strings.Contains(res.Stderr, "there is nothing to recover") {
+	if res := ctl(t, m1.Daemon, "recover", "--force-new-cluster", "--yes"); res.Code != 6 ||
+		!strings.Contains(res.Stderr, "there is nothing to recover") {
 		t.Errorf("while all is well: %d, %s", res.Code, res.Stderr)
 	}
 	labtest.Must(t, m2.Daemon.Kill())
@@ -223,19 +228,22 @@ func testRecover(t *testing.T, m *membersLab) {
 		}
 		return err
 	}))
-	labtest.Must(t, lab.Eventually(ctx, time.Minute, "m1 to see that the others are dead", func(ctx context.Context) error {
-		res, err := m1.Daemon.Ctl(ctx, "recover", "--dry-run")
-		if err == nil {
-			err = res.Err()
-		}
-		return err
-	}))
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "m1 to see that the others are dead",
+		func(ctx context.Context) error {
+			res, err := m1.Daemon.Ctl(ctx, "recover", "--dry-run")
+			if err == nil {
+				err = res.Err()
+			}
+			return err
+		}))
 	m.serves(t, m1)
-	if res := ctl(t, m1.Daemon, "remove", "--yes", "w2"); res.Code != 4 || !strings.Contains(res.Stderr, "recover --force-new-cluster") {
+	if res := ctl(t, m1.Daemon, "remove", "--yes", "w2"); res.Code != 4 ||
+		!strings.Contains(res.Stderr, "recover --force-new-cluster") {
 		t.Errorf("remove without a quorum: %d, %s", res.Code, res.Stderr)
 	}
 	res := must(t, m1.Daemon, "recover", "--force-new-cluster", "--yes")
-	if !strings.Contains(res.Stderr, "last contact with a majority was") || !strings.Contains(res.Stdout, "saltclusterctl join "+m1.Addr) {
+	if !strings.Contains(res.Stderr, "last contact with a majority was") ||
+		!strings.Contains(res.Stdout, "saltclusterctl join "+m1.Addr) {
 		t.Errorf("recover said\n%s\n%s", res.Stderr, res.Stdout)
 	}
 	standing(t, m1.Daemon, "m1 voter alive")
@@ -256,7 +264,8 @@ func testSnapshot(t *testing.T, m *membersLab) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if res := must(t, m1.Daemon, "snapshot", "inspect", file, "--passphrase-file", pass); !strings.Contains(res.Stdout, "2 accepted") {
+	if res := must(t, m1.Daemon, "snapshot", "inspect", file, "--passphrase-file", pass); !strings.Contains(res.Stdout,
+		"2 accepted") {
 		t.Errorf("inspect:\n%s", res.Stdout)
 	}
 	marks := logSizes(t, m.Cluster)
@@ -277,7 +286,8 @@ func testSnapshot(t *testing.T, m *membersLab) {
 	labtest.Must(t, m2.Master.WaitReady(ctx, 3*time.Minute))
 	m.serves(t, m2)
 	for _, min := range m.Minions {
-		for _, sign := range []string{"master key has changed", "public key in this minion", "Minion failed to auth", "was rejected"} {
+		for _, sign := range []string{"master key has changed", "public key in this minion", "Minion failed to auth",
+			"was rejected"} {
 			if strings.Contains(since(t, min, marks[min.ID]), sign) {
 				t.Errorf("%s noticed: its log has %q", min.ID, sign)
 			}

@@ -59,7 +59,8 @@ func TestMigrate(t *testing.T) {
 	guideRest(t, c)
 	jids = append(jids, stop()...)
 	minionsNoticedNothing(t, c, marks)
-	if got := restarts() - len(c.Nodes); got < 2 || got > 3 { // for the way back, and for leaving again, perhaps repeated by who was killed
+	// for the way back, and for leaving again, perhaps repeated by who was killed
+	if got := restarts() - len(c.Nodes); got < 2 || got > 3 {
 		t.Errorf("%d restarts of salt-masters more than there are nodes", got)
 	}
 	labtest.Must(t, c.Share.Gone())
@@ -136,8 +137,8 @@ func restartWhenAsked(t *testing.T, c *lab.Cluster) (count func() int) {
 	}
 }
 
-// publishing publishes a job about every second, from one node after the other; a node whose salt-master is being restarted is left
-// out. stop returns the ids of the jobs.
+// publishing publishes a job about every second, from one node after the other; a node whose salt-master is being
+// restarted is left out. stop returns the ids of the jobs.
 func publishing(t *testing.T, c *lab.Cluster) (stop func() []string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan []string, 1)
@@ -198,7 +199,8 @@ func dryRun(t *testing.T, c *lab.Cluster) {
 	for _, n := range c.Nodes {
 		for _, want := range []string{
 			filepath.Join(n.Dir(), "var/lib/salt-master/pki"), filepath.Join(n.Dir(), "var/lib/salt-master/file_roots/base/0"),
-			filepath.Join(n.Master.ConfigDir, "master.d/zzz-saltclusterd-isolated.conf"), filepath.Join(n.Master.CacheDir(), "jobs"),
+			filepath.Join(n.Master.ConfigDir, "master.d/zzz-saltclusterd-isolated.conf"),
+			filepath.Join(n.Master.CacheDir(), "jobs"),
 			filepath.Join(n.Master.ConfigDir, "saltclusterd.d/zz-isolated.conf"),
 		} {
 			if !strings.Contains(text, want) {
@@ -232,17 +234,18 @@ func killedGuide(t *testing.T, c *lab.Cluster) {
 	kill()
 	res := <-ended
 	t.Logf("killed after:\n%s", res.Stderr)
-	labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, first+" to have left the share", func(ctx context.Context) error {
-		m, err := migration(ctx, c.Nodes[1])
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(m.Nodes, func(n adminapi.MigrateNode) bool { return n.Node == first })
-		if i < 0 || m.Nodes[i].Stage != "isolated" || !m.Nodes[i].Caught {
-			return fmt.Errorf("%+v", m.Nodes)
-		}
-		return nil
-	}))
+	labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, first+" to have left the share",
+		func(ctx context.Context) error {
+			m, err := migration(ctx, c.Nodes[1])
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(m.Nodes, func(n adminapi.MigrateNode) bool { return n.Node == first })
+			if i < 0 || m.Nodes[i].Stage != "isolated" || !m.Nodes[i].Caught {
+				return fmt.Errorf("%+v", m.Nodes)
+			}
+			return nil
+		}))
 	c.Nodes[0].Master.MovedTo(filepath.Join(c.Nodes[0].Dir(), "var/lib/salt-master/pki"))
 }
 
@@ -316,7 +319,8 @@ func testMigrateBack(t *testing.T, c *lab.Cluster) {
 	testKeys(t, c)
 }
 
-// testKilledSwitch kills saltclusterd of a node in the middle of its switch. It goes on by itself, or with the next try.
+// testKilledSwitch kills saltclusterd of a node in the middle of its switch. It goes on by itself, or with the next
+// try.
 func testKilledSwitch(t *testing.T, c *lab.Cluster) {
 	ctx, n, other := t.Context(), c.Nodes[0], c.Nodes[1]
 	ended := make(chan lab.Result, 1)

@@ -70,7 +70,8 @@ func testMine(t *testing.T, c *lab.Cluster) {
 			t.Errorf("%s still has the mine of %s: %v", n.Name, a.ID, err)
 		}
 	}
-	for cmd, least := range map[string]int{"_mine": len(c.Minions) + 1, "_mine_get": len(c.Minions) * (1 + len(mineTargets)), "_mine_delete": 1, "_mine_flush": 1} {
+	for cmd, least := range map[string]int{"_mine": len(c.Minions) + 1,
+		"_mine_get": len(c.Minions) * (1 + len(mineTargets)), "_mine_delete": 1, "_mine_flush": 1} {
 		if n := answeredMines(t, c)[cmd] - before[cmd]; n < float64(least) {
 			t.Errorf("%v requests %s were answered without the masters' Python, of %d", n, cmd, least)
 		}
@@ -122,12 +123,13 @@ func answeredMines(t *testing.T, c *lab.Cluster) map[string]float64 {
 func testMineCleared(t *testing.T, c *lab.Cluster) {
 	id := c.Minions[len(c.Minions)-1].ID
 	for _, n := range c.Nodes {
-		labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "mine of "+id+" cleared on "+n.Name, func(context.Context) error {
-			if _, err := os.Stat(mineFile(n, id)); !os.IsNotExist(err) {
-				return errors.New("it is still there")
-			}
-			return nil
-		}))
+		labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "mine of "+id+" cleared on "+n.Name,
+			func(context.Context) error {
+				if _, err := os.Stat(mineFile(n, id)); !os.IsNotExist(err) {
+					return errors.New("it is still there")
+				}
+				return nil
+			}))
 	}
 	for _, n := range c.Nodes {
 		if _, err := os.Stat(mineFile(n, c.Minions[0].ID)); err != nil {

@@ -22,11 +22,12 @@ import (
 // of a cache: what is told is carried at once.
 const dataWithin = 30 * time.Second
 
-// askedWithin is the same where each look loads Salt on three masters and asks dozens of questions; mustTarget is strict about the time.
+// askedWithin is the same where each look loads Salt on three masters and asks dozens of questions; mustTarget is
+// strict about the time.
 const askedWithin = 2 * time.Minute
 
-// Grains and pillars that one master has cached target minions on every master, whichever version it has, and all of them say the
-// same when they are asked what they know of their minions.
+// Grains and pillars that one master has cached target minions on every master, whichever version it has, and all of
+// them say the same when they are asked what they know of their minions.
 func testMinionData(t *testing.T, c *lab.Cluster) {
 	one := c.Minions[0]
 	sameEverywhere(t, askedWithin, c.Nodes, targetsOf(c), "lab_mine", false)
@@ -54,7 +55,8 @@ func testMinionData(t *testing.T, c *lab.Cluster) {
 	for i, m := range c.Minions {
 		value := fmt.Sprint("value", i)
 		for question, want := range map[string]string{
-			"cache.grains": value, "cache.pillar": m.ID, "cache.mine": value, "mine.get": value, "manage.status": m.ID, "cache.grains by grain": m.ID,
+			"cache.grains": value, "cache.pillar": m.ID, "cache.mine": value, "mine.get": value, "manage.status": m.ID,
+			"cache.grains by grain": m.ID,
 		} {
 			if !strings.Contains(said[question], want) {
 				t.Errorf("%s lacks %s: %.300s", question, want, said[question])

@@ -17,8 +17,8 @@ import (
 	"saltclusterd/integration/straced"
 )
 
-// A saltclusterd that is watched starts, serves, is operated, is upgraded in place and stops: it touches nothing that docs/security.md
-// does not name.
+// A saltclusterd that is watched starts, serves, is operated, is upgraded in place and stops: it touches nothing that
+// docs/security.md does not name.
 func testOpens(t *testing.T, c *lab.Cluster) {
 	ctx, n := t.Context(), c.Nodes[1]
 	d, trace := n.Daemon, filepath.Join(n.Dir(), "strace")
@@ -73,10 +73,12 @@ func opensWhatItSays(t *testing.T, n *lab.Node, trace string) {
 			return
 		}
 		if strange++; strange <= 30 {
-			t.Errorf("%s: saltclusterd does %s %s, of which docs/security.md says nothing", n.Name, w.Kind, strings.ReplaceAll(w.What, n.Dir(), "…"))
+			t.Errorf("%s: saltclusterd does %s %s, of which docs/security.md says nothing", n.Name, w.Kind,
+				strings.ReplaceAll(w.What, n.Dir(), "…"))
 		}
 	}))
-	for _, name := range []string{"`state_dir`", "`pki_dir`", "`cachedir`", "`4505`", "`4506`", "`4520`", "`admin_socket`", "`sock_dir`", "`127.0.0.1:4506`", "`itself`"} {
+	for _, name := range []string{"`state_dir`", "`pki_dir`", "`cachedir`", "`4505`", "`4506`", "`4520`", "`admin_socket`",
+		"`sock_dir`", "`127.0.0.1:4506`", "`itself`"} {
 		if !seen[name] {
 			t.Errorf("%s: nothing was seen of %s: does this test still look?", n.Name, name)
 		}
@@ -131,9 +133,11 @@ func opensTable(t *testing.T, n *lab.Node) opens {
 	d, srv := n.Daemon, filepath.Dir(n.Master.FileRoot())
 	program := filepath.Join(bin, "saltclusterd")
 	dirs := map[string][]string{ // what is named by an option, or is elsewhere in a lab
-		"/etc/salt": {n.Master.ConfigDir}, "file_roots": {n.Master.FileRoot()}, "pillar_roots": {filepath.Join(srv, "pillar")},
-		"state_dir": {d.StateDir}, "run_dir": {filepath.Dir(d.Socket)}, "cluster_pki_dir": {filepath.Join(d.StateDir, "pki")},
-		"pki_dir": {n.Master.PKIDir()}, "cachedir": {n.Master.CacheDir()}, "token_dir": {filepath.Join(n.Master.CacheDir(), "tokens")},
+		"/etc/salt": {n.Master.ConfigDir}, "file_roots": {n.Master.FileRoot()},
+		"pillar_roots": {filepath.Join(srv, "pillar")},
+		"state_dir":    {d.StateDir}, "run_dir": {filepath.Dir(d.Socket)}, "cluster_pki_dir": {filepath.Join(d.StateDir, "pki")},
+		"pki_dir": {n.Master.PKIDir()}, "cachedir": {n.Master.CacheDir()},
+		"token_dir":              {filepath.Join(n.Master.CacheDir(), "tokens")},
 		"sock_dir":               {n.Master.SockDir()},
 		"reactor":                {filepath.Join(n.Dir(), "srv", "reactor")}, // countReactions
 		"$CREDENTIALS_DIRECTORY": nil,                                        // no systemd
@@ -180,15 +184,19 @@ func opensTable(t *testing.T, n *lab.Node) opens {
 				continue
 			}
 			for _, kind := range map[string][]straced.Kind{
-				"reads": {straced.Read}, "reads and writes": {straced.Read, straced.Write}, "listens": {straced.Listen}, "connects to": {straced.Connect}, "starts": {straced.Start},
+				"reads": {straced.Read}, "reads and writes": {straced.Read, straced.Write}, "listens": {straced.Listen},
+				"connects to": {straced.Connect}, "starts": {straced.Start},
 			}[row[1]] {
 				out[kind] = append(out[kind], named{name, fits})
 			}
 		}
 	}
 	above := func(what string) bool {
-		return slices.ContainsFunc(places, func(p string) bool { return strings.HasPrefix(p, strings.TrimSuffix(what, "/")+"/") })
+		return slices.ContainsFunc(places, func(p string) bool {
+			return strings.HasPrefix(p, strings.TrimSuffix(what, "/")+"/")
+		})
 	}
-	out[straced.Read] = append(out[straced.Read], named{"its own program", below(program)}, named{"the directories above", above})
+	out[straced.Read] = append(out[straced.Read], named{"its own program", below(program)},
+		named{"the directories above", above})
 	return out
 }

@@ -20,22 +20,24 @@ import (
 func says(t *testing.T, d *lab.Daemon, texts []string, verb ...string) lab.Result {
 	t.Helper()
 	var res lab.Result
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, strings.Join(verb, " "), func(ctx context.Context) (err error) {
-		if res, err = d.Ctl(ctx, verb...); err != nil {
-			return err
-		}
-		for _, text := range texts {
-			absent, not := strings.CutPrefix(text, "not:")
-			if not == strings.Contains(res.Output(), strings.TrimSpace(absent)) {
-				return fmt.Errorf("%q (exit code %d):\n%s", text, res.Code, res.Output())
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, strings.Join(verb, " "),
+		func(ctx context.Context) (err error) {
+			if res, err = d.Ctl(ctx, verb...); err != nil {
+				return err
 			}
-		}
-		return nil
-	}))
+			for _, text := range texts {
+				absent, not := strings.CutPrefix(text, "not:")
+				if not == strings.Contains(res.Output(), strings.TrimSpace(absent)) {
+					return fmt.Errorf("%q (exit code %d):\n%s", text, res.Code, res.Output())
+				}
+			}
+			return nil
+		}))
 	return res
 }
 
-// What is in the files and what the process works with: the difference is shown, taken over by SIGHUP, and kept out where it makes no sense.
+// What is in the files and what the process works with: the difference is shown, taken over by SIGHUP, and kept out
+// where it makes no sense.
 func testConfigDiff(t *testing.T, c *lab.Cluster) {
 	ctx, n := t.Context(), c.Nodes[1]
 	dropIn := n.Daemon.ConfigPath + ".d/zz.conf"
@@ -85,7 +87,8 @@ func testConfigDiff(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, c.Answering(ctx, n))
 }
 
-// What salt publishes on a host whose saltclusterd is dead reaches nobody. Who looks for the reason there finds it, and the other nodes name the host.
+// What salt publishes on a host whose saltclusterd is dead reaches nobody. Who looks for the reason there finds it, and
+// the other nodes name the host.
 func testDeadDaemon(t *testing.T, c *lab.Cluster) {
 	ctx, m1, m2 := t.Context(), c.Nodes[0], c.Nodes[1]
 	labtest.Must(t, m2.Daemon.Kill())
@@ -96,7 +99,8 @@ func testDeadDaemon(t *testing.T, c *lab.Cluster) {
 		t.Errorf("salt on %s:\n%s", m2.Name, res.Output())
 	}
 	t.Logf("salt on %s: exit code %d\n%s", m2.Name, res.Code, res.Output())
-	says(t, m2.Daemon, []string{"saltclusterd on this host is not reachable", "systemctl start saltclusterd"}, "doctor", "--explain", said)
+	says(t, m2.Daemon, []string{"saltclusterd on this host is not reachable", "systemctl start saltclusterd"}, "doctor",
+		"--explain", said)
 	says(t, m2.Daemon, []string{"is it running", "salt on this host reaches no minion"}, "status")
 	says(t, m1.Daemon, []string{m2.Name + ": does not answer", "salt on that host reaches no minion"}, "status")
 	labtest.Must(t, m2.Daemon.Start(ctx))

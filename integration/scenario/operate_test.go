@@ -50,7 +50,8 @@ func TestOperate(t *testing.T) {
 	}
 }
 
-// The master is restarted before its store is made: status asks for a second restart. Then the store is moved away, and comes back.
+// The master is restarted before its store is made: status asks for a second restart. Then the store is moved away, and
+// comes back.
 func testStoreOrder(t *testing.T, c *lab.Cluster) {
 	ctx, n := t.Context(), c.Nodes[2]
 	path := filepath.Join(n.Master.ConfigDir, "master.d/saltclusterd.conf")
@@ -58,7 +59,8 @@ func testStoreOrder(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, err)
 	labtest.Must(t, n.Master.Stop(ctx))
 	labtest.Must(t, n.Daemon.Pause()) // or its store would be there before the master has come up
-	store := strings.Replace(string(files), "keys.cache_driver: localfs_key", "keys.cache_driver: mmap_key\nmmap_key_size: 5003", 1)
+	store := strings.Replace(string(files), "keys.cache_driver: localfs_key",
+		"keys.cache_driver: mmap_key\nmmap_key_size: 5003", 1)
 	labtest.Must(t, os.WriteFile(path, []byte(store), 0o644))
 	labtest.Must(t, n.Master.Start(ctx))
 	labtest.Must(t, n.Master.WaitReady(ctx, 2*time.Minute))

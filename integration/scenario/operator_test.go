@@ -48,24 +48,28 @@ func testRunner(t *testing.T, c *lab.Cluster) {
 		if got := keysOf(members); got != "leader_id learner_count learners membership_version node_id recently_demoted term unhealthy_voters voter_count voters" {
 			t.Errorf("%s (Salt %s): cluster.members has %s", n.Name, n.Master.Version, got)
 		}
-		if members["node_id"] != n.Name || fmt.Sprint(members["voters"]) != fmt.Sprint(ids) || members["voter_count"] != float64(len(ids)) ||
+		if members["node_id"] != n.Name || fmt.Sprint(members["voters"]) != fmt.Sprint(ids) ||
+			members["voter_count"] != float64(len(ids)) ||
 			!slices.Contains(ids, fmt.Sprint(members["leader_id"])) || members["membership_version"].(float64) < 1 {
 			t.Errorf("%s: %v", n.Name, members)
 		}
 		ring := saltRun(ctx, t, n, "cluster.ring_info")
-		if ring["is_clustered"] != true || ring["node_count"] != float64(len(ids)) || fmt.Sprint(ring["nodes"]) != fmt.Sprint(ids) || len(ring) != 4 {
+		if ring["is_clustered"] != true || ring["node_count"] != float64(len(ids)) ||
+			fmt.Sprint(ring["nodes"]) != fmt.Sprint(ids) || len(ring) != 4 {
 			t.Errorf("%s: %v", n.Name, ring)
 		}
 	}
 	presentIs(t, c.Nodes, time.Minute, c.IDs()...) // they are behind one address, and all there
 	n := c.Nodes[len(c.Nodes)-1]
 	synced := saltRun(ctx, t, n, "cluster.sync_roots", "roots=file")
-	if synced["status"] != "fan-out initiated" || synced["cluster_id"] != "lab" || len(synced["nodes"].(map[string]any)) != len(ids) {
+	if synced["status"] != "fan-out initiated" || synced["cluster_id"] != "lab" ||
+		len(synced["nodes"].(map[string]any)) != len(ids) {
 		t.Errorf("cluster.sync_roots: %v", synced)
 	}
 	// Without saltclusterd it says what to do.
 	conf := filepath.Join(n.Master.ConfigDir, "master.d", "zz-runner.conf")
-	labtest.Must(t, os.WriteFile(conf, fmt.Appendf(nil, "runner_dirs: [%s]\nsaltclusterd_socket: /nonexistent\n", dir), 0o644))
+	labtest.Must(t, os.WriteFile(conf, fmt.Appendf(nil, "runner_dirs: [%s]\nsaltclusterd_socket: /nonexistent\n", dir),
+		0o644))
 	res, err := n.Master.Run(ctx, "salt-run", "cluster.members")
 	labtest.Must(t, err)
 	if res.Code == 0 || !strings.Contains(res.Output(), "systemctl status saltclusterd") {
@@ -79,7 +83,8 @@ func saltRun(ctx context.Context, t *testing.T, n *lab.Node, args ...string) map
 	labtest.Must(t, err)
 	var out map[string]any
 	if err := json.Unmarshal([]byte(res.Stdout), &out); err != nil || res.Code != 0 {
-		t.Fatalf("%s (Salt %s): salt-run %v: exit code %d, %v: %s", n.Name, n.Master.Version, args, res.Code, err, res.Output())
+		t.Fatalf("%s (Salt %s): salt-run %v: exit code %d, %v: %s", n.Name, n.Master.Version, args, res.Code, err,
+			res.Output())
 	}
 	return out
 }
@@ -121,9 +126,10 @@ func testLeaderEndpoint(t *testing.T, c *lab.Cluster) {
 }
 
 func healthOf(ctx context.Context, n *lab.Node, path string) (int, error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		return n.Host.Dial(ctx, network, addr)
-	}}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return n.Host.Dial(ctx, network, addr)
+		}}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.Addr+":4580"+path, nil)
 	if err != nil {
 		return 0, err
@@ -141,7 +147,8 @@ func testStatusPage(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, err)
 	labtest.Must(t, lab.AnsweredBy(got, c.IDs()...))
 	want := []string{
-		fmt.Sprintf("<strong>%d</strong> present", len(c.IDs())), "test.arg", fmt.Sprintf("%d of %d voters", len(c.Nodes), len(c.Nodes)), "complete",
+		fmt.Sprintf("<strong>%d</strong> present", len(c.IDs())), "test.arg",
+		fmt.Sprintf("%d of %d voters", len(c.Nodes), len(c.Nodes)), "complete",
 	}
 	for _, n := range c.Nodes {
 		want = append(want, ">"+n.Name, "Salt</th>", n.Master.Version)
@@ -166,9 +173,10 @@ func testStatusPage(t *testing.T, c *lab.Cluster) {
 }
 
 func pageOf(ctx context.Context, n *lab.Node) (string, error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		return n.Host.Dial(ctx, network, addr)
-	}}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return n.Host.Dial(ctx, network, addr)
+		}}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.Addr+":4580/status", nil)
 	if err != nil {
 		return "", err
@@ -220,7 +228,8 @@ func testDoctor(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, n.Master.Kill())
 	labtest.Must(t, lab.Eventually(ctx, time.Minute, "what is wrong with "+n.Name, func(ctx context.Context) error {
 		res, err := n.Daemon.Ctl(ctx, "doctor")
-		if err == nil && (res.Code != 10 || !strings.Contains(res.Stdout, "the salt-master does not listen") || !strings.Contains(res.Stdout, "systemctl start salt-master")) {
+		if err == nil && (res.Code != 10 || !strings.Contains(res.Stdout, "the salt-master does not listen") ||
+			!strings.Contains(res.Stdout, "systemctl start salt-master")) {
 			err = fmt.Errorf("exit code %d: %s", res.Code, res.Output())
 		}
 		return err
@@ -237,7 +246,8 @@ func testKeysVerb(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, os.WriteFile(filepath.Join(c.Nodes[0].Master.PKIDir(), "minions_pre", id), pub, 0o644))
 	first, last := c.Nodes[0].Daemon, c.Nodes[len(c.Nodes)-1]
 	for _, s := range []struct{ verb, state, dir string }{
-		{"", "pending", "minions_pre"}, {"accept", "accepted", "minions"}, {"reject", "rejected", "minions_rejected"}, {"delete", "deleted", ""},
+		{"", "pending", "minions_pre"}, {"accept", "accepted", "minions"}, {"reject", "rejected", "minions_rejected"},
+		{"delete", "deleted", ""},
 	} {
 		if s.verb != "" {
 			res, err := first.Ctl(ctx, "keys", s.verb, id, "--yes")
@@ -263,8 +273,8 @@ func testKeysVerb(t *testing.T, c *lab.Cluster) {
 	}
 }
 
-// testMinionsVerb: every node names each minion as connected, and knows of each where it is and what it has returned last, wherever it
-// has returned it.
+// testMinionsVerb: every node names each minion as connected, and knows of each where it is and what it has returned
+// last, wherever it has returned it.
 func testMinionsVerb(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	since := time.Now().UTC().Format("20060102150405") // as job ids begin; a publication that salt gave up may run, too
@@ -273,27 +283,28 @@ func testMinionsVerb(t *testing.T, c *lab.Cluster) {
 		addr = c.LB.Host().Addr
 	}
 	for _, n := range c.Nodes {
-		labtest.Must(t, lab.Eventually(ctx, time.Minute, "the minions as "+n.Name+" knows them", func(ctx context.Context) error {
-			var list struct {
-				Minions []struct{ ID, Node, Address string }
-			}
-			if err := n.Daemon.CtlJSON(ctx, &list, "minions", "--connected", "--within", "10m"); err != nil {
-				return err
-			}
-			connected := map[string]bool{}
-			for _, m := range list.Minions {
-				connected[m.ID] = true
-			}
-			for _, m := range c.Minions {
-				if !connected[m.ID] {
-					return fmt.Errorf("%s is not among %+v", m.ID, list)
+		labtest.Must(t, lab.Eventually(ctx, time.Minute, "the minions as "+n.Name+" knows them",
+			func(ctx context.Context) error {
+				var list struct {
+					Minions []struct{ ID, Node, Address string }
 				}
-				if err := knownInFull(ctx, n, m, addr, since); err != nil {
+				if err := n.Daemon.CtlJSON(ctx, &list, "minions", "--connected", "--within", "10m"); err != nil {
 					return err
 				}
-			}
-			return nil
-		}))
+				connected := map[string]bool{}
+				for _, m := range list.Minions {
+					connected[m.ID] = true
+				}
+				for _, m := range c.Minions {
+					if !connected[m.ID] {
+						return fmt.Errorf("%s is not among %+v", m.ID, list)
+					}
+					if err := knownInFull(ctx, n, m, addr, since); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
 	}
 	res, err := c.Nodes[0].Daemon.Ctl(ctx, "minions", c.Minions[0].ID)
 	labtest.Must(t, err)
@@ -302,8 +313,8 @@ func testMinionsVerb(t *testing.T, c *lab.Cluster) {
 	}
 }
 
-// knownInFull compares what a node says of a minion with what it is. Addr is where it comes from, as far as the node can know, empty
-// when that is not certain; since is the id, or the beginning of it, that its latest job has at least.
+// knownInFull compares what a node says of a minion with what it is. Addr is where it comes from, as far as the node
+// can know, empty when that is not certain; since is the id, or the beginning of it, that its latest job has at least.
 func knownInFull(ctx context.Context, n *lab.Node, m *lab.Minion, addr, since string) error {
 	var one struct {
 		Keys        []adminapi.MinionKey
@@ -315,10 +326,12 @@ func knownInFull(ctx context.Context, n *lab.Node, m *lab.Minion, addr, since st
 		return err
 	}
 	h := one.Heard
-	if h == nil || len(one.Keys) != 1 || one.Keys[0].State != adminapi.KeyAccepted || one.Owner == nil || one.Owner.Node == "" {
+	if h == nil || len(one.Keys) != 1 || one.Keys[0].State != adminapi.KeyAccepted || one.Owner == nil ||
+		one.Owner.Node == "" {
 		return fmt.Errorf("%s: %+v", m.ID, one)
 	}
-	if h.Node == "" || h.Address == "" || addr != "" && h.Address != addr || h.Version != 3 || h.Returned == nil || h.Returned.JID < since {
+	if h.Node == "" || h.Address == "" || addr != "" && h.Address != addr || h.Version != 3 || h.Returned == nil ||
+		h.Returned.JID < since {
 		return fmt.Errorf("%s at %s: %+v, returned %+v", m.ID, addr, *h, h.Returned)
 	}
 	for _, sub := range one.Connections {

@@ -15,8 +15,9 @@ import (
 // longOutage is longer than stock minions of any version try one sign-in (auth_tries of auth_timeout).
 const longOutage = 15 * time.Minute
 
-// TestNobodyServes has every node away for so long that minions have given up what they tried at first: the load balancer takes their connections, and has nobody to
-// pass them on to. When there is somebody again all of them come back by themselves. It runs with "make test-idle".
+// TestNobodyServes has every node away for so long that minions have given up what they tried at first: the load
+// balancer takes their connections, and has nobody to pass them on to. When there is somebody again all of them come
+// back by themselves. It runs with "make test-idle".
 func TestNobodyServes(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes eighteen minutes: make test-idle")
@@ -41,7 +42,8 @@ func TestNobodyServes(t *testing.T) {
 	}
 	began := time.Now()
 	for _, n := range c.Nodes {
-		labtest.Must(t, lab.Eventually(ctx, 3*time.Minute, "all minions to answer", func(ctx context.Context) error { return c.Answering(ctx, n) }))
+		labtest.Must(t, lab.Eventually(ctx, 3*time.Minute, "all minions to answer",
+			func(ctx context.Context) error { return c.Answering(ctx, n) }))
 	}
 	t.Logf("all answer again after %s", time.Since(began).Round(time.Second))
 }

@@ -36,8 +36,8 @@ func presenceSettings(t *testing.T) lab.Settings {
 	return lab.Settings{"runner_dirs": []string{dir + "/runners"}, "wheel_dirs": []string{dir + "/wheel"}}
 }
 
-// TestPresence is who is alive, as stock commands and events tell it behind a load balancer: minions with addresses of their own, which
-// one HAProxy with PROXY headers says. "make test-presence".
+// TestPresence is who is alive, as stock commands and events tell it behind a load balancer: minions with addresses of
+// their own, which one HAProxy with PROXY headers says. "make test-presence".
 func TestPresence(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("waits for minions to be lost: make test-presence")
@@ -51,8 +51,9 @@ func TestPresence(t *testing.T) {
 	masters["loop_interval"] = 2
 	c, err := l.NewCluster(ctx, lab.ClusterSpec{
 		Masters: lab.Versions, MasterSettings: masters,
-		DaemonSettings: lab.Settings{"proxy_protocol": true, "proxy_protocol_trusted": []string{lb.Addr}, "cluster_presence_events": "on"},
-		LB:             lab.LBOptions{SendProxy: "send-proxy-v2", SendReq: "send-proxy-v2"},
+		DaemonSettings: lab.Settings{"proxy_protocol": true, "proxy_protocol_trusted": []string{lb.Addr},
+			"cluster_presence_events": "on"},
+		LB: lab.LBOptions{SendProxy: "send-proxy-v2", SendReq: "send-proxy-v2"},
 	})
 	labtest.Must(t, err)
 	for i, v := range lab.Versions {
@@ -84,7 +85,8 @@ func watchPresence(ctx context.Context, t *testing.T, c *lab.Cluster) (all []*la
 	t.Helper()
 	for _, n := range c.Nodes {
 		p := n.NewProcess(lab.Spec{
-			Name: "presence", Env: n.Master.Env(), Argv: []string{"/usr/bin/env", "salt-run", "state.event", "salt/presence/*", "pretty=False"},
+			Name: "presence", Env: n.Master.Env(), Argv: []string{"/usr/bin/env", "salt-run", "state.event", "salt/presence/*",
+				"pretty=False"},
 		})
 		labtest.Must(t, p.Start(ctx))
 		t.Cleanup(func() { _ = p.Kill() })
@@ -139,7 +141,8 @@ func present(ctx context.Context, n *lab.Node, fun string, args ...string) (ids 
 		return nil, err
 	}
 	if err := json.Unmarshal([]byte(res.Stdout), &ids); err != nil || res.Code != 0 {
-		return nil, fmt.Errorf("%s (Salt %s): %s: exit code %d: %v: %s", n.Name, n.Master.Version, fun, res.Code, err, res.Output())
+		return nil, fmt.Errorf("%s (Salt %s): %s: exit code %d: %v: %s", n.Name, n.Master.Version, fun, res.Code, err,
+			res.Output())
 	}
 	return ids, nil
 }
@@ -185,7 +188,8 @@ func testAllPresent(t *testing.T, c *lab.Cluster, watchers []*lab.Process) {
 				t.Errorf("%s (Salt %s): %s: %v, %v", n.Name, n.Master.Version, fun, got, err)
 			}
 		}
-		if got, err := present(ctx, n, "manage.present", "subset=[w2,nobody]"); err != nil || !slices.Equal(got, []string{"w2"}) {
+		if got, err := present(ctx, n, "manage.present", "subset=[w2,nobody]"); err != nil ||
+			!slices.Equal(got, []string{"w2"}) {
 			t.Errorf("%s: a subset: %v, %v", n.Name, got, err)
 		}
 		addresses := saltRun(ctx, t, n, "manage.present", "show_ip=True")

@@ -21,7 +21,8 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// twin is a real minion's identity in the hands of the test, which says what its module publish says, to the node it likes.
+// twin is a real minion's identity in the hands of the test, which says what its module publish says, to the node it
+// likes.
 func twin(t *testing.T, c *lab.Cluster, m *lab.Minion) *byteMinion {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(m.PKIDir(), "minion.pem"))
@@ -72,7 +73,8 @@ func (m *byteMinion) publishes(t *testing.T, n *lab.Node, fun string, args ...an
 }
 
 // returned asks a node what the job has returned until all minions have, as the module publish does.
-func (m *byteMinion) returned(t *testing.T, c *lab.Cluster, n *lab.Node, jid string, within time.Duration) (all map[string]any) {
+func (m *byteMinion) returned(t *testing.T, c *lab.Cluster, n *lab.Node, jid string,
+	within time.Duration) (all map[string]any) {
 	t.Helper()
 	labtest.Must(t, lab.Eventually(t.Context(), within, jid+" by way of "+n.Name, func(ctx context.Context) error {
 		v, err := m.hears(ctx, n, "pub_ret", map[string]any{"jid": jid})

@@ -47,14 +47,15 @@ func queuedBy(t *testing.T, m *lab.Minion) (jids []string) {
 // haveQueued waits until each minion has so many jobs in its queues.
 func haveQueued(t *testing.T, minions []*lab.Minion, n int) {
 	t.Helper()
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, fmt.Sprintf("%d queued jobs", n), func(context.Context) error {
-		for _, m := range minions {
-			if jids := queuedBy(t, m); len(jids) != n {
-				return fmt.Errorf("%s has %v", m.ID, jids)
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, fmt.Sprintf("%d queued jobs", n),
+		func(context.Context) error {
+			for _, m := range minions {
+				if jids := queuedBy(t, m); len(jids) != n {
+					return fmt.Errorf("%s has %v", m.ID, jids)
+				}
 			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 }
 
 // released lets what waits go on, or makes what follows wait.
@@ -73,21 +74,23 @@ func released(t *testing.T, minions []*lab.Minion, are bool) {
 // allWait waits until each minion runs what waits to be released.
 func allWait(t *testing.T, minions []*lab.Minion) {
 	t.Helper()
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "all minions to run the first job", func(context.Context) error {
-		for _, m := range minions {
-			if _, err := os.Stat(waitingFile(m)); err != nil {
-				return err
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "all minions to run the first job",
+		func(context.Context) error {
+			for _, m := range minions {
+				if _, err := os.Stat(waitingFile(m)); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 }
 
-// Jobs that minions put into their queues, because a state runs or process_count_max do, return when they have run: to the command line,
-// and to all job caches. Minions make their own of the ids of such jobs (saltwire.CutJID).
+// Jobs that minions put into their queues, because a state runs or process_count_max do, return when they have run: to
+// the command line, and to all job caches. Minions make their own of the ids of such jobs (saltwire.CutJID).
 func testQueued(t *testing.T, c *lab.Cluster) {
 	m1, m2, m3 := c.Nodes[0], c.Nodes[1], c.Nodes[2]
-	writeRoot(t, m1, "queued/first.sls", "first:\n  cmd.run:\n    - name: "+waitForRelease("{{ grains.lab_dir }}")+"\n", 0o644)
+	writeRoot(t, m1, "queued/first.sls", "first:\n  cmd.run:\n    - name: "+waitForRelease("{{ grains.lab_dir }}")+"\n",
+		0o644)
 	writeRoot(t, m1, "queued/then.sls", "then:\n  test.succeed_without_changes\n", 0o644)
 	rootsSettled(t, c)
 	defer released(t, c.Minions, true)
@@ -103,7 +106,8 @@ func testQueued(t *testing.T, c *lab.Cluster) {
 		var shown lab.Result
 		var g errgroup.Group
 		g.Go(func() (err error) {
-			shown, err = m3.Master.Run(t.Context(), "salt", "--out=txt", "-t", "90", "*", "state.apply", "queued.then", "queue=True")
+			shown, err = m3.Master.Run(t.Context(), "salt", "--out=txt", "-t", "90", "*", "state.apply", "queued.then",
+				"queue=True")
 			return err
 		})
 		haveQueued(t, c.Minions, 2)
@@ -139,7 +143,8 @@ func testQueued(t *testing.T, c *lab.Cluster) {
 	})
 	t.Run("process_count_max", func(t *testing.T) {
 		// With 3007.15 no job ever returns then, not from a bare master either: places are never given back.
-		fit := slices.DeleteFunc(slices.Clone(c.Minions), func(m *lab.Minion) bool { return strings.HasPrefix(m.Version, "3007.") })
+		fit := slices.DeleteFunc(slices.Clone(c.Minions),
+			func(m *lab.Minion) bool { return strings.HasPrefix(m.Version, "3007.") })
 		setMinions(t, c, fit, "process_count_max: 1\n")
 		defer setMinions(t, c, fit, "")
 		released(t, fit, false)

@@ -15,8 +15,8 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// TestReleases runs the steps of all TestCluster tests with older releases of each line, whose buses and session keys differ from those of
-// the newest, and then with masters that become the newest and older again. "make test-releases".
+// TestReleases runs the steps of all TestCluster tests with older releases of each line, whose buses and session keys
+// differ from those of the newest, and then with masters that become the newest and older again. "make test-releases".
 func TestReleases(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("older releases of Salt: make test-releases")
@@ -48,8 +48,9 @@ func testKeysRotated(t *testing.T, c *lab.Cluster) {
 	}
 }
 
-// Each master becomes the newest release of its line and older again, killed in the middle of a job: its reactor hears of each return,
-// once, whatever its bus takes and did take before. A token stays good, also where a release sweeps all tokens away as it starts (3008.1).
+// Each master becomes the newest release of its line and older again, killed in the middle of a job: its reactor hears
+// of each return, once, whatever its bus takes and did take before. A token stays good, also where a release sweeps all
+// tokens away as it starts (3008.1).
 func testReleasesChange(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	kept := makeToken(t, c.Nodes[0], c.Minions[0].ID)
@@ -76,18 +77,19 @@ func testReleasesChange(t *testing.T, c *lab.Cluster) {
 				return nil
 			}
 			labtest.Must(t, lab.Eventually(ctx, time.Minute, "the returns' events", heard))
-			labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "Salt "+version+" to be noticed", func(ctx context.Context) error {
-				all, err := n.Daemon.Members(ctx)
-				if err != nil {
-					return err
-				}
-				for _, m := range all.Members {
-					if m.ID == n.Name && m.SaltVersion != version {
-						return fmt.Errorf("%s is said to run Salt %s", m.ID, m.SaltVersion)
+			labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "Salt "+version+" to be noticed",
+				func(ctx context.Context) error {
+					all, err := n.Daemon.Members(ctx)
+					if err != nil {
+						return err
 					}
-				}
-				return nil
-			}))
+					for _, m := range all.Members {
+						if m.ID == n.Name && m.SaltVersion != version {
+							return fmt.Errorf("%s is said to run Salt %s", m.ID, m.SaltVersion)
+						}
+					}
+					return nil
+				}))
 			labtest.Must(t, c.Whole(ctx, 2*time.Minute))
 			labtest.Must(t, c.Answering(ctx, n))
 			labtest.Must(t, heard(ctx))

@@ -14,8 +14,8 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// pinging publishes test.ping from the node over and over until stop is called, which returns how many rounds there were and what
-// went wrong.
+// pinging publishes test.ping from the node over and over until stop is called, which returns how many rounds there
+// were and what went wrong.
 func pinging(ctx context.Context, n *lab.Node, ids []string) (stop func() (rounds int, failures []string)) {
 	ctx, cancel := context.WithCancel(ctx)
 	type result struct {
@@ -105,8 +105,8 @@ func since(t *testing.T, m *lab.Minion, mark int64) string {
 func testDaemonKilled(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	dead := c.Nodes[2]
-	// A key deleted just before made all sign in again; a 3008 minion cut in the middle of that may never hear anything any more, from
-	// a stock master neither.
+	// A key deleted just before made all sign in again; a 3008 minion cut in the middle of that may never hear anything
+	// any more, from a stock master neither.
 	labtest.Must(t, c.Answering(ctx, dead))
 	labtest.Must(t, dead.Daemon.Kill())
 	for _, n := range c.Nodes[:2] {
@@ -137,7 +137,8 @@ func testIsolated(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, c.Lab.Heal(ctx))
 	keyIs(t, c, late.ID, "minions", time.Minute)
 	labtest.Must(t, late.Stop(ctx))
-	must(t, lost.Daemon, "keys", "delete", "--yes", late.ID) // never held, whatever the steps before have deleted within the minute
+	// never held, whatever the steps before have deleted within the minute
+	must(t, lost.Daemon, "keys", "delete", "--yes", late.ID)
 	keyIs(t, c, late.ID, "", 30*time.Second)
 	labtest.Must(t, c.Answering(ctx, lost))
 }

@@ -180,7 +180,8 @@ func testReturns(t *testing.T, c *lab.Cluster) {
 	}
 }
 
-// published returns a function that waits until that many publications more have been handed to the subscribers of every node.
+// published returns a function that waits until that many publications more have been handed to the subscribers of
+// every node.
 func published(t *testing.T, c *lab.Cluster) func(more float64) {
 	t.Helper()
 	const name = "saltcluster_fanout_publications_total"
@@ -201,8 +202,8 @@ func published(t *testing.T, c *lab.Cluster) func(more float64) {
 	}
 }
 
-// The publisher's salt-master dies in the middle of a job: its minions are acknowledged, and its job cache has all of it
-// before the master is back; then the job is found, and the events follow.
+// The publisher's salt-master dies in the middle of a job: its minions are acknowledged, and its job cache has all of
+// it before the master is back; then the job is found, and the events follow.
 func testMasterKilledMidJob(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	marks := logSizes(t, c)
@@ -228,7 +229,8 @@ func testMasterKilledMidJob(t *testing.T, c *lab.Cluster) {
 	for _, m := range c.Minions {
 		// Not "failed to return the job information": a 3007 minion's job process misses the word of its own main process now
 		// and then, and says so, with a bare master, too.
-		if log := since(t, m, marks[m.ID]); strings.Contains(log, "SaltReqTimeoutError") || strings.Contains(log, "Timeout encountered") {
+		if log := since(t, m, marks[m.ID]); strings.Contains(log, "SaltReqTimeoutError") ||
+			strings.Contains(log, "Timeout encountered") {
 			t.Errorf("%s was not acknowledged: %s", m.ID, log)
 		}
 	}
@@ -237,27 +239,28 @@ func testMasterKilledMidJob(t *testing.T, c *lab.Cluster) {
 // keptFor waits until the other nodes keep the returns of all minions for a node.
 func keptFor(t *testing.T, c *lab.Cluster, dead *lab.Node) {
 	t.Helper()
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the others to keep its returns", func(ctx context.Context) error {
-		var kept uint64
-		for _, n := range c.Nodes {
-			if n == dead {
-				continue
-			}
-			r, err := returnsOf(ctx, n)
-			if err != nil {
-				return err
-			}
-			for _, j := range r.Journals {
-				if j.Name == "to."+dead.Name {
-					kept += j.Waiting[0].Records
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the others to keep its returns",
+		func(ctx context.Context) error {
+			var kept uint64
+			for _, n := range c.Nodes {
+				if n == dead {
+					continue
+				}
+				r, err := returnsOf(ctx, n)
+				if err != nil {
+					return err
+				}
+				for _, j := range r.Journals {
+					if j.Name == "to."+dead.Name {
+						kept += j.Waiting[0].Records
+					}
 				}
 			}
-		}
-		if kept < uint64(len(c.IDs())) {
-			return fmt.Errorf("%d of %d", kept, len(c.IDs()))
-		}
-		return nil
-	}))
+			if kept < uint64(len(c.IDs())) {
+				return fmt.Errorf("%d of %d", kept, len(c.IDs()))
+			}
+			return nil
+		}))
 }
 
 // eventsWaiting is how many returns wait in a node's journal for its master's bus.
@@ -273,8 +276,8 @@ func eventsWaiting(ctx context.Context, n *lab.Node) (waiting uint64, err error)
 	return waiting, err
 }
 
-// The publisher's saltclusterd dies in the middle of a job, its master with it: the others take the job's returns, have them in their job
-// caches, and hand them over when it is back, whose bus gets their events.
+// The publisher's saltclusterd dies in the middle of a job, its master with it: the others take the job's returns, have
+// them in their job caches, and hand them over when it is back, whose bus gets their events.
 func testPublisherKilledMidJob(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	dead := c.Nodes[1]
@@ -391,8 +394,8 @@ func startAnew(t *testing.T, c *lab.Cluster, n *lab.Node, over lab.Settings) {
 	labtest.Must(t, c.Answering(ctx, n))
 }
 
-// A master whose options only Python can follow gets its returns itself, status says why, and what comes while it is down
-// reaches it later.
+// A master whose options only Python can follow gets its returns itself, status says why, and what comes while it is
+// down reaches it later.
 func testReturnsOfPython(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	n := c.Nodes[0]

@@ -30,7 +30,8 @@ func TestRootsFaults(t *testing.T) {
 	labtest.NeedNetwork(t, l)
 	settings := maps.Clone(metricsForAll)
 	settings["cluster_roots_max_delete"] = 100 // a rename of everything is a deletion, too
-	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{Masters: lab.Versions, DaemonSettings: settings, Seams: lab.SeamClock})
+	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{Masters: lab.Versions, DaemonSettings: settings,
+		Seams: lab.SeamClock})
 	labtest.Must(t, err)
 	m1, m2, m3 := c.Nodes[0], c.Nodes[1], c.Nodes[2]
 	slot, err := m3.MountSmall(t.Context(), "srv/salt", 600)
@@ -127,7 +128,8 @@ func testRootsDiskFull(t *testing.T, c *lab.Cluster, full *lab.Node, disk *lab.S
 	rootsSettled(t, c)
 	labtest.Must(t, disk.Fill(0))
 	defer func() { labtest.Must(t, disk.Free()) }() // what comes next is not to fail for that
-	for i, files := range []int{400, 400, 8000} {   // a database has some room inside: from what came before, but for less at once
+	// a database has some room inside: from what came before, but for less at once
+	for i, files := range []int{400, 400, 8000} {
 		noiseFiles(t, m1, fmt.Sprint("full", i), files, 4<<10)
 	}
 	text := rootsCtl(t, m1, 5, "sync_roots", "--timeout", "10s")
@@ -152,8 +154,8 @@ func testRootsDiskFull(t *testing.T, c *lab.Cluster, full *lab.Node, disk *lab.S
 	rootsSettled(t, c)
 }
 
-// A root on a file system that is away, or is another one, deletes nothing and brings nothing old; it goes on when the file system is back,
-// or when an operator says that the other one is meant.
+// A root on a file system that is away, or is another one, deletes nothing and brings nothing old; it goes on when the
+// file system is back, or when an operator says that the other one is meant.
 func testRootsReplaced(t *testing.T, c *lab.Cluster, moved *lab.Node, disk *lab.Small) {
 	m1, m2 := c.Nodes[0], c.Nodes[1]
 	others := []*lab.Node{m1, m2}
@@ -178,7 +180,8 @@ func testRootsReplaced(t *testing.T, c *lab.Cluster, moved *lab.Node, disk *lab.
 	leftAlone("another file system")
 	writeRoot(t, m1, "rootstest/replaced", "new", 0o644)
 	onNodes(t, others, "the edit", holds("rootstest/replaced", "new"))
-	if text := rootsCtl(t, moved, 5, "sync_roots", "--force", "--yes"); !strings.Contains(text, "not on all nodes: "+moved.Name) {
+	if text := rootsCtl(t, moved, 5, "sync_roots", "--force", "--yes"); !strings.Contains(text,
+		"not on all nodes: "+moved.Name) {
 		t.Errorf("sync_roots: %s", text)
 	}
 	labtest.Must(t, errors.Join(holds("rootstest/replaced", "new")(m1), holds("rootstest/replaced", "new")(m2)))
@@ -224,21 +227,22 @@ const (
 // inTheMiddle waits until a node has fetched a quarter of something large, and returns how much it has.
 func inTheMiddle(t *testing.T, n *lab.Node) (done int64) {
 	t.Helper()
-	labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, n.Name+" to be in the middle of a fetch", func(ctx context.Context) error {
-		st, err := rootsOf(ctx, n)
-		if err != nil {
-			return err
-		}
-		for _, row := range st.Nodes {
-			if row.Node != n.Name {
-				continue
+	labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, n.Name+" to be in the middle of a fetch",
+		func(ctx context.Context) error {
+			st, err := rootsOf(ctx, n)
+			if err != nil {
+				return err
 			}
-			if done = row.BytesDone; row.Phase != "fetch" || done < noiseSize*noiseCount/4 {
-				return fmt.Errorf("%s, %d bytes", row.Phase, done)
+			for _, row := range st.Nodes {
+				if row.Node != n.Name {
+					continue
+				}
+				if done = row.BytesDone; row.Phase != "fetch" || done < noiseSize*noiseCount/4 {
+					return fmt.Errorf("%s, %d bytes", row.Phase, done)
+				}
 			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 	return done
 }
 
@@ -265,7 +269,8 @@ func testRootsKilled(t *testing.T, c *lab.Cluster, victim *lab.Node) {
 	}
 	got := metricSum(t, m2, fetchedBytes)
 	if got > most {
-		t.Errorf("%s had %d MiB when %s was killed, and has fetched %.0f MiB (%.0f before)", m2.Name, done>>20, victim.Name, got/(1<<20), before/(1<<20))
+		t.Errorf("%s had %d MiB when %s was killed, and has fetched %.0f MiB (%.0f before)", m2.Name, done>>20, victim.Name,
+			got/(1<<20), before/(1<<20))
 	}
 	t.Logf("%d MiB before, %.0f MiB in all", done>>20, got/(1<<20))
 	labtest.Must(t, os.RemoveAll(inRoots(m1, "killed")))

@@ -38,9 +38,10 @@ func handsRoots(n *lab.Node) lab.Settings {
 	}
 }
 
-// Trees are edited on every node at once, in every way, while their clocks are two minutes apart, saltclusterd is killed here and
-// there, lines break, and minions give grains, mines and returns. Afterwards nothing that somebody has made is missing, nothing that was
-// removed is back, and every master gives the same answer to the same question. HANDS=seed does the same again, as far as time lets it.
+// Trees are edited on every node at once, in every way, while their clocks are two minutes apart, saltclusterd is
+// killed here and there, lines break, and minions give grains, mines and returns. Afterwards nothing that somebody has
+// made is missing, nothing that was removed is back, and every master gives the same answer to the same question.
+// HANDS=seed does the same again, as far as time lets it.
 func TestHands(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes minutes; run: make test-roots")
@@ -57,7 +58,8 @@ func TestHands(t *testing.T) {
 	settings := maps.Clone(metricsForAll)
 	settings["cluster_roots_max_delete"] = 100
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
-		Masters: lab.Versions, Minions: lab.Versions, MasterSettings: clusterMasters, DaemonSettings: settings, Seams: lab.SeamClock,
+		Masters: lab.Versions, Minions: lab.Versions, MasterSettings: clusterMasters, DaemonSettings: settings,
+		Seams: lab.SeamClock,
 	})
 	labtest.Must(t, err)
 	for _, n := range c.Nodes {
@@ -194,7 +196,8 @@ func handsLoad(ctx context.Context, t *testing.T, c *lab.Cluster) (jobs []string
 	return jobs
 }
 
-// hand edits the roots of a node: paths of its own, of which it knows what must come of them, and some that all hands share.
+// hand edits the roots of a node: paths of its own, of which it knows what must come of them, and some that all hands
+// share.
 type hand struct {
 	node  *lab.Node
 	rand  *rand.Rand

@@ -85,8 +85,8 @@ func testRootsManual(t *testing.T, c *lab.Cluster) {
 	rootsSettled(t, c)
 }
 
-// With off a node neither takes nor sends, and is in nobody's way; afterwards both sides' edits are everywhere, but for what
-// somebody has discarded.
+// With off a node neither takes nor sends, and is in nobody's way; afterwards both sides' edits are everywhere, but for
+// what somebody has discarded.
 func testRootsOff(t *testing.T, c *lab.Cluster) {
 	m1, m2, m3 := c.Nodes[0], c.Nodes[1], c.Nodes[2]
 	rootsSettled(t, c)
@@ -99,7 +99,8 @@ func testRootsOff(t *testing.T, c *lab.Cluster) {
 		!strings.Contains(text, "is on all nodes but m3") {
 		t.Errorf("sync_roots: %s", text)
 	}
-	if text := rootsCtl(t, m1, 6, "roots", "diff", "m1", "m3"); !strings.Contains(text, "m3 has no replicated roots that could be compared") {
+	if text := rootsCtl(t, m1, 6, "roots", "diff", "m1", "m3"); !strings.Contains(text,
+		"m3 has no replicated roots that could be compared") {
 		t.Errorf("roots diff: %s", text)
 	}
 	labtest.Must(t, holds("rootstest/without m3", "1")(m2))
@@ -114,7 +115,8 @@ func testRootsOff(t *testing.T, c *lab.Cluster) {
 	rootsSettled(t, c)
 	var list adminapi.RootsConflicts
 	labtest.Must(t, m3.Daemon.CtlJSON(t.Context(), &list, "roots", "conflicts"))
-	if len(list.Conflicts) != 1 || list.Conflicts[0].Node != m3.Name || !strings.HasSuffix(list.Conflicts[0].Path, "on both") {
+	if len(list.Conflicts) != 1 || list.Conflicts[0].Node != m3.Name ||
+		!strings.HasSuffix(list.Conflicts[0].Path, "on both") {
 		t.Fatalf("conflicts: %+v", list)
 	}
 	lost := list.Conflicts[0]
@@ -166,7 +168,8 @@ func rootsSays(t *testing.T, n *lab.Node, what string) {
 	}))
 }
 
-// Masters that list the same directories in another order: nothing goes from one directory into another, and who differs says so.
+// Masters that list the same directories in another order: nothing goes from one directory into another, and who
+// differs says so.
 func testRootsOrder(t *testing.T, c *lab.Cluster) {
 	m1, m2, m3 := c.Nodes[0], c.Nodes[1], c.Nodes[2]
 	rootsSettled(t, c)
@@ -190,7 +193,8 @@ func testRootsOrder(t *testing.T, c *lab.Cluster) {
 	rootsDirs(t, m3, "more", "salt")
 	rootsNode(t, m3, "m3 to see that it differs", func(n adminapi.RootsNode) error {
 		for _, s := range n.Slots {
-			if strings.HasPrefix(s.Slot, "file:base:") && !strings.Contains(s.Unavailable, "another order: m1 lists /srv/salt, /srv/more") {
+			if strings.HasPrefix(s.Slot, "file:base:") &&
+				!strings.Contains(s.Unavailable, "another order: m1 lists /srv/salt, /srv/more") {
 				return fmt.Errorf("%+v", s)
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// The power fails on a node just when a large change has taken its place there, and nobody has waited for the disk. What is lost by that comes
-// again, and is no edit of that node.
+// The power fails on a node just when a large change has taken its place there, and nobody has waited for the disk.
+// What is lost by that comes again, and is no edit of that node.
 func TestRootsPowerFailure(t *testing.T) {
 	const files, rounds = 600, 2
 	l := labtest.New(t, lab.Options{})
@@ -42,7 +42,8 @@ func TestRootsPowerFailure(t *testing.T) {
 		for i := range files {
 			path := filepath.Join(next, fmt.Sprint("dir", i%20), fmt.Sprint("file", i))
 			labtest.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-			labtest.Must(t, os.WriteFile(path, []byte(strings.Repeat(fmt.Sprintf("round %d of file %d\n", round, i), 2500)), 0o644))
+			labtest.Must(t, os.WriteFile(path, []byte(strings.Repeat(fmt.Sprintf("round %d of file %d\n", round, i), 2500)),
+				0o644))
 		}
 		labtest.Must(t, replaceTree(next, inRoots(m1, "power")))
 		synced := make(chan error, 1)
@@ -106,6 +107,7 @@ func replaceTree(from, to string) error {
 		}
 		target := filepath.Join(to, rel)
 		temp := filepath.Join(filepath.Dir(target), ".#"+filepath.Base(target))
-		return errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(temp, content, 0o644), os.Rename(temp, target))
+		return errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(temp, content, 0o644),
+			os.Rename(temp, target))
 	})
 }

@@ -40,7 +40,8 @@ func onNodes(t *testing.T, nodes []*lab.Node, what string, check func(n *lab.Nod
 	t.Helper()
 	began := time.Now()
 	for _, n := range nodes {
-		labtest.Must(t, lab.Eventually(t.Context(), rootsWithin, what+" on "+n.Name, func(context.Context) error { return check(n) }))
+		labtest.Must(t, lab.Eventually(t.Context(), rootsWithin, what+" on "+n.Name,
+			func(context.Context) error { return check(n) }))
 	}
 	return time.Since(began)
 }
@@ -70,8 +71,8 @@ func rootsOf(ctx context.Context, n *lab.Node) (st adminapi.RootsStatus, err err
 	return st, err
 }
 
-// rootsSettled waits until all nodes have the newest revision and no edits of their own, and their trees are equal: what was edited
-// a moment ago nobody has noticed yet.
+// rootsSettled waits until all nodes have the newest revision and no edits of their own, and their trees are equal:
+// what was edited a moment ago nobody has noticed yet.
 func rootsSettled(t *testing.T, c *lab.Cluster) {
 	t.Helper()
 	labtest.Must(t, lab.Eventually(t.Context(), 2*rootsWithin, "the roots to be current", func(ctx context.Context) error {
@@ -202,7 +203,8 @@ func testRoots(t *testing.T, c *lab.Cluster) {
 	writeRoot(t, m3, "rootstest/wéb, \u2713 and space", "x", 0o600)
 	labtest.Must(t, os.Symlink("/etc/passwd", inRoots(m3, "rootstest/outside")))
 	labtest.Must(t, os.Mkdir(inRoots(m3, "rootstest/empty"), 0o700))
-	onNodes(t, c.Nodes, "an empty directory", func(n *lab.Node) error { _, err := os.Stat(inRoots(n, "rootstest/empty")); return err })
+	onNodes(t, c.Nodes, "an empty directory",
+		func(n *lab.Node) error { _, err := os.Stat(inRoots(n, "rootstest/empty")); return err })
 	rootsSettled(t, c)
 	for _, n := range c.Nodes {
 		if to, err := os.Readlink(inRoots(n, "rootstest/outside")); err != nil || to != "/etc/passwd" {
@@ -216,7 +218,8 @@ func testRoots(t *testing.T, c *lab.Cluster) {
 	}
 }
 
-// Two masters edit at once: both edits are there, and of two edits of one file one wins everywhere and the other is kept.
+// Two masters edit at once: both edits are there, and of two edits of one file one wins everywhere and the other is
+// kept.
 func testRootsEditedAtOnce(t *testing.T, c *lab.Cluster) {
 	m1, m2 := c.Nodes[0], c.Nodes[1]
 	rootsSettled(t, c)
@@ -313,8 +316,8 @@ func testRootsRollback(t *testing.T, c *lab.Cluster) {
 	rootsSettled(t, c)
 }
 
-// A node that is down is no success; it comes back with what others edited meanwhile, and with what was edited on its disk.
-// One that is killed in the middle of a sync goes on where it was.
+// A node that is down is no success; it comes back with what others edited meanwhile, and with what was edited on its
+// disk. One that is killed in the middle of a sync goes on where it was.
 func testRootsNodeDown(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	m1, m2, m3 := c.Nodes[0], c.Nodes[1], c.Nodes[2]

@@ -17,7 +17,8 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// askAll prints what Salt's own code says on a master: whom targets mean, what is cached, who is up. The modules are loaded once.
+// askAll prints what Salt's own code says on a master: whom targets mean, what is cached, who is up. The modules are
+// loaded once.
 const askAll = `
 import json, sys
 import salt.config, salt.loader, salt.minion, salt.utils.minions
@@ -36,7 +37,8 @@ if len(sys.argv) > 4:
 print("\n" + json.dumps(said, sort_keys=True, default=str))
 `
 
-// askedAll is what the Salt of a node says of targets and caches, in words; with who is up when somebody wants to know that.
+// askedAll is what the Salt of a node says of targets and caches, in words; with who is up when somebody wants to know
+// that.
 func askedAll(ctx context.Context, n *lab.Node, targets []target, mine string, status bool) (map[string]string, error) {
 	pairs := make([][2]string, 0, len(targets))
 	for _, g := range targets {
@@ -76,37 +78,40 @@ type target struct {
 	ids      []string
 }
 
-// sameEverywhere waits until all nodes give the same answers, with the targets meaning whom they should, and returns them.
-func sameEverywhere(t *testing.T, within time.Duration, nodes []*lab.Node, targets []target, mine string, status bool) (said map[string]string) {
+// sameEverywhere waits until all nodes give the same answers, with the targets meaning whom they should, and returns
+// them.
+func sameEverywhere(t *testing.T, within time.Duration, nodes []*lab.Node, targets []target, mine string,
+	status bool) (said map[string]string) {
 	t.Helper()
-	labtest.Must(t, lab.Eventually(t.Context(), within, "the same answers on all masters", func(ctx context.Context) error {
-		all := make([]map[string]string, len(nodes))
-		errs := make([]error, len(nodes))
-		var wg sync.WaitGroup
-		for i, n := range nodes {
-			wg.Go(func() { all[i], errs[i] = askedAll(ctx, n, targets, mine, status) })
-		}
-		wg.Wait()
-		for i, n := range nodes {
-			if errs[i] != nil {
-				return fmt.Errorf("%s: %w", n.Name, errs[i])
+	labtest.Must(t, lab.Eventually(t.Context(), within, "the same answers on all masters",
+		func(ctx context.Context) error {
+			all := make([]map[string]string, len(nodes))
+			errs := make([]error, len(nodes))
+			var wg sync.WaitGroup
+			for i, n := range nodes {
+				wg.Go(func() { all[i], errs[i] = askedAll(ctx, n, targets, mine, status) })
 			}
-			if d := unlike(all[0], all[i]); d != "" {
-				return fmt.Errorf("%s and %s: %s", nodes[0].Name, n.Name, d)
+			wg.Wait()
+			for i, n := range nodes {
+				if errs[i] != nil {
+					return fmt.Errorf("%s: %w", n.Name, errs[i])
+				}
+				if d := unlike(all[0], all[i]); d != "" {
+					return fmt.Errorf("%s and %s: %s", nodes[0].Name, n.Name, d)
+				}
 			}
-		}
-		said = all[0]
-		for _, g := range targets {
-			want := text(slices.Sorted(slices.Values(g.ids)))
-			if len(g.ids) == 0 {
-				want = "[]"
+			said = all[0]
+			for _, g := range targets {
+				want := text(slices.Sorted(slices.Values(g.ids)))
+				if len(g.ids) == 0 {
+					want = "[]"
+				}
+				if got := strings.ReplaceAll(said[g.how+" "+g.tgt], " ", ""); got != want {
+					return fmt.Errorf("%s %s is %s, not %s", g.how, g.tgt, got, want)
+				}
 			}
-			if got := strings.ReplaceAll(said[g.how+" "+g.tgt], " ", ""); got != want {
-				return fmt.Errorf("%s %s is %s, not %s", g.how, g.tgt, got, want)
-			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 	return said
 }
 

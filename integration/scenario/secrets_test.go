@@ -38,8 +38,10 @@ func testToken(t *testing.T, m *membersLab) {
 	}
 	labtest.Must(t, w1.Start(ctx))
 	labtest.Must(t, w1.WaitReady(ctx, time.Minute))
-	labtest.Must(t, lab.Eventually(ctx, time.Minute, "w1 to join", func(ctx context.Context) error { // it has to hear of its removal first
-		res, err := w1.Ctl(ctx, "join", m2.Addr, "--token-file", file, "--wait=false") // not the node on which the token was made
+	// it has to hear of its removal first
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "w1 to join", func(ctx context.Context) error {
+		// not the node on which the token was made
+		res, err := w1.Ctl(ctx, "join", m2.Addr, "--token-file", file, "--wait=false")
 		return errors.Join(err, res.Err())
 	}))
 	standing(t, m1.Daemon, "m1 voter alive", "m2 voter alive", "w1 witness alive", "w2 witness alive")
@@ -78,7 +80,8 @@ func admitted(t *testing.T, from *lab.Host, to *lab.Node, cert tls.Certificate) 
 	defer raw.Close()
 	_ = raw.SetDeadline(time.Now().Add(10 * time.Second))
 	c := tls.Client(raw, &tls.Config{
-		MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, Certificates: []tls.Certificate{cert}, NextProtos: []string{peer.ProtoRaft},
+		MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, Certificates: []tls.Certificate{cert},
+		NextProtos: []string{peer.ProtoRaft},
 	})
 	if err := c.HandshakeContext(ctx); err != nil {
 		return err
@@ -87,8 +90,8 @@ func admitted(t *testing.T, from *lab.Host, to *lab.Node, cert tls.Certificate) 
 	return err
 }
 
-// Every secret is replaced while minions work and one node is down. Afterwards what was stolen before opens nothing, and the node
-// finds back by itself.
+// Every secret is replaced while minions work and one node is down. Afterwards what was stolen before opens nothing,
+// and the node finds back by itself.
 func testRotate(t *testing.T, m *membersLab) {
 	ctx, m1, m2, w2 := t.Context(), m.Nodes[0], m.Nodes[1], m.witness[1]
 	loot, second := stolen(t, m1.Daemon), stolen(t, m2.Daemon)
@@ -98,7 +101,8 @@ func testRotate(t *testing.T, m *membersLab) {
 	standing(t, m1.Daemon, "m1 voter alive", "m2 voter alive", "w2 witness failed")
 	ping := pinging(ctx, m1, m.IDs())
 	for _, what := range []string{"gossip-key", "aes", "certificates"} {
-		if res := must(t, m1.Daemon, "rotate", what, "--dry-run"); !strings.Contains(res.Stdout, "nothing was changed") || !strings.Contains(res.Stdout, "w2 is down") {
+		if res := must(t, m1.Daemon, "rotate", what, "--dry-run"); !strings.Contains(res.Stdout, "nothing was changed") ||
+			!strings.Contains(res.Stdout, "w2 is down") {
 			t.Errorf("dry run: %s", res.Output())
 		}
 		res := must(t, m1.Daemon, "rotate", what, "--yes")
@@ -145,7 +149,8 @@ func testRotate(t *testing.T, m *membersLab) {
 		return errors.Join(err, res.Err())
 	}))
 	standing(t, m1.Daemon, "m1 voter alive", "m2 voter alive", "w2 witness alive")
-	must(t, m1.Daemon, "rotate", "secret", "--yes", "--now", "--secret-file", labSecret(t, m1.Dir())) // as the others are configured
+	// as the others are configured
+	must(t, m1.Daemon, "rotate", "secret", "--yes", "--now", "--secret-file", labSecret(t, m1.Dir()))
 }
 
 // labSecret writes the lab's own secret to a file.
@@ -156,15 +161,19 @@ func labSecret(t *testing.T, dir string) string {
 	return path
 }
 
-// Nothing that the daemons and tools say or leave behind holds a secret, but the files that are to hold it, which nobody else reads.
+// Nothing that the daemons and tools say or leave behind holds a secret, but the files that are to hold it, which
+// nobody else reads.
 func testSecretsDoNotShow(t *testing.T, m *membersLab) {
 	m1 := m.Nodes[0]
 	secrets := clusterSecrets(t, m)
 	t.Logf("looking for %d secrets", len(secrets))
 	said := map[string][]byte{}
 	for _, args := range [][]string{
-		{"status"}, {"status", "--out", "json"}, {"config"}, {"members", "--out", "json"}, {"token", "list", "--out", "json"}, {"ring_info"}, {"verify"},
-		{"rotate", "identity"}, {"config", "check"}, {"join", m.Nodes[1].Addr, "--secret-file", labSecret(t, m1.Dir()), "--wait=false"}, // it is a member
+		{"status"}, {"status", "--out", "json"}, {"config"}, {"members", "--out", "json"}, {"token", "list", "--out", "json"},
+		{"ring_info"}, {"verify"},
+		// it is a member
+		{"rotate", "identity"}, {"config", "check"},
+		{"join", m.Nodes[1].Addr, "--secret-file", labSecret(t, m1.Dir()), "--wait=false"},
 	} {
 		res := ctl(t, m1.Daemon, args...)
 		said[strings.Join(args, " ")] = []byte(res.Output())
@@ -305,7 +314,8 @@ func pemLine(t *testing.T, text []byte) []byte {
 // shows looks for a secret as it is, and as programs write bytes down.
 func shows(text, secret []byte) bool {
 	for _, form := range [][]byte{
-		secret, fmt.Appendf(nil, "%x", secret), fmt.Appendf(nil, "%X", secret), fmt.Appendf(nil, "%v", secret), bytes.Trim(fmt.Appendf(nil, "%q", secret), `"`),
+		secret, fmt.Appendf(nil, "%x", secret), fmt.Appendf(nil, "%X", secret), fmt.Appendf(nil, "%v", secret),
+		bytes.Trim(fmt.Appendf(nil, "%q", secret), `"`),
 		[]byte(base64.StdEncoding.EncodeToString(secret)), []byte(base64.RawURLEncoding.EncodeToString(secret)),
 	} {
 		if bytes.Contains(text, form) {

@@ -18,7 +18,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// keeperOf finds the node that sees to the shared key directories: the last one that said so, and not that another one is to.
+// keeperOf finds the node that sees to the shared key directories: the last one that said so, and not that another one
+// is to.
 func keeperOf(t *testing.T, c *lab.Cluster) int {
 	t.Helper()
 	keeper, last := -1, ""
@@ -77,8 +78,8 @@ func testOneHungShare(t *testing.T, c *lab.Cluster) {
 	t.Run("the keeper", func(t *testing.T) { testHungOn(t, c, c.Nodes[keeper], true) })
 }
 
-// testHungOn: the node, which leads, says so and does not hang itself; another one leads then; minions are served, by the others'
-// masters, and these do not notice.
+// testHungOn: the node, which leads, says so and does not hang itself; another one leads then; minions are served, by
+// the others' masters, and these do not notice.
 func testHungOn(t *testing.T, c *lab.Cluster, victim *lab.Node, keeper bool) {
 	ctx := t.Context()
 	must(t, victim.Daemon, "transfer", victim.Name)
@@ -93,7 +94,8 @@ func testHungOn(t *testing.T, c *lab.Cluster, victim *lab.Node, keeper bool) {
 	for _, n := range others {
 		if err := c.Answering(ctx, n); err != nil {
 			res, _ := n.Master.Run(ctx, "salt", "-t", "10", "--out=json", "--static", "*", "test.ping")
-			t.Fatalf("%v\n%s\n%s\n%s", err, res.Output(), ctl(t, n.Daemon, "minions").Output(), ctl(t, n.Daemon, "status").Output())
+			t.Fatalf("%v\n%s\n%s\n%s", err, res.Output(), ctl(t, n.Daemon, "minions").Output(),
+				ctl(t, n.Daemon, "status").Output())
 		}
 		var st adminapi.Status
 		labtest.Must(t, n.Daemon.CtlJSON(ctx, &st, "status"))
@@ -128,14 +130,15 @@ func testHungOn(t *testing.T, c *lab.Cluster, victim *lab.Node, keeper bool) {
 func anotherLeads(t *testing.T, c *lab.Cluster, victim *lab.Node) {
 	t.Helper()
 	for _, n := range c.Nodes {
-		labtest.Must(t, lab.Eventually(t.Context(), time.Minute, n.Name+" to see another leader", func(ctx context.Context) error {
-			var st adminapi.Status
-			err := n.Daemon.CtlJSON(ctx, &st, "status")
-			if err == nil && (st.Cluster.Leader == "" || st.Cluster.Leader == victim.Name) {
-				err = fmt.Errorf("it is %q", st.Cluster.Leader)
-			}
-			return err
-		}))
+		labtest.Must(t, lab.Eventually(t.Context(), time.Minute, n.Name+" to see another leader",
+			func(ctx context.Context) error {
+				var st adminapi.Status
+				err := n.Daemon.CtlJSON(ctx, &st, "status")
+				if err == nil && (st.Cluster.Leader == "" || st.Cluster.Leader == victim.Name) {
+					err = fmt.Errorf("it is %q", st.Cluster.Leader)
+				}
+				return err
+			}))
 	}
 }
 

@@ -87,7 +87,8 @@ func testKeeperKilled(t *testing.T, c *lab.Cluster) {
 	}
 	change("-a", "minions")
 	labtest.Must(t, lab.Answering(ctx, other.Master, append(c.IDs(), "latecomer")...)) // so consensus has heard of it
-	labtest.Must(t, m.Kill())                                                          // stopping takes long: it waits for answers that the keeper owes it
+	// stopping takes long: it waits for answers that the keeper owes it
+	labtest.Must(t, m.Kill())
 	change("-d", "")
 	labtest.Must(t, keeper.Daemon.Start(ctx))
 	labtest.Must(t, keeper.Daemon.Serving(ctx, 2*time.Minute))

@@ -20,15 +20,20 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// What the masters do with signatures. Only the second has anything below a syndic: what a syndic brings is not signed. Masters have
-// no default for signing_algorithm, and without it their code raises at what is signed. Their key is of the largest common size.
+// What the masters do with signatures. Only the second has anything below a syndic: what a syndic brings is not signed.
+// Masters have no default for signing_algorithm, and without it their code raises at what is signed. Their key is of
+// the largest common size.
 var signedMasters = []lab.Settings{
-	{"keysize": 4096, "signing_algorithm": "PKCS1v15-SHA1", "require_minion_sign_messages": true, "drop_messages_signature_fail": true},
-	{"keysize": 4096, "signing_algorithm": "PKCS1v15-SHA1", "order_masters": true, "syndic_wait": 2, "timeout": 5, "gather_job_timeout": 5},
-	{"keysize": 4096, "signing_algorithm": "PKCS1v15-SHA1", "require_minion_sign_messages": true, "drop_messages_signature_fail": true},
+	{"keysize": 4096, "signing_algorithm": "PKCS1v15-SHA1", "require_minion_sign_messages": true,
+		"drop_messages_signature_fail": true},
+	{"keysize": 4096, "signing_algorithm": "PKCS1v15-SHA1", "order_masters": true, "syndic_wait": 2, "timeout": 5,
+		"gather_job_timeout": 5},
+	{"keysize": 4096, "signing_algorithm": "PKCS1v15-SHA1", "require_minion_sign_messages": true,
+		"drop_messages_signature_fail": true},
 }
 
-// Minions of three versions that sign, masters of three versions that want it or not, and a syndic; with keys of 4096 and 3072 bits.
+// Minions of three versions that sign, masters of three versions that want it or not, and a syndic; with keys of 4096
+// and 3072 bits.
 func TestSigned(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -102,8 +107,8 @@ with salt.channel.client.ReqChannel.factory(opts) as channel:
     print(json.dumps(channel.send(load, timeout=30, tries=1)))
 `
 
-// A minion that is no target of a job says that it ran it. Masters that want signatures refuse what is not signed, and what is
-// signed with another key; the one that does not care takes it, as a stock master does.
+// A minion that is no target of a job says that it ran it. Masters that want signatures refuse what is not signed, and
+// what is signed with another key; the one that does not care takes it, as a stock master does.
 func testForged(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	for i, n := range c.Nodes {
@@ -204,8 +209,9 @@ func (m *lowMaster) testEvents(t *testing.T, c *lab.Cluster) {
 	}
 }
 
-// testMasterAway: the master above is killed while a job runs below; it has the return when it is back, and before. Its reactor hears of
-// every return once when it is there again, and not before it can. What minions fire meanwhile a reactor hears once, too: another master's.
+// testMasterAway: the master above is killed while a job runs below; it has the return when it is back, and before. Its
+// reactor hears of every return once when it is there again, and not before it can. What minions fire meanwhile a
+// reactor hears once, too: another master's.
 func (m *lowMaster) testMasterAway(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	top := c.Nodes[1]
@@ -250,7 +256,8 @@ func (m *lowMaster) testMasterAway(t *testing.T, c *lab.Cluster) {
 			return err
 		}
 		if n := reacted(last); slices.Contains(n, 0) {
-			return fmt.Errorf("it ran %v times for the last job, %v times for the one while its master was away", n, reacted(jid))
+			return fmt.Errorf("it ran %v times for the last job, %v times for the one while its master was away", n,
+				reacted(jid))
 		}
 		return nil
 	}))
@@ -273,7 +280,8 @@ func (m *lowMaster) testMasterAway(t *testing.T, c *lab.Cluster) {
 			dir, file = 0o750, 0o640
 		}
 		job := jobDir(t, n, last)
-		for path, want := range map[string]fs.FileMode{"": dir, c.IDs()[0]: dir, filepath.Join(c.IDs()[0], "return.p"): file, ".load.p": file, "jid": file} {
+		for path, want := range map[string]fs.FileMode{"": dir, c.IDs()[0]: dir, filepath.Join(c.IDs()[0], "return.p"): file,
+			".load.p": file, "jid": file} {
 			info, err := os.Stat(filepath.Join(job, path))
 			labtest.Must(t, err)
 			if got := info.Mode().Perm(); got != want {

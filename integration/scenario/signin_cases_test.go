@@ -15,8 +15,8 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// Who may sign in is the stock master's policy, also through us: a minion hears what it hears from a bare master, the same key
-// files appear, now on every node, and salt/auth fires as often, once for the whole cluster.
+// Who may sign in is the stock master's policy, also through us: a minion hears what it hears from a bare master, the
+// same key files appear, now on every node, and salt/auth fires as often, once for the whole cluster.
 func TestSignInPolicy(t *testing.T) {
 	t.Parallel()
 	c, bare, nodes := policyPlaces(t)
@@ -41,7 +41,8 @@ var fileCases = []policyCase{
 	{
 		name:  "pending, then another key",
 		do:    func(x *trial) { x.signIn("twice", "A"); x.signIn("twice", "B"); x.signIn("twice", "A") },
-		heard: []string{"pending", "rejected", "pending"}, files: map[string]string{"twice": "minions_pre:A minions_denied:B"},
+		heard: []string{"pending", "rejected", "pending"},
+		files: map[string]string{"twice": "minions_pre:A minions_denied:B"},
 	},
 	{
 		name: "rejected by an operator",
@@ -143,8 +144,8 @@ var fileCases = []policyCase{
 		files: map[string]string{"signed-3": "minions:A", "modern": "minions_pre:A"},
 	},
 	{
-		// We refuse before the master sees it: a worker that trips over it may be lost. Stock masters fire "accept" before they
-		// find out that they cannot sign.
+		// We refuse before the master sees it: a worker that trips over it may be lost. Stock masters fire "accept" before
+		// they find out that they cannot sign.
 		name: "algorithms that Salt does not have", noEvents: true,
 		do: func(x *trial) {
 			x.signIn("signed-4", "A")
@@ -153,7 +154,8 @@ var fileCases = []policyCase{
 			x.minion("signed-4").enc, x.minion("signed-4").sig = saltcrypt.OAEPSHA1, "PKCS1v15-SHA512"
 			x.signIn("signed-4", "A")
 		},
-		heard: []string{"accepted", "unsigned bad enc algo", "unsigned bad sig algo"}, files: map[string]string{"signed-4": "minions:A"},
+		heard: []string{"accepted", "unsigned bad enc algo", "unsigned bad sig algo"},
+		files: map[string]string{"signed-4": "minions:A"},
 	},
 }
 
@@ -165,7 +167,8 @@ var acceptCases = []policyCase{
 			x.everywhere("auto", "A")
 			x.signIn("auto", "B")
 		},
-		heard: []string{"accepted", "accepted", "accepted", "rejected"}, files: map[string]string{"auto": "minions:A minions_denied:B"},
+		heard: []string{"accepted", "accepted", "accepted", "rejected"},
+		files: map[string]string{"auto": "minions:A minions_denied:B"},
 	},
 	{
 		name: "autoreject_file before auto_accept",

@@ -59,9 +59,13 @@ var crowdKinds = []crowded{
 	{name: "random", known: true, modern: true, token: randomToken(256, 0)},
 	{name: "short", known: true, token: randomToken(100, 1)},
 	{name: "long", known: true, token: randomToken(257, 1)},
-	{name: "foreign", known: true, token: func(t *testing.T, m *byteMinion) []byte { return sealedBy(t, m.key.Public(), m.enc) }},
+	{name: "foreign", known: true, token: func(t *testing.T,
+		m *byteMinion) []byte {
+		return sealedBy(t, m.key.Public(), m.enc)
+	}},
 	{name: "cloned", known: true, key: "B", token: pinnedToken},
-	{name: "cloned-ones", known: true, key: "B", token: func(*testing.T, *byteMinion) []byte { return bytes.Repeat([]byte{0xff}, 256) }},
+	{name: "cloned-ones", known: true, key: "B",
+		token: func(*testing.T, *byteMinion) []byte { return bytes.Repeat([]byte{0xff}, 256) }},
 	{name: "stranger", token: pinnedToken},
 	{name: "stranger-ones", token: func(*testing.T, *byteMinion) []byte { return bytes.Repeat([]byte{0xff}, 256) }},
 }
@@ -109,8 +113,8 @@ func (k crowded) comes(ctx context.Context, t *testing.T, p *place, m *byteMinio
 	return reply.Outcome.String() + ", " + string(echo), nil
 }
 
-// Hundreds sign in at once, known, cloned and strange, with tokens and with garbage: each hears what one alone hears from a bare master
-// of the version, its own token comes back, and minions that start again among them are served.
+// Hundreds sign in at once, known, cloned and strange, with tokens and with garbage: each hears what one alone hears
+// from a bare master of the version, its own token comes back, and minions that start again among them are served.
 func TestSignInCrowd(t *testing.T) {
 	t.Parallel()
 	const each = 20
@@ -178,7 +182,8 @@ func TestSignInCrowd(t *testing.T) {
 			wg.Go(func() {
 				heard, err := o.k.comes(ctx, t, o.p, o.m)
 				if w := want[o.p.master.Version+o.k.name]; err != nil || heard != w {
-					t.Errorf("round %d, %s at %s (%s): heard %q, %v; want %q", round, o.m.id, o.p.name, o.p.master.Version, heard, err, w)
+					t.Errorf("round %d, %s at %s (%s): heard %q, %v; want %q", round, o.m.id, o.p.name, o.p.master.Version, heard, err,
+						w)
 				}
 			})
 			if i%7 == 0 { // others hang up when they have asked

@@ -22,8 +22,8 @@ import (
 // exchangeWithin bounds one request of a byteMinion: longer than any minion waits, for two slow cores.
 const exchangeWithin = 20 * time.Second
 
-// byteMinion is a minion made of bytes: it says on the wire what a stock minion says (salt/crypt.py, salt/channel/client.py) and
-// looks at every byte of what comes back, which a stock minion would not tell us about.
+// byteMinion is a minion made of bytes: it says on the wire what a stock minion says (salt/crypt.py,
+// salt/channel/client.py) and looks at every byte of what comes back, which a stock minion would not tell us about.
 type byteMinion struct {
 	host *lab.Host
 	id   string
@@ -79,8 +79,8 @@ func (m *byteMinion) connect(ctx context.Context, addr, port, socket string) (*z
 	return zmtp.NewClient(ctx, conn, zmtp.ClientOptions{SocketType: socket, Limits: zmtp.DefaultLimits})
 }
 
-// signIn signs in at addr and tells what a minion hears: "accepted", "pending", "rejected", "full", or "unsigned <text>". An
-// answer that a stock minion would not believe is an error.
+// signIn signs in at addr and tells what a minion hears: "accepted", "pending", "rejected", "full", or "unsigned
+// <text>". An answer that a stock minion would not believe is an error.
 func (m *byteMinion) signIn(ctx context.Context, addr string) (heard string, err error) {
 	token, err := saltcrypt.NewKey()
 	if err != nil {
@@ -180,7 +180,8 @@ func (m *byteMinion) learn(reply saltwire.AuthReply, master *saltcrypt.PublicKey
 }
 
 // request sends a sealed command and returns the body of the answer.
-func (m *byteMinion) request(ctx context.Context, addr, cmd string, fields map[string]any) (answer []byte, nonce string, err error) {
+func (m *byteMinion) request(ctx context.Context, addr, cmd string,
+	fields map[string]any) (answer []byte, nonce string, err error) {
 	tok, err := m.key.SignX931([]byte("salt"))
 	if err != nil {
 		return nil, "", err

@@ -22,7 +22,8 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// place is where sign-ins are tried: a node of the cluster, or a bare stock master of the same version, which says what is right.
+// place is where sign-ins are tried: a node of the cluster, or a bare stock master of the same version, which says what
+// is right.
 type place struct {
 	name    string
 	addr    string        // of 4505 and 4506
@@ -39,8 +40,9 @@ type place struct {
 func (p *place) policyFiles() lab.Settings {
 	in := func(name string) string { return filepath.Join(p.master.Host().Dir(), name) }
 	return lab.Settings{
-		"autosign_file": in("autosign.conf"), "autoreject_file": in("autoreject.conf"), "autosign_grains_dir": in("autosign_grains"),
-		"auth_events": true, "auth_events_autosign_grains": []string{"accept"}, // the latter is 3008's
+		"autosign_file": in("autosign.conf"), "autoreject_file": in("autoreject.conf"),
+		"autosign_grains_dir": in("autosign_grains"),
+		"auth_events":         true, "auth_events_autosign_grains": []string{"accept"}, // the latter is 3008's
 	}
 }
 
@@ -90,8 +92,8 @@ func (x *trial) signInAt(addr, name, key string) {
 	x.seen.Heard = append(x.seen.Heard, heard)
 }
 
-// everywhere has an accepted minion sign in at the other nodes, too: it hears the same keys, and its session works there. That is
-// so only because its key has been agreed on.
+// everywhere has an accepted minion sign in at the other nodes, too: it hears the same keys, and its session works
+// there. That is so only because its key has been agreed on.
 func (x *trial) everywhere(name, key string) {
 	x.t.Helper()
 	m := x.minion(name)
@@ -102,7 +104,8 @@ func (x *trial) everywhere(name, key string) {
 	first := *m.got
 	m.key = x.keys[key]
 	labtest.Must(x.t, m.works(x.t.Context(), x.addr))
-	epochs := 1 // that the minion was told; a key that was replaced makes the cluster rotate once, somewhere among these sign-ins
+	// that the minion was told; a key that was replaced makes the cluster rotate once, somewhere among these sign-ins
+	epochs := 1
 	for _, addr := range x.others {
 		labtest.Must(x.t, m.works(x.t.Context(), addr))
 		before := m.got.aes
@@ -176,12 +179,13 @@ func (x *trial) settle(want map[string]string) {
 	x.seen.Files = map[string]string{}
 	for name, m := range x.minions {
 		for _, master := range x.masters {
-			err := lab.Eventually(x.t.Context(), 15*time.Second, "key files of "+m.id+" on "+master.Host().Name, func(context.Context) error {
-				if got := x.keyFiles(master, m.id); got != want[name] {
-					return fmt.Errorf("%q instead of %q", got, want[name])
-				}
-				return nil
-			})
+			err := lab.Eventually(x.t.Context(), 15*time.Second, "key files of "+m.id+" on "+master.Host().Name,
+				func(context.Context) error {
+					if got := x.keyFiles(master, m.id); got != want[name] {
+						return fmt.Errorf("%q instead of %q", got, want[name])
+					}
+					return nil
+				})
 			if err != nil {
 				x.t.Error(err)
 			}
@@ -281,12 +285,13 @@ func runPolicy(t *testing.T, cases []policyCase, bare, nodes []*place) {
 func (p *place) warm(t *testing.T) {
 	t.Helper()
 	x := &trial{place: p, t: t, minions: map[string]*byteMinion{}}
-	labtest.Must(t, lab.Eventually(t.Context(), 3*time.Minute, p.name+" to answer sign-ins", func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		_, err := x.minion("warm").signIn(ctx, p.addr)
-		return err
-	}))
+	labtest.Must(t, lab.Eventually(t.Context(), 3*time.Minute, p.name+" to answer sign-ins",
+		func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			_, err := x.minion("warm").signIn(ctx, p.addr)
+			return err
+		}))
 }
 
 // flush returns when the node's own events of all sign-ins before have been fired: it fires them in order.
@@ -359,13 +364,15 @@ func policyPlaces(t *testing.T) (c *lab.Cluster, bare, nodes []*place) {
 		m, err := h.NewMaster(lab.Versions[i], h.Addr)
 		labtest.Must(t, err)
 		bare = append(bare, &place{
-			name: h.Name, addr: h.Addr, others: []string{h.Addr, h.Addr}, master: m, masters: []*lab.Master{m}, from: from, keys: keys,
+			name: h.Name, addr: h.Addr, others: []string{h.Addr, h.Addr}, master: m, masters: []*lab.Master{m}, from: from,
+			keys: keys,
 		})
 		masters, all = append(masters, n.Master), append(all, n.Master, m)
 	}
 	bus := listen(t, all...)
 	for i, n := range c.Nodes {
-		p := &place{name: n.Name, addr: n.Addr, master: n.Master, daemon: n.Daemon, masters: masters, from: from, keys: keys, bus: bus}
+		p := &place{name: n.Name, addr: n.Addr, master: n.Master, daemon: n.Daemon, masters: masters, from: from, keys: keys,
+			bus: bus}
 		for _, o := range c.Nodes {
 			if o != n {
 				p.others = append(p.others, o.Addr)

@@ -31,8 +31,8 @@ func stormSize(t *testing.T) int {
 	return n
 }
 
-// Hundreds of played minions of all versions on three nodes behind HAProxy: nobody misses a job when the cluster's AES key changes, and
-// all come back when a node's saltclusterd is killed.
+// Hundreds of played minions of all versions on three nodes behind HAProxy: nobody misses a job when the cluster's AES
+// key changes, and all come back when a node's saltclusterd is killed.
 func TestStorm(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	ctx := t.Context()
@@ -110,15 +110,17 @@ func stormRotation(t *testing.T, c *lab.Cluster, h *herd.Herd) {
 				jobs = append(jobs, publishAsync(t, from))
 			}
 		}
-		labtest.Must(t, lab.Eventually(t.Context(), 5*time.Minute, "everyone to have the new key", func(context.Context) error {
-			if s := h.Stats(); s.SignIns < before.SignIns+s.Minions || s.SigningIn > 0 {
-				return fmt.Errorf("%d of %d have signed in, %d are at it", s.SignIns-before.SignIns, s.Minions, s.SigningIn)
-			}
-			return nil
-		}))
+		labtest.Must(t, lab.Eventually(t.Context(), 5*time.Minute, "everyone to have the new key",
+			func(context.Context) error {
+				if s := h.Stats(); s.SignIns < before.SignIns+s.Minions || s.SigningIn > 0 {
+					return fmt.Errorf("%d of %d have signed in, %d are at it", s.SignIns-before.SignIns, s.Minions, s.SigningIn)
+				}
+				return nil
+			}))
 		s := h.Stats()
 		t.Logf("%d minions signed in within %s of the removal (jobs published meanwhile: %t); a sign-in took %s, %s at worst",
-			s.Minions, time.Since(began).Round(100*time.Millisecond), !quiet, herd.Quantile(s.SignInTimes, 0.5).Round(time.Millisecond),
+			s.Minions, time.Since(began).Round(100*time.Millisecond), !quiet,
+			herd.Quantile(s.SignInTimes, 0.5).Round(time.Millisecond),
 			herd.Quantile(s.SignInTimes, 1).Round(time.Millisecond))
 		for i, jid := range jobs {
 			heardByAll(t, h, c.Nodes[i], jid)
@@ -132,8 +134,8 @@ func stormRotation(t *testing.T, c *lab.Cluster, h *herd.Herd) {
 // rotateWindow is over what time the minions are moved to a new AES key; five minutes by default.
 const rotateWindow = 15 * time.Second
 
-// A rotation that nobody is in a hurry for: jobs published while it goes on reach those that hold the old key and those that hold the new
-// one, and minions sign in one after the other whatever is published.
+// A rotation that nobody is in a hurry for: jobs published while it goes on reach those that hold the old key and those
+// that hold the new one, and minions sign in one after the other whatever is published.
 func stormSchedule(t *testing.T, c *lab.Cluster, h *herd.Herd) {
 	h.Reset()
 	before := h.Stats()
@@ -148,14 +150,15 @@ func stormSchedule(t *testing.T, c *lab.Cluster, h *herd.Herd) {
 			halfway = h.Stats().SignIns - before.SignIns
 		}
 	}
-	labtest.Must(t, lab.Eventually(t.Context(), 2*rotateWindow, "everyone to have the new key", func(context.Context) error {
-		s := h.Stats()
-		busiest = max(busiest, s.SigningIn)
-		if s.SignIns < before.SignIns+s.Minions || s.SigningIn > 0 {
-			return fmt.Errorf("%d of %d have signed in", s.SignIns-before.SignIns, s.Minions)
-		}
-		return nil
-	}))
+	labtest.Must(t, lab.Eventually(t.Context(), 2*rotateWindow, "everyone to have the new key",
+		func(context.Context) error {
+			s := h.Stats()
+			busiest = max(busiest, s.SigningIn)
+			if s.SignIns < before.SignIns+s.Minions || s.SigningIn > 0 {
+				return fmt.Errorf("%d of %d have signed in", s.SignIns-before.SignIns, s.Minions)
+			}
+			return nil
+		}))
 	s := h.Stats()
 	t.Logf("%d of %d had signed in when the first of three jobs was done, all at the end; never more than %d at a time; a sign-in took %s at worst",
 		halfway, s.Minions, busiest, herd.Quantile(s.SignInTimes, 1).Round(time.Millisecond))
@@ -176,12 +179,13 @@ func stormStrangers(t *testing.T, c *lab.Cluster, h *herd.Herd) {
 	s := namedHerd(t, c.Lab, "strange", c.LB.Host().Addr, many, many, lab.Versions...)
 	began := time.Now()
 	s.Open(t.Context())
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "all to hear that they are pending", func(context.Context) error {
-		if st := s.Stats(); st.Pended < many {
-			return fmt.Errorf("%d of %d have", st.Pended, many)
-		}
-		return nil
-	}))
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "all to hear that they are pending",
+		func(context.Context) error {
+			if st := s.Stats(); st.Pended < many {
+				return fmt.Errorf("%d of %d have", st.Pended, many)
+			}
+			return nil
+		}))
 	for _, n := range c.Nodes {
 		everyoneHears(t, h, n)
 	}

@@ -16,8 +16,8 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// New minions call nodes whose salt-masters cannot decide about them: one stands still, one was killed. The third decides;
-// they are pending on every node, are accepted, and are served by the node that they call.
+// New minions call nodes whose salt-masters cannot decide about them: one stands still, one was killed. The third
+// decides; they are pending on every node, are accepted, and are served by the node that they call.
 func testStrangers(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	paused, killed, left := c.Nodes[0], c.Nodes[1], c.Nodes[2]
@@ -54,7 +54,8 @@ func testStrangers(t *testing.T, c *lab.Cluster) {
 			}
 		}
 	}
-	if got := relayedSignIns(t, c); got[paused.Name] == before[paused.Name] || got[killed.Name] == before[killed.Name] || got[left.Name] != before[left.Name] {
+	if got := relayedSignIns(t, c); got[paused.Name] == before[paused.Name] || got[killed.Name] == before[killed.Name] ||
+		got[left.Name] != before[left.Name] {
 		t.Errorf("sign-ins handed to others: %v, before %v", got, before)
 	}
 	labtest.Must(t, left.Master.AcceptKeys(ctx, 30*time.Second, ids...))
@@ -91,7 +92,8 @@ func byteStranger(t *testing.T, host *lab.Host, id string, n *lab.Node) *byteMin
 	pin, err := os.ReadFile(filepath.Join(n.Master.PKIDir(), "master.pub"))
 	labtest.Must(t, err)
 	return &byteMinion{
-		host: host, id: id, key: key, enc: saltcrypt.OAEPSHA1, sig: saltcrypt.PKCS1v15SHA1, pin: saltcrypt.CleanKey(string(pin)),
+		host: host, id: id, key: key, enc: saltcrypt.OAEPSHA1, sig: saltcrypt.PKCS1v15SHA1,
+		pin: saltcrypt.CleanKey(string(pin)),
 	}
 }
 

@@ -53,13 +53,15 @@ func newSystemd(t *testing.T, n *lab.Node) *lab.Systemd {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(lab.ModuleRoot(), "packaging", "saltclusterd.service"))
 	labtest.Must(t, err)
-	// What it may do and where its directories are is tried as packages have it (make test-packages): the lab's are elsewhere.
+	// What it may do and where its directories are is tried as packages have it (make test-packages): the lab's are
+	// elsewhere.
 	unit, _, _ := strings.Cut(string(raw), "StateDirectory=")
 	unit += "[Install]\nWantedBy=default.target\n"
 	ctl := filepath.Join(filepath.Dir(n.Daemon.Argv[0]), "saltclusterctl")
 	for old, now := range map[string]string{
-		"ExecStart=/usr/bin/saltclusterd\n":            "ExecStart=" + strings.Join(n.Daemon.Argv, " ") + "\n",
-		"ExecReload=/usr/bin/saltclusterctl upgrade\n": "ExecReload=" + ctl + " upgrade --config " + n.Daemon.ConfigPath + "\n",
+		"ExecStart=/usr/bin/saltclusterd\n": "ExecStart=" + strings.Join(n.Daemon.Argv, " ") + "\n",
+		"ExecReload=/usr/bin/saltclusterctl upgrade\n": "ExecReload=" + ctl + " upgrade --config " + n.Daemon.ConfigPath +
+			"\n",
 		"User=root\n": "",
 	} {
 		if !strings.Contains(unit, old) {
@@ -137,7 +139,8 @@ func testSystemdReload(t *testing.T, c *lab.Cluster, sd *lab.Systemd) {
 func noticed(log string) string {
 	var b strings.Builder
 	for line := range strings.Lines(log) {
-		if !strings.Contains(line, "Task was destroyed but it is pending!") && !strings.Contains(line, "coro=<PubServer._drain_loop()") {
+		if !strings.Contains(line, "Task was destroyed but it is pending!") &&
+			!strings.Contains(line, "coro=<PubServer._drain_loop()") {
 			b.WriteString(line)
 		}
 	}
@@ -168,7 +171,8 @@ func testSystemdBadReload(t *testing.T, c *lab.Cluster, sd *lab.Systemd) {
 	labtest.Must(t, c.Answering(ctx, n))
 }
 
-// testSystemdEnded: systemd starts again what a signal has ended, though that was no failure, and a process that another one has put in its place.
+// testSystemdEnded: systemd starts again what a signal has ended, though that was no failure, and a process that
+// another one has put in its place.
 func testSystemdEnded(signal string) func(*testing.T, *lab.Cluster, *lab.Systemd) {
 	return func(t *testing.T, c *lab.Cluster, sd *lab.Systemd) {
 		ctx := t.Context()

@@ -35,8 +35,8 @@ for token in sys.argv[3:]:
 print(json.dumps(out))
 `
 
-// Tokens that each master has made work on the masters of all versions, for what their user may do; revoked on one they are
-// revoked on all.
+// Tokens that each master has made work on the masters of all versions, for what their user may do; revoked on one they
+// are revoked on all.
 func testTokens(t *testing.T, c *lab.Cluster) {
 	id := c.Minions[0].ID
 	var tokens []string
@@ -91,7 +91,8 @@ func testTokens(t *testing.T, c *lab.Cluster) {
 	}
 }
 
-// sweepTokens is what a master's maintenance does once a minute. It takes the tokens of all only with 3008.0 and 3008.1 (make test-releases).
+// sweepTokens is what a master's maintenance does once a minute. It takes the tokens of all only with 3008.0 and 3008.1
+// (make test-releases).
 const sweepTokens = `
 import sys
 import salt.config, salt.daemons.masterapi
@@ -105,17 +106,18 @@ func damagedTokens(t *testing.T, c *lab.Cluster, tokens []string) {
 		labtest.Must(t, os.Truncate(tokenFile(t, n, tokens[i]), 20))
 	}
 	for i, n := range c.Nodes {
-		labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "the token that was cut on "+n.Name, func(context.Context) error {
-			names, err := filepath.Glob(filepath.Join(n.Master.CacheDir(), "tokens", tokens[i]+"*"))
-			if err != nil || len(names) != 1 {
-				return errors.Join(fmt.Errorf("%d files", len(names)), err)
-			}
-			info, err := os.Stat(names[0])
-			if err == nil && info.Size() == 20 {
-				err = errors.New("still cut")
-			}
-			return err
-		}))
+		labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "the token that was cut on "+n.Name,
+			func(context.Context) error {
+				names, err := filepath.Glob(filepath.Join(n.Master.CacheDir(), "tokens", tokens[i]+"*"))
+				if err != nil || len(names) != 1 {
+					return errors.Join(fmt.Errorf("%d files", len(names)), err)
+				}
+				info, err := os.Stat(names[0])
+				if err == nil && info.Size() == 20 {
+					err = errors.New("still cut")
+				}
+				return err
+			}))
 	}
 }
 

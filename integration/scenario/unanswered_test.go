@@ -16,8 +16,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// hangingReturner is a master's job cache which, while a file is there, waits for ever with what one minion returns of test.arg: as a
-// database does that does not answer. Who has waited stores nothing.
+// hangingReturner is a master's job cache which, while a file is there, waits for ever with what one minion returns of
+// test.arg: as a database does that does not answer. Who has waited stores nothing.
 const hangingReturner = `
 import os, time
 import salt.returners.local_cache as local
@@ -44,7 +44,8 @@ def returner(load):
     return local.returner(load)
 `
 
-// A return that the master's Python never answers holds up no other one. It is shown, and an operator has it given again, or drops it.
+// A return that the master's Python never answers holds up no other one. It is shown, and an operator has it given
+// again, or drops it.
 func testReturnerHangs(t *testing.T, c *lab.Cluster) {
 	ctx, n, victim := t.Context(), c.Nodes[0], c.Minions[1].ID
 	marker := filepath.Join(n.Master.CacheDir(), "hang")
@@ -100,7 +101,8 @@ func testReturnerHangs(t *testing.T, c *lab.Cluster) {
 	if res := ctl(t, n.Daemon, "status"); !strings.Contains(res.Stdout, "saltclusterctl returns list") {
 		t.Errorf("status does not tell of a return that was put aside:\n%s", res.Stdout)
 	}
-	labtest.Must(t, os.Remove(marker)) // a stock master gives each worker its share of the requests, also one that hangs: no job is whole before
+	// a stock master gives each worker its share of the requests, also one that hangs: no job is whole before
+	labtest.Must(t, os.Remove(marker))
 	labtest.Must(t, c.Answering(ctx, n))
 	must(t, n.Daemon, "returns", "retry")
 	none()

@@ -25,8 +25,8 @@ func init() {
 	}
 }
 
-// badProgram is a program with a good configuration that fails in the given way. Started without anything to take over it is
-// the real one.
+// badProgram is a program with a good configuration that fails in the given way. Started without anything to take over
+// it is the real one.
 func badProgram(t *testing.T, n *lab.Node, fault string) string {
 	t.Helper()
 	self, err := os.Executable()

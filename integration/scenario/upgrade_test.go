@@ -74,7 +74,8 @@ func testUpgrades(t *testing.T, c *lab.Cluster) {
 		p.judge(t, c.IDs())
 	}
 	for _, m := range c.Minions {
-		for _, sign := range []string{"Authentication", "re-auth", "SaltReqTimeoutError", "Minion failed to auth", "reconnect"} {
+		for _, sign := range []string{"Authentication", "re-auth", "SaltReqTimeoutError", "Minion failed to auth",
+			"reconnect"} {
 			if strings.Contains(since(t, m, marks[m.ID]), sign) {
 				t.Errorf("%s noticed: its log has %q", m.ID, sign)
 			}
@@ -99,7 +100,8 @@ func testSuccessors(t *testing.T, c *lab.Cluster) {
 	}
 	for _, m := range c.Minions {
 		for _, call := range [][]string{
-			{"event.send", "lab/successor/" + m.ID}, {"mine.send", "test.ping"}, {"mine.get", m.ID, "test.ping"}, {"cp.hash_file", "salt://demo/init.sls"},
+			{"event.send", "lab/successor/" + m.ID}, {"mine.send", "test.ping"}, {"mine.get", m.ID, "test.ping"},
+			{"cp.hash_file", "salt://demo/init.sls"},
 		} {
 			_, err := m.Call(t.Context(), call[0], call[1:]...)
 			labtest.Must(t, err)
@@ -134,15 +136,16 @@ func upgradeDaemon(t *testing.T, n *lab.Node, args ...string) {
 		t.Fatalf("%v\n%s", err, n.Daemon.Tail(40))
 	}
 	t.Logf("%s: %s (%s)", n.Name, strings.TrimSpace(res.Stdout), res.Took.Round(time.Millisecond))
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the old process of "+n.Name+" to end", func(context.Context) error {
-		if n.Daemon.PID() == old {
-			return fmt.Errorf("%d is still the main process", old)
-		}
-		if err := syscall.Kill(old, 0); err == nil {
-			return fmt.Errorf("%d still runs", old)
-		}
-		return nil
-	}))
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the old process of "+n.Name+" to end",
+		func(context.Context) error {
+			if n.Daemon.PID() == old {
+				return fmt.Errorf("%d is still the main process", old)
+			}
+			if err := syscall.Kill(old, 0); err == nil {
+				return fmt.Errorf("%d still runs", old)
+			}
+			return nil
+		}))
 }
 
 // connections lists the established ones to 4505, as /proc/net/tcp names them.
@@ -161,8 +164,8 @@ func connections(t *testing.T, hosts ...*lab.Host) (all []string) {
 	return all
 }
 
-// crowdScript subscribes count sockets to a publisher and, when it is told to end, writes how many messages each got and a hash
-// over them.
+// crowdScript subscribes count sockets to a publisher and, when it is told to end, writes how many messages each got
+// and a hash over them.
 const crowdScript = `
 import hashlib, json, signal, sys, zmq
 addr, count, ready, out = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
@@ -259,12 +262,13 @@ func judgeCrowds(t *testing.T, crowds []*pyCrowd) {
 	}
 	t.Logf("%d publications, %d subscribers", published, len(crowds[0].Counts))
 	if wrong > 0 || len(different) > 1 {
-		t.Errorf("%d of %d subscribers got another number than %d, in %d different orders", wrong, len(crowds[0].Counts), published, len(different))
+		t.Errorf("%d of %d subscribers got another number than %d, in %d different orders", wrong, len(crowds[0].Counts),
+			published, len(different))
 	}
 }
 
-// publishScript publishes a job to all every second through Salt's own client; when it is told to end it waits for stragglers
-// and writes who answered which job, as the job cache has it.
+// publishScript publishes a job to all every second through Salt's own client; when it is told to end it waits for
+// stragglers and writes who answered which job, as the job cache has it.
 const publishScript = `
 import json, os, signal, sys, time
 import salt.client
@@ -366,8 +370,8 @@ func testUpgradeDuringState(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, lab.AnsweredBy(o.got, c.IDs()...))
 }
 
-// New programs that die at the start, that panic after taking over, that hang, and a configuration that is wrong: the running
-// process goes on, nobody notices, and the next good one takes over.
+// New programs that die at the start, that panic after taking over, that hang, and a configuration that is wrong: the
+// running process goes on, nobody notices, and the next good one takes over.
 func testBadUpgrades(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	n := c.Nodes[0]

@@ -20,8 +20,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// verify finds no difference in a cluster at rest, finds what somebody changed behind our back, and nothing when that is
-// over.
+// verify finds no difference in a cluster at rest, finds what somebody changed behind our back, and nothing when that
+// is over.
 func testVerify(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	first, last := c.Nodes[0], c.Nodes[len(c.Nodes)-1]
@@ -59,7 +59,8 @@ func testVerify(t *testing.T, c *lab.Cluster) {
 			return err
 		}
 		i := slices.IndexFunc(v.Sections, func(s adminapi.VerifiedSection) bool { return s.Name == "mine" })
-		if d := v.Sections[i].Differences; code != 10 || len(d) != 1 || d[0].Item != id || d[0].Nodes[last.Name] == d[0].Nodes[first.Name] {
+		if d := v.Sections[i].Differences; code != 10 || len(d) != 1 || d[0].Item != id ||
+			d[0].Nodes[last.Name] == d[0].Nodes[first.Name] {
 			return fmt.Errorf("exit code %d: %+v", code, v.Sections[i])
 		}
 		return nil
@@ -70,7 +71,8 @@ func testVerify(t *testing.T, c *lab.Cluster) {
 	same(last)
 }
 
-// A master whose pillar_roots are not there, as when they are not mounted, has other answers than the rest: verify and roots diff say so.
+// A master whose pillar_roots are not there, as when they are not mounted, has other answers than the rest: verify and
+// roots diff say so.
 func testVerifyRootLeftAlone(t *testing.T, c *lab.Cluster, n *lab.Node) {
 	ctx, first := t.Context(), c.Nodes[0]
 	dir := filepath.Join(filepath.Dir(n.Master.FileRoot()), "pillar")
@@ -79,7 +81,8 @@ func testVerifyRootLeftAlone(t *testing.T, c *lab.Cluster, n *lab.Node) {
 	labtest.Must(t, err)
 	i := slices.IndexFunc(v.Sections, func(s adminapi.VerifiedSection) bool { return s.Name == "roots" })
 	d := v.Sections[i].Differences
-	if code != 10 || len(d) != 1 || !strings.HasSuffix(d[0].Nodes[n.Name], "without pillar:base:0") || strings.Contains(d[0].Nodes[first.Name], "without") {
+	if code != 10 || len(d) != 1 || !strings.HasSuffix(d[0].Nodes[n.Name], "without pillar:base:0") ||
+		strings.Contains(d[0].Nodes[first.Name], "without") {
 		t.Errorf("a missing directory: exit code %d: %+v", code, v.Sections[i])
 	}
 	var diff adminapi.RootsDiff
@@ -90,8 +93,8 @@ func testVerifyRootLeftAlone(t *testing.T, c *lab.Cluster, n *lab.Node) {
 	labtest.Must(t, os.Rename(dir+".away", dir))
 }
 
-// verify finds a return that is not what the others have, and nothing before and after that, though one master has removed
-// jobs that the others keep.
+// verify finds a return that is not what the others have, and nothing before and after that, though one master has
+// removed jobs that the others keep.
 func testVerifyJobs(t *testing.T, c *lab.Cluster) {
 	ctx, damaged := t.Context(), c.Nodes[1]
 	same := func() {
@@ -121,7 +124,8 @@ func testVerifyJobs(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, err)
 	jid, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(file)), "jid"))
 	labtest.Must(t, err)
-	labtest.Must(t, os.WriteFile(file, append(bytes.Clone(raw[:len(raw)-1]), raw[len(raw)-1]^1), 0o644)) // in place: no time of a directory changes
+	// in place: no time of a directory changes
+	labtest.Must(t, os.WriteFile(file, append(bytes.Clone(raw[:len(raw)-1]), raw[len(raw)-1]^1), 0o644))
 	v, code, err := verify(ctx, c.Nodes[0])
 	labtest.Must(t, err)
 	i := slices.IndexFunc(v.Sections, func(s adminapi.VerifiedSection) bool { return s.Name == "jobs" })

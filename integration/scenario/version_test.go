@@ -13,8 +13,8 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
-// Salt is upgraded on one node from 3006 to 3008, and taken back: saltclusterd notices without being told, serves the master
-// as what it is now, and no minion loses its connection or signs in.
+// Salt is upgraded on one node from 3006 to 3008, and taken back: saltclusterd notices without being told, serves the
+// master as what it is now, and no minion loses its connection or signs in.
 func testVersionChange(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	node := c.Nodes[1]

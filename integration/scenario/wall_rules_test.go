@@ -26,15 +26,16 @@ const rulesTTL = 60
 // rulesModes are rules that are not enforced here.
 var rulesModes = map[string]string{"event_ids": "log", "job_ids": "log", "master_tops": "off", "syndic_returns": "off"}
 
-// TestRules is what a minion with a valid key says to stock masters of three versions behind us that read a request in other ways than its shape says, that
-// let requests age, that cache pillars, and where some rules are not enforced.
+// TestRules is what a minion with a valid key says to stock masters of three versions behind us that read a request in
+// other ways than its shape says, that let requests age, that cache pillars, and where some rules are not enforced.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(ctx, lab.ClusterSpec{
 		Masters: lab.Versions, Minions: lab.Versions[:1],
-		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5, "request_server_ttl": rulesTTL, "pillar_cache": true, "pillarenv_from_saltenv": true},
+		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5, "request_server_ttl": rulesTTL,
+			"pillar_cache": true, "pillarenv_from_saltenv": true},
 		DaemonSettings: lab.Settings{"health_trusted": []string{"0.0.0.0/0"}, "cluster_wall": rulesModes},
 	})
 	labtest.Must(t, err)
@@ -108,7 +109,8 @@ func extension(code byte, text string) saltwire.Value {
 	return append(saltwire.Value{0xc7, byte(len(text)), code}, text...)
 }
 
-// Salt unpacks an extension of any type but its own two as if its content had been sent as text. Nothing reaches a master in that shape.
+// Salt unpacks an extension of any type but its own two as if its content had been sent as text. Nothing reaches a
+// master in that shape.
 func testExtensions(t *testing.T, m *play.Minion, n *lab.Node) {
 	event := func(tag any) map[string]any {
 		return map[string]any{"tag": tag, "data": map[string]any{"probe": wallProbe}}
@@ -119,13 +121,15 @@ func testExtensions(t *testing.T, m *play.Minion, n *lab.Node) {
 			cmd    string
 			fields map[string]any
 		}{
-			"tag":                {"_minion_event", event(text("salt/run/" + wallProbe))},
-			"tag in a list":      {"_minion_event", map[string]any{"events": []any{event(text("salt/run/" + wallProbe))}}},
-			"tag before a list":  {"_minion_event", map[string]any{"pretag": text("salt"), "events": []any{event("run/" + wallProbe)}}},
-			"path":               {"_serve_file", map[string]any{"path": text("../x"), "saltenv": "base", "loc": 0}},
-			"environment":        {"_file_list", map[string]any{"saltenv": text("../x")}},
-			"job":                {"pub_ret", map[string]any{"jid": text("../x")}},
-			"resource":           {"_return", map[string]any{"jid": "req", "fun": "test.ping", "return": wallProbe, "resource_id": text("../x")}},
+			"tag":           {"_minion_event", event(text("salt/run/" + wallProbe))},
+			"tag in a list": {"_minion_event", map[string]any{"events": []any{event(text("salt/run/" + wallProbe))}}},
+			"tag before a list": {"_minion_event", map[string]any{"pretag": text("salt"),
+				"events": []any{event("run/" + wallProbe)}}},
+			"path":        {"_serve_file", map[string]any{"path": text("../x"), "saltenv": "base", "loc": 0}},
+			"environment": {"_file_list", map[string]any{"saltenv": text("../x")}},
+			"job":         {"pub_ret", map[string]any{"jid": text("../x")}},
+			"resource": {"_return", map[string]any{"jid": "req", "fun": "test.ping", "return": wallProbe,
+				"resource_id": text("../x")}},
 			"id":                 {"_mine_get", map[string]any{"id": text(m.ID), "tgt": "*", "fun": "test.ping"}},
 			"command":            {"_pillar", map[string]any{"cmd": text("_pillar"), "grains": map[string]any{}}},
 			"pillar environment": {"_pillar", map[string]any{"grains": map[string]any{}, "pillarenv": text("prod")}},
@@ -144,12 +148,14 @@ func testExtensions(t *testing.T, m *play.Minion, n *lab.Node) {
 	// A constant of Salt's may have anything in it. Where text decides it is none.
 	constant := extension(79, "\x92\xa8salt/key\xc0")
 	wallMoved(t, n, "a constant for a tag", "event_tags", "refused", func() {
-		if got := wallSaid(t, m, n, "_minion_event", map[string]any{"events": []any{event(constant)}}); !bytes.Equal(got, []byte{0xc0}) {
+		if got := wallSaid(t, m, n, "_minion_event", map[string]any{"events": []any{event(constant)}}); !bytes.Equal(got,
+			[]byte{0xc0}) {
 			t.Errorf("a constant for a tag: answered %q", got)
 		}
 	})
 	wallMoved(t, n, "a constant for a path", "file_paths", "refused", func() {
-		if got := wallSaid(t, m, n, "_serve_file", map[string]any{"path": constant, "saltenv": "base", "loc": 0}); !bytes.Equal(got, []byte{0xa0}) {
+		if got := wallSaid(t, m, n, "_serve_file",
+			map[string]any{"path": constant, "saltenv": "base", "loc": 0}); !bytes.Equal(got, []byte{0xa0}) {
 			t.Errorf("a constant for a path: answered %q", got)
 		}
 	})
@@ -161,8 +167,8 @@ func testExtensions(t *testing.T, m *play.Minion, n *lab.Node) {
 	})
 }
 
-// What was recorded of a minion is answered for as long as the master's request_server_ttl, and refused after that; so is what says of itself that it never
-// ages.
+// What was recorded of a minion is answered for as long as the master's request_server_ttl, and refused after that; so
+// is what says of itself that it never ages.
 func testRecorded(t *testing.T, m *play.Minion, n *lab.Node) {
 	now := time.Now().Unix()
 	send := func(body []byte) []byte {
@@ -197,7 +203,8 @@ func testRecorded(t *testing.T, m *play.Minion, n *lab.Node) {
 			})
 		}
 	}
-	load := map[string]any{"cmd": "_file_list", "id": m.ID, "nonce": strings.Repeat("0f", 16), "tok": m.Token(), "saltenv": "base"}
+	load := map[string]any{"cmd": "_file_list", "id": m.ID, "nonce": strings.Repeat("0f", 16), "tok": m.Token(),
+		"saltenv": "base"}
 	plain, err := saltwire.AppendAny(nil, load, saltwire.Wire)
 	labtest.Must(t, err)
 	wallMoved(t, n, "without a time", "identity", "refused", func() {
@@ -216,14 +223,16 @@ func testRecorded(t *testing.T, m *play.Minion, n *lab.Node) {
 	}
 }
 
-// A master of 3008 that caches pillars keeps that of an environment as ID:ENVIRONMENT. Nobody has one rendered under another minion's id.
+// A master of 3008 that caches pillars keeps that of an environment as ID:ENVIRONMENT. Nobody has one rendered under
+// another minion's id.
 func testKeptPillar(t *testing.T, m, other *play.Minion, n *lab.Node) {
 	grains := func() map[string]any { return map[string]any{"id": m.ID, "os": "lab"} }
 	ask := func(who *play.Minion, fields map[string]any) []byte {
 		fields["grains"], fields["ver"] = grains(), "2"
 		return wallSaid(t, who, n, "_pillar", fields)
 	}
-	kept := func() (of map[string]string) { // another node may have had the other minion's own pillar rendered here, when its master was slow
+	// another node may have had the other minion's own pillar rendered here, when its master was slow
+	kept := func() (of map[string]string) {
 		of = map[string]string{}
 		files, err := filepath.Glob(filepath.Join(n.Master.CacheDir(), "pillar*", other.ID+"*"))
 		labtest.Must(t, err)
@@ -236,7 +245,8 @@ func testKeptPillar(t *testing.T, m, other *play.Minion, n *lab.Node) {
 	}
 	before := kept()
 	for what, fields := range map[string]map[string]any{
-		"pillarenv": {"saltenv": nil, "pillarenv": "prod"}, "saltenv": {"saltenv": "prod", "pillarenv": nil}, "the old name": {"env": "prod"},
+		"pillarenv": {"saltenv": nil, "pillarenv": "prod"}, "saltenv": {"saltenv": "prod", "pillarenv": nil},
+		"the old name":       {"env": "prod"},
 		"pillarenv as bytes": {"saltenv": "base", "pillarenv": saltwire.Value("\xc4\x04prod")},
 	} {
 		wallMoved(t, n, what, "file_paths", "refused", func() {
@@ -249,13 +259,15 @@ func testKeptPillar(t *testing.T, m, other *play.Minion, n *lab.Node) {
 		t.Errorf("kept: %q", after)
 	}
 	wallMoved(t, n, "one's own pillars", "file_paths", "", func() {
-		if ask(m, map[string]any{"saltenv": nil, "pillarenv": "dev"}) == nil || ask(other, map[string]any{"saltenv": nil, "pillarenv": nil}) == nil {
+		if ask(m, map[string]any{"saltenv": nil, "pillarenv": "dev"}) == nil ||
+			ask(other, map[string]any{"saltenv": nil, "pillarenv": nil}) == nil {
 			t.Error("one's own pillar is refused")
 		}
 	})
 }
 
-// A rule whose mode is log counts what it finds and lets it pass; one that is off does not look. What is found and not refused has no way to a file, either.
+// A rule whose mode is log counts what it finds and lets it pass; one that is off does not look. What is found and not
+// refused has no way to a file, either.
 func testRelaxed(t *testing.T, c *lab.Cluster, m *play.Minion, victim string, n *lab.Node, bus *listeners) {
 	tag := "salt/minion/" + victim + "/" + n.Name
 	wallMoved(t, n, "an event of another minion", "event_ids", "logged", func() {
@@ -279,7 +291,8 @@ func testRelaxed(t *testing.T, c *lab.Cluster, m *play.Minion, victim string, n 
 		}
 	})
 	wallMoved(t, n, "another minion's classes", "master_tops", "", func() {
-		if got := wallSaid(t, m, n, "_master_tops", map[string]any{"opts": map[string]any{"id": victim}}); !bytes.Equal(got, []byte{0x80}) {
+		if got := wallSaid(t, m, n, "_master_tops", map[string]any{"opts": map[string]any{"id": victim}}); !bytes.Equal(got,
+			[]byte{0x80}) {
 			t.Errorf("another minion's classes: answered %q", got)
 		}
 	})

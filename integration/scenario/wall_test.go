@@ -86,8 +86,8 @@ type wallCase struct {
 	answer    []byte // what a stock master says; nil: that it has to sign in again
 }
 
-// wallCases are the classes of published weaknesses that need a valid key, each as its publication describes it. victim is
-// another minion.
+// wallCases are the classes of published weaknesses that need a valid key, each as its publication describes it. victim
+// is another minion.
 func wallCases(victim string) []wallCase {
 	mark := map[string]any{"probe": wallProbe}
 	none, no, empty := []byte{0xc0}, []byte{0xc2}, []byte{0x80}
@@ -103,23 +103,29 @@ func wallCases(victim string) []wallCase {
 	}
 	tells := func(rule, tag string, data map[string]any) wallCase {
 		data["probe"] = wallProbe
-		return wallCase{rule, "_minion_event", map[string]any{"events": []any{map[string]any{"tag": tag, "data": data}}}, none}
+		return wallCase{rule, "_minion_event", map[string]any{"events": []any{map[string]any{"tag": tag, "data": data}}},
+			none}
 	}
 	jid := "20260102030405000001"
 	states := func(name string) map[string]any {
-		return map[string]any{"jid": jid, "fun": "state.sls", "retcode": 2, "return": map[string]any{name: map[string]any{"result": false, "probe": wallProbe}}}
+		return map[string]any{"jid": jid, "fun": "state.sls", "retcode": 2,
+			"return": map[string]any{name: map[string]any{"result": false, "probe": wallProbe}}}
 	}
 	return []wallCase{
 		event("event_tags", "salt/job/"+jid+"/publish"), event("event_tags", "salt/key"), event("event_tags", "salt/auth"),
-		event("event_tags", "salt/run/"+jid+"/ret"), event("event_tags", "salt/cluster/x"), event("event_tags", "cluster/peer/join"),
+		event("event_tags", "salt/run/"+jid+"/ret"), event("event_tags", "salt/cluster/x"),
+		event("event_tags", "cluster/peer/join"),
 		in("event_tags", nil, "salt/key", "salt/auth"), in("event_tags", "salt/job", jid+"/new"),
 		event("return_ids", "salt/job/"+jid+"/ret/"+victim), event("event_ids", "salt/minion/"+victim+"/start"),
-		{"return_ids", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "resource_id": victim}, none},
+		{"return_ids", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "resource_id": victim},
+			none},
 		{"syndic_returns", "_syndic_return", map[string]any{"load": []any{map[string]any{
-			"id": "hostile", "jid": jid, "fun": "test.ping", "return": map[string]any{"low": map[string]any{"return": wallProbe}},
+			"id": "hostile", "jid": jid, "fun": "test.ping",
+			"return": map[string]any{"low": map[string]any{"return": wallProbe}},
 		}}}, none},
 		{"job_ids", "pub_ret", map[string]any{"jid": "../" + jid}, []byte{0xa0}},
-		{"file_paths", "_serve_file", map[string]any{"path": "../x", "saltenv": "base", "loc": 0}, []byte("\x82\xa4data\xa0\xa4dest\xa0")},
+		{"file_paths", "_serve_file", map[string]any{"path": "../x", "saltenv": "base", "loc": 0},
+			[]byte("\x82\xa4data\xa0\xa4dest\xa0")},
 		{"file_paths", "_file_list", map[string]any{"saltenv": "../x", "prefix": ""}, []byte{0x90}},
 		{"file_paths", "_file_hash", map[string]any{"path": "x?saltenv=..", "saltenv": "base"}, []byte{0xa0}},
 		{"file_paths", "_file_envs", map[string]any{"back": []any{"-x"}}, []byte{0x90}},
@@ -130,28 +136,34 @@ func wallCases(victim string) []wallCase {
 		tells("return_ids", "salt/job/"+jid+"/ret/hostile", map[string]any{"id": victim, "return": wallProbe}),
 		tells("event_ids", "salt/minion/hostile/start", map[string]any{"id": victim}),
 		tells("syndic_returns", "lab/x", map[string]any{"jid": jid, "minions": []any{victim}}),
-		{"return_ids", "_register_resources", map[string]any{"resources": map[string]any{}, "resource_grains": map[string]any{"../x": mark}}, empty},
-		{"return_ids", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "resource_id": "m1_master"}, none},
-		{"return_ids", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "resource_id": "nocache"}, none},
-		{"syndic_returns", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe, "minions": []any{victim}}, none},
+		{"return_ids", "_register_resources", map[string]any{"resources": map[string]any{},
+			"resource_grains": map[string]any{"../x": mark}}, empty},
+		{"return_ids", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe,
+			"resource_id": "m1_master"}, none},
+		{"return_ids", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe,
+			"resource_id": "nocache"}, none},
+		{"syndic_returns", "_return", map[string]any{"jid": jid, "fun": "test.ping", "return": wallProbe,
+			"minions": []any{victim}}, none},
 		{"master_tops", "_master_tops", map[string]any{"opts": map[string]any{"id": victim}}, empty},
 		{"event_tags", "_return", states("salt/run/" + jid + "/ret_|-a_|-b_|-x"), none},
 		{"event_tags", "_return", states("a_|-b_|-c_|-salt/reactors/manage/list"), none},
 		{"event_ids", "_return", states("salt/minion/" + victim + "/start_|-a_|-b_|-x"), none},
-		{"mine_targets", "_mine_get", map[string]any{"tgt": "demo:for:^" + victim, "tgt_type": "pillar_pcre", "fun": "test.ping"}, empty},
+		{"mine_targets", "_mine_get", map[string]any{"tgt": "demo:for:^" + victim, "tgt_type": "pillar_pcre",
+			"fun": "test.ping"}, empty},
 		{"file_paths", "_pillar", map[string]any{"grains": map[string]any{}, "pillarenv": "../x"}, nil},
 		{"return_ids", "_syndic_return", map[string]any{"load": []any{map[string]any{
 			"id": "../x", "jid": jid, "fun": "test.ping", "return": map[string]any{"low": map[string]any{"return": wallProbe}},
 		}}}, none},
-		{"identity", "_mine_get", map[string]any{"tok": bytes.Repeat([]byte{1}, 256), "tgt": victim, "fun": "test.ping"}, nil},
+		{"identity", "_mine_get", map[string]any{"tok": bytes.Repeat([]byte{1}, 256), "tgt": victim, "fun": "test.ping"},
+			nil},
 		{"identity", "_return", map[string]any{"tok": []byte{}, "jid": jid, "fun": "test.ping", "return": wallProbe}, nil},
 		{"identity", "_pillar", map[string]any{"id": victim, "grains": map[string]any{}}, nil},
 		{"request_shape", "_minion_event", map[string]any{"nonce": "x", "tag": "lab/x", "data": mark}, nil},
 	}
 }
 
-// What a minion with a valid key must not do is refused at the edge, whichever version the master behind it has, and counted by
-// rule; stock minions of all versions hear what they would hear from their masters.
+// What a minion with a valid key must not do is refused at the edge, whichever version the master behind it has, and
+// counted by rule; stock minions of all versions hear what they would hear from their masters.
 func testWall(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	m, err := play.New(c.Minions[0].Host(), "hostile")
@@ -196,9 +208,11 @@ func onDemand(t *testing.T, m *play.Minion, n *lab.Node) {
 	t.Helper()
 	before := wallFound(t, n, "pillar_ext")
 	_, err := m.Request(t.Context(), n.Addr, "_pillar", map[string]any{
-		"grains": map[string]any{"id": m.ID, "os": wallProbe}, "saltenv": nil, "pillarenv": nil, "ext": map[string]any{"git": []any{wallProbe}, "virtkey": true}, "ver": "2",
+		"grains": map[string]any{"id": m.ID, "os": wallProbe}, "saltenv": nil, "pillarenv": nil,
+		"ext": map[string]any{"git": []any{wallProbe}, "virtkey": true}, "ver": "2",
 	})
-	if refused, ok := errors.AsType[*play.NotSealedError](err); ok || err != nil && !errors.Is(err, play.ErrReply) { // a pillar is sealed with the minion's own key
+	// a pillar is sealed with the minion's own key
+	if refused, ok := errors.AsType[*play.NotSealedError](err); ok || err != nil && !errors.Is(err, play.ErrReply) {
 		t.Errorf("%s (%s): a pillar without what was asked for: %v, %v", n.Name, n.Master.Version, refused, err)
 	}
 	if now := wallFound(t, n, "pillar_ext"); now != before+1 {
@@ -215,18 +229,22 @@ func strangerCases(pub string) map[string][]map[string]any {
 		return clear(map[string]any{"cmd": name, "fun": "test.ping", "token": "../x"})
 	}
 	auth := func(id, pub string, version int) map[string]any {
-		msg := clear(map[string]any{"cmd": "_auth", "id": id, "pub": pub, "nonce": strings.Repeat("0f", 16), "enc_algo": "OAEP-SHA1", "sig_algo": "PKCS1v15-SHA1"})
+		msg := clear(map[string]any{"cmd": "_auth", "id": id, "pub": pub, "nonce": strings.Repeat("0f", 16),
+			"enc_algo": "OAEP-SHA1", "sig_algo": "PKCS1v15-SHA1"})
 		msg["version"] = version
 		return msg
 	}
 	return map[string][]map[string]any{
-		"unknown_command":              {cmd("_prep_auth_info"), cmd("_send_pub"), cmd("_file_recv"), cmd("__init__")},
-		"admin_command":                {cmd("publish"), cmd("runner"), cmd("wheel"), cmd("mk_token"), cmd("get_token")},
-		"invalid_minion_id":            {auth("../../x", pub, 3), auth("x/", pub, 3), auth("x\x00", pub, 3), auth("", pub, 3), auth(".x", pub, 3)},
-		"version_too_old":              {auth("stranger", pub, 2), auth("stranger", pub, 0)},
-		"unusable_pub":                 {auth("stranger", "x", 3)},
-		"missing_field":                {clear(map[string]any{"id": "stranger"}), clear(map[string]any{"cmd": "_auth", "id": "stranger"})},
-		"wrong_type_of_a_field":        {clear(map[string]any{"cmd": "_auth", "id": "stranger", "pub": []any{1}}), clear(map[string]any{"cmd": "_auth", "id": map[string]any{}, "pub": pub})},
+		"unknown_command": {cmd("_prep_auth_info"), cmd("_send_pub"), cmd("_file_recv"), cmd("__init__")},
+		"admin_command":   {cmd("publish"), cmd("runner"), cmd("wheel"), cmd("mk_token"), cmd("get_token")},
+		"invalid_minion_id": {auth("../../x", pub, 3), auth("x/", pub, 3), auth("x\x00", pub, 3), auth("", pub, 3),
+			auth(".x", pub, 3)},
+		"version_too_old": {auth("stranger", pub, 2), auth("stranger", pub, 0)},
+		"unusable_pub":    {auth("stranger", "x", 3)},
+		"missing_field": {clear(map[string]any{"id": "stranger"}),
+			clear(map[string]any{"cmd": "_auth", "id": "stranger"})},
+		"wrong_type_of_a_field": {clear(map[string]any{"cmd": "_auth", "id": "stranger", "pub": []any{1}}),
+			clear(map[string]any{"cmd": "_auth", "id": map[string]any{}, "pub": pub})},
 		"enc_is_neither_clear_nor_aes": {{"enc": "pub", "load": map[string]any{"cmd": "_auth"}, "version": 3}},
 	}
 }

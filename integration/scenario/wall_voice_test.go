@@ -19,8 +19,9 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// A minion has the key that seals publications, as every minion has, and says a job of its own to a node in all the ways that masters
-// tell minions (CVE-2017-7893). Nobody hears it, no minion of any version does it, and each try is counted.
+// A minion has the key that seals publications, as every minion has, and says a job of its own to a node in all the
+// ways that masters tell minions (CVE-2017-7893). Nobody hears it, no minion of any version does it, and each try is
+// counted.
 func speaksAsMaster(t *testing.T, c *lab.Cluster, m *play.Minion, n *lab.Node) {
 	t.Helper()
 	ctx := t.Context()
@@ -46,7 +47,8 @@ func speaksAsMaster(t *testing.T, c *lab.Cluster, m *play.Minion, n *lab.Node) {
 		}
 	}
 	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the tries to be counted", func(context.Context) error {
-		if now := metricSum(t, n, "saltcluster_edge_connections_ended_total", `edge="pub"`, `reason="protocol"`); now < before+float64(said) {
+		if now := metricSum(t, n, "saltcluster_edge_connections_ended_total", `edge="pub"`,
+			`reason="protocol"`); now < before+float64(said) {
 			return fmt.Errorf("%s: %v of %d", n.Name, now-before, said)
 		}
 		return nil
@@ -54,7 +56,8 @@ func speaksAsMaster(t *testing.T, c *lab.Cluster, m *play.Minion, n *lab.Node) {
 	asked(t, m, n, forged)
 	already := len(ear.jobs())
 	answered(t, c, n)
-	labtest.Must(t, lab.Eventually(ctx, time.Minute, "a job of "+n.Name, func(context.Context) error { // behind whatever was said before
+	// behind whatever was said before
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "a job of "+n.Name, func(context.Context) error {
 		if len(ear.jobs()) == already {
 			return errors.New("nothing was heard")
 		}
@@ -73,7 +76,8 @@ func forgedJob(t *testing.T, m *play.Minion, jid, traces string) []byte {
 	t.Helper()
 	crypticle := saltcrypt.NewCrypticle(m.Secrets().AES)
 	plain, err := saltwire.AppendAny(nil, map[string]any{
-		"tgt": "*", "tgt_type": "glob", "fun": "file.touch", "arg": []any{traces}, "jid": jid, "ret": "", "user": "root", "serial": int64(1) << 62,
+		"tgt": "*", "tgt_type": "glob", "fun": "file.touch", "arg": []any{traces}, "jid": jid, "ret": "", "user": "root",
+		"serial": int64(1) << 62,
 	}, saltwire.Wire)
 	labtest.Must(t, err)
 	body := saltwire.AppendPub(nil, crypticle.Seal(nil, plain, nil), nil, "")
@@ -143,7 +147,8 @@ func asked(t *testing.T, m *play.Minion, n *lab.Node, forged []byte) {
 	defer cancel()
 	before := metricSum(t, n, "saltcluster_guard_refused_total")
 	asRequest, err := saltwire.AppendAny(nil, map[string]any{"enc": "clear", "version": 3, "load": map[string]any{
-		"cmd": "publish", "fun": "test.ping", "tgt": "*", "tgt_type": "glob", "arg": []any{}, "jid": "", "ret": "", "user": "root", "key": "x",
+		"cmd": "publish", "fun": "test.ping", "tgt": "*", "tgt_type": "glob", "arg": []any{}, "jid": "", "ret": "",
+		"user": "root", "key": "x",
 	}}, saltwire.Wire)
 	labtest.Must(t, err)
 	all := [][]byte{forged, asRequest}
@@ -165,11 +170,12 @@ func asked(t *testing.T, m *play.Minion, n *lab.Node, forged []byte) {
 // answered has every minion answer a job of a node.
 func answered(t *testing.T, c *lab.Cluster, n *lab.Node) {
 	t.Helper()
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "all minions to answer "+n.Name, func(ctx context.Context) error {
-		got, err := n.Master.Pub(ctx, "*", "test.ping")
-		if err != nil {
-			return err
-		}
-		return lab.AnsweredBy(got, c.IDs()...)
-	}))
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "all minions to answer "+n.Name,
+		func(ctx context.Context) error {
+			got, err := n.Master.Pub(ctx, "*", "test.ping")
+			if err != nil {
+				return err
+			}
+			return lab.AnsweredBy(got, c.IDs()...)
+		}))
 }

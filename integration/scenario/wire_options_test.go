@@ -19,13 +19,14 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// wireMasters is what masters are told that want everything signed. signing_algorithm is no option of a stock master, which
-// nevertheless fails without it when minions sign what they return.
+// wireMasters is what masters are told that want everything signed. signing_algorithm is no option of a stock master,
+// which nevertheless fails without it when minions sign what they return.
 var wireMasters = lab.Settings{
 	"timeout": 20, "gather_job_timeout": 20, // a slow machine must not look like a lost job: what is lost fails the test
 	"loop_interval":      2, // seconds until a master that is asked for another AES key makes one
 	"master_sign_pubkey": true, "publish_signing_algorithm": saltcrypt.PKCS1v15SHA224,
-	"signing_algorithm": saltcrypt.PKCS1v15SHA224, "require_minion_sign_messages": true, "drop_messages_signature_fail": true,
+	"signing_algorithm": saltcrypt.PKCS1v15SHA224, "require_minion_sign_messages": true,
+	"drop_messages_signature_fail": true,
 }
 
 // metricsForAll lets the test read what the daemons count.
@@ -35,7 +36,8 @@ var metricsForAll = lab.Settings{"health_trusted": []string{"0.0.0.0/0"}}
 func wireCluster(t *testing.T) *lab.Cluster {
 	ctx := t.Context()
 	l := labtest.New(t, lab.Options{})
-	c, err := l.NewCluster(ctx, lab.ClusterSpec{Masters: lab.Versions, MasterSettings: wireMasters, DaemonSettings: metricsForAll})
+	c, err := l.NewCluster(ctx, lab.ClusterSpec{Masters: lab.Versions, MasterSettings: wireMasters,
+		DaemonSettings: metricsForAll})
 	labtest.Must(t, err)
 	sign, err := saltcrypt.GenerateMasterKey(2048)
 	labtest.Must(t, err)
@@ -56,7 +58,8 @@ func wireCluster(t *testing.T) *lab.Cluster {
 		} {
 			m, err := h.NewMinion(v, "min"+v[2:4]+"-"+name, c.LB.Host().Addr, options, lab.Settings{
 				// Minions that do not verify refuse masters that sign their key.
-				"verify_master_pubkey_sign": true, "sign_pub_messages": true, "minion_sign_messages": true, "signing_algorithm": saltcrypt.PKCS1v15SHA224,
+				"verify_master_pubkey_sign": true, "sign_pub_messages": true, "minion_sign_messages": true,
+				"signing_algorithm": saltcrypt.PKCS1v15SHA224,
 			})
 			labtest.Must(t, err)
 			putKey(t, m.PKIDir(), "master_sign.pub", sign.PublicText())
@@ -116,7 +119,8 @@ func TestWire(t *testing.T) {
 	})
 }
 
-// testSilentSignIns: an option that saltclusterd obeys itself holds from the master's restart on, without one of its own.
+// testSilentSignIns: an option that saltclusterd obeys itself holds from the master's restart on, without one of its
+// own.
 func testSilentSignIns(t *testing.T, c *lab.Cluster, bus *listeners) {
 	ctx := t.Context()
 	m := c.Minions[0]
@@ -149,8 +153,8 @@ func testWireOptions(t *testing.T, c *lab.Cluster) {
 	}
 }
 
-// wireJobs publishes to all minions, one job of several functions because each start of the command line takes long, and to a
-// list: a master that filters publishes that once for each of them, under a topic of its own.
+// wireJobs publishes to all minions, one job of several functions because each start of the command line takes long,
+// and to a list: a master that filters publishes that once for each of them, under a topic of its own.
 func wireJobs(ctx context.Context, c *lab.Cluster, n *lab.Node) error {
 	const file = "demo/files/plain.txt"
 	want, err := os.ReadFile(filepath.Join(n.Master.FileRoot(), file))
@@ -202,8 +206,8 @@ func unnoticed(t *testing.T, c *lab.Cluster, bus *listeners, f func()) {
 	}
 }
 
-// rotateMasters makes every master change its AES key as it does after any salt-key -d: here that of a pending key, which is no
-// reason for the cluster to change its own.
+// rotateMasters makes every master change its AES key as it does after any salt-key -d: here that of a pending key,
+// which is no reason for the cluster to change its own.
 func rotateMasters(t *testing.T, c *lab.Cluster, bus *listeners) {
 	ctx := t.Context()
 	key, err := saltcrypt.GenerateMasterKey(2048)

@@ -54,8 +54,8 @@ func (e *ear) heard() [][]byte {
 	return slices.Clone(e.all)
 }
 
-// jobs returns which masters' test.ping can be read with the key, of what was heard from mark on. What can be read must be signed
-// and have serials that grow.
+// jobs returns which masters' test.ping can be read with the key, of what was heard from mark on. What can be read must
+// be signed and have serials that grow.
 func (e *ear) jobs(t *testing.T, key saltcrypt.Key, master *saltcrypt.PublicKey, mark int) map[string]int {
 	t.Helper()
 	by, serial := map[string]int{}, uint64(0)
@@ -68,7 +68,8 @@ func (e *ear) jobs(t *testing.T, key saltcrypt.Key, master *saltcrypt.PublicKey,
 		}
 		p, err := saltwire.PeekPub(plain)
 		labtest.Must(t, err)
-		if p.JID == "0" { // for nobody, and without a serial: who has just come is made to sign in by it, if it cannot read it
+		// for nobody, and without a serial: who has just come is made to sign in by it, if it cannot read it
+		if p.JID == "0" {
 			continue
 		}
 		if p.Fun == "test.ping" {
@@ -87,8 +88,8 @@ func (e *ear) jobs(t *testing.T, key saltcrypt.Key, master *saltcrypt.PublicKey,
 	return by
 }
 
-// A minion whose key was taken away, on any node, by any version's salt-key, reads nothing any more on any node, although it keeps
-// connection and keys. The others hear every job and sign in once.
+// A minion whose key was taken away, on any node, by any version's salt-key, reads nothing any more on any node,
+// although it keeps connection and keys. The others hear every job and sign in once.
 func testRevocation(t *testing.T, c *lab.Cluster, bus *listeners) {
 	key, err := saltcrypt.GenerateMasterKey(2048)
 	labtest.Must(t, err)
@@ -142,8 +143,10 @@ func admit(t *testing.T, c *lab.Cluster, all ...*byteMinion) {
 	}
 }
 
-// revoke takes the leaver's key away, by salt-key with that option or else by saltclusterctl, and calls rotate, unless that is nil, at once.
-func revoke(t *testing.T, c *lab.Cluster, bus *listeners, n *lab.Node, option []string, leaver, stayer *byteMinion, then string, rotate func()) {
+// revoke takes the leaver's key away, by salt-key with that option or else by saltclusterctl, and calls rotate, unless
+// that is nil, at once.
+func revoke(t *testing.T, c *lab.Cluster, bus *listeners, n *lab.Node, option []string, leaver, stayer *byteMinion,
+	then string, rotate func()) {
 	ctx := t.Context()
 	master, err := saltcrypt.ParsePublicKey(leaver.pin)
 	labtest.Must(t, err)

@@ -1,5 +1,6 @@
-// Command soak loads a cluster of the lab for an hour: jobs once a second, a minion that floods, readers that do not read, a slow
-// peer, a slow master. It fails when a saltclusterd needs more memory than its ceiling, or anything is lost. "make soak" runs it.
+// Command soak loads a cluster of the lab for an hour: jobs once a second, a minion that floods, readers that do not
+// read, a slow peer, a slow master. It fails when a saltclusterd needs more memory than its ceiling, or anything is
+// lost. "make soak" runs it.
 package main
 
 import (

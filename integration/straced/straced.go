@@ -22,16 +22,18 @@ const (
 	Start   Kind = "start"
 )
 
-// Touched is something outside of the program: "/etc/hosts", "tcp 127.0.0.1:4506", "unix /run/x.sock", "netlink"; of what is started the
-// path, and its arguments.
+// Touched is something outside of the program: "/etc/hosts", "tcp 127.0.0.1:4506", "unix /run/x.sock", "netlink"; of
+// what is started the path, and its arguments.
 type Touched struct {
 	Kind Kind
 	What string
 }
 
-// Options are those of strace whose output Parse reads. The tracer is nobody's parent (-D), so the program keeps its process id.
+// Options are those of strace whose output Parse reads. The tracer is nobody's parent (-D), so the program keeps its
+// process id.
 func Options(file string) []string {
-	return []string{"-D", "-f", "--seccomp-bpf", "-Y", "-yy", "-s", "256", "-e", "trace=%file,bind,connect,sendto,sendmsg", "-e", "signal=none", "-A", "-o", file}
+	return []string{"-D", "-f", "--seccomp-bpf", "-Y", "-yy", "-s", "256", "-e", "trace=%file,bind,connect,sendto,sendmsg",
+		"-e", "signal=none", "-A", "-o", file}
 }
 
 var (
@@ -50,13 +52,15 @@ var (
 
 // reading are the calls on a path that change nothing, however they are used.
 var reading = map[string]bool{
-	"newfstatat": true, "stat": true, "lstat": true, "statx": true, "readlinkat": true, "readlink": true, "access": true, "faccessat": true,
-	"faccessat2": true, "statfs": true, "getxattr": true, "lgetxattr": true, "listxattr": true, "llistxattr": true, "inotify_add_watch": true,
-	"chdir": true, "getcwd": true, "name_to_handle_at": true,
+	"newfstatat": true, "stat": true, "lstat": true, "statx": true, "readlinkat": true, "readlink": true, "access": true,
+	"faccessat":  true,
+	"faccessat2": true, "statfs": true, "getxattr": true, "lgetxattr": true, "listxattr": true, "llistxattr": true,
+	"inotify_add_watch": true,
+	"chdir":             true, "getcwd": true, "name_to_handle_at": true,
 }
 
-// Parse calls found for everything that the program of that name touched, each thing once. The program's own directory below /proc is
-// /proc/self, also when it goes by a number.
+// Parse calls found for everything that the program of that name touched, each thing once. The program's own directory
+// below /proc is /proc/self, also when it goes by a number.
 func Parse(r io.Reader, program string, found func(Touched)) error {
 	seen, own := map[Touched]bool{}, map[string]bool{}
 	once := func(k Kind, what string) {

@@ -33,13 +33,17 @@ func TestParse(t *testing.T) {
 11<saltclusterd> +++ exited with 0 +++
 `
 	var got []string
-	if err := Parse(strings.NewReader(text), "saltclusterd", func(w Touched) { got = append(got, string(w.Kind)+" "+w.What) }); err != nil {
+	if err := Parse(strings.NewReader(text), "saltclusterd",
+		func(w Touched) { got = append(got, string(w.Kind)+" "+w.What) }); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"read /etc/hosts", "write /var/lib/a b/c\"ü\x1b.tmp", "write /var/lib/x/one", "write /var/lib/two", "write /var/lib/y/link",
-		"read /var/lib/y", "write /var/lib/gone/x", "listen tcp 10.0.0.1:4506", "listen udp [::]:4520", "listen unix /run/admin.sock",
-		"connect unix @notify", "connect udp 10.0.0.2:4520", "connect netlink", "read /var/lib/y/link", "read /proc/self/stat", "read /proc/99/status", "start /usr/bin/salt-master --version",
+		"read /etc/hosts", "write /var/lib/a b/c\"ü\x1b.tmp", "write /var/lib/x/one", "write /var/lib/two",
+		"write /var/lib/y/link",
+		"read /var/lib/y", "write /var/lib/gone/x", "listen tcp 10.0.0.1:4506", "listen udp [::]:4520",
+		"listen unix /run/admin.sock",
+		"connect unix @notify", "connect udp 10.0.0.2:4520", "connect netlink", "read /var/lib/y/link",
+		"read /proc/self/stat", "read /proc/99/status", "start /usr/bin/salt-master --version",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("found\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -16,7 +16,8 @@ func TestTriage(t *testing.T) {
 		decisions, want string
 		ok              bool
 	}{
-		"all":        {"# comment\nG304 ^a/ configured\nG115 ^c.go:.uint8\\(n\\)$ small\n  by its type\n", "2 findings, 0 open", true},
+		"all": {"# comment\nG304 ^a/ configured\nG115 ^c.go:.uint8\\(n\\)$ small\n  by its type\n",
+			"2 findings, 0 open", true},
 		"one lacks":  {"G304 ^a/ configured\n", "G115 c.go: uint8(n) (line 3-4): overflow", false},
 		"one more":   {"G304 . x\nG115 . x\nG401 . sha1\n", "G401 .: nothing is found", false},
 		"elsewhere":  {"G304 ^b/ x\nG115 . x\n", "G304 a/b.go: os.Open(path)", false},
@@ -32,7 +33,8 @@ func TestTriage(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, broken := range []string{"", `{"Issues":[],"Stats":{"files":0}}`, `{"Stats":{"files":1},"Golang errors":{"a":[{}]}}`} {
+	for _, broken := range []string{"", `{"Issues":[],"Stats":{"files":0}}`,
+		`{"Stats":{"files":1},"Golang errors":{"a":[{}]}}`} {
 		if err := triage(&strings.Builder{}, strings.NewReader(broken), "", "/m"); err == nil {
 			t.Errorf("%q: no error", broken)
 		}

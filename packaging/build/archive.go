@@ -38,7 +38,8 @@ func writeArchive(path, top, stage string, items []item, epoch time.Time) (err e
 }
 
 func writeItem(t *tar.Writer, top, stage string, i item, epoch time.Time) error {
-	h := &tar.Header{Name: top + i.Dst, Mode: int64(i.FileInfo.Mode.Perm()), ModTime: epoch, Uname: "root", Gname: "root", Format: tar.FormatUSTAR}
+	h := &tar.Header{Name: top + i.Dst, Mode: int64(i.FileInfo.Mode.Perm()), ModTime: epoch, Uname: "root", Gname: "root",
+		Format: tar.FormatUSTAR}
 	switch i.Type {
 	case kindDir:
 		h.Typeflag, h.Name = tar.TypeDir, h.Name+"/"

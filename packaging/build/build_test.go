@@ -50,7 +50,8 @@ func TestListIsWhatIsLaidOut(t *testing.T) {
 	for to := range printed {
 		put(to)
 	}
-	for _, name := range []string{"usr/bin/saltclusterd", "usr/bin/saltclusterctl", "doc/changelog.gz", "doc/third-party-licenses.gz", "doc/sbom.cdx.json"} {
+	for _, name := range []string{"usr/bin/saltclusterd", "usr/bin/saltclusterctl", "doc/changelog.gz",
+		"doc/third-party-licenses.gz", "doc/sbom.cdx.json"} {
 		put(name)
 	}
 	if err := checkItems(items(t), stage); err != nil {
@@ -63,7 +64,8 @@ func TestListIsWhatIsLaidOut(t *testing.T) {
 	if err := os.Remove(filepath.Join(stage, "saltclusterd.service")); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkItems(items(t), stage); err == nil || !strings.Contains(err.Error(), "saltclusterd.service is listed and not there") {
+	if err := checkItems(items(t), stage); err == nil ||
+		!strings.Contains(err.Error(), "saltclusterd.service is listed and not there") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
@@ -71,7 +73,8 @@ func TestListIsWhatIsLaidOut(t *testing.T) {
 func TestListRefuses(t *testing.T) {
 	for _, line := range []string{
 		"{src: ../x, dst: /x, file_info: {mode: 0644}}", "{src: x, dst: x, file_info: {mode: 0644}}", "{src: x, dst: /x}",
-		"{src: x, dst: /x, file_info: {mode: 0666}}", "{src: x, dst: /x, type: tree, file_info: {mode: 0644}}", "{src: x, dst: /x, type: symlink}",
+		"{src: x, dst: /x, file_info: {mode: 0666}}", "{src: x, dst: /x, type: tree, file_info: {mode: 0644}}",
+		"{src: x, dst: /x, type: symlink}",
 	} {
 		path := filepath.Join(t.TempDir(), "list")
 		if err := os.WriteFile(path, []byte("contents:\n  - "+line+"\n"), 0o600); err != nil {
@@ -123,7 +126,8 @@ func TestUnit(t *testing.T) {
 	if programs != 2 {
 		t.Errorf("%d programs", programs)
 	}
-	for _, want := range []string{"Type=notify", "NotifyAccess=main", "WatchdogSec=", "Before=salt-master.service", "User=root", "NoNewPrivileges=yes"} {
+	for _, want := range []string{"Type=notify", "NotifyAccess=main", "WatchdogSec=", "Before=salt-master.service",
+		"User=root", "NoNewPrivileges=yes"} {
 		if !strings.Contains(string(unit), "\n"+want) {
 			t.Errorf("no %s", want)
 		}
@@ -132,7 +136,8 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Skip("no systemd here")
 	}
-	out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=30", "../saltclusterd.service").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=30",
+		"../saltclusterd.service").CombinedOutput()
 	if err != nil && !strings.Contains(string(out), "unrecognized option") { // an older one
 		t.Errorf("more exposed than 3.0: %v\n%s", err, out)
 	}

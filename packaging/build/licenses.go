@@ -30,7 +30,8 @@ type module struct {
 
 // licenses is the text of all licenses of what is compiled into the programs: Go itself and the modules.
 func (b *builder) licenses(ctx context.Context) ([]byte, error) {
-	out, err := b.command(ctx, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux"), b.gocmd, "list", "-deps", "-json=Module",
+	out, err := b.command(ctx, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux"), b.gocmd, "list", "-deps",
+		"-json=Module",
 		"./cmd/saltclusterd", "./cmd/saltclusterctl").Output()
 	if err != nil {
 		return nil, fmt.Errorf("list modules: %w", err)

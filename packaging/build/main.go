@@ -54,7 +54,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b := &builder{root: root, version: *version, arches: strings.Split(*arches, ","), formats: strings.Split(*formats, ","), gocmd: "go"}
+	b := &builder{root: root, version: *version, arches: strings.Split(*arches, ","),
+		formats: strings.Split(*formats, ","), gocmd: "go"}
 	if b.out, err = filepath.Abs(*out); err != nil {
 		return err
 	}
@@ -115,7 +116,8 @@ func (b *builder) build(ctx context.Context) error {
 
 // clean removes what a run before has made, and nothing else.
 func (b *builder) clean() error {
-	for _, pattern := range []string{"saltclusterd_*.deb", "saltclusterd-*.rpm", "saltclusterd-*.tar.gz", "saltclusterd-*.cdx.json", sumsName, "stage"} {
+	for _, pattern := range []string{"saltclusterd_*.deb", "saltclusterd-*.rpm", "saltclusterd-*.tar.gz",
+		"saltclusterd-*.cdx.json", sumsName, "stage"} {
 		old, err := filepath.Glob(filepath.Join(b.out, pattern))
 		if err != nil {
 			return err
@@ -135,14 +137,16 @@ func (b *builder) pack(ctx context.Context, arch, format, stage string, items []
 	path := filepath.Join(b.out, name)
 	b.made = append(b.made, name)
 	if format == "tar.gz" {
-		if err := writeArchive(path, fmt.Sprintf("saltclusterd-%s-linux-%s", b.version, arch), stage, items, b.epoch); err != nil {
+		if err := writeArchive(path, fmt.Sprintf("saltclusterd-%s-linux-%s", b.version, arch), stage, items,
+			b.epoch); err != nil {
 			return fmt.Errorf("make %s: %w", name, err)
 		}
 		say("%s", name)
 		return nil
 	}
 	env := append(b.env(), "ARCH="+arch, "VERSION="+b.version)
-	c := b.command(ctx, env, b.nfpm, "package", "--config", filepath.Join(b.root, "packaging/nfpm.yaml"), "--packager", format, "--target", path)
+	c := b.command(ctx, env, b.nfpm, "package", "--config", filepath.Join(b.root, "packaging/nfpm.yaml"), "--packager",
+		format, "--target", path)
 	c.Dir = stage
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("make %s: %w", name, err)
@@ -157,7 +161,8 @@ func (b *builder) fileName(arch, format string) string {
 	case "deb":
 		return fmt.Sprintf("saltclusterd_%s_%s.deb", b.version, arch)
 	case "rpm":
-		return fmt.Sprintf("saltclusterd-%s-1.%s.rpm", b.version, map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch])
+		return fmt.Sprintf("saltclusterd-%s-1.%s.rpm", b.version,
+			map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch])
 	}
 	return fmt.Sprintf("saltclusterd-%s-linux-%s.%s", b.version, arch, format)
 }

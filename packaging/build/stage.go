@@ -81,7 +81,8 @@ var printed = map[string][]string{
 	"completion/zsh":             {"saltclusterctl", "completion", "zsh"},
 	"completion/fish":            {"saltclusterctl", "completion", "fish"},
 	"examples/haproxy.cfg": {
-		"saltclusterctl", "haproxy", "--config", exampleConfig, "--server", "m1=10.0.0.11", "--server", "m2=10.0.0.12", "--server", "m3=10.0.0.13",
+		"saltclusterctl", "haproxy", "--config", exampleConfig, "--server", "m1=10.0.0.11", "--server", "m2=10.0.0.12",
+		"--server", "m3=10.0.0.13",
 	},
 }
 
@@ -146,7 +147,8 @@ func (b *builder) stage(ctx context.Context, arch string, shared map[string][]by
 			return "", err
 		}
 	}
-	return stage, filepath.WalkDir(stage, func(path string, _ fs.DirEntry, err error) error { // nfpm writes down these times
+	// nfpm writes down these times
+	return stage, filepath.WalkDir(stage, func(path string, _ fs.DirEntry, err error) error {
 		if err == nil {
 			err = os.Chtimes(path, b.epoch, b.epoch)
 		}
@@ -156,7 +158,8 @@ func (b *builder) stage(ctx context.Context, arch string, shared map[string][]by
 
 // bill writes what is in the programs of an architecture: a file of the packages, and one beside them.
 func (b *builder) bill(ctx context.Context, arch, stage string) error {
-	argv := []string{filepath.Join(b.out, "stage/host/sbom"), "-version", b.version, "-o", filepath.Join(stage, "doc/sbom.cdx.json")}
+	argv := []string{filepath.Join(b.out, "stage/host/sbom"), "-version", b.version, "-o",
+		filepath.Join(stage, "doc/sbom.cdx.json")}
 	for _, p := range programs {
 		argv = append(argv, filepath.Join(stage, "usr/bin", filepath.Base(p)))
 	}
@@ -184,7 +187,8 @@ func (b *builder) compile(ctx context.Context, arch, into string, commands ...st
 	if arch != "" {
 		env = append(env, "GOOS=linux", "GOARCH="+arch)
 	}
-	argv := []string{b.gocmd, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version=" + b.version, "-o", into + "/"}
+	argv := []string{b.gocmd, "build", "-trimpath", "-buildvcs=false", "-ldflags",
+		"-s -w -buildid= -X main.version=" + b.version, "-o", into + "/"}
 	for _, c := range commands {
 		argv = append(argv, "./"+c)
 	}

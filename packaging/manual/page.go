@@ -12,7 +12,8 @@ type Page struct{ b bytes.Buffer }
 // New begins the page name(section); short is its one line for whatis(1), source the package and its version.
 func New(name string, section int, source, short string) *Page {
 	p := &Page{}
-	fmt.Fprintf(&p.b, ".TH %s %d \"\" %s %s\n", quote(strings.ToUpper(name)), section, quote(source), quote("saltclusterd"))
+	fmt.Fprintf(&p.b, ".TH %s %d \"\" %s %s\n", quote(strings.ToUpper(name)), section, quote(source),
+		quote("saltclusterd"))
 	p.b.WriteString(".nh\n.ad l\n") // names of options are not to be cut, nor lines filled with blanks
 	p.Heading("NAME")
 	p.b.WriteString(escape(name) + ` \- ` + escape(short) + "\n")
@@ -70,7 +71,8 @@ func line(text string) string {
 
 // escape makes plain text of whatever it is given.
 func escape(text string) string {
-	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, "\t", "    ", "\n", " ").Replace(text)
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, "\t", "    ",
+		"\n", " ").Replace(text)
 	var b strings.Builder
 	for i, r := range text {
 		switch {

@@ -51,7 +51,8 @@ func (f *fakeBackend) Minions(context.Context) (adminapi.Minions, error) {
 	return adminapi.Minions{From: "m1"}, nil
 }
 
-func (f *fakeBackend) Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p Progress) (adminapi.Outcome, error) {
+func (f *fakeBackend) Bootstrap(ctx context.Context, r adminapi.BootstrapRequest,
+	p Progress) (adminapi.Outcome, error) {
 	return f.bootstrap(ctx, r, p)
 }
 
@@ -132,7 +133,8 @@ func (f *fakeBackend) SaveSnapshot(_ context.Context, w io.Writer) error {
 	return err
 }
 
-func (f *fakeBackend) RestoreSnapshot(_ context.Context, r adminapi.RestoreRequest, file io.Reader, p Progress) (adminapi.Outcome, error) {
+func (f *fakeBackend) RestoreSnapshot(_ context.Context, r adminapi.RestoreRequest, file io.Reader,
+	p Progress) (adminapi.Outcome, error) {
 	b, err := io.ReadAll(file)
 	p("state", "reading")
 	return adminapi.Outcome{Node: "m1", Ready: r.Wait, Message: strconv.Itoa(len(b))}, err

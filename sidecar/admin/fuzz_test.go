@@ -34,8 +34,8 @@ func everything() *fakeBackend {
 	}
 }
 
-// FuzzRequests is what somebody who may open the admin socket can post: each is answered, with an error that has a code, or as
-// lines of JSON; a stranger is refused whatever he posts.
+// FuzzRequests is what somebody who may open the admin socket can post: each is answered, with an error that has a
+// code, or as lines of JSON; a stranger is refused whatever he posts.
 func FuzzRequests(f *testing.F) {
 	verbs := []string{
 		"GET status", "GET ring", "POST bootstrap", "POST join", "POST drain", "POST undrain", "POST remove", "POST transfer",

@@ -56,7 +56,8 @@ func (s *Server) ring(from Reporter) http.HandlerFunc {
 	}
 }
 
-func answer[T any](s *Server, w http.ResponseWriter, r *http.Request, verb string, ask func(context.Context) (T, error)) {
+func answer[T any](s *Server, w http.ResponseWriter, r *http.Request, verb string,
+	ask func(context.Context) (T, error)) {
 	answerWithin(s, w, r, verb, s.cfg.RequestTimeout, ask)
 }
 
@@ -77,7 +78,8 @@ func answerWithin[T any](s *Server, w http.ResponseWriter, r *http.Request, verb
 	json.NewEncoder(w).Encode(v) // a client that went away needs no error
 }
 
-// patience is how long who asks waits, less what the answer takes to get there: an error that says what was waited for is more than that nothing came.
+// patience is how long who asks waits, less what the answer takes to get there: an error that says what was waited for
+// is more than that nothing came.
 func patience(r *http.Request, most time.Duration) time.Duration {
 	d, err := time.ParseDuration(r.Header.Get(adminapi.PatienceHeader))
 	if err != nil || d <= 0 {

@@ -28,7 +28,8 @@ func (s *Server) keys(k KeyKeeper) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := r.URL.Query()
 		q := adminapi.KeyQuery{
-			State: v.Get("state"), Match: v.Get("match"), ID: v.Get("id"), After: v.Get("after"), History: v.Get("history") != "",
+			State: v.Get("state"), Match: v.Get("match"), ID: v.Get("id"), After: v.Get("after"),
+			History: v.Get("history") != "",
 		}
 		answer(s, w, r, "keys", func(ctx context.Context) (adminapi.Keys, error) {
 			n, err := strconv.Atoi(v.Get("limit"))
@@ -58,7 +59,9 @@ func (s *Server) decideKeys(k KeyKeeper) http.HandlerFunc {
 			s.fail(w, "decide_keys", e)
 			return
 		}
-		answer(s, w, r, "decide_keys", func(ctx context.Context) (adminapi.DecidedKeys, error) { return k.DecideKeys(ctx, req) })
+		answer(s, w, r, "decide_keys", func(ctx context.Context) (adminapi.DecidedKeys, error) {
+			return k.DecideKeys(ctx, req)
+		})
 	}
 }
 

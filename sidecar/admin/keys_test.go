@@ -69,10 +69,12 @@ func TestKeysLogsAndEvents(t *testing.T) {
 			t.Errorf("%s of %d: %v", tt.r.State, len(tt.r.IDs), err)
 		}
 	}
-	if l, err := c.SetLogLevel(ctx, adminapi.SetLogLevelRequest{Level: "debug", For: time.Hour}); err != nil || l.Level != "debug" {
+	if l, err := c.SetLogLevel(ctx, adminapi.SetLogLevelRequest{Level: "debug", For: time.Hour}); err != nil ||
+		l.Level != "debug" {
 		t.Errorf("%+v, %v", l, err)
 	}
-	if _, err := c.SetLogLevel(ctx, adminapi.SetLogLevelRequest{For: 1000 * time.Hour}); adminapi.CodeOf(err) != adminapi.CodeInvalid {
+	if _, err := c.SetLogLevel(ctx,
+		adminapi.SetLogLevelRequest{For: 1000 * time.Hour}); adminapi.CodeOf(err) != adminapi.CodeInvalid {
 		t.Errorf("too long: %v", err)
 	}
 	if x, err := c.ExplainEvent(ctx, "web 1", "a/b&c"); err != nil || x.Minion != "web 1" || x.Tag != "a/b&c" {
@@ -95,7 +97,8 @@ func TestKeysLogsAndEvents(t *testing.T) {
 // TestOldDaemon: a verb that the daemon does not know says so.
 func TestOldDaemon(t *testing.T) {
 	_, c := start(t, &fakeBackend{})
-	if _, err := c.Keys(t.Context(), adminapi.KeyQuery{}); adminapi.CodeOf(err) != adminapi.CodeNotFound || !strings.Contains(adminapi.HintOf(err), "older") {
+	if _, err := c.Keys(t.Context(), adminapi.KeyQuery{}); adminapi.CodeOf(err) != adminapi.CodeNotFound ||
+		!strings.Contains(adminapi.HintOf(err), "older") {
 		t.Errorf("%v (%s)", err, adminapi.HintOf(err))
 	}
 }
@@ -111,7 +114,8 @@ func (d *deciding) PutKeys(_ context.Context, r adminapi.PutKeysRequest) (admina
 func TestKeysFromElsewhere(t *testing.T) {
 	_, c := start(t, &deciding{})
 	ctx := t.Context()
-	for n, code := range map[int]adminapi.Code{0: adminapi.CodeInvalid, 1: "", adminapi.MaxKeysOf: "", adminapi.MaxKeysOf + 1: adminapi.CodeInvalid} {
+	for n, code := range map[int]adminapi.Code{0: adminapi.CodeInvalid, 1: "", adminapi.MaxKeysOf: "",
+		adminapi.MaxKeysOf + 1: adminapi.CodeInvalid} {
 		got, err := c.KeysOf(ctx, adminapi.KeysOfRequest{IDs: slices.Repeat([]string{strings.Repeat("x", 255)}, n)})
 		if adminapi.CodeOf(err) != code || err == nil && got.Rev != uint64(n) {
 			t.Errorf("%d ids: %+v, %v", n, got, err)
@@ -122,16 +126,19 @@ func TestKeysFromElsewhere(t *testing.T) {
 		keys []adminapi.PutKey
 		code adminapi.Code
 	}{
-		"one":               {[]adminapi.PutKey{{ID: "web1", State: adminapi.KeyAccepted, Pub: pub}}, ""},
-		"as many as may be": {slices.Repeat([]adminapi.PutKey{{ID: strings.Repeat("x", 255), State: adminapi.KeyPending, Pub: pub}}, adminapi.MaxPut), ""},
-		"the longest key":   {[]adminapi.PutKey{{ID: "web1", State: adminapi.KeyRejected, Pub: pub, Denied: strings.Repeat("k", adminapi.MaxPutBytes)}}, ""},
-		"only denied":       {[]adminapi.PutKey{{ID: "web1", Denied: pub}}, ""},
-		"none":              {nil, adminapi.CodeInvalid},
-		"too many":          {make([]adminapi.PutKey, adminapi.MaxPut+1), adminapi.CodeInvalid},
-		"nothing":           {[]adminapi.PutKey{{ID: "web1"}}, adminapi.CodeInvalid},
-		"deleted":           {[]adminapi.PutKey{{ID: "web1", State: adminapi.KeyDeleted}}, adminapi.CodeInvalid},
+		"one": {[]adminapi.PutKey{{ID: "web1", State: adminapi.KeyAccepted, Pub: pub}}, ""},
+		"as many as may be": {slices.Repeat([]adminapi.PutKey{{ID: strings.Repeat("x", 255), State: adminapi.KeyPending,
+			Pub: pub}}, adminapi.MaxPut), ""},
+		"the longest key": {[]adminapi.PutKey{{ID: "web1", State: adminapi.KeyRejected, Pub: pub,
+			Denied: strings.Repeat("k", adminapi.MaxPutBytes)}}, ""},
+		"only denied": {[]adminapi.PutKey{{ID: "web1", Denied: pub}}, ""},
+		"none":        {nil, adminapi.CodeInvalid},
+		"too many":    {make([]adminapi.PutKey, adminapi.MaxPut+1), adminapi.CodeInvalid},
+		"nothing":     {[]adminapi.PutKey{{ID: "web1"}}, adminapi.CodeInvalid},
+		"deleted":     {[]adminapi.PutKey{{ID: "web1", State: adminapi.KeyDeleted}}, adminapi.CodeInvalid},
 	} {
-		if got, err := c.PutKeys(ctx, adminapi.PutKeysRequest{From: "m2", Seen: 9, Keys: tt.keys}); adminapi.CodeOf(err) != tt.code || err == nil && got.Rev != 9 {
+		if got, err := c.PutKeys(ctx, adminapi.PutKeysRequest{From: "m2", Seen: 9,
+			Keys: tt.keys}); adminapi.CodeOf(err) != tt.code || err == nil && got.Rev != 9 {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}

@@ -55,7 +55,8 @@ func checkPut(r adminapi.PutKeysRequest) *adminapi.Error {
 				return adminapi.Errorf(adminapi.CodeInvalid, "", "nothing is said of %q", k.ID)
 			}
 		default:
-			return adminapi.Errorf(adminapi.CodeInvalid, "", "a key can be put as accepted, pending or rejected, not %q", k.State)
+			return adminapi.Errorf(adminapi.CodeInvalid, "", "a key can be put as accepted, pending or rejected, not %q",
+				k.State)
 		}
 	}
 	return nil

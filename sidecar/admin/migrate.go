@@ -24,7 +24,8 @@ const migrateTimeout = 2 * time.Minute
 func Migration(m Migrator) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
 		mux.HandleFunc("GET /v1/migrate", func(w http.ResponseWriter, r *http.Request) {
-			http.NewResponseController(w).SetReadDeadline(time.Time{}) // the server's ReadTimeout would end the request's context
+			// the server's ReadTimeout would end the request's context
+			http.NewResponseController(w).SetReadDeadline(time.Time{})
 			answerWithin(s, w, r, "migration", migrateTimeout, func(ctx context.Context) (adminapi.Migration, error) {
 				return m.Migration(ctx, r.URL.Query().Get("plan") != "", r.URL.Query().Get("to"))
 			})

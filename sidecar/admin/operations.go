@@ -162,7 +162,8 @@ func (o *stream) explain(ctx context.Context, err error) *adminapi.Error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, told := errors.AsType[*adminapi.Error](err); !told && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		e = adminapi.Errorf(adminapi.CodeTimeout, "see how far it is: saltclusterctl status", "the time was over while: %s", o.last)
+		e = adminapi.Errorf(adminapi.CodeTimeout, "see how far it is: saltclusterctl status", "the time was over while: %s",
+			o.last)
 		if o.last == "" {
 			e.Message = "the time was over before anything happened"
 		}

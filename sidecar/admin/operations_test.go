@@ -23,7 +23,8 @@ func TestOperationStreams(t *testing.T) {
 	}}
 	_, c := start(t, b)
 	var steps []string
-	got, err := c.Join(t.Context(), adminapi.JoinRequest{Peer: "m1"}, func(p adminapi.Progress) { steps = append(steps, p.Step+": "+p.Message) })
+	got, err := c.Join(t.Context(), adminapi.JoinRequest{Peer: "m1"},
+		func(p adminapi.Progress) { steps = append(steps, p.Step+": "+p.Message) })
 	if err != nil || got.Node != "m2" || len(got.Next) != 1 {
 		t.Errorf("Join = %+v, %v", got, err)
 	}
@@ -44,7 +45,8 @@ func TestOperationFails(t *testing.T) {
 }
 
 func TestOperationTimesOutSayingWhere(t *testing.T) {
-	b := &fakeBackend{bootstrap: func(ctx context.Context, _ adminapi.BootstrapRequest, p Progress) (adminapi.Outcome, error) {
+	b := &fakeBackend{bootstrap: func(ctx context.Context, _ adminapi.BootstrapRequest,
+		p Progress) (adminapi.Outcome, error) {
 		p("wait", "waiting for the salt-master")
 		<-ctx.Done()
 		return adminapi.Outcome{}, ctx.Err()
@@ -58,7 +60,8 @@ func TestOperationTimesOutSayingWhere(t *testing.T) {
 
 func TestOneOperationAtATimeAndClientGone(t *testing.T) {
 	started, ended := make(chan struct{}, 1), make(chan error, 1)
-	b := &fakeBackend{bootstrap: func(ctx context.Context, _ adminapi.BootstrapRequest, p Progress) (adminapi.Outcome, error) {
+	b := &fakeBackend{bootstrap: func(ctx context.Context, _ adminapi.BootstrapRequest,
+		p Progress) (adminapi.Outcome, error) {
 		started <- struct{}{}
 		<-ctx.Done()
 		ended <- ctx.Err()
@@ -84,7 +87,8 @@ func TestOneOperationAtATimeAndClientGone(t *testing.T) {
 
 func TestCloseEndsOperations(t *testing.T) {
 	started := make(chan struct{}, 1)
-	b := &fakeBackend{bootstrap: func(ctx context.Context, _ adminapi.BootstrapRequest, p Progress) (adminapi.Outcome, error) {
+	b := &fakeBackend{bootstrap: func(ctx context.Context, _ adminapi.BootstrapRequest,
+		p Progress) (adminapi.Outcome, error) {
 		started <- struct{}{}
 		<-ctx.Done()
 		return adminapi.Outcome{}, context.Cause(ctx)
@@ -99,7 +103,8 @@ func TestCloseEndsOperations(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := receive(t, result, "the client's end"); adminapi.CodeOf(err) != adminapi.CodeUnavailable || !strings.Contains(err.Error(), "stopping") {
+	if err := receive(t, result, "the client's end"); adminapi.CodeOf(err) != adminapi.CodeUnavailable ||
+		!strings.Contains(err.Error(), "stopping") {
 		t.Errorf("client: %v", err)
 	}
 }
@@ -108,7 +113,8 @@ func TestCloseEndsOperations(t *testing.T) {
 // after the end must not touch the finished response.
 func TestClientThatDoesNotRead(t *testing.T) {
 	finished := make(chan Progress, 1)
-	b := &fakeBackend{bootstrap: func(_ context.Context, _ adminapi.BootstrapRequest, p Progress) (adminapi.Outcome, error) {
+	b := &fakeBackend{bootstrap: func(_ context.Context, _ adminapi.BootstrapRequest,
+		p Progress) (adminapi.Outcome, error) {
 		text := strings.Repeat("x", 64<<10)
 		for range 64 {
 			p("fill", text)
@@ -180,7 +186,8 @@ func TestDrainsDoNotWaitForOthers(t *testing.T) {
 	if out, err := c.Drain(t.Context(), adminapi.DrainRequest{Node: "m2"}, nil); err != nil || out.Node != "m2" {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if out, err := c.Undrain(t.Context(), adminapi.UndrainRequest{Node: "m2"}, nil); err != nil || out.Message != "serving" {
+	if out, err := c.Undrain(t.Context(), adminapi.UndrainRequest{Node: "m2"}, nil); err != nil ||
+		out.Message != "serving" {
 		t.Errorf("%+v, %v", out, err)
 	}
 	close(release)

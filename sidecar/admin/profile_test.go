@@ -26,7 +26,8 @@ func TestProfiles(t *testing.T) {
 		}
 	}
 	var text bytes.Buffer
-	if err := c.Profile(t.Context(), adminapi.ProfileQuery{Kind: adminapi.ProfileGoroutines, Text: true}, &text); err != nil || !strings.Contains(text.String(), "TestProfiles") {
+	if err := c.Profile(t.Context(), adminapi.ProfileQuery{Kind: adminapi.ProfileGoroutines, Text: true},
+		&text); err != nil || !strings.Contains(text.String(), "TestProfiles") {
 		t.Errorf("%v, %s", err, &text)
 	}
 }

@@ -35,15 +35,21 @@ func Roots(k RootsKeeper) Verbs {
 				return k.RootsDiff(ctx, q.Get("from"), q.Get("to"))
 			})
 		})
-		mux.HandleFunc("POST /v1/roots/sync", operate(s, "roots_sync", func(r adminapi.SyncRootsRequest) time.Duration { return r.Timeout }, k.SyncRoots))
-		mux.HandleFunc("POST /v1/roots/decide", operate(s, "roots_decide", func(r adminapi.DecideRootsRequest) time.Duration { return r.Timeout }, k.DecideRoots))
-		mux.HandleFunc("POST /v1/roots/aside", operate(s, "roots_aside", func(adminapi.AsideRootsRequest) time.Duration { return diffTimeout }, k.AsideRoots))
-		mux.HandleFunc("POST /v1/roots/refill", operate(s, "roots_refill", func(r adminapi.RefillRootsRequest) time.Duration { return r.Timeout }, k.RefillRoots))
+		mux.HandleFunc("POST /v1/roots/sync", operate(s, "roots_sync",
+			func(r adminapi.SyncRootsRequest) time.Duration { return r.Timeout }, k.SyncRoots))
+		mux.HandleFunc("POST /v1/roots/decide", operate(s, "roots_decide",
+			func(r adminapi.DecideRootsRequest) time.Duration { return r.Timeout }, k.DecideRoots))
+		mux.HandleFunc("POST /v1/roots/aside", operate(s, "roots_aside",
+			func(adminapi.AsideRootsRequest) time.Duration { return diffTimeout }, k.AsideRoots))
+		mux.HandleFunc("POST /v1/roots/refill", operate(s, "roots_refill",
+			func(r adminapi.RefillRootsRequest) time.Duration { return r.Timeout }, k.RefillRoots))
 	}
 }
 
-// operate carries out what the body of a request asks for, within the time that timeout takes from it, and streams its progress.
-func operate[R any](s *Server, verb string, timeout func(R) time.Duration, do func(context.Context, R, Progress) (adminapi.Outcome, error)) http.HandlerFunc {
+// operate carries out what the body of a request asks for, within the time that timeout takes from it, and streams its
+// progress.
+func operate[R any](s *Server, verb string, timeout func(R) time.Duration,
+	do func(context.Context, R, Progress) (adminapi.Outcome, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req R
 		if e := decode(w, r, &req); e != nil {

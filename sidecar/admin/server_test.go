@@ -51,13 +51,17 @@ func TestErrorsKeepCodeAndHint(t *testing.T) {
 		text string
 	}{
 		{"plain", boom, adminapi.CodeInternal, "", "disk on fire"},
-		{"coded", adminapi.Errorf(adminapi.CodeNoQuorum, "start m2", "no majority"), adminapi.CodeNoQuorum, "start m2", "no majority"},
-		{"wrapped", fmt.Errorf("ask m2: %w", adminapi.Errorf(adminapi.CodeRefused, "look", "no")), adminapi.CodeRefused, "look", "ask m2: no"},
+		{"coded", adminapi.Errorf(adminapi.CodeNoQuorum, "start m2", "no majority"), adminapi.CodeNoQuorum, "start m2",
+			"no majority"},
+		{"wrapped", fmt.Errorf("ask m2: %w", adminapi.Errorf(adminapi.CodeRefused, "look", "no")), adminapi.CodeRefused,
+			"look", "ask m2: no"},
 		{"late", fmt.Errorf("ask m2: %w", context.DeadlineExceeded), adminapi.CodeTimeout, "", "in time"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, c := start(t, &fakeBackend{status: func(context.Context) (adminapi.Status, error) { return adminapi.Status{}, tt.err }})
+			_, c := start(t, &fakeBackend{status: func(context.Context) (adminapi.Status, error) {
+				return adminapi.Status{}, tt.err
+			}})
 			_, err := c.Status(t.Context())
 			if adminapi.CodeOf(err) != tt.code || adminapi.HintOf(err) != tt.hint || !strings.Contains(err.Error(), tt.text) {
 				t.Errorf("got %q code %q hint %q", err, adminapi.CodeOf(err), adminapi.HintOf(err))

@@ -27,7 +27,8 @@ func TestSnapshots(t *testing.T) {
 	}
 	big := strings.Repeat("x", 3<<20)
 	told := 0
-	out, err := c.RestoreSnapshot(t.Context(), adminapi.RestoreRequest{Wait: true, Timeout: time.Minute}, strings.NewReader(big), func(adminapi.Progress) { told++ })
+	out, err := c.RestoreSnapshot(t.Context(), adminapi.RestoreRequest{Wait: true, Timeout: time.Minute},
+		strings.NewReader(big), func(adminapi.Progress) { told++ })
 	if err != nil || out.Message != strconv.Itoa(len(big)) || !out.Ready || told != 1 {
 		t.Errorf("restore: %s bytes, %v", out.Message, err)
 	}

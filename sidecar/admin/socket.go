@@ -41,7 +41,8 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	return s.bounded(l.(*net.UnixListener)), nil
 }
 
-// admit has the allowed group connect, and our own user: 0660. Where none is configured the socket is that group's; -1: whose it is.
+// admit has the allowed group connect, and our own user: 0660. Where none is configured the socket is that group's; -1:
+// whose it is.
 func (s *Server) admit(group int) error {
 	if s.grouped {
 		group = int(s.group)

@@ -88,7 +88,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestAnInheritedSocketGetsItsGroup: the process before had another one configured, and goes on with it until this one serves.
+// TestAnInheritedSocketGetsItsGroup: the process before had another one configured, and goes on with it until this one
+// serves.
 func TestAnInheritedSocketGetsItsGroup(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root gives a file to any group")
@@ -102,7 +103,8 @@ func TestAnInheritedSocketGetsItsGroup(t *testing.T) {
 		if err := os.Chown(path, -1, 4343); err != nil {
 			t.Fatal(err)
 		}
-		cfg := Config{Socket: path, Verbs: verbsOf(&fakeBackend{}), Inherited: func(string) (*net.UnixListener, error) { return l.(*net.UnixListener), nil }}
+		cfg := Config{Socket: path, Verbs: verbsOf(&fakeBackend{}),
+			Inherited: func(string) (*net.UnixListener, error) { return l.(*net.UnixListener), nil }}
 		if name != "" {
 			cfg.Group = strconv.Itoa(group)
 		}

@@ -8,14 +8,15 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Verbs routes the verbs of one capability to it. The functions of this package that return one name the methods that a capability must
-// have.
+// Verbs routes the verbs of one capability to it. The functions of this package that return one name the methods that a
+// capability must have.
 //
-// An *adminapi.Error anywhere in the chain of an error that a method returns decides code and hint; every other error becomes "internal"
-// with its text.
+// An *adminapi.Error anywhere in the chain of an error that a method returns decides code and hint; every other error
+// becomes "internal" with its text.
 type Verbs func(s *Server, mux *http.ServeMux)
 
-// Reporter reports what this node knows, also while peers are down or there is no leader. Contexts end after Config.RequestTimeout.
+// Reporter reports what this node knows, also while peers are down or there is no leader. Contexts end after
+// Config.RequestTimeout.
 type Reporter interface {
 	Version(ctx context.Context) (adminapi.Version, error)
 	Status(ctx context.Context) (adminapi.Status, error)
@@ -35,9 +36,9 @@ func Reports(r Reporter) Verbs {
 	}
 }
 
-// Joiner makes this node a member. The contexts end when the client goes away, when its timeout is over or when the server closes. Before
-// the point of no return everything must then be left as it was; after it, only the waiting stops. A timeout is reported as
-// adminapi.CodeTimeout with what was waited for.
+// Joiner makes this node a member. The contexts end when the client goes away, when its timeout is over or when the
+// server closes. Before the point of no return everything must then be left as it was; after it, only the waiting
+// stops. A timeout is reported as adminapi.CodeTimeout with what was waited for.
 type Joiner interface {
 	Bootstrap(ctx context.Context, r adminapi.BootstrapRequest, p Progress) (adminapi.Outcome, error)
 	Join(ctx context.Context, r adminapi.JoinRequest, p Progress) (adminapi.Outcome, error)
@@ -120,6 +121,7 @@ func Recovery(r Recoverer) Verbs {
 	}
 }
 
-// Progress tells the client what an operation is doing: a short stable step name and a sentence, and how much of the step is done, in
-// percent, when that is known. It may be called from any goroutine until the operation returns and does not block for long.
+// Progress tells the client what an operation is doing: a short stable step name and a sentence, and how much of the
+// step is done, in percent, when that is known. It may be called from any goroutine until the operation returns and
+// does not block for long.
 type Progress func(step, message string, percent ...int)

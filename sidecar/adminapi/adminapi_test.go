@@ -57,8 +57,10 @@ func TestOddAnswers(t *testing.T) {
 		h    http.HandlerFunc
 		code Code
 	}{
-		{"not our error", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "teapot", http.StatusTeapot) }, CodeInternal},
-		{"ends early", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, `{"progress":{"step":"a"}}`) }, CodeUnavailable},
+		{"not our error", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "teapot", http.StatusTeapot) },
+			CodeInternal},
+		{"ends early", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, `{"progress":{"step":"a"}}`) },
+			CodeUnavailable},
 		{"error event", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintln(w, `{"error":{"code":"no_quorum","message":"m"}}`)
 		}, CodeNoQuorum},

@@ -28,11 +28,12 @@ type CheckupMaster struct {
 
 // CheckupPeer is another node as this one reaches it on the peer port.
 type CheckupPeer struct {
-	Node      string   `json:"node"`
-	Address   string   `json:"address"`
-	RoundTrip float64  `json:"round_trip,omitempty"` // seconds
-	Skew      *float64 `json:"skew,omitempty"`       // seconds its clock is ahead of ours, give or take half the round trip; nil: it does not say
-	Error     string   `json:"error,omitempty"`      // it does not answer
+	Node      string  `json:"node"`
+	Address   string  `json:"address"`
+	RoundTrip float64 `json:"round_trip,omitempty"` // seconds
+	// seconds its clock is ahead of ours, give or take half the round trip; nil: it does not say
+	Skew  *float64 `json:"skew,omitempty"`
+	Error string   `json:"error,omitempty"` // it does not answer
 }
 
 // Checkup asks for it.

@@ -141,7 +141,8 @@ func refusal(resp *http.Response) error {
 	var e Error
 	err := json.NewDecoder(io.LimitReader(resp.Body, maxReply)).Decode(&e)
 	if err != nil || e.Message == "" {
-		return Errorf(CodeInternal, "is another program using this socket?", "the answer was %q, which is not an admin API's", resp.Status)
+		return Errorf(CodeInternal, "is another program using this socket?", "the answer was %q, which is not an admin API's",
+			resp.Status)
 	}
 	return &e
 }
@@ -149,7 +150,8 @@ func refusal(resp *http.Response) error {
 // explain turns a transport failure into what an operator can use.
 func (c *Client) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return Errorf(CodeTimeout, "look into its log: journalctl -u saltclusterd", "saltclusterd did not answer in time on %s", c.socket)
+		return Errorf(CodeTimeout, "look into its log: journalctl -u saltclusterd",
+			"saltclusterd did not answer in time on %s", c.socket)
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("asking saltclusterd: %w", context.Cause(ctx))
@@ -157,7 +159,8 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
-	out := &UnreachableError{Socket: c.socket, Err: err, Hint: "is it running? systemctl status saltclusterd; journalctl -u saltclusterd -n 50 says why it ended; without it salt on this host reaches no minion"}
+	out := &UnreachableError{Socket: c.socket, Err: err,
+		Hint: "is it running? systemctl status saltclusterd; journalctl -u saltclusterd -n 50 says why it ended; without it salt on this host reaches no minion"}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		out.Hint = "run it as root, as saltclusterd's own user, or as a member of the group in its option admin_group (admin_group: salt), which is nobody's by itself"

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// EventExplanation is the answer of GET /v1/events/explain: where an event that a minion sends to this node fires, and why.
+// EventExplanation is the answer of GET /v1/events/explain: where an event that a minion sends to this node fires, and
+// why.
 type EventExplanation struct {
 	From   string   `json:"from"`
 	Minion string   `json:"minion"`
@@ -24,8 +25,8 @@ func (c *Client) ExplainEvent(ctx context.Context, minion, tag string) (EventExp
 	return get[EventExplanation](ctx, c, "/events/explain", url.Values{"minion": {minion}, "tag": {tag}})
 }
 
-// HandledEvents is the answer of GET /v1/events: which events of minions masters got lately, newest first. Each node remembers some
-// thousand since it was started.
+// HandledEvents is the answer of GET /v1/events: which events of minions masters got lately, newest first. Each node
+// remembers some thousand since it was started.
 type HandledEvents struct {
 	From    string         `json:"from"`
 	Events  []HandledEvent `json:"events"`
@@ -43,7 +44,8 @@ type HandledEvent struct {
 	Rule   string    `json:"rule,omitempty"`   // as in EventExplanation
 	Policy string    `json:"policy"`
 	JID    string    `json:"jid,omitempty"`
-	// Elsewhere: such an event would now fire on another node, for the ring has changed, or the right one could not be reached then.
+	// Elsewhere: such an event would now fire on another node, for the ring has changed, or the right one could not be
+	// reached then.
 	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 

@@ -48,8 +48,8 @@ type Keys struct {
 	More   int            `json:"more,omitempty"` // that are not listed
 }
 
-// Next is the question for the keys that follow in a list with More; false: nothing follows, or it cannot be told where it goes
-// on. Denied keys stand behind all others and are not gone through.
+// Next is the question for the keys that follow in a list with More; false: nothing follows, or it cannot be told where
+// it goes on. Denied keys stand behind all others and are not gone through.
 func (k Keys) Next(q KeyQuery) (KeyQuery, bool) {
 	if k.More == 0 || q.History {
 		return q, false
@@ -159,7 +159,8 @@ type PutKey struct {
 	Denied  string `json:"denied,omitempty"` // public key that is denied for this id from now on
 }
 
-// PutKeys has the cluster take keys. A key that it had for an id and that gives way to another one is denied from then on.
+// PutKeys has the cluster take keys. A key that it had for an id and that gives way to another one is denied from then
+// on.
 func (c *Client) PutKeys(ctx context.Context, r PutKeysRequest) (DecidedKeys, error) {
 	return send[DecidedKeys](ctx, c, http.MethodPost, "/keys/put", r)
 }

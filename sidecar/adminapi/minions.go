@@ -37,10 +37,11 @@ type PresentMinion struct {
 
 // Presence is the answer of GET /v1/presence.
 type Presence struct {
-	From    string          `json:"from"`              // the node that answered
-	Present []PresentMinion `json:"present"`           // sorted by id
-	Absent  []PresentMinion `json:"absent"`            // sorted by id
-	Missing []string        `json:"missing,omitempty"` // nodes that did not answer; what they said last stands for a minute
+	From    string          `json:"from"`    // the node that answered
+	Present []PresentMinion `json:"present"` // sorted by id
+	Absent  []PresentMinion `json:"absent"`  // sorted by id
+	// nodes that did not answer; what they said last stands for a minute
+	Missing []string `json:"missing,omitempty"`
 }
 
 // Presence asks who is alive, wherever they are connected.

@@ -22,14 +22,17 @@ type BootstrapRequest struct {
 // JoinRequest is the body of POST /v1/join: make this node a member of the
 // cluster that Peer belongs to.
 type JoinRequest struct {
-	Peer           string        `json:"peer"`                      // host or host:port of any member's peer port
-	Secret         Secret        `json:"secret,omitempty"`          // empty: the configured cluster_secret
-	Token          Secret        `json:"token,omitempty"`           // one-time, instead of a secret; empty: the configured one
-	PubFingerprint string        `json:"pub_fingerprint,omitempty"` // empty: the configured cluster_pub_fingerprint
-	ReplaceKey     bool          `json:"replace_key,omitempty"`     // also where minions here trust another master.pem than the cluster's
-	KeysPending    bool          `json:"keys_pending,omitempty"`    // also where the cluster does not know minion keys that are accepted here
-	Wait           bool          `json:"wait"`
-	Timeout        time.Duration `json:"timeout,omitempty"`
+	Peer   string `json:"peer"`             // host or host:port of any member's peer port
+	Secret Secret `json:"secret,omitempty"` // empty: the configured cluster_secret
+	// one-time, instead of a secret; empty: the configured one
+	Token          Secret `json:"token,omitempty"`
+	PubFingerprint string `json:"pub_fingerprint,omitempty"` // empty: the configured cluster_pub_fingerprint
+	// also where minions here trust another master.pem than the cluster's
+	ReplaceKey bool `json:"replace_key,omitempty"`
+	// also where the cluster does not know minion keys that are accepted here
+	KeysPending bool          `json:"keys_pending,omitempty"`
+	Wait        bool          `json:"wait"`
+	Timeout     time.Duration `json:"timeout,omitempty"`
 }
 
 // RemoveRequest is the body of POST /v1/remove: take a node off the roster, dead

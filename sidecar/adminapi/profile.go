@@ -47,7 +47,8 @@ func (q ProfileQuery) Validate() error {
 
 // Values is the query as it is sent.
 func (q ProfileQuery) Values() url.Values {
-	return url.Values{"kind": {q.Kind}, "seconds": {strconv.Itoa(int(q.For / time.Second))}, "text": {strconv.FormatBool(q.Text)}}
+	return url.Values{"kind": {q.Kind}, "seconds": {strconv.Itoa(int(q.For / time.Second))},
+		"text": {strconv.FormatBool(q.Text)}}
 }
 
 // ParseProfile reads Values.

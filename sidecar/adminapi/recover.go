@@ -91,7 +91,8 @@ func (c *Client) SaveSnapshot(ctx context.Context, w io.Writer) error {
 }
 
 // RestoreSnapshot makes the cluster in file out of the node. progress as for Join.
-func (c *Client) RestoreSnapshot(ctx context.Context, r RestoreRequest, file io.Reader, progress func(Progress)) (Outcome, error) {
+func (c *Client) RestoreSnapshot(ctx context.Context, r RestoreRequest, file io.Reader,
+	progress func(Progress)) (Outcome, error) {
 	resp, err := c.send(ctx, http.MethodPost, "/snapshot", r.Values(), file)
 	if err != nil {
 		return Outcome{}, err

@@ -47,7 +47,8 @@ type Waiting struct {
 	Error    string    `json:"error,omitempty"` // why it does not go on
 }
 
-// UnansweredReturn is a return that only the salt-master itself can take, and that it does not answer though it answers others.
+// UnansweredReturn is a return that only the salt-master itself can take, and that it does not answer though it answers
+// others.
 type UnansweredReturn struct {
 	ID       string    `json:"id"` // names it to drop; its file is state_dir/returns/unanswered/ID.return
 	Minion   string    `json:"minion,omitempty"`
@@ -56,9 +57,10 @@ type UnansweredReturn struct {
 	Received time.Time `json:"received,omitzero"` // when it came from the minion
 	Since    time.Time `json:"since"`             // when it was put aside
 	Bytes    int64     `json:"bytes"`
-	Tries    int       `json:"tries"`           // since saltclusterd was started, or it was put aside
-	Next     time.Time `json:"next,omitzero"`   // when the salt-master gets it again; zero: not by itself, RetryReturns gives it
-	Error    string    `json:"error,omitempty"` // what came of the last try
+	Tries    int       `json:"tries"` // since saltclusterd was started, or it was put aside
+	// when the salt-master gets it again; zero: not by itself, RetryReturns gives it
+	Next  time.Time `json:"next,omitzero"`
+	Error string    `json:"error,omitempty"` // what came of the last try
 }
 
 // UnansweredReturns is the answer of GET /v1/returns/unanswered.

@@ -15,16 +15,17 @@ type Status struct {
 
 // Cluster is what the roster and consensus say about the cluster as a whole.
 type Cluster struct {
-	ID                  string   `json:"id"`   // option cluster_id
-	UUID                string   `json:"uuid"` // made once, at birth
-	Leader              string   `json:"leader,omitempty"`
-	Term                uint64   `json:"term"`
-	Quorum              Quorum   `json:"quorum"`
-	VoterIDs            []string `json:"voter_ids,omitempty"`            // who votes at the moment; others are in reserve
-	Generation          uint64   `json:"generation,omitempty"`           // how often the cluster was recovered or restored
-	Rev                 uint64   `json:"rev,omitempty"`                  // of what the cluster has agreed on, as far as this node has it
-	Epoch               uint64   `json:"epoch"`                          // number of the current cluster AES key
-	IdentityFingerprint string   `json:"identity_fingerprint,omitempty"` // of the cluster's master.pub
+	ID         string   `json:"id"`   // option cluster_id
+	UUID       string   `json:"uuid"` // made once, at birth
+	Leader     string   `json:"leader,omitempty"`
+	Term       uint64   `json:"term"`
+	Quorum     Quorum   `json:"quorum"`
+	VoterIDs   []string `json:"voter_ids,omitempty"`  // who votes at the moment; others are in reserve
+	Generation uint64   `json:"generation,omitempty"` // how often the cluster was recovered or restored
+	// of what the cluster has agreed on, as far as this node has it
+	Rev                 uint64 `json:"rev,omitempty"`
+	Epoch               uint64 `json:"epoch"`                          // number of the current cluster AES key
+	IdentityFingerprint string `json:"identity_fingerprint,omitempty"` // of the cluster's master.pub
 }
 
 // Quorum counts voters: decisions need Need of them.

@@ -69,5 +69,6 @@ func (c *Client) events(ctx context.Context, body io.Reader, progress func(Progr
 	if err := lines.Err(); err != nil {
 		return Outcome{}, c.explain(ctx, err)
 	}
-	return Outcome{}, Errorf(CodeUnavailable, "see how far it came: saltclusterctl status", "saltclusterd went away before it said how this ended")
+	return Outcome{}, Errorf(CodeUnavailable, "see how far it came: saltclusterctl status",
+		"saltclusterd went away before it said how this ended")
 }

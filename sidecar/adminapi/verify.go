@@ -10,9 +10,10 @@ type Verification struct {
 
 // VerifiedSection is one sort of things that all nodes should hold.
 type VerifiedSection struct {
-	Name        string             `json:"name"`              // keys, grains, pillar, mine, tokens, ...
-	Items       int                `json:"items"`             // how many there are on any node
-	Moving      int                `json:"moving,omitempty"`  // that changed while they were compared, so that nothing can be said
+	Name  string `json:"name"`  // keys, grains, pillar, mine, tokens, ...
+	Items int    `json:"items"` // how many there are on any node
+	// that changed while they were compared, so that nothing can be said
+	Moving      int                `json:"moving,omitempty"`
 	Off         map[string]string  `json:"off,omitempty"`     // why nodes do not take part
 	Missing     map[string]string  `json:"missing,omitempty"` // why nodes could not be asked
 	Differences []VerifyDifference `json:"differences,omitempty"`

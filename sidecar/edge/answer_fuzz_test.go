@@ -15,7 +15,8 @@ func FuzzParseAnswer(f *testing.F) {
 			return
 		}
 		again, err := ParseAnswer(a.Append())
-		if err != nil || again.Conn != a.Conn || again.Request != a.Request || again.Kind != a.Kind || !bytes.Equal(again.Body, a.Body) {
+		if err != nil || again.Conn != a.Conn || again.Request != a.Request || again.Kind != a.Kind ||
+			!bytes.Equal(again.Body, a.Body) {
 			t.Fatalf("%+v became %+v, %v", a, again, err)
 		}
 	})

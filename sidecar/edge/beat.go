@@ -64,7 +64,8 @@ func (h *shard) checkOutput(s *sub, now int64, sign *chunk) {
 		return
 	}
 	// Copies are nobody else's: who takes them byte by byte would hold as much memory as it likes.
-	if timeout := int64(h.edge.cfg.HeartbeatTimeout); s.blocked && (now-s.progress > timeout || s.owing != 0 && now-s.owing > timeout) {
+	if timeout := int64(h.edge.cfg.HeartbeatTimeout); s.blocked &&
+		(now-s.progress > timeout || s.owing != 0 && now-s.owing > timeout) {
 		s.cut(ReasonStalled)
 		return
 	}

@@ -49,7 +49,8 @@ func delivered(t testing.TB, e *PubEdge) {
 	eventually(t, "delivered", func() bool { s := e.Stats(); return s.Delivered == s.Published*listeners })
 }
 
-// TestAllocations: of a publication to a hundred subscribers, and of a request with its reply. Unlike times they do not depend on the machine.
+// TestAllocations: of a publication to a hundred subscribers, and of a request with its reply. Unlike times they do not
+// depend on the machine.
 func TestAllocations(t *testing.T) {
 	pub := openPub(t, PubConfig{})
 	subscribeAll(t, pub)

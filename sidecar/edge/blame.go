@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// Requests that are refused cost next to nothing each; a flood of them does not. A connection whose requests are refused and
-// refused is read more slowly, and so are all such connections of one address (of IPv6, of one /64) together. TCP makes their senders wait. Nobody else
-// is slowed: minions behind the same load balancer have connections of their own. A large request counts as many, because it takes as long to
-// find out that it is not authentic.
+// Requests that are refused cost next to nothing each; a flood of them does not. A connection whose requests are
+// refused and refused is read more slowly, and so are all such connections of one address (of IPv6, of one /64)
+// together. TCP makes their senders wait. Nobody else is slowed: minions behind the same load balancer have connections
+// of their own. A large request counts as many, because it takes as long to find out that it is not authentic.
 const (
-	refusedUnit  = 16 << 10 // bytes that count like one more refusal
-	connRefused  = 100.0    // per second, of a connection
-	connBurst    = 1000.0
-	addrRefused  = 500.0 // per second, of all connections of one address
-	addrBurst    = 5000.0
-	maxSlowed    = 2 * time.Second // for which a connection is not read at a time, unless the last refusal alone is worth more
-	maxAddresses = 4096            // remembered; more are only slowed connection by connection
+	refusedUnit = 16 << 10 // bytes that count like one more refusal
+	connRefused = 100.0    // per second, of a connection
+	connBurst   = 1000.0
+	addrRefused = 500.0 // per second, of all connections of one address
+	addrBurst   = 5000.0
+	// for which a connection is not read at a time, unless the last refusal alone is worth more
+	maxSlowed    = 2 * time.Second
+	maxAddresses = 4096 // remembered; more are only slowed connection by connection
 )
 
 // blame is what is left of the patience with somebody: negative when there is none.
@@ -107,7 +108,8 @@ type slowed struct {
 	until atomic.Int64 // clock from which on it is read again
 }
 
-// Refused says that the request was refused, before or after it is answered: too many of them, and less is read from where it came.
+// Refused says that the request was refused, before or after it is answered: too many of them, and less is read from
+// where it came.
 func (r *Request) Refused() {
 	c, now, cost := r.conn, clock(), refusalCost(r.size)
 	c.blame.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// A connection whose requests are refused and refused is read no faster than patience lasts; another one of the same address, whose
-// requests are fine, is read as ever.
+// A connection whose requests are refused and refused is read no faster than patience lasts; another one of the same
+// address, whose requests are fine, is read as ever.
 func TestRefusedIsSlowed(t *testing.T) {
 	e := openReq(t, ReqConfig{}, func(r *Request) {
 		if string(r.Body) == "bad" {
@@ -29,7 +29,8 @@ func TestRefusedIsSlowed(t *testing.T) {
 	}
 	began := time.Now()
 	more := 0
-	for ; testutil.ToFloat64(e.met.slowed) == 0 && more < 100*int(connBurst); more++ { // on a slow machine it has recovered meanwhile
+	// on a slow machine it has recovered meanwhile
+	for ; testutil.ToFloat64(e.met.slowed) == 0 && more < 100*int(connBurst); more++ {
 		if err := hostile.WriteMessage(nil, []byte("bad")); err != nil {
 			t.Fatal(err)
 		}
@@ -70,8 +71,8 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-// TestBlame_CountsBytes checks that few large refusals slow a connection as many small ones of as many bytes do, and that
-// the debt of one does not slow another connection of the address for longer than before.
+// TestBlame_CountsBytes checks that few large refusals slow a connection as many small ones of as many bytes do, and
+// that the debt of one does not slow another connection of the address for longer than before.
 func TestBlame_CountsBytes(t *testing.T) {
 	const large = 64 << 20
 	now := int64(1)

@@ -49,8 +49,9 @@ var keepAliveOptions = []struct{ level, name, value int }{
 	{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, keepAlive.Count},
 }
 
-// bequeath sets keepAlive on a listener, from which connections inherit it. That saves eight system calls for each: package net's own keep-alives, and
-// these after them. Where package net sets its own all the same, as it does for a listener of another process, these have to be set again.
+// bequeath sets keepAlive on a listener, from which connections inherit it. That saves eight system calls for each:
+// package net's own keep-alives, and these after them. Where package net sets its own all the same, as it does for a
+// listener of another process, these have to be set again.
 func bequeath(ln net.Listener) {
 	control(ln, func(fd int) {
 		for _, o := range keepAliveOptions {

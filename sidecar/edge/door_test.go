@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKeepAlive: each connection is kept alive as a stock master's is, the first and later ones, whoever has made the listener.
+// TestKeepAlive: each connection is kept alive as a stock master's is, the first and later ones, whoever has made the
+// listener.
 func TestKeepAlive(t *testing.T) {
 	for name, listen := range map[string]*net.ListenConfig{
 		"the edge's own": nil, "one that sets nothing": {KeepAlive: -1}, "one that sets its own": {},

@@ -7,7 +7,8 @@ import (
 )
 
 // quietFor is the silence after which a request connection counts as between two requests. A peer that asks in the very
-// moment in which we close loses that request until its own timeout, so that one in the middle of something is left alone.
+// moment in which we close loses that request until its own timeout, so that one in the middle of something is left
+// alone.
 const quietFor = time.Second
 
 // drainLook is how often connections that were busy are looked at again.
@@ -148,7 +149,8 @@ func (c *reqConn) letGo(now int64) bool {
 	if c.slots.used() > 0 || c.paused.Load() || c.midway.Load() != 0 || !c.written() {
 		return false
 	}
-	if now-max(c.heard.Load(), c.answered.Load()) < int64(quietFor) { // a peer that waited for its answer may ask again at once
+	// a peer that waited for its answer may ask again at once
+	if now-max(c.heard.Load(), c.answered.Load()) < int64(quietFor) {
 		return false
 	}
 	c.cut(ReasonDrained)

@@ -148,7 +148,8 @@ func stand[C standing](ctx context.Context, f *frost, what string, all []C) erro
 // frosted tells whether err, which ended a reader's turn, is the doing of a
 // frost, which may be over already.
 func (l *link) frosted(err error) bool {
-	return l.reason() == reasonNone && (errors.Is(err, errFrozen) || errors.Is(err, os.ErrDeadlineExceeded) && l.frost.on())
+	return l.reason() == reasonNone && (errors.Is(err, errFrozen) || errors.Is(err, os.ErrDeadlineExceeded) &&
+		l.frost.on())
 }
 
 // errFrozen leaves a wait for input, or for a place, when there is a frost.
@@ -201,7 +202,8 @@ func (l *link) standsStill() bool {
 // wake makes a resting reader see that its connection was handed over.
 func (l *link) wake() { _ = l.socket().SetReadDeadline(longAgo) }
 
-// letGoAtOnce is how many connections are woken before a pause, so that the new process, which has as much to do, has the processors.
+// letGoAtOnce is how many connections are woken before a pause, so that the new process, which has as much to do, has
+// the processors.
 const letGoAtOnce = 32
 
 // letGo wakes readers of connections that were handed over; they close their descriptors.

@@ -153,7 +153,8 @@ func FuzzIntroduced(f *testing.F) {
 			}
 			own = append(own, rest...)
 		}
-		if l.herald == nil && (!strings.HasSuffix(string(in), string(own)) || d.perAddr[l.counted] != 1 || !l.remote.IsValid()) {
+		if l.herald == nil && (!strings.HasSuffix(string(in), string(own)) || d.perAddr[l.counted] != 1 ||
+			!l.remote.IsValid()) {
 			t.Fatalf("%q left of %q, remote %s", own, in, l.remote)
 		}
 		if l.herald != nil && len(own) > 0 {

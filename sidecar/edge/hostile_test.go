@@ -161,7 +161,10 @@ func TestHostileNeverReads(t *testing.T) {
 				t.Fatal(err)
 			}
 			eventually(t, "cut for its output", func() bool { return reasonCount(e.met, ReasonOutput) == 1 })
-			eventually(t, "nothing is kept", func() bool { s := e.Stats(); return s.Writers == 0 && s.Memory == 0 && s.Unread == 0 && s.Conns == 1 })
+			eventually(t, "nothing is kept", func() bool {
+				s := e.Stats()
+				return s.Writers == 0 && s.Memory == 0 && s.Unread == 0 && s.Conns == 1
+			})
 			ask(t, good, "undisturbed")
 		})
 	}

@@ -196,7 +196,8 @@ func TestForeignSub(t *testing.T) {
 		}
 		return string(bytes.Join(m.Frames, nil))
 	}
-	for until := time.Now().Add(500 * time.Millisecond); time.Now().Before(until); { // it answers no PING, and is sent none
+	// it answers no PING, and is sent none
+	for until := time.Now().Add(500 * time.Millisecond); time.Now().Before(until); {
 		if got := recv(); got != string(unread) {
 			t.Fatalf("a sign of life is %q", got)
 		}

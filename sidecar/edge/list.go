@@ -22,7 +22,8 @@ func (e *PubEdge) Subscribers() []Subscriber {
 		for _, s := range h.members {
 			if len(s.topics) > 0 {
 				out = append(out, Subscriber{
-					Remote: s.remote, Since: time.Duration(now - s.since), Heard: time.Duration(now - s.heard.Load()), Topic: s.topics.longest(),
+					Remote: s.remote, Since: time.Duration(now - s.since), Heard: time.Duration(now - s.heard.Load()),
+					Topic: s.topics.longest(),
 				})
 			}
 		}

@@ -10,14 +10,17 @@ import (
 )
 
 const (
-	// smallRequest is up to where a request counts as small. A stranger needs no more for a sign-in, a minion no more for most returns.
+	// smallRequest is up to where a request counts as small. A stranger needs no more for a sign-in, a minion no more for
+	// most returns.
 	smallRequest = 64 << 10
-	// slowUnderPressure is the bytes per second below which an incomplete request gives up its memory before others, once it is as old as
-	// youngLarge or youngSmall. A segment of a small one may be lost on the path, and come again seconds later.
+	// slowUnderPressure is the bytes per second below which an incomplete request gives up its memory before others, once
+	// it is as old as youngLarge or youngSmall. A segment of a small one may be lost on the path, and come again seconds
+	// later.
 	slowUnderPressure = 128 << 10
 	youngLarge        = int64(time.Second)
 	youngSmall        = int64(5 * time.Second)
-	// smallSignIn is up to where a request that waits unauthenticated counts as small. Sign-ins of stock minions have some 3 KiB.
+	// smallSignIn is up to where a request that waits unauthenticated counts as small. Sign-ins of stock minions have some
+	// 3 KiB.
 	smallSignIn = 16 << 10
 	// trustFor is how long an address stays known after a request from it was authenticated.
 	trustFor = int64(24 * time.Hour)
@@ -27,10 +30,10 @@ const (
 	maxKnown = 65536
 )
 
-// memory shares ReqConfig.MaxMemory among connections. What a request weighs is charged as it arrives. When there is no room,
-// incomplete requests make it, in this order: those from addresses that no authenticated request has come from, slow
-// ones, large ones, those of the owner that holds most, the largest. A large request (above smallRequest) never gets the last part of the
-// memory, and a complete request gives up nothing.
+// memory shares ReqConfig.MaxMemory among connections. What a request weighs is charged as it arrives. When there is no
+// room, incomplete requests make it, in this order: those from addresses that no authenticated request has come from,
+// slow ones, large ones, those of the owner that holds most, the largest. A large request (above smallRequest) never
+// gets the last part of the memory, and a complete request gives up nothing.
 type memory struct {
 	limit   int64
 	reserve int64 // the part of limit that is kept for small requests
@@ -132,8 +135,8 @@ func (m *memory) set(c *reqConn, size int64) {
 	}
 }
 
-// makeRoom cuts connections with incomplete requests until need bytes are free, and returns how many have become free. It stops at asker,
-// which is cut when it comes before those that would have to be cut next. Wants mu.
+// makeRoom cuts connections with incomplete requests until need bytes are free, and returns how many have become free.
+// It stops at asker, which is cut when it comes before those that would have to be cut next. Wants mu.
 func (m *memory) makeRoom(need int64, asker *reqConn) (freed int64) {
 	enough, n := need, 0
 	need += m.limit / 32 // so that this is not done again for the next read
@@ -195,8 +198,8 @@ func (m *memory) ranked() []victim {
 	return all
 }
 
-// slow tells whether the incomplete request of a connection, of which held bytes have come, comes slowly. One that is complete and waits
-// for its turn does when its sender is being slowed.
+// slow tells whether the incomplete request of a connection, of which held bytes have come, comes slowly. One that is
+// complete and waits for its turn does when its sender is being slowed.
 func (c *reqConn) slow(now, held int64) bool {
 	begun := c.midway.Load()
 	if begun == 0 {
@@ -242,15 +245,15 @@ func (m *memory) linger(size int64) bool {
 	return true
 }
 
-// Authenticated says that the request is certainly one of that minion. Its connection, and requests from its address, are the last that
-// are cut when memory is short.
+// Authenticated says that the request is certainly one of that minion. Its connection, and requests from its address,
+// are the last that are cut when memory is short.
 func (r *Request) Authenticated(minion string) {
 	r.known()
 	r.conn.edge.mem.trust(r.conn, minion)
 }
 
-// Linger is called before a request waits though it is not certain who has sent it. false: too much waits so already, and it should be
-// given up.
+// Linger is called before a request waits though it is not certain who has sent it. false: too much waits so already,
+// and it should be given up.
 func (r *Request) Linger() bool {
 	if r.lingers.Load() {
 		return true

@@ -20,7 +20,8 @@ func begunRequest(announced, sent int) []byte {
 	return append(zmtp.AppendFrameHeader(b, announced, false), make([]byte, sent)...)
 }
 
-// TestStrangersCannotHoldTheMemory lets strangers fill the memory in several ways, and wants the requests of a herd beside them answered.
+// TestStrangersCannotHoldTheMemory lets strangers fill the memory in several ways, and wants the requests of a herd
+// beside them answered.
 func TestStrangersCannotHoldTheMemory(t *testing.T) {
 	const frame = 128 << 10
 	for _, c := range []struct {
@@ -88,7 +89,8 @@ func TestWhoIsCutForMemory(t *testing.T) {
 		{"an unknown address", size(100 << 10), func(m *memory, c *reqConn) { m.trust(c, "m"); hold(m, c, 200<<10) }},
 		{"a large one", size(smallRequest + 1), size(smallRequest)},
 		{"a slow one", func(m *memory, c *reqConn) { c.midway.Store(old); hold(m, c, 100<<10) }, size(200 << 10)},
-		{"a small one that has not moved for long", func(m *memory, c *reqConn) { c.midway.Store(old); hold(m, c, 10<<10) }, size(100 << 10)},
+		{"a small one that has not moved for long", func(m *memory, c *reqConn) { c.midway.Store(old); hold(m, c, 10<<10) },
+			size(100 << 10)},
 		{"the largest", size(200 << 10), size(100 << 10)},
 		{"a large one of two slow ones", func(m *memory, c *reqConn) { c.midway.Store(old); hold(m, c, 100<<10) },
 			func(m *memory, c *reqConn) { c.midway.Store(old); hold(m, c, 10<<10) }},
@@ -132,7 +134,8 @@ func TestKnownAddressesAreBounded(t *testing.T) {
 	}
 }
 
-// TestLingering wants unauthenticated requests that wait to leave most of the memory to others, and large ones less than small ones.
+// TestLingering wants unauthenticated requests that wait to leave most of the memory to others, and large ones less
+// than small ones.
 func TestLingering(t *testing.T) {
 	asked := make(chan *Request, 1)
 	e := openReq(t, ReqConfig{MaxMemory: testMemory}, func(r *Request) { asked <- r })
@@ -160,7 +163,8 @@ func TestLingering(t *testing.T) {
 	}
 }
 
-// TestRequestsHaveTimeByTheirBytes wants one that comes steadily to have more than MessageTimeout, and one that trickles not.
+// TestRequestsHaveTimeByTheirBytes wants one that comes steadily to have more than MessageTimeout, and one that
+// trickles not.
 func TestRequestsHaveTimeByTheirBytes(t *testing.T) {
 	const timeout = 400 * time.Millisecond
 	e := openReq(t, ReqConfig{MessageTimeout: timeout}, echo)

@@ -40,7 +40,8 @@ func newMetrics(reg prometheus.Registerer, edge string) (*metrics, error) {
 		sent:      counter("sent_bytes_total", "Bytes written to peers."),
 		slowed:    counter("refused_slowed_total", "Refused requests after which their connection was not read for a while."),
 		evicted:   counter("evicted_total", "Connections cut so that other requests find memory."),
-		crowded:   counter("unauthenticated_refused_total", "Requests given up because too many waited before it was certain who had sent them."),
+		crowded: counter("unauthenticated_refused_total",
+			"Requests given up because too many waited before it was certain who had sent them."),
 	}
 	for r := Reason(1); r < reasons; r++ {
 		m.endings[r] = ended.WithLabelValues(r.String())

@@ -6,14 +6,15 @@ import (
 	"saltclusterd/sidecar/zmtp"
 )
 
-// Newcomer is a subscriber that has begun to listen. It may have been between two connections, and have missed something. The zero
-// value is none that is served here.
+// Newcomer is a subscriber that has begun to listen. It may have been between two connections, and have missed
+// something. The zero value is none that is served here.
 type Newcomer struct{ s *sub }
 
 // Gone tells whether its connection has ended.
 func (n Newcomer) Gone() bool { return n.s != nil && n.s.reason() != reasonNone }
 
-// knownAfter is how long ago a connection that another process hands over began at least, for its subscriber to be no newcomer.
+// knownAfter is how long ago a connection that another process hands over began at least, for its subscriber to be no
+// newcomer.
 const knownAfter = 5 * time.Second
 
 // arrive notes that a connection has subscribed to its first topic. Wants shard.mu.
@@ -39,8 +40,8 @@ func (e *PubEdge) tell(list *[]Newcomer, s *sub) {
 // Arrived gets a value when there are some whom Newcomers returns.
 func (e *PubEdge) Arrived() <-chan struct{} { return e.arrived }
 
-// Newcomers returns those which have come since the last call, and those which were there and moved to another generation. A connection
-// comes once, and is moved once in each generation.
+// Newcomers returns those which have come since the last call, and those which were there and moved to another
+// generation. A connection comes once, and is moved once in each generation.
 func (e *PubEdge) Newcomers() (come, moved []Newcomer) {
 	e.newMu.Lock()
 	defer e.newMu.Unlock()
@@ -59,8 +60,8 @@ func (e *PubEdge) Everybody() []Newcomer {
 }
 
 // Give hands publications to some subscribers alone, after what was published before and before what is published next:
-// Publish must not be called meanwhile. Those which filter get what has one of their topics. It returns how many publications
-// were handed over, those to different subscribers counted apart.
+// Publish must not be called meanwhile. Those which filter get what has one of their topics. It returns how many
+// publications were handed over, those to different subscribers counted apart.
 func (e *PubEdge) Give(to []Newcomer, pubs []Publication) (given int) {
 	copies := make([]copied, len(pubs))
 	for i, p := range pubs {

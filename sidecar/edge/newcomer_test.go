@@ -20,7 +20,8 @@ func newcomers(t *testing.T, e *PubEdge, n int) (all []Newcomer) {
 	return all
 }
 
-// TestGive: what is for newcomers only stands between what was published before and after it, under the key that each can open.
+// TestGive: what is for newcomers only stands between what was published before and after it, under the key that each
+// can open.
 func TestGive(t *testing.T) {
 	e := openPub(t, PubConfig{Shards: 2})
 	there := subscribe(t, e, "")

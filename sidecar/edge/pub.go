@@ -89,16 +89,19 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 	}
 	e.cond.L = &e.mu
 	e.cur = e.newFeed(0)
-	e.door = door{addrs: slices.Clone(cfg.Addrs), listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxConnsPerAddr,
-		proxies: cfg.Proxies,
-		log:     cfg.Logger, met: met, admit: e.admit}
+	e.door = door{addrs: slices.Clone(cfg.Addrs), listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns,
+		maxPerAddr: cfg.MaxConnsPerAddr,
+		proxies:    cfg.Proxies,
+		log:        cfg.Logger, met: met, admit: e.admit}
 	for range cfg.Shards {
 		e.shards = append(e.shards, newShard(e))
 	}
 	return e, errors.Join(
 		gauge(cfg.Registerer, "pub", "connections", "Open connections.", func() float64 { return float64(e.door.count()) }),
-		gauge(cfg.Registerer, "pub", "subscribers", "Connections with a subscription.", func() float64 { return float64(e.subscribers.Load()) }),
-		gauge(cfg.Registerer, "pub", "blocked_subscribers", "Subscribers whose socket is full.", func() float64 { return float64(e.blocked.Load()) }))
+		gauge(cfg.Registerer, "pub", "subscribers", "Connections with a subscription.",
+			func() float64 { return float64(e.subscribers.Load()) }),
+		gauge(cfg.Registerer, "pub", "blocked_subscribers", "Subscribers whose socket is full.",
+			func() float64 { return float64(e.blocked.Load()) }))
 }
 
 func (e *PubEdge) newFeed(gen uint64) *feed {

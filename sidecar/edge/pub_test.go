@@ -167,8 +167,8 @@ func oldHello() []byte {
 	return h
 }
 
-// TestPubOldSubscriberIsNotSilent: one that knows no PING gets a publication that Salt leaves unread, so that what stands between does not
-// cut it. It answers nothing, and is not cut here either.
+// TestPubOldSubscriberIsNotSilent: one that knows no PING gets a publication that Salt leaves unread, so that what
+// stands between does not cut it. It answers nothing, and is not cut here either.
 func TestPubOldSubscriberIsNotSilent(t *testing.T) {
 	for name, c := range map[string]struct {
 		topics []string
@@ -439,8 +439,8 @@ func TestPubBeforeOpen(t *testing.T) {
 	}
 }
 
-// What a subscriber says goes to nobody, whatever it looks like: another one hears what was published, and nothing before it. Who
-// says a message that is no subscription, or is no subscriber, is cut off, which is counted.
+// What a subscriber says goes to nobody, whatever it looks like: another one hears what was published, and nothing
+// before it. Who says a message that is no subscription, or is no subscriber, is cut off, which is counted.
 func TestSubscribersSpeakToNobody(t *testing.T) {
 	e := openPub(t, PubConfig{})
 	other := subscribe(t, e, "")
@@ -470,5 +470,6 @@ func TestSubscribersSpeakToNobody(t *testing.T) {
 			next(t, other, name+" of "+kind)
 		}
 	}
-	eventually(t, "the cut ones to be counted", func() bool { return metricValue(e.met.endings[ReasonProtocol]) == float64(cut) })
+	eventually(t, "the cut ones to be counted",
+		func() bool { return metricValue(e.met.endings[ReasonProtocol]) == float64(cut) })
 }

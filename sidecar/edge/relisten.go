@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// ListenOn makes the edge listen on these addresses and no others. Connections that there are stay. Addresses that cannot be listened on
-// are left out, and are in the error: the caller tries again. While the edge drains, the addresses are noted for Resume.
+// ListenOn makes the edge listen on these addresses and no others. Connections that there are stay. Addresses that
+// cannot be listened on are left out, and are in the error: the caller tries again. While the edge drains, the
+// addresses are noted for Resume.
 func (e *PubEdge) ListenOn(ctx context.Context, addrs []string) error {
 	e.door.turning.Lock()
 	defer e.door.turning.Unlock()
@@ -40,8 +41,8 @@ func (e *ReqEdge) ListenOn(ctx context.Context, addrs []string) error {
 // errFrost is why the addresses are left as they are during a takeover.
 var errFrost = errors.New("edge: connections are being handed over")
 
-// listenOn closes the listeners of addresses that are not among addrs and opens those that are missing. Wants turning, so that it does
-// not meet stop.
+// listenOn closes the listeners of addresses that are not among addrs and opens those that are missing. Wants turning,
+// so that it does not meet stop.
 func (d *door) listenOn(ctx context.Context, addrs []string) (added []net.Listener, err error) {
 	if d.frost.on() {
 		return nil, errFrost

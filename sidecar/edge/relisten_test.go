@@ -18,7 +18,8 @@ func freePort(t *testing.T) int {
 	return ln.Addr().(*net.TCPAddr).Port
 }
 
-// TestListenOnOtherAddresses wants an edge to listen on addresses that appear and not on those that go, and its connections to stay.
+// TestListenOnOtherAddresses wants an edge to listen on addresses that appear and not on those that go, and its
+// connections to stay.
 func TestListenOnOtherAddresses(t *testing.T) {
 	port := freePort(t)
 	first, second := fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("127.0.0.2:%d", port)

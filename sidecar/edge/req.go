@@ -84,16 +84,21 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 		frost:   newFrost(),
 		foreign: make(map[foreignKey]*Request),
 	}
-	e.door = door{addrs: slices.Clone(cfg.Addrs), listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxConnsPerAddr,
-		proxies: cfg.Proxies,
-		log:     cfg.Logger, met: met, admit: e.admit}
+	e.door = door{addrs: slices.Clone(cfg.Addrs), listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns,
+		maxPerAddr: cfg.MaxConnsPerAddr,
+		proxies:    cfg.Proxies,
+		log:        cfg.Logger, met: met, admit: e.admit}
 	return e, errors.Join(
 		gauge(cfg.Registerer, "req", "connections", "Open connections.", func() float64 { return float64(e.door.count()) }),
-		gauge(cfg.Registerer, "req", "in_flight_requests", "Requests without an answer.", func() float64 { return float64(e.slots.used()) }),
-		gauge(cfg.Registerer, "req", "held_bytes", "Bytes of incomplete and unanswered requests.", func() float64 { return float64(e.mem.used.Load()) }),
-		gauge(cfg.Registerer, "req", "unauthenticated_bytes", "Bytes of requests that wait before it is certain who has sent them.",
+		gauge(cfg.Registerer, "req", "in_flight_requests", "Requests without an answer.",
+			func() float64 { return float64(e.slots.used()) }),
+		gauge(cfg.Registerer, "req", "held_bytes", "Bytes of incomplete and unanswered requests.",
+			func() float64 { return float64(e.mem.used.Load()) }),
+		gauge(cfg.Registerer, "req", "unauthenticated_bytes",
+			"Bytes of requests that wait before it is certain who has sent them.",
 			func() float64 { return float64(e.mem.unknown.Load()) }),
-		gauge(cfg.Registerer, "req", "unread_bytes", "Bytes of answers that are not read.", func() float64 { return float64(e.unread.Load()) }))
+		gauge(cfg.Registerer, "req", "unread_bytes", "Bytes of answers that are not read.",
+			func() float64 { return float64(e.unread.Load()) }))
 }
 
 // Open listens. The edge lives until Close, not until ctx ends.
@@ -119,7 +124,8 @@ func (e *ReqEdge) Addr() []net.Addr { return e.door.listening() }
 
 // Stats tells what the edge is doing.
 func (e *ReqEdge) Stats() ReqStats {
-	return ReqStats{Conns: e.door.count(), InFlight: e.slots.used(), Writers: int(e.writers.Load()), Memory: e.mem.used.Load(),
+	return ReqStats{Conns: e.door.count(), InFlight: e.slots.used(), Writers: int(e.writers.Load()),
+		Memory: e.mem.used.Load(),
 		Unread: e.unread.Load()}
 }
 

@@ -98,8 +98,8 @@ func (c *reqConn) serve(greeted bool) {
 // stackRoom is what a request needs of its reader's stack, about.
 const stackRoom = 5 << 10
 
-// stretch makes the goroutine's stack large enough in one step while little is on it. The collector takes away from those that wait, and
-// to double it again and again, deep inside of a request, costs several times as much.
+// stretch makes the goroutine's stack large enough in one step while little is on it. The collector takes away from
+// those that wait, and to double it again and again, deep inside of a request, costs several times as much.
 //
 //go:noinline
 func stretch(i int) byte {

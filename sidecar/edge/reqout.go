@@ -14,7 +14,10 @@ import (
 // cheaper than describing two buffers to the kernel.
 const smallReply = 16 << 10
 
-var replyRooms = sync.Pool{New: func() any { b := make([]byte, 0, smallReply+maxEnvelope+zmtp.MaxFrameHeader); return &b }}
+var replyRooms = sync.Pool{New: func() any {
+	b := make([]byte, 0, smallReply+maxEnvelope+zmtp.MaxFrameHeader)
+	return &b
+}}
 
 // loan is an answer in memory that its maker wants back.
 type loan struct {
@@ -154,8 +157,8 @@ func (c *reqConn) queue(bufs ...[]byte) {
 	}
 }
 
-// keepUnread takes room for an answer that its peer does not read yet. When there is none, that peer is cut and not one that
-// reads; a single answer finds room whatever its size.
+// keepUnread takes room for an answer that its peer does not read yet. When there is none, that peer is cut and not one
+// that reads; a single answer finds room whatever its size.
 func (e *ReqEdge) keepUnread(size int) bool {
 	n := e.unread.Add(int64(size))
 	if n > e.cfg.MaxUnread && n > int64(size) {

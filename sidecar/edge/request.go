@@ -26,8 +26,8 @@ type Request struct {
 // the peer has gone nothing happens.
 func (r *Request) Reply(body []byte) { r.ReplyLent(body, nil) }
 
-// ReplyLent is Reply with a body that the handler wants to use again: back gets it when its last byte was written. It must not block. An
-// answer that is small or never written out is not given back.
+// ReplyLent is Reply with a body that the handler wants to use again: back gets it when its last byte was written. It
+// must not block. An answer that is small or never written out is not given back.
 func (r *Request) ReplyLent(body []byte, back func([]byte)) {
 	if r.over.CompareAndSwap(false, true) && r.conn.reply(r, body, back) {
 		r.conn.release(r)

@@ -79,8 +79,8 @@ func (e *PubEdge) members() (all []*sub) {
 	return all
 }
 
-// endRotation moves everybody who is still to be moved, and whose connection is cut next: a minion that is nudged in that moment
-// begins to sign in, and one of Salt 3008 whose connection ends then never hears anything again.
+// endRotation moves everybody who is still to be moved, and whose connection is cut next: a minion that is nudged in
+// that moment begins to sign in, and one of Salt 3008 whose connection ends then never hears anything again.
 func (e *PubEdge) endRotation() {
 	e.rotating.Lock()
 	defer e.rotating.Unlock()
@@ -133,7 +133,8 @@ func (r Rotation) stands() func(time.Time) bool {
 
 // spread calls do for 0…n-1 evenly over window, the rest at once when hurry
 // closes; while stands says so time stands still. It stops when ctx ends.
-func spread(ctx context.Context, n int, window time.Duration, hurry <-chan struct{}, stands func(time.Time) bool, do func(int)) {
+func spread(ctx context.Context, n int, window time.Duration, hurry <-chan struct{}, stands func(time.Time) bool,
+	do func(int)) {
 	now := time.Now()
 	start := now
 	step := time.NewTimer(0)

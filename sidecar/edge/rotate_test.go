@@ -167,7 +167,8 @@ func TestRotateNewConnections(t *testing.T) {
 	}
 }
 
-// TestRotateHolds wants nothing of what is published to reach a subscriber before it moves, and all of it, in order, when it does.
+// TestRotateHolds wants nothing of what is published to reach a subscriber before it moves, and all of it, in order,
+// when it does.
 func TestRotateHolds(t *testing.T) {
 	for name, topic := range map[string]string{"unfiltered": "", "filtered": broadcast} {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +253,8 @@ func TestRotateHoldsNoMoreThanItMay(t *testing.T) {
 func TestSpreadStandsStill(t *testing.T) {
 	done, asked := 0, 0
 	const n = 10
-	how := Rotation{Window: 40 * time.Millisecond, Late: 120 * time.Millisecond, Busy: func() bool { asked++; return true }}
+	how := Rotation{Window: 40 * time.Millisecond, Late: 120 * time.Millisecond,
+		Busy: func() bool { asked++; return true }}
 	began := time.Now()
 	spread(t.Context(), n, how.Window, nil, how.stands(), func(int) { done++ })
 	if took := time.Since(began); done != n || took < how.Window+how.Late || asked == 0 {

@@ -383,8 +383,8 @@ func TestAnswersGivenInAFrostAreWrittenAfterTheThaw(t *testing.T) {
 	eventually(t, "no request in flight", func() bool { return e.Stats().InFlight == 0 })
 }
 
-// TestLentAnswersInAFrost: what waits for its reader while the edge stands still is not given back before it was read, and what is lent
-// meanwhile never.
+// TestLentAnswersInAFrost: what waits for its reader while the edge stands still is not given back before it was read,
+// and what is lent meanwhile never.
 func TestLentAnswersInAFrost(t *testing.T) {
 	const size = 8 << 20 // more than the sockets hold
 	for _, moves := range []bool{false, true} {
@@ -411,7 +411,8 @@ func TestLentAnswersInAFrost(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			eventually(t, "an answer that waits for who has asked", func() bool { return waiting.Load() != nil && e.unread.Load() > 0 })
+			eventually(t, "an answer that waits for who has asked",
+				func() bool { return waiting.Load() != nil && e.unread.Load() > 0 })
 			later := func(*ReqEdge) { lend(frozen.Load()) }
 			if moves {
 				upgradeReq(t, e, echo, later)

@@ -85,7 +85,8 @@ func (s *sub) hear(in []byte) error {
 	return nil
 }
 
-// said takes a message: a subscription, and nothing else. No minion sends anything else here, so who does speaks as if he published.
+// said takes a message: a subscription, and nothing else. No minion sends anything else here, so who does speaks as if
+// he published.
 func (s *sub) said(ev zmtp.Event) error {
 	topic, add, ok := zmtp.ParseSubscription(ev.Body)
 	if !ok || ev.More {

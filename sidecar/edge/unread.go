@@ -2,12 +2,12 @@ package edge
 
 import "saltclusterd/sidecar/zmtp"
 
-// unread is a publication that every Salt takes and leaves at that: "If it's not AES, and thus has not been verified, we do nothing"
-// (salt/minion.py _handle_payload; proxies and syndics do the same).
+// unread is a publication that every Salt takes and leaves at that: "If it's not AES, and thus has not been verified,
+// we do nothing" (salt/minion.py _handle_payload; proxies and syndics do the same).
 var unread = []byte("\x81\xa3enc\xa5clear")
 
-// signOfLife is what a subscriber gets so that its connection is not silent for long: a PING, or unread where its version of the protocol
-// knows none (3.0). nil: it is subscribed to nothing, and nothing can be sent to it.
+// signOfLife is what a subscriber gets so that its connection is not silent for long: a PING, or unread where its
+// version of the protocol knows none (3.0). nil: it is subscribed to nothing, and nothing can be sent to it.
 func (h *shard) signOfLife(s *sub) *chunk {
 	if s.dec.Minor() >= 1 {
 		return h.edge.ping

@@ -19,8 +19,8 @@ type Signer interface {
 type Epoch struct {
 	Number uint64
 	Key    saltcrypt.Key
-	// Rev is the revision of the state at which it began, RevokedRev that of the last removal of an accepted key. Whoever was removed up to
-	// Rev does not have this epoch's key.
+	// Rev is the revision of the state at which it began, RevokedRev that of the last removal of an accepted key. Whoever
+	// was removed up to Rev does not have this epoch's key.
 	Rev, RevokedRev uint64
 }
 
@@ -50,11 +50,12 @@ func New(signer Signer, now func() time.Time, announce func(id string, epoch uin
 	return &Manager{signer: signer, announce: announce, now: now, given: map[string]uint64{}}
 }
 
-// Begin makes e the current epoch. It reports whether e was news; an epoch that is not above the current one changes nothing.
+// Begin makes e the current epoch. It reports whether e was news; an epoch that is not above the current one changes
+// nothing.
 //
-// It opens a window in which the one before may still seal, unless a key was taken away since that one began: its owner has it. This is judged by
-// what this node holds and not by why e was begun: other rotations, of an operator or by age, may come between a removal and its own, and
-// a node that was away skips epochs.
+// It opens a window in which the one before may still seal, unless a key was taken away since that one began: its owner
+// has it. This is judged by what this node holds and not by why e was begun: other rotations, of an operator or by age,
+// may come between a removal and its own, and a node that was away skips epochs.
 func (m *Manager) Begin(e Epoch, window time.Duration) (bool, error) {
 	if cur := m.Current(); cur != nil && e.Number <= cur.Number {
 		return false, nil

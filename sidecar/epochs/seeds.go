@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// maxFormer bounds the generations before the current one that are still good: rotations may follow each other faster than minions sign in.
+// maxFormer bounds the generations before the current one that are still good: rotations may follow each other faster
+// than minions sign in.
 const maxFormer = 4
 
 // Seed is one generation of what session keys are derived from.
@@ -14,8 +15,8 @@ type Seed struct {
 	Secret []byte
 }
 
-// Seeds holds the generations of the session seed that are good now: the current one, and for a while those before it, with whose session keys
-// minions come that have not signed in since. It is safe for concurrent use.
+// Seeds holds the generations of the session seed that are good now: the current one, and for a while those before it,
+// with whose session keys minions come that have not signed in since. It is safe for concurrent use.
 type Seeds struct {
 	now func() time.Time
 
@@ -32,8 +33,9 @@ type formerSeed struct {
 // NewSeeds returns one without a seed.
 func NewSeeds(now func() time.Time) *Seeds { return &Seeds{now: now} }
 
-// Begin makes cur the current generation. From then on the ones before it are good for as long as window: prev, which consensus knows (number 0:
-// there is none), and what was current here. A generation that is not above the current one changes nothing.
+// Begin makes cur the current generation. From then on the ones before it are good for as long as window: prev, which
+// consensus knows (number 0: there is none), and what was current here. A generation that is not above the current one
+// changes nothing.
 func (s *Seeds) Begin(cur, prev Seed, window time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

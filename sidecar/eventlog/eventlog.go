@@ -1,11 +1,12 @@
-// Package eventlog remembers the newest events of minions that this node's salt-master got: who sent them, through whom they came, and
-// whether saltclusterd put them on the master's bus or the master's own Python did.
+// Package eventlog remembers the newest events of minions that this node's salt-master got: who sent them, through whom
+// they came, and whether saltclusterd put them on the master's bus or the master's own Python did.
 //
-// In: one note for each event, when its minion is answered. Out: the newest ones, newest first. It is there for an operator's question
-// "who has handled that?", and nothing else relies on it: it is in memory, holds Size events, and begins anew with the process.
+// In: one note for each event, when its minion is answered. Out: the newest ones, newest first. It is there for an
+// operator's question "who has handled that?", and nothing else relies on it: it is in memory, holds Size events, and
+// begins anew with the process.
 //
-// Promises: a note allocates nothing and copies what it keeps, so that no request is held in memory by it; ids and tags are cut to MaxID
-// and MaxTag bytes.
+// Promises: a note allocates nothing and copies what it keeps, so that no request is held in memory by it; ids and tags
+// are cut to MaxID and MaxTag bytes.
 package eventlog
 
 import (
@@ -88,7 +89,8 @@ func (l *Log) Newest(minion string, n int) []Event {
 		}
 		if id := string(x.minion.bytes[:x.minion.n]); minion == "" || id == minion {
 			out = append(out, Event{
-				At: time.Unix(0, x.at).UTC(), Minion: id, From: string(x.from.bytes[:x.from.n]), Tag: string(x.tag.bytes[:x.tag.n]), Python: x.python,
+				At: time.Unix(0, x.at).UTC(), Minion: id, From: string(x.from.bytes[:x.from.n]), Tag: string(x.tag.bytes[:x.tag.n]),
+				Python: x.python,
 			})
 		}
 	}

@@ -14,7 +14,8 @@ func TestNewest(t *testing.T) {
 	}
 	const all = Size + 10
 	for i := range all {
-		l.Note(Event{At: began.Add(time.Duration(i) * time.Second), Minion: fmt.Sprint("web", i%3), Tag: fmt.Sprint("tag/", i), From: "m2", Python: i%2 == 0})
+		l.Note(Event{At: began.Add(time.Duration(i) * time.Second), Minion: fmt.Sprint("web", i%3),
+			Tag: fmt.Sprint("tag/", i), From: "m2", Python: i%2 == 0})
 		if i == 4 {
 			if got := l.Newest("", 100); len(got) != 5 || got[0].Tag != "tag/4" || got[4].Tag != "tag/0" {
 				t.Errorf("of a few: %v", got)
@@ -27,7 +28,8 @@ func TestNewest(t *testing.T) {
 	}
 	for i, e := range got {
 		n := all - 1 - i
-		want := Event{began.Add(time.Duration(n) * time.Second), fmt.Sprint("web", n%3), fmt.Sprint("tag/", n), "m2", n%2 == 0}
+		want := Event{began.Add(time.Duration(n) * time.Second), fmt.Sprint("web", n%3), fmt.Sprint("tag/", n), "m2",
+			n%2 == 0}
 		if e != want {
 			t.Fatalf("%d: %v, not %v", i, e, want)
 		}

@@ -19,7 +19,8 @@ func newMetrics(reg prometheus.Registerer, waiting func() int) *metrics {
 		Help: "Events of minions by what was done with them without the salt-master's Python, or why that was not possible.",
 	}, []string{"outcome"})}
 	reg.MustRegister(m.loads, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "saltcluster_minion_events_waiting", Help: "Requests with events of minions that wait until the master's bus is given them.",
+		Name: "saltcluster_minion_events_waiting",
+		Help: "Requests with events of minions that wait until the master's bus is given them.",
 	}, func() float64 { return float64(waiting()) }))
 	return m
 }

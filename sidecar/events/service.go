@@ -50,8 +50,9 @@ type Config struct {
 	Bus      jobcache.Bus
 	Mode     Mode          // to begin with
 	Patience time.Duration // with a bus that stands still (5 s)
-	// Rate is how many events are fired per second after Burst of them, so that subscribers keep up (2,000 and 4,000). Returns have
-	// their own. Behind is how many events a subscriber may be behind before the master cuts it; 0: any number.
+	// Rate is how many events are fired per second after Burst of them, so that subscribers keep up (2,000 and 4,000).
+	// Returns have their own. Behind is how many events a subscriber may be behind before the master cuts it; 0: any
+	// number.
 	Rate, Burst, Behind int
 
 	Logger     *slog.Logger
@@ -140,8 +141,8 @@ func (s *Service) Close() error {
 // closeGrace is how long Close waits for the bus.
 const closeGrace = time.Second
 
-// Take fires what a load makes. done is called once, from this goroutine or the service's, where it must not block: with what a
-// master would answer, or with an error as the package says.
+// Take fires what a load makes. done is called once, from this goroutine or the service's, where it must not block:
+// with what a master would answer, or with an error as the package says.
 func (s *Service) Take(minion string, load []byte, received time.Time, done func(reply []byte, err error)) {
 	mode := s.mode.Load()
 	if mode.Planner == nil {
@@ -179,7 +180,8 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 		ended(nil, ErrPython) // a return, which is not for this service
 		return
 	case len(plan.Events) > s.together():
-		s.c.Logger.Debug("event left to the salt-master", "minion", minion, "reason", "it is too many", "count", len(plan.Events))
+		s.c.Logger.Debug("event left to the salt-master", "minion", minion, "reason", "it is too many", "count",
+			len(plan.Events))
 		ended(nil, ErrPython)
 		return
 	}
@@ -192,7 +194,8 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 		ended(plan.Reply, nil)
 	}}
 	if !s.enqueue(w) {
-		s.c.Logger.Debug("event left to the salt-master", "minion", minion, "reason", "too many wait for the bus, or this process ends")
+		s.c.Logger.Debug("event left to the salt-master", "minion", minion, "reason",
+			"too many wait for the bus, or this process ends")
 		ended(nil, ErrPython)
 	}
 }
@@ -249,8 +252,8 @@ func (s *Service) gather(first *waiting) []*waiting {
 	return batch
 }
 
-// together is how many events are fired together, and how many a load may have: at the pace of the bus they take half of the patience with
-// it. With more a bus that only keeps its pace would be taken for one that stands still.
+// together is how many events are fired together, and how many a load may have: at the pace of the bus they take half
+// of the patience with it. With more a bus that only keeps its pace would be taken for one that stands still.
 func (s *Service) together() int { return int(float64(s.c.Rate) * s.c.Patience.Seconds() / 2) }
 
 // fire hands a batch to the bus and says what became of each.

@@ -130,7 +130,8 @@ func TestTake(t *testing.T) {
 		{name: "for Python", load: "python", bus: &bus{}, want: ErrPython},
 		{name: "a return", load: "return", bus: &bus{}, want: ErrPython},
 		{name: "malformed", load: "malformed", bus: &bus{}, want: ErrMalformed},
-		{name: "switched off", load: "a", bus: &bus{}, change: func(c *Config) { c.Mode = Mode{Reason: "off"} }, want: ErrPython},
+		{name: "switched off", load: "a", bus: &bus{}, change: func(c *Config) { c.Mode = Mode{Reason: "off"} },
+			want: ErrPython},
 		{name: "no bus", load: "a", bus: &bus{down: true}, want: ErrPython},
 		{name: "bus stands still", load: "a", bus: &bus{stuck: true}, want: ErrUnsure},
 		{name: "bus ends in the middle", load: "a", bus: &bus{goes: true}, want: ErrUnsure},
@@ -151,7 +152,8 @@ func TestTake(t *testing.T) {
 }
 
 // TestTwice: the same bytes are fired once, whatever became of them the first time.
-// TestAllocations: of an event on its way through the queue to the bus, without the plan, which jobcache holds below a ceiling of its own.
+// TestAllocations: of an event on its way through the queue to the bus, without the plan, which jobcache holds below a
+// ceiling of its own.
 func TestAllocations(t *testing.T) {
 	const ceiling = 15
 	s := open(t, &bus{})
@@ -244,7 +246,8 @@ func TestOrderAndBounds(t *testing.T) {
 		t.Error(err)
 	}
 	wg.Wait()
-	if got := b.has(); len(got) < len(want) || len(got) > len(want)+batchLoads || !slices.Equal(got[len(got)-len(want):], want) {
+	if got := b.has(); len(got) < len(want) || len(got) > len(want)+batchLoads ||
+		!slices.Equal(got[len(got)-len(want):], want) {
 		t.Errorf("fired %d in another order, or others, than were answered (%d)", len(got), len(want))
 	}
 	if ends[ErrPython.Error()] < 600-2*batchLoads {
@@ -272,7 +275,8 @@ func TestLargeLoads(t *testing.T) {
 	s.bytes.Add(-1)
 }
 
-// TestManyEvents: a list takes its time at the pace of the bus, and so do many lists. That is no sign that the bus stands still.
+// TestManyEvents: a list takes its time at the pace of the bus, and so do many lists. That is no sign that the bus
+// stands still.
 func TestManyEvents(t *testing.T) {
 	b := &bus{}
 	s := open(t, b, func(c *Config) { c.Rate, c.Burst, c.Patience = 1000, 1, 200*time.Millisecond })
@@ -300,7 +304,8 @@ func (u unasked) Plan([]byte, jobcache.Facts) (jobcache.Plan, error) {
 	return jobcache.Plan{}, jobcache.ErrMalformed
 }
 
-// TestTooLargeIsNotPlanned: a plan may take several times its load, and a load that is larger than everything that may wait is the master's.
+// TestTooLargeIsNotPlanned: a plan may take several times its load, and a load that is larger than everything that may
+// wait is the master's.
 func TestTooLargeIsNotPlanned(t *testing.T) {
 	s := open(t, &bus{}, func(c *Config) { c.Mode.Planner = unasked{t} })
 	if err := take(t, s, string(make([]byte, maxBytes+1))); !errors.Is(err, ErrPython) {

@@ -16,27 +16,28 @@ import (
 const (
 	// lateFrom is the age from which on a publication of a peer is given with care: a minion may have had it elsewhere.
 	lateFrom = 2 * time.Second
-	// lateAfter is how long a subscriber has listened when it is given what it may have missed: a minion that holds an older AES key
-	// signs in meanwhile, for the nudge that it gets at once.
+	// lateAfter is how long a subscriber has listened when it is given what it may have missed: a minion that holds an
+	// older AES key signs in meanwhile, for the nudge that it gets at once.
 	lateAfter = time.Second
-	// lateAgain is when it is given the same once more after a change of the AES key, and when those that were there then are given what
-	// was published meanwhile. A 3006 minion that signs in while several publications wait opens the newest first, and drops the others
-	// for their serials (salt/crypt.py Crypticle.loads).
+	// lateAgain is when it is given the same once more after a change of the AES key, and when those that were there then
+	// are given what was published meanwhile. A 3006 minion that signs in while several publications wait opens the newest
+	// first, and drops the others for their serials (salt/crypt.py Crypticle.loads).
 	lateAgain = 6 * time.Second
-	// movedFrom is how long before a subscriber was told of another AES key what it is given after that was published at least. Its minion
-	// may have begun to sign in then, for another reason.
+	// movedFrom is how long before a subscriber was told of another AES key what it is given after that was published at
+	// least. Its minion may have begun to sign in then, for another reason.
 	movedFrom = 2 * time.Second
 	// lateTick is how often it is looked whether it is time.
 	lateTick = 250 * time.Millisecond
 	// latePause is between two times that something is given: all that is given is sealed and signed anew each time.
 	latePause = time.Second
-	// lateBurst is how many bytes are given at a time at most, to one subscriber at least: strangers can subscribe, too, and must not
-	// take the network from others.
+	// lateBurst is how many bytes are given at a time at most, to one subscriber at least: strangers can subscribe, too,
+	// and must not take the network from others.
 	lateBurst = 32 << 20
 	// lateBatch is how many publications are sealed before others may publish in between.
 	lateBatch = 8
-	// lateMargin is how much younger than a publication a process may be and get it: the one before had ended when it was published.
-	// Python and Salt need more than a second from there to a sign-in; the rest is what the ages of both may be off.
+	// lateMargin is how much younger than a publication a process may be and get it: the one before had ended when it was
+	// published. Python and Salt need more than a second from there to a sign-in; the rest is what the ages of both may be
+	// off.
 	lateMargin = 500 * time.Millisecond
 	// unheard is how long before a node was last heard it may have lost what it was to deliver.
 	unheard = time.Second
@@ -221,8 +222,8 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 	}
 }
 
-// serveMoved gives those that were told of another AES key what was published while they signed in, as far as that is safe. They come after
-// those that have come, for most of them have had all.
+// serveMoved gives those that were told of another AES key what was published while they signed in, as far as that is
+// safe. They come after those that have come, for most of them have had all.
 func (c *catchUp) serveMoved(ctx context.Context, now time.Time) {
 	due := 0
 	for due < len(c.moved) && !now.Before(c.moved[due].due) {
@@ -280,10 +281,10 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// known reports whether it is known which processes of minions signed in until came, wherever, and so from when on publications may
-// be given. At a node that nobody reaches, nobody has signed in since it was heard last (Hub.cutOff), for MaxAge at least; where its host
-// says that nobody listens there, for longer. What it did just before it was heard last is not known, unless its process has ended and
-// had told all; nor what its run before did.
+// known reports whether it is known which processes of minions signed in until came, wherever, and so from when on
+// publications may be given. At a node that nobody reaches, nobody has signed in since it was heard last (Hub.cutOff),
+// for MaxAge at least; where its host says that nobody listens there, for longer. What it did just before it was heard
+// last is not known, unless its process has ended and had told all; nor what its run before did.
 func (h *Hub) known(came, now time.Time) (from time.Time, ok bool) {
 	if h.cfg.Minority() || h.cfg.Withhold() {
 		return from, false
@@ -355,8 +356,8 @@ func (r *refusals) since() time.Time {
 	return r.first
 }
 
-// seal makes copies of publications that leave out the minions of which a process has started since, for so many subscribers, and
-// has do hand them on, some at a time; nothing else is published while do is at work.
+// seal makes copies of publications that leave out the minions of which a process has started since, for so many
+// subscribers, and has do hand them on, some at a time; nothing else is published while do is at work.
 func (h *Hub) seal(ctx context.Context, pubs []late.Publication, subscribers int, do func([]edge.Publication)) {
 	if len(pubs) == 0 || !h.in.enter(ctx) {
 		return
@@ -412,8 +413,8 @@ func newBeats() beats { return beats{base: 1 + rand.Uint64N(1<<62), began: time.
 
 func (b *beats) stamp(now time.Time) uint64 { return b.base + uint64(now.Sub(b.began).Microseconds()) }
 
-// answered notes that o has heard the heartbeat with that stamp before it sent what was just read, and returns when that was; the
-// zero time when it is no stamp of ours.
+// answered notes that o has heard the heartbeat with that stamp before it sent what was just read, and returns when
+// that was; the zero time when it is no stamp of ours.
 func (b *beats) answered(o *origin, stamp uint64) time.Time {
 	if stamp < b.base || stamp > b.stamp(time.Now()) {
 		return time.Time{}

@@ -71,8 +71,8 @@ func (f *hubFixture) givenLate(t *testing.T, m *epochs.Material) (all [][]saltwi
 	return all, plain
 }
 
-// TestWhoHasJustComeIsGivenWhatItMissed: in the order in which it was published, with serials that grow, but for minions of which
-// a process has started since.
+// TestWhoHasJustComeIsGivenWhatItMissed: in the order in which it was published, with serials that grow, but for
+// minions of which a process has started since.
 func TestWhoHasJustComeIsGivenWhatItMissed(t *testing.T) {
 	f := newHubFixture(t)
 	m := f.begin(t, 1, 0)
@@ -102,7 +102,8 @@ func TestWhoHasJustComeIsGivenWhatItMissed(t *testing.T) {
 			t.Errorf("serial %d after %d", peek.Serial, last)
 		}
 		last = peek.Serial
-		if peek.TgtType != "compound" || !strings.Contains(plain[i], ") and * and not L@web2") || strings.Contains(plain[i], "web3") {
+		if peek.TgtType != "compound" || !strings.Contains(plain[i], ") and * and not L@web2") ||
+			strings.Contains(plain[i], "web3") {
 			t.Errorf("for %s %q", peek.TgtType, plain[i])
 		}
 	}
@@ -143,7 +144,8 @@ func TestARestartedNodeGivesWhatItHadPublishedItself(t *testing.T) {
 	}
 }
 
-// TestLateFromAPeer: what a peer brings late is published as what is given late, when it is known who has started; what is new at once.
+// TestLateFromAPeer: what a peer brings late is published as what is given late, when it is known who has started; what
+// is new at once.
 func TestLateFromAPeer(t *testing.T) {
 	f := newHubFixture(t)
 	m := f.begin(t, 1, 0)
@@ -182,8 +184,8 @@ func TestLateFromAPeer(t *testing.T) {
 	}
 }
 
-// TestVersionsBefore: a peer that does not tell how old its publications are has them published at once and not given late; beside a
-// peer that does not tell what has started there, nothing waits for that.
+// TestVersionsBefore: a peer that does not tell how old its publications are has them published at once and not given
+// late; beside a peer that does not tell what has started there, nothing waits for that.
 func TestVersionsBefore(t *testing.T) {
 	f := newHubFixture(t)
 	f.begin(t, 1, 0)
@@ -268,7 +270,8 @@ func TestKnown(t *testing.T) {
 		{name: "told nothing", heard: now},
 		{name: "nobody reaches it", away: true, heard: ago(20), known: true, from: ago(20).Add(-unheard)},
 		{name: "nobody has reached it for long", away: true, heard: ago(80)},
-		{name: "nobody listens there", refused: [2]time.Time{now, now}, heard: ago(80), known: true, from: ago(80).Add(-unheard)},
+		{name: "nobody listens there", refused: [2]time.Time{now, now}, heard: ago(80), known: true,
+			from: ago(80).Add(-unheard)},
 		{name: "nobody listened there", refused: [2]time.Time{ago(30), ago(20)}, heard: ago(80)},
 		{name: "it was killed", refused: [2]time.Time{ago(19), now}, told: ago(21), heard: ago(20), known: true},
 		{
@@ -280,11 +283,13 @@ func TestKnown(t *testing.T) {
 			known: true, from: ago(20).Add(-unheard),
 		},
 		{
-			name: "it was killed for a second time", refused: [2]time.Time{ago(19), now}, told: ago(21), heard: ago(20), gap: ago(30),
+			name: "it was killed for a second time", refused: [2]time.Time{ago(19), now}, told: ago(21), heard: ago(20),
+			gap:   ago(30),
 			known: true, from: ago(30).Add(-unheard),
 		},
 		{name: "it was away for a moment", told: came.Add(time.Millisecond), away: true, known: true},
-		{name: "it ended and has started", told: came.Add(time.Millisecond), gap: ago(10), known: true, from: ago(10).Add(-unheard)},
+		{name: "it ended and has started", told: came.Add(time.Millisecond), gap: ago(10), known: true,
+			from: ago(10).Add(-unheard)},
 		{name: "perhaps nobody reaches us", told: came.Add(time.Millisecond), minority: true},
 		{name: "behind", told: came.Add(time.Millisecond), withhold: true},
 	} {
@@ -365,7 +370,8 @@ func TestWhoSignsInAnewIsGivenWhatWasPublishedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestMovedWaitForPeers: who was moved to another AES key is given what it may have missed when all peers have told who started.
+// TestMovedWaitForPeers: who was moved to another AES key is given what it may have missed when all peers have told who
+// started.
 func TestMovedWaitForPeers(t *testing.T) {
 	f := newHubFixture(t)
 	f.begin(t, 1, 0)
@@ -388,7 +394,8 @@ func TestMovedWaitForPeers(t *testing.T) {
 	}
 }
 
-// TestGap: what the run of a peer before may not have told, and so since when nothing is given that was published earlier.
+// TestGap: what the run of a peer before may not have told, and so since when nothing is given that was published
+// earlier.
 func TestGap(t *testing.T) {
 	for _, test := range []struct {
 		name               string
@@ -399,7 +406,8 @@ func TestGap(t *testing.T) {
 		{name: "killed, and away for long", told: 31 * time.Second, heard: 30 * time.Second, ended: 29 * time.Second},
 		{name: "cut off, then restarted", told: 9 * time.Second, heard: 4 * time.Second, gap: true},
 		{name: "silent for long", told: 31 * time.Second, heard: 30 * time.Second, gap: true},
-		{name: "silent for long, and had ended before", told: 31 * time.Second, heard: 30 * time.Second, ended: 40 * time.Second, gap: true},
+		{name: "silent for long, and had ended before", told: 31 * time.Second, heard: 30 * time.Second,
+			ended: 40 * time.Second, gap: true},
 		{name: "silent, then ended", told: 31 * time.Second, heard: 30 * time.Second, ended: 20 * time.Second, gap: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -448,10 +456,12 @@ func TestRecentGoesOnInAnotherProcess(t *testing.T) {
 	record := old.ExportRecent()
 	must(t, heir.ImportRecent(record))
 	got := heir.memory.Since(time.Now().Add(-MaxAge))
-	if len(got) != 1 || got[0].JID != "20261128000000000001" || len(got[0].Topics) != 2 || time.Since(got[0].At) > time.Minute {
+	if len(got) != 1 || got[0].JID != "20261128000000000001" || len(got[0].Topics) != 2 ||
+		time.Since(got[0].At) > time.Minute {
 		t.Errorf("%+v", got)
 	}
-	if ids := heir.processes.Since(time.Now().Add(-30 * time.Second)); len(ids) != 1 || ids[0] != "web2" || len(heir.processes.All()) != 2 {
+	if ids := heir.processes.Since(time.Now().Add(-30 * time.Second)); len(ids) != 1 || ids[0] != "web2" ||
+		len(heir.processes.All()) != 2 {
 		t.Errorf("%q of %+v", ids, heir.processes.All())
 	}
 	if err := heir.ImportRecent(record[:len(record)-1]); err == nil {

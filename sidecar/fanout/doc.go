@@ -2,7 +2,8 @@
 //
 // In go the plaintext publications of the local master (Hub.Local) and of the peers (Inbox). Out goes, on this node's
 // 4505, each of them sealed once under the cluster's epoch, signed when the master signs, and stamped with this edge's
-// own strictly growing serial; and to every peer, over one ordered stream each (Links), the plaintext of the local ones.
+// own strictly growing serial; and to every peer, over one ordered stream each (Links), the plaintext of the local
+// ones.
 //
 // Vocabulary: the origin is the node whose master published. A record is what travels between nodes: a publication,
 // a sign-in notice (package epochs) or a heartbeat; each carries the origin's clock. The outbox is the origin's bounded

@@ -45,8 +45,8 @@ func TestPublication_WaitsForItsEpoch(t *testing.T) {
 	eventually(t, wantReceived(p, "a:of a node of before", "a:three", "a:four", "a:after"))
 }
 
-// TestHub_TellsTheEpoch reads what a hub sends its peers: each publication stands behind the epoch that was in force after
-// the wait for a revocation.
+// TestHub_TellsTheEpoch reads what a hub sends its peers: each publication stands behind the epoch that was in force
+// after the wait for a revocation.
 func TestHub_TellsTheEpoch(t *testing.T) {
 	f := newHubFixture(t)
 	f.begin(t, 6, 0)
@@ -79,8 +79,8 @@ func TestHub_TellsTheEpoch(t *testing.T) {
 	}
 }
 
-// TestHub_WithholdsWhileItIsBehind checks that a node which may lack a revocation delivers nothing, and that its peers get
-// what its master publishes.
+// TestHub_WithholdsWhileItIsBehind checks that a node which may lack a revocation delivers nothing, and that its peers
+// get what its master publishes.
 func TestHub_WithholdsWhileItIsBehind(t *testing.T) {
 	f := newHubFixture(t)
 	f.begin(t, 6, 0)

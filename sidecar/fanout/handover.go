@@ -14,7 +14,8 @@ import (
 // A hub goes on in another process under the same run: its peers then know which of its records they have, and it knows
 // which of theirs its minions have got.
 
-// Freeze holds the records of peers back, and waits until the one being delivered is. Local must not be called until Thaw.
+// Freeze holds the records of peers back, and waits until the one being delivered is. Local must not be called until
+// Thaw.
 func (h *Hub) Freeze() {
 	h.in.gate.Lock()
 	h.out.freeze(true)

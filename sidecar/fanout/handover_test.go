@@ -88,7 +88,8 @@ func FuzzImport(f *testing.F) {
 		if r := recent(); r.ImportRecent(b) == nil && r.memory.Bytes() > len(b) {
 			t.Fatalf("%d bytes out of %d", r.memory.Bytes(), len(b))
 		}
-		h := &Hub{out: newOutbox(1000, 1<<20, time.Minute, time.Now), in: &inbox{beats: &beats{}, origins: map[node.ID]*origin{}}}
+		h := &Hub{out: newOutbox(1000, 1<<20, time.Minute, time.Now),
+			in: &inbox{beats: &beats{}, origins: map[node.ID]*origin{}}}
 		if err := h.Import(b); err == nil && h.out.next == 0 {
 			t.Fatal("numbers begin at 1")
 		}

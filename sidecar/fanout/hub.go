@@ -24,8 +24,9 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// MaxAge is how old a publication may be when a peer or a minion gets it: a command is not run long after it was given. A minion
-// needs up to 22 s to connect again (recon_default, recon_max, and what libzmq adds), when it knows that it has to.
+// MaxAge is how old a publication may be when a peer or a minion gets it: a command is not run long after it was given.
+// A minion needs up to 22 s to connect again (recon_default, recon_max, and what libzmq adds), when it knows that it
+// has to.
 const MaxAge = 60 * time.Second
 
 const (
@@ -49,15 +50,17 @@ type Publisher interface {
 
 // Config is what a hub needs. Withhold, Away, Minority, NotLate, Registerer and Algorithm may be nil.
 type Config struct {
-	Self      node.ID
-	Edge      Publisher
-	Epochs    Epochs
-	Signer    Signer
-	Algorithm func() string // publish_signing_algorithm; empty when the master does not sign publications; nil: it never does
+	Self   node.ID
+	Edge   Publisher
+	Epochs Epochs
+	Signer Signer
+	// publish_signing_algorithm; empty when the master does not sign publications; nil: it never does
+	Algorithm func() string
 	Clock     *hlc.Clock
-	HTTP      *http.Client                                   // the peer port's client
-	From      func(context.Context) (node.ID, bool)          // which peer a request came from
-	JobSeen   func(jid string, origin node.ID, plain []byte) // called before the publication leaves, so that no return is faster
+	HTTP      *http.Client                          // the peer port's client
+	From      func(context.Context) (node.ID, bool) // which peer a request came from
+	// called before the publication leaves, so that no return is faster
+	JobSeen func(jid string, origin node.ID, plain []byte)
 	// Hold waits, not for long, while the epoch in force is one that somebody holds whose key was taken away.
 	Hold func()
 	// Withhold reports whether this node has known for too long that it lacks what the cluster has decided: a revocation,
@@ -250,7 +253,8 @@ func (h *Hub) Local(p Publication) error {
 	return h.deliver(p, arrived)
 }
 
-// ended is when the process that a peer had last is known to have ended, by the words of its host; the zero time if it is not known.
+// ended is when the process that a peer had last is known to have ended, by the words of its host; the zero time if it
+// is not known.
 func (h *Hub) ended(id node.ID) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -289,8 +293,10 @@ func (h *Hub) remotePublication(origin node.ID, p Publication, at time.Time) {
 	}
 	h.metrics.published.WithLabelValues("peer").Inc()
 	arrived := time.Now()
-	if h.remember(peek.JID, origin, p, at) && arrived.Sub(at) > lateFrom && !h.mixed() { // a minion may have had it elsewhere
-		h.isOverdue(overdue{late.Publication{JID: peek.JID, Plain: p.Plain, Topics: p.Topics, At: at, Origin: string(origin)}, arrived})
+	// a minion may have had it elsewhere
+	if h.remember(peek.JID, origin, p, at) && arrived.Sub(at) > lateFrom && !h.mixed() {
+		h.isOverdue(overdue{late.Publication{JID: peek.JID, Plain: p.Plain, Topics: p.Topics, At: at, Origin: string(origin)},
+			arrived})
 		return
 	}
 	h.cfg.Hold() // publications of one origin come one after the other, so their order stays
@@ -318,14 +324,16 @@ func (h *Hub) ownPublication(p Publication, at time.Time) {
 
 // publishedBy lists what may be given late of a node's master.
 func (h *Hub) publishedBy(id node.ID) []late.Publication {
-	return slices.DeleteFunc(h.memory.Since(time.Now().Add(-MaxAge)), func(p late.Publication) bool { return p.Origin != string(id) })
+	return slices.DeleteFunc(h.memory.Since(time.Now().Add(-MaxAge)),
+		func(p late.Publication) bool { return p.Origin != string(id) })
 }
 
 // stoodStill implements sink.
 func (h *Hub) stoodStill() { h.memory.Clear() }
 
-// SignedIn notes that a process of a minion signs in here, before it is answered. token is what the process has shown. It must not
-// be answered now if that cannot be told to the peers, who could give it a job that it was restarted by: false.
+// SignedIn notes that a process of a minion signs in here, before it is answered. token is what the process has shown.
+// It must not be answered now if that cannot be told to the peers, who could give it a job that it was restarted by:
+// false.
 func (h *Hub) SignedIn(id string, token []byte) bool {
 	now := time.Now()
 	s := late.Start{ID: id, Process: late.ProcessOf(token), At: now}
@@ -343,11 +351,13 @@ func (h *Hub) SignedIn(id string, token []byte) bool {
 const (
 	// cutAfter is how long most peers may be silent before this node takes itself for cut off.
 	cutAfter = 2 * time.Second
-	// cutFor is for how long it then lets no new processes in: longer than others give what is late (MaxAge) after they heard it last.
+	// cutFor is for how long it then lets no new processes in: longer than others give what is late (MaxAge) after they
+	// heard it last.
 	cutFor = MaxAge + 30*time.Second
 )
 
-// cutOff reports whether this node was cut off from most others a short while ago. One that was never in touch with them is not.
+// cutOff reports whether this node was cut off from most others a short while ago. One that was never in touch with
+// them is not.
 func (h *Hub) cutOff(now time.Time) bool {
 	if !h.cfg.Minority() {
 		return false
@@ -372,7 +382,8 @@ func (h *Hub) cutOff(now time.Time) bool {
 	return last > 0 && silent > cutAfter && silent < cutFor
 }
 
-// mixed reports whether a peer is of a version that does not tell what has started there. What comes late is given at once then.
+// mixed reports whether a peer is of a version that does not tell what has started there. What comes late is given at
+// once then.
 func (h *Hub) mixed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -442,8 +453,8 @@ func (h *Hub) deliver(p Publication, arrived time.Time) error {
 }
 
 // Nudge returns a publication for nobody, sealed under the current epoch: a minion that still holds the one before
-// cannot open it and signs in again. It has no serial, which every version takes: it is sent to each minion at that one's turn,
-// after publications that were stamped later.
+// cannot open it and signs in again. It has no serial, which every version takes: it is sent to each minion at that
+// one's turn, after publications that were stamped later.
 func (h *Hub) Nudge() ([]byte, error) {
 	return h.sealer.plain(nudge)
 }

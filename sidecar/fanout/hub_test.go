@@ -84,11 +84,15 @@ func newHubFixture(t *testing.T) *hubFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &hubFixture{key: key, edge: &captured{arrived: make(chan struct{}, 1)}, jobs: map[string]node.ID{}, epochs: epochs.New(key, time.Now, nil)}
+	f := &hubFixture{key: key, edge: &captured{arrived: make(chan struct{}, 1)}, jobs: map[string]node.ID{},
+		epochs: epochs.New(key, time.Now, nil)}
 	f.Hub = New(Config{
 		Self: "a", Edge: f.edge, Epochs: f.epochs, Signer: key, Algorithm: func() string { return saltcrypt.PKCS1v15SHA1 },
 		Clock: hlc.New(time.Now, 0), From: func(context.Context) (node.ID, bool) { return "b", true },
-		JobSeen: func(jid string, origin node.ID, _ []byte) { f.jobs[jid] = origin }, SignedIn: f.epochs.Given, Hold: func() { f.held++ },
+		JobSeen: func(jid string, origin node.ID,
+			_ []byte) {
+			f.jobs[jid] = origin
+		}, SignedIn: f.epochs.Given, Hold: func() { f.held++ },
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	return f
@@ -167,12 +171,14 @@ func TestSerialsGrowWhoeverPublishes(t *testing.T) {
 	}
 }
 
-// TestAllocations: of a publication, from what the master gave to what the edge sends. Others of the process are few beside it.
+// TestAllocations: of a publication, from what the master gave to what the edge sends. Others of the process are few
+// beside it.
 func TestAllocations(t *testing.T) {
 	const ceiling = 35
 	f := newHubFixture(t)
 	f.begin(t, 1, 0)
-	plain := plainPub(t, map[string]any{"fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob", "jid": "20261121000000000001", "ret": ""})
+	plain := plainPub(t, map[string]any{"fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob",
+		"jid": "20261121000000000001", "ret": ""})
 	one := func() {
 		if err := f.Local(Publication{Plain: slices.Clone(plain)}); err != nil {
 			t.Fatal(err)

@@ -24,7 +24,8 @@ type sink interface {
 	remotePublication(origin node.ID, p Publication, at time.Time)
 	remoteSignIn(id string, epoch uint64)
 	remoteStart(s late.Start)
-	// ownPublication gives back what this node's master published before its daemon was restarted; at is before that, but not long.
+	// ownPublication gives back what this node's master published before its daemon was restarted; at is before that, but
+	// not long.
 	ownPublication(p Publication, at time.Time)
 	// stoodStill tells that this process did, and its clock with it: what it takes for young may be old.
 	stoodStill()
@@ -60,8 +61,9 @@ type origin struct {
 	stamp  atomic.Uint64 // of its last heartbeat
 	told   atomic.Int64  // everything that happened there until then has been told, in the time of beats; 0: nothing
 	heard  atomic.Int64  // when anything came from it last; 0: nothing
-	gap    atomic.Int64  // when its run before was heard last: what that did then may not have been told; 0: there was none
-	beatAt atomic.Int64  // when stamp came
+	// when its run before was heard last: what that did then may not have been told; 0: there was none
+	gap    atomic.Int64
+	beatAt atomic.Int64 // when stamp came
 }
 
 // known returns what is known of an origin, nil if nothing is.
@@ -80,8 +82,8 @@ func (i *inbox) stampOf(id node.ID) uint64 {
 }
 
 // begin makes the caller's stream the one in force and returns the position reached in run: unknownPosition when this
-// node never heard the origin before, for then the minions here have missed what came since this node serves, and nothing
-// of the past.
+// node never heard the origin before, for then the minions here have missed what came since this node serves, and
+// nothing of the past.
 func (i *inbox) begin(id node.ID, run string, cancel context.CancelFunc) (*origin, uint64) {
 	i.mu.Lock()
 	o := i.origins[id]
@@ -109,8 +111,9 @@ func (i *inbox) begin(id node.ID, run string, cancel context.CancelFunc) (*origi
 	return o, o.seq
 }
 
-// toldAll reports whether the run of the origin that was heard last, and is over now, has told everything but its last milliseconds: it was in
-// touch then, and ended not long after. ended is when it was found to have; of an earlier run, or zero: that is not known.
+// toldAll reports whether the run of the origin that was heard last, and is over now, has told everything but its last
+// milliseconds: it was in touch then, and ended not long after. ended is when it was found to have; of an earlier run,
+// or zero: that is not known.
 func (o *origin) toldAll(b *beats, ended, now time.Time) bool {
 	heard := b.when(o.heard.Load())
 	if ended.Before(heard.Add(-unheard)) {
@@ -119,8 +122,8 @@ func (o *origin) toldAll(b *beats, ended, now time.Time) bool {
 	return o.heard.Load() > 0 && heard.Sub(b.when(o.told.Load())) <= cutAfter && ended.Sub(heard) <= silentAfter
 }
 
-// forget drops what is known of nodes that are no peers any more. The caller must not hold Hub.mu: whoever delivers a record holds the
-// origin's mu and may ask the hub.
+// forget drops what is known of nodes that are no peers any more. The caller must not hold Hub.mu: whoever delivers a
+// record holds the origin's mu and may ask the hub.
 func (i *inbox) forget(keep map[node.ID]bool) {
 	var gone []*origin
 	i.mu.Lock()
@@ -169,7 +172,8 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // take reads records and acknowledges them whenever no more are waiting. It returns why the stream ended.
-func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq uint64, ages bool, r *bufio.Reader, w http.ResponseWriter) error {
+func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq uint64, ages bool, r *bufio.Reader,
+	w http.ResponseWriter) error {
 	flush := http.NewResponseController(w)
 	ack := func() error {
 		var b [8]byte
@@ -232,9 +236,9 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 	}
 }
 
-// awaitEpoch holds a publication back until this node has the epoch that its origin had: sealed under an older one, it could
-// be read with a key that was taken away since. A node has it a moment later, or is behind the cluster. Then the origin
-// makes the link anew now and then, and the publication is delivered as long as it is not too old.
+// awaitEpoch holds a publication back until this node has the epoch that its origin had: sealed under an older one, it
+// could be read with a key that was taken away since. A node has it a moment later, or is behind the cluster. Then the
+// origin makes the link anew now and then, and the publication is delivered as long as it is not too old.
 func (i *inbox) awaitEpoch(ctx context.Context, id node.ID, epoch uint64) error {
 	for said := false; i.epoch() < epoch; said = true {
 		if !said {
@@ -271,7 +275,8 @@ func (i *inbox) beat(o *origin, b beat, now time.Time) time.Time {
 		return time.Time{}
 	}
 	o.listed.Store(true) // the list stands before the first heartbeat
-	if before > 0 && b.stamp > before && time.Duration(b.stamp-before)*time.Microsecond-time.Duration(at-beforeAt) > stillFor {
+	if before > 0 && b.stamp > before &&
+		time.Duration(b.stamp-before)*time.Microsecond-time.Duration(at-beforeAt) > stillFor {
 		i.sink.stoodStill()
 	}
 	return i.beats.answered(o, b.echo)
@@ -296,7 +301,8 @@ func (i *inbox) returned(payload []byte, sent time.Time) error {
 }
 
 // deliver hands a record on unless it was taken before, and returns the position reached.
-func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, h header, payload []byte, made span) (uint64, error) {
+func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, h header, payload []byte,
+	made span) (uint64, error) {
 	if !i.enter(ctx) {
 		return 0, errReplaced
 	}

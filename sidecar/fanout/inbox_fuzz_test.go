@@ -64,7 +64,8 @@ func FuzzInbox(f *testing.F) {
 	f.Add(stream, "run")
 	start := appendStart(nil, late.Start{ID: "web1", Process: 7, At: time.Now().Add(-time.Second)}, time.Now())
 	f.Add(appendRecord(appendRecord(nil, header{kind: kindStart}, start), header{kind: kindStart, seq: 1}, start), "run")
-	returned, err := appendReturned(nil, late.Publication{Plain: []byte("\x80"), At: time.Now().Add(-time.Second)}, time.Now())
+	returned, err := appendReturned(nil, late.Publication{Plain: []byte("\x80"), At: time.Now().Add(-time.Second)},
+		time.Now())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -82,7 +83,8 @@ func FuzzInbox(f *testing.F) {
 			beats: &beats, ended: neverEnded,
 			from:  func(context.Context) (node.ID, bool) { return "b", true },
 			epoch: func() uint64 { return math.MaxUint64 },
-			clock: hlc.New(time.Now, 0), sink: sink, log: slog.New(slog.DiscardHandler), since: time.Now(), origins: map[node.ID]*origin{},
+			clock: hlc.New(time.Now, 0), sink: sink, log: slog.New(slog.DiscardHandler), since: time.Now(),
+			origins: map[node.ID]*origin{},
 		}
 		taken := 0
 		for range 2 {

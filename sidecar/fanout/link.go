@@ -27,7 +27,8 @@ const (
 	headerAge = "Scd-Age"
 	// headerAges tells the receiver that the origin says of each record how old it is.
 	headerAges = "Scd-Ages"
-	// headerStarts asks the origin for all starts of minions' processes that it knows, and for the publications of the receiver's master.
+	// headerStarts asks the origin for all starts of minions' processes that it knows, and for the publications of the
+	// receiver's master.
 	headerStarts = "Scd-Starts"
 
 	heartbeatEvery = 250 * time.Millisecond
@@ -49,10 +50,11 @@ type link struct {
 	clock   *hlc.Clock
 	log     *slog.Logger
 	metrics *metrics
-	beat    func() beat               // what a heartbeat says now
-	starts  func() []late.Start       // all that are known
-	theirs  func() []late.Publication // of the peer's master, which a run of the peer that has just begun does not remember
-	dialled func(error)               // how an attempt to make the link ended; nil: it is there
+	beat    func() beat         // what a heartbeat says now
+	starts  func() []late.Start // all that are known
+	// of the peer's master, which a run of the peer that has just begun does not remember
+	theirs  func() []late.Publication
+	dialled func(error) // how an attempt to make the link ended; nil: it is there
 }
 
 // keep holds the link until ctx ends, redialling with backoff.
@@ -139,7 +141,8 @@ func age(h http.Header) time.Duration {
 	return time.Duration(min(max(us, 0), MaxAge.Microseconds())) * time.Microsecond
 }
 
-// feed writes records after seq, and heartbeats, until ctx ends; before them all starts of processes, if the peer wants them or has missed some.
+// feed writes records after seq, and heartbeats, until ctx ends; before them all starts of processes, if the peer wants
+// them or has missed some.
 func (l *link) feed(ctx context.Context, pipe io.Writer, seq uint64, starts bool) error {
 	w := bufio.NewWriterSize(pipe, 32<<10)
 	beat := time.NewTicker(heartbeatEvery)
@@ -171,7 +174,8 @@ func (l *link) feed(ctx context.Context, pipe io.Writer, seq uint64, starts bool
 		}
 		if due && len(recs) < cap(buf) {
 			due = false
-			if _, err := w.Write(appendRecord(nil, header{kind: kindHeartbeat, clock: l.clock.Last()}, appendBeat(nil, b))); err != nil {
+			if _, err := w.Write(appendRecord(nil, header{kind: kindHeartbeat, clock: l.clock.Last()},
+				appendBeat(nil, b))); err != nil {
 				return cause(ctx, err)
 			}
 		}
@@ -191,12 +195,14 @@ func (l *link) feed(ctx context.Context, pipe io.Writer, seq uint64, starts bool
 	}
 }
 
-// list writes all starts of processes that are known, and then what the peer's own master published: after a restart the peer gives that to
-// minions which were between two connections, and must know by then which of them have started since.
+// list writes all starts of processes that are known, and then what the peer's own master published: after a restart
+// the peer gives that to minions which were between two connections, and must know by then which of them have started
+// since.
 func (l *link) list(w io.Writer) error {
 	now := time.Now()
 	for _, s := range l.starts() {
-		if _, err := w.Write(appendRecord(nil, header{kind: kindStart, clock: l.clock.Last()}, appendStart(nil, s, now))); err != nil {
+		if _, err := w.Write(appendRecord(nil, header{kind: kindStart, clock: l.clock.Last()},
+			appendStart(nil, s, now))); err != nil {
 			return err
 		}
 	}

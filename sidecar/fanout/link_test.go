@@ -74,7 +74,8 @@ func newPeerSide(t *testing.T) *peerSide {
 	p := &peerSide{beats: newBeats()}
 	p.in = &inbox{
 		from: func(context.Context) (node.ID, bool) { return "a", true }, clock: hlc.New(time.Now, 0), sink: p,
-		epoch: p.epoch.Load, beats: &p.beats, ended: neverEnded, log: slog.New(slog.DiscardHandler), origins: map[node.ID]*origin{}, since: time.Now(),
+		epoch: p.epoch.Load, beats: &p.beats, ended: neverEnded, log: slog.New(slog.DiscardHandler),
+		origins: map[node.ID]*origin{}, since: time.Now(),
 	}
 	p.srv = httptest.NewUnstartedServer(p.in)
 	p.srv.EnableHTTP2 = true
@@ -182,7 +183,8 @@ func TestLinkDeliversInOrderOnce(t *testing.T) {
 	}
 }
 
-// TestAPeerHearsWhatItDoesNotKnow: all processes and what it has published itself once, and of each heartbeat of its own that it was heard.
+// TestAPeerHearsWhatItDoesNotKnow: all processes and what it has published itself once, and of each heartbeat of its
+// own that it was heard.
 func TestAPeerHearsWhatItDoesNotKnow(t *testing.T) {
 	out := newOutbox(1000, 1<<20, time.Minute, time.Now)
 	p := newPeerSide(t)
@@ -192,7 +194,8 @@ func TestAPeerHearsWhatItDoesNotKnow(t *testing.T) {
 	told := func() error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if len(p.starts) != 2 || p.starts[0].ID != "web1" || p.starts[0].Process != 9 || time.Since(p.starts[0].At) < time.Hour || p.starts[1].ID != "web2" {
+		if len(p.starts) != 2 || p.starts[0].ID != "web1" || p.starts[0].Process != 9 ||
+			time.Since(p.starts[0].At) < time.Hour || p.starts[1].ID != "web2" {
 			return fmt.Errorf("told %+v", p.starts)
 		}
 		if len(p.own) != 1 || p.own[0] != "mine" || p.ownAge[0] < 10*time.Second {

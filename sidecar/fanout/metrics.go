@@ -65,7 +65,8 @@ func (m *metrics) watch(reg prometheus.Registerer, o *outbox, l *late.Memory) {
 		Name: "saltcluster_fanout_late_dropped_total",
 		Help: "Publications of the last minute that could not be kept for subscribers to come: more, or larger, than there is room for.",
 	}, func() float64 { return float64(l.Dropped()) }))
-	gauge("outbox_records", "Records kept for peers that have not taken them.", func(records, _ int) int { return records })
+	gauge("outbox_records", "Records kept for peers that have not taken them.",
+		func(records, _ int) int { return records })
 	gauge("outbox_bytes", "And their bytes.", func(_, bytes int) int { return bytes })
 }
 

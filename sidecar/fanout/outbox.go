@@ -30,7 +30,8 @@ type record struct {
 }
 
 func newOutbox(maxRecords, maxBytes int, maxAge time.Duration, now func() time.Time) *outbox {
-	return &outbox{maxRecords: maxRecords, maxBytes: maxBytes, maxAge: maxAge, now: now, next: 1, added: make(chan struct{})}
+	return &outbox{maxRecords: maxRecords, maxBytes: maxBytes, maxAge: maxAge, now: now, next: 1,
+		added: make(chan struct{})}
 }
 
 // add appends a record and drops what exceeds the bounds. before, which may be empty, is another record that is sent

@@ -23,7 +23,8 @@ const (
 	kindEpoch       kind = 4 // u64 epoch of the origin, for the publications that follow; not part of the sequence
 	kindStart       kind = 5 // u64 process, u32 age in milliseconds, minion id; in a list of all, not part of the sequence
 	kindAge         kind = 6 // u32 milliseconds since the next record of the sequence was made; not part of it
-	kindReturned    kind = 7 // u32 age in milliseconds, a publication of the receiver's own master; not part of the sequence
+	// u32 age in milliseconds, a publication of the receiver's own master; not part of the sequence
+	kindReturned kind = 7
 )
 
 const (
@@ -184,7 +185,8 @@ func parseAge(b []byte) (time.Duration, error) {
 	return time.Duration(binary.BigEndian.Uint32(b)) * time.Millisecond, nil
 }
 
-// appendReturned and parseReturned code a publication that the receiver has made in a run before this one, as it was at now.
+// appendReturned and parseReturned code a publication that the receiver has made in a run before this one, as it was at
+// now.
 func appendReturned(dst []byte, p late.Publication, now time.Time) ([]byte, error) {
 	age := now.Sub(p.At) + time.Millisecond // rounded up
 	return appendPublication(appendAge(dst, age), Publication{Plain: p.Plain, Topics: p.Topics})
@@ -201,8 +203,8 @@ func parseReturned(b []byte, now time.Time) (p Publication, at time.Time, err er
 	return p, now.Add(-age), err
 }
 
-// beat is what a heartbeat says: the sender's stamp, and the last one that it has heard from the receiver. By that the receiver
-// knows up to what moment, of its own time, it has been told everything. 0: none.
+// beat is what a heartbeat says: the sender's stamp, and the last one that it has heard from the receiver. By that the
+// receiver knows up to what moment, of its own time, it has been told everything. 0: none.
 type beat struct{ stamp, echo uint64 }
 
 func appendBeat(dst []byte, b beat) []byte {

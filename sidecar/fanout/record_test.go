@@ -58,7 +58,8 @@ func TestPublicationRoundTrip(t *testing.T) {
 }
 
 func FuzzParsePublication(f *testing.F) {
-	for _, p := range []Publication{{Plain: []byte("\x80")}, {Plain: []byte("x"), Topics: []string{"a", "bb"}, TopicOnly: true}} {
+	for _, p := range []Publication{{Plain: []byte("\x80")},
+		{Plain: []byte("x"), Topics: []string{"a", "bb"}, TopicOnly: true}} {
 		b, _ := appendPublication(nil, p)
 		f.Add(b)
 	}

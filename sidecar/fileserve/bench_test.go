@@ -45,7 +45,8 @@ func fleetSite(t testing.TB) *site {
 
 func loadOf(t testing.TB, cmd string, fields map[string]any) []byte {
 	t.Helper()
-	load := map[string]any{"cmd": cmd, "saltenv": "base", "id": "web1", "nonce": strings.Repeat("0", 32), "ts": 1, "tok": strings.Repeat("t", 256)}
+	load := map[string]any{"cmd": cmd, "saltenv": "base", "id": "web1", "nonce": strings.Repeat("0", 32), "ts": 1,
+		"tok": strings.Repeat("t", 256)}
 	for k, v := range fields {
 		load[k] = v
 	}
@@ -78,7 +79,9 @@ func TestAllocations(t *testing.T) {
 func BenchmarkAnswer(b *testing.B) {
 	s := fleetSite(b)
 	for _, h := range hot {
-		b.Run(h.name, func(b *testing.B) { answers(b, s.Server, h.cmd, loadOf(b, h.cmd, h.fields), h.bytes, func([]byte) {}) })
+		b.Run(h.name, func(b *testing.B) {
+			answers(b, s.Server, h.cmd, loadOf(b, h.cmd, h.fields), h.bytes, func([]byte) {})
+		})
 	}
 }
 

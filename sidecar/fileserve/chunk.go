@@ -66,7 +66,8 @@ func (s *Server) goOn(ctx context.Context, set *Settings, t *transfer, l Load) (
 }
 
 // chunk is the answer with one chunk of a version: from memory, else read once for all who ask.
-func (s *Server) chunk(ctx context.Context, set *Settings, l Load, id identity, rel string, open func() (*os.File, error)) ([]byte, error) {
+func (s *Server) chunk(ctx context.Context, set *Settings, l Load, id identity, rel string,
+	open func() (*os.File, error)) ([]byte, error) {
 	key := chunkKey{id, rel, l.Loc, l.Gzip, set.Buffer}
 	if reply, ok := s.chunks.get(key); ok {
 		s.metrics.hits.Inc()
@@ -95,9 +96,10 @@ func (s *Server) chunk(ctx context.Context, set *Settings, l Load, id identity, 
 	})
 }
 
-// read reads a chunk into the beginning of an answer, which ends in its n bytes. still says that the file did not change
-// meanwhile.
-func (s *Server) read(ctx context.Context, key chunkKey, open func() (*os.File, error)) (reply []byte, n int, still bool, err error) {
+// read reads a chunk into the beginning of an answer, which ends in its n bytes. still says that the file did not
+// change meanwhile.
+func (s *Server) read(ctx context.Context, key chunkKey,
+	open func() (*os.File, error)) (reply []byte, n int, still bool, err error) {
 	if err := s.disk.enter(ctx, s.cfg.Patience); err != nil {
 		return nil, 0, false, err
 	}
@@ -118,7 +120,8 @@ func (s *Server) read(ctx context.Context, key chunkKey, open func() (*os.File, 
 	at := len(reply)
 	reply = reply[:at+n]
 	if got, err := file.ReadAt(reply[at:], key.loc); got != n || err != nil && !errors.Is(err, io.EOF) {
-		return nil, 0, false, fmt.Errorf("read %s: %d bytes instead of %d: %w", file.Name(), got, n, errors.Join(errChanged, err))
+		return nil, 0, false, fmt.Errorf("read %s: %d bytes instead of %d: %w", file.Name(), got, n,
+			errors.Join(errChanged, err))
 	}
 	after, err := statFile(file)
 	return reply, n, err == nil && after.id() == key.identity, err
@@ -127,8 +130,8 @@ func (s *Server) read(ctx context.Context, key chunkKey, open func() (*os.File, 
 // errUnsized says that a file has more than its size says, as those of /proc and of some other file systems do.
 var errUnsized = errors.New("the size of the file is not that of its content")
 
-// atEnd returns nil where a stock master finds nothing more to read: it goes there, which a file system may refuse, and reads whatever
-// the size of the file.
+// atEnd returns nil where a stock master finds nothing more to read: it goes there, which a file system may refuse, and
+// reads whatever the size of the file.
 func atEnd(file *os.File, loc int64) error {
 	if _, err := file.Seek(loc, io.SeekStart); err != nil {
 		return err

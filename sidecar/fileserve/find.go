@@ -11,16 +11,16 @@ type found struct {
 	full string // as stock joins it
 	rel  string
 
-	// elsewhere says that a stock master would serve another file than it has found, or none: it opens the path without its "..", which behind
-	// a link lead from where that leads.
+	// elsewhere says that a stock master would serve another file than it has found, or none: it opens the path without
+	// its "..", which behind a link lead from where that leads.
 	elsewhere bool
 
 	// Without fileserver_followsymlinks: the place the file really has. Else empty.
 	realRoot, realRel string
 }
 
-// find is roots.find_file, behind Fileserver.find_file. A nil result means that there is no such file. Errors: ErrForward,
-// or what the disk says.
+// find is roots.find_file, behind Fileserver.find_file. A nil result means that there is no such file. Errors:
+// ErrForward, or what the disk says.
 func (s *Settings) find(name, env string) (*found, error) {
 	if strings.Contains(name, "?") {
 		return nil, ErrForward // a query, which is no part of the path

@@ -22,9 +22,10 @@ type flight[V any] struct {
 // errCut says that whoever made a thing did not come to its end.
 var errCut = errors.New("it was not finished")
 
-// do has a value made, or waits for the one that is being made, until ctx ends. It is made to its end all the same: who gave up asks again,
-// and the hash of a file of some hundred gigabytes would never be there.
-func (f *flights[K, V]) do(ctx context.Context, by *makers, key K, make_ func(context.Context) (V, error)) (v V, err error) {
+// do has a value made, or waits for the one that is being made, until ctx ends. It is made to its end all the same: who
+// gave up asks again, and the hash of a file of some hundred gigabytes would never be there.
+func (f *flights[K, V]) do(ctx context.Context, by *makers, key K,
+	make_ func(context.Context) (V, error)) (v V, err error) {
 	it, err := f.find(by, key, make_)
 	if err != nil {
 		return v, err
@@ -63,8 +64,8 @@ func (f *flights[K, V]) find(by *makers, key K, make_ func(context.Context) (V, 
 	return it, err
 }
 
-// makers are the goroutines that make what others want. They end with ctx, not with the requests for which they were begun: those are
-// waited for before the file server is closed.
+// makers are the goroutines that make what others want. They end with ctx, not with the requests for which they were
+// begun: those are waited for before the file server is closed.
 type makers struct {
 	ctx context.Context
 

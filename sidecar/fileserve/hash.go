@@ -62,7 +62,8 @@ const (
 	maxPath = 4095
 )
 
-// keepsHash says whether a stock master can make a name of a file for that file's hash: without one it stumbles, and has no hash.
+// keepsHash says whether a stock master can make a name of a file for that file's hash: without one it stumbles, and
+// has no hash.
 func (s *Settings) keepsHash(env, rel string) bool {
 	if _, _, dynamic := s.dirs(env); dynamic {
 		env = dynamicEnv
@@ -102,7 +103,8 @@ func (s *Server) hash(ctx context.Context, set *Settings, f *found) (string, err
 	})
 }
 
-// hashFile reads a whole file, which may take longer than anybody waits for it. still says that it did not change meanwhile.
+// hashFile reads a whole file, which may take longer than anybody waits for it. still says that it did not change
+// meanwhile.
 func (s *Settings) hashFile(ctx context.Context, f *found) (sum string, still bool, err error) {
 	file, err := f.open()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // ignorer is salt.fileserver.is_file_ignored.
 type ignorer []*regexp.Regexp
 
-// newIgnorer compiles file_ignore_regex and file_ignore_glob. An expression whose meaning might differ between Python and
-// here is an error.
+// newIgnorer compiles file_ignore_regex and file_ignore_glob. An expression whose meaning might differ between Python
+// and here is an error.
 func newIgnorer(expressions, globs []string) (ignorer, error) {
 	var out ignorer
 	for _, e := range expressions {

@@ -133,7 +133,8 @@ func (s *Server) kept(ctx context.Context, set *Settings, env, name string) (*li
 	return s.knownLists(set, env, name), nil
 }
 
-// knownLists are the lists in memory, if they are what the master's file says, or there is none and they are young enough.
+// knownLists are the lists in memory, if they are what the master's file says, or there is none and they are young
+// enough.
 func (s *Server) knownLists(set *Settings, env, name string) *listed {
 	l, ok := s.envs.get(env)
 	if !ok || l.set != set || l.asked != s.forgets.Load() {
@@ -153,7 +154,8 @@ func (s *Server) knownLists(set *Settings, env, name string) *listed {
 }
 
 // makeLists reads the master's file while it is fresh, else the directories.
-func (s *Server) makeLists(ctx context.Context, set *Settings, env, name string, dirs []string, dynamic bool) (*listed, error) {
+func (s *Server) makeLists(ctx context.Context, set *Settings, env, name string, dirs []string,
+	dynamic bool) (*listed, error) {
 	l := &listed{set: set, asked: s.forgets.Load(), at: s.cfg.Now()}
 	if kept, stamp := freshFile(name, l.at, set.ListTime); kept != nil {
 		l.lists, l.file = kept, stamp

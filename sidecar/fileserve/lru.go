@@ -37,7 +37,8 @@ func (c *lru[K, V]) get(key K) (v V, ok bool) {
 	return e.Value.(*kept[K, V]).value, true
 }
 
-// put keeps a value, which takes the place of one with the same key. One that is heavier than half of everything is not kept.
+// put keeps a value, which takes the place of one with the same key. One that is heavier than half of everything is not
+// kept.
 func (c *lru[K, V]) put(key K, v V, weight int64) {
 	c.mu.Lock()
 	var out []V

@@ -19,8 +19,8 @@ func inside(name, dir string) bool {
 	return name == dir || dir == "/" || strings.HasPrefix(name, dir) && name[len(dir)] == '/'
 }
 
-// realPath is os.path.realpath of an absolute path: links are followed as far as they lead, what does not exist stays as it
-// is written.
+// realPath is os.path.realpath of an absolute path: links are followed as far as they lead, what does not exist stays
+// as it is written.
 func realPath(name string) string {
 	p, _ := joinReal("/", name, map[string]*string{})
 	return path.Clean(p)

@@ -42,8 +42,8 @@ func hashReply(dst []byte, kind, sum string) []byte {
 	return pair(pair(saltwire.AppendMapHeader(dst, 2), "hash_type", kind), "hsum", sum)
 }
 
-// chunkHead begins the answer of _serve_file: everything before the data's own bytes, for which it makes room. What comes
-// after them is chunkTail.
+// chunkHead begins the answer of _serve_file: everything before the data's own bytes, for which it makes room. What
+// comes after them is chunkTail.
 func chunkHead(size, room int, compressed bool) []byte {
 	n := 2
 	if compressed {

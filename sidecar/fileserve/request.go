@@ -32,7 +32,8 @@ const (
 	maxText = 4096 // of a path or an environment; no file system has longer paths
 	maxGzip = 9
 
-	// maxNames bounds the backends that a list may name. Each takes many times its size here, and a load may be as large as any request.
+	// maxNames bounds the backends that a list may name. Each takes many times its size here, and a load may be as large
+	// as any request.
 	maxNames = 256
 )
 
@@ -54,8 +55,8 @@ type chosen struct {
 	minus bool
 }
 
-// roots says whether the roots backend is asked, where it is the only one (Fileserver.backends). A stock master that is told to
-// leave one out does so for ever; here it is for this request.
+// roots says whether the roots backend is asked, where it is the only one (Fileserver.backends). A stock master that is
+// told to leave one out does so for ever; here it is for this request.
 func (c chosen) roots() bool {
 	return len(c.names) == 0 || c.minus != slices.Contains(c.names, rootsBackend)
 }
@@ -103,8 +104,8 @@ const (
 	fieldBack
 )
 
-// ParseLoad reads the load of a request. What it does not know is passed over, as a stock master does. Errors: ErrForward
-// for everything whose meaning would have to be guessed.
+// ParseLoad reads the load of a request. What it does not know is passed over, as a stock master does. Errors:
+// ErrForward for everything whose meaning would have to be guessed.
 func ParseLoad(plain []byte) (Load, error) {
 	var l Load
 	var seen uint
@@ -191,8 +192,8 @@ func plainPath(p string) bool {
 	return true
 }
 
-// scheme says whether what stands around the first colon could be read as a URL whose scheme matters: salt, or one with a
-// host, which is looked at and may be refused.
+// scheme says whether what stands around the first colon could be read as a URL whose scheme matters: salt, or one with
+// a host, which is looked at and may be refused.
 func scheme(before, after string) bool {
 	return len(before) == 4 && lower(before) == "salt" || len(after) > 1 && after[:2] == "//"
 }

@@ -56,7 +56,8 @@ func TestOnlyOrdinaryRequestsAreAnswered(t *testing.T) {
 	}
 }
 
-// TestManyNamesOfBackendsAreNotRead: a list of nothing but empty names took sixteen times the size of the load and more, which may be 64 MiB.
+// TestManyNamesOfBackendsAreNotRead: a list of nothing but empty names took sixteen times the size of the load and
+// more, which may be 64 MiB.
 func TestManyNamesOfBackendsAreNotRead(t *testing.T) {
 	const few, many = 256, 4 << 20
 	for _, c := range []struct {
@@ -136,8 +137,10 @@ func TestNoFileOutside(t *testing.T) {
 	if err := os.Symlink(filepath.Join(s.root, "in"), filepath.Join(s.root, "absin")); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"rel", "abs", "dir/secret", "root" + secret, "../secret", "x/../../secret", secret, "./../secret", ".."} {
-		if got, _ := s.ask("web1", "_serve_file", map[string]any{"path": path, "loc": 0}).(map[string]any); got["data"] != "" {
+	for _, path := range []string{"rel", "abs", "dir/secret", "root" + secret, "../secret", "x/../../secret", secret,
+		"./../secret", ".."} {
+		if got, _ := s.ask("web1", "_serve_file",
+			map[string]any{"path": path, "loc": 0}).(map[string]any); got["data"] != "" {
 			t.Errorf("%s: %v", path, got)
 		}
 	}

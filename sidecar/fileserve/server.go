@@ -136,8 +136,8 @@ func (s *Server) Forget() { s.forgets.Add(1) }
 // Takes says whether a command may be answered here.
 func (s *Server) Takes(cmd string) bool { return s.mode.Load().set != nil && Is(cmd) }
 
-// Reads says whether the load of a request for files can be read; if not, the request belongs to the salt-master and is counted as
-// forwarded.
+// Reads says whether the load of a request for files can be read; if not, the request belongs to the salt-master and is
+// counted as forwarded.
 func (s *Server) Reads(cmd string, load []byte) bool {
 	_, err := ParseLoad(load)
 	if err != nil {
@@ -146,9 +146,9 @@ func (s *Server) Reads(cmd string, load []byte) bool {
 	return err == nil
 }
 
-// Answer makes the answer to a request of a minion and gives it to finish, once. The load is the decrypted one. It waits for
-// disks, so it needs a goroutine of the caller's. With an error, which is ErrForward or wraps it, finish was not called and
-// the request belongs to the salt-master.
+// Answer makes the answer to a request of a minion and gives it to finish, once. The load is the decrypted one. It
+// waits for disks, so it needs a goroutine of the caller's. With an error, which is ErrForward or wraps it, finish was
+// not called and the request belongs to the salt-master.
 func (s *Server) Answer(ctx context.Context, cmd, minion string, load []byte, finish func(reply []byte)) error {
 	r := room{s: s}
 	defer r.leave()

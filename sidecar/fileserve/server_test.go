@@ -159,7 +159,8 @@ func TestTransferIsOfOneVersion(t *testing.T) {
 	}
 }
 
-// A file of one chunk is not held open: who goes back into one that was replaced meanwhile, which no minion does, gets what is there now.
+// A file of one chunk is not held open: who goes back into one that was replaced meanwhile, which no minion does, gets
+// what is there now.
 func TestBackIntoAChunkThatWasReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*site)
@@ -253,7 +254,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	s := newSite(t, 64<<10)
 	s.reg = prometheus.NewRegistry()
 	s.Server = fileserve.New(fileserve.Config{
-		Limits: fileserve.Limits{Chunks: 1 << 20, Lists: 64 << 10, Hashes: 4 << 10}, Now: func() time.Time { return s.now }, Registerer: s.reg,
+		Limits: fileserve.Limits{Chunks: 1 << 20, Lists: 64 << 10, Hashes: 4 << 10}, Now: func() time.Time { return s.now },
+		Registerer: s.reg,
 	})
 	s.Use(s.set, "")
 	for i := range 200 {
@@ -368,8 +370,9 @@ func TestWhatSaltclusterdKeepsInARootIsNotServed(t *testing.T) {
 	s.Use(s.set, "")
 	file := filepath.Join(s.set.ListDir, "base.p")
 	raw, err := saltwire.AppendAny(nil, map[string]any{
-		"files": []any{"f", ".saltcluster-area/keep/removed"}, "dirs": []any{".saltcluster-area", "d"}, "empty_dirs": []any{".saltcluster-area/aside"},
-		"links": map[string]any{".saltcluster-area/keep/link": "removed"},
+		"files": []any{"f", ".saltcluster-area/keep/removed"}, "dirs": []any{".saltcluster-area", "d"},
+		"empty_dirs": []any{".saltcluster-area/aside"},
+		"links":      map[string]any{".saltcluster-area/keep/link": "removed"},
 	}, saltwire.Wire)
 	if err == nil {
 		err = os.WriteFile(file, raw, 0o600)
@@ -381,7 +384,8 @@ func TestWhatSaltclusterdKeepsInARootIsNotServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := fileservetest.Show(s.ask("web1", "_file_list", nil)) + fileservetest.Show(s.ask("web1", "_dir_list", nil)) +
-		fileservetest.Show(s.ask("web1", "_file_list_emptydirs", nil)) + fileservetest.Show(s.ask("web1", "_symlink_list", nil)); got != `["f"]["d"][]{}` {
+		fileservetest.Show(s.ask("web1", "_file_list_emptydirs", nil)) + fileservetest.Show(s.ask("web1", "_symlink_list",
+		nil)); got != `["f"]["d"][]{}` {
 		t.Error(got)
 	}
 }
@@ -401,8 +405,8 @@ func TestListWithoutAPlaceToKeepIt(t *testing.T) {
 	}
 }
 
-// In a directory that the master's user may list and not search nothing is known of an entry but its name: for os.path.islink, which
-// Salt asks, nothing there is a link.
+// In a directory that the master's user may list and not search nothing is known of an entry but its name: for
+// os.path.islink, which Salt asks, nothing there is a link.
 func TestADirectoryThatCannotBeSearched(t *testing.T) {
 	s := newSite(t, 10, func(set *fileserve.Settings) { set.IgnoreLinks = true })
 	s.put("closed/file", "1")
@@ -411,7 +415,8 @@ func TestADirectoryThatCannotBeSearched(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for dir, mode := range map[string]os.FileMode{filepath.Join(s.root, "closed"): 0o444, filepath.Dir(filepath.Dir(s.root)): 0o711} {
+	for dir, mode := range map[string]os.FileMode{filepath.Join(s.root, "closed"): 0o444,
+		filepath.Dir(filepath.Dir(s.root)): 0o711} {
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -489,7 +494,8 @@ func TestSmallFilesDoNotWaitForLargeOnes(t *testing.T) {
 			t.Fatal("no large file is hashed")
 		}
 	}
-	if got := fileservetest.Show(s.ask("web2", "_file_hash", map[string]any{"path": "small"})); !strings.Contains(got, "hsum") {
+	if got := fileservetest.Show(s.ask("web2", "_file_hash", map[string]any{"path": "small"})); !strings.Contains(got,
+		"hsum") {
 		t.Errorf("answered %s", got)
 	}
 	if n := len(hashed); n > 0 {
@@ -509,7 +515,8 @@ func TestMoreBackends(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	for cmd, fields := range map[string]map[string]any{
-		"_serve_file": {"path": "elsewhere", "loc": 0}, "_file_hash": {"path": "elsewhere"}, "_file_find": {"path": "elsewhere"},
+		"_serve_file": {"path": "elsewhere", "loc": 0}, "_file_hash": {"path": "elsewhere"},
+		"_file_find": {"path": "elsewhere"},
 		"_file_list": nil, "_dir_list": nil, "_symlink_list": nil, "_file_list_emptydirs": nil, "_file_envs": nil,
 	} {
 		if got := s.ask("web1", cmd, fields); got != nil {
@@ -540,7 +547,8 @@ func TestNothingServed(t *testing.T) {
 		t.Errorf("%v %q", ok, reason)
 	}
 	s.Use(s.set, "")
-	for load, want := range map[string]bool{"\x80": true, "\x81\xa7sources\xc0": true, "\x81\xa7sources\xc2": false, "\x91\xc0": false} {
+	for load, want := range map[string]bool{"\x80": true, "\x81\xa7sources\xc0": true, "\x81\xa7sources\xc2": false,
+		"\x91\xc0": false} {
 		if s.Reads("_file_envs", []byte(load)) != want {
 			t.Errorf("%q: %t", load, !want)
 		}

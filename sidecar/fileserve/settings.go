@@ -54,8 +54,8 @@ type Settings struct {
 	ListTime    time.Duration
 	ListDir     string // where the lists of the roots backend are kept
 	HashDir     string // where a master keeps its hashes
-	// Hidden are directories in which this process sees something else than the master (systemd's PrivateTmp=): what leads there is
-	// forwarded.
+	// Hidden are directories in which this process sees something else than the master (systemd's PrivateTmp=): what leads
+	// there is forwarded.
 	Hidden []string
 	// Alone says that there is no other backend. Otherwise what roots has is served here, for it is asked first, and
 	// everything else is forwarded.
@@ -67,10 +67,12 @@ type Settings struct {
 }
 
 // Native reads the settings of a master of that version. When requests for files have to be forwarded, all of them, it
-// says why in words for an operator. It looks for modules of the site's own, too, so ask again when the master restarts.
+// says why in words for an operator. It looks for modules of the site's own, too, so ask again when the master
+// restarts.
 func Native(o Options, major int) (*Settings, string) {
 	s := &Settings{
-		Follow: o.Bool("fileserver_followsymlinks"), IgnoreLinks: o.Bool("fileserver_ignoresymlinks"), HashType: o.Text("hash_type"),
+		Follow: o.Bool("fileserver_followsymlinks"), IgnoreLinks: o.Bool("fileserver_ignoresymlinks"),
+		HashType: o.Text("hash_type"),
 	}
 	s.hash = hashes[s.HashType]
 	switch {
@@ -117,7 +119,8 @@ func (s *Settings) roots(o Options) string {
 		dirs := make([]string, 0, len(list))
 		for _, v := range list {
 			dir, ok := v.(string)
-			if !ok || !path.IsAbs(dir) || strings.HasPrefix(dir, "//") || strings.ContainsRune(dir, 0) || !utf8.ValidString(dir) {
+			if !ok || !path.IsAbs(dir) || strings.HasPrefix(dir, "//") || strings.ContainsRune(dir, 0) ||
+				!utf8.ValidString(dir) {
 				return fmt.Sprintf("file_roots of %s: %v is no absolute path", env, v)
 			}
 			dirs = append(dirs, dir)
@@ -187,8 +190,10 @@ func siteModule(o Options) string {
 
 // relevant are the options that decide what files are served.
 var relevant = []string{
-	"fileserver_backend", "file_roots", "fileserver_followsymlinks", "fileserver_ignoresymlinks", "hash_type", "file_buffer_size",
-	"file_ignore_regex", "file_ignore_glob", "fileserver_list_cache_time", "cachedir", "user", "master_stats", "metrics", "tracing",
+	"fileserver_backend", "file_roots", "fileserver_followsymlinks", "fileserver_ignoresymlinks", "hash_type",
+	"file_buffer_size",
+	"file_ignore_regex", "file_ignore_glob", "fileserver_list_cache_time", "cachedir", "user", "master_stats", "metrics",
+	"tracing",
 	"extension_modules", "module_dirs", "fileserver_dirs",
 }
 
@@ -198,7 +203,8 @@ func Same(a, b Options) bool { return localmaster.SameOptions(a, b, relevant) }
 // envs lists the environments (roots.envs).
 func (s *Settings) envs() []string { return slices.Sorted(maps.Keys(s.Roots)) }
 
-// dirs are the roots of an environment; known says whether there is such an environment. dynamic: it stands in __env__'s.
+// dirs are the roots of an environment; known says whether there is such an environment. dynamic: it stands in
+// __env__'s.
 func (s *Settings) dirs(env string) (dirs []string, known, dynamic bool) {
 	dirs, known = s.Roots[env]
 	if known && env != dynamicEnv {

@@ -11,8 +11,8 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// TestNobodyBesideTheSlotsWaitsForADisk: each who does holds a thread, of which a process has ten thousand. So whatever looks at a disk has one
-// of the places for it, lists that are in memory and files that are to be held open, too.
+// TestNobodyBesideTheSlotsWaitsForADisk: each who does holds a thread, of which a process has ten thousand. So whatever
+// looks at a disk has one of the places for it, lists that are in memory and files that are to be held open, too.
 func TestNobodyBesideTheSlotsWaitsForADisk(t *testing.T) {
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "large"), []byte(strings.Repeat("x", 100)), 0o644); err != nil {
@@ -20,7 +20,8 @@ func TestNobodyBesideTheSlotsWaitsForADisk(t *testing.T) {
 	}
 	s := New(Config{Patience: 10 * time.Millisecond})
 	defer s.Close()
-	set := &Settings{Alone: true, Buffer: 10, ListTime: time.Minute, ListDir: t.TempDir(), Roots: map[string][]string{"base": {root}}}
+	set := &Settings{Alone: true, Buffer: 10, ListTime: time.Minute, ListDir: t.TempDir(),
+		Roots: map[string][]string{"base": {root}}}
 	s.Use(set, "")
 	ask := func() error {
 		load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "_file_list", "saltenv": "base"}, saltwire.Wire)

@@ -119,7 +119,8 @@ func (c corpus) compare(t *testing.T, version string, s fileservetest.Setting) m
 			t.Errorf("%s: a stock worker does not answer, we do: %q", one.Name, reply)
 			continue
 		}
-		got, want := c.Render(t, one.Cmd, reply, fileservetest.AllFigures), c.Render(t, one.Cmd, theirs[i], fileservetest.AllFigures)
+		got, want := c.Render(t, one.Cmd, reply, fileservetest.AllFigures), c.Render(t, one.Cmd, theirs[i],
+			fileservetest.AllFigures)
 		if got != want {
 			t.Errorf("%s:\nours  %s\nstock %s", one.Name, got, want)
 		}

@@ -10,7 +10,8 @@ import (
 
 func mkfifo(path string) error { return unix.Mkfifo(path, 0o600) }
 
-// asNobody does something while this process, all of its threads, is an account without rights; as it is, where this is no root.
+// asNobody does something while this process, all of its threads, is an account without rights; as it is, where this is
+// no root.
 func asNobody(t *testing.T, do func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {

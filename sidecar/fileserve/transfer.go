@@ -60,8 +60,8 @@ func newTransfers(by *makers, disk slots, patience time.Duration) *transfers {
 	}
 }
 
-// begin notes that a minion begins to fetch a file. When there is more of it than one chunk, it is held open: p, then, is
-// what it is to be read from.
+// begin notes that a minion begins to fetch a file. When there is more of it than one chunk, it is held open: p, then,
+// is what it is to be read from.
 func (t *transfers) begin(key transferKey, f *found, now time.Time, more bool) (p *pin) {
 	if more {
 		if p = t.hold(f, now); p == nil {
@@ -79,7 +79,8 @@ func (t *transfers) hold(f *found, now time.Time) *pin {
 	if p, ok := t.pins.get(id); ok && p.use(now) {
 		return p
 	}
-	p, err := t.opening.do(context.Background(), t.makers, id, func(ctx context.Context) (*pin, error) { // whoever is first waits for a disk, the others for him
+	// whoever is first waits for a disk, the others for him
+	p, err := t.opening.do(context.Background(), t.makers, id, func(ctx context.Context) (*pin, error) {
 		if p, ok := t.pins.get(id); ok && p.use(now) {
 			return p, nil
 		}
@@ -115,8 +116,8 @@ func (t *transfers) keep(id identity, p *pin) error {
 	return nil
 }
 
-// replaced returns a transfer whose file has been replaced by f, or removed; nil: the file is what it was, changed in place
-// at most, or nothing is known.
+// replaced returns a transfer whose file has been replaced by f, or removed; nil: the file is what it was, changed in
+// place at most, or nothing is known.
 func (t *transfers) replaced(key transferKey, f *found, now time.Time) *transfer {
 	tr, ok := t.begun.get(key)
 	if !ok || now.Sub(tr.at) > transferIdle && !tr.pin.usedSince(now.Add(-transferIdle)) {
@@ -134,7 +135,8 @@ func (t *transfers) replaced(key transferKey, f *found, now time.Time) *transfer
 // dropIdle closes what nobody has read for long.
 func (t *transfers) dropIdle() {
 	before := time.Now().Add(-transferIdle)
-	t.pins.dropIf(func(p *pin) bool { return !p.usedSince(before) }) // a transfer uses its pin without looking for it here: the order says nothing
+	// a transfer uses its pin without looking for it here: the order says nothing
+	t.pins.dropIf(func(p *pin) bool { return !p.usedSince(before) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n, _ := t.pins.size(); n == 0 || t.ended {

@@ -12,15 +12,16 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// TestHashThatTakesLong: who waits for one gives up when he wants to, and it is made all the same, for he asks again. It ends with the file
-// server, which is closed after all who asked have ended.
+// TestHashThatTakesLong: who waits for one gives up when he wants to, and it is made all the same, for he asks again.
+// It ends with the file server, which is closed after all who asked have ended.
 func TestHashThatTakesLong(t *testing.T) {
 	s := newSite(t, 1024)
 	s.put("huge", "")
 	if err := os.Truncate(filepath.Join(s.root, "huge"), 256<<30); err != nil { // minutes
 		t.Skip(err)
 	}
-	load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "_file_hash", "saltenv": "base", "path": "huge"}, saltwire.Wire)
+	load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "_file_hash", "saltenv": "base", "path": "huge"},
+		saltwire.Wire)
 	if err != nil {
 		t.Fatal(err)
 	}

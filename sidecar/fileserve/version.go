@@ -37,8 +37,8 @@ const (
 	coarseClock = 2500 * time.Millisecond
 )
 
-// settled says whether a further change of a file would change its identity: not while the clock may show the same time as
-// at the last one.
+// settled says whether a further change of a file would change its identity: not while the clock may show the same time
+// as at the last one.
 func (i identity) settled(now time.Time) bool {
 	age := now.UnixNano() - i.ctime
 	if i.ctime%int64(time.Second) == 0 {

@@ -95,7 +95,8 @@ func TestCheckEnvelope(t *testing.T) {
 			t.Errorf("%s: answer %q, want %q", c.name, r.Answer, c.answer)
 		}
 	}
-	if r := New(Config{MinVersion: 2, Logger: quiet()}).CheckEnvelope(saltwire.Envelope{Enc: "clear", Version: 2}, remote); r != nil {
+	if r := New(Config{MinVersion: 2, Logger: quiet()}).CheckEnvelope(saltwire.Envelope{Enc: "clear", Version: 2},
+		remote); r != nil {
 		t.Errorf("version 2 with minimum_auth_version 2: %v", r)
 	}
 }
@@ -187,12 +188,15 @@ func TestCheckLoad(t *testing.T) {
 		{"no id inside", env(), load(func(p *saltwire.Peek) { p.ID = "" }), web.public, 0, ReasonIDMismatch},
 		{"no nonce", env(), load(func(p *saltwire.Peek) { p.Nonce = "" }), web.public, 0, ReasonNonce},
 		{"short nonce", env(), load(func(p *saltwire.Peek) { p.Nonce = nonce[1:] }), web.public, 0, ReasonNonce},
-		{"nonce with a newline", env(), load(func(p *saltwire.Peek) { p.Nonce = nonce[1:] + "\n" }), web.public, 0, ReasonNonce},
+		{"nonce with a newline", env(), load(func(p *saltwire.Peek) { p.Nonce = nonce[1:] + "\n" }), web.public, 0,
+			ReasonNonce},
 		{"old, no limit", env(), load(func(p *saltwire.Peek) { p.TS = 1 }), web.public, 0, ""},
 		{"just in time", env(), load(func(p *saltwire.Peek) { p.TS -= 60 }), web.public, time.Minute, ""},
 		{"too old", env(), load(func(p *saltwire.Peek) { p.TS -= 61 }), web.public, time.Minute, ReasonExpired},
-		{"from the beginning of time", env(), load(func(p *saltwire.Peek) { p.TS = -1 << 62 }), web.public, time.Minute, ReasonExpired},
-		{"from before all numbers", env(), load(func(p *saltwire.Peek) { p.TS = math.MinInt64 }), web.public, time.Minute, ReasonExpired},
+		{"from the beginning of time", env(), load(func(p *saltwire.Peek) { p.TS = -1 << 62 }), web.public, time.Minute,
+			ReasonExpired},
+		{"from before all numbers", env(), load(func(p *saltwire.Peek) { p.TS = math.MinInt64 }), web.public, time.Minute,
+			ReasonExpired},
 		{"from after all numbers", env(), load(func(p *saltwire.Peek) { p.TS = math.MaxInt64 }), web.public, time.Minute, ""},
 		{"from the future", env(), load(func(p *saltwire.Peek) { p.TS += 3600 }), web.public, time.Minute, ""},
 		{"no time", env(), load(func(p *saltwire.Peek) { p.HasTS = false }), web.public, time.Minute, ReasonNoTimestamp},
@@ -200,10 +204,13 @@ func TestCheckLoad(t *testing.T) {
 		{"no token", env(), load(func(p *saltwire.Peek) { p.HasTok, p.Tok = false, nil }), web.public, 0, ReasonNoToken},
 		{"empty token", env(), load(func(p *saltwire.Peek) { p.Tok = nil }), web.public, 0, ReasonBadToken},
 		{"another minion's token", env(), load(func(p *saltwire.Peek) { p.Tok = other.tok }), web.public, 0, ReasonBadToken},
-		{"token over another word", env(), load(func(p *saltwire.Peek) { p.Tok = wrong.tok }), wrong.public, 0, ReasonBadToken},
+		{"token over another word", env(), load(func(p *saltwire.Peek) { p.Tok = wrong.tok }), wrong.public, 0,
+			ReasonBadToken},
 		{"no key", env(), load(), nil, 0, ReasonBadToken},
-		{"version 2 without id and token", env(version2), load(func(p *saltwire.Peek) { p.ID, p.HasTok, p.Tok = "", false, nil }), web.public, time.Minute, ""},
-		{"version 2 with a bad token", env(version2), load(func(p *saltwire.Peek) { p.Tok = other.tok }), web.public, 0, ReasonBadToken},
+		{"version 2 without id and token", env(version2),
+			load(func(p *saltwire.Peek) { p.ID, p.HasTok, p.Tok = "", false, nil }), web.public, time.Minute, ""},
+		{"version 2 with a bad token", env(version2), load(func(p *saltwire.Peek) { p.Tok = other.tok }), web.public, 0,
+			ReasonBadToken},
 	} {
 		g := New(Config{Logger: quiet(), TTL: func() time.Duration { return c.ttl }, Now: func() time.Time { return now }})
 		if r := g.CheckLoad(c.env, c.p, c.key, remote); reasonOf(r) != c.want {
@@ -251,7 +258,8 @@ func TestMalformed(t *testing.T) {
 		{&saltwire.Refused{Reason: saltwire.ReasonEnc}, "enc_is_neither_clear_nor_aes", nil},
 		{&saltwire.Refused{Reason: saltwire.ReasonDuplicate, Field: "cmd"}, "duplicate_map_key", saltwire.BadLoad()},
 		{&saltwire.Refused{Reason: saltwire.ReasonEncAlgo}, "bad_enc_algo", saltwire.AppendClearRet(nil, "bad enc algo")},
-		{fmt.Errorf("auth: %w", &saltwire.Refused{Reason: saltwire.ReasonSigAlgo}), "bad_sig_algo", saltwire.AppendClearRet(nil, "bad sig algo")},
+		{fmt.Errorf("auth: %w", &saltwire.Refused{Reason: saltwire.ReasonSigAlgo}), "bad_sig_algo",
+			saltwire.AppendClearRet(nil, "bad sig algo")},
 		{errors.New("anything"), ReasonMalformed, saltwire.BadLoad()},
 	} {
 		r := g.Malformed(c.err, remote)

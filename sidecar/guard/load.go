@@ -13,7 +13,8 @@ const tokenVersion = 3
 
 // CheckLoad checks an opened request against its envelope and the accepted key of the minion, as handle_message and
 // validate_token of channel/server.py do.
-func (g *Guard) CheckLoad(env saltwire.Envelope, p saltwire.Peek, key *saltcrypt.PublicKey, remote netip.AddrPort) *Refusal {
+func (g *Guard) CheckLoad(env saltwire.Envelope, p saltwire.Peek, key *saltcrypt.PublicKey,
+	remote netip.AddrPort) *Refusal {
 	if reason := g.loadReason(env, p, key); reason != "" {
 		return g.refuse(reason, env.ID, p.Cmd, remote)
 	}

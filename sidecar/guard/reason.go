@@ -13,11 +13,12 @@ type Reason string
 // The reasons found by the guard or reported by the proxy. A body or load that does not parse has the reason of
 // sidecar/saltwire instead, with underscores.
 const (
-	ReasonVersion        Reason = "version_too_old"    // below minimum_auth_version
-	ReasonInvalidID      Reason = "invalid_id"         // not an id a minion may have
-	ReasonAdminCommand   Reason = "admin_command"      // publish, runner, wheel, tokens: not from this address
-	ReasonUnknownCommand Reason = "unknown_command"    // in clear; no Salt has it
-	ReasonRelayedClear   Reason = "relayed_clear"      // in clear, from another node, and no sign-in; or sealed where only those come
+	ReasonVersion        Reason = "version_too_old" // below minimum_auth_version
+	ReasonInvalidID      Reason = "invalid_id"      // not an id a minion may have
+	ReasonAdminCommand   Reason = "admin_command"   // publish, runner, wheel, tokens: not from this address
+	ReasonUnknownCommand Reason = "unknown_command" // in clear; no Salt has it
+	// in clear, from another node, and no sign-in; or sealed where only those come
+	ReasonRelayedClear   Reason = "relayed_clear"
 	ReasonUnusablePub    Reason = "unusable_pub"       // sign-in with something that is no RSA key
 	ReasonKeyNotAccepted Reason = "key_not_accepted"   // sealed request of an id without accepted key
 	ReasonKeyUnusable    Reason = "key_unusable"       // the accepted key is no RSA key

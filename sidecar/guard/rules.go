@@ -33,7 +33,8 @@ func (g *Guard) CheckRules(env saltwire.Envelope, r *wall.Request) wall.Verdict 
 	return v
 }
 
-// CheckVersion refuses a sign-in or request whose payload version is older than what the owner of the key is known to speak.
+// CheckVersion refuses a sign-in or request whose payload version is older than what the owner of the key is known to
+// speak.
 func (g *Guard) CheckVersion(id, pub string, version int, remote netip.AddrPort) *Refusal {
 	// A minion's text of its key may differ from the one accepted in line ends.
 	down := g.cfg.Wall.Downgraded(id, saltcrypt.CleanKey(pub), version, func(_ wall.Rule, reason string, enforced bool) {

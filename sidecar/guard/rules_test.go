@@ -40,7 +40,8 @@ func TestReasonsHaveRules(t *testing.T) {
 	}
 	for _, reason := range []Reason{
 		ReasonVersion, ReasonInvalidID, ReasonAdminCommand, ReasonUnknownCommand, ReasonRelayedClear, ReasonUnusablePub,
-		ReasonKeyNotAccepted, ReasonKeyUnusable, ReasonNotAuthentic, ReasonIDMismatch, ReasonNonce, ReasonExpired, ReasonNoTimestamp,
+		ReasonKeyNotAccepted, ReasonKeyUnusable, ReasonNotAuthentic, ReasonIDMismatch, ReasonNonce, ReasonExpired,
+		ReasonNoTimestamp,
 		ReasonNoToken, ReasonBadToken, ReasonMalformed,
 	} {
 		before := sum()
@@ -63,14 +64,16 @@ func TestReasonsHaveRules(t *testing.T) {
 	}
 }
 
-// BenchmarkRules is what all rules together cost a request: reading it, the guard's checks and the wall's. Opening it, which any
-// proxy has to do, is left out.
+// BenchmarkRules is what all rules together cost a request: reading it, the guard's checks and the wall's. Opening it,
+// which any proxy has to do, is left out.
 func BenchmarkRules(b *testing.B) {
 	web := newMinion(b, "salt")
 	many, failed := map[string]any{}, map[string]any{}
 	for i := range 1000 {
-		failed[fmt.Sprintf("file_|-id%d_|-/etc/file%d_|-managed", i, i)] = map[string]any{"changes": map[string]any{}, "result": false, "comment": strings.Repeat("x", 40)}
-		many[fmt.Sprintf("key%d", i)] = map[string]any{"changes": map[string]any{}, "result": true, "comment": strings.Repeat("x", 40)}
+		failed[fmt.Sprintf("file_|-id%d_|-/etc/file%d_|-managed", i, i)] = map[string]any{"changes": map[string]any{},
+			"result": false, "comment": strings.Repeat("x", 40)}
+		many[fmt.Sprintf("key%d", i)] = map[string]any{"changes": map[string]any{}, "result": true,
+			"comment": strings.Repeat("x", 40)}
 	}
 	events := make([]any, 10)
 	for i := range events {
@@ -80,13 +83,18 @@ func BenchmarkRules(b *testing.B) {
 		name, cmd string
 		f         map[string]any
 	}{
-		{"return", "_return", map[string]any{"jid": "20260102030405000001", "return": true, "fun": "test.ping", "fun_args": []any{}, "retcode": 0, "master_id": "m1"}},
-		{"return of 1000 states", "_return", map[string]any{"jid": "20260102030405000001", "return": many, "fun": "state.apply", "fun_args": []any{}, "retcode": 0}},
-		{"return of 1000 failed states", "_return", map[string]any{"jid": "20260102030405000001", "return": failed, "fun": "state.sls", "fun_args": []any{}, "retcode": 2}},
+		{"return", "_return", map[string]any{"jid": "20260102030405000001", "return": true, "fun": "test.ping",
+			"fun_args": []any{}, "retcode": 0, "master_id": "m1"}},
+		{"return of 1000 states", "_return", map[string]any{"jid": "20260102030405000001", "return": many,
+			"fun": "state.apply", "fun_args": []any{}, "retcode": 0}},
+		{"return of 1000 failed states", "_return",
+			map[string]any{"jid": "20260102030405000001", "return": failed, "fun": "state.sls", "fun_args": []any{},
+				"retcode": 2}},
 		{"event", "_minion_event", map[string]any{"tag": "salt/beacon/web/load/", "data": map[string]any{"n": 1}}},
 		{"ten events", "_minion_event", map[string]any{"events": events, "pretag": nil}},
 		{"file", "_serve_file", map[string]any{"path": "apache/files/etc/apache2/apache2.conf", "saltenv": "base", "loc": 0}},
-		{"pillar", "_pillar", map[string]any{"grains": map[string]any{"id": "web", "os": "Debian"}, "saltenv": "base", "pillarenv": nil}},
+		{"pillar", "_pillar", map[string]any{"grains": map[string]any{"id": "web", "os": "Debian"}, "saltenv": "base",
+			"pillarenv": nil}},
 		{"environments", "_file_envs", nil},
 		{"refused event", "_minion_event", map[string]any{"tag": "salt/key", "data": map[string]any{"n": 1}}},
 	} {
@@ -99,11 +107,14 @@ func BenchmarkRules(b *testing.B) {
 			b.Fatal(err)
 		}
 		body := saltwire.AppendEnvelope(nil, saltwire.Envelope{
-			Enc: saltwire.EncAES, Load: make([]byte, len(plain)+64), Version: 3, HasVersion: true, ID: "web", EncAlgo: "OAEP-SHA1", SigAlgo: "PKCS1v15-SHA1",
+			Enc: saltwire.EncAES, Load: make([]byte, len(plain)+64), Version: 3, HasVersion: true, ID: "web",
+			EncAlgo: "OAEP-SHA1", SigAlgo: "PKCS1v15-SHA1",
 		})
 		w := wall.New(wall.Config{
-			Modes: map[wall.Rule]wall.Mode{wall.EventIDs: wall.Enforce, wall.ReturnJobs: wall.Enforce}, Rate: 1 << 40, Bytes: 1 << 50,
-			Accepted: func(id string) bool { return id == "web" || id == "db" }, Job: func(string, string) wall.Knowledge { return wall.Published },
+			Modes: map[wall.Rule]wall.Mode{wall.EventIDs: wall.Enforce, wall.ReturnJobs: wall.Enforce}, Rate: 1 << 40,
+			Bytes:    1 << 50,
+			Accepted: func(id string) bool { return id == "web" || id == "db" },
+			Job:      func(string, string) wall.Knowledge { return wall.Published },
 		})
 		g := New(Config{Logger: quiet(), Wall: w})
 		remote := netip.MustParseAddrPort("192.0.2.7:40000")

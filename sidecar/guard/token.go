@@ -10,8 +10,8 @@ import (
 // tokenText is what a minion signs to prove that a request is its own (salt/crypt.py:AsyncAuth.gen_token(b"salt")).
 const tokenText = "salt"
 
-// tokenCache remembers the tokens that were verified. A token is the X9.31 signature of one word, so it is constant for a
-// key and can be compared instead of verified again.
+// tokenCache remembers the tokens that were verified. A token is the X9.31 signature of one word, so it is constant for
+// a key and can be compared instead of verified again.
 type tokenCache struct {
 	max int
 

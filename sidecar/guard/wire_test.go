@@ -11,7 +11,8 @@ import (
 func FuzzRefusals(f *testing.F) {
 	load := saltwire.AppendRaw(saltwire.AppendRaw(saltwire.AppendMapHeader(nil, 1), "cmd"), "ping")
 	f.Add(saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: "clear", Version: 3, HasVersion: true, Load: load}))
-	f.Add(saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: "aes", Version: 3, HasVersion: true, ID: "web", Load: make([]byte, 96)}))
+	f.Add(saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: "aes", Version: 3, HasVersion: true, ID: "web",
+		Load: make([]byte, 96)}))
 	f.Add([]byte("\x82\xa3enc\xa3pub\xa4load\x80"))
 	f.Add([]byte{})
 	stockTraffic(f, func(request []byte) { f.Add(request) })

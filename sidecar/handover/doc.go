@@ -1,8 +1,9 @@
 // Package handover is what an old and a new saltclusterd say to each other while the new one takes over in place: the
 // record in which state is written down, and the socket pair on which it travels together with open descriptors.
 //
-// In: parts that can freeze (edge, upstream, fanout) and write their state with an Encoder. Out: the same parts in another
-// process, which read it with a Decoder. The order of the conversation is the daemon's; this package knows messages only.
+// In: parts that can freeze (edge, upstream, fanout) and write their state with an Encoder. Out: the same parts in
+// another process, which read it with a Decoder. The order of the conversation is the daemon's; this package knows
+// messages only.
 //
 // Promises: a descriptor arrives at most once and with close-on-exec set; what does not arrive in time is an error and
 // not a hang; no length that was read is believed before as many bytes are there.

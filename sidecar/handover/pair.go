@@ -273,7 +273,8 @@ func ended(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return context.DeadlineExceeded
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), errors.Is(err,
+		net.ErrClosed):
 		return ErrGone
 	}
 	return err

@@ -71,7 +71,8 @@ func NewChecker(cfg CheckerConfig) *Checker {
 // Register adds a check; it must be called before Open. The name is shown to
 // strangers, so it says what is looked at and never names a node.
 func (c *Checker) Register(name string, scope Scope, f CheckFunc) {
-	c.checks = append(c.checks, &check{name: name, scope: scope, run: f, kick: make(chan struct{}, 1), ended: make(chan struct{})})
+	c.checks = append(c.checks, &check{name: name, scope: scope, run: f, kick: make(chan struct{}, 1),
+		ended: make(chan struct{})})
 }
 
 // Open starts all checks at once. Until a check has answered it fails every
@@ -129,7 +130,8 @@ func (c *Checker) Kick(names ...string) {
 	}
 }
 
-// Look runs all checks now and returns when each has answered, or ctx ends: for a report after a change that all of them are about.
+// Look runs all checks now and returns when each has answered, or ctx ends: for a report after a change that all of
+// them are about.
 func (c *Checker) Look(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, one := range c.checks {

@@ -70,7 +70,8 @@ func TestHAProxyUnderstands(t *testing.T) {
 		c.Kick()
 		var last map[string]string
 		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-			if last = serverStates(socket); last["pub"] == s.pub && last["keep"] == s.keep && strings.HasPrefix(last["agent"], s.agent) &&
+			if last = serverStates(socket); last["pub"] == s.pub && last["keep"] == s.keep &&
+				strings.HasPrefix(last["agent"], s.agent) &&
 				(s.weight == "" || last["agent weight"] == s.weight) {
 				break
 			}

@@ -56,8 +56,8 @@ func asks(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// answer gives 200 or 503, and 404 to who asks for a port of minions while the only thing wrong is that they are being let
-// go: HAProxy with "http-check disable-on-404" then sends no new connections and leaves the others to us.
+// answer gives 200 or 503, and 404 to who asks for a port of minions while the only thing wrong is that they are being
+// let go: HAProxy with "http-check disable-on-404" then sends no new connections and leaves the others to us.
 func (s *Server) answer(scope Scope) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !asks(w, r) {

@@ -23,8 +23,8 @@ func (c *fakeConn) RemoteAddr() net.Addr {
 
 func (c *fakeConn) Close() error { c.closed = true; return nil }
 
-// Strangers who take all places do not keep out who has none yet, be it that they have a few addresses each, or all of a /64; nor does one who
-// has taken all that an address may have keep out others of his /64.
+// Strangers who take all places do not keep out who has none yet, be it that they have a few addresses each, or all of
+// a /64; nor does one who has taken all that an address may have keep out others of his /64.
 func TestSomeStrangersLeaveAPlace(t *testing.T) {
 	refused := map[string]int{}
 	l := newLimited(nil, 12, 4, func(limit string) { refused[limit]++ })

@@ -59,8 +59,9 @@ func (c *Checker) Report(scope Scope) Report {
 	r := Report{OK: true, Draining: c.draining.Load() && scope&^ScopeLive != 0}
 	if r.Draining {
 		r.Findings = append(r.Findings, Finding{
-			Check:  Draining,
-			Result: Result{Level: Fail, Reason: "this node lets its minions go", Hint: "saltclusterd is stopping, or was told to drain"},
+			Check: Draining,
+			Result: Result{Level: Fail, Reason: "this node lets its minions go",
+				Hint: "saltclusterd is stopping, or was told to drain"},
 		})
 	}
 	for _, k := range c.checks {

@@ -19,7 +19,8 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 // serve opens a server and returns its HTTP base URL and agent address.
 func serve(t *testing.T, c *Checker, change ...func(*ServerConfig)) (url, agent string) {
 	t.Helper()
-	cfg := ServerConfig{Listen: "127.0.0.1:0", AgentListen: "127.0.0.1:0", Checker: c, Trusted: loopback, Gatherer: prometheus.NewRegistry()}
+	cfg := ServerConfig{Listen: "127.0.0.1:0", AgentListen: "127.0.0.1:0", Checker: c, Trusted: loopback,
+		Gatherer: prometheus.NewRegistry()}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -135,13 +136,18 @@ func TestStrangersHearNoDetails(t *testing.T) {
 	}
 }
 
-// Whatever a stranger asks for, by whatever method: an answer is a few words that he may hear, and nothing in it tells whose it is.
+// Whatever a stranger asks for, by whatever method: an answer is a few words that he may hear, and nothing in it tells
+// whose it is.
 func TestAnswersAreAFewWords(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "build", ConstLabels: prometheus.Labels{"node": "m2", "version": "3006.28"}}, func() float64 { return 1 }))
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "build",
+		ConstLabels: prometheus.Labels{"node": "m2", "version": "3006.28"}}, func() float64 { return 1 }))
 	url, agent := serve(t, settled(t, broken), func(s *ServerConfig) {
 		s.Trusted, s.Gatherer, s.Leads = nil, reg, func() bool { return true }
-		s.Page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "this is m2, 3006.28") })
+		s.Page = http.HandlerFunc(func(w http.ResponseWriter,
+			_ *http.Request) {
+			_, _ = io.WriteString(w, "this is m2, 3006.28")
+		})
 	})
 	words := regexp.MustCompile(`[a-z]+`)
 	heard := map[string]bool{}
@@ -155,7 +161,8 @@ func TestAnswersAreAFewWords(t *testing.T) {
 			heard[w] = true
 		}
 	}
-	for _, path := range []string{"/", "/livez", "/readyz", "/pub", "/req", "/leader", "/metrics", "/status", "/status/", "/status/page.js", "/status/../metrics", "/debug/pprof/", "/x"} {
+	for _, path := range []string{"/", "/livez", "/readyz", "/pub", "/req", "/leader", "/metrics", "/status", "/status/",
+		"/status/page.js", "/status/../metrics", "/debug/pprof/", "/x"} {
 		for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "TRACE", "BREW"} {
 			for _, query := range []string{"", "?format=text", "?format=json&verbose=1"} {
 				req, err := http.NewRequestWithContext(t.Context(), method, url+path+query, nil)
@@ -199,7 +206,10 @@ func TestAnswersAreAFewWords(t *testing.T) {
 func TestStrangersSeeNoPage(t *testing.T) {
 	c := settled(t, broken)
 	page := func(s *ServerConfig) {
-		s.Page = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path) })
+		s.Page = http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
+			_, _ = io.WriteString(w, "page "+r.URL.Path)
+		})
 	}
 	trusted, _ := serve(t, c, page)
 	for _, path := range []string{"/status", "/status/page.js"} {

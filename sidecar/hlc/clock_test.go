@@ -51,7 +51,8 @@ func TestBoundedClockRefusesTheFarFuture(t *testing.T) {
 // then a dies, and they come to b.
 func TestMinionsOfANodeWhoseClockWasWrong(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
-	for _, ahead := range []time.Duration{9 * time.Minute, time.Hour, 30 * 365 * 24 * time.Hour, 200 * 365 * 24 * time.Hour} {
+	for _, ahead := range []time.Duration{9 * time.Minute, time.Hour, 30 * 365 * 24 * time.Hour,
+		200 * 365 * 24 * time.Hour} {
 		wallA := now.Add(ahead)
 		a := New(func() time.Time { return wallA }, 0)
 		b := New(func() time.Time { return now }, 0)
@@ -69,7 +70,8 @@ func TestMinionsOfANodeWhoseClockWasWrong(t *testing.T) {
 	}
 }
 
-// Clocks that have followed one far ahead stay in step when they cannot reach each other, however much one of them publishes.
+// Clocks that have followed one far ahead stay in step when they cannot reach each other, however much one of them
+// publishes.
 func TestClocksThatAreAheadStayInStep(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	wall := func() time.Time { return now }

@@ -11,6 +11,6 @@
 // is not refused: all clocks of the cluster follow it, and a minion that has seen it takes the publications of every
 // node. Serials need not be near the time of day; how old a publication is, is judged by other means.
 //
-// No clock goes by the wall clock of its host alone. A Reference is the time of the cluster: the lower median of the wall
-// clocks of its nodes, so that one that is wrong moves nothing. Judge names the nodes that are off.
+// No clock goes by the wall clock of its host alone. A Reference is the time of the cluster: the lower median of the
+// wall clocks of its nodes, so that one that is wrong moves nothing. Judge names the nodes that are off.
 package hlc

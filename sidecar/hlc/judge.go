@@ -15,8 +15,8 @@ type Off struct {
 	Ahead time.Duration // of the lower median of all clocks; negative: behind it
 }
 
-// Judge names the clocks that are more than bound away from the median of all, by how far each is ahead of any one time.
-// majority says that more than half of all agree, so that those named are the wrong ones. Else nobody can tell.
+// Judge names the clocks that are more than bound away from the median of all, by how far each is ahead of any one
+// time. majority says that more than half of all agree, so that those named are the wrong ones. Else nobody can tell.
 func Judge(offsets map[node.ID]time.Duration, bound time.Duration) (off []Off, majority bool) {
 	median, ok := lowerMedian(offsets)
 	if !ok {

@@ -117,11 +117,15 @@ func TestJudge(t *testing.T) {
 		{"one", map[node.ID]time.Duration{"a": 0}, nil, true},
 		{"two agree", map[node.ID]time.Duration{"a": 0, "b": m}, nil, true},
 		{"two differ", map[node.ID]time.Duration{"a": 0, "b": 25 * m}, map[node.ID]time.Duration{"b": 25 * m}, false},
-		{"one of three ahead", map[node.ID]time.Duration{"a": 0, "b": 25 * m, "c": -time.Second}, map[node.ID]time.Duration{"b": 25 * m}, true},
-		{"seen by the one", map[node.ID]time.Duration{"a": 0, "b": 10 * m, "c": 10 * m}, map[node.ID]time.Duration{"a": -10 * m}, true},
+		{"one of three ahead", map[node.ID]time.Duration{"a": 0, "b": 25 * m, "c": -time.Second},
+			map[node.ID]time.Duration{"b": 25 * m}, true},
+		{"seen by the one", map[node.ID]time.Duration{"a": 0, "b": 10 * m, "c": 10 * m},
+			map[node.ID]time.Duration{"a": -10 * m}, true},
 		{"below the bound", map[node.ID]time.Duration{"a": 0, "b": m, "c": 0}, nil, true},
-		{"three differ", map[node.ID]time.Duration{"a": 0, "b": 5 * m, "c": 10 * m}, map[node.ID]time.Duration{"a": -5 * m, "c": 5 * m}, false},
-		{"two and two", map[node.ID]time.Duration{"a": 0, "b": 0, "c": 5 * m, "d": 5 * m}, map[node.ID]time.Duration{"c": 5 * m, "d": 5 * m}, false},
+		{"three differ", map[node.ID]time.Duration{"a": 0, "b": 5 * m, "c": 10 * m},
+			map[node.ID]time.Duration{"a": -5 * m, "c": 5 * m}, false},
+		{"two and two", map[node.ID]time.Duration{"a": 0, "b": 0, "c": 5 * m, "d": 5 * m},
+			map[node.ID]time.Duration{"c": 5 * m, "d": 5 * m}, false},
 	} {
 		off, majority := Judge(c.offsets, m)
 		got := map[node.ID]time.Duration{}

@@ -10,9 +10,10 @@ import (
 	"saltclusterd/durable/torn"
 )
 
-// AheadFile lies beside a return that is in a job cache ahead of the node which published the job: that is away, another one keeps the
-// return for it, and nobody has fired its events. It goes with the return to other nodes (fsync/jobs), and is removed where the return is
-// taken after all, and then where copies are. Salt passes over it: it opens return.p and out.p of a minion's directory, and no other file.
+// AheadFile lies beside a return that is in a job cache ahead of the node which published the job: that is away,
+// another one keeps the return for it, and nobody has fired its events. It goes with the return to other nodes
+// (fsync/jobs), and is removed where the return is taken after all, and then where copies are. Salt passes over it: it
+// opens return.p and out.p of a minion's directory, and no other file.
 const AheadFile = tempPrefix + "ahead"
 
 // taken says whether a minion's directory holds a return that is not there ahead only.
@@ -31,9 +32,9 @@ func ahead(dir int) bool {
 	return unix.Fstatat(dir, AheadFile, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
 }
 
-// mark makes a minion's directory that was there before say whether its return is there ahead only: not any more when the new one was
-// taken, and as before when both are kept for another node. What held no whole return is about to get the new one. removed says that
-// it said ahead before, and does not any more.
+// mark makes a minion's directory that was there before say whether its return is there ahead only: not any more when
+// the new one was taken, and as before when both are kept for another node. What held no whole return is about to get
+// the new one. removed says that it said ahead before, and does not any more.
 func (c *Cache) mark(j *jobDir, temp string, job *Job, whole bool) (removed bool, err error) {
 	path := job.Minion + "/" + AheadFile
 	switch {
@@ -51,8 +52,8 @@ func (c *Cache) mark(j *jobDir, temp string, job *Job, whole bool) (removed bool
 	return false, nil
 }
 
-// Tell has Config.Stored hear once more of a return that was taken before, as it lies there: other nodes may have copies of it that they
-// filed ahead.
+// Tell has Config.Stored hear once more of a return that was taken before, as it lies there: other nodes may have
+// copies of it that they filed ahead.
 func (c *Cache) Tell(job Job) {
 	if c.cfg.Stored == nil {
 		return

@@ -12,12 +12,14 @@ import (
 	"saltclusterd/sidecar/localmaster"
 )
 
-// What is there ahead of its publisher is whole for who reads the job cache, and was taken by nobody, until somebody does.
+// What is there ahead of its publisher is whole for who reads the job cache, and was taken by nobody, until somebody
+// does.
 func TestAhead(t *testing.T) {
 	dir := t.TempDir()
 	var told []jobcache.Job
 	c, err := jobcache.New(jobcache.Config{
-		Options: stockOptions(), Version: localmaster.Version{Major: 3008}, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
+		Options: stockOptions(), Version: localmaster.Version{Major: 3008}, CacheDir: dir, UID: -1, GID: -1,
+		Keys:   &testKeys{ids: []string{"m1", "m2"}},
 		Stored: func(j *jobcache.Job) { told = append(told, *j) },
 	})
 	if err != nil {
@@ -51,7 +53,8 @@ func TestAhead(t *testing.T) {
 	told = nil
 	apply(t, c, ret(testJID, "m1", "return", "another"))
 	taken("m1", true)
-	if len(told) != 1 || told[0].Minion != "m1" || told[0].Ahead || !strings.Contains(string(told[0].Return), "one") || told[0].Out == nil {
+	if len(told) != 1 || told[0].Minion != "m1" || told[0].Ahead || !strings.Contains(string(told[0].Return), "one") ||
+		told[0].Out == nil {
 		t.Errorf("told of %+v", told)
 	}
 	apply(t, c, ret(testJID, "m1", "return", "another"))

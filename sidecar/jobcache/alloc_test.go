@@ -8,8 +8,8 @@ import (
 	"saltclusterd/sidecar/jobcache"
 )
 
-// TestAllocations: what a return and an event take from the load to the files, or to the plan of what is fired. Unlike times they do not
-// depend on the machine.
+// TestAllocations: what a return and an event take from the load to the files, or to the plan of what is fired. Unlike
+// times they do not depend on the machine.
 func TestAllocations(t *testing.T) {
 	c, _ := newCache(t, stockOptions())
 	at := time.Now()
@@ -20,7 +20,8 @@ func TestAllocations(t *testing.T) {
 		}
 		return p
 	}
-	event := wire(t, dict{"cmd", "_minion_event", "id", "m1", "tag", "site/backup/done", "data", dict{"volume", "data", "seconds", 3}, "pretag", nil})
+	event := wire(t, dict{"cmd", "_minion_event", "id", "m1", "tag", "site/backup/done", "data",
+		dict{"volume", "data", "seconds", 3}, "pretag", nil})
 	one := wire(t, ret(testJID, "m1"))
 	const runs = 100
 	loads := make([][]byte, 0, 2*runs) // each of a job that is known, of a minion that has not returned

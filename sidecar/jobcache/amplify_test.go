@@ -11,8 +11,9 @@ import (
 	"saltclusterd/sidecar/jobcache"
 )
 
-// A load names once what a master puts into each of its events and files: retcode and user into every failed state, out and fun_args of a
-// syndic into every return. What they make of a load must not be many times the load, or one minion fills the memory of all.
+// A load names once what a master puts into each of its events and files: retcode and user into every failed state, out
+// and fun_args of a syndic into every return. What they make of a load must not be many times the load, or one minion
+// fills the memory of all.
 func TestLoadsThatGrow(t *testing.T) {
 	large := strings.Repeat("x", 1<<20)
 	states := func(n int, result any) (all dict) {

@@ -19,8 +19,8 @@ import (
 )
 
 // Apply writes a plan's files. What is there already stays, so that applying twice is applying once; a second return of
-// a minion for a job is dropped, as a stock master does, but a directory that a killed master left without its return is
-// completed. Errors are the disk's: try again.
+// a minion for a job is dropped, as a stock master does, but a directory that a killed master left without its return
+// is completed. Errors are the disk's: try again.
 func (c *Cache) Apply(ctx context.Context, p Plan) error {
 	c.watchDisk()
 	c.mu.Lock()
@@ -88,7 +88,8 @@ func (c *Cache) write(j *jobDir, job *Job) error {
 	return nil
 }
 
-// writeNew is write for a job that is nobody else's, into a directory that was just made: there is nothing in it to look for.
+// writeNew is write for a job that is nobody else's, into a directory that was just made: there is nothing in it to
+// look for.
 func (c *Cache) writeNew(j *jobDir, job *Job) error {
 	if job.NoCache {
 		if err := c.putNew(j.fd, "nocache", nil); err != nil {
@@ -173,8 +174,8 @@ func (c *Cache) loadFile(j *jobDir, job *Job) error {
 	return c.minionList(j, *job.Minions)
 }
 
-// emptyList gives a job that this master has not published (its load was kept from a return) a list of no minions. Stock
-// masters leave it out, and from then on raise whenever the job is read, for the next minion's return too.
+// emptyList gives a job that this master has not published (its load was kept from a return) a list of no minions.
+// Stock masters leave it out, and from then on raise whenever the job is read, for the next minion's return too.
 func (c *Cache) emptyList(j *jobDir) error {
 	if _, there, err := status(j.fd, ".minions.p"); err != nil || there {
 		return err
@@ -256,7 +257,8 @@ func (c *Cache) fill(dir int, temp string, job *Job) error {
 	return c.create(dir, temp+"/return.p", job.Return)
 }
 
-// again handles a minion's directory that is there already: a second return, or what a killed master or a power loss left.
+// again handles a minion's directory that is there already: a second return, or what a killed master or a power loss
+// left.
 func (c *Cache) again(j *jobDir, temp string, job *Job) error {
 	st, there, err := status(j.fd, job.Minion)
 	if err != nil || !there || st.Mode&unix.S_IFMT != unix.S_IFDIR {

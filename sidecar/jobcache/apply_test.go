@@ -41,7 +41,8 @@ func (o options) Text(name string) string {
 func (o options) Strings(name string) []string { v, _ := o[name].([]string); return v }
 
 func stockOptions() options {
-	return options{"master_job_cache": "local_cache", "job_cache": true, "hash_type": "sha256", "max_event_size": int64(1 << 20)}
+	return options{"master_job_cache": "local_cache", "job_cache": true, "hash_type": "sha256",
+		"max_event_size": int64(1 << 20)}
 }
 
 func newCache(t testing.TB, o options, change ...func(*jobcache.Config)) (*jobcache.Cache, string) {
@@ -57,7 +58,8 @@ func newCache(t testing.TB, o options, change ...func(*jobcache.Config)) (*jobca
 
 func newCacheIn(dir string, o options, change ...func(*jobcache.Config)) (*jobcache.Cache, error) {
 	c := jobcache.Config{
-		Options: o, Version: localmaster.Version{Major: 3008}, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
+		Options: o, Version: localmaster.Version{Major: 3008}, CacheDir: dir, UID: -1, GID: -1,
+		Keys: &testKeys{ids: []string{"m1", "m2"}},
 	}
 	for _, f := range change {
 		f(&c)
@@ -259,8 +261,10 @@ func TestNative(t *testing.T) {
 		value any
 		ok    bool
 	}{
-		{"id", "m", true}, {"job_cache", false, false}, {"ext_job_cache", "redis", false}, {"master_job_cache", "pgjsonb", false},
-		{"hash_type", "blake2b", false}, {"hash_type", "md5", true}, {"cluster_id", "c", false}, {"extension_modules", mods, false},
+		{"id", "m", true}, {"job_cache", false, false}, {"ext_job_cache", "redis", false},
+		{"master_job_cache", "pgjsonb", false},
+		{"hash_type", "blake2b", false}, {"hash_type", "md5", true}, {"cluster_id", "c", false},
+		{"extension_modules", mods, false},
 		{"returner_dirs", []string{filepath.Join(mods, "returners")}, false}, {"module_dirs", []string{mods}, false},
 		{"enable_ssh_minions", true, false}, {"master_stats", true, false},
 		{"metrics", map[string]any{"enabled": true}, false}, {"metrics", map[string]any{"enabled": false}, true},
@@ -336,7 +340,8 @@ func TestFire(t *testing.T) {
 		t.Errorf("bus down: %d, %v", n, err)
 	}
 	b.up = true
-	b.flushes = []error{localmaster.ErrBusDown} // the master goes before it has read them: they are queued, and not fired again
+	// the master goes before it has read them: they are queued, and not fired again
+	b.flushes = []error{localmaster.ErrBusDown}
 	if n, err := f.Fire(context.Background(), plans); n != 0 || !errors.Is(err, jobcache.ErrBusDown) {
 		t.Errorf("master gone: %d, %v", n, err)
 	}
@@ -358,7 +363,8 @@ func TestFire(t *testing.T) {
 	}
 }
 
-// reader is a bus with a subscriber that takes so many events per second, as 3008 has it: whoever is further behind than the limit is cut.
+// reader is a bus with a subscriber that takes so many events per second, as 3008 has it: whoever is further behind
+// than the limit is cut.
 type reader struct {
 	rate, behind, most float64
 	last               time.Time
@@ -374,7 +380,8 @@ func (r *reader) FireTrimmed(context.Context, string, []byte) error {
 	return nil
 }
 
-// A subscriber as slow as a command line keeps its connection to the bus of 3008, whatever pub_server_write_queue_size, however many return.
+// A subscriber as slow as a command line keeps its connection to the bus of 3008, whatever pub_server_write_queue_size,
+// however many return.
 func TestPaceOfEvents(t *testing.T) {
 	c, _ := newCache(t, stockOptions())
 	one := plan(t, c, ret(testJID, "m1"))
@@ -468,8 +475,9 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// TestModes: every file and directory has the mode that a master with that umask would give it, whatever this process's own is; what
-// takes another file's place keeps its mode. What the master would make when it starts does not go by its umask.
+// TestModes: every file and directory has the mode that a master with that umask would give it, whatever this process's
+// own is; what takes another file's place keeps its mode. What the master would make when it starts does not go by its
+// umask.
 func TestModes(t *testing.T) {
 	for _, own := range []int{0o022, 0o077, 0} {
 		for _, mask := range []uint32{0o022, 0o077, 0o027, 0o002, 0} {
@@ -484,7 +492,8 @@ func testModes(t *testing.T, own int, mask uint32) {
 	o := stockOptions()
 	o["verify_env"], o["job_cache_store_endtime"] = true, true
 	c, err := jobcache.New(jobcache.Config{
-		Options: o, Version: localmaster.Version{Major: 3008}, CacheDir: dir, UID: -1, GID: -1, Keys: &testKeys{ids: []string{"m1", "m2"}},
+		Options: o, Version: localmaster.Version{Major: 3008}, CacheDir: dir, UID: -1, GID: -1,
+		Keys:  &testKeys{ids: []string{"m1", "m2"}},
 		Umask: func() uint32 { return mask },
 	})
 	if err != nil {

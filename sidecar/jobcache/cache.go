@@ -31,14 +31,15 @@ type Config struct {
 	Version  localmaster.Version // of the master
 	CacheDir string              // its cachedir
 	UID, GID int                 // who its files belong to; -1: whoever creates them
-	// Umask is what the master takes off the modes of what it makes; nil: 022. It is asked for each file, so that a master which was
-	// started with another one is followed.
+	// Umask is what the master takes off the modes of what it makes; nil: 022. It is asked for each file, so that a master
+	// which was started with another one is followed.
 	Umask func() uint32
 	Keys  Keys
-	// IDSuffix, "_" and some digits, ends the ids of jobs that minions have run unasked, so that none is that of a job which a master
-	// publishes in the same microsecond, or of another node. Empty: they are as the master would make them.
+	// IDSuffix, "_" and some digits, ends the ids of jobs that minions have run unasked, so that none is that of a job
+	// which a master publishes in the same microsecond, or of another node. Empty: they are as the master would make them.
 	IDSuffix string
-	// Stored, if set, hears of every return that was written, and again when one is taken that was there ahead; it must not block nor change the job.
+	// Stored, if set, hears of every return that was written, and again when one is taken that was there ahead; it must
+	// not block nor change the job.
 	Stored   func(*Job)
 	Log      *saltlog.Log // says what a stock master says of returns; nil: nothing
 	Logger   *slog.Logger
@@ -102,8 +103,8 @@ func New(c Config) (*Cache, error) {
 	return k, nil
 }
 
-// Assign returns a new job id when a load's is "req" (a scheduled job's), "" otherwise. It goes into the journal with the
-// load, so that it stays the same.
+// Assign returns a new job id when a load's is "req" (a scheduled job's), "" otherwise. It goes into the journal with
+// the load, so that it stays the same.
 func (c *Cache) Assign(jid string, now time.Time) string {
 	if jid != "req" {
 		return ""

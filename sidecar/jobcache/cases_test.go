@@ -64,12 +64,14 @@ func plainCases(add func(string, dict), jid func() string) {
 	add("second of another minion", ret(same, "m2", "return", "two", "master_id", "node1"))
 	add("duplicate", ret(same, "m1", "return", "one"))
 	add("duplicate that differs", ret(same, "m1", "return", "three", "out", "highstate"))
-	add("nested", ret(jid(), "m1", "return", dict{"a", list{1, -1, 1 << 40, -(1 << 40), uint64(1<<64 - 1), 1.25, nil, true},
+	add("nested", ret(jid(), "m1", "return", dict{"a",
+		list{1, -1, 1 << 40, -(1 << 40), uint64(1<<64 - 1), 1.25, nil, true},
 		"b", dict{"c", dict{"d", list{list{list{}}}}}, 7, "number as key", -7, "another", nil, "none"}, "out", "nested"))
 	add("binary", ret(jid(), "m1", "return", dict{"raw", []byte{0, 0xff, 0xfe}, []byte{0xff, 1}, "odd key"}))
 	add("unicode", ret(jid(), "m1", "return", "Grüße, 世界 🙂 \x00 end", "fun", "cmd.run", "fun_args", list{"ü"}))
-	add("text lengths", ret(jid(), "m1", "return", list{strings.Repeat("a", 31), strings.Repeat("a", 32), strings.Repeat("b", 255),
-		strings.Repeat("c", 256), strings.Repeat("d", 70000)}))
+	add("text lengths", ret(jid(), "m1", "return",
+		list{strings.Repeat("a", 31), strings.Repeat("a", 32), strings.Repeat("b", 255),
+			strings.Repeat("c", 256), strings.Repeat("d", 70000)}))
 	add("bytes lengths", ret(jid(), "m1", "return", list{[]byte("\xff" + strings.Repeat("a", 255)),
 		[]byte("\xff" + strings.Repeat("a", 254)), []byte("\xff" + strings.Repeat("a", 70000))}))
 	add("out and retcode", ret(jid(), "m1", "out", "highstate", "retcode", 2, "success", false))
@@ -117,7 +119,8 @@ func manyNumbers(n int) list {
 
 func stateCases(add, python func(string, dict), jid func() string) {
 	for _, fun := range []string{"state.highstate", "state.sls", "state.apply"} {
-		add(fun+" failed", ret(jid(), "m1", "fun", fun, "return", highstate(), "retcode", 2, "success", false, "out", "highstate"))
+		add(fun+" failed", ret(jid(), "m1", "fun", fun, "return", highstate(), "retcode", 2, "success", false, "out",
+			"highstate"))
 	}
 	failed := func(r any) dict {
 		return ret(jid(), "m1", "fun", "state.sls", "retcode", 2, "return", r).without("user")
@@ -129,7 +132,8 @@ func stateCases(add, python func(string, dict), jid func() string) {
 	add("number for a state", failed(dict{1, dict{"result", false}, "a_|-b_|-c_|-d", dict{"result", false}}))
 	add("no states", failed(dict{}))
 	python("list of other things", failed(list{1}))
-	add("several functions", ret(jid(), "m1", "fun", list{"test.ping", "cmd.run"}, "retcode", dict{"test.ping", 0, "cmd.run", 1},
+	add("several functions", ret(jid(), "m1", "fun", list{"test.ping", "cmd.run"}, "retcode",
+		dict{"test.ping", 0, "cmd.run", 1},
 		"return", dict{"test.ping", true, "cmd.run", "x"}, "success", dict{"test.ping", true, "cmd.run", false}))
 	add("several good functions", ret(jid(), "m1", "fun", list{"state.sls", "cmd.run"}, "retcode", 0, "return", dict{}))
 	python("several functions, a state among them", ret(jid(), "m1", "fun", list{"state.sls", "cmd.run"},
@@ -142,7 +146,8 @@ func oddCases(add, python func(string, dict), jid func() string) {
 		add("without "+key, ret(jid(), "m1").without(key))
 	}
 	add("without fun, no return", ret(jid(), "m1", "return", nil).without("fun"))
-	add("without fun, return has it", ret(jid(), "m1", "return", dict{"fun", "a.b", "user", "eve"}).without("fun").without("user"))
+	add("without fun, return has it", ret(jid(), "m1", "return",
+		dict{"fun", "a.b", "user", "eve"}).without("fun").without("user"))
 	python("without fun, true", ret(jid(), "m1").without("fun"))
 	add("own target", ret(jid(), "m1", "tgt", "m1"))
 	add("own target, wild", ret(jid(), "m1", "tgt", "w*"))
@@ -161,8 +166,8 @@ func oddCases(add, python func(string, dict), jid func() string) {
 	python("minion called jid", ret(jid(), "jid"))
 }
 
-// datetimeCases are of Salt's own extension for dates. What is none would be in the job cache for good, where Salt's own code reads it
-// again and again (salt/returners/local_cache.py:get_jid), and on the bus, where its readers stumble.
+// datetimeCases are of Salt's own extension for dates. What is none would be in the job cache for good, where Salt's
+// own code reads it again and again (salt/returners/local_cache.py:get_jid), and on the bus, where its readers stumble.
 func datetimeCases(add func(string, dict), jid func() string) {
 	for _, good := range []string{"20240229T23:59:59.999999", "99991231T00:00:00.000000", "10000101T00:00:00.000000"} {
 		add("date "+good, ret(jid(), "m1", "return", list{ext("\xc7\x18\x4e" + good)}))
@@ -204,18 +209,22 @@ func eventCases(add, python func(string, dict), jid func() string) {
 	add("event with a stamp", one("my/tag", dict{}).with("_stamp", "mine"))
 	add("event that started a minion", one("salt/minion/m1/start", "Minion m1 started").with("pretag", ""))
 	add("event of a master's tag, alone", one("salt/key", dict{"id", "x"}))
-	add("event, large", one("my/large", dict{"text", strings.Repeat("x", 5000), "in", dict{"more", strings.Repeat("ü", 3000)}}))
+	add("event, large", one("my/large", dict{"text", strings.Repeat("x", 5000), "in",
+		dict{"more", strings.Repeat("ü", 3000)}}))
 	add("event, larger than any", one("my/large", strings.Repeat("x", 2<<20)))
 	add("events", many(dict{"tag", "a", "data", dict{"n", 1}}, dict{"data", dict{"n", 2, "_stamp", "x"}, "tag", "b/c"}))
 	add("events, none", many())
 	add("event of a list without data", many(dict{"tag", "a", "other", "ü"}))
-	add("events, progress of a job", many(dict{"data", dict{"ret", dict{"result", true}, "len", 3}, "tag", "salt/job/" + jid() + "/prog/m1/0"}))
-	add("events with a pretag", many(dict{"tag", "a", "data", dict{"n", 1}}, dict{"tag", "b", "data", dict{}}).with("pretag", "syndic/m1"))
+	add("events, progress of a job", many(dict{"data", dict{"ret", dict{"result", true}, "len", 3}, "tag",
+		"salt/job/" + jid() + "/prog/m1/0"}))
+	add("events with a pretag", many(dict{"tag", "a", "data", dict{"n", 1}},
+		dict{"tag", "b", "data", dict{}}).with("pretag", "syndic/m1"))
 	add("events with an empty pretag", many(dict{"tag", "a", "data", dict{}}).with("pretag", ""))
 	add("events and a tag", event("tag", "ignored", "data", dict{}, "events", list{dict{"tag", "a", "data", dict{}}}))
 	python("event, error of a minion", one("_salt_error", dict{"message", "broken"}))
 	python("events of a master's tag", many(dict{"tag", "salt/job/1/new", "data", dict{}}))
-	python("events, minions of a syndic's job", many(dict{"tag", "x", "data", dict{"minions", list{"low1"}, "jid", jid()}}))
+	python("events, minions of a syndic's job",
+		many(dict{"tag", "x", "data", dict{"minions", list{"low1"}, "jid", jid()}}))
 	python("event without tag", one("", dict{}))
 	python("event whose tag is a number", one(7, dict{}))
 	python("events, no list", event("events", dict{"tag", "a"}))
@@ -231,7 +240,8 @@ func syndicCases(add, python func(string, dict), jid func() string) {
 		return dict{"fun", "test.ping", "jid", jid, "tgt", tgt, "tgt_type", kind, "user", "root", "arg", list{}}
 	}
 	load := func(jid string, returns dict, more ...any) dict {
-		d := dict{"id", "syndic1", "jid", jid, "fun", "test.ping", "arg", nil, "tgt", nil, "tgt_type", nil, "load", nil, "return", returns}
+		d := dict{"id", "syndic1", "jid", jid, "fun", "test.ping", "arg", nil, "tgt", nil, "tgt_type", nil, "load", nil,
+			"return", returns}
 		for i := 0; i < len(more); i += 2 {
 			d = d.with(more[i], more[i+1])
 		}
@@ -241,13 +251,15 @@ func syndicCases(add, python func(string, dict), jid func() string) {
 		return dict{"cmd", "_syndic_return", "load", list(loads), "id", "syndic1", "nonce", "n", "ts", 1790000000, "tok", "t"}
 	}
 	one := jid()
-	add("syndic", whole(load(one, dict{"low1", item(true), "low2", item("ü")}, "load", job(one, "*", "glob"), "master_id", "node1")))
+	add("syndic", whole(load(one, dict{"low1", item(true), "low2", item("ü")}, "load", job(one, "*", "glob"), "master_id",
+		"node1")))
 	add("syndic again", whole(load(one, dict{"low1", item(true), "low3", item(3)}, "load", job(one, "w*", "glob"))))
 	two := jid()
 	add("syndic, two jobs", whole(load(two, dict{"low1", item(1)}, "load", job(two, "m1,m9", "list"), "out", "txt"),
 		load(jid(), dict{"low2", item(2)}), dict{"id", "syndic1"}))
 	add("syndic, none", whole())
-	add("syndic, odd ids", whole(load(jid(), dict{"a/b", item(1), "..", item(2), "", item(3), "fine", item(4), 5, item(5)})))
+	add("syndic, odd ids", whole(load(jid(), dict{"a/b", item(1), "..", item(2), "", item(3), "fine", item(4), 5,
+		item(5)})))
 	add("syndic, bad own id", whole(load(jid(), dict{"low1", item(1)}, "id", "../x")))
 	add("old syndic", load(jid(), dict{"low1", item(true)}).with("cmd", "_syndic_return").without("load"))
 	state := item(highstate()).with("retcode", 2).with("fun", "state.sls")

@@ -36,7 +36,8 @@ func cliRound(t *testing.T, version string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := jobcache.New(jobcache.Config{Options: cfg, Version: ver, CacheDir: cfg.CacheDir, UID: -1, GID: -1, Keys: keys})
+	c, err := jobcache.New(jobcache.Config{Options: cfg, Version: ver, CacheDir: cfg.CacheDir, UID: -1, GID: -1,
+		Keys: keys})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,8 @@ func cliRound(t *testing.T, version string) {
 	case <-ctx.Done():
 		t.Fatal("the job was not published\n" + m.Log())
 	}
-	time.Sleep(500 * time.Millisecond) // as a minion takes: a 3007 CLI overlooks what comes within milliseconds of the publication
+	// as a minion takes: a 3007 CLI overlooks what comes within milliseconds of the publication
+	time.Sleep(500 * time.Millisecond)
 	answer(t, ctx, c, bus, jid)
 	answered := time.Now()
 	err = cli.Wait()

@@ -2,8 +2,8 @@
 // events a _return or _syndic_return makes, and writes and fires them. Python is not needed for it, nor that the master
 // is up. It also decides which events a _minion_event makes (sidecar/events fires those).
 //
-// In: the decrypted load and the master's effective options. Out: a Plan (pure: no clock, no disk, so that a journal can
-// be replayed and several nodes come to the same files), which Cache.Apply writes and Firer.Fire fires.
+// In: the decrypted load and the master's effective options. Out: a Plan (pure: no clock, no disk, so that a journal
+// can be replayed and several nodes come to the same files), which Cache.Apply writes and Firer.Fire fires.
 //
 // The model is salt/master.py:AESFuncs._return, _syndic_return and _minion_event, salt/utils/job.py:store_job,
 // salt/returners/local_cache.py, salt/utils/event.py:SaltEvent.fire_event and fire_ret_load, salt/utils/dicttrim.py; of
@@ -11,9 +11,9 @@
 // its code would stumble, is not for this package: Native and Plan then say so with a reason (NeedsPython), and the
 // request belongs to the master itself.
 //
-// Promises: applying a plan again changes nothing; a kill at any time leaves a minion's directory whole or absent, never
-// half (a stock master takes a half one for an earlier return and drops the retry); files are owned and readable as if
-// the master had written them; hostile loads cost no more than their size.
+// Promises: applying a plan again changes nothing; a kill at any time leaves a minion's directory whole or absent,
+// never half (a stock master takes a half one for an earlier return and drops the retry); files are owned and readable
+// as if the master had written them; hostile loads cost no more than their size.
 //
 // The way back is Cache.Published: what a minion is told that asks for the returns of a job which it has published.
 //

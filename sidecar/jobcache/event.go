@@ -7,8 +7,9 @@ import (
 	"saltclusterd/sidecar/wall"
 )
 
-// event is salt/master.py:AESFuncs._minion_event with salt/daemons/masterapi.py:RemoteFuncs._minion_event. Whatever makes the
-// master do more than fire (it writes to its log, or to the job cache for a syndic) is left to it, and whatever makes it stumble.
+// event is salt/master.py:AESFuncs._minion_event with salt/daemons/masterapi.py:RemoteFuncs._minion_event. Whatever
+// makes the master do more than fire (it writes to its log, or to the job cache for a syndic) is left to it, and
+// whatever makes it stumble.
 func (p *planner) event(d fields) error {
 	if id, ok := d.Get("id"); !ok || msgp.NextType(id) != msgp.StrType {
 		return needs("an event without the id of its minion")

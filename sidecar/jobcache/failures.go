@@ -10,8 +10,8 @@ import (
 // reports says whether events are fired for a function's failures (salt/utils/event.py:SUB_EVENT).
 func reports(fun string) bool { return fun == "state.highstate" || fun == "state.sls" }
 
-// maxFailed is how many failed states of one return are reported here. Their events hold up those of other jobs, which a master's several
-// workers would fire beside them.
+// maxFailed is how many failed states of one return are reported here. Their events hold up those of other jobs, which
+// a master's several workers would fire beside them.
 const maxFailed = 2000
 
 // failures is salt/utils/event.py:fire_ret_load: an event for each failed state. It leaves its marks in the return

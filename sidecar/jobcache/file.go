@@ -12,7 +12,8 @@ import (
 // tempPrefix marks what is being written: Salt passes over names with a dot, and the prefix is the project's own.
 const tempPrefix = ".saltcluster-"
 
-// usualUmask is that of a master that was started as a daemon (salt/utils/process.py:daemonize), and of one started by systemd.
+// usualUmask is that of a master that was started as a daemon (salt/utils/process.py:daemonize), and of one started by
+// systemd.
 const usualUmask = 0o022
 
 // ownUmask reads this process's umask without changing it. Where it cannot, it is taken to let nothing through.

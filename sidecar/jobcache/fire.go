@@ -33,14 +33,15 @@ type FirerConfig struct {
 }
 
 const (
-	// slowest is how many events a second of one job a subscriber has to take, to be cut by no number of them. A command line that
-	// waits for returns takes about 600.
+	// slowest is how many events a second of one job a subscriber has to take, to be cut by no number of them. A command
+	// line that waits for returns takes about 600.
 	slowest = 500
 	// pacedJobs is how many jobs have a pace of their own, the latest ones.
 	pacedJobs = 16
 )
 
-// Firer fires plans' events at a pace at which a subscriber of the bus keeps its connection. It belongs to one goroutine.
+// Firer fires plans' events at a pace at which a subscriber of the bus keeps its connection. It belongs to one
+// goroutine.
 type Firer struct {
 	c      FirerConfig
 	all    pace
@@ -64,8 +65,8 @@ func NewFirer(c FirerConfig) *Firer {
 	return &Firer{c: c, all: newPace(c.Rate, c.Burst, c.Now())}
 }
 
-// jobPace is that of one job. Thousands of minions return at once for the same one, and there is a command line that hears all of them;
-// what minions return by themselves comes one by one.
+// jobPace is that of one job. Thousands of minions return at once for the same one, and there is a command line that
+// hears all of them; what minions return by themselves comes one by one.
 type jobPace struct {
 	jid string
 	pace
@@ -109,10 +110,10 @@ func (p *pace) wait(now time.Time) time.Duration {
 	return time.Duration((1-p.tokens)/p.rate*float64(time.Second)) + time.Millisecond
 }
 
-// Fire hands over the events of plans in order and returns how many plans are done with: their events have been taken by
-// the master, so that none is lost when this process is killed. After an error (ErrBusDown, and ctx's) the rest is to be
-// offered again, from the first that is not done. An event that no bus takes (its tag holds an empty line) is logged and
-// left out.
+// Fire hands over the events of plans in order and returns how many plans are done with: their events have been taken
+// by the master, so that none is lost when this process is killed. After an error (ErrBusDown, and ctx's) the rest is
+// to be offered again, from the first that is not done. An event that no bus takes (its tag holds an empty line) is
+// logged and left out.
 func (f *Firer) Fire(ctx context.Context, plans []Plan) (done int, err error) {
 	if !f.c.Bus.Takes() {
 		return 0, ErrBusDown

@@ -13,7 +13,8 @@ import (
 // jidLayout are the 14 digits before the microseconds.
 const jidLayout = "20060102150405"
 
-// jidSource makes job ids as salt/utils/jid.py:gen_jid, but for one thing: no two are the same, even without unique_jid.
+// jidSource makes job ids as salt/utils/jid.py:gen_jid, but for one thing: no two are the same, even without
+// unique_jid.
 type jidSource struct {
 	suffix string // Config.IDSuffix, else "_<pid>" with unique_jid
 	mu     sync.Mutex
@@ -57,7 +58,8 @@ func isASCII(s string) bool {
 // endtime is the time as text, salt/utils/jid.py:jid_to_time(gen_jid()).
 func endtime(t time.Time) string { return t.UTC().Format("2006, Jan 02 15:04:05.000000") }
 
-// stamp is what fire_event puts into _stamp: datetime.isoformat(), which leaves a zero fraction out; 3008 names the zone.
+// stamp is what fire_event puts into _stamp: datetime.isoformat(), which leaves a zero fraction out; 3008 names the
+// zone.
 func (c *Cache) stamp(t time.Time) string {
 	layout := "2006-01-02T15:04:05.000000"
 	if t = t.UTC(); t.Nanosecond()/1000 == 0 {

@@ -132,8 +132,8 @@ func (c *Cache) makeDirs(path string) error {
 	return nil
 }
 
-// verifiedMode is that of directories which a master makes when it starts (salt/utils/verify.py:verify_env), jobs and syndics among them,
-// whatever its umask.
+// verifiedMode is that of directories which a master makes when it starts (salt/utils/verify.py:verify_env), jobs and
+// syndics among them, whatever its umask.
 const verifiedMode = 0o755
 
 func splitPath(path string) (parts []string) {
@@ -145,8 +145,8 @@ func splitPath(path string) (parts []string) {
 	return parts
 }
 
-// adopt gives what was just made the owner and mode that the master's own would have. Of ten thousand returns, none needs a chmod,
-// unless this process's umask takes off what the master's leaves.
+// adopt gives what was just made the owner and mode that the master's own would have. Of ten thousand returns, none
+// needs a chmod, unless this process's umask takes off what the master's leaves.
 func (c *Cache) adopt(dir int, name string, mode uint32) error {
 	if mode&c.own != 0 {
 		var st unix.Stat_t

@@ -19,7 +19,8 @@ import (
 // journal is the way from an acknowledgement to the job cache, as the daemon goes it.
 func journal(dir string) (*spool.Spool, *jobcache.Cache, error) {
 	c, err := jobcache.New(jobcache.Config{
-		Options: stockOptions(), Version: localmaster.Version{Major: 3008}, CacheDir: filepath.Join(dir, "cache"), UID: -1, GID: -1, Keys: &testKeys{},
+		Options: stockOptions(), Version: localmaster.Version{Major: 3008}, CacheDir: filepath.Join(dir, "cache"), UID: -1,
+		GID: -1, Keys: &testKeys{},
 	})
 	if err != nil {
 		return nil, nil, err

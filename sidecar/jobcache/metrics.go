@@ -19,8 +19,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		returns:    counter("returns_total", "Returns written to the job cache."),
 		duplicates: counter("duplicates_total", "Returns that were in the job cache already."),
-		differing:  counter("differing_total", "Returns of a minion for a job that were others than its first one, which stays."),
-		failures:   counter("failures_total", "Attempts to write that failed."),
+		differing: counter("differing_total",
+			"Returns of a minion for a job that were others than its first one, which stays."),
+		failures: counter("failures_total", "Attempts to write that failed."),
 	}
 	for _, c := range []*prometheus.Counter{&m.returns, &m.duplicates, &m.differing, &m.failures} {
 		var there prometheus.AlreadyRegisteredError // a cache takes another's place when the master's options change

@@ -28,9 +28,9 @@ var hashes = map[string]crypto.Hash{
 	"sha512": crypto.SHA512,
 }
 
-// Native says whether what is sent with cmd (_return, _syndic_return, _minion_event) to a master of that version with these
-// options can be handled here. Otherwise reason says why not, in words for an operator. It looks for a job cache module of the
-// site's own too, so ask again when the master restarts.
+// Native says whether what is sent with cmd (_return, _syndic_return, _minion_event) to a master of that version with
+// these options can be handled here. Otherwise reason says why not, in words for an operator. It looks for a job cache
+// module of the site's own too, so ask again when the master restarts.
 func Native(o Options, major int, cmd string) (ok bool, reason string) {
 	switch cmd {
 	case "_return", "_syndic_return", "_minion_event":
@@ -67,9 +67,11 @@ func Native(o Options, major int, cmd string) (ok bool, reason string) {
 
 // relevant are the options that decide how returns are taken.
 var relevant = []string{
-	"master_job_cache", "job_cache", "ext_job_cache", "cluster_id", "hash_type", "enable_ssh_minions", "subproxy", "master_stats",
+	"master_job_cache", "job_cache", "ext_job_cache", "cluster_id", "hash_type", "enable_ssh_minions", "subproxy",
+	"master_stats",
 	"metrics", "tracing", "returner_dirs", "extension_modules", "module_dirs", "cachedir", "user", "max_event_size",
-	"job_cache_store_endtime", "require_minion_sign_messages", "drop_messages_signature_fail", "signing_algorithm", "unique_jid", "verify_env",
+	"job_cache_store_endtime", "require_minion_sign_messages", "drop_messages_signature_fail", "signing_algorithm",
+	"unique_jid", "verify_env",
 }
 
 // Same says whether a master with options a takes returns as one with options b.

@@ -9,8 +9,8 @@ import (
 // Facts are what a plan depends on besides the load and the master's options.
 type Facts struct {
 	Received time.Time // when the load came in: _stamp and endtime
-	// JID is from Cache.Assign when the load's jid is "req", the same one whenever the load is planned again; the whole id when the load's was
-	// cut (saltwire.CutJID); else that of the load, or none.
+	// JID is from Cache.Assign when the load's jid is "req", the same one whenever the load is planned again; the whole id
+	// when the load's was cut (saltwire.CutJID); else that of the load, or none.
 	JID string
 }
 
@@ -38,7 +38,8 @@ type Job struct {
 	Ahead   bool   // the return is kept for another node, which has yet to take it; see AheadFile
 }
 
-// Unasked says whether a minion returned what no job asked for (jid "req"): nobody waits for it, and nobody else writes to its job.
+// Unasked says whether a minion returned what no job asked for (jid "req"): nobody waits for it, and nobody else writes
+// to its job.
 func (p *Plan) Unasked() bool { return len(p.Jobs) == 1 && p.Jobs[0].Unasked() }
 
 // Unasked is that of a single job.
@@ -90,11 +91,12 @@ type planner struct {
 // entry is about what an event or a job takes beside its bytes.
 const entry = 128
 
-// room is how much a plan may take. Of a usual return it is three or four times the load; of one with many failed states three times as
-// much again.
+// room is how much a plan may take. Of a usual return it is three or four times the load; of one with many failed
+// states three times as much again.
 func room(load int) int { return 4*load + min(12*load, 32<<20) + 1<<20 }
 
-// take counts what a plan takes. A load says once what is put into each event and file of many: it could fill the memory.
+// take counts what a plan takes. A load says once what is put into each event and file of many: it could fill the
+// memory.
 func (p *planner) take(n int) error {
 	if p.room -= n; p.room < 0 {
 		return needs("a load that makes many times its size")
@@ -102,8 +104,8 @@ func (p *planner) take(n int) error {
 	return nil
 }
 
-// maxEvent is the largest event that is fired here, in bytes. A master closes the connection on which more than 100 MiB come at once, and those
-// of all minions share ours: it would be offered again and again, before all others.
+// maxEvent is the largest event that is fired here, in bytes. A master closes the connection on which more than 100 MiB
+// come at once, and those of all minions share ours: it would be offered again and again, before all others.
 const maxEvent = 64 << 20
 
 func (p *planner) fire(tag string, raw []byte) error {

@@ -45,7 +45,8 @@ func Kept(cacheDir, hashType, jid string) bool {
 	return err == nil && st.Mode().IsRegular()
 }
 
-// Umask tells from the directory of a job that a master has published, and made before it did so, what umask that master had.
+// Umask tells from the directory of a job that a master has published, and made before it did so, what umask that
+// master had.
 func Umask(cacheDir, hashType, jid string) (mask uint32, ok bool) {
 	h := hashes[hashType]
 	if h == 0 || jid == "" {

@@ -25,8 +25,8 @@ const (
 	maxPublishing = 4
 	// maxAuth bounds a file of publish_auth, which holds a minion's id.
 	maxAuth = 4 << 10
-	// tornTries and tornPause are the patience with a return that somebody is writing. A stock master reads it until it is whole, for
-	// ever; who asks will ask again.
+	// tornTries and tornPause are the patience with a return that somebody is writing. A stock master reads it until it is
+	// whole, for ever; who asks will ask again.
 	tornTries = 10
 	tornPause = 20 * time.Millisecond
 )
@@ -37,9 +37,9 @@ var ErrUnknown = errors.New("jobcache: no minion is known to have published the 
 var rawEmptyMap = []byte{0x80}
 
 // Published is salt/master.py:AESFuncs.pub_ret: what the job jid has returned so far, as the msgpack of
-// salt/client/__init__.py:get_cache_returns, when the minion id has published it (publish.publish); for any other minion an
-// empty map. Who has published a job is known to the master that did it for the minion (publish_auth), and to everybody
-// who has the job's load. Errors: ErrUnknown, *NeedsPython, the disk's.
+// salt/client/__init__.py:get_cache_returns, when the minion id has published it (publish.publish); for any other
+// minion an empty map. Who has published a job is known to the master that did it for the minion (publish_auth), and to
+// everybody who has the job's load. Errors: ErrUnknown, *NeedsPython, the disk's.
 func (c *Cache) Published(ctx context.Context, jid, id string) ([]byte, error) {
 	if !validID(jid) {
 		return nil, ErrUnknown
@@ -85,8 +85,8 @@ func (c *Cache) publisher(jid string) (string, error) {
 	return "", ErrUnknown
 }
 
-// publisherOf reads from a job's load which minion published it: masterapi's minion_pub hands its id to the client, which
-// puts what it does not know into kwargs.
+// publisherOf reads from a job's load which minion published it: masterapi's minion_pub hands its id to the client,
+// which puts what it does not know into kwargs.
 func publisherOf(load []byte) (id string) {
 	err := saltwire.WalkMap(load, func(key, kwargs []byte) error {
 		if string(key) != "kwargs" || !saltvalue.IsMap(kwargs) {

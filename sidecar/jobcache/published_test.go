@@ -124,7 +124,8 @@ func TestPublishedElsewhere(t *testing.T) {
 	apply(t, c, ret(testJID, "m1", "return", "one", "out", "txt"))
 	load := filepath.Join(jobDir(t, dir), ".load.p")
 	for name, kwargs := range map[string]any{
-		"by a person": dict{"delimiter", ":"}, "none": nil, "not text": dict{"id", 5}, "bytes": dict{"id", []byte("pub\xff")}, "list": list{"id"},
+		"by a person": dict{"delimiter", ":"}, "none": nil, "not text": dict{"id", 5}, "bytes": dict{"id", []byte("pub\xff")},
+		"list": list{"id"},
 	} {
 		put(t, load, disk(t, dict{"cmd", "publish", "fun", "test.ping", "kwargs", kwargs}))
 		if _, err := ask(t, c, testJID, "pub"); !errors.Is(err, jobcache.ErrUnknown) {

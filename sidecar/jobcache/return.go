@@ -42,8 +42,8 @@ func (p *planner) ret(d fields) error {
 	return p.store(d, job)
 }
 
-// signedBy is the algorithm of signed returns, empty when the master raises an error for each: late releases without the option
-// signing_algorithm, and 3008.0.
+// signedBy is the algorithm of signed returns, empty when the master raises an error for each: late releases without
+// the option signing_algorithm, and 3008.0.
 func signedBy(v localmaster.Version, o Options) string {
 	switch {
 	case v.AsksSigningAlgorithm():
@@ -54,8 +54,8 @@ func signedBy(v localmaster.Version, o Options) string {
 	return ""
 }
 
-// signature tells whether a load may pass (minion_sign_messages). What is signed is the load as the master serialises it
-// again, without nonce, tok and sig; afterwards sig stands last.
+// signature tells whether a load may pass (minion_sign_messages). What is signed is the load as the master serialises
+// it again, without nonce, tok and sig; afterwards sig stands last.
 func (p *planner) signature(d *fields) (bool, error) {
 	id, _ := d.Get("id")
 	name, _ := saltvalue.Text(id)

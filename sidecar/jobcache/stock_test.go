@@ -32,7 +32,8 @@ var settings = []setting{
 	{name: "default"},
 	{name: "odd", config: "job_cache_store_endtime: True\nhash_type: md5\nmax_event_size: 3000\n"},
 	{name: "signed", config: "require_minion_sign_messages: True\ndrop_messages_signature_fail: True\nsigning_algorithm: PKCS1v15-SHA224\n"},
-	{name: "unsigned", config: "drop_messages_signature_fail: False\nsigning_algorithm: PKCS1v15-SHA1\nmax_event_size: 200000\n"},
+	{name: "unsigned",
+		config: "drop_messages_signature_fail: False\nsigning_algorithm: PKCS1v15-SHA1\nmax_event_size: 200000\n"},
 	{name: "umask 077", umask: 0o077},
 	{name: "umask 027", config: "job_cache_store_endtime: True\n", umask: 0o027},
 	{name: "umask 002", umask: 0o002},
@@ -41,8 +42,8 @@ var settings = []setting{
 // mask is the umask of the setting's master.
 func (s setting) mask() uint32 { return cmp.Or(s.umask, 0o022) }
 
-// TestSameAsStock gives the same loads to the code of real masters and to ours and compares every file (bytes, modes) and
-// every event (bytes, order).
+// TestSameAsStock gives the same loads to the code of real masters and to ours and compares every file (bytes, modes)
+// and every event (bytes, order).
 func TestSameAsStock(t *testing.T) {
 	for _, v := range mastertest.Versions(t) {
 		for _, s := range settings {
@@ -54,7 +55,8 @@ func TestSameAsStock(t *testing.T) {
 	}
 }
 
-// randoms is how many random loads are tried beside the others, SALTCLUSTER_RANDOM if that is set; randomSeed is what they are made from.
+// randoms is how many random loads are tried beside the others, SALTCLUSTER_RANDOM if that is set; randomSeed is what
+// they are made from.
 func randoms(t *testing.T) int { return int(number(t, "SALTCLUSTER_RANDOM", 250)) }
 
 func randomSeed(t *testing.T) int64 { return number(t, "SALTCLUSTER_RANDOM_SEED", 1) }
@@ -261,5 +263,6 @@ func (k *testKeys) Accepted(id string) (string, bool) {
 
 // MarshalJSON writes Load as base64, which is what encoding/json does with bytes; the name is for the reader of a file.
 func (c stockCase) MarshalJSON() ([]byte, error) {
-	return []byte(fmt.Sprintf(`{"name":%q,"load":%q,"now":%d}`, c.Name, base64.StdEncoding.EncodeToString(c.Load), c.Now)), nil
+	return []byte(fmt.Sprintf(`{"name":%q,"load":%q,"now":%d}`, c.Name, base64.StdEncoding.EncodeToString(c.Load),
+		c.Now)), nil
 }

@@ -13,8 +13,8 @@ import (
 // errOtherDisk: what was written may be gone with the file system it was written to.
 var errOtherDisk = errors.New("another file system is mounted at the cachedir")
 
-// syncer brings the job cache's file system onto its disk. The kernel tells of errors only to descriptors that were open when
-// they happened, so it keeps one.
+// syncer brings the job cache's file system onto its disk. The kernel tells of errors only to descriptors that were
+// open when they happened, so it keeps one.
 type syncer struct{ fd int }
 
 func (s *syncer) close() {
@@ -24,7 +24,8 @@ func (s *syncer) close() {
 	}
 }
 
-// sync is syncfs of the file system that path is on. An error means that what was written since the last one may be lost.
+// sync is syncfs of the file system that path is on. An error means that what was written since the last one may be
+// lost.
 func (s *syncer) sync(path string) error {
 	now, err := openDir(path)
 	if err != nil {
@@ -68,8 +69,8 @@ func (s *syncer) watch(path string) {
 	}
 }
 
-// disks are those that hold the job cache: that of cachedir, and that of jobs below it where that is a mount or a link, as on a
-// share that several masters have.
+// disks are those that hold the job cache: that of cachedir, and that of jobs below it where that is a mount or a link,
+// as on a share that several masters have.
 type disks struct{ cache, jobs syncer }
 
 func newDisks() disks { return disks{syncer{fd: -1}, syncer{fd: -1}} }
@@ -113,8 +114,8 @@ func (c *Cache) watchDisk() {
 	}
 }
 
-// Sync makes everything written so far survive a power loss (syncfs of the job cache's file systems). After an error it may
-// not, also when the next Sync finds nothing wrong: write again what was written since the last good one.
+// Sync makes everything written so far survive a power loss (syncfs of the job cache's file systems). After an error it
+// may not, also when the next Sync finds nothing wrong: write again what was written since the last good one.
 func (c *Cache) Sync(context.Context) error {
 	c.syncing.Lock()
 	defer c.syncing.Unlock()

@@ -56,11 +56,13 @@ func TestWhatAPowerLossLeaves(t *testing.T) {
 
 // Files of a job that a stock master wrote and a power loss emptied would make it raise for ever.
 func TestEmptyFilesOfAJobAreMended(t *testing.T) {
-	load := dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", 1, "retcode", 0, "success", true, "fun", "test.ping"}
+	load := dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", 1, "retcode", 0, "success", true, "fun",
+		"test.ping"}
 	c, dir := newCache(t, stockOptions())
 	apply(t, c, load)
 	job := jobDir(t, dir)
-	for name, age := range map[string]time.Duration{".load.p": time.Hour, ".minions.p": -time.Hour} { // by a clock that was set back since
+	// by a clock that was set back since
+	for name, age := range map[string]time.Duration{".load.p": time.Hour, ".minions.p": -time.Hour} {
 		path := filepath.Join(job, name)
 		if err := os.WriteFile(path, nil, 0o644); err != nil {
 			t.Fatal(err)
@@ -75,7 +77,8 @@ func TestEmptyFilesOfAJobAreMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	apply(t, again, dict{"cmd", "_return", "id", "m2", "jid", testJID, "return", 1, "retcode", 0, "success", true, "fun", "test.ping"})
+	apply(t, again, dict{"cmd", "_return", "id", "m2", "jid", testJID, "return", 1, "retcode", 0, "success", true, "fun",
+		"test.ping"})
 	for _, name := range []string{".load.p", ".minions.p"} {
 		if info, err := os.Stat(filepath.Join(job, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s is still empty: %v", name, err)
@@ -90,7 +93,8 @@ func TestWhatAPowerLossLeavesOfALargeReturn(t *testing.T) {
 		"a state":    bigState(),
 		"no retcode": nil,
 	} {
-		load := dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", large, "retcode", 0, "success", true, "fun", "cmd.run"}
+		load := dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", large, "retcode", 0, "success", true, "fun",
+			"cmd.run"}
 		if large == nil {
 			load = dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", strings.Repeat("x", 40_000), "fun", "cmd.run"}
 		}
@@ -131,7 +135,8 @@ func TestWhatAPowerLossLeavesOfALargeReturn(t *testing.T) {
 func bigState() dict {
 	var d dict
 	for i := range 500 {
-		d = append(d, fmt.Sprint("file_|-", i), dict{"result", true, "comment", "File is in the correct state", "duration", 1.5})
+		d = append(d, fmt.Sprint("file_|-", i), dict{"result", true, "comment", "File is in the correct state", "duration",
+			1.5})
 	}
 	return d
 }
@@ -158,7 +163,8 @@ func BenchmarkHas(b *testing.B) {
 	for name, ret := range map[string]any{"ping": true, "text of 1 MiB": strings.Repeat("x", 1<<20)} {
 		b.Run(name, func(b *testing.B) {
 			c, _ := newCache(b, stockOptions())
-			apply(b, c, dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", ret, "retcode", 0, "success", true, "fun", "cmd.run"})
+			apply(b, c, dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", ret, "retcode", 0, "success", true, "fun",
+				"cmd.run"})
 			b.ReportAllocs()
 			for b.Loop() {
 				if !c.Has(testJID, "m1") {
@@ -171,7 +177,8 @@ func BenchmarkHas(b *testing.B) {
 
 // What a killed master leaves of a return must not make it drop the next try of the minion. Everything else stays.
 func TestMend(t *testing.T) {
-	load := dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", 1, "retcode", 0, "success", true, "fun", "test.ping", "out", "txt"}
+	load := dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", 1, "retcode", 0, "success", true, "fun",
+		"test.ping", "out", "txt"}
 	for _, c := range []struct {
 		name, files string
 		age         time.Duration
@@ -218,7 +225,8 @@ func TestMend(t *testing.T) {
 		})
 	}
 	for _, id := range []string{"", "..", "a/b", "jid", ".load.p", "nobody"} {
-		if removed, err := jobcache.Mend(t.TempDir(), "sha256", testJID, id); removed || err != nil || jobcache.Stored(t.TempDir(), "sha256", testJID, id) {
+		if removed, err := jobcache.Mend(t.TempDir(), "sha256", testJID, id); removed || err != nil ||
+			jobcache.Stored(t.TempDir(), "sha256", testJID, id) {
 			t.Errorf("%q: %v, %v", id, removed, err)
 		}
 	}

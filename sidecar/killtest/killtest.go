@@ -1,7 +1,8 @@
-// Package killtest kills a process in which a test does its work, wherever that is at the time, so that another can look at what is left.
+// Package killtest kills a process in which a test does its work, wherever that is at the time, so that another can
+// look at what is left.
 //
-// The process is the test's own binary, which runs one test only. That test asks Child what it was told, does its work and prints a line
-// for whatever it promises; Kill reads the lines.
+// The process is the test's own binary, which runs one test only. That test asks Child what it was told, does its work
+// and prints a line for whatever it promises; Kill reads the lines.
 package killtest
 
 import (
@@ -24,8 +25,9 @@ func Child(t testing.TB) string {
 	return told
 }
 
-// Kill starts a process with that test, tells it something, gives each line it prints to line, and kills it after some of those for which line
-// returns true: at least that many, and fewer than most. It returns when the process is gone and all lines are read.
+// Kill starts a process with that test, tells it something, gives each line it prints to line, and kills it after some
+// of those for which line returns true: at least that many, and fewer than most. It returns when the process is gone
+// and all lines are read.
 func Kill(t testing.TB, test, told string, least, most int, line func(text string) (counts bool)) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")

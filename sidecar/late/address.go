@@ -17,16 +17,18 @@ var ErrTarget = errors.New("target cannot leave minions out")
 
 // engines are the letters of the compound matcher for what else a target may be (salt/matchers/compound_match.py).
 var engines = map[string]string{
-	"glob": "", "pcre": "E@", "list": "L@", "grain": "G@", "grain_pcre": "P@", "pillar": "I@", "pillar_pcre": "J@", "ipcidr": "S@",
+	"glob": "", "pcre": "E@", "list": "L@", "grain": "G@", "grain_pcre": "P@", "pillar": "I@", "pillar_pcre": "J@",
+	"ipcidr": "S@",
 }
 
 // operators are words of a compound target that mean something else than a minion's name.
 var operators = []string{"and", "or", "not", "(", ")"}
 
-// Address returns the load of a publication, which saltwire.PeekPub accepts, with a target that matches the minions it matched
-// but those left out: "( TARGET ) and * and not L@a,b". The star is for the resources that a minion of 3008 may manage: they
-// take every job, whatever the minion remembers, but a name is no term that a resource matches (salt/minion.py
-// _resource_term_matches). It returns an error that wraps ErrTarget when the target, or a name, is none that such a line can hold.
+// Address returns the load of a publication, which saltwire.PeekPub accepts, with a target that matches the minions it
+// matched but those left out: "( TARGET ) and * and not L@a,b". The star is for the resources that a minion of 3008 may
+// manage: they take every job, whatever the minion remembers, but a name is no term that a resource matches
+// (salt/minion.py _resource_term_matches). It returns an error that wraps ErrTarget when the target, or a name, is none
+// that such a line can hold.
 func Address(plain []byte, leaveOut []string) ([]byte, error) {
 	t, err := readTarget(plain)
 	if err != nil {
@@ -60,13 +62,14 @@ func Address(plain []byte, leaveOut []string) ([]byte, error) {
 // splits tells what Python's str.split ends a word at, and more.
 func splits(r rune) bool { return r <= ' ' || r > '~' }
 
-// ofResources tells of a term that is about resources of 3008. A target of nothing else is not for the minion that manages them, which
-// it would be with a star in it (salt/minion.py _is_pure_resource_target).
+// ofResources tells of a term that is about resources of 3008. A target of nothing else is not for the minion that
+// manages them, which it would be with a star in it (salt/minion.py _is_pure_resource_target).
 func ofResources(word string) bool {
 	return strings.HasPrefix(word, "T@") || strings.HasPrefix(word, "M@")
 }
 
-// closed tells whether each parenthesis is closed, and none that was not opened: what stands behind belongs to the whole then.
+// closed tells whether each parenthesis is closed, and none that was not opened: what stands behind belongs to the
+// whole then.
 func closed(words []string) bool {
 	depth := 0
 	for _, w := range words {

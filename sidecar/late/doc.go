@@ -1,20 +1,21 @@
 // Package late keeps what was published a short while ago, for minions that were between two connections meanwhile.
 //
-// A Memory owns the last publications, bounded by their age, number and bytes. Processes owns which processes of minions have
-// signed in. Address turns a publication into one that is safe to hear twice. What is late reaches its minions by package fanout.
+// A Memory owns the last publications, bounded by their age, number and bytes. Processes owns which processes of
+// minions have signed in. Address turns a publication into one that is safe to hear twice. What is late reaches its
+// minions by package fanout.
 //
 // # Who may get a job late
 //
 // A stock minion remembers the ids of the last jobs it was given (minion_jid_queue_hwm, 100 of them: salt/minion.py
-// _handle_decoded_payload) and drops one that it has had. So the same process may be given a job again, as long as no more than
-// so many others came since: Memory keeps fewer. A process that has started since the job was published has no such memory, and
-// the one before it may have run the job, which may be why it has ended (service.restart, system.reboot). It must not be given
-// the job. Every process signs in before it subscribes, and shows a token of its own each time it does (salt/crypt.py
-// AsyncAuth.token), so what started when is known from the sign-ins of all nodes. Subscribers are anonymous: all get the same
-// copy, whose target leaves those minions out.
+// _handle_decoded_payload) and drops one that it has had. So the same process may be given a job again, as long as no
+// more than so many others came since: Memory keeps fewer. A process that has started since the job was published has
+// no such memory, and the one before it may have run the job, which may be why it has ended (service.restart,
+// system.reboot). It must not be given the job. Every process signs in before it subscribes, and shows a token of its
+// own each time it does (salt/crypt.py AsyncAuth.token), so what started when is known from the sign-ins of all nodes.
+// Subscribers are anonymous: all get the same copy, whose target leaves those minions out.
 //
 // # Vocabulary
 //
-// A process is one run of a minion's program, or of salt-call with a minion's key. A copy is a publication as it is given to
-// those which have just come.
+// A process is one run of a minion's program, or of salt-call with a minion's key. A copy is a publication as it is
+// given to those which have just come.
 package late

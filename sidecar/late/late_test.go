@@ -181,7 +181,8 @@ func TestAddress(t *testing.T) {
 		{"glob", "*", []string{"a,b"}, ""},
 		{"glob", "*", []string{strings.Repeat("a", maxLeftOut+1)}, ""},
 	} {
-		in := plain(t, map[string]any{"jid": "1", "fun": "test.ping", "arg": []any{"*"}, "tgt": test.target, "tgt_type": test.kind, "ret": ""})
+		in := plain(t, map[string]any{"jid": "1", "fun": "test.ping", "arg": []any{"*"}, "tgt": test.target,
+			"tgt_type": test.kind, "ret": ""})
 		out, err := Address(in, test.leaveOut)
 		if test.want == "" {
 			if !errors.Is(err, ErrTarget) {

@@ -53,7 +53,8 @@ func NewProcesses(age time.Duration, now func() time.Time) *Processes {
 	return &Processes{age: age, now: now, known: map[string][]Start{}}
 }
 
-// SignedIn notes a sign-in. It reports whether the process was not known before, which the other nodes want to hear then.
+// SignedIn notes a sign-in. It reports whether the process was not known before, which the other nodes want to hear
+// then.
 func (p *Processes) SignedIn(s Start) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,8 +101,8 @@ func (p *Processes) Known(id string, process Process) bool {
 	return process != Unnamed && slices.ContainsFunc(p.known[id], func(h Start) bool { return h.Process == process })
 }
 
-// Since lists the minions of which a process has started at or after t, sorted. When they are more than a target can leave out, it lists
-// just enough to see that.
+// Since lists the minions of which a process has started at or after t, sorted. When they are more than a target can
+// leave out, it lists just enough to see that.
 func (p *Processes) Since(t time.Time) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,19 +30,20 @@ var (
 type BusOptions struct {
 	// FireOnly leaves the bus unread: every reader costs the master CPU for each event.
 	FireOnly bool
-	// Serving returns when the master's workers answer, or ctx has ended. It is asked when the bus is back after it was away: what
-	// listens to the bus (the reactor, engines, event_return) connects while the master starts, and would miss what is fired before.
-	// A stock master fires nothing before its workers are there. It may be another release now, and Serving tells Serves which, before
-	// anything is fired. nil: the bus is used as soon as it is back.
+	// Serving returns when the master's workers answer, or ctx has ended. It is asked when the bus is back after it was
+	// away: what listens to the bus (the reactor, engines, event_return) connects while the master starts, and would miss
+	// what is fired before. A stock master fires nothing before its workers are there. It may be another release now, and
+	// Serving tells Serves which, before anything is fired. nil: the bus is used as soon as it is back.
 	Serving     func(ctx context.Context)
-	QueueEvents int           // events waiting for the pull socket at most (10,000)
-	QueueBytes  int64         // and their bytes (64 MiB); one is let through whatever its size
-	MaxEvent    int64         // bytes of one received event (64 MiB)
-	Linger      time.Duration // how long the event of a sign-in waits for others at most (50 ms); in a storm five times that
-	BackoffMin  time.Duration // 20 ms, doubled up to
-	BackoffMax  time.Duration // 1 s
-	Logger      *slog.Logger
-	Registerer  prometheus.Registerer
+	QueueEvents int   // events waiting for the pull socket at most (10,000)
+	QueueBytes  int64 // and their bytes (64 MiB); one is let through whatever its size
+	MaxEvent    int64 // bytes of one received event (64 MiB)
+	// how long the event of a sign-in waits for others at most (50 ms); in a storm five times that
+	Linger     time.Duration
+	BackoffMin time.Duration // 20 ms, doubled up to
+	BackoffMax time.Duration // 1 s
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
 
 	writeTimeout time.Duration // with a master that stands still (10 s)
 }
@@ -112,8 +113,8 @@ func NewBus(cfg *Config, o BusOptions) *Bus {
 	return b
 }
 
-// Serves says which release the master is from now on: what it takes is framed by it. Not to be told by listening: those of 3007 and 3008
-// publish without lengths whatever they take, and one that has nothing to say publishes nothing.
+// Serves says which release the master is from now on: what it takes is framed by it. Not to be told by listening:
+// those of 3007 and 3008 publish without lengths whatever they take, and one that has nothing to say publishes nothing.
 func (b *Bus) Serves(v Version) { b.lengths.Store(v.takesLengths()) }
 
 func busEndpoint(cfg *Config, socket, portOption string) endpoint {
@@ -196,7 +197,7 @@ func (b *Bus) enqueue(ctx context.Context, e queuedEvent) error {
 	switch {
 	case b.closed || b.ctx == nil:
 		return ErrBusClosed
-	case b.bytes > 0 && b.bytes+size > b.o.QueueBytes: // a larger one, alone: whoever fires in order would offer it for ever
+	case b.bytes > 0 && b.bytes+size > b.o.QueueBytes: // a larger one goes alone: a caller in order offers it again
 		b.metrics.dropped.Inc()
 		return ErrBusFull
 	}

@@ -156,7 +156,8 @@ func TestBusThroughRestarts(t *testing.T) {
 			waitFor(t, b.Up)
 			waitFor(t, func() bool { return fake.subscribers() == 1 })
 			for i := range 50 {
-				if err := b.Fire(context.Background(), "r"+strconv.Itoa(round)+"/"+strconv.Itoa(i), map[string]any{"n": i}); err != nil {
+				if err := b.Fire(context.Background(), "r"+strconv.Itoa(round)+"/"+strconv.Itoa(i),
+					map[string]any{"n": i}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -331,7 +332,8 @@ func TestBusFlush(t *testing.T) {
 	}
 }
 
-// TestBusTakesALargeEventAlone: one that is larger than the queue may hold would be refused for ever, and who fires in order would get no further.
+// TestBusTakesALargeEventAlone: one that is larger than the queue may hold would be refused for ever, and who fires in
+// order would get no further.
 func TestBusTakesALargeEventAlone(t *testing.T) {
 	b, dir := busRig(t, BusOptions{FireOnly: true, QueueBytes: 1000})
 	ctx := context.Background()
@@ -354,10 +356,11 @@ func TestBusLingers(t *testing.T) {
 		end  func(*Bus) error
 		want []string
 	}{
-		"another event": {func(b *Bus) error { return b.FireTrimmed(t.Context(), "t", []byte("\x80")) }, []string{authTag, authTag, "t"}},
-		"a flush":       {func(b *Bus) error { return b.Flush(t.Context()) }, []string{authTag, authTag}},
-		"many bytes":    {func(b *Bus) error { return b.FireAuth(t.Context(), big) }, []string{authTag, authTag, authTag}},
-		"its end":       {(*Bus).Close, []string{authTag, authTag}},
+		"another event": {func(b *Bus) error { return b.FireTrimmed(t.Context(), "t", []byte("\x80")) },
+			[]string{authTag, authTag, "t"}},
+		"a flush":    {func(b *Bus) error { return b.Flush(t.Context()) }, []string{authTag, authTag}},
+		"many bytes": {func(b *Bus) error { return b.FireAuth(t.Context(), big) }, []string{authTag, authTag, authTag}},
+		"its end":    {(*Bus).Close, []string{authTag, authTag}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, dir := busRig(t, BusOptions{FireOnly: true, Linger: time.Hour})
@@ -464,7 +467,8 @@ func TestBusIsPatientInAStorm(t *testing.T) {
 		written   int
 		ago, want time.Duration
 	}{
-		{0, 0, soon}, {1, 0, soon}, {busCrowd - 1, 0, soon}, {busCrowd, 0, long}, {500, busLinger, long}, {500, busLinger + 1, soon}, {0, time.Hour, soon},
+		{0, 0, soon}, {1, 0, soon}, {busCrowd - 1, 0, soon}, {busCrowd, 0, long}, {500, busLinger, long},
+		{500, busLinger + 1, soon}, {0, time.Hour, soon},
 	} {
 		if got := lingerAfter(busLinger, c.written, c.ago); got != c.want {
 			t.Errorf("after %d events %v ago: %v, want %v", c.written, c.ago, got, c.want)
@@ -486,8 +490,8 @@ func TestBusLingerEnds(t *testing.T) {
 	waitFor(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.flow.sent == 1 })
 }
 
-// TestBusOfAnotherRelease: what waits while another release takes a master's place arrives there, framed as that one takes it. What Serving
-// learns counts, what it asked a master that has gone again does not.
+// TestBusOfAnotherRelease: what waits while another release takes a master's place arrives there, framed as that one
+// takes it. What Serving learns counts, what it asked a master that has gone again does not.
 func TestBusOfAnotherRelease(t *testing.T) {
 	ctx := t.Context()
 	releases := make(chan string)
@@ -525,7 +529,8 @@ func TestBusOfAnotherRelease(t *testing.T) {
 		release string
 		takes   framing
 	}{
-		{"3006.28", prefixed}, {"3006.16", bare}, {"3007.8", bare}, {"", bare}, {"3007.15", prefixed}, {"3008.1", bare}, {"3008.3", prefixed},
+		{"3006.28", prefixed}, {"3006.16", bare}, {"3007.8", bare}, {"", bare}, {"3007.15", prefixed}, {"3008.1", bare},
+		{"3008.3", prefixed},
 	} {
 		first := n
 		fire()
@@ -551,7 +556,8 @@ func TestBusOfAnotherRelease(t *testing.T) {
 	}
 }
 
-// TestBusOfAMasterThatGoesAgain: what a master said that is gone before its workers answered does not count for the next.
+// TestBusOfAMasterThatGoesAgain: what a master said that is gone before its workers answered does not count for the
+// next.
 func TestBusOfAMasterThatGoesAgain(t *testing.T) {
 	begun, serving := make(chan struct{}), make(chan struct{})
 	b, dir := busRig(t, BusOptions{FireOnly: true, BackoffMax: 10 * time.Millisecond, Serving: func(ctx context.Context) {

@@ -70,8 +70,8 @@ func (b *Bus) settling() bool {
 	return b.flow.away
 }
 
-// settle waits for the master's workers whenever the bus is back. When it was lost meanwhile, they may have been another master's than the
-// one that is there now, which is waited for in turn.
+// settle waits for the master's workers whenever the bus is back. When it was lost meanwhile, they may have been
+// another master's than the one that is there now, which is waited for in turn.
 func (b *Bus) settle() {
 	for {
 		select {
@@ -131,8 +131,8 @@ func (b *Bus) settled() error {
 	return nil
 }
 
-// Flush waits until the master has taken every event that was queued before. Errors: ErrBusDown when it turns out not to
-// take any (the events stay queued), ErrBusClosed, and ctx's.
+// Flush waits until the master has taken every event that was queued before. Errors: ErrBusDown when it turns out not
+// to take any (the events stay queued), ErrBusClosed, and ctx's.
 func (b *Bus) Flush(ctx context.Context) error {
 	b.urgent.Add(1)
 	defer b.urgent.Add(-1)

@@ -104,7 +104,8 @@ func (b *Bus) deliver(body []byte) {
 	}
 }
 
-// frameReader cuts a stream into messages. Which framing a stream has shows in its first byte, whatever release writes it.
+// frameReader cuts a stream into messages. Which framing a stream has shows in its first byte, whatever release writes
+// it.
 type frameReader struct {
 	framing framing
 	limit   int64
@@ -192,8 +193,8 @@ func (b *Bus) gone() {
 	b.progress(0, false)
 }
 
-// take waits for an event; there is none any more when the bus has closed and its queue is empty. One without a tag says that a master has
-// gone without reading what it was given.
+// take waits for an event; there is none any more when the bus has closed and its queue is empty. One without a tag
+// says that a master has gone without reading what it was given.
 func (b *Bus) take(p *pull) (e queuedEvent, ok bool) {
 	select {
 	case e := <-b.queue:
@@ -240,9 +241,10 @@ func (b *Bus) taken(e queuedEvent) queuedEvent {
 	return e
 }
 
-// busLinger is how long a lazy event waits for others at most unless told otherwise. Each process of the master that listens pays for
-// waking up: a dozen events together cost it a third to a half less than a dozen alone. In a storm, which is where busCrowd events were
-// just written, it waits busPatience times as long, and they cost it another fifth less.
+// busLinger is how long a lazy event waits for others at most unless told otherwise. Each process of the master that
+// listens pays for waking up: a dozen events together cost it a third to a half less than a dozen alone. In a storm,
+// which is where busCrowd events were just written, it waits busPatience times as long, and they cost it another fifth
+// less.
 const (
 	busLinger   = 50 * time.Millisecond
 	busCrowd    = 8
@@ -312,9 +314,9 @@ func (b *Bus) pullFraming() framing {
 	return bare
 }
 
-// write fires events on a connection, a new one when the old one is broken: the master closes it when it ends. n are written whole, and
-// are not to be fired again; before them goes what a former master had not read. They are framed when the connection stands: it may be
-// to another release than the one they were queued for.
+// write fires events on a connection, a new one when the old one is broken: the master closes it when it ends. n are
+// written whole, and are not to be fired again; before them goes what a former master had not read. They are framed
+// when the connection stands: it may be to another release than the one they were queued for.
 func (b *Bus) write(p *pull, events []queuedEvent) (n int, err error) {
 	if p.c != nil && b.pull.network != "unix" && peerClosed(p.c) {
 		p.close()
@@ -376,7 +378,8 @@ func (b *Bus) put(p *pull, events []queuedEvent) (n int, err error) {
 	size := 0
 	if err = p.c.SetWriteDeadline(time.Now().Add(b.o.writeTimeout)); err == nil {
 		c := p.c
-		stop := context.AfterFunc(b.ctx, func() { _ = c.SetWriteDeadline(time.Now()) }) // Close waits for no master that stands still
+		// Close waits for no master that stands still
+		stop := context.AfterFunc(b.ctx, func() { _ = c.SetWriteDeadline(time.Now()) })
 		size, err = c.Write(text)
 		stop()
 	}

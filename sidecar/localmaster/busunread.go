@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is written to the master's socket waits there until its publisher reads it, which takes long when the master is stopped or hangs:
-// a hundred KiB and more that whoever fired has been told of. When such a master ends the kernel throws it away, and says that it did
-// (ECONNRESET; a plain end when everything was read). Then it is fired again at the next master. What the publisher had read is the
-// master's, and is lost with it as behind a stock master's workers.
+// What is written to the master's socket waits there until its publisher reads it, which takes long when the master is
+// stopped or hangs: a hundred KiB and more that whoever fired has been told of. When such a master ends the kernel
+// throws it away, and says that it did (ECONNRESET; a plain end when everything was read). Then it is fired again at
+// the next master. What the publisher had read is the master's, and is lost with it as behind a stock master's workers.
 //
-// Which events were not read shows in what the socket still holds, piece by piece. A piece is one buffer of the kernel. There is a look before
-// each write, and one now and then while something has not been read. Of a master that stands still it shows all there is to know. Of one
-// that is killed while it reads, what it read after the last look is fired again. That would not happen if each piece waited for the one before,
-// which makes each event half as dear again.
+// Which events were not read shows in what the socket still holds, piece by piece. A piece is one buffer of the kernel.
+// There is a look before each write, and one now and then while something has not been read. Of a master that stands
+// still it shows all there is to know. Of one that is killed while it reads, what it read after the last look is fired
+// again. That would not happen if each piece waited for the one before, which makes each event half as dear again.
 const (
 	busPiece  = 32 << 10              // bytes of a piece: what the kernel keeps whole, and a master reads at once
 	busGlance = 20 * time.Millisecond // how often to look while something has not been read
@@ -46,8 +46,8 @@ func (p *pull) close() {
 	}
 }
 
-// glance looks what the master has read. An error says that it has gone; the connection is closed then, and what it had not read waits to
-// be fired again.
+// glance looks what the master has read. An error says that it has gone; the connection is closed then, and what it had
+// not read waits to be fired again.
 func (p *pull) glance() (held int, err error) {
 	held, err = look(p.c)
 	if err == nil {
@@ -84,8 +84,8 @@ func (p *pull) ended(why error) {
 	p.close()
 }
 
-// failed says how many events of a write that failed are not to be written again. A master that stands still and has taken nothing of it
-// keeps its connection: it will read what is in there.
+// failed says how many events of a write that failed are not to be written again. A master that stands still and has
+// taken nothing of it keeps its connection: it will read what is in there.
 func (p *pull) failed(events []queuedEvent, f framing, size int, err error) (n int) {
 	_, gone := look(p.c)
 	if errors.Is(err, unix.ECONNRESET) { // which is told once
@@ -103,7 +103,8 @@ func (p *pull) failed(events []queuedEvent, f framing, size int, err error) (n i
 	return n
 }
 
-// wrote remembers events until the master has read them. An error says that it has gone meanwhile; n events are not to be written again.
+// wrote remembers events until the master has read them. An error says that it has gone meanwhile; n events are not to
+// be written again.
 func (p *pull) wrote(events []queuedEvent, size, before int) (n int, err error) {
 	after, gone := look(p.c)
 	switch {
@@ -121,8 +122,9 @@ func (p *pull) wrote(events []queuedEvent, size, before int) (n int, err error) 
 	return len(events), nil
 }
 
-// look asks the kernel how much of a unix socket's room holds what its other end has not read, and whether that is gone: io.EOF, it had
-// read everything; ECONNRESET, it had not, which the kernel tells once. What is asked first counts only if the other end is there afterwards.
+// look asks the kernel how much of a unix socket's room holds what its other end has not read, and whether that is
+// gone: io.EOF, it had read everything; ECONNRESET, it had not, which the kernel tells once. What is asked first counts
+// only if the other end is there afterwards.
 func look(c net.Conn) (held int, gone error) {
 	s, ok := c.(*net.UnixConn)
 	if !ok {

@@ -65,8 +65,9 @@ func eventOf(tag string) []byte {
 // six is enough for pieces of one event, and of two.
 var six = []string{"t/a", "t/b", "t/c", "t/d", "t/e", "t/f"}
 
-// TestBusFiresAgainWhatNobodyRead: a master that stands still is given events, and whoever fired them hears that it has them. It is killed
-// before it reads any. The next one gets them all, without anything else being fired, and in their order.
+// TestBusFiresAgainWhatNobodyRead: a master that stands still is given events, and whoever fired them hears that it has
+// them. It is killed before it reads any. The next one gets them all, without anything else being fired, and in their
+// order.
 func TestBusFiresAgainWhatNobodyRead(t *testing.T) {
 	b, dir := busRig(t, BusOptions{FireOnly: true, BackoffMax: 20 * time.Millisecond})
 	master := startStillBus(t, dir)
@@ -123,8 +124,8 @@ func TestBusKnowsWhatWasRead(t *testing.T) {
 	}
 }
 
-// TestBusWaitsForAMasterThatStandsStill: what does not fit into its socket any more is written when it goes on, on the same connection, and
-// nothing twice.
+// TestBusWaitsForAMasterThatStandsStill: what does not fit into its socket any more is written when it goes on, on the
+// same connection, and nothing twice.
 func TestBusWaitsForAMasterThatStandsStill(t *testing.T) {
 	b, dir := busRig(t, BusOptions{FireOnly: true})
 	b.ctx, b.o.writeTimeout = t.Context(), 50*time.Millisecond

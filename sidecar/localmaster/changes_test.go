@@ -26,13 +26,15 @@ func TestConfigAfterChanges(t *testing.T) {
 		changes Changes
 		want    string
 	}{
-		"none":                        {nil, "10.0.0.2"},
-		"the drop-in":                 {Changes{mine: []byte("interface: 127.0.0.1\n")}, "127.0.0.1"},
-		"hidden from glob":            {Changes{filepath.Join(dir, "master.d/.b.conf"): []byte("interface: 127.0.0.1\n")}, "10.0.0.2"},
+		"none":        {nil, "10.0.0.2"},
+		"the drop-in": {Changes{mine: []byte("interface: 127.0.0.1\n")}, "127.0.0.1"},
+		"hidden from glob": {Changes{filepath.Join(dir, "master.d/.b.conf"): []byte("interface: 127.0.0.1\n")},
+			"10.0.0.2"},
 		"another ending":              {Changes{mine + ".off": []byte("interface: 127.0.0.1\n")}, "10.0.0.2"},
 		"one goes":                    {Changes{filepath.Join(dir, "master.d/a.conf"): nil}, "10.0.0.1"},
 		"one goes that was not there": {Changes{mine: nil}, "10.0.0.2"},
-		"the main file":               {Changes{path: []byte("include: late.conf\n"), mine: []byte("interface: 127.0.0.1\n")}, "10.0.0.3"},
+		"the main file": {Changes{path: []byte("include: late.conf\n"), mine: []byte("interface: 127.0.0.1\n")},
+			"10.0.0.3"},
 	} {
 		cfg, err := LoadConfigAfter(path, Version{Major: 3007}, tt.changes)
 		if err != nil {

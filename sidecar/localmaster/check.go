@@ -55,47 +55,55 @@ func (c *checker) dropIn(option string) string {
 func (c *checker) address() {
 	addr, ok := c.cfg.InterfaceAddr()
 	if !ok || !addr.IsLoopback() {
-		c.add(true, "interface", fmt.Sprintf("The salt-master binds %s, where saltclusterd must listen for the minions.", c.cfg.Interface),
+		c.add(true, "interface", fmt.Sprintf("The salt-master binds %s, where saltclusterd must listen for the minions.",
+			c.cfg.Interface),
 			c.dropIn("interface"))
 	}
 	if c.cfg.PublishPort == c.cfg.RetPort {
 		c.add(true, "ret_port", "publish_port and ret_port are the same.", "Give ret_port another number, 4506 by default.")
 	}
 	if c.cfg.IPCMode == "tcp" {
-		c.add(false, "ipc_mode", "The master's event sockets are TCP ports: every user of this host may read and fire events.",
+		c.add(false, "ipc_mode",
+			"The master's event sockets are TCP ports: every user of this host may read and fire events.",
 			"Remove 'ipc_mode: tcp' from the master's configuration unless the platform needs it.")
 	}
 }
 
 func (c *checker) identity() {
 	if c.cfg.MasterID == "" {
-		c.add(true, "master_id", "Returns cannot be brought to the master that published the job: master_id is not set.", c.dropIn("master_id"))
+		c.add(true, "master_id", "Returns cannot be brought to the master that published the job: master_id is not set.",
+			c.dropIn("master_id"))
 	}
 	if v, ok := c.cfg.Raw("cluster_id"); ok && v != nil {
 		c.add(true, "cluster_id", "The salt-master would run its own native cluster beside this one.",
 			"Run 'saltclusterctl setup', which ends that in its drop-in and keeps the key and the minion keys, then restart the salt-master.")
 	}
 	if c.cfg.Bool("key_pass") {
-		c.add(true, "key_pass", "The cluster's master.pem has no passphrase, and a salt-master that expects one does not start with it.",
+		c.add(true, "key_pass",
+			"The cluster's master.pem has no passphrase, and a salt-master that expects one does not start with it.",
 			"Remove key_pass from the master's configuration.")
 	}
 	if n := c.cfg.Int("max_minions"); n > 0 {
-		c.add(false, "max_minions", "max_minions counts the connections of each master for itself.", "Remove max_minions, or set it to 0.")
+		c.add(false, "max_minions", "max_minions counts the connections of each master for itself.",
+			"Remove max_minions, or set it to 0.")
 	}
 	if c.cfg.Int("auth_mode") > 1 {
-		c.add(true, "auth_mode", "auth_mode above 1 does not work with any supported Salt.", "Remove auth_mode from the master's configuration.")
+		c.add(true, "auth_mode", "auth_mode above 1 does not work with any supported Salt.",
+			"Remove auth_mode from the master's configuration.")
 	}
 }
 
 // presence reports what believes in this master's view of who is connected.
 func (c *checker) presence() {
 	if c.cfg.Bool("presence_events") {
-		c.add(false, "presence_events", "The salt-master fires salt/presence events by the connections of this host, which are not those of "+
-			"the minions.", c.dropIn("presence_events"))
+		c.add(false, "presence_events",
+			"The salt-master fires salt/presence events by the connections of this host, which are not those of "+
+				"the minions.", c.dropIn("presence_events"))
 	}
 	if engines, ok := c.cfg.Raw("engines"); ok && names(engines, "stalekey") {
-		c.add(true, "engines", "The engine stalekey deletes the keys of minions that this master does not see connected: behind a load "+
-			"balancer, in time, all of them.", "Remove stalekey from engines, restart the salt-master, and go by 'saltclusterctl minions --lost'.")
+		c.add(true, "engines",
+			"The engine stalekey deletes the keys of minions that this master does not see connected: behind a load "+
+				"balancer, in time, all of them.", "Remove stalekey from engines, restart the salt-master, and go by 'saltclusterctl minions --lost'.")
 	}
 }
 
@@ -121,8 +129,9 @@ func (c *checker) keyStore() {
 		return
 	}
 	if d := c.cfg.Text("keys.cache_driver"); d != "localfs_key" && d != "mmap_key" {
-		c.add(true, "keys.cache_driver", fmt.Sprintf("Minion keys are kept by the driver %q, which saltclusterd cannot read: what the cluster "+
-			"decides about keys does not reach this master, nor the other way round.", d), c.dropIn("keys.cache_driver"))
+		c.add(true, "keys.cache_driver",
+			fmt.Sprintf("Minion keys are kept by the driver %q, which saltclusterd cannot read: what the cluster "+
+				"decides about keys does not reach this master, nor the other way round.", d), c.dropIn("keys.cache_driver"))
 	}
 	if c.cfg.Bool("disable_aes_with_tls") {
 		c.add(true, "disable_aes_with_tls", "Requests cannot be routed when minions do not encrypt them.",
@@ -132,7 +141,8 @@ func (c *checker) keyStore() {
 
 func (c *checker) transport() {
 	if c.cfg.Transport != "zeromq" {
-		c.add(true, "transport", fmt.Sprintf("saltclusterd speaks zeromq with the salt-master, which uses %s.", c.cfg.Transport),
+		c.add(true, "transport", fmt.Sprintf("saltclusterd speaks zeromq with the salt-master, which uses %s.",
+			c.cfg.Transport),
 			"Set 'transport: zeromq' in the master's configuration.")
 	}
 	if v, ok := c.cfg.Raw("transport_opts"); ok && pyTrue(v) {
@@ -144,12 +154,14 @@ func (c *checker) transport() {
 // unreadable reports what made the configuration read here differ, or maybe differ, from the master's.
 func (c *checker) unreadable() {
 	for _, w := range c.cfg.Warnings {
-		c.found = append(c.found, Finding{Option: "include", Message: "The salt-master leaves out a configuration file: " + w + ".",
-			Fix: "Correct the file at the line named, then restart the salt-master."})
+		c.found = append(c.found, Finding{Option: "include",
+			Message: "The salt-master leaves out a configuration file: " + w + ".",
+			Fix:     "Correct the file at the line named, then restart the salt-master."})
 	}
 	for _, name := range []string{"user", "interface", "master_id", "id"} {
 		if strings.HasPrefix(c.cfg.Text(name), "sdb://") {
-			c.add(true, name, "The option is fetched through sdb, which only the salt-master can do.", "Write the value itself into the master's configuration.")
+			c.add(true, name, "The option is fetched through sdb, which only the salt-master can do.",
+				"Write the value itself into the master's configuration.")
 		}
 	}
 }

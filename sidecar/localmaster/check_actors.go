@@ -28,11 +28,12 @@ const (
 	maxFormulasSize = 16 << 20
 )
 
-// takesKeys finds in a formula what deletes or rejects minion keys: thorium's key.timeout, and the wheel and runner functions.
+// takesKeys finds in a formula what deletes or rejects minion keys: thorium's key.timeout, and the wheel and runner
+// functions.
 var takesKeys = regexp.MustCompile(`\bkey\.(timeout|delete|delete_dict|reject|reject_dict)\b`)
 
-// CheckActors lists what in the configuration acts by the events of this master's bus as if every minion sent them there.
-// everyMaster says whether an event of a minion with that tag fires on every master; see cluster_event_policy.
+// CheckActors lists what in the configuration acts by the events of this master's bus as if every minion sent them
+// there. everyMaster says whether an event of a minion with that tag fires on every master; see cluster_event_policy.
 func CheckActors(cfg *Config, everyMaster func(tag string) bool) []Finding {
 	c := &checker{cfg: cfg, reader: &boundedReader{files: maxFormulas, bytes: maxFormulasSize}}
 	c.thorium(everyMaster)
@@ -48,9 +49,10 @@ func (c *checker) thorium(everyMaster func(tag string) bool) {
 	}
 	for _, path := range c.thoriumFormulas() {
 		if c.matches(path, takesKeys) {
-			c.add(true, "engines", fmt.Sprintf("The engine thorium takes keys away from minions that it does not hear from (%s), and it hears only those "+
-				"whose events fire on this master: the others lose their keys.", path), "Set cluster_event_policy: {'salt/beacon/*/status/*': all} "+
-				"in saltclusterd's configuration on every node, or remove key.timeout from the formula and use 'saltclusterctl minions --lost'.")
+			c.add(true, "engines",
+				fmt.Sprintf("The engine thorium takes keys away from minions that it does not hear from (%s), and it hears only those "+
+					"whose events fire on this master: the others lose their keys.", path), "Set cluster_event_policy: {'salt/beacon/*/status/*': all} "+
+					"in saltclusterd's configuration on every node, or remove key.timeout from the formula and use 'saltclusterctl minions --lost'.")
 			return
 		}
 	}
@@ -84,8 +86,9 @@ func (c *checker) reactors() {
 		for _, formula := range r.Formulas {
 			for _, path := range c.cfg.formulaFiles(formula) {
 				if c.matches(path, takesKeys) {
-					c.add(false, "reactor", fmt.Sprintf("A reaction to presence events takes keys away (%s), so a network that fails for a moment costs "+
-						"minions their keys.", path), "Remove it, and use 'saltclusterctl minions --lost'.")
+					c.add(false, "reactor",
+						fmt.Sprintf("A reaction to presence events takes keys away (%s), so a network that fails for a moment costs "+
+							"minions their keys.", path), "Remove it, and use 'saltclusterctl minions --lost'.")
 					return
 				}
 			}
@@ -99,7 +102,8 @@ func (c *checker) matches(path string, expr *regexp.Regexp) bool {
 	return err == nil && expr.Match(text)
 }
 
-// readSome reads a regular file of at most so many bytes. It neither waits for a named pipe nor reads on while a file grows.
+// readSome reads a regular file of at most so many bytes. It neither waits for a named pipe nor reads on while a file
+// grows.
 func readSome(path string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

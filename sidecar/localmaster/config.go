@@ -125,7 +125,8 @@ func (c *Config) Raw(name string) (any, bool) { v, ok := c.opts[name]; return v,
 // Bool returns an option's truth as Python's bool() sees it; an absent one is false.
 func (c *Config) Bool(name string) bool { return pyTrue(c.opts[name]) }
 
-// Workers is how many processes of the master take what minions ask: worker_threads, or those of the pool for whatever no other pool takes.
+// Workers is how many processes of the master take what minions ask: worker_threads, or those of the pool for whatever
+// no other pool takes.
 func (c *Config) Workers() int {
 	if c.Version.Major >= 3008 {
 		pools, _ := c.opts["worker_pools"].(map[string]any)
@@ -166,8 +167,8 @@ const (
 	PillarRoots = "pillar_roots"
 )
 
-// Roots reads FileRoots or PillarRoots: the directories of each environment, in their order and as they are written; empty for what is no
-// text.
+// Roots reads FileRoots or PillarRoots: the directories of each environment, in their order and as they are written;
+// empty for what is no text.
 func (c *Config) Roots(option string) map[string][]string {
 	envs, _ := c.opts[option].(map[string]any)
 	out := make(map[string][]string, len(envs))
@@ -188,8 +189,8 @@ func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.opts)) }
 // SetBy returns the file that set the option last, "" when it has its default.
 func (c *Config) SetBy(name string) string { return c.setBy[name] }
 
-// Globbed says whether file_roots or pillar_roots was written with wildcards. They have been resolved here in alphabetical
-// order; Salt takes them as its file system lists them.
+// Globbed says whether file_roots or pillar_roots was written with wildcards. They have been resolved here in
+// alphabetical order; Salt takes them as its file system lists them.
 func (c *Config) Globbed(name string) bool { return c.globbed[name] }
 
 // Host is the address at which local clients reach the master: a wildcard interface becomes loopback, as in

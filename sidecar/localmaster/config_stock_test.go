@@ -31,21 +31,24 @@ var samples = map[string]map[string]string{
 		"master.d/nested/n.conf": "nested: true\nlist: [9]\n",
 		"extra/a.yml":            "extra: a\nlist: [7]\n", "extra/b.yml": "extra: b\nmap: {z: 0}\n", "one.conf": "one: 1\n",
 	},
-	"broken include":  {"master": "x: main\n", "master.d/a.conf": "x: [\n", "master.d/b.conf": "y: 1\n", "master.d/c.conf": "text\n"},
-	"default_include": {"master": "default_include: conf.d/*.conf\n", "conf.d/a.conf": "user: bob\n", "master.d/a.conf": "user: eve\n"},
-	"root_dir":        {"master": "root_dir: @/root\nid: r\nlog_file: file:///dev/log\nkey_logfile: logs/key\npki_dir: pki\ncachedir: @/root/cache\n"},
-	"sock_dir":        {"master": "cachedir: /c\nsock_dir: /a/rather/long/path/of/sockets\nid: s\n"},
-	"sock_dir fits":   {"master": "cachedir: /cache\nsock_dir: /run/salt/master\nid: s\n"},
-	"log_dir":         {"master": "log_dir: /logs\nid: l\n"},
-	"log_dir file":    {"master": "log_dir: /logs\nlog_file: m.log\nid: l\nextension_modules: ''\n"},
-	"append_domain":   {"master": "id: m\nappend_domain: example.org\n"},
-	"generated id":    {"master": "append_domain: example.org\nminion_id_lowercase: true\n"},
-	"cached id":       {"master": "root_dir: @/root\n", "root/etc/salt/minion_id": "cached.example.org\n"},
-	"odd ids":         {"master": "id: null\n"},
-	"cluster off":     {"master": "id: c\ncluster_peers: [a, b]\ncluster_pki_dir: /x\ncluster_port: 99\n"},
-	"cluster on":      {"master": "id: c\ncluster_id: k\ncluster_secret: s\n"},
+	"broken include": {"master": "x: main\n", "master.d/a.conf": "x: [\n", "master.d/b.conf": "y: 1\n",
+		"master.d/c.conf": "text\n"},
+	"default_include": {"master": "default_include: conf.d/*.conf\n", "conf.d/a.conf": "user: bob\n",
+		"master.d/a.conf": "user: eve\n"},
+	"root_dir":      {"master": "root_dir: @/root\nid: r\nlog_file: file:///dev/log\nkey_logfile: logs/key\npki_dir: pki\ncachedir: @/root/cache\n"},
+	"sock_dir":      {"master": "cachedir: /c\nsock_dir: /a/rather/long/path/of/sockets\nid: s\n"},
+	"sock_dir fits": {"master": "cachedir: /cache\nsock_dir: /run/salt/master\nid: s\n"},
+	"log_dir":       {"master": "log_dir: /logs\nid: l\n"},
+	"log_dir file":  {"master": "log_dir: /logs\nlog_file: m.log\nid: l\nextension_modules: ''\n"},
+	"append_domain": {"master": "id: m\nappend_domain: example.org\n"},
+	"generated id":  {"master": "append_domain: example.org\nminion_id_lowercase: true\n"},
+	"cached id":     {"master": "root_dir: @/root\n", "root/etc/salt/minion_id": "cached.example.org\n"},
+	"odd ids":       {"master": "id: null\n"},
+	"cluster off":   {"master": "id: c\ncluster_peers: [a, b]\ncluster_pki_dir: /x\ncluster_port: 99\n"},
+	"cluster on":    {"master": "id: c\ncluster_id: k\ncluster_secret: s\n"},
 	"cluster ended": {
-		"master": "id: c\ncluster_id: k\ncluster_peers: [a, b]\ncluster_pki_dir: /x\ncluster_secret: s\n", "master.d/zz-saltclusterd.conf": "cluster_id: null\n",
+		"master":                        "id: c\ncluster_id: k\ncluster_peers: [a, b]\ncluster_pki_dir: /x\ncluster_secret: s\n",
+		"master.d/zz-saltclusterd.conf": "cluster_id: null\n",
 	},
 	"roots": {"master": "id: f\nfile_roots: {base: ['@/g*', /srv/x], nil: null, dev: text}\npillar_roots: nonsense\n" +
 		"file_ignore_regex: abc\nfile_ignore_glob: '*.x'\n", "g1/a": "", "g2/a": ""},
@@ -65,8 +68,9 @@ var samples = map[string]map[string]string{
 	"nodegroup":    {"master": "id: n\nnodegroups:\n  - a: Lx\n  - b: [c, d]\n"},
 	"nodegroup none": {"master": "id: n\nnodegroups:\ndiscovery: true\nssl: true\n" +
 		"ssh_minion_opts: {gitfs_x: 1, ok: 2, pillar_x: 3}\nfileserver_backend: [git, roots, hg]\n"},
-	"eauth":   {"master": "id: e\nexternal_auth: {rest: {'^u': [x]}}\nenvironment: dev\nipc_write_buffer: 5\n"},
-	"drop-in": {"master": "id: d\ninterface: 0.0.0.0\n", "master.d/zz-saltclusterd.conf": "interface: 127.0.0.1\nmaster_id: n1\nunique_jid: True\nkeys.cache_driver: localfs_key\n"},
+	"eauth": {"master": "id: e\nexternal_auth: {rest: {'^u': [x]}}\nenvironment: dev\nipc_write_buffer: 5\n"},
+	"drop-in": {"master": "id: d\ninterface: 0.0.0.0\n",
+		"master.d/zz-saltclusterd.conf": "interface: 127.0.0.1\nmaster_id: n1\nunique_jid: True\nkeys.cache_driver: localfs_key\n"},
 }
 
 const dumpOpts = `
@@ -128,7 +132,8 @@ func compareAll(t *testing.T, version string) {
 	}
 }
 
-// unread are configurations with a file that cannot be read. A master does not start with them, nor do we go on without what may stand there.
+// unread are configurations with a file that cannot be read. A master does not start with them, nor do we go on without
+// what may stand there.
 var unread = map[string]map[string]string{
 	"a directory":       {"master": "id: u\n", "master.d/a.conf/b": "", "master.d/b.conf": "user: bob\n"},
 	"a link to nothing": {"master": "id: u\n", "master.d/b.conf": "user: bob\n"},

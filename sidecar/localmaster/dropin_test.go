@@ -64,7 +64,8 @@ func TestDropInSatisfiesTheCheck(t *testing.T) {
 }
 
 func TestKeyStoreIsKept(t *testing.T) {
-	if found := CheckDropIn(loadText(t, 3008, "interface: 127.0.0.1\nmaster_id: n\nkeys.cache_driver: mmap_key\n")); len(found) != 0 {
+	if found := CheckDropIn(loadText(t, 3008,
+		"interface: 127.0.0.1\nmaster_id: n\nkeys.cache_driver: mmap_key\n")); len(found) != 0 {
 		t.Errorf("findings %+v", found)
 	}
 	text, err := DropIn(DropInOptions{MasterID: "n", Version: Version{Major: 3008}, KeyDriver: "mmap_key"})
@@ -128,7 +129,8 @@ func TestConfigErrors(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := LoadConfig(path, Version{Major: 3007}); want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if _, err := LoadConfig(path, Version{Major: 3007}); want != "" &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

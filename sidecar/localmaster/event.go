@@ -102,7 +102,8 @@ func appendBinHeader(dst []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, 0xc6), uint32(n))
 }
 
-// cutFrame takes the first message off buf and returns its body, which aliases buf. n is 0 when buf ends before it does.
+// cutFrame takes the first message off buf and returns its body, which aliases buf. n is 0 when buf ends before it
+// does.
 func cutFrame(buf []byte, f framing, limit int64) (body []byte, n int, err error) {
 	if f == prefixed {
 		if len(buf) < 4 {

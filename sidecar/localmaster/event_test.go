@@ -94,7 +94,8 @@ func TestStamp(t *testing.T) {
 }
 
 func TestWritten(t *testing.T) {
-	events := []queuedEvent{{tag: "a", data: []byte("x")}, {tag: "b", data: make([]byte, 300)}, {tag: "c", data: make([]byte, 70_000)}}
+	events := []queuedEvent{{tag: "a", data: []byte("x")}, {tag: "b", data: make([]byte, 300)},
+		{tag: "c", data: make([]byte, 70_000)}}
 	for _, f := range []framing{prefixed, bare} {
 		var text []byte
 		for i, e := range events {
@@ -117,7 +118,8 @@ func TestWritten(t *testing.T) {
 
 func TestReleasesThatRereadSessions(t *testing.T) {
 	for text, want := range map[string]bool{
-		"3006.28": false, "3007.0": false, "3007.8": false, "3007.14": false, "3007.15": true, "3007": true, "3008.1": false, "3008.2": false, "3008.3": true,
+		"3006.28": false, "3007.0": false, "3007.8": false, "3007.14": false, "3007.15": true, "3007": true, "3008.1": false,
+		"3008.2": false, "3008.3": true,
 	} {
 		if v, err := ParseVersion(text); err != nil || v.RereadsSessions() != want {
 			t.Errorf("%s: %t, %v", text, !want, err)
@@ -127,7 +129,8 @@ func TestReleasesThatRereadSessions(t *testing.T) {
 
 func TestReleasesThatAskSigningAlgorithm(t *testing.T) {
 	for text, want := range map[string]bool{
-		"3006.25": false, "3006.26": true, "3006": true, "3007.14": false, "3007.15": true, "3008.0": false, "3008.1": true, "3008.3": true,
+		"3006.25": false, "3006.26": true, "3006": true, "3007.14": false, "3007.15": true, "3008.0": false, "3008.1": true,
+		"3008.3": true,
 	} {
 		if v, err := ParseVersion(text); err != nil || v.AsksSigningAlgorithm() != want {
 			t.Errorf("%s: %t, %v", text, !want, err)

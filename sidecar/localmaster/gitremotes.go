@@ -12,7 +12,8 @@ type gitRemote struct {
 	params map[string]any
 }
 
-// gitRemotes lists the remotes of the three roles of salt.utils.gitfs with what is set for each, and what is set for all of a role.
+// gitRemotes lists the remotes of the three roles of salt.utils.gitfs with what is set for each, and what is set for
+// all of a role.
 func gitRemotes(cfg *Config) (out []gitRemote) {
 	for _, role := range []string{"gitfs", "git_pillar", "winrepo"} {
 		all := map[string]any{}
@@ -21,7 +22,8 @@ func gitRemotes(cfg *Config) (out []gitRemote) {
 		}
 		out = append(out, gitRemote{role: role, params: all})
 	}
-	for _, option := range [][2]string{{"gitfs", "gitfs_remotes"}, {"winrepo", "winrepo_remotes"}, {"winrepo", "winrepo_remotes_ng"}} {
+	for _, option := range [][2]string{{"gitfs", "gitfs_remotes"}, {"winrepo", "winrepo_remotes"},
+		{"winrepo", "winrepo_remotes_ng"}} {
 		v, _ := cfg.Raw(option[1])
 		out = append(out, remotesOf(option[0], v)...)
 	}

@@ -120,7 +120,8 @@ func TestHiddenNeedsAMasterThatHasStarted(t *testing.T) {
 	cfg := testMaster(t, 3007, "n1")
 	f := &fakeAuth{t: t}
 	keys := filepath.Join(t.TempDir(), "new")
-	if _, err := NewHidden(cfg, HiddenOptions{KeyDir: keys, Requester: f}).SignIn(t.Context()); err == nil || f.asked.Load() != 0 {
+	if _, err := NewHidden(cfg, HiddenOptions{KeyDir: keys, Requester: f}).SignIn(t.Context()); err == nil ||
+		f.asked.Load() != 0 {
 		t.Errorf("signed in without directories: %v", err)
 	}
 	info, err := os.Stat(filepath.Join(keys, hiddenKeyFile))

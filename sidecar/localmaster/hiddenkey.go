@@ -29,7 +29,8 @@ func (h *Hidden) key() (*saltcrypt.MasterKey, error) {
 		if perr == nil {
 			return key, nil
 		}
-		h.o.Logger.Warn("hidden key is damaged, making another", "path", filepath.Join(h.o.KeyDir, hiddenKeyFile), "err", perr)
+		h.o.Logger.Warn("hidden key is damaged, making another", "path", filepath.Join(h.o.KeyDir, hiddenKeyFile), "err",
+			perr)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("saltclusterd's own key: %w", err)
 	}
@@ -44,8 +45,8 @@ func (h *Hidden) key() (*saltcrypt.MasterKey, error) {
 	return key, nil
 }
 
-// accept places the public key among the accepted ones and takes it out of every other state. Each of the directories may be a link to
-// elsewhere, as where masters have shared them.
+// accept places the public key among the accepted ones and takes it out of every other state. Each of the directories
+// may be a link to elsewhere, as where masters have shared them.
 func (h *Hidden) accept(key *saltcrypt.MasterKey) error {
 	owner, err := h.cfg.Owner()
 	if err != nil {

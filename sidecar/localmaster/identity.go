@@ -191,8 +191,9 @@ func (in *identity) putPublic() (bool, error) {
 	return true, f.put(in.root)
 }
 
-// putLinks makes master.pem and master.pub symlinks where the master's key has another name. A stock master writes the whole path into
-// them; in a pki_dir that several masters share, perhaps each with a path of its own, only the name leads all of them there.
+// putLinks makes master.pem and master.pub symlinks where the master's key has another name. A stock master writes the
+// whole path into them; in a pki_dir that several masters share, perhaps each with a path of its own, only the name
+// leads all of them there.
 func (in *identity) putLinks() (changed bool, err error) {
 	if in.stem == "master" {
 		return false, nil

@@ -37,7 +37,8 @@ func testMaster(t testing.TB, major int, id string) *Config {
 	dir := t.TempDir()
 	return &Config{
 		Version: Version{Major: major}, ID: id, User: "root", PkiDir: filepath.Join(dir, "pki"),
-		CacheDir: filepath.Join(dir, "cache"), SockDir: filepath.Join(dir, "sock"), opts: map[string]any{}, setBy: map[string]string{},
+		CacheDir: filepath.Join(dir, "cache"), SockDir: filepath.Join(dir, "sock"), opts: map[string]any{},
+		setBy: map[string]string{},
 	}
 }
 
@@ -154,8 +155,14 @@ func TestRefusedIdentities(t *testing.T) {
 			_, _, err := InstallIdentity(cfg, k.PEM(), []byte(other.PublicText()))
 			return err
 		},
-		"id with a slash": func() error { _, _, err := InstallIdentity(testMaster(t, 3008, "../x"), k.PEM(), nil); return err },
-		"empty id":        func() error { _, _, err := InstallIdentity(testMaster(t, 3008, "_master"), k.PEM(), nil); return err },
+		"id with a slash": func() error {
+			_, _, err := InstallIdentity(testMaster(t, 3008, "../x"), k.PEM(), nil)
+			return err
+		},
+		"empty id": func() error {
+			_, _, err := InstallIdentity(testMaster(t, 3008, "_master"), k.PEM(), nil)
+			return err
+		},
 	} {
 		if err := try(); !errors.Is(err, ErrIdentity) {
 			t.Errorf("%s: %v", name, err)

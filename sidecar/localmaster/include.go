@@ -85,8 +85,8 @@ func readLimited(path string) ([]byte, error) {
 }
 
 // include is include_config: the globs' files merged, lists and maps of the same option put together. A file that is no
-// configuration is left out, as a stock master does. One that may not be read here is an error: the master reads it as root before
-// it becomes its user, or does not start, and what stands in it may change everything.
+// configuration is left out, as a stock master does. One that may not be read here is an error: the master reads it as
+// root before it becomes its user, or does not start, and what stands in it may change everything.
 func (r *confReader) include(globs any, from string, depth int) (map[string]any, error) {
 	all := map[string]any{}
 	if depth > maxIncludes {

@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// kernelSockets lists this network namespace's unix sockets (proc_pid_net(5)); of those that a server has accepted, too, the path is what it
-// listens on.
+// kernelSockets lists this network namespace's unix sockets (proc_pid_net(5)); of those that a server has accepted,
+// too, the path is what it listens on.
 const kernelSockets = "/proc/self/net/unix"
 
 // listenAgain is the pause between looks at who is connected.
 const listenAgain = 50 * time.Millisecond
 
-// actors is how many of a master's own processes connect to its bus and act on what they hear, or come up before those that do: the
-// reactor, event_return (salt/utils/event.py:EventReturn) and, from 3007 on, salt/master.py:EventMonitor. 0: nobody acts.
+// actors is how many of a master's own processes connect to its bus and act on what they hear, or come up before those
+// that do: the reactor, event_return (salt/utils/event.py:EventReturn) and, from 3007 on, salt/master.py:EventMonitor.
+// 0: nobody acts.
 func actors(cfg *Config) (n int) {
 	for _, option := range []string{"reactor", "event_return"} {
 		if cfg.Bool(option) {
@@ -28,9 +29,10 @@ func actors(cfg *Config) (n int) {
 	return n
 }
 
-// AwaitActors waits until those of the master's processes that act on events hear them: they connect while it starts, on a busy machine
-// later than its workers answer, and miss what is fired before. It ends with ctx, and at once where that cannot be told. Who is connected
-// has no name: a command line that waits for returns in that moment is taken for one of them.
+// AwaitActors waits until those of the master's processes that act on events hear them: they connect while it starts,
+// on a busy machine later than its workers answer, and miss what is fired before. It ends with ctx, and at once where
+// that cannot be told. Who is connected has no name: a command line that waits for returns in that moment is taken for
+// one of them.
 func (b *Bus) AwaitActors(ctx context.Context) {
 	for b.actors > 0 && b.pub.network == "unix" {
 		want := b.actors

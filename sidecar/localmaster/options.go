@@ -34,8 +34,8 @@ func Enabled(o Options, name string) bool {
 	return on
 }
 
-// ModuleDirs lists where a master looks for modules of the site's own of a kind (salt/loader/__init__.py _module_dirs): in the directories
-// of the option own, and in those of that name below others.
+// ModuleDirs lists where a master looks for modules of the site's own of a kind (salt/loader/__init__.py _module_dirs):
+// in the directories of the option own, and in those of that name below others.
 func ModuleDirs(o Options, own, name string) []string {
 	dirs := append([]string(nil), o.Strings(own)...)
 	for _, dir := range append([]string{o.Text("extension_modules")}, o.Strings("module_dirs")...) {
@@ -46,7 +46,8 @@ func ModuleDirs(o Options, own, name string) []string {
 	return dirs
 }
 
-// SiteModule looks in directories for a module that takes the place of one that Salt brings along; empty: there is none.
+// SiteModule looks in directories for a module that takes the place of one that Salt brings along; empty: there is
+// none.
 func SiteModule(dirs []string, module string) (path string) {
 	for _, dir := range dirs {
 		for _, suffix := range []string{".py", ".pyc", ".so", ""} {

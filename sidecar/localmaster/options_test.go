@@ -25,11 +25,12 @@ func TestSameOptions(t *testing.T) {
 		b    fake
 		want bool
 	}{
-		"another log level": {fake{"cachedir": "/a", "mine_get": map[string]any{"a": []any{"b"}}, "log_level": "debug"}, true},
-		"another cachedir":  {fake{"cachedir": "/b", "mine_get": map[string]any{"a": []any{"b"}}}, false},
-		"other rights":      {fake{"cachedir": "/a", "mine_get": map[string]any{"a": []any{"c"}}}, false},
-		"no rights":         {fake{"cachedir": "/a"}, false},
-		"nobody's rights":   {fake{"cachedir": "/a", "mine_get": nil}, false},
+		"another log level": {fake{"cachedir": "/a", "mine_get": map[string]any{"a": []any{"b"}}, "log_level": "debug"},
+			true},
+		"another cachedir": {fake{"cachedir": "/b", "mine_get": map[string]any{"a": []any{"b"}}}, false},
+		"other rights":     {fake{"cachedir": "/a", "mine_get": map[string]any{"a": []any{"c"}}}, false},
+		"no rights":        {fake{"cachedir": "/a"}, false},
+		"nobody's rights":  {fake{"cachedir": "/a", "mine_get": nil}, false},
 	} {
 		if got := localmaster.SameOptions(a, c.b, names); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -56,7 +57,8 @@ func TestEnabled(t *testing.T) {
 
 func TestSiteModule(t *testing.T) {
 	dir := t.TempDir()
-	o := fake{"cache_dirs": []string{dir + "/own"}, "extension_modules": dir + "/ext", "module_dirs": []string{"", dir + "/more"}}
+	o := fake{"cache_dirs": []string{dir + "/own"}, "extension_modules": dir + "/ext",
+		"module_dirs": []string{"", dir + "/more"}}
 	dirs := localmaster.ModuleDirs(o, "cache_dirs", "cache")
 	if want := []string{dir + "/own", dir + "/ext/cache", dir + "/more/cache"}; !slices.Equal(dirs, want) {
 		t.Fatalf("%q, not %q", dirs, want)
@@ -83,7 +85,8 @@ func TestSiteModule(t *testing.T) {
 
 func TestRoots(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "master")
-	if err := os.WriteFile(path, []byte("file_roots:\n  base: [/srv/salt, 5, /srv/more]\n  dev: no list\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("file_roots:\n  base: [/srv/salt, 5, /srv/more]\n  dev: no list\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	c, err := localmaster.LoadConfig(path, localmaster.Version{Major: 3007})

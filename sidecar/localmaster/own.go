@@ -12,14 +12,16 @@ import (
 	"strings"
 )
 
-// Own is what a master has for itself although minions reach it through any master: for each item a digest of what it has, "" when
-// it has nothing. What cannot be read is not in it. Masters tell each other theirs; a digest shows no secret.
+// Own is what a master has for itself although minions reach it through any master: for each item a digest of what it
+// has, "" when it has nothing. What cannot be read is not in it. Masters tell each other theirs; a digest shows no
+// secret.
 type Own map[string]string
 
 // ownMore is an item that counts those which were too many, or too large, to be in Own.
 const ownMore = "more"
 
-// ownRule is what must hold of one kind of item. The part of an item's name before the colon is its kind, the rest a path.
+// ownRule is what must hold of one kind of item. The part of an item's name before the colon is its kind, the rest a
+// path.
 type ownRule struct {
 	// single: masters that have it must be one at most; otherwise all that name it must have the same.
 	single         bool
@@ -127,7 +129,8 @@ func (o Own) countMore(n int) {
 	}
 }
 
-// Bounded is what of it fits into so many items and, as JSON, bytes, and how many did not. Masters that name the same leave out the same.
+// Bounded is what of it fits into so many items and, as JSON, bytes, and how many did not. Masters that name the same
+// leave out the same.
 func (o Own) Bounded(items, bytes int) Own {
 	out := Own{}
 	names := slices.Collect(maps.Keys(o))
@@ -143,7 +146,8 @@ func (o Own) Bounded(items, bytes int) Own {
 	return out
 }
 
-// compareItems sorts what there is once on a master, the count of what is left out among it, before what may be there in any number.
+// compareItems sorts what there is once on a master, the count of what is left out among it, before what may be there
+// in any number.
 func compareItems(a, b string) int {
 	many := func(item string) int { return min(strings.Count(item, ":"), 1) }
 	return cmp.Or(cmp.Compare(many(a), many(b)), cmp.Compare(a, b))
@@ -165,13 +169,15 @@ func (o Own) reactions(cfg *Config, r *boundedReader) {
 		for _, formula := range reactor.Formulas {
 			o.named(formula, r)
 		}
-		if cfg.Bool("fileserver_events") && (reactor.hears("salt/fileserver/roots/update") || reactor.hears("salt/fileserver/gitfs/update")) {
+		if cfg.Bool("fileserver_events") && (reactor.hears("salt/fileserver/roots/update") ||
+			reactor.hears("salt/fileserver/gitfs/update")) {
 			o["fileserver_events"] = "on"
 		}
 	}
 }
 
-// named notes the content of what the configuration names by an absolute path or glob; salt:// is the same for all masters.
+// named notes the content of what the configuration names by an absolute path or glob; salt:// is the same for all
+// masters.
 func (o Own) named(path string, r *boundedReader) {
 	switch {
 	case !filepath.IsAbs(path):
@@ -182,7 +188,8 @@ func (o Own) named(path string, r *boundedReader) {
 	}
 }
 
-// gitKeys notes the keys that git remotes are read with, and for which of them there is a passphrase. That itself is a secret.
+// gitKeys notes the keys that git remotes are read with, and for which of them there is a passphrase. That itself is a
+// secret.
 func (o Own) gitKeys(cfg *Config, r *boundedReader) {
 	var locked []string
 	for _, remote := range gitRemotes(cfg) {
@@ -244,7 +251,8 @@ func CheckOwn(own Own) (found []Finding) {
 	return found
 }
 
-// CompareOwn says what masters must not have each for itself, or must have alike. Those that tell nothing (nil) are left out.
+// CompareOwn says what masters must not have each for itself, or must have alike. Those that tell nothing (nil) are
+// left out.
 func CompareOwn(masters map[string]Own) (found []Finding) {
 	items, more := map[string][]string{}, 0 // what each has
 	for _, own := range masters {
@@ -287,7 +295,8 @@ func firstOfEach(found []Finding) (out []Finding) {
 	for _, kind := range slices.Sorted(maps.Keys(seen)) {
 		if n := seen[kind] - shownOfEach; n > 0 {
 			out = append(out, Finding{
-				Option: kind, Message: fmt.Sprintf("The same is so of %d more (%s) that the master's configuration names.", n, kind), Fix: "Do the same about each of them.",
+				Option: kind, Message: fmt.Sprintf("The same is so of %d more (%s) that the master's configuration names.", n,
+					kind), Fix: "Do the same about each of them.",
 			})
 		}
 	}

@@ -37,7 +37,8 @@ func TestCheckActors(t *testing.T) {
 		"dev/react.sls":     takes,
 		"roots/look.sls":    "a:\n  local.test.ping: []\n",
 	})
-	if err := os.WriteFile(filepath.Join(dir, "map.yaml"), []byte("- 'salt/presence/*': "+dir+"/react.sls\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "map.yaml"), []byte("- 'salt/presence/*': "+dir+"/react.sls\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	roots := "file_roots: {base: [" + dir + "/roots, " + dir + "], __env__: [" + dir + "/__env__]}\n"
@@ -50,29 +51,41 @@ func TestCheckActors(t *testing.T) {
 		option      string // of the finding; empty: none
 		fatal       bool
 	}{
-		"nothing set":                      {"", false, "", false},
-		"thorium that deletes":             {thorium("timeout"), false, "engines", true},
-		"thorium that hears every minion":  {thorium("timeout"), true, "", false},
-		"thorium that only looks":          {thorium("status"), false, "", false},
-		"thorium without formulas":         {thorium("nothing"), false, "", false},
-		"formulas without thorium":         {"thorium_roots: {base: [" + dir + "/timeout]}\n", false, "", false},
-		"a reaction to presence":           {"reactor: [{'salt/presence/*': [" + dir + "/react.sls]}]\n", false, "reactor", false},
-		"the same to what somebody fires":  {"reactor: [{'salt/cloud/*/destroyed': [" + dir + "/react.sls]}]\n", false, "", false},
-		"a reaction that takes no keys":    {"reactor: [{'salt/presence/*': [" + dir + "/status/look.sls]}]\n", false, "", false},
+		"nothing set":                     {"", false, "", false},
+		"thorium that deletes":            {thorium("timeout"), false, "engines", true},
+		"thorium that hears every minion": {thorium("timeout"), true, "", false},
+		"thorium that only looks":         {thorium("status"), false, "", false},
+		"thorium without formulas":        {thorium("nothing"), false, "", false},
+		"formulas without thorium":        {"thorium_roots: {base: [" + dir + "/timeout]}\n", false, "", false},
+		"a reaction to presence": {"reactor: [{'salt/presence/*': [" + dir + "/react.sls]}]\n", false, "reactor",
+			false},
+		"the same to what somebody fires": {"reactor: [{'salt/cloud/*/destroyed': [" + dir + "/react.sls]}]\n", false, "",
+			false},
+		"a reaction that takes no keys": {"reactor: [{'salt/presence/*': [" + dir + "/status/look.sls]}]\n", false, "",
+			false},
 		"a reaction that cannot be read":   {"reactor: [{'salt/presence/*': [/nonexistent.sls]}]\n", false, "", false},
 		"a reactor that is no list at all": {"reactor: {a: b}\n", false, "", false},
-		"a glob of reactions":              {"reactor: [{'salt/presence/*': '" + dir + "/re*.sls'}]\n", false, "reactor", false},
-		"a glob that passes over it":       {"reactor: [{'salt/presence/*': [" + dir + "/s*/*.sls]}]\n", false, "", false},
-		"a glob of hidden files":           {"reactor: [{'salt/presence/*': [" + dir + "/hidden/*.sls]}]\n", false, "", false},
-		"a reaction in the roots":          {roots + "reactor: [{'salt/presence/*': ['salt://react.sls']}]\n", false, "reactor", false},
-		"one below an empty host":          {roots + "reactor: [{'salt/presence/*': ['salt:///react.sls?env=prod']}]\n", false, "reactor", false},
-		"one of another environment":       {roots + "reactor: [{'salt/presence/*': ['salt://react.sls?saltenv=dev']}]\n", false, "reactor", false},
-		"not in that environment":          {roots + "reactor: [{'salt/presence/*': ['salt://look.sls?saltenv=dev']}]\n", false, "", false},
-		"the master's environment":         {roots + "saltenv: dev\nreactor: [{'salt/presence/*': ['salt://react.sls']}]\n", false, "reactor", false},
-		"a glob in the roots is none":      {roots + "reactor: [{'salt/presence/*': ['salt://*.sls']}]\n", false, "", false},
-		"out of the roots":                 {roots + "reactor: [{'salt/presence/*': ['salt://../dev/react.sls']}]\n", false, "", false},
-		"a reactor in a file":              {"reactor: " + dir + "/map.yaml\n", false, "reactor", false},
-		"an entry of two":                  {"reactor: [{'salt/presence/*': [" + dir + "/react.sls], a: []}]\n", false, "", false},
+		"a glob of reactions": {"reactor: [{'salt/presence/*': '" + dir + "/re*.sls'}]\n", false, "reactor",
+			false},
+		"a glob that passes over it": {"reactor: [{'salt/presence/*': [" + dir + "/s*/*.sls]}]\n", false, "", false},
+		"a glob of hidden files": {"reactor: [{'salt/presence/*': [" + dir + "/hidden/*.sls]}]\n", false, "",
+			false},
+		"a reaction in the roots": {roots + "reactor: [{'salt/presence/*': ['salt://react.sls']}]\n", false,
+			"reactor", false},
+		"one below an empty host": {roots + "reactor: [{'salt/presence/*': ['salt:///react.sls?env=prod']}]\n",
+			false, "reactor", false},
+		"one of another environment": {roots + "reactor: [{'salt/presence/*': ['salt://react.sls?saltenv=dev']}]\n",
+			false, "reactor", false},
+		"not in that environment": {roots + "reactor: [{'salt/presence/*': ['salt://look.sls?saltenv=dev']}]\n",
+			false, "", false},
+		"the master's environment": {roots + "saltenv: dev\nreactor: [{'salt/presence/*': ['salt://react.sls']}]\n",
+			false, "reactor", false},
+		"a glob in the roots is none": {roots + "reactor: [{'salt/presence/*': ['salt://*.sls']}]\n", false, "", false},
+		"out of the roots": {roots + "reactor: [{'salt/presence/*': ['salt://../dev/react.sls']}]\n", false,
+			"", false},
+		"a reactor in a file": {"reactor: " + dir + "/map.yaml\n", false, "reactor", false},
+		"an entry of two": {"reactor: [{'salt/presence/*': [" + dir + "/react.sls], a: []}]\n", false, "",
+			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := CheckActors(loadText(t, 3006, c.text), func(string) bool { return c.everyMaster })
@@ -89,7 +102,8 @@ func TestCheckActors(t *testing.T) {
 	}
 }
 
-// Each item of ownRules: what it takes to be found on a host alone, and on two masters of which one has it, or both, or each its own.
+// Each item of ownRules: what it takes to be found on a host alone, and on two masters of which one has it, or both, or
+// each its own.
 func TestMastersOwn(t *testing.T) {
 	dir := writeTree(t, map[string]string{
 		"gpg/private-keys-v1.d/0123.key": "secret", "gpg/pubring.kbx": "", "gpg2/private-keys-v1.d/4567.key": "secret",
@@ -102,38 +116,50 @@ func TestMastersOwn(t *testing.T) {
 		one, other    string // options of two masters
 		alone, differ string // what is found, "" nothing
 	}{
-		"gpg on both":           {at("gpg_keydir: DIR/gpg\n"), at("gpg_keydir: DIR/gpg\n"), "gpg", ""},
-		"gpg on one":            {at("gpg_keydir: DIR/gpg\n"), "", "gpg", "gpg"},
-		"other gpg keys":        {at("gpg_keydir: DIR/gpg\n"), at("gpg_keydir: DIR/gpg2\n"), "gpg", "gpg"},
-		"no gpg keys":           {at("gpg_keydir: DIR/none\n"), "", "", ""},
-		"vault on one":          {"vault: {server: {url: u}}\n", "", "vault", "vault"},
-		"vault, other tokens":   {"vault: {auth: {token: a}}\n", "vault: {auth: {token: b}}\n", "vault", ""},
-		"ext_pillar":            {"ext_pillar: [{cmd_yaml: a}]\n", "ext_pillar: [{cmd_yaml: b}]\n", "", "ext_pillar"},
-		"the same ext_pillar":   {"ext_pillar: [{cmd_yaml: a}]\n", "ext_pillar: [{cmd_yaml: a}]\n", "", ""},
-		"autosign":              {at("autosign_file: DIR/autosign\n"), at("autosign_file: DIR/autosign2\n"), "autosign", "autosign"},
-		"autoreject on one":     {at("autoreject_file: DIR/autosign\n"), "autoreject_file: /nonexistent\n", "autosign", "autosign"},
-		"autosign grains":       {at("autosign_grains_dir: DIR/grains\n"), at("autosign_grains_dir: DIR/grains2\n"), "autosign", "autosign"},
-		"a reaction":            {at("reactor: [{a: [DIR/react.sls]}]\n"), at("reactor: [{a: [DIR/react.sls]}]\n"), "file", ""},
-		"a glob of reactions":   {at("reactor: [{a: 'DIR/on/*.sls'}]\n"), at("reactor: [{a: 'DIR/on/*.sls'}]\n"), "files", ""},
-		"a glob finds nothing":  {at("reactor: [{a: 'DIR/none/*.sls'}]\n"), at("reactor: [{a: 'DIR/none/*.sls'}]\n"), "", ""},
-		"a key of a remote":     {at("gitfs_remotes: [{'ssh://h/r': [{root: s}, {privkey: DIR/id}]}]\n"), "", "file", ""},
-		"its public key":        {at("winrepo_remotes_ng: ['ssh://h/a', {'ssh://h/r': [{pubkey: DIR/id.pub}]}]\n"), "", "file", ""},
+		"gpg on both":         {at("gpg_keydir: DIR/gpg\n"), at("gpg_keydir: DIR/gpg\n"), "gpg", ""},
+		"gpg on one":          {at("gpg_keydir: DIR/gpg\n"), "", "gpg", "gpg"},
+		"other gpg keys":      {at("gpg_keydir: DIR/gpg\n"), at("gpg_keydir: DIR/gpg2\n"), "gpg", "gpg"},
+		"no gpg keys":         {at("gpg_keydir: DIR/none\n"), "", "", ""},
+		"vault on one":        {"vault: {server: {url: u}}\n", "", "vault", "vault"},
+		"vault, other tokens": {"vault: {auth: {token: a}}\n", "vault: {auth: {token: b}}\n", "vault", ""},
+		"ext_pillar":          {"ext_pillar: [{cmd_yaml: a}]\n", "ext_pillar: [{cmd_yaml: b}]\n", "", "ext_pillar"},
+		"the same ext_pillar": {"ext_pillar: [{cmd_yaml: a}]\n", "ext_pillar: [{cmd_yaml: a}]\n", "", ""},
+		"autosign": {at("autosign_file: DIR/autosign\n"), at("autosign_file: DIR/autosign2\n"), "autosign",
+			"autosign"},
+		"autoreject on one": {at("autoreject_file: DIR/autosign\n"), "autoreject_file: /nonexistent\n", "autosign",
+			"autosign"},
+		"autosign grains": {at("autosign_grains_dir: DIR/grains\n"), at("autosign_grains_dir: DIR/grains2\n"),
+			"autosign", "autosign"},
+		"a reaction": {at("reactor: [{a: [DIR/react.sls]}]\n"), at("reactor: [{a: [DIR/react.sls]}]\n"), "file",
+			""},
+		"a glob of reactions": {at("reactor: [{a: 'DIR/on/*.sls'}]\n"), at("reactor: [{a: 'DIR/on/*.sls'}]\n"), "files",
+			""},
+		"a glob finds nothing": {at("reactor: [{a: 'DIR/none/*.sls'}]\n"), at("reactor: [{a: 'DIR/none/*.sls'}]\n"), "", ""},
+		"a key of a remote":    {at("gitfs_remotes: [{'ssh://h/r': [{root: s}, {privkey: DIR/id}]}]\n"), "", "file", ""},
+		"its public key": {at("winrepo_remotes_ng: ['ssh://h/a', {'ssh://h/r': [{pubkey: DIR/id.pub}]}]\n"), "",
+			"file", ""},
 		"a key of a git pillar": {at(gitPillar), at(gitPillar), "file", ""},
 		"a key of all remotes":  {at("gitfs_pubkey: DIR/id.pub\n"), "", "file", ""},
-		"a passphrase on one":   {"gitfs_remotes: [{'ssh://h/r': [{passphrase: p}]}]\n", "gitfs_remotes: [{'ssh://h/r': [{root: s}]}]\n", "", "passphrase"},
-		"passphrases on both":   {"gitfs_remotes: [{'ssh://h/r': [{passphrase: p}]}]\n", "gitfs_remotes: [{'ssh://u:x@h/r': [{passphrase: q}]}]\n", "", ""},
+		"a passphrase on one": {"gitfs_remotes: [{'ssh://h/r': [{passphrase: p}]}]\n",
+			"gitfs_remotes: [{'ssh://h/r': [{root: s}]}]\n", "", "passphrase"},
+		"passphrases on both": {"gitfs_remotes: [{'ssh://h/r': [{passphrase: p}]}]\n",
+			"gitfs_remotes: [{'ssh://u:x@h/r': [{passphrase: q}]}]\n", "", ""},
 		"one for all remotes":   {"git_pillar_passphrase: p\n", "", "", "passphrase"},
 		"a reaction from roots": {"reactor: [{a: ['salt://react.sls']}]\n", "", "", ""},
-		"events of edits":       {"fileserver_events: True\nreactor: [{'salt/fileserver/*': ['salt://a']}]\n", "", "fileserver_events", ""},
+		"events of edits": {"fileserver_events: True\nreactor: [{'salt/fileserver/*': ['salt://a']}]\n", "",
+			"fileserver_events", ""},
 		"events of edits twice": {"fileserver_events: True\nreactor: [{'salt/fileserver/*': ['salt://a']}]\n",
 			"fileserver_events: True\nreactor: [{'salt/fileserver/*': ['salt://a']}]\n", "fileserver_events", "fileserver_events"},
-		"events, no reaction": {"fileserver_events: True\nreactor: [{'salt/minion/*': ['salt://a']}]\n", "fileserver_events: True\n", "", ""},
-		"cherrypy":            {"rest_cherrypy: {port: 8000}\n", "rest_cherrypy: {port: 8000}\n", "rest_cherrypy", "rest_cherrypy"},
-		"cherrypy on one":     {"rest_cherrypy: {port: 8000}\n", "", "rest_cherrypy", ""},
-		"without sessions":    {"rest_cherrypy: {enable_sessions: false}\n", "rest_cherrypy: {enable_sessions: false}\n", "", ""},
-		"git":                 {at("file_roots: {base: [DIR/git]}\n"), at("file_roots: {base: [DIR/git]}\n"), "git", "git"},
-		"git on one":          {at("pillar_roots: {base: [DIR/git]}\n"), at("pillar_roots: {base: [DIR/gpg]}\n"), "git", ""},
-		"nothing":             {"", "", "", ""},
+		"events, no reaction": {"fileserver_events: True\nreactor: [{'salt/minion/*': ['salt://a']}]\n",
+			"fileserver_events: True\n", "", ""},
+		"cherrypy": {"rest_cherrypy: {port: 8000}\n", "rest_cherrypy: {port: 8000}\n", "rest_cherrypy",
+			"rest_cherrypy"},
+		"cherrypy on one": {"rest_cherrypy: {port: 8000}\n", "", "rest_cherrypy", ""},
+		"without sessions": {"rest_cherrypy: {enable_sessions: false}\n", "rest_cherrypy: {enable_sessions: false}\n", "",
+			""},
+		"git":        {at("file_roots: {base: [DIR/git]}\n"), at("file_roots: {base: [DIR/git]}\n"), "git", "git"},
+		"git on one": {at("pillar_roots: {base: [DIR/git]}\n"), at("pillar_roots: {base: [DIR/gpg]}\n"), "git", ""},
+		"nothing":    {"", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			one, other := OwnOf(loadText(t, 3008, c.one), true), OwnOf(loadText(t, 3008, c.other), true)
@@ -145,7 +171,8 @@ func TestMastersOwn(t *testing.T) {
 	if own := OwnOf(loadText(t, 3008, at("file_roots: {base: [DIR/git]}\n")), false); len(CheckOwn(own)) > 0 {
 		t.Errorf("a git work tree that is not replicated: %+v", CheckOwn(own))
 	}
-	if found := CompareOwn(map[string]Own{"m1": {"later version": "x", "file:": ""}, "m2": {"later version": "y"}}); len(found) > 0 {
+	if found := CompareOwn(map[string]Own{"m1": {"later version": "x", "file:": ""},
+		"m2": {"later version": "y"}}); len(found) > 0 {
 		t.Errorf("items of a later version: %+v", found)
 	}
 }
@@ -154,7 +181,8 @@ const gitPillar = "ext_pillar: [{git: ['main ssh://h/a', {'main ssh://h/r': [{pr
 
 // What a glob finds is compared by names and contents.
 func TestGlobsAreComparedByWhatTheyFind(t *testing.T) {
-	dir := writeTree(t, map[string]string{"a/x.sls": "x", "b/x.sls": "x", "b/.hidden": "h", "c/x.sls": "y", "d/y.sls": "x", "e/sub/z": "z"})
+	dir := writeTree(t, map[string]string{"a/x.sls": "x", "b/x.sls": "x", "b/.hidden": "h", "c/x.sls": "y", "d/y.sls": "x",
+		"e/sub/z": "z"})
 	digest := func(sub string) string { // from within, so that names are the same
 		t.Chdir(filepath.Join(dir, sub))
 		return newReader().globDigest("*")
@@ -197,7 +225,8 @@ func ownOfMany(t *testing.T) Own {
 	for i := range 90 {
 		paths = append(paths, fmt.Sprintf("%s/r/%02d.sls", dir, i))
 	}
-	return OwnOf(loadText(t, 3008, "reactor: [{a: ["+strings.Join(paths, ", ")+", '"+dir+"/many/*']}]\nvault: {url: u}\n"), true)
+	return OwnOf(loadText(t, 3008, "reactor: [{a: ["+strings.Join(paths, ", ")+", '"+dir+"/many/*']}]\nvault: {url: u}\n"),
+		true)
 }
 
 // Many items are told in part and counted, neither left out nor sent whole.
@@ -229,13 +258,15 @@ func TestManyFindings(t *testing.T) {
 			other[item] = "another"
 		}
 	}
-	for when, found := range map[string][]Finding{"alone": CheckOwn(own), "compared": CompareOwn(map[string]Own{"m1": own, "m2": other})} {
+	for when, found := range map[string][]Finding{"alone": CheckOwn(own),
+		"compared": CompareOwn(map[string]Own{"m1": own, "m2": other})} {
 		counts, all := map[string]int{}, ""
 		for _, f := range found {
 			counts[f.Option]++
 			all += f.Message + "\n"
 		}
-		if counts["file"] != shownOfEach+1 || counts[ownMore] != 1 || !strings.Contains(all, " more (file)") || strings.Contains(all, "%!") {
+		if counts["file"] != shownOfEach+1 || counts[ownMore] != 1 || !strings.Contains(all, " more (file)") ||
+			strings.Contains(all, "%!") {
 			t.Errorf("%s: %v\n%s", when, counts, all)
 		}
 	}

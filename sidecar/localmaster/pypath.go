@@ -52,7 +52,8 @@ func expandUser(path string) string {
 
 func hasMagic(path string) bool { return strings.ContainsAny(path, "*?[") }
 
-// pyGlob is sorted(glob.glob(path)): '*' stays within a name and passes over hidden ones, a slash at the end means directories only and stays.
+// pyGlob is sorted(glob.glob(path)): '*' stays within a name and passes over hidden ones, a slash at the end means
+// directories only and stays.
 func pyGlob(path string) []string {
 	out := globbed(path)
 	sort.Strings(out)

@@ -47,7 +47,8 @@ func (s *Sessions) provide(id string, want saltcrypt.Key, known session) (sessio
 
 // replaceable tells whether a file of another content may be replaced: always where workers notice that, else
 // when the content is of no use, or has expired in every memory, or the master has restarted since it was left alone.
-func (s *Sessions) replaceable(have saltcrypt.Key, mtime time.Time, known session, life masterLife, now time.Time) bool {
+func (s *Sessions) replaceable(have saltcrypt.Key, mtime time.Time, known session, life masterLife,
+	now time.Time) bool {
 	if s.o.Version.RereadsSessions() || have.IsZero() {
 		return true
 	}
@@ -90,8 +91,8 @@ func ahead(now, old time.Time) time.Time {
 	return at
 }
 
-// ReleaseSessions dates the session files that are dated in the future as if the master at cacheDir had made them now: without us it takes their
-// keys for publish_session more and makes others then, as ever. Errors: those of the disk.
+// ReleaseSessions dates the session files that are dated in the future as if the master at cacheDir had made them now:
+// without us it takes their keys for publish_session more and makes others then, as ever. Errors: those of the disk.
 func ReleaseSessions(cacheDir string, now time.Time) error {
 	root, err := os.OpenRoot(sessionsDir(cacheDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,9 +118,9 @@ func ReleaseSessions(cacheDir string, now time.Time) error {
 	return nil
 }
 
-// Leave gives each minion's file the key that the minion has, dated as if the master had made it now: for a master that is started again and
-// then has nobody in front of it. Until it is started its workers may have other keys in memory, so nobody may ask it meanwhile. What this
-// process has not heard of stays as it is. Errors: those of the disk.
+// Leave gives each minion's file the key that the minion has, dated as if the master had made it now: for a master that
+// is started again and then has nobody in front of it. Until it is started its workers may have other keys in memory,
+// so nobody may ask it meanwhile. What this process has not heard of stays as it is. Errors: those of the disk.
 func (s *Sessions) Leave() error {
 	root, err := os.OpenRoot(s.dir())
 	if errors.Is(err, fs.ErrNotExist) {

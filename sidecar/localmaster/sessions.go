@@ -51,9 +51,10 @@ func SessionsOf(cfg *Config) (SessionsOptions, error) {
 }
 
 // Sessions provides the master with the session key of each minion before its first request is forwarded: the file
-// cachedir/sessions/<id>, 76 characters, 0600, dated in the future. Workers of late 3007 and 3008 releases (Version.RereadsSessions) look at the
-// file's date on each use, so that it can be replaced at any time; any other that has read it keeps what it read for
-// publish_session, so there a file of another content is only replaced when no worker can have it in memory.
+// cachedir/sessions/<id>, 76 characters, 0600, dated in the future. Workers of late 3007 and 3008 releases
+// (Version.RereadsSessions) look at the file's date on each use, so that it can be replaced at any time; any other that
+// has read it keeps what it read for publish_session, so there a file of another content is only replaced when no
+// worker can have it in memory.
 type Sessions struct {
 	o       SessionsOptions
 	seed    maphash.Seed
@@ -134,7 +135,8 @@ func (s *Sessions) Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, s
 	return e.local, e.local.Equal(want), nil
 }
 
-// Own returns the session key that the master has made for id by itself and would take until then. What is dated in the future is ours.
+// Own returns the session key that the master has made for id by itself and would take until then. What is dated in the
+// future is ours.
 func (s *Sessions) Own(id string) (key saltcrypt.Key, until time.Time, ok bool) {
 	if !validSessionID(id) {
 		return saltcrypt.Key{}, time.Time{}, false
@@ -168,7 +170,8 @@ func (s *Sessions) remember(st *stripe, id string, e session) {
 	st.ids[id] = e
 }
 
-// forget makes the next Ensure look at the id's file again. What the master itself had put there is nowhere else. The lock is held.
+// forget makes the next Ensure look at the id's file again. What the master itself had put there is nowhere else. The
+// lock is held.
 func (st *stripe) forget(id string) {
 	if own := st.ids[id].own; own.key.IsZero() {
 		delete(st.ids, id)
@@ -225,8 +228,8 @@ func validSessionID(id string) bool {
 		!strings.HasPrefix(id, tempPrefix)
 }
 
-// masterLife tells one life of a master whose workers do not reread sessions from the next: it makes its root key anew at each start, before it forks
-// its workers (salt/daemons/masterapi.py:mk_key).
+// masterLife tells one life of a master whose workers do not reread sessions from the next: it makes its root key anew
+// at each start, before it forks its workers (salt/daemons/masterapi.py:mk_key).
 type masterLife struct {
 	inode uint64
 	mtime int64

@@ -126,7 +126,8 @@ func TestOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		made time.Time
 		good bool
-	}{"a day old": {r.now.Add(-24 * time.Hour), false}, "of today": {r.now.Add(-time.Hour), true}, "ours": {r.now.Add(sessionAhead), false}} {
+	}{"a day old": {r.now.Add(-24 * time.Hour), false}, "of today": {r.now.Add(-time.Hour),
+		true}, "ours": {r.now.Add(sessionAhead), false}} {
 		r.salt("m1", k, c.made)
 		got, until, ok := r.s.Own("m1")
 		if ok != c.good || ok && (!got.Equal(k) || until.Sub(c.made).Round(time.Second) != 24*time.Hour) {
@@ -254,7 +255,8 @@ func TestRotatedBySalt(t *testing.T) {
 func TestEnsureNeverLeavesTheDirectory(t *testing.T) {
 	r := newSessionRig(t, 3008)
 	k := newKey(t)
-	for _, id := range []string{"", ".", "..", "a/b", "../x", "/etc/x", "a\x00b", strings.Repeat("x", 256), tempPrefix + "1"} {
+	for _, id := range []string{"", ".", "..", "a/b", "../x", "/etc/x", "a\x00b", strings.Repeat("x", 256),
+		tempPrefix + "1"} {
 		if _, _, err := r.s.Ensure(id, k); !errors.Is(err, ErrSessionID) {
 			t.Errorf("id %q: %v", id, err)
 		}

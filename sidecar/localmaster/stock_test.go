@@ -65,7 +65,8 @@ func newStockRig(t *testing.T, m *mastertest.Master) *stockRig {
 	if r.cfg, err = localmaster.LoadConfig(m.ConfigPath, ver); err != nil {
 		t.Fatal(err)
 	}
-	if r.cfg.PkiDir != m.PkiDir || r.cfg.CacheDir != m.CacheDir || r.cfg.SockDir != m.SockDir || r.cfg.ReqAddr() != m.ReqAddr() {
+	if r.cfg.PkiDir != m.PkiDir || r.cfg.CacheDir != m.CacheDir || r.cfg.SockDir != m.SockDir ||
+		r.cfg.ReqAddr() != m.ReqAddr() {
 		t.Fatalf("configuration %+v does not fit the master's %+v", r.cfg, m)
 	}
 	r.key, r.minion = r.newKey(), r.newKey()
@@ -152,7 +153,8 @@ func (r *stockRig) signIn() localmaster.Secrets {
 
 // publicationOpens publishes to a minion that exists as a key only and opens what the master sends.
 func (r *stockRig) publicationOpens(s localmaster.Secrets) {
-	if err := os.WriteFile(filepath.Join(r.cfg.PkiDir, "minions", "m1"), []byte(r.minion.PublicText()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(r.cfg.PkiDir, "minions", "m1"), []byte(r.minion.PublicText()),
+		0o644); err != nil {
 		r.t.Fatal(err)
 	}
 	up, got := make(chan struct{}, 1), make(chan []byte, 10)

@@ -10,7 +10,8 @@ import (
 
 // FuzzTrimEvent: data of events are mostly what minions said.
 func FuzzTrimEvent(f *testing.F) {
-	data, err := appendEventData(nil, map[string]any{"id": "web1", "data": map[string]any{"x": []any{1, "y", nil, true, 1.5}}}, time.Unix(1, 0), 3008)
+	data, err := appendEventData(nil, map[string]any{"id": "web1",
+		"data": map[string]any{"x": []any{1, "y", nil, true, 1.5}}}, time.Unix(1, 0), 3008)
 	if err != nil {
 		f.Fatal(err)
 	}

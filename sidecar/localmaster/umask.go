@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UsualUmask is that of a master that makes itself a daemon (salt/utils/process.py:daemonize), and of one that systemd starts without
-// another UMask=.
+// UsualUmask is that of a master that makes itself a daemon (salt/utils/process.py:daemonize), and of one that systemd
+// starts without another UMask=.
 const UsualUmask = 0o022
 
 // ErrNoUmask: it cannot be seen now what umask the master has.
 var ErrNoUmask = errors.New("localmaster: umask not known")
 
-// Umask is what the running master takes off the modes of the files and directories it makes. The kernel tells: which process listens at
-// the event bus, whose umask is that of all processes of a master, and what that is. ErrNoUmask: there is none, it has no such socket
-// (ipc_mode: tcp), its processes are hidden from us (systemd's ProtectProc=, another container), or it is at a moment where it has set
-// another one for a file of its own.
+// Umask is what the running master takes off the modes of the files and directories it makes. The kernel tells: which
+// process listens at the event bus, whose umask is that of all processes of a master, and what that is. ErrNoUmask:
+// there is none, it has no such socket (ipc_mode: tcp), its processes are hidden from us (systemd's ProtectProc=,
+// another container), or it is at a moment where it has set another one for a file of its own.
 func (c *Config) Umask(ctx context.Context) (uint32, error) {
 	e := busEndpoint(c, "master_event_pull.ipc", "tcp_master_pull_port")
 	if e.network != "unix" {
@@ -59,7 +59,9 @@ func listener(conn net.Conn) (peer *unix.Ucred, err error) {
 	if err != nil {
 		return nil, err
 	}
-	failed := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	failed := raw.Control(func(fd uintptr) {
+		peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
 	return peer, errors.Join(failed, err)
 }
 

@@ -26,11 +26,12 @@ type yamlReader struct {
 	hidden bool // question marks are
 }
 
-// yamlVersion is a directive before the first document. PyYAML reads all minor versions as it reads 1.1, the library here no other.
+// yamlVersion is a directive before the first document. PyYAML reads all minor versions as it reads 1.1, the library
+// here no other.
 var yamlVersion = regexp.MustCompile(`\A((?:\x{feff})?(?:[ \t]*(?:#[^\n]*)?\r?\n)*%YAML[ \t]+1\.)[0-9]+`)
 
-// flowMark is a question mark within a word. PyYAML takes it as a part of that; in [web?] and {a: web?} the library here ends the word
-// before it, and fails.
+// flowMark is a question mark within a word. PyYAML takes it as a part of that; in [web?] and {a: web?} the library
+// here ends the word before it, and fails.
 var flowMark = regexp.MustCompile(`([^\s\[\]{},])\?`)
 
 // hiddenMark stands for it, in texts without one.
@@ -114,7 +115,8 @@ func (r *yamlReader) sequence(n *yaml.Node, depth int) (any, error) {
 	return list, nil
 }
 
-// mapping reads the pairs of n; none of its keys may stand twice. Merged pairs (<<) yield to those of the mapping itself.
+// mapping reads the pairs of n; none of its keys may stand twice. Merged pairs (<<) yield to those of the mapping
+// itself.
 func (r *yamlReader) mapping(n *yaml.Node, depth int) (map[string]any, error) {
 	m := make(map[string]any, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {

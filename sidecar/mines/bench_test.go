@@ -26,7 +26,8 @@ func hotWorld(t testing.TB) (*world, []hot) {
 			t.Fatal(err)
 		}
 	}
-	sets := [][]byte{wire(t, load("_mine", "m1", "data", dict{"fun.3", 1})), wire(t, load("_mine", "m1", "data", dict{"fun.3", 2}))}
+	sets := [][]byte{wire(t, load("_mine", "m1", "data", dict{"fun.3", 1})),
+		wire(t, load("_mine", "m1", "data", dict{"fun.3", 2}))}
 	return w, []hot{
 		{"mine", "_mine", sets, 55},
 		{"mine as it was", "_mine", sets[:1], 42},
@@ -60,7 +61,8 @@ func BenchmarkAnswer(b *testing.B) {
 		b.Run(h.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				if err := w.service.Answer(context.Background(), h.cmd, "m1", h.loads[i%len(h.loads)], func([]byte) {}); err != nil {
+				if err := w.service.Answer(context.Background(), h.cmd, "m1", h.loads[i%len(h.loads)],
+					func([]byte) {}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -12,12 +12,13 @@ import (
 	"saltclusterd/sidecar/saltvalue"
 )
 
-// FuzzWrite: whatever a minion sends, and whatever its file holds, what is written is a mine that comes to the same when it is sent
-// again, and no larger than both.
+// FuzzWrite: whatever a minion sends, and whatever its file holds, what is written is a mine that comes to the same
+// when it is sent again, and no larger than both.
 func FuzzWrite(f *testing.F) {
 	now := []byte("\x82\xa1f\x01\xa1g\xc4\x01\xff")
 	for _, d := range []dict{
-		load("_mine", "m1", "data", dict{"f", list{1, "ü"}, "h", nil}), load("_mine", "m1", "data", dict{}, "clear", false), load("_mine_delete", "m1", "fun", "g"),
+		load("_mine", "m1", "data", dict{"f", list{1, "ü"}, "h", nil}), load("_mine", "m1", "data", dict{}, "clear", false),
+		load("_mine_delete", "m1", "fun", "g"),
 		load("_mine_flush", "m1"),
 	} {
 		f.Add(d[1].(string), wire(f, d), now)
@@ -55,7 +56,8 @@ func FuzzWrite(f *testing.F) {
 			t.Fatalf("%x was written", store.mine)
 		}
 		before := store.mine
-		if err := s.Answer(context.Background(), cmd, "m1", load, func([]byte) {}); err != nil || !bytes.Equal(store.mine, before) {
+		if err := s.Answer(context.Background(), cmd, "m1", load, func([]byte) {}); err != nil ||
+			!bytes.Equal(store.mine, before) {
 			t.Fatalf("%x became %x when the same came again, %v", before, store.mine, err)
 		}
 	})
@@ -64,8 +66,10 @@ func FuzzWrite(f *testing.F) {
 // FuzzGet: whatever is asked, and whatever a mine holds, the answer is well-formed and no larger than what was there.
 func FuzzGet(f *testing.F) {
 	for _, d := range []dict{
-		load("_mine_get", "m1", "fun", "f,g", "tgt", "*"), load("_mine_get", "m1", "fun", list{"f"}, "tgt", "m1,m2", "tgt_type", "list"),
-		load("_mine_get", "m1", "fun", "f", "tgt", "m?", "expr_form", "glob"), load("_mine_get", "m1", "fun", "f", "tgt", list{"m2"}, "tgt_type", "list"),
+		load("_mine_get", "m1", "fun", "f,g", "tgt", "*"),
+		load("_mine_get", "m1", "fun", list{"f"}, "tgt", "m1,m2", "tgt_type", "list"),
+		load("_mine_get", "m1", "fun", "f", "tgt", "m?", "expr_form", "glob"),
+		load("_mine_get", "m1", "fun", "f", "tgt", list{"m2"}, "tgt_type", "list"),
 	} {
 		f.Add(wire(f, d), wire(f, dict{"f", 1, "g", entry("x", "allow_tgt", "m*")}), false)
 		f.Add(wire(f, d), wire(f, dict{"f", entry(dict{"a", 1}, "allow_tgt", "m1,m2", "allow_tgt_type", "list")}), true)

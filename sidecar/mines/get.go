@@ -30,8 +30,8 @@ const (
 	maxEntries   = 20_000   // of a mine, and of an entry
 )
 
-// get is RemoteFuncs._mine_get: what the minions of a target have in their mines under some names, as far as the one that asks may see
-// it.
+// get is RemoteFuncs._mine_get: what the minions of a target have in their mines under some names, as far as the one
+// that asks may see it.
 func (s *Service) get(ctx context.Context, set *Settings, minion string, load []byte) ([]byte, error) {
 	if set.unread != "" {
 		return nil, saltvalue.Needs("%s", set.unread)
@@ -68,7 +68,8 @@ func (s *Service) get(ctx context.Context, set *Settings, minion string, load []
 		return nil, err
 	}
 	defer files.close()
-	r := &reader{set: set, keys: s.c.Keys, files: files, minion: minion, functions: functions, named: named, allowed: map[[sha256.Size]byte]bool{}}
+	r := &reader{set: set, keys: s.c.Keys, files: files, minion: minion, functions: functions, named: named,
+		allowed: map[[sha256.Size]byte]bool{}}
 	ids, err := r.match(ctx, kind, target)
 	if err != nil {
 		return nil, err
@@ -195,7 +196,8 @@ type reader struct {
 	functions []string
 	named     bool
 
-	allowed map[[sha256.Size]byte]bool // whether entries allow the one that asks, by the hash of what they say, which may be long
+	// whether entries allow the one that asks, by the hash of what they say, which may be long
+	allowed map[[sha256.Size]byte]bool
 	found   []found
 	size    int
 }

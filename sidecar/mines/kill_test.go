@@ -66,15 +66,18 @@ func storeConfig(state, dir string, major int) datacache.Config {
 		Members: func() []node.ID { return nil },
 		Changed: func(context.Context) <-chan struct{} { return nil },
 		Peers:   nobody{}, From: func(context.Context) (node.ID, bool) { return "", false },
-		Clock: datacache.Clock{Now: func() uint64 { return uint64(time.Now().UnixMilli()) << 16 }, Observe: func(uint64) error { return nil }},
+		Clock: datacache.Clock{Now: func() uint64 { return uint64(time.Now().UnixMilli()) << 16 },
+			Observe: func(uint64) error { return nil }},
 	}
 }
 
-// Whenever the process is killed, the mine is one that was sent, whole, and not one from before the last that was answered.
+// Whenever the process is killed, the mine is one that was sent, whole, and not one from before the last that was
+// answered.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	cache := filepath.Join(dir, "cache")
-	if err := os.WriteFile(filepath.Join(dir, "master"), []byte("root_dir: "+dir+"\ncachedir: "+cache+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "master"), []byte("root_dir: "+dir+"\ncachedir: "+cache+"\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(cache, 0o755); err != nil {
@@ -98,7 +101,8 @@ func TestKilled(t *testing.T) {
 		rawN, _ := mine.Get("n")
 		pad, _ := mine.Get("pad")
 		n, _, err := msgp.ReadInt64Bytes(rawN)
-		if text, _ := saltvalue.Text(pad); !ok || err != nil || text != strings.Repeat(string(rune('a'+n%26)), 20_000) || int(n) < acked {
+		if text, _ := saltvalue.Text(pad); !ok || err != nil || text != strings.Repeat(string(rune('a'+n%26)), 20_000) ||
+			int(n) < acked {
 			t.Fatalf("round %d: %d was answered, the mine is %.60q, %v", round, acked, raw, err)
 		}
 	}

@@ -70,19 +70,24 @@ func TestLimits(t *testing.T) {
 		{name: "functions in a text", ask: question("fun", joined(times(1_000, numbered)), "tgt", "m2")},
 		{name: "too many functions in a text", ask: question("fun", strings.Repeat(",", 1_000), "tgt", "m2"), python: true},
 		{name: "names", ask: question("fun", "f1", "tgt", times(20_000, same("m2")), "tgt_type", list)},
-		{name: "too many names", ask: question("fun", "f1", "tgt", times(20_001, same("m2")), "tgt_type", list), python: true},
+		{name: "too many names", ask: question("fun", "f1", "tgt", times(20_001, same("m2")), "tgt_type", list),
+			python: true},
 		{name: "names in a text", ask: question("fun", "f1", "tgt", joined(times(20_000, same("m2"))), "tgt_type", list)},
-		{name: "too many names in a text", ask: question("fun", "f1", "tgt", strings.Repeat(",", 20_000), "tgt_type", list), python: true},
+		{name: "too many names in a text", ask: question("fun", "f1", "tgt", strings.Repeat(",", 20_000), "tgt_type", list),
+			python: true},
 		{name: "glob", ask: question("fun", "f1", "tgt", strings.Repeat("*", 1<<10))},
 		{name: "too long a glob", ask: question("fun", "f1", "tgt", strings.Repeat("*", 1<<10+1)), python: true},
 		{name: "too large a load", ask: question("fun", "f1", "tgt", "m2", "more", strings.Repeat("x", 2<<20)), python: true},
 		{name: "entries", mine: mineOf(20_000, 1), ask: question("fun", "f1", "tgt", "m2")},
 		{name: "too many entries", mine: mineOf(20_001, 1), ask: question("fun", "f1", "tgt", "m2"), python: true},
-		{name: "too large a mine", mine: mineOf(1, strings.Repeat("x", 4<<20)), ask: question("fun", "f1", "tgt", "m2"), python: true},
+		{name: "too large a mine", mine: mineOf(1, strings.Repeat("x", 4<<20)), ask: question("fun", "f1", "tgt", "m2"),
+			python: true},
 		{name: "an entry of many", mine: mineOf(1, mineOf(20_000, 1)), ask: question("fun", "f0", "tgt", "m2")},
-		{name: "an entry of too many", mine: mineOf(1, mineOf(20_001, 1)), ask: question("fun", "f0", "tgt", "m2"), python: true},
+		{name: "an entry of too many", mine: mineOf(1, mineOf(20_001, 1)), ask: question("fun", "f0", "tgt", "m2"),
+			python: true},
 		{name: "targets of entries", mine: allowing(256), ask: question("fun", times(300, numbered), "tgt", "m2")},
-		{name: "too many targets of entries", mine: allowing(257), ask: question("fun", times(300, numbered), "tgt", "m2"), python: true},
+		{name: "too many targets of entries", mine: allowing(257), ask: question("fun", times(300, numbered), "tgt", "m2"),
+			python: true},
 		{
 			name: "too many names in the target of an entry", python: true, ask: question("fun", "f0", "tgt", "m2"),
 			mine: mineOf(1, entry(1, "allow_tgt", times(20_001, same("m1")), "allow_tgt_type", list)),
@@ -155,8 +160,10 @@ func TestTooManyQuestions(t *testing.T) {
 func TestManyOfMany(t *testing.T) {
 	w := newWorld(t, options(t, "", 3007))
 	w.write(mineFile(3007, "m2"), appendAny(t, nil, append(mineOf(5_000, 1), 5, "five", "f4", 2), saltwire.Disk))
-	reply, err := w.ask(load("_mine_get", "m1", "fun", append(times(3, same("none")), times(3, func(i int) string { return numbered(i + 3) })...), "tgt", "*"))
-	if want := wire(t, dict{"f3", dict{"m2", 1}, "f4", dict{"m2", 1}, "f5", dict{"m2", 1}}); err != nil || string(reply) != string(want) {
+	reply, err := w.ask(load("_mine_get", "m1", "fun",
+		append(times(3, same("none")), times(3, func(i int) string { return numbered(i + 3) })...), "tgt", "*"))
+	if want := wire(t, dict{"f3", dict{"m2", 1}, "f4", dict{"m2", 1}, "f5", dict{"m2", 1}}); err != nil ||
+		string(reply) != string(want) {
 		t.Errorf("%q, %v", reply, err)
 	}
 }
@@ -196,7 +203,8 @@ func TestLargeLoad(t *testing.T) {
 	set, reason := mines.Native(options(t, "", 3006), 3006)
 	s.Use(set, reason)
 	for name, data := range map[string]dict{"large": {"f", strings.Repeat("x", 2<<20)}, "many": mineOf(20_001, 1)} {
-		err := s.Answer(t.Context(), "_mine", "m1", wire(t, load("_mine", "m1", "data", data)), func([]byte) { t.Error("answered") })
+		err := s.Answer(t.Context(), "_mine", "m1", wire(t, load("_mine", "m1", "data", data)),
+			func([]byte) { t.Error("answered") })
 		var python *saltvalue.NeedsPython
 		if !errors.As(err, &python) {
 			t.Errorf("too %s: %v", name, err)

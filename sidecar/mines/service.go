@@ -32,10 +32,12 @@ var ErrNotHere = errors.New("mines: only the master's own code can change it")
 
 // Store changes mines (datacache.Store).
 type Store interface {
-	// Change lets edit decide what becomes of a mine, given what it is now (nil: there is none), and waits until the other nodes have it,
-	// for settle at most. Without write nothing becomes of it; else then takes its place, and nil removes it. It may ask edit again. Errors:
-	// ErrNotHere, edit's, the disk's, ctx's while it waits for the mine; then the mine is as it was.
-	Change(ctx context.Context, id string, edit func(now []byte) (then []byte, write bool, err error), settle time.Duration) error
+	// Change lets edit decide what becomes of a mine, given what it is now (nil: there is none), and waits until the other
+	// nodes have it, for settle at most. Without write nothing becomes of it; else then takes its place, and nil removes
+	// it. It may ask edit again. Errors: ErrNotHere, edit's, the disk's, ctx's while it waits for the mine; then the mine
+	// is as it was.
+	Change(ctx context.Context, id string, edit func(now []byte) (then []byte, write bool, err error),
+		settle time.Duration) error
 }
 
 // Keys is what the cluster knows of minion keys.
@@ -50,8 +52,8 @@ type Keys interface {
 type Config struct {
 	Store Store
 	Keys  Keys
-	// Settle is how long an answer waits at most for the other nodes to have what was written (500 ms): who has heard it may ask any
-	// master.
+	// Settle is how long an answer waits at most for the other nodes to have what was written (500 ms): who has heard it
+	// may ask any master.
 	Settle time.Duration
 
 	Logger     *slog.Logger
@@ -72,7 +74,8 @@ type mode struct {
 	reason string
 }
 
-// maxReading is how many _mine_get are answered at a time, for each may hold many mines in memory, and how many large loads are looked at.
+// maxReading is how many _mine_get are answered at a time, for each may hold many mines in memory, and how many large
+// loads are looked at.
 const maxReading = 4
 
 // maxLoad bounds a load that is taken apart here, which takes many times its size in memory.
@@ -87,7 +90,8 @@ func New(c Config) (*Service, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{c: c, metrics: newMetrics(c.Registerer), reading: make(chan struct{}, maxReading), parsing: make(chan struct{}, maxReading)}
+	s := &Service{c: c, metrics: newMetrics(c.Registerer), reading: make(chan struct{}, maxReading),
+		parsing: make(chan struct{}, maxReading)}
 	s.Use(nil, "not configured yet")
 	return s, nil
 }
@@ -118,8 +122,8 @@ func (s *Service) Takes(cmd string) bool {
 	return ok
 }
 
-// Answer gives the answer to finish, once, or returns an error: then nothing was done, and only a master can answer. It may take its
-// time.
+// Answer gives the answer to finish, once, or returns an error: then nothing was done, and only a master can answer. It
+// may take its time.
 func (s *Service) Answer(ctx context.Context, cmd, minion string, load []byte, finish func(reply []byte)) error {
 	reply, err := s.answer(ctx, cmd, minion, load)
 	s.metrics.count(cmd, err)
@@ -203,12 +207,12 @@ func edits(cmd, minion string, load []byte) (editor, error) {
 	return nil, saltvalue.Needs("a command of another kind")
 }
 
-// largeLoad is from how many bytes on a load is not kept as it was taken apart while it waits for its minion's turn: many that wait for each
-// other would take many times the memory that the edge has counted for them.
+// largeLoad is from how many bytes on a load is not kept as it was taken apart while it waits for its minion's turn:
+// many that wait for each other would take many times the memory that the edge has counted for them.
 const largeLoad = 16 << 10
 
-// change has the store edit a mine and waits, but not for long, until the others have it. For the mine itself it waits as long as the
-// request lasts: a master that got this one instead would write between those that wait here.
+// change has the store edit a mine and waits, but not for long, until the others have it. For the mine itself it waits
+// as long as the request lasts: a master that got this one instead would write between those that wait here.
 func (s *Service) change(ctx context.Context, minion string, e editor) (reply []byte, err error) {
 	err = s.c.Store.Change(ctx, minion, func(now []byte) (then []byte, write bool, err error) {
 		then, write, reply, err = e(now)

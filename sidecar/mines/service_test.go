@@ -26,7 +26,8 @@ type shelf struct {
 	wait bool // for the other nodes, in vain
 }
 
-func (s *shelf) Change(ctx context.Context, _ string, edit func(now []byte) ([]byte, bool, error), settle time.Duration) error {
+func (s *shelf) Change(ctx context.Context, _ string, edit func(now []byte) ([]byte, bool, error),
+	settle time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -54,7 +55,8 @@ func (s *shelf) Change(ctx context.Context, _ string, edit func(now []byte) ([]b
 
 func TestNative(t *testing.T) {
 	site := t.TempDir()
-	if err := errors.Join(os.MkdirAll(site+"/cache", 0o755), os.WriteFile(site+"/cache/localfs.py", nil, 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(site+"/cache", 0o755),
+		os.WriteFile(site+"/cache/localfs.py", nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -153,7 +155,8 @@ func TestStoreRefuses(t *testing.T) {
 	}
 	store.err = nil
 	for name, load := range map[string][]byte{
-		"of another minion": wire(t, load("_mine_flush", "m2")), "without an id": wire(t, dict{"cmd", "_mine_flush"}), "id is bytes": wire(t, load("_mine_flush", "\xff")),
+		"of another minion": wire(t, load("_mine_flush", "m2")), "without an id": wire(t, dict{"cmd", "_mine_flush"}),
+		"id is bytes": wire(t, load("_mine_flush", "\xff")),
 	} {
 		if _, err := answer("_mine_flush", load); !errors.As(err, &python) {
 			t.Errorf("%s: %v", name, err)
@@ -168,7 +171,8 @@ func TestStoreRefuses(t *testing.T) {
 		t.Errorf("another command: %v", err)
 	}
 	store.wait = true
-	if reply, err := answer("_mine", wire(t, load("_mine", "m1", "data", dict{"f", 1}))); err != nil || string(reply) != "\xc3" {
+	if reply, err := answer("_mine", wire(t, load("_mine", "m1", "data", dict{"f", 1}))); err != nil ||
+		string(reply) != "\xc3" {
 		t.Errorf("others who are slow: %x, %v", reply, err)
 	}
 	if string(store.mine) != "\x81\xa1f\x01" {
@@ -228,7 +232,8 @@ func TestOddFiles(t *testing.T) {
 	for _, major := range []int{3006, 3008} {
 		w := newWorld(t, options(t, "", major))
 		bank := map[int]string{3006: "minions/m2.p", 3008: "mine.p"}[major]
-		for name, content := range map[string]string{"no map": "\x90", "nothing": "", "cut off": "\x82\xa1a\x01", "text": "\xa3abc", "more": "\x80\x80"} {
+		for name, content := range map[string]string{"no map": "\x90", "nothing": "", "cut off": "\x82\xa1a\x01",
+			"text": "\xa3abc", "more": "\x80\x80"} {
 			w.write(mineFile(major, "m1"), []byte(content))
 			for _, d := range []dict{
 				load("_mine", "m1", "data", dict{"f", 1}), load("_mine_delete", "m1", "fun", "f"), load("_mine_flush", "m1"),
@@ -257,7 +262,8 @@ func TestGetEnds(t *testing.T) {
 	w := newWorld(t, options(t, "", 3006))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := w.service.Answer(ctx, "_mine_get", "m1", wire(t, load("_mine_get", "m1", "fun", "f", "tgt", "*")), func([]byte) { t.Error("answered") })
+	err := w.service.Answer(ctx, "_mine_get", "m1", wire(t, load("_mine_get", "m1", "fun", "f", "tgt", "*")),
+		func([]byte) { t.Error("answered") })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}

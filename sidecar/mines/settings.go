@@ -45,8 +45,8 @@ type rule struct {
 	functions []*regexp.Regexp
 }
 
-// Native returns what a master of that version with these options does with mines, or in words for an operator why only it can
-// know. It looks for a cache module of the site's own, too, so ask again when the master restarts.
+// Native returns what a master of that version with these options does with mines, or in words for an operator why only
+// it can know. It looks for a cache module of the site's own, too, so ask again when the master restarts.
 func Native(o Options, major int) (*Settings, string) {
 	switch {
 	case major < minMajor || major > maxMajor:
@@ -83,7 +83,8 @@ func Native(o Options, major int) (*Settings, string) {
 
 // relevant are the options that decide how mines are handled.
 var relevant = []string{
-	"cache", "minion_data_cache", "enforce_mine_cache", "memcache_expire_seconds", "cluster_id", "master_stats", "metrics", "tracing",
+	"cache", "minion_data_cache", "enforce_mine_cache", "memcache_expire_seconds", "cluster_id", "master_stats", "metrics",
+	"tracing",
 	"cachedir", "extension_modules", "module_dirs", "cache_dirs", "mine_get", "enable_ssh_minions", "key_cache", "user",
 }
 
@@ -126,7 +127,8 @@ func readACL(o Options) (_ *acl, reason string) {
 	return a, ""
 }
 
-// maybeNoText says whether a key of an option is, as text, what one that was no text would be: a master stumbles on those.
+// maybeNoText says whether a key of an option is, as text, what one that was no text would be: a master stumbles on
+// those.
 func maybeNoText(key string) bool {
 	switch key {
 	case "", "None", "True", "False":

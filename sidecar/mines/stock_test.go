@@ -28,8 +28,8 @@ var settings = []struct{ name, config string }{
 	{"enforced", "minion_data_cache: False\nenforce_mine_cache: True\n"},
 }
 
-// TestSameAsStock gives the same loads to the code of real masters and to ours, one after the other, and compares every answer, every
-// file after every load, and modes.
+// TestSameAsStock gives the same loads to the code of real masters and to ours, one after the other, and compares every
+// answer, every file after every load, and modes.
 func TestSameAsStock(t *testing.T) {
 	for _, v := range mastertest.Versions(t) {
 		for _, s := range settings {
@@ -41,7 +41,8 @@ func TestSameAsStock(t *testing.T) {
 	}
 }
 
-// randoms is how many random loads follow the others, SALTCLUSTER_RANDOM if that is set; randomSeed is what they are made from.
+// randoms is how many random loads follow the others, SALTCLUSTER_RANDOM if that is set; randomSeed is what they are
+// made from.
 func randoms(t *testing.T) int { return int(number(t, "SALTCLUSTER_RANDOM", 400)) }
 
 func randomSeed(t *testing.T) int64 { return number(t, "SALTCLUSTER_RANDOM_SEED", 1) }
@@ -178,7 +179,8 @@ func runStock(t *testing.T, m *mastertest.Master, todo []stockCase) (results []s
 	accepted := filepath.Join(m.PkiDir, "minions")
 	err := os.MkdirAll(accepted, 0o755)
 	for _, id := range everybody {
-		err = errors.Join(err, os.WriteFile(filepath.Join(accepted, id), []byte("-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----"), 0o644))
+		err = errors.Join(err, os.WriteFile(filepath.Join(accepted, id),
+			[]byte("-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----"), 0o644))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -221,10 +223,14 @@ func fixed() (all []trial) {
 	must(load("_mine", "m1", "data", dict{}))
 	must(load("_mine_flush", "m1"))
 	must(load("_mine", "m1", "data", dict{"test.ping", true, "network.ip_addrs", list{"10.0.0.1", "fe80::1"}}))
-	must(load("_mine", "m1", "data", dict{"test.echo", "ü", "test.ping", nil, 5, "five", nil, "none", []byte{0xff}, []byte{0xfe, 0}}, "clear", false))
-	must(load("_mine", "m1", "data", dict{"odd", list{ext("\xca\x3f\x80\x00\x00"), ext("\xd9\x03abc"), ext("\xdb\x00\x00\x00\x01b"), ext("\xd3\xff\xff\xff\xff\xff\xff\xff\xff"),
-		ext("\xc7\x18\x4e20261121T04:05:06.000001"), math.Inf(1), uint64(math.MaxUint64)}}, "clear", 0))
-	must(load("_mine", "m1", "data", dict{"long", strings.Repeat("y", 70000), "mid", strings.Repeat("é", 200), "in", dict{"a", dict{"b", list{dict{}}}}}))
+	must(load("_mine", "m1", "data", dict{"test.echo", "ü", "test.ping", nil, 5, "five", nil, "none", []byte{0xff},
+		[]byte{0xfe, 0}}, "clear", false))
+	must(load("_mine", "m1", "data", dict{"odd",
+		list{ext("\xca\x3f\x80\x00\x00"), ext("\xd9\x03abc"), ext("\xdb\x00\x00\x00\x01b"),
+			ext("\xd3\xff\xff\xff\xff\xff\xff\xff\xff"),
+			ext("\xc7\x18\x4e20261121T04:05:06.000001"), math.Inf(1), uint64(math.MaxUint64)}}, "clear", 0))
+	must(load("_mine", "m1", "data", dict{"long", strings.Repeat("y", 70000), "mid", strings.Repeat("é", 200), "in",
+		dict{"a", dict{"b", list{dict{}}}}}))
 	must(load("_mine_delete", "m1", "fun", "test.echo"))
 	must(load("_mine_delete", "m1", "fun", "test.echo"))
 	must(load("_mine_delete", "m1", "fun", ""))
@@ -234,15 +240,18 @@ func fixed() (all []trial) {
 	}
 	must(load("_mine", "m2", "data", many))
 	must(load("_mine", "m2", "data", append(dict{"new", 1, "fun.7", "seven"}, many[20:40]...)))
-	must(load("_mine", "web2", "data", dict{"test.ping", entry(true, "allow_tgt", "m*"), "test.echo", entry("x", "allow_tgt", "m1,Web1", "allow_tgt_type", "list"),
-		"test.arg", entry(nil, "allow_tgt", list{"web2", "m2"}, "allow_tgt_type", "list"), "test.none", entry(1, "allow_tgt", "nobody*"),
+	must(load("_mine", "web2", "data", dict{"test.ping", entry(true, "allow_tgt", "m*"), "test.echo",
+		entry("x", "allow_tgt", "m1,Web1", "allow_tgt_type", "list"),
+		"test.arg", entry(nil, "allow_tgt", list{"web2", "m2"}, "allow_tgt_type", "list"), "test.none",
+		entry(1, "allow_tgt", "nobody*"),
 		"test.all", entry(dict{"x", 1}), "network.ip", entry(1, "allow_tgt", nil), "test.empty", entry(1, "allow_tgt", "")}))
 	must(load("_mine", "Web1", "data", dict{"test.ping", true, "a:b", 1, "", "empty"}))
 	must(load("_mine", "ü", "data", dict{"test.ping", "ü"}))
 	must(load("_mine", "db:1", "data", dict{"test.ping", 5}))
 	must(load("_mine", "w[1]", "data", dict{"test.ping", dict{"__data__", 1}}))
 	for _, id := range []string{"m1", "Web1", "web2", "ü"} {
-		for _, fun := range []any{"test.ping", "test.ping,test.echo", "test.ping,test.ping", list{"test.ping"}, list{"test.arg", "test.none", "nothing"}, "", list{}, "a:b", "test.all",
+		for _, fun := range []any{"test.ping", "test.ping,test.echo", "test.ping,test.ping", list{"test.ping"},
+			list{"test.arg", "test.none", "nothing"}, "", list{}, "a:b", "test.all",
 			"test.none,network.ip,test.empty", "odd", "in,long"} {
 			must(get(id, "fun", fun, "tgt", "*"))
 			add(get(id, "fun", fun, "tgt", "m1"))
@@ -274,7 +283,8 @@ func fixed() (all []trial) {
 	python(load("_mine_delete", "m1"))
 	python(load("_mine_delete", "m1", "fun", list{"test.ping"}))
 	python(load("_mine_delete", "m1", "fun", 5))
-	for _, kind := range []any{"grain", "pillar", "compound", "nodegroup", "pcre", "GLOB", nil, 5, "", "range", "ipcidr", "data", "grain_pcre"} {
+	for _, kind := range []any{"grain", "pillar", "compound", "nodegroup", "pcre", "GLOB", nil, 5, "", "range", "ipcidr",
+		"data", "grain_pcre"} {
 		python(get("m1", "fun", "test.ping", "tgt", "*", "tgt_type", kind))
 	}
 	python(get("m1", "fun", "test.ping", "tgt", list{"m1"}))
@@ -285,8 +295,10 @@ func fixed() (all []trial) {
 	all = append(all, trial{load: get("m1", "tgt", "*"), python: true, any: true})
 
 	// Entries that make a master stumble, or take a name apart.
-	must(load("_mine", "m2", "data", dict{"no.data", dict{"__saltmine_acl__", 1}, "by.grain", entry(1, "allow_tgt", "os:x", "allow_tgt_type", "grain"),
-		"a:b", entry(1, "allow_tgt", "web2"), "odd.type", entry(1, "allow_tgt", "*", "allow_tgt_type", nil), "odd.list", entry(1, "allow_tgt", list{"m1"})}))
+	must(load("_mine", "m2", "data", dict{"no.data", dict{"__saltmine_acl__", 1}, "by.grain",
+		entry(1, "allow_tgt", "os:x", "allow_tgt_type", "grain"),
+		"a:b", entry(1, "allow_tgt", "web2"), "odd.type", entry(1, "allow_tgt", "*", "allow_tgt_type",
+			nil), "odd.list", entry(1, "allow_tgt", list{"m1"})}))
 	for _, fun := range []string{"no.data", "by.grain", "a:b", "odd.type", "odd.list"} {
 		python(get("m1", "fun", fun, "tgt", "m2"))
 		must(get("m1", "fun", fun, "tgt", "Web1"))
@@ -311,16 +323,19 @@ func (d dice) odds(n int) bool { return d.IntN(n) == 0 }
 func (d dice) id() string { return everybody[d.IntN(len(everybody))] }
 
 func (d dice) fun() any {
-	return d.one("test.ping", "test.ping", "test.echo", "network.ip_addrs", "network.ip", "grains.items", "ü", "", "a:b", "x\ny", "test.arg")
+	return d.one("test.ping", "test.ping", "test.echo", "network.ip_addrs", "network.ip", "grains.items", "ü", "", "a:b",
+		"x\ny", "test.arg")
 }
 
 func (d dice) value(depth int) any {
 	n := d.IntN(14)
 	switch {
 	case n < 3:
-		return d.one(0, 1, -1, 127, 128, -33, 65536, int64(math.MinInt64), uint64(math.MaxUint64), true, false, nil, 1.5, math.NaN())
+		return d.one(0, 1, -1, 127, 128, -33, 65536, int64(math.MinInt64), uint64(math.MaxUint64), true, false, nil, 1.5,
+			math.NaN())
 	case n == 3:
-		return ext(d.one("\xca\x3f\x80\x00\x00", "\xcc\x05", "\xcf\x00\x00\x00\x00\x00\x00\x00\x05", "\xd9\x03abc", "\xc4\x02\xff\x00", "\xc4\x02ab", "\xda\x00\x01a",
+		return ext(d.one("\xca\x3f\x80\x00\x00", "\xcc\x05", "\xcf\x00\x00\x00\x00\x00\x00\x00\x05", "\xd9\x03abc",
+			"\xc4\x02\xff\x00", "\xc4\x02ab", "\xda\x00\x01a",
 			"\xdc\x00\x01\x01", "\xde\x00\x01\xa1a\x01", "\xc7\x18\x4e20261121T04:05:06.000001", "\xd4\x05x").(string))
 	case n < 7 && depth < 4:
 		l := list{}
@@ -335,7 +350,8 @@ func (d dice) value(depth int) any {
 		}
 		return m
 	}
-	return d.one("", "a", "10.0.0.1", "ü", "世界🙂", "a\x00b", "\xed\xa0\x80", []byte{0xff, 0}, strings.Repeat("x", d.IntN(40)), strings.Repeat("é", d.IntN(300)))
+	return d.one("", "a", "10.0.0.1", "ü", "世界🙂", "a\x00b", "\xed\xa0\x80", []byte{0xff, 0},
+		strings.Repeat("x", d.IntN(40)), strings.Repeat("é", d.IntN(300)))
 }
 
 // target is whom something is for, by a kind.
@@ -402,7 +418,8 @@ func (d dice) load() dict {
 		return load("_mine_flush", id)
 	}
 	tgt, kind := d.target()
-	l := load("_mine_get", id, "fun", d.one(d.fun(), "test.ping,test.echo", list{d.fun(), d.fun()}, d.fun(), d.value(2)), "tgt", tgt)
+	l := load("_mine_get", id, "fun", d.one(d.fun(), "test.ping,test.echo", list{d.fun(), d.fun()}, d.fun(), d.value(2)),
+		"tgt", tgt)
 	if kind != "glob" || d.odds(2) {
 		l = append(l, d.one("tgt_type", "tgt_type", "expr_form"), kind)
 	}

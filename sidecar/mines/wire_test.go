@@ -48,7 +48,8 @@ func appendAny(t testing.TB, dst []byte, v any, how saltwire.Style) []byte {
 
 // load is what a minion sends.
 func load(cmd, id string, more ...any) dict {
-	return append(dict{"cmd", cmd, "id", id, "nonce", "00112233445566778899aabbccddeeff", "ts", 1790000000, "tok", []byte{0xff, 0xfe, 1}}, more...)
+	return append(dict{"cmd", cmd, "id", id, "nonce", "00112233445566778899aabbccddeeff", "ts", 1790000000, "tok",
+		[]byte{0xff, 0xfe, 1}}, more...)
 }
 
 func (d dict) without(key any) dict {

@@ -81,7 +81,8 @@ func parse(now []byte) (saltvalue.Fields, error) {
 	return f, ours(f)
 }
 
-// ours is nil unless a master takes a map for something else: one with a time until which it counts (salt/cache/__init__.py fetch).
+// ours is nil unless a master takes a map for something else: one with a time until which it counts
+// (salt/cache/__init__.py fetch).
 func ours(f saltvalue.Fields) error {
 	if len(f) == 2 && f.Has("data") && f.Has("_expires") {
 		return saltvalue.Needs("a mine that expires")

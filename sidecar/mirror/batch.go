@@ -7,8 +7,8 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// A batch is magic with version, the sender's run (u64), the number of the first event (u64), then events: tag and data, each with
-// its length before it (u32). All numbers are big-endian.
+// A batch is magic with version, the sender's run (u64), the number of the first event (u64), then events: tag and
+// data, each with its length before it (u32). All numbers are big-endian.
 const batchMagic = "SCDevt\x00\x01"
 
 const (

@@ -142,7 +142,8 @@ func TestTags(t *testing.T) {
 	}
 	for tag, want := range map[string]bool{
 		"salt/minion/web1/start": true, "salt/job/1/ret/web1": true, "salt/key": true, "": false, "a\n\nb": false,
-		"cluster/event/a/x": false, "cluster/peer/join": false, "site/salt/reactors/manage/add": false, "salt/event/exit": false,
+		"cluster/event/a/x": false, "cluster/peer/join": false, "site/salt/reactors/manage/add": false,
+		"salt/event/exit":        false,
 		"rotate_cluster_aes_key": false, "__keepalive": false, string(make([]byte, maxTag+1)): false,
 	} {
 		if g.match(tag) != want {
@@ -167,7 +168,8 @@ func TestQueueIsBounded(t *testing.T) {
 	if b, _ = q.take(); b.first != 3 || len(b.events) != 2 {
 		t.Fatalf("%+v", b)
 	}
-	if dropped := q.add(event{"big", make([]byte, 1000)}); dropped != 2 { // itself stays: one is let through whatever its size
+	// itself stays: one is let through whatever its size
+	if dropped := q.add(event{"big", make([]byte, 1000)}); dropped != 2 {
 		t.Errorf("%d dropped for one large", dropped)
 	}
 	now = now.Add(time.Hour)
@@ -182,10 +184,12 @@ func TestPeerThatSendsAnything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := batch{run: 1, first: 7, events: []event{{"my/1", data}, {"salt/reactors/manage/add", data}, {"cluster/peer/x", data}}}.encode()
+	good := batch{run: 1, first: 7, events: []event{{"my/1", data}, {"salt/reactors/manage/add", data},
+		{"cluster/peer/x", data}}}.encode()
 	ask := func(body []byte, known bool) int {
 		w := httptest.NewRecorder()
-		m.Handler(func(context.Context) (node.ID, bool) { return "b", known }).ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body)))
+		m.Handler(func(context.Context) (node.ID, bool) { return "b", known }).ServeHTTP(w,
+			httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body)))
 		return w.Code
 	}
 	if code := ask(good, false); code != http.StatusForbidden {

@@ -74,7 +74,8 @@ func (q *queue) drop() {
 	q.waiting = q.waiting[1:]
 }
 
-// take returns what waits, as much as fits a batch, and how many events had grown too old. It stays in the queue until sent.
+// take returns what waits, as much as fits a batch, and how many events had grown too old. It stays in the queue until
+// sent.
 func (q *queue) take() (b batch, old int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

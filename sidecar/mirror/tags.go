@@ -15,10 +15,12 @@ const maxTag = 1024
 
 // internal says whether a tag is what a master tells itself, or was mirrored already.
 //
-// cluster/: Salt's own clusters (channel/server.py) and ours. salt/reactors/manage: utils/reactor.py acts on every tag that
-// ends so. salt/event/exit: ends the returner of events. The AES key: master.py. __: what clients send to themselves.
+// cluster/: Salt's own clusters (channel/server.py) and ours. salt/reactors/manage: utils/reactor.py acts on every tag
+// that ends so. salt/event/exit: ends the returner of events. The AES key: master.py. __: what clients send to
+// themselves.
 func internal(tag string) bool {
-	for _, prefix := range []string{"cluster/", "__", "salt/event/exit", "rotate_", "salt/reactors/", "master_minion/", "fire_master"} {
+	for _, prefix := range []string{"cluster/", "__", "salt/event/exit", "rotate_", "salt/reactors/", "master_minion/",
+		"fire_master"} {
 		if strings.HasPrefix(tag, prefix) {
 			return true
 		}

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// ledgerSlots is the number of jobs in a ledger. With the default patience of 15 s and maxIDSkew that is enough for 117 jobs a second.
+	// ledgerSlots is the number of jobs in a ledger. With the default patience of 15 s and maxIDSkew that is enough for
+	// 117 jobs a second.
 	ledgerSlots = 4096
 	slotSize    = 8 + 8 + 8 + keySize // sequence number, time seen, reach; big endian, Unix time in ns
 	keySize     = 16
@@ -38,8 +39,8 @@ type seenJob struct {
 	at  time.Time
 }
 
-// Ledger records in a file which jobs were seen last. Each job costs one write and no sync, so the file is valid after a kill and
-// void after a reboot. A Ledger is safe for concurrent use.
+// Ledger records in a file which jobs were seen last. Each job costs one write and no sync, so the file is valid after
+// a kill and void after a reboot. A Ledger is safe for concurrent use.
 type Ledger struct {
 	path string
 	boot [32]byte
@@ -54,8 +55,8 @@ type Ledger struct {
 	opened bool
 }
 
-// NewLedger returns a ledger backed by the file path. boot identifies the boot of the machine. Jobs recorded before Open are kept and
-// written by Open.
+// NewLedger returns a ledger backed by the file path. boot identifies the boot of the machine. Jobs recorded before
+// Open are kept and written by Open.
 func NewLedger(path, boot string, now func() time.Time) *Ledger {
 	return &Ledger{path: path, boot: sha256.Sum256([]byte(boot)), now: now, known: map[key]bool{}}
 }
@@ -124,7 +125,8 @@ func (l *Ledger) read() bool {
 	return true
 }
 
-// firstReach is the reach of a ledger without a past. The file of a job that a peer published is as old as the peer's clock says.
+// firstReach is the reach of a ledger without a past. The file of a job that a peer published is as old as the peer's
+// clock says.
 func (l *Ledger) firstReach() time.Time { return l.now().Add(maxIDSkew) }
 
 // create writes an empty ledger at its full size, so that a full disk cannot stop later writes.
@@ -172,7 +174,8 @@ func (l *Ledger) Close() error {
 	return f.Close()
 }
 
-// Record records a job as seen. It returns an error once, when the file can no longer be written; the next process then starts without a past.
+// Record records a job as seen. It returns an error once, when the file can no longer be written; the next process then
+// starts without a past.
 func (l *Ledger) Record(jid string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

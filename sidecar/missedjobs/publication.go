@@ -10,7 +10,8 @@ import (
 
 var errNotPublished = errors.New("not the load of a publication")
 
-// Fields that every publication copies from the load, and those that it copies from the kwargs if present, in this order.
+// Fields that every publication copies from the load, and those that it copies from the kwargs if present, in this
+// order.
 var (
 	requiredFields = []string{"fun", "arg", "tgt", "jid", "ret"}
 	kwargFields    = []string{"ret_config", "metadata", "module_executors", "executor_opts", "ret_kwargs"}
@@ -25,8 +26,8 @@ type master struct {
 	id    string // master_id; empty if not set
 }
 
-// buildPublication returns the publication that a master made when it saved load (salt/master.py ClearFuncs._prep_pub), encoded for the
-// network. Loads saved by runners, salt-ssh and returns give an error that wraps errNotPublished.
+// buildPublication returns the publication that a master made when it saved load (salt/master.py ClearFuncs._prep_pub),
+// encoded for the network. Loads saved by runners, salt-ssh and returns give an error that wraps errNotPublished.
 func (m master) buildPublication(load []byte) ([]byte, error) {
 	fields, ok := saltvalue.ParseFields(load)
 	if !ok {

@@ -13,7 +13,8 @@ import (
 const (
 	// scanDelay is the time from the subscription to the scan of the job cache.
 	scanDelay = 3 * time.Second
-	// sendTime is the longest time that a master needs from saving a job to sending it. The scan ignores younger jobs: they may still arrive.
+	// sendTime is the longest time that a master needs from saving a job to sending it. The scan ignores younger jobs:
+	// they may still arrive.
 	sendTime = 2 * time.Second
 )
 
@@ -79,8 +80,8 @@ func (r *Republisher) Open(ctx context.Context) error {
 	return nil
 }
 
-// Close stops the scans. After a takeover it removes the ledger: the new process has seen jobs already that it can record only in a ledger of
-// its own.
+// Close stops the scans. After a takeover it removes the ledger: the new process has seen jobs already that it can
+// record only in a ledger of its own.
 func (r *Republisher) Close() error {
 	if r.cancel != nil {
 		r.cancel()

@@ -157,7 +157,8 @@ func (c *cache) save(made, at time.Time, change func(load map[string]any)) (jid 
 	c.t.Helper()
 	c.n++
 	jid = made.Format("20060102150405") + fmt.Sprintf("%06d", c.n)
-	load := map[string]any{"cmd": "publish", "fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob", "jid": jid, "ret": ""}
+	load := map[string]any{"cmd": "publish", "fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob",
+		"jid": jid, "ret": ""}
 	if change != nil {
 		change(load)
 	}
@@ -186,8 +187,9 @@ func TestRepublisher(t *testing.T) {
 	at := ago(10 * time.Second)
 
 	missed := []string{in.save(local(ago(12*time.Second)), ago(12*time.Second), nil), in.save(local(at), at, nil)}
-	must(t, ledger.Record(in.save(local(at), at, nil)))                                       // seen
-	in.save(local(ago(20*time.Second)), ago(20*time.Second), nil)                             // nobody waits for it any more
+	must(t, ledger.Record(in.save(local(at), at, nil))) // seen
+	// nobody waits for it any more
+	in.save(local(ago(20*time.Second)), ago(20*time.Second), nil)
 	in.save(local(ago(time.Second)), ago(time.Second), nil)                                   // may still come
 	in.save(local(ago(7*24*time.Hour)), at, nil)                                              // a backup that was put back
 	in.save(local(at), c.now.Add(time.Hour), nil)                                             // from the future
@@ -205,7 +207,8 @@ func TestRepublisher(t *testing.T) {
 	published := map[string][]byte{}
 	off, fail := "switched off", error(nil)
 	k := New(Config{
-		Ledger: ledger, CacheDir: dir, Major: 3008, Off: func() string { return off }, Patience: func() time.Duration { return 15 * time.Second },
+		Ledger: ledger, CacheDir: dir, Major: 3008, Off: func() string { return off },
+		Patience: func() time.Duration { return 15 * time.Second },
 		Publish: func(plain []byte) error {
 			peek, err := saltwire.PeekPub(plain)
 			got = append(got, peek.JID)
@@ -258,8 +261,10 @@ func TestRepublisher_UnknownPast(t *testing.T) {
 // FuzzPublication: whatever is in a file, what comes out is a publication.
 func FuzzPublication(f *testing.F) {
 	for _, load := range []map[string]any{
-		{"cmd": "publish", "fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob", "jid": "20261128000000000001", "ret": ""},
-		{"cmd": "publish", "fun": "a", "arg": nil, "tgt": []any{"x"}, "jid": "1", "ret": "", "kwargs": map[string]any{"delimiter": "|", "start_event": 1}},
+		{"cmd": "publish", "fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob", "jid": "20261128000000000001",
+			"ret": ""},
+		{"cmd": "publish", "fun": "a", "arg": nil, "tgt": []any{"x"}, "jid": "1", "ret": "",
+			"kwargs": map[string]any{"delimiter": "|", "start_event": 1}},
 	} {
 		b, err := saltwire.AppendAny(nil, load, saltwire.Disk)
 		if err != nil {
@@ -327,7 +332,8 @@ func TestClose_Takeover(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		c := &clock{time.Unix(1000, 0)}
 		path := filepath.Join(t.TempDir(), "seen-jobs")
-		k := New(Config{Ledger: NewLedger(path, "boot", c.read), Released: func() bool { return released }, Logger: slog.New(slog.DiscardHandler)})
+		k := New(Config{Ledger: NewLedger(path, "boot", c.read), Released: func() bool { return released },
+			Logger: slog.New(slog.DiscardHandler)})
 		must(t, k.Open(t.Context()))
 		k.Seen("1")
 		must(t, k.Close())

@@ -23,7 +23,8 @@ const (
 	maxLoads = 64 << 20
 	// dirSlack is how much older than its load a job's directory may be: the master resolves the target in between.
 	dirSlack = time.Minute
-	// maxIDSkew is how far the time in a job id may be from the file's modification time. The master resolves the target in between.
+	// maxIDSkew is how far the time in a job id may be from the file's modification time. The master resolves the target
+	// in between.
 	maxIDSkew = 20 * time.Second
 )
 
@@ -34,9 +35,10 @@ type job struct {
 	at   time.Time
 }
 
-// listJobs reads the jobs that were saved between since and until, oldest first. It skips files that cannot be read. An error means that
-// the job cache itself could not be read.
-func listJobs(ctx context.Context, cacheDir string, zone *time.Location, since, until time.Time) (jobs []job, err error) {
+// listJobs reads the jobs that were saved between since and until, oldest first. It skips files that cannot be read. An
+// error means that the job cache itself could not be read.
+func listJobs(ctx context.Context, cacheDir string, zone *time.Location, since,
+	until time.Time) (jobs []job, err error) {
 	root, err := openDir(filepath.Join(cacheDir, "jobs"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -74,7 +76,8 @@ func listJobs(ctx context.Context, cacheDir string, zone *time.Location, since, 
 	return jobs, nil
 }
 
-// openDir opens a directory of the master's user, who may have put something else in its place: opening a named pipe would block.
+// openDir opens a directory of the master's user, who may have put something else in its place: opening a named pipe
+// would block.
 func openDir(path string) (*os.Root, error) {
 	fd, err := unix.Open(path, unix.O_DIRECTORY|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_RDONLY, 0)
 	if err != nil {

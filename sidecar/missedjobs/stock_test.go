@@ -20,7 +20,8 @@ type saved struct {
 func commands() []map[string]any {
 	base := func(more map[string]any) map[string]any {
 		c := map[string]any{
-			"cmd": "publish", "tgt": "*", "fun": "test.ping", "arg": []any{}, "key": "secret", "tgt_type": "glob", "ret": "", "jid": "",
+			"cmd": "publish", "tgt": "*", "fun": "test.ping", "arg": []any{}, "key": "secret", "tgt_type": "glob", "ret": "",
+			"jid":  "",
 			"user": "root",
 		}
 		for name, v := range more {
@@ -30,21 +31,26 @@ func commands() []map[string]any {
 	}
 	return []map[string]any{
 		base(nil),
-		base(map[string]any{"tgt": []any{"web1", "wéb2"}, "tgt_type": "list", "arg": []any{"a", 1, 2.5, nil, true, map[string]any{"__kwarg__": true, "x": "ü"}}}),
+		base(map[string]any{"tgt": []any{"web1", "wéb2"}, "tgt_type": "list",
+			"arg": []any{"a", 1, 2.5, nil, true, map[string]any{"__kwarg__": true, "x": "ü"}}}),
 		base(map[string]any{"fun": []any{"test.ping", "cmd.run"}, "arg": []any{[]any{}, []any{"id"}}, "to": 5}),
 		base(map[string]any{"tgt": "os|Debian", "tgt_type": "grain", "ret": "redis", "kwargs": map[string]any{
-			"delimiter": "|", "id": "web1", "ret_config": "other", "metadata": map[string]any{"ticket": 17}, "module_executors": []any{"sudo"},
-			"executor_opts": map[string]any{"a": 1}, "ret_kwargs": map[string]any{"b": 2}, "start_event": true, "master_id": "m9",
+			"delimiter": "|", "id": "web1", "ret_config": "other", "metadata": map[string]any{"ticket": 17},
+			"module_executors": []any{"sudo"},
+			"executor_opts":    map[string]any{"a": 1}, "ret_kwargs": map[string]any{"b": 2}, "start_event": true,
+			"master_id":    "m9",
 			"show_timeout": true,
 		}}),
 		base(map[string]any{"kwargs": map[string]any{"delimiter": ":", "start_event": false, "metadata": nil}}),
 	}
 }
 
-// TestBuildPublication_SameAsStock: made of what each version has saved, byte for byte; and the job is found where that has put it.
+// TestBuildPublication_SameAsStock: made of what each version has saved, byte for byte; and the job is found where that
+// has put it.
 func TestBuildPublication_SameAsStock(t *testing.T) {
 	for _, version := range mastertest.Versions(t) {
-		for name, config := range map[string]string{"default": "", "odd": "master_id: m1\nhash_type: md5\nunique_jid: True\nutc_jid: True\n"} {
+		for name, config := range map[string]string{"default": "",
+			"odd": "master_id: m1\nhash_type: md5\nunique_jid: True\nutc_jid: True\n"} {
 			t.Run(version+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				m := mastertest.New(t, mastertest.Options{Version: version, Config: config})

@@ -22,7 +22,8 @@ type Window struct {
 // NewWindow returns one for so many loads.
 func NewWindow(size int) *Window {
 	return &Window{
-		seed: maphash.MakeSeed(), keys: map[uint64]struct{}{}, ring: make([]uint64, 0, size), pending: map[uint64][]func(error){},
+		seed: maphash.MakeSeed(), keys: map[uint64]struct{}{}, ring: make([]uint64, 0, size),
+		pending: map[uint64][]func(error){},
 	}
 }
 
@@ -36,8 +37,8 @@ func (w *Window) Key(minion string, load []byte) uint64 {
 	return h.Sum64()
 }
 
-// Claim says whether the caller is to take a load; then it has to Settle it. Otherwise somebody has, or is about to, and same is
-// called with how that ended.
+// Claim says whether the caller is to take a load; then it has to Settle it. Otherwise somebody has, or is about to,
+// and same is called with how that ended.
 func (w *Window) Claim(key uint64, same func(error)) bool {
 	w.mu.Lock()
 	if _, taken := w.keys[key]; taken {

@@ -1,35 +1,39 @@
-// Package presence says which minions are alive, from what the nodes of a cluster see of them. It is pure: its callers collect.
+// Package presence says which minions are alive, from what the nodes of a cluster see of them. It is pure: its callers
+// collect.
 //
-// Salt's own presence (salt/utils/minions.py CkMinions.connected_ids, the same in 3006, 3007 and 3008) asks the kernel of one host
-// which addresses are connected to the publish port, and takes for present every minion with such an address among its
-// grains. Behind a load balancer these are the load balancer's addresses, and the other nodes' connections are never among them.
+// Salt's own presence (salt/utils/minions.py CkMinions.connected_ids, the same in 3006, 3007 and 3008) asks the kernel
+// of one host which addresses are connected to the publish port, and takes for present every minion with such an
+// address among its grains. Behind a load balancer these are the load balancer's addresses, and the other nodes'
+// connections are never among them.
 //
 // The publish protocol does not say which minion a connection belongs to. What a cluster knows is:
 //
-//   - connections to 4505 of all nodes, with the address they come from. Each is known to be alive: who does not answer a PING
-//     for heartbeat_timeout is cut, and so is who ends;
+//   - connections to 4505 of all nodes, with the address they come from. Each is known to be alive: who does not answer
+//     a PING for heartbeat_timeout is cut, and so is who ends;
 //   - for some connections the minion (zmq_filtering): they subscribe to the hash of its id;
-//   - for each minion when it sent its latest request, and from where. A request proves the minion's key, a connection nothing.
+//   - for each minion when it sent its latest request, and from where. A request proves the minion's key, a connection
+//     nothing.
 //
-// Vocabulary: a minion *claims* a connection from the address that its latest request came from. A connection nobody claims is
-// *unclaimed*; a young one is younger than Window. Window is a little more than the time within which a minion with Salt's defaults
-// says something (mine_interval, an hour).
+// Vocabulary: a minion *claims* a connection from the address that its latest request came from. A connection nobody
+// claims is *unclaimed*; a young one is younger than Window. Window is a little more than the time within which a
+// minion with Salt's defaults says something (mine_interval, an hour).
 //
 // An accepted minion is alive when
 //
 //  1. a connection subscribes to the hash of its id; or
-//  2. there are at least as many connections from its address as minions that claim one: the usual case where minions have
-//     addresses of their own (they connect directly, or the load balancer says for whom: proxy_protocol); or
-//  3. there are some, but fewer (minions behind one address, or a load balancer that does not say). When as many minions as there are
-//     connections were heard of since connections became fewer, it must be one of them: any job that all of them answer settles
-//     it. Until then it must have been heard of within Window, or be one of those heard of last; or
-//  4. there is none from its address, but it was heard of within Window, and there are unclaimed young ones, which it may have: as
-//     many minions as there are such connections, those heard of last.
+//  2. there are at least as many connections from its address as minions that claim one: the usual case where minions
+//     have addresses of their own (they connect directly, or the load balancer says for whom: proxy_protocol); or
+//  3. there are some, but fewer (minions behind one address, or a load balancer that does not say). When as many
+//     minions as there are connections were heard of since connections became fewer, it must be one of them: any job
+//     that all of them answer settles it. Until then it must have been heard of within Window, or be one of those
+//     heard of last; or
+//  4. there is none from its address, but it was heard of within Window, and there are unclaimed young ones, which it
+//     may have: as many minions as there are such connections, those heard of last.
 //
-// In doubt (3 and 4) a minion is alive: reactors act on who is lost. So whoever has an address of its own is gone from the list
-// when its connection is; behind a shared address, when all others were heard of, or within Window. Whoever can reach 4505 can make a
-// minion look alive; nobody can make one look dead. Presence grants nothing.
+// In doubt (3 and 4) a minion is alive: reactors act on who is lost. So whoever has an address of its own is gone from
+// the list when its connection is; behind a shared address, when all others were heard of, or within Window. Whoever
+// can reach 4505 can make a minion look alive; nobody can make one look dead. Presence grants nothing.
 //
-// A Tracker makes of this who is new and who is lost: lost is who was not alive for Grace, so that a minion whose node was killed
-// or drained, and which is on its way to another one, is neither.
+// A Tracker makes of this who is new and who is lost: lost is who was not alive for Grace, so that a minion whose node
+// was killed or drained, and which is on its way to another one, is neither.
 package presence

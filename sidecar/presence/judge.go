@@ -154,7 +154,9 @@ func (p *place) judge(out []Minion, now time.Time) (without []int) {
 
 // latest sorts by when minions were heard of, those heard of last first.
 func latest(list []int, of []Minion) {
-	slices.SortFunc(list, func(a, b int) int { return cmp.Or(of[b].At.Compare(of[a].At), cmp.Compare(of[a].ID, of[b].ID)) })
+	slices.SortFunc(list, func(a, b int) int {
+		return cmp.Or(of[b].At.Compare(of[a].At), cmp.Compare(of[a].ID, of[b].ID))
+	})
 }
 
 func lately(m Minion, now time.Time) bool { return now.Sub(m.At) <= Window }
@@ -165,7 +167,8 @@ type Drops struct {
 	at     map[netip.Addr]time.Time
 }
 
-// See compares the connections there are with those of the last look. The answer is Scene.Fewer; it is not to be changed.
+// See compares the connections there are with those of the last look. The answer is Scene.Fewer; it is not to be
+// changed.
 func (d *Drops) See(groups []Group, now time.Time) map[netip.Addr]time.Time {
 	counts := map[netip.Addr]int{}
 	for _, g := range groups {

@@ -56,15 +56,18 @@ func TestJudge(t *testing.T) {
 	}{
 		{"nobody was heard of", Scene{Groups: []Group{from("10.0.0.1", 3, 3)}}, ""},
 		{"addresses of their own, however long ago they said something", Scene{
-			Seen: heard(t, "a 10.0.0.1 1", "b 10.0.0.2 9999", "c 10.0.0.3 5"), Groups: []Group{from("10.0.0.1", 1, 0), from("10.0.0.2", 1, 0)},
+			Seen:   heard(t, "a 10.0.0.1 1", "b 10.0.0.2 9999", "c 10.0.0.3 5"),
+			Groups: []Group{from("10.0.0.1", 1, 0), from("10.0.0.2", 1, 0)},
 		}, "a b"},
 		{"who has just been heard of and has no connection is gone", Scene{Seen: heard(t, "a 10.0.0.1 0")}, ""},
-		{"an address in both notations", Scene{Seen: heard(t, "a 10.0.0.1 1"), Groups: []Group{from("::ffff:10.0.0.1", 1, 0)}}, "a"},
+		{"an address in both notations", Scene{Seen: heard(t, "a 10.0.0.1 1"),
+			Groups: []Group{from("::ffff:10.0.0.1", 1, 0)}}, "a"},
 		{"one address, enough connections", Scene{
 			Seen: heard(t, "a 10.0.0.1 1", "b 10.0.0.1 9999", "c 10.0.0.1 5"), Groups: []Group{from("10.0.0.1", 3, 0)},
 		}, "a b c"},
 		{"on several nodes", Scene{
-			Seen: heard(t, "a 10.0.0.1 1", "b 10.0.0.1 9999"), Groups: []Group{from("10.0.0.1", 1, 0), {Node: "m2", From: addr("10.0.0.1"), Count: 1}},
+			Seen:   heard(t, "a 10.0.0.1 1", "b 10.0.0.1 9999"),
+			Groups: []Group{from("10.0.0.1", 1, 0), {Node: "m2", From: addr("10.0.0.1"), Count: 1}},
 		}, "a b"},
 		{"too few connections: all that said something lately", Scene{
 			Seen: heard(t, "a 10.0.0.1 1", "b 10.0.0.1 30", "c 10.0.0.1 9999"), Groups: []Group{from("10.0.0.1", 1, 0)},
@@ -73,13 +76,16 @@ func TestJudge(t *testing.T) {
 			Seen: heard(t, "a 10.0.0.1 900", "b 10.0.0.1 800", "c 10.0.0.1 9999"), Groups: []Group{from("10.0.0.1", 2, 0)},
 		}, "a? b?"},
 		{"the others were heard of since one connection ended", Scene{
-			Seen: heard(t, "a 10.0.0.1 1", "b 10.0.0.1 15", "c 10.0.0.1 9"), Groups: []Group{from("10.0.0.1", 2, 0)}, Fewer: dropped,
+			Seen: heard(t, "a 10.0.0.1 1", "b 10.0.0.1 15", "c 10.0.0.1 9"), Groups: []Group{from("10.0.0.1", 2, 0)},
+			Fewer: dropped,
 		}, "a c"},
 		{"not all of them yet", Scene{
-			Seen: heard(t, "a 10.0.0.1 1", "b 10.0.0.1 15", "c 10.0.0.1 15"), Groups: []Group{from("10.0.0.1", 2, 0)}, Fewer: dropped,
+			Seen: heard(t, "a 10.0.0.1 1", "b 10.0.0.1 15", "c 10.0.0.1 15"), Groups: []Group{from("10.0.0.1", 2, 0)},
+			Fewer: dropped,
 		}, "a? b? c?"},
 		{"more than there are connections: subminions of one process", Scene{
-			Seen: heard(t, "a 10.0.0.1 1", "b 10.0.0.1 2", "c 10.0.0.1 3"), Groups: []Group{from("10.0.0.1", 1, 0)}, Fewer: dropped,
+			Seen: heard(t, "a 10.0.0.1 1", "b 10.0.0.1 2", "c 10.0.0.1 3"), Groups: []Group{from("10.0.0.1", 1, 0)},
+			Fewer: dropped,
 		}, "a b c"},
 		{"moved to another address, and not heard of from there", Scene{
 			Seen: heard(t, "a 10.0.0.1 10", "b 10.0.0.2 5"), Groups: []Group{from("10.0.0.9", 1, 1), from("10.0.0.2", 1, 0)},
@@ -87,16 +93,19 @@ func TestJudge(t *testing.T) {
 		{"one may have moved: who was heard of last", Scene{
 			Seen: heard(t, "a 10.0.0.1 10", "b 10.0.0.2 5"), Groups: []Group{from("10.0.0.9", 1, 1)},
 		}, "b?"},
-		{"an old connection of nobody explains nothing", Scene{Seen: heard(t, "a 10.0.0.1 10"), Groups: []Group{from("10.0.0.9", 1, 0)}}, ""},
+		{"an old connection of nobody explains nothing",
+			Scene{Seen: heard(t, "a 10.0.0.1 10"), Groups: []Group{from("10.0.0.9", 1, 0)}}, ""},
 		{"nor does a young one whoever was not heard of for long", Scene{
 			Seen: heard(t, fmt.Sprint("a 10.0.0.1 ", long)), Groups: []Group{from("10.0.0.9", 1, 1)},
 		}, ""},
 		{"it says who it is", Scene{Named: []Named{{Node: "m1", From: addr("10.0.0.1"), Hash: Hash("b")}}}, "b"},
 		{"and leaves the others their connections", Scene{
-			Seen: heard(t, "a 10.0.0.1 9999", "b 10.0.0.1 1"), Groups: []Group{from("10.0.0.1", 1, 0)}, Named: []Named{{Hash: Hash("b")}},
+			Seen: heard(t, "a 10.0.0.1 9999", "b 10.0.0.1 1"), Groups: []Group{from("10.0.0.1", 1, 0)},
+			Named: []Named{{Hash: Hash("b")}},
 		}, "a b"},
 		{"what a node that is gone said last counts, but explains nobody's absence", Scene{
-			Seen: heard(t, "a 10.0.0.1 1", "b 10.0.0.2 1"), Groups: []Group{{Node: "m2", From: addr("10.0.0.1"), Count: 2, Young: 2, Past: true}},
+			Seen:   heard(t, "a 10.0.0.1 1", "b 10.0.0.2 1"),
+			Groups: []Group{{Node: "m2", From: addr("10.0.0.1"), Count: 2, Young: 2, Past: true}},
 		}, "a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -110,9 +119,11 @@ func TestJudge(t *testing.T) {
 
 func TestJudgeSaysWhere(t *testing.T) {
 	got := Judge(Scene{
-		IDs: []string{"a", "stranger's"}, Seen: heard(t, "a 10.0.0.1 1", "deleted 10.0.0.1 1"), Groups: []Group{from("10.0.0.1", 1, 0)},
+		IDs: []string{"a", "stranger's"}, Seen: heard(t, "a 10.0.0.1 1", "deleted 10.0.0.1 1"),
+		Groups: []Group{from("10.0.0.1", 1, 0)},
 	}, now)
-	if len(got) != 2 || got[0].On != "m1" || got[0].From != addr("10.0.0.1") || got[0].Doubt || got[1].Alive || got[1].ID != "stranger's" {
+	if len(got) != 2 || got[0].On != "m1" || got[0].From != addr("10.0.0.1") || got[0].Doubt || got[1].Alive ||
+		got[1].ID != "stranger's" {
 		t.Errorf("%+v", got)
 	}
 }

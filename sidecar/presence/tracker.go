@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Grace is for how long a minion must not be alive before it is lost: longer than it takes a minion whose node was killed to come
-// back by another one.
+// Grace is for how long a minion must not be alive before it is lost: longer than it takes a minion whose node was
+// killed to come back by another one.
 const Grace = time.Minute
 
 // Turn is one look at who is there, as events tell it.

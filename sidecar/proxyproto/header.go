@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// MaxHeader bounds a header. Version 1 needs at most 107 bytes; version 2 has extensions (TLVs), of which load balancers
-// send some hundred bytes.
+// MaxHeader bounds a header. Version 1 needs at most 107 bytes; version 2 has extensions (TLVs), of which load
+// balancers send some hundred bytes.
 const MaxHeader = 4 << 10
 
 // What Parse fails with.

@@ -41,7 +41,8 @@ func TestParse(t *testing.T) {
 		{"v2 tcp4", string(v2(proxy2, tcp4, addrs4()...)), "192.0.2.7:12345", nil},
 		{"v2 tcp4 with extensions", string(v2(proxy2, tcp4, addrs4(3, 0, 4, 1, 2, 3, 4)...)), "192.0.2.7:12345", nil},
 		{"v2 tcp6", string(v2(proxy2, tcp6, addrs6()...)), "[2001:db8::7]:12345", nil},
-		{"v2 tcp6 that is mapped", string(v2(proxy2, tcp6, append(append(mapped[:], mapped[:]...), 0, 1, 0, 2)...)), "192.0.2.7:1", nil},
+		{"v2 tcp6 that is mapped", string(v2(proxy2, tcp6, append(append(mapped[:], mapped[:]...), 0, 1, 0, 2)...)),
+			"192.0.2.7:1", nil},
 		{"v2 local", string(v2(local2, unspec2)), "", nil},
 		{"v2 local with addresses", string(v2(local2, tcp4, addrs4()...)), "", nil},
 		{"v2 unspecified", string(v2(proxy2, unspec2, 1, 2, 3)), "", nil},
@@ -101,9 +102,11 @@ func TestParse(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
-		"PROXY TCP4 192.0.2.7 10.0.0.1 12345 4506\r\n", "PROXY TCP6 2001:db8::7 2001:db8::1 12345 4506\r\n\xff", "PROXY UNKNOWN\r\n",
+		"PROXY TCP4 192.0.2.7 10.0.0.1 12345 4506\r\n", "PROXY TCP6 2001:db8::7 2001:db8::1 12345 4506\r\n\xff",
+		"PROXY UNKNOWN\r\n",
 		"PROXY TCP4 192.0.2.7 10.0.0.1 01 2\r\n", "PROX", "\xff\x00", string(signature2),
-		string(v2(proxy2, tcp4, addrs4(3, 0, 4, 1, 2, 3, 4)...)), string(v2(proxy2, tcp6, addrs6()...)), string(v2(local2, unspec2)),
+		string(v2(proxy2, tcp4, addrs4(3, 0, 4, 1, 2, 3, 4)...)), string(v2(proxy2, tcp6, addrs6()...)),
+		string(v2(local2, unspec2)),
 		string(v2(proxy2, unix2, make([]byte, 216)...)), string(v2(0x22, 0x77, 1, 2, 3)),
 	} {
 		f.Add([]byte(s))

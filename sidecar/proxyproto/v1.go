@@ -12,7 +12,8 @@ const max1 = 107
 
 var prefix1 = []byte("PROXY ")
 
-// parse1 reads "PROXY TCP4 <source> <destination> <source port> <destination port>\r\n", or TCP6, or UNKNOWN and anything.
+// parse1 reads "PROXY TCP4 <source> <destination> <source port> <destination port>\r\n", or TCP6, or UNKNOWN and
+// anything.
 func parse1(b []byte) (Header, int, error) {
 	end := bytes.Index(b[:min(len(b), max1)], []byte("\r\n"))
 	switch {

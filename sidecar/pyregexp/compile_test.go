@@ -51,7 +51,8 @@ func TestExpressionsAreReadAsByPython(t *testing.T) {
 
 func TestExpressionsLeftToPython(t *testing.T) {
 	for _, expr := range []string{
-		`\d+`, `\w`, `\bx`, `(?i)x`, `(?P<n>x)`, `(?=x)`, `(?!x)`, `(?<=x)y`, `(a)\1`, `a{,3}`, `a{`, `[\d]`, `[z-a]`, `(`, `)`, `*`, `a**`, `\`, `[a`, `a*+`,
+		`\d+`, `\w`, `\bx`, `(?i)x`, `(?P<n>x)`, `(?=x)`, `(?!x)`, `(?<=x)y`, `(a)\1`, `a{,3}`, `a{`, `[\d]`, `[z-a]`, `(`,
+		`)`, `*`, `a**`, `\`, `[a`, `a*+`,
 		`^*`, `$+`, `\A?`, `\Z*`, `^{2}`, `a|^*`, `(^*)`, `a$*?`, `(a|*)`, `(*)`, `|*`, `a{2}{3}`, `a+?+`, `a*??`,
 	} {
 		if re, err := pyregexp.Search(expr); err == nil {

@@ -21,7 +21,8 @@ func (e parrot) ServeSignIn(ctx context.Context, from node.ID, remote netip.Addr
 	e.ServeRelayed(ctx, from, remote, body, to)
 }
 
-// BenchmarkRelay is a return on its way to the publisher of its job and the answer back, a hundred at a time: CPU of both nodes.
+// BenchmarkRelay is a return on its way to the publisher of its job and the answer back, a hundred at a time: CPU of
+// both nodes.
 func BenchmarkRelay(b *testing.B) {
 	c := start(b, parrot{}, true)
 	body, remote := bytes.Repeat([]byte("x"), 600), netip.MustParseAddrPort("192.0.2.7:1234")

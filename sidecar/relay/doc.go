@@ -6,7 +6,7 @@
 // peer can hand over a minion's request, it cannot forge one. Sign-ins, which are in clear, have a path of their own;
 // nothing else in clear is relayed.
 //
-// Promises: a reply or an error within the context's deadline; ErrDropped when the other node decided not to answer; an error that is
-// Unsent when it did nothing with the request, because its master is gone, say;
-// bodies are bounded by MaxBody in both directions, sign-ins by MaxSignIn.
+// Promises: a reply or an error within the context's deadline; ErrDropped when the other node decided not to answer; an
+// error that is Unsent when it did nothing with the request, because its master is gone, say; bodies are bounded by
+// MaxBody in both directions, sign-ins by MaxSignIn.
 package relay

@@ -48,7 +48,8 @@ func FuzzHandler(f *testing.F) {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			switch {
-			case w.Code == http.StatusOK && (int64(len(rcv.body)) != length || !bytes.Equal(w.Body.Bytes(), rcv.body) || !bytes.HasPrefix(body, rcv.body)):
+			case w.Code == http.StatusOK && (int64(len(rcv.body)) != length || !bytes.Equal(w.Body.Bytes(), rcv.body) ||
+				!bytes.HasPrefix(body, rcv.body)):
 				t.Fatalf("%d bytes of %d, announced %d", len(rcv.body), len(body), length)
 			case w.Code != http.StatusOK && rcv.body != nil:
 				t.Fatalf("served and answered %d", w.Code)

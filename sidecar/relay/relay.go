@@ -32,7 +32,8 @@ const (
 	endsWithin = 2 * time.Minute
 	// headerRemote tells the address the minion's connection came from.
 	headerRemote = "Scd-Remote"
-	// headerMaster says masterDown when a request is passed back because there is no master. Nodes of before do not say it.
+	// headerMaster says masterDown when a request is passed back because there is no master. Nodes of before do not say
+	// it.
 	headerMaster = "Scd-Master"
 	masterDown   = "down"
 )
@@ -52,8 +53,8 @@ type unsentError struct{ err error }
 func (e *unsentError) Error() string { return e.err.Error() + " (not sent)" }
 func (e *unsentError) Unwrap() error { return e.err }
 
-// Unsent reports whether err means that the other node's master certainly has not seen the request, so that any request may be
-// tried elsewhere.
+// Unsent reports whether err means that the other node's master certainly has not seen the request, so that any request
+// may be tried elsewhere.
 func Unsent(err error) bool {
 	_, ok := errors.AsType[*unsentError](err)
 	return ok
@@ -111,7 +112,8 @@ func (c *Client) SignIn(ctx context.Context, to node.ID, body []byte, remote net
 	return c.send(ctx, to, PathSignIn, body, remote)
 }
 
-func (c *Client) send(ctx context.Context, to node.ID, path string, body []byte, remote netip.AddrPort) ([]byte, error) {
+func (c *Client) send(ctx context.Context, to node.ID, path string, body []byte,
+	remote netip.AddrPort) ([]byte, error) {
 	c.count(to, 1)
 	defer c.count(to, -1)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(to)+path, bytes.NewReader(body))
@@ -156,7 +158,8 @@ func (c *Client) send(ctx context.Context, to node.ID, path string, body []byte,
 type Hands struct {
 	Reply func([]byte)
 	Drop  func() // nobody is to answer it, or it was perhaps carried out
-	// Pass says that nothing was done with it, nor will be: it is for its node to try another one. down: because the master is.
+	// Pass says that nothing was done with it, nor will be: it is for its node to try another one. down: because the
+	// master is.
 	Pass func(down bool)
 }
 
@@ -200,8 +203,8 @@ func (b *budget) take(n int64) bool {
 	return false
 }
 
-// rooms are the budget of all peers together, and of each one half of it: who announces much and sends little does not keep
-// the others out.
+// rooms are the budget of all peers together, and of each one half of it: who announces much and sends little does not
+// keep the others out.
 type rooms struct {
 	all budget
 	mu  sync.Mutex
@@ -232,8 +235,8 @@ func (r *rooms) take(peer node.ID, n int64) (give func(), ok bool) {
 }
 
 // Handler returns the peer port's handler for Path and PathSignIn. from tells which node a request came from. Requests
-// that do not fit into limit bytes (0: any) besides those that are being served, or into half of it besides those of the same node, are
-// refused, so that their node tries another one.
+// that do not fit into limit bytes (0: any) besides those that are being served, or into half of it besides those of
+// the same node, are refused, so that their node tries another one.
 func Handler(rcv Receiver, from func(context.Context) (node.ID, bool), limit int64) http.Handler {
 	room := newRooms(limit)
 	mux := http.NewServeMux()
@@ -255,7 +258,8 @@ func handler(serve serve, from func(context.Context) (node.ID, bool), room *room
 			return
 		}
 		if size > largest {
-			http.Error(w, fmt.Sprintf("body of %d bytes exceeds the limit of %d", size, largest), http.StatusRequestEntityTooLarge)
+			http.Error(w, fmt.Sprintf("body of %d bytes exceeds the limit of %d", size, largest),
+				http.StatusRequestEntityTooLarge)
 			return
 		}
 		give, ok := room.take(peer, size)
@@ -269,7 +273,8 @@ func handler(serve serve, from func(context.Context) (node.ID, bool), room *room
 			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 			return
 		}
-		remote, _ := netip.ParseAddrPort(r.Header.Get(headerRemote)) // for logs, and how many strangers an address may send; zero when absent
+		// for logs, and how many strangers an address may send; zero when absent
+		remote, _ := netip.ParseAddrPort(r.Header.Get(headerRemote))
 		ends := make(chan end, 1)
 		serve(trace.Incoming(r.Context(), r.Header.Get(trace.Header)), peer, remote, body, hands(ends))
 		select {

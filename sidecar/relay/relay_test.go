@@ -150,7 +150,10 @@ func TestABudgetForOtherNodes(t *testing.T) {
 func TestOneNodeLeavesRoomForOthers(t *testing.T) {
 	const limit = 8 << 20
 	type sender struct{}
-	h := Handler(&receiver{}, func(ctx context.Context) (node.ID, bool) { id, ok := ctx.Value(sender{}).(node.ID); return id, ok }, limit)
+	h := Handler(&receiver{}, func(ctx context.Context) (node.ID, bool) {
+		id, ok := ctx.Value(sender{}).(node.ID)
+		return id, ok
+	}, limit)
 	call := func(from node.ID, body io.Reader, size int64) int {
 		r := httptest.NewRequestWithContext(context.WithValue(t.Context(), sender{}, from), http.MethodPost, Path, body)
 		r.ContentLength = size
@@ -205,7 +208,8 @@ func TestRepliesHaveABound(t *testing.T) {
 	for name, c := range map[string]struct {
 		length, limit int64
 	}{
-		"too long": {MaxBody + 1, 0}, "without end": {-1, MaxBody + replyStep}, "announced and not sent": {MaxBody, replyStep},
+		"too long": {MaxBody + 1, 0}, "without end": {-1, MaxBody + replyStep},
+		"announced and not sent": {MaxBody, replyStep},
 	} {
 		given = 0
 		r := io.Reader(endless{&given})
@@ -225,7 +229,8 @@ func TestRepliesHaveABound(t *testing.T) {
 	}
 	for _, length := range []int64{-1, replyStep + 7, 0} {
 		text := strings.Repeat("x", int(max(length, 0)))
-		if reply, err := readReply(strings.NewReader(text), length, &budget{limit: maxReplies}); err != nil || string(reply) != text {
+		if reply, err := readReply(strings.NewReader(text), length, &budget{limit: maxReplies}); err != nil ||
+			string(reply) != text {
 			t.Errorf("%d bytes: %d, %v", length, len(reply), err)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// aheadAfter is how long a return is kept for its publisher before it is filed ahead of it: one that only restarts is back by then.
+	// aheadAfter is how long a return is kept for its publisher before it is filed ahead of it: one that only restarts is
+	// back by then.
 	aheadAfter = 2 * time.Second
 	// aheadAgain is how long a node is left alone that has not filed what it was asked to, and what no node could file.
 	aheadAgain = 5 * time.Second
@@ -23,16 +24,17 @@ const (
 	maxLaterBytes = 16 << 20
 )
 
-// aheadKind marks a record of a batch that is to be filed ahead, and stays kept where it comes from. A node that does not know of it keeps
-// it for its publisher, too, which then gets it twice and takes it once.
+// aheadKind marks a record of a batch that is to be filed ahead, and stays kept where it comes from. A node that does
+// not know of it keeps it for its publisher, too, which then gets it twice and takes it once.
 const aheadKind = 0x40
 
 var errNoCopier = errors.New("returns: no node that has copies of the job can be reached")
 
-// ahead files what is kept in a journal for a node that is away in the job cache of this one, marked as such (jobcache.AheadFile), or has
-// one of the job's replicas file it, so that the job is whole wherever somebody looks it up: a part of it must not lie where the rest is
-// not. What was handed over meanwhile is left out; what only Python can file waits for its publisher. So does what nobody could file when
-// this node ends; until then it is tried again, and holds nothing up that comes after it.
+// ahead files what is kept in a journal for a node that is away in the job cache of this one, marked as such
+// (jobcache.AheadFile), or has one of the job's replicas file it, so that the job is whole wherever somebody looks it
+// up: a part of it must not lie where the rest is not. What was handed over meanwhile is left out; what only Python can
+// file waits for its publisher. So does what nobody could file when this node ends; until then it is tried again, and
+// holds nothing up that comes after it.
 type ahead struct {
 	s *Service
 	j *journal
@@ -193,7 +195,8 @@ func (s *Service) sendAhead(ctx context.Context, to node.ID, batch []spool.Recor
 	return n, nil
 }
 
-// fileAhead fails when the job cache as a whole cannot be written now. A single job that cannot be is complete when its publisher is back.
+// fileAhead fails when the job cache as a whole cannot be written now. A single job that cannot be is complete when its
+// publisher is back.
 func (s *Service) fileAhead(ctx context.Context, rec *spool.Record) error {
 	mode := s.mode.Load()
 	peek, err := saltwire.PeekLoad(rec.Load)

@@ -40,13 +40,14 @@ func (w *world) copied(from, to node.ID) {
 	if err := os.RemoveAll(filepath.Join(w.dir, string(to), "cache/jobs")); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := os.CopyFS(filepath.Join(w.dir, string(to), "cache"), os.DirFS(filepath.Join(w.dir, string(from), "cache"))); err != nil {
+	if err := os.CopyFS(filepath.Join(w.dir, string(to), "cache"),
+		os.DirFS(filepath.Join(w.dir, string(from), "cache"))); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// What is kept for a node that is away is in the job caches of the others meanwhile. Its events are fired once, by who takes it at last:
-// the publisher, or its successor, whether that has a copy, has kept it itself, or neither.
+// What is kept for a node that is away is in the job caches of the others meanwhile. Its events are fired once, by who
+// takes it at last: the publisher, or its successor, whether that has a copy, has kept it itself, or neither.
 func TestFiledAheadAndFiredOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		owner  node.ID // empty: the publisher is back
@@ -102,7 +103,8 @@ func TestFiledAheadAndFiredOnce(t *testing.T) {
 	}
 }
 
-// What the publisher has taken before it went away, without anybody hearing so, is taken once also where a copy comes back to it.
+// What the publisher has taken before it went away, without anybody hearing so, is taken once also where a copy comes
+// back to it.
 func TestAheadOfWhatWasTaken(t *testing.T) {
 	w := newWorld(t)
 	r := request(t, "web1")
@@ -239,7 +241,8 @@ func TestAheadOnAnotherReplica(t *testing.T) {
 	}
 }
 
-// A job all of whose replicas are away holds up no other, unless there is too much of it, and is filed when one is back.
+// A job all of whose replicas are away holds up no other, unless there is too much of it, and is filed when one is
+// back.
 func TestAheadOfAJobWithoutReplicas(t *testing.T) {
 	w := newWorld(t)
 	other := "20261121040506000002"

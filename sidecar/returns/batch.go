@@ -8,8 +8,8 @@ import (
 	"saltclusterd/sidecar/spool"
 )
 
-// A batch is what goes to another node: magic with version, then records, each with its length before it (u32, big-endian)
-// in the journal's own encoding.
+// A batch is what goes to another node: magic with version, then records, each with its length before it (u32,
+// big-endian) in the journal's own encoding.
 const batchMagic = "SCDret\x00\x01"
 
 // MaxBatch bounds a batch in bytes: the largest record, or several small ones.

@@ -125,7 +125,8 @@ func TestHandlerTakesFewAtATime(t *testing.T) {
 	}
 	s.served.Add(maxServed - 10) // somebody's, being taken
 	for length, want := range map[int64]int{
-		-1: http.StatusLengthRequired, MaxBatch + 1: http.StatusLengthRequired, int64(len(good)): http.StatusServiceUnavailable,
+		-1: http.StatusLengthRequired, MaxBatch + 1: http.StatusLengthRequired,
+		int64(len(good)): http.StatusServiceUnavailable,
 	} {
 		if got := post(length); got != want {
 			t.Errorf("%d bytes: %d, want %d", length, got, want)
@@ -137,7 +138,8 @@ func TestHandlerTakesFewAtATime(t *testing.T) {
 	}
 }
 
-// A peer hands over a batch, its connection breaks while the records wait for the disk, and it hands them over again. Each is fired once.
+// A peer hands over a batch, its connection breaks while the records wait for the disk, and it hands them over again.
+// Each is fired once.
 func TestBatchWhoseSenderGoesAway(t *testing.T) {
 	for name, kept := range map[string]node.ID{"for this node": "p", "for another": "q"} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +231,8 @@ func TestBatchOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// A signed return of a queued job has the id that its minion has cut; the job's own goes along with it, also to another node.
+// A signed return of a queued job has the id that its minion has cut; the job's own goes along with it, also to another
+// node.
 func TestSignedReturnOfAQueuedJob(t *testing.T) {
 	const whole = jid + "_4711"
 	for name, give := range map[string]func(*Service, Request) error{

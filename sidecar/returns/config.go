@@ -46,10 +46,11 @@ type Peers interface {
 	Standing(id node.ID) Standing
 	// Owner is the node responsible for a job whose publisher is gone.
 	Owner(jid string) (node.ID, bool)
-	// Copiers are the nodes that file what is kept for a job's publisher ahead: those that shall have copies of the job, can be reached
-	// and take returns without Python, this one first.
+	// Copiers are the nodes that file what is kept for a job's publisher ahead: those that shall have copies of the job,
+	// can be reached and take returns without Python, this one first.
 	Copiers(jid string) []node.ID
-	// Keepers are the nodes that can be reached and have journals, in the order in which they are asked to keep a return of a job.
+	// Keepers are the nodes that can be reached and have journals, in the order in which they are asked to keep a return
+	// of a job.
 	Keepers(jid string) []node.ID
 	// Heir is who keeps what is kept here for another node when this one is leaving; false: it stays here.
 	Heir(kept node.ID) (node.ID, bool)
@@ -62,8 +63,9 @@ type Peers interface {
 // Python is the local master's own way to take a return.
 type Python interface {
 	Up() bool
-	// Return hands the load of a minion to the master and returns when it has answered. Errors: ErrGone, when there is no use
-	// in trying again, ErrRefused, ErrNotAsked, and why the master has not answered; context.DeadlineExceeded when it took too long.
+	// Return hands the load of a minion to the master and returns when it has answered. Errors: ErrGone, when there is no
+	// use in trying again, ErrRefused, ErrNotAsked, and why the master has not answered; context.DeadlineExceeded when it
+	// took too long.
 	Return(ctx context.Context, minion string, load []byte) error
 }
 
@@ -71,15 +73,18 @@ type Python interface {
 type Mode struct {
 	Cache   *jobcache.Cache   // nil: none
 	Reasons map[string]string // command: why it needs Python; absent: it does not
-	// Mend, if set, clears away what a killed master has left of a minion's return (jobcache.Mend), before the master gets the next try.
+	// Mend, if set, clears away what a killed master has left of a minion's return (jobcache.Mend), before the master gets
+	// the next try.
 	Mend func(jid, minion string)
-	// Disk, if set, makes what the local master has stored survive a power loss: it stores returns in files and does not sync them.
+	// Disk, if set, makes what the local master has stored survive a power loss: it stores returns in files and does not
+	// sync them.
 	Disk Disk
 	// Stored, if set, says whether the master's job cache has a minion's return (jobcache.Stored).
 	Stored func(jid, minion string) bool
 }
 
-// Disk is that of a master's job cache (jobcache.Syncer). One is used until Close, or until another takes its place in Mode.
+// Disk is that of a master's job cache (jobcache.Syncer). One is used until Close, or until another takes its place in
+// Mode.
 type Disk interface {
 	Sync(context.Context) error
 	Close()
@@ -96,9 +101,11 @@ type Config struct {
 	Python Python
 	Peers  Peers
 
-	// Ahead: what is kept for another node is filed meanwhile where the job has copies, so that it is whole for who looks it up.
+	// Ahead: what is kept for another node is filed meanwhile where the job has copies, so that it is whole for who looks
+	// it up.
 	Ahead bool
-	// Contested says whether two masters gave an id to different jobs: what is kept of one must not be filed with the other's. nil: never.
+	// Contested says whether two masters gave an id to different jobs: what is kept of one must not be filed with the
+	// other's. nil: never.
 	Contested func(jid string) bool
 	// KeepForPython: what needs Python may be acknowledged and given to the master later; nil: never.
 	KeepForPython func() bool

@@ -190,7 +190,8 @@ func (w *world) cache(dir, version string) *jobcache.Cache {
 			w.set(func() { w.stored = append(w.stored, j.Minion) })
 		}
 	}
-	k, err := jobcache.New(jobcache.Config{Options: opts, Version: ver, CacheDir: dir, UID: -1, GID: -1, Keys: w, Stored: stored})
+	k, err := jobcache.New(jobcache.Config{Options: opts, Version: ver, CacheDir: dir, UID: -1, GID: -1, Keys: w,
+		Stored: stored})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -29,7 +29,8 @@ func (s *Service) newKeeper(id node.ID) (*journal, error) {
 	consumers := []spool.Consumer{{Name: forwardName, Consume: forward}}
 	if s.c.Ahead {
 		a = &ahead{s: s, shy: map[node.ID]time.Time{}}
-		// Without Sync: what a power loss takes of it the publisher files, and the disk tells of an error only once, to who has to hear it.
+		// Without Sync: what a power loss takes of it the publisher files, and the disk tells of an error only once, to who
+		// has to hear it.
 		consumers = append(consumers, spool.Consumer{Name: aheadName, Consume: a.consume, Optional: true})
 	}
 	j, err := s.newJournal(toPrefix+string(id), s.c.MaxBytes/4, consumers...)

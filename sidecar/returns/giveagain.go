@@ -37,14 +37,16 @@ func (u *unanswered) hasten(w *waiting) {
 	}
 }
 
-// masterStarted makes the oldest due, and the others when the master has answered it. A pause for all goes on: what is told here is no more
-// than that the master is there again, which is so, too, after one of these has stopped it for a while.
+// masterStarted makes the oldest due, and the others when the master has answered it. A pause for all goes on: what is
+// told here is no more than that the master is there again, which is so, too, after one of these has stopped it for a
+// while.
 func (u *unanswered) masterStarted() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var oldest *waiting
 	for _, w := range u.items {
-		if !w.Next.IsZero() && (oldest == nil || cmp.Or(w.Since.Compare(oldest.Since), strings.Compare(w.ID, oldest.ID)) < 0) {
+		if !w.Next.IsZero() && (oldest == nil || cmp.Or(w.Since.Compare(oldest.Since),
+			strings.Compare(w.ID, oldest.ID)) < 0) {
 			oldest = w
 		}
 	}
@@ -160,7 +162,8 @@ func (u *unanswered) give(ctx context.Context, id string) {
 	case errors.Is(err, ErrRefused):
 		u.failed(id, err, refused)
 	case u.failed(id, err, inVain):
-		u.s.c.Logger.Error("return that was put aside waits for an operator: each try may fire its events again", "minion", rec.Minion,
+		u.s.c.Logger.Error("return that was put aside waits for an operator: each try may fire its events again", "minion",
+			rec.Minion,
 			"jid", rec.JID, "err", err)
 		u.hold(id)
 	}
@@ -168,7 +171,8 @@ func (u *unanswered) give(ctx context.Context, id string) {
 
 // done forgets a return that the master has answered, or, with an error, does not take any more.
 func (u *unanswered) done(id string, rec *spool.Record, gone error) {
-	if _, err := u.remove(id); err != nil && !errors.Is(err, ErrNotAside) && !errors.Is(err, errBusy) { // an operator drops it
+	// an operator drops it
+	if _, err := u.remove(id); err != nil && !errors.Is(err, ErrNotAside) && !errors.Is(err, errBusy) {
 		u.s.c.Logger.Error("return that was put aside is done with, but its file stays", "path", u.path(id), "err", err)
 		u.failed(id, err, impossible) // it must not be given again and again
 		return

@@ -21,8 +21,8 @@ const Path = "/v1/returns"
 // maxServed bounds the batches that are taken at a time, in bytes: two of the largest.
 const maxServed = 2 * MaxBatch
 
-// Handler takes batches of returns that another node has kept. It answers 200 when all of them are on disk; anything else
-// means that the batch is to come again. from tells which node asks.
+// Handler takes batches of returns that another node has kept. It answers 200 when all of them are on disk; anything
+// else means that the batch is to come again. from tells which node asks.
 func (s *Service) Handler(from func(context.Context) (node.ID, bool)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, ok := from(r.Context())
@@ -57,8 +57,8 @@ func (s *Service) Handler(from func(context.Context) (node.ID, bool)) http.Handl
 	})
 }
 
-// acceptBatch takes all records at once, so that they share an fsync. One that fails does not end the others: what was taken of a
-// batch that comes again is recognised.
+// acceptBatch takes all records at once, so that they share an fsync. One that fails does not end the others: what was
+// taken of a batch that comes again is recognised.
 func (s *Service) acceptBatch(ctx context.Context, peer node.ID, batch []spool.Record) error {
 	var g errgroup.Group
 	var known atomic.Bool
@@ -110,14 +110,16 @@ func (s *Service) acceptOne(ctx context.Context, rec spool.Record, cmd string) e
 	return await(ctx, func(done func(error)) { s.keepFor(to, rec, done) })
 }
 
-// setAside keeps a record that a minion has been answered for and that no code here understands, until an operator decides.
+// setAside keeps a record that a minion has been answered for and that no code here understands, until an operator
+// decides.
 func (s *Service) setAside(rec spool.Record, err error) error {
 	rec.Kind = 0
 	if kept := s.unanswered.put(rec, err, maxAsked); kept != nil {
 		return fmt.Errorf("%w (and not put aside: %w)", err, kept)
 	}
 	s.metrics.failed(ErrMalformed)
-	s.c.Logger.Error("return that cannot be read is put aside for an operator", "minion", rec.Minion, "jid", rec.JID, "err", err)
+	s.c.Logger.Error("return that cannot be read is put aside for an operator", "minion", rec.Minion, "jid", rec.JID,
+		"err", err)
 	return nil
 }
 

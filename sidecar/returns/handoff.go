@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// maxHandOffs bounds the returns that are being handed to another node's journal. Minions send again what is beyond it.
+	// maxHandOffs bounds the returns that are being handed to another node's journal. Minions send again what is beyond
+	// it.
 	maxHandOffs = 64
 	// maxKeepers is how many nodes are asked to keep one return.
 	maxKeepers = 2
@@ -18,14 +19,14 @@ const (
 
 var errHandOffs = errors.New("returns: too many are being handed to other nodes")
 
-// MasterMayTake says whether a return that a journal has refused may go to a master instead. After an error of the disk it must not: a
-// stock master answers the minion even when it could not store the return.
+// MasterMayTake says whether a return that a journal has refused may go to a master instead. After an error of the disk
+// it must not: a stock master answers the minion even when it could not store the return.
 func MasterMayTake(err error) bool {
 	return errors.Is(err, spool.ErrTooLarge) || errors.Is(err, spool.ErrBusy)
 }
 
-// HandOff has another node keep a return for node to, which is this one where its own journal fails. A nil error means that the return
-// is on that node's disk.
+// HandOff has another node keep a return for node to, which is this one where its own journal fails. A nil error means
+// that the return is on that node's disk.
 func (s *Service) HandOff(ctx context.Context, to node.ID, r Request) (reply []byte, err error) {
 	select {
 	case s.handOffs <- struct{}{}:

@@ -52,7 +52,8 @@ func TestHandOffToNobody(t *testing.T) {
 
 func TestMasterMayTake(t *testing.T) {
 	for err, want := range map[error]bool{
-		spool.ErrTooLarge: true, spool.ErrBusy: true, spool.ErrFull: false, spool.ErrClosed: false, errors.New("input/output error"): false,
+		spool.ErrTooLarge: true, spool.ErrBusy: true, spool.ErrFull: false, spool.ErrClosed: false,
+		errors.New("input/output error"): false,
 	} {
 		if MasterMayTake(err) != want {
 			t.Errorf("%v: %v", err, !want)
@@ -82,7 +83,8 @@ func TestDeferredReturnsAreSynced(t *testing.T) {
 	d := &disk{}
 	s := w.open("a", func(c *Config) { c.Mode.Disk = d })
 	must(t, func(f func([]byte, error)) { s.Defer(request(t, "web1"), f) })
-	eventually(t, "the sync of what was deferred", func() bool { return pending(s, pythonName) == 0 && d.syncs.Load() > 0 })
+	eventually(t, "the sync of what was deferred",
+		func() bool { return pending(s, pythonName) == 0 && d.syncs.Load() > 0 })
 
 	d.fails.Store(true)
 	u := s.unanswered
@@ -101,11 +103,14 @@ func TestDeferredReturnsAreSynced(t *testing.T) {
 	}
 }
 
-// What another node kept is given up there only when what the local master has stored of it meanwhile survives a power loss.
+// What another node kept is given up there only when what the local master has stored of it meanwhile survives a power
+// loss.
 func TestKnownReturnsAreSynced(t *testing.T) {
 	for name, take := range map[string]func(*Service, spool.Record) error{
-		"handed over": func(s *Service, rec spool.Record) error { return s.acceptBatch(t.Context(), "a", []spool.Record{rec}) },
-		"adopted":     func(s *Service, rec spool.Record) error { return s.adoptOne(t.Context(), rec) },
+		"handed over": func(s *Service, rec spool.Record) error {
+			return s.acceptBatch(t.Context(), "a", []spool.Record{rec})
+		},
+		"adopted": func(s *Service, rec spool.Record) error { return s.adoptOne(t.Context(), rec) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, d := newWorld(t), &disk{}
@@ -125,7 +130,8 @@ func TestKnownReturnsAreSynced(t *testing.T) {
 	}
 }
 
-// Where the disk may have lost what the master stored, it gets everything since then again, also what it had out of turn.
+// Where the disk may have lost what the master stored, it gets everything since then again, also what it had out of
+// turn.
 func TestReplayBeginsAgain(t *testing.T) {
 	w := newWorld(t)
 	s := w.service("p")

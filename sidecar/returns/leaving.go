@@ -16,8 +16,9 @@ import (
 // PathLeaving is where a node that is about to leave the cluster is told to hand over what was put aside.
 const PathLeaving = Path + "/leaving"
 
-// asideKind marks a record of a batch that was put aside where it comes from. The bits below say how often a master has had it without an
-// answer, maxAsked at most. A node that does not know of it takes it for any other return, and its master gets it at once.
+// asideKind marks a record of a batch that was put aside where it comes from. The bits below say how often a master has
+// had it without an answer, maxAsked at most. A node that does not know of it takes it for any other return, and its
+// master gets it at once.
 const asideKind = 0x80
 
 // handers is how many are handed over at a time.
@@ -25,8 +26,9 @@ const handers = 4
 
 var errUnsound = errors.New("returns: what it says of itself is not what it is kept for")
 
-// HandOver gives what was put aside here to other nodes, each to the one that is responsible for its job when this one is gone; there it
-// is put aside, too, with its tries so far. It returns how many are left, and why: damaged ones always are.
+// HandOver gives what was put aside here to other nodes, each to the one that is responsible for its job when this one
+// is gone; there it is put aside, too, with its tries so far. It returns how many are left, and why: damaged ones
+// always are.
 func (s *Service) HandOver(ctx context.Context) (left int, err error) {
 	u := s.unanswered
 	select {
@@ -88,11 +90,13 @@ func (u *unanswered) askedFor(id string) int {
 func (u *unanswered) inherit(from node.ID, rec spool.Record) error {
 	asked := int(rec.Kind &^ asideKind)
 	rec.Kind = 0
-	if err := u.put(rec, fmt.Errorf("it was put aside on %s, which has left the cluster", from), min(asked, maxAsked)); err != nil {
+	if err := u.put(rec, fmt.Errorf("it was put aside on %s, which has left the cluster", from),
+		min(asked, maxAsked)); err != nil {
 		return err
 	}
 	u.s.metrics.count("unanswered")
-	u.s.c.Logger.Warn("return that was put aside on another node is taken over", "node", from, "minion", rec.Minion, "jid", rec.JID)
+	u.s.c.Logger.Warn("return that was put aside on another node is taken over", "node", from, "minion", rec.Minion, "jid",
+		rec.JID)
 	return nil
 }
 

@@ -11,7 +11,8 @@ import (
 	"saltclusterd/sidecar/spool"
 )
 
-// TestHandOver: what was put aside goes to the node that is responsible for its job, with its tries; a damaged one stays.
+// TestHandOver: what was put aside goes to the node that is responsible for its job, with its tries; a damaged one
+// stays.
 func TestHandOver(t *testing.T) {
 	w := newWorld(t)
 	w.pyErr["mute"], w.pyErr["held"] = context.DeadlineExceeded, context.DeadlineExceeded
@@ -45,7 +46,8 @@ func TestHandOver(t *testing.T) {
 	}
 	for _, one := range after {
 		i := slices.IndexFunc(before, func(was Unanswered) bool { return was.Minion == one.Minion })
-		if i < 0 || !one.Received.Equal(before[i].Received) || one.JID != jid || one.Fun != "test.ping" || !strings.Contains(one.Err, "put aside on a") {
+		if i < 0 || !one.Received.Equal(before[i].Received) || one.JID != jid || one.Fun != "test.ping" ||
+			!strings.Contains(one.Err, "put aside on a") {
 			t.Errorf("%+v, and was %+v", one, before)
 		}
 		if held := one.Minion == "held"; one.Next.IsZero() != held || held && one.Tries != maxAsked {
@@ -75,7 +77,8 @@ func TestHandOverOfWhatIsNone(t *testing.T) {
 	w.heir = "b"
 	a, b := w.open("a"), w.open("b")
 	r := request(t, "web1")
-	if err := a.unanswered.put(spool.Record{Received: r.Received, Minion: "web2", JID: r.JID, Load: r.Load}, context.DeadlineExceeded, 1); err != nil {
+	if err := a.unanswered.put(spool.Record{Received: r.Received, Minion: "web2", JID: r.JID, Load: r.Load},
+		context.DeadlineExceeded, 1); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := a.HandOver(t.Context()); left != 1 || !errors.Is(err, errUnsound) {

@@ -10,11 +10,12 @@ import (
 	"saltclusterd/sidecar/spool"
 )
 
-// fireWithin is how long the bus may take for one batch before it is looked whether events that wait are in the way of returns.
+// fireWithin is how long the bus may take for one batch before it is looked whether events that wait are in the way of
+// returns.
 const fireWithin = 10 * time.Second
 
-// flushGrace is how long events under way may still reach the master when the service closes, so that they are not fired
-// again by the next process.
+// flushGrace is how long events under way may still reach the master when the service closes, so that they are not
+// fired again by the next process.
 const flushGrace = time.Second
 
 // eventsName is the consumer that fires what returns make.
@@ -25,8 +26,8 @@ func (s *Service) newOwn() (*journal, error) {
 	return s.newJournal(ownName, s.c.MaxBytes, files, spool.Consumer{Name: eventsName, Consume: s.events, Gather: gather})
 }
 
-// gatherUnasked is how long a return that no job asked for waits in the journal for others. Nobody waits for it, and several events
-// at once cost the master less: it wakes once for all of them, and so does each reader of its bus.
+// gatherUnasked is how long a return that no job asked for waits in the journal for others. Nobody waits for it, and
+// several events at once cost the master less: it wakes once for all of them, and so does each reader of its bus.
 const gatherUnasked = 10 * time.Millisecond
 
 // gather is spool.Consumer's Gather: what somebody waits for goes on at once.
@@ -60,8 +61,8 @@ func (s *Service) files(ctx context.Context, batch []spool.Record) (done int, er
 	return len(batch), nil
 }
 
-// file writes one return. What turns out to need Python after all (the master's options, or the minion's key, are others
-// than when it was taken) goes to the journal for it.
+// file writes one return. What turns out to need Python after all (the master's options, or the minion's key, are
+// others than when it was taken) goes to the journal for it.
 func (s *Service) file(ctx context.Context, rec *spool.Record) error {
 	plan, err := s.again(rec)
 	cache := s.cache()

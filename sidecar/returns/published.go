@@ -8,8 +8,9 @@ import (
 	"saltclusterd/sidecar/jobcache"
 )
 
-// Published answers a minion that asks what a job of its own has returned so far (pub_ret), from the job cache on this node; what
-// the journals hold follows within a moment, and the minion asks again. Errors: ErrPython, ErrUnknown, the disk's.
+// Published answers a minion that asks what a job of its own has returned so far (pub_ret), from the job cache on this
+// node; what the journals hold follows within a moment, and the minion asks again. Errors: ErrPython, ErrUnknown, the
+// disk's.
 func (s *Service) Published(ctx context.Context, jid, minion string) ([]byte, error) {
 	mode := s.mode.Load()
 	if ok, _ := mode.native("_return"); !ok {

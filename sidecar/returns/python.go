@@ -14,7 +14,8 @@ import (
 const (
 	// replays is how many returns the master is given at a time: it has several workers.
 	replays = 8
-	// maxRefusals is how often the master may refuse one, and maxFailures how often it may fail at one, before it is put aside.
+	// maxRefusals is how often the master may refuse one, and maxFailures how often it may fail at one, before it is put
+	// aside.
 	maxRefusals = 8
 	maxFailures = 5
 	// patience is how long the master may take for one after it has not answered another: there may be many like that.
@@ -25,7 +26,8 @@ var errMasterDown = errors.New("returns: the salt-master does not answer")
 
 func (s *Service) newPython() (*journal, error) {
 	r := &replay{s: s, done: map[uint64]bool{}, failed: map[uint64]*failure{}}
-	return s.newJournal(pythonName, s.c.MaxBytes/4, spool.Consumer{Name: "master", Consume: r.consume, Sync: s.syncMaster, Once: true})
+	return s.newJournal(pythonName, s.c.MaxBytes/4,
+		spool.Consumer{Name: "master", Consume: r.consume, Sync: s.syncMaster, Once: true})
 }
 
 // syncMaster makes what the master has stored survive a power loss.
@@ -41,7 +43,8 @@ type replay struct {
 	s    *Service
 	done map[uint64]bool // records beyond the first that is not done, not to be given twice
 	next uint64          // the first that is not done
-	// careful: the last one that the master had it has not answered, which may cost it a worker for good. It gets one at a time.
+	// careful: the last one that the master had it has not answered, which may cost it a worker for good. It gets one at a
+	// time.
 	careful atomic.Bool
 
 	mu     sync.Mutex
@@ -97,7 +100,8 @@ func (r *replay) consume(ctx context.Context, batch []spool.Record) (int, error)
 	return first, err
 }
 
-// one gives the master one return. One that no master takes any more is left out, one that this one does not answer is put aside.
+// one gives the master one return. One that no master takes any more is left out, one that this one does not answer is
+// put aside.
 func (r *replay) one(ctx context.Context, rec *spool.Record) error {
 	err := r.was(rec.Seq)
 	if err == nil {
@@ -116,7 +120,8 @@ func (r *replay) one(ctx context.Context, rec *spool.Record) error {
 			return fmt.Errorf("%w (and not put aside: %w)", err, kept)
 		}
 		r.s.metrics.count("unanswered")
-		r.s.c.Logger.Error("return that the salt-master does not answer: put aside, and given to it again a few times", "minion", rec.Minion,
+		r.s.c.Logger.Error("return that the salt-master does not answer: put aside, and given to it again a few times",
+			"minion", rec.Minion,
 			"jid", rec.JID, "err", err)
 	}
 	r.mu.Lock()
@@ -141,8 +146,8 @@ func (r *replay) give(ctx context.Context, rec *spool.Record) error {
 	return err
 }
 
-// over says whether the master has had its chances with a record: it has refused it, or failed at it, often enough, or it has let the time
-// pass that a request may take, while it answers others.
+// over says whether the master has had its chances with a record: it has refused it, or failed at it, often enough, or
+// it has let the time pass that a request may take, while it answers others.
 func (r *replay) over(seq uint64, err error) bool {
 	if everybodys(err) || errors.Is(err, ErrNotAsked) {
 		return false

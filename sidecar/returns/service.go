@@ -58,7 +58,8 @@ func New(c Config) (*Service, error) {
 	}
 	s := &Service{
 		c: c, metrics: newMetrics(c.Registerer), window: once.NewWindow(once.Size), kept: map[node.ID]*journal{},
-		firer: jobcache.NewFirer(jobcache.FirerConfig{Bus: c.Bus, Behind: c.Behind, Logger: c.Logger}), stuckAfter: stuckAfter,
+		firer:      jobcache.NewFirer(jobcache.FirerConfig{Bus: c.Bus, Behind: c.Behind, Logger: c.Logger}),
+		stuckAfter: stuckAfter,
 		fireWithin: fireWithin, aheadAfter: aheadAfter, aheadAgain: aheadAgain, handOffs: make(chan struct{}, maxHandOffs),
 	}
 	s.mode.Store(&c.Mode)
@@ -187,7 +188,8 @@ func (s *Service) Mend(jid, minion string) {
 	}
 }
 
-// stored says whether the local master has stored a return, though nobody heard it say so. What a syndic sends is many returns.
+// stored says whether the local master has stored a return, though nobody heard it say so. What a syndic sends is many
+// returns.
 func (s *Service) stored(rec *spool.Record) bool {
 	is := s.mode.Load().Stored
 	if is == nil {

@@ -31,7 +31,8 @@ func TestTakenReturnIsInTheJobCacheAndFired(t *testing.T) {
 	})
 }
 
-// The journal counts loads. What is much more than its load is not kept beside it, and comes to the same events and files.
+// The journal counts loads. What is much more than its load is not kept beside it, and comes to the same events and
+// files.
 func TestLargePlansAreMadeAgain(t *testing.T) {
 	w := newWorld(t)
 	s := w.open("a")
@@ -46,7 +47,8 @@ func TestLargePlansAreMadeAgain(t *testing.T) {
 	}{{request(t, "web2"), true}, {large, false}} {
 		rec, plan, err := s.plan(c.r)
 		if err != nil || (rec.Attachment != nil) != c.kept {
-			t.Errorf("%s: a plan of %d bytes for a load of %d is kept: %v (%v)", c.r.Minion, plan.Size, len(c.r.Load), rec.Attachment != nil, err)
+			t.Errorf("%s: a plan of %d bytes for a load of %d is kept: %v (%v)", c.r.Minion, plan.Size, len(c.r.Load),
+				rec.Attachment != nil, err)
 		}
 	}
 	must(t, func(f func([]byte, error)) { s.Take(large, f) })
@@ -70,7 +72,8 @@ func TestScheduledReturnGetsAJob(t *testing.T) {
 	s = w.open("a") // what was not fired is planned again, with the same job id
 	eventually(t, "the event", func() bool { return pending(s, ownName) == 0 })
 	w.set(func() {
-		if len(w.fired) != 1 || len(w.fired[0]) != len("salt/job/"+jid+"/ret/web1") || !s.cache().Has(w.fired[0][9:29], "web1") {
+		if len(w.fired) != 1 || len(w.fired[0]) != len("salt/job/"+jid+"/ret/web1") ||
+			!s.cache().Has(w.fired[0][9:29], "web1") {
 			t.Errorf("fired %v", w.fired)
 		}
 	})
@@ -259,8 +262,8 @@ func TestKeptForAnotherNode(t *testing.T) {
 	}
 }
 
-// A minion of 3008 returns for itself and, under its own name, for each resource that it manages. What was kept of one is no second
-// return of another.
+// A minion of 3008 returns for itself and, under its own name, for each resource that it manages. What was kept of one
+// is no second return of another.
 func TestKeptReturnsOfResources(t *testing.T) {
 	w := newWorld(t)
 	as3008 := func(c *Config) { c.Mode.Cache = w.cache(t.TempDir(), "3008.3") }

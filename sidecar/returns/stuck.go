@@ -13,8 +13,8 @@ import (
 // stuckAfter is how long a job's directory may refuse to be written before its returns stop holding up all others.
 const stuckAfter = 5 * time.Second
 
-// stuck is where returns go whose job cannot be written while the job cache as a whole can: a directory that the file system
-// cannot read any more, or that somebody has made immutable. They wait in a journal of their own until it can.
+// stuck is where returns go whose job cannot be written while the job cache as a whole can: a directory that the file
+// system cannot read any more, or that somebody has made immutable. They wait in a journal of their own until it can.
 type stuck struct {
 	s       *Service
 	journal *journal
@@ -42,14 +42,16 @@ func (k *stuck) aside(ctx context.Context, rec spool.Record, err error) error {
 		k.seq, k.since = rec.Seq, time.Now()
 	}
 	cache := k.s.cache()
-	if ctx.Err() != nil || time.Since(k.since) < k.s.stuckAfter || cache == nil || everybodys(err) || cache.Writable() != nil {
+	if ctx.Err() != nil || time.Since(k.since) < k.s.stuckAfter || cache == nil || everybodys(err) ||
+		cache.Writable() != nil {
 		return err
 	}
 	if kept := k.journal.spool.Append(ctx, rec); kept != nil {
 		return fmt.Errorf("%w (and not put aside: %w)", err, kept)
 	}
 	k.s.metrics.count("stuck")
-	k.s.c.Logger.Error("return cannot be written to the job cache: put aside, and tried again and again", "minion", rec.Minion,
+	k.s.c.Logger.Error("return cannot be written to the job cache: put aside, and tried again and again", "minion",
+		rec.Minion,
 		"jid", rec.JID, "err", err)
 	return nil
 }
@@ -57,7 +59,8 @@ func (k *stuck) aside(ctx context.Context, rec spool.Record, err error) error {
 // everybodys says whether an error is certainly not that of one directory.
 func everybodys(err error) bool {
 	for _, is := range []error{
-		syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, spool.ErrFull, spool.ErrBusy,
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, spool.ErrFull,
+		spool.ErrBusy,
 		spool.ErrClosed,
 	} {
 		if errors.Is(err, is) {

@@ -15,8 +15,8 @@ import (
 var answered = []byte{0xc0}
 
 // Take takes a return of this node's own: done gets what the master would answer when the return is on disk. Errors:
-// ErrPython, ErrMalformed, and the journal's. done is called once, from this goroutine or the journal's, where it must not
-// block.
+// ErrPython, ErrMalformed, and the journal's. done is called once, from this goroutine or the journal's, where it must
+// not block.
 func (s *Service) Take(r Request, done func(reply []byte, err error)) {
 	key := s.window.Key(r.Minion, r.Load)
 	if !s.window.Claim(key, func(err error) { s.same(err, done) }) {
@@ -77,8 +77,8 @@ func (s *Service) plan(r Request) (spool.Record, jobcache.Plan, error) {
 	return rec, plan, nil
 }
 
-// attached is how many times its load a plan may be, to be kept with the record until the consumers have come to it. The journal counts
-// the loads only. A larger one is made again.
+// attached is how many times its load a plan may be, to be kept with the record until the consumers have come to it.
+// The journal counts the loads only. A larger one is made again.
 const attached = 8
 
 // again is the plan of a record, made once more after a restart.
@@ -93,9 +93,11 @@ func (s *Service) again(rec *spool.Record) (jobcache.Plan, error) {
 	return cache.Plan(rec.Load, jobcache.Facts{Received: rec.Received, JID: rec.JID})
 }
 
-// Keep takes a return for another node, the publisher of its job, which gets it when it can be reached; done as with Take.
+// Keep takes a return for another node, the publisher of its job, which gets it when it can be reached; done as with
+// Take.
 func (s *Service) Keep(to node.ID, r Request, done func(reply []byte, err error)) {
-	rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, From: string(r.From), To: string(to), Load: r.Load}
+	rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, From: string(r.From), To: string(to),
+		Load: r.Load}
 	s.keepFor(to, rec, func(err error) { s.answer(err, done) })
 }
 
@@ -124,16 +126,16 @@ func (s *Service) Defer(r Request, done func(reply []byte, err error)) {
 	s.append(s.python, s.window.Key(rec.Minion, rec.Load), rec, "deferred", func(err error) { s.answer(err, done) })
 }
 
-// Answered notes that the local master has answered a return: the same load, kept elsewhere because this node took too long, is a
-// duplicate.
+// Answered notes that the local master has answered a return: the same load, kept elsewhere because this node took too
+// long, is a duplicate.
 func (s *Service) Answered(minion string, load []byte) {
 	if key := s.window.Key(minion, load); s.window.Claim(key, func(error) {}) {
 		s.window.Settle(key, nil)
 	}
 }
 
-// append claims key and appends a record. The claim is settled when the journal has answered, whoever still waits for that: a record
-// whose sender is gone is committed all the same.
+// append claims key and appends a record. The claim is settled when the journal has answered, whoever still waits for
+// that: a record whose sender is gone is committed all the same.
 func (s *Service) append(j *journal, key uint64, rec spool.Record, outcome string, done func(error)) {
 	same := func(err error) {
 		if err == nil {
@@ -166,11 +168,12 @@ func (s *Service) answer(err error, done func([]byte, error)) {
 	done(answered, nil)
 }
 
-// errKnown: a record was taken here before. Who has taken it may be the local master alone, which does not sync what it stores.
+// errKnown: a record was taken here before. Who has taken it may be the local master alone, which does not sync what it
+// stores.
 var errKnown = errors.New("returns: it was taken before")
 
-// accept takes a record that another node kept, or that was kept here for a node that is gone, as this node's own. After errKnown
-// call syncMaster before the copy that was kept is given up.
+// accept takes a record that another node kept, or that was kept here for a node that is gone, as this node's own.
+// After errKnown call syncMaster before the copy that was kept is given up.
 func (s *Service) accept(ctx context.Context, rec spool.Record, cmd string) error {
 	return await(ctx, func(done func(error)) {
 		key := s.window.Key(rec.Minion, rec.Load)
@@ -217,13 +220,15 @@ func (s *Service) acceptNew(rec spool.Record, cmd string, key uint64, done func(
 	}
 	if err != nil && !errors.Is(err, ErrPython) { // its minion has been answered: the master decides what it is
 		s.metrics.failed(err)
-		s.c.Logger.Warn("return of another node is left to the salt-master", "node", rec.From, "minion", rec.Minion, "jid", rec.JID, "err", err)
+		s.c.Logger.Warn("return of another node is left to the salt-master", "node", rec.From, "minion", rec.Minion, "jid",
+			rec.JID, "err", err)
 	}
 	s.appendClaimed(j, key, own, outcome, done)
 }
 
-// filed says whether what a return makes was taken here before: it is in the job cache, not only ahead, under the minion's id, or that of
-// the resource which it is of. Who hands it over, or somebody else, has filed it ahead perhaps, and is told.
+// filed says whether what a return makes was taken here before: it is in the job cache, not only ahead, under the
+// minion's id, or that of the resource which it is of. Who hands it over, or somebody else, has filed it ahead perhaps,
+// and is told.
 func (s *Service) filed(p jobcache.Plan) bool {
 	cache := s.cache() // once: from one moment to the next the master's options may leave none
 	if cache == nil || len(p.Jobs) != 1 || !cache.Has(p.Jobs[0].JID, p.Jobs[0].Minion) {

@@ -22,20 +22,22 @@ import (
 const (
 	unansweredName = "unanswered"
 	unansweredExt  = ".return"
-	// heldExt marks one that only an operator gives to the master again: an empty file beside it, so that no restart forgets it.
+	// heldExt marks one that only an operator gives to the master again: an empty file beside it, so that no restart
+	// forgets it.
 	heldExt = ".held"
 	// maxUnanswered bounds the number of returns put aside, beside their bytes.
 	maxUnanswered = 10_000
 	// maxUnansweredFile bounds what is read as one of them.
 	maxUnansweredFile = MaxBatch
 
-	// giveAgain is the first pause before the master gets a return again that it has not answered, giveAgainTimes as long the next time, up
-	// to giveAgainMost: it may cost a worker each time.
+	// giveAgain is the first pause before the master gets a return again that it has not answered, giveAgainTimes as long
+	// the next time, up to giveAgainMost: it may cost a worker each time.
 	giveAgain      = time.Minute
 	giveAgainTimes = 4
 	giveAgainMost  = 2 * time.Hour
-	// maxAsked is how often the master may have one, by itself, that it does not answer: a stock master fires a return's events before it
-	// stores it, so its reactor may act on each of these tries. Refusals do not count, for a master refuses before it does anything.
+	// maxAsked is how often the master may have one, by itself, that it does not answer: a stock master fires a return's
+	// events before it stores it, so its reactor may act on each of these tries. Refusals do not count, for a master
+	// refuses before it does anything.
 	maxAsked = 3
 	// masterAway is how often it is looked whether the master is back, when nobody tells.
 	masterAway = 5 * time.Second
@@ -65,14 +67,16 @@ type Unanswered struct {
 	Received         time.Time // when it came from the minion
 	Since            time.Time // when it was put aside
 	Bytes            int64
-	Tries            int       // since this process began, or it was put aside; at least maxAsked of one that waits for an operator
-	Next             time.Time // when the master gets it again, if it is up; zero: when an operator says so
-	Err              string    // what came of the last try
+	// since this process began, or it was put aside; at least maxAsked of one that waits for an operator
+	Tries int
+	Next  time.Time // when the master gets it again, if it is up; zero: when an operator says so
+	Err   string    // what came of the last try
 }
 
-// unanswered is where returns go that the master does not answer: a file each, so that none holds up another and any can be dropped.
-// The master gets them again one at a time, since each may cost it a worker, after pauses that grow: each one's own, and that of all after
-// one was not answered. Else as many of them as the master has workers, all due, would stop it.
+// unanswered is where returns go that the master does not answer: a file each, so that none holds up another and any
+// can be dropped. The master gets them again one at a time, since each may cost it a worker, after pauses that grow:
+// each one's own, and that of all after one was not answered. Else as many of them as the master has workers, all due,
+// would stop it.
 type unanswered struct {
 	s          *Service
 	dir        string
@@ -83,7 +87,8 @@ type unanswered struct {
 	wg         sync.WaitGroup
 	writeFile  func(path string, body []byte) error
 
-	mu    sync.Mutex // guards what follows; the disk is not touched under it, for it may hang, and health is not to hang with it
+	// guards what follows; the disk is not touched under it, for it may hang, and health is not to hang with it
+	mu    sync.Mutex
 	items map[string]*waiting
 	busy  map[string]bool // whose files are being written or removed: of one that is being written nothing is in items yet
 	bytes int64           // of those, too
@@ -203,8 +208,8 @@ func (u *unanswered) read(id string) (spool.Record, error) {
 	return batch[0], nil
 }
 
-// put takes a return that the master had asked times without an answer; it is on disk when put returns nil. The same one twice, as after a
-// kill, is one.
+// put takes a return that the master had asked times without an answer; it is on disk when put returns nil. The same
+// one twice, as after a kill, is one.
 func (u *unanswered) put(rec spool.Record, why error, asked int) error {
 	body, _, err := appendBatch(nil, []spool.Record{rec})
 	if err != nil {
@@ -322,7 +327,8 @@ func (u *unanswered) deleteFile(id string) error {
 	return err
 }
 
-// Unanswered lists the returns that were put aside, what waits longest first. full: no more are, so that they hold up those after them.
+// Unanswered lists the returns that were put aside, what waits longest first. full: no more are, so that they hold up
+// those after them.
 func (s *Service) Unanswered() (list []Unanswered, full bool) {
 	list = s.unanswered.list()
 	s.unanswered.mu.Lock()
@@ -340,10 +346,11 @@ func (s *Service) Drop(id string) (Unanswered, error) {
 	return one, err
 }
 
-// Again gives the master all returns that were put aside once more, as soon as it is up, and says how many. There is nothing to give of
-// damaged ones.
+// Again gives the master all returns that were put aside once more, as soon as it is up, and says how many. There is
+// nothing to give of damaged ones.
 func (s *Service) Again() (due, damaged int) { return s.unanswered.retry() }
 
-// MasterStarted says that the local master is there again: it may have been started anew, and answer what it did not. The oldest that was
-// put aside finds out. One that it had moments ago waits a little, for it may be what has ended the master.
+// MasterStarted says that the local master is there again: it may have been started anew, and answer what it did not.
+// The oldest that was put aside finds out. One that it had moments ago waits a little, for it may be what has ended the
+// master.
 func (s *Service) MasterStarted() { s.unanswered.masterStarted() }

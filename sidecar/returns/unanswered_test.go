@@ -32,8 +32,8 @@ func asideOf(s *Service) (minions []string) {
 	return minions
 }
 
-// TestUnansweredHoldsUpNoOther: one that the master does not answer though it answers others is put aside at once, stays so over a restart,
-// and is given to the master again when that was started, or somebody says so.
+// TestUnansweredHoldsUpNoOther: one that the master does not answer though it answers others is put aside at once,
+// stays so over a restart, and is given to the master again when that was started, or somebody says so.
 func TestUnansweredHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.pyErr["mute"] = context.DeadlineExceeded
@@ -58,7 +58,8 @@ func TestUnansweredHoldsUpNoOther(t *testing.T) {
 		}
 	})
 	list, full := s.Unanswered()
-	if len(list) != 1 || full || list[0].Minion != "mute" || list[0].JID != jid || list[0].Fun != "test.ping" || list[0].Tries != 1 || list[0].Err == "" {
+	if len(list) != 1 || full || list[0].Minion != "mute" || list[0].JID != jid || list[0].Fun != "test.ping" ||
+		list[0].Tries != 1 || list[0].Err == "" {
 		t.Fatalf("put aside: %+v, full %v", list, full)
 	}
 	if n, aside := s.Deferred(), s.Aside(); n != 0 || aside != 1 {
@@ -73,7 +74,8 @@ func TestUnansweredHoldsUpNoOther(t *testing.T) {
 	}
 	s = w.open("a")
 	again, _ := s.Unanswered()
-	if len(again) != 1 || again[0].ID != list[0].ID || !again[0].Received.Equal(list[0].Received) || again[0].Since.Sub(list[0].Since).Abs() > time.Second {
+	if len(again) != 1 || again[0].ID != list[0].ID || !again[0].Received.Equal(list[0].Received) ||
+		again[0].Since.Sub(list[0].Since).Abs() > time.Second {
 		t.Fatalf("after a restart: %+v, before %+v", again, list)
 	}
 	s.MasterStarted() // it had it moments ago
@@ -95,7 +97,8 @@ func TestUnansweredHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestUnansweredAgain: the pauses grow up to a limit, and when the master was started the oldest says whether the others are due.
+// TestUnansweredAgain: the pauses grow up to a limit, and when the master was started the oldest says whether the
+// others are due.
 func TestUnansweredAgain(t *testing.T) {
 	w := newWorld(t)
 	w.pyErr["mute"], w.pyErr["other"] = context.DeadlineExceeded, context.DeadlineExceeded
@@ -129,7 +132,8 @@ func TestUnansweredAgain(t *testing.T) {
 	eventually(t, "another try", func() bool { list, _ := s.Unanswered(); return list[0].Tries == 2 })
 	s.MasterStarted() // all pause
 	list, _ := s.Unanswered()
-	if len(list) != 2 || list[0].Minion != "mute" || time.Until(list[0].Next) < giveAgain/2 || time.Until(list[1].Next) < time.Hour/2 {
+	if len(list) != 2 || list[0].Minion != "mute" || time.Until(list[0].Next) < giveAgain/2 ||
+		time.Until(list[1].Next) < time.Hour/2 {
 		t.Errorf("%+v", list)
 	}
 	if n := w.times("mute") + w.times("other"); n != 3 {
@@ -152,7 +156,8 @@ func TestGoneIsLeftOut(t *testing.T) {
 	eventually(t, "its end", func() bool { return len(asideOf(s)) == 0 })
 }
 
-// TestUnansweredPauses: after one that was not answered the master gets none of the others for a while, which grows until it answers one.
+// TestUnansweredPauses: after one that was not answered the master gets none of the others for a while, which grows
+// until it answers one.
 func TestUnansweredPauses(t *testing.T) {
 	w := newWorld(t)
 	s := w.service("a")
@@ -206,8 +211,8 @@ func (w *world) times(minion string) (n int) {
 	return n
 }
 
-// TestUnansweredWaitsForAnOperator: each try may fire the events of a return, so the master gets it maxAsked times, over restarts of both;
-// then once whenever an operator says so. Refusals are no such tries.
+// TestUnansweredWaitsForAnOperator: each try may fire the events of a return, so the master gets it maxAsked times,
+// over restarts of both; then once whenever an operator says so. Refusals are no such tries.
 func TestUnansweredWaitsForAnOperator(t *testing.T) {
 	w := newWorld(t)
 	w.pyErr["mute"], w.pyErr["refused"] = context.DeadlineExceeded, ErrRefused
@@ -275,7 +280,8 @@ func TestStoredIsDone(t *testing.T) {
 	}
 }
 
-// TestUnaskedIsNoTry: what the master has not got, and what the disk does not give now, is neither a try nor a longer pause.
+// TestUnaskedIsNoTry: what the master has not got, and what the disk does not give now, is neither a try nor a longer
+// pause.
 func TestUnaskedIsNoTry(t *testing.T) {
 	w := newWorld(t)
 	w.pyErr["web1"] = context.DeadlineExceeded
@@ -288,7 +294,8 @@ func TestUnaskedIsNoTry(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.unanswered.put(spool.Record{Minion: "web1", JID: jid, Received: time.Now(), Load: request(t, "web1").Load}, ErrRefused, 0); err != nil {
+	if err := s.unanswered.put(spool.Record{Minion: "web1", JID: jid, Received: time.Now(), Load: request(t, "web1").Load},
+		ErrRefused, 0); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "tries", func() bool { return w.times("web1") > 3*maxAsked })
@@ -297,7 +304,8 @@ func TestUnaskedIsNoTry(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	path := s.unanswered.path(list[0].ID)
-	err := errors.Join(os.Link(path, path+".away"), os.Symlink(filepath.Base(path), path+".loop"), os.Rename(path+".loop", path))
+	err := errors.Join(os.Link(path, path+".away"), os.Symlink(filepath.Base(path), path+".loop"),
+		os.Rename(path+".loop", path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +320,8 @@ func TestUnaskedIsNoTry(t *testing.T) {
 	eventually(t, "the answer", func() bool { return len(asideOf(s)) == 0 })
 }
 
-// TestMasterAwayPutsNothingAside: what the master has not got, and what it cannot answer because it is down, is nobody's fault.
+// TestMasterAwayPutsNothingAside: what the master has not got, and what it cannot answer because it is down, is
+// nobody's fault.
 func TestMasterAwayPutsNothingAside(t *testing.T) {
 	w := newWorld(t)
 	s := w.open("a")
@@ -373,7 +382,8 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// TestUnansweredIsBounded: what finds no room stays in the journal, is not given to the master meanwhile, and goes on when there is room.
+// TestUnansweredIsBounded: what finds no room stays in the journal, is not given to the master meanwhile, and goes on
+// when there is room.
 func TestUnansweredIsBounded(t *testing.T) {
 	w := newWorld(t)
 	w.pyErr["mute1"], w.pyErr["mute2"] = context.DeadlineExceeded, context.DeadlineExceeded
@@ -470,7 +480,8 @@ func TestDamagedUnanswered(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"aa" + unansweredExt: "nonsense", "bb" + unansweredExt: batchMagic, "cc" + heldExt: "", "notes": "x", ".saltcluster-12": "x"} {
+	for name, text := range map[string]string{"aa" + unansweredExt: "nonsense", "bb" + unansweredExt: batchMagic,
+		"cc" + heldExt: "", "notes": "x", ".saltcluster-12": "x"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -494,8 +505,8 @@ func TestDamagedUnanswered(t *testing.T) {
 	}
 }
 
-// TestKilledProcess defers returns for a master that does not answer every third, until it is killed. It says which were acknowledged, and which
-// the master has answered.
+// TestKilledProcess defers returns for a master that does not answer every third, until it is killed. It says which
+// were acknowledged, and which the master has answered.
 func TestKilledProcess(t *testing.T) {
 	dir, w := killtest.Child(t), newWorld(t)
 	w.dir = dir
@@ -528,8 +539,8 @@ func (p saying) Return(_ context.Context, minion string, _ []byte) error {
 	return nil
 }
 
-// TestKilledWhilePuttingAside kills the process that takes returns, again and again: at the end the master has got all that were
-// acknowledged.
+// TestKilledWhilePuttingAside kills the process that takes returns, again and again: at the end the master has got all
+// that were acknowledged.
 func TestKilledWhilePuttingAside(t *testing.T) {
 	w := newWorld(t)
 	acked, answered := map[string]bool{}, map[string]bool{}

@@ -55,14 +55,16 @@ var Commands = []Command{
 	{"mk_token", Clear, Admin, 0, false, "creates an eauth token"},
 	{"get_token", Clear, Admin, 0, true, "reads an eauth token"},
 
-	{"_return", AES, ByJID, 0, true, "job cache and salt/job/<jid>/ret/<id>; without a jid of a job (schedule, salt-call) by minion"},
+	{"_return", AES, ByJID, 0, true,
+		"job cache and salt/job/<jid>/ret/<id>; without a jid of a job (schedule, salt-call) by minion"},
 	{"_syndic_return", AES, ByJID, 0, true, "the same for a list of returns"},
 	{"pub_ret", AES, ByPublisher, 0, true, "reads the job cache, and publish_auth of the master that ran minion_pub"},
 	{"minion_pub", AES, Local, 0, false, "the master that runs it becomes the publisher"},
 	{"minion_publish", AES, Local, 0, false, "as minion_pub, and waits for the returns"},
 	{"minion_runner", AES, Local, 0, false, "peer_run; may run long"},
 
-	{"_minion_event", AES, ByJob, 0, false, "fires on one bus only, for reactors act on it; progress of a job where its CLI listens"},
+	{"_minion_event", AES, ByJob, 0, false,
+		"fires on one bus only, for reactors act on it; progress of a job where its CLI listens"},
 	{"revoke_auth", AES, ByMinion, 0, true, "deletes the minion's key, which then travels through consensus"},
 
 	{"_mine", AES, ByOwner, 0, true, "reads and writes the minion's mine: one node after the other would lose entries"},
@@ -71,12 +73,14 @@ var Commands = []Command{
 	{"_mine_get", AES, Local, 0, true, "reads mine, keys and grains, which all nodes have"},
 	{"_register_resources", AES, AllNewest, 3008, true, "resource index of the minion; older masters answer {}"},
 
-	{"_pillar", AES, ByCache, 0, true, "renders the pillar, stores the minion's grains; with pillar_cache only that master clears what it has cached"},
+	{"_pillar", AES, ByCache, 0, true,
+		"renders the pillar, stores the minion's grains; with pillar_cache only that master clears what it has cached"},
 	{"_master_opts", AES, Local, 0, true, ""},
 	{"_master_tops", AES, Local, 0, true, ""},
 	{"verify_minion", AES, Local, 0, true, "checks a token with the minion's key"},
 
-	{"_serve_file", AES, Local, 0, true, "file server; all nodes hold the same roots, what a minion has pushed is where _file_recv put it"},
+	{"_serve_file", AES, Local, 0, true,
+		"file server; all nodes hold the same roots, what a minion has pushed is where _file_recv put it"},
 	{"_file_find", AES, Local, 0, true, "file server"},
 	{"_file_hash", AES, Local, 0, true, "file server"},
 	{"_file_hash_and_stat", AES, Local, 0, true, "file server"},
@@ -111,8 +115,9 @@ func IsReturn(name string) bool { return name == "_return" || name == "_syndic_r
 // IsEvent says whether a command brings events, which a node can fire without its master's Python.
 func IsEvent(name string) bool { return name == "_minion_event" }
 
-// Waits says whether a request keeps a worker of the master's for as long as who asks likes: it waits for minions or a runner, writes a record for each
-// of as many resources as a minion names (2 ms each), or looks for minions by a regular expression, for which Python may take for ever.
+// Waits says whether a request keeps a worker of the master's for as long as who asks likes: it waits for minions or a
+// runner, writes a record for each of as many resources as a minion names (2 ms each), or looks for minions by a
+// regular expression, for which Python may take for ever.
 func Waits(p *saltwire.Peek) bool {
 	switch p.Cmd {
 	case "minion_publish", "minion_runner", "_register_resources":
@@ -123,8 +128,8 @@ func Waits(p *saltwire.Peek) bool {
 	return false
 }
 
-// Long says whether a master answers a command by running code of the site's own (pillars, runners, file servers) or waits for minions, so
-// that the answer may take as long as its minion waits without anything being wrong.
+// Long says whether a master answers a command by running code of the site's own (pillars, runners, file servers) or
+// waits for minions, so that the answer may take as long as its minion waits without anything being wrong.
 func Long(name string) bool {
 	switch name {
 	case "_pillar", "_master_tops", "minion_publish", "minion_runner":
@@ -143,11 +148,12 @@ func expression(by saltwire.Value) bool {
 	return false
 }
 
-// Nameless says whether Salt's minions ask it without an id where the payload version leaves that out (before 3): the file client's
-// requests, whose answers are the same for every minion.
+// Nameless says whether Salt's minions ask it without an id where the payload version leaves that out (before 3): the
+// file client's requests, whose answers are the same for every minion.
 func Nameless(name string) bool {
 	switch name {
-	case "_serve_file", "_file_find", "_file_hash", "_file_hash_and_stat", "_file_list", "_file_list_emptydirs", "_dir_list",
+	case "_serve_file", "_file_find", "_file_hash", "_file_hash_and_stat", "_file_list", "_file_list_emptydirs",
+		"_dir_list",
 		"_symlink_list", "_file_envs", "_master_opts":
 		return true
 	}

@@ -41,8 +41,9 @@ print(json.dumps({"version": v.__version__,
   "clear": list(m.ClearFuncs.expose_methods), "aes": list(m.AESFuncs.expose_methods)}))
 `
 
-// TestCommandsOfInstalledSalt asks every Salt found below $SALTCLUSTER_VENVS (one virtual environment per directory) for
-// its commands. One that the table does not know would be answered with {}; one that no Salt has should leave the table.
+// TestCommandsOfInstalledSalt asks every Salt found below $SALTCLUSTER_VENVS (one virtual environment per directory)
+// for its commands. One that the table does not know would be answered with {}; one that no Salt has should leave the
+// table.
 func TestCommandsOfInstalledSalt(t *testing.T) {
 	dir := os.Getenv("SALTCLUSTER_VENVS")
 	if dir == "" {

@@ -17,8 +17,9 @@ const (
 	ToNode              // Node; when that cannot be reached, Others in order (this node may be among them)
 	ToAll               // the local master, whose answer counts, and a copy to each of Others
 	Answer              // Reply, sealed for the minion
-	Keep                // a return of a job of Node, which cannot be reached: keep it for Node; when that cannot be, Others in order
-	Split               // Parts, each its own way
+	// a return of a job of Node, which cannot be reached: keep it for Node; when that cannot be, Others in order
+	Keep
+	Split // Parts, each its own way
 )
 
 var kindNames = [...]string{
@@ -136,8 +137,8 @@ func (v View) byJID(p saltwire.Peek) Decision {
 	return v.toRanked(v.takers(key))
 }
 
-// byPublisher asks who published a job. When that is not known, or it is gone, those that may have the job are asked one after the
-// other, this node first; they need no master for that.
+// byPublisher asks who published a job. When that is not known, or it is gone, those that may have the job are asked
+// one after the other, this node first; they need no master for that.
 func (v View) byPublisher(p saltwire.Peek) Decision {
 	if p.JID == "" {
 		return v.local(p.ID)
@@ -156,8 +157,8 @@ func (v View) byPublisher(p saltwire.Peek) Decision {
 	return d
 }
 
-// takers are the nodes responsible for a return whose publisher is not known: while no master answers, those that can do
-// without.
+// takers are the nodes responsible for a return whose publisher is not known: while no master answers, those that can
+// do without.
 func (v View) takers(key string) []node.ID {
 	if ids := v.ranked(key); len(ids) > 0 {
 		return ids
@@ -204,8 +205,8 @@ func (v View) byOwner(id string) Decision {
 	return v.toRanked(v.ranked(id))
 }
 
-// byCache sends what masters cache to the ring's owner of the minion: a minion that asks for its pillar to be rendered anew has the cache of
-// one master cleared, and asks through any node later.
+// byCache sends what masters cache to the ring's owner of the minion: a minion that asks for its pillar to be rendered
+// anew has the cache of one master cleared, and asks through any node later.
 func (v View) byCache(id string) Decision {
 	if slices.ContainsFunc(v.Nodes, func(n Node) bool { return n.Alive && n.CachesPillars }) {
 		return v.toRanked(v.ranked(id))

@@ -2,22 +2,22 @@
 // nowhere because the answer is known.
 //
 // In: what was peeked from the load (saltwire.Peek) and a View of the nodes that may take requests. Out: a Decision.
-// Decide is pure, and so are Start and Next, which say what a node does with a request step by step: from a decision, and from how the step
-// before has ended. The caller carries the steps out.
+// Decide is pure, and so are Start and Next, which say what a node does with a request step by step: from a decision,
+// and from how the step before has ended. The caller carries the steps out.
 //
 // Vocabulary:
 //
 //   - A command is one entry of the list a stock master exposes (salt/master.py:ClearFuncs.expose_methods and
-//     AESFuncs.expose_methods, plus _auth, which channel/server.py intercepts). Commands in commands.go is the one table
-//     of them; a test compares it with every installed Salt.
+//     AESFuncs.expose_methods, plus _auth, which channel/server.py intercepts). Commands in commands.go is the one
+//     table of them; a test compares it with every installed Salt.
 //   - The publisher of a jid is the node whose master published the job: told by the master_id that minions echo, else
 //     by the Jobs table.
 //   - A node is usable when it is alive and its master answers.
-//   - A return is kept (Keep) for a publisher that is a member but not alive; once it is a member no more, the ring's owner
-//     of the jid is its publisher.
+//   - A return is kept (Keep) for a publisher that is a member but not alive; once it is a member no more, the ring's
+//     owner of the jid is its publisher.
 //
 // Promises: a return reaches the publisher while it is a member, and otherwise the one node that all others name too
-// (the ring's owner of the jid); an event of a minion reaches one node only, or what EventRules say: a list of events that go
-// different ways is split (Split), so that each goes its own way once; nothing is decided on what a stranger says,
-// for the caller has authenticated the request before.
+// (the ring's owner of the jid); an event of a minion reaches one node only, or what EventRules say: a list of events
+// that go different ways is split (Split), so that each goes its own way once; nothing is decided on what a stranger
+// says, for the caller has authenticated the request before.
 package router

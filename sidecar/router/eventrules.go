@@ -10,8 +10,8 @@ import (
 // EventRoute says on whose bus an event of a minion fires.
 type EventRoute uint8
 
-// The routes of events. An event that belongs to a job fires where that was published under Owner and Origin: the CLI that
-// waits for it listens there.
+// The routes of events. An event that belongs to a job fires where that was published under Owner and Origin: the CLI
+// that waits for it listens there.
 const (
 	Owner   EventRoute = iota // the ring's owner of the minion
 	Origin                    // the node that the minion sent it to

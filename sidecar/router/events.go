@@ -105,8 +105,8 @@ func (v View) toOne(route EventRoute, p saltwire.Peek) Decision {
 	}
 }
 
-// toMasters sends events to every master that answers, this node's first: the minion waits for one of them only. None has a
-// second choice, for every other one has them already.
+// toMasters sends events to every master that answers, this node's first: the minion waits for one of them only. None
+// has a second choice, for every other one has them already.
 func (v View) toMasters(id string, events []int) (parts []Part) {
 	ranked := v.ranked(id)
 	if at := slices.Index(ranked, v.Self); at > 0 {
@@ -122,8 +122,8 @@ func (v View) toMasters(id string, events []int) (parts []Part) {
 	return parts
 }
 
-// ofJob finds where an event of a job goes (state.event progress: salt/job/<jid>/prog/…, with the jid in the load): where
-// its CLI listens.
+// ofJob finds where an event of a job goes (state.event progress: salt/job/<jid>/prog/…, with the jid in the load):
+// where its CLI listens.
 func (v View) ofJob(p saltwire.Peek) (Decision, bool) {
 	jid := p.JID
 	if jid == "" {

@@ -24,7 +24,8 @@ func events(tags ...string) []byte {
 func withRules(t *testing.T, v View, leader node.ID) View {
 	t.Helper()
 	rules, err := NewEventRules([]EventRule{
-		{"my/origin/*", "origin"}, {"my/all", "all"}, {"my/leader/[ab]", "leader"}, {"my/*", "owner"}, {"salt/job/*", "leader"},
+		{"my/origin/*", "origin"}, {"my/all", "all"}, {"my/leader/[ab]", "leader"}, {"my/*", "owner"},
+		{"salt/job/*", "leader"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +87,8 @@ func TestEventRules(t *testing.T) {
 			"a mixed list", peek{Events: events("my/leader/a", "my/x", "my/all", "my/origin/1", "other")}, view(), "m2",
 			"node m2 +m3 +m1 [0], node m3 +m1 +m2 [1 4], local [2], node m3 copy [2], node m2 copy [2], local +m3 +m2 [3]",
 		},
-		{"a mixed list without a master", peek{Events: events("my/x", "my/all")}, view(masterDown(0), masterDown(1), masterDown(2)), "m2", "refuse"},
+		{"a mixed list without a master", peek{Events: events("my/x", "my/all")},
+			view(masterDown(0), masterDown(1), masterDown(2)), "m2", "refuse"},
 	} {
 		c.p.Cmd, c.p.ID = "_minion_event", "web"
 		if got := parts(Decide(c.p, withRules(t, c.v, c.leader))); got != c.want {
@@ -99,7 +101,8 @@ func TestEventRules(t *testing.T) {
 func TestEveryEventOnce(t *testing.T) {
 	v := withRules(t, view(), "m2")
 	rapid.Check(t, func(rt *rapid.T) {
-		tags := rapid.SliceOfN(rapid.SampledFrom([]string{"my/all", "my/x", "my/origin/1", "my/leader/a", "other", ""}), 1, 30).Draw(rt, "tags")
+		tags := rapid.SliceOfN(rapid.SampledFrom([]string{"my/all", "my/x", "my/origin/1", "my/leader/a", "other", ""}), 1,
+			30).Draw(rt, "tags")
 		d := Decide(saltwire.Peek{Cmd: "_minion_event", ID: "web", Events: events(tags...)}, v)
 		if d.Kind != Split {
 			return // all of them one way

@@ -40,8 +40,8 @@ func NewJobs(max int) *Jobs {
 	return &Jobs{max: max, byJID: map[string]*list.Element{}, order: list.New(), cut: map[string][]string{}}
 }
 
-// Record notes the publisher of a job and a hash of what it is about, zero when that is not known. The first publisher named stays: where
-// another one has published another job under the same id, clash names the first, once.
+// Record notes the publisher of a job and a hash of what it is about, zero when that is not known. The first publisher
+// named stays: where another one has published another job under the same id, clash names the first, once.
 func (j *Jobs) Record(jid string, publisher node.ID, content uint64) (first node.ID, clash bool) {
 	if jid == "" || jid == noJob {
 		return "", false
@@ -88,8 +88,8 @@ func (j *Jobs) Contested(jid string) bool {
 	return ok && e.Value.(job).other != ""
 }
 
-// Whole returns the one published job whose id a minion has cut (saltwire.CutJID), of publisher where that is known. False: there is
-// none, or several, or the id itself is that of a job.
+// Whole returns the one published job whose id a minion has cut (saltwire.CutJID), of publisher where that is known.
+// False: there is none, or several, or the id itself is that of a job.
 func (j *Jobs) Whole(cut string, publisher node.ID) (jid string, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

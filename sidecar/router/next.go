@@ -29,8 +29,10 @@ const (
 )
 
 var actionNames = [...]string{
-	DoAbandon: "abandon", DoDrop: "drop", DoReply: "reply", DoSeal: "seal", DoRefuse: "refuse", DoPassBack: "pass back", DoRoute: "route",
-	DoSplit: "split", DoWait: "wait", DoReadFiles: "files", DoReadJobCache: "cache", DoFire: "bus", DoMine: "mine", DoJournal: "journal",
+	DoAbandon: "abandon", DoDrop: "drop", DoReply: "reply", DoSeal: "seal", DoRefuse: "refuse", DoPassBack: "pass back",
+	DoRoute: "route",
+	DoSplit: "split", DoWait: "wait", DoReadFiles: "files", DoReadJobCache: "cache", DoFire: "bus", DoMine: "mine",
+	DoJournal:     "journal",
 	DoKeepForNode: "journal", DoKeepForMaster: "journal", DoHandOff: "journal", DoAskMaster: "local", DoAskNode: "relay",
 }
 
@@ -48,8 +50,8 @@ type Step struct {
 	Node   node.ID // DoAskNode, DoKeepForNode, DoHandOff
 	Reply  []byte  // DoSeal: msgpack
 	Parts  []Part  // DoSplit
-	// Where is the place at which a request ended without an answer (DoAbandon, DoPassBack, or DoWait when it may not wait), or that an
-	// answer comes from (DoSeal; empty: from Decide).
+	// Where is the place at which a request ended without an answer (DoAbandon, DoPassBack, or DoWait when it may not
+	// wait), or that an answer comes from (DoSeal; empty: from Decide).
 	Where    string
 	Down     bool // DoPassBack: because the local master is down
 	Failover bool // another node or master takes the place of one that did not
@@ -64,9 +66,10 @@ const (
 	Malformed                // a master would not take it either
 	MasterOnly               // only a master's Python can do it; nothing was done
 	UnknownJob               // pub_ret: the node does not know that the minion has published the job
-	DiskFailed               // a journal's disk failed; the local master must not get the return, because it could not store it either
-	Unsent                   // nothing was done
-	Unanswered               // it may have been done
+	// a journal's disk failed; the local master must not get the return, because it could not store it either
+	DiskFailed
+	Unsent     // nothing was done
+	Unanswered // it may have been done
 )
 
 // Outcome is the end of an action.
@@ -166,7 +169,8 @@ func Start(c Call, d Decision) (Call, Step) {
 	return c, Step{Action: DoAbandon, Where: atNoNode}
 }
 
-// Next returns what happens to a request when an action has ended. It is pure: all that a request goes through is decided here.
+// Next returns what happens to a request when an action has ended. It is pure: all that a request goes through is
+// decided here.
 func Next(c Call, o Outcome) (Call, Step) {
 	switch o.Result {
 	case Done:
@@ -180,7 +184,8 @@ func Next(c Call, o Outcome) (Call, Step) {
 	case DoReadFiles:
 		return c, Step{Action: DoRoute}
 	case DoMine:
-		if o.Closing || o.Gone && c.Cmd == mineQuery { // a change of a mine counts without a minion that waits, as with a master
+		// a change of a mine counts without a minion that waits, as with a master
+		if o.Closing || o.Gone && c.Cmd == mineQuery {
 			return c, Step{Action: DoDrop}
 		}
 	case DoFire:
@@ -231,8 +236,8 @@ func (c Call) asksForJob() bool { return c.Cmd == question && c.JID != "" }
 // journaled says whether a request is a return that a journal takes.
 func (c Call) journaled() bool { return c.Can.Returns && IsReturn(c.Cmd) }
 
-// mayWait says whether a request may wait for a master. A relayed one waits at the node that relayed it; of one that every master gets, others
-// have theirs; one that was to be kept for the local master has waited.
+// mayWait says whether a request may wait for a master. A relayed one waits at the node that relayed it; of one that
+// every master gets, others have theirs; one that was to be kept for the local master has waited.
 func (c Call) mayWait() bool { return !c.Relayed && !c.Fixed && !c.Deferred }
 
 // masterFailed continues when the local master has not answered: a return is kept for it.
@@ -266,8 +271,8 @@ func (c Call) jobUnknown(o Outcome) (Call, Step) {
 	return c.tryNext(atJobCache, o)
 }
 
-// endQuestion answers a question that no node could. The minion gets what a stock master says or, when a node that might know could not be
-// asked, that nothing was returned yet: then it asks again.
+// endQuestion answers a question that no node could. The minion gets what a stock master says or, when a node that
+// might know could not be asked, that nothing was returned yet: then it asks again.
 func (c Call) endQuestion() (Call, Step) {
 	reply := emptyText
 	if !c.Relayed && !c.Asked && (c.Publisher != "" || c.Unheard) {
@@ -287,7 +292,8 @@ func (c Call) failOver(where string, o Outcome) (Call, Step) {
 	return c.tryNext(where, o)
 }
 
-// tryNext asks the next of the others. A request that may have been carried out is sent again only when that does no harm.
+// tryNext asks the next of the others. A request that may have been carried out is sent again only when that does no
+// harm.
 func (c Call) tryNext(where string, o Outcome) (Call, Step) {
 	others, sent := c.Others, o.Result == Unanswered
 	if c.Cmd == fileChunk && o.Busy {

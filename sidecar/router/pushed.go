@@ -11,7 +11,8 @@ func readsFile(name string) bool {
 	return false
 }
 
-// file sends a question for a file that a minion has pushed to where _file_recv put it; of anything else all masters have the same.
+// file sends a question for a file that a minion has pushed to where _file_recv put it; of anything else all masters
+// have the same.
 func (v View) file(p saltwire.Peek) Decision {
 	if v.Pusher != nil && readsFile(p.Cmd) {
 		path, _ := p.Raw.Path.Text()

@@ -14,7 +14,8 @@ type Node struct {
 	MasterUp bool // and says that its master answers
 	Major    int  // major version of its Salt; zero: not known
 	Load     int  // requests its master is working on, roughly
-	// TakesReturns says that its saltclusterd takes returns without the master; those of before native returns do not say it.
+	// TakesReturns says that its saltclusterd takes returns without the master; those of before native returns do not say
+	// it.
 	TakesReturns bool
 	// TakesMines says that it writes mines that another master has written; those of before do not say it.
 	TakesMines bool
@@ -39,7 +40,8 @@ type View struct {
 	// Leader is the node that leads the cluster, as far as this one knows; it may be none of Nodes.
 	Leader node.ID
 	Events *EventRules // where events of minions fire; nil: with the owner
-	// Pusher tells which minion has pushed the file of a path, when masters serve what minions push; "": none has. nil: they do not.
+	// Pusher tells which minion has pushed the file of a path, when masters serve what minions push; "": none has. nil:
+	// they do not.
 	Pusher func(path string) string
 	// Relaying tells how many requests this node has handed to another one that are not answered yet; nil: none.
 	Relaying func(node.ID) int

@@ -182,7 +182,8 @@ func TestCrypticleSealsLongTexts(t *testing.T) {
 
 func TestParseKey(t *testing.T) {
 	good := Key{1, 2, 3}.Text()
-	for _, bad := range []string{"", good[:75], good + "=", good[:75] + "!", strings.Replace(good, "A", "\n", 1), strings.Repeat("A", 76)} {
+	for _, bad := range []string{"", good[:75], good + "=", good[:75] + "!", strings.Replace(good, "A", "\n", 1),
+		strings.Repeat("A", 76)} {
 		if _, err := ParseKey(bad); !errors.Is(err, ErrKeyText) {
 			t.Errorf("ParseKey(%q) = %v", bad, err)
 		}
@@ -198,7 +199,8 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	for _, v := range []any{key, &key, master, NewCrypticle(key), struct{ K Key }{key}, struct{ M *MasterKey }{master}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d", "%q"} {
 			out := fmt.Sprintf(verb, v)
-			if strings.Contains(out, "7 7 7") || strings.Contains(out, "0707") || strings.Contains(out, "BwcH") || strings.Contains(out, secretDigits) {
+			if strings.Contains(out, "7 7 7") || strings.Contains(out, "0707") || strings.Contains(out, "BwcH") ||
+				strings.Contains(out, secretDigits) {
 				t.Errorf("%T with %s prints %s", v, verb, out)
 			}
 		}
@@ -220,7 +222,8 @@ func TestDeriveSession(t *testing.T) {
 		t.Error("the clean key is not what counts")
 	}
 	for name, other := range map[string]Key{
-		"id": DeriveSession(seed, "m2", "pub"), "pub": DeriveSession(seed, "m1", "pub2"), "seed": DeriveSession(seed[1:], "m1", "pub"),
+		"id": DeriveSession(seed, "m2", "pub"), "pub": DeriveSession(seed, "m1", "pub2"),
+		"seed": DeriveSession(seed[1:], "m1", "pub"),
 	} {
 		if other == base {
 			t.Errorf("%s does not matter", name)
@@ -277,7 +280,8 @@ func TestParsePublicKeyBounds(t *testing.T) {
 
 func TestPKCS1PublicKey(t *testing.T) {
 	m := testKey(t, 1024)
-	text := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PUBLIC KEY", Bytes: x509.MarshalPKCS1PublicKey(&m.key.PublicKey)}))
+	text := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PUBLIC KEY",
+		Bytes: x509.MarshalPKCS1PublicKey(&m.key.PublicKey)}))
 	p, err := ParsePublicKey(text)
 	if err != nil || !p.Equal(m.Public()) || p.Text() != m.PublicText() || p.Bits() != 1024 {
 		t.Errorf("PKCS#1 public key: %v", err)
@@ -290,16 +294,20 @@ func TestParseMasterKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ParseMasterKey(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})); err != nil || got.PublicText() != m.PublicText() {
+	if got, err := ParseMasterKey(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})); err != nil ||
+		got.PublicText() != m.PublicText() {
 		t.Errorf("PKCS#8: %v", err)
 	}
-	legacy := &pem.Block{Type: "RSA PRIVATE KEY", Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-256-CBC,00"}, Bytes: []byte{1}}
+	legacy := &pem.Block{Type: "RSA PRIVATE KEY",
+		Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-256-CBC,00"}, Bytes: []byte{1}}
 	for _, block := range []*pem.Block{legacy, {Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte{1}}} {
-		if _, err := ParseMasterKey(pem.EncodeToMemory(block)); !errors.Is(err, ErrEncryptedKey) || !strings.Contains(err.Error(), "key_pass") {
+		if _, err := ParseMasterKey(pem.EncodeToMemory(block)); !errors.Is(err, ErrEncryptedKey) ||
+			!strings.Contains(err.Error(), "key_pass") {
 			t.Errorf("encrypted key: %v", err)
 		}
 	}
-	for name, text := range map[string]string{"empty": "", "public": m.PublicText(), "garbage": "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n"} {
+	for name, text := range map[string]string{"empty": "", "public": m.PublicText(),
+		"garbage": "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n"} {
 		if _, err := ParseMasterKey([]byte(text)); !errors.Is(err, ErrPrivateKey) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -317,7 +325,8 @@ func TestX931Sizes(t *testing.T) {
 		if got, err := m.Public().VerifyX931(sig); err != nil || !bytes.Equal(got, msg) {
 			t.Errorf("%d bytes: %q, %v", n, got, err)
 		}
-		for _, bad := range [][]byte{nil, sig[1:], append([]byte{0}, sig...), bytes.Repeat([]byte{0xff}, len(sig)), make([]byte, len(sig))} {
+		for _, bad := range [][]byte{nil, sig[1:], append([]byte{0}, sig...), bytes.Repeat([]byte{0xff}, len(sig)),
+			make([]byte, len(sig))} {
 			if _, err := m.Public().VerifyX931(bad); !errors.Is(err, ErrX931) {
 				t.Errorf("bad signature of %d bytes: %v", len(bad), err)
 			}
@@ -349,7 +358,8 @@ func TestRSAAlgorithms(t *testing.T) {
 		if got, err := m.DecryptOAEP(algo, ct); err != nil || string(got) != "msg" {
 			t.Errorf("%s: %q, %v", algo, got, err)
 		}
-		if _, err := m.DecryptOAEP(algo, ct[:len(ct)-1]); !errors.Is(err, ErrDecrypt) { // its first byte may be none of the number
+		// its first byte may be none of the number
+		if _, err := m.DecryptOAEP(algo, ct[:len(ct)-1]); !errors.Is(err, ErrDecrypt) {
 			t.Errorf("%s: %v", algo, err)
 		}
 		if _, err := m.Public().EncryptOAEP(algo, make([]byte, 200)); err == nil {
@@ -370,7 +380,8 @@ func TestRSAAlgorithms(t *testing.T) {
 		_, err2 := m.DecryptOAEP(algo, nil)
 		_, err3 := m.Public().EncryptOAEP(algo, nil)
 		if err4 := m.Public().Verify(algo, nil, nil); ValidEncAlgo(algo) || ValidSigAlgo(algo) ||
-			!errors.Is(err1, ErrAlgorithm) || !errors.Is(err2, ErrAlgorithm) || !errors.Is(err3, ErrAlgorithm) || !errors.Is(err4, ErrAlgorithm) {
+			!errors.Is(err1, ErrAlgorithm) || !errors.Is(err2, ErrAlgorithm) || !errors.Is(err3, ErrAlgorithm) ||
+			!errors.Is(err4, ErrAlgorithm) {
 			t.Errorf("%q: %v %v %v %v", algo, err1, err2, err3, err4)
 		}
 	}

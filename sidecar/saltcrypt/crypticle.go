@@ -34,8 +34,8 @@ const (
 )
 
 // Crypticle seals and opens loads under one Key: AES-192-CBC, then HMAC-SHA256 over IV and ciphertext
-// (salt/crypt.py:Crypticle). It is safe for concurrent use and keeps its expanded keys, so that a call allocates nothing
-// but the destination. Unlike Salt's it remembers no serial: replay is judged by who calls it.
+// (salt/crypt.py:Crypticle). It is safe for concurrent use and keeps its expanded keys, so that a call allocates
+// nothing but the destination. Unlike Salt's it remembers no serial: replay is judged by who calls it.
 type Crypticle struct {
 	key    Key
 	block  cipher.Block

@@ -31,7 +31,8 @@ func isClean(text string) bool {
 	return text != "" && text[0] > ' ' && text[len(text)-1] > ' '
 }
 
-// SameKey compares two texts of public keys as stock does (salt/channel/server.py:compare_keys). Mostly they are the same to the byte.
+// SameKey compares two texts of public keys as stock does (salt/channel/server.py:compare_keys). Mostly they are the
+// same to the byte.
 func SameKey(a, b string) bool { return a == b || CleanKey(a) == CleanKey(b) }
 
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n",
@@ -43,7 +44,8 @@ func Strip(text string) string { return strings.TrimFunc(text, isSpace) }
 // isSpace is what Python's str.strip takes off.
 func isSpace(r rune) bool {
 	switch r {
-	case ' ', '\t', '\n', '\r', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x1f, 0x85, 0xa0, 0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000:
+	case ' ', '\t', '\n', '\r', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x1f, 0x85, 0xa0, 0x1680,
+		0x2028, 0x2029, 0x202f, 0x205f, 0x3000:
 		return true
 	}
 	return r >= 0x2000 && r <= 0x200a

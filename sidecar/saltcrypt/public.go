@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// MinKeyBits and MaxKeyBits bound the modulus of an acceptable RSA key. Salt's default is 2048; larger than 8192 would let
-	// a stranger buy seconds of our time with one request.
+	// MinKeyBits and MaxKeyBits bound the modulus of an acceptable RSA key. Salt's default is 2048; larger than 8192 would
+	// let a stranger buy seconds of our time with one request.
 	MinKeyBits = 1024
 	MaxKeyBits = 8192
 
@@ -39,9 +39,8 @@ type PublicKey struct {
 // indented are the spaces that begin a line.
 var indented = regexp.MustCompile(`\n[ \t]+`)
 
-// ParsePublicKey reads what Salt accepts as a public key: one PEM block, SubjectPublicKeyInfo or PKCS#1, of an RSA key. Its lines may be
-// indented, as those of a file that was written by a template.
-// Errors wrap ErrPublicKey.
+// ParsePublicKey reads what Salt accepts as a public key: one PEM block, SubjectPublicKeyInfo or PKCS#1, of an RSA key.
+// Its lines may be indented, as those of a file that was written by a template. Errors wrap ErrPublicKey.
 func ParsePublicKey(text string) (*PublicKey, error) {
 	if len(text) > maxPublicText {
 		return nil, fmt.Errorf("%w: text too long", ErrPublicKey)
@@ -71,8 +70,8 @@ func ParsePublicKey(text string) (*PublicKey, error) {
 	return newPublicKey(key)
 }
 
-// newPublicKey checks the bounds. OpenSSL and Go refuse an even modulus or exponent only when they are used, which would be
-// after the key was accepted.
+// newPublicKey checks the bounds. OpenSSL and Go refuse an even modulus or exponent only when they are used, which
+// would be after the key was accepted.
 func newPublicKey(key *rsa.PublicKey) (*PublicKey, error) {
 	switch bits := key.N.BitLen(); {
 	case bits < MinKeyBits || bits > MaxKeyBits:

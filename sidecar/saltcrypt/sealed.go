@@ -19,8 +19,8 @@ const (
 	maxSealed = 64 << 10
 )
 
-// SealFor seals what is too long for RSA alone: an AES-256-GCM key for the owner of p (OAEP with SHA-256), then the text under it.
-// What it is for is bound to it by label. Salt knows nothing of this form.
+// SealFor seals what is too long for RSA alone: an AES-256-GCM key for the owner of p (OAEP with SHA-256), then the
+// text under it. What it is for is bound to it by label. Salt knows nothing of this form.
 func SealFor(p *PublicKey, label string, plain []byte) ([]byte, error) {
 	key := make([]byte, sealedKey)
 	_, _ = rand.Read(key) // never fails (crypto/rand)

@@ -9,8 +9,9 @@ import (
 const sessionLabel = "saltclusterd session v1"
 
 // DeriveSession derives the session key of a minion from the cluster's secret seed, so that any node computes the same
-// key and none needs to be replicated. It binds the minion's public key: an id that comes back with another key pair gets another
-// session key. HKDF-SHA256 without salt; info = label, id, SHA-256 of the clean key text (fixed length, so unambiguous).
+// key and none needs to be replicated. It binds the minion's public key: an id that comes back with another key pair
+// gets another session key. HKDF-SHA256 without salt; info = label, id, SHA-256 of the clean key text (fixed length, so
+// unambiguous).
 func DeriveSession(seed []byte, id, pubPEM string) Key {
 	sum := sha256.Sum256([]byte(CleanKey(pubPEM)))
 	var k Key

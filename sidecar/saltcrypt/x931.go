@@ -13,8 +13,8 @@ import (
 var ErrX931 = errors.New("X9.31 signature is not valid for this key")
 
 // rawRSA is the bare private operation, which crypto/rsa rightly does not offer. X9.31 needs it because its padding is
-// none of PKCS#1. math/big does not run in constant time, so every operation is blinded, and its result is checked before it
-// leaves: a CRT computation gone wrong once would give the factors away.
+// none of PKCS#1. math/big does not run in constant time, so every operation is blinded, and its result is checked
+// before it leaves: a CRT computation gone wrong once would give the factors away.
 type rawRSA struct {
 	n, e, p, q, dp, dq, qinv *big.Int
 }
@@ -64,8 +64,9 @@ func (r *rawRSA) blinding() (b, inverse *big.Int, err error) {
 }
 
 // SignX931 is OpenSSL's RSA_private_encrypt with RSA_X931_PADDING, which Salt calls "encrypt"
-// (salt/utils/rsax931.py:RSAX931Signer.sign): `sig` of a sign-in reply (the hex SHA-256 of the AES key string) and `tok`
-// of a request (the word "salt"). Both are constant (per epoch, per key), so callers should keep them: it costs a Sign.
+// (salt/utils/rsax931.py:RSAX931Signer.sign): `sig` of a sign-in reply (the hex SHA-256 of the AES key string) and
+// `tok` of a request (the word "salt"). Both are constant (per epoch, per key), so callers should keep them: it costs a
+// Sign.
 func (m *MasterKey) SignX931(msg []byte) ([]byte, error) {
 	k := m.key.Size()
 	em, ok := padX931(msg, k)

@@ -90,22 +90,25 @@ func (l *Log) Return(minion, jid string) {
 	l.log.Info(fmt.Sprintf("Got return from %s for job %s", minion, jid))
 }
 
-// Differs says what a master says of a second return that is not the first (salt/returners/local_cache.py _log_duplicate_return).
+// Differs says what a master says of a second return that is not the first (salt/returners/local_cache.py
+// _log_duplicate_return).
 func (l *Log) Differs(minion, jid string, first, second Outcome) {
 	if l == nil {
 		return
 	}
-	l.warn(about{differs, minion}, jid, slog.LevelWarn, fmt.Sprintf("Duplicate return from minion %s for jid %s with a *differing* payload; "+
-		"ignoring the second return. This may indicate two minions sharing the same id, a misconfigured returner, or in rare cases a replay "+
-		"attempt. Cached retcode=%s success=%s; new retcode=%s success=%s.",
-		minion, jid, first.Retcode, first.Success, second.Retcode, second.Success))
+	l.warn(about{differs, minion}, jid, slog.LevelWarn,
+		fmt.Sprintf("Duplicate return from minion %s for jid %s with a *differing* payload; "+
+			"ignoring the second return. This may indicate two minions sharing the same id, a misconfigured returner, or in rare cases a replay "+
+			"attempt. Cached retcode=%s success=%s; new retcode=%s success=%s.",
+			minion, jid, first.Retcode, first.Success, second.Retcode, second.Success))
 }
 
 // Unsigned says what a master says of a return without the signature that it demands (salt/master.py _return).
 func (l *Log) Unsigned(minion string) {
 	if l != nil {
-		l.warn(about{unsigned, minion}, "", slog.LevelError, "_return: Master is requiring minions to sign their messages, but there is no "+
-			"signature in this payload from "+minion+".")
+		l.warn(about{unsigned, minion}, "", slog.LevelError,
+			"_return: Master is requiring minions to sign their messages, but there is no "+
+				"signature in this payload from "+minion+".")
 	}
 }
 

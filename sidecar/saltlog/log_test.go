@@ -47,7 +47,8 @@ func TestWords(t *testing.T) {
 		l.SignIn("web1")
 		l.Return("web1", "20261121040506000001")
 		for _, line := range []string{
-			"Authentication request from web1", "Authentication accepted from web1", "Got return from web1 for job 20261121040506000001",
+			"Authentication request from web1", "Authentication accepted from web1",
+			"Got return from web1 for job 20261121040506000001",
 		} {
 			if strings.Contains(out.String(), line) != info {
 				t.Errorf("info %v: %q in %s", info, line, out)

@@ -49,7 +49,8 @@ func TestLoadsOfManyKeys(t *testing.T) {
 			if _, python := errors.AsType[*NeedsPython](err); python != c.python || err != nil && !python {
 				t.Errorf("%v, want it left to Python: %v", err, c.python)
 			}
-			if took := after.TotalAlloc - before.TotalAlloc; took > 192<<20 { // garbage counts, and a little more is made under the race detector
+			// garbage counts, and a little more is made under the race detector
+			if took := after.TotalAlloc - before.TotalAlloc; took > 192<<20 {
 				t.Errorf("a load of %d bytes takes %d", len(c.load), took)
 			}
 		})

@@ -6,8 +6,8 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// AppendWire encodes the value at the start of b, as it is on disk, as Salt does for the network after reading it: text and
-// bytes in one family (use_bin_type=False), numbers in their shortest form. It is the way back from AppendDisk.
+// AppendWire encodes the value at the start of b, as it is on disk, as Salt does for the network after reading it: text
+// and bytes in one family (use_bin_type=False), numbers in their shortest form. It is the way back from AppendDisk.
 func AppendWire(dst, b []byte) (out, rest []byte, err error) { return appendWire(dst, b, 0) }
 
 func appendWire(dst, b []byte, depth int) (out, rest []byte, err error) {

@@ -13,7 +13,8 @@ func FuzzToWire(f *testing.F) {
 	f.Add([]byte("\x81\xa6return\xda\x00\x28aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"))
 	f.Add([]byte("\xca\x3f\x80\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if out, _, err := saltvalue.AppendWire(nil, b); err == nil && len(out) > 3*len(b)+8 { // a float of 4 bytes becomes one of 8
+		// a float of 4 bytes becomes one of 8
+		if out, _, err := saltvalue.AppendWire(nil, b); err == nil && len(out) > 3*len(b)+8 {
 			t.Fatalf("%d bytes became %d", len(b), len(out))
 		}
 		if out, _, err := saltvalue.AppendAgain(nil, b); err == nil && len(out) > 3*len(b)+8 {

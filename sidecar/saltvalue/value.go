@@ -14,11 +14,13 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// maxDepth bounds containers inside each other. A master may read deeper ones (saltwire.PeekLoad lets them pass): they are left to it.
+// maxDepth bounds containers inside each other. A master may read deeper ones (saltwire.PeekLoad lets them pass): they
+// are left to it.
 const maxDepth = 256
 
-// Keys of a map are remembered, to find equal ones, and take twenty times their size on the wire. No map may have more than maxKeys; one with more
-// than manyKeys counts for manyDepth containers inside each other, for all around a value are remembered at once.
+// Keys of a map are remembered, to find equal ones, and take twenty times their size on the wire. No map may have more
+// than maxKeys; one with more than manyKeys counts for manyDepth containers inside each other, for all around a value
+// are remembered at once.
 const (
 	maxKeys   = 1 << 17
 	manyKeys  = 1 << 12
@@ -43,12 +45,12 @@ func Needs(format string, args ...any) error {
 	return &NeedsPython{Reason: fmt.Sprintf(format, args...)}
 }
 
-// AppendDisk encodes the wire value at the start of b as Salt does on disk after decoding it: text and bytes, one family
-// on the wire, part by content (salt/transport/frame.py:decode_embedded_strs), numbers take their shortest form.
+// AppendDisk encodes the wire value at the start of b as Salt does on disk after decoding it: text and bytes, one
+// family on the wire, part by content (salt/transport/frame.py:decode_embedded_strs), numbers take their shortest form.
 func AppendDisk(dst, b []byte) (out, rest []byte, err error) { return fromWire.append(dst, b, 0) }
 
-// AppendAgain encodes the value at the start of b, as it is on disk, as Salt writes it there after reading it: text that is none
-// nobody can read, bytes stay bytes.
+// AppendAgain encodes the value at the start of b, as it is on disk, as Salt writes it there after reading it: text
+// that is none nobody can read, bytes stay bytes.
 func AppendAgain(dst, b []byte) (out, rest []byte, err error) { return fromDisk.append(dst, b, 0) }
 
 // source is where values come from that go to the disk.
@@ -215,8 +217,8 @@ func MayHaveDate(raw []byte) bool { return bytes.Contains(raw, datetimeHead) }
 // datetimeHead is how a datetime begins: an extension of 24 bytes, type 78.
 var datetimeHead = []byte{0xc7, 24, 78}
 
-// appendDatetime keeps Salt's own extension 78, a datetime, as it is. One that is no date no Salt can read, neither the master
-// that it was sent to nor those who read the job cache or the bus.
+// appendDatetime keeps Salt's own extension 78, a datetime, as it is. One that is no date no Salt can read, neither the
+// master that it was sent to nor those who read the job cache or the bus.
 func appendDatetime(dst, b []byte) (out, rest []byte, err error) {
 	const layout = "00000000T00:00:00.000000"
 	if len(b) < 3+len(layout) || !bytes.HasPrefix(b, datetimeHead) {

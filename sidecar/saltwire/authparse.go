@@ -31,8 +31,8 @@ const (
 	maxReplyText  = 256
 )
 
-// AuthReply is a decoded reply to a sign-in. Byte slices alias the body. Nothing in it is verified: Load and Sig are for
-// the caller to verify, and an outcome without them is worth nothing from a master that is not local.
+// AuthReply is a decoded reply to a sign-in. Byte slices alias the body. Nothing in it is verified: Load and Sig are
+// for the caller to verify, and an outcome without them is worth nothing from a master that is not local.
 type AuthReply struct {
 	Outcome     AuthOutcome
 	Load, Sig   []byte // the signed bytes and their PKCS#1 v1.5 signature; nil in an unsigned reply
@@ -48,8 +48,8 @@ type AuthReply struct {
 	Text        string // of AuthError: what the master said, shortened
 }
 
-// ParseAuthReply reads the reply to a sign-in: the signed forms of PROTOCOL.md §3.3 and §3.5, their unsigned ones, a bare
-// string ("bad load") and {"error": …}. Errors: *Refused when it is none of these.
+// ParseAuthReply reads the reply to a sign-in: the signed forms of PROTOCOL.md §3.3 and §3.5, their unsigned ones, a
+// bare string ("bad load") and {"error": …}. Errors: *Refused when it is none of these.
 func ParseAuthReply(body []byte) (AuthReply, error) {
 	if b, ok := Bytes(body); ok {
 		return AuthReply{Text: shorten(b)}, nil

@@ -31,7 +31,8 @@ func AppendAuthAccept(dst []byte, a AuthAccept) []byte {
 	if a.Token != nil {
 		n++
 	}
-	dst = slices.Grow(dst, authFrame+len(a.PubKey)+len(a.PubSig)+len(a.Token)+len(a.AES)+len(a.Session)+len(a.Sig)+len(a.Nonce))
+	dst = slices.Grow(dst,
+		authFrame+len(a.PubKey)+len(a.PubSig)+len(a.Token)+len(a.AES)+len(a.Session)+len(a.Sig)+len(a.Nonce))
 	dst = AppendMapHeader(dst, n)
 	dst = AppendRaw(AppendRaw(dst, "enc"), "pub")
 	dst = AppendRaw(AppendRaw(dst, "pub_key"), a.PubKey)

@@ -10,6 +10,6 @@
 // string family (fixstr, str16, str32), the only one Salt puts on the network (payload.dumps, use_bin_type=False).
 //
 // Promises: no function panics on any input or recurses deeper than its stated bound; byte slices in results alias the
-// input, strings are copies; whatever is refused is a *Refused whose Reason is one of the Reason constants and fit for a
-// metric label. The package opens no sockets, holds no state and knows no keys (sidecar/saltcrypt does).
+// input, strings are copies; whatever is refused is a *Refused whose Reason is one of the Reason constants and fit for
+// a metric label. The package opens no sockets, holds no state and knows no keys (sidecar/saltcrypt does).
 package saltwire

@@ -26,8 +26,8 @@ type Envelope struct {
 
 // ParseEnvelope reads a request body, strictly: one msgpack map and nothing after it, string keys, none twice, no
 // extension types, nesting of at most 64, enc as above, version a small integer, load a map (clear) or a byte string
-// (aes), id present in an aes request of version 3 on, algorithms that Salt has (another makes some workers stumble after
-// they rendered the pillar). Errors: *Refused.
+// (aes), id present in an aes request of version 3 on, algorithms that Salt has (another makes some workers stumble
+// after they rendered the pillar). Errors: *Refused.
 func ParseEnvelope(body []byte) (Envelope, error) {
 	it, err := openMap(body, openRules)
 	if err != nil {
@@ -120,8 +120,8 @@ func (e *Envelope) finish() error {
 	return nil
 }
 
-// AppendEnvelope writes a request body in the order stock minions write it. Load is a ciphertext (aes) or an encoded map
-// (clear); ID and the algorithms are written when set.
+// AppendEnvelope writes a request body in the order stock minions write it. Load is a ciphertext (aes) or an encoded
+// map (clear); ID and the algorithms are written when set.
 func AppendEnvelope(dst []byte, e Envelope) []byte {
 	n := 2
 	for _, set := range []bool{e.HasVersion, e.ID != "", e.EncAlgo != "", e.SigAlgo != ""} {

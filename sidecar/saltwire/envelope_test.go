@@ -27,7 +27,8 @@ func TestParseEnvelope(t *testing.T) {
 	if string(e.Load) != "sealed" {
 		t.Errorf("load %q", e.Load)
 	}
-	if e.Load = nil; e.Enc != want.Enc || e.ID != want.ID || e.Version != 3 || !e.HasVersion || e.EncAlgo != want.EncAlgo || e.SigAlgo != want.SigAlgo {
+	if e.Load = nil; e.Enc != want.Enc || e.ID != want.ID || e.Version != 3 || !e.HasVersion ||
+		e.EncAlgo != want.EncAlgo || e.SigAlgo != want.SigAlgo {
 		t.Errorf("%+v", e)
 	}
 	bin := append([]byte{0x82, 0xd9, 3}, "enc\xc4\x05clear\xa4load\x80"...)
@@ -68,7 +69,8 @@ func TestParseEnvelopeRefuses(t *testing.T) {
 		{"version float", ReasonVersion, rawMap("enc", aes, "load", load, "version", "\xca\x40\x40\x00\x00")},
 		{"version true", ReasonVersion, rawMap("enc", aes, "load", load, "version", "\xc3")},
 		{"version -1", ReasonVersion, rawMap("enc", aes, "load", load, "version", "\xff")},
-		{"version 2^64-1", ReasonVersion, rawMap("enc", aes, "load", load, "version", "\xcf\xff\xff\xff\xff\xff\xff\xff\xff")},
+		{"version 2^64-1", ReasonVersion, rawMap("enc", aes, "load", load, "version",
+			"\xcf\xff\xff\xff\xff\xff\xff\xff\xff")},
 		{"enc_algo", ReasonEncAlgo, rawMap("enc", aes, "load", load, "enc_algo", raw("OAEP-MD5"))},
 		{"sig_algo", ReasonSigAlgo, rawMap("enc", aes, "load", load, "sig_algo", raw("none"))},
 		{"sig_algo nil", ReasonType, rawMap("enc", aes, "load", load, "sig_algo", "\xc0")},
@@ -89,7 +91,8 @@ func TestValidID(t *testing.T) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	for _, id := range []string{"", ".", "..", ".scd", "a/b", `a\b`, "a\x00", "a\n", "a\x7f", "a\u0085", "a\xff", strings.Repeat("i", 256)} {
+	for _, id := range []string{"", ".", "..", ".scd", "a/b", `a\b`, "a\x00", "a\n", "a\x7f", "a\u0085", "a\xff",
+		strings.Repeat("i", 256)} {
 		if got := reason(t, ValidID(id)); got != ReasonInvalidID {
 			t.Errorf("%q: %q", id, got)
 		}
@@ -114,14 +117,16 @@ func authPairs(change ...string) []byte {
 
 func TestParseAuth(t *testing.T) {
 	a, err := ParseAuth(authPairs("autosign_grains", "\x82\xa1a\xc0\xa1b\x91\xa1x", "token", raw("\xff"), "extra", "\xc0"))
-	if err != nil || a.EncAlgo != encSHA1 || a.SigAlgo != sigSHA1 || string(a.Token) != "\xff" || len(a.AutosignGrains) != 9 {
+	if err != nil || a.EncAlgo != encSHA1 || a.SigAlgo != sigSHA1 || string(a.Token) != "\xff" ||
+		len(a.AutosignGrains) != 9 {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if a, err := ParseAuth(authPairs("autosign_grains", "\xc0")); err != nil || a.AutosignGrains != nil {
 		t.Errorf("grains None: %+v, %v", a, err)
 	}
 	again, err := ParseAuth(AppendAuth(nil, a))
-	if err != nil || again.ID != a.ID || !bytes.Equal(again.AutosignGrains, a.AutosignGrains) || !bytes.Equal(again.Token, a.Token) {
+	if err != nil || again.ID != a.ID || !bytes.Equal(again.AutosignGrains, a.AutosignGrains) ||
+		!bytes.Equal(again.Token, a.Token) {
 		t.Errorf("%+v, %v", again, err)
 	}
 }
@@ -195,8 +200,9 @@ func TestParseAuthReplyForms(t *testing.T) {
 	}
 	half := AppendAuthAccept(nil, AuthAccept{PubKey: "p", PublishPort: 4505, Nonce: "n"})
 	for name, body := range map[string][]byte{
-		"accept without aes": AppendSigned(nil, half, nil), "int": {5}, "empty map": {0x80}, "load without ret": AppendSigned(nil, []byte{0x80}, nil),
-		"load not a map": AppendSigned(nil, []byte{0x01}, nil), "two loads": rawMap("load", raw("\x80"), "load", raw("\x80")),
+		"accept without aes": AppendSigned(nil, half, nil), "int": {5}, "empty map": {0x80},
+		"load without ret": AppendSigned(nil, []byte{0x80}, nil),
+		"load not a map":   AppendSigned(nil, []byte{0x01}, nil), "two loads": rawMap("load", raw("\x80"), "load", raw("\x80")),
 	} {
 		if r, err := ParseAuthReply(body); err == nil {
 			t.Errorf("%s: %+v", name, r)

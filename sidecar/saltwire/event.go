@@ -5,9 +5,9 @@ import "bytes"
 // tagEnd parts an event's tag from its data (salt/utils/event.py:TAGEND).
 const tagEnd = "\n\n"
 
-// AppendEvent writes an entry of Salt's event bus: tag, two line feeds, data. data is one msgpack map in Disk style, with
-// the "_stamp" that SaltEvent.fire_event puts in (UTC, ISO 8601 without zone). How entries are framed on the socket differs by
-// version and is the business of sidecar/localmaster.
+// AppendEvent writes an entry of Salt's event bus: tag, two line feeds, data. data is one msgpack map in Disk style,
+// with the "_stamp" that SaltEvent.fire_event puts in (UTC, ISO 8601 without zone). How entries are framed on the
+// socket differs by version and is the business of sidecar/localmaster.
 func AppendEvent(dst []byte, tag string, data []byte) []byte {
 	dst = append(dst, tag...)
 	dst = append(dst, tagEnd...)

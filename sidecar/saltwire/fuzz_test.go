@@ -56,7 +56,8 @@ func FuzzParseEnvelope(f *testing.F) {
 			return
 		}
 		again, err := saltwire.ParseEnvelope(saltwire.AppendEnvelope(nil, e))
-		if err != nil || again.Enc != e.Enc || again.ID != e.ID || again.Version != e.Version || !bytes.Equal(again.Load, e.Load) {
+		if err != nil || again.Enc != e.Enc || again.ID != e.ID || again.Version != e.Version ||
+			!bytes.Equal(again.Load, e.Load) {
 			t.Fatalf("%+v became %+v, %v", e, again, err)
 		}
 	})
@@ -113,7 +114,8 @@ func FuzzParsePub(f *testing.F) {
 			return
 		}
 		again, err := saltwire.ParsePub(saltwire.AppendPub(nil, p.Load, p.Sig, p.SigAlgo))
-		if p.Sig != nil && p.SigAlgo != "" && (err != nil || !bytes.Equal(again.Load, p.Load) || !bytes.Equal(again.Sig, p.Sig)) {
+		if p.Sig != nil && p.SigAlgo != "" && (err != nil || !bytes.Equal(again.Load, p.Load) ||
+			!bytes.Equal(again.Sig, p.Sig)) {
 			t.Fatalf("%+v became %+v, %v", p, again, err)
 		}
 	})
@@ -141,7 +143,8 @@ func FuzzSetSerial(f *testing.F) {
 			t.Fatalf("a load that peeks well: %v", err)
 		}
 		after, err := saltwire.PeekPub(with)
-		if err != nil || after.Serial != serial || !after.HasSerial || after.JID != before.JID || len(after.Targets) != len(before.Targets) {
+		if err != nil || after.Serial != serial || !after.HasSerial || after.JID != before.JID ||
+			len(after.Targets) != len(before.Targets) {
 			t.Fatalf("%+v became %+v, %v", before, after, err)
 		}
 	})

@@ -87,7 +87,8 @@ func crypticle(t testing.TB, text string) *saltcrypt.Crypticle {
 // TestGoldenAuth reads every recorded sign-in, opens what the reply holds for the minion and writes the reply anew.
 func TestGoldenAuth(t *testing.T) {
 	want := map[string]saltwire.AuthOutcome{
-		"accept-sha1": saltwire.AuthAccepted, "accept-sha224": saltwire.AuthAccepted, "accept-no-token": saltwire.AuthAccepted,
+		"accept-sha1": saltwire.AuthAccepted, "accept-sha224": saltwire.AuthAccepted,
+		"accept-no-token":  saltwire.AuthAccepted,
 		"accept-pub-sig":   saltwire.AuthAccepted,
 		"accept-version-2": saltwire.AuthAccepted, "minion": saltwire.AuthAccepted, "pending": saltwire.AuthPending,
 		"rejected": saltwire.AuthRejected, "full": saltwire.AuthFull, "version-2-refused": saltwire.AuthError,
@@ -121,7 +122,8 @@ func TestGoldenAuth(t *testing.T) {
 	})
 }
 
-func checkAuthReply(t *testing.T, v traffic, name string, req saltwire.AuthRequest, reply saltwire.AuthReply, body []byte) {
+func checkAuthReply(t *testing.T, v traffic, name string, req saltwire.AuthRequest, reply saltwire.AuthReply,
+	body []byte) {
 	t.Helper()
 	master, minion := v.private(t, "master"), v.private(t, "minion")
 	if reply.Load != nil {
@@ -173,7 +175,8 @@ func checkAuthReply(t *testing.T, v traffic, name string, req saltwire.AuthReque
 	}
 }
 
-func checkToken(t *testing.T, name string, master, minion *saltcrypt.MasterKey, req saltwire.AuthRequest, reply saltwire.AuthReply) {
+func checkToken(t *testing.T, name string, master, minion *saltcrypt.MasterKey, req saltwire.AuthRequest,
+	reply saltwire.AuthReply) {
 	t.Helper()
 	if (req.Token == nil) != (reply.Token == nil) {
 		t.Fatalf("%s: token sent %v, echoed %v", name, req.Token != nil, reply.Token != nil)
@@ -236,7 +239,8 @@ func TestGoldenRequests(t *testing.T) {
 			seen[peek.Cmd]++
 			checkAnswer(t, v, peek, row.Reply, row.Key, env.SigAlgo)
 		}
-		for _, cmd := range []string{"_pillar", "_return", "_minion_event", "_mine", "_mine_get", "_file_hash", "_serve_file", "verify_minion"} {
+		for _, cmd := range []string{"_pillar", "_return", "_minion_event", "_mine", "_mine_get", "_file_hash", "_serve_file",
+			"verify_minion"} {
 			if seen[cmd] == 0 {
 				t.Errorf("no %s among the vectors: %v", cmd, seen)
 			}
@@ -294,7 +298,8 @@ func checkPrivate(t *testing.T, v traffic, peek saltwire.Peek, reply []byte, sig
 	if err != nil {
 		t.Fatalf("private reply: %v: %x", err, reply)
 	}
-	encAlgo := map[string]string{saltcrypt.PKCS1v15SHA1: saltcrypt.OAEPSHA1, saltcrypt.PKCS1v15SHA224: saltcrypt.OAEPSHA224}[sigAlgo]
+	encAlgo := map[string]string{saltcrypt.PKCS1v15SHA1: saltcrypt.OAEPSHA1,
+		saltcrypt.PKCS1v15SHA224: saltcrypt.OAEPSHA224}[sigAlgo]
 	key, err := v.private(t, "minion").DecryptOAEP(encAlgo, private.Key)
 	if err != nil {
 		t.Fatal(err)
@@ -359,7 +364,8 @@ func TestGoldenPublications(t *testing.T) {
 	})
 }
 
-// TestGoldenBus finds events in the recorded streams; their framing, which differs by version, is sidecar/localmaster's.
+// TestGoldenBus finds events in the recorded streams; their framing, which differs by version, is
+// sidecar/localmaster's.
 func TestGoldenBus(t *testing.T) {
 	eachGolden(t, func(t *testing.T, v traffic) {
 		i := bytes.Index(v.Bus.Push, []byte("golden/push"))
@@ -379,7 +385,8 @@ func TestGoldenBus(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		ours, err := saltwire.AppendAny(nil, map[string]any{"bytes": []byte{0, 0xff}, "text": "grüße", "n": 1, "_stamp": string(stamp)}, saltwire.Disk)
+		ours, err := saltwire.AppendAny(nil, map[string]any{"bytes": []byte{0, 0xff}, "text": "grüße", "n": 1,
+			"_stamp": string(stamp)}, saltwire.Disk)
 		if err != nil || len(ours) != len(data) {
 			t.Errorf("our event has %d bytes, Salt's %d: %v", len(ours), len(data), err)
 		}

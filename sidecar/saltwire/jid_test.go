@@ -9,7 +9,8 @@ func TestCutJID(t *testing.T) {
 	const digits = "20261127101112000001"
 	for jid, want := range map[string]string{
 		digits + "_4711": digits, digits + "_1": digits, digits + "_a_b": digits,
-		digits: "", digits + "_": "", digits + "4711": "", digits[1:] + "_4711": "", "deploy_of_the_day_in_may_1": "", "req": "", "": "",
+		digits: "", digits + "_": "", digits + "4711": "", digits[1:] + "_4711": "", "deploy_of_the_day_in_may_1": "",
+		"req": "", "": "",
 	} {
 		got, ok := CutJID(jid)
 		if got != want || ok != (want != "") {

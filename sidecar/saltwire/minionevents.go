@@ -5,8 +5,8 @@ import "errors"
 // MaxEvents is how many events of one _minion_event are looked at singly.
 const MaxEvents = 65536
 
-// EventTags returns the tag of each event of Peek.Events; "" for one whose tag is not text. Errors: *Refused, for a list
-// that no Salt sends, on which a master's Python is to have its say.
+// EventTags returns the tag of each event of Peek.Events; "" for one whose tag is not text. Errors: *Refused, for a
+// list that no Salt sends, on which a master's Python is to have its say.
 func EventTags(events []byte) ([]string, error) {
 	var tags []string
 	err := WalkArray(events, func(event []byte) error {
@@ -35,8 +35,9 @@ func EventTags(events []byte) ([]string, error) {
 	return tags, nil
 }
 
-// PickEvents returns the load of a _minion_event with only those events that keep names by their place, in the order they
-// stand. Nothing else of it changes by a byte: what a master fires beside the events is what it would fire for all.
+// PickEvents returns the load of a _minion_event with only those events that keep names by their place, in the order
+// they stand. Nothing else of it changes by a byte: what a master fires beside the events is what it would fire for
+// all.
 func PickEvents(plain []byte, keep func(i int) bool) ([]byte, error) {
 	h, err := readHead(plain)
 	if err != nil {
@@ -96,8 +97,8 @@ func pick(dst, list []byte, keep func(i int) bool) ([]byte, error) {
 	return append(AppendArrayHeader(dst, n), kept...), nil
 }
 
-// WalkEvents calls visit with the tag of each event of Peek.Events, in their order, and with what a master fires under it: the event's
-// data, or the event itself when it has none. The values alias events. Errors: as of EventTags.
+// WalkEvents calls visit with the tag of each event of Peek.Events, in their order, and with what a master fires under
+// it: the event's data, or the event itself when it has none. The values alias events. Errors: as of EventTags.
 func WalkEvents(events []byte, visit func(tag, body Value)) error {
 	n := 0
 	return WalkArray(events, func(event Value) error {

@@ -58,7 +58,8 @@ func TestPickEvents(t *testing.T) {
 }
 
 func TestEventsThatAreNone(t *testing.T) {
-	if tags, err := EventTags([]byte{0x92, 0x81, 0xa3, 't', 'a', 'g', 0x01, 0x80}); err != nil || !slices.Equal(tags, []string{"", ""}) {
+	if tags, err := EventTags([]byte{0x92, 0x81, 0xa3, 't', 'a', 'g', 0x01, 0x80}); err != nil ||
+		!slices.Equal(tags, []string{"", ""}) {
 		t.Errorf("tags that are no text: %q %v", tags, err)
 	}
 	for name, events := range map[string][]byte{

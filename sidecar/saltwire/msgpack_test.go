@@ -77,7 +77,8 @@ func TestStrings(t *testing.T) {
 }
 
 func TestAppendAny(t *testing.T) {
-	v := map[string]any{"b": []any{nil, true, false, 1.5, uint64(7), int64(-1)}, "a": []string{"x"}, "c": map[string]any{}, "d": []byte{0xff}}
+	v := map[string]any{"b": []any{nil, true, false, 1.5, uint64(7), int64(-1)}, "a": []string{"x"}, "c": map[string]any{},
+		"d": []byte{0xff}}
 	want := "\x84\xa1a\x91\xa1x\xa1b\x96\xc0\xc3\xc2\xcb\x3f\xf8\x00\x00\x00\x00\x00\x00\x07\xff\xa1c\x80\xa1d\xa1\xff"
 	if got := mp(t, v); string(got) != want {
 		t.Errorf("%q", got)
@@ -111,7 +112,8 @@ func TestSkipRefuses(t *testing.T) {
 		{"ext8", "", []byte{0xc7, 2, 78, 0, 0}, sealedRules},
 		{"a constant", "", []byte{0xd4, 79, 0}, sealedRules},
 		{"text as an extension", ReasonFormat, []byte{0xc7, 2, 1, 's', 'a'}, sealedRules},
-		{"text as a fixed extension", ReasonFormat, []byte{0x81, 0xa3, 't', 'a', 'g', 0xd6, 5, 's', 'a', 'l', 't'}, sealedRules},
+		{"text as a fixed extension", ReasonFormat, []byte{0x81, 0xa3, 't', 'a', 'g', 0xd6, 5, 's', 'a', 'l', 't'},
+			sealedRules},
 		{"a name as an extension", ReasonFormat, []byte{0x81, 0xd5, 0, 'i', 'd', 0xc0}, sealedRules},
 		{"a timestamp of msgpack's", ReasonFormat, []byte{0xd6, 0xff, 0, 0, 0, 0}, sealedRules},
 		{"no type", ReasonFormat, []byte{0xc7, 0, 1}, sealedRules},

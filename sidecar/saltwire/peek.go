@@ -25,12 +25,13 @@ type Peek struct {
 	Tok      []byte // X9.31 signature of the word "salt"
 	HasSig   bool   // the minion signed the load: not a byte of it may change
 	Mixed    bool   // a _syndic_return whose loads differ in jid or master_id
-	Whom     bool   // "minions", "missing" or "error" stands in it: in an event of a job they tell who waits for it whom it is for
-	NoJID    bool   // "jid" is a list or a map
-	Peer     bool   // "__peer_id" stands in it, with which masters of a native cluster mark what comes from each other
-	Events   []byte // raw msgpack of the list of a _minion_event; nil when absent
-	Loads    []byte // raw msgpack of the list of a _syndic_return; nil when absent
-	Raw      Raw
+	// "minions", "missing" or "error" stands in it: in an event of a job they tell who waits for it whom it is for
+	Whom   bool
+	NoJID  bool   // "jid" is a list or a map
+	Peer   bool   // "__peer_id" stands in it, with which masters of a native cluster mark what comes from each other
+	Events []byte // raw msgpack of the list of a _minion_event; nil when absent
+	Loads  []byte // raw msgpack of the list of a _syndic_return; nil when absent
+	Raw    Raw
 }
 
 // Raw is fields that only rules look at (sidecar/wall). Each may stand once only.
@@ -68,9 +69,9 @@ const (
 	peekRaw // and those after it
 )
 
-// PeekLoad walks a load: plain is one msgpack map and nothing after it. Fields it knows may stand once only and must have
-// their type; all others are checked to be msgpack nested no deeper than a stock master reads (900) and passed over. A nonce is not part of it:
-// requests carry theirs as a field. Errors: *Refused.
+// PeekLoad walks a load: plain is one msgpack map and nothing after it. Fields it knows may stand once only and must
+// have their type; all others are checked to be msgpack nested no deeper than a stock master reads (900) and passed
+// over. A nonce is not part of it: requests carry theirs as a field. Errors: *Refused.
 func PeekLoad(plain []byte) (Peek, error) {
 	it, err := openMap(plain, sealedRules)
 	if err != nil {
@@ -281,8 +282,8 @@ func (s *seen) optional(dst *string, index uint, value []byte, limit int, field 
 	return s.text(dst, index, value, limit, field)
 }
 
-// jid stores a job id, which is text but reaches us as a number when a CLI read it as YAML. What is neither belongs to no publisher, and
-// only a master can say what becomes of it.
+// jid stores a job id, which is text but reaches us as a number when a CLI read it as YAML. What is neither belongs to
+// no publisher, and only a master can say what becomes of it.
 func (s *seen) jid(dst *string, index uint, value []byte) error {
 	if u, ok := Uint(value); ok {
 		*dst = strconv.FormatUint(u, 10)
@@ -294,8 +295,8 @@ func (s *seen) jid(dst *string, index uint, value []byte) error {
 	return s.first(index, "jid")
 }
 
-// fun stores a function name, the first of them when there is a list. It is for people and decides nothing, and masters take anything:
-// what is no name, or too long for one, is passed over.
+// fun stores a function name, the first of them when there is a list. It is for people and decides nothing, and masters
+// take anything: what is no name, or too long for one, is passed over.
 func (s *seen) fun(dst *string, index uint, value []byte) error {
 	if h, err := readHead(value); err == nil && h.kind == kindArray && h.size > 0 {
 		value = value[h.len:]
@@ -309,8 +310,8 @@ func (s *seen) fun(dst *string, index uint, value []byte) error {
 	return s.first(index, "fun")
 }
 
-// master stores a master_id, which minions echo as it came. One that is a number in a master's configuration is the name that is written
-// there; what can be nobody's is passed over.
+// master stores a master_id, which minions echo as it came. One that is a number in a master's configuration is the
+// name that is written there; what can be nobody's is passed over.
 func (s *seen) master(dst *string, index uint, value []byte) error {
 	if u, ok := Uint(value); ok {
 		*dst = strconv.FormatUint(u, 10)

@@ -7,11 +7,15 @@ import (
 
 func TestPeekLoad(t *testing.T) {
 	p, err := PeekLoad(mp(t, map[string]any{
-		"cmd": "_return", "id": "m1", "nonce": "n", "jid": "20200101000000000000", "master_id": "node", "fun": []any{"a.b", "c.d"},
-		"ts": 1700000000, "tok": []byte{1, 2}, "sig": []byte{3}, "return": map[string]any{"x": []any{1, 2}}, "events": []any{}, "tag": nil,
+		"cmd": "_return", "id": "m1", "nonce": "n", "jid": "20200101000000000000", "master_id": "node",
+		"fun": []any{"a.b", "c.d"},
+		"ts":  1700000000, "tok": []byte{1, 2}, "sig": []byte{3}, "return": map[string]any{"x": []any{1, 2}},
+		"events": []any{}, "tag": nil,
 	}))
-	if err != nil || p.Cmd != "_return" || p.ID != "m1" || p.Nonce != "n" || p.JID != "20200101000000000000" || p.MasterID != "node" ||
-		p.Fun != "a.b" || p.TS != 1700000000 || !p.HasTS || !p.HasTok || string(p.Tok) != "\x01\x02" || !p.HasSig || p.Events == nil {
+	if err != nil || p.Cmd != "_return" || p.ID != "m1" || p.Nonce != "n" || p.JID != "20200101000000000000" ||
+		p.MasterID != "node" ||
+		p.Fun != "a.b" || p.TS != 1700000000 || !p.HasTS || !p.HasTok || string(p.Tok) != "\x01\x02" || !p.HasSig ||
+		p.Events == nil {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for path, want := range map[string]any{"a/b": "a/b", "c/d/e": []any{"c", "d", "e"}, "": 5} {
@@ -19,7 +23,8 @@ func TestPeekLoad(t *testing.T) {
 			t.Errorf("path %v: %q, %v", want, p.Path, err)
 		}
 	}
-	if p, err := PeekLoad(mp(t, map[string]any{"cmd": "pub_ret", "jid": uint64(20200101000000000000 / 2)})); err != nil || p.JID != "10100050500000000000" {
+	if p, err := PeekLoad(mp(t, map[string]any{"cmd": "pub_ret", "jid": uint64(20200101000000000000 / 2)})); err != nil ||
+		p.JID != "10100050500000000000" {
 		t.Errorf("number as jid: %q, %v", p.JID, err)
 	}
 }
@@ -27,15 +32,17 @@ func TestPeekLoad(t *testing.T) {
 // What minions echo and masters do not look at may be anything.
 func TestPeekLoadEchoes(t *testing.T) {
 	for value, want := range map[string]any{
-		"\xa1n": "n", "\xc4\x01n": "n", "\x07": "7", "\xff": "-1", "\xcf\xff\xff\xff\xff\xff\xff\xff\xff": "18446744073709551615",
-		"\xc0": "", "\xc3": "", "\x80": "", "\x90": "", "\x91\xa1n": "", "\xa0": "", raw(strings.Repeat("n", maxID+1)): "",
+		"\xa1n": "n", "\xc4\x01n": "n", "\x07": "7", "\xff": "-1",
+		"\xcf\xff\xff\xff\xff\xff\xff\xff\xff": "18446744073709551615",
+		"\xc0":                                 "", "\xc3": "", "\x80": "", "\x90": "", "\x91\xa1n": "", "\xa0": "", raw(strings.Repeat("n", maxID+1)): "",
 	} {
 		if p, err := PeekLoad(rawMap("cmd", raw("x"), "master_id", value)); err != nil || p.MasterID != want {
 			t.Errorf("master_id %.20q: %q, %v", value, p.MasterID, err)
 		}
 	}
 	for value, want := range map[string]string{
-		"\xa1j": "j", "\x07": "7", "\xff": "", "\xc0": "", "\xc3": "", "\xcb?\xf8\x00\x00\x00\x00\x00\x00": "", "\x90": "", "\x81\xa1a\x01": "",
+		"\xa1j": "j", "\x07": "7", "\xff": "", "\xc0": "", "\xc3": "", "\xcb?\xf8\x00\x00\x00\x00\x00\x00": "", "\x90": "",
+		"\x81\xa1a\x01": "",
 	} {
 		p, err := PeekLoad(rawMap("cmd", raw("x"), "jid", value))
 		if err != nil || p.JID != want || p.NoJID != (value[0]&0xe0 == 0x80) {
@@ -43,7 +50,8 @@ func TestPeekLoadEchoes(t *testing.T) {
 		}
 	}
 	for value, want := range map[string]any{
-		"\xa1f": "f", "\x92\xa1f\xa1g": "f", "\x91\xc4\x01f": "f", "\x91\xc0": "", "\x90": "", "\x80": "", "\x05": "", "\xc0": "",
+		"\xa1f": "f", "\x92\xa1f\xa1g": "f", "\x91\xc4\x01f": "f", "\x91\xc0": "", "\x90": "", "\x80": "", "\x05": "",
+		"\xc0":          "",
 		"\x91\x91\xa1f": "", raw(strings.Repeat("f", maxName+1)): "",
 	} {
 		if p, err := PeekLoad(rawMap("cmd", raw("x"), "fun", value)); err != nil || p.Fun != want {
@@ -110,26 +118,31 @@ func TestSyndic(t *testing.T) {
 }
 
 func TestPeekPub(t *testing.T) {
-	p, err := PeekPub(mp(t, map[string]any{"jid": "j", "fun": "test.ping", "tgt": "a,b", "tgt_type": "list", "user": "root", "serial": 7, "arg": []any{}}))
+	p, err := PeekPub(mp(t, map[string]any{"jid": "j", "fun": "test.ping", "tgt": "a,b", "tgt_type": "list",
+		"user": "root", "serial": 7, "arg": []any{}}))
 	if err != nil || strings.Join(p.Targets, "|") != "a|b" || p.Serial != 7 || !p.HasSerial || p.User != "root" {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p, err := PeekPub(mp(t, map[string]any{"tgt": []any{"x", "y"}, "tgt_type": "grain", "user": nil})); err != nil || len(p.Targets) != 2 {
+	if p, err := PeekPub(mp(t, map[string]any{"tgt": []any{"x", "y"}, "tgt_type": "grain", "user": nil})); err != nil ||
+		len(p.Targets) != 2 {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if p, err := PeekPub(mp(t, map[string]any{"tgt": "a,b", "tgt_type": "glob"})); err != nil || p.Targets != nil {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for name, plain := range map[string][]byte{
-		"serial -1": rawMap("serial", "\xff"), "serial twice": rawMap("serial", "\x01", "serial", "\x02"), "tgt of ints": rawMap("tgt", "\x91\x01"),
+		"serial -1": rawMap("serial", "\xff"), "serial twice": rawMap("serial", "\x01", "serial", "\x02"),
+		"tgt of ints": rawMap("tgt", "\x91\x01"),
 	} {
 		if _, err := PeekPub(plain); err == nil {
 			t.Error(name)
 		}
 	}
 	for name, body := range map[string][]byte{
-		"clear": rawMap("enc", raw("clear"), "load", raw("x")), "no enc": rawMap("load", raw("x")), "no load": rawMap("enc", raw("aes")),
-		"load map": rawMap("enc", raw("aes"), "load", "\x80"), "two loads": rawMap("enc", raw("aes"), "load", raw("x"), "load", raw("y")),
+		"clear": rawMap("enc", raw("clear"), "load", raw("x")), "no enc": rawMap("load", raw("x")),
+		"no load":   rawMap("enc", raw("aes")),
+		"load map":  rawMap("enc", raw("aes"), "load", "\x80"),
+		"two loads": rawMap("enc", raw("aes"), "load", raw("x"), "load", raw("y")),
 		"algorithm": rawMap("enc", raw("aes"), "load", raw("x"), "sig_algo", raw("none")),
 	} {
 		if _, err := ParsePub(body); err == nil {
@@ -159,7 +172,8 @@ func TestSetSerial(t *testing.T) {
 			t.Errorf("%d entries: %d bytes, %v", n, len(again), err)
 		}
 	}
-	for name, plain := range map[string][]byte{"list": {0x90}, "twice": rawMap("serial", "\x01", "serial", "\x02"), "cut": {0x81, 0xa1}} {
+	for name, plain := range map[string][]byte{"list": {0x90}, "twice": rawMap("serial", "\x01", "serial", "\x02"),
+		"cut": {0x81, 0xa1}} {
 		if got, err := SetSerial([]byte("kept"), plain, 1); err == nil || string(got) != "kept" {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}

@@ -1,8 +1,8 @@
 package saltwire
 
 // PrivateReply is the answer to _pillar: a map in clear whose parts are sealed for one minion
-// (salt/channel/server.py:ReqServerChannel._encrypt_private). It passes through us unchanged; these functions are for those
-// who ask for a pillar themselves, and for tests. Slices alias the body.
+// (salt/channel/server.py:ReqServerChannel._encrypt_private). It passes through us unchanged; these functions are for
+// those who ask for a pillar themselves, and for tests. Slices alias the body.
 type PrivateReply struct {
 	Key    []byte // OAEP ciphertext, for the minion's key, of a fresh AES key string
 	Pillar []byte // Crypticle ciphertext under that key, of a SignedReply

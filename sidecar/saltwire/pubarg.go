@@ -1,6 +1,7 @@
 package saltwire
 
-// FirstArg returns the first argument of a publication's function when it is text, such as the jid that find_job asks for.
+// FirstArg returns the first argument of a publication's function when it is text, such as the jid that find_job asks
+// for.
 func FirstArg(plain []byte) (arg string) {
 	err := WalkMap(plain, func(key, value []byte) error {
 		if string(key) != "arg" {

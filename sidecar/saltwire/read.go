@@ -36,8 +36,8 @@ type rules struct {
 var (
 	// openRules are for bytes anyone may send: what Python could stumble over while decoding is refused.
 	openRules = rules{depth: 64}
-	// sealedRules are for loads that an accepted minion or a master encrypted. A stock master reads some 900 containers inside each other,
-	// what Python's own limit of 1000 leaves to it; what is deeper it answers as we do.
+	// sealedRules are for loads that an accepted minion or a master encrypted. A stock master reads some 900 containers
+	// inside each other, what Python's own limit of 1000 leaves to it; what is deeper it answers as we do.
 	sealedRules = rules{depth: 900, ext: true}
 )
 
@@ -75,8 +75,8 @@ func readHead(b []byte) (head, error) {
 	return h, nil
 }
 
-// classify returns the kind of a type byte, the part of its size that is known from the byte alone, and the width of the
-// length field that follows. An invalid byte gives kindNil.
+// classify returns the kind of a type byte, the part of its size that is known from the byte alone, and the width of
+// the length field that follows. An invalid byte gives kindNil.
 func classify(c byte) (h head, width int) {
 	switch {
 	case c <= 0x7f, c >= 0xe0:
@@ -144,8 +144,9 @@ func skip(b []byte, r rules) ([]byte, error) {
 	return rest[h.size:], nil
 }
 
-// saltExt says whether that is the type of an extension that Salt packs: a datetime, a constant. Of any other one Python gets the content as
-// if it had been sent as text (salt/payload.py ext_type_decoder), under the eyes of rules that look at text.
+// saltExt says whether that is the type of an extension that Salt packs: a datetime, a constant. Of any other one
+// Python gets the content as if it had been sent as text (salt/payload.py ext_type_decoder), under the eyes of rules
+// that look at text.
 func saltExt(code byte) bool { return code == 78 || code == 79 }
 
 // skipPairs refuses containers as keys: Python cannot hash them and gives up on the whole message.

@@ -1,7 +1,7 @@
 package saltwire
 
-// ReplaceValue returns a copy of the map raw in which the field name has another value; the rest is unchanged, byte for byte. A field that
-// is there twice, of which Python reads the last one, is replaced twice. Errors: *Refused.
+// ReplaceValue returns a copy of the map raw in which the field name has another value; the rest is unchanged, byte for
+// byte. A field that is there twice, of which Python reads the last one, is replaced twice. Errors: *Refused.
 func ReplaceValue(raw []byte, name string, value []byte) ([]byte, error) {
 	it, err := openMap(raw, sealedRules)
 	if err != nil {

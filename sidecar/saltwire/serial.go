@@ -1,8 +1,8 @@
 package saltwire
 
-// SetSerial appends to dst the load of a publication with serial in it: in place of the one it has, or as a further entry
-// at the end. Every other byte stays as it is. plain must be a map as PeekPub accepts it; dst must not overlap it.
-// Errors: *Refused, with dst unchanged.
+// SetSerial appends to dst the load of a publication with serial in it: in place of the one it has, or as a further
+// entry at the end. Every other byte stays as it is. plain must be a map as PeekPub accepts it; dst must not overlap
+// it. Errors: *Refused, with dst unchanged.
 func SetSerial(dst, plain []byte, serial uint64) ([]byte, error) {
 	it, err := openMap(plain, sealedRules)
 	if err != nil {

@@ -175,7 +175,8 @@ type signedIn struct {
 
 func (c cluster) newMinion(s *stock, pinned *saltcrypt.MasterKey, options map[string]any) {
 	s.t.Helper()
-	ask := map[string]any{"op": "new", "private": string(c.minion.PEM()), "public": c.minion.PublicText() + "\n", "options": options}
+	ask := map[string]any{"op": "new", "private": string(c.minion.PEM()), "public": c.minion.PublicText() + "\n",
+		"options": options}
 	if pinned != nil {
 		ask["pinned"] = pinned.PublicText()
 	}
@@ -226,7 +227,8 @@ func TestStockMinionAcceptsOurSignIn(t *testing.T) {
 				req.Token, env.Load = nil, nil
 				env.Load = saltwire.AppendAuth(nil, req)
 				var got signedIn
-				text := s.try(map[string]any{"op": "signed_in", "body": c.accept(t, saltwire.AppendEnvelope(nil, env), test.pubSig)}, &got)
+				text := s.try(map[string]any{"op": "signed_in",
+					"body": c.accept(t, saltwire.AppendEnvelope(nil, env), test.pubSig)}, &got)
 				checkSignedIn(t, c, test.name, got, text, test.refused)
 				continue
 			}
@@ -257,7 +259,8 @@ func TestStockMinionUnderstandsOurRefusals(t *testing.T) {
 			ret    any
 			want   string
 			signed bool
-		}{{true, `"retry"`, true}, {false, `"retry"`, true}, {"full", `"full"`, true}, {saltwire.ReasonEncAlgo, `"bad enc algo"`, false}, {saltwire.ReasonSigAlgo, `"bad sig algo"`, false}} {
+		}{{true, `"retry"`, true}, {false, `"retry"`, true}, {"full", `"full"`, true}, {saltwire.ReasonEncAlgo,
+			`"bad enc algo"`, false}, {saltwire.ReasonSigAlgo, `"bad sig algo"`, false}} {
 			var body []byte
 			s.ask(map[string]any{"op": "sign_in"}, &body)
 			env, _ := saltwire.ParseEnvelope(body)
@@ -294,7 +297,8 @@ func TestStockMinionAcceptsOurPublications(t *testing.T) {
 		if _, text := c.signIn(s, false); text != "" {
 			t.Fatal(text)
 		}
-		load, err := saltwire.AppendAny(nil, map[string]any{"jid": "20200101000000000000", "fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob", "serial": 3}, saltwire.Wire)
+		load, err := saltwire.AppendAny(nil, map[string]any{"jid": "20200101000000000000", "fun": "test.ping", "arg": []any{},
+			"tgt": "*", "tgt_type": "glob", "serial": 3}, saltwire.Wire)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,7 +319,8 @@ func TestStockMinionAcceptsOurPublications(t *testing.T) {
 				}
 				var got map[string]any
 				body := saltwire.AppendPub(nil, text, sig, algo)
-				if s.ask(map[string]any{"op": "publication", "body": body}, &got); got["jid"] != "20200101000000000000" || got["fun"] != "test.ping" {
+				if s.ask(map[string]any{"op": "publication", "body": body}, &got); got["jid"] != "20200101000000000000" ||
+					got["fun"] != "test.ping" {
 					t.Errorf("%s %d: %v", algo, serial, got)
 				}
 				got = nil
@@ -325,7 +330,8 @@ func TestStockMinionAcceptsOurPublications(t *testing.T) {
 			}
 		}
 		unsigned := saltwire.AppendPub(nil, saltcrypt.NewCrypticle(c.aes).Seal(nil, load, nil), nil, "")
-		if text := s.try(map[string]any{"op": "publication", "body": unsigned}, nil); !strings.Contains(text, "no signature") {
+		if text := s.try(map[string]any{"op": "publication", "body": unsigned}, nil); !strings.Contains(text,
+			"no signature") {
 			t.Errorf("unsigned: %s", text)
 		}
 	})
@@ -339,7 +345,8 @@ func TestStockRequestsAndOurReplies(t *testing.T) {
 			t.Fatal(text)
 		}
 		var body []byte
-		s.ask(map[string]any{"op": "request", "load": map[string]any{"cmd": "_return", "jid": "req", "fun": "test.ping", "return": "grüße"}}, &body)
+		s.ask(map[string]any{"op": "request", "load": map[string]any{"cmd": "_return", "jid": "req", "fun": "test.ping",
+			"return": "grüße"}}, &body)
 		env, err := saltwire.ParseEnvelope(body)
 		if err != nil || env.ID != "m1" || env.Version != 3 {
 			t.Fatalf("%+v, %v", env, err)
@@ -356,13 +363,15 @@ func TestStockRequestsAndOurReplies(t *testing.T) {
 		if tok, err := c.minion.Public().VerifyX931(peek.Tok); err != nil || string(tok) != "salt" {
 			t.Errorf("tok %q, %v", tok, err)
 		}
-		for name, value := range map[string]any{"nil": nil, "map": map[string]any{"a": "b"}, "text": strings.Repeat("x", 5000)} {
+		for name, value := range map[string]any{"nil": nil, "map": map[string]any{"a": "b"},
+			"text": strings.Repeat("x", 5000)} {
 			msgpack, err := saltwire.AppendAny(nil, value, saltwire.Wire)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got any
-			s.ask(map[string]any{"op": "reply", "body": saltwire.AppendRaw(nil, session.Seal(nil, msgpack, []byte(peek.Nonce)))}, &got)
+			s.ask(map[string]any{"op": "reply", "body": saltwire.AppendRaw(nil, session.Seal(nil, msgpack, []byte(peek.Nonce)))},
+				&got)
 			want, _ := json.Marshal(value)
 			if back, _ := json.Marshal(got); !bytes.Equal(back, want) {
 				t.Errorf("%s came back as %s", name, back)
@@ -372,7 +381,8 @@ func TestStockRequestsAndOurReplies(t *testing.T) {
 		if text := s.try(map[string]any{"op": "reply", "body": wrong}, nil); !strings.Contains(text, "Nonce") {
 			t.Errorf("wrong nonce: %s", text)
 		}
-		if text := s.try(map[string]any{"op": "reply", "body": saltwire.BadLoad()}, nil); !strings.Contains(text, "AuthenticationError") {
+		if text := s.try(map[string]any{"op": "reply", "body": saltwire.BadLoad()}, nil); !strings.Contains(text,
+			"AuthenticationError") {
 			t.Errorf("bad load: %s", text)
 		}
 	})
@@ -381,8 +391,10 @@ func TestStockRequestsAndOurReplies(t *testing.T) {
 // TestStockMsgpack compares our encodings with Salt's, byte by byte where maps have one key.
 func TestStockMsgpack(t *testing.T) {
 	eachStock(t, func(t *testing.T, s *stock) {
-		for _, v := range []any{nil, true, -1, -33, -129, 127, 128, 255, 256, 65535, 65536, 1 << 40, "x", strings.Repeat("y", 31), strings.Repeat("y", 32),
-			strings.Repeat("y", 255), strings.Repeat("y", 256), strings.Repeat("y", 65536), []any{1, "a"}, map[string]any{"k": []any{}}, 1.5, []byte{0xff, 0xfe}} {
+		for _, v := range []any{nil, true, -1, -33, -129, 127, 128, 255, 256, 65535, 65536, 1 << 40, "x",
+			strings.Repeat("y", 31), strings.Repeat("y", 32),
+			strings.Repeat("y", 255), strings.Repeat("y", 256), strings.Repeat("y", 65536), []any{1,
+				"a"}, map[string]any{"k": []any{}}, 1.5, []byte{0xff, 0xfe}} {
 			wire, err := saltwire.AppendAny(nil, v, saltwire.Wire)
 			if err != nil {
 				t.Fatal(err)
@@ -392,7 +404,8 @@ func TestStockMsgpack(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got struct{ Wire, Disk []byte }
-			if s.ask(map[string]any{"op": "loads", "body": wire}, &got); !bytes.Equal(got.Wire, wire) || !bytes.Equal(got.Disk, disk) {
+			if s.ask(map[string]any{"op": "loads", "body": wire}, &got); !bytes.Equal(got.Wire, wire) ||
+				!bytes.Equal(got.Disk, disk) {
 				t.Errorf("%.40v: ours % x / % x", v, wire[:min(len(wire), 20)], disk[:min(len(disk), 20)])
 			}
 		}

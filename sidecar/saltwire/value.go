@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Value is what stands in a field of a load, as msgpack that was checked when the load was read; nil when the field is not there. Rules ask it what a
-// master's Python will hold, so that what is no text is judged here and nowhere else.
+// Value is what stands in a field of a load, as msgpack that was checked when the load was read; nil when the field is
+// not there. Rules ask it what a master's Python will hold, so that what is no text is judged here and nowhere else.
 type Value []byte
 
 // Form is what a master's Python makes of a value.
@@ -28,7 +28,8 @@ const (
 )
 
 var forms = [...]Form{
-	kindNil: FormNone, kindBool: FormBool, kindInt: FormInt, kindFloat: FormFloat, kindBytes: FormText, kindArray: FormList, kindMap: FormMap,
+	kindNil: FormNone, kindBool: FormBool, kindInt: FormInt, kindFloat: FormFloat, kindBytes: FormText,
+	kindArray: FormList, kindMap: FormMap,
 	kindExt: FormObject,
 }
 
@@ -79,8 +80,8 @@ func (v Value) Text() ([]byte, bool) {
 	return Bytes(v)
 }
 
-// Name is what a master calls by it when it makes a path, a tag or the key of a cache of it: its text, or what Python's str() makes of what is no
-// text. False: it is not there, or a container.
+// Name is what a master calls by it when it makes a path, a tag or the key of a cache of it: its text, or what Python's
+// str() makes of what is no text. False: it is not there, or a container.
 func (v Value) Name() (string, bool) {
 	switch v.Form() {
 	case FormText:

@@ -8,7 +8,8 @@ import (
 // Names are what Python's str() says (3.11).
 func TestValues(t *testing.T) {
 	falsy := map[string]bool{
-		"nothing": true, "None": true, "false": true, "zero": true, "zero in many bytes": true, "a float of zero": true, "zero from below": true, "no text": true,
+		"nothing": true, "None": true, "false": true, "zero": true, "zero in many bytes": true, "a float of zero": true,
+		"zero from below": true, "no text": true,
 		"a list of nothing": true, "a long list": true, "a map of nothing": true,
 	}
 	for _, c := range []struct {
@@ -76,7 +77,8 @@ func TestValues(t *testing.T) {
 
 func TestPythonFloat(t *testing.T) {
 	for f, want := range map[float64]string{
-		0: "0.0", math.Copysign(0, -1): "-0.0", 1: "1.0", -2.5: "-2.5", 0.1: "0.1", 1e15: "1000000000000000.0", 1e16: "1e+16", 1e-4: "0.0001", 1e-5: "1e-05",
+		0: "0.0", math.Copysign(0, -1): "-0.0", 1: "1.0", -2.5: "-2.5", 0.1: "0.1", 1e15: "1000000000000000.0", 1e16: "1e+16",
+		1e-4: "0.0001", 1e-5: "1e-05",
 		1.5e300: "1.5e+300", 123456789.125: "123456789.125",
 	} {
 		if got := PythonFloat(f); got != want {

@@ -48,9 +48,9 @@ func (p *pairs) next() (key, value []byte, ok bool, err error) {
 	return key, value, true, nil
 }
 
-// WalkMap calls visit with the content of each key and the raw msgpack of its value, in the order they stand, and checks
-// the whole of raw: one map, string keys, nothing after it. It stops at visit's first error and returns it. Duplicate keys are
-// visit's business. Both slices alias raw.
+// WalkMap calls visit with the content of each key and the raw msgpack of its value, in the order they stand, and
+// checks the whole of raw: one map, string keys, nothing after it. It stops at visit's first error and returns it.
+// Duplicate keys are visit's business. Both slices alias raw.
 func WalkMap[V ~[]byte](raw []byte, visit func(key []byte, value V) error) error {
 	it, err := openMap(raw, sealedRules)
 	if err != nil {
@@ -67,8 +67,8 @@ func WalkMap[V ~[]byte](raw []byte, visit func(key []byte, value V) error) error
 	}
 }
 
-// WalkData is WalkMap for what masters do not look into: keys may be numbers and the like, for which visit is not called. Whatever is no
-// map has no keys.
+// WalkData is WalkMap for what masters do not look into: keys may be numbers and the like, for which visit is not
+// called. Whatever is no map has no keys.
 func WalkData[V ~[]byte](raw []byte, visit func(key []byte, value V)) error {
 	h, err := readHead(raw)
 	if err != nil || h.kind != kindMap {
@@ -129,8 +129,8 @@ func WalkArray[V ~[]byte](raw []byte, visit func(value V) error) error {
 	return nil
 }
 
-// seen remembers which of a message's known fields occurred, to refuse a second one: Python would take the last, and what
-// was checked must be what it takes.
+// seen remembers which of a message's known fields occurred, to refuse a second one: Python would take the last, and
+// what was checked must be what it takes.
 type seen uint64
 
 func (s *seen) first(field uint, name string) error {

@@ -1,7 +1,7 @@
 package saltwire
 
-// WithTrue returns the load of a request with one field more, which is True. Should the load have that field already, the last one
-// counts, as Python reads it. Errors: *Refused.
+// WithTrue returns the load of a request with one field more, which is True. Should the load have that field already,
+// the last one counts, as Python reads it. Errors: *Refused.
 func WithTrue(plain []byte, name string) ([]byte, error) {
 	h, err := readHead(plain)
 	if err != nil {

@@ -24,7 +24,11 @@ func TestWithTrue(t *testing.T) {
 			t.Fatal(err)
 		}
 		n, last := 0, []byte(nil)
-		err = WalkMap(got, func(key, value []byte) error { n++; last = append(append(last[:0], key...), value...); return nil })
+		err = WalkMap(got, func(key, value []byte) error {
+			n++
+			last = append(append(last[:0], key...), value...)
+			return nil
+		})
 		before := 0
 		_ = WalkMap(plain, func(_, _ []byte) error { before++; return nil })
 		if err != nil || n != before+1 || !bytes.Equal(last, []byte("clean_cache\xc3")) {

@@ -45,7 +45,8 @@ func (c *crowd) come(auth saltwire.AuthRequest, gone bool) {
 		c.replies[auth.Nonce] = reply
 		c.left.Done()
 	}
-	c.svc.Serve(&Request{Auth: auth, Reply: said, Drop: func() { said(nil) }, Gone: func() bool { return gone }, At: time.Now()})
+	c.svc.Serve(&Request{Auth: auth, Reply: said, Drop: func() { said(nil) }, Gone: func() bool { return gone },
+		At: time.Now()})
 }
 
 func (c *crowd) answered(t *testing.T) {
@@ -63,7 +64,8 @@ func (c *crowd) sign(t *testing.T, i int) saltwire.AuthRequest {
 	return auth
 }
 
-// TestAccept_Crowd gives each sign-in its own answer: with its token, under its algorithms, under the identity that it has pinned.
+// TestAccept_Crowd gives each sign-in its own answer: with its token, under its algorithms, under the identity that it
+// has pinned.
 func TestAccept_Crowd(t *testing.T) {
 	second, err := saltcrypt.GenerateMasterKey(2048)
 	if err != nil {
@@ -101,8 +103,10 @@ func TestAccept_Crowd(t *testing.T) {
 			a.Token = sealedTo(second, a.EncAlgo)
 		}},
 		{name: "that has hung up", change: func(*saltwire.AuthRequest) {}, gone: true, dropped: true},
-		{name: "under an algorithm that nobody knows", change: func(a *saltwire.AuthRequest) { a.SigAlgo = "none" }, dropped: true, pin: PinOurs},
-		{name: "under an encryption that nobody knows", change: func(a *saltwire.AuthRequest) { a.EncAlgo = "none" }, dropped: true, pin: PinForeign},
+		{name: "under an algorithm that nobody knows", change: func(a *saltwire.AuthRequest) { a.SigAlgo = "none" },
+			dropped: true, pin: PinOurs},
+		{name: "under an encryption that nobody knows", change: func(a *saltwire.AuthRequest) { a.EncAlgo = "none" },
+			dropped: true, pin: PinForeign},
 	}
 	kindOf := func(i int) int { return (i*3 + i/len(kinds)) % len(kinds) } // in other company each time
 	var all []saltwire.AuthRequest
@@ -134,7 +138,8 @@ func TestAccept_Crowd(t *testing.T) {
 			under = second
 		}
 		r, err := saltwire.ParseAuthReply(reply)
-		if err != nil || r.Outcome != saltwire.AuthAccepted || r.PubKey != under.PublicText() || (len(r.Token) > 0) != kind.another {
+		if err != nil || r.Outcome != saltwire.AuthAccepted || r.PubKey != under.PublicText() ||
+			(len(r.Token) > 0) != kind.another {
 			t.Errorf("%d, one %s: %v, %v", i, kind.name, r.Outcome, err)
 		}
 		if err := under.Public().Verify(auth.SigAlgo, r.Load, r.Sig); err != nil {
@@ -143,7 +148,8 @@ func TestAccept_Crowd(t *testing.T) {
 	}
 }
 
-// A minion that has shown which identity it has pinned is answered under that one, whatever becomes of it meanwhile: under another one it would refuse us.
+// A minion that has shown which identity it has pinned is answered under that one, whatever becomes of it meanwhile:
+// under another one it would refuse us.
 func TestTheIdentityChangesMeanwhile(t *testing.T) {
 	second, err := saltcrypt.GenerateMasterKey(2048)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// While the identity is changed a minion is answered under the one that it has pinned, in all three places that it looks at.
+// While the identity is changed a minion is answered under the one that it has pinned, in all three places that it
+// looks at.
 func TestAnsweredUnderThePinnedIdentity(t *testing.T) {
 	pins := make(chan Pin, 16)
 	c := newCluster(t, func(cfg *Config) { cfg.Pinned = func(_, _ string, p Pin) { pins <- p } })

@@ -34,9 +34,10 @@ func (s *Service) ask(ctx context.Context, l *line, r *Request) {
 	s.finish(l, r, reply, outcome)
 }
 
-// decide has the local master decide, which has to do so within patience. It returns the reply to hand on, or nil when the
-// minion is accepted and answered with the cluster's keys.
-func (s *Service) decide(ctx context.Context, patience time.Duration, r *Request) (reply []byte, outcome string, err error) {
+// decide has the local master decide, which has to do so within patience. It returns the reply to hand on, or nil when
+// the minion is accepted and answered with the cluster's keys.
+func (s *Service) decide(ctx context.Context, patience time.Duration,
+	r *Request) (reply []byte, outcome string, err error) {
 	local, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := s.cfg.Keys.Settled(local); errors.Is(err, ErrNoQuorum) {
@@ -45,7 +46,8 @@ func (s *Service) decide(ctx context.Context, patience time.Duration, r *Request
 		return nil, "", fmt.Errorf("wait for key files: %w", err)
 	}
 	st := s.cfg.Keys.Standing(r.Auth.ID)
-	if !st.Accepted || saltcrypt.SameKey(st.Pub, r.Auth.Pub) { // an accepted minion's session is not a stranger's to replace
+	// an accepted minion's session is not a stranger's to replace
+	if !st.Accepted || saltcrypt.SameKey(st.Pub, r.Auth.Pub) {
 		session := s.cfg.Keys.Session(r.Auth.ID, r.Auth.Pub)
 		if _, _, err := s.cfg.Sessions.Ensure(r.Auth.ID, session); err != nil {
 			return nil, "", fmt.Errorf("prepare session: %w", err)
@@ -107,7 +109,8 @@ func (s *Service) accepted(ctx context.Context, r *Request, st Standing) (reply 
 // finds it decided.
 func (s *Service) undecided(r *Request, reason error) (reply []byte, outcome string, err error) {
 	s.cfg.Logger.Warn("sign-in left pending", "minion", r.Auth.ID, "reason", reason)
-	if !s.spend(s.ctx, func() { reply, err = s.replier.pending(r.Auth) }) { // the time for asking may be over, of which the reason is
+	// the time for asking may be over, of which the reason is
+	if !s.spend(s.ctx, func() { reply, err = s.replier.pending(r.Auth) }) {
 		return nil, outcomeUndecided, fmt.Errorf("answer pending: %w", context.Cause(s.ctx))
 	}
 	return reply, outcomeUndecided, err

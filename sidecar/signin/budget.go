@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// budget keeps sign-ins to their share of the CPUs: a token bucket that every sign-in pays its measured cost into, beside a bound on how
-// many compute at a time. With the share's whole number of CPUs busy it never makes anyone wait; the bucket is for the fraction.
+// budget keeps sign-ins to their share of the CPUs: a token bucket that every sign-in pays its measured cost into,
+// beside a bound on how many compute at a time. With the share's whole number of CPUs busy it never makes anyone wait;
+// the bucket is for the fraction.
 type budget struct {
 	slots chan struct{}
 	cpus  float64 // seconds of computing per second

@@ -62,7 +62,8 @@ func TestBudgetEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestPendingWithoutQuorumKeepsTheShare: a flood of sign-ins that nobody can decide costs a signature each, which is not free either.
+// TestPendingWithoutQuorumKeepsTheShare: a flood of sign-ins that nobody can decide costs a signature each, which is
+// not free either.
 func TestPendingWithoutQuorumKeepsTheShare(t *testing.T) {
 	c := newCluster(t)
 	c.settled = ErrNoQuorum
@@ -105,7 +106,8 @@ func TestPendingWhenTheTimeIsOver(t *testing.T) {
 		c := newCluster(t, func(cfg *Config) { cfg.Keys = keys })
 		keys.cluster = c
 		c.masterSay = masterReply(t, c, saltwire.AppendAuthAccept(nil, saltwire.AuthAccept{
-			PubKey: c.identity.PublicText(), PublishPort: 4505, Sig: []byte("g"), AES: []byte("a"), Session: []byte("s"), Nonce: "n",
+			PubKey: c.identity.PublicText(), PublishPort: 4505, Sig: []byte("g"), AES: []byte("a"), Session: []byte("s"),
+			Nonce: "n",
 		}))
 		if r, err := saltwire.ParseAuthReply(c.answer(t, c.request(t))); err != nil || r.Outcome != saltwire.AuthPending {
 			t.Errorf("outcome %v, %v", r.Outcome, err)

@@ -12,14 +12,15 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// While the local master is stopped, hung or gone, nobody would decide about a new minion that happens to call this node. A
-// peer's saltclusterd then gets the request whole and handles it like one of its own minions', with its own master, policy,
-// limits and events; it never hands it on again. What it makes of it goes back to the minion: a refusal or "pending" as that
-// master signed it, for all masters have one identity; an acceptance as this node builds it, once it knows of it by consensus.
+// While the local master is stopped, hung or gone, nobody would decide about a new minion that happens to call this
+// node. A peer's saltclusterd then gets the request whole and handles it like one of its own minions', with its own
+// master, policy, limits and events; it never hands it on again. What it makes of it goes back to the minion: a refusal
+// or "pending" as that master signed it, for all masters have one identity; an acceptance as this node builds it, once
+// it knows of it by consensus.
 //
-// When no peer can decide either, the minion hears nothing. Stock minions ask again after auth_timeout (5 s), auth_tries (7)
-// times, and begin anew after acceptance_wait_time; those with several masters go to the next one. "Pending" would make them
-// wait, too, but say of a key that nobody has seen that it waits for an operator.
+// When no peer can decide either, the minion hears nothing. Stock minions ask again after auth_timeout (5 s),
+// auth_tries (7) times, and begin anew after acceptance_wait_time; those with several masters go to the next one.
+// "Pending" would make them wait, too, but say of a key that nobody has seen that it waits for an operator.
 
 const (
 	// localPatience is how long the local master has when there is somebody else to ask.
@@ -37,8 +38,8 @@ type Peers interface {
 // errNobody says that a sign-in was not to be asked of anybody.
 var errNobody = errors.New("no master can decide it")
 
-// find looks for a master that decides a sign-in, and returns what decide does. Asking twice does no harm: a master that
-// sees a key once more says the same, and so do minions by themselves.
+// find looks for a master that decides a sign-in, and returns what decide does. Asking twice does no harm: a master
+// that sees a key once more says the same, and so do minions by themselves.
 func (s *Service) find(ctx context.Context, r *Request) (reply []byte, outcome string, err error) {
 	here, others := s.way(r)
 	err = errNobody

@@ -53,7 +53,8 @@ func TestWhoDecidesInsteadOfTheMaster(t *testing.T) {
 	reject := masterReply(t, c, saltwire.AppendAuthRet(nil, false, auth.Nonce))
 	full := masterReply(t, c, saltwire.AppendAuthRet(nil, "full", auth.Nonce))
 	accept := masterReply(t, c, saltwire.AppendAuthAccept(nil, saltwire.AuthAccept{
-		PubKey: c.identity.PublicText(), PublishPort: 9999, AES: []byte("a"), Session: []byte("s"), Sig: []byte("g"), Nonce: auth.Nonce,
+		PubKey: c.identity.PublicText(), PublishPort: 9999, AES: []byte("a"), Session: []byte("s"), Sig: []byte("g"),
+		Nonce: auth.Nonce,
 	}))
 	mine := Standing{Pub: auth.Pub, Known: true, Accepted: true}
 	both := []node.ID{"b", "c"}
@@ -73,16 +74,20 @@ func TestWhoDecidesInsteadOfTheMaster(t *testing.T) {
 	}{
 		{name: "our master can", here: true, others: both, master: pend, own: 1, want: saltwire.AuthPending},
 		{name: "it is away", others: both, say: map[node.ID][]byte{"b": pend}, asked: both[:1], want: saltwire.AuthPending},
-		{name: "it breaks off", here: true, others: both, say: map[node.ID][]byte{"b": pend}, asked: both[:1], own: 1, want: saltwire.AuthPending},
+		{name: "it breaks off", here: true, others: both, say: map[node.ID][]byte{"b": pend}, asked: both[:1], own: 1,
+			want: saltwire.AuthPending},
 		{
 			name: "its key files hang", here: true, others: both, master: reject, settled: errors.New("slow"),
 			say: map[node.ID][]byte{"b": full}, asked: both[:1], want: saltwire.AuthFull,
 		},
-		{name: "a peer rejects", others: both, say: map[node.ID][]byte{"b": reject}, asked: both[:1], want: saltwire.AuthRejected},
-		{name: "the first peer does not answer", others: both, say: map[node.ID][]byte{"c": pend}, asked: both, want: saltwire.AuthPending},
+		{name: "a peer rejects", others: both, say: map[node.ID][]byte{"b": reject}, asked: both[:1],
+			want: saltwire.AuthRejected},
+		{name: "the first peer does not answer", others: both, say: map[node.ID][]byte{"c": pend}, asked: both,
+			want: saltwire.AuthPending},
 		{
-			name: "the first peer refuses", others: both, say: map[node.ID][]byte{"b": saltwire.BadLoad(), "c": pend}, asked: both,
-			want: saltwire.AuthPending,
+			name: "the first peer refuses", others: both, say: map[node.ID][]byte{"b": saltwire.BadLoad(), "c": pend},
+			asked: both,
+			want:  saltwire.AuthPending,
 		},
 		{
 			name: "the first peer talks nonsense", others: both, say: map[node.ID][]byte{"b": {0xc1}, "c": pend}, asked: both,
@@ -95,10 +100,12 @@ func TestWhoDecidesInsteadOfTheMaster(t *testing.T) {
 			name: "a peer accepts", others: both, say: map[node.ID][]byte{"b": accept}, known: mine, asked: both[:1],
 			want: saltwire.AuthAccepted,
 		},
-		{name: "a peer accepts, the cluster does not", others: both, say: map[node.ID][]byte{"b": accept}, asked: both[:1], want: saltwire.AuthPending},
+		{name: "a peer accepts, the cluster does not", others: both, say: map[node.ID][]byte{"b": accept}, asked: both[:1],
+			want: saltwire.AuthPending},
 		{
 			name: "a peer accepts, the cluster another key", others: both, say: map[node.ID][]byte{"b": accept},
-			known: Standing{Pub: c.identity.PublicText(), Known: true, Accepted: true}, asked: both[:1], want: saltwire.AuthPending,
+			known: Standing{Pub: c.identity.PublicText(), Known: true, Accepted: true}, asked: both[:1],
+			want: saltwire.AuthPending,
 		},
 		{name: "a peer's ends here", others: both, relayed: true, master: pend, own: 1, want: saltwire.AuthPending},
 		{name: "a peer's ends here, too", here: true, others: both, relayed: true, own: 1, silent: true},

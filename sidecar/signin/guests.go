@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Sign-ins that peers hand over, because their masters cannot take them, get a part of this node only, whatever the peers do.
+// Sign-ins that peers hand over, because their masters cannot take them, get a part of this node only, whatever the
+// peers do.
 const (
 	// maxGuests bounds those that wait or are being answered: half of what the master is asked at a time.
 	maxGuests = maxAsking / 2

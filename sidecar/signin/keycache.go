@@ -21,7 +21,8 @@ type minionKey struct {
 	}
 }
 
-// sessionText is the session key of the minion of that id, as text: derived once for each generation of the cluster's seed.
+// sessionText is the session key of the minion of that id, as text: derived once for each generation of the cluster's
+// seed.
 func (k *minionKey) sessionText(id, pub string, keys Keys) string {
 	seed := keys.Generation() // before the key is derived: should it change in between, the next sign-in finds it
 	k.mu.Lock()
@@ -47,9 +48,9 @@ type sealed struct {
 	ciphertext []byte
 }
 
-// encrypt seals a secret that is the same in every reply of an epoch. So may its ciphertext be: whoever listens learns that
-// the secret has not changed, which the reply's "sig" tells as well, and that the reply is a new one is said by the signature over
-// it and its nonce.
+// encrypt seals a secret that is the same in every reply of an epoch. So may its ciphertext be: whoever listens learns
+// that the secret has not changed, which the reply's "sig" tells as well, and that the reply is a new one is said by
+// the signature over it and its nonce.
 func (k *minionKey) encrypt(which seal, algo, text string) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -67,7 +67,8 @@ func TestKeyIsKeptOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{minion.PublicText() + "\n", "  " + minion.PublicText(), strings.ReplaceAll(minion.PublicText(), "\n", "\r\n")} {
+	for _, text := range []string{minion.PublicText() + "\n", "  " + minion.PublicText(),
+		strings.ReplaceAll(minion.PublicText(), "\n", "\r\n")} {
 		if key, err := c.get(text); err != nil || key != first || !c.has(text) || len(c.keys) != 1 {
 			t.Errorf("%q: %v, %d keys are kept", text, err, len(c.keys))
 		}

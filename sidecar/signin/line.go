@@ -9,13 +9,14 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// party is who signs in. Who only knows the id of a minion is not the same party as the minion; who writes its key in another way is.
+// party is who signs in. Who only knows the id of a minion is not the same party as the minion; who writes its key in
+// another way is.
 type party struct{ id, pub string }
 
 func partyOf(a saltwire.AuthRequest) party { return party{a.ID, saltcrypt.CleanKey(a.Pub)} }
 
-// line is the sign-ins of one party, in the order in which they came. One of them is answered at a time, so that a minion costs one
-// computation however often it asks.
+// line is the sign-ins of one party, in the order in which they came. One of them is answered at a time, so that a
+// minion costs one computation however often it asks.
 type line struct {
 	party
 	known   bool // its key is accepted: it is answered here, and before strangers
@@ -33,7 +34,8 @@ type place struct {
 
 func (p place) counts() bool { return p.turn == p.line.turn && !p.busy && len(p.waiting) > 0 }
 
-// maxShare bounds the sign-ins of one party that wait. A minion makes one, salt-call beside it another, and each is tried again.
+// maxShare bounds the sign-ins of one party that wait. A minion makes one, salt-call beside it another, and each is
+// tried again.
 const maxShare = 16
 
 // lane is where a line waits to be taken.
@@ -49,10 +51,10 @@ const (
 // strangersTurn is how often a stranger is taken while minions wait, so that new ones get in during a storm.
 const strangersTurn = 8
 
-// queue holds the sign-ins that wait. Bounded in all and per party, with these policies: the newest sign-in of a party is
-// answered first; a party with more than maxShare loses its oldest; with more than max in all the oldest sign-in of all goes. Parties are
-// taken in the order in which they came, known before strange, and those that have waited for nearly as long as a minion does after
-// all others: what they would be told, nobody may listen to any more.
+// queue holds the sign-ins that wait. Bounded in all and per party, with these policies: the newest sign-in of a party
+// is answered first; a party with more than maxShare loses its oldest; with more than max in all the oldest sign-in of
+// all goes. Parties are taken in the order in which they came, known before strange, and those that have waited for
+// nearly as long as a minion does after all others: what they would be told, nobody may listen to any more.
 type queue struct {
 	max     int
 	patient time.Duration // after that a sign-in is late
@@ -154,8 +156,9 @@ func (q *queue) retire(l *line) []*Request {
 	return gone
 }
 
-// take returns the next party and the sign-in of it that is to be answered, the newest whose minion listens; nil when nobody waits.
-// Strangers are taken only when they may be. Those whose minions have hung up come back for the caller to drop.
+// take returns the next party and the sign-in of it that is to be answered, the newest whose minion listens; nil when
+// nobody waits. Strangers are taken only when they may be. Those whose minions have hung up come back for the caller to
+// drop.
 func (q *queue) take(strangers bool) (l *line, r *Request, gone []*Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -239,7 +242,8 @@ func (q *queue) others() bool {
 	return len(q.lanes[known])+len(q.lanes[strange])+len(q.lanes[late]) > 0
 }
 
-// done ends the answering of a sign-in and returns all tries of it: those with its nonce. What else the party waits for gets its turn.
+// done ends the answering of a sign-in and returns all tries of it: those with its nonce. What else the party waits for
+// gets its turn.
 func (q *queue) done(l *line, nonce string) (tries []*Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -26,7 +26,8 @@ func newBench(max int) *bench {
 // come adds the sign-in "minion/nonce".
 func (b *bench) come(id, nonce string, known bool) {
 	name := id + "/" + nonce
-	r := &Request{Auth: saltwire.AuthRequest{ID: id, Nonce: nonce}, Raw: []byte(name), At: b.at, Gone: func() bool { return b.gone[name] }}
+	r := &Request{Auth: saltwire.AuthRequest{ID: id, Nonce: nonce}, Raw: []byte(name), At: b.at,
+		Gone: func() bool { return b.gone[name] }}
 	shed, _ := b.put(r, known)
 	b.shed = append(b.shed, names(shed)...)
 }
@@ -178,7 +179,8 @@ func TestQueueBack(t *testing.T) {
 	}
 }
 
-// TestAge is how long the first minion with an accepted key has waited since it asked last; strangers and who is served do not count.
+// TestAge is how long the first minion with an accepted key has waited since it asked last; strangers and who is served
+// do not count.
 func TestAge(t *testing.T) {
 	b := newBench(100)
 	b.come("stranger", "1", false)
@@ -206,8 +208,8 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// TestPlacesThatDoNotCountAreBounded: while there is always somebody to be taken before them nobody looks at those who are late, and each of
-// them that asks again leaves a place behind there.
+// TestPlacesThatDoNotCountAreBounded: while there is always somebody to be taken before them nobody looks at those who
+// are late, and each of them that asks again leaves a place behind there.
 func TestPlacesThatDoNotCountAreBounded(t *testing.T) {
 	q := newBench(100)
 	for i := range 10_000 {

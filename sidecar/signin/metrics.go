@@ -36,7 +36,8 @@ func newMetrics(reg prometheus.Registerer, s *Service) *metrics {
 				Name: "saltcluster_signin_waiting", Help: "Sign-ins waiting or being answered.",
 			}, func() float64 { return float64(s.queue.len()) }),
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Name: "saltcluster_signin_rate", Help: "Sign-ins of accepted keys that this node can answer per second, as measured.",
+				Name: "saltcluster_signin_rate",
+				Help: "Sign-ins of accepted keys that this node can answer per second, as measured.",
 			}, s.Rate))
 	}
 	return m

@@ -10,7 +10,8 @@ import (
 func TestTurnstile(t *testing.T) {
 	at := time.Unix(1000, 0)
 	pending := 0
-	ts := newTurnstile(Newcomers{Rate: 10, PerAddress: 2, MaxPending: 100, Pending: func() int { return pending }}, func() time.Time { return at })
+	ts := newTurnstile(Newcomers{Rate: 10, PerAddress: 2, MaxPending: 100, Pending: func() int { return pending }},
+		func() time.Time { return at })
 	count := func(n int, from string) (in int, limit string) {
 		for range n {
 			l := ts.enter(netip.MustParseAddr(from), "m")
@@ -88,7 +89,8 @@ func TestTurnstileWithoutLimits(t *testing.T) {
 	}
 }
 
-// TestOneAddressDoesNotFillTheStock wants room among the pending keys for newcomers from other addresses, however many come from one.
+// TestOneAddressDoesNotFillTheStock wants room among the pending keys for newcomers from other addresses, however many
+// come from one.
 func TestOneAddressDoesNotFillTheStock(t *testing.T) {
 	const most = 1024
 	at, next := time.Unix(1000, 0), 0

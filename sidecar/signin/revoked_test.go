@@ -68,7 +68,8 @@ func TestRevokedWhileItWaits(t *testing.T) {
 		m := &askedMaster{asked: make(chan struct{}), may: make(chan struct{})}
 		c := newCluster(t, func(cfg *Config) { cfg.Master, cfg.AskAll = m, func() bool { return true } })
 		m.reply = masterReply(t, c, saltwire.AppendAuthAccept(nil, saltwire.AuthAccept{
-			PubKey: c.identity.PublicText(), PublishPort: 4505, Sig: []byte("sig"), AES: []byte("aes"), Session: []byte("session"), Nonce: "n",
+			PubKey: c.identity.PublicText(), PublishPort: 4505, Sig: []byte("sig"), AES: []byte("aes"),
+			Session: []byte("session"), Nonce: "n",
 		}))
 		c.standing = Standing{Pub: c.minion.PublicText(), Accepted: true, Known: true}
 		got := c.start(t)

@@ -79,14 +79,15 @@ type Config struct {
 	}
 	AskAll func() bool                // every sign-in needs the master's word (max_minions counts connections); nil: none
 	Event  func(saltwire.AuthRequest) // fires salt/auth for a sign-in answered here
-	// SignedIn hears of each sign-in that is let in, before its reply is sent; token is the secret that the minion's process has
-	// shown, nil when it has shown none. false: it must not be answered here and now.
-	SignedIn   func(id string, token []byte) bool
-	Pinned     func(id, pub string, p Pin) // hears which master key the owner of an accepted key has pinned
-	CPUs       int                         // 0: GOMAXPROCS
-	Share      float64                     // of them that sign-ins may use at most; 0: a half
-	Queue      int                         // sign-ins waiting at most; 0: 8192
-	Patience   time.Duration               // one that waited longer is answered after all others; 0: 4.5 s, just below the minion's auth_timeout
+	// SignedIn hears of each sign-in that is let in, before its reply is sent; token is the secret that the minion's
+	// process has shown, nil when it has shown none. false: it must not be answered here and now.
+	SignedIn func(id string, token []byte) bool
+	Pinned   func(id, pub string, p Pin) // hears which master key the owner of an accepted key has pinned
+	CPUs     int                         // 0: GOMAXPROCS
+	Share    float64                     // of them that sign-ins may use at most; 0: a half
+	Queue    int                         // sign-ins waiting at most; 0: 8192
+	// one that waited longer is answered after all others; 0: 4.5 s, just below the minion's auth_timeout
+	Patience   time.Duration
 	Newcomers  Newcomers
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -155,8 +156,8 @@ func New(cfg Config) *Service {
 	return s
 }
 
-// Open measures what a sign-in costs and starts the workers; they end with Close, not with ctx. Sign-ins that wait for the master
-// have goroutines of their own.
+// Open measures what a sign-in costs and starts the workers; they end with Close, not with ctx. Sign-ins that wait for
+// the master have goroutines of their own.
 func (s *Service) Open(ctx context.Context) error {
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	cost, err := s.replier.cost()
@@ -197,8 +198,8 @@ func (s *Service) Rate() float64 {
 	return 0
 }
 
-// Backlog is about how long the last of those that wait now will have waited. What the first of them has waited counts as well: the
-// share of the CPUs that the rate is reckoned from is not always there.
+// Backlog is about how long the last of those that wait now will have waited. What the first of them has waited counts
+// as well: the share of the CPUs that the rate is reckoned from is not always there.
 func (s *Service) Backlog() time.Duration {
 	waited := s.queue.age()
 	if rate := s.Rate(); rate > 0 {
@@ -207,7 +208,8 @@ func (s *Service) Backlog() time.Duration {
 	return waited
 }
 
-// Serve takes a validated sign-in. It does not block: when there are too many, some are dropped, and their minions try again.
+// Serve takes a validated sign-in. It does not block: when there are too many, some are dropped, and their minions try
+// again.
 func (s *Service) Serve(r *Request) {
 	if r.Relayed && !s.guests.admit(r) {
 		s.drop([]*Request{r}, "too_many_relayed")
@@ -264,8 +266,8 @@ func (s *Service) mayAsk() bool {
 	}
 }
 
-// serve answers one sign-in, or hands it to a goroutine of its own when it has to wait for the master. It returns whether the token for
-// asking is still there.
+// serve answers one sign-in, or hands it to a goroutine of its own when it has to wait for the master. It returns
+// whether the token for asking is still there.
 func (s *Service) serve(ctx context.Context, l *line, r *Request, mayAsk bool) bool {
 	st := s.cfg.Keys.Standing(r.Auth.ID)
 	switch {
@@ -355,9 +357,10 @@ func (s *Service) build(a *acceptance, auth saltwire.AuthRequest) {
 	s.metrics.seconds.Observe(time.Since(began).Seconds())
 }
 
-// prepare has what a reply is made of. Since it was found that the key is accepted the sign-in may have waited, for the master or for its
-// share of the CPUs, and the key may have been taken away. The epoch that begins for that reason must not be told to it, so the key is
-// looked at once more, after the epoch: one that was still accepted then has at most the epoch before that.
+// prepare has what a reply is made of. Since it was found that the key is accepted the sign-in may have waited, for the
+// master or for its share of the CPUs, and the key may have been taken away. The epoch that begins for that reason must
+// not be told to it, so the key is looked at once more, after the epoch: one that was still accepted then has at most
+// the epoch before that.
 func (s *Service) prepare(a *acceptance, auth saltwire.AuthRequest) (err error) {
 	a.req = auth
 	if a.key, err = s.parsed.get(auth.Pub); err != nil {

@@ -88,8 +88,9 @@ func newCluster(t testing.TB, change ...func(*Config)) *cluster {
 		t.Fatal(err)
 	}
 	cfg := Config{
-		Identity: c.identity, PublishPort: 4505, Epochs: c.epochs, Keys: c, Master: c, Sessions: c, Logger: slog.New(slog.DiscardHandler),
-		Event: func(a saltwire.AuthRequest) { c.mu.Lock(); defer c.mu.Unlock(); c.events = append(c.events, a.ID) },
+		Identity: c.identity, PublishPort: 4505, Epochs: c.epochs, Keys: c, Master: c, Sessions: c,
+		Logger: slog.New(slog.DiscardHandler),
+		Event:  func(a saltwire.AuthRequest) { c.mu.Lock(); defer c.mu.Unlock(); c.events = append(c.events, a.ID) },
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -219,7 +220,8 @@ func TestMasterDecidesTheRest(t *testing.T) {
 		{name: "no quorum stays pending", say: accept, propose: ErrNoQuorum, want: saltwire.AuthPending, proposed: 1},
 		{name: "our trouble is no answer", say: accept, propose: errors.New("disk"), dropped: true, proposed: 1},
 		{name: "a master that is down is no answer", err: errors.New("down"), dropped: true},
-		{name: "key files that wait for a quorum stay pending", say: accept, settled: ErrNoQuorum, want: saltwire.AuthPending},
+		{name: "key files that wait for a quorum stay pending", say: accept, settled: ErrNoQuorum,
+			want: saltwire.AuthPending},
 		{name: "key files behind consensus are no answer", say: accept, settled: errors.New("behind"), dropped: true},
 		{name: "nonsense is no answer", say: []byte{0xc1}, dropped: true},
 	} {

@@ -12,9 +12,10 @@ const (
 	shareAgain = time.Second
 )
 
-// shares are the pending keys that came through this node, by address. An address may have as many as there is room left for others: half
-// of all when it is alone, and each further one half of the rest. So no address fills Newcomers.MaxPending, and a load balancer behind
-// which all minions are has half of it before an operator has to decide about some.
+// shares are the pending keys that came through this node, by address. An address may have as many as there is room
+// left for others: half of all when it is alone, and each further one half of the rest. So no address fills
+// Newcomers.MaxPending, and a load balancer behind which all minions are has half of it before an operator has to
+// decide about some.
 type shares struct {
 	waiting func(id string) bool // its key is pending
 	by      map[netip.Addr]*share

@@ -20,16 +20,17 @@ type Consumer struct {
 	// Consume returns how many of the batch are done with, counted from its start. With an error the rest is offered
 	// again after a pause; without one, at once. ctx ends when the spool closes. It must not keep the slice.
 	Consume func(ctx context.Context, batch []Record) (done int, err error)
-	// Gather, if set, says how long a batch that is all there is may wait for what else comes, so that several are consumed at once.
+	// Gather, if set, says how long a batch that is all there is may wait for what else comes, so that several are
+	// consumed at once.
 	Gather func(batch []Record) time.Duration
-	// Sync makes the effects of what Consume did survive a power loss. nil: they do already. With it, Consume must not mind
-	// to be given again what it has done since the last checkpoint.
+	// Sync makes the effects of what Consume did survive a power loss. nil: they do already. With it, Consume must not
+	// mind to be given again what it has done since the last checkpoint.
 	Sync func(ctx context.Context) error
-	// Once: with Sync, a kill of the process repeats nothing, as without. What is synced only later is lost where a file system is lost and
-	// the machine is not.
+	// Once: with Sync, a kill of the process repeats nothing, as without. What is synced only later is lost where a file
+	// system is lost and the machine is not.
 	Once bool
-	// Optional: nothing depends on it. No record is kept for it that the others have done with, nor has it lost one that it finds gone:
-	// it goes on with the oldest record there is. Stats leave it out.
+	// Optional: nothing depends on it. No record is kept for it that the others have done with, nor has it lost one that
+	// it finds gone: it goes on with the oldest record there is. Stats leave it out.
 	Optional bool
 }
 

@@ -225,8 +225,8 @@ func (k *consumer) checkpoint(ctx context.Context) {
 	k.s.reclaim()
 }
 
-// again says whether, after Sync had failed and now has not, everything since the last good one is to be done once more: a disk
-// tells of an error once, and what it could not write then it does not write later.
+// again says whether, after Sync had failed and now has not, everything since the last good one is to be done once
+// more: a disk tells of an error once, and what it could not write then it does not write later.
 func (k *consumer) again(err error) bool {
 	k.s.mu.Lock()
 	defer k.s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"saltclusterd/durable"
 )
 
-// A cursor file holds two slots that are written in turn, so that one is whole whatever happens to the other: magic with
-// version, generation, done, durable, boot id, checksum.
+// A cursor file holds two slots that are written in turn, so that one is whole whatever happens to the other: magic
+// with version, generation, done, durable, boot id, checksum.
 const (
 	cursorMagic  = "SCDcurs\x01"
 	cursorSlot   = 512 // one sector each

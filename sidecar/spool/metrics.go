@@ -37,7 +37,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0002, 4, 8),
 		}),
 	}
-	for _, reason := range append(slices.Collect(maps.Keys(refusals())), "disk", "other") { // a rule about an increase sees the first one only where there was a zero
+	// a rule about an increase sees the first one only where there was a zero
+	for _, reason := range append(slices.Collect(maps.Keys(refusals())), "disk", "other") {
 		m.refusals.WithLabelValues(reason)
 	}
 	reg.MustRegister(m.records, m.syncs, m.bytes, m.damages, m.lost, m.refusals, m.seconds)

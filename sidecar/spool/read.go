@@ -172,7 +172,8 @@ func (r *reader) bytes(n, limit int64) ([]byte, error) {
 }
 
 // resync goes to the next good frame after a bad one; from is the record that should be there, next the first that is
-// in the segment after this one. (Without one, the consumer counts what it did not get.) Damage that Open has not seen is reported.
+// in the segment after this one. (Without one, the consumer counts what it did not get.) Damage that Open has not seen
+// is reported.
 func (r *reader) resync(s *Spool, limit int64, from, next uint64) error {
 	rest, err := io.ReadAll(io.NewSectionReader(r.f, r.at, limit-r.at))
 	if err != nil {
@@ -205,7 +206,8 @@ func (r *reader) resync(s *Spool, limit int64, from, next uint64) error {
 	return nil
 }
 
-// vanished reports a segment whose file is gone and forgets it; unless it was forgotten, for who needs it is done with it.
+// vanished reports a segment whose file is gone and forgets it; unless it was forgotten, for who needs it is done with
+// it.
 func (s *Spool) vanished(g *segment, from, end uint64) {
 	s.mu.Lock()
 	if !slices.Contains(s.segments, g) {

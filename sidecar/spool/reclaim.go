@@ -30,7 +30,8 @@ func (s *Spool) reclaim() {
 	}
 }
 
-// remove deletes the oldest segment. The directory is not synced: that the file comes back after a power loss is harmless.
+// remove deletes the oldest segment. The directory is not synced: that the file comes back after a power loss is
+// harmless.
 func (s *Spool) remove() bool {
 	g := s.segments[0]
 	if err := os.Remove(filepath.Join(s.c.Dir, g.name)); err != nil && !os.IsNotExist(err) {

@@ -38,7 +38,8 @@ func (s *Spool) recover() error {
 	return nil
 }
 
-// start has consumers that are new, or optional, begin with the oldest record there is: what came before others have done with.
+// start has consumers that are new, or optional, begin with the oldest record there is: what came before others have
+// done with.
 func (s *Spool) start() {
 	oldest := s.next
 	if len(s.segments) > 0 {

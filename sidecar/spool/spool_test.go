@@ -105,7 +105,8 @@ func TestCheckpointSyncsFirst(t *testing.T) {
 	check(t, third.records(), 5, 6)
 }
 
-// TestLostFileSystem: nothing is taken for done whose effects may be lost, also when the machine does not know of the loss.
+// TestLostFileSystem: nothing is taken for done whose effects may be lost, also when the machine does not know of the
+// loss.
 func TestLostFileSystem(t *testing.T) {
 	dir, lost, k, again := t.TempDir(), t.TempDir(), &sink{}, &sink{}
 	c := Config{Dir: dir, Checkpoint: time.Hour, Consumers: []Consumer{{
@@ -150,17 +151,18 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestSlowCheckpoint: a disk that takes long to sync holds up neither the consumer nor Close, and whoever has the journal next is
-// left alone by a checkpoint that ends later.
+// TestSlowCheckpoint: a disk that takes long to sync holds up neither the consumer nor Close, and whoever has the
+// journal next is left alone by a checkpoint that ends later.
 func TestSlowCheckpoint(t *testing.T) {
 	dir, k := t.TempDir(), &sink{}
 	syncing, answer := make(chan struct{}, 100), make(chan struct{})
-	c := Config{Dir: dir, Checkpoint: time.Millisecond, SegmentBytes: 500, Consumers: []Consumer{{Name: "a", Consume: k.consume,
-		Sync: func(context.Context) error {
-			syncing <- struct{}{}
-			<-answer
-			return nil
-		}}}}
+	c := Config{Dir: dir, Checkpoint: time.Millisecond, SegmentBytes: 500,
+		Consumers: []Consumer{{Name: "a", Consume: k.consume,
+			Sync: func(context.Context) error {
+				syncing <- struct{}{}
+				<-answer
+				return nil
+			}}}}
 	s := open(t, c)
 	add(t, s, 0, 5)
 	<-syncing
@@ -344,9 +346,10 @@ func TestNumbersAreNotGivenTwice(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	a, b := &sink{most: 7}, &sink{}
 	dir := t.TempDir()
-	s := open(t, Config{Dir: dir, SegmentBytes: 20_000, KeepBytes: 5000, Checkpoint: time.Millisecond, Consumers: []Consumer{
-		{Name: "a", Consume: a.consume}, {Name: "b", Consume: b.consume},
-	}})
+	s := open(t, Config{Dir: dir, SegmentBytes: 20_000, KeepBytes: 5000, Checkpoint: time.Millisecond,
+		Consumers: []Consumer{
+			{Name: "a", Consume: a.consume}, {Name: "b", Consume: b.consume},
+		}})
 	var wg sync.WaitGroup
 	for w := range 8 {
 		wg.Go(func() {
@@ -371,9 +374,10 @@ func TestManyAtOnce(t *testing.T) {
 
 func BenchmarkAppend(b *testing.B) {
 	k := &sink{}
-	s := open(b, Config{Dir: b.TempDir(), Consumers: []Consumer{{Name: "a", Consume: func(_ context.Context, r []Record) (int, error) {
-		return len(r), nil
-	}}}})
+	s := open(b, Config{Dir: b.TempDir(), Consumers: []Consumer{{Name: "a",
+		Consume: func(_ context.Context, r []Record) (int, error) {
+			return len(r), nil
+		}}}})
 	_ = k
 	b.SetParallelism(500)
 	var before, after syscall.Rusage
@@ -391,7 +395,8 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportMetric(1000*float64(s.Stats().Syncs)/float64(b.N), "fsyncs/1000")
 }
 
-// TestGather: what comes while a batch waits for more is consumed with it; what need not wait, or fails, is not asked again.
+// TestGather: what comes while a batch waits for more is consumed with it; what need not wait, or fails, is not asked
+// again.
 func TestGather(t *testing.T) {
 	k, asked := &sink{}, atomic.Int64{}
 	var s *Spool
@@ -405,10 +410,11 @@ func TestGather(t *testing.T) {
 		add(t, s, len(batch), 5)
 		return time.Nanosecond
 	}
-	s = open(t, Config{Dir: t.TempDir(), Consumers: []Consumer{{Name: "a", Gather: gather, Consume: func(ctx context.Context, b []Record) (int, error) {
-		batches = append(batches, len(b))
-		return k.consume(ctx, b)
-	}}}})
+	s = open(t, Config{Dir: t.TempDir(), Consumers: []Consumer{{Name: "a", Gather: gather,
+		Consume: func(ctx context.Context, b []Record) (int, error) {
+			batches = append(batches, len(b))
+			return k.consume(ctx, b)
+		}}}})
 	add(t, s, 0, 1)
 	close(ready)
 	eventually(t, "all delivered", func() bool { return len(k.records()) == 5 })

@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// A consumer that is new to a journal begins with the oldest record there is, and misses none of those that others have done with.
+// A consumer that is new to a journal begins with the oldest record there is, and misses none of those that others have
+// done with.
 func TestNewConsumerOfAnOldJournal(t *testing.T) {
 	var old, young sink
 	c := Config{
-		Dir: t.TempDir(), SegmentBytes: 1 << 12, Checkpoint: time.Millisecond, Consumers: []Consumer{{Name: "old", Consume: old.consume}},
+		Dir: t.TempDir(), SegmentBytes: 1 << 12, Checkpoint: time.Millisecond,
+		Consumers: []Consumer{{Name: "old", Consume: old.consume}},
 	}
 	s := open(t, c)
 	load := bytes.Repeat([]byte("x"), 512)
@@ -35,14 +37,15 @@ func TestNewConsumerOfAnOldJournal(t *testing.T) {
 	}
 }
 
-// Nothing depends on a consumer that is optional: neither are records kept for it, nor has it lost those that went while it waited, was
-// away, or is away again.
+// Nothing depends on a consumer that is optional: neither are records kept for it, nor has it lost those that went
+// while it waited, was away, or is away again.
 func TestOptionalConsumer(t *testing.T) {
 	var needed, other sink
 	other.set(errors.New("not now"))
 	c := Config{
 		Dir: t.TempDir(), SegmentBytes: 1 << 12, KeepBytes: 1 << 11, Checkpoint: time.Millisecond,
-		Consumers: []Consumer{{Name: "needed", Consume: needed.consume}, {Name: "other", Consume: other.consume, Optional: true}},
+		Consumers: []Consumer{{Name: "needed", Consume: needed.consume},
+			{Name: "other", Consume: other.consume, Optional: true}},
 	}
 	both := c.Consumers
 	s := open(t, c)

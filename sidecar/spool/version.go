@@ -13,8 +13,8 @@ import (
 	"saltclusterd/durable"
 )
 
-// formatVersion is that of the directory: of cursors, segments and records together. A program whose version is lower than the
-// directory's must not read it: a record it does not understand would count as damage.
+// formatVersion is that of the directory: of cursors, segments and records together. A program whose version is lower
+// than the directory's must not read it: a record it does not understand would count as damage.
 const (
 	formatVersion = 1
 	versionFile   = "version"
@@ -48,5 +48,6 @@ func (s *Spool) checkVersion() error {
 // newerSegment says whether a segment begins as ours do, with a higher version.
 func newerSegment(b []byte) bool {
 	n := len(segmentMagic)
-	return string(b[:n-4]) == segmentMagic[:n-4] && binary.BigEndian.Uint32(b[n-4:n]) > binary.BigEndian.Uint32([]byte(segmentMagic[n-4:]))
+	return string(b[:n-4]) == segmentMagic[:n-4] &&
+		binary.BigEndian.Uint32(b[n-4:n]) > binary.BigEndian.Uint32([]byte(segmentMagic[n-4:]))
 }

@@ -52,7 +52,8 @@ func arc(from, share float64) string {
 	if share > 0.5 {
 		large = 1
 	}
-	return fmt.Sprintf("M%s A%g %g 0 %d 1 %s L%s A%g %g 0 %d 0 %s Z", point(from, ringOut), ringOut, ringOut, large, point(from+share, ringOut),
+	return fmt.Sprintf("M%s A%g %g 0 %d 1 %s L%s A%g %g 0 %d 0 %s Z", point(from, ringOut), ringOut, ringOut, large,
+		point(from+share, ringOut),
 		point(from+share, ringIn), ringIn, ringIn, large, point(from, ringIn))
 }
 

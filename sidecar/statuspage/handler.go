@@ -74,7 +74,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	if !p.known(r.Host) {
-		http.Error(w, "ask for the status page by the address or the name of this host, or as localhost", http.StatusMisdirectedRequest)
+		http.Error(w, "ask for the status page by the address or the name of this host, or as localhost",
+			http.StatusMisdirectedRequest)
 		return
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {

@@ -18,7 +18,8 @@ import (
 
 func newPage(s statuspage.Source) *statuspage.Page {
 	return statuspage.New(statuspage.Config{
-		Source: s, Series: statuspagetest.Series(), Hosts: []string{"m1"}, Now: func() time.Time { return statuspagetest.Now },
+		Source: s, Series: statuspagetest.Series(), Hosts: []string{"m1"},
+		Now: func() time.Time { return statuspagetest.Now },
 	})
 }
 
@@ -42,10 +43,12 @@ func TestPageSaysWhatThereIs(t *testing.T) {
 	page := w.Body.String()
 	for _, want := range []string{
 		"production", "as m1 sees it", "saltclusterd 0.9.0, Salt 3008.3, up 2 d 2 h", "2 problems",
-		"the local salt-master does not serve; the others&#39; do", "start the salt-master: nothing answers at 127.0.0.1:4506",
+		"the local salt-master does not serve; the others&#39; do",
+		"start the salt-master: nothing answers at 127.0.0.1:4506",
 		"m3 is drained", "leader", "50.2 %", "draining", "1418", "3 of 3 voters, 2 needed", "42 waiting, ok",
 		"state.apply", "waits for 252", "1 missing", "G@role:web and not web17*", `value="388"`,
-		"<strong>3012</strong> present", "<strong>2</strong> in doubt", "db7.example.com", "38 min ago", "not yet", "11 min", "revision 318, 976 files, by m1 4 min ago",
+		"<strong>3012</strong> present", "<strong>2</strong> in doubt", "db7.example.com", "38 min ago", "not yet", "11 min",
+		"revision 318, 976 files, by m1 4 min ago",
 		"fetching 3 of 12 files, 1 conflict", "2026-03-04 10:30:00 UTC", "publications", "/s at most",
 	} {
 		if !strings.Contains(page, want) {
@@ -66,7 +69,8 @@ func TestPolicy(t *testing.T) {
 	for _, path := range []string{"/status", "/status/page.css", "/status/page.js"} {
 		w := get(t, p, path)
 		csp := w.Header().Get("Content-Security-Policy")
-		if w.Code != 200 || !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+		if w.Code != 200 || !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") ||
+			w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d, policy %q", path, w.Code, csp)
 		}
 	}
@@ -95,8 +99,10 @@ func TestPolicy(t *testing.T) {
 func TestHosts(t *testing.T) {
 	p := newPage(&statuspagetest.Source{})
 	for host, want := range map[string]int{
-		"127.0.0.1:4580": 200, "[::1]:4580": 200, "localhost:14580": 200, "LOCALHOST.": 200, "m1": 200, "M1:80": 200, "10.0.0.11": 200,
-		"evil.example": 421, "localhost.evil.example": 421, "": 421, "m1.evil.example:4580": 421, "127.0.0.1.evil.example": 421,
+		"127.0.0.1:4580": 200, "[::1]:4580": 200, "localhost:14580": 200, "LOCALHOST.": 200, "m1": 200, "M1:80": 200,
+		"10.0.0.11":    200,
+		"evil.example": 421, "localhost.evil.example": 421, "": 421, "m1.evil.example:4580": 421,
+		"127.0.0.1.evil.example": 421,
 	} {
 		if w := get(t, p, "/status", func(r *http.Request) { r.Host = host }); w.Code != want {
 			t.Errorf("%q: %d, not %d", host, w.Code, want)
@@ -106,7 +112,9 @@ func TestHosts(t *testing.T) {
 	if w := get(t, p, "/status", cross); w.Code != http.StatusForbidden {
 		t.Errorf("a foreign page's script: %d", w.Code)
 	}
-	if w := get(t, p, "/status", cross, func(r *http.Request) { r.Header.Set("Sec-Fetch-Mode", "navigate") }); w.Code != 200 {
+	if w := get(t, p, "/status", cross, func(r *http.Request) {
+		r.Header.Set("Sec-Fetch-Mode", "navigate")
+	}); w.Code != 200 {
 		t.Errorf("a link on a foreign page: %d", w.Code)
 	}
 }
@@ -142,7 +150,8 @@ func (l *lonely) Protocols(context.Context) (adminapi.Protocols, error) {
 
 func TestPageOfALonelyNode(t *testing.T) {
 	w := get(t, statuspage.New(statuspage.Config{Source: &lonely{}}), "/status")
-	for _, want := range []string{"this node belongs to no cluster yet", "no cluster", "as m9 sees it", "this node does not serve any", "nothing is counted here"} {
+	for _, want := range []string{"this node belongs to no cluster yet", "no cluster", "as m9 sees it",
+		"this node does not serve any", "nothing is counted here"} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%d, without %q", w.Code, want)
 		}
@@ -153,12 +162,14 @@ func TestPageOfALonelyNode(t *testing.T) {
 type hostile struct{ statuspagetest.Source }
 
 func (h *hostile) ListJobs(context.Context, int) (adminapi.JobList, error) {
-	return adminapi.JobList{Jobs: []adminapi.JobRow{{JID: "1", Function: "<script>alert(1)</script>", Target: `"><img src=x>`, Minions: 1}}}, nil
+	return adminapi.JobList{Jobs: []adminapi.JobRow{{JID: "1", Function: "<script>alert(1)</script>",
+		Target: `"><img src=x>`, Minions: 1}}}, nil
 }
 
 func TestNamesAreNoMarkup(t *testing.T) {
 	page := get(t, newPage(&hostile{}), "/status").Body.String()
-	if strings.Contains(page, "<script>alert") || strings.Contains(page, "<img") || !strings.Contains(page, "&lt;script&gt;alert") {
+	if strings.Contains(page, "<script>alert") || strings.Contains(page, "<img") ||
+		!strings.Contains(page, "&lt;script&gt;alert") {
 		t.Error("names of jobs are markup")
 	}
 }

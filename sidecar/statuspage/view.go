@@ -72,8 +72,9 @@ const listed = 20
 // makeView says in words what there is.
 func makeView(g gathering, lines []Line, now time.Time) view {
 	v := view{
-		At: now.UTC().Format("2006-01-02 15:04:05") + " UTC", RingSize: ringSize, CurveWidth: curveWidth, CurveHeight: curveHeight,
-		Tone: "fail", Verdict: "this node does not say how it is",
+		At: now.UTC().Format("2006-01-02 15:04:05") + " UTC", RingSize: ringSize, CurveWidth: curveWidth,
+		CurveHeight: curveHeight,
+		Tone:        "fail", Verdict: "this node does not say how it is",
 	}
 	missing := map[string]bool{}
 	for _, l := range lines {
@@ -224,7 +225,8 @@ func (v *view) facts(st *adminapi.Status) {
 
 func memberRow(m adminapi.Member) member {
 	row := member{
-		ID: m.ID, Role: string(m.Role), State: string(m.State), Salt: m.SaltVersion, Version: m.Version, Leader: m.Leader, Self: m.Self,
+		ID: m.ID, Role: string(m.Role), State: string(m.State), Salt: m.SaltVersion, Version: m.Version, Leader: m.Leader,
+		Self:        m.Self,
 		Subscribers: number(m.Subscribers), Lag: number(m.Lag), StateTone: "fail", ReadyTone: "fail",
 	}
 	switch m.State {
@@ -278,7 +280,8 @@ func (v *view) ring(nodes []adminapi.RingNode) {
 
 func (v *view) roots(r adminapi.RootsStatus, now time.Time) {
 	if r.Head != nil {
-		v.RootsOf = fmt.Sprintf("revision %d, %s, by %s %s ago", r.Head.Number, plural(r.Head.Files, "file"), r.Head.Author, age(now.Sub(r.Head.Time)))
+		v.RootsOf = fmt.Sprintf("revision %d, %s, by %s %s ago", r.Head.Number, plural(r.Head.Files, "file"), r.Head.Author,
+			age(now.Sub(r.Head.Time)))
 	}
 	for _, n := range r.Nodes {
 		row := rootsRow{Node: n.Node, Revision: fmt.Sprint(n.Revision), State: "current", Tone: "ok"}
@@ -371,7 +374,8 @@ func (v *view) minions(p adminapi.Presence, heard *adminapi.Protocols, now time.
 		}
 	}
 	gone := slices.Clone(p.Absent)
-	slices.SortStableFunc(gone, func(a, b adminapi.PresentMinion) int { return b.Seen.Compare(a.Seen) }) // who went last, first
+	// who went last, first
+	slices.SortStableFunc(gone, func(a, b adminapi.PresentMinion) int { return b.Seen.Compare(a.Seen) })
 	for _, one := range gone[:min(len(gone), listed)] {
 		row := absent{ID: one.ID, Node: one.Node, Address: one.Address, Heard: "not yet"}
 		if !one.Seen.IsZero() {

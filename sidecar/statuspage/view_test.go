@@ -50,7 +50,8 @@ func TestRingPicture(t *testing.T) {
 	if s[0].Percent != "75.0 %" || s[2].Path != "" || s[0].Colour == s[1].Colour {
 		t.Errorf("%+v", s)
 	}
-	if !strings.HasPrefix(s[0].Path, "M100.00 4.00 A96 96 0 1 1 4.00 100.00") || !strings.Contains(s[1].Path, " 0 0 1 100.00 4.00") {
+	if !strings.HasPrefix(s[0].Path, "M100.00 4.00 A96 96 0 1 1 4.00 100.00") ||
+		!strings.Contains(s[1].Path, " 0 0 1 100.00 4.00") {
 		t.Errorf("%s\n%s", s[0].Path, s[1].Path)
 	}
 	if all := ringSlices([]string{"a"}, []float64{1}); strings.Count(all[0].Path, "Z") != 2 {
@@ -63,7 +64,8 @@ func TestCurve(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	c := curveOf(Line{Measure: Measure{Name: "x"}, Points: []float64{0, 4, 2}})
-	if c.Now != "2/s" || c.Most != "4/s" || !regexp.MustCompile(`^M236\.0 59\.0L238\.0 3\.0L240\.0 31\.0$`).MatchString(c.Line) {
+	if c.Now != "2/s" || c.Most != "4/s" ||
+		!regexp.MustCompile(`^M236\.0 59\.0L238\.0 3\.0L240\.0 31\.0$`).MatchString(c.Line) {
 		t.Errorf("%+v", c)
 	}
 	if c := curveOf(Line{Points: []float64{0, 0}}); strings.Contains(c.Line, "NaN") {
@@ -72,13 +74,15 @@ func TestCurve(t *testing.T) {
 }
 
 func TestAmounts(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 3: "3", 0.25: "0.25", 12.34: "12.3", 123.4: "123", 12345: "12k", math.Pi: "3.14"} {
+	for v, want := range map[float64]string{0: "0", 3: "3", 0.25: "0.25", 12.34: "12.3", 123.4: "123", 12345: "12k",
+		math.Pi: "3.14"} {
 		if got := amount(v); got != want {
 			t.Errorf("%v is %s", v, got)
 		}
 	}
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0 s", 59 * time.Second: "59 s", 61 * time.Minute: "1 h 01 min", 49 * time.Hour: "2 d 1 h", 90 * time.Second: "1 min",
+		-time.Second: "0 s", 59 * time.Second: "59 s", 61 * time.Minute: "1 h 01 min", 49 * time.Hour: "2 d 1 h",
+		90 * time.Second: "1 min",
 	} {
 		if got := age(d); got != want {
 			t.Errorf("%s is %s", d, got)
@@ -111,10 +115,12 @@ func TestListsAreBounded(t *testing.T) {
 	now := time.Now()
 	p, heard := adminapi.Presence{}, adminapi.Protocols{}
 	for i := range 100 {
-		p.Absent = append(p.Absent, adminapi.PresentMinion{ID: fmt.Sprint("m", i), Seen: now.Add(-time.Duration(100-i) * time.Hour)})
-		heard.Minions = append(heard.Minions, adminapi.MinionProtocol{ID: fmt.Sprint("m", i), Returned: &adminapi.MinionReturn{
-			JID: now.UTC().Add(-time.Hour).Format(jobTime) + "000000", At: now.Add(-time.Duration(i) * time.Second),
-		}})
+		p.Absent = append(p.Absent, adminapi.PresentMinion{ID: fmt.Sprint("m", i),
+			Seen: now.Add(-time.Duration(100-i) * time.Hour)})
+		heard.Minions = append(heard.Minions, adminapi.MinionProtocol{ID: fmt.Sprint("m", i),
+			Returned: &adminapi.MinionReturn{
+				JID: now.UTC().Add(-time.Hour).Format(jobTime) + "000000", At: now.Add(-time.Duration(i) * time.Second),
+			}})
 	}
 	v := makeView(gathering{Presence: &p, Protocols: &heard}, nil, now)
 	if len(v.Minions.Gone) != listed || v.Minions.More != 80 || v.Minions.Gone[0].ID != "m99" {

@@ -18,7 +18,8 @@ type Parent struct {
 // Sampled says whether there is a parent, and whoever began the trace wants it to be told of.
 func (p Parent) Sampled() bool { return p.sampled }
 
-// headerSize is that of a traceparent of version 00: version, trace, span and flags in hexadecimal digits, with dashes between.
+// headerSize is that of a traceparent of version 00: version, trace, span and flags in hexadecimal digits, with dashes
+// between.
 const headerSize = 2 + 1 + 32 + 1 + 16 + 1 + 2
 
 // ParseParent reads a traceparent; what is none, or belongs to nothing, is the zero Parent.
@@ -40,7 +41,8 @@ func ParseParent(header string) (p Parent) {
 		}
 	}
 	// A later version may say more behind it; 255 is none.
-	if version[0] == 0xff || version[0] == 0 && len(header) != headerSize || len(header) > headerSize && header[headerSize] != '-' {
+	if version[0] == 0xff || version[0] == 0 && len(header) != headerSize || len(header) > headerSize &&
+		header[headerSize] != '-' {
 		return Parent{}
 	}
 	if p.trace == [16]byte{} || p.span == [8]byte{} {

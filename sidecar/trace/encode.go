@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What follows is OTLP's ExportTraceServiceRequest in its JSON form (opentelemetry-proto, docs/specification.md): ids in hexadecimal
-// digits, numbers of 64 bits as text.
+// What follows is OTLP's ExportTraceServiceRequest in its JSON form (opentelemetry-proto, docs/specification.md): ids
+// in hexadecimal digits, numbers of 64 bits as text.
 type (
 	export struct {
 		ResourceSpans []resourceSpans `json:"resourceSpans"`
@@ -66,7 +66,8 @@ func (c Config) encode(batch []*Request) []byte {
 			s.Spans = append(s.Spans, step.otlp(r.parent.trace, hex.EncodeToString(whole.id[:])))
 		}
 	}
-	from := resource{texts("service.name", "saltclusterd", "service.version", c.Version, "service.namespace", c.Cluster, "service.instance.id", c.Node)}
+	from := resource{texts("service.name", "saltclusterd", "service.version", c.Version, "service.namespace", c.Cluster,
+		"service.instance.id", c.Node)}
 	raw, err := json.Marshal(export{[]resourceSpans{{from, []scopeSpans{s}}}})
 	if err != nil {
 		panic(err) // of texts and numbers only
@@ -76,7 +77,8 @@ func (c Config) encode(batch []*Request) []byte {
 
 func (s *span) otlp(trace [16]byte, parent string) otlpSpan {
 	o := otlpSpan{
-		TraceID: hex.EncodeToString(trace[:]), SpanID: hex.EncodeToString(s.id[:]), ParentID: parent, Name: s.name, Kind: s.kind,
+		TraceID: hex.EncodeToString(trace[:]), SpanID: hex.EncodeToString(s.id[:]), ParentID: parent, Name: s.name,
+		Kind:  s.kind,
 		Start: nanos(s.start), End: nanos(s.end),
 	}
 	for _, a := range s.attrs {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// maxSteps is what a request has at most: one that is tried on node after node has no end of them. Later ones are part of the last.
+// maxSteps is what a request has at most: one that is tried on node after node has no end of them. Later ones are part
+// of the last.
 const maxSteps = 24
 
 // span is one step, or the whole.
@@ -32,7 +33,8 @@ const (
 	kindClient   = 3
 )
 
-// Request is the trace of one request. Its methods may be called from any goroutine, and after its end, when they do nothing.
+// Request is the trace of one request. Its methods may be called from any goroutine, and after its end, when they do
+// nothing.
 type Request struct {
 	tracer *Tracer
 	parent Parent // its span may be zero: this is where the trace begins
@@ -43,8 +45,8 @@ type Request struct {
 	ended bool
 }
 
-// Begin returns the trace of a request that came at a time; nil unless it is one of those that are traced. What another node has begun to
-// trace is traced here, too.
+// Begin returns the trace of a request that came at a time; nil unless it is one of those that are traced. What another
+// node has begun to trace is traced here, too.
 func (t *Tracer) Begin(at time.Time, from Parent) *Request {
 	if t == nil || !from.sampled && !t.samples() {
 		return nil

@@ -30,7 +30,8 @@ func newCollector(t *testing.T) *collector {
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, err := io.ReadAll(r.Body)
 		var e export
-		if err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/json" || json.Unmarshal(raw, &e) != nil {
+		if err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/json" ||
+			json.Unmarshal(raw, &e) != nil {
 			t.Errorf("%s %s: %v: %s", r.Method, r.URL, err, raw)
 		}
 		c.mu.Lock()
@@ -41,7 +42,8 @@ func newCollector(t *testing.T) *collector {
 			for _, a := range rs.Resource.Attributes {
 				attrs[a.Key] = *a.Value.String
 			}
-			if attrs["service.name"] != "saltclusterd" || attrs["service.version"] != "1.2" || attrs["service.namespace"] != "production" {
+			if attrs["service.name"] != "saltclusterd" || attrs["service.version"] != "1.2" ||
+				attrs["service.namespace"] != "production" {
 				t.Errorf("%v", attrs)
 			}
 			for _, s := range rs.ScopeSpans[0].Spans {
@@ -88,8 +90,10 @@ func TestARequestOnTwoNodes(t *testing.T) {
 	m2.Close()
 
 	want := map[string]string{ // each span's parent
-		"m1 _pillar": "", "m1 accept": "m1 _pillar", "m1 open": "m1 _pillar", "m1 wall": "m1 _pillar", "m1 route": "m1 _pillar",
-		"m1 relay": "m1 _pillar", "m1 reply": "m1 _pillar", "m2 _pillar": "m1 relay", "m2 accept": "m2 _pillar", "m2 master": "m2 _pillar",
+		"m1 _pillar": "", "m1 accept": "m1 _pillar", "m1 open": "m1 _pillar", "m1 wall": "m1 _pillar",
+		"m1 route": "m1 _pillar",
+		"m1 relay": "m1 _pillar", "m1 reply": "m1 _pillar", "m2 _pillar": "m1 relay", "m2 accept": "m2 _pillar",
+		"m2 master": "m2 _pillar",
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,17 +102,20 @@ func TestARequestOnTwoNodes(t *testing.T) {
 	}
 	for name, parent := range want {
 		s := c.spans[name]
-		if s.TraceID != c.spans["m1 _pillar"].TraceID || len(s.TraceID) != 32 || len(s.SpanID) != 16 || s.ParentID != c.spans[parent].SpanID {
+		if s.TraceID != c.spans["m1 _pillar"].TraceID || len(s.TraceID) != 32 || len(s.SpanID) != 16 ||
+			s.ParentID != c.spans[parent].SpanID {
 			t.Errorf("%s: %+v", name, s)
 		}
 		if len(s.Start) != 19 || s.End < s.Start {
 			t.Errorf("%s: from %s to %s", name, s.Start, s.End)
 		}
-		if failed := s.Status != nil && s.Status.Code == statusError; failed != (name == "m2 master" || name == "m2 _pillar") {
+		if failed := s.Status != nil && s.Status.Code == statusError; failed != (name == "m2 master" ||
+			name == "m2 _pillar") {
 			t.Errorf("%s: failed %t", name, failed)
 		}
 	}
-	if s := c.spans["m1 _pillar"]; s.Kind != kindServer || c.spans["m1 relay"].Kind != kindClient || s.Attributes[1].Value.Int != "42" {
+	if s := c.spans["m1 _pillar"]; s.Kind != kindServer || c.spans["m1 relay"].Kind != kindClient ||
+		s.Attributes[1].Value.Int != "42" {
 		t.Errorf("%+v", s)
 	}
 	if strings.Count(c.raw, "web1") != 1 { // m2 was asked for ids
@@ -158,7 +165,8 @@ func TestACollectorThatIsAway(t *testing.T) {
 	for _, outcome := range []string{"failed", "dropped", "sent"} {
 		sum += testutil.ToFloat64(tr.spans.WithLabelValues(outcome))
 	}
-	if sum != requests || testutil.ToFloat64(tr.spans.WithLabelValues("sent")) != 0 || testutil.ToFloat64(tr.spans.WithLabelValues("dropped")) == 0 {
+	if sum != requests || testutil.ToFloat64(tr.spans.WithLabelValues("sent")) != 0 ||
+		testutil.ToFloat64(tr.spans.WithLabelValues("dropped")) == 0 {
 		t.Errorf("%v of %d are counted", sum, requests)
 	}
 }

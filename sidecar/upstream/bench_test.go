@@ -33,7 +33,8 @@ func BenchmarkDo(b *testing.B) {
 	})
 }
 
-// TestAllocations: of a request to the master and its reply, the fake's own included. Unlike times they do not depend on the machine.
+// TestAllocations: of a request to the master and its reply, the fake's own included. Unlike times they do not depend
+// on the machine.
 func TestAllocations(t *testing.T) {
 	const ceiling = 12
 	f := startFake(t, "127.0.0.1:0", echo)

@@ -9,7 +9,8 @@
 //     cannot be told apart by a request number. A connection whose request was given up is drained of its stale
 //     reply or closed, never handed to another request before;
 //   - bounded connections, a bounded queue with deadlines in which senders take turns, nothing waits for ever;
-//   - a sender has no more calls under way than PerSender or PerWaiter, those included that were given up and that the master still works on;
+//   - a sender has no more calls under way than PerSender or PerWaiter, those included that were given up and that the
+//     master still works on;
 //   - nothing is ever sent twice. Retryable tells whether a failed request was certainly never handed to the master;
 //   - a master that is connected and does not work (stopped, hung) is noticed, calls to it fail at once, and it is used
 //     again with its first sign of life (stall.go); one that is only busy is left in peace;

@@ -58,7 +58,8 @@ func (c *ReqClient) claim() bool {
 
 // grow starts connects for the waiting calls while the master is known to answer; the keeper does it when not.
 func (c *ReqClient) grow() {
-	for c.state == up && !c.closed && c.dialing < min(c.queue.ready, maxDialing) && len(c.conns)+c.dialing < c.cfg.MaxConns {
+	for c.state == up && !c.closed && c.dialing < min(c.queue.ready, maxDialing) &&
+		len(c.conns)+c.dialing < c.cfg.MaxConns {
 		c.dialing++
 		c.wg.Go(func() { _ = c.connect() })
 	}

@@ -16,7 +16,8 @@ import (
 func ping() []byte {
 	load := saltwire.AppendMapHeader(nil, 1)
 	load = saltwire.AppendRaw(saltwire.AppendRaw(load, "cmd"), "ping")
-	return saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3, HasVersion: true})
+	return saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3,
+		HasVersion: true})
 }
 
 func TestStockMaster(t *testing.T) {

@@ -25,7 +25,8 @@ func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 		Name: "saltcluster_upstream_requests_total", Help: "Requests to the local salt-master by result.",
 	}, []string{"result"})
 	stalls := f.NewCounterVec(prometheus.CounterOpts{
-		Name: "saltcluster_upstream_stalls_total", Help: "How often the local salt-master stood still while it was connected, by sign.",
+		Name: "saltcluster_upstream_stalls_total",
+		Help: "How often the local salt-master stood still while it was connected, by sign.",
 	}, []string{"sign"})
 	return &reqMetrics{
 		silents: stalls.WithLabelValues(string(Silent)), stucks: stalls.WithLabelValues(string(Stuck)),
@@ -55,7 +56,8 @@ func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 12),
 		}),
 		ok: result.WithLabelValues("ok"), busy: result.WithLabelValues("busy"), down: result.WithLabelValues("down"),
-		timeout: result.WithLabelValues("timeout"), lost: result.WithLabelValues("lost"), other: result.WithLabelValues("other"),
+		timeout: result.WithLabelValues("timeout"), lost: result.WithLabelValues("lost"),
+		other: result.WithLabelValues("other"),
 	}
 }
 

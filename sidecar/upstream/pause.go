@@ -85,8 +85,8 @@ func (p *pause) park(ctx context.Context, z *zmtp.Client) error {
 	return ctx.Err()
 }
 
-// Pause stops reading; what the master publishes waits in the socket. It returns when the last OnMessage has, or with an
-// error, then everything goes on.
+// Pause stops reading; what the master publishes waits in the socket. It returns when the last OnMessage has, or with
+// an error, then everything goes on.
 func (c *SubClient) Pause(ctx context.Context) error {
 	p := &c.pause
 	p.mu.Lock()

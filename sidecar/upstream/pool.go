@@ -80,7 +80,8 @@ func (c *ReqClient) assign(cn *conn, ca *call) job {
 	return job{cn, ca.body}
 }
 
-// settle notes that the master owes a connection nothing any more, or that nobody will know: its sender may send another call.
+// settle notes that the master owes a connection nothing any more, or that nobody will know: its sender may send
+// another call.
 func (c *ReqClient) settle(cn *conn) {
 	if cn.counted {
 		c.queue.end(cn.from)
@@ -91,8 +92,8 @@ func (c *ReqClient) settle(cn *conn) {
 	cn.from, cn.counted, cn.kept = "", false, false
 }
 
-// dispatch gives idle connections calls that may go: those of a sender who had to wait for one of his own. What it returns is to be sent
-// without the lock.
+// dispatch gives idle connections calls that may go: those of a sender who had to wait for one of his own. What it
+// returns is to be sent without the lock.
 func (c *ReqClient) dispatch() (jobs []job) {
 	for len(c.idle) > 0 && c.queue.ready > 0 {
 		jobs = append(jobs, c.assign(c.lastIdle(), c.queue.pop()))
@@ -153,8 +154,8 @@ func (c *ReqClient) release(cn *conn) job {
 }
 
 // abandon ends a call for the caller. A request in flight leaves its connection draining: it goes back to work when
-// the stale reply has come, and is closed when that takes too long. Where it is counted what a sender has under way, some are kept:
-// a worker of the master's is busy with that call all the same, and only the reply tells when it is not.
+// the stale reply has come, and is closed when that takes too long. Where it is counted what a sender has under way,
+// some are kept: a worker of the master's is busy with that call all the same, and only the reply tells when it is not.
 func (c *ReqClient) abandon(ca *call, err error) {
 	c.mu.Lock()
 	switch ca.stage {
@@ -177,8 +178,8 @@ func (c *ReqClient) abandon(ca *call, err error) {
 	ca.finish(nil, err)
 }
 
-// dropStale closes a connection that still owes a reply nobody waits for, after some more time when it is to be known when the master is
-// done with it. The master is not lost by that.
+// dropStale closes a connection that still owes a reply nobody waits for, after some more time when it is to be known
+// when the master is done with it. The master is not lost by that.
 func (c *ReqClient) dropStale(cn *conn, keep time.Duration) {
 	c.mu.Lock()
 	if cn.drain == nil || !cn.owed || cn.call != nil {

@@ -29,14 +29,15 @@ type ReqClient struct {
 	risen  chan struct{} // tells the notifier that the master (re)appeared
 	isUp   atomic.Bool
 
-	mu      sync.Mutex
-	closed  bool
-	state   state
-	epoch   uint64             // grows with each loss; connections of former epochs take no new calls
-	fresh   int                // connections of the current epoch
-	conns   map[*conn]struct{} // all
-	idle    []*conn            // of the current epoch, the last used at the end
-	rose    time.Time          // when the master came up, or went on; a lost connection alone changes nothing. Zero: it is down
+	mu     sync.Mutex
+	closed bool
+	state  state
+	epoch  uint64             // grows with each loss; connections of former epochs take no new calls
+	fresh  int                // connections of the current epoch
+	conns  map[*conn]struct{} // all
+	idle   []*conn            // of the current epoch, the last used at the end
+	// when the master came up, or went on; a lost connection alone changes nothing. Zero: it is down
+	rose    time.Time
 	dialing int
 	kept    int // connections that drain beyond DrainTimeout
 	queue   turns
@@ -51,8 +52,9 @@ type ReqClient struct {
 
 // ReqStats is a snapshot for status output.
 type ReqStats struct {
-	Up                          bool
-	Since                       time.Time // when it came up, or went on after it stood still; it may have lost connections since
+	Up bool
+	// when it came up, or went on after it stood still; it may have lost connections since
+	Since                       time.Time
 	Stalled                     Stall
 	Conns, Idle, Waiting        int
 	Replies, Failures, Connects uint64
@@ -103,10 +105,11 @@ func (c *ReqClient) Close() error {
 	return nil
 }
 
-// Go is Do without waiting: done is called exactly once, when ctx ends or by has come at the latest, from a goroutine of the client or
-// before Go returns, and must not block. (A time costs less than a context that has one.) body must stay unchanged until then, and for good after an error that is not Retryable. Calls wait in
-// turns by from, which names the sender; empty: each call has a turn of its own. Of a sender PerSender are under way at a time,
-// or PerWaiter.
+// Go is Do without waiting: done is called exactly once, when ctx ends or by has come at the latest, from a goroutine
+// of the client or before Go returns, and must not block. (A time costs less than a context that has one.) body must
+// stay unchanged until then, and for good after an error that is not Retryable. Calls wait in turns by from, which
+// names the sender; empty: each call has a turn of its own. Of a sender PerSender are under way at a time, or
+// PerWaiter.
 func (c *ReqClient) Go(ctx context.Context, by time.Time, from string, body []byte, done func([]byte, error)) {
 	ca := &call{c: c, from: from, body: body, done: done}
 	c.mu.Lock() // abandon, which may run at once, has to wait until these fields are set

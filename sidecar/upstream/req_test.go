@@ -159,7 +159,8 @@ func TestGoEndsInTime(t *testing.T) {
 	c := openReq(t, ReqConfig{Addr: f.addr(), MaxConns: 1, Timeout: time.Hour})
 	waitUp(t, c, true)
 	errs := make(chan error, 3)
-	for _, by := range []time.Time{time.Now().Add(20 * time.Millisecond), time.Now().Add(20 * time.Millisecond), time.Now().Add(-time.Second)} {
+	for _, by := range []time.Time{time.Now().Add(20 * time.Millisecond), time.Now().Add(20 * time.Millisecond),
+		time.Now().Add(-time.Second)} {
 		c.Go(context.Background(), by, "", nil, func(_ []byte, err error) { errs <- err })
 	}
 	retryable := 0
@@ -234,7 +235,8 @@ func TestDownAndUpAgain(t *testing.T) {
 	eventually(t, func() (bool, any) { return ups.Load() == 2, ups.Load() })
 }
 
-// A connection that the pool does not want, since another was lost while it was made, leaves its place to the next one at once.
+// A connection that the pool does not want, since another was lost while it was made, leaves its place to the next one
+// at once.
 func TestPlaceOfAnUnwantedConnection(t *testing.T) {
 	f := startFake(t, "127.0.0.1:0", echo)
 	var c *ReqClient
@@ -368,8 +370,8 @@ func TestRequestLimit(t *testing.T) {
 	}
 }
 
-// A sender whose calls keep the master's workers waiting has PerSender of them there, whether or not anybody waits for the answer; the calls of
-// others, and his own when one is answered, go on.
+// A sender whose calls keep the master's workers waiting has PerSender of them there, whether or not anybody waits for
+// the answer; the calls of others, and his own when one is answered, go on.
 func TestOneSenderLeavesWorkersToOthers(t *testing.T) {
 	var mu sync.Mutex
 	var waiting []*fakeConn
@@ -447,11 +449,13 @@ func TestOneSenderLeavesWorkersToOthers(t *testing.T) {
 	}
 }
 
-// What is kept for replies that nobody waits for is a share of the connections only, and ends; nor does what was lost with its master count.
+// What is kept for replies that nobody waits for is a share of the connections only, and ends; nor does what was lost
+// with its master count.
 func TestStaleCallsEnd(t *testing.T) {
 	f := startFake(t, "127.0.0.1:0", func(*fakeConn, []byte) {})
 	c := openReq(t, ReqConfig{
-		Addr: f.addr(), MaxConns: 8, PerSender: 8, DrainTimeout: time.Millisecond, StaleTimeout: 20 * time.Millisecond, BackoffMax: time.Millisecond,
+		Addr: f.addr(), MaxConns: 8, PerSender: 8, DrainTimeout: time.Millisecond, StaleTimeout: 20 * time.Millisecond,
+		BackoffMax: time.Millisecond,
 	})
 	waitUp(t, c, true)
 	count := func() (busy, kept int) {

@@ -70,8 +70,8 @@ func (c ReqConfig) withDefaults() ReqConfig {
 	return c
 }
 
-// firstGrab lets most replies arrive in the memory they stay in: a chunk of a file is 1 MiB, and growing towards it would
-// leave as much behind again.
+// firstGrab lets most replies arrive in the memory they stay in: a chunk of a file is 1 MiB, and growing towards it
+// would leave as much behind again.
 const firstGrab = 2 << 20
 
 func (c ReqConfig) clientOptions() zmtp.ClientOptions {

@@ -9,12 +9,12 @@ import (
 	"saltclusterd/sidecar/zmtp"
 )
 
-// A master can be there without working. PINGs are answered by its I/O thread, whatever Python does: when they are not, the
-// process stands still (SIGSTOP, a host that hangs). Replies come from its workers. While they are only busy, one reply or
-// another comes every few seconds; when none comes to anything for StuckAfter, nor to small requests that are sent only to
-// find out, none of them works. While each of them may be busy with a call that takes long by its nature (Long, Waiting), that takes
-// BusyAtMost instead of StuckAfter. In both cases calls fail at once, so that another master can be asked, and connections are kept: the
-// first sign of life on one of them ends it.
+// A master can be there without working. PINGs are answered by its I/O thread, whatever Python does: when they are not,
+// the process stands still (SIGSTOP, a host that hangs). Replies come from its workers. While they are only busy, one
+// reply or another comes every few seconds; when none comes to anything for StuckAfter, nor to small requests that are
+// sent only to find out, none of them works. While each of them may be busy with a call that takes long by its nature
+// (Long, Waiting), that takes BusyAtMost instead of StuckAfter. In both cases calls fail at once, so that another
+// master can be asked, and connections are kept: the first sign of life on one of them ends it.
 
 // Stall says how a connected master does not work; empty: it does.
 type Stall string
@@ -27,8 +27,9 @@ const (
 
 const (
 	// maxProbes bounds the small requests that wait for an answer. They are dealt to the master's workers in turn, so that
-	// several find one that is not in the middle of something long; those that do not are given up for others, the oldest first, or
-	// one worker that is busy for minutes would get them all in the end. Not while the master stands still: it has to work off what it was asked.
+	// several find one that is not in the middle of something long; those that do not are given up for others, the oldest
+	// first, or one worker that is busy for minutes would get them all in the end. Not while the master stands still: it
+	// has to work off what it was asked.
 	maxProbes = 8
 	// idleProbe is after what time without a reply a master is asked that nobody asks.
 	idleProbe = 5
@@ -131,7 +132,8 @@ func (c *ReqClient) look(now time.Time) {
 	if asked && min(quiet, now.Sub(since)) > c.stuckAfter() {
 		fail = c.stall(Stuck)
 	}
-	due := c.state == up && !c.closed && (len(c.probes) < maxProbes || c.stalled == "") && now.Sub(c.probed) >= c.cfg.ProbeAfter &&
+	due := c.state == up && !c.closed && (len(c.probes) < maxProbes || c.stalled == "") &&
+		now.Sub(c.probed) >= c.cfg.ProbeAfter &&
 		quiet > c.cfg.ProbeAfter && (asked || c.stalled != "" || quiet > idleProbe*c.cfg.ProbeAfter)
 	if due {
 		c.probe(now)
@@ -167,8 +169,8 @@ func (c *ReqClient) owed() (n int) {
 	return n
 }
 
-// stuckAfter is the time without any reply after which no worker works. It is longer while each of them may be busy with a call that takes
-// long. A call that was given up does not count. Wants mu.
+// stuckAfter is the time without any reply after which no worker works. It is longer while each of them may be busy
+// with a call that takes long. A call that was given up does not count. Wants mu.
 func (c *ReqClient) stuckAfter() time.Duration {
 	long := 0
 	for cn := range c.conns {

@@ -192,7 +192,8 @@ func TestIdleMasterIsProbed(t *testing.T) {
 	waitFor(t, "up again", c.Up)
 }
 
-// TestOneBusyWorkerIsNotStuck: of three workers, to which requests are dealt in turn, one is busy without end. Nobody asks for anything else.
+// TestOneBusyWorkerIsNotStuck: of three workers, to which requests are dealt in turn, one is busy without end. Nobody
+// asks for anything else.
 func TestOneBusyWorkerIsNotStuck(t *testing.T) {
 	var dealt atomic.Int64
 	f := startFake(t, "127.0.0.1:0", func(c *fakeConn, body []byte) {
@@ -200,7 +201,8 @@ func TestOneBusyWorkerIsNotStuck(t *testing.T) {
 			c.reply(body)
 		}
 	})
-	c := openStalling(t, ReqConfig{Addr: f.addr(), Probe: probeBody, ProbeAfter: 5 * time.Millisecond, StuckAfter: 300 * time.Millisecond})
+	c := openStalling(t, ReqConfig{Addr: f.addr(), Probe: probeBody, ProbeAfter: 5 * time.Millisecond,
+		StuckAfter: 300 * time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
 	answer := make(chan error, 1)
 	c.Go(ctx, never, "", []byte("long"), func(_ []byte, err error) { answer <- err })
@@ -259,7 +261,8 @@ func TestSilentMaster(t *testing.T) {
 	f := startFake(t, "127.0.0.1:0", echo)
 	relay := startStill(t, f.addr())
 	c := openStalling(t, ReqConfig{
-		Addr: relay.ln.Addr().String(), Heartbeat: 10 * time.Millisecond, HeartbeatTimeout: 500 * time.Millisecond, DrainTimeout: time.Minute,
+		Addr: relay.ln.Addr().String(), Heartbeat: 10 * time.Millisecond, HeartbeatTimeout: 500 * time.Millisecond,
+		DrainTimeout: time.Minute,
 	})
 	if _, err := c.Do(t.Context(), []byte("x")); err != nil {
 		t.Fatal(err)
@@ -285,8 +288,8 @@ func TestSilentMaster(t *testing.T) {
 	}
 }
 
-// While each worker may be busy with a call that takes long, a short silence means nothing. It does when those calls were given up, and a
-// long one always does: a master that hangs gets such calls all the time.
+// While each worker may be busy with a call that takes long, a short silence means nothing. It does when those calls
+// were given up, and a long one always does: a master that hangs gets such calls all the time.
 func TestWorkersBusyWithLongCalls(t *testing.T) {
 	for name, givenUp := range map[string]bool{"given up": true, "under way for too long": false} {
 		t.Run(name, func(t *testing.T) { testWorkersBusyWithLongCalls(t, givenUp) })
@@ -298,7 +301,8 @@ func testWorkersBusyWithLongCalls(t *testing.T, givenUp bool) {
 	w := &workers{}
 	f := startFake(t, "127.0.0.1:0", w.handle)
 	c := openStalling(t, ReqConfig{
-		Addr: f.addr(), Probe: probeBody, ProbeAfter: time.Hour, StuckAfter: time.Minute, Timeout: 50 * time.Millisecond, Workers: busy,
+		Addr: f.addr(), Probe: probeBody, ProbeAfter: time.Hour, StuckAfter: time.Minute, Timeout: 50 * time.Millisecond,
+		Workers: busy,
 	})
 	w.sleep()
 	ctx, giveUp := context.WithCancel(t.Context())

@@ -59,11 +59,13 @@ func (t *turns) push(ca *call) {
 	}
 }
 
-// Waiting is what the name of a sender begins with whose calls have a worker of the master's wait: PerWaiter bounds those, and PerSender others.
+// Waiting is what the name of a sender begins with whose calls have a worker of the master's wait: PerWaiter bounds
+// those, and PerSender others.
 const Waiting = "\x00"
 
-// Long is what the name of a sender begins with whose calls run code of the site's own, which takes as long as it takes: such a call may
-// take longer than ReqConfig.Timeout, and workers that are busy with as many of them as there are workers are no sign of a stuck master.
+// Long is what the name of a sender begins with whose calls run code of the site's own, which takes as long as it
+// takes: such a call may take longer than ReqConfig.Timeout, and workers that are busy with as many of them as there
+// are workers are no sign of a stuck master.
 const Long = "\x01"
 
 // limit is how many calls a sender may have under way; zero: any number.

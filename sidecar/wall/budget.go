@@ -11,8 +11,8 @@ import (
 // budgetSeconds is how many seconds' worth of a budget may be spent at once.
 const budgetSeconds = 20
 
-// maxPace is how long a request waits at most for its budget. It is less than any stock minion waits for an answer, so that who sends too
-// much is slowed and not silenced: what is not answered a minion sends again after 60 s only.
+// maxPace is how long a request waits at most for its budget. It is less than any stock minion waits for an answer, so
+// that who sends too much is slowed and not silenced: what is not answered a minion sends again after 60 s only.
 const maxPace = 3 * time.Second
 
 // bucket is what a minion may still send; less than nothing when requests wait for it.
@@ -27,8 +27,8 @@ type bucket struct {
 // pace is what a minion may send and be answered per second; zero: any number.
 type pace struct{ requests, bytes, answers float64 }
 
-// take spends one request of that many bytes and says how long it has to wait for that; false: too long, and nothing is spent. A request that is
-// larger than all that a minion may spend at once passes when nothing was spent.
+// take spends one request of that many bytes and says how long it has to wait for that; false: too long, and nothing is
+// spent. A request that is larger than all that a minion may spend at once passes when nothing was spent.
 func (b *bucket) take(now time.Time, p pace, size int) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +72,8 @@ func (b *bucket) answered(now time.Time, p pace, size int) {
 	b.answers -= min(float64(size), p.answers*budgetSeconds)
 }
 
-// Answered notes that a minion was answered with so many bytes; a few of a request can have a master, or this program, make many.
+// Answered notes that a minion was answered with so many bytes; a few of a request can have a master, or this program,
+// make many.
 func (w *Wall) Answered(m *Minion, size int) {
 	if w == nil || m == nil || w.cfg.Answers <= 0 || w.modes[Budget] == Off {
 		return
@@ -84,10 +85,11 @@ func (w *Wall) pace() pace {
 	return pace{float64(max(w.cfg.Rate, 0)), float64(max(w.cfg.Bytes, 0)), float64(max(w.cfg.Answers, 0))}
 }
 
-// budget judges how much a minion sends, and how long it has to wait when it is a little too much. Another node has done so for what it
-// relays.
+// budget judges how much a minion sends, and how long it has to wait when it is a little too much. Another node has
+// done so for what it relays.
 func (w *Wall) budget(r *Request) (time.Duration, finding) {
-	if r.Minion == nil || r.Relayed || w.cfg.Rate <= 0 && w.cfg.Bytes <= 0 && w.cfg.Answers <= 0 || w.modes[Budget] == Off {
+	if r.Minion == nil || r.Relayed || w.cfg.Rate <= 0 && w.cfg.Bytes <= 0 && w.cfg.Answers <= 0 ||
+		w.modes[Budget] == Off {
 		return 0, finding{}
 	}
 	wait, ok := r.Minion.budget.take(w.cfg.Now(), w.pace(), r.Size)
@@ -97,8 +99,9 @@ func (w *Wall) budget(r *Request) (time.Duration, finding) {
 	return 0, finding{Budget, "budget_exceeded", Verdict{Refused: true}}
 }
 
-// maxPatience is for how many seconds at most a master may be asked to wait for the returns of what a minion publishes: one of its workers does nothing
-// else meanwhile. A stock minion waits for a minute, three times, and what has not been answered after five minutes nobody hears.
+// maxPatience is for how many seconds at most a master may be asked to wait for the returns of what a minion publishes:
+// one of its workers does nothing else meanwhile. A stock minion waits for a minute, three times, and what has not been
+// answered after five minutes nobody hears.
 const maxPatience = 300
 
 // patience judges how long a minion has a master wait for it.
@@ -109,8 +112,8 @@ func (w *Wall) patience(r *Request) finding {
 	return finding{Budget, "waits_too_long", Verdict{Refused: true, Reply: replyMap}}
 }
 
-// bearable says whether Python's int() makes a number of a value that is small enough. It reads text in more ways than one; with what is neither text
-// nor a number it raises.
+// bearable says whether Python's int() makes a number of a value that is small enough. It reads text in more ways than
+// one; with what is neither text nor a number it raises.
 func bearable(seconds saltwire.Value) bool {
 	switch seconds.Form() {
 	case saltwire.FormInt, saltwire.FormFloat, saltwire.FormText:

@@ -15,8 +15,8 @@ const (
 	foundWhom
 	foundTag
 
-	// foundAnything is what an event can be whose tag nobody can tell: a master puts one together of what is in a list, or calls what is no text by
-	// some name.
+	// foundAnything is what an event can be whose tag nobody can tell: a master puts one together of what is in a list, or
+	// calls what is no text by some name.
 	foundAnything = foundOtherID | foundOtherReturn | foundWhom | foundTag
 )
 
@@ -33,8 +33,8 @@ var eventFindings = [...]struct {
 
 var tagOfMasters = finding{rule: EventTags, reason: "tag_of_masters"}
 
-// decide returns what counts of all that was found: the worst whose rule is enforced, or else the worst that is logged. A rule that
-// was relaxed hides no other.
+// decide returns what counts of all that was found: the worst whose rule is enforced, or else the worst that is logged.
+// A rule that was relaxed hides no other.
 func (w *Wall) decide(all found) (finding, Mode) {
 	for _, mode := range [...]Mode{Enforce, Log} {
 		for _, f := range eventFindings {
@@ -88,7 +88,8 @@ func (w *Wall) single(r *Request) (all found) {
 	if r.Peek.Whom && waitedTag(r.Peek.Tag) {
 		all |= foundWhom
 	}
-	if jobTag(r.Peek.Tag) && r.Peek.Raw.ResourceID.Form() != saltwire.FormAbsent && !w.mayBear(r.Peek.Raw.ResourceID, r.Peek.ID) {
+	if jobTag(r.Peek.Tag) && r.Peek.Raw.ResourceID.Form() != saltwire.FormAbsent &&
+		!w.mayBear(r.Peek.Raw.ResourceID, r.Peek.ID) {
 		all |= foundOtherReturn
 	}
 	return all
@@ -102,8 +103,8 @@ type under struct {
 	syndic bool // a syndic hands it on, which tells of minions below it and of whom jobs are for
 }
 
-// body says what is wrong with what a list has fired under a tag. Whatever the tag, a master adds the minions of a job that stand in it
-// to its job cache.
+// body says what is wrong with what a list has fired under a tag. Whatever the tag, a master adds the minions of a job
+// that stand in it to its job cache.
 func (w *Wall) body(body saltwire.Value, u under, sender string) (all found) {
 	if !u.job && !u.minion && !u.waited && !bytes.Contains(body, wordMinions) && !bytes.Contains(body, wordPeer) {
 		return 0
@@ -217,9 +218,9 @@ func cut(plain []byte, where []bool) Verdict {
 	return Verdict{Plain: rest}
 }
 
-// listed judges one event of a list. What a syndic hands on of its own master is that master's tags: a master above that filters
-// by itself gets them, for it fires them with the syndic's tag before theirs and notes which minions run a job. The minions below a
-// syndic are none of those that sign in here (salt/minion.py:SyndicManager._forward_events).
+// listed judges one event of a list. What a syndic hands on of its own master is that master's tags: a master above
+// that filters by itself gets them, for it fires them with the syndic's tag before theirs and notes which minions run a
+// job. The minions below a syndic are none of those that sign in here (salt/minion.py:SyndicManager._forward_events).
 func (w *Wall) listed(pre string, tag, body saltwire.Value, r *Request) found {
 	text, ok := tag.Text()
 	if !ok && tag.Form() != saltwire.FormAbsent {
@@ -243,8 +244,8 @@ func (w *Wall) listed(pre string, tag, body saltwire.Value, r *Request) found {
 	return w.tag(name, r.Peek.ID) | w.tag(whole, r.Peek.ID) | w.body(body, u, r.Peek.ID)
 }
 
-// maxPretag bounds what stands before each tag of a list, in bytes. Each tag is looked at together with it, so without a bound few bytes more
-// in a list would cost many more; a syndic puts its id there.
+// maxPretag bounds what stands before each tag of a list, in bytes. Each tag is looked at together with it, so without
+// a bound few bytes more in a list would cost many more; a syndic puts its id there.
 const maxPretag = 1024
 
 // pretag reads what stands before each tag of a list; false: no Salt sends that.

@@ -37,8 +37,9 @@ func (w *Wall) file(r *Request) finding {
 	return finding{FilePaths, reason, Verdict{Refused: true, Reply: reply}}
 }
 
-// pillarEnv judges the environments of a _pillar. No master answers one that is a path with anything a minion could use. One of 3008
-// keeps the pillar under the minion's id, a colon and the environment, which may be the id of another minion.
+// pillarEnv judges the environments of a _pillar. No master answers one that is a path with anything a minion could
+// use. One of 3008 keeps the pillar under the minion's id, a colon and the environment, which may be the id of another
+// minion.
 func (w *Wall) pillarEnv(r *Request) finding {
 	raw := &r.Peek.Raw
 	refused := Verdict{Refused: true, BadLoad: true}
@@ -74,7 +75,8 @@ func (w *Wall) fileRecv(r *Request) finding {
 		b, ok := part.Text()
 		text = text && ok
 		itself = ok && parts == 0 && (len(b) == 0 || string(b) == ".")
-		good = good && ok && (len(b) > 0 || parts > 0) && string(b) != "." && string(b) != ".." && bytes.IndexByte(b, '/') < 0 && bytes.IndexByte(b, 0) < 0
+		good = good && ok && (len(b) > 0 || parts > 0) && string(b) != "." && string(b) != ".." &&
+			bytes.IndexByte(b, '/') < 0 && bytes.IndexByte(b, 0) < 0
 		parts++
 		return nil
 	})
@@ -87,9 +89,9 @@ func (w *Wall) fileRecv(r *Request) finding {
 	return finding{FileRecv, "path_leads_elsewhere", refused}
 }
 
-// goodPath says whether a path stays below where it begins, and names no environment that leads elsewhere: masters look for one
-// behind a question mark, and take bars off its beginning, which say that there is no question. What is neither text nor a container is no path to
-// a master either.
+// goodPath says whether a path stays below where it begins, and names no environment that leads elsewhere: masters look
+// for one behind a question mark, and take bars off its beginning, which say that there is no question. What is neither
+// text nor a container is no path to a master either.
 func goodPath(value saltwire.Value) bool {
 	b, ok := value.Text()
 	if !ok {
@@ -112,8 +114,8 @@ func goodQuery(query []byte) bool {
 	return true
 }
 
-// goodBackends says whether a value can be the backends that a request is about. Stock minions name none; some may be named, but
-// none left out.
+// goodBackends says whether a value can be the backends that a request is about. Stock minions name none; some may be
+// named, but none left out.
 func goodBackends(value saltwire.Value) bool {
 	if value.Missing() {
 		return true
@@ -168,8 +170,8 @@ func inside(path []byte) bool {
 	return true
 }
 
-// goodEnv says whether a value can be an environment: absent, None, text or a number. A branch of git may have slashes in its
-// name; what leads upwards, or begins at the root, has no business there.
+// goodEnv says whether a value can be an environment: absent, None, text or a number. A branch of git may have slashes
+// in its name; what leads upwards, or begins at the root, has no business there.
 func goodEnv(value saltwire.Value) bool {
 	b, ok := value.Text()
 	if !ok {

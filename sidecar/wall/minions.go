@@ -42,7 +42,8 @@ type Minion struct {
 	latest atomic.Int32 // that of the latest one
 	seen   atomic.Int64 // when that was, Unix seconds; 0: not since the program was started
 
-	met      atomic.Int64               // when the latest request came that no other node has relayed, Unix seconds; 0: none is remembered
+	// when the latest request came that no other node has relayed, Unix seconds; 0: none is remembered
+	met      atomic.Int64
 	from     atomic.Pointer[netip.Addr] // where it came from
 	returned lastReturn                 // the latest return among them
 
@@ -101,7 +102,8 @@ func newMinions(limit int, now func() time.Time) *minions {
 	return &minions{max: limit, now: now, m: map[string]*Minion{}}
 }
 
-// Minion returns what is remembered of the owner of a key that is accepted for id; only accepted ids may come here. Nil for a nil Wall.
+// Minion returns what is remembered of the owner of a key that is accepted for id; only accepted ids may come here. Nil
+// for a nil Wall.
 func (w *Wall) Minion(id, pub string) *Minion {
 	if w == nil {
 		return nil
@@ -180,8 +182,8 @@ func (t *minions) raise(m *Minion, v int32) {
 	}
 }
 
-// Downgraded says whether to refuse a sign-in or request of that payload version because the owner of the key has proven to speak
-// a higher one. It counts what it finds; found, if not nil, hears of it.
+// Downgraded says whether to refuse a sign-in or request of that payload version because the owner of the key has
+// proven to speak a higher one. It counts what it finds; found, if not nil, hears of it.
 func (w *Wall) Downgraded(id, pub string, version int, found func(rule Rule, reason string, enforced bool)) bool {
 	if w == nil || version > safeVersion || w.modes[ProtocolDowngrade] == Off {
 		return false
@@ -267,7 +269,8 @@ func (w *Wall) MetSince(t time.Time) (out []Met) {
 	return out
 }
 
-// Recall takes what this node knew before it was started: what Remember takes, and when and where it has met the minions.
+// Recall takes what this node knew before it was started: what Remember takes, and when and where it has met the
+// minions.
 func (w *Wall) Recall(proofs []Proof, key func(id string) (KeyHash, bool)) {
 	w.Remember(proofs, key)
 	if w == nil {
@@ -290,8 +293,8 @@ func (w *Wall) Recall(proofs []Proof, key func(id string) (KeyHash, bool)) {
 // TakeHeard says whether anything was heard of minions since it was last asked.
 func (w *Wall) TakeHeard() bool { return w != nil && w.minions.heard.Swap(false) }
 
-// Remember takes which versions minions have proven to speak, before this node was started or to another one. Proofs about keys that
-// are not, or no longer, accepted are passed over; key tells the hash of the accepted one.
+// Remember takes which versions minions have proven to speak, before this node was started or to another one. Proofs
+// about keys that are not, or no longer, accepted are passed over; key tells the hash of the accepted one.
 func (w *Wall) Remember(proofs []Proof, key func(id string) (KeyHash, bool)) {
 	if w == nil {
 		return

@@ -14,8 +14,8 @@ func (w *Wall) revoke(r *Request) finding {
 	return finding{Identity, "id_is_no_plain_name", Verdict{Refused: true, Reply: replyFalse}}
 }
 
-// tops judges whom a minion wants to be told the classes of, by the ids in the configuration it sends along: what a stock one sends is its own. A
-// grain of that name is a site's business, as long as it is no other minion's.
+// tops judges whom a minion wants to be told the classes of, by the ids in the configuration it sends along: what a
+// stock one sends is its own. A grain of that name is a site's business, as long as it is no other minion's.
 func (w *Wall) tops(r *Request) finding {
 	another := finding{MasterTops, "classes_of_another_minion", Verdict{Refused: true, Reply: replyMap}}
 	good := true
@@ -39,8 +39,8 @@ func (w *Wall) tops(r *Request) finding {
 	return another
 }
 
-// mineTargets judges by what a minion looks for others whose mine it wants. Their pillars are not its own: who may ask about a part of a value
-// could ask for all of it.
+// mineTargets judges by what a minion looks for others whose mine it wants. Their pillars are not its own: who may ask
+// about a part of a value could ask for all of it.
 func (w *Wall) mineTargets(r *Request) finding {
 	for _, by := range [...]saltwire.Value{r.Peek.Raw.TgtType, r.Peek.Raw.ExprForm} {
 		if b, ok := by.Text(); ok && string(b) == "pillar_pcre" {

@@ -7,12 +7,12 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// ignored is the verdict on a return: its sender hears what a stock master answers to one that it passes over. To say nothing would
-// make a node that hands it on keep it for later.
+// ignored is the verdict on a return: its sender hears what a stock master answers to one that it passes over. To say
+// nothing would make a node that hands it on keep it for later.
 var ignored = Verdict{Refused: true, Reply: replyNil}
 
-// jobID judges the job id of a request, which masters make paths of, and keep: of one that is a list or a map no runner can list any
-// jobs any more.
+// jobID judges the job id of a request, which masters make paths of, and keep: of one that is a list or a map no runner
+// can list any jobs any more.
 func (w *Wall) jobID(r *Request) finding {
 	f := finding{JobIDs, "job_id_is_a_path", ignored}
 	switch {
@@ -31,9 +31,9 @@ func goodJobID(jid string) bool {
 	return jid != "." && jid != ".." && !strings.ContainsAny(jid, "/\\") && !unprintable(jid)
 }
 
-// returnID judges the id under which a return is filed: the sender's, or that of a resource that it manages, of which a master
-// makes a path and an event. A job id with a slash in it would put another id, or nobody knows what, where the sender's stands in the tag of that,
-// so it is looked at however job_ids is applied.
+// returnID judges the id under which a return is filed: the sender's, or that of a resource that it manages, of which a
+// master makes a path and an event. A job id with a slash in it would put another id, or nobody knows what, where the
+// sender's stands in the tag of that, so it is looked at however job_ids is applied.
 func (w *Wall) returnID(r *Request) finding {
 	if f := w.jobID(r); f.reason != "" {
 		return finding{ReturnIDs, f.reason, ignored}
@@ -57,12 +57,12 @@ func (w *Wall) returnID(r *Request) finding {
 	return finding{}
 }
 
-// keptName says whether an id is a name under which job caches keep something else than returns, beside those of a job: a directory of that name
-// would say of the whole job that none of its returns are to be kept.
+// keptName says whether an id is a name under which job caches keep something else than returns, beside those of a job:
+// a directory of that name would say of the whole job that none of its returns are to be kept.
 func keptName(id string) bool { return id == "nocache" || id == "jid" || id == "endtime" }
 
-// returnWhom judges whether a return, which is an event, too, says whom its job is for, as the events of syndics do: who waits for the job goes by
-// that; or bears the mark of a peer.
+// returnWhom judges whether a return, which is an event, too, says whom its job is for, as the events of syndics do:
+// who waits for the job goes by that; or bears the mark of a peer.
 func (w *Wall) returnWhom(r *Request) finding {
 	var all found
 	if r.Peek.Whom {
@@ -78,9 +78,11 @@ func (w *Wall) returnWhom(r *Request) finding {
 	return f
 }
 
-// goodResource says whether an id can be that of a resource, or of a minion below a syndic: the name of something below a directory.
+// goodResource says whether an id can be that of a resource, or of a minion below a syndic: the name of something below
+// a directory.
 func goodResource(id string) bool {
-	return id != "" && len(id) <= 255 && id[0] != '.' && id[0] != '/' && !strings.ContainsAny(id, "\x00\n") && !climbs([]byte(id))
+	return id != "" && len(id) <= 255 && id[0] != '.' && id[0] != '/' && !strings.ContainsAny(id, "\x00\n") &&
+		!climbs([]byte(id))
 }
 
 // anothers says whether what is filed under an id is filed under, or below, that of a minion other than the sender.
@@ -89,8 +91,9 @@ func (w *Wall) anothers(id, sender string) bool {
 	return w.another(id, sender) || below && w.another(first, sender)
 }
 
-// maxResources is how many resources a minion may say that it manages, and how many grains of such it may bring: a master makes a file for the grains
-// of each, looks through all of them whenever somebody registers any, and each master that knows resources does so.
+// maxResources is how many resources a minion may say that it manages, and how many grains of such it may bring: a
+// master makes a file for the grains of each, looks through all of them whenever somebody registers any, and each
+// master that knows resources does so.
 const maxResources = 20_000
 
 // resources judges the names of what a minion says it manages: masters make files of them.
@@ -106,8 +109,8 @@ func (w *Wall) resources(r *Request) finding {
 	return finding{}
 }
 
-// goodResources looks at lists of names, by the type of resource, and counts them. YAML makes numbers of some. In what is no map a master finds
-// no names.
+// goodResources looks at lists of names, by the type of resource, and counts them. YAML makes numbers of some. In what
+// is no map a master finds no names.
 func goodResources(byType saltwire.Value) (n int, good bool) {
 	if byType.Form() != saltwire.FormMap {
 		return 0, true
@@ -147,8 +150,8 @@ const (
 	noCache = "nocache"
 )
 
-// queuedByMinion says whether a return may be that of a state which the minion's schedule or salt-call have queued: the minion has made its
-// id then, and it bears no mark of a master (salt/modules/state.py:_check_queue).
+// queuedByMinion says whether a return may be that of a state which the minion's schedule or salt-call have queued: the
+// minion has made its id then, and it bears no mark of a master (salt/modules/state.py:_check_queue).
 func (w *Wall) queuedByMinion(p *saltwire.Peek) bool {
 	if p.MasterID != "" || !strings.HasPrefix(p.Fun, "state.") || !saltwire.IsCutJID(p.JID) {
 		return false
@@ -160,10 +163,12 @@ func (w *Wall) queuedByMinion(p *saltwire.Peek) bool {
 // queuedAhead is by how much the clock of a minion may be ahead that makes such an id.
 const queuedAhead = time.Minute
 
-// returnJob judges whether a return's job was ever published. What a minion's own schedule has run bears a job id of its own.
+// returnJob judges whether a return's job was ever published. What a minion's own schedule has run bears a job id of
+// its own.
 func (w *Wall) returnJob(r *Request) finding {
 	p := r.Peek
-	if w.modes[ReturnJobs] == Off || p.JID == "" || p.JID == noJob || p.JID == noCache || p.Raw.Schedule.Form() != saltwire.FormAbsent || w.queuedByMinion(p) {
+	if w.modes[ReturnJobs] == Off || p.JID == "" || p.JID == noJob || p.JID == noCache ||
+		p.Raw.Schedule.Form() != saltwire.FormAbsent || w.queuedByMinion(p) {
 		return finding{}
 	}
 	if w.cfg.Job(p.JID, p.MasterID) != NotPublished {
@@ -234,8 +239,9 @@ func (w *Wall) syndicLoad(load []byte, sender string, states *found) (reason str
 	return reason
 }
 
-// syndicMinions says whether a syndic may bring these returns, by minion: none of them is one that signs in here itself. A master
-// takes the id and the job id of a return from within it, if they stand there, and one of 3008 that of a resource.
+// syndicMinions says whether a syndic may bring these returns, by minion: none of them is one that signs in here
+// itself. A master takes the id and the job id of a return from within it, if they stand there, and one of 3008 that of
+// a resource.
 func (w *Wall) syndicMinions(returns saltwire.Value, sender string) bool {
 	good := true
 	err := saltwire.WalkMap(returns, func(minion []byte, item saltwire.Value) error {

@@ -78,7 +78,8 @@ var Rules = [rules]Info{
 		Name: "request_shape", Fixed: true,
 		Doc: "a request is exactly one msgpack map of bounded depth and size without a key twice, enc is clear or aes, a sign-in has a real RSA key and known algorithms",
 		Reasons: []string{
-			"truncated_msgpack", "trailing_bytes", "nested_too_deeply", "invalid_msgpack", "not_a_map", "map_key_is_not_a_string",
+			"truncated_msgpack", "trailing_bytes", "nested_too_deeply", "invalid_msgpack", "not_a_map",
+			"map_key_is_not_a_string",
 			"duplicate_map_key", "wrong_type_of_a_field", "missing_field", "field_too_long", "enc_is_neither_clear_nor_aes",
 			"version_is_not_a_small_integer", "not_the_expected_command", "bad_enc_algo", "bad_sig_algo",
 			"field_is_not_printable_text", "too_many_map_entries", "malformed", "unusable_pub", "bad_nonce",
@@ -90,8 +91,9 @@ var Rules = [rules]Info{
 	},
 	Identity: {
 		Name: "identity", Fixed: true,
-		Reasons: []string{"id_mismatch", "no_token", "bad_token", "no_timestamp", "expired", "not_authentic", "key_not_accepted", "key_unusable", "relayed_clear"},
-		Doc:     "the id has an accepted key, the request opens with its session key, the id inside is the one outside, its token verifies, it is not older than the master's request_server_ttl; revoke_auth only by an id that is a plain name",
+		Reasons: []string{"id_mismatch", "no_token", "bad_token", "no_timestamp", "expired", "not_authentic",
+			"key_not_accepted", "key_unusable", "relayed_clear"},
+		Doc: "the id has an accepted key, the request opens with its session key, the id inside is the one outside, its token verifies, it is not older than the master's request_server_ttl; revoke_auth only by an id that is a plain name",
 	},
 	ProtocolVersion: {
 		Name: "protocol_version", Fixed: true, Reasons: []string{"version_too_old"},

@@ -7,8 +7,9 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// A master fires an event for each state that failed, with what the state says of itself, under a tag that it makes of the state's name
-// (salt/utils/event.py:fire_ret_load). A minion may say of its states what it likes, so these are events of the minion like others.
+// A master fires an event for each state that failed, with what the state says of itself, under a tag that it makes of
+// the state's name (salt/utils/event.py:fire_ret_load). A minion may say of its states what it likes, so these are
+// events of the minion like others.
 
 // stateRun says whether a master does so for a function.
 func stateRun(fun saltwire.Value) bool {
@@ -29,8 +30,8 @@ func (w *Wall) returnStates(r *Request) finding {
 	return f
 }
 
-// states says what is wrong with the events that a master fires for a return. Of a job of several functions the codes and the returns are lists,
-// or go by the functions' names.
+// states says what is wrong with the events that a master fires for a return. Of a job of several functions the codes
+// and the returns are lists, or go by the functions' names.
 func (w *Wall) states(fun, retcode, returned saltwire.Value, sender string) (all found) {
 	if !retcode.True() {
 		return 0
@@ -60,8 +61,8 @@ func (w *Wall) states(fun, retcode, returned saltwire.Value, sender string) (all
 	return w.failedOf(returned, runs, names, sender)
 }
 
-// failedOf is failed for those of several functions that run states, in whichever way their returns are told apart. It looks at each return once:
-// a minion may name as many functions as it likes.
+// failedOf is failed for those of several functions that run states, in whichever way their returns are told apart. It
+// looks at each return once: a minion may name as many functions as it likes.
 func (w *Wall) failedOf(returned saltwire.Value, runs []bool, names map[string]bool, sender string) (all found) {
 	var err error
 	switch returned.Form() {
@@ -115,7 +116,8 @@ func (w *Wall) failed(states saltwire.Value, sender string) (all found) {
 	return all
 }
 
-// anybodys says whether nothing that such a part of a tag is part of can be a master's or be about a minion: those have slashes.
+// anybodys says whether nothing that such a part of a tag is part of can be a master's or be about a minion: those have
+// slashes.
 func anybodys(part []byte) bool {
 	for _, c := range part {
 		if c == '/' || c < ' ' {
@@ -131,8 +133,8 @@ func containsAny(b []byte, words ...[]byte) bool {
 	return slices.ContainsFunc(words, func(word []byte) bool { return bytes.Contains(b, word) })
 }
 
-// failedState says whether a state says of itself that it has failed, and whether it says whom a job is for. An error is no sign of
-// that: modules of a site may have one.
+// failedState says whether a state says of itself that it has failed, and whether it says whom a job is for. An error
+// is no sign of that: modules of a site may have one.
 func failedState(state saltwire.Value) (failed, whom bool) {
 	_ = saltwire.WalkData(state, func(key []byte, value saltwire.Value) {
 		switch string(key) {
@@ -146,7 +148,8 @@ func failedState(state saltwire.Value) (failed, whom bool) {
 	return failed, whom
 }
 
-// syndicStates says the same of the returns that a syndic brings. The function is that of the job, or stands in the return.
+// syndicStates says the same of the returns that a syndic brings. The function is that of the job, or stands in the
+// return.
 func (w *Wall) syndicStates(returns, fun saltwire.Value, sender string) (all found) {
 	err := saltwire.WalkData(returns, func(_ []byte, item saltwire.Value) {
 		var own, retcode, returned saltwire.Value

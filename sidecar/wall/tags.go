@@ -2,13 +2,15 @@ package wall
 
 import "strings"
 
-// Masters and clusters tell themselves things under these tags; tools, reactors and masters act on them. The first group is what
-// stock masters keep out of lists (salt/daemons/masterapi.py:MINION_EVENT_BLACKLIST), the second what no minion fires either.
+// Masters and clusters tell themselves things under these tags; tools, reactors and masters act on them. The first
+// group is what stock masters keep out of lists (salt/daemons/masterapi.py:MINION_EVENT_BLACKLIST), the second what no
+// minion fires either.
 var (
 	stockPrefixes = []string{"salt/cloud/", "salt/run/", "salt/cluster/"}
 	otherPrefixes = []string{
 		"salt/auth/", "salt/key/", "salt/wheel/", "salt/presence/", "salt/batch/", "salt/netapi/",
-		"salt/master/", "salt/stats/", "cluster/", "minion/refresh/", "resource/refresh/", "rotate_aes_key", "rotate_cluster_aes_key",
+		"salt/master/", "salt/stats/", "cluster/", "minion/refresh/", "resource/refresh/", "rotate_aes_key",
+		"rotate_cluster_aes_key",
 	}
 )
 
@@ -45,7 +47,8 @@ func masterTag(tag string) bool {
 // reactorTag is in the tags with which reactors are added and removed (salt/utils/reactor.py), wherever it stands.
 const reactorTag = "salt/reactors/manage"
 
-// exitTag ends the process that hands events to event_return, wherever it comes from (salt/utils/event.py:EventReturn.run).
+// exitTag ends the process that hands events to event_return, wherever it comes from
+// (salt/utils/event.py:EventReturn.run).
 const exitTag = "salt/event/exit"
 
 // jobTag says whether somebody who waits for a job hears of an event with that tag.
@@ -54,8 +57,9 @@ func jobTag(tag string) bool {
 	return ok
 }
 
-// afterJob returns what comes behind the beginning of a tag of a job. Commands wait for salt/job/, salt-api's rest_tornado for syndic/job/, too, and a
-// salt-syndic beside a master takes whatever has a job id behind job/ for its job's (salt/minion.py:SyndicManager._process_event).
+// afterJob returns what comes behind the beginning of a tag of a job. Commands wait for salt/job/, salt-api's
+// rest_tornado for syndic/job/, too, and a salt-syndic beside a master takes whatever has a job id behind job/ for its
+// job's (salt/minion.py:SyndicManager._process_event).
 func afterJob(tag string) (rest string, ok bool) {
 	front, rest, _ := strings.Cut(tag, "/")
 	rest, ok = strings.CutPrefix(rest, "job/")
@@ -65,7 +69,8 @@ func afterJob(tag string) (rest string, ok bool) {
 	return rest, true
 }
 
-// isJobID says whether what comes before the first slash can be the id of a job that a master made (salt/utils/jid.py:is_jid).
+// isJobID says whether what comes before the first slash can be the id of a job that a master made
+// (salt/utils/jid.py:is_jid).
 func isJobID(s string) bool {
 	s, _, _ = strings.Cut(s, "/")
 	if len(s) != 20 && (len(s) <= 21 || s[20] != '_') {
@@ -74,8 +79,8 @@ func isJobID(s string) bool {
 	return !strings.ContainsFunc(s[:20], func(c rune) bool { return c < '0' || c > '9' })
 }
 
-// waitedTag says whether who waits for a job may hear of an event with that tag. Below a master of syndics a command line looks for
-// the job behind either word, wherever it stands (salt/client/__init__.py:LocalClient.get_iter_returns).
+// waitedTag says whether who waits for a job may hear of an event with that tag. Below a master of syndics a command
+// line looks for the job behind either word, wherever it stands (salt/client/__init__.py:LocalClient.get_iter_returns).
 func waitedTag(tag string) bool {
 	return strings.Contains(tag, "salt/job/") || strings.Contains(tag, "syndic/")
 }
@@ -108,14 +113,15 @@ func hasSuffix(s string, suffixes []string) bool {
 	return false
 }
 
-// jobPart says whether what follows that part of a job's tag is the id of the minion it is told of: salt/job/<jid>/ret/<id>, .../start/<id> and
-// .../prog/<id>/<n>, and .../sub/<id>/error/<function>, which masters fire of a state that failed (salt/utils/event.py:SaltEvent._fire_ret_load_specific_fun).
+// jobPart says whether what follows that part of a job's tag is the id of the minion it is told of:
+// salt/job/<jid>/ret/<id>, .../start/<id> and .../prog/<id>/<n>, and .../sub/<id>/error/<function>, which masters fire
+// of a state that failed (salt/utils/event.py:SaltEvent._fire_ret_load_specific_fun).
 func jobPart(part string) bool {
 	return part == "ret" || part == "prog" || part == "start" || part == "sub"
 }
 
-// jobTagID returns the id in a tag of a job that has one. Under Salt's own words it is one whatever stands before it: no Salt fires salt/job/<jid>/word/<id>, but a
-// reactor may go by it, and whom it names has not said it.
+// jobTagID returns the id in a tag of a job that has one. Under Salt's own words it is one whatever stands before it:
+// no Salt fires salt/job/<jid>/word/<id>, but a reactor may go by it, and whom it names has not said it.
 func jobTagID(tag string) (id string, ok bool) {
 	rest, ok := afterJob(tag)
 	if !ok {

@@ -175,7 +175,8 @@ func (w *Wall) check(r *Request, found func(rule Rule, reason string, enforced b
 		return w.apply(r, w.revoke(r), found)
 	case "_file_recv":
 		return w.apply(r, w.fileRecv(r), found)
-	case "_serve_file", "_file_find", "_file_hash", "_file_hash_and_stat", "_file_list", "_file_list_emptydirs", "_dir_list",
+	case "_serve_file", "_file_find", "_file_hash", "_file_hash_and_stat", "_file_list", "_file_list_emptydirs",
+		"_dir_list",
 		"_symlink_list", "_file_envs":
 		return w.apply(r, w.file(r), found)
 	}
@@ -219,7 +220,8 @@ func (w *Wall) Count(rule Rule, id string) {
 	}
 }
 
-// Enforces counts a finding of sidecar/guard for a rule that can be configured, unless it will come as Refused, and says whether to refuse.
+// Enforces counts a finding of sidecar/guard for a rule that can be configured, unless it will come as Refused, and
+// says whether to refuse.
 func (w *Wall) Enforces(rule Rule, id string) bool {
 	if w == nil {
 		return true

@@ -17,7 +17,8 @@ import (
 )
 
 // keys are the minions of these tests.
-var keys = map[string]bool{"web1": true, "db1": true, "syndic1": true, "4711": true, "web1:prod": true, "web1:7": true, "web1:1.5": true, "web1:True": true, "db1.lab": true}
+var keys = map[string]bool{"web1": true, "db1": true, "syndic1": true, "4711": true, "web1:prod": true, "web1:7": true,
+	"web1:1.5": true, "web1:True": true, "db1.lab": true}
 
 func accepted(id string) bool { return keys[id] }
 
@@ -84,8 +85,8 @@ func strict(p Policy) *Wall {
 	})
 }
 
-// What stock minions and syndics of 3006, 3007 and 3008 send, from their sources: everything passes as it is, with every rule
-// enforced.
+// What stock minions and syndics of 3006, 3007 and 3008 send, from their sources: everything passes as it is, with
+// every rule enforced.
 func TestLegalTraffic(t *testing.T) {
 	stock := Policy{Filters: true}
 	above := Policy{Filters: true, Syndics: true}
@@ -97,56 +98,98 @@ func TestLegalTraffic(t *testing.T) {
 		p             Policy
 		f             fields
 	}{
-		{"start", "web1", "_minion_event", stock, fields{"tag": "salt/minion/web1/start", "data": "Minion web1 started at Sat", "pretag": nil}},
-		{"legacy start", "web1", "_minion_event", stock, fields{"tag": "minion_start", "data": "x", "pretag": nil, "grains": grains}},
+		{"start", "web1", "_minion_event", stock,
+			fields{"tag": "salt/minion/web1/start", "data": "Minion web1 started at Sat", "pretag": nil}},
+		{"legacy start", "web1", "_minion_event", stock,
+			fields{"tag": "minion_start", "data": "x", "pretag": nil, "grains": grains}},
 		{"own event of a site", "web1", "_minion_event", stock, fields{"tag": "site/deploy/done", "data": fields{}}},
 		{"a reactor's own tag", "web1", "_minion_event", stock, fields{"tag": "salt/custom/db1/x", "data": fields{}}},
-		{"beacon", "web1", "_minion_event", stock, fields{"tag": "salt/beacon/web1/load/", "data": fields{"1m": 3}, "pretag": nil}},
-		{"beacons in a list", "web1", "_minion_event", stock, fields{"events": list(event("salt/beacon/web1/load/"), event("salt/beacon/web1/inotify//etc/x")), "pretag": nil}},
-		{"a site's own tag with the id of a job", "web1", "_minion_event", stock, fields{"tag": "deploy/job/" + publishedJID + "/host/db1", "data": fields{}}},
-		{"what is behind a job and no minion", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/refresh/all", "data": fields{}}},
-		{"progress of a state", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/prog/web1/0", "data": fields{"ret": true}}},
-		{"start of a job", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/start/web1", "data": fields{}}},
-		{"results of a state run", "web1", "_minion_event", stock, fields{"events": list(event("state_False_True"), event("state_True_True"))}},
+		{"beacon", "web1", "_minion_event", stock,
+			fields{"tag": "salt/beacon/web1/load/", "data": fields{"1m": 3}, "pretag": nil}},
+		{"beacons in a list", "web1", "_minion_event", stock,
+			fields{"events": list(event("salt/beacon/web1/load/"), event("salt/beacon/web1/inotify//etc/x")), "pretag": nil}},
+		{"a site's own tag with the id of a job", "web1", "_minion_event", stock,
+			fields{"tag": "deploy/job/" + publishedJID + "/host/db1", "data": fields{}}},
+		{"what is behind a job and no minion", "web1", "_minion_event", stock,
+			fields{"tag": "salt/job/" + publishedJID + "/refresh/all", "data": fields{}}},
+		{"progress of a state", "web1", "_minion_event", stock,
+			fields{"tag": "salt/job/" + publishedJID + "/prog/web1/0", "data": fields{"ret": true}}},
+		{"start of a job", "web1", "_minion_event", stock,
+			fields{"tag": "salt/job/" + publishedJID + "/start/web1", "data": fields{}}},
+		{"results of a state run", "web1", "_minion_event", stock,
+			fields{"events": list(event("state_False_True"), event("state_True_True"))}},
 		{"an error", "web1", "_minion_event", stock, fields{"tag": "_salt_error", "data": fields{"message": "x"}}},
-		{"a git hook, as the guide to gitfs has it", "web1", "_minion_event", stock, fields{"tag": "salt/fileserver/gitfs/update", "data": fields{}}},
-		{"a beacon with numbers for ids", "web1", "_minion_event", stock, fields{"events": list(event("salt/beacon/web1/x/", fields{"id": 17}), event("salt/beacon/web1/y/", fields{"id": nil}))}},
-		{"an event with a word of masters in it", "web1", "_minion_event", stock, fields{"tag": "app/salt/key", "data": fields{}}},
-		{"an event about a build of another minion", "web1", "_minion_event", stock, fields{"events": list(event("ci/job/17/ret/db1", fields{"id": "db1"}))}},
+		{"a git hook, as the guide to gitfs has it", "web1", "_minion_event", stock,
+			fields{"tag": "salt/fileserver/gitfs/update", "data": fields{}}},
+		{"a beacon with numbers for ids", "web1", "_minion_event", stock,
+			fields{"events": list(event("salt/beacon/web1/x/", fields{"id": 17}),
+				event("salt/beacon/web1/y/", fields{"id": nil}))}},
+		{"an event with a word of masters in it", "web1", "_minion_event", stock,
+			fields{"tag": "app/salt/key", "data": fields{}}},
+		{"an event about a build of another minion", "web1", "_minion_event", stock,
+			fields{"events": list(event("ci/job/17/ret/db1", fields{"id": "db1"}))}},
 		{"an event about a run", "web1", "_minion_event", stock, fields{"tag": "salt/runner", "data": fields{}}},
-		{"start of a syndic", "syndic1", "_minion_event", above, fields{"tag": "salt/syndic/syndic1/start", "data": "x", "pretag": nil}},
+		{"start of a syndic", "syndic1", "_minion_event", above,
+			fields{"tag": "salt/syndic/syndic1/start", "data": "x", "pretag": nil}},
 		{"what a syndic hands on", "syndic1", "_minion_event", above, fields{"pretag": "syndic/syndic1", "events": list(
-			event("salt/job/"+publishedJID+"/new", fields{"jid": publishedJID, "minions": list("low1")}), event(publishedJID), event("salt/auth"), event("salt/key"), event("salt/run/1/new"),
+			event("salt/job/"+publishedJID+"/new", fields{"jid": publishedJID, "minions": list("low1")}), event(publishedJID),
+			event("salt/auth"), event("salt/key"), event("salt/run/1/new"),
 			event("salt/minion/low1/start"), event("salt/beacon/low1/load/"), event("salt/job/"+publishedJID+"/sub/low1/error/state.sls", fields{"id": "low1", "jid": publishedJID}))}},
-		{"a site's own tag before others", "web1", "_minion_event", stock, fields{"pretag": "lab/pre", "events": list(event("lab/x"))}},
+		{"a site's own tag before others", "web1", "_minion_event", stock,
+			fields{"pretag": "lab/pre", "events": list(event("lab/x"))}},
 
-		{"return", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "retcode": 0, "success": true, "fun": "test.ping", "fun_args": list(), "out": "nested", "master_id": "m1"}},
-		{"failed states", "web1", "_return", stock, fields{"jid": publishedJID, "fun": "state.highstate", "retcode": 2, "success": false, "return": fields{
-			"file_|-/etc/salt/job_|-/etc/salt/job/x_|-managed": fields{"result": false, "comment": "minions", "name": "x", "changes": fields{}, "__id__": "y", "__sls__": "z"},
-			"cmd_|-two\nlines_|-echo a\necho b\n_|-run":        fields{"result": false}, "pkg_|-c_|-c_|-installed": fields{"result": nil}, "salt_|-d_|-d_|-state": fields{"result": false},
-		}}},
-		{"states that could not be compiled", "web1", "_return", stock, fields{"jid": publishedJID, "fun": "state.sls", "retcode": 1, "return": list("Rendering SLS failed")}},
-		{"states that would be a master's if they had failed", "web1", "_return", stock, fields{"jid": publishedJID, "fun": "state.sls", "retcode": 2, "return": fields{"salt/key_|-x": fields{"result": true}}}},
-		{"what is no run of states", "web1", "_return", stock, fields{"jid": publishedJID, "fun": "site.check", "retcode": 2, "return": fields{"salt/key/x": fields{"result": false}}}},
-		{"several functions", "web1", "_return", stock, fields{"jid": publishedJID, "fun": list("test.ping", "state.sls"), "retcode": fields{"test.ping": 0, "state.sls": 2}, "return": fields{
-			"test.ping": fields{"salt/key/x": fields{"result": false}}, "state.sls": fields{"file_|-a_|-b_|-managed": fields{"result": false}},
-		}}},
-		{"return of salt-call", "web1", "_return", stock, fields{"jid": "req", "return": true, "fun": "test.ping", "fun_args": list()}},
-		{"return of a schedule", "web1", "_return", stock, fields{"jid": "req", "return": true, "fun": "test.ping", "schedule": "ping", "pid": 7, "metadata": fields{}}},
-		{"return of a schedule that is not cached", "web1", "_return", stock, fields{"jid": "nocache", "return": true, "fun": "test.ping", "schedule": "ping"}},
-		{"return of a state that a schedule has queued", "web1", "_return", stock, fields{"jid": unknownJID, "return": fields{}, "fun": "state.apply"}},
-		{"return of a schedule with a returner", "web1", "_return", stock, fields{"jid": unknownJID, "return": true, "fun": "test.ping", "schedule": "ping"}},
-		{"return of a job from before", "web1", "_return", stock, fields{"jid": oldJID, "return": true, "fun": "test.ping", "fun_args": list()}},
-		{"return of a job with an id of its own", "web1", "_return", stock, fields{"jid": "my-deploy_7", "return": true, "fun": "test.ping"}},
-		{"signed return", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "fun": "test.ping", "sig": "s"}},
-		{"return of a resource", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "fun": "test.ping", "resource_id": "switch7"}},
-		{"return of a resource with a path for a name", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": "dc1/switch7"}},
+		{"return", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "retcode": 0, "success": true,
+			"fun": "test.ping", "fun_args": list(), "out": "nested", "master_id": "m1"}},
+		{"failed states", "web1", "_return", stock,
+			fields{"jid": publishedJID, "fun": "state.highstate", "retcode": 2, "success": false, "return": fields{
+				"file_|-/etc/salt/job_|-/etc/salt/job/x_|-managed": fields{"result": false, "comment": "minions", "name": "x",
+					"changes": fields{}, "__id__": "y", "__sls__": "z"},
+				"cmd_|-two\nlines_|-echo a\necho b\n_|-run": fields{"result": false},
+				"pkg_|-c_|-c_|-installed":                   fields{"result": nil}, "salt_|-d_|-d_|-state": fields{"result": false},
+			}}},
+		{"states that could not be compiled", "web1", "_return", stock,
+			fields{"jid": publishedJID, "fun": "state.sls", "retcode": 1, "return": list("Rendering SLS failed")}},
+		{"states that would be a master's if they had failed", "web1", "_return", stock,
+			fields{"jid": publishedJID, "fun": "state.sls", "retcode": 2,
+				"return": fields{"salt/key_|-x": fields{"result": true}}}},
+		{"what is no run of states", "web1", "_return", stock,
+			fields{"jid": publishedJID, "fun": "site.check", "retcode": 2,
+				"return": fields{"salt/key/x": fields{"result": false}}}},
+		{"several functions", "web1", "_return", stock,
+			fields{"jid": publishedJID, "fun": list("test.ping", "state.sls"), "retcode": fields{"test.ping": 0, "state.sls": 2},
+				"return": fields{
+					"test.ping": fields{"salt/key/x": fields{"result": false}},
+					"state.sls": fields{"file_|-a_|-b_|-managed": fields{"result": false}},
+				}}},
+		{"return of salt-call", "web1", "_return", stock,
+			fields{"jid": "req", "return": true, "fun": "test.ping", "fun_args": list()}},
+		{"return of a schedule", "web1", "_return", stock,
+			fields{"jid": "req", "return": true, "fun": "test.ping", "schedule": "ping", "pid": 7, "metadata": fields{}}},
+		{"return of a schedule that is not cached", "web1", "_return", stock,
+			fields{"jid": "nocache", "return": true, "fun": "test.ping", "schedule": "ping"}},
+		{"return of a state that a schedule has queued", "web1", "_return", stock,
+			fields{"jid": unknownJID, "return": fields{}, "fun": "state.apply"}},
+		{"return of a schedule with a returner", "web1", "_return", stock,
+			fields{"jid": unknownJID, "return": true, "fun": "test.ping", "schedule": "ping"}},
+		{"return of a job from before", "web1", "_return", stock,
+			fields{"jid": oldJID, "return": true, "fun": "test.ping", "fun_args": list()}},
+		{"return of a job with an id of its own", "web1", "_return", stock,
+			fields{"jid": "my-deploy_7", "return": true, "fun": "test.ping"}},
+		{"signed return", "web1", "_return", stock,
+			fields{"jid": publishedJID, "return": true, "fun": "test.ping", "sig": "s"}},
+		{"return of a resource", "web1", "_return", stock,
+			fields{"jid": publishedJID, "return": true, "fun": "test.ping", "resource_id": "switch7"}},
+		{"return of a resource with a path for a name", "web1", "_return", stock,
+			fields{"jid": publishedJID, "return": true, "resource_id": "dc1/switch7"}},
 		{"returns of a syndic", "syndic1", "_syndic_return", above, fields{"load": list(fields{
-			"id": "syndic1", "jid": publishedJID, "fun": "test.ping", "arg": nil, "tgt": nil, "tgt_type": nil, "load": fields{"jid": publishedJID, "tgt": "*"},
-			"return":    fields{"low1": fields{"return": true, "retcode": 0, "success": true, "fun_args": list()}, "syndic1": fields{"return": true}},
+			"id": "syndic1", "jid": publishedJID, "fun": "test.ping", "arg": nil, "tgt": nil, "tgt_type": nil,
+			"load": fields{"jid": publishedJID, "tgt": "*"},
+			"return": fields{"low1": fields{"return": true, "retcode": 0, "success": true, "fun_args": list()},
+				"syndic1": fields{"return": true}},
 			"master_id": "m1",
 		})}},
-		{"returns of an old syndic", "syndic1", "_syndic_return", above, fields{"jid": publishedJID, "load": fields{}, "return": fields{"low1": fields{"return": true}}}},
+		{"returns of an old syndic", "syndic1", "_syndic_return", above,
+			fields{"jid": publishedJID, "load": fields{}, "return": fields{"low1": fields{"return": true}}}},
 		{"what publish.publish asks for", "web1", "pub_ret", stock, fields{"jid": publishedJID}},
 
 		{"file", "web1", "_serve_file", stock, fields{"path": "top.sls", "saltenv": "base", "loc": 0, "gzip": 5}},
@@ -161,18 +204,25 @@ func TestLegalTraffic(t *testing.T) {
 		{"list of directories", "web1", "_dir_list", stock, fields{"saltenv": "base", "prefix": nil}},
 		{"list of links", "web1", "_symlink_list", stock, fields{"saltenv": "base", "prefix": "x"}},
 		{"environments", "web1", "_file_envs", stock, nil},
-		{"file of an environment behind its name", "web1", "_file_find", stock, fields{"path": "a/b.sls?saltenv=feature/x&index=0", "saltenv": "base"}},
-		{"file with a question mark in its name", "web1", "_file_hash", stock, fields{"path": "|what?.txt", "saltenv": "base"}},
+		{"file of an environment behind its name", "web1", "_file_find", stock,
+			fields{"path": "a/b.sls?saltenv=feature/x&index=0", "saltenv": "base"}},
+		{"file with a question mark in its name", "web1", "_file_hash", stock,
+			fields{"path": "|what?.txt", "saltenv": "base"}},
 		{"environment that begins with a dot", "web1", "_file_find", stock, fields{"path": "x", "saltenv": ".dev"}},
 		{"list of one backend", "web1", "_file_list", stock, fields{"saltenv": "base", "fsbackend": "roots,git"}},
 		{"list of some backends", "web1", "_file_list", stock, fields{"saltenv": "base", "fsbackend": list("roots", "git")}},
 		{"list of all backends", "web1", "_file_list", stock, fields{"saltenv": "base", "fsbackend": nil, "back": nil}},
-		{"pushed file with a part that is nothing", "web1", "_file_recv", pushes, fields{"path": list("etc", "", "fstab"), "loc": 0, "size": 3, "data": "abc"}},
-		{"pushed file", "web1", "_file_recv", pushes, fields{"path": list("etc", "fstab"), "loc": 0, "size": 3, "data": "abc"}},
+		{"pushed file with a part that is nothing", "web1", "_file_recv", pushes,
+			fields{"path": list("etc", "", "fstab"), "loc": 0, "size": 3, "data": "abc"}},
+		{"pushed file", "web1", "_file_recv", pushes,
+			fields{"path": list("etc", "fstab"), "loc": 0, "size": 3, "data": "abc"}},
 
-		{"pillar", "web1", "_pillar", stock, fields{"grains": grains, "saltenv": nil, "pillarenv": nil, "pillar_override": fields{}, "extra_minion_data": fields{}, "ver": "2"}},
-		{"pillar of a branch", "web1", "_pillar", stock, fields{"grains": grains, "saltenv": "base", "pillarenv": "feature/x", "ver": "2", "clean_cache": true}},
-		{"pillar on demand", "web1", "_pillar", demand, fields{"grains": grains, "saltenv": "base", "ext": fields{"libvirt": "_"}}},
+		{"pillar", "web1", "_pillar", stock, fields{"grains": grains, "saltenv": nil, "pillarenv": nil,
+			"pillar_override": fields{}, "extra_minion_data": fields{}, "ver": "2"}},
+		{"pillar of a branch", "web1", "_pillar", stock,
+			fields{"grains": grains, "saltenv": "base", "pillarenv": "feature/x", "ver": "2", "clean_cache": true}},
+		{"pillar on demand", "web1", "_pillar", demand,
+			fields{"grains": grains, "saltenv": "base", "ext": fields{"libvirt": "_"}}},
 		{"pillar without one on demand", "web1", "_pillar", stock, fields{"grains": grains, "saltenv": "base", "ext": nil}},
 
 		{"mine", "web1", "_mine", stock, fields{"data": fields{"x": 1}, "clear": false}},
@@ -180,21 +230,37 @@ func TestLegalTraffic(t *testing.T) {
 		{"options", "web1", "_master_opts", stock, nil},
 		{"tops", "web1", "_master_tops", stock, fields{"opts": fields{"saltenv": "../x"}}},
 		{"job for others", "web1", "minion_pub", stock, fields{"fun": "test.ping", "arg": list(), "tgt": "*", "ret": ""}},
-		{"resources", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": list("a", "dc1/switch7", 7), "dummy": nil, "none": 1}, "resource_grains": fields{"ssh:a": fields{"os": "x"}, "ssh:dc1/switch7": fields{}}}},
-		{"resources that are no map", "web1", "_register_resources", stock, fields{"resources": list("x"), "resource_grains": "x"}},
+		{"resources", "web1", "_register_resources", stock,
+			fields{"resources": fields{"ssh": list("a", "dc1/switch7", 7), "dummy": nil, "none": 1},
+				"resource_grains": fields{"ssh:a": fields{"os": "x"}, "ssh:dc1/switch7": fields{}}}},
+		{"resources that are no map", "web1", "_register_resources", stock,
+			fields{"resources": list("x"), "resource_grains": "x"}},
 		{"no resources", "web1", "_register_resources", stock, fields{"resources": fields{}, "resource_grains": fields{}}},
-		{"own tops", "web1", "_master_tops", stock, fields{"opts": fields{"id": "web1", "grains": fields{"id": "web1", "os": "x"}, "minions": list()}}},
-		{"whom a site's own event is about", "web1", "_minion_event", stock, fields{"tag": "site/x", "data": fields{"minions": list("db1"), "id": "db1", "jid": "1"}}},
-		{"the same in a list", "web1", "_minion_event", stock, fields{"events": list(event("site/x", fields{"id": "db1", "minions": list("db1"), "error": "x"}))}},
-		{"a beacon in a list", "web1", "_minion_event", stock, fields{"events": list(event("salt/beacon/web1/x/", fields{"id": "web1", "minions": 3, "error": "x"}), event("salt/beacon/web1/y/", fields{"id": "sda1"}))}},
-		{"an event that is no map", "web1", "_minion_event", stock, fields{"events": list(event("salt/beacon/web1/x/", "minions"))}},
-		{"progress in a list", "web1", "_minion_event", stock, fields{"events": list(event("salt/job/"+publishedJID+"/prog/web1/1", fields{"id": "web1", "ret": true}))}},
+		{"own tops", "web1", "_master_tops", stock,
+			fields{"opts": fields{"id": "web1", "grains": fields{"id": "web1", "os": "x"}, "minions": list()}}},
+		{"whom a site's own event is about", "web1", "_minion_event", stock,
+			fields{"tag": "site/x", "data": fields{"minions": list("db1"), "id": "db1", "jid": "1"}}},
+		{"the same in a list", "web1", "_minion_event", stock,
+			fields{"events": list(event("site/x", fields{"id": "db1", "minions": list("db1"), "error": "x"}))}},
+		{"a beacon in a list", "web1", "_minion_event", stock,
+			fields{"events": list(event("salt/beacon/web1/x/", fields{"id": "web1", "minions": 3, "error": "x"}),
+				event("salt/beacon/web1/y/", fields{"id": "sda1"}))}},
+		{"an event that is no map", "web1", "_minion_event", stock,
+			fields{"events": list(event("salt/beacon/web1/x/", "minions"))}},
+		{"progress in a list", "web1", "_minion_event", stock,
+			fields{"events": list(event("salt/job/"+publishedJID+"/prog/web1/1", fields{"id": "web1", "ret": true}))}},
 		{"a revoked key", "web1", "revoke_auth", stock, nil},
-		{"a publication", "web1", "minion_publish", stock, fields{"fun": "test.ping", "arg": list(), "tgt": "*", "ret": "", "tgt_type": "glob", "tmo": 5, "form": "clean", "timeout": 60}},
-		{"a publication with a number as text", "web1", "minion_publish", stock, fields{"fun": "test.ping", "arg": list(), "tgt": "*", "ret": "", "tmo": "30"}},
-		{"a mine by a pillar", "web1", "_mine_get", stock, fields{"tgt": "role:db", "tgt_type": "pillar", "fun": "test.ping"}},
-		{"a mine by many things", "web1", "_mine_get", stock, fields{"tgt": "I@role:db and G@os:Debian", "tgt_type": "compound", "fun": list("test.ping")}},
-		{"a mine, as old minions say it", "web1", "_mine_get", stock, fields{"tgt": "*", "expr_form": "glob", "fun": "test.ping"}},
+		{"a publication", "web1", "minion_publish", stock,
+			fields{"fun": "test.ping", "arg": list(), "tgt": "*", "ret": "", "tgt_type": "glob", "tmo": 5, "form": "clean",
+				"timeout": 60}},
+		{"a publication with a number as text", "web1", "minion_publish", stock,
+			fields{"fun": "test.ping", "arg": list(), "tgt": "*", "ret": "", "tmo": "30"}},
+		{"a mine by a pillar", "web1", "_mine_get", stock,
+			fields{"tgt": "role:db", "tgt_type": "pillar", "fun": "test.ping"}},
+		{"a mine by many things", "web1", "_mine_get", stock,
+			fields{"tgt": "I@role:db and G@os:Debian", "tgt_type": "compound", "fun": list("test.ping")}},
+		{"a mine, as old minions say it", "web1", "_mine_get", stock,
+			fields{"tgt": "*", "expr_form": "glob", "fun": "test.ping"}},
 	} {
 		w := strict(c.p)
 		r := request(t, load(t, c.id, c.cmd, c.f))
@@ -232,7 +298,8 @@ func TestRefused(t *testing.T) {
 	single := func(tag string) fields { return fields{"tag": tag, "data": fields{}} }
 	states := func(name string, state fields) fields {
 		state["result"], state["comment"] = false, "x"
-		return fields{"jid": publishedJID, "fun": "state.sls", "retcode": 2, "return": fields{"file_|-a_|-b_|-managed": fields{"result": true}, name: state}}
+		return fields{"jid": publishedJID, "fun": "state.sls", "retcode": 2,
+			"return": fields{"file_|-a_|-b_|-managed": fields{"result": true}, name: state}}
 	}
 	with := func(f fields, name string, v any) fields { f[name] = v; return f }
 	told := func(tag string, data any) fields { return fields{"events": list(event(tag, data))} }
@@ -244,7 +311,8 @@ func TestRefused(t *testing.T) {
 	}{
 		{"publication", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/publish"), tag},
 		{"new job", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/new"), tag},
-		{"new job of a syndic in its own name", "syndic1", "_minion_event", above, single("salt/job/" + publishedJID + "/new"), tag},
+		{"new job of a syndic in its own name", "syndic1", "_minion_event", above,
+			single("salt/job/" + publishedJID + "/new"), tag},
 		{"return of a job", "web1", "_minion_event", stock, single("salt/job/x/y/return"), tag},
 		{"key", "web1", "_minion_event", stock, single("salt/key"), tag},
 		{"auth", "web1", "_minion_event", stock, single("salt/auth"), tag},
@@ -259,186 +327,354 @@ func TestRefused(t *testing.T) {
 		{"rotation", "web1", "_minion_event", stock, single("key"), tag},
 		{"rotation of a cluster", "web1", "_minion_event", stock, single("rotate_cluster_aes_key"), tag},
 		{"a tag that ends early", "web1", "_minion_event", stock, single("salt/x\n\n"), tag},
-		{"return of another minion", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/ret/db1"), otherRet},
-		{"progress of another minion", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/prog/db1/3"), otherRet},
-		{"another minion under a word of no Salt", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/refresh/db1"), otherRet},
-		{"the same below a syndic", "web1", "_minion_event", stock, single("syndic/job/" + publishedJID + "/refresh/db1/x"), otherRet},
-		{"failed state of another minion", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/sub/db1/error/state.sls"), otherRet},
-		{"failed state of another minion, by a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "salt/job/" + publishedJID, "events": list(event("sub/db1/error/state.sls"))}, otherRet},
+		{"return of another minion", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/ret/db1"),
+			otherRet},
+		{"progress of another minion", "web1", "_minion_event", stock, single("salt/job/" + publishedJID + "/prog/db1/3"),
+			otherRet},
+		{"another minion under a word of no Salt", "web1", "_minion_event", stock,
+			single("salt/job/" + publishedJID + "/refresh/db1"), otherRet},
+		{"the same below a syndic", "web1", "_minion_event", stock, single("syndic/job/" + publishedJID + "/refresh/db1/x"),
+			otherRet},
+		{"failed state of another minion", "web1", "_minion_event", stock,
+			single("salt/job/" + publishedJID + "/sub/db1/error/state.sls"), otherRet},
+		{"failed state of another minion, by a tag made of two", "web1", "_minion_event", stock,
+			fields{"pretag": "salt/job/" + publishedJID, "events": list(event("sub/db1/error/state.sls"))}, otherRet},
 		{"failed state of another minion, handed on by a syndic", "syndic1", "_minion_event", above,
-			fields{"pretag": "syndic/syndic1", "events": list(event("salt/job/"+publishedJID+"/sub/db1/error/state.sls", fields{"id": "low1"}))}, otherRet},
+			fields{"pretag": "syndic/syndic1", "events": list(event("salt/job/"+publishedJID+"/sub/db1/error/state.sls",
+				fields{"id": "low1"}))}, otherRet},
 		{"start of another minion", "web1", "_minion_event", stock, single("salt/minion/db1/start"), otherID},
 		{"beacon of another minion", "web1", "_minion_event", stock, single("salt/beacon/db1/load/"), otherID},
-		{"only such events in a list", "web1", "_minion_event", stock, fields{"events": list(event("salt/key"), event("salt/auth"))}, tag},
+		{"only such events in a list", "web1", "_minion_event", stock,
+			fields{"events": list(event("salt/key"), event("salt/auth"))}, tag},
 		{"an event without a tag", "web1", "_minion_event", stock, fields{"events": list(event(nil))}, tag},
-		{"an event with a list for a tag", "web1", "_minion_event", stock, fields{"events": list(event(list("salt", "key")))}, tag},
-		{"an event with a list for a tag, below a word", "web1", "_minion_event", stock, fields{"pretag": "salt", "events": list(event(list("run", "1", "ret")))}, tag},
+		{"an event with a list for a tag", "web1", "_minion_event", stock, fields{"events": list(event(list("salt", "key")))},
+			tag},
+		{"an event with a list for a tag, below a word", "web1", "_minion_event", stock,
+			fields{"pretag": "salt", "events": list(event(list("run", "1", "ret")))}, tag},
 		{"an event with a list for a tag, handed on by a syndic", "syndic1", "_minion_event", above,
-			fields{"pretag": "syndic/syndic1", "events": list(event(list("salt", "job", publishedJID, "ret", "db1"), fields{"id": "low1"}))}, tag},
-		{"an event with a number for a tag", "web1", "_minion_event", stock, fields{"pretag": "lab", "events": list(event(7))}, tag},
+			fields{"pretag": "syndic/syndic1", "events": list(event(list("salt", "job", publishedJID, "ret", "db1"),
+				fields{"id": "low1"}))}, tag},
+		{"an event with a number for a tag", "web1", "_minion_event", stock,
+			fields{"pretag": "lab", "events": list(event(7))}, tag},
 		{"a list that is none", "web1", "_minion_event", stock, fields{"events": list("salt/key")}, tag},
-		{"a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "salt/job", "events": list(event("1/new"))}, tag},
-		{"a rotation of keys by a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "rotate_aes_key", "events": list(event("x"))}, tag},
-		{"a tag made of two, by a syndic", "syndic1", "_minion_event", above, fields{"pretag": "salt/job", "events": list(event("1/new"))}, tag},
-		{"a tag before others that is a list", "web1", "_minion_event", stock, fields{"pretag": list("salt"), "events": list(event("x"))}, tag},
-		{"a syndic's at a master without syndics", "web1", "_minion_event", stock, fields{"pretag": "syndic/web1", "events": list(event("salt/auth"))}, tag},
-		{"a syndic's at a master that does not filter", "syndic1", "_minion_event", Policy{Syndics: true}, fields{"pretag": "syndic/syndic1", "events": list(event("salt/key"))}, tag},
+		{"a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "salt/job", "events": list(event("1/new"))},
+			tag},
+		{"a rotation of keys by a tag made of two", "web1", "_minion_event", stock,
+			fields{"pretag": "rotate_aes_key", "events": list(event("x"))}, tag},
+		{"a tag made of two, by a syndic", "syndic1", "_minion_event", above,
+			fields{"pretag": "salt/job", "events": list(event("1/new"))}, tag},
+		{"a tag before others that is a list", "web1", "_minion_event", stock,
+			fields{"pretag": list("salt"), "events": list(event("x"))}, tag},
+		{"a syndic's at a master without syndics", "web1", "_minion_event", stock,
+			fields{"pretag": "syndic/web1", "events": list(event("salt/auth"))}, tag},
+		{"a syndic's at a master that does not filter", "syndic1", "_minion_event", Policy{Syndics: true},
+			fields{"pretag": "syndic/syndic1", "events": list(event("salt/key"))}, tag},
 
 		{"reactors", "web1", "_minion_event", stock, single("salt/reactors/manage/add"), tag},
 		{"reactors under a tag of a site", "web1", "_minion_event", stock, single("site/salt/reactors/manage/delete"), tag},
-		{"reactors by a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "salt/reactors", "events": list(event("manage/list"))}, tag},
+		{"reactors by a tag made of two", "web1", "_minion_event", stock,
+			fields{"pretag": "salt/reactors", "events": list(event("manage/list"))}, tag},
 		{"new grains of a resource", "web1", "_minion_event", stock, single("resource/refresh/db1"), tag},
-		{"what is marked as a peer's", "web1", "_minion_event", stock, fields{"tag": "site/x", "data": fields{}, "__peer_id": "m2"}, tag},
-		{"what is marked as a peer's in a list", "web1", "_minion_event", stock, told("site/x", fields{"__peer_id": "m2"}), tag},
+		{"what is marked as a peer's", "web1", "_minion_event", stock,
+			fields{"tag": "site/x", "data": fields{}, "__peer_id": "m2"}, tag},
+		{"what is marked as a peer's in a list", "web1", "_minion_event", stock, told("site/x", fields{"__peer_id": "m2"}),
+			tag},
 		{"what ends a master's event_return", "web1", "_minion_event", stock, single("salt/event/exit"), tag},
-		{"what ends it, by a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "salt/event", "events": list(event("exit"))}, tag},
-		{"another's return that salt-api waits for", "web1", "_minion_event", stock, told("syndic/job/"+publishedJID+"/ret/db1", fields{"id": "db1", "return": true}), otherRet},
-		{"another's return that salt-api waits for, under the own tag", "web1", "_minion_event", stock, told("syndic/job/"+publishedJID+"/ret/web1", fields{"id": "db1", "return": true}), otherRet},
-		{"another's return that salt-api waits for, alone", "web1", "_minion_event", stock, single("syndic/job/" + publishedJID + "/ret/db1"), otherRet},
-		{"another's return that a syndic beside the master takes", "web1", "_minion_event", stock, told("x/job/"+publishedJID+"_1/ret/x", fields{"id": "db1", "return": true}), otherRet},
+		{"what ends it, by a tag made of two", "web1", "_minion_event", stock,
+			fields{"pretag": "salt/event", "events": list(event("exit"))}, tag},
+		{"another's return that salt-api waits for", "web1", "_minion_event", stock,
+			told("syndic/job/"+publishedJID+"/ret/db1", fields{"id": "db1", "return": true}), otherRet},
+		{"another's return that salt-api waits for, under the own tag", "web1", "_minion_event", stock,
+			told("syndic/job/"+publishedJID+"/ret/web1", fields{"id": "db1", "return": true}), otherRet},
+		{"another's return that salt-api waits for, alone", "web1", "_minion_event", stock,
+			single("syndic/job/" + publishedJID + "/ret/db1"), otherRet},
+		{"another's return that a syndic beside the master takes", "web1", "_minion_event", stock,
+			told("x/job/"+publishedJID+"_1/ret/x", fields{"id": "db1", "return": true}), otherRet},
 		{"start of another syndic", "syndic1", "_minion_event", above, single("salt/syndic/web1/start"), otherID},
-		{"start in another's name, under the own tag", "web1", "_minion_event", stock, told("salt/minion/web1/start", fields{"id": "db1"}), otherID},
-		{"start in another's name, under no minion's tag", "web1", "_minion_event", stock, told("minion_start", fields{"id": "db1"}), otherID},
-		{"beacon in another's name, under the own tag", "web1", "_minion_event", stock, told("salt/beacon/web1/load/", fields{"id": "db1"}), otherID},
-		{"a return in another's name, under the own tag", "web1", "_minion_event", stock, told("salt/job/"+publishedJID+"/ret/web1", fields{"id": "db1", "return": true}), otherRet},
-		{"a return in another's name, under no tag of returns", "web1", "_minion_event", stock, told("salt/job/"+publishedJID+"/retx/y", fields{"id": "db1", "return": true}), otherRet},
-		{"a return in the name of a resource that is a minion", "web1", "_minion_event", stock, told("salt/job/"+publishedJID+"/ret/web1", fields{"id": "web1", "resource_id": "db1", "return": true}), otherRet},
-		{"the same, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/ret/web1", "data": fields{}, "resource_id": "db1", "return": true}, otherRet},
-		{"a return in the name of a list", "web1", "_minion_event", stock, told("salt/job/"+publishedJID+"/ret/web1", fields{"id": list("db1")}), otherRet},
-		{"a return in another's name by a tag made of two", "web1", "_minion_event", stock, fields{"pretag": "salt/job", "events": list(event("x", fields{"id": "db1", "return": true}))}, otherRet},
-		{"an event of a job without data that bears another's name", "web1", "_minion_event", stock, fields{"events": list(fields{"tag": "salt/job/x/ret/web1", "id": "db1"})}, otherRet},
-		{"whom a job is for", "web1", "_minion_event", stock, told("site/x", fields{"jid": publishedJID, "minions": list("db1")}), whom},
-		{"whom a job is for, without a tag before it at a master of syndics", "web1", "_minion_event", above, told("site/x", fields{"jid": publishedJID, "minions": list("db1")}), whom},
+		{"start in another's name, under the own tag", "web1", "_minion_event", stock,
+			told("salt/minion/web1/start", fields{"id": "db1"}), otherID},
+		{"start in another's name, under no minion's tag", "web1", "_minion_event", stock,
+			told("minion_start", fields{"id": "db1"}), otherID},
+		{"beacon in another's name, under the own tag", "web1", "_minion_event", stock,
+			told("salt/beacon/web1/load/", fields{"id": "db1"}), otherID},
+		{"a return in another's name, under the own tag", "web1", "_minion_event", stock,
+			told("salt/job/"+publishedJID+"/ret/web1", fields{"id": "db1", "return": true}), otherRet},
+		{"a return in another's name, under no tag of returns", "web1", "_minion_event", stock,
+			told("salt/job/"+publishedJID+"/retx/y", fields{"id": "db1", "return": true}), otherRet},
+		{"a return in the name of a resource that is a minion", "web1", "_minion_event", stock,
+			told("salt/job/"+publishedJID+"/ret/web1", fields{"id": "web1", "resource_id": "db1", "return": true}), otherRet},
+		{"the same, alone", "web1", "_minion_event", stock,
+			fields{"tag": "salt/job/" + publishedJID + "/ret/web1", "data": fields{}, "resource_id": "db1",
+				"return": true}, otherRet},
+		{"a return in the name of a list", "web1", "_minion_event", stock,
+			told("salt/job/"+publishedJID+"/ret/web1", fields{"id": list("db1")}), otherRet},
+		{"a return in another's name by a tag made of two", "web1", "_minion_event", stock,
+			fields{"pretag": "salt/job", "events": list(event("x", fields{"id": "db1", "return": true}))}, otherRet},
+		{"an event of a job without data that bears another's name", "web1", "_minion_event", stock,
+			fields{"events": list(fields{"tag": "salt/job/x/ret/web1", "id": "db1"})}, otherRet},
+		{"whom a job is for", "web1", "_minion_event", stock,
+			told("site/x", fields{"jid": publishedJID, "minions": list("db1")}), whom},
+		{"whom a job is for, without a tag before it at a master of syndics", "web1", "_minion_event", above,
+			told("site/x", fields{"jid": publishedJID, "minions": list("db1")}), whom},
 		{"another's return behind a word of a minion's own, at a master of syndics", "web1", "_minion_event", above,
-			fields{"pretag": "x", "events": list(event("salt/job/"+publishedJID+"/ret/db1", fields{"id": "db1", "return": true}))}, otherRet},
+			fields{"pretag": "x", "events": list(event("salt/job/"+publishedJID+"/ret/db1",
+				fields{"id": "db1", "return": true}))}, otherRet},
 		{"another's return behind another syndic's word", "web1", "_minion_event", above,
-			fields{"pretag": "syndic/syndic1", "events": list(event("salt/job/"+publishedJID+"/ret/db1", fields{"id": "db1", "return": true}))}, otherRet},
+			fields{"pretag": "syndic/syndic1", "events": list(event("salt/job/"+publishedJID+"/ret/db1",
+				fields{"id": "db1", "return": true}))}, otherRet},
 		{"another's return, handed on by a syndic", "syndic1", "_minion_event", above,
-			fields{"pretag": "syndic/syndic1", "events": list(event("salt/job/"+publishedJID+"/ret/db1", fields{"id": "db1", "return": true}))}, otherRet},
+			fields{"pretag": "syndic/syndic1", "events": list(event("salt/job/"+publishedJID+"/ret/db1",
+				fields{"id": "db1", "return": true}))}, otherRet},
 		{"another's return under its own tag, handed on by a syndic", "syndic1", "_minion_event", above,
-			fields{"pretag": "syndic/syndic1", "events": list(event("salt/job/"+publishedJID+"/ret/low1", fields{"id": "db1", "return": true}))}, otherRet},
+			fields{"pretag": "syndic/syndic1", "events": list(event("salt/job/"+publishedJID+"/ret/low1",
+				fields{"id": "db1", "return": true}))}, otherRet},
 		{"start of another minion, handed on by a syndic", "syndic1", "_minion_event", above,
 			fields{"pretag": "syndic/syndic1", "events": list(event("salt/minion/db1/start"))}, otherID},
 		{"what is marked as a peer's, handed on by a syndic", "syndic1", "_minion_event", above,
 			fields{"pretag": "syndic/syndic1", "events": list(event("salt/minion/low1/start", fields{"__peer_id": "m2"}))}, tag},
 		{"whom a job is for, under what looks like a syndic's tag", "web1", "_minion_event", stock,
 			fields{"tag": "syndic/x/" + publishedJID, "data": fields{}, "error": "no"}, whom},
-		{"whom a job misses, under what ends like a job's tag", "web1", "_minion_event", stock, told("y/salt/job/"+publishedJID, fields{"missing": list("db1")}), whom},
-		{"a number that is another minion, in a beacon", "web1", "_minion_event", stock, told("salt/beacon/web1/load/", fields{"id": 4711}), otherID},
-		{"whom a job misses", "web1", "_minion_event", stock, told("salt/job/"+publishedJID+"/x", fields{"missing": list("db1")}), whom},
-		{"whom a job is for, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "minions": list("db1")}, whom},
-		{"an error of a job, alone", "web1", "_minion_event", stock, fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "error": "x"}, whom},
+		{"whom a job misses, under what ends like a job's tag", "web1", "_minion_event", stock,
+			told("y/salt/job/"+publishedJID, fields{"missing": list("db1")}), whom},
+		{"a number that is another minion, in a beacon", "web1", "_minion_event", stock,
+			told("salt/beacon/web1/load/", fields{"id": 4711}), otherID},
+		{"whom a job misses", "web1", "_minion_event", stock,
+			told("salt/job/"+publishedJID+"/x", fields{"missing": list("db1")}), whom},
+		{"whom a job is for, alone", "web1", "_minion_event", stock,
+			fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "minions": list("db1")}, whom},
+		{"an error of a job, alone", "web1", "_minion_event", stock,
+			fields{"tag": "salt/job/" + publishedJID + "/x", "data": fields{}, "error": "x"}, whom},
 
-		{"a failed state with a master's name", "web1", "_return", stock, states("salt/run/1/ret_|-a_|-b_|-x", fields{}), tag},
-		{"a failed state with a name that reactors listen to", "web1", "_return", stock, states("a_|-salt/reactors/manage/add", fields{}), tag},
+		{"a failed state with a master's name", "web1", "_return", stock, states("salt/run/1/ret_|-a_|-b_|-x", fields{}),
+			tag},
+		{"a failed state with a name that reactors listen to", "web1", "_return", stock,
+			states("a_|-salt/reactors/manage/add", fields{}), tag},
 		{"a failed state with one part to its name", "web1", "_return", stock, states("salt/key/", fields{}), tag},
 		{"a failed state with an end in its name", "web1", "_return", stock, states("a_|-b\n\n", fields{}), tag},
-		{"a failed state that is another minion's return", "web1", "_return", stock, states("salt/job/"+publishedJID+"/ret/db1_|-a_|-lab", fields{}), otherRet},
-		{"a failed state that is another minion's start", "web1", "_return", stock, states("salt/minion/db1_|-lab/start", fields{}), otherID},
-		{"a failed state in another minion's name", "web1", "_return", stock, states("salt/job/"+publishedJID+"/x_|-y", fields{"id": "db1"}), otherRet},
-		{"a failed state that says whom a job is for", "web1", "_return", stock, states("x_|-y", fields{"jid": publishedJID, "minions": list("db1")}), whom},
-		{"a failed state that says whom its job is for", "web1", "_return", stock, states("x_|-y", fields{"minions": list("db1")}), whom},
-		{"a failed state that says whom its job misses", "web1", "_return", stock, states("x_|-y", fields{"missing": list("db1")}), whom},
-		{"a failed state that is marked as a peer's", "web1", "_return", stock, states("x_|-y", fields{"__peer_id": "m2"}), tag},
-		{"a failed state of a highstate", "web1", "_return", stock, with(with(states("salt/wheel/1_|-x", fields{}), "fun", "state.highstate"), "retcode", "x"), tag},
-		{"a failed state of one of several functions", "web1", "_return", stock, with(with(with(states("x", fields{}), "fun", list("test.ping", "state.sls")), "retcode", list(0, 1)),
-			"return", list(true, fields{"salt/run/x_|-y": fields{"result": false}})), tag},
-		{"a failed state of one of several functions, by name", "web1", "_return", stock, with(with(with(states("x", fields{}), "fun", list("test.ping", "state.sls")), "retcode", fields{"state.sls": 1}),
-			"return", fields{"state.sls": fields{"salt/run/x_|-y": fields{"result": false}}}), tag},
-		{"a failed state that a syndic brings", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "fun": "state.sls",
-			"return": fields{"low1": fields{"retcode": 1, "return": fields{"salt/run/x_|-y": fields{"result": false}}}}})}, tag},
-		{"a failed state of a function that stands with it", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID,
-			"return": fields{"low1": fields{"fun": "state.sls", "retcode": 1, "return": fields{"salt/minion/db1_|-lab/start": fields{"result": false}}}}})}, otherID},
-		{"a return that is marked as a peer's", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "__peer_id": "m2"}, tag},
-		{"a return under a name of the job cache's own", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": "nocache"}, refusal{ReturnIDs, "name_of_the_job_cache", replyNil, false}},
-		{"a return of a minion that is called so", "endtime", "_return", stock, fields{"jid": publishedJID, "return": true}, refusal{ReturnIDs, "name_of_the_job_cache", replyNil, false}},
-		{"a syndic's return under such a name", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"jid": fields{"return": true}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
-		{"a return that says whom its job is for", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "minions": list("db1")}, whom},
-		{"a return that is an error", "web1", "_return", above, fields{"jid": publishedJID, "return": true, "error": "x"}, whom},
-		{"returns marked as a peer's", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"low1": fields{"return": true, "__peer_id": "m2"}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
-		{"returns that say whom their job is for", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"low1": fields{"return": true, "minions": list("db1")}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
-		{"returns with a resource inside", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"low1": fields{"return": true, "resource_id": "db1"}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
-		{"returns that are lists of pairs", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"low1": list(list("id", "db1"))}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
-		{"a resource with a path for a name", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": list("../../x")}}, resource},
-		{"a resource with a list for a name", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": list(list("x"))}}, resource},
-		{"resources that are no list", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": "x"}}, resource},
-		{"grains of a resource that is a path", "web1", "_register_resources", stock, fields{"resources": fields{}, "resource_grains": fields{"../grains/db1": fields{}}}, resource},
-		{"grains of a resource that leads out", "web1", "_register_resources", stock, fields{"resources": fields{}, "resource_grains": fields{"ssh:a/../../x": fields{}}}, resource},
-		{"grains of a resource at the root", "web1", "_register_resources", stock, fields{"resources": fields{}, "resource_grains": fields{"/x": fields{}}}, resource},
-		{"grains of a resource with an end inside", "web1", "_register_resources", stock, fields{"resources": fields{}, "resource_grains": fields{"ssh:x\x00": fields{}}}, resource},
+		{"a failed state that is another minion's return", "web1", "_return", stock,
+			states("salt/job/"+publishedJID+"/ret/db1_|-a_|-lab", fields{}), otherRet},
+		{"a failed state that is another minion's start", "web1", "_return", stock,
+			states("salt/minion/db1_|-lab/start", fields{}), otherID},
+		{"a failed state in another minion's name", "web1", "_return", stock,
+			states("salt/job/"+publishedJID+"/x_|-y", fields{"id": "db1"}), otherRet},
+		{"a failed state that says whom a job is for", "web1", "_return", stock,
+			states("x_|-y", fields{"jid": publishedJID, "minions": list("db1")}), whom},
+		{"a failed state that says whom its job is for", "web1", "_return", stock,
+			states("x_|-y", fields{"minions": list("db1")}), whom},
+		{"a failed state that says whom its job misses", "web1", "_return", stock,
+			states("x_|-y", fields{"missing": list("db1")}), whom},
+		{"a failed state that is marked as a peer's", "web1", "_return", stock, states("x_|-y", fields{"__peer_id": "m2"}),
+			tag},
+		{"a failed state of a highstate", "web1", "_return", stock,
+			with(with(states("salt/wheel/1_|-x", fields{}), "fun", "state.highstate"), "retcode", "x"), tag},
+		{"a failed state of one of several functions", "web1", "_return", stock,
+			with(with(with(states("x", fields{}), "fun", list("test.ping", "state.sls")), "retcode", list(0, 1)),
+				"return", list(true, fields{"salt/run/x_|-y": fields{"result": false}})), tag},
+		{"a failed state of one of several functions, by name", "web1", "_return", stock,
+			with(with(with(states("x", fields{}), "fun", list("test.ping", "state.sls")), "retcode", fields{"state.sls": 1}),
+				"return", fields{"state.sls": fields{"salt/run/x_|-y": fields{"result": false}}}), tag},
+		{"a failed state that a syndic brings", "syndic1", "_syndic_return", above,
+			fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "fun": "state.sls",
+				"return": fields{"low1": fields{"retcode": 1, "return": fields{"salt/run/x_|-y": fields{"result": false}}}}})}, tag},
+		{"a failed state of a function that stands with it", "syndic1", "_syndic_return", above,
+			fields{"load": list(fields{"id": "syndic1", "jid": publishedJID,
+				"return": fields{"low1": fields{"fun": "state.sls", "retcode": 1,
+					"return": fields{"salt/minion/db1_|-lab/start": fields{"result": false}}}}})}, otherID},
+		{"a return that is marked as a peer's", "web1", "_return", stock,
+			fields{"jid": publishedJID, "return": true, "__peer_id": "m2"}, tag},
+		{"a return under a name of the job cache's own", "web1", "_return", stock,
+			fields{"jid": publishedJID, "return": true, "resource_id": "nocache"}, refusal{ReturnIDs, "name_of_the_job_cache",
+				replyNil, false}},
+		{"a return of a minion that is called so", "endtime", "_return", stock, fields{"jid": publishedJID, "return": true},
+			refusal{ReturnIDs, "name_of_the_job_cache", replyNil, false}},
+		{"a syndic's return under such a name", "syndic1", "_syndic_return", above,
+			fields{"load": list(fields{"id": "syndic1", "jid": publishedJID,
+				"return": fields{"jid": fields{"return": true}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"a return that says whom its job is for", "web1", "_return", stock,
+			fields{"jid": publishedJID, "return": true, "minions": list("db1")}, whom},
+		{"a return that is an error", "web1", "_return", above, fields{"jid": publishedJID, "return": true, "error": "x"},
+			whom},
+		{"returns marked as a peer's", "syndic1", "_syndic_return", above,
+			fields{"load": list(fields{"id": "syndic1", "jid": publishedJID,
+				"return": fields{"low1": fields{"return": true,
+					"__peer_id": "m2"}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"returns that say whom their job is for", "syndic1", "_syndic_return", above,
+			fields{"load": list(fields{"id": "syndic1", "jid": publishedJID,
+				"return": fields{"low1": fields{"return": true,
+					"minions": list("db1")}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"returns with a resource inside", "syndic1", "_syndic_return", above,
+			fields{"load": list(fields{"id": "syndic1", "jid": publishedJID,
+				"return": fields{"low1": fields{"return": true,
+					"resource_id": "db1"}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"returns that are lists of pairs", "syndic1", "_syndic_return", above,
+			fields{"load": list(fields{"id": "syndic1", "jid": publishedJID,
+				"return": fields{"low1": list(list("id",
+					"db1"))}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"a resource with a path for a name", "web1", "_register_resources", stock,
+			fields{"resources": fields{"ssh": list("../../x")}}, resource},
+		{"a resource with a list for a name", "web1", "_register_resources", stock,
+			fields{"resources": fields{"ssh": list(list("x"))}}, resource},
+		{"resources that are no list", "web1", "_register_resources", stock, fields{"resources": fields{"ssh": "x"}},
+			resource},
+		{"grains of a resource that is a path", "web1", "_register_resources", stock,
+			fields{"resources": fields{}, "resource_grains": fields{"../grains/db1": fields{}}}, resource},
+		{"grains of a resource that leads out", "web1", "_register_resources", stock,
+			fields{"resources": fields{}, "resource_grains": fields{"ssh:a/../../x": fields{}}}, resource},
+		{"grains of a resource at the root", "web1", "_register_resources", stock,
+			fields{"resources": fields{}, "resource_grains": fields{"/x": fields{}}}, resource},
+		{"grains of a resource with an end inside", "web1", "_register_resources", stock,
+			fields{"resources": fields{}, "resource_grains": fields{"ssh:x\x00": fields{}}}, resource},
 		{"classes of another minion", "web1", "_master_tops", stock, fields{"opts": fields{"id": "db1"}}, tops},
-		{"classes by the grains of another minion", "web1", "_master_tops", stock, fields{"opts": fields{"id": "web1", "grains": fields{"id": "db1"}}}, tops},
-		{"a publication that is waited for without an end", "web1", "minion_publish", stock, fields{"fun": "test.ping", "arg": list(), "tgt": "*", "ret": "", "timeout": 1 << 40}, refusal{Budget, "waits_too_long", replyMap, false}},
-		{"a publication that is waited for too long", "web1", "minion_publish", stock, fields{"fun": "test.ping", "arg": list(), "tgt": "*", "ret": "", "tmo": 301}, refusal{Budget, "waits_too_long", replyMap, false}},
-		{"a publication that is waited for by a fraction too long", "web1", "minion_publish", stock, fields{"fun": "test.ping", "tmo": 1e300}, refusal{Budget, "waits_too_long", replyMap, false}},
-		{"a publication that is waited for too long, in words", "web1", "minion_publish", stock, fields{"fun": "test.ping", "tmo": " 1_000_000 "}, refusal{Budget, "waits_too_long", replyMap, false}},
-		{"a publication that is waited for too long, in other digits", "web1", "minion_publish", stock, fields{"fun": "test.ping", "tmo": "\u0669\u0669\u0669\u0669"}, refusal{Budget, "waits_too_long", replyMap, false}},
-		{"a mine by a part of a pillar", "web1", "_mine_get", stock, fields{"tgt": "a:^x", "tgt_type": "pillar_pcre", "fun": "test.ping"}, refusal{MineTargets, "pillar_of_others", replyMap, false}},
-		{"a mine by a part of a pillar, as old minions say it", "web1", "_mine_get", stock, fields{"tgt": "a:^x", "expr_form": "pillar_pcre", "fun": "test.ping"}, refusal{MineTargets, "pillar_of_others", replyMap, false}},
+		{"classes by the grains of another minion", "web1", "_master_tops", stock,
+			fields{"opts": fields{"id": "web1", "grains": fields{"id": "db1"}}}, tops},
+		{"a publication that is waited for without an end", "web1", "minion_publish", stock,
+			fields{"fun": "test.ping", "arg": list(), "tgt": "*", "ret": "", "timeout": 1 << 40}, refusal{Budget,
+				"waits_too_long", replyMap, false}},
+		{"a publication that is waited for too long", "web1", "minion_publish", stock,
+			fields{"fun": "test.ping", "arg": list(), "tgt": "*", "ret": "", "tmo": 301}, refusal{Budget, "waits_too_long",
+				replyMap, false}},
+		{"a publication that is waited for by a fraction too long", "web1", "minion_publish", stock,
+			fields{"fun": "test.ping", "tmo": 1e300}, refusal{Budget, "waits_too_long", replyMap, false}},
+		{"a publication that is waited for too long, in words", "web1", "minion_publish", stock,
+			fields{"fun": "test.ping", "tmo": " 1_000_000 "}, refusal{Budget, "waits_too_long", replyMap, false}},
+		{"a publication that is waited for too long, in other digits", "web1", "minion_publish", stock,
+			fields{"fun": "test.ping", "tmo": "\u0669\u0669\u0669\u0669"}, refusal{Budget, "waits_too_long", replyMap, false}},
+		{"a mine by a part of a pillar", "web1", "_mine_get", stock,
+			fields{"tgt": "a:^x", "tgt_type": "pillar_pcre", "fun": "test.ping"}, refusal{MineTargets, "pillar_of_others",
+				replyMap, false}},
+		{"a mine by a part of a pillar, as old minions say it", "web1", "_mine_get", stock,
+			fields{"tgt": "a:^x", "expr_form": "pillar_pcre", "fun": "test.ping"}, refusal{MineTargets, "pillar_of_others",
+				replyMap, false}},
 		{"classes of a list", "web1", "_master_tops", stock, fields{"opts": fields{"id": list("db1")}}, tops},
-		{"classes of another minion, as a database reads it", "web1", "_master_tops", stock, fields{"opts": fields{"id": "DB1"}}, tops},
+		{"classes of another minion, as a database reads it", "web1", "_master_tops", stock,
+			fields{"opts": fields{"id": "DB1"}}, tops},
 
-		{"job id that is a path", "web1", "pub_ret", stock, fields{"jid": "../../../proc/self/fd/0"}, refusal{JobIDs, "job_id_is_a_path", replyRaised, false}},
-		{"job id that is a list", "web1", "pub_ret", stock, fields{"jid": list("..")}, refusal{JobIDs, "job_id_is_no_text", replyRaised, false}},
-		{"return with a map for one", "web1", "_return", stock, fields{"jid": fields{}, "return": true}, refusal{JobIDs, "job_id_is_no_text", replyNil, false}},
-		{"returns of a job that is a list", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": list("x"), "return": fields{}})}, refusal{ReturnIDs, "job_id_is_no_text", replyNil, false}},
-		{"push to nothing", "web1", "_file_recv", pushes, fields{"path": list(), "loc": 0, "data": "x"}, refusal{FileRecv, "path_leads_elsewhere", replyRaised, false}},
-		{"push to the directory itself", "web1", "_file_recv", pushes, fields{"path": list(""), "loc": 0, "data": "x"}, refusal{FileRecv, "path_leads_elsewhere", replyRaised, false}},
-		{"push to a number", "web1", "_file_recv", pushes, fields{"path": list("etc", 5), "loc": 0, "data": "x"}, refusal{FileRecv, "path_leads_elsewhere", replyRaised, false}},
-		{"return with one", "web1", "_return", stock, fields{"jid": "a/b", "return": true}, refusal{JobIDs, "job_id_is_a_path", replyNil, false}},
-		{"state of a time to come", "web1", "_return", stock, fields{"jid": futureJID, "return": fields{}, "fun": "state.apply"}, refusal{ReturnJobs, "job_was_not_published", replyNil, false}},
-		{"state that nobody published", "web1", "_return", stock, fields{"jid": unknownJID, "return": fields{}, "fun": "state.apply", "master_id": "m1"}, refusal{ReturnJobs, "job_was_not_published", replyNil, false}},
-		{"job that nobody published", "web1", "_return", stock, fields{"jid": unknownJID, "return": true}, refusal{ReturnJobs, "job_was_not_published", replyNil, false}},
-		{"return as a resource that is a minion", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": "db1"}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
-		{"return as a resource below a minion", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": "db1/x"}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
-		{"return as a resource that climbs", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": "a/../../x"}, refusal{ReturnIDs, "resource_id_is_a_path", replyNil, false}},
-		{"return as a resource that is a number", "web1", "_return", stock, fields{"jid": publishedJID, "return": true, "resource_id": 7}, refusal{ReturnIDs, "resource_id_is_a_path", replyNil, false}},
-		{"returns for others", "web1", "_syndic_return", stock, fields{"load": list(fields{"id": "web1", "jid": publishedJID, "return": fields{"low1": fields{"return": true}}})}, refusal{SyndicReturns, "order_masters_is_off", replyNil, false}},
-		{"returns for a minion of the cluster", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"db1": fields{"return": true}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
-		{"returns with an id inside", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"low1": fields{"return": true, "id": "x"}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
-		{"returns of a path", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": publishedJID, "return": fields{"../x": fields{"return": true}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
-		{"returns of another syndic", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "../x", "jid": publishedJID, "return": fields{}})}, refusal{ReturnIDs, "syndic_return_of_another_syndic", replyNil, false}},
-		{"returns of a job that is a path", "syndic1", "_syndic_return", above, fields{"load": list(fields{"id": "syndic1", "jid": "../x", "return": fields{}})}, refusal{JobIDs, "job_id_is_a_path", replyNil, false}},
+		{"job id that is a path", "web1", "pub_ret", stock, fields{"jid": "../../../proc/self/fd/0"},
+			refusal{JobIDs, "job_id_is_a_path", replyRaised, false}},
+		{"job id that is a list", "web1", "pub_ret", stock, fields{"jid": list("..")},
+			refusal{JobIDs, "job_id_is_no_text", replyRaised, false}},
+		{"return with a map for one", "web1", "_return", stock, fields{"jid": fields{}, "return": true},
+			refusal{JobIDs, "job_id_is_no_text", replyNil, false}},
+		{"returns of a job that is a list", "syndic1", "_syndic_return", above,
+			fields{"load": list(fields{"id": "syndic1", "jid": list("x"), "return": fields{}})}, refusal{ReturnIDs,
+				"job_id_is_no_text", replyNil, false}},
+		{"push to nothing", "web1", "_file_recv", pushes, fields{"path": list(), "loc": 0, "data": "x"},
+			refusal{FileRecv, "path_leads_elsewhere", replyRaised, false}},
+		{"push to the directory itself", "web1", "_file_recv", pushes, fields{"path": list(""), "loc": 0, "data": "x"},
+			refusal{FileRecv, "path_leads_elsewhere", replyRaised, false}},
+		{"push to a number", "web1", "_file_recv", pushes, fields{"path": list("etc", 5), "loc": 0, "data": "x"},
+			refusal{FileRecv, "path_leads_elsewhere", replyRaised, false}},
+		{"return with one", "web1", "_return", stock, fields{"jid": "a/b", "return": true},
+			refusal{JobIDs, "job_id_is_a_path", replyNil, false}},
+		{"state of a time to come", "web1", "_return", stock,
+			fields{"jid": futureJID, "return": fields{}, "fun": "state.apply"}, refusal{ReturnJobs, "job_was_not_published",
+				replyNil, false}},
+		{"state that nobody published", "web1", "_return", stock,
+			fields{"jid": unknownJID, "return": fields{}, "fun": "state.apply", "master_id": "m1"}, refusal{ReturnJobs,
+				"job_was_not_published", replyNil, false}},
+		{"job that nobody published", "web1", "_return", stock, fields{"jid": unknownJID, "return": true},
+			refusal{ReturnJobs, "job_was_not_published", replyNil, false}},
+		{"return as a resource that is a minion", "web1", "_return", stock,
+			fields{"jid": publishedJID, "return": true, "resource_id": "db1"}, refusal{ReturnIDs, "return_of_another_minion",
+				replyNil, false}},
+		{"return as a resource below a minion", "web1", "_return", stock,
+			fields{"jid": publishedJID, "return": true, "resource_id": "db1/x"}, refusal{ReturnIDs, "return_of_another_minion",
+				replyNil, false}},
+		{"return as a resource that climbs", "web1", "_return", stock,
+			fields{"jid": publishedJID, "return": true, "resource_id": "a/../../x"}, refusal{ReturnIDs, "resource_id_is_a_path",
+				replyNil, false}},
+		{"return as a resource that is a number", "web1", "_return", stock,
+			fields{"jid": publishedJID, "return": true, "resource_id": 7}, refusal{ReturnIDs, "resource_id_is_a_path", replyNil,
+				false}},
+		{"returns for others", "web1", "_syndic_return", stock,
+			fields{"load": list(fields{"id": "web1", "jid": publishedJID,
+				"return": fields{"low1": fields{"return": true}}})}, refusal{SyndicReturns, "order_masters_is_off", replyNil, false}},
+		{"returns for a minion of the cluster", "syndic1", "_syndic_return", above,
+			fields{"load": list(fields{"id": "syndic1", "jid": publishedJID,
+				"return": fields{"db1": fields{"return": true}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"returns with an id inside", "syndic1", "_syndic_return", above,
+			fields{"load": list(fields{"id": "syndic1", "jid": publishedJID,
+				"return": fields{"low1": fields{"return": true,
+					"id": "x"}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"returns of a path", "syndic1", "_syndic_return", above,
+			fields{"load": list(fields{"id": "syndic1", "jid": publishedJID,
+				"return": fields{"../x": fields{"return": true}}})}, refusal{ReturnIDs, "return_of_another_minion", replyNil, false}},
+		{"returns of another syndic", "syndic1", "_syndic_return", above,
+			fields{"load": list(fields{"id": "../x", "jid": publishedJID, "return": fields{}})}, refusal{ReturnIDs,
+				"syndic_return_of_another_syndic", replyNil, false}},
+		{"returns of a job that is a path", "syndic1", "_syndic_return", above,
+			fields{"load": list(fields{"id": "syndic1", "jid": "../x", "return": fields{}})}, refusal{JobIDs, "job_id_is_a_path",
+				replyNil, false}},
 
-		{"file outside", "web1", "_serve_file", stock, fields{"path": "../../etc/shadow", "saltenv": "base", "loc": 0}, path(replyServe)},
-		{"file outside in the end", "web1", "_file_hash", stock, fields{"path": "a/../../etc/shadow", "saltenv": "base"}, path(replyEmpty)},
+		{"file outside", "web1", "_serve_file", stock, fields{"path": "../../etc/shadow", "saltenv": "base", "loc": 0},
+			path(replyServe)},
+		{"file outside in the end", "web1", "_file_hash", stock, fields{"path": "a/../../etc/shadow", "saltenv": "base"},
+			path(replyEmpty)},
 		{"file at the root", "web1", "_file_find", stock, fields{"path": "/etc/shadow", "saltenv": "base"}, path(replyFind)},
 		{"file outside behind a bar", "web1", "_file_find", stock, fields{"path": "|..", "saltenv": "base"}, path(replyFind)},
-		{"file at the root behind bars", "web1", "_serve_file", stock, fields{"path": "||/etc/shadow", "saltenv": "base", "loc": 0}, path(replyServe)},
-		{"file that is none", "web1", "_file_hash_and_stat", stock, fields{"path": list("x"), "saltenv": "base"}, path(replyStat)},
-		{"file that is none, to be served", "web1", "_serve_file", stock, fields{"path": list(), "saltenv": "base", "loc": 0}, path(replyRaised)},
-		{"file that is none, to be found", "web1", "_file_find", stock, fields{"path": list("../x"), "saltenv": "base"}, path(replyRaised)},
-		{"no file that is none, to be found", "web1", "_file_find", stock, fields{"path": list(), "saltenv": "base"}, path(replyFind)},
-		{"file with an end inside", "web1", "_serve_file", stock, fields{"path": "x\x00y", "saltenv": "base", "loc": 0}, path(replyServe)},
+		{"file at the root behind bars", "web1", "_serve_file", stock,
+			fields{"path": "||/etc/shadow", "saltenv": "base", "loc": 0}, path(replyServe)},
+		{"file that is none", "web1", "_file_hash_and_stat", stock, fields{"path": list("x"), "saltenv": "base"},
+			path(replyStat)},
+		{"file that is none, to be served", "web1", "_serve_file", stock, fields{"path": list(), "saltenv": "base", "loc": 0},
+			path(replyRaised)},
+		{"file that is none, to be found", "web1", "_file_find", stock, fields{"path": list("../x"), "saltenv": "base"},
+			path(replyRaised)},
+		{"no file that is none, to be found", "web1", "_file_find", stock, fields{"path": list(), "saltenv": "base"},
+			path(replyFind)},
+		{"file with an end inside", "web1", "_serve_file", stock, fields{"path": "x\x00y", "saltenv": "base", "loc": 0},
+			path(replyServe)},
 		{"environment outside", "web1", "_file_list", stock, fields{"saltenv": "../../x", "prefix": ""}, env(replyList)},
 		{"environment at the root", "web1", "_symlink_list", stock, fields{"saltenv": "/tmp"}, env(replyMap)},
 		{"environment outside in the end", "web1", "_dir_list", stock, fields{"saltenv": "a/.."}, env(replyList)},
-		{"environment that is a list", "web1", "_file_find", stock, fields{"path": "x", "saltenv": list("../x")}, env(replyRaised)},
+		{"environment that is a list", "web1", "_file_find", stock, fields{"path": "x", "saltenv": list("../x")},
+			env(replyRaised)},
 		{"environment under its old name", "web1", "_file_find", stock, fields{"path": "x", "env": "../x"}, env(replyFind)},
-		{"list outside", "web1", "_file_list", stock, fields{"saltenv": "base", "prefix": "../x"}, refusal{FilePaths, "prefix_leads_elsewhere", replyList, false}},
-		{"environment that is where all are", "web1", "_file_list", stock, fields{"saltenv": ".", "prefix": ""}, env(replyList)},
+		{"list outside", "web1", "_file_list", stock, fields{"saltenv": "base", "prefix": "../x"},
+			refusal{FilePaths, "prefix_leads_elsewhere", replyList, false}},
+		{"environment that is where all are", "web1", "_file_list", stock, fields{"saltenv": ".", "prefix": ""},
+			env(replyList)},
 		{"environment without a name", "web1", "_file_list", stock, fields{"saltenv": "", "prefix": ""}, env(replyList)},
-		{"environment outside, behind a file's name", "web1", "_file_hash", stock, fields{"path": "top.sls?saltenv=..", "saltenv": "base"}, path(replyEmpty)},
-		{"environment outside in the end, behind a file's name", "web1", "_file_find", stock, fields{"path": "top.sls?index=0&saltenv=a/../..", "saltenv": "base"}, path(replyFind)},
-		{"environment without a name, behind a file's", "web1", "_file_find", stock, fields{"path": "top.sls?saltenv=", "saltenv": "base"}, path(replyFind)},
-		{"file outside before a question", "web1", "_serve_file", stock, fields{"path": "..?x=1", "saltenv": "base", "loc": 0}, path(replyServe)},
-		{"a backend left out", "web1", "_file_list", stock, fields{"saltenv": "base", "fsbackend": "-roots"}, back(replyList)},
-		{"a backend left out of some", "web1", "_symlink_list", stock, fields{"saltenv": "base", "fsbackend": "git,-roots"}, back(replyMap)},
-		{"a backend left out in a list", "web1", "_dir_list", stock, fields{"saltenv": "base", "fsbackend": list("-roots")}, back(replyList)},
-		{"a backend left out of the environments", "web1", "_file_envs", stock, fields{"back": list("-roots")}, back(replyList)},
+		{"environment outside, behind a file's name", "web1", "_file_hash", stock,
+			fields{"path": "top.sls?saltenv=..", "saltenv": "base"}, path(replyEmpty)},
+		{"environment outside in the end, behind a file's name", "web1", "_file_find", stock,
+			fields{"path": "top.sls?index=0&saltenv=a/../..", "saltenv": "base"}, path(replyFind)},
+		{"environment without a name, behind a file's", "web1", "_file_find", stock,
+			fields{"path": "top.sls?saltenv=", "saltenv": "base"}, path(replyFind)},
+		{"file outside before a question", "web1", "_serve_file", stock,
+			fields{"path": "..?x=1", "saltenv": "base", "loc": 0}, path(replyServe)},
+		{"a backend left out", "web1", "_file_list", stock, fields{"saltenv": "base", "fsbackend": "-roots"},
+			back(replyList)},
+		{"a backend left out of some", "web1", "_symlink_list", stock, fields{"saltenv": "base", "fsbackend": "git,-roots"},
+			back(replyMap)},
+		{"a backend left out in a list", "web1", "_dir_list", stock, fields{"saltenv": "base", "fsbackend": list("-roots")},
+			back(replyList)},
+		{"a backend left out of the environments", "web1", "_file_envs", stock, fields{"back": list("-roots")},
+			back(replyList)},
 		{"backends that are a map", "web1", "_file_envs", stock, fields{"back": fields{"roots": true}}, back(replyList)},
-		{"pillar of where all are", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "./"}, refusal{FilePaths, "environment_is_a_path", nil, true}},
-		{"pillar kept as another minion's", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "prod"}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
-		{"pillar kept as another minion's by its saltenv", "web1", "_pillar", stock, fields{"grains": fields{}, "saltenv": "prod"}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
-		{"pillar kept as that of a number", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": 7}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
-		{"pillar kept as that of a fraction", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": 1.5}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
-		{"pillar kept as that of a word of Python's", "web1", "_pillar", stock, fields{"grains": fields{}, "saltenv": true}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
-		{"pillar kept as another minion's by its old saltenv", "web1", "_pillar", stock, fields{"grains": fields{}, "env": "prod"}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
-		{"pillar outside", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "../../x"}, refusal{FilePaths, "environment_is_a_path", nil, true}},
+		{"pillar of where all are", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "./"},
+			refusal{FilePaths, "environment_is_a_path", nil, true}},
+		{"pillar kept as another minion's", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "prod"},
+			refusal{FilePaths, "environment_of_another_minion", nil, true}},
+		{"pillar kept as another minion's by its saltenv", "web1", "_pillar", stock,
+			fields{"grains": fields{}, "saltenv": "prod"}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
+		{"pillar kept as that of a number", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": 7},
+			refusal{FilePaths, "environment_of_another_minion", nil, true}},
+		{"pillar kept as that of a fraction", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": 1.5},
+			refusal{FilePaths, "environment_of_another_minion", nil, true}},
+		{"pillar kept as that of a word of Python's", "web1", "_pillar", stock, fields{"grains": fields{}, "saltenv": true},
+			refusal{FilePaths, "environment_of_another_minion", nil, true}},
+		{"pillar kept as another minion's by its old saltenv", "web1", "_pillar", stock,
+			fields{"grains": fields{}, "env": "prod"}, refusal{FilePaths, "environment_of_another_minion", nil, true}},
+		{"pillar outside", "web1", "_pillar", stock, fields{"grains": fields{}, "pillarenv": "../../x"},
+			refusal{FilePaths, "environment_is_a_path", nil, true}},
 
-		{"push to a master that takes none", "web1", "_file_recv", stock, fields{"path": list("etc", "fstab"), "loc": 0, "data": "x"}, refusal{FileRecv, "file_recv_is_off", replyFalse, false}},
+		{"push to a master that takes none", "web1", "_file_recv", stock,
+			fields{"path": list("etc", "fstab"), "loc": 0, "data": "x"}, refusal{FileRecv, "file_recv_is_off", replyFalse,
+				false}},
 		{"push outside", "web1", "_file_recv", pushes, fields{"path": list("..", "x"), "loc": 0, "data": "x"}, push},
-		{"push outside within a part", "web1", "_file_recv", pushes, fields{"path": list("a/../../x"), "loc": 0, "data": "x"}, push},
+		{"push outside within a part", "web1", "_file_recv", pushes, fields{"path": list("a/../../x"), "loc": 0, "data": "x"},
+			push},
 		{"push to the root", "web1", "_file_recv", pushes, fields{"path": list("", "etc"), "loc": 0, "data": "x"}, push},
 		{"push to a text", "web1", "_file_recv", pushes, fields{"path": "x", "loc": 0, "data": "x"}, push},
 	} {
@@ -450,7 +686,8 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%s: %s finds %s, enforced %t", c.name, rule, reason, enforced)
 			}
 		})
-		if !v.Refused || v.Rule != c.want.rule || v.Reason != c.want.reason || !bytes.Equal(v.Reply, c.want.reply) || v.BadLoad != c.want.bad || heard != 1 {
+		if !v.Refused || v.Rule != c.want.rule || v.Reason != c.want.reason || !bytes.Equal(v.Reply, c.want.reply) ||
+			v.BadLoad != c.want.bad || heard != 1 {
 			t.Errorf("%s: %+v, heard of %d times", c.name, v, heard)
 		}
 		passes(t, c.name, c.p, r)
@@ -458,7 +695,8 @@ func TestRefused(t *testing.T) {
 	// What a syndic brings for another node's master is that one's to judge.
 	w := New(Config{Own: func(id string) bool { return id == "m1" }})
 	for id, refused := range map[string]bool{"m1": true, "m2": false} {
-		r := request(t, load(t, "web1", "_syndic_return", fields{"load": list(fields{"id": "web1", "jid": publishedJID, "master_id": id, "return": fields{}})}))
+		r := request(t, load(t, "web1", "_syndic_return",
+			fields{"load": list(fields{"id": "web1", "jid": publishedJID, "master_id": id, "return": fields{}})}))
 		if v := w.Check(r, nil); v.Refused != refused {
 			t.Errorf("for %s: %+v", id, v)
 		}
@@ -505,7 +743,8 @@ func TestDataWithNumbersForNames(t *testing.T) {
 // A key is revoked by an id that stands for itself alone.
 func TestRevokedByAPattern(t *testing.T) {
 	w := strict(Policy{})
-	for id, bad := range map[string]bool{"web1": false, "web-1.example.org": false, "*": true, "web?": true, "web[12]": true, "x,db1": true} {
+	for id, bad := range map[string]bool{"web1": false, "web-1.example.org": false, "*": true, "web?": true,
+		"web[12]": true, "x,db1": true} {
 		v := w.Check(request(t, load(t, id, "revoke_auth", nil)), nil)
 		if v.Refused != bad || bad && (v.Reason != "id_is_no_plain_name" || !bytes.Equal(v.Reply, replyFalse)) {
 			t.Errorf("%s: %+v", id, v)
@@ -548,7 +787,8 @@ func TestEventsAreCutOutOfLists(t *testing.T) {
 	}
 }
 
-// What stands before each tag of a list is looked at with each: a long one in front of many would keep a processor for minutes.
+// What stands before each tag of a list is looked at with each: a long one in front of many would keep a processor for
+// minutes.
 func TestLongBeforeManyTags(t *testing.T) {
 	tags := make([]any, 20_000)
 	for i := range tags {
@@ -589,9 +829,11 @@ func TestManyFunctions(t *testing.T) {
 		refused bool
 	}{
 		{"a list", list, false}, {"a list with a bad one at its end", last, true},
-		{"a map", fields{"state.sls": states}, false}, {"a map with a bad one", fields{"state.sls": fields{"salt/run/a_|-b_|-c_|-d": fields{"result": false}}}, true},
+		{"a map", fields{"state.sls": states}, false},
+		{"a map with a bad one", fields{"state.sls": fields{"salt/run/a_|-b_|-c_|-d": fields{"result": false}}}, true},
 	} {
-		r := request(t, load(t, "web1", "_return", fields{"jid": publishedJID, "fun": funs, "retcode": []any{1}, "return": c.ret}))
+		r := request(t, load(t, "web1", "_return",
+			fields{"jid": publishedJID, "fun": funs, "retcode": []any{1}, "return": c.ret}))
 		if v := w.Check(r, nil); v.Refused != c.refused {
 			t.Errorf("%s: %+v", c.name, v)
 		}
@@ -621,7 +863,8 @@ func TestTooManyResources(t *testing.T) {
 		"too many grains": {fields{"resources": fields{}, "resource_grains": moreGrains}, true},
 	} {
 		v := w.Check(request(t, load(t, "web1", "_register_resources", c.fields)), nil)
-		if v.Refused != c.refused || c.refused && (v.Rule != Budget || v.Reason != "too_many_resources" || string(v.Reply) != string(replyMap)) {
+		if v.Refused != c.refused || c.refused &&
+			(v.Rule != Budget || v.Reason != "too_many_resources" || string(v.Reply) != string(replyMap)) {
 			t.Errorf("%s: refused %t by %s: %s", what, v.Refused, v.Rule, v.Reason)
 		}
 	}
@@ -647,7 +890,8 @@ func TestJobIDsShapeNoTags(t *testing.T) {
 
 func TestOnDemandPillarIsCut(t *testing.T) {
 	for _, p := range []Policy{{}, {OnDemand: []string{"libvirt"}}} {
-		r := request(t, load(t, "web1", "_pillar", fields{"grains": fields{"id": "web1"}, "ext": fields{"git": "x", "libvirt": "_"}, "saltenv": "base"}))
+		r := request(t, load(t, "web1", "_pillar",
+			fields{"grains": fields{"id": "web1"}, "ext": fields{"git": "x", "libvirt": "_"}, "saltenv": "base"}))
 		v := strict(p).Check(r, nil)
 		if v.Refused || v.Plain == nil || v.Rule != PillarExt {
 			t.Fatalf("%+v", v)
@@ -719,8 +963,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A minion that asks little and has much answered waits with its next requests, and is not heard when there are too many; who asks one after the
-// other is only slowed.
+// A minion that asks little and has much answered waits with its next requests, and is not heard when there are too
+// many; who asks one after the other is only slowed.
 func TestAnswersHaveABudget(t *testing.T) {
 	const perSecond = 1000
 	c := &clock{time.Unix(1_700_000_000, 0)}
@@ -792,7 +1036,8 @@ func TestDowngrade(t *testing.T) {
 	if m.Proven() != 3 || !w.Downgraded("web1", "key", 2, nil) || !w.Downgraded("web1", "key", 0, nil) {
 		t.Error("3 is forgotten")
 	}
-	if w.Downgraded("web1", "key", 3, nil) || w.Downgraded("web1", "another key", 2, nil) || w.Downgraded("db1", "key", 2, nil) {
+	if w.Downgraded("web1", "key", 3, nil) || w.Downgraded("web1", "another key", 2, nil) ||
+		w.Downgraded("db1", "key", 2, nil) {
 		t.Error("who is no minion that spoke 3 is refused")
 	}
 	if n := w.Found()[ProtocolDowngrade].Refused; n != 2 {
@@ -827,7 +1072,8 @@ func TestMet(t *testing.T) {
 	w.Proven(m, 3)
 	meet := func(cmd, jid, remote string, relayed bool) {
 		c.t = c.t.Add(time.Second)
-		w.Met(&Request{Minion: m, Peek: &saltwire.Peek{Cmd: cmd, JID: jid, Fun: "test.ping"}, Remote: netip.MustParseAddrPort(remote), Relayed: relayed})
+		w.Met(&Request{Minion: m, Peek: &saltwire.Peek{Cmd: cmd, JID: jid, Fun: "test.ping"},
+			Remote: netip.MustParseAddrPort(remote), Relayed: relayed})
 	}
 	if w.TakeHeard() {
 		t.Error("heard of nobody")
@@ -843,7 +1089,8 @@ func TestMet(t *testing.T) {
 	var none *Wall
 	none.Met(&Request{Minion: m})
 	want := Proof{
-		ID: "web1", Key: HashKey("key"), Version: 3, Met: returned.Add(time.Second).UTC(), From: netip.MustParseAddr("192.0.2.7"),
+		ID: "web1", Key: HashKey("key"), Version: 3, Met: returned.Add(time.Second).UTC(),
+		From:     netip.MustParseAddr("192.0.2.7"),
 		Returned: &Returned{JID: "20260102030405000001", Fun: "test.ping", At: returned.UTC()},
 	}
 	text, err := json.Marshal(w.Proofs())
@@ -970,7 +1217,8 @@ func TestChecksAllocateNothing(t *testing.T) {
 // What is remembered of each return costs no memory after the first one.
 func TestMetAllocatesNothing(t *testing.T) {
 	w := New(Config{})
-	r := request(t, load(t, "web1", "_return", fields{"jid": "20260102030405000001", "fun": "state.apply", "return": true}))
+	r := request(t, load(t, "web1", "_return",
+		fields{"jid": "20260102030405000001", "fun": "state.apply", "return": true}))
 	r.Minion = w.Minion("web1", "key")
 	r.Remote = netip.MustParseAddrPort("192.0.2.7:4711")
 	w.Met(r)
@@ -981,7 +1229,8 @@ func TestMetAllocatesNothing(t *testing.T) {
 
 func BenchmarkMet(b *testing.B) {
 	w := New(Config{})
-	r := request(b, load(b, "web1", "_return", fields{"jid": "20260102030405000001", "fun": "state.apply", "return": true}))
+	r := request(b, load(b, "web1", "_return",
+		fields{"jid": "20260102030405000001", "fun": "state.apply", "return": true}))
 	r.Minion = w.Minion("web1", "key")
 	b.ReportAllocs()
 	for b.Loop() {
@@ -991,7 +1240,8 @@ func BenchmarkMet(b *testing.B) {
 
 // A rule that was relaxed does not hide what another one refuses.
 func TestRelaxedRulesHideNothing(t *testing.T) {
-	stolen := event("salt/job/"+publishedJID+"/ret/db1", fields{"id": "db1", "return": true, "error": 1, "__peer_id": "m2"})
+	stolen := event("salt/job/"+publishedJID+"/ret/db1",
+		fields{"id": "db1", "return": true, "error": 1, "__peer_id": "m2"})
 	for _, c := range []struct {
 		name  string
 		modes map[Rule]Mode
@@ -1003,8 +1253,9 @@ func TestRelaxedRulesHideNothing(t *testing.T) {
 	} {
 		w := New(Config{Modes: c.modes, Policy: Policy{Filters: true}, Accepted: accepted, Job: jobs})
 		for form, f := range map[string]fields{
-			"list":                   {"events": list(stolen)},
-			"single":                 {"tag": "salt/job/" + publishedJID + "/ret/db1", "data": fields{}, "error": 1, "__peer_id": "m2"},
+			"list": {"events": list(stolen)},
+			"single": {"tag": "salt/job/" + publishedJID + "/ret/db1", "data": fields{}, "error": 1,
+				"__peer_id": "m2"},
 			"put together of a list": {"pretag": "salt", "events": list(event(list("job", publishedJID, "ret", "db1")))},
 			"before others, a list":  {"pretag": list("salt"), "events": list(event("job"))},
 		} {

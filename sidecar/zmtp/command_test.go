@@ -34,7 +34,8 @@ func TestEncodings(t *testing.T) {
 }
 
 func TestCommandRoundTrips(t *testing.T) {
-	ev, _, err := decode(AppendPing(AppendGreeting(nil), 90*time.Second, []byte("0123456789abcdefXX")), 100, true, Limits{})
+	ev, _, err := decode(AppendPing(AppendGreeting(nil), 90*time.Second, []byte("0123456789abcdefXX")), 100, true,
+		Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

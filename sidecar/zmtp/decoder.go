@@ -38,8 +38,8 @@ const (
 const (
 	// firstGrab is the memory taken for a body of which the first bytes have come.
 	firstGrab = 4 << 10
-	// maxGrab bounds the memory taken at once for bytes that have not come yet. A body larger than that is kept in pieces until it is
-	// complete, so that a peer cannot make us hold twice what it has sent.
+	// maxGrab bounds the memory taken at once for bytes that have not come yet. A body larger than that is kept in pieces
+	// until it is complete, so that a peer cannot make us hold twice what it has sent.
 	maxGrab = 1 << 20
 )
 
@@ -193,8 +193,8 @@ func (d *Decoder) body(in []byte) (Event, int) {
 	return d.finish(b, true), n
 }
 
-// keep adds in to the body. The memory taken is never more than twice what has arrived (or a small first grab), never more than
-// maxGrab beyond it, and never more than the frame needs.
+// keep adds in to the body. The memory taken is never more than twice what has arrived (or a small first grab), never
+// more than maxGrab beyond it, and never more than the frame needs.
 func (d *Decoder) keep(in []byte) {
 	for len(in) > 0 {
 		if len(d.buf) == cap(d.buf) {

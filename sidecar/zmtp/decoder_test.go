@@ -148,7 +148,8 @@ func TestDecoderLargeBodies(t *testing.T) {
 		in := AppendMessage(AppendGreeting(nil), body, []byte("next"))
 		for _, piece := range []int{1500, 64 << 10, len(in) - 7} {
 			events, d, err := decode(in, piece, true, Limits{})
-			if err != nil || len(events) != 3 || !bytes.Equal(events[1].Body, body) || string(events[2].Body) != "next" || d.Buffered() != 0 {
+			if err != nil || len(events) != 3 || !bytes.Equal(events[1].Body, body) || string(events[2].Body) != "next" ||
+				d.Buffered() != 0 {
 				t.Errorf("%d bytes in pieces of %d: %d events, %v", size, piece, len(events), err)
 			}
 		}

@@ -4,8 +4,8 @@ package zmtp
 
 import "syscall"
 
-// The race detector learns from the package syscall that what was done before a message was sent happened before what is done when it was
-// received. Sockets of Go's net package do not wait here either.
+// The race detector learns from the package syscall that what was done before a message was sent happened before what
+// is done when it was received. Sockets of Go's net package do not wait here either.
 
 // Recv reads what a socket holds; see the other one.
 func Recv(fd int, b []byte) (int, error) {

@@ -75,7 +75,8 @@ func TestSocket(t *testing.T) {
 		t.Errorf("nobody reads: %v", err)
 	}
 	_ = b.Close() // with something unread: a reset
-	for deadline := time.Now().Add(10 * time.Second); (err == syscall.EAGAIN || err == nil) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(10 * time.Second); (err == syscall.EAGAIN || err == nil) &&
+		time.Now().Before(deadline); {
 		_, err = Send(out, full)
 	}
 	if err != syscall.EPIPE && err != syscall.ECONNRESET {

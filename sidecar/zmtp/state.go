@@ -36,7 +36,8 @@ func (d *Decoder) State() DecoderState {
 // is let in to its end.
 func ResumeDecoder(limits *Limits, s DecoderState) (Decoder, error) {
 	d := Decoder{
-		grab: firstGrab, limits: limits, state: state(s.Stage), ready: s.Ready, minor: s.Minor, flags: s.Flags, nhdr: uint8(len(s.Header)),
+		grab: firstGrab, limits: limits, state: state(s.Stage), ready: s.Ready, minor: s.Minor, flags: s.Flags,
+		nhdr:  uint8(len(s.Header)),
 		parts: int32(s.Parts), size: s.Size, total: s.Total,
 	}
 	bad := ""

@@ -71,7 +71,8 @@ func (h *host) listens(table string) { h.write("proc/net/tcp", "  sl  local_addr
 func (h *host) look(status *adminapi.Status) *Site {
 	h.t.Helper()
 	s, err := Look(h.t.Context(), Asked{
-		Own: h.path("etc/salt/saltclusterd"), Master: h.path("etc/salt/master"), Command: h.path("bin/salt-master"), Node: "m1",
+		Own: h.path("etc/salt/saltclusterd"), Master: h.path("etc/salt/master"), Command: h.path("bin/salt-master"),
+		Node: "m1",
 		Proc: h.path("proc"),
 	}, status)
 	if err != nil {
@@ -133,8 +134,10 @@ func TestSetupStepByStep(t *testing.T) {
 	if p.Failed() > 0 || len(p.Files) != 3 {
 		t.Fatalf("%d files\n%s", len(p.Files), text(p.Checks))
 	}
-	wants(t, text(p.Checks), "Salt 3006.28", "1 accepted, 1 pending;", "0.0.0.0:4505", "1 connected now", "listens on 127.0.0.1 only")
-	wants(t, strings.Join(p.Next, "\n"), "systemctl enable --now saltclusterd", "saltclusterctl bootstrap", "systemctl restart salt-master", "status --check")
+	wants(t, text(p.Checks), "Salt 3006.28", "1 accepted, 1 pending;", "0.0.0.0:4505", "1 connected now",
+		"listens on 127.0.0.1 only")
+	wants(t, strings.Join(p.Next, "\n"), "systemctl enable --now saltclusterd", "saltclusterctl bootstrap",
+		"systemctl restart salt-master", "status --check")
 	secret := p.Files[1]
 	if shown, err := json.Marshal(p); err != nil || !secret.Secret || strings.Contains(string(shown), "cluster_secret: ") {
 		t.Errorf("the secret is shown: %s, %v", shown, err)
@@ -143,7 +146,8 @@ func TestSetupStepByStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg, err := config.Load(h.path("etc/salt/saltclusterd"))
-	if err != nil || cfg.ID != "m1" || cfg.Cluster.ID != "salt" || cfg.Paths.StateDir != h.path("var/lib/saltclusterd") || cfg.Salt.Config != h.path("etc/salt/master") {
+	if err != nil || cfg.ID != "m1" || cfg.Cluster.ID != "salt" || cfg.Paths.StateDir != h.path("var/lib/saltclusterd") ||
+		cfg.Salt.Config != h.path("etc/salt/master") {
 		t.Errorf("%v", err)
 	}
 	if info, err := os.Stat(secret.Path); err != nil || info.Mode().Perm()&0o007 != 0 {
@@ -171,14 +175,16 @@ func TestSetupStepByStep(t *testing.T) {
 func TestSetupKeepsWhatIsThere(t *testing.T) {
 	h := newHost(t, "interface: 10.0.0.11\nrunner_dirs: [/srv/runners]\npublish_port: 14505\n")
 	h.write("etc/salt/saltclusterd", string(config.DefaultFile()))
-	h.write("etc/salt/saltclusterd.d/site.conf", "cluster_id: production\ncluster_secret: Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4\nmaster_restart_command: [rc-service, salt-master, restart]\n")
+	h.write("etc/salt/saltclusterd.d/site.conf",
+		"cluster_id: production\ncluster_secret: Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4\nmaster_restart_command: [rc-service, salt-master, restart]\n")
 	s := h.look(nil)
 	s.RunnerDir, s.WheelDir = "/usr/share/saltclusterd/runners", "/usr/share/saltclusterd/wheel"
 	p := s.Plan()
 	if p.Failed() > 0 || len(p.Files) != 2 || p.ClusterID != "production" {
 		t.Fatalf("%+v\n%s", p.Files, text(p.Checks))
 	}
-	wants(t, p.Files[0].Path+p.Files[0].Text, "saltclusterd.d/setup.conf", "id: m1", "interface: [10.0.0.11]", "publish_port: 14505")
+	wants(t, p.Files[0].Path+p.Files[0].Text, "saltclusterd.d/setup.conf", "id: m1", "interface: [10.0.0.11]",
+		"publish_port: 14505")
 	if strings.Contains(p.Files[0].Text, "cluster_id") {
 		t.Errorf("says again what is said:\n%s", p.Files[0].Text)
 	}
@@ -202,15 +208,21 @@ func TestSetupRefuses(t *testing.T) {
 		change func(*host)
 		want   string
 	}{
-		"a transport":              {"transport: tcp\n", nil, "fail master transport"},
-		"an include that is later": {"include: late.conf\n", func(h *host) { h.write("etc/salt/late.conf", "interface: 10.0.0.11\n") }, "Remove the line 'interface"},
-		"keys elsewhere":           {"keys.cache_driver: redis\n", func(h *host) { h.version("3008.3") }, "has its keys in redis"},
-		"no drop-ins":              {"default_include: other\n", nil, "fail drop-in"},
-		"somebody else's drop-in":  {"", func(h *host) { h.write(dropInFile, "interface: 127.0.0.1\n") }, "was not written by saltclusterd"},
-		"no key":                   {"", func(h *host) { h.write("etc/salt/pki/master/master.pem", "?") }, "fail identity"},
-		"a mistake of our own":     {"", func(h *host) { h.write("etc/salt/saltclusterd", "cluser_id: x\n") }, "did you mean cluster_id?"},
-		"another name":             {"", func(h *host) { h.write("etc/salt/saltclusterd", "id: m2\n") }, "id is m2, and not m1"},
-		"a witness":                {"", func(h *host) { h.write("etc/salt/saltclusterd", "cluster_witness: True\n") }, "is a witness"},
+		"a transport": {"transport: tcp\n", nil, "fail master transport"},
+		"an include that is later": {"include: late.conf\n",
+			func(h *host) { h.write("etc/salt/late.conf", "interface: 10.0.0.11\n") }, "Remove the line 'interface"},
+		"keys elsewhere": {"keys.cache_driver: redis\n", func(h *host) { h.version("3008.3") },
+			"has its keys in redis"},
+		"no drop-ins": {"default_include: other\n", nil, "fail drop-in"},
+		"somebody else's drop-in": {"", func(h *host) { h.write(dropInFile, "interface: 127.0.0.1\n") },
+			"was not written by saltclusterd"},
+		"no key": {"", func(h *host) { h.write("etc/salt/pki/master/master.pem", "?") }, "fail identity"},
+		"a mistake of our own": {"", func(h *host) { h.write("etc/salt/saltclusterd", "cluser_id: x\n") },
+			"did you mean cluster_id?"},
+		"another name": {"", func(h *host) { h.write("etc/salt/saltclusterd", "id: m2\n") },
+			"id is m2, and not m1"},
+		"a witness": {"", func(h *host) { h.write("etc/salt/saltclusterd", "cluster_witness: True\n") },
+			"is a witness"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, tt.master)
@@ -242,7 +254,8 @@ func TestSetupWarns(t *testing.T) {
 	if p.Failed() > 0 {
 		t.Errorf("%s", text(p.Checks))
 	}
-	wants(t, text(p.Checks), "1 of this host connected by way of loopback", "belonged to a cluster", "broken.conf", "allow_clear_commands")
+	wants(t, text(p.Checks), "1 of this host connected by way of loopback", "belonged to a cluster", "broken.conf",
+		"allow_clear_commands")
 }
 
 // A drop-in that somebody wrote by hand and that is enough stays.
@@ -291,7 +304,8 @@ func TestSetupToJoin(t *testing.T) {
 	if p.Failed() > 0 || len(p.Files) != 2 {
 		t.Fatalf("%+v\n%s", p.Files, text(p.Checks))
 	}
-	wants(t, text(p.Checks), "join refuses unless it is the cluster's", "warn keys", "keys collect m1.keys here, saltclusterctl keys merge m1.keys on a member", "warn roots")
+	wants(t, text(p.Checks), "join refuses unless it is the cluster's", "warn keys",
+		"keys collect m1.keys here, saltclusterctl keys merge m1.keys on a member", "warn roots")
 	wants(t, p.Files[0].Text, "cluster_join_token_file: "+h.path("etc/salt/saltclusterd.join-token"))
 	wants(t, strings.Join(p.Next, "\n"), "saltclusterctl join m0 --token-file -", "systemctl restart salt-master")
 	if err := Write(s.Asked.Own, p.Files); err != nil {
@@ -312,7 +326,8 @@ func TestSetupToJoin(t *testing.T) {
 	h = newHost(t, "")
 	h.write("etc/salt/saltclusterd", "cluster_id: salt\ncluster_secret: Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4\n")
 	p = look("m0", nil).Plan()
-	if p.Failed() > 0 || strings.Contains(p.Files[0].Text, "token") || !strings.HasPrefix(p.Next[1], "saltclusterctl join m0: the right to join is cluster_secret") {
+	if p.Failed() > 0 || strings.Contains(p.Files[0].Text, "token") ||
+		!strings.HasPrefix(p.Next[1], "saltclusterctl join m0: the right to join is cluster_secret") {
 		t.Errorf("with a secret: %+v, %v\n%s", p.Files, p.Next, text(p.Checks))
 	}
 }

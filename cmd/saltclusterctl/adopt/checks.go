@@ -61,13 +61,15 @@ func (c *checks) roots() {
 	}
 	u, err := user.Lookup(s.Master.User)
 	if err != nil {
-		c.add("salt", doctor.Warn, s.Master.SetBy("user"), err.Error(), "neither the salt-master nor saltclusterd starts as that user", "correct the option user")
+		c.add("salt", doctor.Warn, s.Master.SetBy("user"), err.Error(),
+			"neither the salt-master nor saltclusterd starts as that user", "correct the option user")
 		return
 	}
 	uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
 	gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
 	if errUID == nil && errGID == nil {
-		c.found = append(c.found, doctor.Roots(doctor.AccountOf(u.Username, uint32(uid), uint32(gid)), rootDirs(s.Master), s.Own.Roots.Ignore)...)
+		c.found = append(c.found, doctor.Roots(doctor.AccountOf(u.Username, uint32(uid), uint32(gid)), rootDirs(s.Master),
+			s.Own.Roots.Ignore)...)
 	}
 }
 
@@ -91,14 +93,18 @@ func (c *checks) own() {
 	s := c.site
 	before := len(c.found)
 	for _, f := range s.OwnWrong {
-		c.add("config", doctor.Fail, s.Asked.Own, f.String(), "saltclusterd does not start with it", "saltclusterctl config check")
+		c.add("config", doctor.Fail, s.Asked.Own, f.String(), "saltclusterd does not start with it",
+			"saltclusterctl config check")
 	}
 	if s.Own.Cluster.Witness {
-		c.add("config", doctor.Fail, s.OwnSource["cluster_witness"], "this node is a witness: it has no salt-master", "", "remove cluster_witness, or do not adopt this host's master")
+		c.add("config", doctor.Fail, s.OwnSource["cluster_witness"], "this node is a witness: it has no salt-master", "",
+			"remove cluster_witness, or do not adopt this host's master")
 	}
-	for _, o := range []struct{ name, asked, is string }{{"id", s.Asked.Node, s.Own.ID}, {"cluster_id", s.Asked.ClusterID, s.Own.Cluster.ID}} {
+	for _, o := range []struct{ name, asked, is string }{{"id", s.Asked.Node, s.Own.ID},
+		{"cluster_id", s.Asked.ClusterID, s.Own.Cluster.ID}} {
 		if at, set := s.OwnSource[o.name]; set && o.asked != "" && o.asked != o.is {
-			c.add("config", doctor.Fail, at, fmt.Sprintf("%s is %s, and not %s", o.name, o.is, o.asked), "", "change it there, or leave the flag out")
+			c.add("config", doctor.Fail, at, fmt.Sprintf("%s is %s, and not %s", o.name, o.is, o.asked), "",
+				"change it there, or leave the flag out")
 		}
 	}
 	if _, err := node.ParseID(c.node); err != nil {
@@ -122,18 +128,22 @@ func (c *checks) identity(becomes string) {
 	case s.Key != nil:
 		c.ok("identity", path, "%s: %s", becomes, saltcrypt.Fingerprint(s.Key.PublicText()))
 	case errors.Is(s.KeyErr, fs.ErrNotExist) && s.native != nil:
-		c.add("identity", doctor.Fail, path, "is not there: Salt's own cluster has never run here", "nobody knows what its minions trust",
+		c.add("identity", doctor.Fail, path, "is not there: Salt's own cluster has never run here",
+			"nobody knows what its minions trust",
 			"let it start once, or remove cluster_id and its kind from "+s.native.where)
 	case s.native != nil && s.KeyErr != nil && !errors.Is(s.KeyErr, fs.ErrPermission):
-		c.add("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster", "a key with a passphrase (cluster_key_pass) has to be written without one, for the cluster's has none")
+		c.add("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster",
+			"a key with a passphrase (cluster_key_pass) has to be written without one, for the cluster's has none")
 	case errors.Is(s.KeyErr, fs.ErrPermission):
 		c.add("identity", doctor.Fail, path, "you may not read it", "", "run it as root")
 	case errors.Is(s.KeyErr, fs.ErrNotExist) && s.Master.Text("keys.cache_driver") == "mmap_key":
 		c.ok("identity", s.Master.PkiDir, "in the master's own key store (mmap_key), %s", becomes)
 	case errors.Is(s.KeyErr, fs.ErrNotExist):
-		c.add("identity", doctor.Warn, path, "is not there: this salt-master has never run", "it is made when the cluster is founded; minions will trust it from then on", "")
+		c.add("identity", doctor.Warn, path, "is not there: this salt-master has never run",
+			"it is made when the cluster is founded; minions will trust it from then on", "")
 	default:
-		c.add("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster", "restore it from a backup")
+		c.add("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster",
+			"restore it from a backup")
 	}
 }
 
@@ -163,12 +173,14 @@ func (c *checks) keys() {
 	}
 	if bare, err := s.without(); err == nil && bare.Version.Major >= 3008 {
 		if d := bare.Text("keys.cache_driver"); d != "localfs_key" && d != "mmap_key" {
-			c.add("keys", doctor.Fail, "keys.cache_driver", "the salt-master has its keys in "+d, "saltclusterd cannot read them, and would found a cluster without minions",
+			c.add("keys", doctor.Fail, "keys.cache_driver", "the salt-master has its keys in "+d,
+				"saltclusterd cannot read them, and would found a cluster without minions",
 				"move them to files first (keys.cache_driver: localfs_key), with salt-key of both")
 		}
 	}
 	if len(s.Markers) > 0 && !s.member() {
-		c.add("keys", doctor.Warn, s.Markers[0], "this master belonged to a cluster", "bootstrap would refuse, for that cluster may live",
+		c.add("keys", doctor.Warn, s.Markers[0], "this master belonged to a cluster",
+			"bootstrap would refuse, for that cluster may live",
 			"saltclusterctl join one of its members instead; if there is none any more, remove the file")
 	}
 }
@@ -186,20 +198,24 @@ func (c *checks) ports() {
 			text += " " + l.Process
 		}
 		if name := strings.ToLower(l.Process); strings.HasPrefix(name, "haproxy ") || strings.HasPrefix(name, "nginx ") {
-			c.add("ports", doctor.Fail, l.Addr.String(), l.Process+" listens where saltclusterd must", "minions would not reach it",
+			c.add("ports", doctor.Fail, l.Addr.String(), l.Process+" listens where saltclusterd must",
+				"minions would not reach it",
 				"let the load balancer listen on an address of its own (saltclusterctl haproxy --fragment --bind ADDRESS)")
 			continue
 		}
 		listens = append(listens, text)
 	}
 	if len(listens) == 0 {
-		c.add("ports", doctor.Warn, fmt.Sprintf("%d, %d", s.Master.PublishPort, s.Master.RetPort), "the salt-master does not listen", "it does not run, or not with "+s.Master.Path, "")
+		c.add("ports", doctor.Warn, fmt.Sprintf("%d, %d", s.Master.PublishPort, s.Master.RetPort),
+			"the salt-master does not listen", "it does not run, or not with "+s.Master.Path, "")
 		return
 	}
 	slices.Sort(listens)
 	c.ok("ports", "", "the salt-master listens on %s", strings.Join(slices.Compact(listens), ", "))
-	if len(s.Own.Edge.Interface) == 0 && !slices.ContainsFunc(s.Addresses, func(a netip.Addr) bool { return a.IsGlobalUnicast() }) {
-		c.add("ports", doctor.Fail, "", "this host has no address but loopback", "minions cannot reach saltclusterd", "give it one, or set interface in "+s.Asked.Own)
+	if len(s.Own.Edge.Interface) == 0 && !slices.ContainsFunc(s.Addresses,
+		func(a netip.Addr) bool { return a.IsGlobalUnicast() }) {
+		c.add("ports", doctor.Fail, "", "this host has no address but loopback", "minions cannot reach saltclusterd",
+			"give it one, or set interface in "+s.Asked.Own)
 	}
 }
 
@@ -211,7 +227,8 @@ func (c *checks) deaf() {
 	}
 	addr, ok := bare.InterfaceAddr()
 	if held, _ := c.site.masterListens(); held && ok && !addr.IsUnspecified() && !addr.IsLoopback() {
-		c.add("master", doctor.Warn, bare.SetBy("interface"), "listens on "+bare.Interface+" only: from setup until it is restarted salt on this host looks for it on loopback, and finds nothing",
+		c.add("master", doctor.Warn, bare.SetBy("interface"),
+			"listens on "+bare.Interface+" only: from setup until it is restarted salt on this host looks for it on loopback, and finds nothing",
 			"minions notice nothing of that", "go on to the restart without a pause")
 	}
 }
@@ -225,7 +242,8 @@ func (c *checks) others() {
 	}{{s.poolPort(), "cluster_pool_port"}, {portOf(s.Own.Health.Listen), "health_listen"}} {
 		for _, l := range s.Listeners {
 			if int(l.Addr.Port()) == p.port && !s.ours(l) && s.Status == nil {
-				c.add("ports", doctor.Fail, l.Addr.String(), strings.TrimSpace(l.Process+" listens where saltclusterd would"), "", "set "+p.option+" to another port, the same on all nodes")
+				c.add("ports", doctor.Fail, l.Addr.String(), strings.TrimSpace(l.Process+" listens where saltclusterd would"), "",
+					"set "+p.option+" to another port, the same on all nodes")
 			}
 		}
 	}
@@ -242,9 +260,11 @@ func (c *checks) minions() {
 			local++
 		}
 	}
-	c.ok("minions", "", "%d connected now; each will connect anew once, and sign in once, as when a salt-master is restarted", len(s.Minions)-local)
+	c.ok("minions", "",
+		"%d connected now; each will connect anew once, and sign in once, as when a salt-master is restarted", len(s.Minions)-local)
 	if local > 0 {
-		c.add("minions", doctor.Warn, "", fmt.Sprintf("%d of this host connected by way of loopback", local), "such a minion stays with this one salt-master, past the cluster",
+		c.add("minions", doctor.Warn, "", fmt.Sprintf("%d of this host connected by way of loopback", local),
+			"such a minion stays with this one salt-master, past the cluster",
 			"give it an address of this host in its option master (saltclusterd listens on all but loopback), and restart it")
 	}
 }
@@ -258,7 +278,8 @@ func (c *checks) member() {
 	case s.Status != nil && s.Status.Cluster != nil:
 		c.ok("cluster", "", "this node is a member of %s", s.Status.Cluster.ID)
 	case s.Status != nil && s.Status.Removed != "":
-		c.add("cluster", doctor.Warn, "", s.Status.Removed, "it does not come back by itself", "saltclusterctl join PEER instead of bootstrap")
+		c.add("cluster", doctor.Warn, "", s.Status.Removed, "it does not come back by itself",
+			"saltclusterctl join PEER instead of bootstrap")
 	case s.Status == nil && s.Known:
 		c.ok("cluster", s.Own.Paths.StateDir, "this node is a member of a cluster; saltclusterd does not run")
 	}
@@ -287,7 +308,8 @@ func (c *checks) master(after *localmaster.Config) {
 func (c *checks) unusual() {
 	m := c.site.Master
 	if m.Bool("external_auth") && len(c.site.Own.Edge.AllowClearCommands) == 0 {
-		c.add("salt-api", doctor.Warn, "external_auth", "is set, so there may be a salt-api", "on another host it would be refused: saltclusterd takes no commands from the network",
+		c.add("salt-api", doctor.Warn, "external_auth", "is set, so there may be a salt-api",
+			"on another host it would be refused: saltclusterd takes no commands from the network",
 			"on this host nothing is to be done; else allow_clear_commands in "+c.site.Asked.Own)
 	}
 }

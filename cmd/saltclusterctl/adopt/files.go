@@ -21,7 +21,8 @@ const (
 
 const secretSize = 24 // random bytes
 
-// dropIn makes the master's drop-in, and the configuration as it will be. Nothing is to be written where all is as it must be.
+// dropIn makes the master's drop-in, and the configuration as it will be. Nothing is to be written where all is as it
+// must be.
 func (c *checks) dropIn() (after *localmaster.Config, files []File) {
 	s := c.site
 	if fits(s.Master, c.node) && (s.DropInErr != nil || s.DropInText == nil || !localmaster.IsDropIn(s.DropInText)) {
@@ -54,7 +55,8 @@ func (c *checks) dropIn() (after *localmaster.Config, files []File) {
 		return s.Master, nil
 	}
 	return after, []File{{
-		Path: s.DropIn, What: "the salt-master's drop-in: " + strings.Join(optionsIn(text), ", "), Text: string(text), text: text, mode: 0o644,
+		Path: s.DropIn, What: "the salt-master's drop-in: " + strings.Join(optionsIn(text), ", "), Text: string(text),
+		text: text, mode: 0o644,
 		owner: localmaster.Unowned, master: true,
 	}}
 }
@@ -110,12 +112,14 @@ func (s *Site) ownFiles(node, cluster string) []File {
 	}
 	dir := config.DropInDir(s.Asked.Own)
 	if text := b.String(); text != "" || s.OwnMissing {
-		path, head := filepath.Join(dir, setupName), "# Written by saltclusterctl setup. Every option stands, with its default, in "+s.Asked.Own+".\n"
+		path, head := filepath.Join(dir,
+			setupName), "# Written by saltclusterctl setup. Every option stands, with its default, in "+s.Asked.Own+".\n"
 		if s.OwnMissing {
 			path, head = s.Asked.Own, "# Written by saltclusterctl setup. saltclusterctl config default prints every option with its default.\n"
 		}
 		files = append(files, File{
-			Path: path, What: "saltclusterd's: " + strings.Join(optionsIn([]byte(text)), ", "), Text: head + text, text: []byte(head + text), mode: 0o644,
+			Path: path, What: "saltclusterd's: " + strings.Join(optionsIn([]byte(text)), ", "), Text: head + text,
+			text: []byte(head + text), mode: 0o644,
 			owner: localmaster.Unowned,
 		})
 	}
@@ -135,7 +139,8 @@ func (s *Site) secretFile(path string) File {
 	_, _ = rand.Read(raw[:]) // never fails (crypto/rand)
 	text := "# Written by saltclusterctl setup: the right to join this cluster.\ncluster_secret: '" +
 		base64.StdEncoding.EncodeToString(raw[:]) + "'\n"
-	f := File{Path: path, What: "a new cluster_secret", Secret: true, text: []byte(text), mode: 0o600, owner: localmaster.Unowned}
+	f := File{Path: path, What: "a new cluster_secret", Secret: true, text: []byte(text), mode: 0o600,
+		owner: localmaster.Unowned}
 	if o, err := s.Master.Owner(); err == nil && o.UID > 0 {
 		f.owner, f.mode = localmaster.Owner{UID: 0, GID: o.GID}, 0o640
 	}

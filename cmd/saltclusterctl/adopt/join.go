@@ -31,11 +31,13 @@ func (c *checks) bring() {
 		c.add("keys", doctor.Warn, s.KeysDir, fmt.Sprintf("%d accepted here; join refuses unless the cluster knows them", n),
 			"the cluster would turn these minions away", fmt.Sprintf("saltclusterctl keys collect %s.keys here, saltclusterctl keys merge %s.keys on a member", c.node, c.node))
 	}
-	c.add("roots", doctor.Warn, "", "the cluster's file_roots and pillar_roots replace this host's", "what differs here is kept aside",
+	c.add("roots", doctor.Warn, "", "the cluster's file_roots and pillar_roots replace this host's",
+		"what differs here is kept aside",
 		"compare them before; afterwards saltclusterctl roots conflicts lists what differed")
 }
 
-// tokenName is the file that a node without a secret may have its join token in. It need not be there: a token can be given to join itself.
+// tokenName is the file that a node without a secret may have its join token in. It need not be there: a token can be
+// given to join itself.
 const tokenName = "saltclusterd.join-token"
 
 func (s *Site) tokenFile() string { return filepath.Join(filepath.Dir(s.Asked.Own), tokenName) }

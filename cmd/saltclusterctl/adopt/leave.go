@@ -22,8 +22,9 @@ type Leaving struct {
 	Others []string         `json:"others"` // members that stay; empty: this node is the last, or none
 	Checks []doctor.Finding `json:"checks"`
 	Remove string           `json:"remove,omitempty"` // the drop-in
-	Aside  string           `json:"aside,omitempty"`  // what it is called then, where somebody else wrote it; empty: it is deleted
-	Next   []string         `json:"next"`             // to be typed afterwards, in this order
+	// what it is called then, where somebody else wrote it; empty: it is deleted
+	Aside string   `json:"aside,omitempty"`
+	Next  []string `json:"next"` // to be typed afterwards, in this order
 
 	cacheDir string // of the salt-master; empty: the members that stay use it, too
 }
@@ -34,8 +35,8 @@ func (l Leaving) Failed() int { return failed(l.Checks) }
 // disabled ends the name of a drop-in that was switched off: default_include takes *.conf only.
 const disabled = ".off"
 
-// Leaving says what is to be done for the salt-master to work without saltclusterd. v compares what the nodes hold; nil: it is not
-// known.
+// Leaving says what is to be done for the salt-master to work without saltclusterd. v compares what the nodes hold;
+// nil: it is not known.
 func (s *Site) Leaving(v *adminapi.Verification) Leaving {
 	l := Leaving{Node: s.Own.ID}
 	c := &checks{site: s, node: s.Own.ID}
@@ -59,7 +60,8 @@ func (s *Site) Leaving(v *adminapi.Verification) Leaving {
 			l.Aside = s.DropIn + disabled
 		}
 		var err error
-		if after, err = localmaster.LoadConfigAfter(s.Master.Path, s.Master.Version, localmaster.Changes{s.DropIn: nil}); err != nil {
+		if after, err = localmaster.LoadConfigAfter(s.Master.Path, s.Master.Version,
+			localmaster.Changes{s.DropIn: nil}); err != nil {
 			c.add("master", doctor.Fail, s.Master.Path, err.Error(), "the salt-master would not start", "")
 			after = s.Master
 		}
@@ -83,7 +85,8 @@ func (c *checks) staying() (ids []string) {
 	}
 	c.ok("cluster", "", "this node leaves %s; its minions go to %s", st.Cluster.ID, strings.Join(ids, ", "))
 	if !st.Cluster.Quorum.OK {
-		c.add("cluster", doctor.Fail, "", "no majority of the cluster can be reached", "nobody could take this node off the roster",
+		c.add("cluster", doctor.Fail, "", "no majority of the cluster can be reached",
+			"nobody could take this node off the roster",
 			"bring the others back: saltclusterctl status")
 	}
 	return ids
@@ -106,11 +109,13 @@ func (c *checks) stranger() {
 func (c *checks) whole(v *adminapi.Verification) {
 	st := c.site.Status
 	if text := adminapi.SyncText(st.Node.Sync); text != "" {
-		c.add("data", doctor.Fail, "", "this node is still catching up: "+text, "its salt-master would lack that", "wait: saltclusterctl status")
+		c.add("data", doctor.Fail, "", "this node is still catching up: "+text, "its salt-master would lack that",
+			"wait: saltclusterctl status")
 		return
 	}
 	if v == nil {
-		c.add("data", doctor.Warn, "", "what the nodes hold could not be compared", "this salt-master may lack keys, caches or jobs of the last moments", "saltclusterctl verify")
+		c.add("data", doctor.Warn, "", "what the nodes hold could not be compared",
+			"this salt-master may lack keys, caches or jobs of the last moments", "saltclusterctl verify")
 		return
 	}
 	for _, sec := range v.Sections {
@@ -118,28 +123,33 @@ func (c *checks) whole(v *adminapi.Verification) {
 			if mine, has := d.Nodes[c.node]; !has || mine != "" {
 				continue
 			}
-			c.add("data", doctor.Fail, sec.Name, d.Item+" is not here", "this salt-master would lack it", "wait, or see saltclusterctl verify")
+			c.add("data", doctor.Fail, sec.Name, d.Item+" is not here", "this salt-master would lack it",
+				"wait, or see saltclusterctl verify")
 			return
 		}
 	}
 	if !v.Complete() {
-		c.add("data", doctor.Warn, "", "not all nodes could be compared with this one", "it may lack what only those have", "saltclusterctl verify")
+		c.add("data", doctor.Warn, "", "not all nodes could be compared with this one", "it may lack what only those have",
+			"saltclusterctl verify")
 		return
 	}
 	c.ok("data", "", "keys, caches and roots are here")
 	if n := c.site.Own.Cluster.JobReplicas; len(st.Members) > n {
-		c.add("data", doctor.Warn, "jobs", fmt.Sprintf("each job is on %d of %d nodes", n, len(st.Members)), "this salt-master has its share of them only", "")
+		c.add("data", doctor.Warn, "jobs", fmt.Sprintf("each job is on %d of %d nodes", n, len(st.Members)),
+			"this salt-master has its share of them only", "")
 	}
 }
 
-// returns that wait for the salt-master would never reach it. Those that it does not answer go to the members that stay.
+// returns that wait for the salt-master would never reach it. Those that it does not answer go to the members that
+// stay.
 func (c *checks) returns(last bool) {
 	r := c.site.Status.Node.Returns
 	if r == nil {
 		return
 	}
 	if last && r.Unanswered > 0 {
-		c.add("returns", doctor.Warn, "", countReturns(r.Unanswered, "that the salt-master does not answer was put aside", "that the salt-master does not answer were put aside"),
+		c.add("returns", doctor.Warn, "", countReturns(r.Unanswered, "that the salt-master does not answer was put aside",
+			"that the salt-master does not answer were put aside"),
 			"nobody gives them to it any more: they stay in state_dir/returns/unanswered", "saltclusterctl returns list, then retry, or drop ID")
 	}
 	for _, j := range r.Journals {
@@ -163,21 +173,25 @@ func countReturns(n int, one, many string) string {
 // restored judges the configuration as it will be.
 func (c *checks) restored(after *localmaster.Config) {
 	if addr, ok := after.InterfaceAddr(); ok && addr.IsLoopback() {
-		c.add("master", doctor.Fail, after.SetBy("interface"), "sets interface: "+after.Interface, "no minion would reach the salt-master", "remove that line")
+		c.add("master", doctor.Fail, after.SetBy("interface"), "sets interface: "+after.Interface,
+			"no minion would reach the salt-master", "remove that line")
 		return
 	}
 	if setsNative(after) {
-		c.add("master", doctor.Fail, after.SetBy("cluster_id"), "sets cluster_id: the salt-master would go back to Salt's own cluster, with keys as they were when it left that",
+		c.add("master", doctor.Fail, after.SetBy("cluster_id"),
+			"sets cluster_id: the salt-master would go back to Salt's own cluster, with keys as they were when it left that",
 			"what was decided since then is not there", "remove cluster_id, cluster_peers, cluster_pki_dir and cluster_secret there")
 		return
 	}
 	now, then := c.site.Master.Text("keys.cache_driver"), after.Text("keys.cache_driver")
 	if now != then && after.Version.Major >= 3008 {
-		c.add("master", doctor.Fail, after.SetBy("keys.cache_driver"), fmt.Sprintf("its keys are in %s, and it would look for them in %s", now, then),
+		c.add("master", doctor.Fail, after.SetBy("keys.cache_driver"),
+			fmt.Sprintf("its keys are in %s, and it would look for them in %s", now, then),
 			"it would know no minion", "put 'keys.cache_driver: "+now+"' there")
 		return
 	}
-	c.ok("master", "", "without the drop-in it listens on %s, ports %d and %d", after.Interface, after.PublishPort, after.RetPort)
+	c.ok("master", "", "without the drop-in it listens on %s, ports %d and %d", after.Interface, after.PublishPort,
+		after.RetPort)
 }
 
 // leaveNext are the steps that are left.
@@ -186,7 +200,8 @@ func (s *Site) leaveNext(others bool) []string {
 	for _, dir := range rootDirs(s.Master) {
 		area := filepath.Join(dir, apply.InSlot)
 		if _, err := os.Lstat(area); err == nil {
-			steps = append(steps, "rm -r "+area+", which the salt-master would give to minions: what changes of the roots replaced; in aside is what saltclusterctl roots conflicts lists")
+			steps = append(steps,
+				"rm -r "+area+", which the salt-master would give to minions: what changes of the roots replaced; in aside is what saltclusterctl roots conflicts lists")
 		}
 	}
 	return steps
@@ -203,7 +218,8 @@ func (s *Site) stepsToLeave(others bool) []string {
 	}
 	return []string{
 		"where HAProxy is in front, its checks ask saltclusterd: first give it what saltclusterctl haproxy --bare prints, and reload it",
-		"systemctl disable --now saltclusterd; " + restart + ": one after the other, for minions are alone in between; they connect anew, and sign in",
+		"systemctl disable --now saltclusterd; " + restart +
+			": one after the other, for minions are alone in between; they connect anew, and sign in",
 		"salt '*' test.ping",
 	}
 }

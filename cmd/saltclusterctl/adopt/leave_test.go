@@ -66,7 +66,8 @@ func TestLeaveOthers(t *testing.T) {
 	wants(t, text(l.Checks), "its minions go to m2, m3, m4", "each job is on 3 of 4 nodes")
 	h.write("srv/salt/.saltcluster-area/keep/1", "what was replaced")
 	h.write("etc/salt/master.d/roots.conf", "file_roots: {base: ["+h.path("srv/salt")+"]}\n")
-	wants(t, strings.Join(h.look(st).Leaving(&adminapi.Verification{}).Next, "\n"), "rm -r "+h.path("srv/salt/.saltcluster-area"))
+	wants(t, strings.Join(h.look(st).Leaving(&adminapi.Verification{}).Next, "\n"),
+		"rm -r "+h.path("srv/salt/.saltcluster-area"))
 	st.Node.Returns = &adminapi.Returns{Unanswered: 2}
 	if said := text(h.look(st).Leaving(&adminapi.Verification{}).Checks); strings.Contains(said, "put aside") {
 		t.Errorf("they go to the others: %s", said)
@@ -75,9 +76,11 @@ func TestLeaveOthers(t *testing.T) {
 
 // What the salt-master would lack is in the way.
 func TestLeaveRefuses(t *testing.T) {
-	lacking := &adminapi.Verification{Sections: []adminapi.VerifiedSection{{Name: "keys", Differences: []adminapi.VerifyDifference{
-		{Item: "web1", Nodes: map[string]string{"m1": "x", "m2": ""}}, {Item: "web2", Nodes: map[string]string{"m1": "", "m2": "x"}},
-	}}}}
+	lacking := &adminapi.Verification{Sections: []adminapi.VerifiedSection{{Name: "keys",
+		Differences: []adminapi.VerifyDifference{
+			{Item: "web1", Nodes: map[string]string{"m1": "x", "m2": ""}},
+			{Item: "web2", Nodes: map[string]string{"m1": "", "m2": "x"}},
+		}}}}
 	for name, tt := range map[string]struct {
 		master string
 		change func(*host, *adminapi.Status)
@@ -89,12 +92,16 @@ func TestLeaveRefuses(t *testing.T) {
 			st.Node.Sync = []adminapi.SyncPart{{Part: "keys", State: "syncing", Done: 1, Total: 2, Unit: "items"}}
 		}, nil, "still catching up"},
 		"returns": {"", func(_ *host, st *adminapi.Status) {
-			st.Node.Returns = &adminapi.Returns{Journals: []adminapi.Journal{{Name: "python", Waiting: []adminapi.Waiting{{Consumer: "master", Records: 3}}}}}
+			st.Node.Returns = &adminapi.Returns{Journals: []adminapi.Journal{{Name: "python",
+				Waiting: []adminapi.Waiting{{Consumer: "master", Records: 3}}}}}
 		}, nil, "3 returns wait for master"},
 		"no majority": {"", func(_ *host, st *adminapi.Status) {
 			st.Members, st.Cluster.Quorum.OK = append(st.Members, adminapi.Member{ID: "m2"}), false
 		}, nil, "no majority"},
-		"loopback by another file": {"", func(h *host, _ *adminapi.Status) { h.write("etc/salt/master.d/a.conf", "interface: 127.0.0.1\n") }, nil, "remove that line"},
+		"loopback by another file": {"", func(h *host,
+			_ *adminapi.Status) {
+			h.write("etc/salt/master.d/a.conf", "interface: 127.0.0.1\n")
+		}, nil, "remove that line"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, st := adopted(t, tt.master), serving()

@@ -121,7 +121,8 @@ func (s *Site) readOwn() {
 	for _, f := range found {
 		_, set := s.OwnSource[f.Option]
 		toBeSet := slices.Contains(unset, f.Option) && !set
-		if toBeSet || s.OwnMissing && f.File == s.Asked.Own && f.Option == "" || f.Option == "id" && s.Asked.Node != "" && !set {
+		if toBeSet || s.OwnMissing && f.File == s.Asked.Own && f.Option == "" || f.Option == "id" && s.Asked.Node != "" &&
+			!set {
 			continue
 		}
 		s.OwnWrong = append(s.OwnWrong, f)
@@ -225,7 +226,8 @@ func storedKey(ctx context.Context, pki string, g *mmapkeys.Geometry, names ...s
 // storePatience is how long the store's lock is waited for.
 const storePatience = 5 * time.Second
 
-// Identity is the fingerprint of the key that minions of this host's master trust; empty: there is none, or it cannot be read.
+// Identity is the fingerprint of the key that minions of this host's master trust; empty: there is none, or it cannot
+// be read.
 func (s *Site) Identity() string {
 	if s.Key == nil {
 		return ""

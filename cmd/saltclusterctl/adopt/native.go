@@ -20,8 +20,8 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// native is the cluster that Salt 3007 and 3008 make by themselves. Its minions trust cluster.pem, and its masters have their minion keys
-// beside that, in cluster_pki_dir. A master that leaves it needs both in its own pki_dir.
+// native is the cluster that Salt 3007 and 3008 make by themselves. Its minions trust cluster.pem, and its masters have
+// their minion keys beside that, in cluster_pki_dir. A master that leaves it needs both in its own pki_dir.
 type native struct {
 	id, pki string
 	where   string // the file that sets cluster_id
@@ -61,8 +61,8 @@ func (n *native) private(ctx context.Context) ([]byte, error) {
 	return os.ReadFile(n.file())
 }
 
-// poolPort is the peer port that saltclusterd is to have: beside Salt's own cluster, which goes on while its masters leave it one by one,
-// the next one.
+// poolPort is the peer port that saltclusterd is to have: beside Salt's own cluster, which goes on while its masters
+// leave it one by one, the next one.
 func (s *Site) poolPort() int {
 	port := s.Own.Cluster.PoolPort
 	if _, set := s.OwnSource["cluster_pool_port"]; s.native != nil && !set && port == s.native.port {
@@ -77,13 +77,16 @@ func (c *checks) leavesNative() {
 	if s.native == nil {
 		return
 	}
-	c.add("native", doctor.Warn, s.native.where, fmt.Sprintf("this master belongs to Salt's own cluster %s, and leaves it when it is restarted", s.native.id),
+	c.add("native", doctor.Warn, s.native.where,
+		fmt.Sprintf("this master belongs to Salt's own cluster %s, and leaves it when it is restarted", s.native.id),
 		"until the others have followed each cluster reaches its own minions only, and neither hears of keys that the other one accepts",
 		"afterwards remove cluster_id and its kind there; until then the drop-in overrules it")
-	c.add("native", doctor.Warn, "", "a minion whose ports 4505 and 4506 lead to masters of both clusters would sign in again and again",
+	c.add("native", doctor.Warn, "",
+		"a minion whose ports 4505 and 4506 lead to masters of both clusters would sign in again and again",
 		"they have different AES keys", "a load balancer must have this master apart from those that have not left")
 	if port := s.poolPort(); port != s.native.port {
-		c.ok("native", "", "saltclusterd uses port %d, tcp and udp, between the nodes: Salt's own cluster has %d", port, s.native.port)
+		c.ok("native", "", "saltclusterd uses port %d, tcp and udp, between the nodes: Salt's own cluster has %d", port,
+			s.native.port)
 	}
 	if s.native.pki == s.Master.PkiDir {
 		return
@@ -95,7 +98,9 @@ func (c *checks) leavesNative() {
 	}
 	if s.native.store != nil {
 		if files, _ := filepath.Glob(filepath.Join(s.Master.PkiDir, ".mmap_*")); len(files) > 0 {
-			c.add("keys", doctor.Fail, files[0], "a key store is there that this master has not used as long as it belonged to the cluster", "it would take those keys for its own",
+			c.add("keys", doctor.Fail, files[0],
+				"a key store is there that this master has not used as long as it belonged to the cluster",
+				"it would take those keys for its own",
 				"move "+filepath.Join(s.Master.PkiDir, ".mmap_*")+" away")
 		}
 	}
@@ -120,15 +125,16 @@ func (c *checks) nativeKeys() ([]keyset.Key, error) {
 	return keys, err
 }
 
-// nativeFiles are the key and the minion keys in the master's own pki_dir. They come before the drop-in: without it the master still starts
-// as it did, but for a check of Salt's own cluster that its master.pem has not changed.
+// nativeFiles are the key and the minion keys in the master's own pki_dir. They come before the drop-in: without it the
+// master still starts as it did, but for a check of Salt's own cluster that its master.pem has not changed.
 func (s *Site) nativeFiles(moved []keyset.Key) (files []File) {
 	if s.native == nil {
 		return nil
 	}
 	if private, _, err := localmaster.ReadIdentity(s.Master); err != nil || !s.identical(private) {
 		files = append(files, File{
-			Path: filepath.Join(s.Master.PkiDir, "master.pem"), What: "the key of Salt's own cluster; the old one is kept beside it", Secret: true, master: true,
+			Path: filepath.Join(s.Master.PkiDir, "master.pem"),
+			What: "the key of Salt's own cluster; the old one is kept beside it", Secret: true, master: true,
 			act: s.installNative,
 		})
 	}
@@ -144,7 +150,8 @@ func (s *Site) nativeFiles(moved []keyset.Key) (files []File) {
 			parts = []string{"none"}
 		}
 		files = append(files, File{
-			Path: filepath.Join(s.Master.PkiDir, "minions*"), What: "the minion keys of Salt's own cluster: " + strings.Join(parts, ", "), master: true,
+			Path: filepath.Join(s.Master.PkiDir, "minions*"),
+			What: "the minion keys of Salt's own cluster: " + strings.Join(parts, ", "), master: true,
 			act: func() error { return s.moveKeys(moved, time.Now()) },
 		})
 	}
@@ -178,8 +185,8 @@ func placeOf(state string) string {
 	return "minions"
 }
 
-// moveKeys makes pki_dir hold these minion keys and no others. What it held is kept aside: the master has not used it since it belonged to
-// the other cluster.
+// moveKeys makes pki_dir hold these minion keys and no others. What it held is kept aside: the master has not used it
+// since it belonged to the other cluster.
 func (s *Site) moveKeys(keys []keyset.Key, now time.Time) error {
 	pki := s.Master.PkiDir
 	owner, err := s.Master.Owner()

@@ -18,7 +18,8 @@ func keyFile(body string) string {
 // newNative is a host with a master of Salt's own cluster.
 func newNative(t *testing.T, version string) *host {
 	h := newHost(t, "")
-	h.write("etc/salt/master.d/cluster.conf", "cluster_id: theirs\ncluster_peers: [10.0.0.12]\ncluster_pki_dir: "+h.path("share/pki")+"\n")
+	h.write("etc/salt/master.d/cluster.conf",
+		"cluster_id: theirs\ncluster_peers: [10.0.0.12]\ncluster_pki_dir: "+h.path("share/pki")+"\n")
 	h.version(version)
 	key, err := saltcrypt.GenerateMasterKey(2048)
 	if err != nil {
@@ -42,7 +43,8 @@ func (h *host) read(name string) string {
 	return string(text)
 }
 
-// A master of Salt's own cluster takes along what its minions trust and the keys that it has accepted, and nothing of before.
+// A master of Salt's own cluster takes along what its minions trust and the keys that it has accepted, and nothing of
+// before.
 func TestSetupLeavesSaltsOwnCluster(t *testing.T) {
 	for _, version := range []string{"3007.15", "3008.3"} {
 		t.Run(version, func(t *testing.T) {
@@ -52,10 +54,12 @@ func TestSetupLeavesSaltsOwnCluster(t *testing.T) {
 			if p.Failed() > 0 || len(p.Files) != 5 {
 				t.Fatalf("%+v\n%s", p.Files, text(p.Checks))
 			}
-			wants(t, text(p.Checks), "cluster.pem: becomes the cluster's", "2 accepted, 1 pending, 1 denied; they are copied to", "Salt's own cluster theirs",
+			wants(t, text(p.Checks), "cluster.pem: becomes the cluster's", "2 accepted, 1 pending, 1 denied; they are copied to",
+				"Salt's own cluster theirs",
 				"port 4521", "afterwards remove cluster_id", "share/pki/minions_pre/half: is no public key")
 			wants(t, p.Files[0].Text, "cluster_pool_port: 4521")
-			wants(t, p.Files[2].Path+p.Files[2].What+p.Files[3].What, "master.pem", "the key of Salt's own cluster", "2 accepted, 1 denied")
+			wants(t, p.Files[2].Path+p.Files[2].What+p.Files[3].What, "master.pem", "the key of Salt's own cluster",
+				"2 accepted, 1 denied")
 			wants(t, p.Files[4].Text, "cluster_id: null")
 			if err := Write(s.Asked.Own, p.Files); err != nil {
 				t.Fatal(err)
@@ -68,7 +72,8 @@ func TestSetupLeavesSaltsOwnCluster(t *testing.T) {
 			if old, _ := filepath.Glob(filepath.Join(own, "*.bak")); len(old) != 1 {
 				t.Errorf("the old key: %v", old)
 			}
-			for name, want := range map[string]string{"minions/web1": "QUFB", "minions/web2": "QkJC", "minions_denied/web1": "Q0ND"} {
+			for name, want := range map[string]string{"minions/web1": "QUFB", "minions/web2": "QkJC",
+				"minions_denied/web1": "Q0ND"} {
 				if got := h.read("etc/salt/pki/master/" + name); got != keyFile(want) {
 					t.Errorf("%s: %s", name, got)
 				}
@@ -78,7 +83,8 @@ func TestSetupLeavesSaltsOwnCluster(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
-			if aside, _ := filepath.Glob(filepath.Join(own, "before-*", "*", "*")); len(aside) != 2 { // minions/web1 and minions_pre/web2 of before
+			// minions/web1 and minions_pre/web2 of before
+			if aside, _ := filepath.Glob(filepath.Join(own, "before-*", "*", "*")); len(aside) != 2 {
 				t.Errorf("aside: %v", aside)
 			}
 			if after.Master.Text("cluster_id") != "" || !setsNative(mustWithout(t, after)) {
@@ -129,7 +135,8 @@ func TestSetupOfSaltsOwnClusterRefuses(t *testing.T) {
 			}
 		}, "Salt's own cluster has never run here"},
 		"a passphrase": {func(h *host) {
-			h.write("share/pki/cluster.pem", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nQUFB\n-----END ENCRYPTED PRIVATE KEY-----\n")
+			h.write("share/pki/cluster.pem",
+				"-----BEGIN ENCRYPTED PRIVATE KEY-----\nQUFB\n-----END ENCRYPTED PRIVATE KEY-----\n")
 		}, "cluster_key_pass"},
 		"a port that is taken": {func(h *host) {
 			h.listens(wildcard + "4: 00000000:11A9 00000000:0000 0A 0:0 0:0 0 0 0 15\n")
@@ -160,7 +167,8 @@ func TestSetupOfSaltsOwnClusterInPlace(t *testing.T) {
 	s := h.look(nil)
 	s.Asked.Join = "m0"
 	p := s.Plan()
-	if p.Failed() > 0 || len(p.Files) != 3 || strings.Contains(p.Files[0].Text, "cluster_pool_port") || !strings.HasSuffix(p.Files[1].Path, "master.pem") {
+	if p.Failed() > 0 || len(p.Files) != 3 || strings.Contains(p.Files[0].Text, "cluster_pool_port") ||
+		!strings.HasSuffix(p.Files[1].Path, "master.pem") {
 		t.Fatalf("%+v\n%s", p.Files, text(p.Checks))
 	}
 	if err := Write(s.Asked.Own, p.Files); err != nil {

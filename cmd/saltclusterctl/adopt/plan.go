@@ -63,7 +63,8 @@ func (s *Site) Plan() Plan {
 	} else {
 		c.identity("becomes the cluster's, so minions that know this master stay content")
 	}
-	for _, look := range []func(){c.keys, c.leavesNative, c.bring, c.roots, c.ports, c.deaf, c.others, c.minions, c.unusual, c.member} {
+	for _, look := range []func(){c.keys, c.leavesNative, c.bring, c.roots, c.ports, c.deaf, c.others, c.minions,
+		c.unusual, c.member} {
 		look()
 	}
 	c.master(after)
@@ -133,7 +134,8 @@ func (s *Site) ours(l doctor.Listener) bool {
 	if strings.HasPrefix(l.Process, "saltclusterd ") {
 		return true
 	}
-	return s.Status != nil && slices.ContainsFunc(s.Status.Node.Edges, func(e adminapi.Edge) bool { return slices.Contains(e.Addresses, l.Addr.String()) })
+	return s.Status != nil && slices.ContainsFunc(s.Status.Node.Edges,
+		func(e adminapi.Edge) bool { return slices.Contains(e.Addresses, l.Addr.String()) })
 }
 
 // restart is how the master is restarted here.

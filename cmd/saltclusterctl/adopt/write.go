@@ -10,8 +10,8 @@ import (
 	"saltclusterd/sidecar/localmaster"
 )
 
-// Write writes the files of a plan. saltclusterd's own come first, and have to be without a mistake before the salt-master's
-// are touched. own is saltclusterd's main configuration file.
+// Write writes the files of a plan. saltclusterd's own come first, and have to be without a mistake before the
+// salt-master's are touched. own is saltclusterd's main configuration file.
 func Write(own string, files []File) error {
 	for _, f := range files {
 		if f.master {

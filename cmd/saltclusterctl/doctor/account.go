@@ -86,8 +86,8 @@ func (a Account) mayWrite(st *syscall.Stat_t, mode fs.FileMode) bool {
 	return mode&need == need
 }
 
-// closed says that the user may not make files in a directory. Of itself this process asks the kernel; of others owner and mode say it, and
-// nothing does where there is an ACL.
+// closed says that the user may not make files in a directory. Of itself this process asks the kernel; of others owner
+// and mode say it, and nothing does where there is an ACL.
 func (a Account) closed(dir string, st *syscall.Stat_t, mode fs.FileMode) bool {
 	if os.Geteuid() == int(a.UID) {
 		return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS) != nil

@@ -29,7 +29,8 @@ const (
 	clockNext = "timedatectl, chronyc tracking; let all nodes use the same time servers"
 )
 
-// Clocks judges how far the clocks of the nodes are from one another: from what most of them agree on, else from that of self.
+// Clocks judges how far the clocks of the nodes are from one another: from what most of them agree on, else from that
+// of self.
 func Clocks(self string, peers []adminapi.CheckupPeer) []Finding {
 	const check = "clock"
 	var out []Finding
@@ -55,7 +56,8 @@ func Clocks(self string, peers []adminapi.CheckupPeer) []Finding {
 		}
 		skew := own + seconds(*p.Skew)
 		doubt := time.Duration(p.RoundTrip * float64(time.Second) / 2)
-		f := Finding{Check: check, Level: OK, Where: p.Node, What: fmt.Sprintf("is %s, give or take %s", ahead(skew), doubt.Round(100*time.Microsecond))}
+		f := Finding{Check: check, Level: OK, Where: p.Node,
+			What: fmt.Sprintf("is %s, give or take %s", ahead(skew), doubt.Round(100*time.Microsecond))}
 		switch far := skew.Abs() - doubt; {
 		case far > failSkew:
 			f.Level = Fail
@@ -70,7 +72,8 @@ func Clocks(self string, peers []adminapi.CheckupPeer) []Finding {
 	return out
 }
 
-// ownSkew is how far this host's clock is ahead of what most clocks agree on, 0 when it is among these or no majority agrees.
+// ownSkew is how far this host's clock is ahead of what most clocks agree on, 0 when it is among these or no majority
+// agrees.
 func ownSkew(self string, peers []adminapi.CheckupPeer) time.Duration {
 	offsets := map[node.ID]time.Duration{node.ID(self): 0}
 	for _, p := range peers {
@@ -117,17 +120,20 @@ func Versions(members []adminapi.Member) []Finding {
 		case m.SaltVersion == "":
 			continue
 		case !slices.Contains(supported, major):
-			out = append(out, Finding{Check: check, Level: Fail, Where: m.ID, What: "runs Salt " + m.SaltVersion + ", which saltclusterd does not know",
-				Why: "formats on the wire and on disk may differ", Next: "install 3006, 3007 or 3008 there"})
+			out = append(out, Finding{Check: check, Level: Fail, Where: m.ID,
+				What: "runs Salt " + m.SaltVersion + ", which saltclusterd does not know",
+				Why:  "formats on the wire and on disk may differ", Next: "install 3006, 3007 or 3008 there"})
 		}
 		salts[major] = append(salts[major], m.ID)
 	}
 	if len(ours) > 1 {
-		out = append(out, Finding{Check: check, Level: Warn, What: "nodes run different versions of saltclusterd: " + versionList(ours),
-			Why: "new abilities wait until all nodes have them", Next: "install the newer one everywhere, then on each: saltclusterctl upgrade"})
+		out = append(out, Finding{Check: check, Level: Warn,
+			What: "nodes run different versions of saltclusterd: " + versionList(ours),
+			Why:  "new abilities wait until all nodes have them", Next: "install the newer one everywhere, then on each: saltclusterctl upgrade"})
 	}
 	if len(salts) > 1 {
-		out = append(out, Finding{Check: check, Level: OK, What: "masters of several Salt releases work together: " + versionList(salts)})
+		out = append(out, Finding{Check: check, Level: OK,
+			What: "masters of several Salt releases work together: " + versionList(salts)})
 	}
 	if len(out) == 0 {
 		out = append(out, ok(check, "", "all nodes run the same versions"))
@@ -182,8 +188,9 @@ func Names(ctx context.Context, names []string) []Finding {
 				Why:  "this node does not find its peers at its first start; minions that use such a name log DNS lookup or connection check of '" + host + "' failed",
 				Next: "getent hosts " + host + "; repair DNS or /etc/hosts, or write addresses"})
 		case slices.ContainsFunc(addrs, loopbackAddr):
-			out = append(out, Finding{Check: check, Level: Fail, Where: host, What: "resolves to " + strings.Join(addrs, " ") + ", which is this host itself",
-				Why: "Debian writes the host's own name as 127.0.1.1 into /etc/hosts: who uses it never leaves the host", Next: "write its real address into /etc/hosts"})
+			out = append(out, Finding{Check: check, Level: Fail, Where: host,
+				What: "resolves to " + strings.Join(addrs, " ") + ", which is this host itself",
+				Why:  "Debian writes the host's own name as 127.0.1.1 into /etc/hosts: who uses it never leaves the host", Next: "write its real address into /etc/hosts"})
 		default:
 			out = append(out, ok(check, host, "is "+strings.Join(addrs, " ")))
 		}

@@ -59,27 +59,32 @@ func TestJudgePorts(t *testing.T) {
 	ours := Ports{Publish: 4505, Ret: 4506, Ours: []string{"10.0.0.11:4505", "10.0.0.11:4506"}}
 	named := ours
 	named.Interface = []string{"10.0.0.11"}
-	good := []Listener{at("127.0.0.1:4505", "salt-master (pid 7)"), at("127.0.0.1:4506", ""), at("10.0.0.11:4505", ""), at("10.0.0.11:4506", "")}
+	good := []Listener{at("127.0.0.1:4505", "salt-master (pid 7)"), at("127.0.0.1:4506", ""), at("10.0.0.11:4505", ""),
+		at("10.0.0.11:4506", "")}
 	for name, tt := range map[string]struct {
 		ports Ports
 		have  []Listener
 		want  string
 	}{
-		"good":                 {ours, good, "ok"},
-		"master on everything": {Ports{Publish: 4505, Ret: 4506}, []Listener{at("0.0.0.0:4505", "salt-master (pid 7)"), at("0.0.0.0:4506", "")}, "fail fail"},
+		"good": {ours, good, "ok"},
+		"master on everything": {Ports{Publish: 4505, Ret: 4506},
+			[]Listener{at("0.0.0.0:4505", "salt-master (pid 7)"), at("0.0.0.0:4506", "")}, "fail fail"},
 		"master on the address": {
 			Ports{Publish: 4505, Ret: 4506},
 			[]Listener{at("10.0.0.11:4505", "salt-master (pid 7)"), at("127.0.0.1:4506", "")}, "fail",
 		},
-		"a load balancer":    {ours, append([]Listener{at("10.0.0.5:4505", "haproxy (pid 9)")}, good...), "fail"},
-		"its own address":    {named, append([]Listener{at("10.0.0.5:4505", "haproxy (pid 9)"), at("[2001:db8::5]:4506", "haproxy (pid 9)")}, good...), "ok"},
-		"not its own":        {Ports{Publish: 4505, Ret: 4506, Interface: named.Interface}, append([]Listener{at("10.0.0.11:4505", "haproxy (pid 9)")}, good[:2]...), "fail"},
-		"all addresses":      {named, append([]Listener{at("0.0.0.0:4505", "haproxy (pid 9)")}, good...), "fail"},
-		"no master":          {ours, good[2:], "fail"},
-		"not opened":         {Ports{Publish: 4505, Ret: 4506}, good[:2], "warn"},
-		"other ports":        {Ports{Publish: 14505, Ret: 14506, Ours: []string{"10.0.0.11:14505"}}, good, "fail"},
-		"a witness":          {Ports{Publish: 4505, Ret: 4506, Witness: true}, nil, ""},
-		"no daemon, by name": {Ports{Publish: 4505, Ret: 4506}, append([]Listener{at("10.0.0.11:4505", "saltclusterd (pid 8)")}, good[:2]...), "warn"},
+		"a load balancer": {ours, append([]Listener{at("10.0.0.5:4505", "haproxy (pid 9)")}, good...), "fail"},
+		"its own address": {named, append([]Listener{at("10.0.0.5:4505", "haproxy (pid 9)"),
+			at("[2001:db8::5]:4506", "haproxy (pid 9)")}, good...), "ok"},
+		"not its own": {Ports{Publish: 4505, Ret: 4506, Interface: named.Interface},
+			append([]Listener{at("10.0.0.11:4505", "haproxy (pid 9)")}, good[:2]...), "fail"},
+		"all addresses": {named, append([]Listener{at("0.0.0.0:4505", "haproxy (pid 9)")}, good...), "fail"},
+		"no master":     {ours, good[2:], "fail"},
+		"not opened":    {Ports{Publish: 4505, Ret: 4506}, good[:2], "warn"},
+		"other ports":   {Ports{Publish: 14505, Ret: 14506, Ours: []string{"10.0.0.11:14505"}}, good, "fail"},
+		"a witness":     {Ports{Publish: 4505, Ret: 4506, Witness: true}, nil, ""},
+		"no daemon, by name": {Ports{Publish: 4505, Ret: 4506},
+			append([]Listener{at("10.0.0.11:4505", "saltclusterd (pid 8)")}, good[:2]...), "warn"},
 	} {
 		if got := levels(JudgePorts(tt.ports, tt.have)); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
@@ -113,7 +118,8 @@ func fakeProc(t *testing.T) string {
 	if err := os.MkdirAll(filepath.Join(proc, "42/fd"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, target := range map[string]string{"3": "socket:[111]", "4": "socket:[114]", "5": "anon_inode:inotify", "6": "/dev/null"} {
+	for name, target := range map[string]string{"3": "socket:[111]", "4": "socket:[114]", "5": "anon_inode:inotify",
+		"6": "/dev/null"} {
 		if err := os.Symlink(target, filepath.Join(proc, "42/fd", name)); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +134,8 @@ func TestListeners(t *testing.T) {
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%v, %v", got, err)
 	}
-	if got[0].Addr.String() != "127.0.0.1:4505" || got[0].Process != "salt-master (pid 42)" || got[1].Addr.String() != "[::1]:4506" {
+	if got[0].Addr.String() != "127.0.0.1:4505" || got[0].Process != "salt-master (pid 42)" ||
+		got[1].Addr.String() != "[::1]:4506" {
 		t.Errorf("%v", got)
 	}
 	if _, err := Listeners(t.TempDir(), 4505); !os.IsNotExist(err) {
@@ -176,7 +183,8 @@ func TestLocalPorts(t *testing.T) {
 func TestProgramName(t *testing.T) {
 	proc := t.TempDir()
 	for pid, p := range map[string][3]string{
-		"1": {"/opt/saltstack/\n", "/opt/saltstack/salt/bin/python3.10 /usr/bin/salt-master RequestServer ReqServer\x00\x00", "salt-master"},
+		"1": {"/opt/saltstack/\n", "/opt/saltstack/salt/bin/python3.10 /usr/bin/salt-master RequestServer ReqServer\x00\x00",
+			"salt-master"},
 		"2": {"haproxy\n", "/usr/sbin/haproxy\x00-f\x00/etc/haproxy/salt-master.cfg\x00", "haproxy"},
 		"3": {"kworker\n", "", "kworker"},
 	} {
@@ -195,7 +203,8 @@ func TestOpenFiles(t *testing.T) {
 	proc := t.TempDir()
 	process := func(pid, comm, hard, caps string) {
 		write(t, filepath.Join(proc, pid, "comm"), comm+"\n")
-		write(t, filepath.Join(proc, pid, "limits"), "Limit                     Soft Limit           Hard Limit           Units\nMax open files            1024                 "+hard+"                files\n")
+		write(t, filepath.Join(proc, pid, "limits"),
+			"Limit                     Soft Limit           Hard Limit           Units\nMax open files            1024                 "+hard+"                files\n")
 		write(t, filepath.Join(proc, pid, "status"), "Name:\t"+comm+"\nCapEff:\t"+caps+"\n")
 	}
 	write(t, filepath.Join(proc, "sys/fs/nr_open"), "1048576\n")
@@ -314,7 +323,8 @@ func TestClocksOfANodeThatIsOff(t *testing.T) {
 func TestClocksAndVersions(t *testing.T) {
 	skew := func(s float64) *float64 { return &s }
 	peers := []adminapi.CheckupPeer{
-		{Node: "a", RoundTrip: 0.001, Skew: skew(0.4)}, {Node: "b", RoundTrip: 0.001, Skew: skew(-3)}, {Node: "c", Skew: skew(60)},
+		{Node: "a", RoundTrip: 0.001, Skew: skew(0.4)}, {Node: "b", RoundTrip: 0.001, Skew: skew(-3)},
+		{Node: "c", Skew: skew(60)},
 		{Node: "far", RoundTrip: 10, Skew: skew(5)}, {Node: "old"}, {Node: "down", Error: "connection refused"},
 	}
 	if got := levels(Clocks("self", peers)); got != "ok warn fail ok skip fail" {
@@ -333,13 +343,15 @@ func TestClocksAndVersions(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := levels(Problems(adminapi.Status{Problems: []adminapi.Problem{{Level: adminapi.LevelFail, Message: "x", Hint: "y"}}})); got != "fail" {
+	if got := levels(Problems(adminapi.Status{Problems: []adminapi.Problem{{Level: adminapi.LevelFail, Message: "x",
+		Hint: "y"}}})); got != "fail" {
 		t.Error(got)
 	}
 }
 
 func TestAddresses(t *testing.T) {
-	have := []netip.Addr{netip.MustParseAddr("10.0.0.11"), netip.MustParseAddr("2001:db8::11"), netip.MustParseAddr("127.0.0.1")}
+	have := []netip.Addr{netip.MustParseAddr("10.0.0.11"), netip.MustParseAddr("2001:db8::11"),
+		netip.MustParseAddr("127.0.0.1")}
 	for want, in := range map[string]struct {
 		bound     []string
 		advertise string

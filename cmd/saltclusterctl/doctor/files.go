@@ -44,14 +44,16 @@ func Permissions(who Account, paths []Path) []Finding {
 		mode := info.Mode().Perm()
 		if p.Writes && who.UID != 0 && !who.mayWrite(st, mode) {
 			out = append(out, Finding{
-				Check: check, Level: Fail, Where: p.Path, What: fmt.Sprintf("belongs to uid %d with mode %04o, and saltclusterd runs as uid %d", st.Uid, mode, who.UID),
+				Check: check, Level: Fail, Where: p.Path,
+				What: fmt.Sprintf("belongs to uid %d with mode %04o, and saltclusterd runs as uid %d", st.Uid, mode, who.UID),
 				Why:  "what the cluster decides does not reach this master's files (keys: Authentication denied, minions stay unaccepted here)",
 				Next: fmt.Sprintf("run saltclusterd as the master's user, or: chown -R %d %s", who.UID, p.Path),
 			})
 		}
 		if p.Secret && mode&0o007 != 0 {
 			out = append(out, Finding{
-				Check: check, Level: Fail, Where: p.Path, What: fmt.Sprintf("has mode %04o: every user of this host may read it", mode),
+				Check: check, Level: Fail, Where: p.Path,
+				What: fmt.Sprintf("has mode %04o: every user of this host may read it", mode),
 				Why:  "it holds keys: who has them can pose as the master or as this node",
 				Next: "chmod o-rwx " + p.Path,
 			})
@@ -124,18 +126,22 @@ func Certificate(path string, now time.Time) []Finding {
 	}
 	block, _ := pem.Decode(raw)
 	if block == nil {
-		return []Finding{{Check: check, Level: Fail, Where: path, What: "is no certificate", Why: "this node cannot talk with the others",
+		return []Finding{{Check: check, Level: Fail, Where: path, What: "is no certificate",
+			Why:  "this node cannot talk with the others",
 			Next: newCertificate}}
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return []Finding{{Check: check, Level: Fail, Where: path, What: "cannot be read: " + err.Error(), Why: "this node cannot talk with the others",
+		return []Finding{{Check: check, Level: Fail, Where: path, What: "cannot be read: " + err.Error(),
+			Why:  "this node cannot talk with the others",
 			Next: newCertificate}}
 	}
 	if cert.NotAfter.Year() > 9000 && !now.Before(cert.NotBefore) {
 		return []Finding{ok(check, path, "never expires; the roster decides who belongs")}
 	}
-	// Whoever reads this beside openssl x509 shall not take a node apart that works (gossip/peer: TestTimesOfACertificateMeanNothing).
-	return []Finding{ok(check, path, fmt.Sprintf("is dated %s to %s, which no node looks at; the roster decides who belongs",
-		cert.NotBefore.UTC().Format(time.DateOnly), cert.NotAfter.UTC().Format(time.DateOnly)))}
+	// Whoever reads this beside openssl x509 shall not take a node apart that works (gossip/peer:
+	// TestTimesOfACertificateMeanNothing).
+	return []Finding{ok(check, path,
+		fmt.Sprintf("is dated %s to %s, which no node looks at; the roster decides who belongs",
+			cert.NotBefore.UTC().Format(time.DateOnly), cert.NotAfter.UTC().Format(time.DateOnly)))}
 }

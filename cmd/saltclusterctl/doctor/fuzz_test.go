@@ -29,8 +29,8 @@ func (w *wire) Close() error {
 	return nil
 }
 
-// What stands behind doctor's probes may be anything. However its bytes are cut, the same ones pass, and where a frame is too large
-// nothing does any more.
+// What stands behind doctor's probes may be anything. However its bytes are cut, the same ones pass, and where a frame
+// is too large nothing does any more.
 func FuzzBounded(f *testing.F) {
 	greeting := append([]byte{0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3}, make([]byte, greetingSize-11)...)
 	f.Add(append(bytes.Clone(greeting), 4, 5, 5, 'R', 'E', 'A', 'D'), 1)
@@ -54,7 +54,8 @@ func FuzzBounded(f *testing.F) {
 		one, err1, closed1 := pass(1)
 		many, err2, closed2 := pass(step)
 		if err1 != err2 || closed1 != closed2 || closed1 != (err1 == errFrame) || !bytes.HasPrefix(one, many) {
-			t.Fatalf("by one: %d bytes, %v, closed %v; by %d: %d bytes, %v, closed %v", len(one), err1, closed1, step, len(many), err2, closed2)
+			t.Fatalf("by one: %d bytes, %v, closed %v; by %d: %d bytes, %v, closed %v", len(one), err1, closed1, step, len(many),
+				err2, closed2)
 		}
 		if err1 == io.EOF && !bytes.Equal(one, data) {
 			t.Fatalf("%d of %d bytes passed", len(one), len(data))

@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 )
 
-// LocalPorts is how many connections this host can make to one address and port; 0 when the kernel does not say. proc is /proc.
+// LocalPorts is how many connections this host can make to one address and port; 0 when the kernel does not say. proc
+// is /proc.
 func LocalPorts(proc string) int {
 	raw, err := os.ReadFile(filepath.Join(proc, "sys/net/ipv4/ip_local_port_range"))
 	if err != nil {

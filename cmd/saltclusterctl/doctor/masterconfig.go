@@ -7,13 +7,14 @@ import (
 	"saltclusterd/sidecar/localmaster"
 )
 
-// MasterConfig looks for mistakes in the salt-master's files: with one in the main file it does not start, and says so where nobody looks;
-// another file with one it leaves out.
+// MasterConfig looks for mistakes in the salt-master's files: with one in the main file it does not start, and says so
+// where nobody looks; another file with one it leaves out.
 func MasterConfig(path string, major int) []Finding {
 	cfg, err := localmaster.LoadConfig(path, localmaster.Version{Major: major})
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return []Finding{{Check: "master", Level: Skip, What: "its configuration cannot be read by this user: " + err.Error(), Next: "sudo"}}
+		return []Finding{{Check: "master", Level: Skip, What: "its configuration cannot be read by this user: " + err.Error(),
+			Next: "sudo"}}
 	case err != nil:
 		return []Finding{{
 			Check: "master", Level: Fail, What: err.Error(),

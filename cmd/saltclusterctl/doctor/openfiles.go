@@ -10,7 +10,8 @@ import (
 // capSysResource is the bit of the capability by which a process raises its own limits.
 const capSysResource = 1 << 24
 
-// OpenFiles is how many files a running HAProxy of this host may open, or may allow itself to; 0 when none is seen. proc is /proc.
+// OpenFiles is how many files a running HAProxy of this host may open, or may allow itself to; 0 when none is seen.
+// proc is /proc.
 func OpenFiles(proc string) int {
 	all, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "comm"))
 	if err != nil {

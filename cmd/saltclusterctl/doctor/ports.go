@@ -65,7 +65,8 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 		})
 	}
 	if len(out) == 0 {
-		out = append(out, ok("ports", "", fmt.Sprintf("%s for minions, 127.0.0.1 for the salt-master", strings.Join(p.Ours, " "))))
+		out = append(out, ok("ports", "", fmt.Sprintf("%s for minions, 127.0.0.1 for the salt-master",
+			strings.Join(p.Ours, " "))))
 	}
 	return out
 }
@@ -73,10 +74,11 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 // elsewhere says whether somebody listens on an address that is left to others.
 func (p Ports) elsewhere(l Listener) bool {
 	a := l.Addr.Addr()
-	return len(p.Interface) > 0 && !a.IsUnspecified() && !a.IsLoopback() && !slices.ContainsFunc(p.Interface, func(s string) bool {
-		named, err := netip.ParseAddr(s)
-		return err != nil || named.Unmap().WithZone("") == a.Unmap().WithZone("")
-	})
+	return len(p.Interface) > 0 && !a.IsUnspecified() && !a.IsLoopback() &&
+		!slices.ContainsFunc(p.Interface, func(s string) bool {
+			named, err := netip.ParseAddr(s)
+			return err != nil || named.Unmap().WithZone("") == a.Unmap().WithZone("")
+		})
 }
 
 func who(l Listener) string {

@@ -58,8 +58,8 @@ func (t Target) publish(ctx context.Context) Finding {
 	return ok("probe", t.Name+" "+where, "takes subscribers")
 }
 
-// request sends a ping, which saltclusterd answers with its own text, as a bare salt-master does: first a small one, then a
-// large one. Whether the master behind it works is what health and status say.
+// request sends a ping, which saltclusterd answers with its own text, as a bare salt-master does: first a small one,
+// then a large one. Whether the master behind it works is what health and status say.
 func (t Target) request(ctx context.Context) Finding {
 	where := net.JoinHostPort(t.Host, strconv.Itoa(t.RetPort))
 	c, err := open(ctx, where, zmq4.Req)
@@ -70,7 +70,8 @@ func (t Target) request(ctx context.Context) Finding {
 	begun := time.Now()
 	if err := echo(ctx, c, ""); err != nil {
 		return Finding{
-			Check: "probe", Level: Fail, Where: t.Name + " " + where, What: "takes connections and does not answer requests: " + text(err),
+			Check: "probe", Level: Fail, Where: t.Name + " " + where,
+			What: "takes connections and does not answer requests: " + text(err),
 			Why:  "minions wait in vain: Salt request timed out, Unable to sign_in to master",
 			Next: "saltclusterctl status on " + t.Name + "; behind a load balancer: saltclusterctl doctor --haproxy FILE",
 		}
@@ -78,7 +79,8 @@ func (t Target) request(ctx context.Context) Finding {
 	took := time.Since(begun)
 	if err := echo(ctx, c, strings.Repeat("x", large)); err != nil {
 		return Finding{
-			Check: "probe", Level: Fail, Where: t.Name + " " + where, What: fmt.Sprintf("answers small requests, and none of %d bytes: %s", large, text(err)),
+			Check: "probe", Level: Fail, Where: t.Name + " " + where,
+			What: fmt.Sprintf("answers small requests, and none of %d bytes: %s", large, text(err)),
 			Why:  "somewhere on the way packets of full size are lost (MTU): test.ping works, states and large returns do not (Minion did not return, Salt request timed out)",
 			Next: "compare the MTU of all interfaces on the way (ip link), and let ICMP type 3 code 4 through; try: ping -M do -s 1472 " + t.Host,
 		}
@@ -134,7 +136,8 @@ func echo(ctx context.Context, c *client, filling string) error {
 	load := saltwire.AppendMapHeader(nil, 2)
 	load = saltwire.AppendRaw(saltwire.AppendRaw(load, "cmd"), "ping")
 	load = saltwire.AppendRaw(saltwire.AppendRaw(load, "filling"), filling)
-	body := saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3, HasVersion: true})
+	body := saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3,
+		HasVersion: true})
 	if err := c.SendMsg(zmq4.NewMsgFrom(nil, body)); err != nil {
 		return err
 	}
@@ -159,7 +162,8 @@ func text(err error) string {
 		return "nothing came in time"
 	}
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err,
+		syscall.EPIPE):
 		return "the connection was closed"
 	case errors.Is(err, errHandshake):
 		return "what it says is another protocol's"

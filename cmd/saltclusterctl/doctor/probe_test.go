@@ -13,7 +13,8 @@ import (
 // What is no ZeroMQ is told in a sentence, not in that of the library which has tried.
 func TestProbeOfAnotherProtocol(t *testing.T) {
 	for says, want := range map[string]string{
-		"HTTP/1.1 400 Bad Request\r\n" + strings.Repeat(" ", 64): "takes connections, but does not speak ZeroMQ: what it says is another protocol's",
+		"HTTP/1.1 400 Bad Request\r\n" + strings.Repeat(" ",
+			64): "takes connections, but does not speak ZeroMQ: what it says is another protocol's",
 		"": "takes connections, but does not speak ZeroMQ: the connection was closed",
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,8 +14,8 @@ import (
 // maxRootDirs bounds how many directories of the roots are looked at.
 const maxRootDirs = 20_000
 
-// Roots looks whether a user can install in the roots what others have edited: files are renamed into their directories, so these decide. What
-// ignore names is never installed, and nobody's business.
+// Roots looks whether a user can install in the roots what others have edited: files are renamed into their
+// directories, so these decide. What ignore names is never installed, and nobody's business.
 func Roots(who Account, dirs, ignore []string) []Finding {
 	if who.UID == 0 {
 		return nil
@@ -108,7 +108,8 @@ func (l *rootLook) entry(path string, d fs.DirEntry, err error) error {
 	return nil
 }
 
-// advice opens the first directory that is closed, without taking it from those who work there; all below it where nobody does.
+// advice opens the first directory that is closed, without taking it from those who work there; all below it where
+// nobody does.
 func (l *rootLook) advice() string {
 	text, opened := opening(l.who, l.first, l.st), 1
 	switch {
@@ -124,7 +125,8 @@ func (l *rootLook) advice() string {
 	return text
 }
 
-// opening is what lets a user write in a directory that belongs to it or to a group that edits there, empty when it does not.
+// opening is what lets a user write in a directory that belongs to it or to a group that edits there, empty when it
+// does not.
 func opening(who Account, dir string, st *syscall.Stat_t) string {
 	switch {
 	case st.Uid == who.UID:

@@ -42,7 +42,8 @@ func TestRootsOfSomebodyElse(t *testing.T) {
 		t.Errorf("somebody else: %v", got)
 	}
 	web := mkdir(t, 0o500, dir, "web")
-	if got := Roots(account(max(me, 1), my), dirs, nil); me != 0 && (levels(got) != "warn" || !strings.HasPrefix(got[0].Next, "chmod u+wx "+web+";")) {
+	if got := Roots(account(max(me, 1), my), dirs, nil); me != 0 &&
+		(levels(got) != "warn" || !strings.HasPrefix(got[0].Next, "chmod u+wx "+web+";")) {
 		t.Errorf("a directory that nobody may write in: %v", got)
 	}
 	mkdir(t, 0o755, web) // else nobody but root could remove it
@@ -66,14 +67,16 @@ func TestRootsIgnoreWhatIsIgnored(t *testing.T) {
 		mkdir(t, 0o755, dir, name)
 	}
 	who := account(uint32(os.Geteuid())+1, uint32(os.Getegid())+1)
-	if got := Roots(who, []string{dir}, nil); levels(got) != "warn" || got[0].Where != filepath.Join(dir, "build") || !strings.Contains(got[0].What, "1 more") {
+	if got := Roots(who, []string{dir}, nil); levels(got) != "warn" || got[0].Where != filepath.Join(dir, "build") ||
+		!strings.Contains(got[0].What, "1 more") {
 		t.Errorf("what is ignored by default: %v", got)
 	}
 	if got := Roots(who, []string{dir}, []string{".git", "build"}); len(got) > 0 {
 		t.Errorf("what the configuration names: %v", got)
 	}
 	mkdir(t, 0o755, dir, "a", "b")
-	if got := Roots(who, []string{dir}, []string{".git", "a/b", "build"}); levels(got) != "warn" || strings.Contains(got[0].What, "more") {
+	if got := Roots(who, []string{dir}, []string{".git", "a/b", "build"}); levels(got) != "warn" ||
+		strings.Contains(got[0].What, "more") {
 		t.Errorf("a path: %v", got)
 	}
 }
@@ -88,7 +91,8 @@ func TestRootsOfAGroup(t *testing.T) {
 		t.Errorf("somebody else: %v", got)
 	}
 	mkdir(t, 0o765, dir)
-	if got := Roots(account(me+1, my+1, my), []string{dir}, nil); levels(got) != "warn" || !strings.HasPrefix(got[0].Next, "chmod g+wx "+dir) {
+	if got := Roots(account(me+1, my+1, my), []string{dir}, nil); levels(got) != "warn" ||
+		!strings.HasPrefix(got[0].Next, "chmod g+wx "+dir) {
 		t.Errorf("who may write, but not enter: %v", got)
 	}
 }
@@ -97,13 +101,20 @@ func TestRootsOfAGroup(t *testing.T) {
 func TestAdviceForRoots(t *testing.T) {
 	const salt, saltGroup, team = 64001, 64002, 64003
 	for want, l := range map[string]rootLook{
-		"chown -R salt: /srv/salt":                                         {closed: 3, below: 2, st: &syscall.Stat_t{Mode: 0o755}},
-		"chown -R salt: /srv/salt; likewise the others":                    {closed: 3, below: 1, st: &syscall.Stat_t{Mode: 0o750}},
-		"chgrp 64002 /srv/salt; chmod g+wx /srv/salt":                      {closed: 1, others: true, st: &syscall.Stat_t{Mode: 0o755}},
-		"chgrp 64002 /srv/salt; chmod g+wx /srv/salt; likewise the others": {closed: 2, below: 1, st: &syscall.Stat_t{Uid: 64009, Gid: 64009, Mode: 0o755}},
-		"usermod -aG 64003 salt; systemctl restart saltclusterd":           {closed: 1, st: &syscall.Stat_t{Gid: team, Mode: 0o2775}},
-		"chmod u+wx /srv/salt":                                             {closed: 1, st: &syscall.Stat_t{Uid: salt, Mode: 0o555}},
-		"chmod g+wx /srv/salt":                                             {closed: 1, st: &syscall.Stat_t{Gid: saltGroup, Mode: 0o755}},
+		"chown -R salt: /srv/salt": {closed: 3, below: 2,
+			st: &syscall.Stat_t{Mode: 0o755}},
+		"chown -R salt: /srv/salt; likewise the others": {closed: 3, below: 1,
+			st: &syscall.Stat_t{Mode: 0o750}},
+		"chgrp 64002 /srv/salt; chmod g+wx /srv/salt": {closed: 1, others: true,
+			st: &syscall.Stat_t{Mode: 0o755}},
+		"chgrp 64002 /srv/salt; chmod g+wx /srv/salt; likewise the others": {closed: 2, below: 1,
+			st: &syscall.Stat_t{Uid: 64009, Gid: 64009, Mode: 0o755}},
+		"usermod -aG 64003 salt; systemctl restart saltclusterd": {closed: 1,
+			st: &syscall.Stat_t{Gid: team, Mode: 0o2775}},
+		"chmod u+wx /srv/salt": {closed: 1,
+			st: &syscall.Stat_t{Uid: salt, Mode: 0o555}},
+		"chmod g+wx /srv/salt": {closed: 1,
+			st: &syscall.Stat_t{Gid: saltGroup, Mode: 0o755}},
 	} {
 		l.who, l.first = account(salt, saltGroup), "/srv/salt"
 		if got := l.advice(); got != want {
@@ -163,7 +174,8 @@ func TestGroupsOfAnAccount(t *testing.T) {
 		t.Skip(err)
 	}
 	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
-	for name, got := range map[string]Account{"process gone": AccountOfProcess(proc, 8, "me", uint32(uid), 64002), "user": AccountOf("me", uint32(uid), 64002)} {
+	for name, got := range map[string]Account{"process gone": AccountOfProcess(proc, 8, "me", uint32(uid), 64002),
+		"user": AccountOf("me", uint32(uid), 64002)} {
 		for _, gid := range numbers(gids) {
 			if !slices.Contains(got.GIDs, gid) {
 				t.Errorf("%s: %v lacks %d", name, got, gid)

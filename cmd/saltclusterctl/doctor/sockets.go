@@ -38,7 +38,8 @@ func Listeners(proc string, ports ...int) ([]Listener, error) {
 	return out, nil
 }
 
-// Connected lists who is connected to a port of this host, by address; one that has several connections is there as often.
+// Connected lists who is connected to a port of this host, by address; one that has several connections is there as
+// often.
 func Connected(proc string, port int) (from []netip.Addr, err error) {
 	err = eachTable(proc, func(r io.Reader) {
 		for lines := bufio.NewScanner(r); lines.Scan(); {
@@ -124,7 +125,8 @@ func owners(proc string, sockets map[string]Listener) {
 	}
 }
 
-// programName is what a process calls itself. A salt-master's title begins with the path of its Python, of which the kernel keeps 15 bytes.
+// programName is what a process calls itself. A salt-master's title begins with the path of its Python, of which the
+// kernel keeps 15 bytes.
 func programName(dir string) (string, error) {
 	comm, err := os.ReadFile(filepath.Join(dir, "comm"))
 	if err != nil {

@@ -94,7 +94,8 @@ func TestHAProxyTakesIt(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command(bin, "-c", "-f", path).CombinedOutput(); err != nil || strings.Contains(string(out), "WARNING") {
+		if out, err := exec.Command(bin, "-c", "-f", path).CombinedOutput(); err != nil ||
+			strings.Contains(string(out), "WARNING") {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}
@@ -114,7 +115,8 @@ func TestClassicMistakes(t *testing.T) {
 		{"good", "", "", nil, ""},
 		{"mode http", "mode tcp", "mode http", nil, "mode http"},
 		{"silence", "timeout tunnel 24h", "timeout tunnel 10s", nil, "cut after 10s of silence"},
-		{"Debian's 50 s, long heartbeat", "timeout tunnel 24h", "timeout tunnel 50000", func(f *Facts) { f.Heartbeat = time.Minute }, "cut after 50s of silence"},
+		{"Debian's 50 s, long heartbeat", "timeout tunnel 24h", "timeout tunnel 50000",
+			func(f *Facts) { f.Heartbeat = time.Minute }, "cut after 50s of silence"},
 		{"one late PING", "timeout tunnel 24h", "timeout tunnel 20s", nil, "cut after 20s"},
 		{"Debian's 50 s", "timeout tunnel 24h", "timeout tunnel 50000", nil, ""},
 		{"slow pillar", "timeout tunnel 1h", "timeout tunnel 50000", nil, "4506 are cut after 50s"},
@@ -128,7 +130,8 @@ func TestClassicMistakes(t *testing.T) {
 		{"no 404", "http-check disable-on-404", "", nil, "lacks http-check disable-on-404"},
 		{"check of the wrong port", "check port 4580", "check", nil, "asked over HTTP on its port 4505"},
 		{"unchecked", "check port 4580 ", "", nil, "is not checked"},
-		{"default-server", "listen salt-publish", "listen salt-publish\n default-server check port 4580 on-marked-down shutdown-sessions", nil, ""},
+		{"default-server", "listen salt-publish",
+			"listen salt-publish\n default-server check port 4580 on-marked-down shutdown-sessions", nil, ""},
 		{"stays attached", " on-marked-down shutdown-sessions", "", nil, "lacks on-marked-down"},
 		{"ports crossed", "10.0.0.11:4505", "10.0.0.11:4506", nil, "on its port 4506"},
 		{"a stranger", "server m2 10.0.0.12", "server m9 10.0.0.99", nil, "m9 (10.0.0.99) is no member"},
@@ -137,17 +140,22 @@ func TestClassicMistakes(t *testing.T) {
 		{"balance source", "balance leastconn", "balance source", nil, "keeps each address on one node"},
 		{"unexpected header", "slowstart 30s", "send-proxy-v2", nil, "the nodes do not expect it"},
 		{"missing header", "", "", func(f *Facts) { f.ProxyProtocol = true }, "the nodes insist on it"},
-		{"few connections", "maxconn 21000", "maxconn 2000", func(f *Facts) { f.Minions = 5000 }, "maxconn of global is 2000"},
-		{"few in the section", "maxconn 10500", "maxconn 4096", func(f *Facts) { f.Minions = 5000 }, "maxconn of listen salt-publish is 4096"},
+		{"few connections", "maxconn 21000", "maxconn 2000", func(f *Facts) { f.Minions = 5000 },
+			"maxconn of global is 2000"},
+		{"few in the section", "maxconn 10500", "maxconn 4096", func(f *Facts) { f.Minions = 5000 },
+			"maxconn of listen salt-publish is 4096"},
 		{"agent without weight", "weight 100", "agent-check agent-port 4581", nil, "agent-check, and weight 1"},
 		{"TLS", "bind :4505", "bind :4505 ssl crt /x.pem", nil, "ends TLS"},
 		{"one port only", "bind :4506", "bind :4507", nil, "nothing carries port 4506"},
-		{"ports, a node away", "maxconn", "# maxconn", func(f *Facts) { f.Minions = 56_465 }, "with one of 3 servers away that is 28233 connections to each"},
-		{"ports, all there", "maxconn", "# maxconn", func(f *Facts) { f.Minions = 90_000 }, "with 3 servers that is 30000 connections to each"},
+		{"ports, a node away", "maxconn", "# maxconn", func(f *Facts) { f.Minions = 56_465 },
+			"with one of 3 servers away that is 28233 connections to each"},
+		{"ports, all there", "maxconn", "# maxconn", func(f *Facts) { f.Minions = 90_000 },
+			"with 3 servers that is 30000 connections to each"},
 		{"ports enough", "maxconn", "# maxconn", func(f *Facts) { f.Minions = 56_464 }, ""},
 		{"more ports", "maxconn", "# maxconn", func(f *Facts) { f.Minions, f.LocalPorts = 100_000, 55_296 }, ""},
 		{"ports of a source", "maxconn", "source 10.0.0.5:1024-65000 #", func(f *Facts) { f.Minions = 90_000 }, ""},
-		{"open files", "", "", func(f *Facts) { f.OpenFiles = 42_000 }, "maxconn 21000 of global needs 42016 open files, and what HAProxy may have on this host is 42000"},
+		{"open files", "", "", func(f *Facts) { f.OpenFiles = 42_000 },
+			"maxconn 21000 of global needs 42016 open files, and what HAProxy may have on this host is 42000"},
 		{"open files enough", "", "", func(f *Facts) { f.OpenFiles = 42_016 }, ""},
 		{"ulimit-n", "maxconn 21000", "maxconn 21000\n ulimit-n 8192", nil, "and ulimit-n is 8192"},
 		{"fd-hard-limit", "maxconn 21000", "maxconn 21000\n fd-hard-limit 8192", nil, "and fd-hard-limit is 8192"},
@@ -219,7 +227,8 @@ peers p
 		t.Fatalf("%+v", c)
 	}
 	routes := c.routes(facts().publish())
-	if len(routes) != 1 || routes[0].front.Mode != "tcp" || len(routes[0].front.Binds) != 2 || routes[0].back.Servers[0].Name != "a b" {
+	if len(routes) != 1 || routes[0].front.Mode != "tcp" || len(routes[0].front.Binds) != 2 ||
+		routes[0].back.Servers[0].Name != "a b" {
 		t.Fatalf("%+v", routes)
 	}
 	if idle, _, ok := routes[0].idle(); !ok || idle != time.Hour {

@@ -90,7 +90,8 @@ func (j *judge) route(r route) {
 		}
 		for _, b := range p.Binds {
 			if b.TLS {
-				j.add(Fail, b.Line, "the bind line ends TLS", "minions do not speak TLS over zeromq: no minion connects", "remove ssl from the bind line")
+				j.add(Fail, b.Line, "the bind line ends TLS", "minions do not speak TLS over zeromq: no minion connects",
+					"remove ssl from the bind line")
 			}
 		}
 		if r.front == r.back {
@@ -157,13 +158,15 @@ func (j *judge) timeouts(r route) {
 // publishIdle compares with the heartbeat: a fifth more than its interval may pass between two PINGs.
 func (j *judge) publishIdle(idle time.Duration, line int) {
 	beat := j.facts.Heartbeat
-	what := fmt.Sprintf("connections to %d are cut after %s of silence, the nodes send a PING every %s", j.facts.PublishPort, short(idle), short(beat))
+	what := fmt.Sprintf("connections to %d are cut after %s of silence, the nodes send a PING every %s",
+		j.facts.PublishPort, short(idle), short(beat))
 	switch {
 	case idle <= beat+beat/5:
 		j.add(Fail, line, what, "minions lose their publications again and again without noticing: Minion did not return",
 			"timeout tunnel "+short(publishTunnel)+" in that section, or a smaller heartbeat_interval on every node")
 	case idle < 2*beat+beat/2:
-		j.add(Warn, line, what, "one PING that comes late cuts the minion off: Minion did not return", "timeout tunnel "+short(publishTunnel)+" in that section")
+		j.add(Warn, line, what, "one PING that comes late cuts the minion off: Minion did not return",
+			"timeout tunnel "+short(publishTunnel)+" in that section")
 	}
 }
 
@@ -229,7 +232,8 @@ func (j *judge) server(r route, s ServerLine) {
 		j.add(Fail, s.Line, "server "+s.Name+" is not checked",
 			"minions are sent to it when it is down: Minion did not return, Salt request timed out", fmt.Sprintf("add: check port %d inter 1s fall 2 rise 2", f.HealthPort))
 	case r.back.Checked && f.HealthPort != 0 && s.CheckPort != f.HealthPort:
-		j.add(Fail, s.Line, fmt.Sprintf("server %s is asked over HTTP on its port %d, not on health_listen", s.Name, cmp.Or(s.CheckPort, s.Port)),
+		j.add(Fail, s.Line, fmt.Sprintf("server %s is asked over HTTP on its port %d, not on health_listen", s.Name,
+			cmp.Or(s.CheckPort, s.Port)),
 			"4505 and 4506 do not speak HTTP: the node is always down for HAProxy", fmt.Sprintf("add: port %d", f.HealthPort))
 	}
 	if s.Check && !s.Shutdown && r.name == f.publish().name {
@@ -241,7 +245,8 @@ func (j *judge) server(r route, s ServerLine) {
 			"after a recovery the agent asks for 10% of the weight, which is none", "add: weight 100")
 	}
 	if s.TLS {
-		j.add(Fail, s.Line, "server "+s.Name+" is spoken to with TLS", "4505 and 4506 do not speak TLS: no minion connects", "remove ssl")
+		j.add(Fail, s.Line, "server "+s.Name+" is spoken to with TLS", "4505 and 4506 do not speak TLS: no minion connects",
+			"remove ssl")
 	}
 	switch {
 	case s.Proxy && !f.ProxyProtocol:
@@ -256,7 +261,8 @@ func (j *judge) server(r route, s ServerLine) {
 // linuxPorts are the local ports that Linux has for connections to one address and port, unless it is told otherwise.
 const linuxPorts = 60999 - 32768 + 1
 
-// ports compares the connections to a server, of which each needs a local port, with those there are; with one server away, too.
+// ports compares the connections to a server, of which each needs a local port, with those there are; with one server
+// away, too.
 func (j *judge) ports(r route) {
 	n := len(r.back.Servers)
 	if n == 0 || r.back.Source || slices.ContainsFunc(r.back.Servers, func(s ServerLine) bool { return s.Source }) {
@@ -274,8 +280,10 @@ func (j *judge) ports(r route) {
 	if each <= ports {
 		return
 	}
-	j.add(level, r.back.Line, fmt.Sprintf("%s %s has %d minions: %s that is %d connections to each, and there are %d local ports for one address", r.back.Kind,
-		r.back.Name, j.facts.Minions, when, each, ports),
+	j.add(level, r.back.Line,
+		fmt.Sprintf("%s %s has %d minions: %s that is %d connections to each, and there are %d local ports for one address",
+			r.back.Kind,
+			r.back.Name, j.facts.Minions, when, each, ports),
 		"the kernel of HAProxy's host refuses those beyond it: Minion did not return, Salt request timed out",
 		"there: sysctl -w net.ipv4.ip_local_port_range='10240 65535', and the same line in /etc/sysctl.d; or more nodes")
 }
@@ -291,9 +299,12 @@ func (j *judge) room() {
 			"those beyond it hang in the queue of the kernel: Minion did not return, Salt request timed out", fmt.Sprintf("maxconn %d", 2*need+1000))
 	}
 	for _, p := range j.cfg.Proxies {
-		carries := slices.ContainsFunc(p.Binds, func(b Bind) bool { return b.Port == j.facts.PublishPort || b.Port == j.facts.RetPort })
+		carries := slices.ContainsFunc(p.Binds, func(b Bind) bool {
+			return b.Port == j.facts.PublishPort || b.Port == j.facts.RetPort
+		})
 		if carries && p.MaxConn > 0 && p.MaxConn < j.facts.Minions {
-			j.add(Fail, p.Line, fmt.Sprintf("maxconn of %s %s is %d, and there are %d minions", p.Kind, p.Name, p.MaxConn, j.facts.Minions),
+			j.add(Fail, p.Line, fmt.Sprintf("maxconn of %s %s is %d, and there are %d minions", p.Kind, p.Name, p.MaxConn,
+				j.facts.Minions),
 				"those beyond it wait until others leave: Minion did not return", fmt.Sprintf("maxconn %d", 2*j.facts.Minions+500))
 		}
 	}

@@ -322,7 +322,8 @@ func duration(s string) (time.Duration, bool) {
 		s, unit = s[:end], s[end:]
 	}
 	units := map[string]time.Duration{
-		"us": time.Microsecond, "ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour,
+		"us": time.Microsecond, "ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour,
+		"d": 24 * time.Hour,
 	}
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || units[unit] == 0 {

@@ -168,7 +168,8 @@ func (f Facts) section(o Options, of side, proxy string) section {
 	return s
 }
 
-// check is how a server is watched. Weight 100 lets the agent ask for a part of it; slowstart does the same without one.
+// check is how a server is watched. Weight 100 lets the agent ask for a part of it; slowstart does the same without
+// one.
 func (f Facts) check() string {
 	text := " weight 100"
 	if f.HealthPort != 0 {

@@ -17,7 +17,8 @@ import (
 
 // pub makes something that looks like the public key called name.
 func pub(name string) string {
-	return "-----BEGIN PUBLIC KEY-----\n" + base64.StdEncoding.EncodeToString([]byte("key "+name)) + "\n-----END PUBLIC KEY-----"
+	return "-----BEGIN PUBLIC KEY-----\n" + base64.StdEncoding.EncodeToString([]byte("key "+name)) +
+		"\n-----END PUBLIC KEY-----"
 }
 
 func print(name string) string { return saltcrypt.Fingerprint(pub(name)) }
@@ -121,10 +122,12 @@ func TestMerge(t *testing.T) {
 
 		// What was decided before is not asked again.
 		{claims{"accepted A", "denied B"}, claims{"accepted B"}, nil, Same, "", nil},
-		{claims{"accepted A", "denied B"}, claims{"accepted B"}, claims{"accepted C"}, Conflict, "", map[string]string{"cluster": ""}},
+		{claims{"accepted A", "denied B"}, claims{"accepted B"}, claims{"accepted C"}, Conflict, "",
+			map[string]string{"cluster": ""}},
 		{claims{"denied A"}, claims{"accepted A"}, nil, New, "accepted A", nil},
 
-		// What a master has denied is denied in the cluster, unless that is the key that counts or the cluster has denied another one.
+		// What a master has denied is denied in the cluster, unless that is the key that counts or the cluster has denied
+		// another one.
 		{claims{"accepted A"}, claims{"accepted A", "denied B"}, nil, Same, "denied B", nil},
 		{claims{"accepted A"}, claims{"accepted A", "denied A"}, nil, Same, "", nil},
 		{claims{"accepted A", "denied C"}, claims{"accepted A", "denied B"}, nil, Same, "", nil},
@@ -171,9 +174,11 @@ func TestMerge(t *testing.T) {
 // Once the puts are done, nothing of the same files is left to be put or decided.
 func TestMergeAgain(t *testing.T) {
 	m2 := Set{Name: "m2", Keys: []Key{
-		{"a", adminapi.KeyAccepted, pub("A")}, {"b", adminapi.KeyAccepted, pub("B")}, {"c", adminapi.KeyRejected, pub("C")}, {"c", adminapi.KeyDenied, pub("D")},
+		{"a", adminapi.KeyAccepted, pub("A")}, {"b", adminapi.KeyAccepted, pub("B")}, {"c", adminapi.KeyRejected, pub("C")},
+		{"c", adminapi.KeyDenied, pub("D")},
 	}}
-	base := Base{Name: Cluster, Known: map[string]Known{"b": {State: adminapi.KeyAccepted, Fingerprint: print("D"), Rev: 3}}}
+	base := Base{Name: Cluster, Known: map[string]Known{"b": {State: adminapi.KeyAccepted, Fingerprint: print("D"),
+		Rev: 3}}}
 	for _, choice := range []string{Cluster, "m2"} {
 		m := Compare(base, []Set{m2})
 		m.Prefer("m9") // has nothing to say
@@ -247,7 +252,8 @@ func TestFile(t *testing.T) {
 
 func TestCollect(t *testing.T) {
 	pki := t.TempDir()
-	for name, text := range map[string]string{"minions/web1": pub("A"), "minions_denied/web1": pub("B"), "minions_pre/db1": pub("C"), "minions/odd": "?"} {
+	for name, text := range map[string]string{"minions/web1": pub("A"), "minions_denied/web1": pub("B"),
+		"minions_pre/db1": pub("C"), "minions/odd": "?"} {
 		if err := os.MkdirAll(filepath.Join(pki, filepath.Dir(name)), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -127,7 +127,8 @@ func (r *Row) judge() {
 	best := claims[0]
 	for _, c := range claims[1:] {
 		switch {
-		case best.State == adminapi.KeyDeleted, c.Fingerprint != best.Fingerprint, c.decided() && best.decided() && c.State != best.State:
+		case best.State == adminapi.KeyDeleted, c.Fingerprint != best.Fingerprint, c.decided() && best.decided() &&
+			c.State != best.State:
 			r.Kind = Conflict
 			return
 		case c.decided() && !best.decided():
@@ -238,8 +239,8 @@ func (r Row) put() (adminapi.PutKey, bool) {
 	return p, changed || p.Denied != ""
 }
 
-// loser is the key that is to be denied beside the one that counts. When it is the cluster's own that gives way, the cluster denies it by
-// itself.
+// loser is the key that is to be denied beside the one that counts. When it is the cluster's own that gives way, the
+// cluster denies it by itself.
 func (r Row) loser() string {
 	if r.Becomes.State == adminapi.KeyDeleted {
 		return ""

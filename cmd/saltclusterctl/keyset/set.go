@@ -19,11 +19,12 @@ import (
 
 // Set is the minion keys of one salt-master.
 type Set struct {
-	Name     string    `json:"name"` // the node that this master becomes
-	At       time.Time `json:"at"`
-	Salt     string    `json:"salt,omitempty"`     // its version
-	Identity string    `json:"identity,omitempty"` // fingerprint of the public key that its minions trust; empty: it has none yet
-	Keys     []Key     `json:"keys"`
+	Name string    `json:"name"` // the node that this master becomes
+	At   time.Time `json:"at"`
+	Salt string    `json:"salt,omitempty"` // its version
+	// fingerprint of the public key that its minions trust; empty: it has none yet
+	Identity string `json:"identity,omitempty"`
+	Keys     []Key  `json:"keys"`
 }
 
 // Key is one of them.
@@ -92,7 +93,8 @@ func Encode(w io.Writer, s Set) error {
 	return enc.Encode(file{format, version, s})
 }
 
-// Decode reads a set that Encode has written. Whoever carried the file may have changed it: what is in it is one that a master could have.
+// Decode reads a set that Encode has written. Whoever carried the file may have changed it: what is in it is one that a
+// master could have.
 func Decode(r io.Reader) (Set, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {

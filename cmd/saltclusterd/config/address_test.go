@@ -26,7 +26,8 @@ func TestSplitHostPort(t *testing.T) {
 			t.Errorf("%q = %q %d %v", tt.in, host, port, err)
 		}
 	}
-	for _, in := range []string{"", ":4520", "m2:", "m2:0", "m2:65536", "m2:x", "a b", "-m2", "m2/24", "[::1]", "a..b", strings.Repeat("x", 64), "é"} {
+	for _, in := range []string{"", ":4520", "m2:", "m2:0", "m2:65536", "m2:x", "a b", "-m2", "m2/24", "[::1]", "a..b",
+		strings.Repeat("x", 64), "é"} {
 		if host, port, err := SplitHostPort(in, 9); err == nil {
 			t.Errorf("%q = %q %d", in, host, port)
 		}
@@ -45,9 +46,12 @@ func TestEdgeAddressesAndAdvertise(t *testing.T) {
 		advertise string
 	}{
 		{"own addresses", func(*Config) {}, []string{"10.0.0.11:4505", "[2001:db8::11]:4505"}, "10.0.0.11:4520"},
-		{"configured", func(c *Config) { c.Edge.Interface = []string{"127.0.0.2"} }, []string{"127.0.0.2:4505"}, "127.0.0.2:4520"},
-		{"peer interface", func(c *Config) { c.Cluster.Interface = "10.9.0.1" }, []string{"10.0.0.11:4505", "[2001:db8::11]:4505"}, "10.9.0.1:4520"},
-		{"advertise", func(c *Config) { c.Cluster.Advertise = "10.8.0.1:7" }, []string{"10.0.0.11:4505", "[2001:db8::11]:4505"}, "10.8.0.1:7"},
+		{"configured", func(c *Config) { c.Edge.Interface = []string{"127.0.0.2"} }, []string{"127.0.0.2:4505"},
+			"127.0.0.2:4520"},
+		{"peer interface", func(c *Config) { c.Cluster.Interface = "10.9.0.1" },
+			[]string{"10.0.0.11:4505", "[2001:db8::11]:4505"}, "10.9.0.1:4520"},
+		{"advertise", func(c *Config) { c.Cluster.Advertise = "10.8.0.1:7" },
+			[]string{"10.0.0.11:4505", "[2001:db8::11]:4505"}, "10.8.0.1:7"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

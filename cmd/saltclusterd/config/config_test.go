@@ -32,7 +32,8 @@ func write(t *testing.T, files map[string]string) string {
 }
 
 func loadTest(path string, env map[string]string) (*Config, error) {
-	return load(path, func(name string) string { return env[name] }, func() (string, error) { return "Host1.Example.com", nil })
+	return load(path, func(name string) string { return env[name] },
+		func() (string, error) { return "Host1.Example.com", nil })
 }
 
 // loadText loads one file that has all that is required, and text.
@@ -137,21 +138,24 @@ func TestMistakes(t *testing.T) {
 		{"advertise a port", "cluster_advertise: 'x:y'", "is not an IP address, with or without :port"},
 		{"empty peer", "cluster_peers: ['']", "has an empty entry"},
 		{"fingerprint", "cluster_pub_fingerprint: abc", "is not a SHA-256 fingerprint"},
-		{"command", "allow_clear_commands: {publsh: [10.0.0.0/8]}", `"publsh" is not an admin command (did you mean publish?)`},
+		{"command", "allow_clear_commands: {publsh: [10.0.0.0/8]}",
+			`"publsh" is not an admin command (did you mean publish?)`},
 		{"network", "allow_clear_commands: {publish: [ten]}", `"ten" is not a network`},
 		{"no map", "allow_clear_commands: publish", "is not a map of commands"},
 		{"proxies", "proxy_protocol: True", "proxy_protocol: is on, but nobody is trusted with it"},
 		{"all proxies", "proxy_protocol: True\nproxy_protocol_trusted: [0.0.0.0/0]", "0.0.0.0/0 is everybody"},
 		{"health", "health_listen: 4580", `"4580" is not address:port`},
 		{"health name", "health_listen: 'here:4580'", `"here" is not an IP address`},
-		{"event policy", "cluster_event_policy: {a: everyone}", `cluster_event_policy: a: "everyone" is not one of owner, origin, all, leader`},
+		{"event policy", "cluster_event_policy: {a: everyone}",
+			`cluster_event_policy: a: "everyone" is not one of owner, origin, all, leader`},
 		{"event policy twice", "cluster_event_policy: [{a: all}, {a: owner}]", ":3: cluster_event_policy: a is given twice"},
 		{"no event policy", "cluster_event_policy: all", "is not a map of tags to policies"},
 		{"event glob", "cluster_event_policy: {'[z-a]': all}", "is not a glob for tags"},
 		{"mirror glob", "cluster_event_mirror: ['']", "has an empty entry"},
 		{"not yaml", "id: 'x", "is not valid YAML"},
 		{"the minions' and the master's", "tcp_keepalive: True", "tcp_keepalive: is an option of the salt-master"},
-		{"the master's of one version", "keys.cache_driver: localfs_key", "keys.cache_driver: is an option of the salt-master"},
+		{"the master's of one version", "keys.cache_driver: localfs_key",
+			"keys.cache_driver: is an option of the salt-master"},
 		{"two documents", "---\n- a", "has a second YAML document"},
 		{"endless alias", "interface: &a [*a]", "interface: "},
 	}
@@ -201,7 +205,8 @@ func TestLinkThatLeadsNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := loadTest(path, nil)
-	if want := link + ": is a link to /nonexistent/b.conf, which does not exist"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := link + ": is a link to /nonexistent/b.conf, which does not exist"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
 }
@@ -242,7 +247,8 @@ func TestAllMistakesAtOnce(t *testing.T) {
 }
 
 func TestFilesThatCannotBeRead(t *testing.T) {
-	if _, err := loadTest(filepath.Join(t.TempDir(), "none"), nil); err == nil || !strings.Contains(err.Error(), "does not exist") {
+	if _, err := loadTest(filepath.Join(t.TempDir(), "none"), nil); err == nil ||
+		!strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("missing: %v", err)
 	}
 	dir := t.TempDir()

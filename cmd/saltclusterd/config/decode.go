@@ -66,7 +66,8 @@ func text(n *yaml.Node, p *string) *mistake {
 	case n.Kind != yaml.ScalarNode:
 		return &mistake{node: n, msg: "is " + kindName(n) + ", but must be text"}
 	case tag == "!!bool" || tag == "!!null":
-		return &mistake{node: n, msg: fmt.Sprintf("%s is not text", n.Value), hint: "write it in quotes if that is what you mean"}
+		return &mistake{node: n, msg: fmt.Sprintf("%s is not text", n.Value),
+			hint: "write it in quotes if that is what you mean"}
 	}
 	*p = n.Value
 	return nil
@@ -144,7 +145,8 @@ func network(n *yaml.Node, p *netip.Prefix) *mistake {
 	}
 	prefix, err := netip.ParsePrefix(s)
 	if err != nil {
-		return &mistake{node: follow(n), msg: fmt.Sprintf("%q is not a network or an address", s), hint: "for example 10.0.9.0/24"}
+		return &mistake{node: follow(n), msg: fmt.Sprintf("%q is not a network or an address", s),
+			hint: "for example 10.0.9.0/24"}
 	}
 	*p = prefix.Masked()
 	return nil
@@ -152,7 +154,8 @@ func network(n *yaml.Node, p *netip.Prefix) *mistake {
 
 func networksByName(n *yaml.Node, p *map[string][]netip.Prefix) *mistake {
 	if n.Kind != yaml.MappingNode {
-		return &mistake{node: n, msg: describe(n) + " is not a map of commands to networks", hint: "for example {publish: [10.0.9.0/24]}"}
+		return &mistake{node: n, msg: describe(n) + " is not a map of commands to networks",
+			hint: "for example {publish: [10.0.9.0/24]}"}
 	}
 	out := make(map[string][]netip.Prefix, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {

@@ -37,7 +37,8 @@ func DefaultConfig() Config {
 			MinionRequestBytes:       64 * MiB,
 			MinionAnswerBytes:        128 * MiB,
 		},
-		SignIn: SignIn{CPUPercent: 50, RSABackend: RSAAuto, NewRate: 100, NewRatePerAddress: 50, MaxPendingKeys: 20_000, KeysMaxDelete: 10},
+		SignIn: SignIn{CPUPercent: 50, RSABackend: RSAAuto, NewRate: 100, NewRatePerAddress: 50, MaxPendingKeys: 20_000,
+			KeysMaxDelete: 10},
 		Cluster: Cluster{
 			Interface:          "0.0.0.0",
 			PoolPort:           4520,
@@ -59,7 +60,8 @@ func DefaultConfig() Config {
 		Roots: Roots{
 			Sync: RootsAuto, MaxDelete: 25, History: GiB,
 			Ignore: []string{ // as fsync/scan has it
-				".git", ".svn", ".hg", ".bzr", "*~", ".*.sw[a-p]", ".*.swx", "4913", ".#*", "#*#", ".nfs????*", ".DS_Store", ".goutputstream-*",
+				".git", ".svn", ".hg", ".bzr", "*~", ".*.sw[a-p]", ".*.swx", "4913", ".#*", "#*#", ".nfs????*", ".DS_Store",
+				".goutputstream-*",
 			},
 		},
 		Paths: Paths{

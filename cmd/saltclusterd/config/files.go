@@ -70,9 +70,11 @@ func (c *Config) merge(file string) Findings {
 
 func missing(file string) Finding {
 	if target, err := os.Readlink(file); err == nil {
-		return Finding{File: file, Message: fmt.Sprintf("is a link to %s, which does not exist", target), Hint: "remove the link, or put the file there"}
+		return Finding{File: file, Message: fmt.Sprintf("is a link to %s, which does not exist", target),
+			Hint: "remove the link, or put the file there"}
 	}
-	return Finding{File: file, Message: "does not exist", Hint: "the package brings a commented one; saltclusterctl config default prints it"}
+	return Finding{File: file, Message: "does not exist",
+		Hint: "the package brings a commented one; saltclusterctl config default prints it"}
 }
 
 func (c *Config) mergeOptions(file string, mode fs.FileMode, root *yaml.Node) Findings {
@@ -152,8 +154,9 @@ func syntax(file string, data []byte, err error) *Finding {
 	return &Finding{File: file, Line: syntaxLine(data), Message: "is not valid YAML: " + text}
 }
 
-// syntaxLine finds the line of a syntax error, 0 when the library knows none. The library names where the enclosing block begins,
-// unless that is the first line, and then where it gave up, unless that is the first line; so the first line is chosen for it.
+// syntaxLine finds the line of a syntax error, 0 when the library knows none. The library names where the enclosing
+// block begins, unless that is the first line, and then where it gave up, unless that is the first line; so the first
+// line is chosen for it.
 func syntaxLine(data []byte) int {
 	line, text := libraryLine(append([]byte("\n"), data...)) // where a quote, a bracket or a token begins says most
 	switch {

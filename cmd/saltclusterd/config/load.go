@@ -39,14 +39,15 @@ func read(path string, hostname func() (string, error)) (*Config, Findings) {
 	}
 	name, err := hostname()
 	if err != nil && c.ID == "" {
-		findings = append(findings, Finding{File: path, Option: "id", Message: "is not set and the host's name is unknown: " + err.Error()})
+		findings = append(findings, Finding{File: path, Option: "id",
+			Message: "is not set and the host's name is unknown: " + err.Error()})
 	}
 	c.complete(strings.ToLower(name))
 	return &c, findings
 }
 
-// Missing finds what an option names and is not there. The daemon starts all the same: to Salt, too, a master's configuration that is
-// not there is an empty one.
+// Missing finds what an option names and is not there. The daemon starts all the same: to Salt, too, a master's
+// configuration that is not there is an empty one.
 func (c *Config) Missing() Findings {
 	if c.places["salt_config"].file == "" {
 		return nil

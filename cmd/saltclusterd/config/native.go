@@ -10,7 +10,8 @@ import (
 )
 
 // masters are options of the salt-master without a default of Salt's.
-var masters = []string{"autosign_file", "autoreject_file", "include", "master_id", "master_sign_pubkey", "presence_events", "sign_pub_messages"}
+var masters = []string{"autosign_file", "autoreject_file", "include", "master_id", "master_sign_pubkey",
+	"presence_events", "sign_pub_messages"}
 
 func isMasters(name string) bool {
 	return slices.Contains(masters, name) || localmaster.HasDefault(name)

@@ -20,7 +20,8 @@ type Option struct {
 
 // Options returns the table in the order of the default file.
 func Options() []Option {
-	return slices.Concat(identityOptions(), clusterOptions(), eventOptions(), edgeOptions(), limitOptions(), wallOptions(), signInOptions(), saltOptions(), rootsOptions(), pathOptions(), healthOptions())
+	return slices.Concat(identityOptions(), clusterOptions(), eventOptions(), edgeOptions(), limitOptions(), wallOptions(),
+		signInOptions(), saltOptions(), rootsOptions(), pathOptions(), healthOptions())
 }
 
 // Names returns the names of all options, in table order.

@@ -49,7 +49,8 @@ func TestConfigWithSecretIsNotForEveryone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := loadTest(path, nil)
-	if want := path + ":2: cluster_secret: is in a file that everyone may read (chmod o-rwx " + path + ")"; err == nil || err.Error() != want {
+	if want := path + ":2: cluster_secret: is in a file that everyone may read (chmod o-rwx " + path + ")"; err == nil ||
+		err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 }
@@ -80,8 +81,10 @@ func TestSecretFiles(t *testing.T) {
 		{"credential named", "cluster_secret_file: ${CREDENTIALS_DIRECTORY}/cluster_secret", env, ""},
 		{"credential found", "", env, ""},
 		{"no such credential", "", map[string]string{"CREDENTIALS_DIRECTORY": t.TempDir()}, "cluster_secret: is not set"},
-		{"configuration before credential", "cluster_secret: " + goodSecret, map[string]string{"CREDENTIALS_DIRECTORY": "/x"}, ""},
-		{"both", "cluster_secret: " + goodSecret + "\ncluster_secret_file: " + dir + "/short", nil, "is set beside cluster_secret"},
+		{"configuration before credential", "cluster_secret: " + goodSecret, map[string]string{"CREDENTIALS_DIRECTORY": "/x"},
+			""},
+		{"both", "cluster_secret: " + goodSecret + "\ncluster_secret_file: " + dir + "/short", nil,
+			"is set beside cluster_secret"},
 		{"unset variable", "cluster_secret_file: ${EMPTY}/x", env, "uses ${EMPTY}, which is not in the environment"},
 		{"relative", "cluster_secret_file: secret", nil, "is not an absolute path"},
 		{"missing", "cluster_secret_file: /nonexistent", nil, "/nonexistent cannot be read: no such file"},
@@ -209,7 +212,8 @@ func TestJoinToken(t *testing.T) {
 		if tt.want == "" && c.Cluster.JoinToken().IsSet() != tt.token {
 			t.Errorf("%s: token %v", tt.name, c.Cluster.JoinToken().IsSet())
 		}
-		if out := fmt.Sprintf("%+v %v", c, c.Show()); strings.Contains(out, "AAECAw") || err != nil && strings.Contains(err.Error(), "AAECAw") {
+		if out := fmt.Sprintf("%+v %v", c, c.Show()); strings.Contains(out, "AAECAw") || err != nil &&
+			strings.Contains(err.Error(), "AAECAw") {
 			t.Errorf("%s: the token was printed", tt.name)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 const (
 	credentialName  = "cluster_secret"
 	tokenCredential = "cluster_join_token"
-	// storedCredentials is where the unit has systemd take them from; whoever checks the configuration by hand finds them there.
+	// storedCredentials is where the unit has systemd take them from; whoever checks the configuration by hand finds them
+	// there.
 	storedCredentials = "/etc/credstore/saltclusterd."
 	generateSecret    = "head -c 24 /dev/urandom | base64"
 
@@ -121,7 +122,8 @@ func (c *Config) resolveJoinToken(getenv func(string) string) Findings {
 	return nil
 }
 
-// credential returns the path of a systemd credential, when there is one, and remembers that it takes the place of an option.
+// credential returns the path of a systemd credential, when there is one, and remembers that it takes the place of an
+// option.
 func (c *Config) credential(getenv func(string) string, name, option string) string {
 	path := credential(getenv, name)
 	if path != "" {

@@ -38,7 +38,8 @@ func edgeOptions() []Option {
 			Example: "{publish: [10.0.9.0/24], mk_token: [10.0.9.0/24]}", check: clearCommands,
 		},
 		{
-			Name: "request_minimum_version", Section: section, field: func(c *Config) any { return &c.Edge.RequestMinimumVersion },
+			Name: "request_minimum_version", Section: section,
+			field: func(c *Config) any { return &c.Edge.RequestMinimumVersion },
 			Doc: "Least payload version a request must have, as Salt's minimum_auth_version. 3, Salt's own default, means session keys " +
 				"and signed identities; 2 is for minions too old for it, and the masters must allow it, too.",
 			check: intBetween(2, 3),
@@ -81,7 +82,8 @@ func limitOptions() []Option {
 			Doc: "Connections per port. The service's LimitNOFILE must allow twice as many.", check: intBetween(1, 1<<20),
 		},
 		{
-			Name: "max_connections_per_address", Section: section, field: func(c *Config) any { return &c.Edge.MaxConnectionsPerAddress },
+			Name: "max_connections_per_address", Section: section,
+			field: func(c *Config) any { return &c.Edge.MaxConnectionsPerAddress },
 			Doc:   "Connections per port from one address. Behind a load balancer all minions have its address; set it lower where they come directly.",
 			check: intBetween(1, 1<<20),
 		},
@@ -105,8 +107,9 @@ func limitOptions() []Option {
 			Doc: "Requests being worked on, all connections together.", check: intBetween(1, 1<<20),
 		},
 		{
-			Name: "max_in_flight_per_connection", Section: section, field: func(c *Config) any { return &c.Edge.MaxInFlightPerConnection },
-			Doc: "Requests being worked on per connection.", check: intBetween(1, 1<<16),
+			Name: "max_in_flight_per_connection", Section: section,
+			field: func(c *Config) any { return &c.Edge.MaxInFlightPerConnection },
+			Doc:   "Requests being worked on per connection.", check: intBetween(1, 1<<16),
 		},
 		{
 			Name: "heartbeat_interval", Section: section, field: func(c *Config) any { return &c.Edge.Heartbeat },
@@ -120,7 +123,8 @@ func limitOptions() []Option {
 		},
 		{
 			Name: "handshake_timeout", Section: section, field: func(c *Config) any { return &c.Edge.HandshakeTimeout },
-			Doc: "Time a new connection has to say who it is, in seconds or as 500ms.", check: durationBetween(100*time.Millisecond, 5*time.Minute),
+			Doc:   "Time a new connection has to say who it is, in seconds or as 500ms.",
+			check: durationBetween(100*time.Millisecond, 5*time.Minute),
 		},
 		{
 			Name: "pub_queue_messages", Section: section, field: func(c *Config) any { return &c.Edge.PubQueueMessages },

@@ -80,7 +80,8 @@ func clusterOptions() []Option {
 			Example: "10.0.0.11", check: advertised,
 		},
 		{
-			Name: "cluster_isolated_filesystem", Section: section, field: func(c *Config) any { return &c.Cluster.IsolatedFilesystem },
+			Name: "cluster_isolated_filesystem", Section: section,
+			field: func(c *Config) any { return &c.Cluster.IsolatedFilesystem },
 			Doc: "True: every master has its own disk, and saltclusterd replicates what they must have in common. False: pki_dir and the roots " +
 				"of all masters are on one mount, and what links in cachedir lead to; nothing of these is replicated. cachedir itself never " +
 				"is on it. The same on every node.",

@@ -26,7 +26,8 @@ func saltOptions() []Option {
 		{
 			Name: "forward_timeout", Section: section, field: func(c *Config) any { return &c.Salt.ForwardTimeout },
 			Doc: "Time a forwarded request may take. Pillars, runners and files that the salt-master itself serves have three minutes at least, " +
-				"the time that minions wait by Salt's defaults. Raise it where minions have a longer request_channel_timeout.", check: durationBetween(time.Second, time.Hour),
+				"the time that minions wait by Salt's defaults. Raise it where minions have a longer request_channel_timeout.",
+			check: durationBetween(time.Second, time.Hour),
 		},
 		{
 			Name: "master_stuck_after", Section: section, field: func(c *Config) any { return &c.Salt.StuckAfter },
@@ -86,7 +87,8 @@ func healthOptions() []Option {
 	return []Option{
 		{
 			Name: "health_listen", Section: section, field: func(c *Config) any { return &c.Health.Listen },
-			Doc: "Address for /livez, /readyz, /pub, /req, /leader, /metrics and /status over HTTP. Empty: off.", check: listenOrEmpty,
+			Doc:   "Address for /livez, /readyz, /pub, /req, /leader, /metrics and /status over HTTP. Empty: off.",
+			check: listenOrEmpty,
 		},
 		{
 			Name: "agent_check_listen", Section: section, field: func(c *Config) any { return &c.Health.AgentListen },

@@ -26,7 +26,8 @@ func signInOptions() []Option {
 			check: intBetween(0, 1<<20),
 		},
 		{
-			Name: "new_minion_rate_per_address", Section: section, field: func(c *Config) any { return &c.SignIn.NewRatePerAddress },
+			Name: "new_minion_rate_per_address", Section: section,
+			field: func(c *Config) any { return &c.SignIn.NewRatePerAddress },
 			Doc:   "The same for one address (IPv6: one /64 network). Behind a load balancer all minions may have its address. 0: no limit.",
 			check: intBetween(0, 1<<20),
 		},

@@ -91,14 +91,16 @@ func TestDistanceIsAMetric(t *testing.T) {
 		word := rapid.StringMatching(`[ab_]{0,8}`)
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
 		d := distance(a, b)
-		if (d == 0) != (a == b) || d != distance(b, a) || d > max(len(a), len(b)) || d < max(len(a), len(b))-min(len(a), len(b)) {
+		if (d == 0) != (a == b) || d != distance(b, a) || d > max(len(a), len(b)) ||
+			d < max(len(a), len(b))-min(len(a), len(b)) {
 			t.Fatalf("distance(%q, %q) = %d", a, b, d)
 		}
 	})
 }
 
 func TestSizes(t *testing.T) {
-	for in, want := range map[string]Size{"0": 0, "65536": 64 * KiB, "64k": 64 * KiB, "1.5 MiB": 1536 * KiB, "2GB": 2 * GiB, "7b": 7} {
+	for in, want := range map[string]Size{"0": 0, "65536": 64 * KiB, "64k": 64 * KiB, "1.5 MiB": 1536 * KiB,
+		"2GB": 2 * GiB, "7b": 7} {
 		if got, err := ParseSize(in); err != nil || got != want {
 			t.Errorf("%q = %d, %v", in, got, err)
 		}

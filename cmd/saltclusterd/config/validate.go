@@ -48,7 +48,8 @@ func (c *Config) validateNames(say func(option, msg, hint string)) {
 	case c.Cluster.ID == "":
 		say("cluster_id", "is not set", "choose a name for the cluster, the same on every node")
 	case len(c.Cluster.ID) > maxClusterID || strings.ContainsFunc(c.Cluster.ID, notInClusterID):
-		say("cluster_id", fmt.Sprintf("%q must be at most %d letters, digits, '.', '_' and '-'", c.Cluster.ID, maxClusterID), "")
+		say("cluster_id", fmt.Sprintf("%q must be at most %d letters, digits, '.', '_' and '-'", c.Cluster.ID, maxClusterID),
+			"")
 	}
 }
 
@@ -66,7 +67,8 @@ func (c *Config) validateSecret(say func(option, msg, hint string)) {
 	if option == "cluster_secret_file" && !c.Cluster.Secret.IsSet() {
 		return // resolveSecret has said why
 	}
-	if option == "cluster_secret" && !c.Cluster.Secret.IsSet() && c.places[option].file == "" && c.Cluster.JoinTokenFile != "" {
+	if option == "cluster_secret" && !c.Cluster.Secret.IsSet() && c.places[option].file == "" &&
+		c.Cluster.JoinTokenFile != "" {
 		return // nobody joins through this node with a secret before the cluster has agreed on one
 	}
 	msg, hint := checkSecret(c.Cluster.Secret.Reveal())
@@ -106,11 +108,13 @@ func (c *Config) validateAddresses(say func(option, msg, hint string)) {
 
 func (c *Config) validateProxies(say func(option, msg, hint string)) {
 	if c.Edge.ProxyProtocol && len(c.Edge.ProxyProtocolTrusted) == 0 {
-		say("proxy_protocol", "is on, but nobody is trusted with it", "name the load balancers' addresses in proxy_protocol_trusted")
+		say("proxy_protocol", "is on, but nobody is trusted with it",
+			"name the load balancers' addresses in proxy_protocol_trusted")
 	}
 	for _, p := range c.Edge.ProxyProtocolTrusted {
 		if p.Bits() == 0 {
-			say("proxy_protocol_trusted", p.String()+" is everybody: any minion could choose its address", "name the load balancers' own addresses")
+			say("proxy_protocol_trusted", p.String()+" is everybody: any minion could choose its address",
+				"name the load balancers' own addresses")
 		}
 	}
 }

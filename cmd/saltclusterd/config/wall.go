@@ -36,7 +36,8 @@ func wallOptions() []Option {
 				"request, as above. 0: no limit.", check: sizeBetween(0, 64*GiB),
 		},
 		{
-			Name: "minion_requests_at_once", Section: section, field: func(c *Config) any { return &c.Edge.MinionRequestsAtOnce },
+			Name: "minion_requests_at_once", Section: section,
+			field: func(c *Config) any { return &c.Edge.MinionRequestsAtOnce },
 			Doc: "Requests of one minion that the local salt-master works on at a time; others of that minion wait for their turn. 0: no limit. Of what " +
 				"keeps a worker for long (minion_publish, minion_runner, _register_resources, mine.get by regular expressions) it works on half as many at a time as it has workers, " +
 				"whatever stands here.", check: intBetween(0, 4096),
@@ -75,7 +76,8 @@ func wallModes(v any) (string, string) {
 			return err.Error(), didYouMean(name, wall.Names())
 		}
 		if _, err := wall.ParseMode(modes[name]); err != nil {
-			return fmt.Sprintf("%s: %q is not one of off, log, enforce", name, modes[name]), didYouMean(modes[name], wall.ModeNames)
+			return fmt.Sprintf("%s: %q is not one of off, log, enforce", name, modes[name]), didYouMean(modes[name],
+				wall.ModeNames)
 		}
 	}
 	return "", ""

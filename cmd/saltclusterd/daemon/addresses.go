@@ -9,10 +9,12 @@ import (
 	"saltclusterd/backoff"
 )
 
-// addressesEvery is how often the addresses of this host are read. One may move here with a virtual router, while minions wait for it.
+// addressesEvery is how often the addresses of this host are read. One may move here with a virtual router, while
+// minions wait for it.
 const addressesEvery = 2 * time.Second
 
-// followAddresses keeps 4505 and 4506 on the addresses that this host has, where the option interface does not name them.
+// followAddresses keeps 4505 and 4506 on the addresses that this host has, where the option interface does not name
+// them.
 func (s *service) followAddresses(ctx context.Context) {
 	if len(s.m.d.cfg.Edge.Interface) > 0 {
 		return

@@ -43,7 +43,8 @@ func cluster(t *testing.T, dirs ...string) []*testNode {
 func acceptKey(t *testing.T, n *testNode, id, pub string) {
 	t.Helper()
 	m := n.current()
-	results, err := m.Consensus.Propose(t.Context(), state.KeySet{ID: id, State: state.KeyAccepted, Pub: pub, Audit: m.Audit("test")})
+	results, err := m.Consensus.Propose(t.Context(),
+		state.KeySet{ID: id, State: state.KeyAccepted, Pub: pub, Audit: m.Audit("test")})
 	if err == nil {
 		err = results[0].Err()
 	}
@@ -225,7 +226,8 @@ func TestServeAlone_LimitWithoutRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := startNode(t, "b", dirs[1], "cluster_alone_limit: 2s")
-	if _, err := b.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := b.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: time.Minute},
+		quiet); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "b serves", serves(b))

@@ -26,8 +26,8 @@ import (
 	"saltclusterd/sidecar/zmtp"
 )
 
-// waitersOf is how many of its workers one minion may have wait for others: half of them. One that waits for a job of its own, which again has
-// one wait, ends with two.
+// waitersOf is how many of its workers one minion may have wait for others: half of them. One that waits for a job of
+// its own, which again has one wait, ends with two.
 func waitersOf(workers int) int { return max(1, workers/2) }
 
 // buildMaster makes what talks to the local master, and the key directory.
@@ -36,7 +36,8 @@ func (s *service) buildMaster() error {
 	s.req = upstream.NewReqClient(upstream.ReqConfig{
 		Addr: d.master.ReqAddr(), MaxConns: cfg.Salt.UpstreamConnections, Timeout: cfg.Salt.ForwardTimeout,
 		PerSender: cfg.Edge.MinionRequestsAtOnce, PerWaiter: waitersOf(d.master.Workers()), Workers: d.master.Workers(),
-		Heartbeat: masterlink.Heartbeat, HeartbeatTimeout: masterlink.HeartbeatTimeout, Probe: masterlink.Probe(), StuckAfter: cfg.Salt.StuckAfter,
+		Heartbeat: masterlink.Heartbeat, HeartbeatTimeout: masterlink.HeartbeatTimeout, Probe: masterlink.Probe(),
+		StuckAfter: cfg.Salt.StuckAfter,
 		BusyAtMost: sidecar.LongTimeout(cfg.Salt.ForwardTimeout),
 		OnUp:       s.masterUp, Logger: d.log, Registerer: d.reg,
 	})
@@ -46,7 +47,8 @@ func (s *service) buildMaster() error {
 	})
 	s.watch = s.newMasterWatch()
 	s.hidden = localmaster.NewHidden(d.master, localmaster.HiddenOptions{
-		ID: s.hiddenID(), KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req, Place: d.keyStore().PlaceHidden, Logger: d.log,
+		ID: s.hiddenID(), KeyDir: filepath.Join(cfg.Paths.StateDir, "hidden"), Requester: s.req,
+		Place: d.keyStore().PlaceHidden, Logger: d.log,
 	})
 	so, err := localmaster.SessionsOf(d.master)
 	if err != nil {
@@ -61,7 +63,8 @@ func (s *service) buildMaster() error {
 	})
 	s.dir, err = keydir.New(keydir.Config{
 		PKIDir: d.master.PkiDir, StateDir: filepath.Join(cfg.Paths.StateDir, "keydir"), Node: d.id,
-		Log: keyLog{s.m.Consensus}, Founder: s.m.Record.Founder, Current: s.m.Consensus.CaughtUp, Shared: s.turns(), Store: d.keyStore().Geometry(),
+		Log: keyLog{s.m.Consensus}, Founder: s.m.Record.Founder, Current: s.m.Consensus.CaughtUp, Shared: s.turns(),
+		Store:     d.keyStore().Geometry(),
 		MaxLosses: cfg.SignIn.KeysMaxDelete, Logger: d.log, Registerer: d.reg,
 	})
 	return err
@@ -82,7 +85,8 @@ func (s *service) buildEdges() (err error) {
 		return err
 	}
 	s.reqs, err = edge.NewReqEdge(edge.ReqConfig{
-		Addrs: req, Proxies: e.Proxies(), Limits: zmtp.Limits{MaxFrame: int64(e.MaxRequestSize), MaxMessage: int64(e.MaxRequestSize)},
+		Addrs: req, Proxies: e.Proxies(), Limits: zmtp.Limits{MaxFrame: int64(e.MaxRequestSize),
+			MaxMessage: int64(e.MaxRequestSize)},
 		MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
 		MaxInFlight: e.MaxInFlight, MaxInFlightPerConn: e.MaxInFlightPerConnection, MaxMemory: int64(e.MaxRequestMemory),
 		MaxUnread:        int64(e.MaxRequestMemory),
@@ -131,14 +135,17 @@ func (s *service) buildProxy() error {
 		return err
 	}
 	s.signin = signin.New(signin.Config{
-		Identity: operations, PubSigner: s.followed.PubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs, Keys: s.keys,
-		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: s.followed.AskAll, Event: s.authEvent, Pinned: m.identity.RecordPin,
+		Identity: operations, PubSigner: s.followed.PubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs,
+		Keys:   s.keys,
+		Master: s.req, Way: s.wayOfSignIn, Peers: s.relay, Sessions: s.sessions, AskAll: s.followed.AskAll,
+		Event: s.authEvent, Pinned: m.identity.RecordPin,
 		SignedIn: func(id string, token []byte) bool { return s.hub.SignedIn(id, token) },
 		Share:    float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.newcomers(), Logger: d.log, Registerer: d.reg,
 	})
 	s.hub = fanout.New(fanout.Config{
 		Self: d.id, Edge: s.pub, Epochs: s.epochs, Signer: operations, Algorithm: s.followed.Algorithm, Clock: s.clock,
-		HTTP: m.Port.HTTPClient(), From: peer.FromContext, JobSeen: s.known.Record, SignedIn: s.epochs.Given, Hold: func() { s.rotation.AwaitRotation(s.ctx) },
+		HTTP: m.Port.HTTPClient(), From: peer.FromContext, JobSeen: s.known.Record, SignedIn: s.epochs.Given,
+		Hold:     func() { s.rotation.AwaitRotation(s.ctx) },
 		Withhold: func() bool { return m.Consensus.Behind() >= sidecar.BehindTolerated },
 		Away:     func(id node.ID) bool { return !m.Gossip.Alive(id) },
 		Minority: func() bool { return !m.Consensus.Status().HasQuorum },
@@ -146,7 +153,8 @@ func (s *service) buildProxy() error {
 		Logger:   d.log, Registerer: d.reg,
 	})
 	s.rotation = rotation.NewEpochs(rotation.EpochsConfig{
-		View: m.Consensus.View, Manager: s.epochs, Seeds: s.keys.seeds, Publisher: s.pub, SignIns: s.signin, Nudge: s.hub.Nudge,
+		View: m.Consensus.View, Manager: s.epochs, Seeds: s.keys.seeds, Publisher: s.pub, SignIns: s.signin,
+		Nudge:        s.hub.Nudge,
 		RotateWindow: d.cfg.Edge.RotateWindow, Logger: d.log,
 	})
 	s.intake = sidecar.NewIntake(sidecar.IntakeConfig{
@@ -168,8 +176,9 @@ func (s *service) buildProxy() error {
 		Guard: s.buildGuard(), View: m.Routes, SignIn: s.signin, Keys: s.keys, Master: s.req, Sessions: s.sessions,
 		Relay: s.relay, Epochs: s.epochs, Returns: s.native.Returns, WholeJob: s.known.FindWhole,
 		Events: s.native.Events, Files: native.ServedFiles{Service: s.native},
-		Mines: native.ServedMines{Service: s.native}, Heard: s.heard, PillarCache: d.master.Bool("pillar_cache"), MasterAES: s.intake.MasterAES,
-		Done: s.carriedOut, Trace: s.trace,
+		Mines: native.ServedMines{Service: s.native}, Heard: s.heard, PillarCache: d.master.Bool("pillar_cache"),
+		MasterAES: s.intake.MasterAES,
+		Done:      s.carriedOut, Trace: s.trace,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
 	})
 	return nil

@@ -56,7 +56,8 @@ type latecomer struct {
 }
 
 func newLatecomer() *latecomer {
-	l := &latecomer{held: map[string]chan struct{}{}, once: map[string]*sync.Once{}, busy: make(chan struct{}, maxQuestions)}
+	l := &latecomer{held: map[string]chan struct{}{}, once: map[string]*sync.Once{},
+		busy: make(chan struct{}, maxQuestions)}
 	for _, name := range []string{partGrains, partMines, partTokens, partJobs} {
 		l.held[name], l.once[name] = make(chan struct{}), &sync.Once{}
 	}
@@ -142,7 +143,8 @@ func (s *service) newRunner() *catchup.Runner {
 }
 
 // pulled is a part that is fetched from one peer. Until it is, others do not send what is new of it.
-func (s *service) pulled(name, off string, pull func(context.Context, node.ID, func(done, total int)) error) catchup.Part {
+func (s *service) pulled(name, off string,
+	pull func(context.Context, node.ID, func(done, total int)) error) catchup.Part {
 	return catchup.Part{
 		Name: name, Off: off, Done: func() { s.late.release(name) },
 		Pull: func(ctx context.Context, from node.ID, tell func(catchup.Report)) error {
@@ -234,8 +236,8 @@ func (s *service) whenCaughtUp(part string, h http.Handler) http.Handler {
 	})
 }
 
-// syncing tells how far the parts are that this node has yet to catch up with; nil when it has. Without the log it does not
-// know with what.
+// syncing tells how far the parts are that this node has yet to catch up with; nil when it has. Without the log it does
+// not know with what.
 func (m *member) syncing() []catchup.Status {
 	if m.svc == nil || m.svc.late.caught.Load() {
 		return nil

@@ -62,7 +62,8 @@ func (n *testNode) has(t *testing.T, minions int) error {
 	t.Helper()
 	cache := filepath.Join(n.dir, "var/cache/salt/master")
 	var missing []error
-	for _, dir := range []string{filepath.Join(n.dir, "etc/salt/pki/master/minions"), filepath.Join(cache, "grains"), filepath.Join(cache, "mine")} {
+	for _, dir := range []string{filepath.Join(n.dir, "etc/salt/pki/master/minions"), filepath.Join(cache, "grains"),
+		filepath.Join(cache, "mine")} {
 		names, err := filepath.Glob(filepath.Join(dir, "web*"))
 		if err != nil || len(names) != minions {
 			missing = append(missing, fmt.Errorf("%d in %s", len(names), dir))
@@ -71,8 +72,8 @@ func (n *testNode) has(t *testing.T, minions int) error {
 	return errors.Join(missing...)
 }
 
-// A node that joins, through a member that does not lead, has all that its answers depend on before it serves anybody; it
-// votes only then. So does a node that comes back.
+// A node that joins, through a member that does not lead, has all that its answers depend on before it serves anybody;
+// it votes only then. So does a node that comes back.
 func TestWhoJoinsIsWholeBeforeItServes(t *testing.T) {
 	t.Parallel()
 	const minions = 300
@@ -143,11 +144,13 @@ func TestProgressIsTold(t *testing.T) {
 		t.Fatalf("%+v", st)
 	}
 	out, err := a.Status(t.Context())
-	if err != nil || len(out.Node.Sync) != len(st.Sync) || len(out.Members) != 1 || len(out.Members[0].Sync) != len(st.Sync) {
+	if err != nil || len(out.Node.Sync) != len(st.Sync) || len(out.Members) != 1 ||
+		len(out.Members[0].Sync) != len(st.Sync) {
 		t.Errorf("status: %+v, %v", out, err)
 	}
 	m.svc.late.runner.Store(nil)
-	if st := m.localStats(); len(st.Sync) != 1 || st.Sync[0].Part != partLog || !st.Sync[0].Open() || st.Sync[0].Total == 0 {
+	if st := m.localStats(); len(st.Sync) != 1 || st.Sync[0].Part != partLog || !st.Sync[0].Open() ||
+		st.Sync[0].Total == 0 {
 		t.Errorf("before: %+v", st.Sync)
 	}
 }

@@ -30,11 +30,13 @@ func clockedCluster(t *testing.T, ids ...string) (nodes []clocked) {
 	for _, id := range ids {
 		nodes = append(nodes, startClocked(t, id))
 	}
-	if _, err := nodes[0].Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := nodes[0].Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute},
+		quiet); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range nodes[1:] {
-		if _, err := n.Join(t.Context(), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		if _, err := n.Join(t.Context(), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true, Timeout: time.Minute},
+			quiet); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +122,8 @@ func TestTwoClocksThatDiffer(t *testing.T) {
 	for _, n := range nodes {
 		eventually(t, "both named", func() error {
 			got := clockProblemsOf(t, n)
-			if len(got) != 1 || !strings.HasPrefix(got[0], "warn "+string(n.id)) || !strings.Contains(got[0], "of a, b is 25m0s ahead") {
+			if len(got) != 1 || !strings.HasPrefix(got[0], "warn "+string(n.id)) ||
+				!strings.Contains(got[0], "of a, b is 25m0s ahead") {
 				return fmt.Errorf("%s says %q", n.id, got)
 			}
 			return nil

@@ -240,7 +240,8 @@ func (d *Daemon) checkMembership(m *membership.Record, err error) error {
 		return fmt.Errorf("this node became a member when cluster_witness was %t, but the option is %t: remove it from the cluster, "+
 			"empty %s and join again", m.Witness, d.witness(), d.cfg.Paths.StateDir)
 	case m.ClusterID != d.cfg.Cluster.ID:
-		return fmt.Errorf("this node is a member of the cluster %q, but the option cluster_id is %q", m.ClusterID, d.cfg.Cluster.ID)
+		return fmt.Errorf("this node is a member of the cluster %q, but the option cluster_id is %q", m.ClusterID,
+			d.cfg.Cluster.ID)
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ type testNode struct {
 }
 
 // Transfer makes another node lead, as an operator does.
-func (n *testNode) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin.Progress) (adminapi.Outcome, error) {
+func (n *testNode) Transfer(ctx context.Context, r adminapi.TransferRequest,
+	p admin.Progress) (adminapi.Outcome, error) {
 	return leadership.Verbs{Of: n.leadershipControl}.Transfer(ctx, r, p)
 }
 
@@ -110,7 +111,8 @@ func startProcess(t *testing.T, p takeover.Process, id, dir string, settings ...
 			"cluster_interface: 127.0.0.1", "cluster_advertise: 127.0.0.1", "health_listen: ''", "drain_time: 0s",
 			fmt.Sprintf("publish_port: %d", freePort(t, "127.0.0.1")), fmt.Sprintf("ret_port: %d", freePort(t, "127.0.0.1")),
 			fmt.Sprintf("cluster_pool_port: %d", freePort(t, "127.0.0.1")),
-			"state_dir: " + dir + "/state", "run_dir: " + dir + "/run", "salt_config: " + dir + "/master", "salt_master_command: " + salt,
+			"state_dir: " + dir + "/state", "run_dir: " + dir + "/run", "salt_config: " + dir + "/master",
+			"salt_master_command: " + salt,
 		}, settings...), "\n"), 0o600)
 	}
 	cfg, err := config.Load(filepath.Join(dir, "conf"))
@@ -316,11 +318,13 @@ func TestRefusedJoinsChangeNothing(t *testing.T) {
 		option   string // that the sentence must name
 	}{
 		{name: "wrong cluster", settings: []string{"cluster_id: other"}, option: "cluster_id"},
-		{name: "wrong fingerprint", req: adminapi.JoinRequest{PubFingerprint: strings.Repeat("ab", 32)}, option: "cluster_pub_fingerprint"},
+		{name: "wrong fingerprint", req: adminapi.JoinRequest{PubFingerprint: strings.Repeat("ab", 32)},
+			option: "cluster_pub_fingerprint"},
 		{name: "nobody there", req: adminapi.JoinRequest{Peer: "127.0.0.1:1"}, option: "127.0.0.1:1"},
 		{name: "short secret", req: adminapi.JoinRequest{Secret: "short"}, option: "cluster_secret"},
 		// The last one, for the member makes the address wait after it.
-		{name: "wrong secret", req: adminapi.JoinRequest{Secret: "another-secret-0123456789-abcdef"}, option: "cluster_secret"},
+		{name: "wrong secret", req: adminapi.JoinRequest{Secret: "another-secret-0123456789-abcdef"},
+			option: "cluster_secret"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -347,7 +351,8 @@ func TestRefusedJoinsChangeNothing(t *testing.T) {
 	}
 }
 
-// A master that has minions of its own joins only when they stay content, unless its operator says that they do not matter.
+// A master that has minions of its own joins only when they stay content, unless its operator says that they do not
+// matter.
 func TestJoinWithMinionsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -414,7 +419,8 @@ func TestJoinWithMinionsOfItsOwn(t *testing.T) {
 		return strings.Join(states, " ")
 	}
 	done, err := a.PutKeys(ctx, adminapi.PutKeysRequest{From: "b", Seen: 99, Keys: []adminapi.PutKey{
-		{ID: "web1", State: adminapi.KeyAccepted, Pub: web, Denied: own.PublicText()}, {ID: "web3", State: adminapi.KeyAccepted, Pub: "?"},
+		{ID: "web1", State: adminapi.KeyAccepted, Pub: web, Denied: own.PublicText()},
+		{ID: "web3", State: adminapi.KeyAccepted, Pub: "?"},
 		{ID: "web4", Denied: web, BaseRev: 3},
 	}})
 	if err != nil || done.Keys[0].Error != "" || done.Keys[1].Error == "" || done.Keys[2].Error == "" {

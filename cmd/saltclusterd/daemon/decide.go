@@ -21,7 +21,8 @@ func undecided(ctx context.Context, err error) bool {
 
 // lacksQuorum says whether something was not decided because a majority was missing.
 func (m *member) lacksQuorum(err error) bool {
-	return errors.Is(err, consensus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) && !m.Consensus.Status().HasQuorum
+	return errors.Is(err, consensus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) &&
+		!m.Consensus.Status().HasQuorum
 }
 
 // decide proposes a command for an operator. Errors say what an operator can do.

@@ -2,9 +2,9 @@
 // they open and close.
 //
 // Vocabulary: the *host* side is what a node has before it belongs to a cluster (configuration, the local master's
-// configuration, the node's certificate, admin socket, health). A *member* is a running membership (peer port, consensus,
-// gossip, key directory). The *service* is what minions see (edges, proxy, fan-out). Each opens when the one before is
-// ready and closes before it.
+// configuration, the node's certificate, admin socket, health). A *member* is a running membership (peer port,
+// consensus, gossip, key directory). The *service* is what minions see (edges, proxy, fan-out). Each opens when the one
+// before is ready and closes before it.
 //
 // A membership can end while the daemon goes on (ending.go): the node was removed (package removal), made a
 // cluster of one (package recovery), or lost its log. A witness is a member without a service (witness.go).

@@ -38,8 +38,9 @@ func (d *Daemon) bindDoors(ctx context.Context) error {
 		return fmt.Errorf("health: %w", err)
 	}
 	operators, err := admin.New(admin.Config{
-		Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Verbs: d.verbs(), Logger: d.log, Registerer: d.reg.host,
-		Inherited: d.sockets.InheritedUnix, Made: d.sockets.KeepUnix,
+		Socket: d.cfg.Paths.AdminSocket, Group: d.cfg.Paths.AdminGroup, Verbs: d.verbs(), Logger: d.log,
+		Registerer: d.reg.host,
+		Inherited:  d.sockets.InheritedUnix, Made: d.sockets.KeepUnix,
 	})
 	if err != nil {
 		return fmt.Errorf("admin socket: %w", err)

@@ -90,7 +90,8 @@ func TestDrain(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := a.Drain(t.Context(), adminapi.DrainRequest{Node: "nobody"}, quiet); adminapi.CodeOf(err) != adminapi.CodeNotFound {
+	if _, err := a.Drain(t.Context(), adminapi.DrainRequest{Node: "nobody"},
+		quiet); adminapi.CodeOf(err) != adminapi.CodeNotFound {
 		t.Errorf("an unknown node: %v", err)
 	}
 
@@ -104,7 +105,8 @@ func TestDrain(t *testing.T) {
 	if out.Node != "a" || out.Ready || len(out.Next) == 0 {
 		t.Errorf("%+v", out)
 	}
-	if n := len(said.percent); n < 2 || said.percent[0] != 0 || said.percent[n-1] != 100 || !slices.IsSorted(said.percent) {
+	if n := len(said.percent); n < 2 || said.percent[0] != 0 || said.percent[n-1] != 100 ||
+		!slices.IsSorted(said.percent) {
 		t.Errorf("its parts: %v\n%s", said.percent, &said)
 	}
 	for _, c := range subs {
@@ -138,7 +140,8 @@ func TestDrain(t *testing.T) {
 	if listens(a) {
 		t.Error("a restarted node lets minions in")
 	}
-	if r := a.checkEdges(t.Context()); r.Level != health.OK { // closed on purpose: load balancers see a drain (404), and no alert is raised
+	// closed on purpose: load balancers see a drain (404), and no alert is raised
+	if r := a.checkEdges(t.Context()); r.Level != health.OK {
 		t.Errorf("the edges of a drained node: %+v", r)
 	}
 	if _, err := b.Undrain(t.Context(), adminapi.UndrainRequest{Node: "a", Wait: true}, quiet); err != nil {
@@ -220,7 +223,8 @@ func twoThatServe(t *testing.T, settings ...string) (a, b *testNode) {
 		t.Fatal(err)
 	}
 	b = startNode(t, "b", t.TempDir())
-	if _, err := b.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := b.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: time.Minute},
+		quiet); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []*testNode{a, b} {
@@ -257,10 +261,12 @@ func TestDrain_AskedAgain(t *testing.T) {
 	if left := a.current().svc.pub.Stats().Subscribers; left < 2 {
 		t.Errorf("%d subscribers left of what was to be handed over in an hour", left)
 	}
-	if _, err := a.Upgrade(minute(t), adminapi.UpgradeRequest{Binary: "/bin/true"}, quiet); adminapi.CodeOf(err) != adminapi.CodeBusy {
+	if _, err := a.Upgrade(minute(t), adminapi.UpgradeRequest{Binary: "/bin/true"},
+		quiet); adminapi.CodeOf(err) != adminapi.CodeBusy {
 		t.Errorf("an upgrade meanwhile: %v", err)
 	}
-	if _, err := b.Drain(minute(t), adminapi.DrainRequest{Node: "a", Over: time.Millisecond, Wait: true}, quiet); err != nil {
+	if _, err := b.Drain(minute(t), adminapi.DrainRequest{Node: "a", Over: time.Millisecond, Wait: true},
+		quiet); err != nil {
 		t.Fatal(err)
 	}
 	if left := a.current().svc.pub.Stats().Subscribers; left > 0 {

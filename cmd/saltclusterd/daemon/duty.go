@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// stage is a point in the life of a process at which duties start. A cold start passes consensusOpen, partsOpen and edgesOpen; a process that
-// takes over from another one passes edgesTaken, consensusOpen and disksFree.
+// stage is a point in the life of a process at which duties start. A cold start passes consensusOpen, partsOpen and
+// edgesOpen; a process that takes over from another one passes edgesTaken, consensusOpen and disksFree.
 type stage int
 
 const (
@@ -62,7 +62,8 @@ func (s *service) duties() []duty {
 // lead runs the leader's duties until ctx ends (consensus.Config.Lead).
 func (m *member) lead(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, run := range []func(context.Context){m.secrets.KeepAES, m.secrets.KeepGossipKey, m.secrets.KeepSeed, m.KeepLevel, m.resignWhenShareHangs} {
+	for _, run := range []func(context.Context){m.secrets.KeepAES, m.secrets.KeepGossipKey, m.secrets.KeepSeed,
+		m.KeepLevel, m.resignWhenShareHangs} {
 		wg.Go(func() { run(ctx) })
 	}
 	wg.Wait()

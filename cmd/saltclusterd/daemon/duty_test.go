@@ -15,7 +15,8 @@ func TestStartDuties(t *testing.T) {
 	coldStart := []stage{consensusOpen, partsOpen, edgesOpen}
 	takeover := []stage{edgesTaken, consensusOpen, disksFree}
 	var all []string
-	for _, d := range slices.Concat((&member{}).duties(), (&service{m: &member{}, drain: &drain.Runner{}, umask: &masterlink.Umask{}}).duties()) {
+	for _, d := range slices.Concat((&member{}).duties(),
+		(&service{m: &member{}, drain: &drain.Runner{}, umask: &masterlink.Umask{}}).duties()) {
 		if !slices.Contains(coldStart, d.coldStart) || !slices.Contains(takeover, d.takeover) {
 			t.Errorf("%s never starts", d.name)
 		}
@@ -32,7 +33,8 @@ func TestStartDuties(t *testing.T) {
 		var wg sync.WaitGroup
 		started := map[string]int{}
 		var duties []duty
-		for _, d := range slices.Concat((&member{}).duties(), (&service{m: &member{}, drain: &drain.Runner{}, umask: &masterlink.Umask{}}).duties()) {
+		for _, d := range slices.Concat((&member{}).duties(),
+			(&service{m: &member{}, drain: &drain.Runner{}, umask: &masterlink.Umask{}}).duties()) {
 			d.run = func(context.Context) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -20,7 +20,8 @@ func TestStatusTellsOfOthers(t *testing.T) {
 			return err
 		}
 		if !slices.ContainsFunc(st.Problems, func(p adminapi.Problem) bool {
-			return p.Node == string(b.id) && p.Level == adminapi.LevelWarn && strings.Contains(p.Message, "salt-master") && strings.Contains(p.Hint, "systemctl start salt-master")
+			return p.Node == string(b.id) && p.Level == adminapi.LevelWarn && strings.Contains(p.Message, "salt-master") &&
+				strings.Contains(p.Hint, "systemctl start salt-master")
 		}) {
 			return fmt.Errorf("%+v", st.Problems)
 		}

@@ -30,7 +30,8 @@ func loadMaster(t *testing.T, major int, text string) *localmaster.Config {
 	return c
 }
 
-// While two identities answer, both follow the options of the master; whether there may be a second one is asked of the master of now.
+// While two identities answer, both follow the options of the master; whether there may be a second one is asked of the
+// master of now.
 func TestIdentitiesFollowOptions(t *testing.T) {
 	t.Parallel()
 	n := cluster(t, t.TempDir())[0]
@@ -53,7 +54,8 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 		}
 	}
 	prepare := func() error {
-		_, err := n.Rotate(t.Context(), adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityPrepare}, quiet)
+		_, err := n.Rotate(t.Context(), adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityPrepare},
+			quiet)
 		return err
 	}
 
@@ -92,10 +94,12 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 	if r := n.currentService().followed.Check(); r != fine {
 		t.Errorf("%+v", r)
 	}
-	if err := m.svc.followed.Use(loadMaster(t, n.master.Version.Major, "master_sign_pubkey: True\npki_dir: /nonexistent\n")); err == nil {
+	if err := m.svc.followed.Use(loadMaster(t, n.master.Version.Major,
+		"master_sign_pubkey: True\npki_dir: /nonexistent\n")); err == nil {
 		t.Error("no error without a key to sign with")
 	}
-	if r := n.currentService().followed.Check(); r.Level != health.Warn || !strings.Contains(r.Reason, "/nonexistent/master_sign.pem") {
+	if r := n.currentService().followed.Check(); r.Level != health.Warn ||
+		!strings.Contains(r.Reason, "/nonexistent/master_sign.pem") {
 		t.Errorf("%+v", r)
 	}
 }

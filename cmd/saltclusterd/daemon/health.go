@@ -21,18 +21,22 @@ func (d *Daemon) ofService(check func(*service, context.Context) health.Result) 
 // newChecks are the health checks, not open yet: parts of a process that takes over tell them of changes before it
 // has opened its doors.
 func (d *Daemon) newChecks() *health.Checker {
-	checks := health.NewChecker(health.CheckerConfig{SlowStart: d.cfg.Health.AgentSlowStart, Logger: d.log, Registerer: d.reg.host})
+	checks := health.NewChecker(health.CheckerConfig{SlowStart: d.cfg.Health.AgentSlowStart, Logger: d.log,
+		Registerer: d.reg.host})
 	checks.Register("pulse", health.ScopeLive, operator.NewPulse(d.Pulse).Check)
 	checks.Register("member", health.ScopeServe, d.checkMember)
 	checks.Register("consensus", health.ScopeReady, d.checkConsensus)
 	checks.Register("behind", health.ScopeServe, d.ofService((*service).checkBehind))
 	checks.Register("edges", health.ScopeServe, d.ofService((*service).checkEdges))
 	checks.Register("master", health.ScopeReady|health.ScopeReq, d.ofService((*service).checkMaster))
-	checks.Register("version", health.ScopeReady, d.ofService(func(s *service, _ context.Context) health.Result { return s.watch.CheckVersion() }))
-	checks.Register("options", health.ScopeReady, d.ofService(func(s *service, _ context.Context) health.Result { return s.followed.Check() }))
+	checks.Register("version", health.ScopeReady,
+		d.ofService(func(s *service, _ context.Context) health.Result { return s.watch.CheckVersion() }))
+	checks.Register("options", health.ScopeReady,
+		d.ofService(func(s *service, _ context.Context) health.Result { return s.followed.Check() }))
 	checks.Register("job ids", health.ScopeReady, d.ofService((*service).checkJobIDs))
 	checks.Register("returns", health.ScopeReady|health.ScopeReq, d.ofService((*service).checkReturns))
-	checks.Register("roots", health.ScopeReady, d.ofService(func(s *service, ctx context.Context) health.Result { return s.roots.Check(ctx) }))
+	checks.Register("roots", health.ScopeReady,
+		d.ofService(func(s *service, ctx context.Context) health.Result { return s.roots.Check(ctx) }))
 	checks.Register("keys", health.ScopeReady, d.ofService((*service).checkHeldKeys))
 	checks.Register("keystore", health.ScopeReady, d.ofService((*service).checkKeyStore))
 	checks.Register("share", health.ScopeReady, d.ofService((*service).checkShare))

@@ -40,10 +40,13 @@ import (
 
 // rpcPaths is all that a member can ask of another one.
 var rpcPaths = []string{
-	relay.Path, relay.PathSignIn, fanout.Path, datacache.Data.Path(), datacache.Mine.Path(), tokens.Path, mirror.Path, jobs.Path, returns.Path, returns.PathLeaving, roots.Path,
-	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs, pathCatchup + "../../etc",
+	relay.Path, relay.PathSignIn, fanout.Path, datacache.Data.Path(), datacache.Mine.Path(), tokens.Path, mirror.Path,
+	jobs.Path, returns.Path, returns.PathLeaving, roots.Path,
+	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs,
+	pathCatchup + "../../etc",
 	minionview.PathSubscribers, minionview.PathPresence, minionview.PathHandledEvents, minionview.PathProtocols,
-	operator.LedgerPath, operator.LedgerPath + "?section=../../etc/passwd", sharewatch.Path, migration.Path, migration.Path + "?plan=1&to=/etc", drain.Path,
+	operator.LedgerPath, operator.LedgerPath + "?section=../../etc/passwd", sharewatch.Path, migration.Path,
+	migration.Path + "?plan=1&to=/etc", drain.Path,
 	membership.PathPropose, operator.StatsPath, leadership.Path, rotation.PathCertificate, identity.PathPins,
 	rootsadmin.PathStatus, rootsadmin.PathDiff + "?node=../evil", rootsadmin.PathConflicts,
 	"/", "/v1/../../etc/passwd", "/debug/pprof/", "/metrics", "/v1/status",
@@ -57,12 +60,14 @@ func hostileBodies(rng *rand.Rand) [][]byte {
 	traversal := "../../../../" + evil
 	out := [][]byte{
 		nil, {0}, {0xff}, bytes.Repeat([]byte{0xff}, 4096), bytes.Repeat([]byte{0}, 4096),
-		[]byte(strings.Repeat("[", 20_000)), []byte(strings.Repeat(`{"a":`, 20_000)), bytes.Repeat([]byte{0x81, 0xa1, 'a'}, 20_000),
+		[]byte(strings.Repeat("[", 20_000)), []byte(strings.Repeat(`{"a":`, 20_000)),
+		bytes.Repeat([]byte{0x81, 0xa1, 'a'}, 20_000),
 		[]byte(fmt.Sprintf(`{"v":1,"op":"propose","request":{"v":1,"t":"entry","r":[{"c":[{"v":1,"t":"key.set","d":{"id":%q,"state":"accepted","pub":"P"}}]}]}}`, traversal)),
 		[]byte(`{"v":1,"op":"propose","request":{"v":1,"t":"entry","r":[{"c":[{"v":9,"t":"from.the.future","d":{}}]}]}}`),
 		[]byte(`{"v":1,"op":"propose","request":{"v":1,"t":"entry","r":[{"c":[{"v":1,"t":"cluster.init","d":{}}]}]}}`),
 		[]byte(`{"v":1,"op":"propose","request":{"v":1,"t":"entry","r":[{"c":[{"v":1,"t":"level.set","d":{"level":60000}}]}]}}`),
-		[]byte(fmt.Sprintf(`{"step":"copy","to":%q}`, "/tmp/"+evil)), []byte(fmt.Sprintf(`{"to":%q}`, traversal)), []byte(`{"over":-1}`),
+		[]byte(fmt.Sprintf(`{"step":"copy","to":%q}`, "/tmp/"+evil)), []byte(fmt.Sprintf(`{"to":%q}`, traversal)),
+		[]byte(`{"over":-1}`),
 		append(binary.BigEndian.AppendUint32(nil, 1<<31), traversal...),
 		append(binary.AppendUvarint(nil, 1<<62), traversal...),
 	}
@@ -78,8 +83,8 @@ func hostileBodies(rng *rand.Rand) [][]byte {
 	return out
 }
 
-// A member's certificate in wrong hands: whatever is sent to whatever path, nothing crashes, nothing is written outside of what
-// belongs there, and no minion's key comes into being that the cluster did not decide about.
+// A member's certificate in wrong hands: whatever is sent to whatever path, nothing crashes, nothing is written outside
+// of what belongs there, and no minion's key comes into being that the cluster did not decide about.
 func TestHostilePeer(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir()}

@@ -53,18 +53,21 @@ func TestRotateIdentity(t *testing.T) {
 
 	has := func(n *testNode, fp string) error {
 		key, _, public, err := membership.ReadIdentity(n.cfg.Cluster.PKIDir)
-		if err == nil && (saltcrypt.Fingerprint(key.PublicText()) != fp || saltcrypt.CleanKey(string(public)) != key.PublicText()) {
+		if err == nil && (saltcrypt.Fingerprint(key.PublicText()) != fp ||
+			saltcrypt.CleanKey(string(public)) != key.PublicText()) {
 			err = errors.New("it has another identity")
 		}
 		return err
 	}
-	eventually(t, "a to take it", func() error { return has(a, next.FP) }) // no other process can take over in a test, so it serves on
+	// no other process can take over in a test, so it serves on
+	eventually(t, "a to take it", func() error { return has(a, next.FP) })
 	if a.current().fingerprint != first {
 		t.Error("a process has changed its identity")
 	}
 	a.halt()
 	_, public := membership.IdentityPaths(a.cfg.Cluster.PKIDir)
-	if err := os.WriteFile(public, []byte("cut off"), 0o600); err != nil { // as if it had been killed between the two files
+	// as if it had been killed between the two files
+	if err := os.WriteFile(public, []byte("cut off"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "b to take it, for a is away", func() error { return has(b, next.FP) })

@@ -25,8 +25,9 @@ func (s *service) newJobs() (*jobs.Store, error) {
 		Self: d.id, Master: masterlink.JobsMaster(d.master, owner, s.umask.Mask),
 		StateDir: filepath.Join(d.cfg.Paths.StateDir, "jobs"),
 		Received: s.missed.Seen,
-		Off:      s.jobsOff(), Members: s.m.OtherMasters, Replicas: s.m.jobReplicas, Contested: s.jobs.Contested, Changed: s.m.Consensus.Watch,
-		Peers: jobPeers{s.m}, From: peer.FromContext, Logger: d.log, Registerer: d.reg,
+		Off:      s.jobsOff(), Members: s.m.OtherMasters, Replicas: s.m.jobReplicas, Contested: s.jobs.Contested,
+		Changed: s.m.Consensus.Watch,
+		Peers:   jobPeers{s.m}, From: peer.FromContext, Logger: d.log, Registerer: d.reg,
 	})
 }
 

@@ -25,7 +25,8 @@ func newToken(t *testing.T, on *testNode, id string) adminapi.Secret {
 	tok := jointoken.New()
 	var made adminapi.TokenCreated
 	eventually(t, "a token", func() (err error) { // the others' gossip says what they understand
-		made, err = on.CreateToken(t.Context(), adminapi.TokenRequest{ID: tok.ID(), Public: tok.Public(), Valid: time.Hour, Node: id})
+		made, err = on.CreateToken(t.Context(), adminapi.TokenRequest{ID: tok.ID(), Public: tok.Public(), Valid: time.Hour,
+			Node: id})
 		return err
 	})
 	tok, err := tok.For(made.ClusterPub)
@@ -82,7 +83,8 @@ func TestJoin_OneTimeToken(t *testing.T) {
 	eventually(t, "the node that the token is for", func() error { return joinWith(t, e, a, bound, true) })
 	eventually(t, "the list", func() error {
 		list, err := b.Tokens(t.Context())
-		if err != nil || len(list.Tokens) != 2 || list.Tokens[0].UsedBy != "c" || list.Tokens[1].UsedBy != "e" || list.Tokens[0].State != adminapi.TokenUsed {
+		if err != nil || len(list.Tokens) != 2 || list.Tokens[0].UsedBy != "c" || list.Tokens[1].UsedBy != "e" ||
+			list.Tokens[0].State != adminapi.TokenUsed {
 			return fmt.Errorf("%+v, %v", list.Tokens, err)
 		}
 		return nil

@@ -26,7 +26,8 @@ func retryListen(ctx context.Context, log *slog.Logger, open func(context.Contex
 			if taken != nil {
 				taken()
 			}
-			log.Error("a port for minions is taken: move the salt-master to loopback (interface: 127.0.0.1) and restart it", "err", err)
+			log.Error("a port for minions is taken: move the salt-master to loopback (interface: 127.0.0.1) and restart it",
+				"err", err)
 		}
 		if !backoff.Sleep(ctx, listenRetry) {
 			return ctx.Err()

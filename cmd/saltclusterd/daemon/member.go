@@ -69,9 +69,11 @@ func (d *Daemon) newMember(record *membership.Record) (*member, error) {
 	}
 	m.fingerprint = saltcrypt.Fingerprint(m.public)
 	m.Member, err = membership.New(membership.Config{
-		Self: d.id, Options: d.cfg, Record: record, Identity: d.identity, Public: m.public, Advertise: d.cfg.PeerAdvertise(localAddrs()),
-		Join: join, Standing: func(id node.ID, fp node.Fingerprint) peer.Standing { return m.standing.Answer(id, fp) },
-		Handler: m.rpc, Listen: d.sockets.Listen, ListenPacket: d.sockets.ListenPacket, Meta: m.meta, Stats: m.stats, Lead: m.lead,
+		Self: d.id, Options: d.cfg, Record: record, Identity: d.identity, Public: m.public,
+		Advertise: d.cfg.PeerAdvertise(localAddrs()),
+		Join:      join, Standing: func(id node.ID, fp node.Fingerprint) peer.Standing { return m.standing.Answer(id, fp) },
+		Handler: m.rpc, Listen: d.sockets.Listen, ListenPacket: d.sockets.ListenPacket, Meta: m.meta, Stats: m.stats,
+		Lead:            m.lead,
 		CaughtUpChanged: func() { d.checks.Kick("consensus", "behind") },
 		Complete:        m.completeRoutes, RoutesChanged: m.routesChanged, Logger: d.log, Registerer: d.reg,
 	})

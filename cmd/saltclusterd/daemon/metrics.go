@@ -12,22 +12,29 @@ import (
 type numbers struct{ s *service }
 
 var (
-	descEpoch = prometheus.NewDesc("saltcluster_epoch_number", "The AES key of publications that is in force, counted since the cluster's birth.", nil, nil)
+	descEpoch = prometheus.NewDesc("saltcluster_epoch_number",
+		"The AES key of publications that is in force, counted since the cluster's birth.", nil, nil)
 	descAge   = prometheus.NewDesc("saltcluster_epoch_age_seconds", "How long that key has been in force.", nil, nil)
-	descMoved = prometheus.NewDesc("saltcluster_epoch_previous_subscribers", "Subscribers of this node that still have the key before.", nil, nil)
+	descMoved = prometheus.NewDesc("saltcluster_epoch_previous_subscribers",
+		"Subscribers of this node that still have the key before.", nil, nil)
 	descDrain = prometheus.NewDesc("saltcluster_draining", "Whether this node is drained, or being drained (1).", nil, nil)
 	descWait  = prometheus.NewDesc("saltcluster_returns_waiting_records",
 		"Returns in a journal that a consumer is not done with (files: the job cache, bus: the salt-master's events, else a node).", []string{"journal", "consumer"}, nil)
-	descOldest = prometheus.NewDesc("saltcluster_returns_oldest_seconds", "For how long the first of them has been waiting.", []string{"journal", "consumer"}, nil)
-	descRuns   = prometheus.NewDesc("saltcluster_jobs_running", "Jobs published here that have not all returns and that somebody waits for.", nil, nil)
-	descWanted = prometheus.NewDesc("saltcluster_jobs_expected_returns_total", "Returns that were expected of the jobs published here that have ended.", nil, nil)
-	descCame   = prometheus.NewDesc("saltcluster_jobs_returned_total", "Of these, those that came.", nil, nil)
-	descLacks  = prometheus.NewDesc("saltcluster_jobs_missing_returns_total", "Of these, those that had not come when nobody waited any more.", nil, nil)
+	descOldest = prometheus.NewDesc("saltcluster_returns_oldest_seconds",
+		"For how long the first of them has been waiting.", []string{"journal", "consumer"}, nil)
+	descRuns = prometheus.NewDesc("saltcluster_jobs_running",
+		"Jobs published here that have not all returns and that somebody waits for.", nil, nil)
+	descWanted = prometheus.NewDesc("saltcluster_jobs_expected_returns_total",
+		"Returns that were expected of the jobs published here that have ended.", nil, nil)
+	descCame  = prometheus.NewDesc("saltcluster_jobs_returned_total", "Of these, those that came.", nil, nil)
+	descLacks = prometheus.NewDesc("saltcluster_jobs_missing_returns_total",
+		"Of these, those that had not come when nobody waited any more.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (n numbers) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descEpoch, descAge, descMoved, descDrain, descWait, descOldest, descRuns, descWanted, descCame, descLacks} {
+	for _, d := range []*prometheus.Desc{descEpoch, descAge, descMoved, descDrain, descWait, descOldest, descRuns,
+		descWanted, descCame, descLacks} {
 		out <- d
 	}
 }

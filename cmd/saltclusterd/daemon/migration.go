@@ -24,8 +24,9 @@ func (d *Daemon) leftToShare(path string) bool { return !d.migration.StandsIn() 
 func (s *service) newMigrationSteps() *migration.Steps {
 	d := s.m.d
 	return migration.NewSteps(migration.StepsConfig{
-		Host: d.migration, Peers: s.m.migrationPeers(), Log: s.m.Consensus, RootsStored: func() bool { return s.roots.Stored() },
-		Go: func(run func(context.Context)) { s.wg.Go(func() { run(s.ctx) }) },
+		Host: d.migration, Peers: s.m.migrationPeers(), Log: s.m.Consensus,
+		RootsStored: func() bool { return s.roots.Stored() },
+		Go:          func(run func(context.Context)) { s.wg.Go(func() { run(s.ctx) }) },
 		Upgrade: func(ctx context.Context, progress func(string)) error {
 			_, err := d.Upgrade(ctx, adminapi.UpgradeRequest{}, func(_, message string, _ ...int) { progress(message) })
 			return err

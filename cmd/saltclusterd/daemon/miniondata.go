@@ -23,7 +23,8 @@ func (s *service) newMinionData(k datacache.Kind) (*datacache.Store, error) {
 		Kind: k,
 		Master: datacache.Master{
 			Major: d.master.Version.Major, CacheDir: d.master.CacheDir, UID: owner.UID, GID: owner.GID,
-			DataCache: d.master.Bool("minion_data_cache"), EnforceMine: d.master.Bool("enforce_mine_cache"), Driver: d.master.Text("cache"),
+			DataCache: d.master.Bool("minion_data_cache"), EnforceMine: d.master.Bool("enforce_mine_cache"),
+			Driver:       d.master.Text("cache"),
 			PillarDriver: d.master.Text("pillar.cache_driver"), PillarCache: d.master.Bool("pillar_cache"),
 			Preserve: d.master.Bool("preserve_minion_cache"), Shared: d.leftToShare(s.dataDir(k)),
 		},
@@ -37,8 +38,8 @@ func (s *service) newMinionData(k datacache.Kind) (*datacache.Store, error) {
 	})
 }
 
-// mineSettle is how long the answer to a minion waits for the other nodes to have its mine: who has heard it may ask any
-// master.
+// mineSettle is how long the answer to a minion waits for the other nodes to have its mine: who has heard it may ask
+// any master.
 const mineSettle = 500 * time.Millisecond
 
 // dataDir is where the local master keeps what is known of minions.

@@ -55,7 +55,8 @@ func labels(d *prometheus.Desc) []string {
 // No minion, job, file or address is a label's value: a herd would fill Prometheus.
 func TestLabelsAreBounded(t *testing.T) {
 	words := []string{ // of lists in our code; cmd: router.Label
-		"action", "check", "cmd", "code", "command", "consumer", "journal", "limit", "op", "outcome", "proto", "reason", "result", "route", "rule",
+		"action", "check", "cmd", "code", "command", "consumer", "journal", "limit", "op", "outcome", "proto", "reason",
+		"result", "route", "rule",
 		"sign", "source", "state", "verb",
 	}
 	members := []string{"peer", "node"}
@@ -104,22 +105,28 @@ func TestMonitoringNamesMetricsThatExist(t *testing.T) {
 func TestEverythingHasANumber(t *testing.T) {
 	names := registered(t)
 	for what, of := range map[string][]string{
-		"raft":                           {"consensus_leader", "consensus_term", "consensus_applied_index", "consensus_commit_seconds"},
-		"gossip":                         {"gossip_alive_members", "gossip_dropped_packets_total"},
-		"subscribers":                    {"edge_subscribers", "edge_blocked_subscribers"},
-		"publications and their fan-out": {"fanout_publications_total", "fanout_deliver_seconds", "fanout_seal_seconds", "fanout_missed_total"},
-		"requests by command, result and backend": {"sidecar_requests_total", "sidecar_requests_lost_total", "sidecar_request_seconds", "upstream_requests_total"},
-		"sign-ins by result, their queue":         {"signin_total", "signin_waiting", "signin_wait_seconds"},
-		"what was refused":                        {"guard_refused_total", "wall_found_total"},
-		"keys by state":                           {"keydir_keys"},
-		"roots":                                   {"roots_head_revision", "roots_base_revision"},
-		"jobs":                                    {"jobs_running", "jobs_expected_returns_total", "jobs_returned_total", "jobs_missing_returns_total"},
-		"spool":                                   {"returns_waiting_records", "returns_oldest_seconds", "spool_refusals_total", "returns_unanswered"},
-		"relays":                                  {"sidecar_handed_refused_total", "sidecar_requests_lost_total"},
-		"the AES key":                             {"epoch_number", "epoch_age_seconds", "epoch_previous_subscribers"},
-		"drain":                                   {"draining", "health_ready", "health_check_level"},
-		"fsync":                                   {"spool_group_seconds", "consensus_commit_seconds"},
-		"the salt-master as seen from outside": {"upstream_up", "upstream_probe_seconds", "upstream_request_seconds", "upstream_in_flight_requests",
+		"raft": {"consensus_leader", "consensus_term", "consensus_applied_index",
+			"consensus_commit_seconds"},
+		"gossip":      {"gossip_alive_members", "gossip_dropped_packets_total"},
+		"subscribers": {"edge_subscribers", "edge_blocked_subscribers"},
+		"publications and their fan-out": {"fanout_publications_total", "fanout_deliver_seconds", "fanout_seal_seconds",
+			"fanout_missed_total"},
+		"requests by command, result and backend": {"sidecar_requests_total", "sidecar_requests_lost_total",
+			"sidecar_request_seconds", "upstream_requests_total"},
+		"sign-ins by result, their queue": {"signin_total", "signin_waiting", "signin_wait_seconds"},
+		"what was refused":                {"guard_refused_total", "wall_found_total"},
+		"keys by state":                   {"keydir_keys"},
+		"roots":                           {"roots_head_revision", "roots_base_revision"},
+		"jobs": {"jobs_running", "jobs_expected_returns_total", "jobs_returned_total",
+			"jobs_missing_returns_total"},
+		"spool": {"returns_waiting_records", "returns_oldest_seconds",
+			"spool_refusals_total", "returns_unanswered"},
+		"relays":      {"sidecar_handed_refused_total", "sidecar_requests_lost_total"},
+		"the AES key": {"epoch_number", "epoch_age_seconds", "epoch_previous_subscribers"},
+		"drain":       {"draining", "health_ready", "health_check_level"},
+		"fsync":       {"spool_group_seconds", "consensus_commit_seconds"},
+		"the salt-master as seen from outside": {"upstream_up", "upstream_probe_seconds", "upstream_request_seconds",
+			"upstream_in_flight_requests",
 			"upstream_stalls_total"},
 	} {
 		for _, name := range of {
@@ -149,7 +156,8 @@ func TestNumbers(t *testing.T) {
 	if have["saltcluster_epoch_number"] != 1 || have["saltcluster_epoch_age_seconds"] <= 0 {
 		t.Errorf("epoch %g, %gs old", have["saltcluster_epoch_number"], have["saltcluster_epoch_age_seconds"])
 	}
-	for _, name := range []string{"draining", "jobs_running", "jobs_missing_returns_total", "returns_waiting_records", "upstream_in_flight_requests"} {
+	for _, name := range []string{"draining", "jobs_running", "jobs_missing_returns_total", "returns_waiting_records",
+		"upstream_in_flight_requests"} {
 		if v, ok := have["saltcluster_"+name]; !ok || v != 0 {
 			t.Errorf("saltcluster_%s: %g, %t", name, v, ok)
 		}

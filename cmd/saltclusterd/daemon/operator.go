@@ -171,7 +171,8 @@ func (s *service) masterProblem(context.Context) string { return s.local.Problem
 func (d *Daemon) newNode() *operator.Node {
 	return operator.NewNode(operator.NodeConfig{
 		Self: d.id, Version: d.version, Started: d.started, Master: func() *localmaster.Config { return d.master },
-		Options: d.cfg.Show, Checks: d.checks, Findings: d.inspector.Findings, Absence: d.absence, JoinProblem: d.joiner.Problem,
+		Options: d.cfg.Show, Checks: d.checks, Findings: d.inspector.Findings, Absence: d.absence,
+		JoinProblem: d.joiner.Problem,
 		Of: func() *operator.Cluster {
 			if m := d.current(); m != nil {
 				return m.reports
@@ -208,7 +209,8 @@ func (d *Daemon) service() (*service, error) {
 	case m == nil:
 		return nil, d.errNoMember()
 	case m.svc == nil:
-		return nil, adminapi.Errorf(adminapi.CodeRefused, "ask on a node that has a salt-master", "a witness serves no minions")
+		return nil, adminapi.Errorf(adminapi.CodeRefused, "ask on a node that has a salt-master",
+			"a witness serves no minions")
 	}
 	return m.svc, nil
 }

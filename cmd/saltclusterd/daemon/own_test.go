@@ -20,8 +20,10 @@ func TestStatusNamesWhatEachMasterHas(t *testing.T) {
 	}
 	for i, dir := range dirs {
 		own := fmt.Sprintf("rest_cherrypy: {port: 8000}\nfileserver_events: True\nfile_roots: {base: [%s]}\nreactor: [{'salt/fileserver/*': ['salt://a.sls']}]\n"+
-			"gpg_keydir: %s/gpg\ngitfs_remotes: [{'ssh://h/r': [{%s: SECRET}]}]\n", roots, dir, []string{"passphrase", "user"}[i])
-		for name, text := range map[string]string{"master.d/own.conf": own, "gpg/private-keys-v1.d/" + []string{"0", "1"}[i] + ".key": "SECRET"} {
+			"gpg_keydir: %s/gpg\ngitfs_remotes: [{'ssh://h/r': [{%s: SECRET}]}]\n", roots, dir, []string{"passphrase",
+			"user"}[i])
+		for name, text := range map[string]string{"master.d/own.conf": own,
+			"gpg/private-keys-v1.d/" + []string{"0", "1"}[i] + ".key": "SECRET"} {
 			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o750); err != nil {
 				t.Fatal(err)
 			}
@@ -34,7 +36,8 @@ func TestStatusNamesWhatEachMasterHas(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, says := range []string{"gpg_keydir", "fileserver_events", "rest_cherrypy", "is a git work tree", "passphrase"} {
+		for _, says := range []string{"gpg_keydir", "fileserver_events", "rest_cherrypy", "is a git work tree",
+			"passphrase"} {
 			if !slices.ContainsFunc(st.Problems, func(p adminapi.Problem) bool {
 				return p.Level == adminapi.LevelWarn && strings.Contains(p.Message, says) && p.Hint != ""
 			}) {

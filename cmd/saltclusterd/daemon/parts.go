@@ -14,18 +14,20 @@ type part interface {
 	Open(context.Context) error
 }
 
-// phase says when a process that takes over from another one opens a part. One that does not opens all in the order of their list, but for
-// the edges, which come last.
+// phase says when a process that takes over from another one opens a part. One that does not opens all in the order of
+// their list, but for the edges, which come last.
 type phase int
 
 const (
 	// shared are the parts that two processes can have open. They are opened before the old process hands over.
 	shared phase = iota
-	// outgoing and incoming have the connections of the old process: what publications go out through is open before they come in.
+	// outgoing and incoming have the connections of the old process: what publications go out through is open before they
+	// come in.
 	outgoing
 	incoming
-	// exclusive are the parts that only one process can have open, for what they keep on disk: an old process closes them before the new one
-	// opens them. Until then who needs them has to wait, or do without: a return goes to the salt-master as if there were no journal.
+	// exclusive are the parts that only one process can have open, for what they keep on disk: an old process closes them
+	// before the new one opens them. Until then who needs them has to wait, or do without: a return goes to the
+	// salt-master as if there were no journal.
 	exclusive
 )
 
@@ -36,8 +38,8 @@ type listed struct {
 	phase phase
 }
 
-// parts lists all parts. Whoever opened them and when, Close ends them backwards: what hands something to another part stands after it, and what
-// everything else needs comes first.
+// parts lists all parts. Whoever opened them and when, Close ends them backwards: what hands something to another part
+// stands after it, and what everything else needs comes first.
 func (s *service) parts() []listed {
 	return []listed{
 		{"shared file system", s.share, exclusive},

@@ -30,8 +30,9 @@ func withParts(s *service) []reflect.Value {
 	return []reflect.Value{reflect.ValueOf(s).Elem(), reflect.ValueOf(s.native).Elem()}
 }
 
-// Whatever can be opened is in the list, by which every process opens, one that takes over from another one, too: a part that is forgotten there
-// leaves its work to the salt-master, or undone, from the first upgrade on, and nobody notices.
+// Whatever can be opened is in the list, by which every process opens, one that takes over from another one, too: a
+// part that is forgotten there leaves its work to the salt-master, or undone, from the first upgrade on, and nobody
+// notices.
 func TestASuccessorOpensEverything(t *testing.T) {
 	s := emptyService()
 	opened := map[any]bool{}
@@ -100,7 +101,8 @@ func TestPartsEndBackwards(t *testing.T) {
 	var closed []string
 	list := []listed{
 		{"a", &namedPart{name: "a", closed: &closed}, exclusive}, {"b", &namedPart{name: "b", closed: &closed}, shared},
-		{"c", &namedPart{name: "c", closed: &closed}, exclusive}, {"d", &namedPart{name: "d", closed: &closed, err: errors.New("no")}, incoming},
+		{"c", &namedPart{name: "c", closed: &closed}, exclusive},
+		{"d", &namedPart{name: "d", closed: &closed, err: errors.New("no")}, incoming},
 		{"e", &namedPart{name: "e", closed: &closed}, outgoing}, {"f", &namedPart{name: "f", closed: &closed}, shared},
 	}
 	s := &service{share: new(sharewatch.Watch)}

@@ -1,7 +1,7 @@
 package daemon
 
-// Pulse returns when this process has had every lock that serving minions takes. One that never returns from it does not
-// serve any more, whatever else it does. It waits for no disk, no network and no other process.
+// Pulse returns when this process has had every lock that serving minions takes. One that never returns from it does
+// not serve any more, whatever else it does. It waits for no disk, no network and no other process.
 func (d *Daemon) Pulse() {
 	m := d.current()
 	if m == nil {

@@ -32,8 +32,9 @@ func (d *Daemon) runningMembership() (recovery.Membership, error) {
 		return recovery.Membership{}, d.errNoMember()
 	}
 	return recovery.Membership{
-		Record: m.Record, Log: m.Consensus, Public: m.public, Address: m.Port.Advertise().String(), Alive: m.Alive, Describe: m.row,
-		Clock: func() hlc.Timestamp { return m.svc.clock.Last() },
+		Record: m.Record, Log: m.Consensus, Public: m.public, Address: m.Port.Advertise().String(), Alive: m.Alive,
+		Describe: m.row,
+		Clock:    func() hlc.Timestamp { return m.svc.clock.Last() },
 		Restart: func(offline func()) {
 			m.haste.Store(true)
 			m.fail(&ending{"recovering", func() error {

@@ -25,15 +25,16 @@ func minute(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestRecover loses two of three nodes. The third becomes a cluster of one. The others notice it when they come back, and
-// join again.
+// TestRecover loses two of three nodes. The third becomes a cluster of one. The others notice it when they come back,
+// and join again.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
 	a, b := nodes[0], nodes[1]
 	acceptKey(t, a, "m1", mustKey(t))
-	if _, err := a.RecoverPlan(t.Context()); adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "majority") {
+	if _, err := a.RecoverPlan(t.Context()); adminapi.CodeOf(err) != adminapi.CodeRefused ||
+		!strings.Contains(err.Error(), "majority") {
 		t.Errorf("a plan while all is well: %v", err)
 	}
 	uuid := a.current().Record.UUID
@@ -50,14 +51,17 @@ func TestRecover(t *testing.T) {
 	if err := serves(a)(); err != nil {
 		t.Errorf("without a majority it does not serve: %v", err)
 	}
-	if r := a.checkConsensus(t.Context()); r.Level != health.Fail || !strings.Contains(r.Hint, "recover --force-new-cluster") {
+	if r := a.checkConsensus(t.Context()); r.Level != health.Fail ||
+		!strings.Contains(r.Hint, "recover --force-new-cluster") {
 		t.Errorf("health: %+v", r)
 	}
-	if _, err := a.Recover(minute(t), adminapi.RecoverRequest{Rev: plan.Rev + 1}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
+	if _, err := a.Recover(minute(t), adminapi.RecoverRequest{Rev: plan.Rev + 1},
+		quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("another plan: %v", err)
 	}
 	out, err := a.Recover(minute(t), adminapi.RecoverRequest{Rev: plan.Rev}, quiet)
-	if err != nil || out.UUID != uuid || len(out.Next) < 2 || !strings.Contains(strings.Join(out.Next, " "), "saltclusterctl join "+a.addr) || out.Role != adminapi.RoleVoter {
+	if err != nil || out.UUID != uuid || len(out.Next) < 2 ||
+		!strings.Contains(strings.Join(out.Next, " "), "saltclusterctl join "+a.addr) || out.Role != adminapi.RoleVoter {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	if _, ok := a.current().svc.keys.Accepted("m1"); !ok {
@@ -68,7 +72,8 @@ func TestRecover(t *testing.T) {
 
 	b = startNode(t, "b", dirs[1])
 	eventually(t, "b learns that it was left behind", gone(b))
-	if left, err := membership.ReadRemoval(b.cfg.Paths.StateDir); err != nil || !strings.Contains(left.Reason, "recovered without") {
+	if left, err := membership.ReadRemoval(b.cfg.Paths.StateDir); err != nil ||
+		!strings.Contains(left.Reason, "recovered without") {
 		t.Errorf("%+v, %v", left, err)
 	}
 	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil {
@@ -138,7 +143,8 @@ func TestRestoreSnapshot_EmptyMachine(t *testing.T) {
 	if err != nil || h.ClusterID != "test" || h.Keys.Accepted != 1 || len(h.Members) != 1 {
 		t.Fatalf("%+v, %v", h, err)
 	}
-	if _, err := a.RestoreSnapshot(minute(t), adminapi.RestoreRequest{}, bytes.NewReader(file), quiet); adminapi.CodeOf(err) != adminapi.CodeMember {
+	if _, err := a.RestoreSnapshot(minute(t), adminapi.RestoreRequest{}, bytes.NewReader(file),
+		quiet); adminapi.CodeOf(err) != adminapi.CodeMember {
 		t.Errorf("over a cluster: %v", err)
 	}
 	session := a.current().svc.keys.Session("m1", pub)
@@ -146,7 +152,8 @@ func TestRestoreSnapshot_EmptyMachine(t *testing.T) {
 
 	z := startNode(t, "z", t.TempDir())
 	for name, bad := range map[string][]byte{"cut": file[:len(file)-5], "nothing": nil} {
-		if _, err := z.RestoreSnapshot(minute(t), adminapi.RestoreRequest{}, bytes.NewReader(bad), quiet); adminapi.CodeOf(err) != adminapi.CodeInvalid {
+		if _, err := z.RestoreSnapshot(minute(t), adminapi.RestoreRequest{}, bytes.NewReader(bad),
+			quiet); adminapi.CodeOf(err) != adminapi.CodeInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -180,8 +187,8 @@ func TestRestoreSnapshot_EmptyMachine(t *testing.T) {
 	eventually(t, "both", wantMembers(b, "b", "z"))
 }
 
-// TestRestoreSnapshot_BesideItsCluster refuses a restore while a member of the saved cluster is there. That one would step
-// down, because a restored cluster has a later generation.
+// TestRestoreSnapshot_BesideItsCluster refuses a restore while a member of the saved cluster is there. That one would
+// step down, because a restored cluster has a later generation.
 func TestRestoreSnapshot_BesideItsCluster(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
@@ -195,22 +202,25 @@ func TestRestoreSnapshot_BesideItsCluster(t *testing.T) {
 	c = startNode(t, "c", dirs[2])
 	eventually(t, "c knows that its log is gone", gone(c))
 	_, err := c.RestoreSnapshot(minute(t), adminapi.RestoreRequest{Wait: true}, bytes.NewReader(file), quiet)
-	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(adminapi.HintOf(err), "join "+a.addr) && !strings.Contains(adminapi.HintOf(err), "join "+nodes[1].addr) {
+	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(adminapi.HintOf(err), "join "+a.addr) &&
+		!strings.Contains(adminapi.HintOf(err), "join "+nodes[1].addr) {
 		t.Errorf("restored beside a and b: %v (%s)", err, adminapi.HintOf(err))
 	}
-	if _, err := membership.ReadRemoval(c.cfg.Paths.StateDir); err != nil || exists(membership.RecordPath(c.cfg.Paths.StateDir)) {
+	if _, err := membership.ReadRemoval(c.cfg.Paths.StateDir); err != nil ||
+		exists(membership.RecordPath(c.cfg.Paths.StateDir)) {
 		t.Errorf("something was changed: %v", err)
 	}
 	acceptKey(t, a, "m1", mustKey(t)) // which needs the majority that there was
 	a.halt()
 	nodes[1].halt()
-	if _, err := c.RestoreSnapshot(minute(t), adminapi.RestoreRequest{Wait: true}, bytes.NewReader(file), quiet); err != nil {
+	if _, err := c.RestoreSnapshot(minute(t), adminapi.RestoreRequest{Wait: true}, bytes.NewReader(file),
+		quiet); err != nil {
 		t.Errorf("when all others are gone: %v", err)
 	}
 }
 
-// TestRecover_TwoNodes recovers two nodes that cannot reach each other. Both report it when they can. One is given up and
-// joins the other.
+// TestRecover_TwoNodes recovers two nodes that cannot reach each other. Both report it when they can. One is given up
+// and joins the other.
 func TestRecover_TwoNodes(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
@@ -319,7 +329,8 @@ func TestWitness(t *testing.T) {
 	if _, err := w.Bootstrap(minute(t), adminapi.BootstrapRequest{}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("a witness founds a cluster: %v", err)
 	}
-	if out, err := w.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil || out.Role != adminapi.RoleWitness {
+	if out, err := w.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil ||
+		out.Role != adminapi.RoleWitness {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	for _, n := range []*testNode{a, b, w} {
@@ -327,7 +338,8 @@ func TestWitness(t *testing.T) {
 		if _, err := n.Status(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if info, err := n.RingInfo(t.Context(), adminapi.RingQuery{JID: "20261121070000000000"}); err != nil || len(info.Nodes) != 2 {
+		if info, err := n.RingInfo(t.Context(), adminapi.RingQuery{JID: "20261121070000000000"}); err != nil ||
+			len(info.Nodes) != 2 {
 			t.Errorf("ring on %s: %+v, %v", n.id, info, err)
 		}
 	}
@@ -341,7 +353,8 @@ func TestWitness(t *testing.T) {
 	if _, err := w.service(); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("verbs about minions on a witness: %v", err)
 	}
-	for _, r := range []health.Result{w.checkMember(t.Context()), w.checkConsensus(t.Context()), w.checkEdges(t.Context()), w.checkMaster(t.Context())} {
+	for _, r := range []health.Result{w.checkMember(t.Context()), w.checkConsensus(t.Context()), w.checkEdges(t.Context()),
+		w.checkMaster(t.Context())} {
 		if r.Level != health.OK {
 			t.Errorf("health of the witness: %+v", r)
 		}
@@ -392,7 +405,8 @@ func TestOpen_LogDamaged(t *testing.T) {
 	if st, err := b.Status(t.Context()); err != nil || !strings.Contains(st.Removed, "saltclusterctl remove b") {
 		t.Errorf("%+v, %v", st, err)
 	}
-	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true}, quiet); err == nil || !strings.Contains(err.Error(), "remove b") {
+	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true}, quiet); err == nil ||
+		!strings.Contains(err.Error(), "remove b") {
 		t.Errorf("join with a vote: %v", err)
 	}
 	eventually(t, "b is seen dead", func() error {

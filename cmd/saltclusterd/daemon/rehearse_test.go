@@ -23,7 +23,8 @@ func startReplaceable(t *testing.T, id, dir string, settings ...string) *testNod
 		t.Fatal(err)
 	}
 	p := takeover.Process{Binary: self, Check: []string{"-test.run=^$", filepath.Join(dir, "conf")}}
-	return startProcess(t, p, id, dir, append(settings, fmt.Sprint("agent_check_listen: 127.0.0.1:", freePort(t, "127.0.0.1")))...)
+	return startProcess(t, p, id, dir, append(settings,
+		fmt.Sprint("agent_check_listen: 127.0.0.1:", freePort(t, "127.0.0.1")))...)
 }
 
 // mustRefuse checks that a process that serves no minions does not end for one that could not start.
@@ -80,7 +81,8 @@ func TestUpgrade_AddressInUseWithoutCluster(t *testing.T) {
 	a := takeAddresses(t, n.dir)
 	n.mustRefuse(t, a.doors())
 	n.reconfigure(t, map[string]string{ // what it has in another form is free then; it does not try the ports of members
-		"agent_check_listen": strings.Replace(n.cfg.Health.AgentListen, "127.0.0.1", "0.0.0.0", 1), "cluster_pool_port": a.tcpPort,
+		"agent_check_listen": strings.Replace(n.cfg.Health.AgentListen, "127.0.0.1", "0.0.0.0", 1),
+		"cluster_pool_port":  a.tcpPort,
 	})
 	n.mustBeReplaced(t)
 }
@@ -88,7 +90,8 @@ func TestUpgrade_AddressInUseWithoutCluster(t *testing.T) {
 func TestUpgrade_AddressInUseWhileDrained(t *testing.T) {
 	t.Parallel()
 	n := startReplaceable(t, "m1", t.TempDir())
-	if out, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil || !out.Ready {
+	if out, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute},
+		quiet); err != nil || !out.Ready {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	if _, err := n.Drain(t.Context(), adminapi.DrainRequest{Wait: true, Force: true}, quiet); err != nil {
@@ -96,9 +99,11 @@ func TestUpgrade_AddressInUseWhileDrained(t *testing.T) {
 	}
 	a := takeAddresses(t, n.dir)
 	n.mustRefuse(t, append(append(a.doors(), a.members()...), mistake{
-		"what does not go with its membership", "cluster_witness", "true", "this node became a member when cluster_witness was false",
+		"what does not go with its membership", "cluster_witness", "true",
+		"this node became a member when cluster_witness was false",
 	}))
-	n.reconfigure(t, map[string]string{"cluster_interface": "0.0.0.0", "agent_check_listen": "''", "health_listen": n.cfg.Health.AgentListen})
+	n.reconfigure(t, map[string]string{"cluster_interface": "0.0.0.0", "agent_check_listen": "''",
+		"health_listen": n.cfg.Health.AgentListen})
 	n.mustBeReplaced(t)
 }
 
@@ -107,7 +112,8 @@ func TestListens_Complete(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "m1", t.TempDir(), fmt.Sprint("agent_check_listen: 127.0.0.1:", freePort(t, "127.0.0.1")))
 	n.mustListenOn(t, false)
-	if out, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil || !out.Ready {
+	if out, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute},
+		quiet); err != nil || !out.Ready {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	n.mustListenOn(t, true)

@@ -17,7 +17,8 @@ func (m *member) newRemover() *removal.Remover {
 // newStanding makes what notices that this node was removed.
 func (m *member) newStanding() *removal.Watch {
 	return removal.NewWatch(removal.WatchConfig{
-		Self: m.d.id, Log: m.Consensus, Roster: m.Roster, Generation: m.Record.Generation, Alive: m.Alive, Ask: m.Port.AskStanding,
+		Self: m.d.id, Log: m.Consensus, Roster: m.Roster, Generation: m.Record.Generation, Alive: m.Alive,
+		Ask: m.Port.AskStanding,
 		End: func(reason string) {
 			m.Leave()
 			m.fail(m.d.endForGood(reason))

@@ -10,8 +10,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// TestRemove_SeveralAtOnce removes most nodes of a cluster at the same time. The nodes that are left still decide. A node
-// that was removed while it removed another one reports neither success nor a lost majority.
+// TestRemove_SeveralAtOnce removes most nodes of a cluster at the same time. The nodes that are left still decide. A
+// node that was removed while it removed another one reports neither success nor a lost majority.
 func TestRemove_SeveralAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -33,7 +33,8 @@ func remove(t *testing.T, on *testNode, id string, force bool) error {
 func gone(n *testNode) func() error {
 	return func() error {
 		left, err := membership.ReadRemoval(n.cfg.Paths.StateDir)
-		if err != nil || left == nil || n.current() != nil || exists(membership.RecordPath(n.cfg.Paths.StateDir)) { // which goes last
+		// which goes last
+		if err != nil || left == nil || n.current() != nil || exists(membership.RecordPath(n.cfg.Paths.StateDir)) {
 			return fmt.Errorf("not removed: %v, %v", left, err)
 		}
 		return nil
@@ -58,11 +59,13 @@ func wantMembers(n *testNode, want ...string) func() error {
 // writeAside writes a return that a process before has put aside.
 func writeAside(t *testing.T, dir, minion string) {
 	t.Helper()
-	load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "_return", "id": minion, "jid": "20261121040506000001", "fun": "test.ping", "return": true}, saltwire.Wire)
+	load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "_return", "id": minion, "jid": "20261121040506000001",
+		"fun": "test.ping", "return": true}, saltwire.Wire)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := spool.AppendRecord(nil, spool.Record{Received: time.Now(), Minion: minion, JID: "20261121040506000001", Load: load})
+	rec, err := spool.AppendRecord(nil, spool.Record{Received: time.Now(), Minion: minion, JID: "20261121040506000001",
+		Load: load})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +73,8 @@ func writeAside(t *testing.T, dir, minion string) {
 	write(t, filepath.Join(dir, "state", "returns", "unanswered", minion+".return"), string(body), 0o600)
 }
 
-// TestRemove_HandsReturnsOver removes a node whose master does not answer returns. It hands each of them to one other node.
+// TestRemove_HandsReturnsOver removes a node whose master does not answer returns. It hands each of them to one other
+// node.
 func TestRemove_HandsReturnsOver(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
@@ -89,7 +93,8 @@ func TestRemove_HandsReturnsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "c knows", gone(c))
-	if _, err := c.Members(t.Context()); adminapi.CodeOf(err) != adminapi.CodeNotMember || !strings.Contains(err.Error(), "was removed") ||
+	if _, err := c.Members(t.Context()); adminapi.CodeOf(err) != adminapi.CodeNotMember ||
+		!strings.Contains(err.Error(), "was removed") ||
 		strings.Contains(adminapi.HintOf(err), "bootstrap") {
 		t.Errorf("a removed node is asked: %v (%s)", err, adminapi.HintOf(err))
 	}
@@ -113,7 +118,8 @@ func TestRemove_HandsReturnsOver(t *testing.T) {
 	}
 }
 
-// TestRemove_ReturnsAside removes a node with a return that no other one can take. That needs force, and waits for nothing.
+// TestRemove_ReturnsAside removes a node with a return that no other one can take. That needs force, and waits for
+// nothing.
 func TestRemove_ReturnsAside(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
@@ -125,7 +131,8 @@ func TestRemove_ReturnsAside(t *testing.T) {
 	nodes := cluster(t, dirs...)
 	a, c := nodes[0], nodes[2]
 	err := remove(t, a, "c", false)
-	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "1 return that its salt-master does not answer") ||
+	if adminapi.CodeOf(err) != adminapi.CodeRefused ||
+		!strings.Contains(err.Error(), "1 return that its salt-master does not answer") ||
 		!strings.Contains(err.Error(), "not handed over: return aa: returns: the file is damaged") {
 		t.Fatalf("error %v", err)
 	}
@@ -133,7 +140,8 @@ func TestRemove_ReturnsAside(t *testing.T) {
 		t.Errorf("after the refusal: %+v, %v", mem, ok)
 	}
 	out, err := a.Remove(t.Context(), adminapi.RemoveRequest{Node: "c", Force: true}, quiet)
-	if err != nil || !strings.Contains(strings.Join(out.Next, "\n"), "1 return that its salt-master does not answer stays") {
+	if err != nil || !strings.Contains(strings.Join(out.Next, "\n"),
+		"1 return that its salt-master does not answer stays") {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	eventually(t, "c knows", gone(c))
@@ -160,7 +168,8 @@ func TestStatus_AfterMembershipChanges(t *testing.T) {
 	if said := problems(first); !strings.Contains(said, "belongs to no cluster yet") {
 		t.Errorf("alone: %s", said)
 	}
-	if _, err := first.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := first.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute},
+		quiet); err != nil {
 		t.Fatal(err)
 	}
 	if said := problems(first); strings.Contains(said, "no cluster") {
@@ -168,7 +177,8 @@ func TestStatus_AfterMembershipChanges(t *testing.T) {
 	}
 	second := startNode(t, "b", t.TempDir())
 	problems(second)
-	if _, err := second.Join(t.Context(), adminapi.JoinRequest{Peer: first.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := second.Join(t.Context(), adminapi.JoinRequest{Peer: first.addr, Wait: true, Timeout: time.Minute},
+		quiet); err != nil {
 		t.Fatal(err)
 	}
 	if said := problems(second); strings.Contains(said, "no cluster") {
@@ -177,15 +187,19 @@ func TestStatus_AfterMembershipChanges(t *testing.T) {
 	if _, err := first.Drain(t.Context(), adminapi.DrainRequest{Node: "b", Wait: true}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	if said := problems(second); strings.Count(said, "undrain b") != 1 || !strings.Contains(said, "b: this node is drained, or being drained: it takes no minions -> when its work is done: saltclusterctl undrain b") {
+	if said := problems(second); strings.Count(said, "undrain b") != 1 ||
+		!strings.Contains(said,
+			"b: this node is drained, or being drained: it takes no minions -> when its work is done: saltclusterctl undrain b") {
 		t.Errorf("drained: %s", said)
 	}
 	out, err := first.Remove(t.Context(), adminapi.RemoveRequest{Node: "b", NoWait: true}, quiet)
-	if next := strings.Join(out.Next, "\n"); err != nil || !strings.Contains(next, "saltclusterctl haproxy") || !strings.Contains(next, "takes its vote") {
+	if next := strings.Join(out.Next, "\n"); err != nil || !strings.Contains(next, "saltclusterctl haproxy") ||
+		!strings.Contains(next, "takes its vote") {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	eventually(t, "b knows", gone(second))
-	if said := problems(second); strings.Contains(said, "drain") || !strings.Contains(said, "was removed from the cluster") {
+	if said := problems(second); strings.Contains(said, "drain") ||
+		!strings.Contains(said, "was removed from the cluster") {
 		t.Errorf("removed: %s", said)
 	}
 }
@@ -220,10 +234,12 @@ func TestRemove(t *testing.T) {
 	if err := remove(t, a, "d", false); adminapi.CodeOf(err) != adminapi.CodeNotFound {
 		t.Errorf("remove a node twice: %v", err)
 	}
-	if _, err := d.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
+	if _, err := d.Bootstrap(t.Context(), adminapi.BootstrapRequest{},
+		quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("a removed node founds a cluster: %v", err)
 	}
-	if _, err := d.Join(t.Context(), adminapi.JoinRequest{Peer: b.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := d.Join(t.Context(), adminapi.JoinRequest{Peer: b.addr, Wait: true, Timeout: time.Minute},
+		quiet); err != nil {
 		t.Fatalf("join again: %v", err)
 	}
 	if _, ok := d.current().svc.keys.Accepted("m1"); !ok {
@@ -293,18 +309,21 @@ func TestRemove_CostsMajority(t *testing.T) {
 		return nil
 	})
 	err := remove(t, nodes[0], "b", false)
-	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "c is down") || !strings.Contains(adminapi.HintOf(err), "remove c") {
+	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "c is down") ||
+		!strings.Contains(adminapi.HintOf(err), "remove c") {
 		t.Errorf("remove b: %v (%s)", err, adminapi.HintOf(err))
 	}
 	nodes[1].halt()
-	eventually(t, "the majority is seen lost", func() error { // an answer of b may be on its way to raft's heartbeat for as long as a machine is busy
+	// an answer of b may be on its way to raft's heartbeat for as long as a machine is busy
+	eventually(t, "the majority is seen lost", func() error {
 		if nodes[0].current().Consensus.Status().HasQuorum {
 			return errors.New("it is there")
 		}
 		return nil
 	})
 	err = remove(t, nodes[0], "c", false)
-	if adminapi.CodeOf(err) != adminapi.CodeNoQuorum || !strings.Contains(adminapi.HintOf(err), "recover --force-new-cluster") {
+	if adminapi.CodeOf(err) != adminapi.CodeNoQuorum ||
+		!strings.Contains(adminapi.HintOf(err), "recover --force-new-cluster") {
 		t.Errorf("without a quorum: %v (%s)", err, adminapi.HintOf(err))
 	}
 	_, err = nodes[0].Drain(minute(t), adminapi.DrainRequest{Node: "b", Force: true}, quiet)
@@ -330,7 +349,8 @@ func TestTransfer(t *testing.T) {
 			}
 		}
 	}
-	if _, err := nodes[1].Transfer(t.Context(), adminapi.TransferRequest{To: "x"}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
+	if _, err := nodes[1].Transfer(t.Context(), adminapi.TransferRequest{To: "x"},
+		quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("to a stranger: %v", err)
 	}
 	for _, to := range []string{"b", "a"} { // nobody waits for what the node that was asked hears
@@ -386,7 +406,8 @@ func TestOpen_LogGone(t *testing.T) {
 	}
 	a = startNode(t, "a", dir)
 	eventually(t, "it knows", gone(a))
-	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
+	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{},
+		quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("it founds a second cluster: %v", err)
 	}
 }

@@ -54,7 +54,8 @@ func (d *Daemon) agreed() (state.View, error) {
 // outcome describes this node as the result of an operation, without a message.
 func (m *member) outcome() adminapi.Outcome {
 	out := adminapi.Outcome{
-		Node: string(m.d.id), ClusterID: m.Record.ClusterID, UUID: m.Record.UUID, Role: adminapi.RoleLearner, Ready: m.ready(),
+		Node: string(m.d.id), ClusterID: m.Record.ClusterID, UUID: m.Record.UUID, Role: adminapi.RoleLearner,
+		Ready: m.ready(),
 	}
 	if m.isVoter(m.Consensus.Status()) {
 		out.Role = adminapi.RoleVoter

@@ -33,7 +33,8 @@ func TestJoin_FoundersRootsFirst(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := nodes[1].Join(t.Context(), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
+	if _, err := nodes[1].Join(t.Context(), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true, Timeout: time.Minute},
+		quiet); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range dirs {

@@ -27,7 +27,8 @@ func rotate(t *testing.T, on *testNode, r adminapi.RotateRequest) adminapi.Outco
 	eventually(t, "rotate "+r.What, func() (err error) { // the others' gossip says what they understand
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if out, err = on.Rotate(ctx, r, quiet); adminapi.CodeOf(err) == adminapi.CodeUnavailable || adminapi.CodeOf(err) == adminapi.CodeRefused {
+		if out, err = on.Rotate(ctx, r, quiet); adminapi.CodeOf(err) == adminapi.CodeUnavailable ||
+			adminapi.CodeOf(err) == adminapi.CodeRefused {
 			return err
 		}
 		if err != nil {
@@ -86,7 +87,8 @@ func TestRotateCertificates(t *testing.T) {
 			return errors.Join(dials(a, "b"), dials(b, "a"))
 		})
 	}
-	if _, err := a.Rotate(t.Context(), adminapi.RotateRequest{What: adminapi.RotateCertificates, Node: "nobody"}, quiet); adminapi.CodeOf(err) != adminapi.CodeNotFound {
+	if _, err := a.Rotate(t.Context(), adminapi.RotateRequest{What: adminapi.RotateCertificates, Node: "nobody"},
+		quiet); adminapi.CodeOf(err) != adminapi.CodeNotFound {
 		t.Errorf("of nobody: %v", err)
 	}
 	c = startNode(t, "c", dirs[2])
@@ -111,7 +113,8 @@ func TestCertificate_AnnouncedAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	b = startNode(t, "b", dirs[1])
-	eventually(t, "the node with a certificate that nobody knows", wantRoles(b, "a voter alive", "b voter alive", "c voter alive"))
+	eventually(t, "the node with a certificate that nobody knows",
+		wantRoles(b, "a voter alive", "b voter alive", "c voter alive"))
 	eventually(t, "its announcement", func() error {
 		if e, _ := nodes[0].current().Roster.Lookup("b"); e.Fingerprint != ident.Fingerprint() {
 			return errors.New("the others know the old one")
@@ -126,7 +129,8 @@ func TestRotateGossipKeyAndSecret(t *testing.T) {
 	a, b := nodes[0], nodes[1]
 	was := a.current().Consensus.View().GossipKeys()[0].N
 	rotate(t, b, adminapi.RotateRequest{What: adminapi.RotateGossipKey, DryRun: true})
-	if out := rotate(t, b, adminapi.RotateRequest{What: adminapi.RotateGossipKey}); !strings.Contains(out.Message, "and no other") {
+	if out := rotate(t, b, adminapi.RotateRequest{What: adminapi.RotateGossipKey}); !strings.Contains(out.Message,
+		"and no other") {
 		t.Errorf("%+v", out)
 	}
 	if keys := b.current().Consensus.View().GossipKeys(); len(keys) != 1 || keys[0].N <= was {
@@ -135,18 +139,22 @@ func TestRotateGossipKeyAndSecret(t *testing.T) {
 	eventually(t, "members", wantRoles(a, "a voter alive", "b voter alive"))
 
 	const second = "the-second-secret-0123456789-xyz"
-	if _, err := a.Rotate(t.Context(), adminapi.RotateRequest{What: adminapi.RotateSecret, Secret: "short"}, quiet); adminapi.CodeOf(err) != adminapi.CodeInvalid {
+	if _, err := a.Rotate(t.Context(), adminapi.RotateRequest{What: adminapi.RotateSecret, Secret: "short"},
+		quiet); adminapi.CodeOf(err) != adminapi.CodeInvalid {
 		t.Errorf("a short secret: %v", err)
 	}
-	if _, err := a.Rotate(t.Context(), adminapi.RotateRequest{What: adminapi.RotateSecret, Finish: true}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
+	if _, err := a.Rotate(t.Context(), adminapi.RotateRequest{What: adminapi.RotateSecret, Finish: true},
+		quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("finish of nothing: %v", err)
 	}
 	rotate(t, a, adminapi.RotateRequest{What: adminapi.RotateSecret, Secret: second})
 	st, err := a.Status(t.Context())
-	if err != nil || !slices.ContainsFunc(st.Problems, func(p adminapi.Problem) bool { return strings.Contains(p.Message, "two cluster secrets") }) {
+	if err != nil || !slices.ContainsFunc(st.Problems,
+		func(p adminapi.Problem) bool { return strings.Contains(p.Message, "two cluster secrets") }) {
 		t.Errorf("nothing is said of two secrets: %+v, %v", st.Problems, err)
 	}
-	if _, err := a.Rotate(t.Context(), adminapi.RotateRequest{What: adminapi.RotateSecret, Secret: second + "2"}, quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
+	if _, err := a.Rotate(t.Context(), adminapi.RotateRequest{What: adminapi.RotateSecret, Secret: second + "2"},
+		quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("a second rotation before the end of the first: %v", err)
 	}
 	join := func(n *testNode, secret adminapi.Secret) error {
@@ -173,7 +181,8 @@ func TestRotateGossipKeyAndSecret(t *testing.T) {
 		t.Errorf("the old one, afterwards: %v", err)
 	}
 	eventually(t, "the new one", func() error { return join(e, second) }) // the wrong one made the address wait
-	if _, err := a.Rotate(t.Context(), adminapi.RotateRequest{What: "nonsense"}, quiet); adminapi.CodeOf(err) != adminapi.CodeInvalid {
+	if _, err := a.Rotate(t.Context(), adminapi.RotateRequest{What: "nonsense"},
+		quiet); adminapi.CodeOf(err) != adminapi.CodeInvalid {
 		t.Errorf("nonsense: %v", err)
 	}
 }

@@ -20,7 +20,8 @@ func (m *member) followRoutes(ctx context.Context) {
 // completeRoutes adds what the service for minions knows.
 func (m *member) completeRoutes(v *router.View) {
 	if s := m.svc; s != nil {
-		v.Jobs, v.Relaying, v.Events, v.Leader, v.Pusher = s.jobs, s.relay.InFlight, s.eventRules, m.Consensus.Status().Leader, m.pusher()
+		v.Jobs, v.Relaying, v.Events = s.jobs, s.relay.InFlight, s.eventRules
+		v.Leader, v.Pusher = m.Consensus.Status().Leader, m.pusher()
 	}
 }
 
@@ -34,12 +35,14 @@ func (m *member) routesChanged() {
 // meta is what this node tells the others about itself.
 func (m *member) meta() node.Meta {
 	if m.svc == nil {
-		return node.Meta{Build: m.d.version, Proto: protoVersion, Ready: m.Consensus.CaughtUp(), Witness: true, Roots: true, Level: state.Level}
+		return node.Meta{Build: m.d.version, Proto: protoVersion, Ready: m.Consensus.CaughtUp(), Witness: true, Roots: true,
+			Level: state.Level}
 	}
 	return node.Meta{
 		Build: m.d.version, Salt: m.d.master.Version.String(), Proto: protoVersion,
 		Ready: m.svc.serving.Load(), MasterUp: m.svc.masterServes(), Draining: m.svc.drain.Draining(),
-		Returns: m.svc.takesReturns(), Mines: m.svc.takesMines(), PillarCache: m.d.master.Bool("pillar_cache"), Roots: true, Level: state.Level,
+		Returns: m.svc.takesReturns(), Mines: m.svc.takesMines(), PillarCache: m.d.master.Bool("pillar_cache"), Roots: true,
+		Level:       state.Level,
 		Subscribers: uint32(m.svc.pub.Stats().Subscribers), Work: m.svc.work(),
 	}
 }

@@ -63,9 +63,9 @@ func (s *service) handleMinions(mux *peerrpc.Mux) {
 	mux.Handle("POST "+returns.Path, s.whenServing(s.native.Returns.Handler(peer.FromContext)))
 }
 
-// handleStores adds what the replicated stores tell each other, and limits how much of that is worked on at a time. What holds a large body, or
-// takes long, has few places; where all members have some together (bodies of returns: two; trees: six; most others: four), one that is
-// hostile must leave one.
+// handleStores adds what the replicated stores tell each other, and limits how much of that is worked on at a time.
+// What holds a large body, or takes long, has few places; where all members have some together (bodies of returns: two;
+// trees: six; most others: four), one that is hostile must leave one.
 func (s *service) handleStores(mux *peerrpc.Mux) {
 	mux.Handle("POST "+datacache.Data.Path(), s.whenCaughtUp(partGrains, s.data.Handler()))
 	mux.Handle("POST "+tokens.Path, s.whenCaughtUp(partTokens, s.tokens.Handler()))

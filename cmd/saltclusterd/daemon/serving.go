@@ -117,8 +117,8 @@ func (s *service) Close() error {
 	return errors.Join(errs...)
 }
 
-// leaveSessions lets the local master know the keys that its minions have, when it will be in front of them by itself after its next start
-// (saltclusterctl leave): else each would have to sign in once more.
+// leaveSessions lets the local master know the keys that its minions have, when it will be in front of them by itself
+// after its next start (saltclusterctl leave): else each would have to sign in once more.
 func (s *service) leaveSessions() error {
 	was := s.m.d.master
 	now, err := localmaster.LoadConfig(was.Path, was.Version)

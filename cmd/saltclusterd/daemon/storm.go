@@ -20,7 +20,8 @@ func (s *service) newcomers() signin.Newcomers {
 	}
 }
 
-// wayOfSignIn says who decides about a key (signin.Config.Way). Our own master is asked, too, when nobody's is known to answer.
+// wayOfSignIn says who decides about a key (signin.Config.Way). Our own master is asked, too, when nobody's is known to
+// answer.
 func (s *service) wayOfSignIn(id string) (here bool, others []node.ID) {
 	d := s.m.Routes().SignIn(id)
 	if d.Kind == router.ToNode {

@@ -39,7 +39,8 @@ func TestUpgrade_WithoutCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	say := func(string, string, ...int) {}
-	if _, err := d.Upgrade(t.Context(), adminapi.UpgradeRequest{Binary: bad}, say); err == nil || !strings.Contains(err.Error(), "line 7") {
+	if _, err := d.Upgrade(t.Context(), adminapi.UpgradeRequest{Binary: bad}, say); err == nil ||
+		!strings.Contains(err.Error(), "line 7") {
 		t.Errorf("a bad configuration: %v", err)
 	}
 	if r := d.upgrader.CheckReload(t.Context()); r.Level != health.OK {

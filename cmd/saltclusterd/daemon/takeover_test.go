@@ -130,7 +130,8 @@ func (a taken) doors() []mistake {
 	return []mistake{
 		{"health and metrics", "health_listen", a.tcp, "health_listen: listen tcp " + a.tcp + inUse},
 		{"agent checks", "agent_check_listen", a.tcp, "agent_check_listen: listen tcp " + a.tcp + inUse},
-		{"an address of no host here", "health_listen", "192.0.2.1:4580", "192.0.2.1:4580: bind: cannot assign requested address"},
+		{"an address of no host here", "health_listen", "192.0.2.1:4580",
+			"192.0.2.1:4580: bind: cannot assign requested address"},
 		{"the admin socket", "admin_socket", a.unix, a.unix + ": another saltclusterd answers on it"},
 		{"who may use the admin socket", "admin_group", "no-such-group", "no-such-group"},
 		{"the salt-master's version", "salt_master_command", "/no/such/salt-master", "/no/such/salt-master"},
@@ -157,9 +158,11 @@ func TestUpgrade_AddressInUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := startProcess(t, takeover.Process{Binary: self, Check: []string{"-test.run=^$"}, Args: []string{filepath.Join(dir, "conf")}}, "m1", dir)
+	n := startProcess(t, takeover.Process{Binary: self, Check: []string{"-test.run=^$"},
+		Args: []string{filepath.Join(dir, "conf")}}, "m1", dir)
 	ctx := t.Context()
-	if out, err := n.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil || !out.Ready {
+	if out, err := n.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil ||
+		!out.Ready {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	good, err := os.ReadFile(filepath.Join(dir, "conf"))
@@ -169,7 +172,8 @@ func TestUpgrade_AddressInUse(t *testing.T) {
 
 	a := takeAddresses(t, dir)
 	cases := append(append(a.doors(), a.members()...), mistake{
-		"what the old process has in another form", "cluster_interface", "0.0.0.0", "the running saltclusterd, which has " + n.addr + " and gives it up only",
+		"what the old process has in another form", "cluster_interface", "0.0.0.0",
+		"the running saltclusterd, which has " + n.addr + " and gives it up only",
 	})
 	for _, c := range cases {
 		values := map[string]string{"admin_socket": filepath.Join(dir, "other.sock")}

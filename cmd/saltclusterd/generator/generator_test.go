@@ -32,7 +32,8 @@ func TestGenerate(t *testing.T) {
 			"links", "state_dir: DIR/link to state\n",
 			"user: salt\npki_dir: DIR/pki\ncachedir: DIR/cache\nsock_dir: DIR/sock\nfile_roots: {base: [DIR/states]}\npillar_roots: {base: [DIR/loop]}\n",
 			[]string{
-				"[Service]", "User=salt", "# not there: /nowhere/jobs", `ReadWritePaths="DIR"`, `ReadWritePaths="DIR/100%%"`, `ReadWritePaths="DIR/cache"`,
+				"[Service]", "User=salt", "# not there: /nowhere/jobs", `ReadWritePaths="DIR"`, `ReadWritePaths="DIR/100%%"`,
+				`ReadWritePaths="DIR/cache"`,
 				`ReadWritePaths="DIR/my states"`,
 			},
 		},
@@ -59,7 +60,8 @@ func TestGenerate(t *testing.T) {
 			}
 			want := fill.Replace(strings.Join(c.want, "\n")) + "\n"
 			_, got, _ := strings.Cut(string(text), "after this one's.\n")
-			got = strings.ReplaceAll(got, fmt.Sprintf("ReadWritePaths=%q\n", dir+"/salt"), "") // where the test has the master's configuration
+			// where the test has the master's configuration
+			got = strings.ReplaceAll(got, fmt.Sprintf("ReadWritePaths=%q\n", dir+"/salt"), "")
 			if temporary(dir) && !strings.Contains(got, private) && c.name != "a witness" {
 				t.Errorf("temporary directories are closed:\n%s", got)
 			}
@@ -71,12 +73,14 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// layLinks has everything elsewhere than it seems: a root, the keys by two links, the jobs within the cache on what is not mounted.
+// layLinks has everything elsewhere than it seems: a root, the keys by two links, the jobs within the cache on what is
+// not mounted.
 func layLinks(t *testing.T, dir string) {
 	t.Helper()
 	for link, to := range map[string]string{
-		"states": "my states", "pki": dir + "/second", "second": "salt/../100%/pki", "cache/jobs": "/nowhere/jobs", "cache/note": dir + "/file",
-		"loop": "loop", "link to state": ".",
+		"states": "my states", "pki": dir + "/second", "second": "salt/../100%/pki", "cache/jobs": "/nowhere/jobs",
+		"cache/note": dir + "/file",
+		"loop":       "loop", "link to state": ".",
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o755); err != nil {
 			t.Fatal(err)

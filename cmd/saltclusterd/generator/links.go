@@ -10,7 +10,8 @@ import (
 // maxLinks is how many links of one path are followed, as many as the kernel does.
 const maxLinks = 40
 
-// chased is where a path leads by its links, also when nothing is there yet, such as a share that is not mounted this early.
+// chased is where a path leads by its links, also when nothing is there yet, such as a share that is not mounted this
+// early.
 func chased(path string) string {
 	at, todo := "/", strings.Split(filepath.Clean(path), "/")
 	for links := 0; len(todo) > 0; {
@@ -42,8 +43,8 @@ func trusted(e os.DirEntry) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// linked are the directories that links within one lead to: a part of a master's caches or keys that is elsewhere. Only root's links count, for the master's
-// user may make others, and what is open here is not for it to say.
+// linked are the directories that links within one lead to: a part of a master's caches or keys that is elsewhere. Only
+// root's links count, for the master's user may make others, and what is open here is not for it to say.
 func linked(dir string) (out []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

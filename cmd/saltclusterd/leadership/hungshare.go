@@ -20,8 +20,9 @@ const (
 )
 
 // ResignWhenShareHangs hands the leadership to a node that is well when the shared file system of this leader
-// hangs, until ctx ends. hung returns the reason, empty when it does not hang, and since when. This node could stay leader, because consensus keeps nothing there; but a host that hangs
-// is restarted sooner or later, and a hand-over costs no election.
+// hangs, until ctx ends. hung returns the reason, empty when it does not hang, and since when. This node could stay
+// leader, because consensus keeps nothing there; but a host that hangs is restarted sooner or later, and a hand-over
+// costs no election.
 func (c *Control) ResignWhenShareHangs(ctx context.Context, hung func() (reason string, since time.Time)) {
 	failed := node.ID("") // did not take over the last time
 	for backoff.Sleep(ctx, shareEvery) {

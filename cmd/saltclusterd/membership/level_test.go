@@ -24,7 +24,8 @@ func TestLevelKnown(t *testing.T) {
 		{"all", map[node.ID]gossip.Member{"b": newer, "c": newer}, 0, ""},
 		{"an older one", map[node.ID]gossip.Member{"b": newer, "c": older}, time.Hour, "of c does not know"},
 		{"one that is down", map[node.ID]gossip.Member{"b": newer, "c": down}, time.Hour, ""},
-		{"one that was not seen yet", map[node.ID]gossip.Member{"b": newer}, time.Second, "which version of saltclusterd runs on c"},
+		{"one that was not seen yet", map[node.ID]gossip.Member{"b": newer}, time.Second,
+			"which version of saltclusterd runs on c"},
 	} {
 		err := levelKnown(state.LevelJoin, []node.ID{"b", "c"}, func(id node.ID) (gossip.Member, bool) {
 			m, ok := tc.seen[id]
@@ -45,10 +46,13 @@ func TestLeastLevel(t *testing.T) {
 		seen map[node.ID]gossip.Member
 		want uint16
 	}{
-		{"all", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(state.Level+1, gossip.Alive)}, state.Level},
+		{"all", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(state.Level+1, gossip.Alive)},
+			state.Level},
 		{"an older one", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(1, gossip.Alive)}, 1},
-		{"one from before levels", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(0, gossip.Alive)}, 0},
-		{"one that went down", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive), "c": member(state.Level, gossip.Dead)}, state.Level},
+		{"one from before levels", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive),
+			"c": member(0, gossip.Alive)}, 0},
+		{"one that went down", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive),
+			"c": member(state.Level, gossip.Dead)}, state.Level},
 		{"one that was never seen", map[node.ID]gossip.Member{"b": member(state.Level, gossip.Alive)}, 0},
 	} {
 		got := leastLevel([]node.ID{"b", "c"}, func(id node.ID) (gossip.Member, bool) { m, ok := tc.seen[id]; return m, ok })

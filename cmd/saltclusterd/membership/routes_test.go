@@ -12,7 +12,8 @@ import (
 func TestSortSources(t *testing.T) {
 	ids := []node.ID{"starting", "busy", "idle", "unknown", "busier"}
 	sortSources(ids, []router.Node{
-		{ID: "idle", Alive: true}, {ID: "busier", Alive: true, Load: 90}, {ID: "busy", Alive: true, Load: 7}, {ID: "starting"},
+		{ID: "idle", Alive: true}, {ID: "busier", Alive: true, Load: 90}, {ID: "busy", Alive: true, Load: 7},
+		{ID: "starting"},
 	})
 	if want := []node.ID{"idle", "busy", "busier", "starting", "unknown"}; !slices.Equal(ids, want) {
 		t.Errorf("%v, want %v", ids, want)

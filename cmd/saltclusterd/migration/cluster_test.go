@@ -80,7 +80,8 @@ func TestReport_Error(t *testing.T) {
 	if _, err := s.Begin(t.Context(), adminapi.MigrateRequest{Step: adminapi.MigrateSwitch}); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.Report(t.Context(), false, ""); n.Error != "m1 has no copies yet" || n.Busy != "" || !n.Caught || n.Stage != "shared" {
+	if n := s.Report(t.Context(), false, ""); n.Error != "m1 has no copies yet" || n.Busy != "" || !n.Caught ||
+		n.Stage != "shared" {
 		t.Errorf("%+v", n)
 	}
 }
@@ -105,13 +106,15 @@ func TestVerbs(t *testing.T) {
 	v := Verbs{Of: func() (*Cluster, error) { return c, nil }}
 
 	m, err := v.Migration(t.Context(), true, "")
-	if err != nil || m.From != "m1" || len(m.Nodes) != 2 || m.Nodes[0].Node != "m1" || m.Nodes[1].Node != "m2" || m.Missing["m3"] == "" {
+	if err != nil || m.From != "m1" || len(m.Nodes) != 2 || m.Nodes[0].Node != "m1" || m.Nodes[1].Node != "m2" ||
+		m.Missing["m3"] == "" {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	if n := m.Nodes[1]; len(n.Trees) != 3 || len(n.Steps) == 0 {
 		t.Errorf("no plan of m2: %+v", n)
 	}
-	if n, err := v.Migrate(t.Context(), adminapi.MigrateRequest{Node: "m2", Step: adminapi.MigrateCopy}); err != nil || n.Node != "m2" {
+	if n, err := v.Migrate(t.Context(), adminapi.MigrateRequest{Node: "m2", Step: adminapi.MigrateCopy}); err != nil ||
+		n.Node != "m2" {
 		t.Errorf("%+v, %v", n, err)
 	}
 	if st := h2.State(); st.Stage != unshare.Copied {

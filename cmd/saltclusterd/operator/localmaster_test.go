@@ -85,7 +85,8 @@ func (p fakePublications) Up() bool { return bool(p) }
 
 func TestLocalMaster_Problem(t *testing.T) {
 	up := upstream.ReqStats{Up: true, Since: time.Now().Add(-time.Hour)}
-	silent, stuck := upstream.ReqStats{Up: true, Stalled: upstream.Silent}, upstream.ReqStats{Up: true, Stalled: upstream.Stuck}
+	silent, stuck := upstream.ReqStats{Up: true, Stalled: upstream.Silent}, upstream.ReqStats{Up: true,
+		Stalled: upstream.Stuck}
 	justUp := upstream.ReqStats{Up: true, Since: time.Now()}
 	for _, c := range []struct {
 		name   string

@@ -15,8 +15,10 @@ type Client struct {
 	HTTP *http.Client // its requests to https://<node id> reach that member
 }
 
-// Do sends body to a path of a member and returns the answer, which is cut off at limit bytes. Any status but 200 is an error.
-func (c Client) Do(ctx context.Context, method string, to node.ID, path string, body []byte, limit int64) ([]byte, error) {
+// Do sends body to a path of a member and returns the answer, which is cut off at limit bytes. Any status but 200 is an
+// error.
+func (c Client) Do(ctx context.Context, method string, to node.ID, path string, body []byte,
+	limit int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "https://"+string(to)+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("call %s of %s: %w", path, to, err)

@@ -16,8 +16,8 @@ import (
 // None is the type of a question or an answer that carries nothing.
 type None struct{}
 
-// Endpoint describes a call with a question Q and an answer A. With the method GET the question is encoded in the URL's query by Encode and
-// Decode, which may be nil when Q is None. With POST it is JSON in the body.
+// Endpoint describes a call with a question Q and an answer A. With the method GET the question is encoded in the URL's
+// query by Encode and Decode, which may be nil when Q is None. With POST it is JSON in the body.
 type Endpoint[Q, A any] struct {
 	Method      string
 	Path        string

@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// bodyTimeout is how long a peer may take to send the body of a request. Bodies share places and bytes; one that sends a byte now and
-	// then must not keep them from the others.
+	// bodyTimeout is how long a peer may take to send the body of a request. Bodies share places and bytes; one that sends
+	// a byte now and then must not keep them from the others.
 	bodyTimeout = 2 * time.Minute
-	// sharedPlaces is how many requests of one member are worked on at a time, on all paths together that have no places of their own.
+	// sharedPlaces is how many requests of one member are worked on at a time, on all paths together that have no places
+	// of their own.
 	sharedPlaces = 64
-	// maxWaiting is how many requests of one member wait for a place; each of them costs a goroutine and a header. Honest members have some
-	// dozens.
+	// maxWaiting is how many requests of one member wait for a place; each of them costs a goroutine and a header. Honest
+	// members have some dozens.
 	maxWaiting = 4096
 )
 
@@ -51,7 +52,8 @@ func NewMux(from func(context.Context) (node.ID, bool)) *Mux {
 // Handle routes a pattern of http.ServeMux to a handler.
 func (m *Mux) Handle(pattern string, h http.Handler) { m.mux.Handle(pattern, h) }
 
-// Limit gives a path that many places for each member. Where all members have some together, one that is hostile must leave one.
+// Limit gives a path that many places for each member. Where all members have some together, one that is hostile must
+// leave one.
 func (m *Mux) Limit(path string, places int) { m.places[path] = places }
 
 // Unlimit takes a path out of the limit: its handler counts bytes.

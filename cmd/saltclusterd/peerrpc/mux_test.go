@@ -170,7 +170,10 @@ func TestEndpoint(t *testing.T) {
 		}
 		return q, nil
 	}))
-	m.Handle(ping.Pattern(), ping.Handler(func(context.Context, node.ID, None) (None, error) { return None{}, Unavailable("starting") }))
+	m.Handle(ping.Pattern(), ping.Handler(func(context.Context, node.ID,
+		None) (None, error) {
+		return None{}, Unavailable("starting")
+	}))
 	c := Client{HTTP: &http.Client{Transport: handlerTransport{m}}}
 	ctx := t.Context()
 
@@ -193,7 +196,8 @@ func TestEndpoint(t *testing.T) {
 	}
 
 	for body, want := range map[string]int{
-		"": http.StatusBadRequest, "{}": http.StatusOK, `{"a":1,"c":2}`: http.StatusOK, "[]": http.StatusBadRequest, "x": http.StatusBadRequest,
+		"": http.StatusBadRequest, "{}": http.StatusOK, `{"a":1,"c":2}`: http.StatusOK, "[]": http.StatusBadRequest,
+		"x": http.StatusBadRequest,
 		`{"a":` + strings.Repeat(" ", 200) + "1}": http.StatusBadRequest,
 	} {
 		w := httptest.NewRecorder()

@@ -1,5 +1,6 @@
-// Command cmd disturbs a cluster of the lab at random for a while and judges what happened; "make chaos" runs it. It exits with 1
-// when the cluster did what it must not do, and prints the history of that, and with 2 when it could not be tried.
+// Command cmd disturbs a cluster of the lab at random for a while and judges what happened; "make chaos" runs it. It
+// exits with 1 when the cluster did what it must not do, and prints the history of that, and with 2 when it could not
+// be tried.
 package main
 
 import (
@@ -29,17 +30,21 @@ type options struct {
 
 func main() {
 	o := options{cfg: chaos.Default()}
-	flag.Uint64Var(&o.cfg.Seed, "seed", uint64(time.Now().Unix()), "what the faults, their order and their times follow from")
+	flag.Uint64Var(&o.cfg.Seed, "seed", uint64(time.Now().Unix()),
+		"what the faults, their order and their times follow from")
 	flag.DurationVar(&o.cfg.For, "for", o.cfg.For, "how long faults are begun")
 	flag.BoolVar(&o.cfg.Monitor, "monitor", false, "stock minions have zmq_monitor, their default from 3007 on")
-	flag.DurationVar(&o.cfg.KeyPause, "key-pause", o.cfg.KeyPause, "time between decisions about keys, each second of which makes all minions sign in anew")
+	flag.DurationVar(&o.cfg.KeyPause, "key-pause", o.cfg.KeyPause,
+		"time between decisions about keys, each second of which makes all minions sign in anew")
 	flag.IntVar(&o.cfg.Nodes, "nodes", o.cfg.Nodes, "nodes of the cluster: 3 or 5")
-	flag.Func("stock", "versions of the stock minions behind HAProxy, separated by commas; a version may be there several times", func(s string) error {
-		o.cfg.Stock = strings.Split(s, ",")
-		return nil
-	})
+	flag.Func("stock",
+		"versions of the stock minions behind HAProxy, separated by commas; a version may be there several times", func(s string) error {
+			o.cfg.Stock = strings.Split(s, ",")
+			return nil
+		})
 	flag.StringVar(&o.only, "only", "", "names of faults, separated by commas; empty: all")
-	flag.StringVar(&o.out, "out", "", "directory for the whole history when something was wrong; empty: the temporary directory")
+	flag.StringVar(&o.out, "out", "",
+		"directory for the whole history when something was wrong; empty: the temporary directory")
 	flag.BoolVar(&o.keep, "keep", false, "keep the lab's directory with all logs")
 	flag.BoolVar(&o.list, "list", false, "name the faults and end")
 	flag.Parse()

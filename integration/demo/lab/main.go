@@ -59,7 +59,8 @@ func enter(p *lab.Place, argv []string) error {
 	if len(argv) == 0 {
 		argv = []string{"bash", "--norc"}
 	}
-	env := append(slices.DeleteFunc(p.Env, func(kv string) bool { return strings.HasPrefix(kv, "TERM=") }), "TERM="+os.Getenv("TERM"))
+	env := append(slices.DeleteFunc(p.Env, func(kv string) bool { return strings.HasPrefix(kv, "TERM=") }),
+		"TERM="+os.Getenv("TERM"))
 	// The place's PATH decides where the command is found.
 	for _, kv := range env {
 		if path, ok := strings.CutPrefix(kv, "PATH="); ok {

@@ -1,9 +1,10 @@
-// Command play lets a herd of minions loose on a master, a node or a load balancer, and prints every second how it fares.
+// Command play lets a herd of minions loose on a master, a node or a load balancer, and prints every second how it
+// fares.
 //
 //	go run ./integration/herd/play -accept /etc/salt/pki/master/minions -address 127.0.0.1 -n 1000 -versions 3006,3008
 //
-// With -accept it first puts the key of all its minions into that directory of accepted keys: run it before the master starts, or
-// where the master's saltclusterd sees it. Without, somebody has to accept them (salt-key -A).
+// With -accept it first puts the key of all its minions into that directory of accepted keys: run it before the master
+// starts, or where the master's saltclusterd sees it. Without, somebody has to accept them (salt-key -A).
 package main
 
 import (
@@ -84,7 +85,8 @@ func watch(ctx context.Context, h *herd.Herd) {
 		cpu, _ := herd.CPU()
 		fmt.Printf("subscribed %d of %d  signing in %d  signed in %d (p50 %s p99 %s)  failed %d  pending %d  unreadable %d  stale %d  "+
 			"retries %d  returns lost %d  wrong %d  own CPU %s\n",
-			s.Subscribed, s.Minions, s.SigningIn, s.SignIns, round(herd.Quantile(s.SignInTimes, 0.5)), round(herd.Quantile(s.SignInTimes, 0.99)),
+			s.Subscribed, s.Minions, s.SigningIn, s.SignIns, round(herd.Quantile(s.SignInTimes, 0.5)),
+			round(herd.Quantile(s.SignInTimes, 0.99)),
 			s.SignInFailed, s.Pended, s.Unreadable, s.Stale, s.Retries, s.ReturnsLost, len(s.Wrong), round(cpu))
 	}
 }

@@ -1,5 +1,5 @@
-// Command cmd has a hostile minion talk to a cluster of the lab and judges what came of it; "make fuzz-live" runs it. It exits with 1
-// when an invariant did not hold, and with 2 when it could not be tried.
+// Command cmd has a hostile minion talk to a cluster of the lab and judges what came of it; "make fuzz-live" runs it.
+// It exits with 1 when an invariant did not hold, and with 2 when it could not be tried.
 package main
 
 import (
@@ -26,8 +26,10 @@ func main() {
 	flag.DurationVar(&cfg.For, "for", cfg.For, "how long requests are made")
 	flag.IntVar(&cfg.Only, "only", -1, "the number of the one request that is made, over and over; -1: all")
 	flag.IntVar(&cfg.Rate, "rate", cfg.Rate, "requests per second at most")
-	flag.StringVar(&skip, "skip", "", "invariants that are counted and not judged, separated by commas: "+strings.Join(hostile.Invariants, " "))
-	flag.StringVar(&off, "off", "", "rules of the wall that are switched off, separated by commas: then something has to be found")
+	flag.StringVar(&skip, "skip", "",
+		"invariants that are counted and not judged, separated by commas: "+strings.Join(hostile.Invariants, " "))
+	flag.StringVar(&off, "off", "",
+		"rules of the wall that are switched off, separated by commas: then something has to be found")
 	flag.BoolVar(&keep, "keep", false, "keep the lab's directory with all logs")
 	flag.BoolVar(&dry, "list", false, "print the first hundred requests (or the one of -only) and end")
 	flag.Parse()
@@ -102,7 +104,8 @@ func tell(report *hostile.Report, cfg hostile.Config) int {
 func target(ctx context.Context, l *lab.Lab, off string) (*lab.Cluster, error) {
 	spec := lab.DefaultCluster()
 	spec.Minions = lab.Versions
-	spec.MasterSettings = lab.Settings{"timeout": 5, "gather_job_timeout": 5, "file_recv": true} // paths are looked at only where files may come
+	// paths are looked at only where files may come
+	spec.MasterSettings = lab.Settings{"timeout": 5, "gather_job_timeout": 5, "file_recv": true}
 	if off != "" {
 		modes := map[string]any{}
 		for _, rule := range strings.Split(off, ",") {

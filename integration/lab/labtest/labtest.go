@@ -1,5 +1,5 @@
-// Package labtest makes labs for tests: skipped when the virtualenvs are missing, closed at the end, and the ends of all logs
-// printed when the test has failed. SALTCLUSTER_LAB_LOGS keeps whole log directories there.
+// Package labtest makes labs for tests: skipped when the virtualenvs are missing, closed at the end, and the ends of
+// all logs printed when the test has failed. SALTCLUSTER_LAB_LOGS keeps whole log directories there.
 package labtest
 
 import (
@@ -10,7 +10,8 @@ import (
 	"saltclusterd/integration/lab"
 )
 
-// New makes a lab for the test. Tests that use it start real Salt daemons and take minutes, so they are skipped with -short.
+// New makes a lab for the test. Tests that use it start real Salt daemons and take minutes, so they are skipped with
+// -short.
 func New(t testing.TB, o lab.Options) *lab.Lab {
 	t.Helper()
 	if testing.Short() {

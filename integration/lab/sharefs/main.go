@@ -1,5 +1,6 @@
-// Sharefs serves a directory as a file system (FUSE): a lab's host has its share through one, as a client of a network file
-// system has. Stopped (SIGSTOP) it hangs as a mount does whose server is gone, for this host alone; continued it answers again.
+// Sharefs serves a directory as a file system (FUSE): a lab's host has its share through one, as a client of a network
+// file system has. Stopped (SIGSTOP) it hangs as a mount does whose server is gone, for this host alone; continued it
+// answers again.
 //
 // The lab has mounted it already, and passes the connection to the kernel as standard input.
 package main
@@ -14,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// remembered is how long the kernel goes by attributes and names it has asked for, as clients of a network file system do.
+// remembered is how long the kernel goes by attributes and names it has asked for, as clients of a network file system
+// do.
 const remembered = time.Second
 
 func main() {

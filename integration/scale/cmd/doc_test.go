@@ -16,8 +16,8 @@ var command = regexp.MustCompile(`^    make scale ARGS="(.*)"$`)
 
 var quick = regexp.MustCompile(`-what (keys|needs)\b`)
 
-// Every table of docs/sizing.md that has a command is what the command prints. Those of large herds take seconds, and are looked at with
-// SALTCLUSTER_LONG only.
+// Every table of docs/sizing.md that has a command is what the command prints. Those of large herds take seconds, and
+// are looked at with SALTCLUSTER_LONG only.
 func TestTheTablesOfTheGuide(t *testing.T) {
 	raw, err := os.ReadFile(sizing)
 	if err != nil {

@@ -81,7 +81,8 @@ func parse(args []string) (*options, error) {
 	fs.DurationVar(&s.Think[1], "most", 1300*time.Millisecond, "job: and at most so long")
 	fs.DurationVar(&o.costs.Fsync, "fsync", o.costs.Fsync, "of a disk")
 	fs.Uint64Var(&s.Seed, "seed", 1, "of everything that is random")
-	fs.DurationVar(&o.noticed, "noticed", 0, "storm: until the load balancer knows; 0 is a killed process, 2s to 6s a lost machine")
+	fs.DurationVar(&o.noticed, "noticed", 0,
+		"storm: until the load balancer knows; 0 is a killed process, 2s to 6s a lost machine")
 	fs.IntVar(&o.keys, "keys", 1, "keys: accepted at once")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
@@ -147,23 +148,28 @@ func row(w io.Writer, cells ...any) {
 }
 
 func jobs(o *options, w io.Writer) {
-	head(w, "A job for all minions, s from the first minion that has it", "nodes", "minions", "the last has it", "last return acknowledged",
-		"whole in the job cache", "and on the replicas", "last event on the bus", "returns sent again", "given up", "kept elsewhere",
+	head(w, "A job for all minions, s from the first minion that has it", "nodes", "minions", "the last has it",
+		"last return acknowledged",
+		"whole in the job cache", "and on the replicas", "last event on the bus", "returns sent again", "given up",
+		"kept elsewhere",
 		"CPU s publisher", "CPU s another node", "CPU s HAProxy")
 	o.each(func(s scale.Site) {
 		s.Slower = scale.JobFactors
 		j := scale.NewWorld(s, o.costs).Job()
-		row(w, s.Nodes, s.Minions, j.LastHeard, j.LastEnd, j.Cached, slices.Max(j.Copied), j.LastEvent, j.Retries, j.Lost, j.Kept,
+		row(w, s.Nodes, s.Minions, j.LastHeard, j.LastEnd, j.Cached, slices.Max(j.Copied), j.LastEvent, j.Retries, j.Lost,
+			j.Kept,
 			j.CPU["saltclusterd"], j.CPU["saltclusterd, others"]/time.Duration(s.Nodes-1), j.CPU["haproxy"])
 	})
 }
 
 func storms(o *options, w io.Writer) {
-	head(w, "A node dies, s until its minions are served again", "nodes", "minions", "lost their node", "half are served", "all are", "sign-ins",
+	head(w, "A node dies, s until its minions are served again", "nodes", "minions", "lost their node", "half are served",
+		"all are", "sign-ins",
 		"tries", "gave up and began anew", "slowest sign-in", "CPU s all saltclusterd")
 	o.each(func(s scale.Site) {
 		st := scale.NewWorld(s, o.costs).Storm(o.noticed, o.versions)
-		row(w, s.Nodes, s.Minions, st.Lost, st.Half, st.LastServed, st.SignIns, st.Tries, st.Failed, st.Slowest, st.CPU["saltclusterd"]+st.CPU["saltclusterd, others"])
+		row(w, s.Nodes, s.Minions, st.Lost, st.Half, st.LastServed, st.SignIns, st.Tries, st.Failed, st.Slowest,
+			st.CPU["saltclusterd"]+st.CPU["saltclusterd, others"])
 	})
 }
 
@@ -171,7 +177,8 @@ func storms(o *options, w io.Writer) {
 const edits = 100
 
 func keys(o *options, w io.Writer) {
-	head(w, fmt.Sprintf("Keys are accepted on one node, %d at once: ms until all have them", o.keys), "nodes", "median", "99 %", "most")
+	head(w, fmt.Sprintf("Keys are accepted on one node, %d at once: ms until all have them", o.keys), "nodes", "median",
+		"99 %", "most")
 	for _, n := range o.nodes {
 		s := o.site
 		s.Nodes = n
@@ -192,11 +199,13 @@ func network(o *options, w io.Writer) {
 }
 
 func needs(o *options, w io.Writer) {
-	head(w, "What a node needs, one of them being away, and the load balancer", "nodes", "minions", "connections on each port", "with a node away",
+	head(w, "What a node needs, one of them being away, and the load balancer", "nodes", "minions",
+		"connections on each port", "with a node away",
 		"open files", "MiB of saltclusterd, idle", "HAProxy's connections", "its open files", "its MiB")
 	o.each(func(s scale.Site) {
 		n := s.Needs(o.costs)
-		row(w, s.Nodes, s.Minions, n.Connections, n.Worst, n.Files, n.Memory>>20, n.ProxyConnections, n.ProxyFiles, n.ProxyMemory>>20)
+		row(w, s.Nodes, s.Minions, n.Connections, n.Worst, n.Files, n.Memory>>20, n.ProxyConnections, n.ProxyFiles,
+			n.ProxyMemory>>20)
 	})
 }
 

@@ -7,7 +7,8 @@ import (
 
 func TestRun(t *testing.T) {
 	var out strings.Builder
-	if err := run([]string{"-what", "job,storm,keys,network,needs,costs", "-nodes", "2,3", "-minions", "200"}, &out); err != nil {
+	if err := run([]string{"-what", "job,storm,keys,network,needs,costs", "-nodes", "2,3", "-minions", "200"},
+		&out); err != nil {
 		t.Fatal(err)
 	}
 	tables, columns := 0, 0

@@ -37,7 +37,8 @@ var scrubs = []struct {
 }
 
 // volatile are keys of JSON output whose values differ from run to run.
-var volatile = []string{"pid", "duration", "start_time", "_stamp", "StartTime", "jid", "__run_num__", "runas", "total_duration"}
+var volatile = []string{"pid", "duration", "start_time", "_stamp", "StartTime", "jid", "__run_num__", "runas",
+	"total_duration"}
 
 func (n normaliser) text(s string) string {
 	for _, d := range n.dirs {
@@ -52,8 +53,8 @@ func (n normaliser) text(s string) string {
 	return s
 }
 
-// output normalises standard output. Documents of JSON are merged, in the order of their text, so that the order in which
-// minions answer does not matter; anything else is compared as lines, in blocks of one minion each.
+// output normalises standard output. Documents of JSON are merged, in the order of their text, so that the order in
+// which minions answer does not matter; anything else is compared as lines, in blocks of one minion each.
 func (n normaliser) output(s string) string {
 	if docs, err := documents(s); err == nil && len(docs) > 0 {
 		var texts []string
@@ -110,7 +111,8 @@ func (n normaliser) lines(s string) []string {
 	return out
 }
 
-// blocks sorts groups of lines that begin with an unindented line, which is how every outputter of Salt separates minions.
+// blocks sorts groups of lines that begin with an unindented line, which is how every outputter of Salt separates
+// minions.
 func blocks(lines []string) []string {
 	var groups []string
 	for _, l := range lines {

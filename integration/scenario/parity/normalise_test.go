@@ -8,10 +8,11 @@ func TestNormaliseMakesTwoRunsEqual(t *testing.T) {
 	n1 := normaliser{hosts: []string{"m1"}, dirs: []string{"/tmp/scl0001"}}
 	n2 := normaliser{hosts: []string{"m3"}, dirs: []string{"/tmp/scl0002"}}
 	for name, pair := range map[string][2]string{
-		"order of minions":  {"a:\n    True\nb:\n    1\n", "b:\n    1\na:\n    True\n"},
-		"order in json":     {"{\"a\": 1}\n{\"b\": {\"x\": 1, \"y\": 2}}\n", "{\"b\": {\"y\": 2, \"x\": 1}}\n{\"a\": 1}"},
-		"job id":            {"jid: 20261121031020123456", "jid: 20261121041020123457_99"},
-		"durations":         {`{"a": {"duration": 1.5, "start_time": "10:00:00.1"}}`, `{"a": {"duration": 7, "start_time": "10:00:00.2"}}`},
+		"order of minions": {"a:\n    True\nb:\n    1\n", "b:\n    1\na:\n    True\n"},
+		"order in json":    {"{\"a\": 1}\n{\"b\": {\"x\": 1, \"y\": 2}}\n", "{\"b\": {\"y\": 2, \"x\": 1}}\n{\"a\": 1}"},
+		"job id":           {"jid: 20261121031020123456", "jid: 20261121041020123457_99"},
+		"durations": {`{"a": {"duration": 1.5, "start_time": "10:00:00.1"}}`,
+			`{"a": {"duration": 7, "start_time": "10:00:00.2"}}`},
 		"directories":       {"/tmp/scl0001/m1/srv", "/tmp/scl0002/m3/srv"},
 		"master's id":       {"m1_master:\n  x", "m3_master:\n  x"},
 		"addresses":         {"at 10.99.0.11:4506", "at 10.99.0.14:4506"},

@@ -16,7 +16,8 @@ import (
 // wanted picks steps by name.
 var wanted = regexp.MustCompile(os.Getenv("SALTCLUSTER_PARITY_STEPS"))
 
-// script is the whole table with SALTCLUSTER_PARITY=full, which takes half an hour; else the part that covers every kind of request.
+// script is the whole table with SALTCLUSTER_PARITY=full, which takes half an hour; else the part that covers every
+// kind of request.
 func script() []Step {
 	full := os.Getenv("SALTCLUSTER_PARITY") == "full"
 	return slices.DeleteFunc(Script(), func(s Step) bool {

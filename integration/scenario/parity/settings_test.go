@@ -175,7 +175,8 @@ func common(minion string) []Step {
 		call(minion, "push", "cp.push", "/etc/hostname"),
 		salt("token", "-a", "auto", "--username", "bob", "--password", "x", "-T", "*", "test.ping"),
 		run("up", "manage.up"),
-		{Name: "jobs", Argv: []string{"salt-run", "--out=txt", "jobs.list_jobs", "search_function=test.ping"}, Lines: true, Drop: []*regexp.Regexp{regexp.MustCompile("StartTime")}},
+		{Name: "jobs", Argv: []string{"salt-run", "--out=txt", "jobs.list_jobs", "search_function=test.ping"}, Lines: true,
+			Drop: []*regexp.Regexp{regexp.MustCompile("StartTime")}},
 		run("active", "jobs.active"),
 		text("reload", "salt-run", "fileserver.clear_file_list_cache"),
 		run("files of the master", "fileserver.file_list"),
@@ -188,16 +189,20 @@ func sites() []site {
 		big := strings.Repeat("0123456789abcdef", 4096)
 		err := putFiles(root, map[string]string{
 			"srv/salt/big.bin": big, "srv/salt/skip.me": "s", "srv/salt/.svn/x": "svn", "srv/salt/a dir/b c.txt": "space",
-			"srv/outside/a.txt": "outside a", "srv/outside/t.txt": "outside t", "srv/salt/x.pyc": "pyc", "srv/dev/only-dev.txt": "dev",
-			"srv/dev/top.sls": "dev:\n  '*':\n    - nothing\n", "srv/dev/nothing.sls": "n:\n  test.nop\n",
+			"srv/outside/a.txt": "outside a", "srv/outside/t.txt": "outside t", "srv/salt/x.pyc": "pyc",
+			"srv/dev/only-dev.txt": "dev",
+			"srv/dev/top.sls":      "dev:\n  '*':\n    - nothing\n", "srv/dev/nothing.sls": "n:\n  test.nop\n",
 			"srv/envs/dyn/only-dyn.txt": "dyn", "srv/extra/e1.txt": "e1",
-			"ext/returners/sitecache.py": siteReturner, "ext/runners/sitelog.py": siteRunner, "srv/reactor/note.sls": siteReaction,
-			"srv/salt/_modules/sitemod.py": "def hi():\n    return 'hi'\n", "srv/salt/_grains/siteg.py": "def g():\n    return {'siteg': 5}\n",
+			"ext/returners/sitecache.py": siteReturner, "ext/runners/sitelog.py": siteRunner,
+			"srv/reactor/note.sls":         siteReaction,
+			"srv/salt/_modules/sitemod.py": "def hi():\n    return 'hi'\n",
+			"srv/salt/_grains/siteg.py":    "def g():\n    return {'siteg': 5}\n",
 		})
 		if err != nil {
 			return err
 		}
-		for link, to := range map[string]string{"link.txt": "../outside/t.txt", "linkdir": "../outside", "dangling": "nowhere", "inside": "big.bin"} {
+		for link, to := range map[string]string{"link.txt": "../outside/t.txt", "linkdir": "../outside",
+			"dangling": "nowhere", "inside": "big.bin"} {
 			_ = os.Remove(filepath.Join(root, "srv/salt", link))
 			if err := os.Symlink(to, filepath.Join(root, "srv/salt", link)); err != nil {
 				return err
@@ -213,48 +218,64 @@ func sites() []site {
 		{
 			name: "user", version: "3006.28", more: []string{"3008.3"}, prepare: base,
 			settings: lab.Settings{
-				"user": "daemon", "extension_modules": "{ROOT}/ext", "file_recv": true, "fileserver_backend": []string{"roots", "minionfs"},
-				"publisher_acl": map[string]any{"nobody": []string{"test.*"}}, "publisher_acl_blacklist": map[string]any{"modules": []string{"test.fib"}},
-				"external_auth": map[string]any{"auto": map[string]any{"bob": []string{".*"}}}, "client_acl_verify": false,
-				"nodegroups": map[string]any{"old": "min06*"}, "peer": map[string]any{".*": []string{".*"}}, "peer_run": map[string]any{".*": []string{".*"}},
+				"user": "daemon", "extension_modules": "{ROOT}/ext", "file_recv": true,
+				"fileserver_backend":      []string{"roots", "minionfs"},
+				"publisher_acl":           map[string]any{"nobody": []string{"test.*"}},
+				"publisher_acl_blacklist": map[string]any{"modules": []string{"test.fib"}},
+				"external_auth":           map[string]any{"auto": map[string]any{"bob": []string{".*"}}}, "client_acl_verify": false,
+				"nodegroups": map[string]any{"old": "min06*"}, "peer": map[string]any{".*": []string{".*"}},
+				"peer_run":   map[string]any{".*": []string{".*"}},
 				"file_roots": map[string]any{"base": []string{"{ROOT}/srv/salt"}, "dev": []string{"{ROOT}/srv/dev"}},
 			},
 			steps: []Step{
-				asNobody("nobody may", "'*', 'test.ping'"), asNobody("nobody may not", "'*', 'cmd.run', 'id'"), asNobody("nobody is kept from", "'*', 'test.fib', '5'"),
+				asNobody("nobody may", "'*', 'test.ping'"), asNobody("nobody may not", "'*', 'cmd.run', 'id'"),
+				asNobody("nobody is kept from", "'*', 'test.fib', '5'"),
 			},
 		},
 		{
 			name: "site", version: "3008.3", prepare: base,
 			settings: lab.Settings{
 				"ext_job_cache": "sitecache", "event_return": "sitecache",
-				"event_return_whitelist": []string{"salt/auth", "salt/minion/*/start", "salt/job/*/ret/*", "lab/*", "salt/beacon/*", "minion_start"},
+				"event_return_whitelist": []string{"salt/auth", "salt/minion/*/start", "salt/job/*/ret/*", "lab/*", "salt/beacon/*",
+					"minion_start"},
 				"reactor": []any{
-					map[string]any{"salt/auth": []string{"{ROOT}/srv/reactor/note.sls"}}, map[string]any{"salt/minion/*/start": []string{"{ROOT}/srv/reactor/note.sls"}},
-					map[string]any{"salt/job/*/ret/*": []string{"{ROOT}/srv/reactor/note.sls"}}, map[string]any{"lab/*": []string{"salt://../reactor/note.sls", "{ROOT}/srv/reactor/note.sls"}},
+					map[string]any{"salt/auth": []string{"{ROOT}/srv/reactor/note.sls"}},
+					map[string]any{"salt/minion/*/start": []string{"{ROOT}/srv/reactor/note.sls"}},
+					map[string]any{"salt/job/*/ret/*": []string{"{ROOT}/srv/reactor/note.sls"}},
+					map[string]any{"lab/*": []string{"salt://../reactor/note.sls", "{ROOT}/srv/reactor/note.sls"}},
 				},
-				"hash_type": "MD5", "file_buffer_size": 4096, "file_ignore_glob": "*.pyc", "file_ignore_regex": []string{`/\.svn($|/)`, "^skip"},
+				"hash_type": "MD5", "file_buffer_size": 4096, "file_ignore_glob": "*.pyc",
+				"file_ignore_regex":         []string{`/\.svn($|/)`, "^skip"},
 				"fileserver_followsymlinks": false, "top_file_merging_strategy": "same", "pillar_cache": true, "con_cache": true,
 				"max_event_size": 4000, "keep_jobs_seconds": 0, "ping_on_rotate": true, "publish_session": 600,
-				"external_auth": map[string]any{"auto": map[string]any{"bob": []string{".*"}}}, "token_expire": 3600, "eauth_acl_module": "",
+				"external_auth": map[string]any{"auto": map[string]any{"bob": []string{".*"}}}, "token_expire": 3600,
+				"eauth_acl_module":  "",
 				"publisher_acl":     map[string]any{"nobody": []string{"test.*"}},
 				"nodegroups":        []any{map[string]any{"old": "L@min06-1"}, map[string]any{"new": "min08-1"}},
-				"extension_modules": "{ROOT}/ext", "cachedir": "{ROOT}/c link", "pki_dir": "{ROOT}/pki link", "sock_dir": "{ROOT}/s",
-				"file_roots": map[string]any{"base": []string{"{ROOT}/srv/salt", "{ROOT}/srv/extra/"}, "dev": []string{"{ROOT}/srv/dev"}, "__env__": []string{"{ROOT}/srv/envs/__env__"}},
-				"file_recv":  true, "file_recv_max_size": 1, "ipv6": true, "rotate_aes_key": false, "autosign_timeout": 5,
+				"extension_modules": "{ROOT}/ext", "cachedir": "{ROOT}/c link", "pki_dir": "{ROOT}/pki link",
+				"sock_dir": "{ROOT}/s",
+				"file_roots": map[string]any{"base": []string{"{ROOT}/srv/salt", "{ROOT}/srv/extra/"},
+					"dev": []string{"{ROOT}/srv/dev"}, "__env__": []string{"{ROOT}/srv/envs/__env__"}},
+				"file_recv": true, "file_recv_max_size": 1, "ipv6": true, "rotate_aes_key": false, "autosign_timeout": 5,
 				"peer": map[string]any{".*": []string{".*"}}, "peer_run": map[string]any{".*": []string{".*"}},
 			},
 		},
 		{
 			name: "bare cache", version: "3006.28", prepare: base,
 			settings: lab.Settings{
-				"job_cache": false, "minion_data_cache": false, "enforce_mine_cache": true, "worker_threads": 1, "hash_type": "sha512",
-				"event_return": "sitecache", "fileserver_ignoresymlinks": true, "fileserver_limit_traversal": true, "fileserver_verify_config": false,
-				"file_ignore_glob": []string{"*.pyc", "skip*"}, "fileserver_backend": []string{"roots", "minion"}, "file_recv": true,
+				"job_cache": false, "minion_data_cache": false, "enforce_mine_cache": true, "worker_threads": 1,
+				"hash_type":    "sha512",
+				"event_return": "sitecache", "fileserver_ignoresymlinks": true, "fileserver_limit_traversal": true,
+				"fileserver_verify_config": false,
+				"file_ignore_glob":         []string{"*.pyc", "skip*"}, "fileserver_backend": []string{"roots", "minion"},
+				"file_recv":         true,
 				"extension_modules": "{ROOT}/ext", "order_masters": true,
 				"external_auth": map[string]any{"auto": map[string]any{"bob": []string{".*"}}},
 				"nodegroups":    map[string]any{"old": "min06*"}, "peer": map[string]any{".*": []string{".*"}},
-				"file_roots":   map[string]any{"base": []string{"{ROOT}/srv/sal*", "{ROOT}/srv/ex*/"}, "dev": []string{"{ROOT}/srv/dev"}},
-				"state_events": true, "client_acl_verify": false, "zmq_filtering": true, "key_cache": "sched", "permissive_pki_access": true, "gather_job_timeout": 15, "timeout": 15,
+				"file_roots": map[string]any{"base": []string{"{ROOT}/srv/sal*", "{ROOT}/srv/ex*/"},
+					"dev": []string{"{ROOT}/srv/dev"}},
+				"state_events": true, "client_acl_verify": false, "zmq_filtering": true, "key_cache": "sched",
+				"permissive_pki_access": true, "gather_job_timeout": 15, "timeout": 15,
 			},
 		},
 		{
@@ -264,8 +285,10 @@ func sites() []site {
 				"minion_data_cache": false, "worker_threads": 4, "mine_get": map[string]any{"min06.*": []string{"test.*"}},
 				"nodegroups":                 map[string]any{"old": []string{"min06*"}},
 				"external_auth":              map[string]any{"auto": map[string]any{"bob": []string{".*"}}},
-				"fileserver_list_cache_time": 0, "hash_type": "sha384", "ipc_write_buffer": "dynamic", "permissive_pki_access": true,
-				"file_roots": map[string]any{"base": []string{"{ROOT}/srv/salt"}, "dev": []string{"{ROOT}/srv/dev", "{ROOT}/srv/none"}, "dyn": []string{}},
+				"fileserver_list_cache_time": 0, "hash_type": "sha384", "ipc_write_buffer": "dynamic",
+				"permissive_pki_access": true,
+				"file_roots": map[string]any{"base": []string{"{ROOT}/srv/salt"},
+					"dev": []string{"{ROOT}/srv/dev", "{ROOT}/srv/none"}, "dyn": []string{}},
 			},
 		},
 	}
@@ -338,7 +361,8 @@ func idOf(t *testing.T, name string) int {
 	return uid
 }
 
-// needReach skips a site whose master works as a user who may not read Salt: below /root, where the virtualenvs are unless told otherwise.
+// needReach skips a site whose master works as a user who may not read Salt: below /root, where the virtualenvs are
+// unless told otherwise.
 func (s site) needReach(t *testing.T) {
 	name, ok := s.settings["user"].(string)
 	if !ok {
@@ -354,8 +378,8 @@ func (s site) needReach(t *testing.T) {
 	}
 }
 
-// Masters as somebody has configured them, a bare one and one behind saltclusterd, answer the same, and leave the same files with the same modes and
-// owners. Only on demand: five minutes for each.
+// Masters as somebody has configured them, a bare one and one behind saltclusterd, answer the same, and leave the same
+// files with the same modes and owners. Only on demand: five minutes for each.
 func TestSettings(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_PARITY") == "" {
 		t.Skip("set SALTCLUSTER_PARITY")
@@ -365,7 +389,8 @@ func TestSettings(t *testing.T) {
 			s.needReach(t)
 			minions := []string{"3006.28", "3008.3"}
 			minionSettings := lab.Settings{"mine_functions": map[string]any{
-				"mined": []any{map[string]any{"mine_function": "test.echo"}, "deep", map[string]any{"allow_tgt": "min06*"}, map[string]any{"allow_tgt_type": "glob"}},
+				"mined": []any{map[string]any{"mine_function": "test.echo"}, "deep", map[string]any{"allow_tgt": "min06*"},
+					map[string]any{"allow_tgt_type": "glob"}},
 			}}
 			bare, cluster := both(t,
 				func(t *testing.T) []Observation {
@@ -380,7 +405,8 @@ func TestSettings(t *testing.T) {
 				},
 				func(t *testing.T) []Observation {
 					l := labtest.New(t, lab.Options{})
-					c, err := l.NewCluster(t.Context(), lab.ClusterSpec{Masters: append([]string{s.version}, s.more...), Minions: minions, MinionSettings: minionSettings})
+					c, err := l.NewCluster(t.Context(), lab.ClusterSpec{Masters: append([]string{s.version}, s.more...),
+						Minions: minions, MinionSettings: minionSettings})
 					labtest.Must(t, err)
 					for _, n := range c.Nodes {
 						s.lay(t, n.Master)
@@ -391,7 +417,8 @@ func TestSettings(t *testing.T) {
 					}
 					o := s.observe(t, NodeSubject(c, c.Nodes[0]))
 					for _, n := range c.Nodes[1:] {
-						res, err := n.Master.Run(t.Context(), "python", "-c", fmt.Sprintf(treeScript, filepath.Join(n.Master.ConfigDir, "master")))
+						res, err := n.Master.Run(t.Context(), "python", "-c",
+							fmt.Sprintf(treeScript, filepath.Join(n.Master.ConfigDir, "master")))
 						labtest.Must(t, err)
 						t.Logf("#### tree of %s\n%s%s", n.Name, res.Stdout, res.Stderr)
 					}

@@ -19,11 +19,14 @@ type Step struct {
 	On   string   // a minion's id; empty: the master
 	Argv []string // a Salt tool and its arguments; {name} is replaced by what an earlier step has kept under that name
 
-	Keep    string // keep the first match of Find in standard output under this name
-	Find    *regexp.Regexp
-	Until   string           // repeat on every master until standard output has this text (what belongs to no job is kept by one of them, after a moment)
-	Code    bool             // only the exit code and whether something was printed are compared
-	Lines   bool             // the order of lines says nothing, nor do braces that stand alone (batches print as answers come)
+	Keep string // keep the first match of Find in standard output under this name
+	Find *regexp.Regexp
+	// repeat on every master until standard output has this text (what belongs to no job is kept by one of them, after a
+	// moment)
+	Until string
+	Code  bool // only the exit code and whether something was printed are compared
+	// the order of lines says nothing, nor do braces that stand alone (batches print as answers come)
+	Lines   bool
 	Drop    []*regexp.Regexp // lines that match are no part of the comparison
 	More    bool             // left out of the short script
 	Before  func(ctx context.Context, s *Subject) error
@@ -101,7 +104,8 @@ func (s *Subject) Observe(ctx context.Context, st Step) Observation {
 		o.Stdout = fmt.Sprintf("printed: %t", strings.TrimSpace(res.Stdout) != "")
 		return o
 	}
-	n := normaliser{drop: st.Drop, unordered: st.Lines, hosts: []string{s.Master.Host().Name}, dirs: []string{s.Master.Host().Lab().Dir()}}
+	n := normaliser{drop: st.Drop, unordered: st.Lines, hosts: []string{s.Master.Host().Name},
+		dirs: []string{s.Master.Host().Lab().Dir()}}
 	o.Stdout, o.Stderr = n.output(res.Stdout), n.errors(res.Stderr)
 	return o
 }

@@ -34,7 +34,8 @@ func Script() []Step {
 		all = append(all, part...)
 	}
 	for i := range all {
-		all[i].More = slices.Contains(variations, all[i].Name) || strings.HasSuffix(all[i].Name, " on "+min08) && all[i].On != ""
+		all[i].More = slices.Contains(variations, all[i].Name) || strings.HasSuffix(all[i].Name, " on "+min08) &&
+			all[i].On != ""
 	}
 	return all
 }
@@ -42,9 +43,11 @@ func Script() []Step {
 // variations are steps of which another one makes the same kinds of requests: the short script does without.
 var variations = []string{
 	"accepted keys", "fingerprint of a key", "accept a key nobody has",
-	"ping one", "ping regular expression", "ping compound with not", "ping nodegroup nobody has", "ping one, verbose", "ping summary",
+	"ping one", "ping regular expression", "ping compound with not", "ping nodegroup nobody has", "ping one, verbose",
+	"ping summary",
 	"ping as text", "ping as yaml, static",
-	"exception", "wrong arguments", "command", "command that fails, as people see it", "command that fails, code", "batch in percent",
+	"exception", "wrong arguments", "command", "command that fails, as people see it", "command that fails, code",
+	"batch in percent",
 	"batch, failhard", "grains", "pillar get", "pillar as people see it",
 	"look up the job as people see it", "job's success", "print the job", "a job nobody started",
 	"highstate", "highstate as people see it", "single state", "single state that fails", "show a state", "show top",
@@ -53,7 +56,8 @@ var variations = []string{
 	"mine: get of a list", "mine: get what nobody sent", "mine: get by runner",
 	"saltutil: refresh grains", "saltutil: refresh modules", "saltutil: find a job nobody started",
 	"saltutil: kill a job nobody started", "saltutil: is running", "sys: functions",
-	"call: a function nobody has on " + min06, "call: event on " + min06, "call: pillar on " + min06, "call: ping on " + min06,
+	"call: a function nobody has on " + min06, "call: event on " + min06, "call: pillar on " + min06,
+	"call: ping on " + min06,
 	"call: text of a file on " + min06, "call: runner that is not allowed on " + min06, "call: pillar as people see it",
 	"status", "versions", "environments by runner", "a runner nobody has", "who is down",
 	"schedule: disable a job", "schedule: delete again",
@@ -80,8 +84,8 @@ func salt(name string, args ...string) Step {
 	return Step{Name: name, Argv: append([]string{"salt", "--out=json"}, args...)}
 }
 
-// Batches print which minions they have picked, and those in any order; on a slow machine also that an answer came to their
-// question for running jobs after the job's own.
+// Batches print which minions they have picked, and those in any order; on a slow machine also that an answer came to
+// their question for running jobs after the job's own.
 var batchTalk = []*regexp.Regexp{
 	regexp.MustCompile(`^Executing run on \[`),
 	regexp.MustCompile(`^minion \S+ was already deleted from tracker, probably a duplicate key$`),
@@ -129,7 +133,8 @@ func targetSteps() []Step {
 		text("ping as text", "salt", "--out=txt", "*", "test.ping"),
 		text("ping as yaml, static", "salt", "--static", "--out=yaml", "*", "test.ping"),
 		ping("grain", "-G", "lab_version:3006"), ping("grain, all", "-G", "kernel:Linux"),
-		ping("grain by expression", "-P", "lab_version:300[78]"), ping("compound with grain", "-C", "G@lab_version:3007 or "+min08),
+		ping("grain by expression", "-P", "lab_version:300[78]"),
+		ping("compound with grain", "-C", "G@lab_version:3007 or "+min08),
 		ping("pillar", "-I", "demo:for:"+min07), ping("subnet", "-S", "127.0.0.0/8"),
 	}
 }

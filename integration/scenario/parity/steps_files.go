@@ -32,8 +32,10 @@ func fileSteps() []Step {
 	const dir = "{{grains.lab_dir}}"
 	got := func(name string) string { return dir + "/got/" + name }
 	return []Step{
-		salt("get a file", "*", "cp.get_file", "salt://demo/files/plain.txt", got("plain.txt"), "makedirs=True", "template=jinja"),
-		salt("get a big file", "*", "cp.get_file", "salt://demo/files/big.bin", got("big.bin"), "makedirs=True", "template=jinja"),
+		salt("get a file", "*", "cp.get_file", "salt://demo/files/plain.txt", got("plain.txt"), "makedirs=True",
+			"template=jinja"),
+		salt("get a big file", "*", "cp.get_file", "salt://demo/files/big.bin", got("big.bin"), "makedirs=True",
+			"template=jinja"),
 		salt("get a directory", "*", "cp.get_dir", "salt://demo/files/tree", got("dir"), "template=jinja"),
 		salt("get a file nobody has", "*", "cp.get_file", "salt://nosuch", "/dev/null"),
 		salt("hash of a file", "*", "cp.hash_file", "salt://demo/files/big.bin"),
@@ -43,9 +45,11 @@ func fileSteps() []Step {
 		salt("directories of the master", "*", "cp.list_master_dirs"),
 		salt("states of the master", "*", "cp.list_states"),
 		salt("environments", "*", "cp.envs"),
-		salt("checksums on the minion", "*", "cmd.run", "cd "+dir+" && find . -type f | sort | xargs sha256sum", "template=jinja"),
+		salt("checksums on the minion", "*", "cmd.run", "cd "+dir+" && find . -type f | sort | xargs sha256sum",
+			"template=jinja"),
 		pushed(),
-		// One at a time: while a stock master writes a hash for one it has none for others who ask (salt/fileserver/minionfs.py file_hash).
+		// One at a time: while a stock master writes a hash for one it has none for others who ask
+		// (salt/fileserver/minionfs.py file_hash).
 		salt("text of a pushed file", min06, "cp.get_file_str", "salt://"+min07+"/etc/debian_version"),
 		salt("hash of a pushed file", min06, "cp.hash_file", "salt://"+min07+"/etc/debian_version"),
 		salt("text of a pushed file, another minion", min08, "cp.get_file_str", "salt://"+min07+"/etc/debian_version"),
@@ -56,8 +60,8 @@ func fileSteps() []Step {
 	}
 }
 
-// pushed sends a file from a minion; it must arrive whole. In a cluster it arrives on the master that is responsible for the
-// minion, for a pushed file does not say which job it belongs to.
+// pushed sends a file from a minion; it must arrive whole. In a cluster it arrives on the master that is responsible
+// for the minion, for a pushed file does not say which job it belongs to.
 func pushed() Step {
 	s := salt("push a file", min07, "cp.push", "/etc/debian_version")
 	s.After = func(_ context.Context, s *Subject) error {

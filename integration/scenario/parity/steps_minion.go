@@ -49,14 +49,15 @@ func runnerSteps() []Step {
 	}
 }
 
-// scheduleSteps: a job that a minion starts by itself, with its return to the master. In a cluster that is the master which
-// is responsible for the minion, for the return belongs to no publication.
+// scheduleSteps: a job that a minion starts by itself, with its return to the master. In a cluster that is the master
+// which is responsible for the minion, for the return belongs to no publication.
 func scheduleSteps() []Step {
 	list := salt("schedule: list", min06, "schedule.list", "return_yaml=False", "show_all=False")
 	found := run("schedule: its return", "jobs.list_jobs", "search_function=test.arg_type", "search_target="+min06)
 	found.Until, found.Code = "test.arg_type", true
 	return []Step{
-		salt("schedule: add", min06, "schedule.add", "parity", "function=test.arg_type", "job_args=[scheduled]", "seconds=2", "maxrunning=1"),
+		salt("schedule: add", min06, "schedule.add", "parity", "function=test.arg_type", "job_args=[scheduled]", "seconds=2",
+			"maxrunning=1"),
 		list, found,
 		salt("schedule: disable a job", min06, "schedule.disable_job", "parity"),
 		salt("schedule: delete", min06, "schedule.delete", "parity"),

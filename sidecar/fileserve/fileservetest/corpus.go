@@ -18,8 +18,8 @@ var stamp = time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
 // Corpus is a directory with roots.
 type Corpus struct{ Dir string }
 
-// New makes the trees in a directory of the test's: links in, out and in circles, empty things, odd names, environments that
-// shadow.
+// New makes the trees in a directory of the test's: links in, out and in circles, empty things, odd names, environments
+// that shadow.
 func New(t testing.TB) *Corpus {
 	t.Helper()
 	c := &Corpus{t.TempDir()}
@@ -28,16 +28,19 @@ func New(t testing.TB) *Corpus {
 		"base/top.sls": "base:\n", "base/empty": "", "base/big.bin": text(150_000), "base/exact": text(4096), "base/one": "1",
 		"base/dir/file": "in dir", "base/dir/sub/deep": "deep", "base/dirt": "not dir", "base/naïve/föö.txt": "unicode",
 		"base/日本/語": "japanese", "base/with space/a b": "space", "base/dots/..name": "dots", "base/dots/.hidden": "hidden",
-		"base/.git/config": "git", "base/x/.git/config": "git", "base/skip.bak": "ignored by glob", "base/dir/other.bak": "ignored",
-		"base/a:b": "colon", "base/a//b": "slashes", "base/pipe|name": "pipe", "base/shadow": "from the first root",
+		"base/.git/config": "git", "base/x/.git/config": "git", "base/skip.bak": "ignored by glob",
+		"base/dir/other.bak": "ignored",
+		"base/a:b":           "colon", "base/a//b": "slashes", "base/pipe|name": "pipe", "base/shadow": "from the first root",
 		"base/quest": "quest", "base/quest?saltenv=dev": "query", "base/ends~": "tilde",
 		"base2/shadow": "from the second root", "base2/second": "only in the second", "base2/dir/second": "merged",
 		"dev/dev.sls": "dev", "dev/shadow": "dev's", "dyn/qa/qa.sls": "dynamic", "dyn/outside": "not in an environment",
 		"out/secret": "out of the roots", "loops/in/one": "1", "loops/other/file": "beside the root", "out/tree/leaf": "leaf",
 		"qa/qa/qa.sls":       "twice",
-		"base/" + named(243): "the longest that has a SHA-256", "base/" + named(244): "too long for one", "base/" + named(255): "longest",
-		"odd/here/there/file": "behind the link", "odd/there/file": "beside the link", "odd/only": "only beside the link", "odd/here/only2": "only behind the link",
-		"base/trail ": "space", "base/back\\slash": "backslash", "base/q\u2028x": "line separator",
+		"base/" + named(243): "the longest that has a SHA-256", "base/" + named(244): "too long for one",
+		"base/" + named(255):  "longest",
+		"odd/here/there/file": "behind the link", "odd/there/file": "beside the link", "odd/only": "only beside the link",
+		"odd/here/only2": "only behind the link",
+		"base/trail ":    "space", "base/back\\slash": "backslash", "base/q\u2028x": "line separator",
 	} {
 		c.put(t, name, content, 0o644)
 	}
@@ -48,8 +51,10 @@ func New(t testing.TB) *Corpus {
 	for name, dest := range map[string]string{
 		"base/link": "top.sls", "base/dir/up": "../top.sls", "base/dir/far": "../../base/one", "base/linkdir": "dir",
 		"base/out": "../out/secret", "base/outdir": "../out/tree", "base/dangling": "nothing/here", "base/self": "self",
-		"base/circle1": "circle2", "base/circle2": "circle1", "base/abs": c.path("base/one"), "base/absout": c.path("out/secret"),
-		"base/toempty": "void", "loops/in/dotdot": "..", "base/chain": "link", "base2/cross": "../base/one", "base/bak": "skip.bak",
+		"base/circle1": "circle2", "base/circle2": "circle1", "base/abs": c.path("base/one"),
+		"base/absout":  c.path("out/secret"),
+		"base/toempty": "void", "loops/in/dotdot": "..", "base/chain": "link", "base2/cross": "../base/one",
+		"base/bak":      "skip.bak",
 		"base/dir/back": "../dir/file", "odd/jump": "here/there", "rootlink": "base2", "rootloop": "rootloop",
 	} {
 		if err := os.Symlink(dest, c.path(name)); err != nil {
@@ -103,8 +108,10 @@ var Settings = []Setting{
 	{"default", roots},
 	{"nofollow", roots + "fileserver_followsymlinks: False\nhash_type: md5\n"},
 	{"nolinks", roots + "fileserver_ignoresymlinks: True\nhash_type: SHA512\n"},
-	{"ignore", roots + "file_ignore_glob: ['*.bak', '*/sub/*', '.g[i]t', 'void']\nfile_ignore_regex: ['/\\.git($|/)', '^dir/[a-f]+$']\n"},
-	{"dynamic", strings.Replace(roots, "file_roots:\n", "file_roots:\n  __env__: [@/dyn/__env__, '@/dev']\n", 1) + "fileserver_followsymlinks: False\n"},
+	{"ignore", roots +
+		"file_ignore_glob: ['*.bak', '*/sub/*', '.g[i]t', 'void']\nfile_ignore_regex: ['/\\.git($|/)', '^dir/[a-f]+$']\n"},
+	{"dynamic", strings.Replace(roots, "file_roots:\n", "file_roots:\n  __env__: [@/dyn/__env__, '@/dev']\n", 1) +
+		"fileserver_followsymlinks: False\n"},
 	{"buffer", strings.Replace(roots, "4096", "1048576", 1) + "hash_type: sha1\nfileserver_list_cache_time: 0\n"},
 	{"odd roots, nofollow", oddRoots + "fileserver_followsymlinks: False\n"},
 	{"two dynamic", "file_roots:\n  __env__: [@/dyn/__env__, '@/__env__/__env__', '@/dyn']\n  bytes: [@/bytes]\nfile_buffer_size: 4096\n"},
@@ -161,7 +168,8 @@ func asks() []Ask {
 				add(cmd, load)
 			}
 		}
-		for _, path := range []string{"qa.sls", "shadow", "second", "outside", "one", "dev.sls", "secret", "b\xff\xfe", "plain"} {
+		for _, path := range []string{"qa.sls", "shadow", "second", "outside", "one", "dev.sls", "secret", "b\xff\xfe",
+			"plain"} {
 			add("_file_find", map[string]any{"path": path, "saltenv": env})
 			add("_file_hash", map[string]any{"path": path, "saltenv": env})
 			add("_serve_file", map[string]any{"path": path, "saltenv": env, "loc": 0})
@@ -176,7 +184,8 @@ func asks() []Ask {
 			add(cmd, map[string]any{"path": path, "saltenv": "up", "loc": 0})
 		}
 	}
-	for _, loc := range []any{0, 1, 4095, 4096, 8192, 149_999, 150_000, 150_001, 1 << 40, -1, 1.5, 2.0, "0", nil, true, uint64(1 << 63), []any{1}} {
+	for _, loc := range []any{0, 1, 4095, 4096, 8192, 149_999, 150_000, 150_001, 1 << 40, -1, 1.5, 2.0, "0", nil, true,
+		uint64(1 << 63), []any{1}} {
 		for _, path := range []string{"big.bin", "exact", "empty", "one", "missing"} {
 			add("_serve_file", map[string]any{"path": path, "saltenv": "base", "loc": loc})
 		}
@@ -187,19 +196,25 @@ func asks() []Ask {
 			add("_serve_file", map[string]any{"path": path, "saltenv": "base", "loc": 0, "gzip": gzip})
 		}
 	}
-	for _, cmd := range []string{"_serve_file", "_file_find", "_file_hash", "_file_hash_and_stat", "_file_list", "_dir_list", "_symlink_list", "_file_list_emptydirs", "_file_envs"} {
+	for _, cmd := range []string{"_serve_file", "_file_find", "_file_hash", "_file_hash_and_stat", "_file_list",
+		"_dir_list", "_symlink_list", "_file_list_emptydirs", "_file_envs"} {
 		for _, load := range []map[string]any{
 			{}, {"path": "one"}, {"saltenv": "base"}, {"path": "one", "loc": 0}, {"path": "one", "saltenv": 1, "loc": 0},
-			{"path": 1, "saltenv": "base", "loc": 0}, {"path": nil, "saltenv": "base", "loc": 0}, {"path": []any{"one"}, "saltenv": "base", "loc": 0},
+			{"path": 1, "saltenv": "base", "loc": 0}, {"path": nil, "saltenv": "base", "loc": 0},
+			{"path": []any{"one"}, "saltenv": "base", "loc": 0},
 			{"path": "one", "saltenv": nil, "loc": 0}, {"path": "one", "saltenv": "base", "loc": 0, "env": "dev"},
-			{"path": "one", "saltenv": "base", "loc": 0, "prefix": 1}, {"path": "one", "saltenv": "base", "loc": 0, "prefix": nil},
-			{"path": "one", "saltenv": "base", "loc": 0, "fsbackend": "roots"}, {"path": "one", "saltenv": "base", "loc": 0, "fsbackend": "-roots"},
+			{"path": "one", "saltenv": "base", "loc": 0, "prefix": 1},
+			{"path": "one", "saltenv": "base", "loc": 0, "prefix": nil},
+			{"path": "one", "saltenv": "base", "loc": 0, "fsbackend": "roots"},
+			{"path": "one", "saltenv": "base", "loc": 0, "fsbackend": "-roots"},
 			{"path": "one", "saltenv": "base", "loc": 0, "fsbackend": nil, "back": nil, "sources": nil},
 			{"path": "one", "saltenv": "base", "loc": 0, "back": "roots", "sources": true},
 			{"path": "one", "saltenv": "base", "loc": 0, "back": "other"}, {"path": "", "saltenv": "base", "loc": 0},
-			{"saltenv": "base", "fsbackend": "gitfs,roots", "back": "x,y"}, {"saltenv": "base", "fsbackend": []any{"roots"}, "back": []any{"roots", "-roots"}},
+			{"saltenv": "base", "fsbackend": "gitfs,roots", "back": "x,y"},
+			{"saltenv": "base", "fsbackend": []any{"roots"}, "back": []any{"roots", "-roots"}},
 			{"saltenv": "base", "fsbackend": "", "back": ""}, {"saltenv": "base", "fsbackend": []any{}, "back": []any{}},
-			{"saltenv": "base", "fsbackend": "-gitfs", "back": "-roots"}, {"saltenv": "base", "fsbackend": []any{"-roots"}, "back": "-roots,roots"},
+			{"saltenv": "base", "fsbackend": "-gitfs", "back": "-roots"},
+			{"saltenv": "base", "fsbackend": []any{"-roots"}, "back": "-roots,roots"},
 			{"saltenv": "base", "fsbackend": 1, "back": true}, {"saltenv": "base", "fsbackend": []any{1}, "back": false},
 			{"path": "one", "saltenv": true, "loc": 0}, {"path": false, "saltenv": "base", "loc": 0},
 			{"path": "one", "saltenv": "base", "loc": 0, "strange": map[string]any{"path": "two"}},
@@ -238,29 +253,40 @@ func leaves(env string) bool {
 
 var lists = []string{"_file_list", "_dir_list", "_file_list_emptydirs", "_symlink_list"}
 
-// Unlistable is an environment with a name that is not UTF-8. A stock master fails to keep its list, leaves a lock behind and waits
-// for that at every further request.
+// Unlistable is an environment with a name that is not UTF-8. A stock master fails to keep its list, leaves a lock
+// behind and waits for that at every further request.
 const Unlistable = "bytes"
 
 var envs = []string{
-	"base", "dev", "void", "none", "bytes", "qa", "qa/", "qa//", "nope", "", "..", "../out", "qa/..", "/", ".", "__env__", "a/b", "Base", "日本",
+	"base", "dev", "void", "none", "bytes", "qa", "qa/", "qa//", "nope", "", "..", "../out", "qa/..", "/", ".", "__env__",
+	"a/b", "Base", "日本",
 	"x\ny", "a:b", "1", "*", "ünï", "qa/x", "qa%2Fx", " qa", "QA", strings.Repeat("e", 300),
 }
 
 var paths = []string{
-	"top.sls", "empty", "big.bin", "exact", "one", "dir/file", "dir/sub/deep", "dirt", "naïve/föö.txt", "日本/語", "with space/a b",
-	"dots/..name", "dots/.hidden", ".git/config", "x/.git/config", "skip.bak", "dir/other.bak", "a:b", "a//b", "pipe|name", "shadow",
+	"top.sls", "empty", "big.bin", "exact", "one", "dir/file", "dir/sub/deep", "dirt", "naïve/föö.txt", "日本/語",
+	"with space/a b",
+	"dots/..name", "dots/.hidden", ".git/config", "x/.git/config", "skip.bak", "dir/other.bak", "a:b", "a//b", "pipe|name",
+	"shadow",
 	named(243), named(244), named(255), "trail ",
 	"back\\slash", "q\u2028x",
-	"second", "dir/second", "script", "link", "dir/up", "dir/far", "linkdir", "linkdir/file", "linkdir/sub/deep", "out", "outdir",
+	"second", "dir/second", "script", "link", "dir/up", "dir/far", "linkdir", "linkdir/file", "linkdir/sub/deep", "out",
+	"outdir",
 	"outdir/leaf", "dangling", "self", "circle1", "abs", "absout", "toempty", "chain",
-	"cross", "bak", "dir/back", "dir", "dir/", "dir/file/", "dir/file/x", "void", ".", "..", "./one", "dir/./file", "dir/..", "dir/../one",
-	"deep", "sub/deep", "file", "..name", "base/one", "qa/qa.sls", "one/", "one/.", "dir/file/.", "dir/file/..", "void/.", "one?x=../one", "/one?x=1",
-	"../out/secret", "dir/../../out/secret", "/etc/passwd", "//etc/passwd", "/", "", "missing", "dir/missing", "missing/missing",
-	"one?saltenv=dev", "dev.sls?saltenv=dev", "shadow?index=1", "shadow?index=9", "shadow?index=x", "one?", "one?foo=bar", "quest?saltenv=dev",
-	"|quest?saltenv=dev", "|one", "||one", "salt://one", "salt://|one", "SALT:one", "salt:one", "file:///etc/passwd", "a://[b", "x:y", "://",
-	"one\x00", "one\n", "\none", " one", "one ", "\tone", "o\x7fne", "b\xff\xfe", "ends~", strings.Repeat("d/", 200) + "x", strings.Repeat("n", 300),
-	strings.Repeat("p/", 2500) + "x", "dots/../..name", "dev.sls", "dev", "x/y/z", "..name", "dots/..name/..", "a:", ":b", "dir//file", "dir/sub/../file",
+	"cross", "bak", "dir/back", "dir", "dir/", "dir/file/", "dir/file/x", "void", ".", "..", "./one", "dir/./file",
+	"dir/..", "dir/../one",
+	"deep", "sub/deep", "file", "..name", "base/one", "qa/qa.sls", "one/", "one/.", "dir/file/.", "dir/file/..", "void/.",
+	"one?x=../one", "/one?x=1",
+	"../out/secret", "dir/../../out/secret", "/etc/passwd", "//etc/passwd", "/", "", "missing", "dir/missing",
+	"missing/missing",
+	"one?saltenv=dev", "dev.sls?saltenv=dev", "shadow?index=1", "shadow?index=9", "shadow?index=x", "one?", "one?foo=bar",
+	"quest?saltenv=dev",
+	"|quest?saltenv=dev", "|one", "||one", "salt://one", "salt://|one", "SALT:one", "salt:one", "file:///etc/passwd",
+	"a://[b", "x:y", "://",
+	"one\x00", "one\n", "\none", " one", "one ", "\tone", "o\x7fne", "b\xff\xfe", "ends~", strings.Repeat("d/", 200) + "x",
+	strings.Repeat("n", 300),
+	strings.Repeat("p/", 2500) + "x", "dots/../..name", "dev.sls", "dev", "x/y/z", "..name", "dots/..name/..", "a:", ":b",
+	"dir//file", "dir/sub/../file",
 }
 
 // raw loads that no encoder of ours makes.
@@ -272,8 +298,10 @@ func rawAsks() []Ask {
 		{Name: "path twice", Cmd: "_file_hash", Load: body("\x83\xa4path\xa3two\xa4path\xa3one\xa7saltenv\xa4base")},
 		{Name: "extension", Cmd: "_file_hash", Load: body("\x82\xa4path\xc7\x03\x05one\xa7saltenv\xa4base")},
 		{Name: "bin keys", Cmd: "_file_hash", Load: body("\x82\xc4\x04path\xa3one\xc4\x07saltenv\xa4base")},
-		{Name: "wide integers", Cmd: "_serve_file", Load: body("\x83\xa4path\xa3one\xa7saltenv\xa4base\xa3loc\xcf\x00\x00\x00\x00\x00\x00\x00\x00")},
-		{Name: "text that is no UTF-8", Cmd: "_serve_file", Load: body("\x83\xa4path\xa3\xed\xa0\x80\xa7saltenv\xa4base\xa3loc\x00")},
+		{Name: "wide integers", Cmd: "_serve_file",
+			Load: body("\x83\xa4path\xa3one\xa7saltenv\xa4base\xa3loc\xcf\x00\x00\x00\x00\x00\x00\x00\x00")},
+		{Name: "text that is no UTF-8", Cmd: "_serve_file",
+			Load: body("\x83\xa4path\xa3\xed\xa0\x80\xa7saltenv\xa4base\xa3loc\x00")},
 	}
 }
 

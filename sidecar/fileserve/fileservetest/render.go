@@ -14,8 +14,8 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// Render prints an answer so that equal ones print equally: maps by key, chunks unpacked, the corpus's place left out. of says
-// which of the figures of a stat count.
+// Render prints an answer so that equal ones print equally: maps by key, chunks unpacked, the corpus's place left out.
+// of says which of the figures of a stat count.
 func (c *Corpus) Render(t testing.TB, cmd string, reply []byte, of []int) string {
 	t.Helper()
 	v, err := Decode(reply)

@@ -8,7 +8,8 @@ import (
 
 // pieces are what variants are made of: whatever means something to somebody on the way of a path.
 var pieces = []string{
-	"/", "//", ".", "..", "../", "./", "a", "B", "0", "~", "*", "[a]", "?", "|", ":", "://", "salt://", "&", "=", "#", "%2e", "\\", " ", "\n", "\x00",
+	"/", "//", ".", "..", "../", "./", "a", "B", "0", "~", "*", "[a]", "?", "|", ":", "://", "salt://", "&", "=", "#",
+	"%2e", "\\", " ", "\n", "\x00",
 	"\x7f", "é", "日", "\xff", "\u2028", "dir", "link", "one", "base", "dev", "__env__", "saltenv=", ".bak", ".git",
 }
 

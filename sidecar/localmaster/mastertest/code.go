@@ -16,8 +16,8 @@ const Umask = 0o022
 
 const codeTimeout = 5 * time.Minute
 
-// Code has a script of a test run Salt's code of the master's version under its configuration and a umask: it is called with the main
-// file, a file with todo and one for results, both JSON. The master does not run.
+// Code has a script of a test run Salt's code of the master's version under its configuration and a umask: it is called
+// with the main file, a file with todo and one for results, both JSON. The master does not run.
 func (m *Master) Code(script string, umask uint32, todo, results any) {
 	m.t.Helper()
 	in, out := filepath.Join(m.Dir, "cases"), filepath.Join(m.Dir, "results")

@@ -90,7 +90,8 @@ func (k *Key) Faults() uint64 { return k.faults.Load() }
 
 // Left names the algorithms that Go does, because the library does not.
 func (k *Key) Left() (names []string) {
-	for _, algo := range []string{saltcrypt.PKCS1v15SHA1, saltcrypt.PKCS1v15SHA224, saltcrypt.OAEPSHA1, saltcrypt.OAEPSHA224} {
+	for _, algo := range []string{saltcrypt.PKCS1v15SHA1, saltcrypt.PKCS1v15SHA224, saltcrypt.OAEPSHA1,
+		saltcrypt.OAEPSHA224} {
 		if !k.able[algo] {
 			names = append(names, algo)
 		}

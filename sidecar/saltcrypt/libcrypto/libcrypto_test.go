@@ -147,7 +147,8 @@ func TestRefusals(t *testing.T) {
 	flipped := bytes.Clone(sealed)
 	flipped[100] ^= 1
 	for name, ct := range map[string][]byte{
-		"nothing": nil, "short": sealed[1:], "long": append([]byte{0}, sealed...), "flipped": flipped, "zeros": make([]byte, 256),
+		"nothing": nil, "short": sealed[1:], "long": append([]byte{0}, sealed...), "flipped": flipped,
+		"zeros":              make([]byte, 256),
 		"beyond the modulus": bytes.Repeat([]byte{0xff}, 256), "another hash's": sealed,
 	} {
 		algo := saltcrypt.OAEPSHA1
@@ -163,7 +164,8 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, algo := range []string{"", "OAEP-MD5", "PKCS1v15-SHA256"} {
 		_, err1 := k.Sign(algo, nil)
-		if _, err2 := k.DecryptOAEP(algo, sealed); !errors.Is(err1, saltcrypt.ErrAlgorithm) || !errors.Is(err2, saltcrypt.ErrAlgorithm) {
+		if _, err2 := k.DecryptOAEP(algo, sealed); !errors.Is(err1, saltcrypt.ErrAlgorithm) ||
+			!errors.Is(err2, saltcrypt.ErrAlgorithm) {
 			t.Errorf("%q: %v, %v", algo, err1, err2)
 		}
 	}

@@ -1,4 +1,5 @@
-// Package saltwiretest reads what stock daemons of three versions sent (sidecar/saltwire/testdata/golden), for corpora of fuzz targets.
+// Package saltwiretest reads what stock daemons of three versions sent (sidecar/saltwire/testdata/golden), for corpora
+// of fuzz targets.
 package saltwiretest
 
 import (

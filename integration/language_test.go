@@ -1,0 +1,88 @@
+package integration
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// maxLine is the longest line of a source file, in characters. A line with a string literal may be longer, because a
+// text that operators read is found by its words.
+const maxLine = 120
+
+func TestLinesFit(t *testing.T) {
+	walkSources(t, func(_, path string) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, text, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		literals := map[int]bool{} // lines that string literals are on
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				for l := files.Position(lit.Pos()).Line; l <= files.Position(lit.End()).Line; l++ {
+					literals[l] = true
+				}
+			}
+			return true
+		})
+		for i, line := range strings.Split(string(text), "\n") {
+			if n := len([]rune(line)); n > maxLine && !literals[i+1] && !strings.HasPrefix(line, "//go:") {
+				t.Errorf("%s:%d: %d characters, at most %d", path, i+1, n, maxLine)
+			}
+		}
+	})
+}
+
+// habits are turns of phrase that a native reader stumbles over, and how many lines of comments have them still. A
+// number only falls: whoever rewrites such a line lowers it.
+var habits = []struct {
+	name    string
+	pattern *regexp.Regexp
+	most    int
+}{
+	{"for, where because is meant",
+		regexp.MustCompile(`, for (it|they|this|that|these|those|there|its|nobody|everybody|what|which|who|a|the) `), 110},
+	{"a relative clause as the subject",
+		regexp.MustCompile(`(^|[.;:] )(Who|Whom|Whoever|What) (is|are|was|has|have|had|does|did|comes?|asks?|may|must|cannot|can) `), 73},
+	{"is no, where is not is meant", regexp.MustCompile(`\b(is|are|was) no (?:more |longer )?[a-z]`), 140},
+	{"an idiom", regexp.MustCompile(`\b(goes on|go on|as ever|by itself|by himself|is let go of)\b`), 148},
+	{"somebody or nobody as an actor", regexp.MustCompile(`\b([Ss]ome|[Nn]o|[Ee]very)body\b`), 347},
+	{"too, or also, at the end", regexp.MustCompile(`, (too|also)[.;,]`), 43},
+}
+
+func TestHabits(t *testing.T) {
+	found := make([]int, len(habits))
+	walkSources(t, func(_, path string) {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range file.Comments {
+			for _, line := range strings.Split(group.Text(), "\n") {
+				for i, h := range habits {
+					if h.pattern.MatchString(line) {
+						found[i]++
+					}
+				}
+			}
+		}
+	})
+	for i, h := range habits {
+		switch {
+		case found[i] > h.most:
+			t.Errorf("%d lines of comments have %s, at most %d: use plain English, as docs/dev/glossary.md has it", found[i],
+				h.name, h.most)
+		case found[i] < h.most:
+			t.Errorf("%d lines of comments have %s, no more %d: lower the number", found[i], h.name, h.most)
+		}
+	}
+}
