@@ -19,6 +19,9 @@ import (
 // maxKeyFile is the largest size of a file with a key or a signature of the master, in bytes.
 const maxKeyFile = 64 << 10
 
+// errDamaged is an entry of the store that cannot be a key.
+var errDamaged = errors.New("is damaged")
+
 // storeTimeout is how long the store's lock is waited for.
 const storeTimeout = 5 * time.Second
 
@@ -41,7 +44,7 @@ func (k MasterKeys) readStored(name string) ([]byte, error) {
 		return nil, err
 	}
 	if e.Damaged || len(e.Value) == 0 {
-		return nil, fmt.Errorf("%s in the master's key store is damaged", name)
+		return nil, fmt.Errorf("%s in the master's key store %w", name, errDamaged)
 	}
 	return e.Value, nil
 }
@@ -128,7 +131,10 @@ func (k MasterKeys) Store(private []byte) (changed bool, err error) {
 	}
 	stem := k.stem()
 	old, err := k.readStored(stem + ".pem")
-	if err == nil && old != nil {
+	if err != nil && !errors.Is(err, errDamaged) { // a key that could not be read would be replaced without a copy
+		return false, fmt.Errorf("read the master's key store: %w", err)
+	}
+	if old != nil {
 		if had, err := saltcrypt.ParseMasterKey(old); err == nil && had.Public().Equal(key.Public()) {
 			return false, nil
 		}

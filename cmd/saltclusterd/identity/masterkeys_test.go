@@ -94,3 +94,25 @@ func TestStore(t *testing.T) {
 		t.Errorf("%d entries, the former key %d times", len(c.Entries), kept)
 	}
 }
+
+// TestStore_Unreadable: a key that could not be read must not be replaced, because no copy of it would be kept.
+func TestStore_Unreadable(t *testing.T) {
+	dir := t.TempDir()
+	load := func(size int) MasterKeys {
+		master := loadMaster(t, 3008, fmt.Sprintf(
+			"id: box_master\npki_dir: %s\nkeys.cache_driver: mmap_key\nmmap_key_size: %d\nuser: ''\n", dir, size))
+		bank, err := mmapkeys.NewBank(master.PkiDir, mmapkeys.MasterKeys,
+			mmapkeys.Configured(func(name string) int { return int(master.Int(name)) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return MasterKeys{Master: master, Bank: func() *mmapkeys.Bank { return bank }}
+	}
+	if _, err := load(101).Store(masterPEM(t)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := load(103).Store(masterPEM(t)) // another geometry than that of the file
+	if err == nil || !strings.HasPrefix(err.Error(), "read the master's key store: ") {
+		t.Error(err)
+	}
+}

@@ -50,11 +50,19 @@ func ReadRecord(stateDir string) (*Record, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, WithRecoveryHint(fmt.Errorf("read %s: %w", path, err))
 	}
-	if r.Version != recordVersion {
-		return nil, fmt.Errorf("%s has version %d, this saltclusterd reads version %d: was it written by a newer one?",
-			path, r.Version, recordVersion)
+	if err := CheckVersion(path, r.Version, recordVersion); err != nil {
+		return nil, err
 	}
 	return &r, nil
+}
+
+// CheckVersion refuses a file of state_dir that another version of saltclusterd has written in another format.
+func CheckVersion(path string, has, want int) error {
+	if has != want {
+		return fmt.Errorf("%s has version %d, this saltclusterd reads version %d: was it written by a newer one?",
+			path, has, want)
+	}
+	return nil
 }
 
 // Write stores the record, readable by its owner only because it holds the gossip keys.

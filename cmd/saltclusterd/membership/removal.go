@@ -41,6 +41,9 @@ func ReadRemoval(stateDir string) (*Removal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", RemovalPath(stateDir), err)
 	}
+	if err := CheckVersion(RemovalPath(stateDir), r.Version, removalVersion); err != nil {
+		return nil, err
+	}
 	return &r, nil
 }
 

@@ -38,10 +38,12 @@ func TestRecord_End(t *testing.T) {
 
 func TestReadRemoval_Damaged(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(RemovalPath(dir), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ReadRemoval(dir); err == nil || !strings.Contains(err.Error(), "removed.json") {
-		t.Error(err)
+	for _, text := range []string{"{", `{"version": 2, "cluster_id": "lab"}`} {
+		if err := os.WriteFile(RemovalPath(dir), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadRemoval(dir); err == nil || !strings.Contains(err.Error(), "removed.json") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -142,13 +143,22 @@ func (h *Host) configure(ctx context.Context, p unshare.Plan) error {
 			return nil
 		}
 		request := &adminapi.MigrateByHand{Why: "the configuration is not what it must be"}
-		for path, lacks := range map[string]bool{files.master: lacks.master, files.own: lacks.own} {
-			if lacks && failed[path] != nil {
-				request.Why = fmt.Sprintf("saltclusterd may not write its configuration: %v", failed[path])
-				request.Commands = append(request.Commands, fmt.Sprintf("cat > %s <<'END'\n%sEND", path, files.texts[path]))
-			} else if lacks {
-				request.Why = fmt.Sprintf("%s does not have the effect it should have; another file overrules it", path)
+		var why []string
+		for _, f := range []struct {
+			path  string
+			lacks bool
+		}{{files.master, lacks.master}, {files.own, lacks.own}} {
+			switch {
+			case f.lacks && failed[f.path] != nil:
+				why = append(why, fmt.Sprintf("saltclusterd may not write its configuration: %v", failed[f.path]))
+				request.Commands = append(request.Commands,
+					fmt.Sprintf("cat > %s <<'END'\n%sEND", f.path, files.texts[f.path]))
+			case f.lacks:
+				why = append(why, f.path+" does not have the effect it should have; another file overrules it")
 			}
+		}
+		if len(why) > 0 {
+			request.Why = strings.Join(why, "; ")
 		}
 		for _, e := range lacks.edits {
 			request.Commands = append(request.Commands, editCommand(e))

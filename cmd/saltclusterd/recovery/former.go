@@ -45,6 +45,9 @@ func readFormer(stateDir string) (f formerMembers, err error) {
 	if err != nil {
 		return formerMembers{}, fmt.Errorf("read %s: %w", membership.FormerPath(stateDir), err)
 	}
+	if err := membership.CheckVersion(membership.FormerPath(stateDir), f.Version, formerVersion); err != nil {
+		return formerMembers{}, err
+	}
 	return f, nil
 }
 
