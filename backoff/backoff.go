@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Sleep waits for d and reports whether ctx still goes on.
+// Sleep waits for d and reports whether ctx is still active.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -40,5 +40,5 @@ func (b *Backoff) Next() time.Duration {
 // Reset begins with Min again, after a success.
 func (b *Backoff) Reset() { b.next = 0 }
 
-// Wait waits for the next pause and reports whether ctx still goes on.
+// Wait waits for the next pause and reports whether ctx is still active.
 func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }

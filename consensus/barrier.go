@@ -11,7 +11,7 @@ import (
 // Barrier waits until this node's View holds everything that was committed
 // anywhere in the cluster when Barrier was called. It needs a majority. ErrBehind
 // means that the leader answered and that the View is not current: what it says
-// may have been revoked. ErrNoLeader means that nobody could tell.
+// may have been revoked. ErrNoLeader means that no node could tell.
 func (n *Node) Barrier(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -39,7 +39,7 @@ func (n *Node) Barrier(ctx context.Context) error {
 	}
 }
 
-// committed asks the leader, which may be this node, for the read index.
+// committed asks the leader for the read index. The leader may be this node.
 func (n *Node) committed(ctx context.Context) (uint64, error) {
 	r, err := n.running()
 	if err != nil {

@@ -52,7 +52,7 @@ func newBatcher(n *Node) *batcher {
 		ended: make(chan struct{})}
 }
 
-// settle waits until nothing is on its way into the log any more, for a while.
+// settle waits until nothing is on its way into the log, but not longer than settleWithin.
 func (b *batcher) settle() {
 	t := time.NewTimer(settleWithin)
 	defer t.Stop()
@@ -187,7 +187,7 @@ func (b *batcher) apply(r *raft.Raft, e state.Entry) ([][]state.Result, uint64, 
 // was committed and not applied yet.
 func await(f raft.Future, ended <-chan struct{}) error {
 	answered := make(chan error, 1)
-	go func() { answered <- f.Error() }() // stays for an entry without an answer: there is no other way to ask
+	go func() { answered <- f.Error() }() // stays for an entry without an answer: raft offers only a call that blocks
 	select {
 	case err := <-answered:
 		return err

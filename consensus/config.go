@@ -28,13 +28,13 @@ type Config struct {
 	Dir string // a directory of its own; created 0700
 	// Port carries raft's own traffic.
 	Port Port
-	// Remote says who is at the other end of a connection of the Port's Listener; nil: nobody knows.
+	// Remote says who is at the other end of a connection of the Port's Listener; nil: that is not known.
 	Remote func(c net.Conn) (node.ID, bool)
 	// Forward hands req to HandleForward of the leader and returns its answer.
 	Forward func(ctx context.Context, leader node.ID, req []byte) ([]byte, error)
 	// Stats returns LocalStats of another node.
 	Stats func(ctx context.Context, id node.ID) (PeerStats, error)
-	// Alive is what gossip thinks; nil means everybody is.
+	// Alive is what gossip thinks; nil means that every node is alive.
 	Alive func(id node.ID) bool
 	// Lead, if set, runs while this node is in office and must return soon
 	// after ctx has ended.

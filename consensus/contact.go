@@ -40,8 +40,8 @@ func (c *contact) answer(asked time.Time, target, have uint64, recent time.Durat
 	}
 }
 
-// behind is for how long a decision has been known that is not held, while a leader has answered within recent; zero:
-// none is known, or there is no leader to catch up with.
+// behind returns for how long a decision has been known that is not held, while a leader has answered within recent.
+// Zero means that none is known, or that no leader is there to catch up with.
 func (c *contact) behind(now time.Time, have uint64, recent time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,7 @@
 // Promises: a proposal is applied at most once, also when it was retried across
 // leader changes; when Propose cannot tell, it says ErrUncertain. Writes need a
 // majority and are refused with ErrNoLeader otherwise. Reads (View) need
-// nobody and may be stale; Barrier makes them current. A node that restarts
+// no other node and may be stale; Barrier makes them current. A node that restarts
 // knows at once what it knew a second before it ended, also while the others
 // are away. A raft address is a node
 // id, so a changed IP needs no change of the configuration. Nothing is
@@ -33,6 +33,6 @@
 // living when the rest would be no majority. A damaged log is an error at the
 // start (ErrDamaged), not a vote; a full disk makes the node silent, not dead.
 //
-// All files lie in Config.Dir: directory 0700, files 0600, for the log and the
-// snapshots hold the cluster's secrets.
+// All files lie in Config.Dir: directory 0700, files 0600, because the log
+// and the snapshots hold the cluster's secrets.
 package consensus

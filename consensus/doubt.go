@@ -23,7 +23,7 @@ var errDoubt = errors.New("no honest member says this")
 // Bounds of what is believed.
 const (
 	farNumber  = 1 << 62 // terms and indexes get here only by lies ...
-	farStep    = 1 << 24 // ... and go on in steps of this at most, so that their end is never reached
+	farStep    = 1 << 24 // ... and then grow by this at most in one step, so that their end is never reached
 	maxServers = 1 << 10 // members in a configuration
 	maxAppend  = 31      // entries in a message: with MaxEntry, what maxCommand holds
 	maxCommand = 32 << 20
@@ -86,7 +86,7 @@ func doubtTerm(term uint64, s standing) error {
 
 func far(n, now uint64) bool { return n > farNumber && (n < now || n-now > farStep) }
 
-// doubtLast is about the last entry that somebody says to have.
+// doubtLast is about the last entry that a sender claims to have.
 func doubtLast(index, of, term uint64, s standing) error {
 	if of > term || far(index, s.last) {
 		return fmt.Errorf("%w: entry %d of term %d in term %d", errDoubt, index, of, term)

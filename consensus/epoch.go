@@ -11,7 +11,7 @@ import (
 
 // RotateEpoch puts a new AES key in force, and a new session seed as soon as all members understand that, and returns
 // the epoch that is in force then. expect is the epoch the caller wants to be rid of: when another one is in force
-// already, somebody else has rotated and nothing is done. Simultaneous calls on this node are one; on other nodes the
+// already, another caller has rotated and nothing is done. Simultaneous calls on this node are one; on other nodes the
 // first one wins. newKey makes a key in Salt's text form; it must be random.
 func (n *Node) RotateEpoch(ctx context.Context, expect uint64, reason string,
 	newKey func() (state.Secret, error)) (state.Epoch, error) {

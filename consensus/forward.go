@@ -149,7 +149,7 @@ func (n *Node) forward(ctx context.Context, leader node.ID, req state.Request) (
 	return outcome{rep.Results, rep.Index}, nil
 }
 
-// call is one forwarded request; every answer that is no success is an error.
+// call is one forwarded request; every answer other than success is an error.
 func (n *Node) call(ctx context.Context, leader node.ID, msg forwardRequest) (forwardReply, *attemptError) {
 	b, err := json.Marshal(msg)
 	if err != nil {

@@ -31,7 +31,7 @@ func (f *fsm) Apply(l *raft.Log) any {
 	f.applying.Lock()
 	defer f.applying.Unlock()
 	if l.Index <= f.state.View().Index() {
-		return nil // recalled; nobody waits for the results of a former run
+		return nil // recalled; no caller waits for the results of a former run
 	}
 	return f.apply(l)
 }

@@ -72,7 +72,7 @@ func (n *Node) Watch(ctx context.Context) <-chan struct{} { return n.hub.watch(c
 // Done is closed when the node has ended, by Close or by a failure (see Err).
 func (n *Node) Done() <-chan struct{} { return n.ctx.Done() }
 
-// Err is why the node ended by itself; nil while it runs and after Close.
+// Err is why the node ended on its own; nil while it runs and after Close.
 func (n *Node) Err() error {
 	if err := context.Cause(n.ctx); err != nil && !errors.Is(err, ErrClosed) {
 		return err
@@ -82,7 +82,7 @@ func (n *Node) Err() error {
 
 func (n *Node) stopped() bool { return n.ctx.Err() != nil }
 
-// fail ends the node: it must not go on with a state it cannot trust, nor lead
+// fail ends the node: it must not continue with a state it cannot trust, nor lead
 // others or vote. The rest is left to Close.
 func (n *Node) fail(err error) {
 	n.log.Error("consensus stops", "err", err)

@@ -78,7 +78,7 @@ func (n *Node) newOutbound(stream *stream, timeout time.Duration, hlog hcLogger)
 	})
 }
 
-// standing is where this node is, for what others say to be compared with.
+// standing is where this node is. What others say is compared with it (doubt).
 func (n *Node) standing() standing {
 	r := n.raft.Load()
 	if r == nil {
@@ -97,7 +97,7 @@ func (n *Node) raftConfig(hlog hcLogger) *raft.Config {
 	c.MaxAppendEntries = maxAppend
 	c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = t.Snapshot, t.SnapshotLog, t.TrailingLog
 	c.NotifyCh = n.notify
-	// It would act in a leader's loop only; a removed node finds out by itself.
+	// It would act in a leader's loop only; a removed node finds out on its own.
 	c.ShutdownOnRemove = false
 	c.NoLegacyTelemetry = true
 	c.Logger = hlog

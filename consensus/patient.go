@@ -15,7 +15,7 @@ const currentTerm = "CurrentTerm"
 const storePause = 500 * time.Millisecond
 
 // patient keeps raft from dying of a full disk: it panics when a term cannot be stored. A node that has to wait for its
-// disk is as one that does not answer: the others go on without it, and it has promised nothing.
+// disk is like one that does not answer: the others continue without it, and it has promised nothing.
 type patient struct {
 	raft.StableStore
 	ctx context.Context // ends with the node
@@ -37,7 +37,7 @@ func (p patient) SetUint64(key []byte, val uint64) error {
 	return err
 }
 
-// retry goes on until the disk takes it or the node closes.
+// retry repeats store until the disk takes it or the node closes.
 func (p patient) retry(store func() error) error {
 	for {
 		err := store()

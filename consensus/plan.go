@@ -53,7 +53,7 @@ func decide(s situation) action {
 		if id, ok := s.heir(); ok {
 			return action{moveTransfer, id}
 		}
-		// Nobody to hand over to yet: go on, so that somebody gets a vote.
+		// No member to hand over to yet: continue, so that one gets a vote.
 	}
 	for _, rule := range []func(situation, map[node.ID]state.Member) (action, bool){
 		strangers, voteless, newcomers, promotions, replacements, witnessLeads,
@@ -118,7 +118,7 @@ func promotions(s situation, _ map[node.ID]state.Member) (action, bool) {
 }
 
 // replacements takes the vote from a voter that is lost when one in reserve can have it, and from whoever is too many.
-// Without a reserve the lost one keeps its vote: shrinking the cluster by itself would let the last node decide alone.
+// Without a reserve the lost one keeps its vote: shrinking the cluster unasked would let the last node decide alone.
 func replacements(s situation, _ map[node.ID]state.Member) (action, bool) {
 	_, reserve := s.reserve()
 	over := s.voters() > s.maxVoters
@@ -156,7 +156,7 @@ func (s situation) reserve() (node.ID, bool) {
 	return "", false
 }
 
-// heir finds a voter who may lead: on the roster, alive, not us; a witness only if there is nobody else.
+// heir finds a voter who may lead: on the roster, alive, not us; a witness only if no other is left.
 func (s situation) heir() (heir node.ID, ok bool) {
 	for _, m := range s.roster {
 		switch {

@@ -75,7 +75,7 @@ func (n *Node) propose(ctx context.Context, cmds []state.Command) ([]state.Resul
 		all = append(all, o.results...)
 		last = max(last, o.index)
 	}
-	// The decision stands; not seeing it here in time is no reason to deny it.
+	// The decision stands, even if it is not seen here in time.
 	wait, cancel := context.WithTimeout(ctx, n.cfg.Timing.Attempt)
 	defer cancel()
 	_ = n.hub.wait(wait, func() bool { return n.View().Index() >= last })

@@ -11,7 +11,7 @@ import (
 )
 
 // Raft's replication to a member waits longer after each failed request, up to 10.24 seconds, and does not notice that
-// the member is back: heartbeats are sent by another goroutine. What was decided while the member was cut off, deleted
+// the member is back: heartbeats are sent by another goroutine. Decisions made while the member was cut off, deleted
 // keys included, would reach it that late. So the transport keeps a failed request until a heartbeat is answered again
 // and then repeats it: raft counts no failure, and replication resumes with the first heartbeat.
 

@@ -137,7 +137,7 @@ func (c *reconciler) situation() (situation, uint64, error) {
 }
 
 // letKnow gives a living server the time to read in the log that it was taken
-// off the roster; once raft has removed it, nobody tells it anything. It ends
+// off the roster; once raft has removed it, no member tells it anything. It ends
 // at once when the server does not answer, which may be because its
 // certificate is refused already.
 func (c *reconciler) letKnow(ctx context.Context, id node.ID) {

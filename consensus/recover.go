@@ -12,7 +12,7 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// What is done to the log of a node that does not run, because no majority is left to agree on anything.
+// This file changes the log of a node that does not run, because no majority is left to agree on anything.
 
 // lockWait is how long another process may hold the log.
 const lockWait = 3 * time.Second

@@ -9,12 +9,12 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// A removal has two steps: the roster's, from which on nobody speaks to the node, and raft's, which takes its vote. In
+// A removal has two steps: the roster's, after which no member speaks to the node, and raft's, which takes its vote. In
 // between it counts as a voter and agrees to nothing. One such voter is what a cluster bears; several, removed
 // together, would be its majority, which the second step needs. So the leader lets the next removal into the log when
 // the vote of the one before is gone.
 //
-// In between raft also sends it the log, where a connection is still open. Secrets that are new because somebody was
+// In between raft also sends it the log, where a connection is still open. Secrets that are new because a node was
 // removed wait until it gets nothing of them: whoever asks for one, and in whatever order, a removal is never older
 // than a secret that the removed node has received.
 

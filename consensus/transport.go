@@ -70,8 +70,8 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *
 	}
 }
 
-// spread replaces raft's backoff for a member that could not store entries, on a full disk say: the member would go on
-// lacking them for seconds after it could.
+// spread replaces raft's backoff for a member that could not store entries, on a full disk say: the member would
+// lack them for seconds after it could store them again.
 func (t *transport) spread(id raft.ServerID, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
 	if resp.Success || resp.NoRetryBackoff || resp.Term > req.Term {
 		return

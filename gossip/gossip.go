@@ -139,7 +139,7 @@ func (c Config) validate() error {
 	return errors.Join(append(errs, checkKeys(c.Keys))...)
 }
 
-// Bind binds the udp socket; Open does it where nobody has before. The port must be bound.
+// Bind binds the udp socket; Open does it unless Bind was called before. The port must be bound.
 func (g *Gossip) Bind(ctx context.Context) (err error) {
 	if g.udp == nil {
 		g.udp, err = bindUDP(ctx, g.cfg)
@@ -196,7 +196,7 @@ func (g *Gossip) memberlistConfig(t *transport) *memberlist.Config {
 // Draining they see it as left rather than dead.
 func (g *Gossip) Close() error { return g.end(true) }
 
-// Hand ends without a goodbye: another process goes on as this node.
+// Hand ends without a goodbye: another process continues as this node.
 func (g *Gossip) Hand() error { return g.end(false) }
 
 func (g *Gossip) end(goodbye bool) error {
@@ -210,7 +210,7 @@ func (g *Gossip) end(goodbye bool) error {
 		}
 		if goodbye {
 			if err := g.list.Leave(g.cfg.Timing.Leave); err != nil {
-				g.log.Debug("leaving was not heard", "err", err) // nobody there to hear it
+				g.log.Debug("leaving was not heard", "err", err) // the goodbye was not sent in time
 			}
 		}
 		g.closeErr = g.list.Shutdown() // closes the transport, which ends running rejoins
@@ -220,7 +220,7 @@ func (g *Gossip) end(goodbye bool) error {
 	return g.closeErr
 }
 
-// Done is closed when Close was called. Nothing else ends gossip: socket errors are retried.
+// Done is closed when Close or Hand was called. Nothing else ends gossip: socket errors are retried.
 func (g *Gossip) Done() <-chan struct{} { return g.ctx.Done() }
 
 // Nudge looks at the roster now instead of within a second; call it when the roster has changed.

@@ -2,7 +2,7 @@ package gossip
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics of gossip. They work without a Registerer, too.
+// metrics of gossip. They also work without a Registerer.
 type metrics struct {
 	dropped *prometheus.CounterVec
 	vetoed  prometheus.Counter

@@ -177,9 +177,9 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	return t.WriteToAddress(b, memberlist.Address{Addr: addr})
 }
 
-// WriteToAddress implements memberlist.NodeAwareTransport. Nothing is sent to addresses that are no member's; that is
-// no error, for memberlist takes a packet that could not be sent for a fault of its own and would never find the
-// removed node dead.
+// WriteToAddress implements memberlist.NodeAwareTransport. Nothing is sent to addresses other than members'. That is
+// not an error, because memberlist takes a packet that could not be sent for a fault of its own and would never find
+// the removed node dead.
 func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	to, err := netip.ParseAddrPort(a.Addr)
 	if err != nil {

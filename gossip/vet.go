@@ -16,11 +16,11 @@ import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 )
 
-// memberlist ends the process when somebody who has a key sends it nothing, encrypted, or a padding longer than the
-// message, and reserves memory by what a message says of its own size. And whoever says of another node what he likes,
-// with the greatest incarnation there is, is believed for good, for nobody can contradict with a greater one. So
-// whatever comes is opened here first, and only what it may have is passed on, still sealed. What is not opened by any
-// key passes: memberlist drops it.
+// memberlist ends the process when a sender that has a key sends it nothing, encrypted, or a padding longer than the
+// message, and reserves memory by what a message says of its own size. And any claim about another node with the
+// greatest incarnation there is, is believed for good, because no node can contradict it with a greater one. So
+// whatever comes is opened here first, and only what memberlist may have is passed on, still sealed. A message that no
+// key opens passes: memberlist drops it.
 
 // Bounds. Everything that a hundred nodes know of each other has 64 KiB.
 const (
@@ -61,7 +61,7 @@ type vetter struct {
 }
 
 // Incarnations number what a node says of itself: one more each time it has news, or contradicts. Honest ones stay
-// below the first bound for a lifetime. Above it the bound goes on by the clock, faster than honest nodes do: whoever
+// below the first bound for a lifetime. Above it the bound grows with the clock, faster than honest nodes do: whoever
 // goes there at once is refused, and whoever is driven there has room to contradict a moment later. The end of the
 // numbers is years away.
 const (

@@ -11,7 +11,7 @@ import (
 // A stock master finds its minions' session keys on disk when it is restarted, so that what they sealed before is good
 // afterwards: what waited in their sockets, and what a job of theirs says that began before they signed in anew. Where
 // the master is adopted in that restart the cluster's keys are others, and such a request was refused, upon which its
-// minion signed in once more. So the key that the master itself gave a minion opens its requests, too, for as long as
+// minion signed in once more. So the key that the master itself gave a minion also opens its requests, for as long as
 // the master would take it.
 
 // lookMost is how many requests may be looked up such a key for: the disk that it is on may hang.

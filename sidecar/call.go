@@ -21,7 +21,8 @@ type call struct {
 
 	progress router.Call // what router.Next decides by
 	err      error       // why the actions so far have failed
-	// masterResult is how the local master ended, for a return that is to be kept for it and cannot be.
+	// masterResult is how asking the local master ended. It is used when a return is to be kept for that master and
+	// that fails.
 	masterResult router.Result
 
 	partial bool   // it has some events of a request whose other events go other ways

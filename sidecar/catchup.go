@@ -157,7 +157,7 @@ const (
 	BehindTolerated = 5 * time.Second
 )
 
-// signIn hands a sign-in on when this node has caught up with the cluster, or nobody can tell.
+// signIn hands a sign-in on when this node has caught up with the cluster, or cannot find out whether it has.
 func (p *Proxy) signIn(x *request, r *signin.Request) {
 	pub, known := p.cfg.Keys.Accepted(r.Auth.ID)
 	known = known && saltcrypt.SameKey(pub, r.Auth.Pub)
@@ -197,7 +197,7 @@ func (p *Proxy) giveUp(x *request) {
 func (p *Proxy) retryUnknown(x *request, env saltwire.Envelope, s *session, reason guard.Reason) {
 	if !x.caughtUp && saltwire.ValidID(env.ID) == nil && x.to.Linger() {
 		x.caughtUp = true
-		// Not in the goroutine of catchUp, for which sign-ins wait: to open a large request takes long.
+		// Not in the goroutine of catchUp, because sign-ins wait for that one and opening a large request takes long.
 		if p.catchUp.add(p.ctx, &p.wg, false, func(behind bool) { p.wg.Go(func() { p.lookAgain(x, env, s, behind) }) }) {
 			return
 		}

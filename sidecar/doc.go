@@ -17,8 +17,8 @@
 // Promises: unauthenticated bytes reach the master only as a fully validated _auth (or a command an operator allowed);
 // a request relayed by a peer is checked as if it came from the network and never relayed again, and in clear it can be
 // nothing but an _auth; a request that cannot be answered is dropped, and the minion's own retry decides; the master's
-// restarts end here. Requests that read files or pillars wait while somebody changes the roots (HoldFiles), for seconds
-// at most.
+// restarts end here. Requests that read files or pillars wait while the roots are being changed (HoldFiles), for
+// seconds at most.
 //
 // The interfaces this package needs are declared in needs.go; cmd/saltclusterd supplies them.
 package sidecar

@@ -24,7 +24,7 @@ type fileGate struct {
 
 	mu      sync.Mutex
 	inside  int           // requests at the master
-	idle    chan struct{} // closed when inside becomes zero; nil: nobody waits for that
+	idle    chan struct{} // closed when inside becomes zero; nil: no holder waits for that
 	held    bool
 	waiting []func()
 	since   time.Time // of the hold
@@ -55,7 +55,7 @@ func (g *fileGate) leave() {
 	}
 }
 
-// close lets nobody pass any more and returns what is closed when nobody is inside.
+// close lets no more requests pass, and returns a channel that is closed when none is inside.
 func (g *fileGate) close() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,8 +86,8 @@ func (g *fileGate) size() int {
 }
 
 // HoldFiles makes requests that read files or pillars wait, and returns when none is under way at the local master, or
-// gatePatience has passed. They go on when release is called, or after gateLimit. Only one can hold at a time; another
-// waits, until ctx ends.
+// gatePatience has passed. They continue when release is called, or after gateLimit. Only one can hold at a time;
+// another waits, until ctx ends.
 func (p *Proxy) HoldFiles(ctx context.Context) (release func(), err error) {
 	select {
 	case p.files.turn <- struct{}{}:

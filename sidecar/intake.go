@@ -212,7 +212,7 @@ func (i *Intake) learnAgain(ctx context.Context) error {
 // maxHandedBodies bounds what of the remembered bodies goes along to another process.
 const maxHandedBodies = 1 << 20
 
-// Export writes down what another process needs to go on with the next message; none may be under way.
+// Export writes down what another process needs to continue with the next message; none may be under way.
 func (i *Intake) Export() []byte {
 	e := &handover.Encoder{}
 	i.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"saltclusterd/sidecar/router"
 )
 
-// metrics counts the requests of minions. A nil registerer gives metrics that nobody reads.
+// metrics counts the requests of minions. With a nil registerer the metrics are not exported.
 type metrics struct {
 	requests *prometheus.CounterVec
 	lost     *prometheus.CounterVec

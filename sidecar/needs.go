@@ -23,7 +23,7 @@ type Keys interface {
 	// FormerSessions derives the session keys of the generations before that are still good, the newest first.
 	FormerSessions(id, pub string) []saltcrypt.Key
 	// CatchUp waits until this node knows what the cluster knew when it was called. ErrBehind means that it lacks
-	// something that was decided; any other error, that nobody can tell.
+	// something that was decided; any other error means that this cannot be told.
 	CatchUp(ctx context.Context) error
 	// Behind returns for how long this node has known that it lacks something that was decided; zero: it knows of nothing.
 	Behind() time.Duration
@@ -43,7 +43,7 @@ type Master interface {
 type Sessions interface {
 	// Ensure makes the local master use want for id. When it cannot, it returns the key the master uses and false.
 	Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, same bool, err error)
-	// Own returns the key that the local master made for id by itself, before Ensure was called for id, and when that
+	// Own returns the key that the local master made for id on its own, before Ensure was called for id, and when that
 	// expires.
 	Own(id string) (key saltcrypt.Key, until time.Time, ok bool)
 	// Invalidate forgets what was ensured for id: the master has refused it.

@@ -39,7 +39,7 @@ type Config struct {
 	Mines    Mines  // nil: so do requests about mines
 	// PillarCache says that the local master answers from its own cache of pillars.
 	PillarCache bool
-	Heard       *eventlog.Log // nil: nobody remembers which events this node's master got
+	Heard       *eventlog.Log // nil: the events that this node's master got are not noted
 	// MasterAES is the local master's own AES key as far as it is known; nil when it is not (Intake.MasterAES).
 	MasterAES func() *saltcrypt.Crypticle
 	// Done, if not nil, is called when the local master has answered a call of a minion; it must not block. When it

@@ -81,7 +81,7 @@ func newApp(e *env) *cli.App {
 		}
 		for _, f := range c.Flags {
 			if b, ok := f.(*cli.BoolFlag); ok && !b.Value {
-				b.DisableDefaultText = true // which nobody doubts
+				b.DisableDefaultText = true // the default, false, is obvious
 			}
 		}
 	})
@@ -138,7 +138,7 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	return usagef(name+" --help", "%s", flagMistake(err.Error(), flags))
 }
 
-// noSuchWord answers who typed a verb that goes on with one of some words, and typed none of them.
+// noSuchWord is the error for a verb that must be followed by one of words, and was not.
 func noSuchWord(c *cli.Context, hint, words string) error {
 	if !c.Args().Present() {
 		return usagef(hint, "%s goes on with a word: %s", c.Command.Name, words)

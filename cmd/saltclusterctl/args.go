@@ -11,7 +11,7 @@ import (
 // them, so that `join PEER --timeout 1m` and `--out json members` work.
 func arrange(app *cli.App, args []string) []string {
 	_, words, _ := sortOut(args, valuedFlags(app.Commands))
-	if len(words) > 1 && (words[0] == "help" || words[0] == "h") { // of a verb that goes on, too
+	if len(words) > 1 && (words[0] == "help" || words[0] == "h") { // also for a verb that another word follows
 		return arrange(app, append(words[1:], "--help"))
 	}
 	// Flags of one name may take a value in one command and none in another.

@@ -30,7 +30,7 @@ func (e *env) consent(c *cli.Context, question string) error {
 	return nil
 }
 
-// consentByName is consent to what nobody should agree to by habit: the answer is a name.
+// consentByName asks for consent to something that must not be agreed to by habit: the answer is a name.
 func (e *env) consentByName(c *cli.Context, what, name string) error {
 	if c.Bool("yes") {
 		return nil

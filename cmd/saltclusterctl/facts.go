@@ -40,7 +40,7 @@ func addMembers(f *haproxy.Facts, members []adminapi.Member) {
 	}
 }
 
-// loopbackOf is the host of an address that nobody but this host reaches; empty otherwise.
+// loopbackOf is the host of an address that only this host reaches; empty otherwise.
 func loopbackOf(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {

@@ -49,7 +49,7 @@ type merged struct {
 	Sources  []mergedSource        `json:"sources"`
 	Counts   map[keyset.Kind]int   `json:"counts"`
 	Rows     []keyset.Row          `json:"rows"` // all but those that are the same
-	Open     int                   `json:"open"` // conflicts that nobody has decided
+	Open     int                   `json:"open"` // conflicts that are not decided
 	Done     int                   `json:"done"` // keys that were put
 	Failed   []adminapi.DecidedKey `json:"failed"`
 

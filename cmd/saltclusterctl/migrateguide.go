@@ -17,11 +17,11 @@ const (
 	guideSays      = 2 * time.Second // how often progress of one step is printed
 	// guideAlone is how long saltclusterd may be out of reach: its process is replaced on the way.
 	guideAlone = 90 * time.Second
-	// cutOff is how long a node may stand still in the middle before it is told to go on.
+	// cutOff is how long a node may be idle in the middle of a step before a switch is resumed, or the guide stops.
 	cutOff = 30 * time.Second
 )
 
-// guide leads all nodes from the share to their own disks. What has been done the nodes themselves remember.
+// guide leads all nodes from the share to their own disks. The nodes themselves remember what has been done.
 type guide struct {
 	e       *env
 	client  *adminapi.Client

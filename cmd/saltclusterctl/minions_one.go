@@ -17,7 +17,7 @@ type oneMinion struct {
 	ID    string               `json:"id"`
 	Keys  []adminapi.MinionKey `json:"keys"`
 	Heard *heardOne            `json:"heard,omitempty"` // nil: no node remembers it
-	Owner *adminapi.RingOwner  `json:"owner,omitempty"` // nil: there is no ring
+	Owner *adminapi.RingOwner  `json:"owner,omitempty"` // nil: without a ring
 
 	// Connections are those to 4505 from the address that its requests come from. Minions behind one address cannot be
 	// told apart.

@@ -44,7 +44,7 @@ func discardLike(c *cli.Context, e *env, pattern string) error {
 		gone := 0
 		for _, x := range mine {
 			out, err = client.AsideRoots(ctx, adminapi.AsideRootsRequest{ID: x.ID}, p)
-			if adminapi.CodeOf(err) == adminapi.CodeNotFound { // somebody was faster
+			if adminapi.CodeOf(err) == adminapi.CodeNotFound { // it was removed meanwhile
 				continue
 			}
 			if err != nil {

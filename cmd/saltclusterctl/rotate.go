@@ -149,8 +149,8 @@ func runRotateSecret(c *cli.Context, e *env) error {
 	return rotate(c, e, r)
 }
 
-// newSecret reads the new secret; a file that is not there is made. It is made before anything is changed: a secret
-// that only the cluster knew would let nobody join.
+// newSecret reads the new secret; a file that is not there is made. It is made before anything is changed: with
+// a secret that only the cluster knew, no node could join.
 func (e *env) newSecret(file string, dry bool) (adminapi.Secret, error) {
 	if file != "-" {
 		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {

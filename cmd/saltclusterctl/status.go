@@ -106,7 +106,7 @@ func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
 	for _, e := range n.Edges {
 		rows = append(rows, []cell{{text: e.Name}, {text: edgeText(e)}})
 	}
-	if n.Upstream.Address != "" { // else nobody looks at a salt-master: a witness, or a node in no cluster
+	if n.Upstream.Address != "" { // else no salt-master is looked at: a witness, or a node in no cluster
 		rows = append(rows, upstreamRow(n.Upstream, now))
 	}
 	rows = append(rows, wallRow(n.Wall)...)

@@ -8,8 +8,8 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// teller shows how far long work is, on standard error: a line for each step, or, where somebody looks (a terminal), a
-// bar for steps of which it is known how much of them is done.
+// teller shows the progress of long work on standard error: a line for each step, or, on a terminal, a bar for steps of
+// which it is known how much is done.
 type teller struct {
 	e    *env
 	open bool // the bar's line has no end yet

@@ -103,7 +103,7 @@ func (e *env) createdText(s *screen, t createdToken) {
 		clean(t.Token.ID), stamp(t.Token.Expires), there, clean(address), clean(from))
 }
 
-// writeNew writes a file that was not there, for its owner only.
+// writeNew writes a new file that only its owner can read. An existing file is an error.
 func writeNew(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -192,8 +192,8 @@ func forecastRevoke(c *cli.Context, e *env) error {
 	return e.showPlan(c, forecast{Effects: []string{effect}})
 }
 
-// tokenVariable is the environment variable that join takes a token from. What is in the environment, unlike an
-// argument, is shown to root and the own user only.
+// tokenVariable is the environment variable that join takes a token from. The environment, unlike an argument, is shown
+// to root and the own user only.
 const tokenVariable = "SALTCLUSTER_JOIN_TOKEN"
 
 // token reads the token for this one join; "" means that there is none.

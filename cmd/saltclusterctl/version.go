@@ -12,7 +12,7 @@ import (
 type versions struct {
 	Client adminapi.Version  `json:"client"`
 	Daemon *adminapi.Version `json:"daemon,omitempty"`
-	Error  string            `json:"error,omitempty"` // why there is no daemon
+	Error  string            `json:"error,omitempty"` // why the daemon's is not known
 }
 
 func newVersionCommand(e *env) *cli.Command {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendNotify sends one sd_notify(3) datagram; an empty socket path means that nobody listens.
+// sendNotify sends one sd_notify(3) datagram; an empty socket path means that systemd does not listen.
 func sendNotify(socket, state string) error {
 	if socket == "" {
 		return nil

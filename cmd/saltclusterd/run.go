@@ -43,7 +43,8 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// run is main without the process around it. It stops in good order when ctx ends, and at once when patience does, too.
+// run is main without the process around it. It stops in good order when ctx ends, and at once when patience
+// also ends.
 func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer) error {
 	flags, o := newFlags(stderr)
 	switch err := flags.Parse(args); {

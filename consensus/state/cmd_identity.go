@@ -109,8 +109,8 @@ type IdentityChange struct {
 	FP           string       `json:"fp"`            // of the new one
 	Former       string       `json:"former"`        // of the other one
 	Public       string       `json:"public"`        // the new one's
-	Sealed       []byte       `json:"sealed"`        // its private half, for those who have the former
-	SealedFormer []byte       `json:"sealed_former"` // the former private half, for those who have the new one
+	Sealed       []byte       `json:"sealed"`        // its private half, for holders of the former key
+	SealedFormer []byte       `json:"sealed_former"` // the former private half, for holders of the new key
 	Rev          uint64       `json:"rev"`
 	Audit
 }

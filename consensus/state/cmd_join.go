@@ -8,8 +8,8 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// None of these may be skipped by a node that does not know them, so nobody
-// proposes one before all members do: see Level.
+// A node that does not know these commands must not skip them, so none of them
+// is proposed before all members know them: see Level.
 
 // TokenAdd ("token.add") lets the holder of a token join once.
 type TokenAdd struct {
@@ -84,7 +84,7 @@ func (c TokenDrop) apply(d *data) Result {
 
 // JoinAdmit ("join.admit") puts a node on the roster together with what it has
 // proven the right to: a token, which is used up by it, or the secret of that
-// number. So a member that is behind lets nobody in with what was taken back.
+// number. So a member that is behind lets no node in with what was taken back.
 type JoinAdmit struct {
 	Member MemberAdd `json:"member"`
 	Token  string    `json:"token,omitempty"`

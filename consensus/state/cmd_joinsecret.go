@@ -4,7 +4,7 @@ import "errors"
 
 // JoinSecretSet ("secret.set") puts a new cluster secret in force. Expect is
 // the number of the one it replaces, zero for what members have configured.
-// With Keep that one is accepted, too, until secret.drop.
+// With Keep that one is also accepted until secret.drop.
 type JoinSecretSet struct {
 	Expect uint64
 	Key    Secret
@@ -37,7 +37,7 @@ func (c JoinSecretSet) apply(d *data) Result {
 }
 
 // JoinSecretDrop ("secret.drop") ends the time in which the secret before
-// number N is accepted, too.
+// number N is also accepted.
 type JoinSecretDrop struct {
 	N uint64 `json:"n"`
 	Audit

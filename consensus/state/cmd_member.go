@@ -9,7 +9,7 @@ import (
 )
 
 // MemberAdd ("member.add") puts a node on the roster. Address and fingerprint
-// must be unique. The same node with the same fingerprint again is no error
+// must be unique. The same node with the same fingerprint again is not an error
 // (its address is taken over); with another fingerprint it is a conflict: the
 // old entry has to be removed first.
 type MemberAdd struct {

@@ -13,8 +13,9 @@ import (
 // Parent is the precondition: the revision in force at the proposer, zero when
 // there is none. Anything else is a conflict and changes nothing.
 //
-// Nodes of a version that does not know this command must not skip it, for they
-// would forget what was agreed; so nobody proposes it before all members do.
+// Nodes of a version that does not know this command must not skip it, because
+// they would forget what was agreed. So it is not proposed before all members
+// know it.
 //
 // With Held the revision is recorded and waits for roots.confirm or
 // roots.drop; the one in force stays. A node has at most one on hold: whatever

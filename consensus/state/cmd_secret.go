@@ -7,7 +7,7 @@ import "errors"
 const ReasonRevoked = "revoked"
 
 // EpochRotate ("epoch.rotate") puts a new AES key in force. Expect is the
-// number of the epoch it replaces; a conflict means somebody else was first.
+// number of the epoch it replaces; a conflict means that another rotation was first.
 type EpochRotate struct {
 	Expect uint64
 	Key    Secret
@@ -32,7 +32,7 @@ func (c EpochRotate) apply(d *data) Result {
 		return refuse(Invalid, cur.Rev, "the new epoch key is the old one")
 	}
 	next := Epoch{N: cur.N + 1, Key: c.Key, Reason: c.Reason, Rev: d.next(), Audit: c.Audit}
-	if d.revokedRev > cur.Rev { // whatever else it was begun for: nobody rotates for the removal any more
+	if d.revokedRev > cur.Rev { // whatever else it was begun for: no later rotation is made for the removal
 		next.Reason = ReasonRevoked
 	}
 	d.epochs = Epochs{Current: next, Previous: cur}

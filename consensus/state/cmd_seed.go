@@ -17,7 +17,7 @@ type Seeds struct{ Current, Previous Seed }
 
 // SeedRotate ("seed.rotate") puts a new session seed in force, and a new AES key with it: this is what makes minions
 // sign in, by which they get their new session keys. Expect is the number of the epoch that it replaces; a conflict
-// means somebody else was first.
+// means that another rotation was first.
 type SeedRotate struct {
 	Expect uint64
 	Seed   Secret
@@ -50,7 +50,7 @@ func (c SeedRotate) apply(d *data) Result {
 func (v View) Seeds() Seeds { return v.get().seeds }
 
 // SeedDue tells that a member was removed, or the cluster recovered or restored, after the present session seed began,
-// so that somebody who does not belong any more knows it.
+// so that a node that does not belong any more knows it.
 func (v View) SeedDue() bool {
 	d := v.get()
 	return d.born() && d.removedRev > d.seeds.Current.Rev

@@ -22,14 +22,14 @@ type JoinToken struct {
 	Audit
 }
 
-// TokenUse says who joined with a token; By is empty when nobody did.
+// TokenUse says who joined with a token; By is empty when no node did.
 type TokenUse struct {
 	By          node.ID `json:"by,omitempty"`
 	Fingerprint string  `json:"fingerprint,omitempty"`
 	At          int64   `json:"at,omitempty"`
 }
 
-// spent tells whether nobody new can join with t at that time.
+// spent tells whether no further node can join with t at that time.
 func (t JoinToken) spent(at int64) bool { return t.Used.By != "" || at > t.Expires }
 
 // JoinSecret is a cluster secret that the cluster has agreed on.

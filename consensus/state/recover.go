@@ -7,7 +7,7 @@ import (
 )
 
 // Recovery makes a cluster of one node out of a state whose majority is gone.
-// It is no command: no majority is there to agree on it. The operator decides,
+// It is not a command: no majority is there to agree on it. The operator decides,
 // and the generation tells the nodes that are left behind. They know the session
 // seed, which is therefore due to be replaced (View.SeedDue).
 type Recovery struct {

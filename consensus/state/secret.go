@@ -39,7 +39,7 @@ func (s Secret) Text() string {
 	return *s.p
 }
 
-// IsZero tells whether there is no content.
+// IsZero tells whether s has no content.
 func (s Secret) IsZero() bool { return s.p == nil }
 
 // Len is the length of the content in bytes.

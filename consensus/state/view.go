@@ -78,7 +78,7 @@ func (v View) GossipDue() bool {
 }
 
 // Generation counts how often the cluster was recovered (see State.Recover). A
-// node of an older generation is no member, whatever it remembers.
+// node of an older generation is not a member, whatever it remembers.
 func (v View) Generation() uint64 { return v.get().generation }
 
 func sortedMembers(ms map[node.ID]Member) []Member {

@@ -31,7 +31,7 @@ func Look(dir int, name string) (Condition, error) {
 	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR):
 		return Missing, nil
 	case errors.Is(err, unix.ELOOP):
-		return Whole, nil // somebody else's business
+		return Whole, nil // a link, which others have to judge
 	case err != nil:
 		return Missing, &os.PathError{Op: "open", Path: name, Err: err}
 	}

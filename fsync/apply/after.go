@@ -9,9 +9,9 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// Stale returns a path that is no longer as the plan says, and one of which the plan does not say how it was, because
-// the scan could not tell; "" when there is none. It is a look before the switch, which looks again at each and leaves
-// both kinds as they are.
+// Stale returns a path that differs from what the plan says was there, and a path that the scan did not see: the plan
+// does not say how it was, or it says that nothing was there and something is. Each is "" when there is none. It is a
+// look before the switch, which looks again at each path and leaves both kinds as they are.
 func Stale(area *Area, p *Plan) (edited, unseen string) {
 	s := Switcher{Area: area}
 	defer s.leave()

@@ -12,7 +12,7 @@
 // A switch may be repeated from its first operation at any time, also after it was killed between two system calls:
 // each operation recognises by the inodes in the plan what it has done already. A file is exchanged with what it
 // replaces, and what came out is compared with what was expected: when it was edited meanwhile, the two are exchanged
-// back, and the edit is kept. What is replaced or removed is displaced into the area (or put aside), never unlinked. An
-// edit in the very instant of an exchange is given back by the next run when this one was killed, or put aside when
-// there has been another edit since.
+// back, and the edit is kept. Entries that are replaced or removed are displaced into the area (or put aside), never
+// unlinked. An edit in the very instant of an exchange is given back by the next run when this one was killed, or put
+// aside when there has been another edit since.
 package apply

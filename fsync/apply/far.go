@@ -41,7 +41,7 @@ func (s *Switcher) placeFar(staged, at slotfs.Place, op *Op) error {
 	return staged.Dir.Remove(staged.Name)
 }
 
-// putFar makes what was copied beside a path live. What comes out was saved before, unless it was edited since.
+// putFar makes the copy beside a path live. The file that it replaces was saved before, unless it was edited since.
 func (s *Switcher) putFar(temp, at slotfs.Place, op *Op) error {
 	if op.Was == nil {
 		err := slotfs.Move(temp, at)

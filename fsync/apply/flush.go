@@ -43,7 +43,7 @@ func (f *Flush) note(d *slotfs.Dir) error {
 	return nil
 }
 
-// Run waits for the disk. What was changed is names; all says that content was, too.
+// Run waits for the disk. Only names were changed, unless all says that content was changed as well.
 func (f *Flush) Run(all bool) error {
 	var errs []error
 	if all || f.many {
@@ -58,8 +58,8 @@ func (f *Flush) Run(all bool) error {
 	return errors.Join(errs...)
 }
 
-// Edits brings to the disk what others have written in a directory between two trees; what is gone or something else by
-// now has nobody's word.
+// Edits brings to the disk the files that others have written in a directory between two trees. A path that is gone by
+// now, or has stopped being a file, is skipped.
 func Edits(o tree.Objects, path string, from, to tree.Hash) error {
 	top, err := slotfs.Open(path)
 	if slotfs.Gone(err) {

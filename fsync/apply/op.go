@@ -11,9 +11,9 @@ type Verb uint8
 // The verbs.
 const (
 	MakeDir   Verb = iota + 1
-	Place          // a staged file or a symlink, where there was nothing or something that is no directory
+	Place          // a staged file or a symlink, where there was nothing or something other than a directory
 	SetMode        // of a file or a directory
-	Remove         // what is no directory
+	Remove         // of anything but a directory
 	RemoveDir      // when it is empty
 )
 
@@ -25,7 +25,7 @@ type Op struct {
 	Early bool
 	Entry tree.Entry   // what will be there
 	Old   tree.Entry   // what was there
-	Was   *slotfs.Stat // how the disk showed it; nil: there was nothing, or nobody knows
+	Was   *slotfs.Stat // how the disk showed it; nil: there was nothing, or it is not known
 	Known bool         // what was there is known: nothing, or Was
 	Aside string       // why what was there is put aside; empty: it is displaced
 

@@ -258,14 +258,14 @@ func (s *Stage) Finish() error {
 	return nil
 }
 
-// What is brought to the disk before a switch: no more files than this, and no more bytes.
+// Limits of what is brought to the disk before a switch, in files and bytes.
 const (
 	flushFiles = 16
 	flushBytes = 16 << 20
 )
 
-// Flush brings what is staged to the disk when that is little. Of much it says false: then nobody waits for the disk
-// before the switch, the area is flushed after it, and who goes on with that switch later calls Verify first.
+// Flush brings what is staged to the disk when that is little. Otherwise it returns false: then the switch does not
+// wait for the disk, the area is flushed after it, and a caller that resumes that switch later calls Verify first.
 func (s *Stage) Flush() (done bool, err error) {
 	files, bytes := 0, int64(0)
 	for i := range s.plan.Ops {

@@ -31,7 +31,7 @@ type Part struct {
 type Report struct {
 	Done, Total int64
 	Unit        string  // what is counted; empty: items
-	From        node.ID // of whom it is fetched, where a part finds its peer by itself
+	From        node.ID // of whom it is fetched, where a part finds its own peer
 	Note        string  // what it is doing, or what is wrong
 	Starved     bool
 }
@@ -40,7 +40,7 @@ type Report struct {
 type Config struct {
 	Parts []Part
 	// Peers are the other members that have a master: those that are there, the best to ask first, and those that seem not
-	// to be, who are asked when nobody else is.
+	// to be, which are asked only when no other peer is there.
 	Peers func() (there, absent []node.ID)
 
 	Patience time.Duration // without progress; 2 min
@@ -180,7 +180,7 @@ func (r *Runner) pull(ctx context.Context, p *part) error {
 
 const maxPause = 2 * time.Second
 
-// pullFrom asks one peer, for as long as something comes. Pull bounds each question by itself.
+// pullFrom asks one peer, for as long as something arrives. Pull bounds each of its questions.
 func (r *Runner) pullFrom(ctx context.Context, p *part, from node.ID) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

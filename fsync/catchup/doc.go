@@ -2,17 +2,17 @@
 //
 // Vocabulary:
 //
-//   - part: one sort of state, as minion keys or jobs. All parts catch up at the same time, each by itself.
-//   - pull: what a part does with one peer: it asks what it lacks, and fetches that. What has arrived stays, so a pull
-//     that was cut off, by a broken connection or the end of either process, goes on with the rest at any peer.
-//   - await: what a part does that finds its peers by itself; it only tells how far it is.
+//   - part: one sort of state, as minion keys or jobs. All parts catch up at the same time, independently.
+//   - pull: what a part does with one peer: it asks what it lacks, and fetches that. All that has arrived stays, so a
+//     pull that was cut off, by a broken connection or the end of either process, resumes with the rest at any peer.
+//   - await: what a part does that finds its own peers; it only tells how far it is.
 //   - starved: a part that waits for something that only a peer can give it.
 //   - given up: a part that got nothing for so long that waiting longer would only keep minions from being served. It
-//     goes on by its own means afterwards, and the log says what it lacks.
+//     continues by its own means afterwards, and the log says what it lacks.
 //
 // In: the parts, and the peers in the order in which they are to be asked (Config). Out: Status, at any time.
 //
 // Promises: Run ends. A part that makes progress is waited for; one that makes none is given up after Config.Patience,
-// or after Config.Lonely when nobody is there who could give it anything, unless it is Needed. A peer that does not
+// or after Config.Lonely when no peer is there that could give it anything, unless it is Needed. A peer that does not
 // answer costs Config.Silence, then the next one is asked.
 package catchup

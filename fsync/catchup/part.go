@@ -52,7 +52,7 @@ func (p *part) begin() {
 	p.state, p.since, p.moved = StateSyncing, time.Now(), time.Now()
 }
 
-// tell takes a report; one that says what was known already is no progress.
+// tell takes a report; one that says only what was known already does not count as progress.
 func (p *part) tell(r Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *part) starved() bool {
 	return p.last.Starved
 }
 
-// idle is how long there was no progress, and what is known of why.
+// idle is how long ago the last progress was, and what is known of why there has been none since.
 func (p *part) idle() (time.Duration, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

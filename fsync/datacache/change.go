@@ -18,8 +18,8 @@ import (
 // ErrNotHere says that a mine is not to be changed here: the master's own code has to, and Touched or Spread be told.
 var ErrNotHere = errors.New("datacache: only the master's own code can change it")
 
-// What is changed here, and how many at a time: each is in memory several times over. Larger mines are rare, and the
-// master's.
+// Limits of the mines that are changed here, and of how many are changed at a time: each is in memory several times
+// over. Larger mines are rare, and left to the master.
 const (
 	maxEdit    = 4 << 20
 	maxEntries = 20_000
@@ -39,8 +39,8 @@ type Edit = func(now []byte) (then []byte, write bool, err error)
 // Change does to a minion's mine what a master that carries out _mine, _mine_delete or _mine_flush does, and waits as
 // Spread does, for settle at most, until the other members have what came of it. Changes of one mine take turns with
 // each other and with what peers send; a few are made at a time, and one of those above 64 KiB. A mine of more than 4
-// MiB or 20,000 entries, before or after, is not changed here. What is written survives a kill, not a power loss: as
-// with a master nobody waits for the disk. Errors: ErrNotHere, edit's, the disk's, ctx's if it ends before the mine's
+// MiB or 20,000 entries, before or after, is not changed here. A change survives a kill, not a power loss: as with a
+// master, it does not wait for the disk. Errors: ErrNotHere, edit's, the disk's, ctx's if it ends before the mine's
 // turn comes; then the mine is as it was.
 func (s *Store) Change(ctx context.Context, id string, edit Edit, settle time.Duration) error {
 	if s.off != "" || s.cfg.Kind != Mine || !validID(id) {
@@ -56,9 +56,9 @@ func (s *Store) Change(ctx context.Context, id string, edit Edit, settle time.Du
 	return nil
 }
 
-// changeSoon waits for the id's turn and a place, and changes a mine. Small ones take the turn first: who has a place
-// of theirs waits for nobody, and those who wait for one mine keep no place from others. There is one place for large
-// ones, and who waits for it has no turn, for others share that.
+// changeSoon waits for the id's turn and a place, and changes a mine. Changes of small mines take the turn first: one
+// that has a place waits for nothing more, and those that wait for the same mine do not keep places from others. There
+// is one place for large mines. A change that waits for it does not hold the turn, because other ids share that.
 func (s *Store) changeSoon(ctx context.Context, id string, edit Edit) ([]<-chan struct{}, error) {
 	turn := s.turns.of(id)
 	waits, err := s.changeWith(ctx, turn, s.edits, id, edit, largeFile)
@@ -193,7 +193,7 @@ func (s *Store) find(root *os.Root, dir folder, m *mine, limit int64) (done func
 	return done, err
 }
 
-// elsewhere says whether the master finds a mine that is no map, or a bank that is one file (salt/cache/localfs.py
+// elsewhere says whether the master finds a mine that is not a map, or a bank that is one file (salt/cache/localfs.py
 // fetch).
 func (s *Store) elsewhere(root *os.Root, name string) bool {
 	for _, name := range []string{name, path.Dir(name) + suffix} {

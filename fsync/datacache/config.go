@@ -110,7 +110,7 @@ type Timing struct {
 	Settle time.Duration // between looks at changes of keys and members; 100 ms
 	Save   time.Duration // between writes of the table; 2 s
 	Retry  time.Duration // first pause after a failed push, doubled up to RetryMax; 250 ms
-	// RetryMax is the longest pause; 2 s, for a peer that is back lacks news until it is over.
+	// RetryMax is the longest pause; 2 s, because a peer that is back lacks news until it is over.
 	RetryMax time.Duration
 	Push     time.Duration // patience with one push; 30 s
 }

@@ -18,8 +18,8 @@
 //   - stamp: when news were found, on the cluster's hybrid clock. Later stamps win. Data found at the start bear the
 //     time of their file; files written here get the time of their stamp, so that a lost table does no harm.
 //   - table: stamp and hash, per minion, of what is on disk.
-//   - life: of an id, from when it has got a key until that is deleted. Data of an earlier one are no data, whatever
-//     the key.
+//   - life: of an id, from when it has got a key until that is deleted. Data of an earlier life do not count as data,
+//     whatever the key.
 //   - gone: of a mine that was flushed. The table keeps it, so that it does not come back from a node that was away.
 //   - part: a record with more pillars than a 3006 or 3007 master has a place for, as such a node holds it.
 //   - digest: a table's ids and stamps, told to a peer, which answers with the data that have later stamps.
@@ -33,8 +33,8 @@
 //
 // All writes of one minion's mine go to one node (sidecar/router), which reads, changes and writes it, itself or by its
 // master: two that did so at once would lose entries. Changes of one mine wait for each other as long as their requests
-// last; minions share 64 turns, so some wait for another one's, too. A change goes on when a master writes the mine at
-// that moment, and begins again.
+// last; minions share 64 turns, so some also wait for another minion's changes. When a master writes the mine during a
+// change, the change starts over.
 //
 // Limits: grains and pillars that an operator clears on one master (salt-run cache.clear_all) come back from the
 // others; a mine that is cleared is cleared everywhere, unless its directory goes with it. One that the master's own
@@ -44,5 +44,5 @@
 // 3008's resource_grains are not carried: minions register their resources with every 3008 master. When this process is
 // killed within the microseconds in which it has a file of the master's under another name, and the master has just
 // written that, this write is lost: the next start removes what has such names. On a file system that cannot exchange
-// files, a write of the master in the same microseconds is lost, too.
+// files, a write of the master in the same microseconds is also lost.
 package datacache

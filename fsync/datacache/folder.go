@@ -16,7 +16,7 @@ import (
 type folder struct{ dir *os.File }
 
 func openFolder(root *os.Root, name string) (folder, error) {
-	// a directory blocks nobody; package os would set it, and take it back
+	// opening a directory does not block; without O_NONBLOCK package os would set it, and take it back
 	dir, err := root.OpenFile(name, unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	return folder{dir}, err
 }
@@ -25,8 +25,8 @@ func (d folder) close() { _ = d.dir.Close() }
 
 func (d folder) fd() int { return int(d.dir.Fd()) }
 
-// open returns a descriptor: an os.File would be made known to the poller, and taken back, for a file that is read and
-// closed.
+// open returns a descriptor. The file is only read and closed; an os.File would be made known to the poller, and taken
+// back, each time.
 func (d folder) open(name string, flags int, mode uint32) (fd int, err error) {
 	err = again(func() (err error) {
 		fd, err = unix.Openat(d.fd(), name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
@@ -102,7 +102,7 @@ func (d folder) hold(name string, limit int64) (h held, err error) {
 		if err != nil {
 			return h, &fs.PathError{Op: "read", Path: name, Err: err}
 		}
-		if got == 0 { // somebody has cut it meanwhile
+		if got == 0 { // it has been cut meanwhile
 			break
 		}
 		n += got
@@ -219,7 +219,7 @@ func (d folder) rename(from, to string, flags uint) error {
 }
 
 // replace gives the file temp, with that inode, the name of one that is still old. A stock master locks nothing, so the
-// two are exchanged first, and back again if what came out is not what was expected. After an error there is no temp,
+// two are exchanged first, and back again if what came out is not what was expected. After an error temp is removed,
 // unless it alone holds what the master wrote.
 func (d folder) replace(temp, name string, ours inode, old prior) error {
 	err := d.swap(temp, name, old)
@@ -235,7 +235,7 @@ func (d folder) replace(temp, name string, ours inode, old prior) error {
 	}
 	same, err := d.still(temp, old)
 	switch {
-	case errors.Is(err, unix.ENOENT): // there was no exchange
+	case errors.Is(err, unix.ENOENT): // they were not exchanged
 	case errors.Is(err, unix.ELOOP), same: // links are replaced, as by a master
 		_ = d.remove(temp) // it is written; if this fails it is left for the next start
 	default:

@@ -45,7 +45,8 @@ func (s *Store) serveHTTP(w http.ResponseWriter, r *http.Request) {
 // errNotYet says that this node does not know the sender as a member yet.
 var errNotYet = errors.New("starting")
 
-// take acts on a message of a peer. A record that cannot be written is asked for again later: the others go on.
+// take acts on a message of a peer. A record that cannot be written is asked for again later, and the others are still
+// taken.
 func (s *Store) take(from node.ID, m message) error {
 	p, known := s.feed.Peer(from)
 	if known {

@@ -43,7 +43,7 @@ func (f fileSet) hash() string {
 
 // layout is how a version of Salt keeps data in files.
 type layout interface {
-	// ids lists the minions that may have data, and looks again for what names cannot be computed. It needs nobody's turn.
+	// ids lists the minions that may have data, and looks again for what names cannot be computed. It needs no turn.
 	ids(root *os.Root, known func(id string) bool) ([]string, error)
 	// dirs lists where the files of minions are.
 	dirs(ids []string) []string
@@ -55,10 +55,10 @@ type layout interface {
 	build(id string, d data, have fileSet) fileSet
 	// pillarsOf tells how many pillars of d build writes.
 	pillarsOf(d data) int
-	// drop removes data of a minion, purge all that salt-key removes with a key. It is no error when nothing is there.
+	// drop removes data of a minion, purge all that salt-key removes with a key. Neither fails when nothing is there.
 	drop(root *os.Root, id string) error
 	purge(root *os.Root, id string) error
-	// cleared says whether somebody has meant to remove the data of a minion that are gone.
+	// cleared says whether the data of a minion that are gone were removed on purpose.
 	cleared(root *os.Root, id string) bool
 }
 

@@ -14,7 +14,7 @@ type metrics struct {
 	waiting  prometheus.Gauge
 }
 
-// newMetrics returns metrics that nobody reads when reg is nil.
+// newMetrics returns the metrics, which are not registered when reg is nil.
 func newMetrics(reg prometheus.Registerer, k Kind) *metrics {
 	m := &metrics{
 		minions: prometheus.NewGauge(prometheus.GaugeOpts{

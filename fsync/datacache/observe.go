@@ -117,7 +117,7 @@ func (s *Store) judge(root *os.Root, id, key string, life uint64, files fileSet,
 	return files, nil
 }
 
-// vanished is about data that the table knows and that are not there, or are no data any more. It is the id's turn.
+// vanished handles data that the table knows and that are not there, or cannot be parsed. It is the id's turn.
 func (s *Store) vanished(root *os.Root, id, key string, life uint64, broken bool) {
 	e, _ := s.entry(id)
 	switch {
@@ -272,9 +272,9 @@ func (s *Store) clearedBefore(root *os.Root, r record) bool {
 // halfway is how long a master may take to write the files of one minion. It writes grains after the pillar (3008).
 const halfway = 10 * time.Second
 
-// leftovers are files that are no data, and have been so for a while: grains were cleared beside a pillar that was not,
-// or a file was cut short. They give way to what others have; what the master is writing right now does not. It is the
-// id's turn.
+// leftovers are files that do not make up data, and have not for a while: grains were cleared beside a pillar that was
+// not, or a file was cut short. They give way to what others have; what the master is writing right now does not. It is
+// the id's turn.
 func (s *Store) leftovers(root *os.Root, id string) (fileSet, error) {
 	names := s.layout.names(id)
 	seen := look(root, names)
@@ -327,7 +327,7 @@ func (s *Store) write(root *os.Root, r record, life uint64, have fileSet) (outco
 		}
 		is, err := s.disk.put(root, name, content, old, stampTime(r.stamp))
 		if err != nil {
-			if e, had := s.entry(r.id); had { // half of it is no news
+			if e, had := s.entry(r.id); had { // half of it does not count as news
 				e.Hash = all.hash()
 				s.set(r.id, e)
 			}

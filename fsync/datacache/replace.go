@@ -21,8 +21,8 @@ var ourTemp = tempPrefix + rand.Text()[:8] + "-"
 
 func tempName() string { return ourTemp + rand.Text() }
 
-// sweep removes what processes left that were killed between two steps. It is nobody's turn: what this one is at work
-// with has other names.
+// sweep removes what processes left that were killed between two steps. It does not need a turn: the files that this
+// process works with have other names.
 func sweep(root *os.Root, dirs []string) error {
 	var errs []error
 	for _, dir := range dirs {

@@ -26,7 +26,7 @@ type entry struct {
 	MTime int64  `json:"m"`           // of the newest file, in nanoseconds since 1970
 	Env   string `json:"e,omitempty"` // pillarenv of the pillar in a joined file, as far as known
 	Part  bool   `json:"p,omitempty"` // the record had pillars that this master's layout has no place for
-	Gone  bool   `json:"g,omitempty"` // a mine that was flushed: there is no file, and older ones stay away
+	Gone  bool   `json:"g,omitempty"` // a mine that was flushed: it has no file, and older data stay away
 }
 
 // told is the stamp for peers. Who holds a part of a record says it is a little older, so that the whole wins.

@@ -5,9 +5,10 @@ import (
 	"hash/maphash"
 )
 
-// turns are locks by id: one minion's files are read and written, and what the table says of them is changed, by
-// whoever holds its own. Minions share them, so that there is a bound; so nobody may hold more than one. Order: a place
-// for a large change, the turn, a place for a small one or for reading, Store.mu.
+// turns are locks by id: one minion's files are read and written, and what the table says of them is changed, only by
+// the goroutine that holds the minion's turn. Minions share turns, so that their number is bounded; therefore a
+// goroutine must not hold more than one. Order: a place for a large change, the turn, a place for a small one or for
+// reading, Store.mu.
 type turns struct {
 	seed  maphash.Seed
 	locks [64]turn
@@ -25,7 +26,7 @@ func (t *turns) of(id string) turn {
 	return t.locks[maphash.String(t.seed, id)%uint64(len(t.locks))]
 }
 
-// await returns when everybody who has a turn now has given it back.
+// await returns when every turn that is held now has been given back.
 func (t *turns) await() {
 	for _, turn := range t.locks {
 		turn <- struct{}{}
@@ -39,7 +40,7 @@ type turn chan struct{}
 func (t turn) Lock()   { t <- struct{}{} }
 func (t turn) Unlock() { <-t }
 
-// take is for places, and for turns that somebody may cease to wait for: then it returns ctx's error.
+// take is for places, and for turns that the caller may stop waiting for: then it returns ctx's error.
 func take(ctx context.Context, places chan struct{}) error {
 	if err := ctx.Err(); err != nil {
 		return err

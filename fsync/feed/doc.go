@@ -8,11 +8,12 @@
 //   - name: what the owner calls a thing that a member shall have: a token's print, a minion's id, a job's id. The
 //     thing itself is read when its turn comes, so that a queue is small and never out of date.
 //   - line: the way to one member, with the names that wait for it.
-//   - turn: one call of a Sender. Turns go on until nothing waits; what a failed one has not brought waits on.
+//   - turn: one call of a Sender. Turns are repeated until nothing waits; names that a failed turn did not bring stay
+//     pending.
 //   - digest: all names this node has, told to a member. The first one, and what Tell asks for, makes the member tell
 //     its own too. Some owners' digests bring the member what it lacks (Config.Covers), those of others tell it what
 //     this node lacks, and the member's answer the reverse.
-//   - off: a member that has no use for any of it, by its own word. It gets digests only, for it may think better.
+//   - off: a member that says it has no use for any of it. It gets digests only, because it may change its mind.
 //   - lacking: what a member has told of and is not here yet (Progress).
 //
 // Promises: adding never blocks; the names that wait for a member are bounded, and beyond the bound a digest finds the

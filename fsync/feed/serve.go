@@ -27,7 +27,7 @@ func (f *Feed[K, S]) serve(ctx context.Context, p *peer[K, S]) {
 	}
 }
 
-// turns goes on until nothing waits.
+// turns repeats turn until nothing waits.
 func (f *Feed[K, S]) turns(ctx context.Context, p *peer[K, S]) {
 	for retry := f.cfg.Timing.Retry; ctx.Err() == nil; {
 		did, err := f.turn(ctx, p)
@@ -45,7 +45,7 @@ func (f *Feed[K, S]) turns(ctx context.Context, p *peer[K, S]) {
 	}
 }
 
-// turn sends the next that waits. What did not arrive waits on.
+// turn sends the next that waits. Names that did not arrive stay pending.
 func (f *Feed[K, S]) turn(ctx context.Context, p *peer[K, S]) (did bool, err error) {
 	if did, err = p.sender.First(ctx); did || err != nil {
 		return did, err
@@ -70,7 +70,7 @@ func (f *Feed[K, S]) turn(ctx context.Context, p *peer[K, S]) (did bool, err err
 	return true, nil
 }
 
-// Pause waits for d and reports whether ctx goes on.
+// Pause waits for d. It returns false when ctx has ended before.
 func Pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

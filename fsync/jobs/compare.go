@@ -98,7 +98,7 @@ func (p *peer) compare(ctx context.Context, jids []string, answer bool) (told bo
 	if err := b.flush(); err != nil {
 		return true, err
 	}
-	if w.flags&answerAgain != 0 { // what somebody else claims to send is compared once more, for he may fail
+	if w.flags&answerAgain != 0 { // what another node claims to send is compared once more, because it may fail
 		time.AfterFunc(s.cfg.Timing.Claim, func() { p.Add(jidsOf(d.jobs)...) })
 	}
 	return true, nil

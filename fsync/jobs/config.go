@@ -40,7 +40,7 @@ var hashes = map[string]crypto.Hash{
 	"sha512": crypto.SHA512,
 }
 
-// Off says why nothing is carried; empty when it is. With job_cache: False there are no returns, but the master keeps
+// Off says why nothing is carried; empty when it is. With job_cache: False the master keeps no returns, but it keeps
 // what it publishes.
 func (m Master) Off() string {
 	switch {
@@ -81,8 +81,8 @@ type Config struct {
 	// Contested says whether an id is that of two different jobs, of two masters: what others have of it must not be mixed
 	// with what is here. nil: none is.
 	Contested func(jid string) bool
-	// Received hears of a job that another node has sent something of, before anything of it is in the job cache. nil:
-	// nobody does.
+	// Received hears of a job that another node has sent something of, before anything of it is in the job cache. It may
+	// be nil.
 	Received func(jid string)
 	// Changed returns a channel that gets a value after changes of members, several at once perhaps.
 	Changed func(ctx context.Context) <-chan struct{}

@@ -23,10 +23,10 @@ func bootTime(now time.Time) time.Time {
 	return now.Add(-time.Duration(info.Uptime) * time.Second)
 }
 
-// damaged says whether a minion's return, whose return.p is like st, is one that a power loss has spoilt: no return,
-// then, to be had from the others. An empty one always is, for everybody renames return.p into its place when it is
-// written. What else it may be, zeros or the beginning of a return, is looked for in the files of the last minutes
-// before the machine started.
+// damaged says whether a minion's return, whose return.p is like st, is one that a power loss has spoilt: then it does
+// not count as a return, and is to be had from the others. An empty one is always damaged, because every writer renames
+// return.p into its place only once it is written. Other damage, zeros or the mere beginning of a return, is looked for
+// in the files of the last minutes before the machine started.
 func (d disk) damaged(fd int, minion string, st *unix.Stat_t) bool {
 	if st.Size == 0 {
 		return true

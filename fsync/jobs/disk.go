@@ -82,7 +82,7 @@ func (s sight) returns() (n int) {
 	return n
 }
 
-// look lists what there is of a job. Without a file jid there is no job: fs.ErrNotExist.
+// look lists what there is of a job. A job without a file jid does not exist: fs.ErrNotExist.
 func (d disk) look(jid string) (s sight, err error) {
 	f, err := os.Open(d.path(jid))
 	if err != nil {

@@ -13,15 +13,15 @@
 //
 //   - replicas: the nodes that shall have a job, the first few in ring order. The one that made it has it besides.
 //   - item: one thing in a job: a head file (.load.p and its like) or a minion's return.
-//   - sum: of all items of a job. Equal sums need no second look. Returns count by name, for they never change, and
-//     whether they are there ahead of their publisher only; head files by rank, time and size.
+//   - sum: of all items of a job. Equal sums need no second look. Returns count by name, because they never change,
+//     and by whether they are only there ahead of their publisher; head files by rank, time and size.
 //   - rank: of two head files of one name the one with the higher rank is kept, then the later one. A load that was
 //     published ranks above one that was kept from a return, a list of minions above an empty one.
 //   - record: an item on its way.
-//   - own: a job that this node made or changed by itself, so that it tells the replicas at once. What came from others
-//     is compared from time to time only.
-//   - table: which jobs there were and which were removed, in the state directory. What is missing after a start and
-//     was nearly over has been removed by the master, which need not have been seen.
+//   - own: a job that this node itself made or changed, so that it tells the replicas at once. Jobs that came from
+//     others are only compared from time to time.
+//   - table: which jobs there were and which were removed, in the state directory. A job that is missing after a start
+//     and was nearly over has been removed by the master, even if that was not seen.
 //   - damaged: a return that a power loss has spoilt. It counts as none, and that of another node takes its place.
 //   - dirty: a job that a peer may lack something of. Its id waits in the peer's line (fsync/feed).
 //

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inOrder puts items into the order in which they may appear: a job's list of minions before its load, for a stock
-// master fails on a load without a list, and returns last.
+// inOrder puts items into the order in which they may appear: a job's list of minions, then its load, then returns. A
+// stock master fails on a load without a list.
 func inOrder(items []item) {
 	place := func(it item) int {
 		switch {

@@ -10,14 +10,14 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// Job is a job as somebody's job cache has it; the bytes are msgpack.
+// Job is a job as the job cache of one node has it; the bytes are msgpack.
 type Job struct {
 	JID     string
 	From    node.ID // whose job cache
 	At      time.Time
 	Heads   map[string][]byte // by the names of their files
 	Returns map[string]Return // by minion
-	Cut     bool              // some returns are left out, for it is too large
+	Cut     bool              // some returns are left out because it is too large
 }
 
 // Return is what a minion returned: return.p, and out.p where there is one.

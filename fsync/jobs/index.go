@@ -12,7 +12,8 @@ import (
 // maxJobs bounds the jobs that are known; a stock master with the default keep_jobs seldom has a tenth of it.
 const maxJobs = 500_000
 
-// maxGone bounds the jobs remembered for having been removed; then the oldest is forgotten. Its age keeps it away, too.
+// maxGone bounds the jobs remembered for having been removed; beyond that the oldest is forgotten. Its age alone keeps
+// it away.
 const maxGone = 65_536
 
 // job is what is known of a job on disk.

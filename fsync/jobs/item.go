@@ -22,8 +22,8 @@ const (
 )
 
 // AheadFile lies beside a return that is in the job caches ahead of the node which published its job; it is empty, and
-// the same file as sidecar/jobcache.AheadFile. It goes with the return. Where that is already it stays, or goes when
-// the return comes without it, for it was taken.
+// the same file as sidecar/jobcache.AheadFile. It is sent with the return. Where the return is already, the file stays;
+// it is removed when the return comes without it, because then the publisher has taken the return.
 const AheadFile = ".saltcluster-ahead"
 
 // item is one thing in a job. Returns never change, so that their name says everything, but that they may be there

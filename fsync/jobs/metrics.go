@@ -12,7 +12,7 @@ type metrics struct {
 	scan     prometheus.Histogram
 }
 
-// newMetrics returns metrics that nobody reads when reg is nil.
+// newMetrics returns the metrics, which are not registered when reg is nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		jobs: prometheus.NewGauge(prometheus.GaugeOpts{

@@ -19,8 +19,8 @@ func (x *index) restore(t table) {
 	x.past, x.pastKeep, x.changes = t.there, t.keep, 0
 }
 
-// settlePast notes what the master removed while nobody looked: it was there, is not now, and its time was over. All
-// that is there has been seen.
+// settlePast notes the jobs that the master removed unseen before the first whole scan: they were there, are not now,
+// and their time was over. It is called after a scan that has seen all that is there.
 func (x *index) settlePast() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -42,8 +42,8 @@ func (x *index) removedSince(jid string) {
 	}
 }
 
-// setKeep changes how long the master keeps jobs. What it has removed before, and nobody has missed yet, is noted
-// first.
+// setKeep changes how long the master keeps jobs. Jobs that it removed before, and that have not been missed yet, are
+// noted first.
 func (x *index) setKeep(keep time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepPolling finds jobs that nobody told of, and what Python writes to jobs.
+// keepPolling finds jobs that were not announced, and what Python writes to jobs.
 func (s *Store) keepPolling(ctx context.Context) {
 	tick := time.NewTicker(s.cfg.Timing.Poll)
 	defer tick.Stop()

@@ -106,7 +106,7 @@ func (s *Store) scanJob(top, name string, turn uint32) {
 	}
 }
 
-// found takes in a job that nobody told of.
+// found takes in a job that was not announced.
 func (s *Store) found(jid string, turn uint32) {
 	s.index.mu.Lock()
 	j := s.index.add(jid)
@@ -128,7 +128,7 @@ func (s *Store) found(jid string, turn uint32) {
 	}
 }
 
-// retime notes when the master dated a job anew, for its cleaning goes by that.
+// retime notes when the master has given a job a new date, because its cleaning goes by that.
 func (s *Store) retime(j *job, top, name string) {
 	var st unix.Stat_t
 	if unix.Stat(filepath.Join(s.disk.jobs(), top, name, jidFile), &st) != nil {

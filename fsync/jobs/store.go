@@ -146,8 +146,8 @@ func (s *Store) Published(jid string) {
 	}
 }
 
-// Unasked says that a return which no job asked for was just written to the local job cache, and its job with it:
-// nobody writes to that any more, so it is told once and not looked at again and again. Otherwise it is Stored.
+// Unasked says that a return which no job asked for was just written to the local job cache, together with its job.
+// Such a job is not written to again, so it is told once and not looked at repeatedly. Otherwise it is like Stored.
 func (s *Store) Unasked(jid, minion string, ret Return) {
 	if s.cfg.Off != "" || !validJID(jid) || !validMinion(minion) {
 		return
@@ -224,7 +224,7 @@ func (s *Store) membersChanged(changed bool) {
 	if changed {
 		s.feed.Tell(false)
 	}
-	if left { // what was too new to be compared may be of the one that has left, who tells nobody any more
+	if left { // what was too new to be compared may be from the member that left, which cannot tell of it
 		s.wg.Go(func() { s.tellLater(s.run) }) // Close waits for the feed, which calls this, first
 	}
 }

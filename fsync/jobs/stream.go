@@ -2,7 +2,7 @@ package jobs
 
 import "sync"
 
-// Bounds of the stream to a peer. What does not fit makes its job dirty.
+// Bounds of the stream to a peer. A record that does not fit makes its job dirty.
 const (
 	maxQueueBytes = 32 << 20
 	batchBytes    = 1 << 20

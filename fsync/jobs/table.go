@@ -34,7 +34,7 @@ type table struct {
 
 var (
 	errTable = errors.New("malformed table of jobs")
-	// errNewer: to go on without the table would bring jobs back that were removed.
+	// errNewer: starting without the table would bring back jobs that were removed.
 	errNewer = errors.New("it was written by a newer saltclusterd: start that version again")
 )
 

@@ -162,7 +162,7 @@ func tempName(name string) string {
 }
 
 // twins are returns of one job just written, by their bytes: minions often return the same, and a second name for a
-// file costs a small part of a second file. Nobody writes into a return once it is there.
+// file costs a small part of a second file. A return is never written to once it is there.
 type twins map[string]string
 
 // maxTwins and maxTwin bound them, in number and bytes.

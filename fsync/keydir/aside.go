@@ -29,7 +29,7 @@ const (
 	maxAsideName = 200
 )
 
-// keep copies one file. When there is no room for more it does nothing: what is in force is in consensus.
+// keep copies one file. When the directory is full it does nothing: the key in force is in consensus.
 func (a *aside) keep(p place, id, path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ELOOP) {

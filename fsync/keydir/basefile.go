@@ -38,8 +38,8 @@ type basedFile struct {
 	Rev   uint64         `json:"r"`
 }
 
-// loadBase returns nil when there is none. A file that cannot be understood is an error: to go on without would be to
-// take every local key for a newcomer's.
+// loadBase returns nil when there is none. A file that cannot be understood is an error: without it every local key
+// would be taken for a newcomer's.
 func loadBase(dir string) (*base, error) {
 	path := filepath.Join(dir, baseName)
 	content, err := os.ReadFile(path)

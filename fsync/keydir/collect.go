@@ -23,8 +23,8 @@ type Found struct {
 
 // Collect reads the keys that a master has in its directories below pki, and in its store where it has one. It changes
 // nothing, needs no cluster, and takes for a key what the mirror would: an id in several directories counts as Salt
-// counts it, and a key file that a store does not know is pending, for nobody has seen it there. odd names what is no
-// key. A directory that is missing is empty.
+// counts it, and where a store has keys, an accepted key file that it could hold but does not know is pending, because
+// it has not been seen there. odd names everything that is not a key. A missing directory counts as empty.
 func Collect(ctx context.Context, pki string, g *mmapkeys.Geometry) (found []Found, odd []string, err error) {
 	c := collector{keys: map[string]Found{}, denied: map[string]Found{}, disk: newDisk(pki, nil)}
 	for p := range places {

@@ -14,14 +14,14 @@ const (
 	adopt                  // disk and consensus agree, base learns it
 	write                  // consensus goes to disk
 	propose                // disk goes to consensus
-	unclear                // disk holds something that is no key: perhaps later
+	unclear                // disk holds something other than a key: perhaps later
 )
 
 // kase is everything a decision about one subject depends on. The subject is a key or a denied key; for the latter
-// State is KeyPending everywhere, for it has none.
+// State is KeyPending everywhere, because it has no state.
 type kase struct {
 	disk     entry
-	garbage  bool      // disk holds something that is no whole key
+	garbage  bool      // disk holds something other than a whole key
 	twice    bool      // disk has it in several directories
 	modified time.Time // of the file on disk
 
@@ -81,13 +81,13 @@ func decide(k kase) step {
 	return k.overrule("changed elsewhere meanwhile")
 }
 
-// acquainted says that disk and consensus came to the same public key without base: whoever proposed it ended before
-// that was noted, or its minion went to two masters. That it is pending nobody has decided, so what somebody has
-// decided on the other side is in no conflict with it.
+// acquainted says that disk and consensus came to the same public key without base: the node that proposed it ended
+// before that was noted, or its minion went to two masters. Pending is not a decision, so a decision on the other side
+// does not conflict with it.
 //
-// A decision found on disk counts only in the first life of the key. What was deleted may lie on disk as it was before
-// that, written by a node that ended before it noted so, while its minion has come again: there consensus wins, as it
-// does wherever base had the key.
+// A decision found on disk counts only in the first life of the key. A deleted key may lie on disk as it was before its
+// deletion, written by a node that ended before it noted so, while its minion has come again: there consensus wins, as
+// it does wherever base had the key.
 func (k kase) acquainted() bool {
 	return !k.hasBase && k.disk.Print != "" && k.disk.Print == k.cons.Print
 }

@@ -9,13 +9,13 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// SharedBase is what keepers agreed with consensus about shared directories, for a node that takes a copy of them home.
-// Read it before the files are copied: what is decided or edited between the two is found out by comparing, while a
-// base that is newer than the files would make keys that are not copied yet look like deleted ones.
+// SharedBase is what keepers agreed with consensus about shared directories. It is for a node that takes a copy of them
+// home. Read it before the files are copied: what is decided or edited between the two is found out by comparing, while
+// a base that is newer than the files would make keys that are not copied yet look like deleted ones.
 type SharedBase struct{ b *base }
 
-// ReadSharedBase reads the base of shared directories; one that nobody has kept yet is empty, and consensus decides
-// about all keys.
+// ReadSharedBase reads the base of shared directories. Where they have not had a keeper yet it is empty, and consensus
+// decides about all keys.
 func ReadSharedBase(pki string) (SharedBase, error) {
 	b, err := loadBase(filepath.Join(pki, sharedBase))
 	if err != nil {
@@ -42,7 +42,7 @@ func (s SharedBase) TakeHome(pki, stateDir string, id node.ID) error {
 }
 
 // Private says that a file in pki_dir, named by its path there, is saltclusterd's own, a cache of the master's or of
-// its own key store: it is no part of a copy.
+// its own key store: it does not belong in a copy.
 func Private(path string) bool {
 	dir, name := filepath.Split(path)
 	return strings.HasPrefix(name, ".saltclusterd") || strings.HasPrefix(name, tempPrefix) ||

@@ -22,7 +22,7 @@ func (m *machine) kase(view state.View, s subject, f finding) (k kase, text stri
 		if d, ok := view.Denied(s.id); ok {
 			k.cons, k.rev, text = entry{deniedState, printOf(d.Pub)}, d.Rev, d.Pub
 		}
-		// There is no memory of cleared ones: a left-over of a stale disk is taken for one.
+		// Cleared ones are not remembered: while the disk is stale (joining), a left-over is taken for one.
 		k.known = k.cons != entry{} || k.stale == joining
 		k.current = k.rev == k.base.Rev
 		return k, text
@@ -47,7 +47,7 @@ func (m *machine) kase(view state.View, s subject, f finding) (k kase, text stri
 	return k, text
 }
 
-// settling says until when to wait with a step because the disk may be in the middle of a change; zero: go on.
+// settling says until when to wait with a step because the disk may be in the middle of a change; zero: do not wait.
 func (m *machine) settling(now time.Time, s subject, f finding, k kase, d step) time.Time {
 	if !k.current && d.verdict == write || k.stale != fresh && d.verdict == write {
 		return time.Time{} // whatever it becomes, consensus wins

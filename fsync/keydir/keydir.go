@@ -61,7 +61,7 @@ type Timing struct {
 	Debounce time.Duration // from the first hint to a look; 25 ms
 	Settle   time.Duration // an edit must look the same for so long; 60 ms
 	Deletion time.Duration // so long for a file that is gone, for 3008 deletes before it writes; 120 ms
-	Oddity   time.Duration // so long for an id in several directories, and for what is no key; 2 s
+	Oddity   time.Duration // so long for an id in several directories, and for what is not a key; 2 s
 	Rescan   time.Duration // looks without a hint; 30 s
 	Retry    time.Duration // after a proposal that failed; 1 s
 	Propose  time.Duration // patience with one proposal; 10 s

@@ -67,8 +67,8 @@ const (
 	keyCache = ".key_cache"
 )
 
-// stockTemp matches names that 3008 gives to files it has not finished (tempfile.mkstemp). A minion may have such an
-// id, too, so they are only watched longer.
+// stockTemp matches names that 3008 gives to files it has not finished (tempfile.mkstemp). A minion may also have such
+// an id, so such files are only watched longer.
 var stockTemp = regexp.MustCompile(`^tmp[a-z0-9_]{8}$`)
 
 // print identifies the content of a key file: half a SHA-256 over the text without what Salt's clean_key takes away.

@@ -137,7 +137,7 @@ func (m *machine) planOne(p *plan, now time.Time, view state.View, s subject, lo
 }
 
 // arrived recognises a proposal of this node in the view before its answer came, or when none ever came. An edit made
-// since then is an edit of that, and must not look as if somebody else had changed the key meanwhile.
+// since then is an edit of that, and must not look as if the key had been changed elsewhere meanwhile.
 func (m *machine) arrived(s subject, k kase) bool {
 	if f, ok := m.flying[s]; ok && f.is(k) || slices.ContainsFunc(m.doubt[s], func(f flight) bool { return f.is(k) }) {
 		delete(m.doubt, s)

@@ -30,7 +30,7 @@ func newMarker(pki string, id node.ID) marker {
 
 func newStamp() string { return rand.Text() }
 
-// read returns "" when there is no marker.
+// read returns "" when the marker does not exist.
 func (m marker) read() (string, error) {
 	f, err := os.Open(m.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,7 +11,7 @@ type metrics struct {
 	seconds   prometheus.Histogram
 }
 
-// newMetrics returns metrics that nobody reads when reg is nil.
+// newMetrics returns the metrics, which are not registered when reg is nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		keys: prometheus.NewGaugeVec(prometheus.GaugeOpts{

@@ -2,7 +2,7 @@ package keydir
 
 import "log/slog"
 
-// oddNames warns once about each directory entry that is no key of a minion.
+// oddNames warns once about each directory entry that is not the key of a minion.
 type oddNames struct {
 	log    *slog.Logger
 	warned map[oddName]struct{}

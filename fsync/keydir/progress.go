@@ -27,7 +27,7 @@ type progress struct {
 	mu      sync.Mutex
 	rev     uint64
 	closed  bool
-	changed chan struct{} // closed at the next change; nil while nobody waits
+	changed chan struct{} // closed at the next change; nil while no caller waits
 }
 
 func (p *progress) get() uint64 {

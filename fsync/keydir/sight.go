@@ -11,7 +11,7 @@ type sight struct {
 // finding is what was found of a subject.
 type finding struct {
 	entry
-	garbage  bool      // something that is no whole key
+	garbage  bool      // something other than a whole key
 	twice    bool      // in several directories
 	temp     bool      // perhaps an unfinished file of 3008
 	modified time.Time // of the file that counts

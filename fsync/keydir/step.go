@@ -88,7 +88,7 @@ func (l *loop) stepOne(s *stepping, view state.View, sub subject, f finding) err
 	return nil
 }
 
-// push writes to the store. What it has no room for, it does not have; the files go on without it.
+// push writes to the store. A key that it has no room for is missing there, which does not hold up the files.
 func (l *loop) push(all []storing, out map[string]bool) {
 	if len(all) == 0 {
 		return

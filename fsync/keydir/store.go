@@ -20,7 +20,7 @@ type store struct {
 	content  [2]mmapkeys.Content
 	held     map[subject]held
 
-	// distrust is told of a bank that has lost pages before that is put right, when nobody could tell any more.
+	// distrust is told of a bank that has lost pages before the bank is repaired: afterwards the loss cannot be seen.
 	distrust func(bank int) error
 
 	due    bool      // something has changed there
@@ -31,7 +31,7 @@ type store struct {
 // held is what the store has of a subject.
 type held struct {
 	entry
-	garbage bool // what it has is no key
+	garbage bool // what it has is not a key
 	text    string
 	raw     mmapkeys.Entry
 }
@@ -125,7 +125,7 @@ func (st *store) read(ctx context.Context, i int) (c mmapkeys.Content, err error
 
 var errNoStore = errors.New("the master's key store cannot be made")
 
-// hide takes what nobody is to see off the roster again, where Salt has put it when it repaired that.
+// hide takes hidden entries off the roster again, where a repair by Salt has put them.
 func (st *store) hide(ctx context.Context, b *mmapkeys.Bank, c mmapkeys.Content) error {
 	for _, e := range c.Entries {
 		if e.Listed && !e.Damaged && strings.HasPrefix(e.Key, mmapkeys.HiddenPrefix) {
@@ -202,7 +202,7 @@ type storing struct {
 	text    string
 }
 
-// put writes to the store, unless somebody else has changed there what was found at the last look.
+// put writes to the store, except where an entry has changed since it was found at the last look.
 func (st *store) put(ctx context.Context, all []storing) []error {
 	ctx, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
@@ -229,7 +229,7 @@ func (st *store) put(ctx context.Context, all []storing) []error {
 	return errs
 }
 
-// now notes what was written, for the next look may be some time away.
+// now notes what was written, because the next look may be some time away.
 func (st *store) now(s subject, e mmapkeys.Entry) {
 	if e.Key == "" {
 		delete(st.held, s)

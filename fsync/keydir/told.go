@@ -12,7 +12,7 @@ type told struct {
 	banks [2]bankID
 	is    map[subject]entry
 	met   bool // the store was looked at, and this saved, in some run
-	blank bool // there was no key in it then
+	blank bool // the store held no key then
 }
 
 // bankID tells a bank from one that was put in its place, or emptied. The zero one is none: what has lost pages is as

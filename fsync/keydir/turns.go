@@ -16,7 +16,7 @@ import (
 )
 
 // Shared is how nodes share directories: one of them at a time, the keeper, does what a Dir does for directories of its
-// own, with the base and the marker on the share, so that the next keeper goes on where it has stopped. The others
+// own, with the base and the marker on the share, so that the next keeper resumes where it has stopped. The others
 // follow: they read from the lock's file how far it is. A node that wrote what consensus said a moment ago would undo
 // what another one has written since, and all of them would take that for an edit: a deleted key would be back.
 type Shared struct {
@@ -28,7 +28,7 @@ type Shared struct {
 }
 
 const (
-	// lockFile is never removed: whoever holds the lock of a file that is gone excludes nobody.
+	// lockFile is never removed: the lock of a file that is gone does not exclude other nodes.
 	lockFile = ".saltclusterd-keys-lock"
 	// sharedBase is the directory of the base that keepers hand to each other.
 	sharedBase = ".saltclusterd-keybase"
@@ -166,8 +166,8 @@ func (d *Dir) stillLocked(lock *os.File) bool {
 	return err == nil && os.SameFile(held, seen)
 }
 
-// lockText is what followers read: of which cluster, how far. Within one it has always the same length, for it is
-// written over.
+// lockText is what followers read: of which cluster, how far. Within one cluster it always has the same length, because
+// it is written over.
 func lockText(uuid string, rev uint64) string { return fmt.Sprintf("%s %020d\n", uuid, rev) }
 
 // told reads how far the keeper is; 0 when it does not say, or not for this cluster.

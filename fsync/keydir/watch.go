@@ -31,8 +31,8 @@ func (w *watcher) close() {
 	}
 }
 
-// ensure watches the directories that are there now, which need not be those of the last time; and the one they are in,
-// when what is beside them counts, too.
+// ensure watches the directories that are there now, which need not be those of the last time. If beside is set, the
+// files beside them also count, and it watches the directory that they are all in.
 func (w *watcher) ensure(d *disk, beside bool) error {
 	if w == nil {
 		return errNoWatcher

@@ -29,7 +29,7 @@ type Ledger struct {
 
 // Texts that stand for no content.
 const (
-	Moving  = "~" // the item is changing: whatever others have is no difference
+	Moving  = "~" // the item is changing: whatever others have does not count as a difference
 	Removed = "-" // the node had the item, and removed it in due course
 )
 

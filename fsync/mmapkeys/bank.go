@@ -127,7 +127,7 @@ type table struct {
 	rostered int64    // its size
 }
 
-// openTable returns fs.ErrNotExist when there is no bank.
+// openTable returns fs.ErrNotExist when the bank does not exist.
 func (b *Bank) openTable(flags int) (t *table, err error) {
 	t = &table{b: b}
 	defer func() {

@@ -9,7 +9,7 @@ import (
 
 // What a call can fail with.
 var (
-	// ErrGeometry: the index is not of the size that the master's configuration gives it. Salt refuses it, too.
+	// ErrGeometry: the index is not of the size that the master's configuration gives it. Salt refuses it as well.
 	ErrGeometry = errors.New("mmapkeys: the index has another size than the master is configured for")
 	// ErrFormat: the files are not what Salt makes.
 	ErrFormat = errors.New("mmapkeys: not a key store of Salt")
@@ -19,11 +19,11 @@ var (
 	ErrTooLong = errors.New("mmapkeys: the minion id is longer than mmap_key_id_size")
 	// ErrChanged: the entry is not any more what the change was based on.
 	ErrChanged = errors.New("mmapkeys: the entry has changed meanwhile")
-	// ErrLocked: somebody else has kept the lock for longer than the context allows.
+	// ErrLocked: another process has kept the lock for longer than the context allows.
 	ErrLocked = errors.New("mmapkeys: the key store stays locked by another process")
 )
 
-// Settle is how long workers of Salt may go on with what they have mapped.
+// Settle is how long workers of Salt may continue to use what they have mapped.
 const Settle = 300 * time.Millisecond
 
 // Geometry is how a store is laid out.
@@ -53,7 +53,7 @@ const (
 	maxSlotSize = 1 << 12
 )
 
-// Validate refuses what Salt refuses, and what nobody means.
+// Validate refuses what Salt refuses, and sizes that can only be a mistake.
 func (g Geometry) Validate() error {
 	switch {
 	case g.Slots < 2 || g.Slots > maxSlots:

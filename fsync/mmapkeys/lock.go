@@ -17,7 +17,7 @@ const (
 )
 
 // lock takes the lock as Salt does (salt/utils/mmap_cache.py:MmapCache._lock), shared or exclusive. Salt removes the
-// file with a bank that it wipes; a lock of a file that is gone excludes nobody, and is taken anew.
+// file with a bank that it wipes; a lock on a file that is gone excludes no other process, and is taken anew.
 func (b *Bank) lock(ctx context.Context, how int) (*os.File, error) {
 	for range lockTries {
 		f, err := b.openLock()

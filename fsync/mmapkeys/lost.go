@@ -8,8 +8,8 @@ import (
 
 // Lost says whether the index has lost what it knew of keys that were in the bank and are not any more: the slot where
 // the search for one of them begins was never used. That slot held the key or another one when the key was put, and
-// what is deleted leaves a mark. A loss may go unnoticed where keys share a slot; without the roster there is no better
-// sign.
+// what is deleted leaves a mark. A loss may go unnoticed where keys share a slot; without the roster this is the
+// best sign.
 func (b *Bank) Lost(ctx context.Context, keys []string) (bool, error) {
 	if len(keys) == 0 {
 		return false, nil

@@ -25,7 +25,7 @@ type Entry struct {
 // same says whether e is still what it was, without its value.
 func (e Entry) same(s slot) bool { return e.Key == s.key && e.at == s.at }
 
-// Same says whether nobody has written the entry between two reads.
+// Same reports whether the entry has not been written between two reads.
 func (e Entry) Same(o Entry) bool { return e.Key == o.Key && e.slot == o.slot && e.at == o.at }
 
 // Content is what a bank holds.
@@ -41,7 +41,7 @@ type Content struct {
 	// Holes says that the roster has slots that were never used, or hold nothing that anybody has written: pages of the
 	// index are lost, as after a power failure. A slot that was in use never becomes an unused one again.
 	Holes bool
-	// Short says that values lie behind the end of the heap: it has lost its end. What is put next would lie where they
+	// Short says that values lie behind the end of the heap: it has lost its end. The next value would be put where they
 	// were.
 	Short bool
 	// Fill is how much of the table is in use or was, from 0 to 1.
@@ -57,8 +57,8 @@ func (c *Content) Wrote(e Entry) { c.High = max(c.High, uint64(e.slot)) }
 // whole is the share of the slots from which on the index is read from end to end.
 const whole = 64
 
-// Read returns what is in the bank. What before holds already is not read from the heap again. With thorough, entries
-// that are not listed are found, too; a bank whose roster contradicts its header is always looked at thoroughly.
+// Read returns what is in the bank. What before holds already is not read from the heap again. With thorough, it also
+// finds entries that are not listed; a bank whose roster contradicts its header is always looked at thoroughly.
 func (b *Bank) Read(ctx context.Context, before map[string]Entry, thorough bool) (Content, error) {
 	if b.Mark().Identity() == "" {
 		return Content{}, nil

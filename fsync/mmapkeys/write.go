@@ -180,7 +180,7 @@ func (w *writer) appendValue(p *pointer, value []byte) error {
 	last := len(w.segments) - 1
 	record := appendRecord(nil, value)
 	if _, err := w.segments[last].WriteAt(record, w.sizes[last]); err != nil {
-		_ = w.segments[last].Truncate(w.sizes[last]) // or Salt would count half a record; what is left of it harms nobody
+		_ = w.segments[last].Truncate(w.sizes[last]) // or Salt would count half a record; what is left of it is harmless
 		return err
 	}
 	p.packed = pack(last, w.sizes[last])

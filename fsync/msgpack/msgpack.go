@@ -50,7 +50,7 @@ func head(b []byte) (size, children uint64, err error) {
 	return 1 + uint64(form.width) + form.fixed + n*form.bytes, n * form.children, nil
 }
 
-// form describes how a type byte goes on: a number of so many bytes, fixed bytes, and bytes or children per number.
+// form describes what follows a type byte: a number of so many bytes, fixed bytes, and bytes or children per number.
 type form struct {
 	width                  int
 	fixed, bytes, children uint64
@@ -101,7 +101,7 @@ func Len(b []byte) uint64 {
 	return children / 2
 }
 
-// Entries calls visit with each key and value of the map b. Keys that are no texts are passed as they are encoded.
+// Entries calls visit with each key and value of the map b. Keys that are not text are passed as they are encoded.
 func Entries(b []byte, visit func(key string, value []byte)) error {
 	if !WholeMap(b) {
 		return ErrFormat

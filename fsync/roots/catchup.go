@@ -189,8 +189,8 @@ func (s *Store) putLive() error {
 	return s.db.putObjects(objects...)
 }
 
-// setBase notes what is on this disk. It is saved when nobody waits any more: a base that is older than the disk makes
-// what came since look like edits that others have made, too.
+// setBase notes what is on this disk. It is saved later, when no caller waits any more: with a base that is older than
+// the disk, what came since only looks like edits that other nodes have made as well.
 func (s *Store) setBase(b base) {
 	s.mu.Lock()
 	s.base = b
@@ -211,7 +211,7 @@ func (s *Store) saveBase() error {
 
 // putBase writes down the base when all of it is on the disk, and what belongs to it.
 func (s *Store) putBase(pairs ...pair) error {
-	for _, st := range s.slots { // what was edited here nobody may have brought to the disk yet
+	for _, st := range s.slots { // edits made here may not have been flushed to the disk yet
 		was, is := s.onDisk[st.Name], s.base.Slots[st.Name]
 		if was == is || st.unavailable != "" {
 			continue

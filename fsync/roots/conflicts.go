@@ -17,7 +17,7 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// ErrNoConflict says that there is no such conflict on this node.
+// ErrNoConflict says that this node does not have such a conflict.
 var ErrNoConflict = errors.New("no such conflict on this node")
 
 // Conflicts lists what was put aside on this node, oldest first.

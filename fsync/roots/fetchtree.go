@@ -34,8 +34,8 @@ func (s *Store) fetchTree(ctx context.Context, rev Revision, all bool) error {
 	return err
 }
 
-// fetchObjects gets the objects of a tree that are not here, level by level. What an object that is here leads to is
-// here, too, for they are stored when the tree is complete; all says not to believe that.
+// fetchObjects gets the objects of a tree that are not here, level by level. Everything that an object on this node
+// leads to is here as well, because objects are stored when their tree is complete; all says not to rely on that.
 func (s *Store) fetchObjects(ctx context.Context, author node.ID, root Hash, all bool) error {
 	got, level, isRoot, total := tree.Memory{}, []Hash{root}, true, 0
 	seen := map[Hash]bool{root: true}

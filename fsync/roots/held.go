@@ -17,8 +17,8 @@ func (s *Store) removesTooMuch(before, removed int) bool {
 }
 
 // losesTooMuch says whether a slot would lose too much between two trees, of which the second lacks so many files of
-// the first. What only has another name is not lost: a directory that is renamed, whatever is in it, needs nobody's
-// word.
+// the first. A file that only has another name is not lost: renaming a directory, whatever is in it, does not need a
+// word from an operator.
 func (s *Store) losesTooMuch(from, to Hash, removed int) (bool, error) {
 	files, _, err := tree.Count(s, from)
 	if err != nil || !s.removesTooMuch(files, removed) {
@@ -92,8 +92,8 @@ func (s *Store) removesBitByBit(st *slotState, before Hash) (bool, error) {
 	return tooMuch, err
 }
 
-// noteSpells notes a revision of this node that has been taken: spells of removals begin, go on, or end with an
-// operator's word.
+// noteSpells notes a revision of this node that has been taken: spells of removals begin, continue, or end with
+// an operator's word.
 func (s *Store) noteSpells(e *edits, confirmed bool) {
 	for _, st := range e.slots {
 		before, changed := e.before[st.Name]

@@ -11,7 +11,7 @@ type metrics struct {
 	failures              *prometheus.CounterVec
 }
 
-// newMetrics returns metrics that nobody reads when reg is nil.
+// newMetrics returns metrics, and registers them unless reg is nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "saltcluster_roots_" + name, Help: help})

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 )
 
-// The note is the plan of a switch that consists of one exchange, in a file beside the database. Nobody waits for the
-// disk because of it: when the process is killed it is there, and what an operator has saved in the instant of the
+// The note is the plan of a switch that consists of one exchange, in a file beside the database. Writing it does not
+// wait for the disk: when the process is killed the file is there, and what an operator has saved in the instant of the
 // exchange is given back or put aside. After a power failure it may be damaged or older than the base: then it is not
 // believed, and need not be.
 

@@ -11,9 +11,9 @@ import (
 )
 
 // proposed is a proposal that was made, or was about to be, and what the base has of it when it has become a revision.
-// It is on the disk, with all that names the tree, before anybody hears of it: a node that is killed in that moment
-// would otherwise leave a revision behind that nobody can read, and take what was edited here since for a conflict with
-// its own revision.
+// It is on the disk, with all that names the tree, before any other node hears of it: a node that is killed in that
+// moment would otherwise leave a revision behind that no node can read, and take what was edited here since for a
+// conflict with its own revision.
 type proposed struct {
 	Parent uint64
 	Root   Hash
@@ -67,7 +67,7 @@ func (s *Store) openProposals() []proposed {
 	return open
 }
 
-// refused forgets the last proposal when an error says that it is no revision and will never be one.
+// refused forgets the last proposal when an error says that it is not a revision and will never be one.
 func (s *Store) refused(err error) {
 	last := len(s.proposed) - 1
 	sure := errors.Is(err, ErrNotCurrent) || errors.Is(err, ErrNoQuorum) && !errors.Is(err, ErrUncertain)
@@ -95,8 +95,8 @@ func (s *Store) successor() (rev *Revision, own *proposed) {
 	return nil, nil
 }
 
-// adopt makes a proposal the base whose end nobody here has seen, because of a crash or an answer that was lost, when
-// it has become a revision: what is on this disk comes from it.
+// adopt makes a proposal the base when it has become a revision and this node has not seen the outcome, because of a
+// crash or an answer that was lost: what is on this disk comes from it.
 func (s *Store) adopt() (adopted bool) {
 	if len(s.openProposals()) == 0 {
 		return false
@@ -117,8 +117,8 @@ func (s *Store) older(p *proposed) bool { return p.Boot != "" && p.Boot != s.boo
 // orphanAfter is how long others are asked for what this disk has lost of a revision of this node.
 const orphanAfter = time.Minute
 
-// adoptLost makes a revision of this node the base though its disk has lost something of it, when nobody else has that:
-// what is on the disk becomes the next edit, or nobody could edit anything any more.
+// adoptLost makes a revision of this node the base though its disk has lost something of it, when no other node has
+// that: what is on the disk becomes the next edit. Otherwise no edit would be possible from then on.
 func (s *Store) adoptLost(head Revision) bool {
 	rev, own := s.successor()
 	if own == nil || rev.Number != head.Number || !s.older(own) {
@@ -147,9 +147,9 @@ func (s *Store) becomes(p proposed, number uint64) {
 }
 
 // mergeBase is what the edits of a slot are edits of, compared with a later revision: the base, but what theirs has of
-// a proposal that is part of it to all we know. The log may have forgotten whether one is, for it names the last
-// revisions only. One that waited for an operator counts where there is an edit: what he has put back before he
-// confirmed its removal is no edit.
+// a proposal that, as far as this node knows, is part of it. The log may have forgotten whether one is, because it
+// names the last revisions only. A proposal that waited for an operator counts where there is an edit: a file that was
+// put back before its removal was confirmed is not an edit.
 func (s *Store) mergeBase(put tree.Memory, slot SlotName, base, ours, theirs Hash) (Hash, error) {
 	rev, own := s.successor()
 	switch {

@@ -11,9 +11,9 @@ const (
 	maxRecentFile = 64 << 10
 )
 
-// recent is the content of small files as it was when they were last read. Whoever writes a file again and again has
-// replaced what a revision names before anybody could fetch it; the revision, and all else that is in it, would be for
-// nobody.
+// recent is the content of small files as it was when they were last read. A program that writes a file again and again
+// has replaced what a revision names before another node could fetch it; the revision, and all else that is in it,
+// would be of no use.
 type recent struct {
 	mu      sync.Mutex
 	content map[Hash][]byte

@@ -11,8 +11,8 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// What is said of a slot whose directory is another one than it was, perhaps only because a file system is not mounted,
-// or is again.
+// Problems of a slot whose directory is not the one it was, perhaps only because a file system is not mounted, or is
+// mounted again.
 var (
 	errEmptied = errors.New("its directory was replaced by an empty one (roots refill fills it; sync_roots --accept makes that a deletion)")
 	errStrange = errors.New("another file system with other files is in its place " +
@@ -36,7 +36,7 @@ func (s *Store) replaced(st *slotState, res *scan.Result, ident dirIdent) error 
 		return nil
 	}
 	switch {
-	case res.Dir == s.base.Slots[st.Name]: // or the next edit would be on a file system that nobody knows
+	case res.Dir == s.base.Slots[st.Name]: // or the next edit would be on an unknown file system
 		s.noteIdent(st, ident)
 		return nil
 	case s.hasHead(st, res.Dir), res.Files > 0 && was.Dev == ident.Dev:
@@ -159,7 +159,7 @@ func (s *Store) makeDir(dir string) error {
 }
 
 // makeMissing makes the directories that have never been on this node and in which the cluster has something. Where
-// there was one, a directory that is missing is a file system that is not mounted, or somebody's decision.
+// there was one, a directory that is missing is a file system that is not mounted, or was removed on purpose.
 func (s *Store) makeMissing(root tree.Root) (made bool) {
 	for _, st := range s.slots {
 		_, had := s.base.Idents[st.Name]

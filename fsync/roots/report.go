@@ -39,7 +39,7 @@ func (s *Store) Status() Status {
 			Name: slot.Name, Dir: slot.Dir, Unavailable: slot.unavailable, Missing: slot.missing, Replaced: slot.replaced,
 			Lacking: lacking, Files: slot.files, Bytes: slot.bytes,
 		})
-		// A directory that is configured and was never made is nobody's problem while the others have nothing in it.
+		// A directory that is configured and was never made is not a problem while the others have nothing in it.
 		if _, had := s.base.Idents[slot.Name]; slot.unavailable != "" && (lacking || had || !slot.missing) {
 			st.Problems = append(st.Problems, fmt.Sprintf("%s: %s", slot.Name, slot.unavailable))
 		}
@@ -58,7 +58,7 @@ func (s *Store) Status() Status {
 	return st
 }
 
-// changingSaid is how long a file changes before somebody hears of it: what is written takes a while.
+// changingSaid is how long a file changes before that is reported: writing a file takes a while.
 const changingSaid = 10 * time.Second
 
 // hasContent says whether there is something in a slot as the cluster has it. s.mu is held.

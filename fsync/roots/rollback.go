@@ -44,7 +44,7 @@ func (s *Store) Rollback(ctx context.Context, number uint64) (Revision, error) {
 	return out, err
 }
 
-// reasonToGoBack says whether the head is one that nobody can follow: its content is nowhere any more, or is no tree.
+// reasonToGoBack reports whether no node can follow the head: its content is available nowhere, or is not a valid tree.
 func reasonToGoBack(err error) bool {
 	return errors.Is(err, ErrUnavailable) || errors.Is(err, tree.ErrTooLarge) || errors.Is(err, tree.ErrMalformed)
 }

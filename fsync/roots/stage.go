@@ -121,8 +121,9 @@ func (s *Store) fetchMissing(ctx context.Context, head Revision, missing []tree.
 	return err
 }
 
-// firstAsked is who made a revision, for he may be the only one to have it yet. What was in force when this node
-// started others have as well: then it is who has least to do, as Peers lists them.
+// firstAsked is the node that made a revision, because it may be the only one that has it yet. It is empty for a
+// revision that was in force when this node started: others have that as well, and the node with the least to do is
+// asked first, as Peers lists them.
 func (s *Store) firstAsked(head Revision) node.ID {
 	if head.Number <= s.found {
 		return ""

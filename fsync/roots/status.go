@@ -54,7 +54,7 @@ type SlotStatus struct {
 	Name        SlotName `json:"name"`
 	Dir         string   `json:"dir,omitempty"`         // empty: not configured here
 	Unavailable string   `json:"unavailable,omitempty"` // why; empty when it is fine
-	Missing     bool     `json:"-"`                     // because there is no such directory
+	Missing     bool     `json:"-"`                     // because the directory does not exist
 	Replaced    bool     `json:"replaced,omitempty"`    // another directory is in its place: see Refill
 	Lacking     bool     `json:"lacking,omitempty"`     // it is not, and the cluster has something in it
 	Files       int      `json:"files"`

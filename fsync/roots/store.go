@@ -39,7 +39,7 @@ type Store struct {
 	onDisk      map[SlotName]Hash   // the slots of the base that was saved last
 	away        map[SlotName]away   // switches that wait for their directories
 	boot        string              // the machine's run
-	lostSince   time.Time           // since when nobody has what this disk has lost
+	lostSince   time.Time           // since when no node has what this disk has lost
 	proposed    []proposed          // the last one is the newest
 	found       uint64              // the head when this node started
 	outrun      int                 // how often the head has moved on, one time after the other, while it was brought here
@@ -84,7 +84,7 @@ type Store struct {
 type slotState struct {
 	Slot
 	unavailable string // why; empty when it is fine
-	missing     bool   // there is no such directory
+	missing     bool   // the directory does not exist
 	replaced    bool   // it is left alone because another directory is in its place
 	unmade      bool   // it could not be made
 	ident       dirIdent

@@ -28,7 +28,7 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 		return err
 	}
 	j.Unflushed, j.here = !flushed, true
-	for i := range j.Plans { // what has waited for a directory that is no more
+	for i := range j.Plans { // a switch that waits for a directory that was replaced is superseded
 		s.away = s.awayWithout(j.Plans[i].Slot)
 	}
 	if s.movedOn(head) && !s.insists() {
@@ -351,7 +351,7 @@ func (e *ending) close() {
 	}
 }
 
-// endSwitch makes the end of a switch permanent, if one is to be ended; the loop calls it when nobody waits any more.
+// endSwitch makes the end of a switch permanent, if one is to be ended; the loop calls it when no caller waits.
 // After an error, or when it is interrupted, the switch is repeated: most of it turns out to be done.
 func (s *Store) endSwitch() error {
 	e := s.ending

@@ -5,7 +5,7 @@ import "time"
 // Timing are the package's patience and pace.
 type Timing struct {
 	Quiet time.Duration // without news from the disk before a scan; 150 ms
-	// the same after a few hints only, unless they come again and again: somebody has saved a file; 30 ms
+	// the same after a few hints only, unless they come again and again: a file was saved; 30 ms
 	Brief    time.Duration
 	QuietMax time.Duration // a scan is not put off longer; 2 s
 	Scan     time.Duration // between scans, whatever the hints; 1 min

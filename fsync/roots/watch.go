@@ -29,7 +29,7 @@ func (s *Store) startWatch() <-chan struct{} {
 	return news
 }
 
-// watch asks for hints about a directory that is about to be read. What is made in it before is seen by the reading.
+// watch asks for hints about a directory that is about to be read. The reading sees what was made in it before.
 func (s *Store) watch(top, path string) {
 	s.mu.Lock()
 	watching := s.watching
@@ -48,7 +48,7 @@ func (s *Store) watch(top, path string) {
 	switch {
 	case err == nil, slotfs.Gone(err):
 		return
-	case errors.Is(err, unix.ENAMETOOLONG): // nobody opens it by its path; what changes there is seen in time
+	case errors.Is(err, unix.ENAMETOOLONG): // no program opens it by its path; a scan sees what changes there
 		return
 	}
 	s.mu.Lock()
@@ -73,7 +73,7 @@ func (s *Store) watchAgain() {
 // fewHints are what saving a file makes.
 const fewHints = 16
 
-// hurries bounds how often files that somebody saves are looked at in a hurry: so often in a row, and once more each
+// hurries bounds how often files that were saved are looked at in a hurry: so often in a row, and once more each
 // second. A log in the roots, to which lines are added all the time, would make twenty revisions a second otherwise.
 const hurries = 20
 

@@ -127,7 +127,7 @@ func File(ctx context.Context, root *slotfs.Dir, path string, cut *chunk.Cutter)
 	return item, nil
 }
 
-// until reads as long as its context goes on: a large file takes a while.
+// until reads until its context ends: a large file takes a while.
 type until struct {
 	ctx context.Context
 	r   io.Reader

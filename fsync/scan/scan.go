@@ -132,7 +132,8 @@ func Telling(changed int64) time.Time { return time.Unix(0, changed).Add(racines
 // errSpecial is said of what no tree holds where the tree has something.
 var errSpecial = errors.New("a device, pipe or socket is where the cluster has something else, and stays")
 
-// special passes over a device, a pipe or a socket. Where the tree has something it is no deletion of that.
+// special passes over a device, a pipe or a socket. Where the tree has something, that does not count as its
+// deletion.
 func (s *lister) special(parent *node, path, name string) error {
 	known := s.known(path)
 	if known == nil {

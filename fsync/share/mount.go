@@ -16,7 +16,7 @@ func Contains(dir, own, path string) bool {
 		same, err := sameMount(existing(dir), path)
 		return same || err != nil
 	}
-	// The share is no mount, which happens in tests only: what is beside dir is on it.
+	// The share is not a mount, which happens in tests only: paths beside dir are on it.
 	root, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(dir)))
 	if err != nil {
 		return true

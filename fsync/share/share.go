@@ -107,7 +107,7 @@ func New(c Config) (*Share, error) {
 	return s, nil
 }
 
-// Token is what this node has written, for the others to compare; empty before the first look.
+// Token is what this node has written, so that the others can compare it; empty before the first look.
 func (s *Share) Token() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +222,7 @@ func (s *Share) compare(ctx context.Context, files map[node.ID]string, others []
 			apart = append(apart, id)
 			delete(s.mismatch, id)
 			continue
-		case errs[i] != nil || said[i] == "": // nobody to compare with
+		case errs[i] != nil || said[i] == "": // nothing to compare with
 			continue
 		case files[id] == said[i]:
 			delete(s.mismatch, id)

@@ -71,7 +71,7 @@ type Timing struct {
 	Scan     time.Duration // between looks without a hint; 5 s
 	// between looks at what the files of known tokens hold, where they are many; a minute, and after a start
 	Check    time.Duration
-	Gone     time.Duration // a file must be gone for so long to be revoked, for a directory may be on its way out; 200 ms
+	Gone     time.Duration // how long a file must be gone to be revoked: its directory may be about to go; 200 ms
 	Digest   time.Duration // between digests; 5 min
 	Save     time.Duration // between writes of the table; 1 s
 	Retry    time.Duration // first pause after a failed push, doubled up to RetryMax; 250 ms

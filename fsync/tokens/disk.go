@@ -179,7 +179,7 @@ func (d disk) mkdir(root *os.Root) error {
 	return nil
 }
 
-// remove removes a token's file. It is no error when there is none.
+// remove removes a token's file. A missing file is not an error.
 func (d disk) remove(root *os.Root, token string) error {
 	if err := root.Remove(d.file(token)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return unnamed(err)

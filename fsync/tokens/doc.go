@@ -11,7 +11,7 @@
 //   - token: the secret itself, and the name of its file. It is never logged, and leaves the node only for members.
 //   - print: SHA-256 of a token, by which tables, digests and logs name it.
 //   - live: a token that works. Its data never change: a file that holds something else is damaged.
-//   - revoked: a token whose file somebody removed before its time. That is final, for no token is ever made twice, and
+//   - revoked: a token whose file was removed before its time. That is final, because no token is ever made twice, and
 //     kept until no clock takes the token for live any more.
 //   - digest: all prints of a table, told to a peer, which answers with what the teller lacks.
 //

@@ -19,7 +19,7 @@ const (
 	maxData  = 1 << 20
 )
 
-// errData says that a file or a record is no token.
+// errData says that a file or a record does not hold a token.
 var errData = errors.New("not the data of a token")
 
 // validToken says whether a text can be a token: a hash in hexadecimal. Other files, such as a master's temporary ones,
@@ -74,7 +74,7 @@ func (bank) token(file string) (string, bool) {
 
 func (bank) unwrap(content []byte) []byte {
 	data, keys, wrapped := content, 0, false
-	_ = msgpack.Entries(content, func(key string, value []byte) { // data that are no map are refused later
+	_ = msgpack.Entries(content, func(key string, value []byte) { // data other than a map are refused later
 		if keys++; key == "data" {
 			data, wrapped = value, true
 		}

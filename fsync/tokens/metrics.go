@@ -9,7 +9,7 @@ type metrics struct {
 	failures *prometheus.CounterVec
 }
 
-// newMetrics returns metrics that nobody reads when reg is nil.
+// newMetrics returns metrics, and registers them unless reg is nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		live: prometheus.NewGauge(prometheus.GaugeOpts{

@@ -48,7 +48,7 @@ func (s *Store) Pull(ctx context.Context, ask Ask, tell func(done, total int)) e
 }
 
 // answered is how many of a page an answer is about: all up to the last one that came, or, when nothing came, the
-// whole, for it is gone.
+// whole page, because all of it is gone.
 func answered(page, got []item) int {
 	if len(got) == 0 {
 		return len(page)

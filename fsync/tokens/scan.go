@@ -180,7 +180,7 @@ func (s *Store) check(root *os.Root, p print, token string) {
 	if err != nil {
 		return // one that is gone is revoked by the scan
 	}
-	if !s.disk.isSpared(at, e.expire) { // made before this was done, or somebody has touched it
+	if !s.disk.isSpared(at, e.expire) { // made before this was done, or touched since
 		if err := s.disk.spare(root, token, e.expire); err != nil {
 			s.fail("spare", err)
 		} else if at, err = s.disk.stamp(root, token); err != nil {
@@ -202,8 +202,8 @@ func (s *Store) check(root *os.Root, p print, token string) {
 	}
 	e.held, e.token, e.stamp = false, "", stamp{}
 	s.set(p, e)
-	// Nobody is let in by something else than was granted, nor takes the removal of a ruin for the revocation of what
-	// comes back.
+	// No client is let in by anything other than what was granted, and the removal of a damaged file is not taken for
+	// the revocation of the token that comes back.
 	if err := s.disk.remove(root, token); err != nil {
 		s.fail("remove", err)
 	}

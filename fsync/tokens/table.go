@@ -51,7 +51,7 @@ const maxTokens = 100_000
 const (
 	// early is how long before its time a master may remove an expired token: 3008 rounds down.
 	early = 2
-	// grace is how long after its expiry a revoked token is remembered, for the sake of clocks that are behind.
+	// grace is how long after its expiry a revoked token is remembered, because clocks may be behind.
 	grace = 3600
 )
 
@@ -92,7 +92,7 @@ type tableLine struct {
 	Sum     string `json:"s,omitempty"`
 }
 
-// errNewer: a newer version has written the table. To go on without it would lose which tokens were revoked here.
+// errNewer: a newer version has written the table. Continuing without it would lose which tokens were revoked here.
 var errNewer = errors.New("it was written by a newer saltclusterd: start that version again")
 
 // loadTable returns an empty table and an error when there is one that cannot be understood.

@@ -2,9 +2,9 @@ package tree
 
 import "fmt"
 
-// Advance returns the base of a merge with theirs when base has been followed here by proposed, and nobody can say
-// whether theirs came from that: proposed where theirs is the same, base elsewhere. What is edited here later is then
-// an edit of what theirs has, and no conflict with it. New objects go into put.
+// Advance returns the base of a merge with theirs when base has been followed here by proposed, and it is not known
+// whether theirs came from that: proposed where theirs is the same, base elsewhere. Later edits here are then edits of
+// what theirs has, and do not conflict with it. New objects go into put.
 func Advance(o Objects, put Memory, base, proposed, theirs Hash) (Hash, error) {
 	a := &advancer{objects: Both{put, o}, put: put}
 	return a.dir("", 0, base, proposed, theirs)

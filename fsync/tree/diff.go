@@ -24,7 +24,7 @@ func (c Change) What() string {
 	return "changed"
 }
 
-// Diff calls fn for what differs between two directories, parents first. What is equal is not read.
+// Diff calls fn for what differs between two directories, parents first. Equal directories are not read.
 func Diff(o Objects, from, to Hash, fn func(Change) error) error {
 	return diff(o, from, to, "", 0, fn)
 }

@@ -6,7 +6,7 @@ import "fmt"
 const MaxSlot = 1_000_000
 
 // Extents is how many entries there are below directories, each counted as often as it has a path: a few objects that
-// name each other twice make more paths than any disk holds. What was counted once is remembered, up to a bound.
+// name each other twice make more paths than any disk holds. Counts are remembered, up to a bound.
 type Extents struct{ known map[Hash]int }
 
 // maxKnown bounds what is remembered; all directories of a tree fit.

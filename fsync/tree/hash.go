@@ -24,7 +24,7 @@ func ParseHash(s string) (Hash, error) {
 	return h, nil
 }
 
-// IsZero says that there is no hash.
+// IsZero reports whether h is the zero hash, which stands for none.
 func (h Hash) IsZero() bool { return h == Hash{} }
 
 // String is the hash in lower-case hexadecimal.

@@ -9,8 +9,8 @@
 //   - tree: a directory on the share, with the place of its copy.
 //   - a tree is named by an option of the master (pki_dir, file_roots, pillar_roots), which a drop-in changes; or by a
 //     link in cachedir (jobs, minions), in whose place the copy comes.
-//   - pass: one round of copying. Passes are repeated: the first takes long, while everything goes on; the last one is
-//     short.
+//   - pass: one round of copying. Passes are repeated: the first takes long while all keeps running, the last one
+//     is short.
 //   - a file is settled when copy and original have one hash.
 //
 // In: what the master's configuration says, and which paths are on the share. Out: a Plan; files below Tree.To with

@@ -19,7 +19,7 @@ type Stage string
 // The stages, in order.
 const (
 	Shared    Stage = ""          // nothing has changed
-	Copied    Stage = "copied"    // the copies are complete, and nobody uses them
+	Copied    Stage = "copied"    // the copies are complete, and not in use
 	Switching Stage = "switching" // the configuration is being changed, or the master has not been restarted with it yet
 	Isolated  Stage = "isolated"  // done
 )

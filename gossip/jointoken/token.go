@@ -113,7 +113,7 @@ func (t Token) Text() string {
 	return strings.Join([]string{prefix, t.id, enc.EncodeToString([]byte(*t.seed)), enc.EncodeToString(cluster)}, ".")
 }
 
-// IsZero reports whether there is no token.
+// IsZero reports whether t is the zero Token.
 func (t Token) IsZero() bool { return t.seed == nil }
 
 // ID names the token.

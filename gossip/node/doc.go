@@ -9,6 +9,6 @@
 //   - Fingerprint: SHA-256 over the DER form of a node's own certificate, 64 lower-case hex digits. This, not the ID,
 //     is what a connection is checked against.
 //   - Entry: what the roster (a part of the consensus state) says about a member.
-//   - Meta: up to [MaxMeta] bytes of hints about a live node. Hints only: nobody may base a decision about trust or
-//     membership on them.
+//   - Meta: up to [MaxMeta] bytes of hints about a live node. Hints only: no decision about trust or membership
+//     may be based on them.
 package node

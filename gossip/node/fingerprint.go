@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Fingerprint is the SHA-256 of a certificate's DER form as 64 lower-case hex digits. The zero value belongs to nobody.
+// Fingerprint is the SHA-256 of a certificate's DER form as 64 lower-case hex digits. The zero value belongs to no
+// node.
 type Fingerprint string
 
 // FingerprintOf returns the fingerprint of a certificate in DER form.

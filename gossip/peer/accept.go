@@ -28,7 +28,7 @@ func (p *Port) accept() {
 			p.cancel(fmt.Errorf("peer port: %w", err))
 			return
 		}
-		// Mostly a lack of descriptors: go on, slowly.
+		// Mostly a lack of descriptors: continue, slowly.
 		p.log.Warn("accepting peer connections fails", "err", err)
 		select {
 		case <-time.After(pause):

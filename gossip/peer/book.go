@@ -68,9 +68,9 @@ func OpenBook(path string) (*Book, error) {
 	return b, nil
 }
 
-// Set replaces the entries by those of revision rev, stores them, and returns the certificates that are no longer
-// members: call Port.Revoke for each. Revisions older than the book's are ignored, for a restarted node sees its own
-// past first. When storing fails the book is changed all the same, and the error says so.
+// Set replaces the entries by those of revision rev, stores them, and returns the certificates that have stopped being
+// members': call Port.Revoke for each. Revisions older than the book's are ignored, because a restarted node sees its
+// own past first. When storing fails the book is changed all the same, and the error says so.
 func (b *Book) Set(rev uint64, entries []node.Entry) (removed []node.Fingerprint, err error) {
 	byID, byFP, err := index(entries)
 	if err != nil {

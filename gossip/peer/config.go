@@ -23,7 +23,7 @@ type Config struct {
 	Roster    Roster
 	Handler   http.Handler // peer RPC; nil: every path answers 404
 	Join      JoinHandler  // nil: joins are refused
-	// Standing answers AskStanding of others; nil: nobody is answered. It must not take long.
+	// Standing answers AskStanding of others; nil: no node is answered. It must not take long.
 	Standing func(id node.ID, fp node.Fingerprint) Standing
 	// ListenWith gives the listener; nil: it is made.
 	ListenWith func(ctx context.Context, network, addr string) (net.Listener, error)
@@ -35,7 +35,7 @@ type Config struct {
 // Limits bounds what peers may cost. Zero fields get the default.
 type Limits struct {
 	Handshake         time.Duration // for a TLS handshake, and for dialling altogether; 5 s
-	Handshakes        int           // at the same time, from addresses which are no member's; 128
+	Handshakes        int           // at the same time, from addresses other than members'; 128
 	HandshakesPerAddr int           // of these from one address (IPv6: one /64); 16
 	MemberHandshakes  int           // at the same time from one member's address; 64
 	ConnsPerNode      int           // open connections of one certificate, per direction; 256

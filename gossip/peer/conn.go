@@ -33,7 +33,7 @@ func (c *conn) Close() error {
 	return c.err
 }
 
-// SyscallConn implements syscall.Conn, for those who need another socket option.
+// SyscallConn implements syscall.Conn. Callers use it to set other socket options.
 func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	s, ok := c.Conn.(syscall.Conn)
 	if !ok {

@@ -17,7 +17,7 @@ const (
 	connectAgain = 300 * time.Millisecond
 	// unackedMax is how long what was written for raft may stay unacknowledged by the other kernel. A connection whose
 	// packets are lost is replaced then; the kernel's next repetition may be seconds after the link is back. A reader that
-	// pauses for as long with full buffers loses its connection, too, so whoever writes much lifts the limit (consensus,
+	// pauses for as long with full buffers also loses its connection, so whoever writes much lifts the limit (consensus,
 	// for snapshots).
 	unackedMax = time.Second
 )

@@ -13,7 +13,7 @@
 //   - Identity: a node's own self-signed P-256 certificate; its private key never leaves the state directory.
 //     It is renewed now and then.
 //   - Predecessors: the certificates that an Identity had before, which it shows with its own (renew.go): each vouches
-//     for the next, so that somebody who has not heard of a renewal yet finds the one on his roster among them.
+//     for the next, so that a node that has not heard of a renewal yet finds the one on its roster among them.
 //   - Roster: who belongs to the cluster, by certificate fingerprint. Supplied by the daemon from the consensus state
 //     and read live at every handshake; the only authority this package knows.
 //   - Book: a Roster that survives restarts. Raft replays its log only after a leader spoke to it, so a restarted
@@ -33,7 +33,7 @@
 //     say so).
 //   - Unauthenticated peers cost bounded memory and time: handshakes are limited in number (overall and per address)
 //     and to five seconds; addresses of members have places of their own, so that a flood does not keep members out.
-//   - A consumer that does not call Accept delays nobody but itself.
+//   - A consumer that does not call Accept delays only itself.
 //   - With an empty roster (a node before bootstrap or join) nothing is admitted and joins are refused; only the
 //     function Join works.
 //

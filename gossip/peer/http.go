@@ -20,7 +20,7 @@ func FromContext(ctx context.Context) (node.ID, bool) {
 }
 
 // HTTPClient returns the client for peer RPC. The host of an URL is a node id: https://<node-id>/path goes over HTTP/2
-// to that member and to nobody else. Requests need a context with a deadline; redirects are not followed.
+// to that member and to no other. Requests need a context with a deadline; redirects are not followed.
 func (p *Port) HTTPClient() *http.Client { return p.client }
 
 // Bounds on peer RPC. Members are trusted to be members, not to be free of faults.

@@ -30,8 +30,8 @@ const (
 // maxIdentityFile bounds what is read from disk, in bytes.
 const maxIdentityFile = 16 << 10
 
-// Identity is a node's own key and self-signed certificate. Nobody else ever holds the key, not even the cluster. Renew
-// replaces both.
+// Identity is a node's own key and self-signed certificate. The key stays on the node; not even the cluster holds
+// it. Renew replaces both.
 type Identity struct {
 	id  node.ID
 	cur atomic.Pointer[credential]
@@ -66,7 +66,8 @@ func NewIdentity(id node.ID) (*Identity, error) {
 var longAgo = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newCertificate makes a certificate for key, signed by its predecessor's key or, without one, by its own. NotBefore
-// only says when it was made: nobody looks whether it is over, for a node's clock may be wrong at first start.
+// only says when it was made: no node checks the period of validity, because a node's clock may be wrong at
+// first start.
 func newCertificate(id node.ID, made time.Time, key *ecdsa.PrivateKey, parent *x509.Certificate,
 	signer *ecdsa.PrivateKey) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))

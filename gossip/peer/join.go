@@ -26,7 +26,7 @@ type JoinConfig struct {
 	Token          jointoken.Token
 	ClusterID      string // option cluster_id
 	PubFingerprint string // option cluster_pub_fingerprint; empty: the key is taken as it is shown
-	Payload        []byte // opaque, for the member's JoinHandler.Admit; sent only when everything matched
+	Payload        []byte // opaque; goes to the member's JoinHandler.Admit, and only when everything matched
 	// Fits, if not nil, looks at the cluster's public key (PEM), which the member has proved to hold, before the cluster
 	// is asked for anything. Its error ends the join.
 	Fits func(clusterPub []byte) error

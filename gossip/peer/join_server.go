@@ -35,8 +35,9 @@ func (p *Port) serveJoin(t *tls.Conn, raw *conn) {
 	lingeringClose(t)
 }
 
-// lingeringClose ends the TLS stream properly, for the joiner tells "closed on purpose" from "broke" by it, and reads
-// what is still under way, since closing with unread bytes would reset the connection and take our last words with it.
+// lingeringClose ends the TLS stream properly, because the joiner tells "closed on purpose" from "broke" by it. It also
+// reads what is still under way, since closing with unread bytes would reset the connection and take our last words
+// with it.
 func lingeringClose(t *tls.Conn) {
 	_ = t.SetDeadline(time.Now().Add(time.Second))
 	if t.CloseWrite() == nil {

@@ -92,7 +92,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept and cuts connections nobody has taken.
+// Close ends Accept and cuts connections that were not accepted yet.
 func (l *listener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

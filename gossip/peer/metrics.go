@@ -2,7 +2,7 @@ package peer
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics of the port. They work without a Registerer, too.
+// metrics of the port. They also work without a Registerer.
 type metrics struct {
 	accepted   *prometheus.CounterVec
 	refused    *prometheus.CounterVec

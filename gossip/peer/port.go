@@ -58,7 +58,7 @@ func NewPort(cfg Config) (*Port, error) {
 	return p, nil
 }
 
-// Bind binds the port; who connects waits for Open, which does it where nobody has before.
+// Bind binds the port. Connections wait for Open, which binds the port itself unless Bind was called before.
 func (p *Port) Bind(ctx context.Context) error {
 	if p.ln != nil {
 		return nil
@@ -98,8 +98,8 @@ func (p *Port) Open(ctx context.Context) error {
 	return nil
 }
 
-// Retire stops accepting, for another process does that now, and returns when the RPC requests of peers that were under
-// way have been answered, or ctx ends. Everything else goes on until Close.
+// Retire stops accepting, because another process does that now. It returns when the RPC requests of peers that were
+// under way have been answered, or ctx ends. Everything else continues until Close.
 func (p *Port) Retire(ctx context.Context) error {
 	p.retired.Store(true)
 	if p.ln != nil {

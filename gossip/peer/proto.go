@@ -14,7 +14,7 @@ const (
 // are about to be cut.
 const (
 	greetAdmitted = 1
-	greetBusy     = 2 // admitted, but nobody takes connections of this protocol at the moment
+	greetBusy     = 2 // admitted, but connections of this protocol are not taken at the moment
 )
 
 // exporterLabel names our keying material exporter (RFC 8446 section 7.5).

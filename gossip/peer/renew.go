@@ -21,9 +21,9 @@ import (
 
 // A node renews its certificate by making a new key and having the new certificate signed by the old key. It shows the
 // new one together with its predecessors: whoever has not heard of the change yet finds the one it knows among them.
-// That is no more trust than the roster gives anyway, for who holds the old key could show the old certificate itself,
-// and it ends when the roster names the new one. So there is no moment in which two nodes do not know each other, and a
-// node that was down finds back without help, as long as what it knows is among the last predecessors.
+// This gives no more trust than the roster does anyway, because the holder of the old key could show the old
+// certificate itself, and it ends when the roster names the new one. So two nodes know each other at every moment, and
+// a node that was down finds back without help, as long as what it knows is among the last predecessors.
 
 // Names of further files in the state directory.
 const (
@@ -151,8 +151,9 @@ func repairRenewal(dir string) error {
 	return nil
 }
 
-// withPredecessors adds the certificates of the chain file that vouch for der, one after the other. What does not fit
-// is left out: without predecessors a node is only unknown to those that have not heard of its new certificate.
+// withPredecessors adds the certificates of the chain file that vouch for der, one after the other. It stops
+// at the first that does not fit: without predecessors a node is only unknown to those that have not heard of its new
+// certificate.
 func withPredecessors(dir string, der []byte) [][]byte {
 	chain := [][]byte{der}
 	text, err := readUpTo(filepath.Join(dir, chainFile), maxChain*maxIdentityFile)
@@ -208,7 +209,7 @@ func checkChain(certs []*x509.Certificate) ([]node.Fingerprint, error) {
 	return fps, nil
 }
 
-// succeeds checks that next was made by the holder of prev, for the same node.
+// succeeds checks that next was made by the holder of prev and is of the same node.
 func succeeds(next, prev *x509.Certificate) error {
 	id, err := idFromCert(next)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 )
 
 // A node that was removed while it was away hears nothing from anyone: no leader calls it, and whoever it dials refuses
-// its certificate, as somebody does who is only behind. So a node may ask a member what the roster says of it. Any
-// certificate may ask, for the one that matters is no member's any more; the answer is a few bytes and says nothing
-// about anybody else.
+// its certificate, as a member that is only behind does. So a node may ask a member what the roster says of it. Any
+// certificate may ask, because the one that matters has stopped being a member's; the answer is a few bytes and says
+// nothing about any other node.
 
 // Standing is what a member's roster says of the node that asks.
 type Standing struct {
@@ -90,7 +90,7 @@ func (p *Port) AskStanding(ctx context.Context, id node.ID) (Standing, error) {
 	return p.readStanding(ctx, t, id)
 }
 
-// AskFormer is AskStanding of somebody who is on our roster no more, and was as e.
+// AskFormer is AskStanding of a node that was on our roster as e and is not any more.
 func (p *Port) AskFormer(ctx context.Context, e node.Entry) (Standing, error) {
 	t, err := p.dialFormer(ctx, e)
 	if err != nil {

@@ -53,8 +53,8 @@ func (b *bench) forward(ctx context.Context) error {
 
 func (b *bench) forwardFor() time.Duration { return pick(b, 4*time.Second, 2*time.Second) }
 
-// forwarded has both sides asked at a rate, for the environments of the file server, which cost a master next to
-// nothing. With a field that no minion sends saltclusterd leaves that to the master.
+// forwarded has both sides asked at a rate. The requests are for the environments of the file server, which cost a
+// master next to nothing. With a field that no minion sends saltclusterd leaves them to the master.
 func (b *bench) forwarded(ctx context.Context, direct, through *target, conns, rate int) ([]string, error) {
 	b.say("%d requests/s to %s, directly and through", rate, direct.name)
 	l := load{

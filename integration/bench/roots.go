@@ -286,7 +286,7 @@ func (r *rootsBench) cold(ctx context.Context, from, to *lab.Node) error {
 	return nil
 }
 
-// edits changes one file twice: the first is found by itself, the second is pushed.
+// edits changes one file twice: the first is found without a command, the second is pushed.
 func (r *rootsBench) edits(ctx context.Context, t rootsTree) error {
 	author, others := r.c.Nodes[0], r.c.Nodes[1:]
 	took, err := r.edit(t, author.Master.FileRoot(), func(path string, text []byte) error {

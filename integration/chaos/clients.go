@@ -108,7 +108,7 @@ func (c *clients) giveUp(why string) {
 
 var errBusy = errors.New("the publisher waits for its master")
 
-// publish orders a publication; its outcome comes into the history by itself.
+// publish orders a publication; its outcome comes into the history later (published).
 func (c *clients) publish(number int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

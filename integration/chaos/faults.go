@@ -79,7 +79,7 @@ func powerLoss(ctx context.Context, w *world, s Step) error {
 	return errors.Join(errs...)
 }
 
-// isolate parts the nodes of the step from all other nodes; minions, which reach everybody, stay in touch with both
+// isolate parts the nodes of the step from all other nodes; minions, which reach every node, stay in touch with both
 // sides.
 func isolate(ctx context.Context, w *world, s Step) error {
 	in, out := w.sides(s)

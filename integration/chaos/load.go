@@ -27,7 +27,7 @@ func (w *world) last() int {
 	return w.number
 }
 
-// events lets a played minion fire an event now and then, whose tag nobody uses again.
+// events lets a played minion fire an event now and then. Each tag is used once only.
 func (w *world) events(ctx context.Context) {
 	r := rand.New(rand.NewPCG(w.cfg.Seed, 0xe7e7))
 	for i := 1; sleep(ctx, 3*w.cfg.Every); i++ {

@@ -176,11 +176,11 @@ func (w *world) step(ctx context.Context, s Step, k Kind) error {
 	return nil
 }
 
-// ErrNotRecovered means that the cluster did not become whole by itself, so nothing more could be tried.
+// ErrNotRecovered means that the cluster did not become whole on its own, so nothing more could be tried.
 var ErrNotRecovered = errors.New("the cluster has not recovered")
 
-// recovered waits until all masters and daemons serve and everybody sees everybody. A daemon that has ended is started
-// again, as a service manager does; who ends over and over does not recover.
+// recovered waits until all masters and daemons serve and all nodes see each other. A daemon that has ended is started
+// again, as a service manager does; one that ends over and over does not recover.
 func (w *world) recovered(ctx context.Context) error {
 	return lab.Eventually(ctx, w.cfg.Mended, "the cluster to be whole", func(ctx context.Context) error {
 		for i, n := range w.cluster.Nodes {

@@ -12,7 +12,7 @@ import (
 	"saltclusterd/integration/lab"
 )
 
-// SoakConfig is a steady load with everybody in it who is slow or too fast.
+// SoakConfig is a steady load with slow masters and peers, and with clients that are slow or too fast.
 type SoakConfig struct {
 	For     time.Duration
 	Ceiling int // MiB of resident memory that no saltclusterd may exceed

@@ -15,7 +15,7 @@ type Exception struct {
 	effect func(d Difference) bool
 }
 
-// What stands in answers and is no value.
+// Texts of answers that hold no value.
 const (
 	badLoad = "not sealed: bad load"
 	raised  = `""` // Python has raised

@@ -219,7 +219,7 @@ func within(dst [][2]int, raw []byte, base int) [][2]int {
 	return dst
 }
 
-// fieldsOf takes a load apart. Keys that are no text stay out, which no minion sends.
+// fieldsOf takes a load apart. Keys that are not text, which no minion sends, are left out.
 func fieldsOf(load []byte) (out []field) {
 	n, rest, err := msgp.ReadMapHeaderBytes(load)
 	for ; err == nil && n > 0; n-- {

@@ -64,7 +64,7 @@ func (s Scrub) Text(text string) string {
 // Value is msgpack as scrubbed text, maps in the order of their keys.
 func (s Scrub) Value(raw []byte) string {
 	v, rest, err := msgp.ReadIntfBytes(raw)
-	if err != nil || len(rest) > 0 { // a map with keys that are no text, or no msgpack at all
+	if err != nil || len(rest) > 0 { // a map with keys that are not text, or not msgpack at all
 		return "raw " + hex.EncodeToString(raw)
 	}
 	text, err := json.Marshal(plain(v))
@@ -99,7 +99,7 @@ func plain(v any) any {
 type Difference struct {
 	Where string // "reply", "event", or the name of a file
 
-	// What was asked; of events and files only where it is a mutant, whose mark they bear.
+	// The request. For events and files it is known only of a mutant, whose mark they bear.
 	Asked, Cmd string
 	Mutation   Mutation
 

@@ -13,7 +13,7 @@ import (
 // errGaveUp is the SaltClientError of AsyncAuth._authenticate.
 var errGaveUp = errors.New("sign-in failed")
 
-// authenticateAfter signs in unless somebody has since the sign-in with that number.
+// authenticateAfter signs in unless the minion has done so since the sign-in with that number.
 func (m *minion) authenticateAfter(ctx context.Context, stamp int) error {
 	m.authMu.Lock()
 	defer m.authMu.Unlock()

@@ -24,7 +24,7 @@ type Config struct {
 
 	AtATime  int  // first sign-ins under way at a time; 0: 32
 	Announce bool // send start events, register resources
-	// keep the request connection, as stock minions do; false: one per request, for a small limit of open files
+	// keep the request connection, as stock minions do; false: one per request, which suits a small limit of open files
 	KeepRequests bool
 	Think        time.Duration // a job takes up to that long
 }

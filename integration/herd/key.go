@@ -30,8 +30,8 @@ const (
 	exponent = 65537
 )
 
-// FastKey is an RSA key of sixteen prime factors: nobody can tell from its public half, and a private operation is
-// several times as fast. It protects nothing and runs in no constant time.
+// FastKey is an RSA key of sixteen prime factors: this does not show in its public half, and a private operation
+// is several times as fast. It protects nothing and does not run in constant time.
 type FastKey struct {
 	n       *big.Int
 	text    string

@@ -86,7 +86,7 @@ func (s *reqSocket) serve(ctx context.Context, z *zmtp.Client) {
 		}
 		select {
 		case s.replies <- parts[1]:
-		default: // nobody has asked
+		default: // not asked for: an earlier reply was not taken yet
 		}
 	}
 	_ = z.Close()

@@ -180,7 +180,7 @@ func (h *Herd) Stats() Stats {
 	return s
 }
 
-// Reset forgets the times, for a measurement that begins now.
+// Reset forgets the times. It is called when a measurement begins.
 func (h *Herd) Reset() {
 	h.stats.count(func(s *Stats) { s.SignInTimes, s.Outages = nil, nil })
 }

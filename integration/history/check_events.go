@@ -19,7 +19,7 @@ func (j *judge) events() {
 		if s.Acked.IsZero() || len(heard[s.Tag]) > 0 {
 			continue
 		}
-		// Which node's bus it was meant for is nobody's business: any fault excuses.
+		// It does not matter which node's bus it was meant for: any fault excuses.
 		if !j.touched(s.At.Add(-j.o.Slack), s.Acked.Add(j.o.Answer), "", "") {
 			j.blame(Violation{Minion: s.Minion}, RuleEventLost, "%s, acknowledged to %s at %s, was heard nowhere",
 				s.Tag, s.Minion, j.clock(s.Acked))

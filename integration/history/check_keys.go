@@ -15,8 +15,8 @@ const (
 	gone
 )
 
-// fates follows the decisions about each key. What was decided last holds, unless a decision to the contrary ran at the
-// same time or has an outcome nobody saw: that one may come into force at any later moment.
+// fates follows the decisions about each key. The last decision holds, unless a decision to the contrary ran at the
+// same time or has an outcome that was not seen: that one may come into force at any later moment.
 func (j *judge) fates() map[string]fate {
 	last := map[string]KeyOp{}
 	for _, op := range j.KeyOps {

@@ -8,7 +8,7 @@
 // down by the minion. A Return is what that minion sent about it, and Acked the moment when it was told that its return
 // is safe. A Cached is a return as Salt's own code reads it from a job cache at the end. A Presence is the time in
 // which a minion was known to be subscribed, and to which node. A KeyOp is an operator's decision about a minion's key,
-// a Probe somebody's attempt to use a key. A Sent event of a minion and the Heard events on masters' buses belong
+// a Probe an attempt to use a key. A Sent event of a minion and the Heard events on masters' buses belong
 // together by their tag. A Fault lasts from its injection to the moment when the nodes it touched were seen whole
 // again. A View is what one node says at the very end.
 //

@@ -37,7 +37,7 @@ type Return struct {
 	Jid    string
 	Number int
 	At     time.Time
-	Acked  time.Time // zero: nobody told the minion that it is safe
+	Acked  time.Time // zero: the minion was not told that it is safe
 	Tries  int
 }
 

@@ -106,7 +106,7 @@ func (d *dice) failedStates() packed {
 }
 
 func (d *dice) syndicLoad() packed {
-	if d.in(2) { // as a syndic has it, for a minion that there is not
+	if d.in(2) { // as a syndic has it, about a minion that does not exist
 		return dict(pair("id", text(d.who.own)), pair("jid", one(d, text(d.jid()), text(d.madeUpJid()))),
 			pair("fun", text("test.ping")),
 			pair("return", dict(pair(d.mark(), dict(pair("return", text(d.mark())),
@@ -116,7 +116,7 @@ func (d *dice) syndicLoad() packed {
 		pair("load", d.data()), pair("master_id", text(d.node())))
 }
 
-// odd is a value that nobody expects.
+// odd is a value that masters do not expect.
 func (d *dice) odd() packed {
 	switch d.IntN(16) {
 	case 0:

@@ -6,7 +6,7 @@
 // A Request is one thing the minion says. It follows from the seed and its number alone, so that it can be said again;
 // only what cryptography demands differs (nonce, time, seal). It has a shape: a command of any stock master, or none,
 // with the fields that masters of the three versions look at (shapes.go). Values are what a field of its kind usually
-// holds, what belongs to somebody else, and what nobody expects (values.go); a few things are wrong with each request:
+// holds, what belongs to others, and what masters do not expect (values.go); a few things are wrong with each request:
 // values, fields that lack, come twice or have another type, the envelope, or the frames that carry it (mutate.go,
 // envelope.go, framing.go).
 //
@@ -32,6 +32,6 @@
 // # Promises
 //
 // Bounded: requests per second, connections, bytes, time. Nothing leaves the lab: commands that would do something if
-// they got through make a file in the lab's directory, which is looked for. Nobody learns from this how to harm a
+// they got through make a file in the lab's directory, which is looked for. This does not teach how to harm a
 // master: requests are made of what stock minions say and of chance.
 package hostile

@@ -59,7 +59,7 @@ func aboutMinion(tag string) (id string, ok bool) {
 	return "", false
 }
 
-// fnmatch is path.Match where a star matches slashes, too.
+// fnmatch is path.Match where a star also matches slashes.
 func fnmatch(glob, s string) bool {
 	ok, _ := path.Match(strings.ReplaceAll(glob, "/", "\x01"), strings.ReplaceAll(s, "/", "\x01"))
 	return ok
@@ -93,7 +93,7 @@ func (w *world) listen(ctx context.Context, n *lab.Node) (stop func(), err error
 	return func() { _ = bus.Close() }, nil
 }
 
-// heard judges one event. What does not come from here is none of our business.
+// heard judges one event. Events without a mark of this run are ignored.
 func (w *world) heard(n *lab.Node, tag string, data []byte) {
 	evidence := tag + "\n" + string(data)
 	if _, ours := marked(w.scene.seed, evidence); !ours {
@@ -142,7 +142,7 @@ func (w *world) heardReturn(n *lab.Node, tag, evidence string) {
 		_, tag, _ = strings.Cut(rest, "/")
 	}
 	parts := strings.Split(tag, "/")
-	// nobody waits for what does not begin like this
+	// no client waits for a tag that does not look like this
 	if len(parts) < 5 || parts[0] != "salt" || parts[1] != "job" || parts[3] != "ret" {
 		return
 	}

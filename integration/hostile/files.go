@@ -79,8 +79,8 @@ func look(path string, e fs.DirEntry) ([]byte, error) {
 // cache is where masters keep caches, below a host's directory.
 const cache = `^var/cache/salt/master/`
 
-// masterWrites are files that masters and saltclusterd write by themselves, or when a minion asks for what it may ask
-// for. What is stored of jobs and keys is judged elsewhere.
+// masterWrites are files that masters and saltclusterd write on their own, or when a minion asks for what it may ask
+// for. The jobs and keys in them are judged elsewhere.
 var masterWrites = regexp.MustCompile(strings.Join([]string{
 	`^var/lib/saltclusterd/`, `^etc/salt/pki/master/(minions|minions_pre|minions_rejected|minions_denied)/`,
 	`^etc/salt/pki/master/\.`,

@@ -38,7 +38,7 @@ func (w *world) look() (*sight, error) {
 	return s, err
 }
 
-// settle waits until everybody works, with the attack over: then nothing of it is under way.
+// settle waits after the attack until the other minions answer every master: then nothing of it is under way.
 func (w *world) settle(ctx context.Context) error {
 	for _, n := range w.cluster.Nodes {
 		err := lab.Eventually(ctx, 2*time.Minute, "the minions to answer "+n.Name, func(ctx context.Context) error {
@@ -65,7 +65,7 @@ func (w *world) judge(ctx context.Context, before *sight) error {
 }
 
 // leave removes what may be left of an attack: keys that were offered, and those of the two minions. With Revoke the
-// minion does that itself, and nobody else's key goes.
+// minion first removes its own key itself, and no other key may go.
 func (w *world) leave(ctx context.Context, before *sight) error {
 	errs := []error{w.withdraw(ctx, before.offered)}
 	id := w.scene.own

@@ -13,7 +13,7 @@ import (
 	"saltclusterd/integration/lab"
 )
 
-// decided are the directories of keys that somebody has decided about; what anybody offers lands in the others.
+// decided are the directories of keys that were decided about; keys that are merely offered land in the others.
 var decided, offered = []string{"minions", "minions_rejected"}, []string{"minions_pre", "minions_denied"}
 
 // keysIn is the keys of a master, by directory and id, with their text.

@@ -25,7 +25,7 @@ type scene struct {
 	jids    []string // of jobs that were published
 	outside string   // directory outside all roots, with a file named canary
 	token   []byte   // another minion's proof that it is itself, as if it were stolen
-	pub     string   // a public key that nobody uses
+	pub     string   // a public key that is not in use
 }
 
 const (

@@ -113,7 +113,7 @@ func (w *world) hide() error {
 // jid is how masters name jobs, with the process behind it where unique_jid is set.
 var jid = regexp.MustCompile(`^20[0-9]{18}(_[0-9]+)?$`)
 
-// publish makes a few real jobs, for the minion to talk about.
+// publish makes a few real jobs, so that the minion has some to talk about.
 func (w *world) publish(ctx context.Context) error {
 	for _, n := range w.cluster.Nodes {
 		res, err := n.Master.Run(ctx, "salt", "--async", w.cfg.Target, "test.ping")

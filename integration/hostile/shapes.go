@@ -147,12 +147,12 @@ var shapes = []shape{
 	{"get_token", router.Clear, 0, []field{{"token", aPath, false}}},
 }
 
-// notCommands are names that masters have for other things, or that nobody has.
+// notCommands are names that masters have for other things, or not at all.
 var notCommands = []string{
 	"_auth ", "run_func", "__init__", "__class__", "_prep_auth_info", "_prep_pub", "_send_pub", "opts", "fs_", "event",
 	"masterapi", "destroy",
 	"connect", "_handle_minion_event", "publish_auth", "", "_AESFuncs__verify_minion", "\xff\xfe",
 }
 
-// revokeAuth is left to the end: whoever says it is nobody any more.
+// revokeAuth is left to the end: the minion that sends it has no accepted key any more.
 var revokeAuth = shape{"revoke_auth", router.AES, 0, []field{{"preserve_minion_cache", aFlag, true}}}

@@ -54,7 +54,7 @@ func (w *world) subscribe(ctx context.Context) {
 	}
 }
 
-// subscriber is one of them. It hears what it hears, for a moment.
+// subscriber is one of them. It sends its frames, and one in three then waits for a message until its time is over.
 func (w *world) subscriber(ctx context.Context, d *dice, n *lab.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, connects)
 	defer cancel()

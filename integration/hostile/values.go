@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// value of a kind: as usual, somebody else's, or one that nobody expects.
+// value returns a value of a kind: a usual one, one that belongs to others, or one that masters do not expect (odd).
 func (d *dice) value(k kind) packed {
 	if d.in(16) {
 		return d.odd()
@@ -132,7 +132,7 @@ var halves, fronts = []string{"key", "auth", "job/%j/new", "%j/publish", "manage
 	[]string{"salt", "salt/job", "salt/", "salt/reactors", "salt/minion", "minion", "salt/job/%j", "syndic/%i", "cluster",
 		""}
 
-// ownTags are tags that a minion may use. What is in an event with the third may say otherwise.
+// ownTags are tags that a minion may use. The data of an event with such a tag may still say otherwise (judgeData).
 var ownTags = []string{"salt/minion/%i/start", "salt/beacon/%i/load/", "salt/job/%j/prog/%i/1", "salt/job/%p/ret/%i",
 	"hostile/%m", "my/own/%m", "syndic/job/%p/ret/%i"}
 

@@ -29,8 +29,8 @@ type Daemon struct {
 // Secret is what the lab's nodes prove their right to join with.
 const Secret = "lab-secret-4f0c1d8e9a7b6352"
 
-// NewDaemon lays out saltclusterd on its master's host, on the host's own address. It writes the master's drop-in
-// (etc/salt/master.d/saltclusterd.conf), too. Settings go over the defaults; a nil value removes an option.
+// NewDaemon lays out saltclusterd on its master's host, on the host's own address. It also writes the master's
+// drop-in (etc/salt/master.d/saltclusterd.conf). Settings go over the defaults; a nil value removes an option.
 func (m *Master) NewDaemon(over ...Settings) (*Daemon, error) {
 	h := m.Host()
 	bin := filepath.Join(h.lab.opts.Bin, "saltclusterd")

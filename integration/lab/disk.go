@@ -97,7 +97,7 @@ func (h *Host) mountDisk(ctx context.Context) error {
 	return tool(ctx, "losetup", "-d", dev)
 }
 
-// dropDisk takes the disk away and waits until nobody holds it any more.
+// dropDisk takes the disk away and waits until it is not in use any more.
 func (h *Host) dropDisk(ctx context.Context) error {
 	d := h.disk
 	if d == nil || d.device == "" {

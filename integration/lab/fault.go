@@ -15,7 +15,7 @@ type Latency struct {
 }
 
 // Partition cuts all traffic between the hosts of a and those of b, in both directions and without a word to either
-// side, as a broken cable does. Traffic inside each group goes on.
+// side, as a broken cable does. Traffic inside each group continues.
 func (l *Lab) Partition(ctx context.Context, a, b []*Host) error {
 	for _, x := range a {
 		for _, y := range b {
@@ -65,7 +65,8 @@ func (l *Lab) Heal(ctx context.Context) error {
 	return nil
 }
 
-// nowhere is a hardware address nobody has: what is sent there is lost on the bridge, which needs no packet filter.
+// nowhere is a hardware address that no host has: what is sent there is lost on the bridge. That needs no packet
+// filter.
 const nowhere = "02:00:00:00:00:00"
 
 func (n *namespaceNet) cut(ctx context.Context, from, to *Host) error {

@@ -91,7 +91,7 @@ func ips(ctx context.Context, lines ...string) error {
 	return nil
 }
 
-// ip runs ip(8). Its own -n unshares the mount namespace, too, which fails in a chroot; nsenter(1) does not.
+// ip runs ip(8). Its own -n also unshares the mount namespace, which fails in a chroot; nsenter(1) does not.
 func ip(ctx context.Context, args ...string) error {
 	if len(args) > 2 && args[0] == "-n" {
 		return tool(ctx, "nsenter", append([]string{"--net=/run/netns/" + args[1], "ip"}, args[2:]...)...)

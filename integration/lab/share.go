@@ -36,8 +36,8 @@ const (
 const shareSize = 256 << 20
 
 // NewShare makes a directory for all hosts: a file system of its own where one can be made, else a directory; without
-// root there are no mounts but links. With own each host reaches it through a file system of its own, where the kernel
-// has FUSE.
+// root, links take the place of mounts. With own each host reaches it through a file system of its own, where the
+// kernel has FUSE.
 func (l *Lab) NewShare(ctx context.Context, own bool) (*Share, error) {
 	s := &Share{Dir: filepath.Join(l.dir, shareName), own: own, mounts: map[*Host]*Process{}}
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
@@ -191,7 +191,7 @@ func (s *Share) bind(ctx context.Context, h *Host) (dir string, err error) {
 	return dir, nil
 }
 
-// bindApart shows a directory at another one too. What is mounted over that one later (Elsewhere) appears there for
+// bindApart shows a directory at another one too. A later mount over that one (Elsewhere) appears there for
 // every process, but not at the other places where the directory is shown: those of one peer group have their mounts
 // together.
 func bindApart(dir, at string) error {

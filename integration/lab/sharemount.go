@@ -82,7 +82,7 @@ func (s *Share) Elsewhere(ctx context.Context, h *Host) (back func() error, err 
 	return func() error { return unix.Unmount(dir, unix.MNT_DETACH) }, nil
 }
 
-// letGo lets everybody go who waits for the share: what hangs cannot be killed.
+// letGo frees the processes that wait for the share: a process that hangs in it cannot be killed.
 func (s *Share) letGo() error {
 	if s == nil {
 		return nil

@@ -101,7 +101,7 @@ func tail(path string, lines int, prefix string) string {
 	return prefix + strings.Join(all, "\n"+prefix)
 }
 
-// Tails returns the end of every process's log, for a test that has failed.
+// Tails returns the end of every process's log. Tests that have failed show it.
 func (l *Lab) Tails(lines int) string {
 	var b strings.Builder
 	for _, p := range l.Processes() {
@@ -130,7 +130,7 @@ func (p *Process) SignalTitled(sig syscall.Signal, text string) (n int, err erro
 }
 
 // Tree tells of the command and of every process below it what it is, and where in the kernel it waits: why a job has
-// not ended, for a test that has failed.
+// not ended. Tests that have failed show it.
 func (p *Process) Tree() string {
 	r := p.current()
 	if r == nil || r.ended() {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Small is a file system of a host that is soon full, in memory. Masters and saltclusterd of the host have it in their
-// way, and nobody else.
+// Small is a file system of a host that is soon full, in memory. Only masters and saltclusterd of the host have it in
+// their way.
 type Small struct {
 	Dir    string
 	covers int

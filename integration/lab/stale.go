@@ -56,7 +56,7 @@ func (l *Lab) releaseLock() error {
 	return err
 }
 
-// removeStale removes namespaces and directories of labs whose program was killed: those whose lock nobody holds.
+// removeStale removes namespaces and directories of labs whose program was killed: those whose lock is free.
 // Their processes are gone already, the supervisors saw to it.
 func removeStale(ctx context.Context, own string) {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), lockPrefix+"*"))

@@ -127,7 +127,7 @@ func (o *order) enter() error {
 	}
 	switch err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); {
 	case errors.Is(err, unix.EINVAL):
-		// The root of a chroot is not a mount: there are no files of our own then, rather than files that all can see.
+		// The root of a chroot is not a mount: we do without files of our own then, rather than mount what all can see.
 		return nil
 	case err != nil:
 		return fmt.Errorf("make mounts private: %w", err)

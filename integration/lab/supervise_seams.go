@@ -36,7 +36,7 @@ type verdict struct {
 }
 
 // newLiar puts the filter on the calling thread, which must be locked; what is started from it inherits the filter. The
-// thread itself may go on: Go reads the clock without a system call, and nothing here calls fsync.
+// thread itself may keep running: Go reads the clock without a system call, and nothing here calls fsync.
 func newLiar(kind SeamKind, file string) (*liar, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -88,7 +88,7 @@ func seamFilter(kind SeamKind) []unix.SockFilter {
 	return append(prog, ret(unix.SECCOMP_RET_ALLOW))
 }
 
-// run answers until nobody is left to ask.
+// run answers calls until the listener fails.
 func (l *liar) run() {
 	for {
 		var n notification

@@ -67,7 +67,7 @@ func (s *Systemd) Env() []string {
 	}
 }
 
-// Ctl runs systemctl against this manager, in its namespaces: from outside it would be somebody without a pid, to whom
+// Ctl runs systemctl against this manager, in its namespaces: from outside it would be a client without a pid, to which
 // a manager does not listen.
 func (s *Systemd) Ctl(ctx context.Context, args ...string) (Result, error) {
 	pid := strconv.Itoa(s.PID())

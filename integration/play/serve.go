@@ -22,7 +22,7 @@ type Job struct {
 type Observer interface {
 	Subscribed(m *Minion, addr string, from, to time.Time, why error) // a subscription has ended
 	Ran(m *Minion, j Job)
-	Returned(m *Minion, j Job, first string, at, acked time.Time, tries int) // acked is zero when nobody took it
+	Returned(m *Minion, j Job, first string, at, acked time.Time, tries int) // acked is zero when no node took it
 }
 
 // Life says how a minion lives.
@@ -39,7 +39,7 @@ const (
 	maxRecall = 3               // sign-ins for one publication that does not open
 )
 
-// Serve lives until ctx ends, and returns when all its returns have ended, too.
+// Serve lives until ctx ends, and then waits until all its returns have ended.
 func (m *Minion) Serve(ctx context.Context, l Life) {
 	var returns sync.WaitGroup
 	defer returns.Wait()
@@ -152,7 +152,7 @@ func (m *Minion) freshen(ctx context.Context, addr string) (*Secrets, error) {
 	return s, err
 }
 
-// job tells whether a publication is one of ours, for this minion.
+// job tells whether a publication is one of ours and for this minion.
 func (m *Minion) job(plain []byte, p saltwire.PubPeek) (j Job, mine bool) {
 	j = Job{Jid: p.JID, MasterID: p.MasterID, Number: -1}
 	everybody := false
@@ -216,7 +216,7 @@ func (m *Minion) giveBack(ctx context.Context, l Life, j Job) {
 			l.Observer.Returned(m, j, l.Addr, at, time.Now(), try+1)
 			return
 		}
-		select { // a refused connection does not make a minion faster: libzmq connects again by itself
+		select { // a refused connection does not make a minion faster: libzmq reconnects on its own
 		case <-ctx.Done():
 			return
 		case <-time.After(returnTimeout - time.Since(began)):

@@ -5,7 +5,7 @@
 // that died are served again (Storm); how long a key change takes to be everywhere (Keys); what a node needs
 // (Site.Needs).
 //
-// Who does what, in which order, and what waits for what is that of the packages themselves, with their constants
+// The steps, their order and what waits for what are those of the packages themselves, with their constants
 // (constants.go):
 //
 //   - Job: sidecar/fanout, sidecar/edge, sidecar (the publisher's node takes all returns, others relay them),

@@ -25,7 +25,7 @@ type Job struct {
 	LastEnd   time.Duration // acknowledged, or given up
 	Lost      int
 	Retries   int
-	Kept      int             // by the node that they came to, for its publisher did not answer in time
+	Kept      int             // by the node that they came to, because the publisher did not answer in time
 	Cached    time.Duration   // whole in the publisher's job cache
 	Copied    []time.Duration // and in that of each replica
 	LastEvent time.Duration   // fired, and taken by the master

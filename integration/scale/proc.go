@@ -3,8 +3,8 @@ package scale
 import "time"
 
 // Proc is a process as Go runs one: goroutines wait in a line; one that has worked for long goes behind all others but
-// is not forgotten, for the scheduler looks there every so often. So a goroutine that always has work gets most of a
-// processor whatever else there is.
+// is not forgotten, because the scheduler looks there every so often. So a goroutine that always has work gets most of
+// a processor whatever else there is.
 type Proc struct {
 	Name string
 	// Used is the CPU time used so far.
@@ -101,8 +101,8 @@ func (p *Proc) Next(cost time.Duration, done func()) {
 	p.enter(&p.next, work{left: p.cost(cost), done: done})
 }
 
-// Series is work for one goroutine that does the same n times and then goes on with what comes: each hears of every one
-// of them at its time, done of the end.
+// Series is work for one goroutine that does the same n times and then continues with what comes: each is called for
+// every one of them at its time, done at the end.
 func (p *Proc) Series(n int, cost time.Duration, each func(i int), done func()) {
 	p.enter(&p.long, p.each(n, func(int) time.Duration { return cost }, each, done))
 }

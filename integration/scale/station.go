@@ -11,7 +11,7 @@ type Station struct {
 	returns int // on a disk: written, and not yet in a sync of the file system
 }
 
-// NewStation returns one that nobody waits for.
+// NewStation returns a station with nothing to serve.
 func (s *Sim) NewStation() *Station { return &Station{sim: s} }
 
 // Serve serves when all who came before are served, and returns when that will be; done may be nil.
@@ -24,7 +24,7 @@ func (q *Station) Serve(d time.Duration, done func()) time.Duration {
 	return q.free
 }
 
-// Wait is how long somebody who comes now waits before being served.
+// Wait is how long a request that comes now waits before being served.
 func (q *Station) Wait() time.Duration { return max(0, q.free-q.sim.Now()) }
 
 // syncReturns brings all returns that were written on the disk to it.

@@ -135,8 +135,8 @@ func (st *storming) try(m, version int, began time.Duration, count int) {
 	})
 }
 
-// announce is what a minion says when it has started over: its start event, which a node fires by itself, and 3008
-// registers its resources, which takes a master's Python.
+// announce is what a minion says when it has started over: its start event, which the owner's saltclusterd fires
+// itself. A minion of 3008 also registers its resources, which takes a master's Python.
 func (st *storming) announce(version int) {
 	w := st.w
 	say := func(then func(owner *node)) {

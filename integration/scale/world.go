@@ -147,7 +147,7 @@ const (
 	proxyCPU     = "haproxy"
 )
 
-// used is what CPU everybody has used.
+// used is the CPU time that the processes of each kind have used.
 func (w *World) used() map[string]time.Duration {
 	cpu := map[string]time.Duration{}
 	for i, n := range w.nodes {

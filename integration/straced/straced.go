@@ -13,7 +13,7 @@ import (
 // Kind is what was done.
 type Kind string
 
-// What is told apart.
+// Kinds that are told apart.
 const (
 	Read    Kind = "read"
 	Write   Kind = "write"
@@ -29,8 +29,8 @@ type Touched struct {
 	What string
 }
 
-// Options are those of strace whose output Parse reads. The tracer is nobody's parent (-D), so the program keeps its
-// process id.
+// Options are those of strace whose output Parse reads. The tracer is not the program's parent (-D), so the program
+// keeps its process id.
 func Options(file string) []string {
 	return []string{"-D", "-f", "--seccomp-bpf", "-Y", "-yy", "-s", "256", "-e", "trace=%file,bind,connect,sendto,sendmsg",
 		"-e", "signal=none", "-A", "-o", file}
@@ -99,7 +99,7 @@ func parse(call, args string, found func(Kind, string)) error {
 		what := peer(args)
 		switch {
 		case what == "": // no address: of a connection
-		case call != "bind", what == "netlink": // where nobody else listens to us
+		case call != "bind", what == "netlink": // where no other process connects to us
 			found(Connect, what)
 		case !strings.HasSuffix(what, ":0"): // any port: of a connection
 			found(Listen, what)

@@ -5,8 +5,8 @@
 //	CLASS  PATTERN  why it is none
 //
 // PATTERN is a regular expression for "file: the line that was found", files below the module's root. A line that
-// begins with blanks goes on with the reason above it; "#" begins a comment. Out: findings that nobody has decided
-// about, and decisions that nothing is found for any more, both errors. A decision without a reason is none.
+// begins with blanks continues the reason above it; "#" begins a comment. Out: findings without a decision, and
+// decisions that nothing is found for any more, both errors. A decision without a reason is none.
 package main
 
 import (

@@ -178,7 +178,7 @@ func (b *builder) bill(ctx context.Context, arch, stage string) error {
 // programs are what is installed.
 var programs = []string{"cmd/saltclusterd", "cmd/saltclusterctl"}
 
-// compile builds commands, for this machine when arch is empty.
+// compile builds commands; an empty arch means this machine.
 func (b *builder) compile(ctx context.Context, arch, into string, commands ...string) error {
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return err

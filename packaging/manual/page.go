@@ -32,7 +32,7 @@ func (p *Page) Sub(title string) { p.b.WriteString(".SS " + quote(title) + "\n")
 // Text is a paragraph; lines of the text are joined.
 func (p *Page) Text(text string) { p.b.WriteString(".PP\n" + line(text)) }
 
-// Bold is a paragraph of its own in bold, for what is typed.
+// Bold is a paragraph of its own in bold, such as a command to type.
 func (p *Page) Bold(text string) { p.b.WriteString(".PP\n.B " + quote(text) + "\n") }
 
 // Item is a term in bold, a placeholder after it in italics, and what it means.

@@ -10,7 +10,7 @@
 // values, JSON errors with a code and a hint, and newline-delimited JSON for
 // the long operations.
 //
-// Promises: nobody else gets more than a refusal; request bodies, connections
+// Promises: all others get no more than a refusal; request bodies, connections
 // and times are bounded; at most one long operation runs at a time; a client
 // that stops reading never holds up an operation; request bodies (they may
 // carry a secret) are never logged; a socket file left behind by a dead daemon

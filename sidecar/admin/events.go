@@ -15,7 +15,7 @@ type EventExplainer interface {
 	HandledEvents(ctx context.Context, minion string, limit int) (adminapi.HandledEvents, error)
 }
 
-// handledUsually is how many events are told of when nobody says how many.
+// handledUsually is how many events are returned when the request has no limit.
 const handledUsually = 50
 
 func (s *Server) handledEvents(x EventExplainer) http.HandlerFunc {

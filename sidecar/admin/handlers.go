@@ -13,8 +13,8 @@ import (
 
 const maxBody = 64 << 10 // bytes of a request body
 
-// handler routes the verbs. Everybody but an allowed peer gets the same
-// refusal, whatever was asked.
+// handler routes the verbs. A peer that is not allowed gets the same refusal,
+// whatever was asked.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/profile", s.profile)

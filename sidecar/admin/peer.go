@@ -31,8 +31,8 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 }
 
 // allowed reports whether p may use the API: root, our own user, or a member
-// of the configured group. The socket's mode says the same; this holds when
-// somebody has loosened it.
+// of the configured group. The socket's mode says the same; this also holds
+// when that mode has been loosened.
 func (s *Server) allowed(p peer) bool {
 	switch {
 	case p.err != nil:

@@ -85,7 +85,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Bind creates the socket; who connects waits for Open, which does it where nobody has before.
+// Bind creates the socket. Connections wait for Open, which calls Bind itself where that was not done before.
 func (s *Server) Bind(ctx context.Context) (err error) {
 	if s.ln != nil {
 		return nil
@@ -128,7 +128,7 @@ func (s *Server) Open(ctx context.Context) error {
 	return nil
 }
 
-// Done is closed when the server has stopped, by itself or by Close.
+// Done is closed when the server has stopped, on its own or by Close.
 func (s *Server) Done() <-chan struct{} { return s.ctx.Done() }
 
 // Close ends running operations, waits a moment for their last words, and

@@ -26,8 +26,8 @@ func (s *Server) recover(rec Recoverer) http.HandlerFunc {
 	}
 }
 
-// saveSnapshot streams a snapshot. A failure on the way breaks the connection off, so that nobody takes the piece for a
-// whole.
+// saveSnapshot streams a snapshot. A failure midway breaks the connection off, so that the client does not take a part
+// for the whole.
 func (s *Server) saveSnapshot(rec Recoverer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), snapshotTimeout)

@@ -14,7 +14,7 @@ import (
 )
 
 // listen makes the socket file: 0660, owned by our user and the allowed group.
-// Until the mode is set only our own user can connect, for the umask never
+// Until the mode is set only our own user can connect, because the umask never
 // grants others the write permission that connecting needs.
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	path := s.cfg.Socket
@@ -64,8 +64,8 @@ func (s *Server) bounded(u *net.UnixListener) net.Listener {
 	return &listener{UnixListener: u, limit: int64(s.cfg.MaxConnections), refused: s.metrics.full}
 }
 
-// removeStale removes a socket on which nobody answers any more. Anything else
-// in its place is an error.
+// removeStale removes a socket on which no process listens any more. Anything
+// else in its place is an error.
 func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

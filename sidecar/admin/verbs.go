@@ -15,7 +15,7 @@ import (
 // becomes "internal" with its text.
 type Verbs func(s *Server, mux *http.ServeMux)
 
-// Reporter reports what this node knows, also while peers are down or there is no leader. Contexts end after
+// Reporter reports what this node knows, even while peers are down or a leader is missing. Contexts end after
 // Config.RequestTimeout.
 type Reporter interface {
 	Version(ctx context.Context) (adminapi.Version, error)

@@ -65,7 +65,7 @@ func (c *Client) Config(ctx context.Context) (Config, error) {
 	return get[Config](ctx, c, "/config", nil)
 }
 
-// RingInfo asks for the ring and, when q names a key, for its owner.
+// RingInfo asks for the ring and, when q names a key, also for the owner of the key.
 func (c *Client) RingInfo(ctx context.Context, q RingQuery) (RingInfo, error) {
 	if err := q.Validate(); err != nil {
 		return RingInfo{}, err

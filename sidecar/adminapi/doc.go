@@ -7,8 +7,8 @@
 // other tool may import it.
 //
 // In: method calls with a context. Out: the daemon's own words, either a value
-// or an *Error (the daemon answered and said no) or an *UnreachableError (there
-// was nobody to ask).
+// or an *Error (the daemon answered and said no) or an *UnreachableError (no
+// daemon could be asked).
 //
 // Promises: every call is bounded by its context and by a reply-size limit;
 // fields are only ever added within /v1; a pointer that is nil means "this node

@@ -85,7 +85,7 @@ func (c Code) HTTPStatus() int {
 	}
 }
 
-// UnreachableError says that nobody answered on the socket.
+// UnreachableError says that the socket gave no answer.
 type UnreachableError struct {
 	Socket string
 	Hint   string

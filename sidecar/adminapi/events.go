@@ -16,7 +16,7 @@ type EventExplanation struct {
 	Rule   string   `json:"rule,omitempty"` // glob of cluster_event_policy that matches; empty: none, so the owner
 	Policy string   `json:"policy"`         // owner, origin, leader, all
 	JID    string   `json:"jid,omitempty"`  // of the job that it belongs to, whose publisher gets it
-	Nodes  []string `json:"nodes"`          // on whose masters it fires; empty: nobody can take it now
+	Nodes  []string `json:"nodes"`          // on whose masters it fires; empty: no master can take it now
 	Others []string `json:"others,omitempty"`
 }
 
@@ -44,8 +44,8 @@ type HandledEvent struct {
 	Rule   string    `json:"rule,omitempty"`   // as in EventExplanation
 	Policy string    `json:"policy"`
 	JID    string    `json:"jid,omitempty"`
-	// Elsewhere: such an event would now fire on another node, for the ring has changed, or the right one could not be
-	// reached then.
+	// Elsewhere: such an event would now fire on another node, because the ring has changed, or because the right node
+	// could not be reached then.
 	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 

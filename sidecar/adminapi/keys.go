@@ -49,7 +49,7 @@ type Keys struct {
 }
 
 // Next is the question for the keys that follow in a list with More; false: nothing follows, or it cannot be told where
-// it goes on. Denied keys stand behind all others and are not gone through.
+// the list continues. Denied keys come after all others and are not paged through.
 func (k Keys) Next(q KeyQuery) (KeyQuery, bool) {
 	if k.More == 0 || q.History {
 		return q, false

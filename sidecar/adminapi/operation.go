@@ -51,7 +51,7 @@ type TransferRequest struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
-// What can be rotated.
+// The values of RotateRequest.What: the things that can be rotated.
 const (
 	RotateAES          = "aes"          // the key of publications; what an empty What means
 	RotateGossipKey    = "gossip-key"   //
@@ -78,7 +78,7 @@ type RotateRequest struct {
 	Now     bool          `json:"now,omitempty"`     // secret: the old one is refused at once
 	Finish  bool          `json:"finish,omitempty"`  // secret: the old one is refused from now on
 	Step    string        `json:"step,omitempty"`    // identity: one of its steps
-	Force   bool          `json:"force,omitempty"`   // identity: although not everybody is ready
+	Force   bool          `json:"force,omitempty"`   // identity: although not all nodes or minions are ready
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 

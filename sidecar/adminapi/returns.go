@@ -44,7 +44,7 @@ type Waiting struct {
 	Consumer string    `json:"consumer"` // files, events, master, forward
 	Records  uint64    `json:"records"`
 	Oldest   time.Time `json:"oldest,omitzero"` // when the first of them came in
-	Error    string    `json:"error,omitempty"` // why it does not go on
+	Error    string    `json:"error,omitempty"` // why it does not proceed
 }
 
 // UnansweredReturn is a return that only the salt-master itself can take, and that it does not answer though it answers
@@ -58,7 +58,7 @@ type UnansweredReturn struct {
 	Since    time.Time `json:"since"`             // when it was put aside
 	Bytes    int64     `json:"bytes"`
 	Tries    int       `json:"tries"` // since saltclusterd was started, or it was put aside
-	// when the salt-master gets it again; zero: not by itself, RetryReturns gives it
+	// when the salt-master gets it again; zero: only when RetryReturns is called
 	Next  time.Time `json:"next,omitzero"`
 	Error string    `json:"error,omitempty"` // what came of the last try
 }
@@ -92,7 +92,7 @@ func (c *Client) RetryReturns(ctx context.Context) (RetriedReturns, error) {
 	return send[RetriedReturns](ctx, c, http.MethodPost, "/returns/unanswered", struct{}{})
 }
 
-// DropReturn gives one of them up: nobody will have it.
+// DropReturn discards one of them: no master will get it.
 func (c *Client) DropReturn(ctx context.Context, id string) (UnansweredReturn, error) {
 	return send[UnansweredReturn](ctx, c, http.MethodDelete, "/returns/unanswered/"+url.PathEscape(id), nil)
 }

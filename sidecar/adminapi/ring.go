@@ -46,7 +46,7 @@ const (
 type RingOwner struct {
 	Kind string   `json:"kind"` // KeyMinion or KeyJID
 	Key  string   `json:"key"`
-	Node string   `json:"node"`           // empty: nobody can be
+	Node string   `json:"node"`           // empty: no node can be
 	By   string   `json:"by"`             // OwnerByRing or OwnerByPublisher
 	Next []string `json:"next,omitempty"` // who would take over, in order
 }

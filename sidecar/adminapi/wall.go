@@ -46,7 +46,7 @@ type MinionProtocol struct {
 
 // MinionReturn is the latest return of a minion.
 type MinionReturn struct {
-	JID      string    `json:"jid"` // "req": nobody published it, the minion's schedule or salt-call
+	JID      string    `json:"jid"` // "req": not published, but from the minion's schedule or salt-call
 	Function string    `json:"function,omitempty"`
 	At       time.Time `json:"at"`
 }

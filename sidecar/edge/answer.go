@@ -21,7 +21,7 @@ type AnswerKind uint8
 const (
 	Answered AnswerKind = iota // Body goes to the peer
 	Dropped                    // no answer will come
-	Unserved                   // Body is the request itself: nobody has acted on it yet
+	Unserved                   // Body is the request itself: it has not been acted on yet
 )
 
 type foreignKey struct{ conn, request uint64 }
@@ -99,7 +99,7 @@ func (e *ReqEdge) Finish(a Answer) {
 	}
 }
 
-// Orphan drops the requests taken over whose end nobody will tell any more,
+// Orphan drops the requests taken over whose end will not be told any more,
 // and returns how many those were.
 func (e *ReqEdge) Orphan() int {
 	e.heldMu.Lock()

@@ -63,7 +63,7 @@ func (h *shard) checkOutput(s *sub, now int64, sign *chunk) {
 	if s.frozen || s.held {
 		return
 	}
-	// Copies are nobody else's: who takes them byte by byte would hold as much memory as it likes.
+	// Copies are queued for this subscriber alone: if it read them byte by byte, it would hold as much memory as it likes.
 	if timeout := int64(h.edge.cfg.HeartbeatTimeout); s.blocked &&
 		(now-s.progress > timeout || s.owing != 0 && now-s.owing > timeout) {
 		s.cut(ReasonStalled)

@@ -9,7 +9,7 @@ import (
 
 // Requests that are refused cost next to nothing each; a flood of them does not. A connection whose requests are
 // refused and refused is read more slowly, and so are all such connections of one address (of IPv6, of one /64)
-// together. TCP makes their senders wait. Nobody else is slowed: minions behind the same load balancer have connections
+// together. TCP makes their senders wait. Others are not slowed: minions behind the same load balancer have connections
 // of their own. A large request counts as many, because it takes as long to find out that it is not authentic.
 const (
 	refusedUnit = 16 << 10 // bytes that count like one more refusal
@@ -22,7 +22,7 @@ const (
 	maxAddresses = 4096 // remembered; more are only slowed connection by connection
 )
 
-// blame is what is left of the patience with somebody: negative when there is none.
+// blame is what is left of the patience with a connection or an address: negative when there is none.
 type blame struct {
 	left float64
 	at   int64 // clock; 0: nothing was refused yet

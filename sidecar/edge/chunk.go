@@ -30,8 +30,8 @@ func fixed(encoded []byte) *chunk {
 	return c
 }
 
-// append encodes body as a message of its own, for which there is room, and
-// shows it to the cursors.
+// append encodes body as a message of its own and shows it to the cursors. The
+// chunk must have room for it.
 func (c *chunk) append(body []byte) {
 	c.used = len(zmtp.AppendFrame(c.room[:c.used], body, false))
 	c.ends = append(c.ends, uint32(c.used))

@@ -47,5 +47,5 @@
 //	            (Salt's zmq_filtering) get topic and body.
 //
 // Locks are taken in the order shard, connection, feed (PubEdge.mu). Only a
-// connection's own reader closes its descriptor; everybody else cuts.
+// connection's own reader closes its descriptor; all others cut.
 package edge

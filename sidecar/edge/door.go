@@ -82,7 +82,7 @@ func control(c any, f func(fd int)) {
 	}
 }
 
-// open listens, for the first time or after shut: then on the same ports.
+// open listens. After shut it listens on the same ports as before.
 func (d *door) open(ctx context.Context) error {
 	var lns []net.Listener
 	for i, a := range d.addrs {
@@ -135,7 +135,7 @@ func (d *door) listening() []net.Addr {
 }
 
 // accept serves one listener until it is shut. When descriptors run out it
-// waits and goes on: connections then queue in the kernel.
+// waits and retries: connections then queue in the kernel.
 func (d *door) accept(ctx context.Context, ln net.Listener) error {
 	const shortest, longest = 10 * time.Millisecond, time.Second
 	pause := shortest
@@ -221,7 +221,7 @@ func (d *door) take(a netip.Addr) Reason {
 	return reasonNone
 }
 
-// stop waits until the acceptors have parked; start lets them go on after a thaw.
+// stop waits until the acceptors have parked; start lets them continue after a thaw.
 func (d *door) stop(ctx context.Context) error {
 	d.turning.Lock() // who makes another listener has made it, or leaves it
 	d.setDeadline(longAgo)

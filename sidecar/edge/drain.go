@@ -17,7 +17,7 @@ const drainLook = 50 * time.Millisecond
 // Drain stops listening and closes the subscribers there are in steps, spread
 // evenly over the given time, so that they arrive elsewhere in steps too.
 // When ctx ends it stops; Close ends the rest, Resume takes newcomers again. An
-// edge that was never opened has nobody to let go.
+// edge that was never opened has no subscribers to close.
 func (e *PubEdge) Drain(ctx context.Context, over time.Duration) {
 	if e.cancel == nil {
 		return

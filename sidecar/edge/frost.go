@@ -20,7 +20,7 @@ var errHanded = errors.New("connection was handed over")
 // frost makes the connections of an edge stand still, so that they can be
 // written down. A reader that waits for input stands still already, and looks
 // for a frost before it reads again: of thousands only those which are at work
-// have to be waited for, and nobody is woken. Then output stops. Either all of
+// have to be waited for, and none is woken. Then output stops. Either all of
 // it thaws, or all of it was handed over.
 type frost struct {
 	state atomic.Uint32 // flowing, freezing or gone
@@ -78,7 +78,8 @@ func (f *frost) begin() error {
 	return nil
 }
 
-// finish lets everybody who has parked go on, or end when it was handed over.
+// finish lets the readers and acceptors that have parked continue, or end when
+// all was handed over.
 func (f *frost) finish(handed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,7 +156,7 @@ func (l *link) frosted(err error) bool {
 // errFrozen leaves a wait for input, or for a place, when there is a frost.
 var errFrozen = errors.New("edge is frozen")
 
-// park stands still until the frost is over, and goes on with the deadline
+// park stands still until the frost is over, and continues with the deadline
 // that a connection in its state has.
 func (l *link) park(handshake time.Duration) error {
 	if err := l.frost.park(&l.stance); err != nil {
@@ -181,7 +182,7 @@ func (l *link) freeze(busy bool) {
 	}
 }
 
-// thaw lets output go on; the caller starts a writer if one is needed.
+// thaw lets output continue; the caller starts a writer if one is needed.
 func (l *link) thaw() {
 	l.frozen, l.handed = false, false
 	if l.reason() == reasonNone {

@@ -11,7 +11,7 @@ type gate struct {
 	waiting []chan struct{}
 }
 
-// try takes a place if one is free and nobody waits for it.
+// try takes a place if one is free and the waiting list is empty.
 func (g *gate) try() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

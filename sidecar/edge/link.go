@@ -35,7 +35,7 @@ type link struct {
 	stance  stance                 // the reader's
 	fd      int                    // valid while mu is held and closed is false
 	remote  netip.AddrPort         // the peer; until it is introduced, the load balancer
-	herald  *herald                // nil: nobody introduces it, or has; the reader's
+	herald  *herald                // nil: no load balancer introduces it, or one has; the reader's
 	counted netip.Addr             // the address it is counted under
 	dec     zmtp.Decoder
 	met     bool          // READY was exchanged; the reader's
@@ -46,7 +46,7 @@ type link struct {
 	mu     sync.Mutex // output: held for non-blocking work only
 	closed bool       // guarded by mu
 	frozen bool       // output stands still for a handover; guarded by mu
-	handed bool       // another process has the descriptor, too; guarded by mu
+	handed bool       // another process also has the descriptor; guarded by mu
 }
 
 func (l *link) init(tcp *net.TCPConn, remote netip.AddrPort, h *herald, limits *zmtp.Limits, f *frost) error {
@@ -82,7 +82,7 @@ func (l *link) cut(r Reason) {
 func (l *link) reason() Reason { return Reason(l.cause.Load()) }
 
 // close releases the descriptor. What a misbehaving peer has not read is
-// thrown away, lest the kernel go on keeping it.
+// discarded, so that the kernel does not keep it.
 func (l *link) close() {
 	sock := l.socket()
 	l.mu.Lock()

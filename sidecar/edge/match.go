@@ -6,7 +6,7 @@ import (
 	"saltclusterd/sidecar/zmtp"
 )
 
-// broadcast is the topic Salt gives what concerns everybody.
+// broadcast is the topic Salt gives what concerns all minions.
 const broadcast = "broadcast"
 
 // record is one publication as filtering subscribers need it. Records are a
@@ -29,7 +29,7 @@ func (r *record) body(gen uint64) region {
 }
 
 // index finds the filtering subscribers of a topic: those who subscribed to a
-// prefix of it. Only prefixes of lengths somebody subscribed to are looked up.
+// prefix of it. Only prefixes of subscribed lengths are looked up.
 type index struct {
 	byTopic map[string][]*sub
 	lengths map[int]int // prefix length → topics of that length

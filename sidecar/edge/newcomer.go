@@ -13,7 +13,7 @@ type Newcomer struct{ s *sub }
 // Gone tells whether its connection has ended.
 func (n Newcomer) Gone() bool { return n.s != nil && n.s.reason() != reasonNone }
 
-// knownAfter is how long ago a connection that another process hands over began at least, for its subscriber to be no
+// knownAfter is the age above which the subscriber of a connection that another process hands over does not count as a
 // newcomer.
 const knownAfter = 5 * time.Second
 
@@ -50,8 +50,8 @@ func (e *PubEdge) Newcomers() (come, moved []Newcomer) {
 	return come, moved
 }
 
-// Everybody returns all subscribers as if they had just come.
-func (e *PubEdge) Everybody() []Newcomer {
+// AllSubscribers returns all subscribers as if they had just come.
+func (e *PubEdge) AllSubscribers() []Newcomer {
 	var all []Newcomer
 	for _, s := range e.members() {
 		all = append(all, Newcomer{s})

@@ -51,7 +51,7 @@ func TestGive(t *testing.T) {
 	next(t, mine, broadcast, "after")
 	e.Publish(pub("last", "xyz"))
 	next(t, other, "xyz", "last") // and nothing else
-	if n := len(e.Everybody()); n != 4 {
+	if n := len(e.AllSubscribers()); n != 4 {
 		t.Errorf("%d subscribers", n)
 	}
 	for _, n := range who {

@@ -9,7 +9,7 @@ type seg struct {
 	stop uint32
 	seen uint32 // messages of at that were written
 	quit uint32 // messages of last up to stop
-	cont bool   // goes on with the message that the seg before began
+	cont bool   // continues the message that the seg before began
 }
 
 // whole is a seg of everything in a fixed chunk. It counts as no message:
@@ -25,7 +25,7 @@ func (r region) rest() seg {
 }
 
 // avail is what may be written from the chunk the seg is at: bytes up to to,
-// messages up to n. more says that the seg goes on behind this chunk.
+// messages up to n. more says that the seg continues behind this chunk.
 func (s *seg) avail() (to, n uint32, more bool) {
 	if s.at == s.last {
 		return s.stop, s.quit, false
@@ -137,7 +137,7 @@ func (q *outq) firstBoundary() int {
 	return 1
 }
 
-// follow makes the queue go on with whatever f publishes from now on.
+// follow makes the queue continue with whatever f publishes from now on.
 func (q *outq) follow(f *feed) {
 	t := f.tail
 	q.segs = append(q.segs, seg{at: t, off: uint32(t.used), seen: uint32(len(t.ends))})

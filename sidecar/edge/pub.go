@@ -127,7 +127,7 @@ func (e *PubEdge) Open(ctx context.Context) error {
 	return nil
 }
 
-// Done is closed when the edge has ended, by itself or by Close. It wants an
+// Done is closed when the edge has ended, on its own or by Close. It wants an
 // edge that was opened.
 func (e *PubEdge) Done() <-chan struct{} { return e.ctx.Done() }
 

@@ -8,7 +8,7 @@ var toBroadcast = []string{broadcast}
 // Publish delivers p to every subscriber it is for, after everything
 // published before. It never waits for a subscriber; when called faster than
 // the edge's own workers can walk, it waits for them. Before Open and after
-// Close it does nothing: there is nobody to deliver to.
+// Close it does nothing, because it has no subscribers then.
 func (e *PubEdge) Publish(p Publication) {
 	e.mu.Lock()
 	for e.opened && !e.closed && (e.frozen || e.congested()) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Freeze stops accepting and reading, at whatever byte each connection is;
-// publishing goes on. It fails, and leaves everything as it was, when a
+// publishing continues. It fails, and leaves everything as it was, when a
 // rotation is under way or ctx ends before all stand still.
 func (e *PubEdge) Freeze(ctx context.Context) error {
 	if e.rotates() {
@@ -31,10 +31,10 @@ func (e *PubEdge) Freeze(ctx context.Context) error {
 
 // leftToHeir is how much output may be waiting for one subscriber without being
 // written before a handover: the other process writes it while it publishes
-// already, which is sooner for everybody.
+// already, which is sooner for all subscribers.
 const leftToHeir = 4 << 10
 
-// Export stops output, too, and writes the connections down. Whatever calls
+// Export also stops output, and writes the connections down. Whatever calls
 // Publish from now on waits.
 func (e *PubEdge) Export(ctx context.Context) (State, error) {
 	if e.frost.state.Load() != freezing {
@@ -79,7 +79,7 @@ func (e *PubEdge) Export(ctx context.Context) (State, error) {
 func (s *sub) encode(e *handover.Encoder, now int64, budget *int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.reason() != reasonNone || s.herald != nil { // whom nobody has introduced yet has to come again
+	if s.reason() != reasonNone || s.herald != nil { // a peer not introduced yet has to connect again
 		return false
 	}
 	pending := s.q.all()
@@ -105,7 +105,7 @@ func (s *sub) encode(e *handover.Encoder, now int64, budget *int) bool {
 	return true
 }
 
-// Thaw lets everything go on as if nothing had happened.
+// Thaw lets everything continue as if nothing had happened.
 func (e *PubEdge) Thaw() {
 	e.door.start()
 	for _, s := range e.all() {

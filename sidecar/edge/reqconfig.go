@@ -16,9 +16,9 @@ import (
 // ReqHandler is given every request.
 type ReqHandler interface {
 	// ServeReq is called on the goroutine that reads the connection, so it
-	// must not block. It, or somebody later, calls Reply or Drop on r exactly
-	// once; until then r holds a place of the in-flight limits. ctx ends when
-	// the edge closes.
+	// must not block. Reply or Drop must be called on r exactly once, by it or
+	// later, from any goroutine; until then r holds a place of the in-flight
+	// limits. ctx ends when the edge closes.
 	ServeReq(ctx context.Context, r *Request)
 }
 

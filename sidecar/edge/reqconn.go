@@ -235,7 +235,7 @@ func (c *reqConn) request(ev zmtp.Event) error {
 	return c.dispatch(r)
 }
 
-// await keeps a request for which there is no place yet.
+// await keeps a request until there is a place for it.
 func (c *reqConn) await(r *Request) {
 	c.waiting = r
 	c.paused.Store(true)
@@ -259,7 +259,7 @@ func (c *reqConn) dispatch(r *Request) error {
 }
 
 // resume waits for a place for the request that had none, dispatches it and
-// goes on with the input behind it. Meanwhile nothing is read: TCP tells the
+// continues with the input behind it. Meanwhile nothing is read: TCP tells the
 // peer to wait.
 func (c *reqConn) resume() error {
 	for c.waiting != nil {

@@ -141,7 +141,7 @@ func (c *reqConn) tryWrite(bufs ...[]byte) int {
 	return n
 }
 
-// queue keeps output for later and sees that somebody writes it.
+// queue keeps output for later and makes sure that a goroutine writes it.
 func (c *reqConn) queue(bufs ...[]byte) {
 	first, size := len(c.out) == 0, 0
 	for _, b := range bufs {
@@ -168,7 +168,7 @@ func (e *ReqEdge) keepUnread(size int) bool {
 	return true
 }
 
-// dropOutput forgets what nobody will read any more. Wants mu.
+// dropOutput discards queued output that will not be sent any more. Wants mu.
 func (c *reqConn) dropOutput() {
 	c.edge.unread.Add(-int64(c.outBytes))
 	c.out, c.outBytes, c.loans = nil, 0, nil

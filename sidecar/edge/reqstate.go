@@ -26,7 +26,7 @@ func (e *ReqEdge) Freeze(ctx context.Context) error {
 	return err
 }
 
-// Export stops output, too, and writes the connections down. Answers given
+// Export also stops output, and writes the connections down. Answers given
 // from now on wait for Thaw or Hand.
 func (e *ReqEdge) Export(ctx context.Context) (State, error) {
 	if e.frost.state.Load() != freezing {
@@ -59,7 +59,7 @@ func (e *ReqEdge) Export(ctx context.Context) (State, error) {
 func (c *reqConn) encode(e *handover.Encoder, now int64, number uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.reason() != reasonNone || c.herald != nil { // whom nobody has introduced yet has to come again
+	if c.reason() != reasonNone || c.herald != nil { // a peer not introduced yet has to connect again
 		return false
 	}
 	c.handed, c.number = true, number
@@ -87,7 +87,7 @@ func (c *reqConn) encode(e *handover.Encoder, now int64, number uint64) bool {
 	return true
 }
 
-// Thaw lets everything go on as if nothing had happened.
+// Thaw lets everything continue as if nothing had happened.
 func (e *ReqEdge) Thaw() {
 	e.door.start()
 	for _, c := range e.all() {

@@ -79,8 +79,9 @@ func (e *PubEdge) members() (all []*sub) {
 	return all
 }
 
-// endRotation moves everybody who is still to be moved, and whose connection is cut next: a minion that is nudged in
-// that moment begins to sign in, and one of Salt 3008 whose connection ends then never hears anything again.
+// endRotation moves the subscribers that are still to be moved, without a nudge, because their connections are cut
+// next: a minion that is nudged in that moment begins to sign in, and one of Salt 3008 whose connection ends then never
+// hears anything again.
 func (e *PubEdge) endRotation() {
 	e.rotating.Lock()
 	defer e.rotating.Unlock()

@@ -26,7 +26,7 @@ type sub struct {
 	owing     int64 // clock when copies for it alone were queued that it has not taken yet; 0: none
 	held      bool  // nothing is written before it is moved
 
-	known    bool   // is no newcomer (any more); shard.mu
+	known    bool   // not a newcomer (any more); shard.mu
 	topics   topics // the reader's to change, with shard.mu
 	lastSeen uint64 // sequence of the last publication matched; shard.mu
 }

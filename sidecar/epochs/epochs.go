@@ -87,7 +87,7 @@ func (m *Manager) material(e Epoch) (*Material, error) {
 	return &Material{Epoch: e, Crypticle: saltcrypt.NewCrypticle(e.Key), KeyText: text, Sig: sig}, nil
 }
 
-// Sign signs an epoch's key, as minions receive it, for the "sig" of the _auth reply.
+// Sign signs an epoch's key as minions receive it. The result is the "sig" of the _auth reply.
 func Sign(signer Signer, text string) ([]byte, error) {
 	digest := sha256.Sum256([]byte(text))
 	return signer.SignX931([]byte(hex.EncodeToString(digest[:])))

@@ -6,11 +6,11 @@
 // judge.
 //
 // Nothing is kept on disk: as with a stock master an event that is not answered was perhaps fired, and one that is
-// answered was. While the bus is down nothing is taken (ErrPython: it then goes on like any other request, to a peer's
-// master). A load that comes twice byte for byte, because a relay's answer was lost or a minion asked again, is fired
-// once. What waits is bounded by number and bytes; what is more is left to the master, as is a list of events that
-// would keep the bus for long.
+// answered was. While the bus is down nothing is taken (ErrPython: the load then goes to a peer's master, as any other
+// request does). A load that comes twice byte for byte, because a relay's answer was lost or a minion asked again, is
+// fired once. What waits is bounded by number and bytes; what is more is left to the master, as is a list of events
+// that would keep the bus for long.
 //
 // Promises: done(nil) means that the bus has the events; ErrPython, that none of them was fired and none will be;
-// ErrUnsure, that the bus stood still in the middle, so that nobody may fire them again.
+// ErrUnsure, that the bus stood still in the middle, so that they must not be fired again.
 package events

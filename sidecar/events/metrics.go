@@ -9,7 +9,7 @@ import (
 // metrics of a service; the methods of a nil one do nothing.
 type metrics struct{ loads *prometheus.CounterVec }
 
-// newMetrics shows how many wait, too.
+// newMetrics also shows how many wait.
 func newMetrics(reg prometheus.Registerer, waiting func() int) *metrics {
 	if reg == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 
 // Why a load was not taken.
 var (
-	// ErrPython: only the master itself can take it, or nobody now; nothing was fired.
+	// ErrPython: only the master itself can take it, or the service cannot take it now; nothing was fired.
 	ErrPython = errors.New("events: only the salt-master itself can take it")
 	// ErrMalformed: no master takes it.
 	ErrMalformed = errors.New("events: malformed")
@@ -103,7 +103,7 @@ func New(c Config) (*Service, error) {
 	return s, nil
 }
 
-// Use changes the mode, for the master's options have changed.
+// Use changes the mode after a change of the master's options.
 func (s *Service) Use(m Mode) { s.mode.Store(&m) }
 
 // Native says whether events are fired here, and why not.
@@ -129,7 +129,7 @@ func (s *Service) Close() error {
 	s.opened = false
 	s.mu.Unlock()
 	if was {
-		close(s.queue) // nobody puts anything into it any more
+		close(s.queue) // nothing is put into it from now on
 		timer := time.AfterFunc(closeGrace, s.cancel)
 		s.wg.Wait()
 		timer.Stop()
@@ -162,7 +162,7 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 		s.metrics.count(err)
 		done(reply, err)
 	}
-	if len(load) > maxBytes { // there is no room for it, and a plan may take several times as much
+	if len(load) > maxBytes { // it does not fit, and a plan may take several times as much
 		ended(nil, ErrPython)
 		return
 	}

@@ -17,7 +17,7 @@ const (
 	// lateFrom is the age from which on a publication of a peer is given with care: a minion may have had it elsewhere.
 	lateFrom = 2 * time.Second
 	// lateAfter is how long a subscriber has listened when it is given what it may have missed: a minion that holds an
-	// older AES key signs in meanwhile, for the nudge that it gets at once.
+	// older AES key signs in meanwhile, because of the nudge that it gets at once.
 	lateAfter = time.Second
 	// lateAgain is when it is given the same once more after a change of the AES key, and when those that were there then
 	// are given what was published meanwhile. A 3006 minion that signs in while several publications wait opens the newest
@@ -30,7 +30,7 @@ const (
 	lateTick = 250 * time.Millisecond
 	// latePause is between two times that something is given: all that is given is sealed and signed anew each time.
 	latePause = time.Second
-	// lateBurst is how many bytes are given at a time at most, to one subscriber at least: strangers can subscribe, too,
+	// lateBurst is how many bytes are given at a time at most, to one subscriber at least: strangers can also subscribe,
 	// and must not take the network from others.
 	lateBurst = 32 << 20
 	// lateBatch is how many publications are sealed before others may publish in between.
@@ -41,7 +41,7 @@ const (
 	lateMargin = 500 * time.Millisecond
 	// unheard is how long before a node was last heard it may have lost what it was to deliver.
 	unheard = time.Second
-	// refusedFor is how long it counts that nobody listens at a peer. A link is tried anew every maxBackoff.
+	// refusedFor is how long it counts that a peer's host refused a connection. A link is retried every maxBackoff.
 	refusedFor = 2*maxBackoff + time.Second
 )
 
@@ -86,7 +86,7 @@ func (c *catchUp) run(ctx context.Context) {
 			}
 			c.takeMoved(moved)
 		case <-c.h.again:
-			c.take(c.h.cfg.Edge.Everybody())
+			c.take(c.h.cfg.Edge.AllSubscribers())
 		case <-c.h.stir:
 			c.takeOverdue()
 		case <-tick.C:
@@ -150,7 +150,7 @@ func (c *catchUp) nudgeAll(who []edge.Newcomer) {
 	c.look(time.Now())
 	if c.nudge == nil {
 		var err error
-		if c.nudge, err = c.h.Nudge(); err != nil { // no epoch: nobody can sign in either
+		if c.nudge, err = c.h.Nudge(); err != nil { // no epoch: no minion can sign in either
 			return
 		}
 	}
@@ -282,9 +282,9 @@ func latest(a, b time.Time) time.Time {
 }
 
 // known reports whether it is known which processes of minions signed in until came, wherever, and so from when on
-// publications may be given. At a node that nobody reaches, nobody has signed in since it was heard last (Hub.cutOff),
-// for MaxAge at least; where its host says that nobody listens there, for longer. What it did just before it was heard
-// last is not known, unless its process has ended and had told all; nor what its run before did.
+// publications may be given. At a node that no other node reaches, no new process has signed in since the node was
+// heard last (Hub.cutOff), for MaxAge at least; where its host refuses connections to it, for longer. What it did just
+// before it was heard last is not known, unless its process has ended and had told all; nor what its run before did.
 func (h *Hub) known(came, now time.Time) (from time.Time, ok bool) {
 	if h.cfg.Minority() || h.cfg.Withhold() {
 		return from, false
@@ -315,7 +315,7 @@ func (h *Hub) known(came, now time.Time) (from time.Time, ok bool) {
 	return from, true
 }
 
-// isAway reports whether nobody can have signed in at a peer since it was heard last.
+// isAway reports whether no new process can have signed in at a peer since the peer was heard last.
 func (h *Hub) isAway(id node.ID, l *linked, heard, now time.Time) bool {
 	if l.refused.now(now) {
 		return true
@@ -326,7 +326,7 @@ func (h *Hub) isAway(id node.ID, l *linked, heard, now time.Time) bool {
 // refusals is how a peer's host answers attempts to reach the peer.
 type refusals struct {
 	mu          sync.Mutex
-	first, last time.Time // since when, until when, it has said each time that nobody listens there
+	first, last time.Time // the first and the last refusal of the latest series without a break
 	other       bool      // the last attempt ended in another way
 }
 
@@ -342,14 +342,14 @@ func (r *refusals) note(refused bool, now time.Time) {
 	r.other = !refused
 }
 
-// now reports whether nobody listens at the peer.
+// now reports whether connections to the peer are refused, because no process listens there.
 func (r *refusals) now(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.other && now.Sub(r.last) < refusedFor
 }
 
-// since is when it was said first, of the last time that nobody listened there; zero: there was none.
+// since is when the latest series of refusals began; zero: there was none.
 func (r *refusals) since() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -414,7 +414,7 @@ func newBeats() beats { return beats{base: 1 + rand.Uint64N(1<<62), began: time.
 func (b *beats) stamp(now time.Time) uint64 { return b.base + uint64(now.Sub(b.began).Microseconds()) }
 
 // answered notes that o has heard the heartbeat with that stamp before it sent what was just read, and returns when
-// that was; the zero time when it is no stamp of ours.
+// that was; the zero time when the stamp is not one of ours.
 func (b *beats) answered(o *origin, stamp uint64) time.Time {
 	if stamp < b.base || stamp > b.stamp(time.Now()) {
 		return time.Time{}
@@ -424,7 +424,7 @@ func (b *beats) answered(o *origin, stamp uint64) time.Time {
 	return b.when(at)
 }
 
-// at is t as nanoseconds since the daemon began, by a clock that nobody sets; when is the way back.
+// at is t as nanoseconds since the daemon began, by a clock that cannot be set; when is the way back.
 func (b *beats) at(t time.Time) int64    { return int64(t.Sub(b.began)) }
 func (b *beats) when(at int64) time.Time { return b.began.Add(time.Duration(at)) }
 

@@ -11,8 +11,8 @@ import (
 	"saltclusterd/sidecar/late"
 )
 
-// A hub goes on in another process under the same run: its peers then know which of its records they have, and it knows
-// which of theirs its minions have got.
+// A hub continues in another process under the same run: its peers then know which of its records they have, and it
+// knows which of theirs its minions have got.
 
 // Freeze holds the records of peers back, and waits until the one being delivered is. Local must not be called until
 // Thaw.
@@ -21,13 +21,13 @@ func (h *Hub) Freeze() {
 	h.out.freeze(true)
 }
 
-// Thaw lets everything go on.
+// Thaw lets everything continue.
 func (h *Hub) Thaw() {
 	h.out.freeze(false)
 	h.in.gate.Unlock()
 }
 
-// Hand ends the streams of peers, which go on in another process; links end with Close.
+// Hand ends the streams of peers, which continue in another process; links end with Close.
 func (h *Hub) Hand() {
 	h.in.handed = true
 	h.in.gate.Unlock()
@@ -44,7 +44,7 @@ func (h *Hub) Export() []byte {
 	return e.Record()
 }
 
-// Import makes a new hub go on where another one stopped; to be called before Open.
+// Import makes a new hub continue where another one stopped; to be called before Open.
 func (h *Hub) Import(record []byte) error {
 	d := handover.NewDecoder(record)
 	h.run = d.String()
@@ -178,12 +178,12 @@ func (i *inbox) restore(d *handover.Decoder) {
 	for range d.Count() {
 		id := node.ID(d.String())
 		o := &origin{run: d.String(), seq: d.Uint()}
-		o.heard.Store(i.beats.at(time.Now())) // or some seconds before, which nobody knows
+		o.heard.Store(i.beats.at(time.Now())) // or some seconds before, which is not known
 		i.origins[id] = o
 	}
 }
 
-// enter waits out a freeze; false: another process goes on.
+// enter waits out a freeze; false: another process has taken over, or ctx has ended.
 func (i *inbox) enter(ctx context.Context) bool {
 	i.gate.RLock()
 	if i.handed || ctx.Err() != nil {

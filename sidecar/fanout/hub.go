@@ -44,7 +44,7 @@ type Publisher interface {
 	Publish(edge.Publication)
 	Arrived() <-chan struct{}
 	Newcomers() (come, moved []edge.Newcomer)
-	Everybody() []edge.Newcomer
+	AllSubscribers() []edge.Newcomer
 	Give([]edge.Newcomer, []edge.Publication) int
 }
 
@@ -61,12 +61,12 @@ type Config struct {
 	From      func(context.Context) (node.ID, bool) // which peer a request came from
 	// called before the publication leaves, so that no return is faster
 	JobSeen func(jid string, origin node.ID, plain []byte)
-	// Hold waits, not for long, while the epoch in force is one that somebody holds whose key was taken away.
+	// Hold waits, not for long, while a minion whose key was taken away holds the epoch in force.
 	Hold func()
 	// Withhold reports whether this node has known for too long that it lacks what the cluster has decided: a revocation,
 	// perhaps. Its subscribers get nothing then, of its own master neither; peers do. nil: never.
 	Withhold func() bool
-	// Away reports whether nobody reaches a node. nil: never.
+	// Away reports whether a node is taken to be out of reach of all others. nil: never.
 	Away func(node.ID) bool
 	// Minority reports whether this node may be one of a few that the others do not reach. nil: never.
 	Minority func() bool
@@ -89,7 +89,7 @@ type Hub struct {
 	processes *late.Processes
 	beats     beats
 	busy      atomic.Bool   // some subscribers have not been given what they may have missed
-	again     chan struct{} // holds one: everybody is to be given it
+	again     chan struct{} // holds one: all subscribers are to be given it
 	stir      chan struct{} // holds one: overdue has grown
 
 	overdueMu sync.Mutex
@@ -382,8 +382,8 @@ func (h *Hub) cutOff(now time.Time) bool {
 	return last > 0 && silent > cutAfter && silent < cutFor
 }
 
-// mixed reports whether a peer is of a version that does not tell what has started there. What comes late is given at
-// once then.
+// mixed reports whether a peer is of a version that does not tell what has started there. Late publications are then
+// given at once.
 func (h *Hub) mixed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -409,7 +409,7 @@ func (h *Hub) isOverdue(o overdue) {
 	notify(h.stir)
 }
 
-// startOver has everybody given what they may have missed.
+// startOver has all subscribers given what they may have missed.
 func (h *Hub) startOver() { notify(h.again) }
 
 func notify(c chan struct{}) {
@@ -452,7 +452,7 @@ func (h *Hub) deliver(p Publication, arrived time.Time) error {
 	return nil
 }
 
-// Nudge returns a publication for nobody, sealed under the current epoch: a minion that still holds the one before
+// Nudge returns a publication for no minion, sealed under the current epoch: a minion that still holds the one before
 // cannot open it and signs in again. It has no serial, which every version takes: it is sent to each minion at that
 // one's turn, after publications that were stamped later.
 func (h *Hub) Nudge() ([]byte, error) {

@@ -42,7 +42,7 @@ func (c *captured) Newcomers() (come, moved []edge.Newcomer) {
 	return come, moved
 }
 
-func (c *captured) Everybody() []edge.Newcomer { return make([]edge.Newcomer, 100) }
+func (c *captured) AllSubscribers() []edge.Newcomer { return make([]edge.Newcomer, 100) }
 
 func (c *captured) Give(to []edge.Newcomer, pubs []edge.Publication) int {
 	c.mu.Lock()

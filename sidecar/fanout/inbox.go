@@ -44,7 +44,7 @@ type inbox struct {
 	taken time.Time // the same of a process before this one; zero: none
 
 	gate   sync.RWMutex // closed while frozen
-	handed bool         // another process goes on; guarded by gate
+	handed bool         // another process has taken over; guarded by gate
 
 	mu      sync.Mutex
 	origins map[node.ID]*origin
@@ -82,8 +82,7 @@ func (i *inbox) stampOf(id node.ID) uint64 {
 }
 
 // begin makes the caller's stream the one in force and returns the position reached in run: unknownPosition when this
-// node never heard the origin before, for then the minions here have missed what came since this node serves, and
-// nothing of the past.
+// node never heard the origin before. Then the origin begins with what headerAge asks for.
 func (i *inbox) begin(id node.ID, run string, cancel context.CancelFunc) (*origin, uint64) {
 	i.mu.Lock()
 	o := i.origins[id]
@@ -122,8 +121,8 @@ func (o *origin) toldAll(b *beats, ended, now time.Time) bool {
 	return o.heard.Load() > 0 && heard.Sub(b.when(o.told.Load())) <= cutAfter && ended.Sub(heard) <= silentAfter
 }
 
-// forget drops what is known of nodes that are no peers any more. The caller must not hold Hub.mu: whoever delivers a
-// record holds the origin's mu and may ask the hub.
+// forget ends the streams of all nodes but those to keep, and drops what is known of them. The caller must not hold
+// Hub.mu: whoever delivers a record holds the origin's mu and may ask the hub.
 func (i *inbox) forget(keep map[node.ID]bool) {
 	var gone []*origin
 	i.mu.Lock()
@@ -184,7 +183,7 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 		return flush.Flush()
 	}
 	sent := time.Now()            // what is read now was sent after it; a stream may stand still for seconds
-	if err := ack(); err != nil { // tells the peer where to go on
+	if err := ack(); err != nil { // tells the peer where to continue
 		return err
 	}
 	epoch, age := uint64(0), time.Duration(0)
@@ -258,7 +257,8 @@ const epochPoll = 10 * time.Millisecond
 
 var errReplaced = errors.New("stream replaced by a newer one")
 
-// unknownPosition is acknowledged by a node that never heard the origin: go on with what came since the node serves.
+// unknownPosition is acknowledged by a node that never heard the origin: the origin continues with the records that are
+// not older than the node has asked for (headerAge).
 const unknownPosition = ^uint64(0)
 
 // span is when a record was made: not before from, not after to.
@@ -267,7 +267,7 @@ type span struct{ from, to time.Time }
 // stillFor is by how much an origin's time may run away from ours between two heartbeats.
 const stillFor = 5 * time.Second
 
-// beat takes a heartbeat, and returns a moment after which it was sent, for the origin had heard of that.
+// beat takes a heartbeat, and returns a moment after which it was sent, because the origin had heard of that moment.
 func (i *inbox) beat(o *origin, b beat, now time.Time) time.Time {
 	at := i.beats.at(now)
 	before, beforeAt := o.stamp.Swap(b.stamp), o.beatAt.Swap(at)

@@ -23,7 +23,8 @@ const (
 	Path = "/v1/publications"
 	// headerRun names the run of the origin's daemon, within which sequence numbers mean something.
 	headerRun = "Scd-Run"
-	// headerAge tells the origin for how many microseconds the receiver has been taking records.
+	// headerAge tells the origin how many microseconds old the records may be that the receiver has use for: those since
+	// it takes records, or up to MaxAge where the origin sends the age of each (headerAges).
 	headerAge = "Scd-Age"
 	// headerAges tells the receiver that the origin says of each record how old it is.
 	headerAges = "Scd-Ages"

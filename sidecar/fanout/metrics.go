@@ -6,7 +6,7 @@ import (
 	"saltclusterd/sidecar/late"
 )
 
-// metrics counts what the fan-out does. A nil registerer gives metrics that nobody reads.
+// metrics counts what the fan-out does. With a nil registerer the metrics are not registered.
 type metrics struct {
 	published *prometheus.CounterVec // by source: local, peer
 	refused   *prometheus.CounterVec // by reason

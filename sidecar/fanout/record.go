@@ -20,7 +20,7 @@ const (
 	kindHeartbeat   kind = 1 // u64 stamp, u64 echo (see beat); nothing from nodes of before
 	kindPublication kind = 2 // u16 n, n × (u16 length, topic), u8 flags, plaintext
 	kindSignIn      kind = 3 // u64 epoch, minion id
-	kindEpoch       kind = 4 // u64 epoch of the origin, for the publications that follow; not part of the sequence
+	kindEpoch       kind = 4 // u64 epoch of the origin: that of the publications that follow; not part of the sequence
 	kindStart       kind = 5 // u64 process, u32 age in milliseconds, minion id; in a list of all, not part of the sequence
 	kindAge         kind = 6 // u32 milliseconds since the next record of the sequence was made; not part of it
 	// u32 age in milliseconds, a publication of the receiver's own master; not part of the sequence
@@ -32,7 +32,7 @@ const (
 	// maxPayload bounds a record: a publication is a master's own message, and a megabyte is already rare.
 	maxPayload = 64 << 20
 	maxTopics  = 65535
-	// maxMinionID bounds an id in a sign-in notice, for it is remembered while a rotation's window is open.
+	// maxMinionID bounds an id in a sign-in notice, because it is remembered while a rotation's window is open.
 	maxMinionID = 255
 	flagTopic   = 1 // the publication is a further copy for its topics only
 )

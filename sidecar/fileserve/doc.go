@@ -23,16 +23,16 @@
 // might have the file, "?" queries and "|" escapes in paths, wrong types, names that are not UTF-8 (Python fails to
 // pack them), files that lead to where this process sees something else than the master (Settings.Hidden), that cannot
 // be read, or whose content is not as long as their size says (/proc), disks that do not answer; hashes for which a
-// stock master finds no place, for the name would be too long; chunks of files in roots written with ".." behind a
+// stock master finds no place, because the name would be too long; chunks of files in roots written with ".." behind a
 // link, where a stock master finds one file and serves another. Native says of a configuration why all of it is.
 //
 // Intended differences, all of them:
 //
 //   - Hashes are kept by device, inode, size, mtime and ctime in memory; a stock master keeps them by mtime in
 //     cachedir/roots/hash, and gives an old hash when a file changed while its mtime did not.
-//   - A transfer goes on with the file it began with when another took its place meanwhile (a change of the roots is
+//   - A transfer continues with the file it began with when another took its place meanwhile (a change of the roots is
 //     made of renames); a stock master sends the rest of the new file after the beginning of the old one. A file that
-//     is changed in place is as with a stock master. What is remembered of transfers ends with the process.
+//     is changed in place is sent as a stock master does. The memory of transfers ends with the process.
 //   - Compressed chunks (gzip) are other bytes that unpack to the same.
 //   - _file_envs is sorted; a stock master has the order of a Python set. The times of access of files may differ.
 //   - A request that leaves a backend out ("-roots") does so for itself; a worker of a stock master has no files after
@@ -42,10 +42,10 @@
 //   - An environment for __env__ that is empty or has "." or ".." in it, or begins with a slash, has no files.
 //
 // Promises: nothing outside of what a stock master would serve is read; without fileserver_followsymlinks a file is
-// opened by a walk that cannot leave its root, whatever is renamed meanwhile. Who asks together costs one reading and
-// one hashing. Memory is bounded (Limits), so are the files held open, and the threads that wait for a disk: when it
-// does not answer, the request is forwarded. What was read while it was younger than a file system's clock can tell is
-// not kept.
+// opened by a walk that cannot leave its root, whatever is renamed meanwhile. Minions that ask together cost one
+// reading and one hashing. Memory is bounded (Limits), so are the files held open, and the threads that wait for a
+// disk: when it does not answer, the request is forwarded. Content that was read while it was younger than a file
+// system's clock can tell is not kept.
 //
 // Vocabulary is Salt's: saltenv, path, loc, chunk, rel. A version is one content of a file, by identity. A pin keeps a
 // version readable for the transfers that began with it.

@@ -19,11 +19,11 @@ type found struct {
 	realRoot, realRel string
 }
 
-// find is roots.find_file, behind Fileserver.find_file. A nil result means that there is no such file. Errors:
+// find is roots.find_file, behind Fileserver.find_file. A nil result means that the file was not found. Errors:
 // ErrForward, or what the disk says.
 func (s *Settings) find(name, env string) (*found, error) {
 	if strings.Contains(name, "?") {
-		return nil, ErrForward // a query, which is no part of the path
+		return nil, ErrForward // a query, which is not part of the path
 	}
 	if strings.HasPrefix(name, "/") || strings.Contains(name, "../") {
 		return nil, nil

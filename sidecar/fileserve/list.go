@@ -17,7 +17,7 @@ const (
 type listed struct {
 	*lists
 	set   *Settings
-	file  listStamp // the master's file they are the same as; none: nobody could write one
+	file  listStamp // the master's file they are the same as; zero: none was written
 	at    time.Time // of the walk
 	asked uint64    // Server.forgets then
 }

@@ -2,7 +2,7 @@ package fileserve
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics counts what is served. A nil registerer gives metrics that nobody reads.
+// metrics counts what is served. With a nil registerer the metrics are not registered.
 type metrics struct {
 	requests                           *prometheus.CounterVec
 	served, read, hashed, hits, pinned prometheus.Counter

@@ -2,7 +2,7 @@ package fileserve
 
 import "saltclusterd/sidecar/saltwire"
 
-// The answers of a stock master, as it packs them. What is not found has an answer of its own with each command.
+// The answers of a stock master, as it packs them. Each command has its own answer for a file that is not found.
 
 var (
 	emptyText = saltwire.AppendRaw(nil, "")
@@ -42,8 +42,8 @@ func hashReply(dst []byte, kind, sum string) []byte {
 	return pair(pair(saltwire.AppendMapHeader(dst, 2), "hash_type", kind), "hsum", sum)
 }
 
-// chunkHead begins the answer of _serve_file: everything before the data's own bytes, for which it makes room. What
-// comes after them is chunkTail.
+// chunkHead begins the answer of _serve_file: everything before the data's own bytes. It makes room for those;
+// chunkTail is what follows them.
 func chunkHead(size, room int, compressed bool) []byte {
 	n := 2
 	if compressed {

@@ -130,7 +130,7 @@ func (s *Server) Native() (ok bool, reason string) {
 // Settings are those in use; nil: everything is forwarded.
 func (s *Server) Settings() *Settings { return s.mode.Load().set }
 
-// Forget drops the lists of environments: files were changed by somebody who knows.
+// Forget drops the lists of environments. It is for callers that have changed files.
 func (s *Server) Forget() { s.forgets.Add(1) }
 
 // Takes says whether a command may be answered here.

@@ -57,7 +57,7 @@ type Settings struct {
 	// Hidden are directories in which this process sees something else than the master (systemd's PrivateTmp=): what leads
 	// there is forwarded.
 	Hidden []string
-	// Alone says that there is no other backend. Otherwise what roots has is served here, for it is asked first, and
+	// Alone says that roots is the only backend. Otherwise what roots has is served here, because it is asked first, and
 	// everything else is forwarded.
 	Alone bool
 
@@ -67,7 +67,7 @@ type Settings struct {
 }
 
 // Native reads the settings of a master of that version. When requests for files have to be forwarded, all of them, it
-// says why in words for an operator. It looks for modules of the site's own, too, so ask again when the master
+// says why in words for an operator. It also looks for modules of the site's own, so ask again when the master
 // restarts.
 func Native(o Options, major int) (*Settings, string) {
 	s := &Settings{

@@ -132,7 +132,7 @@ func (t *transfers) replaced(key transferKey, f *found, now time.Time) *transfer
 	return tr
 }
 
-// dropIdle closes what nobody has read for long.
+// dropIdle closes the pins that have not been used for transferIdle.
 func (t *transfers) dropIdle() {
 	before := time.Now().Add(-transferIdle)
 	// a transfer uses its pin without looking for it here: the order says nothing
@@ -166,7 +166,7 @@ type pin struct {
 	at     time.Time // when it was last asked for
 }
 
-// use notes that somebody wants it; false: it is closed.
+// use notes that the pin is asked for; false: it is closed.
 func (p *pin) use(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

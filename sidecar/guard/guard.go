@@ -79,7 +79,7 @@ func (g *Guard) Malformed(err error, remote netip.AddrPort) *Refusal {
 }
 
 // Refuse refuses a request for a reason found elsewhere. Its sender, who may be an honest minion, is told to sign in
-// again; when no master can take it, nothing: it will try again by itself.
+// again; when no master can take the request, it is told nothing and will retry on its own.
 func (g *Guard) Refuse(reason Reason, id string, remote netip.AddrPort) *Refusal {
 	return g.refuse(reason, id, "", remote)
 }

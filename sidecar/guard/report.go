@@ -52,7 +52,7 @@ type limiter struct {
 
 type sender struct {
 	reason Reason
-	addr   netip.Addr // an IPv6 host by its /64, for it has as many addresses as it likes; zero: all that find no room
+	addr   netip.Addr // an IPv6 host by its /64, all of whose addresses it may use; zero: all that find no room
 }
 
 type allowance struct {
@@ -116,7 +116,7 @@ func host(addr netip.Addr) netip.Addr {
 
 type metrics struct{ refused *prometheus.CounterVec }
 
-// newMetrics returns metrics that nobody reads when reg is nil.
+// newMetrics returns metrics, which are not registered when reg is nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "saltcluster_guard_refused_total",

@@ -11,7 +11,7 @@ import (
 // foundNotRefused is said of what a rule has found whose mode is log.
 const foundNotRefused = "request would be refused"
 
-// Minion is what is remembered of the owner of a key that is accepted for id; nil when there are no rules.
+// Minion is what is remembered of the owner of a key that is accepted for id; nil without rules.
 func (g *Guard) Minion(id, pub string) *wall.Minion {
 	return g.cfg.Wall.Minion(id, saltcrypt.CleanKey(pub))
 }

@@ -251,7 +251,7 @@ func unpack(fd, size int) ([]byte, error) {
 	return b, nil
 }
 
-// Close closes the descriptors of a message that nobody wants.
+// Close closes the descriptors of a message that is not wanted.
 func (m Message) Close() {
 	for _, fd := range m.Descriptors {
 		_ = unix.Close(fd)

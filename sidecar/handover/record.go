@@ -68,7 +68,7 @@ func (e *Encoder) Addr(a netip.AddrPort) {
 }
 
 // Decoder reads a state record. The first error stays; after it every value is zero, so that it is enough to ask Err at
-// the end and before a value makes somebody wait.
+// the end and before a value makes the caller wait.
 type Decoder struct {
 	rest []byte
 	err  error

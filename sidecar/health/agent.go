@@ -74,7 +74,7 @@ func (s *Server) serveAgent(ctx context.Context) error {
 	}
 }
 
-// transient reports whether Accept may work again by itself.
+// transient reports whether Accept may work again on its own.
 func transient(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ECONNABORTED, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, e) {
@@ -100,8 +100,8 @@ func (s *Server) answerAgent(c net.Conn) {
 	if _, err := io.WriteString(c, s.cfg.Checker.AgentLine()); err != nil {
 		return
 	}
-	// Bytes of agent-send that nobody reads would turn our close into a reset,
-	// and the line might be lost with it.
+	// Unread bytes of agent-send would turn our close into a reset, and the
+	// line might be lost with it.
 	if t, ok := c.(*countedConn).Conn.(*net.TCPConn); ok {
 		t.CloseWrite()
 	}

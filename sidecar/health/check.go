@@ -30,7 +30,7 @@ type Result struct {
 	Level  Level
 	Reason string
 	Hint   string
-	// Maintenance makes a failure one that nobody waits for: load balancers are told to leave the node alone.
+	// Maintenance marks a failure whose end is not waited for: load balancers are told to leave the node alone.
 	Maintenance bool
 }
 

@@ -46,8 +46,8 @@ type check struct {
 	last    Result
 	since   time.Time     // of last.Level
 	well    time.Time     // since when it does not fail; zero: it does
-	running time.Time     // start of the run that goes on; zero: none
-	ended   chan struct{} // closed with the end of the next run, or the one that goes on
+	running time.Time     // start of the run in progress; zero: none
+	ended   chan struct{} // closed at the end of the run in progress, else of the next
 }
 
 // NewChecker returns a checker without checks.
@@ -210,7 +210,7 @@ func (k *check) finish(now time.Time, r Result) (changed bool) {
 	return changed
 }
 
-// end is closed with the next run, or the one that goes on.
+// end returns a channel that is closed at the end of the run in progress or, when none runs, of the next one.
 func (k *check) end() (ended <-chan struct{}, runs bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,7 +11,7 @@
 // Promises: asking costs a map read, never a check, so a flood of probes
 // cannot load the daemon; a check that hangs fails on its own and disturbs no
 // other; connections, headers and times are bounded; only trusted networks
-// (loopback by default) hear reasons, metrics and the page, everybody else gets a status
+// (loopback by default) hear reasons, metrics and the page, all others get a status
 // code and the names of the failing checks.
 //
 // Vocabulary: live is "the process works, do not restart it"; ready is "this

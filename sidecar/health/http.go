@@ -34,7 +34,7 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// forTrusted lets nobody else ask.
+// forTrusted refuses clients that are not trusted.
 func (s *Server) forTrusted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.trusted(r) {

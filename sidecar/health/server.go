@@ -74,7 +74,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	return &Server{cfg: cfg, log: cfg.Logger, metrics: newServerMetrics(cfg.Registerer)}, nil
 }
 
-// Bind binds the listeners; who connects waits for Open, which does it where nobody has before.
+// Bind binds the listeners. Connections wait for Open, which calls Bind itself where that was not done before.
 func (s *Server) Bind(ctx context.Context) (err error) {
 	if s.bound {
 		return nil
@@ -136,7 +136,7 @@ func (s *Server) listen(ctx context.Context, addr string) (*limited, error) {
 	return newLimited(l, s.cfg.MaxConnections, s.cfg.MaxConnectionsPerAddress, s.metrics.refuse), nil
 }
 
-// Done is closed when the server has stopped, by itself or by Close.
+// Done is closed when the server has stopped, on its own or by Close.
 func (s *Server) Done() <-chan struct{} { return s.ctx.Done() }
 
 // Addr returns the bound addresses of HTTP and agent-check; nil when off.

@@ -21,7 +21,7 @@ const MaxAhead = 10 * time.Minute
 const slack = time.Minute
 
 const (
-	// latest is the greatest timestamp that a wall clock can lead to, in the year 4199. What is above is for counting.
+	// latest is the greatest timestamp that a wall clock can lead to, in the year 4199. Those above are for counting.
 	latest Timestamp = 1 << 62
 	// limit is the greatest timestamp that is accepted: a positive int64 is what msgpack and Python carry.
 	limit Timestamp = latest + 1<<61
@@ -63,7 +63,7 @@ func NewBounded(time func() time.Time) *Clock {
 	return &Clock{time: time, bound: MaxAhead}
 }
 
-// GoOn makes a clock that has handed out nothing yet go on where another process's stopped.
+// GoOn makes a clock that has handed out nothing yet continue where another process's stopped.
 func (c *Clock) GoOn(last Timestamp) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

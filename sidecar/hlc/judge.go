@@ -16,7 +16,8 @@ type Off struct {
 }
 
 // Judge names the clocks that are more than bound away from the median of all, by how far each is ahead of any one
-// time. majority says that more than half of all agree, so that those named are the wrong ones. Else nobody can tell.
+// time. majority says that more than half of all agree, so that those named are the wrong ones. Otherwise it cannot be
+// told which are wrong.
 func Judge(offsets map[node.ID]time.Duration, bound time.Duration) (off []Off, majority bool) {
 	median, ok := lowerMedian(offsets)
 	if !ok {

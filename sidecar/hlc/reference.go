@@ -10,8 +10,8 @@ import (
 // Reference is the time of a cluster, as one of its nodes knows it: the lower median of the wall clocks of its nodes.
 // The lower one, because serials that are behind are followed upwards, and those ahead cannot be taken back.
 //
-// What peers told goes on with a clock that cannot be set, so that this node goes on by it when it is cut off and its
-// own clock is set.
+// The clocks of peers are carried forward with a clock that cannot be set, so that this node still has them when it is
+// cut off and its own clock is set.
 type Reference struct {
 	wall    func() time.Time
 	elapsed func() time.Duration
@@ -30,12 +30,12 @@ type reading struct {
 // farthest is the greatest difference of two clocks that is told from others, in milliseconds: a century.
 const farthest = 100 * 365 * 24 * 3600 * 1000
 
-// NewReference returns a reference that knows no peers. wall is the clock of this host, elapsed one that nobody sets.
+// NewReference returns a reference that knows no peers. wall is the clock of this host, elapsed one that cannot be set.
 func NewReference(wall func() time.Time, elapsed func() time.Duration) *Reference {
 	return &Reference{wall: wall, elapsed: elapsed, peers: map[node.ID]reading{}}
 }
 
-// Elapsed is the clock that nobody sets.
+// Elapsed is the clock that cannot be set.
 func (r *Reference) Elapsed() time.Duration { return r.elapsed() }
 
 // Note says that the clock of a peer showed wall when Elapsed was at.

@@ -24,7 +24,7 @@ const (
 
 func span(d time.Duration) Timestamp { return Timestamp(uint64(d.Milliseconds()) << counterBits) }
 
-// ReadFloor returns the ceiling stored in path, 0 when there is no such file.
+// ReadFloor returns the ceiling stored in path, 0 when the file does not exist.
 func ReadFloor(path string) (Timestamp, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,8 +47,8 @@ func ReadFloor(path string) (Timestamp, error) {
 // set back still starts above every serial handed out.
 func (c *Clock) Reserve(path string) error { return WriteFloor(path, c.ceiling()) }
 
-// ceiling is above all that is handed out until the next Reserve, by a clock that was idle, too. A daemon that is
-// restarted over and over starts each time at the ceiling of the run before, and must not push it into the future.
+// ceiling is above all that is handed out until the next Reserve, even by a clock that was idle before. A daemon that
+// is restarted over and over starts each time at the ceiling of the run before, and must not push it into the future.
 func (c *Clock) ceiling() Timestamp {
 	now := c.time()
 	c.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"saltclusterd/durable/torn"
 )
 
-// AheadFile lies beside a return that is in a job cache ahead of the node which published the job: that is away,
-// another one keeps the return for it, and nobody has fired its events. It goes with the return to other nodes
+// AheadFile lies beside a return that is in a job cache ahead of the node which published the job: that node is away,
+// another one keeps the return for it, and its events have not been fired. It goes with the return to other nodes
 // (fsync/jobs), and is removed where the return is taken after all, and then where copies are. Salt passes over it: it
 // opens return.p and out.p of a minion's directory, and no other file.
 const AheadFile = tempPrefix + "ahead"

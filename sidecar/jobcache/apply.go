@@ -18,9 +18,9 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// Apply writes a plan's files. What is there already stays, so that applying twice is applying once; a second return of
-// a minion for a job is dropped, as a stock master does, but a directory that a killed master left without its return
-// is completed. Errors are the disk's: try again.
+// Apply writes a plan's files. Applying a plan twice has the effect of applying it once. A second return of a minion
+// for a job is dropped, as a stock master does, but a directory that a killed master left without its return is
+// completed. Errors are the disk's: try again.
 func (c *Cache) Apply(ctx context.Context, p Plan) error {
 	c.watchDisk()
 	c.mu.Lock()
@@ -88,7 +88,7 @@ func (c *Cache) write(j *jobDir, job *Job) error {
 	return nil
 }
 
-// writeNew is write for a job that is nobody else's, into a directory that was just made: there is nothing in it to
+// writeNew is write for a job that has no other writer, into a directory that was just made: there is nothing in it to
 // look for.
 func (c *Cache) writeNew(j *jobDir, job *Job) error {
 	if job.NoCache {
@@ -175,7 +175,7 @@ func (c *Cache) loadFile(j *jobDir, job *Job) error {
 }
 
 // emptyList gives a job that this master has not published (its load was kept from a return) a list of no minions.
-// Stock masters leave it out, and from then on raise whenever the job is read, for the next minion's return too.
+// Stock masters leave it out, and from then on raise whenever the job is read, even for the next minion's return.
 func (c *Cache) emptyList(j *jobDir) error {
 	if _, there, err := status(j.fd, ".minions.p"); err != nil || there {
 		return err

@@ -8,7 +8,7 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// settled is how old an empty file is that nobody is about to fill.
+// settled is how old an empty file is that is not about to be filled.
 const settled = 10 * time.Second
 
 // mend looks once after a job's directory was opened for what a stock master stumbles over: an empty .minions.p raises

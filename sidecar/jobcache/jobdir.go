@@ -21,7 +21,7 @@ const touchEvery = 10 * time.Second
 type jobDir struct {
 	path    string
 	fd      int
-	made    bool      // by us: what this process has not written is not there, if the job is nobody else's
+	made    bool      // by us: unless the job has other writers, only what this process wrote is there
 	loaded  bool      // .load.p is there
 	mended  bool      // see mend
 	touched time.Time // when "jid" was written or dated

@@ -20,8 +20,8 @@ const masterTemp = ".___atomic_write"
 // writing is how long a master may be about to write a return into the directory that it has made for it.
 const writing = 2 * time.Second
 
-// age is how far from now a file was written last. A clock that was set back leaves files from the future, which nobody
-// is writing either.
+// age is how far from now a file was written last. A clock that was set back leaves files from the future, which are
+// not being written either.
 func age(st unix.Stat_t) time.Duration { return time.Since(time.Unix(st.Mtim.Unix())).Abs() }
 
 // Stored says whether a master has stored a minion's return for a job: it is in its job cache, whole, and not only
@@ -37,8 +37,8 @@ func Stored(cacheDir, hashType, jid, minion string) bool {
 // Mend removes what a master that was killed, or a power loss, has left of a minion's return: a directory without it;
 // and one that is there ahead only. The master itself would take the minion's next try for a second return, acknowledge
 // it and drop it. To be called before it gets that one: should it be writing the first all the same, the next takes its
-// place. What is ahead goes whenever that was written, for no master writes into such a directory: nobody would look at
-// it again.
+// place. A return that is there ahead only is removed whenever it was written, because no master writes into such a
+// directory: it would not be looked at again.
 func Mend(cacheDir, hashType, jid, minion string) (removed bool, err error) {
 	h := hashes[hashType]
 	if h == 0 || jid == "" || !validID(minion) || usableID(minion) != nil {

@@ -38,8 +38,8 @@ type Job struct {
 	Ahead   bool   // the return is kept for another node, which has yet to take it; see AheadFile
 }
 
-// Unasked says whether a minion returned what no job asked for (jid "req"): nobody waits for it, and nobody else writes
-// to its job.
+// Unasked says whether a minion returned what no job asked for (jid "req"): no client waits for it, and its job has no
+// other writer.
 func (p *Plan) Unasked() bool { return len(p.Jobs) == 1 && p.Jobs[0].Unasked() }
 
 // Unasked is that of a single job.

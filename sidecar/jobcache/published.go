@@ -25,8 +25,8 @@ const (
 	maxPublishing = 4
 	// maxAuth bounds a file of publish_auth, which holds a minion's id.
 	maxAuth = 4 << 10
-	// tornTries and tornPause are the patience with a return that somebody is writing. A stock master reads it until it is
-	// whole, for ever; who asks will ask again.
+	// tornTries and tornPause are the patience with a return that is being written. A stock master reads it until it is
+	// whole, for ever; the minion that asks will ask again.
 	tornTries = 10
 	tornPause = 20 * time.Millisecond
 )
@@ -38,13 +38,13 @@ var rawEmptyMap = []byte{0x80}
 
 // Published is salt/master.py:AESFuncs.pub_ret: what the job jid has returned so far, as the msgpack of
 // salt/client/__init__.py:get_cache_returns, when the minion id has published it (publish.publish); for any other
-// minion an empty map. Who has published a job is known to the master that did it for the minion (publish_auth), and to
-// everybody who has the job's load. Errors: ErrUnknown, *NeedsPython, the disk's.
+// minion an empty map. Which minion published a job is known to the master that did it for the minion (publish_auth),
+// and to every node that has the job's load. Errors: ErrUnknown, *NeedsPython, the disk's.
 func (c *Cache) Published(ctx context.Context, jid, id string) ([]byte, error) {
 	if !validID(jid) {
 		return nil, ErrUnknown
 	}
-	if is, sure := isJID(jid); !is || !sure { // a publication that has reached nobody is job 0
+	if is, sure := isJID(jid); !is || !sure { // a publication that has reached no minion is job 0
 		return nil, needs("a job id that is none of a master's making")
 	}
 	select {
@@ -184,7 +184,7 @@ func readValue(ctx context.Context, path string, tries *int, room int) ([]byte, 
 	}
 }
 
-// readBounded reads a regular file of at most limit bytes; what is no regular file is not there.
+// readBounded reads a regular file of at most limit bytes; anything but a regular file counts as missing.
 func readBounded(path string, limit int) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {

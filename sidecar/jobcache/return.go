@@ -54,8 +54,8 @@ func signedBy(v localmaster.Version, o Options) string {
 	return ""
 }
 
-// signature tells whether a load may pass (minion_sign_messages). What is signed is the load as the master serialises
-// it again, without nonce, tok and sig; afterwards sig stands last.
+// signature tells whether a load may pass (minion_sign_messages). The signature is over the load as the master
+// serialises it again, without nonce, tok and sig; afterwards sig stands last.
 func (p *planner) signature(d *fields) (bool, error) {
 	id, _ := d.Get("id")
 	name, _ := saltvalue.Text(id)

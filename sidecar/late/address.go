@@ -26,9 +26,8 @@ var operators = []string{"and", "or", "not", "(", ")"}
 
 // Address returns the load of a publication, which saltwire.PeekPub accepts, with a target that matches the minions it
 // matched but those left out: "( TARGET ) and * and not L@a,b". The star is for the resources that a minion of 3008 may
-// manage: they take every job, whatever the minion remembers, but a name is no term that a resource matches
-// (salt/minion.py _resource_term_matches). It returns an error that wraps ErrTarget when the target, or a name, is none
-// that such a line can hold.
+// manage: they take every job, whatever the minion remembers, but a resource does not match a name (salt/minion.py
+// _resource_term_matches). It returns an error that wraps ErrTarget when such a line cannot hold the target or a name.
 func Address(plain []byte, leaveOut []string) ([]byte, error) {
 	t, err := readTarget(plain)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package late keeps what was published a short while ago, for minions that were between two connections meanwhile.
 //
 // A Memory owns the last publications, bounded by their age, number and bytes. Processes owns which processes of
-// minions have signed in. Address turns a publication into one that is safe to hear twice. What is late reaches its
-// minions by package fanout.
+// minions have signed in. Address turns a publication into one that is safe to hear twice. Package fanout delivers late
+// publications to their minions.
 //
 // # Who may get a job late
 //

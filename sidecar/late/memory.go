@@ -114,7 +114,7 @@ func (m *Memory) Bytes() int {
 	return m.bytes
 }
 
-// Dropped is how many publications there was no room for.
+// Dropped is how many publications were dropped because there were too many, or because they were too large.
 func (m *Memory) Dropped() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

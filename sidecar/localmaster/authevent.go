@@ -21,7 +21,7 @@ type AuthEvent struct {
 	AutosignGrains []byte // msgpack of a map, as the minion sent it; nil: not in the event
 }
 
-// FireAuth fires the event of a sign-in. In a storm there are many, and nobody waits for one: it may wait for others
+// FireAuth fires the event of a sign-in. In a storm there are many, and no caller waits for one: it may wait for others
 // (BusOptions.Linger), but stays before whatever is fired after it.
 func (b *Bus) FireAuth(ctx context.Context, e AuthEvent) error {
 	data, err := trimEvent(e.data(b.Stamp(time.Now())), b.maxEventSize)

@@ -65,7 +65,7 @@ type Bus struct {
 	wg        sync.WaitGroup
 	isUp      atomic.Bool
 
-	back     chan struct{} // somebody has met the bus after it was away
+	back     chan struct{} // signals that the bus was reached after it was away
 	queue    chan queuedEvent
 	hurry    chan struct{} // what is queued is not to wait for more
 	urgent   atomic.Int64  // events queued that are not lazy, and those who wait in Flush

@@ -85,7 +85,7 @@ func (b *Bus) settle() {
 		b.mu.Lock()
 		away, losses := b.flow.away, b.flow.losses
 		b.mu.Unlock()
-		if !away { // said before somebody else's wait was over
+		if !away { // signalled before an earlier wait was over
 			continue
 		}
 		ctx, cancel := context.WithTimeout(b.ctx, settleTimeout)

@@ -26,7 +26,7 @@ func (b *Bus) backoff() *backoff {
 
 func (w *backoff) reset() { w.next = w.least }
 
-// pause waits and reports whether to go on.
+// pause waits and reports whether to continue.
 func (w *backoff) pause(ctx context.Context) bool {
 	d := w.next/2 + rand.N(w.next/2+1)
 	w.next = min(2*w.next, w.most)
@@ -276,7 +276,7 @@ func (b *Bus) linger(most time.Duration) {
 	}
 }
 
-// pressing says whether something is queued, or somebody waits, that should not wait for more events.
+// pressing says whether a queued event, or a caller in Flush, should not wait for more events.
 func (b *Bus) pressing() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

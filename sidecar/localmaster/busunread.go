@@ -11,10 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is written to the master's socket waits there until its publisher reads it, which takes long when the master is
-// stopped or hangs: a hundred KiB and more that whoever fired has been told of. When such a master ends the kernel
-// throws it away, and says that it did (ECONNRESET; a plain end when everything was read). Then it is fired again at
-// the next master. What the publisher had read is the master's, and is lost with it as behind a stock master's workers.
+// Events written to the master's socket wait there until its publisher reads them, which takes long when the master is
+// stopped or hangs: a hundred KiB and more whose senders have been told that they were fired. When such a master ends
+// the kernel discards them, and says that it did (ECONNRESET; a plain end when everything was read). Then they are
+// fired again at the next master. Events that the publisher had read are the master's, and are lost with it as behind a
+// stock master's workers.
 //
 // Which events were not read shows in what the socket still holds, piece by piece. A piece is one buffer of the kernel.
 // There is a look before each write, and one now and then while something has not been read. Of a master that stands
@@ -123,8 +124,8 @@ func (p *pull) wrote(events []queuedEvent, size, before int) (n int, err error) 
 }
 
 // look asks the kernel how much of a unix socket's room holds what its other end has not read, and whether that is
-// gone: io.EOF, it had read everything; ECONNRESET, it had not, which the kernel tells once. What is asked first counts
-// only if the other end is there afterwards.
+// gone: io.EOF, it had read everything; ECONNRESET, it had not, which the kernel tells once. held is asked first, and
+// counts only if the other end is still there afterwards.
 func look(c net.Conn) (held int, gone error) {
 	s, ok := c.(*net.UnixConn)
 	if !ok {

@@ -22,7 +22,7 @@ const statusBeacon = "salt/beacon/minion/status/check"
 // maxFormula bounds what is read of a formula of thorium or of a reactor.
 const maxFormula = 256 << 10
 
-// What is read of all formulas of thorium and of reactors.
+// Bounds on what is read of all formulas of thorium and of reactors.
 const (
 	maxFormulas     = 500
 	maxFormulasSize = 16 << 20

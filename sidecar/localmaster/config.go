@@ -30,7 +30,7 @@ type Config struct {
 	IPCMode     string
 	MasterID    string // "" when unset
 
-	Warnings []string // what Salt itself would log and go on: broken include files and the like
+	Warnings []string // what Salt itself would log before it continues: broken include files and the like
 
 	opts    map[string]any
 	setBy   map[string]string
@@ -167,8 +167,8 @@ const (
 	PillarRoots = "pillar_roots"
 )
 
-// Roots reads FileRoots or PillarRoots: the directories of each environment, in their order and as they are written;
-// empty for what is no text.
+// Roots reads FileRoots or PillarRoots: the directories of each environment, in their order and as they are written; an
+// entry that is not text is empty.
 func (c *Config) Roots(option string) map[string][]string {
 	envs, _ := c.opts[option].(map[string]any)
 	out := make(map[string][]string, len(envs))

@@ -30,7 +30,7 @@ var (
 	ErrHiddenFull = errors.New("localmaster: the master's max_minions leaves no room for the hidden key")
 	// ErrHiddenReply: the master's answer is not that of a sign-in.
 	ErrHiddenReply = errors.New("localmaster: the master's answer to the hidden sign-in is unusable")
-	// ErrStaleIdentity: the running master signs with another key than the one it presents, for its files have been
+	// ErrStaleIdentity: the running master signs with another key than the one it presents, because its files have been
 	// changed since it started. It must be restarted.
 	ErrStaleIdentity = errors.New("localmaster: the running master uses an older key than its files hold: restart it")
 )
@@ -61,7 +61,7 @@ type HiddenOptions struct {
 	Logger *slog.Logger
 }
 
-// Hidden signs in to the local master as a minion that nobody sees.
+// Hidden signs in to the local master as a minion that salt-key -L and the target '*' do not show (HiddenID).
 type Hidden struct {
 	cfg    *Config
 	o      HiddenOptions

@@ -138,7 +138,7 @@ func (in *identity) linked(name string) (string, bool) {
 	return base, err == nil && os.SameFile(here, there)
 }
 
-// backup keeps a private key that is about to be replaced. A file that is no key at all is kept too.
+// backup keeps a private key that is about to be replaced. A file that is not a key at all is also kept.
 func (in *identity) backup(name string) (string, error) {
 	info, err := in.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {

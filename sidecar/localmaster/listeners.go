@@ -16,7 +16,7 @@ const listenAgain = 50 * time.Millisecond
 
 // actors is how many of a master's own processes connect to its bus and act on what they hear, or come up before those
 // that do: the reactor, event_return (salt/utils/event.py:EventReturn) and, from 3007 on, salt/master.py:EventMonitor.
-// 0: nobody acts.
+// 0: no process acts.
 func actors(cfg *Config) (n int) {
 	for _, option := range []string{"reactor", "event_return"} {
 		if cfg.Bool(option) {
@@ -31,13 +31,13 @@ func actors(cfg *Config) (n int) {
 
 // AwaitActors waits until those of the master's processes that act on events hear them: they connect while it starts,
 // on a busy machine later than its workers answer, and miss what is fired before. It ends with ctx, and at once where
-// that cannot be told. Who is connected has no name: a command line that waits for returns in that moment is taken for
-// one of them.
+// that cannot be told. The kernel does not name the processes that are connected: a command line that waits for returns
+// at that moment is taken for one of them.
 func (b *Bus) AwaitActors(ctx context.Context) {
 	for b.actors > 0 && b.pub.network == "unix" {
 		want := b.actors
 		if !b.o.FireOnly {
-			want++ // this process hears it, too, or is about to
+			want++ // this process also hears it, or is about to
 		}
 		table, err := os.ReadFile(kernelSockets)
 		n, there := accepted(table, b.pub.address)
@@ -52,7 +52,7 @@ func (b *Bus) AwaitActors(ctx context.Context) {
 	}
 }
 
-// accepted counts the connections to a listening socket; false when nobody listens there.
+// accepted counts the connections to a listening socket; false when no process listens there.
 func accepted(table []byte, path string) (n int, listens bool) {
 	const (
 		flags, state, name = 3, 5, 7 // columns

@@ -84,7 +84,7 @@ func removeDomain(id string, remove any) string {
 	return id
 }
 
-// localName matches names that are no identity (salt.utils.network._generate_minion_id, DistinctList).
+// localName matches names that do not identify a host (salt.utils.network._generate_minion_id, DistinctList).
 var localName = regexp.MustCompile(`^(?:localhost.*|ip6-.*|127[.]\d|0\.0\.0\.0|::1.*|ipv6-.*|fe00::.*|fe02::.*|1.0.0.*.ip6.arpa)`)
 
 // generateMinionID is salt.utils.network.generate_minion_id: the first usable name of the host.

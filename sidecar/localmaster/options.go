@@ -6,7 +6,7 @@ import (
 	"reflect"
 )
 
-// Options are a master's effective options, for those who do some of its work in its place. Config implements it.
+// Options are a master's effective options, for code that does some of its work in its place. Config implements it.
 type Options interface {
 	Raw(name string) (any, bool)
 	Bool(name string) bool

@@ -13,8 +13,8 @@ import (
 )
 
 // Own is what a master has for itself although minions reach it through any master: for each item a digest of what it
-// has, "" when it has nothing. What cannot be read is not in it. Masters tell each other theirs; a digest shows no
-// secret.
+// has, "" when it has nothing. An item that cannot be read is left out. Masters tell each other theirs; a digest does
+// not show a secret.
 type Own map[string]string
 
 // ownMore is an item that counts those which were too many, or too large, to be in Own.

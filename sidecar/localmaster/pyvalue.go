@@ -6,7 +6,7 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// pyStr is Python's str() of a configuration value that is no container.
+// pyStr is Python's str() of a configuration value that is not a container.
 func pyStr(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -92,7 +92,8 @@ func ahead(now, old time.Time) time.Time {
 }
 
 // ReleaseSessions dates the session files that are dated in the future as if the master at cacheDir had made them now:
-// without us it takes their keys for publish_session more and makes others then, as ever. Errors: those of the disk.
+// without saltclusterd it uses their keys for another publish_session and then makes new ones, as a stock master does.
+// Errors: those of the disk.
 func ReleaseSessions(cacheDir string, now time.Time) error {
 	root, err := os.OpenRoot(sessionsDir(cacheDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -119,8 +120,9 @@ func ReleaseSessions(cacheDir string, now time.Time) error {
 }
 
 // Leave gives each minion's file the key that the minion has, dated as if the master had made it now: for a master that
-// is started again and then has nobody in front of it. Until it is started its workers may have other keys in memory,
-// so nobody may ask it meanwhile. What this process has not heard of stays as it is. Errors: those of the disk.
+// is restarted and then has no saltclusterd in front of it. Until the restart its workers may have other keys in
+// memory, so no request may reach it meanwhile. The files of ids that this process has not heard of stay as they are.
+// Errors: those of the disk.
 func (s *Sessions) Leave() error {
 	root, err := os.OpenRoot(s.dir())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -74,7 +74,7 @@ type session struct {
 	own         ownKey     // what was in the file before want
 }
 
-// ownKey is a session key that the master has made by itself.
+// ownKey is a session key that the master has made on its own.
 type ownKey struct {
 	key  saltcrypt.Key
 	made time.Time
@@ -135,8 +135,8 @@ func (s *Sessions) Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, s
 	return e.local, e.local.Equal(want), nil
 }
 
-// Own returns the session key that the master has made for id by itself and would take until then. What is dated in the
-// future is ours.
+// Own returns the session key that the master has made for id on its own and would take until then. A file that is
+// dated in the future is ours.
 func (s *Sessions) Own(id string) (key saltcrypt.Key, until time.Time, ok bool) {
 	if !validSessionID(id) {
 		return saltcrypt.Key{}, time.Time{}, false
@@ -181,7 +181,7 @@ func (st *stripe) forget(id string) {
 }
 
 // Reset makes the next Ensure of each id look at its file again; to be called when the master has restarted. What is
-// known of the ids whose keys differ is kept, for they notice a restart by themselves.
+// known of the ids whose keys differ is kept, because their next Ensure notices a restart on its own.
 func (s *Sessions) Reset() {
 	for i := range s.stripes {
 		st := &s.stripes[i]
@@ -196,7 +196,7 @@ func (s *Sessions) Reset() {
 }
 
 // Invalidate forgets one id: the next Ensure looks at its file again (after a "bad load" from the master, which means
-// that the master, or somebody else, has written another key).
+// that the master, or another process, has written another key).
 func (s *Sessions) Invalidate(id string) {
 	st := s.stripe(id)
 	st.mu.Lock()

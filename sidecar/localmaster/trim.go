@@ -9,7 +9,7 @@ import (
 // trimmed stands where a value was too large for an event.
 const trimmed = "VALUE_TRIMMED"
 
-// Sizes of CPython objects beyond their content, for the limits below are compared with sys.getsizeof.
+// Sizes of CPython objects beyond their content, because the limits below are compared with sys.getsizeof.
 const (
 	pyBytesOverhead = 33
 	pyStrOverhead   = 49

@@ -87,7 +87,7 @@ func umaskIn(status string, uid uint32) (uint32, error) {
 		return 0, fmt.Errorf("%w: the kernel does not say it", ErrNoUmask)
 	case !same:
 		return 0, fmt.Errorf("%w: the process has ended", ErrNoUmask)
-	case mask&0o700 != 0: // salt/utils/files.py:set_umask, for a socket or a key; nobody's master could work like that
+	case mask&0o700 != 0: // of set_umask (salt/utils/files.py) while it makes a socket or key; no master could run with it
 		return 0, fmt.Errorf("%w: it is %03o for a moment", ErrNoUmask, mask)
 	}
 	return mask & 0o777, nil

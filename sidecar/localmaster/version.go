@@ -110,8 +110,8 @@ func ResolveVersion(ctx context.Context, saltMasterCmd, fallback string) (Versio
 
 // takesLengths reports whether the event bus of a release takes events with their length before them: from 3006.26,
 // 3007.15 and 3008.2 on (salt/transport/frame.py frame_msg_ipc). The ones before take the maps alone; a length is four
-// numbers to them, which are no maps, and the event is lost. Who does not tell which release of a line it is is taken
-// to have a late one.
+// numbers to them, which are not maps, and the event is lost. A version that does not tell which release of its line it
+// is counts as a late one.
 func (v Version) takesLengths() bool {
 	return v.since(map[int]int{3006: 26, 3007: 15, 3008: 2})
 }

@@ -60,7 +60,7 @@ func (f *files) read(name string) ([]byte, error) {
 		return nil, saltvalue.Needs("a mine of %d bytes", info.Size())
 	}
 	raw := make([]byte, info.Size())
-	if _, err := io.ReadFull(file, raw); err != nil { // nobody writes into the file of a mine: another takes its place
+	if _, err := io.ReadFull(file, raw); err != nil { // the file of a mine is replaced by another, never written in place
 		return nil, fmt.Errorf("mines: %s: %w", name, err)
 	}
 	return raw, nil

@@ -96,7 +96,8 @@ func New(c Config) (*Service, error) {
 	return s, nil
 }
 
-// Use changes the settings, for the master's options have changed; nil: only the master answers, for that reason.
+// Use changes the settings after the master's options have changed. With nil only the master answers, and reason says
+// why.
 func (s *Service) Use(set *Settings, reason string) { s.mode.Store(&mode{set, reason}) }
 
 // Native says whether a command is answered here, and why not.

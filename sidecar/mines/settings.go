@@ -35,7 +35,7 @@ type Settings struct {
 
 // acl is the option mine_get.
 type acl struct {
-	nothing bool // it is no map: nobody gets anything
+	nothing bool // it is not a map: no minion gets anything
 	rules   []rule
 }
 
@@ -46,7 +46,7 @@ type rule struct {
 }
 
 // Native returns what a master of that version with these options does with mines, or in words for an operator why only
-// it can know. It looks for a cache module of the site's own, too, so ask again when the master restarts.
+// it can know. It also looks for a cache module of the site's own, so ask again when the master restarts.
 func Native(o Options, major int) (*Settings, string) {
 	switch {
 	case major < minMajor || major > maxMajor:
@@ -127,8 +127,8 @@ func readACL(o Options) (_ *acl, reason string) {
 	return a, ""
 }
 
-// maybeNoText says whether a key of an option is, as text, what one that was no text would be: a master stumbles on
-// those.
+// maybeNoText says whether a key of an option may be the text of a key that was not text (null, a boolean or a number):
+// a master fails on such keys.
 func maybeNoText(key string) bool {
 	switch key {
 	case "", "None", "True", "False":

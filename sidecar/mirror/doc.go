@@ -8,5 +8,5 @@
 // number of their first event and the run they belong to. What came from a mirror is never mirrored again, and neither
 // are tags with which masters tell themselves something (internal), wherever a sender says they come from.
 //
-// A mirror is for watching. What must happen once is the business of cluster_event_policy.
+// A mirror is for watching. Actions that must happen once are the business of cluster_event_policy.
 package mirror

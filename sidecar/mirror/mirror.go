@@ -116,7 +116,7 @@ func (m *Mirror) see(tag string, data []byte) {
 	}
 }
 
-// queue returns what waits for a node, and sees to it that somebody sends it.
+// queue returns the queue of what waits for a node. A new queue gets a sender.
 func (m *Mirror) queue(id node.ID) *queue {
 	m.mu.Lock()
 	defer m.mu.Unlock()

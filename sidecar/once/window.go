@@ -37,8 +37,8 @@ func (w *Window) Key(minion string, load []byte) uint64 {
 	return h.Sum64()
 }
 
-// Claim says whether the caller is to take a load; then it has to Settle it. Otherwise somebody has, or is about to,
-// and same is called with how that ended.
+// Claim says whether the caller is to take a load; then it has to Settle it. Otherwise another caller has taken it, or
+// is taking it, and same is called with how that ended.
 func (w *Window) Claim(key uint64, same func(error)) bool {
 	w.mu.Lock()
 	if _, taken := w.keys[key]; taken {

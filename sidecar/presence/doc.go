@@ -14,9 +14,9 @@
 //   - for each minion when it sent its latest request, and from where. A request proves the minion's key, a connection
 //     nothing.
 //
-// Vocabulary: a minion *claims* a connection from the address that its latest request came from. A connection nobody
-// claims is *unclaimed*; a young one is younger than Window. Window is a little more than the time within which a
-// minion with Salt's defaults says something (mine_interval, an hour).
+// Vocabulary: a minion *claims* a connection from the address that its latest request came from. A connection that no
+// minion claims is *unclaimed*; a young one is younger than Window. Window is a little more than the time within which
+// a minion with Salt's defaults says something (mine_interval, an hour).
 //
 // An accepted minion is alive when
 //
@@ -31,8 +31,8 @@
 //     may have: as many minions as there are such connections, those heard of last.
 //
 // In doubt (3 and 4) a minion is alive: reactors act on who is lost. So whoever has an address of its own is gone from
-// the list when its connection is; behind a shared address, when all others were heard of, or within Window. Whoever
-// can reach 4505 can make a minion look alive; nobody can make one look dead. Presence grants nothing.
+// the list when its connection is; behind a shared address, when all others were heard of, or within Window. A client
+// that can reach 4505 can make a minion look alive; no client can make one look dead. Presence grants nothing.
 //
 // A Tracker makes of this who is new and who is lost: lost is who was not alive for Grace, so that a minion whose node
 // was killed or drained, and which is on its way to another one, is neither.

@@ -32,7 +32,7 @@ type Tracker struct {
 	told  Mark
 }
 
-// NewTracker goes on from what was told last.
+// NewTracker returns a Tracker that continues from what was told last.
 func NewTracker(told Mark, now time.Time) *Tracker {
 	t := &Tracker{alive: map[string]time.Time{}}
 	t.Hear(told, now)
@@ -42,7 +42,7 @@ func NewTracker(told Mark, now time.Time) *Tracker {
 // Told is what was told last, by whomever.
 func (t *Tracker) Told() Mark { return t.told }
 
-// Hear takes what another node has told, if that is news. Who was present then has the grace.
+// Hear takes what another node has told, if that is news. The minions that were present then have the grace.
 func (t *Tracker) Hear(m Mark, now time.Time) {
 	if !m.Newer(t.told) {
 		return

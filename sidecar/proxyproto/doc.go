@@ -2,8 +2,8 @@
 // protocol, version 1 (a line of text) and version 2 (binary).
 //
 // In: the first bytes of a connection. Out: the address of the true peer and where its own bytes begin, or that more
-// bytes are needed, or why this is no header. The package is pure and keeps nothing; whether the sender may be believed
-// is the caller's to know, and how long to wait, too.
+// bytes are needed, or why this is not a header. The package is pure and keeps nothing; the caller has to know whether
+// the sender may be believed, and how long to wait.
 //
 // Promises: at most MaxHeader bytes are ever asked for; what is accepted is exactly what the specification writes, so
 // that no two readers of the same bytes see different peers; no input panics.

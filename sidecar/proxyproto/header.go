@@ -40,7 +40,7 @@ func Parse(b []byte) (Header, int, error) {
 	return Header{}, 0, ErrMissing
 }
 
-// startsLike says whether b may go on to be, or is, something that begins with start.
+// startsLike says whether b begins with start, or may once more bytes have come.
 func startsLike(b, start []byte) bool {
 	n := min(len(b), len(start))
 	return bytes.Equal(b[:n], start[:n])

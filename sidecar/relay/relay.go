@@ -32,8 +32,8 @@ const (
 	endsWithin = 2 * time.Minute
 	// headerRemote tells the address the minion's connection came from.
 	headerRemote = "Scd-Remote"
-	// headerMaster says masterDown when a request is passed back because there is no master. Nodes of before do not say
-	// it.
+	// headerMaster says masterDown when a request is passed back because the node has no master that can take it. Nodes of
+	// earlier releases do not say it.
 	headerMaster = "Scd-Master"
 	masterDown   = "down"
 )
@@ -157,7 +157,7 @@ func (c *Client) send(ctx context.Context, to node.ID, path string, body []byte,
 // Hands take what becomes of a relayed request. Exactly one of them is called, once, from any goroutine.
 type Hands struct {
 	Reply func([]byte)
-	Drop  func() // nobody is to answer it, or it was perhaps carried out
+	Drop  func() // it is not to be answered, or it was perhaps carried out
 	// Pass says that nothing was done with it, nor will be: it is for its node to try another one. down: because the
 	// master is.
 	Pass func(down bool)

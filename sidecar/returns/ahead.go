@@ -25,16 +25,16 @@ const (
 )
 
 // aheadKind marks a record of a batch that is to be filed ahead, and stays kept where it comes from. A node that does
-// not know of it keeps it for its publisher, too, which then gets it twice and takes it once.
+// not know of it also keeps it for its publisher, which then gets it twice and takes it once.
 const aheadKind = 0x40
 
 var errNoCopier = errors.New("returns: no node that has copies of the job can be reached")
 
 // ahead files what is kept in a journal for a node that is away in the job cache of this one, marked as such
-// (jobcache.AheadFile), or has one of the job's replicas file it, so that the job is whole wherever somebody looks it
-// up: a part of it must not lie where the rest is not. What was handed over meanwhile is left out; what only Python can
-// file waits for its publisher. So does what nobody could file when this node ends; until then it is tried again, and
-// holds nothing up that comes after it.
+// (jobcache.AheadFile), or has one of the job's replicas file it, so that the job is whole wherever it is looked up: a
+// part of it must not lie where the rest is not. Returns that were handed over meanwhile are left out; those that only
+// Python can file wait for their publisher. So do those that no node could file by the time this one ends; until then
+// they are retried, and hold up nothing that comes after them.
 type ahead struct {
 	s *Service
 	j *journal

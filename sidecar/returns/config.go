@@ -18,7 +18,7 @@ import (
 var (
 	// ErrPython: only the master itself can take it.
 	ErrPython = errors.New("returns: only the salt-master itself can take it")
-	// ErrMalformed: it is no return that any master takes.
+	// ErrMalformed: it is not a return that any master takes.
 	ErrMalformed = errors.New("returns: malformed")
 	// ErrUnknown: nothing here says that a minion has published that job.
 	ErrUnknown = jobcache.ErrUnknown
@@ -54,7 +54,7 @@ type Peers interface {
 	Keepers(jid string) []node.ID
 	// Heir is who keeps what is kept here for another node when this one is leaving; false: it stays here.
 	Heir(kept node.ID) (node.ID, bool)
-	// Successor is the node responsible for a job when this one is no member any more.
+	// Successor is the node responsible for a job once this one has left the cluster.
 	Successor(jid string) (node.ID, bool)
 	// Send hands a batch to Handler of another node and returns when that has it on disk.
 	Send(ctx context.Context, to node.ID, batch []byte) error

@@ -15,11 +15,11 @@
 //     again one at a time after growing pauses, a few times; then an operator gives them to it, or drops them. A node
 //     that leaves hands them over.
 //   - to.<node>: returns for a publisher that cannot be reached. When it is back it gets them over the peer port
-//     (Handler); when it is a member no more, the ring's owner of each job does, which may be this node. Consumer
-//     "ahead" has what waits for longer put into the job caches of the job's replicas meanwhile, marked: nobody has
-//     fired its events.
+//     (Handler); once it has left the cluster, the ring's owner of each job does, which may be this node. Consumer
+//     "ahead" has what waits for longer put into the job caches of the job's replicas meanwhile, marked because its
+//     events have not been fired.
 //
-// Promises: done(nil) means that the load survives a power loss; an error means that nobody was told that it does. A
+// Promises: done(nil) means that the load survives a power loss; an error means that no sender was told that it does. A
 // load that comes twice byte for byte (relayed and kept because the answer was lost) is taken once; a minion's own
 // second try is a second return, which is what it is to a stock master. After Close the next process can open the
 // journals at once.

@@ -37,9 +37,9 @@ func (u *unanswered) hasten(w *waiting) {
 	}
 }
 
-// masterStarted makes the oldest due, and the others when the master has answered it. A pause for all goes on: what is
-// told here is no more than that the master is there again, which is so, too, after one of these has stopped it for a
-// while.
+// masterStarted makes the oldest due, and the others when the master has answered it. A pause for all stays in force:
+// the only news is that the master is there again, which is also the case after one of these returns has stopped it for
+// a while.
 func (u *unanswered) masterStarted() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -27,7 +27,7 @@ const handers = 4
 var errUnsound = errors.New("returns: what it says of itself is not what it is kept for")
 
 // HandOver gives what was put aside here to other nodes, each to the one that is responsible for its job when this one
-// is gone; there it is put aside, too, with its tries so far. It returns how many are left, and why: damaged ones
+// is gone; there it is also put aside, with its tries so far. It returns how many are left, and why: damaged ones
 // always are.
 func (s *Service) HandOver(ctx context.Context) (left int, err error) {
 	u := s.unanswered
@@ -37,7 +37,7 @@ func (s *Service) HandOver(ctx context.Context) (left int, err error) {
 	case <-ctx.Done():
 		return s.Aside(), ctx.Err()
 	}
-	var g errgroup.Group // without a context: one that cannot be handed over is no reason to keep the others
+	var g errgroup.Group // without a context: one that cannot be handed over must not keep the others here
 	g.SetLimit(handers)
 	for _, one := range u.list() {
 		g.Go(func() error {

@@ -26,11 +26,11 @@ func (s *Service) newOwn() (*journal, error) {
 	return s.newJournal(ownName, s.c.MaxBytes, files, spool.Consumer{Name: eventsName, Consume: s.events, Gather: gather})
 }
 
-// gatherUnasked is how long a return that no job asked for waits in the journal for others. Nobody waits for it, and
+// gatherUnasked is how long a return that no job asked for waits in the journal for others. No caller waits for it, and
 // several events at once cost the master less: it wakes once for all of them, and so does each reader of its bus.
 const gatherUnasked = 10 * time.Millisecond
 
-// gather is spool.Consumer's Gather: what somebody waits for goes on at once.
+// gather is spool.Consumer's Gather: a batch with a return that a job asked for is not delayed.
 func gather(batch []spool.Record) time.Duration {
 	for i := range batch {
 		if p, ok := batch[i].Attachment.(*jobcache.Plan); !ok || !p.Unasked() {
@@ -103,7 +103,7 @@ func (s *Service) events(ctx context.Context, batch []spool.Record) (done int, e
 	for i, size, events := 0, 0, 0; i < len(batch) && size <= firingBytes && events <= firingEvents; i++ {
 		p, err := s.again(&batch[i])
 		if err != nil {
-			p = jobcache.Plan{} // Python fires, or nobody
+			p = jobcache.Plan{} // Python fires its events, if they are fired at all
 		}
 		plans, size, events = append(plans, p), size+p.Size, events+len(p.Events)
 		if at, ok := s.published(batch[i].JID); ok && at.After(from) {

@@ -167,7 +167,7 @@ var errNotOpen = errors.New("returns: not open")
 
 func (s *Service) path(name string) string { return filepath.Join(s.c.Dir, name) }
 
-// Use changes the mode, for the master's options have changed. What is under way in the old one is finished.
+// Use changes the mode after the master's options have changed. Work that is under way in the old one is finished.
 func (s *Service) Use(m Mode) error {
 	old := s.mode.Swap(&m)
 	if old.Disk != nil && old.Disk != m.Disk {
@@ -188,8 +188,8 @@ func (s *Service) Mend(jid, minion string) {
 	}
 }
 
-// stored says whether the local master has stored a return, though nobody heard it say so. What a syndic sends is many
-// returns.
+// stored says whether the local master has stored a return, although its answer did not arrive. It is false for a
+// syndic's load, which holds many returns.
 func (s *Service) stored(rec *spool.Record) bool {
 	is := s.mode.Load().Stored
 	if is == nil {

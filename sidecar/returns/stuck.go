@@ -14,7 +14,7 @@ import (
 const stuckAfter = 5 * time.Second
 
 // stuck is where returns go whose job cannot be written while the job cache as a whole can: a directory that the file
-// system cannot read any more, or that somebody has made immutable. They wait in a journal of their own until it can.
+// system cannot read any more, or that was made immutable. They wait in a journal of their own until it can.
 type stuck struct {
 	s       *Service
 	journal *journal

@@ -168,8 +168,7 @@ func (s *Service) answer(err error, done func([]byte, error)) {
 	done(answered, nil)
 }
 
-// errKnown: a record was taken here before. Who has taken it may be the local master alone, which does not sync what it
-// stores.
+// errKnown: a record was taken here before, perhaps by the local master alone, which does not sync what it stores.
 var errKnown = errors.New("returns: it was taken before")
 
 // accept takes a record that another node kept, or that was kept here for a node that is gone, as this node's own.
@@ -190,7 +189,7 @@ func (s *Service) accept(ctx context.Context, rec spool.Record, cmd string) erro
 	})
 }
 
-// await waits for what f does as long as ctx allows; f goes on without.
+// await waits for what f does as long as ctx allows; after that f continues without a caller.
 func await(ctx context.Context, f func(done func(error))) error {
 	result := make(chan error, 1)
 	f(func(err error) { result <- err })
@@ -227,8 +226,8 @@ func (s *Service) acceptNew(rec spool.Record, cmd string, key uint64, done func(
 }
 
 // filed says whether what a return makes was taken here before: it is in the job cache, not only ahead, under the
-// minion's id, or that of the resource which it is of. Who hands it over, or somebody else, has filed it ahead perhaps,
-// and is told.
+// minion's id, or that of the resource which it is of. The node that hands it over, or another one, may have filed it
+// ahead, and is told.
 func (s *Service) filed(p jobcache.Plan) bool {
 	cache := s.cache() // once: from one moment to the next the master's options may leave none
 	if cache == nil || len(p.Jobs) != 1 || !cache.Has(p.Jobs[0].JID, p.Jobs[0].Minion) {

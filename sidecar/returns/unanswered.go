@@ -35,11 +35,11 @@ const (
 	giveAgain      = time.Minute
 	giveAgainTimes = 4
 	giveAgainMost  = 2 * time.Hour
-	// maxAsked is how often the master may have one, by itself, that it does not answer: a stock master fires a return's
-	// events before it stores it, so its reactor may act on each of these tries. Refusals do not count, for a master
-	// refuses before it does anything.
+	// maxAsked is how often the master is given a return that it does not answer before an operator has to ask for it: a
+	// stock master fires a return's events before it stores it, so its reactor may act on each of these tries. Refusals do
+	// not count, because a master refuses before it does anything.
 	maxAsked = 3
-	// masterAway is how often it is looked whether the master is back, when nobody tells.
+	// masterAway is how often to check whether the master is back when MasterStarted is not called.
 	masterAway = 5 * time.Second
 )
 
@@ -87,7 +87,7 @@ type unanswered struct {
 	wg         sync.WaitGroup
 	writeFile  func(path string, body []byte) error
 
-	// guards what follows; the disk is not touched under it, for it may hang, and health is not to hang with it
+	// guards what follows; the disk is not touched under it, because it may hang, and health must not hang with it
 	mu    sync.Mutex
 	items map[string]*waiting
 	busy  map[string]bool // whose files are being written or removed: of one that is being written nothing is in items yet
@@ -103,7 +103,7 @@ type waiting struct {
 	Unanswered
 	last    time.Time // when the master had it last
 	asked   int       // tries that may have fired its events
-	damaged bool      // there is nothing to give: its file is no return, or stays though it is done with
+	damaged bool      // there is nothing to give: its file is not a return, or stays although it is done with
 }
 
 func newUnanswered(s *Service) *unanswered {
@@ -244,7 +244,7 @@ func (u *unanswered) put(rec spool.Record, why error, asked int) error {
 	return nil
 }
 
-// reserve takes room for a return, unless it is there already. What is reserved is busy.
+// reserve takes room for a return, unless it is there already. A reserved return is busy.
 func (u *unanswered) reserve(id string, size int64) (there bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -336,7 +336,7 @@ func (s *Service) Unanswered() (list []Unanswered, full bool) {
 	return list, s.unanswered.full
 }
 
-// Drop gives up a return that was put aside: nobody will have it. Error: ErrNotAside, the disk's.
+// Drop gives up a return that was put aside: it is lost. Error: ErrNotAside, the disk's.
 func (s *Service) Drop(id string) (Unanswered, error) {
 	one, err := s.unanswered.remove(id)
 	if err == nil {
@@ -351,6 +351,6 @@ func (s *Service) Drop(id string) (Unanswered, error) {
 func (s *Service) Again() (due, damaged int) { return s.unanswered.retry() }
 
 // MasterStarted says that the local master is there again: it may have been started anew, and answer what it did not.
-// The oldest that was put aside finds out. One that it had moments ago waits a little, for it may be what has ended the
-// master.
+// The oldest that was put aside is given to it to find out. One that it had moments ago waits a little, because it may
+// be what has ended the master.
 func (s *Service) MasterStarted() { s.unanswered.masterStarted() }

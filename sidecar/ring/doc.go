@@ -2,8 +2,7 @@
 //
 // It is weighted rendezvous hashing: every node gets a score for the key from xxhash64(key, node id) and its weight,
 // the highest score wins. A node that joins takes its share from all others, a node that leaves gives its keys to all
-// others, and no other key moves. There is no table to build or to agree on: equal inputs give equal answers on every
-// node.
+// others, and no other key moves. No table has to be built or agreed on: equal inputs give equal answers on every node.
 //
 // In: the usable nodes with their weights. Out: an owner, a ranking, the shares. Pure: no state, no clock, no locks.
 //

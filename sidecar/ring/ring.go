@@ -17,7 +17,7 @@ type Node struct {
 	Draining bool
 }
 
-// Owner returns the node responsible for key, and false when nobody can be.
+// Owner returns the node responsible for key, and false when no node can be.
 func Owner(key string, nodes []Node) (node.ID, bool) {
 	drained := allDraining(nodes)
 	best, found := scored{}, false

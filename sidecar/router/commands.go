@@ -117,7 +117,7 @@ func IsEvent(name string) bool { return name == "_minion_event" }
 
 // Waits says whether a request keeps a worker of the master's for as long as who asks likes: it waits for minions or a
 // runner, writes a record for each of as many resources as a minion names (2 ms each), or looks for minions by a
-// regular expression, for which Python may take for ever.
+// regular expression, which Python may take forever to match.
 func Waits(p *saltwire.Peek) bool {
 	switch p.Cmd {
 	case "minion_publish", "minion_runner", "_register_resources":

@@ -12,7 +12,7 @@ type Kind uint8
 
 // The kinds of a Decision.
 const (
-	Refuse  Kind = iota // nobody can take it now; no answer
+	Refuse  Kind = iota // no node can take it now; no answer
 	ToLocal             // the local master; when it does not take it, Others in order
 	ToNode              // Node; when that cannot be reached, Others in order (this node may be among them)
 	ToAll               // the local master, whose answer counts, and a copy to each of Others
@@ -56,7 +56,7 @@ func (d Decision) CopyTo() []node.ID {
 	return d.Copies
 }
 
-// Job ids that are no jobs: a minion's schedule and salt-call return with "req", for a master to invent one.
+// Job ids that do not name a job: a minion's schedule and salt-call return with "req", and a master makes an id.
 const noJob = "req"
 
 // emptyMap is what a stock master answers to a command it does not have (salt/master.py:MWorker._handle_aes).
@@ -197,7 +197,7 @@ func (v View) jobNode(jid string) (Node, bool) {
 	return v.node(id)
 }
 
-// byOwner writes on one node, from where all others get it. While one of them does not, each has to write by itself.
+// byOwner writes on one node, from which all others get it. While one of them does not, each has to write on its own.
 func (v View) byOwner(id string) Decision {
 	if slices.ContainsFunc(v.Nodes, func(n Node) bool { return n.Alive && !n.TakesMines }) {
 		return v.toAll(id, 0)

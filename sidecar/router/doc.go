@@ -13,11 +13,11 @@
 //   - The publisher of a jid is the node whose master published the job: told by the master_id that minions echo, else
 //     by the Jobs table.
 //   - A node is usable when it is alive and its master answers.
-//   - A return is kept (Keep) for a publisher that is a member but not alive; once it is a member no more, the ring's
+//   - A return is kept (Keep) for a publisher that is a member but not alive; once it has left the cluster, the ring's
 //     owner of the jid is its publisher.
 //
 // Promises: a return reaches the publisher while it is a member, and otherwise the one node that all others name too
 // (the ring's owner of the jid); an event of a minion reaches one node only, or what EventRules say: a list of events
 // that go different ways is split (Split), so that each goes its own way once; nothing is decided on what a stranger
-// says, for the caller has authenticated the request before.
+// says, because the caller has authenticated the request before.
 package router

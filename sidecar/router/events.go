@@ -13,7 +13,7 @@ type Part struct {
 	Kind   Kind      // ToLocal or ToNode
 	Node   node.ID   // ToNode
 	Others []node.ID // as of a Decision
-	// All says that the same events go to every other master, too, and Copy that the minion need not wait for this one.
+	// All says that the same events also go to every other master, and Copy that the minion need not wait for this one.
 	All, Copy bool
 	Events    []int // their places in the list; nil: the whole load
 }
@@ -63,7 +63,7 @@ func groups(tags []string, rules *EventRules) (out []group) {
 	return out
 }
 
-// split makes one decision of what is decided for each group. As long as one way is enough there are no parts.
+// split makes one decision of what is decided for each group. As long as one way is enough Parts is empty.
 func split(all []group, v View, p saltwire.Peek) Decision {
 	if len(all) == 1 && all[0].route != Masters {
 		return v.toOne(all[0].route, p)

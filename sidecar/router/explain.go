@@ -12,7 +12,7 @@ type Explanation struct {
 	Rule   EventRule // that matches; empty: none does
 	Route  string    // owner, origin, leader, all
 	JID    string    // of the job that the event belongs to, whose publisher is known
-	Nodes  []node.ID // on whose masters it fires; empty: nobody can take it
+	Nodes  []node.ID // on whose masters it fires; empty: no node can take it
 	Others []node.ID // who takes the place of the one node, in order
 }
 

@@ -74,7 +74,7 @@ func (m *MasterKey) SignX931(msg []byte) ([]byte, error) {
 		return nil, ErrX931
 	}
 	f := new(big.Int).SetBytes(em)
-	if f.Cmp(m.key.N) >= 0 { // only for a modulus whose length is no multiple of 8
+	if f.Cmp(m.key.N) >= 0 { // only for a modulus whose length is not a multiple of 8
 		return nil, ErrX931
 	}
 	s, err := m.x931.private(f)

@@ -30,7 +30,7 @@ func ParseLoad(load []byte) (Fields, error) {
 	return f, nil
 }
 
-// ParseFields splits a raw map, which is known to be well-formed. ok is false when raw is no map.
+// ParseFields splits a raw map, which is known to be well-formed. ok is false when raw is not a map.
 func ParseFields(raw []byte) (f Fields, ok bool) {
 	if msgp.NextType(raw) != msgp.MapType {
 		return nil, false

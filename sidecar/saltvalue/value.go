@@ -50,7 +50,7 @@ func Needs(format string, args ...any) error {
 func AppendDisk(dst, b []byte) (out, rest []byte, err error) { return fromWire.append(dst, b, 0) }
 
 // AppendAgain encodes the value at the start of b, as it is on disk, as Salt writes it there after reading it: text
-// that is none nobody can read, bytes stay bytes.
+// that is not valid UTF-8 is malformed, bytes stay bytes.
 func AppendAgain(dst, b []byte) (out, rest []byte, err error) { return fromDisk.append(dst, b, 0) }
 
 // source is where values come from that go to the disk.
@@ -217,8 +217,8 @@ func MayHaveDate(raw []byte) bool { return bytes.Contains(raw, datetimeHead) }
 // datetimeHead is how a datetime begins: an extension of 24 bytes, type 78.
 var datetimeHead = []byte{0xc7, 24, 78}
 
-// appendDatetime keeps Salt's own extension 78, a datetime, as it is. One that is no date no Salt can read, neither the
-// master that it was sent to nor those who read the job cache or the bus.
+// appendDatetime keeps Salt's own extension 78, a datetime, as it is. One that is not a valid date cannot be read by
+// any Salt, neither by the master that it was sent to nor by readers of the job cache or the bus.
 func appendDatetime(dst, b []byte) (out, rest []byte, err error) {
 	const layout = "00000000T00:00:00.000000"
 	if len(b) < 3+len(layout) || !bytes.HasPrefix(b, datetimeHead) {

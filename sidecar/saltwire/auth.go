@@ -95,7 +95,7 @@ func (a *AuthRequest) field(s *seen, key string, value []byte) (err error) {
 	return err
 }
 
-// authField returns the index of a field of a sign-in, -1 for one that nobody reads.
+// authField returns the index of a field of a sign-in, -1 for one that is not read.
 func authField(key string) int {
 	for i, name := range [...]string{"cmd", "id", "nonce", "pub", "enc_algo", "sig_algo", "token", "autosign_grains"} {
 		if key == name {

@@ -1,7 +1,7 @@
 package saltwire
 
-// commandName turns the bytes of a command into a string, without allocating for those Salt has. It is no allow-list:
-// that is the router's table.
+// commandName turns the bytes of a command into a string, without allocating for those Salt has. It is not an
+// allow-list: that is the router's table.
 func commandName(b []byte) string {
 	for _, known := range commandNames {
 		if string(b) == known {

@@ -92,7 +92,7 @@ func (e *Envelope) field(key, value []byte) (err error) {
 	return err
 }
 
-// finish checks what can only be checked when all fields are there, for they come in any order.
+// finish checks what can only be checked when all fields are there, because they come in any order.
 func (e *Envelope) finish() error {
 	switch {
 	case e.Enc == "":

@@ -15,7 +15,7 @@ func AppendEvent(dst []byte, tag string, data []byte) []byte {
 }
 
 // SplitEvent parts an entry into tag and data (salt/utils/event.py:SaltEvent.unpack). data aliases entry and is not
-// checked. ok is false when there is no tag end.
+// checked. ok is false when the tag end is missing.
 func SplitEvent(entry []byte) (tag string, data []byte, ok bool) {
 	head, data, ok := bytes.Cut(entry, []byte(tagEnd))
 	return string(head), data, ok

@@ -9,7 +9,7 @@ const cutLen = 20
 //
 // What else of stock Salt takes ids apart (3006.28, 3007.15, 3008.3): salt/utils/jid.py reads the first 20 characters
 // and lets a suffix pass; salt/utils/state.py splits names of queued files as above; these, and state.py of salt-ssh,
-// compare ids as int(), for which Python leaves "_" out, so that a longer suffix makes a later job.
+// compare ids as int(), which ignores "_", so that a longer suffix makes a later job.
 func CutJID(jid string) (cut string, ok bool) {
 	if len(jid) <= cutLen+1 || jid[cutLen] != '_' || !IsCutJID(jid[:cutLen]) {
 		return "", false

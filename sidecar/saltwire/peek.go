@@ -282,8 +282,8 @@ func (s *seen) optional(dst *string, index uint, value []byte, limit int, field 
 	return s.text(dst, index, value, limit, field)
 }
 
-// jid stores a job id, which is text but reaches us as a number when a CLI read it as YAML. What is neither belongs to
-// no publisher, and only a master can say what becomes of it.
+// jid stores a job id, which is text but reaches us as a number when a CLI read it as YAML. A value that is neither
+// belongs to no publisher, and only a master can say what becomes of it.
 func (s *seen) jid(dst *string, index uint, value []byte) error {
 	if u, ok := Uint(value); ok {
 		*dst = strconv.FormatUint(u, 10)
@@ -296,7 +296,7 @@ func (s *seen) jid(dst *string, index uint, value []byte) error {
 }
 
 // fun stores a function name, the first of them when there is a list. It is for people and decides nothing, and masters
-// take anything: what is no name, or too long for one, is passed over.
+// take anything: a value that is not a name, or is too long for one, is passed over.
 func (s *seen) fun(dst *string, index uint, value []byte) error {
 	if h, err := readHead(value); err == nil && h.kind == kindArray && h.size > 0 {
 		value = value[h.len:]
@@ -311,7 +311,7 @@ func (s *seen) fun(dst *string, index uint, value []byte) error {
 }
 
 // master stores a master_id, which minions echo as it came. One that is a number in a master's configuration is the
-// name that is written there; what can be nobody's is passed over.
+// name that is written there; a value that cannot be a master's is passed over.
 func (s *seen) master(dst *string, index uint, value []byte) error {
 	if u, ok := Uint(value); ok {
 		*dst = strconv.FormatUint(u, 10)

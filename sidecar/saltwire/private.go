@@ -4,7 +4,7 @@ package saltwire
 // (salt/channel/server.py:ReqServerChannel._encrypt_private). It passes through us unchanged; these functions are for
 // those who ask for a pillar themselves, and for tests. Slices alias the body.
 type PrivateReply struct {
-	Key    []byte // OAEP ciphertext, for the minion's key, of a fresh AES key string
+	Key    []byte // a fresh AES key string, encrypted to the minion's key (OAEP)
 	Pillar []byte // Crypticle ciphertext under that key, of a SignedReply
 }
 

@@ -8,7 +8,8 @@ import (
 )
 
 // Value is what stands in a field of a load, as msgpack that was checked when the load was read; nil when the field is
-// not there. Rules ask it what a master's Python will hold, so that what is no text is judged here and nowhere else.
+// not there. Rules ask it what a master's Python will hold, so that values that are not text are judged here and
+// nowhere else.
 type Value []byte
 
 // Form is what a master's Python makes of a value.
@@ -81,7 +82,7 @@ func (v Value) Text() ([]byte, bool) {
 }
 
 // Name is what a master calls by it when it makes a path, a tag or the key of a cache of it: its text, or what Python's
-// str() makes of what is no text. False: it is not there, or a container.
+// str() makes of a value that is not text. False: it is not there, or a container.
 func (v Value) Name() (string, bool) {
 	switch v.Form() {
 	case FormText:

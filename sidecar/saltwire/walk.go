@@ -67,8 +67,8 @@ func WalkMap[V ~[]byte](raw []byte, visit func(key []byte, value V) error) error
 	}
 }
 
-// WalkData is WalkMap for what masters do not look into: keys may be numbers and the like, for which visit is not
-// called. Whatever is no map has no keys.
+// WalkData is WalkMap for values that masters do not look into: keys may be numbers and the like, but visit is not
+// called with those. A value that is not a map has no keys.
 func WalkData[V ~[]byte](raw []byte, visit func(key []byte, value V)) error {
 	h, err := readHead(raw)
 	if err != nil || h.kind != kindMap {

@@ -12,18 +12,18 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// While the local master is stopped, hung or gone, nobody would decide about a new minion that happens to call this
+// While the local master is stopped, hung or gone, no master would decide about a new minion that happens to call this
 // node. A peer's saltclusterd then gets the request whole and handles it like one of its own minions', with its own
 // master, policy, limits and events; it never hands it on again. What it makes of it goes back to the minion: a refusal
-// or "pending" as that master signed it, for all masters have one identity; an acceptance as this node builds it, once
-// it knows of it by consensus.
+// or "pending" as that master signed it, because all masters have one identity; an acceptance as this node builds it,
+// once it knows of it by consensus.
 //
 // When no peer can decide either, the minion hears nothing. Stock minions ask again after auth_timeout (5 s),
 // auth_tries (7) times, and begin anew after acceptance_wait_time; those with several masters go to the next one.
-// "Pending" would make them wait, too, but say of a key that nobody has seen that it waits for an operator.
+// "Pending" would also make them wait, but it would claim that a key which no master has seen waits for an operator.
 
 const (
-	// localPatience is how long the local master has when there is somebody else to ask.
+	// localPatience is how long the local master has when there is a peer to ask.
 	localPatience = 3 * time.Second
 	// peerPatience is what a peer has at least, as far as there is time.
 	peerPatience = time.Second

@@ -44,7 +44,7 @@ type lane int
 const (
 	known lane = iota // accepted keys
 	strange
-	late // accepted keys, too, whose minion has timed out unless it is more patient than Salt's default
+	late // also accepted keys, whose minion has timed out unless it is more patient than Salt's default
 	lanes
 )
 
@@ -53,8 +53,9 @@ const strangersTurn = 8
 
 // queue holds the sign-ins that wait. Bounded in all and per party, with these policies: the newest sign-in of a party
 // is answered first; a party with more than maxShare loses its oldest; with more than max in all the oldest sign-in of
-// all goes. Parties are taken in the order in which they came, known before strange, and those that have waited for
-// nearly as long as a minion does after all others: what they would be told, nobody may listen to any more.
+// all goes. Parties are taken in the order in which they came, known before strange (but see strangersTurn), and those
+// that have waited for nearly as long as a minion does after all others: their minions may not listen to the answer any
+// more.
 type queue struct {
 	max     int
 	patient time.Duration // after that a sign-in is late
@@ -157,7 +158,7 @@ func (q *queue) retire(l *line) []*Request {
 }
 
 // take returns the next party and the sign-in of it that is to be answered, the newest whose minion listens; nil when
-// nobody waits. Strangers are taken only when they may be. Those whose minions have hung up come back for the caller to
+// none waits. Strangers are taken only when they may be. Those whose minions have hung up come back for the caller to
 // drop.
 func (q *queue) take(strangers bool) (l *line, r *Request, gone []*Request) {
 	q.mu.Lock()
@@ -173,7 +174,7 @@ func (q *queue) take(strangers bool) (l *line, r *Request, gone []*Request) {
 	return q.next(order)
 }
 
-// next takes from the first of the lanes that has somebody. The caller holds mu.
+// next takes from the first of the lanes that is not empty. The caller holds mu.
 func (q *queue) next(order []lane) (l *line, r *Request, gone []*Request) {
 	for {
 		if l = q.pick(order); l == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics counts sign-ins. A nil registerer gives metrics that nobody reads.
+// metrics counts sign-ins. With a nil registerer the metrics are not exported.
 type metrics struct {
 	outcomes *prometheus.CounterVec
 	seconds  prometheus.Histogram

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A key that nobody knows yet costs more than an answer: the master writes a file, the cluster agrees on it, every node
-// keeps it until an operator looks. Stock masters take as many as come. Here new ones are let through at a rate, with
-// room for the many that a site starts at once; who comes too early hears "pending" all the same, as it would a moment
-// later, but nothing is kept. It asks again in acceptance_wait_time.
+// A key that the cluster does not know yet costs more than an answer: the master writes a file, the cluster agrees on
+// it, every node keeps it until an operator looks. Stock masters take as many as come. Here new ones are let through at
+// a rate, with room for the many that a site starts at once; who comes too early hears "pending" all the same, as it
+// would a moment later, but nothing is kept. It asks again in acceptance_wait_time.
 
 const (
 	// newcomerBurst is how many seconds' worth may come at once.

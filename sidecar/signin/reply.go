@@ -45,7 +45,7 @@ type SecondIdentity interface {
 // answered under it, so that those who know the new one and those who do not can both sign in.
 type Another struct {
 	Identity  SecondIdentity
-	PubSigner PubSigner // as Config.PubSigner, for this identity
+	PubSigner PubSigner // as Config.PubSigner, but of this identity
 
 	mu    sync.Mutex
 	epoch *epochs.Material

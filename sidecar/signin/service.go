@@ -67,7 +67,7 @@ type Config struct {
 	Keys   Keys
 	Master Master
 	// Way says who decides a sign-in that is not ours: whether the local master is to be asked, and the nodes whose
-	// masters can, in order, when that cannot. nil: nobody else can.
+	// masters can, in order, when that cannot. nil: only the local master can.
 	Way   func(id string) (here bool, others []node.ID)
 	Peers Peers
 	// Sessions writes the session key file of a minion before its sign-in reaches the master, which would make a key of
@@ -96,7 +96,7 @@ type Config struct {
 // Request is one sign-in. Exactly one of Reply and Drop is called.
 type Request struct {
 	Auth    saltwire.AuthRequest
-	Raw     []byte // the request as it came, for the local master
+	Raw     []byte // the request as it came, to be given to the local master
 	Remote  netip.AddrPort
 	Relayed bool // a peer handed it over, whose master cannot take it
 	Reply   func([]byte)
@@ -184,7 +184,7 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// Answer has minions that have pinned another identity answered under it; nil: nobody is.
+// Answer has minions that have pinned another identity answered under it; nil: no minion is.
 func (s *Service) Answer(another *Another) { s.replier.another.Store(another) }
 
 // Parsed says that a text is that of a public key which was parsed for a sign-in lately.
@@ -290,7 +290,7 @@ func (s *Service) serve(ctx context.Context, l *line, r *Request, mayAsk bool) b
 	return false
 }
 
-// heldBack deals with a newcomer for whom there is no room now.
+// heldBack deals with a newcomer that the limits do not let in now; false: the sign-in may proceed.
 func (s *Service) heldBack(ctx context.Context, l *line, r *Request, st Standing) bool {
 	if st.Known && saltcrypt.SameKey(st.Pub, r.Auth.Pub) {
 		return false

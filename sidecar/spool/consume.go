@@ -156,7 +156,7 @@ func (k *consumer) behind() bool {
 	return k.done > k.durable
 }
 
-// save starts a checkpoint, which holds nobody up: the consumer goes on meanwhile.
+// save starts a checkpoint in the background: the consumer continues meanwhile.
 func (k *consumer) save() {
 	done := make(chan struct{})
 	k.saving = done
@@ -166,7 +166,7 @@ func (k *consumer) save() {
 	}()
 }
 
-// saved says whether no checkpoint is under way, for which it waits so long.
+// saved says whether the checkpoint under way, if any, has ended within that time.
 func (k *consumer) saved(within time.Duration) bool {
 	if k.saving == nil {
 		return true

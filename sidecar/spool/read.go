@@ -161,7 +161,7 @@ func (r *reader) bytes(n, limit int64) ([]byte, error) {
 		r.buf, r.off = r.buf[:want], r.at
 		if _, err := r.f.ReadAt(r.buf, r.at); err != nil {
 			r.buf = r.buf[:0]
-			if errors.Is(err, io.EOF) { // shorter than it was: somebody cut it
+			if errors.Is(err, io.EOF) { // shorter than it was: it has been cut
 				return nil, nil
 			}
 			return nil, fmt.Errorf("read journal: %w", err)
@@ -206,8 +206,8 @@ func (r *reader) resync(s *Spool, limit int64, from, next uint64) error {
 	return nil
 }
 
-// vanished reports a segment whose file is gone and forgets it; unless it was forgotten, for who needs it is done with
-// it.
+// vanished reports a segment whose file is gone and forgets it, unless it was forgotten before because its consumers
+// are done with it.
 func (s *Spool) vanished(g *segment, from, end uint64) {
 	s.mu.Lock()
 	if !slices.Contains(s.segments, g) {

@@ -16,8 +16,8 @@ type found struct {
 	broken bool
 }
 
-// scan reads a whole segment and checks every record. What is bad and has a good record after it is a hole; what is bad
-// at the end is left to the caller, who knows what should follow.
+// scan reads a whole segment and checks every record. A bad part with a good record after it is a hole; a bad part at
+// the end is left to the caller, which knows what should follow.
 func scan(dir string, s *segment) (found, error) {
 	b, err := os.ReadFile(filepath.Join(dir, s.name))
 	if err != nil {

@@ -26,7 +26,7 @@ func (s *Spool) checkVersion() error {
 	path := filepath.Join(dir, versionFile)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		// Without a mark it is of version 1 all the same: a full disk is no reason not to read what is there.
+		// Without a mark it is of version 1 all the same: a full disk must not keep it from being read.
 		if err := durable.WriteFile(path, []byte(strconv.Itoa(formatVersion)+"\n"), 0o600); err != nil {
 			s.c.Logger.Warn("journal's version not written", "path", path, "err", err)
 		}

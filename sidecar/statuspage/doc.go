@@ -7,11 +7,12 @@
 // The page is made on the server, whole, so that it works without JavaScript; the script fetches it again and puts the
 // changed sections in place of the old ones.
 //
-// Promises: it only tells, and takes nothing but GET and HEAD. Asking is bounded: however many look, the Source is
-// asked once in a few seconds, and not at all while nobody does. No secrets; ids and addresses of minions, names of
-// functions and targets of jobs, no arguments and no returns. Whoever asks by a name that is not this host's gets
-// nothing, so that a foreign page in the browser of an operator cannot read it by way of a name that it points at
-// loopback. Who may ask at all decides the server it is part of (package health, health_trusted).
+// Promises: it only tells, and takes nothing but GET and HEAD. Queries are bounded: however many browsers show the
+// page, the Source is asked once in a few seconds, and not at all while none does. The page shows no secrets: ids and
+// addresses of minions, names of functions and targets of jobs, but no arguments and no returns. A client that asks by
+// a name that is not this host's gets nothing, so that a foreign page in the browser of an operator cannot read it by
+// way of a name that it points at loopback. The server that it is part of decides which clients may ask at all (package
+// health, health_trusted).
 //
 // Vocabulary: a view is what the page shows, made from a gathering of answers by pure functions; a series is what was
 // counted in steps of Step over the last hour, in memory only.

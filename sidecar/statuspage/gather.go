@@ -47,7 +47,8 @@ type cache struct {
 	slow time.Time // when the lasting part was asked for
 }
 
-// get returns answers that are fresh enough. Who asks goes on asking for all when its browser has gone.
+// get returns answers that are fresh enough. A caller that asks the Source does so for all callers, and continues when
+// its browser has gone.
 func (c *cache) get(ctx context.Context, s Source) gathering {
 	c.mu.Lock()
 	defer c.mu.Unlock()

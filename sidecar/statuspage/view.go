@@ -363,7 +363,7 @@ func (v *view) jobs(list []adminapi.JobRow, now time.Time) {
 	}
 }
 
-// slowAfter is what a return may take that nobody calls slow.
+// slowAfter is the time from which a return is shown as slow.
 const slowAfter = 5 * time.Second
 
 func (v *view) minions(p adminapi.Presence, heard *adminapi.Protocols, now time.Time) {

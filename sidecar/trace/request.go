@@ -45,8 +45,8 @@ type Request struct {
 	ended bool
 }
 
-// Begin returns the trace of a request that came at a time; nil unless it is one of those that are traced. What another
-// node has begun to trace is traced here, too.
+// Begin returns the trace of a request that came at a time; nil unless it is one of those that are traced. A request
+// that another node has begun to trace is also traced here.
 func (t *Tracer) Begin(at time.Time, from Parent) *Request {
 	if t == nil || !from.sampled && !t.samples() {
 		return nil

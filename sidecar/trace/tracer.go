@@ -50,7 +50,7 @@ type Tracer struct {
 	bad   bool // the collector did not take the last batch
 }
 
-// New returns a tracer that is at work from Open to Close; nil when there is no endpoint.
+// New returns a tracer that is at work from Open to Close; nil without an endpoint.
 func New(cfg Config) *Tracer {
 	if cfg.Endpoint == "" {
 		return nil

@@ -36,8 +36,8 @@ var delimiter = []byte{}
 
 func (cn *conn) close() { _ = cn.z.Close() }
 
-// job is a request that was given to a connection and has to be written. It is a copy, for the call may be given up,
-// and its object used again, before that.
+// job is a request that was given to a connection and has to be written. It is a copy, because the call may be given
+// up, and its object used again, before that.
 type job struct {
 	cn   *conn // nil: nothing to do
 	body []byte

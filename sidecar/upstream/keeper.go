@@ -27,7 +27,7 @@ func (c *ReqClient) keep() {
 					pause = c.cfg.BackoffMin
 					continue
 				}
-				// What lets us in and throws us out at once is no master; it is not called again without a pause.
+				// A listener that accepts a connection and ends it at once is not a master; it is not called again without a pause.
 			}
 			if !c.sleep(pause/2 + rand.N(pause/2+1)) {
 				return
@@ -126,7 +126,8 @@ func (c *ReqClient) join(cn *conn) (next job) {
 	return next
 }
 
-// unreachable takes a failed connect. Without any good connection the master counts as down, and nobody waits for it.
+// unreachable takes a failed connect. Without any good connection the master counts as down, and the calls that wait
+// for it fail.
 func (c *ReqClient) unreachable(err error) {
 	c.mu.Lock()
 	c.dialing--

@@ -19,7 +19,7 @@ var errHanded = errors.New("subscription was handed over")
 // ErrNotPaused says that a subscription is written down which does not stand still.
 var ErrNotPaused = errors.New("upstream: the subscription does not stand still")
 
-// pause makes a subscription stand still between two bytes, for another process to go on with it.
+// pause makes a subscription stand still between two bytes, so that another process can continue it.
 type pause struct {
 	ended chan struct{} // closed when the client's loop has ended
 
@@ -86,7 +86,7 @@ func (p *pause) park(ctx context.Context, z *zmtp.Client) error {
 }
 
 // Pause stops reading; what the master publishes waits in the socket. It returns when the last OnMessage has, or with
-// an error, then everything goes on.
+// an error; then everything continues.
 func (c *SubClient) Pause(ctx context.Context) error {
 	p := &c.pause
 	p.mu.Lock()
@@ -118,10 +118,10 @@ func (c *SubClient) Pause(ctx context.Context) error {
 	}
 }
 
-// Unpause lets the subscription go on.
+// Unpause resumes the subscription.
 func (c *SubClient) Unpause() { c.pause.finish(false) }
 
-// Hand ends the client without a word to the master: another process goes on with its connection.
+// Hand ends the client without a word to the master: another process continues with its connection.
 func (c *SubClient) Hand() { c.pause.finish(true) }
 
 func (p *pause) finish(handed bool) {
@@ -163,7 +163,7 @@ func (c *SubClient) Export() (record []byte, fd int, err error) {
 	return e.Record(), fd, nil
 }
 
-// Import goes on with the subscription of another process; to be called before Open. The descriptor is the client's.
+// Import continues the subscription of another process; to be called before Open. The descriptor is the client's.
 func (c *SubClient) Import(record []byte, fd int) error {
 	f := os.NewFile(uintptr(fd), "subscription")
 	conn, err := net.FileConn(f)

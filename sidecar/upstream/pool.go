@@ -80,8 +80,8 @@ func (c *ReqClient) assign(cn *conn, ca *call) job {
 	return job{cn, ca.body}
 }
 
-// settle notes that the master owes a connection nothing any more, or that nobody will know: its sender may send
-// another call.
+// settle notes that the master owes a connection nothing any more, or that this will never be known: its sender may
+// send another call.
 func (c *ReqClient) settle(cn *conn) {
 	if cn.counted {
 		c.queue.end(cn.from)
@@ -178,8 +178,8 @@ func (c *ReqClient) abandon(ca *call, err error) {
 	ca.finish(nil, err)
 }
 
-// dropStale closes a connection that still owes a reply nobody waits for, after some more time when it is to be known
-// when the master is done with it. The master is not lost by that.
+// dropStale closes a connection that still owes a reply that no caller waits for. With keep it may stay for that long,
+// so that it is known when the master is done with it. The master does not count as lost because of that.
 func (c *ReqClient) dropStale(cn *conn, keep time.Duration) {
 	c.mu.Lock()
 	if cn.drain == nil || !cn.owed || cn.call != nil {
@@ -201,7 +201,7 @@ func (c *ReqClient) dropStale(cn *conn, keep time.Duration) {
 	signal(c.wake)
 }
 
-// staleShare is what part of the connections may be kept for replies that nobody waits for: one in so many.
+// staleShare is what part of the connections may be kept for replies that no caller waits for: one in so many.
 const staleShare = 4
 
 // remove takes a connection out of the pool.

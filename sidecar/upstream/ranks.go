@@ -7,7 +7,7 @@ type ranks struct {
 	highest int     // length with a line; below 2: none has
 }
 
-// longest is a line that none is longer than; nil when nobody has more than one call.
+// longest is a line that none is longer than; nil when none has more than one call.
 func (r *ranks) longest() *line {
 	if r.highest < 2 {
 		return nil

@@ -31,7 +31,7 @@ const (
 	// first, or one worker that is busy for minutes would get them all in the end. Not while the master stands still: it
 	// has to work off what it was asked.
 	maxProbes = 8
-	// idleProbe is after what time without a reply a master is asked that nobody asks.
+	// idleProbe is how many times ProbeAfter must pass without a reply before a probe is sent although no call waits.
 	idleProbe = 5
 )
 

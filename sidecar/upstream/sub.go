@@ -144,8 +144,8 @@ func (c *SubClient) subscribe() (*zmtp.Client, error) {
 	return z, nil
 }
 
-// silent notes that a master stands still, or goes on. The subscription is kept: what it publishes when it goes on, for
-// command lines that have waited, must not be missed.
+// silent notes that a master stands still, or works again. The subscription is kept: what it publishes when it works
+// again, on behalf of command lines that have waited, must not be missed.
 func (c *SubClient) silent(is bool) {
 	c.isUp.Store(!is)
 	if is {

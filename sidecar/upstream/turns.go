@@ -64,8 +64,8 @@ func (t *turns) push(ca *call) {
 const Waiting = "\x00"
 
 // Long is what the name of a sender begins with whose calls run code of the site's own, which takes as long as it
-// takes: such a call may take longer than ReqConfig.Timeout, and workers that are busy with as many of them as there
-// are workers are no sign of a stuck master.
+// takes: such a call may take longer than ReqConfig.Timeout, and a master whose workers are all busy with such calls is
+// not taken for stuck before BusyAtMost.
 const Long = "\x01"
 
 // limit is how many calls a sender may have under way; zero: any number.

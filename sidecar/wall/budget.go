@@ -100,8 +100,8 @@ func (w *Wall) budget(r *Request) (time.Duration, finding) {
 }
 
 // maxPatience is for how many seconds at most a master may be asked to wait for the returns of what a minion publishes:
-// one of its workers does nothing else meanwhile. A stock minion waits for a minute, three times, and what has not been
-// answered after five minutes nobody hears.
+// one of its workers does nothing else meanwhile. A stock minion waits for a minute, three times, and does not hear an
+// answer that comes after five minutes.
 const maxPatience = 300
 
 // patience judges how long a minion has a master wait for it.

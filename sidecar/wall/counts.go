@@ -23,10 +23,10 @@ type Last struct {
 	ID string // of its sender, as far as that was told
 }
 
-// maxShownID bounds what is kept of an id that nobody has checked.
+// maxShownID bounds what is kept of an id that was not checked.
 const maxShownID = 255
 
-// newCounts returns counters that are no metrics when reg is nil.
+// newCounts returns counters, which are not exported as metrics when reg is nil.
 func newCounts(reg prometheus.Registerer) *counts {
 	c := &counts{sums: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "saltcluster_wall_found_total",

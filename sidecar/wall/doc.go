@@ -2,15 +2,15 @@
 // weakness of some Salt went through, for masters of all versions at once.
 //
 // In: what was peeked from an opened request (saltwire.Peek), which sidecar/guard has found to be its sender's own.
-// Out: a Verdict: it passes, it is refused and what its sender hears, or it goes on without what must not be in it.
-// What comes before a request is opened (its shape, the id, the token, commands in clear) is sidecar/guard's to find;
-// its findings are counted here by the rule they belong to, so that there is one list of rules.
+// Out: a Verdict: it passes, it is refused and what its sender hears, or it proceeds without what must not be in it.
+// Flaws that show before a request is opened (its shape, the id, the token, commands in clear) are sidecar/guard's to
+// find; its findings are counted here by the rule they belong to, so that there is one list of rules.
 //
 // Vocabulary:
 //
-//   - A rule has a name, a mode and a default (Rules). Off: nobody looks. Log: what it finds is counted and logged, and
-//     passes. Enforce: it is counted, logged, and refused or cut. A fixed rule is always enforced, for what this
-//     program itself does with a request depends on it.
+//   - A rule has a name, a mode and a default (Rules). Off: nothing is checked. Log: what it finds is counted and
+//     logged, and passes. Enforce: it is counted, logged, and refused or cut. A fixed rule is always enforced, because
+//     what this program itself does with a request depends on it.
 //   - A tag of masters is one that masters fire by and for themselves (tags.go).
 //   - A syndic's list is a list of events with a tag put before each one, at a master that says order_masters: only
 //     such a master has syndics.

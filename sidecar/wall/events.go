@@ -15,8 +15,8 @@ const (
 	foundWhom
 	foundTag
 
-	// foundAnything is what an event can be whose tag nobody can tell: a master puts one together of what is in a list, or
-	// calls what is no text by some name.
+	// foundAnything is what an event can be whose tag cannot be told: a master puts one together of what is in a list, or
+	// calls a value that is not text by some name.
 	foundAnything = foundOtherID | foundOtherReturn | foundWhom | foundTag
 )
 
@@ -145,7 +145,7 @@ func (w *Wall) body(body saltwire.Value, u under, sender string) (all found) {
 
 var wordMinions, wordPeer = []byte("minions"), []byte("__peer_id")
 
-// mayBear says whether what a minion tells of a job may have that id in it: a text that is no other minion's.
+// mayBear says whether what a minion tells of a job may have that id in it: a text that is not another minion's id.
 func (w *Wall) mayBear(id saltwire.Value, sender string) bool {
 	b, ok := id.Text()
 	return ok && !w.anothers(string(b), sender)
@@ -160,7 +160,7 @@ func (w *Wall) names(id saltwire.Value, sender string) bool {
 // another says whether an id is that of a minion other than the sender.
 func (w *Wall) another(id, sender string) bool { return id != sender && w.cfg.Accepted(id) }
 
-// events judges a list of events. What is wrong in it is cut out, as a stock master passes over it.
+// events judges a list of events. Bad events in it are cut out, as a stock master passes over them.
 func (w *Wall) events(r *Request) finding {
 	malformed, _ := w.decide(foundAnything) // no Salt sends such a list
 	malformed.then = Verdict{Refused: true, Reply: replyNil}
@@ -218,9 +218,10 @@ func cut(plain []byte, where []bool) Verdict {
 	return Verdict{Plain: rest}
 }
 
-// listed judges one event of a list. What a syndic hands on of its own master is that master's tags: a master above
-// that filters by itself gets them, for it fires them with the syndic's tag before theirs and notes which minions run a
-// job. The minions below a syndic are none of those that sign in here (salt/minion.py:SyndicManager._forward_events).
+// listed judges one event of a list. The events that a syndic forwards from its own master have that master's tags: a
+// master above that filters on its own gets them, because it fires them with the syndic's tag before theirs and notes
+// which minions run a job. The minions below a syndic are none of those that sign in here
+// (salt/minion.py:SyndicManager._forward_events).
 func (w *Wall) listed(pre string, tag, body saltwire.Value, r *Request) found {
 	text, ok := tag.Text()
 	if !ok && tag.Form() != saltwire.FormAbsent {

@@ -90,8 +90,8 @@ func (w *Wall) fileRecv(r *Request) finding {
 }
 
 // goodPath says whether a path stays below where it begins, and names no environment that leads elsewhere: masters look
-// for one behind a question mark, and take bars off its beginning, which say that there is no question. What is neither
-// text nor a container is no path to a master either.
+// for one behind a question mark, and take bars off its beginning, which mean that a question mark is part of the path.
+// A value that is neither text nor a container is not a path to a master either.
 func goodPath(value saltwire.Value) bool {
 	b, ok := value.Text()
 	if !ok {

@@ -14,8 +14,8 @@ func (w *Wall) revoke(r *Request) finding {
 	return finding{Identity, "id_is_no_plain_name", Verdict{Refused: true, Reply: replyFalse}}
 }
 
-// tops judges whom a minion wants to be told the classes of, by the ids in the configuration it sends along: what a
-// stock one sends is its own. A grain of that name is a site's business, as long as it is no other minion's.
+// tops judges whom a minion wants to be told the classes of, by the ids in the configuration it sends along: a stock
+// minion sends its own. A grain of that name is a site's business, as long as it is not another minion's id.
 func (w *Wall) tops(r *Request) finding {
 	another := finding{MasterTops, "classes_of_another_minion", Verdict{Refused: true, Reply: replyMap}}
 	good := true

@@ -7,7 +7,7 @@ import (
 )
 
 // pillarExt judges the on-demand external pillars a minion asks for. A master leaves out those it does not know by
-// name, and so does this: the load goes on without any, unless every one is allowed.
+// name, and so does this: the load proceeds without any, unless every one is allowed.
 func (w *Wall) pillarExt(r *Request) finding {
 	ext := r.Peek.Raw.Ext
 	if ext.Missing() {

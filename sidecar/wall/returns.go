@@ -32,8 +32,8 @@ func goodJobID(jid string) bool {
 }
 
 // returnID judges the id under which a return is filed: the sender's, or that of a resource that it manages, of which a
-// master makes a path and an event. A job id with a slash in it would put another id, or nobody knows what, where the
-// sender's stands in the tag of that, so it is looked at however job_ids is applied.
+// master makes a path and an event. A job id with a slash in it would put another id, or any other text, where the
+// sender's stands in the tag of that, so it is checked however job_ids is applied.
 func (w *Wall) returnID(r *Request) finding {
 	if f := w.jobID(r); f.reason != "" {
 		return finding{ReturnIDs, f.reason, ignored}
@@ -61,8 +61,8 @@ func (w *Wall) returnID(r *Request) finding {
 // a directory of that name would say of the whole job that none of its returns are to be kept.
 func keptName(id string) bool { return id == "nocache" || id == "jid" || id == "endtime" }
 
-// returnWhom judges whether a return, which is an event, too, says whom its job is for, as the events of syndics do:
-// who waits for the job goes by that; or bears the mark of a peer.
+// returnWhom judges whether a return, which is also an event, says whom its job is for, as the events of syndics do and
+// as clients that wait for the job believe, or bears the mark of a peer.
 func (w *Wall) returnWhom(r *Request) finding {
 	var all found
 	if r.Peek.Whom {
@@ -92,7 +92,7 @@ func (w *Wall) anothers(id, sender string) bool {
 }
 
 // maxResources is how many resources a minion may say that it manages, and how many grains of such it may bring: a
-// master makes a file for the grains of each, looks through all of them whenever somebody registers any, and each
+// master makes a file for the grains of each, looks through all of them whenever a minion registers any, and each
 // master that knows resources does so.
 const maxResources = 20_000
 
@@ -109,8 +109,8 @@ func (w *Wall) resources(r *Request) finding {
 	return finding{}
 }
 
-// goodResources looks at lists of names, by the type of resource, and counts them. YAML makes numbers of some. In what
-// is no map a master finds no names.
+// goodResources looks at lists of names, by the type of resource, and counts them. YAML makes numbers of some. In a
+// value that is not a map a master finds no names.
 func goodResources(byType saltwire.Value) (n int, good bool) {
 	if byType.Form() != saltwire.FormMap {
 		return 0, true
@@ -144,7 +144,7 @@ func goodGrains(grains saltwire.Value) (n int, good bool) {
 	return n, err == nil && good
 }
 
-// Job ids that are none: minions' own jobs, for which a master makes one.
+// Job ids that do not name a job: minions' own jobs have them, and a master makes an id.
 const (
 	noJob   = "req"
 	noCache = "nocache"
@@ -199,7 +199,7 @@ func (w *Wall) syndicReturn(r *Request) finding {
 		f.then = ignored
 		return f
 	}
-	// What is for another node's master is that node's to judge.
+	// Returns for another node's master are that node's to judge.
 	here := r.Relayed || p.Mixed || p.MasterID == "" || w.cfg.Own(p.MasterID)
 	if here && !w.policy.Load().Syndics {
 		return finding{SyndicReturns, "order_masters_is_off", ignored}

@@ -152,7 +152,7 @@ var Rules = [rules]Info{
 		Doc:  "the classes of a minion (master_tops) only for itself, not under the id of another minion",
 	},
 	MineTargets: {
-		Name: "mine_targets", Default: Log, // stock masters answer it, and who asks would find nobody and act on that
+		Name: "mine_targets", Default: Log, // stock masters answer it; a refused minion would find no minions and act on that
 		Doc: "minions whose mine is asked for are told apart by a pillar's whole value only, as Salt's guide to mine.get says",
 	},
 	Budget: {

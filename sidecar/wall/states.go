@@ -134,7 +134,7 @@ func containsAny(b []byte, words ...[]byte) bool {
 }
 
 // failedState says whether a state says of itself that it has failed, and whether it says whom a job is for. An error
-// is no sign of that: modules of a site may have one.
+// does not show that: modules of a site may have one.
 func failedState(state saltwire.Value) (failed, whom bool) {
 	_ = saltwire.WalkData(state, func(key []byte, value saltwire.Value) {
 		switch string(key) {

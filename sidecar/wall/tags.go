@@ -51,14 +51,14 @@ const reactorTag = "salt/reactors/manage"
 // (salt/utils/event.py:EventReturn.run).
 const exitTag = "salt/event/exit"
 
-// jobTag says whether somebody who waits for a job hears of an event with that tag.
+// jobTag says whether a client that waits for a job hears of an event with that tag.
 func jobTag(tag string) bool {
 	_, ok := afterJob(tag)
 	return ok
 }
 
 // afterJob returns what comes behind the beginning of a tag of a job. Commands wait for salt/job/, salt-api's
-// rest_tornado for syndic/job/, too, and a salt-syndic beside a master takes whatever has a job id behind job/ for its
+// rest_tornado also for syndic/job/, and a salt-syndic beside a master takes whatever has a job id behind job/ for its
 // job's (salt/minion.py:SyndicManager._process_event).
 func afterJob(tag string) (rest string, ok bool) {
 	front, rest, _ := strings.Cut(tag, "/")

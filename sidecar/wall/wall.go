@@ -21,7 +21,7 @@ type Policy struct {
 // Knowledge says what is known of a job.
 type Knowledge uint8
 
-// What can be known of a job.
+// The values of Knowledge.
 const (
 	Uncertain Knowledge = iota
 	Published
@@ -105,8 +105,8 @@ type Verdict struct {
 	Refused bool
 	Reply   []byte        // refused: msgpack for the sender, to be sealed; nil: no answer, unless BadLoad
 	BadLoad bool          // refused: the sender hears "bad load"
-	Plain   []byte        // not refused: the load to go on with instead of the one that came; nil: that one
-	Wait    time.Duration // not refused: before it goes on, so that its sender stays within its budget
+	Plain   []byte        // not refused: the load to use instead of the one that came; nil: that one
+	Wait    time.Duration // not refused: how long to hold it, so that its sender stays within its budget
 	Rule    Rule          // of the finding that decided
 	Reason  string        // what was found; empty: nothing
 }

@@ -29,7 +29,7 @@ type ClientOptions struct {
 	Heartbeat, HeartbeatTimeout time.Duration
 	// OnSilent, if not nil, is told when the peer falls silent, instead of an
 	// ErrSilent, and when it is heard again; by the reader's goroutine. A peer
-	// that only stood still goes on where it was.
+	// that only stood still continues where it was.
 	OnSilent func(silent bool)
 	// ReadBuffer is the bytes read at a time, 32 KiB if zero. It bounds no
 	// message.
@@ -61,7 +61,7 @@ type Client struct {
 
 	parts [][]byte        // of a message that is not complete
 	stop  atomic.Bool     // Interrupt was called
-	raw   syscall.RawConn // of conn; nil: it is no socket
+	raw   syscall.RawConn // of conn; nil: it is not a socket
 	got   received        // by take
 	take  func(fd uintptr) bool
 
@@ -386,7 +386,7 @@ func (c *Client) send(encode func([]byte) []byte) error {
 	return nil
 }
 
-// write wants wmu. What is short finds room in the socket nearly always, and is given a deadline when it does not.
+// write wants wmu. A short write nearly always finds room in the socket, and gets a deadline when it does not.
 func (c *Client) write(b []byte) (err error) {
 	if c.raw == nil || len(b) > MaxSend {
 		if err := c.limitWrite(); err != nil {

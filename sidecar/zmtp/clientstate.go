@@ -8,7 +8,7 @@ import (
 )
 
 // ErrInterrupted ends a ReadMessage because of Interrupt. Nothing is lost: the
-// next one goes on at the same byte.
+// next one continues at the same byte.
 var ErrInterrupted = errors.New("reading was interrupted")
 
 // ClientState is a client written down between two calls of ReadMessage.
@@ -30,7 +30,7 @@ func (c *Client) Proceed() {
 	_ = c.conn.SetReadDeadline(time.Time{})
 }
 
-// State writes c down; nobody may be reading. The byte strings are c's own.
+// State writes c down; no goroutine may be reading. The byte strings are c's own.
 func (c *Client) State() ClientState {
 	return ClientState{Decoder: c.dec.State(), Rest: c.in, Parts: c.parts}
 }
@@ -38,7 +38,7 @@ func (c *Client) State() ClientState {
 // Conn is the connection below; it is the client's.
 func (c *Client) Conn() net.Conn { return c.conn }
 
-// ResumeClient goes on with the connection of a client of another process.
+// ResumeClient continues with the connection of a client of another process.
 func ResumeClient(conn net.Conn, s ClientState, o ClientOptions) (*Client, error) {
 	if !s.Decoder.Ready {
 		return nil, fmt.Errorf("no handshake: %w", ErrDecoderState)

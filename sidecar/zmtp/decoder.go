@@ -44,7 +44,7 @@ const (
 )
 
 // Decoder turns the bytes of one connection into events. It can stop at any
-// byte and go on with the next; all it keeps is in its few fields, so that an
+// byte and resume with the next; all it keeps is in its few fields, so that an
 // idle connection costs nothing more. It is not safe for concurrent use.
 type Decoder struct {
 	limits *Limits

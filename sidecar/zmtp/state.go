@@ -8,10 +8,10 @@ import (
 	"saltclusterd/sidecar/handover"
 )
 
-// ErrDecoderState says that a decoder cannot go on from a written-down state.
+// ErrDecoderState says that a decoder cannot resume from a written-down state.
 var ErrDecoderState = errors.New("impossible decoder state")
 
-// DecoderState is a decoder written down, for another process to go on at the same byte.
+// DecoderState is a decoder written down, so that another process can resume at the same byte.
 type DecoderState struct {
 	Stage  uint8 // greeting, header or body
 	Ready  bool
@@ -32,7 +32,7 @@ func (d *Decoder) State() DecoderState {
 	}
 }
 
-// ResumeDecoder returns a decoder that goes on where another one stopped. A frame that was let in under larger limits
+// ResumeDecoder returns a decoder that resumes where another one stopped. A frame that was let in under larger limits
 // is let in to its end.
 func ResumeDecoder(limits *Limits, s DecoderState) (Decoder, error) {
 	d := Decoder{

@@ -185,7 +185,8 @@ func (c *checks) keys() {
 	}
 }
 
-// ports: the master may hold the two ports now; nobody else may.
+// ports looks at what listens on the master's two ports. The master may hold them now, a load balancer may not.
+// Any other process, except saltclusterd, is taken for the master.
 func (c *checks) ports() {
 	s := c.site
 	var listens []string

@@ -8,7 +8,8 @@
 // file that moves the master to loopback (localmaster.DropIn); a step is something for a person to type, and which
 // steps are left is told from what runs and listens, so that asking again after each of them tells the next.
 //
-// Promises: nothing is written before all checks have passed; a file that somebody else wrote is never overwritten or
-// removed; files appear whole or not at all; what the drop-in will change, and what its removal will, is computed with
-// all the other files of the master's configuration before it is done; a secret that is made here is in no output.
+// Promises: nothing is written before all checks have passed; a file that this package did not write is never
+// overwritten or removed; files appear whole or not at all; what the drop-in will change, and what its removal will, is
+// computed with all the other files of the master's configuration before it is done; a secret that is made here is in
+// no output.
 package adopt

@@ -26,7 +26,7 @@ const secretSize = 24 // random bytes
 func (c *checks) dropIn() (after *localmaster.Config, files []File) {
 	s := c.site
 	if fits(s.Master, c.node) && (s.DropInErr != nil || s.DropInText == nil || !localmaster.IsDropIn(s.DropInText)) {
-		return s.Master, nil // somebody has written it by hand
+		return s.Master, nil // it was written by hand
 	}
 	if s.DropInErr != nil {
 		c.add("drop-in", doctor.Fail, s.Master.Path, s.DropInErr.Error(), "the salt-master would not read a drop-in",
@@ -69,7 +69,7 @@ func (s *Site) without() (*localmaster.Config, error) {
 	return localmaster.LoadConfigAfter(s.Master.Path, s.Master.Version, localmaster.Changes{s.DropIn: nil})
 }
 
-// dropInOptions are made from the configuration without the drop-in: what the master has by itself is kept.
+// dropInOptions are made from the configuration without the drop-in: the master's own settings are kept.
 func (s *Site) dropInOptions(bare *localmaster.Config, node string) localmaster.DropInOptions {
 	o := localmaster.DropInOptions{MasterID: node, Version: bare.Version, KeyDriver: bare.Text("keys.cache_driver")}
 	if have := bare.Strings("wheel_dirs"); s.WheelDir != "" && !slices.Contains(have, s.WheelDir) {

@@ -22,7 +22,7 @@ type Leaving struct {
 	Others []string         `json:"others"` // members that stay; empty: this node is the last, or none
 	Checks []doctor.Finding `json:"checks"`
 	Remove string           `json:"remove,omitempty"` // the drop-in
-	// what it is called then, where somebody else wrote it; empty: it is deleted
+	// the name that the drop-in gets when it was written by hand; empty: it is deleted
 	Aside string   `json:"aside,omitempty"`
 	Next  []string `json:"next"` // to be typed afterwards, in this order
 

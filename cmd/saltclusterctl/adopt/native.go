@@ -61,8 +61,8 @@ func (n *native) private(ctx context.Context) ([]byte, error) {
 	return os.ReadFile(n.file())
 }
 
-// poolPort is the peer port that saltclusterd is to have: beside Salt's own cluster, which goes on while its masters
-// leave it one by one, the next one.
+// poolPort is the peer port that saltclusterd is to have. Salt's own cluster keeps its port while its masters leave it
+// one by one, so saltclusterd uses the next port beside it.
 func (s *Site) poolPort() int {
 	port := s.Own.Cluster.PoolPort
 	if _, set := s.OwnSource["cluster_pool_port"]; s.native != nil && !set && port == s.native.port {

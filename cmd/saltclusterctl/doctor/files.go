@@ -18,7 +18,7 @@ import (
 type Path struct {
 	Path   string
 	Writes bool // it must be able to write there
-	Secret bool // nobody else may read there
+	Secret bool // no other user may read there
 }
 
 // Permissions looks whether a user can do there what it must, by owner and mode; ACLs are not looked at.

@@ -7,8 +7,8 @@ import (
 	"saltclusterd/sidecar/localmaster"
 )
 
-// MasterConfig looks for mistakes in the salt-master's files: with one in the main file it does not start, and says so
-// where nobody looks; another file with one it leaves out.
+// MasterConfig looks for mistakes in the salt-master's files. With a mistake in the main file the salt-master does not
+// start, and the message is easily overlooked. The salt-master leaves out any other file that has one.
 func MasterConfig(path string, major int) []Finding {
 	cfg, err := localmaster.LoadConfig(path, localmaster.Version{Major: major})
 	switch {

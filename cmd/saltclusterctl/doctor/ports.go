@@ -71,7 +71,7 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 	return out
 }
 
-// elsewhere says whether somebody listens on an address that is left to others.
+// elsewhere reports whether l is on an address that the option interface leaves to other programs.
 func (p Ports) elsewhere(l Listener) bool {
 	a := l.Addr.Addr()
 	return len(p.Interface) > 0 && !a.IsUnspecified() && !a.IsLoopback() &&

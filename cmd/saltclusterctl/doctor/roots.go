@@ -15,7 +15,7 @@ import (
 const maxRootDirs = 20_000
 
 // Roots looks whether a user can install in the roots what others have edited: files are renamed into their
-// directories, so these decide. What ignore names is never installed, and nobody's business.
+// directories, so these decide. Entries that ignore names are never installed and are not checked.
 func Roots(who Account, dirs, ignore []string) []Finding {
 	if who.UID == 0 {
 		return nil
@@ -60,7 +60,7 @@ type rootLook struct {
 	below          int    // how many of the closed ones are below the first
 	first          string // that is closed
 	st             *syscall.Stat_t
-	others         bool // below it is what chown -R would take from somebody, or from a repository
+	others         bool // below it are entries of other owners, or of a repository, that chown -R would take
 }
 
 func (l *rootLook) entry(path string, d fs.DirEntry, err error) error {
@@ -93,7 +93,7 @@ func (l *rootLook) entry(path string, d fs.DirEntry, err error) error {
 		return nil
 	}
 	if l.looked++; l.looked > maxRootDirs {
-		l.others = true // nobody knows
+		l.others = true // the rest is not looked at
 		return fs.SkipAll
 	}
 	if !l.who.closed(path, st, info.Mode().Perm()) {
@@ -108,15 +108,15 @@ func (l *rootLook) entry(path string, d fs.DirEntry, err error) error {
 	return nil
 }
 
-// advice opens the first directory that is closed, without taking it from those who work there; all below it where
-// nobody does.
+// advice opens the first directory that is closed, without taking it from the users who work there. Where no user does,
+// it also opens everything below.
 func (l *rootLook) advice() string {
 	text, opened := opening(l.who, l.first, l.st), 1
 	switch {
 	case text != "":
 	case l.st.Uid == 0 && !l.others:
 		text, opened = fmt.Sprintf("chown -R %s: %s", l.who.Name, l.first), 1+l.below
-	default: // it keeps its owner: git, for one, works in nobody else's directory
+	default: // it keeps its owner: git, for one, refuses to work in a directory of another user
 		text = fmt.Sprintf("chgrp %s %s; chmod g+wx %s", l.who.group(), l.first, l.first)
 	}
 	if l.closed > opened {

@@ -1,6 +1,6 @@
 // Package haproxy knows how HAProxy has to be configured in front of a
-// cluster: it writes such a file (Write), and it reads one that somebody wrote
-// and says what is wrong with it (Parse, Judge).
+// cluster: it writes such a file (Write), and it reads an existing one and says
+// what is wrong with it (Parse, Judge).
 //
 // In: what the cluster is like (Facts), the text of a configuration. Out: the
 // text of a configuration; Findings, each with its line, why it matters to

@@ -15,11 +15,11 @@ type Facts struct {
 	PublishPort int
 	RetPort     int
 	HealthPort  int    // 0: the nodes have no health port
-	HealthHost  string // of the health port, when nobody but the node itself reaches it
+	HealthHost  string // of the health port, when only the node itself reaches it
 	AgentPort   int    // 0: no agent-check
 	Minions     int    // 0: not known
 	OpenFiles   int    // that the HAProxy of this host may have at most; 0: not known
-	LocalPorts  int    // of the host HAProxy is on, for one destination; 0: not known, so what Linux has by itself
+	LocalPorts  int    // of the host HAProxy is on, for one destination; 0: not known, so the default of Linux
 
 	Heartbeat      time.Duration // of the nodes on 4505
 	ForwardTimeout time.Duration // of the nodes on 4506

@@ -261,8 +261,8 @@ func (j *judge) server(r route, s ServerLine) {
 // linuxPorts are the local ports that Linux has for connections to one address and port, unless it is told otherwise.
 const linuxPorts = 60999 - 32768 + 1
 
-// ports compares the connections to a server, of which each needs a local port, with those there are; with one server
-// away, too.
+// ports compares the connections to a server, each of which needs a local port, with the local ports there are. It also
+// does so for the case that one server is away.
 func (j *judge) ports(r route) {
 	n := len(r.back.Servers)
 	if n == 0 || r.back.Source || slices.ContainsFunc(r.back.Servers, func(s ServerLine) bool { return s.Source }) {

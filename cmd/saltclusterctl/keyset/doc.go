@@ -8,8 +8,8 @@
 // an id with all claims; what the claims lead to is decided by rules, and where they contradict each other (another
 // key, accepted here and rejected there, deleted in the cluster) by the operator.
 //
-// Promises: Merge changes nothing, and decides no conflict by itself; a key that nobody has decided about (pending)
-// never stands against a decision about the same key; a key that lost is denied, as by a stock master that hears a
-// second one for an id, and is recognised by that when the same files are merged again; what is to be put into the
-// cluster carries the revision that was looked at, so that what somebody has changed meanwhile stays.
+// Promises: Merge changes nothing, and leaves every conflict to the operator; a key without a decision (pending) never
+// stands against a decision about the same key; a key that lost is denied, as by a stock master that hears a second one
+// for an id, and is recognised by that when the same files are merged again; what is to be put into the cluster carries
+// the revision that was looked at, so that a key that was changed meanwhile stays as it is.
 package keyset

@@ -72,7 +72,7 @@ type Row struct {
 	ID      string  `json:"id"`
 	Kind    Kind    `json:"kind"`
 	Claims  []Claim `json:"claims"`            // the base's first
-	Becomes *Claim  `json:"becomes,omitempty"` // nil: nobody has decided
+	Becomes *Claim  `json:"becomes,omitempty"` // nil: not decided
 
 	known  Known
 	denied []Key // by sets, in their order
@@ -84,7 +84,7 @@ type Merge struct {
 	Rows []Row // in the order of ids
 }
 
-// Compare puts sets beside the base. Nothing is decided but what is no conflict.
+// Compare puts sets beside the base. It decides every row that is not a conflict.
 func Compare(base Base, sets []Set) *Merge {
 	m := &Merge{Base: base}
 	rows := map[string]*Row{}
@@ -193,7 +193,7 @@ func (m *Merge) Prefer(source string) {
 	}
 }
 
-// Open lists the conflicts that nobody has decided.
+// Open lists the conflicts that are not decided.
 func (m *Merge) Open() []Row {
 	var out []Row
 	for _, r := range m.Rows {
@@ -239,8 +239,8 @@ func (r Row) put() (adminapi.PutKey, bool) {
 	return p, changed || p.Denied != ""
 }
 
-// loser is the key that is to be denied beside the one that counts. When it is the cluster's own that gives way, the
-// cluster denies it by itself.
+// loser is the key that is to be denied beside the one that counts. It is empty when the cluster's own key gives way:
+// the cluster denies that one on its own.
 func (r Row) loser() string {
 	if r.Becomes.State == adminapi.KeyDeleted {
 		return ""

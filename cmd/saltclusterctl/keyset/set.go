@@ -37,7 +37,7 @@ type Key struct {
 // Fingerprint is what salt-key -f prints.
 func (k Key) Fingerprint() string { return saltcrypt.Fingerprint(k.Pub) }
 
-// Collect reads the keys below pki, and in the master's store where it has one. odd names what is no key.
+// Collect reads the keys below pki, and in the master's store where it has one. odd names what is not a key.
 func Collect(ctx context.Context, pki string, store *mmapkeys.Geometry) (keys []Key, odd []string, err error) {
 	found, odd, err := keydir.Collect(ctx, pki, store)
 	if err != nil {
@@ -79,7 +79,7 @@ type file struct {
 
 // Errors of Decode.
 var (
-	// ErrFormat: it is no file of this package.
+	// ErrFormat: the file was not written by this package.
 	ErrFormat = errors.New("not a file of saltclusterctl keys collect")
 	// ErrVersion: a later saltclusterctl has written it.
 	ErrVersion = errors.New("written by a later saltclusterctl")

@@ -158,7 +158,8 @@ func didYouMean(s string, candidates []string) string {
 	return ""
 }
 
-// urlOrEmpty is one of HTTP, without a name or a secret of somebody's in it, for it is shown and logged.
+// urlOrEmpty accepts an HTTP URL of a host and a path, or none. The URL is shown and logged, so it must not hold a user
+// name or a secret.
 func urlOrEmpty(v any) (string, string) {
 	s := v.(string)
 	if s == "" {

@@ -69,7 +69,7 @@ type Edge struct {
 type SignIn struct {
 	CPUPercent        int // of the CPUs, at most
 	RSABackend        string
-	NewRate           int // keys that nobody knows yet, per second
+	NewRate           int // keys that are not known yet, per second
 	NewRatePerAddress int
 	MaxPendingKeys    int
 	KeysMaxDelete     int // percent of the accepted keys; more waits for a decision

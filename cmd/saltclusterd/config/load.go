@@ -46,8 +46,8 @@ func read(path string, hostname func() (string, error)) (*Config, Findings) {
 	return &c, findings
 }
 
-// Missing finds what an option names and is not there. The daemon starts all the same: to Salt, too, a master's
-// configuration that is not there is an empty one.
+// Missing finds a file that an option names and that does not exist. The daemon starts all the same: Salt also takes a
+// master's configuration that does not exist for an empty one.
 func (c *Config) Missing() Findings {
 	if c.places["salt_config"].file == "" {
 		return nil

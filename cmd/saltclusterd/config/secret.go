@@ -12,7 +12,7 @@ type Secret struct{ text string }
 // NewSecret wraps text.
 func NewSecret(text string) Secret { return Secret{text: text} }
 
-// Reveal returns the text, for the one place that needs it.
+// Reveal returns the text. Call it only where the text itself is needed.
 func (s Secret) Reveal() string { return s.text }
 
 // IsSet reports whether there is any text.

@@ -90,8 +90,8 @@ func (c Cluster) JoinToken() Secret {
 }
 
 // resolveJoinToken reads the token from cluster_join_token_file or the
-// systemd credential. A file that is gone is no mistake: the token is used up
-// by then.
+// systemd credential. A file that is gone is not a mistake: the token is used
+// up by then.
 func (c *Config) resolveJoinToken(getenv func(string) string) Findings {
 	const option = "cluster_join_token_file"
 	file := c.Cluster.JoinTokenFile
@@ -141,7 +141,7 @@ func credential(getenv func(string) string, name string) string {
 		}
 		return path
 	}
-	if _, err := os.Stat(storedCredentials + name); err != nil { // nor may everybody look there
+	if _, err := os.Stat(storedCredentials + name); err != nil { // not every user may look there
 		return ""
 	}
 	return storedCredentials + name

@@ -58,7 +58,7 @@ func plain(v any) any {
 		out := make(map[string]string, len(v))
 		maps.Copy(out, v)
 		return out
-	case []TagRule: // a list, for the order counts
+	case []TagRule: // a list, because the order counts
 		out := make([]map[string]string, 0, len(v))
 		for _, r := range v {
 			out = append(out, map[string]string{r.Tag: r.Policy})

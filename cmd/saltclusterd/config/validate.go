@@ -69,7 +69,7 @@ func (c *Config) validateSecret(say func(option, msg, hint string)) {
 	}
 	if option == "cluster_secret" && !c.Cluster.Secret.IsSet() && c.places[option].file == "" &&
 		c.Cluster.JoinTokenFile != "" {
-		return // nobody joins through this node with a secret before the cluster has agreed on one
+		return // no node joins through this one with a secret before the cluster has agreed on one
 	}
 	msg, hint := checkSecret(c.Cluster.Secret.Reveal())
 	if _, set := c.places["cluster_secret"]; !set && !c.Cluster.Secret.IsSet() {

@@ -41,7 +41,7 @@ type Daemon struct {
 	checks   *health.Checker
 	behind   operator.BehindGate
 	doors    []door             // what load balancers and operators talk to
-	series   *statuspage.Series // what the page shows over time; nil: there is no page
+	series   *statuspage.Series // what the page shows over time; nil: without a page
 	sockets  *takeover.Sockets
 	upgrader *takeover.Upgrader
 
@@ -214,7 +214,7 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership.Record, error
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if len(d.cfg.Cluster.Peers) > 0 && left == nil { // who was removed does not come back by itself
+	if len(d.cfg.Cluster.Peers) > 0 && left == nil { // a removed node does not rejoin on its own
 		wg.Go(func() { d.joiner.JoinPeers(ctx) })
 	}
 	select {

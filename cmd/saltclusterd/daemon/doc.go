@@ -6,10 +6,10 @@
 // consensus, gossip, key directory). The *service* is what minions see (edges, proxy, fan-out). Each opens when the one
 // before is ready and closes before it.
 //
-// A membership can end while the daemon goes on (ending.go): the node was removed (package removal), made a
+// A membership can end while the daemon keeps running (ending.go): the node was removed (package removal), made a
 // cluster of one (package recovery), or lost its log. A witness is a member without a service (witness.go).
 //
-// A node without a cluster waits for `saltclusterctl bootstrap` or `join` (or joins a configured peer by itself); its
+// A node without a cluster waits for `saltclusterctl bootstrap` or `join` (or joins a configured peer on its own); its
 // 4505 and 4506 are closed. A member opens them once it is caught up with consensus and its master's key files are; or,
 // when it restarts and finds no majority, with what it had (package recovery).
 package daemon

@@ -7,7 +7,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/membership"
 )
 
-// ending is why a membership ends while the daemon goes on. What it says about files is done when all parts are closed.
+// ending is why a membership ends while the daemon keeps running. after is called when all parts are closed.
 type ending struct {
 	reason string
 	after  func() error
@@ -20,7 +20,7 @@ func (d *Daemon) live(ctx context.Context, seed *membership.Record) (again bool,
 	return d.afterEnding(d.serveMember(ctx, seed))
 }
 
-// afterEnding carries out what the end of a membership asks for; again says whether the daemon goes on.
+// afterEnding carries out what the end of a membership asks for; again says whether the daemon keeps running.
 func (d *Daemon) afterEnding(err error) (again bool, _ error) {
 	var end *ending
 	if !errors.As(err, &end) {

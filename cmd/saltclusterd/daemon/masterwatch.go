@@ -14,8 +14,8 @@ func (s *service) masterBack() {
 	s.watch.NotifyStarted()
 }
 
-// masterUp notes that the local master (re)appeared, or goes on after it stood still: it may be another process, with a
-// new AES key and workers that have forgotten all sessions.
+// masterUp notes that the local master has (re)appeared, or has resumed after it stood still. It may be another
+// process, with a new AES key and workers that have forgotten all sessions.
 func (s *service) masterUp() {
 	s.sessions.Reset()
 	s.umask.NotifyStarted()

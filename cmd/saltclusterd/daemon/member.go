@@ -56,7 +56,7 @@ type member struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	failed chan error // a part that ended by itself
+	failed chan error // why a part ended on its own
 	took   time.Time  // when it took over from another process; zero: it did not
 }
 
@@ -96,7 +96,7 @@ func (d *Daemon) newMember(record *membership.Record) (*member, error) {
 	return m, nil
 }
 
-// readKeys reads the cluster's identity. Who has it can let others in, so a witness cannot.
+// readKeys reads the cluster's identity. A node that has it can admit others, so a witness cannot.
 func (m *member) readKeys(record *membership.Record) (peer.JoinHandler, error) {
 	if record.Witness {
 		var err error
@@ -141,7 +141,7 @@ func (m *member) Serve(ctx context.Context) error {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { // ends with ctx
-		defer cancel() // opening must not go on either
+		defer cancel() // ends the opening as well
 		ended <- m.watch(ctx)
 	}()
 	if m.svc != nil {

@@ -8,7 +8,7 @@ import (
 	"saltclusterd/sidecar/returns"
 )
 
-// numbers tells Prometheus, when it asks, what no part of a service counts by itself.
+// numbers tells Prometheus, when it asks, what no part of a service counts on its own.
 type numbers struct{ s *service }
 
 var (

@@ -25,9 +25,9 @@ const (
 	// come in.
 	outgoing
 	incoming
-	// exclusive are the parts that only one process can have open, for what they keep on disk: an old process closes them
-	// before the new one opens them. Until then who needs them has to wait, or do without: a return goes to the
-	// salt-master as if there were no journal.
+	// exclusive are the parts that only one process can have open, because of what they keep on disk: an old process
+	// closes them before the new one opens them. Until then, callers that need them have to wait, or do without: a
+	// return goes to the salt-master as if there were no journal.
 	exclusive
 )
 
@@ -150,7 +150,7 @@ type opened struct{ closer }
 // Open implements part.
 func (opened) Open(context.Context) error { return nil }
 
-// dutiesPart is everything that goes on until the service's context ends.
+// dutiesPart is everything that runs until the service's context ends.
 type dutiesPart struct{ s *service }
 
 // Open implements part.

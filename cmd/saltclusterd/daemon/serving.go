@@ -75,7 +75,7 @@ func (s *service) openEdges(ctx context.Context) error {
 	return nil
 }
 
-// watchEdges ends the daemon when an edge has ended by itself: a node that minions cannot reach must not look healthy.
+// watchEdges ends the daemon when an edge has ended on its own: a node that minions cannot reach must not look healthy.
 func (s *service) watchEdges(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -98,7 +98,7 @@ func (s *service) waitsFor() string {
 // Close closes what is open, the edges first.
 func (s *service) Close() error {
 	switch {
-	case s.handed.Load(): // another process goes on
+	case s.handed.Load(): // another process serves now
 	case s.opened.Swap(false):
 		s.drain.DrainForStop(s.m.patience())
 	default:
@@ -117,8 +117,8 @@ func (s *service) Close() error {
 	return errors.Join(errs...)
 }
 
-// leaveSessions lets the local master know the keys that its minions have, when it will be in front of them by itself
-// after its next start (saltclusterctl leave): else each would have to sign in once more.
+// leaveSessions lets the local master know the keys that its minions have, when minions will reach it directly after
+// its next start (saltclusterctl leave). Otherwise each of them would have to sign in once more.
 func (s *service) leaveSessions() error {
 	was := s.m.d.master
 	now, err := localmaster.LoadConfig(was.Path, was.Version)

@@ -10,7 +10,7 @@ import (
 	"saltclusterd/sidecar/signin"
 )
 
-// newcomers are the limits on keys that nobody knows yet.
+// newcomers are the limits on keys that are not known yet.
 func (s *service) newcomers() signin.Newcomers {
 	c := s.m.d.cfg.SignIn
 	p := &pendingKeys{view: s.m.Consensus.View, now: time.Now}
@@ -20,7 +20,7 @@ func (s *service) newcomers() signin.Newcomers {
 	}
 }
 
-// wayOfSignIn says who decides about a key (signin.Config.Way). Our own master is asked, too, when nobody's is known to
+// wayOfSignIn says who decides about a key (signin.Config.Way). Our own master is also asked when no node's is known to
 // answer.
 func (s *service) wayOfSignIn(id string) (here bool, others []node.ID) {
 	d := s.m.Routes().SignIn(id)

@@ -44,7 +44,7 @@ func trusted(e os.DirEntry) bool {
 }
 
 // linked are the directories that links within one lead to: a part of a master's caches or keys that is elsewhere. Only
-// root's links count, for the master's user may make others, and what is open here is not for it to say.
+// root's links count, because the master's user may make others, and it must not decide what is open here.
 func linked(dir string) (out []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

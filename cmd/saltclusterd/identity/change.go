@@ -104,7 +104,7 @@ type Change struct {
 	mu      sync.Mutex
 	second  *signin.Another     // the second identity that sign-ins are answered under; nil: there is one identity
 	other   string              // fingerprint of the second identity
-	options *localmaster.Config // of the master, for the second identity; nil without one
+	options *localmaster.Config // of the master, used by the second identity; nil without one
 
 	shown atomic.Bool // the local master has shown the new identity
 

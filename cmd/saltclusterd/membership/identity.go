@@ -24,7 +24,7 @@ func WriteIdentity(pkiDir string, private, public []byte) error {
 	return WritePublicIdentity(pkiDir, public)
 }
 
-// WritePublicIdentity stores the cluster's public key, for a witness.
+// WritePublicIdentity stores the cluster's public key. A witness has no other part of the identity.
 func WritePublicIdentity(pkiDir string, public []byte) error {
 	_, path := IdentityPaths(pkiDir)
 	return durable.WriteFile(path, public, 0o644)

@@ -144,7 +144,7 @@ func (m *Member) OpenConsensus(ctx context.Context) error {
 	if m.Record.Born && !m.Consensus.HasState() {
 		return ErrLogLost
 	}
-	if err := m.Gossip.Open(ctx, nil); err != nil { // it finds the others on the roster by itself
+	if err := m.Gossip.Open(ctx, nil); err != nil { // it finds the others on the roster
 		return err
 	}
 	m.open = append(m.open, m.Gossip)

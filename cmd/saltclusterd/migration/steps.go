@@ -206,7 +206,7 @@ func (s *Steps) copyShare(ctx context.Context, to string) error {
 	return h.changeState(func(st *unshare.State) { st.Stage, st.Plan, st.Copied = unshare.Copied, &p, r })
 }
 
-// checkRoom refuses a copy for which there is no room, besides what an earlier pass has copied.
+// checkRoom refuses a copy that does not fit. What an earlier pass has copied needs no further room.
 func checkRoom(ctx context.Context, t unshare.Tree) error {
 	size, err := unshare.Measure(ctx, t.From)
 	if err != nil {

@@ -65,8 +65,8 @@ func otherUser(name string) string {
 	return ""
 }
 
-// followFiles follows a configuration of the master. Modules of the site are no options, so whether files are served
-// natively is asked as well.
+// followFiles follows a configuration of the master. Modules of the site are not options, so it also asks whether
+// files are served natively.
 func (s *Service) followFiles(now *localmaster.Config) {
 	set, reason := s.fileSettings(now)
 	native, before := s.Files.Native()

@@ -47,8 +47,8 @@ func (s *Service) mineSettings(master *localmaster.Config) (*mines.Settings, str
 	return mines.Native(master, master.Version.Major)
 }
 
-// followMines follows a configuration of the master. Modules of the site are no options, so whether mines are answered
-// natively is asked as well.
+// followMines follows a configuration of the master. Modules of the site are not options, so it also asks whether
+// mines are answered natively.
 func (s *Service) followMines(now *localmaster.Config) {
 	set, reason := s.mineSettings(now)
 	native, before := s.Mines.Native("_mine")

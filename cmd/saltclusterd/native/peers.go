@@ -43,7 +43,7 @@ type Peers struct{ c PeersConfig }
 // NewPeers returns Peers.
 func NewPeers(c PeersConfig) Peers { return Peers{c} }
 
-// Standing implements returns.Peers. A node that does not know the roster for certain counts nobody as removed.
+// Standing implements returns.Peers. A node that does not know the roster for certain counts no node as removed.
 func (p Peers) Standing(id node.ID) returns.Standing {
 	v := p.c.Log.View()
 	if _, member := v.Member(id); !member {

@@ -32,8 +32,8 @@ func (s *Service) returnMode(master *localmaster.Config) (returns.Mode, error) {
 	return mode, err
 }
 
-// storeMode is the part of a mode that says how a master of that configuration stores returns. Where they are no files
-// it is empty.
+// storeMode is the part of a mode that says how a master of that configuration stores returns. It is empty where they
+// are not stored as files.
 func (s *Service) storeMode(master *localmaster.Config) returns.Mode {
 	mode := returns.Mode{Reasons: map[string]string{}}
 	if master.Text("master_job_cache") != "local_cache" {
@@ -67,8 +67,8 @@ func (s *Service) eventMode(master *localmaster.Config, mode returns.Mode) event
 	return events.Mode{Planner: mode.Cache}
 }
 
-// followReturns follows a configuration of the master. Modules of the site are no options, so whether returns are
-// native is asked as well.
+// followReturns follows a configuration of the master. Modules of the site are not options, so it also asks
+// whether returns are native.
 func (s *Service) followReturns(now *localmaster.Config) {
 	same := true
 	for _, cmd := range returnCommands {

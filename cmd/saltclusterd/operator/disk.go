@@ -21,7 +21,7 @@ type room struct {
 	inodes bool // some are left
 }
 
-// roomAt asks the kernel, for a directory.
+// roomAt asks the kernel for the room in the file system of dir.
 func roomAt(dir string) (room, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

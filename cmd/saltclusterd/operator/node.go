@@ -32,7 +32,7 @@ type NodeConfig struct {
 	Options     func() adminapi.Config
 	Checks      Checks
 	Findings    func() []localmaster.Finding // in the configuration of the local master; not called without one
-	Absence     func() Absence               // why there is no running membership
+	Absence     func() Absence               // why no membership is running
 	JoinProblem func() error                 // why the last attempt to join failed; nil: it did not
 	Of          func() *Cluster              // of the running membership; nil: there is none
 }
@@ -40,7 +40,7 @@ type NodeConfig struct {
 // Node is this process as operators see it. It implements admin.Reporter and admin.Examiner.
 type Node struct {
 	cfg     NodeConfig
-	checked atomic.Pointer[Cluster] // the membership at the last status, for which the checks have run
+	checked atomic.Pointer[Cluster] // the membership at the last status; the checks have run for it
 }
 
 // NewNode returns a Node.

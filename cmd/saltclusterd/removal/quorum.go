@@ -93,7 +93,7 @@ func (q quorum) describeDown() string {
 // hint says what to do about a lost majority.
 func (q quorum) hint() string {
 	down := q.down("")
-	if len(down) == 0 || len(q.voters)-len(down) > len(q.voters)/2 { // gossip sees a majority, but there is no leader
+	if len(down) == 0 || len(q.voters)-len(down) > len(q.voters)/2 { // gossip sees a majority, but consensus has no leader
 		return "an election takes seconds, and so does noticing that a node has died; else check the network between the " +
 			"nodes on the peer port, tcp and udp (saltclusterctl doctor)"
 	}

@@ -24,7 +24,7 @@ const (
 	maxAnswer = 8 << 20
 	// maxList bounds the differences and conflicts that one answer holds.
 	maxList = 10_000
-	// diffTimeout bounds a comparison, for which trees have to be fetched.
+	// diffTimeout bounds a comparison, which has to fetch trees.
 	diffTimeout = 60 * time.Second
 	// contentPlaces is how many requests for content of one member are worked on at a time. All members together have six
 	// places.

@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// ReplacesEnv names the environment variable that lists, for a program that checks its configuration, what the
-// process listens on that it is to replace.
+// ReplacesEnv names the environment variable that tells a program that checks its configuration what the process that
+// it is to replace listens on.
 const ReplacesEnv = "SALTCLUSTERD_REPLACES"
 
 // Listening is an address that a process listens on.

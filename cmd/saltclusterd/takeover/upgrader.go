@@ -66,7 +66,7 @@ type Upgrader struct {
 	process Process
 
 	arriving     atomic.Bool            // from the start until this process serves in the place of another one
-	restarts     chan *RestartError     // requested while there was no membership to end
+	restarts     chan *RestartError     // requested while no membership was running
 	reloadFailed atomic.Pointer[string] // why the last reload failed
 
 	mu         sync.Mutex
@@ -99,7 +99,7 @@ func (u *Upgrader) SetArrived() { u.arriving.Store(false) }
 // HandedOver reports whether another process serves in the place of this one.
 func (u *Upgrader) HandedOver() bool { return u.retired() != nil }
 
-// Restarts receives requests to restart that came while there was no membership to end.
+// Restarts receives requests to restart that came while no membership was running.
 func (u *Upgrader) Restarts() <-chan *RestartError { return u.restarts }
 
 // EndForRestart ends a membership by fail if a restart is due. Without a membership the receiver of Restarts ends.

@@ -4,7 +4,7 @@
 //	go run ./integration/herd/play -accept /etc/salt/pki/master/minions -address 127.0.0.1 -n 1000 -versions 3006,3008
 //
 // With -accept it first puts the key of all its minions into that directory of accepted keys: run it before the master
-// starts, or where the master's saltclusterd sees it. Without, somebody has to accept them (salt-key -A).
+// starts, or where the master's saltclusterd sees it. Without it, an operator has to accept them (salt-key -A).
 package main
 
 import (

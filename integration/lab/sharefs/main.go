@@ -1,6 +1,6 @@
 // Sharefs serves a directory as a file system (FUSE): a lab's host has its share through one, as a client of a network
-// file system has. Stopped (SIGSTOP) it hangs as a mount does whose server is gone, for this host alone; continued it
-// answers again.
+// file system has. Stopped (SIGSTOP) it hangs as a mount does whose server is gone, but on this host alone; continued
+// it answers again.
 //
 // The lab has mounted it already, and passes the connection to the kernel as standard input.
 package main

@@ -27,7 +27,7 @@ type Step struct {
 	Code  bool // only the exit code and whether something was printed are compared
 	// the order of lines says nothing, nor do braces that stand alone (batches print as answers come)
 	Lines   bool
-	Drop    []*regexp.Regexp // lines that match are no part of the comparison
+	Drop    []*regexp.Regexp // lines that match are left out of the comparison
 	More    bool             // left out of the short script
 	Before  func(ctx context.Context, s *Subject) error
 	After   func(ctx context.Context, s *Subject) error

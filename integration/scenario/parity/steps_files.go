@@ -61,7 +61,7 @@ func fileSteps() []Step {
 }
 
 // pushed sends a file from a minion; it must arrive whole. In a cluster it arrives on the master that is responsible
-// for the minion, for a pushed file does not say which job it belongs to.
+// for the minion, because a pushed file does not say which job it belongs to.
 func pushed() Step {
 	s := salt("push a file", min07, "cp.push", "/etc/debian_version")
 	s.After = func(_ context.Context, s *Subject) error {
@@ -115,7 +115,7 @@ func mineSteps() []Step {
 }
 
 func moduleSteps() []Step {
-	// Minions that have met another master before have its modules: what is new to them is no part of the comparison.
+	// Minions that have met another master before have its modules: what is new to them is not compared.
 	first := salt("saltutil: sync all, first", "*", "saltutil.sync_all")
 	first.Code = true
 	return []Step{

@@ -49,8 +49,8 @@ func runnerSteps() []Step {
 	}
 }
 
-// scheduleSteps: a job that a minion starts by itself, with its return to the master. In a cluster that is the master
-// which is responsible for the minion, for the return belongs to no publication.
+// scheduleSteps: a job that a minion starts on its own, with its return to the master. In a cluster that is the master
+// which is responsible for the minion, because the return belongs to no publication.
 func scheduleSteps() []Step {
 	list := salt("schedule: list", min06, "schedule.list", "return_yaml=False", "show_all=False")
 	found := run("schedule: its return", "jobs.list_jobs", "search_function=test.arg_type", "search_target="+min06)

@@ -127,7 +127,7 @@ func (s Setting) Comparable(all []Ask) []Ask {
 type Ask struct {
 	Name, Cmd string
 	Load      []byte
-	Fields    map[string]any // what Load was made of; nil: it is no load that our encoder makes
+	Fields    map[string]any // what Load was made of; nil: our encoder does not make such a load
 	Diverges  bool           // with __env__: its environment leads out of the place of that, which we do not follow
 	Harms     bool           // a worker of a stock master is good for nothing after it
 }

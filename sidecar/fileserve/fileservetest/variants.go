@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// pieces are what variants are made of: whatever means something to somebody on the way of a path.
+// pieces are what variants are made of: whatever has a meaning to any code that handles a path.
 var pieces = []string{
 	"/", "//", ".", "..", "../", "./", "a", "B", "0", "~", "*", "[a]", "?", "|", ":", "://", "salt://", "&", "=", "#",
 	"%2e", "\\", " ", "\n", "\x00",

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// freeHost finds a loopback address on which nobody listens on the ports, so that parallel tests, and a Salt of the
-// machine itself, do not meet.
+// freeHost finds a loopback address on which no process listens on the ports, so that parallel tests, and a Salt of the
+// machine itself, do not collide.
 func freeHost(t testing.TB, ports ...int) string {
 	t.Helper()
 	for range 50 {
