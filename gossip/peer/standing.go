@@ -56,8 +56,12 @@ func parseStanding(b []byte) (Standing, error) {
 // ask for.
 func (p *Port) serveStanding(t *tls.Conn, raw *conn) {
 	defer raw.Close()
+	if p.cfg.Standing == nil {
+		p.m.refused.WithLabelValues("standing").Inc()
+		return
+	}
 	leave, ok := p.guard.enter(countAs(hostOf(raw.RemoteAddr())))
-	if !ok || p.cfg.Standing == nil {
+	if !ok {
 		p.m.refused.WithLabelValues("standing").Inc()
 		return
 	}

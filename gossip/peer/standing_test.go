@@ -42,10 +42,15 @@ func TestStandingOfAMemberAndOfARemovedNode(t *testing.T) {
 
 func TestStandingIsNotAnsweredWithoutAHandler(t *testing.T) {
 	m := newMesh(t)
-	m.member("a", nil)
+	a := m.member("a", nil)
 	b := m.member("b", nil)
 	if s, err := b.AskStanding(t.Context(), "a"); err == nil {
 		t.Errorf("heard %+v", s)
+	}
+	a.guard.mu.Lock()
+	defer a.guard.mu.Unlock()
+	if a.guard.running != 0 {
+		t.Errorf("%d places of joins are taken for good", a.guard.running)
 	}
 }
 

@@ -2,7 +2,9 @@ package adopt
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -275,6 +277,23 @@ func TestDropInByHand(t *testing.T) {
 	}
 	if _, err := os.Stat(l.Aside); err != nil {
 		t.Error(err)
+	}
+	// another one, later: the first stays
+	h.write(dropInFile, "interface: 127.0.0.1\nmaster_id: m2\n")
+	l.Remove = h.path(dropInFile)
+	if err := l.Restore(); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("onto the first: %v", err)
+	}
+	if l = h.look(nil).Leaving(nil); l.Aside != h.path(dropInFile)+".off.2" {
+		t.Errorf("the second is put aside as %s", l.Aside)
+	}
+	if err := l.Restore(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{".off": "m1", ".off.2": "m2"} {
+		if text, err := os.ReadFile(h.path(dropInFile) + name); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func (s *Site) Leaving(v *adminapi.Verification) Leaving {
 	if s.DropInText != nil {
 		l.Remove = s.DropIn
 		if !localmaster.IsDropIn(s.DropInText) {
-			l.Aside = s.DropIn + disabled
+			l.Aside = freeName(s.DropIn + disabled)
 		}
 		var err error
 		if after, err = localmaster.LoadConfigAfter(s.Master.Path, s.Master.Version,
@@ -69,6 +69,17 @@ func (s *Site) Leaving(v *adminapi.Verification) Leaving {
 	c.restored(after)
 	l.Checks, l.Next = c.found, s.leaveNext(len(l.Others) > 0)
 	return l
+}
+
+// freeName returns path, or path with the first number from 2 that makes it the name of no file.
+func freeName(path string) string {
+	name := path
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(name); err != nil {
+			return name
+		}
+		name = fmt.Sprintf("%s.%d", path, n)
+	}
 }
 
 // staying lists the members that stay.
@@ -234,13 +245,12 @@ func (l Leaving) Restore() error {
 	if l.Remove == "" {
 		return nil
 	}
-	var err error
-	if l.Aside != "" {
-		err = os.Rename(l.Remove, l.Aside)
-	} else {
-		err = os.Remove(l.Remove)
+	if l.Aside != "" { // a link, unlike a rename, does not replace what is there
+		if err := os.Link(l.Remove, l.Aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("put the drop-in aside: %w", err)
+		}
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(l.Remove); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the drop-in: %w", err)
 	}
 	return durable.SyncDir(filepath.Dir(l.Remove))
