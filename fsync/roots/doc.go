@@ -45,4 +45,5 @@
 //
 // Limits: content that an operator overwrites in place is gone from that node; the others have it. Owners, times,
 // extended attributes, hard links, devices, sockets and pipes are not carried.
+// DESIGN.md has the invariants that this package and others keep together, the crash points, bounds and tests.
 package roots

@@ -132,7 +132,7 @@ func (g *Guard) CheckClear(cmd string, remote netip.AddrPort) *Refusal {
 	return g.refuse(ReasonAdminCommand, "", cmd, remote)
 }
 
-// CheckAuth checks what ParseAuth leaves open: PROTOCOL.md §2.2 wants a good id and a key that OpenSSL can load.
+// CheckAuth checks what ParseAuth leaves open: a good id and a key that OpenSSL can load (docs/dev/protocol.md §2.2).
 func (g *Guard) CheckAuth(auth saltwire.AuthRequest, remote netip.AddrPort) *Refusal {
 	if saltwire.ValidID(auth.ID) != nil {
 		return g.refuse(ReasonInvalidID, auth.ID, "_auth", remote)

@@ -53,7 +53,7 @@ func parseReason(err error) (Reason, []byte) {
 	reason := Reason(strings.ReplaceAll(refused.Reason, " ", "_"))
 	switch refused.Reason {
 	case saltwire.ReasonEnc:
-		return reason, nil // PROTOCOL.md §2.1: dropped before anything else
+		return reason, nil // docs/dev/protocol.md §2.1: dropped before anything else
 	case saltwire.ReasonEncAlgo, saltwire.ReasonSigAlgo:
 		return reason, saltwire.AppendClearRet(nil, refused.Reason) // as stock masters answer
 	}

@@ -23,4 +23,5 @@
 // load that comes twice byte for byte (relayed and kept because the answer was lost) is taken once; a minion's own
 // second try is a second return, which is what it is to a stock master. After Close the next process can open the
 // journals at once.
+// DESIGN.md has the invariants that this package and others keep together, the crash points, bounds and tests.
 package returns

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Style says which string family an encoder writes (PROTOCOL.md §0).
+// Style says which string family an encoder writes (docs/dev/protocol.md §0).
 type Style int
 
 const (

@@ -33,8 +33,8 @@ const (
 )
 
 // ParseAuth reads the load of a clear request whose command is _auth, so strictly that a worker which gets it finds
-// nothing to stumble over (PROTOCOL.md §2.2); only whether Pub is a good RSA key is left to the caller. An algorithm
-// Salt does not know gives ReasonEncAlgo or ReasonSigAlgo, which are also the texts stock masters answer
+// nothing to stumble over (docs/dev/protocol.md §2.2); only whether Pub is a good RSA key is left to the caller. An
+// algorithm Salt does not know gives ReasonEncAlgo or ReasonSigAlgo, which are also the texts stock masters answer
 // (AppendClearRet). Errors: *Refused.
 func ParseAuth(load []byte) (AuthRequest, error) {
 	it, err := openMap(load, openRules)

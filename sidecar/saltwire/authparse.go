@@ -48,8 +48,8 @@ type AuthReply struct {
 	Text        string // of AuthError: what the master said, shortened
 }
 
-// ParseAuthReply reads the reply to a sign-in: the signed forms of PROTOCOL.md §3.3 and §3.5, their unsigned ones, a
-// bare string ("bad load") and {"error": …}. Errors: *Refused when it is none of these.
+// ParseAuthReply reads the reply to a sign-in: the signed forms of docs/dev/protocol.md §3.3 and §3.5, their unsigned
+// ones, a bare string ("bad load") and {"error": …}. Errors: *Refused when it is none of these.
 func ParseAuthReply(body []byte) (AuthReply, error) {
 	if b, ok := Bytes(body); ok {
 		return AuthReply{Text: shorten(b)}, nil

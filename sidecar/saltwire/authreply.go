@@ -8,8 +8,8 @@ import (
 // authFrame is more than what names, headers and a port need in a reply to a sign-in.
 const authFrame = 128
 
-// AuthAccept is the inner map of a reply that accepts a minion (PROTOCOL.md §3.3). Token, AES and Session are OAEP
-// ciphertexts for the minion's key, Sig is the X9.31 signature of the hex SHA-256 of the AES key string.
+// AuthAccept is the inner map of a reply that accepts a minion (docs/dev/protocol.md §3.3). Token, AES and Session are
+// OAEP ciphertexts for the minion's key, Sig is the X9.31 signature of the hex SHA-256 of the AES key string.
 type AuthAccept struct {
 	PubKey      string // clean text of master.pub
 	PublishPort int

@@ -1,7 +1,6 @@
 package saltwire
 
-// The values of enc. No other exists; workers of some versions take another for an already verified one
-// (PROTOCOL.md §2.1).
+// The values of enc. No other exists, and no other passes the edge (docs/dev/protocol.md §2.1).
 const (
 	EncClear = "clear"
 	EncAES   = "aes"

@@ -13,4 +13,5 @@
 // Promises: until the message "go" any failure leaves the old process serving as before; from then on only the new
 // one serves. An address in use is found while the old process still serves. Minions are frozen for no longer than
 // the timeouts of freeze and import allow. A message that cannot be parsed ends the takeover.
+// DESIGN.md has the invariants that this package and others keep together, the messages, crash points and tests.
 package takeover
