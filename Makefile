@@ -102,7 +102,7 @@ test-docs: build ## what the guides mark as runnable, typed as it stands: from a
 	$(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestDocs$$' ./integration/scenario/
 
 test-roots: build ## roots with a file of 2 GiB, 50,000 files (8 GiB of disk in TMPDIR); then full disks, kills in the middle, clocks apart, many hands
-	ROOTS_LARGE=1 $(GO) test -count=1 -timeout 30m -v -run '^(TestALargeFile|TestFiftyThousandFiles)$$' ./fsync/roots/
+	ROOTS_LARGE=1 $(GO) test -count=1 -timeout 30m -v -run '^(TestLargeFile|TestFiftyThousandFiles)$$' ./fsync/roots/
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^(TestRootsFaults|TestHands)$$' ./integration/scenario/
 
 test-files: build ## what minions ask the file server, of masters of three versions and of ours
@@ -127,7 +127,7 @@ test-identity: build ## master.pem of all nodes is replaced under minions of thr
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestIdentity$$' ./integration/scenario/
 
 test-idle: build ## ten minutes of silence through a HAProxy that cuts after 30 s
-	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run "^(TestIdleForTenMinutes|TestNobodyServes)$$" ./integration/scenario
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run "^(TestIdleForTenMinutes|TestOutage)$$" ./integration/scenario
 
 test-systemd: build ## the unit of packaging/ in a real systemd of its own: reload, kill, stop (as root)
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 10m -v -run '^TestSystemd$$' ./integration/scenario/

@@ -70,7 +70,7 @@ func TestNoLeaderIsNotUncertain(t *testing.T) {
 // Proposals that are on their way while leaders die and answers get lost are
 // applied exactly once: a second application would be a conflict, for their
 // base is "no such key".
-func TestProposalsAreAppliedOnceAcrossLeaders(t *testing.T) {
+func TestPropose_OnceAcrossLeaders(t *testing.T) {
 	c := form(t, 5, nil)
 	c.f.drop(20)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

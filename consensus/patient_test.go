@@ -53,7 +53,7 @@ func TestPatientWaitsForTheDisk(t *testing.T) {
 }
 
 // A vote that is not stored is not given; a term that is not stored does not kill a node that closes.
-func TestPatientGivesUpWhenTheNodeCloses(t *testing.T) {
+func TestStableStore_CloseWhileDiskFull(t *testing.T) {
 	disk := &fullDisk{StableStore: raft.NewInmemStore()}
 	disk.full.Store(true)
 	ctx, cancel := context.WithCancel(t.Context())

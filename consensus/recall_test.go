@@ -8,7 +8,8 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-func TestANodeThatComesBackAloneKnowsWhatItKnew(t *testing.T) {
+// A node that restarts without the others has the state it had before.
+func TestRecall_WithoutQuorum(t *testing.T) {
 	for name, tune := range map[string]func(*Config){
 		"no snapshot": nil,
 		"snapshots":   func(c *Config) { c.Timing.SnapshotLog, c.Timing.TrailingLog = 5, 1 },
@@ -46,7 +47,8 @@ func keyRev(t *testing.T, n *Node, id string) uint64 {
 	return n.View().KeyRev(id)
 }
 
-func TestANodeKilledRightAfterADecisionRecallsAPrefix(t *testing.T) {
+// A node that is killed right after a commit starts with an older state, and catches up.
+func TestRecall_PrefixAfterKill(t *testing.T) {
 	c := form(t, 1, nil)
 	n := c.nodes["m1"]
 	c.must(n, accept("a"))

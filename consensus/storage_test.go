@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-func TestOpenRefusesADirectoryOfALaterVersion(t *testing.T) {
+func TestOpen_LaterVersion(t *testing.T) {
 	c := newCluster(t, nil)
 	dir := filepath.Join(c.dirs, "m1")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

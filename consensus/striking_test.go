@@ -17,7 +17,7 @@ import (
 
 // Who is off the roster is not heard any more, and votes until raft has removed him: of several removals that come
 // together each waits for the one before, so that the rest can go on deciding.
-func TestRemovalsComeOneAfterTheOther(t *testing.T) {
+func TestMemberRemove_OneAtATime(t *testing.T) {
 	c := form(t, 5, nil)
 	l := c.leader()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -89,7 +89,7 @@ func other(c *cluster, l *Node) node.ID {
 }
 
 // A removal whose first attempt was applied without an answer is found again, though the vote is still there.
-func TestARemovalIsRepeatedWhileTheVoteIsThere(t *testing.T) {
+func TestMemberRemove_RetryWhileVoter(t *testing.T) {
 	var silent atomic.Bool // the leader waits for the removed one to know, before it takes the vote
 	c := form(t, 3, func(cfg *Config) {
 		stats := cfg.Stats

@@ -45,7 +45,7 @@ func userTimeout(c *net.TCPConn, do func(fd int) error) error {
 
 // The receiver of a snapshot stores it while it comes. Its disk may stand still for longer than a lost packet is waited
 // for.
-func TestASnapshotWaitsForItsReceiver(t *testing.T) {
+func TestInstallSnapshot_NoUserTimeout(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

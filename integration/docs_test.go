@@ -19,7 +19,7 @@ var (
 )
 
 // What the guides refer to is there: other pages, and the tests which show what is said.
-func TestGuidesReferToWhatIsThere(t *testing.T) {
+func TestGuides_References(t *testing.T) {
 	sources := testSources(t)
 	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// TestNothingNeedsC holds that the programs, which are built without cgo ("make build"), lose nothing by it: no
+// TestNoCgo holds that the programs, which are built without cgo ("make build"), lose nothing by it: no
 // package in them has code in C for a build with cgo. Go's own three packages and purego, which loads libcrypto, have
 // a replacement for it.
-func TestNothingNeedsC(t *testing.T) {
+func TestNoCgo(t *testing.T) {
 	own := []string{"net", "os/user", "runtime/cgo", "github.com/ebitengine/purego/internal/cgo"}
 	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,CgoFiles,CFiles,CXXFiles,SwigFiles",
 		"../cmd/saltclusterd", "../cmd/saltclusterctl")

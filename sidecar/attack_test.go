@@ -17,7 +17,7 @@ import (
 
 // A node that is broken or hostile cannot pass on what no node ever does: requests in clear, whose allow-lists go by an
 // address that only it vouches for, and commands that no Salt has. Where sign-ins come, nothing else does.
-func TestWhatNoNodeRelays(t *testing.T) {
+func TestRelay_ForbiddenRequests(t *testing.T) {
 	w := newWorld(t)
 	for _, cmd := range []string{"_auth", "ping", "publish", "runner", "wheel", "mk_token"} {
 		load, err := saltwire.AppendAny(nil, map[string]any{"cmd": cmd, "fun": "test.ping", "tgt": "*"}, saltwire.Wire)
@@ -50,7 +50,7 @@ func TestWhatNoNodeRelays(t *testing.T) {
 }
 
 // A peer's sign-in is checked as if it came from the network, and known as a peer's.
-func TestASignInFromAPeer(t *testing.T) {
+func TestSignIn_FromPeer(t *testing.T) {
 	w := newWorld(t)
 	for i, from := range []node.ID{"", "b"} {
 		if got := w.take(t, &request{body: w.signIn(), from: from, signIn: from != ""}); string(got) != "signed in" {
@@ -64,7 +64,7 @@ func TestASignInFromAPeer(t *testing.T) {
 
 // A minion that writes and writes while another node hangs is answered, the other nodes get their copies, and what
 // waits for the one that hangs is bounded.
-func TestCopiesForAHungNodeAreBounded(t *testing.T) {
+func TestCopies_BoundedForHungNode(t *testing.T) {
 	w := newWorld(t)
 	for range maxCopies {
 		if !w.proxy.copies.enter("b", 1) {
@@ -111,7 +111,7 @@ func TestCopyRoomBytes(t *testing.T) {
 
 // What a node hands over is logged with the address that it says. Whatever it says, that it was this node stands in the
 // log, and is counted.
-func TestWhoHasHandedItOver(t *testing.T) {
+func TestRelay_RefusalsLoggedPerNode(t *testing.T) {
 	var log bytes.Buffer
 	w := newWorld(t)
 	w.proxy.handed.log = slog.New(slog.NewTextHandler(&log, nil))
@@ -169,9 +169,9 @@ func TestSignInOfAnySize(t *testing.T) {
 	}
 }
 
-// TestWhoIsKnownToTheEdge wants only a request that was opened to count as its minion's, and one that waits for news
+// TestRequest_KnownAndLinger wants only a request that was opened to count as its minion's, and one that waits for news
 // before it is to take room.
-func TestWhoIsKnownToTheEdge(t *testing.T) {
+func TestRequest_KnownAndLinger(t *testing.T) {
 	for name, c := range map[string]struct {
 		body   func(w *world) []byte
 		known  string

@@ -10,7 +10,7 @@ import (
 )
 
 // Those whom the cluster knows wait for a question as long as the last one was dear, strangers for their turn.
-func TestWhenTheClusterIsAskedAgain(t *testing.T) {
+func TestCatchUp_AskInterval(t *testing.T) {
 	const ms = time.Millisecond
 	for name, tc := range map[string]struct {
 		took  time.Duration // each question
@@ -52,7 +52,7 @@ func TestWhenTheClusterIsAskedAgain(t *testing.T) {
 }
 
 // One that is known takes with it the strangers that wait.
-func TestStrangersAreAskedForWithOthers(t *testing.T) {
+func TestCatchUp_StrangerWithKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		c := newCatchUp(func(context.Context) error { return nil })

@@ -23,7 +23,7 @@ func (w *world) ask(t *testing.T, cmd string) <-chan []byte {
 	return got
 }
 
-func TestFileRequestsWaitWhileTheRootsChange(t *testing.T) {
+func TestHoldFiles_NewRequests(t *testing.T) {
 	w := newWorld(t)
 	release, err := w.proxy.HoldFiles(t.Context())
 	if err != nil {
@@ -54,7 +54,7 @@ func TestFileRequestsWaitWhileTheRootsChange(t *testing.T) {
 }
 
 // A request that the master is working on ends before the change begins.
-func TestChangeWaitsForRequestsUnderWay(t *testing.T) {
+func TestHoldFiles_PendingAtMaster(t *testing.T) {
 	w := newWorld(t)
 	answer := make(chan struct{})
 	w.busy = answer

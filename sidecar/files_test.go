@@ -42,7 +42,7 @@ func TestFilesWithoutTheMaster(t *testing.T) {
 }
 
 // A change of the roots waits for answers that are being made here, and later requests wait for the change.
-func TestFilesAreHeldWhileTheRootsChange(t *testing.T) {
+func TestHoldFiles_PendingLocally(t *testing.T) {
 	w := newWorld(t)
 	files := shelf()
 	files.busy = make(chan struct{})
@@ -78,9 +78,9 @@ func TestFilesAreHeldWhileTheRootsChange(t *testing.T) {
 	}
 }
 
-// TestChunksAreSealedInMemoryThatComesBack: large answers reuse memory once it was given back, never before, and small
+// TestReplyLent_MemoryReuse: large answers reuse memory once it was given back, never before, and small
 // ones none.
-func TestChunksAreSealedInMemoryThatComesBack(t *testing.T) {
+func TestReplyLent_MemoryReuse(t *testing.T) {
 	w := newWorld(t)
 	files := &substitute{takes: []string{"_serve_file"}, says: bytes.Repeat([]byte{0xc3}, lentBody)}
 	w.proxy.cfg.Files = files

@@ -134,7 +134,7 @@ func TestIntakeRefusesAForeignIdentity(t *testing.T) {
 	}
 }
 
-func TestIntakeTellsSinceWhenItFails(t *testing.T) {
+func TestIntake_FailingSince(t *testing.T) {
 	m := &fakeMaster{key: newKey(t), pub: "another"}
 	in := NewIntake(IntakeConfig{SignIn: m, ClusterPub: "cluster", Logger: slog.New(slog.DiscardHandler)})
 	if since := in.FailingSince(); !since.IsZero() {
@@ -151,7 +151,7 @@ func TestIntakeTellsSinceWhenItFails(t *testing.T) {
 	}
 }
 
-func TestIntakeGoesOnInAnotherProcess(t *testing.T) {
+func TestIntake_ExportImport(t *testing.T) {
 	m := &fakeMaster{key: newKey(t), pub: "cluster"}
 	var got []fanout.Publication
 	cfg := IntakeConfig{

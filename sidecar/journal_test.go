@@ -265,7 +265,7 @@ func TestKeptLoadReachesTheMaster(t *testing.T) {
 
 // What may take long is waited for as long as minions wait by Salt's defaults, at the master and at a peer, and nothing
 // else is.
-func TestLongCallsAreWaitedForAsLongAsMinionsWait(t *testing.T) {
+func TestDeadline_LongCalls(t *testing.T) {
 	at := time.Now()
 	for _, c := range []struct {
 		cmd     string

@@ -36,7 +36,7 @@ func TestMinesWithoutTheMaster(t *testing.T) {
 }
 
 // A question for mines that nobody waits for any more costs nobody anything; a change is made all the same.
-func TestMinesNobodyWaitsFor(t *testing.T) {
+func TestMines_ConnectionGone(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		cmd    string

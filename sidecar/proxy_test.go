@@ -324,7 +324,7 @@ func (w *world) opened(reply []byte) bool {
 	return err == nil && bytes.Equal(plain, []byte(nonce+"\x81\xa2ok\xc3"))
 }
 
-func TestRequestReachesTheMasterByteForByte(t *testing.T) {
+func TestProxy_ForwardVerbatim(t *testing.T) {
 	w := newWorld(t)
 	body := w.request(t, map[string]any{"cmd": "_pillar"})
 	if !w.opened(w.send(t, body, "")) {
@@ -335,7 +335,8 @@ func TestRequestReachesTheMasterByteForByte(t *testing.T) {
 	}
 }
 
-func TestMinionAcceptedElsewhereAMomentAgo(t *testing.T) {
+// Another node has just accepted the minion: its request waits until the master can see the key.
+func TestProxy_WaitForKeyFile(t *testing.T) {
 	w := newWorld(t)
 	w.accepted, w.behind, w.keyFile = false, true, make(chan struct{})
 	time.AfterFunc(10*time.Millisecond, func() {
@@ -351,7 +352,8 @@ func TestMinionAcceptedElsewhereAMomentAgo(t *testing.T) {
 	}
 }
 
-func TestSignInIsDecidedByTheLatestNews(t *testing.T) {
+// A node learns of all earlier changes to the keys before it decides a sign-in.
+func TestProxy_SignInCatchesUp(t *testing.T) {
 	w := newWorld(t)
 	for i := range 2 {
 		if got := w.send(t, w.signIn(), ""); string(got) != "signed in" || w.caughtUp != i+1 {
@@ -360,7 +362,8 @@ func TestSignInIsDecidedByTheLatestNews(t *testing.T) {
 	}
 }
 
-func TestStrangerIsRefusedAfterASecondLook(t *testing.T) {
+// A minion whose key is not accepted is refused, also after the node has asked for the latest state.
+func TestProxy_UnknownMinion(t *testing.T) {
 	w := newWorld(t)
 	w.accepted = false
 	for range 3 {
@@ -389,7 +392,7 @@ func TestWorkerWithAnotherSessionKey(t *testing.T) {
 
 // What a minion has sealed with a key of the master, from before that was adopted, is answered as the master would,
 // wherever it is carried out.
-func TestSealedBeforeTheMasterWasAdopted(t *testing.T) {
+func TestProxy_SealedBeforeAdoption(t *testing.T) {
 	later := time.Now().Add(time.Hour)
 	for name, c := range map[string]struct {
 		until  time.Time
@@ -451,7 +454,7 @@ func TestSealedBeforeTheMasterWasAdopted(t *testing.T) {
 	}
 }
 
-func TestVersion2IsSealedWithTheSharedKey(t *testing.T) {
+func TestVersion2_SharedKey(t *testing.T) {
 	w := newWorld(t)
 	w.shared = true
 	plain, err := saltwire.AppendAny(nil, map[string]any{"id": "web1", "nonce": nonce, "cmd": "_pillar"}, saltwire.Wire)
@@ -478,7 +481,7 @@ func TestVersion2IsSealedWithTheSharedKey(t *testing.T) {
 
 // The file client of older minions sends neither id nor token. It gets what is the same for every minion, and nothing
 // else does.
-func TestVersion2RequestsThatNameNobody(t *testing.T) {
+func TestVersion2_NoID(t *testing.T) {
 	for name, c := range map[string]struct {
 		load  map[string]any
 		outer string // id outside
@@ -632,7 +635,7 @@ func TestHandedBack(t *testing.T) {
 }
 
 // One after the other passes a request back: another one gets it, and when there is none it waits.
-func TestNobodyTakesItNow(t *testing.T) {
+func TestProxy_MastersBusyOrDown(t *testing.T) {
 	w := newWorld(t)
 	event := w.request(t, map[string]any{"cmd": "_minion_event", "tag": "x", "data": map[string]any{}})
 	w.peerErr["b"], w.peerErr["c"] = peerBusy(t), masterDown(t)
@@ -660,7 +663,7 @@ func TestNobodyTakesItNow(t *testing.T) {
 }
 
 // A chunk of a file is not given to another master because one is busy: the file would be there in two halves.
-func TestAChunkOfAFileStays(t *testing.T) {
+func TestProxy_FileChunkStays(t *testing.T) {
 	w := newWorld(t)
 	chunk := w.request(t, map[string]any{"cmd": "_file_recv", "loc": 1 << 20})
 	w.masterErr, w.peerErr["b"], w.peerErr["c"] = upstream.ErrBusy, peerBusy(t), peerBusy(t)
@@ -675,7 +678,7 @@ func TestAChunkOfAFileStays(t *testing.T) {
 }
 
 // Who gets a copy of a write that has to wait gets one.
-func TestOneCopyOfWhatWaits(t *testing.T) {
+func TestProxy_OneCopyOfPendingWrite(t *testing.T) {
 	w := newWorld(t)
 	w.mu.Lock()
 	w.view.Nodes[0].MasterUp = false
@@ -754,7 +757,7 @@ func TestNoMasterAtAll(t *testing.T) {
 }
 
 // What happens between the moment in which a request is refused and that in which it begins to wait counts, too.
-func TestMasterComesWhileARequestIsRefused(t *testing.T) {
+func TestProxy_MasterUpWhileRefused(t *testing.T) {
 	w := newWorld(t)
 	w.masters(false)
 	w.proxy.cfg.View = func() router.View {
@@ -855,7 +858,7 @@ func TestMineIsWrittenEverywhere(t *testing.T) {
 	}
 }
 
-func TestNothingUnprovenReachesTheMaster(t *testing.T) {
+func TestProxy_UnprovenRefused(t *testing.T) {
 	w := newWorld(t)
 	good := w.request(t, map[string]any{"cmd": "_pillar"})
 	other, err := saltcrypt.GenerateMasterKey(2048)

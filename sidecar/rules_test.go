@@ -76,7 +76,7 @@ func TestRefusedByTheRules(t *testing.T) {
 
 // What a syndic brings for another node's master is that one's to judge, when it is that one that takes it. A minion
 // may say that it is for a node that cannot be reached, or for nobody.
-func TestWhoTakesASyndicsReturnJudgesIt(t *testing.T) {
+func TestRules_SyndicReturnOfOtherNode(t *testing.T) {
 	for _, c := range []struct {
 		name, masterID string
 		change         func(*world)
@@ -176,7 +176,7 @@ func TestAnswersArePaidFor(t *testing.T) {
 
 // What has a worker of the master's wait is no sender's own line, so that what else its minion asks does not stand
 // behind it.
-func TestWhatWaitsHasALineOfItsOwn(t *testing.T) {
+func TestCall_Sender(t *testing.T) {
 	by := func(tgtType, exprForm string) saltwire.Raw {
 		value := func(s string) saltwire.Value {
 			if s == "" {

@@ -77,7 +77,7 @@ func (w *world) askTraced(t *testing.T, body []byte) []byte {
 
 // The way of requests that are answered by this node's master, by another's, refused, signed in; nothing of what they
 // say is told.
-func TestTheWayOfARequestIsTraced(t *testing.T) {
+func TestTrace_RequestSteps(t *testing.T) {
 	w, h := newWorld(t), &told{}
 	done := h.hear(t, w)
 	w.askTraced(t, w.request(t, map[string]any{"cmd": "_pillar", "saltenv": "very-secret"}))
@@ -108,7 +108,7 @@ func TestTheWayOfARequestIsTraced(t *testing.T) {
 }
 
 // The header goes to another node, and what that does belongs to the same trace, whatever its own ratio says.
-func TestATraceGoesOnAtThePeer(t *testing.T) {
+func TestTrace_ContinuedAtPeer(t *testing.T) {
 	headers := make(chan string, 1)
 	parents := make(chan trace.Parent, 1)
 	peer := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -148,7 +148,7 @@ func (r receives) ServeSignIn(ctx context.Context, from node.ID, remote netip.Ad
 }
 
 // Without tracing a request costs no allocation for it.
-func TestTracingThatIsOffAllocatesNothing(t *testing.T) {
+func TestTrace_OffAllocatesNothing(t *testing.T) {
 	w := newWorld(t)
 	x := &request{at: time.Now(), to: &fakeResponder{}}
 	c := &call{request: x}

@@ -8,7 +8,7 @@ import (
 )
 
 // A node that waits between two tries is not just idle.
-func TestANodeThatIsBehindSaysWhere(t *testing.T) {
+func TestRootsNodeText_Behind(t *testing.T) {
 	n := adminapi.RootsNode{Phase: "idle", Problems: []string{"the disk is too full"}}
 	if text, _ := rootsNodeText(n); !strings.Contains(text, "below") {
 		t.Errorf("with a problem: %q", text)

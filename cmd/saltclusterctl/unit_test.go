@@ -46,7 +46,7 @@ func TestArrange(t *testing.T) {
 	}
 }
 
-func TestEveryVerbHasUsageAndOut(t *testing.T) {
+func TestNewApp_UsageAndFlags(t *testing.T) {
 	app := newApp(&env{})
 	for _, c := range app.Commands {
 		if c.Usage == "" {
@@ -58,7 +58,8 @@ func TestEveryVerbHasUsageAndOut(t *testing.T) {
 	}
 }
 
-func TestWhatIsLacking(t *testing.T) {
+// Only parts that are still being copied are shown.
+func TestSyncRows_Unfinished(t *testing.T) {
 	parts := []adminapi.SyncPart{
 		{Part: "keys", State: "syncing", Done: 4200, Total: 10000, Unit: "items", From: "m1"},
 		{Part: "roots", State: "syncing", Done: 61, Total: 100, Unit: "bytes"},

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestLogOfOneMessageIsLimited(t *testing.T) {
+func TestLimitLog_RepeatedMessage(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(1_700_000_000, 0)
 	log := slog.New(limitLog(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}),

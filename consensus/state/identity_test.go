@@ -70,7 +70,7 @@ func TestIdentityChange(t *testing.T) {
 }
 
 // What was written of it first must be read for ever, and mean the same.
-func TestFixturesOfTheFirstIdentityChange(t *testing.T) {
+func TestFixtures_IdentityChange(t *testing.T) {
 	s := born(t)
 	s.ApplyCommands(IdentityStage{Expect: s.View().Identity().IdentityFP, FP: "two", Public: "P<>\n",
 		Sealed: []byte("\x00\xff"), Former: []byte{1}, Audit: Audit{By: "m1", At: 3}},

@@ -11,7 +11,8 @@ func survivor(id string) Recovery {
 	return Recovery{Survivor: m, GossipKey: SecretText(strings.Repeat(id, 32))}
 }
 
-func TestRecoverKeepsAllButTheOthers(t *testing.T) {
+// Recover drops all other members and keeps everything else.
+func TestRecover_Survivor(t *testing.T) {
 	s := born(t)
 	for _, r := range s.ApplyCommands(
 		MemberAdd{ID: "m2", Addr: "h2:4520", Fingerprint: testFP('2'), Weight: 100},

@@ -156,7 +156,7 @@ func memoryDir(t *testing.T) string {
 	return dir
 }
 
-func TestWhatIsAppliedIsWhatWasScanned(t *testing.T) {
+func TestSwitcher_AppliesScannedTree(t *testing.T) {
 	top := memoryDir(t)
 	rapid.Check(t, func(t *rapid.T) {
 		from, to, state := temp(t, top)
@@ -183,7 +183,7 @@ func TestWhatIsAppliedIsWhatWasScanned(t *testing.T) {
 
 var errKilled = errors.New("killed")
 
-func TestASwitchKilledAnywhereIsCompleted(t *testing.T) {
+func TestSwitcher_KilledAnywhere(t *testing.T) {
 	top := memoryDir(t)
 	rapid.Check(t, func(t *rapid.T) {
 		from, to, state := temp(t, top)
@@ -217,7 +217,7 @@ func TestASwitchKilledAnywhereIsCompleted(t *testing.T) {
 	})
 }
 
-func TestAnEditDuringASwitchIsKept(t *testing.T) {
+func TestSwitcher_KeepsEdits(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	for _, name := range []string{"replaced", "removed", "free"} {
 		if err := os.WriteFile(filepath.Join(from, name), []byte("old"), 0o644); err != nil {
@@ -312,7 +312,8 @@ func TestLittleIsFlushed(t *testing.T) {
 	}
 }
 
-func TestASymlinkedDirectoryIsNotFollowed(t *testing.T) {
+// Nothing is written through a directory that was replaced by a symlink.
+func TestSwitcher_FollowsNoSymlink(t *testing.T) {
 	from, to, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, d := range []string{from, to} {
 		if err := os.Mkdir(filepath.Join(d, "d"), 0o755); err != nil {

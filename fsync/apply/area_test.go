@@ -7,7 +7,7 @@ import (
 )
 
 // Where nothing can be made, as in a root that belongs to somebody else, there is no area, and it says so.
-func TestNoAreaWhereNothingCanBeMade(t *testing.T) {
+func TestOpenArea_NotWritable(t *testing.T) {
 	state, dir := filepath.Join(t.TempDir(), "state"), t.TempDir()
 	for _, path := range []string{state, filepath.Join(dir, InSlot)} {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {

@@ -72,7 +72,7 @@ func (o *operator) check(area *Area, out Outcome) {
 	}
 }
 
-func TestEditsInASwitchThatIsKilledAreNotLost(t *testing.T) {
+func TestSwitcher_KeepsEditsWhenKilled(t *testing.T) {
 	top := memoryDir(t)
 	rapid.Check(t, func(t *rapid.T) {
 		from, to, state := temp(t, top)
@@ -115,7 +115,7 @@ func TestEditsInASwitchThatIsKilledAreNotLost(t *testing.T) {
 
 // A directory that an operator makes anew each time a switch is killed, where the cluster has a file now, is put aside
 // each time.
-func TestADirectoryIsPutAsideMoreThanOnce(t *testing.T) {
+func TestSwitcher_DirectoryMadeAnew(t *testing.T) {
 	top := t.TempDir()
 	from, to := filepath.Join(top, "from"), filepath.Join(top, "to")
 	write := func(path string) {

@@ -78,7 +78,7 @@ func write(path, content string) error { return os.WriteFile(path, []byte(conten
 
 // What was to be put aside was taken out, and what replaces it is lost or was removed: it is put aside all the same,
 // however often that is begun anew.
-func TestVerifyKeepsWhatIsPutAside(t *testing.T) {
+func TestVerify_ReplacementLost(t *testing.T) {
 	for name, lose := range map[string]func(live string) error{"lost": emptied, "removed": os.Remove} {
 		t.Run(name, func(t *testing.T) {
 			const own = "only on this disk"
@@ -100,7 +100,7 @@ func TestVerifyKeepsWhatIsPutAside(t *testing.T) {
 }
 
 // A symlink was replaced by a file that is lost; the symlink waits to be displaced.
-func TestVerifyOfWhatWasASymlink(t *testing.T) {
+func TestVerify_SymlinkReplaced(t *testing.T) {
 	p, live, _ := cutOff(t, "", func(from, to string) error {
 		return errors.Join(os.Symlink("x", from+"/f"), write(to+"/f", "the cluster's"))
 	})
@@ -114,7 +114,7 @@ func TestVerifyOfWhatWasASymlink(t *testing.T) {
 }
 
 // A directory gives way to a file that the disk does not have.
-func TestVerifyOfWhatIsADirectory(t *testing.T) {
+func TestVerify_DirectoryReplaced(t *testing.T) {
 	for name, lose := range map[string]func(string) error{"missing": os.Remove, "empty": emptied} {
 		t.Run(name, func(t *testing.T) {
 			p, live, staged := cutOff(t, "", func(from, to string) error {
@@ -132,7 +132,7 @@ func TestVerifyOfWhatIsADirectory(t *testing.T) {
 }
 
 // The numbers of file systems may be others at the next start, also where a directory is gone by then.
-func TestRenumberWhereADirectoryIsGone(t *testing.T) {
+func TestRenumber_DirectoryGone(t *testing.T) {
 	p, live, _ := cutOff(t, "", func(from, to string) error {
 		return errors.Join(os.MkdirAll(from+"/d", 0o755), write(from+"/d/f", "of the cluster"))
 	})

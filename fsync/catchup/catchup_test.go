@@ -28,7 +28,7 @@ func find(t *testing.T, r *Runner, name string) Status {
 }
 
 // A pull that breaks off goes on at the next peer; what is done is said all the while.
-func TestPullGoesOnElsewhere(t *testing.T) {
+func TestRun_NextPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []node.ID
 		have := int64(0)

@@ -39,7 +39,7 @@ func TestPiecesAddUp(t *testing.T) {
 	}
 }
 
-func TestAnInsertionChangesFewPieces(t *testing.T) {
+func TestCutter_Insertion(t *testing.T) {
 	b := content(2, 30<<20)
 	before, _ := NewCutter().Cut(bytes.NewReader(b))
 	edited := append(append(bytes.Clone(b[:10<<20]), "inserted"...), b[10<<20:]...)

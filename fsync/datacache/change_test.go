@@ -71,7 +71,8 @@ func (w *world) meet() {
 	}
 }
 
-func TestChangeIsOnEveryMasterWhenItIsDone(t *testing.T) {
+// A change is on every master when Change returns.
+func TestChange_OnEveryMaster(t *testing.T) {
 	w, a, b, c := threeOf(t, Mine)
 	w.meet()
 	on := func(what string, want []byte) {
@@ -107,7 +108,7 @@ func TestChangeIsOnEveryMasterWhenItIsDone(t *testing.T) {
 
 // An operator clears a mine on one master, and before that is seen the minion sends it to another one: it is on all of
 // them, the same or not.
-func TestAMineThatIsSentAfterItWasCleared(t *testing.T) {
+func TestChange_AfterClear(t *testing.T) {
 	was := quick
 	quick.Scan, quick.Digest = time.Hour, time.Hour // to look at the disk is the test's to do
 	defer func() { quick = was }()
@@ -145,7 +146,7 @@ func TestAMineThatIsSentAfterItWasCleared(t *testing.T) {
 
 // A master writes a mine anew when an operator clears it of a function. What its minion sends to another one then is
 // later.
-func TestAMineThatIsSentAfterItWasRewritten(t *testing.T) {
+func TestChange_AfterRewrite(t *testing.T) {
 	was := quick
 	quick.Scan, quick.Digest = time.Hour, time.Hour // to look at the disk is the test's to do
 	defer func() { quick = was }()
@@ -404,7 +405,7 @@ func (n *testNode) slowly(id string) (finish func()) {
 }
 
 // Minions do not wait for each other's mines, nor a small one for a large one, and large ones take turns.
-func TestChangesDoNotWaitForOthers(t *testing.T) {
+func TestChange_SmallBesideLarge(t *testing.T) {
 	dir, w := t.TempDir(), newWorld(t)
 	w.kind = Mine
 	t.Cleanup(w.close) // before the directory goes
@@ -429,7 +430,7 @@ func TestChangesDoNotWaitForOthers(t *testing.T) {
 }
 
 // Those who wait for one mine keep no place from others.
-func TestChangesThatWaitForOneMineHaveNoPlace(t *testing.T) {
+func TestChange_ManyWaitForOneMine(t *testing.T) {
 	_, n := mineNode(t, 3008, quick)
 	ids := n.apart(2)
 	n.mine(ids[0], sized(largeFile+1))
@@ -449,7 +450,7 @@ func TestChangesThatWaitForOneMineHaveNoPlace(t *testing.T) {
 
 // Who waits for a mine ceases to when its request does, and it is not said that a master might change it: that would
 // write between those that wait.
-func TestChangeWaitsAsLongAsItsRequest(t *testing.T) {
+func TestChange_RequestCancelled(t *testing.T) {
 	w, n := mineNode(t, 3008, quick)
 	w.setKey("web1", "k")
 	n.mine("web1", texts("f", "1"))
@@ -466,7 +467,7 @@ func TestChangeWaitsAsLongAsItsRequest(t *testing.T) {
 }
 
 // A look at all minions stops at the one that is at work, and keeps no other one's turn.
-func TestScanKeepsOneTurnAtMost(t *testing.T) {
+func TestScan_OneTurnAtMost(t *testing.T) {
 	for _, major := range []int{3007, 3008} {
 		_, n := mineNode(t, major, Timing{})
 		ids := n.apart(3)
@@ -517,7 +518,7 @@ func TestFewReadLargeFiles(t *testing.T) {
 }
 
 // A mine that becomes large waits as large ones do.
-func TestChangeThatMakesAMineLarge(t *testing.T) {
+func TestChange_BecomesLarge(t *testing.T) {
 	_, n := mineNode(t, 3008, quick)
 	ids := n.apart(2)
 	n.mine(ids[0], sized(largeFile+1))

@@ -26,7 +26,8 @@ func (n *testNode) flush(id string) {
 	}
 }
 
-func TestMineIsOnEveryMasterWhenTheMinionIsAnswered(t *testing.T) {
+// A mine is on every master when Spread returns, after which the minion is answered.
+func TestSpread_OnEveryMaster(t *testing.T) {
 	w, a, b, c := threeOf(t, Mine)
 	for _, n := range w.nodes {
 		w.poll("peers of "+string(n.id), func() bool {
@@ -66,7 +67,8 @@ func TestMineIsOnEveryMasterWhenTheMinionIsAnswered(t *testing.T) {
 	}
 }
 
-func TestSpreadDoesNotWaitForWhoIsAway(t *testing.T) {
+// Spread does not wait for a peer that is away.
+func TestSpread_PeerDown(t *testing.T) {
 	w, a, _, _ := threeOf(t, Mine)
 	w.setKey("web1", "k")
 	w.mu.Lock()
@@ -122,7 +124,8 @@ func TestLostMinesComeBack(t *testing.T) {
 	}
 }
 
-func TestMineGoesWithTheKeyButNotForAnotherKind(t *testing.T) {
+// A mine is deleted with its key. The data of another kind stay.
+func TestMine_KeyDeleted(t *testing.T) {
 	w, a, b, c := threeOf(t, Mine)
 	w.setKey("web1", "k")
 	c.mine("web1", texts("f", "1"))

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func TestEveryMasterHasWhatOneWasTold(t *testing.T) {
+func TestTouched_OnEveryMaster(t *testing.T) {
 	w, a, b, c := three(t)
 	for i, n := range []*testNode{a, b, c, a} {
 		id := fmt.Sprint("web", i)
@@ -43,14 +43,14 @@ func TestTheClockIsPutBack(t *testing.T) {
 	w.everywhere("web1", texts("os", "new"), texts("a", "new"))
 }
 
-func TestWithoutAHintTheScanFindsIt(t *testing.T) {
+func TestScan_WithoutHint(t *testing.T) {
 	w, _, b, _ := three(t)
 	w.setKey("web1", "k")
 	b.stock("web1", texts("os", "x"), texts("a", "b"))
 	w.everywhere("web1", texts("os", "x"), texts("a", "b"))
 }
 
-func TestNodeThatWasAwayGetsWhatItLacks(t *testing.T) {
+func TestStore_AfterAbsence(t *testing.T) {
 	w, a, b, c := three(t)
 	for i := range 5 {
 		w.setKey(fmt.Sprint("m", i), "k")
@@ -73,7 +73,7 @@ func TestNodeThatWasAwayGetsWhatItLacks(t *testing.T) {
 
 // What is left of a minion's data on one master is no reason for that to go without: grains that were cleared beside a
 // pillar that was not (3008), a file cut short by a full disk.
-func TestWhatIsLeftOfDataIsReplaced(t *testing.T) {
+func TestStore_ReplacesDamagedData(t *testing.T) {
 	w, _, _, _ := three(t)
 	w.setKey("web1", "k")
 	grains, pillar := texts("os", "x"), texts("a", "b")
@@ -105,7 +105,7 @@ func TestWhatIsLeftOfDataIsReplaced(t *testing.T) {
 
 // A master of 3008 writes a minion's pillar, and then its grains: a record that comes between the two takes nothing
 // away.
-func TestARecordMeetsAMasterThatIsWriting(t *testing.T) {
+func TestMerge_MasterIsWriting(t *testing.T) {
 	w, _, _, c := three(t)
 	w.setKey("web1", "k")
 	turn := c.store.turns.of("web1") // nobody looks before the record comes
@@ -128,7 +128,8 @@ func TestARecordMeetsAMasterThatIsWriting(t *testing.T) {
 	w.everywhere("web1", texts("g", "new"), texts("p", "new"))
 }
 
-func TestMasterOfAnotherVersionGetsTheDataInItsLayout(t *testing.T) {
+// A master of another version gets the data in its own layout.
+func TestLayout_OtherVersion(t *testing.T) {
 	w, a, _, c := three(t)
 	for _, id := range []string{"web1", "web2"} {
 		w.setKey(id, "k")
@@ -146,7 +147,8 @@ func TestMasterOfAnotherVersionGetsTheDataInItsLayout(t *testing.T) {
 	}
 }
 
-func TestLostTableDoesNotMakeOldDataNew(t *testing.T) {
+// A node that lost its table does not offer old data as new.
+func TestStore_TableLost(t *testing.T) {
 	w, a, _, c := three(t)
 	w.setKey("web1", "k")
 	a.stock("web1", texts("v", "1"), texts("p", "1"))
@@ -163,7 +165,7 @@ func TestLostTableDoesNotMakeOldDataNew(t *testing.T) {
 	w.everywhere("web1", texts("v", "2"), texts("p", "2"))
 }
 
-func TestDeletedKeyTakesTheDataAlong(t *testing.T) {
+func TestStore_DeletesDataWithKey(t *testing.T) {
 	w, a, b, c := three(t)
 	w.setKey("web1", "k")
 	w.setKey("web2", "k")
@@ -192,7 +194,8 @@ func TestDeletedKeyTakesTheDataAlong(t *testing.T) {
 	}
 }
 
-func TestAnotherMinionOfThatNameDoesNotInherit(t *testing.T) {
+// Another minion with the same id does not inherit the data of the deleted one.
+func TestStore_OtherKeySameID(t *testing.T) {
 	w, a, b, c := three(t)
 	w.setKey("web1", "old")
 	a.stock("web1", texts("v", "1"), texts("p", "1"))
@@ -209,7 +212,7 @@ func TestAnotherMinionOfThatNameDoesNotInherit(t *testing.T) {
 }
 
 // The very same key was deleted and accepted again while a node was away: what it has of the minion does not come back.
-func TestAnEarlierLifeOfTheSameKeyIsForgotten(t *testing.T) {
+func TestStore_SameKeyAcceptedAgain(t *testing.T) {
 	for _, quickly := range []bool{false, true} {
 		t.Run(fmt.Sprintf("before anybody could look: %t", quickly), func(t *testing.T) {
 			w, a, b, c := three(t)
@@ -259,7 +262,7 @@ func TestPreservedData(t *testing.T) {
 	}
 }
 
-func TestDataThatComeBeforeTheKey(t *testing.T) {
+func TestPush_BeforeKey(t *testing.T) {
 	w, a, _, c := three(t)
 	r := record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{main: texts("v", "1")}}
 	if err := a.Push(context.Background(), "c", encodeRecords(Data, []record{r})); err != nil {
@@ -322,7 +325,7 @@ func TestSymlinksAreNotFollowedOut(t *testing.T) {
 	}
 }
 
-func TestReceivedDataAreNoNews(t *testing.T) {
+func TestScan_ReceivedKeepStamp(t *testing.T) {
 	w, a, b, c := three(t)
 	w.setKey("web1", "k")
 	a.stock("web1", texts("v", "1"), texts("p", "1"))
@@ -351,7 +354,7 @@ func TestPillarenv(t *testing.T) {
 }
 
 // What a 3006 master has no place for is not lost on the way through it.
-func TestTheWholeRecordWinsOverAPart(t *testing.T) {
+func TestPush_WholeRecordWins(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t)
 	t.Cleanup(w.close)
@@ -377,7 +380,7 @@ func TestTheWholeRecordWinsOverAPart(t *testing.T) {
 	}
 }
 
-func TestMasterThatServesFromItsPillarCache(t *testing.T) {
+func TestStore_PillarCache(t *testing.T) {
 	w, a, _, c := three(t)
 	c.close()
 	c.master.PillarCache = true
@@ -487,7 +490,7 @@ func TestReplaceLosesNothing(t *testing.T) {
 
 // A master writes the files of a minion one after the other; the clock of the file system may stand still meanwhile,
 // and what is new be as long as what was there.
-func TestHalfIsSeenBeforeTheRest(t *testing.T) {
+func TestScan_HalfWritten(t *testing.T) {
 	w, _, _, c := three(t)
 	w.setKey("m1", "k")
 	for i, v := range []string{"1", "2"} {

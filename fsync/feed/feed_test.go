@@ -210,7 +210,7 @@ func TestFailedTurnsAreTriedAgain(t *testing.T) {
 }
 
 // Whoever was away and is heard of gets what it lacks without waiting for the pause to end.
-func TestSignOfLifeEndsThePause(t *testing.T) {
+func TestAlive_EndsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, "a")
 		defer w.feed.Close()
@@ -274,7 +274,7 @@ func TestMoreNamesThanTheBound(t *testing.T) {
 	}
 }
 
-func TestADigestThatCovers(t *testing.T) {
+func TestConfig_Covers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config[int, *sender]) { c.Covers = true }, "a")
 		defer w.feed.Close()
@@ -353,7 +353,7 @@ func TestProgress(t *testing.T) {
 }
 
 // Nothing is lost under many hands: what was added is sent, whatever fails meanwhile.
-func TestNothingIsLost(t *testing.T) {
+func TestFeed_ConcurrentAdd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config[int, *sender]) { c.Limit = 10_000 }, "a", "b", "c")
 		defer w.feed.Close()

@@ -219,7 +219,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-func TestRemovedJobsAreForgottenAtLast(t *testing.T) {
+// The oldest of the removed jobs are forgotten when there are more than maxGone.
+func TestIndex_LimitOfRemoved(t *testing.T) {
 	x := newIndex(testDisk(t), time.Hour, time.Now)
 	x.mu.Lock()
 	defer x.mu.Unlock()

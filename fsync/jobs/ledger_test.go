@@ -90,7 +90,7 @@ func TestLedger(t *testing.T) {
 }
 
 // A job whose returns come in is no difference, whoever has how many; nor one that a master has removed or will soon.
-func TestLedgerOfJobsInFlightAndOver(t *testing.T) {
+func TestLedger_MovingAndRemoved(t *testing.T) {
 	w := newWorld(t)
 	const keep = time.Hour
 	a := w.add("a", nil)

@@ -47,7 +47,7 @@ func (n *testNode) remove(jid string) {
 
 // What retention removed stays away though all nodes start anew, its returns come late and others keep it for ever: it
 // was removed before the stop, or while nobody looked. It does not vanish from those others.
-func TestRemovedJobsStayAwayAfterARestart(t *testing.T) {
+func TestRetention_Restart(t *testing.T) {
 	w := newWorld(t)
 	const keep = time.Hour
 	a := w.add("a", func(c *Config) { c.Master.Keep = 0 })
@@ -102,7 +102,7 @@ func TestRemovedJobsStayAwayAfterARestart(t *testing.T) {
 
 // What a master removed that kept jobs for a short time does not come back when it keeps them for longer from then on,
 // whether saltclusterd was there or not.
-func TestRemovedJobsStayAwayWhenJobsAreKeptLonger(t *testing.T) {
+func TestRetention_KeptLonger(t *testing.T) {
 	w := newWorld(t)
 	change := func(c *Config) { c.Timing.Scan = time.Hour } // nobody misses them
 	a, b := w.add("a", change), w.add("b", func(c *Config) { change(c); c.Master.Keep = time.Hour })

@@ -36,7 +36,7 @@ func TestPublishedJobIsEverywhere(t *testing.T) {
 }
 
 // A job is on as many nodes as before soon after its publisher was removed, however new it is.
-func TestTheJobOfARemovedNode(t *testing.T) {
+func TestStore_PublisherRemoved(t *testing.T) {
 	w := newWorld(t)
 	nodes := map[node.ID]*testNode{}
 	for _, id := range []node.ID{"a", "b", "c", "d"} {
@@ -148,7 +148,7 @@ func TestPublishedLoadWins(t *testing.T) {
 }
 
 // A later load of one master (a batch goes on) replaces the earlier one; a return never changes.
-func TestLaterLoadAndFirstReturnWin(t *testing.T) {
+func TestStore_LaterLoadFirstReturn(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.add("a", nil), w.add("b", nil)
 	jid := w.jid()

@@ -69,7 +69,7 @@ func TestSightPrecedence(t *testing.T) {
 	}
 }
 
-func TestSameSizeSameTickIsSeen(t *testing.T) {
+func TestDisk_SameSizeSameTick(t *testing.T) {
 	k := keyTexts()
 	d, _ := newTestDisk(t)
 	for i := range 50 { // as fast as the clock of the file system cannot tell

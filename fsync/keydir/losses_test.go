@@ -29,7 +29,7 @@ func fleet(t *testing.T, n int) (*testNode, files) {
 	return node, all
 }
 
-func TestTooManyLostKeysAreWrittenBack(t *testing.T) {
+func TestLosses_TooManyHeld(t *testing.T) {
 	for name, c := range map[string]struct {
 		fleet, lost int
 		reject      bool
@@ -144,7 +144,7 @@ func (l *lossMachine) step(after time.Duration, lose ...string) plan {
 }
 
 // Losses one after the other are judged together as long as each follows at once, and by those of the last minute.
-func TestLossesOfOneWaveAndOneMinute(t *testing.T) {
+func TestLosses_WaveAndMinute(t *testing.T) {
 	m := newLossMachine(t)
 	m.step(0, "m00", "m01")
 	if p := m.step(100*time.Millisecond, "m02", "m03"); len(p.proposals)+len(p.writes) > 0 {
@@ -171,7 +171,7 @@ func TestLossesOfOneWaveAndOneMinute(t *testing.T) {
 }
 
 // A loss counts once, however often it is proposed: while another batch is on its way, or without a quorum.
-func TestALossIsCountedOnce(t *testing.T) {
+func TestLosses_CountedOnce(t *testing.T) {
 	m := newLossMachine(t)
 	m.step(0, "m00")
 	for i := range 200 {

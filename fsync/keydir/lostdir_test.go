@@ -10,7 +10,7 @@ import (
 
 // One of the directories goes and comes back empty, as a stock master makes it when it starts: no key has been deleted,
 // and consensus puts them all back.
-func TestALostDirectoryIsNoDeletion(t *testing.T) {
+func TestLostDirectory_KeysRestored(t *testing.T) {
 	k := keyTexts()
 	want := files{"minions/a": k[0], "minions/b": k[1], "minions_pre/c": k[2]}
 	remove := func(t *testing.T, n *testNode, again bool) {
@@ -57,7 +57,7 @@ func TestALostDirectoryIsNoDeletion(t *testing.T) {
 }
 
 // A base of a version that did not note its directories: one that is missing is still not emptied.
-func TestALostDirectoryOfAnOlderBase(t *testing.T) {
+func TestLostDirectory_OlderBase(t *testing.T) {
 	k := keyTexts()
 	_, m1, m2 := pair(t)
 	m1.put(acceptedDir, "a", k[0])

@@ -39,7 +39,7 @@ func TestReplacedDirectoryIsWatchedAgain(t *testing.T) {
 	await(t, files{"minions/web": k[0], "minions_pre/db": k[1]}, m1, m2)
 }
 
-func TestWaitsUntilTheViewIsCurrent(t *testing.T) {
+func TestStart_WaitForCurrentView(t *testing.T) {
 	k := keyTexts()
 	log := newShared(t)
 	m1 := newTestNode(t, "m1", log)

@@ -121,7 +121,7 @@ func TestStoreEditsTravel(t *testing.T) {
 	}
 }
 
-func TestStoreChangedOnBothSidesWhileDown(t *testing.T) {
+func TestStore_BothSidesChangedWhileDown(t *testing.T) {
 	k := keyTexts()
 	_, m1, m2 := storePair(t)
 	want := files{}
@@ -262,8 +262,8 @@ func losePages(t *testing.T, n *testNode) {
 	}
 }
 
-// TestStoreLostAfterTheFirstWrites: what was written to a store is known before anything else is found out about it.
-func TestStoreLostAfterTheFirstWrites(t *testing.T) {
+// TestStore_LostAfterFirstWrites: what was written to a store is known before anything else is found out about it.
+func TestStore_LostAfterFirstWrites(t *testing.T) {
 	k := keyTexts()
 	log := newShared(t)
 	m2 := newTestNode(t, "m2", log).start()
@@ -283,8 +283,8 @@ func TestStoreLostAfterTheFirstWrites(t *testing.T) {
 	awaitStore(t, files{"minions/a": k[0]}, m1, m2)
 }
 
-// TestLostPagesAreKnownBeforeTheRepair: when that they are lost cannot be kept, nothing is put right.
-func TestLostPagesAreKnownBeforeTheRepair(t *testing.T) {
+// TestStore_DistrustBeforeRepair: when that they are lost cannot be kept, nothing is put right.
+func TestStore_DistrustBeforeRepair(t *testing.T) {
 	k := keyTexts()
 	m1 := withStore(newTestNode(t, "m1", newShared(t)))
 	m1.saltKey(mmapkeys.Accepted, "a", k[0])

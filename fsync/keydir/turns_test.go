@@ -179,7 +179,7 @@ func TestKeeperEnds(t *testing.T) {
 
 // What the operator decides in the moment in which a keeper ends that has not noted the pending key yet: the next one
 // finds a key that its base does not know, pending with the cluster and decided on disk.
-func TestKeeperEndsBeforeItHasNoted(t *testing.T) {
+func TestKeeper_EndBeforeNotingPending(t *testing.T) {
 	k := keyTexts()
 	for name, c := range map[string]struct {
 		decided place
@@ -214,7 +214,7 @@ func TestKeeperEndsBeforeItHasNoted(t *testing.T) {
 	}
 }
 
-func TestAnotherNodeThatKeepsTheLock(t *testing.T) {
+func TestKeeper_LockHeldElsewhere(t *testing.T) {
 	k := keyTexts()
 	log := newShared(t)
 	n := newTestNode(t, "m1", log)
@@ -269,7 +269,7 @@ func TestKeeperWithoutAMajority(t *testing.T) {
 }
 
 // Where the share was mounted anew, the lock that a keeper holds is not the one that others see: two would keep.
-func TestAKeeperOfAnotherMountGivesUp(t *testing.T) {
+func TestKeeper_LockReplaced(t *testing.T) {
 	k := keyTexts()
 	log := newShared(t)
 	nodes := sharing(t, log, "m1", "m2")

@@ -88,7 +88,7 @@ func TestFullTable(t *testing.T) {
 	}
 }
 
-func TestNobodysChangeIsOverwritten(t *testing.T) {
+func TestApply_BaseChanged(t *testing.T) {
 	b := bank(t, t.TempDir(), Keys, small())
 	none := &Entry{}
 	apply(t, b, Change{Key: "a", Value: []byte("one"), Base: none})
@@ -137,8 +137,8 @@ func TestHiddenEntries(t *testing.T) {
 	check(read(t, b))
 }
 
-// TestWhatACrashLeaves cuts a change off after each of its writes.
-func TestWhatACrashLeaves(t *testing.T) {
+// TestRepair_AfterCrash cuts a change off after each of its writes.
+func TestRepair_AfterCrash(t *testing.T) {
 	g := small()
 	for name, cut := range map[string]func(w *writer, at uint32) error{
 		"occupied, not counted": func(w *writer, at uint32) error {
@@ -264,7 +264,7 @@ func TestMarkTellsChanges(t *testing.T) {
 }
 
 // What Salt has put in the index and lost in the roster is found, though the numbers agree.
-func TestWhatTheRosterLacksIsFound(t *testing.T) {
+func TestRepair_RosterEntryMissing(t *testing.T) {
 	b := bank(t, t.TempDir(), Keys, small())
 	apply(t, b, put("a", "1"), put("b", "2"), put("c", "3"))
 	tab, err := b.openTable(os.O_RDWR)

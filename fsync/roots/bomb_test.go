@@ -9,7 +9,7 @@ import (
 
 // What a hostile member proposes for a tree: a hundred small objects that name more paths than there are atoms, or no
 // objects at all. Nobody makes them, and an operator goes back.
-func TestNobodyFollowsAHostileTree(t *testing.T) {
+func TestHostileTree(t *testing.T) {
 	m := tree.Memory{}
 	dir := func(entries ...tree.Entry) tree.Hash {
 		h, err := m.PutDir(entries)

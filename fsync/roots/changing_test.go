@@ -38,7 +38,7 @@ func keepChanging(t *testing.T, path string) (stop func()) {
 
 // A file that changes whenever it is read, a log say, does not keep the others back for ever. It is sent when it rests
 // (or at a moment when nobody happens to write).
-func TestAFileThatChangesWhileItIsRead(t *testing.T) {
+func TestSettle_FileChangesWhileRead(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("a")
 	a.cfg.Timing.Settle = 300 * time.Millisecond
@@ -60,7 +60,7 @@ func TestAFileThatChangesWhileItIsRead(t *testing.T) {
 }
 
 // Until then edits wait, so that a checkout is sent as a whole.
-func TestEditsWaitForWhatIsWritten(t *testing.T) {
+func TestSettle_EditsWaitForWriter(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("a")
 	a.cfg.Timing.Settle = time.Hour

@@ -40,7 +40,7 @@ func TestEditsAllTheWhile(t *testing.T) {
 }
 
 // A file that is written again and again, faster than anybody can fetch it, keeps nobody from what else is edited.
-func TestAFileThatNeverRests(t *testing.T) {
+func TestFetch_FileKeepsChanging(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.start("b")
 	a.write("f", "1")

@@ -28,7 +28,7 @@ func (s stuck) Close() error {
 	return s.ReadCloser.Close()
 }
 
-func TestCloseDoesNotWaitForPeers(t *testing.T) {
+func TestClose_StalledPeers(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("a")
 	a.cfg.Timing.Stall = patience

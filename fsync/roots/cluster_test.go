@@ -10,7 +10,7 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-func TestAnEditReachesAllNodes(t *testing.T) {
+func TestStore_ReplicatesEdits(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	a.write("top.sls", "base:\n")
@@ -63,7 +63,7 @@ func TestTypesChange(t *testing.T) {
 }
 
 // Who joins asks the first of the peers, who has least to do; of what was edited a moment ago, its author.
-func TestWhoIsAsked(t *testing.T) {
+func TestFetch_ChoosesPeer(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.start("b") // b is listed first
 	a.write("f", noise(1, 10_000))
@@ -118,7 +118,7 @@ func (r *noting) Read(p []byte) (int, error) {
 }
 
 // A directory that is deep is as any other.
-func TestADeepDirectory(t *testing.T) {
+func TestDeepDirectory(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.start("b")
 	deep := strings.Repeat("d/", 300)

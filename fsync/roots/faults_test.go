@@ -37,7 +37,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestABrokenConnectionIsNoNewBeginning(t *testing.T) {
+func TestFetch_ResumeAfterBrokenConnection(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	size := 0
@@ -69,7 +69,7 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestACorruptPeerIsNotBelieved(t *testing.T) {
+func TestFetch_CorruptPeer(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.start("b")
 	a.write("f", noise(1, 300<<10))
@@ -93,7 +93,7 @@ func TestACorruptPeerIsNotBelieved(t *testing.T) {
 	w.awaitEqual()
 }
 
-func TestARollback(t *testing.T) {
+func TestRollback(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.start("b")
 	a.write("f", "one")
@@ -176,7 +176,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-func TestADiskThatIsWrongIsReported(t *testing.T) {
+func TestArea_FallbackInsideSlot(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	a.write("f", "1")

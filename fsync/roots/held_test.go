@@ -34,14 +34,14 @@ func heldWorld(t *testing.T) (w *world, a, b *testNode) {
 	return w, a, b
 }
 
-func TestAHeldDeletionIsConfirmed(t *testing.T) {
+func TestHeldDeletion_Confirmed(t *testing.T) {
 	w, a, b := heldWorld(t)
 	w.decide(a.store.Status().Held[0], StateApplied)
 	w.await("b has the deletion", func() bool { return b.lacks("d/f0") })
 	w.awaitEqual()
 }
 
-func TestAHeldDeletionIsDropped(t *testing.T) {
+func TestHeldDeletion_Dropped(t *testing.T) {
 	w, a, b := heldWorld(t)
 	w.decide(a.store.Status().Held[0], StateDropped)
 	w.await("a has the files again", func() bool { return a.has("d/f0", "content") })
@@ -56,7 +56,7 @@ func TestAHeldDeletionIsDropped(t *testing.T) {
 
 // What was edited together with a deletion that is dropped is not lost with it, only put aside; what others have edited
 // is no edit of ours.
-func TestADroppedRevisionsEditsArePutAside(t *testing.T) {
+func TestSync_DroppedEditsPutAside(t *testing.T) {
 	w, a, b := heldWorld(t)
 	a.write("e/f30", "changed here")
 	a.write("new", "made here")
@@ -89,7 +89,7 @@ func TestADroppedRevisionsEditsArePutAside(t *testing.T) {
 
 // A directory that gets another name takes nothing from anybody, however much is in it; what is removed beside that
 // still counts.
-func TestARenameIsNoDeletion(t *testing.T) {
+func TestSync_RenameNotHeld(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	for i := range 40 {
@@ -127,7 +127,7 @@ func TestARenameIsNoDeletion(t *testing.T) {
 	}
 }
 
-func TestAMissingSlotIsNoDeletion(t *testing.T) {
+func TestSlot_MissingDeletesNothing(t *testing.T) {
 	pillar := SlotName{Kind: "pillar", Env: "base"}
 	w := newWorld(t, fileBase, pillar)
 	a, b := w.start("a"), w.start("b")
@@ -172,7 +172,7 @@ func TestAMissingSlotIsNoDeletion(t *testing.T) {
 }
 
 // What goes bit by bit is held as it would be at once; an operator's word begins anew.
-func TestAGradualDeletionIsHeld(t *testing.T) {
+func TestSync_GradualDeletionHeld(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	for i := range 100 {

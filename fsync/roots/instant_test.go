@@ -10,7 +10,7 @@ import (
 
 // An operator saves a file in the very instant in which a switch of this one file replaces it, and the process is
 // killed there.
-func TestAnEditInTheInstantOfAnExchangeIsNotLost(t *testing.T) {
+func TestSwitch_EditDuringExchange(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		for limit := int64(1); limit <= 3; limit++ {
 			t.Run(fmt.Sprintf("killed at step %d, edited again %t", limit, again),
@@ -79,7 +79,7 @@ func testInstant(t *testing.T, limit int64, again bool) {
 	}
 }
 
-func TestADamagedNoteIsNotBelieved(t *testing.T) {
+func TestParseNote_Damaged(t *testing.T) {
 	dir := t.TempDir()
 	if j, err := readNote(dir); j != nil || err != nil {
 		t.Errorf("none: %+v, %v", j, err)

@@ -14,7 +14,7 @@ import (
 
 // Who answers those that verify what they get reads a file again only where the disk shows another one than the last
 // scan saw.
-func TestWhatIsNotReadAgain(t *testing.T) {
+func TestDiskReader_Unread(t *testing.T) {
 	top := t.TempDir()
 	if err := os.WriteFile(filepath.Join(top, "file"), []byte("what is there"), 0o644); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAJoinerLosesNothing(t *testing.T) {
+func TestJoiner_PutsOwnFilesAside(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	a.write("same", "1")
@@ -51,7 +51,7 @@ func TestAJoinerLosesNothing(t *testing.T) {
 	w.awaitEqual()
 }
 
-func TestAReturnerMergesAWeekOfEdits(t *testing.T) {
+func TestMerge_AfterAbsence(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	for i := range 20 {
@@ -100,7 +100,7 @@ func TestAReturnerMergesAWeekOfEdits(t *testing.T) {
 	}
 }
 
-func TestManyEditsAtOnceOnBothSides(t *testing.T) {
+func TestMerge_ManyEditsBothSides(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	a.write("start", "1")
@@ -122,7 +122,7 @@ func TestManyEditsAtOnceOnBothSides(t *testing.T) {
 }
 
 // Masters that were laid out alike before they became a cluster go on from there.
-func TestAJoinerThatHasEverythingAlready(t *testing.T) {
+func TestJoiner_SameFiles(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	a.write("top.sls", "base:\n")

@@ -11,7 +11,7 @@ import (
 
 // Another file system that is mounted inside of a root on one node is part of it: what others make, edit and remove
 // there arrives, and nothing else is held up.
-func TestAFileSystemInsideOfARoot(t *testing.T) {
+func TestRoot_NestedMount(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.start("b")
 	must(t, os.Mkdir(a.path("sub"), 0o755))

@@ -10,7 +10,7 @@ import (
 )
 
 // A slot that is another directory elsewhere is neither read nor written, and caught up with once that is over.
-func TestSlotsInAnotherOrderAreLeftAlone(t *testing.T) {
+func TestSlots_DifferentOrder(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	a.write("f", "1")

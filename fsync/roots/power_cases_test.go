@@ -67,8 +67,8 @@ func (n *testNode) goesOn(disk *powered) {
 	n.w.sameAs(revisions, files)
 }
 
-// TestPowerFailsAfterASmallSwitch: its files are on the disk before it, their names are brought there after it.
-func TestPowerFailsAfterASmallSwitch(t *testing.T) {
+// TestPowerFails_AfterSmallSwitch: its files are on the disk before it, their names are brought there after it.
+func TestPowerFails_AfterSmallSwitch(t *testing.T) {
 	for _, state := range []bool{true, false} {
 		for _, files := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%d files, with state %v", files, state), func(t *testing.T) {
@@ -131,8 +131,8 @@ func TestTwoSwitchesInOneRound(t *testing.T) {
 	}
 }
 
-// TestPowerFailsWhereADirectoryBecomesAFile before the first step.
-func TestPowerFailsWhereADirectoryBecomesAFile(t *testing.T) {
+// TestPowerFails_DirectoryBecomesFile: the power fails before the first step.
+func TestPowerFails_DirectoryBecomesFile(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.node("b")
 	disk := newPowered(t, b.dirs[fileBase])
@@ -153,9 +153,9 @@ func TestPowerFailsWhereADirectoryBecomesAFile(t *testing.T) {
 	b.goesOn(disk)
 }
 
-// TestADiskThatComesLater: the power fails in a switch, and the file system is mounted a while after the next start.
-// Until then its mount point is left alone, and then the switch goes on.
-func TestADiskThatComesLater(t *testing.T) {
+// TestPowerFails_MountedLater: the power fails in a switch, and the file system is mounted a while after the next
+// start. Until then its mount point is left alone, and then the switch is resumed.
+func TestPowerFails_MountedLater(t *testing.T) {
 	for _, edited := range []bool{false, true} {
 		t.Run(fmt.Sprint("had files ", edited), func(t *testing.T) {
 			w := newWorld(t)
@@ -229,8 +229,8 @@ func TestNotCaughtUpWithoutFiles(t *testing.T) {
 	}
 }
 
-// TestPowerFailsOnADiskInsideOfARoot: what is mounted inside of a slot is brought to its own disk.
-func TestPowerFailsOnADiskInsideOfARoot(t *testing.T) {
+// TestPowerFails_MountInsideRoot: what is mounted inside of a slot is brought to its own disk.
+func TestPowerFails_MountInsideRoot(t *testing.T) {
 	for _, what := range []string{"made", "edited"} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t)
@@ -261,9 +261,9 @@ func TestPowerFailsOnADiskInsideOfARoot(t *testing.T) {
 	}
 }
 
-// TestPowerFailsOnTheOnlyNode when its revision has just been decided: nobody else has what its disk has lost, and what
-// is there counts.
-func TestPowerFailsOnTheOnlyNode(t *testing.T) {
+// TestPowerFails_OnlyNode: the power fails when a revision has just been decided. Other nodes do not have what its disk
+// has lost, so what is there counts.
+func TestPowerFails_OnlyNode(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("a")
 	disk := newPowered(t, filepath.Dir(a.state))
@@ -305,8 +305,8 @@ func TestPowerFailsOnTheOnlyNode(t *testing.T) {
 	})
 }
 
-// TestPowerFailsWhereTwoEditedTheSame: what was there already is brought to the disk with what a switch has brought.
-func TestPowerFailsWhereTwoEditedTheSame(t *testing.T) {
+// TestPowerFails_SameEdits: what was there already is brought to the disk with what a switch has brought.
+func TestPowerFails_SameEdits(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.node("b")
 	disk := newPowered(t, b.dirs[fileBase])

@@ -44,7 +44,7 @@ func (n *testNode) scan() {
 
 // What was proposed and never was in force, and was undone, is not there for ever: when another node makes the same
 // change, that is its edit.
-func TestAProposalThatNeverWas(t *testing.T) {
+func TestProposal_FailedAndUndone(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		err             error
@@ -129,7 +129,7 @@ func inDev(t *testing.T) (w *world, a, b *testNode, put func(n *testNode, p, con
 }
 
 // A slot that a node has since its proposal is no part of that: nothing in it was deleted by it.
-func TestAProposalOfOtherSlots(t *testing.T) {
+func TestProposal_FailedBeforeSlotAdded(t *testing.T) {
 	w, a, b, put, has := inDev(t)
 	var vague atomic.Bool
 	var tries atomic.Int64
@@ -173,7 +173,7 @@ func (n *testNode) scanned(t *testing.T) {
 }
 
 // What a node knows of slots that came after its proposal stays when that turns out to be in force.
-func TestAProposalBeforeOtherSlots(t *testing.T) {
+func TestProposal_CommittedBeforeSlotAdded(t *testing.T) {
 	w, a, _, put, has := inDev(t)
 	slots := a.cfg.Slots
 	a.cfg.Slots = slots[:1]

@@ -51,7 +51,7 @@ func TestKilledWithAProposal(t *testing.T) {
 }
 
 // The answer to a proposal may be lost though it has become a revision.
-func TestAnAnswerThatIsLost(t *testing.T) {
+func TestProposal_AnswerLost(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.start("b")
 	a.write("f", "1")
@@ -75,7 +75,7 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 
 // So may what became of it, while edits and proposals go on, which are refused: none of it is a conflict with itself,
 // and what was removed is not back. The log names the last revisions only.
-func TestAnAnswerThatComesLate(t *testing.T) {
+func TestProposal_AnswerLate(t *testing.T) {
 	for name, forgetful := range map[string]bool{"the log names it": false, "the log has forgotten it": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

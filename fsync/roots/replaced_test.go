@@ -61,7 +61,7 @@ func replacedWorld(t *testing.T) (w *world, a, b *testNode) {
 
 // A file system that appears in the place of a root, or is gone from it, brings back nothing old and deletes nothing.
 // An operator on that node says what is to become of it.
-func TestAnotherFileSystemInTheRootsPlace(t *testing.T) {
+func TestRoot_FileSystemReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		files  map[string]string
@@ -136,7 +136,7 @@ func TestAnotherFileSystemInTheRootsPlace(t *testing.T) {
 
 // A file system that has another number and the same content is the one that it was, and everything in it may be edited
 // then.
-func TestAFileSystemWithAnotherNumber(t *testing.T) {
+func TestRoot_FileSystemRenumbered(t *testing.T) {
 	w, a, b := replacedWorld(t)
 	a.close()
 	a.openOn(1)
@@ -152,7 +152,7 @@ func TestAFileSystemWithAnotherNumber(t *testing.T) {
 }
 
 // What is mounted gives no hint; it is seen soon all the same.
-func TestAMountIsSeen(t *testing.T) {
+func TestRoot_MountDetected(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("a")
 	a.cfg.Timing.Scan, a.cfg.Timing.Poll = time.Hour, 20*time.Millisecond
@@ -172,7 +172,7 @@ func TestAMountIsSeen(t *testing.T) {
 }
 
 // What is mounted anew may have another number. It is the same file system when one file is the same.
-func TestTheSameFileSystemMountedAnew(t *testing.T) {
+func TestRoot_Remounted(t *testing.T) {
 	w, a, b := replacedWorld(t)
 	a.close()
 	a.write("h", "edited meanwhile")
@@ -185,7 +185,7 @@ func TestTheSameFileSystemMountedAnew(t *testing.T) {
 }
 
 // A directory that is renamed into the root's place is what somebody wants there.
-func TestADirectoryRenamedIntoTheRootsPlace(t *testing.T) {
+func TestRoot_DirectoryReplaced(t *testing.T) {
 	w, a, b := replacedWorld(t)
 	a.swap(map[string]string{"f": "release 2", "k": "release 2"})
 	w.await("b has it", func() bool { return b.has("f", "release 2") && b.has("k", "release 2") && b.lacks("h") })

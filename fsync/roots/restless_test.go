@@ -11,7 +11,7 @@ import (
 
 // What another node does to a file that changes here whenever it is read keeps nothing else of its revision away: the
 // file stays as it is on this disk until it rests, and is an edit then.
-func TestOthersEditAFileThatNeverRests(t *testing.T) {
+func TestApply_LocalFileKeepsChanging(t *testing.T) {
 	for name, c := range map[string]struct {
 		had  string // what the cluster has there before
 		edit func(b *testNode)
@@ -57,7 +57,7 @@ func TestOthersEditAFileThatNeverRests(t *testing.T) {
 }
 
 // A pipe or a socket where another node makes a file keeps nothing else away, and is no deletion of that file.
-func TestAPipeWhereOthersHaveAFile(t *testing.T) {
+func TestApply_PipeInPlaceOfFile(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a"), w.start("b")
 	a.write("was", "a file")

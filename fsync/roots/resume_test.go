@@ -44,7 +44,7 @@ func (r *slowReader) Read(p []byte) (int, error) {
 }
 
 // Whichever side ends in the middle of a fetch: what has arrived is not fetched again.
-func TestAFetchThatEndsInTheMiddleGoesOn(t *testing.T) {
+func TestFetch_ResumeAfterRestart(t *testing.T) {
 	for _, who := range []string{"receiver", "sender"} {
 		t.Run(who, func(t *testing.T) {
 			w := newWorld(t)

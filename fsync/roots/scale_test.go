@@ -140,8 +140,8 @@ func (w *world) receive(from *testNode, names ...string) {
 	}
 }
 
-// TestALargeFile has one of 2 GiB fetched.
-func TestALargeFile(t *testing.T) {
+// TestLargeFile has one of 2 GiB fetched.
+func TestLargeFile(t *testing.T) {
 	large(t)
 	w := newWorld(t)
 	a := w.node("a")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOneDirectoryInTwoEnvironments(t *testing.T) {
+func TestSlots_OneDirectoryTwoEnvironments(t *testing.T) {
 	dev := SlotName{Kind: "file", Env: "dev"}
 	w := newWorld(t, fileBase, dev)
 	a, b := w.node("a"), w.node("b")
@@ -31,7 +31,7 @@ func TestOneDirectoryInTwoEnvironments(t *testing.T) {
 	}
 }
 
-func TestASlotThatOnlySomeHave(t *testing.T) {
+func TestSlots_MissingOnOneNode(t *testing.T) {
 	dev := SlotName{Kind: "file", Env: "dev"}
 	w := newWorld(t, fileBase, dev)
 	a, b, c := w.node("a"), w.node("b"), w.node("c")
@@ -54,7 +54,7 @@ func TestASlotThatOnlySomeHave(t *testing.T) {
 
 // A directory that is configured and was never made is nobody's problem until another node has something in it: then it
 // is made. Once it was there, one that is missing is left alone, and whoever compares hears of it.
-func TestADirectoryThatWasNeverMade(t *testing.T) {
+func TestSlot_CreateNewDirectory(t *testing.T) {
 	dev := SlotName{Kind: "file", Env: "dev"}
 	w := newWorld(t, fileBase, dev)
 	a, b := w.node("a"), w.node("b")
@@ -92,7 +92,7 @@ func TestADirectoryThatWasNeverMade(t *testing.T) {
 }
 
 // A directory that cannot be made is said so, and made when it can.
-func TestADirectoryThatCannotBeMade(t *testing.T) {
+func TestSlot_CreateDirectoryFails(t *testing.T) {
 	dev := SlotName{Kind: "file", Env: "dev"}
 	w := newWorld(t, fileBase, dev)
 	a, b := w.node("a"), w.node("b")
@@ -124,7 +124,7 @@ func TestADirectoryThatCannotBeMade(t *testing.T) {
 	w.await("a has it", func() bool { return len(a.disk()) == 1 && len(a.store.Status().Problems) == 0 })
 }
 
-func TestAnIgnoreListOfOneNodeDeletesNothing(t *testing.T) {
+func TestIgnore_OnOneNodeOnly(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("a"), w.node("b")
 	b.cfg.Ignore = []string{"*.bak"}
@@ -190,7 +190,7 @@ func TestManualSyncProposesWhenAsked(t *testing.T) {
 }
 
 // When the only node with some content is gone, an operator goes back to a revision that the others have.
-func TestContentThatNobodyHasAnyMore(t *testing.T) {
+func TestRollback_ContentLost(t *testing.T) {
 	w := newWorld(t)
 	a, b, c := w.start("a"), w.start("b"), w.start("c")
 	a.write("f", "1")

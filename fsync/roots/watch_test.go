@@ -108,7 +108,7 @@ func TestLimitOfHints(t *testing.T) {
 }
 
 // A directory whose path no system call takes gets no hints; all others do.
-func TestHintsBesideAPathThatIsTooLong(t *testing.T) {
+func TestWatch_PathTooLong(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.node("a"), w.start("b")
 	var log lines
@@ -144,7 +144,7 @@ func TestHintsBesideAPathThatIsTooLong(t *testing.T) {
 }
 
 // A log in the roots to which lines are added all the time makes a revision from time to time, and none for each line.
-func TestALogInTheRoots(t *testing.T) {
+func TestStore_GrowingLogFewRevisions(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("a")
 	a.cfg.Timing.Quiet, a.cfg.Timing.Brief = 150*time.Millisecond, time.Millisecond

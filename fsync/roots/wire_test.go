@@ -67,7 +67,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-func TestABombIsRefused(t *testing.T) {
+func TestPackers_RejectBomb(t *testing.T) {
 	var p packers
 	defer p.close()
 	var b bytes.Buffer
@@ -88,7 +88,7 @@ func TestABombIsRefused(t *testing.T) {
 }
 
 // Of large content a sample tells whether it becomes smaller, from its beginning to its end.
-func TestASampleOfWhatIsLarge(t *testing.T) {
+func TestPackers_SampleLarge(t *testing.T) {
 	var p packers
 	defer p.close()
 	if err := p.open(); err != nil {
@@ -114,7 +114,7 @@ func TestASampleOfWhatIsLarge(t *testing.T) {
 }
 
 // What does not become smaller comes in crowds, in which few are tried; what does is found again.
-func TestWhatIsNotWorthPacking(t *testing.T) {
+func TestPacking_SkipIncompressible(t *testing.T) {
 	var p packers
 	defer p.close()
 	var k packing
@@ -195,7 +195,7 @@ func TestTheHandlerRefuses(t *testing.T) {
 }
 
 // A deadline for one answer must not end the connection for the next, minutes later.
-func TestAConnectionServesOn(t *testing.T) {
+func TestHandler_ConnectionReused(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("a")
 	a.cfg.Timing.Stall = 30 * time.Millisecond

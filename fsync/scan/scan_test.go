@@ -57,7 +57,7 @@ func paths(t testing.TB, res *Result) map[string]tree.Entry {
 	return out
 }
 
-func TestWhatATreeHolds(t *testing.T) {
+func TestScan_Entries(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "top.sls", "base:")
 	put(t, dir, "a/b/\xff\xfe.txt", "odd")
@@ -101,7 +101,7 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 	}
 }
 
-func TestARacyFileIsReadAgain(t *testing.T) {
+func TestScan_RereadRacyFile(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "f", "now")
 	first := scanDir(t, dir, Options{})
@@ -114,7 +114,7 @@ func TestARacyFileIsReadAgain(t *testing.T) {
 }
 
 // What is looked at before the patterns changes nothing of what they match.
-func TestIgnoreIsWhatItsPatternsMatch(t *testing.T) {
+func TestIgnore_Match(t *testing.T) {
 	names := []string{
 		"", "a", ".git", ".gitx", "x~", "~", "4913", "49130", ".#x", "#x#", "#", ".x.swp", ".swx", ".x.swx", ".nfs0001",
 		"[a]", "a]", `a\`, "*", "x.pyc", "é",
@@ -141,7 +141,7 @@ func TestIgnoreIsWhatItsPatternsMatch(t *testing.T) {
 	}
 }
 
-func TestATooLargeFileIsNoDeletion(t *testing.T) {
+func TestScan_TooLargeFileKept(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "f", "small")
 	before := scanDir(t, dir, Options{})

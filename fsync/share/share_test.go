@@ -123,7 +123,7 @@ func TestAnotherDirectory(t *testing.T) {
 }
 
 // Something else is mounted in the place of the share while everything runs, with a copy of all that was on it.
-func TestACopyInThePlaceOfTheDirectory(t *testing.T) {
+func TestCopyMountedOverShare(t *testing.T) {
 	n, dir, other := newNodes(), t.TempDir(), t.TempDir()
 	way := filepath.Join(t.TempDir(), "way")
 	point := func(to string) {
@@ -186,7 +186,7 @@ func TestHungShare(t *testing.T) {
 	await(t, a, Good)
 }
 
-func TestCloseDoesNotWaitForTheDisk(t *testing.T) {
+func TestClose_DiskHangs(t *testing.T) {
 	hang, entered := make(chan struct{}), make(chan struct{})
 	defer close(hang)
 	a := start(t, newNodes(), "a", t.TempDir(), func(c *Config) {

@@ -53,7 +53,8 @@ func TestNoSymlinkIsFollowed(t *testing.T) {
 	}
 }
 
-func TestAPipeDoesNotBlock(t *testing.T) {
+// Opening a pipe does not block.
+func TestFile_Pipe(t *testing.T) {
 	top := t.TempDir()
 	if err := unix.Mkfifo(filepath.Join(top, "pipe"), 0o600); err != nil {
 		t.Skip(err)

@@ -19,7 +19,7 @@ func three(t *testing.T) (w *world, a, b, c *testNode) {
 	return w, w.nodes["a"], w.nodes["b"], w.nodes["c"]
 }
 
-func TestTokenOfOneMasterIsOnAll(t *testing.T) {
+func TestStore_ReplicateToken(t *testing.T) {
 	w, a, b, c := three(t)
 	for i, n := range []*testNode{a, b, c} {
 		w.everywhere(secret(i), n.mint(secret(i), time.Hour))
@@ -71,7 +71,7 @@ func TestTokensBehindALink(t *testing.T) {
 	}
 }
 
-func TestRevokedOnOneIsRevokedOnAllForGood(t *testing.T) {
+func TestStore_RevokeEverywhere(t *testing.T) {
 	w, a, b, c := three(t)
 	var datas [][]byte
 	for i := range 3 {
@@ -123,7 +123,7 @@ func TestLostDirectoryRevokesNothing(t *testing.T) {
 }
 
 // A file that a power failure has cut, or something has written into, gives way to what the other masters have.
-func TestDamagedFilesComeBackFromTheOthers(t *testing.T) {
+func TestStore_RestoreDamaged(t *testing.T) {
 	w, a, b, c := three(t)
 	data := a.mint(secret(0), time.Hour)
 	w.everywhere(secret(0), data)
@@ -153,7 +153,7 @@ func TestDamagedFilesComeBackFromTheOthers(t *testing.T) {
 	w.everywhere(secret(0), nil) // revoked, as ever
 }
 
-func TestMasterOfAnotherVersionGetsTokensInItsLayout(t *testing.T) {
+func TestStore_LayoutPerVersion(t *testing.T) {
 	w, a, _, c := three(t)
 	data := a.mint(secret(0), time.Hour)
 	w.everywhere(secret(0), data)

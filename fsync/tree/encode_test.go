@@ -44,7 +44,7 @@ func entryGen(name string) *rapid.Generator[Entry] {
 	})
 }
 
-func TestADirectoryIsWhatItWas(t *testing.T) {
+func TestEncodeDir_RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var in []Entry
 		for _, n := range rapid.SliceOfDistinct(nameGen(), rapid.ID[string]).Draw(t, "names") {

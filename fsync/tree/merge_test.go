@@ -283,7 +283,7 @@ func TestAdvanceGoesNowhereElse(t *testing.T) {
 	})
 }
 
-func TestDiffTurnsOneTreeIntoTheOther(t *testing.T) {
+func TestDiff_AppliedGivesTarget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Memory{}
 		from, to := build(t, o, treeGen().Draw(t, "from")), build(t, o, treeGen().Draw(t, "to"))

@@ -104,7 +104,7 @@ func TestPlan(t *testing.T) {
 }
 
 // What a file of master.d says Salt merges with a drop-in: a person has to change it.
-func TestPlanOfRootsInMasterD(t *testing.T) {
+func TestPlan_RootsInMasterD(t *testing.T) {
 	s := newSite(t)
 	p := s.plan(func(m *Master) {
 		m.SetBy = func(option string) string {

@@ -16,7 +16,7 @@ import (
 
 // The roster alone decides who belongs: a certificate that is over, or not good yet because a clock is wrong, is a
 // member's in both directions.
-func TestTimesOfACertificateMeanNothing(t *testing.T) {
+func TestDial_CertificateDates(t *testing.T) {
 	for what, from := range map[string]time.Time{"over": time.Now().AddDate(-2, 0, 0),
 		"not good yet": time.Now().AddDate(1, 0, 0)} {
 		t.Run(what, func(t *testing.T) {

@@ -184,7 +184,8 @@ func (recording) SetDeadline(time.Time) error      { return nil }
 func (recording) SetReadDeadline(time.Time) error  { return nil }
 func (recording) SetWriteDeadline(time.Time) error { return nil }
 
-func TestSilentListenerDoesNotHoldDial(t *testing.T) {
+// A host that accepts and never answers does not hold up Dial.
+func TestDial_HandshakeTimeout(t *testing.T) {
 	m := newMesh(t)
 	a := m.member("a", func(c *Config) { c.Limits.Handshake = 100 * time.Millisecond })
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

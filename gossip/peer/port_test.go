@@ -172,7 +172,7 @@ func TestEmptyRosterRefusesAll(t *testing.T) {
 	}
 }
 
-func TestDialSaysWhenNobodyListens(t *testing.T) {
+func TestDial_NoListener(t *testing.T) {
 	m := newMesh(t)
 	a, b := m.member("a", nil), m.member("b", nil)
 	if _, err := a.Dial(context.Background(), "b", ProtoRaft); !errors.Is(err, ErrBusy) {
@@ -197,7 +197,8 @@ func TestDialSaysWhenNobodyListens(t *testing.T) {
 	}
 }
 
-func TestSlowConsumerDelaysNobodyElse(t *testing.T) {
+// Connections that one protocol does not accept do not delay another protocol.
+func TestDial_QueueFull(t *testing.T) {
 	m := newMesh(t)
 	a := m.member("a", nil)
 	b := m.member("b", func(c *Config) { c.Limits.Queue, c.Limits.Handshake = 2, 300*time.Millisecond })

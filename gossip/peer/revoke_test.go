@@ -153,7 +153,8 @@ func TestRevokeDuringHandshakes(t *testing.T) {
 	}
 }
 
-func TestSweepFindsWhatRevokeWasNotToldOf(t *testing.T) {
+// The sweep closes the connections of a node that left the roster without a call of Revoke.
+func TestSweep_WithoutRevoke(t *testing.T) {
 	m := newMesh(t)
 	a := m.member("a", func(c *Config) { c.Limits.Sweep = 10 * time.Millisecond })
 	b := m.member("b", nil)

@@ -53,7 +53,7 @@ func ended(t *testing.T, conn net.Conn) bool {
 // A member that knows HTTP/2 too well costs one connection: requests that are taken back as soon as they are made, a
 // header without an end, one that is small until it is unpacked, answers that it does not read. Others are answered
 // meanwhile.
-func TestAMemberThatAbusesHTTP2(t *testing.T) {
+func TestRPC_HTTP2Abuse(t *testing.T) {
 	const enough = 96 << 20 // bytes; more than any two sockets hold
 	for _, c := range []struct {
 		name  string

@@ -10,7 +10,7 @@ import (
 )
 
 // What a member can have kept by asking and asking is bounded: by connections, and by what stands before a body.
-func TestRequestsOfOneMemberAreBounded(t *testing.T) {
+func TestRPC_BoundsPerMember(t *testing.T) {
 	m := newMesh(t)
 	a := m.member("a", nil)
 	b := m.member("b", func(c *Config) {

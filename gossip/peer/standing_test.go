@@ -8,7 +8,7 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-func TestStandingOfAMemberAndOfARemovedNode(t *testing.T) {
+func TestAskStanding_MemberAndRemoved(t *testing.T) {
 	m, old := newMesh(t), newMesh(t)
 	a := m.member("a", func(c *Config) {
 		c.Standing = func(id node.ID, fp node.Fingerprint) Standing {
@@ -40,7 +40,8 @@ func TestStandingOfAMemberAndOfARemovedNode(t *testing.T) {
 	}
 }
 
-func TestStandingIsNotAnsweredWithoutAHandler(t *testing.T) {
+// Without a handler the question fails, and takes no place of a join.
+func TestAskStanding_NoHandler(t *testing.T) {
 	m := newMesh(t)
 	a := m.member("a", nil)
 	b := m.member("b", nil)

@@ -103,7 +103,7 @@ func source(t *testing.T, name string) string {
 
 // The drop-in is what saltclusterctl setup writes, to the byte: so neither changes the other's, and setup knows it as
 // its own.
-func TestDropInIsThatOfSetup(t *testing.T) {
+func TestDropIn_SameAsSetup(t *testing.T) {
 	text := source(t, "files/zz-saltclusterd.conf.jinja")
 	var pages []page
 	for _, major := range []int{3006, 3007, 3008} {
@@ -133,7 +133,7 @@ func TestDropInIsThatOfSetup(t *testing.T) {
 }
 
 // So is what load balancers get, of saltclusterctl haproxy.
-func TestHAProxyIsThatOfTheVerb(t *testing.T) {
+func TestHAProxy_SameAsVerb(t *testing.T) {
 	text := source(t, "files/haproxy.cfg.jinja")
 	var pages []page
 	for name, c := range map[string]struct {
@@ -244,7 +244,7 @@ var threeNodes = map[string]any{
 
 // An orchestration is one chain: each step requires the one before it, so that no two hosts are worked on at a time,
 // and nothing goes on after a failure.
-func TestOrchestrationsTakeOneAfterTheOther(t *testing.T) {
+func TestOrchestration_OneHostAtATime(t *testing.T) {
 	names := []string{"deploy", "join", "restart", "upgrade"}
 	var sls []string
 	for _, n := range names {

@@ -275,7 +275,7 @@ func TestHerdHearsAndReturns(t *testing.T) {
 	}
 }
 
-func TestHerdSignsInWhenItCannotRead(t *testing.T) {
+func TestHerd_SignInWhenUnreadable(t *testing.T) {
 	f := newFakeMaster(t)
 	h := newHerd(t, f, nil)
 	f.rotate()
@@ -303,7 +303,7 @@ func TestHerdTriesAgain(t *testing.T) {
 	}
 }
 
-func TestHerdGivesUpAndStartsOver(t *testing.T) {
+func TestHerd_RestartAfterFailedSignIn(t *testing.T) {
 	f := newFakeMaster(t)
 	f.deaf.Store(7)
 	h := newHerd(t, f, func(c *Config) { impatient(c, 200*time.Millisecond); c.AtATime = 1 })

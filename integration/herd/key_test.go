@@ -7,7 +7,8 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-func TestFastKeyIsAnOrdinaryKeyToOthers(t *testing.T) {
+// Any other implementation can use the public half as an ordinary key.
+func TestFastKey_Compatible(t *testing.T) {
 	k, err := NewFastKey()
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,8 @@ import (
 	"saltclusterd/integration/history"
 )
 
-func TestPrintShowsWhatBelongsToAViolation(t *testing.T) {
+// With violations, Print shows only the entries that belong to them.
+func TestPrint_Violation(t *testing.T) {
 	h := sound()
 	h.Publications = append(h.Publications, history.Publication{Number: 8, Node: "m2", Start: at(11), End: at(11),
 		Jid: "j8"})

@@ -65,7 +65,7 @@ func TestEveryCommandIsTried(t *testing.T) {
 
 // Returns of jobs that were never published, and nothing else wrong with them, are tried in every minute: nothing else
 // would show whether a rule is there for them.
-func TestReturnsOfNoJobAreTried(t *testing.T) {
+func TestRequests_UnpublishedJobs(t *testing.T) {
 	const minute = 60 * 45
 	n := 0
 	for i := range minute {

@@ -128,7 +128,7 @@ func pod(t *testing.T, name string) string {
 }
 
 // Services, the budget and the set mean the same pods, and the ports that saltclusterd has unless it is told otherwise.
-func TestItHoldsTogether(t *testing.T) {
+func TestObjects_Consistent(t *testing.T) {
 	all := objects(t)
 	set := all["StatefulSet/salt"]
 	pods := set.at("spec", "template", "metadata", "labels").(map[string]any)

@@ -28,7 +28,8 @@ func diskHost(t *testing.T) *lab.Host {
 	return h
 }
 
-func TestPowerLossForgetsWhatWasNotSynced(t *testing.T) {
+// A power failure loses what was not synced.
+func TestPowerOff_LosesUnsynced(t *testing.T) {
 	h := diskHost(t)
 	p := h.NewProcess(lab.Spec{
 		Name: "writer", Argv: []string{"/bin/sh", "-c",
@@ -63,7 +64,7 @@ func TestFullDisk(t *testing.T) {
 	labtest.Must(t, write())
 }
 
-func TestBrokenDiskIsRepairedAtBoot(t *testing.T) {
+func TestBreakDisk_RepairedAtPowerOn(t *testing.T) {
 	h := diskHost(t)
 	f, err := os.Create(filepath.Join(h.Dir(), "open"))
 	labtest.Must(t, err)

@@ -104,7 +104,7 @@ func TestKillTakesTheWholeTree(t *testing.T) {
 	})
 }
 
-func TestWaitReadyTellsOfAnEarlyEnd(t *testing.T) {
+func TestWaitReady_ProcessExits(t *testing.T) {
 	l := newLab(t, true)
 	p := host(t, l, "m1").NewProcess(lab.Spec{
 		Name: "short", Argv: []string{"/bin/sh", "-c", "echo no luck; exit 4"},
@@ -117,7 +117,7 @@ func TestWaitReadyTellsOfAnEarlyEnd(t *testing.T) {
 	}
 }
 
-func TestHostsReachEachOtherByAddress(t *testing.T) {
+func TestHosts_Connect(t *testing.T) {
 	modes(t, func(t *testing.T, l *lab.Lab) {
 		a, b := host(t, l, "m1"), host(t, l, "m2")
 		labtest.Must(t, echo(t, a, b))
@@ -226,7 +226,7 @@ func echo(t *testing.T, from, to *lab.Host) error {
 	return nil
 }
 
-func TestNothingIsLeft(t *testing.T) {
+func TestClose_LeavesNothing(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}

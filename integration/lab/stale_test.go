@@ -7,7 +7,7 @@ import (
 )
 
 // What lingers is there until it is removed, or, when its program was killed, until the next lab is made.
-func TestALabLingers(t *testing.T) {
+func TestLab_Linger(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // there are no labs but ours
 	labs := func(want int, when string) {
 		t.Helper()
@@ -51,7 +51,7 @@ func TestALabLingers(t *testing.T) {
 	labs(0, "in the end")
 }
 
-func TestALabThatIsKept(t *testing.T) {
+func TestLab_Keep(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	l, err := New(t.Context(), Options{Loopback: true, Keep: true, Linger: true})
 	if err == nil {

@@ -67,7 +67,7 @@ func TestJobConserves(t *testing.T) {
 }
 
 // With one cost only, a job takes what that one takes.
-func TestJobIsBoundByWhatCosts(t *testing.T) {
+func TestJob_SingleCost(t *testing.T) {
 	const n, each = 6000, 50 * time.Microsecond
 	site := Site{Nodes: 3, Minions: n, Cores: 4, Bandwidth: 1e12}
 	run := func(set func(c *Costs)) Job { return NewWorld(site, lean(set)).Job() }
@@ -105,7 +105,7 @@ func TestJobIsBoundByWhatCosts(t *testing.T) {
 }
 
 // A publisher that is too slow: others keep what it does not answer within four seconds, and minions hear that in time.
-func TestReturnsAreKeptForASlowPublisher(t *testing.T) {
+func TestJob_SlowPublisher(t *testing.T) {
 	site := Site{Nodes: 3, Minions: 6000, Slower: Factors{Publisher: 100}}
 	j := NewWorld(site, MeasuredCosts()).Job()
 	if j.Kept == 0 || j.Lost > 0 || j.Acked != site.Minions || j.Cached == 0 {
@@ -127,7 +127,7 @@ func TestStormConserves(t *testing.T) {
 }
 
 // Sign-ins have half of the CPUs: so many a second get through, and no more.
-func TestSignInsKeepToTheirShare(t *testing.T) {
+func TestStorm_CPUShare(t *testing.T) {
 	const cost = 5 * time.Millisecond
 	site := Site{Nodes: 3, Minions: 6000, Cores: 4}
 	s := NewWorld(site, lean(func(c *Costs) { c.SignIn = cost })).Storm(0, []int{3007})
@@ -145,7 +145,7 @@ func TestSignInsKeepToTheirShare(t *testing.T) {
 
 // Who has waited for nearly as long as a minion does is answered after all others, and the queue is bounded; everybody
 // gets in in the end.
-func TestSignInsThatTakeLongerThanMinionsWait(t *testing.T) {
+func TestStorm_SlowSignIns(t *testing.T) {
 	site := Site{Nodes: 2, Minions: 24_000, Cores: 2}
 	s := NewWorld(site, lean(func(c *Costs) { c.SignIn = 2 * time.Millisecond })).Storm(0, []int{3007})
 	if s.SignIns < s.Lost || s.Tries <= s.SignIns {

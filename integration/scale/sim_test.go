@@ -179,7 +179,7 @@ func TestFifo(t *testing.T) {
 }
 
 // A goroutine that has waited for the disk is behind those that came meanwhile.
-func TestWhoWaitedForTheDiskWaitsInLine(t *testing.T) {
+func TestProc_QueueAfterDisk(t *testing.T) {
 	s := NewSim(1)
 	p := s.NewHost("h", 1).NewProc("p", 0)
 	var order []string

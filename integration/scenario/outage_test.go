@@ -15,10 +15,10 @@ import (
 // longOutage is longer than stock minions of any version try one sign-in (auth_tries of auth_timeout).
 const longOutage = 15 * time.Minute
 
-// TestNobodyServes has every node away for so long that minions have given up what they tried at first: the load
+// TestOutage has every node away for so long that minions have given up what they tried at first: the load
 // balancer takes their connections, and has nobody to pass them on to. When there is somebody again all of them come
 // back by themselves. It runs with "make test-idle".
-func TestNobodyServes(t *testing.T) {
+func TestOutage(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes eighteen minutes: make test-idle")
 	}

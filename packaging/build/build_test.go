@@ -26,7 +26,7 @@ func items(t *testing.T) []item {
 }
 
 // What the list names and what is laid out are the same, and what is copied exists.
-func TestListIsWhatIsLaidOut(t *testing.T) {
+func TestCheckItems_Stage(t *testing.T) {
 	stage := t.TempDir()
 	put := func(name string) {
 		path := filepath.Join(stage, name)

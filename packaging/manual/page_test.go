@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-func TestPlainTextIsNoRequest(t *testing.T) {
+// No text becomes a request of roff.
+func TestPage_EscapesRequests(t *testing.T) {
 	p := New("x", 1, "x 1", "does -x")
 	p.Text(".so /etc/passwd")
 	p.Text("'br")

@@ -58,7 +58,7 @@ func TestOperationTimesOutSayingWhere(t *testing.T) {
 	}
 }
 
-func TestOneOperationAtATimeAndClientGone(t *testing.T) {
+func TestOperation_BusyAndCanceled(t *testing.T) {
 	started, ended := make(chan struct{}, 1), make(chan error, 1)
 	b := &fakeBackend{bootstrap: func(ctx context.Context, _ adminapi.BootstrapRequest,
 		p Progress) (adminapi.Outcome, error) {
@@ -169,8 +169,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// TestDrainsDoNotWaitForOthers: a drain that is waited for must not keep anybody from taking it back.
-func TestDrainsDoNotWaitForOthers(t *testing.T) {
+// TestDrain_DuringOtherOperation: a drain does not wait for other operations, so that it can be taken back at any time.
+func TestDrain_DuringOtherOperation(t *testing.T) {
 	joining, release := make(chan struct{}), make(chan struct{})
 	_, c := start(t, &fakeBackend{join: func(context.Context, adminapi.JoinRequest, Progress) (adminapi.Outcome, error) {
 		close(joining)

@@ -33,7 +33,7 @@ func TestProfiles(t *testing.T) {
 }
 
 // Only one at a time can be taken of a process; who goes away makes room.
-func TestOneProfileAtATime(t *testing.T) {
+func TestProfile_Busy(t *testing.T) {
 	_, c := start(t, &fakeBackend{})
 	one := adminapi.ProfileQuery{Kind: adminapi.ProfileCPU, For: time.Second}
 	if err := pprof.StartCPUProfile(io.Discard); err != nil {

@@ -88,9 +88,9 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestAnInheritedSocketGetsItsGroup: the process before had another one configured, and goes on with it until this one
+// TestSocket_InheritedGroup: an inherited socket keeps the group that the old process has configured until the new one
 // serves.
-func TestAnInheritedSocketGetsItsGroup(t *testing.T) {
+func TestSocket_InheritedGroup(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root gives a file to any group")
 	}

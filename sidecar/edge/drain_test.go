@@ -37,8 +37,8 @@ func TestPubDrainAndResume(t *testing.T) {
 	}
 }
 
-// TestReqDrainLeavesTheBusyAlone wants each connection to end between two requests, and never before its answers.
-func TestReqDrainLeavesTheBusyAlone(t *testing.T) {
+// TestReqDrain_Busy wants each connection to end between two requests, and never before its answers.
+func TestReqDrain_Busy(t *testing.T) {
 	held := make(chan *Request, 1)
 	e := openReq(t, ReqConfig{}, func(r *Request) {
 		if string(r.Body) == "slow" {
@@ -91,7 +91,7 @@ func TestReqDrainLeavesTheBusyAlone(t *testing.T) {
 	ask(t, dial(t, e, "REQ"), "again")
 }
 
-func TestReqDrainEndsWithItsContext(t *testing.T) {
+func TestReqDrain_Timeout(t *testing.T) {
 	held := make(chan *Request, 1)
 	e := openReq(t, ReqConfig{}, func(r *Request) { held <- r })
 	c := dial(t, e, "REQ")

@@ -10,7 +10,7 @@ import (
 )
 
 // A reader that sets its deadline in a frost, and only reads when that is over, is not one that has waited too long.
-func TestADeadlineSetInAFrost(t *testing.T) {
+func TestSetReadDeadline_DuringFreeze(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func dialFor(t *testing.T, e addressed, socketType, addr string) *zmtp.Client {
 	return c
 }
 
-func TestProxiedRequestsHaveTheTrueAddress(t *testing.T) {
+func TestReqProxy_ClientAddress(t *testing.T) {
 	seen := make(chan netip.AddrPort, 1)
 	e := openReq(t, ReqConfig{Proxies: loopback}, func(r *Request) {
 		seen <- r.Remote
@@ -87,7 +87,8 @@ func TestProxiesMustSayForWhom(t *testing.T) {
 	eventually(t, "all places are free", func() bool { return e.Stats().Conns == 0 && places(&e.door) == 0 })
 }
 
-func TestHeadersOfStrangersAreNotBelieved(t *testing.T) {
+// A PROXY header from an address that is not one of Proxies is not believed.
+func TestReqProxy_UntrustedHeader(t *testing.T) {
 	e := openReq(t, ReqConfig{Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, echo)
 	conn := dialRaw(t, e)
 	if _, err := conn.Write([]byte(header("198.51.100.1"))); err != nil {
@@ -98,7 +99,7 @@ func TestHeadersOfStrangersAreNotBelieved(t *testing.T) {
 	ask(t, dial(t, e, "REQ"), "direct")
 }
 
-func TestProxyHeaderHasToComeInTime(t *testing.T) {
+func TestPubProxy_HeaderTimeout(t *testing.T) {
 	e := openPub(t, PubConfig{Proxies: loopback, HandshakeTimeout: 20 * time.Millisecond})
 	conn := dialRaw(t, e)
 	_, _ = conn.Write([]byte("PROXY "))
@@ -106,7 +107,7 @@ func TestProxyHeaderHasToComeInTime(t *testing.T) {
 	eventually(t, "counted", func() bool { return reasonCount(e.met, ReasonHandshake) == 1 })
 }
 
-func TestProxiedConnectionsAreCountedByTrueAddress(t *testing.T) {
+func TestReqProxy_LimitPerClientAddress(t *testing.T) {
 	e := openReq(t, ReqConfig{Proxies: loopback, MaxConnsPerAddr: 2}, echo)
 	var open []*zmtp.Client
 	for _, a := range []string{"192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.2", "192.0.2.3"} {
@@ -163,7 +164,7 @@ func FuzzIntroduced(f *testing.F) {
 	})
 }
 
-func TestSubscribersAreListedByTrueAddress(t *testing.T) {
+func TestPubProxy_SubscriberAddresses(t *testing.T) {
 	e := openPub(t, PubConfig{Proxies: loopback, Shards: 3})
 	want := map[string]bool{}
 	for _, a := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {

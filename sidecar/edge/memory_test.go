@@ -78,8 +78,8 @@ func TestStrangersCannotHoldTheMemory(t *testing.T) {
 	}
 }
 
-// TestWhoIsCutForMemory wants what is known of a connection to decide which one gives up its memory.
-func TestWhoIsCutForMemory(t *testing.T) {
+// TestMemory_CutOrder wants what is known of a connection to decide which one gives up its memory.
+func TestMemory_CutOrder(t *testing.T) {
 	now := clock()
 	old := now - int64(10*time.Second)
 	for _, c := range []struct {
@@ -163,9 +163,9 @@ func TestLingering(t *testing.T) {
 	}
 }
 
-// TestRequestsHaveTimeByTheirBytes wants one that comes steadily to have more than MessageTimeout, and one that
-// trickles not.
-func TestRequestsHaveTimeByTheirBytes(t *testing.T) {
+// TestReqTimeout_SteadyAndTrickle wants a request that comes steadily to have more than MessageTimeout, by its bytes,
+// and one that trickles not.
+func TestReqTimeout_SteadyAndTrickle(t *testing.T) {
 	const timeout = 400 * time.Millisecond
 	e := openReq(t, ReqConfig{MessageTimeout: timeout}, echo)
 	trickle := dialRaw(t, e)
@@ -193,8 +193,8 @@ func TestRequestsHaveTimeByTheirBytes(t *testing.T) {
 	eventually(t, "the trickle is cut", func() bool { return reasonCount(e.met, ReasonSlowMessage) == 1 })
 }
 
-// TestPartsBeforeTheBodyAreSmall wants no large frame where only an envelope belongs.
-func TestPartsBeforeTheBodyAreSmall(t *testing.T) {
+// TestReqEnvelope_TooLarge wants no large frame where only an envelope belongs.
+func TestReqEnvelope_TooLarge(t *testing.T) {
 	e := openReq(t, ReqConfig{}, echo)
 	c := dialRaw(t, e)
 	_, _ = c.Write(zmtp.AppendFrameHeader(hello("DEALER"), maxEnvelope+1, true))

@@ -167,9 +167,9 @@ func oldHello() []byte {
 	return h
 }
 
-// TestPubOldSubscriberIsNotSilent: one that knows no PING gets a publication that Salt leaves unread, so that what
-// stands between does not cut it. It answers nothing, and is not cut here either.
-func TestPubOldSubscriberIsNotSilent(t *testing.T) {
+// TestPubHeartbeat_OldSubscriber: a subscriber that knows no PING gets a publication that Salt leaves unread, so that
+// what stands between does not cut it. It answers nothing, and is not cut here either.
+func TestPubHeartbeat_OldSubscriber(t *testing.T) {
 	for name, c := range map[string]struct {
 		topics []string
 		want   []byte
@@ -203,8 +203,8 @@ func TestPubOldSubscriberIsNotSilent(t *testing.T) {
 	}
 }
 
-// TestPubOldSubscriberThatTakesNothing gets no signs of life on top of each other.
-func TestPubOldSubscriberThatTakesNothing(t *testing.T) {
+// TestPubHeartbeat_OldSubscriberBlocked: an old subscriber that reads nothing gets one sign of life at a time.
+func TestPubHeartbeat_OldSubscriberBlocked(t *testing.T) {
 	e := openPub(t, PubConfig{Heartbeat: time.Hour, HeartbeatTimeout: time.Hour})
 	c := dialRaw(t, e)
 	_, _ = c.Write(zmtp.AppendSubscription(oldHello(), []byte(broadcast), true))
@@ -441,7 +441,7 @@ func TestPubBeforeOpen(t *testing.T) {
 
 // What a subscriber says goes to nobody, whatever it looks like: another one hears what was published, and nothing
 // before it. Who says a message that is no subscription, or is no subscriber, is cut off, which is counted.
-func TestSubscribersSpeakToNobody(t *testing.T) {
+func TestPub_SubscriberCannotPublish(t *testing.T) {
 	e := openPub(t, PubConfig{})
 	other := subscribe(t, e, "")
 	cut := 0

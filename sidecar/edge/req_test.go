@@ -61,9 +61,9 @@ func TestReqByteByByte(t *testing.T) {
 	}
 }
 
-// TestReqAnswersLaterInAnyOrder has a DEALER with many requests out whose
+// TestReq_AnswersOutOfOrder has a DEALER with many requests out whose
 // answers come from other goroutines.
-func TestReqAnswersLaterInAnyOrder(t *testing.T) {
+func TestReq_AnswersOutOfOrder(t *testing.T) {
 	e := openReq(t, ReqConfig{MaxInFlightPerConn: 8, MaxInFlight: 12}, func(r *Request) {
 		go func() {
 			for range rand.IntN(50) {
@@ -158,9 +158,9 @@ func TestReqGone(t *testing.T) {
 	eventually(t, "the connection is forgotten", func() bool { s := e.Stats(); return s.Conns == 0 && s.InFlight == 0 })
 }
 
-// TestReqSeesEndWithLastBytes has the end arrive together with the request,
+// TestReq_CloseWithLastBytes has the end arrive together with the request,
 // which follow cannot see.
-func TestReqSeesEndWithLastBytes(t *testing.T) {
+func TestReq_CloseWithLastBytes(t *testing.T) {
 	e := openReq(t, ReqConfig{}, func(r *Request) { r.Drop() })
 	for range 50 {
 		c := dialRaw(t, e)
@@ -317,8 +317,9 @@ func TestReqGivesLentAnswersBack(t *testing.T) {
 	}
 }
 
-// TestReqKeepsLentAnswersNobodyReads: what a peer that goes away has not read may still be in the kernel's hands.
-func TestReqKeepsLentAnswersNobodyReads(t *testing.T) {
+// TestReqReplyLent_PeerGone: what a peer that goes away has not read may still be in the kernel's hands, so a lent
+// answer is not given back.
+func TestReqReplyLent_PeerGone(t *testing.T) {
 	var back atomic.Int64
 	e := openReq(t, ReqConfig{}, func(r *Request) {
 		r.ReplyLent(make([]byte, 8<<20), func([]byte) { back.Add(1) })

@@ -118,9 +118,8 @@ func TestRotateTwice(t *testing.T) {
 	e.Rotate(Rotation{Window: time.Hour}) // Close must not wait for it
 }
 
-// TestRotateNewConnections start on the new generation during the window.
-// TestCloseNudgesNobody: who is cut in the same moment is not told to sign in.
-func TestCloseNudgesNobody(t *testing.T) {
+// TestPubClose_NoNudge: a subscriber that is cut in the same moment is not asked to sign in.
+func TestPubClose_NoNudge(t *testing.T) {
 	e := openPub(t, PubConfig{Shards: 1})
 	first, second := subscribe(t, e, ""), subscribe(t, e, "")
 	e.Rotate(Rotation{Window: time.Hour, Nudge: []byte("nudge")})
@@ -141,6 +140,7 @@ func TestCloseNudgesNobody(t *testing.T) {
 	}
 }
 
+// TestRotateNewConnections: new connections start on the new generation during the window.
 func TestRotateNewConnections(t *testing.T) {
 	e := openPub(t, PubConfig{})
 	olds := []*zmtp.Client{subscribe(t, e, ""), subscribe(t, e, "")}
@@ -232,8 +232,8 @@ func TestRotateHolds(t *testing.T) {
 	}
 }
 
-// TestRotateHoldsNoMoreThanItMay wants a held subscriber to get what is published when that becomes too much to wait.
-func TestRotateHoldsNoMoreThanItMay(t *testing.T) {
+// TestRotateHold_QueueFull wants a held subscriber to get what is published when that becomes too much to wait.
+func TestRotateHold_QueueFull(t *testing.T) {
 	e := openPub(t, PubConfig{QueueMessages: 10})
 	c := []*zmtp.Client{subscribe(t, e, ""), subscribe(t, e, "")}
 	e.Rotate(Rotation{Window: time.Hour, Hold: true})

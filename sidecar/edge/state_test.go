@@ -201,7 +201,8 @@ func slowReader(t *testing.T, e addressed) (net.Conn, *zmtp.Client) {
 	return raw, c
 }
 
-func TestTheQueueOfASlowSubscriberGoesAlong(t *testing.T) {
+// The queue of a slow subscriber is handed over, too.
+func TestPubTakeover_SlowSubscriberQueue(t *testing.T) {
 	e := openPub(t, PubConfig{})
 	_, slow := slowReader(t, e)
 	eventually(t, "a subscriber", func() bool { return e.Stats().Subscribers == 1 })
@@ -221,7 +222,7 @@ func TestTheQueueOfASlowSubscriberGoesAlong(t *testing.T) {
 	}
 }
 
-func TestAThawedEdgeGoesOn(t *testing.T) {
+func TestPubThaw_DeliversAll(t *testing.T) {
 	e := openPub(t, PubConfig{})
 	c := subscribeTo(t, e, "")
 	_, slow := slowReader(t, e)
@@ -256,7 +257,7 @@ func TestAThawedEdgeGoesOn(t *testing.T) {
 	}
 }
 
-func TestRequestsInFlightAreAnsweredAfterTheUpgrade(t *testing.T) {
+func TestReqTakeover_InFlight(t *testing.T) {
 	var mu sync.Mutex
 	var kept []*Request
 	keep := func(r *Request) { mu.Lock(); kept = append(kept, r); mu.Unlock() }
@@ -360,7 +361,7 @@ func TestUnservedAndOrphanedRequests(t *testing.T) {
 	}
 }
 
-func TestAnswersGivenInAFrostAreWrittenAfterTheThaw(t *testing.T) {
+func TestReqThaw_AnswersDuringFreeze(t *testing.T) {
 	var kept atomic.Pointer[Request]
 	e := openReq(t, ReqConfig{}, func(r *Request) { kept.Store(r) })
 	c := dial(t, e, "REQ")
@@ -445,7 +446,7 @@ func TestLentAnswersInAFrost(t *testing.T) {
 	}
 }
 
-func TestAFrostThatTakesTooLongIsGivenUp(t *testing.T) {
+func TestReqFreeze_Timeout(t *testing.T) {
 	block := make(chan struct{})
 	e := openReq(t, ReqConfig{}, func(r *Request) { <-block; echo(r) }) // a handler must not do that
 	c := dial(t, e, "REQ")

@@ -52,7 +52,7 @@ func numbers(cur, prev *Material) []uint64 {
 	return out
 }
 
-func TestScheduledRotationSealsTwiceForAWindow(t *testing.T) {
+func TestSealing_ScheduledRotation(t *testing.T) {
 	f := newFixture(t)
 	f.begin(t, 1, 0, time.Minute)
 	if got := numbers(f.Sealing()); !slices.Equal(got, []uint64{1}) {
@@ -68,7 +68,7 @@ func TestScheduledRotationSealsTwiceForAWindow(t *testing.T) {
 	}
 }
 
-func TestRevocationKillsTheOldEpochAtOnce(t *testing.T) {
+func TestSealing_Revocation(t *testing.T) {
 	f := newFixture(t)
 	f.begin(t, 1, 0, 0)
 	f.begin(t, 2, 15, time.Minute)
@@ -81,7 +81,7 @@ func TestRevocationKillsTheOldEpochAtOnce(t *testing.T) {
 }
 
 // Whether the epoch before is dead is decided by what this node holds: by removals since that began.
-func TestRemovalsSinceTheEpochThatIsHeld(t *testing.T) {
+func TestSealing_RemovalsSinceHeldEpoch(t *testing.T) {
 	type step struct{ epoch, revoked uint64 }
 	for name, c := range map[string]struct {
 		steps []step
@@ -107,7 +107,8 @@ func TestRemovalsSinceTheEpochThatIsHeld(t *testing.T) {
 	}
 }
 
-func TestSignInInsideTheWindowGetsTheOtherEpoch(t *testing.T) {
+// Inside the window a minion's sign-ins get the two epochs in turn.
+func TestForSignIn_InsideWindow(t *testing.T) {
 	f := newFixture(t)
 	f.begin(t, 1, 0, 0)
 	f.ForSignIn("web1")

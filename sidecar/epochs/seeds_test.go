@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestSeedsAreGoodForAWindow(t *testing.T) {
+func TestSeeds_Window(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := NewSeeds(func() time.Time { return now })
 	seed := func(n uint64) Seed { return Seed{Number: n, Secret: []byte{byte(n)}} }

@@ -59,7 +59,7 @@ func TestLongOnesAreCut(t *testing.T) {
 	}
 }
 
-func TestANoteAllocatesNothing(t *testing.T) {
+func TestNote_NoAllocations(t *testing.T) {
 	l, e := New(), Event{At: time.Now(), Minion: "web1", Tag: "salt/beacon/web1/load/", From: "m2"}
 	for range Size {
 		l.Note(e)

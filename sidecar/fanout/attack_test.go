@@ -7,7 +7,7 @@ import (
 )
 
 // What a sign-in notice names is remembered while a rotation's window is open: a peer must not choose its size.
-func TestSignInNoticeOfAnySize(t *testing.T) {
+func TestParseSignIn_IDLength(t *testing.T) {
 	id := strings.Repeat("m", maxMinionID)
 	got, epoch, err := parseSignIn(appendSignIn(nil, id, 7))
 	if err != nil || got != id || epoch != 7 {

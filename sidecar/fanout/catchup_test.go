@@ -71,9 +71,9 @@ func (f *hubFixture) givenLate(t *testing.T, m *epochs.Material) (all [][]saltwi
 	return all, plain
 }
 
-// TestWhoHasJustComeIsGivenWhatItMissed: in the order in which it was published, with serials that grow, but for
-// minions of which a process has started since.
-func TestWhoHasJustComeIsGivenWhatItMissed(t *testing.T) {
+// TestCatchUp_Newcomer: a newcomer is given what it missed in the order of publication, with growing serials, except
+// for minions of which a process has started since.
+func TestCatchUp_Newcomer(t *testing.T) {
 	f := newHubFixture(t)
 	m := f.begin(t, 1, 0)
 	f.SignedIn("web1", []byte("old"))
@@ -112,8 +112,8 @@ func TestWhoHasJustComeIsGivenWhatItMissed(t *testing.T) {
 	}
 }
 
-// TestARestartedNodeGivesWhatItHadPublishedItself: its peers give that back to it, each its own alone.
-func TestARestartedNodeGivesWhatItHadPublishedItself(t *testing.T) {
+// TestCatchUp_RestartedNode: peers give a restarted node back what it had published itself, and only that.
+func TestCatchUp_RestartedNode(t *testing.T) {
 	peer := newHubFixture(t)
 	peer.begin(t, 1, 0)
 	must(t, peer.Local(job(t, "20261128000000000001", "*")))
@@ -201,8 +201,9 @@ func TestVersionsBefore(t *testing.T) {
 	}
 }
 
-// TestWhoIsCutOffLetsNoNewProcessIn: for others may give it a job that it has run before it started anew.
-func TestWhoIsCutOffLetsNoNewProcessIn(t *testing.T) {
+// TestSignedIn_CutOff: a node that is cut off lets no new process in, because others may give the minion a job that it
+// had run before it was restarted.
+func TestSignedIn_CutOff(t *testing.T) {
 	f := newHubFixture(t)
 	f.begin(t, 1, 0)
 	minority := true
@@ -237,8 +238,8 @@ func TestWhoIsCutOffLetsNoNewProcessIn(t *testing.T) {
 	}
 }
 
-// TestNothingIsLateForASyndic: it remembers no jobs.
-func TestNothingIsLateForASyndic(t *testing.T) {
+// TestNotLate_Syndic: a syndic remembers no jobs, so nothing is given late.
+func TestNotLate_Syndic(t *testing.T) {
 	f := newHubFixture(t)
 	f.cfg.NotLate = func() bool { return true }
 	f.begin(t, 1, 0)
@@ -324,8 +325,9 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// TestWhoSignsInAnewIsGivenWhatWasPublishedMeanwhile: and no more, apart from those that have come.
-func TestWhoSignsInAnewIsGivenWhatWasPublishedMeanwhile(t *testing.T) {
+// TestCatchUp_Moved: subscribers that sign in again after a change of the AES key are given what was published
+// meanwhile and no more; newcomers are given everything.
+func TestCatchUp_Moved(t *testing.T) {
 	f := newHubFixture(t)
 	m := f.begin(t, 1, 0)
 	now := time.Now()
@@ -446,8 +448,8 @@ func TestBeatsOfAnotherRun(t *testing.T) {
 	}
 }
 
-// TestRecentGoesOnInAnotherProcess: what may be given late, and who has started when.
-func TestRecentGoesOnInAnotherProcess(t *testing.T) {
+// TestRecent_ExportImport: another process knows what may be given late, and which minion has started when.
+func TestRecent_ExportImport(t *testing.T) {
 	old, heir := newHubFixture(t), newHubFixture(t)
 	old.begin(t, 1, 0)
 	must(t, old.Local(Publication{Plain: job(t, "20261128000000000001", "*").Plain, Topics: []string{"x", "y"}}))

@@ -11,7 +11,7 @@ import (
 )
 
 // A peer hears the old process's last records and the new one's first, each once, whichever process sends them.
-func TestTheOutboxGoesOnInAnotherProcess(t *testing.T) {
+func TestOutbox_Takeover(t *testing.T) {
 	old, next := newHubFixture(t), newHubFixture(t)
 	p := newPeerSide(t)
 	keepLink(t, p, old.out, old.run)
@@ -33,7 +33,7 @@ func TestTheOutboxGoesOnInAnotherProcess(t *testing.T) {
 }
 
 // The records of a peer are taken once, by the old process or the new one.
-func TestTheInboxGoesOnInAnotherProcess(t *testing.T) {
+func TestInbox_Takeover(t *testing.T) {
 	out := newOutbox(1000, 1<<20, time.Minute, time.Now)
 	p := newPeerSide(t)
 	keepLink(t, p, out, "run")

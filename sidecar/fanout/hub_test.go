@@ -222,7 +222,7 @@ func TestListTargetBecomesTopics(t *testing.T) {
 	}
 }
 
-func TestNothingIsPublishedWithoutAnEpoch(t *testing.T) {
+func TestLocal_NoEpoch(t *testing.T) {
 	f := newHubFixture(t)
 	if err := f.Local(Publication{Plain: nudge}); err == nil {
 		t.Fatal("published without a key")
@@ -232,7 +232,7 @@ func TestNothingIsPublishedWithoutAnEpoch(t *testing.T) {
 	}
 }
 
-func TestNudgeIsForNobody(t *testing.T) {
+func TestNudge_NoTargets(t *testing.T) {
 	f := newHubFixture(t)
 	m := f.begin(t, 1, 0)
 	body, err := f.Nudge()

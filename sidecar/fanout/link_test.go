@@ -183,9 +183,9 @@ func TestLinkDeliversInOrderOnce(t *testing.T) {
 	}
 }
 
-// TestAPeerHearsWhatItDoesNotKnow: all processes and what it has published itself once, and of each heartbeat of its
-// own that it was heard.
-func TestAPeerHearsWhatItDoesNotKnow(t *testing.T) {
+// TestLink_InitialState: a peer is sent all processes and its own publications once, and an answer to each of its
+// heartbeats.
+func TestLink_InitialState(t *testing.T) {
 	out := newOutbox(1000, 1<<20, time.Minute, time.Now)
 	p := newPeerSide(t)
 	keepLink(t, p, out, "run1")
@@ -213,7 +213,8 @@ func TestAPeerHearsWhatItDoesNotKnow(t *testing.T) {
 	eventually(t, told) // not all once more
 }
 
-func TestNothingIsLostBeforeTheFirstRecord(t *testing.T) {
+// Nothing is lost of what is added before the first record has come.
+func TestLink_BeforeFirstRecord(t *testing.T) {
 	p := newPeerSide(t)
 	out := newOutbox(1000, 1<<20, time.Minute, time.Now)
 	add(t, out, "before the link") // the peer's minions are there already

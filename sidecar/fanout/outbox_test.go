@@ -41,7 +41,7 @@ func TestOutboxCursor(t *testing.T) {
 	}
 }
 
-func TestOutboxForgetsWhatIsTooOldToDeliver(t *testing.T) {
+func TestOutbox_Expired(t *testing.T) {
 	now := time.Unix(1000, 0)
 	o := newOutbox(100, 1<<20, 30*time.Second, func() time.Time { return now })
 	o.add(kindPublication, 0, nil, nil)

@@ -56,9 +56,9 @@ func TestOnlyOrdinaryRequestsAreAnswered(t *testing.T) {
 	}
 }
 
-// TestManyNamesOfBackendsAreNotRead: a list of nothing but empty names took sixteen times the size of the load and
+// TestParseLoad_ManyBackends: a list of nothing but empty names took sixteen times the size of the load and
 // more, which may be 64 MiB.
-func TestManyNamesOfBackendsAreNotRead(t *testing.T) {
+func TestParseLoad_ManyBackends(t *testing.T) {
 	const few, many = 256, 4 << 20
 	for _, c := range []struct {
 		field string

@@ -161,7 +161,7 @@ func TestTransferIsOfOneVersion(t *testing.T) {
 
 // A file of one chunk is not held open: who goes back into one that was replaced meanwhile, which no minion does, gets
 // what is there now.
-func TestBackIntoAChunkThatWasReplaced(t *testing.T) {
+func TestServeFile_ReplacedChunk(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*site)
 		want   string
@@ -181,7 +181,8 @@ func TestBackIntoAChunkThatWasReplaced(t *testing.T) {
 	}
 }
 
-func TestFileChangedInPlaceIsAsWithStock(t *testing.T) {
+// As with a stock master, what is appended to a file meanwhile is served.
+func TestServeFile_ChangedInPlace(t *testing.T) {
 	s := newSite(t, 10)
 	s.put("log", "0123456789")
 	first := s.chunk("web1", "log", 0)
@@ -334,7 +335,7 @@ func TestListsFollowTheMastersFile(t *testing.T) {
 }
 
 // What was removed from a root that is a file system of its own lies inside of it, and is nobody's to read.
-func TestWhatSaltclusterdKeepsInARootIsNotServed(t *testing.T) {
+func TestAnswer_HidesOwnFiles(t *testing.T) {
 	s := newSite(t, 100)
 	for _, name := range []string{"f", ".saltcluster-area/keep/removed", "d/.saltcluster-x", "d/saltcluster-y"} {
 		s.put(name, "text")
@@ -390,7 +391,7 @@ func TestWhatSaltclusterdKeepsInARootIsNotServed(t *testing.T) {
 	}
 }
 
-func TestListWithoutAPlaceToKeepIt(t *testing.T) {
+func TestFileList_NoListDir(t *testing.T) {
 	s := newSite(t, 10, func(set *fileserve.Settings) { set.ListDir = "/proc/nowhere" })
 	s.put("one", "1")
 	list := func() string { return fileservetest.Show(s.ask("web1", "_file_list", nil)) }
@@ -407,7 +408,7 @@ func TestListWithoutAPlaceToKeepIt(t *testing.T) {
 
 // In a directory that the master's user may list and not search nothing is known of an entry but its name: for
 // os.path.islink, which Salt asks, nothing there is a link.
-func TestADirectoryThatCannotBeSearched(t *testing.T) {
+func TestFileList_UnsearchableDirectory(t *testing.T) {
 	s := newSite(t, 10, func(set *fileserve.Settings) { set.IgnoreLinks = true })
 	s.put("closed/file", "1")
 	for _, dir := range []string{"link", "closed/link"} {
@@ -435,7 +436,7 @@ func TestADirectoryThatCannotBeSearched(t *testing.T) {
 }
 
 // What leads to a place that the service manager keeps from this process is the master's.
-func TestWhatOnlyTheMasterSees(t *testing.T) {
+func TestAnswer_HiddenPaths(t *testing.T) {
 	hidden := filepath.Join(t.TempDir(), "tmp")
 	s := newSite(t, 10, func(set *fileserve.Settings) { set.Hidden = []string{hidden} })
 	s.put("file", "1")
@@ -477,7 +478,7 @@ func TestWhatOnlyTheMasterSees(t *testing.T) {
 }
 
 // A stock master hashes small files while some of its workers are busy with large ones.
-func TestSmallFilesDoNotWaitForLargeOnes(t *testing.T) {
+func TestFileHash_SmallBesideLarge(t *testing.T) {
 	s := newSite(t, 10)
 	s.put("small", "1")
 	hashed := make(chan string, runtime.GOMAXPROCS(0))
@@ -525,7 +526,7 @@ func TestMoreBackends(t *testing.T) {
 	}
 }
 
-func TestPipeIsNoFile(t *testing.T) {
+func TestServeFile_Pipe(t *testing.T) {
 	s := newSite(t, 100)
 	if out := mkfifo(filepath.Join(s.root, "pipe")); out != nil {
 		t.Skip(out)
@@ -536,7 +537,7 @@ func TestPipeIsNoFile(t *testing.T) {
 	}
 }
 
-func TestNothingServed(t *testing.T) {
+func TestUse_NoSettings(t *testing.T) {
 	s := newSite(t, 100)
 	s.put("f", "1")
 	s.Use(nil, "because")
@@ -562,7 +563,7 @@ func TestNothingServed(t *testing.T) {
 }
 
 // Files of /proc say that they have nothing in them: a master reads them all the same, whatever their size.
-func TestASizeThatIsNone(t *testing.T) {
+func TestServeFile_ZeroSize(t *testing.T) {
 	s := newSite(t, 4096)
 	const odd = "/proc/version"
 	info, err := os.Stat(odd)

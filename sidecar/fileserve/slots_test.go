@@ -11,9 +11,9 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// TestNobodyBesideTheSlotsWaitsForADisk: each who does holds a thread, of which a process has ten thousand. So whatever
-// looks at a disk has one of the places for it, lists that are in memory and files that are to be held open, too.
-func TestNobodyBesideTheSlotsWaitsForADisk(t *testing.T) {
+// TestSlots_AllDiskAccess: each request that waits for a disk holds a thread, of which a process has ten thousand. So
+// whatever looks at a disk takes a slot first, also for lists in memory and for files that are to be held open.
+func TestSlots_AllDiskAccess(t *testing.T) {
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "large"), []byte(strings.Repeat("x", 100)), 0o644); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 )
 
 // One long transfer must not keep the files of all that began after it open.
-func TestIdlePinsAreDroppedBehindOneInUse(t *testing.T) {
+func TestDropIdle_BehindPinInUse(t *testing.T) {
 	tr := newTransfers(&makers{ctx: t.Context()}, make(slots, 1), time.Second)
 	defer tr.close()
 	now := time.Now()

@@ -315,7 +315,7 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 	}
 }
 
-func TestLogOfManySendersIsBounded(t *testing.T) {
+func TestLimiter_ManySenders(t *testing.T) {
 	c := &clock{t: time.Unix(1_700_000_000, 0)}
 	l := newLimiter(c.now)
 	logged := 0

@@ -71,7 +71,7 @@ func TestMessagesOfEverySize(t *testing.T) {
 	}
 }
 
-func TestTheOtherProcessHangsOrEnds(t *testing.T) {
+func TestPair_TimeoutAndGone(t *testing.T) {
 	a, b := pairOf(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestNowGrowsWhateverTheWallClockDoes(t *testing.T) {
+func TestNow_Monotonic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wall := time.UnixMilli(1_700_000_000_000)
 		c := New(func() time.Time { return wall }, 0)
@@ -29,7 +29,7 @@ func TestNowGrowsWhateverTheWallClockDoes(t *testing.T) {
 	})
 }
 
-func TestBoundedClockRefusesTheFarFuture(t *testing.T) {
+func TestObserve_TooFarAhead(t *testing.T) {
 	wall := time.UnixMilli(1_700_000_000_000)
 	c := NewBounded(func() time.Time { return wall })
 	before := c.Now()
@@ -49,7 +49,7 @@ func TestBoundedClockRefusesTheFarFuture(t *testing.T) {
 
 // The clock of node a was an hour ahead for a while, and its minions have seen its serials. The clock is right again;
 // then a dies, and they come to b.
-func TestMinionsOfANodeWhoseClockWasWrong(t *testing.T) {
+func TestObserve_PeerWasAhead(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	for _, ahead := range []time.Duration{9 * time.Minute, time.Hour, 30 * 365 * 24 * time.Hour,
 		200 * 365 * 24 * time.Hour} {
@@ -72,7 +72,7 @@ func TestMinionsOfANodeWhoseClockWasWrong(t *testing.T) {
 
 // Clocks that have followed one far ahead stay in step when they cannot reach each other, however much one of them
 // publishes.
-func TestClocksThatAreAheadStayInStep(t *testing.T) {
+func TestClock_AheadInStep(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	wall := func() time.Time { return now }
 	a, b := New(wall, 0), New(wall, 0)
@@ -95,7 +95,7 @@ func TestClocksThatAreAheadStayInStep(t *testing.T) {
 }
 
 // A restart on a host whose clock is right goes on at the pace of time from what the run before had reached.
-func TestRestartOfAClockThatIsAhead(t *testing.T) {
+func TestReserve_RestartAhead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clock")
 	now := time.UnixMilli(1_700_000_000_000)
 	wall := func() time.Time { return now }
@@ -120,7 +120,8 @@ func TestRestartOfAClockThatIsAhead(t *testing.T) {
 	}
 }
 
-func TestClockCountsWhileTheTimeIsUnknown(t *testing.T) {
+// While the time is unknown the clock counts on.
+func TestNow_TimeUnknown(t *testing.T) {
 	now := time.Time{}
 	c := New(func() time.Time { return now }, 0)
 	c.GoOn(At(time.UnixMilli(1_700_000_000_000)))
@@ -175,7 +176,8 @@ func TestRestartStaysAboveReservedCeiling(t *testing.T) {
 	}
 }
 
-func TestCrashesDoNotPushTheClockAhead(t *testing.T) {
+// Crashes do not push the clock ahead.
+func TestReserve_RepeatedCrashes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clock")
 	wall := time.UnixMilli(1_700_000_000_000)
 	var last Timestamp
@@ -202,7 +204,7 @@ func TestCrashesDoNotPushTheClockAhead(t *testing.T) {
 	}
 }
 
-func TestAnIdleClockReservesToo(t *testing.T) {
+func TestReserve_Idle(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clock")
 	wall := time.UnixMilli(1_700_000_000_000)
 	c := New(func() time.Time { return wall }, 0)
@@ -218,7 +220,8 @@ func TestAnIdleClockReservesToo(t *testing.T) {
 	}
 }
 
-func TestACleanStopGivesTheReserveBack(t *testing.T) {
+// A clean stop gives the reserve back.
+func TestKeepReserved_CleanStop(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clock")
 	c := New(time.Now, 0)
 	last := c.Now()

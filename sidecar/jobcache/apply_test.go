@@ -150,7 +150,8 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-func TestWhatAKillLeavesIsCompleted(t *testing.T) {
+// What a kill left unfinished is completed.
+func TestApply_AfterKill(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, job string){
 		"our own beginning": func(t *testing.T, job string) {
 			temps, _ := filepath.Glob(filepath.Join(job, ".saltcluster-*"))

@@ -14,9 +14,9 @@ import (
 	"saltclusterd/sidecar/localmaster/mastertest"
 )
 
-// TestCLIWaitsForUs publishes a job with the stock CLI of a running stock master and gives it returns that Python never
+// TestStockCLI publishes a job with the stock CLI of a running stock master and gives it returns that Python never
 // saw: the CLI prints them, the jobs runner finds them, and the files look like the master's own.
-func TestCLIWaitsForUs(t *testing.T) {
+func TestStockCLI(t *testing.T) {
 	for _, v := range mastertest.Versions(t) {
 		t.Run(v, func(t *testing.T) {
 			t.Parallel()

@@ -16,7 +16,7 @@ import (
 )
 
 // A power loss leaves names without content. What is applied again then is written again.
-func TestWhatAPowerLossLeaves(t *testing.T) {
+func TestApply_AfterPowerLoss(t *testing.T) {
 	load := dict{
 		"cmd", "_return", "id", "m1", "jid", testJID, "return", "a result",
 		"retcode", 0, "success", true, "fun", "test.ping", "out", "nested",
@@ -55,7 +55,7 @@ func TestWhatAPowerLossLeaves(t *testing.T) {
 }
 
 // Files of a job that a stock master wrote and a power loss emptied would make it raise for ever.
-func TestEmptyFilesOfAJobAreMended(t *testing.T) {
+func TestApply_EmptyJobFiles(t *testing.T) {
 	load := dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", 1, "retcode", 0, "success", true, "fun",
 		"test.ping"}
 	c, dir := newCache(t, stockOptions())
@@ -87,7 +87,7 @@ func TestEmptyFilesOfAJobAreMended(t *testing.T) {
 }
 
 // Of a large file not every byte is read.
-func TestWhatAPowerLossLeavesOfALargeReturn(t *testing.T) {
+func TestHas_DamagedLargeReturn(t *testing.T) {
 	for name, large := range map[string]any{
 		"a text":     strings.Repeat("line\n", 40_000),
 		"a state":    bigState(),

@@ -55,7 +55,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	want("too old", "", 4)
 }
 
-func TestMemoryTakesTheEarlierTimeAndAllTopics(t *testing.T) {
+func TestMemory_AddMergesDuplicates(t *testing.T) {
 	c := newClock()
 	m := NewMemory(Limits{Age: time.Minute, Count: 10, Bytes: 100}, c.read)
 	m.Add(Publication{JID: "1", Plain: []byte("x"), At: c.ago(1), Topics: []string{"a"}})
@@ -108,7 +108,7 @@ func TestProcessesKnowsWhoIsNew(t *testing.T) {
 }
 
 // Whose table is full forgets, and then takes an old process for a new one: never the other way round.
-func TestProcessesForgetsOnTheSafeSide(t *testing.T) {
+func TestProcesses_Full(t *testing.T) {
 	c := newClock()
 	p := NewProcesses(time.Minute, c.read)
 	for i := range perMinion + 1 {

@@ -182,7 +182,7 @@ func TestBusThroughRestarts(t *testing.T) {
 }
 
 // A master's bus is there before those who listen to it. What is fired meanwhile waits until its workers answer.
-func TestBusWaitsForTheMasterToServe(t *testing.T) {
+func TestBus_WaitForServing(t *testing.T) {
 	serving := make(chan struct{})
 	b, dir := busRig(t, BusOptions{BackoffMax: 10 * time.Millisecond, Serving: func(ctx context.Context) {
 		select {
@@ -332,9 +332,9 @@ func TestBusFlush(t *testing.T) {
 	}
 }
 
-// TestBusTakesALargeEventAlone: one that is larger than the queue may hold would be refused for ever, and who fires in
-// order would get no further.
-func TestBusTakesALargeEventAlone(t *testing.T) {
+// TestBus_EventLargerThanQueue: an event larger than the queue is taken alone. If it were refused for ever, a caller
+// that fires in order would get no further.
+func TestBus_EventLargerThanQueue(t *testing.T) {
 	b, dir := busRig(t, BusOptions{FireOnly: true, QueueBytes: 1000})
 	ctx := context.Background()
 	if err := b.Open(ctx); err != nil {
@@ -460,8 +460,8 @@ func TestBusKeepsOrder(t *testing.T) {
 	fired.Wait()
 }
 
-// TestBusIsPatientInAStorm: who signs in alone is heard of soon, also when there was a storm a while ago.
-func TestBusIsPatientInAStorm(t *testing.T) {
+// TestLingerAfter: the event of a single sign-in is fired soon, also some time after a storm.
+func TestLingerAfter(t *testing.T) {
 	const soon, long = busLinger, busPatience * busLinger
 	for _, c := range []struct {
 		written   int
@@ -556,9 +556,9 @@ func TestBusOfAnotherRelease(t *testing.T) {
 	}
 }
 
-// TestBusOfAMasterThatGoesAgain: what a master said that is gone before its workers answered does not count for the
-// next.
-func TestBusOfAMasterThatGoesAgain(t *testing.T) {
+// TestBus_MasterGoneBeforeServing: a master ends before its workers have answered. The answer does not count for the
+// next master.
+func TestBus_MasterGoneBeforeServing(t *testing.T) {
 	begun, serving := make(chan struct{}), make(chan struct{})
 	b, dir := busRig(t, BusOptions{FireOnly: true, BackoffMax: 10 * time.Millisecond, Serving: func(ctx context.Context) {
 		for _, c := range []chan struct{}{begun, serving} {

@@ -65,10 +65,9 @@ func eventOf(tag string) []byte {
 // six is enough for pieces of one event, and of two.
 var six = []string{"t/a", "t/b", "t/c", "t/d", "t/e", "t/f"}
 
-// TestBusFiresAgainWhatNobodyRead: a master that stands still is given events, and whoever fired them hears that it has
-// them. It is killed before it reads any. The next one gets them all, without anything else being fired, and in their
-// order.
-func TestBusFiresAgainWhatNobodyRead(t *testing.T) {
+// TestBus_RefireUnread: a stalled master is given events, and their callers are told that it has them. It is killed
+// before it reads any. The next master gets them all, in order and without another event being fired.
+func TestBus_RefireUnread(t *testing.T) {
 	b, dir := busRig(t, BusOptions{FireOnly: true, BackoffMax: 20 * time.Millisecond})
 	master := startStillBus(t, dir)
 	if err := b.Open(t.Context()); err != nil {
@@ -124,9 +123,9 @@ func TestBusKnowsWhatWasRead(t *testing.T) {
 	}
 }
 
-// TestBusWaitsForAMasterThatStandsStill: what does not fit into its socket any more is written when it goes on, on the
+// TestBus_MasterStalled: what does not fit into the socket of a stalled master is written when it reads again, on the
 // same connection, and nothing twice.
-func TestBusWaitsForAMasterThatStandsStill(t *testing.T) {
+func TestBus_MasterStalled(t *testing.T) {
 	b, dir := busRig(t, BusOptions{FireOnly: true})
 	b.ctx, b.o.writeTimeout = t.Context(), 50*time.Millisecond
 	master := startStillBus(t, dir)
@@ -150,8 +149,8 @@ func TestBusWaitsForAMasterThatStandsStill(t *testing.T) {
 	master.wants(c, "t/last")
 }
 
-// TestBusClosesWithAMasterThatStandsStill: a write that waits for it does not hold up the end of this process.
-func TestBusClosesWithAMasterThatStandsStill(t *testing.T) {
+// TestBus_CloseWhileMasterStalled: a write that waits for the master does not delay Close.
+func TestBus_CloseWhileMasterStalled(t *testing.T) {
 	b, dir := busRig(t, BusOptions{FireOnly: true, writeTimeout: time.Minute})
 	startStillBus(t, dir)
 	if err := b.Open(t.Context()); err != nil {
@@ -174,8 +173,8 @@ func TestBusClosesWithAMasterThatStandsStill(t *testing.T) {
 	}
 }
 
-// TestBusHearsOfTheEndOnce: a master that ends between a write and the look behind it tells so only then.
-func TestBusHearsOfTheEndOnce(t *testing.T) {
+// TestPull_ResetReportedOnce: a master ends between a write and the check after it. The kernel reports that only once.
+func TestPull_ResetReportedOnce(t *testing.T) {
 	b, dir := busRig(t, BusOptions{FireOnly: true})
 	b.ctx = t.Context()
 	master := startStillBus(t, dir)

@@ -139,7 +139,7 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-func TestYAMLBombIsRefused(t *testing.T) {
+func TestParseYAML_Bomb(t *testing.T) {
 	text := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := 1; i < 9; i++ {
 		prev, this := string(rune('0'+i-1)), string(rune('0'+i))

@@ -116,7 +116,7 @@ func TestHiddenOutcomes(t *testing.T) {
 	}
 }
 
-func TestHiddenNeedsAMasterThatHasStarted(t *testing.T) {
+func TestHidden_MasterNotStarted(t *testing.T) {
 	cfg := testMaster(t, 3007, "n1")
 	f := &fakeAuth{t: t}
 	keys := filepath.Join(t.TempDir(), "new")

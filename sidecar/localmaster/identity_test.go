@@ -93,7 +93,7 @@ func TestInstallOver3008Layouts(t *testing.T) {
 }
 
 // Hosts that share a pki_dir may have it at different paths; what a stock 3008 master has made there leads to its own.
-func TestLinksLeadThereByEveryPath(t *testing.T) {
+func TestInstall_RelativeLinks(t *testing.T) {
 	k, _ := twoKeys(t)
 	for _, major := range []int{3006, 3008} {
 		cfg := testMaster(t, major, "n1")

@@ -180,7 +180,7 @@ func TestMastersOwn(t *testing.T) {
 const gitPillar = "ext_pillar: [{git: ['main ssh://h/a', {'main ssh://h/r': [{privkey: DIR/id}]}]}]\n"
 
 // What a glob finds is compared by names and contents.
-func TestGlobsAreComparedByWhatTheyFind(t *testing.T) {
+func TestGlobDigest(t *testing.T) {
 	dir := writeTree(t, map[string]string{"a/x.sls": "x", "b/x.sls": "x", "b/.hidden": "h", "c/x.sls": "y", "d/y.sls": "x",
 		"e/sub/z": "z"})
 	digest := func(sub string) string { // from within, so that names are the same

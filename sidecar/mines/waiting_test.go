@@ -31,9 +31,9 @@ func (s *turns) Change(_ context.Context, _ string, edit func([]byte) ([]byte, b
 	return err
 }
 
-// TestWaitingForATurnTakesNoMoreThanTheLoad: a load of many small entries takes ten times its size when it is taken
+// TestAnswer_MemoryWhileWaiting: a load of many small entries takes ten times its size when it is taken
 // apart, and one minion may have many that wait for each other.
-func TestWaitingForATurnTakesNoMoreThanTheLoad(t *testing.T) {
+func TestAnswer_MemoryWhileWaiting(t *testing.T) {
 	const requests = 30
 	store := &turns{open: make(chan struct{})}
 	s, err := mines.New(mines.Config{Store: store, Keys: everybody, Logger: slog.New(slog.DiscardHandler)})

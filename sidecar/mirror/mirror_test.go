@@ -108,7 +108,7 @@ func await(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-func TestEventsAreShownOnceAndInOrder(t *testing.T) {
+func TestMirror_OnceAndInOrder(t *testing.T) {
 	n := &net{mirrors: map[node.ID]*Mirror{}, lossy: true}
 	a, b, c := start(t, n, "a", "my/*"), start(t, n, "b", "*"), start(t, n, "c")
 	var want []string

@@ -7,7 +7,7 @@ import (
 )
 
 // The answers are those of Python 3.11's re.search.
-func TestExpressionsAreReadAsByPython(t *testing.T) {
+func TestSearch_SameAsPython(t *testing.T) {
 	for _, c := range []struct {
 		expr, name string
 		want       bool

@@ -97,7 +97,7 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-func TestSignInsHaveAWayOfTheirOwn(t *testing.T) {
+func TestClient_SignIn(t *testing.T) {
 	c := start(t, &receiver{}, true)
 	got, err := c.SignIn(t.Context(), "b", []byte("web1"), netip.AddrPort{})
 	if err != nil || string(got) != "signed in:web1" {
@@ -111,7 +111,8 @@ func TestSignInsHaveAWayOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestABudgetForOtherNodes(t *testing.T) {
+// What other nodes have relayed here is bounded in bytes until it is answered, even if the sender has given it up.
+func TestHandler_Budget(t *testing.T) {
 	rcv := &receiver{hangs: make(chan func(), 1)}
 	c := start(t, rcv, true)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -147,7 +148,7 @@ func TestABudgetForOtherNodes(t *testing.T) {
 }
 
 // A node that announces much and sends nothing keeps the room of the others free.
-func TestOneNodeLeavesRoomForOthers(t *testing.T) {
+func TestHandler_BudgetPerNode(t *testing.T) {
 	const limit = 8 << 20
 	type sender struct{}
 	h := Handler(&receiver{}, func(ctx context.Context) (node.ID, bool) {

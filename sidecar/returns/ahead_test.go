@@ -243,7 +243,7 @@ func TestAheadOnAnotherReplica(t *testing.T) {
 
 // A job all of whose replicas are away holds up no other, unless there is too much of it, and is filed when one is
 // back.
-func TestAheadOfAJobWithoutReplicas(t *testing.T) {
+func TestAhead_ReplicasAway(t *testing.T) {
 	w := newWorld(t)
 	other := "20261121040506000002"
 	w.standing["b"], w.copiers = Unreachable, map[string][]node.ID{"": {"c"}, other: {"a"}}

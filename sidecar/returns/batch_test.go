@@ -36,7 +36,7 @@ func TestBatchRoundTrip(t *testing.T) {
 	}
 }
 
-func TestBatchIsCutWhereItIsFull(t *testing.T) {
+func TestAppendBatch_Full(t *testing.T) {
 	big := record(t, "web1")
 	big.Load = make([]byte, MaxBatch/2)
 	if _, n, err := appendBatch(nil, []spool.Record{big, big, big}); n != 1 || err != nil {
@@ -111,7 +111,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-func TestHandlerTakesFewAtATime(t *testing.T) {
+func TestHandler_Limits(t *testing.T) {
 	w := newWorld(t)
 	s := w.open("b")
 	member := func(context.Context) (node.ID, bool) { return "a", true }

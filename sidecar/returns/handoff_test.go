@@ -36,7 +36,7 @@ func TestHandOff(t *testing.T) {
 	eventually(t, "its publisher", func() bool { return p.cache().Has(jid, "web1") })
 }
 
-func TestHandOffToNobody(t *testing.T) {
+func TestHandOff_Refused(t *testing.T) {
 	w := newWorld(t)
 	p := w.open("p")
 	if _, err := p.HandOff(t.Context(), "p", request(t, "web1")); !errors.Is(err, errNoKeeper) {

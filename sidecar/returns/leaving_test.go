@@ -71,8 +71,8 @@ func TestHandOver(t *testing.T) {
 	})
 }
 
-// TestHandOverOfWhatIsNone: a file that is no return, and a return that is not its minion's, are nobody's.
-func TestHandOverOfWhatIsNone(t *testing.T) {
+// TestHandOver_InvalidReturns: a file that is not a return, and a return under another minion's name, stay here.
+func TestHandOver_InvalidReturns(t *testing.T) {
 	w := newWorld(t)
 	w.heir = "b"
 	a, b := w.open("a"), w.open("b")
@@ -102,8 +102,8 @@ func TestHandOverOfWhatIsNone(t *testing.T) {
 	}
 }
 
-// TestHandOverWaitsForTheMaster: one that the master has in hand is not given to two masters.
-func TestHandOverWaitsForTheMaster(t *testing.T) {
+// TestHandOver_WaitForMaster: a return that the master is handling is not given to a second master.
+func TestHandOver_WaitForMaster(t *testing.T) {
 	w := newWorld(t)
 	w.heir = "b"
 	w.pyErr["mute"] = context.DeadlineExceeded

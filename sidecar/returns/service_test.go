@@ -16,7 +16,7 @@ import (
 	"saltclusterd/sidecar/spool"
 )
 
-func TestTakenReturnIsInTheJobCacheAndFired(t *testing.T) {
+func TestTake_FiledAndFired(t *testing.T) {
 	w := newWorld(t)
 	s := w.open("a")
 	r := request(t, "web1")
@@ -79,7 +79,7 @@ func TestScheduledReturnGetsAJob(t *testing.T) {
 	})
 }
 
-func TestFilesDoNotWaitForTheBus(t *testing.T) {
+func TestTake_BusDown(t *testing.T) {
 	w := newWorld(t)
 	w.busDown = true
 	s := w.open("a")
@@ -99,7 +99,7 @@ func TestFilesDoNotWaitForTheBus(t *testing.T) {
 }
 
 // Events of a bus that stays down, or takes nothing, must not take the room of returns.
-func TestEventsAreGivenUpWhenTheJournalFillsUp(t *testing.T) {
+func TestTake_DiscardEventsWhenFull(t *testing.T) {
 	for name, ill := range map[string]func(*world){
 		"down": func(w *world) { w.busDown = true }, "hangs": func(w *world) { w.busHangs = true },
 	} {
@@ -127,7 +127,7 @@ func TestEventsAreGivenUpWhenTheJournalFillsUp(t *testing.T) {
 	}
 }
 
-func TestWhatNeedsPython(t *testing.T) {
+func TestDefer_NeedsPython(t *testing.T) {
 	w := newWorld(t)
 	w.pyDown = true
 	w.pyErr["gone"] = ErrGone
@@ -150,7 +150,7 @@ func TestWhatNeedsPython(t *testing.T) {
 }
 
 // What the master did not come to the end of is cleared away before it gets the return again.
-func TestMendedBeforeTheMasterGetsIt(t *testing.T) {
+func TestDefer_MendFirst(t *testing.T) {
 	w := newWorld(t)
 	var mended []string
 	s := w.open("a", func(c *Config) {
@@ -219,7 +219,7 @@ func TestModeChanges(t *testing.T) {
 }
 
 // A master whose options have changed meanwhile gets what was journaled before.
-func TestJournaledThenNotNativeAnyMore(t *testing.T) {
+func TestTake_NotNativeAfterRestart(t *testing.T) {
 	w := newWorld(t)
 	w.busDown = true
 	s := w.open("a")

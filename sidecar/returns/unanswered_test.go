@@ -280,9 +280,9 @@ func TestStoredIsDone(t *testing.T) {
 	}
 }
 
-// TestUnaskedIsNoTry: what the master has not got, and what the disk does not give now, is neither a try nor a longer
-// pause.
-func TestUnaskedIsNoTry(t *testing.T) {
+// TestUnanswered_NotAsked: a return that did not reach the master, or cannot be read from disk now, counts as no try
+// and makes the pause no longer.
+func TestUnanswered_NotAsked(t *testing.T) {
 	w := newWorld(t)
 	w.pyErr["web1"] = context.DeadlineExceeded
 	s := w.service("a")
@@ -433,8 +433,8 @@ func TestUnansweredOnce(t *testing.T) {
 	}
 }
 
-// TestUnansweredOnADiskThatHangs: who asks what is aside does not hang with it, and what is not on disk is not aside.
-func TestUnansweredOnADiskThatHangs(t *testing.T) {
+// TestUnanswered_DiskHangs: listing the unanswered returns does not hang with the disk, and shows only what is on disk.
+func TestUnanswered_DiskHangs(t *testing.T) {
 	w := newWorld(t)
 	s := w.service("a")
 	hangs, goOn, broken := make(chan struct{}), make(chan struct{}), errors.New("broken disk")

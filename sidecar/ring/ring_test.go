@@ -32,7 +32,7 @@ func TestOwnerIsStable(t *testing.T) {
 	}
 }
 
-func TestNobody(t *testing.T) {
+func TestOwner_NoCandidates(t *testing.T) {
 	for name, nodes := range map[string][]Node{
 		"none":      nil,
 		"no weight": {{ID: "m1"}, {ID: "m2", Weight: -3}},

@@ -340,7 +340,7 @@ func TestX931Sizes(t *testing.T) {
 	}
 }
 
-func TestRSAFaultIsNotLeaked(t *testing.T) {
+func TestSignX931_Fault(t *testing.T) {
 	m := testKey(t, 1024)
 	m.x931.dp.Add(m.x931.dp, m.x931.e) // as a faulty multiplication would
 	if sig, err := m.SignX931([]byte("salt")); err == nil {

@@ -204,7 +204,7 @@ func (e withoutEpoch) ForSignIn(id string) *epochs.Material {
 }
 
 // One that cannot be answered does not keep the others from it.
-func TestOneCannotBeAnswered(t *testing.T) {
+func TestAccept_OneFails(t *testing.T) {
 	c := newCrowd(t, func(cfg *Config) { cfg.Epochs = withoutEpoch{cfg.Epochs.(*epochs.Manager), "web2"} })
 	for i := range 8 {
 		c.come(c.sign(t, i), false)

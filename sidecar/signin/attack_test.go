@@ -20,7 +20,7 @@ func (c *cluster) offer(who string, auth saltwire.AuthRequest, ends chan string)
 }
 
 // One minion that signs in over and over takes its share of the queue; the others find room.
-func TestOneMinionCannotFillTheQueue(t *testing.T) {
+func TestQueue_ShareOfOneMinion(t *testing.T) {
 	t.Run("saying the same", func(t *testing.T) { oneMinion(t, func(pub string, _ int) string { return pub }) })
 	t.Run("writing its key in many ways", func(t *testing.T) {
 		oneMinion(t, func(pub string, i int) string { return strings.Repeat(" ", i) + pub + strings.Repeat("\r\n", i%7) })
@@ -91,7 +91,7 @@ func TestNewcomersAreHeldBack(t *testing.T) {
 }
 
 // A sign-in that is not accepted leaves no session file behind; one of an accepted minion is never touched.
-func TestUnacceptedSignInLeavesNoSession(t *testing.T) {
+func TestService_DiscardSession(t *testing.T) {
 	c := newCluster(t)
 	auth := c.request(t)
 	say := func(load []byte) []byte { return masterReply(t, c, load) }

@@ -62,9 +62,9 @@ func TestBudgetEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestPendingWithoutQuorumKeepsTheShare: a flood of sign-ins that nobody can decide costs a signature each, which is
-// not free either.
-func TestPendingWithoutQuorumKeepsTheShare(t *testing.T) {
+// TestBudget_PendingWithoutQuorum: a flood of sign-ins that nobody can decide costs a signature each, which is not free
+// either.
+func TestBudget_PendingWithoutQuorum(t *testing.T) {
 	c := newCluster(t)
 	c.settled = ErrNoQuorum
 	slots := c.svc.budget.Load().slots
@@ -99,8 +99,9 @@ func (k lateKeys) Accept(ctx context.Context, _, _ string, _ Standing) error {
 	return fmt.Errorf("%w: %w", ErrNoQuorum, ctx.Err())
 }
 
-// TestPendingWhenTheTimeIsOver: the minion waits half a second longer.
-func TestPendingWhenTheTimeIsOver(t *testing.T) {
+// TestService_PendingOnTimeout: the time for a decision is over, and the minion, which waits half a second longer, is
+// answered that it is pending.
+func TestService_PendingOnTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys := &lateKeys{}
 		c := newCluster(t, func(cfg *Config) { cfg.Keys = keys })

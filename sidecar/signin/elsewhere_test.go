@@ -45,7 +45,7 @@ func (p *peers) SignIn(ctx context.Context, to node.ID, body []byte, remote neti
 	return p.say[to], nil
 }
 
-func TestWhoDecidesInsteadOfTheMaster(t *testing.T) {
+func TestService_AskPeers(t *testing.T) {
 	p := &peers{}
 	c := newCluster(t, func(cfg *Config) { cfg.Way, cfg.Peers = p.way, p })
 	auth := c.request(t)

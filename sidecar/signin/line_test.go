@@ -208,9 +208,9 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// TestPlacesThatDoNotCountAreBounded: while there is always somebody to be taken before them nobody looks at those who
-// are late, and each of them that asks again leaves a place behind there.
-func TestPlacesThatDoNotCountAreBounded(t *testing.T) {
+// TestQueue_StalePlacesBounded: while others are always taken first, the lane of the late ones is not looked at, and
+// each late party that asks again leaves a place behind there.
+func TestQueue_StalePlacesBounded(t *testing.T) {
 	q := newBench(100)
 	for i := range 10_000 {
 		q.come("impatient", fmt.Sprint("a", i), true)

@@ -89,9 +89,9 @@ func TestTurnstileWithoutLimits(t *testing.T) {
 	}
 }
 
-// TestOneAddressDoesNotFillTheStock wants room among the pending keys for newcomers from other addresses, however many
+// TestTurnstile_PendingPerAddress wants room among the pending keys for newcomers from other addresses, however many
 // come from one.
-func TestOneAddressDoesNotFillTheStock(t *testing.T) {
+func TestTurnstile_PendingPerAddress(t *testing.T) {
 	const most = 1024
 	at, next := time.Unix(1000, 0), 0
 	pending := map[string]bool{}

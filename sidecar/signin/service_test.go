@@ -257,7 +257,8 @@ func TestMasterDecidesTheRest(t *testing.T) {
 	}
 }
 
-func TestAnotherKeyForAnAcceptedIDIsTheMastersBusiness(t *testing.T) {
+// A sign-in with another key for an accepted id is for the master to decide.
+func TestService_OtherKeyOfAcceptedID(t *testing.T) {
 	c := newCluster(t)
 	c.standing = Standing{Pub: c.identity.PublicText(), Accepted: true}
 	auth := c.request(t)
@@ -267,7 +268,7 @@ func TestAnotherKeyForAnAcceptedIDIsTheMastersBusiness(t *testing.T) {
 	}
 }
 
-func TestWhoHangsUpCostsNothing(t *testing.T) {
+func TestService_ConnectionGone(t *testing.T) {
 	c := newCluster(t)
 	c.standing = Standing{Pub: c.minion.PublicText(), Accepted: true}
 	dropped := make(chan struct{})
@@ -282,7 +283,8 @@ func TestWhoHangsUpCostsNothing(t *testing.T) {
 	}
 }
 
-func TestTriesOfOneSignInAreAnsweredTogether(t *testing.T) {
+// Each of several tries of one sign-in is answered or dropped.
+func TestService_ConcurrentTries(t *testing.T) {
 	hold := make(chan struct{})
 	c := newCluster(t, func(cfg *Config) { cfg.Master = slowMaster{hold} })
 	auth := c.request(t)

@@ -9,7 +9,7 @@ import (
 
 // A consumer that is new to a journal begins with the oldest record there is, and misses none of those that others have
 // done with.
-func TestNewConsumerOfAnOldJournal(t *testing.T) {
+func TestConsumer_AddedToOldJournal(t *testing.T) {
 	var old, young sink
 	c := Config{
 		Dir: t.TempDir(), SegmentBytes: 1 << 12, Checkpoint: time.Millisecond,

@@ -114,7 +114,7 @@ func TestOnceAndSync(t *testing.T) {
 }
 
 // A disk without room for the mark is no reason not to deliver what is there.
-func TestJournalWithoutVersionOnAFullDisk(t *testing.T) {
+func TestJournalWithoutVersion_FullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,nr_inodes=8"); err != nil {
 		t.Skipf("no file system of its own: %v", err)

@@ -65,7 +65,7 @@ func open(t *testing.T, cfg Config) *Tracer {
 }
 
 // A request that m1 relays to m2: one trace, whose spans are each other's parents as they should be.
-func TestARequestOnTwoNodes(t *testing.T) {
+func TestTracer_RelayedRequest(t *testing.T) {
 	c := newCollector(t)
 	m1 := open(t, Config{Endpoint: c.URL + "/v1/traces", Node: "m1"})
 	m2 := open(t, Config{Endpoint: c.URL + "/v1/traces", Node: "m2", OneIn: 1_000_000, IDs: true})
@@ -140,7 +140,7 @@ func TestSampling(t *testing.T) {
 }
 
 // A collector that hangs, or is away, costs spans and nothing else.
-func TestACollectorThatIsAway(t *testing.T) {
+func TestTracer_CollectorHangs(t *testing.T) {
 	hung := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
@@ -228,7 +228,7 @@ func FuzzParseParent(f *testing.F) {
 }
 
 // What is not traced costs nothing: no allocation, whatever is noted about it.
-func TestNothingIsFree(t *testing.T) {
+func TestTracer_UntracedAllocatesNothing(t *testing.T) {
 	ctx, sampled := context.Background(), New(Config{Endpoint: "http://127.0.0.1:1", OneIn: 1_000_000})
 	sampled.samples() // the one
 	for name, tr := range map[string]*Tracer{"off": nil, "not this one": sampled} {

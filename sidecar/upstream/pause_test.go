@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestASubscriptionGoesOnInAnotherProcess(t *testing.T) {
+func TestSubClient_Takeover(t *testing.T) {
 	f := startFakeType(t, "PUB", "127.0.0.1:0", func(c *fakeConn, _ []byte) {
 		go func() {
 			for i := 0; c.WriteMessage([]byte("topic"), []byte(fmt.Sprint(i))) == nil; i++ {

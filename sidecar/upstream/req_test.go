@@ -60,7 +60,7 @@ func TestOneInFlightPerConnection(t *testing.T) {
 	}
 }
 
-func TestGoRunsInOrderOfTheQueue(t *testing.T) {
+func TestReqClient_GoKeepsOrder(t *testing.T) {
 	f := startFake(t, "127.0.0.1:0", echo)
 	c := openReq(t, ReqConfig{Addr: f.addr(), MaxConns: 1})
 	var got []int
@@ -125,7 +125,7 @@ func TestStaleReplyIsDrained(t *testing.T) {
 	}
 }
 
-func TestConnectionThatNeverDrainsIsClosed(t *testing.T) {
+func TestReqClient_DrainTimeout(t *testing.T) {
 	f := startFake(t, "127.0.0.1:0", func(c *fakeConn, body []byte) {
 		if c.n > 1 {
 			c.reply(body)
@@ -372,7 +372,7 @@ func TestRequestLimit(t *testing.T) {
 
 // A sender whose calls keep the master's workers waiting has PerSender of them there, whether or not anybody waits for
 // the answer; the calls of others, and his own when one is answered, go on.
-func TestOneSenderLeavesWorkersToOthers(t *testing.T) {
+func TestReqClient_PerSenderLimit(t *testing.T) {
 	var mu sync.Mutex
 	var waiting []*fakeConn
 	f := startFake(t, "127.0.0.1:0", func(c *fakeConn, body []byte) {

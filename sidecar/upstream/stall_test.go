@@ -192,9 +192,9 @@ func TestIdleMasterIsProbed(t *testing.T) {
 	waitFor(t, "up again", c.Up)
 }
 
-// TestOneBusyWorkerIsNotStuck: of three workers, to which requests are dealt in turn, one is busy without end. Nobody
+// TestStall_OneBusyWorker: of three workers, to which requests are dealt in turn, one is busy without end. Nobody
 // asks for anything else.
-func TestOneBusyWorkerIsNotStuck(t *testing.T) {
+func TestStall_OneBusyWorker(t *testing.T) {
 	var dealt atomic.Int64
 	f := startFake(t, "127.0.0.1:0", func(c *fakeConn, body []byte) {
 		if dealt.Add(1)%3 != 1 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestSubReceivesInOrderAndReconnects(t *testing.T) {
+func TestSubClient_OrderAndReconnect(t *testing.T) {
 	all := make(chan struct{}) // of the first connection has come: what is closed before that may be thrown away
 	publish := func(c *fakeConn, _ []byte) {
 		for i := range 100 {

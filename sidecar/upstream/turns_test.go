@@ -36,7 +36,7 @@ func TestSendersTakeTurns(t *testing.T) {
 	}
 }
 
-func TestAFullQueueMakesRoomForWhoAsksLittle(t *testing.T) {
+func TestTurns_MakeRoom(t *testing.T) {
 	var q turns
 	for i := range byte(3) {
 		q.push(waiting("a", i))
@@ -61,7 +61,7 @@ func TestAFullQueueMakesRoomForWhoAsksLittle(t *testing.T) {
 }
 
 // A sender who has as many calls under way as he may has no turn until one of them is over; the others go on.
-func TestOneSenderHasSoManyUnderWay(t *testing.T) {
+func TestTurns_InFlightLimitPerSender(t *testing.T) {
 	q := turns{most: 2, mostWaiting: 1}
 	go2 := func(want string) {
 		t.Helper()

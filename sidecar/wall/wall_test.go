@@ -755,7 +755,7 @@ func TestRevokedByAPattern(t *testing.T) {
 	}
 }
 
-func TestEventsAreCutOutOfLists(t *testing.T) {
+func TestCheck_CutEventsFromList(t *testing.T) {
 	w := strict(Policy{Filters: true})
 	r := request(t, load(t, "web1", "_minion_event", fields{"pretag": nil, "events": list(
 		event("lab/a"), event("salt/key"), event("lab/b"), event("salt/job/1/ret/db1"), event("salt/minion/web1/start"))}))
@@ -871,7 +871,7 @@ func TestTooManyResources(t *testing.T) {
 }
 
 // What would shape the tag of a return is found by return_ids, too: a site that relaxed job_ids has not meant that.
-func TestJobIDsShapeNoTags(t *testing.T) {
+func TestCheck_TagInJID(t *testing.T) {
 	for _, mode := range []Mode{Log, Off} {
 		w := New(Config{Modes: map[Rule]Mode{JobIDs: mode, ReturnJobs: Off}, Accepted: accepted})
 		for _, jid := range []any{publishedJID + "/ret/db1", "1/new", "a/b", `a\b`, "..", "x\r", "x\n\n", list("1/ret/db1")} {

@@ -4,9 +4,8 @@ import (
 	"testing"
 )
 
-// TestADecoderGoesOnElsewhere hands a decoder over at every byte of a
-// conversation.
-func TestADecoderGoesOnElsewhere(t *testing.T) {
+// TestDecoder_Resume hands a decoder over at every byte of a conversation.
+func TestDecoder_Resume(t *testing.T) {
 	limits := DefaultLimits
 	stream := AppendReady(AppendGreeting(nil), "REQ", "")
 	stream = AppendMessage(stream, nil, make([]byte, 300))

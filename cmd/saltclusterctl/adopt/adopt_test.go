@@ -113,7 +113,7 @@ func wants(t *testing.T, got string, parts ...string) {
 }
 
 // Roots that the salt-master's user may not write in are named before it matters.
-func TestRootsOfSomebodyElse(t *testing.T) {
+func TestSetup_RootsNotWritable(t *testing.T) {
 	h := newHost(t, "")
 	states := h.path("srv/salt")
 	h.write("srv/salt/top.sls", "base: {}")

@@ -124,7 +124,7 @@ func mustWithout(t *testing.T, s *Site) *localmaster.Config {
 	return bare
 }
 
-func TestSetupOfSaltsOwnClusterRefuses(t *testing.T) {
+func TestSetup_NativeClusterRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*host)
 		want   string
@@ -159,7 +159,7 @@ func TestSetupOfSaltsOwnClusterRefuses(t *testing.T) {
 }
 
 // Keys and key in one directory: there is nothing to be copied.
-func TestSetupOfSaltsOwnClusterInPlace(t *testing.T) {
+func TestSetup_NativeClusterInPlace(t *testing.T) {
 	h := newNative(t, "3008.3")
 	h.write("etc/salt/master.d/cluster.conf", "cluster_id: theirs\ncluster_peers: [10.0.0.12]\n")
 	h.write("etc/salt/pki/master/cluster.pem", h.read("share/pki/cluster.pem"))

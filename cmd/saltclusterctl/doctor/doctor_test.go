@@ -297,7 +297,7 @@ func TestKeysAndCertificates(t *testing.T) {
 }
 
 // The node whose clock is wrong says it of itself, and finds those of the others right.
-func TestClocksOfANodeThatIsOff(t *testing.T) {
+func TestClocks_OwnClockWrong(t *testing.T) {
 	skew := func(d time.Duration) *float64 { s := d.Seconds(); return &s }
 	for _, c := range []struct {
 		name   string
@@ -480,7 +480,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-func TestProbeOfNobody(t *testing.T) {
+func TestProbe_ConnectionRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -140,7 +140,7 @@ func Certificate(path string, now time.Time) []Finding {
 		return []Finding{ok(check, path, "never expires; the roster decides who belongs")}
 	}
 	// Whoever reads this beside openssl x509 shall not take a node apart that works (gossip/peer:
-	// TestTimesOfACertificateMeanNothing).
+	// TestDial_CertificateDates).
 	return []Finding{ok(check, path,
 		fmt.Sprintf("is dated %s to %s, which no node looks at; the roster decides who belongs",
 			cert.NotBefore.UTC().Format(time.DateOnly), cert.NotAfter.UTC().Format(time.DateOnly)))}

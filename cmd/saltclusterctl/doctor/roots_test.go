@@ -26,7 +26,7 @@ func mkdir(t *testing.T, mode os.FileMode, parts ...string) string {
 	return dir
 }
 
-func TestRootsOfSomebodyElse(t *testing.T) {
+func TestRoots_OtherUser(t *testing.T) {
 	dir := mkdir(t, 0o755, t.TempDir(), "srv")
 	mkdir(t, 0o755, dir, "web", "files")
 	me, my := uint32(os.Geteuid()), uint32(os.Getegid())

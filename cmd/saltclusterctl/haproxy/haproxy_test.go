@@ -57,8 +57,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenIsRight lets Judge look at what Write makes.
-func TestWhatIsWrittenIsRight(t *testing.T) {
+// TestWrite_PassesJudge lets Judge look at what Write makes.
+func TestWrite_PassesJudge(t *testing.T) {
 	for name, variant := range variants() {
 		f, o := variant()
 		text, err := Write(f, o)

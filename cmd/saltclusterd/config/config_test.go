@@ -268,7 +268,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestReadIsEnoughForTheSocket(t *testing.T) {
+// Read alone, without validation, finds the admin socket.
+func TestRead_AdminSocket(t *testing.T) {
 	c, err := Read(write(t, map[string]string{"saltclusterd": "run_dir: /run/other\n"}))
 	if err != nil || c.Paths.AdminSocket != "/run/other/admin.sock" {
 		t.Errorf("%v, %v", c.Paths, err)

@@ -9,7 +9,7 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-func TestPackagedDefaultFileIsTheTable(t *testing.T) {
+func TestDefaultFile_Packaged(t *testing.T) {
 	isTheTable(t, "../../../packaging/saltclusterd.conf", DefaultFile())
 }
 

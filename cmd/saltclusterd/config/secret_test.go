@@ -43,7 +43,7 @@ func TestSecretRules(t *testing.T) {
 	}
 }
 
-func TestConfigWithSecretIsNotForEveryone(t *testing.T) {
+func TestLoad_SecretWorldReadable(t *testing.T) {
 	path := write(t, map[string]string{"saltclusterd": "cluster_id: lab\ncluster_secret: " + goodSecret + "\n"})
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)

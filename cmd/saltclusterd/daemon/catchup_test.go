@@ -74,7 +74,7 @@ func (n *testNode) has(t *testing.T, minions int) error {
 
 // A node that joins, through a member that does not lead, has all that its answers depend on before it serves anybody;
 // it votes only then. So does a node that comes back.
-func TestWhoJoinsIsWholeBeforeItServes(t *testing.T) {
+func TestJoin_CatchUpBeforeServing(t *testing.T) {
 	t.Parallel()
 	const minions = 300
 	a, b, c := newLaidNode(t, "a"), newLaidNode(t, "b"), newLaidNode(t, "c")

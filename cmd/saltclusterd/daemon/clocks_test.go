@@ -59,7 +59,7 @@ func clockProblemsOf(t *testing.T, n clocked) (lines []string) {
 }
 
 // The status of every node names the node whose clock is off, and no other, and its serials go by the others' clocks.
-func TestAClockThatIsOff(t *testing.T) {
+func TestStatus_ClockSkew(t *testing.T) {
 	t.Parallel()
 	nodes := clockedCluster(t, "a", "b", "c")
 	b := nodes[1]

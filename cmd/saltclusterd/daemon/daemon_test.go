@@ -353,7 +353,7 @@ func TestRefusedJoinsChangeNothing(t *testing.T) {
 
 // A master that has minions of its own joins only when they stay content, unless its operator says that they do not
 // matter.
-func TestJoinWithMinionsOfItsOwn(t *testing.T) {
+func TestJoin_OwnMinions(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	a := startNode(t, "a", t.TempDir())
@@ -452,7 +452,8 @@ func startNodeWith(t *testing.T, id, dir string, settings []string) *testNode {
 	return startNode(t, id, dir)
 }
 
-func TestNodeThatLostItsStateFoundsNoSecondCluster(t *testing.T) {
+// A node that lost its state_dir cannot bootstrap a second cluster.
+func TestBootstrap_StateLost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a := startNode(t, "a", dir)
@@ -477,7 +478,7 @@ func TestNodeThatLostItsStateFoundsNoSecondCluster(t *testing.T) {
 	}
 }
 
-func TestStateOfAnotherNodeIsRefused(t *testing.T) {
+func TestRun_StateOfAnotherNode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a := startNode(t, "a", dir)

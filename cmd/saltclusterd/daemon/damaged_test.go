@@ -16,7 +16,7 @@ import (
 )
 
 // A member whose state_dir lacks what it cannot do without does not start, and says what is left to do.
-func TestDamagedStateSaysWhatToDo(t *testing.T) {
+func TestRun_StateDamaged(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "a", t.TempDir())
 	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
@@ -60,7 +60,7 @@ func TestDamagedStateSaysWhatToDo(t *testing.T) {
 }
 
 // A member that got another id does what it is told, and is nobody's member then.
-func TestAnotherIDSaysWhatToDo(t *testing.T) {
+func TestRun_IDChanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := startNode(t, "a", dir)

@@ -105,7 +105,7 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 }
 
 // A process that takes over looks at the master's options before it has opened its doors.
-func TestOptionsAreLookedAtBeforeTheDoorsOpen(t *testing.T) {
+func TestRereadOptions_BeforeOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "master")
 	if err := os.WriteFile(path, []byte("master_sign_pubkey: True\npki_dir: /nonexistent\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestOptionsAreLookedAtBeforeTheDoorsOpen(t *testing.T) {
 }
 
 // A master that has started with options which cannot be read here answers by them itself, until they can.
-func TestOptionsThatCannotBeReadAreLeftToTheMaster(t *testing.T) {
+func TestRereadOptions_Unreadable(t *testing.T) {
 	t.Parallel()
 	n := cluster(t, t.TempDir())[0]
 	s := n.current().svc

@@ -12,7 +12,7 @@ import (
 )
 
 // What masters have each for itself is in the status of any node, each kind by itself, with what to do.
-func TestStatusNamesWhatEachMasterHas(t *testing.T) {
+func TestStatus_PerMasterState(t *testing.T) {
 	t.Parallel()
 	dirs, roots := []string{t.TempDir(), t.TempDir()}, t.TempDir()
 	if err := os.MkdirAll(filepath.Join(roots, ".git"), 0o750); err != nil {

@@ -33,7 +33,7 @@ func withParts(s *service) []reflect.Value {
 // Whatever can be opened is in the list, by which every process opens, one that takes over from another one, too: a
 // part that is forgotten there leaves its work to the salt-master, or undone, from the first upgrade on, and nobody
 // notices.
-func TestASuccessorOpensEverything(t *testing.T) {
+func TestParts_Complete(t *testing.T) {
 	s := emptyService()
 	opened := map[any]bool{}
 	for _, p := range s.parts() {
