@@ -17,6 +17,10 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
+// errEdited says that a file is not, or not for sure, as the cluster has it.
+var errEdited = errors.New(
+	"there is an edit that the cluster has not agreed on: wait until it has, or sync the roots, and try again")
+
 // ErrNoConflict says that this node does not have such a conflict.
 var ErrNoConflict = errors.New("no such conflict on this node")
 
@@ -31,7 +35,7 @@ func (s *Store) Conflicts() []Conflict {
 
 // Drop removes what was put aside.
 func (s *Store) Drop(ctx context.Context, id string) error {
-	return s.withConflict(ctx, id, func(c Conflict, area *apply.Area) error {
+	return s.withConflict(ctx, id, func(_ context.Context, c Conflict, area *apply.Area) error {
 		if err := os.RemoveAll(filepath.Join(area.Path, "aside", c.ID)); err != nil {
 			return fmt.Errorf("drop conflict: %w", err)
 		}
@@ -39,11 +43,12 @@ func (s *Store) Drop(ctx context.Context, id string) error {
 	})
 }
 
-// Resolve makes what was put aside live again in place of what is there now, which is displaced. It becomes a local
-// edit.
+// Resolve makes what was put aside live again, as a local edit, in place of what is there now. That must be as the
+// cluster has it, which keeps its content; an edit that this node has not proposed yet is proposed first, and refused
+// where that is not possible.
 func (s *Store) Resolve(ctx context.Context, id string) error {
-	err := s.withConflict(ctx, id, func(c Conflict, area *apply.Area) error {
-		if err := s.putBack(c, area); err != nil {
+	err := s.withConflict(ctx, id, func(ctx context.Context, c Conflict, area *apply.Area) error {
+		if err := s.putBack(ctx, c, area); err != nil {
 			return fmt.Errorf("resolve conflict: %q: %w", c.Path, err)
 		}
 		return nil
@@ -57,8 +62,9 @@ func (s *Store) Resolve(ctx context.Context, id string) error {
 	})
 }
 
-func (s *Store) withConflict(ctx context.Context, id string, do func(Conflict, *apply.Area) error) error {
-	return s.inLoop(ctx, func(context.Context) error {
+func (s *Store) withConflict(ctx context.Context, id string,
+	do func(context.Context, Conflict, *apply.Area) error) error {
+	return s.inLoop(ctx, func(ctx context.Context) error {
 		s.mu.Lock()
 		c, ok := s.conflict[id]
 		s.mu.Unlock()
@@ -71,7 +77,7 @@ func (s *Store) withConflict(ctx context.Context, id string, do func(Conflict, *
 			return err
 		}
 		defer area.Close()
-		if err := do(c, area); err != nil {
+		if err := do(ctx, c, area); err != nil {
 			return err
 		}
 		s.mu.Lock()
@@ -84,7 +90,7 @@ func (s *Store) withConflict(ctx context.Context, id string, do func(Conflict, *
 }
 
 // putBack renames what was put aside to where it was, making directories as needed.
-func (s *Store) putBack(c Conflict, area *apply.Area) error {
+func (s *Store) putBack(ctx context.Context, c Conflict, area *apply.Area) error {
 	dir, err := area.Live.Sub(".")
 	if err != nil {
 		return err
@@ -114,8 +120,43 @@ func (s *Store) putBack(c Conflict, area *apply.Area) error {
 	if err := slotfs.Move(from, to); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if st, err := dir.Stat(to.Name); err != nil || st.Type == tree.Dir {
+	return s.replaceAgreed(ctx, c, from, to)
+}
+
+// replaceAgreed moves from to to, where there is a file as the cluster has it. That file is unlinked, because the
+// cluster's history has it.
+func (s *Store) replaceAgreed(ctx context.Context, c Conflict, from, to slotfs.Place) error {
+	s.dirty = true
+	if err := s.round(ctx); err != nil {
+		return fmt.Errorf("propose the edits here first: %w", err)
+	}
+	was, err := to.Dir.Stat(to.Name)
+	if err != nil || was.Type == tree.Dir {
 		return errors.Join(errors.New("there is a directory now"), err)
 	}
-	return slotfs.Replace(from, to) // what was there is the cluster's: the other nodes displace it
+	if err := s.look(ctx); err != nil {
+		return err
+	}
+	root, err := tree.ReadRoot(s, s.base.Root)
+	if err != nil {
+		return err
+	}
+	st := s.slot(c.Slot)
+	agreed, live := tree.Lookup(s, root[c.Slot], c.Path), tree.Lookup(s, st.dir, c.Path)
+	if agreed == nil || !agreed.Equal(live) || !st.index[c.Path].Fresh(was) {
+		return errEdited
+	}
+	switch err := slotfs.Exchange(from, to); {
+	case errors.Is(err, slotfs.ErrNoExchange):
+		if now, err := to.Dir.Stat(to.Name); err != nil || !now.Unchanged(was) {
+			return errors.Join(errEdited, err)
+		}
+		return slotfs.Replace(from, to)
+	case err != nil:
+		return err
+	}
+	if now, err := from.Dir.Stat(from.Name); err != nil || !now.Unchanged(was) {
+		return errors.Join(errEdited, err, slotfs.Exchange(from, to))
+	}
+	return from.Dir.Remove(from.Name)
 }
