@@ -107,7 +107,7 @@ func (p *Proxy) HoldFiles(ctx context.Context) (release func(), err error) {
 	}
 	idle := p.files.close()
 	late := time.AfterFunc(gateLimit, func() {
-		p.cfg.Logger.Warn("requests for files and pillars waited long enough: they go on during a change of the roots", "dur",
+		p.cfg.Logger.Warn("requests for files and pillars waited long enough: they continue during a change of the roots", "dur",
 			gateLimit)
 		open()
 	})

@@ -141,7 +141,7 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 // noSuchWord is the error for a verb that must be followed by one of words, and was not.
 func noSuchWord(c *cli.Context, hint, words string) error {
 	if !c.Args().Present() {
-		return usagef(hint, "%s goes on with a word: %s", c.Command.Name, words)
+		return usagef(hint, "%s needs a subcommand: %s", c.Command.Name, words)
 	}
 	return usagef(hint, "%s has no %q: it is %s", c.Command.Name, c.Args().First(), words)
 }

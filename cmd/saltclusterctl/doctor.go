@@ -14,7 +14,7 @@ func newDoctorCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:  "doctor",
 		Usage: "look for what is wrong: this host, the way between the nodes, the way of the minions to them",
-		Description: "Works without saltclusterd, too, and sees more as root. Ports, permissions, inotify limits, DNS, clocks, versions, identities,\n" +
+		Description: "Also works without saltclusterd, and sees more as root. Ports, permissions, inotify limits, DNS, clocks, versions, identities,\n" +
 			"expiry; every node's 4505 and 4506 are tried with a ZeroMQ client that shares no code with saltclusterd, also with packets of\n" +
 			"full size (MTU). With --explain it says what is behind something that Salt has printed. Exit code 10: something is broken.",
 		Flags: []cli.Flag{

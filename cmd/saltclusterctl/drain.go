@@ -20,7 +20,7 @@ func newDrainCommand(e *env) *cli.Command {
 			selfFlag(),
 			&cli.DurationFlag{Name: "over", Usage: "hand its minions over in `TIME`", DefaultText: "its option drain_time"},
 			&cli.BoolFlag{Name: "wait-jobs",
-				Usage: "not done before the jobs published there have all returns, or nobody waits for them any more"},
+				Usage: "not done before the jobs published there have all returns, or no client waits for them any more"},
 			&cli.BoolFlag{Name: "force", Usage: "also when no other node serves minions"},
 			dryRunFlag(),
 		}, drainFlags("drained")...),
@@ -75,7 +75,7 @@ func drainFlags(until string) []cli.Flag {
 		&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until it is " + until +
 			"; --wait=false returns as soon as it is decided"},
 		&cli.DurationFlag{Name: "timeout", Value: 15 * time.Minute,
-			Usage: "give up waiting after `TIME`; 0: never. What was decided stands"},
+			Usage: "give up waiting after `TIME`; 0: never. A decision already made stands"},
 	}
 }
 

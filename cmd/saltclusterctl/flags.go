@@ -33,7 +33,7 @@ func flagMistake(said string, flags []cli.Flag) string {
 		return dashed(m[1]) + " needs a value" + wanted(flags, m[1])
 	}
 	if m := flagBadValue.FindStringSubmatch(said); m != nil {
-		return fmt.Sprintf("%s is no value of %s%s", m[1], dashed(m[2]), wanted(flags, m[2]))
+		return fmt.Sprintf("%s is not a valid value of %s%s", m[1], dashed(m[2]), wanted(flags, m[2]))
 	}
 	return said
 }

@@ -21,7 +21,7 @@ func newHAProxyCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:  "haproxy",
 		Usage: "print a configuration of HAProxy for this cluster",
-		Description: "The servers are the members, at their peer addresses and with this node's ports and options, which the others should have, too.\n" +
+		Description: "The servers are the members, at their peer addresses and with this node's ports and options, which the others should also have.\n" +
 			"What to do with it: saltclusterctl haproxy --check --file /etc/haproxy/haproxy.cfg, or with --fragment into a file of its own\n" +
 			"beside others, and systemctl reload haproxy. Where HAProxy is on another host: --file FILE without --check, copy it there,\n" +
 			"haproxy -c -f FILE. Minions get the address of HAProxy as their master. saltclusterctl doctor --haproxy FILE looks at one\n" +
@@ -29,7 +29,7 @@ func newHAProxyCommand(e *env) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "bind", Usage: "listen on `ADDRESS` instead of all of IPv4; may be repeated"},
 			&cli.StringSliceFlag{Name: "server",
-				Usage: "use `ID=ADDRESS` for a node; may be repeated. With it nobody is asked about members"},
+				Usage: "use `ID=ADDRESS` for a node; may be repeated. With it no node is asked about members"},
 			&cli.BoolFlag{Name: "send-proxy",
 				Usage: "tell the nodes the minions' addresses, which they must be ready for (proxy_protocol: True)"},
 			&cli.IntFlag{Name: "agent-port", Usage: "use the agent-check on `PORT` of the nodes",
@@ -82,7 +82,7 @@ func runHAProxy(c *cli.Context, e *env) error {
 		facts.Minions = n
 	}
 	if strings.ContainsAny(c.String("user"), " \t\r\n#") {
-		return usagef("--user haproxy", "%q is no account", c.String("user"))
+		return usagef("--user haproxy", "%q is not an account", c.String("user"))
 	}
 	o := haproxy.Options{Bind: c.StringSlice("bind"), StatsSocket: c.String("stats-socket"), User: c.String("user"),
 		Fragment: c.Bool("fragment")}
@@ -122,7 +122,7 @@ func writeOver(path, text string) error {
 	mode := os.FileMode(0o644)
 	if st, err := os.Stat(path); err == nil {
 		if !st.Mode().IsRegular() {
-			return fmt.Errorf("%s is no file", path)
+			return fmt.Errorf("%s is not a regular file", path)
 		}
 		mode = st.Mode().Perm()
 	}

@@ -123,7 +123,7 @@ func collectedScreen(s *screen, out collected) {
 		s.line("its minions trust the master key %s", clean(out.Identity))
 	}
 	for _, path := range out.Odd {
-		s.line("%s", s.paint(yellow, "left out, for it is no public key: "+clean(path)))
+		s.line("%s", s.paint(yellow, "left out because it is not a public key: "+clean(path)))
 	}
 	s.line("written: %s", clean(out.File))
 	nextSteps(s, []string{

@@ -18,7 +18,7 @@ func newLeaveCommand(e *env) *cli.Command {
 			"keeps its key, all minion keys, caches, jobs and roots as the cluster has them.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "restore-master",
-				Usage: "needed, for that is what it does; saltclusterctl remove only takes a node out of the cluster"},
+				Usage: "needed, because that is what it does; saltclusterctl remove only takes a node out of the cluster"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only look, and say what would be done"},
 			&cli.BoolFlag{Name: "force", Usage: "also when something is in the way"},
 			yesFlag(),
@@ -136,7 +136,7 @@ func leaveSteps(s *screen, l left) {
 		s.line("%s", s.paint(red, fmt.Sprintf("%s in the way; nothing was changed", plural(l.Failed(), "thing"))))
 		return
 	case l.Aside != "":
-		s.line("%srenamed: %s to %s, for somebody else wrote it", would, clean(l.Remove), clean(l.Aside))
+		s.line("%srenamed: %s to %s, because another user or program wrote it", would, clean(l.Remove), clean(l.Aside))
 	case l.Remove != "":
 		s.line("%sremoved: %s", would, clean(l.Remove))
 	}

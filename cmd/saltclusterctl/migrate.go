@@ -21,7 +21,7 @@ func newMigrateCommand(e *env) *cli.Command {
 			"changed by two drop-ins, saltclusterd is put anew in its place, the salt-master restarted. The next node's turn comes\n" +
 			"when this one serves minions, has what the cluster has, and verify finds no difference. Until the last node has left\n" +
 			"the share, one of those that are still there stands for it: what is changed there reaches the others, and the other\n" +
-			"way round. Killed or refused, it goes on where it was when it is run again. The share is only read.\n" +
+			"way round. Killed or refused, it resumes where it was when it is run again. The share is only read.\n" +
 			"Without NODE and --all it says what would be done on each node, and does nothing.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Usage: "all nodes, one after the other"},
@@ -36,7 +36,7 @@ func newMigrateCommand(e *env) *cli.Command {
 			&cli.DurationFlag{Name: "healthy-within", Value: defaultHealthy,
 				Usage: "give a node `TIME` to be well before the next one's turn, else refuse"},
 			&cli.DurationFlag{Name: "timeout",
-				Usage: "give up waiting after `TIME`; 0: never. Run again it goes on where it was"},
+				Usage: "give up waiting after `TIME`; 0: never. Run again it resumes where it was"},
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
@@ -56,7 +56,7 @@ func newMigrateCommand(e *env) *cli.Command {
 			err := runMigrate(ctx, c, e)
 			if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return adminapi.Errorf(adminapi.CodeTimeout,
-					"saltclusterctl migrate --all goes on where it was; --status says where that is",
+					"saltclusterctl migrate --all resumes where it was; --status says where that is",
 					"not done within %s", c.Duration("timeout"))
 			}
 			return err

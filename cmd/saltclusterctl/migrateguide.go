@@ -54,7 +54,7 @@ func (g *guide) run(ctx context.Context) error {
 	}
 	if g.only != "" {
 		if !slices.Contains(order, g.only) {
-			return refusedf("saltclusterctl migrate --status", "%s shares no file system, or is no member", g.only)
+			return refusedf("saltclusterctl migrate --status", "%s shares no file system, or is not a member", g.only)
 		}
 		if n := len(order); n > 1 && g.only == order[n-1] {
 			return refusedf("name another one first, or --stand-in NODE", "%s stands for the share: it goes last", g.only)
@@ -103,7 +103,7 @@ func (g *guide) order(m adminapi.Migration) ([]string, error) {
 	}
 	i := slices.Index(order, last)
 	if i < 0 && g.standIn != "" {
-		return nil, refusedf("saltclusterctl migrate --status", "%s shares no file system, or is no member", g.standIn)
+		return nil, refusedf("saltclusterctl migrate --status", "%s shares no file system, or is not a member", g.standIn)
 	}
 	if i >= 0 {
 		order = append(slices.Delete(order, i, i+1), last)
@@ -185,7 +185,7 @@ func (g *guide) await(ctx context.Context, id string, step adminapi.MigrateStep,
 			idle = time.Time{}
 			g.progress(n)
 		case n.Error != "":
-			return n, refusedf("saltclusterctl migrate --all goes on when that is mended; the log of saltclusterd on "+id+" has more", "%s: %s", id, n.Error)
+			return n, refusedf("saltclusterctl migrate --all resumes when that is mended; the log of saltclusterd on "+id+" has more", "%s: %s", id, n.Error)
 		case done(n):
 			return n, nil
 		case idle.IsZero():
@@ -236,7 +236,7 @@ func (g *guide) node(ctx context.Context, id string) (adminapi.MigrateNode, erro
 			}
 			why, known := m.Missing[id]
 			if err = fmt.Errorf("%s does not answer: %s", id, why); !known {
-				return adminapi.MigrateNode{}, refusedf("saltclusterctl members", "%q is no member with a salt-master", id)
+				return adminapi.MigrateNode{}, refusedf("saltclusterctl members", "%q is not a member with a salt-master", id)
 			}
 		}
 		if ctx.Err() != nil || time.Since(began) > guideAlone {
@@ -260,7 +260,7 @@ func (g *guide) well(ctx context.Context) error {
 			return err
 		}
 		if time.Now().After(end) {
-			return refusedf("saltclusterctl status, saltclusterctl verify; then saltclusterctl migrate --all goes on",
+			return refusedf("saltclusterctl status, saltclusterctl verify; then saltclusterctl migrate --all resumes",
 				"the cluster is not well: %s", why)
 		}
 		g.client.Close()

@@ -19,7 +19,7 @@ func newMinionsCommand(e *env) *cli.Command {
 		Description: "Salt's publish protocol does not tell which minion a connection belongs to; addresses are the minions' own where\n" +
 			"they connect directly or the load balancer sends them (proxy_protocol).\n" +
 			"By id, a minion is known by its requests: with default settings it sends one within the hour, its mine. --present and\n" +
-			"--absent put the two together: who has a connection now, as far as addresses tell. With a list MINION may be a pattern\n" +
+			"--absent combine the two: which minions have a connection now, as far as addresses tell. With a list MINION may be a pattern\n" +
 			"as Salt has them (web*).",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "present",

@@ -14,7 +14,7 @@ func newRecoverCommand(e *env) *cli.Command {
 		Usage: "when more than half of the voters are gone for good: make a new cluster out of this node alone",
 		Description: "Run it on one node, the one that knows most (status shows its index), while saltclusterd runs there. It keeps the\n" +
 			"cluster's identity, its keys and secrets, so minions stay content. What the others decided after the last contact is lost,\n" +
-			"and they are no members any more: when they come back they stop serving and have to join again.",
+			"and they are not members any more: when they come back they stop serving and have to join again.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force-new-cluster", Usage: "say that you mean it; nothing is done without it"},
 			yesFlag(),

@@ -17,7 +17,7 @@ func newRemoveCommand(e *env) *cli.Command {
 			"Nothing has to be restarted. To come back it has to join again. What would cost the cluster its majority is refused.\n" +
 			"It asks before, unless --yes is given.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "force", Usage: "remove it also when the rest is no majority any more"},
+			&cli.BoolFlag{Name: "force", Usage: "remove it also when the rest is not a majority any more"},
 			dryRunFlag(),
 			yesFlag(),
 			waitFlag("nothing is left of it; --wait=false returns as soon as it is off the roster"),

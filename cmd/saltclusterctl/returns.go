@@ -123,7 +123,7 @@ func newReturnsDropCommand(e *env) *cli.Command {
 				return err
 			}
 			return e.show(c, r, func(s *screen) {
-				s.line("dropped: the return of %s for %s", clean(cmp.Or(r.Minion, "nobody knows whom")),
+				s.line("dropped: the return of %s for %s", clean(cmp.Or(r.Minion, "an unknown minion")),
 					clean(cmp.Or(r.JID, "no job")))
 			})
 		},
@@ -147,5 +147,5 @@ func forecastDrop(c *cli.Context, e *env) error {
 	r := list.Returns[at]
 	return e.showPlan(c, forecast{Node: list.From,
 		Effects: []string{fmt.Sprintf("the return of %s for %s would be given up: no job cache would ever have it",
-			cmp.Or(r.Minion, "nobody knows whom"), cmp.Or(r.JID, "no job"))}})
+			cmp.Or(r.Minion, "an unknown minion"), cmp.Or(r.JID, "no job"))}})
 }

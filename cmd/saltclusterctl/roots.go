@@ -208,8 +208,8 @@ func newRootsRefillCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name: "refill", ArgsUsage: "DIRECTORY", Flags: []cli.Flag{dryRunFlag(), yesFlag(), timeoutFlag()},
 		Usage: "bring what the cluster has into a directory of this node that is left alone because another is in its place: a new disk, say",
-		Description: "Not for a file system that is only not mounted: mount it, and nothing is to be done. What is in the directory and is not what the\n" +
-			"cluster has is put aside (roots conflicts). No other node is touched.",
+		Description: "Not for a file system that is only not mounted: mount it, and nothing else is needed. Content of the directory that\n" +
+			"differs from what the cluster has is put aside (roots conflicts). No other node is touched.",
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return usagef("saltclusterctl roots status lists them",

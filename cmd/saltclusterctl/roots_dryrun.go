@@ -128,7 +128,7 @@ func refillForecast(st adminapi.RootsStatus, dir string) forecast {
 	case len(f.Effects) > 0: // of one that is in several slots some may be in order
 		f.Refused = ""
 	case f.Refused == "":
-		f.Refused = dir + " is no directory of this node's roots (saltclusterctl roots status lists them)"
+		f.Refused = dir + " is not a directory of this node's roots (saltclusterctl roots status lists them)"
 	}
 	return f
 }

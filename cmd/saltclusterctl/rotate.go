@@ -18,7 +18,7 @@ func newRotateCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:  "rotate",
 		Usage: "replace a secret of the cluster while it works",
-		Description: "Each can be repeated, goes on where it was interrupted, and says what becomes of nodes that are down.\n" +
+		Description: "Each can be repeated, resumes where it was interrupted, and says what becomes of nodes that are down.\n" +
 			"The cluster's identity (master.pem), which minions have pinned, goes in steps: rotate identity.",
 		Subcommands: []*cli.Command{
 			newRotateWhat(e, adminapi.RotateAES,
@@ -73,9 +73,9 @@ func newRotateWhat(e *env, what, usage string, flags ...cli.Flag) *cli.Command {
 func newRotateSecretCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:  adminapi.RotateSecret,
-		Usage: "change cluster_secret, with which nodes join; members go on without it",
+		Usage: "change cluster_secret, with which nodes join; members keep running without it",
 		Description: "First the new secret is accepted beside the old one. When it stands in the configuration of the nodes, --finish ends that.\n" +
-			"With --now the old one is refused at once: when somebody knows it who should not.",
+			"With --now the old one is refused at once: use it when the old one has leaked.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "secret-file",
 				Usage: "the new secret is in `FILE` (- is standard input); a file that is not there is made, with a random one"},

@@ -21,7 +21,7 @@ func newSnapshotCommand(e *env) *cli.Command {
 	c := verb(&cli.Command{
 		Name:  "snapshot",
 		Usage: "keep the whole cluster in a file, and bring it back",
-		Description: "The file holds the cluster's private key and every secret of it: whoever has it is the cluster. It is readable by its\n" +
+		Description: "The file holds the cluster's private key and every secret of it: anyone who has it can act as the cluster. It is readable by its\n" +
 			"owner only; --passphrase-file encrypts it with age (https://age-encryption.org).",
 		Subcommands: []*cli.Command{newSaveCommand(e), newInspectCommand(e), newRestoreCommand(e)},
 		Action: func(c *cli.Context) error {

@@ -182,7 +182,7 @@ func forecastRevoke(c *cli.Context, e *env) error {
 	if at < 0 {
 		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl token list", "there is no token %q", id)
 	}
-	effect := "nobody could join with it any more"
+	effect := "no node could join with it any more"
 	switch t := list.Tokens[at]; t.State {
 	case adminapi.TokenUsed:
 		effect = cmp.Or(t.UsedBy, "a node") + " has joined with it and would stay a member; it would not be listed any more"

@@ -19,9 +19,9 @@ import (
 func newTopCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:  "top",
-		Usage: "show the cluster and this node's work as it goes on; Ctrl-C ends it",
+		Usage: "show the cluster and this node's work continuously; Ctrl-C ends it",
 		Description: "The rates are those of this node, out of its metrics (option metrics on health_listen, and this host in health_trusted).\n" +
-			"When the output is no terminal, one screen follows the other.",
+			"When the output is not a terminal, one screen follows the other.",
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "interval", Aliases: []string{"i"}, Value: 2 * time.Second,
 				Usage: "a screen every `TIME`, half a second at least"},

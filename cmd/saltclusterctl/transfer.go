@@ -78,7 +78,7 @@ func transferForecast(st adminapi.Status, to string) forecast {
 	case st.Members[at].State != adminapi.StateAlive:
 		f.Refused = to + " does not answer, so it cannot lead"
 	default:
-		f.Effects = append(f.Effects, fmt.Sprintf("%s would lead instead of %s", to, cmp.Or(st.Cluster.Leader, "nobody")))
+		f.Effects = append(f.Effects, fmt.Sprintf("%s would lead instead of %s", to, cmp.Or(st.Cluster.Leader, "no node")))
 	}
 	return f
 }

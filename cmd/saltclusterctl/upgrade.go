@@ -15,7 +15,7 @@ func newUpgradeCommand(e *env) *cli.Command {
 		Name:  "upgrade",
 		Usage: "put a new saltclusterd in the place of the running one; minions keep their connections",
 		Description: "The new process reads the configuration anew, so this is also how a changed one takes effect. When the new process\n" +
-			"fails before it has taken over, the running one goes on as if nothing had happened, and the exit code says so.",
+			"fails before it has taken over, the running one continues as if nothing had happened, and the exit code says so.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "binary",
 				Usage: "start `PATH` instead of the program the running saltclusterd was started as"},

@@ -16,9 +16,9 @@ func newVerifyCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:  "verify",
 		Usage: "compare what the nodes hold: keys, grains, pillars, mines, eauth tokens, roots, jobs",
-		Description: "Every node reads what its salt-master would read, and tells hashes of it; keys are compared with what the cluster\n" +
-			"has decided, too. What differs is looked at again after a moment, so news on their way are no difference; nor is what a\n" +
-			"master's own cleaning removed. Exit code 10: there are differences; 11: there are none, but not all nodes could be asked.",
+		Description: "Every node reads what its salt-master would read, and tells hashes of it; keys are also compared with what the\n" +
+			"cluster has decided. Differences are looked at again after a moment, so changes on their way do not count, nor do entries\n" +
+			"that a master's own cleaning removed. Exit code 10: there are differences; 11: there are none, but not all nodes could be asked.",
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "give up after `TIME`; 0: never"},
 		},

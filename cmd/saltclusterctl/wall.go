@@ -13,8 +13,8 @@ func newWallCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:  "wall",
 		Usage: "show the rules for what minions may ask of this node, and what they have found",
-		Description: "Rules are set with cluster_wall: {RULE: off|log|enforce}. Fixed ones are always enforced. What is counted has been\n" +
-			"found since this node's saltclusterd was started; its log says more (\"request refused\", \"request would be refused\").",
+		Description: "Rules are set with cluster_wall: {RULE: off|log|enforce}. Fixed ones are always enforced. The counts are of findings\n" +
+			"since this node's saltclusterd was started; its log says more (\"request refused\", \"request would be refused\").",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "explain", Usage: "say what each rule lets through"},
 		},

@@ -48,8 +48,8 @@ func signals(p *manual.Page) {
 	p.Item("SIGTERM, SIGINT", "",
 		"stop: load balancers are told, minions are let go over drain_announce and drain_time. A second one cuts that short")
 	p.Item("SIGHUP", "",
-		"what is at the program's path now takes over in place and reads the configuration anew; minions keep their connections. "+
-			"With a configuration that is not valid the running process goes on. saltclusterctl upgrade does the same and tells how it ended")
+		"the program that is now at the same path takes over in place and reads the configuration anew; minions keep their connections. "+
+			"With an invalid configuration the running process continues. saltclusterctl upgrade does the same and reports the result")
 }
 
 func environment(p *manual.Page) {

@@ -19,7 +19,7 @@ func watchdogEvery(getenv func(string) string, setenv func(name, value string) e
 	}
 	usec, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || usec <= 0 || usec > int64(24*time.Hour/time.Microsecond) {
-		return 0, fmt.Errorf("WATCHDOG_USEC=%q is no time", text)
+		return 0, fmt.Errorf("WATCHDOG_USEC=%q is not a valid time", text)
 	}
 	own := strconv.Itoa(os.Getpid())
 	if pid := getenv("WATCHDOG_PID"); pid != "" && pid != own && !takeover {

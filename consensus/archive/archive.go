@@ -171,7 +171,7 @@ func (r *reader) finish() error {
 	got := make([]byte, len(want)+1)
 	switch n, err := io.ReadFull(r.r, got); {
 	case err == nil:
-		return fmt.Errorf("%w: it goes on after its end", ErrFormat)
+		return fmt.Errorf("%w: it continues after its end", ErrFormat)
 	case n < len(want):
 		return fmt.Errorf("%w: it is cut short", ErrFormat)
 	case !bytes.Equal(got[:n], want):

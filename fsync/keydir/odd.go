@@ -25,5 +25,5 @@ func (o *oddNames) note(p place, name string, err error) {
 		o.warned = map[oddName]struct{}{}
 	}
 	o.warned[key] = struct{}{}
-	o.log.Warn("directory entry is no minion key and stays as it is", "dir", p.String(), "name", name, "err", err)
+	o.log.Warn("directory entry is not a minion key and stays as it is", "dir", p.String(), "name", name, "err", err)
 }

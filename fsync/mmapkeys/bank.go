@@ -64,7 +64,7 @@ func open(path string, flags int) (*os.File, int64, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%w: %s is no file", ErrFormat, filepath.Base(path))
+		err = fmt.Errorf("%w: %s is not a regular file", ErrFormat, filepath.Base(path))
 	}
 	if err != nil {
 		_ = f.Close()

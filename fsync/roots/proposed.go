@@ -130,7 +130,7 @@ func (s *Store) adoptLost(head Revision) bool {
 	if len(s.cfg.Peers.Members()) > 0 && time.Since(s.lostSince) < orphanAfter {
 		return false
 	}
-	s.log.Warn("nobody has files of a revision that was made here before this machine stopped: what is on the disk counts",
+	s.log.Warn("no other node has files of a revision that was made here before this machine stopped: the state on the disk counts",
 		"index", rev.Number)
 	s.becomes(*own, rev.Number)
 	s.dirty = true

@@ -158,7 +158,7 @@ func (s *Store) finishSwitches(ctx context.Context) error {
 			Whole: a.Whole}
 		j.Base.Slots[st.Name], j.Base.Idents[st.Name] = a.Base, a.Ident // that it is the same one the next look says
 		if err := s.db.put(pair{bucketMeta, keyJournal, j}, pair{bucketMeta, keyAway, s.awayWithout(st.Name)}); err != nil {
-			return fmt.Errorf("go on with a switch: %w", err)
+			return fmt.Errorf("resume a switch: %w", err)
 		}
 		s.away, s.pending = s.awayWithout(st.Name), &j
 		if err := errors.Join(s.finishSwitch(ctx), s.endSwitch()); err != nil {
@@ -177,7 +177,7 @@ func (s *Store) awayWithout(name SlotName) map[SlotName]away {
 // finishSwitch carries out what is left of a switch that was interrupted. Of a slot whose directory is not the one that
 // it was made for, it waits until that is back.
 func (s *Store) finishSwitch(ctx context.Context) error {
-	s.log.Info("a switch that was interrupted goes on", "index", s.pending.Base.Number)
+	s.log.Info("an interrupted switch resumes", "index", s.pending.Base.Number)
 	s.pending.Base = s.pending.Base.clone() // which others may see already when this is not the first try
 	var there []apply.Plan
 	for _, p := range s.pending.Plans {

@@ -118,7 +118,7 @@ func loadTable(stateDir string) (table, error) {
 	for text, l := range f.Tokens {
 		var p print
 		if n, err := hex.Decode(p[:], []byte(text)); err != nil || n != len(p) || len(text) != 2*len(p) {
-			return table{entries: map[print]entry{}}, fmt.Errorf("read table of tokens: %q is no print", text)
+			return table{entries: map[print]entry{}}, fmt.Errorf("read table of tokens: invalid print %q", text)
 		}
 		t.entries[p] = entry{expire: l.Expire, revoked: l.Revoked, held: l.Held && !l.Revoked, sum: l.Sum}
 	}

@@ -80,7 +80,7 @@ func (p *planner) refuse(format string, args ...any) {
 func (p *planner) check() {
 	switch {
 	case !filepath.IsAbs(p.to):
-		p.refuse("%q is no absolute path", p.to)
+		p.refuse("%q is not an absolute path", p.to)
 		return
 	case p.onShare(p.to):
 		p.refuse("%s is on the share itself: name a directory on this host's own disk", p.to)

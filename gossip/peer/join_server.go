@@ -135,7 +135,7 @@ func (s *joinServer) check(h hello) (proven, error) {
 			return proven{}, fmt.Errorf("the token %q is not known here", h.SecretID)
 		}
 		if !jointoken.Verify(public, s.proof.tokenMessage(h.SecretID), h.Proof) {
-			return proven{}, fmt.Errorf("the proof does not match the token %q: somebody tries to guess it", h.SecretID)
+			return proven{}, fmt.Errorf("the proof does not match the token %q: the joiner may be guessing it", h.SecretID)
 		}
 		return proven{token: h.SecretID}, nil
 	}
@@ -144,7 +144,7 @@ func (s *joinServer) check(h hello) (proven, error) {
 			return proven{secret: secret}, nil
 		}
 	}
-	return proven{}, errors.New("the proof does not match: cluster_secret differs there, or somebody tries to guess it")
+	return proven{}, errors.New("the proof does not match: cluster_secret differs there, or the joiner is guessing it")
 }
 
 // answer proves the secret to the joiner unless it came with a token, and shows the cluster's id and key.

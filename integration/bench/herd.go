@@ -89,7 +89,7 @@ func (b *bench) herds(ctx context.Context) error {
 			"stock ones do. Time from the first minion that has it to the last return acknowledged or given up after three "+
 			"tries, and until the job cache has all. The command line tool: `salt -t %d '*' test.ping`, from start to end. Sides "+
 			"after each other; ours over the median of bare. Before each job the master is waited for: all minions "+
-			"subscribed, nobody signing in, %d requests answered within %s each.",
+			"subscribed, no minion signing in, %d requests answered within %s each.",
 		b.herd, int(cliTimeout.Seconds()), calmProbes, calmAnswer),
 		[]string{"Salt", "figure", "master alone", "behind saltclusterd", "ratio", "target", ""}, rows)
 	return nil

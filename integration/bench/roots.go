@@ -119,7 +119,7 @@ func (r *rootsBench) rows(t rootsTree) (large []string, small [][]string) {
 		}
 		row(t.name+": ms, nothing has changed", c.theirCheck, c.check, check, "%.1f", unchangedGoal)
 		row("ms, one changed file to two nodes, pushed", c.theirPush, c.push, push, "%.1f", pushGoal)
-		row("ms, the same, found by itself", nil, c.auto, c.auto, "%.0f ms", editGoal)
+		row("ms, the same, found automatically", nil, c.auto, c.auto, "%.0f ms", editGoal)
 	}
 	large = append([]string{t.name, c.theirs.show("%.2f"), c.ours.show("%.2f"), ratio.bold("%.2f")}, verdict...)
 	large = append(large, c.receiver.show("%.0f"), c.sender.show("%.0f"))

@@ -18,7 +18,7 @@ const (
 	RuleOneCluster = "there is one cluster with one identity, one AES key, one leader, one list of members"
 	RuleEventOnce  = "no event is handled twice"
 	RuleEventLost  = "an acknowledged event that no fault touched is handled"
-	RuleRecovered  = "a cluster recovers by itself from every fault"
+	RuleRecovered  = "a cluster recovers on its own from every fault"
 )
 
 // Violation is something that must not be.

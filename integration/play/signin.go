@@ -82,7 +82,7 @@ func (m *Minion) believe(body []byte, nonce string) (*Secrets, error) {
 	}
 	sum := sha256.Sum256([]byte(aes.Text()))
 	if proof, err := master.VerifyX931(r.SigX931); err != nil || string(proof) != hex.EncodeToString(sum[:]) {
-		return nil, fmt.Errorf("%w: nobody vouches for the AES key", ErrReply)
+		return nil, fmt.Errorf("%w: the AES key does not match the master's signature", ErrReply)
 	}
 	return &Secrets{AES: aes, aes: saltcrypt.NewCrypticle(aes), session: saltcrypt.NewCrypticle(session)}, nil
 }

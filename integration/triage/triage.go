@@ -26,7 +26,7 @@ func parse(text string) (all []*decision, err error) {
 		case strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#"):
 		case line[0] == ' ' || line[0] == '\t':
 			if len(all) == 0 {
-				return nil, fmt.Errorf("line %d goes on with nothing", n+1)
+				return nil, fmt.Errorf("line %d continues no decision", n+1)
 			}
 			last := all[len(all)-1]
 			last.why = strings.TrimSpace(last.why + " " + strings.TrimSpace(line))

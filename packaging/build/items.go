@@ -56,7 +56,7 @@ func readItems(path string) ([]item, error) {
 func (i item) check() error {
 	switch {
 	case !filepath.IsAbs(i.Dst) || filepath.Clean(i.Dst) != i.Dst:
-		return fmt.Errorf("dst %q is no clean path", i.Dst)
+		return fmt.Errorf("dst %q is not a clean absolute path", i.Dst)
 	case !slices.Contains([]string{kindFile, kindConfig, kindDir, kindSymlink}, i.Type):
 		return fmt.Errorf("type %q is not known", i.Type)
 	case i.Type == kindSymlink && !filepath.IsAbs(i.Src):

@@ -178,7 +178,7 @@ func (b *builder) time(ctx context.Context) (time.Time, error) {
 	}
 	var sec int64
 	if _, err := fmt.Sscanf(text, "%d", &sec); err != nil {
-		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH=%q is no time", text)
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH=%q is not a time", text)
 	}
 	return time.Unix(sec, 0).UTC(), nil
 }

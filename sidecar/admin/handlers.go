@@ -106,7 +106,7 @@ func decode(w http.ResponseWriter, r *http.Request, v any) *adminapi.Error {
 		return adminapi.Errorf(adminapi.CodeInvalid, "", "the request cannot be understood: %v", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return adminapi.Errorf(adminapi.CodeInvalid, "", "the request cannot be understood: it goes on after its end")
+		return adminapi.Errorf(adminapi.CodeInvalid, "", "the request cannot be understood: there is data after its end")
 	}
 	return nil
 }

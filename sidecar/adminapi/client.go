@@ -163,7 +163,7 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		Hint: "is it running? systemctl status saltclusterd; journalctl -u saltclusterd -n 50 says why it ended; without it salt on this host reaches no minion"}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		out.Hint = "run it as root, as saltclusterd's own user, or as a member of the group in its option admin_group (admin_group: salt), which is nobody's by itself"
+		out.Hint = "run it as root, as saltclusterd's own user, or as a member of the group in its option admin_group (admin_group: salt), which is not set by default"
 	case errors.Is(err, syscall.EINVAL):
 		out.Hint = "the path of a unix socket has at most 107 characters"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):

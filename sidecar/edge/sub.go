@@ -90,7 +90,7 @@ func (s *sub) hear(in []byte) error {
 func (s *sub) said(ev zmtp.Event) error {
 	topic, add, ok := zmtp.ParseSubscription(ev.Body)
 	if !ok || ev.More {
-		return &cutError{ReasonProtocol, "a message that is no subscription"}
+		return &cutError{ReasonProtocol, "a message that is not a subscription"}
 	}
 	return s.subscription(topic, add)
 }

@@ -85,7 +85,7 @@ func Native(o Options, major int) (*Settings, string) {
 	case localmaster.Enabled(o, "metrics"), localmaster.Enabled(o, "tracing"):
 		return nil, "metrics or tracing of the master are enabled: they would leave files out"
 	case !path.IsAbs(o.Text("cachedir")):
-		return nil, "cachedir is no absolute path"
+		return nil, "cachedir is not an absolute path"
 	}
 	s.ListDir = filepath.Join(o.Text("cachedir"), "file_lists", rootsBackend)
 	s.HashDir = filepath.Join(o.Text("cachedir"), rootsBackend, "hash")
@@ -111,7 +111,7 @@ func (s *Settings) roots(o Options) string {
 	v, _ := o.Raw("file_roots")
 	envs, ok := v.(map[string]any)
 	if !ok {
-		return "file_roots is no map"
+		return "file_roots is not a map"
 	}
 	s.Roots = make(map[string][]string, len(envs))
 	for env, v := range envs {
@@ -121,7 +121,7 @@ func (s *Settings) roots(o Options) string {
 			dir, ok := v.(string)
 			if !ok || !path.IsAbs(dir) || strings.HasPrefix(dir, "//") || strings.ContainsRune(dir, 0) ||
 				!utf8.ValidString(dir) {
-				return fmt.Sprintf("file_roots of %s: %v is no absolute path", env, v)
+				return fmt.Sprintf("file_roots of %s: %v is not an absolute path", env, v)
 			}
 			dirs = append(dirs, dir)
 		}
@@ -134,7 +134,7 @@ func (s *Settings) ignores(o Options) string {
 	expressions, ok := texts(o, "file_ignore_regex")
 	globs, ok2 := texts(o, "file_ignore_glob")
 	if !ok || !ok2 {
-		return "file_ignore_regex or file_ignore_glob is no list of texts"
+		return "file_ignore_regex or file_ignore_glob is not a list of strings"
 	}
 	var err error
 	if s.ignore, err = newIgnorer(expressions, globs); err != nil {

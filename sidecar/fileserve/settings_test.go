@@ -26,7 +26,7 @@ func TestLeftToTheMaster(t *testing.T) {
 		{"hash_type: blake2b", "hash_type"},
 		{"master_stats: True", "master_stats"},
 		{"metrics: {enabled: True}", "metrics"},
-		{"file_roots: {base: [srv/salt]}", "no absolute path"},
+		{"file_roots: {base: [srv/salt]}", "not an absolute path"},
 		{"extension_modules: " + modules, "module of its own"},
 	} {
 		conf := filepath.Join(t.TempDir(), "master")

@@ -25,7 +25,7 @@ func (p *planner) event(d fields) error {
 	}
 	events, ok := saltvalue.ParseList(list)
 	if !ok {
-		return needs("events that are no list")
+		return needs("events that are not a list")
 	}
 	before, pretagged, err := pretag(d)
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *planner) lone(d fields) error {
 func (p *planner) listed(raw []byte) (tag string, data []byte, err error) {
 	e, ok := saltvalue.ParseFields(raw)
 	if !ok {
-		return "", nil, needs("an event that is no map")
+		return "", nil, needs("an event that is not a map")
 	}
 	name, _ := e.Get("tag")
 	if tag, ok = saltvalue.Text(name); !ok || tag == "" {
@@ -80,7 +80,7 @@ func (p *planner) listed(raw []byte) (tag string, data []byte, err error) {
 	}
 	if own, ok := e.Get("data"); ok {
 		if e, ok = saltvalue.ParseFields(own); !ok {
-			return "", nil, needs("an event whose data are no map")
+			return "", nil, needs("an event whose data are not a map")
 		}
 		if e.Has("minions") {
 			return "", nil, needs("an event that tells whom a job of a syndic is for")

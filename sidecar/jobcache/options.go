@@ -35,7 +35,7 @@ func Native(o Options, major int, cmd string) (ok bool, reason string) {
 	switch cmd {
 	case "_return", "_syndic_return", "_minion_event":
 	default:
-		return false, fmt.Sprintf("%s is no return and no event", cmd)
+		return false, fmt.Sprintf("%s is neither a return nor an event", cmd)
 	}
 	switch {
 	case major < minMajor || major > maxMajor:

@@ -70,7 +70,7 @@ func (c *Cache) Plan(load []byte, f Facts) (Plan, error) {
 	case "_minion_event":
 		err = p.event(d)
 	default:
-		err = needs("command %q is no return and no event", name)
+		err = needs("command %q is neither a return nor an event", name)
 	}
 	if err != nil {
 		return Plan{}, err

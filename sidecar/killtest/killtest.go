@@ -50,6 +50,6 @@ func Kill(t testing.TB, test, told string, least, most int, line func(text strin
 		}
 	}
 	if err := cmd.Wait(); err == nil || left > 0 {
-		t.Fatalf("the process ended by itself, %d lines too early: %v", max(0, left), err)
+		t.Fatalf("the process ended on its own, %d lines too early: %v", max(0, left), err)
 	}
 }

@@ -113,7 +113,7 @@ func (c *Config) place(name string) string {
 func portNumber(v any) (int, error) {
 	n, err := strconv.Atoi(pyStr(v))
 	if err != nil || n < 1 || n > 65535 {
-		return 0, fmt.Errorf("%q is no port number", pyStr(v))
+		return 0, fmt.Errorf("%q is not a port number", pyStr(v))
 	}
 	return n, nil
 }

@@ -38,7 +38,7 @@ func DropIn(o DropInOptions) ([]byte, error) {
 		o.Interface = "127.0.0.1"
 	}
 	if a, err := netip.ParseAddr(o.Interface); err != nil || !a.IsLoopback() {
-		return nil, fmt.Errorf("%w: interface %q is no loopback address", ErrDropIn, o.Interface)
+		return nil, fmt.Errorf("%w: interface %q is not a loopback address", ErrDropIn, o.Interface)
 	}
 	if o.MasterID == "" || strings.ContainsFunc(o.MasterID, unicode.IsControl) {
 		return nil, fmt.Errorf("%w: master_id %q", ErrDropIn, o.MasterID)

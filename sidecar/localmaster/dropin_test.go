@@ -118,7 +118,7 @@ func TestConfigErrors(t *testing.T) {
 		"- list":                         "mapping",
 		"a: 1\na: 2\n":                   "conflicting ID 'a'",
 		"sock_dir: 5":                    "sock_dir",
-		"publish_port: x":                "no port number",
+		"publish_port: x":                "not a port number",
 		"interface: [1]":                 "interface",
 		"a: !!python/x 1":                "constructor",
 		"--- 1\n--- 2\n":                 "second document",

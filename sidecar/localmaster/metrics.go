@@ -25,6 +25,6 @@ func newBusMetrics(reg prometheus.Registerer) *busMetrics {
 		fired:     counter("fired_events_total", "Events handed to the local master's bus."),
 		received:  counter("received_events_total", "Events received from the local master's bus."),
 		dropped:   counter("dropped_events_total", "Events not fired because the queue was full."),
-		malformed: counter("malformed_events_total", "Messages from the local master's bus that are no events."),
+		malformed: counter("malformed_events_total", "Messages from the local master's bus that are not events."),
 	}
 }

@@ -40,7 +40,7 @@ func (c *Config) Umask(ctx context.Context) (uint32, error) {
 		return 0, fmt.Errorf("%w: who listens at %s: %w", ErrNoUmask, e.address, err)
 	}
 	if peer.Pid <= 0 {
-		return 0, fmt.Errorf("%w: who listens at %s is no process of this container", ErrNoUmask, e.address)
+		return 0, fmt.Errorf("%w: the listener at %s is not a process of this container", ErrNoUmask, e.address)
 	}
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(int(peer.Pid)) + "/status")
 	if err != nil {

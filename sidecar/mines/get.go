@@ -172,7 +172,7 @@ func unique(names []string) []string {
 func target(d saltvalue.Fields) (kind string, tgt []byte, err error) {
 	tgt, ok := d.Get("tgt")
 	if !ok {
-		return "", nil, saltvalue.Needs("a question to nobody")
+		return "", nil, saltvalue.Needs("a question without a target")
 	}
 	raw, has := d.Get("tgt_type")
 	if old, ok := d.Get("expr_form"); ok && !isNil(old) && !has {

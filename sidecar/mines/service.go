@@ -114,7 +114,7 @@ func (s *Service) Native(cmd string) (ok bool, reason string) {
 			return true, ""
 		}
 	}
-	return false, "it is no command about mines"
+	return false, "it is not a command about mines"
 }
 
 // Takes says whether a command may be answered here now.

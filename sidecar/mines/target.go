@@ -101,7 +101,7 @@ func (r *reader) glob(expr string) (crowd, error) {
 		return r.list([]string{expr})
 	}
 	if r.set.major >= splitSince && r.files.resources() {
-		return crowd{}, saltvalue.Needs("a glob that may mean resources of minions, too")
+		return crowd{}, saltvalue.Needs("a glob that may also mean resources of minions")
 	}
 	re, err := fnmatch.Compile(expr)
 	if err != nil {

@@ -26,7 +26,7 @@ func store(d saltvalue.Fields) (editor, error) {
 		return nil, err
 	}
 	if !ok || !isMap {
-		return nil, saltvalue.Needs("a mine that is no map")
+		return nil, saltvalue.Needs("a mine that is not a map")
 	}
 	if clear, ok := d.Get("clear"); ok && saltvalue.Truth(clear) {
 		return nil, saltvalue.Needs("a mine that is to be cleared first")

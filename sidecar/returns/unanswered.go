@@ -45,7 +45,7 @@ const (
 
 // What happens to returns that were put aside.
 var (
-	errUnansweredFull = errors.New("returns: no more are put aside: what was, waits for somebody to see to it")
+	errUnansweredFull = errors.New("returns: no more are put aside: those put aside already wait for an operator")
 	errBusy           = errors.New("returns: its file is being written or removed")
 	errDamaged        = errors.New("returns: the file is damaged")
 	// ErrNotAside: no return with that id was put aside.

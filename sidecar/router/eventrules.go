@@ -49,7 +49,7 @@ func NewEventRules(rules []EventRule) (*EventRules, error) {
 		}
 		route, ok := eventRoutes[rule.Route]
 		if !ok {
-			return nil, fmt.Errorf("events %q: %q is no route", rule.Tag, rule.Route)
+			return nil, fmt.Errorf("events %q: %q is not a route", rule.Tag, rule.Route)
 		}
 		r.rules = append(r.rules, eventRule{re, route, rule})
 	}

@@ -146,7 +146,7 @@ func (k *consumer) note(err error) {
 	if err != nil && was == nil && s.ctx.Err() == nil {
 		s.c.Logger.Warn("journal's consumer waits", "consumer", k.Name, "err", err)
 	} else if err == nil && was != nil {
-		s.c.Logger.Info("journal's consumer goes on", "consumer", k.Name)
+		s.c.Logger.Info("journal's consumer continues", "consumer", k.Name)
 	}
 }
 
@@ -248,7 +248,7 @@ func (k *consumer) goBack() {
 			k.s.c.Logger.Warn("journal's position not written", "consumer", k.Name, "err", err)
 		}
 	}
-	k.s.c.Logger.Warn("journal's consumer begins again, for the disk has failed", "consumer", k.Name, "index", k.durable)
+	k.s.c.Logger.Warn("journal's consumer begins again because the disk has failed", "consumer", k.Name, "index", k.durable)
 }
 
 // wait ends with d, the spool, or grown.

@@ -95,7 +95,7 @@ func (c *ReqClient) revive() {
 			cn.drain = time.AfterFunc(c.cfg.DrainTimeout, func() { c.dropStale(cn, 0) })
 		}
 	}
-	c.cfg.Logger.Info("salt-master goes on", "remote", c.cfg.Addr)
+	c.cfg.Logger.Info("salt-master works again", "remote", c.cfg.Addr)
 	signal(c.risen)
 	signal(c.wake)
 }

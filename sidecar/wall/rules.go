@@ -33,7 +33,7 @@ func ParseMode(s string) (Mode, error) {
 	if at := slices.Index(modeNames[:], s); at >= 0 {
 		return Mode(at), nil
 	}
-	return Enforce, fmt.Errorf("%q is no mode of a rule", s)
+	return Enforce, fmt.Errorf("%q is not a mode of a rule", s)
 }
 
 // Rule is one of Rules.
@@ -121,7 +121,7 @@ var Rules = [rules]Info{
 	},
 	ReturnIDs: {
 		Name: "return_ids",
-		Doc:  "returns, and events of a job, only under the sender's own id, or that of a resource that is no minion and no path; names of resources are no paths",
+		Doc:  "returns, and events of a job, only under the sender's own id, or that of a resource that is neither a minion nor a path; names of resources are not paths",
 	},
 	ReturnJobs: {
 		Name: "return_jobs",
@@ -133,11 +133,11 @@ var Rules = [rules]Info{
 	},
 	JobIDs: {
 		Name: "job_ids",
-		Doc:  "a job id is no path, and neither a list nor a map",
+		Doc:  "a job id is not a path, a list or a map",
 	},
 	FilePaths: {
 		Name: "file_paths",
-		Doc:  "paths of file requests are relative and lead nowhere else, environments are no paths out of where they belong, no backend is left out",
+		Doc:  "paths of file requests are relative and lead nowhere else, environments are not paths out of where they belong, no backend is left out",
 	},
 	FileRecv: {
 		Name: "file_recv",
@@ -189,7 +189,7 @@ func ParseRule(name string) (Rule, error) {
 			return Rule(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no rule", name)
+	return 0, fmt.Errorf("%q is not a rule", name)
 }
 
 var byReason = func() map[string]Rule {

@@ -129,11 +129,11 @@ func (c *checks) identity(becomes string) {
 		c.ok("identity", path, "%s: %s", becomes, saltcrypt.Fingerprint(s.Key.PublicText()))
 	case errors.Is(s.KeyErr, fs.ErrNotExist) && s.native != nil:
 		c.add("identity", doctor.Fail, path, "is not there: Salt's own cluster has never run here",
-			"nobody knows what its minions trust",
+			"it is not known what its minions trust",
 			"let it start once, or remove cluster_id and its kind from "+s.native.where)
 	case s.native != nil && s.KeyErr != nil && !errors.Is(s.KeyErr, fs.ErrPermission):
 		c.add("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster",
-			"a key with a passphrase (cluster_key_pass) has to be written without one, for the cluster's has none")
+			"a key with a passphrase (cluster_key_pass) has to be written without one, because the cluster's has none")
 	case errors.Is(s.KeyErr, fs.ErrPermission):
 		c.add("identity", doctor.Fail, path, "you may not read it", "", "run it as root")
 	case errors.Is(s.KeyErr, fs.ErrNotExist) && s.Master.Text("keys.cache_driver") == "mmap_key":
@@ -180,7 +180,7 @@ func (c *checks) keys() {
 	}
 	if len(s.Markers) > 0 && !s.member() {
 		c.add("keys", doctor.Warn, s.Markers[0], "this master belonged to a cluster",
-			"bootstrap would refuse, for that cluster may live",
+			"bootstrap would refuse, because that cluster may live",
 			"saltclusterctl join one of its members instead; if there is none any more, remove the file")
 	}
 }
@@ -230,7 +230,7 @@ func (c *checks) deaf() {
 	if held, _ := c.site.masterListens(); held && ok && !addr.IsUnspecified() && !addr.IsLoopback() {
 		c.add("master", doctor.Warn, bare.SetBy("interface"),
 			"listens on "+bare.Interface+" only: from setup until it is restarted salt on this host looks for it on loopback, and finds nothing",
-			"minions notice nothing of that", "go on to the restart without a pause")
+			"minions notice nothing of that", "continue with the restart without a pause")
 	}
 }
 
@@ -279,7 +279,7 @@ func (c *checks) member() {
 	case s.Status != nil && s.Status.Cluster != nil:
 		c.ok("cluster", "", "this node is a member of %s", s.Status.Cluster.ID)
 	case s.Status != nil && s.Status.Removed != "":
-		c.add("cluster", doctor.Warn, "", s.Status.Removed, "it does not come back by itself",
+		c.add("cluster", doctor.Warn, "", s.Status.Removed, "it does not come back on its own",
 			"saltclusterctl join PEER instead of bootstrap")
 	case s.Status == nil && s.Known:
 		c.ok("cluster", s.Own.Paths.StateDir, "this node is a member of a cluster; saltclusterd does not run")

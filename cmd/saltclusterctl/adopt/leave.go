@@ -97,7 +97,7 @@ func (c *checks) staying() (ids []string) {
 	c.ok("cluster", "", "this node leaves %s; its minions go to %s", st.Cluster.ID, strings.Join(ids, ", "))
 	if !st.Cluster.Quorum.OK {
 		c.add("cluster", doctor.Fail, "", "no majority of the cluster can be reached",
-			"nobody could take this node off the roster",
+			"no node could take this node off the roster",
 			"bring the others back: saltclusterctl status")
 	}
 	return ids
@@ -161,7 +161,7 @@ func (c *checks) returns(last bool) {
 	if last && r.Unanswered > 0 {
 		c.add("returns", doctor.Warn, "", countReturns(r.Unanswered, "that the salt-master does not answer was put aside",
 			"that the salt-master does not answer were put aside"),
-			"nobody gives them to it any more: they stay in state_dir/returns/unanswered", "saltclusterctl returns list, then retry, or drop ID")
+			"no node gives them to it any more: they stay in state_dir/returns/unanswered", "saltclusterctl returns list, then retry, or drop ID")
 	}
 	for _, j := range r.Journals {
 		for _, w := range j.Waiting {

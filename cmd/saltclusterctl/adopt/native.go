@@ -120,7 +120,7 @@ func (c *checks) leavesNative() {
 func (c *checks) nativeKeys() ([]keyset.Key, error) {
 	keys, odd, err := keyset.Collect(context.Background(), c.site.native.pki, c.site.native.store)
 	for _, path := range odd {
-		c.add("keys", doctor.Warn, path, "is no public key", "it is left behind", "")
+		c.add("keys", doctor.Warn, path, "is not a public key", "it is left behind", "")
 	}
 	return keys, err
 }
@@ -238,7 +238,7 @@ func (s *Site) moveKeys(keys []keyset.Key, now time.Time) error {
 // keyDir makes a directory of keys as a master would.
 func (s *Site) keyDir(path string, owner localmaster.Owner) error {
 	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
-		return fmt.Errorf("%s is no directory", path)
+		return fmt.Errorf("%s is not a directory", path)
 	}
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {

@@ -56,7 +56,7 @@ func TestSetupLeavesSaltsOwnCluster(t *testing.T) {
 			}
 			wants(t, text(p.Checks), "cluster.pem: becomes the cluster's", "2 accepted, 1 pending, 1 denied; they are copied to",
 				"Salt's own cluster theirs",
-				"port 4521", "afterwards remove cluster_id", "share/pki/minions_pre/half: is no public key")
+				"port 4521", "afterwards remove cluster_id", "share/pki/minions_pre/half: is not a public key")
 			wants(t, p.Files[0].Text, "cluster_pool_port: 4521")
 			wants(t, p.Files[2].Path+p.Files[2].What+p.Files[3].What, "master.pem", "the key of Salt's own cluster",
 				"2 accepted, 1 denied")

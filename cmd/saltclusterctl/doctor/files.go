@@ -54,7 +54,7 @@ func Permissions(who Account, paths []Path) []Finding {
 			out = append(out, Finding{
 				Check: check, Level: Fail, Where: p.Path,
 				What: fmt.Sprintf("has mode %04o: every user of this host may read it", mode),
-				Why:  "it holds keys: who has them can pose as the master or as this node",
+				Why:  "it holds keys: a user who has them can pose as the master or as this node",
 				Next: "chmod o-rwx " + p.Path,
 			})
 		}
@@ -126,7 +126,7 @@ func Certificate(path string, now time.Time) []Finding {
 	}
 	block, _ := pem.Decode(raw)
 	if block == nil {
-		return []Finding{{Check: check, Level: Fail, Where: path, What: "is no certificate",
+		return []Finding{{Check: check, Level: Fail, Where: path, What: "is not a certificate",
 			Why:  "this node cannot talk with the others",
 			Next: newCertificate}}
 	}

@@ -18,7 +18,7 @@ func MasterConfig(path string, major int) []Finding {
 	case err != nil:
 		return []Finding{{
 			Check: "master", Level: Fail, What: err.Error(),
-			Why:  "neither the salt-master nor saltclusterd starts with it; those that run go on with the one of before",
+			Why:  "neither the salt-master nor saltclusterd starts with it; those that run keep the previous one",
 			Next: "mend it; then: systemctl start salt-master saltclusterd",
 		}}
 	}

@@ -59,7 +59,7 @@ func Symptoms() []Symptom {
 				"saltclusterctl doctor", "bootstrap on the master whose key the minions know: its master.pem becomes the cluster's identity"},
 			{"A node's salt-master was not restarted after it joined: it still presents its old key to who reaches it directly.",
 				"saltclusterctl status", "systemctl restart salt-master on that node"},
-			{"The load balancer sends minions to a master that is no member.",
+			{"The load balancer sends minions to a master that is not a member.",
 				"saltclusterctl doctor --haproxy /etc/haproxy/haproxy.cfg", "remove that server, or let it join"},
 		}},
 		{"The master key has changed, the salt master could have been subverted, verify salt master's public key", "minions",

@@ -27,7 +27,7 @@ func Files(c *Config, openFiles int) []Finding {
 			})
 		}
 	}
-	add(c.UlimitN, "ulimit-n", "remove ulimit-n: HAProxy finds out by itself what it needs")
+	add(c.UlimitN, "ulimit-n", "remove ulimit-n: HAProxy finds out on its own what it needs")
 	add(c.FDHardLimit, "fd-hard-limit", fmt.Sprintf("fd-hard-limit %d, or remove it", need))
 	add(openFiles, "what HAProxy may have on this host",
 		fmt.Sprintf("systemctl edit haproxy: [Service] LimitNOFILE=%d, then systemctl restart haproxy; "+

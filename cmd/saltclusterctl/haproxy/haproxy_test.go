@@ -134,7 +134,7 @@ func TestClassicMistakes(t *testing.T) {
 			"listen salt-publish\n default-server check port 4580 on-marked-down shutdown-sessions", nil, ""},
 		{"stays attached", " on-marked-down shutdown-sessions", "", nil, "lacks on-marked-down"},
 		{"ports crossed", "10.0.0.11:4505", "10.0.0.11:4506", nil, "on its port 4506"},
-		{"a stranger", "server m2 10.0.0.12", "server m9 10.0.0.99", nil, "m9 (10.0.0.99) is no member"},
+		{"a stranger", "server m2 10.0.0.12", "server m9 10.0.0.99", nil, "m9 (10.0.0.99) is not a member"},
 		{"a member is missing", "server m2 10.0.0.12", "# server m2 10.0.0.12", nil, "lacks the member m2"},
 		{"by name, not by address", "server m2 10.0.0.12", "server m2 salt2.example.com", nil, ""},
 		{"balance source", "balance leastconn", "balance source", nil, "keeps each address on one node"},

@@ -189,7 +189,7 @@ func (j *judge) probe(r route) {
 		}
 	case "/readyz":
 		j.add(Warn, r.back.Line, fmt.Sprintf("%s %s asks /readyz", r.back.Kind, r.back.Name),
-			"without a majority no node is ready, though all of them still serve minions: HAProxy would send everybody away", "option httpchk GET "+r.probe)
+			"without a majority no node is ready, though all of them still serve minions: HAProxy would send all minions away", "option httpchk GET "+r.probe)
 	case other:
 		j.add(Fail, r.back.Line, fmt.Sprintf("%s %s asks %s, which is about the other port", r.back.Kind, r.back.Name, other),
 			"the node gets minions that it cannot serve, or none though it could", "option httpchk GET "+r.probe)
@@ -209,7 +209,7 @@ func (j *judge) servers(r route) {
 		seen[s.Name], seen[s.Host] = true, true
 		known := slices.ContainsFunc(j.facts.Servers, func(n Server) bool { return n.Name == s.Name || n.Address == s.Host })
 		if !known && len(j.facts.Servers) > 0 {
-			j.add(Warn, s.Line, fmt.Sprintf("server %s (%s) is no member of the cluster", s.Name, s.Host),
+			j.add(Warn, s.Line, fmt.Sprintf("server %s (%s) is not a member of the cluster", s.Name, s.Host),
 				"minions sent there meet another master.pub: The master key has changed, or Invalid master key", "remove the line, or let the node join")
 		}
 	}

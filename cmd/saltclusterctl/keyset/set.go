@@ -124,7 +124,7 @@ func Decode(r io.Reader) (Set, error) {
 
 func (s Set) validate() error {
 	if _, err := node.ParseID(s.Name); err != nil || s.Name == Cluster {
-		return fmt.Errorf("%w: %q is no name of a node", ErrFormat, s.Name)
+		return fmt.Errorf("%w: %q is not the name of a node", ErrFormat, s.Name)
 	}
 	type entry struct {
 		id     string
@@ -139,7 +139,7 @@ func (s Set) validate() error {
 		case seen[e]:
 			return fmt.Errorf("%w: %s stands in it twice", ErrFormat, k.ID)
 		case !keydir.IsKey(k.Pub):
-			return fmt.Errorf("%w: what it has of %s is no public key", ErrFormat, k.ID)
+			return fmt.Errorf("%w: its entry for %s is not a public key", ErrFormat, k.ID)
 		}
 		switch k.State {
 		case adminapi.KeyAccepted, adminapi.KeyPending, adminapi.KeyRejected, adminapi.KeyDenied:

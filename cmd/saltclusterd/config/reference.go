@@ -12,7 +12,7 @@ saltclusterd.conf(5) are.
 
 The files are ` + "`" + DefaultPath + "` and then `" + DefaultPath + `.d/*.conf` + "`" + ` in the order of their names: YAML, in which a later value
 replaces an earlier one whole. An unknown option and one that is written twice are errors, told with file, line and what may have been
-meant. Directories, ports, roots and the user of the salt-master are read from its own configuration. What has changed takes
+meant. Directories, ports, roots and the user of the salt-master are read from its own configuration. Changes take
 effect with ` + "`saltclusterctl upgrade`" + ` or ` + "`systemctl reload saltclusterd`" + `, which let no minion go; a configuration with
 a mistake leaves the running process alone and says so.
 

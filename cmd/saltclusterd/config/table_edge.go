@@ -8,7 +8,7 @@ func edgeOptions() []Option {
 		{
 			Name: "interface", Section: section, field: func(c *Config) any { return &c.Edge.Interface },
 			Doc: "Address, or list of addresses, on which minions (or the load balancer) reach this node. Never a wildcard: " +
-				"that would claim the loopback address, too, where the local salt-master listens. Default: every " +
+				"that would also claim the loopback address, where the local salt-master listens. Default: every " +
 				"address of this host except loopback.",
 			Example: "[10.0.0.11, '2001:db8::11']",
 		},
@@ -28,27 +28,27 @@ func edgeOptions() []Option {
 		},
 		{
 			Name: "proxy_protocol_trusted", Section: section, field: func(c *Config) any { return &c.Edge.ProxyProtocolTrusted },
-			Doc:     "Networks of the load balancers that are believed. Nobody else may live there.",
+			Doc:     "Networks of the load balancers that are believed. No other host may have an address in them.",
 			Example: "[10.0.0.5, 10.0.0.6]",
 		},
 		{
 			Name: "allow_clear_commands", Section: section, field: func(c *Config) any { return &c.Edge.AllowClearCommands },
 			Doc: "Networks that may send an unencrypted admin command (publish, runner, wheel, mk_token, get_token) through " +
-				"this node, for salt-api on another host. Nobody by default: tools on this host talk to the master itself.",
+				"this node, for salt-api on another host. None by default: tools on this host talk to the master itself.",
 			Example: "{publish: [10.0.9.0/24], mk_token: [10.0.9.0/24]}", check: clearCommands,
 		},
 		{
 			Name: "request_minimum_version", Section: section,
 			field: func(c *Config) any { return &c.Edge.RequestMinimumVersion },
 			Doc: "Least payload version a request must have, as Salt's minimum_auth_version. 3, Salt's own default, means session keys " +
-				"and signed identities; 2 is for minions too old for it, and the masters must allow it, too.",
+				"and signed identities; 2 is for minions too old for it, and the masters must also allow it.",
 			check: intBetween(2, 3),
 		},
 		{
 			Name: "late_jobs", Section: section, field: func(c *Config) any { return &c.Edge.LateJobs },
 			Doc: "A minion that was between two connections when a job was published gets it when it is back, up to a minute late. Must be " +
 				"false where deltaproxies are, whose proxies sign in after they have begun to listen, and where minions have a lower " +
-				"minion_jid_queue_hwm than Salt's 100. Off by itself on a master with order_masters.",
+				"minion_jid_queue_hwm than Salt's 100. Always off on a master with order_masters.",
 		},
 		{
 			Name: "rotate_interval", Section: section, field: func(c *Config) any { return &c.Edge.RotateInterval },

@@ -13,15 +13,15 @@ func eventOptions() []Option {
 		},
 		{
 			Name: "cluster_event_mirror", Section: section, field: func(c *Config) any { return &c.Events.Mirror },
-			Doc: "Tags (globs) of events on this node's master that the other masters get, too, as cluster/event/<id of this node>/<tag>, for " +
-				"whoever watches there. What is on the bus already is not sent on, nor what masters tell themselves.",
+			Doc: "Tags (globs) of events on this node's master that the other masters also get, as cluster/event/<id of this node>/<tag>, for " +
+				"programs that watch there. Events that came from a mirror are not sent on, nor those that masters send to themselves.",
 			Example: "['salt/minion/*/start']", check: everyTag,
 		},
 		{
 			Name: "cluster_presence_events", Section: section, field: func(c *Config) any { return &c.Events.Presence },
-			Doc: "Who is alive in the whole cluster, as salt/presence/present and salt/presence/change on one master's bus, the leader's if it " +
-				"works, every loop_interval of that master. auto: when the master's own configuration says presence_events, which its drop-in " +
-				"then turns off, for what a master behind saltclusterd sees of minions is not true. The same on every node.",
+			Doc: "Fire salt/presence/present and salt/presence/change, with the minions that are alive in the whole cluster, on one " +
+				"master's bus (the leader's if it works), every loop_interval of that master. auto: when the master's own configuration says " +
+				"presence_events, which its drop-in then turns off, because what a master behind saltclusterd sees of minions is not true. The same on every node.",
 			check: oneOf(PresenceAuto, PresenceOn, PresenceOff),
 		},
 	}

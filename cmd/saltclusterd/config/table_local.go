@@ -75,7 +75,7 @@ func pathOptions() []Option {
 		{
 			Name: "admin_group", Section: section, field: func(c *Config) any { return &c.Paths.AdminGroup },
 			Doc: "Group whose members may use the socket, and so saltclusterctl without sudo, beside root and the user saltclusterd runs as. With Salt's " +
-				"packages salt is the one to name. Nobody by itself, for its members are the cluster: snapshots, with the private key of the masters in " +
+				"packages salt is the one to name. No group by default, because its members control the cluster: snapshots, with the private key of the masters in " +
 				"them, come from that socket.",
 			Example: "salt",
 		},
@@ -127,7 +127,7 @@ func healthOptions() []Option {
 		},
 		{
 			Name: "trace_minion_ids", Section: section, field: func(c *Config) any { return &c.Health.TraceIDs },
-			Doc: "Tell the collector the minions' ids, too.",
+			Doc: "Also tell the collector the minions' ids.",
 		},
 	}
 }

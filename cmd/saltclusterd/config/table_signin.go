@@ -12,7 +12,7 @@ func signInOptions() []Option {
 		},
 		{
 			Name: "rsa_backend", Section: section, field: func(c *Config) any { return &c.SignIn.RSABackend },
-			Doc: "What does the private operations of the cluster's key, two for each sign-in. auto: OpenSSL 3 of this " +
+			Doc: "Implementation of the private operations of the cluster's key, two for each sign-in. auto: OpenSSL 3 of this " +
 				"host (libcrypto.so.3) where it can be loaded and agrees with Go, else Go, which takes up to three times as " +
 				"long; the log has the choice and its reason. go: never the library. libcrypto: saltclusterd does not start " +
 				"without it. With GODEBUG=fips140=on it is always Go.",
@@ -20,7 +20,7 @@ func signInOptions() []Option {
 		},
 		{
 			Name: "new_minion_rate", Section: section, field: func(c *Config) any { return &c.SignIn.NewRate },
-			Doc: "Keys nobody knows yet that this node lets through to the local master per second; forty seconds' worth may come at once. " +
+			Doc: "Keys unknown to the cluster that this node lets through to the local master per second; forty seconds' worth may come at once. " +
 				"A minion beyond that hears that its key is pending, and is listed, or accepted by auto_accept and the like, only when it asks " +
 				"again (acceptance_wait_time). 0: no limit, as stock masters have it.",
 			check: intBetween(0, 1<<20),

@@ -108,12 +108,12 @@ func (c *Config) validateAddresses(say func(option, msg, hint string)) {
 
 func (c *Config) validateProxies(say func(option, msg, hint string)) {
 	if c.Edge.ProxyProtocol && len(c.Edge.ProxyProtocolTrusted) == 0 {
-		say("proxy_protocol", "is on, but nobody is trusted with it",
+		say("proxy_protocol", "is on, but no load balancer is trusted with it",
 			"name the load balancers' addresses in proxy_protocol_trusted")
 	}
 	for _, p := range c.Edge.ProxyProtocolTrusted {
 		if p.Bits() == 0 {
-			say("proxy_protocol_trusted", p.String()+" is everybody: any minion could choose its address",
+			say("proxy_protocol_trusted", p.String()+" is every address: any minion could choose its address",
 				"name the load balancers' own addresses")
 		}
 	}

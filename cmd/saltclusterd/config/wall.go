@@ -22,8 +22,8 @@ func wallOptions() []Option {
 		},
 		{
 			Name: "minion_request_rate", Section: section, field: func(c *Config) any { return &c.Edge.MinionRequestRate },
-			Doc: "Requests per second that this node takes from one minion; twenty seconds' worth may come at once. What is beyond waits, for three " +
-				"seconds at most; the rest is not answered, and comes again by itself. 0: no limit.",
+			Doc: "Requests per second that this node takes from one minion; twenty seconds' worth may come at once. Requests beyond that wait, for three " +
+				"seconds at most; the rest are not answered, and the minion sends them again. 0: no limit.",
 			check: intBetween(0, 1<<20),
 		},
 		{
@@ -32,7 +32,7 @@ func wallOptions() []Option {
 		},
 		{
 			Name: "minion_answer_bytes", Section: section, field: func(c *Config) any { return &c.Edge.MinionAnswerBytes },
-			Doc: "Bytes per second of answers to one minion, files among them; twenty seconds' worth may go at once. Who has got more waits with the next " +
+			Doc: "Bytes per second of answers to one minion, files among them; twenty seconds' worth may go at once. A minion that has got more waits with its next " +
 				"request, as above. 0: no limit.", check: sizeBetween(0, 64*GiB),
 		},
 		{

@@ -70,5 +70,5 @@ func (m *member) findMaster(name string) (node.ID, error) {
 		}
 		known = append(known, string(mem.ID))
 	}
-	return "", adminapi.Errorf(adminapi.CodeNotFound, "members are "+strings.Join(known, ", "), "%q is no member", name)
+	return "", adminapi.Errorf(adminapi.CodeNotFound, "members are "+strings.Join(known, ", "), "%q is not a member", name)
 }

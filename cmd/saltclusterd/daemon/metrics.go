@@ -23,12 +23,12 @@ var (
 	descOldest = prometheus.NewDesc("saltcluster_returns_oldest_seconds",
 		"For how long the first of them has been waiting.", []string{"journal", "consumer"}, nil)
 	descRuns = prometheus.NewDesc("saltcluster_jobs_running",
-		"Jobs published here that have not all returns and that somebody waits for.", nil, nil)
+		"Jobs published here that still lack returns and have not timed out.", nil, nil)
 	descWanted = prometheus.NewDesc("saltcluster_jobs_expected_returns_total",
 		"Returns that were expected of the jobs published here that have ended.", nil, nil)
 	descCame  = prometheus.NewDesc("saltcluster_jobs_returned_total", "Of these, those that came.", nil, nil)
 	descLacks = prometheus.NewDesc("saltcluster_jobs_missing_returns_total",
-		"Of these, those that had not come when nobody waited any more.", nil, nil)
+		"Of these, those that had not come when the job ended.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

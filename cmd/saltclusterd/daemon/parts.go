@@ -27,7 +27,7 @@ const (
 	incoming
 	// exclusive are the parts that only one process can have open, because of what they keep on disk: an old process
 	// closes them before the new one opens them. Until then, callers that need them have to wait, or do without: a
-	// return goes to the salt-master as if there were no journal.
+	// return goes to the journal of another node, or is not acknowledged.
 	exclusive
 )
 

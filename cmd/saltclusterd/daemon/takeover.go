@@ -259,7 +259,7 @@ func (m *member) openExclusive(ctx context.Context, side *takeover.NewSide) erro
 		return err
 	}
 	if err := m.d.sockets.DiscardInherited(); err != nil {
-		m.log.Warn("a socket on which nobody answers any more is left over: remove it", "err", err)
+		m.log.Warn("a socket on which no process answers any more is left over: remove it", "err", err)
 	}
 	startDuties(m.ctx, &m.wg, m.duties(), consensusOpen, true)
 	if err := m.svc.openExclusive(ctx); err != nil {

@@ -29,7 +29,7 @@ func dropIn(cfg *config.Config, master *localmaster.Config, exists func(string) 
 	if accountName.MatchString(user) {
 		fmt.Fprintf(&b, "User=%s\n", user)
 	} else {
-		fmt.Fprintf(&b, "# the option user is no name of an account: %.40q\n", user)
+		fmt.Fprintf(&b, "# the option user is not an account name: %.40q\n", user)
 	}
 	used := usedDirs(cfg, master)
 	seen := used

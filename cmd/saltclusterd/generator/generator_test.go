@@ -19,7 +19,7 @@ func TestGenerate(t *testing.T) {
 		{"packages of Salt", "", "user: salt\n", []string{"[Service]", "User=salt"}},
 		{"a witness", "cluster_witness: True\n", "user: salt\n", []string{"[Service]", "User=saltclusterd"}},
 		{"no name at all", "", "user: 'x; ExecStart=/bin/sh'\n",
-			[]string{"[Service]", `# the option user is no name of an account: "x; ExecStart=/bin/sh"`}},
+			[]string{"[Service]", `# the option user is not an account name: "x; ExecStart=/bin/sh"`}},
 		{
 			"other places", "state_dir: DIR/state\n",
 			"user: salt\npki_dir: DIR/pki/master\nfile_roots: {base: [DIR/my states, /srv/salt], dev: [DIR/100%]}\npillar_roots: {base: [/nowhere/pillar]}\n",

@@ -69,7 +69,7 @@ func (c *Change) prepare(
 	options := c.cfg.Master.Options()
 	if options.Bool("master_sign_pubkey") && options.Bool("master_use_pubkey_signature") {
 		return refuse("set master_use_pubkey_signature: False, with master_sign.pem on every master, and repeat this",
-			"the salt-master shows a signature that was made beforehand, for the key it has now")
+			"the salt-master shows a signature that was made in advance for the key it has now")
 	}
 	if r.DryRun {
 		return adminapi.Outcome{Message: "a new identity would be made and kept beside the one in force"}, nil
@@ -210,7 +210,7 @@ func (c *Change) drop(
 		}
 		if behind := s.countBehind(); behind > 0 && !r.Force {
 			return refuse("tell them, and saltclusterctl rotate aes; "+
-				"or --force: then they refuse this cluster until somebody replaces their minion_master.pub",
+				"or --force: then they refuse this cluster until their minion_master.pub is replaced",
 				"%s %s not shown to have pinned the new key: %s",
 				wording.Plural(behind, "minion"), wording.Choose(behind, "is", "are"), strings.Join(s.describe(), "; "))
 		}

@@ -203,6 +203,6 @@ func (w *Watch) CheckVersion() health.Result {
 		Level: health.Warn,
 		Reason: fmt.Sprintf("the salt-master is %s now; saltclusterd still serves it as %s",
 			*newer, w.c.Master.Version),
-		Hint: "saltclusterd tries to renew itself; its log says why it cannot. systemctl restart saltclusterd does, too",
+		Hint: "saltclusterd tries to renew itself; its log says why it cannot. systemctl restart saltclusterd also renews it",
 	}
 }

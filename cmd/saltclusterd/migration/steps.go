@@ -167,7 +167,7 @@ func (s *Steps) checkRoots() error {
 	if !s.c.RootsStored() {
 		return adminapi.Errorf(adminapi.CodeRefused,
 			"name one that was a member then: saltclusterctl migrate --stand-in NODE",
-			"the cluster had roots of its own before it shared them, and %s was no member then: "+
+			"the cluster had roots of its own before it shared them, and %s was not a member then: "+
 				"what is on the share would lose against them", s.c.Host.c.Node)
 	}
 	return nil

@@ -163,7 +163,7 @@ func (f *Former) setProblems(rivals map[node.ID]string) {
 			Level: adminapi.LevelFail, Node: string(id),
 			Message: fmt.Sprintf("%s (%s) belongs to a cluster without this node, which was recovered or restored: there are "+
 				"two clusters %s with one identity, and minions hear only one of them", id, addr, f.cfg.ClusterID),
-			Hint: "decide which one goes on; on each node of the other one stop saltclusterd, remove membership.json from its " +
+			Hint: "decide which one continues; on each node of the other one stop saltclusterd, remove membership.json from its " +
 				"state_dir, start it, and saltclusterctl join a node of the first (what was decided there about keys is lost, no " +
 				"return is)",
 		})

@@ -76,11 +76,6 @@ func TestFormer_Run(t *testing.T) {
 				return answers[e.ID], failure
 			},
 		})
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			f.Run(t.Context())
-		}()
 		want := func(what string, nodes ...string) {
 			t.Helper()
 			var got []string
@@ -92,6 +87,11 @@ func TestFormer_Run(t *testing.T) {
 			}
 		}
 		want("before")
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.Run(t.Context())
+		}()
 		synctest.Wait()
 		want("one belongs to another cluster", "m4")
 		answer(peer.Standing{}, peer.Standing{}, errors.New("unreachable"))

@@ -83,7 +83,7 @@ func (r *Remover) QuorumHint() string { return r.readQuorum().hint() }
 // errLeft is the error of an operation on a node that was removed meanwhile.
 func errLeft(reason string) error {
 	return adminapi.Errorf(adminapi.CodeNotMember, "on another node, saltclusterctl members shows what was done",
-		"this node is no member any more: %s", reason)
+		"this node is not a member any more: %s", reason)
 }
 
 func (r *Remover) readQuorum() quorum {

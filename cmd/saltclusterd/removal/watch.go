@@ -127,7 +127,7 @@ func (w *Watch) askMembers(ctx context.Context, unseenOnly bool) (reason string)
 }
 
 func (w *Watch) endMembership(reason string) {
-	w.cfg.Logger.Warn("this node is no member any more: it stops serving minions", "node", w.cfg.Self, "reason", reason)
+	w.cfg.Logger.Warn("this node is not a member any more: it stops serving minions", "node", w.cfg.Self, "reason", reason)
 	w.left.Store(&reason)
 	w.cfg.End(reason)
 }
@@ -135,6 +135,6 @@ func (w *Watch) endMembership(reason string) {
 // DescribeLostLog says why the membership of a node without its consensus log ends. Such a node must not vote again,
 // and a founder must not found a second cluster. The other members have everything that was decided.
 func DescribeLostLog(what string, self node.ID) string {
-	return fmt.Sprintf("%s, and a node that has forgotten what it voted for must not go on: on another node run "+
+	return fmt.Sprintf("%s, and a node that has forgotten what it voted for must not continue: on another node run "+
 		"saltclusterctl remove %s, then join again; if no other node is left, restore a snapshot", what, self)
 }

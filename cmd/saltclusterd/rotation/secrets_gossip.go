@@ -92,8 +92,8 @@ func (s *Secrets) rotateGossipKey(
 	defer cancel()
 	for len(s.cfg.Log.View().GossipKeys()) > 1 || s.cfg.Log.View().GossipKeys()[0].N <= now {
 		if !backoff.Sleep(waiting, pollInterval) {
-			return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeTimeout, "the leader goes on by itself",
-				"gossip key number %d is in force, but the former one is still heard, too", now+1)
+			return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeTimeout, "the leader continues on its own",
+				"gossip key number %d is in force, but the former one is still heard", now+1)
 		}
 	}
 	return adminapi.Outcome{

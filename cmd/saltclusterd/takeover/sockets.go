@@ -191,7 +191,7 @@ func (s *Sockets) InheritedUnix(path string) (*net.UnixListener, error) {
 	u, ok := l.(*net.UnixListener)
 	if !ok {
 		_ = l.Close()
-		return nil, fmt.Errorf("inherited listener %s is no unix socket", path)
+		return nil, fmt.Errorf("inherited listener %s is not a unix socket", path)
 	}
 	return u, nil
 }

@@ -119,7 +119,7 @@ func (u *Upgrader) CheckReload(context.Context) health.Result {
 		return health.Result{Level: health.OK}
 	}
 	return health.Result{
-		Level: health.Warn, Reason: "the last reload failed, and saltclusterd goes on with what it had: " + *why,
+		Level: health.Warn, Reason: "the last reload failed, and saltclusterd continues with what it had: " + *why,
 		Hint: "saltclusterctl config check says what is wrong in its files, saltclusterctl doctor in the salt-master's; " +
 			"then saltclusterctl upgrade",
 	}
@@ -159,12 +159,12 @@ func (u *Upgrader) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, p adm
 	out, err := s.run(ctx)
 	if err != nil {
 		u.noteFailure(r, s.binary, err)
-		u.process.Notify("READY=1\nSTATUS=upgrade failed, the old process goes on: " + joinLines(err.Error()))
+		u.process.Notify("READY=1\nSTATUS=upgrade failed, the old process continues: " + joinLines(err.Error()))
 		hint := "nothing has changed; the log of the new process has more"
 		if s.pid == 0 {
 			hint = "nothing has changed, and no other process was started"
 		}
-		return out, adminapi.Errorf(adminapi.CodeRefused, hint, "the running saltclusterd goes on: %v", err)
+		return out, adminapi.Errorf(adminapi.CodeRefused, hint, "the running saltclusterd continues: %v", err)
 	}
 	return out, nil
 }
@@ -174,9 +174,9 @@ func (u *Upgrader) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, p adm
 func (u *Upgrader) restart(ctx context.Context, r adminapi.UpgradeRequest, s *oldSide) (adminapi.Outcome, error) {
 	if err := s.rehearse(ctx); err != nil {
 		u.noteFailure(r, s.binary, err)
-		u.process.Notify("STATUS=upgrade failed, the old process goes on: " + joinLines(err.Error()))
+		u.process.Notify("STATUS=upgrade failed, the old process continues: " + joinLines(err.Error()))
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused,
-			"nothing has changed, and no other process was started", "the running saltclusterd goes on: %v", err)
+			"nothing has changed, and no other process was started", "the running saltclusterd continues: %v", err)
 	}
 	select {
 	case u.restarts <- &RestartError{s.binary, "this node serves no minions: there is nothing to hand over"}:
@@ -198,7 +198,7 @@ func (u *Upgrader) noteFailure(r adminapi.UpgradeRequest, binary string, err err
 		why := joinLines(err.Error())
 		u.reloadFailed.Store(&why)
 	}
-	u.cfg.Logger.Error("upgrade failed, this process goes on", "path", binary, "err", err)
+	u.cfg.Logger.Error("upgrade failed, this process continues", "path", binary, "err", err)
 }
 
 // leaving reports whether another process has taken over, or is about to be started.

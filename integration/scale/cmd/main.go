@@ -111,7 +111,7 @@ func numbers(text string, least int) (out []int, err error) {
 	for f := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(f)
 		if err != nil || n < least {
-			return nil, fmt.Errorf("%q is no number from %d on", f, least)
+			return nil, fmt.Errorf("%q is not a whole number of %d or more", f, least)
 		}
 		out = append(out, n)
 	}
