@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net"
 	"net/netip"
@@ -40,12 +39,6 @@ func (d *Daemon) advertise() (netip.AddrPort, error) {
 		return netip.AddrPort{}, fmt.Errorf("option cluster_advertise: %w", err)
 	}
 	return addr, nil
-}
-
-func randomBytes(n int) []byte {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails (crypto/rand)
-	return b
 }
 
 // restartLimit is how long the command may take that restarts the salt-master.
