@@ -13,22 +13,9 @@ import (
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
-	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/localmaster/configtest"
 	"saltclusterd/sidecar/saltcrypt"
 )
-
-func loadMaster(t *testing.T, major int, text string) *localmaster.Config {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "master")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := localmaster.LoadConfig(path, localmaster.Version{Major: major})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 // While two identities answer, both follow the options of the master; whether there may be a second one is asked of the
 // master of now.
@@ -49,7 +36,7 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 	signs := "master_sign_pubkey: True\npki_dir: " + pki + "\n"
 	obey := func(text string) {
 		t.Helper()
-		if err := m.svc.followed.Use(loadMaster(t, n.master.Version.Major, text)); err != nil {
+		if err := m.svc.followed.Use(configtest.Load(t, n.master.Version.Major, text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +81,7 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 	if r := n.currentService().followed.Check(); r != fine {
 		t.Errorf("%+v", r)
 	}
-	if err := m.svc.followed.Use(loadMaster(t, n.master.Version.Major,
+	if err := m.svc.followed.Use(configtest.Load(t, n.master.Version.Major,
 		"master_sign_pubkey: True\npki_dir: /nonexistent\n")); err == nil {
 		t.Error("no error without a key to sign with")
 	}
@@ -114,7 +101,7 @@ func TestRereadOptions_BeforeOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.master = loadMaster(t, 3006, "")
+	d.master = configtest.Load(t, 3006, "")
 	s := &service{m: &member{d: d}}
 	s.followed = s.newFollowedOptions()
 	s.rereadOptions()

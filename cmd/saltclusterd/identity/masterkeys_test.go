@@ -10,25 +10,12 @@ import (
 	"testing"
 
 	"saltclusterd/fsync/mmapkeys"
-	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/localmaster/configtest"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-func loadMaster(t *testing.T, major int, text string) *localmaster.Config {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "master")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := localmaster.LoadConfig(path, localmaster.Version{Major: major})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 func TestReadFile(t *testing.T) {
-	master := loadMaster(t, 3006, "pki_dir: "+t.TempDir()+"\n")
+	master := configtest.Load(t, 3006, "pki_dir: "+t.TempDir()+"\n")
 	k := MasterKeys{Master: master, Bank: func() *mmapkeys.Bank { return nil }}
 	path := filepath.Join(master.PkiDir, "k")
 	if _, err := k.ReadFile(master, "k"); !errors.Is(err, os.ErrNotExist) {
@@ -55,7 +42,7 @@ func masterPEM(t *testing.T) []byte {
 
 func TestStore(t *testing.T) {
 	dir := t.TempDir()
-	master := loadMaster(t, 3008, fmt.Sprintf(
+	master := configtest.Load(t, 3008, fmt.Sprintf(
 		"id: box_master\npki_dir: %s/pki\nkeys.cache_driver: mmap_key\nmmap_key_size: 101\nuser: ''\n", dir))
 	if err := os.Mkdir(master.PkiDir, 0o700); err != nil {
 		t.Fatal(err)
@@ -99,7 +86,7 @@ func TestStore(t *testing.T) {
 func TestStore_Unreadable(t *testing.T) {
 	dir := t.TempDir()
 	load := func(size int) MasterKeys {
-		master := loadMaster(t, 3008, fmt.Sprintf(
+		master := configtest.Load(t, 3008, fmt.Sprintf(
 			"id: box_master\npki_dir: %s\nkeys.cache_driver: mmap_key\nmmap_key_size: %d\nuser: ''\n", dir, size))
 		bank, err := mmapkeys.NewBank(master.PkiDir, mmapkeys.MasterKeys,
 			mmapkeys.Configured(func(name string) int { return int(master.Int(name)) }))

@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/localmaster/configtest"
 )
 
 // readKey reads a key of the master's from its files.
@@ -27,18 +28,18 @@ func newFollowed(master *localmaster.Config, path string) *FollowedOptions {
 
 // Options that cannot be followed leave everything as it was: a master does not start with such a configuration.
 func TestFollowedOptions_Use(t *testing.T) {
-	f := newFollowed(loadMaster(t, 3006, ""), "")
-	if err := f.Use(loadMaster(t, 3006, "request_server_ttl: 30\n")); err != nil {
+	f := newFollowed(configtest.Load(t, 3006, ""), "")
+	if err := f.Use(configtest.Load(t, 3006, "request_server_ttl: 30\n")); err != nil {
 		t.Fatal(err)
 	}
 	unusable := "master_sign_pubkey: True\npki_dir: /nonexistent\nrequest_server_ttl: 0\n"
-	if err := f.Use(loadMaster(t, 3006, unusable)); err == nil {
+	if err := f.Use(configtest.Load(t, 3006, unusable)); err == nil {
 		t.Fatal("no error without a key to sign with")
 	}
 	if f.TTL() != 30*time.Second || f.PubSigner() != nil {
 		t.Error("something changed")
 	}
-	if err := f.Use(loadMaster(t, 3006, "")); err != nil || f.TTL() != 0 {
+	if err := f.Use(configtest.Load(t, 3006, "")); err != nil || f.TTL() != 0 {
 		t.Errorf("%v, %v", err, f.TTL())
 	}
 }
@@ -55,7 +56,7 @@ func TestFollowedOptions_RereadFindings(t *testing.T) {
 		}
 	}
 	unfollowed := "interface: 127.0.0.1\nmaster_sign_pubkey: True\npki_dir: /nonexistent\n" // Reread ends with an error
-	master := writeMaster(t, path, 3006, unfollowed)
+	master := configtest.Write(t, path, 3006, unfollowed)
 	i := newInspector(master)
 	f := newFollowed(master, path)
 	f.c.Latest = i.UseLatest
@@ -91,7 +92,7 @@ func TestFollowedOptions_RereadFindings(t *testing.T) {
 // A configuration that cannot be read is told from one that cannot be followed.
 func TestFollowedOptions_RereadErrors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "master")
-	f := newFollowed(writeMaster(t, path, 3006, ""), path)
+	f := newFollowed(configtest.Write(t, path, 3006, ""), path)
 	changed := 0
 	f.c.Changed = func() { changed++ }
 	for _, c := range []struct {
@@ -119,7 +120,7 @@ func TestFollowedOptions_RereadErrors(t *testing.T) {
 // as before.
 func TestFollowedOptions_Check(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "master")
-	f := newFollowed(writeMaster(t, path, 3007, "file_roots: {base: [/a]}\nworker_threads: 5\n"), path)
+	f := newFollowed(configtest.Write(t, path, 3007, "file_roots: {base: [/a]}\nworker_threads: 5\n"), path)
 	for _, c := range []struct{ text, names, hint string }{
 		{"file_roots: {base: [/a]}\nworker_threads: 7\nreactor: []\n", "", ""},
 		{"file_roots: {base: [/a, /b]}\n", "file_roots", "daemon-reload"},
@@ -129,7 +130,7 @@ func TestFollowedOptions_Check(t *testing.T) {
 		},
 		{"file_roots: {base: [/a]}\n", "", ""},
 	} {
-		writeMaster(t, path, 3007, c.text)
+		configtest.Write(t, path, 3007, c.text)
 		if _, err := f.Reread(); err != nil {
 			t.Fatal(err)
 		}

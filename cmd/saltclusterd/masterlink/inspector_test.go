@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/localmaster/configtest"
 )
 
 // newInspector returns an Inspector of one master.
@@ -25,7 +26,7 @@ func newInspector(master *localmaster.Config) *Inspector {
 func TestOwnProblems(t *testing.T) {
 	dir := t.TempDir()
 	keys := filepath.Join(dir, "gpgkeys", "private-keys-v1.d")
-	i := newInspector(writeMaster(t, filepath.Join(dir, "master"), 3006, "interface: 127.0.0.1\n"))
+	i := newInspector(configtest.Write(t, filepath.Join(dir, "master"), 3006, "interface: 127.0.0.1\n"))
 	read := func() localmaster.Own {
 		i.ownAt.Store(0)
 		i.CheckOwn(t.Context())
@@ -62,7 +63,7 @@ func TestInspector_OwnFitsIntoAnswer(t *testing.T) {
 	for i := range 3 * maxOwn {
 		fmt.Fprintf(&reactions, "/srv/%s/%d.sls, ", strings.Repeat("long", 30), i)
 	}
-	i := newInspector(loadMaster(t, 3006,
+	i := newInspector(configtest.Load(t, 3006,
 		"interface: 127.0.0.1\nreactor: [{a: ["+reactions.String()+"]}]\nvault: {url: u}\n"))
 	i.CheckOwn(t.Context())
 	own := i.Own()

@@ -6,6 +6,7 @@ import (
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/localmaster/configtest"
 )
 
 // The engine that files a return ahead and the one that replicates it mean the same file, and do not import each other.
@@ -26,7 +27,7 @@ func TestJobsMaster(t *testing.T) {
 		"job_cache: False\next_job_cache: mysql\n": false,
 	} {
 		for _, major := range []int{3006, 3007, 3008} {
-			if off := JobsMaster(loadMaster(t, major, conf), localmaster.Owner{}, nil).Off(); (off == "") != replicated {
+			if off := JobsMaster(configtest.Load(t, major, conf), localmaster.Owner{}, nil).Off(); (off == "") != replicated {
 				t.Errorf("%d with %q: %q", major, conf, off)
 			}
 		}

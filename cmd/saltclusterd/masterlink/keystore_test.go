@@ -13,6 +13,7 @@ import (
 	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/localmaster/configtest"
 )
 
 // storeMaster is a 3008 master with a key store.
@@ -23,7 +24,7 @@ func storeMaster(t *testing.T, more string) *localmaster.Config {
 		t.Fatal(err)
 	}
 	text := fmt.Sprintf("id: box_master\npki_dir: %s/pki\nkeys.cache_driver: mmap_key\nmmap_key_size: 101\n%s", dir, more)
-	return writeMaster(t, filepath.Join(dir, "master"), 3008, text)
+	return configtest.Write(t, filepath.Join(dir, "master"), 3008, text)
 }
 
 func TestKeyStore_PlaceHidden(t *testing.T) {
@@ -66,7 +67,7 @@ func TestKeyStore_Geometry(t *testing.T) {
 	if f := fatal(master, true); len(f) != 1 || (KeyStore{Master: master, Shared: true}).Geometry() != nil {
 		t.Errorf("on a share: %q", f)
 	}
-	master = loadMaster(t, 3008, "keys.cache_driver: redis\n")
+	master = configtest.Load(t, 3008, "keys.cache_driver: redis\n")
 	f := fatal(master, false)
 	if len(f) != 1 || !strings.Contains(f[0], `"redis"`) || (KeyStore{Master: master}).Geometry() != nil {
 		t.Errorf("another driver: %q", f)
@@ -74,7 +75,7 @@ func TestKeyStore_Geometry(t *testing.T) {
 }
 
 func TestKeyStore_Check(t *testing.T) {
-	store, none := KeyStore{Master: storeMaster(t, "")}, KeyStore{Master: loadMaster(t, 3008, "")}
+	store, none := KeyStore{Master: storeMaster(t, "")}, KeyStore{Master: configtest.Load(t, 3008, "")}
 	for name, c := range map[string]struct {
 		of    KeyStore
 		st    *keydir.StoreStatus

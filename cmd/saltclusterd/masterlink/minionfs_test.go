@@ -1,6 +1,10 @@
 package masterlink
 
-import "testing"
+import (
+	"testing"
+
+	"saltclusterd/sidecar/localmaster/configtest"
+)
 
 func TestOptions_PushedBy(t *testing.T) {
 	const minionfs = "fileserver_backend: [roots, minionfs]\n"
@@ -17,7 +21,7 @@ func TestOptions_PushedBy(t *testing.T) {
 		"shorter than it":            {minionfs + "minionfs_mountpoint: pushed\n", "push", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := readOptions(loadMaster(t, 3006, c.conf)).PushedBy(c.path); got != c.want {
+			if got := readOptions(configtest.Load(t, 3006, c.conf)).PushedBy(c.path); got != c.want {
 				t.Errorf("%q is by %q, want %q", c.path, got, c.want)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/sidecar/localmaster/configtest"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -39,7 +40,7 @@ func TestReadOptions(t *testing.T) {
 			3007, "auth_events_autosign_grains: [accept]\n", Options{AuthEvents: true, Algorithm: sha1},
 		},
 	} {
-		got := *readOptions(loadMaster(t, c.major, c.text))
+		got := *readOptions(configtest.Load(t, c.major, c.text))
 		if got.From == nil {
 			t.Errorf("%s: the configuration is not kept", name)
 		}
@@ -53,7 +54,7 @@ func TestReadOptions(t *testing.T) {
 // (salt/master.py AuthFuncs).
 func TestOptions_SignInEvent(t *testing.T) {
 	for major, want := range map[int]string{3006: " key\r\n\x1f", 3007: " key\r\n\x1f", 3008: "key"} {
-		e := readOptions(loadMaster(t, major, "")).SignInEvent(saltwire.AuthRequest{ID: "m1", Pub: " key\r\n\x1f"})
+		e := readOptions(configtest.Load(t, major, "")).SignInEvent(saltwire.AuthRequest{ID: "m1", Pub: " key\r\n\x1f"})
 		if e.Pub != want || e.ID != "m1" || e.Act != "accept" || !e.Result {
 			t.Errorf("%d: %+v, want the key %q", major, e, want)
 		}

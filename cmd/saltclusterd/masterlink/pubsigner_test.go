@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"saltclusterd/sidecar/localmaster/configtest"
 )
 
 // A precomputed signature is named after the master since 3008 (salt/crypt.py:MasterKeys).
@@ -26,7 +28,7 @@ func TestReadPubSigner_Precomputed(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(pki, c.file), []byte(c.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			master := loadMaster(t, c.major, "id: m1\nmaster_sign_pubkey: True\n"+
+			master := configtest.Load(t, c.major, "id: m1\nmaster_sign_pubkey: True\n"+
 				"master_use_pubkey_signature: True\npki_dir: "+pki+"\n"+c.options)
 			signer, err := ReadPubSigner(readKey, master, "")
 			if c.want == "" {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/localmaster/configtest"
 	"saltclusterd/sidecar/wall"
 )
 
@@ -20,7 +21,7 @@ func TestWallPolicy(t *testing.T) {
 			t.Errorf("%s filters: %t", version, !filters)
 		}
 	}
-	policy := func(text string) wall.Policy { return WallPolicy(loadMaster(t, 3008, text)) }
+	policy := func(text string) wall.Policy { return WallPolicy(configtest.Load(t, 3008, text)) }
 	if p := policy(""); p.FileRecv || p.Syndics || p.OnDemand != nil || !p.Filters {
 		t.Errorf("the defaults of stock: %+v", p)
 	}

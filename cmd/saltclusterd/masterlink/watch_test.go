@@ -13,6 +13,7 @@ import (
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/localmaster/configtest"
 )
 
 // fakeBus is a bus that takes events after some refusals.
@@ -31,7 +32,7 @@ func (b *fakeBus) Flush(context.Context) error {
 // Another key store is taken over after it was seen twice, and again after a failure.
 func TestWatch_FollowKeyStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "master")
-	w := NewWatch(WatchConfig{Master: writeMaster(t, path, 3008, ""), Logger: slog.New(slog.DiscardHandler)})
+	w := NewWatch(WatchConfig{Master: configtest.Write(t, path, 3008, ""), Logger: slog.New(slog.DiscardHandler)})
 	upgrades := 0
 	w.c.Upgrade = func(context.Context, admin.Progress) error {
 		if upgrades++; upgrades == 1 {

@@ -2,13 +2,11 @@ package publishing
 
 import (
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"saltclusterd/sidecar/fanout"
-	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/localmaster/configtest"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/wall"
 )
@@ -70,21 +68,8 @@ func TestMissedOff(t *testing.T) {
 		"syndics":          {"order_masters: True\n", false, true, wall.Enforce, false},
 		"no job cache":     {"ext_job_cache: mysql\n", false, true, wall.Enforce, false},
 	} {
-		if off := MissedOff(loadMaster(t, c.conf), c.shared, c.late, c.syndics); (off == "") != c.searched {
+		if off := MissedOff(configtest.Load(t, 3007, c.conf), c.shared, c.late, c.syndics); (off == "") != c.searched {
 			t.Errorf("%s: %q", name, off)
 		}
 	}
-}
-
-func loadMaster(t *testing.T, text string) *localmaster.Config {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "master")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := localmaster.LoadConfig(path, localmaster.Version{Major: 3007})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
