@@ -29,8 +29,8 @@ type sessionTable struct {
 	m  map[string]*session
 }
 
-func newSessionTable(max int, derive func(id, pub string) saltcrypt.Key, seed func() uint64) *sessionTable {
-	return &sessionTable{derive: derive, seed: seed, max: max, m: map[string]*session{}}
+func newSessionTable(limit int, derive func(id, pub string) saltcrypt.Key, seed func() uint64) *sessionTable {
+	return &sessionTable{derive: derive, seed: seed, max: limit, m: map[string]*session{}}
 }
 
 // get returns the session of id under its accepted key pub.

@@ -91,7 +91,7 @@ type Rules struct {
 	Needs func(node, item string) bool
 	// More, if set, says whether a copy that its node does not need tells of something that the others lack. Without it
 	// such copies may be anything.
-	More func(copy, text string) bool
+	More func(other, text string) bool
 }
 
 // Compare returns the items, in order, in which the nodes that take part differ.

@@ -73,13 +73,13 @@ func pairs(o Objects, dirs []Hash, fn func(name string, e []*Entry) error) error
 		}
 	}
 	for {
-		name, any := "", false
+		name, found := "", false
 		for _, l := range lists {
-			if len(l) > 0 && (!any || l[0].Name < name) {
-				name, any = l[0].Name, true
+			if len(l) > 0 && (!found || l[0].Name < name) {
+				name, found = l[0].Name, true
 			}
 		}
-		if !any {
+		if !found {
 			return nil
 		}
 		row := make([]*Entry, len(lists))

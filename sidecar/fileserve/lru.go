@@ -22,8 +22,8 @@ type kept[K comparable, V any] struct {
 	weight int64
 }
 
-func newLRU[K comparable, V any](max int64, ended func(V)) *lru[K, V] {
-	return &lru[K, V]{max: max, ended: ended, byKey: map[K]*list.Element{}}
+func newLRU[K comparable, V any](limit int64, ended func(V)) *lru[K, V] {
+	return &lru[K, V]{max: limit, ended: ended, byKey: map[K]*list.Element{}}
 }
 
 func (c *lru[K, V]) get(key K) (v V, ok bool) {

@@ -24,7 +24,7 @@ type token struct {
 	tok []byte
 }
 
-func newTokenCache(max int) *tokenCache { return &tokenCache{max: max, m: map[string]token{}} }
+func newTokenCache(limit int) *tokenCache { return &tokenCache{max: limit, m: map[string]token{}} }
 
 // verify says whether tok is the token of key. Only the owner of the session key gets as far as this.
 func (c *tokenCache) verify(id string, key *saltcrypt.PublicKey, tok []byte) bool {

@@ -28,7 +28,7 @@ func store(d saltvalue.Fields) (editor, error) {
 	if !ok || !isMap {
 		return nil, saltvalue.Needs("a mine that is not a map")
 	}
-	if clear, ok := d.Get("clear"); ok && saltvalue.Truth(clear) {
+	if clearFirst, ok := d.Get("clear"); ok && saltvalue.Truth(clearFirst) {
 		return nil, saltvalue.Needs("a mine that is to be cleared first")
 	}
 	return func(now []byte) ([]byte, bool, []byte, error) {

@@ -32,12 +32,12 @@ type job struct {
 	other   node.ID // who published another job under the same id; empty: no node has
 }
 
-// NewJobs returns a table for max jobs; zero or below: DefaultJobs.
-func NewJobs(max int) *Jobs {
-	if max <= 0 {
-		max = DefaultJobs
+// NewJobs returns a table for limit jobs; zero or below: DefaultJobs.
+func NewJobs(limit int) *Jobs {
+	if limit <= 0 {
+		limit = DefaultJobs
 	}
-	return &Jobs{max: max, byJID: map[string]*list.Element{}, order: list.New(), cut: map[string][]string{}}
+	return &Jobs{max: limit, byJID: map[string]*list.Element{}, order: list.New(), cut: map[string][]string{}}
 }
 
 // Record notes the publisher of a job and a hash of what it is about, zero when that is not known. The first publisher

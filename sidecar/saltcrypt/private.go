@@ -53,11 +53,11 @@ func ParseMasterKey(text []byte) (*MasterKey, error) {
 		}
 		return newMasterKey(key)
 	case block.Type == "PRIVATE KEY":
-		any, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+		parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 		if err != nil {
 			return nil, fmt.Errorf("%w: PKCS#8 does not parse", ErrPrivateKey)
 		}
-		if key, ok := any.(*rsa.PrivateKey); ok {
+		if key, ok := parsed.(*rsa.PrivateKey); ok {
 			return newMasterKey(key)
 		}
 		return nil, fmt.Errorf("%w: not RSA", ErrPrivateKey)

@@ -52,11 +52,11 @@ func ParsePublicKey(text string) (*PublicKey, error) {
 	var key *rsa.PublicKey
 	switch block.Type {
 	case "PUBLIC KEY":
-		any, err := x509.ParsePKIXPublicKey(block.Bytes)
+		parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
 		if err != nil {
 			return nil, fmt.Errorf("%w: SubjectPublicKeyInfo does not parse", ErrPublicKey)
 		}
-		if key, ok = any.(*rsa.PublicKey); !ok {
+		if key, ok = parsed.(*rsa.PublicKey); !ok {
 			return nil, fmt.Errorf("%w: not RSA", ErrPublicKey)
 		}
 	case "RSA PUBLIC KEY":

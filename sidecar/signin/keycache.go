@@ -73,8 +73,8 @@ type keyCache struct {
 	keys map[string]*minionKey
 }
 
-func newKeyCache(max int) *keyCache {
-	return &keyCache{max: max, keys: map[string]*minionKey{}}
+func newKeyCache(limit int) *keyCache {
+	return &keyCache{max: limit, keys: map[string]*minionKey{}}
 }
 
 // has says whether the key of a text was parsed and is still kept.

@@ -70,8 +70,8 @@ type queue struct {
 	wake   chan struct{}
 }
 
-func newQueue(max int, patient time.Duration, now func() time.Time) *queue {
-	return &queue{max: max, patient: patient, now: now, parts: map[party]*line{}, wake: make(chan struct{}, 1)}
+func newQueue(limit int, patient time.Duration, now func() time.Time) *queue {
+	return &queue{max: limit, patient: patient, now: now, parts: map[party]*line{}, wake: make(chan struct{}, 1)}
 }
 
 // put adds a sign-in. It returns those that have to be given up for it, with the reason; the new one may be among them.

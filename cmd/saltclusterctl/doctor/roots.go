@@ -27,19 +27,19 @@ func Roots(who Account, dirs, ignore []string) []Finding {
 	var out []Finding
 	seen := map[string]bool{}
 	for _, dir := range dirs {
-		real, err := filepath.EvalSymlinks(dir) // saltclusterd follows it, too
-		if err != nil || seen[real] {
+		target, err := filepath.EvalSymlinks(dir) // saltclusterd follows it, too
+		if err != nil || seen[target] {
 			continue
 		}
-		seen[real] = true
-		l := rootLook{who: who, dir: real, ignore: ig}
-		_ = filepath.WalkDir(real, l.entry)
+		seen[target] = true
+		l := rootLook{who: who, dir: target, ignore: ig}
+		_ = filepath.WalkDir(target, l.entry)
 		if l.closed == 0 {
 			continue
 		}
 		what := fmt.Sprintf("the user %s may not write there", who.Name)
 		if l.closed > 1 {
-			what += fmt.Sprintf(", nor in %d more directories of %s", l.closed-1, real)
+			what += fmt.Sprintf(", nor in %d more directories of %s", l.closed-1, target)
 		}
 		out = append(out, Finding{
 			Check: "permissions", Level: Warn, Where: l.first, What: what,

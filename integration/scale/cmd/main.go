@@ -118,13 +118,13 @@ func numbers(text string, least int) (out []int, err error) {
 	return out, nil
 }
 
-// each calls print for every size.
-func (o *options) each(print func(s scale.Site)) {
+// each calls visit for every site.
+func (o *options) each(visit func(s scale.Site)) {
 	for _, n := range o.nodes {
 		for _, m := range o.minions {
 			s := o.site
 			s.Nodes, s.Minions = n, m
-			print(s)
+			visit(s)
 		}
 	}
 }
