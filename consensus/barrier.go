@@ -20,14 +20,14 @@ func (n *Node) Barrier(ctx context.Context) error {
 	}
 	pause := retryFirst
 	for {
-		index, err := n.committed(ctx)
+		index, err := n.leaderReadIndex(ctx)
 		if err == nil {
-			if err := n.hub.wait(ctx, func() bool { return n.View().Index() >= index }); err != nil {
+			if err := n.hub.waitUntil(ctx, func() bool { return n.View().Index() >= index }); err != nil {
 				return fmt.Errorf("barrier: entry %d: %w: %w", index, ErrBehind, err)
 			}
 			return nil
 		}
-		if n.stopped() {
+		if n.isStopped() {
 			return fmt.Errorf("barrier: %w", err)
 		}
 		select {
@@ -39,9 +39,9 @@ func (n *Node) Barrier(ctx context.Context) error {
 	}
 }
 
-// committed asks the leader for the read index. The leader may be this node.
-func (n *Node) committed(ctx context.Context) (uint64, error) {
-	r, err := n.running()
+// leaderReadIndex asks the leader for the read index. The leader may be this node.
+func (n *Node) leaderReadIndex(ctx context.Context) (uint64, error) {
+	r, err := n.runningRaft()
 	if err != nil {
 		return 0, err
 	}
@@ -54,7 +54,7 @@ func (n *Node) committed(ctx context.Context) (uint64, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Timing.Attempt)
 	defer cancel()
-	rep, fail := n.call(ctx, leader, forwardRequest{V: forwardVersion, Op: opRead})
+	rep, fail := n.callLeader(ctx, leader, forwardRequest{V: forwardVersion, Op: opRead})
 	if fail != nil {
 		return 0, fail
 	}

@@ -48,12 +48,12 @@ type batcher struct {
 }
 
 func newBatcher(n *Node) *batcher {
-	return &batcher{admit: n.admit, queue: make(chan *pending, batchQueue), idle: make(chan struct{}),
+	return &batcher{admit: n.admitRequest, queue: make(chan *pending, batchQueue), idle: make(chan struct{}),
 		ended: make(chan struct{})}
 }
 
-// settle waits until nothing is on its way into the log, but not longer than settleWithin.
-func (b *batcher) settle() {
+// waitIdle waits until nothing is on its way into the log, but not longer than settleWithin.
+func (b *batcher) waitIdle() {
 	t := time.NewTimer(settleWithin)
 	defer t.Stop()
 	select {
@@ -62,8 +62,8 @@ func (b *batcher) settle() {
 	}
 }
 
-// submit waits until the request is applied, or cannot be, or ctx ends.
-func (b *batcher) submit(ctx context.Context, req state.Request, size int) (outcome, *attemptError) {
+// submitRequest waits until the request is applied, or cannot be, or ctx ends.
+func (b *batcher) submitRequest(ctx context.Context, req state.Request, size int) (outcome, *attemptError) {
 	p := &pending{ctx: ctx, req: req, size: size, done: make(chan answer, 1)}
 	select {
 	case b.queue <- p:
@@ -82,13 +82,13 @@ func (b *batcher) run(ctx context.Context, r *raft.Raft, m *metrics) {
 	defer close(b.idle)
 	var held *pending // did not fit into the batch before
 	for {
-		batch, rest := b.collect(ctx, held)
+		batch, rest := b.collectBatch(ctx, held)
 		if batch == nil {
 			break
 		}
 		held = rest
 		began := time.Now()
-		b.commit(r, batch)
+		b.commitBatch(r, batch)
 		if held == nil && len(b.queue) == 0 {
 			// Followers learn of a commit with the next entry, or Timing.Commit later. Nothing waits for this one.
 			_ = r.Barrier(enqueueWait)
@@ -108,8 +108,8 @@ func (b *batcher) run(ctx context.Context, r *raft.Raft, m *metrics) {
 	}
 }
 
-// collect waits for the first request and takes along what is already there.
-func (b *batcher) collect(ctx context.Context, held *pending) (batch []*pending, rest *pending) {
+// collectBatch waits for the first request and takes along what is already there.
+func (b *batcher) collectBatch(ctx context.Context, held *pending) (batch []*pending, rest *pending) {
 	if held == nil {
 		select {
 		case held = <-b.queue:
@@ -134,8 +134,8 @@ func (b *batcher) collect(ctx context.Context, held *pending) (batch []*pending,
 	return batch, nil
 }
 
-// commit puts a batch into the log and answers its requests.
-func (b *batcher) commit(r *raft.Raft, batch []*pending) {
+// commitBatch puts a batch into the log and answers its requests.
+func (b *batcher) commitBatch(r *raft.Raft, batch []*pending) {
 	var e state.Entry
 	live := batch[:0]
 	for _, p := range batch {
@@ -153,7 +153,7 @@ func (b *batcher) commit(r *raft.Raft, batch []*pending) {
 	if len(live) == 0 {
 		return
 	}
-	results, index, err := b.apply(r, e)
+	results, index, err := b.applyEntry(r, e)
 	for i, p := range live {
 		if err != nil {
 			p.done <- answer{err: err}
@@ -163,13 +163,13 @@ func (b *batcher) commit(r *raft.Raft, batch []*pending) {
 	}
 }
 
-func (b *batcher) apply(r *raft.Raft, e state.Entry) ([][]state.Result, uint64, *attemptError) {
+func (b *batcher) applyEntry(r *raft.Raft, e state.Entry) ([][]state.Result, uint64, *attemptError) {
 	data, err := state.EncodeEntry(e)
 	if err != nil {
 		return nil, 0, &attemptError{err: errors.Join(ErrInvalid, err), final: true}
 	}
 	f := r.Apply(data, enqueueWait)
-	if err := await(f, b.ended); err != nil {
+	if err := awaitFuture(f, b.ended); err != nil {
 		return nil, 0, &attemptError{err: err, maybe: mayBeApplied(err)}
 	}
 	switch v := f.Response().(type) {
@@ -183,9 +183,9 @@ func (b *batcher) apply(r *raft.Raft, e state.Entry) ([][]state.Result, uint64, 
 	return nil, 0, &attemptError{err: errors.New("the state gave no results"), final: true, maybe: true}
 }
 
-// await waits for raft's answer. When raft ends it gives none to an entry that
+// awaitFuture waits for raft's answer. When raft ends it gives none to an entry that
 // was committed and not applied yet.
-func await(f raft.Future, ended <-chan struct{}) error {
+func awaitFuture(f raft.Future, ended <-chan struct{}) error {
 	answered := make(chan error, 1)
 	go func() { answered <- f.Error() }() // stays for an entry without an answer: raft offers only a call that blocks
 	select {

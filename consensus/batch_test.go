@@ -17,12 +17,12 @@ func TestAwait(t *testing.T) {
 	ended := make(chan struct{})
 	f := make(future, 1)
 	f <- nil
-	if err := await(f, ended); err != nil {
+	if err := awaitFuture(f, ended); err != nil {
 		t.Errorf("answered: %v", err)
 	}
 	close(ended)
 	forgotten := make(future)
-	if err := await(forgotten, ended); !errors.Is(err, raft.ErrRaftShutdown) || !mayBeApplied(err) {
+	if err := awaitFuture(forgotten, ended); !errors.Is(err, raft.ErrRaftShutdown) || !mayBeApplied(err) {
 		t.Errorf("forgotten: %v", err)
 	}
 	close(forgotten)

@@ -20,7 +20,7 @@ const pollEvery = 10 * time.Millisecond
 // refused with ErrBootstrapped when this node has one already. A bootstrap
 // that was cut short can be repeated.
 func (n *Node) Bootstrap(ctx context.Context, init state.Init) error {
-	r, err := n.running()
+	r, err := n.runningRaft()
 	if err != nil {
 		return fmt.Errorf("bootstrap: %w", err)
 	}
@@ -36,13 +36,13 @@ func (n *Node) Bootstrap(ctx context.Context, init state.Init) error {
 	if err := n.formAlone(r); err != nil {
 		return fmt.Errorf("bootstrap: %w", err)
 	}
-	if err := n.poll(ctx, n.Serving); err != nil {
+	if err := n.waitUntil(ctx, n.Serving); err != nil {
 		return fmt.Errorf("bootstrap: %w: %w", ErrNoLeader, err)
 	}
 	if n.View().Initialized() { // by a bootstrap that was cut short
 		return fmt.Errorf("bootstrap: %w", ErrBootstrapped)
 	}
-	results, err := n.propose(ctx, []state.Command{init})
+	results, err := n.proposeCommands(ctx, []state.Command{init})
 	if err != nil {
 		return fmt.Errorf("bootstrap: %w", err)
 	}
@@ -71,8 +71,8 @@ func (n *Node) formAlone(r *raft.Raft) error {
 	return nil
 }
 
-// poll waits until cond holds.
-func (n *Node) poll(ctx context.Context, cond func() bool) error {
+// waitUntil waits until cond holds.
+func (n *Node) waitUntil(ctx context.Context, cond func() bool) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for !cond() {
@@ -90,7 +90,7 @@ func (n *Node) poll(ctx context.Context, cond func() bool) error {
 // TransferLeadership hands the leadership to a voter, or to the one raft thinks
 // best when to is empty. Only the leader can do it.
 func (n *Node) TransferLeadership(ctx context.Context, to node.ID) error {
-	r, err := n.running()
+	r, err := n.runningRaft()
 	if err != nil {
 		return fmt.Errorf("transfer leadership: %w", err)
 	}
@@ -104,8 +104,8 @@ func (n *Node) TransferLeadership(ctx context.Context, to node.ID) error {
 	if err := f().Error(); err != nil { // bounded by the election timeout
 		return fmt.Errorf("transfer leadership: %w", err)
 	}
-	// Raft is done when the heir was told to stand for election.
-	if err := n.poll(ctx, func() bool { l := n.Leader(); return l != "" && l != n.cfg.ID }); err != nil {
+	// Raft is done when its successor was told to start an election.
+	if err := n.waitUntil(ctx, func() bool { l := n.Leader(); return l != "" && l != n.cfg.ID }); err != nil {
 		return fmt.Errorf("transfer leadership: %w: %w", ErrNoLeader, err)
 	}
 	return nil

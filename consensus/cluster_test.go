@@ -182,7 +182,7 @@ func eventually(t *testing.T, what string, cond func() (bool, string)) {
 	}
 }
 
-// leader waits for a node in office among ids, or among all.
+// leader waits for a leader that serves among ids, or among all.
 func (c *cluster) leader(ids ...node.ID) *Node {
 	c.t.Helper()
 	if len(ids) == 0 {

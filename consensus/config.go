@@ -36,7 +36,7 @@ type Config struct {
 	Stats func(ctx context.Context, id node.ID) (PeerStats, error)
 	// Alive is what gossip thinks; nil means that every node is alive.
 	Alive func(id node.ID) bool
-	// Lead, if set, runs while this node is in office and must return soon
+	// Lead, if set, runs while this node leads and must return soon
 	// after ctx has ended.
 	Lead func(ctx context.Context)
 	// Standing, if set, is called when the answer to CaughtUp has changed. It must not block.
@@ -96,7 +96,7 @@ func orDefault[T comparable](v *T, def T) {
 	}
 }
 
-func (t *Timing) fill() {
+func (t *Timing) setDefaults() {
 	d := DefaultTiming()
 	for _, p := range []struct{ v, def *time.Duration }{
 		{&t.Heartbeat, &d.Heartbeat}, {&t.Election, &d.Election}, {&t.Lease, &d.Lease}, {&t.Commit, &d.Commit},
@@ -110,7 +110,7 @@ func (t *Timing) fill() {
 	orDefault(&t.TrailingLog, d.TrailingLog)
 }
 
-func (c *Config) fill() error {
+func (c *Config) setDefaults() error {
 	if _, err := node.ParseID(string(c.ID)); err != nil {
 		return fmt.Errorf("consensus: %w", err)
 	}
@@ -132,6 +132,6 @@ func (c *Config) fill() error {
 	orDefault(&c.MaxVoters, 5)
 	orDefault(&c.VoterTimeout, 10*time.Minute)
 	orDefault(&c.TombstoneAge, 180*24*time.Hour)
-	c.Timing.fill()
+	c.Timing.setDefaults()
 	return nil
 }

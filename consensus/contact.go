@@ -23,54 +23,54 @@ type contact struct {
 	lacking time.Time // asked, or when a leader was found again after that
 }
 
-// answer notes what the leader said, unless an older target is still open:
+// noteAnswer notes what the leader said, unless an older target is still open:
 // then that one counts, and its age shows how far behind we are. recent is how
 // old an answer may be for a leader to be there.
-func (c *contact) answer(asked time.Time, target, have uint64, recent time.Duration) {
+func (c *contact) noteAnswer(asked time.Time, target, have uint64, recent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.look(have)
+	c.checkTarget(have)
 	if c.open && asked.Sub(c.heard) > recent {
 		c.lacking = asked // the time without a leader does not count
 	}
 	c.heard = asked
 	if !c.open {
 		c.target, c.asked, c.lacking, c.open = target, asked, asked, true
-		c.look(have)
+		c.checkTarget(have)
 	}
 }
 
-// behind returns for how long a decision has been known that is not held, while a leader has answered within recent.
+// behindFor returns for how long a decision has been known that is not held, while a leader has answered within recent.
 // Zero means that none is known, or that no leader is there to catch up with.
-func (c *contact) behind(now time.Time, have uint64, recent time.Duration) time.Duration {
+func (c *contact) behindFor(now time.Time, have uint64, recent time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.look(have)
+	c.checkTarget(have)
 	if !c.open || now.Sub(c.heard) > recent {
 		return 0
 	}
 	return max(now.Sub(c.lacking), time.Nanosecond)
 }
 
-func (c *contact) look(have uint64) {
+func (c *contact) checkTarget(have uint64) {
 	if c.open && have >= c.target {
 		c.open, c.reached = false, c.asked
 	}
 }
 
-// known says whether the leader has ever said how far it is.
-func (c *contact) known() bool {
+// hasAnswer says whether the leader has ever said how far it is.
+func (c *contact) hasAnswer() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.asked.IsZero()
 }
 
-// age is how old the newest leader's state is that we hold, and whether we
+// stateAge is how old the newest leader's state is that we hold, and whether we
 // ever held one.
-func (c *contact) age(now time.Time, have uint64) (time.Duration, bool) {
+func (c *contact) stateAge(now time.Time, have uint64) (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.look(have)
+	c.checkTarget(have)
 	return now.Sub(c.reached), !c.reached.IsZero()
 }
 
@@ -99,7 +99,7 @@ func (n *Node) keepContact(ctx context.Context, r *raft.Raft) {
 			n.askLeader(ctx, r)
 			n.m.observeRaft(n.LocalStats())
 			pause := n.cfg.Timing.Contact
-			if !n.contact.known() && r.State() != raft.Leader { // a node that starts waits for that
+			if !n.contact.hasAnswer() && r.State() != raft.Leader { // a node that starts waits for that
 				pause /= 10
 			}
 			next.Reset(pause)
@@ -131,7 +131,7 @@ func (n *Node) askLeader(ctx context.Context, r *raft.Raft) {
 	if err != nil || !s.Serving {
 		return
 	}
-	n.contact.answer(asked, s.Applied, n.View().Index(), n.cfg.Timing.Recent)
+	n.contact.noteAnswer(asked, s.Applied, n.View().Index(), n.cfg.Timing.Recent)
 }
 
 // nextAsked returns another member each time, those that gossip thinks alive.
@@ -152,10 +152,10 @@ func (n *Node) nextAsked() node.ID {
 // leader is there to catch up with. Zero means that it knows of nothing. A node without a leader does not know.
 func (n *Node) Behind() time.Duration {
 	r := n.raft.Load()
-	if r == nil || n.stopped() || r.State() == raft.Leader {
+	if r == nil || n.isStopped() || r.State() == raft.Leader {
 		return 0
 	}
-	return n.contact.behind(time.Now(), n.View().Index(), n.cfg.Timing.Recent)
+	return n.contact.behindFor(time.Now(), n.View().Index(), n.cfg.Timing.Recent)
 }
 
 // CaughtUp tells whether this node belongs to the cluster and holds everything
@@ -163,7 +163,7 @@ func (n *Node) Behind() time.Duration {
 func (n *Node) CaughtUp() bool {
 	r := n.raft.Load()
 	v := n.View()
-	if r == nil || n.stopped() {
+	if r == nil || n.isStopped() {
 		return false
 	}
 	if _, ok := v.Member(n.cfg.ID); !ok {
@@ -172,6 +172,6 @@ func (n *Node) CaughtUp() bool {
 	if r.State() == raft.Leader {
 		return n.Serving()
 	}
-	age, ever := n.contact.age(time.Now(), v.Index())
+	age, ever := n.contact.stateAge(time.Now(), v.Index())
 	return ever && age <= n.cfg.Timing.Recent
 }

@@ -12,26 +12,26 @@ func TestContact(t *testing.T) {
 	t0 := time.Unix(1000, 0)
 	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
 	var c contact
-	if _, ever := c.age(t0, 100); ever {
+	if _, ever := c.stateAge(t0, 100); ever {
 		t.Error("caught up without having asked anybody")
 	}
-	c.answer(at(0), 10, 4, time.Minute) // a node that lags
-	if _, ever := c.age(at(1), 9); ever {
+	c.noteAnswer(at(0), 10, 4, time.Minute) // a node that lags
+	if _, ever := c.stateAge(at(1), 9); ever {
 		t.Error("caught up before the target")
 	}
-	c.answer(at(2), 50, 9, time.Minute) // the older target stays open
-	if age, ever := c.age(at(3), 10); !ever || age != 3*time.Second {
+	c.noteAnswer(at(2), 50, 9, time.Minute) // the older target stays open
+	if age, ever := c.stateAge(at(3), 10); !ever || age != 3*time.Second {
 		t.Errorf("age %v, %v", age, ever)
 	}
-	c.answer(at(4), 50, 20, time.Minute)
-	if age, _ := c.age(at(6), 20); age != 6*time.Second {
+	c.noteAnswer(at(4), 50, 20, time.Minute)
+	if age, _ := c.stateAge(at(6), 20); age != 6*time.Second {
 		t.Errorf("behind again: age %v", age)
 	}
-	if age, _ := c.age(at(6), 50); age != 2*time.Second {
+	if age, _ := c.stateAge(at(6), 50); age != 2*time.Second {
 		t.Errorf("reached again: age %v", age)
 	}
-	c.answer(at(7), 50, 50, time.Minute)
-	if age, _ := c.age(at(7), 50); age != 0 {
+	c.noteAnswer(at(7), 50, 50, time.Minute)
+	if age, _ := c.stateAge(at(7), 50); age != 0 {
 		t.Errorf("in step: age %v", age)
 	}
 }
@@ -62,9 +62,9 @@ func TestContact_Behind(t *testing.T) {
 	} {
 		var c contact
 		for _, a := range tc.answers {
-			c.answer(at(a.at), a.target, a.have, recent)
+			c.noteAnswer(at(a.at), a.target, a.have, recent)
 		}
-		if got := c.behind(at(tc.now), tc.have, recent); got != tc.want {
+		if got := c.behindFor(at(tc.now), tc.have, recent); got != tc.want {
 			t.Errorf("%s: behind for %s, want %s", name, got, tc.want)
 		}
 	}
@@ -89,7 +89,7 @@ func TestProgress(t *testing.T) {
 		{PeerStats{LastIndex: 130, Applied: 99}, nil, 130, 99, true},
 	}
 	for i, s := range steps {
-		p.update(t0.Add(time.Duration(i)*time.Second), s.stats, s.err, s.last, s.leader)
+		p.recordStats(t0.Add(time.Duration(i)*time.Second), s.stats, s.err, s.last, s.leader)
 		if p.since.IsZero() == s.stable {
 			t.Errorf("look %d: since %v", i, p.since)
 		}

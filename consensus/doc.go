@@ -19,7 +19,7 @@
 //     the log of a node that does not run.
 //   - Office: the time from taking leadership (and passing a barrier) until
 //     losing it. Leader duties run under a context that ends with it.
-//   - Serving: in office.
+//   - Serving: leads, and its barrier was passed.
 //   - Index: position of a command entry in the log.
 //
 // Promises: a proposal is applied at most once, also when it was retried across

@@ -32,7 +32,7 @@ func (n *Node) RotateEpoch(ctx context.Context, expect uint64, reason string,
 	case <-ctx.Done():
 		return state.Epoch{}, fmt.Errorf("rotate epoch %d: %w", expect, ctx.Err())
 	}
-	err := n.hub.wait(ctx, func() bool { return n.View().Epochs().Current.N > expect })
+	err := n.hub.waitUntil(ctx, func() bool { return n.View().Epochs().Current.N > expect })
 	if err != nil {
 		return state.Epoch{}, fmt.Errorf("rotate epoch %d: %w", expect, err)
 	}

@@ -51,7 +51,7 @@ type forwardReply struct {
 // function. The caller has made sure that it comes from that member, in whose
 // name it is decided. A node that does not lead says so in the answer and does not pass the request on.
 func (n *Node) HandleForward(ctx context.Context, from node.ID, req []byte) ([]byte, error) {
-	rep := n.handle(ctx, from, req)
+	rep := n.handleForward(ctx, from, req)
 	rep.V = forwardVersion
 	b, err := json.Marshal(rep)
 	if err != nil {
@@ -60,7 +60,7 @@ func (n *Node) HandleForward(ctx context.Context, from node.ID, req []byte) ([]b
 	return b, nil
 }
 
-func (n *Node) handle(ctx context.Context, from node.ID, b []byte) forwardReply {
+func (n *Node) handleForward(ctx context.Context, from node.ID, b []byte) forwardReply {
 	var msg forwardRequest
 	if len(b) > MaxForward {
 		return forwardReply{Code: fwInvalid, Message: "request too large"}
@@ -68,7 +68,7 @@ func (n *Node) handle(ctx context.Context, from node.ID, b []byte) forwardReply 
 	if json.Unmarshal(b, &msg) != nil || msg.V != forwardVersion {
 		return forwardReply{Code: fwInvalid, Message: "request malformed or of another version"}
 	}
-	r, err := n.running()
+	r, err := n.runningRaft()
 	if err != nil {
 		return forwardReply{Code: fwFailed, Message: err.Error()}
 	}
@@ -98,7 +98,7 @@ func (n *Node) handlePropose(ctx context.Context, from node.ID, b []byte) forwar
 		}
 		req.Commands[i] = state.ProposedBy(c, from)
 	}
-	o, fail := n.batch.submit(ctx, req, len(b))
+	o, fail := n.batch.submitRequest(ctx, req, len(b))
 	switch {
 	case fail == nil:
 		return forwardReply{Results: o.results, Index: o.index}
@@ -132,13 +132,13 @@ func (n *Node) readIndex(r *raft.Raft) (uint64, error) {
 	return index, nil
 }
 
-// forward sends a request to the leader.
-func (n *Node) forward(ctx context.Context, leader node.ID, req state.Request) (outcome, *attemptError) {
+// proposeAtLeader sends a request to the leader.
+func (n *Node) proposeAtLeader(ctx context.Context, leader node.ID, req state.Request) (outcome, *attemptError) {
 	body, err := state.EncodeRequest(req)
 	if err != nil {
 		return outcome{}, &attemptError{err: errors.Join(ErrInvalid, err), final: true}
 	}
-	rep, fail := n.call(ctx, leader, forwardRequest{V: forwardVersion, Op: opPropose, Request: body})
+	rep, fail := n.callLeader(ctx, leader, forwardRequest{V: forwardVersion, Op: opPropose, Request: body})
 	if fail != nil {
 		return outcome{}, fail
 	}
@@ -149,13 +149,13 @@ func (n *Node) forward(ctx context.Context, leader node.ID, req state.Request) (
 	return outcome{rep.Results, rep.Index}, nil
 }
 
-// call is one forwarded request; every answer other than success is an error.
-func (n *Node) call(ctx context.Context, leader node.ID, msg forwardRequest) (forwardReply, *attemptError) {
+// callLeader is one forwarded request; every answer other than success is an error.
+func (n *Node) callLeader(ctx context.Context, leader node.ID, msg forwardRequest) (forwardReply, *attemptError) {
 	b, err := json.Marshal(msg)
 	if err != nil {
 		return forwardReply{}, &attemptError{err: err, final: true}
 	}
-	n.m.forwarded()
+	n.m.countForward()
 	b, err = n.cfg.Forward(ctx, leader, b)
 	if err != nil {
 		return forwardReply{}, &attemptError{err: fmt.Errorf("ask %s: %w", leader, err), maybe: true}

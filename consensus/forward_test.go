@@ -114,7 +114,7 @@ func TestForwardDistrusts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, fail := n.forward(t.Context(), "m2", state.Request{ID: "x", Commands: []state.Command{accept("a")}})
+		o, fail := n.proposeAtLeader(t.Context(), "m2", state.Request{ID: "x", Commands: []state.Command{accept("a")}})
 		if good := tc.answer == ok; good != (fail == nil) || (good && (o.index != 9 || o.results[0].Rev != 4)) {
 			t.Errorf("%s: %+v, %v", name, o, fail)
 		} else if fail != nil && (fail.maybe != tc.maybe || fail.final != tc.final) {
@@ -128,7 +128,7 @@ func TestVerdict(t *testing.T) {
 	for _, tc := range []struct{ maybe, late, noLeader, uncertain bool }{
 		{false, false, false, false}, {false, true, true, false}, {true, false, false, true}, {true, true, true, true},
 	} {
-		err := verdict(cause, tc.maybe, tc.late)
+		err := proposalError(cause, tc.maybe, tc.late)
 		if errors.Is(err, ErrNoLeader) != tc.noLeader || errors.Is(err, ErrUncertain) != tc.uncertain ||
 			!errors.Is(err, cause) {
 			t.Errorf("%+v: %v", tc, err)
@@ -181,7 +181,7 @@ func FuzzHandle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // nobody works on the queue here
-		if rep := n.handle(ctx, "m2", b); rep.Code == "" {
+		if rep := n.handleForward(ctx, "m2", b); rep.Code == "" {
 			t.Errorf("a closed node gave %+v", rep)
 		}
 		if rep := n.handlePropose(ctx, "m2", b); rep.Code == "" {

@@ -19,7 +19,7 @@ type fsm struct {
 	log   *slog.Logger
 	fail  func(error) // tells the node that it must stop
 
-	applying  sync.Mutex // raft applies, or recall does
+	applying  sync.Mutex // raft applies, or replayLog does
 	preloaded bool       // until open: the state may be ahead of every snapshot; guarded by applying
 
 	mu  sync.Mutex
@@ -31,18 +31,18 @@ func (f *fsm) Apply(l *raft.Log) any {
 	f.applying.Lock()
 	defer f.applying.Unlock()
 	if l.Index <= f.state.View().Index() {
-		return nil // recalled; no caller waits for the results of a former run
+		return nil // replayed; no caller waits for the results of a former run
 	}
-	return f.apply(l)
+	return f.applyEntry(l)
 }
 
-func (f *fsm) apply(l *raft.Log) any {
-	if err := f.broken(); err != nil {
+func (f *fsm) applyEntry(l *raft.Log) any {
+	if err := f.stopError(); err != nil {
 		return err
 	}
 	e, err := state.DecodeEntry(l.Data)
 	if errors.Is(err, state.ErrUnsupported) {
-		return f.stop(fmt.Errorf("log entry %d: %w", l.Index, err))
+		return f.latchError(fmt.Errorf("log entry %d: %w", l.Index, err))
 	}
 	if err != nil {
 		// It is malformed on every node alike, so skipping it keeps them equal.
@@ -50,7 +50,7 @@ func (f *fsm) apply(l *raft.Log) any {
 		e = state.Entry{}
 	}
 	results := f.state.Apply(l.Index, e)
-	f.hub.publish()
+	f.hub.notifyAll()
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (f *fsm) apply(l *raft.Log) any {
 // Snapshot implements raft.FSM; the view is immutable, so writing it out runs
 // beside further Applies.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
-	if err := f.broken(); err != nil {
+	if err := f.stopError(); err != nil {
 		return nil, err
 	}
 	return snapshot{f.state.View()}, nil
@@ -71,7 +71,7 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 	defer func() { _ = r.Close() }()
 	s, err := state.ReadSnapshot(r)
 	if errors.Is(err, state.ErrUnsupported) {
-		return f.stop(err)
+		return f.latchError(err)
 	}
 	if err != nil {
 		return err
@@ -81,19 +81,19 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 		f.state.Replace(s)
 	}
 	f.applying.Unlock()
-	f.hub.publish()
+	f.hub.notifyAll()
 	return nil
 }
 
-func (f *fsm) broken() error {
+func (f *fsm) stopError() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err
 }
 
-// stop latches err: a state that missed one entry must not take the next, nor
+// latchError latches err: a state that missed one entry must not take the next, nor
 // be written into a snapshot.
-func (f *fsm) stop(err error) error {
+func (f *fsm) latchError(err error) error {
 	f.mu.Lock()
 	if f.err == nil {
 		f.err = err

@@ -38,7 +38,7 @@ var expected = []string{
 	"Election timeout reached, restarting election",
 }
 
-func level(l hclog.Level) slog.Level {
+func slogLevel(l hclog.Level) slog.Level {
 	switch l {
 	case hclog.Warn:
 		return slog.LevelWarn
@@ -54,7 +54,7 @@ func (h hcLogger) Log(l hclog.Level, msg string, args ...any) {
 			args[i] = f[0]
 		}
 	}
-	at := level(l)
+	at := slogLevel(l)
 	if slices.Contains(expected, msg) {
 		at = slog.LevelDebug
 	}
@@ -67,15 +67,15 @@ func (h hcLogger) Info(msg string, args ...any)  { h.Log(hclog.Info, msg, args..
 func (h hcLogger) Warn(msg string, args ...any)  { h.Log(hclog.Warn, msg, args...) }
 func (h hcLogger) Error(msg string, args ...any) { h.Log(hclog.Error, msg, args...) }
 
-func (h hcLogger) enabled(l hclog.Level) bool {
-	return h.log.Enabled(context.Background(), level(l))
+func (h hcLogger) isEnabled(l hclog.Level) bool {
+	return h.log.Enabled(context.Background(), slogLevel(l))
 }
 
-func (h hcLogger) IsTrace() bool { return h.enabled(hclog.Trace) }
-func (h hcLogger) IsDebug() bool { return h.enabled(hclog.Debug) }
-func (h hcLogger) IsInfo() bool  { return h.enabled(hclog.Info) }
-func (h hcLogger) IsWarn() bool  { return h.enabled(hclog.Warn) }
-func (h hcLogger) IsError() bool { return h.enabled(hclog.Error) }
+func (h hcLogger) IsTrace() bool { return h.isEnabled(hclog.Trace) }
+func (h hcLogger) IsDebug() bool { return h.isEnabled(hclog.Debug) }
+func (h hcLogger) IsInfo() bool  { return h.isEnabled(hclog.Info) }
+func (h hcLogger) IsWarn() bool  { return h.isEnabled(hclog.Warn) }
+func (h hcLogger) IsError() bool { return h.isEnabled(hclog.Error) }
 
 func (h hcLogger) ImpliedArgs() []any { return h.args }
 
@@ -102,7 +102,7 @@ func (hcLogger) SetLevel(hclog.Level) {}
 
 func (h hcLogger) GetLevel() hclog.Level {
 	for _, l := range []hclog.Level{hclog.Debug, hclog.Warn} {
-		if h.enabled(l) {
+		if h.isEnabled(l) {
 			return l
 		}
 	}

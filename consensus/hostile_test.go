@@ -67,13 +67,13 @@ func hostileMessages(t testing.TB, term, last, lastTerm uint64) map[string][]byt
 	snapshot := func(change func(*raft.InstallSnapshotRequest), then string) []byte {
 		c := &raft.InstallSnapshotRequest{
 			RPCHeader: h, SnapshotVersion: 1, Term: term + 1, LastLogIndex: last + 100, LastLogTerm: term,
-			Configuration: raft.EncodeConfiguration(alone("m3")), ConfigurationIndex: 1, Size: int64(len(then)),
+			Configuration: raft.EncodeConfiguration(soleVoter("m3")), ConfigurationIndex: 1, Size: int64(len(then)),
 		}
 		change(c)
 		return message(t, kindSnapshot, c, []byte(then)...)
 	}
 	same := func(*raft.InstallSnapshotRequest) {}
-	two := raft.Configuration{Servers: append(alone("m3").Servers, alone("m3").Servers...)}
+	two := raft.Configuration{Servers: append(soleVoter("m3").Servers, soleVoter("m3").Servers...)}
 	return map[string][]byte{
 		"a configuration that is none": entry(&raft.Log{Index: last + 1, Term: term + 1, Type: raft.LogConfiguration,
 			Data: []byte("\xc1 no")}),
@@ -132,7 +132,7 @@ func TestHostileRaft(t *testing.T) {
 	c := form(t, 3, nil)
 	for _, id := range []node.ID{"m1", "m2"} { // one of them leads, or none does
 		n := c.nodes[id]
-		r, err := n.running()
+		r, err := n.runningRaft()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func stateOfLater(t *testing.T, n *Node, term uint64) []byte {
 	text := strings.Replace(b.String(), was, fmt.Sprintf(`"index":%d`, uint64(math.MaxUint64)), 1)
 	return message(t, kindSnapshot, &raft.InstallSnapshotRequest{
 		RPCHeader: header("m3"), SnapshotVersion: 1, Term: term + 1, LastLogIndex: view.Index() + 100, LastLogTerm: term,
-		Configuration: raft.EncodeConfiguration(alone("m3")), ConfigurationIndex: 1, Size: int64(len(text)),
+		Configuration: raft.EncodeConfiguration(soleVoter("m3")), ConfigurationIndex: 1, Size: int64(len(text)),
 	}, []byte(text)...)
 }
 
@@ -227,7 +227,7 @@ func TestHostileRaftTakesItsTime(t *testing.T) {
 		open = append(open, conn)
 		req := &raft.InstallSnapshotRequest{
 			RPCHeader: header("m2"), SnapshotVersion: 1, Term: 1 << 20, LastLogIndex: 1 << 20, LastLogTerm: 1,
-			Configuration: raft.EncodeConfiguration(alone("m2")), ConfigurationIndex: 1, Size: maxRestore,
+			Configuration: raft.EncodeConfiguration(soleVoter("m2")), ConfigurationIndex: 1, Size: maxRestore,
 		}
 		msg := message(t, kindSnapshot, req, '{')
 		if i%2 == 1 {
@@ -322,7 +322,7 @@ func TestFar(t *testing.T) {
 		{farNumber + 2*farStep, farNumber + 1, true},
 		{math.MaxUint64, math.MaxUint64 - 1, false},
 	} {
-		if got := far(tc.n, tc.now); got != tc.want {
+		if got := isTooFar(tc.n, tc.now); got != tc.want {
 			t.Errorf("%d after %d: %v", tc.n, tc.now, got)
 		}
 	}
@@ -337,7 +337,7 @@ func FuzzRaftMessages(f *testing.F) {
 	}
 	f.Add(message(f, kindAppend, &raft.AppendEntriesRequest{
 		RPCHeader: header("m3"), Term: 4, PrevLogEntry: 7, PrevLogTerm: 2, Entries: []*raft.Log{
-			{Index: 8, Term: 3, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(alone("m1"))},
+			{Index: 8, Term: 3, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(soleVoter("m1"))},
 			{Index: 9, Term: 4, Type: raft.LogCommand, Data: []byte("{}")},
 		},
 	}))
@@ -347,7 +347,7 @@ func FuzzRaftMessages(f *testing.F) {
 		}
 		r := &boundedReader{Reader: bufio.NewReader(bytes.NewReader(b[1:]))}
 		cmd, err := readCommand(b[0], codec.NewDecoder(r, &codec.MsgpackHandle{}), r, &sender{})
-		if err != nil || doubt(cmd, "", standing{term: 3, last: 7, applied: 5}) != nil {
+		if err != nil || validateRPC(cmd, "", position{term: 3, last: 7, applied: 5}) != nil {
 			return
 		}
 		switch c := cmd.(type) {

@@ -18,7 +18,7 @@ func newHub() *hub {
 	return &hub{changed: make(chan struct{}), subs: map[chan struct{}]struct{}{}}
 }
 
-func (h *hub) publish() {
+func (h *hub) notifyAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -34,8 +34,8 @@ func (h *hub) publish() {
 	}
 }
 
-// watch subscribes until ctx ends; the channel is closed then.
-func (h *hub) watch(ctx context.Context) <-chan struct{} {
+// addWatcher subscribes until ctx ends; the channel is closed then.
+func (h *hub) addWatcher(ctx context.Context) <-chan struct{} {
 	c := make(chan struct{}, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,8 +55,8 @@ func (h *hub) watch(ctx context.Context) <-chan struct{} {
 	return c
 }
 
-// wait returns nil as soon as cond holds; cond is asked again after each change.
-func (h *hub) wait(ctx context.Context, cond func() bool) error {
+// waitUntil returns nil as soon as cond holds; cond is asked again after each change.
+func (h *hub) waitUntil(ctx context.Context, cond func() bool) error {
 	for {
 		h.mu.Lock()
 		changed, closed := h.changed, h.closed

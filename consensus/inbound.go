@@ -22,8 +22,8 @@ import (
 
 // inbound is the receiving side of raft's transport, in the library's format. The library's own reads messages without
 // a bound, and a snapshot in raft's main loop, for as long as the sender likes to take; neither knows who sent it. Here
-// a message has a size and a time, a snapshot is on the disk and has been read before raft hears of it, and doubt has
-// been asked.
+// a message has a size and a time, a snapshot is on the disk and has been read before raft hears of it, and validateRPC
+// has been asked.
 type inbound struct {
 	inboundConfig
 	rpcs chan raft.RPC
@@ -41,7 +41,7 @@ type inbound struct {
 type inboundConfig struct {
 	ln       net.Listener
 	remote   func(net.Conn) (node.ID, bool)
-	standing func() standing
+	position func() position
 	dir      string        // for snapshots on their way
 	patience time.Duration // for the rest of a message that has begun
 	log      *slog.Logger
@@ -77,7 +77,7 @@ func newInbound(c inboundConfig) *inbound {
 	in := &inbound{inboundConfig: c, rpcs: make(chan raft.RPC), senders: map[node.ID]*sender{},
 		conns: map[net.Conn]struct{}{}}
 	in.ctx, in.cancel = context.WithCancel(context.Background())
-	in.wg.Go(in.accept)
+	in.wg.Go(in.acceptConnections)
 	return in
 }
 
@@ -93,14 +93,14 @@ func (in *inbound) close() {
 	in.wg.Wait()
 }
 
-func (in *inbound) accept() {
+func (in *inbound) acceptConnections() {
 	const first, most = 5 * time.Millisecond, time.Second
 	for pause := first; ; {
 		c, err := in.ln.Accept()
 		switch {
 		case err == nil:
 			pause = first
-			in.enter(c)
+			in.admitConnection(c)
 			continue
 		case in.ctx.Err() != nil, errors.Is(err, net.ErrClosed):
 			return
@@ -115,8 +115,8 @@ func (in *inbound) accept() {
 	}
 }
 
-// enter serves a connection, unless its member has enough of them.
-func (in *inbound) enter(c net.Conn) {
+// admitConnection serves a connection, unless its member has enough of them.
+func (in *inbound) admitConnection(c net.Conn) {
 	from, _ := in.remote(c)
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -128,14 +128,14 @@ func (in *inbound) enter(c net.Conn) {
 		}
 	}
 	if in.ctx.Err() != nil || s.conns >= maxInbound {
-		in.m.refused("connections")
+		in.m.countRefusal("connections")
 		in.wg.Go(func() { _ = c.Close() })
 		return
 	}
 	s.conns++
 	in.conns[c] = struct{}{}
 	in.wg.Go(func() {
-		if err := in.serve(c, from, s); in.ctx.Err() == nil && !errors.Is(err, io.EOF) {
+		if err := in.serveMessages(c, from, s); in.ctx.Err() == nil && !errors.Is(err, io.EOF) {
 			in.log.Debug("raft connection ends", "node", from, "err", err)
 		}
 		_ = c.Close()
@@ -148,8 +148,8 @@ func (in *inbound) enter(c net.Conn) {
 	})
 }
 
-// serve answers one message after the other, and returns why it does not any more.
-func (in *inbound) serve(c net.Conn, from node.ID, s *sender) error {
+// serveMessages answers one message after the other, and returns why it does not any more.
+func (in *inbound) serveMessages(c net.Conn, from node.ID, s *sender) error {
 	r, w := &boundedReader{Reader: bufio.NewReader(c)}, bufio.NewWriter(c)
 	dec, enc := codec.NewDecoder(r, &codec.MsgpackHandle{}), codec.NewEncoder(w, &codec.MsgpackHandle{})
 	for {
@@ -167,7 +167,7 @@ func (in *inbound) serve(c net.Conn, from node.ID, s *sender) error {
 		if err != nil {
 			return err
 		}
-		answer, err := in.hand(c, r.Reader, cmd, from, s)
+		answer, err := in.passToRaft(c, r.Reader, cmd, from, s)
 		if err != nil {
 			return err
 		}
@@ -196,31 +196,31 @@ func readCommand(kind byte, dec *codec.Decoder, r *boundedReader, s *sender) (cm
 	case kindPreVote:
 		cmd = &raft.RequestPreVoteRequest{}
 	default:
-		return nil, fmt.Errorf("%w: a message of kind %d", errDoubt, kind)
+		return nil, fmt.Errorf("%w: a message of kind %d", errInvalidMessage, kind)
 	}
-	r.begin(smallCommand, maxCommand, &s.large)
-	defer r.end()
+	r.startMessage(smallCommand, maxCommand, &s.large)
+	defer r.endMessage()
 	return cmd, dec.Decode(cmd)
 }
 
-// hand gives a message to raft and waits for the answer. An error ends the connection.
-func (in *inbound) hand(c net.Conn, r io.Reader, cmd any, from node.ID, s *sender) (raft.RPCResponse, error) {
-	if err := doubt(cmd, from, in.standing()); err != nil {
-		in.refuse(from, "doubt", err)
+// passToRaft gives a message to raft and waits for the answer. An error ends the connection.
+func (in *inbound) passToRaft(c net.Conn, r io.Reader, cmd any, from node.ID, s *sender) (raft.RPCResponse, error) {
+	if err := validateRPC(cmd, from, in.position()); err != nil {
+		in.refuseMessage(from, "doubt", err)
 		return raft.RPCResponse{}, err
 	}
 	answers := make(chan raft.RPCResponse, 1)
 	rpc := raft.RPC{Command: cmd, RespChan: answers}
 	if snap, ok := cmd.(*raft.InstallSnapshotRequest); ok {
-		f, err := in.restore(c, r, snap, s)
+		f, err := in.receiveSnapshot(c, r, snap, s)
 		if err != nil {
-			in.refuse(from, "snapshot", err)
+			in.refuseMessage(from, "snapshot", err)
 			return raft.RPCResponse{}, err
 		}
 		defer f.Close()
 		rpc.Reader = io.LimitReader(f, snap.Size)
 	}
-	if beat := in.beat.Load(); beat != nil && heartbeat(cmd) {
+	if beat := in.beat.Load(); beat != nil && isHeartbeat(cmd) {
 		(*beat)(rpc)
 	} else {
 		select {
@@ -237,23 +237,23 @@ func (in *inbound) hand(c net.Conn, r io.Reader, cmd any, from node.ID, s *sende
 	}
 }
 
-func (in *inbound) refuse(from node.ID, reason string, err error) {
+func (in *inbound) refuseMessage(from node.ID, reason string, err error) {
 	if in.ctx.Err() != nil {
 		return
 	}
-	in.m.refused(reason)
+	in.m.countRefusal(reason)
 	in.log.Warn("message of a member to raft refused", "node", from, "err", err)
 }
 
-// heartbeat tells what the library tells from other messages of a leader: raft answers it beside its main loop.
-func heartbeat(cmd any) bool {
+// isHeartbeat tells what the library tells from other messages of a leader: raft answers it beside its main loop.
+func isHeartbeat(cmd any) bool {
 	a, ok := cmd.(*raft.AppendEntriesRequest)
 	return ok && a.Term != 0 && a.PrevLogEntry == 0 && a.PrevLogTerm == 0 && len(a.Entries) == 0 &&
 		a.LeaderCommitIndex == 0
 }
 
-// restore takes a snapshot to the disk and reads it there: what raft gets is whole, and is one.
-func (in *inbound) restore(c net.Conn, r io.Reader, req *raft.InstallSnapshotRequest,
+// receiveSnapshot takes a snapshot to the disk and reads it there: what raft gets is whole, and is one.
+func (in *inbound) receiveSnapshot(c net.Conn, r io.Reader, req *raft.InstallSnapshotRequest,
 	s *sender) (_ *os.File, err error) {
 	if !s.restores.TryLock() {
 		return nil, errBusy
@@ -286,7 +286,7 @@ func (in *inbound) restore(c net.Conn, r io.Reader, req *raft.InstallSnapshotReq
 		return nil, err
 	}
 	if index := content.View().Index(); index > req.LastLogIndex { // what comes later would not be applied
-		return nil, fmt.Errorf("%w: a state of entry %d in a snapshot up to %d", errDoubt, index, req.LastLogIndex)
+		return nil, fmt.Errorf("%w: a state of entry %d in a snapshot up to %d", errInvalidMessage, index, req.LastLogIndex)
 	}
 	_, err = f.Seek(0, io.SeekStart)
 	return f, err
@@ -300,19 +300,19 @@ type boundedReader struct {
 	held       bool
 }
 
-func (b *boundedReader) begin(small, most int, lock *sync.Mutex) {
+func (b *boundedReader) startMessage(small, most int, lock *sync.Mutex) {
 	b.left, b.more, b.lock = small, most-small, lock
 }
 
-func (b *boundedReader) end() {
+func (b *boundedReader) endMessage() {
 	if b.held {
 		b.lock.Unlock()
 	}
 	b.held = false
 }
 
-// spend says how many of n bytes may be read now.
-func (b *boundedReader) spend(n int) (int, error) {
+// spendBytes says how many of n bytes may be read now.
+func (b *boundedReader) spendBytes(n int) (int, error) {
 	if b.left == 0 && b.more > 0 {
 		if !b.lock.TryLock() {
 			return 0, errBusy
@@ -320,14 +320,14 @@ func (b *boundedReader) spend(n int) (int, error) {
 		b.held, b.left, b.more = true, b.more, 0
 	}
 	if b.left == 0 {
-		return 0, fmt.Errorf("%w: a message of more than %d bytes", errDoubt, maxCommand)
+		return 0, fmt.Errorf("%w: a message of more than %d bytes", errInvalidMessage, maxCommand)
 	}
 	return min(n, b.left), nil
 }
 
 // Read implements io.Reader.
 func (b *boundedReader) Read(p []byte) (int, error) {
-	n, err := b.spend(len(p))
+	n, err := b.spendBytes(len(p))
 	if err != nil {
 		return 0, err
 	}
@@ -338,7 +338,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 
 // ReadByte implements io.ByteReader.
 func (b *boundedReader) ReadByte() (byte, error) {
-	if _, err := b.spend(1); err != nil {
+	if _, err := b.spendBytes(1); err != nil {
 		return 0, err
 	}
 	c, err := b.Reader.ReadByte()

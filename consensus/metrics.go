@@ -20,7 +20,7 @@ type metrics struct {
 	retries   prometheus.Counter
 	forwards  prometheus.Counter
 	moveCount *prometheus.CounterVec
-	doubted   *prometheus.CounterVec
+	refusals  *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -51,16 +51,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		retries:   prometheus.NewCounter(count("attempts_failed_total", "Attempts that were tried again.")),
 		forwards:  prometheus.NewCounter(count("forwarded_total", "Requests sent to the leader.")),
 		moveCount: prometheus.NewCounterVec(count("voter_changes_total", "Changes of raft's configuration."), []string{"op"}),
-		doubted: prometheus.NewCounterVec(count("messages_refused_total", "Messages of members that raft does not get."),
+		refusals: prometheus.NewCounterVec(count("messages_refused_total", "Messages of members that raft does not get."),
 			[]string{"reason"}),
 	}
 	reg.MustRegister(m.leader, m.term, m.applied, m.rev, m.batch, m.commit, m.propose, m.failures, m.retries, m.forwards,
-		m.moveCount, m.doubted)
+		m.moveCount, m.refusals)
 	return m
 }
 
-// watch shows how full the leader's queue is.
-func (m *metrics) watch(reg prometheus.Registerer, b *batcher) {
+// registerQueue shows how full the leader's queue is.
+func (m *metrics) registerQueue(reg prometheus.Registerer, b *batcher) {
 	if reg == nil {
 		return
 	}
@@ -119,26 +119,26 @@ func (m *metrics) proposalFailed(err error) {
 	m.failures.WithLabelValues(reason).Inc()
 }
 
-func (m *metrics) retried() {
+func (m *metrics) countRetry() {
 	if m != nil {
 		m.retries.Inc()
 	}
 }
 
-func (m *metrics) forwarded() {
+func (m *metrics) countForward() {
 	if m != nil {
 		m.forwards.Inc()
 	}
 }
 
-func (m *metrics) moved(op move) {
+func (m *metrics) countMove(op move) {
 	if m != nil {
 		m.moveCount.WithLabelValues(string(op)).Inc()
 	}
 }
 
-func (m *metrics) refused(reason string) {
+func (m *metrics) countRefusal(reason string) {
 	if m != nil {
-		m.doubted.WithLabelValues(reason).Inc()
+		m.refusals.WithLabelValues(reason).Inc()
 	}
 }

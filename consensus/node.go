@@ -48,7 +48,7 @@ const notifyBuffer = 16
 
 // New checks the configuration; it touches nothing.
 func New(cfg Config) (*Node, error) {
-	if err := cfg.fill(); err != nil {
+	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}
 	n := &Node{
@@ -56,9 +56,9 @@ func New(cfg Config) (*Node, error) {
 		notify: make(chan bool, notifyBuffer), ids: newRequestIDs(cfg.ID),
 	}
 	n.batch = newBatcher(n)
-	n.m.watch(cfg.Registerer, n.batch)
+	n.m.registerQueue(cfg.Registerer, n.batch)
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
-	n.fsm = &fsm{state: n.state, hub: n.hub, log: n.log, fail: n.fail}
+	n.fsm = &fsm{state: n.state, hub: n.hub, log: n.log, fail: n.stopFailed}
 	return n, nil
 }
 
@@ -67,7 +67,7 @@ func (n *Node) View() state.View { return n.state.View() }
 
 // Watch returns a channel which gets a value after the state changed; changes
 // in quick succession give one. It is closed when ctx or the node ends.
-func (n *Node) Watch(ctx context.Context) <-chan struct{} { return n.hub.watch(ctx) }
+func (n *Node) Watch(ctx context.Context) <-chan struct{} { return n.hub.addWatcher(ctx) }
 
 // Done is closed when the node has ended, by Close or by a failure (see Err).
 func (n *Node) Done() <-chan struct{} { return n.ctx.Done() }
@@ -80,11 +80,11 @@ func (n *Node) Err() error {
 	return nil
 }
 
-func (n *Node) stopped() bool { return n.ctx.Err() != nil }
+func (n *Node) isStopped() bool { return n.ctx.Err() != nil }
 
-// fail ends the node: it must not continue with a state it cannot trust, nor lead
+// stopFailed ends the node: it must not continue with a state it cannot trust, nor lead
 // others or vote. The rest is left to Close.
-func (n *Node) fail(err error) {
+func (n *Node) stopFailed(err error) {
 	n.log.Error("consensus stops", "err", err)
 	n.cancel(err)
 	if r := n.raft.Load(); r != nil {
@@ -105,7 +105,7 @@ func (n *Node) Close() error {
 		n.cancel(ErrClosed)
 		r := n.raft.Load()
 		if r != nil {
-			n.batch.settle() // what raft forgets when it ends is never answered
+			n.batch.waitIdle() // what raft forgets when it ends is never answered
 			// The transport goes first: raft waits for its replication
 			// goroutines, which may sit in reads from peers that are gone.
 			_ = n.trans.Close()

@@ -19,7 +19,7 @@ func (n *Node) Open(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if n.stopped() || n.raft.Load() != nil {
+	if n.isStopped() || n.raft.Load() != nil {
 		return fmt.Errorf("open consensus: %w", ErrClosed)
 	}
 	hlog := hcLogger{log: n.log}
@@ -32,20 +32,21 @@ func (n *Node) Open(ctx context.Context) (err error) {
 		return errors.Join(fmt.Errorf("open consensus: %w", err), store.close())
 	}
 	trans := n.newTransport(ln, hlog)
-	r, err := raft.NewRaft(n.raftConfig(hlog), n.fsm, store.logs, patient{store.bolt, n.ctx, n.log}, store.snaps, trans)
+	r, err := raft.NewRaft(n.raftConfig(hlog), n.fsm, store.logs, retryingStore{store.bolt, n.ctx, n.log},
+		store.snaps, trans)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("start raft: %w", err), n.fsm.broken())
+		err = errors.Join(fmt.Errorf("start raft: %w", err), n.fsm.stopError())
 		return errors.Join(err, trans.Close(), store.close())
 	}
 	n.store, n.trans = store, trans
 	n.raft.Store(r)
-	n.fsm.opened()
-	if err := n.recall(); err != nil {
+	n.fsm.endPreload()
+	if err := n.restoreState(); err != nil {
 		return errors.Join(fmt.Errorf("open consensus: %w", err), n.Close())
 	}
 	n.wg.Go(func() { n.keepApplied(n.ctx) })
 	n.wg.Go(func() { n.batch.run(n.ctx, r, n.m) })
-	n.wg.Go(func() { n.offices(n.ctx, r) })
+	n.wg.Go(func() { n.runTerms(n.ctx, r) })
 	n.wg.Go(func() { n.keepContact(n.ctx, r) })
 	n.log.Info("consensus open", "node", n.cfg.ID, "term", r.CurrentTerm(), "index", r.LastIndex())
 	return nil
@@ -57,10 +58,11 @@ func (n *Node) newTransport(ln net.Listener, hlog hcLogger) *transport {
 		n.newOutbound(stream, n.cfg.Timing.Transport, hlog),
 		n.newOutbound(stream, min(2*n.cfg.Timing.Heartbeat, n.cfg.Timing.Transport), hlog),
 		n.newOutbound(newStream(n.cfg.Port, n.cfg.ID, true), n.cfg.Timing.Transport, hlog),
-		newReach(n.replicates),
+		newReach(n.replicatesTo),
 		newInbound(inboundConfig{
-			ln: ln, remote: n.cfg.Remote, standing: n.standing, dir: n.cfg.Dir, patience: 2 * n.cfg.Timing.Transport, log: n.log,
-			m: n.m,
+			ln: ln, remote: n.cfg.Remote, position: n.logPosition, dir: n.cfg.Dir, patience: 2 * n.cfg.Timing.Transport,
+			log: n.log,
+			m:   n.m,
 		}),
 	}
 }
@@ -78,14 +80,14 @@ func (n *Node) newOutbound(stream *stream, timeout time.Duration, hlog hcLogger)
 	})
 }
 
-// standing is where this node is. What others say is compared with it (doubt).
-func (n *Node) standing() standing {
+// logPosition is where this node is. What others say is compared with it (validateRPC).
+func (n *Node) logPosition() position {
 	r := n.raft.Load()
 	if r == nil {
-		return standing{}
+		return position{}
 	}
 	_, leader := r.LeaderWithID()
-	return standing{term: r.CurrentTerm(), last: r.LastIndex(), applied: r.AppliedIndex(), leader: node.ID(leader)}
+	return position{term: r.CurrentTerm(), last: r.LastIndex(), applied: r.AppliedIndex(), leader: node.ID(leader)}
 }
 
 func (n *Node) raftConfig(hlog hcLogger) *raft.Config {
@@ -104,10 +106,10 @@ func (n *Node) raftConfig(hlog hcLogger) *raft.Config {
 	return c
 }
 
-// running returns raft, or ErrClosed.
-func (n *Node) running() (*raft.Raft, error) {
+// runningRaft returns raft, or ErrClosed.
+func (n *Node) runningRaft() (*raft.Raft, error) {
 	r := n.raft.Load()
-	if r == nil || n.stopped() {
+	if r == nil || n.isStopped() {
 		return nil, errors.Join(ErrClosed, n.Err())
 	}
 	return r, nil

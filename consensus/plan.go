@@ -39,9 +39,10 @@ type situation struct {
 	maxVoters int
 }
 
-// decide returns the next single change of the configuration. One change at a time, each committed before the next, and
-// none that takes a vote from the living when the rest would be no majority: we never cost the cluster its quorum.
-func decide(s situation) action {
+// decideChange returns the next single change of the configuration. One change at a time, each committed before the
+// next, and none that takes a vote from the living when the rest would be no majority: we never cost the cluster its
+// quorum.
+func decideChange(s situation) action {
 	if len(s.roster) == 0 {
 		return action{} // not born yet
 	}
@@ -50,13 +51,13 @@ func decide(s situation) action {
 		wanted[m.ID] = m
 	}
 	if m, ok := wanted[s.self]; !ok || m.NonVoter {
-		if id, ok := s.heir(); ok {
+		if id, ok := s.findSuccessor(); ok {
 			return action{moveTransfer, id}
 		}
 		// No member to hand over to yet: continue, so that one gets a vote.
 	}
 	for _, rule := range []func(situation, map[node.ID]state.Member) (action, bool){
-		strangers, voteless, newcomers, promotions, replacements, witnessLeads,
+		removeUnlisted, demoteNonVoter, addLearner, promoteReserve, replaceVoter, witnessLeads,
 	} {
 		if a, ok := rule(s, wanted); ok {
 			return a
@@ -65,11 +66,11 @@ func decide(s situation) action {
 	return action{}
 }
 
-// strangers removes a server that is off the roster: learners first, then dead voters, then living ones.
-func strangers(s situation, wanted map[node.ID]state.Member) (action, bool) {
+// removeUnlisted removes a server that is off the roster: learners first, then dead voters, then living ones.
+func removeUnlisted(s situation, wanted map[node.ID]state.Member) (action, bool) {
 	best, rank := node.ID(""), 3
 	for _, sv := range s.servers {
-		if _, ok := wanted[sv.id]; ok || sv.id == s.self || sv.voter && !s.affordable(sv.id) {
+		if _, ok := wanted[sv.id]; ok || sv.id == s.self || sv.voter && !s.canLose(sv.id) {
 			continue
 		}
 		r := 0
@@ -86,45 +87,45 @@ func strangers(s situation, wanted map[node.ID]state.Member) (action, bool) {
 	return action{moveRemove, best}, rank < 3
 }
 
-// voteless demotes a voter that the roster gives no vote.
-func voteless(s situation, wanted map[node.ID]state.Member) (action, bool) {
+// demoteNonVoter demotes a voter that the roster gives no vote.
+func demoteNonVoter(s situation, wanted map[node.ID]state.Member) (action, bool) {
 	for _, sv := range s.servers {
-		if sv.voter && wanted[sv.id].NonVoter && sv.id != s.self && s.affordable(sv.id) {
+		if sv.voter && wanted[sv.id].NonVoter && sv.id != s.self && s.canLose(sv.id) {
 			return action{moveDemote, sv.id}, true
 		}
 	}
 	return action{}, false
 }
 
-// newcomers takes a member in that raft does not know.
-func newcomers(s situation, _ map[node.ID]state.Member) (action, bool) {
+// addLearner takes a member in that raft does not know.
+func addLearner(s situation, _ map[node.ID]state.Member) (action, bool) {
 	for _, m := range s.roster {
-		if !s.configured(m.ID) {
+		if !s.isConfigured(m.ID) {
 			return action{moveLearn, m.ID}, true
 		}
 	}
 	return action{}, false
 }
 
-// promotions gives a free vote to a member in reserve.
-func promotions(s situation, _ map[node.ID]state.Member) (action, bool) {
-	if s.voters() >= s.maxVoters {
+// promoteReserve gives a free vote to a member in reserve.
+func promoteReserve(s situation, _ map[node.ID]state.Member) (action, bool) {
+	if s.countVoters() >= s.maxVoters {
 		return action{}, false
 	}
-	if id, ok := s.reserve(); ok {
+	if id, ok := s.findReserve(); ok {
 		return action{movePromote, id}, true
 	}
 	return action{}, false
 }
 
-// replacements takes the vote from a voter that is lost when one in reserve can have it, and from whoever is too many.
+// replaceVoter takes the vote from a voter that is lost when one in reserve can have it, and from whoever is too many.
 // Without a reserve the lost one keeps its vote: shrinking the cluster unasked would let the last node decide alone.
-func replacements(s situation, _ map[node.ID]state.Member) (action, bool) {
-	_, reserve := s.reserve()
-	over := s.voters() > s.maxVoters
+func replaceVoter(s situation, _ map[node.ID]state.Member) (action, bool) {
+	_, reserve := s.findReserve()
+	over := s.countVoters() > s.maxVoters
 	var last action
 	for _, m := range s.roster {
-		if !s.votes(m.ID) || m.ID == s.self || !s.affordable(m.ID) {
+		if !s.isVoter(m.ID) || m.ID == s.self || !s.canLose(m.ID) {
 			continue
 		}
 		if s.lost[m.ID] && !s.alive(m.ID) && (reserve || over) {
@@ -142,36 +143,36 @@ func witnessLeads(s situation, wanted map[node.ID]state.Member) (action, bool) {
 	if !wanted[s.self].Witness {
 		return action{}, false
 	}
-	id, ok := s.heir()
+	id, ok := s.findSuccessor()
 	return action{moveTransfer, id}, ok && !wanted[id].Witness
 }
 
-// reserve finds a member that may vote, does not, and could at once.
-func (s situation) reserve() (node.ID, bool) {
+// findReserve finds a member that may vote, does not, and could at once.
+func (s situation) findReserve() (node.ID, bool) {
 	for _, m := range s.roster {
-		if s.ready[m.ID] && !m.NonVoter && s.configured(m.ID) && !s.votes(m.ID) {
+		if s.ready[m.ID] && !m.NonVoter && s.isConfigured(m.ID) && !s.isVoter(m.ID) {
 			return m.ID, true
 		}
 	}
 	return "", false
 }
 
-// heir finds a voter who may lead: on the roster, alive, not us; a witness only if no other is left.
-func (s situation) heir() (heir node.ID, ok bool) {
+// findSuccessor finds a voter who may lead: on the roster, alive, not us; a witness only if no other is left.
+func (s situation) findSuccessor() (successor node.ID, ok bool) {
 	for _, m := range s.roster {
 		switch {
-		case m.ID == s.self || m.NonVoter || !s.votes(m.ID) || !s.alive(m.ID):
+		case m.ID == s.self || m.NonVoter || !s.isVoter(m.ID) || !s.alive(m.ID):
 		case !m.Witness:
 			return m.ID, true
 		case !ok:
-			heir, ok = m.ID, true
+			successor, ok = m.ID, true
 		}
 	}
-	return heir, ok
+	return successor, ok
 }
 
-// affordable says whether the living voters are a majority also when id has no vote.
-func (s situation) affordable(id node.ID) bool {
+// canLose says whether the living voters are a majority also when id has no vote.
+func (s situation) canLose(id node.ID) bool {
 	voters, living := 0, 0
 	for _, sv := range s.servers {
 		if !sv.voter || sv.id == id {
@@ -185,7 +186,7 @@ func (s situation) affordable(id node.ID) bool {
 	return voters > 0 && living >= voters/2+1
 }
 
-func (s situation) voters() int {
+func (s situation) countVoters() int {
 	n := 0
 	for _, sv := range s.servers {
 		if sv.voter {
@@ -195,7 +196,7 @@ func (s situation) voters() int {
 	return n
 }
 
-func (s situation) configured(id node.ID) bool {
+func (s situation) isConfigured(id node.ID) bool {
 	for _, sv := range s.servers {
 		if sv.id == id {
 			return true
@@ -204,7 +205,7 @@ func (s situation) configured(id node.ID) bool {
 	return false
 }
 
-func (s situation) votes(id node.ID) bool {
+func (s situation) isVoter(id node.ID) bool {
 	for _, sv := range s.servers {
 		if sv.id == id {
 			return sv.voter

@@ -82,13 +82,13 @@ func TestDecide(t *testing.T) {
 			action{moveTransfer, "m2"}},
 		{"a witness leads when nobody else can", roster("m1w", "m2", "m3"), config("m1", "m2", "m3"), nil,
 			[]node.ID{"m2", "m3?"}, action{}},
-		{"a witness is the last heir", roster("m2w", "m3"), config("m1", "m2", "m3"), nil, nil, action{moveTransfer, "m3"}},
+		{"a witness is the last successor", roster("m2w", "m3"), config("m1", "m2", "m3"), nil, nil, action{moveTransfer, "m3"}},
 		{"removal before growth", roster("m1", "m4"), config("m1", "m2"), nil, nil, action{moveRemove, "m2"}},
 		{"a leader off the roster hands over", roster("m2", "m3"), config("m1", "m2", "m3"), nil, []node.ID{"m2"},
 			action{moveTransfer, "m3"}},
 		{"a leader without a vote hands over", roster("m1~", "m2"), config("m1", "m2"), nil, nil, action{moveTransfer, "m2"}},
-		{"no heir yet: make one", roster("m2"), config("m1", "m2~"), []node.ID{"m2"}, nil, action{movePromote, "m2"}},
-		{"no heir yet: wait", roster("m2"), config("m1", "m2~"), nil, nil, action{}},
+		{"no successor yet: make one", roster("m2"), config("m1", "m2~"), []node.ID{"m2"}, nil, action{movePromote, "m2"}},
+		{"no successor yet: wait", roster("m2"), config("m1", "m2~"), nil, nil, action{}},
 	} {
 		s := situation{self: "m1", roster: tc.roster, servers: tc.servers, ready: map[node.ID]bool{},
 			lost: map[node.ID]bool{}, maxVoters: 3,
@@ -99,7 +99,7 @@ func TestDecide(t *testing.T) {
 		for _, id := range tc.ready {
 			s.ready[id] = true
 		}
-		if got := decide(s); got != tc.want {
+		if got := decideChange(s); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
 		}
 	}
@@ -133,7 +133,7 @@ func TestDecideConverges(t *testing.T) {
 			for id, voter := range conf {
 				s.servers = append(s.servers, server{id, voter})
 			}
-			a := decide(s)
+			a := decideChange(s)
 			switch a.move {
 			case moveNone:
 				for _, m := range members {
@@ -196,7 +196,7 @@ func TestDecideKeepsTheQuorum(t *testing.T) {
 		if !majority(s.servers, dead) {
 			return
 		}
-		a := decide(s)
+		a := decideChange(s)
 		var after []server
 		for _, sv := range s.servers {
 			switch {
@@ -214,7 +214,7 @@ func TestDecideKeepsTheQuorum(t *testing.T) {
 			rt.Fatalf("%+v costs the quorum: %+v, dead %v", a, s.servers, dead)
 		}
 		if a.move == moveTransfer && dead[a.id] {
-			rt.Fatalf("%+v: the heir is dead", a)
+			rt.Fatalf("%+v: the successor is dead", a)
 		}
 	})
 }

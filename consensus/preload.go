@@ -21,12 +21,12 @@ func (n *Node) Preload(r io.Reader) error {
 	}
 	n.state.Replace(s)
 	n.fsm.preloaded = true
-	n.hub.publish()
+	n.hub.notifyAll()
 	return nil
 }
 
-// opened ends what Preload began: a snapshot that comes now is a leader's word.
-func (f *fsm) opened() {
+// endPreload ends what Preload began: a snapshot that comes now is a leader's word.
+func (f *fsm) endPreload() {
 	f.applying.Lock()
 	defer f.applying.Unlock()
 	f.preloaded = false

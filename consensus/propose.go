@@ -41,11 +41,11 @@ func (n *Node) Propose(ctx context.Context, cmds ...state.Command) ([]state.Resu
 			return nil, fmt.Errorf("%w: nil or cluster.init", ErrInvalid)
 		}
 	}
-	return n.propose(ctx, cmds)
+	return n.proposeCommands(ctx, cmds)
 }
 
-func (n *Node) propose(ctx context.Context, cmds []state.Command) ([]state.Result, error) {
-	if _, err := n.running(); err != nil {
+func (n *Node) proposeCommands(ctx context.Context, cmds []state.Command) ([]state.Result, error) {
+	if _, err := n.runningRaft(); err != nil {
 		return nil, err
 	}
 	if _, ok := ctx.Deadline(); !ok {
@@ -60,14 +60,14 @@ func (n *Node) propose(ctx context.Context, cmds []state.Command) ([]state.Resul
 	for i, c := range cmds {
 		stamped[i] = state.Stamp(c, audit, view.Rev())
 	}
-	steps, err := chunk(stamped)
+	steps, err := splitCommands(stamped)
 	if err != nil {
 		return nil, err
 	}
 	var all []state.Result
 	var last uint64
 	for _, s := range steps {
-		o, err := n.settle(ctx, state.Request{ID: n.ids.next(), Since: view.Seq(), Commands: s.cmds}, s.size)
+		o, err := n.retryRequest(ctx, state.Request{ID: n.ids.nextID(), Since: view.Seq(), Commands: s.cmds}, s.size)
 		if err != nil {
 			n.m.proposalFailed(err)
 			return all, err
@@ -78,7 +78,7 @@ func (n *Node) propose(ctx context.Context, cmds []state.Command) ([]state.Resul
 	// The decision stands, even if it is not seen here in time.
 	wait, cancel := context.WithTimeout(ctx, n.cfg.Timing.Attempt)
 	defer cancel()
-	_ = n.hub.wait(wait, func() bool { return n.View().Index() >= last })
+	_ = n.hub.waitUntil(wait, func() bool { return n.View().Index() >= last })
 	n.m.observeProposal(time.Since(began))
 	return all, nil
 }
@@ -88,8 +88,8 @@ type step struct {
 	size int
 }
 
-// chunk checks the commands and cuts them into requests.
-func chunk(cmds []state.Command) ([]step, error) {
+// splitCommands checks the commands and cuts them into requests.
+func splitCommands(cmds []state.Command) ([]step, error) {
 	var steps []step
 	var cur step
 	for i, c := range cmds {
@@ -111,15 +111,15 @@ func chunk(cmds []state.Command) ([]step, error) {
 	return steps, nil
 }
 
-// settle tries until the request is applied or ctx ends. The request keeps its
+// retryRequest tries until the request is applied or ctx ends. The request keeps its
 // id, so an attempt that was applied without our hearing of it is found again
 // and not repeated.
-func (n *Node) settle(ctx context.Context, req state.Request, size int) (outcome, error) {
+func (n *Node) retryRequest(ctx context.Context, req state.Request, size int) (outcome, error) {
 	maybe := false
 	pause := retryFirst
 	for {
 		req.Retry = maybe
-		o, fail := n.attempt(ctx, req, size)
+		o, fail := n.attemptRequest(ctx, req, size)
 		if fail == nil {
 			if len(o.results) > 0 && o.results[0].Code == state.OutcomeUnknown {
 				return outcome{}, fmt.Errorf("propose: %w: %s", ErrUncertain, o.results[0].Message)
@@ -128,21 +128,21 @@ func (n *Node) settle(ctx context.Context, req state.Request, size int) (outcome
 		}
 		maybe = maybe || fail.maybe
 		if fail.final {
-			return outcome{}, verdict(fail.err, maybe, false)
+			return outcome{}, proposalError(fail.err, maybe, false)
 		}
-		n.m.retried()
+		n.m.countRetry()
 		select {
 		case <-time.After(pause):
 			pause = min(2*pause, retryMost)
 		case <-ctx.Done():
-			return outcome{}, verdict(fail.err, maybe, true)
+			return outcome{}, proposalError(fail.err, maybe, true)
 		case <-n.ctx.Done():
-			return outcome{}, verdict(errors.Join(ErrClosed, n.Err()), maybe, false)
+			return outcome{}, proposalError(errors.Join(ErrClosed, n.Err()), maybe, false)
 		}
 	}
 }
 
-func verdict(err error, maybe, late bool) error {
+func proposalError(err error, maybe, late bool) error {
 	switch {
 	case maybe && late:
 		return fmt.Errorf("propose: %w (%w): %w", ErrUncertain, ErrNoLeader, err)
@@ -154,14 +154,14 @@ func verdict(err error, maybe, late bool) error {
 	return fmt.Errorf("propose: %w", err)
 }
 
-// attempt brings the request to whoever leads at the moment, once.
-func (n *Node) attempt(ctx context.Context, req state.Request, size int) (outcome, *attemptError) {
-	r, err := n.running()
+// attemptRequest brings the request to whoever leads at the moment, once.
+func (n *Node) attemptRequest(ctx context.Context, req state.Request, size int) (outcome, *attemptError) {
+	r, err := n.runningRaft()
 	if err != nil {
 		return outcome{}, &attemptError{err: err, final: true}
 	}
 	if r.State() == raft.Leader {
-		return n.batch.submit(ctx, req, size)
+		return n.batch.submitRequest(ctx, req, size)
 	}
 	leader := n.Leader()
 	if leader == "" || leader == n.cfg.ID {
@@ -169,7 +169,7 @@ func (n *Node) attempt(ctx context.Context, req state.Request, size int) (outcom
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.Timing.Attempt)
 	defer cancel()
-	return n.forward(ctx, leader, req)
+	return n.proposeAtLeader(ctx, leader, req)
 }
 
 // requestIDs makes ids no other node and no other run of this one makes.
@@ -184,4 +184,4 @@ func newRequestIDs(id node.ID) requestIDs {
 	return requestIDs{prefix: string(id) + "/" + hex.EncodeToString(b[:]) + "/", n: new(atomic.Uint64)}
 }
 
-func (i requestIDs) next() string { return i.prefix + strconv.FormatUint(i.n.Add(1), 36) }
+func (i requestIDs) nextID() string { return i.prefix + strconv.FormatUint(i.n.Add(1), 36) }

@@ -37,8 +37,8 @@ func newReach(leads func(node.ID, uint64) bool) *reach {
 	return &reach{leads: leads, beats: map[raft.ServerID]chan struct{}{}}
 }
 
-// answered wakes the requests that wait for a member.
-func (r *reach) answered(id raft.ServerID) {
+// wakeWaiters wakes the requests that wait for a member.
+func (r *reach) wakeWaiters(id raft.ServerID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c, waits := r.beats[id]; waits {
@@ -47,8 +47,8 @@ func (r *reach) answered(id raft.ServerID) {
 	}
 }
 
-// next returns a channel that is closed by the next heartbeat that the member answers.
-func (r *reach) next(id raft.ServerID) <-chan struct{} {
+// nextHeartbeat returns a channel that is closed by the next heartbeat that the member answers.
+func (r *reach) nextHeartbeat(id raft.ServerID) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.beats[id]
@@ -59,13 +59,13 @@ func (r *reach) next(id raft.ServerID) <-chan struct{} {
 	return c
 }
 
-// wait pauses, then waits for an answered heartbeat. It returns false when the request is of no use any more: ctx has
-// ended, or this node does not replicate to the member in that term.
-func (r *reach) wait(ctx context.Context, id raft.ServerID, term uint64, pause time.Duration) bool {
-	if !r.pause(ctx, id, term, pause) {
+// waitHeartbeat pauses, then waits for an answered heartbeat. It returns false when the request is of no use any more:
+// ctx has ended, or this node does not replicate to the member in that term.
+func (r *reach) waitHeartbeat(ctx context.Context, id raft.ServerID, term uint64, pause time.Duration) bool {
+	if !r.pauseLeading(ctx, id, term, pause) {
 		return false
 	}
-	beat := r.next(id)
+	beat := r.nextHeartbeat(id)
 	tick := time.NewTicker(leadsPoll)
 	defer tick.Stop()
 	for r.leads(node.ID(id), term) {
@@ -80,8 +80,8 @@ func (r *reach) wait(ctx context.Context, id raft.ServerID, term uint64, pause t
 	return false
 }
 
-// pause waits a short time. It returns false when the request is of no use any more, see wait.
-func (r *reach) pause(ctx context.Context, id raft.ServerID, term uint64, pause time.Duration) bool {
+// pauseLeading waits a short time. It returns false when the request is of no use any more, see wait.
+func (r *reach) pauseLeading(ctx context.Context, id raft.ServerID, term uint64, pause time.Duration) bool {
 	t := time.NewTimer(pause)
 	defer t.Stop()
 	select {
@@ -92,10 +92,10 @@ func (r *reach) pause(ctx context.Context, id raft.ServerID, term uint64, pause 
 	}
 }
 
-// replicates reports whether this node leads in a term and id is in raft's configuration.
-func (n *Node) replicates(id node.ID, term uint64) bool {
+// replicatesTo reports whether this node leads in a term and id is in raft's configuration.
+func (n *Node) replicatesTo(id node.ID, term uint64) bool {
 	r := n.raft.Load()
-	if r == nil || n.stopped() || r.State() != raft.Leader || r.CurrentTerm() != term {
+	if r == nil || n.isStopped() || r.State() != raft.Leader || r.CurrentTerm() != term {
 		return false
 	}
 	f := r.GetConfiguration()

@@ -91,11 +91,11 @@ func TestReach_Wait(t *testing.T) {
 		during func(r *reach, leads *bool, mu *sync.Mutex, cancel func())
 		want   bool
 	}{
-		"a heartbeat is answered": {func(r *reach, _ *bool, _ *sync.Mutex, _ func()) { r.answered(id) }, true},
+		"a heartbeat is answered": {func(r *reach, _ *bool, _ *sync.Mutex, _ func()) { r.wakeWaiters(id) }, true},
 		"another member's heartbeat too": {func(r *reach, _ *bool, _ *sync.Mutex,
 			_ func()) {
-			r.answered("m3")
-			r.answered(id)
+			r.wakeWaiters("m3")
+			r.wakeWaiters(id)
 		}, true},
 		"this node does not lead any more": {func(_ *reach, leads *bool, mu *sync.Mutex, _ func()) {
 			mu.Lock()
@@ -115,7 +115,7 @@ func TestReach_Wait(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			done := make(chan bool, 1)
-			go func() { done <- r.wait(ctx, id, term, time.Millisecond) }()
+			go func() { done <- r.waitHeartbeat(ctx, id, term, time.Millisecond) }()
 			eventually(t, "it waits", func() (bool, string) {
 				r.mu.Lock()
 				defer r.mu.Unlock()
@@ -145,7 +145,7 @@ func TestTransport_SpreadsRejections(t *testing.T) {
 		"it has a later term":   {raft.AppendEntriesResponse{Term: 4}, false},
 	} {
 		tr := &transport{reach: newReach(func(node.ID, uint64) bool { return true }), in: &inbound{ctx: t.Context()}}
-		tr.spread("m2", &raft.AppendEntriesRequest{Term: 3}, &tc.resp)
+		tr.replaceBackoff("m2", &raft.AppendEntriesRequest{Term: 3}, &tc.resp)
 		if tc.resp.NoRetryBackoff != tc.want {
 			t.Errorf("%s: NoRetryBackoff %v", name, tc.resp.NoRetryBackoff)
 		}
@@ -154,7 +154,7 @@ func TestTransport_SpreadsRejections(t *testing.T) {
 	cancel(errors.New("closed"))
 	tr := &transport{reach: newReach(func(node.ID, uint64) bool { return true }), in: &inbound{ctx: ended}}
 	var resp raft.AppendEntriesResponse
-	if tr.spread("m2", &raft.AppendEntriesRequest{}, &resp); resp.NoRetryBackoff {
+	if tr.replaceBackoff("m2", &raft.AppendEntriesRequest{}, &resp); resp.NoRetryBackoff {
 		t.Error("raft repeats the request to a member while this node closes")
 	}
 }

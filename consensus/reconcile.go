@@ -36,9 +36,9 @@ func newReconciler(n *Node, r *raft.Raft) *reconciler {
 	return &reconciler{n: n, raft: r, learn: map[node.ID]*progress{}, dead: map[node.ID]time.Time{}}
 }
 
-// update takes in what a learner said. A learner keeps up if it has, at each
+// recordStats takes in what a learner said. A learner keeps up if it has, at each
 // look, what the leader had at the look before, and has all that is not in the log.
-func (p *progress) update(now time.Time, s PeerStats, err error, last, applied uint64) {
+func (p *progress) recordStats(now time.Time, s PeerStats, err error, last, applied uint64) {
 	switch {
 	case err != nil || s.Syncing || (p.asked && (s.LastIndex < p.last || s.Applied < p.applied)):
 		p.since = time.Time{}
@@ -48,10 +48,10 @@ func (p *progress) update(now time.Time, s PeerStats, err error, last, applied u
 	p.last, p.applied, p.asked = last, applied, true
 }
 
-// observe asks the learners how far they are.
-func (c *reconciler) observe(ctx context.Context) {
-	voters, learners := servers(c.raft)
-	c.mourn(voters)
+// observeLearners asks the learners how far they are.
+func (c *reconciler) observeLearners(ctx context.Context) {
+	voters, learners := readServers(c.raft)
+	c.noteDeadVoters(voters)
 	current := make(map[node.ID]*progress, len(learners))
 	for _, id := range learners {
 		if current[id] = c.learn[id]; current[id] == nil {
@@ -66,14 +66,14 @@ func (c *reconciler) observe(ctx context.Context) {
 		wg.Go(func() {
 			last, applied := c.raft.CommitIndex(), c.n.View().Index()
 			s, err := c.n.cfg.Stats(ctx, id)
-			p.update(time.Now(), s, err, last, applied)
+			p.recordStats(time.Now(), s, err, last, applied)
 		})
 	}
 	wg.Wait()
 }
 
-// mourn notes since when voters are dead. A new leader counts anew.
-func (c *reconciler) mourn(voters []node.ID) {
+// noteDeadVoters notes since when voters are dead. A new leader counts anew.
+func (c *reconciler) noteDeadVoters(voters []node.ID) {
 	dead := map[node.ID]time.Time{}
 	for _, id := range voters {
 		if id == c.n.cfg.ID || c.n.cfg.Alive(id) {
@@ -86,27 +86,27 @@ func (c *reconciler) mourn(voters []node.ID) {
 	c.dead = dead
 }
 
-// settle acts until nothing is left to do or something fails; the next look
+// applyChanges acts until nothing is left to do or something fails; the next look
 // tries again.
-func (c *reconciler) settle(ctx context.Context) {
+func (c *reconciler) applyChanges(ctx context.Context) {
 	for ctx.Err() == nil {
-		s, prev, err := c.situation()
+		s, prev, err := c.readSituation()
 		if err != nil {
 			return // leadership is on its way out
 		}
-		a := decide(s)
+		a := decideChange(s)
 		if a.move == moveNone || a.move == moveTransfer && time.Now().Before(c.rest) {
 			return
 		}
 		if a.move == moveRemove && s.alive(a.id) {
 			c.letKnow(ctx, a.id)
 		}
-		if err := c.act(a, prev); err != nil {
+		if err := c.applyAction(a, prev); err != nil {
 			c.rest = time.Now().Add(transferRest)
 			c.n.log.Warn("changing the voters failed", "op", string(a.move), "node", a.id, "err", err)
 			return
 		}
-		c.n.m.moved(a.move)
+		c.n.m.countMove(a.move)
 		c.n.log.Info("voters changed", "op", string(a.move), "node", a.id)
 		if a.move == moveTransfer {
 			return
@@ -114,7 +114,7 @@ func (c *reconciler) settle(ctx context.Context) {
 	}
 }
 
-func (c *reconciler) situation() (situation, uint64, error) {
+func (c *reconciler) readSituation() (situation, uint64, error) {
 	f := c.raft.GetConfiguration()
 	if err := f.Error(); err != nil {
 		return situation{}, 0, err
@@ -144,15 +144,15 @@ func (c *reconciler) letKnow(ctx context.Context, id node.ID) {
 	ctx, cancel := context.WithTimeout(ctx, c.n.cfg.Timing.Attempt)
 	defer cancel()
 	index := c.n.View().Index()
-	_ = c.n.poll(ctx, func() bool {
+	_ = c.n.waitUntil(ctx, func() bool {
 		s, err := c.n.cfg.Stats(ctx, id)
 		return err != nil || s.Applied >= index
 	})
 }
 
-// act carries out one action. prev makes raft refuse it when the configuration
+// applyAction carries out one action. prev makes raft refuse it when the configuration
 // has changed since we looked.
-func (c *reconciler) act(a action, prev uint64) error {
+func (c *reconciler) applyAction(a action, prev uint64) error {
 	id := raft.ServerID(a.id)
 	var f raft.Future
 	switch a.move {

@@ -30,8 +30,9 @@ func Recover(dir string, r state.Recovery, logger *slog.Logger) (state.View, err
 		recovery: r,
 	}
 	id := r.Survivor.ID
-	err = raft.RecoverCluster(offline(id, hlog), f, store.logs, store.bolt, store.snaps, nowhere(id), alone(id))
-	if err = errors.Join(err, f.broken(), store.close()); err != nil {
+	err = raft.RecoverCluster(offlineConfig(id, hlog), f, store.logs, store.bolt, store.snaps, inertTransport(id),
+		soleVoter(id))
+	if err = errors.Join(err, f.stopError(), store.close()); err != nil {
 		return state.View{}, fmt.Errorf("recover: %w", err)
 	}
 	return f.state.View(), nil
@@ -45,7 +46,7 @@ type recovering struct {
 
 // Snapshot implements raft.FSM.
 func (f *recovering) Snapshot() (raft.FSMSnapshot, error) {
-	if err := f.broken(); err != nil {
+	if err := f.stopError(); err != nil {
 		return nil, err
 	}
 	if err := f.state.Recover(f.recovery); err != nil {
@@ -64,14 +65,14 @@ func Restore(dir string, s *state.State, r state.Recovery, logger *slog.Logger) 
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	if err := errors.Join(store.lay(s.View(), r.Survivor.ID), store.close()); err != nil {
+	if err := errors.Join(store.writeFirstSnapshot(s.View(), r.Survivor.ID), store.close()); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
 	return nil
 }
 
-// lay writes a view as the snapshot that the node starts from.
-func (s *storage) lay(v state.View, id node.ID) error {
+// writeFirstSnapshot writes a view as the snapshot that the node starts from.
+func (s *storage) writeFirstSnapshot(v state.View, id node.ID) error {
 	switch used, err := raft.HasExistingState(s.logs, s.bolt, s.snaps); {
 	case err != nil:
 		return err
@@ -82,26 +83,26 @@ func (s *storage) lay(v state.View, id node.ID) error {
 	if err := s.bolt.SetUint64([]byte(currentTerm), term); err != nil {
 		return err
 	}
-	sink, err := s.snaps.Create(raft.SnapshotVersionMax, v.Index(), term, alone(id), 1, nowhere(id))
+	sink, err := s.snaps.Create(raft.SnapshotVersionMax, v.Index(), term, soleVoter(id), 1, inertTransport(id))
 	if err != nil {
 		return err
 	}
 	return snapshot{v}.Persist(sink)
 }
 
-// alone is a configuration of one voter.
-func alone(id node.ID) raft.Configuration {
+// soleVoter is a configuration of one voter.
+func soleVoter(id node.ID) raft.Configuration {
 	return raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: raft.ServerID(id), Address: addrOf(id)}}}
 }
 
-func offline(id node.ID, hlog hcLogger) *raft.Config {
+func offlineConfig(id node.ID, hlog hcLogger) *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID, c.Logger, c.NoLegacyTelemetry = raft.ServerID(id), hlog, true
 	return c
 }
 
-// nowhere is a transport that only knows how to write an address down.
-func nowhere(id node.ID) raft.Transport {
+// inertTransport is a transport that only knows how to write an address down.
+func inertTransport(id node.ID) raft.Transport {
 	_, t := raft.NewInmemTransport(addrOf(id))
 	return t
 }

@@ -26,7 +26,7 @@ func FuzzForwardReply(f *testing.F) {
 	req := state.Request{ID: "m1/1", Commands: []state.Command{state.MemberRemove{ID: "m3"}}}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		answer = b
-		out, fail := n.forward(t.Context(), "m2", req)
+		out, fail := n.proposeAtLeader(t.Context(), "m2", req)
 		switch {
 		case fail == nil && len(out.results) != len(req.Commands):
 			t.Fatalf("%d results for %d commands", len(out.results), len(req.Commands))

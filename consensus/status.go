@@ -85,7 +85,7 @@ func (n *Node) Leader() node.ID {
 	return node.ID(id)
 }
 
-// Serving tells whether this node leads and has taken office.
+// Serving tells whether this node leads and has passed its barrier.
 func (n *Node) Serving() bool {
 	r := n.raft.Load()
 	return r != nil && n.serving.Load() && r.State() == raft.Leader
@@ -99,16 +99,16 @@ func (n *Node) Status() Status {
 		Applied: p.Applied, Rev: p.Rev, LastContact: -1, CaughtUp: n.CaughtUp(), Behind: n.Behind(), Err: n.Err(),
 	}
 	r := n.raft.Load()
-	if r == nil || n.stopped() {
+	if r == nil || n.isStopped() {
 		return s
 	}
-	s.Voters, s.Learners = servers(r)
+	s.Voters, s.Learners = readServers(r)
 	s.LastContact, s.HasQuorum = n.lastContact(r)
-	s.Role = n.role(r.State(), s)
+	s.Role = n.currentRole(r.State(), s)
 	return s
 }
 
-func (n *Node) role(st raft.RaftState, s Status) Role {
+func (n *Node) currentRole(st raft.RaftState, s Status) Role {
 	switch {
 	case st == raft.Shutdown:
 		return RoleStopped
@@ -155,8 +155,8 @@ func (n *Node) lastContact(r *raft.Raft) (time.Duration, bool) {
 	return age, n.Leader() != "" && age < 2*n.cfg.Timing.Heartbeat
 }
 
-// servers reads raft's configuration, in the order of ids.
-func servers(r *raft.Raft) (voters, learners []node.ID) {
+// readServers reads raft's configuration, in the order of ids.
+func readServers(r *raft.Raft) (voters, learners []node.ID) {
 	f := r.GetConfiguration()
 	if f.Error() != nil {
 		return nil, nil

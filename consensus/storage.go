@@ -34,12 +34,12 @@ type watchedLog struct {
 }
 
 // StoreLog implements raft.LogStore.
-func (w *watchedLog) StoreLog(l *raft.Log) error { return w.note(w.BoltStore.StoreLog(l)) }
+func (w *watchedLog) StoreLog(l *raft.Log) error { return w.noteError(w.BoltStore.StoreLog(l)) }
 
 // StoreLogs implements raft.LogStore.
-func (w *watchedLog) StoreLogs(l []*raft.Log) error { return w.note(w.BoltStore.StoreLogs(l)) }
+func (w *watchedLog) StoreLogs(l []*raft.Log) error { return w.noteError(w.BoltStore.StoreLogs(l)) }
 
-func (w *watchedLog) note(err error) error {
+func (w *watchedLog) noteError(err error) error {
 	if err != nil {
 		w.failed.Store(&err)
 	} else {
@@ -71,7 +71,7 @@ func openStorage(dir string, lock time.Duration, logger hclog.Logger) (_ *storag
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, fmt.Errorf("make state directory: %w", err)
 	}
-	if err := restrict(dir); err != nil {
+	if err := restrictModes(dir); err != nil {
 		return nil, err
 	}
 	if err := checkFormat(dir); err != nil {
@@ -98,7 +98,7 @@ func openStorage(dir string, lock time.Duration, logger hclog.Logger) (_ *storag
 	}
 	s := &storage{bolt: bolt, watched: watched, logs: logs,
 		snaps: privateSnapshots{snaps, filepath.Join(dir, snapshotDir)}}
-	return s, restrict(dir)
+	return s, restrictModes(dir)
 }
 
 func (s *storage) close() error {
@@ -127,8 +127,8 @@ func checkFormat(dir string) error {
 	return nil
 }
 
-// restrict takes the rights of group and others away from dir and all in it.
-func restrict(dir string) error {
+// restrictModes takes the rights of group and others away from dir and all in it.
+func restrictModes(dir string) error {
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // a snapshot reaped meanwhile
@@ -177,5 +177,5 @@ type privateSink struct {
 }
 
 func (s privateSink) Close() error {
-	return errors.Join(s.SnapshotSink.Close(), restrict(s.dir))
+	return errors.Join(s.SnapshotSink.Close(), restrictModes(s.dir))
 }

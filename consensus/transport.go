@@ -50,42 +50,42 @@ func (t *transport) Close() error {
 // an error only when the request is of no use any more, see reach.
 func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse) error {
-	if heartbeat(req) {
-		err := t.answered(t.beats.AppendEntries(id, to, req, resp), &resp.Term)
+	if isHeartbeat(req) {
+		err := t.validateAnswer(t.beats.AppendEntries(id, to, req, resp), &resp.Term)
 		if err == nil {
-			t.reach.answered(id)
+			t.reach.wakeWaiters(id)
 		}
 		return err
 	}
 	for pause := retryFirst; ; pause = min(2*pause, appendRetryMax) {
 		*resp = raft.AppendEntriesResponse{}
-		err := t.answered(t.NetworkTransport.AppendEntries(id, to, req, resp), &resp.Term)
+		err := t.validateAnswer(t.NetworkTransport.AppendEntries(id, to, req, resp), &resp.Term)
 		if err == nil {
-			t.spread(id, req, resp)
+			t.replaceBackoff(id, req, resp)
 			return nil
 		}
-		if !t.reach.wait(t.in.ctx, id, req.Term, pause) {
+		if !t.reach.waitHeartbeat(t.in.ctx, id, req.Term, pause) {
 			return err
 		}
 	}
 }
 
-// spread replaces raft's backoff for a member that could not store entries, on a full disk say: the member would
-// lack them for seconds after it could store them again.
-func (t *transport) spread(id raft.ServerID, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
+// replaceBackoff replaces raft's backoff for a member that could not store entries, on a full disk say: the member
+// would lack them for seconds after it could store them again.
+func (t *transport) replaceBackoff(id raft.ServerID, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
 	if resp.Success || resp.NoRetryBackoff || resp.Term > req.Term {
 		return
 	}
-	resp.NoRetryBackoff = t.reach.pause(t.in.ctx, id, req.Term, rejectedPause)
+	resp.NoRetryBackoff = t.reach.pauseLeading(t.in.ctx, id, req.Term, rejectedPause)
 }
 
 // InstallSnapshot implements raft.Transport. Raft counts the failure, but sends the next snapshot when the member
 // answers heartbeats again.
 func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest,
 	resp *raft.InstallSnapshotResponse, data io.Reader) error {
-	err := t.answered(t.snaps.InstallSnapshot(id, to, req, resp, data), &resp.Term)
+	err := t.validateAnswer(t.snaps.InstallSnapshot(id, to, req, resp, data), &resp.Term)
 	if err != nil {
-		t.reach.wait(t.in.ctx, id, req.Term, retryFirst)
+		t.reach.waitHeartbeat(t.in.ctx, id, req.Term, retryFirst)
 	}
 	return err
 }
@@ -93,19 +93,19 @@ func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req
 // RequestVote implements raft.Transport.
 func (t *transport) RequestVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestVoteRequest,
 	resp *raft.RequestVoteResponse) error {
-	return t.answered(t.NetworkTransport.RequestVote(id, to, req, resp), &resp.Term)
+	return t.validateAnswer(t.NetworkTransport.RequestVote(id, to, req, resp), &resp.Term)
 }
 
 // RequestPreVote implements raft.WithPreVote.
 func (t *transport) RequestPreVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest,
 	resp *raft.RequestPreVoteResponse) error {
-	return t.answered(t.NetworkTransport.RequestPreVote(id, to, req, resp), &resp.Term)
+	return t.validateAnswer(t.NetworkTransport.RequestPreVote(id, to, req, resp), &resp.Term)
 }
 
-// answered makes an error of an answer that is not believed.
-func (t *transport) answered(err error, term *uint64) error {
+// validateAnswer makes an error of an answer that is not believed.
+func (t *transport) validateAnswer(err error, term *uint64) error {
 	if err == nil {
-		err = doubtTerm(*term, t.in.standing())
+		err = validateTerm(*term, t.in.position())
 	}
 	if err != nil {
 		*term = 0 // raft looks at it whatever the error says
@@ -118,17 +118,17 @@ func (t *transport) answered(err error, term *uint64) error {
 // It keeps track of the connections, because raft's transport does not end the
 // idle ones when it is closed.
 type stream struct {
-	port    Port
-	self    node.ID
-	patient bool // connections are not limited by Port, see unlimit
+	port      Port
+	self      node.ID
+	unlimited bool // connections are not limited by Port, see unlimit
 
 	mu     sync.Mutex
 	conns  map[*streamConn]struct{}
 	closed chan struct{}
 }
 
-func newStream(port Port, self node.ID, patient bool) *stream {
-	return &stream{port: port, self: self, patient: patient, conns: map[*streamConn]struct{}{},
+func newStream(port Port, self node.ID, unlimited bool) *stream {
+	return &stream{port: port, self: self, unlimited: unlimited, conns: map[*streamConn]struct{}{},
 		closed: make(chan struct{})}
 }
 
@@ -149,18 +149,18 @@ func (s *stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	if s.patient {
-		if err := unlimit(c); err != nil {
+	if s.unlimited {
+		if err := clearUserTimeout(c); err != nil {
 			return nil, errors.Join(fmt.Errorf("connect to %s: %w", to, err), c.Close())
 		}
 	}
-	return s.track(c)
+	return s.trackConn(c)
 }
 
-// unlimit takes TCP_USER_TIMEOUT off a connection. With it the kernel ends one whose receiver does not read for so
-// long, as the disk of a member may cause that stores a snapshot while it comes: the snapshot would begin anew each
-// time, and the member never catch up.
-func unlimit(c net.Conn) error {
+// clearUserTimeout takes TCP_USER_TIMEOUT off a connection. With it the kernel ends one whose receiver does not read
+// for so long, as the disk of a member may cause that stores a snapshot while it comes: the snapshot would begin anew
+// each time, and the member never catch up.
+func clearUserTimeout(c net.Conn) error {
 	if t, ok := c.(interface{ NetConn() net.Conn }); ok { // below TLS
 		c = t.NetConn()
 	}
@@ -198,7 +198,7 @@ func (s *stream) Close() error {
 	return nil
 }
 
-func (s *stream) track(c net.Conn) (net.Conn, error) {
+func (s *stream) trackConn(c net.Conn) (net.Conn, error) {
 	t := &streamConn{Conn: c, s: s}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +223,7 @@ type streamConn struct {
 // Read implements net.Conn.
 func (c *streamConn) Read(p []byte) (int, error) {
 	if c.read >= maxAnswer {
-		return 0, fmt.Errorf("%w: an answer of more than %d bytes", errDoubt, maxAnswer)
+		return 0, fmt.Errorf("%w: an answer of more than %d bytes", errInvalidMessage, maxAnswer)
 	}
 	n, err := c.Conn.Read(p[:min(len(p), maxAnswer-c.read)])
 	c.read += n

@@ -28,9 +28,9 @@ func (c Init) Validate() error {
 		return errors.New("cluster id and uuid must be set")
 	}
 	return errors.Join(
-		plain("cluster id", c.ClusterID, MaxID),
-		plain("uuid", c.UUID, MaxID),
-		plain("identity fingerprint", c.IdentityFP, MaxText),
+		validText("cluster id", c.ClusterID, MaxID),
+		validText("uuid", c.UUID, MaxID),
+		validText("identity fingerprint", c.IdentityFP, MaxText),
 		validMember(c.Founder),
 		validEpochKey(c.EpochKey),
 		validSeed(c.SessionSeed),
@@ -39,14 +39,14 @@ func (c Init) Validate() error {
 	)
 }
 
-func (c Init) apply(d *data) Result {
-	if d.born() {
+func (c Init) applyTo(d *data) Result {
+	if d.isInitialized() {
 		if d.ident == c.Identity {
 			return Result{}
 		}
 		return refuse(Conflict, 0, "this state belongs to cluster %s (%s)", d.ident.ClusterID, d.ident.UUID)
 	}
-	rev := d.next()
+	rev := d.nextRevision()
 	d.ident = c.Identity
 	m := c.Founder
 	m.NonVoter, m.Draining = false, false

@@ -18,7 +18,7 @@ func (c DeniedSet) Validate() error {
 	return errors.Join(ValidMinionID(c.ID), validPub(c.Pub), c.Audit.validate())
 }
 
-func (c DeniedSet) apply(d *data) Result {
+func (c DeniedSet) applyTo(d *data) Result {
 	old := d.denied.get(c.ID)
 	if old != nil && old.Pub == c.Pub {
 		return Result{Rev: old.Rev}
@@ -26,7 +26,7 @@ func (c DeniedSet) apply(d *data) Result {
 	if old == nil && d.denied.len() >= MaxDenied {
 		return refuse(LimitReached, 0, "%d denied keys, the most there may be", d.denied.len())
 	}
-	k := &DeniedKey{ID: c.ID, Pub: c.Pub, Rev: d.next(), Audit: c.Audit}
+	k := &DeniedKey{ID: c.ID, Pub: c.Pub, Rev: d.nextRevision(), Audit: c.Audit}
 	d.denied.put(c.ID, k)
 	d.deniedRev = k.Rev
 	return Result{Rev: k.Rev}
@@ -52,7 +52,7 @@ func (c DeniedClear) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (c DeniedClear) apply(d *data) Result {
+func (c DeniedClear) applyTo(d *data) Result {
 	old := d.denied.get(c.ID)
 	switch {
 	case old == nil:
@@ -61,6 +61,6 @@ func (c DeniedClear) apply(d *data) Result {
 		return refuse(Conflict, old.Rev, "another key is denied for %q meanwhile", c.ID)
 	}
 	d.denied.del(c.ID)
-	d.deniedRev = d.next()
+	d.deniedRev = d.nextRevision()
 	return Result{Rev: d.deniedRev}
 }

@@ -26,9 +26,9 @@ func (c IdentityStage) Validate() error {
 		c.Audit.validate())
 }
 
-func (c IdentityStage) apply(d *data) Result {
+func (c IdentityStage) applyTo(d *data) Result {
 	switch {
-	case !d.born() || d.ident.IdentityFP != c.Expect:
+	case !d.isInitialized() || d.ident.IdentityFP != c.Expect:
 		return refuse(Conflict, d.rev, "another identity is in force")
 	case d.change.Stage != NoIdentity:
 		return refuse(Conflict, d.change.Rev, "an identity is %s already", d.change.Stage)
@@ -37,7 +37,7 @@ func (c IdentityStage) apply(d *data) Result {
 	}
 	d.change = IdentityChange{
 		Stage: IdentityStaged, FP: c.FP, Former: c.Expect, Public: c.Public, Sealed: c.Sealed, SealedFormer: c.Former,
-		Rev: d.next(), Audit: c.Audit,
+		Rev: d.nextRevision(), Audit: c.Audit,
 	}
 	return Result{Rev: d.change.Rev}
 }
@@ -56,14 +56,14 @@ func (c IdentitySwitch) Validate() error {
 	return errors.Join(validIdentityFP(c.FP), c.Audit.validate())
 }
 
-func (c IdentitySwitch) apply(d *data) Result {
+func (c IdentitySwitch) applyTo(d *data) Result {
 	if d.change.Stage == NoIdentity || d.change.FP != c.FP {
 		return refuse(Conflict, d.rev, "no such identity is staged")
 	}
 	if d.change.Stage == IdentitySwitched {
 		return Result{Rev: d.change.Rev}
 	}
-	d.change.Stage, d.change.Rev, d.change.Audit = IdentitySwitched, d.next(), c.Audit
+	d.change.Stage, d.change.Rev, d.change.Audit = IdentitySwitched, d.nextRevision(), c.Audit
 	d.ident.IdentityFP = c.FP
 	return Result{Rev: d.change.Rev}
 }
@@ -85,12 +85,12 @@ func (c IdentityDrop) Validate() error {
 	return errors.Join(validIdentityFP(c.FP), validIdentityStep(c.Stage), c.Audit.validate())
 }
 
-func (c IdentityDrop) apply(d *data) Result {
+func (c IdentityDrop) applyTo(d *data) Result {
 	if d.change.Stage != c.Stage || d.change.FP != c.FP {
 		return refuse(Conflict, d.rev, "no such identity is %s", c.Stage)
 	}
 	d.change = IdentityChange{}
-	return Result{Rev: d.next()}
+	return Result{Rev: d.nextRevision()}
 }
 
 // IdentityStep is how far a change of the identity is.
@@ -122,7 +122,7 @@ func validIdentityFP(fp string) error {
 	if fp == "" {
 		return errors.New("empty identity fingerprint")
 	}
-	return plain("identity fingerprint", fp, MaxText)
+	return validText("identity fingerprint", fp, MaxText)
 }
 
 func validIdentityStep(s IdentityStep) error {
@@ -148,5 +148,5 @@ func (r *snapshotReader) identityChange(c IdentityChange) error {
 	r.d.change = c
 	return errors.Join(validIdentityStep(c.Stage), validIdentityFP(c.FP), validIdentityFP(c.Former), validPub(c.Public),
 		validSealed(c.Sealed),
-		validSealed(c.SealedFormer), c.Audit.validate(), r.rev(c.Rev, false))
+		validSealed(c.SealedFormer), c.Audit.validate(), r.checkRevision(c.Rev, false))
 }

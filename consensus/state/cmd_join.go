@@ -24,23 +24,23 @@ type TokenAdd struct {
 // Type implements Command.
 func (TokenAdd) Type() string { return "token.add" }
 
-func (c TokenAdd) token() JoinToken {
+func (c TokenAdd) joinToken() JoinToken {
 	return JoinToken{ID: c.ID, Public: c.Public, Expires: c.Expires, For: c.For, Note: c.Note, Audit: c.Audit}
 }
 
 // Validate implements Command.
-func (c TokenAdd) Validate() error { return errors.Join(validToken(c.token()), c.Audit.validate()) }
+func (c TokenAdd) Validate() error { return errors.Join(validToken(c.joinToken()), c.Audit.validate()) }
 
-func (c TokenAdd) apply(d *data) Result {
-	if i := d.token(c.ID); i >= 0 {
+func (c TokenAdd) applyTo(d *data) Result {
+	if i := d.tokenIndex(c.ID); i >= 0 {
 		return refuse(Conflict, d.tokens[i].Rev, "there is a token %s", c.ID)
 	}
 	list := forgetTokens(d.tokens, c.At)
 	if len(list) >= MaxTokens {
 		return refuse(LimitReached, 0, "%d tokens wait for a node, the most there may be", MaxTokens)
 	}
-	t := c.token()
-	t.Rev = d.next()
+	t := c.joinToken()
+	t.Rev = d.nextRevision()
 	d.tokens = append(list, t)
 	return Result{Rev: t.Rev}
 }
@@ -49,10 +49,10 @@ func (c TokenAdd) apply(d *data) Result {
 // still too many, the oldest that are spent. The result is a new slice.
 func forgetTokens(tokens []JoinToken, at int64) []JoinToken {
 	list := slices.DeleteFunc(slices.Clone(tokens), func(t JoinToken) bool {
-		return t.spent(at) && at-max(t.Expires, t.Used.At) > keepSpentTokens
+		return t.isSpent(at) && at-max(t.Expires, t.Used.At) > keepSpentTokens
 	})
 	for len(list) >= MaxTokens {
-		i := slices.IndexFunc(list, func(t JoinToken) bool { return t.spent(at) })
+		i := slices.IndexFunc(list, func(t JoinToken) bool { return t.isSpent(at) })
 		if i < 0 {
 			break
 		}
@@ -73,13 +73,13 @@ func (TokenDrop) Type() string { return "token.drop" }
 // Validate implements Command.
 func (c TokenDrop) Validate() error { return errors.Join(validTokenID(c.ID), c.Audit.validate()) }
 
-func (c TokenDrop) apply(d *data) Result {
-	i := d.token(c.ID)
+func (c TokenDrop) applyTo(d *data) Result {
+	i := d.tokenIndex(c.ID)
 	if i < 0 {
 		return refuse(NotFound, 0, "there is no token %s", c.ID)
 	}
 	d.tokens = slices.Delete(slices.Clone(d.tokens), i, i+1)
-	return Result{Rev: d.next()}
+	return Result{Rev: d.nextRevision()}
 }
 
 // JoinAdmit ("join.admit") puts a node on the roster together with what it has
@@ -104,15 +104,15 @@ func (c JoinAdmit) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (c JoinAdmit) apply(d *data) Result {
+func (c JoinAdmit) applyTo(d *data) Result {
 	c.Member.Audit = c.Audit
 	if c.Token == "" {
 		if !d.secrets.Accepted(c.Secret) {
 			return refuse(Conflict, d.secrets.Current.Rev, "the cluster secret was changed")
 		}
-		return c.Member.add(d)
+		return c.Member.addMember(d)
 	}
-	i := d.token(c.Token)
+	i := d.tokenIndex(c.Token)
 	if i < 0 {
 		return refuse(NotFound, 0, "the token %s was revoked", c.Token)
 	}
@@ -121,13 +121,13 @@ func (c JoinAdmit) apply(d *data) Result {
 	if refusal != nil {
 		return *refusal
 	}
-	r := c.Member.add(d)
+	r := c.Member.addMember(d)
 	if r.Code != OK || again {
 		return r
 	}
 	d.tokens = slices.Clone(d.tokens)
 	t := &d.tokens[i]
-	t.Used, t.Rev = use, d.next()
+	t.Used, t.Rev = use, d.nextRevision()
 	return r
 }
 
@@ -168,7 +168,7 @@ func (c MemberCert) Validate() error {
 	return errors.Join(validNode(c.ID), validFingerprint(c.Expect), validFingerprint(c.Fingerprint), c.Audit.validate())
 }
 
-func (c MemberCert) apply(d *data) Result {
+func (c MemberCert) applyTo(d *data) Result {
 	m, ok := d.members[c.ID]
 	switch {
 	case !ok:
@@ -178,11 +178,11 @@ func (c MemberCert) apply(d *data) Result {
 	case m.Fingerprint != c.Expect:
 		return refuse(Conflict, m.Rev, "%s is on the roster with another certificate", c.ID)
 	}
-	if err := d.unique(m.ID, m.Addr, c.Fingerprint); err != nil {
+	if err := d.checkUnique(m.ID, m.Addr, c.Fingerprint); err != nil {
 		return refuse(Conflict, m.Rev, "%v", err)
 	}
 	m.Fingerprint = c.Fingerprint
-	m.Rev, m.Audit = d.next(), c.Audit
+	m.Rev, m.Audit = d.nextRevision(), c.Audit
 	d.members = maps.Clone(d.members)
 	d.members[m.ID] = m
 	return Result{Rev: m.Rev}

@@ -20,7 +20,7 @@ func (c JoinSecretSet) Validate() error {
 	return errors.Join(validJoinSecret(c.Key), c.Audit.validate())
 }
 
-func (c JoinSecretSet) apply(d *data) Result {
+func (c JoinSecretSet) applyTo(d *data) Result {
 	cur := d.secrets.Current
 	switch {
 	case cur.N != c.Expect:
@@ -28,7 +28,7 @@ func (c JoinSecretSet) apply(d *data) Result {
 	case cur.Key.Equal(c.Key):
 		return refuse(Invalid, cur.Rev, "the new cluster secret is the old one")
 	}
-	next := JoinSecrets{Current: JoinSecret{N: cur.N + 1, Key: c.Key, Rev: d.next(), Audit: c.Audit}}
+	next := JoinSecrets{Current: JoinSecret{N: cur.N + 1, Key: c.Key, Rev: d.nextRevision(), Audit: c.Audit}}
 	if c.Keep {
 		next.Former, next.Overlap = cur, true
 	}
@@ -49,7 +49,7 @@ func (JoinSecretDrop) Type() string { return "secret.drop" }
 // Validate implements Command.
 func (c JoinSecretDrop) Validate() error { return c.Audit.validate() }
 
-func (c JoinSecretDrop) apply(d *data) Result {
+func (c JoinSecretDrop) applyTo(d *data) Result {
 	cur := d.secrets.Current
 	switch {
 	case cur.N != c.N:
@@ -58,7 +58,7 @@ func (c JoinSecretDrop) apply(d *data) Result {
 		return Result{Rev: cur.Rev}
 	}
 	d.secrets = JoinSecrets{Current: cur}
-	return Result{Rev: d.next()}
+	return Result{Rev: d.nextRevision()}
 }
 
 type wireJoinSecretSet struct {
@@ -68,8 +68,10 @@ type wireJoinSecretSet struct {
 	Audit
 }
 
-func (c JoinSecretSet) wire() any { return wireJoinSecretSet{c.Expect, c.Key.Bytes(), c.Keep, c.Audit} }
+func (c JoinSecretSet) toWire() any {
+	return wireJoinSecretSet{c.Expect, c.Key.Bytes(), c.Keep, c.Audit}
+}
 
-func (w wireJoinSecretSet) command() Command {
+func (w wireJoinSecretSet) toCommand() Command {
 	return JoinSecretSet{w.Expect, NewSecret(w.Key), w.Keep, w.Audit}
 }

@@ -43,7 +43,7 @@ func (c KeySet) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (c KeySet) apply(d *data) Result {
+func (c KeySet) applyTo(d *data) Result {
 	if cur := d.keyRev(c.ID); cur != c.BaseRev {
 		return refuse(Conflict, cur, "key %q is at revision %d, the proposal is based on %d", c.ID, cur, c.BaseRev)
 	}
@@ -53,7 +53,7 @@ func (c KeySet) apply(d *data) Result {
 	}
 	old := d.keys.get(c.ID)
 	if c.State == KeyDeleted {
-		return c.remove(d, old)
+		return c.removeKey(d, old)
 	}
 	pub, again := c.Pub, uint64(0)
 	if old != nil {
@@ -70,7 +70,7 @@ func (c KeySet) apply(d *data) Result {
 	if pub == "" {
 		return refuse(Invalid, c.BaseRev, "a deleted key comes back with a public key only")
 	}
-	rev := d.next()
+	rev := d.nextRevision()
 	if old != nil && old.State == KeyAccepted && (c.State != KeyAccepted || old.Pub != pub) {
 		d.revokedRev = rev
 	}
@@ -81,11 +81,11 @@ func (c KeySet) apply(d *data) Result {
 	return Result{Rev: rev}
 }
 
-func (c KeySet) remove(d *data, old *Key) Result {
+func (c KeySet) removeKey(d *data, old *Key) Result {
 	if old == nil {
 		return refuse(NotFound, c.BaseRev, "there is no key %q", c.ID)
 	}
-	rev := d.next()
+	rev := d.nextRevision()
 	if old.State == KeyAccepted {
 		d.revokedRev = rev
 	}
@@ -116,7 +116,7 @@ func (c TombstonesPrune) Validate() error {
 	return c.Audit.validate()
 }
 
-func (c TombstonesPrune) apply(d *data) Result {
+func (c TombstonesPrune) applyTo(d *data) Result {
 	room := d.tombs.len() - c.Keep
 	var gone []*Tombstone
 	d.tombRevs.ascend(0, func(rev uint64, t *Tombstone) bool {
@@ -135,5 +135,5 @@ func (c TombstonesPrune) apply(d *data) Result {
 	for _, t := range gone {
 		d.forgetTomb(t)
 	}
-	return Result{Rev: d.next()}
+	return Result{Rev: d.nextRevision()}
 }

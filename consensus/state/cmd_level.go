@@ -18,10 +18,10 @@ func (LevelSet) Type() string { return "level.set" }
 // Validate implements Command. A level that this version does not know cannot be stood for.
 func (c LevelSet) Validate() error { return errors.Join(validLevel(c.Level), c.Audit.validate()) }
 
-func (c LevelSet) apply(d *data) Result {
+func (c LevelSet) applyTo(d *data) Result {
 	if c.Level > d.level {
 		d.level = c.Level
-		d.next()
+		d.nextRevision()
 	}
 	return Result{Rev: d.rev}
 }
@@ -50,7 +50,7 @@ type wireLevel struct {
 	Level uint16 `json:"level"`
 }
 
-func (r *snapshotReader) level(w wireLevel) error {
+func (r *snapshotReader) readLevel(w wireLevel) error {
 	switch {
 	case r.d.level != 0:
 		return errors.New("level twice")

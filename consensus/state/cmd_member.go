@@ -32,20 +32,20 @@ func (c MemberAdd) Validate() error {
 		c.Audit.validate())
 }
 
-func (c MemberAdd) apply(d *data) Result {
+func (c MemberAdd) applyTo(d *data) Result {
 	if d.secrets.Current.N > 0 { // it does not say which secret was proven
 		return refuse(Conflict, d.secrets.Current.Rev, "the cluster secret was changed")
 	}
-	return c.add(d)
+	return c.addMember(d)
 }
 
-// add is apply when the right to join was checked.
-func (c MemberAdd) add(d *data) Result {
+// addMember is apply when the right to join was checked.
+func (c MemberAdd) addMember(d *data) Result {
 	old, known := d.members[c.ID]
 	if known && old.Fingerprint != c.Fingerprint {
 		return refuse(Conflict, old.Rev, "%s is on the roster with another certificate: remove it first", c.ID)
 	}
-	if err := d.unique(c.ID, c.Addr, c.Fingerprint); err != nil {
+	if err := d.checkUnique(c.ID, c.Addr, c.Fingerprint); err != nil {
 		return refuse(Conflict, 0, "%v", err)
 	}
 	if known {
@@ -77,7 +77,7 @@ func (MemberRemove) Type() string { return "member.remove" }
 // Validate implements Command.
 func (c MemberRemove) Validate() error { return errors.Join(validNode(c.ID), c.Audit.validate()) }
 
-func (c MemberRemove) apply(d *data) Result {
+func (c MemberRemove) applyTo(d *data) Result {
 	if _, ok := d.members[c.ID]; !ok {
 		return refuse(UnknownMember, 0, "%s is not on the roster", c.ID)
 	}
@@ -86,7 +86,7 @@ func (c MemberRemove) apply(d *data) Result {
 	}
 	d.members = maps.Clone(d.members)
 	delete(d.members, c.ID)
-	d.removedRev = d.next()
+	d.removedRev = d.nextRevision()
 	return Result{Rev: d.removedRev}
 }
 
@@ -115,14 +115,14 @@ func (c MemberSet) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (c MemberSet) apply(d *data) Result {
+func (c MemberSet) applyTo(d *data) Result {
 	m, ok := d.members[c.ID]
 	if !ok {
 		return refuse(UnknownMember, 0, "%s is not on the roster", c.ID)
 	}
 	old := m
 	if c.Addr != nil {
-		if err := d.unique(c.ID, *c.Addr, m.Fingerprint); err != nil {
+		if err := d.checkUnique(c.ID, *c.Addr, m.Fingerprint); err != nil {
 			return refuse(Conflict, m.Rev, "%v", err)
 		}
 		m.Addr = *c.Addr
@@ -146,15 +146,15 @@ func (c MemberSet) apply(d *data) Result {
 }
 
 func (d *data) putMember(m Member, a Audit) Result {
-	m.Rev, m.Audit = d.next(), a
+	m.Rev, m.Audit = d.nextRevision(), a
 	d.members = maps.Clone(d.members)
 	d.members[m.ID] = m
 	return Result{Rev: m.Rev}
 }
 
-// unique refuses an address or certificate that another member has. The order
+// checkUnique refuses an address or certificate that another member has. The order
 // of the map does not show in the outcome: the smallest id is named.
-func (d *data) unique(id node.ID, addr, fp string) error {
+func (d *data) checkUnique(id node.ID, addr, fp string) error {
 	for _, m := range sortedMembers(d.members) {
 		switch {
 		case m.ID == id:

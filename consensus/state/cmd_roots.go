@@ -39,15 +39,15 @@ func (c RootsPropose) Validate() error {
 	return errors.Join(
 		validNode(c.Author),
 		validRoot(c.Root),
-		plain("kind", c.Kind, MaxRootsKind),
-		plain("note", c.Note, MaxText),
+		validText("kind", c.Kind, MaxRootsKind),
+		validText("note", c.Note, MaxText),
 		c.Stats.validate(),
 		c.Audit.validate(),
 	)
 }
 
-func (c RootsPropose) apply(d *data) Result {
-	head, ok := d.roots.current()
+func (c RootsPropose) applyTo(d *data) Result {
+	head, ok := d.roots.currentRevision()
 	if c.Parent != d.roots.head {
 		return refuse(Conflict, d.roots.head, "revision %d of the trees is in force, the proposal is based on %d",
 			d.roots.head, c.Parent)
@@ -61,7 +61,7 @@ func (c RootsPropose) apply(d *data) Result {
 	if c.Held && countHeld(list) >= MaxRootsHeld {
 		return refuse(LimitReached, d.roots.head, "%d revisions wait for a confirmation, the most there may be", MaxRootsHeld)
 	}
-	d.next()
+	d.nextRevision()
 	r := RootsRevision{
 		Number: d.roots.last + 1, Parent: c.Parent, Root: c.Root, Kind: c.Kind, Author: c.Author,
 		Stats: c.Stats, Note: c.Note, Audit: c.Audit,
@@ -88,8 +88,8 @@ func (RootsConfirm) Type() string { return "roots.confirm" }
 // Validate implements Command.
 func (c RootsConfirm) Validate() error { return c.Audit.validate() }
 
-func (c RootsConfirm) apply(d *data) Result {
-	i, refusal := d.roots.held(c.Number)
+func (c RootsConfirm) applyTo(d *data) Result {
+	i, refusal := d.roots.findHeld(c.Number)
 	if refusal != nil {
 		return *refusal
 	}
@@ -98,7 +98,7 @@ func (c RootsConfirm) apply(d *data) Result {
 			"revision %d is based on %d, but %d is in force now: its author will propose anew",
 			c.Number, parent, d.roots.head)
 	}
-	d.next()
+	d.nextRevision()
 	list := slices.Clone(d.roots.list)
 	list[i].State = RootsActive
 	d.roots = rootsData{last: d.roots.last, head: c.Number, list: list}
@@ -117,20 +117,20 @@ func (RootsDrop) Type() string { return "roots.drop" }
 // Validate implements Command.
 func (c RootsDrop) Validate() error { return c.Audit.validate() }
 
-func (c RootsDrop) apply(d *data) Result {
-	i, refusal := d.roots.held(c.Number)
+func (c RootsDrop) applyTo(d *data) Result {
+	i, refusal := d.roots.findHeld(c.Number)
 	if refusal != nil {
 		return *refusal
 	}
-	d.next()
+	d.nextRevision()
 	list := slices.Clone(d.roots.list)
 	list[i].State = RootsDropped
 	d.roots.list = trimRoots(list, d.roots.head)
 	return Result{Rev: c.Number}
 }
 
-// held finds a revision that is on hold.
-func (t rootsData) held(number uint64) (int, *Result) {
+// findHeld finds a revision that is on hold.
+func (t rootsData) findHeld(number uint64) (int, *Result) {
 	i := slices.IndexFunc(t.list, func(r RootsRevision) bool { return r.Number == number })
 	switch {
 	case i < 0:

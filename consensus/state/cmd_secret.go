@@ -20,10 +20,10 @@ func (EpochRotate) Type() string { return "epoch.rotate" }
 
 // Validate implements Command.
 func (c EpochRotate) Validate() error {
-	return errors.Join(validEpochKey(c.Key), plain("reason", c.Reason, MaxText), c.Audit.validate())
+	return errors.Join(validEpochKey(c.Key), validText("reason", c.Reason, MaxText), c.Audit.validate())
 }
 
-func (c EpochRotate) apply(d *data) Result {
+func (c EpochRotate) applyTo(d *data) Result {
 	cur := d.epochs.Current
 	switch {
 	case cur.N != c.Expect:
@@ -31,7 +31,7 @@ func (c EpochRotate) apply(d *data) Result {
 	case cur.Key.Equal(c.Key):
 		return refuse(Invalid, cur.Rev, "the new epoch key is the old one")
 	}
-	next := Epoch{N: cur.N + 1, Key: c.Key, Reason: c.Reason, Rev: d.next(), Audit: c.Audit}
+	next := Epoch{N: cur.N + 1, Key: c.Key, Reason: c.Reason, Rev: d.nextRevision(), Audit: c.Audit}
 	if d.revokedRev > cur.Rev { // whatever else it was begun for: no later rotation is made for the removal
 		next.Reason = ReasonRevoked
 	}
@@ -56,7 +56,7 @@ func (c GossipKeyAdd) Validate() error {
 	return errors.Join(validGossipKey(c.Key), c.Audit.validate())
 }
 
-func (c GossipKeyAdd) apply(d *data) Result {
+func (c GossipKeyAdd) applyTo(d *data) Result {
 	cur := d.gossip[0]
 	if cur.N != c.Expect {
 		return refuse(Conflict, cur.Rev, "gossip key %d is the primary one, not %d", cur.N, c.Expect)
@@ -66,7 +66,7 @@ func (c GossipKeyAdd) apply(d *data) Result {
 			return refuse(Invalid, k.Rev, "the new gossip key is key %d", k.N)
 		}
 	}
-	next := GossipKey{N: cur.N + 1, Key: c.Key, Rev: d.next(), Audit: c.Audit}
+	next := GossipKey{N: cur.N + 1, Key: c.Key, Rev: d.nextRevision(), Audit: c.Audit}
 	ring := append([]GossipKey{next}, d.gossip...)
 	d.gossip = ring[:min(len(ring), MaxGossipKeys)]
 	return Result{Rev: next.Rev}
@@ -85,7 +85,7 @@ func (GossipKeyDrop) Type() string { return "gossip.drop" }
 // Validate implements Command.
 func (c GossipKeyDrop) Validate() error { return c.Audit.validate() }
 
-func (c GossipKeyDrop) apply(d *data) Result {
+func (c GossipKeyDrop) applyTo(d *data) Result {
 	cur := d.gossip[0]
 	if cur.N != c.N {
 		return refuse(Conflict, cur.Rev, "gossip key %d is the primary one, not %d", cur.N, c.N)
@@ -94,5 +94,5 @@ func (c GossipKeyDrop) apply(d *data) Result {
 		return Result{Rev: cur.Rev}
 	}
 	d.gossip = []GossipKey{cur}
-	return Result{Rev: d.next()}
+	return Result{Rev: d.nextRevision()}
 }

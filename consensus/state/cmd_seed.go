@@ -30,16 +30,20 @@ type SeedRotate struct {
 func (SeedRotate) Type() string { return "seed.rotate" }
 
 // Validate implements Command.
-func (c SeedRotate) Validate() error { return errors.Join(validSeed(c.Seed), c.epoch().Validate()) }
+func (c SeedRotate) Validate() error {
+	return errors.Join(validSeed(c.Seed), c.epochRotation().Validate())
+}
 
-func (c SeedRotate) epoch() EpochRotate { return EpochRotate{c.Expect, c.Key, c.Reason, c.Audit} }
+func (c SeedRotate) epochRotation() EpochRotate {
+	return EpochRotate{c.Expect, c.Key, c.Reason, c.Audit}
+}
 
-func (c SeedRotate) apply(d *data) Result {
+func (c SeedRotate) applyTo(d *data) Result {
 	cur := d.seeds.Current
-	if !d.born() || cur.Key.Equal(c.Seed) {
+	if !d.isInitialized() || cur.Key.Equal(c.Seed) {
 		return refuse(Invalid, d.rev, "the new session seed is the old one")
 	}
-	r := c.epoch().apply(d)
+	r := c.epochRotation().applyTo(d)
 	if r.Code == OK {
 		d.seeds = Seeds{Current: Seed{N: cur.N + 1, Key: c.Seed, Rev: r.Rev, Audit: c.Audit}, Previous: cur}
 	}
@@ -53,7 +57,7 @@ func (v View) Seeds() Seeds { return v.get().seeds }
 // so that a node that does not belong any more knows it.
 func (v View) SeedDue() bool {
 	d := v.get()
-	return d.born() && d.removedRev > d.seeds.Current.Rev
+	return d.isInitialized() && d.removedRev > d.seeds.Current.Rev
 }
 
 type wireSeedRotate struct {
@@ -64,11 +68,11 @@ type wireSeedRotate struct {
 	Audit
 }
 
-func (c SeedRotate) wire() any {
+func (c SeedRotate) toWire() any {
 	return wireSeedRotate{c.Expect, c.Seed.Bytes(), c.Key.Text(), c.Reason, c.Audit}
 }
 
-func (w wireSeedRotate) command() Command {
+func (w wireSeedRotate) toCommand() Command {
 	return SeedRotate{w.Expect, NewSecret(w.Seed), SecretText(w.Key), w.Reason, w.Audit}
 }
 
@@ -82,7 +86,7 @@ type wireSeeds struct {
 	Audit
 }
 
-func (s Seeds) wire() wireSeeds {
+func (s Seeds) toWire() wireSeeds {
 	return wireSeeds{s.Current.N, s.Current.Rev, s.Previous.Key.Bytes(), s.Previous.Rev, s.Previous.Audit, s.Current.Audit}
 }
 
@@ -97,5 +101,5 @@ func (r *snapshotReader) seedsAfter(w wireSeeds) error {
 		Previous: Seed{N: w.N - 1, Key: NewSecret(w.Previous), Rev: w.PreviousRev, Audit: w.PreviousMade},
 	}
 	return errors.Join(validSeed(r.d.seeds.Previous.Key), w.Audit.validate(), w.PreviousMade.validate(),
-		r.rev(w.Rev, false))
+		r.checkRevision(w.Rev, false))
 }

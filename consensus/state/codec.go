@@ -41,24 +41,24 @@ type decoder func(body []byte) (Command, error)
 
 func decodeAs[C Command](body []byte) (Command, error) {
 	var c C
-	if err := strict(body, &c); err != nil {
+	if err := decodeStrict(body, &c); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
 // decodeWire decodes a command that holds secrets through its wire form.
-func decodeWire[W interface{ command() Command }](body []byte) (Command, error) {
+func decodeWire[W interface{ toCommand() Command }](body []byte) (Command, error) {
 	var w W
-	if err := strict(body, &w); err != nil {
+	if err := decodeStrict(body, &w); err != nil {
 		return nil, err
 	}
-	return w.command(), nil
+	return w.toCommand(), nil
 }
 
-// lookup maps record types to decoders. A type once released keeps its name
+// lookupDecoder maps record types to decoders. A type once released keeps its name
 // and its meaning for ever.
-func lookup(t string) decoder {
+func lookupDecoder(t string) decoder {
 	switch t {
 	case "cluster.init":
 		return decodeWire[wireInit]
@@ -114,13 +114,13 @@ func lookup(t string) decoder {
 	return nil
 }
 
-// strict decodes exactly one JSON value with known fields only. Its errors
+// decodeStrict decodes exactly one JSON value with known fields only. Its errors
 // never quote the input, which may hold secrets.
-func strict(b []byte, into any) error {
+func decodeStrict(b []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		return fmt.Errorf("%w: %s", ErrMalformed, describe(err))
+		return fmt.Errorf("%w: %s", ErrMalformed, describeError(err))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: bytes after the record", ErrMalformed)
@@ -148,8 +148,8 @@ func toRecord(c Command) (record, error) {
 		return record{}, c.err
 	}
 	var body any = c
-	if w, ok := c.(interface{ wire() any }); ok {
-		body = w.wire()
+	if w, ok := c.(interface{ toWire() any }); ok {
+		body = w.toWire()
 	}
 	d, err := json.Marshal(body)
 	if err != nil {
@@ -163,14 +163,14 @@ func toRecord(c Command) (record, error) {
 // command does nothing.
 func DecodeCommand(b []byte) (Command, error) {
 	var r record
-	if err := strict(b, &r); err != nil {
+	if err := decodeStrict(b, &r); err != nil {
 		return nil, err
 	}
-	return r.decode()
+	return r.decodeCommand()
 }
 
-func (r record) decode() (Command, error) {
-	dec := lookup(r.T)
+func (r record) decodeCommand() (Command, error) {
+	dec := lookupDecoder(r.T)
 	if dec == nil || r.V > version {
 		if r.Ignorable {
 			return unknown{r}, nil
@@ -190,14 +190,14 @@ func (r record) decode() (Command, error) {
 // unknown is a command of a newer version that may be skipped.
 type unknown struct{ record }
 
-func (u unknown) Type() string       { return u.T }
-func (u unknown) Validate() error    { return nil }
-func (u unknown) apply(*data) Result { return Result{Code: Ignored} }
+func (u unknown) Type() string         { return u.T }
+func (u unknown) Validate() error      { return nil }
+func (u unknown) applyTo(*data) Result { return Result{Code: Ignored} }
 
 // malformed stands for a command that could not be decoded, so that the rest
 // of its entry keeps its place. Every node fails on it alike.
 type malformed struct{ err error }
 
-func (malformed) Type() string       { return "malformed" }
-func (m malformed) Validate() error  { return m.err }
-func (malformed) apply(*data) Result { return Result{Code: Invalid} }
+func (malformed) Type() string         { return "malformed" }
+func (m malformed) Validate() error    { return m.err }
+func (malformed) applyTo(*data) Result { return Result{Code: Invalid} }

@@ -18,11 +18,11 @@ type wireInit struct {
 	Audit
 }
 
-func (c Init) wire() any {
+func (c Init) toWire() any {
 	return wireInit{c.Identity, c.Founder, c.EpochKey.Text(), c.SessionSeed.Bytes(), c.GossipKey.Bytes(), c.Audit}
 }
 
-func (w wireInit) command() Command {
+func (w wireInit) toCommand() Command {
 	return Init{w.Identity, w.Founder, SecretText(w.EpochKey), NewSecret(w.SessionSeed), NewSecret(w.GossipKey), w.Audit}
 }
 
@@ -33,11 +33,11 @@ type wireEpochRotate struct {
 	Audit
 }
 
-func (c EpochRotate) wire() any {
+func (c EpochRotate) toWire() any {
 	return wireEpochRotate{c.Expect, c.Key.Text(), c.Reason, c.Audit}
 }
 
-func (w wireEpochRotate) command() Command {
+func (w wireEpochRotate) toCommand() Command {
 	return EpochRotate{w.Expect, SecretText(w.Key), w.Reason, w.Audit}
 }
 
@@ -47,11 +47,11 @@ type wireGossipKeyAdd struct {
 	Audit
 }
 
-func (c GossipKeyAdd) wire() any {
+func (c GossipKeyAdd) toWire() any {
 	return wireGossipKeyAdd{c.Expect, c.Key.Bytes(), c.Audit}
 }
 
-func (w wireGossipKeyAdd) command() Command {
+func (w wireGossipKeyAdd) toCommand() Command {
 	return GossipKeyAdd{w.Expect, NewSecret(w.Key), w.Audit}
 }
 
@@ -67,7 +67,7 @@ func (e Epoch) wireEpoch() wireEpoch {
 	return wireEpoch{e.N, e.Key.Text(), e.Reason, e.Rev, e.Audit}
 }
 
-func (w wireEpoch) epoch() Epoch {
+func (w wireEpoch) toEpoch() Epoch {
 	return Epoch{w.N, SecretText(w.Key), w.Reason, w.Rev, w.Audit}
 }
 
@@ -82,8 +82,8 @@ type wireSeed struct {
 	Seed []byte `json:"seed"`
 }
 
-// describe names what is wrong with JSON input without quoting any of it.
-func describe(err error) string {
+// describeError names what is wrong with JSON input without quoting any of it.
+func describeError(err error) string {
 	var syn *json.SyntaxError
 	var typ *json.UnmarshalTypeError
 	switch {

@@ -21,8 +21,8 @@ type Command interface {
 	Type() string
 	// Validate checks what can be checked without a state: shapes and sizes.
 	Validate() error
-	// apply changes d, or leaves it alone and says why in the Result.
-	apply(d *data) Result
+	// applyTo changes d, or leaves it alone and says why in the Result.
+	applyTo(d *data) Result
 }
 
 // Code is the outcome of a command. The empty code is success.

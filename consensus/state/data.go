@@ -63,10 +63,10 @@ func (d *data) clone() *data {
 	return &c
 }
 
-func (d *data) born() bool { return d.ident.UUID != "" }
+func (d *data) isInitialized() bool { return d.ident.UUID != "" }
 
-// next starts a new revision.
-func (d *data) next() uint64 {
+// nextRevision starts a new revision.
+func (d *data) nextRevision() uint64 {
 	d.rev++
 	return d.rev
 }

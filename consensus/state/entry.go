@@ -74,13 +74,13 @@ func DecodeEntry(b []byte) (Entry, error) {
 		T string `json:"t"`
 	}
 	if err := json.Unmarshal(b, &head); err != nil {
-		return Entry{}, fmt.Errorf("%w: entry: %s", ErrMalformed, describe(err))
+		return Entry{}, fmt.Errorf("%w: entry: %s", ErrMalformed, describeError(err))
 	}
 	if head.V > version || (head.V == version && head.T != entryType) {
 		return Entry{}, fmt.Errorf("entry %.40q version %d: %w", head.T, head.V, ErrUnsupported)
 	}
 	var w wireEntry
-	if err := strict(b, &w); err != nil {
+	if err := decodeStrict(b, &w); err != nil {
 		return Entry{}, err
 	}
 	if w.V < 1 || len(w.Requests) > MaxRequests {
@@ -88,7 +88,7 @@ func DecodeEntry(b []byte) (Entry, error) {
 	}
 	e := Entry{Requests: make([]Request, 0, len(w.Requests))}
 	for _, wr := range w.Requests {
-		r, err := wr.request()
+		r, err := wr.toRequest()
 		if err != nil {
 			return Entry{}, err
 		}
@@ -112,13 +112,13 @@ func DecodeRequest(b []byte) (Request, error) {
 	return e.Requests[0], nil
 }
 
-func (w wireRequest) request() (Request, error) {
+func (w wireRequest) toRequest() (Request, error) {
 	if len(w.Cmds) > MaxCommands || len(w.ID) > MaxID {
 		return Request{}, fmt.Errorf("%w: request with %d commands", ErrMalformed, len(w.Cmds))
 	}
 	r := Request{ID: w.ID, Since: w.Since, Retry: w.Retry, Commands: make([]Command, 0, len(w.Cmds))}
 	for _, rec := range w.Cmds {
-		c, err := rec.decode()
+		c, err := rec.decodeCommand()
 		if isUnsupported(err) {
 			return Request{}, err
 		}
@@ -135,7 +135,7 @@ func (r Request) Validate() error {
 	if len(r.Commands) == 0 || len(r.Commands) > MaxCommands {
 		return fmt.Errorf("a request has 1 to %d commands, not %d", MaxCommands, len(r.Commands))
 	}
-	if err := plain("request id", r.ID, MaxID); err != nil {
+	if err := validText("request id", r.ID, MaxID); err != nil {
 		return err
 	}
 	for i, c := range r.Commands {

@@ -29,8 +29,8 @@ type TokenUse struct {
 	At          int64   `json:"at,omitempty"`
 }
 
-// spent tells whether no further node can join with t at that time.
-func (t JoinToken) spent(at int64) bool { return t.Used.By != "" || at > t.Expires }
+// isSpent tells whether no further node can join with t at that time.
+func (t JoinToken) isSpent(at int64) bool { return t.Used.By != "" || at > t.Expires }
 
 // JoinSecret is a cluster secret that the cluster has agreed on.
 type JoinSecret struct {
@@ -61,7 +61,7 @@ func (v View) JoinTokens() []JoinToken { return slices.Clone(v.get().tokens) }
 // JoinToken finds a token.
 func (v View) JoinToken(id string) (JoinToken, bool) {
 	d := v.get()
-	if i := d.token(id); i >= 0 {
+	if i := d.tokenIndex(id); i >= 0 {
 		return d.tokens[i], true
 	}
 	return JoinToken{}, false
@@ -70,7 +70,7 @@ func (v View) JoinToken(id string) (JoinToken, bool) {
 // JoinSecrets are the cluster secrets that open the door.
 func (v View) JoinSecrets() JoinSecrets { return v.get().secrets }
 
-func (d *data) token(id string) int {
+func (d *data) tokenIndex(id string) int {
 	return slices.IndexFunc(d.tokens, func(t JoinToken) bool { return t.ID == id })
 }
 
@@ -89,7 +89,7 @@ func validTokenID(id string) error {
 }
 
 func validToken(t JoinToken) error {
-	errs := []error{validTokenID(t.ID), plain("note", t.Note, MaxText)}
+	errs := []error{validTokenID(t.ID), validText("note", t.Note, MaxText)}
 	if len(t.Public) != ed25519.PublicKeySize {
 		errs = append(errs, errors.New("the token's key is not an Ed25519 key"))
 	}
@@ -119,23 +119,24 @@ type wireJoinSecret struct {
 	Audit
 }
 
-func (w *snapshotWriter) joins(d *data) {
+func (w *snapshotWriter) writeJoins(d *data) {
 	for _, t := range d.tokens {
-		w.put(recToken, t)
+		w.writeRecord(recToken, t)
 	}
 	if s := d.secrets; s.Current.N > 0 {
 		if s.Overlap {
-			w.put(recJoinSecret, wireJoinSecret{s.Former.N, s.Former.Key.Bytes(), true, s.Former.Rev, s.Former.Audit})
+			w.writeRecord(recJoinSecret, wireJoinSecret{s.Former.N, s.Former.Key.Bytes(), true, s.Former.Rev, s.Former.Audit})
 		}
-		w.put(recJoinSecret, wireJoinSecret{s.Current.N, s.Current.Key.Bytes(), false, s.Current.Rev, s.Current.Audit})
+		w.writeRecord(recJoinSecret, wireJoinSecret{s.Current.N, s.Current.Key.Bytes(), false, s.Current.Rev,
+			s.Current.Audit})
 	}
 }
 
-func (r *snapshotReader) token(t JoinToken) error {
-	if r.d.token(t.ID) >= 0 || len(r.d.tokens) >= MaxTokens {
+func (r *snapshotReader) readToken(t JoinToken) error {
+	if r.d.tokenIndex(t.ID) >= 0 || len(r.d.tokens) >= MaxTokens {
 		return errors.New("token twice or too many")
 	}
-	errs := []error{validToken(t), t.Audit.validate(), r.rev(t.Rev, false)}
+	errs := []error{validToken(t), t.Audit.validate(), r.checkRevision(t.Rev, false)}
 	if t.Used != (TokenUse{}) {
 		errs = append(errs, validNode(t.Used.By), validFingerprint(t.Used.Fingerprint))
 	}
@@ -157,7 +158,7 @@ func (r *snapshotReader) joinSecret(w wireJoinSecret) error {
 			return errors.New("a configured secret with content")
 		}
 	default:
-		if err := errors.Join(validJoinSecret(j.Key), w.Audit.validate(), r.rev(w.Rev, false)); err != nil {
+		if err := errors.Join(validJoinSecret(j.Key), w.Audit.validate(), r.checkRevision(w.Rev, false)); err != nil {
 			return err
 		}
 	}

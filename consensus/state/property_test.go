@@ -34,7 +34,7 @@ func (g drawer) rev(label string, right uint64) uint64 {
 	return right
 }
 
-func (g drawer) command() Command {
+func (g drawer) toCommand() Command {
 	v := g.s.View()
 	switch rapid.IntRange(0, 20).Draw(g.t, "command") {
 	case 0:
@@ -111,7 +111,7 @@ func (g drawer) entry(n int) Entry {
 	for range rapid.IntRange(1, 3).Draw(g.t, "requests") {
 		r := Request{ID: g.pick("request id", "", "r1", "r2", "r3", "r4", "r5"), Retry: rapid.Bool().Draw(g.t, "retry")}
 		for range rapid.IntRange(1, 3).Draw(g.t, "commands") {
-			r.Commands = append(r.Commands, g.command())
+			r.Commands = append(r.Commands, g.toCommand())
 		}
 		e.Requests = append(e.Requests, r)
 	}
@@ -173,7 +173,7 @@ func TestStaleProposalsNeverResurrect(t *testing.T) {
 		s := bornRapid(rt)
 		deleted := map[string]uint64{}
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
-			c := drawer{rt, s}.command()
+			c := drawer{rt, s}.toCommand()
 			before := s.View()
 			r := s.ApplyCommands(c)[0]
 			after := s.View()

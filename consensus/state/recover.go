@@ -26,12 +26,12 @@ func (s *State) Recover(r Recovery) error {
 	defer s.mu.Unlock()
 	d := s.cur.Load().clone()
 	switch {
-	case !d.born():
+	case !d.isInitialized():
 		return errors.New("there is no cluster in this state")
 	case r.Survivor.Witness || d.members[r.Survivor.ID].Witness:
 		return errors.New("a witness cannot carry a cluster on")
 	}
-	rev := d.next()
+	rev := d.nextRevision()
 	m := r.Survivor
 	m.NonVoter, m.Draining = false, false
 	m.JoinedRev, m.Rev, m.Audit = rev, rev, r.Audit

@@ -27,16 +27,16 @@ func (l requestLog) clone() requestLog {
 	return l
 }
 
-// restore puts a record as it was written in a snapshot.
-func (l *requestLog) restore(r requestRecord) {
+// restoreRecord puts a record as it was written in a snapshot.
+func (l *requestLog) restoreRecord(r requestRecord) {
 	l.byID.put(r.ID, &r)
 	l.bySeq.put(r.Seq, &r)
 	l.results += len(r.Results)
 }
 
-func (l *requestLog) add(id string, results []Result) {
+func (l *requestLog) addResults(id string, results []Result) {
 	l.seq++
-	l.restore(requestRecord{ID: id, Seq: l.seq, Results: results})
+	l.restoreRecord(requestRecord{ID: id, Seq: l.seq, Results: results})
 	for l.byID.len() > dedupeRequests || l.results > dedupeResults {
 		seq, oldest := l.bySeq.min()
 		l.bySeq.del(seq)

@@ -47,7 +47,7 @@ type rootsData struct {
 	list []RootsRevision
 }
 
-func (t rootsData) current() (RootsRevision, bool) {
+func (t rootsData) currentRevision() (RootsRevision, bool) {
 	if t.head == 0 {
 		return RootsRevision{}, false
 	}
@@ -60,7 +60,7 @@ func (t rootsData) current() (RootsRevision, bool) {
 }
 
 // RootsHead is the revision of the trees that is in force.
-func (v View) RootsHead() (RootsRevision, bool) { return v.get().roots.current() }
+func (v View) RootsHead() (RootsRevision, bool) { return v.get().roots.currentRevision() }
 
 // RootsRevisions lists the kept revisions of the trees, oldest first, with
 // those on hold and those refused.
@@ -73,17 +73,17 @@ type wireRoots struct {
 	Head uint64 `json:"head,omitempty"`
 }
 
-func (w *snapshotWriter) roots(t rootsData) {
+func (w *snapshotWriter) writeRoots(t rootsData) {
 	if t.last == 0 {
 		return
 	}
-	w.put(recRoots, wireRoots{t.last, t.head})
+	w.writeRecord(recRoots, wireRoots{t.last, t.head})
 	for _, r := range t.list {
-		w.put(recRevision, r)
+		w.writeRecord(recRevision, r)
 	}
 }
 
-func (r *snapshotReader) roots(w wireRoots) error {
+func (r *snapshotReader) readRoots(w wireRoots) error {
 	if r.d.roots.last != 0 || w.Last == 0 || w.Head > w.Last || w.Last > r.d.rev {
 		return errors.New("counters of the trees twice or in disorder")
 	}
@@ -106,12 +106,12 @@ func (r *snapshotReader) rootsRevision(v RootsRevision) error {
 		return errors.New("a revision in force that is not, or the other way round")
 	}
 	t.list = append(t.list, v)
-	return errors.Join(validNode(v.Author), validRoot(v.Root), plain("kind", v.Kind, MaxRootsKind),
-		plain("note", v.Note, MaxText), v.Stats.validate(), v.Audit.validate())
+	return errors.Join(validNode(v.Author), validRoot(v.Root), validText("kind", v.Kind, MaxRootsKind),
+		validText("note", v.Note, MaxText), v.Stats.validate(), v.Audit.validate())
 }
 
-// complete checks what only the whole snapshot can tell.
-func (t rootsData) complete() bool {
-	_, ok := t.current()
+// isComplete checks what only the whole snapshot can tell.
+func (t rootsData) isComplete() bool {
+	_, ok := t.currentRevision()
 	return ok == (t.head != 0) && countHeld(t.list) <= MaxRootsHeld
 }

@@ -60,8 +60,8 @@ func (v View) WriteSnapshot(w io.Writer) error {
 	sw := &snapshotWriter{w: bufio.NewWriterSize(w, 64<<10)}
 	sw.enc = json.NewEncoder(sw.w)
 	sw.enc.SetEscapeHTML(false)
-	sw.state(v.get())
-	sw.put(recEnd, wireEnd{sw.n})
+	sw.writeState(v.get())
+	sw.writeRecord(recEnd, wireEnd{sw.n})
 	if sw.err != nil {
 		return fmt.Errorf("write snapshot: %w", sw.err)
 	}
@@ -79,7 +79,7 @@ type snapshotWriter struct {
 	err error
 }
 
-func (w *snapshotWriter) put(t string, body any) {
+func (w *snapshotWriter) writeRecord(t string, body any) {
 	if w.err != nil {
 		return
 	}
@@ -91,41 +91,41 @@ func (w *snapshotWriter) put(t string, body any) {
 	w.n++
 }
 
-func (w *snapshotWriter) state(d *data) {
-	w.put(recHeader, wireHeader{
+func (w *snapshotWriter) writeState(d *data) {
+	w.writeRecord(recHeader, wireHeader{
 		Index: d.index, Rev: d.rev, RevokedRev: d.revokedRev, DeniedRev: d.deniedRev, TombFloor: d.tombFloor,
 		RequestSeq: d.requests.seq, RequestFloor: d.requests.floor,
 	})
 	if past := (wirePast{d.removedRev, d.generation}); past != (wirePast{}) {
-		w.put(recPast, past)
+		w.writeRecord(recPast, past)
 	}
-	if d.born() {
-		w.put(recIdentity, d.ident)
-		w.put(recSeed, wireSeed{d.seeds.Current.Key.Bytes()})
+	if d.isInitialized() {
+		w.writeRecord(recIdentity, d.ident)
+		w.writeRecord(recSeed, wireSeed{d.seeds.Current.Key.Bytes()})
 		if d.seeds.Previous.N != 0 {
-			w.put(recSeeds, d.seeds.wire())
+			w.writeRecord(recSeeds, d.seeds.toWire())
 		}
 		if d.epochs.Previous.N != 0 {
-			w.put(recEpoch, d.epochs.Previous.wireEpoch())
+			w.writeRecord(recEpoch, d.epochs.Previous.wireEpoch())
 		}
-		w.put(recEpoch, d.epochs.Current.wireEpoch())
+		w.writeRecord(recEpoch, d.epochs.Current.wireEpoch())
 	}
 	if d.change.Stage != NoIdentity {
-		w.put(recNext, d.change)
+		w.writeRecord(recNext, d.change)
 	}
 	if d.level > 0 {
-		w.put(recLevel, wireLevel{d.level})
+		w.writeRecord(recLevel, wireLevel{d.level})
 	}
 	for _, g := range d.gossip {
-		w.put(recGossip, wireGossipKey{g.N, g.Key.Bytes(), g.Rev, g.Audit})
+		w.writeRecord(recGossip, wireGossipKey{g.N, g.Key.Bytes(), g.Rev, g.Audit})
 	}
 	for _, m := range sortedMembers(d.members) {
-		w.put(recMember, m)
+		w.writeRecord(recMember, m)
 	}
-	w.roots(d.roots)
-	w.joins(d)
-	d.keys.ascend("", func(_ string, k *Key) bool { w.put(recKey, k); return w.err == nil })
-	d.tombs.ascend("", func(_ string, t *Tombstone) bool { w.put(recTombstone, t); return w.err == nil })
-	d.denied.ascend("", func(_ string, k *DeniedKey) bool { w.put(recDenied, k); return w.err == nil })
-	d.requests.bySeq.ascend(0, func(_ uint64, r *requestRecord) bool { w.put(recRequest, r); return w.err == nil })
+	w.writeRoots(d.roots)
+	w.writeJoins(d)
+	d.keys.ascend("", func(_ string, k *Key) bool { w.writeRecord(recKey, k); return w.err == nil })
+	d.tombs.ascend("", func(_ string, t *Tombstone) bool { w.writeRecord(recTombstone, t); return w.err == nil })
+	d.denied.ascend("", func(_ string, k *DeniedKey) bool { w.writeRecord(recDenied, k); return w.err == nil })
+	d.requests.bySeq.ascend(0, func(_ uint64, r *requestRecord) bool { w.writeRecord(recRequest, r); return w.err == nil })
 }

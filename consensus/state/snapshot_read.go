@@ -18,7 +18,7 @@ func ReadSnapshot(r io.Reader) (*State, error) {
 	sr := &snapshotReader{d: newData()}
 	sr.d.members = map[node.ID]Member{}
 	for sc.Scan() {
-		if err := sr.line(sc.Bytes()); err != nil {
+		if err := sr.readRecord(sc.Bytes()); err != nil {
 			return nil, fmt.Errorf("read snapshot: record %d: %w", sr.n, err)
 		}
 		sr.n++
@@ -29,7 +29,7 @@ func ReadSnapshot(r io.Reader) (*State, error) {
 		}
 		return nil, fmt.Errorf("read snapshot: record %d: %w", sr.n, err)
 	}
-	if err := sr.finish(); err != nil {
+	if err := sr.checkComplete(); err != nil {
 		return nil, fmt.Errorf("read snapshot: %w", err)
 	}
 	s := &State{}
@@ -44,9 +44,9 @@ type snapshotReader struct {
 	revs  map[uint64]struct{} // of keys and tombstones; must be unique
 }
 
-func (r *snapshotReader) line(b []byte) error {
+func (r *snapshotReader) readRecord(b []byte) error {
 	var rec record
-	if err := strict(b, &rec); err != nil {
+	if err := decodeStrict(b, &rec); err != nil {
 		return err
 	}
 	known := recordReader(rec.T)
@@ -69,12 +69,12 @@ func (r *snapshotReader) line(b []byte) error {
 	return nil
 }
 
-func (r *snapshotReader) finish() error {
+func (r *snapshotReader) checkComplete() error {
 	d := r.d
 	switch {
 	case !r.ended:
 		return fmt.Errorf("%w: cut short after %d records", ErrMalformed, r.n)
-	case !d.born():
+	case !d.isInitialized():
 		if r.n > 2 && (len(d.members) > 0 || d.keys.len()+d.tombs.len()+d.denied.len() > 0 || len(d.gossip) > 0 ||
 			d.epochs.Current.N > 0 || d.roots.last > 0 ||
 			len(d.tokens) > 0 || d.level > 0 || d.secrets.Current.N > 0 || d.secrets.Overlap) {
@@ -83,7 +83,7 @@ func (r *snapshotReader) finish() error {
 		d.members = nil
 	case d.secrets.Overlap && d.secrets.Current.N == 0:
 		return fmt.Errorf("%w: the cluster secret in force is missing", ErrMalformed)
-	case !d.roots.complete():
+	case !d.roots.isComplete():
 		return fmt.Errorf("%w: the trees in force are missing", ErrMalformed)
 	case len(d.members) == 0, len(d.gossip) == 0, d.epochs.Current.N == 0, d.seeds.Current.N == 0:
 		return fmt.Errorf("%w: members, epoch, seed or gossip key missing", ErrMalformed)
@@ -91,8 +91,8 @@ func (r *snapshotReader) finish() error {
 	return nil
 }
 
-// rev checks a revision and, for keys and tombstones, that it is used once.
-func (r *snapshotReader) rev(rev uint64, unique bool) error {
+// checkRevision checks a revision and, for keys and tombstones, that it is used once.
+func (r *snapshotReader) checkRevision(rev uint64, unique bool) error {
 	if rev == 0 || rev > r.d.rev {
 		return fmt.Errorf("%w: revision %d is not in 1..%d", ErrMalformed, rev, r.d.rev)
 	}

@@ -9,43 +9,43 @@ import (
 func recordReader(t string) func(*snapshotReader, []byte) error {
 	switch t {
 	case recHeader:
-		return (*snapshotReader).header
+		return (*snapshotReader).readHeader
 	case recIdentity:
-		return readRec((*snapshotReader).identity)
+		return readRec((*snapshotReader).readIdentity)
 	case recMember:
-		return readRec((*snapshotReader).member)
+		return readRec((*snapshotReader).readMember)
 	case recKey:
-		return readRec((*snapshotReader).key)
+		return readRec((*snapshotReader).readKey)
 	case recTombstone:
-		return readRec((*snapshotReader).tombstone)
+		return readRec((*snapshotReader).readTombstone)
 	case recDenied:
 		return readRec((*snapshotReader).deniedKey)
 	case recEpoch:
-		return readRec((*snapshotReader).epoch)
+		return readRec((*snapshotReader).readEpoch)
 	case recSeed:
-		return readRec((*snapshotReader).seed)
+		return readRec((*snapshotReader).readSeed)
 	case recSeeds:
 		return readRec((*snapshotReader).seedsAfter)
 	case recGossip:
 		return readRec((*snapshotReader).gossipKey)
 	case recRequest:
-		return readRec((*snapshotReader).request)
+		return readRec((*snapshotReader).readRequest)
 	case recPast:
-		return readRec((*snapshotReader).past)
+		return readRec((*snapshotReader).readPast)
 	case recRoots:
-		return readRec((*snapshotReader).roots)
+		return readRec((*snapshotReader).readRoots)
 	case recRevision:
 		return readRec((*snapshotReader).rootsRevision)
 	case recToken:
-		return readRec((*snapshotReader).token)
+		return readRec((*snapshotReader).readToken)
 	case recJoinSecret:
 		return readRec((*snapshotReader).joinSecret)
 	case recNext:
 		return readRec((*snapshotReader).identityChange)
 	case recLevel:
-		return readRec((*snapshotReader).level)
+		return readRec((*snapshotReader).readLevel)
 	case recEnd:
-		return readRec((*snapshotReader).end)
+		return readRec((*snapshotReader).readEnd)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func recordReader(t string) func(*snapshotReader, []byte) error {
 func readRec[B any](take func(*snapshotReader, B) error) func(*snapshotReader, []byte) error {
 	return func(r *snapshotReader, b []byte) error {
 		var body B
-		if err := strict(b, &body); err != nil {
+		if err := decodeStrict(b, &body); err != nil {
 			return err
 		}
 		if err := take(r, body); err != nil {
@@ -67,9 +67,9 @@ func readRec[B any](take func(*snapshotReader, B) error) func(*snapshotReader, [
 	}
 }
 
-func (r *snapshotReader) header(b []byte) error {
+func (r *snapshotReader) readHeader(b []byte) error {
 	var h wireHeader
-	if err := strict(b, &h); err != nil {
+	if err := decodeStrict(b, &h); err != nil {
 		return err
 	}
 	if max(h.RevokedRev, h.DeniedRev, h.TombFloor) > h.Rev || h.RequestFloor > h.RequestSeq {
@@ -82,7 +82,7 @@ func (r *snapshotReader) header(b []byte) error {
 	return nil
 }
 
-func (r *snapshotReader) past(p wirePast) error {
+func (r *snapshotReader) readPast(p wirePast) error {
 	if p == (wirePast{}) || r.d.removedRev != 0 || r.d.generation != 0 || p.RemovedRev > r.d.rev {
 		return errors.New("past twice, empty or from the future")
 	}
@@ -90,28 +90,28 @@ func (r *snapshotReader) past(p wirePast) error {
 	return nil
 }
 
-func (r *snapshotReader) identity(i Identity) error {
-	if r.d.born() || i.ClusterID == "" || i.UUID == "" {
+func (r *snapshotReader) readIdentity(i Identity) error {
+	if r.d.isInitialized() || i.ClusterID == "" || i.UUID == "" {
 		return errors.New("identity twice or empty")
 	}
 	r.d.ident = i
-	return errors.Join(plain("cluster id", i.ClusterID, MaxID), plain("uuid", i.UUID, MaxID),
-		plain("identity fingerprint", i.IdentityFP, MaxText))
+	return errors.Join(validText("cluster id", i.ClusterID, MaxID), validText("uuid", i.UUID, MaxID),
+		validText("identity fingerprint", i.IdentityFP, MaxText))
 }
 
-func (r *snapshotReader) member(m Member) error {
+func (r *snapshotReader) readMember(m Member) error {
 	if _, dup := r.d.members[m.ID]; dup || len(r.d.members) >= MaxMembers || m.JoinedRev > m.Rev {
 		return errors.New("member twice, too many or from the future")
 	}
-	if err := errors.Join(validMember(m), m.Audit.validate(), r.rev(m.Rev, false),
-		r.d.unique(m.ID, m.Addr, m.Fingerprint)); err != nil {
+	if err := errors.Join(validMember(m), m.Audit.validate(), r.checkRevision(m.Rev, false),
+		r.d.checkUnique(m.ID, m.Addr, m.Fingerprint)); err != nil {
 		return err
 	}
 	r.d.members[m.ID] = m
 	return nil
 }
 
-func (r *snapshotReader) key(k Key) error {
+func (r *snapshotReader) readKey(k Key) error {
 	switch k.State {
 	case KeyPending, KeyAccepted, KeyRejected:
 	default:
@@ -120,18 +120,19 @@ func (r *snapshotReader) key(k Key) error {
 	if r.d.keyRev(k.ID) != 0 || r.d.keys.len() >= MaxKeys || k.Again > k.Rev {
 		return errors.New("key twice, too many or from the future")
 	}
-	if err := errors.Join(ValidMinionID(k.ID), validPub(k.Pub), k.Audit.validate(), r.rev(k.Rev, true)); err != nil {
+	err := errors.Join(ValidMinionID(k.ID), validPub(k.Pub), k.Audit.validate(), r.checkRevision(k.Rev, true))
+	if err != nil {
 		return err
 	}
 	r.d.putKey(k)
 	return nil
 }
 
-func (r *snapshotReader) tombstone(t Tombstone) error {
+func (r *snapshotReader) readTombstone(t Tombstone) error {
 	if r.d.keyRev(t.ID) != 0 || r.d.tombs.len() >= MaxTombstones {
 		return errors.New("tombstone twice or too many")
 	}
-	if err := errors.Join(ValidMinionID(t.ID), t.Audit.validate(), r.rev(t.Rev, true)); err != nil {
+	if err := errors.Join(ValidMinionID(t.ID), t.Audit.validate(), r.checkRevision(t.Rev, true)); err != nil {
 		return err
 	}
 	r.d.putTomb(t)
@@ -142,27 +143,28 @@ func (r *snapshotReader) deniedKey(k DeniedKey) error {
 	if r.d.denied.get(k.ID) != nil || r.d.denied.len() >= MaxDenied {
 		return errors.New("denied key twice or too many")
 	}
-	if err := errors.Join(ValidMinionID(k.ID), validPub(k.Pub), k.Audit.validate(), r.rev(k.Rev, false)); err != nil {
+	err := errors.Join(ValidMinionID(k.ID), validPub(k.Pub), k.Audit.validate(), r.checkRevision(k.Rev, false))
+	if err != nil {
 		return err
 	}
 	r.d.denied.put(k.ID, &k)
 	return nil
 }
 
-func (r *snapshotReader) epoch(w wireEpoch) error {
-	e, cur := w.epoch(), r.d.epochs.Current
+func (r *snapshotReader) readEpoch(w wireEpoch) error {
+	e, cur := w.toEpoch(), r.d.epochs.Current
 	if e.N == 0 || r.d.epochs.Previous.N != 0 || (cur.N != 0 && e.N != cur.N+1) {
 		return errors.New("epochs out of order")
 	}
-	if err := errors.Join(validEpochKey(e.Key), plain("reason", e.Reason, MaxText), e.Audit.validate(),
-		r.rev(e.Rev, false)); err != nil {
+	if err := errors.Join(validEpochKey(e.Key), validText("reason", e.Reason, MaxText), e.Audit.validate(),
+		r.checkRevision(e.Rev, false)); err != nil {
 		return err
 	}
 	r.d.epochs = Epochs{Current: e, Previous: cur}
 	return nil
 }
 
-func (r *snapshotReader) seed(w wireSeed) error {
+func (r *snapshotReader) readSeed(w wireSeed) error {
 	s := NewSecret(w.Seed)
 	if r.d.seeds.Current.N != 0 {
 		return errors.New("seed twice")
@@ -178,10 +180,10 @@ func (r *snapshotReader) gossipKey(w wireGossipKey) error {
 	}
 	k := GossipKey{w.N, NewSecret(w.Key), w.Rev, w.Audit}
 	r.d.gossip = append(g, k)
-	return errors.Join(validGossipKey(k.Key), w.Audit.validate(), r.rev(w.Rev, false))
+	return errors.Join(validGossipKey(k.Key), w.Audit.validate(), r.checkRevision(w.Rev, false))
 }
 
-func (r *snapshotReader) request(q requestRecord) error {
+func (r *snapshotReader) readRequest(q requestRecord) error {
 	l := &r.d.requests
 	switch {
 	case q.ID == "", len(q.ID) > MaxID, len(q.Results) > MaxCommands:
@@ -191,11 +193,11 @@ func (r *snapshotReader) request(q requestRecord) error {
 	case l.byID.len() >= dedupeRequests, l.results+len(q.Results) > dedupeResults:
 		return errors.New("too many requests")
 	}
-	l.restore(q)
+	l.restoreRecord(q)
 	return nil
 }
 
-func (r *snapshotReader) end(e wireEnd) error {
+func (r *snapshotReader) readEnd(e wireEnd) error {
 	if e.Records != r.n {
 		return fmt.Errorf("%d records announced, %d read", e.Records, r.n)
 	}

@@ -5,7 +5,7 @@ import "saltclusterd/gossip/node"
 // Stamp fills in what the proposer did not say: who and when, and for a key
 // the revision it was looking at.
 func Stamp(c Command, a Audit, seen uint64) Command {
-	c = restamp(c, func(has Audit) Audit { return has.or(a) })
+	c = mapAudit(c, func(has Audit) Audit { return has.withDefaults(a) })
 	if k, ok := c.(KeySet); ok && k.SeenRev == 0 {
 		k.SeenRev = seen
 		return k
@@ -15,13 +15,13 @@ func Stamp(c Command, a Audit, seen uint64) Command {
 
 // ProposedBy says who has proposed a command, whatever it says itself.
 func ProposedBy(c Command, by node.ID) Command {
-	return restamp(c, func(has Audit) Audit {
+	return mapAudit(c, func(has Audit) Audit {
 		has.By = by
 		return has
 	})
 }
 
-func restamp(c Command, change func(Audit) Audit) Command {
+func mapAudit(c Command, change func(Audit) Audit) Command {
 	switch c := c.(type) {
 	case Init:
 		c.Audit = change(c.Audit)
@@ -102,7 +102,7 @@ func restamp(c Command, change func(Audit) Audit) Command {
 	return c
 }
 
-func (a Audit) or(b Audit) Audit {
+func (a Audit) withDefaults(b Audit) Audit {
 	if a.By == "" {
 		a.By = b.By
 	}

@@ -37,15 +37,15 @@ func (s *State) Replace(o *State) {
 func (s *State) Apply(index uint64, e Entry) [][]Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.apply(index, e)
+	return s.applyEntry(index, e)
 }
 
-func (s *State) apply(index uint64, e Entry) [][]Result {
+func (s *State) applyEntry(index uint64, e Entry) [][]Result {
 	d := s.cur.Load().clone()
 	d.index = index
 	out := make([][]Result, len(e.Requests))
 	for i, r := range e.Requests {
-		out[i] = d.request(r)
+		out[i] = d.applyRequest(r)
 	}
 	s.cur.Store(d)
 	return out
@@ -56,50 +56,50 @@ func (s *State) apply(index uint64, e Entry) [][]Result {
 func (s *State) ApplyCommands(cmds ...Command) []Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.apply(s.cur.Load().index+1, Entry{Requests: []Request{{Commands: cmds}}})[0]
+	return s.applyEntry(s.cur.Load().index+1, Entry{Requests: []Request{{Commands: cmds}}})[0]
 }
 
-func (d *data) request(r Request) []Result {
+func (d *data) applyRequest(r Request) []Result {
 	if r.ID == "" {
-		return d.commands(r.Commands)
+		return d.applyCommands(r.Commands)
 	}
 	if old := d.requests.byID.get(r.ID); old != nil {
 		return old.Results
 	}
 	if r.Retry && r.Since < d.requests.floor {
-		return same(len(r.Commands), refuse(OutcomeUnknown, 0,
+		return repeatResult(len(r.Commands), refuse(OutcomeUnknown, 0,
 			"the request came again too late to tell whether it was applied before"))
 	}
 	if len(r.Commands) > MaxCommands || len(r.ID) > MaxID {
-		return same(len(r.Commands), refuse(Invalid, 0, "the request is out of bounds"))
+		return repeatResult(len(r.Commands), refuse(Invalid, 0, "the request is out of bounds"))
 	}
-	results := d.commands(r.Commands)
-	d.requests.add(r.ID, results)
+	results := d.applyCommands(r.Commands)
+	d.requests.addResults(r.ID, results)
 	return results
 }
 
-func (d *data) commands(cmds []Command) []Result {
+func (d *data) applyCommands(cmds []Command) []Result {
 	results := make([]Result, len(cmds))
 	for i, c := range cmds {
-		results[i] = d.command(c)
+		results[i] = d.applyCommand(c)
 	}
 	return results
 }
 
-func (d *data) command(c Command) Result {
+func (d *data) applyCommand(c Command) Result {
 	if c == nil {
 		return refuse(Invalid, 0, "no command")
 	}
 	if err := c.Validate(); err != nil {
 		return refuse(Invalid, 0, "%s: %v", c.Type(), err)
 	}
-	if _, birth := c.(Init); !birth && !d.born() {
+	if _, birth := c.(Init); !birth && !d.isInitialized() {
 		return refuse(NotInitialized, 0, "the cluster was not bootstrapped yet")
 	}
-	return c.apply(d)
+	return c.applyTo(d)
 }
 
-func same(n int, r Result) []Result {
+func repeatResult(n int, r Result) []Result {
 	out := make([]Result, n)
 	for i := range out {
 		out[i] = r

@@ -312,10 +312,10 @@ func check(t testing.TB, s *State) {
 			t.Fatalf("%s is both there and deleted", c.ID)
 		}
 	}
-	if !d.roots.complete() || len(d.roots.list) > MaxRoots || d.roots.last > d.rev {
+	if !d.roots.isComplete() || len(d.roots.list) > MaxRoots || d.roots.last > d.rev {
 		t.Fatalf("the trees are in disorder: %+v", d.roots)
 	}
-	if d.born() && (len(d.members) == 0 || len(d.gossip) == 0) {
+	if d.isInitialized() && (len(d.members) == 0 || len(d.gossip) == 0) {
 		t.Fatal("a born state without members or gossip keys")
 	}
 }

@@ -27,7 +27,7 @@ func ValidMinionID(id string) error {
 	case strings.ContainsAny(id, `/\`):
 		return errors.New("minion id contains a path separator")
 	}
-	return plain("minion id", id, MaxID)
+	return validText("minion id", id, MaxID)
 }
 
 func validNode(id node.ID) error {
@@ -37,8 +37,8 @@ func validNode(id node.ID) error {
 	return nil
 }
 
-// plain accepts bounded UTF-8 without control characters.
-func plain(what, s string, limit int) error {
+// validText accepts bounded UTF-8 without control characters.
+func validText(what, s string, limit int) error {
 	if len(s) > limit {
 		return fmt.Errorf("%s of %d bytes, at most %d", what, len(s), limit)
 	}
@@ -74,11 +74,11 @@ func (a Audit) validate() error {
 	if a.At < 0 {
 		return errors.New("at: negative time")
 	}
-	return plain("cause", a.Cause, MaxText)
+	return validText("cause", a.Cause, MaxText)
 }
 
 func validAddr(addr string) error {
-	if err := plain("address", addr, MaxText); err != nil {
+	if err := validText("address", addr, MaxText); err != nil {
 		return err
 	}
 	host, port, err := net.SplitHostPort(addr)

@@ -20,7 +20,7 @@ func (v View) get() *data {
 }
 
 // Initialized tells whether the cluster was born.
-func (v View) Initialized() bool { return v.get().born() }
+func (v View) Initialized() bool { return v.get().isInitialized() }
 
 // Identity names the cluster.
 func (v View) Identity() Identity { return v.get().ident }

@@ -18,9 +18,9 @@ import (
 // removed wait until it gets nothing of them: whoever asks for one, and in whatever order, a removal is never older
 // than a secret that the removed node has received.
 
-// admit says why a request is not put into the log now: with the results that its sender gets, or as a failure of this
-// attempt. ahead are the requests before it in the same batch.
-func (n *Node) admit(r *raft.Raft, req state.Request, ahead []state.Request) ([]state.Result, *attemptError) {
+// admitRequest says why a request is not put into the log now: with the results that its sender gets, or as a failure
+// of this attempt. ahead are the requests before it in the same batch.
+func (n *Node) admitRequest(r *raft.Raft, req state.Request, ahead []state.Request) ([]state.Result, *attemptError) {
 	v := n.View()
 	strikes := func(q state.Request) bool {
 		return slices.ContainsFunc(q.Commands, func(c state.Command) bool {
@@ -28,14 +28,14 @@ func (n *Node) admit(r *raft.Raft, req state.Request, ahead []state.Request) ([]
 			return ok && onRoster(v, remove.ID) // who is off already may be this request's own first attempt
 		})
 	}
-	striking, telling := strikes(req), slices.ContainsFunc(req.Commands, secret)
+	striking, telling := strikes(req), slices.ContainsFunc(req.Commands, carriesSecret)
 	if !striking && !telling {
 		return nil, nil
 	}
 	if !n.Serving() { // what leaders before this one have removed may not be known yet
 		return nil, &attemptError{err: ErrNoLeader}
 	}
-	servers, learners := servers(r)
+	servers, learners := readServers(r)
 	if telling {
 		servers = slices.Concat(servers, learners)
 	}
@@ -58,10 +58,10 @@ func (n *Node) admit(r *raft.Raft, req state.Request, ahead []state.Request) ([]
 	return refused, nil
 }
 
-// secret says whether a command carries a secret that a removed node must not receive. Not among them is an AES key
-// alone, which is urgent when the key of a minion was taken away: the session seed brings another one
+// carriesSecret says whether a command carries a secret that a removed node must not receive. Not among them is an AES
+// key alone, which is urgent when the key of a minion was taken away: the session seed brings another one
 // (state.View.SeedDue).
-func secret(c state.Command) bool {
+func carriesSecret(c state.Command) bool {
 	switch c.(type) {
 	case state.SeedRotate, state.GossipKeyAdd, state.IdentityStage:
 		return true

@@ -19,7 +19,7 @@ const (
 	appliedEvery = time.Second // what it lags behind is only known later, from a leader
 )
 
-func (s *storage) applied() (uint64, error) {
+func (s *storage) appliedIndex() (uint64, error) {
 	index, err := s.bolt.GetUint64([]byte(appliedKey))
 	if errors.Is(err, raftboltdb.ErrKeyNotFound) {
 		return 0, nil
@@ -56,9 +56,9 @@ func (n *Node) storeApplied() {
 	n.appliedStored.Store(index)
 }
 
-// recall brings the state to where it was when the node ended.
-func (n *Node) recall() error {
-	index, err := n.store.applied()
+// restoreState brings the state to where it was when the node ended.
+func (n *Node) restoreState() error {
+	index, err := n.store.appliedIndex()
 	if err != nil {
 		return fmt.Errorf("read applied index: %w", err)
 	}
@@ -76,11 +76,11 @@ func (n *Node) recall() error {
 	if first > base+1 {
 		return nil // something is missing in between
 	}
-	return n.fsm.recall(n.store.logs, first, min(index, last))
+	return n.fsm.replayLog(n.store.logs, first, min(index, last))
 }
 
-// recall applies the commands of the log from first to last that the state does not have yet.
-func (f *fsm) recall(logs raft.LogStore, first, last uint64) error {
+// replayLog applies the commands of the log from first to last that the state does not have yet.
+func (f *fsm) replayLog(logs raft.LogStore, first, last uint64) error {
 	f.applying.Lock()
 	defer f.applying.Unlock()
 	for i := max(first, f.state.View().Index()+1); i <= last; i++ {
@@ -91,8 +91,8 @@ func (f *fsm) recall(logs raft.LogStore, first, last uint64) error {
 		if l.Type != raft.LogCommand {
 			continue
 		}
-		f.apply(&l) // a command this version does not know ends the node
-		if err := f.broken(); err != nil {
+		f.applyEntry(&l) // a command this version does not know ends the node
+		if err := f.stopError(); err != nil {
 			return err
 		}
 	}

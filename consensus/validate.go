@@ -17,8 +17,8 @@ import (
 // sends, so they are refused before raft sees them. What a member says that is merely untrue is not recognised here:
 // see docs/security.md, "Threat model".
 
-// errDoubt is wrapped by the reasons why a message is not given to raft.
-var errDoubt = errors.New("no honest member says this")
+// errInvalidMessage is wrapped by the reasons why a message is not given to raft.
+var errInvalidMessage = errors.New("no honest member says this")
 
 // Bounds of what is believed.
 const (
@@ -30,79 +30,79 @@ const (
 	maxRestore = 1 << 30 // bytes of a snapshot of the state
 )
 
-// standing is where this node is.
-type standing struct {
+// position is where this node is.
+type position struct {
 	term, last, applied uint64
 	leader              node.ID // empty: it knows of none
 }
 
-// doubt says why a request is not given to raft; nil: it is. from is who sent it by its certificate, empty when that is
-// not known.
-func doubt(cmd any, from node.ID, s standing) error {
-	if err := doubtHeader(cmd, from); err != nil {
+// validateRPC says why a request is not given to raft; nil: it is. from is who sent it by its certificate, empty when
+// that is not known.
+func validateRPC(cmd any, from node.ID, s position) error {
+	if err := validateHeader(cmd, from); err != nil {
 		return err
 	}
 	switch c := cmd.(type) {
 	case *raft.AppendEntriesRequest:
-		return doubtAppend(c, s)
+		return validateAppend(c, s)
 	case *raft.RequestVoteRequest:
-		return errors.Join(doubtTerm(c.Term, s), doubtLast(c.LastLogIndex, c.LastLogTerm, c.Term, s))
+		return errors.Join(validateTerm(c.Term, s), validateLast(c.LastLogIndex, c.LastLogTerm, c.Term, s))
 	case *raft.RequestPreVoteRequest:
-		return errors.Join(doubtTerm(c.Term, s), doubtLast(c.LastLogIndex, c.LastLogTerm, c.Term, s))
+		return errors.Join(validateTerm(c.Term, s), validateLast(c.LastLogIndex, c.LastLogTerm, c.Term, s))
 	case *raft.InstallSnapshotRequest:
-		return doubtSnapshot(c, s)
+		return validateSnapshot(c, s)
 	case *raft.TimeoutNowRequest:
 		if from != "" && s.leader != "" && from != s.leader {
-			return fmt.Errorf("%w: a call for an election, while %s leads", errDoubt, s.leader)
+			return fmt.Errorf("%w: a call for an election, while %s leads", errInvalidMessage, s.leader)
 		}
 		return nil
 	}
-	return fmt.Errorf("%w: %T", errDoubt, cmd)
+	return fmt.Errorf("%w: %T", errInvalidMessage, cmd)
 }
 
-// doubtHeader: whoever sends a message sends it in his own name.
-func doubtHeader(cmd any, from node.ID) error {
+// validateHeader: whoever sends a message sends it in his own name.
+func validateHeader(cmd any, from node.ID) error {
 	w, ok := cmd.(raft.WithRPCHeader)
 	if !ok {
-		return fmt.Errorf("%w: %T has no header", errDoubt, cmd)
+		return fmt.Errorf("%w: %T has no header", errInvalidMessage, cmd)
 	}
 	h := w.GetRPCHeader()
 	id, err := node.ParseID(string(h.ID))
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", errDoubt, err)
+		return fmt.Errorf("%w: %w", errInvalidMessage, err)
 	case !bytes.Equal(h.ID, h.Addr), from != "" && id != from:
-		return fmt.Errorf("%w: it speaks in the name of %.40q at %.40q", errDoubt, h.ID, h.Addr)
+		return fmt.Errorf("%w: it speaks in the name of %.40q at %.40q", errInvalidMessage, h.ID, h.Addr)
 	}
 	return nil
 }
 
-func doubtTerm(term uint64, s standing) error {
-	if far(term, s.term) {
-		return fmt.Errorf("%w: term %d after %d", errDoubt, term, s.term)
+func validateTerm(term uint64, s position) error {
+	if isTooFar(term, s.term) {
+		return fmt.Errorf("%w: term %d after %d", errInvalidMessage, term, s.term)
 	}
 	return nil
 }
 
-func far(n, now uint64) bool { return n > farNumber && (n < now || n-now > farStep) }
+func isTooFar(n, now uint64) bool { return n > farNumber && (n < now || n-now > farStep) }
 
-// doubtLast is about the last entry that a sender claims to have.
-func doubtLast(index, of, term uint64, s standing) error {
-	if of > term || far(index, s.last) {
-		return fmt.Errorf("%w: entry %d of term %d in term %d", errDoubt, index, of, term)
+// validateLast is about the last entry that a sender claims to have.
+func validateLast(index, of, term uint64, s position) error {
+	if of > term || isTooFar(index, s.last) {
+		return fmt.Errorf("%w: entry %d of term %d in term %d", errInvalidMessage, index, of, term)
 	}
 	return nil
 }
 
-func doubtAppend(c *raft.AppendEntriesRequest, s standing) error {
-	if err := errors.Join(doubtTerm(c.Term, s), doubtLast(c.PrevLogEntry, c.PrevLogTerm, c.Term, s)); err != nil {
+func validateAppend(c *raft.AppendEntriesRequest, s position) error {
+	if err := errors.Join(validateTerm(c.Term, s), validateLast(c.PrevLogEntry, c.PrevLogTerm, c.Term, s)); err != nil {
 		return err
 	}
 	index, term := c.PrevLogEntry, c.PrevLogTerm
 	for _, e := range c.Entries {
 		index++
 		if e == nil || e.Index != index || e.Term < term || e.Term > c.Term {
-			return fmt.Errorf("%w: entries that do not follow each other", errDoubt)
+			return fmt.Errorf("%w: entries that do not follow each other", errInvalidMessage)
 		}
 		term = e.Term
 		switch e.Type {
@@ -117,23 +117,23 @@ func doubtAppend(c *raft.AppendEntriesRequest, s standing) error {
 				return err
 			}
 		default:
-			return fmt.Errorf("%w: an entry of kind %d", errDoubt, e.Type)
+			return fmt.Errorf("%w: an entry of kind %d", errInvalidMessage, e.Type)
 		}
 	}
 	return nil
 }
 
-func doubtSnapshot(c *raft.InstallSnapshotRequest, s standing) error {
-	err := errors.Join(doubtTerm(c.Term, s), doubtLast(c.LastLogIndex, c.LastLogTerm, c.Term, s))
+func validateSnapshot(c *raft.InstallSnapshotRequest, s position) error {
+	err := errors.Join(validateTerm(c.Term, s), validateLast(c.LastLogIndex, c.LastLogTerm, c.Term, s))
 	switch {
 	case err != nil:
 		return err
 	case c.SnapshotVersion < 1 || c.SnapshotVersion > raft.SnapshotVersionMax:
-		return fmt.Errorf("%w: a snapshot of version %d", errDoubt, c.SnapshotVersion)
+		return fmt.Errorf("%w: a snapshot of version %d", errInvalidMessage, c.SnapshotVersion)
 	case c.Size < 0 || c.Size > maxRestore:
-		return fmt.Errorf("%w: a snapshot of %d bytes", errDoubt, c.Size)
+		return fmt.Errorf("%w: a snapshot of %d bytes", errInvalidMessage, c.Size)
 	case c.LastLogIndex < s.applied || c.ConfigurationIndex > c.LastLogIndex:
-		return fmt.Errorf("%w: a snapshot up to %d, configured at %d, and %d is applied", errDoubt, c.LastLogIndex,
+		return fmt.Errorf("%w: a snapshot up to %d, configured at %d, and %d is applied", errInvalidMessage, c.LastLogIndex,
 			c.ConfigurationIndex, s.applied)
 	}
 	_, err = parseConfiguration(c.Configuration)
@@ -144,7 +144,7 @@ func doubtSnapshot(c *raft.InstallSnapshotRequest, s standing) error {
 func parseConfiguration(b []byte) (c raft.Configuration, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: a configuration that cannot be read: %v", errDoubt, p)
+			err = fmt.Errorf("%w: a configuration that cannot be read: %v", errInvalidMessage, p)
 		}
 	}()
 	c = raft.DecodeConfiguration(b)
@@ -153,7 +153,7 @@ func parseConfiguration(b []byte) (c raft.Configuration, err error) {
 		_, err := node.ParseID(string(s.ID))
 		if err != nil || s.Address != addrOf(node.ID(s.ID)) || seen[s.ID] || s.Suffrage != raft.Voter &&
 			s.Suffrage != raft.Nonvoter {
-			return c, fmt.Errorf("%w: a configuration with %.40q at %.40q", errDoubt, s.ID, s.Address)
+			return c, fmt.Errorf("%w: a configuration with %.40q at %.40q", errInvalidMessage, s.ID, s.Address)
 		}
 		seen[s.ID] = true
 		if s.Suffrage == raft.Voter {
@@ -161,7 +161,7 @@ func parseConfiguration(b []byte) (c raft.Configuration, err error) {
 		}
 	}
 	if voters == 0 || len(c.Servers) > maxServers {
-		return c, fmt.Errorf("%w: a configuration of %d members with %d votes", errDoubt, len(c.Servers), voters)
+		return c, fmt.Errorf("%w: a configuration of %d members with %d votes", errInvalidMessage, len(c.Servers), voters)
 	}
 	return c, nil
 }

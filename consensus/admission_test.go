@@ -103,11 +103,11 @@ func TestMemberRemove_RetryWhileVoter(t *testing.T) {
 	l := c.leader()
 	gone := other(c, l)
 	silent.Store(true)
-	req := state.Request{ID: l.ids.next(), Since: l.View().Seq(),
+	req := state.Request{ID: l.ids.nextID(), Since: l.View().Seq(),
 		Commands: []state.Command{state.Stamp(state.MemberRemove{ID: gone}, state.Audit{By: l.cfg.ID, At: 1}, 0)}}
 	for i := range 2 {
 		req.Retry = i > 0
-		o, fail := l.batch.submit(t.Context(), req, 100)
+		o, fail := l.batch.submitRequest(t.Context(), req, 100)
 		if fail != nil || o.results[0].Code != state.OK {
 			t.Fatalf("attempt %d: %+v, %v", i, o, fail)
 		}

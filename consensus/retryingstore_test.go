@@ -37,7 +37,7 @@ func (d *fullDisk) SetUint64(key []byte, val uint64) error {
 func TestPatientWaitsForTheDisk(t *testing.T) {
 	disk := &fullDisk{StableStore: raft.NewInmemStore()}
 	disk.full.Store(true)
-	p := patient{disk, t.Context(), slog.New(slog.DiscardHandler)}
+	p := retryingStore{disk, t.Context(), slog.New(slog.DiscardHandler)}
 	done := make(chan error, 1)
 	go func() { done <- p.SetUint64([]byte(currentTerm), 3) }()
 	for disk.tries.Load() < 2 {
@@ -57,7 +57,7 @@ func TestStableStore_CloseWhileDiskFull(t *testing.T) {
 	disk := &fullDisk{StableStore: raft.NewInmemStore()}
 	disk.full.Store(true)
 	ctx, cancel := context.WithCancel(t.Context())
-	p := patient{disk, ctx, slog.New(slog.DiscardHandler)}
+	p := retryingStore{disk, ctx, slog.New(slog.DiscardHandler)}
 	cancel()
 	if err := p.Set([]byte("LastVoteCand"), []byte("m1")); !errors.Is(err, errFull) {
 		t.Errorf("the vote: %v", err)

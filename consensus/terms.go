@@ -12,14 +12,14 @@ import (
 
 // Waits of the leader loop.
 const (
-	barrierWait = 30 * time.Second // for raft to take the barrier entry
-	officeRetry = time.Second      // after a barrier failed
-	pruneEvery  = time.Hour
+	barrierWait  = 30 * time.Second // for raft to take the barrier entry
+	barrierRetry = time.Second      // after a barrier failed
+	pruneEvery   = time.Hour
 )
 
-// offices runs one term of office after the other, never two at once. A "won"
-// while in office means that leadership was lost and regained meanwhile.
-func (n *Node) offices(ctx context.Context, r *raft.Raft) {
+// runTerms runs one term after the other, never two at once. A "won"
+// during a term means that leadership was lost and regained meanwhile.
+func (n *Node) runTerms(ctx context.Context, r *raft.Raft) {
 	var end func()
 	stop := func() {
 		if end != nil {
@@ -35,25 +35,25 @@ func (n *Node) offices(ctx context.Context, r *raft.Raft) {
 		case won := <-n.notify:
 			stop()
 			if won {
-				end = n.begin(ctx, r)
+				end = n.startTerm(ctx, r)
 			}
 		}
 	}
 }
 
-// begin starts a term; the returned function ends it and waits.
-func (n *Node) begin(ctx context.Context, r *raft.Raft) func() {
+// startTerm starts a term; the returned function ends it and waits.
+func (n *Node) startTerm(ctx context.Context, r *raft.Raft) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { n.term(ctx, r) })
+	wg.Go(func() { n.runTerm(ctx, r) })
 	return func() {
 		cancel()
 		wg.Wait()
 	}
 }
 
-// term is a term of office: barrier, duties until ctx ends.
-func (n *Node) term(ctx context.Context, r *raft.Raft) {
+// runTerm is one term as leader: barrier, duties until ctx ends.
+func (n *Node) runTerm(ctx context.Context, r *raft.Raft) {
 	for {
 		// Everything older leaders committed must be in our state before we act.
 		err := r.Barrier(barrierWait).Error()
@@ -67,7 +67,7 @@ func (n *Node) term(ctx context.Context, r *raft.Raft) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(officeRetry):
+		case <-time.After(barrierRetry):
 		}
 	}
 	n.serving.Store(true)
@@ -84,20 +84,20 @@ func (n *Node) term(ctx context.Context, r *raft.Raft) {
 		wg.Go(func() { n.cfg.Lead(ctx) })
 	}
 	wg.Go(func() { n.pruneTombstones(ctx) })
-	n.lead(ctx, r)
+	n.reconcileRoster(ctx, r)
 }
 
-// lead moves raft's configuration towards the roster, each period and whenever
+// reconcileRoster moves raft's configuration towards the roster, each period and whenever
 // the state changes.
-func (n *Node) lead(ctx context.Context, r *raft.Raft) {
+func (n *Node) reconcileRoster(ctx context.Context, r *raft.Raft) {
 	changed := n.Watch(ctx)
 	tick := time.NewTicker(n.cfg.Timing.Reconcile)
 	defer tick.Stop()
 	rec := newReconciler(n, r)
 	var roster []state.Member
 	for ctx.Err() == nil {
-		rec.observe(ctx)
-		rec.settle(ctx)
+		rec.observeLearners(ctx)
+		rec.applyChanges(ctx)
 		roster = n.View().Members()
 		for wait := true; wait; {
 			select {

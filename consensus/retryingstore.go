@@ -14,31 +14,31 @@ const currentTerm = "CurrentTerm"
 // storePause is how long a vote that the disk did not take waits for the next try.
 const storePause = 500 * time.Millisecond
 
-// patient keeps raft from dying of a full disk: it panics when a term cannot be stored. A node that has to wait for its
-// disk is like one that does not answer: the others continue without it, and it has promised nothing.
-type patient struct {
+// retryingStore keeps raft from dying of a full disk: it panics when a term cannot be stored. A node that has to wait
+// for its disk is like one that does not answer: the others continue without it, and it has promised nothing.
+type retryingStore struct {
 	raft.StableStore
 	ctx context.Context // ends with the node
 	log *slog.Logger
 }
 
 // Set implements raft.StableStore.
-func (p patient) Set(key, val []byte) error {
-	return p.retry(func() error { return p.StableStore.Set(key, val) })
+func (p retryingStore) Set(key, val []byte) error {
+	return p.retryWrite(func() error { return p.StableStore.Set(key, val) })
 }
 
 // SetUint64 implements raft.StableStore. A node that closes has given its last vote, so that the term does not matter
 // any more.
-func (p patient) SetUint64(key []byte, val uint64) error {
-	err := p.retry(func() error { return p.StableStore.SetUint64(key, val) })
+func (p retryingStore) SetUint64(key []byte, val uint64) error {
+	err := p.retryWrite(func() error { return p.StableStore.SetUint64(key, val) })
 	if err != nil && string(key) == currentTerm {
 		return nil
 	}
 	return err
 }
 
-// retry repeats store until the disk takes it or the node closes.
-func (p patient) retry(store func() error) error {
+// retryWrite repeats store until the disk takes it or the node closes.
+func (p retryingStore) retryWrite(store func() error) error {
 	for {
 		err := store()
 		if err == nil || p.ctx.Err() != nil {
