@@ -31,13 +31,12 @@ var largeStructs = []string{
 	// To be split.
 	"cmd/saltclusterd/daemon.Daemon", "cmd/saltclusterd/daemon.member", "cmd/saltclusterd/daemon.service",
 	"consensus.Node", "consensus/state.data",
-	"fsync/datacache.Store", "fsync/keydir.loop", "fsync/roots.Store", "sidecar/edge.PubEdge", "sidecar/edge.ReqEdge",
-	"sidecar/edge.reqConn",
+	"fsync/datacache.Store", "fsync/keydir.loop", "fsync/roots.Store",
 	"sidecar/localmaster.Bus", "sidecar/spool.Spool", "sidecar/upstream.ReqClient",
 }
 
 // largePackages may have more lines than maxPackageLines until they are split.
-var largePackages = []string{"cmd/saltclusterctl", "fsync/roots", "sidecar/edge", "sidecar/localmaster"}
+var largePackages = []string{"cmd/saltclusterctl", "fsync/roots", "sidecar/localmaster"}
 
 // walkSources calls f with each Go file that is not a test, by package directory.
 func walkSources(t *testing.T, f func(dir, path string)) {

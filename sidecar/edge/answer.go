@@ -2,7 +2,10 @@ package edge
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/handover"
 )
 
@@ -31,18 +34,27 @@ type heldAnswer struct {
 	body    []byte // nil: dropped
 }
 
+// answers are those of requests that are handed over.
+type answers struct {
+	mu      sync.Mutex
+	held    []heldAnswer            // given while frozen, in order
+	pass    func(Answer)            // after Hand: answers go there
+	foreign map[foreignKey]*Request // taken over without their answers
+	owed    atomic.Int64            // requests written down without their answers
+}
+
 // hold keeps the end of a request whose connection stands still, or passes it
 // on. Called with the connection's lock.
 func (e *ReqEdge) hold(r *Request, body []byte) {
-	e.heldMu.Lock()
-	pass := e.pass
+	e.answers.mu.Lock()
+	pass := e.answers.pass
 	if pass == nil {
-		e.held = append(e.held, heldAnswer{r, body})
+		e.answers.held = append(e.answers.held, heldAnswer{r, body})
 	}
-	e.heldMu.Unlock()
-	if pass != nil && r.conn.handed {
+	e.answers.mu.Unlock()
+	if pass != nil && r.conn.Handed() {
 		pass(r.answer(body))
-		e.owed.Add(-1)
+		e.answers.owed.Add(-1)
 	}
 }
 
@@ -59,34 +71,34 @@ func (r *Request) answer(body []byte) Answer {
 // Dropped one comes with the request's body. The edge is at its end; Close is
 // still due.
 func (e *ReqEdge) Hand(pass func(Answer)) {
-	e.heldMu.Lock()
-	held := e.held
-	e.held, e.pass = nil, pass
-	e.heldMu.Unlock()
+	e.answers.mu.Lock()
+	held := e.answers.held
+	e.answers.held, e.answers.pass = nil, pass
+	e.answers.mu.Unlock()
 	for _, h := range held {
 		c := h.request.conn
-		c.mu.Lock()
-		handed := c.handed // else it has ended, and its number is another's
-		c.mu.Unlock()
+		c.Mu.Lock()
+		handed := c.Handed() // else it has ended, and its number is another's
+		c.Mu.Unlock()
 		if handed {
 			pass(h.request.answer(h.body))
-			e.owed.Add(-1)
+			e.answers.owed.Add(-1)
 		}
 	}
-	e.frost.finish(true)
-	letGo(e.all())
+	e.freezer.Finish(true)
+	netconn.Wake(e.conns.All())
 }
 
 // Unanswered is the number of requests that were handed over and have not
 // come to their end yet.
-func (e *ReqEdge) Unanswered() int { return int(e.owed.Load()) }
+func (e *ReqEdge) Unanswered() int { return int(e.answers.owed.Load()) }
 
 // Finish takes the end of a request that was taken over.
 func (e *ReqEdge) Finish(a Answer) {
-	e.heldMu.Lock()
-	r := e.foreign[foreignKey{a.Conn, a.Request}]
-	delete(e.foreign, foreignKey{a.Conn, a.Request})
-	e.heldMu.Unlock()
+	e.answers.mu.Lock()
+	r := e.answers.foreign[foreignKey{a.Conn, a.Request}]
+	delete(e.answers.foreign, foreignKey{a.Conn, a.Request})
+	e.answers.mu.Unlock()
 	switch {
 	case r == nil:
 	case a.Kind == Answered:
@@ -102,13 +114,13 @@ func (e *ReqEdge) Finish(a Answer) {
 // Orphan drops the requests taken over whose end will not be told any more,
 // and returns how many those were.
 func (e *ReqEdge) Orphan() int {
-	e.heldMu.Lock()
-	left := make([]*Request, 0, len(e.foreign))
-	for _, r := range e.foreign {
+	e.answers.mu.Lock()
+	left := make([]*Request, 0, len(e.answers.foreign))
+	for _, r := range e.answers.foreign {
 		left = append(left, r)
 	}
-	clear(e.foreign)
-	e.heldMu.Unlock()
+	clear(e.answers.foreign)
+	e.answers.mu.Unlock()
 	for _, r := range left {
 		r.Drop()
 	}

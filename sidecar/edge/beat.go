@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -30,7 +31,7 @@ func (e *PubEdge) pulse() time.Duration {
 // checkBeats sends a sign of life to who is due, and cuts who is silent,
 // stalled, or behind while nothing is published.
 func (h *shard) checkBeats(now int64) {
-	if h.edge.frost.on() {
+	if h.edge.freezer.On() {
 		return
 	}
 	h.mu.Lock()
@@ -39,12 +40,12 @@ func (h *shard) checkBeats(now int64) {
 	timeout := int64(h.edge.cfg.HeartbeatTimeout)
 	for _, s := range h.walk {
 		b := &s.beat
-		heard := s.heard.Load()
+		heard := s.Heard()
 		if b.asked != 0 && heard >= b.asked {
 			b.asked = 0
 		}
 		if b.asked != 0 && now-b.asked > timeout {
-			s.cut(ReasonSilent)
+			s.Cut(netconn.ReasonSilent)
 			continue
 		}
 		var sign *chunk
@@ -58,18 +59,18 @@ func (h *shard) checkBeats(now int64) {
 
 // checkOutput cuts a subscriber that takes nothing, and sends it a sign of life, if one is due.
 func (h *shard) checkOutput(s *sub, now int64, sign *chunk) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.frozen || s.held {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.Frozen() || s.held {
 		return
 	}
 	// Copies are queued for this subscriber alone: if it read them byte by byte, it would hold as much memory as it likes.
 	if timeout := int64(h.edge.cfg.HeartbeatTimeout); s.blocked &&
 		(now-s.progress > timeout || s.owing != 0 && now-s.owing > timeout) {
-		s.cut(ReasonStalled)
+		s.Cut(netconn.ReasonStalled)
 		return
 	}
-	if sign == nil || s.closed {
+	if sign == nil || s.Closed() {
 		return
 	}
 	if sign == h.edge.ping {

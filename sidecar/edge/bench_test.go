@@ -77,7 +77,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkExport is a frost of 1,000 idle subscribers, written down and thawed, per subscriber.
+// BenchmarkExport is a freeze of 1,000 idle subscribers, written down and thawed, per subscriber.
 func BenchmarkExport(b *testing.B) {
 	e := openPub(b, PubConfig{})
 	const n = 1000

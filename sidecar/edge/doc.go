@@ -1,6 +1,8 @@
 // Package edge is where minions touch us: the 4506 side (ReqEdge, a ROUTER to
 // their REQ and DEALER sockets) and the 4505 side (PubEdge, a PUB to their SUB
-// sockets). Above it are only whole message bodies; below it is zmtp.
+// sockets). Above it are only whole message bodies; below it are netconn, which
+// accepts, reads, cuts and hands over connections of any transport, budget,
+// which bounds what they cost, and zmtp.
 //
 // In: TCP connections of anybody. Out: Requests to a ReqHandler, which may
 // answer later and from anywhere; Publications to every subscriber.
@@ -31,8 +33,8 @@
 //   - a reply goes to the connection its request came from and nowhere else;
 //   - replies and publications are never torn, reordered or repeated;
 //   - no peer makes another one wait: a peer that is slow, silent or hostile
-//     costs memory up to the configured limits, and is cut with a Reason that
-//     is counted and (rate-limited) logged;
+//     costs memory up to the configured limits, and is cut with a netconn.Reason
+//     that is counted and (rate-limited) logged;
 //   - Publish waits for nothing but the edge's own workers.
 //
 // # Vocabulary
@@ -46,6 +48,5 @@
 //	unfiltered  a subscriber to the empty topic: gets bare bodies. Others
 //	            (Salt's zmq_filtering) get topic and body.
 //
-// Locks are taken in the order shard, connection, feed (PubEdge.mu). Only a
-// connection's own reader closes its descriptor; all others cut.
+// Locks are taken in the order shard, connection (Conn.Mu), feed (PubEdge.mu).
 package edge

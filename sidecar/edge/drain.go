@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"fmt"
+	"saltclusterd/sidecar/edge/netconn"
 	"time"
 )
 
@@ -22,50 +23,42 @@ func (e *PubEdge) Drain(ctx context.Context, over time.Duration) {
 	if e.cancel == nil {
 		return
 	}
-	e.door.turning.Lock()
-	e.door.shut()
-	all := e.retire()
-	e.door.turning.Unlock()
+	e.listener.Changing.Lock()
+	e.listener.Shut()
+	all := e.conns.Retire()
+	e.listener.Changing.Unlock()
 	spread(ctx, len(all), over, e.ctx.Done(), nil, func(i int) {
 		s := all[i]
-		s.mu.Lock()
+		s.Mu.Lock()
 		s.held = false
 		s.flush()
-		s.mu.Unlock()
-		s.cut(ReasonDrained)
+		s.Mu.Unlock()
+		s.Cut(netconn.ReasonDrained)
 	})
 }
 
 // Resume listens again after Drain, on the same addresses.
 func (e *PubEdge) Resume(ctx context.Context) error {
-	e.door.turning.Lock()
-	defer e.door.turning.Unlock()
+	e.listener.Changing.Lock()
+	defer e.listener.Changing.Unlock()
 	if e.cancel == nil || e.ctx.Err() != nil {
 		return fmt.Errorf("pub edge: %w", ErrClosed)
 	}
-	if !e.isDraining() {
+	if !e.conns.Draining() {
 		return nil
 	}
-	if err := e.door.open(ctx); err != nil {
+	if err := e.listener.Open(ctx); err != nil {
 		return fmt.Errorf("pub edge: %w", err)
 	}
-	e.connMu.Lock()
-	e.draining = false
-	e.connMu.Unlock()
+	e.conns.Resume()
 	e.accept()
 	return nil
 }
 
-func (e *PubEdge) isDraining() bool {
-	e.connMu.Lock()
-	defer e.connMu.Unlock()
-	return e.draining
-}
-
-// accept lets connections in as long as the door is open.
+// accept lets connections in as long as the listener is open.
 func (e *PubEdge) accept() {
-	for _, ln := range e.door.listeners() {
-		e.g.Go(func() error { return e.door.accept(e.ctx, ln) })
+	for _, ln := range e.listener.Listeners() {
+		e.g.Go(func() error { return e.listener.Accept(e.ctx, ln) })
 	}
 }
 
@@ -77,13 +70,13 @@ func (e *ReqEdge) Drain(ctx context.Context, over time.Duration) {
 	if e.cancel == nil {
 		return
 	}
-	e.door.turning.Lock()
-	e.door.shut()
-	all := e.retire()
-	e.door.turning.Unlock()
+	e.listener.Changing.Lock()
+	e.listener.Shut()
+	all := e.conns.Retire()
+	e.listener.Changing.Unlock()
 	var busy []*reqConn
 	spread(ctx, len(all), over, e.ctx.Done(), nil, func(i int) {
-		if !all[i].letGo(clock()) {
+		if !all[i].letGo(netconn.Clock()) {
 			busy = append(busy, all[i])
 		}
 	})
@@ -99,7 +92,7 @@ func (e *ReqEdge) Drain(ctx context.Context, over time.Duration) {
 		}
 		left := busy[:0]
 		for _, c := range busy {
-			if !c.letGo(clock()) {
+			if !c.letGo(netconn.Clock()) {
 				left = append(left, c)
 			}
 		}
@@ -110,56 +103,48 @@ func (e *ReqEdge) Drain(ctx context.Context, over time.Duration) {
 
 // Resume listens again after Drain, on the same addresses.
 func (e *ReqEdge) Resume(ctx context.Context) error {
-	e.door.turning.Lock()
-	defer e.door.turning.Unlock()
+	e.listener.Changing.Lock()
+	defer e.listener.Changing.Unlock()
 	if e.cancel == nil || e.closing {
 		return fmt.Errorf("req edge: %w", ErrClosed)
 	}
-	if !e.isDraining() {
+	if !e.conns.Draining() {
 		return nil
 	}
-	if err := e.door.open(ctx); err != nil {
+	if err := e.listener.Open(ctx); err != nil {
 		return fmt.Errorf("req edge: %w", err)
 	}
-	e.mu.Lock()
-	e.draining = false
-	e.mu.Unlock()
+	e.conns.Resume()
 	e.accept()
 	return nil
 }
 
-func (e *ReqEdge) isDraining() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.draining
-}
-
-// accept lets connections in as long as the door is open.
+// accept lets connections in as long as the listener is open.
 func (e *ReqEdge) accept() {
-	for _, ln := range e.door.listeners() {
-		e.g.Go(func() error { return e.door.accept(e.ctx, ln) })
+	for _, ln := range e.listener.Listeners() {
+		e.g.Go(func() error { return e.listener.Accept(e.ctx, ln) })
 	}
 }
 
 // letGo cuts a connection between two requests; false when it is not.
 func (c *reqConn) letGo(now int64) bool {
-	if c.reason() != reasonNone {
+	if c.Reason() != netconn.ReasonNone {
 		return true
 	}
-	if c.slots.used() > 0 || c.paused.Load() || c.midway.Load() != 0 || !c.written() {
+	if c.slots.Used() > 0 || c.paused.Load() || c.share.Progress.Midway() || !c.written() {
 		return false
 	}
 	// a peer that waited for its answer may ask again at once
-	if now-max(c.heard.Load(), c.answered.Load()) < int64(quietFor) {
+	if now-max(c.Heard(), c.answered.Load()) < int64(quietFor) {
 		return false
 	}
-	c.cut(ReasonDrained)
+	c.Cut(netconn.ReasonDrained)
 	return true
 }
 
 // written tells whether the socket has taken all output.
 func (c *reqConn) written() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	return len(c.out) == 0
 }

@@ -2,11 +2,10 @@ package edge
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -68,12 +67,8 @@ func TestReqDrain_Busy(t *testing.T) {
 	default:
 	}
 	r.Reply([]byte("done"))
-	e.mu.Lock()
-	there := slices.Collect(maps.Keys(e.conns))
-	e.mu.Unlock()
-	for _, c := range there { // it had to wait for its answer, and may ask again at once
-		c.heard.Store(clock() - 2*int64(quietFor))
-		if c.reason() == reasonNone && c.letGo(clock()) {
+	for _, c := range e.conns.All() { // it had to wait for its answer, and may ask again at once
+		if c.Reason() == netconn.ReasonNone && c.letGo(c.answered.Load()+int64(quietFor)-1) {
 			t.Fatal("it is cut right after its answer")
 		}
 	}

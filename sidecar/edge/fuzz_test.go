@@ -60,15 +60,16 @@ func FuzzReqConversation(f *testing.F) {
 	}
 	tcp := wire(f)
 	f.Fuzz(func(t *testing.T, in []byte, piece uint8) {
-		c := &reqConn{edge: e, slots: gate{limit: 2}}
-		if err := c.init(tcp, tcp.RemoteAddr().(*net.TCPAddr).AddrPort(), nil, &e.cfg.Limits, newFrost()); err != nil {
+		c := newReqConn(e)
+		c.dec = zmtp.NewDecoder(&e.cfg.Limits)
+		if err := c.Init(e.listener.Accepted(tcp)); err != nil {
 			t.Fatal(err)
 		}
 		if err := pour(in, int(piece)+1, c.hear); errors.Is(err, errPaused) {
 			t.Fatal("paused though everything is answered at once")
 		}
 		_ = c.hold(0)
-		if s := e.Stats(); s.InFlight != 0 || s.Memory != 0 || c.slots.used() != 0 {
+		if s := e.Stats(); s.InFlight != 0 || s.Memory != 0 || c.slots.Used() != 0 {
 			t.Fatalf("%+v", s)
 		}
 		_ = tcp.SetDeadline(time.Time{})
@@ -92,7 +93,8 @@ func FuzzSubConversation(f *testing.F) {
 	h := e.shards[0]
 	f.Fuzz(func(t *testing.T, in []byte, piece uint8) {
 		s := &sub{edge: e, shard: h}
-		if err := s.init(tcp, tcp.RemoteAddr().(*net.TCPAddr).AddrPort(), nil, &e.cfg.Limits, newFrost()); err != nil {
+		s.dec = zmtp.NewDecoder(&e.cfg.Limits)
+		if err := s.Init(e.listener.Accepted(tcp)); err != nil {
 			t.Fatal(err)
 		}
 		_ = pour(in, int(piece)+1, s.hear)

@@ -9,30 +9,31 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
 
 // reasonCount reads how many connections ended for a reason.
-func reasonCount(m *metrics, r Reason) int { return int(metricValue(m.endings[r])) }
+func reasonCount(m *metrics, r netconn.Reason) int { return int(metricValue(m.Endings(r))) }
 
 // hostile is what a peer may send; each must be cut for the reason given.
 var hostile = []struct {
 	name   string
 	say    []byte
-	reason Reason
+	reason netconn.Reason
 }{
-	{"silence", nil, ReasonHandshake},
-	{"http", []byte("GET / HTTP/1.1\r\n\r\n"), ReasonProtocol},
-	{"zeros", make([]byte, 4096), ReasonProtocol},
-	{"old zmtp", []byte{0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 1}, ReasonProtocol},
-	{"curve", append(zmtp.AppendGreeting(nil)[:12], "CURVE"...), ReasonProtocol},
-	{"half a greeting", zmtp.AppendGreeting(nil)[:30], ReasonHandshake},
-	{"no ready", zmtp.AppendGreeting(nil), ReasonHandshake},
-	{"half a ready", hello("REQ")[:80], ReasonHandshake},
-	{"wrong socket type", hello("PUSH"), ReasonProtocol},
-	{"broken ready", zmtp.AppendCommand(zmtp.AppendGreeting(nil), zmtp.CmdReady, []byte{200}), ReasonProtocol},
-	{"data before ready", zmtp.AppendMessage(zmtp.AppendGreeting(nil), []byte("x")), ReasonProtocol},
-	{"huge command", append(zmtp.AppendGreeting(nil), 6, 0x40, 0, 0, 0, 0, 0, 0, 0), ReasonLimit},
+	{"silence", nil, netconn.ReasonHandshake},
+	{"http", []byte("GET / HTTP/1.1\r\n\r\n"), netconn.ReasonProtocol},
+	{"zeros", make([]byte, 4096), netconn.ReasonProtocol},
+	{"old zmtp", []byte{0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 1}, netconn.ReasonProtocol},
+	{"curve", append(zmtp.AppendGreeting(nil)[:12], "CURVE"...), netconn.ReasonProtocol},
+	{"half a greeting", zmtp.AppendGreeting(nil)[:30], netconn.ReasonHandshake},
+	{"no ready", zmtp.AppendGreeting(nil), netconn.ReasonHandshake},
+	{"half a ready", hello("REQ")[:80], netconn.ReasonHandshake},
+	{"wrong socket type", hello("PUSH"), netconn.ReasonProtocol},
+	{"broken ready", zmtp.AppendCommand(zmtp.AppendGreeting(nil), zmtp.CmdReady, []byte{200}), netconn.ReasonProtocol},
+	{"data before ready", zmtp.AppendMessage(zmtp.AppendGreeting(nil), []byte("x")), netconn.ReasonProtocol},
+	{"huge command", append(zmtp.AppendGreeting(nil), 6, 0x40, 0, 0, 0, 0, 0, 0, 0), netconn.ReasonLimit},
 }
 
 func TestHostileHandshakes(t *testing.T) {
@@ -63,22 +64,22 @@ func TestHostileRequests(t *testing.T) {
 	for _, h := range []struct {
 		name   string
 		say    []byte
-		reason Reason
+		reason netconn.Reason
 	}{
-		{"2^62 frame", []byte{2, 0x40, 0, 0, 0, 0, 0, 0, 0}, ReasonLimit},
-		{"2^64-1 frame", []byte{2, 255, 255, 255, 255, 255, 255, 255, 255}, ReasonLimit},
-		{"bad flags", []byte{0xf0, 0}, ReasonProtocol},
-		{"no delimiter", zmtp.AppendMessage(nil, []byte("body")), ReasonProtocol},
-		{"only a delimiter", zmtp.AppendMessage(nil, nil), ReasonProtocol},
-		{"two bodies", zmtp.AppendMessage(nil, nil, []byte("a"), []byte("b")), ReasonProtocol},
-		{"long envelope", zmtp.AppendMessage(nil, make([]byte, 9000), nil, nil), ReasonLimit},
-		{"command inside a message", zmtp.AppendPing([]byte{1, 0}, 0, nil), ReasonProtocol},
-		{"broken command", []byte{4, 1, 9}, ReasonProtocol},
-		{"broken ping", zmtp.AppendCommand(nil, zmtp.CmdPing, nil), ReasonProtocol},
-		{"half a request", []byte{1, 0, 0, 100, 'x'}, ReasonSlowMessage},
-		{"half a header", []byte{1, 0, 2, 0, 0}, ReasonSlowMessage},
-		{"half a message", []byte{1, 0}, ReasonSlowMessage},
-		{"slow large frame", []byte{1, 0, 2, 0, 0, 0, 0, 0, 15, 0, 0}, ReasonSlowMessage},
+		{"2^62 frame", []byte{2, 0x40, 0, 0, 0, 0, 0, 0, 0}, netconn.ReasonLimit},
+		{"2^64-1 frame", []byte{2, 255, 255, 255, 255, 255, 255, 255, 255}, netconn.ReasonLimit},
+		{"bad flags", []byte{0xf0, 0}, netconn.ReasonProtocol},
+		{"no delimiter", zmtp.AppendMessage(nil, []byte("body")), netconn.ReasonProtocol},
+		{"only a delimiter", zmtp.AppendMessage(nil, nil), netconn.ReasonProtocol},
+		{"two bodies", zmtp.AppendMessage(nil, nil, []byte("a"), []byte("b")), netconn.ReasonProtocol},
+		{"long envelope", zmtp.AppendMessage(nil, make([]byte, 9000), nil, nil), netconn.ReasonLimit},
+		{"command inside a message", zmtp.AppendPing([]byte{1, 0}, 0, nil), netconn.ReasonProtocol},
+		{"broken command", []byte{4, 1, 9}, netconn.ReasonProtocol},
+		{"broken ping", zmtp.AppendCommand(nil, zmtp.CmdPing, nil), netconn.ReasonProtocol},
+		{"half a request", []byte{1, 0, 0, 100, 'x'}, netconn.ReasonSlowMessage},
+		{"half a header", []byte{1, 0, 2, 0, 0}, netconn.ReasonSlowMessage},
+		{"half a message", []byte{1, 0}, netconn.ReasonSlowMessage},
+		{"slow large frame", []byte{1, 0, 2, 0, 0, 0, 0, 0, 15, 0, 0}, netconn.ReasonSlowMessage},
 	} {
 		t.Run(h.name, func(t *testing.T) {
 			before := reasonCount(e.met, h.reason)
@@ -101,7 +102,7 @@ func TestHostileEndlessMore(t *testing.T) {
 	for frame := zmtp.AppendFrame(nil, []byte("x"), true); err == nil; {
 		_, err = c.Write(frame)
 	}
-	eventually(t, "cut for its limit", func() bool { return reasonCount(e.met, ReasonLimit) == 1 })
+	eventually(t, "cut for its limit", func() bool { return reasonCount(e.met, netconn.ReasonLimit) == 1 })
 	ask(t, good, "undisturbed")
 }
 
@@ -139,7 +140,7 @@ func TestHostileMemoryIsShared(t *testing.T) {
 	for block := make([]byte, 64<<10); err == nil; {
 		_, err = c.Write(block)
 	}
-	eventually(t, "cut for memory", func() bool { return reasonCount(e.met, ReasonMemory) == 1 && e.Stats().Memory == 0 })
+	eventually(t, "cut for memory", func() bool { return reasonCount(e.met, netconn.ReasonMemory) == 1 && e.Stats().Memory == 0 })
 	ask(t, dial(t, e, "REQ"), "undisturbed")
 }
 
@@ -160,7 +161,7 @@ func TestHostileNeverReads(t *testing.T) {
 			if errors.Is(err, syscall.ETIMEDOUT) {
 				t.Fatal(err)
 			}
-			eventually(t, "cut for its output", func() bool { return reasonCount(e.met, ReasonOutput) == 1 })
+			eventually(t, "cut for its output", func() bool { return reasonCount(e.met, netconn.ReasonOutput) == 1 })
 			eventually(t, "nothing is kept", func() bool {
 				s := e.Stats()
 				return s.Writers == 0 && s.Memory == 0 && s.Unread == 0 && s.Conns == 1
@@ -187,7 +188,7 @@ func TestHostileManyNeverRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "cut for its output", func() bool { return reasonCount(e.met, ReasonOutput) >= 10 })
+	eventually(t, "cut for its output", func() bool { return reasonCount(e.met, netconn.ReasonOutput) >= 10 })
 	if n := e.Stats().Unread; n > limit {
 		t.Errorf("%d bytes are kept", n)
 	}
@@ -224,7 +225,7 @@ func TestIdleTimeout(t *testing.T) {
 	if _, err := c.ReadMessage(); err == nil {
 		t.Fatal("an answer to nothing")
 	}
-	eventually(t, "counted", func() bool { return reasonCount(e.met, ReasonIdle) == 1 })
+	eventually(t, "counted", func() bool { return reasonCount(e.met, netconn.ReasonIdle) == 1 })
 }
 
 // TestIdleConnectionMemory wants an idle connection to cost no buffer.

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"net/netip"
+	"saltclusterd/sidecar/edge/netconn"
 	"time"
 )
 
@@ -15,14 +16,14 @@ type Subscriber struct {
 
 // Subscribers lists who is subscribed.
 func (e *PubEdge) Subscribers() []Subscriber {
-	now := clock()
+	now := netconn.Clock()
 	out := make([]Subscriber, 0, e.subscribers.Load())
 	for _, h := range e.shards {
 		h.mu.Lock()
 		for _, s := range h.members {
 			if len(s.topics) > 0 {
 				out = append(out, Subscriber{
-					Remote: s.remote, Since: time.Duration(now - s.since), Heard: time.Duration(now - s.heard.Load()),
+					Remote: s.Remote(), Since: time.Duration(now - s.since), Heard: time.Duration(now - s.Heard()),
 					Topic: s.topics.longest(),
 				})
 			}

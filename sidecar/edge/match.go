@@ -100,9 +100,9 @@ func (h *shard) matchTopic(r *record, topic string) {
 
 // deliver queues a publication for a filtering subscriber.
 func (s *sub) deliver(topic *chunk, r *record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.q.open() != nil { // unfiltered as well: has it already
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.Closed() || s.q.open() != nil { // unfiltered as well: has it already
 		return
 	}
 	b := r.body(s.feed.gen)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -33,7 +34,7 @@ func TestStrangersCannotHoldTheMemory(t *testing.T) {
 	}{
 		{name: "nearly whole frames", conns: 12, announced: frame, sent: frame - 8<<10, change: true},
 		{name: "half of each frame", conns: 20, announced: frame, sent: frame/2 + 1, change: true},
-		{name: "small frames", conns: 40, announced: smallRequest, sent: smallRequest - 1},
+		{name: "small frames", conns: 40, announced: 64 << 10, sent: 64<<10 - 1},
 		{name: "many addresses", conns: 20, announced: frame, sent: frame - 1, proxied: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,7 +59,7 @@ func TestStrangersCannotHoldTheMemory(t *testing.T) {
 					say(size, begunRequest(size, 1))
 				}
 			}
-			eventually(t, "the memory is short", func() bool { return reasonCount(e.met, ReasonMemory) > 0 })
+			eventually(t, "the memory is short", func() bool { return reasonCount(e.met, netconn.ReasonMemory) > 0 })
 			answered := func(i, size int) bool {
 				m := say(1000+i, zmtp.AppendMessage(hello("REQ"), nil, []byte(strings.Repeat("x", size))))
 				defer m.Close()
@@ -75,62 +76,6 @@ func TestStrangersCannotHoldTheMemory(t *testing.T) {
 				t.Errorf("%d bytes are used", used)
 			}
 		})
-	}
-}
-
-// TestMemory_CutOrder wants what is known of a connection to decide which one gives up its memory.
-func TestMemory_CutOrder(t *testing.T) {
-	now := clock()
-	old := now - int64(10*time.Second)
-	for _, c := range []struct {
-		name        string
-		first, then func(m *memory, c *reqConn)
-	}{
-		{"an unknown address", size(100 << 10), func(m *memory, c *reqConn) { m.trust(c, "m"); hold(m, c, 200<<10) }},
-		{"a large one", size(smallRequest + 1), size(smallRequest)},
-		{"a slow one", func(m *memory, c *reqConn) { c.midway.Store(old); hold(m, c, 100<<10) }, size(200 << 10)},
-		{"a small one that has not moved for long", func(m *memory, c *reqConn) { c.midway.Store(old); hold(m, c, 10<<10) },
-			size(100 << 10)},
-		{"the largest", size(200 << 10), size(100 << 10)},
-		{"a large one of two slow ones", func(m *memory, c *reqConn) { c.midway.Store(old); hold(m, c, 100<<10) },
-			func(m *memory, c *reqConn) { c.midway.Store(old); hold(m, c, 10<<10) }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			m := newMemory(testMemory, 0, func(int) {})
-			first, then := testConn(1), testConn(2)
-			c.first(m, first)
-			c.then(m, then)
-			if v := m.ranked(); len(v) != 2 || v[0].conn != first {
-				t.Errorf("the other one is cut first: %+v", v)
-			}
-		})
-	}
-	t.Run("of the owner that holds most", func(t *testing.T) {
-		m := newMemory(testMemory, 0, func(int) {})
-		for range 3 {
-			c := testConn(1)
-			m.trust(c, "greedy")
-			hold(m, c, 100<<10)
-		}
-		other := testConn(1)
-		m.trust(other, "modest")
-		hold(m, other, 200<<10)
-		if v := m.ranked(); v[3].conn != other {
-			t.Error("one connection of a modest minion is cut before three of a greedy one")
-		}
-	})
-}
-
-// TestKnownAddressesAreBounded remembers more addresses than there is room for.
-func TestKnownAddressesAreBounded(t *testing.T) {
-	m := newMemory(testMemory, 0, func(int) {})
-	for i := range maxKnown + 100 {
-		c := testConn(1)
-		c.remote = addrPort(i)
-		m.trust(c, "m")
-	}
-	if len(m.known) != maxKnown {
-		t.Errorf("%d addresses", len(m.known))
 	}
 }
 
@@ -158,7 +103,7 @@ func TestLingering(t *testing.T) {
 	for _, r := range []*Request{first, large, small} {
 		r.Drop()
 	}
-	if n := e.mem.unknown.Load(); n != 0 {
+	if n := e.mem.Unauthenticated(); n != 0 {
 		t.Errorf("%d bytes are still held", n)
 	}
 }
@@ -190,7 +135,7 @@ func TestReqTimeout_SteadyAndTrickle(t *testing.T) {
 	if n, err := io.CopyN(io.Discard, steady, 8<<20); err != nil {
 		t.Errorf("a steady request is cut: %d bytes, %v", n, err)
 	}
-	eventually(t, "the trickle is cut", func() bool { return reasonCount(e.met, ReasonSlowMessage) == 1 })
+	eventually(t, "the trickle is cut", func() bool { return reasonCount(e.met, netconn.ReasonSlowMessage) == 1 })
 }
 
 // TestReqEnvelope_TooLarge wants no large frame where only an envelope belongs.
@@ -199,24 +144,12 @@ func TestReqEnvelope_TooLarge(t *testing.T) {
 	c := dialRaw(t, e)
 	_, _ = c.Write(zmtp.AppendFrameHeader(hello("DEALER"), maxEnvelope+1, true))
 	ended(t, c)
-	eventually(t, "cut for its limit", func() bool { return reasonCount(e.met, ReasonLimit) == 1 })
-}
-
-func testConn(address int) *reqConn {
-	c := &reqConn{}
-	c.done = make(chan struct{})
-	c.remote = addrPort(address)
-	c.midway.Store(clock())
-	return c
+	eventually(t, "cut for its limit", func() bool { return reasonCount(e.met, netconn.ReasonLimit) == 1 })
 }
 
 func addrPort(n int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}), 4)
 }
-
-func hold(m *memory, c *reqConn, n int64) { _ = m.hold(c, n) }
-
-func size(n int64) func(*memory, *reqConn) { return func(m *memory, c *reqConn) { hold(m, c, n) } }
 
 // proxyHeader is what a load balancer says of its n-th client.
 func proxyHeader(n int) []byte {

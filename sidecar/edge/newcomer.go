@@ -1,8 +1,10 @@
 package edge
 
 import (
+	"sync"
 	"time"
 
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -11,7 +13,7 @@ import (
 type Newcomer struct{ s *sub }
 
 // Gone tells whether its connection has ended.
-func (n Newcomer) Gone() bool { return n.s != nil && n.s.reason() != reasonNone }
+func (n Newcomer) Gone() bool { return n.s != nil && n.s.Reason() != netconn.ReasonNone }
 
 // knownAfter is the age above which the subscriber of a connection that another process hands over does not count as a
 // newcomer.
@@ -23,30 +25,43 @@ func (s *sub) arrive() {
 		return
 	}
 	s.known = true
-	s.edge.tell(&s.edge.newcomers, s)
+	s.edge.newcomers.add(s, false)
 }
 
-// tell adds a subscriber to one of the lists of Newcomers.
-func (e *PubEdge) tell(list *[]Newcomer, s *sub) {
-	e.newMu.Lock()
-	*list = append(*list, Newcomer{s})
-	e.newMu.Unlock()
+// newcomers are the subscribers to be returned by Newcomers.
+type newcomers struct {
+	mu      sync.Mutex // an innermost lock
+	come    []Newcomer
+	moved   []Newcomer
+	arrived chan struct{} // holds one
+}
+
+// add notes a subscriber that has come, or moved to another generation.
+func (n *newcomers) add(s *sub, moved bool) {
+	n.mu.Lock()
+	if moved {
+		n.moved = append(n.moved, Newcomer{s})
+	} else {
+		n.come = append(n.come, Newcomer{s})
+	}
+	n.mu.Unlock()
 	select {
-	case e.arrived <- struct{}{}:
+	case n.arrived <- struct{}{}:
 	default:
 	}
 }
 
 // Arrived gets a value when there are some whom Newcomers returns.
-func (e *PubEdge) Arrived() <-chan struct{} { return e.arrived }
+func (e *PubEdge) Arrived() <-chan struct{} { return e.newcomers.arrived }
 
 // Newcomers returns those which have come since the last call, and those which were there and moved to another
 // generation. A connection comes once, and is moved once in each generation.
 func (e *PubEdge) Newcomers() (come, moved []Newcomer) {
-	e.newMu.Lock()
-	defer e.newMu.Unlock()
-	come, moved = e.newcomers, e.moved
-	e.newcomers, e.moved = nil, nil
+	n := &e.newcomers
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	come, moved = n.come, n.moved
+	n.come, n.moved = nil, nil
 	return come, moved
 }
 
@@ -101,9 +116,9 @@ func (s *sub) give(copies []copied, current *feed) (given int) {
 	s.shard.mu.Lock()
 	defer s.shard.mu.Unlock()
 	s.shard.match() // what was published before comes before it
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.frozen {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.Closed() || s.Frozen() {
 		return 0
 	}
 	s.edge.mu.Lock()
@@ -121,13 +136,13 @@ func (s *sub) give(copies []copied, current *feed) (given int) {
 	}
 	s.edge.mu.Unlock()
 	if given > 0 && s.owing == 0 {
-		s.owing = clock()
+		s.owing = netconn.Clock()
 	}
 	s.flush()
 	return given
 }
 
-// queue appends a copy to the queue; false: it is not for s, which filters. Wants mu.
+// queue appends a copy to the queue; false: it is not for s, which filters. Wants Mu.
 func (s *sub) queue(c copied, unfiltered, current bool) bool {
 	at := c.cur
 	if !current {

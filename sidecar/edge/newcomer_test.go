@@ -2,12 +2,13 @@ package edge
 
 import (
 	"fmt"
+	"saltclusterd/sidecar/edge/netconn"
 	"testing"
 	"time"
 )
 
-// newcomers waits until n have come.
-func newcomers(t *testing.T, e *PubEdge, n int) (all []Newcomer) {
+// awaitNewcomers waits until n have come.
+func awaitNewcomers(t *testing.T, e *PubEdge, n int) (all []Newcomer) {
 	t.Helper()
 	eventually(t, fmt.Sprint(n, " newcomers"), func() bool {
 		come, _ := e.Newcomers()
@@ -25,9 +26,9 @@ func newcomers(t *testing.T, e *PubEdge, n int) (all []Newcomer) {
 func TestGive(t *testing.T) {
 	e := openPub(t, PubConfig{Shards: 2})
 	there := subscribe(t, e, "")
-	newcomers(t, e, 1)
+	awaitNewcomers(t, e, 1)
 	all, mine, other := subscribe(t, e, ""), subscribe(t, e, broadcast, "abc"), subscribe(t, e, "xyz")
-	who := newcomers(t, e, 3)
+	who := awaitNewcomers(t, e, 3)
 	eventually(t, "the second topic", func() bool { return indexed(e, "abc") == 1 })
 	select {
 	case <-e.Arrived():
@@ -55,7 +56,7 @@ func TestGive(t *testing.T) {
 		t.Errorf("%d subscribers", n)
 	}
 	for _, n := range who {
-		n.s.cut(ReasonClosed)
+		n.s.Cut(netconn.ReasonClosed)
 	}
 	eventually(t, "the connections to end", func() bool { return e.Stats().Conns == 1 && who[0].Gone() })
 	if n := e.Give(who, []Publication{{Body: []byte("too late")}}); n != 0 {
@@ -67,7 +68,7 @@ func TestGive(t *testing.T) {
 func TestGiveDuringARotation(t *testing.T) {
 	e := openPub(t, PubConfig{Shards: 1})
 	moved, stays := subscribe(t, e, ""), subscribe(t, e, "")
-	there := newcomers(t, e, 2)
+	there := awaitNewcomers(t, e, 2)
 	e.Rotate(Rotation{Window: time.Hour}) // the first one moves at once
 	eventually(t, "one to be moved", func() bool { return e.Stats().OnPrevious == 1 })
 	eventually(t, "it to be told of", func() bool {
@@ -75,7 +76,7 @@ func TestGiveDuringARotation(t *testing.T) {
 		return len(come) == 0 && len(moved) == 1
 	})
 	young := subscribe(t, e, "")
-	e.Give(append(there, newcomers(t, e, 1)...), []Publication{{Body: []byte("new"), Prev: []byte("old")}})
+	e.Give(append(there, awaitNewcomers(t, e, 1)...), []Publication{{Body: []byte("new"), Prev: []byte("old")}})
 	next(t, young, "new")
 	next(t, moved, "new")
 	next(t, stays, "old")
@@ -85,27 +86,27 @@ func TestGiveDuringARotation(t *testing.T) {
 func TestGiveIsTakenInTime(t *testing.T) {
 	e := openPub(t, PubConfig{Heartbeat: time.Hour, HeartbeatTimeout: time.Hour})
 	c := subscribe(t, e, "")
-	n := newcomers(t, e, 1)[0]
+	n := awaitNewcomers(t, e, 1)[0]
 	e.Give([]Newcomer{n}, []Publication{{Body: []byte("one")}})
 	next(t, c, "one")
 	owing := func() bool {
-		n.s.mu.Lock()
-		defer n.s.mu.Unlock()
+		n.s.Mu.Lock()
+		defer n.s.Mu.Unlock()
 		return n.s.owing != 0
 	}
 	if owing() {
 		t.Error("what was taken is owed")
 	}
 	late := func(by time.Duration) {
-		n.s.mu.Lock()
-		n.s.blocked, n.s.progress, n.s.owing = true, clock(), clock()-int64(by) // a full socket, as far as the edge knows
-		n.s.mu.Unlock()
-		n.s.shard.checkOutput(n.s, clock(), nil)
+		n.s.Mu.Lock()
+		n.s.blocked, n.s.progress, n.s.owing = true, netconn.Clock(), netconn.Clock()-int64(by) // a full socket, as far as the edge knows
+		n.s.Mu.Unlock()
+		n.s.shard.checkOutput(n.s, netconn.Clock(), nil)
 	}
 	if late(time.Minute); n.Gone() {
 		t.Error("cut at once")
 	}
-	if late(2 * time.Hour); n.s.reason() != ReasonStalled {
-		t.Errorf("not cut: %v", n.s.reason())
+	if late(2 * time.Hour); n.s.Reason() != netconn.ReasonStalled {
+		t.Errorf("not cut: %v", n.s.Reason())
 	}
 }

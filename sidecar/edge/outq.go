@@ -1,5 +1,7 @@
 package edge
 
+import "saltclusterd/sidecar/edge/netconn"
+
 // seg is a stretch of output: from off in a chunk, on through the chunks
 // behind it, up to stop in last; without a last it follows the feed for ever.
 type seg struct {
@@ -163,7 +165,7 @@ func (q *outq) all() [][]byte {
 	if q.size() == 0 { // as nearly always
 		return nil
 	}
-	for room := make([][]byte, 0, maxIOV); ; room = make([][]byte, 0, 4*cap(room)) {
+	for room := make([][]byte, 0, netconn.MaxIOV); ; room = make([][]byte, 0, 4*cap(room)) {
 		if iov := q.gather(room); len(iov) < cap(iov) {
 			return iov
 		}
@@ -172,7 +174,7 @@ func (q *outq) all() [][]byte {
 
 // size is how many bytes can be written now.
 func (q *outq) size() (n int) {
-	var room [maxIOV][]byte
+	var room [netconn.MaxIOV][]byte
 	for _, b := range q.gather(room[:]) {
 		n += len(b)
 	}

@@ -5,43 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
 
 // PubEdge serves the publish port. See the package documentation.
 type PubEdge struct {
-	cfg    PubConfig
-	met    *metrics
-	cry    complaints
-	door   door
-	frost  *frost
-	hello  []byte
-	ping   *chunk
-	unread *chunk // in place of ping
+	lifetime
+	cfg      PubConfig
+	met      *metrics
+	cutLog   netconn.CutLog
+	listener *netconn.Listener
+	freezer  *netconn.Freezer
+	hello    []byte
+	ping     *chunk
+	unread   *chunk // in place of ping
 
-	g      *errgroup.Group
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup // goroutines of connections
-
+	conns       netconn.Set[*sub]
+	taken       []*sub // taken over, not served yet
+	newcomers   newcomers
 	shards      []*shard
 	turn        atomic.Uint32 // which shard gets the next connection
 	subscribers atomic.Int64
 	blocked     atomic.Int64
 	delivered   atomic.Uint64
 
-	// mu guards the feeds, both ends of publishing and rotating. It is the
-	// innermost lock.
-	mu         sync.Mutex
-	cond       sync.Cond // a shard has walked, or the edge is closed
-	opened     bool      // workers are running
+	publications
+
+	rotating sync.Mutex // one Rotate at a time
+	rotation *rotation
+}
+
+// publications is what was published, for both ends of publishing and rotating.
+type publications struct {
+	mu         sync.Mutex // the innermost lock
+	cond       sync.Cond  // a shard has walked, or the edge is closed
+	opened     bool       // workers are running
 	closed     bool
 	frozen     bool  // Publish waits
 	cur, prev  *feed // prev: while a rotation is under way
@@ -49,22 +51,6 @@ type PubEdge struct {
 	pos        int64 // bytes published, all generations' bodies taken as cur's
 	waiting    int   // Publish calls that wait for shards
 	lastRecord *record
-
-	rotating sync.Mutex // one Rotate at a time
-	rotation *rotation
-
-	connMu   sync.Mutex
-	conns    map[*sub]struct{}
-	taken    []*sub // taken over, not served yet
-	draining bool
-
-	newMu     sync.Mutex // an innermost lock, too
-	newcomers []Newcomer
-	moved     []Newcomer
-	arrived   chan struct{} // holds one
-
-	shut   sync.Once
-	failed error // what Close returns
 }
 
 // NewPubEdge checks a configuration.
@@ -78,26 +64,24 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 		return nil, fmt.Errorf("pub edge: %w", err)
 	}
 	e := &PubEdge{
-		cfg: cfg, met: met, cry: complaints{log: cfg.Logger},
-		hello:      zmtp.AppendReady(zmtp.AppendGreeting(nil), "PUB", ""),
-		ping:       encodedPing(cfg),
-		unread:     fixed(zmtp.AppendMessage(nil, unread)),
-		lastRecord: &record{},
-		conns:      make(map[*sub]struct{}),
-		frost:      newFrost(),
-		arrived:    make(chan struct{}, 1),
+		cfg: cfg, met: met, cutLog: netconn.CutLog{Logger: cfg.Logger},
+		hello:     zmtp.AppendReady(zmtp.AppendGreeting(nil), "PUB", ""),
+		ping:      encodedPing(cfg),
+		unread:    fixed(zmtp.AppendMessage(nil, unread)),
+		freezer:   netconn.NewFreezer(),
+		newcomers: newcomers{arrived: make(chan struct{}, 1)},
 	}
+	e.lastRecord = &record{}
 	e.cond.L = &e.mu
 	e.cur = e.newFeed(0)
-	e.door = door{addrs: slices.Clone(cfg.Addrs), listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns,
-		maxPerAddr: cfg.MaxConnsPerAddr,
-		proxies:    cfg.Proxies,
-		log:        cfg.Logger, met: met, admit: e.admit}
+	e.listener = netconn.NewListener(netconn.ListenerConfig{Addrs: cfg.Addrs, Listen: cfg.Listen, Freezer: e.freezer,
+		MaxConns: cfg.MaxConns, MaxPerAddr: cfg.MaxConnsPerAddr, Proxies: cfg.Proxies, Logger: cfg.Logger,
+		Metrics: met.Metrics, Admit: e.admit})
 	for range cfg.Shards {
 		e.shards = append(e.shards, newShard(e))
 	}
 	return e, errors.Join(
-		gauge(cfg.Registerer, "pub", "connections", "Open connections.", func() float64 { return float64(e.door.count()) }),
+		gauge(cfg.Registerer, "pub", "connections", "Open connections.", func() float64 { return float64(e.listener.Count()) }),
 		gauge(cfg.Registerer, "pub", "subscribers", "Connections with a subscription.",
 			func() float64 { return float64(e.subscribers.Load()) }),
 		gauge(cfg.Registerer, "pub", "blocked_subscribers", "Subscribers whose socket is full.",
@@ -110,12 +94,10 @@ func (e *PubEdge) newFeed(gen uint64) *feed {
 
 // Open listens. The edge lives until Close, not until ctx ends.
 func (e *PubEdge) Open(ctx context.Context) error {
-	if err := e.door.open(ctx); err != nil {
+	if err := e.listener.Open(ctx); err != nil {
 		return fmt.Errorf("pub edge: %w", err)
 	}
-	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	e.cancel = cancel
-	e.g, e.ctx = errgroup.WithContext(run)
+	e.begin(ctx)
 	for _, h := range e.shards {
 		e.g.Go(h.work)
 	}
@@ -127,12 +109,8 @@ func (e *PubEdge) Open(ctx context.Context) error {
 	return nil
 }
 
-// Done is closed when the edge has ended, on its own or by Close. It wants an
-// edge that was opened.
-func (e *PubEdge) Done() <-chan struct{} { return e.ctx.Done() }
-
 // Addr lists the addresses listened on.
-func (e *PubEdge) Addr() []net.Addr { return e.door.listening() }
+func (e *PubEdge) Addr() []net.Addr { return e.listener.Addr() }
 
 // Close closes every connection at once: see Drain for the gentle way. It
 // returns what ended the edge if that was something else. An edge that was
@@ -145,20 +123,20 @@ func (e *PubEdge) Close() error {
 }
 
 func (e *PubEdge) shutDown() error {
-	e.door.turning.Lock()
-	e.door.shut()
+	e.listener.Changing.Lock()
+	e.listener.Shut()
 	e.cancel(ErrClosed)
-	e.door.turning.Unlock()
+	e.listener.Changing.Unlock()
 	e.mu.Lock()
 	e.closed = true
 	e.cond.Broadcast()
 	e.mu.Unlock()
-	if e.frost.state.Load() == freezing {
+	if e.freezer.Freezing() {
 		e.Thaw()
 	}
 	e.endRotation()
-	for _, s := range e.retire() {
-		s.cut(ReasonClosed)
+	for _, s := range e.conns.Retire() {
+		s.Cut(netconn.ReasonClosed)
 	}
 	e.wg.Wait()
 	if err := e.g.Wait(); err != nil {
@@ -167,50 +145,27 @@ func (e *PubEdge) shutDown() error {
 	return nil
 }
 
-// retire turns draining on and lists the connections there are.
-func (e *PubEdge) retire() []*sub {
-	e.connMu.Lock()
-	defer e.connMu.Unlock()
-	e.draining = true
-	all := make([]*sub, 0, len(e.conns))
-	for s := range e.conns {
-		all = append(all, s)
-	}
-	return all
-}
-
 // admit starts a connection.
-func (e *PubEdge) admit(tcp *net.TCPConn, remote netip.AddrPort, h *herald) {
-	s := &sub{edge: e, shard: e.shards[int(e.turn.Add(1))%len(e.shards)], since: clock()}
-	if err := s.init(tcp, remote, h, &e.cfg.Limits, e.frost); err != nil {
-		_ = tcp.Close()
-		e.door.leave(s.counted)
-		return
+func (e *PubEdge) admit(a netconn.Accepted) {
+	s := &sub{edge: e, shard: e.shards[int(e.turn.Add(1))%len(e.shards)], since: netconn.Clock()}
+	s.dec = zmtp.NewDecoder(&e.cfg.Limits)
+	start := func() {
+		e.wg.Add(1)
+		go s.serve(false)
 	}
-	e.connMu.Lock()
-	defer e.connMu.Unlock()
-	if e.draining {
-		_ = tcp.Close()
-		e.door.leave(s.counted)
-		return
+	if s.Init(a) != nil || !e.conns.Add(s, start) {
+		a.Refuse()
 	}
-	e.conns[s] = struct{}{}
-	e.wg.Add(1)
-	go s.serve(false)
 }
 
 func (e *PubEdge) forget(s *sub) {
-	e.connMu.Lock()
-	delete(e.conns, s)
-	e.connMu.Unlock()
-	e.door.leave(s.counted)
-	s.stance.still.Store(true) // for good
-	e.frost.stir()
+	e.conns.Remove(s)
+	s.Leave()
 }
 
 // count notes what was written to subscribers.
 func (e *PubEdge) count(messages, bytes int) {
-	e.met.sent.Add(float64(bytes))
+	e.met.Sent(bytes)
 	if messages > 0 {
 		e.delivered.Add(uint64(messages))
 		e.met.delivered.Add(float64(messages))
@@ -225,7 +180,7 @@ func (e *PubEdge) Stats() PubStats {
 		st.OnPrevious = int(e.rotation.left.Load())
 	}
 	e.mu.Unlock()
-	st.Conns, st.Subscribers, st.Blocked = e.door.count(), int(e.subscribers.Load()), int(e.blocked.Load())
-	st.Delivered, st.Cut = e.delivered.Load(), e.met.cuts.Load()
+	st.Conns, st.Subscribers, st.Blocked = e.listener.Count(), int(e.subscribers.Load()), int(e.blocked.Load())
+	st.Delivered, st.Cut = e.delivered.Load(), e.met.Lagging()
 	return st
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -209,14 +210,14 @@ func TestPubHeartbeat_OldSubscriberBlocked(t *testing.T) {
 	c := dialRaw(t, e)
 	_, _ = c.Write(zmtp.AppendSubscription(oldHello(), []byte(broadcast), true))
 	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
-	s := e.all()[0]
+	s := e.conns.All()[0]
 	waiting := func(blocked bool) int { // blocked is set by hand: when a socket is full is the kernel's choice
-		s.mu.Lock()
+		s.Mu.Lock()
 		s.blocked = blocked
-		s.mu.Unlock()
-		s.shard.checkOutput(s, clock(), s.shard.signOfLife(s))
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.Mu.Unlock()
+		s.shard.checkOutput(s, netconn.Clock(), s.shard.signOfLife(s))
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
 		return len(s.q.segs)
 	}
 	for range 20 {
@@ -265,7 +266,7 @@ func TestPubHeartbeat(t *testing.T) {
 	silent := dialRaw(t, e)
 	_, _ = silent.Write(zmtp.AppendSubscribe(hello("SUB"), nil))
 	ended(t, silent)
-	eventually(t, "counted", func() bool { return reasonCount(e.met, ReasonSilent) == 1 && e.Stats().Cut == 1 })
+	eventually(t, "counted", func() bool { return reasonCount(e.met, netconn.ReasonSilent) == 1 && e.Stats().Cut == 1 })
 	e.Publish(pub("x"))
 	if err := <-heard; err != nil {
 		t.Fatal(err)
@@ -316,7 +317,7 @@ func flood(t *testing.T, e *PubEdge, topics ...string) {
 		}
 	}
 	eventually(t, "it is gone", func() bool { s := e.Stats(); return s.Conns == 1 && s.Blocked == 0 })
-	if reasonCount(e.met, ReasonSlow) != 1 {
+	if reasonCount(e.met, netconn.ReasonSlow) != 1 {
 		t.Fatal("cut for another reason")
 	}
 }
@@ -345,7 +346,7 @@ func TestPubCutsStalledInTime(t *testing.T) {
 	for e.Stats().Blocked == 0 {
 		e.Publish(Publication{Body: make([]byte, 1<<20)})
 	}
-	eventually(t, "cut", func() bool { return reasonCount(e.met, ReasonStalled) == 1 && e.Stats().Conns == 0 })
+	eventually(t, "cut", func() bool { return reasonCount(e.met, netconn.ReasonStalled) == 1 && e.Stats().Conns == 0 })
 }
 
 // TestPubSlowSubscriberCatchesUp reads late, but within the bounds.
@@ -390,7 +391,7 @@ func TestPubDrain(t *testing.T) {
 			t.Fatal("still open")
 		}
 	}
-	eventually(t, "ten are counted", func() bool { return reasonCount(e.met, ReasonDrained) == 10 })
+	eventually(t, "ten are counted", func() bool { return reasonCount(e.met, netconn.ReasonDrained) == 10 })
 }
 
 func TestPubAfterClose(t *testing.T) {
@@ -471,5 +472,5 @@ func TestPub_SubscriberCannotPublish(t *testing.T) {
 		}
 	}
 	eventually(t, "the cut ones to be counted",
-		func() bool { return metricValue(e.met.endings[ReasonProtocol]) == float64(cut) })
+		func() bool { return metricValue(e.met.Endings(netconn.ReasonProtocol)) == float64(cut) })
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/handover"
 )
 
@@ -14,14 +15,14 @@ import (
 // rotation is under way or ctx ends before all stand still.
 func (e *PubEdge) Freeze(ctx context.Context) error {
 	if e.rotates() {
-		return fmt.Errorf("a rotation is under way: %w", ErrNotFrozen)
+		return fmt.Errorf("a rotation is under way: %w", netconn.ErrNotFrozen)
 	}
-	if err := e.frost.begin(); err != nil {
+	if err := e.freezer.Begin(); err != nil {
 		return err
 	}
-	err := e.door.stop(ctx)
+	err := e.listener.Stop(ctx)
 	if err == nil {
-		err = stand(ctx, e.frost, "subscribers", e.all())
+		err = netconn.AwaitReaders(ctx, e.freezer, "subscribers", e.conns.All())
 	}
 	if err != nil {
 		e.Thaw()
@@ -29,16 +30,16 @@ func (e *PubEdge) Freeze(ctx context.Context) error {
 	return err
 }
 
-// leftToHeir is how much output may be waiting for one subscriber without being
+// leftToNewSide is how much output may be waiting for one subscriber without being
 // written before a handover: the other process writes it while it publishes
 // already, which is sooner for all subscribers.
-const leftToHeir = 4 << 10
+const leftToNewSide = 4 << 10
 
 // Export also stops output, and writes the connections down. Whatever calls
 // Publish from now on waits.
 func (e *PubEdge) Export(ctx context.Context) (State, error) {
-	if e.frost.state.Load() != freezing {
-		return State{}, ErrNotFrozen
+	if !e.freezer.Freezing() {
+		return State{}, netconn.ErrNotFrozen
 	}
 	e.mu.Lock()
 	e.frozen = true
@@ -48,25 +49,25 @@ func (e *PubEdge) Export(ctx context.Context) (State, error) {
 		h.match()
 		h.mu.Unlock()
 	}
-	all := e.all()
+	all := e.conns.All()
 	for _, s := range all {
-		s.mu.Lock()
-		if s.q.size() > leftToHeir {
+		s.Mu.Lock()
+		if s.q.size() > leftToNewSide {
 			s.flush()
 		}
-		s.freeze(s.blocked)
-		s.mu.Unlock()
+		s.FreezeOutput(s.blocked)
+		s.Mu.Unlock()
 	}
-	err := e.frost.await(ctx, "slow subscribers", func() bool { return e.blocked.Load() == 0 })
+	err := e.freezer.Await(ctx, "slow subscribers", func() bool { return e.blocked.Load() == 0 })
 	if err != nil {
 		return State{}, err
 	}
-	now, budget := clock(), int(min(e.cfg.QueueBytes, math.MaxInt32))
+	now, budget := netconn.Clock(), int(min(e.cfg.QueueBytes, math.MaxInt32))
 	body := &handover.Encoder{}
 	var st State
 	for _, s := range all {
-		if s.encode(body, now, &budget) {
-			st.Descriptors = append(st.Descriptors, s.fd)
+		if fd, ok := s.encode(body, now, &budget); ok {
+			st.Descriptors = append(st.Descriptors, fd)
 		}
 	}
 	head := beginRecord(pubSide, len(st.Descriptors))
@@ -76,11 +77,11 @@ func (e *PubEdge) Export(ctx context.Context) (State, error) {
 
 // encode writes a subscriber down, with what it has yet to get as flat bytes.
 // false: it is about to end, or has more waiting than all together may.
-func (s *sub) encode(e *handover.Encoder, now int64, budget *int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.reason() != reasonNone || s.herald != nil { // a peer not introduced yet has to connect again
-		return false
+func (s *sub) encode(e *handover.Encoder, now int64, budget *int) (fd int, ok bool) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if !s.MayHandOver() {
+		return 0, false
 	}
 	pending := s.q.all()
 	size := 0
@@ -88,12 +89,11 @@ func (s *sub) encode(e *handover.Encoder, now int64, budget *int) bool {
 		size += len(b)
 	}
 	if size > *budget {
-		s.cut(ReasonSlow)
-		return false
+		s.Cut(netconn.ReasonSlow)
+		return 0, false
 	}
 	*budget -= size
-	s.handed = true
-	s.link.encode(e, now)
+	fd, ok = s.zmtpConn.encode(e, now)
 	e.Duration(time.Duration(now - s.since))
 	e.Int(len(s.topics))
 	for _, t := range s.topics {
@@ -102,26 +102,24 @@ func (s *sub) encode(e *handover.Encoder, now int64, budget *int) bool {
 	}
 	e.Int(s.queued)
 	e.Chain(pending)
-	return true
+	return fd, ok
 }
 
 // Thaw lets everything continue as if nothing had happened.
 func (e *PubEdge) Thaw() {
-	e.door.start()
-	for _, s := range e.all() {
-		s.mu.Lock()
-		stood := s.frozen
-		s.thaw()
-		if stood && s.blocked && !s.closed {
+	e.listener.Start()
+	for _, s := range e.conns.All() {
+		s.Mu.Lock()
+		if s.ThawOutput() && s.blocked && !s.Closed() {
 			s.block()
 		}
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 	e.mu.Lock()
 	e.frozen = false
 	e.cond.Broadcast()
 	e.mu.Unlock()
-	e.frost.finish(false)
+	e.freezer.Finish(false)
 	for _, h := range e.shards {
 		h.stir()
 	}
@@ -130,8 +128,8 @@ func (e *PubEdge) Thaw() {
 // Hand closes our descriptors: another process has taken all over. The edge
 // is at its end; Close is still due.
 func (e *PubEdge) Hand() {
-	e.frost.finish(true)
-	letGo(e.all())
+	e.freezer.Finish(true)
+	netconn.Wake(e.conns.All())
 }
 
 // Import takes over what another process wrote down. It is called before
@@ -141,14 +139,14 @@ func (e *PubEdge) Import(st State) error {
 	if err != nil {
 		return fmt.Errorf("pub edge: %w", err)
 	}
-	now := clock()
+	now := netconn.Clock()
 	for i := range n {
 		s := &sub{edge: e, shard: e.shards[int(e.turn.Add(1))%len(e.shards)]}
 		if err := s.decode(d, st.Descriptors[i], now); err != nil {
 			return fmt.Errorf("pub edge: connection %d of %d: %w", i, n, err)
 		}
-		e.door.readmit(s.remote.Addr())
-		e.conns[s] = struct{}{}
+		e.listener.Readmit(s.Remote().Addr())
+		e.conns.Add(s, func() {})
 		e.taken = append(e.taken, s)
 	}
 	if err := d.End(); err != nil {
@@ -158,7 +156,7 @@ func (e *PubEdge) Import(st State) error {
 }
 
 func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
-	if err := s.link.decode(d, fd, now, &s.edge.cfg.Limits, s.edge.frost); err != nil {
+	if err := s.zmtpConn.decode(d, fd, now, s.edge.listener, &s.edge.cfg.Limits); err != nil {
 		return err
 	}
 	s.since = now - int64(d.Duration())
@@ -168,7 +166,7 @@ func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
 		topics[i] = topicCount{d.String(), d.Int(math.MaxInt32)}
 	}
 	queued, pending := d.Int(math.MaxInt32), d.Bytes()
-	if len(topics) > 0 && !s.met {
+	if len(topics) > 0 && !s.Ready() {
 		d.Fail("subscription before READY")
 	}
 	if err := d.Err(); err != nil {
@@ -179,7 +177,7 @@ func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
 		flat.cont = true
 		s.q.segs = append(s.q.segs, flat)
 	}
-	if !s.met {
+	if !s.Ready() {
 		return nil
 	}
 	s.join() // with a pulse of its own: whether an answer was due is not told
@@ -203,32 +201,17 @@ func (e *PubEdge) serveTaken() {
 	go func() {
 		defer e.wg.Done()
 		for _, s := range taken {
-			s.socket()
-			s.mu.Lock()
+			s.Enroll()
+			s.Mu.Lock()
 			s.flush()
-			s.mu.Unlock()
+			s.Mu.Unlock()
 			go s.serve(true)
 		}
 	}()
 }
 
-// all lists the connections.
-func (e *PubEdge) all() []*sub {
-	e.connMu.Lock()
-	defer e.connMu.Unlock()
-	all := make([]*sub, 0, len(e.conns))
-	for s := range e.conns {
-		all = append(all, s)
-	}
-	return all
-}
-
 // Conns is the number of connections served.
-func (e *PubEdge) Conns() int {
-	e.connMu.Lock()
-	defer e.connMu.Unlock()
-	return len(e.conns)
-}
+func (e *PubEdge) Conns() int { return e.conns.Len() }
 
 // rotates tells whether subscribers are on two generations.
 func (e *PubEdge) rotates() bool {

@@ -5,54 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"saltclusterd/sidecar/edge/budget"
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
 
-// ErrClosed is why a component ends that was closed.
-var ErrClosed = errors.New("edge closed")
-
 // ReqEdge serves the request port. See the package documentation.
 type ReqEdge struct {
-	cfg    ReqConfig
-	met    *metrics
-	cry    complaints
-	door   door
-	frost  *frost
-	slots  gate // requests in flight
-	blames blames
-	mem    *memory
-	hello  []byte
+	lifetime
+	cfg      ReqConfig
+	met      *metrics
+	cutLog   netconn.CutLog
+	listener *netconn.Listener
+	freezer  *netconn.Freezer
+	slots    budget.Places // requests in flight
+	refusals budget.Refusals
+	mem      *budget.Memory
+	hello    []byte
 
-	unread atomic.Int64 // bytes of answers that their peers do not read
+	conns   netconn.Set[*reqConn]
+	taken   []*reqConn // taken over, not served yet
+	answers answers
 
-	g      *errgroup.Group
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-
-	mu       sync.Mutex
-	conns    map[*reqConn]struct{}
-	taken    []*reqConn // taken over, not served yet
-	draining bool
-	writers  atomic.Int64   // connections with output waiting
-	wg       sync.WaitGroup // goroutines of connections
-	drained  chan struct{}  // closed when readers need wait for no answer any more
-	closing  bool           // Close has begun; guarded by door.turning
-	shut     sync.Once
-	failed   error // what Close returns
-
-	heldMu  sync.Mutex
-	held    []heldAnswer            // given while frozen, in order
-	pass    func(Answer)            // after Hand: answers go there
-	owed    atomic.Int64            // requests written down without their answers
-	foreign map[foreignKey]*Request // taken over without their answers
+	unread  atomic.Int64  // bytes of answers that their peers do not read
+	writers atomic.Int64  // connections with output waiting
+	drained chan struct{} // closed when readers need wait for no answer any more
+	closing bool          // Close has begun; guarded by listener.Changing
 }
 
 // ReqStats is what a ReqEdge is doing.
@@ -75,57 +56,49 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 		return nil, fmt.Errorf("req edge: %w", err)
 	}
 	e := &ReqEdge{
-		cfg: cfg, met: met, cry: complaints{log: cfg.Logger},
-		slots:   gate{limit: cfg.MaxInFlight},
+		cfg: cfg, met: met, cutLog: netconn.CutLog{Logger: cfg.Logger},
+		slots:   budget.NewPlaces(cfg.MaxInFlight),
 		hello:   zmtp.AppendReady(zmtp.AppendGreeting(nil), "ROUTER", ""),
-		conns:   make(map[*reqConn]struct{}),
 		drained: make(chan struct{}),
-		mem:     newMemory(cfg.MaxMemory, cfg.Limits.MaxMessage, func(n int) { met.evicted.Add(float64(n)) }),
-		frost:   newFrost(),
-		foreign: make(map[foreignKey]*Request),
+		mem:     budget.NewMemory(cfg.MaxMemory, cfg.Limits.MaxMessage, func(n int) { met.evicted.Add(float64(n)) }),
+		freezer: netconn.NewFreezer(),
 	}
-	e.door = door{addrs: slices.Clone(cfg.Addrs), listen: cfg.Listen, frost: e.frost, maxConns: cfg.MaxConns,
-		maxPerAddr: cfg.MaxConnsPerAddr,
-		proxies:    cfg.Proxies,
-		log:        cfg.Logger, met: met, admit: e.admit}
+	e.answers.foreign = make(map[foreignKey]*Request)
+	e.listener = netconn.NewListener(netconn.ListenerConfig{Addrs: cfg.Addrs, Listen: cfg.Listen, Freezer: e.freezer,
+		MaxConns: cfg.MaxConns, MaxPerAddr: cfg.MaxConnsPerAddr, Proxies: cfg.Proxies, Logger: cfg.Logger,
+		Metrics: met.Metrics, Admit: e.admit})
 	return e, errors.Join(
-		gauge(cfg.Registerer, "req", "connections", "Open connections.", func() float64 { return float64(e.door.count()) }),
+		gauge(cfg.Registerer, "req", "connections", "Open connections.", func() float64 { return float64(e.listener.Count()) }),
 		gauge(cfg.Registerer, "req", "in_flight_requests", "Requests without an answer.",
-			func() float64 { return float64(e.slots.used()) }),
+			func() float64 { return float64(e.slots.Used()) }),
 		gauge(cfg.Registerer, "req", "held_bytes", "Bytes of incomplete and unanswered requests.",
-			func() float64 { return float64(e.mem.used.Load()) }),
+			func() float64 { return float64(e.mem.Used()) }),
 		gauge(cfg.Registerer, "req", "unauthenticated_bytes",
 			"Bytes of requests that wait before it is certain who has sent them.",
-			func() float64 { return float64(e.mem.unknown.Load()) }),
+			func() float64 { return float64(e.mem.Unauthenticated()) }),
 		gauge(cfg.Registerer, "req", "unread_bytes", "Bytes of answers that are not read.",
 			func() float64 { return float64(e.unread.Load()) }))
 }
 
 // Open listens. The edge lives until Close, not until ctx ends.
 func (e *ReqEdge) Open(ctx context.Context) error {
-	if err := e.door.open(ctx); err != nil {
+	if err := e.listener.Open(ctx); err != nil {
 		return fmt.Errorf("req edge: %w", err)
 	}
-	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	e.cancel = cancel
-	e.g, e.ctx = errgroup.WithContext(run)
+	e.begin(ctx)
 	e.accept()
 	e.g.Go(e.sweep)
 	e.serveTaken()
 	return nil
 }
 
-// Done is closed when the edge has ended, on its own or by Close. It wants an
-// edge that was opened.
-func (e *ReqEdge) Done() <-chan struct{} { return e.ctx.Done() }
-
 // Addr lists the addresses listened on.
-func (e *ReqEdge) Addr() []net.Addr { return e.door.listening() }
+func (e *ReqEdge) Addr() []net.Addr { return e.listener.Addr() }
 
 // Stats tells what the edge is doing.
 func (e *ReqEdge) Stats() ReqStats {
-	return ReqStats{Conns: e.door.count(), InFlight: e.slots.used(), Writers: int(e.writers.Load()),
-		Memory: e.mem.used.Load(),
+	return ReqStats{Conns: e.listener.Count(), InFlight: e.slots.Used(), Writers: int(e.writers.Load()),
+		Memory: e.mem.Used(),
 		Unread: e.unread.Load()}
 }
 
@@ -141,23 +114,23 @@ func (e *ReqEdge) Close() error {
 }
 
 func (e *ReqEdge) shutDown() error {
-	e.door.turning.Lock()
-	e.door.shut()
+	e.listener.Changing.Lock()
+	e.listener.Shut()
 	e.closing = true
-	e.door.turning.Unlock()
-	if e.frost.state.Load() == freezing {
+	e.listener.Changing.Unlock()
+	if e.freezer.Freezing() {
 		e.Thaw()
 	}
-	for _, c := range e.retire() {
-		_ = c.socket().SetReadDeadline(longAgo)
+	for _, c := range e.conns.Retire() {
+		c.StopReading()
 	}
-	if !e.frost.on() { // else they are another process's
+	if !e.freezer.On() { // else they are another process's
 		e.awaitAnswers()
 	}
 	close(e.drained)
 	e.cancel(ErrClosed)
-	for _, c := range e.retire() {
-		c.cut(ReasonClosed)
+	for _, c := range e.conns.Retire() {
+		c.Cut(netconn.ReasonClosed)
 	}
 	e.wg.Wait()
 	if err := e.g.Wait(); err != nil {
@@ -166,24 +139,12 @@ func (e *ReqEdge) shutDown() error {
 	return nil
 }
 
-// retire turns draining on and lists the connections there are.
-func (e *ReqEdge) retire() []*reqConn {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.draining = true
-	all := make([]*reqConn, 0, len(e.conns))
-	for c := range e.conns {
-		all = append(all, c)
-	}
-	return all
-}
-
 func (e *ReqEdge) awaitAnswers() {
 	limit := time.NewTimer(e.cfg.DrainTimeout)
 	defer limit.Stop()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	for e.slots.used() > 0 || e.writers.Load() > 0 {
+	for e.slots.Used() > 0 || e.writers.Load() > 0 {
 		select {
 		case <-limit.C:
 			return
@@ -193,32 +154,21 @@ func (e *ReqEdge) awaitAnswers() {
 }
 
 // admit starts a connection.
-func (e *ReqEdge) admit(tcp *net.TCPConn, remote netip.AddrPort, h *herald) {
-	c := &reqConn{edge: e, slots: gate{limit: e.cfg.MaxInFlightPerConn}}
-	if err := c.init(tcp, remote, h, &e.cfg.Limits, e.frost); err != nil {
-		_ = tcp.Close()
-		e.door.leave(c.counted)
-		return
+func (e *ReqEdge) admit(a netconn.Accepted) {
+	c := newReqConn(e)
+	c.dec = zmtp.NewDecoder(&e.cfg.Limits)
+	start := func() {
+		e.wg.Add(1)
+		go c.serve(false)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.draining {
-		_ = tcp.Close()
-		e.door.leave(c.counted)
-		return
+	if c.Init(a) != nil || !e.conns.Add(c, start) {
+		a.Refuse()
 	}
-	e.conns[c] = struct{}{}
-	e.wg.Add(1)
-	go c.serve(false)
 }
 
 func (e *ReqEdge) forget(c *reqConn) {
-	e.mu.Lock()
-	delete(e.conns, c)
-	e.mu.Unlock()
-	e.door.leave(c.counted)
-	c.stance.still.Store(true) // for good
-	e.frost.stir()
+	e.conns.Remove(c)
+	c.Leave()
 }
 
 // sweep looks for connections that nothing else wakes: messages begun and not
@@ -232,11 +182,7 @@ func (e *ReqEdge) sweep() error {
 			return nil
 		case <-every.C:
 		}
-		now := clock()
-		e.mu.Lock()
-		for c := range e.conns {
-			c.check(now)
-		}
-		e.mu.Unlock()
+		now := netconn.Clock()
+		e.conns.Each(func(c *reqConn) { c.check(now) })
 	}
 }

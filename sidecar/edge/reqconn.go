@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/sidecar/edge/budget"
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -16,9 +18,6 @@ var plainEnvelope = zmtp.AppendFrame(nil, nil, true)
 // adds an identity of at most 255 bytes.
 const maxEnvelope = 2 << 10
 
-// minRate is the bytes per second at which a request may come for as long as it likes.
-const minRate = 64 << 10
-
 // endCheckAfter is the silence after which a connection is looked at once for
 // an end that follow missed.
 const endCheckAfter = int64(time.Second)
@@ -28,39 +27,41 @@ var errPaused = errors.New("waiting for a place")
 
 // reqConn is one connection of a ReqEdge.
 type reqConn struct {
-	link
+	zmtpConn
 	edge  *ReqEdge
-	slots gate // requests in flight of this connection
-	blame slowed
+	slots budget.Places // requests in flight of this connection
+	share budget.Share
 
-	number uint64 // in a State; mu
+	number uint64 // in a State; Mu
 
 	// The reader's own.
 	envelope []byte   // of the message being read
 	inBody   bool     // the envelope is complete
-	holds    bool     // it has a holding
+	holds    bool     // it holds some of the common memory
 	waiting  *Request // complete, but without a place yet
 	rest     []byte   // input behind it
 
-	holding  holding      // mem.mu
-	trusted  atomic.Int64 // clock when a request on it was authenticated, see trustAgain; 0: none was
 	answered atomic.Int64 // clock of the last answer
-	midway   atomic.Int64 // clock when the incomplete message began, 0: none
-	due      atomic.Int64 // clock when it is too late for more of that message
 	paused   atomic.Bool  // waiting is set
 	looked   bool         // the sweeper's: checked for a missed end since heard
 
-	// Output, guarded by link.mu.
+	// Output, guarded by Mu.
 	out      [][]byte // encoded, not yet taken by the socket
 	outBytes int
 	loans    []loan
 	asked    []*Request // dispatched and not answered
 }
 
+func newReqConn(e *ReqEdge) *reqConn {
+	c := &reqConn{edge: e, slots: budget.NewPlaces(e.cfg.MaxInFlightPerConn)}
+	c.share.Init(&c.Conn)
+	return c
+}
+
 func (c *reqConn) serve(greeted bool) {
 	defer c.edge.wg.Done()
 	defer c.edge.forget(c)
-	c.setReadDeadline(c.readDeadline(c.edge.cfg.HandshakeTimeout))
+	c.LimitHandshake(c.edge.cfg.HandshakeTimeout)
 	var err error
 	if !greeted {
 		err = c.greet(c.edge.hello)
@@ -68,31 +69,30 @@ func (c *reqConn) serve(greeted bool) {
 	for err == nil {
 		if c.waiting != nil {
 			err = c.resume()
-		} else if err = c.follow(c.hear); errors.Is(err, errPaused) {
+		} else if err = c.Follow(c.hear); errors.Is(err, errPaused) {
 			err = nil
 		}
-		if c.frosted(err) {
-			err = c.park(c.edge.cfg.HandshakeTimeout)
+		if c.StoppedByFreeze(err) {
+			err = c.Park(c.edge.cfg.HandshakeTimeout)
 		}
 	}
-	if c.reason() == reasonNone && errors.Is(err, os.ErrDeadlineExceeded) && c.met {
+	if c.Reason() == netconn.ReasonNone && errors.Is(err, os.ErrDeadlineExceeded) && c.Ready() {
 		<-c.edge.drained // Close stops reading before it stops answering
 		err = ErrClosed
-		c.cut(ReasonClosed)
+		c.Cut(netconn.ReasonClosed)
 	}
-	r := c.ended(err)
-	c.cut(r)
-	if c.frost.park(&c.stance) != nil {
-		c.abandon()
+	r := c.Ended(protocolError(err))
+	c.Cut(r)
+	if c.HandedOver() {
 		return
 	}
 	_ = c.hold(0)
-	c.close()
-	c.mu.Lock()
+	c.Close()
+	c.Mu.Lock()
 	c.dropOutput()
-	c.mu.Unlock()
-	c.edge.met.ended(r)
-	c.edge.cry.say(r, c.remote, err)
+	c.Mu.Unlock()
+	c.edge.met.Ended(r)
+	c.edge.cutLog.Ended(r, c.Remote(), err)
 }
 
 // stackRoom is what a request needs of its reader's stack, about.
@@ -110,7 +110,7 @@ func stretch(i int) byte {
 // hear takes input from the reader.
 func (c *reqConn) hear(in []byte) error {
 	stretch(len(in))
-	in, err := c.introduced(in)
+	in, err := c.AfterProxyHeader(in)
 	if err != nil {
 		return err
 	}
@@ -139,19 +139,10 @@ func (c *reqConn) hear(in []byte) error {
 // account notes what an incomplete message costs, after a read of so many bytes.
 func (c *reqConn) account(read int) error {
 	if !c.dec.Midway() {
-		if c.midway.Load() != 0 {
-			c.midway.Store(0)
-		}
+		c.share.Progress.End()
 		return c.hold(0)
 	}
-	now := clock()
-	if c.midway.Load() == 0 {
-		c.midway.Store(now)
-		c.due.Store(now + int64(c.edge.cfg.MessageTimeout))
-	} else {
-		more := int64(read) * int64(time.Second) / minRate
-		c.due.Store(min(c.due.Load()+more, now+int64(c.edge.cfg.MessageTimeout)))
-	}
+	c.share.Progress.Add(read, c.edge.cfg.MessageTimeout)
 	return c.hold(int64(c.dec.Buffered() + len(c.envelope)))
 }
 
@@ -161,14 +152,14 @@ func (c *reqConn) hold(size int64) error {
 		return nil
 	}
 	c.holds = size > 0
-	return c.edge.mem.hold(c, size)
+	return c.edge.mem.Hold(&c.share, size)
 }
 
 func (c *reqConn) event(ev zmtp.Event) error {
 	switch {
 	case ev.Kind == zmtp.Frame:
 		return c.frame(ev)
-	case ev.Kind == zmtp.Command && !c.met:
+	case ev.Kind == zmtp.Command && !c.Ready():
 		return c.meet(ev.Body, "REQ", "DEALER")
 	case ev.Kind == zmtp.Command:
 		return c.command(ev.Body)
@@ -193,19 +184,19 @@ func (c *reqConn) command(body []byte) error {
 func (c *reqConn) frame(ev zmtp.Event) error {
 	if c.inBody {
 		if ev.More {
-			return &cutError{ReasonProtocol, "more than one frame behind the envelope"}
+			return netconn.NewError(netconn.ReasonProtocol, "more than one frame behind the envelope")
 		}
 		return c.request(ev)
 	}
 	c.inBody = len(ev.Body) == 0
 	switch {
 	case !ev.More:
-		return &cutError{ReasonProtocol, "no body behind the envelope"}
+		return netconn.NewError(netconn.ReasonProtocol, "no body behind the envelope")
 	case c.inBody && c.envelope == nil:
 		c.envelope = plainEnvelope
 	default:
 		if len(c.envelope)+len(ev.Body)+zmtp.MaxFrameHeader > maxEnvelope {
-			return &cutError{ReasonLimit, "envelope too long"}
+			return netconn.NewError(netconn.ReasonLimit, "envelope too long")
 		}
 		c.envelope = zmtp.AppendFrame(c.envelope, ev.Body, true)
 	}
@@ -217,18 +208,16 @@ func (c *reqConn) request(ev zmtp.Event) error {
 	if !ev.Owned {
 		body = append(make([]byte, 0, len(body)), body...)
 	}
-	r := &Request{Body: body, Remote: c.remote, Received: time.Now(), conn: c, envelope: c.envelope,
+	r := &Request{Body: body, Remote: c.Remote(), Received: time.Now(), conn: c, envelope: c.envelope,
 		size: int64(cap(body) + len(c.envelope))}
 	c.envelope, c.inBody = nil, false
-	if c.midway.Load() != 0 {
-		c.midway.Store(0)
-	}
-	if c.owes() || !c.slots.try() {
+	c.share.Progress.End()
+	if c.share.Throttle.Active() || !c.slots.Try() {
 		c.await(r)
 		return errPaused
 	}
-	if !c.edge.slots.try() {
-		c.slots.release()
+	if !c.edge.slots.Try() {
+		c.slots.Release()
 		c.await(r)
 		return errPaused
 	}
@@ -245,14 +234,14 @@ func (c *reqConn) await(r *Request) {
 func (c *reqConn) dispatch(r *Request) error {
 	held := c.holds
 	c.holds = false
-	if err := c.edge.mem.complete(c, r.size, held); err != nil {
-		c.edge.slots.release()
-		c.slots.release()
+	if err := c.edge.mem.Complete(&c.share, r.size, held); err != nil {
+		c.edge.slots.Release()
+		c.slots.Release()
 		return err
 	}
-	c.mu.Lock()
+	c.Mu.Lock()
 	c.asked = append(c.asked, r)
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	c.edge.met.requests.Inc()
 	c.edge.cfg.Handler.ServeReq(c.edge.ctx, r)
 	return nil
@@ -263,15 +252,15 @@ func (c *reqConn) dispatch(r *Request) error {
 // peer to wait.
 func (c *reqConn) resume() error {
 	for c.waiting != nil {
-		stop := c.frost.begun()
-		if !c.atone(stop) {
+		stop := c.FreezeBegun()
+		if !c.share.Throttle.Wait(c.Done(), stop) {
 			return c.interrupted()
 		}
-		if !c.slots.wait(c.done, stop) {
+		if !c.slots.Wait(c.Done(), stop) {
 			return c.interrupted()
 		}
-		if !c.edge.slots.wait(c.done, stop) {
-			c.slots.release()
+		if !c.edge.slots.Wait(c.Done(), stop) {
+			c.slots.Release()
 			return c.interrupted()
 		}
 		r, rest := c.waiting, c.rest
@@ -289,35 +278,34 @@ func (c *reqConn) resume() error {
 
 // interrupted is why a wait for a place ended without one.
 func (c *reqConn) interrupted() error {
-	if c.reason() != reasonNone {
-		return errCut
+	if c.Reason() != netconn.ReasonNone {
+		return netconn.ErrCut
 	}
-	return errFrozen
+	return netconn.ErrFrozen
 }
 
 // release ends a request that took a place.
 func (c *reqConn) release(r *Request) {
 	r.known()
-	c.edge.mem.release(r.size)
-	c.edge.slots.release()
-	c.slots.release()
+	c.edge.mem.Release(r.size)
+	c.edge.slots.Release()
+	c.slots.Release()
 }
 
 // check is the sweeper's look at a connection.
 func (c *reqConn) check(now int64) {
-	heard := c.heard.Load()
-	begun := c.midway.Load()
+	heard := c.Heard()
 	switch {
-	case begun != 0 && now > c.due.Load():
-		c.cut(ReasonSlowMessage)
-	case c.edge.cfg.IdleTimeout > 0 && now-heard > int64(c.edge.cfg.IdleTimeout) && c.slots.used() == 0:
-		c.cut(ReasonIdle)
+	case c.share.Progress.Late(now):
+		c.Cut(netconn.ReasonSlowMessage)
+	case c.edge.cfg.IdleTimeout > 0 && now-heard > int64(c.edge.cfg.IdleTimeout) && c.slots.Used() == 0:
+		c.Cut(netconn.ReasonIdle)
 	case now-heard < endCheckAfter:
 		c.looked = false
 	case !c.looked:
 		c.looked = true
-		if c.endReached() {
-			c.cut(ReasonGone)
+		if c.EndReached() {
+			c.Cut(netconn.ReasonGone)
 		}
 	}
 }

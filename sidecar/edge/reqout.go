@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -35,8 +36,8 @@ func (c *reqConn) reply(r *Request, body []byte, back func([]byte)) bool {
 	if len(body) > smallReply {
 		head := append(make([]byte, 0, len(r.envelope)+zmtp.MaxFrameHeader), r.envelope...)
 		head = zmtp.AppendFrameHeader(head, len(body), false)
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.Mu.Lock()
+		defer c.Mu.Unlock()
 		if !c.settle(r, body) {
 			return false
 		}
@@ -48,12 +49,12 @@ func (c *reqConn) reply(r *Request, body []byte, back func([]byte)) bool {
 	defer replyRooms.Put(room)
 	b := zmtp.AppendFrame(append((*room)[:0], r.envelope...), body, false)
 	*room = b
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	if !c.settle(r, body) {
 		return false
 	}
-	if c.closed || c.reason() != reasonNone {
+	if c.Closed() || c.Reason() != netconn.ReasonNone {
 		return true
 	}
 	if len(c.out) > 0 {
@@ -65,7 +66,7 @@ func (c *reqConn) reply(r *Request, body []byte, back func([]byte)) bool {
 }
 
 // lend notes that an answer which was just sent is to be given back; what is
-// left of it is at the end of the output. Wants mu.
+// left of it is at the end of the output. Wants Mu.
 func (c *reqConn) lend(body []byte, back func([]byte)) {
 	switch {
 	case back == nil:
@@ -76,7 +77,7 @@ func (c *reqConn) lend(body []byte, back func([]byte)) {
 	}
 }
 
-// giveBack returns the answers that the next n bytes of output end. Wants mu.
+// giveBack returns the answers that the next n bytes of output end. Wants Mu.
 func (c *reqConn) giveBack(n int) {
 	for i := range c.loans {
 		c.loans[i].left -= n
@@ -89,34 +90,34 @@ func (c *reqConn) giveBack(n int) {
 
 // drop ends a request without an answer; false as with reply.
 func (c *reqConn) drop(r *Request) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	return c.settle(r, nil)
 }
 
 // settle takes a request off the list of those not answered, unless the
-// connection stands still. Wants mu.
+// connection stands still. Wants Mu.
 func (c *reqConn) settle(r *Request, body []byte) bool {
-	c.answered.Store(clock())
-	if i := slices.Index(c.asked, r); i >= 0 && !c.frozen {
+	c.answered.Store(netconn.Clock())
+	if i := slices.Index(c.asked, r); i >= 0 && !c.Frozen() {
 		c.asked = slices.Delete(c.asked, i, i+1)
 	}
-	if c.frozen {
+	if c.Frozen() {
 		c.edge.hold(r, body)
 	}
-	return !c.frozen
+	return !c.Frozen()
 }
 
 // send sends buffers, which the connection keeps if the socket is full.
 func (c *reqConn) send(bufs ...[]byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	c.sendLocked(bufs...)
 }
 
-// sendLocked is send for who has mu.
+// sendLocked is send for who has Mu.
 func (c *reqConn) sendLocked(bufs ...[]byte) {
-	if c.closed || c.reason() != reasonNone {
+	if c.Closed() || c.Reason() != netconn.ReasonNone {
 		return
 	}
 	if len(c.out) == 0 {
@@ -130,10 +131,10 @@ func (c *reqConn) sendLocked(bufs ...[]byte) {
 // tryWrite writes what the socket takes now. A socket that failed takes
 // everything: the reader will hear of it.
 func (c *reqConn) tryWrite(bufs ...[]byte) int {
-	n, err := writeNow(c.fd, bufs)
-	c.edge.met.sent.Add(float64(n))
+	n, err := c.Write(bufs...)
+	c.edge.met.Sent(n)
 	if err != nil && err != syscall.EAGAIN {
-		c.cut(ReasonGone)
+		c.Cut(netconn.ReasonGone)
 		for _, b := range bufs {
 			n += len(b)
 		}
@@ -148,7 +149,7 @@ func (c *reqConn) queue(bufs ...[]byte) {
 		size += len(b)
 	}
 	if !first && c.outBytes+size > c.edge.cfg.MaxOutput || !c.edge.keepUnread(size) {
-		c.cut(ReasonOutput)
+		c.Cut(netconn.ReasonOutput)
 		return
 	}
 	c.outBytes += size
@@ -168,13 +169,13 @@ func (e *ReqEdge) keepUnread(size int) bool {
 	return true
 }
 
-// dropOutput discards queued output that will not be sent any more. Wants mu.
+// dropOutput discards queued output that will not be sent any more. Wants Mu.
 func (c *reqConn) dropOutput() {
 	c.edge.unread.Add(-int64(c.outBytes))
 	c.out, c.outBytes, c.loans = nil, 0, nil
 }
 
-// block has the output written when the socket has room. Wants mu.
+// block has the output written when the socket has room. Wants Mu.
 func (c *reqConn) block() {
 	c.edge.writers.Add(1)
 	c.edge.wg.Add(1) // the reader has not ended: closed is false
@@ -184,47 +185,43 @@ func (c *reqConn) block() {
 // drainOutput writes while the socket is full, and ends with the queue.
 func (c *reqConn) drainOutput() {
 	defer c.edge.wg.Done()
-	defer c.frost.stir()
+	defer c.Notify()
 	defer c.edge.writers.Add(-1)
-	c.mu.Lock()
+	c.Mu.Lock()
 	c.extendOutput()
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	var failure error
-	err := c.socket().raw.Write(func(uintptr) bool {
+	err := c.WriteWhenReady(func() bool {
 		var done bool
 		done, failure = c.writeSome()
 		return done
 	})
-	if failure != nil || err != nil && !c.standsStill() {
-		r := ReasonGone
+	if failure != nil || err != nil && !c.OutputFrozen() {
+		r := netconn.ReasonGone
 		if os.IsTimeout(err) {
-			r = ReasonOutput
+			r = netconn.ReasonOutput
 		}
-		c.cut(r)
+		c.Cut(r)
 	}
 }
 
 // extendOutput gives the peer another OutputTimeout to read something. Wants
 // mu.
 func (c *reqConn) extendOutput() {
-	s := c.socket()
-	_ = s.SetWriteDeadline(time.Now().Add(c.edge.cfg.OutputTimeout))
-	if c.reason() != reasonNone || c.frozen {
-		_ = s.SetWriteDeadline(longAgo)
-	}
+	c.SetWriteDeadline(time.Now().Add(c.edge.cfg.OutputTimeout))
 }
 
 func (c *reqConn) writeSome() (done bool, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.frozen {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	if c.Frozen() {
 		return true, nil // the output stays: thawing starts another writer
 	}
 	for len(c.out) > 0 {
-		n, err := writeNow(c.fd, c.out)
+		n, err := c.Write(c.out...)
 		c.outBytes -= n
 		c.edge.unread.Add(-int64(n))
-		c.edge.met.sent.Add(float64(n))
+		c.edge.met.Sent(n)
 		c.out = consume(c.out, n)
 		c.giveBack(n)
 		switch {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/handover"
 )
 
@@ -13,12 +14,12 @@ import (
 // answers still go out. It fails, and leaves everything as it was, when ctx
 // ends before all stand still.
 func (e *ReqEdge) Freeze(ctx context.Context) error {
-	if err := e.frost.begin(); err != nil {
+	if err := e.freezer.Begin(); err != nil {
 		return err
 	}
-	err := e.door.stop(ctx)
+	err := e.listener.Stop(ctx)
 	if err == nil {
-		err = stand(ctx, e.frost, "requests", e.all())
+		err = netconn.AwaitReaders(ctx, e.freezer, "requests", e.conns.All())
 	}
 	if err != nil {
 		e.Thaw()
@@ -29,25 +30,25 @@ func (e *ReqEdge) Freeze(ctx context.Context) error {
 // Export also stops output, and writes the connections down. Answers given
 // from now on wait for Thaw or Hand.
 func (e *ReqEdge) Export(ctx context.Context) (State, error) {
-	if e.frost.state.Load() != freezing {
-		return State{}, ErrNotFrozen
+	if !e.freezer.Freezing() {
+		return State{}, netconn.ErrNotFrozen
 	}
-	all := e.all()
+	all := e.conns.All()
 	for _, c := range all {
-		c.mu.Lock()
-		c.freeze(len(c.out) > 0)
-		c.mu.Unlock()
+		c.Mu.Lock()
+		c.FreezeOutput(len(c.out) > 0)
+		c.Mu.Unlock()
 	}
-	if err := e.frost.await(ctx, "slow readers", func() bool { return e.writers.Load() == 0 }); err != nil {
+	if err := e.freezer.Await(ctx, "slow readers", func() bool { return e.writers.Load() == 0 }); err != nil {
 		return State{}, err
 	}
-	now := clock()
+	now := netconn.Clock()
 	body := &handover.Encoder{}
 	var st State
-	e.owed.Store(0)
+	e.answers.owed.Store(0)
 	for _, c := range all {
-		if c.encode(body, now, uint64(len(st.Descriptors))) {
-			st.Descriptors = append(st.Descriptors, c.fd)
+		if fd, ok := c.encode(body, now, uint64(len(st.Descriptors))); ok {
+			st.Descriptors = append(st.Descriptors, fd)
 		}
 	}
 	head := beginRecord(reqSide, len(st.Descriptors))
@@ -56,21 +57,20 @@ func (e *ReqEdge) Export(ctx context.Context) (State, error) {
 }
 
 // encode writes a connection down. false: it is about to end.
-func (c *reqConn) encode(e *handover.Encoder, now int64, number uint64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.reason() != reasonNone || c.herald != nil { // a peer not introduced yet has to connect again
-		return false
+func (c *reqConn) encode(e *handover.Encoder, now int64, number uint64) (fd int, ok bool) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	if fd, ok = c.zmtpConn.encode(e, now); !ok {
+		return 0, false
 	}
-	c.handed, c.number = true, number
-	c.link.encode(e, now)
+	c.number = number
 	e.Bool(c.inBody)
 	e.Bytes(c.envelope)
-	midway := c.midway.Load()
-	e.Bool(midway != 0)
-	e.Duration(max(c.edge.cfg.MessageTimeout-time.Duration(c.due.Load()-now), 0)) // the age of a request that came slowly
+	midway, age := c.share.Progress.Age(now, c.edge.cfg.MessageTimeout)
+	e.Bool(midway)
+	e.Duration(age)
 	e.Chain(c.out)
-	c.edge.owed.Add(int64(len(c.asked)))
+	c.edge.answers.owed.Add(int64(len(c.asked)))
 	e.Int(len(c.asked))
 	for i, r := range c.asked {
 		r.number = uint64(i)
@@ -84,26 +84,24 @@ func (c *reqConn) encode(e *handover.Encoder, now int64, number uint64) bool {
 		e.Duration(time.Since(r.Received))
 		e.Bytes(c.rest)
 	}
-	return true
+	return fd, true
 }
 
 // Thaw lets everything continue as if nothing had happened.
 func (e *ReqEdge) Thaw() {
-	e.door.start()
-	for _, c := range e.all() {
-		c.mu.Lock()
-		stood := c.frozen
-		c.thaw()
-		if stood && len(c.out) > 0 && !c.closed {
+	e.listener.Start()
+	for _, c := range e.conns.All() {
+		c.Mu.Lock()
+		if c.ThawOutput() && len(c.out) > 0 && !c.Closed() {
 			c.block()
 		}
-		c.mu.Unlock()
+		c.Mu.Unlock()
 	}
-	e.frost.finish(false)
-	e.heldMu.Lock()
-	held := e.held
-	e.held = nil
-	e.heldMu.Unlock()
+	e.freezer.Finish(false)
+	e.answers.mu.Lock()
+	held := e.answers.held
+	e.answers.held = nil
+	e.answers.mu.Unlock()
 	for _, h := range held {
 		h.request.over.Store(false)
 		if h.body == nil {
@@ -122,14 +120,15 @@ func (e *ReqEdge) Import(st State) error {
 	if err != nil {
 		return fmt.Errorf("req edge: %w", err)
 	}
-	now := clock()
+	now := netconn.Clock()
 	for i := range n {
-		c := &reqConn{edge: e, number: uint64(i), slots: gate{limit: e.cfg.MaxInFlightPerConn}}
+		c := newReqConn(e)
+		c.number = uint64(i)
 		if err := c.decode(d, st.Descriptors[i], now); err != nil {
 			return fmt.Errorf("req edge: connection %d of %d: %w", i, n, err)
 		}
-		e.door.readmit(c.remote.Addr())
-		e.conns[c] = struct{}{}
+		e.listener.Readmit(c.Remote().Addr())
+		e.conns.Add(c, func() {})
 		e.taken = append(e.taken, c)
 	}
 	if err := d.End(); err != nil {
@@ -139,26 +138,25 @@ func (e *ReqEdge) Import(st State) error {
 }
 
 func (c *reqConn) decode(d *handover.Decoder, fd int, now int64) error {
-	if err := c.link.decode(d, fd, now, &c.edge.cfg.Limits, c.edge.frost); err != nil {
+	if err := c.zmtpConn.decode(d, fd, now, c.edge.listener, &c.edge.cfg.Limits); err != nil {
 		return err
 	}
 	c.inBody = d.Bool()
 	c.envelope = clone(d.Bytes())
 	begun, age := d.Bool(), d.Duration()
 	if begun {
-		c.midway.Store(max(now-int64(age), 1))
-		c.due.Store(now - int64(age) + int64(c.edge.cfg.MessageTimeout))
+		c.share.Progress.Resume(now, age, c.edge.cfg.MessageTimeout)
 	}
 	if out := d.Bytes(); len(out) > 0 {
 		c.out, c.outBytes = [][]byte{clone(out)}, len(out)
 	}
 	for i := range d.Count() {
-		r := &Request{Remote: c.remote, Received: time.Now(), conn: c, envelope: clone(d.Bytes()), number: uint64(i)}
+		r := &Request{Remote: c.Remote(), Received: time.Now(), conn: c, envelope: clone(d.Bytes()), number: uint64(i)}
 		r.size = int64(d.Int(math.MaxInt64))
 		c.asked = append(c.asked, r)
 	}
 	if d.Bool() {
-		c.waiting = &Request{Remote: c.remote, conn: c, envelope: clone(d.Bytes()), Body: clone(d.Bytes())}
+		c.waiting = &Request{Remote: c.Remote(), conn: c, envelope: clone(d.Bytes()), Body: clone(d.Bytes())}
 		c.waiting.Received = time.Now().Add(-d.Duration())
 		c.waiting.size = int64(cap(c.waiting.Body) + len(c.waiting.envelope))
 		c.rest = clone(d.Bytes())
@@ -166,7 +164,7 @@ func (c *reqConn) decode(d *handover.Decoder, fd int, now int64) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
-	if !c.met && (c.waiting != nil || len(c.asked) > 0 || c.inBody || c.envelope != nil) {
+	if !c.Ready() && (c.waiting != nil || len(c.asked) > 0 || c.inBody || c.envelope != nil) {
 		return fmt.Errorf("request before READY: %w", handover.ErrState)
 	}
 	c.adopt()
@@ -177,19 +175,19 @@ func (c *reqConn) decode(d *handover.Decoder, fd int, now int64) error {
 func (c *reqConn) adopt() {
 	c.edge.unread.Add(int64(c.outBytes))
 	for _, r := range c.asked {
-		c.slots.force()
-		c.edge.slots.force()
-		c.edge.mem.used.Add(r.size)
-		c.edge.foreign[foreignKey{c.number, r.number}] = r
+		c.slots.Force()
+		c.edge.slots.Force()
+		c.edge.mem.AdoptComplete(r.size)
+		c.edge.answers.foreign[foreignKey{c.number, r.number}] = r
 	}
 	held := int64(c.dec.Buffered() + len(c.envelope))
 	if c.waiting != nil {
 		c.paused.Store(true)
 		held += c.waiting.size + int64(cap(c.rest))
 	}
-	if held > 0 && c.met {
+	if held > 0 && c.Ready() {
 		c.holds = true
-		c.edge.mem.adopt(c, held)
+		c.edge.mem.Adopt(&c.share, held)
 	}
 }
 
@@ -207,24 +205,13 @@ func (e *ReqEdge) serveTaken() {
 	go func() {
 		defer e.wg.Done()
 		for _, c := range taken {
-			c.socket()
-			c.mu.Lock()
+			c.Enroll()
+			c.Mu.Lock()
 			if len(c.out) > 0 {
 				c.block()
 			}
-			c.mu.Unlock()
+			c.Mu.Unlock()
 			go c.serve(true)
 		}
 	}()
-}
-
-// all lists the connections.
-func (e *ReqEdge) all() []*reqConn {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	all := make([]*reqConn, 0, len(e.conns))
-	for c := range e.conns {
-		all = append(all, c)
-	}
-	return all
 }

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"net/netip"
+	"saltclusterd/sidecar/edge/netconn"
 	"sync/atomic"
 	"time"
 )
@@ -42,5 +43,41 @@ func (r *Request) Drop() {
 	}
 }
 
+// Authenticated says that the request is certainly one of that minion. Its connection, and requests from its address,
+// are the last that are cut when memory is short.
+func (r *Request) Authenticated(minion string) {
+	r.known()
+	r.conn.edge.mem.Trust(&r.conn.share, minion)
+}
+
+// Linger is called before a request waits though it is not certain who has sent it. false: too much waits so already,
+// and it should be given up.
+func (r *Request) Linger() bool {
+	if r.lingers.Load() {
+		return true
+	}
+	if !r.conn.edge.mem.Linger(r.size) {
+		r.conn.edge.met.crowded.Inc()
+		return false
+	}
+	r.lingers.Store(true)
+	return true
+}
+
+// known ends that a request lingers.
+func (r *Request) known() {
+	if r.lingers.CompareAndSwap(true, false) {
+		r.conn.edge.mem.EndLinger(r.size)
+	}
+}
+
+// Refused says that the request was refused, before or after it is answered: too many of them, and less is read from
+// where it came.
+func (r *Request) Refused() {
+	if c := r.conn; c.share.Throttle.Refused(&c.edge.refusals, c.Remote().Addr(), r.size) {
+		c.edge.met.slowed.Inc()
+	}
+}
+
 // Gone tells whether the peer has disconnected, as far as is known.
-func (r *Request) Gone() bool { return r.conn.reason() != reasonNone }
+func (r *Request) Gone() bool { return r.conn.Reason() != netconn.ReasonNone }

@@ -115,7 +115,7 @@ func (e *PubEdge) rotate(r *rotation, old []*sub, how Rotation) {
 		} else {
 			s.move(to, how.Nudge)
 			if s.known {
-				e.tell(&e.moved, s)
+				e.newcomers.add(s, true)
 			}
 		}
 		s.shard.mu.Unlock()

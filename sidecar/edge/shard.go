@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"saltclusterd/sidecar/edge/netconn"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,7 +49,7 @@ func (h *shard) work() error {
 		case <-h.wake:
 			h.round()
 		case <-pulse.C:
-			h.checkBeats(clock())
+			h.checkBeats(netconn.Clock())
 		}
 	}
 }
@@ -61,17 +62,17 @@ func (h *shard) round() {
 	h.copyMembers()
 	h.mu.Unlock()
 	for _, s := range h.walk {
-		s.mu.Lock()
+		s.Mu.Lock()
 		switch {
 		case s.blocked && s.behind():
-			s.cut(ReasonSlow)
+			s.Cut(netconn.ReasonSlow)
 		case s.held && s.behind(): // more than may wait: now, before it is too much
 			s.held = false
 			s.flush()
 		default:
 			s.flush()
 		}
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 	h.doneSeq.Store(seq)
 	h.donePos.Store(pos)
@@ -92,10 +93,10 @@ func (s *sub) join() {
 	h := s.shard
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.beat.start(clock(), h.edge.cfg.Heartbeat)
-	s.mu.Lock()
+	s.beat.start(netconn.Clock(), h.edge.cfg.Heartbeat)
+	s.Mu.Lock()
 	s.feed, s.lastSeen = h.edge.current()
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	s.place = len(h.members)
 	h.members = append(h.members, s)
 	h.changed = true
@@ -137,8 +138,8 @@ func (h *shard) subscribe(s *sub, topic string) {
 		h.index.add(topic, s)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	h.edge.mu.Lock()
 	defer h.edge.mu.Unlock()
 	s.q.follow(s.feed)
@@ -158,8 +159,8 @@ func (h *shard) cancel(s *sub, topic string) {
 		h.index.drop(topic, s)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	h.edge.mu.Lock()
 	defer h.edge.mu.Unlock()
 	s.q.leave(s.feed)

@@ -58,7 +58,7 @@ func upgradePub(t *testing.T, old *PubEdge) *PubEdge {
 		t.Fatal(err)
 	}
 	cfg := old.cfg
-	cfg.Listen = inherited(t, old.door.lns)
+	cfg.Listen = inherited(t, old.listener.Listeners())
 	next, err := NewPubEdge(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func upgradeReq(t *testing.T, old *ReqEdge, h func(*Request), while func(next *R
 		t.Fatal(err)
 	}
 	cfg := old.cfg
-	cfg.Listen, cfg.Handler = inherited(t, old.door.lns), handlerFunc(h)
+	cfg.Listen, cfg.Handler = inherited(t, old.listener.Listeners()), handlerFunc(h)
 	next, err := NewReqEdge(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -330,7 +330,7 @@ func TestUnservedAndOrphanedRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := e.cfg
-	cfg.Listen, cfg.Handler = inherited(t, e.door.lns), handlerFunc(echo)
+	cfg.Listen, cfg.Handler = inherited(t, e.listener.Listeners()), handlerFunc(echo)
 	next, err := NewReqEdge(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -384,9 +384,9 @@ func TestReqThaw_AnswersDuringFreeze(t *testing.T) {
 	eventually(t, "no request in flight", func() bool { return e.Stats().InFlight == 0 })
 }
 
-// TestLentAnswersInAFrost: what waits for its reader while the edge stands still is not given back before it was read,
+// TestLentAnswers_DuringFreeze: what waits for its reader while the edge stands still is not given back before it was read,
 // and what is lent meanwhile never.
-func TestLentAnswersInAFrost(t *testing.T) {
+func TestLentAnswers_DuringFreeze(t *testing.T) {
 	const size = 8 << 20 // more than the sockets hold
 	for _, moves := range []bool{false, true} {
 		t.Run(fmt.Sprintf("moves %v", moves), func(t *testing.T) {

@@ -3,19 +3,20 @@ package edge
 import (
 	"syscall"
 
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
 
 // sub is one connection of a PubEdge.
 type sub struct {
-	link
+	zmtpConn
 	edge  *PubEdge
 	shard *shard
 	place int // in shard.members; shard.mu
 	beat  beat
 	since int64 // clock when it connected
 
-	// Guarded by link.mu.
+	// Guarded by Mu.
 	feed      *feed // of its generation
 	q         outq
 	queued    int   // whole publications in q of a filtering subscriber
@@ -34,31 +35,30 @@ type sub struct {
 func (s *sub) serve(greeted bool) {
 	defer s.edge.wg.Done()
 	defer s.edge.forget(s)
-	s.setReadDeadline(s.readDeadline(s.edge.cfg.HandshakeTimeout))
+	s.LimitHandshake(s.edge.cfg.HandshakeTimeout)
 	var err error
 	if !greeted {
 		err = s.greet(s.edge.hello)
 	}
 	for err == nil {
-		if err = s.follow(s.hear); s.frosted(err) {
-			err = s.park(s.edge.cfg.HandshakeTimeout)
+		if err = s.Follow(s.hear); s.StoppedByFreeze(err) {
+			err = s.Park(s.edge.cfg.HandshakeTimeout)
 		}
 	}
-	r := s.ended(err)
-	s.cut(r)
-	if s.frost.park(&s.stance) != nil {
-		s.abandon()
+	r := s.Ended(protocolError(err))
+	s.Cut(r)
+	if s.HandedOver() {
 		return
 	}
 	s.shard.remove(s)
-	s.close()
-	s.edge.met.ended(r)
-	s.edge.cry.say(r, s.remote, err)
+	s.Close()
+	s.edge.met.Ended(r)
+	s.edge.cutLog.Ended(r, s.Remote(), err)
 }
 
 // hear takes input from the reader.
 func (s *sub) hear(in []byte) error {
-	in, err := s.introduced(in)
+	in, err := s.AfterProxyHeader(in)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (s *sub) hear(in []byte) error {
 		}
 		in = in[n:]
 		switch {
-		case ev.Kind == zmtp.Command && !s.met:
+		case ev.Kind == zmtp.Command && !s.Ready():
 			if err = s.meet(ev.Body, "SUB", "XSUB"); err == nil {
 				s.join()
 			}
@@ -90,7 +90,7 @@ func (s *sub) hear(in []byte) error {
 func (s *sub) said(ev zmtp.Event) error {
 	topic, add, ok := zmtp.ParseSubscription(ev.Body)
 	if !ok || ev.More {
-		return &cutError{ReasonProtocol, "a message that is not a subscription"}
+		return netconn.NewError(netconn.ReasonProtocol, "a message that is not a subscription")
 	}
 	return s.subscription(topic, add)
 }
@@ -119,9 +119,9 @@ func (s *sub) command(body []byte) error {
 // it reads gets fewer.
 func (s *sub) pong(context []byte) {
 	answer := fixed(zmtp.AppendPong(nil, context))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.frozen || s.ponging {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.Closed() || s.Frozen() || s.ponging {
 		return
 	}
 	s.ponging = s.blocked
@@ -130,36 +130,36 @@ func (s *sub) pong(context []byte) {
 	s.flush()
 }
 
-// insert puts a command before everything that has not begun. Wants mu.
+// insert puts a command before everything that has not begun. Wants Mu.
 func (s *sub) insert(c *chunk) {
 	s.edge.mu.Lock()
 	s.q.urgent(whole(c))
 	s.edge.mu.Unlock()
 }
 
-// flush writes what there is, without waiting. Wants mu.
+// flush writes what there is, without waiting. Wants Mu.
 func (s *sub) flush() {
-	if s.closed || s.frozen || s.blocked || s.held {
+	if s.Closed() || s.Frozen() || s.blocked || s.held {
 		return
 	}
 	if done, err := s.write(); err != nil {
-		s.cut(ReasonGone)
+		s.Cut(netconn.ReasonGone)
 	} else if !done {
 		s.block()
 	}
 }
 
-// block has the rest written when the socket has room. Wants mu.
+// block has the rest written when the socket has room. Wants Mu.
 func (s *sub) block() {
-	s.blocked, s.progress = true, clock()
+	s.blocked, s.progress = true, netconn.Clock()
 	s.edge.blocked.Add(1)
 	s.edge.wg.Add(1) // the reader has not ended: closed is false
 	go s.waitForRoom()
 }
 
-// write gives the socket all it takes. done: nothing is left. Wants mu.
+// write gives the socket all it takes. done: nothing is left. Wants Mu.
 func (s *sub) write() (done bool, err error) {
-	var room [maxIOV][]byte
+	var room [netconn.MaxIOV][]byte
 	for {
 		iov := s.q.gather(room[:])
 		if len(iov) == 0 {
@@ -170,7 +170,7 @@ func (s *sub) write() (done bool, err error) {
 		for _, b := range iov {
 			want += len(b)
 		}
-		n, err := writeNow(s.fd, iov)
+		n, err := s.Write(iov...)
 		if n > 0 {
 			s.took(n)
 		}
@@ -191,7 +191,7 @@ func (s *sub) took(n int) {
 	}
 	s.edge.count(messages, n)
 	if s.blocked {
-		s.progress = clock()
+		s.progress = netconn.Clock()
 	}
 	if s.q.open() == nil {
 		s.queued = max(s.queued-messages, 0)
@@ -203,13 +203,13 @@ func (s *sub) took(n int) {
 // has caught up or was cut.
 func (s *sub) waitForRoom() {
 	defer s.edge.wg.Done()
-	defer s.frost.stir()
+	defer s.Notify()
 	defer s.edge.blocked.Add(-1)
 	var failure error
-	err := s.socket().raw.Write(func(uintptr) bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.frozen {
+	err := s.WriteWhenReady(func() bool {
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
+		if s.Frozen() {
 			return true // blocked stays: thawing starts another writer
 		}
 		var done bool
@@ -220,13 +220,13 @@ func (s *sub) waitForRoom() {
 		}
 		return false
 	})
-	if failure != nil || err != nil && !s.standsStill() {
-		s.cut(ReasonGone)
+	if failure != nil || err != nil && !s.OutputFrozen() {
+		s.Cut(netconn.ReasonGone)
 	}
 }
 
 // behind tells whether a blocked subscriber is further behind than allowed.
-// Wants mu.
+// Wants Mu.
 func (s *sub) behind() bool {
 	if o := s.q.open(); o != nil {
 		return o.at.base+int64(o.off) < s.feed.lowest.Load()
@@ -236,18 +236,18 @@ func (s *sub) behind() bool {
 
 // hold keeps output back until the subscriber is moved. One in the middle of something finishes that.
 func (s *sub) hold() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.held = !s.blocked
 }
 
 // move takes the subscriber to another generation: it gets everything of the
 // old one up to now, then the nudge, then the new one.
 func (s *sub) move(to *feed, nudge []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.held = false
-	if s.closed || s.feed == to {
+	if s.Closed() || s.feed == to {
 		return
 	}
 	s.edge.mu.Lock()

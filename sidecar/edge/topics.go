@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"saltclusterd/sidecar/edge/netconn"
 	"slices"
 	"strings"
 )
@@ -81,11 +82,11 @@ func (t topics) longest() (topic string) {
 
 // subscription carries out a SUBSCRIBE or CANCEL.
 func (s *sub) subscription(topic []byte, add bool) error {
-	if !s.met {
-		return &cutError{ReasonProtocol, "subscription before READY"}
+	if !s.Ready() {
+		return netconn.NewError(netconn.ReasonProtocol, "subscription before READY")
 	}
 	if add && (len(topic) > s.edge.cfg.MaxTopic || len(s.topics) >= s.edge.cfg.MaxSubscriptions) {
-		return &cutError{ReasonSubscriptions, "too many or too long subscriptions"}
+		return netconn.NewError(netconn.ReasonSubscriptions, "too many or too long subscriptions")
 	}
 	if add {
 		s.shard.subscribe(s, string(topic))

@@ -23,12 +23,15 @@ func TestKeepAlive(t *testing.T) {
 			for range 3 {
 				dialRaw(t, e)
 			}
-			eventually(t, "three", func() bool { return len(e.all()) == 3 })
-			for _, c := range e.all() {
+			eventually(t, "three", func() bool { return e.conns.Len() == 3 })
+			for _, c := range e.conns.All() {
 				var got [4]int
-				for i, o := range keepAliveOptions {
-					got[i], _ = unix.GetsockoptInt(c.fd, o.level, o.name)
+				c.Mu.Lock()
+				for i, o := range [][2]int{{unix.SOL_SOCKET, unix.SO_KEEPALIVE}, {unix.IPPROTO_TCP, unix.TCP_KEEPIDLE},
+					{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL}, {unix.IPPROTO_TCP, unix.TCP_KEEPCNT}} {
+					got[i], _ = unix.GetsockoptInt(c.Descriptor(), o[0], o[1])
 				}
+				c.Mu.Unlock()
 				if fmt.Sprint(got) != "[1 60 15 3]" {
 					t.Errorf("%v", got)
 				}

@@ -1,4 +1,4 @@
-package edge
+package budget
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"saltclusterd/sidecar/edge/netconn"
 )
 
 const (
@@ -30,11 +32,11 @@ const (
 	maxKnown = 65536
 )
 
-// memory shares ReqConfig.MaxMemory among connections. What a request weighs is charged as it arrives. When there is no
+// Memory shares a number of bytes among connections. What a request weighs is charged as it arrives. When there is no
 // room, incomplete requests make it, in this order: those from addresses that no authenticated request has come from,
 // slow ones, large ones, those of the owner that holds most, the largest. A large request (above smallRequest) never
 // gets the last part of the memory, and a complete request gives up nothing.
-type memory struct {
+type Memory struct {
 	limit   int64
 	reserve int64 // the part of limit that is kept for small requests
 	evicted func(n int)
@@ -43,26 +45,27 @@ type memory struct {
 	unknown atomic.Int64 // of those: of requests that wait before it is certain who has sent them
 
 	mu      sync.Mutex
-	holders map[*reqConn]struct{} // connections with incomplete requests, or complete ones that wait for a place
-	known   map[netip.Addr]int64  // clock when a request from there was authenticated last
+	holders map[*Share]struct{}  // of incomplete requests, or complete ones that wait for a place
+	known   map[netip.Addr]int64 // clock when a request from there was authenticated last
 }
 
-// holding is what a connection has of the memory. memory.mu guards it.
-type holding struct {
-	bytes int64
-	gone  bool   // it was cut to make room
-	owner string // the minion that has authenticated a request on it; empty: none has
-}
-
-func newMemory(limit, largest int64, evicted func(int)) *memory {
-	return &memory{
+// NewMemory returns a memory of limit bytes for requests of at most largest bytes. evicted gets the number of
+// connections that were cut to make room.
+func NewMemory(limit, largest int64, evicted func(int)) *Memory {
+	return &Memory{
 		limit: limit, reserve: max(min(limit/8, limit-2*largest), 0), evicted: evicted,
-		holders: map[*reqConn]struct{}{}, known: map[netip.Addr]int64{},
+		holders: map[*Share]struct{}{}, known: map[netip.Addr]int64{},
 	}
 }
 
+// Used returns the bytes of incomplete and unanswered requests.
+func (m *Memory) Used() int64 { return m.used.Load() }
+
+// Unauthenticated returns the bytes of requests that wait before it is certain who has sent them.
+func (m *Memory) Unauthenticated() int64 { return m.unknown.Load() }
+
 // room is how much may be used for a request of size bytes to fit.
-func (m *memory) room(size int64) int64 {
+func (m *Memory) room(size int64) int64 {
 	if size > smallRequest {
 		return m.limit - m.reserve
 	}
@@ -70,39 +73,39 @@ func (m *memory) room(size int64) int64 {
 }
 
 // errMemory ends a connection whose request has no room.
-var errMemory = &cutError{ReasonMemory, "no memory left for requests"}
+var errMemory = netconn.NewError(netconn.ReasonMemory, "no memory left for requests")
 
-// hold sets what the incomplete or waiting request of a connection weighs.
-func (m *memory) hold(c *reqConn, size int64) error {
+// Hold sets what the incomplete or waiting request of a connection weighs.
+func (m *Memory) Hold(s *Share, size int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c.holding.gone {
-		return errCut
+	if s.gone {
+		return netconn.ErrCut
 	}
-	grown := size - c.holding.bytes
-	m.set(c, size)
+	grown := size - s.bytes
+	m.set(s, size)
 	if over := m.used.Load() - m.room(size); grown > 0 && over > 0 {
-		m.makeRoom(over, c)
-		if c.holding.gone {
+		m.makeRoom(over, s)
+		if s.gone {
 			return errMemory
 		}
 	}
 	return nil
 }
 
-// complete turns what a connection holds into a request of size bytes, which keeps its memory until release.
-func (m *memory) complete(c *reqConn, size int64, held bool) error {
+// Complete turns what a connection holds into a request of size bytes, which keeps its memory until Release.
+func (m *Memory) Complete(s *Share, size int64, held bool) error {
 	if !held && m.used.Add(size) <= m.room(size) {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if held {
-		if c.holding.gone {
-			return errCut
+		if s.gone {
+			return netconn.ErrCut
 		}
-		grown := size - c.holding.bytes
-		m.set(c, 0)
+		grown := size - s.bytes
+		m.set(s, 0)
 		if m.used.Add(size); grown <= 0 {
 			return nil
 		}
@@ -115,40 +118,43 @@ func (m *memory) complete(c *reqConn, size int64, held bool) error {
 	return nil
 }
 
-// adopt charges a connection that was taken over, whatever room there is.
-func (m *memory) adopt(c *reqConn, size int64) {
+// Adopt charges a connection that was taken over, whatever room there is.
+func (m *Memory) Adopt(s *Share, size int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.set(c, size)
+	m.set(s, size)
 }
 
-// release gives back what a complete request has held.
-func (m *memory) release(size int64) { m.used.Add(-size) }
+// AdoptComplete charges a complete request that was taken over.
+func (m *Memory) AdoptComplete(size int64) { m.used.Add(size) }
+
+// Release gives back what a complete request has held.
+func (m *Memory) Release(size int64) { m.used.Add(-size) }
 
 // set charges a connection for so many bytes. Wants mu.
-func (m *memory) set(c *reqConn, size int64) {
-	m.used.Add(size - c.holding.bytes)
-	if c.holding.bytes = size; size > 0 {
-		m.holders[c] = struct{}{}
+func (m *Memory) set(s *Share, size int64) {
+	m.used.Add(size - s.bytes)
+	if s.bytes = size; size > 0 {
+		m.holders[s] = struct{}{}
 	} else {
-		delete(m.holders, c)
+		delete(m.holders, s)
 	}
 }
 
 // makeRoom cuts connections with incomplete requests until need bytes are free, and returns how many have become free.
 // It stops at asker, which is cut when it comes before those that would have to be cut next. Wants mu.
-func (m *memory) makeRoom(need int64, asker *reqConn) (freed int64) {
+func (m *Memory) makeRoom(need int64, asker *Share) (freed int64) {
 	enough, n := need, 0
 	need += m.limit / 32 // so that this is not done again for the next read
 	for _, v := range m.ranked() {
-		if freed >= need || v.conn == asker && freed >= enough {
+		if freed >= need || v.share == asker && freed >= enough {
 			break
 		}
 		freed += v.bytes
-		m.set(v.conn, 0)
-		v.conn.holding.gone = true
-		v.conn.cut(ReasonMemory)
-		if n++; v.conn == asker {
+		m.set(v.share, 0)
+		v.share.gone = true
+		v.share.conn.Cut(netconn.ReasonMemory)
+		if n++; v.share == asker {
 			break
 		}
 	}
@@ -164,26 +170,27 @@ type owner struct {
 
 // victim is a connection with what decides when it gives up its memory.
 type victim struct {
-	conn  *reqConn
+	share *Share
 	bytes int64
 	owner owner
 	rank  int // the least goes first
 }
 
 // ranked lists the holders in the order in which they give up their memory. Wants mu.
-func (m *memory) ranked() []victim {
+func (m *Memory) ranked() []victim {
 	all := make([]victim, 0, len(m.holders))
 	total := map[owner]int64{}
-	now := clock()
-	for c := range m.holders {
-		v := victim{conn: c, bytes: c.holding.bytes, owner: owner{minion: c.holding.owner}}
+	now := netconn.Clock()
+	for s := range m.holders {
+		v := victim{share: s, bytes: s.bytes, owner: owner{minion: s.owner}}
+		address := network(s.conn.Remote().Addr())
 		if v.owner.minion == "" {
-			v.owner.address = network(c.remote.Addr())
+			v.owner.address = address
 		}
-		if at, ok := m.known[network(c.remote.Addr())]; ok && now-at < trustFor {
+		if at, ok := m.known[address]; ok && now-at < trustFor {
 			v.rank |= 4
 		}
-		if !c.slow(now, v.bytes) {
+		if !s.slow(now, v.bytes) {
 			v.rank |= 2
 		}
 		if v.bytes <= smallRequest {
@@ -198,31 +205,17 @@ func (m *memory) ranked() []victim {
 	return all
 }
 
-// slow tells whether the incomplete request of a connection, of which held bytes have come, comes slowly. One that is
-// complete and waits for its turn does when its sender is being slowed.
-func (c *reqConn) slow(now, held int64) bool {
-	begun := c.midway.Load()
-	if begun == 0 {
-		return c.owes()
-	}
-	age, young := now-begun, youngLarge
-	if held <= smallRequest {
-		young = youngSmall
-	}
-	return age > young && float64(held)*1e9 < float64(age)*slowUnderPressure
-}
-
-// trust notes that a request of a connection was authenticated as that of a minion.
-func (m *memory) trust(c *reqConn, minion string) {
-	now := clock()
-	if last := c.trusted.Load(); last != 0 && now-last < trustAgain {
+// Trust notes that a request of a connection was authenticated as that of a minion.
+func (m *Memory) Trust(s *Share, minion string) {
+	now := netconn.Clock()
+	if last := s.trusted.Load(); last != 0 && now-last < trustAgain {
 		return
 	}
-	c.trusted.Store(now)
-	address := network(c.remote.Addr())
+	s.trusted.Store(now)
+	address := network(s.conn.Remote().Addr())
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c.holding.owner = minion
+	s.owner = minion
 	if _, ok := m.known[address]; !ok && len(m.known) >= maxKnown {
 		for other := range m.known {
 			delete(m.known, other)
@@ -232,8 +225,8 @@ func (m *memory) trust(c *reqConn, minion string) {
 	m.known[address] = now
 }
 
-// linger takes room for a complete request that waits before it is certain who has sent it.
-func (m *memory) linger(size int64) bool {
+// Linger takes room for a complete request that waits before it is certain who has sent it. false: there is none.
+func (m *Memory) Linger(size int64) bool {
 	most := m.limit / 8
 	if size > smallSignIn {
 		most /= 2
@@ -245,30 +238,5 @@ func (m *memory) linger(size int64) bool {
 	return true
 }
 
-// Authenticated says that the request is certainly one of that minion. Its connection, and requests from its address,
-// are the last that are cut when memory is short.
-func (r *Request) Authenticated(minion string) {
-	r.known()
-	r.conn.edge.mem.trust(r.conn, minion)
-}
-
-// Linger is called before a request waits though it is not certain who has sent it. false: too much waits so already,
-// and it should be given up.
-func (r *Request) Linger() bool {
-	if r.lingers.Load() {
-		return true
-	}
-	if !r.conn.edge.mem.linger(r.size) {
-		r.conn.edge.met.crowded.Inc()
-		return false
-	}
-	r.lingers.Store(true)
-	return true
-}
-
-// known ends that a request lingers.
-func (r *Request) known() {
-	if r.lingers.CompareAndSwap(true, false) {
-		r.conn.edge.mem.unknown.Add(-r.size)
-	}
-}
+// EndLinger gives back what Linger has taken.
+func (m *Memory) EndLinger(size int64) { m.unknown.Add(-size) }

@@ -1,4 +1,4 @@
-package edge
+package netconn
 
 import (
 	"fmt"
@@ -32,16 +32,19 @@ func newSocket(p pollable) (*socket, error) {
 
 // socket returns the connection's. One that was taken over is made known to
 // the poller by the first who needs that: it can be written to before.
-func (l *link) socket() *socket {
-	if s := l.sock.Load(); s != nil {
+func (c *Conn) socket() *socket {
+	if s := c.sock.Load(); s != nil {
 		return s
 	}
-	l.enroll.Do(func() {
-		s, _ := newSocket(os.NewFile(uintptr(l.fd), "minion")) // an open file always has a raw connection
-		l.sock.Store(s)
-		if l.reason() != reasonNone {
+	c.enroll.Do(func() {
+		s, _ := newSocket(os.NewFile(uintptr(c.fd), "minion")) // an open file always has a raw connection
+		c.sock.Store(s)
+		if c.Reason() != ReasonNone {
 			_ = s.SetDeadline(longAgo)
 		}
 	})
-	return l.sock.Load()
+	return c.sock.Load()
 }
+
+// Enroll makes a connection that was taken over known to the poller.
+func (c *Conn) Enroll() { c.socket() }

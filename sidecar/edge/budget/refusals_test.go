@@ -1,53 +1,14 @@
-package edge
+package budget
 
 import (
 	"fmt"
 	"net/netip"
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// A connection whose requests are refused and refused is read no faster than patience lasts; another one of the same
-// address, whose requests are fine, is read as ever.
-func TestRefusedIsSlowed(t *testing.T) {
-	e := openReq(t, ReqConfig{}, func(r *Request) {
-		if string(r.Body) == "bad" {
-			r.Refused()
-		}
-		r.Reply(r.Body)
-	})
-	hostile, fine := dial(t, e, "DEALER"), dial(t, e, "REQ")
-	for range int(connBurst) {
-		if err := hostile.WriteMessage(nil, []byte("bad")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := hostile.ReadMessage(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	began := time.Now()
-	more := 0
-	// on a slow machine it has recovered meanwhile
-	for ; testutil.ToFloat64(e.met.slowed) == 0 && more < 100*int(connBurst); more++ {
-		if err := hostile.WriteMessage(nil, []byte("bad")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := hostile.ReadMessage(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if testutil.ToFloat64(e.met.slowed) == 0 {
-		t.Errorf("nothing was slowed; %d took %s", more, time.Since(began))
-	}
-	ask(t, fine, "good")
-	ask(t, hostile, "good") // it only waits
-}
-
-func TestBlame(t *testing.T) {
-
-	var b blame
+func TestAllowance(t *testing.T) {
+	var b allowance
 	now := int64(1)
 	for range 10 {
 		if wait := b.spend(now, 1, 1, 10); wait != 0 {
@@ -63,7 +24,7 @@ func TestBlame(t *testing.T) {
 	if wait := b.spend(now, 1, 1, 10); wait > maxSlowed {
 		t.Errorf("slowed by %s", wait)
 	}
-	if b.forgotten(now, 1, 10) || !b.forgotten(now+int64(time.Minute), 1, 10) {
+	if b.full(now, 1, 10) || !b.full(now+int64(time.Minute), 1, 10) {
 		t.Error("nothing, or all, is forgotten")
 	}
 	if wait := b.spend(now+int64(time.Minute), 1, 1, 10); wait != 0 {
@@ -71,18 +32,18 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-// TestBlame_CountsBytes checks that few large refusals slow a connection as many small ones of as many bytes do, and
+// TestAllowance_CountsBytes checks that few large refusals slow a connection as many small ones of as many bytes do, and
 // that the debt of one does not slow another connection of the address for longer than before.
-func TestBlame_CountsBytes(t *testing.T) {
+func TestAllowance_CountsBytes(t *testing.T) {
 	const large = 64 << 20
 	now := int64(1)
-	var one blame
+	var one allowance
 	wait := one.spend(now, refusalCost(large), connRefused, connBurst)
 	want := time.Duration((refusalCost(large) - connBurst) / connRefused * float64(time.Second))
 	if d := wait - want; d > time.Millisecond || d < -time.Millisecond {
 		t.Errorf("slowed by %s after %d bytes, want %s", wait, large, want)
 	}
-	var bs blames
+	var bs Refusals
 	addr := netip.MustParseAddr("192.0.2.1")
 	for range 20 {
 		bs.spend(addr, now, refusalCost(large))
@@ -97,8 +58,8 @@ func TestBlame_CountsBytes(t *testing.T) {
 	}
 }
 
-func TestBlamesAreBounded(t *testing.T) {
-	var bs blames
+func TestRefusals_Bounded(t *testing.T) {
+	var bs Refusals
 	for i := range 3 * maxAddresses {
 		addr := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
 		if wait := bs.spend(addr, int64(1+i), 1); wait != 0 {
@@ -114,9 +75,9 @@ func TestBlamesAreBounded(t *testing.T) {
 	}
 }
 
-// Who has a network of IPv6 has no patience for each of its addresses.
-func TestBlameOfANetwork(t *testing.T) {
-	var bs blames
+// TestRefusals_Network checks that the addresses of one network of IPv6 are counted together.
+func TestRefusals_Network(t *testing.T) {
+	var bs Refusals
 	slowed := func(of func(i byte) string) bool {
 		for i := range int(2 * addrBurst) {
 			if bs.spend(netip.MustParseAddr(of(byte(i))), 1, 1) > 0 {

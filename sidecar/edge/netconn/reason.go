@@ -1,19 +1,15 @@
-package edge
+package netconn
 
-import (
-	"errors"
-
-	"saltclusterd/sidecar/zmtp"
-)
+import "errors"
 
 // Reason says why a connection ended or was not let in.
 type Reason uint8
 
 // The reasons, as they appear in logs and metrics.
 const (
-	reasonNone          Reason = iota
+	ReasonNone          Reason = iota
 	ReasonGone                 // the peer closed or the network failed
-	ReasonProtocol             // no ZMTP, or broken ZMTP
+	ReasonProtocol             // no protocol of ours, or a broken one
 	ReasonLimit                // a frame, message or command beyond its limit
 	ReasonProxyHeader          // a load balancer that does not say for whom it connects
 	ReasonHandshake            // no READY in time
@@ -49,29 +45,31 @@ func (r Reason) ours() bool {
 	return r == ReasonGone || r == ReasonDrained || r == ReasonClosed || r == ReasonIdle
 }
 
-// errCut ends a reader whose connection was cut meanwhile.
-var errCut = errors.New("connection was cut")
+// ErrCut ends a reader whose connection was cut meanwhile.
+var ErrCut = errors.New("connection was cut")
 
-// cutError is an error of a peer that carries its own Reason.
-type cutError struct {
+// Error is an error of a peer that carries its own Reason.
+type Error struct {
 	reason Reason
-	text   string
+	err    error
 }
 
-func (e *cutError) Error() string { return e.text }
+// NewError returns an error with a text.
+func NewError(r Reason, text string) *Error { return &Error{r, errors.New(text)} }
 
-// reasonOf classifies what ended a reader.
+// WrapError returns err with a reason.
+func WrapError(r Reason, err error) *Error { return &Error{r, err} }
+
+func (e *Error) Error() string { return e.err.Error() }
+
+// Unwrap returns the error without its reason.
+func (e *Error) Unwrap() error { return e.err }
+
+// reasonOf returns the reason of what ended a reader.
 func reasonOf(err error) Reason {
-	var ce *cutError
-	switch {
-	case errors.As(err, &ce):
-		return ce.reason
-	case errors.Is(err, zmtp.ErrFrameTooLarge), errors.Is(err, zmtp.ErrMessageTooLarge),
-		errors.Is(err, zmtp.ErrTooManyParts), errors.Is(err, zmtp.ErrCommandTooLarge):
-		return ReasonLimit
-	case errors.Is(err, zmtp.ErrNotZMTP), errors.Is(err, zmtp.ErrMechanism), errors.Is(err, zmtp.ErrHandshake),
-		errors.Is(err, zmtp.ErrFlags), errors.Is(err, zmtp.ErrCommand):
-		return ReasonProtocol
+	var e *Error
+	if errors.As(err, &e) {
+		return e.reason
 	}
 	return ReasonGone
 }

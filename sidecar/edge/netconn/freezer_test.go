@@ -1,15 +1,14 @@
-package edge
+package netconn
 
 import (
 	"net"
 	"net/netip"
 	"testing"
 	"time"
-
-	"saltclusterd/sidecar/zmtp"
 )
 
-// A reader that sets its deadline in a frost, and only reads when that is over, is not one that has waited too long.
+// TestSetReadDeadline_DuringFreeze checks that a reader which sets its deadline in a freeze, and only reads when that
+// is over, is not ended as one that has waited too long.
 func TestSetReadDeadline_DuringFreeze(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -26,21 +25,22 @@ func TestSetReadDeadline_DuringFreeze(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	var l link
-	limits, f := zmtp.DefaultLimits, newFrost()
-	if err := l.init(c.(*net.TCPConn), netip.MustParseAddrPort("192.0.2.1:1"), nil, &limits, f); err != nil {
+	var l Conn
+	f := NewFreezer()
+	owner := NewListener(ListenerConfig{Freezer: f})
+	if err := l.Init(Accepted{c.(*net.TCPConn), netip.MustParseAddrPort("192.0.2.1:1"), owner, nil}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.begin(); err != nil {
+	if err := f.Begin(); err != nil {
 		t.Fatal(err)
 	}
-	l.setReadDeadline(time.Now().Add(patience))
-	f.finish(false)
+	l.SetReadDeadline(time.Now().Add(20 * time.Second))
+	f.Finish(false)
 	if _, err := peer.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	heard := false
-	err = l.follow(func([]byte) error { heard = true; return net.ErrClosed })
+	err = l.Follow(func([]byte) error { heard = true; return net.ErrClosed })
 	if !heard {
 		t.Errorf("the reader was ended: %v", err)
 	}

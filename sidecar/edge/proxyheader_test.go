@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -83,8 +84,8 @@ func TestProxiesMustSayForWhom(t *testing.T) {
 		ended(t, conn)
 		t.Log(name)
 	}
-	eventually(t, "counted", func() bool { return reasonCount(e.met, ReasonProxyHeader) == 3 })
-	eventually(t, "all places are free", func() bool { return e.Stats().Conns == 0 && places(&e.door) == 0 })
+	eventually(t, "counted", func() bool { return reasonCount(e.met, netconn.ReasonProxyHeader) == 3 })
+	eventually(t, "all places are free", func() bool { return e.Stats().Conns == 0 })
 }
 
 // A PROXY header from an address that is not one of Proxies is not believed.
@@ -95,7 +96,7 @@ func TestReqProxy_UntrustedHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended(t, conn)
-	eventually(t, "counted", func() bool { return reasonCount(e.met, ReasonProtocol) == 1 })
+	eventually(t, "counted", func() bool { return reasonCount(e.met, netconn.ReasonProtocol) == 1 })
 	ask(t, dial(t, e, "REQ"), "direct")
 }
 
@@ -104,7 +105,7 @@ func TestPubProxy_HeaderTimeout(t *testing.T) {
 	conn := dialRaw(t, e)
 	_, _ = conn.Write([]byte("PROXY "))
 	ended(t, conn)
-	eventually(t, "counted", func() bool { return reasonCount(e.met, ReasonHandshake) == 1 })
+	eventually(t, "counted", func() bool { return reasonCount(e.met, netconn.ReasonHandshake) == 1 })
 }
 
 func TestReqProxy_LimitPerClientAddress(t *testing.T) {
@@ -120,48 +121,13 @@ func TestReqProxy_LimitPerClientAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended(t, conn)
-	eventually(t, "counted", func() bool { return reasonCount(e.met, ReasonAddrFull) == 1 })
+	eventually(t, "counted", func() bool { return reasonCount(e.met, netconn.ReasonAddrFull) == 1 })
 	_ = open[0].Close()
 	eventually(t, "its place is free", func() bool { return e.Stats().Conns == 4 })
 	ask(t, dialFor(t, e, "REQ", "192.0.2.1"), "again")
 	for _, c := range open {
 		_ = c.Close()
 	}
-}
-
-// places counts the addresses a door has connections of.
-func places(d *door) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.perAddr)
-}
-
-// FuzzIntroduced feeds a connection that must be introduced with what comes, cut anywhere.
-func FuzzIntroduced(f *testing.F) {
-	f.Add([]byte(header("192.0.2.1")), 3)
-	f.Add(append([]byte(header("192.0.2.1")), hello("REQ")...), 40)
-	f.Add([]byte("\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"), 12)
-	f.Add([]byte("PROXY UNKNOWN\r\n\xff"), 1)
-	f.Fuzz(func(t *testing.T, in []byte, cut int) {
-		cut = min(max(cut, 0), len(in))
-		d := &door{perAddr: map[netip.Addr]int{unnamed: 1}, inside: 1}
-		l := &link{herald: &herald{door: d}, remote: netip.MustParseAddrPort("127.0.0.1:1")}
-		var own []byte
-		for _, part := range [][]byte{in[:cut], in[cut:]} {
-			rest, err := l.introduced(part)
-			if err != nil {
-				return
-			}
-			own = append(own, rest...)
-		}
-		if l.herald == nil && (!strings.HasSuffix(string(in), string(own)) || d.perAddr[l.counted] != 1 ||
-			!l.remote.IsValid()) {
-			t.Fatalf("%q left of %q, remote %s", own, in, l.remote)
-		}
-		if l.herald != nil && len(own) > 0 {
-			t.Fatal("bytes of a peer that nobody has introduced")
-		}
-	})
 }
 
 func TestPubProxy_SubscriberAddresses(t *testing.T) {
