@@ -115,3 +115,13 @@ func Renumber(area *Area, p *Plan) error {
 	}
 	return nil
 }
+
+// Restored returns the names of what a switch has restored: it is aside no more.
+func Restored(area *Area, p *Plan) (names []string) {
+	for i := range p.Ops {
+		if op := &p.Ops[i]; op.Verb == Restore && !ours(slotfs.Place{Dir: area.Aside, Name: op.Stage}, op) {
+			names = append(names, op.Stage)
+		}
+	}
+	return names
+}

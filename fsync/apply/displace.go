@@ -15,9 +15,10 @@ func (s *Switcher) left(i int, op *Op) error {
 	switch op.Verb {
 	case Remove:
 		return s.displace(s.taken(i), op)
-	case Place:
-		if st, err := s.Area.Stage.Stat(op.Stage); err == nil && st.Ino != op.StageIno {
-			return s.displace(s.staged(op), op)
+	case Place, Restore:
+		staged := s.staged(op)
+		if st, err := staged.Dir.Stat(staged.Name); err == nil && st.Ino != op.StageIno {
+			return s.displace(staged, op)
 		}
 		return s.displace(s.former(op), op)
 	}

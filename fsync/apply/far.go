@@ -21,6 +21,9 @@ func busy(err error) bool { return errors.Is(err, unix.EBUSY) }
 
 // placeFar is place where nothing can be renamed.
 func (s *Switcher) placeFar(staged, at slotfs.Place, op *Op) error {
+	if t := op.Entry.Type; t != tree.File && t != tree.Symlink {
+		return errEdited // only a directory that was put aside, or a device, which nothing copies
+	}
 	if err := s.step(); err != nil {
 		return err
 	}

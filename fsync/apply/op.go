@@ -15,6 +15,7 @@ const (
 	SetMode        // of a file or a directory
 	Remove         // of anything but a directory
 	RemoveDir      // when it is empty
+	Restore        // as Place, of what was put aside; Stage is its name there
 )
 
 // Op is one operation of a plan.

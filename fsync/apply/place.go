@@ -145,7 +145,16 @@ func (s *Switcher) twoSteps(staged, at slotfs.Place, op *Op) error {
 
 // staged is where what is to be placed waits, and where exchange has what it replaces.
 func (s *Switcher) staged(op *Op) slotfs.Place {
+	if op.Verb == Restore {
+		return slotfs.Place{Dir: s.Area.Aside, Name: op.Stage}
+	}
 	return slotfs.Place{Dir: s.Area.Stage, Name: op.Stage}
+}
+
+// Untouched says whether what an operation would place is where it was before any run of it.
+func Untouched(area *Area, op *Op) bool {
+	s := Switcher{Area: area}
+	return ours(s.staged(op), op) && !there(s.former(op))
 }
 
 // former is where twoSteps has what it replaces.

@@ -75,7 +75,7 @@ func (s *Switcher) verb(i int, at slotfs.Place, op *Op) error {
 	switch op.Verb {
 	case MakeDir:
 		return s.makeDir(at, op)
-	case Place:
+	case Place, Restore:
 		return s.place(i, at, op)
 	case SetMode:
 		return s.setMode(at, op)

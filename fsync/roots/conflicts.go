@@ -10,16 +10,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+	"time"
 
 	"saltclusterd/fsync/apply"
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
 )
 
-// errEdited says that a file is not, or not for sure, as the cluster has it.
-var errEdited = errors.New(
-	"there is an edit that the cluster has not agreed on: wait until it has, or sync the roots, and try again")
+// ErrEdited says that a file is not, or not for sure, as the cluster has it.
+var ErrEdited = errors.New("there is an edit that the cluster has not agreed on")
 
 // ErrNoConflict says that this node does not have such a conflict.
 var ErrNoConflict = errors.New("no such conflict on this node")
@@ -39,47 +38,6 @@ func (s *Store) Drop(ctx context.Context, id string) error {
 		if err := os.RemoveAll(filepath.Join(area.Path, "aside", c.ID)); err != nil {
 			return fmt.Errorf("drop conflict: %w", err)
 		}
-		return nil
-	})
-}
-
-// Resolve makes what was put aside live again, as a local edit, in place of what is there now. That must be as the
-// cluster has it, which keeps its content; an edit that this node has not proposed yet is proposed first, and refused
-// where that is not possible.
-func (s *Store) Resolve(ctx context.Context, id string) error {
-	err := s.withConflict(ctx, id, func(ctx context.Context, c Conflict, area *apply.Area) error {
-		if err := s.putBack(ctx, c, area); err != nil {
-			return fmt.Errorf("resolve conflict: %q: %w", c.Path, err)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return s.inLoop(ctx, func(ctx context.Context) error {
-		s.dirty = true
-		return s.round(ctx)
-	})
-}
-
-func (s *Store) withConflict(ctx context.Context, id string,
-	do func(context.Context, Conflict, *apply.Area) error) error {
-	return s.inLoop(ctx, func(ctx context.Context) error {
-		s.mu.Lock()
-		c, ok := s.conflict[id]
-		s.mu.Unlock()
-		st := s.slot(c.Slot)
-		if !ok || st == nil {
-			return fmt.Errorf("%w: %s", ErrNoConflict, id)
-		}
-		area, err := apply.OpenArea(s.cfg.StateDir, st.Name, st.Dir)
-		if err != nil {
-			return err
-		}
-		defer area.Close()
-		if err := do(ctx, c, area); err != nil {
-			return err
-		}
 		s.mu.Lock()
 		delete(s.conflict, id)
 		n := len(s.conflict)
@@ -89,74 +47,139 @@ func (s *Store) withConflict(ctx context.Context, id string,
 	})
 }
 
-// putBack renames what was put aside to where it was, making directories as needed.
-func (s *Store) putBack(ctx context.Context, c Conflict, area *apply.Area) error {
-	dir, err := area.Live.Sub(".")
-	if err != nil {
-		return err
-	}
-	names := strings.Split(c.Path, "/")
-	for _, n := range names[:len(names)-1] {
-		if err := tree.CheckName(n); err != nil {
-			return errors.Join(err, dir.Close())
-		}
-		if err := dir.Mkdir(n, 0o755); err == nil && s.cfg.UID >= 0 {
-			err = dir.Chown(n, s.cfg.UID, s.cfg.GID)
-			if err != nil {
-				return errors.Join(err, dir.Close())
+// Resolve makes what was put aside live again, as a local edit, in place of what is there now. That must be as the
+// cluster has it, and is displaced; an edit that this node has not proposed yet is proposed first, and refused where
+// that is not possible.
+func (s *Store) Resolve(ctx context.Context, id string) error {
+	return s.withConflict(ctx, id, func(ctx context.Context, c Conflict, area *apply.Area) error {
+		plan, err := s.planRestore(c, area)
+		if errors.Is(err, ErrEdited) { // which may be agreed on by now
+			s.dirty = true
+			if err := s.round(ctx); err != nil {
+				return fmt.Errorf("propose the edits here before %q is restored: %w", c.Path, err)
 			}
-		} else if err != nil && !errors.Is(err, fs.ErrExist) {
-			return errors.Join(err, dir.Close())
+			plan, err = s.planRestore(c, area)
 		}
-		sub, err := dir.Sub(n)
-		_ = dir.Close()
+		if err == nil {
+			err = s.restore(ctx, c, plan, area)
+		}
+		if err != nil {
+			return fmt.Errorf("restore %q: %w", c.Path, err)
+		}
+		if err := s.round(ctx); err != nil {
+			return fmt.Errorf("%q is restored, but not proposed: %w", c.Path, err)
+		}
+		return nil
+	})
+}
+
+// withConflict has the loop do something with what was put aside, when no switch is under way.
+func (s *Store) withConflict(ctx context.Context, id string,
+	do func(context.Context, Conflict, *apply.Area) error) error {
+	return s.inLoop(ctx, func(ctx context.Context) error {
+		if err := errors.Join(s.finishSwitches(ctx), s.saveBase()); err != nil {
+			return err
+		}
+		c, ok := s.conflictOf(id)
+		st := s.slot(c.Slot)
+		if !ok || st == nil {
+			return fmt.Errorf("%w: %s", ErrNoConflict, id)
+		}
+		area, err := apply.OpenArea(s.cfg.StateDir, st.Name, st.Dir)
 		if err != nil {
 			return err
 		}
-		dir = sub
-	}
-	defer dir.Close()
-	from, to := slotfs.Place{Dir: area.Aside, Name: c.ID}, slotfs.Place{Dir: dir, Name: names[len(names)-1]}
-	if err := slotfs.Move(from, to); !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return s.replaceAgreed(ctx, c, from, to)
+		defer area.Close()
+		return do(ctx, c, area)
+	})
 }
 
-// replaceAgreed moves from to to, where there is a file as the cluster has it. That file is unlinked, because the
-// cluster's history has it.
-func (s *Store) replaceAgreed(ctx context.Context, c Conflict, from, to slotfs.Place) error {
-	s.dirty = true
-	if err := s.round(ctx); err != nil {
-		return fmt.Errorf("propose the edits here first: %w", err)
-	}
-	was, err := to.Dir.Stat(to.Name)
-	if err != nil || was.Type == tree.Dir {
-		return errors.Join(errors.New("there is a directory now"), err)
-	}
-	if err := s.look(ctx); err != nil {
-		return err
-	}
-	root, err := tree.ReadRoot(s, s.base.Root)
+func (s *Store) conflictOf(id string) (Conflict, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.conflict[id]
+	return c, ok
+}
+
+// planRestore plans how what was put aside gets to where it was, making directories as needed. It returns ErrEdited if
+// there is something that the cluster does not have, as far as the last scan has seen.
+func (s *Store) planRestore(c Conflict, area *apply.Area) (apply.Plan, error) {
+	aside, err := area.Aside.Stat(c.ID)
 	if err != nil {
-		return err
+		return apply.Plan{}, err
 	}
-	st := s.slot(c.Slot)
-	agreed, live := tree.Lookup(s, root[c.Slot], c.Path), tree.Lookup(s, st.dir, c.Path)
-	if agreed == nil || !agreed.Equal(live) || !st.index[c.Path].Fresh(was) {
-		return errEdited
+	p := apply.Plan{Slot: c.Slot}
+	op := apply.Op{
+		Verb: apply.Restore, Path: c.Path, Entry: tree.Entry{Type: aside.Type, Mode: aside.Mode}, Known: true,
+		Stage: c.ID, StageIno: aside.Ino, StageMod: aside.Mtime,
 	}
-	switch err := slotfs.Exchange(from, to); {
-	case errors.Is(err, slotfs.ErrNoExchange):
-		if now, err := to.Dir.Stat(to.Name); err != nil || !now.Unchanged(was) {
-			return errors.Join(errEdited, err)
+	for i := range c.Path {
+		if c.Path[i] != '/' {
+			continue
 		}
-		return slotfs.Replace(from, to)
-	case err != nil:
+		dir, err := area.Live.Walk(c.Path[:i])
+		switch {
+		case err == nil:
+			_ = dir.Close()
+		case errors.Is(err, fs.ErrNotExist):
+			p.Ops = append(p.Ops, apply.Op{Verb: apply.MakeDir, Path: c.Path[:i],
+				Entry: tree.Entry{Type: tree.Dir, Mode: 0o755}})
+		default:
+			return p, err
+		}
+	}
+	if len(p.Ops) == 0 {
+		if op.Was, err = statBelow(area.Live, c.Path); err != nil {
+			return p, err
+		}
+	}
+	if op.Was != nil {
+		if op.Was.Type == tree.Dir {
+			return p, errors.New("there is a directory now")
+		}
+		root, err := tree.ReadRoot(s, s.base.Root)
+		if err != nil {
+			return p, err
+		}
+		st := s.slot(c.Slot)
+		agreed, live := tree.Lookup(s, root[c.Slot], c.Path), tree.Lookup(s, st.dir, c.Path)
+		if agreed == nil || !agreed.Equal(live) || !st.index[c.Path].Fresh(*op.Was) {
+			return p, ErrEdited
+		}
+		op.Old = *agreed
+	}
+	p.Ops = append(p.Ops, op)
+	return p, nil
+}
+
+// statBelow returns what is at a path; nil: nothing.
+func statBelow(top *slotfs.Dir, path string) (*slotfs.Stat, error) {
+	dir, name, err := top.Parent(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	st, err := dir.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return &st, err
+}
+
+// restore carries out a plan of planRestore, as a switch: after a crash the next start completes it.
+func (s *Store) restore(ctx context.Context, c Conflict, p apply.Plan, area *apply.Area) error {
+	j := &journal{Base: s.base.clone(), Plans: []apply.Plan{p}, Began: time.Now(), here: true}
+	if err := s.db.put(pair{bucketMeta, keyJournal, j}); err != nil {
 		return err
 	}
-	if now, err := from.Dir.Stat(from.Name); err != nil || !now.Unchanged(was) {
-		return errors.Join(errEdited, err, slotfs.Exchange(from, to))
+	s.pending = j
+	err := s.carryOut(ctx, j, map[SlotName]*apply.Area{c.Slot: area})
+	if err != nil && apply.Untouched(area, &p.Ops[len(p.Ops)-1]) { // it is for the operator to try again
+		s.pending = nil
+		return errors.Join(err, s.db.put(pair{bucketMeta, keyJournal, nil}))
 	}
-	return from.Dir.Remove(from.Name)
+	if _, still := s.conflictOf(c.ID); err == nil && still {
+		return ErrEdited
+	}
+	return err
 }

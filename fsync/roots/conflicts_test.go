@@ -1,50 +1,171 @@
 package roots
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 )
+
+// inConflict returns two nodes; b has put aside a file f that it had before it joined.
+func (w *world) inConflict(agreed, aside string) (a, b *testNode, c Conflict) {
+	w.t.Helper()
+	a = w.start("a")
+	a.write("f", agreed)
+	w.await("the first revision", func() bool { return a.store.Status().Base > 0 })
+	b = w.node("b")
+	b.write("f", aside)
+	b.open()
+	w.await("b has caught up", func() bool { return b.store.CaughtUp() && len(b.store.Conflicts()) == 1 })
+	return a, b, b.store.Conflicts()[0]
+}
+
+// restore waits until what was put aside is restored; a file may be too young for its times to tell an edit.
+func (n *testNode) restore(id string) {
+	n.w.t.Helper()
+	n.w.await("it is restored", func() bool {
+		err := n.store.Resolve(n.w.t.Context(), id)
+		if err != nil && !errors.Is(err, ErrEdited) {
+			n.w.t.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
+// stepping has step called before each change of a switch from now on.
+func (n *testNode) stepping(step func() error) {
+	n.w.t.Helper()
+	must(n.w.t, n.store.inLoop(n.w.t.Context(), func(context.Context) error { n.store.step = step; return nil }))
+}
 
 // TestResolve_Edited: what was put aside does not replace an edit that the cluster does not have.
 func TestResolve_Edited(t *testing.T) {
 	w := newWorld(t)
-	a := w.start("a")
-	a.write("f", "the cluster's")
-	w.await("the first revision", func() bool { return a.store.Status().Base > 0 })
-	b := w.node("b")
-	b.write("f", "the joiner's")
-	b.open()
-	w.await("b has caught up", func() bool { return b.store.CaughtUp() && len(b.store.Conflicts()) == 1 })
-	c := b.store.Conflicts()[0]
+	a, b, c := w.inConflict("the cluster's", "the joiner's")
 
 	b.mode(ModeManual)
 	b.write("f", "edited")
-	if err := b.store.Resolve(t.Context(), c.ID); !errors.Is(err, errEdited) {
+	if err := b.store.Resolve(t.Context(), c.ID); !errors.Is(err, ErrEdited) {
 		t.Errorf("over an edit that is not proposed: %v", err)
 	}
 	if content, err := os.ReadFile(c.Kept); !b.has("f", "edited") || err != nil || string(content) != "the joiner's" {
 		t.Errorf("after it was refused: aside is %q, %v", content, err)
 	}
 
-	b.mode(ModeAuto)
 	before := a.store.Status().Base
-	w.await("it is restored", func() bool {
-		err := b.store.Resolve(t.Context(), c.ID)
-		if err != nil && !errors.Is(err, errEdited) { // the file is too young for its times to tell
-			t.Fatal(err)
-		}
-		return err == nil
-	})
+	b.mode(ModeAuto)
+	b.restore(c.ID)
 	w.await("a has it", func() bool { return a.has("f", "the joiner's") })
 	w.awaitEqual()
 	if n := a.store.Status().Base - before; n != 2 {
 		t.Errorf("%d revisions, not the edit and what replaced it", n)
 	}
-	if left := b.store.Conflicts(); len(left) != 0 {
-		t.Errorf("conflicts left: %v", left)
+	b.hasNoConflict(c)
+}
+
+func (n *testNode) hasNoConflict(c Conflict) {
+	n.w.t.Helper()
+	if left := n.store.Conflicts(); len(left) != 0 {
+		n.w.t.Errorf("conflicts left: %v", left)
 	}
 	if _, err := os.Lstat(c.Kept); !os.IsNotExist(err) {
-		t.Errorf("something is left aside: %v", err)
+		n.w.t.Errorf("something is left aside: %v", err)
+	}
+}
+
+// TestResolve_EditDuringExchange: an edit in the instant before the exchange is given back.
+func TestResolve_EditDuringExchange(t *testing.T) {
+	w := newWorld(t)
+	a, b, c := w.inConflict("the cluster's", "the joiner's")
+	edits := 0
+	b.stepping(func() error {
+		if edits++; edits == 1 {
+			b.write("f", "edited")
+		}
+		return nil
+	})
+	w.await("the edit is found", func() bool {
+		err := b.store.Resolve(t.Context(), c.ID)
+		if !errors.Is(err, ErrEdited) {
+			t.Fatalf("an edit was replaced: %v", err)
+		}
+		return edits > 0
+	})
+	w.await("a has the edit", func() bool { return a.has("f", "edited") })
+	w.awaitEqual()
+	if content, err := os.ReadFile(c.Kept); err != nil || string(content) != "the joiner's" {
+		t.Errorf("aside is %q, %v", content, err)
+	}
+	b.restore(c.ID)
+	w.await("a has it", func() bool { return a.has("f", "the joiner's") })
+	b.hasNoConflict(c)
+}
+
+func TestResolve_DirectoryInPlace(t *testing.T) {
+	w := newWorld(t)
+	_, b, c := w.inConflict("the cluster's", "the joiner's")
+	b.remove("f")
+	b.write("f/g", "1")
+	err := b.store.Resolve(t.Context(), c.ID)
+	if err == nil || !strings.Contains(err.Error(), "there is a directory now") {
+		t.Errorf("over a directory: %v", err)
+	}
+	b.remove("f")
+	b.restore(c.ID)
+	w.await("it is back", func() bool { return b.has("f", "the joiner's") })
+	b.hasNoConflict(c)
+}
+
+// TestResolve_KeepsReplaced: what a restored file replaces may be the only copy of what was agreed on.
+func TestResolve_KeepsReplaced(t *testing.T) {
+	w := newWorld(t)
+	a, b, c := w.inConflict("the cluster's", "the joiner's")
+	a.close()
+	large := noise(1, maxRecentFile+100<<10)
+	b.write("f", large)
+	w.await("it is agreed on", func() bool { st := b.store.Status(); return st.Base == 2 && !st.Edited })
+	b.restore(c.ID)
+	b.hasNoConflict(c)
+	if _, err := b.store.Rollback(t.Context(), 2); err != nil || !b.has("f", large) {
+		t.Errorf("back to what was replaced: %v", err)
+	}
+}
+
+// TestResolve_CutOff: after a crash at any step a restored file stays restored, and what it replaced is kept.
+func TestResolve_CutOff(t *testing.T) {
+	for limit := 1; limit <= 2; limit++ {
+		t.Run(fmt.Sprint("step ", limit), func(t *testing.T) {
+			w := newWorld(t)
+			a, b, c := w.inConflict(noise(1, maxRecentFile+1), "the joiner's")
+			steps := 0
+			b.stepping(func() error {
+				if steps++; steps >= limit {
+					return errors.New("cut off")
+				}
+				return nil
+			})
+			w.await("it is cut off", func() bool {
+				return !errors.Is(b.store.Resolve(t.Context(), c.ID), ErrEdited)
+			})
+			_ = b.crash()
+			a.close()
+			b.open()
+			w.await("b has looked", func() bool { return b.store.CaughtUp() })
+			if limit == 1 { // nothing had happened
+				b.restore(c.ID)
+			} else if err := b.store.Resolve(t.Context(), c.ID); !errors.Is(err, ErrNoConflict) {
+				t.Errorf("once more: %v", err)
+			}
+			w.await("it is proposed", func() bool { return w.count() == 2 })
+			if !b.has("f", "the joiner's") {
+				t.Error("it is not restored")
+			}
+			b.hasNoConflict(c)
+			if _, err := b.store.Rollback(t.Context(), 1); err != nil {
+				t.Errorf("back to what was replaced: %v", err)
+			}
+		})
 	}
 }

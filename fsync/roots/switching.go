@@ -303,6 +303,7 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 	sum := &Switch{Revision: j.Base.Number, Took: took, At: time.Now()}
 	e := &ending{all: j.Unflushed, pairs: []pair{{bucketMeta, keyJournal, nil}}}
 	conflicts := map[string]Conflict{}
+	var gone []string
 	for i, o := range done {
 		slot := j.Plans[i].Slot
 		sum.Installed += o.Installed
@@ -314,6 +315,11 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 			conflicts[c.ID] = c
 			e.pairs = append(e.pairs, pair{bucketConflicts, []byte(c.ID), c})
 		}
+		restored := apply.Restored(areas[slot], &j.Plans[i])
+		for _, id := range restored {
+			e.pairs = append(e.pairs, pair{bucketConflicts, []byte(id), nil})
+		}
+		gone = append(gone, restored...)
 		if kept := s.keep(slot, o.Displaced, areas[slot]); kept != nil {
 			e.pairs = append(e.pairs, pair{bucketKept, []byte(slot.String()), kept})
 		}
@@ -324,6 +330,9 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 	s.switched, s.located = sum, nil
 	for id, c := range conflicts {
 		s.conflict[id] = c
+	}
+	for _, id := range gone {
+		delete(s.conflict, id)
 	}
 	n := len(s.conflict)
 	s.mu.Unlock()

@@ -64,6 +64,10 @@ func refuse(what string, err error) error {
 			"saltclusterctl roots status says which are left alone, and why; a missing one is to be mounted, or made, first",
 		},
 		{roots.ErrAcceptDry, adminapi.CodeRefused, "compare the directory with that of another node by hand"},
+		{
+			roots.ErrEdited, adminapi.CodeRefused,
+			"wait until saltclusterctl roots status shows no edit, or run sync_roots; then try again",
+		},
 		{roots.ErrNotCurrent, adminapi.CodeRefused, "try again; saltclusterctl roots history shows what happened"},
 	} {
 		if errors.Is(err, known.err) {

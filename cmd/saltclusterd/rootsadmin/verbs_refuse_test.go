@@ -1,6 +1,7 @@
 package rootsadmin
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,6 +9,15 @@ import (
 	"saltclusterd/fsync/roots"
 	"saltclusterd/sidecar/adminapi"
 )
+
+func TestRefuse_Edited(t *testing.T) {
+	t.Parallel()
+	r := &Roots{}
+	err := r.refuseAside(t.Context(), "X", fmt.Errorf("restore %q: %w", "f", roots.ErrEdited))
+	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(adminapi.HintOf(err), "sync_roots") {
+		t.Errorf("%v (%s)", err, adminapi.HintOf(err))
+	}
+}
 
 func TestRefuse_Hint(t *testing.T) {
 	t.Parallel()
