@@ -23,7 +23,7 @@ import (
 // inbound is the receiving side of raft's transport, in the library's format. The library's own reads messages without
 // a bound, and a snapshot in raft's main loop, for as long as the sender likes to take; neither knows who sent it. Here
 // a message has a size and a time, a snapshot is on the disk and has been read before raft hears of it, and validateRPC
-// has been asked.
+// has accepted it.
 type inbound struct {
 	inboundConfig
 	rpcs chan raft.RPC

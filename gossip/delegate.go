@@ -45,16 +45,16 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 }
 
 // NotifyJoin, NotifyUpdate and NotifyLeave note the events.
-func (d *delegate) NotifyJoin(n *memberlist.Node) { d.note(n, Alive) }
+func (d *delegate) NotifyJoin(n *memberlist.Node) { d.noteMember(n, Alive) }
 
 // NotifyUpdate: see NotifyJoin.
-func (d *delegate) NotifyUpdate(n *memberlist.Node) { d.note(n, Alive) }
+func (d *delegate) NotifyUpdate(n *memberlist.Node) { d.noteMember(n, Alive) }
 
 // NotifyLeave: see NotifyJoin. memberlist does not tell a goodbye from a death here (Node.State is never set), so note
 // goes by the last metadata.
-func (d *delegate) NotifyLeave(n *memberlist.Node) { d.note(n, Dead) }
+func (d *delegate) NotifyLeave(n *memberlist.Node) { d.noteMember(n, Dead) }
 
-func (d *delegate) note(n *memberlist.Node, s State) {
+func (d *delegate) noteMember(n *memberlist.Node, s State) {
 	meta, err := node.ParseMeta(n.Meta)
 	if err != nil {
 		meta = node.Meta{} // refused by NotifyAlive before; nothing to tell
@@ -62,7 +62,7 @@ func (d *delegate) note(n *memberlist.Node, s State) {
 	if s == Dead && meta.Draining {
 		s = Left
 	}
-	d.g.table.set(Member{ID: node.ID(n.Name), Addr: addrOf(n), Meta: meta, State: s})
+	d.g.table.setMember(Member{ID: node.ID(n.Name), Addr: addrOf(n), Meta: meta, State: s})
 	d.g.Nudge()
 }
 

@@ -22,7 +22,7 @@ type filter struct {
 
 func newFilter(r Roster, now func() time.Time) *filter { return &filter{roster: r, now: now} }
 
-func (f *filter) allows(a netip.Addr) bool {
+func (f *filter) isMember(a netip.Addr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now := f.now(); f.addrs == nil || now.Sub(f.built) >= filterAge {

@@ -166,8 +166,8 @@ func (g *Gossip) Open(ctx context.Context, seeds []string) error {
 	}
 	g.transport, g.list = t, list
 	g.wg.Go(g.spreadMeta)
-	g.wg.Go(func() { g.rejoin(seeds) })
-	g.log.Info("gossip open", "addr", t.bound().String())
+	g.wg.Go(func() { g.runRejoiner(seeds) })
+	g.log.Info("gossip open", "addr", t.localAddr().String())
 	return nil
 }
 
@@ -194,12 +194,12 @@ func (g *Gossip) memberlistConfig(t *transport) *memberlist.Config {
 
 // Close says goodbye, for at most Timing.Leave, and ends. The others see it gone at once; if Config.Meta had announced
 // Draining they see it as left rather than dead.
-func (g *Gossip) Close() error { return g.end(true) }
+func (g *Gossip) Close() error { return g.closeWith(true) }
 
 // Hand ends without a goodbye: another process continues as this node.
-func (g *Gossip) Hand() error { return g.end(false) }
+func (g *Gossip) Hand() error { return g.closeWith(false) }
 
-func (g *Gossip) end(goodbye bool) error {
+func (g *Gossip) closeWith(goodbye bool) error {
 	g.closeOnce.Do(func() {
 		g.cancel()
 		if g.list == nil {
@@ -224,10 +224,10 @@ func (g *Gossip) end(goodbye bool) error {
 func (g *Gossip) Done() <-chan struct{} { return g.ctx.Done() }
 
 // Nudge looks at the roster now instead of within a second; call it when the roster has changed.
-func (g *Gossip) Nudge() { signal(g.nudged) }
+func (g *Gossip) Nudge() { sendSignal(g.nudged) }
 
 // UpdateMeta spreads Config.Meta's new value. It does not block; calls in quick succession become one.
-func (g *Gossip) UpdateMeta() { signal(g.metaDue) }
+func (g *Gossip) UpdateMeta() { sendSignal(g.metaDue) }
 
 // spreadMeta runs the updates, for memberlist waits until an update is on its way.
 func (g *Gossip) spreadMeta() {
@@ -243,7 +243,7 @@ func (g *Gossip) spreadMeta() {
 	}
 }
 
-func signal(c chan struct{}) {
+func sendSignal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

@@ -273,20 +273,20 @@ func FuzzVet(f *testing.F) {
 	f.Add(said(f, 4, map[string]any{"Node": "c"}), false)
 	f.Add(together([]byte{0}, []byte{1, 2}), false)
 	f.Fuzz(func(t *testing.T, b []byte, stream bool) {
-		if err := v.message(b, stream); err == nil && len(b) == 0 {
+		if err := v.checkMessage(b, stream); err == nil && len(b) == 0 {
 			t.Fatal("nothing passes")
 		}
-		_ = v.packet(b)
-		_ = v.packet(labelled(b))
-		if read, err := v.stream(bufioOf(b)); err == nil && !bytes.HasPrefix(b, read) {
+		_ = v.checkPacket(b)
+		_ = v.checkPacket(labelled(b))
+		if read, err := v.readStream(bufioOf(b)); err == nil && !bytes.HasPrefix(b, read) {
 			t.Fatalf("%x became %x", b, read)
 		}
 		whole := streamOf(t, 1, b, -1)
-		read, err := v.stream(bufioOf(append(bytes.Clone(whole), "more"...)))
+		read, err := v.readStream(bufioOf(append(bytes.Clone(whole), "more"...)))
 		if err == nil && !bytes.Equal(read, whole) {
 			t.Fatalf("%x became %x", whole, read)
 		}
-		if passes := v.message(b, true) == nil; passes != (err == nil) {
+		if passes := v.checkMessage(b, true) == nil; passes != (err == nil) {
 			t.Fatalf("%v, in a stream %v", passes, err)
 		}
 	})

@@ -35,7 +35,7 @@ func (w *logWriter) Write(line []byte) (int, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	skipped, ok := w.take(time.Now())
+	skipped, ok := w.allowLine(time.Now())
 	if !ok {
 		return len(line), nil
 	}
@@ -55,8 +55,8 @@ func (w *logWriter) close() {
 	w.closed = true
 }
 
-// take asks for room for one line, and tells how many had none before. w.mu is held.
-func (w *logWriter) take(now time.Time) (skipped int, ok bool) {
+// allowLine asks for room for one line, and tells how many had none before. w.mu is held.
+func (w *logWriter) allowLine(now time.Time) (skipped int, ok bool) {
 	if w.closed {
 		return 0, false
 	}

@@ -24,16 +24,16 @@ type attempt struct {
 	running bool
 }
 
-// rejoin contacts nodes of the roster that are not alive, for as long as gossip runs. Contacting one is enough to hear
-// of all.
-func (g *Gossip) rejoin(seeds []string) {
+// runRejoiner contacts nodes of the roster that are not alive, for as long as gossip runs. Contacting one is enough to
+// hear of all.
+func (g *Gossip) runRejoiner(seeds []string) {
 	r := &rejoiner{g: g, attempts: map[node.ID]*attempt{}, places: make(chan struct{}, rejoinAtOnce)}
 	defer r.wg.Wait()
-	r.seeds(seeds)
+	r.contactSeeds(seeds)
 	tick := time.NewTicker(min(lookInterval, g.cfg.Timing.RejoinMin))
 	defer tick.Stop()
 	for {
-		r.look(time.Now())
+		r.startDue(time.Now())
 		select {
 		case <-g.ctx.Done():
 			return
@@ -52,8 +52,8 @@ type rejoiner struct {
 	attempts map[node.ID]*attempt
 }
 
-// seeds tries the given addresses at once, as far as they belong to members.
-func (r *rejoiner) seeds(addrs []string) {
+// contactSeeds tries the given addresses at once, as far as they belong to members.
+func (r *rejoiner) contactSeeds(addrs []string) {
 	for _, text := range addrs {
 		addr, err := node.ParseAddr(text)
 		if err != nil {
@@ -62,19 +62,19 @@ func (r *rejoiner) seeds(addrs []string) {
 		}
 		for _, e := range r.g.cfg.Roster.Entries() {
 			if e.Addr == addr && e.ID != r.g.cfg.ID {
-				r.start(e, time.Now())
+				r.startAttempt(e, time.Now())
 			}
 		}
 	}
 }
 
-// look starts attempts that are due, and forgets those no longer needed.
-func (r *rejoiner) look(now time.Time) {
+// startDue starts attempts that are due, and forgets those no longer needed.
+func (r *rejoiner) startDue(now time.Time) {
 	missing := map[node.ID]bool{}
-	for _, m := range r.g.table.members() {
+	for _, m := range r.g.table.listMembers() {
 		if m.ID != r.g.cfg.ID && m.State != Alive {
 			missing[m.ID] = true
-			r.start(node.Entry{ID: m.ID, Addr: m.Addr}, now)
+			r.startAttempt(node.Entry{ID: m.ID, Addr: m.Addr}, now)
 		}
 	}
 	r.mu.Lock()
@@ -86,8 +86,8 @@ func (r *rejoiner) look(now time.Time) {
 	}
 }
 
-// start begins an attempt unless one is running, the pause is not over, or all places are taken.
-func (r *rejoiner) start(e node.Entry, now time.Time) {
+// startAttempt begins an attempt unless one is running, the pause is not over, or all places are taken.
+func (r *rejoiner) startAttempt(e node.Entry, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.attempts[e.ID]
@@ -104,10 +104,10 @@ func (r *rejoiner) start(e node.Entry, now time.Time) {
 		return // the next look finds it due
 	}
 	a.running = true
-	r.wg.Go(func() { r.contact(e, a) })
+	r.wg.Go(func() { r.contactNode(e, a) })
 }
 
-func (r *rejoiner) contact(e node.Entry, a *attempt) {
+func (r *rejoiner) contactNode(e node.Entry, a *attempt) {
 	_, err := r.g.list.Join([]string{string(e.ID) + "/" + e.Addr.String()})
 	if err != nil && r.g.ctx.Err() == nil && !errors.Is(err, errShutdown) {
 		r.g.log.Debug("member not reached by gossip", "node", e.ID.String(), "err", err)

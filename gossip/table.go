@@ -48,8 +48,8 @@ func newTable(self node.ID, roster Roster, now func() time.Time) *table {
 	}
 }
 
-// set notes an event.
-func (t *table) set(m Member) {
+// setMember notes an event.
+func (t *table) setMember(m Member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old, known := t.seen[m.ID]
@@ -62,35 +62,35 @@ func (t *table) set(m Member) {
 	}
 	t.seen[m.ID] = m
 	for c := range t.waiters {
-		signal(c)
+		sendSignal(c)
 	}
 }
 
-// members returns the roster, in the order of ids, with what is known. Nodes that are not on it do not appear.
-func (t *table) members() []Member {
+// listMembers returns the roster, in the order of ids, with what is known. Nodes that are not on it do not appear.
+func (t *table) listMembers() []Member {
 	entries := t.roster.Entries()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := make([]Member, 0, len(entries))
 	for _, e := range entries {
-		out = append(out, t.member(e))
+		out = append(out, t.knownState(e))
 	}
 	slices.SortFunc(out, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 
-// state returns the state of one node; false: it is not on the roster.
-func (t *table) state(id node.ID) (Member, bool) {
+// findMember returns the state of one node; false: it is not on the roster.
+func (t *table) findMember(id node.ID) (Member, bool) {
 	e, ok := t.roster.Lookup(id)
 	if !ok {
 		return Member{}, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.member(e), true
+	return t.knownState(e), true
 }
 
-func (t *table) member(e node.Entry) Member {
+func (t *table) knownState(e node.Entry) Member {
 	m, ok := t.seen[e.ID]
 	if !ok || m.Addr != e.Addr && e.ID != t.self {
 		// Never seen, or at an address it does not have any more.
@@ -100,7 +100,7 @@ func (t *table) member(e node.Entry) Member {
 	return m
 }
 
-func (t *table) watch() (c chan struct{}, stop func()) {
+func (t *table) addWaiter() (c chan struct{}, stop func()) {
 	c = make(chan struct{}, 1)
 	t.mu.Lock()
 	defer t.mu.Unlock()

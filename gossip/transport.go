@@ -94,7 +94,7 @@ func bindUDP(ctx context.Context, cfg Config) (*net.UDPConn, error) {
 	return nil, fmt.Errorf("bind the gossip socket: %w", err)
 }
 
-func (t *transport) bound() net.Addr { return t.udp.LocalAddr() }
+func (t *transport) localAddr() net.Addr { return t.udp.LocalAddr() }
 
 // readPackets passes on what comes from members' addresses.
 func (t *transport) readPackets() {
@@ -107,15 +107,15 @@ func (t *transport) readPackets() {
 		}
 		if err != nil {
 			t.m.dropped.WithLabelValues("error").Inc()
-			t.pause()
+			t.pauseBriefly()
 			continue
 		}
-		if n == 0 || !t.filter.allows(from.Addr().Unmap()) {
+		if n == 0 || !t.filter.isMember(from.Addr().Unmap()) {
 			t.m.dropped.WithLabelValues("stranger").Inc()
 			continue
 		}
-		if err := t.vet.packet(buf[:n]); err != nil {
-			t.refuse(from.String(), err)
+		if err := t.vet.checkPacket(buf[:n]); err != nil {
+			t.countRefused(from.String(), err)
 			continue
 		}
 		p := &memberlist.Packet{Buf: append([]byte(nil), buf[:n]...), From: net.UDPAddrFromAddrPort(from), Timestamp: at}
@@ -127,14 +127,14 @@ func (t *transport) readPackets() {
 	}
 }
 
-// refuse counts what a member has sent that memberlist does not get. The log is bounded, see logWriter.
-func (t *transport) refuse(remote string, err error) {
+// countRefused counts what a member has sent that memberlist does not get. The log is bounded, see logWriter.
+func (t *transport) countRefused(remote string, err error) {
 	t.m.dropped.WithLabelValues("hostile").Inc()
 	_, _ = fmt.Fprintf(t.lines, "[ERR] refused from %s: %v", remote, err)
 }
 
-// pause keeps a failing socket from burning a CPU.
-func (t *transport) pause() {
+// pauseBriefly keeps a failing socket from burning a CPU.
+func (t *transport) pauseBriefly() {
 	select {
 	case <-time.After(10 * time.Millisecond):
 	case <-t.ctx.Done():
@@ -152,7 +152,7 @@ func (t *transport) acceptStreams() {
 		if err != nil {
 			return // the listener or the whole port was closed
 		}
-		s, err := t.track(c)
+		s, err := t.trackConn(c)
 		if err != nil {
 			return
 		}
@@ -185,7 +185,7 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 	if err != nil {
 		return time.Time{}, fmt.Errorf("gossip to %q: %w", a.Addr, err)
 	}
-	if !t.filter.allows(to.Addr().Unmap()) {
+	if !t.filter.isMember(to.Addr().Unmap()) {
 		t.m.dropped.WithLabelValues("to_stranger").Inc()
 		return time.Now(), nil
 	}
@@ -216,7 +216,7 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 	if err != nil {
 		return nil, err
 	}
-	return t.track(c)
+	return t.trackConn(c)
 }
 
 func (t *transport) idOf(a memberlist.Address) (node.ID, error) {
@@ -259,7 +259,7 @@ type stream struct {
 	once  sync.Once
 }
 
-func (t *transport) track(c net.Conn) (*stream, error) {
+func (t *transport) trackConn(c net.Conn) (*stream, error) {
 	s := &stream{Conn: c, t: t}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -275,9 +275,9 @@ func (t *transport) track(c net.Conn) (*stream, error) {
 // sent.
 func (s *stream) Read(p []byte) (int, error) {
 	if s.read == nil {
-		b, err := s.t.vet.stream(bufio.NewReader(s.Conn))
+		b, err := s.t.vet.readStream(bufio.NewReader(s.Conn))
 		if errors.Is(err, errVet) {
-			s.t.refuse(s.RemoteAddr().String(), err)
+			s.t.countRefused(s.RemoteAddr().String(), err)
 		}
 		if err != nil {
 			return 0, err

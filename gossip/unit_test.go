@@ -137,17 +137,17 @@ func TestFilterFollowsTheRoster(t *testing.T) {
 	now := time.Unix(1, 0)
 	f := newFilter(w.book, func() time.Time { return now })
 	ip := netip.MustParseAddr("192.0.2.7")
-	if f.allows(ip) {
+	if f.isMember(ip) {
 		t.Error("an empty roster allows")
 	}
 	w.add(node.Entry{ID: "b", Addr: netip.AddrPortFrom(ip, 4520), Fingerprint: node.FingerprintOf([]byte("b"))})
 	now = now.Add(filterAge)
-	if !f.allows(ip) {
+	if !f.isMember(ip) {
 		t.Error("a new member is not allowed")
 	}
 	w.remove("b")
 	now = now.Add(filterAge)
-	if f.allows(ip) {
+	if f.isMember(ip) {
 		t.Error("a removed member is allowed")
 	}
 }

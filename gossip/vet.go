@@ -76,32 +76,32 @@ func maxIncarnation(now time.Time) int64 {
 	return min(someIncarnations+incarnationRate*passed, math.MaxUint32)
 }
 
-// believable checks the number of a claim.
-func (v vetter) believable(incarnation uint32) error {
+// checkIncarnation checks the number of a claim.
+func (v vetter) checkIncarnation(incarnation uint32) error {
 	if most := maxIncarnation(v.now()); int64(incarnation) > most {
 		return fmt.Errorf("%w: incarnation %d, of %d at most by now", errVet, incarnation, most)
 	}
 	return nil
 }
 
-// packet looks at a packet.
-func (v vetter) packet(b []byte) error {
+// checkPacket looks at a packet.
+func (v vetter) checkPacket(b []byte) error {
 	n := 2 + len(v.label)
 	if len(b) < n || b[0] != msgLabel || int(b[1]) != len(v.label) || string(b[2:n]) != v.label {
 		return nil // another cluster's; memberlist drops it
 	}
-	plain, opened, err := v.open(b[n:], []byte(v.label))
+	plain, opened, err := v.decryptMessage(b[n:], []byte(v.label))
 	if err != nil || !opened {
 		return err
 	}
 	if len(plain) >= 5 && plain[0] == msgChecksum {
 		plain = plain[5:]
 	}
-	return v.message(plain, false)
+	return v.checkMessage(plain, false)
 }
 
-// stream reads the one message of a stream. It returns all that it has read, for memberlist to read.
-func (v vetter) stream(r *bufio.Reader) ([]byte, error) {
+// readStream reads the one message of a stream. It returns all that it has read, for memberlist to read.
+func (v vetter) readStream(r *bufio.Reader) ([]byte, error) {
 	var seen bytes.Buffer
 	take := func(n int) ([]byte, error) {
 		from := seen.Len()
@@ -135,15 +135,15 @@ func (v vetter) stream(r *bufio.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain, opened, err := v.open(sealed, aad)
+	plain, opened, err := v.decryptMessage(sealed, aad)
 	if err == nil && opened {
-		err = v.message(plain, true)
+		err = v.checkMessage(plain, true)
 	}
 	return seen.Bytes(), err
 }
 
-// open decrypts with the first key that fits.
-func (v vetter) open(b, aad []byte) (plain []byte, opened bool, err error) {
+// decryptMessage decrypts with the first key that fits.
+func (v vetter) decryptMessage(b, aad []byte) (plain []byte, opened bool, err error) {
 	if len(b) < 1+sealNonce+sealTag || b[0] != sealVersion {
 		return nil, false, fmt.Errorf("%w: encrypted in another way", errVet)
 	}
@@ -163,14 +163,14 @@ func (v vetter) open(b, aad []byte) (plain []byte, opened bool, err error) {
 	return nil, false, nil
 }
 
-// message looks at a message in the clear. It is packed once at most, and then perhaps some in one.
-func (v vetter) message(b []byte, stream bool) error {
+// checkMessage looks at a message in the clear. It is packed once at most, and then perhaps some in one.
+func (v vetter) checkMessage(b []byte, stream bool) error {
 	if len(b) == 0 {
 		return fmt.Errorf("%w: nothing", errVet)
 	}
 	if b[0] == msgCompress {
 		var err error
-		if b, err = unpack(b[1:]); err != nil {
+		if b, err = decompressMessage(b[1:]); err != nil {
 			return err
 		}
 		if len(b) == 0 {
@@ -179,19 +179,19 @@ func (v vetter) message(b []byte, stream bool) error {
 	}
 	switch {
 	case stream && b[0] == msgPushPull:
-		return v.everything(b[1:])
+		return v.checkPushPull(b[1:])
 	case stream && b[0] == msgUser, b[0] == msgCompress:
 		return fmt.Errorf("%w: kind %d", errVet, b[0])
 	case !stream && b[0] == msgCompound:
-		return v.compound(b[1:])
+		return v.checkCompound(b[1:])
 	case !stream:
-		return v.claim(b)
+		return v.checkClaim(b)
 	}
 	return nil
 }
 
-// everything looks at an exchange of all that two nodes know.
-func (v vetter) everything(b []byte) error {
+// checkPushPull looks at an exchange of all that two nodes know.
+func (v vetter) checkPushPull(b []byte) error {
 	var h struct {
 		Nodes, UserStateLen int
 		Join                bool
@@ -208,15 +208,15 @@ func (v vetter) everything(b []byte) error {
 		if err := dec.Decode(&c); err != nil {
 			return fmt.Errorf("%w: %w", errVet, err)
 		}
-		if err := v.believable(c.Incarnation); err != nil {
+		if err := v.checkIncarnation(c.Incarnation); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// claim looks at what is said of a node, if that is what a message is.
-func (v vetter) claim(b []byte) error {
+// checkClaim looks at what is said of a node, if that is what a message is.
+func (v vetter) checkClaim(b []byte) error {
 	if len(b) == 0 || b[0] < msgSuspect || b[0] > msgDead {
 		return nil
 	}
@@ -224,11 +224,11 @@ func (v vetter) claim(b []byte) error {
 	if err := codec.NewDecoderBytes(b[1:], &codec.MsgpackHandle{}).Decode(&c); err != nil {
 		return fmt.Errorf("%w: %w", errVet, err)
 	}
-	return v.believable(c.Incarnation)
+	return v.checkIncarnation(c.Incarnation)
 }
 
-// compound looks at messages in one: a count, their lengths, they themselves. None is packed again.
-func (v vetter) compound(b []byte) error {
+// checkCompound looks at messages in one: a count, their lengths, they themselves. None is packed again.
+func (v vetter) checkCompound(b []byte) error {
 	if len(b) == 0 || len(b) < 1+2*int(b[0]) {
 		return fmt.Errorf("%w: several in one, cut off", errVet)
 	}
@@ -241,7 +241,7 @@ func (v vetter) compound(b []byte) error {
 		if n > 0 && (rest[0] == msgCompound || rest[0] == msgCompress) {
 			return fmt.Errorf("%w: several in one of several", errVet)
 		}
-		if err := v.claim(rest[:n]); err != nil {
+		if err := v.checkClaim(rest[:n]); err != nil {
 			return err
 		}
 		rest = rest[n:]
@@ -249,8 +249,8 @@ func (v vetter) compound(b []byte) error {
 	return nil
 }
 
-// unpack undoes memberlist's compression.
-func unpack(b []byte) ([]byte, error) {
+// decompressMessage undoes memberlist's compression.
+func decompressMessage(b []byte) ([]byte, error) {
 	var c struct {
 		Algo uint8
 		Buf  []byte

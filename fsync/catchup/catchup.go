@@ -78,9 +78,9 @@ func New(cfg Config) *Runner {
 func (r *Runner) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, p := range r.parts {
-		p.begin()
+		p.startSync()
 		wg.Go(func() {
-			r.bring(ctx, p)
+			r.runPart(ctx, p)
 			if p.Part.Done != nil {
 				p.Part.Done()
 			}
@@ -94,41 +94,41 @@ func (r *Runner) Run(ctx context.Context) error {
 func (r *Runner) Status() []Status {
 	out := make([]Status, 0, len(r.parts))
 	for _, p := range r.parts {
-		out = append(out, p.status())
+		out = append(out, p.currentStatus())
 	}
 	return out
 }
 
-// bring brings one part up to date, or gives it up.
-func (r *Runner) bring(ctx context.Context, p *part) {
+// runPart brings one part up to date, or gives it up.
+func (r *Runner) runPart(ctx context.Context, p *part) {
 	if p.Off != "" {
-		p.end(StateOff, p.Off)
+		p.endSync(StateOff, p.Off)
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var err error
 	if p.Await != nil {
-		err = r.await(ctx, p)
+		err = r.awaitPart(ctx, p)
 	} else {
-		err = r.pull(ctx, p)
+		err = r.pullPart(ctx, p)
 	}
 	switch {
 	case err == nil:
-		st := p.end(StateDone, "")
+		st := p.endSync(StateDone, "")
 		r.log.Info("caught up", "part", p.Name, "count", st.Done, "dur", time.Since(st.Since))
 	case ctx.Err() == nil:
-		p.end(StateGivenUp, err.Error())
+		p.endSync(StateGivenUp, err.Error())
 		r.log.Warn("not caught up: serving with what is there", "part", p.Name, "reason", err)
 	}
 }
 
-// await waits for a part that helps itself.
-func (r *Runner) await(ctx context.Context, p *part) error {
+// awaitPart waits for a part that helps itself.
+func (r *Runner) awaitPart(ctx context.Context, p *part) error {
 	run, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- p.Await(run, p.tell) }() // ends with run, before this function does
+	go func() { ended <- p.Await(run, p.noteReport) }() // ends with run, before this function does
 	look := time.NewTicker(r.cfg.Pause)
 	defer look.Stop()
 	for {
@@ -136,7 +136,7 @@ func (r *Runner) await(ctx context.Context, p *part) error {
 		case err := <-ended:
 			return err
 		case <-look.C:
-			if err := r.hopeless(p, p.starved()); err != nil {
+			if err := r.giveUpReason(p, p.isStarved()); err != nil {
 				stop()
 				<-ended
 				return err
@@ -145,8 +145,8 @@ func (r *Runner) await(ctx context.Context, p *part) error {
 	}
 }
 
-// pull asks one peer after the other.
-func (r *Runner) pull(ctx context.Context, p *part) error {
+// pullPart asks one peer after the other.
+func (r *Runner) pullPart(ctx context.Context, p *part) error {
 	for pause := r.cfg.Pause; ; pause = min(2*pause, maxPause) {
 		ask, absent := r.cfg.Peers()
 		if len(ask)+len(absent) == 0 {
@@ -169,7 +169,7 @@ func (r *Runner) pull(ctx context.Context, p *part) error {
 		if older > 0 && older == len(ask) {
 			return nil // it catches up as nodes of their version do
 		}
-		if err := r.hopeless(p, true); err != nil {
+		if err := r.giveUpReason(p, true); err != nil {
 			return err
 		}
 		if !backoff.Sleep(ctx, pause) {
@@ -184,30 +184,30 @@ const maxPause = 2 * time.Second
 func (r *Runner) pullFrom(ctx context.Context, p *part, from node.ID) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	p.ask(from)
+	p.noteSource(from)
 	silence := time.AfterFunc(r.cfg.Silence, func() { cancel(errSilent) })
 	defer silence.Stop()
 	err := p.Pull(ctx, from, func(rep Report) {
 		silence.Reset(r.cfg.Silence)
 		rep.From = from
-		p.tell(rep)
+		p.noteReport(rep)
 	})
 	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
 		err = errSilent
 	}
-	p.failed(err)
+	p.noteError(err)
 	return err
 }
 
 var errSilent = errors.New("it does not answer")
 
-// hopeless says why a part is to be given up; nil when it is not.
-func (r *Runner) hopeless(p *part, starved bool) error {
+// giveUpReason says why a part is to be given up; nil when it is not.
+func (r *Runner) giveUpReason(p *part, starved bool) error {
 	if p.Needed {
 		return nil
 	}
 	there, absent := r.cfg.Peers()
-	idle, reason := p.idle()
+	idle, reason := p.idleTime()
 	switch {
 	case starved && len(there) == 0 && len(absent) > 0 && idle > r.cfg.Lonely:
 		return errors.New(cmp.Or(reason, "no other node with a salt-master is there"))

@@ -46,14 +46,14 @@ type part struct {
 	moved time.Time // when there was progress last
 }
 
-func (p *part) begin() {
+func (p *part) startSync() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state, p.since, p.moved = StateSyncing, time.Now(), time.Now()
 }
 
-// tell takes a report; one that says only what was known already does not count as progress.
-func (p *part) tell(r Report) {
+// noteReport takes a report; one that says only what was known already does not count as progress.
+func (p *part) noteReport(r Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r.Done != p.last.Done || r.Total != p.last.Total || r.Note != p.last.Note && !r.Starved {
@@ -63,13 +63,13 @@ func (p *part) tell(r Report) {
 	p.last = r
 }
 
-func (p *part) ask(from node.ID) {
+func (p *part) noteSource(from node.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last.From = from
 }
 
-func (p *part) failed(err error) {
+func (p *part) noteError(err error) {
 	if err == nil {
 		return
 	}
@@ -78,21 +78,21 @@ func (p *part) failed(err error) {
 	p.err = string(p.last.From) + ": " + err.Error()
 }
 
-func (p *part) end(s State, err string) Status {
+func (p *part) endSync(s State, err string) Status {
 	p.mu.Lock()
 	p.state, p.err = s, err
 	p.mu.Unlock()
-	return p.status()
+	return p.currentStatus()
 }
 
-func (p *part) starved() bool {
+func (p *part) isStarved() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last.Starved
 }
 
-// idle is how long ago the last progress was, and what is known of why there has been none since.
-func (p *part) idle() (time.Duration, string) {
+// idleTime is how long ago the last progress was, and what is known of why there has been none since.
+func (p *part) idleTime() (time.Duration, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	reason := p.err
@@ -102,7 +102,7 @@ func (p *part) idle() (time.Duration, string) {
 	return time.Since(p.moved), reason
 }
 
-func (p *part) status() Status {
+func (p *part) currentStatus() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	st := Status{Name: p.Name, Report: p.last, State: p.state, Since: p.since, Err: p.err}

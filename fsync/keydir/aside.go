@@ -29,8 +29,8 @@ const (
 	maxAsideName = 200
 )
 
-// keep copies one file. When the directory is full it does nothing: the key in force is in consensus.
-func (a *aside) keep(p place, id, path string) error {
+// keepFile copies one file. When the directory is full it does nothing: the key in force is in consensus.
+func (a *aside) keepFile(p place, id, path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ELOOP) {
 		return nil // gone, or a link: nothing to lose
@@ -46,10 +46,10 @@ func (a *aside) keep(p place, id, path string) error {
 	if err != nil {
 		return fmt.Errorf("put key file aside: %w", err)
 	}
-	return a.store(p, id, content)
+	return a.storeFile(p, id, content)
 }
 
-func (a *aside) store(p place, id string, content []byte) error {
+func (a *aside) storeFile(p place, id string, content []byte) error {
 	dir := filepath.Join(a.dir, p.String())
 	if !a.known[p] {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

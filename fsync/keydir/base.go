@@ -7,11 +7,11 @@ import (
 // entry is a key as it stands on disk or in consensus. The zero entry is none.
 type entry struct {
 	State state.KeyState
-	Print print
+	Print keyPrint
 }
 
-// decided says that an operator has accepted or rejected the key.
-func (e entry) decided() bool { return e.State == state.KeyAccepted || e.State == state.KeyRejected }
+// isDecided says that an operator has accepted or rejected the key.
+func (e entry) isDecided() bool { return e.State == state.KeyAccepted || e.State == state.KeyRejected }
 
 // based is what disk and consensus last agreed on about one id. With the zero entry it is a deletion, remembered until
 // base.Seen has passed its revision.
@@ -48,7 +48,7 @@ func newBase(s staleness) *base {
 		Held: map[string]uint64{}}
 }
 
-func (b *base) of(s subject) (based, bool) {
+func (b *base) baseOf(s subject) (based, bool) {
 	m := b.Keys
 	if s.denied {
 		m = b.Denied
@@ -57,8 +57,8 @@ func (b *base) of(s subject) (based, bool) {
 	return v, ok
 }
 
-// agree notes that disk and consensus are the same about s.
-func (b *base) agree(s subject, v based) {
+// setBase notes that disk and consensus are the same about s.
+func (b *base) setBase(s subject, v based) {
 	if s.denied {
 		if v.entry == (entry{}) {
 			delete(b.Denied, s.id)
@@ -70,8 +70,8 @@ func (b *base) agree(s subject, v based) {
 	b.Keys[s.id] = v
 }
 
-// high is the greatest revision the base speaks of.
-func (b *base) high() uint64 {
+// highestRev is the greatest revision the base speaks of.
+func (b *base) highestRev() uint64 {
 	h := b.Seen
 	for _, v := range b.Keys {
 		h = max(h, v.Rev)
@@ -82,8 +82,8 @@ func (b *base) high() uint64 {
 	return h
 }
 
-// advance notes that all decisions up to rev are on disk; deletions up to there need no entry of their own any more.
-func (b *base) advance(rev uint64) {
+// advanceTo notes that all decisions up to rev are on disk; deletions up to there need no entry of their own any more.
+func (b *base) advanceTo(rev uint64) {
 	if rev <= b.Seen {
 		return
 	}

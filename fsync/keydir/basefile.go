@@ -34,7 +34,7 @@ type baseFile struct {
 
 type basedFile struct {
 	State state.KeyState `json:"s,omitempty"`
-	Print print          `json:"p,omitempty"`
+	Print keyPrint       `json:"p,omitempty"`
 	Rev   uint64         `json:"r"`
 }
 

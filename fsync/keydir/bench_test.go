@@ -28,18 +28,18 @@ func BenchmarkScan(b *testing.B) {
 	odd := &oddNames{log: slog.New(slog.DiscardHandler)}
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
-			if err := newDisk(root, odd).scan(); err != nil {
+			if err := newDisk(root, odd).scanAll(); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("again", func(b *testing.B) {
 		d := newDisk(root, odd)
-		if err := d.scan(); err != nil {
+		if err := d.scanAll(); err != nil {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			if err := d.scan(); err != nil {
+			if err := d.scanAll(); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -28,11 +28,11 @@ type Found struct {
 func Collect(ctx context.Context, pki string, g *mmapkeys.Geometry) (found []Found, odd []string, err error) {
 	c := collector{keys: map[string]Found{}, denied: map[string]Found{}, disk: newDisk(pki, nil)}
 	for p := range places {
-		if err := c.dir(p); err != nil {
-			return nil, nil, fmt.Errorf("read %s: %w", c.disk.dir(p), err)
+		if err := c.readDir(p); err != nil {
+			return nil, nil, fmt.Errorf("read %s: %w", c.disk.dirPath(p), err)
 		}
 	}
-	if err := c.store(ctx, pki, g); err != nil {
+	if err := c.readStore(ctx, pki, g); err != nil {
 		return nil, nil, fmt.Errorf("read the master's key store: %w", err)
 	}
 	for _, m := range []map[string]Found{c.keys, c.denied} {
@@ -60,8 +60,8 @@ type collector struct {
 	odd          []string
 }
 
-func (c *collector) dir(p place) error {
-	entries, err := os.ReadDir(c.disk.dir(p))
+func (c *collector) readDir(p place) error {
+	entries, err := os.ReadDir(c.disk.dirPath(p))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -73,14 +73,14 @@ func (c *collector) dir(p place) error {
 		if strings.HasPrefix(id, ".") {
 			continue
 		}
-		text, err := c.disk.read(p, id)
+		text, err := c.disk.readKey(p, id)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case errors.Is(err, fs.ErrPermission):
 			return err
 		case err != nil, state.ValidMinionID(id) != nil:
-			c.odd = append(c.odd, c.disk.path(p, id))
+			c.odd = append(c.odd, c.disk.filePath(p, id))
 			continue
 		}
 		f := Found{ID: id, State: p.keyState(), Denied: p == deniedDir, Pub: text}
@@ -93,7 +93,7 @@ func (c *collector) dir(p place) error {
 	return nil
 }
 
-func (c *collector) store(ctx context.Context, pki string, g *mmapkeys.Geometry) error {
+func (c *collector) readStore(ctx context.Context, pki string, g *mmapkeys.Geometry) error {
 	st, err := newStore(pki, g)
 	if st == nil || err != nil {
 		return err
@@ -105,13 +105,13 @@ func (c *collector) store(ctx context.Context, pki string, g *mmapkeys.Geometry)
 		if err != nil {
 			return err
 		}
-		st.take(i == 1, content, map[string]struct{}{})
+		st.noteBank(i == 1, content, map[string]struct{}{})
 	}
-	if !st.keys() {
+	if !st.hasKeys() {
 		return nil
 	}
 	for id, f := range c.keys {
-		if _, told := st.held[subject{id: id}]; !told && f.State == state.KeyAccepted && st.fits(id) {
+		if _, told := st.held[subject{id: id}]; !told && f.State == state.KeyAccepted && st.fitsKey(id) {
 			f.State = state.KeyPending
 			c.keys[id] = f
 		}

@@ -17,19 +17,19 @@ const (
 
 // compare is everything that depends on.
 type compare struct {
-	file    finding
-	held    held
-	told    entry
-	strange bool // the store is not the one that told is about
-	founder bool // what is found is taken as it is
-	blank   bool // there was nothing in the store at first
-	known   bool // consensus has heard of it
+	file       finding
+	held       held
+	lastSynced entry
+	strange    bool // the store is not the one that lastSynced is about
+	founder    bool // what is found is taken as it is
+	blank      bool // there was nothing in the store at first
+	known      bool // consensus has heard of it
 }
 
-// decide: whichever of the two differs from what they were agrees to the other; of two edits the later one wins. A
+// decideMatch: whichever of the two differs from what they were agrees to the other; of two edits the later one wins. A
 // strange store has no say about what files or consensus know, except where everything begins: there it is what the
 // master goes by.
-func (c compare) decide() match {
+func (c compare) decideMatch() match {
 	f, h := c.file.entry, c.held.entry
 	switch {
 	case c.file.garbage, c.file.twice, c.file.temp:
@@ -52,9 +52,9 @@ func (c compare) decide() match {
 		return demote // salt-key on this master has not shown it, and cannot have deleted it
 	case c.strange:
 		return push
-	case h == c.told:
+	case h == c.lastSynced:
 		return push
-	case f == c.told:
+	case f == c.lastSynced:
 		return pull
 	case h != entry{} && f != entry{} && c.held.raw.MTime.After(c.file.modified):
 		return pull
@@ -62,8 +62,8 @@ func (c compare) decide() match {
 	return push
 }
 
-// both says that one of the two is about to be lost.
-func (c compare) both() bool {
+// bothDiffer says that one of the two is about to be lost.
+func (c compare) bothDiffer() bool {
 	f, h := c.file.entry, c.held.entry
-	return f != entry{} && h != entry{} && f.Print != h.Print && (c.strange || f != c.told && h != c.told)
+	return f != entry{} && h != entry{} && f.Print != h.Print && (c.strange || f != c.lastSynced && h != c.lastSynced)
 }

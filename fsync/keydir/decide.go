@@ -17,9 +17,9 @@ const (
 	unclear                // disk holds something other than a key: perhaps later
 )
 
-// kase is everything a decision about one subject depends on. The subject is a key or a denied key; for the latter
+// keyState is everything a decision about one subject depends on. The subject is a key or a denied key; for the latter
 // State is KeyPending everywhere, because it has no state.
-type kase struct {
+type keyState struct {
 	disk     entry
 	garbage  bool      // disk holds something other than a whole key
 	twice    bool      // disk has it in several directories
@@ -50,8 +50,8 @@ type step struct {
 // clockSlack is how much older than a deletion a file must be to be a left-over: the clocks of two nodes differ.
 const clockSlack = 5 * time.Second
 
-// decide applies the rules of the package comment.
-func decide(k kase) step {
+// decideStep applies the rules of the package comment.
+func decideStep(k keyState) step {
 	switch {
 	case k.stale != fresh:
 		return k.decideStale()
@@ -69,46 +69,46 @@ func decide(k kase) step {
 		return step{verdict: adopt, want: k.cons}
 	case !edited, k.disk == k.cons && !k.current: // the latter in several directories
 		return step{verdict: write, want: k.cons}
-	case k.current && k.leftover():
+	case k.current && k.isLeftover():
 		return step{verdict: write, want: k.cons, aside: true, why: "older than its deletion"}
 	case k.current:
 		return step{verdict: propose, want: k.disk}
-	case k.acquainted() && k.cons.State == state.KeyPending && k.first:
+	case k.isAdopted() && k.cons.State == state.KeyPending && k.first:
 		return step{verdict: propose, want: k.disk}
-	case k.acquainted() && k.disk.State == state.KeyPending:
+	case k.isAdopted() && k.disk.State == state.KeyPending:
 		return step{verdict: write, want: k.cons}
 	}
-	return k.overrule("changed elsewhere meanwhile")
+	return k.overruleEdit("changed elsewhere meanwhile")
 }
 
-// acquainted says that disk and consensus came to the same public key without base: the node that proposed it ended
+// isAdopted says that disk and consensus came to the same public key without base: the node that proposed it ended
 // before that was noted, or its minion went to two masters. Pending is not a decision, so a decision on the other side
 // does not conflict with it.
 //
 // A decision found on disk counts only in the first life of the key. A deleted key may lie on disk as it was before its
 // deletion, written by a node that ended before it noted so, while its minion has come again: there consensus wins, as
 // it does wherever base had the key.
-func (k kase) acquainted() bool {
+func (k keyState) isAdopted() bool {
 	return !k.hasBase && k.disk.Print != "" && k.disk.Print == k.cons.Print
 }
 
-// overrule lets consensus win over an edit. A new public key that loses against another one is denied, as a stock
+// overruleEdit lets consensus win over an edit. A new public key that loses against another one is denied, as a stock
 // master does with the second key it hears for an id.
-func (k kase) overrule(why string) step {
+func (k keyState) overruleEdit(why string) step {
 	s := step{verdict: write, want: k.cons, aside: k.disk != entry{}, why: why}
 	s.deny = k.disk.Print != "" && k.cons.Print != "" &&
 		k.disk.Print != k.cons.Print && k.disk.Print != k.base.Print
 	return s
 }
 
-// leftover says that a file appeared for a deleted key which is older than the deletion: it comes from a backup.
-func (k kase) leftover() bool {
+// isLeftover says that a file appeared for a deleted key which is older than the deletion: it comes from a backup.
+func (k keyState) isLeftover() bool {
 	return k.disk != entry{} && k.base.entry == entry{} && !k.deleted.IsZero() &&
 		k.modified.Before(k.deleted.Add(-clockSlack))
 }
 
 // decideGarbage: consensus heals what it knows; anything else is left for the operator to look at.
-func (k kase) decideGarbage() step {
+func (k keyState) decideGarbage() step {
 	if !k.current {
 		return step{verdict: write, want: k.cons, aside: true, why: "no key in the file"}
 	}
@@ -116,7 +116,7 @@ func (k kase) decideGarbage() step {
 }
 
 // decideStale is for a directory which the base does not describe.
-func (k kase) decideStale() step {
+func (k keyState) decideStale() step {
 	none := entry{}
 	agreed := k.hasBase && k.current && k.base.entry == k.cons
 	switch {
@@ -126,7 +126,7 @@ func (k kase) decideStale() step {
 		return step{}
 	case k.disk == k.cons && !k.garbage:
 		return step{verdict: adopt, want: k.cons}
-	case k.stale == found && !k.hasBase && !k.garbage && k.cons.State == state.KeyPending && k.disk.decided():
+	case k.stale == found && !k.hasBase && !k.garbage && k.cons.State == state.KeyPending && k.disk.isDecided():
 		// A minion was faster: it came to a node that had joined before the founder's keys were all known.
 		return step{verdict: propose, want: k.disk}
 	case k.known:

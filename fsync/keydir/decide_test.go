@@ -22,90 +22,90 @@ func TestDecide(t *testing.T) {
 	deleted := time.Unix(1_700_000_000, 0)
 	for _, c := range []struct {
 		name string
-		k    kase
+		k    keyState
 		want step
 	}{
-		{"nothing anywhere", kase{current: true}, step{}},
-		{"at rest", kase{disk: accA, base: based{accA, 5}, cons: accA, current: true}, step{}},
-		{"registered here", kase{disk: pendA, current: true}, step{verdict: propose, want: pendA}},
-		{"accepted here", kase{disk: accA, base: based{pendA, 5}, cons: pendA, current: true},
+		{"nothing anywhere", keyState{current: true}, step{}},
+		{"at rest", keyState{disk: accA, base: based{accA, 5}, cons: accA, current: true}, step{}},
+		{"registered here", keyState{disk: pendA, current: true}, step{verdict: propose, want: pendA}},
+		{"accepted here", keyState{disk: accA, base: based{pendA, 5}, cons: pendA, current: true},
 			step{verdict: propose, want: accA}},
-		{"deleted here", kase{base: based{accA, 5}, cons: accA, current: true}, step{verdict: propose, want: none}},
-		{"key replaced here", kase{disk: accB, base: based{accA, 5}, cons: accA, current: true},
+		{"deleted here", keyState{base: based{accA, 5}, cons: accA, current: true}, step{verdict: propose, want: none}},
+		{"key replaced here", keyState{disk: accB, base: based{accA, 5}, cons: accA, current: true},
 			step{verdict: propose, want: accB}},
-		{"accepted elsewhere", kase{disk: pendA, base: based{pendA, 5}, cons: accA}, step{verdict: write, want: accA}},
-		{"deleted elsewhere", kase{disk: accA, base: based{accA, 5}}, step{verdict: write, want: none}},
-		{"registered elsewhere", kase{cons: pendA}, step{verdict: write, want: pendA}},
-		{"accepted here and there", kase{disk: accA, base: based{pendA, 5}, cons: accA}, step{verdict: adopt, want: accA}},
-		{"accepted here and there, and still pending here", kase{disk: accA, twice: true, base: based{pendA, 5}, cons: accA},
+		{"accepted elsewhere", keyState{disk: pendA, base: based{pendA, 5}, cons: accA}, step{verdict: write, want: accA}},
+		{"deleted elsewhere", keyState{disk: accA, base: based{accA, 5}}, step{verdict: write, want: none}},
+		{"registered elsewhere", keyState{cons: pendA}, step{verdict: write, want: pendA}},
+		{"accepted here and there", keyState{disk: accA, base: based{pendA, 5}, cons: accA}, step{verdict: adopt, want: accA}},
+		{"accepted here and there, and still pending here", keyState{disk: accA, twice: true, base: based{pendA, 5}, cons: accA},
 			step{verdict: write, want: accA}},
-		{"deleted here and there", kase{base: based{pendA, 5}}, step{verdict: adopt, want: none}},
-		{"accepted here, rejected there", kase{disk: accA, base: based{pendA, 5}, cons: rejA},
+		{"deleted here and there", keyState{base: based{pendA, 5}}, step{verdict: adopt, want: none}},
+		{"accepted here, rejected there", keyState{disk: accA, base: based{pendA, 5}, cons: rejA},
 			step{verdict: write, want: rejA, aside: true, why: "changed elsewhere meanwhile"}},
-		{"accepted here, deleted there", kase{disk: accA, base: based{pendA, 5}},
+		{"accepted here, deleted there", keyState{disk: accA, base: based{pendA, 5}},
 			step{verdict: write, want: none, aside: true, why: "changed elsewhere meanwhile"}},
-		{"deleted here, rejected there", kase{base: based{accA, 5}, cons: rejA},
+		{"deleted here, rejected there", keyState{base: based{accA, 5}, cons: rejA},
 			step{verdict: write, want: rejA, why: "changed elsewhere meanwhile"}},
-		{"two keys for a new id", kase{disk: pendB, cons: pendA},
+		{"two keys for a new id", keyState{disk: pendB, cons: pendA},
 			step{verdict: write, want: pendA, aside: true, deny: true, why: "changed elsewhere meanwhile"}},
-		{"accepted here, where nobody has noted that it was pending", kase{disk: accA, cons: pendA, first: true},
+		{"accepted here, where nobody has noted that it was pending", keyState{disk: accA, cons: pendA, first: true},
 			step{verdict: propose, want: accA}},
-		{"rejected here, where nobody has noted that it was pending", kase{disk: rejA, cons: pendA, first: true},
+		{"rejected here, where nobody has noted that it was pending", keyState{disk: rejA, cons: pendA, first: true},
 			step{verdict: propose, want: rejA}},
-		{"accepted there, where nobody has noted that it was pending", kase{disk: pendA, cons: accA},
+		{"accepted there, where nobody has noted that it was pending", keyState{disk: pendA, cons: accA},
 			step{verdict: write, want: accA}},
-		{"rejected there, where nobody has noted that it was pending", kase{disk: pendA, cons: rejA},
+		{"rejected there, where nobody has noted that it was pending", keyState{disk: pendA, cons: rejA},
 			step{verdict: write, want: rejA}},
-		{"accepted here, and pending once more after a deletion", kase{disk: accA, cons: pendA},
+		{"accepted here, and pending once more after a deletion", keyState{disk: accA, cons: pendA},
 			step{verdict: write, want: pendA, aside: true, why: "changed elsewhere meanwhile"}},
 		{"accepted here, where its deletion was noted",
-			kase{disk: accA, base: based{none, 5}, hasBase: true, cons: pendA, first: true},
+			keyState{disk: accA, base: based{none, 5}, hasBase: true, cons: pendA, first: true},
 			step{verdict: write, want: pendA, aside: true, why: "changed elsewhere meanwhile"}},
-		{"another key accepted here than is pending there", kase{disk: accB, cons: pendA, first: true},
+		{"another key accepted here than is pending there", keyState{disk: accB, cons: pendA, first: true},
 			step{verdict: write, want: pendA, aside: true, deny: true, why: "changed elsewhere meanwhile"}},
-		{"the old key against a new one", kase{disk: rejA, base: based{accA, 5}, cons: accB},
+		{"the old key against a new one", keyState{disk: rejA, base: based{accA, 5}, cons: accB},
 			step{verdict: write, want: accB, aside: true, why: "changed elsewhere meanwhile"}},
-		{"new file for a deleted key", kase{disk: pendA, current: true, deleted: deleted,
+		{"new file for a deleted key", keyState{disk: pendA, current: true, deleted: deleted,
 			modified: deleted.Add(-time.Second)},
 			step{verdict: propose, want: pendA}},
-		{"old file for a deleted key", kase{disk: accA, current: true, deleted: deleted, modified: deleted.Add(-time.Minute)},
+		{"old file for a deleted key", keyState{disk: accA, current: true, deleted: deleted, modified: deleted.Add(-time.Minute)},
 			step{verdict: write, want: none, aside: true, why: "older than its deletion"}},
-		{"in two directories", kase{disk: accA, twice: true, base: based{accA, 5}, cons: accA, current: true},
+		{"in two directories", keyState{disk: accA, twice: true, base: based{accA, 5}, cons: accA, current: true},
 			step{verdict: write, want: accA, why: "in several directories"}},
-		{"half a file", kase{garbage: true, base: based{accA, 5}, cons: accA, current: true},
+		{"half a file", keyState{garbage: true, base: based{accA, 5}, cons: accA, current: true},
 			step{verdict: unclear, want: accA}},
-		{"half a file of nobody", kase{garbage: true, current: true}, step{verdict: unclear}},
-		{"half a file, changed elsewhere", kase{garbage: true, base: based{pendA, 5}, cons: accA},
+		{"half a file of nobody", keyState{garbage: true, current: true}, step{verdict: unclear}},
+		{"half a file, changed elsewhere", keyState{garbage: true, base: based{pendA, 5}, cons: accA},
 			step{verdict: write, want: accA, aside: true, why: "no key in the file"}},
 
-		{"joining: known, same", kase{stale: joining, disk: accA, cons: accA, known: true}, step{verdict: adopt, want: accA}},
-		{"joining: known, other", kase{stale: joining, disk: accB, cons: accA, known: true},
+		{"joining: known, same", keyState{stale: joining, disk: accA, cons: accA, known: true}, step{verdict: adopt, want: accA}},
+		{"joining: known, other", keyState{stale: joining, disk: accB, cons: accA, known: true},
 			step{verdict: write, want: accA, aside: true, why: "consensus knows it already"}},
-		{"joining: known, missing", kase{stale: joining, cons: accA, known: true},
+		{"joining: known, missing", keyState{stale: joining, cons: accA, known: true},
 			step{verdict: write, want: accA, why: "consensus knows it already"}},
-		{"joining: deleted", kase{stale: joining, disk: accA, known: true},
+		{"joining: deleted", keyState{stale: joining, disk: accA, known: true},
 			step{verdict: write, want: none, aside: true, why: "consensus knows it already"}},
-		{"joining: unknown and accepted", kase{stale: joining, disk: accA},
+		{"joining: unknown and accepted", keyState{stale: joining, disk: accA},
 			step{verdict: propose, want: pendA, why: "this directory is new to the cluster"}},
-		{"joining: unknown and rejected", kase{stale: joining, disk: rejA},
+		{"joining: unknown and rejected", keyState{stale: joining, disk: rejA},
 			step{verdict: propose, want: rejA, why: "this directory is new to the cluster"}},
-		{"joining: garbage of a known one", kase{stale: joining, garbage: true, cons: accA, known: true},
+		{"joining: garbage of a known one", keyState{stale: joining, garbage: true, cons: accA, known: true},
 			step{verdict: write, want: accA, aside: true, why: "consensus knows it already"}},
-		{"joining: garbage of nobody", kase{stale: joining, garbage: true}, step{verdict: unclear}},
-		{"founding: as it is", kase{stale: found, disk: accA}, step{verdict: propose, want: accA}},
-		{"founding: the minion was faster", kase{stale: found, disk: accA, cons: pendA, known: true},
+		{"joining: garbage of nobody", keyState{stale: joining, garbage: true}, step{verdict: unclear}},
+		{"founding: as it is", keyState{stale: found, disk: accA}, step{verdict: propose, want: accA}},
+		{"founding: the minion was faster", keyState{stale: found, disk: accA, cons: pendA, known: true},
 			step{verdict: propose, want: accA}},
-		{"founding: another one was faster", kase{stale: found, disk: accA, cons: pendB, known: true},
+		{"founding: another one was faster", keyState{stale: found, disk: accA, cons: pendB, known: true},
 			step{verdict: propose, want: accA}},
-		{"founding: rejected, and came again", kase{stale: found, disk: rejA, cons: pendA, known: true},
+		{"founding: rejected, and came again", keyState{stale: found, disk: rejA, cons: pendA, known: true},
 			step{verdict: propose, want: rejA}},
-		{"founding: pending here, accepted there", kase{stale: found, disk: pendA, cons: accA, known: true},
+		{"founding: pending here, accepted there", keyState{stale: found, disk: pendA, cons: accA, known: true},
 			step{verdict: write, want: accA, aside: true, why: "consensus knows it already"}},
 		{"founding: deleted meanwhile, and came again",
-			kase{stale: found, disk: accA, base: based{accA, 5}, hasBase: true, cons: pendA, known: true},
+			keyState{stale: found, disk: accA, base: based{accA, 5}, hasBase: true, cons: pendA, known: true},
 			step{verdict: write, want: pendA, aside: true, why: "consensus knows it already"}},
 	} {
-		if got := decide(c.k); got != c.want {
+		if got := decideStep(c.k); got != c.want {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.name, got, c.want)
 		}
 	}
@@ -119,7 +119,7 @@ func TestDecideEverywhere(t *testing.T) {
 			for _, cons := range everyOne {
 				for flags := range 1 << 7 {
 					for _, stale := range []staleness{fresh, joining, found} {
-						k := kase{
+						k := keyState{
 							disk: disk, base: based{base, 5}, hasBase: flags&32 == 0, cons: cons, stale: stale,
 							current: flags&1 != 0, garbage: flags&2 != 0, twice: flags&4 != 0, known: flags&8 != 0 || cons != none,
 							first: flags&64 != 0 && cons != none,
@@ -137,7 +137,7 @@ func TestDecideEverywhere(t *testing.T) {
 							continue // what is no key is not a key
 						}
 						n++
-						checkStep(t, k, decide(k))
+						checkStep(t, k, decideStep(k))
 					}
 				}
 			}
@@ -148,7 +148,7 @@ func TestDecideEverywhere(t *testing.T) {
 	}
 }
 
-func checkStep(t *testing.T, k kase, s step) {
+func checkStep(t *testing.T, k keyState, s step) {
 	t.Helper()
 	bad := func(format string, args ...any) {
 		t.Errorf("%+v → %+v: %s", k, s, fmt.Sprintf(format, args...))
@@ -172,14 +172,14 @@ func checkStep(t *testing.T, k kase, s step) {
 		}
 	case propose:
 		undecided := !k.hasBase && k.first && k.cons.State == state.KeyPending && k.disk.Print == k.cons.Print &&
-			k.disk.decided()
+			k.disk.isDecided()
 		if k.stale == fresh && !k.current && !undecided {
 			bad("proposed on an old revision")
 		}
 		if k.garbage {
 			bad("garbage is proposed")
 		}
-		faster := k.stale == found && !k.hasBase && k.cons.State == state.KeyPending && k.disk.decided()
+		faster := k.stale == found && !k.hasBase && k.cons.State == state.KeyPending && k.disk.isDecided()
 		if k.stale != fresh && k.known && !faster {
 			bad("a stale disk proposes what consensus knows")
 		}

@@ -2,12 +2,12 @@ package keydir
 
 import "saltclusterd/fsync/dirid"
 
-// lost says which directory the base knows keys in is gone, or not the one it was: what is missing from it has not been
-// deleted by anyone. Stock Salt makes such a directory anew, and empty, whenever it finds it missing
+// findLostDir says which directory the base knows keys in is gone, or not the one it was: what is missing from it has
+// not been deleted by anyone. Stock Salt makes such a directory anew, and empty, whenever it finds it missing
 // (salt/utils/verify.py:verify_env).
-func (l *loop) lost() (place, bool) {
+func (l *loop) findLostDir() (place, bool) {
 	for p := range places {
-		was, now := l.m.base.Dirs[p.String()], dirid.Of(l.disk.dir(p))
+		was, now := l.m.base.Dirs[p.String()], dirid.Of(l.disk.dirPath(p))
 		if (now == dirid.ID{} || was != "" && was != now.Text()) && l.basedIn(p) {
 			return p, true
 		}
@@ -20,9 +20,9 @@ func (l *loop) checkDirs() {
 	if l.m.base.Stale != fresh {
 		return
 	}
-	if p, lost := l.lost(); lost {
-		l.log.Warn("a key directory was removed or replaced: consensus decides about all keys", "path", l.disk.dir(p))
-		l.m.distrust()
+	if p, lost := l.findLostDir(); lost {
+		l.log.Warn("a key directory was removed or replaced: consensus decides about all keys", "path", l.disk.dirPath(p))
+		l.m.markStale()
 	}
 }
 

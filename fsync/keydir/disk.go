@@ -30,7 +30,7 @@ type disk struct {
 // file is what is known of one directory entry.
 type file struct {
 	sig     signature
-	print   print // empty: no key in it
+	print   keyPrint // empty: no key in it
 	checked time.Time
 }
 
@@ -51,11 +51,11 @@ func newDisk(root string, odd *oddNames) *disk {
 	return d
 }
 
-func (d *disk) dir(p place) string             { return filepath.Join(d.root, p.String()) }
-func (d *disk) path(p place, id string) string { return filepath.Join(d.root, p.String(), id) }
+func (d *disk) dirPath(p place) string             { return filepath.Join(d.root, p.String()) }
+func (d *disk) filePath(p place, id string) string { return filepath.Join(d.root, p.String(), id) }
 
-// scan looks at everything. An error means that a directory could not be read; then nothing is known.
-func (d *disk) scan() error {
+// scanAll looks at everything. An error means that a directory could not be read; then nothing is known.
+func (d *disk) scanAll() error {
 	for _, p := range lookOrder {
 		if err := d.scanDir(p); err != nil {
 			return fmt.Errorf("look at %s: %w", p, err)
@@ -65,11 +65,11 @@ func (d *disk) scan() error {
 }
 
 func (d *disk) scanDir(p place) error {
-	f, err := os.Open(d.dir(p))
+	f, err := os.Open(d.dirPath(p))
 	if err != nil {
 		return err
 	}
-	d.dirs[p] = dirid.Of(d.dir(p))
+	d.dirs[p] = dirid.Of(d.dirPath(p))
 	names, err := f.Readdirnames(-1)
 	err = errors.Join(err, f.Close())
 	if err != nil {
@@ -77,9 +77,9 @@ func (d *disk) scanDir(p place) error {
 	}
 	there := make(map[string]struct{}, len(names))
 	for _, name := range names {
-		if d.relevant(p, name) {
+		if d.isKeyName(p, name) {
 			there[name] = struct{}{}
-			d.look(p, name)
+			d.refreshFile(p, name)
 		}
 	}
 	for name := range d.files[p] {
@@ -90,41 +90,42 @@ func (d *disk) scanDir(p place) error {
 	return nil
 }
 
-// moved says whether a directory is not the one that was scanned. Then a file that is missing has not been deleted.
-func (d *disk) moved() bool {
+// dirsReplaced says whether a directory is not the one that was scanned. Then a file that is missing has not been
+// deleted.
+func (d *disk) dirsReplaced() bool {
 	for p := range places {
-		if id := dirid.Of(d.dir(p)); id == (dirid.ID{}) || id != d.dirs[p] {
+		if id := dirid.Of(d.dirPath(p)); id == (dirid.ID{}) || id != d.dirs[p] {
 			return true
 		}
 	}
 	return false
 }
 
-// relevant says whether a directory entry may be a key. Files that begin with a dot belong to masters or to us.
-func (d *disk) relevant(p place, name string) bool {
+// isKeyName says whether a directory entry may be a key. Files that begin with a dot belong to masters or to us.
+func (d *disk) isKeyName(p place, name string) bool {
 	if name == "" || name[0] == '.' {
 		return false
 	}
 	if err := state.ValidMinionID(name); err != nil {
-		d.odd.note(p, name, err)
+		d.odd.warnOnce(p, name, err)
 		return false
 	}
 	return true
 }
 
-// refresh looks at the files of some ids.
-func (d *disk) refresh(ids []string) {
+// refreshKeys looks at the files of some ids.
+func (d *disk) refreshKeys(ids []string) {
 	for _, id := range ids {
 		for _, p := range lookOrder {
-			d.look(p, id)
+			d.refreshFile(p, id)
 		}
 	}
 }
 
-// look brings what is known of one file up to date.
-func (d *disk) look(p place, id string) {
+// refreshFile brings what is known of one file up to date.
+func (d *disk) refreshFile(p place, id string) {
 	now := time.Now()
-	sig, err := d.stat(p, id)
+	sig, err := d.statFile(p, id)
 	if errors.Is(err, fs.ErrNotExist) {
 		delete(d.files[p], id)
 		return
@@ -135,7 +136,7 @@ func (d *disk) look(p place, id string) {
 	}
 	f := file{sig: sig, checked: now}
 	if err == nil {
-		text, err := d.read(p, id)
+		text, err := d.readKey(p, id)
 		if errors.Is(err, fs.ErrNotExist) {
 			delete(d.files[p], id)
 			return
@@ -143,14 +144,14 @@ func (d *disk) look(p place, id string) {
 		if err == nil {
 			f.print = printOf(text)
 		} else if now.Sub(sig.mtime) > time.Minute {
-			d.odd.note(p, id, err)
+			d.odd.warnOnce(p, id, err)
 		}
 	}
 	d.files[p][id] = f
 }
 
-func (d *disk) stat(p place, id string) (signature, error) {
-	info, err := os.Lstat(d.path(p, id))
+func (d *disk) statFile(p place, id string) (signature, error) {
+	info, err := os.Lstat(d.filePath(p, id))
 	if err != nil {
 		return signature{}, err
 	}
@@ -161,9 +162,9 @@ func (d *disk) stat(p place, id string) (signature, error) {
 	return sig, nil
 }
 
-// read returns the text of a key file. It follows no link and waits for no pipe.
-func (d *disk) read(p place, id string) (string, error) {
-	f, err := os.OpenFile(d.path(p, id), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+// readKey returns the text of a key file. It follows no link and waits for no pipe.
+func (d *disk) readKey(p place, id string) (string, error) {
+	f, err := os.OpenFile(d.filePath(p, id), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
 	}
@@ -182,13 +183,13 @@ func (d *disk) read(p place, id string) (string, error) {
 	return checkText(content)
 }
 
-// text returns the text of a key that was seen, or an error when something else is there by now.
-func (d *disk) text(s subject, e entry) (string, error) {
+// readEntry returns the text of a key that was seen, or an error when something else is there by now.
+func (d *disk) readEntry(s subject, e entry) (string, error) {
 	p := placeOf(e.State)
 	if s.denied {
 		p = deniedDir
 	}
-	text, err := d.read(p, s.id)
+	text, err := d.readKey(p, s.id)
 	if err != nil {
 		return "", err
 	}
@@ -200,9 +201,9 @@ func (d *disk) text(s subject, e entry) (string, error) {
 
 var errChanged = errors.New("the file has changed meanwhile")
 
-// sight tells what was found of an id at the last look.
-func (d *disk) sight(id string) sight {
-	var s sight
+// foundFor tells what was found of an id at the last look.
+func (d *disk) foundFor(id string) diskState {
+	var s diskState
 	for _, p := range keyPlaces {
 		f, ok := d.files[p][id]
 		switch {
@@ -229,10 +230,10 @@ func (d *disk) sight(id string) sight {
 	return s
 }
 
-// changed says whether an id is not any more as it was at the last look.
-func (d *disk) changed(s subject) bool {
+// hasChanged says whether an id is not any more as it was at the last look.
+func (d *disk) hasChanged(s subject) bool {
 	for _, p := range placesOf(s) {
-		sig, err := d.stat(p, s.id)
+		sig, err := d.statFile(p, s.id)
 		f, known := d.files[p][s.id]
 		if known != (err == nil) || known && f.sig != sig {
 			return true

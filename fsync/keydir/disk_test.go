@@ -28,7 +28,7 @@ func newTestDisk(t *testing.T) (*disk, *writer) {
 
 func (d *disk) mustPut(t *testing.T, p place, id, text string) {
 	t.Helper()
-	if err := os.WriteFile(d.path(p, id), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(d.filePath(p, id), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -43,7 +43,7 @@ func TestSightPrecedence(t *testing.T) {
 	d.mustPut(t, rejectedDir, "mail", k[2]+"\r\n")
 	d.mustPut(t, deniedDir, "mail", k[3])
 	d.mustPut(t, pendingDir, "tmpab_12cd9", k[0])
-	if err := d.scan(); err != nil {
+	if err := d.scanAll(); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -59,7 +59,7 @@ func TestSightPrecedence(t *testing.T) {
 		{id: "tmpab_12cd9", key: entry{state.KeyPending, printOf(k[0])}, temp: true},
 		{id: "nobody"},
 	} {
-		s := d.sight(c.id)
+		s := d.foundFor(c.id)
 		if s.key.entry != c.key || s.key.twice != c.twice || s.key.temp != c.temp || s.key.garbage != c.garbage {
 			t.Errorf("%s: %+v", c.id, s.key)
 		}
@@ -75,8 +75,8 @@ func TestDisk_SameSizeSameTick(t *testing.T) {
 	for i := range 50 { // as fast as the clock of the file system cannot tell
 		text := k[i%2]
 		d.mustPut(t, acceptedDir, "web", text)
-		d.refresh([]string{"web"})
-		if got := d.sight("web").key.Print; got != printOf(text) {
+		d.refreshKeys([]string{"web"})
+		if got := d.foundFor("web").key.Print; got != printOf(text) {
 			t.Fatalf("change %d was not seen", i)
 		}
 	}
@@ -110,8 +110,8 @@ func TestCheckText(t *testing.T) {
 }
 
 func write1(d *disk, w *writer, id string, e entry, text string, aside bool) error {
-	d.refresh([]string{id})
-	return w.apply([]writing{{subject: subject{id: id}, want: e, text: text, aside: aside}})[0]
+	d.refreshKeys([]string{id})
+	return w.applyWritings([]writing{{subject: subject{id: id}, want: e, text: text, aside: aside}})[0]
 }
 
 func TestWrite(t *testing.T) {
@@ -119,24 +119,24 @@ func TestWrite(t *testing.T) {
 	d, w := newTestDisk(t)
 	d.mustPut(t, pendingDir, "web", k[0])
 	d.mustPut(t, rejectedDir, "web", k[1])
-	if err := os.WriteFile(d.path(acceptedDir, keyCache), nil, 0o600); err != nil {
+	if err := os.WriteFile(d.filePath(acceptedDir, keyCache), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	accepted := entry{state.KeyAccepted, printOf(k[2])}
 	if err := write1(d, w, "web", accepted, k[2], true); err != nil {
 		t.Fatal(err)
 	}
-	if s := d.sight("web"); s.key.entry != accepted || s.key.twice {
+	if s := d.foundFor("web"); s.key.entry != accepted || s.key.twice {
 		t.Errorf("afterwards: %+v", s.key)
 	}
-	info, err := os.Stat(d.path(acceptedDir, "web"))
+	info, err := os.Stat(d.filePath(acceptedDir, "web"))
 	if err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	if os.Geteuid() == 0 && info.Sys().(*syscall.Stat_t).Uid != 0 {
 		t.Error("owner is not that of the directory")
 	}
-	if _, err := os.Stat(d.path(acceptedDir, keyCache)); !os.IsNotExist(err) {
+	if _, err := os.Stat(d.filePath(acceptedDir, keyCache)); !os.IsNotExist(err) {
 		t.Error("the master's cached list of minions is still there")
 	}
 	for _, p := range []place{pendingDir, rejectedDir} {
@@ -148,13 +148,13 @@ func TestWrite(t *testing.T) {
 	if err := write1(d, w, "web", entry{state.KeyAccepted, printOf(k[3])}, k[3], false); err != nil {
 		t.Fatal(err)
 	}
-	if info, err = os.Stat(d.path(acceptedDir, "web")); err != nil || !info.ModTime().After(before) {
+	if info, err = os.Stat(d.filePath(acceptedDir, "web")); err != nil || !info.ModTime().After(before) {
 		t.Errorf("time %v after %v, %v: a master would go on with the old key", info.ModTime(), before, err)
 	}
-	if err := write1(d, w, "web", entry{}, "", false); err != nil || !d.sight("web").empty() {
-		t.Errorf("deleted: %v, %+v", err, d.sight("web"))
+	if err := write1(d, w, "web", entry{}, "", false); err != nil || !d.foundFor("web").isEmpty() {
+		t.Errorf("deleted: %v, %+v", err, d.foundFor("web"))
 	}
-	if names, _ := os.ReadDir(d.dir(acceptedDir)); len(names) != 0 {
+	if names, _ := os.ReadDir(d.dirPath(acceptedDir)); len(names) != 0 {
 		t.Errorf("left over: %v", names)
 	}
 }
@@ -163,13 +163,13 @@ func TestWriteVerifiesFirst(t *testing.T) {
 	k := keyTexts()
 	d, w := newTestDisk(t)
 	d.mustPut(t, acceptedDir, "web", k[0])
-	d.refresh([]string{"web"})
+	d.refreshKeys([]string{"web"})
 	d.mustPut(t, rejectedDir, "web", k[1]) // after the look
-	err := w.apply([]writing{{subject: subject{id: "web"}, want: entry{}}})[0]
+	err := w.applyWritings([]writing{{subject: subject{id: "web"}, want: entry{}}})[0]
 	if !errors.Is(err, errChanged) {
 		t.Fatalf("%v, want errChanged", err)
 	}
-	if _, err := os.Stat(d.path(acceptedDir, "web")); err != nil {
+	if _, err := os.Stat(d.filePath(acceptedDir, "web")); err != nil {
 		t.Error("removed in spite of that")
 	}
 	if names, _ := filepath.Glob(filepath.Join(d.root, "*", tempPrefix+"*")); len(names) != 0 {
@@ -181,21 +181,21 @@ func TestSweepAndAsideAreBounded(t *testing.T) {
 	k := keyTexts()
 	d, w := newTestDisk(t)
 	d.mustPut(t, acceptedDir, tempPrefix+"123", "half")
-	w.sweep()
-	if _, err := os.Stat(d.path(acceptedDir, tempPrefix+"123")); !os.IsNotExist(err) {
+	w.removeTemps()
+	if _, err := os.Stat(d.filePath(acceptedDir, tempPrefix+"123")); !os.IsNotExist(err) {
 		t.Error("a temporary file of a predecessor is still there")
 	}
 	w.aside.max = 3
 	for i := range 10 {
-		if err := w.aside.store(acceptedDir, fmt.Sprint("m", i), []byte(k[0])); err != nil {
+		if err := w.aside.storeFile(acceptedDir, fmt.Sprint("m", i), []byte(k[0])); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.aside.store(acceptedDir, "m0", []byte(k[0])); err != nil { // the same once more
+	if err := w.aside.storeFile(acceptedDir, "m0", []byte(k[0])); err != nil { // the same once more
 		t.Fatal(err)
 	}
 	long := strings.Repeat("x", 255)
-	if err := w.aside.store(pendingDir, long, []byte(k[0])); err != nil {
+	if err := w.aside.storeFile(pendingDir, long, []byte(k[0])); err != nil {
 		t.Errorf("an id of 255 bytes: %v", err)
 	}
 	if names, _ := os.ReadDir(filepath.Join(w.aside.dir, "minions")); len(names) != 3 {
@@ -217,7 +217,7 @@ func TestBaseFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := loadBase(dir)
-	if err != nil || fmt.Sprint(*got) != fmt.Sprint(*b) || got.high() != 9 {
+	if err != nil || fmt.Sprint(*got) != fmt.Sprint(*b) || got.highestRev() != 9 {
 		t.Errorf("%+v, %v\nwant %+v", got, err, b)
 	}
 	for name, content := range map[string]string{
@@ -243,13 +243,13 @@ func TestMarker(t *testing.T) {
 		fits  bool
 	}{{"two", true}, {"one", true}, {"zero", false}, {"", false}} {
 		if c.stamp != "" {
-			if err := m.write(c.stamp); err != nil {
+			if err := m.writeStamp(c.stamp); err != nil {
 				t.Fatal(err)
 			}
 		} else if err := os.Remove(m.path); err != nil {
 			t.Fatal(err)
 		}
-		if fits, err := m.fits(b); fits != c.fits || err != nil {
+		if fits, err := m.matchesBase(b); fits != c.fits || err != nil {
 			t.Errorf("marker %q: %v, %v", c.stamp, fits, err)
 		}
 	}

@@ -41,7 +41,7 @@ func FuzzBase(f *testing.F) {
 		if err != nil {
 			return
 		}
-		known := recall(b, b.Store)
+		known := lastSyncedOf(b, b.Store)
 		for s := range known.is {
 			if err := state.ValidMinionID(s.id); err != nil {
 				t.Fatalf("the memory of the store has %q: %v", s.id, err)

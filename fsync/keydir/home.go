@@ -38,7 +38,7 @@ func (s SharedBase) TakeHome(pki, stateDir string, id node.ID) error {
 	if err := saveBase(stateDir, b); err != nil {
 		return fmt.Errorf("take the key directories home: %w", err)
 	}
-	return newMarker(pki, id).write(b.Stamp)
+	return newMarker(pki, id).writeStamp(b.Stamp)
 }
 
 // Private says that a file in pki_dir, named by its path there, is saltclusterd's own, a cache of the master's or of

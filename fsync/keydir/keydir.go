@@ -140,8 +140,8 @@ func (d *Dir) Open(ctx context.Context) error {
 		d.g.Go(func() error { return d.takeTurns(d.ctx) })
 		return nil
 	}
-	d.g.Go(func() error { return l.run(d.ctx) })
-	d.g.Go(func() error { return l.proposer.run(d.ctx) })
+	d.g.Go(func() error { return l.runLoop(d.ctx) })
+	d.g.Go(func() error { return l.proposer.runBatches(d.ctx) })
 	return nil
 }
 
@@ -163,10 +163,10 @@ func (d *Dir) Close() error {
 }
 
 // Synced says whether what consensus decided about the keys up to rev is on disk.
-func (d *Dir) Synced(rev uint64) bool { return d.synced.reached(rev) }
+func (d *Dir) Synced(rev uint64) bool { return d.synced.hasReached(rev) }
 
 // Rev is the revision of consensus that is on disk.
-func (d *Dir) Rev() uint64 { return d.synced.get() }
+func (d *Dir) Rev() uint64 { return d.synced.currentRev() }
 
 // Settled says whether everything that this node's directories held when it met the cluster has been gone through: of a
 // founder, whether its keys are the cluster's.
@@ -177,4 +177,4 @@ func (d *Dir) Writing() (done, total int) { return int(d.work.done.Load()), int(
 
 // WaitSynced waits until what consensus decided about the keys up to rev is on disk. It returns ctx's error, or
 // ErrClosed.
-func (d *Dir) WaitSynced(ctx context.Context, rev uint64) error { return d.synced.wait(ctx, rev) }
+func (d *Dir) WaitSynced(ctx context.Context, rev uint64) error { return d.synced.waitForRev(ctx, rev) }

@@ -71,16 +71,16 @@ const (
 // an id, so such files are only watched longer.
 var stockTemp = regexp.MustCompile(`^tmp[a-z0-9_]{8}$`)
 
-// print identifies the content of a key file: half a SHA-256 over the text without what Salt's clean_key takes away.
-type print string
+// keyPrint identifies the content of a key file: half a SHA-256 over the text without what Salt's clean_key takes away.
+type keyPrint string
 
-func printOf(text string) print {
+func printOf(text string) keyPrint {
 	text = strings.TrimSpace(text)
 	if strings.ContainsRune(text, '\r') {
 		text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	}
 	sum := sha256.Sum256([]byte(text))
-	return print(hex.EncodeToString(sum[:16]))
+	return keyPrint(hex.EncodeToString(sum[:16]))
 }
 
 var errNoKey = errors.New("the file holds no public key")

@@ -10,7 +10,7 @@ import (
 // Ledger tells which keys lie in the local master's pki_dir: their state and the beginning of their print by minion.
 func (d *Dir) Ledger() (ledger.Ledger, error) {
 	disk := newDisk(d.cfg.PKIDir, &oddNames{log: slog.New(slog.DiscardHandler)})
-	if err := disk.scan(); err != nil {
+	if err := disk.scanAll(); err != nil {
 		return ledger.Ledger{}, err
 	}
 	out := ledger.Ledger{Items: map[string]string{}}
@@ -50,4 +50,4 @@ func ledgerName(id string, denied bool) string {
 }
 
 // short is enough of a print to tell two keys apart.
-func (p print) short() string { return string(p[:min(12, len(p))]) }
+func (p keyPrint) short() string { return string(p[:min(12, len(p))]) }

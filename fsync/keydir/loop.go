@@ -54,8 +54,8 @@ type loop struct {
 	proposing bool
 	extras    []ready // denied keys to be recorded that find no room in a batch
 
-	told       *told                // what the store held when it was last in step with the files
-	strange    [2]bool              // its banks are not those told is about
+	lastSynced *lastSynced          // what the store held when it was last in step with the files
+	strange    [2]bool              // its banks are not those lastSynced is about
 	lacking    map[subject]struct{} // what it has no room for
 	storeFrom  time.Time            // when workers of the master see what was written to it last
 	seen       []seenLater
@@ -119,47 +119,47 @@ func (d *Dir) newLoop() (*loop, error) {
 	return l, nil
 }
 
-func (l *loop) run(ctx context.Context) error {
+func (l *loop) runLoop(ctx context.Context) error {
 	defer l.watch.close()
 	l.ctx = ctx
-	l.writer.sweep()
+	l.writer.removeTemps()
 	changes := l.cfg.Log.Watch(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			_ = l.save(time.Now(), true) // logged; what it misses is found out again
+			_ = l.saveBase(time.Now(), true) // logged; what it misses is found out again
 			return context.Cause(ctx)
 		case ev := <-l.watch.events():
-			l.hint(ev)
+			l.noteEvent(ev)
 		case err := <-l.watch.errors():
 			l.watchFailed(err)
 		case _, ok := <-changes:
 			if !ok {
 				changes = nil
 			}
-			l.wake(0)
+			l.wakeIn(0)
 		case <-l.forget:
 			if l.m != nil {
 				l.m.forgetHeld()
 			}
-			l.wake(0)
+			l.wakeIn(0)
 		case b := <-l.proposer.out:
-			l.answered(b)
-			l.wake(0)
+			l.noteBatch(b)
+			l.wakeIn(0)
 		case <-timer.C:
 		}
 		if now := time.Now(); !now.Before(l.due) {
 			l.due = now.Add(l.rescanIn())
-			l.round(now)
+			l.runRound(now)
 		}
 		timer.Reset(time.Until(l.due))
 	}
 }
 
-// wake makes the next round come no later than in d.
-func (l *loop) wake(d time.Duration) {
+// wakeIn makes the next round come no later than in d.
+func (l *loop) wakeIn(d time.Duration) {
 	if at := time.Now().Add(d); at.Before(l.due) {
 		l.due = at
 	}
@@ -178,8 +178,8 @@ func (l *loop) rescanIn() time.Duration {
 	return l.cfg.Timing.Rescan
 }
 
-// hint notes where something has changed.
-func (l *loop) hint(ev fsnotify.Event) {
+// noteEvent notes where something has changed.
+func (l *loop) noteEvent(ev fsnotify.Event) {
 	name := filepath.Base(ev.Name)
 	switch {
 	case filepath.Dir(filepath.Clean(ev.Name)) == filepath.Clean(l.cfg.PKIDir):
@@ -193,7 +193,7 @@ func (l *loop) hint(ev fsnotify.Event) {
 	default:
 		l.dirty[name] = struct{}{}
 	}
-	l.wake(l.cfg.Timing.Debounce)
+	l.wakeIn(l.cfg.Timing.Debounce)
 }
 
 // hintBeside is about pki_dir itself: one of the directories, or a file of the store.
@@ -215,22 +215,22 @@ func (l *loop) watchFailed(err error) {
 	}
 	l.log.Warn("looking at all keys: changes may have been missed", "err", err)
 	l.scanDue = true
-	l.wake(l.cfg.Timing.Debounce)
+	l.wakeIn(l.cfg.Timing.Debounce)
 }
 
-// answered hands the outcome of a batch to the machine.
-func (l *loop) answered(b batch) {
+// noteBatch hands the outcome of a batch to the machine.
+func (l *loop) noteBatch(b batch) {
 	l.proposing = false
 	now := time.Now()
 	for i, p := range b.proposals {
 		l.dirty[p.subject.id] = struct{}{}
 		if b.err != nil || i >= len(b.results) {
-			l.m.failed(now, p)
+			l.m.noteFailed(now, p)
 			l.metrics.edits.WithLabelValues("unanswered").Inc()
 			continue
 		}
 		r := b.results[i]
-		l.m.answered(now, p, r)
+		l.m.noteAnswered(now, p, r)
 		l.logAnswer(p, r, i < maxLogged)
 	}
 	if len(b.results) > maxLogged {

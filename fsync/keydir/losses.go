@@ -32,7 +32,7 @@ type losses struct {
 }
 
 // isLoss reports whether a step takes an accepted key away without another one in its place.
-func (k kase) isLoss(s subject) bool {
+func (k keyState) isLoss(s subject) bool {
 	return !s.denied && k.stale == fresh && k.cons.State == state.KeyAccepted &&
 		(k.disk == entry{} || k.disk.State == state.KeyRejected)
 }
@@ -56,10 +56,10 @@ func (m *machine) countLosses(now time.Time, view state.View) {
 }
 
 // holdLosses removes from a plan the proposals that take too many accepted keys away, and restores these keys instead.
-func (m *machine) holdLosses(p *plan, now time.Time, view state.View, look func(id string) sight) {
+func (m *machine) holdLosses(p *plan, now time.Time, view state.View, look func(id string) diskState) {
 	t := &m.losses
 	m.releaseHeld(view)
-	lost := m.losses.of(m, p, view, look)
+	lost := m.losses.findLosses(m, p, view, look)
 	if len(lost) == 0 {
 		t.wave = time.Time{}
 		return
@@ -68,8 +68,8 @@ func (m *machine) holdLosses(p *plan, now time.Time, view state.View, look func(
 		t.wave = now
 	}
 	if until := m.moreLosses(now, view, lost); !until.IsZero() && now.Sub(t.wave) < waveMost {
-		m.withdraw(p, lost)
-		p.again(lost[0].subject.id, until)
+		m.withdrawProposals(p, lost)
+		p.lookAgain(lost[0].subject.id, until)
 		return
 	}
 	t.wave = time.Time{}
@@ -81,7 +81,7 @@ func (m *machine) holdLosses(p *plan, now time.Time, view state.View, look func(
 	if !m.tooManyLosses(view) { // then only those that are held already
 		lost = slices.DeleteFunc(lost, func(w writing) bool { return m.base.Held[w.subject.id] == 0 })
 	}
-	m.withdraw(p, lost)
+	m.withdrawProposals(p, lost)
 	p.writes = append(p.writes, lost...)
 	for _, w := range lost {
 		if m.base.Held[w.subject.id] != w.rev {
@@ -91,14 +91,14 @@ func (m *machine) holdLosses(p *plan, now time.Time, view state.View, look func(
 	}
 }
 
-// of lists the losses that a plan proposes, as writings that restore the keys.
-func (t *losses) of(m *machine, p *plan, view state.View, look func(id string) sight) (lost []writing) {
+// findLosses lists the losses that a plan proposes, as writings that restore the keys.
+func (t *losses) findLosses(m *machine, p *plan, view state.View, look func(id string) diskState) (lost []writing) {
 	if t.percent == 0 {
 		return nil
 	}
 	for _, prop := range p.proposals {
-		f := look(prop.subject.id).of(prop.subject)
-		if k, text := m.kase(view, prop.subject, f); k.isLoss(prop.subject) && prop.want == k.disk {
+		f := look(prop.subject.id).findingFor(prop.subject)
+		if k, text := m.stateOf(view, prop.subject, f); k.isLoss(prop.subject) && prop.want == k.disk {
 			lost = append(lost, writing{
 				subject: prop.subject, want: k.cons, text: text, rev: k.rev, aside: k.disk != entry{},
 				why: "too many accepted keys were taken away at once", finding: f,
@@ -137,15 +137,15 @@ func (m *machine) moreLosses(now time.Time, view state.View, lost []writing) (un
 		if _, is := judged[s]; is || !now.Before(at) || !at.After(until) {
 			continue
 		}
-		if k, _ := m.kase(view, s, e.finding); k.isLoss(s) {
+		if k, _ := m.stateOf(view, s, e.finding); k.isLoss(s) {
 			until = at
 		}
 	}
 	return until
 }
 
-// withdraw takes the proposals about some subjects out of a plan.
-func (m *machine) withdraw(p *plan, about []writing) {
+// withdrawProposals takes the proposals about some subjects out of a plan.
+func (m *machine) withdrawProposals(p *plan, about []writing) {
 	if len(about) == 0 {
 		return
 	}

@@ -120,7 +120,7 @@ func newLossMachine(t *testing.T) *lossMachine {
 		now: time.Now()}
 	l.losses.percent = 10
 	l.view.Keys(func(k state.Key) bool {
-		l.agree(subject{id: k.ID}, based{entry{k.State, printOf(k.Pub)}, k.Rev})
+		l.noteAgreed(subject{id: k.ID}, based{entry{k.State, printOf(k.Pub)}, k.Rev})
 		return true
 	})
 	l.base.Seen = l.view.Rev()
@@ -133,14 +133,14 @@ func (l *lossMachine) step(after time.Duration, lose ...string) plan {
 	for _, id := range lose {
 		l.gone[id] = true
 	}
-	look := func(id string) sight {
+	look := func(id string) diskState {
 		if l.gone[id] {
-			return sight{}
+			return diskState{}
 		}
 		key, _ := l.view.Key(id)
-		return sight{key: finding{entry: entry{key.State, printOf(key.Pub)}}}
+		return diskState{key: finding{entry: entry{key.State, printOf(key.Pub)}}}
 	}
-	return l.plan(l.now, l.view, look, slices.Sorted(maps.Keys(l.gone)))
+	return l.planKeys(l.now, l.view, look, slices.Sorted(maps.Keys(l.gone)))
 }
 
 // Losses one after the other are judged together as long as each follows at once, and by those of the last minute.
@@ -180,8 +180,8 @@ func TestLosses_CountedOnce(t *testing.T) {
 			t.Fatalf("try %d: %+v", i, p)
 		}
 		if i%2 == 0 {
-			m.sent(m.now, p.proposals)
-			m.failed(m.now, p.proposals[0])
+			m.noteSent(m.now, p.proposals)
+			m.noteFailed(m.now, p.proposals[0])
 		}
 	}
 	// One a minute for hours, none of which has come through.

@@ -16,13 +16,13 @@ type machine struct {
 	base   *base
 	dirty  bool // base changed since it was saved
 
-	flying map[subject]flight    // proposed, outcome not known yet
-	doubt  map[subject][]flight  // proposed, and never told what became of them
-	ahead  map[subject]uint64    // the view must reach this revision before it says something about the subject
-	later  map[subject]time.Time // not to be proposed again before
-	edits  map[subject]edit      // edits that have not settled
-	calm   map[string]time.Time  // when a denied key of an id was last proposed
-	losses losses
+	flying     map[subject]flight    // proposed, outcome not known yet
+	uncertain  map[subject][]flight  // proposed, and their outcome is not known
+	ahead      map[subject]uint64    // the view must reach this revision before it says something about the subject
+	later      map[subject]time.Time // not to be proposed again before
+	edits      map[subject]edit      // edits that have not settled
+	lastDenied map[string]time.Time  // when a denied key of an id was last proposed
+	losses     losses
 }
 
 // flight is a proposal on its way.
@@ -41,9 +41,9 @@ type edit struct {
 func newMachine(id node.ID, t Timing, b *base) *machine {
 	return &machine{
 		node: id, timing: t.withDefaults(), base: b,
-		flying: map[subject]flight{}, doubt: map[subject][]flight{}, ahead: map[subject]uint64{},
+		flying: map[subject]flight{}, uncertain: map[subject][]flight{}, ahead: map[subject]uint64{},
 		later: map[subject]time.Time{},
-		edits: map[subject]edit{}, calm: map[string]time.Time{},
+		edits: map[subject]edit{}, lastDenied: map[string]time.Time{},
 	}
 }
 
@@ -78,15 +78,15 @@ type plan struct {
 	next      time.Time // when, if nothing happens; zero: when something happens
 }
 
-func (p *plan) again(id string, at time.Time) {
+func (p *plan) lookAgain(id string, at time.Time) {
 	p.open = append(p.open, id)
 	if !at.IsZero() && (p.next.IsZero() || at.Before(p.next)) {
 		p.next = at
 	}
 }
 
-// plan decides about ids. look tells what is on disk, view what consensus says.
-func (m *machine) plan(now time.Time, view state.View, look func(id string) sight, ids []string) plan {
+// planKeys decides about ids. look tells what is on disk, view what consensus says.
+func (m *machine) planKeys(now time.Time, view state.View, look func(id string) diskState, ids []string) plan {
 	var p plan
 	m.countLosses(now, view)
 	for _, id := range ids {
@@ -98,30 +98,30 @@ func (m *machine) plan(now time.Time, view state.View, look func(id string) sigh
 	return p
 }
 
-func (m *machine) planOne(p *plan, now time.Time, view state.View, s subject, look sight) {
+func (m *machine) planOne(p *plan, now time.Time, view state.View, s subject, look diskState) {
 	if rev := m.ahead[s]; rev > view.Rev() {
-		p.again(s.id, time.Time{})
+		p.lookAgain(s.id, time.Time{})
 		return
 	}
 	delete(m.ahead, s)
-	f := look.of(s)
-	k, text := m.kase(view, s, f)
-	if m.arrived(s, k) {
-		k, text = m.kase(view, s, f)
+	f := look.findingFor(s)
+	k, text := m.stateOf(view, s, f)
+	if m.noteArrived(s, k) {
+		k, text = m.stateOf(view, s, f)
 	}
-	d := decide(k)
+	d := decideStep(k)
 	switch d.verdict {
 	case adopt:
-		m.agree(s, based{k.cons, k.rev})
+		m.noteAgreed(s, based{k.cons, k.rev})
 		fallthrough
 	case leave:
 		delete(m.edits, s)
 		delete(m.later, s)
-		m.resolve(s, k)
+		m.dropStale(s, k)
 		return
 	}
-	if wait := m.settling(now, s, f, k, d); !wait.IsZero() {
-		p.again(s.id, wait)
+	if wait := m.waitUntil(now, s, f, k, d); !wait.IsZero() {
+		p.lookAgain(s.id, wait)
 		return
 	}
 	switch d.verdict {
@@ -136,30 +136,31 @@ func (m *machine) planOne(p *plan, now time.Time, view state.View, s subject, lo
 	}
 }
 
-// arrived recognises a proposal of this node in the view before its answer came, or when none ever came. An edit made
-// since then is an edit of that, and must not look as if the key had been changed elsewhere meanwhile.
-func (m *machine) arrived(s subject, k kase) bool {
-	if f, ok := m.flying[s]; ok && f.is(k) || slices.ContainsFunc(m.doubt[s], func(f flight) bool { return f.is(k) }) {
-		delete(m.doubt, s)
-		return m.agree(s, based{k.cons, k.rev})
+// noteArrived recognises a proposal of this node in the view before its answer came, or when none ever came. An edit
+// made since then is an edit of that, and must not look as if the key had been changed elsewhere meanwhile.
+func (m *machine) noteArrived(s subject, k keyState) bool {
+	applied := func(f flight) bool { return f.cameTrue(k) }
+	if f, ok := m.flying[s]; ok && applied(f) || slices.ContainsFunc(m.uncertain[s], applied) {
+		delete(m.uncertain, s)
+		return m.noteAgreed(s, based{k.cons, k.rev})
 	}
 	return false
 }
 
-// resolve forgets proposals that cannot come true any more: their precondition has gone by.
-func (m *machine) resolve(s subject, k kase) {
-	left := slices.DeleteFunc(m.doubt[s], func(f flight) bool { return f.rev != k.rev })
+// dropStale forgets proposals that cannot come true any more: their precondition has gone by.
+func (m *machine) dropStale(s subject, k keyState) {
+	left := slices.DeleteFunc(m.uncertain[s], func(f flight) bool { return f.rev != k.rev })
 	if len(left) == 0 {
-		delete(m.doubt, s)
+		delete(m.uncertain, s)
 		return
 	}
-	m.doubt[s] = left
+	m.uncertain[s] = left
 }
 
-// is says whether consensus has what was proposed, since then.
-func (f flight) is(k kase) bool { return k.cons == f.want && k.rev != f.rev }
+// cameTrue says whether consensus has what was proposed, since then.
+func (f flight) cameTrue(k keyState) bool { return k.cons == f.want && k.rev != f.rev }
 
-func (m *machine) planWrite(p *plan, s subject, f finding, k kase, d step, text string) {
+func (m *machine) planWrite(p *plan, s subject, f finding, k keyState, d step, text string) {
 	p.writes = append(p.writes, writing{
 		subject: s, want: d.want, text: text, rev: k.rev, aside: d.aside, why: d.why, finding: f,
 	})
@@ -171,17 +172,17 @@ func (m *machine) planWrite(p *plan, s subject, f finding, k kase, d step, text 
 	}
 }
 
-func (m *machine) planProposal(p *plan, now time.Time, s subject, k kase, d step, view state.View, text string) {
+func (m *machine) planProposal(p *plan, now time.Time, s subject, k keyState, d step, view state.View, text string) {
 	if _, flying := m.flying[s]; flying {
-		p.again(s.id, time.Time{})
+		p.lookAgain(s.id, time.Time{})
 		return
 	}
 	if at := m.later[s]; now.Before(at) {
-		p.again(s.id, at)
+		p.lookAgain(s.id, at)
 		return
 	}
-	if at := m.calm[s.id].Add(deniedEvery); s.denied && d.want != (entry{}) && now.Before(at) {
-		p.again(s.id, at)
+	if at := m.lastDenied[s.id].Add(deniedEvery); s.denied && d.want != (entry{}) && now.Before(at) {
+		p.lookAgain(s.id, at)
 		return
 	}
 	seen := m.base.Seen
@@ -191,5 +192,5 @@ func (m *machine) planProposal(p *plan, now time.Time, s subject, k kase, d step
 	p.proposals = append(p.proposals, proposal{
 		subject: s, want: d.want, from: k.disk, rev: k.rev, seen: seen, clear: text, why: d.why,
 	})
-	p.again(s.id, time.Time{})
+	p.lookAgain(s.id, time.Time{})
 }

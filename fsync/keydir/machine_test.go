@@ -71,14 +71,14 @@ func (w *world) disasters() map[string]func(*rapid.T) {
 		"restore": func(t *rapid.T) {
 			if n := w.node(t); n.backup != nil {
 				n.files = maps.Clone(n.backup)
-				n.m.distrust() // the marker comes from the backup, too
+				n.m.markStale() // the marker comes from the backup, too
 				n.saved.Stale = joining
 			}
 		},
 		"wipe": func(t *rapid.T) {
 			n := w.node(t)
 			n.files = map[simFile]simContent{}
-			n.m.distrust()
+			n.m.markStale()
 			n.saved.Stale = joining
 		},
 		"lose base": func(t *rapid.T) {
@@ -290,7 +290,7 @@ func TestFirstLife(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if k, _ := w.nodes[0].m.kase(w.log.View(), subject{id: "web"}, finding{}); k.first != c.want {
+			if k, _ := w.nodes[0].m.stateOf(w.log.View(), subject{id: "web"}, finding{}); k.first != c.want {
 				t.Errorf("first: %v", k.first)
 			}
 		})

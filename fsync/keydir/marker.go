@@ -30,8 +30,8 @@ func newMarker(pki string, id node.ID) marker {
 
 func newStamp() string { return rand.Text() }
 
-// read returns "" when the marker does not exist.
-func (m marker) read() (string, error) {
+// readStamp returns "" when the marker does not exist.
+func (m marker) readStamp() (string, error) {
 	f, err := os.Open(m.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -47,16 +47,16 @@ func (m marker) read() (string, error) {
 	return strings.TrimSpace(string(content)), nil
 }
 
-func (m marker) write(stamp string) error {
+func (m marker) writeStamp(stamp string) error {
 	if err := durable.WriteFile(m.path, []byte(stamp+"\n"), 0o600); err != nil {
 		return fmt.Errorf("write marker: %w", err)
 	}
 	return nil
 }
 
-// fits says whether the directories are those b describes.
-func (m marker) fits(b *base) (bool, error) {
-	stamp, err := m.read()
+// matchesBase says whether the directories are those b describes.
+func (m marker) matchesBase(b *base) (bool, error) {
+	stamp, err := m.readStamp()
 	if err != nil {
 		return false, err
 	}

@@ -16,7 +16,7 @@ type oddName struct {
 // maxOdd bounds what is remembered; then all are warned about again.
 const maxOdd = 1000
 
-func (o *oddNames) note(p place, name string, err error) {
+func (o *oddNames) warnOnce(p place, name string, err error) {
 	key := oddName{p, name}
 	if _, ok := o.warned[key]; ok {
 		return

@@ -10,17 +10,17 @@ import (
 const badProposal = 30 * time.Second
 
 const (
-	// maxDoubt bounds how many proposals about one subject are remembered whose outcome is not known.
-	maxDoubt = 8
-	// doubtFor is for how long; longer than any request is on its way.
-	doubtFor = 10 * time.Minute
+	// maxUncertain bounds how many proposals about one subject are remembered whose outcome is not known.
+	maxUncertain = 8
+	// uncertainFor is for how long; longer than any request is on its way.
+	uncertainFor = 10 * time.Minute
 )
 
-// sent notes that proposals are on their way.
-func (m *machine) sent(now time.Time, ps []proposal) {
-	for s, fs := range m.doubt {
-		if now.Sub(fs[len(fs)-1].at) > doubtFor {
-			delete(m.doubt, s)
+// noteSent notes that proposals are on their way.
+func (m *machine) noteSent(now time.Time, ps []proposal) {
+	for s, fs := range m.uncertain {
+		if now.Sub(fs[len(fs)-1].at) > uncertainFor {
+			delete(m.uncertain, s)
 		}
 	}
 	for _, p := range ps {
@@ -29,26 +29,26 @@ func (m *machine) sent(now time.Time, ps []proposal) {
 		}
 		m.flying[p.subject] = flight{p.want, p.rev, now}
 		if p.subject.denied && p.want != (entry{}) {
-			m.quiet(now)
-			m.calm[p.subject.id] = now
+			m.forgetQuiet(now)
+			m.lastDenied[p.subject.id] = now
 		}
 	}
 }
 
-// quiet forgets when denied keys were proposed once that does not matter any more.
-func (m *machine) quiet(now time.Time) {
-	if len(m.calm) < 1024 {
+// forgetQuiet forgets when denied keys were proposed once that does not matter any more.
+func (m *machine) forgetQuiet(now time.Time) {
+	if len(m.lastDenied) < 1024 {
 		return
 	}
-	for id, at := range m.calm {
+	for id, at := range m.lastDenied {
 		if now.Sub(at) > deniedEvery {
-			delete(m.calm, id)
+			delete(m.lastDenied, id)
 		}
 	}
 }
 
-// answered takes the outcome of a proposal that was sent.
-func (m *machine) answered(now time.Time, p proposal, r state.Result) {
+// noteAnswered takes the outcome of a proposal that was sent.
+func (m *machine) noteAnswered(now time.Time, p proposal, r state.Result) {
 	if p.extra {
 		return
 	}
@@ -56,8 +56,8 @@ func (m *machine) answered(now time.Time, p proposal, r state.Result) {
 	switch r.Code {
 	case state.OK:
 		// Disk was like that when it was proposed: an edit made since then is an edit of this.
-		m.agree(p.subject, based{p.want, r.Rev})
-		delete(m.doubt, p.subject)
+		m.noteAgreed(p.subject, based{p.want, r.Rev})
+		delete(m.uncertain, p.subject)
 		m.ahead[p.subject] = r.Rev
 	case state.Conflict:
 		m.ahead[p.subject] = r.Rev
@@ -71,55 +71,55 @@ func (m *machine) answered(now time.Time, p proposal, r state.Result) {
 	}
 }
 
-// failed notes that it is not known what became of a proposal. The view will tell.
-func (m *machine) failed(now time.Time, p proposal) {
+// noteFailed notes that it is not known what became of a proposal. The view will tell.
+func (m *machine) noteFailed(now time.Time, p proposal) {
 	if p.extra {
 		return
 	}
-	if d := append(m.doubt[p.subject], m.flying[p.subject]); len(d) > maxDoubt {
-		m.doubt[p.subject] = d[len(d)-maxDoubt:]
+	if d := append(m.uncertain[p.subject], m.flying[p.subject]); len(d) > maxUncertain {
+		m.uncertain[p.subject] = d[len(d)-maxUncertain:]
 	} else {
-		m.doubt[p.subject] = d
+		m.uncertain[p.subject] = d
 	}
 	delete(m.flying, p.subject)
 	m.later[p.subject] = now.Add(m.timing.Retry)
 }
 
-// wrote notes that a writing is on disk.
-func (m *machine) wrote(w writing) {
-	m.agree(w.subject, based{w.want, w.rev})
+// noteWritten notes that a writing is on disk.
+func (m *machine) noteWritten(w writing) {
+	m.noteAgreed(w.subject, based{w.want, w.rev})
 	delete(m.edits, w.subject)
 }
 
-// advance notes that everything up to rev is on disk.
-func (m *machine) advance(rev uint64) {
+// advanceTo notes that everything up to rev is on disk.
+func (m *machine) advanceTo(rev uint64) {
 	if rev > m.base.Seen && m.base.Stale == fresh {
-		m.base.advance(rev)
+		m.base.advanceTo(rev)
 		m.dirty = true
 	}
 }
 
-// settle ends the staleness after a round over everything that left nothing open.
-func (m *machine) settle(view state.View) {
+// endStaleness ends the staleness after a round over everything that left nothing open.
+func (m *machine) endStaleness(view state.View) {
 	if m.base.Stale == fresh {
 		return
 	}
 	m.base.Stale = fresh
-	m.base.advance(view.Rev())
+	m.base.advanceTo(view.Rev())
 	m.dirty = true
 }
 
-// distrust makes the disk stale: it is not the one the base describes.
-func (m *machine) distrust() {
+// markStale makes the disk stale: it is not the one the base describes.
+func (m *machine) markStale() {
 	if m.base.Stale == fresh {
 		m.base.Stale = joining
 		m.dirty = true
 	}
 }
 
-// command turns a proposal and the text it is about into what consensus understands.
-func (m *machine) command(now time.Time, p proposal, text string) state.Command {
-	audit := state.Audit{By: m.node, At: now.UnixMilli(), Cause: cause(p)}
+// buildCommand turns a proposal and the text it is about into what consensus understands.
+func (m *machine) buildCommand(now time.Time, p proposal, text string) state.Command {
+	audit := state.Audit{By: m.node, At: now.UnixMilli(), Cause: causeOf(p)}
 	switch {
 	case !p.subject.denied:
 		return state.KeySet{ID: p.subject.id, State: p.want.State, Pub: text, BaseRev: p.rev, SeenRev: p.seen, Audit: audit}
@@ -132,7 +132,7 @@ func (m *machine) command(now time.Time, p proposal, text string) state.Command 
 // causeKeyFile is the audit's cause of what was done in the directories.
 const causeKeyFile = "key file"
 
-func cause(p proposal) string {
+func causeOf(p proposal) string {
 	if p.why != "" {
 		return p.why
 	}

@@ -9,14 +9,14 @@ import (
 // work is how far the writing of many keys is.
 type work struct{ done, total atomic.Int64 }
 
-func (w *work) begin(n int) {
+func (w *work) startWork(n int) {
 	if w != nil && n > 0 {
 		w.done.Store(0)
 		w.total.Store(int64(n))
 	}
 }
 
-func (w *work) did(n int) {
+func (w *work) addDone(n int) {
 	if w != nil {
 		w.done.Add(int64(n))
 	}
@@ -30,20 +30,20 @@ type progress struct {
 	changed chan struct{} // closed at the next change; nil while no caller waits
 }
 
-func (p *progress) get() uint64 {
+func (p *progress) currentRev() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rev
 }
 
-func (p *progress) reached(rev uint64) bool { return p.get() >= rev }
+func (p *progress) hasReached(rev uint64) bool { return p.currentRev() >= rev }
 
-func (p *progress) set(rev uint64) {
+func (p *progress) setRev(rev uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if rev > p.rev {
 		p.rev = rev
-		p.wake()
+		p.wakeWaiters()
 	}
 }
 
@@ -51,17 +51,17 @@ func (p *progress) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	p.wake()
+	p.wakeWaiters()
 }
 
-func (p *progress) wake() {
+func (p *progress) wakeWaiters() {
 	if p.changed != nil {
 		close(p.changed)
 		p.changed = nil
 	}
 }
 
-func (p *progress) wait(ctx context.Context, rev uint64) error {
+func (p *progress) waitForRev(ctx context.Context, rev uint64) error {
 	for {
 		p.mu.Lock()
 		if p.rev >= rev {

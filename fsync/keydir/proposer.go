@@ -33,19 +33,19 @@ func newProposer(log KeyLog, timeout time.Duration) *proposer {
 	return &proposer{log: log, timeout: timeout, in: make(chan batch, 1), out: make(chan batch, 1)}
 }
 
-func (p *proposer) run(ctx context.Context) error {
+func (p *proposer) runBatches(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case b := <-p.in:
-			b.results, b.err = p.propose(ctx, b.commands)
+			b.results, b.err = p.proposeBatch(ctx, b.commands)
 			p.out <- b
 		}
 	}
 }
 
-func (p *proposer) propose(ctx context.Context, cmds []state.Command) ([]state.Result, error) {
+func (p *proposer) proposeBatch(ctx context.Context, cmds []state.Command) ([]state.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	return p.log.Propose(ctx, cmds)

@@ -10,8 +10,8 @@ type seenLater struct {
 	at  time.Time
 }
 
-// reach notes that everything up to rev is written.
-func (l *loop) reach(now time.Time, rev uint64) {
+// noteWritten notes that everything up to rev is written.
+func (l *loop) noteWritten(now time.Time, rev uint64) {
 	if l.store != nil && now.Before(l.storeFrom) {
 		if n := len(l.seen); n == 0 || l.seen[n-1].rev < rev {
 			l.seen = append(l.seen, seenLater{rev, l.storeFrom})
@@ -20,13 +20,13 @@ func (l *loop) reach(now time.Time, rev uint64) {
 		return
 	}
 	l.seen = nil
-	l.report(rev)
+	l.reportSynced(rev)
 }
 
-// ripe reports what workers of the master see by now.
-func (l *loop) ripe(now time.Time) {
+// reportVisible reports what workers of the master see by now.
+func (l *loop) reportVisible(now time.Time) {
 	for len(l.seen) > 0 && !now.Before(l.seen[0].at) {
-		l.report(l.seen[0].rev)
+		l.reportSynced(l.seen[0].rev)
 		l.seen = l.seen[1:]
 	}
 	if len(l.seen) > 0 {
@@ -34,8 +34,8 @@ func (l *loop) ripe(now time.Time) {
 	}
 }
 
-func (l *loop) report(rev uint64) {
-	l.synced.set(rev)
+func (l *loop) reportSynced(rev uint64) {
+	l.synced.setRev(rev)
 	if l.tell != nil {
 		l.tell(rev)
 	}

@@ -11,78 +11,78 @@ import (
 	"saltclusterd/consensus/state"
 )
 
-// round looks, decides and acts once.
-func (l *loop) round(now time.Time) {
-	l.ripe(now)
+// runRound looks, decides and acts once.
+func (l *loop) runRound(now time.Time) {
+	l.reportVisible(now)
 	view := l.cfg.Log.View()
-	if !l.start(now, view) {
-		l.wake(l.cfg.Timing.Retry)
+	if !l.startBase(now, view) {
+		l.wakeIn(l.cfg.Timing.Retry)
 		return
 	}
-	ids, everything, err := l.observe(now, view)
+	ids, everything, err := l.observeDisk(now, view)
 	if err == nil && l.saved.IsZero() {
-		err = l.save(now, true) // what this node was at first contact must not be forgotten once it has proposed
+		err = l.saveBase(now, true) // what this node was at first contact must not be forgotten once it has proposed
 	}
 	if err != nil {
-		l.hold(err)
+		l.stopUnreadable(err)
 		return
 	}
 	l.held = ""
 	clear(l.dirty)
 	var waiting map[string]bool
 	if l.store != nil {
-		waiting = l.step(view, ids)
+		waiting = l.syncStore(view, ids)
 		ids = slices.DeleteFunc(ids, func(id string) bool { return waiting[id] })
 		if everything {
 			l.settleStore(waiting)
 		}
 	}
-	p := l.m.plan(now, view, l.disk.sight, ids)
+	p := l.m.planKeys(now, view, l.disk.foundFor, ids)
 	l.publishHeld()
 	for _, id := range p.open {
 		l.dirty[id] = struct{}{}
 	}
 	l.wakeAt(p.next)
-	batch := l.texts(now, p.proposals) // before they are written over
-	done := l.write(p.writes)
-	l.send(now, batch)
+	batch := l.buildBatch(now, p.proposals) // before they are written over
+	done := l.writeKeys(p.writes)
+	l.sendBatch(now, batch)
 	if l.store != nil && len(p.writes) > 0 {
-		done = l.follow(view, p.writes) && done
+		done = l.storeWritten(view, p.writes) && done
 	}
 	if done && len(waiting) == 0 {
 		l.viewed, l.denied = view.Rev(), view.DeniedRev()
-		l.m.advance(view.Rev())
+		l.m.advanceTo(view.Rev())
 		if everything && len(l.dirty) == 0 {
-			l.m.settle(view)
+			l.m.endStaleness(view)
 		}
-		l.reach(time.Now(), view.Rev())
+		l.noteWritten(time.Now(), view.Rev())
 	}
 	l.settled.Store(l.m.base.Stale == fresh)
-	_ = l.save(now, false) // logged
+	_ = l.saveBase(now, false) // logged
 	l.tellStore(nil)
 }
 
-// hold stops everything while the directories cannot be read: nothing that is missing then has been deleted.
-func (l *loop) hold(err error) {
+// stopUnreadable stops everything while the directories cannot be read: nothing that is missing then has been deleted.
+func (l *loop) stopUnreadable(err error) {
 	l.metrics.failures.WithLabelValues("look").Inc()
 	if l.held != err.Error() {
 		l.held = err.Error()
 		l.log.Error("minion keys are not mirrored", "err", err)
 	}
 	l.scanDue = true
-	l.wake(l.cfg.Timing.Retry)
+	l.wakeIn(l.cfg.Timing.Retry)
 	l.tellStore(err)
 }
 
-// observe brings what is known of the disk up to date and says what is to be decided about.
-func (l *loop) observe(now time.Time, view state.View) (ids []string, everything bool, err error) {
+// observeDisk brings what is known of the disk up to date and says what is to be decided about.
+func (l *loop) observeDisk(now time.Time, view state.View) (ids []string, everything bool, err error) {
 	due := l.scanDue || now.Sub(l.scanned) >= l.rescanIn()
 	if at := l.scanned.Add(scanShare * l.scanTook); due && !l.scanned.IsZero() && now.Before(at) {
 		due = false
 		l.wakeAt(at)
 	}
-	if due || l.scanned.IsZero() || l.disk.moved() {
-		if err := l.scan(); err != nil {
+	if due || l.scanned.IsZero() || l.disk.dirsReplaced() {
+		if err := l.scanDisk(); err != nil {
 			return nil, false, err
 		}
 		everything = true
@@ -94,15 +94,15 @@ func (l *loop) observe(now time.Time, view state.View) (ids []string, everything
 		everything = true
 	}
 	if !everything {
-		ids = l.changed(view)
-		l.disk.refresh(ids)
+		ids = l.changedIDs(view)
+		l.disk.refreshKeys(ids)
 		return ids, false, nil
 	}
-	l.disk.refresh(slices.Collect(maps.Keys(l.dirty)))
-	return l.all(view), true, nil
+	l.disk.refreshKeys(slices.Collect(maps.Keys(l.dirty)))
+	return l.allIDs(view), true, nil
 }
 
-func (l *loop) scan() error {
+func (l *loop) scanDisk() error {
 	began := time.Now()
 	root, err := os.Stat(l.cfg.PKIDir)
 	if err != nil {
@@ -115,7 +115,7 @@ func (l *loop) scan() error {
 	if err := l.makeDirs(root); err != nil {
 		return err
 	}
-	if err := l.watch.ensure(l.disk, l.store != nil); err != nil {
+	if err := l.watch.watchDirs(l.disk, l.store != nil); err != nil {
 		if !l.blind {
 			l.log.Warn("key directories are polled", "err", err)
 		}
@@ -123,7 +123,7 @@ func (l *loop) scan() error {
 	} else {
 		l.blind = false
 	}
-	if err := l.disk.scan(); err != nil {
+	if err := l.disk.scanAll(); err != nil {
 		return err
 	}
 	if err := l.checkMarker(); err != nil { // again: the directories may have been replaced while we looked
@@ -141,8 +141,8 @@ func (l *loop) scan() error {
 	return nil
 }
 
-// all lists every id that disk, base or consensus know.
-func (l *loop) all(view state.View) []string {
+// allIDs lists every id that disk, base or consensus know.
+func (l *loop) allIDs(view state.View) []string {
 	ids := maps.Clone(l.dirty)
 	for p := range places {
 		for id := range l.disk.files[p] {
@@ -156,7 +156,7 @@ func (l *loop) all(view state.View) []string {
 		for s := range l.store.held {
 			ids[s.id] = struct{}{}
 		}
-		for s := range l.told.is {
+		for s := range l.lastSynced.is {
 			ids[s.id] = struct{}{}
 		}
 	}
@@ -168,8 +168,8 @@ func (l *loop) all(view state.View) []string {
 	return slices.Collect(maps.Keys(ids))
 }
 
-// changed lists the ids about which a hint came or consensus decided since the last round.
-func (l *loop) changed(view state.View) []string {
+// changedIDs lists the ids about which a hint came or consensus decided since the last round.
+func (l *loop) changedIDs(view state.View) []string {
 	ids := maps.Clone(l.dirty)
 	for _, c := range view.KeysSince(l.viewed) {
 		ids[c.ID] = struct{}{}
@@ -189,17 +189,17 @@ func (l *loop) addDenied(ids map[string]struct{}, view state.View) {
 	}
 }
 
-// write carries decisions out. It returns false when any could not be, so that they are not on disk yet.
-func (l *loop) write(ws []writing) bool {
+// writeKeys carries decisions out. It returns false when any could not be, so that they are not on disk yet.
+func (l *loop) writeKeys(ws []writing) bool {
 	done := true
 	if len(ws) > maxLogged {
 		l.log.Info("many keys are written", "count", len(ws))
 	}
-	for i, err := range l.writer.apply(ws) {
+	for i, err := range l.writer.applyWritings(ws) {
 		w := ws[i]
 		args := []any{"minion", w.subject.id, "state", stateName(w.subject, w.want), "index", w.rev}
 		if err == nil {
-			l.m.wrote(w)
+			l.m.noteWritten(w)
 			l.metrics.written.Inc()
 			if w.aside {
 				l.metrics.overruled.Inc()
@@ -212,10 +212,10 @@ func (l *loop) write(ws []writing) bool {
 		done = false
 		l.dirty[w.subject.id] = struct{}{}
 		if errors.Is(err, errChanged) {
-			l.wake(l.cfg.Timing.Debounce)
+			l.wakeIn(l.cfg.Timing.Debounce)
 			continue
 		}
-		l.wake(l.cfg.Timing.Retry)
+		l.wakeIn(l.cfg.Timing.Retry)
 		l.metrics.failures.WithLabelValues("write").Inc()
 		l.log.Error("key not written", append(args, "err", err)...)
 	}
@@ -231,8 +231,8 @@ type ready struct {
 // maxExtras bounds how many denied keys wait to be recorded.
 const maxExtras = 1000
 
-// texts turns proposals into commands as far as one batch goes; the others come up again in a later round.
-func (l *loop) texts(now time.Time, ps []proposal) []ready {
+// buildBatch turns proposals into commands as far as one batch goes; the others come up again in a later round.
+func (l *loop) buildBatch(now time.Time, ps []proposal) []ready {
 	slices.SortStableFunc(ps, func(a, b proposal) int { return boolInt(b.extra) - boolInt(a.extra) })
 	batch, size := l.extras, 0
 	l.extras = nil
@@ -243,15 +243,15 @@ func (l *loop) texts(now time.Time, ps []proposal) []ready {
 		}
 		text, err := "", error(nil)
 		if p.want != (entry{}) {
-			text, err = l.disk.text(p.subjectOnDisk(), p.from)
+			text, err = l.disk.readEntry(p.subjectOnDisk(), p.from)
 		}
 		if err != nil {
 			l.dirty[p.subject.id] = struct{}{}
-			l.wake(l.cfg.Timing.Debounce)
+			l.wakeIn(l.cfg.Timing.Debounce)
 			continue
 		}
 		size += len(text) + 256
-		batch = append(batch, ready{p, l.m.command(now, p, text)})
+		batch = append(batch, ready{p, l.m.buildCommand(now, p, text)})
 	}
 	return batch
 }
@@ -264,7 +264,7 @@ func (p proposal) subjectOnDisk() subject {
 	return p.subject
 }
 
-func (l *loop) send(now time.Time, rs []ready) {
+func (l *loop) sendBatch(now time.Time, rs []ready) {
 	if len(rs) == 0 {
 		return
 	}
@@ -277,7 +277,7 @@ func (l *loop) send(now time.Time, rs []ready) {
 		b.proposals = append(b.proposals, r.proposal)
 		b.commands = append(b.commands, r.command)
 	}
-	l.m.sent(now, b.proposals)
+	l.m.noteSent(now, b.proposals)
 	l.proposing = true
 	l.proposer.in <- b // never blocks: the last one has come back
 }

@@ -18,7 +18,7 @@ type world struct {
 	views []state.View // one per applied batch
 	now   time.Time
 	nodes []*simNode
-	texts map[print]string
+	texts map[keyPrint]string
 }
 
 // simNode is a node: the files it has, the machine that looks after them, and what has been saved of it.
@@ -39,12 +39,12 @@ type simFile struct {
 }
 
 type simContent struct {
-	print    print
+	print    keyPrint
 	modified time.Time
 }
 
 func newWorld(nodes int, stale staleness) *world {
-	w := &world{log: state.New(), now: time.UnixMilli(1_700_000_000_000), texts: map[print]string{}}
+	w := &world{log: state.New(), now: time.UnixMilli(1_700_000_000_000), texts: map[keyPrint]string{}}
 	r := w.log.ApplyCommands(state.Init{
 		Identity: state.Identity{ClusterID: "c", UUID: "u", IdentityFP: "f"},
 		Founder:  state.Member{ID: "n0", Addr: "127.0.0.1:4520", Fingerprint: strings.Repeat("0", 64), Weight: 1},
@@ -77,7 +77,7 @@ func cloneBase(b *base) *base {
 	return &c
 }
 
-func (w *world) print(key string) print {
+func (w *world) print(key string) keyPrint {
 	p := printOf(key)
 	w.texts[p] = key
 	return p
@@ -92,9 +92,11 @@ func (w *world) apply(cmds ...state.Command) []state.Result {
 func (n *simNode) view() state.View { return n.w.views[n.pos] }
 
 // put is what a stock master or an operator does to one file.
-func (n *simNode) put(p place, id string, c print) { n.files[simFile{p, id}] = simContent{c, n.w.now} }
-func (n *simNode) del(p place, id string)          { delete(n.files, simFile{p, id}) }
-func (n *simNode) has(p place, id string) (print, bool) {
+func (n *simNode) put(p place, id string, c keyPrint) {
+	n.files[simFile{p, id}] = simContent{c, n.w.now}
+}
+func (n *simNode) del(p place, id string) { delete(n.files, simFile{p, id}) }
+func (n *simNode) has(p place, id string) (keyPrint, bool) {
 	c, ok := n.files[simFile{p, id}]
 	return c.print, ok
 }
@@ -138,8 +140,8 @@ func (n *simNode) remove(id string) {
 	}
 }
 
-func (n *simNode) sight(id string) sight {
-	var s sight
+func (n *simNode) sight(id string) diskState {
+	var s diskState
 	for _, p := range keyPlaces {
 		c, ok := n.files[simFile{p, id}]
 		switch {
@@ -177,34 +179,34 @@ func (n *simNode) ids() []string {
 
 // round is loop.round over everything. It reports whether it did something or waits for something.
 func (n *simNode) round() (busy bool) {
-	if n.view().Rev() < n.m.base.high() && len(n.m.ahead) == 0 {
+	if n.view().Rev() < n.m.base.highestRev() && len(n.m.ahead) == 0 {
 		return true // as after a restart: the log is still being read
 	}
-	p := n.m.plan(n.w.now, n.view(), n.sight, n.ids())
+	p := n.m.planKeys(n.w.now, n.view(), n.sight, n.ids())
 	var batch []ready
 	for _, pr := range p.proposals {
 		text := ""
 		if pr.want != (entry{}) {
 			text = n.w.texts[pr.from.Print]
 		}
-		batch = append(batch, ready{pr, n.m.command(n.w.now, pr, text)})
+		batch = append(batch, ready{pr, n.m.buildCommand(n.w.now, pr, text)})
 	}
 	for _, w := range p.writes {
 		for _, pl := range placesOf(w.subject) {
 			n.del(pl, w.subject.id)
 		}
 		if w.want != (entry{}) {
-			n.put(target(w), w.subject.id, n.w.print(w.text))
+			n.put(targetPlace(w), w.subject.id, n.w.print(w.text))
 		}
-		n.m.wrote(w)
+		n.m.noteWritten(w)
 	}
 	if len(batch) > 0 {
-		n.m.sent(n.w.now, proposalsOf(batch))
+		n.m.noteSent(n.w.now, proposalsOf(batch))
 		n.flights = append(n.flights, batch)
 	}
-	n.m.advance(n.view().Rev())
+	n.m.advanceTo(n.view().Rev())
 	if len(p.open) == 0 {
-		n.m.settle(n.view())
+		n.m.endStaleness(n.view())
 	}
 	return len(p.writes)+len(p.proposals)+len(p.open) > 0
 }
@@ -242,9 +244,9 @@ func (n *simNode) land(f fate) {
 	}
 	for i, r := range batch {
 		if f == committed {
-			n.m.answered(n.w.now, r.proposal, results[i])
+			n.m.noteAnswered(n.w.now, r.proposal, results[i])
 		} else {
-			n.m.failed(n.w.now, r.proposal)
+			n.m.noteFailed(n.w.now, r.proposal)
 		}
 	}
 }
@@ -287,7 +289,7 @@ func (w *world) settle() error {
 // check compares every disk with consensus.
 func (w *world) check() error {
 	view := w.views[len(w.views)-1]
-	want := map[simFile]print{}
+	want := map[simFile]keyPrint{}
 	view.Keys(func(k state.Key) bool {
 		want[simFile{placeOf(k.State), k.ID}] = printOf(k.Pub)
 		return true
@@ -296,7 +298,7 @@ func (w *world) check() error {
 		want[simFile{deniedDir, k.ID}] = printOf(k.Pub)
 	}
 	for _, n := range w.nodes {
-		got := map[simFile]print{}
+		got := map[simFile]keyPrint{}
 		for f, c := range n.files {
 			got[f] = c.print
 		}

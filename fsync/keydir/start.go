@@ -10,8 +10,8 @@ import (
 	"saltclusterd/consensus/state"
 )
 
-// start decides, once, whether the stored base can be built on. It returns false while consensus is not there yet.
-func (l *loop) start(now time.Time, view state.View) bool {
+// startBase decides, once, whether the stored base can be built on. It returns false while consensus is not there yet.
+func (l *loop) startBase(now time.Time, view state.View) bool {
 	if l.started {
 		return true
 	}
@@ -21,21 +21,21 @@ func (l *loop) start(now time.Time, view state.View) bool {
 	b, uuid := l.stored, view.Identity().UUID
 	switch {
 	case b == nil, b.UUID != uuid:
-		b = newBase(l.newcomer(view))
+		b = newBase(l.initialStaleness(view))
 		l.log.Info("first contact of this key directory with the cluster", "as", string(b.Stale))
-	case view.Rev() >= b.high():
+	case view.Rev() >= b.highestRev():
 	case l.cfg.Current == nil:
 		return false // the log is still being read; what it says now is older than what is on disk
 	default:
 		l.log.Warn("consensus is older than this node's keys: consensus decides about all of them",
-			"index", view.Rev(), "base", b.high())
+			"index", view.Rev(), "base", b.highestRev())
 		b = newBase(joining)
 	}
 	b.UUID = uuid
 	if b.Keys == nil {
 		b.Keys = map[string]based{}
 	}
-	l.told = recall(b, b.Store)
+	l.lastSynced = lastSyncedOf(b, b.Store)
 	l.m = newMachine(l.cfg.Node, l.cfg.Timing, b)
 	l.m.losses.percent, l.m.losses.changed = l.cfg.MaxLosses, true
 	l.m.dirty = true
@@ -43,8 +43,9 @@ func (l *loop) start(now time.Time, view state.View) bool {
 	return true
 }
 
-// newcomer says what a node without a base is: the founder of a cluster that has no keys yet, or one that joins.
-func (l *loop) newcomer(view state.View) staleness {
+// initialStaleness says what a node without a base is: the founder of a cluster that has no keys yet, or one that
+// joins.
+func (l *loop) initialStaleness(view state.View) staleness {
 	empty := view.KeyCount() == 0 && view.Tombstones() == 0 && view.TombstoneFloor() == 0
 	if l.cfg.Founder && empty {
 		return found
@@ -57,13 +58,13 @@ func (l *loop) checkMarker() error {
 	if l.m.base.Stale != fresh || l.m.base.Stamp == "" {
 		return nil
 	}
-	fits, err := l.marker.fits(l.m.base)
+	fits, err := l.marker.matchesBase(l.m.base)
 	if err != nil {
 		return err
 	}
 	if !fits {
 		l.log.Warn("the key directories are not those of the last time: consensus decides about all keys")
-		l.m.distrust()
+		l.m.markStale()
 	}
 	return nil
 }
@@ -71,10 +72,10 @@ func (l *loop) checkMarker() error {
 // makeDirs makes directories that are missing.
 func (l *loop) makeDirs(root fs.FileInfo) error {
 	for p := range places {
-		if _, err := os.Lstat(l.disk.dir(p)); !os.IsNotExist(err) {
+		if _, err := os.Lstat(l.disk.dirPath(p)); !os.IsNotExist(err) {
 			continue
 		}
-		if err := os.Mkdir(l.disk.dir(p), root.Mode().Perm()|0o700); err != nil {
+		if err := os.Mkdir(l.disk.dirPath(p), root.Mode().Perm()|0o700); err != nil {
 			return fmt.Errorf("make directory %s: %w", p, err)
 		}
 		if err := l.ownLike(p, root); err != nil {
@@ -90,7 +91,7 @@ func (l *loop) ownLike(p place, root fs.FileInfo) error {
 	if !ok || os.Geteuid() != 0 {
 		return nil
 	}
-	return os.Chown(l.disk.dir(p), int(st.Uid), int(st.Gid))
+	return os.Chown(l.disk.dirPath(p), int(st.Uid), int(st.Gid))
 }
 
 func (l *loop) basedIn(p place) bool {
@@ -105,9 +106,9 @@ func (l *loop) basedIn(p place) bool {
 	return false
 }
 
-// save stores the base and then says so in the marker. In between a crash leaves the marker of before, which the base
-// still knows.
-func (l *loop) save(now time.Time, force bool) error {
+// saveBase stores the base and then says so in the marker. In between a crash leaves the marker of before, which the
+// base still knows.
+func (l *loop) saveBase(now time.Time, force bool) error {
 	if l.m == nil || !l.m.dirty {
 		return nil
 	}
@@ -117,15 +118,15 @@ func (l *loop) save(now time.Time, force bool) error {
 	}
 	l.saved = now
 	b := l.m.base
-	if stamp, err := l.marker.read(); err == nil && (stamp == b.Stamp || b.Stamp == "") {
+	if stamp, err := l.marker.readStamp(); err == nil && (stamp == b.Stamp || b.Stamp == "") {
 		b.Prev, b.Stamp = b.Stamp, newStamp()
 	}
 	if b.Store = nil; l.store != nil {
-		b.Store = l.told.file(b)
+		b.Store = l.lastSynced.storeFile(b)
 	}
 	err := saveBase(l.base, b)
 	if err == nil {
-		err = l.marker.write(b.Stamp)
+		err = l.marker.writeStamp(b.Stamp)
 	}
 	if err != nil {
 		l.metrics.failures.WithLabelValues("save").Inc()

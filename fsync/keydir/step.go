@@ -16,25 +16,25 @@ type stepping struct {
 	pulls  []writing
 }
 
-// step makes files and store the same where only one of them has changed, and returns the ids that are not to be
+// syncStore makes files and store the same where only one of them has changed, and returns the ids that are not to be
 // decided about in this round.
-func (l *loop) step(view state.View, ids []string) (out map[string]bool) {
+func (l *loop) syncStore(view state.View, ids []string) (out map[string]bool) {
 	out = map[string]bool{}
 	var s stepping
-	cut := l.cut(ids)
+	cut := l.truncatedIDs(ids)
 	for _, id := range ids {
-		if !l.store.fits(id) || cut[id] {
+		if !l.store.fitsKey(id) || cut[id] {
 			continue
 		}
-		sight := l.disk.sight(id)
+		onDisk := l.disk.foundFor(id)
 		for _, sub := range []subject{{id: id}, {id, true}} {
-			if err := l.stepOne(&s, view, sub, sight.of(sub)); err != nil {
+			if err := l.stepOne(&s, view, sub, onDisk.findingFor(sub)); err != nil {
 				l.stepFailed(id, err)
 				out[id] = true
 			}
 		}
 	}
-	for i, err := range l.writer.apply(s.pulls) {
+	for i, err := range l.writer.applyWritings(s.pulls) {
 		w := s.pulls[i]
 		if err != nil {
 			l.stepFailed(w.subject.id, err)
@@ -50,7 +50,7 @@ func (l *loop) step(view state.View, ids []string) (out map[string]bool) {
 			s.pushes = append(s.pushes, storing{w.subject, w.want, w.text})
 		}
 	}
-	l.push(s.pushes, out)
+	l.writeStore(s.pushes, out)
 	return out
 }
 
@@ -59,12 +59,12 @@ func (l *loop) stepOne(s *stepping, view state.View, sub subject, f finding) err
 	st := l.store
 	h := st.held[sub]
 	c := compare{
-		file: f, held: h, told: l.told.is[sub], strange: l.strange[bankOf(sub)],
-		founder: l.m.base.Stale == found, blank: l.told.blank || sub.denied,
+		file: f, held: h, lastSynced: l.lastSynced.is[sub], strange: l.strange[bankOf(sub)],
+		founder: l.m.base.Stale == found, blank: l.lastSynced.blank || sub.denied,
 		known: !sub.denied && view.KeyRev(sub.id) != 0,
 	}
-	both := c.both()
-	switch c.decide() {
+	both := c.bothDiffer()
+	switch c.decideMatch() {
 	case inStep:
 		l.toldNow(sub, h.entry)
 	case push:
@@ -73,7 +73,7 @@ func (l *loop) stepOne(s *stepping, view state.View, sub subject, f finding) err
 		}
 		s.pushes = append(s.pushes, storing{subject: sub, want: f.entry})
 	case demote:
-		text, err := l.disk.text(sub, f.entry)
+		text, err := l.disk.readEntry(sub, f.entry)
 		if err != nil {
 			return err
 		}
@@ -88,8 +88,8 @@ func (l *loop) stepOne(s *stepping, view state.View, sub subject, f finding) err
 	return nil
 }
 
-// push writes to the store. A key that it has no room for is missing there, which does not hold up the files.
-func (l *loop) push(all []storing, out map[string]bool) {
+// writeStore writes to the store. A key that it has no room for is missing there, which does not hold up the files.
+func (l *loop) writeStore(all []storing, out map[string]bool) {
 	if len(all) == 0 {
 		return
 	}
@@ -97,7 +97,7 @@ func (l *loop) push(all []storing, out map[string]bool) {
 	for _, w := range all {
 		if w.want != (entry{}) && w.text == "" {
 			var err error
-			if w.text, err = l.disk.text(w.subject, w.want); err != nil {
+			if w.text, err = l.disk.readEntry(w.subject, w.want); err != nil {
 				l.stepFailed(w.subject.id, err)
 				out[w.subject.id] = true
 				continue
@@ -105,7 +105,7 @@ func (l *loop) push(all []storing, out map[string]bool) {
 		}
 		ready = append(ready, w)
 	}
-	for i, err := range l.store.put(l.ctx, ready) {
+	for i, err := range l.store.writeEntries(l.ctx, ready) {
 		w := ready[i]
 		switch {
 		case err == nil:
@@ -122,14 +122,14 @@ func (l *loop) push(all []storing, out map[string]bool) {
 		}
 	}
 	for i := range l.store.banks {
-		l.know(i)
+		l.noteBankID(i)
 	}
 	l.storeFrom = time.Now().Add(mmapkeys.Settle)
-	l.wake(l.cfg.Timing.Debounce) // to learn where it lies there now
+	l.wakeIn(l.cfg.Timing.Debounce) // to learn where it lies there now
 }
 
 func (l *loop) toldNow(s subject, e entry) {
-	if l.told.set(s, e) {
+	if l.lastSynced.setEntry(s, e) {
 		l.m.dirty = true
 	}
 }
@@ -139,10 +139,10 @@ func (l *loop) stepFailed(id string, err error) {
 	l.dirty[id] = struct{}{}
 	if errors.Is(err, errChanged) || errors.Is(err, mmapkeys.ErrChanged) {
 		l.store.due = true
-		l.wake(l.cfg.Timing.Debounce)
+		l.wakeIn(l.cfg.Timing.Debounce)
 		return
 	}
-	l.wake(l.cfg.Timing.Retry)
+	l.wakeIn(l.cfg.Timing.Retry)
 	l.metrics.failures.WithLabelValues("store").Inc()
 	if now := time.Now(); now.Sub(l.stepLogged) > time.Second { // all of a step fail for one reason
 		l.stepLogged = now
@@ -156,13 +156,13 @@ func (l *loop) keepStored(s subject, h held) {
 	if !s.denied {
 		p = placeOf(h.State)
 	}
-	if err := l.writer.aside.store(p, s.id, []byte(h.text)); err != nil {
+	if err := l.writer.aside.storeFile(p, s.id, []byte(h.text)); err != nil {
 		l.log.Warn("overruled key of the store not kept", "minion", s.id, "err", err)
 	}
 }
 
-// cut returns those of ids that are what Salt has left of longer ones.
-func (l *loop) cut(ids []string) map[string]bool {
+// truncatedIDs returns those of ids that are what Salt has left of longer ones.
+func (l *loop) truncatedIDs(ids []string) map[string]bool {
 	size := l.store.geometry.KeySize
 	if !slices.ContainsFunc(ids, func(id string) bool { return len(id) == size }) {
 		return nil
@@ -184,11 +184,11 @@ func (l *loop) cut(ids []string) map[string]bool {
 	return out
 }
 
-// follow brings decisions that were written to files to the store.
-func (l *loop) follow(view state.View, ws []writing) bool {
+// storeWritten brings decisions that were written to files to the store.
+func (l *loop) storeWritten(view state.View, ws []writing) bool {
 	ids := map[string]struct{}{}
 	for _, w := range ws {
 		ids[w.subject.id] = struct{}{}
 	}
-	return len(l.step(view, slices.Collect(maps.Keys(ids)))) == 0
+	return len(l.syncStore(view, slices.Collect(maps.Keys(ids)))) == 0
 }

@@ -58,8 +58,8 @@ func newStore(pki string, g *mmapkeys.Geometry) (*store, error) {
 	return st, nil
 }
 
-// fits says whether the store can have a key of that name at all.
-func (st *store) fits(id string) bool { return len(id) <= st.geometry.KeySize }
+// fitsKey says whether the store can have a key of that name at all.
+func (st *store) fitsKey(id string) bool { return len(id) <= st.geometry.KeySize }
 
 func bankOf(s subject) int {
 	if s.denied {
@@ -68,24 +68,24 @@ func bankOf(s subject) int {
 	return 0
 }
 
-// changed says whether there is a reason to look.
-func (st *store) changed() bool {
+// needsRead says whether there is a reason to look.
+func (st *store) needsRead() bool {
 	return st.due || st.looked.IsZero() || st.banks[0].Mark() != st.content[0].Mark ||
 		st.banks[1].Mark() != st.content[1].Mark
 }
 
-// look reads the store and returns the ids of which it has something else than before.
-func (st *store) look(ctx context.Context) ([]string, error) {
+// readChanges reads the store and returns the ids of which it has something else than before.
+func (st *store) readChanges(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
 	began := time.Now()
 	changed := map[string]struct{}{}
 	for i := range st.banks {
-		c, err := st.read(ctx, i)
+		c, err := st.readBank(ctx, i)
 		if err != nil {
 			return nil, err
 		}
-		st.take(i == 1, c, changed)
+		st.noteBank(i == 1, c, changed)
 		st.content[i] = c
 	}
 	st.due = false
@@ -94,8 +94,8 @@ func (st *store) look(ctx context.Context) ([]string, error) {
 	return slices.Collect(maps.Keys(changed)), nil
 }
 
-// read reads a bank, which it makes or puts right before when it has to.
-func (st *store) read(ctx context.Context, i int) (c mmapkeys.Content, err error) {
+// readBank reads a bank, which it makes or puts right before when it has to.
+func (st *store) readBank(ctx context.Context, i int) (c mmapkeys.Content, err error) {
 	b := st.banks[i]
 	for range repairs {
 		c, err = b.Read(ctx, st.content[i].Entries, st.looked.IsZero())
@@ -111,7 +111,7 @@ func (st *store) read(ctx context.Context, i int) (c mmapkeys.Content, err error
 		case c.Crooked:
 			err = b.Repair(ctx)
 		default:
-			return c, st.hide(ctx, b, c)
+			return c, st.hideEntries(ctx, b, c)
 		}
 		if err != nil {
 			return c, err
@@ -125,8 +125,8 @@ func (st *store) read(ctx context.Context, i int) (c mmapkeys.Content, err error
 
 var errNoStore = errors.New("the master's key store cannot be made")
 
-// hide takes hidden entries off the roster again, where a repair by Salt has put them.
-func (st *store) hide(ctx context.Context, b *mmapkeys.Bank, c mmapkeys.Content) error {
+// hideEntries takes hidden entries off the roster again, where a repair by Salt has put them.
+func (st *store) hideEntries(ctx context.Context, b *mmapkeys.Bank, c mmapkeys.Content) error {
 	for _, e := range c.Entries {
 		if e.Listed && !e.Damaged && strings.HasPrefix(e.Key, mmapkeys.HiddenPrefix) {
 			err := b.Apply(ctx, []mmapkeys.Change{{Key: e.Key, Value: e.Value, Base: &e, Hidden: true}})[0]
@@ -138,8 +138,8 @@ func (st *store) hide(ctx context.Context, b *mmapkeys.Bank, c mmapkeys.Content)
 	return nil
 }
 
-// take notes what is in a bank, and which ids differ from before.
-func (st *store) take(denied bool, c mmapkeys.Content, changed map[string]struct{}) {
+// noteBank notes what is in a bank, and which ids differ from before.
+func (st *store) noteBank(denied bool, c mmapkeys.Content, changed map[string]struct{}) {
 	for id, e := range c.Entries {
 		s := subject{id, denied}
 		if state.ValidMinionID(id) != nil {
@@ -202,8 +202,8 @@ type storing struct {
 	text    string
 }
 
-// put writes to the store, except where an entry has changed since it was found at the last look.
-func (st *store) put(ctx context.Context, all []storing) []error {
+// writeEntries writes to the store, except where an entry has changed since it was found at the last look.
+func (st *store) writeEntries(ctx context.Context, all []storing) []error {
 	ctx, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
 	errs := make([]error, len(all))
@@ -212,7 +212,7 @@ func (st *store) put(ctx context.Context, all []storing) []error {
 		var at []int
 		for i, w := range all {
 			if bankOf(w.subject) == bank {
-				changes, at = append(changes, st.change(w)), append(at, i)
+				changes, at = append(changes, st.changeFor(w)), append(at, i)
 			}
 		}
 		if len(changes) == 0 {
@@ -220,7 +220,7 @@ func (st *store) put(ctx context.Context, all []storing) []error {
 		}
 		for i, err := range st.banks[bank].Apply(ctx, changes) {
 			if errs[at[i]] = err; err == nil {
-				st.now(all[at[i]].subject, changes[i].After)
+				st.noteEntry(all[at[i]].subject, changes[i].After)
 				st.content[bank].Wrote(changes[i].After)
 			}
 		}
@@ -229,8 +229,8 @@ func (st *store) put(ctx context.Context, all []storing) []error {
 	return errs
 }
 
-// now notes what was written, because the next look may be some time away.
-func (st *store) now(s subject, e mmapkeys.Entry) {
+// noteEntry notes what was written, because the next look may be some time away.
+func (st *store) noteEntry(s subject, e mmapkeys.Entry) {
 	if e.Key == "" {
 		delete(st.held, s)
 		return
@@ -238,7 +238,7 @@ func (st *store) now(s subject, e mmapkeys.Entry) {
 	st.held[s] = heldOf(s, e)
 }
 
-func (st *store) change(w storing) mmapkeys.Change {
+func (st *store) changeFor(w storing) mmapkeys.Change {
 	base := st.held[w.subject].raw
 	c := mmapkeys.Change{Key: w.subject.id, Base: &base}
 	switch {
@@ -251,8 +251,8 @@ func (st *store) change(w storing) mmapkeys.Change {
 	return c
 }
 
-// keys says whether there is any key in the store.
-func (st *store) keys() bool {
+// hasKeys says whether there is any key in the store.
+func (st *store) hasKeys() bool {
 	for s := range st.held {
 		if !s.denied {
 			return true

@@ -292,7 +292,7 @@ func TestStore_DistrustBeforeRepair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.look(t.Context()); err != nil || !st.keys() {
+	if _, err := st.readChanges(t.Context()); err != nil || !st.hasKeys() {
 		t.Fatal("no key found", err)
 	}
 	losePages(t, m1)
@@ -304,14 +304,14 @@ func TestStore_DistrustBeforeRepair(t *testing.T) {
 			}
 			return full
 		}
-		if _, err := st.look(t.Context()); !errors.Is(err, full) {
+		if _, err := st.readChanges(t.Context()); !errors.Is(err, full) {
 			t.Fatal(err)
 		}
 	}
 	told := 0
 	st.distrust = func(int) error { told++; return nil }
-	if _, err := st.look(t.Context()); err != nil || told != 1 || st.keys() {
-		t.Error(told, st.keys(), err)
+	if _, err := st.readChanges(t.Context()); err != nil || told != 1 || st.hasKeys() {
+		t.Error(told, st.hasKeys(), err)
 	}
 }
 

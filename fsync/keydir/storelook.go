@@ -10,44 +10,44 @@ import (
 // lookStore brings what is known of the store up to date. Ids of which it has something else become dirty.
 func (l *loop) lookStore(now time.Time) error {
 	st := l.store
-	if st == nil || !st.changed() {
+	if st == nil || !st.needsRead() {
 		return nil
 	}
 	if at := st.looked.Add(scanShare * st.took); !st.looked.IsZero() && now.Before(at) {
 		l.wakeAt(at)
 		return nil
 	}
-	ids, err := st.look(l.ctx)
+	ids, err := st.readChanges(l.ctx)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
 		l.dirty[id] = struct{}{}
 	}
-	if !l.told.met {
-		l.told.met, l.told.blank = true, !st.keys()
+	if !l.lastSynced.initialized {
+		l.lastSynced.initialized, l.lastSynced.blank = true, !st.hasKeys()
 	}
 	for i, c := range st.content {
-		gone := l.gone(i)
-		if l.told.banks[i].same(c) {
+		gone := l.goneFromBank(i)
+		if l.lastSynced.banks[i].isSameBank(c) {
 			if err := l.findLost(i, gone); err != nil {
 				return err
 			}
 		}
-		if l.strange[i] = !l.told.banks[i].same(c); l.strange[i] {
+		if l.strange[i] = !l.lastSynced.banks[i].isSameBank(c); l.strange[i] {
 			for _, id := range gone { // it has no say about them, now or later
 				l.toldNow(subject{id, i == 1}, entry{})
 			}
 		}
-		l.know(i)
+		l.noteBankID(i)
 	}
 	return nil
 }
 
-// gone lists the ids that a bank had and has not any more.
-func (l *loop) gone(bank int) (ids []string) {
-	for s := range l.told.is {
-		if _, there := l.store.content[bank].Entries[s.id]; bankOf(s) == bank && !there && l.store.fits(s.id) {
+// goneFromBank lists the ids that a bank had and has not any more.
+func (l *loop) goneFromBank(bank int) (ids []string) {
+	for s := range l.lastSynced.is {
+		if _, there := l.store.content[bank].Entries[s.id]; bankOf(s) == bank && !there && l.store.fitsKey(s.id) {
 			ids = append(ids, s.id)
 		}
 	}
@@ -68,22 +68,22 @@ func (l *loop) findLost(bank int, gone []string) error {
 // distrustBank makes a bank a strange one: what is missing there has not been deleted by anybody. That is kept before
 // anything is put right there.
 func (l *loop) distrustBank(bank int) error {
-	if l.told.banks[bank] != (bankID{}) {
+	if l.lastSynced.banks[bank] != (bankID{}) {
 		l.log.Warn("the master's key store has lost keys, as after a power failure: the key files decide",
 			"path", [2]string{mmapkeys.Keys, mmapkeys.DeniedKeys}[bank])
-		l.told.banks[bank] = bankID{}
+		l.lastSynced.banks[bank] = bankID{}
 		l.m.dirty = true
 	}
-	return l.save(time.Now(), true)
+	return l.saveBase(time.Now(), true)
 }
 
-// know notes how far a bank has come, unless it is a strange one.
-func (l *loop) know(i int) {
+// noteBankID notes how far a bank has come, unless it is a strange one.
+func (l *loop) noteBankID(i int) {
 	if l.strange[i] {
 		return
 	}
-	if id := idOf(l.store.content[i]); id != l.told.banks[i] {
-		l.told.banks[i] = id
+	if id := idOf(l.store.content[i]); id != l.lastSynced.banks[i] {
+		l.lastSynced.banks[i] = id
 		l.m.dirty = true
 	}
 }
@@ -93,7 +93,7 @@ func (l *loop) settleStore(out map[string]bool) {
 	for i := range l.strange {
 		if l.strange[i] && len(out) == 0 {
 			l.strange[i] = false
-			l.know(i)
+			l.noteBankID(i)
 		}
 	}
 }

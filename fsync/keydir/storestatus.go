@@ -24,7 +24,7 @@ func (l *loop) tellStore(err error) {
 		}
 	}
 	for id := range l.m.base.Keys {
-		if !l.store.fits(id) {
+		if !l.store.fitsKey(id) {
 			st.Lacking++
 		}
 	}

@@ -52,12 +52,12 @@ var (
 // takeTurns follows and keeps until ctx ends.
 func (d *Dir) takeTurns(ctx context.Context) error {
 	for {
-		lock, err := d.follow(ctx)
+		lock, err := d.awaitLock(ctx)
 		if err != nil {
 			return err
 		}
 		d.cfg.Logger.Info("this node sees to the shared key directories")
-		err = d.keep(ctx, lock)
+		err = d.runKeeper(ctx, lock)
 		_ = lock.Close()      // unlocks
 		d.heldKeys.Store(nil) // the next keeper lists them
 		if ctx.Err() != nil {
@@ -67,13 +67,13 @@ func (d *Dir) takeTurns(ctx context.Context) error {
 	}
 }
 
-// follow waits for the lock while the keeper works.
-func (d *Dir) follow(ctx context.Context) (*os.File, error) {
+// awaitLock waits for the lock while the keeper works.
+func (d *Dir) awaitLock(ctx context.Context) (*os.File, error) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	complained := ""
 	for {
-		lock, err := d.try(ctx)
+		lock, err := d.tryLock(ctx)
 		if lock != nil {
 			return lock, nil
 		}
@@ -89,21 +89,21 @@ func (d *Dir) follow(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// try takes the lock if it is free, else it reads how far its holder is.
-func (d *Dir) try(ctx context.Context) (*os.File, error) {
+// tryLock takes the lock if it is free, else it reads how far its holder is.
+func (d *Dir) tryLock(ctx context.Context) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(d.cfg.PKIDir, lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the key directories: %w", err)
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {
-		if err = d.latest(ctx); err == nil {
+		if err = d.awaitLatest(ctx); err == nil {
 			return f, nil
 		}
 	} else if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
 		err = nil
 		if text, rerr := io.ReadAll(io.LimitReader(f, maxLockText)); rerr == nil {
-			d.synced.set(d.told(string(text)))
+			d.synced.setRev(d.keeperRev(string(text)))
 		}
 	} else {
 		err = fmt.Errorf("lock the key directories: %w", err)
@@ -112,7 +112,7 @@ func (d *Dir) try(ctx context.Context) (*os.File, error) {
 	return nil, err
 }
 
-func (d *Dir) latest(ctx context.Context) error {
+func (d *Dir) awaitLatest(ctx context.Context) error {
 	patience := d.cfg.Shared.Patience
 	if patience == 0 {
 		patience = defaultPatience
@@ -125,8 +125,8 @@ func (d *Dir) latest(ctx context.Context) error {
 	return nil
 }
 
-// keep mirrors the keys until ctx ends or this node is cut off.
-func (d *Dir) keep(ctx context.Context, lock *os.File) error {
+// runKeeper mirrors the keys until ctx ends or this node is cut off.
+func (d *Dir) runKeeper(ctx context.Context, lock *os.File) error {
 	l, err := d.newLoop()
 	if err != nil {
 		return err
@@ -135,8 +135,8 @@ func (d *Dir) keep(ctx context.Context, lock *os.File) error {
 		_, _ = lock.WriteAt([]byte(lockText(d.cfg.Log.View().Identity().UUID, rev)), 0) // told again with the next
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return l.run(ctx) })
-	g.Go(func() error { return l.proposer.run(ctx) })
+	g.Go(func() error { return l.runLoop(ctx) })
+	g.Go(func() error { return l.proposer.runBatches(ctx) })
 	g.Go(func() error {
 		for {
 			select {
@@ -144,7 +144,7 @@ func (d *Dir) keep(ctx context.Context, lock *os.File) error {
 				return context.Cause(ctx)
 			case <-time.After(latestEvery):
 			}
-			if err := d.latest(ctx); err != nil {
+			if err := d.awaitLatest(ctx); err != nil {
 				return err
 			}
 			if !d.stillLocked(lock) {
@@ -170,8 +170,10 @@ func (d *Dir) stillLocked(lock *os.File) bool {
 // it is written over.
 func lockText(uuid string, rev uint64) string { return fmt.Sprintf("%s %020d\n", uuid, rev) }
 
-// told reads how far the keeper is; 0 when it does not say, or not for this cluster.
-func (d *Dir) told(text string) uint64 { return parseLockText(text, d.cfg.Log.View().Identity().UUID) }
+// keeperRev reads how far the keeper is; 0 when it does not say, or not for this cluster.
+func (d *Dir) keeperRev(text string) uint64 {
+	return parseLockText(text, d.cfg.Log.View().Identity().UUID)
+}
 
 func parseLockText(text, ours string) uint64 {
 	uuid, rest, ok := strings.Cut(text, " ")

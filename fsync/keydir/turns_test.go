@@ -237,7 +237,7 @@ func TestKeeper_LockHeldElsewhere(t *testing.T) {
 	if _, err := f.WriteAt([]byte(lockText("another", r[0].Rev)), 0); err != nil { // of a former cluster
 		t.Fatal(err)
 	}
-	if n.dir.told(lockText("another", 7)) != 0 || n.dir.told("") != 0 || n.dir.told("a b c") != 0 {
+	if n.dir.keeperRev(lockText("another", 7)) != 0 || n.dir.keeperRev("") != 0 || n.dir.keeperRev("a b c") != 0 {
 		t.Error("believes what is not said about this cluster")
 	}
 	if _, err := f.WriteAt([]byte(lockText(log.View().Identity().UUID, r[0].Rev)), 0); err != nil {

@@ -31,23 +31,23 @@ func (w *watcher) close() {
 	}
 }
 
-// ensure watches the directories that are there now, which need not be those of the last time. If beside is set, the
+// watchDirs watches the directories that are there now, which need not be those of the last time. If beside is set, the
 // files beside them also count, and it watches the directory that they are all in.
-func (w *watcher) ensure(d *disk, beside bool) error {
+func (w *watcher) watchDirs(d *disk, beside bool) error {
 	if w == nil {
 		return errNoWatcher
 	}
 	var errs []error
 	for p := range places {
-		errs = append(errs, w.add(int(p), d.dir(p)))
+		errs = append(errs, w.watchDir(int(p), d.dirPath(p)))
 	}
 	if beside {
-		errs = append(errs, w.add(int(places), d.root))
+		errs = append(errs, w.watchDir(int(places), d.root))
 	}
 	return errors.Join(errs...)
 }
 
-func (w *watcher) add(i int, dir string) error {
+func (w *watcher) watchDir(i int, dir string) error {
 	id := dirid.Of(dir)
 	if id != (dirid.ID{}) && id == w.watched[i] {
 		return nil

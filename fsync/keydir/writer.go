@@ -30,25 +30,25 @@ type writer struct {
 	work  *work
 }
 
-// apply carries writings out and returns what became of each. Before a file is replaced it is checked to be what the
-// decision was about; if it is not, the decision is void (errChanged).
-func (w *writer) apply(ws []writing) []error {
+// applyWritings carries writings out and returns what became of each. Before a file is replaced it is checked to be
+// what the decision was about; if it is not, the decision is void (errChanged).
+func (w *writer) applyWritings(ws []writing) []error {
 	errs := make([]error, 0, len(ws))
-	w.work.begin(len(ws))
+	w.work.startWork(len(ws))
 	for len(ws) > 0 {
 		n := min(len(ws), writeBatch)
-		errs = append(errs, w.batch(ws[:n])...)
+		errs = append(errs, w.writeFiles(ws[:n])...)
 		ws = ws[n:]
 	}
 	return errs
 }
 
-func (w *writer) batch(ws []writing) []error {
+func (w *writer) writeFiles(ws []writing) []error {
 	errs := make([]error, len(ws))
 	temps := make([]string, len(ws))
 	for i, wr := range ws {
 		if wr.want != (entry{}) {
-			temps[i], errs[i] = w.prepare(wr, len(ws) <= syncEach)
+			temps[i], errs[i] = w.prepareFile(wr, len(ws) <= syncEach)
 		}
 	}
 	if len(ws) > syncEach {
@@ -57,28 +57,28 @@ func (w *writer) batch(ws []writing) []error {
 	touched := map[place]bool{}
 	for i, wr := range ws {
 		if errs[i] == nil {
-			errs[i] = w.commit(wr, temps[i], touched)
+			errs[i] = w.commitFile(wr, temps[i], touched)
 		}
 		if temps[i] != "" && errs[i] != nil {
 			_ = os.Remove(temps[i])
 		}
-		w.disk.refresh([]string{wr.subject.id})
-		w.work.did(1)
+		w.disk.refreshKeys([]string{wr.subject.id})
+		w.work.addDone(1)
 	}
-	w.finish(touched)
+	w.syncDirs(touched)
 	return errs
 }
 
-func target(wr writing) place {
+func targetPlace(wr writing) place {
 	if wr.subject.denied {
 		return deniedDir
 	}
 	return placeOf(wr.want.State)
 }
 
-// prepare writes the new file under a temporary name beside its target.
-func (w *writer) prepare(wr writing, sync bool) (name string, err error) {
-	dir := w.disk.dir(target(wr))
+// prepareFile writes the new file under a temporary name beside its target.
+func (w *writer) prepareFile(wr writing, sync bool) (name string, err error) {
+	dir := w.disk.dirPath(targetPlace(wr))
 	f, err := os.CreateTemp(dir, tempPrefix+"*")
 	if err != nil {
 		return "", fmt.Errorf("write key file: %w", err)
@@ -111,9 +111,9 @@ func chownLike(f *os.File, dir string) error {
 	return f.Chown(int(st.Uid), int(st.Gid))
 }
 
-// commit puts the new file in place first and then removes those in other directories: a key is never in none.
-func (w *writer) commit(wr writing, temp string, touched map[place]bool) error {
-	if w.disk.changed(wr.subject) {
+// commitFile puts the new file in place first and then removes those in other directories: a key is never in none.
+func (w *writer) commitFile(wr writing, temp string, touched map[place]bool) error {
+	if w.disk.hasChanged(wr.subject) {
 		return errChanged
 	}
 	if wr.aside {
@@ -122,9 +122,9 @@ func (w *writer) commit(wr writing, temp string, touched map[place]bool) error {
 		}
 	}
 	if temp != "" {
-		p := target(wr)
-		path := w.disk.path(p, wr.subject.id)
-		if err := newer(temp, path); err != nil {
+		p := targetPlace(wr)
+		path := w.disk.filePath(p, wr.subject.id)
+		if err := makeNewer(temp, path); err != nil {
 			return err
 		}
 		if err := os.Rename(temp, path); err != nil {
@@ -133,13 +133,13 @@ func (w *writer) commit(wr writing, temp string, touched map[place]bool) error {
 		touched[p] = true
 	}
 	for _, p := range placesOf(wr.subject) {
-		if temp != "" && p == target(wr) {
+		if temp != "" && p == targetPlace(wr) {
 			continue
 		}
 		if _, there := w.disk.files[p][wr.subject.id]; !there {
 			continue
 		}
-		if err := os.Remove(w.disk.path(p, wr.subject.id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(w.disk.filePath(p, wr.subject.id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove key file: %w", err)
 		}
 		touched[p] = true
@@ -147,9 +147,9 @@ func (w *writer) commit(wr writing, temp string, touched map[place]bool) error {
 	return nil
 }
 
-// newer gives temp a modification time after that of the file it replaces: masters cache keys by path and time
+// makeNewer gives temp a modification time after that of the file it replaces: masters cache keys by path and time
 // (salt/crypt.py:_get_key_with_evict).
-func newer(temp, path string) error {
+func makeNewer(temp, path string) error {
 	old, err := os.Lstat(path)
 	if err != nil {
 		return nil // there is none
@@ -168,7 +168,7 @@ func (w *writer) setAside(wr writing) error {
 		if _, there := w.disk.files[p][wr.subject.id]; !there {
 			continue
 		}
-		if err := w.aside.keep(p, wr.subject.id, w.disk.path(p, wr.subject.id)); err != nil {
+		if err := w.aside.keepFile(p, wr.subject.id, w.disk.filePath(p, wr.subject.id)); err != nil {
 			return err
 		}
 	}
@@ -182,30 +182,30 @@ func (w *writer) syncfs() {
 	}
 }
 
-// finish makes the changes of directories durable and drops the master's cached list of minions, which would hide new
+// syncDirs makes the changes of directories durable and drops the master's cached list of minions, which would hide new
 // ones for a minute; it reads the directory instead until it has written another.
-func (w *writer) finish(touched map[place]bool) {
+func (w *writer) syncDirs(touched map[place]bool) {
 	for p := range touched {
-		if d, err := os.Open(w.disk.dir(p)); err == nil {
+		if d, err := os.Open(w.disk.dirPath(p)); err == nil {
 			_ = d.Sync()
 			_ = d.Close()
 		}
 	}
 	if touched[acceptedDir] {
-		_ = os.Remove(w.disk.path(acceptedDir, keyCache))
+		_ = os.Remove(w.disk.filePath(acceptedDir, keyCache))
 	}
 }
 
-// sweep removes temporary files of a predecessor that died.
-func (w *writer) sweep() {
+// removeTemps removes temporary files of a predecessor that died.
+func (w *writer) removeTemps() {
 	for p := range places {
-		entries, err := os.ReadDir(w.disk.dir(p))
+		entries, err := os.ReadDir(w.disk.dirPath(p))
 		if err != nil {
 			continue
 		}
 		for _, e := range entries {
 			if strings.HasPrefix(e.Name(), tempPrefix) {
-				_ = os.Remove(filepath.Join(w.disk.dir(p), e.Name()))
+				_ = os.Remove(filepath.Join(w.disk.dirPath(p), e.Name()))
 			}
 		}
 	}

@@ -37,7 +37,7 @@ var errTooLarge = errors.New("a ledger has too many items, or too long ones")
 
 // Encode is the form in which a ledger goes to a peer.
 func (l Ledger) Encode() ([]byte, error) {
-	if err := l.check(); err != nil {
+	if err := l.checkLimits(); err != nil {
 		return nil, err
 	}
 	raw, err := json.Marshal(l)
@@ -55,13 +55,13 @@ func Decode(raw []byte) (l Ledger, err error) {
 	if err := json.Unmarshal(raw, &l); err != nil {
 		return Ledger{}, fmt.Errorf("decode ledger: %w", err)
 	}
-	if err := l.check(); err != nil {
+	if err := l.checkLimits(); err != nil {
 		return Ledger{}, err
 	}
 	return l, nil
 }
 
-func (l Ledger) check() error {
+func (l Ledger) checkLimits() error {
 	if len(l.Items) > MaxItems || len(l.Made) > MaxItems || len(l.Off) > maxName {
 		return errTooLarge
 	}
@@ -114,7 +114,7 @@ func (r Rules) Compare(nodes map[string]Ledger) []Difference {
 				continue
 			}
 			seen[item] = true
-			if d, differs := r.look(taking, item, made[item]); differs {
+			if d, differs := r.compareItem(taking, item, made[item]); differs {
 				out = append(out, d)
 			}
 		}
@@ -123,8 +123,8 @@ func (r Rules) Compare(nodes map[string]Ledger) []Difference {
 	return out
 }
 
-// look compares one item.
-func (r Rules) look(nodes map[string]Ledger, item string, made int64) (d Difference, differs bool) {
+// compareItem compares one item.
+func (r Rules) compareItem(nodes map[string]Ledger, item string, made int64) (d Difference, differs bool) {
 	d = Difference{Item: item, Texts: map[string]string{}}
 	var spare []string
 	agreed, needed := "", false

@@ -32,31 +32,31 @@ func (b *Bank) Apply(ctx context.Context, changes []Change) []error {
 		}
 		return errs
 	}
-	lock, err := b.lock(ctx, unix.LOCK_EX)
+	lock, err := b.takeLock(ctx, unix.LOCK_EX)
 	if err != nil {
 		return fail(err)
 	}
 	defer lock.Close()
-	if err := b.create(); err != nil {
-		return fail(wrap("make", err))
+	if err := b.createFiles(); err != nil {
+		return fail(wrapError("make", err))
 	}
 	t, err := b.openTable(os.O_RDWR)
 	if err != nil {
-		return fail(wrap("write", err))
+		return fail(wrapError("write", err))
 	}
 	defer t.close()
 	w, err := newWriter(t)
 	if err != nil {
-		return fail(wrap("write", err))
+		return fail(wrapError("write", err))
 	}
 	for i := range changes {
 		c := &changes[i]
-		if errs[i] = w.change(c); errs[i] != nil {
+		if errs[i] = w.changeEntry(c); errs[i] != nil {
 			errs[i] = fmt.Errorf("write %q to key store: %w", c.Key, errs[i])
 		}
 	}
-	if err := w.sync(); err != nil {
-		return fail(wrap("write", err))
+	if err := w.syncFiles(); err != nil {
+		return fail(wrapError("write", err))
 	}
 	return errs
 }

@@ -44,8 +44,8 @@ func NewBank(pki, name string, g Geometry) (*Bank, error) {
 	return &Bank{filepath.Join(pki, name), g}, nil
 }
 
-// own gives a new file to the owner of pki_dir, who is the user of the master, as far as we may.
-func (b *Bank) own(f *os.File) error {
+// chownFile gives a new file to the owner of pki_dir, who is the user of the master, as far as we may.
+func (b *Bank) chownFile(f *os.File) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -56,8 +56,8 @@ func (b *Bank) own(f *os.File) error {
 	return f.Chown(int(st.Uid), int(st.Gid))
 }
 
-// open opens one of the bank's files and makes sure that it is one.
-func open(path string, flags int) (*os.File, int64, error) {
+// openFile opens one of the bank's files and makes sure that it is one.
+func openFile(path string, flags int) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, fileMode)
 	if err != nil {
 		return nil, 0, err
@@ -97,7 +97,7 @@ func stampOf(path string) stamp {
 func (b *Bank) Mark() Mark {
 	m := Mark{index: stampOf(b.path), roster: stampOf(b.path + ".roster")}
 	for m.segments < maxSegments {
-		s := stampOf(b.segment(m.segments))
+		s := stampOf(b.segmentPath(m.segments))
 		if s == (stamp{}) {
 			break
 		}
@@ -110,7 +110,7 @@ func (b *Bank) Mark() Mark {
 // Identity tells a bank from one that was put in its place, or made anew; empty when there is none.
 func (m Mark) Identity() string { return m.index.id.Text() }
 
-func (b *Bank) segment(n int) string {
+func (b *Bank) segmentPath(n int) string {
 	if n == 0 {
 		return b.path + ".heap"
 	}
@@ -136,14 +136,14 @@ func (b *Bank) openTable(flags int) (t *table, err error) {
 		}
 	}()
 	var size int64
-	if t.index, size, err = open(b.path, flags); err != nil {
+	if t.index, size, err = openFile(b.path, flags); err != nil {
 		return t, err
 	}
 	if size != b.g.indexSize() {
 		return t, fmt.Errorf("%w: %d bytes, not %d", ErrGeometry, size, b.g.indexSize())
 	}
 	for len(t.segments) < maxSegments {
-		f, size, err := open(b.segment(len(t.segments)), flags)
+		f, size, err := openFile(b.segmentPath(len(t.segments)), flags)
 		if errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -152,7 +152,7 @@ func (b *Bank) openTable(flags int) (t *table, err error) {
 		}
 		t.segments, t.sizes = append(t.segments, f), append(t.sizes, size)
 	}
-	t.roster, t.rostered, err = open(b.path+".roster", flags)
+	t.roster, t.rostered, err = openFile(b.path+".roster", flags)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, nil
 	}

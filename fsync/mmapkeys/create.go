@@ -19,9 +19,9 @@ func Sweep(pki string) {
 	}
 }
 
-// create makes the files that are missing. The index has all its blocks: Salt maps it, and a write to a hole kills a
-// process that finds the disk full.
-func (b *Bank) create() error {
+// createFiles makes the files that are missing. The index has all its blocks: Salt maps it, and a write to a hole kills
+// a process that finds the disk full.
+func (b *Bank) createFiles() error {
 	for _, suffix := range []string{".heap", ".roster"} {
 		f, err := os.OpenFile(b.path+suffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, fileMode)
 		if errors.Is(err, fs.ErrExist) {
@@ -30,7 +30,7 @@ func (b *Bank) create() error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(b.own(f), f.Close()); err != nil {
+		if err := errors.Join(b.chownFile(f), f.Close()); err != nil {
 			return err
 		}
 	}
@@ -47,11 +47,11 @@ func (b *Bank) createIndex() error {
 		return err
 	}
 	defer os.Remove(f.Name()) // no-op after the rename
-	err = allocate(f, b.g.indexSize())
+	err = allocateSpace(f, b.g.indexSize())
 	if err == nil {
 		_, err = f.WriteAt(header{}.encode(), 0)
 	}
-	if err = errors.Join(err, b.own(f)); err == nil {
+	if err = errors.Join(err, b.chownFile(f)); err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -67,7 +67,7 @@ func (b *Bank) createIndex() error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func allocate(f *os.File, size int64) error {
+func allocateSpace(f *os.File, size int64) error {
 	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
 	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {
 		return err

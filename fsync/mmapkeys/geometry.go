@@ -66,4 +66,4 @@ func (g Geometry) Validate() error {
 
 func (g Geometry) indexSize() int64 { return int64(g.Slots) * int64(g.SlotSize) }
 
-func (g Geometry) offset(slot uint32) int64 { return int64(slot) * int64(g.SlotSize) }
+func (g Geometry) slotOffset(slot uint32) int64 { return int64(slot) * int64(g.SlotSize) }

@@ -14,34 +14,34 @@ func (b *Bank) Get(ctx context.Context, key string) (e Entry, ok bool, err error
 	if b.Mark().Identity() == "" || len(key) > b.g.KeySize {
 		return Entry{}, false, nil
 	}
-	lock, err := b.lock(ctx, unix.LOCK_SH)
+	lock, err := b.takeLock(ctx, unix.LOCK_SH)
 	if err != nil {
 		return Entry{}, false, err
 	}
 	defer lock.Close()
 	t, err := b.openTable(unix.O_RDONLY)
 	if err != nil {
-		return Entry{}, false, wrap("read", err)
+		return Entry{}, false, wrapError("read", err)
 	}
 	defer t.close()
-	n, s, found, err := t.find(key)
+	n, s, found, err := t.findKey(key)
 	if err != nil || !found {
-		return Entry{}, false, wrap("read", err)
+		return Entry{}, false, wrapError("read", err)
 	}
 	e = Entry{Key: s.key, MTime: time.Unix(0, int64(s.at.mtime)), slot: n, at: s.at}
-	e.Value, e.Damaged = t.value(s.at)
+	e.Value, e.Damaged = t.readValue(s.at)
 	if roster, rerr := t.readRoster(); rerr == nil {
 		_, e.Listed = roster.slots[n]
 	}
 	return e, true, nil
 }
 
-// value reads a value from the heap and checks it.
-func (t *table) value(p pointer) (value []byte, damaged bool) {
+// readValue reads a value from the heap and checks it.
+func (t *table) readValue(p pointer) (value []byte, damaged bool) {
 	if p.length == 0 {
 		return nil, false
 	}
-	if p.length > maxValue || !t.holds(p, int64(p.length)) {
+	if p.length > maxValue || !t.hasRoom(p, int64(p.length)) {
 		return nil, true
 	}
 	b := make([]byte, sumSize+int(p.length))
@@ -55,7 +55,7 @@ func (t *table) value(p pointer) (value []byte, damaged bool) {
 	return value, false
 }
 
-// holds says whether the heap has room for a value of so many bytes where p points.
-func (t *table) holds(p pointer, length int64) bool {
+// hasRoom says whether the heap has room for a value of so many bytes where p points.
+func (t *table) hasRoom(p pointer, length int64) bool {
 	return p.segment() < len(t.segments) && p.offset()+sumSize+length <= t.sizes[p.segment()]
 }

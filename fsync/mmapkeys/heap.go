@@ -3,19 +3,19 @@ package mmapkeys
 // usualValue is more than a key of a minion takes on an average, with what its changes have left in the heap.
 const usualValue = 4 << 10
 
-// lacks says whether a value lies behind the end of its segment of the heap, as after a power failure, but not farther
-// away than anybody has ever written.
-func (t *table) lacks(p pointer) bool {
+// isBehindEnd says whether a value lies behind the end of its segment of the heap, as after a power failure, but not
+// farther away than anybody has ever written.
+func (t *table) isBehindEnd(p pointer) bool {
 	return p.length > 0 && p.length <= maxValue && p.segment() < len(t.segments) &&
 		p.offset() < int64(t.b.g.Slots)*usualValue &&
-		!t.holds(p, int64(p.length))
+		!t.hasRoom(p, int64(p.length))
 }
 
-// regrow makes the heap as long as its slots say. Otherwise what is appended would lie where a value was that another
+// growHeap makes the heap as long as its slots say. Otherwise what is appended would lie where a value was that another
 // slot still points to, and whoever replaces that value would overwrite it.
-func (w *writer) regrow(entries []Entry) error {
+func (w *writer) growHeap(entries []Entry) error {
 	for _, e := range entries {
-		if !w.lacks(e.at) {
+		if !w.isBehindEnd(e.at) {
 			continue
 		}
 		at := e.at.segment()

@@ -16,15 +16,15 @@ const (
 	lockTries = 100
 )
 
-// lock takes the lock as Salt does (salt/utils/mmap_cache.py:MmapCache._lock), shared or exclusive. Salt removes the
-// file with a bank that it wipes; a lock on a file that is gone excludes no other process, and is taken anew.
-func (b *Bank) lock(ctx context.Context, how int) (*os.File, error) {
+// takeLock takes the lock as Salt does (salt/utils/mmap_cache.py:MmapCache._lock), shared or exclusive. Salt removes
+// the file with a bank that it wipes; a lock on a file that is gone excludes no other process, and is taken anew.
+func (b *Bank) takeLock(ctx context.Context, how int) (*os.File, error) {
 	for range lockTries {
 		f, err := b.openLock()
 		if err != nil {
 			return nil, err
 		}
-		if err := flock(ctx, f, how); err != nil {
+		if err := waitFlock(ctx, f, how); err != nil {
 			_ = f.Close()
 			return nil, err
 		}
@@ -40,14 +40,14 @@ func (b *Bank) openLock() (*os.File, error) {
 	const flags = os.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	f, err := os.OpenFile(b.path+".lock", flags, 0)
 	if !errors.Is(err, os.ErrNotExist) {
-		return f, wrap("lock", err)
+		return f, wrapError("lock", err)
 	}
 	if f, err = os.OpenFile(b.path+".lock", flags|os.O_CREATE, fileMode); err != nil {
-		return nil, wrap("lock", err)
+		return nil, wrapError("lock", err)
 	}
-	if err := b.own(f); err != nil {
+	if err := b.chownFile(f); err != nil {
 		_ = f.Close()
-		return nil, wrap("lock", err)
+		return nil, wrapError("lock", err)
 	}
 	return f, nil
 }
@@ -61,7 +61,7 @@ func (b *Bank) sameFile(f *os.File) bool {
 	return err == nil && os.SameFile(here, there)
 }
 
-func flock(ctx context.Context, f *os.File, how int) error {
+func waitFlock(ctx context.Context, f *os.File, how int) error {
 	tick := time.NewTicker(lockEvery)
 	defer tick.Stop()
 	for {
@@ -70,7 +70,7 @@ func flock(ctx context.Context, f *os.File, how int) error {
 		case err == nil:
 			return nil
 		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
-			return wrap("lock", err)
+			return wrapError("lock", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -80,7 +80,7 @@ func flock(ctx context.Context, f *os.File, how int) error {
 	}
 }
 
-func wrap(what string, err error) error {
+func wrapError(what string, err error) error {
 	if err == nil {
 		return nil
 	}

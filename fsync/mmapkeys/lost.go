@@ -14,20 +14,20 @@ func (b *Bank) Lost(ctx context.Context, keys []string) (bool, error) {
 	if len(keys) == 0 {
 		return false, nil
 	}
-	lock, err := b.lock(ctx, unix.LOCK_SH)
+	lock, err := b.takeLock(ctx, unix.LOCK_SH)
 	if err != nil {
 		return false, err
 	}
 	defer lock.Close()
 	t, err := b.openTable(unix.O_RDONLY)
 	if err != nil {
-		return false, wrap("read", err)
+		return false, wrapError("read", err)
 	}
 	defer t.close()
 	status := make([]byte, 1)
 	for _, key := range keys {
-		if _, err := t.index.ReadAt(status, b.g.offset(b.g.home(key))); err != nil {
-			return false, wrap("read", err)
+		if _, err := t.index.ReadAt(status, b.g.slotOffset(b.g.homeSlot(key))); err != nil {
+			return false, wrapError("read", err)
 		}
 		if status[0] == slotEmpty {
 			return true, nil

@@ -22,8 +22,8 @@ type Entry struct {
 	at   pointer
 }
 
-// same says whether e is still what it was, without its value.
-func (e Entry) same(s slot) bool { return e.Key == s.key && e.at == s.at }
+// inSlot says whether e is still what it was, without its value.
+func (e Entry) inSlot(s slot) bool { return e.Key == s.key && e.at == s.at }
 
 // Same reports whether the entry has not been written between two reads.
 func (e Entry) Same(o Entry) bool { return e.Key == o.Key && e.slot == o.slot && e.at == o.at }
@@ -63,7 +63,7 @@ func (b *Bank) Read(ctx context.Context, before map[string]Entry, thorough bool)
 	if b.Mark().Identity() == "" {
 		return Content{}, nil
 	}
-	lock, err := b.lock(ctx, unix.LOCK_SH)
+	lock, err := b.takeLock(ctx, unix.LOCK_SH)
 	if err != nil {
 		return Content{}, err
 	}
@@ -73,18 +73,18 @@ func (b *Bank) Read(ctx context.Context, before map[string]Entry, thorough bool)
 		return Content{}, nil
 	}
 	if err != nil {
-		return Content{}, wrap("read", err)
+		return Content{}, wrapError("read", err)
 	}
 	defer t.close()
 	c := Content{Mark: b.Mark(), Exists: true}
-	if err := t.read(&c, before, thorough); err != nil {
-		return Content{}, wrap("read", err)
+	if err := t.readContent(&c, before, thorough); err != nil {
+		return Content{}, wrapError("read", err)
 	}
 	return c, nil
 }
 
-func (t *table) read(c *Content, before map[string]Entry, thorough bool) error {
-	h, err := t.header()
+func (t *table) readContent(c *Content, before map[string]Entry, thorough bool) error {
+	h, err := t.readHeader()
 	if err != nil {
 		return err
 	}
@@ -100,9 +100,9 @@ func (t *table) read(c *Content, before map[string]Entry, thorough bool) error {
 	c.Crooked = uint64(len(roster.slots)) != h.occupied || roster.wrong
 	var found []Entry
 	if thorough || c.Crooked || len(roster.slots) > t.b.g.Slots/whole {
-		found, c.Holes, err = t.scan(roster.slots)
+		found, c.Holes, err = t.scanIndex(roster.slots)
 	} else {
-		found, c.Holes, err = t.pick(roster.slots)
+		found, c.Holes, err = t.readSlots(roster.slots)
 	}
 	if err != nil {
 		return err
@@ -113,12 +113,12 @@ func (t *table) read(c *Content, before map[string]Entry, thorough bool) error {
 		if e.Listed {
 			listed++
 		}
-		c.Short = c.Short || t.lacks(e.at)
-		c.Crooked = c.Crooked || e.Listed == hidden(e.Key)
+		c.Short = c.Short || t.isBehindEnd(e.at)
+		c.Crooked = c.Crooked || e.Listed == isHidden(e.Key)
 		if old, ok := before[e.Key]; ok && old.at == e.at {
 			e.Value, e.Damaged = old.Value, old.Damaged
 		} else {
-			e.Value, e.Damaged = t.value(e.at)
+			e.Value, e.Damaged = t.readValue(e.at)
 		}
 		c.Entries[e.Key] = e
 	}
@@ -126,7 +126,7 @@ func (t *table) read(c *Content, before map[string]Entry, thorough bool) error {
 	return nil
 }
 
-func (t *table) header() (header, error) {
+func (t *table) readHeader() (header, error) {
 	b := make([]byte, minHeader)
 	if _, err := t.index.ReadAt(b, 0); err != nil {
 		return header{}, err

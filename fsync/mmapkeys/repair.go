@@ -14,7 +14,7 @@ import (
 
 // Repair makes roster, header and heap agree with the index, where they do not.
 func (b *Bank) Repair(ctx context.Context) error {
-	lock, err := b.lock(ctx, unix.LOCK_EX)
+	lock, err := b.takeLock(ctx, unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
@@ -22,33 +22,33 @@ func (b *Bank) Repair(ctx context.Context) error {
 	if _, err := os.Lstat(b.path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := b.create(); err != nil {
-		return wrap("repair", err)
+	if err := b.createFiles(); err != nil {
+		return wrapError("repair", err)
 	}
 	t, err := b.openTable(os.O_RDWR)
 	if err != nil {
-		return wrap("repair", err)
+		return wrapError("repair", err)
 	}
 	defer t.close()
 	w, err := newWriter(t)
 	if err == nil {
-		err = errors.Join(w.repair(), w.sync())
+		err = errors.Join(w.repairFiles(), w.syncFiles())
 	}
-	return wrap("repair", err)
+	return wrapError("repair", err)
 }
 
-// repair goes by the index, as Salt does (_roster_recover), but in place: other processes have the roster open.
-func (w *writer) repair() error {
-	entries, _, err := w.scan(w.roster.slots)
+// repairFiles goes by the index, as Salt does (_roster_recover), but in place: other processes have the roster open.
+func (w *writer) repairFiles() error {
+	entries, _, err := w.scanIndex(w.roster.slots)
 	if err != nil {
 		return err
 	}
-	if err := w.regrow(entries); err != nil {
+	if err := w.growHeap(entries); err != nil {
 		return err
 	}
 	want := map[uint32]bool{}
 	for _, e := range entries {
-		if !hidden(e.Key) {
+		if !isHidden(e.Key) {
 			want[e.slot] = true
 		}
 	}
@@ -68,7 +68,7 @@ func (w *writer) repair() error {
 	w.head.occupied = uint64(len(w.roster.slots))
 	for _, e := range entries {
 		if _, listed := w.roster.slots[e.slot]; want[e.slot] && !listed {
-			if err := w.list(e.slot, true); err != nil {
+			if err := w.setListed(e.slot, true); err != nil {
 				return err
 			}
 		}
@@ -78,5 +78,5 @@ func (w *writer) repair() error {
 	return w.saveHeader()
 }
 
-// hidden says whether a key is one that no roster shall have.
-func hidden(key string) bool { return strings.HasPrefix(key, HiddenPrefix) }
+// isHidden says whether a key is one that no roster shall have.
+func isHidden(key string) bool { return strings.HasPrefix(key, HiddenPrefix) }

@@ -33,7 +33,7 @@ func (t *table) readRoster() (rosterList, error) {
 	for at := int64(0); ; {
 		n, err := io.ReadFull(in, buf)
 		for i := 0; i+4 <= n; i, at = i+4, at+4 {
-			r.add(t.b.g, binary.LittleEndian.Uint32(buf[i:]), at)
+			r.addSlot(t.b.g, binary.LittleEndian.Uint32(buf[i:]), at)
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return r, nil
@@ -44,7 +44,7 @@ func (t *table) readRoster() (rosterList, error) {
 	}
 }
 
-func (r *rosterList) add(g Geometry, s uint32, at int64) {
+func (r *rosterList) addSlot(g Geometry, s uint32, at int64) {
 	_, twice := r.slots[s]
 	switch {
 	case s == tombstone:

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// pick reads single slots. holes: see Content.
-func (t *table) pick(listed map[uint32]int64) (out []Entry, holes bool, err error) {
+// readSlots reads single slots. holes: see Content.
+func (t *table) readSlots(listed map[uint32]int64) (out []Entry, holes bool, err error) {
 	buf := make([]byte, t.b.g.SlotSize)
-	for _, n := range sorted(listed) {
-		if _, err := t.index.ReadAt(buf, t.b.g.offset(n)); err != nil {
+	for _, n := range sortedSlots(listed) {
+		if _, err := t.index.ReadAt(buf, t.b.g.slotOffset(n)); err != nil {
 			return nil, false, err
 		}
-		e, ok := t.b.g.entry(buf, n)
+		e, ok := t.b.g.decodeEntry(buf, n)
 		if ok {
 			e.Listed = true
 			out = append(out, e)
@@ -24,7 +24,7 @@ func (t *table) pick(listed map[uint32]int64) (out []Entry, holes bool, err erro
 	return out, holes, nil
 }
 
-func sorted(m map[uint32]int64) []uint32 {
+func sortedSlots(m map[uint32]int64) []uint32 {
 	out := make([]uint32, 0, len(m))
 	for s := range m {
 		out = append(out, s)
@@ -33,8 +33,8 @@ func sorted(m map[uint32]int64) []uint32 {
 	return out
 }
 
-// scan reads the whole index. holes: see Content.
-func (t *table) scan(listed map[uint32]int64) (out []Entry, holes bool, err error) {
+// scanIndex reads the whole index. holes: see Content.
+func (t *table) scanIndex(listed map[uint32]int64) (out []Entry, holes bool, err error) {
 	size := t.b.g.SlotSize
 	buf := make([]byte, max(1, 256<<10/size)*size)
 	in := io.NewSectionReader(t.index, int64(size), t.b.g.indexSize()-int64(size))
@@ -45,7 +45,7 @@ func (t *table) scan(listed map[uint32]int64) (out []Entry, holes bool, err erro
 			if !onList && buf[at] != slotOccupied {
 				continue
 			}
-			e, ok := t.b.g.entry(buf[at:at+size], n)
+			e, ok := t.b.g.decodeEntry(buf[at:at+size], n)
 			if ok {
 				e.Listed = onList
 				out = append(out, e)
@@ -61,8 +61,8 @@ func (t *table) scan(listed map[uint32]int64) (out []Entry, holes bool, err erro
 	}
 }
 
-// entry decodes a slot in use, without its value.
-func (g Geometry) entry(b []byte, n uint32) (Entry, bool) {
+// decodeEntry decodes a slot in use, without its value.
+func (g Geometry) decodeEntry(b []byte, n uint32) (Entry, bool) {
 	s := g.decodeSlot(b)
 	if s.status != slotOccupied || s.key == "" {
 		return Entry{}, false

@@ -33,7 +33,7 @@ type pointer struct {
 func (p pointer) segment() int  { return int(p.packed >> segmentShift) }
 func (p pointer) offset() int64 { return int64(p.packed & offsetMask) }
 
-func pack(segment int, offset int64) uint64 {
+func packPointer(segment int, offset int64) uint64 {
 	return uint64(segment)<<segmentShift | uint64(offset)&offsetMask
 }
 
@@ -63,13 +63,13 @@ func appendPointer(b []byte, p pointer) []byte {
 	return binary.LittleEndian.AppendUint64(b, p.mtime)
 }
 
-// home is the slot where the search for a key begins.
-func (g Geometry) home(key string) uint32 {
+// homeSlot is the slot where the search for a key begins.
+func (g Geometry) homeSlot(key string) uint32 {
 	return uint32(xxh3.HashString(key)%uint64(g.Slots-1)) + 1
 }
 
-// next is the slot after s in the order of a search.
-func (g Geometry) next(s uint32) uint32 {
+// nextSlot is the slot after s in the order of a search.
+func (g Geometry) nextSlot(s uint32) uint32 {
 	if int(s) == g.Slots-1 {
 		return 1
 	}

@@ -18,7 +18,7 @@ type writer struct {
 func newWriter(t *table) (*writer, error) {
 	w := &writer{table: t, now: time.Now}
 	var err error
-	if w.head, err = t.header(); err != nil {
+	if w.head, err = t.readHeader(); err != nil {
 		return nil, err
 	}
 	if w.roster, err = t.readRoster(); err != nil {
@@ -26,19 +26,19 @@ func newWriter(t *table) (*writer, error) {
 	}
 	w.end = t.rostered &^ 3
 	if uint64(len(w.roster.slots)) != w.head.occupied || w.roster.wrong {
-		return w, w.repair()
+		return w, w.repairFiles()
 	}
 	return w, nil
 }
 
-// find returns the slot that has the key, or else the one where it would go; 0 when there is none.
-func (t *table) find(key string) (at uint32, have slot, found bool, err error) {
+// findKey returns the slot that has the key, or else the one where it would go; 0 when there is none.
+func (t *table) findKey(key string) (at uint32, have slot, found bool, err error) {
 	g := t.b.g
 	buf := make([]byte, g.SlotSize)
 	free := uint32(0)
-	n := g.home(key)
+	n := g.homeSlot(key)
 	for range g.Slots - 1 {
-		if _, err := t.index.ReadAt(buf, g.offset(n)); err != nil {
+		if _, err := t.index.ReadAt(buf, g.slotOffset(n)); err != nil {
 			return 0, slot{}, false, err
 		}
 		switch buf[0] {
@@ -56,62 +56,63 @@ func (t *table) find(key string) (at uint32, have slot, found bool, err error) {
 			}
 			return free, slot{}, false, nil
 		}
-		n = g.next(n)
+		n = g.nextSlot(n)
 	}
 	return free, slot{}, false, nil
 }
 
-func (w *writer) change(c *Change) error {
+func (w *writer) changeEntry(c *Change) error {
 	if c.Key == "" || len(c.Key) > w.b.g.KeySize {
 		return ErrTooLong
 	}
-	at, have, found, err := w.find(c.Key)
+	at, have, found, err := w.findKey(c.Key)
 	if err != nil {
 		return err
 	}
 	switch {
-	case c.Base != nil && (found != (c.Base.Key != "") || found && !c.Base.same(have)):
+	case c.Base != nil && (found != (c.Base.Key != "") || found && !c.Base.inSlot(have)):
 		return ErrChanged
 	case len(c.Value) == 0 && !found:
 		return nil
 	case len(c.Value) == 0:
-		return w.remove(at)
+		return w.removeEntry(at)
 	case found:
-		return w.replace(at, have, c)
+		return w.replaceValue(at, have, c)
 	case at == 0:
 		return ErrFull
 	}
-	return w.insert(at, c)
+	return w.insertEntry(at, c)
 }
 
-// replace writes a value over the old one where it fits, as Salt does: readers see it without mapping the heap anew.
-func (w *writer) replace(at uint32, have slot, c *Change) error {
+// replaceValue writes a value over the old one where it fits, as Salt does: readers see it without mapping the heap
+// anew.
+func (w *writer) replaceValue(at uint32, have slot, c *Change) error {
 	p := pointer{packed: have.at.packed, length: uint32(len(c.Value)), mtime: uint64(w.now().UnixNano())}
-	if int(have.at.length) >= len(c.Value) && w.holds(have.at, int64(have.at.length)) {
+	if int(have.at.length) >= len(c.Value) && w.hasRoom(have.at, int64(have.at.length)) {
 		if _, err := w.segments[p.segment()].WriteAt(appendRecord(nil, c.Value), p.offset()); err != nil {
 			return err
 		}
 	} else if err := w.appendValue(&p, c.Value); err != nil {
 		return err
 	}
-	if _, err := w.index.WriteAt(appendPointer(nil, p), w.b.g.offset(at)+1+int64(w.b.g.KeySize)); err != nil {
+	if _, err := w.index.WriteAt(appendPointer(nil, p), w.b.g.slotOffset(at)+1+int64(w.b.g.KeySize)); err != nil {
 		return err
 	}
-	c.done(at, p)
+	c.setAfter(at, p)
 	if _, listed := w.roster.slots[at]; listed == c.Hidden {
-		return w.list(at, !c.Hidden)
+		return w.setListed(at, !c.Hidden)
 	}
 	return nil
 }
 
-func (w *writer) insert(at uint32, c *Change) error {
+func (w *writer) insertEntry(at uint32, c *Change) error {
 	p := pointer{length: uint32(len(c.Value)), mtime: uint64(w.now().UnixNano())}
 	if err := w.appendValue(&p, c.Value); err != nil {
 		return err
 	}
 	b := make([]byte, 1+w.b.g.KeySize, w.b.g.SlotSize)
 	was := b[:1:1]
-	if _, err := w.index.ReadAt(was, w.b.g.offset(at)); err != nil {
+	if _, err := w.index.ReadAt(was, w.b.g.slotOffset(at)); err != nil {
 		return err
 	}
 	if was[0] == slotDeleted {
@@ -120,38 +121,38 @@ func (w *writer) insert(at uint32, c *Change) error {
 	b[0] = slotOccupied
 	copy(b[1:], c.Key)
 	b = appendPointer(b, p)
-	if _, err := w.index.WriteAt(b[1:], w.b.g.offset(at)+1); err != nil {
+	if _, err := w.index.WriteAt(b[1:], w.b.g.slotOffset(at)+1); err != nil {
 		return err
 	}
-	if _, err := w.index.WriteAt(b[:1], w.b.g.offset(at)); err != nil {
+	if _, err := w.index.WriteAt(b[:1], w.b.g.slotOffset(at)); err != nil {
 		return err
 	}
-	c.done(at, p)
+	c.setAfter(at, p)
 	w.head.high = max(w.head.high, uint64(at))
 	if c.Hidden {
 		return w.saveHeader()
 	}
-	return w.list(at, true)
+	return w.setListed(at, true)
 }
 
-// done notes what there is now.
-func (c *Change) done(at uint32, p pointer) {
+// setAfter notes what there is now.
+func (c *Change) setAfter(at uint32, p pointer) {
 	c.After = Entry{Key: c.Key, Value: c.Value, Listed: !c.Hidden, MTime: time.Unix(0, int64(p.mtime)), slot: at, at: p}
 }
 
-func (w *writer) remove(at uint32) error {
-	if _, err := w.index.WriteAt([]byte{slotDeleted}, w.b.g.offset(at)); err != nil {
+func (w *writer) removeEntry(at uint32) error {
+	if _, err := w.index.WriteAt([]byte{slotDeleted}, w.b.g.slotOffset(at)); err != nil {
 		return err
 	}
 	w.head.deleted++
 	if _, listed := w.roster.slots[at]; listed {
-		return w.list(at, false)
+		return w.setListed(at, false)
 	}
 	return w.saveHeader()
 }
 
-// list puts a slot on the roster or takes it off.
-func (w *writer) list(at uint32, on bool) error {
+// setListed puts a slot on the roster or takes it off.
+func (w *writer) setListed(at uint32, on bool) error {
 	place, word := w.end, binary.LittleEndian.AppendUint32(nil, at)
 	if on {
 		w.head.occupied++
@@ -183,12 +184,12 @@ func (w *writer) appendValue(p *pointer, value []byte) error {
 		_ = w.segments[last].Truncate(w.sizes[last]) // or Salt would count half a record; what is left of it is harmless
 		return err
 	}
-	p.packed = pack(last, w.sizes[last])
+	p.packed = packPointer(last, w.sizes[last])
 	w.sizes[last] += int64(len(record))
 	return nil
 }
 
-// sync makes all changes durable, what is pointed at first.
-func (w *writer) sync() error {
+// syncFiles makes all changes durable, what is pointed at first.
+func (w *writer) syncFiles() error {
 	return errors.Join(w.segments[len(w.segments)-1].Sync(), w.table.roster.Sync(), w.index.Sync())
 }

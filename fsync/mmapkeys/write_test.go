@@ -142,17 +142,17 @@ func TestRepair_AfterCrash(t *testing.T) {
 	g := small()
 	for name, cut := range map[string]func(w *writer, at uint32) error{
 		"occupied, not counted": func(w *writer, at uint32) error {
-			_, err := w.index.WriteAt(append([]byte{slotOccupied}, "new"...), g.offset(at))
+			_, err := w.index.WriteAt(append([]byte{slotOccupied}, "new"...), g.slotOffset(at))
 			return err
 		},
 		"counted, not listed": func(w *writer, at uint32) error {
-			_, err := w.index.WriteAt(append([]byte{slotOccupied}, "new"...), g.offset(at))
+			_, err := w.index.WriteAt(append([]byte{slotOccupied}, "new"...), g.slotOffset(at))
 			w.head.occupied++
 			return errors.Join(err, w.saveHeader())
 		},
 		"deleted, still listed": func(w *writer, _ uint32) error {
-			gone, _, _, _ := w.find("a")
-			_, err := w.index.WriteAt([]byte{slotDeleted}, g.offset(gone))
+			gone, _, _, _ := w.findKey("a")
+			_, err := w.index.WriteAt([]byte{slotDeleted}, g.slotOffset(gone))
 			return err
 		},
 		"half an entry of the roster": func(w *writer, _ uint32) error {
@@ -171,7 +171,7 @@ func TestRepair_AfterCrash(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			at, _, _, _ := w.find("new")
+			at, _, _, _ := w.findKey("new")
 			if err := cut(w, at); err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +191,7 @@ func TestRepair_AfterCrash(t *testing.T) {
 func TestLock(t *testing.T) {
 	b := bank(t, t.TempDir(), Keys, small())
 	apply(t, b, put("a", "1"))
-	f, err := b.lock(t.Context(), unix.LOCK_EX)
+	f, err := b.takeLock(t.Context(), unix.LOCK_EX)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,11 +276,11 @@ func TestRepair_RosterEntryMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, _, _, err := w.find("b")
+	at, _, _, err := w.findKey("b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.list(at, false); err != nil {
+	if err := w.setListed(at, false); err != nil {
 		t.Fatal(err)
 	}
 	c, err := b.Read(t.Context(), nil, true)

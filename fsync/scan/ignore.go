@@ -37,7 +37,7 @@ func newPattern(text string) pattern {
 	return pattern{text: text, begin: text[:first], end: text[last+1:]}
 }
 
-func (p *pattern) match(text string) bool {
+func (p *pattern) matchText(text string) bool {
 	if p.plain {
 		return text == p.text
 	}
@@ -91,13 +91,13 @@ func (ig Ignore) Match(full, name string) bool {
 	}
 	if ig.mayMatch(name) {
 		for i := range ig.names {
-			if ig.names[i].match(name) {
+			if ig.names[i].matchText(name) {
 				return true
 			}
 		}
 	}
 	for i := range ig.paths {
-		if ig.paths[i].match(full) {
+		if ig.paths[i].matchText(full) {
 			return true
 		}
 	}

@@ -16,8 +16,8 @@ type Item struct {
 	Target string
 }
 
-// entry is the item as a tree has it, without its name.
-func (i *Item) entry() tree.Entry {
+// treeEntry is the item as a tree has it, without its name.
+func (i *Item) treeEntry() tree.Entry {
 	return tree.Entry{Type: i.Type, Mode: i.Mode, Chunks: i.Chunks, Target: i.Target}
 }
 
@@ -34,7 +34,7 @@ func (i *Item) Equal(o *Item) bool {
 	if i == o || i == nil || o == nil {
 		return i == o
 	}
-	a, b := i.entry(), o.entry()
+	a, b := i.treeEntry(), o.treeEntry()
 	return i.Stat == o.Stat && i.Racy == o.Racy && a.Same(&b)
 }
 

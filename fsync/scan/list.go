@@ -21,8 +21,8 @@ type found struct {
 	item *Item
 }
 
-// done hands over what was found.
-func (s *lister) done(err error) {
+// mergeResults hands over what was found.
+func (s *lister) mergeResults(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.items {
@@ -35,24 +35,24 @@ func (s *lister) done(err error) {
 	}
 }
 
-// below lists a directory, by another lister when there is a place for one.
-func (s *lister) below(d *slotfs.Dir, n *node, prefix string, depth int) error {
+// listBelow lists a directory, by another lister when there is a place for one.
+func (s *lister) listBelow(d *slotfs.Dir, n *node, prefix string, depth int) error {
 	select {
 	case s.more <- struct{}{}:
 	default:
-		return s.directory(d, n, prefix, depth)
+		return s.listDir(d, n, prefix, depth)
 	}
 	s.wg.Go(func() {
 		other := &lister{scanner: s.scanner}
-		err := other.directory(d, n, prefix, depth)
+		err := other.listDir(d, n, prefix, depth)
 		<-s.more
-		other.done(err)
+		other.mergeResults(err)
 	})
 	return nil
 }
 
-// directory lists one directory and those below it; it closes d.
-func (s *lister) directory(d *slotfs.Dir, n *node, prefix string, depth int) error {
+// listDir lists one directory and those below it; it closes d.
+func (s *lister) listDir(d *slotfs.Dir, n *node, prefix string, depth int) error {
 	defer d.Close()
 	if err := s.ctx.Err(); err != nil {
 		return err
@@ -73,16 +73,16 @@ func (s *lister) directory(d *slotfs.Dir, n *node, prefix string, depth int) err
 	slices.Sort(names)                       // as a tree has them: to sort entries costs more
 	n.children = make([]node, 0, len(names)) // it never grows: others have pointers into it
 	for _, name := range names {
-		if err := s.name(d, n, prefix, name, depth); err != nil {
+		if err := s.listName(d, n, prefix, name, depth); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *lister) name(d *slotfs.Dir, parent *node, prefix, name string, depth int) error {
+func (s *lister) listName(d *slotfs.Dir, parent *node, prefix, name string, depth int) error {
 	path := prefix + name
-	if tree.CheckName(name) != nil || s.opts.Ignore.Match(path, name) && s.known(path) == nil {
+	if tree.CheckName(name) != nil || s.opts.Ignore.Match(path, name) && s.knownEntry(path) == nil {
 		parent.others = true
 		return nil
 	}
@@ -95,7 +95,7 @@ func (s *lister) name(d *slotfs.Dir, parent *node, prefix, name string, depth in
 		return fmt.Errorf("scan %q: %w", path, err)
 	}
 	if st.Type == 0 {
-		return s.special(parent, path, name)
+		return s.skipSpecial(parent, path, name)
 	}
 	var sub *slotfs.Dir
 	if st.Type == tree.Dir {
@@ -111,7 +111,7 @@ func (s *lister) name(d *slotfs.Dir, parent *node, prefix, name string, depth in
 		node{path: path, stat: st, entry: tree.Entry{Name: name, Type: st.Type, Mode: st.Mode}})
 	n := &parent.children[len(parent.children)-1]
 	if sub != nil {
-		return s.below(sub, n, path+"/", depth+1)
+		return s.listBelow(sub, n, path+"/", depth+1)
 	}
 	if last := s.opts.Last[path]; last.Fresh(st) {
 		n.entry.Chunks, n.entry.Target = last.Chunks, last.Target
@@ -122,5 +122,5 @@ func (s *lister) name(d *slotfs.Dir, parent *node, prefix, name string, depth in
 		s.files = append(s.files, n)
 		return nil
 	}
-	return s.link(d, n, name)
+	return s.listLink(d, n, name)
 }

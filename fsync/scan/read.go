@@ -28,9 +28,9 @@ func (s *scanner) readAll() error {
 		g.Go(func() error {
 			cut := chunk.NewCutter()
 			for n := range next {
-				item, err := s.read(cut, n)
+				item, err := s.readFile(cut, n)
 				mu.Lock()
-				err = s.took(n, item, err)
+				err = s.enterFile(n, item, err)
 				mu.Unlock()
 				if err != nil {
 					return err
@@ -53,12 +53,12 @@ func (s *scanner) readAll() error {
 	return g.Wait()
 }
 
-// took enters what was read of a file.
-func (s *scanner) took(n *node, item *Item, err error) error {
+// enterFile enters what was read of a file.
+func (s *scanner) enterFile(n *node, item *Item, err error) error {
 	switch {
 	case err == nil:
 		name := n.entry.Name
-		n.entry = item.entry()
+		n.entry = item.treeEntry()
 		n.entry.Name, n.stat = name, item.Stat
 		s.res.Index[n.path] = item
 		return nil
@@ -68,7 +68,7 @@ func (s *scanner) took(n *node, item *Item, err error) error {
 	case slotfs.Gone(err), errors.Is(err, slotfs.ErrNotFile):
 		return s.asKnown(n)
 	case errors.Is(err, chunk.ErrTooLarge):
-		s.problem(n.path, err)
+		s.addProblem(n.path, err)
 		unsettled := s.res.Unsettled
 		err = s.asKnown(n)
 		s.res.Unsettled = unsettled // to look again soon is of no use
@@ -80,8 +80,8 @@ func (s *scanner) took(n *node, item *Item, err error) error {
 // errUnsettled says that a file changed while it was read.
 var errUnsettled = errors.New("changing")
 
-// read reads one file; twice when it changes.
-func (s *scanner) read(cut *chunk.Cutter, n *node) (item *Item, err error) {
+// readFile reads one file; twice when it changes.
+func (s *scanner) readFile(cut *chunk.Cutter, n *node) (item *Item, err error) {
 	for range 2 {
 		if err := s.ctx.Err(); err != nil {
 			return nil, err
@@ -120,8 +120,8 @@ func File(ctx context.Context, root *slotfs.Dir, path string, cut *chunk.Cutter)
 	if err != nil {
 		return nil, err
 	}
-	item := &Item{Stat: after, Chunks: chunks, Racy: racy(after, now)}
-	if e := item.entry(); after != before || e.Size() != after.Size {
+	item := &Item{Stat: after, Chunks: chunks, Racy: isRacy(after, now)}
+	if e := item.treeEntry(); after != before || e.Size() != after.Size {
 		return nil, errUnsettled
 	}
 	return item, nil

@@ -55,13 +55,13 @@ func Slot(ctx context.Context, dir *slotfs.Dir, opts Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.list(self, top); err != nil {
+	if err := s.listAll(self, top); err != nil {
 		return nil, err
 	}
 	if err := s.readAll(); err != nil {
 		return nil, err
 	}
-	s.res.Dir, err = s.encode(top, "")
+	s.res.Dir, err = s.encodeDir(top, "")
 	return s.res, err
 }
 
@@ -91,34 +91,34 @@ type node struct {
 	children []node
 }
 
-// list lists everything; it closes top.
-func (s *scanner) list(top *slotfs.Dir, n *node) error {
+// listAll lists everything; it closes top.
+func (s *scanner) listAll(top *slotfs.Dir, n *node) error {
 	first := &lister{scanner: s}
-	err := first.directory(top, n, "", 0)
-	first.done(err)
+	err := first.listDir(top, n, "", 0)
+	first.mergeResults(err)
 	s.wg.Wait()
 	return s.err
 }
-func (s *lister) link(d *slotfs.Dir, n *node, name string) error {
+func (s *lister) listLink(d *slotfs.Dir, n *node, name string) error {
 	now := time.Now()
 	target, err := d.Readlink(name)
 	if err != nil || target == "" {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if !slotfs.Gone(err) {
-			s.problem(n.path, err)
+			s.addProblem(n.path, err)
 		}
 		return s.asKnown(n)
 	}
 	n.entry.Target = target
-	s.items = append(s.items, found{n.path, &Item{Stat: n.stat, Target: target, Racy: racy(n.stat, now)}})
+	s.items = append(s.items, found{n.path, &Item{Stat: n.stat, Target: target, Racy: isRacy(n.stat, now)}})
 	return nil
 }
 
 // raciness is more than the resolution of any file system's times.
 const raciness = 50 * time.Millisecond
 
-func racy(st slotfs.Stat, now time.Time) bool { return Racy(max(st.Ctime, st.Mtime), now) }
+func isRacy(st slotfs.Stat, now time.Time) bool { return Racy(max(st.Ctime, st.Mtime), now) }
 
 // Racy says whether a file that was changed then, in nanoseconds, may be changed now without that its times show it.
 func Racy(changed int64, now time.Time) bool {
@@ -132,25 +132,25 @@ func Telling(changed int64) time.Time { return time.Unix(0, changed).Add(racines
 // errSpecial is said of what no tree holds where the tree has something.
 var errSpecial = errors.New("a device, pipe or socket is where the cluster has something else, and stays")
 
-// special passes over a device, a pipe or a socket. Where the tree has something, that does not count as its
+// skipSpecial passes over a device, a pipe or a socket. Where the tree has something, that does not count as its
 // deletion.
-func (s *lister) special(parent *node, path, name string) error {
-	known := s.known(path)
+func (s *lister) skipSpecial(parent *node, path, name string) error {
+	known := s.knownEntry(path)
 	if known == nil {
 		parent.others = true
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.problem(path, errSpecial)
+	s.addProblem(path, errSpecial)
 	n := node{path: path, kept: true, entry: *known}
 	n.entry.Name = name
 	parent.children = append(parent.children, n)
 	return nil
 }
 
-// known is what the tree had at a path.
-func (s *scanner) known(path string) *tree.Entry {
+// knownEntry is what the tree had at a path.
+func (s *scanner) knownEntry(path string) *tree.Entry {
 	if s.opts.Known == nil {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (s *scanner) known(path string) *tree.Entry {
 // asKnown leaves a path as the tree has it: it is changing, or too large.
 func (s *scanner) asKnown(n *node) error {
 	s.res.Unsettled = true
-	known := s.known(n.path)
+	known := s.knownEntry(n.path)
 	if known == nil {
 		n.drop = true
 		return nil
@@ -174,7 +174,7 @@ func (s *scanner) asKnown(n *node) error {
 // maxProblems bounds what a scan reports.
 const maxProblems = 20
 
-func (s *scanner) problem(path string, err error) {
+func (s *scanner) addProblem(path string, err error) {
 	if err == nil {
 		err = errors.New("empty symlink")
 	}
@@ -183,8 +183,8 @@ func (s *scanner) problem(path string, err error) {
 	}
 }
 
-// encode makes the object of a directory whose entries are complete.
-func (s *scanner) encode(n *node, path string) (tree.Hash, error) {
+// encodeDir makes the object of a directory whose entries are complete.
+func (s *scanner) encodeDir(n *node, path string) (tree.Hash, error) {
 	entries := make([]tree.Entry, 0, len(n.children))
 	for i := range n.children {
 		c := &n.children[i]
@@ -193,7 +193,7 @@ func (s *scanner) encode(n *node, path string) (tree.Hash, error) {
 			continue
 		}
 		if c.entry.Type == tree.Dir && !c.kept {
-			h, err := s.encode(c, c.path)
+			h, err := s.encodeDir(c, c.path)
 			if err != nil {
 				return h, err
 			}
@@ -209,7 +209,7 @@ func (s *scanner) encode(n *node, path string) (tree.Hash, error) {
 		}
 		entries = append(entries, c.entry)
 	}
-	if len(entries) == 0 && n.others && path != "" && s.known(path) == nil {
+	if len(entries) == 0 && n.others && path != "" && s.knownEntry(path) == nil {
 		n.drop = true
 		return tree.Hash{}, nil
 	}

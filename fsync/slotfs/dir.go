@@ -19,7 +19,7 @@ func Open(path string) (*Dir, error) {
 }
 
 func openAt(at int, name string, flags int) (*Dir, error) {
-	fd, err := again(func() (int, error) {
+	fd, err := retryEINTR(func() (int, error) {
 		return unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|flags, 0)
 	})
 	if err != nil {
@@ -28,8 +28,8 @@ func openAt(at int, name string, flags int) (*Dir, error) {
 	return &Dir{os.NewFile(uintptr(fd), name)}, nil
 }
 
-// again repeats what a signal has interrupted.
-func again(call func() (int, error)) (int, error) {
+// retryEINTR repeats what a signal has interrupted.
+func retryEINTR(call func() (int, error)) (int, error) {
 	for {
 		if n, err := call(); !errors.Is(err, unix.EINTR) {
 			return n, err

@@ -16,7 +16,7 @@ var ErrNotFile = errors.New("not a regular file")
 
 // File opens a regular file for reading.
 func (d *Dir) File(name string) (*os.File, Stat, error) {
-	fd, err := again(func() (int, error) {
+	fd, err := retryEINTR(func() (int, error) {
 		return unix.Openat(d.fd(), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	})
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *Dir) Create(name string, fresh bool) (*os.File, error) {
 	if fresh {
 		flags |= unix.O_EXCL
 	}
-	fd, err := again(func() (int, error) { return unix.Openat(d.fd(), name, flags, 0o600) })
+	fd, err := retryEINTR(func() (int, error) { return unix.Openat(d.fd(), name, flags, 0o600) })
 	if err != nil {
 		return nil, &fs.PathError{Op: "create", Path: name, Err: err}
 	}
@@ -50,7 +50,7 @@ func (d *Dir) Create(name string, fresh bool) (*os.File, error) {
 // Readlink returns the text of a symlink.
 func (d *Dir) Readlink(name string) (string, error) {
 	buf := make([]byte, tree.MaxTarget+2)
-	n, err := again(func() (int, error) { return unix.Readlinkat(d.fd(), name, buf) })
+	n, err := retryEINTR(func() (int, error) { return unix.Readlinkat(d.fd(), name, buf) })
 	if err != nil {
 		return "", &fs.PathError{Op: "readlink", Path: name, Err: err}
 	}
@@ -62,52 +62,54 @@ func (d *Dir) Readlink(name string) (string, error) {
 
 // Symlink makes a symlink.
 func (d *Dir) Symlink(target, name string) error {
-	return wrap("symlink", name, unix.Symlinkat(target, d.fd(), name))
+	return wrapError("symlink", name, unix.Symlinkat(target, d.fd(), name))
 }
 
 // Mkdir makes a directory with exactly these permissions.
 func (d *Dir) Mkdir(name string, mode uint16) error {
 	if err := unix.Mkdirat(d.fd(), name, 0o700); err != nil {
-		return wrap("mkdir", name, err)
+		return wrapError("mkdir", name, err)
 	}
 	return d.Chmod(name, mode)
 }
 
 // Chmod sets the permissions of a file or directory.
 func (d *Dir) Chmod(name string, mode uint16) error {
-	return d.with("chmod", name, func(fd int) error { return unix.Fchmod(fd, uint32(mode)) })
+	return d.withFile("chmod", name, func(fd int) error { return unix.Fchmod(fd, uint32(mode)) })
 }
 
 // Chown sets the owner of a file or directory.
 func (d *Dir) Chown(name string, uid, gid int) error {
-	return wrap("chown", name, unix.Fchownat(d.fd(), name, uid, gid, unix.AT_SYMLINK_NOFOLLOW))
+	return wrapError("chown", name, unix.Fchownat(d.fd(), name, uid, gid, unix.AT_SYMLINK_NOFOLLOW))
 }
 
-func (d *Dir) with(op, name string, do func(fd int) error) error {
-	fd, err := again(func() (int, error) {
+func (d *Dir) withFile(op, name string, do func(fd int) error) error {
+	fd, err := retryEINTR(func() (int, error) {
 		return unix.Openat(d.fd(), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	})
 	if err != nil {
-		return wrap(op, name, err)
+		return wrapError(op, name, err)
 	}
-	return wrap(op, name, errors.Join(do(fd), unix.Close(fd)))
+	return wrapError(op, name, errors.Join(do(fd), unix.Close(fd)))
 }
 
 // Remove removes what is not a directory.
-func (d *Dir) Remove(name string) error { return wrap("remove", name, unix.Unlinkat(d.fd(), name, 0)) }
+func (d *Dir) Remove(name string) error {
+	return wrapError("remove", name, unix.Unlinkat(d.fd(), name, 0))
+}
 
 // RemoveDir removes an empty directory.
 func (d *Dir) RemoveDir(name string) error {
-	return wrap("remove directory", name, unix.Unlinkat(d.fd(), name, unix.AT_REMOVEDIR))
+	return wrapError("remove directory", name, unix.Unlinkat(d.fd(), name, unix.AT_REMOVEDIR))
 }
 
 // FlushNames brings the names in the directory to the disk, and waits for it.
-func (d *Dir) FlushNames() error { return wrap("fsync", d.f.Name(), unix.Fsync(d.fd())) }
+func (d *Dir) FlushNames() error { return wrapError("fsync", d.f.Name(), unix.Fsync(d.fd())) }
 
 // Flush writes all that the file system of the directory has in memory.
-func (d *Dir) Flush() error { return wrap("syncfs", d.f.Name(), unix.Syncfs(d.fd())) }
+func (d *Dir) Flush() error { return wrapError("syncfs", d.f.Name(), unix.Syncfs(d.fd())) }
 
-func wrap(op, name string, err error) error {
+func wrapError(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -116,5 +118,5 @@ func wrap(op, name string, err error) error {
 
 // FlushFile brings a file to the disk.
 func (d *Dir) FlushFile(name string) error {
-	return d.with("fsync", name, unix.Fsync)
+	return d.withFile("fsync", name, unix.Fsync)
 }

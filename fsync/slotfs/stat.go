@@ -27,7 +27,7 @@ func (s Stat) Unchanged(o Stat) bool {
 // Stat looks at a name.
 func (d *Dir) Stat(name string) (Stat, error) {
 	var st unix.Stat_t
-	_, err := again(func() (int, error) {
+	_, err := retryEINTR(func() (int, error) {
 		return 0, unix.Fstatat(d.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	})
 	if err != nil {

@@ -7,7 +7,7 @@ import "fmt"
 // what theirs has, and do not conflict with it. New objects go into put.
 func Advance(o Objects, put Memory, base, proposed, theirs Hash) (Hash, error) {
 	a := &advancer{objects: Both{put, o}, put: put}
-	return a.dir("", 0, base, proposed, theirs)
+	return a.advanceDir("", 0, base, proposed, theirs)
 }
 
 type advancer struct {
@@ -15,7 +15,7 @@ type advancer struct {
 	put     Memory
 }
 
-func (a *advancer) dir(prefix string, depth int, base, proposed, theirs Hash) (Hash, error) {
+func (a *advancer) advanceDir(prefix string, depth int, base, proposed, theirs Hash) (Hash, error) {
 	switch {
 	case depth > MaxDepth:
 		return Hash{}, fmt.Errorf("%w: %d directories deep at %q", ErrTooLarge, depth, prefix)
@@ -23,8 +23,8 @@ func (a *advancer) dir(prefix string, depth int, base, proposed, theirs Hash) (H
 		return proposed, nil
 	}
 	var out []Entry
-	err := pairs(a.objects, []Hash{base, proposed, theirs}, func(name string, e []*Entry) error {
-		next, err := a.entry(prefix+name, depth, e[0], e[1], e[2])
+	err := visitPairs(a.objects, []Hash{base, proposed, theirs}, func(name string, e []*Entry) error {
+		next, err := a.advanceEntry(prefix+name, depth, e[0], e[1], e[2])
 		if err == nil && next != nil {
 			out = append(out, *next)
 		}
@@ -36,24 +36,24 @@ func (a *advancer) dir(prefix string, depth int, base, proposed, theirs Hash) (H
 	return a.put.PutDir(out)
 }
 
-// entry decides about one path.
-func (a *advancer) entry(path string, depth int, base, proposed, theirs *Entry) (*Entry, error) {
+// advanceEntry decides about one path.
+func (a *advancer) advanceEntry(path string, depth int, base, proposed, theirs *Entry) (*Entry, error) {
 	switch {
 	case proposed.Equal(theirs):
 		return proposed, nil
 	case proposed.Equal(base):
 		return base, nil
 	case bothDirs(proposed, theirs), proposed == nil && bothDirs(base, theirs), theirs == nil && bothDirs(base, proposed):
-		return a.directory(path, depth, base, proposed, theirs)
+		return a.advanceSubdir(path, depth, base, proposed, theirs)
 	case proposed.is(File) && theirs.is(File) && proposed.Same(theirs): // only its permissions were changed since
 		return proposed, nil
 	}
 	return base, nil
 }
 
-// directory is one that is there on at least two of the three sides.
-func (a *advancer) directory(path string, depth int, base, proposed, theirs *Entry) (*Entry, error) {
-	h, err := a.dir(path+"/", depth+1, inside(base), inside(proposed), inside(theirs))
+// advanceSubdir is one that is there on at least two of the three sides.
+func (a *advancer) advanceSubdir(path string, depth int, base, proposed, theirs *Entry) (*Entry, error) {
+	h, err := a.advanceDir(path+"/", depth+1, dirObject(base), dirObject(proposed), dirObject(theirs))
 	e := *firstDir(base, proposed)
 	if bothDirs(proposed, theirs) && proposed.Mode == theirs.Mode {
 		e.Mode = proposed.Mode

@@ -12,15 +12,15 @@ var ErrMalformed = errors.New("malformed object")
 // DecodeDir reads a directory; only what EncodeDir writes is accepted.
 func DecodeDir(b []byte) ([]Entry, error) {
 	r := &reader{b: b}
-	r.magic(dirMagic)
-	n := r.count(MaxEntries, 4)
+	r.readMagic(dirMagic)
+	n := r.readCount(MaxEntries, 4)
 	entries := make([]Entry, 0, n)
 	for range n {
-		e := r.entry()
+		e := r.readEntry()
 		if r.err != nil {
 			break
 		}
-		if err := e.check(); err != nil {
+		if err := e.validate(); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
 		if k := len(entries); k > 0 && entries[k-1].Name >= e.Name {
@@ -28,7 +28,7 @@ func DecodeDir(b []byte) ([]Entry, error) {
 		}
 		entries = append(entries, e)
 	}
-	if err := r.end(); err != nil {
+	if err := r.checkEnd(); err != nil {
 		return nil, err
 	}
 	return entries, nil
@@ -37,21 +37,21 @@ func DecodeDir(b []byte) ([]Entry, error) {
 // DecodeRoot reads a root; only what EncodeRoot writes is accepted.
 func DecodeRoot(b []byte) (Root, error) {
 	r := &reader{b: b}
-	r.magic(rootMagic)
-	n := r.count(maxSlots, 33)
+	r.readMagic(rootMagic)
+	n := r.readCount(maxSlots, 33)
 	root := make(Root, n)
 	var last Slot
 	for i := range n {
-		slot, err := ParseSlot(r.text(maxEnv + 32))
+		slot, err := ParseSlot(r.readText(maxEnv + 32))
 		if r.err == nil && err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
 		if i > 0 && last.Compare(slot) >= 0 && r.err == nil {
 			return nil, fmt.Errorf("%w: slots out of order", ErrMalformed)
 		}
-		root[slot], last = r.hash(), slot
+		root[slot], last = r.readHash(), slot
 	}
-	if err := r.end(); err != nil {
+	if err := r.checkEnd(); err != nil {
 		return nil, err
 	}
 	return root, nil
@@ -63,22 +63,22 @@ type reader struct {
 	err error
 }
 
-func (r *reader) fail() {
+func (r *reader) setMalformed() {
 	if r.err == nil {
 		r.err = ErrMalformed
 	}
 	r.b = nil
 }
 
-func (r *reader) magic(m string) {
-	if string(r.take(len(m))) != m {
-		r.fail()
+func (r *reader) readMagic(m string) {
+	if string(r.readBytes(len(m))) != m {
+		r.setMalformed()
 	}
 }
 
-func (r *reader) take(n int) []byte {
+func (r *reader) readBytes(n int) []byte {
 	if n < 0 || n > len(r.b) {
-		r.fail()
+		r.setMalformed()
 		return nil
 	}
 	out := r.b[:n]
@@ -86,54 +86,54 @@ func (r *reader) take(n int) []byte {
 	return out
 }
 
-// uvarint reads a number in its shortest form.
-func (r *reader) uvarint() uint64 {
+// readUvarint reads a number in its shortest form.
+func (r *reader) readUvarint() uint64 {
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 || n > 1 && r.b[n-1] == 0 {
-		r.fail()
+		r.setMalformed()
 		return 0
 	}
 	r.b = r.b[n:]
 	return v
 }
 
-// count reads how many items follow, each of at least size bytes.
-func (r *reader) count(most, size int) int {
-	v := r.uvarint()
+// readCount reads how many items follow, each of at least size bytes.
+func (r *reader) readCount(most, size int) int {
+	v := r.readUvarint()
 	if v > uint64(most) || v*uint64(size) > uint64(len(r.b)) {
-		r.fail()
+		r.setMalformed()
 		return 0
 	}
 	return int(v)
 }
 
-func (r *reader) text(most int) string { return string(r.take(r.count(most, 1))) }
+func (r *reader) readText(most int) string { return string(r.readBytes(r.readCount(most, 1))) }
 
-func (r *reader) hash() (h Hash) {
-	copy(h[:], r.take(len(h)))
+func (r *reader) readHash() (h Hash) {
+	copy(h[:], r.readBytes(len(h)))
 	return h
 }
 
-func (r *reader) entry() Entry {
+func (r *reader) readEntry() Entry {
 	var e Entry
-	if t := r.take(1); len(t) == 1 {
+	if t := r.readBytes(1); len(t) == 1 {
 		e.Type = Type(t[0])
 	}
-	if mode := r.uvarint(); mode <= 0o777 {
+	if mode := r.readUvarint(); mode <= 0o777 {
 		e.Mode = uint16(mode)
 	} else {
-		r.fail()
+		r.setMalformed()
 	}
-	e.Name = r.text(MaxName)
+	e.Name = r.readText(MaxName)
 	switch e.Type {
 	case File:
-		e.Chunks = r.chunks()
+		e.Chunks = r.readChunks()
 	case Dir:
-		e.Object = r.hash()
+		e.Object = r.readHash()
 	case Symlink:
-		e.Target = r.text(MaxTarget)
+		e.Target = r.readText(MaxTarget)
 	default:
-		r.fail()
+		r.setMalformed()
 	}
 	return e
 }
@@ -141,17 +141,17 @@ func (r *reader) entry() Entry {
 // maxChunks is more than any file has that is cut the way we cut, or by a later version in smaller pieces.
 const maxChunks = 65536
 
-func (r *reader) chunks() []Chunk {
-	n := r.count(maxChunks, 33)
+func (r *reader) readChunks() []Chunk {
+	n := r.readCount(maxChunks, 33)
 	if n == 0 {
 		return nil
 	}
 	out := make([]Chunk, n)
 	for i := range out {
-		out[i].Hash = r.hash()
-		size := r.uvarint()
+		out[i].Hash = r.readHash()
+		size := r.readUvarint()
 		if size == 0 || size > MaxChunk {
-			r.fail()
+			r.setMalformed()
 			return nil
 		}
 		out[i].Size = uint32(size)
@@ -159,7 +159,7 @@ func (r *reader) chunks() []Chunk {
 	return out
 }
 
-func (r *reader) end() error {
+func (r *reader) checkEnd() error {
 	if r.err != nil {
 		return r.err
 	}

@@ -26,17 +26,17 @@ func (c Change) What() string {
 
 // Diff calls fn for what differs between two directories, parents first. Equal directories are not read.
 func Diff(o Objects, from, to Hash, fn func(Change) error) error {
-	return diff(o, from, to, "", 0, fn)
+	return diffDirs(o, from, to, "", 0, fn)
 }
 
-func diff(o Objects, from, to Hash, prefix string, depth int, fn func(Change) error) error {
+func diffDirs(o Objects, from, to Hash, prefix string, depth int, fn func(Change) error) error {
 	if from == to {
 		return nil
 	}
 	if depth > MaxDepth {
 		return fmt.Errorf("%w: %d directories deep at %q", ErrTooLarge, depth, prefix)
 	}
-	return pairs(o, []Hash{from, to}, func(name string, e []*Entry) error {
+	return visitPairs(o, []Hash{from, to}, func(name string, e []*Entry) error {
 		a, b := e[0], e[1]
 		if a.Equal(b) {
 			return nil
@@ -47,7 +47,7 @@ func diff(o Objects, from, to Hash, prefix string, depth int, fn func(Change) er
 				return err
 			}
 		}
-		return diff(o, inside(a), inside(b), path+"/", depth+1, fn)
+		return diffDirs(o, dirObject(a), dirObject(b), path+"/", depth+1, fn)
 	})
 }
 
@@ -55,16 +55,16 @@ func bothDirs(a, b *Entry) bool { return a.is(Dir) && b.is(Dir) }
 
 func (e *Entry) is(t Type) bool { return e != nil && e.Type == t }
 
-// inside is the object of a directory, and the zero hash of anything else.
-func inside(e *Entry) Hash {
+// dirObject is the object of a directory, and the zero hash of anything else.
+func dirObject(e *Entry) Hash {
 	if e.is(Dir) {
 		return e.Object
 	}
 	return Hash{}
 }
 
-// pairs calls fn for each name in any of the directories, in order, with the entries they have under it.
-func pairs(o Objects, dirs []Hash, fn func(name string, e []*Entry) error) error {
+// visitPairs calls fn for each name in any of the directories, in order, with the entries they have under it.
+func visitPairs(o Objects, dirs []Hash, fn func(name string, e []*Entry) error) error {
 	lists := make([][]Entry, len(dirs))
 	for i, d := range dirs {
 		var err error

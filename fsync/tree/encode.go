@@ -25,13 +25,13 @@ func EncodeDir(entries []Entry) ([]byte, error) {
 	b = binary.AppendUvarint(b, uint64(len(entries)))
 	for i := range entries {
 		e := &entries[i]
-		if err := e.check(); err != nil {
+		if err := e.validate(); err != nil {
 			return nil, fmt.Errorf("encode directory: %w", err)
 		}
 		if i > 0 && entries[i-1].Name == e.Name {
 			return nil, fmt.Errorf("encode directory: %q twice", e.Name)
 		}
-		b = e.append(b)
+		b = e.appendTo(b)
 	}
 	if len(entries) > MaxEntries || len(b) > MaxObject {
 		return nil, fmt.Errorf("encode directory: %w: %d entries", ErrTooLarge, len(entries))
@@ -42,7 +42,7 @@ func EncodeDir(entries []Entry) ([]byte, error) {
 // ErrTooLarge says that a directory or a tree has more entries than we handle.
 var ErrTooLarge = errors.New("too large")
 
-func (e *Entry) append(b []byte) []byte {
+func (e *Entry) appendTo(b []byte) []byte {
 	b = append(b, byte(e.Type))
 	b = binary.AppendUvarint(b, uint64(e.Mode))
 	b = appendText(b, e.Name)

@@ -72,7 +72,7 @@ func TestNamesThatNoTreeHolds(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 		e := Entry{Name: name, Type: File}
-		if _, err := DecodeDir(e.append(append([]byte(dirMagic), 1))); !errors.Is(err, ErrMalformed) {
+		if _, err := DecodeDir(e.appendTo(append([]byte(dirMagic), 1))); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%q decoded: %v", name, err)
 		}
 	}

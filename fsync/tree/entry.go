@@ -113,7 +113,7 @@ func (e *Entry) Equal(o *Entry) bool {
 	return e.Mode == o.Mode && e.Same(o)
 }
 
-func (e *Entry) check() error {
+func (e *Entry) validate() error {
 	if err := CheckName(e.Name); err != nil {
 		return err
 	}

@@ -22,14 +22,14 @@ func (x *Extents) Slots(o Objects, root Hash) error {
 		return err
 	}
 	for slot, dir := range slots {
-		if _, err := x.below(o, dir, 0); err != nil {
+		if _, err := x.countBelow(o, dir, 0); err != nil {
 			return fmt.Errorf("%s: %w", slot, err)
 		}
 	}
 	return nil
 }
 
-func (x *Extents) below(o Objects, dir Hash, depth int) (int, error) {
+func (x *Extents) countBelow(o Objects, dir Hash, depth int) (int, error) {
 	if n, ok := x.known[dir]; ok {
 		return n, nil
 	}
@@ -45,7 +45,7 @@ func (x *Extents) below(o Objects, dir Hash, depth int) (int, error) {
 		if entries[i].Type != Dir {
 			continue
 		}
-		more, err := x.below(o, entries[i].Object, depth+1)
+		more, err := x.countBelow(o, entries[i].Object, depth+1)
 		if err != nil {
 			return 0, err
 		}

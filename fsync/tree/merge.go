@@ -12,7 +12,7 @@ type Loss struct {
 // ways, theirs wins and ours is a loss, but a deletion loses against any change. New objects go into put.
 func Merge(o Objects, put Memory, base, ours, theirs Hash) (Hash, []Loss, error) {
 	m := &merger{objects: Both{put, o}, put: put}
-	h, _, err := m.dir("", 0, base, ours, theirs)
+	h, _, err := m.mergeDir("", 0, base, ours, theirs)
 	return h, m.losses, err
 }
 
@@ -22,14 +22,14 @@ type merger struct {
 	losses  []Loss
 }
 
-// dir merges directories, and tells how many entries the result has.
-func (m *merger) dir(prefix string, depth int, base, ours, theirs Hash) (Hash, int, error) {
+// mergeDir merges directories, and tells how many entries the result has.
+func (m *merger) mergeDir(prefix string, depth int, base, ours, theirs Hash) (Hash, int, error) {
 	if depth > MaxDepth {
 		return Hash{}, 0, fmt.Errorf("%w: %d directories deep at %q", ErrTooLarge, depth, prefix)
 	}
 	var out []Entry
-	err := pairs(m.objects, []Hash{base, ours, theirs}, func(name string, e []*Entry) error {
-		merged, err := m.entry(prefix+name, depth, e[0], e[1], e[2])
+	err := visitPairs(m.objects, []Hash{base, ours, theirs}, func(name string, e []*Entry) error {
+		merged, err := m.mergeEntry(prefix+name, depth, e[0], e[1], e[2])
 		if err == nil && merged != nil {
 			out = append(out, *merged)
 		}
@@ -42,37 +42,37 @@ func (m *merger) dir(prefix string, depth int, base, ours, theirs Hash) (Hash, i
 	return h, len(out), err
 }
 
-// entry decides about one path.
-func (m *merger) entry(path string, depth int, base, ours, theirs *Entry) (*Entry, error) {
+// mergeEntry decides about one path.
+func (m *merger) mergeEntry(path string, depth int, base, ours, theirs *Entry) (*Entry, error) {
 	switch {
 	case ours.Equal(theirs), ours.Equal(base):
 		return theirs, nil
 	case theirs.Equal(base):
 		return ours, nil
 	case bothDirs(ours, theirs):
-		return m.directories(path, depth, base, ours, theirs)
+		return m.mergeSubdir(path, depth, base, ours, theirs)
 	case ours == nil && bothDirs(base, theirs), theirs == nil && bothDirs(base, ours):
-		return m.removed(path, depth, base, ours, theirs)
+		return m.mergeRemoved(path, depth, base, ours, theirs)
 	case ours == nil:
 		return theirs, nil
 	case theirs == nil:
 		return ours, nil
 	case ours.Type == File && theirs.Type == File:
-		return m.files(path, base, ours, theirs), nil
+		return m.mergeFiles(path, base, ours, theirs), nil
 	}
-	return theirs, m.lose(path, base, ours)
+	return theirs, m.noteLoss(path, base, ours)
 }
 
-func (m *merger) directories(path string, depth int, base, ours, theirs *Entry) (*Entry, error) {
-	h, _, err := m.dir(path+"/", depth+1, inside(base), ours.Object, theirs.Object)
+func (m *merger) mergeSubdir(path string, depth int, base, ours, theirs *Entry) (*Entry, error) {
+	h, _, err := m.mergeDir(path+"/", depth+1, dirObject(base), ours.Object, theirs.Object)
 	e := *theirs
 	e.Object, e.Mode = h, mergeMode(base, ours, theirs)
 	return &e, err
 }
 
-// removed merges a directory that one side has removed and the other has changed: what was changed in it stays.
-func (m *merger) removed(path string, depth int, base, ours, theirs *Entry) (*Entry, error) {
-	h, n, err := m.dir(path+"/", depth+1, base.Object, inside(ours), inside(theirs))
+// mergeRemoved merges a directory that one side has removed and the other has changed: what was changed in it stays.
+func (m *merger) mergeRemoved(path string, depth int, base, ours, theirs *Entry) (*Entry, error) {
+	h, n, err := m.mergeDir(path+"/", depth+1, base.Object, dirObject(ours), dirObject(theirs))
 	if err != nil || n == 0 {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (m *merger) removed(path string, depth int, base, ours, theirs *Entry) (*En
 	return &e, nil
 }
 
-func (m *merger) files(path string, base, ours, theirs *Entry) *Entry {
+func (m *merger) mergeFiles(path string, base, ours, theirs *Entry) *Entry {
 	e := *theirs
 	e.Mode = mergeMode(base, ours, theirs)
 	switch {
@@ -107,13 +107,13 @@ func mergeMode(base, ours, theirs *Entry) uint16 {
 	return theirs.Mode
 }
 
-// lose notes what we have at a path, or below it, that base does not have.
-func (m *merger) lose(path string, base, ours *Entry) error {
+// noteLoss notes what we have at a path, or below it, that base does not have.
+func (m *merger) noteLoss(path string, base, ours *Entry) error {
 	if ours.Type != Dir {
 		m.losses = append(m.losses, Loss{path, *ours})
 		return nil
 	}
-	return Diff(m.objects, inside(base), ours.Object, func(c Change) error {
+	return Diff(m.objects, dirObject(base), ours.Object, func(c Change) error {
 		if c.To != nil && c.To.Type != Dir {
 			m.losses = append(m.losses, Loss{path + "/" + c.Path, *c.To})
 		}

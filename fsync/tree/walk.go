@@ -4,10 +4,10 @@ import "fmt"
 
 // Walk calls fn for all entries below a directory, parents first. Paths are relative to it, with slashes.
 func Walk(o Objects, dir Hash, fn func(path string, e *Entry) error) error {
-	return walk(o, dir, "", 0, fn)
+	return walkDir(o, dir, "", 0, fn)
 }
 
-func walk(o Objects, dir Hash, prefix string, depth int, fn func(string, *Entry) error) error {
+func walkDir(o Objects, dir Hash, prefix string, depth int, fn func(string, *Entry) error) error {
 	if depth > MaxDepth {
 		return fmt.Errorf("%w: %d directories deep at %q", ErrTooLarge, depth, prefix)
 	}
@@ -22,7 +22,7 @@ func walk(o Objects, dir Hash, prefix string, depth int, fn func(string, *Entry)
 			return err
 		}
 		if e.Type == Dir {
-			if err := walk(o, e.Object, path+"/", depth+1, fn); err != nil {
+			if err := walkDir(o, e.Object, path+"/", depth+1, fn); err != nil {
 				return err
 			}
 		}

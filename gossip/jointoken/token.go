@@ -52,8 +52,8 @@ func New() Token {
 	return Token{id: string(id), seed: &text}
 }
 
-// key is derived from the seed.
-func (t Token) key() ed25519.PrivateKey {
+// privateKey is derived from the seed.
+func (t Token) privateKey() ed25519.PrivateKey {
 	material, err := hkdf.Key(sha256.New, []byte(*t.seed), []byte(t.id), keyLabel, ed25519.SeedSize)
 	if err != nil {
 		panic("jointoken: " + err.Error()) // only for lengths, which are constants here
@@ -86,11 +86,11 @@ func Parse(s string) (Token, error) {
 	case len(f) != 4 || len(f[1]) != idSize || strings.Trim(f[1], idLetter) != "":
 		return Token{}, fmt.Errorf("%w: is it complete?", ErrMalformed)
 	}
-	seed, err := decode(f[2], seedSize)
+	seed, err := decodeField(f[2], seedSize)
 	if err != nil {
 		return Token{}, err
 	}
-	cluster, err := decode(f[3], clusterSize)
+	cluster, err := decodeField(f[3], clusterSize)
 	if err != nil {
 		return Token{}, err
 	}
@@ -98,7 +98,7 @@ func Parse(s string) (Token, error) {
 	return Token{id: f[1], seed: &text, cluster: hex.EncodeToString(cluster)}, nil
 }
 
-func decode(s string, size int) ([]byte, error) {
+func decodeField(s string, size int) ([]byte, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
 	if err != nil || len(b) != size || len(s) != base64.RawURLEncoding.EncodedLen(size) { // it passes over line feeds
 		return nil, fmt.Errorf("%w: is it complete?", ErrMalformed)
@@ -123,10 +123,10 @@ func (t Token) ID() string { return t.id }
 func (t Token) Cluster() string { return t.cluster }
 
 // Public is what members check Sign with.
-func (t Token) Public() []byte { return t.key().Public().(ed25519.PublicKey) }
+func (t Token) Public() []byte { return t.privateKey().Public().(ed25519.PublicKey) }
 
 // Sign proves that the signer holds the token.
-func (t Token) Sign(message []byte) []byte { return ed25519.Sign(t.key(), message) }
+func (t Token) Sign(message []byte) []byte { return ed25519.Sign(t.privateKey(), message) }
 
 // Verify checks what Sign made.
 func Verify(public, message, signature []byte) bool {

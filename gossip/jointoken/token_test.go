@@ -103,7 +103,7 @@ func TestTokensDoNotPrint(t *testing.T) {
 		out.Write(b)
 	}
 	for _, leak := range []string{f[2], *tok.seed, fmt.Sprintf("%x", *tok.seed), fmt.Sprintf("%q", *tok.seed)[1:12],
-		fmt.Sprintf("%x", []byte(tok.key())[:16])} {
+		fmt.Sprintf("%x", []byte(tok.privateKey())[:16])} {
 		if strings.Contains(out.String(), leak) {
 			t.Errorf("a token prints itself: %s", out.String())
 		}

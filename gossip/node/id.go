@@ -24,11 +24,11 @@ func ParseID(s string) (ID, error) {
 		return "", fmt.Errorf("%w: it is empty", ErrInvalidID)
 	case len(s) > MaxID:
 		return "", fmt.Errorf("%w: it has %d characters, at most %d are allowed", ErrInvalidID, len(s), MaxID)
-	case !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]):
+	case !isAlphanumeric(s[0]) || !isAlphanumeric(s[len(s)-1]):
 		return "", fmt.Errorf("%w %q: it must begin and end with a lower-case letter or a digit", ErrInvalidID, s)
 	}
 	for i := range len(s) {
-		if c := s[i]; !alphanumeric(c) && c != '.' && c != '_' && c != '-' {
+		if c := s[i]; !isAlphanumeric(c) && c != '.' && c != '_' && c != '-' {
 			return "", fmt.Errorf("%w %q: only lower-case letters, digits, '.', '_' and '-' are allowed", ErrInvalidID, s)
 		}
 	}
@@ -53,4 +53,4 @@ func Strings(ids []ID) []string {
 	return out
 }
 
-func alphanumeric(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
+func isAlphanumeric(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }

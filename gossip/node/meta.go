@@ -67,7 +67,7 @@ func (m Meta) Append(dst []byte) []byte {
 	dst = appendRecord(dst, recBuild, []byte(m.Build[:min(len(m.Build), maxText)]))
 	dst = appendRecord(dst, recSalt, []byte(m.Salt[:min(len(m.Salt), maxText)]))
 	dst = appendRecord(dst, recProto, binary.BigEndian.AppendUint16(nil, m.Proto))
-	dst = appendRecord(dst, recFlags, []byte{m.flags()})
+	dst = appendRecord(dst, recFlags, []byte{m.flagByte()})
 	dst = appendRecord(dst, recLoad, binary.BigEndian.AppendUint32(nil, m.Subscribers))
 	dst = appendRecord(dst, recWork, binary.BigEndian.AppendUint32(nil, m.Work))
 	return appendRecord(dst, recLevel, binary.BigEndian.AppendUint16(nil, m.Level))
@@ -90,21 +90,21 @@ func ParseMeta(b []byte) (Meta, error) {
 		}
 		number, value := b[0], b[2:2+int(b[1])]
 		b = b[2+len(value):]
-		if err := m.set(number, value); err != nil {
+		if err := m.setRecord(number, value); err != nil {
 			return Meta{}, err
 		}
 	}
 	return m, nil
 }
 
-func (m *Meta) set(number byte, value []byte) error {
+func (m *Meta) setRecord(number byte, value []byte) error {
 	want := map[byte]int{recProto: 2, recFlags: 1, recLoad: 4, recWork: 4, recLevel: 2}
 	if n, fixed := want[number]; fixed && len(value) != n {
 		return fmt.Errorf("%w: record %d has %d bytes instead of %d", ErrMeta, number, len(value), n)
 	}
 	switch number {
 	case recBuild, recSalt:
-		if len(value) > maxText || !printable(value) {
+		if len(value) > maxText || !isPrintable(value) {
 			return fmt.Errorf("%w: record %d is not a short printable text", ErrMeta, number)
 		}
 		if number == recBuild {
@@ -126,7 +126,7 @@ func (m *Meta) set(number byte, value []byte) error {
 	return nil
 }
 
-func (m Meta) flags() byte {
+func (m Meta) flagByte() byte {
 	var f byte
 	for bit, on := range map[byte]bool{
 		flagReady: m.Ready, flagMasterUp: m.MasterUp, flagDraining: m.Draining, flagWitness: m.Witness,
@@ -150,8 +150,8 @@ func appendRecord(dst []byte, number byte, value []byte) []byte {
 	return append(append(dst, number, byte(len(value))), value...)
 }
 
-// printable keeps control characters and the like out of logs and tables.
-func printable(b []byte) bool {
+// isPrintable keeps control characters and the like out of logs and tables.
+func isPrintable(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' || c > '~' {
 			return false

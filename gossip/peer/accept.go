@@ -11,8 +11,8 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// accept takes tcp connections and starts a goroutine for each; it does nothing that could wait for a peer.
-func (p *Port) accept() {
+// acceptConnections takes tcp connections and starts a goroutine for each; it does nothing that could wait for a peer.
+func (p *Port) acceptConnections() {
 	const first, most = 5 * time.Millisecond, time.Second
 	pause := first
 	for {
@@ -20,7 +20,7 @@ func (p *Port) accept() {
 		switch {
 		case err == nil:
 			pause = first
-			p.welcome(c)
+			p.startHandshake(c)
 			continue
 		case p.ctx.Err() != nil, p.retired.Load():
 			return
@@ -39,32 +39,32 @@ func (p *Port) accept() {
 	}
 }
 
-func (p *Port) welcome(c net.Conn) {
+func (p *Port) startHandshake(c net.Conn) {
 	addr := hostOf(c.RemoteAddr())
-	leave, ok := p.gate.enter(countAs(addr), hasAddr(p.cfg.Roster, addr))
+	leave, ok := p.gate.takePlace(countAs(addr), hasAddr(p.cfg.Roster, addr))
 	if !ok {
 		p.m.refused.WithLabelValues("flood").Inc()
 		_ = c.Close()
 		return
 	}
-	raw, err := p.reg.track(c, inbound)
+	raw, err := p.reg.trackConn(c, inbound)
 	if err != nil {
 		leave()
 		return
 	}
 	p.wg.Go(func() {
 		defer leave()
-		p.handshake(raw, leave)
+		p.shakeHands(raw, leave)
 	})
 }
 
-// handshake does the TLS handshake and passes the connection on. leave frees the place among the handshakes.
-func (p *Port) handshake(raw *conn, leave func()) {
+// shakeHands does the TLS handshake and passes the connection on. leave frees the place among the handshakes.
+func (p *Port) shakeHands(raw *conn, leave func()) {
 	t := tls.Server(raw, p.serverTLS())
 	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Limits.Handshake)
 	defer cancel()
 	if err := t.HandshakeContext(ctx); err != nil {
-		p.refuse(raw, "handshake", err)
+		p.refuseConn(raw, "handshake", err)
 		return
 	}
 	switch t.ConnectionState().NegotiatedProtocol { // still a stranger: it keeps its place
@@ -76,31 +76,31 @@ func (p *Port) handshake(raw *conn, leave func()) {
 		return
 	}
 	leave()
-	if reason, err := p.deliver(t, raw); err != nil {
-		p.refuse(raw, reason, err)
+	if reason, err := p.deliverConn(t, raw); err != nil {
+		p.refuseConn(raw, reason, err)
 	}
 }
 
-// deliver admits the connection and hands it to the consumer of its protocol.
-func (p *Port) deliver(t *tls.Conn, raw *conn) (reason string, err error) {
+// deliverConn admits the connection and hands it to the consumer of its protocol.
+func (p *Port) deliverConn(t *tls.Conn, raw *conn) (reason string, err error) {
 	cs := t.ConnectionState()
 	if err := p.admitInbound(cs, raw); err != nil {
 		return "roster", err
 	}
 	l := p.openListener(cs.NegotiatedProtocol)
-	if l == nil || !l.reserve(p.cfg.Limits.Handshake) {
-		if greets(cs.NegotiatedProtocol) {
-			_ = greet(t, greetBusy, p.cfg.Limits.Handshake)
+	if l == nil || !l.reserveSlot(p.cfg.Limits.Handshake) {
+		if hasGreeting(cs.NegotiatedProtocol) {
+			_ = sendGreeting(t, greetBusy, p.cfg.Limits.Handshake)
 		}
 		return "busy", ErrBusy
 	}
-	if greets(cs.NegotiatedProtocol) {
-		if err := greet(t, greetAdmitted, p.cfg.Limits.Handshake); err != nil {
-			l.release()
+	if hasGreeting(cs.NegotiatedProtocol) {
+		if err := sendGreeting(t, greetAdmitted, p.cfg.Limits.Handshake); err != nil {
+			l.releaseSlot()
 			return "greeting", err
 		}
 	}
-	if !l.put(t) {
+	if !l.queueConn(t) {
 		return "busy", ErrBusy
 	}
 	p.m.accepted.WithLabelValues(cs.NegotiatedProtocol).Inc()
@@ -112,12 +112,12 @@ func (p *Port) admitInbound(cs tls.ConnectionState, raw *conn) error {
 	if err != nil {
 		return err
 	}
-	return p.reg.admit(raw, cs.NegotiatedProtocol,
-		func() (node.ID, node.Fingerprint, error) { return peer.member(p.cfg.Roster) })
+	return p.reg.admitConn(raw, cs.NegotiatedProtocol,
+		func() (node.ID, node.Fingerprint, error) { return peer.findMember(p.cfg.Roster) })
 }
 
-// refuse cuts a connection that was not handed to anyone.
-func (p *Port) refuse(raw *conn, reason string, err error) {
+// refuseConn cuts a connection that was not handed to anyone.
+func (p *Port) refuseConn(raw *conn, reason string, err error) {
 	_ = raw.Close()
 	if p.ctx.Err() != nil {
 		return
@@ -126,7 +126,7 @@ func (p *Port) refuse(raw *conn, reason string, err error) {
 	p.log.Debug("peer connection refused", "remote", raw.RemoteAddr().String(), "reason", reason, "err", err)
 }
 
-func greet(t *tls.Conn, word byte, limit time.Duration) error {
+func sendGreeting(t *tls.Conn, word byte, limit time.Duration) error {
 	if err := t.SetWriteDeadline(time.Now().Add(limit)); err != nil {
 		return err
 	}

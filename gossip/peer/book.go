@@ -59,7 +59,7 @@ func OpenBook(path string) (*Book, error) {
 	}
 	rev, entries, err := parseBook(data)
 	if err == nil {
-		b.byID, b.byFP, err = index(entries)
+		b.byID, b.byFP, err = indexEntries(entries)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the saved roster %s: %w", path, err)
@@ -72,7 +72,7 @@ func OpenBook(path string) (*Book, error) {
 // members': call Port.Revoke for each. Revisions older than the book's are ignored, because a restarted node sees its
 // own past first. When storing fails the book is changed all the same, and the error says so.
 func (b *Book) Set(rev uint64, entries []node.Entry) (removed []node.Fingerprint, err error) {
-	byID, byFP, err := index(entries)
+	byID, byFP, err := indexEntries(entries)
 	if err != nil {
 		return nil, fmt.Errorf("set the roster: %w", err)
 	}
@@ -91,7 +91,7 @@ func (b *Book) Set(rev uint64, entries []node.Entry) (removed []node.Fingerprint
 	if same && !b.late || b.path == "" {
 		return removed, nil // a revision alone is not worth a write: replay starts at or before it
 	}
-	err = b.save()
+	err = b.writeFile()
 	if b.late = err != nil; b.late {
 		return removed, fmt.Errorf("store the roster: %w", err)
 	}
@@ -106,10 +106,10 @@ func (b *Book) Reset() error {
 	if b.path == "" {
 		return nil
 	}
-	return b.save()
+	return b.writeFile()
 }
 
-func (b *Book) save() error {
+func (b *Book) writeFile() error {
 	f := bookFile{Version: bookVersion, Rev: b.rev}
 	for _, id := range slices.Sorted(maps.Keys(b.byID)) {
 		e := b.byID[id]
@@ -171,8 +171,8 @@ func parseBook(data []byte) (uint64, []node.Entry, error) {
 	return f.Rev, entries, nil
 }
 
-// index refuses rosters in which an id or a certificate occurs twice.
-func index(entries []node.Entry) (map[node.ID]node.Entry, map[node.Fingerprint]node.ID, error) {
+// indexEntries refuses rosters in which an id or a certificate occurs twice.
+func indexEntries(entries []node.Entry) (map[node.ID]node.Entry, map[node.Fingerprint]node.ID, error) {
 	byID := make(map[node.ID]node.Entry, len(entries))
 	byFP := make(map[node.Fingerprint]node.ID, len(entries))
 	for _, e := range entries {

@@ -73,18 +73,18 @@ func peerCert(cs tls.ConnectionState) (shown, error) {
 	return shown{cs.PeerCertificates[0], fps}, nil
 }
 
-// fp is the fingerprint of its certificate.
-func (s shown) fp() node.Fingerprint { return s.fps[0] }
+// fingerprint is the fingerprint of its certificate.
+func (s shown) fingerprint() node.Fingerprint { return s.fps[0] }
 
-// by returns the fingerprint by which a roster with that entry knows it.
-func (s shown) by(e node.Entry) (node.Fingerprint, bool) {
+// knownAs returns the fingerprint by which a roster with that entry knows it.
+func (s shown) knownAs(e node.Entry) (node.Fingerprint, bool) {
 	return e.Fingerprint, slices.Contains(s.fps, e.Fingerprint)
 }
 
-// member finds out whose certificate it is, and by which fingerprint the roster knows it.
-func (s shown) member(r Roster) (node.ID, node.Fingerprint, error) {
-	if id, ok := r.ByFingerprint(s.fp()); ok {
-		return id, s.fp(), nil
+// findMember finds out whose certificate it is, and by which fingerprint the roster knows it.
+func (s shown) findMember(r Roster) (node.ID, node.Fingerprint, error) {
+	if id, ok := r.ByFingerprint(s.fingerprint()); ok {
+		return id, s.fingerprint(), nil
 	}
 	if len(s.fps) > 1 {
 		id, err := idFromCert(s.cert)

@@ -12,7 +12,7 @@ func FuzzPeerCert(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(ident.current().cert.Certificate[0])
+	f.Add(ident.currentCert().cert.Certificate[0])
 	f.Add([]byte("\x30\x82"))
 	f.Fuzz(func(t *testing.T, der []byte) {
 		c, err := x509.ParseCertificate(der)
@@ -57,19 +57,19 @@ func FuzzIdentity(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	key, err := x509.MarshalPKCS8PrivateKey(ident.current().cert.PrivateKey)
+	key, err := x509.MarshalPKCS8PrivateKey(ident.currentCert().cert.PrivateKey)
 	if err != nil {
 		f.Fatal(err)
 	}
 	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ident.current().cert.Certificate[0]})
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ident.currentCert().cert.Certificate[0]})
 	if _, err := parseIdentity("dir", "m1", keyPEM, certPEM); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(keyPEM, certPEM)
 	f.Add(certPEM, keyPEM)
 	f.Fuzz(func(t *testing.T, keyPEM, certPEM []byte) {
-		if i, err := parseIdentity("dir", "m1", keyPEM, certPEM); err == nil && (i.id != "m1" || len(i.current().fp) != 64) {
+		if i, err := parseIdentity("dir", "m1", keyPEM, certPEM); err == nil && (i.id != "m1" || len(i.currentCert().fp) != 64) {
 			t.Fatalf("the identity %+v", i)
 		}
 	})

@@ -27,7 +27,7 @@ type conn struct {
 // Close closes the tcp connection at once and forgets it.
 func (c *conn) Close() error {
 	c.once.Do(func() {
-		c.reg.drop(c)
+		c.reg.dropConn(c)
 		c.err = c.Conn.Close()
 	})
 	return c.err
@@ -96,9 +96,9 @@ func (r *registry) init(l Limits) {
 	r.count = map[node.Fingerprint]*admitted{}
 }
 
-// track registers a tcp connection before its handshake, so that closing the port ends it. It closes c when the port is
-// closed.
-func (r *registry) track(c net.Conn, d direction) (*conn, error) {
+// trackConn registers a tcp connection before its handshake, so that closing the port ends it. It closes c when the
+// port is closed.
+func (r *registry) trackConn(c net.Conn, d direction) (*conn, error) {
 	t := &conn{Conn: c, reg: r}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,9 +110,9 @@ func (r *registry) track(c net.Conn, d direction) (*conn, error) {
 	return t, nil
 }
 
-// admit runs check (the question to the roster) and registers the connection under the fingerprint by which the roster
-// knows it, both under the lock that revoke takes: a connection is either refused, or found by the next revoke.
-func (r *registry) admit(c *conn, proto string, check func() (node.ID, node.Fingerprint, error)) error {
+// admitConn runs check (the question to the roster) and registers the connection under the fingerprint by which the
+// roster knows it, both under the lock that revoke takes: a connection is either refused, or found by the next revoke.
+func (r *registry) admitConn(c *conn, proto string, check func() (node.ID, node.Fingerprint, error)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d, open := r.all[c]
@@ -141,7 +141,7 @@ func (r *registry) admit(c *conn, proto string, check func() (node.ID, node.Fing
 	return nil
 }
 
-func (r *registry) drop(c *conn) {
+func (r *registry) dropConn(c *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d, ok := r.all[c]
@@ -163,7 +163,7 @@ func (r *registry) drop(c *conn) {
 	}
 }
 
-func (r *registry) revoke(fp node.Fingerprint) int {
+func (r *registry) revokeCert(fp node.Fingerprint) int {
 	r.mu.Lock()
 	cut := make([]*conn, 0, len(r.byFP[fp]))
 	for c := range r.byFP[fp] {
@@ -176,8 +176,8 @@ func (r *registry) revoke(fp node.Fingerprint) int {
 	return len(cut)
 }
 
-// fingerprints returns the certificates with admitted connections.
-func (r *registry) fingerprints() []node.Fingerprint {
+// admittedCerts returns the certificates with admitted connections.
+func (r *registry) admittedCerts() []node.Fingerprint {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	fps := make([]node.Fingerprint, 0, len(r.byFP))
@@ -187,8 +187,8 @@ func (r *registry) fingerprints() []node.Fingerprint {
 	return fps
 }
 
-// counts returns the number of all connections and of the admitted ones.
-func (r *registry) counts() (all, admitted int) {
+// countConns returns the number of all connections and of the admitted ones.
+func (r *registry) countConns() (all, admitted int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, m := range r.byFP {

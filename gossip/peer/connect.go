@@ -22,17 +22,18 @@ const (
 	unackedMax = time.Second
 )
 
-// connect makes a TCP connection for a protocol.
-func connect(ctx context.Context, addr netip.AddrPort, proto string) (net.Conn, error) {
+// connectTCP makes a TCP connection for a protocol.
+func connectTCP(ctx context.Context, addr netip.AddrPort, proto string) (net.Conn, error) {
 	d := net.Dialer{}
 	if proto == ProtoRaft {
 		d.Control = limitUnacked
 	}
-	return race(ctx, func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr.String()) })
+	return raceDials(ctx, func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr.String()) })
 }
 
-// race starts an attempt every connectAgain until one succeeds or fails, or ctx ends. It returns when all have ended.
-func race(ctx context.Context, dial func(context.Context) (net.Conn, error)) (net.Conn, error) {
+// raceDials starts an attempt every connectAgain until one succeeds or fails, or ctx ends. It returns when all have
+// ended.
+func raceDials(ctx context.Context, dial func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	type outcome struct {
 		conn net.Conn
 		err  error

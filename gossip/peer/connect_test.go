@@ -42,7 +42,7 @@ func TestRace(t *testing.T) {
 				defer cancel()
 				attempts := make(chan int, 100)
 				attempts <- 1
-				c, err := race(ctx, func(ctx context.Context) (net.Conn, error) {
+				c, err := raceDials(ctx, func(ctx context.Context) (net.Conn, error) {
 					n := <-attempts
 					attempts <- n + 1
 					after, err := tc.outcome(n)
@@ -72,7 +72,7 @@ func TestConnect_LimitsWhatRaftWrites(t *testing.T) {
 	}
 	defer ln.Close()
 	for proto, want := range map[string]int{ProtoRaft: int(unackedMax.Milliseconds()), ProtoHTTP: 0} {
-		c, err := connect(t.Context(), netip.MustParseAddrPort(ln.Addr().String()), proto)
+		c, err := connectTCP(t.Context(), netip.MustParseAddrPort(ln.Addr().String()), proto)
 		if err != nil {
 			t.Fatal(err)
 		}

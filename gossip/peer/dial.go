@@ -14,7 +14,7 @@ import (
 // Dial connects to a member for one protocol (ProtoRaft, ProtoGossip or ProtoHTTP) and returns a *tls.Conn. The
 // certificate must be the one the roster has for id. It takes at most Limits.Handshake, or until ctx ends.
 func (p *Port) Dial(ctx context.Context, id node.ID, proto string) (net.Conn, error) {
-	t, err := p.dial(ctx, id, proto)
+	t, err := p.dialMember(ctx, id, proto)
 	if err != nil {
 		p.m.dialFailed.WithLabelValues(proto).Inc()
 		return nil, fmt.Errorf("dial %s for %s: %w", id, proto, err)
@@ -22,7 +22,7 @@ func (p *Port) Dial(ctx context.Context, id node.ID, proto string) (net.Conn, er
 	return t, nil
 }
 
-func (p *Port) dial(ctx context.Context, id node.ID, proto string) (*tls.Conn, error) {
+func (p *Port) dialMember(ctx context.Context, id node.ID, proto string) (*tls.Conn, error) {
 	if p.ctx.Err() != nil {
 		return nil, ErrClosed
 	}
@@ -34,15 +34,15 @@ func (p *Port) dial(ctx context.Context, id node.ID, proto string) (*tls.Conn, e
 	if !ok {
 		return nil, ErrUnknownNode
 	}
-	c, err := connect(ctx, entry.Addr, proto)
+	c, err := connectTCP(ctx, entry.Addr, proto)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := p.reg.track(c, outbound)
+	raw, err := p.reg.trackConn(c, outbound)
 	if err != nil {
 		return nil, err
 	}
-	t, err := p.secure(ctx, raw, id, proto)
+	t, err := p.startTLS(ctx, raw, id, proto)
 	if err != nil {
 		_ = raw.Close()
 		return nil, err
@@ -50,7 +50,7 @@ func (p *Port) dial(ctx context.Context, id node.ID, proto string) (*tls.Conn, e
 	return t, nil
 }
 
-func (p *Port) secure(ctx context.Context, raw *conn, id node.ID, proto string) (*tls.Conn, error) {
+func (p *Port) startTLS(ctx context.Context, raw *conn, id node.ID, proto string) (*tls.Conn, error) {
 	t := tls.Client(raw, clientTLS(p.cfg.Identity, proto, func(s shown) error {
 		_, _, err := p.memberIs(id, s)
 		return err
@@ -62,12 +62,12 @@ func (p *Port) secure(ctx context.Context, raw *conn, id node.ID, proto string) 
 	if err != nil {
 		return nil, err
 	}
-	if err := p.reg.admit(raw, proto, func() (node.ID, node.Fingerprint, error) {
+	if err := p.reg.admitConn(raw, proto, func() (node.ID, node.Fingerprint, error) {
 		return p.memberIs(id, peer)
 	}); err != nil {
 		return nil, err
 	}
-	if greets(proto) {
+	if hasGreeting(proto) {
 		return t, awaitGreeting(ctx, t)
 	}
 	return t, nil
@@ -79,7 +79,7 @@ func (p *Port) memberIs(id node.ID, s shown) (node.ID, node.Fingerprint, error) 
 	if !ok {
 		return "", "", ErrUnknownNode
 	}
-	fp, ok := s.by(e)
+	fp, ok := s.knownAs(e)
 	if !ok {
 		return "", "", ErrWrongNode
 	}

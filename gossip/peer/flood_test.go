@@ -114,7 +114,7 @@ func TestStrangersWhoTakeTheirTime(t *testing.T) {
 	b := m.member("b", nil)
 	echo(t, a, ProtoRaft)
 	var hello bytes.Buffer // the first flight of an honest joiner
-	joiner := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{identity(t, "joiner").current().cert},
+	joiner := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{identity(t, "joiner").currentCert().cert},
 		NextProtos: []string{ProtoJoin}}
 	_ = tls.Client(recording{&hello}, joiner).Handshake()
 	first := hello.Bytes()
@@ -200,7 +200,7 @@ func TestDial_HandshakeTimeout(t *testing.T) {
 	if _, err := a.Dial(context.Background(), "dead", ProtoRaft); err == nil {
 		t.Error("dial of a silent host succeeded")
 	}
-	if all, _ := a.reg.counts(); all != 0 {
+	if all, _ := a.reg.countConns(); all != 0 {
 		t.Errorf("%d connections are left", all)
 	}
 }

@@ -8,10 +8,10 @@ import (
 // FuzzJoinFrames feeds the decoders of all join frames: no panic, bounded results, and what is accepted survives
 // encoding.
 func FuzzJoinFrames(f *testing.F) {
-	f.Add(byte(frameHello), hello{ID: "joiner", Proof: make([]byte, proofSize)}.append(nil))
-	f.Add(byte(frameCluster), clusterProof{ClusterID: "c", PubPEM: []byte("pem"), Signature: []byte("sig")}.append(nil))
-	f.Add(byte(frameRequest), request{ClusterID: "c", Advertise: "192.0.2.1:4520", Payload: []byte("p")}.append(nil))
-	f.Add(byte(frameRefused), refused{Code: refusedByAdmit, Text: "no"}.append(nil))
+	f.Add(byte(frameHello), hello{ID: "joiner", Proof: make([]byte, proofSize)}.appendTo(nil))
+	f.Add(byte(frameCluster), clusterProof{ClusterID: "c", PubPEM: []byte("pem"), Signature: []byte("sig")}.appendTo(nil))
+	f.Add(byte(frameRequest), request{ClusterID: "c", Advertise: "192.0.2.1:4520", Payload: []byte("p")}.appendTo(nil))
+	f.Add(byte(frameRefused), refused{Code: refusedByAdmit, Text: "no"}.appendTo(nil))
 	f.Add(byte(frameHello), []byte{1, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, kind byte, body []byte) {
 		var again []byte
@@ -21,19 +21,19 @@ func FuzzJoinFrames(f *testing.F) {
 			if err != nil {
 				return
 			}
-			again = h.append(nil)
+			again = h.appendTo(nil)
 		case frameCluster:
 			c, err := parseCluster(body)
 			if err != nil {
 				return
 			}
-			again = c.append(nil)
+			again = c.appendTo(nil)
 		case frameRequest:
 			r, err := parseRequest(body)
 			if err != nil {
 				return
 			}
-			again = r.append(nil)
+			again = r.appendTo(nil)
 		default:
 			_, _ = parseRefused(body) // made legible, so not the same bytes
 			return
@@ -68,7 +68,7 @@ func FuzzParseBook(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, _, err := index(entries); err != nil {
+		if _, _, err := indexEntries(entries); err != nil {
 			return
 		}
 		for _, e := range entries {

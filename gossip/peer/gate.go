@@ -22,8 +22,8 @@ func (g *gate) init(l Limits) {
 	g.busy = map[netip.Addr]int{}
 }
 
-// enter takes a place for addr; false: there is none. leave must be called once after true.
-func (g *gate) enter(addr netip.Addr, member bool) (leave func(), ok bool) {
+// takePlace takes a place for addr; false: there is none. leave must be called once after true.
+func (g *gate) takePlace(addr netip.Addr, member bool) (leave func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	limit := g.perAddr
@@ -37,10 +37,10 @@ func (g *gate) enter(addr netip.Addr, member bool) (leave func(), ok bool) {
 	if !member {
 		g.strangers++
 	}
-	return sync.OnceFunc(func() { g.leave(addr, member) }), true
+	return sync.OnceFunc(func() { g.freePlace(addr, member) }), true
 }
 
-func (g *gate) leave(addr netip.Addr, member bool) {
+func (g *gate) freePlace(addr netip.Addr, member bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !member {

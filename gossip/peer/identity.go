@@ -43,7 +43,7 @@ type credential struct {
 	fp   node.Fingerprint // of its own
 }
 
-func (i *Identity) current() *credential { return i.cur.Load() }
+func (i *Identity) currentCert() *credential { return i.cur.Load() }
 
 // NewIdentity makes a fresh identity in memory. The certificate does not expire in practice: trust comes from the
 // roster alone, and ends there.
@@ -161,14 +161,14 @@ func createIdentity(dir string, id node.ID) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := keyPEM(ident.current())
+	key, err := keyPEM(ident.currentCert())
 	if err != nil {
 		return nil, fmt.Errorf("store node identity: %w", err)
 	}
 	if err := durable.WriteFile(filepath.Join(dir, KeyFile), key, 0o600); err != nil {
 		return nil, fmt.Errorf("store node identity: %w", err)
 	}
-	if err := durable.WriteFile(filepath.Join(dir, CertFile), certPEM(ident.current().cert.Certificate[0]),
+	if err := durable.WriteFile(filepath.Join(dir, CertFile), certPEM(ident.currentCert().cert.Certificate[0]),
 		0o644); err != nil {
 		return nil, fmt.Errorf("store node identity: %w", err)
 	}
@@ -195,4 +195,4 @@ func certPEM(ders ...[]byte) []byte {
 func (i *Identity) ID() node.ID { return i.id }
 
 // Fingerprint returns what the roster has to know about this identity.
-func (i *Identity) Fingerprint() node.Fingerprint { return i.current().fp }
+func (i *Identity) Fingerprint() node.Fingerprint { return i.currentCert().fp }

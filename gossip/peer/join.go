@@ -50,7 +50,7 @@ const (
 // Join asks a member to take this node in. Errors are sentences that name the option to look at; JoinRetryable tells
 // whether trying again makes sense. It needs no Port.
 func Join(ctx context.Context, cfg JoinConfig) (JoinReply, error) {
-	reply, err := join(ctx, cfg)
+	reply, err := joinThrough(ctx, cfg)
 	if err != nil {
 		return JoinReply{}, fmt.Errorf("join through %s: %w", cfg.Addr, err)
 	}
@@ -65,7 +65,7 @@ func (c JoinConfig) validate() error {
 		return errors.New("no address to advertise; set cluster_advertise")
 	case len(c.Payload) > MaxJoinPayload:
 		return fmt.Errorf("payload of %d bytes, at most %d are allowed", len(c.Payload), MaxJoinPayload)
-	case len(c.ClusterID) > maxClusterID || !printable([]byte(c.ClusterID)):
+	case len(c.ClusterID) > maxClusterID || !isPrintable([]byte(c.ClusterID)):
 		return errors.New("cluster_id is too long or not printable")
 	case c.Token.IsZero() && strings.TrimSpace(string(c.Secret)) == "":
 		return errors.New("this node has no cluster_secret, and was given no token: saltclusterctl token create on a member prints one, " +
@@ -76,7 +76,7 @@ func (c JoinConfig) validate() error {
 	return nil
 }
 
-func join(ctx context.Context, cfg JoinConfig) (JoinReply, error) {
+func joinThrough(ctx context.Context, cfg JoinConfig) (JoinReply, error) {
 	if err := cfg.validate(); err != nil {
 		return JoinReply{}, err
 	}
@@ -100,7 +100,7 @@ func join(ctx context.Context, cfg JoinConfig) (JoinReply, error) {
 	if err != nil {
 		return JoinReply{}, err
 	}
-	reply, err := j.run()
+	reply, err := j.runJoin()
 	if err != nil && ctx.Err() != nil {
 		return JoinReply{}, context.Cause(ctx)
 	}
@@ -124,11 +124,11 @@ func newJoiner(cfg JoinConfig, t *tls.Conn) (*joiner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("what answers there is no saltclusterd: %w", err)
 	}
-	fp, own := peer.fp(), cfg.Identity.Fingerprint()
+	fp, own := peer.fingerprint(), cfg.Identity.Fingerprint()
 	if fp == own {
 		return nil, ErrSelf
 	}
-	material, err := exporter(t)
+	material, err := exportKeying(t)
 	if err != nil {
 		return nil, err
 	}
@@ -142,13 +142,13 @@ func newJoiner(cfg JoinConfig, t *tls.Conn) (*joiner, error) {
 	return j, nil
 }
 
-func (j *joiner) run() (JoinReply, error) {
+func (j *joiner) runJoin() (JoinReply, error) {
 	if err := j.conn.SetDeadline(time.Now().Add(joinProof)); err != nil {
 		return JoinReply{}, err
 	}
-	prove := j.prove
+	prove := j.proveSecret
 	if !j.cfg.Token.IsZero() {
-		prove = j.present
+		prove = j.proveToken
 	}
 	if err := prove(); err != nil {
 		return JoinReply{}, err
@@ -161,23 +161,23 @@ func (j *joiner) run() (JoinReply, error) {
 		return JoinReply{}, err
 	}
 	req := request{ClusterID: j.cfg.ClusterID, Advertise: j.cfg.Advertise.String(), Payload: j.cfg.Payload}
-	if err := writeFrame(j.conn, frameRequest, req.append(nil)); err != nil {
+	if err := writeFrame(j.conn, frameRequest, req.appendTo(nil)); err != nil {
 		return JoinReply{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	body, err := j.read(frameReply, MaxJoinReply, true)
+	body, err := j.readReply(frameReply, MaxJoinReply, true)
 	if err != nil {
 		return JoinReply{}, err
 	}
 	return JoinReply{Payload: body, Member: j.member, ClusterID: cluster.ClusterID, ClusterPub: cluster.PubPEM}, nil
 }
 
-// prove sends our proof and checks the member's.
-func (j *joiner) prove() error {
-	h := hello{ID: j.cfg.Identity.id, Proof: j.proof.sum(j.cfg.Secret, roleJoiner)}
-	if err := writeFrame(j.conn, frameHello, h.append(nil)); err != nil {
+// proveSecret sends our proof and checks the member's.
+func (j *joiner) proveSecret() error {
+	h := hello{ID: j.cfg.Identity.id, Proof: j.proof.macFor(j.cfg.Secret, roleJoiner)}
+	if err := writeFrame(j.conn, frameHello, h.appendTo(nil)); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	body, err := j.read(frameProof, maxUnproven, false)
+	body, err := j.readReply(frameProof, maxUnproven, false)
 	if errors.Is(err, io.EOF) {
 		// The member closed properly instead of answering: that is how it treats a wrong proof.
 		return fmt.Errorf("%w: %s closed the connection after seeing our proof; set the same cluster_secret on both nodes "+
@@ -186,18 +186,18 @@ func (j *joiner) prove() error {
 	if err != nil {
 		return err
 	}
-	if !j.proof.verify(j.cfg.Secret, roleMember, body) {
+	if !j.proof.verifyMAC(j.cfg.Secret, roleMember, body) {
 		return fmt.Errorf("%w: %s could not prove to know it; either cluster_secret differs there, or it is not a node of this "+
 			"cluster. Nothing but our proof was sent to it", ErrSecret, j.member.ID)
 	}
 	return nil
 }
 
-// present proves that we hold the token. What the member proves in return is the cluster's key.
-func (j *joiner) present() error {
+// proveToken proves that we hold the token. What the member proves in return is the cluster's key.
+func (j *joiner) proveToken() error {
 	tok := j.cfg.Token
 	h := hello{ID: j.cfg.Identity.id, SecretID: tok.ID(), Proof: tok.Sign(j.proof.tokenMessage(tok.ID())), Signed: true}
-	if err := writeFrame(j.conn, frameHello, h.append(nil)); err != nil {
+	if err := writeFrame(j.conn, frameHello, h.appendTo(nil)); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	return nil
@@ -206,7 +206,7 @@ func (j *joiner) present() error {
 // checkCluster compares what the member shows of its cluster with our options, before anything is told to it.
 func (j *joiner) checkCluster() (clusterProof, error) {
 	withToken := !j.cfg.Token.IsZero()
-	body, err := j.read(frameCluster, maxCluster, !withToken)
+	body, err := j.readReply(frameCluster, maxCluster, !withToken)
 	if withToken && errors.Is(err, io.EOF) {
 		return clusterProof{}, fmt.Errorf("%w: %s closed the connection after seeing our proof; the token %s was revoked, or "+
 			"forgotten after its use, or is another cluster's", ErrToken, j.member.ID, j.cfg.Token.ID())
@@ -242,9 +242,9 @@ func (j *joiner) checkCluster() (clusterProof, error) {
 	return c, nil
 }
 
-// read returns the body of the next frame, which must be of the kind wanted or a refusal. The text of a refusal counts
-// only when the member has proved itself.
-func (j *joiner) read(want byte, limit int, proved bool) ([]byte, error) {
+// readReply returns the body of the next frame, which must be of the kind wanted or a refusal. The text of a refusal
+// counts only when the member has proved itself.
+func (j *joiner) readReply(want byte, limit int, proved bool) ([]byte, error) {
 	kind, body, err := readFrame(j.conn, limit)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -264,10 +264,10 @@ func (j *joiner) read(want byte, limit int, proved bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, j.refusal(r, proved)
+	return nil, j.refusalError(r, proved)
 }
 
-func (j *joiner) refusal(r refused, proved bool) error {
+func (j *joiner) refusalError(r refused, proved bool) error {
 	switch r.Code {
 	case refusedNotReady:
 		return fmt.Errorf("%w: ask another one, or bootstrap the cluster there first", ErrNotReady)

@@ -117,7 +117,7 @@ func falseMember(t *testing.T, id node.ID, serve func(*tls.Conn)) string {
 	t.Helper()
 	i := identity(t, id)
 	cfg := &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.current().cert}, NextProtos: []string{ProtoJoin},
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.currentCert().cert}, NextProtos: []string{ProtoJoin},
 		ClientAuth: tls.RequireAnyClientCert, SessionTicketsDisabled: true,
 	}
 	return relay(t, func(c net.Conn) {
@@ -137,7 +137,7 @@ func TestJoinManInTheMiddle(t *testing.T) {
 	var rec recorder
 	addr := falseMember(t, "member", func(s *tls.Conn) {
 		out, err := tls.Dial("tcp", p.Addr().String(), &tls.Config{
-			InsecureSkipVerify: true, Certificates: []tls.Certificate{joinerTwin.current().cert},
+			InsecureSkipVerify: true, Certificates: []tls.Certificate{joinerTwin.currentCert().cert},
 			NextProtos: []string{ProtoJoin},
 		})
 		if err != nil {
@@ -165,7 +165,7 @@ func TestJoinManInTheMiddle(t *testing.T) {
 func speak(t *testing.T, p *Port, i *Identity, kind byte, body func(*tls.Conn) []byte) (byte, []byte, error) {
 	t.Helper()
 	c, err := tls.Dial("tcp", p.Addr().String(), &tls.Config{
-		InsecureSkipVerify: true, Certificates: []tls.Certificate{i.current().cert}, NextProtos: []string{ProtoJoin},
+		InsecureSkipVerify: true, Certificates: []tls.Certificate{i.currentCert().cert}, NextProtos: []string{ProtoJoin},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -181,13 +181,13 @@ func speak(t *testing.T, p *Port, i *Identity, kind byte, body func(*tls.Conn) [
 // helloFor makes the hello a joiner with that secret would send on this connection.
 func helloFor(t *testing.T, p *Port, i *Identity, secret string, r role) func(*tls.Conn) []byte {
 	return func(c *tls.Conn) []byte {
-		material, err := exporter(c)
+		material, err := exportKeying(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		proof := Proof{Exporter: material, Joiner: i.id, JoinerFP: i.Fingerprint(), Member: p.ID(),
 			MemberFP: p.cfg.Identity.Fingerprint()}
-		return hello{ID: i.id, Proof: proof.sum([]byte(secret), r)}.append(nil)
+		return hello{ID: i.id, Proof: proof.macFor([]byte(secret), r)}.appendTo(nil)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestJoinForgedHellos(t *testing.T) {
 	i, victim := identity(t, "joiner"), identity(t, "victim")
 	for name, body := range map[string]func(*testing.T, *Port) func(*tls.Conn) []byte{
 		"random proof": func(*testing.T, *Port) func(*tls.Conn) []byte {
-			return func(*tls.Conn) []byte { return hello{ID: "joiner", Proof: make([]byte, proofSize)}.append(nil) }
+			return func(*tls.Conn) []byte { return hello{ID: "joiner", Proof: make([]byte, proofSize)}.appendTo(nil) }
 		},
 		"member's role": func(t *testing.T, p *Port) func(*tls.Conn) []byte {
 			return helloFor(t, p, i, testSecret, roleMember)
@@ -261,7 +261,7 @@ func TestJoinFalseMember(t *testing.T) {
 		"other frame": func([]byte) (byte, []byte) { return frameReply, []byte("welcome") },
 		"too large":   func([]byte) (byte, []byte) { return frameProof, make([]byte, maxUnproven+1) },
 		"false refusal": func([]byte) (byte, []byte) {
-			return frameRefused, refused{Code: refusedByAdmit, Text: "run this: rm"}.append(nil)
+			return frameRefused, refused{Code: refusedByAdmit, Text: "run this: rm"}.appendTo(nil)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestJoinFalseMember(t *testing.T) {
 func TestSilentJoiner(t *testing.T) {
 	p := newMesh(t).member("member", func(c *Config) { c.Join, c.Limits.JoinProof = &admission{}, 100*time.Millisecond })
 	c, err := tls.Dial("tcp", p.Addr().String(), &tls.Config{
-		InsecureSkipVerify: true, Certificates: []tls.Certificate{identity(t, "joiner").current().cert},
+		InsecureSkipVerify: true, Certificates: []tls.Certificate{identity(t, "joiner").currentCert().cert},
 		NextProtos: []string{ProtoJoin},
 	})
 	if err != nil {
@@ -315,7 +315,7 @@ func TestSilentJoiner(t *testing.T) {
 		t.Errorf("a silent joiner got %d bytes, %v", n, err)
 	}
 	eventually(t, func() string {
-		if all, _ := p.reg.counts(); all != 0 {
+		if all, _ := p.reg.countConns(); all != 0 {
 			return "its connection stays"
 		}
 		return ""

@@ -101,7 +101,7 @@ func readFrame(r io.Reader, limit int) (kind byte, body []byte, err error) {
 	return head[0], body, nil
 }
 
-func (h hello) append(dst []byte) []byte {
+func (h hello) appendTo(dst []byte) []byte {
 	version := byte(joinVersion)
 	if h.Signed {
 		version = tokenVersion
@@ -129,37 +129,37 @@ func parseHello(b []byte) (hello, error) {
 		return hello{}, err
 	}
 	id, err := node.ParseID(string(f[0]))
-	if err != nil || len(f[2]) != size || !printable(f[1]) {
+	if err != nil || len(f[2]) != size || !isPrintable(f[1]) {
 		return hello{}, errFrame
 	}
 	return hello{ID: id, SecretID: string(f[1]), Proof: f[2], Signed: b[0] == tokenVersion}, nil
 }
 
-func (c clusterProof) append(dst []byte) []byte {
+func (c clusterProof) appendTo(dst []byte) []byte {
 	return appendFields(dst, []byte(c.ClusterID), c.PubPEM, c.Signature)
 }
 
 func parseCluster(b []byte) (clusterProof, error) {
 	f, err := parseFields(b, maxClusterID, maxPubPEM, maxSignature)
-	if err != nil || !printable(f[0]) {
+	if err != nil || !isPrintable(f[0]) {
 		return clusterProof{}, errFrame
 	}
 	return clusterProof{ClusterID: string(f[0]), PubPEM: f[1], Signature: f[2]}, nil
 }
 
-func (r request) append(dst []byte) []byte {
+func (r request) appendTo(dst []byte) []byte {
 	return appendFields(dst, []byte(r.ClusterID), []byte(r.Advertise), r.Payload)
 }
 
 func parseRequest(b []byte) (request, error) {
 	f, err := parseFields(b, maxClusterID, 64, MaxJoinPayload)
-	if err != nil || !printable(f[0]) || !printable(f[1]) {
+	if err != nil || !isPrintable(f[0]) || !isPrintable(f[1]) {
 		return request{}, errFrame
 	}
 	return request{ClusterID: string(f[0]), Advertise: string(f[1]), Payload: f[2]}, nil
 }
 
-func (r refused) append(dst []byte) []byte {
+func (r refused) appendTo(dst []byte) []byte {
 	return appendFields(append(dst, r.Code), []byte(r.Text[:min(len(r.Text), maxRefusalText)]))
 }
 
@@ -171,7 +171,7 @@ func parseRefused(b []byte) (refused, error) {
 	if err != nil {
 		return refused{}, err
 	}
-	return refused{Code: b[0], Text: legible(f[0])}, nil
+	return refused{Code: b[0], Text: printableText(f[0])}, nil
 }
 
 func appendFields(dst []byte, fields ...[]byte) []byte {
@@ -202,7 +202,7 @@ func parseFields(b []byte, limits ...int) ([][]byte, error) {
 	return fields, nil
 }
 
-func printable(b []byte) bool {
+func isPrintable(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' || c > '~' {
 			return false
@@ -211,8 +211,8 @@ func printable(b []byte) bool {
 	return true
 }
 
-// legible makes a text of another host harmless for a terminal.
-func legible(b []byte) string {
+// printableText makes a text of another host harmless for a terminal.
+func printableText(b []byte) string {
 	out := make([]rune, 0, len(b))
 	for _, r := range string(b) {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r == 0xfffd {

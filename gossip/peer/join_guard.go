@@ -43,7 +43,7 @@ type bucket struct {
 	last   time.Time
 }
 
-func (b *bucket) take(now time.Time, rate, burst float64) bool {
+func (b *bucket) takeToken(now time.Time, rate, burst float64) bool {
 	b.tokens = min(burst, b.tokens+rate*max(0, now.Sub(b.last).Seconds()))
 	b.last = now
 	if b.tokens < 1 {
@@ -58,14 +58,14 @@ func newJoinGuard(atOnce int, now func() time.Time) *joinGuard {
 		addrs: map[netip.Addr]*joinAddr{}}
 }
 
-// enter allows or refuses an attempt; leave must be called after true.
-func (g *joinGuard) enter(addr netip.Addr) (leave func(), ok bool) {
+// startAttempt allows or refuses an attempt; leave must be called after true.
+func (g *joinGuard) startAttempt(addr netip.Addr) (leave func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	a := g.entry(addr, now)
+	a := g.findAddr(addr, now)
 	if a == nil || now.Before(a.until) || g.running >= g.max ||
-		!a.bucket.take(now, joinRate, joinBurst) || !g.all.take(now, joinRateAll, joinBurstAll) {
+		!a.bucket.takeToken(now, joinRate, joinBurst) || !g.all.takeToken(now, joinRateAll, joinBurstAll) {
 		return nil, false
 	}
 	g.running++
@@ -76,8 +76,8 @@ func (g *joinGuard) enter(addr netip.Addr) (leave func(), ok bool) {
 	}), true
 }
 
-// entry finds or makes the entry of addr; nil when the table is full of addresses that must be remembered.
-func (g *joinGuard) entry(addr netip.Addr, now time.Time) *joinAddr {
+// findAddr finds or makes the entry of addr; nil when the table is full of addresses that must be remembered.
+func (g *joinGuard) findAddr(addr netip.Addr, now time.Time) *joinAddr {
 	if a := g.addrs[addr]; a != nil {
 		if now.Sub(a.bucket.last) > guardForget {
 			a.wrong = 0
@@ -85,7 +85,7 @@ func (g *joinGuard) entry(addr netip.Addr, now time.Time) *joinAddr {
 		return a
 	}
 	if len(g.addrs) >= guardMax {
-		g.evict(now)
+		g.evictIdle(now)
 	}
 	if len(g.addrs) >= guardMax {
 		return nil
@@ -95,9 +95,9 @@ func (g *joinGuard) entry(addr netip.Addr, now time.Time) *joinAddr {
 	return a
 }
 
-// evict drops entries that hold nothing worth remembering: no pause running and a full bucket. It looks at all of them,
-// so it does that at most once per second.
-func (g *joinGuard) evict(now time.Time) {
+// evictIdle drops entries that hold nothing worth remembering: no pause running and a full bucket. It looks at all of
+// them, so it does that at most once per second.
+func (g *joinGuard) evictIdle(now time.Time) {
 	if now.Sub(g.swept) < time.Second {
 		return
 	}
@@ -111,12 +111,13 @@ func (g *joinGuard) evict(now time.Time) {
 	}
 }
 
-// failed notes a wrong proof from addr; it returns how many there were in a row, and how long the address has to wait.
-func (g *joinGuard) failed(addr netip.Addr) (wrong int, pause time.Duration) {
+// noteFailure notes a wrong proof from addr; it returns how many there were in a row, and how long the address has to
+// wait.
+func (g *joinGuard) noteFailure(addr netip.Addr) (wrong int, pause time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	a := g.entry(addr, now)
+	a := g.findAddr(addr, now)
 	if a == nil {
 		return 0, 0
 	}
@@ -129,8 +130,8 @@ func (g *joinGuard) failed(addr netip.Addr) (wrong int, pause time.Duration) {
 	return a.wrong, pause
 }
 
-// succeeded forgets wrong proofs of addr.
-func (g *joinGuard) succeeded(addr netip.Addr) {
+// noteSuccess forgets wrong proofs of addr.
+func (g *joinGuard) noteSuccess(addr netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if a := g.addrs[addr]; a != nil {

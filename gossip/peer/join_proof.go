@@ -37,17 +37,17 @@ func (p Proof) tokenMessage(token string) []byte {
 		[]byte(p.Joiner), []byte(p.Member), []byte(p.JoinerFP), []byte(p.MemberFP))
 }
 
-// sum returns the proof of one side: HMAC-SHA256 over the fields, each behind its length (32 bits, big endian).
-func (p Proof) sum(secret []byte, r role) []byte {
+// macFor returns the proof of one side: HMAC-SHA256 over the fields, each behind its length (32 bits, big endian).
+func (p Proof) macFor(secret []byte, r role) []byte {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write(appendFields(nil, []byte(proofLabel), []byte(r), p.Exporter,
 		[]byte(p.Joiner), []byte(p.Member), []byte(p.JoinerFP), []byte(p.MemberFP)))
 	return mac.Sum(nil)
 }
 
-// verify compares in constant time.
-func (p Proof) verify(secret []byte, r role, proof []byte) bool {
-	return hmac.Equal(p.sum(secret, r), proof)
+// verifyMAC compares in constant time.
+func (p Proof) verifyMAC(secret []byte, r role, proof []byte) bool {
+	return hmac.Equal(p.macFor(secret, r), proof)
 }
 
 // clusterMessage is what the cluster's RSA key signs to show that the member holds it: bound to the channel, and of a
@@ -59,8 +59,8 @@ func (p Proof) clusterMessage() []byte {
 	return append(msg, p.MemberFP...)
 }
 
-// exporter derives the channel's keying material.
-func exporter(t *tls.Conn) ([]byte, error) {
+// exportKeying derives the channel's keying material.
+func exportKeying(t *tls.Conn) ([]byte, error) {
 	cs := t.ConnectionState()
 	b, err := cs.ExportKeyingMaterial(exporterLabel, nil, exporterSize)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 func (p *Port) serveJoin(t *tls.Conn, raw *conn) {
 	defer raw.Close()
 	s := &joinServer{port: p, conn: t, from: hostOf(raw.RemoteAddr())}
-	result, err := s.run(p.ctx)
+	result, err := s.serveJoin(p.ctx)
 	p.m.joins.WithLabelValues(result).Inc()
 	attrs := []any{"result", result, "remote", raw.RemoteAddr().String(), "node", s.id.String()}
 	switch {
@@ -55,40 +55,40 @@ type joinServer struct {
 	proof Proof
 }
 
-func (s *joinServer) run(ctx context.Context) (result string, err error) {
+func (s *joinServer) serveJoin(ctx context.Context) (result string, err error) {
 	p := s.port
-	leave, ok := p.guard.enter(countAs(s.from))
+	leave, ok := p.guard.startAttempt(countAs(s.from))
 	if !ok {
-		return "slow_down", s.refuse(refusedSlowDown, "")
+		return "slow_down", s.sendRefusal(refusedSlowDown, "")
 	}
 	defer leave()
 	if err := s.conn.SetDeadline(time.Now().Add(p.cfg.Limits.JoinProof)); err != nil {
 		return "broken", err
 	}
 	if p.cfg.Join == nil || !isMember(p.cfg.Roster, p.cfg.Identity) {
-		return "not_ready", s.refuse(refusedNotReady, "")
+		return "not_ready", s.sendRefusal(refusedNotReady, "")
 	}
-	h, err := s.hello()
+	h, err := s.readHello()
 	if errors.Is(err, errVersion) {
-		return "version", s.refuse(refusedVersion, "")
+		return "version", s.sendRefusal(refusedVersion, "")
 	}
 	if err != nil {
 		return "broken", err
 	}
-	proven, err := s.check(h)
+	proven, err := s.checkProof(h)
 	if err != nil {
-		wrong, pause := p.guard.failed(countAs(s.from))
+		wrong, pause := p.guard.noteFailure(countAs(s.from))
 		return "wrong_proof", fmt.Errorf("%w; number %d in a row from that address, which waits %s now", err, wrong, pause)
 	}
-	p.guard.succeeded(countAs(s.from))
-	if err := s.answer(proven); err != nil {
+	p.guard.noteSuccess(countAs(s.from))
+	if err := s.sendProof(proven); err != nil {
 		return "broken", err
 	}
-	return s.admit(ctx, h, proven)
+	return s.admitJoiner(ctx, h, proven)
 }
 
-// hello reads the joiner's proof and gathers what it must be over.
-func (s *joinServer) hello() (hello, error) {
+// readHello reads the joiner's proof and gathers what it must be over.
+func (s *joinServer) readHello() (hello, error) {
 	peer, err := peerCert(s.conn.ConnectionState())
 	if err != nil {
 		return hello{}, err
@@ -97,7 +97,7 @@ func (s *joinServer) hello() (hello, error) {
 	if err != nil {
 		return hello{}, err
 	}
-	s.id, s.fp = claimed, peer.fp()
+	s.id, s.fp = claimed, peer.fingerprint()
 	kind, body, err := readFrame(s.conn, maxUnproven)
 	if err != nil {
 		return hello{}, err
@@ -112,7 +112,7 @@ func (s *joinServer) hello() (hello, error) {
 	if h.ID != claimed {
 		return hello{}, fmt.Errorf("it calls itself %q, but its certificate says %q", h.ID, claimed)
 	}
-	material, err := exporter(s.conn)
+	material, err := exportKeying(s.conn)
 	if err != nil {
 		return hello{}, err
 	}
@@ -127,8 +127,8 @@ type proven struct {
 	secret JoinSecret
 }
 
-// check finds out what the joiner's proof is of.
-func (s *joinServer) check(h hello) (proven, error) {
+// checkProof finds out what the joiner's proof is of.
+func (s *joinServer) checkProof(h hello) (proven, error) {
 	if h.Signed {
 		public, known := s.port.cfg.Join.JoinToken(h.SecretID)
 		if !known {
@@ -140,31 +140,31 @@ func (s *joinServer) check(h hello) (proven, error) {
 		return proven{token: h.SecretID}, nil
 	}
 	for _, secret := range s.port.cfg.Join.JoinSecrets() {
-		if h.SecretID == "" && len(secret.Key) > 0 && s.proof.verify(secret.Key, roleJoiner, h.Proof) {
+		if h.SecretID == "" && len(secret.Key) > 0 && s.proof.verifyMAC(secret.Key, roleJoiner, h.Proof) {
 			return proven{secret: secret}, nil
 		}
 	}
 	return proven{}, errors.New("the proof does not match: cluster_secret differs there, or the joiner is guessing it")
 }
 
-// answer proves the secret to the joiner unless it came with a token, and shows the cluster's id and key.
-func (s *joinServer) answer(p proven) error {
+// sendProof proves the secret to the joiner unless it came with a token, and shows the cluster's id and key.
+func (s *joinServer) sendProof(p proven) error {
 	if p.token == "" {
-		if err := writeFrame(s.conn, frameProof, s.proof.sum(p.secret.Key, roleMember)); err != nil {
+		if err := writeFrame(s.conn, frameProof, s.proof.macFor(p.secret.Key, roleMember)); err != nil {
 			return err
 		}
 	}
 	h := s.port.cfg.Join
 	sig, pub, err := h.SignChannel(s.proof.clusterMessage())
 	if err != nil {
-		return errors.Join(err, s.refuse(refusedInternal, ""))
+		return errors.Join(err, s.sendRefusal(refusedInternal, ""))
 	}
 	return writeFrame(s.conn, frameCluster, clusterProof{ClusterID: h.ClusterID(), PubPEM: pub,
-		Signature: sig}.append(nil))
+		Signature: sig}.appendTo(nil))
 }
 
-// admit reads the request of a joiner that has proved the secret, asks the handler and sends its reply.
-func (s *joinServer) admit(ctx context.Context, h hello, p proven) (result string, err error) {
+// admitJoiner reads the request of a joiner that has proved the secret, asks the handler and sends its reply.
+func (s *joinServer) admitJoiner(ctx context.Context, h hello, p proven) (result string, err error) {
 	kind, body, err := readFrame(s.conn, MaxJoinPayload+fieldOverhead)
 	if err != nil {
 		return "left", fmt.Errorf("it has the right to join, but went away after it saw our cluster_id and key: %w", err)
@@ -172,22 +172,22 @@ func (s *joinServer) admit(ctx context.Context, h hello, p proven) (result strin
 	if kind != frameRequest {
 		return "broken", fmt.Errorf("%w: unexpected type %d", errFrame, kind)
 	}
-	req, err := s.request(h, p, body)
+	req, err := s.parseJoin(h, p, body)
 	if err == nil {
 		var reply []byte
-		if reply, err = s.ask(ctx, req); err == nil {
-			return s.reply(reply)
+		if reply, err = s.askHandler(ctx, req); err == nil {
+			return s.sendReply(reply)
 		}
 	}
 	_ = s.conn.SetDeadline(time.Now().Add(s.port.cfg.Limits.JoinProof))
 	var no *Refusal
 	if errors.As(err, &no) {
-		return "refused", errors.Join(err, s.refuse(refusedByAdmit, no.Text))
+		return "refused", errors.Join(err, s.sendRefusal(refusedByAdmit, no.Text))
 	}
-	return "failed", errors.Join(err, s.refuse(refusedInternal, ""))
+	return "failed", errors.Join(err, s.sendRefusal(refusedInternal, ""))
 }
 
-func (s *joinServer) request(h hello, p proven, body []byte) (JoinRequest, error) {
+func (s *joinServer) parseJoin(h hello, p proven, body []byte) (JoinRequest, error) {
 	r, err := parseRequest(body)
 	if err != nil {
 		return JoinRequest{}, err
@@ -209,7 +209,7 @@ func (s *joinServer) request(h hello, p proven, body []byte) (JoinRequest, error
 	return req, nil
 }
 
-func (s *joinServer) ask(ctx context.Context, req JoinRequest) ([]byte, error) {
+func (s *joinServer) askHandler(ctx context.Context, req JoinRequest) ([]byte, error) {
 	limit := s.port.cfg.Limits.JoinAdmit
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -220,7 +220,7 @@ func (s *joinServer) ask(ctx context.Context, req JoinRequest) ([]byte, error) {
 	return reply, err
 }
 
-func (s *joinServer) reply(b []byte) (result string, err error) {
+func (s *joinServer) sendReply(b []byte) (result string, err error) {
 	if err := s.conn.SetDeadline(time.Now().Add(s.port.cfg.Limits.JoinAdmit)); err != nil {
 		return "broken", err
 	}
@@ -230,8 +230,8 @@ func (s *joinServer) reply(b []byte) (result string, err error) {
 	return "joined", nil
 }
 
-// refuse tells the joiner a code, and a text if it has proved the secret.
-func (s *joinServer) refuse(code byte, text string) error {
+// sendRefusal tells the joiner a code, and a text if it has proved the secret.
+func (s *joinServer) sendRefusal(code byte, text string) error {
 	_ = s.conn.SetWriteDeadline(time.Now().Add(time.Second))
-	return writeFrame(s.conn, frameRefused, refused{Code: code, Text: text}.append(nil))
+	return writeFrame(s.conn, frameRefused, refused{Code: code, Text: text}.appendTo(nil))
 }

@@ -303,34 +303,34 @@ func TestJoinGuard(t *testing.T) {
 	now := time.Unix(1000, 0)
 	g := newJoinGuard(2, func() time.Time { return now })
 	addr, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	leave1, ok1 := g.enter(addr)
-	leave2, ok2 := g.enter(other)
-	if _, ok := g.enter(addr); !ok1 || !ok2 || ok {
+	leave1, ok1 := g.startAttempt(addr)
+	leave2, ok2 := g.startAttempt(other)
+	if _, ok := g.startAttempt(addr); !ok1 || !ok2 || ok {
 		t.Fatalf("places: %v %v %v, want two", ok1, ok2, ok)
 	}
 	leave1()
 	leave1() // twice is harmless
 	leave2()
 	for i := range 12 { // pauses of 1, 2, 4 ... 256, 300, 300 seconds
-		g.failed(addr)
+		g.noteFailure(addr)
 		pause := min(wrongPause<<i, wrongPauseMax)
-		if _, ok := g.enter(addr); ok {
+		if _, ok := g.startAttempt(addr); ok {
 			t.Fatalf("no pause after wrong proof %d", i+1)
 		}
 		now = now.Add(pause - time.Millisecond)
-		if _, ok := g.enter(addr); ok {
+		if _, ok := g.startAttempt(addr); ok {
 			t.Fatalf("the pause after wrong proof %d is too short", i+1)
 		}
 		now = now.Add(time.Millisecond)
-		leave, ok := g.enter(addr)
+		leave, ok := g.startAttempt(addr)
 		if !ok {
 			t.Fatalf("the pause after wrong proof %d is too long", i+1)
 		}
 		leave()
 	}
-	g.failed(addr)
-	g.succeeded(addr)
-	if leave, ok := g.enter(addr); !ok {
+	g.noteFailure(addr)
+	g.noteSuccess(addr)
+	if leave, ok := g.startAttempt(addr); !ok {
 		t.Error("still slow after a right proof")
 	} else {
 		leave()
@@ -342,16 +342,16 @@ func TestJoinGuardIsBounded(t *testing.T) {
 	g := newJoinGuard(8, func() time.Time { return now })
 	for i := range 3 * guardMax {
 		addr := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-		if leave, ok := g.enter(addr); ok {
+		if leave, ok := g.startAttempt(addr); ok {
 			leave()
 		}
-		g.failed(addr)
+		g.noteFailure(addr)
 		if len(g.addrs) > guardMax {
 			t.Fatalf("%d addresses are remembered", len(g.addrs))
 		}
 	}
 	now = now.Add(2 * guardForget)
-	if leave, ok := g.enter(netip.MustParseAddr("192.0.2.1")); !ok {
+	if leave, ok := g.startAttempt(netip.MustParseAddr("192.0.2.1")); !ok {
 		t.Error("no place for a new address after the old ones were forgotten")
 	} else {
 		leave()

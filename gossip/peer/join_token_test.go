@@ -56,13 +56,13 @@ func TestJoinWithTheSecondSecret(t *testing.T) {
 // tokenHello makes the hello of a token's holder on this connection.
 func tokenHello(t *testing.T, p *Port, i *Identity, tok jointoken.Token, id string) func(*tls.Conn) []byte {
 	return func(c *tls.Conn) []byte {
-		material, err := exporter(c)
+		material, err := exportKeying(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		proof := Proof{Exporter: material, Joiner: i.id, JoinerFP: i.Fingerprint(), Member: p.ID(),
 			MemberFP: p.cfg.Identity.Fingerprint()}
-		return hello{ID: i.id, SecretID: id, Proof: tok.Sign(proof.tokenMessage(id)), Signed: true}.append(nil)
+		return hello{ID: i.id, SecretID: id, Proof: tok.Sign(proof.tokenMessage(id)), Signed: true}.appendTo(nil)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestTokenProofsThatFail(t *testing.T) {
 					t.Fatal(err)
 				}
 				h.SecretID = tok.ID()
-				return h.append(nil)
+				return h.appendTo(nil)
 			}
 		},
 	} {
@@ -99,7 +99,7 @@ func TestTokenProofsThatFail(t *testing.T) {
 			if kind, _, err := speak(t, p, i, frameHello, body(t, p)); err == nil {
 				t.Errorf("an answer of type %d came", kind)
 			}
-			if _, ok := p.guard.enter(netip.MustParseAddr("127.0.0.1")); ok && name != "another's id" {
+			if _, ok := p.guard.startAttempt(netip.MustParseAddr("127.0.0.1")); ok && name != "another's id" {
 				t.Error("the address need not wait")
 			}
 			if len(a.requests()) != 0 {
@@ -153,9 +153,9 @@ func TestTokenAndFalseMember(t *testing.T) {
 					return
 				}
 				joiner, _ := peerCert(s.ConnectionState())
-				material, _ := exporter(s)
-				sig, pub := sign(Proof{Exporter: material, JoinerFP: joiner.fp()})
-				_ = writeFrame(s, frameCluster, clusterProof{ClusterID: "cluster-1", PubPEM: pub, Signature: sig}.append(nil))
+				material, _ := exportKeying(s)
+				sig, pub := sign(Proof{Exporter: material, JoinerFP: joiner.fingerprint()})
+				_ = writeFrame(s, frameCluster, clusterProof{ClusterID: "cluster-1", PubPEM: pub, Signature: sig}.appendTo(nil))
 				rest, _ := io.ReadAll(io.LimitReader(s, 1<<20))
 				more <- len(rest)
 			})
@@ -178,7 +178,7 @@ func TestFailedProofsAreCounted(t *testing.T) {
 	g := newJoinGuard(2, func() time.Time { return now })
 	addr := netip.MustParseAddr("192.0.2.1")
 	for want := 1; want < 5; want++ {
-		if n, pause := g.failed(addr); n != want || pause != wrongPause<<(want-1) {
+		if n, pause := g.noteFailure(addr); n != want || pause != wrongPause<<(want-1) {
 			t.Errorf("wrong proof %d: %d, %s", want, n, pause)
 		}
 	}

@@ -55,8 +55,8 @@ type listener struct {
 	closed bool
 }
 
-// reserve takes a slot, waiting for at most limit.
-func (l *listener) reserve(limit time.Duration) bool {
+// reserveSlot takes a slot, waiting for at most limit.
+func (l *listener) reserveSlot(limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -68,10 +68,10 @@ func (l *listener) reserve(limit time.Duration) bool {
 	return false
 }
 
-func (l *listener) release() { <-l.slots }
+func (l *listener) releaseSlot() { <-l.slots }
 
-// put queues a connection in its reserved slot; false: the listener closed meanwhile.
-func (l *listener) put(t *tls.Conn) bool {
+// queueConn queues a connection in its reserved slot; false: the listener closed meanwhile.
+func (l *listener) queueConn(t *tls.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -85,7 +85,7 @@ func (l *listener) put(t *tls.Conn) bool {
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case t := <-l.queue:
-		l.release()
+		l.releaseSlot()
 		return t, nil
 	case <-l.done:
 		return nil, fmt.Errorf("accept %s: %w", l.proto, net.ErrClosed)
@@ -101,7 +101,7 @@ func (l *listener) Close() error {
 	}
 	l.closed = true
 	close(l.done)
-	l.port.forget(l)
+	l.port.removeListener(l)
 	for {
 		select {
 		case t := <-l.queue:
@@ -112,7 +112,7 @@ func (l *listener) Close() error {
 	}
 }
 
-func (p *Port) forget(l *listener) {
+func (p *Port) removeListener(l *listener) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listeners[l.proto] == l {

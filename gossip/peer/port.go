@@ -91,8 +91,8 @@ func (p *Port) Open(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, p.ln.Close())
 	}
-	p.wg.Go(p.accept)
-	p.wg.Go(p.sweep)
+	p.wg.Go(p.acceptConnections)
+	p.wg.Go(p.cutRemoved)
 	p.wg.Go(func() { _ = p.server.Serve(rpc) }) // ends when rpc closes
 	p.log.Info("peer port open", "addr", p.bound.String(), "advertise", p.advertise.String())
 	return nil
@@ -146,7 +146,7 @@ func (p *Port) ID() node.ID { return p.cfg.Identity.id }
 // Revoke cuts every connection of a certificate, in both directions, and returns how many there were. Take the
 // certificate out of the roster first, or the next handshake brings it back.
 func (p *Port) Revoke(fp node.Fingerprint) int {
-	n := p.reg.revoke(fp)
+	n := p.reg.revokeCert(fp)
 	p.m.revoked.Add(float64(n))
 	if n > 0 {
 		p.log.Info("connections of a certificate closed", "fingerprint", fp.Short(), "count", n)
@@ -154,8 +154,8 @@ func (p *Port) Revoke(fp node.Fingerprint) int {
 	return n
 }
 
-// sweep cuts connections whose certificate left the roster without anyone calling Revoke.
-func (p *Port) sweep() {
+// cutRemoved cuts connections whose certificate left the roster without anyone calling Revoke.
+func (p *Port) cutRemoved() {
 	tick := time.NewTicker(p.cfg.Limits.Sweep)
 	defer tick.Stop()
 	for {
@@ -163,7 +163,7 @@ func (p *Port) sweep() {
 		case <-p.ctx.Done():
 			return
 		case <-tick.C:
-			for _, fp := range p.reg.fingerprints() {
+			for _, fp := range p.reg.admittedCerts() {
 				if _, ok := p.cfg.Roster.ByFingerprint(fp); !ok {
 					p.Revoke(fp)
 				}

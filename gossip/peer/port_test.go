@@ -46,7 +46,7 @@ func TestProtocols(t *testing.T) {
 			t.Errorf("peer RPC answered %q", got)
 		}
 	}
-	if n := len(b.reg.fingerprints()); n != 1 {
+	if n := len(b.reg.admittedCerts()); n != 1 {
 		t.Errorf("connections of %d certificates, want 1", n)
 	}
 }
@@ -80,31 +80,31 @@ func TestStrangersAreRefused(t *testing.T) {
 	stranger := identity(t, "stranger")
 	namesake := identity(t, "member") // the right name, another key
 	for name, cfg := range map[string]*tls.Config{
-		"raft":           {Certificates: []tls.Certificate{stranger.current().cert}, NextProtos: []string{ProtoRaft}},
-		"gossip":         {Certificates: []tls.Certificate{stranger.current().cert}, NextProtos: []string{ProtoGossip}},
-		"rpc":            {Certificates: []tls.Certificate{stranger.current().cert}, NextProtos: []string{ProtoHTTP}},
-		"namesake":       {Certificates: []tls.Certificate{namesake.current().cert}, NextProtos: []string{ProtoRaft}},
+		"raft":           {Certificates: []tls.Certificate{stranger.currentCert().cert}, NextProtos: []string{ProtoRaft}},
+		"gossip":         {Certificates: []tls.Certificate{stranger.currentCert().cert}, NextProtos: []string{ProtoGossip}},
+		"rpc":            {Certificates: []tls.Certificate{stranger.currentCert().cert}, NextProtos: []string{ProtoHTTP}},
+		"namesake":       {Certificates: []tls.Certificate{namesake.currentCert().cert}, NextProtos: []string{ProtoRaft}},
 		"no certificate": {NextProtos: []string{ProtoRaft}},
 		"join without":   {NextProtos: []string{ProtoJoin}},
-		"tls 1.2": {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{ProtoRaft},
+		"tls 1.2": {Certificates: []tls.Certificate{p.cfg.Identity.currentCert().cert}, NextProtos: []string{ProtoRaft},
 			MaxVersion: tls.VersionTLS12},
-		"no alpn":      {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}},
-		"unknown alpn": {Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{"http/1.1"}},
+		"no alpn":      {Certificates: []tls.Certificate{p.cfg.Identity.currentCert().cert}},
+		"unknown alpn": {Certificates: []tls.Certificate{p.cfg.Identity.currentCert().cert}, NextProtos: []string{"http/1.1"}},
 		"two of them":  {Certificates: []tls.Certificate{twice(p.cfg.Identity)}, NextProtos: []string{ProtoRaft}},
-		"older protocols": {Certificates: []tls.Certificate{p.cfg.Identity.current().cert},
+		"older protocols": {Certificates: []tls.Certificate{p.cfg.Identity.currentCert().cert},
 			NextProtos: []string{"scd-raft/0"}},
 	} {
 		if _, err := rawDial(t, p, cfg); err == nil || errors.Is(err, io.EOF) || isTimeout(err) {
 			t.Errorf("%s: %v, want a TLS alert", name, err)
 		}
 	}
-	if _, admitted := p.reg.counts(); admitted != 0 {
+	if _, admitted := p.reg.countConns(); admitted != 0 {
 		t.Errorf("%d strangers were admitted", admitted)
 	}
 }
 
 func twice(i *Identity) tls.Certificate {
-	c := i.current().cert
+	c := i.currentCert().cert
 	c.Certificate = [][]byte{c.Certificate[0], c.Certificate[0]}
 	return c
 }
@@ -120,7 +120,7 @@ func TestNoTickets(t *testing.T) {
 	echo(t, p, ProtoRaft)
 	cache := &countingCache{}
 	cfg := &tls.Config{
-		Certificates: []tls.Certificate{p.cfg.Identity.current().cert}, NextProtos: []string{ProtoRaft},
+		Certificates: []tls.Certificate{p.cfg.Identity.currentCert().cert}, NextProtos: []string{ProtoRaft},
 		ClientSessionCache: cache,
 	}
 	if _, err := rawDial(t, p, cfg); err != nil {
@@ -162,7 +162,7 @@ func TestEmptyRosterRefusesAll(t *testing.T) {
 	if _, err := a.Dial(context.Background(), "b", ProtoRaft); !errors.Is(err, ErrUnknownNode) {
 		t.Errorf("dial: %v, want ErrUnknownNode", err)
 	}
-	cfg := &tls.Config{Certificates: []tls.Certificate{a.cfg.Identity.current().cert}, NextProtos: []string{ProtoRaft}}
+	cfg := &tls.Config{Certificates: []tls.Certificate{a.cfg.Identity.currentCert().cert}, NextProtos: []string{ProtoRaft}}
 	if _, err := rawDial(t, b, cfg); err == nil || isTimeout(err) {
 		t.Errorf("dial without a roster: %v, want a TLS alert", err)
 	}
@@ -268,7 +268,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	if _, err := b.Dial(context.Background(), "a", ProtoRaft); !errors.Is(err, ErrClosed) {
 		t.Errorf("dial after Close: %v, want ErrClosed", err)
 	}
-	if all, _ := b.reg.counts(); all != 0 {
+	if all, _ := b.reg.countConns(); all != 0 {
 		t.Errorf("%d connections are still known", all)
 	}
 }

@@ -20,5 +20,5 @@ const (
 // exporterLabel names our keying material exporter (RFC 8446 section 7.5).
 const exporterLabel = "EXPORTER-scd-join-v1"
 
-// greets reports whether connections of proto begin with the greeting byte.
-func greets(proto string) bool { return proto == ProtoRaft || proto == ProtoGossip }
+// hasGreeting reports whether connections of proto begin with the greeting byte.
+func hasGreeting(proto string) bool { return proto == ProtoRaft || proto == ProtoGossip }

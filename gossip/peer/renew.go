@@ -39,7 +39,7 @@ const maxChain = 8
 // leaves the old or the new one, never a mixture. The caller makes the new fingerprint known to the roster. Nothing may
 // be renewed twice at the same time.
 func (i *Identity) Renew(dir string, now time.Time) (was, is node.Fingerprint, err error) {
-	old := i.current()
+	old := i.currentCert()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return "", "", fmt.Errorf("renew the node's certificate: %w", err)
@@ -70,13 +70,13 @@ func (i *Identity) Reload(dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	next := fresh.current()
+	next := fresh.currentCert()
 	return i.cur.Swap(next).fp != next.fp, nil
 }
 
 // Made returns when the certificate was made; zero for the first kind of certificates, which do not say it.
 func (i *Identity) Made() time.Time {
-	t := i.current().cert.Leaf.NotBefore
+	t := i.currentCert().cert.Leaf.NotBefore
 	if t.Equal(longAgo) {
 		return time.Time{}
 	}
@@ -85,7 +85,7 @@ func (i *Identity) Made() time.Time {
 
 // Knows reports whether fp is the fingerprint of the identity's certificate or of a predecessor that is still shown.
 func (i *Identity) Knows(fp node.Fingerprint) bool {
-	for _, der := range i.current().cert.Certificate {
+	for _, der := range i.currentCert().cert.Certificate {
 		if node.FingerprintOf(der) == fp {
 			return true
 		}
@@ -202,15 +202,15 @@ func checkChain(certs []*x509.Certificate) ([]node.Fingerprint, error) {
 		if i == 0 {
 			continue
 		}
-		if err := succeeds(certs[i-1], c); err != nil {
+		if err := checkSuccessor(certs[i-1], c); err != nil {
 			return nil, err
 		}
 	}
 	return fps, nil
 }
 
-// succeeds checks that next was made by the holder of prev and is of the same node.
-func succeeds(next, prev *x509.Certificate) error {
+// checkSuccessor checks that next was made by the holder of prev and is of the same node.
+func checkSuccessor(next, prev *x509.Certificate) error {
 	id, err := idFromCert(next)
 	if err != nil {
 		return err

@@ -47,12 +47,12 @@ func TestRenew(t *testing.T) {
 		}
 		again, err := LoadIdentity(dir, "node-1")
 		if err != nil || again.Fingerprint() != is ||
-			len(again.current().cert.Certificate) != len(i.current().cert.Certificate) {
+			len(again.currentCert().cert.Certificate) != len(i.currentCert().cert.Certificate) {
 			t.Fatalf("after a restart: %v, %v", again, err)
 		}
 		all = append(all, is)
 	}
-	if i.Knows(first) || len(i.current().cert.Certificate) != maxChain || !i.Knows(all[len(all)-maxChain]) {
+	if i.Knows(first) || len(i.currentCert().cert.Certificate) != maxChain || !i.Knows(all[len(all)-maxChain]) {
 		t.Error("the predecessors are not the last ones")
 	}
 	if st, err := os.Stat(filepath.Join(dir, KeyFile)); err != nil || st.Mode().Perm() != 0o600 {
@@ -123,7 +123,7 @@ func TestStoreRenewed_Order(t *testing.T) {
 		return err == nil
 	}
 	var certs []bool // whether node.crt.next is there at each sync
-	err := storeRenewed(dir, renewed.current(), func(string) error {
+	err := storeRenewed(dir, renewed.currentCert(), func(string) error {
 		certs = append(certs, has(nextCert))
 		if has(nextKey) {
 			t.Error("the next key is not in force yet")
@@ -178,7 +178,7 @@ func TestRenewedCertificateAndRoster(t *testing.T) {
 		}
 	}
 	both("before")
-	stolen := i.current().cert // the thief has the key of today
+	stolen := i.currentCert().cert // the thief has the key of today
 	was, is := renew(t, i, dir)
 	both("the roster has not heard of it")
 	old := dial(t, b, "a", ProtoRaft)
@@ -205,7 +205,7 @@ func TestRenewedCertificateAndRoster(t *testing.T) {
 		t.Errorf("the old certificate: %v, want a TLS alert", err)
 	}
 	renew(t, thief, t.TempDir())
-	forged := thief.current().cert
+	forged := thief.currentCert().cert
 	if _, err := rawDial(t, b, &tls.Config{Certificates: []tls.Certificate{forged},
 		NextProtos: []string{ProtoRaft}}); err == nil || isTimeout(err) {
 		t.Errorf("what the old key signed: %v, want a TLS alert", err)
@@ -240,19 +240,19 @@ func TestForgedChains(t *testing.T) {
 	p := m.member("p", nil)
 	echo(t, p, ProtoRaft)
 	renew(t, member, dir)
-	own := member.current().cert.Certificate
+	own := member.currentCert().cert.Certificate
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	evil := member.current().cert
+	evil := member.currentCert().cert
 	forged, err := newCertificate("victim", time.Now(), key, evil.Leaf, evil.PrivateKey.(*ecdsa.PrivateKey))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, chain := range map[string][][]byte{
 		"a member vouches for another":      {forged, own[0], own[1]},
-		"the victim's, without its key":     {forged, victim.cfg.Identity.current().cert.Certificate[0]},
+		"the victim's, without its key":     {forged, victim.cfg.Identity.currentCert().cert.Certificate[0]},
 		"in the wrong order":                {forged, own[1], own[0]},
 		"the same twice":                    {forged, forged},
 		"too many":                          {forged, own[0], own[0], own[0], own[0], own[0], own[0], own[0], own[0]},
@@ -273,7 +273,7 @@ func FuzzChain(f *testing.F) {
 		f.Fatal(err)
 	}
 	for range 2 {
-		f.Add(certPEM(i.current().cert.Certificate...))
+		f.Add(certPEM(i.currentCert().cert.Certificate...))
 		if _, _, err := i.Renew(f.TempDir(), time.Now()); err != nil {
 			f.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func TestRPC_BoundsPerMember(t *testing.T) {
 		t.Error("a header that is too large is taken")
 	}
 	eventually(t, func() string {
-		if _, admitted := b.reg.counts(); admitted != 0 {
+		if _, admitted := b.reg.countConns(); admitted != 0 {
 			return "connections that were closed have their places"
 		}
 		return ""
@@ -54,7 +54,7 @@ func TestRPC_BoundsPerMember(t *testing.T) {
 	for n := range 2 {
 		dial(t, a, "b", ProtoHTTP)
 		eventually(t, func() string {
-			if _, admitted := b.reg.counts(); admitted <= n {
+			if _, admitted := b.reg.countConns(); admitted <= n {
 				return "a connection within the limit is not admitted"
 			}
 			return ""

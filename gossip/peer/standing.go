@@ -33,7 +33,7 @@ const (
 
 var errStanding = errors.New("malformed answer about our standing")
 
-func (s Standing) append(dst []byte) []byte {
+func (s Standing) appendTo(dst []byte) []byte {
 	flags := byte(0)
 	if s.Member {
 		flags = standingMember
@@ -60,7 +60,7 @@ func (p *Port) serveStanding(t *tls.Conn, raw *conn) {
 		p.m.refused.WithLabelValues("standing").Inc()
 		return
 	}
-	leave, ok := p.guard.enter(countAs(hostOf(raw.RemoteAddr())))
+	leave, ok := p.guard.startAttempt(countAs(hostOf(raw.RemoteAddr())))
 	if !ok {
 		p.m.refused.WithLabelValues("standing").Inc()
 		return
@@ -74,20 +74,20 @@ func (p *Port) serveStanding(t *tls.Conn, raw *conn) {
 	if err != nil || t.SetDeadline(time.Now().Add(p.cfg.Limits.Handshake)) != nil {
 		return
 	}
-	fp := peer.fp()
+	fp := peer.fingerprint()
 	if e, ok := p.cfg.Roster.Lookup(id); ok {
-		if known, ok := peer.by(e); ok { // it has renewed its certificate, and we have not heard of it yet
+		if known, ok := peer.knownAs(e); ok { // it has renewed its certificate, and we have not heard of it yet
 			fp = known
 		}
 	}
-	if _, err := t.Write(p.cfg.Standing(id, fp).append(nil)); err == nil {
+	if _, err := t.Write(p.cfg.Standing(id, fp).appendTo(nil)); err == nil {
 		lingeringClose(t)
 	}
 }
 
 // AskStanding asks a member what its roster says of this node. It takes at most Limits.Handshake.
 func (p *Port) AskStanding(ctx context.Context, id node.ID) (Standing, error) {
-	t, err := p.dial(ctx, id, ProtoStanding)
+	t, err := p.dialMember(ctx, id, ProtoStanding)
 	if err != nil {
 		return Standing{}, fmt.Errorf("ask %s for our standing: %w", id, err)
 	}
@@ -114,12 +114,12 @@ func (p *Port) dialFormer(ctx context.Context, e node.Entry) (*tls.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	raw, err := p.reg.track(c, outbound)
+	raw, err := p.reg.trackConn(c, outbound)
 	if err != nil {
 		return nil, err
 	}
 	t := tls.Client(raw, clientTLS(p.cfg.Identity, ProtoStanding, func(s shown) error {
-		if _, ok := s.by(e); !ok {
+		if _, ok := s.knownAs(e); !ok {
 			return ErrWrongNode
 		}
 		return nil

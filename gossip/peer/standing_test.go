@@ -56,13 +56,13 @@ func TestAskStanding_NoHandler(t *testing.T) {
 }
 
 func FuzzStanding(f *testing.F) {
-	f.Add(Standing{Member: true, Rev: 1<<40 + 3, Generation: 2}.append(nil))
-	f.Add(Standing{}.append(nil))
+	f.Add(Standing{Member: true, Rev: 1<<40 + 3, Generation: 2}.appendTo(nil))
+	f.Add(Standing{}.appendTo(nil))
 	f.Add([]byte{2, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := parseStanding(b)
-		if err == nil && !bytes.Equal(s.append(nil), b) {
-			t.Errorf("%x means %+v, which is %x", b, s, s.append(nil))
+		if err == nil && !bytes.Equal(s.appendTo(nil), b) {
+			t.Errorf("%x means %+v, which is %x", b, s, s.appendTo(nil))
 		}
 	})
 }

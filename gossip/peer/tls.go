@@ -10,7 +10,7 @@ import (
 func (p *Port) serverTLS() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
-		Certificates:           []tls.Certificate{p.cfg.Identity.current().cert},
+		Certificates:           []tls.Certificate{p.cfg.Identity.currentCert().cert},
 		ClientAuth:             tls.RequireAnyClientCert,
 		NextProtos:             []string{ProtoRaft, ProtoGossip, ProtoHTTP, ProtoJoin, ProtoStanding},
 		SessionTicketsDisabled: true,
@@ -30,7 +30,7 @@ func (p *Port) verifyInbound(cs tls.ConnectionState) error {
 		_, err := idFromCert(peer.cert)
 		return err
 	case ProtoRaft, ProtoGossip, ProtoHTTP:
-		_, _, err := peer.member(p.cfg.Roster)
+		_, _, err := peer.findMember(p.cfg.Roster)
 		return err
 	default:
 		return fmt.Errorf("no protocol of ours was negotiated")
@@ -42,7 +42,7 @@ func (p *Port) verifyInbound(cs tls.ConnectionState) error {
 func clientTLS(i *Identity, proto string, verify func(shown) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
-		Certificates:       []tls.Certificate{i.current().cert},
+		Certificates:       []tls.Certificate{i.currentCert().cert},
 		NextProtos:         []string{proto},
 		InsecureSkipVerify: true,
 		VerifyConnection: func(cs tls.ConnectionState) error {

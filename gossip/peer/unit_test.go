@@ -223,8 +223,8 @@ func TestBookDamaged(t *testing.T) {
 func TestProofBindsEverything(t *testing.T) {
 	base := Proof{Exporter: []byte("e"), Joiner: "j", Member: "m", JoinerFP: "jf", MemberFP: "mf"}
 	secret := []byte(testSecret)
-	good := base.sum(secret, roleJoiner)
-	if !base.verify(secret, roleJoiner, good) {
+	good := base.macFor(secret, roleJoiner)
+	if !base.verifyMAC(secret, roleJoiner, good) {
 		t.Fatal("a proof does not verify")
 	}
 	for name, p := range map[string]Proof{
@@ -235,18 +235,18 @@ func TestProofBindsEverything(t *testing.T) {
 		"joinerfp": {Exporter: []byte("e"), Joiner: "j", Member: "m", JoinerFP: "xx", MemberFP: "mf"},
 		"memberfp": {Exporter: []byte("e"), Joiner: "j", Member: "m", JoinerFP: "jf", MemberFP: "xx"},
 	} {
-		if p.verify(secret, roleJoiner, good) {
+		if p.verifyMAC(secret, roleJoiner, good) {
 			t.Errorf("%s is not bound", name)
 		}
 	}
-	if base.verify(secret, roleMember, good) || base.verify([]byte("x"), roleJoiner, good) ||
-		base.verify(secret, roleJoiner, good[:31]) {
+	if base.verifyMAC(secret, roleMember, good) || base.verifyMAC([]byte("x"), roleJoiner, good) ||
+		base.verifyMAC(secret, roleJoiner, good[:31]) {
 		t.Error("role, secret or length is not bound")
 	}
 }
 
 func TestRefusalTextIsHarmless(t *testing.T) {
-	r, err := parseRefused(refused{Code: 4, Text: "a\x1b[31m\nb\u009bü"}.append(nil))
+	r, err := parseRefused(refused{Code: 4, Text: "a\x1b[31m\nb\u009bü"}.appendTo(nil))
 	if err != nil || r.Text != "a?[31m?b?ü" {
 		t.Errorf("text = %q, %v", r.Text, err)
 	}

@@ -6,13 +6,13 @@ import (
 	"saltclusterd/fsync/mmapkeys"
 )
 
-// told is the memory of what the store held when it and the files were last made the same: what differs from it there
-// is an edit. Most of it is what the base says, so only the rest is kept in the base's file.
-type told struct {
-	banks [2]bankID
-	is    map[subject]entry
-	met   bool // the store was looked at, and this saved, in some run
-	blank bool // the store held no key then
+// lastSynced is the memory of what the store held when it and the files were last made the same: what differs from it
+// there is an edit. Most of it is what the base says, so only the rest is kept in the base's file.
+type lastSynced struct {
+	banks       [2]bankID
+	is          map[subject]entry
+	initialized bool // the store was looked at, and this saved, in some run
+	blank       bool // the store held no key then
 }
 
 // bankID tells a bank from one that was put in its place, or emptied. The zero one is none: what has lost pages is as
@@ -25,8 +25,8 @@ type bankID struct {
 
 func idOf(c mmapkeys.Content) bankID { return bankID{c.Mark.Identity(), c.High, c.Heap} }
 
-// same says whether c is the bank that id is of, some time later.
-func (id bankID) same(c mmapkeys.Content) bool {
+// isSameBank says whether c is the bank that id is of, some time later.
+func (id bankID) isSameBank(c mmapkeys.Content) bool {
 	return id.ID != "" && id.ID == c.Mark.Identity() && c.High >= id.High && c.Heap >= id.Heap
 }
 
@@ -38,29 +38,29 @@ type storeFile struct {
 	Denied map[string]basedFile `json:"denied,omitempty"`
 }
 
-// recall makes the memory from the base.
-func recall(b *base, f *storeFile) *told {
-	t := &told{is: map[subject]entry{}}
+// lastSyncedOf makes the memory from the base.
+func lastSyncedOf(b *base, f *storeFile) *lastSynced {
+	t := &lastSynced{is: map[subject]entry{}}
 	if f == nil {
 		return t
 	}
-	t.met, t.banks, t.blank = true, f.Banks, f.Blank
+	t.initialized, t.banks, t.blank = true, f.Banks, f.Blank
 	for id, v := range b.Keys {
-		t.set(subject{id: id}, v.entry)
+		t.setEntry(subject{id: id}, v.entry)
 	}
 	for id, v := range b.Denied {
-		t.set(subject{id, true}, v.entry)
+		t.setEntry(subject{id, true}, v.entry)
 	}
 	for id, v := range f.Keys {
-		t.set(subject{id: id}, entry{v.State, v.Print})
+		t.setEntry(subject{id: id}, entry{v.State, v.Print})
 	}
 	for id, v := range f.Denied {
-		t.set(subject{id, true}, entry{v.State, v.Print})
+		t.setEntry(subject{id, true}, entry{v.State, v.Print})
 	}
 	return t
 }
 
-func (t *told) set(s subject, e entry) bool {
+func (t *lastSynced) setEntry(s subject, e entry) bool {
 	old := t.is[s]
 	if e == (entry{}) {
 		delete(t.is, s)
@@ -70,8 +70,8 @@ func (t *told) set(s subject, e entry) bool {
 	return old != e
 }
 
-// file is what recall needs beside the base.
-func (t *told) file(b *base) *storeFile {
+// storeFile is what recall needs beside the base.
+func (t *lastSynced) storeFile(b *base) *storeFile {
 	f := &storeFile{Banks: t.banks, Blank: t.blank, Keys: map[string]basedFile{}, Denied: map[string]basedFile{}}
 	all := maps.Clone(t.is)
 	for id := range b.Keys {
@@ -81,7 +81,7 @@ func (t *told) file(b *base) *storeFile {
 		all[subject{id, true}] = t.is[subject{id, true}]
 	}
 	for s, e := range all {
-		if v, _ := b.of(s); v.entry == e {
+		if v, _ := b.baseOf(s); v.entry == e {
 			continue
 		}
 		into := f.Keys

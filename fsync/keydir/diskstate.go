@@ -2,8 +2,8 @@ package keydir
 
 import "time"
 
-// sight is what a look found of one id.
-type sight struct {
+// diskState is what a look found of one id.
+type diskState struct {
 	key    finding
 	denied finding
 }
@@ -17,11 +17,11 @@ type finding struct {
 	modified time.Time // of the file that counts
 }
 
-func (s sight) of(sub subject) finding {
+func (s diskState) findingFor(sub subject) finding {
 	if sub.denied {
 		return s.denied
 	}
 	return s.key
 }
 
-func (s sight) empty() bool { return s == sight{} }
+func (s diskState) isEmpty() bool { return s == diskState{} }

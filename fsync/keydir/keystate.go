@@ -14,10 +14,10 @@ const (
 	deniedEvery = 5 * time.Second
 )
 
-// kase gathers what a decision about s depends on, and the text of its key in consensus.
-func (m *machine) kase(view state.View, s subject, f finding) (k kase, text string) {
-	k = kase{disk: f.entry, garbage: f.garbage, twice: f.twice, modified: f.modified, stale: m.base.Stale}
-	k.base, k.hasBase = m.base.of(s)
+// stateOf gathers what a decision about s depends on, and the text of its key in consensus.
+func (m *machine) stateOf(view state.View, s subject, f finding) (k keyState, text string) {
+	k = keyState{disk: f.entry, garbage: f.garbage, twice: f.twice, modified: f.modified, stale: m.base.Stale}
+	k.base, k.hasBase = m.base.baseOf(s)
 	if s.denied {
 		if d, ok := view.Denied(s.id); ok {
 			k.cons, k.rev, text = entry{deniedState, printOf(d.Pub)}, d.Rev, d.Pub
@@ -47,8 +47,8 @@ func (m *machine) kase(view state.View, s subject, f finding) (k kase, text stri
 	return k, text
 }
 
-// settling says until when to wait with a step because the disk may be in the middle of a change; zero: do not wait.
-func (m *machine) settling(now time.Time, s subject, f finding, k kase, d step) time.Time {
+// waitUntil says until when to wait with a step because the disk may be in the middle of a change; zero: do not wait.
+func (m *machine) waitUntil(now time.Time, s subject, f finding, k keyState, d step) time.Time {
 	if !k.current && d.verdict == write || k.stale != fresh && d.verdict == write {
 		return time.Time{} // whatever it becomes, consensus wins
 	}
@@ -70,12 +70,12 @@ func (m *machine) settling(now time.Time, s subject, f finding, k kase, d step) 
 	return time.Time{}
 }
 
-// agree notes that disk and consensus were the same about s. It returns false if that is nothing new.
-func (m *machine) agree(s subject, v based) bool {
-	if old, ok := m.base.of(s); ok && old == v {
+// noteAgreed notes that disk and consensus were the same about s. It returns false if that is nothing new.
+func (m *machine) noteAgreed(s subject, v based) bool {
+	if old, ok := m.base.baseOf(s); ok && old == v {
 		return false
 	}
-	m.base.agree(s, v)
+	m.base.setBase(s, v)
 	m.dirty = true
 	return true
 }
