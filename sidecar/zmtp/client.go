@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"saltclusterd/nowait"
 )
 
 // ClientOptions describe the socket a Client plays.
@@ -314,7 +316,7 @@ func (c *Client) readOnce() (int, error) {
 // recv reads what the socket holds; false: nothing.
 func (c *Client) recv(fd uintptr) bool {
 	for {
-		n, err := Recv(int(fd), c.room)
+		n, err := nowait.Recv(int(fd), c.room)
 		switch err {
 		case syscall.EINTR:
 			continue
@@ -388,7 +390,7 @@ func (c *Client) send(encode func([]byte) []byte) error {
 
 // write wants wmu. A short write nearly always finds room in the socket, and gets a deadline when it does not.
 func (c *Client) write(b []byte) (err error) {
-	if c.raw == nil || len(b) > MaxSend {
+	if c.raw == nil || len(b) > nowait.MaxSend {
 		if err := c.limitWrite(); err != nil {
 			return err
 		}
@@ -417,7 +419,7 @@ func (c *Client) limitWrite() error {
 func (c *Client) transmit(fd uintptr) bool {
 	l := &c.left
 	for {
-		n, err := Send(int(fd), l.rest)
+		n, err := nowait.Send(int(fd), l.rest)
 		l.rest = l.rest[n:]
 		switch {
 		case err == syscall.EINTR, err == nil && len(l.rest) > 0:

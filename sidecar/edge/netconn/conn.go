@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"saltclusterd/nowait"
 
-	"saltclusterd/sidecar/zmtp"
+	"golang.org/x/sys/unix"
 )
 
 // readRoom is the size of a pooled read buffer. A read that fills it is
@@ -183,7 +183,7 @@ func (c *Conn) readOnce(fd int, hear func([]byte) error) (again bool, err error)
 		if c.Reason() != ReasonNone { // one who always has more never waits
 			return false, ErrCut
 		}
-		n, err := zmtp.Recv(fd, room[:])
+		n, err := nowait.Recv(fd, room[:])
 		switch {
 		case err == syscall.EAGAIN:
 			return true, nil

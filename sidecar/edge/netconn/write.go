@@ -4,9 +4,9 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"saltclusterd/nowait"
 
-	"saltclusterd/sidecar/zmtp"
+	"golang.org/x/sys/unix"
 )
 
 // MaxIOV is the most buffers one system call is given.
@@ -16,8 +16,8 @@ const MaxIOV = 32
 // EAGAIN comes with the number of bytes taken before.
 func writeNow(fd int, bufs [][]byte) (n int, err error) {
 	for {
-		if len(bufs) == 1 && len(bufs[0]) <= zmtp.MaxSend {
-			n, err = zmtp.Send(fd, bufs[0])
+		if len(bufs) == 1 && len(bufs[0]) <= nowait.MaxSend {
+			n, err = nowait.Send(fd, bufs[0])
 		} else if len(bufs) == 1 {
 			n, err = syscall.Write(fd, bufs[0])
 		} else {

@@ -1,6 +1,6 @@
 //go:build !race
 
-package zmtp
+package nowait
 
 import (
 	"syscall"
