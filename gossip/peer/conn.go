@@ -2,21 +2,20 @@ package peer
 
 import (
 	"crypto/tls"
-	"errors"
 	"net"
 	"sync"
-	"syscall"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/nowait"
 )
 
 // conn is a tcp connection below TLS which the registry can find and cut. It sits below, not above, because net/http
 // insists on a plain *tls.Conn for HTTP/2.
 type conn struct {
-	net.Conn
-	reg  *registry
-	once sync.Once
-	err  error
+	*nowait.Conn // TLS reads and writes one record at a time
+	reg          *registry
+	once         sync.Once
+	err          error
 
 	// Set by admission, before the connection is handed to anyone.
 	id  node.ID
@@ -31,15 +30,6 @@ func (c *conn) Close() error {
 		c.err = c.Conn.Close()
 	})
 	return c.err
-}
-
-// SyscallConn implements syscall.Conn. Callers use it to set other socket options.
-func (c *conn) SyscallConn() (syscall.RawConn, error) {
-	s, ok := c.Conn.(syscall.Conn)
-	if !ok {
-		return nil, errors.ErrUnsupported
-	}
-	return s.SyscallConn()
 }
 
 // Remote returns the member at the other end of a connection which came from a Listener or from Dial.
@@ -99,7 +89,7 @@ func (r *registry) init(l Limits) {
 // trackConn registers a tcp connection before its handshake, so that closing the port ends it. It closes c when the
 // port is closed.
 func (r *registry) trackConn(c net.Conn, d direction) (*conn, error) {
-	t := &conn{Conn: c, reg: r}
+	t := &conn{Conn: nowait.New(c), reg: r}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
