@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/fsync/feed"
 	"saltclusterd/gossip/node"
 )
@@ -315,7 +316,7 @@ func signal(c chan struct{}) {
 }
 
 func (s *Store) keepSaving(ctx context.Context) {
-	for feed.Pause(ctx, s.cfg.Timing.Save) {
+	for backoff.Sleep(ctx, s.cfg.Timing.Save) {
 		if err := s.save(); err != nil {
 			s.fail("save", "", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/gossip/node"
 )
 
@@ -100,7 +101,7 @@ func (f *Feed[K, S]) follow(ctx context.Context, changed <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		case _, ok := <-changed:
-			if !ok || !Pause(ctx, f.cfg.Timing.Settle) {
+			if !ok || !backoff.Sleep(ctx, f.cfg.Timing.Settle) {
 				return
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/gossip/node"
 )
 
@@ -54,7 +55,7 @@ func (l *Line[K]) Alive() {
 
 // rest is the pause after a failure, which a sign of life shortens to least.
 func (l *Line[K]) rest(ctx context.Context, least, most time.Duration) {
-	if !Pause(ctx, least) || most <= least {
+	if !backoff.Sleep(ctx, least) || most <= least {
 		return
 	}
 	t := time.NewTimer(most - least)

@@ -3,6 +3,8 @@ package feed
 import (
 	"context"
 	"time"
+
+	"saltclusterd/backoff"
 )
 
 // serve takes turns until the member or the feed goes.
@@ -21,7 +23,7 @@ func (f *Feed[K, S]) serve(ctx context.Context, p *peer[K, S]) {
 		case <-digests.C:
 			p.line.Tell(false)
 		case <-p.line.wake:
-			Pause(ctx, f.cfg.Timing.Linger)
+			backoff.Sleep(ctx, f.cfg.Timing.Linger)
 		}
 		f.turns(ctx, p)
 	}
@@ -29,16 +31,16 @@ func (f *Feed[K, S]) serve(ctx context.Context, p *peer[K, S]) {
 
 // turns repeats turn until nothing waits.
 func (f *Feed[K, S]) turns(ctx context.Context, p *peer[K, S]) {
-	for retry := f.cfg.Timing.Retry; ctx.Err() == nil; {
+	retry := backoff.Backoff{Min: f.cfg.Timing.Retry, Max: f.cfg.Timing.RetryMax}
+	for ctx.Err() == nil {
 		did, err := f.turn(ctx, p)
 		p.line.setErr(err)
 		switch {
 		case err != nil:
 			p.sender.Failed(err)
-			p.line.rest(ctx, f.cfg.Timing.Retry, retry)
-			retry = min(2*retry, f.cfg.Timing.RetryMax)
+			p.line.rest(ctx, f.cfg.Timing.Retry, retry.Next())
 		case did:
-			retry = f.cfg.Timing.Retry
+			retry.Reset()
 		default:
 			return
 		}
@@ -68,19 +70,4 @@ func (f *Feed[K, S]) turn(ctx context.Context, p *peer[K, S]) (did bool, err err
 	}
 	p.line.Add(rest...)
 	return true, nil
-}
-
-// Pause waits for d. It returns false when ctx has ended before.
-func Pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"saltclusterd/fsync/feed"
+	"saltclusterd/backoff"
 )
 
 // restore takes in what was known before the start.
@@ -92,7 +92,7 @@ func (x *index) saved(changes int) {
 // keepSaving saves the table soon after changes, and a large one less often.
 func (s *Store) keepSaving(ctx context.Context) {
 	const share = 100 // of the time goes into it
-	for rest := s.cfg.Timing.Save; feed.Pause(ctx, rest); {
+	for rest := s.cfg.Timing.Save; backoff.Sleep(ctx, rest); {
 		began := time.Now()
 		if err := s.save(); err != nil {
 			s.fail("save", "", err)

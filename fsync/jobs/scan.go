@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"saltclusterd/fsync/feed"
+	"saltclusterd/backoff"
 )
 
 // idleShare is how much longer a scan rests than it works, so that it takes a small part of one CPU.
@@ -40,7 +40,7 @@ func (s *Store) keepScanning(ctx context.Context) {
 		if turn == 1 {
 			close(s.looked)
 		}
-		if !feed.Pause(ctx, s.cfg.Timing.Scan) {
+		if !backoff.Sleep(ctx, s.cfg.Timing.Scan) {
 			return
 		}
 	}
@@ -68,7 +68,7 @@ func (s *Store) scan(ctx context.Context, turn uint32) (whole bool) {
 		for _, name := range names {
 			s.scanJob(top, name, turn)
 		}
-		if !feed.Pause(ctx, s.rest(turn)*time.Since(began)) {
+		if !backoff.Sleep(ctx, s.rest(turn)*time.Since(began)) {
 			return false
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/fsync/dirid"
-	"saltclusterd/fsync/feed"
 )
 
 // keepScanning looks at the directory when something changes in it, and from time to time.
@@ -41,7 +41,7 @@ func (s *Store) keepScanning(ctx context.Context) {
 		case <-soon:
 		case <-w.errors():
 		case <-w.hints():
-			if !feed.Pause(ctx, s.cfg.Timing.Debounce) {
+			if !backoff.Sleep(ctx, s.cfg.Timing.Debounce) {
 				return
 			}
 			w.drain()

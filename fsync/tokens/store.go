@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/fsync/feed"
 	"saltclusterd/gossip/node"
 )
@@ -160,7 +161,7 @@ func (t table) count() (live, revoked int) {
 }
 
 func (s *Store) keepSaving(ctx context.Context) {
-	for feed.Pause(ctx, s.cfg.Timing.Save) {
+	for backoff.Sleep(ctx, s.cfg.Timing.Save) {
 		if err := s.save(); err != nil {
 			s.fail("save", err)
 		}
