@@ -147,6 +147,18 @@ func (f *Feed[K, S]) Peer(id node.ID) (s S, ok bool) {
 	return s, false
 }
 
+// Alive is Peer of a member that was just heard of: if it could not be reached, it is tried again now.
+func (f *Feed[K, S]) Alive(id node.ID) (s S, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.peers[id]
+	if p == nil {
+		return s, false
+	}
+	p.line.Alive()
+	return p.sender, true
+}
+
 // Peers returns the senders of all lines, in order of their members.
 func (f *Feed[K, S]) Peers() []S {
 	f.mu.Lock()

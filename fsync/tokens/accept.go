@@ -1,75 +1,40 @@
 package tokens
 
 import (
-	"errors"
-	"io"
-	"net/http"
 	"os"
 
 	"saltclusterd/gossip/node"
 )
 
-// Handler takes what other members send to Path.
-func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
-
-func (s *Store) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	from, ok := s.cfg.From(r.Context())
-	switch {
-	case !ok:
-		http.Error(w, "not a member", http.StatusForbidden)
-		return
-	case s.off != "": // what they have is of no use here
-		return
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	if err != nil {
-		http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
-		return
-	}
-	m, err := decode(body)
-	if err != nil {
-		s.fail("decode", err)
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	if err := s.take(from, m); err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-	}
-}
-
-// errNotYet says that this node has not looked at its own tokens yet, or does not know the sender as a member.
-var errNotYet = errors.New("starting")
-
-// take acts on a message of a peer.
-func (s *Store) take(from node.ID, m message) error {
+// handle acts on a message of a peer.
+func (s *Store) handle(from node.ID, m message) (answer []byte, err error) {
 	root, err := s.disk.root()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer root.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.scanned || s.run.Err() != nil {
-		return errNotYet
+	if err := s.mayAnswer(); err != nil {
+		return nil, err
 	}
-	p, ok := s.feed.Peer(from)
-	if !ok {
-		return errNotYet
+	p, known := s.Feed().Alive(from)
+	if !known {
+		return nil, errNotYet
 	}
-	p.Alive()
 	told := make(map[print]struct{}, len(m.items))
 	for _, i := range m.items {
 		told[i.print] = struct{}{}
 		what, err := s.accept(root, p, i, m.digest)
 		s.metrics.received.WithLabelValues(string(what)).Inc()
 		if err != nil {
-			s.fail("accept", err)
+			s.Fail("accept", err)
 		} else if !m.digest {
-			s.feed.Got(i.print)
+			s.Feed().Got(i.print)
 		}
 	}
 	if !m.digest {
-		return nil
+		return nil, nil
 	}
 	for print := range s.table.entries {
 		if _, ok := told[print]; !ok {
@@ -80,7 +45,7 @@ func (s *Store) take(from node.ID, m message) error {
 	if m.answer {
 		p.Tell(false)
 	}
-	return nil
+	return nil, nil
 }
 
 // outcome is what became of something received.

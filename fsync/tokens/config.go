@@ -1,15 +1,11 @@
 package tokens
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"fmt"
-	"log/slog"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"saltclusterd/gossip/node"
+	"saltclusterd/fsync/replica"
 )
 
 // Master is what the stock master's configuration says about its tokens.
@@ -43,66 +39,29 @@ func (m Master) off() string {
 	return ""
 }
 
-// Peers sends a body to POST Path of another member.
-type Peers interface {
-	Push(ctx context.Context, to node.ID, body []byte) error
-}
-
-// Config is what a Store needs. Registerer may be nil.
+// Config is what a Store needs.
 type Config struct {
-	Master   Master
-	StateDir string           // for the table
-	Members  func() []node.ID // the other members that have a master
-	// Changed returns a channel that gets a value after changes of members, several at once perhaps.
-	Changed func(ctx context.Context) <-chan struct{}
-	Peers   Peers
-	From    func(ctx context.Context) (node.ID, bool) // who sends a request to the handler
-	// Hold, when not nil, is closed when this node has caught up (Pull): before, the peers would send it what it fetches.
-	Hold       <-chan struct{}
-	Now        func() time.Time // nil: time.Now
-	Timing     Timing           // zero fields: defaults
-	Logger     *slog.Logger
-	Registerer prometheus.Registerer
+	replica.Config
+	Master Master
+	Timing Timing // zero fields: defaults
 }
 
-// Timing are the package's patience and pace.
+// Timing is how often the directory is read.
 type Timing struct {
-	Debounce time.Duration // from a hint to a look; 10 ms
-	Scan     time.Duration // between looks without a hint; 5 s
+	Debounce time.Duration // from a hint to a scan; 10 ms
+	Scan     time.Duration // between scans without a hint; 5 s
 	// between looks at what the files of known tokens hold, where they are many; a minute, and after a start
-	Check    time.Duration
-	Gone     time.Duration // how long a file must be gone to be revoked: its directory may be about to go; 200 ms
-	Digest   time.Duration // between digests; 5 min
-	Save     time.Duration // between writes of the table; 1 s
-	Retry    time.Duration // first pause after a failed push, doubled up to RetryMax; 250 ms
-	RetryMax time.Duration // 2 s
-	Push     time.Duration // patience with one push; 30 s
+	Check time.Duration
+	Gone  time.Duration // how long a file must be gone to be revoked: its directory may be about to go; 200 ms
 }
+
+// pace is that of the package.
+var pace = replica.Pace{Settle: 10 * time.Millisecond, Save: time.Second}
 
 func (t Timing) withDefaults() Timing {
-	set := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	set(&t.Debounce, 10*time.Millisecond)
-	set(&t.Scan, 5*time.Second)
-	set(&t.Check, time.Minute)
-	set(&t.Gone, 200*time.Millisecond)
-	set(&t.Digest, 5*time.Minute)
-	set(&t.Save, time.Second)
-	set(&t.Retry, 250*time.Millisecond)
-	set(&t.RetryMax, 2*time.Second)
-	set(&t.Push, 30*time.Second)
+	t.Debounce = cmp.Or(t.Debounce, 10*time.Millisecond)
+	t.Scan = cmp.Or(t.Scan, 5*time.Second)
+	t.Check = cmp.Or(t.Check, time.Minute)
+	t.Gone = cmp.Or(t.Gone, 200*time.Millisecond)
 	return t
-}
-
-func (c Config) validate() error {
-	switch {
-	case c.Master.CacheDir == "" || c.StateDir == "":
-		return errors.New("tokens: cachedir and state directory must be set")
-	case c.Members == nil || c.Changed == nil || c.Peers == nil || c.From == nil:
-		return errors.New("tokens: members and peers must be set")
-	}
-	return nil
 }

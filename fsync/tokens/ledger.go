@@ -10,8 +10,8 @@ import (
 // Ledger tells what the local master has on disk: hashes of tokens that have not expired, by the first bytes of their
 // prints.
 func (s *Store) Ledger() (ledger.Ledger, error) {
-	if s.off != "" {
-		return ledger.Ledger{Off: s.off}, nil
+	if s.Off() != "" {
+		return ledger.Ledger{Off: s.Off()}, nil
 	}
 	root, err := s.disk.root()
 	if errors.Is(err, fs.ErrNotExist) { // the master has never run

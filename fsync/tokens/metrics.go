@@ -3,21 +3,13 @@ package tokens
 import "github.com/prometheus/client_golang/prometheus"
 
 type metrics struct {
-	live     prometheus.Gauge
-	revoked  prometheus.Gauge
 	received *prometheus.CounterVec
 	failures *prometheus.CounterVec
 }
 
 // newMetrics returns metrics, and registers them unless reg is nil.
-func newMetrics(reg prometheus.Registerer) *metrics {
+func newMetrics(reg prometheus.Registerer, count func() (live, revoked int)) *metrics {
 	m := &metrics{
-		live: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "saltcluster_tokens_live", Help: "Eauth tokens that work on this node.",
-		}),
-		revoked: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "saltcluster_tokens_revoked", Help: "Revoked eauth tokens that would not have expired yet.",
-		}),
 		received: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "saltcluster_tokens_received_total", Help: "What other nodes told about eauth tokens, by what became of it.",
 		}, []string{"outcome"}),
@@ -26,7 +18,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"op"}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.live, m.revoked, m.received, m.failures)
+		reg.MustRegister(m.received, m.failures, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "saltcluster_tokens_live", Help: "Eauth tokens that work on this node.",
+		}, func() float64 { live, _ := count(); return float64(live) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "saltcluster_tokens_revoked", Help: "Revoked eauth tokens that would not have expired yet.",
+		}, func() float64 { _, revoked := count(); return float64(revoked) }))
 	}
 	return m
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"saltclusterd/gossip/node"
 )
 
 // fixture is a body as every released version writes it.
@@ -32,15 +30,12 @@ func TestOldMember(t *testing.T) {
 	a := w.nodes["a"]
 	var mu sync.Mutex
 	var heard []string
-	w.mu.Lock()
-	w.old = map[node.ID]func([]byte) error{"old": func(body []byte) error {
+	w.Play("old", func(body []byte) ([]byte, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		heard = append(heard, hex.EncodeToString(body))
-		return nil
-	}}
-	w.mu.Unlock()
-	w.changed()
+		return nil, nil
+	})
 	hears := func(what, body string) {
 		t.Helper()
 		w.poll("the old member hears "+what, func() bool {
@@ -50,8 +45,7 @@ func TestOldMember(t *testing.T) {
 		})
 	}
 	hears("an empty digest that asks for its own", "7363746b01020100")
-	old := &testNode{w: w, id: "old"}
-	if err := old.Push(t.Context(), "a", fixture(t, "digest-v1")); err != nil {
+	if _, err := w.Send(t.Context(), "old", "a", fixture(t, "digest-v1")); err != nil {
 		t.Fatal(err)
 	}
 	if p := a.store.Progress(); len(p) != 1 || !p[0].Whole || p[0].Told != 1 || p[0].Lacking != 1 {
@@ -59,7 +53,7 @@ func TestOldMember(t *testing.T) {
 	}
 	revoked := "012f2cdac18a945846ee7085e8352425a15f2f3b514d52b407ca047cafdb83cb050000000077359400"
 	hears("what was revoked", "7363746b01020001"+revoked)
-	if err := old.Push(t.Context(), "a", fixture(t, "news-v1")); err != nil {
+	if _, err := w.Send(t.Context(), "old", "a", fixture(t, "news-v1")); err != nil {
 		t.Fatal(err)
 	}
 	if a.has(secret(0)) == nil {

@@ -3,51 +3,27 @@ package tokens
 import (
 	"context"
 
-	"saltclusterd/fsync/feed"
+	"saltclusterd/fsync/replica"
 )
 
 // peer sends to one other member. Prints wait for it: the data are read when their turn comes.
 type peer struct {
-	*feed.Line[print]
+	*replica.Peer[print]
 	s *Store
 }
 
-// newFeed makes what sends to the other members.
-func (s *Store) newFeed() *feed.Feed[print, *peer] {
-	t := s.cfg.Timing
-	return feed.New(feed.Config[print, *peer]{
-		Members: s.cfg.Members, Ready: s.ready,
-		New:   func(l *feed.Line[print]) *peer { return &peer{l, s} },
-		Limit: maxTokens, Batch: maxNews,
-		Timing: feed.Timing{Settle: t.Debounce, Digest: t.Digest, Retry: t.Retry, RetryMax: t.RetryMax},
-	})
-}
-
-// First implements feed.Sender.
-func (p *peer) First(context.Context) (bool, error) { return false, nil }
-
 // Digest implements feed.Sender.
-func (p *peer) Digest(ctx context.Context, ask bool) error { return p.push(ctx, p.s.digest(ask)) }
+func (p *peer) Digest(ctx context.Context, ask bool) error {
+	return p.Push(ctx, p.s.digest(ask).encode())
+}
 
 // Send implements feed.Sender.
 func (p *peer) Send(ctx context.Context, prints []print) (rest []print, err error) {
 	m, rest, err := p.s.news(prints)
 	if err == nil && len(m.items) > 0 {
-		err = p.push(ctx, m)
+		err = p.Push(ctx, m.encode())
 	}
 	return rest, err
-}
-
-// Failed implements feed.Sender.
-func (p *peer) Failed(err error) {
-	p.s.metrics.failures.WithLabelValues("push").Inc()
-	p.s.log.Debug("tokens not sent", "node", p.ID(), "err", err)
-}
-
-func (p *peer) push(ctx context.Context, m message) error {
-	ctx, cancel := context.WithTimeout(ctx, p.s.cfg.Timing.Push)
-	defer cancel()
-	return p.s.cfg.Peers.Push(ctx, p.ID(), m.encode())
 }
 
 // digest is the table as a peer hears of it.

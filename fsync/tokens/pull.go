@@ -4,60 +4,55 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"saltclusterd/fsync/replica"
+	"saltclusterd/gossip/node"
 )
 
-// Ask sends a question to another node's Answer and returns what that says, of at most MaxBody bytes.
-type Ask func(ctx context.Context, question []byte) (answer []byte, err error)
+// Catching up: a question is a digest. One of all that the asker has is answered with a digest of what it lacks; one
+// that asks for an answer (flagAnswer) with the tokens it lists, of which as many as fit come at a time.
 
-// Pull brings this node up to what another one has, and tells how far it is.
-//
-// A question is a digest. One of all that the asker has is answered with a digest of what it lacks; one that asks for
-// an answer (flagAnswer) with the tokens it lists, of which as many as fit come at a time.
-func (s *Store) Pull(ctx context.Context, ask Ask, tell func(done, total int)) error {
-	if s.off != "" {
-		return nil
-	}
-	select {
-	case <-s.looked:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// askOffer lists the live tokens that another node has and this one lacks. It revokes those that are revoked there.
+func (s *Store) askOffer(ctx context.Context, ask replica.Ask) (live []print, got int, err error) {
 	m, err := question(ctx, ask, s.digest(false))
+	if err == nil {
+		err = s.takeAll(m.items, true)
+	}
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	total := len(m.items)
-	tell(0, total)
-	if err := s.takeAll(m.items, true); err != nil { // revoked ones; what is live comes now
-		return err
-	}
-	want := slices.DeleteFunc(m.items, func(i item) bool { return i.revoked })
-	for len(want) > 0 {
-		page := want[:min(len(want), maxNews)]
-		m, err := question(ctx, ask, message{digest: true, answer: true, items: page})
-		if err != nil {
-			return err
+	for _, i := range m.items {
+		if !i.revoked {
+			live = append(live, i.print)
 		}
-		if err := s.takeAll(m.items, false); err != nil {
-			return err
-		}
-		want = want[answered(page, m.items):]
-		tell(total-len(want), total)
 	}
-	return nil
+	return live, len(m.items) - len(live), nil
+}
+
+// fetch gets the first n tokens of a page that come with one answer, and writes them.
+func (s *Store) fetch(ctx context.Context, ask replica.Ask, page []print) (n int, err error) {
+	q := message{digest: true, answer: true}
+	for _, p := range page {
+		q.items = append(q.items, item{print: p})
+	}
+	m, err := question(ctx, ask, q)
+	if err == nil {
+		err = s.takeAll(m.items, false)
+	}
+	return answered(page, m.items), err
 }
 
 // answered is how many of a page an answer is about: all up to the last one that came, or, when nothing came, the
 // whole page, because all of it is gone.
-func answered(page, got []item) int {
+func answered(page []print, got []item) int {
 	if len(got) == 0 {
 		return len(page)
 	}
 	last := got[len(got)-1].print
-	return 1 + max(slices.IndexFunc(page, func(i item) bool { return i.print == last }), 0)
+	return 1 + max(slices.Index(page, last), 0)
 }
 
-func question(ctx context.Context, ask Ask, m message) (message, error) {
+func question(ctx context.Context, ask replica.Ask, m message) (message, error) {
 	raw, err := ask(ctx, m.encode())
 	if err != nil {
 		return message{}, err
@@ -82,7 +77,7 @@ func (s *Store) takeAll(items []item, digest bool) error {
 		what, err := s.accept(root, nil, i, digest)
 		s.metrics.received.WithLabelValues(string(what)).Inc()
 		if err != nil {
-			s.fail("accept", err)
+			s.Fail("accept", err)
 			errs = append(errs, err)
 		}
 	}
@@ -95,18 +90,22 @@ func (s *Store) takeAll(items []item, digest bool) error {
 var errQuestion = errors.New("no question")
 
 // Answer answers another node's Pull.
-func (s *Store) Answer(ctx context.Context, body []byte) ([]byte, error) {
-	if s.off != "" {
+func (s *Store) Answer(_ context.Context, _ node.ID, body []byte) ([]byte, error) {
+	if s.Off() != "" {
 		return message{digest: true}.encode(), nil
 	}
 	q, err := decode(body)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
+	}
+	s.mu.Lock()
+	err = s.mayAnswer()
+	s.mu.Unlock()
+	switch {
 	case !q.digest:
 		return nil, errQuestion
-	case !s.open():
-		return nil, errNotYet
+	case err != nil:
+		return nil, err
 	case !q.answer:
 		return s.lacking(q).encode(), nil
 	}
@@ -116,12 +115,6 @@ func (s *Store) Answer(ctx context.Context, body []byte) ([]byte, error) {
 	}
 	m, _, err := s.news(prints)
 	return m.encode(), err
-}
-
-func (s *Store) open() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.scanned && s.run.Err() == nil
 }
 
 // lacking is what is here and not in a digest, or live there and revoked here.

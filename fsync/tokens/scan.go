@@ -28,7 +28,7 @@ func (s *Store) keepScanning(ctx context.Context) {
 		}
 		again := s.scan(check)
 		if first {
-			close(s.looked)
+			s.SetScanned()
 		}
 		var soon <-chan time.Time
 		if again {
@@ -66,7 +66,7 @@ func (s *Store) scan(check bool) (again bool) {
 		return false // the master has never run
 	}
 	if err != nil {
-		s.fail("scan", err)
+		s.Fail("scan", err)
 		return false
 	}
 	defer root.Close()
@@ -75,7 +75,7 @@ func (s *Store) scan(check bool) (again bool) {
 	id := s.disk.id()
 	tokens, err := s.disk.list(root)
 	if err != nil {
-		s.fail("scan", err)
+		s.Fail("scan", err)
 		return false
 	}
 	s.settleDir(id)
@@ -95,7 +95,7 @@ func (s *Store) scan(check bool) (again bool) {
 		case e.over(now):
 			delete(s.table.entries, p)
 			delete(s.gone, p)
-			s.dirty = true
+			s.Changed()
 		case is || !e.held:
 			delete(s.gone, p)
 		case s.disk.id() != id: // it was replaced while we looked
@@ -104,7 +104,7 @@ func (s *Store) scan(check bool) (again bool) {
 			again = s.missing(p, e, now) || again
 		}
 	}
-	s.scanned = true
+	s.whole = true
 	return again
 }
 
@@ -122,12 +122,13 @@ func (s *Store) settleDir(id dirid.ID) {
 			lost++
 		}
 	}
-	s.table.dir, s.table.layout, s.dirty = id.Text(), layout, true
+	s.table.dir, s.table.layout = id.Text(), layout
+	s.Changed()
 	clear(s.gone)
 	if lost > 0 {
 		s.log.Warn("the directory of tokens was removed or replaced: they come back from the other nodes", "count", lost)
 	}
-	s.feed.Tell(true)
+	s.Feed().Tell(true)
 }
 
 // see acts on a file that is there. s.mu is held.
@@ -136,7 +137,7 @@ func (s *Store) see(root *os.Root, p print, token string) {
 	switch {
 	case known && e.revoked:
 		if err := s.disk.remove(root, token); err != nil {
-			s.fail("remove", err)
+			s.Fail("remove", err)
 		}
 	case known && e.held:
 		if e.token == "" { // the first look of this process
@@ -161,10 +162,10 @@ func (s *Store) see(root *os.Root, p print, token string) {
 			err = s.disk.write(root, token, data, expire)
 		}
 		if err != nil {
-			s.fail("spare", err)
+			s.Fail("spare", err)
 		}
 		s.set(p, e)
-		s.feed.Add(p)
+		s.Feed().Add(p)
 	}
 }
 
@@ -182,7 +183,7 @@ func (s *Store) check(root *os.Root, p print, token string) {
 	}
 	if !s.disk.isSpared(at, e.expire) { // made before this was done, or touched since
 		if err := s.disk.spare(root, token, e.expire); err != nil {
-			s.fail("spare", err)
+			s.Fail("spare", err)
 		} else if at, err = s.disk.stamp(root, token); err != nil {
 			return
 		}
@@ -195,7 +196,9 @@ func (s *Store) check(root *os.Root, p print, token string) {
 		return
 	}
 	if sum := sumOf(data); err == nil && (e.sum == "" || e.sum == sum) {
-		s.dirty = s.dirty || e.sum != sum
+		if e.sum != sum {
+			s.Changed()
+		}
 		e.sum, e.stamp = sum, at
 		s.table.entries[p] = e
 		return
@@ -205,10 +208,10 @@ func (s *Store) check(root *os.Root, p print, token string) {
 	// No client is let in by anything other than what was granted, and the removal of a damaged file is not taken for
 	// the revocation of the token that comes back.
 	if err := s.disk.remove(root, token); err != nil {
-		s.fail("remove", err)
+		s.Fail("remove", err)
 	}
 	s.log.Warn("the file of an eauth token is damaged: it comes back from the other nodes", "print", p.short())
-	s.feed.Tell(true)
+	s.Feed().Tell(true)
 }
 
 // missing acts on a token whose file is gone and says whether to look again soon. s.mu is held.
@@ -223,14 +226,14 @@ func (s *Store) missing(p print, e entry, now time.Time) (again bool) {
 	}
 	delete(s.gone, p)
 	s.set(p, entry{expire: e.expire, revoked: true})
-	s.feed.Add(p)
+	s.Feed().Add(p)
 	s.log.Info("eauth token revoked here", "print", p.short())
 	return false
 }
 
 func (s *Store) set(p print, e entry) {
 	s.table.entries[p] = e
-	s.dirty = true
+	s.Changed()
 }
 
 // room says whether the table takes another token. s.mu is held.

@@ -3,154 +3,83 @@ package tokens
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
-	"saltclusterd/backoff"
-	"saltclusterd/fsync/feed"
-	"saltclusterd/gossip/node"
+	"saltclusterd/fsync/replica"
 )
 
 // Store carries tokens between the local master and the other members. Create it with New.
 type Store struct {
+	*replica.Replica[print, *peer, message]
 	cfg     Config
 	disk    disk
 	log     *slog.Logger
 	metrics *metrics
-	off     string
 
-	mu      sync.Mutex // guards what follows, and the files while they are looked at or written
-	table   table
-	gone    map[print]time.Time // live tokens whose files are missing, since when
-	dirty   bool                // the table is not saved
-	scanned bool                // the first scan is done
-	full    bool                // tokens were turned away, and it was said
-
-	feed   *feed.Feed[print, *peer]
-	looked chan struct{} // closed after the first scan: before, a digest would tell of lacks that are none
-	ready  chan struct{} // closed when the peers may hear of this node and tell it: after that, and Config.Hold
-
-	run    context.Context // ends with Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	mu    sync.Mutex // guards what follows, and the files while they are read or written
+	table table
+	gone  map[print]time.Time // live tokens whose files are missing, since when
+	full  bool                // tokens were turned away, and it was said
+	whole bool                // a scan has read the whole directory
 }
 
-// New checks the configuration; it touches nothing.
+// New checks the configuration; it touches nothing but the link that the directory may be.
 func New(cfg Config) (*Store, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.Master.CacheDir == "" {
+		return nil, errors.New("tokens: cachedir must be set")
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
 	s := &Store{
-		cfg: cfg, disk: newDisk(cfg.Master),
-		log: cfg.Logger, metrics: newMetrics(cfg.Registerer), off: cfg.Master.off(),
+		disk:  newDisk(cfg.Master),
 		table: table{entries: map[print]entry{}}, gone: map[print]time.Time{},
-		looked: make(chan struct{}), ready: make(chan struct{}),
 	}
-	s.feed = s.newFeed()
-	return s, nil
-}
-
-// Open reads the table and starts. It does not wait for the first scan.
-func (s *Store) Open(ctx context.Context) error {
-	if s.off != "" {
-		s.log.Warn("eauth tokens are not replicated", "reason", s.off)
-		return nil
-	}
-	if err := os.MkdirAll(s.cfg.StateDir, 0o700); err != nil {
-		return fmt.Errorf("open tokens: %w", err)
-	}
-	if err := s.disk.tidy(); err != nil {
-		s.fail("tidy", err)
-	}
-	t, err := loadTable(s.cfg.StateDir)
-	if errors.Is(err, errNewer) {
-		return fmt.Errorf("open tokens: %w", err)
-	}
-	if err != nil {
-		s.log.Warn("it is not known which tokens were revoked while saltclusterd was away", "err", err)
-	}
-	s.mu.Lock()
-	s.table = t
-	s.run, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	s.mu.Unlock()
-	s.feed.Open(s.run, s.cfg.Changed(s.run))
-	s.wg.Go(func() { s.keepScanning(s.run) })
-	s.wg.Go(func() { s.keepSaving(s.run) })
-	s.wg.Go(func() { s.begin(s.run) })
-	return nil
-}
-
-// begin lets the senders begin.
-func (s *Store) begin(ctx context.Context) {
-	for _, event := range []<-chan struct{}{s.looked, s.cfg.Hold} {
-		if event == nil {
-			continue
-		}
-		select {
-		case <-event:
-		case <-ctx.Done():
-			return
-		}
-	}
-	close(s.ready)
-}
-
-// Close stops, waits and saves the table.
-func (s *Store) Close() error {
-	if s.cancel == nil {
-		return nil
-	}
-	s.cancel()
-	s.feed.Close()
-	s.wg.Wait()
-	return s.save()
+	s.metrics = newMetrics(cfg.Registerer, s.count)
+	var err error
+	s.Replica, err = replica.New(&cfg.Config, replica.Spec[print, *peer, message]{
+		Name: "tokens", Off: cfg.Master.off(), OffLevel: slog.LevelWarn, Pace: pace,
+		Table: replica.Table{File: tableName, Load: s.loadTable, Encode: s.encodeTable,
+			Lost: "it is not known which tokens were revoked while saltclusterd was away"},
+		Pull: replica.Puller[print]{Offered: s.askOffer, Fetch: s.fetch, Page: maxNews, AtATime: 1},
+		Path: Path, MaxBody: MaxBody, Decode: decode, Take: s.handle,
+		NewSender: func(p *replica.Peer[print]) *peer { return &peer{p, s} }, Limit: maxTokens, Batch: maxNews,
+		Tasks:    []func(context.Context){s.keepScanning},
+		Failures: s.metrics.failures, Fault: "tokens not handled",
+	})
+	s.cfg, s.log = cfg, cfg.Logger
+	return s, err
 }
 
 // Status is what an operator may want to know.
 type Status struct {
 	Off           string // why nothing is replicated; empty when it is
 	Live, Revoked int
-	Peers         []PeerStatus
-}
-
-// PeerStatus tells how far another member is behind.
-type PeerStatus struct {
-	ID      node.ID
-	Pending int    // tokens it has yet to hear of
-	Err     string // of the last push; empty when it went well
+	Peers         []replica.PeerStatus
 }
 
 // Status returns the present state.
 func (s *Store) Status() Status {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := Status{Off: s.off}
-	st.Live, st.Revoked = s.table.count()
-	for _, l := range s.feed.Status() {
-		p := PeerStatus{ID: l.ID, Pending: l.Pending}
-		if l.Err != nil {
-			p.Err = l.Err.Error()
-		}
-		st.Peers = append(st.Peers, p)
-	}
+	st := Status{Off: s.Off(), Peers: s.Peers()}
+	st.Live, st.Revoked = s.count()
 	return st
 }
 
-// Progress tells of each member how much of what it has is here; nil while nothing is replicated.
-func (s *Store) Progress() []feed.Progress { return s.feed.Progress() }
+// errNotYet says that this node has not read its own tokens yet, or does not know the sender as a member.
+var errNotYet = errors.New("starting")
 
-func (t table) count() (live, revoked int) {
-	for _, e := range t.entries {
+// mayAnswer returns errNotYet when peers are not to be answered. s.mu is held.
+func (s *Store) mayAnswer() error {
+	if !s.whole || s.Closed() != nil {
+		return errNotYet
+	}
+	return nil
+}
+
+func (s *Store) count() (live, revoked int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.table.entries {
 		if e.revoked {
 			revoked++
 		} else {
@@ -158,48 +87,4 @@ func (t table) count() (live, revoked int) {
 		}
 	}
 	return live, revoked
-}
-
-func (s *Store) keepSaving(ctx context.Context) {
-	for backoff.Sleep(ctx, s.cfg.Timing.Save) {
-		if err := s.save(); err != nil {
-			s.fail("save", err)
-		}
-	}
-}
-
-// save stores the table if it has changed.
-func (s *Store) save() error {
-	s.mu.Lock()
-	live, revoked := s.table.count()
-	s.metrics.live.Set(float64(live))
-	s.metrics.revoked.Set(float64(revoked))
-	if !s.dirty {
-		s.mu.Unlock()
-		return nil
-	}
-	content, err := s.table.encode()
-	s.dirty = err != nil
-	s.mu.Unlock()
-	// first the files: one that the table has, and that is gone after a power failure, would count as revoked
-	if err == nil {
-		err = s.disk.sync()
-	}
-	if err == nil {
-		err = saveTable(s.cfg.StateDir, content)
-	}
-	if err != nil {
-		s.mu.Lock()
-		s.dirty = true
-		s.mu.Unlock()
-	}
-	return err
-}
-
-// fail counts and logs what could not be done.
-func (s *Store) fail(op string, err error) {
-	s.metrics.failures.WithLabelValues(op).Inc()
-	if !errors.Is(err, context.Canceled) {
-		s.log.Warn("tokens not handled", "op", op, "err", err)
-	}
 }

@@ -6,12 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
-	"saltclusterd/durable"
+	"saltclusterd/fsync/replica"
 )
 
 // print names a token without being one.
@@ -92,37 +89,47 @@ type tableLine struct {
 	Sum     string `json:"s,omitempty"`
 }
 
-// errNewer: a newer version has written the table. Continuing without it would lose which tokens were revoked here.
-var errNewer = errors.New("it was written by a newer saltclusterd: start that version again")
-
-// loadTable returns an empty table and an error when there is one that cannot be understood.
-func loadTable(stateDir string) (table, error) {
-	t := table{entries: map[print]entry{}}
-	raw, err := os.ReadFile(filepath.Join(stateDir, tableName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil
+// loadTable takes in the table that was saved; one that cannot be understood counts as none.
+func (s *Store) loadTable(raw []byte) error {
+	if raw == nil {
+		return nil
 	}
-	var f tableFile
-	if err == nil {
-		err = json.Unmarshal(raw, &f)
-	}
-	if err == nil && f.Version > tableVersion {
-		err = fmt.Errorf("%w (%s: version %d, this one reads %d)", errNewer, tableName, f.Version, tableVersion)
-	} else if err == nil && f.Version != tableVersion {
-		err = fmt.Errorf("version %d, not %d", f.Version, tableVersion)
-	}
+	t, err := decodeTable(raw)
 	if err != nil {
-		return t, fmt.Errorf("read table of tokens: %w", err)
+		return err
 	}
-	t.layout, t.dir = f.Layout, f.Dir
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.table = t
+	return nil
+}
+
+func decodeTable(raw []byte) (table, error) {
+	var f tableFile
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return table{}, err
+	}
+	if err := replica.CheckVersion(tableName, f.Version, tableVersion); err != nil {
+		return table{}, err
+	}
+	t := table{layout: f.Layout, dir: f.Dir, entries: make(map[print]entry, len(f.Tokens))}
 	for text, l := range f.Tokens {
 		var p print
 		if n, err := hex.Decode(p[:], []byte(text)); err != nil || n != len(p) || len(text) != 2*len(p) {
-			return table{entries: map[print]entry{}}, fmt.Errorf("read table of tokens: invalid print %q", text)
+			return table{}, fmt.Errorf("invalid print %q", text)
 		}
 		t.entries[p] = entry{expire: l.Expire, revoked: l.Revoked, held: l.Held && !l.Revoked, sum: l.Sum}
 	}
 	return t, nil
+}
+
+// encodeTable waits until the files that the table says are there would be there after a power failure: one that is
+// missing then would count as revoked.
+func (s *Store) encodeTable() ([]byte, error) {
+	s.mu.Lock()
+	raw, err := s.table.encode()
+	s.mu.Unlock()
+	return raw, errors.Join(err, s.disk.sync())
 }
 
 func (t table) encode() ([]byte, error) {
@@ -131,16 +138,5 @@ func (t table) encode() ([]byte, error) {
 		f.Tokens[hex.EncodeToString(p[:])] = tableLine{Expire: e.expire, Revoked: e.revoked, Held: e.held, Sum: e.sum}
 	}
 	raw, err := json.Marshal(f)
-	if err != nil {
-		return nil, fmt.Errorf("encode table of tokens: %w", err)
-	}
-	return append(raw, '\n'), nil
-}
-
-// saveTable makes the table appear whole or not at all.
-func saveTable(stateDir string, content []byte) error {
-	if err := durable.WriteFile(filepath.Join(stateDir, tableName), content, fileMode); err != nil {
-		return fmt.Errorf("save table of tokens: %w", err)
-	}
-	return nil
+	return append(raw, '\n'), err
 }

@@ -3,15 +3,13 @@ package tokens
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
+	"math"
+
+	"saltclusterd/fsync/replica"
 )
 
-// A body is the magic, a version, a kind, and then items. Numbers are big endian or uvarints, texts and blobs have a
-// uvarint length in front.
+// A body has a kind, flags, and then items.
 const (
-	magic       = "sctk"
-	wireVersion = 1
-
 	kindNews   = 1 // tokens with their data, and revoked ones
 	kindDigest = 2
 
@@ -30,6 +28,8 @@ const Path = "/v1/tokens"
 
 // errWire says that a body cannot be read.
 var errWire = errors.New("malformed tokens")
+
+var format = replica.Format{Magic: "sctk", Version: 1, Invalid: errWire}
 
 // item is news of one token: a live one with its data, or a revoked one.
 type item struct {
@@ -55,7 +55,7 @@ func (m message) encode() []byte {
 	if m.answer {
 		flags = flagAnswer
 	}
-	out := append([]byte(magic), wireVersion, kind, flags)
+	out := append(format.Begin(kind), flags)
 	out = binary.AppendUvarint(out, uint64(len(m.items)))
 	for _, i := range m.items {
 		if i.revoked {
@@ -68,94 +68,53 @@ func (m message) encode() []byte {
 			out = binary.BigEndian.AppendUint64(out, uint64(i.expire))
 			continue
 		}
-		out = append(binary.AppendUvarint(out, uint64(len(i.token))), i.token...)
-		out = append(binary.AppendUvarint(out, uint64(len(i.data))), i.data...)
+		out = replica.AppendBlob(replica.AppendText(out, i.token), i.data)
 	}
 	return out
 }
 
 // decode reads a body. The data in what it returns point into b.
 func decode(b []byte) (m message, err error) {
-	const head = len(magic) + 3
-	if len(b) < head || string(b[:len(magic)]) != magic {
-		return m, errWire
-	}
-	if v := b[len(magic)]; v != wireVersion {
-		return m, fmt.Errorf("%w: version %d", errWire, v)
+	kind, r, err := format.Open(b)
+	if err != nil {
+		return m, err
 	}
 	limit := uint64(maxNews)
-	switch kind := b[len(magic)+1]; kind {
+	switch kind {
 	case kindNews:
 	case kindDigest:
 		m.digest, limit = true, maxTokens
 	default:
-		return m, fmt.Errorf("%w: kind %d", errWire, kind)
+		return m, format.Unknown(kind)
 	}
-	m.answer = b[head-1]&flagAnswer != 0
-	r := &reader{b: b[head:]}
-	for n := r.uvarint(limit); n > 0 && !r.bad; n-- {
-		m.items = append(m.items, r.item(m.digest))
+	m.answer = r.Byte(math.MaxUint8)&flagAnswer != 0
+	for n := r.Count(limit); n > 0 && !r.Bad(); n-- {
+		m.items = append(m.items, readItem(r, m.digest))
 	}
-	if r.bad || len(r.b) > 0 {
-		return message{}, errWire
+	if err := r.End(); err != nil {
+		return message{}, err
 	}
 	return m, nil
 }
 
-// reader takes values off b; the first that is not there or not allowed makes it bad.
-type reader struct {
-	b   []byte
-	bad bool
-}
-
-func (r *reader) take(n uint64) []byte {
-	if n > uint64(len(r.b)) {
-		r.bad, r.b = true, nil
-		return nil
-	}
-	out := r.b[:n:n]
-	r.b = r.b[n:]
-	return out
-}
-
-func (r *reader) uvarint(limit uint64) uint64 {
-	n, size := binary.Uvarint(r.b)
-	if size <= 0 || n > limit {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[size:]
-	return n
-}
-
-func (r *reader) item(digest bool) (i item) {
-	flags := r.take(1)
-	if r.bad || flags[0] > flagRevoked {
-		r.bad = true
-		return item{}
-	}
-	if i.revoked = flags[0] == flagRevoked; i.revoked || digest {
-		copy(i.print[:], r.take(uint64(len(i.print))))
-		if at := r.take(8); !r.bad {
-			i.expire = int64(binary.BigEndian.Uint64(at))
-		}
-		if i.expire < 0 {
-			r.bad = true
+func readItem(r *replica.Reader, digest bool) (i item) {
+	if i.revoked = r.Byte(flagRevoked) == flagRevoked; i.revoked || digest {
+		copy(i.print[:], r.Take(uint64(len(i.print))))
+		if i.expire = int64(r.Uint64()); i.expire < 0 {
+			r.Fail()
 		}
 		return i
 	}
-	i.token = string(r.take(r.uvarint(maxToken)))
-	i.data = r.take(r.uvarint(maxData))
-	if !validToken(i.token) {
-		r.bad = true
+	i.token = string(r.Blob(maxToken))
+	i.data = r.Blob(maxData)
+	if r.Bad() || !validToken(i.token) {
+		r.Fail()
 		return item{}
 	}
 	i.print = printOf(i.token)
-	if !r.bad {
-		var err error
-		if i.expire, err = parse(i.token, i.data); err != nil {
-			r.bad = true
-		}
+	var err error
+	if i.expire, err = parse(i.token, i.data); err != nil {
+		r.Fail()
 	}
 	return i
 }

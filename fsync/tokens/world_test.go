@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,18 +13,17 @@ import (
 	"time"
 
 	"saltclusterd/fsync/msgpack"
+	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/gossip/node"
 )
 
 // world is a cluster without networks: nodes with cache directories and one clock, which tests move.
 type world struct {
+	*replicatest.Net
 	t     testing.TB
 	mu    sync.Mutex
 	ahead time.Duration
-	wakes []chan struct{}
 	nodes map[node.ID]*testNode
-	down  map[node.ID]bool
-	old   map[node.ID]func(body []byte) error // members that are played by a test
 }
 
 type testNode struct {
@@ -35,19 +31,16 @@ type testNode struct {
 	id     node.ID
 	master Master
 	state  string
-	hold   chan struct{}
 	store  *Store
 }
 
 var quick = Timing{
 	Debounce: time.Millisecond, Scan: 20 * time.Millisecond, Check: 20 * time.Millisecond, Gone: 20 * time.Millisecond,
-	Digest: 50 * time.Millisecond,
-	Save:   5 * time.Millisecond, Retry: time.Millisecond, RetryMax: 20 * time.Millisecond, Push: 10 * time.Second,
 }
 
 func newWorld(t testing.TB, majors ...int) *world {
 	t.Helper()
-	w := &world{t: t, nodes: map[node.ID]*testNode{}, down: map[node.ID]bool{}}
+	w := &world{Net: replicatest.NewNet(), t: t, nodes: map[node.ID]*testNode{}}
 	dir := t.TempDir()
 	t.Cleanup(func() {
 		for _, n := range w.nodes {
@@ -56,20 +49,20 @@ func newWorld(t testing.TB, majors ...int) *world {
 	})
 	for i, major := range majors {
 		id := node.ID(rune('a' + i))
-		n := &testNode{w: w, id: id, state: filepath.Join(dir, string(id), "state"), master: Master{
-			Major: major, CacheDir: filepath.Join(dir, string(id), "cache"), UID: -1, GID: -1, Store: localfs, Driver: localfs,
-		}}
+		own := filepath.Join(dir, string(id))
+		n := &testNode{w: w, id: id, state: filepath.Join(own, "state"), master: localMaster(major, own)}
 		n.must(os.MkdirAll(filepath.Join(n.master.CacheDir, "tokens"), 0o700))
-		w.mu.Lock()
-		w.nodes[id] = n
-		w.mu.Unlock()
+		w.nodes[n.id] = n
 		n.open()
 	}
-	w.changed()
 	for _, n := range w.nodes {
-		w.poll(string(n.id)+" knows the others", func() bool { return len(n.store.Status().Peers) == len(majors)-1 })
+		w.poll(string(n.id)+" knows the others", func() bool { return len(n.store.Peers()) == len(majors)-1 })
 	}
 	return w
+}
+
+func localMaster(major int, dir string) Master {
+	return Master{Major: major, CacheDir: filepath.Join(dir, "cache"), UID: -1, GID: -1, Store: localfs, Driver: localfs}
 }
 
 func (n *testNode) must(err error) {
@@ -85,89 +78,23 @@ func (w *world) now() time.Time {
 	return time.Now().Add(w.ahead)
 }
 
-func (w *world) changed() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range w.wakes {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
-}
-
-type contextKey struct{}
-
-func (n *testNode) Push(ctx context.Context, to node.ID, body []byte) error {
-	n.w.mu.Lock()
-	if old := n.w.old[to]; old != nil {
-		n.w.mu.Unlock()
-		return old(body)
-	}
-	var store *Store
-	if target := n.w.nodes[to]; target != nil && !n.w.down[to] && !n.w.down[n.id] {
-		store = target.store
-	}
-	n.w.mu.Unlock()
-	if store == nil {
-		return errors.New("cut off")
-	}
-	req := httptest.NewRequestWithContext(context.WithValue(ctx, contextKey{}, n.id), http.MethodPost, Path,
-		bytes.NewReader(body))
-	rec := httptest.NewRecorder()
-	store.Handler().ServeHTTP(rec, req)
-	if rec.Code != http.StatusOK {
-		return errors.New(rec.Body.String())
-	}
-	return nil
-}
-
-func (n *testNode) members() (out []node.ID) {
-	n.w.mu.Lock()
-	defer n.w.mu.Unlock()
-	for id := range n.w.nodes {
-		if id != n.id {
-			out = append(out, id)
-		}
-	}
-	for id := range n.w.old {
-		out = append(out, id)
-	}
-	return out
-}
-
-func (n *testNode) watch(context.Context) <-chan struct{} {
-	c := make(chan struct{}, 1)
-	n.w.mu.Lock()
-	n.w.wakes = append(n.w.wakes, c)
-	n.w.mu.Unlock()
-	return c
-}
-
 func (n *testNode) open() {
 	n.w.t.Helper()
-	s, err := New(Config{
-		Master: n.master, StateDir: n.state, Members: n.members, Changed: n.watch, Peers: n, Now: n.w.now, Timing: quick,
-		Hold: n.hold,
-		From: func(ctx context.Context) (node.ID, bool) { id, ok := ctx.Value(contextKey{}).(node.ID); return id, ok },
-	})
+	cfg := Config{Config: n.w.Config(n.id, n.state), Master: n.master, Timing: quick}
+	cfg.Now = n.w.now
+	s, err := New(cfg)
 	n.must(err)
 	n.must(s.Open(context.Background()))
-	n.w.mu.Lock()
 	n.store = s
-	n.w.mu.Unlock()
-	if s.off == "" && n.hold == nil {
-		<-s.ready
-	}
+	n.w.poll("the first scan", s.Scanned)
+	n.w.Join(n.id, s.Handler())
 }
 
 func (n *testNode) close() {
-	n.w.mu.Lock()
-	s := n.store
-	n.store = nil
-	n.w.mu.Unlock()
-	if s != nil {
-		n.must(s.Close())
+	if n.store != nil {
+		n.w.Join(n.id, nil)
+		n.must(n.store.Close())
+		n.store = nil
 	}
 }
 
@@ -210,11 +137,7 @@ func (n *testNode) has(token string) []byte {
 
 func (w *world) poll(what string, ok func() bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("never: %s", what)
-		}
-	}
+	replicatest.Eventually(w.t, what, ok)
 }
 
 // everywhere waits until all masters have the same of a token.

@@ -132,7 +132,7 @@ func (s *service) newRunner() *catchup.Runner {
 		s.pulled(partMines, s.mines.Off(), func(ctx context.Context, from node.ID, tell func(int, int)) error {
 			return s.mines.Pull(ctx, s.asker(partMines, from), tell)
 		}),
-		s.pulled(partTokens, s.tokens.Status().Off, func(ctx context.Context, from node.ID, tell func(int, int)) error {
+		s.pulled(partTokens, s.tokens.Off(), func(ctx context.Context, from node.ID, tell func(int, int)) error {
 			return s.tokens.Pull(ctx, s.asker(partTokens, from), tell)
 		}),
 		s.pulled(partJobs, s.cache.Status().Off, func(ctx context.Context, from node.ID, tell func(int, int)) error {
@@ -211,7 +211,7 @@ func (m *member) handleCatchup(w http.ResponseWriter, r *http.Request) {
 	case partMines:
 		answer, err = s.mines.Answer(r.Context(), question)
 	case partTokens:
-		answer, err = s.tokens.Answer(r.Context(), question)
+		answer, err = s.tokens.Answer(r.Context(), from, question)
 	case partJobs:
 		answer, err = s.cache.Answer(r.Context(), from, question)
 	default:
