@@ -81,7 +81,9 @@ func runTop(c *cli.Context, e *env) error {
 		} else {
 			now, err = readMetrics(c.Context, metrics)
 			topScreen(s, st, time.Now())
-			ratesLine(s, before, now, err)
+			if c.Int("n") != 1 { // rates are between two screens
+				ratesLine(s, before, now, err)
+			}
 		}
 		if _, err := e.stdout.Write(s.b.Bytes()); err != nil {
 			return err
@@ -124,7 +126,7 @@ func ratesLine(s *screen, before, now counters, err error) {
 	case err != nil:
 		s.line("%s", s.paint(yellow, "no rates: "+clean(err.Error())))
 	case before.sums == nil:
-		s.line("rates with the next screen")
+		s.line("rates from the next screen on")
 	default:
 		var parts []string
 		for _, r := range rates {
