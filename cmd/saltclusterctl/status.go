@@ -209,9 +209,9 @@ func problems(s *screen, list []adminapi.Problem) {
 		return
 	}
 	for _, p := range list {
-		mark, tint := "degraded:", yellow
+		mark, tint := "warning:", yellow
 		if p.Level == adminapi.LevelFail {
-			mark, tint = "failing:", red
+			mark, tint = "failure:", red
 		}
 		where := ""
 		if p.Node != "" {

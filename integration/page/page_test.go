@@ -358,7 +358,7 @@ func TestWithoutScript(t *testing.T) {
 	r.eventually("the page", `document.readyState === "complete" && !!document.getElementById("roots")`)
 	var text string
 	r.must(r.Eval(r.ctx, `document.body.innerText`, &text))
-	for _, want := range []string{"2 problems", "start the salt-master", "50.2 %", "waits for 252", "3012 present",
+	for _, want := range []string{"2 warnings", "start the salt-master", "50.2 %", "waits for 252", "3012 present",
 		"revision 318"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("without %q:\n%s", want, text)

@@ -42,7 +42,7 @@ func TestPageSaysWhatThereIs(t *testing.T) {
 	}
 	page := w.Body.String()
 	for _, want := range []string{
-		"production", "as m1 sees it", "saltclusterd 0.9.0, Salt 3008.3, up 2 d 2 h", "2 problems",
+		"production", "as m1 sees it", "saltclusterd 0.9.0, Salt 3008.3, up 2 d 2 h", "2 warnings",
 		"the local salt-master does not serve; the others&#39; do",
 		"start the salt-master: nothing answers at 127.0.0.1:4506",
 		"m3 is drained", "leader", "50.2 %", "draining", "1418", "3 of 3 voters, 2 needed", "42 waiting, ok",

@@ -56,7 +56,7 @@ func (s *Source) Status(context.Context) (adminapi.Status, error) {
 				{Name: "to.m3", State: "ok", Waiting: []adminapi.Waiting{{Consumer: "forward", Records: 42}}}}},
 		},
 		Problems: []adminapi.Problem{
-			{Level: adminapi.LevelFail, Node: "m2", Message: "the local salt-master does not serve; the others' do",
+			{Level: adminapi.LevelWarn, Node: "m2", Message: "the local salt-master does not serve; the others' do",
 				Hint: "start the salt-master: nothing answers at 127.0.0.1:4506"},
 			{Level: adminapi.LevelWarn, Node: "m3", Message: "m3 is drained, or being drained: it takes no minions",
 				Hint: "when its work is done: saltclusterctl undrain m3"},
