@@ -60,6 +60,22 @@ func TestGuides_References(t *testing.T) {
 	}
 }
 
+// Each promise of the README names where it ends and the tests that show it.
+func TestREADME_PromisesHaveLimitsAndTests(t *testing.T) {
+	_, table, _ := strings.Cut(text(t, "../README.md"), "| promise | limits | tests |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := strings.Split(table, "\n")
+	if len(rows) < 5 {
+		t.Fatalf("the table of promises has %d rows", len(rows))
+	}
+	for _, row := range rows {
+		cells := strings.Split(strings.Trim(row, "| "), " | ")
+		if len(cells) != 3 || !strings.Contains(cells[0], "**") || !testName.MatchString(cells[2]) {
+			t.Errorf("not a promise with its limits and tests: %s", row)
+		}
+	}
+}
+
 // Targets of make and functions of the runners that the guides name are there. Verbs and flags: cmd/saltclusterctl.
 func TestGuidesNameTargetsAndRunners(t *testing.T) {
 	pages, err := guides.Read("..")
