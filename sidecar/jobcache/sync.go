@@ -151,8 +151,9 @@ func (s *Syncer) Sync(context.Context) error {
 }
 
 // Close releases what is held open.
-func (s *Syncer) Close() {
+func (s *Syncer) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.disks.close()
+	return nil
 }

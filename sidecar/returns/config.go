@@ -69,27 +69,6 @@ type Python interface {
 	Return(ctx context.Context, minion string, load []byte) error
 }
 
-// Mode says which returns are taken without the master's Python.
-type Mode struct {
-	Cache   *jobcache.Cache   // nil: none
-	Reasons map[string]string // command: why it needs Python; absent: it does not
-	// Mend, if set, clears away what a killed master has left of a minion's return (jobcache.Mend), before the master gets
-	// the next try.
-	Mend func(jid, minion string)
-	// Disk, if set, makes what the local master has stored survive a power loss: it stores returns in files and does not
-	// sync them.
-	Disk Disk
-	// Stored, if set, says whether the master's job cache has a minion's return (jobcache.Stored).
-	Stored func(jid, minion string) bool
-}
-
-// Disk is that of a master's job cache (jobcache.Syncer). One is used until Close, or until another takes its place in
-// Mode.
-type Disk interface {
-	Sync(context.Context) error
-	Close()
-}
-
 // Config configures a Service. Zero values take the defaults named.
 type Config struct {
 	Self     node.ID

@@ -135,8 +135,9 @@ func (s *Service) adoptOne(ctx context.Context, rec spool.Record) error {
 	if err != nil {
 		return s.setAside(rec, err)
 	}
+	sync := s.stored.newSync()
 	if err = s.accept(ctx, rec, peek.Cmd); errors.Is(err, errKnown) {
-		return s.syncMaster(ctx)
+		return sync(ctx)
 	}
 	return err
 }

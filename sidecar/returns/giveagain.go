@@ -141,14 +141,15 @@ func (u *unanswered) give(ctx context.Context, id string) {
 		u.failed(id, err, unasked)
 		return
 	}
-	if !u.s.stored(&rec) { // else an earlier try was carried out, and only its answer is missing
+	sync := u.s.stored.newSync()
+	if !u.s.hasStored(&rec) { // else an earlier try was carried out, and only its answer is missing
 		u.s.Mend(rec.JID, rec.Minion)
 		if err = u.s.c.Python.Return(ctx, rec.Minion, rec.Load); err == nil {
 			u.answered()
 		}
 	}
 	if err == nil { // its file is the only copy that survives a power loss
-		if err := u.s.syncMaster(ctx); err != nil {
+		if err := sync(ctx); err != nil {
 			u.failed(id, fmt.Errorf("sync what the salt-master has stored: %w", err), unasked)
 			return
 		}

@@ -62,6 +62,7 @@ func (s *Service) Handler(from func(context.Context) (node.ID, bool)) http.Handl
 func (s *Service) acceptBatch(ctx context.Context, peer node.ID, batch []spool.Record) error {
 	var g errgroup.Group
 	var known atomic.Bool
+	sync := s.stored.newSync()
 	for _, rec := range batch {
 		peek, err := sound(rec)
 		if err != nil {
@@ -92,7 +93,7 @@ func (s *Service) acceptBatch(ctx context.Context, peer node.ID, batch []spool.R
 	if err := g.Wait(); err != nil || !known.Load() {
 		return err
 	}
-	return s.syncMaster(ctx)
+	return sync(ctx)
 }
 
 // acceptOne takes a return as this node's own, or to be kept for the node it was kept for where it comes from.

@@ -63,8 +63,9 @@ func TestMasterMayTake(t *testing.T) {
 
 // disk counts its syncs.
 type disk struct {
-	syncs atomic.Int32
-	fails atomic.Bool
+	syncs  atomic.Int32
+	fails  atomic.Bool
+	closed atomic.Bool
 }
 
 func (d *disk) Sync(context.Context) error {
@@ -75,7 +76,10 @@ func (d *disk) Sync(context.Context) error {
 	return nil
 }
 
-func (d *disk) Close() {}
+func (d *disk) Close() error {
+	d.closed.Store(true)
+	return nil
+}
 
 // What was deferred is synced where the master has stored it before its last copy is removed.
 func TestDeferredReturnsAreSynced(t *testing.T) {

@@ -22,7 +22,7 @@ const flushGrace = time.Second
 const eventsName = "events"
 
 func (s *Service) newOwn() (*journal, error) {
-	files := spool.Consumer{Name: "files", Consume: s.files, Sync: s.syncFiles, Gather: gather}
+	files := spool.Consumer{Name: "files", Consume: s.files, Sync: s.written.newSync(), Gather: gather}
 	return s.newJournal(ownName, s.c.MaxBytes, files, spool.Consumer{Name: eventsName, Consume: s.events, Gather: gather})
 }
 
@@ -38,13 +38,6 @@ func gather(batch []spool.Record) time.Duration {
 		}
 	}
 	return gatherUnasked
-}
-
-func (s *Service) syncFiles(ctx context.Context) error {
-	if cache := s.cache(); cache != nil {
-		return cache.Sync(ctx)
-	}
-	return nil // everything went to the journal for Python, which is on disk
 }
 
 // files writes the job cache. A job whose directory cannot be written while others' can is put aside (stuck.go).
@@ -65,10 +58,12 @@ func (s *Service) files(ctx context.Context, batch []spool.Record) (done int, er
 // others than when it was taken) goes to the journal for it.
 func (s *Service) file(ctx context.Context, rec *spool.Record) error {
 	plan, err := s.again(rec)
-	cache := s.cache()
+	if err == nil {
+		if err = s.apply(ctx, plan); !errors.Is(err, ErrPython) {
+			return err
+		}
+	}
 	switch {
-	case err == nil && cache != nil:
-		return cache.Apply(ctx, plan)
 	case err != nil && !needsPython(err): // another version took it, perhaps: the master decides what it is
 		s.metrics.failed(ErrMalformed)
 		s.c.Logger.Error("return in the journal is left to the salt-master", "minion", rec.Minion, "jid", rec.JID, "err", err)

@@ -27,15 +27,7 @@ var errMasterDown = errors.New("returns: the salt-master does not answer")
 func (s *Service) newPython() (*journal, error) {
 	r := &replay{s: s, done: map[uint64]bool{}, failed: map[uint64]*failure{}}
 	return s.newJournal(pythonName, s.c.MaxBytes/4,
-		spool.Consumer{Name: "master", Consume: r.consume, Sync: s.syncMaster, Once: true})
-}
-
-// syncMaster makes what the master has stored survive a power loss.
-func (s *Service) syncMaster(ctx context.Context) error {
-	if disk := s.mode.Load().Disk; disk != nil {
-		return disk.Sync(ctx)
-	}
-	return nil
+		spool.Consumer{Name: "master", Consume: r.consume, Sync: s.stored.newSync(), Once: true})
 }
 
 // replay gives the master what was kept for it. It belongs to one goroutine.

@@ -14,8 +14,6 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/once"
-	"saltclusterd/sidecar/saltwire"
-	"saltclusterd/sidecar/spool"
 )
 
 // Names of the journals' directories.
@@ -32,11 +30,11 @@ type Service struct {
 	metrics *metrics
 	firer   *jobcache.Firer
 	window  *once.Window
+	storage
 
 	own, python *journal
 	stuck       *stuck
 	unanswered  *unanswered
-	mode        atomic.Pointer[Mode]
 	served      atomic.Int64  // bytes of batches that Handler is taking
 	stuckAfter  time.Duration // see stuck.go
 	fireWithin  time.Duration // see own.go
@@ -62,7 +60,7 @@ func New(c Config) (*Service, error) {
 		stuckAfter: stuckAfter,
 		fireWithin: fireWithin, aheadAfter: aheadAfter, aheadAgain: aheadAgain, handOffs: make(chan struct{}, maxHandOffs),
 	}
-	s.mode.Store(&c.Mode)
+	s.Use(c.Mode)
 	s.stuck, s.unanswered = &stuck{s: s}, newUnanswered(s)
 	var err error
 	if s.own, err = s.newOwn(); err != nil {
@@ -131,13 +129,7 @@ func (s *Service) closeAll() error {
 		j.ended()
 	}
 	s.unanswered.close()
-	if disk := s.mode.Load().Disk; disk != nil {
-		disk.Close()
-	}
-	if cache := s.cache(); cache != nil {
-		errs = append(errs, cache.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.stored.close(), s.written.close())...)
 }
 
 // keeper returns the journal of what is kept for another node.
@@ -166,45 +158,3 @@ func (s *Service) keeper(id node.ID) (*journal, error) {
 var errNotOpen = errors.New("returns: not open")
 
 func (s *Service) path(name string) string { return filepath.Join(s.c.Dir, name) }
-
-// Use changes the mode after the master's options have changed. Work that is under way in the old one is finished.
-func (s *Service) Use(m Mode) error {
-	old := s.mode.Swap(&m)
-	if old.Disk != nil && old.Disk != m.Disk {
-		old.Disk.Close()
-	}
-	if old.Cache == nil || old.Cache == m.Cache {
-		return nil
-	}
-	return old.Cache.Close() // which opens again what it still needs
-}
-
-func (s *Service) cache() *jobcache.Cache { return s.mode.Load().Cache }
-
-// Mend clears away what a killed master has left of a minion's return, before the master gets the next try.
-func (s *Service) Mend(jid, minion string) {
-	if mend := s.mode.Load().Mend; mend != nil {
-		mend(jid, minion)
-	}
-}
-
-// stored says whether the local master has stored a return, although its answer did not arrive. It is false for a
-// syndic's load, which holds many returns.
-func (s *Service) stored(rec *spool.Record) bool {
-	is := s.mode.Load().Stored
-	if is == nil {
-		return false
-	}
-	peek, err := saltwire.PeekLoad(rec.Load)
-	return err == nil && peek.Cmd == "_return" && peek.ID == rec.Minion && is(peek.JID, rec.Minion)
-}
-
-// Native says whether returns with that command are taken here, and why not.
-func (s *Service) Native(cmd string) (ok bool, reason string) { return s.mode.Load().native(cmd) }
-
-func (m *Mode) native(cmd string) (ok bool, reason string) {
-	if reason = m.Reasons[cmd]; reason != "" {
-		return false, reason
-	}
-	return m.Cache != nil, ""
-}

@@ -33,7 +33,7 @@ func (s *Service) newStuck() (*journal, error) {
 		}
 		return len(batch), nil
 	}
-	return s.newJournal(stuckName, s.c.MaxBytes/4, spool.Consumer{Name: "files", Consume: files, Sync: s.syncFiles})
+	return s.newJournal(stuckName, s.c.MaxBytes/4, spool.Consumer{Name: "files", Consume: files, Sync: s.written.newSync()})
 }
 
 // aside takes a return that could not be written for some time, if others can. Otherwise it is to be tried again.

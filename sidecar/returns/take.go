@@ -172,7 +172,7 @@ func (s *Service) answer(err error, done func([]byte, error)) {
 var errKnown = errors.New("returns: it was taken before")
 
 // accept takes a record that another node kept, or that was kept here for a node that is gone, as this node's own.
-// After errKnown call syncMaster before the copy that was kept is given up.
+// After errKnown sync what the master has stored before the copy that was kept is given up.
 func (s *Service) accept(ctx context.Context, rec spool.Record, cmd string) error {
 	return await(ctx, func(done func(error)) {
 		key := s.window.Key(rec.Minion, rec.Load)

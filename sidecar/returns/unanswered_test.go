@@ -275,7 +275,7 @@ func TestStoredIsDone(t *testing.T) {
 		t.Errorf("the master got it %d times", n)
 	}
 	syndic := spool.Record{Minion: "mute", JID: jid, Load: request(t, "mute", "cmd", "_syndic_return").Load}
-	if s.stored(&syndic) {
+	if s.hasStored(&syndic) {
 		t.Error("what a syndic sends is taken for the return of one minion")
 	}
 }

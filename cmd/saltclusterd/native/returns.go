@@ -80,14 +80,13 @@ func (s *Service) followReturns(now *localmaster.Config) {
 		return
 	}
 	mode, err := s.returnMode(now)
-	if err == nil {
-		s.returnOptions = now
-		s.Events.Use(s.eventMode(now, mode))
-		err = s.Returns.Use(mode)
-	}
 	if err != nil {
 		s.c.Logger.Error("returns are taken as before", "err", err)
+		return
 	}
+	s.returnOptions = now
+	s.Events.Use(s.eventMode(now, mode))
+	s.Returns.Use(mode)
 }
 
 func (s *Service) newJobCache(master *localmaster.Config) (*jobcache.Cache, error) {

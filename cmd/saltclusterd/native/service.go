@@ -100,9 +100,7 @@ func (s *Service) LeaveToMaster(err error) {
 	for _, cmd := range returnCommands {
 		mode.Reasons[cmd] = reason
 	}
-	if err := s.Returns.Use(mode); err != nil {
-		s.c.Logger.Error("returns are taken as before", "err", err)
-	}
+	s.Returns.Use(mode)
 }
 
 var fine = health.Result{Level: health.OK}
