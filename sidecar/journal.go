@@ -45,8 +45,8 @@ func (p *Proxy) keepForNode(c *call, to node.ID) {
 	})
 }
 
-// keepForMaster keeps a return that the local master does not take now until it does. When no journal takes it, what
-// the master has made of the return decides.
+// keepForMaster keeps a return that the local master does not take now until it does. When the journal must not keep
+// it, what the master has made of the return decides.
 func (p *Proxy) keepForMaster(c *call) {
 	c.trace.Step("journal")
 	p.wg.Add(1)
@@ -57,8 +57,12 @@ func (p *Proxy) keepForMaster(c *call) {
 			p.finish(c, router.DoKeepForMaster, c.seal(reply))
 			return
 		}
+		result := router.DiskFailed
+		if errors.Is(err, returns.ErrPython) || returns.MasterMayTake(err) {
+			result = c.masterResult
+		}
 		p.wg.Go(func() {
-			p.finishWith(c, c.outcome(router.DoKeepForMaster, "", c.masterResult), errors.Join(c.err, err))
+			p.finishWith(c, c.outcome(router.DoKeepForMaster, "", result), errors.Join(c.err, err))
 		})
 	})
 }

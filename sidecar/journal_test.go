@@ -118,8 +118,13 @@ func TestReturnWithoutTheMaster(t *testing.T) {
 			want: "\xc0", did: []string{"take web1", "mend web1", "later"}, master: 1,
 		},
 		{
-			name: "nobody keeps it: another node gets it", j: journals{take: returns.ErrPython,
+			name: "needs Python, which is down, disk full: another node keeps it", j: journals{take: returns.ErrPython,
 				late: full}, change: func(w *world) { w.masterErr = upstream.ErrDown },
+			want: "\xc0", did: []string{"take web1", "mend web1", "later", "hand off for a"}, master: 1,
+		},
+		{
+			name: "none may keep it: another node gets it", j: journals{take: returns.ErrPython,
+				late: returns.ErrPython}, change: func(w *world) { w.masterErr = upstream.ErrDown },
 			want: byMaster, did: []string{"take web1", "mend web1", "later"}, master: 1,
 		},
 		{

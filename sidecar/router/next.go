@@ -196,6 +196,11 @@ func Next(c Call, o Outcome) (Call, Step) {
 		if o.Result == DiskFailed {
 			return c.handOff(c.Self)
 		}
+	case DoKeepForMaster:
+		if o.Result == DiskFailed {
+			return c.handOff(c.Self)
+		}
+		return c.masterFailed(o)
 	case DoKeepForNode:
 		if o.Result == DiskFailed {
 			return c.handOff(o.Node)
@@ -203,7 +208,7 @@ func Next(c Call, o Outcome) (Call, Step) {
 		return c.failOver(atPublisher, o)
 	case DoHandOff:
 		return c, Step{Action: DoAbandon, Where: atJournal}
-	case DoAskMaster, DoKeepForMaster:
+	case DoAskMaster:
 		return c.masterFailed(o)
 	case DoAskNode:
 		if c.journaled() && c.KeepFor == o.Node {
