@@ -102,8 +102,8 @@ type slotState struct {
 	spell       spell
 }
 
-// maxServed is how many requests of peers are answered at a time.
-const maxServed = 6
+// MaxServed is how many requests of peers are answered at a time.
+const MaxServed = 6
 
 // New checks the configuration; it touches nothing.
 func New(cfg Config) (*Store, error) {
@@ -129,7 +129,7 @@ func New(cfg Config) (*Store, error) {
 	}
 	s := &Store{
 		cfg: cfg, ignore: ignore, log: cfg.Logger, metrics: newMetrics(cfg.Registerer),
-		served:   make(chan struct{}, maxServed),
+		served:   make(chan struct{}, MaxServed),
 		requests: make(chan request), dirty: true,
 		kept: map[SlotName]map[Hash]keptContent{}, conflict: map[string]Conflict{}, live: tree.Memory{},
 		base: base{Slots: map[SlotName]Hash{}}, boot: durable.BootID(),
@@ -226,7 +226,7 @@ func (s *Store) Close() error {
 	}
 	s.cancel()
 	s.wg.Wait()
-	for range maxServed { // answers under way use the database
+	for range MaxServed { // answers under way use the database
 		s.served <- struct{}{}
 	}
 	s.saveIndexes()

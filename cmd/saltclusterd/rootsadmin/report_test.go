@@ -1,10 +1,14 @@
 package rootsadmin
 
-import "testing"
+import (
+	"testing"
 
-// TestContentPlaces: a hostile member must not take all of the six places that the engine has.
+	"saltclusterd/fsync/roots"
+)
+
+// TestContentPlaces: a hostile member must not take all of the places that the engine has.
 func TestContentPlaces(t *testing.T) {
-	if contentPlaces < 1 || contentPlaces >= 6 {
-		t.Errorf("one member has %d places", contentPlaces)
+	if contentPlaces < 1 || contentPlaces >= roots.MaxServed {
+		t.Errorf("one member has %d places of %d", contentPlaces, roots.MaxServed)
 	}
 }
