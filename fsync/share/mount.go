@@ -6,14 +6,16 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/paths"
 )
 
 // Contains says whether a path is on the file system of dir, a directory on the share; own is a directory on this
 // host's own disk. It returns true when it cannot find out, and takes as long as the file system does.
 func Contains(dir, own, path string) bool {
-	path = existing(path)
-	if same, err := sameMount(existing(dir), existing(own)); err == nil && !same {
-		same, err := sameMount(existing(dir), path)
+	path = paths.Existing(path)
+	if same, err := sameMount(paths.Existing(dir), paths.Existing(own)); err == nil && !same {
+		same, err := sameMount(paths.Existing(dir), path)
 		return same || err != nil
 	}
 	// The share is not a mount, which happens in tests only: paths beside dir are on it.
@@ -23,16 +25,6 @@ func Contains(dir, own, path string) bool {
 	}
 	resolved, err := filepath.EvalSymlinks(path)
 	return err != nil || resolved == root || strings.HasPrefix(resolved, root+string(filepath.Separator))
-}
-
-// existing returns path, or the nearest directory above it that exists.
-func existing(path string) string {
-	for {
-		if _, err := filepath.EvalSymlinks(path); err == nil || path == filepath.Dir(path) {
-			return path
-		}
-		path = filepath.Dir(path)
-	}
 }
 
 // sameMount says whether two paths are on one mount.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/durable"
+	"saltclusterd/paths"
 )
 
 // CopyOptions say how a pass is made.
@@ -214,7 +215,7 @@ func (c *copier) moved(path, text string) string {
 		target = filepath.Join(c.tree.From, filepath.Dir(path), text)
 	}
 	for _, t := range append([]Tree{c.tree}, c.o.Moved...) {
-		if real := realPath(target); within(real, t.From) {
+		if real := realPath(target); paths.Within(real, t.From) {
 			return filepath.Join(t.place(), strings.TrimPrefix(real, t.From))
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"saltclusterd/paths"
 )
 
 // Tree is a directory that is to be moved.
@@ -121,7 +123,7 @@ func (p *planner) sources() {
 	for _, real := range slices.Sorted(maps.Keys(named)) { // a directory before what is in it
 		outer := ""
 		for other := range p.moved {
-			if within(real, other) && len(other) > len(outer) {
+			if paths.Within(real, other) && len(other) > len(outer) {
 				outer = other
 			}
 		}
@@ -229,9 +231,4 @@ func (p *planner) others() {
 			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s stays on the share: %s", option, path))
 		}
 	}
-}
-
-// within says whether a clean path is dir or below it.
-func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"saltclusterd/paths"
 )
 
 // site is a host with a directory that counts as the share.
@@ -40,7 +42,7 @@ func (s site) on(path string) bool {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	return within(path, s.share)
+	return paths.Within(path, s.share)
 }
 
 func (s site) master() Master {

@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/paths"
 )
 
 // Size is how much a tree is.
@@ -42,7 +43,7 @@ const reserve = 64 << 20
 
 // Room says whether a directory's file system has room for so much.
 func Room(dir string, need Size) error {
-	dir = existing(dir)
+	dir = paths.Existing(dir)
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return fmt.Errorf("room in %s: %w", dir, err)
@@ -59,14 +60,4 @@ func Room(dir string, need Size) error {
 }
 
 // MayMake says whether this process may write to a directory, or make it where it does not exist.
-func MayMake(dir string) bool { return unix.Access(existing(dir), unix.W_OK|unix.X_OK) == nil }
-
-// existing returns dir, or the nearest directory above it that exists.
-func existing(dir string) string {
-	for {
-		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
-			return dir
-		}
-		dir = filepath.Dir(dir)
-	}
-}
+func MayMake(dir string) bool { return unix.Access(paths.Existing(dir), unix.W_OK|unix.X_OK) == nil }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/paths"
 	"saltclusterd/sidecar/localmaster"
 )
 
@@ -95,14 +96,12 @@ func usedDirs(cfg *config.Config, master *localmaster.Config) (dirs []string) {
 // closed are those of the directories that the unit has closed.
 func closed(dirs []string) []string {
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
-		return slices.ContainsFunc(open, func(o string) bool { return within(dir, o) })
+		return slices.ContainsFunc(open, func(o string) bool { return paths.Within(dir, o) })
 	})
 }
 
 // temporary directories are the service's own, unless something of Salt's is in them.
-func temporary(dir string) bool { return within(dir, "/tmp") || within(dir, "/var/tmp") }
-
-func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+func temporary(dir string) bool { return paths.Within(dir, "/tmp") || paths.Within(dir, "/var/tmp") }
 
 // nearest is the path itself or the directory above it that exists: what is made later is made there.
 func nearest(path string, exists func(string) bool) string {

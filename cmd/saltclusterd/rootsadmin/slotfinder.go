@@ -10,6 +10,7 @@ import (
 
 	"saltclusterd/fsync/roots"
 	"saltclusterd/fsync/tree"
+	"saltclusterd/paths"
 	"saltclusterd/sidecar/localmaster"
 )
 
@@ -94,7 +95,7 @@ func (f *slotFinder) removeNested() []roots.Slot {
 	for i, s := range f.found {
 		resolved[i] = resolvePath(s.Dir)
 		for _, dir := range f.forbidden {
-			if bad[i] = dir != "" && within(resolvePath(dir), resolved[i]); bad[i] {
+			if bad[i] = dir != "" && paths.Within(resolvePath(dir), resolved[i]); bad[i] {
 				f.addNote("%s (%s) is not replicated: %s is inside of it", s.Name, s.Dir, dir)
 				break
 			}
@@ -108,7 +109,7 @@ func (f *slotFinder) removeNested() []roots.Slot {
 		covered := false
 		for j := range f.found {
 			same := resolved[i] == resolved[j]
-			covered = !bad[j] && (same && j < i || !same && within(resolved[i], resolved[j]))
+			covered = !bad[j] && (same && j < i || !same && paths.Within(resolved[i], resolved[j]))
 			if covered {
 				f.addNote("%s (%s) is replicated as a part of %s (%s)", s.Name, s.Dir, f.found[j].Name, f.found[j].Dir)
 				break
@@ -124,11 +125,6 @@ func (f *slotFinder) removeNested() []roots.Slot {
 func isMissing(path string) bool {
 	_, err := os.Lstat(path)
 	return err != nil
-}
-
-// within says whether a clean path is dir or below it.
-func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // resolvePath resolves the symlinks of a path as far as it exists.
