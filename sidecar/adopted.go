@@ -21,7 +21,7 @@ const lookMost = 64
 // got from the master itself, it is one that is sealed with the cluster's from here on, and its reply is sealed with
 // the minion's when it goes out. Any other one is unknown.
 func (p *Proxy) openEarlier(x *request, env saltwire.Envelope, s *session) {
-	if !x.caughtUp || x.from != "" || !enter(&p.looking, lookMost) {
+	if !x.caughtUp || x.from != "" || !tryIncrement(&p.looking, lookMost) {
 		p.retryUnknown(x, env, s, guard.ReasonNotAuthentic)
 		return
 	}
@@ -46,8 +46,8 @@ func (p *Proxy) openEarlier(x *request, env saltwire.Envelope, s *session) {
 	})
 }
 
-// enter counts one more, unless there are most already.
-func enter(n *atomic.Int64, most int64) bool {
+// tryIncrement counts one more, unless there are most already.
+func tryIncrement(n *atomic.Int64, most int64) bool {
 	if n.Add(1) > most {
 		n.Add(-1)
 		return false

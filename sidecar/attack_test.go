@@ -67,7 +67,7 @@ func TestSignIn_FromPeer(t *testing.T) {
 func TestCopies_BoundedForHungNode(t *testing.T) {
 	w := newWorld(t)
 	for range maxCopies {
-		if !w.proxy.copies.enter("b", 1) {
+		if !w.proxy.copies.takePlace("b", 1) {
 			t.Fatal("no room from the beginning")
 		}
 	}
@@ -79,7 +79,7 @@ func TestCopies_BoundedForHungNode(t *testing.T) {
 		t.Errorf("copies: %v", w.atPeers)
 	}
 	for range maxCopies {
-		w.proxy.copies.leave("b", 1)
+		w.proxy.copies.freePlace("b", 1)
 	}
 	if len(w.proxy.copies.to) != 0 {
 		t.Errorf("%d nodes are still counted", len(w.proxy.copies.to))
@@ -99,12 +99,12 @@ func TestCopyRoomBytes(t *testing.T) {
 		{"c", maxCopyBytes / 2, true},
 		{"c", 1, false},
 	} {
-		if got := r.enter(step.to, step.size); got != step.want {
+		if got := r.takePlace(step.to, step.size); got != step.want {
 			t.Errorf("%d bytes to %s: %t", step.size, step.to, got)
 		}
 	}
-	r.leave("c", maxCopyBytes/2)
-	if !r.enter("c", 1) {
+	r.freePlace("c", maxCopyBytes/2)
+	if !r.takePlace("c", 1) {
 		t.Error("room is not given back")
 	}
 }
@@ -132,7 +132,7 @@ func TestRelay_RefusalsLoggedPerNode(t *testing.T) {
 			t.Errorf("%s: %v refusals", from, n)
 		}
 	}
-	w.proxy.handed.note("b", time.Now().Add(2*handedLogEvery))
+	w.proxy.handed.noteRefusal("b", time.Now().Add(2*handedLogEvery))
 	if n := strings.Count(log.String(), "node=b"); n != 2 {
 		t.Errorf("b is logged %d times", n)
 	}

@@ -100,7 +100,7 @@ func TestUnknown_IsOpenedOnce(t *testing.T) {
 			}
 			load := bytes.Clone(env.Load)
 			env.Load[0] ^= 1
-			old, err := w.proxy.sessions.get("web1", w.minion.PublicText())
+			old, err := w.proxy.sessions.findSession("web1", w.minion.PublicText())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,7 +168,7 @@ func TestCatchUp_SaysBehind(t *testing.T) {
 				var wg sync.WaitGroup
 				for range 2 {
 					told := make(chan bool, 1)
-					c.add(t.Context(), &wg, false, func(behind bool) { told <- behind })
+					c.addWaiter(t.Context(), &wg, false, func(behind bool) { told <- behind })
 					if behind := <-told; behind != tc.behind {
 						t.Errorf("behind %v", behind)
 					}

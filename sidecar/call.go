@@ -38,8 +38,8 @@ func (p *Proxy) isReturn(c *call) bool { return p.cfg.Returns != nil && router.I
 // isNameless says that a call does not name its sender.
 func (c *call) isNameless() bool { return c.shared && c.peek.ID == "" }
 
-// replace gives a call another load, for all that see it from here on.
-func (c *call) replace(plain []byte) bool {
+// replaceLoad gives a call another load, for all that see it from here on.
+func (c *call) replaceLoad(plain []byte) bool {
 	peek, err := saltwire.PeekLoad(plain)
 	if err != nil {
 		return false
@@ -57,10 +57,10 @@ func (c *call) leaveGate() {
 	}
 }
 
-// sender is the minion that a call comes from, empty when that is not certain; version 2 does not name it outside. What
-// has a worker of the master wait, or may take long, has a queue of its own, so that the minion's other requests do not
-// wait for it.
-func (c *call) sender() string {
+// senderID is the minion that a call comes from, empty when that is not certain; version 2 does not name it outside.
+// A request that makes a worker of the master wait, or may take long, has its own queue, so that the minion's other
+// requests do not wait for it.
+func (c *call) senderID() string {
 	id := c.env.ID
 	if id == "" && c.peek.HasTok { // which was verified; with another's name it would take that one's turns
 		id = c.peek.ID
@@ -90,8 +90,8 @@ func (c *call) traceCommand() {
 // rawHeader is the longest header of a raw value in msgpack.
 const rawHeader = 5
 
-// seal makes the body that answers a call with msgpack, in one piece of memory: a chunk of a file is a megabyte.
-func (c *call) seal(reply []byte) []byte {
+// sealReply makes the body that answers a call with msgpack, in one piece of memory: a chunk of a file is a megabyte.
+func (c *call) sealReply(reply []byte) []byte {
 	n := saltcrypt.SealedLen(len(c.peek.Nonce) + len(reply))
 	return c.sealInto(make([]byte, 0, n+rawHeader), reply)
 }
@@ -102,7 +102,7 @@ func (c *call) sealInto(body, reply []byte) []byte {
 	return c.crypticle.Seal(saltwire.AppendRawHeader(body, n), reply, []byte(c.peek.Nonce))
 }
 
-// outcome is the end of an action, for router.Next.
-func (c *call) outcome(a router.Action, at node.ID, r router.Result) router.Outcome {
+// actionOutcome is the end of an action, for router.Next.
+func (c *call) actionOutcome(a router.Action, at node.ID, r router.Result) router.Outcome {
 	return router.Outcome{Action: a, Node: at, Result: r, Gone: c.to.Gone()}
 }

@@ -23,39 +23,39 @@ var (
 	errNotPublished = errors.New("it does not know that the minion has published the job")
 )
 
-// begin takes the first step of a call.
-func (p *Proxy) begin(c *call) {
+// beginCall takes the first step of a call.
+func (p *Proxy) beginCall(c *call) {
 	c.traceCommand()
 	c.progress.Can.Files = p.cfg.Files != nil && p.cfg.Files.Takes(c.peek.Cmd) && p.cfg.Files.Reads(c.peek.Cmd, c.plain)
 	p.carryOut(c, router.Begin(c.progress))
 }
 
-// route decides where a call goes. A relayed one stays here, because the node that relayed it has decided; but a
+// routeCall decides where a call goes. A relayed one stays here, because the node that relayed it has decided; but a
 // command that no Salt has is answered here as well, because the master must not get it from anyone.
-func (p *Proxy) route(c *call) {
+func (p *Proxy) routeCall(c *call) {
 	c.news = p.queue.news.Load()
 	v := p.cfg.View()
 	c.progress.Cmd, c.progress.JID, c.progress.Self = c.peek.Cmd, c.peek.JID, v.Self
-	c.progress.Relayed, c.progress.Shared, c.progress.Can = c.from != "", c.shared, p.native(c.peek.Cmd)
+	c.progress.Relayed, c.progress.Shared, c.progress.Can = c.from != "", c.shared, p.nativeFor(c.peek.Cmd)
 	c.err = nil
 	d := router.Decision{Kind: router.ToLocal}
 	if _, known := router.Lookup(router.AES, c.peek.Cmd); known && c.from != "" {
-		p.metrics.request(c.peek.Cmd, "relayed")
+		p.metrics.countRequest(c.peek.Cmd, "relayed")
 	} else {
 		d = router.Decide(c.peek, v)
 		if d.Unknown {
 			p.cfg.Guard.UnknownCommand(c.env.ID, c.peek.Cmd, c.remote)
 		}
 		if d.Kind != router.Refuse || !c.waited { // a request that waits is one, however often it is decided
-			p.metrics.request(c.peek.Cmd, d.Kind.String())
+			p.metrics.countRequest(c.peek.Cmd, d.Kind.String())
 		}
 		p.copyOnce(c, d.CopyTo())
 	}
-	p.start(c, d)
+	p.startDecision(c, d)
 }
 
-// start takes the first step of a decision.
-func (p *Proxy) start(c *call, d router.Decision) {
+// startDecision takes the first step of a decision.
+func (p *Proxy) startDecision(c *call, d router.Decision) {
 	switch d.Kind {
 	case router.Refuse:
 		c.err = errNowhere
@@ -67,8 +67,8 @@ func (p *Proxy) start(c *call, d router.Decision) {
 	p.carryOut(c, step)
 }
 
-// native is what this node can do with a command without its master's Python.
-func (p *Proxy) native(cmd string) router.Native {
+// nativeFor is what this node can do with a command without its master's Python.
+func (p *Proxy) nativeFor(cmd string) router.Native {
 	return router.Native{Returns: p.cfg.Returns != nil, Events: p.cfg.Events != nil,
 		Mines: p.cfg.Mines != nil && p.cfg.Mines.Takes(cmd)}
 }
@@ -76,23 +76,23 @@ func (p *Proxy) native(cmd string) router.Native {
 // carryOut starts an action.
 func (p *Proxy) carryOut(c *call, s router.Step) {
 	if s.Failover {
-		p.metrics.request(c.peek.Cmd, "failover")
+		p.metrics.countRequest(c.peek.Cmd, "failover")
 	}
 	switch s.Action {
 	case router.DoRoute:
-		p.route(c)
+		p.routeCall(c)
 	case router.DoSplit:
-		p.split(c, s.Parts)
+		p.splitEvents(c, s.Parts)
 	case router.DoReadFiles:
 		p.readFiles(c)
 	case router.DoReadJobCache:
 		p.readJobCache(c)
 	case router.DoFire:
-		p.fire(c)
+		p.fireEvents(c)
 	case router.DoMine:
 		p.useMine(c)
 	case router.DoJournal:
-		p.journal(c)
+		p.journalReturn(c)
 	case router.DoKeepForNode:
 		p.keepForNode(c, s.Node)
 	case router.DoKeepForMaster:
@@ -104,38 +104,40 @@ func (p *Proxy) carryOut(c *call, s router.Step) {
 	case router.DoAskNode:
 		p.askNode(c, s.Node)
 	default:
-		p.end(c, s)
+		p.endStep(c, s)
 	}
 }
 
-// end carries out the last step of a call on this node, or has it wait.
-func (p *Proxy) end(c *call, s router.Step) {
+// endStep carries out the last step of a call on this node, or has it wait.
+func (p *Proxy) endStep(c *call, s router.Step) {
 	switch s.Action {
 	case router.DoWait:
-		if !p.wait(c) {
-			p.abandon(c.request, c.peek.Cmd, s.Where, c.err)
+		if !p.waitForMaster(c) {
+			p.abandonRequest(c.request, c.peek.Cmd, s.Where, c.err)
 		}
 	case router.DoSeal:
 		if s.Where == "" {
-			c.to.Reply(c.seal(s.Reply))
+			c.to.Reply(c.sealReply(s.Reply))
 			return
 		}
-		p.answer(c, s.Where, c.seal(s.Reply))
+		p.answerFrom(c, s.Where, c.sealReply(s.Reply))
 	case router.DoRefuse:
-		p.refuse(c.request, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
+		p.refuseRequest(c.request, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
 	case router.DoPassBack:
-		p.metrics.request(c.peek.Cmd, "passed")
+		p.metrics.countRequest(c.peek.Cmd, "passed")
 		p.cfg.Logger.Debug("request passed back", "node", c.from, "to", s.Where, "err", c.err)
 		c.to.PassBack(s.Down)
 	case router.DoDrop:
 		c.to.Drop()
 	default:
-		p.abandon(c.request, c.peek.Cmd, s.Where, c.err)
+		p.abandonRequest(c.request, c.peek.Cmd, s.Where, c.err)
 	}
 }
 
-// finish ends an action with a reply for the minion.
-func (p *Proxy) finish(c *call, a router.Action, reply []byte) { p.answer(c, a.String(), reply) }
+// finishAction ends an action with a reply for the minion.
+func (p *Proxy) finishAction(c *call, a router.Action, reply []byte) {
+	p.answerFrom(c, a.String(), reply)
+}
 
 // finishWith ends an action without a reply: router.Next decides what follows.
 func (p *Proxy) finishWith(c *call, o router.Outcome, err error) {
@@ -153,8 +155,8 @@ func (p *Proxy) finishWith(c *call, o router.Outcome, err error) {
 	p.carryOut(c, step)
 }
 
-// answer hands a reply to the minion. where is the place that it comes from.
-func (p *Proxy) answer(c *call, where string, reply []byte) {
+// answerFrom hands a reply to the minion. where is the place that it comes from.
+func (p *Proxy) answerFrom(c *call, where string, reply []byte) {
 	p.answerBy(c, where, reply, c.to.Reply)
 }
 
@@ -164,7 +166,7 @@ func (p *Proxy) answerBy(c *call, where string, reply []byte, respond func([]byt
 	if c.from == "" {
 		p.cfg.Guard.Answered(c.session.minion, len(reply))
 	}
-	p.note(c, where, reply)
+	p.noteEvents(c, where, reply)
 	c.trace.Step("reply")
 	var settle func(context.Context)
 	if where == router.DoAskMaster.String() {
@@ -189,8 +191,8 @@ func (p *Proxy) answerBy(c *call, where string, reply []byte, respond func([]byt
 	})
 }
 
-// refuse answers a request with what the refusal says, or not at all.
-func (p *Proxy) refuse(x *request, r *guard.Refusal) {
+// refuseRequest answers a request with what the refusal says, or not at all.
+func (p *Proxy) refuseRequest(x *request, r *guard.Refusal) {
 	x.to.Refused()
 	if r.Answer == nil {
 		x.to.Drop()
@@ -199,9 +201,9 @@ func (p *Proxy) refuse(x *request, r *guard.Refusal) {
 	x.to.Reply(r.Answer)
 }
 
-// abandon gives up a request that was fine: the minion repeats it.
-func (p *Proxy) abandon(x *request, cmd, where string, err error) {
-	p.metrics.unanswered(cmd, where)
+// abandonRequest gives up a request that was fine: the minion repeats it.
+func (p *Proxy) abandonRequest(x *request, cmd, where string, err error) {
+	p.metrics.countUnanswered(cmd, where)
 	x.trace.Failed()
 	p.cfg.Logger.Warn("request not answered", "remote", x.remote, "to", where, "err", err)
 	x.to.Drop()
@@ -210,14 +212,14 @@ func (p *Proxy) abandon(x *request, cmd, where string, err error) {
 // isKeyCurrent says whether the key of a call that has waited is what it was. A call whose key was taken away meanwhile
 // is refused.
 func (p *Proxy) isKeyCurrent(c *call) bool {
-	if c.isNameless() && p.seals(c.crypticle) {
+	if c.isNameless() && p.stillSeals(c.crypticle) {
 		return true
 	}
 	if pub, ok := p.cfg.Keys.Accepted(c.peek.ID); ok && saltcrypt.SameKey(pub, c.session.pub) {
 		return true
 	}
 	c.leaveGate()
-	p.refuse(c.request, p.cfg.Guard.Refuse(guard.ReasonKeyNotAccepted, c.env.ID, c.remote))
+	p.refuseRequest(c.request, p.cfg.Guard.Refuse(guard.ReasonKeyNotAccepted, c.env.ID, c.remote))
 	return false
 }
 
@@ -232,21 +234,21 @@ func LongTimeout(forwardTimeout time.Duration) time.Duration {
 	return max(forwardTimeout, longTimeout)
 }
 
-// deadline bounds a request from its arrival on.
-func (p *Proxy) deadline(x *request) time.Time { return x.at.Add(p.cfg.ForwardTimeout) }
+// requestDeadline bounds a request from its arrival on.
+func (p *Proxy) requestDeadline(x *request) time.Time { return x.at.Add(p.cfg.ForwardTimeout) }
 
 // callDeadline is deadline for a call, which may be one that takes long.
 func (p *Proxy) callDeadline(c *call) time.Time {
 	if router.Long(c.peek.Cmd) {
 		return c.at.Add(LongTimeout(p.cfg.ForwardTimeout))
 	}
-	return p.deadline(c.request)
+	return p.requestDeadline(c.request)
 }
 
 // withDeadline is a context until the deadline of a request. It outlives the reader of the connection that the request
 // came on.
 func (p *Proxy) withDeadline(x *request) (context.Context, context.CancelFunc) {
-	return context.WithDeadline(p.ctx, p.deadline(x))
+	return context.WithDeadline(p.ctx, p.requestDeadline(x))
 }
 
 // peerContext bounds a call at another node.

@@ -48,10 +48,10 @@ func newCatchUp(ask func(context.Context) error) *catchUp {
 	return &catchUp{ask: ask, hurry: make(chan struct{}, 1)}
 }
 
-// add has f called when the node has caught up, or could not; false when too many wait already. soon is for whom the
-// cluster knows. f must not take long, for all others wait for it. behind tells it that the cluster has decided
+// addWaiter has f called when the node has caught up, or could not; false when too many wait already. soon is for whom
+// the cluster knows. f must not take long, for all others wait for it. behind tells it that the cluster has decided
 // something that this node lacks; without a quorum it is false, and what is known decides.
-func (c *catchUp) add(ctx context.Context, wg *sync.WaitGroup, soon bool, f func(behind bool)) bool {
+func (c *catchUp) addWaiter(ctx context.Context, wg *sync.WaitGroup, soon bool, f func(behind bool)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waiting) >= maxCatchingUp || ctx.Err() != nil {
@@ -66,21 +66,21 @@ func (c *catchUp) add(ctx context.Context, wg *sync.WaitGroup, soon bool, f func
 	}
 	if !c.running {
 		c.running = true
-		wg.Go(func() { c.run(ctx) })
+		wg.Go(func() { c.askPublishers(ctx) })
 	}
 	return true
 }
 
-// size is how many requests wait for the next question.
-func (c *catchUp) size() int {
+// countWaiting is how many requests wait for the next question.
+func (c *catchUp) countWaiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.waiting)
 }
 
-func (c *catchUp) run(ctx context.Context) {
+func (c *catchUp) askPublishers(ctx context.Context) {
 	for {
-		batch := c.take()
+		batch := c.takeBatch()
 		if len(batch) == 0 {
 			return
 		}
@@ -98,12 +98,12 @@ func (c *catchUp) run(ctx context.Context) {
 		for _, f := range batch {
 			f(behind)
 		}
-		c.pause(ctx, soonest(took))
+		c.waitTurn(ctx, nextPause(took))
 	}
 }
 
-// take is those that wait; when there are none the goroutine ends.
-func (c *catchUp) take() []func(bool) {
+// takeBatch is those that wait; when there are none the goroutine ends.
+func (c *catchUp) takeBatch() []func(bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	batch := c.waiting
@@ -115,13 +115,13 @@ func (c *catchUp) take() []func(bool) {
 	return batch
 }
 
-// soonest is how long after a question that took so long the next may be asked for those whom the cluster knows.
-func soonest(took time.Duration) time.Duration {
+// nextPause is how long after a question that took so long the next may be asked for those whom the cluster knows.
+func nextPause(took time.Duration) time.Duration {
 	return min(max(catchUpPause*took, catchUpSoonest), catchUpEvery)
 }
 
-// pause waits until the next question may be asked: a while for anybody, and catchUpEvery for strangers.
-func (c *catchUp) pause(ctx context.Context, soon time.Duration) {
+// waitTurn waits until the next question may be asked: a while for anybody, and catchUpEvery for strangers.
+func (c *catchUp) waitTurn(ctx context.Context, soon time.Duration) {
 	t := time.NewTimer(soon)
 	defer t.Stop()
 	select {
@@ -162,10 +162,10 @@ func (p *Proxy) signIn(x *request, r *signin.Request) {
 	pub, known := p.cfg.Keys.Accepted(r.Auth.ID)
 	known = known && saltcrypt.SameKey(pub, r.Auth.Pub)
 	drop := func(where string) {
-		p.metrics.unanswered("_auth", where)
+		p.metrics.countUnanswered("_auth", where)
 		r.Drop() // the minion tries again
 	}
-	if !known && !x.to.Linger() || !p.catchUp.add(p.ctx, &p.wg, known, func(behind bool) {
+	if !known && !x.to.Linger() || !p.catchUp.addWaiter(p.ctx, &p.wg, known, func(behind bool) {
 		if behind {
 			drop("behind")
 			return
@@ -187,7 +187,7 @@ func (p *Proxy) dropIfBehind(x *request) bool {
 
 // giveUp leaves a sealed request unanswered because this node is behind.
 func (p *Proxy) giveUp(x *request) {
-	p.metrics.unanswered("sealed", "behind")
+	p.metrics.countUnanswered("sealed", "behind")
 	x.trace.Failed()
 	x.to.PassBack(false) // a node that relayed it knows others
 }
@@ -198,11 +198,12 @@ func (p *Proxy) retryUnknown(x *request, env saltwire.Envelope, s *session, reas
 	if !x.caughtUp && saltwire.ValidID(env.ID) == nil && x.to.Linger() {
 		x.caughtUp = true
 		// Not in the goroutine of catchUp, because sign-ins wait for that one and opening a large request takes long.
-		if p.catchUp.add(p.ctx, &p.wg, false, func(behind bool) { p.wg.Go(func() { p.lookAgain(x, env, s, behind) }) }) {
+		again := func(behind bool) { p.wg.Go(func() { p.lookAgain(x, env, s, behind) }) }
+		if p.catchUp.addWaiter(p.ctx, &p.wg, false, again) {
 			return
 		}
 	}
-	p.refuse(x, p.cfg.Guard.Refuse(reason, env.ID, x.remote))
+	p.refuseRequest(x, p.cfg.Guard.Refuse(reason, env.ID, x.remote))
 }
 
 // lookAgain handles an unknown request with what the cluster knows. What the same session did not open before it does
@@ -214,7 +215,7 @@ func (p *Proxy) lookAgain(x *request, env saltwire.Envelope, s *session, behind 
 	}
 	if s != nil {
 		if pub, ok := p.cfg.Keys.Accepted(env.ID); ok {
-			if now, err := p.sessions.get(env.ID, pub); err == nil && now.key == s.key {
+			if now, err := p.sessions.findSession(env.ID, pub); err == nil && now.key == s.key {
 				p.openEarlier(x, env, now)
 				return
 			}

@@ -37,7 +37,7 @@ func TestCatchUp_AskInterval(t *testing.T) {
 				var wg sync.WaitGroup
 				for _, known := range tc.known {
 					decided := make(chan struct{})
-					if !c.add(t.Context(), &wg, known, func(bool) { close(decided) }) {
+					if !c.addWaiter(t.Context(), &wg, known, func(bool) { close(decided) }) {
 						t.Fatal("no room")
 					}
 					<-decided
@@ -59,11 +59,11 @@ func TestCatchUp_StrangerWithKnown(t *testing.T) {
 		var wg sync.WaitGroup
 		var stranger time.Duration
 		first := make(chan struct{})
-		c.add(t.Context(), &wg, false, func(bool) { close(first) })
+		c.addWaiter(t.Context(), &wg, false, func(bool) { close(first) })
 		<-first
-		c.add(t.Context(), &wg, false, func(bool) { stranger = time.Since(began) })
+		c.addWaiter(t.Context(), &wg, false, func(bool) { stranger = time.Since(began) })
 		time.Sleep(5 * time.Millisecond)
-		c.add(t.Context(), &wg, true, func(bool) {})
+		c.addWaiter(t.Context(), &wg, true, func(bool) {})
 		wg.Wait()
 		if stranger != 5*time.Millisecond {
 			t.Errorf("decided after %v", stranger)
@@ -78,12 +78,12 @@ func TestCatchingUpEnds(t *testing.T) {
 		c := newCatchUp(func(ctx context.Context) error { return ctx.Err() })
 		var wg sync.WaitGroup
 		decided := 0
-		c.add(ctx, &wg, false, func(bool) { decided++ })
+		c.addWaiter(ctx, &wg, false, func(bool) { decided++ })
 		synctest.Wait()
-		c.add(ctx, &wg, false, func(bool) { decided++ })
+		c.addWaiter(ctx, &wg, false, func(bool) { decided++ })
 		cancel()
 		wg.Wait()
-		if decided != 2 || c.add(ctx, &wg, true, func(bool) { t.Error("decided") }) {
+		if decided != 2 || c.addWaiter(ctx, &wg, true, func(bool) { t.Error("decided") }) {
 			t.Errorf("%d decided", decided)
 		}
 	})

@@ -24,8 +24,8 @@ type copyLoad struct {
 	bytes  int64
 }
 
-// enter takes a place for a copy of size bytes; false: there is none. leave must follow after true.
-func (r *copyRoom) enter(to node.ID, size int) bool {
+// takePlace takes a place for a copy of size bytes; false: there is none. leave must follow after true.
+func (r *copyRoom) takePlace(to node.ID, size int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.to[to]
@@ -39,8 +39,8 @@ func (r *copyRoom) enter(to node.ID, size int) bool {
 	return true
 }
 
-// held is how much is under way to all nodes.
-func (r *copyRoom) held() (copies int, bytes int64) {
+// countHeld is how much is under way to all nodes.
+func (r *copyRoom) countHeld() (copies int, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range r.to {
@@ -49,7 +49,7 @@ func (r *copyRoom) held() (copies int, bytes int64) {
 	return copies, bytes
 }
 
-func (r *copyRoom) leave(to node.ID, size int) {
+func (r *copyRoom) freePlace(to node.ID, size int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.to[to]

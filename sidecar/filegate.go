@@ -32,8 +32,8 @@ type fileGate struct {
 
 func newFileGate() *fileGate { return &fileGate{turn: make(chan struct{}, 1)} }
 
-// pass calls f when the gate is open, usually at once. leave must be called after each f.
-func (g *fileGate) pass(f func()) {
+// runWhenOpen calls f when the gate is open, usually at once. leave must be called after each f.
+func (g *fileGate) runWhenOpen(f func()) {
 	g.mu.Lock()
 	if g.held {
 		g.waiting = append(g.waiting, f) // bounded by what the edges hold in flight
@@ -45,7 +45,7 @@ func (g *fileGate) pass(f func()) {
 	f()
 }
 
-func (g *fileGate) leave() {
+func (g *fileGate) leaveGate() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inside--
@@ -55,8 +55,8 @@ func (g *fileGate) leave() {
 	}
 }
 
-// close lets no more requests pass, and returns a channel that is closed when none is inside.
-func (g *fileGate) close() <-chan struct{} {
+// closeGate lets no more requests pass, and returns a channel that is closed when none is inside.
+func (g *fileGate) closeGate() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.held, g.since = true, time.Now()
@@ -69,8 +69,8 @@ func (g *fileGate) close() <-chan struct{} {
 	return idle
 }
 
-// open lets those pass who wait, and says for how long the gate was closed.
-func (g *fileGate) open() (waiting []func(), held time.Duration) {
+// openGate lets those pass who wait, and says for how long the gate was closed.
+func (g *fileGate) openGate() (waiting []func(), held time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	waiting, g.waiting = g.waiting, nil
@@ -79,7 +79,7 @@ func (g *fileGate) open() (waiting []func(), held time.Duration) {
 	return waiting, time.Since(g.since)
 }
 
-func (g *fileGate) size() int {
+func (g *fileGate) countWaiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.waiting)
@@ -97,7 +97,7 @@ func (p *Proxy) HoldFiles(ctx context.Context) (release func(), err error) {
 	var once sync.Once
 	open := func() {
 		once.Do(func() {
-			waiting, held := p.files.open()
+			waiting, held := p.files.openGate()
 			p.metrics.held.Observe(held.Seconds())
 			<-p.files.turn
 			for _, f := range waiting {
@@ -105,7 +105,7 @@ func (p *Proxy) HoldFiles(ctx context.Context) (release func(), err error) {
 			}
 		})
 	}
-	idle := p.files.close()
+	idle := p.files.closeGate()
 	late := time.AfterFunc(gateLimit, func() {
 		p.cfg.Logger.Warn("requests for files and pillars waited long enough: they continue during a change of the roots", "dur",
 			gateLimit)
@@ -136,9 +136,9 @@ func (p *Proxy) passGate(c *call, f func()) {
 		f()
 		return
 	}
-	p.files.pass(func() {
+	p.files.runWhenOpen(func() {
 		var once sync.Once
-		c.leave = func() { once.Do(p.files.leave) }
+		c.leave = func() { once.Do(p.files.leaveGate) }
 		if c.to.Gone() {
 			c.leaveGate()
 			c.to.Drop()

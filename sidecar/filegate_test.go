@@ -19,7 +19,7 @@ func atMaster(w *world) int {
 func (w *world) ask(t *testing.T, cmd string) <-chan []byte {
 	t.Helper()
 	got := make(chan []byte, 2)
-	w.proxy.serve(&request{body: w.request(t, map[string]any{"cmd": cmd}), at: time.Now(), to: respondTo(got)})
+	w.proxy.openRequest(&request{body: w.request(t, map[string]any{"cmd": cmd}), at: time.Now(), to: respondTo(got)})
 	return got
 }
 
@@ -36,7 +36,7 @@ func TestHoldFiles_NewRequests(t *testing.T) {
 	if !w.opened(<-w.ask(t, "_master_opts")) {
 		t.Error("a request that reads no files waited")
 	}
-	if n, size := atMaster(w), w.proxy.files.size(); n != 1 || size != 3 {
+	if n, size := atMaster(w), w.proxy.files.countWaiting(); n != 1 || size != 3 {
 		t.Errorf("%d requests at the master, %d wait", n, size)
 	}
 	release()

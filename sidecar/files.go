@@ -21,11 +21,11 @@ func (p *Proxy) readFiles(c *call) {
 			ctx, cancel := p.withDeadline(c.request)
 			defer cancel()
 			err := p.cfg.Files.Answer(ctx, c.peek.Cmd, c.peek.ID, c.plain, func(reply []byte) {
-				p.metrics.request(c.peek.Cmd, "files")
+				p.metrics.countRequest(c.peek.Cmd, "files")
 				p.answerFile(c, reply)
 			})
 			if err != nil {
-				p.finishWith(c, c.outcome(router.DoReadFiles, "", router.MasterOnly), err)
+				p.finishWith(c, c.actionOutcome(router.DoReadFiles, "", router.MasterOnly), err)
 			}
 		})
 	})
@@ -38,12 +38,12 @@ const lentBody = 256 << 10
 // takes a third as long as to seal it.
 func (p *Proxy) answerFile(c *call, reply []byte) {
 	if len(reply) < lentBody {
-		p.finish(c, router.DoReadFiles, c.seal(reply))
+		p.finishAction(c, router.DoReadFiles, c.sealReply(reply))
 		return
 	}
 	n := saltcrypt.SealedLen(len(c.peek.Nonce) + len(reply))
-	body := c.sealInto(p.bodies.get(n+rawHeader), reply)
-	p.answerBy(c, router.DoReadFiles.String(), body, func(body []byte) { c.to.ReplyLent(body, p.bodies.put) })
+	body := c.sealInto(p.bodies.getBuffer(n+rawHeader), reply)
+	p.answerBy(c, router.DoReadFiles.String(), body, func(body []byte) { c.to.ReplyLent(body, p.bodies.putBuffer) })
 }
 
 // bodies are pieces of memory for answers. The garbage collector takes what is not used.
@@ -53,15 +53,15 @@ type bodies struct{ pool sync.Pool }
 // its room.
 const maxLent = 2 << 20
 
-// get returns an empty slice with room for n bytes.
-func (b *bodies) get(n int) []byte {
+// getBuffer returns an empty slice with room for n bytes.
+func (b *bodies) getBuffer(n int) []byte {
 	if body, ok := b.pool.Get().(*[]byte); ok && cap(*body) >= n {
 		return (*body)[:0]
 	}
 	return make([]byte, 0, n)
 }
 
-func (b *bodies) put(body []byte) {
+func (b *bodies) putBuffer(body []byte) {
 	if cap(body) <= maxLent {
 		b.pool.Put(&body)
 	}

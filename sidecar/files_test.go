@@ -69,7 +69,7 @@ func TestHoldFiles_PendingLocally(t *testing.T) {
 		t.Error("not answered")
 	}
 	second := w.ask(t, "_serve_file")
-	if n := w.proxy.files.size(); n != 1 {
+	if n := w.proxy.files.countWaiting(); n != 1 {
 		t.Errorf("%d requests wait", n)
 	}
 	release()
@@ -92,7 +92,7 @@ func TestReplyLent_MemoryReuse(t *testing.T) {
 	ask := func() {
 		to := respondTo(replied)
 		to.lend = func(b []byte, back func([]byte)) { lent <- sent{b, back} }
-		w.proxy.serve(&request{body: w.request(t, map[string]any{"cmd": "_serve_file"}), at: time.Now(), to: to})
+		w.proxy.openRequest(&request{body: w.request(t, map[string]any{"cmd": "_serve_file"}), at: time.Now(), to: to})
 	}
 	ask()
 	first := <-lent

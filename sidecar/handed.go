@@ -28,10 +28,10 @@ func newHanded(log *slog.Logger, refused *prometheus.CounterVec) *handed {
 	return &handed{log: log, refused: refused, next: map[node.ID]time.Time{}}
 }
 
-// by returns what notes a refusal of a request that a node has handed over.
-func (h *handed) by(from node.ID) func() { return func() { h.note(from, time.Now()) } }
+// refusalFunc returns what notes a refusal of a request that a node has handed over.
+func (h *handed) refusalFunc(from node.ID) func() { return func() { h.noteRefusal(from, time.Now()) } }
 
-func (h *handed) note(from node.ID, now time.Time) {
+func (h *handed) noteRefusal(from node.ID, now time.Time) {
 	h.refused.WithLabelValues(string(from)).Inc()
 	h.mu.Lock()
 	due := !now.Before(h.next[from])

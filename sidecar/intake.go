@@ -123,15 +123,15 @@ func (i *Intake) Message(ctx context.Context, parts [][]byte) {
 	}
 	body := parts[len(parts)-1]
 	sum := sha256.Sum256(body)
-	plain, seen := i.seen(sum)
+	plain, seen := i.findSeen(sum)
 	if !seen {
 		var err error
-		if plain, err = i.open(ctx, body); err != nil {
+		if plain, err = i.openBody(ctx, body); err != nil {
 			i.cfg.Logger.Error("publication of the local master lost", "err", err)
 			return
 		}
 		if len(parts) == 2 {
-			i.remember(sum, plain)
+			i.rememberBody(sum, plain)
 		}
 	}
 	p := fanout.Publication{Plain: plain, TopicOnly: seen}
@@ -143,7 +143,7 @@ func (i *Intake) Message(ctx context.Context, parts [][]byte) {
 	}
 }
 
-func (i *Intake) seen(sum [sha256.Size]byte) ([]byte, bool) {
+func (i *Intake) findSeen(sum [sha256.Size]byte) ([]byte, bool) {
 	for _, r := range i.recent {
 		if r.sum == sum && r.plain != nil {
 			return r.plain, true
@@ -152,8 +152,8 @@ func (i *Intake) seen(sum [sha256.Size]byte) ([]byte, bool) {
 	return nil, false
 }
 
-// remember keeps the newest and, beside it, as many of those before as are not large.
-func (i *Intake) remember(sum [sha256.Size]byte, plain []byte) {
+// rememberBody keeps the newest and, beside it, as many of those before as are not large.
+func (i *Intake) rememberBody(sum [sha256.Size]byte, plain []byte) {
 	i.recent[i.next] = recentBody{sum, plain}
 	size := 0
 	for n := range recentBodies - 1 {
@@ -165,16 +165,16 @@ func (i *Intake) remember(sum [sha256.Size]byte, plain []byte) {
 	i.next = (i.next + 1) % recentBodies
 }
 
-// open decrypts a publication, signing in anew when the master has changed its key.
-func (i *Intake) open(ctx context.Context, body []byte) ([]byte, error) {
+// openBody decrypts a publication, signing in anew when the master has changed its key.
+func (i *Intake) openBody(ctx context.Context, body []byte) ([]byte, error) {
 	env, err := saltwire.ParsePub(body)
 	if err != nil {
 		return nil, err
 	}
-	plain, err := i.decrypt(env.Load)
+	plain, err := i.decryptLoad(env.Load)
 	for tries := 0; err != nil && tries < 3 && ctx.Err() == nil; tries++ {
 		if err = i.learnAgain(ctx); err == nil {
-			plain, err = i.decrypt(env.Load)
+			plain, err = i.decryptLoad(env.Load)
 		}
 	}
 	return plain, err
@@ -182,7 +182,7 @@ func (i *Intake) open(ctx context.Context, body []byte) ([]byte, error) {
 
 var errNoKey = errors.New("the local master's key is not known")
 
-func (i *Intake) decrypt(load []byte) ([]byte, error) {
+func (i *Intake) decryptLoad(load []byte) ([]byte, error) {
 	i.mu.Lock()
 	c := i.crypticle
 	i.mu.Unlock()

@@ -118,7 +118,7 @@ func TestIntakeDoesNotKeepPublications(t *testing.T) {
 	if n := kept(); n > 2<<20 {
 		t.Errorf("%d bytes of publications are kept", n)
 	}
-	if _, seen := in.seen(sha256.Sum256(last)); !seen {
+	if _, seen := in.findSeen(sha256.Sum256(last)); !seen {
 		t.Error("copies of the newest would not be told from it")
 	}
 }

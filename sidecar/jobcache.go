@@ -29,11 +29,11 @@ func (p *Proxy) readJobCache(c *call) {
 		cancel()
 		switch {
 		case err == nil:
-			p.finish(c, router.DoReadJobCache, c.seal(reply))
+			p.finishAction(c, router.DoReadJobCache, c.sealReply(reply))
 		case errors.Is(err, returns.ErrUnknown):
-			p.finishWith(c, c.outcome(router.DoReadJobCache, "", router.UnknownJob), errNotPublished)
+			p.finishWith(c, c.actionOutcome(router.DoReadJobCache, "", router.UnknownJob), errNotPublished)
 		default: // the master's Python may know what this node cannot tell
-			p.finishWith(c, c.outcome(router.DoReadJobCache, "", router.MasterOnly), err)
+			p.finishWith(c, c.actionOutcome(router.DoReadJobCache, "", router.MasterOnly), err)
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 // here.
 const peerTimeout = 4 * time.Second
 
-// journal takes a return of a job of this node.
-func (p *Proxy) journal(c *call) {
+// journalReturn takes a return of a job of this node.
+func (p *Proxy) journalReturn(c *call) {
 	if !p.mayTake(c) {
 		return
 	}
@@ -25,7 +25,7 @@ func (p *Proxy) journal(c *call) {
 	p.wg.Add(1)
 	p.cfg.Returns.Take(c.asReturn(), func(reply []byte, err error) {
 		defer p.wg.Done()
-		p.journaled(c, router.DoJournal, "", reply, err)
+		p.endJournal(c, router.DoJournal, "", reply, err)
 	})
 }
 
@@ -39,9 +39,9 @@ func (p *Proxy) keepForNode(c *call, to node.ID) {
 	p.cfg.Returns.Keep(to, c.asReturn(), func(reply []byte, err error) {
 		defer p.wg.Done()
 		if err == nil {
-			p.metrics.request(c.peek.Cmd, "kept")
+			p.metrics.countRequest(c.peek.Cmd, "kept")
 		}
-		p.journaled(c, router.DoKeepForNode, to, reply, err)
+		p.endJournal(c, router.DoKeepForNode, to, reply, err)
 	})
 }
 
@@ -53,8 +53,8 @@ func (p *Proxy) keepForMaster(c *call) {
 	p.cfg.Returns.Defer(c.asReturn(), func(reply []byte, err error) {
 		defer p.wg.Done()
 		if err == nil {
-			p.metrics.request(c.peek.Cmd, "later")
-			p.finish(c, router.DoKeepForMaster, c.seal(reply))
+			p.metrics.countRequest(c.peek.Cmd, "later")
+			p.finishAction(c, router.DoKeepForMaster, c.sealReply(reply))
 			return
 		}
 		result := router.DiskFailed
@@ -62,17 +62,17 @@ func (p *Proxy) keepForMaster(c *call) {
 			result = c.masterResult
 		}
 		p.wg.Go(func() {
-			p.finishWith(c, c.outcome(router.DoKeepForMaster, "", result), errors.Join(c.err, err))
+			p.finishWith(c, c.actionOutcome(router.DoKeepForMaster, "", result), errors.Join(c.err, err))
 		})
 	})
 }
 
-// journaled ends what a journal did. The goroutine may be the journal's, which must not wait for the master or a disk.
-func (p *Proxy) journaled(c *call, a router.Action, to node.ID, reply []byte, err error) {
+// endJournal ends what a journal did. The goroutine may be the journal's, which must not wait for the master or a disk.
+func (p *Proxy) endJournal(c *call, a router.Action, to node.ID, reply []byte, err error) {
 	result := router.DiskFailed
 	switch {
 	case err == nil:
-		p.finish(c, a, c.seal(reply))
+		p.finishAction(c, a, c.sealReply(reply))
 		return
 	case errors.Is(err, returns.ErrMalformed) && a == router.DoJournal:
 		result = router.Malformed
@@ -85,7 +85,7 @@ func (p *Proxy) journaled(c *call, a router.Action, to node.ID, reply []byte, er
 		if result == router.MasterOnly {
 			p.cfg.Returns.Mend(c.peek.JID, c.peek.ID)
 		}
-		p.finishWith(c, c.outcome(a, to, result), errors.Join(c.err, err))
+		p.finishWith(c, c.actionOutcome(a, to, result), errors.Join(c.err, err))
 	})
 }
 
@@ -99,11 +99,11 @@ func (p *Proxy) handOff(c *call, to node.ID) {
 		defer cancel()
 		reply, err := p.cfg.Returns.HandOff(ctx, to, c.asReturn())
 		if err != nil {
-			p.finishWith(c, c.outcome(router.DoHandOff, to, router.Unsent), errors.Join(c.err, err))
+			p.finishWith(c, c.actionOutcome(router.DoHandOff, to, router.Unsent), errors.Join(c.err, err))
 			return
 		}
-		p.metrics.request(c.peek.Cmd, "handed_off")
-		p.finish(c, router.DoHandOff, c.seal(reply))
+		p.metrics.countRequest(c.peek.Cmd, "handed_off")
+		p.finishAction(c, router.DoHandOff, c.sealReply(reply))
 	})
 }
 
@@ -116,7 +116,7 @@ func (p *Proxy) mayTake(c *call) bool {
 	v := p.cfg.Guard.CheckRules(c.env, &wall.Request{Peek: &c.peek, Plain: c.plain, Relayed: true, Remote: c.remote})
 	if v.Refused {
 		c.to.Refused()
-		c.to.Reply(c.seal(v.Reply))
+		c.to.Reply(c.sealReply(v.Reply))
 	}
 	return !v.Refused
 }
@@ -137,7 +137,7 @@ func (p *Proxy) completeJob(c *call) {
 		return
 	}
 	plain, err := saltwire.ReplaceValue(c.plain, "jid", saltwire.AppendStr(nil, full))
-	if err != nil || !c.replace(plain) {
+	if err != nil || !c.replaceLoad(plain) {
 		p.cfg.Logger.Warn("return of a queued job stays under the id that its minion has cut", "minion", c.peek.ID, "jid",
 			c.peek.JID, "err", err)
 	}

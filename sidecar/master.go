@@ -30,9 +30,9 @@ var errNoMasterKey = errors.New("not signed in at the local master")
 
 // forwardClear sends a clear request to the local master as it is.
 func (p *Proxy) forwardClear(x *request, cmd string) {
-	p.cfg.Master.Go(p.ctx, p.deadline(x), x.remote.Addr().String(), x.body, func(reply []byte, err error) {
+	p.cfg.Master.Go(p.ctx, p.requestDeadline(x), x.remote.Addr().String(), x.body, func(reply []byte, err error) {
 		if err != nil {
-			p.abandon(x, cmd, router.DoAskMaster.String(), err)
+			p.abandonRequest(x, cmd, router.DoAskMaster.String(), err)
 			return
 		}
 		x.to.Reply(reply)
@@ -75,7 +75,7 @@ func (p *Proxy) sendSealed(c *call) {
 		p.sendResealed(c, saltcrypt.NewCrypticle(local))
 		return
 	}
-	p.cfg.Master.Go(p.ctx, p.masterDeadline(c), c.sender(), c.body, func(reply []byte, err error) {
+	p.cfg.Master.Go(p.ctx, p.masterDeadline(c), c.senderID(), c.body, func(reply []byte, err error) {
 		if err == nil && bytes.Equal(reply, badLoad) {
 			p.sendAgain(c)
 			return
@@ -91,7 +91,7 @@ func (p *Proxy) sendAgain(c *call) {
 	p.cfg.Sessions.Invalidate(c.env.ID)
 	local, same, err := p.cfg.Sessions.Ensure(c.env.ID, c.session.key)
 	if err != nil || same {
-		p.finish(c, router.DoAskMaster, badLoad)
+		p.finishAction(c, router.DoAskMaster, badLoad)
 		return
 	}
 	c.progress.Others = nil // this master has had it
@@ -115,10 +115,10 @@ func (p *Proxy) sendResealed(c *call, crypticle *saltcrypt.Crypticle) {
 	p.metrics.resealed.Inc()
 	env := c.env
 	env.Load = crypticle.Seal(nil, c.plain, nil)
-	p.cfg.Master.Go(p.ctx, p.masterDeadline(c), c.sender(), saltwire.AppendEnvelope(nil, env),
+	p.cfg.Master.Go(p.ctx, p.masterDeadline(c), c.senderID(), saltwire.AppendEnvelope(nil, env),
 		func(reply []byte, err error) {
 			if err == nil {
-				reply = reseal(reply, crypticle, c.crypticle)
+				reply = resealReply(reply, crypticle, c.crypticle)
 			}
 			p.masterAnswered(c, reply, err)
 		})
@@ -134,18 +134,18 @@ func (p *Proxy) masterAnswered(c *call, reply []byte, err error) {
 	case isQuestion(c) && c.isEmpty(reply):
 		p.masterFailed(c, router.UnknownJob, errNotPublished)
 	default:
-		p.finish(c, router.DoAskMaster, reply)
+		p.finishAction(c, router.DoAskMaster, reply)
 	}
 }
 
 func (p *Proxy) masterFailed(c *call, r router.Result, err error) {
 	c.masterResult = r
-	p.finishWith(c, c.outcome(router.DoAskMaster, "", r), err)
+	p.finishWith(c, c.actionOutcome(router.DoAskMaster, "", r), err)
 }
 
-// reseal turns a reply under the key from into one under the key to. One that is not sealed with the former (a private
-// one, an error text) is returned as it is.
-func reseal(reply []byte, from, to *saltcrypt.Crypticle) []byte {
+// resealReply turns a reply under the key from into one under the key to. One that is not sealed with the former (a
+// private one, an error text) is returned as it is.
+func resealReply(reply []byte, from, to *saltcrypt.Crypticle) []byte {
 	sealed, ok := saltwire.Bytes(reply)
 	if !ok {
 		return reply
@@ -170,7 +170,7 @@ func (p *Proxy) Return(ctx context.Context, minion string, load []byte) error {
 	if !ok {
 		return returns.ErrGone
 	}
-	s, err := p.sessions.get(minion, pub)
+	s, err := p.sessions.findSession(minion, pub)
 	if err != nil {
 		return fmt.Errorf("%w: %w", returns.ErrGone, err)
 	}

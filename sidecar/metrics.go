@@ -51,8 +51,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// watch shows how full the proxy's own queues are.
-func (p *Proxy) watch(reg prometheus.Registerer) {
+// registerQueues shows how full the proxy's own queues are.
+func (p *Proxy) registerQueues(reg prometheus.Registerer) {
 	if reg == nil {
 		return
 	}
@@ -60,28 +60,28 @@ func (p *Proxy) watch(reg prometheus.Registerer) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "saltcluster_sidecar_" + name, Help: help}, f))
 	}
 	gauge("catching_up_requests", "Requests that wait until this node knows what the cluster knows.", func() float64 {
-		return float64(p.catchUp.size())
+		return float64(p.catchUp.countWaiting())
 	})
 	gauge("awaiting_requests", "Requests that wait until a master of the cluster answers.",
-		func() float64 { return float64(p.queue.size()) })
+		func() float64 { return float64(p.queue.countWaiting()) })
 	gauge("held_requests", "Requests for files and pillars that wait while the roots change.", func() float64 {
-		return float64(p.files.size())
+		return float64(p.files.countWaiting())
 	})
 	gauge("copies", "Copies of writes under way to other nodes.", func() float64 {
-		n, _ := p.copies.held()
+		n, _ := p.copies.countHeld()
 		return float64(n)
 	})
 	gauge("copied_bytes", "And their bytes.", func() float64 {
-		_, n := p.copies.held()
+		_, n := p.copies.countHeld()
 		return float64(n)
 	})
 }
 
-func (m *metrics) request(cmd, route string) {
+func (m *metrics) countRequest(cmd, route string) {
 	m.requests.WithLabelValues(router.Label(cmd), route).Inc()
 }
 
-// unanswered counts one of those that went there and got no answer.
-func (m *metrics) unanswered(cmd, route string) {
+// countUnanswered counts one of those that went there and got no answer.
+func (m *metrics) countUnanswered(cmd, route string) {
 	m.lost.WithLabelValues(router.Label(cmd), route).Inc()
 }

@@ -13,9 +13,9 @@ func (p *Proxy) useMine(c *call) {
 		ctx, cancel := p.withDeadline(c.request)
 		defer cancel()
 		err := p.cfg.Mines.Answer(ctx, c.peek.Cmd, c.peek.ID, c.plain,
-			func(reply []byte) { p.finish(c, router.DoMine, c.seal(reply)) })
+			func(reply []byte) { p.finishAction(c, router.DoMine, c.sealReply(reply)) })
 		if err != nil {
-			p.finishWith(c, c.outcome(router.DoMine, "", router.MasterOnly), err)
+			p.finishWith(c, c.actionOutcome(router.DoMine, "", router.MasterOnly), err)
 		}
 	})
 }

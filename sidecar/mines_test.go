@@ -58,7 +58,7 @@ func TestMines_ConnectionGone(t *testing.T) {
 			got, asked := make(chan []byte, 2), 0
 			to := respondTo(got)
 			to.gone = func() bool { asked++; return asked >= c.goneAt }
-			w.proxy.serve(&request{body: w.request(t, map[string]any{"cmd": c.cmd}), from: "c", at: time.Now(), to: to})
+			w.proxy.openRequest(&request{body: w.request(t, map[string]any{"cmd": c.cmd}), from: "c", at: time.Now(), to: to})
 			reply := <-got
 			if err := w.proxy.Close(); err != nil {
 				t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 // minion's.
 const mostNoted = 64
 
-// note remembers the events of a request that this node's master has taken.
-func (p *Proxy) note(c *call, route string, reply []byte) {
+// noteEvents remembers the events of a request that this node's master has taken.
+func (p *Proxy) noteEvents(c *call, route string, reply []byte) {
 	if p.cfg.Heard == nil || !router.IsEvent(c.peek.Cmd) || route != "bus" && route != "local" ||
 		bytes.Equal(reply, badLoad) {
 		return

@@ -42,7 +42,7 @@ func TestNote(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := &Proxy{cfg: Config{Heard: eventlog.New()}}
 			c.peek.ID = "web1"
-			p.note(&call{request: &request{at: at, from: "m2"}, peek: c.peek}, c.route, c.reply)
+			p.noteEvents(&call{request: &request{at: at, from: "m2"}, peek: c.peek}, c.route, c.reply)
 			got := p.cfg.Heard.Newest("", 10)
 			if len(got) != len(c.want) {
 				t.Fatalf("%v", got)

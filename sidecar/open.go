@@ -13,19 +13,19 @@ import (
 // that all minions share was used (salt/channel/server.py _decode_payload).
 const sessionVersion = 3
 
-// serve opens a request and hands it on.
-func (p *Proxy) serve(x *request) {
+// openRequest opens a request and hands it on.
+func (p *Proxy) openRequest(x *request) {
 	env, err := saltwire.ParseEnvelope(x.body)
 	if err != nil {
-		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
+		p.refuseRequest(x, p.cfg.Guard.Malformed(err, x.remote))
 		return
 	}
 	if r := p.cfg.Guard.CheckEnvelope(env, x.remote); r != nil {
-		p.refuse(x, r)
+		p.refuseRequest(x, r)
 		return
 	}
 	if x.from != "" && x.signIn != (env.Enc == saltwire.EncClear) { // each kind has a path of its own
-		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonRelayedClear, "", x.remote))
+		p.refuseRequest(x, p.cfg.Guard.Refuse(guard.ReasonRelayedClear, "", x.remote))
 		return
 	}
 	if env.Enc == saltwire.EncClear {
@@ -39,7 +39,7 @@ func (p *Proxy) serve(x *request) {
 func (p *Proxy) serveClear(x *request, env saltwire.Envelope) {
 	peek, err := saltwire.PeekLoad(env.Load)
 	if err != nil {
-		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
+		p.refuseRequest(x, p.cfg.Guard.Malformed(err, x.remote))
 		return
 	}
 	if peek.Cmd == "_auth" {
@@ -47,46 +47,46 @@ func (p *Proxy) serveClear(x *request, env saltwire.Envelope) {
 		return
 	}
 	if x.from != "" { // no node relays these, and only that node vouches for the address
-		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonRelayedClear, "", x.remote))
+		p.refuseRequest(x, p.cfg.Guard.Refuse(guard.ReasonRelayedClear, "", x.remote))
 		return
 	}
 	if r := p.cfg.Guard.CheckClear(peek.Cmd, x.remote); r != nil {
-		p.refuse(x, r)
+		p.refuseRequest(x, r)
 		return
 	}
 	if peek.Cmd == "ping" { // echoes its load (ClearFuncs.ping): a master need not get unauthenticated bytes for that
-		p.metrics.request(peek.Cmd, "answer")
+		p.metrics.countRequest(peek.Cmd, "answer")
 		x.to.Reply(env.Load)
 		return
 	}
-	p.metrics.request(peek.Cmd, "local")
+	p.metrics.countRequest(peek.Cmd, "local")
 	p.forwardClear(x, peek.Cmd)
 }
 
 // serveAuth takes a sign-in, a minion's own or one that a node relayed.
 func (p *Proxy) serveAuth(x *request, env saltwire.Envelope) {
 	if len(x.body) > relay.MaxSignIn { // the master reads all of it, with values that no Salt has put there
-		p.refuse(x, p.cfg.Guard.Malformed(&saltwire.Refused{Reason: saltwire.ReasonSize}, x.remote))
+		p.refuseRequest(x, p.cfg.Guard.Malformed(&saltwire.Refused{Reason: saltwire.ReasonSize}, x.remote))
 		return
 	}
 	auth, err := saltwire.ParseAuth(env.Load)
 	if err != nil {
-		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
+		p.refuseRequest(x, p.cfg.Guard.Malformed(err, x.remote))
 		return
 	}
 	if r := p.cfg.Guard.CheckAuth(auth, x.remote); r != nil {
-		p.refuse(x, r)
+		p.refuseRequest(x, r)
 		return
 	}
 	if r := p.cfg.Guard.CheckVersion(auth.ID, auth.Pub, env.Version, x.remote); r != nil {
-		p.refuse(x, r)
+		p.refuseRequest(x, r)
 		return
 	}
 	route := "local"
 	if x.from != "" {
 		route = "relayed"
 	}
-	p.metrics.request("_auth", route)
+	p.metrics.countRequest("_auth", route)
 	x.trace.Command("_auth", auth.ID)
 	x.trace.Step("sign-in")
 	p.signIn(x, &signin.Request{
@@ -109,9 +109,9 @@ func (p *Proxy) serveSealed(x *request, env saltwire.Envelope) {
 		p.retryUnknown(x, env, nil, guard.ReasonKeyNotAccepted)
 		return
 	}
-	s, err := p.sessions.get(env.ID, pub)
+	s, err := p.sessions.findSession(env.ID, pub)
 	if err != nil {
-		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonKeyUnusable, env.ID, x.remote))
+		p.refuseRequest(x, p.cfg.Guard.Refuse(guard.ReasonKeyUnusable, env.ID, x.remote))
 		return
 	}
 	if plain, err := s.crypticle.Open(nil, env.Load); err == nil {
@@ -133,21 +133,21 @@ func (p *Proxy) serveSealed(x *request, env saltwire.Envelope) {
 func (p *Proxy) serveOpened(x *request, env saltwire.Envelope, s *session, plain []byte, by *saltcrypt.Crypticle) {
 	peek, err := saltwire.PeekLoad(plain)
 	if err != nil {
-		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
+		p.refuseRequest(x, p.cfg.Guard.Malformed(err, x.remote))
 		return
 	}
 	if r := p.cfg.Guard.CheckLoad(env, peek, s.public, x.remote); r != nil {
-		p.refuse(x, r)
+		p.refuseRequest(x, r)
 		return
 	}
 	x.to.Authenticated(peek.ID)
 	c := &call{request: x, env: env, peek: peek, plain: plain, session: s, crypticle: by}
 	p.completeJob(c)
-	p.admit(c)
+	p.admitCall(c)
 }
 
-// admit begins a call that the rules let through, without what must not be in it.
-func (p *Proxy) admit(c *call) {
+// admitCall begins a call that the rules let through, without what must not be in it.
+func (p *Proxy) admitCall(c *call) {
 	c.trace.Step("wall")
 	v := p.cfg.Guard.CheckRules(c.env, &wall.Request{
 		Peek: &c.peek, Plain: c.plain, Minion: c.session.minion, Size: len(c.body), Relayed: c.from != "", Remote: c.remote,
@@ -160,19 +160,19 @@ func (p *Proxy) admit(c *call) {
 		c.to.Reply(badLoad)
 		return
 	case v.Refused && v.Reply != nil:
-		c.to.Reply(c.seal(v.Reply))
+		c.to.Reply(c.sealReply(v.Reply))
 		return
 	case v.Refused:
 		c.to.Drop()
 		return
 	}
-	if v.Plain != nil && !c.replace(v.Plain) {
-		p.refuse(c.request, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
+	if v.Plain != nil && !c.replaceLoad(v.Plain) {
+		p.refuseRequest(c.request, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
 		return
 	}
 	if v.Wait > 0 {
 		p.wg.Go(func() { p.beginLater(c, v.Wait) })
 		return
 	}
-	p.begin(c)
+	p.beginCall(c)
 }

@@ -21,12 +21,12 @@ func (p *Proxy) askNode(c *call, to node.ID) {
 		case err == nil && isQuestion(c) && c.isEmpty(reply):
 			result, err = router.UnknownJob, errNotPublished
 		case err == nil:
-			p.finish(c, router.DoAskNode, reply)
+			p.finishAction(c, router.DoAskNode, reply)
 			return
 		case relay.Unsent(err):
 			result = router.Unsent
 		}
-		p.finishWith(c, c.outcome(router.DoAskNode, to, result), err)
+		p.finishWith(c, c.actionOutcome(router.DoAskNode, to, result), err)
 	})
 }
 
@@ -47,17 +47,17 @@ func (p *Proxy) copyOnce(c *call, others []node.ID) {
 
 func (p *Proxy) copyTo(c *call, to node.ID) {
 	fail := func(err error) {
-		p.metrics.unanswered(c.peek.Cmd, "copy")
+		p.metrics.countUnanswered(c.peek.Cmd, "copy")
 		p.cfg.Logger.Warn("write not copied to a node", "node", to, "minion", c.env.ID, "cmd", c.peek.Cmd, "err", err)
 	}
-	if !p.copies.enter(to, len(c.body)) {
+	if !p.copies.takePlace(to, len(c.body)) {
 		fail(errCopies)
 		return
 	}
 	ctx, cancel := p.withDeadline(c.request)
 	p.wg.Go(func() {
 		defer cancel()
-		defer p.copies.leave(to, len(c.body))
+		defer p.copies.freePlace(to, len(c.body))
 		if _, err := p.cfg.Relay.Do(ctx, to, c.body, c.remote); err != nil {
 			fail(err)
 		}

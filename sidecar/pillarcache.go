@@ -19,15 +19,15 @@ type pillarCache struct {
 	good  map[string]uint64 // by minion and environment: the round in which the cache was cleared
 }
 
-// changed notes that minions may have been, or will be, another master's.
-func (t *pillarCache) changed() {
+// startRound notes that minions may have been, or will be, another master's.
+func (t *pillarCache) startRound() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.round++
 }
 
-// trusts says whether what is cached of a pillar is good, and that it will be from now on.
-func (t *pillarCache) trusts(pillar string, owner bool) bool {
+// isTrusted says whether what is cached of a pillar is good, and that it will be from now on.
+func (t *pillarCache) isTrusted(pillar string, owner bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !owner {
@@ -51,10 +51,10 @@ func (p *Proxy) renewPillar(c *call) {
 	}
 	raw := &c.peek.Raw
 	pillar := c.peek.ID + "\x00" + string(raw.PillarEnv) + "\x00" + string(raw.SaltEnv) + "\x00" + string(raw.Env)
-	if p.pillars.trusts(pillar, p.cfg.View().Owns(c.peek.ID)) {
+	if p.pillars.isTrusted(pillar, p.cfg.View().Owns(c.peek.ID)) {
 		return
 	}
 	if plain, err := saltwire.WithTrue(c.plain, "clean_cache"); err == nil {
-		c.replace(plain)
+		c.replaceLoad(plain)
 	}
 }

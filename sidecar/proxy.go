@@ -92,7 +92,7 @@ func NewProxy(cfg Config) *Proxy {
 	}
 	p.sessions.minion = cfg.Guard.Minion
 	p.handed = newHanded(cfg.Logger, p.metrics.handed)
-	p.watch(cfg.Registerer)
+	p.registerQueues(cfg.Registerer)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -108,21 +108,23 @@ func (p *Proxy) Close() error {
 func (p *Proxy) ServeReq(_ context.Context, r *edge.Request) {
 	x := &request{body: r.Body, remote: r.Remote, at: r.Received, to: edgeResponder{r}}
 	x.traceBy(p.cfg.Trace, trace.Parent{})
-	p.serve(x)
+	p.openRequest(x)
 }
 
 // ServeRelayed takes a request that a node relayed (relay.Receiver).
 func (p *Proxy) ServeRelayed(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, to relay.Hands) {
-	x := &request{body: body, remote: remote, from: from, at: time.Now(), to: &peerResponder{ctx, to, p.handed.by(from)}}
+	x := &request{body: body, remote: remote, from: from, at: time.Now(),
+		to: &peerResponder{ctx, to, p.handed.refusalFunc(from)}}
 	if parent := trace.ParentOf(ctx); parent.Sampled() { // the node that the minion has called decides
 		x.traceBy(p.cfg.Trace, parent)
 	}
-	p.serve(x)
+	p.openRequest(x)
 }
 
 // ServeSignIn takes a sign-in that a node relayed (relay.Receiver).
 func (p *Proxy) ServeSignIn(ctx context.Context, from node.ID, remote netip.AddrPort, body []byte, to relay.Hands) {
-	p.serve(&request{
-		body: body, remote: remote, from: from, signIn: true, at: time.Now(), to: &peerResponder{ctx, to, p.handed.by(from)},
+	p.openRequest(&request{
+		body: body, remote: remote, from: from, signIn: true, at: time.Now(),
+		to: &peerResponder{ctx, to, p.handed.refusalFunc(from)},
 	})
 }

@@ -304,7 +304,7 @@ func (w *world) take(t *testing.T, x *request) []byte {
 			got <- nil
 		}
 	}
-	w.proxy.serve(x)
+	w.proxy.openRequest(x)
 	select {
 	case b := <-got:
 		return b
@@ -574,9 +574,9 @@ func TestMasterThatIsDown(t *testing.T) {
 // awaited returns when so many requests wait for a master.
 func (w *world) awaited(t *testing.T, n int) {
 	t.Helper()
-	for start := time.Now(); w.proxy.queue.size() != n; runtime.Gosched() {
+	for start := time.Now(); w.proxy.queue.countWaiting() != n; runtime.Gosched() {
 		if time.Since(start) > 30*time.Second {
-			t.Fatalf("%d requests wait, not %d", w.proxy.queue.size(), n)
+			t.Fatalf("%d requests wait, not %d", w.proxy.queue.countWaiting(), n)
 		}
 	}
 }
@@ -644,7 +644,7 @@ func TestProxy_MastersBusyOrDown(t *testing.T) {
 	}
 	// All have a master, and too much to do: their minions come again.
 	w.masterErr, w.peerErr["c"] = upstream.ErrBusy, peerBusy(t)
-	if reply := w.send(t, event, ""); reply != nil || w.proxy.queue.size() != 0 {
+	if reply := w.send(t, event, ""); reply != nil || w.proxy.queue.countWaiting() != 0 {
 		t.Errorf("answered %q by who was busy, or it waits", reply)
 	}
 	w.peerErr["b"], w.peerErr["c"] = masterDown(t), masterDown(t)
@@ -746,12 +746,12 @@ func TestNoMasterAtAll(t *testing.T) {
 	})
 	w.masters(false)
 	w.proxy.queue.waiting = make([]*call, maxWaiting)
-	if reply := w.send(t, body, ""); reply != nil || w.proxy.queue.size() != maxWaiting {
+	if reply := w.send(t, body, ""); reply != nil || w.proxy.queue.countWaiting() != maxWaiting {
 		t.Error("answered by nobody's master, or it waits though too many do")
 	}
 	w.proxy.queue.waiting = nil
 	w.proxy.cfg.ForwardTimeout = -1
-	if reply := w.send(t, body, ""); reply != nil || w.proxy.queue.size() != 0 {
+	if reply := w.send(t, body, ""); reply != nil || w.proxy.queue.countWaiting() != 0 {
 		t.Error("answered by nobody's master, or it waits though its time is over")
 	}
 }
@@ -794,8 +794,8 @@ func TestManyWaitForAMaster(t *testing.T) {
 					t.Fatal("not answered")
 				}
 			}
-			if w.proxy.queue.size() != 0 || len(w.atMaster) != many {
-				t.Errorf("%d wait, the master got %d", w.proxy.queue.size(), len(w.atMaster))
+			if w.proxy.queue.countWaiting() != 0 || len(w.atMaster) != many {
+				t.Errorf("%d wait, the master got %d", w.proxy.queue.countWaiting(), len(w.atMaster))
 			}
 			return
 		default:
@@ -814,19 +814,20 @@ func TestDequeue(t *testing.T) {
 	stays, gone, old := guest(start, false), guest(start, true), guest(start.Add(-time.Hour), false)
 	queue := w.proxy.queue
 	queue.waiting, queue.open = []*call{stays, gone, old}, true
-	again, over, empty := w.proxy.dequeue(t.Context(), start)
+	again, over, empty := w.proxy.dequeueCalls(t.Context(), start)
 	if len(again) != 0 || !slices.Equal(over, []*call{gone, old}) || empty {
 		t.Errorf("%d again, %d over, empty %t", len(again), len(over), empty)
 	}
 	queue.news.Add(1)
-	if again, over, empty = w.proxy.dequeue(t.Context(), start); !slices.Equal(again, []*call{stays}) || len(over) != 0 ||
-		!empty {
+	again, over, empty = w.proxy.dequeueCalls(t.Context(), start)
+	if !slices.Equal(again, []*call{stays}) || len(over) != 0 || !empty {
 		t.Errorf("news: %d again, %d over, empty %t", len(again), len(over), empty)
 	}
 	queue.waiting, queue.open = []*call{stays}, true
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if again, over, empty = w.proxy.dequeue(ctx, start); len(again) != 0 || !slices.Equal(over, []*call{stays}) || !empty {
+	again, over, empty = w.proxy.dequeueCalls(ctx, start)
+	if len(again) != 0 || !slices.Equal(over, []*call{stays}) || !empty {
 		t.Errorf("closing: %d again, %d over, empty %t", len(again), len(over), empty)
 	}
 }
@@ -836,11 +837,11 @@ func TestClosedWhileARequestWaits(t *testing.T) {
 	w := newWorld(t)
 	w.masters(false)
 	dropped := make(chan struct{})
-	w.proxy.serve(&request{
+	w.proxy.openRequest(&request{
 		body: w.request(t, map[string]any{"cmd": "_pillar"}), at: time.Now(),
 		to: &fakeResponder{reply: func([]byte) { t.Error("answered") }, drop: func() { close(dropped) }},
 	})
-	if n := w.proxy.queue.size(); n != 1 {
+	if n := w.proxy.queue.countWaiting(); n != 1 {
 		t.Fatalf("%d wait", n)
 	}
 	w.proxy.Close()

@@ -99,7 +99,7 @@ type resealingResponder struct {
 }
 
 // Reply implements Responder, as the following does.
-func (r resealingResponder) Reply(body []byte) { r.Responder.Reply(reseal(body, r.from, r.key)) }
+func (r resealingResponder) Reply(body []byte) { r.Responder.Reply(resealReply(body, r.from, r.key)) }
 
 func (r resealingResponder) ReplyLent(body []byte, _ func([]byte)) { r.Reply(body) }
 

@@ -200,7 +200,7 @@ func TestCall_Sender(t *testing.T) {
 	} {
 		one := &call{env: saltwire.Envelope{ID: "web1"}, peek: saltwire.Peek{Cmd: c.cmd, ID: "web1", Raw: c.raw}}
 		old := &call{peek: saltwire.Peek{Cmd: c.cmd, ID: "web1", HasTok: true, Raw: c.raw}} // version 2
-		for _, got := range []string{one.sender(), old.sender()} {
+		for _, got := range []string{one.senderID(), old.senderID()} {
 			got = strings.TrimPrefix(got, upstream.Long)
 			if rest, waits := strings.CutPrefix(got, upstream.Waiting); rest != "web1" || waits != c.own {
 				t.Errorf("%s by %q, %q: %q", c.cmd, c.raw.TgtType, c.raw.ExprForm, got)

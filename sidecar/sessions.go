@@ -33,8 +33,8 @@ func newSessionTable(limit int, derive func(id, pub string) saltcrypt.Key, seed 
 	return &sessionTable{derive: derive, seed: seed, max: limit, m: map[string]*session{}}
 }
 
-// get returns the session of id under its accepted key pub.
-func (t *sessionTable) get(id, pub string) (*session, error) {
+// findSession returns the session of id under its accepted key pub.
+func (t *sessionTable) findSession(id, pub string) (*session, error) {
 	t.mu.RLock()
 	s := t.m[id]
 	t.mu.RUnlock()

@@ -13,12 +13,12 @@ import (
 func (p *Proxy) serveShared(x *request, env saltwire.Envelope) {
 	crypticle, plain := p.openShared(env.Load)
 	if crypticle == nil {
-		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonNotAuthentic, env.ID, x.remote))
+		p.refuseRequest(x, p.cfg.Guard.Refuse(guard.ReasonNotAuthentic, env.ID, x.remote))
 		return
 	}
 	peek, err := saltwire.PeekLoad(plain)
 	if err != nil {
-		p.refuse(x, p.cfg.Guard.Malformed(err, x.remote))
+		p.refuseRequest(x, p.cfg.Guard.Malformed(err, x.remote))
 		return
 	}
 	if peek.ID == "" && router.Nameless(peek.Cmd) {
@@ -28,12 +28,12 @@ func (p *Proxy) serveShared(x *request, env saltwire.Envelope) {
 	}
 	pub, ok := p.cfg.Keys.Accepted(peek.ID)
 	if !ok {
-		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonKeyNotAccepted, peek.ID, x.remote))
+		p.refuseRequest(x, p.cfg.Guard.Refuse(guard.ReasonKeyNotAccepted, peek.ID, x.remote))
 		return
 	}
-	s, err := p.sessions.get(peek.ID, pub)
+	s, err := p.sessions.findSession(peek.ID, pub)
 	if err != nil {
-		p.refuse(x, p.cfg.Guard.Refuse(guard.ReasonKeyUnusable, peek.ID, x.remote))
+		p.refuseRequest(x, p.cfg.Guard.Refuse(guard.ReasonKeyUnusable, peek.ID, x.remote))
 		return
 	}
 	outer := env
@@ -41,17 +41,17 @@ func (p *Proxy) serveShared(x *request, env saltwire.Envelope) {
 		outer.ID = peek.ID
 	}
 	if r := p.cfg.Guard.CheckLoad(outer, peek, s.public, x.remote); r != nil {
-		p.refuse(x, r)
+		p.refuseRequest(x, r)
 		return
 	}
 	if r := p.cfg.Guard.CheckVersion(peek.ID, pub, env.Version, x.remote); r != nil {
-		p.refuse(x, r)
+		p.refuseRequest(x, r)
 		return
 	}
 	if peek.HasTok { // else it is certain only that it is one of the minions
 		x.to.Authenticated(peek.ID)
 	}
-	p.admit(&call{request: x, env: env, peek: peek, plain: plain, session: s, shared: true, crypticle: crypticle})
+	p.admitCall(&call{request: x, env: env, peek: peek, plain: plain, session: s, shared: true, crypticle: crypticle})
 }
 
 // serveNameless takes a request of version 2 that does not say which minion sends it: the file client of older minions
@@ -59,18 +59,18 @@ func (p *Proxy) serveShared(x *request, env saltwire.Envelope) {
 // what is the same for every minion is answered.
 func (p *Proxy) serveNameless(c *call) {
 	if c.peek.HasTok || c.env.ID != "" { // a token proves nothing without an id, and an id outside is not authenticated
-		p.refuse(c.request, p.cfg.Guard.Refuse(guard.ReasonIDMismatch, c.env.ID, c.remote))
+		p.refuseRequest(c.request, p.cfg.Guard.Refuse(guard.ReasonIDMismatch, c.env.ID, c.remote))
 		return
 	}
 	if r := p.cfg.Guard.CheckLoad(c.env, c.peek, nil, c.remote); r != nil {
-		p.refuse(c.request, r)
+		p.refuseRequest(c.request, r)
 		return
 	}
-	p.admit(c)
+	p.admitCall(c)
 }
 
-// seals says whether a key still seals what minions ask in version 2.
-func (p *Proxy) seals(key *saltcrypt.Crypticle) bool {
+// stillSeals says whether a key still seals what minions ask in version 2.
+func (p *Proxy) stillSeals(key *saltcrypt.Crypticle) bool {
 	cur, prev := p.cfg.Epochs.Sealing()
 	return cur != nil && cur.Crypticle == key || prev != nil && prev.Crypticle == key
 }

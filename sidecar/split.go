@@ -8,16 +8,16 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// split sends the events of a call their different ways. The minion is answered when the ways that it waits for have
-// ended, if one of them was answered: it would send all of the events again, and those that have fired would fire
+// splitEvents sends the events of a call their different ways. The minion is answered when the ways that it waits for
+// have ended, if one of them was answered: it would send all of the events again, and those that have fired would fire
 // twice.
-func (p *Proxy) split(c *call, parts []router.Part) {
+func (p *Proxy) splitEvents(c *call, parts []router.Part) {
 	o := &splitOutcome{to: c.to}
 	var ways []*call
 	for _, part := range parts {
-		sub, err := c.only(part.Events)
+		sub, err := c.withEvents(part.Events)
 		if err != nil {
-			p.refuse(c.request, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
+			p.refuseRequest(c.request, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
 			return
 		}
 		sub.progress.Fixed = part.All
@@ -25,14 +25,15 @@ func (p *Proxy) split(c *call, parts []router.Part) {
 	}
 	for i, part := range parts {
 		if !part.Copy {
-			o.expect(ways[i])
+			o.expectPart(ways[i])
 		} else if !p.expectCopy(o, ways[i], part) {
 			ways[i] = nil
 		}
 	}
 	for i, part := range parts {
 		if ways[i] != nil {
-			p.start(ways[i], router.Decision{Kind: part.Kind, Node: part.Node, Others: part.Others, Repeat: c.progress.Repeat})
+			p.startDecision(ways[i], router.Decision{Kind: part.Kind, Node: part.Node, Others: part.Others,
+				Repeat: c.progress.Repeat})
 		}
 	}
 }
@@ -40,24 +41,25 @@ func (p *Proxy) split(c *call, parts []router.Part) {
 // expectCopy makes room for a copy, which the minion need not wait for; false: there is none.
 func (p *Proxy) expectCopy(o *splitOutcome, c *call, part router.Part) bool {
 	to, size := part.Node, len(c.body)
-	if !p.copies.enter(to, size) {
-		p.metrics.unanswered(c.peek.Cmd, "copy")
+	if !p.copies.takePlace(to, size) {
+		p.metrics.countUnanswered(c.peek.Cmd, "copy")
 		p.cfg.Logger.Warn("event not copied to a node", "node", to, "minion", c.env.ID, "err", errCopies)
 		return false
 	}
-	o.expectCopy(c, func() { p.copies.leave(to, size) })
+	o.expectCopy(c, func() { p.copies.freePlace(to, size) })
 	return true
 }
 
-// only is a call of its own with some events of c, by their place; nil: with all of them, and then byte for byte c.
-func (c *call) only(events []int) (*call, error) {
+// withEvents is a call of its own with some events of c, by their place; nil: with all of them, and then byte for byte
+// c.
+func (c *call) withEvents(events []int) (*call, error) {
 	x := *c.request
 	sub := *c
 	sub.request, sub.partial = &x, true
 	if events == nil {
 		return &sub, nil
 	}
-	plain, err := saltwire.PickEvents(c.plain, among(events))
+	plain, err := saltwire.PickEvents(c.plain, inPlaces(events))
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +73,8 @@ func (c *call) only(events []int) (*call, error) {
 	return &sub, nil
 }
 
-// among says which places are in an ascending list of them, asked in ascending order.
-func among(places []int) func(int) bool {
+// inPlaces says which places are in an ascending list of them, asked in ascending order.
+func inPlaces(places []int) func(int) bool {
 	return func(i int) bool {
 		for len(places) > 0 && places[0] < i {
 			places = places[1:]
@@ -101,26 +103,26 @@ type partResponder struct {
 }
 
 // Reply implements Responder, as the following do.
-func (r *partResponder) Reply(reply []byte) { r.end(reply) }
+func (r *partResponder) Reply(reply []byte) { r.endPart(reply) }
 
-func (r *partResponder) ReplyLent(reply []byte, _ func([]byte)) { r.end(reply) }
+func (r *partResponder) ReplyLent(reply []byte, _ func([]byte)) { r.endPart(reply) }
 
-func (r *partResponder) Drop() { r.end(nil) }
+func (r *partResponder) Drop() { r.endPart(nil) }
 
-func (r *partResponder) PassBack(bool) { r.end(nil) }
+func (r *partResponder) PassBack(bool) { r.endPart(nil) }
 
 // the minion has its answer before a copy ends
 func (r *partResponder) Gone() bool { return r.leave == nil && r.Responder.Gone() }
 
-func (r *partResponder) end(reply []byte) {
+func (r *partResponder) endPart(reply []byte) {
 	if r.leave != nil {
 		r.leave()
 	}
-	r.outcome.end(r.of, reply)
+	r.outcome.endPart(r.of, reply)
 }
 
-// expect makes c a way that the minion waits for.
-func (o *splitOutcome) expect(c *call) {
+// expectPart makes c a way that the minion waits for.
+func (o *splitOutcome) expectPart(c *call) {
 	o.waiting++
 	c.to = &partResponder{Responder: o.to, outcome: o, of: &o.waiting}
 }
@@ -131,8 +133,8 @@ func (o *splitOutcome) expectCopy(c *call, leave func()) {
 	c.to = &partResponder{Responder: o.to, outcome: o, of: &o.copies, leave: leave}
 }
 
-// end notes the end of a way; reply is nil when it had no answer.
-func (o *splitOutcome) end(of *int, reply []byte) {
+// endPart notes the end of a way; reply is nil when it had no answer.
+func (o *splitOutcome) endPart(of *int, reply []byte) {
 	o.mu.Lock()
 	*of--
 	if o.answer == nil {

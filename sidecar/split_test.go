@@ -117,7 +117,7 @@ func TestEventsGoTheirWays(t *testing.T) {
 					t.Errorf("peers got %v", w.atPeers)
 				}
 			}
-			if copies, bytes := w.proxy.copies.held(); copies != 0 || bytes != 0 {
+			if copies, bytes := w.proxy.copies.countHeld(); copies != 0 || bytes != 0 {
 				t.Errorf("room of %d copies, %d bytes is not given back", copies, bytes)
 			}
 		})

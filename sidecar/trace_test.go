@@ -65,7 +65,7 @@ func (w *world) askTraced(t *testing.T, body []byte) []byte {
 	x.traceBy(w.proxy.cfg.Trace, trace.Parent{})
 	ended := make(chan struct{})
 	x.to = endingResponder{x.to, ended}
-	w.proxy.serve(x)
+	w.proxy.openRequest(x)
 	select {
 	case <-ended:
 		return <-got

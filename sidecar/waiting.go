@@ -33,14 +33,14 @@ type waitQueue struct {
 
 func newWaitQueue() *waitQueue { return &waitQueue{wake: make(chan struct{}, 1)} }
 
-func (q *waitQueue) signal() {
+func (q *waitQueue) wakeWorker() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (q *waitQueue) size() int {
+func (q *waitQueue) countWaiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting)
@@ -49,19 +49,19 @@ func (q *waitQueue) size() int {
 // NotifyMasters is to be called whenever a master may take requests that could not before: each that waits is routed
 // anew.
 func (p *Proxy) NotifyMasters() {
-	p.pillars.changed()
+	p.pillars.startRound()
 	p.queue.news.Add(1)
-	p.queue.signal()
+	p.queue.wakeWorker()
 }
 
-// wait has a call wait until a master can take it; false: it may not.
-func (p *Proxy) wait(c *call) bool {
+// waitForMaster has a call wait until a master can take it; false: it may not.
+func (p *Proxy) waitForMaster(c *call) bool {
 	news := c.news // the call is another goroutine's once it is in the queue
-	if p.isExpired(c, time.Now()) || !p.enqueue(c) {
+	if p.isExpired(c, time.Now()) || !p.enqueueCall(c) {
 		return false
 	}
 	if news != p.queue.news.Load() { // what it waits for has happened while it was refused
-		p.queue.signal()
+		p.queue.wakeWorker()
 	}
 	return true
 }
@@ -75,7 +75,7 @@ func (p *Proxy) isExpired(c *call, now time.Time) bool {
 	return now.After(c.at.Add(timeout))
 }
 
-func (p *Proxy) enqueue(c *call) bool {
+func (p *Proxy) enqueueCall(c *call) bool {
 	q := p.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -105,17 +105,17 @@ func (p *Proxy) serveQueue() {
 		case <-sweep.C:
 			p.queue.news.Add(1)
 		}
-		again, over, empty := p.dequeue(p.ctx, time.Now())
+		again, over, empty := p.dequeueCalls(p.ctx, time.Now())
 		for _, c := range over {
 			if c.to.Gone() {
 				c.to.Drop()
 			} else {
-				p.abandon(c.request, c.peek.Cmd, "nowhere", errNowhere)
+				p.abandonRequest(c.request, c.peek.Cmd, "nowhere", errNowhere)
 			}
 		}
 		for _, c := range again {
 			if p.isKeyCurrent(c) {
-				p.route(c)
+				p.routeCall(c)
 			}
 		}
 		if empty {
@@ -124,9 +124,9 @@ func (p *Proxy) serveQueue() {
 	}
 }
 
-// dequeue returns the calls that are to be routed anew, and those whose time is over; when ctx has ended, all calls
-// are.
-func (p *Proxy) dequeue(ctx context.Context, now time.Time) (again, over []*call, empty bool) {
+// dequeueCalls returns the calls that are to be routed anew, and those whose time is over; when ctx has ended, all
+// calls are.
+func (p *Proxy) dequeueCalls(ctx context.Context, now time.Time) (again, over []*call, empty bool) {
 	q := p.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -156,7 +156,7 @@ func (p *Proxy) beginLater(c *call, pause time.Duration) {
 	select {
 	case <-t.C:
 		if p.isKeyCurrent(c) {
-			p.begin(c)
+			p.beginCall(c)
 		}
 	case <-p.ctx.Done():
 		c.to.Drop()

@@ -72,7 +72,7 @@ type overdue struct {
 	came time.Time
 }
 
-func (c *catchUp) run(ctx context.Context) {
+func (c *catchUp) runLoop(ctx context.Context) {
 	tick := time.NewTimer(lateTick)
 	defer tick.Stop()
 	for armed := true; ; {
@@ -81,20 +81,20 @@ func (c *catchUp) run(ctx context.Context) {
 			return
 		case <-c.h.cfg.Edge.Arrived():
 			come, moved := c.h.cfg.Edge.Newcomers()
-			if c.take(come) {
+			if c.noteArrivals(come) {
 				c.nudgeAll(come)
 			}
 			c.takeMoved(moved)
 		case <-c.h.again:
-			c.take(c.h.cfg.Edge.AllSubscribers())
+			c.noteArrivals(c.h.cfg.Edge.AllSubscribers())
 		case <-c.h.stir:
 			c.takeOverdue()
 		case <-tick.C:
 			armed = false
 			now := time.Now()
-			c.look(now)
-			c.publish(ctx, now)
-			c.serve(ctx, now)
+			c.noteEpoch(now)
+			c.publishOverdue(ctx, now)
+			c.serveDue(ctx, now)
 			c.serveMoved(ctx, now)
 		}
 		busy := len(c.waiting) > 0 || len(c.overdue) > 0 || len(c.moved) > 0
@@ -106,8 +106,9 @@ func (c *catchUp) run(ctx context.Context) {
 	}
 }
 
-// take notes subscribers that have come. While nothing was published of late there is nothing to do for them: false.
-func (c *catchUp) take(who []edge.Newcomer) bool {
+// noteArrivals notes subscribers that have come. While nothing was published of late there is nothing to do for them:
+// false.
+func (c *catchUp) noteArrivals(who []edge.Newcomer) bool {
 	now := time.Now()
 	if len(who) == 0 || c.h.memory.Bytes() == 0 {
 		return false
@@ -138,16 +139,16 @@ func (c *catchUp) takeOverdue() {
 	c.overdue = slices.Delete(c.overdue, 0, keep)
 }
 
-// look notes a change of the epoch.
-func (c *catchUp) look(now time.Time) {
-	if n := c.h.epoch(); n != c.epoch {
+// noteEpoch notes a change of the epoch.
+func (c *catchUp) noteEpoch(now time.Time) {
+	if n := c.h.epochNumber(); n != c.epoch {
 		c.epoch, c.changed, c.nudge = n, now, nil
 	}
 }
 
 // nudgeAll makes those sign in which hold an older AES key.
 func (c *catchUp) nudgeAll(who []edge.Newcomer) {
-	c.look(time.Now())
+	c.noteEpoch(time.Now())
 	if c.nudge == nil {
 		var err error
 		if c.nudge, err = c.h.Nudge(); err != nil { // no epoch: no minion can sign in either
@@ -159,11 +160,11 @@ func (c *catchUp) nudgeAll(who []edge.Newcomer) {
 	c.h.cfg.Edge.Give(who, []edge.Publication{{Body: c.nudge}})
 }
 
-// publish gives to all what a peer has brought late, as soon as that is safe.
-func (c *catchUp) publish(ctx context.Context, now time.Time) {
+// publishOverdue gives to all what a peer has brought late, as soon as that is safe.
+func (c *catchUp) publishOverdue(ctx context.Context, now time.Time) {
 	var ready []late.Publication
 	c.overdue = slices.DeleteFunc(c.overdue, func(o overdue) bool {
-		from, known := c.h.known(o.came, now)
+		from, known := c.h.knownFrom(o.came, now)
 		switch {
 		case known && !o.At.Before(from) && now.Sub(o.At) < MaxAge:
 			ready = append(ready, o.Publication)
@@ -175,15 +176,15 @@ func (c *catchUp) publish(ctx context.Context, now time.Time) {
 		}
 		return true
 	})
-	c.h.seal(ctx, ready, 1, func(copies []edge.Publication) {
+	c.h.sealCopies(ctx, ready, 1, func(copies []edge.Publication) {
 		for _, p := range copies {
 			c.h.cfg.Edge.Publish(p)
 		}
 	})
 }
 
-// serve gives those whose time has come what is safe to give.
-func (c *catchUp) serve(ctx context.Context, now time.Time) {
+// serveDue gives those whose time has come what is safe to give.
+func (c *catchUp) serveDue(ctx context.Context, now time.Time) {
 	if now.Before(c.next) {
 		return
 	}
@@ -194,7 +195,7 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 		if a.who = slices.DeleteFunc(a.who, edge.Newcomer.Gone); len(a.who) == 0 {
 			continue
 		}
-		since, known := c.h.known(a.came, now)
+		since, known := c.h.knownFrom(a.came, now)
 		switch {
 		case now.Before(a.due) || len(who) == room || !known && now.Sub(a.came) < MaxAge:
 			left = append(left, a)
@@ -209,7 +210,7 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 				left = append(left, rest)
 			}
 			who = append(who, a.who...)
-			from = latest(from, since)
+			from = laterOf(from, since)
 			if !a.again && now.Sub(c.changed) < MaxAge {
 				a.due, a.again = now.Add(lateAgain), true
 				left = append(left, a)
@@ -218,7 +219,7 @@ func (c *catchUp) serve(ctx context.Context, now time.Time) {
 	}
 	c.waiting = left
 	if len(who) > 0 {
-		c.give(ctx, now, who, c.h.memory.Since(from))
+		c.giveTo(ctx, now, who, c.h.memory.Since(from))
 	}
 }
 
@@ -233,7 +234,7 @@ func (c *catchUp) serveMoved(ctx context.Context, now time.Time) {
 		return
 	}
 	since, last := c.moved[0].since, c.moved[due-1]
-	from, known := c.h.known(last.came, now)
+	from, known := c.h.knownFrom(last.came, now)
 	if !known && now.Sub(last.came) < MaxAge {
 		return // a peer has not told yet
 	}
@@ -246,7 +247,7 @@ func (c *catchUp) serveMoved(ctx context.Context, now time.Time) {
 	if !known || len(who) == 0 {
 		return
 	}
-	pubs, bytes := c.h.memory.Since(latest(from, since)), 0
+	pubs, bytes := c.h.memory.Since(laterOf(from, since)), 0
 	pubs = slices.DeleteFunc(pubs, func(p late.Publication) bool { return p.At.After(last.due) })
 	for _, p := range pubs {
 		bytes += len(p.Plain)
@@ -255,17 +256,17 @@ func (c *catchUp) serveMoved(ctx context.Context, now time.Time) {
 		return
 	}
 	n := min(max(1, lateBurst/max(1, bytes)), len(who))
-	c.give(ctx, now, who[:n], pubs)
+	c.giveTo(ctx, now, who[:n], pubs)
 	if n < len(who) {
 		last.who, last.since = who[n:], since
 		c.moved = slices.Insert(c.moved, 0, last)
 	}
 }
 
-// give gives publications to subscribers, and makes a pause then.
-func (c *catchUp) give(ctx context.Context, now time.Time, who []edge.Newcomer, pubs []late.Publication) {
+// giveTo gives publications to subscribers, and makes a pause then.
+func (c *catchUp) giveTo(ctx context.Context, now time.Time, who []edge.Newcomer, pubs []late.Publication) {
 	given := 0
-	c.h.seal(ctx, pubs, len(who), func(copies []edge.Publication) { given += c.h.cfg.Edge.Give(who, copies) })
+	c.h.sealCopies(ctx, pubs, len(who), func(copies []edge.Publication) { given += c.h.cfg.Edge.Give(who, copies) })
 	c.h.metrics.late.WithLabelValues("given").Add(float64(given))
 	if len(pubs) > 0 {
 		c.h.cfg.Logger.Info("publications of the last minute given to subscribers that may have missed them",
@@ -274,50 +275,50 @@ func (c *catchUp) give(ctx context.Context, now time.Time, who []edge.Newcomer, 
 	c.next = now.Add(latePause)
 }
 
-func latest(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
 }
 
-// known reports whether it is known which processes of minions signed in until came, wherever, and so from when on
+// knownFrom reports whether it is known which processes of minions signed in until came, wherever, and so from when on
 // publications may be given. At a node that no other node reaches, no new process has signed in since the node was
 // heard last (Hub.cutOff), for MaxAge at least; where its host refuses connections to it, for longer. What it did just
 // before it was heard last is not known, unless its process has ended and had told all; nor what its run before did.
-func (h *Hub) known(came, now time.Time) (from time.Time, ok bool) {
+func (h *Hub) knownFrom(came, now time.Time) (from time.Time, ok bool) {
 	if h.cfg.Minority() || h.cfg.Withhold() {
 		return from, false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, l := range h.links {
-		heard, ended := h.in.since, l.refused.since()
-		if o := h.in.known(id); o != nil {
+		heard, ended := h.in.since, l.refused.refusedSince()
+		if o := h.in.findOrigin(id); o != nil {
 			if gap := o.gap.Load(); gap > 0 {
-				from = latest(from, h.beats.when(gap).Add(-unheard))
+				from = laterOf(from, h.beats.timeOf(gap).Add(-unheard))
 			}
-			if o.told.Load() >= h.beats.at(came) {
+			if o.told.Load() >= h.beats.sinceStart(came) {
 				continue
 			}
-			if l.refused.now(now) && o.toldAll(&h.beats, ended, now) {
+			if l.refused.refusesNow(now) && o.toldAll(&h.beats, ended, now) {
 				continue
 			}
 			if at := o.heard.Load(); at > 0 {
-				heard = h.beats.when(at)
+				heard = h.beats.timeOf(at)
 			}
 		}
 		if !h.isAway(id, l, heard, now) {
 			return from, false
 		}
-		from = latest(from, heard.Add(-unheard))
+		from = laterOf(from, heard.Add(-unheard))
 	}
 	return from, true
 }
 
 // isAway reports whether no new process can have signed in at a peer since the peer was heard last.
 func (h *Hub) isAway(id node.ID, l *linked, heard, now time.Time) bool {
-	if l.refused.now(now) {
+	if l.refused.refusesNow(now) {
 		return true
 	}
 	return h.cfg.Away(id) && now.Sub(heard) < MaxAge
@@ -330,7 +331,7 @@ type refusals struct {
 	other       bool      // the last attempt ended in another way
 }
 
-func (r *refusals) note(refused bool, now time.Time) {
+func (r *refusals) noteResult(refused bool, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if refused {
@@ -342,24 +343,24 @@ func (r *refusals) note(refused bool, now time.Time) {
 	r.other = !refused
 }
 
-// now reports whether connections to the peer are refused, because no process listens there.
-func (r *refusals) now(now time.Time) bool {
+// refusesNow reports whether connections to the peer are refused, because no process listens there.
+func (r *refusals) refusesNow(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.other && now.Sub(r.last) < refusedFor
 }
 
-// since is when the latest series of refusals began; zero: there was none.
-func (r *refusals) since() time.Time {
+// refusedSince is when the latest series of refusals began; zero: there was none.
+func (r *refusals) refusedSince() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.first
 }
 
-// seal makes copies of publications that leave out the minions of which a process has started since, for so many
+// sealCopies makes copies of publications that leave out the minions of which a process has started since, for so many
 // subscribers, and has do hand them on, some at a time; nothing else is published while do is at work.
-func (h *Hub) seal(ctx context.Context, pubs []late.Publication, subscribers int, do func([]edge.Publication)) {
-	if len(pubs) == 0 || !h.in.enter(ctx) {
+func (h *Hub) sealCopies(ctx context.Context, pubs []late.Publication, subscribers int, do func([]edge.Publication)) {
+	if len(pubs) == 0 || !h.in.waitThaw(ctx) {
 		return
 	}
 	defer h.in.gate.RUnlock()
@@ -393,7 +394,7 @@ func (h *Hub) sealBatch(batch []fanned, do func([]edge.Publication)) error {
 	defer h.sealMu.Unlock()
 	copies := make([]edge.Publication, 0, len(batch))
 	for _, p := range batch {
-		cur, prev, err := h.sealer.seal(p.plain)
+		cur, prev, err := h.sealer.sealStamped(p.plain)
 		if err != nil {
 			return err
 		}
@@ -411,22 +412,24 @@ type beats struct {
 
 func newBeats() beats { return beats{base: 1 + rand.Uint64N(1<<62), began: time.Now()} }
 
-func (b *beats) stamp(now time.Time) uint64 { return b.base + uint64(now.Sub(b.began).Microseconds()) }
+func (b *beats) stampAt(now time.Time) uint64 {
+	return b.base + uint64(now.Sub(b.began).Microseconds())
+}
 
-// answered notes that o has heard the heartbeat with that stamp before it sent what was just read, and returns when
+// noteAnswered notes that o has heard the heartbeat with that stamp before it sent what was just read, and returns when
 // that was; the zero time when the stamp is not one of ours.
-func (b *beats) answered(o *origin, stamp uint64) time.Time {
-	if stamp < b.base || stamp > b.stamp(time.Now()) {
+func (b *beats) noteAnswered(o *origin, stamp uint64) time.Time {
+	if stamp < b.base || stamp > b.stampAt(time.Now()) {
 		return time.Time{}
 	}
 	at := int64(stamp-b.base) * int64(time.Microsecond)
 	storeMax(&o.told, at)
-	return b.when(at)
+	return b.timeOf(at)
 }
 
-// at is t as nanoseconds since the daemon began, by a clock that cannot be set; when is the way back.
-func (b *beats) at(t time.Time) int64    { return int64(t.Sub(b.began)) }
-func (b *beats) when(at int64) time.Time { return b.began.Add(time.Duration(at)) }
+// sinceStart is t as nanoseconds since the daemon began, by a clock that cannot be set; when is the way back.
+func (b *beats) sinceStart(t time.Time) int64 { return int64(t.Sub(b.began)) }
+func (b *beats) timeOf(at int64) time.Time    { return b.began.Add(time.Duration(at)) }
 
 func storeMax(v *atomic.Int64, to int64) {
 	for {

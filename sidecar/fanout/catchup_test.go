@@ -32,7 +32,7 @@ func (f *hubFixture) withPeer(t *testing.T) *origin {
 	}
 	t.Cleanup(func() { _ = f.Close() })
 	f.SetPeers([]node.ID{"a", "b"})
-	o, _ := f.in.begin("b", "run", func() {})
+	o, _ := f.in.beginStream("b", "run", func() {})
 	return o
 }
 
@@ -86,7 +86,7 @@ func TestCatchUp_Newcomer(t *testing.T) {
 	f.processes.SignedIn(startedAt("web3", "new", time.Now())) // the one before had ended by then
 	f.edge.come(2)
 	eventually(t, func() error { // until the peer has said who has started there
-		f.beats.answered(o, f.beats.stamp(time.Now()))
+		f.beats.noteAnswered(o, f.beats.stampAt(time.Now()))
 		if all, _ := f.givenLate(t, m); len(all) == 0 {
 			return errors.New("nothing given")
 		}
@@ -129,11 +129,11 @@ func TestCatchUp_RestartedNode(t *testing.T) {
 	o := f.withPeer(t)
 	payload, err := appendReturned(nil, back[0], time.Now())
 	must(t, err)
-	must(t, f.in.returned(payload, time.Now()))
-	must(t, f.in.returned(payload, time.Now())) // by another peer, too
+	must(t, f.in.noteReturned(payload, time.Now()))
+	must(t, f.in.noteReturned(payload, time.Now())) // by another peer, too
 	f.edge.come(1)
 	eventually(t, func() error {
-		f.beats.answered(o, f.beats.stamp(time.Now()))
+		f.beats.noteAnswered(o, f.beats.stampAt(time.Now()))
 		if all, _ := f.givenLate(t, m); len(all) != 1 || len(all[0]) != 1 || all[0][0].JID != "20261128000000000002" {
 			return fmt.Errorf("given %+v", all)
 		}
@@ -166,7 +166,7 @@ func TestLateFromAPeer(t *testing.T) {
 		t.Fatalf("published %q", jids)
 	}
 	eventually(t, func() error {
-		f.beats.answered(o, f.beats.stamp(time.Now()))
+		f.beats.noteAnswered(o, f.beats.stampAt(time.Now()))
 		jids, kinds := published()
 		if len(jids) != 2 || jids[1] != "20261128000000000001" || kinds[1] != "compound" {
 			return fmt.Errorf("published %q for %q", jids, kinds)
@@ -194,7 +194,7 @@ func TestVersionsBefore(t *testing.T) {
 	if len(f.edge.pubs) != 1 || len(f.memory.Since(time.Time{})) != 0 {
 		t.Fatalf("%d published, %d kept", len(f.edge.pubs), len(f.memory.Since(time.Time{})))
 	}
-	f.in.beat(o, beat{}, time.Now())
+	f.in.noteBeat(o, beat{}, time.Now())
 	f.remotePublication("b", job(t, "20261128000000000002", "*"), time.Now().Add(-10*time.Second))
 	if len(f.edge.pubs) != 2 {
 		t.Fatalf("%d published", len(f.edge.pubs))
@@ -212,7 +212,7 @@ func TestSignedIn_CutOff(t *testing.T) {
 	f.beats.began = time.Now().Add(-time.Hour)
 	try := func(what, token string, silent time.Duration, want bool) {
 		t.Helper()
-		o.told.Store(f.beats.at(time.Now().Add(-silent)))
+		o.told.Store(f.beats.sinceStart(time.Now().Add(-silent)))
 		if got := f.SignedIn("web1", []byte(token)); got != want {
 			t.Errorf("%s: let in %t", what, got)
 		}
@@ -228,7 +228,7 @@ func TestSignedIn_CutOff(t *testing.T) {
 	if !f.SignedIn("web1", []byte("e")) {
 		t.Error("never in touch: not let in")
 	}
-	f.out.freeze(true)
+	f.out.setFrozen(true)
 	if f.SignedIn("web1", []byte("f")) || !f.SignedIn("web1", []byte("a")) {
 		t.Error("while another process takes over, only who is known is let in")
 	}
@@ -303,21 +303,21 @@ func TestKnown(t *testing.T) {
 			f.cfg.Withhold = func() bool { return test.withhold }
 			b := f.withPeer(t)
 			f.SetPeers([]node.ID{"a", "b", "c"})
-			c, _ := f.in.begin("c", "run", func() {})
+			c, _ := f.in.beginStream("c", "run", func() {})
 			for v, at := range map[*atomic.Int64]time.Time{&b.told: test.told, &b.heard: test.heard, &b.gap: test.gap} {
 				if !at.IsZero() {
-					v.Store(f.beats.at(at))
+					v.Store(f.beats.sinceStart(at))
 				}
 			}
-			c.told.Store(f.beats.at(now))
+			c.told.Store(f.beats.sinceStart(now))
 			refused := &refusals{}
 			for at := test.refused[0]; !at.IsZero() && !at.After(test.refused[1]); at = at.Add(time.Second) {
-				refused.note(true, at)
+				refused.noteResult(true, at)
 			}
 			f.mu.Lock()
 			f.links["b"] = &linked{cancel: f.links["b"].cancel, refused: refused} // the link goes on with the one that it had
 			f.mu.Unlock()
-			from, known := f.known(came, now)
+			from, known := f.knownFrom(came, now)
 			if known != test.known || known && !from.Truncate(time.Millisecond).Equal(test.from.Truncate(time.Millisecond)) {
 				t.Errorf("%t from %s, want %t from %s", known, from, test.known, test.from)
 			}
@@ -333,14 +333,14 @@ func TestCatchUp_Moved(t *testing.T) {
 	now := time.Now()
 	for i, before := range []time.Duration{20 * time.Second, time.Second, -time.Second} {
 		p := job(t, fmt.Sprint("2026112800000000000", i), "*")
-		f.remember(fmt.Sprint("2026112800000000000", i), "a", p, now.Add(-before))
+		f.rememberLate(fmt.Sprint("2026112800000000000", i), "a", p, now.Add(-before))
 	}
 	c := &catchUp{h: f.Hub}
 	c.takeMoved(make([]edge.Newcomer, 3))
-	c.take(make([]edge.Newcomer, 2))
+	c.noteArrivals(make([]edge.Newcomer, 2))
 	jobs := func(at time.Time) (jids []string, subscribers int) {
 		f.edge.given = nil
-		c.serve(t.Context(), at)
+		c.serveDue(t.Context(), at)
 		c.serveMoved(t.Context(), at)
 		all, _ := f.givenLate(t, m)
 		for _, g := range all {
@@ -379,14 +379,14 @@ func TestMovedWaitForPeers(t *testing.T) {
 	f.begin(t, 1, 0)
 	o := f.withPeer(t)
 	now := time.Now()
-	f.remember("20261128000000000001", "a", job(t, "20261128000000000001", "*"), now)
+	f.rememberLate("20261128000000000001", "a", job(t, "20261128000000000001", "*"), now)
 	c := &catchUp{h: f.Hub}
 	c.takeMoved(make([]edge.Newcomer, 3))
 	at := now.Add(lateAgain + lateTick)
 	if c.serveMoved(t.Context(), at); len(c.moved) != 1 || len(f.edge.given) != 0 {
 		t.Fatalf("%d wait, given %v", len(c.moved), f.edge.given)
 	}
-	f.beats.answered(o, f.beats.stamp(time.Now()))
+	f.beats.noteAnswered(o, f.beats.stampAt(time.Now()))
 	if c.serveMoved(t.Context(), at); len(c.moved) != 0 || len(f.edge.given) != 1 || f.edge.given[0].subscribers != 3 {
 		t.Errorf("%d wait, given %v", len(c.moved), f.edge.given)
 	}
@@ -422,10 +422,10 @@ func TestGap(t *testing.T) {
 				}
 				return now.Add(-test.ended)
 			}
-			b, _ := f.in.begin("b", "run1", func() {})
-			b.told.Store(f.beats.at(now.Add(-test.told)))
-			b.heard.Store(f.beats.at(now.Add(-test.heard)))
-			f.in.begin("b", "run2", func() {})
+			b, _ := f.in.beginStream("b", "run1", func() {})
+			b.told.Store(f.beats.sinceStart(now.Add(-test.told)))
+			b.heard.Store(f.beats.sinceStart(now.Add(-test.heard)))
+			f.in.beginStream("b", "run2", func() {})
 			if got := b.gap.Load() > 0; got != test.gap {
 				t.Errorf("gap: %t", got)
 			}
@@ -436,14 +436,14 @@ func TestGap(t *testing.T) {
 // TestBeatsOfAnotherRun: an echo of what was not sent says nothing.
 func TestBeatsOfAnotherRun(t *testing.T) {
 	b, other, o := newBeats(), newBeats(), &origin{}
-	for _, stamp := range []uint64{0, b.base - 1, b.stamp(time.Now().Add(time.Minute)), other.stamp(time.Now())} {
-		if b.answered(o, stamp); o.told.Load() != 0 {
+	for _, stamp := range []uint64{0, b.base - 1, b.stampAt(time.Now().Add(time.Minute)), other.stampAt(time.Now())} {
+		if b.noteAnswered(o, stamp); o.told.Load() != 0 {
 			t.Fatalf("%d: told until %d", stamp, o.told.Load())
 		}
 	}
-	b.answered(o, b.stamp(time.Now().Add(-time.Microsecond)))
+	b.noteAnswered(o, b.stampAt(time.Now().Add(-time.Microsecond)))
 	now := o.told.Load()
-	if b.answered(o, b.base); o.told.Load() != now {
+	if b.noteAnswered(o, b.base); o.told.Load() != now {
 		t.Error("an older echo counts")
 	}
 }

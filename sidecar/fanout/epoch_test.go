@@ -15,7 +15,7 @@ func addEpoch(t *testing.T, o *outbox, text string, epoch uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.add(kindPublication, 0, b, appendEpoch(nil, 0, epoch))
+	o.addRecord(kindPublication, 0, b, appendEpoch(nil, 0, epoch))
 }
 
 // TestPublication_WaitsForItsEpoch checks that a node which lacks the epoch of a publication does not deliver it, and
@@ -54,7 +54,7 @@ func TestHub_TellsTheEpoch(t *testing.T) {
 	if err := f.Local(Publication{Plain: nudge}); err != nil {
 		t.Fatal(err)
 	}
-	recs, _, _ := f.out.after(0, make([]record, 0, 10))
+	recs, _, _ := f.out.recordsAfter(0, make([]record, 0, 10))
 	var kinds []kind
 	for _, rec := range recs {
 		for r := bufio.NewReader(bytes.NewReader(rec.buf)); ; {
@@ -93,7 +93,7 @@ func TestHub_WithholdsWhileItIsBehind(t *testing.T) {
 		f.remotePublication("b", Publication{Plain: nudge}, time.Now())
 		behind = false
 	}
-	if n, _ := f.out.held(); len(f.edge.pubs) != 2 || n != 2 {
+	if n, _ := f.out.countHeld(); len(f.edge.pubs) != 2 || n != 2 {
 		t.Errorf("%d delivered, %d for the peers, want 2 and 2", len(f.edge.pubs), n)
 	}
 }

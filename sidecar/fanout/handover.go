@@ -18,12 +18,12 @@ import (
 // Thaw.
 func (h *Hub) Freeze() {
 	h.in.gate.Lock()
-	h.out.freeze(true)
+	h.out.setFrozen(true)
 }
 
 // Thaw lets everything continue.
 func (h *Hub) Thaw() {
-	h.out.freeze(false)
+	h.out.setFrozen(false)
 	h.in.gate.Unlock()
 }
 
@@ -31,7 +31,7 @@ func (h *Hub) Thaw() {
 func (h *Hub) Hand() {
 	h.in.handed = true
 	h.in.gate.Unlock()
-	h.in.forget(nil)
+	h.in.forgetExcept(nil)
 }
 
 // Export writes a frozen hub down.
@@ -39,8 +39,8 @@ func (h *Hub) Export() []byte {
 	e := &handover.Encoder{}
 	e.String(h.run)
 	e.Uint(uint64(max(h.in.since.UnixMicro(), 0)))
-	h.out.export(e)
-	h.in.export(e)
+	h.out.exportTo(e)
+	h.in.exportTo(e)
 	return e.Record()
 }
 
@@ -49,8 +49,8 @@ func (h *Hub) Import(record []byte) error {
 	d := handover.NewDecoder(record)
 	h.run = d.String()
 	h.in.taken = time.UnixMicro(int64(d.Int(math.MaxInt64)))
-	h.out.restore(d)
-	h.in.restore(d)
+	h.out.restoreFrom(d)
+	h.in.restoreFrom(d)
 	if err := d.End(); err != nil {
 		return fmt.Errorf("fan-out: %w", err)
 	}
@@ -115,17 +115,17 @@ func (h *Hub) ImportRecent(record []byte) error {
 	return nil
 }
 
-// freeze keeps records out: what was written down must not be numbered twice.
-func (o *outbox) freeze(on bool) {
+// setFrozen keeps records out: what was written down must not be numbered twice.
+func (o *outbox) setFrozen(on bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.frozen = on
 }
 
-func (o *outbox) export(e *handover.Encoder) {
+func (o *outbox) exportTo(e *handover.Encoder) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.trim()
+	o.dropExcess()
 	e.Uint(o.next)
 	e.Int(len(o.recs))
 	for _, r := range o.recs {
@@ -134,7 +134,7 @@ func (o *outbox) export(e *handover.Encoder) {
 	}
 }
 
-func (o *outbox) restore(d *handover.Decoder) {
+func (o *outbox) restoreFrom(d *handover.Decoder) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	next := d.Uint()
@@ -159,7 +159,7 @@ func (o *outbox) restore(d *handover.Decoder) {
 	}
 }
 
-func (i *inbox) export(e *handover.Encoder) {
+func (i *inbox) exportTo(e *handover.Encoder) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	e.Int(len(i.origins))
@@ -172,19 +172,19 @@ func (i *inbox) export(e *handover.Encoder) {
 	}
 }
 
-func (i *inbox) restore(d *handover.Decoder) {
+func (i *inbox) restoreFrom(d *handover.Decoder) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for range d.Count() {
 		id := node.ID(d.String())
 		o := &origin{run: d.String(), seq: d.Uint()}
-		o.heard.Store(i.beats.at(time.Now())) // or some seconds before, which is not known
+		o.heard.Store(i.beats.sinceStart(time.Now())) // or some seconds before, which is not known
 		i.origins[id] = o
 	}
 }
 
-// enter waits out a freeze; false: another process has taken over, or ctx has ended.
-func (i *inbox) enter(ctx context.Context) bool {
+// waitThaw waits out a freeze; false: another process has taken over, or ctx has ended.
+func (i *inbox) waitThaw(ctx context.Context) bool {
 	i.gate.RLock()
 	if i.handed || ctx.Err() != nil {
 		i.gate.RUnlock()

@@ -71,7 +71,7 @@ func TestInbox_Takeover(t *testing.T) {
 
 func FuzzImport(f *testing.F) {
 	o := newOutbox(1000, 1<<20, time.Minute, time.Now)
-	o.add(kindSignIn, 1, appendSignIn(nil, "web1", 1), nil)
+	o.addRecord(kindSignIn, 1, appendSignIn(nil, "web1", 1), nil)
 	h := &Hub{run: "run", out: o, in: &inbox{since: time.Now(), origins: map[node.ID]*origin{"b": {run: "x", seq: 4}}}}
 	f.Add(h.Export())
 	recent := func() *Hub {

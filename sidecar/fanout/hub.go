@@ -143,9 +143,9 @@ func New(cfg Config) *Hub {
 		again:     make(chan struct{}, 1),
 		stir:      make(chan struct{}, 1),
 	}
-	h.metrics.watch(cfg.Registerer, h.out, h.memory)
+	h.metrics.registerOutbox(cfg.Registerer, h.out, h.memory)
 	h.in = &inbox{
-		from: cfg.From, clock: cfg.Clock, sink: h, epoch: h.epoch, beats: &h.beats, ended: h.ended, log: cfg.Logger,
+		from: cfg.From, clock: cfg.Clock, sink: h, epoch: h.epochNumber, beats: &h.beats, ended: h.endedAt, log: cfg.Logger,
 		origins: map[node.ID]*origin{},
 	}
 	return h
@@ -161,7 +161,7 @@ func (h *Hub) Open(ctx context.Context) error {
 	}
 	c := &catchUp{h: h}
 	run := h.ctx
-	h.wg.Go(func() { c.run(run) })
+	h.wg.Go(func() { c.runLoop(run) })
 	return nil
 }
 
@@ -183,7 +183,7 @@ func (h *Hub) Handler() http.Handler { return h.in }
 // SetPeers makes links to exactly these nodes.
 func (h *Hub) SetPeers(peers []node.ID) {
 	if want := h.linkTo(peers); want != nil {
-		h.in.forget(want)
+		h.in.forgetExcept(want)
 	}
 }
 
@@ -201,7 +201,7 @@ func (h *Hub) linkTo(peers []node.ID) map[node.ID]bool {
 		}
 		want[id] = true
 		if h.links[id] == nil {
-			h.link(id)
+			h.startLink(id)
 		}
 	}
 	for id, l := range h.links {
@@ -213,18 +213,18 @@ func (h *Hub) linkTo(peers []node.ID) map[node.ID]bool {
 	return want
 }
 
-// link starts a link to id. The caller holds mu.
-func (h *Hub) link(id node.ID) {
+// startLink starts a link to id. The caller holds mu.
+func (h *Hub) startLink(id node.ID) {
 	ctx, cancel := context.WithCancel(h.ctx)
 	kept := &linked{cancel: cancel, refused: new(refusals)}
 	h.links[id] = kept
 	l := &link{
 		peer: id, run: h.run, client: h.cfg.HTTP, out: h.out, clock: h.cfg.Clock, log: h.cfg.Logger, metrics: h.metrics,
-		beat: func() beat { return beat{h.beats.stamp(time.Now()), h.in.stampOf(id)} }, starts: h.processes.All,
+		beat: func() beat { return beat{h.beats.stampAt(time.Now()), h.in.stampOf(id)} }, starts: h.processes.All,
 		theirs:  func() []late.Publication { return h.publishedBy(id) },
-		dialled: func(err error) { kept.refused.note(errors.Is(err, syscall.ECONNREFUSED), time.Now()) },
+		dialled: func(err error) { kept.refused.noteResult(errors.Is(err, syscall.ECONNREFUSED), time.Now()) },
 	}
-	h.wg.Go(func() { l.keep(ctx) })
+	h.wg.Go(func() { l.keepOpen(ctx) })
 }
 
 // Local takes a publication of the local master and hands it to this node's subscribers and to every peer.
@@ -246,26 +246,26 @@ func (h *Hub) Local(p Publication) error {
 		h.metrics.refused.WithLabelValues("too_long").Inc()
 		return fmt.Errorf("local publication: %w", err)
 	}
-	h.remember(peek.JID, h.cfg.Self, p, arrived)
+	h.rememberLate(peek.JID, h.cfg.Self, p, arrived)
 	h.cfg.Hold() // before the epoch is read: a removed minion must not hear it at a peer either
-	h.out.add(kindPublication, h.cfg.Clock.Last(), payload, h.epochRecord())
+	h.out.addRecord(kindPublication, h.cfg.Clock.Last(), payload, h.epochRecord())
 	h.metrics.published.WithLabelValues("local").Inc()
-	return h.deliver(p, arrived)
+	return h.deliverLocal(p, arrived)
 }
 
-// ended is when the process that a peer had last is known to have ended, by the words of its host; the zero time if it
-// is not known.
-func (h *Hub) ended(id node.ID) time.Time {
+// endedAt is when the process that a peer had last is known to have ended, by the words of its host; the zero time if
+// it is not known.
+func (h *Hub) endedAt(id node.ID) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if l := h.links[id]; l != nil {
-		return l.refused.since()
+		return l.refused.refusedSince()
 	}
 	return time.Time{}
 }
 
-// epoch is the number of the epoch in force, 0 before there is one.
-func (h *Hub) epoch() uint64 {
+// epochNumber is the number of the epoch in force, 0 before there is one.
+func (h *Hub) epochNumber() uint64 {
 	if cur, _ := h.cfg.Epochs.Sealing(); cur != nil {
 		return cur.Number
 	}
@@ -274,7 +274,7 @@ func (h *Hub) epoch() uint64 {
 
 // epochRecord says under which epoch at least the next publication is to be delivered.
 func (h *Hub) epochRecord() []byte {
-	if n := h.epoch(); n > 0 {
+	if n := h.epochNumber(); n > 0 {
 		return appendEpoch(nil, h.cfg.Clock.Last(), n)
 	}
 	return nil
@@ -294,13 +294,13 @@ func (h *Hub) remotePublication(origin node.ID, p Publication, at time.Time) {
 	h.metrics.published.WithLabelValues("peer").Inc()
 	arrived := time.Now()
 	// a minion may have had it elsewhere
-	if h.remember(peek.JID, origin, p, at) && arrived.Sub(at) > lateFrom && !h.mixed() {
+	if h.rememberLate(peek.JID, origin, p, at) && arrived.Sub(at) > lateFrom && !h.hasOldPeers() {
 		h.isOverdue(overdue{late.Publication{JID: peek.JID, Plain: p.Plain, Topics: p.Topics, At: at, Origin: string(origin)},
 			arrived})
 		return
 	}
 	h.cfg.Hold() // publications of one origin come one after the other, so their order stays
-	if err := h.deliver(p, arrived); err != nil {
+	if err := h.deliverLocal(p, arrived); err != nil {
 		h.metrics.refused.WithLabelValues("seal").Inc()
 		h.cfg.Logger.Error("publication of a peer not delivered", "node", origin, "jid", peek.JID, "err", err)
 	}
@@ -319,7 +319,7 @@ func (h *Hub) ownPublication(p Publication, at time.Time) {
 		h.cfg.Logger.Warn("publication that a peer gave back refused", "err", err)
 		return
 	}
-	h.remember(peek.JID, h.cfg.Self, p, at)
+	h.rememberLate(peek.JID, h.cfg.Self, p, at)
 }
 
 // publishedBy lists what may be given late of a node's master.
@@ -340,7 +340,7 @@ func (h *Hub) SignedIn(id string, token []byte) bool {
 	if len(id) > maxMinionID || h.processes.Known(id, s.Process) {
 		return true
 	}
-	told := !h.cutOff(now) && h.out.add(kindStart, h.cfg.Clock.Last(), appendStart(nil, s, now), nil)
+	told := !h.cutOff(now) && h.out.addRecord(kindStart, h.cfg.Clock.Last(), appendStart(nil, s, now), nil)
 	if !told && !h.cfg.NotLate() {
 		return false
 	}
@@ -367,7 +367,7 @@ func (h *Hub) cutOff(now time.Time) bool {
 	var told []int64
 	for id := range h.links {
 		at := int64(0)
-		if o := h.in.known(id); o != nil {
+		if o := h.in.findOrigin(id); o != nil {
 			at = o.told.Load()
 		}
 		told = append(told, at)
@@ -378,18 +378,18 @@ func (h *Hub) cutOff(now time.Time) bool {
 	}
 	slices.Sort(told)
 	last := told[len(told)-most]
-	silent := time.Duration(h.beats.at(now) - last)
+	silent := time.Duration(h.beats.sinceStart(now) - last)
 	return last > 0 && silent > cutAfter && silent < cutFor
 }
 
-// mixed reports whether a peer is of a version that does not tell what has started there. Late publications are then
-// given at once.
-func (h *Hub) mixed() bool {
+// hasOldPeers reports whether a peer is of a version that does not tell what has started there. Late publications are
+// then given at once.
+func (h *Hub) hasOldPeers() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.beats.at(time.Now())
+	now := h.beats.sinceStart(time.Now())
 	for id := range h.links {
-		o := h.in.known(id)
+		o := h.in.findOrigin(id)
 		if o != nil && o.stamp.Load() == 0 && o.beatAt.Load() > 0 && time.Duration(now-o.beatAt.Load()) < silentAfter {
 			return true
 		}
@@ -406,21 +406,22 @@ func (h *Hub) isOverdue(o overdue) {
 	}
 	h.overdue = append(h.overdue, o)
 	h.overdueMu.Unlock()
-	notify(h.stir)
+	notifyChange(h.stir)
 }
 
 // startOver has all subscribers given what they may have missed.
-func (h *Hub) startOver() { notify(h.again) }
+func (h *Hub) startOver() { notifyChange(h.again) }
 
-func notify(c chan struct{}) {
+func notifyChange(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// remember keeps a publication for minions that are between two connections; false: it is none that may be given late.
-func (h *Hub) remember(jid string, origin node.ID, p Publication, at time.Time) bool {
+// rememberLate keeps a publication for minions that are between two connections; false: it is none that may be given
+// late.
+func (h *Hub) rememberLate(jid string, origin node.ID, p Publication, at time.Time) bool {
 	if jid == "" || at.IsZero() || h.cfg.NotLate() {
 		return false
 	}
@@ -430,11 +431,11 @@ func (h *Hub) remember(jid string, origin node.ID, p Publication, at time.Time) 
 
 // AnnounceSignIn tells the peers that id was answered with epoch (epochs.Manager's announce).
 func (h *Hub) AnnounceSignIn(id string, epoch uint64) {
-	h.out.add(kindSignIn, h.cfg.Clock.Last(), appendSignIn(nil, id, epoch), nil)
+	h.out.addRecord(kindSignIn, h.cfg.Clock.Last(), appendSignIn(nil, id, epoch), nil)
 }
 
-// deliver seals p, which has come at arrived, and hands it to this node's 4505.
-func (h *Hub) deliver(p Publication, arrived time.Time) error {
+// deliverLocal seals p, which has come at arrived, and hands it to this node's 4505.
+func (h *Hub) deliverLocal(p Publication, arrived time.Time) error {
 	if h.cfg.Withhold() {
 		h.metrics.refused.WithLabelValues("behind").Inc()
 		return nil
@@ -442,7 +443,7 @@ func (h *Hub) deliver(p Publication, arrived time.Time) error {
 	h.sealMu.Lock()
 	defer h.sealMu.Unlock()
 	began := time.Now()
-	cur, prev, err := h.sealer.seal(p.Plain)
+	cur, prev, err := h.sealer.sealStamped(p.Plain)
 	if err != nil {
 		return err
 	}
@@ -456,7 +457,7 @@ func (h *Hub) deliver(p Publication, arrived time.Time) error {
 // cannot open it and signs in again. It has no serial, which every version takes: it is sent to each minion at that
 // one's turn, after publications that were stamped later.
 func (h *Hub) Nudge() ([]byte, error) {
-	return h.sealer.plain(nudge)
+	return h.sealer.sealPlain(nudge)
 }
 
 // nudge is {"fun": "test.ping", "arg": [], "tgt": [], "jid": "0", "ret": "", "tgt_type": "list"}: complete enough for

@@ -66,8 +66,8 @@ type origin struct {
 	beatAt atomic.Int64 // when stamp came
 }
 
-// known returns what is known of an origin, nil if nothing is.
-func (i *inbox) known(id node.ID) *origin {
+// findOrigin returns what is known of an origin, nil if nothing is.
+func (i *inbox) findOrigin(id node.ID) *origin {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.origins[id]
@@ -75,15 +75,15 @@ func (i *inbox) known(id node.ID) *origin {
 
 // stampOf is the stamp of the last heartbeat of id.
 func (i *inbox) stampOf(id node.ID) uint64 {
-	if o := i.known(id); o != nil {
+	if o := i.findOrigin(id); o != nil {
 		return o.stamp.Load()
 	}
 	return 0
 }
 
-// begin makes the caller's stream the one in force and returns the position reached in run: unknownPosition when this
-// node never heard the origin before. Then the origin begins with what headerAge asks for.
-func (i *inbox) begin(id node.ID, run string, cancel context.CancelFunc) (*origin, uint64) {
+// beginStream makes the caller's stream the one in force and returns the position reached in run: unknownPosition when
+// this node never heard the origin before. Then the origin begins with what headerAge asks for.
+func (i *inbox) beginStream(id node.ID, run string, cancel context.CancelFunc) (*origin, uint64) {
 	i.mu.Lock()
 	o := i.origins[id]
 	if o == nil {
@@ -114,16 +114,16 @@ func (i *inbox) begin(id node.ID, run string, cancel context.CancelFunc) (*origi
 // milliseconds: it was in touch then, and ended not long after. ended is when it was found to have; of an earlier run,
 // or zero: that is not known.
 func (o *origin) toldAll(b *beats, ended, now time.Time) bool {
-	heard := b.when(o.heard.Load())
+	heard := b.timeOf(o.heard.Load())
 	if ended.Before(heard.Add(-unheard)) {
 		ended = now
 	}
-	return o.heard.Load() > 0 && heard.Sub(b.when(o.told.Load())) <= cutAfter && ended.Sub(heard) <= silentAfter
+	return o.heard.Load() > 0 && heard.Sub(b.timeOf(o.told.Load())) <= cutAfter && ended.Sub(heard) <= silentAfter
 }
 
-// forget ends the streams of all nodes but those to keep, and drops what is known of them. The caller must not hold
-// Hub.mu: whoever delivers a record holds the origin's mu and may ask the hub.
-func (i *inbox) forget(keep map[node.ID]bool) {
+// forgetExcept ends the streams of all nodes but those to keep, and drops what is known of them. The caller must not
+// hold Hub.mu: whoever delivers a record holds the origin's mu and may ask the hub.
+func (i *inbox) forgetExcept(keep map[node.ID]bool) {
 	var gone []*origin
 	i.mu.Lock()
 	for id, o := range i.origins {
@@ -154,7 +154,7 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { r.Body.Close() }) // a replaced stream's read must end
 	defer stop()
-	o, seq := i.begin(id, run, cancel)
+	o, seq := i.beginStream(id, run, cancel)
 	wants, ages := time.Since(i.since), r.Header.Get(headerAges) != ""
 	if ages { // then what is older will be seen to be
 		wants = MaxAge
@@ -164,15 +164,15 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set(headerAge, strconv.FormatInt(wants.Microseconds(), 10))
 	w.WriteHeader(http.StatusOK)
-	err := i.take(ctx, id, run, o, seq, ages, bufio.NewReaderSize(r.Body, 64<<10), w)
+	err := i.takeRecords(ctx, id, run, o, seq, ages, bufio.NewReaderSize(r.Body, 64<<10), w)
 	if !errors.Is(err, io.EOF) && ctx.Err() == nil {
 		i.log.Debug("publication stream ended", "node", id, "err", err)
 	}
 }
 
-// take reads records and acknowledges them whenever no more are waiting. It returns why the stream ended.
-func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq uint64, ages bool, r *bufio.Reader,
-	w http.ResponseWriter) error {
+// takeRecords reads records and acknowledges them whenever no more are waiting. It returns why the stream ended.
+func (i *inbox) takeRecords(ctx context.Context, id node.ID, run string, o *origin, seq uint64, ages bool,
+	r *bufio.Reader, w http.ResponseWriter) error {
 	flush := http.NewResponseController(w)
 	ack := func() error {
 		var b [8]byte
@@ -193,7 +193,7 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 			return err
 		}
 		now := time.Now()
-		o.heard.Store(i.beats.at(now))
+		o.heard.Store(i.beats.sinceStart(now))
 		if err := i.clock.Observe(h.clock); err != nil && !refused {
 			refused = true // once per stream: each heartbeat carries it
 			i.log.Warn("serial of a peer refused", "node", id, "err", err)
@@ -204,13 +204,13 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 		case h.kind == kindAge:
 			age, err = parseAge(payload)
 		case h.kind == kindHeartbeat:
-			if at := i.beat(o, parseBeat(payload), now); at.After(sent) {
+			if at := i.noteBeat(o, parseBeat(payload), now); at.After(sent) {
 				sent = at
 			}
 		case h.kind == kindStart && h.seq == 0:
-			err = i.start(payload, now)
+			err = i.noteStart(payload, now)
 		case h.kind == kindReturned:
-			err = i.returned(payload, sent)
+			err = i.noteReturned(payload, sent)
 		case h.kind == kindPublication:
 			err = i.awaitEpoch(ctx, id, epoch)
 		}
@@ -222,7 +222,7 @@ func (i *inbox) take(ctx context.Context, id node.ID, run string, o *origin, seq
 			if !ages {
 				made.from = time.Time{}
 			}
-			if seq, err = i.deliver(ctx, id, run, o, h, payload, made); err != nil {
+			if seq, err = i.deliverRecord(ctx, id, run, o, h, payload, made); err != nil {
 				return err
 			}
 			age = 0
@@ -267,9 +267,10 @@ type span struct{ from, to time.Time }
 // stillFor is by how much an origin's time may run away from ours between two heartbeats.
 const stillFor = 5 * time.Second
 
-// beat takes a heartbeat, and returns a moment after which it was sent, because the origin had heard of that moment.
-func (i *inbox) beat(o *origin, b beat, now time.Time) time.Time {
-	at := i.beats.at(now)
+// noteBeat takes a heartbeat, and returns a moment after which it was sent, because the origin had heard of that
+// moment.
+func (i *inbox) noteBeat(o *origin, b beat, now time.Time) time.Time {
+	at := i.beats.sinceStart(now)
 	before, beforeAt := o.stamp.Swap(b.stamp), o.beatAt.Swap(at)
 	if b.stamp == 0 {
 		return time.Time{}
@@ -279,11 +280,11 @@ func (i *inbox) beat(o *origin, b beat, now time.Time) time.Time {
 		time.Duration(b.stamp-before)*time.Microsecond-time.Duration(at-beforeAt) > stillFor {
 		i.sink.stoodStill()
 	}
-	return i.beats.answered(o, b.echo)
+	return i.beats.noteAnswered(o, b.echo)
 }
 
-// start hands the start of a minion's process on.
-func (i *inbox) start(payload []byte, now time.Time) error {
+// noteStart hands the start of a minion's process on.
+func (i *inbox) noteStart(payload []byte, now time.Time) error {
 	s, err := parseStart(payload, now)
 	if err == nil {
 		i.sink.remoteStart(s)
@@ -291,8 +292,8 @@ func (i *inbox) start(payload []byte, now time.Time) error {
 	return err
 }
 
-// returned hands on a publication of this node's own master, which was sent after the moment that sent is.
-func (i *inbox) returned(payload []byte, sent time.Time) error {
+// noteReturned hands on a publication of this node's own master, which was sent after the moment that sent is.
+func (i *inbox) noteReturned(payload []byte, sent time.Time) error {
 	p, at, err := parseReturned(payload, sent)
 	if err == nil {
 		i.sink.ownPublication(p, at)
@@ -300,10 +301,10 @@ func (i *inbox) returned(payload []byte, sent time.Time) error {
 	return err
 }
 
-// deliver hands a record on unless it was taken before, and returns the position reached.
-func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, h header, payload []byte,
+// deliverRecord hands a record on unless it was taken before, and returns the position reached.
+func (i *inbox) deliverRecord(ctx context.Context, id node.ID, run string, o *origin, h header, payload []byte,
 	made span) (uint64, error) {
-	if !i.enter(ctx) {
+	if !i.waitThaw(ctx) {
 		return 0, errReplaced
 	}
 	defer i.gate.RUnlock()
@@ -332,7 +333,7 @@ func (i *inbox) deliver(ctx context.Context, id node.ID, run string, o *origin, 
 		}
 		i.sink.remoteSignIn(minion, epoch)
 	case kindStart:
-		if err := i.start(payload, made.to); err != nil {
+		if err := i.noteStart(payload, made.to); err != nil {
 			return 0, err
 		}
 	}

@@ -115,17 +115,17 @@ func FuzzAcks(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, in []byte) {
 		h := http.Header{}
 		h.Set(headerAge, text)
-		if d := age(h); d < 0 || d > MaxAge {
+		if d := peerAge(h); d < 0 || d > MaxAge {
 			t.Errorf("%q is %s", text, d)
 		}
 		o := newOutbox(1000, 1<<20, time.Minute, time.Now)
 		for range 3 {
-			o.add(kindHeartbeat, 0, nil, nil)
+			o.addRecord(kindHeartbeat, 0, nil, nil)
 		}
 		r := bytes.NewReader(in)
 		for n := 0; ; n++ {
 			seq, err := readAck(r)
-			if recs, _, _ := o.after(seq, make([]record, 0, 8)); err == nil && len(recs) > 3 {
+			if recs, _, _ := o.recordsAfter(seq, make([]record, 0, 8)); err == nil && len(recs) > 3 {
 				t.Errorf("%d records after %d", len(recs), seq)
 			}
 			if err != nil {

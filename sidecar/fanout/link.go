@@ -58,13 +58,13 @@ type link struct {
 	dialled func(error) // how an attempt to make the link ended; nil: it is there
 }
 
-// keep holds the link until ctx ends, redialling with backoff.
-func (l *link) keep(ctx context.Context) {
-	l.metrics.lost(string(l.peer), 0) // a rule about an increase sees the first one only where there was a zero
+// keepOpen holds the link until ctx ends, redialling with backoff.
+func (l *link) keepOpen(ctx context.Context) {
+	l.metrics.countLost(string(l.peer), 0) // a rule about an increase sees the first one only where there was a zero
 	backoff := minBackoff
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := l.once(ctx)
+		err := l.runOnce(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -81,8 +81,8 @@ func (l *link) keep(ctx context.Context) {
 	}
 }
 
-// once makes the link and feeds it until it breaks.
-func (l *link) once(parent context.Context) error {
+// runOnce makes the link and feeds it until it breaks.
+func (l *link) runOnce(parent context.Context) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	alive := time.AfterFunc(silentAfter, func() { cancel(errSilent) })
@@ -100,7 +100,7 @@ func (l *link) once(parent context.Context) error {
 	resp, err := l.client.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	l.dialled(err)
 	if err != nil {
-		return cause(ctx, err)
+		return contextCause(ctx, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -109,10 +109,10 @@ func (l *link) once(parent context.Context) error {
 	acks := bufio.NewReaderSize(resp.Body, 512)
 	acked, err := readAck(acks)
 	if err != nil {
-		return fmt.Errorf("read position: %w", cause(ctx, err))
+		return fmt.Errorf("read position: %w", contextCause(ctx, err))
 	}
 	if acked == unknownPosition {
-		acked = l.out.before(asked.Add(-age(resp.Header)))
+		acked = l.out.seqBefore(asked.Add(-peerAge(resp.Header)))
 	}
 	done := make(chan struct{})
 	go func() { // ends when the response body is closed
@@ -125,7 +125,7 @@ func (l *link) once(parent context.Context) error {
 			alive.Reset(silentAfter)
 		}
 	}()
-	err = l.feed(ctx, feed, acked, resp.Header.Get(headerStarts) != "")
+	err = l.feedPeer(ctx, feed, acked, resp.Header.Get(headerStarts) != "")
 	feed.CloseWithError(err)
 	cancel(err)
 	resp.Body.Close()
@@ -133,8 +133,8 @@ func (l *link) once(parent context.Context) error {
 	return err
 }
 
-// age is for how long the peer has been taking records: what is older is not news to its minions.
-func age(h http.Header) time.Duration {
+// peerAge is for how long the peer has been taking records: what is older is not news to its minions.
+func peerAge(h http.Header) time.Duration {
 	us, err := strconv.ParseInt(h.Get(headerAge), 10, 64)
 	if err != nil {
 		return 0
@@ -142,34 +142,34 @@ func age(h http.Header) time.Duration {
 	return time.Duration(min(max(us, 0), MaxAge.Microseconds())) * time.Microsecond
 }
 
-// feed writes records after seq, and heartbeats, until ctx ends; before them all starts of processes, if the peer wants
-// them or has missed some.
-func (l *link) feed(ctx context.Context, pipe io.Writer, seq uint64, starts bool) error {
+// feedPeer writes records after seq, and heartbeats, until ctx ends; before them all starts of processes, if the peer
+// wants them or has missed some.
+func (l *link) feedPeer(ctx context.Context, pipe io.Writer, seq uint64, starts bool) error {
 	w := bufio.NewWriterSize(pipe, 32<<10)
 	beat := time.NewTicker(heartbeatEvery)
 	defer beat.Stop()
 	buf := make([]record, 0, batchSize)
 	for due := false; ; {
 		b := l.beat() // before the look at the records: it says that all until then have been sent
-		recs, missed, more := l.out.after(seq, buf)
+		recs, missed, more := l.out.recordsAfter(seq, buf)
 		if missed > 0 {
-			l.metrics.lost(string(l.peer), missed)
+			l.metrics.countLost(string(l.peer), missed)
 			l.log.Warn("publications not delivered to a peer in time", "node", l.peer, "count", missed)
 			seq += missed
 			starts = true
 		}
 		if starts {
-			if err := l.list(w); err != nil {
-				return cause(ctx, err)
+			if err := l.writeStarts(w); err != nil {
+				return contextCause(ctx, err)
 			}
 			starts = false
 		}
 		for _, r := range recs {
 			if err := l.writeAge(w, r); err != nil {
-				return cause(ctx, err)
+				return contextCause(ctx, err)
 			}
 			if _, err := w.Write(r.buf); err != nil {
-				return cause(ctx, err)
+				return contextCause(ctx, err)
 			}
 			seq = r.seq
 		}
@@ -177,11 +177,11 @@ func (l *link) feed(ctx context.Context, pipe io.Writer, seq uint64, starts bool
 			due = false
 			if _, err := w.Write(appendRecord(nil, header{kind: kindHeartbeat, clock: l.clock.Last()},
 				appendBeat(nil, b))); err != nil {
-				return cause(ctx, err)
+				return contextCause(ctx, err)
 			}
 		}
 		if err := w.Flush(); err != nil {
-			return cause(ctx, err)
+			return contextCause(ctx, err)
 		}
 		if len(recs) > 0 {
 			continue
@@ -196,10 +196,10 @@ func (l *link) feed(ctx context.Context, pipe io.Writer, seq uint64, starts bool
 	}
 }
 
-// list writes all starts of processes that are known, and then what the peer's own master published: after a restart
-// the peer gives that to minions which were between two connections, and must know by then which of them have started
-// since.
-func (l *link) list(w io.Writer) error {
+// writeStarts writes all starts of processes that are known, and then what the peer's own master published: after a
+// restart the peer gives that to minions which were between two connections, and must know by then which of them have
+// started since.
+func (l *link) writeStarts(w io.Writer) error {
 	now := time.Now()
 	for _, s := range l.starts() {
 		if _, err := w.Write(appendRecord(nil, header{kind: kindStart, clock: l.clock.Last()},
@@ -232,8 +232,8 @@ func (l *link) writeAge(w io.Writer, r record) error {
 	return err
 }
 
-// cause prefers why the context ended over the write error that its end led to.
-func cause(ctx context.Context, err error) error {
+// contextCause prefers why the context ended over the write error that its end led to.
+func contextCause(ctx context.Context, err error) error {
 	if c := context.Cause(ctx); c != nil {
 		return c
 	}

@@ -113,7 +113,7 @@ func keepLink(t *testing.T, p *peerSide, out *outbox, run string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	l := p.link(out, run)
 	done := make(chan struct{})
-	go func() { defer close(done); l.keep(ctx) }()
+	go func() { defer close(done); l.keepOpen(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
 }
 
@@ -123,7 +123,7 @@ func add(t *testing.T, o *outbox, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.add(kindPublication, 0, b, nil)
+	o.addRecord(kindPublication, 0, b, nil)
 }
 
 // eventually waits for a condition and says what was seen last.
@@ -170,7 +170,7 @@ func TestLinkDeliversInOrderOnce(t *testing.T) {
 	keepLink(t, p, out, "run1")
 	eventually(t, connected(p))
 	add(t, out, "one")
-	out.add(kindSignIn, 0, appendSignIn(nil, "web1", 4), nil)
+	out.addRecord(kindSignIn, 0, appendSignIn(nil, "web1", 4), nil)
 	add(t, out, "two")
 	eventually(t, wantReceived(p, "a:before", "a:one", "web1/4", "a:two"))
 	for i := range 3 {
@@ -190,7 +190,7 @@ func TestLink_InitialState(t *testing.T) {
 	p := newPeerSide(t)
 	keepLink(t, p, out, "run1")
 	now := time.Now()
-	out.add(kindStart, 0, appendStart(nil, late.Start{ID: "web2", Process: 3, At: now}, now), nil)
+	out.addRecord(kindStart, 0, appendStart(nil, late.Start{ID: "web2", Process: 3, At: now}, now), nil)
 	told := func() error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -201,7 +201,7 @@ func TestLink_InitialState(t *testing.T) {
 		if len(p.own) != 1 || p.own[0] != "mine" || p.ownAge[0] < 10*time.Second {
 			return fmt.Errorf("given back %q, published %s ago", p.own, p.ownAge)
 		}
-		if o := p.in.known("a"); o.stamp.Load() != 5 || o.heard.Load() == 0 {
+		if o := p.in.findOrigin("a"); o.stamp.Load() != 5 || o.heard.Load() == 0 {
 			return fmt.Errorf("heard %d at %d", o.stamp.Load(), o.heard.Load())
 		}
 		return nil
@@ -235,7 +235,7 @@ func TestRestartedOriginStartsAnew(t *testing.T) {
 	first := newOutbox(1000, 1<<20, time.Minute, time.Now)
 	l := p.link(first, "run1")
 	done := make(chan struct{})
-	go func() { defer close(done); l.keep(ctx) }()
+	go func() { defer close(done); l.keepOpen(ctx) }()
 	eventually(t, connected(p))
 	add(t, first, "old")
 	eventually(t, wantReceived(p, "a:old"))

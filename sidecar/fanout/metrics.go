@@ -52,14 +52,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// watch shows how full the outbox is.
-func (m *metrics) watch(reg prometheus.Registerer, o *outbox, l *late.Memory) {
+// registerOutbox shows how full the outbox is.
+func (m *metrics) registerOutbox(reg prometheus.Registerer, o *outbox, l *late.Memory) {
 	if reg == nil {
 		return
 	}
 	gauge := func(name, help string, f func(records, bytes int) int) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "saltcluster_fanout_" + name, Help: help},
-			func() float64 { return float64(f(o.held())) }))
+			func() float64 { return float64(f(o.countHeld())) }))
 	}
 	reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "saltcluster_fanout_late_dropped_total",
@@ -70,4 +70,4 @@ func (m *metrics) watch(reg prometheus.Registerer, o *outbox, l *late.Memory) {
 	gauge("outbox_bytes", "And their bytes.", func(_, bytes int) int { return bytes })
 }
 
-func (m *metrics) lost(peer string, n uint64) { m.missed.WithLabelValues(peer).Add(float64(n)) }
+func (m *metrics) countLost(peer string, n uint64) { m.missed.WithLabelValues(peer).Add(float64(n)) }

@@ -34,9 +34,9 @@ func newOutbox(maxRecords, maxBytes int, maxAge time.Duration, now func() time.T
 		added: make(chan struct{})}
 }
 
-// add appends a record and drops what exceeds the bounds. before, which may be empty, is another record that is sent
-// with it each time. A frozen outbox takes nothing: false.
-func (o *outbox) add(k kind, clock hlc.Timestamp, payload, before []byte) (added bool) {
+// addRecord appends a record and drops what exceeds the bounds. before, which may be empty, is another record that is
+// sent with it each time. A frozen outbox takes nothing: false.
+func (o *outbox) addRecord(k kind, clock hlc.Timestamp, payload, before []byte) (added bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.frozen {
@@ -47,14 +47,14 @@ func (o *outbox) add(k kind, clock hlc.Timestamp, payload, before []byte) (added
 	o.recs = append(o.recs, record{seq: o.next, at: o.now(), buf: buf})
 	o.next++
 	o.bytes += len(buf)
-	o.trim()
+	o.dropExcess()
 	close(o.added)
 	o.added = make(chan struct{})
 	return true
 }
 
-// trim drops records that are too many, too large together or too old to be delivered. The caller holds mu.
-func (o *outbox) trim() {
+// dropExcess drops records that are too many, too large together or too old to be delivered. The caller holds mu.
+func (o *outbox) dropExcess() {
 	oldest := o.now().Add(-o.maxAge)
 	drop := 0
 	for drop < len(o.recs) && (len(o.recs)-drop > o.maxRecords || o.bytes > o.maxBytes || o.recs[drop].at.Before(oldest)) {
@@ -71,12 +71,12 @@ func (o *outbox) trim() {
 	}
 }
 
-// after copies up to cap(buf) records that follow seq into buf, and returns how many were dropped before they could be
-// returned, and a channel that is closed when more arrive.
-func (o *outbox) after(seq uint64, buf []record) (recs []record, missed uint64, more <-chan struct{}) {
+// recordsAfter copies up to cap(buf) records that follow seq into buf, and returns how many were dropped before they
+// could be returned, and a channel that is closed when more arrive.
+func (o *outbox) recordsAfter(seq uint64, buf []record) (recs []record, missed uint64, more <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.trim()
+	o.dropExcess()
 	if seq >= o.next { // a peer that says it has what was never sent
 		return nil, 0, o.added
 	}
@@ -91,16 +91,16 @@ func (o *outbox) after(seq uint64, buf []record) (recs []record, missed uint64, 
 	return append(buf[:0], o.recs[from:min(len(o.recs), from+cap(buf))]...), missed, o.added
 }
 
-// held is how much is kept.
-func (o *outbox) held() (records, bytes int) {
+// countHeld is how much is kept.
+func (o *outbox) countHeld() (records, bytes int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.trim()
+	o.dropExcess()
 	return len(o.recs), o.bytes
 }
 
-// before returns the sequence number of the newest record that is older than t, 0 when there was none.
-func (o *outbox) before(t time.Time) uint64 {
+// seqBefore returns the sequence number of the newest record that is older than t, 0 when there was none.
+func (o *outbox) seqBefore(t time.Time) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	younger := len(o.recs) - sort.Search(len(o.recs), func(i int) bool { return !o.recs[i].at.Before(t) })

@@ -27,8 +27,8 @@ type sealer struct {
 	clock     *hlc.Clock
 }
 
-// seal returns the payload under the current epoch and, inside a window, under the one before (else nil).
-func (s *sealer) seal(plain []byte) (cur, prev []byte, err error) {
+// sealStamped returns the payload under the current epoch and, inside a window, under the one before (else nil).
+func (s *sealer) sealStamped(plain []byte) (cur, prev []byte, err error) {
 	stamped, err := saltwire.SetSerial(make([]byte, 0, len(plain)+24), plain, uint64(s.clock.Now()))
 	if err != nil {
 		return nil, nil, fmt.Errorf("stamp serial: %w", err)
@@ -37,23 +37,23 @@ func (s *sealer) seal(plain []byte) (cur, prev []byte, err error) {
 	if now == nil {
 		return nil, nil, errNoEpoch
 	}
-	if cur, err = s.under(now, stamped); err != nil || before == nil {
+	if cur, err = s.sealUnder(now, stamped); err != nil || before == nil {
 		return cur, nil, err
 	}
-	prev, err = s.under(before, stamped)
+	prev, err = s.sealUnder(before, stamped)
 	return cur, prev, err
 }
 
-// plain returns the payload under the current epoch, with no serial.
-func (s *sealer) plain(payload []byte) ([]byte, error) {
+// sealPlain returns the payload under the current epoch, with no serial.
+func (s *sealer) sealPlain(payload []byte) ([]byte, error) {
 	now, _ := s.epochs.Sealing()
 	if now == nil {
 		return nil, errNoEpoch
 	}
-	return s.under(now, payload)
+	return s.sealUnder(now, payload)
 }
 
-func (s *sealer) under(m *epochs.Material, stamped []byte) ([]byte, error) {
+func (s *sealer) sealUnder(m *epochs.Material, stamped []byte) ([]byte, error) {
 	load := m.Crypticle.Seal(make([]byte, 0, len(stamped)+96), stamped, nil)
 	algorithm := s.algorithm()
 	if algorithm == "" {

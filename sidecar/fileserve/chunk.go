@@ -28,10 +28,10 @@ func (s *Server) serveFile(ctx context.Context, r *room, set *Settings, minion s
 	if !l.HasPath || !l.HasLoc || !l.HasEnv {
 		return noChunk, nil
 	}
-	if err := r.enter(ctx, int64(set.Buffer)); err != nil {
+	if err := r.reserveMemory(ctx, int64(set.Buffer)); err != nil {
 		return nil, err
 	}
-	f, err := s.find(ctx, set, l.Path, l.Env)
+	f, err := s.searchFile(ctx, set, l.Path, l.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -40,70 +40,70 @@ func (s *Server) serveFile(ctx context.Context, r *room, set *Settings, minion s
 	}
 	key := transferKey{minion, l.Env, l.Path}
 	if l.Loc > 0 {
-		if t := s.transfers.replaced(key, f, s.cfg.Now()); t != nil && t.has(l.Loc) {
+		if t := s.transfers.findReplaced(key, f, s.cfg.Now()); t != nil && t.isKnown(l.Loc) {
 			return s.goOn(ctx, set, t, l)
 		}
 	}
 	if f == nil {
-		return set.missing(l.Path, noChunk)
+		return set.missingReply(l.Path, noChunk)
 	}
-	open := f.open
+	open := f.openFile
 	if l.Loc == 0 {
-		if p := s.transfers.begin(key, f, s.cfg.Now(), f.Size > int64(set.Buffer)); p != nil {
-			open = p.open
+		if p := s.transfers.beginTransfer(key, f, s.cfg.Now(), f.Size > int64(set.Buffer)); p != nil {
+			open = p.openFile
 		}
 	}
-	return s.chunk(ctx, set, l, f.id(), f.rel, open)
+	return s.chunkReply(ctx, set, l, f.fileIdentity(), f.rel, open)
 }
 
 // goOn answers from the version a transfer began with.
 func (s *Server) goOn(ctx context.Context, set *Settings, t *transfer, l Load) ([]byte, error) {
 	s.metrics.pinned.Inc()
-	if t.ends(l.Loc) {
+	if t.isAtEnd(l.Loc) {
 		return chunkTail(saltwire.AppendRaw(chunkHead(headRoom, len(t.rel), false), ""), t.rel, 0), nil
 	}
-	return s.chunk(ctx, set, l, t.id, t.rel, t.pin.open)
+	return s.chunkReply(ctx, set, l, t.id, t.rel, t.pin.openFile)
 }
 
-// chunk is the answer with one chunk of a version: from memory, else read once for all who ask.
-func (s *Server) chunk(ctx context.Context, set *Settings, l Load, id identity, rel string,
+// chunkReply is the answer with one chunk of a version: from memory, else read once for all who ask.
+func (s *Server) chunkReply(ctx context.Context, set *Settings, l Load, id identity, rel string,
 	open func() (*os.File, error)) ([]byte, error) {
 	key := chunkKey{id, rel, l.Loc, l.Gzip, set.Buffer}
 	if reply, ok := s.chunks.get(key); ok {
 		s.metrics.hits.Inc()
 		return reply, nil
 	}
-	return s.reading.do(ctx, s.makers, key, func(ctx context.Context) ([]byte, error) {
+	return s.reading.doOnce(ctx, s.makers, key, func(ctx context.Context) ([]byte, error) {
 		if reply, ok := s.chunks.get(key); ok {
 			return reply, nil
 		}
-		reply, n, still, err := s.read(ctx, key, open)
+		reply, n, still, err := s.readChunk(ctx, key, open)
 		if err != nil {
 			return nil, err
 		}
 		s.metrics.read.Add(float64(n))
 		if l.Gzip > 0 && n > 0 {
-			if reply, err = s.compress(ctx, reply[len(reply)-n:], rel, l.Gzip); err != nil {
+			if reply, err = s.compressReply(ctx, reply[len(reply)-n:], rel, l.Gzip); err != nil {
 				return nil, err
 			}
 		} else {
 			reply = chunkTail(reply, rel, 0)
 		}
-		if still && id.settled(s.cfg.Now()) {
+		if still && id.isSettled(s.cfg.Now()) {
 			s.chunks.put(key, reply, int64(cap(reply)+len(rel))+headRoom)
 		}
 		return reply, nil
 	})
 }
 
-// read reads a chunk into the beginning of an answer, which ends in its n bytes. still says that the file did not
+// readChunk reads a chunk into the beginning of an answer, which ends in its n bytes. still says that the file did not
 // change meanwhile.
-func (s *Server) read(ctx context.Context, key chunkKey,
+func (s *Server) readChunk(ctx context.Context, key chunkKey,
 	open func() (*os.File, error)) (reply []byte, n int, still bool, err error) {
-	if err := s.disk.enter(ctx, s.cfg.Patience); err != nil {
+	if err := s.disk.takeSlot(ctx, s.cfg.Patience); err != nil {
 		return nil, 0, false, err
 	}
-	defer s.disk.leave()
+	defer s.disk.freeSlot()
 	file, err := open()
 	if err != nil {
 		return nil, 0, false, err
@@ -124,7 +124,7 @@ func (s *Server) read(ctx context.Context, key chunkKey,
 			errors.Join(errChanged, err))
 	}
 	after, err := statFile(file)
-	return reply, n, err == nil && after.id() == key.identity, err
+	return reply, n, err == nil && after.fileIdentity() == key.identity, err
 }
 
 // errUnsized says that a file has more than its size says, as those of /proc and of some other file systems do.
@@ -149,12 +149,12 @@ func atEnd(file *os.File, loc int64) error {
 // gzippers are compressors by level; one takes more than a megabyte.
 var gzippers [maxGzip + 1]sync.Pool
 
-// compress makes an answer of a compressed chunk.
-func (s *Server) compress(ctx context.Context, data []byte, rel string, level int) ([]byte, error) {
-	if err := s.cpu.enter(ctx, hashPatient*s.cfg.Patience); err != nil {
+// compressReply makes an answer of a compressed chunk.
+func (s *Server) compressReply(ctx context.Context, data []byte, rel string, level int) ([]byte, error) {
+	if err := s.cpu.takeSlot(ctx, hashPatient*s.cfg.Patience); err != nil {
 		return nil, err
 	}
-	defer s.cpu.leave()
+	defer s.cpu.freeSlot()
 	z, ok := gzippers[level].Get().(*gzip.Writer)
 	if !ok {
 		var err error

@@ -6,7 +6,7 @@ func Reread(text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.encode(), nil
+	return l.encodeLists(), nil
 }
 
 // RealPath is realPath.

@@ -19,22 +19,22 @@ type found struct {
 	realRoot, realRel string
 }
 
-// find is roots.find_file, behind Fileserver.find_file. A nil result means that the file was not found. Errors:
+// findFile is roots.find_file, behind Fileserver.find_file. A nil result means that the file was not found. Errors:
 // ErrForward, or what the disk says.
-func (s *Settings) find(name, env string) (*found, error) {
+func (s *Settings) findFile(name, env string) (*found, error) {
 	if strings.Contains(name, "?") {
 		return nil, ErrForward // a query, which is not part of the path
 	}
 	if strings.HasPrefix(name, "/") || strings.Contains(name, "../") {
 		return nil, nil
 	}
-	if own(name) {
+	if isOwn(name) {
 		return nil, nil
 	}
 	if !plainPath(name) || !plainName(env) {
 		return nil, ErrForward
 	}
-	dirs, _, _ := s.dirs(env)
+	dirs, _, _ := s.envDirs(env)
 	rel := path.Clean(name)
 	for _, dir := range dirs {
 		f, err := s.findIn(dir, rel)
@@ -57,37 +57,37 @@ func plainName(env string) bool {
 
 // findIn looks for a file in one root.
 func (s *Settings) findIn(dir, rel string) (*found, error) {
-	f := &found{full: join(dir, rel), rel: rel}
+	f := &found{full: joinPath(dir, rel), rel: rel}
 	root, name := path.Clean(dir), path.Clean(f.full)
 	if s.Follow {
-		if !inside(name, root) {
+		if !isInside(name, root) {
 			return nil, nil
 		}
-	} else if root, name = realPath(root), realPath(name); !inside(name, root) {
+	} else if root, name = realPath(root), realPath(name); !isInside(name, root) {
 		return nil, nil
 	} else {
 		f.realRoot, f.realRel = root, strings.TrimPrefix(strings.TrimPrefix(name, root), "/")
 	}
 	var ok bool
 	var err error
-	if f.status, ok, err = stat(f.full); err != nil {
+	if f.status, ok, err = statPath(f.full); err != nil {
 		return nil, err
 	}
 	if !ok {
-		if s.hides(f.full) {
+		if s.isHidden(f.full) {
 			return nil, ErrForward
 		}
 		return nil, nil
 	}
-	if !f.regular() || s.ignore.ignored(f.full) {
+	if !f.isRegular() || s.ignore.isIgnored(f.full) {
 		return nil, nil
 	}
 	if s.Follow && strings.Contains(f.full, "/../") {
-		opened, ok, err := stat(name)
+		opened, ok, err := statPath(name)
 		if err != nil {
 			return nil, err
 		}
-		f.elsewhere = !ok || opened.id() != f.id()
+		f.elsewhere = !ok || opened.fileIdentity() != f.fileIdentity()
 	}
 	return f, nil
 }

@@ -22,11 +22,11 @@ type flight[V any] struct {
 // errCut says that whoever made a thing did not come to its end.
 var errCut = errors.New("it was not finished")
 
-// do has a value made, or waits for the one that is being made, until ctx ends. It is made to its end all the same: who
-// gave up asks again, and the hash of a file of some hundred gigabytes would never be there.
-func (f *flights[K, V]) do(ctx context.Context, by *makers, key K,
+// doOnce has a value made, or waits for the one that is being made, until ctx ends. It is made to its end all the same:
+// who gave up asks again, and the hash of a file of some hundred gigabytes would never be there.
+func (f *flights[K, V]) doOnce(ctx context.Context, by *makers, key K,
 	make_ func(context.Context) (V, error)) (v V, err error) {
-	it, err := f.find(by, key, make_)
+	it, err := f.findFlight(by, key, make_)
 	if err != nil {
 		return v, err
 	}
@@ -38,7 +38,7 @@ func (f *flights[K, V]) do(ctx context.Context, by *makers, key K,
 	}
 }
 
-func (f *flights[K, V]) find(by *makers, key K, make_ func(context.Context) (V, error)) (*flight[V], error) {
+func (f *flights[K, V]) findFlight(by *makers, key K, make_ func(context.Context) (V, error)) (*flight[V], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if it := f.m[key]; it != nil {
@@ -49,7 +49,7 @@ func (f *flights[K, V]) find(by *makers, key K, make_ func(context.Context) (V, 
 	}
 	it := &flight[V]{done: make(chan struct{}), err: errCut}
 	f.m[key] = it
-	err := by.run(func() {
+	err := by.runMaker(func() {
 		defer func() {
 			f.mu.Lock()
 			delete(f.m, key)
@@ -74,7 +74,7 @@ type makers struct {
 	wg    sync.WaitGroup
 }
 
-func (m *makers) run(f func()) error {
+func (m *makers) runMaker(f func()) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ended {
@@ -84,8 +84,8 @@ func (m *makers) run(f func()) error {
 	return nil
 }
 
-// wait returns when all have ended; no other is begun.
-func (m *makers) wait() {
+// waitAll returns when all have ended; no other is begun.
+func (m *makers) waitAll() {
 	m.mu.Lock()
 	m.ended = true
 	m.mu.Unlock()
@@ -98,7 +98,7 @@ type slots chan struct{}
 // errBusy says that no place became free in time.
 var errBusy = errors.New("too many wait for it")
 
-func (s slots) enter(ctx context.Context, patience time.Duration) error {
+func (s slots) takeSlot(ctx context.Context, patience time.Duration) error {
 	select {
 	case s <- struct{}{}:
 		return nil
@@ -116,4 +116,4 @@ func (s slots) enter(ctx context.Context, patience time.Duration) error {
 	}
 }
 
-func (s slots) leave() { <-s }
+func (s slots) freeSlot() { <-s }

@@ -35,17 +35,17 @@ func (s *Server) hashOf(ctx context.Context, set *Settings, l Load, withStat boo
 	if !l.HasPath || !l.HasEnv {
 		return none, nil
 	}
-	f, err := s.find(ctx, set, l.Path, l.Env)
+	f, err := s.searchFile(ctx, set, l.Path, l.Env)
 	if err != nil {
 		return nil, err
 	}
 	if f == nil {
-		return set.missing(l.Path, none)
+		return set.missingReply(l.Path, none)
 	}
 	if !set.keepsHash(l.Env, f.rel) {
 		return nil, ErrForward
 	}
-	sum, err := s.hash(ctx, set, f)
+	sum, err := s.fileHash(ctx, set, f)
 	if err != nil {
 		return nil, err
 	}
@@ -65,21 +65,21 @@ const (
 // keepsHash says whether a stock master can make a name of a file for that file's hash: without one it stumbles, and
 // has no hash.
 func (s *Settings) keepsHash(env, rel string) bool {
-	if _, _, dynamic := s.dirs(env); dynamic {
+	if _, _, dynamic := s.envDirs(env); dynamic {
 		env = dynamicEnv
 	}
 	more := len(".hash.") + len(s.HashType)
 	return len(path.Base(rel))+more <= maxName && len(s.HashDir)+len(env)+len(rel)+len("//")+more <= maxPath
 }
 
-// hash is the hash of a file as it is: from memory, else once for all who ask.
-func (s *Server) hash(ctx context.Context, set *Settings, f *found) (string, error) {
-	key := hashKey{f.id(), set.HashType}
+// fileHash is the hash of a file as it is: from memory, else once for all who ask.
+func (s *Server) fileHash(ctx context.Context, set *Settings, f *found) (string, error) {
+	key := hashKey{f.fileIdentity(), set.HashType}
 	if sum, ok := s.hashes.get(key); ok {
 		s.metrics.hits.Inc()
 		return sum, nil
 	}
-	return s.hashing.do(ctx, s.makers, key, func(ctx context.Context) (string, error) {
+	return s.hashing.doOnce(ctx, s.makers, key, func(ctx context.Context) (string, error) {
 		if sum, ok := s.hashes.get(key); ok {
 			return sum, nil
 		}
@@ -87,16 +87,16 @@ func (s *Server) hash(ctx context.Context, set *Settings, f *found) (string, err
 		if f.Size <= quickHash {
 			turn = s.quick
 		}
-		if err := turn.enter(ctx, hashPatient*s.cfg.Patience); err != nil {
+		if err := turn.takeSlot(ctx, hashPatient*s.cfg.Patience); err != nil {
 			return "", err
 		}
-		defer turn.leave()
+		defer turn.freeSlot()
 		sum, still, err := set.hashFile(ctx, f)
 		if err != nil {
 			return "", err
 		}
 		s.metrics.hashed.Add(float64(f.Size))
-		if still && key.settled(s.cfg.Now()) {
+		if still && key.isSettled(s.cfg.Now()) {
 			s.hashes.put(key, sum, hashWeight)
 		}
 		return sum, nil
@@ -106,7 +106,7 @@ func (s *Server) hash(ctx context.Context, set *Settings, f *found) (string, err
 // hashFile reads a whole file, which may take longer than anybody waits for it. still says that it did not change
 // meanwhile.
 func (s *Settings) hashFile(ctx context.Context, f *found) (sum string, still bool, err error) {
-	file, err := f.open()
+	file, err := f.openFile()
 	if err != nil {
 		return "", false, err
 	}
@@ -125,5 +125,5 @@ func (s *Settings) hashFile(ctx context.Context, f *found) (sum string, still bo
 		}
 	}
 	after, err := statFile(file)
-	return hex.EncodeToString(h.Sum(nil)), err == nil && after.id() == f.id() && n == f.Size, err
+	return hex.EncodeToString(h.Sum(nil)), err == nil && after.fileIdentity() == f.fileIdentity() && n == f.Size, err
 }

@@ -32,7 +32,7 @@ func newIgnorer(expressions, globs []string) (ignorer, error) {
 	return out, nil
 }
 
-func (g ignorer) ignored(name string) bool {
+func (g ignorer) isIgnored(name string) bool {
 	for _, re := range g {
 		if re.MatchString(name) {
 			return true

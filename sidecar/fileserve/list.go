@@ -27,8 +27,8 @@ type listKey struct {
 	env string
 }
 
-// list answers the commands that list an environment.
-func (s *Server) list(ctx context.Context, r *room, set *Settings, cmd string, l Load) ([]byte, error) {
+// listReply answers the commands that list an environment.
+func (s *Server) listReply(ctx context.Context, r *room, set *Settings, cmd string, l Load) ([]byte, error) {
 	if !set.Alone {
 		return nil, ErrForward
 	}
@@ -42,18 +42,18 @@ func (s *Server) list(ctx context.Context, r *room, set *Settings, cmd string, l
 	if !plainName(l.Env) || len(leaf(l.Env)) > maxLeaf {
 		return nil, ErrForward
 	}
-	if cmd != "_file_list_emptydirs" && !l.Backends.roots() {
+	if cmd != "_file_list_emptydirs" && !l.Backends.includesRoots() {
 		return none, nil
 	}
-	dirs, known, dynamic := set.dirs(l.Env)
+	dirs, known, dynamic := set.envDirs(l.Env)
 	if !known || dynamic && dirs == nil {
 		return none, nil
 	}
-	all, err := s.lists(ctx, set, l.Env, dirs, dynamic)
+	all, err := s.loadLists(ctx, set, l.Env, dirs, dynamic)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.enter(ctx, all.weight); err != nil {
+	if err := r.reserveMemory(ctx, all.weight); err != nil {
 		return nil, err
 	}
 	prefix := strings.Trim(l.Prefix, "/")
@@ -61,19 +61,19 @@ func (s *Server) list(ctx context.Context, r *room, set *Settings, cmd string, l
 	case "_symlink_list":
 		return all.linksReply(prefix), nil
 	case "_dir_list":
-		return listReply(within(all.dirs, prefix)), nil
+		return listReply(namesWithin(all.dirs, prefix)), nil
 	case "_file_list_emptydirs":
-		return listReply(within(all.empty, prefix)), nil
+		return listReply(namesWithin(all.empty, prefix)), nil
 	}
-	return listReply(within(all.files, prefix)), nil
+	return listReply(namesWithin(all.files, prefix)), nil
 }
 
-// within are the names of a sorted list that begin with prefix.
-func within(names []string, prefix string) []string {
+// namesWithin are the names of a sorted list that begin with prefix.
+func namesWithin(names []string, prefix string) []string {
 	if prefix == "" {
 		return names
 	}
-	from, to := bounds(len(names), func(i int) int {
+	from, to := findRange(len(names), func(i int) int {
 		if strings.HasPrefix(names[i], prefix) {
 			return 0
 		}
@@ -82,8 +82,8 @@ func within(names []string, prefix string) []string {
 	return names[from:to]
 }
 
-// bounds finds where where is zero; it must be negative before that and positive behind.
-func bounds(n int, where func(int) int) (from, to int) {
+// findRange finds where where is zero; it must be negative before that and positive behind.
+func findRange(n int, where func(int) int) (from, to int) {
 	first := func(at func(int) bool) int {
 		lo, hi := 0, n
 		for lo < hi {
@@ -98,21 +98,22 @@ func bounds(n int, where func(int) int) (from, to int) {
 	return first(func(i int) bool { return where(i) >= 0 }), first(func(i int) bool { return where(i) > 0 })
 }
 
-// lists gets the lists of an environment: from memory, from the master's file, from the disk.
-func (s *Server) lists(ctx context.Context, set *Settings, env string, dirs []string, dynamic bool) (*lists, error) {
+// loadLists gets the lists of an environment: from memory, from the master's file, from the disk.
+func (s *Server) loadLists(ctx context.Context, set *Settings, env string, dirs []string, dynamic bool) (*lists,
+	error) {
 	name := set.listFile(env)
-	l, err := s.kept(ctx, set, env, name)
+	l, err := s.keptLists(ctx, set, env, name)
 	if err != nil {
 		return nil, err
 	}
 	if l != nil {
 		return l.lists, l.err
 	}
-	l, err = s.listing.do(ctx, s.makers, listKey{set, env}, func(ctx context.Context) (*listed, error) {
-		if err := s.disk.enter(ctx, s.cfg.Patience); err != nil {
+	l, err = s.listing.doOnce(ctx, s.makers, listKey{set, env}, func(ctx context.Context) (*listed, error) {
+		if err := s.disk.takeSlot(ctx, s.cfg.Patience); err != nil {
 			return nil, err
 		}
-		defer s.disk.leave()
+		defer s.disk.freeSlot()
 		if l := s.knownLists(set, env, name); l != nil {
 			return l, nil
 		}
@@ -124,12 +125,12 @@ func (s *Server) lists(ctx context.Context, set *Settings, env string, dirs []st
 	return l.lists, l.err
 }
 
-// kept is knownLists, where disks may be slow.
-func (s *Server) kept(ctx context.Context, set *Settings, env, name string) (*listed, error) {
-	if err := s.disk.enter(ctx, s.cfg.Patience); err != nil {
+// keptLists is knownLists, where disks may be slow.
+func (s *Server) keptLists(ctx context.Context, set *Settings, env, name string) (*listed, error) {
+	if err := s.disk.takeSlot(ctx, s.cfg.Patience); err != nil {
 		return nil, err
 	}
-	defer s.disk.leave()
+	defer s.disk.freeSlot()
 	return s.knownLists(set, env, name), nil
 }
 
@@ -145,7 +146,7 @@ func (s *Server) knownLists(set *Settings, env, name string) *listed {
 	switch {
 	case err != nil:
 		return nil
-	case l.file.exists && l.file == stamp && stamp.fresh(now, set.ListTime):
+	case l.file.exists && l.file == stamp && stamp.isFresh(now, set.ListTime):
 		return l
 	case !l.file.exists && !stamp.exists && now.Sub(l.at) < set.ListTime && !now.Before(l.at):
 		return l
@@ -165,7 +166,7 @@ func (s *Server) makeLists(ctx context.Context, set *Settings, env, name string,
 	for range walkAgain {
 		l.asked, l.at = s.forgets.Load(), s.cfg.Now()
 		walking, cancel := context.WithTimeout(ctx, walkPatience)
-		all, err := set.walk(walking, dirs)
+		all, err := set.walkDirs(walking, dirs)
 		cancel()
 		if errors.Is(err, errNames) || errors.Is(err, errLarge) || errors.Is(err, errHidden) {
 			l.lists = &lists{err: ErrForward, weight: 256}
@@ -190,7 +191,7 @@ func (s *Server) makeLists(ctx context.Context, set *Settings, env, name string,
 // freshFile reads the master's file if it is young enough, and was not written meanwhile.
 func freshFile(name string, now time.Time, keep time.Duration) (*lists, listStamp) {
 	stamp, err := stampOf(name)
-	if err != nil || !stamp.fresh(now, keep) {
+	if err != nil || !stamp.isFresh(now, keep) {
 		return nil, stamp
 	}
 	l, err := readLists(name)
@@ -221,7 +222,7 @@ func (s *Server) keepLists(name string, l *listed) {
 // noneExists is so of environments that anybody can make up: nothing is written for them.
 func noneExists(dirs []string) bool {
 	for _, d := range dirs {
-		if _, ok, _ := stat(d); ok {
+		if _, ok, _ := statPath(d); ok {
 			return false
 		}
 	}

@@ -37,15 +37,15 @@ type listStamp struct {
 }
 
 func stampOf(name string) (listStamp, error) {
-	s, ok, err := stat(name)
-	if err != nil || !ok || !s.regular() {
+	s, ok, err := statPath(name)
+	if err != nil || !ok || !s.isRegular() {
 		return listStamp{}, err
 	}
 	return listStamp{s.Ino, s.Size, s.Mtim.Nano(), s.Mtim.Sec, true}, nil
 }
 
-// fresh is the test of salt.fileserver.check_file_list_cache: whole seconds, nothing from the future.
-func (l listStamp) fresh(now time.Time, keep time.Duration) bool {
+// isFresh is the test of salt.fileserver.check_file_list_cache: whole seconds, nothing from the future.
+func (l listStamp) isFresh(now time.Time, keep time.Duration) bool {
 	age := now.Unix() - l.seconds
 	return l.exists && age >= 0 && age < int64(keep/time.Second)
 }
@@ -76,30 +76,30 @@ func parseLists(text []byte) (*lists, error) {
 	err := saltwire.WalkMap(text, func(key, value []byte) (err error) {
 		switch string(key) {
 		case "files":
-			l.files, err = names(value)
+			l.files, err = decodeNames(value)
 		case "dirs":
-			l.dirs, err = names(value)
+			l.dirs, err = decodeNames(value)
 		case "empty_dirs":
-			l.empty, err = names(value)
+			l.empty, err = decodeNames(value)
 		case "links":
-			l.links, err = links(value)
+			l.links, err = decodeLinks(value)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errListFile, err)
 	}
-	return l.weigh(), nil
+	return l.setWeight(), nil
 }
 
-func names(value []byte) ([]string, error) {
+func decodeNames(value []byte) ([]string, error) {
 	var out []string
 	err := saltwire.WalkArray(value, func(v []byte) error {
 		b, ok := saltwire.Bytes(v)
 		if !ok || !utf8.Valid(b) {
 			return errListFile
 		}
-		if !own(string(b)) {
+		if !isOwn(string(b)) {
 			out = append(out, string(b))
 		}
 		return nil
@@ -108,14 +108,14 @@ func names(value []byte) ([]string, error) {
 	return slices.Compact(out), err
 }
 
-func links(value []byte) ([]link, error) {
+func decodeLinks(value []byte) ([]link, error) {
 	var out []link
 	err := saltwire.WalkMap(value, func(key, v []byte) error {
 		b, ok := saltwire.Bytes(v)
 		if !ok || !utf8.Valid(b) || !utf8.Valid(key) {
 			return errListFile
 		}
-		if !own(string(key)) {
+		if !isOwn(string(key)) {
 			out = append(out, link{string(key), string(b)})
 		}
 		return nil
@@ -123,8 +123,8 @@ func links(value []byte) ([]link, error) {
 	return out, err
 }
 
-// encode is parseLists' opposite.
-func (l *lists) encode() []byte {
+// encodeLists is parseLists' opposite.
+func (l *lists) encodeLists() []byte {
 	dst := saltwire.AppendMapHeader(make([]byte, 0, l.weight+64), 4)
 	for _, one := range []struct {
 		name  string
@@ -148,7 +148,7 @@ func (l *lists) linksReply(prefix string) []byte {
 	dst := saltwire.AppendMapHeader(nil, n)
 	for _, k := range l.links {
 		if strings.HasPrefix(k.name, prefix) {
-			dst = pair(dst, k.name, k.dest)
+			dst = appendPair(dst, k.name, k.dest)
 		}
 	}
 	return dst
@@ -170,7 +170,7 @@ func writeLists(name string, l *lists) (err error) {
 			_ = os.Remove(f.Name())
 		}
 	}()
-	if _, err := f.Write(l.encode()); err != nil {
+	if _, err := f.Write(l.encodeLists()); err != nil {
 		return err
 	}
 	if err := f.Chmod(0o644); err != nil {

@@ -55,7 +55,7 @@ func (c *lru[K, V]) put(key K, v V, weight int64) {
 		}
 	}
 	c.mu.Unlock()
-	c.end(out)
+	c.endValues(out)
 }
 
 // remove takes an entry out; mu is held.
@@ -73,7 +73,7 @@ func (c *lru[K, V]) delete(key K) {
 		out = append(out, c.remove(e))
 	}
 	c.mu.Unlock()
-	c.end(out)
+	c.endValues(out)
 }
 
 // dropIf removes those of which old says so.
@@ -86,10 +86,10 @@ func (c *lru[K, V]) dropIf(old func(V) bool) {
 		}
 	}
 	c.mu.Unlock()
-	c.end(out)
+	c.endValues(out)
 }
 
-func (c *lru[K, V]) end(out []V) {
+func (c *lru[K, V]) endValues(out []V) {
 	if c.ended == nil {
 		return
 	}

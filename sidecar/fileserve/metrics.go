@@ -43,7 +43,7 @@ func newMetrics(reg prometheus.Registerer, s *Server) *metrics {
 	return m
 }
 
-func (m *metrics) count(cmd string, err error) {
+func (m *metrics) countRequest(cmd string, err error) {
 	outcome := "here"
 	if err != nil {
 		outcome = "forward"

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// join is os.path.join of a directory and a relative path: nothing is cleaned.
-func join(dir, name string) string {
+// joinPath is os.path.join of a directory and a relative path: nothing is cleaned.
+func joinPath(dir, name string) string {
 	if strings.HasSuffix(dir, "/") || dir == "" {
 		return dir + name
 	}
 	return dir + "/" + name
 }
 
-// inside says whether a clean path is dir or below it: os.path.commonpath([name, dir]) == dir.
-func inside(name, dir string) bool {
+// isInside says whether a clean path is dir or below it: os.path.commonpath([name, dir]) == dir.
+func isInside(name, dir string) bool {
 	return name == dir || dir == "/" || strings.HasPrefix(name, dir) && name[len(dir)] == '/'
 }
 
@@ -41,7 +41,7 @@ func joinReal(at, rest string, seen map[string]*string) (_ string, ok bool) {
 			at = path.Dir(at)
 			continue
 		}
-		next := join(at, name)
+		next := joinPath(at, name)
 		info, err := os.Lstat(next)
 		if err != nil || info.Mode()&os.ModeSymlink == 0 {
 			at = next
@@ -49,7 +49,7 @@ func joinReal(at, rest string, seen map[string]*string) (_ string, ok bool) {
 		}
 		if known, met := seen[next]; met {
 			if known == nil {
-				return join(next, rest), false
+				return joinPath(next, rest), false
 			}
 			at = *known
 			continue
@@ -57,10 +57,10 @@ func joinReal(at, rest string, seen map[string]*string) (_ string, ok bool) {
 		seen[next] = nil
 		dest, err := os.Readlink(next)
 		if err != nil {
-			return join(next, rest), false
+			return joinPath(next, rest), false
 		}
 		if at, ok = joinReal(at, dest, seen); !ok {
-			return join(at, rest), false
+			return joinPath(at, rest), false
 		}
 		resolved := at
 		seen[next] = &resolved
@@ -73,7 +73,7 @@ func relPath(name, dir string) string {
 	if name == dir {
 		return "."
 	}
-	n, d := parts(name), parts(dir)
+	n, d := splitPath(name), splitPath(dir)
 	common := 0
 	for common < len(n) && common < len(d) && n[common] == d[common] {
 		common++
@@ -85,7 +85,7 @@ func relPath(name, dir string) string {
 	return strings.Join(append(out, n[common:]...), "/")
 }
 
-func parts(p string) []string {
+func splitPath(p string) []string {
 	if p = strings.Trim(p, "/"); p == "" {
 		return nil
 	}

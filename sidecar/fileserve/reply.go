@@ -8,12 +8,12 @@ var (
 	emptyText = saltwire.AppendRaw(nil, "")
 	emptyList = saltwire.AppendArrayHeader(nil, 0)
 	emptyMap  = saltwire.AppendMapHeader(nil, 0)
-	notFound  = pair(pair(saltwire.AppendMapHeader(nil, 2), "path", ""), "rel", "")
-	noChunk   = pair(pair(saltwire.AppendMapHeader(nil, 2), "data", ""), "dest", "")
+	notFound  = appendPair(appendPair(saltwire.AppendMapHeader(nil, 2), "path", ""), "rel", "")
+	noChunk   = appendPair(appendPair(saltwire.AppendMapHeader(nil, 2), "data", ""), "dest", "")
 	noStat    = saltwire.AppendNil(saltwire.AppendRaw(saltwire.AppendArrayHeader(nil, 2), ""))
 )
 
-func pair(dst []byte, key, value string) []byte {
+func appendPair(dst []byte, key, value string) []byte {
 	return saltwire.AppendRaw(saltwire.AppendRaw(dst, key), value)
 }
 
@@ -32,14 +32,14 @@ func appendStat(dst []byte, s *status) []byte {
 // foundReply is the answer of _file_find.
 func foundReply(f *found) []byte {
 	dst := saltwire.AppendMapHeader(make([]byte, 0, len(f.full)+len(f.rel)+128), 4)
-	dst = pair(pair(dst, "path", f.full), "rel", f.rel)
+	dst = appendPair(appendPair(dst, "path", f.full), "rel", f.rel)
 	dst = appendStat(saltwire.AppendRaw(dst, "stat"), &f.status)
-	return pair(dst, "back", rootsBackend)
+	return appendPair(dst, "back", rootsBackend)
 }
 
 // hashReply is the answer of _file_hash.
 func hashReply(dst []byte, kind, sum string) []byte {
-	return pair(pair(saltwire.AppendMapHeader(dst, 2), "hash_type", kind), "hsum", sum)
+	return appendPair(appendPair(saltwire.AppendMapHeader(dst, 2), "hash_type", kind), "hsum", sum)
 }
 
 // chunkHead begins the answer of _serve_file: everything before the data's own bytes. It makes room for those;
@@ -54,7 +54,7 @@ func chunkHead(size, room int, compressed bool) []byte {
 }
 
 func chunkTail(dst []byte, rel string, level int) []byte {
-	dst = pair(dst, "dest", rel)
+	dst = appendPair(dst, "dest", rel)
 	if level > 0 {
 		dst = saltwire.AppendInt(saltwire.AppendRaw(dst, "gzip"), int64(level))
 	}

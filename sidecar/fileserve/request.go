@@ -55,24 +55,24 @@ type chosen struct {
 	minus bool
 }
 
-// roots says whether the roots backend is asked, where it is the only one (Fileserver.backends). A stock master that is
-// told to leave one out does so for ever; here it is for this request.
-func (c chosen) roots() bool {
+// includesRoots says whether the roots backend is asked, where it is the only one (Fileserver.backends). A stock master
+// that is told to leave one out does so for ever; here it is for this request.
+func (c chosen) includesRoots() bool {
 	return len(c.names) == 0 || c.minus != slices.Contains(c.names, rootsBackend)
 }
 
-// choice reads a list of backends, with commas or as a list.
-func choice(value []byte) (c chosen, ok bool) {
+// parseChoice reads a list of backends, with commas or as a list.
+func parseChoice(value []byte) (c chosen, ok bool) {
 	if isNil(value) {
 		return c, true
 	}
-	if s, ok := text(value); ok {
+	if s, ok := pyText(value); ok {
 		if s == "" {
 			return c, true
 		}
 		c.names = strings.Split(s, ",")
 	} else if err := saltwire.WalkArray(value, func(v []byte) error {
-		s, ok := text(v)
+		s, ok := pyText(v)
 		if !ok || len(c.names) == maxNames {
 			return ErrForward
 		}
@@ -114,26 +114,26 @@ func ParseLoad(plain []byte) (Load, error) {
 		switch string(key) {
 		case "path":
 			field, l.HasPath = fieldPath, true
-			l.Path, ok = text(value)
+			l.Path, ok = pyText(value)
 		case "saltenv":
 			field, l.HasEnv = fieldEnv, true
-			l.Env, ok = text(value)
+			l.Env, ok = pyText(value)
 		case "prefix":
 			field, l.HasPrefix = fieldPrefix, true
-			l.Prefix, ok = text(value)
+			l.Prefix, ok = pyText(value)
 		case "loc":
 			field, l.HasLoc = fieldLoc, true
 			l.Loc, ok = saltwire.Int(value)
 			ok = ok && l.Loc >= 0
 		case "gzip":
 			field = fieldGzip
-			l.Gzip, ok = level(value)
+			l.Gzip, ok = gzipLevel(value)
 		case "fsbackend":
 			field = fieldBackends
-			l.Backends, ok = choice(value)
+			l.Backends, ok = parseChoice(value)
 		case "back":
 			field = fieldBack
-			l.Back, ok = choice(value)
+			l.Back, ok = parseChoice(value)
 		case "sources":
 			ok = isNil(value)
 		}
@@ -149,8 +149,8 @@ func ParseLoad(plain []byte) (Load, error) {
 	return l, nil
 }
 
-// text returns a string that Python would see as one.
-func text(value []byte) (string, bool) {
+// pyText returns a string that Python would see as one.
+func pyText(value []byte) (string, bool) {
 	b, ok := saltwire.Bytes(value)
 	if !ok || len(b) > maxText || !utf8.Valid(b) {
 		return "", false
@@ -158,8 +158,8 @@ func text(value []byte) (string, bool) {
 	return string(b), true
 }
 
-// level reads gzip: absent, None and False mean no compression.
-func level(value []byte) (int, bool) {
+// gzipLevel reads gzip: absent, None and False mean no compression.
+func gzipLevel(value []byte) (int, bool) {
 	if isNil(value) {
 		return 0, true
 	}
@@ -185,20 +185,20 @@ func plainPath(p string) bool {
 		switch c := p[i]; {
 		case c < 0x20, c == 0x7f, c == '?':
 			return false
-		case c == ':' && scheme(p[:i], p[i+1:]):
+		case c == ':' && hasScheme(p[:i], p[i+1:]):
 			return false
 		}
 	}
 	return true
 }
 
-// scheme says whether what stands around the first colon could be read as a URL whose scheme matters: salt, or one with
-// a host, which is looked at and may be refused.
-func scheme(before, after string) bool {
-	return len(before) == 4 && lower(before) == "salt" || len(after) > 1 && after[:2] == "//"
+// hasScheme says whether what stands around the first colon could be read as a URL whose scheme matters: salt, or one
+// with a host, which is looked at and may be refused.
+func hasScheme(before, after string) bool {
+	return len(before) == 4 && lowerASCII(before) == "salt" || len(after) > 1 && after[:2] == "//"
 }
 
-func lower(s string) string {
+func lowerASCII(s string) string {
 	b := []byte(s)
 	for i, c := range b {
 		if 'A' <= c && c <= 'Z' {

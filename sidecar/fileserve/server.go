@@ -110,7 +110,7 @@ func New(cfg Config) *Server {
 // Close lets go of files that are held open. Requests under way end with ErrForward.
 func (s *Server) Close() error {
 	s.cancel()
-	s.makers.wait()
+	s.makers.waitAll()
 	s.transfers.close()
 	return nil
 }
@@ -141,7 +141,7 @@ func (s *Server) Takes(cmd string) bool { return s.mode.Load().set != nil && Is(
 func (s *Server) Reads(cmd string, load []byte) bool {
 	_, err := ParseLoad(load)
 	if err != nil {
-		s.metrics.count(cmd, err)
+		s.metrics.countRequest(cmd, err)
 	}
 	return err == nil
 }
@@ -151,9 +151,9 @@ func (s *Server) Reads(cmd string, load []byte) bool {
 // not called and the request belongs to the salt-master.
 func (s *Server) Answer(ctx context.Context, cmd, minion string, load []byte, finish func(reply []byte)) error {
 	r := room{s: s}
-	defer r.leave()
-	reply, err := s.answer(ctx, &r, cmd, minion, load)
-	s.metrics.count(cmd, err)
+	defer r.releaseMemory()
+	reply, err := s.answerLoad(ctx, &r, cmd, minion, load)
+	s.metrics.countRequest(cmd, err)
 	if err != nil {
 		if !errors.Is(err, ErrForward) {
 			s.log.Debug("request for files forwarded", "cmd", cmd, "minion", minion, "err", err)
@@ -162,8 +162,8 @@ func (s *Server) Answer(ctx context.Context, cmd, minion string, load []byte, fi
 		return err
 	}
 	s.metrics.served.Add(float64(len(reply)))
-	if len(reply) >= largeReply && s.cpu.enter(ctx, hashPatient*s.cfg.Patience) == nil {
-		defer s.cpu.leave()
+	if len(reply) >= largeReply && s.cpu.takeSlot(ctx, hashPatient*s.cfg.Patience) == nil {
+		defer s.cpu.freeSlot()
 	}
 	finish(reply)
 	return nil
@@ -175,8 +175,8 @@ type room struct {
 	bytes int64
 }
 
-// enter waits until there is memory for an answer of n bytes; the larger ones take all there is.
-func (r *room) enter(ctx context.Context, n int64) error {
+// reserveMemory waits until there is memory for an answer of n bytes; the larger ones take all there is.
+func (r *room) reserveMemory(ctx context.Context, n int64) error {
 	if r.bytes > 0 {
 		return nil
 	}
@@ -188,9 +188,9 @@ func (r *room) enter(ctx context.Context, n int64) error {
 	return nil
 }
 
-func (r *room) leave() { r.s.memory.Release(r.bytes) }
+func (r *room) releaseMemory() { r.s.memory.Release(r.bytes) }
 
-func (s *Server) answer(ctx context.Context, r *room, cmd, minion string, load []byte) (reply []byte, err error) {
+func (s *Server) answerLoad(ctx context.Context, r *room, cmd, minion string, load []byte) (reply []byte, err error) {
 	set := s.mode.Load().set
 	if set == nil || s.ctx.Err() != nil {
 		return nil, ErrForward
@@ -200,14 +200,15 @@ func (s *Server) answer(ctx context.Context, r *room, cmd, minion string, load [
 		return nil, err
 	}
 	for range attempts {
-		if reply, err = s.dispatch(ctx, r, set, cmd, minion, l); !errors.Is(err, errChanged) {
+		if reply, err = s.dispatchCommand(ctx, r, set, cmd, minion, l); !errors.Is(err, errChanged) {
 			break
 		}
 	}
 	return reply, err
 }
 
-func (s *Server) dispatch(ctx context.Context, r *room, set *Settings, cmd, minion string, l Load) ([]byte, error) {
+func (s *Server) dispatchCommand(ctx context.Context, r *room, set *Settings, cmd, minion string, l Load) ([]byte,
+	error) {
 	switch cmd {
 	case "_serve_file":
 		return s.serveFile(ctx, r, set, minion, l)
@@ -216,15 +217,15 @@ func (s *Server) dispatch(ctx context.Context, r *room, set *Settings, cmd, mini
 	case "_file_find":
 		return s.findFile(ctx, set, l)
 	case "_file_list", "_dir_list", "_file_list_emptydirs", "_symlink_list":
-		return s.list(ctx, r, set, cmd, l)
+		return s.listReply(ctx, r, set, cmd, l)
 	case "_file_envs":
 		if !set.Alone {
 			return nil, ErrForward
 		}
-		if !l.Back.roots() {
+		if !l.Back.includesRoots() {
 			return emptyList, nil
 		}
-		return listReply(set.envs()), nil
+		return listReply(set.listEnvs()), nil
 	}
 	return nil, ErrForward
 }
@@ -237,28 +238,28 @@ func (s *Server) findFile(ctx context.Context, set *Settings, l Load) ([]byte, e
 	if !l.HasEnv {
 		l.Env = "base"
 	}
-	f, err := s.find(ctx, set, l.Path, l.Env)
+	f, err := s.searchFile(ctx, set, l.Path, l.Env)
 	if err != nil {
 		return nil, err
 	}
 	if f == nil {
-		return set.missing(l.Path, notFound)
+		return set.missingReply(l.Path, notFound)
 	}
 	return foundReply(f), nil
 }
 
-// find looks for a file, where disks may be slow.
-func (s *Server) find(ctx context.Context, set *Settings, name, env string) (*found, error) {
-	if err := s.disk.enter(ctx, s.cfg.Patience); err != nil {
+// searchFile looks for a file, where disks may be slow.
+func (s *Server) searchFile(ctx context.Context, set *Settings, name, env string) (*found, error) {
+	if err := s.disk.takeSlot(ctx, s.cfg.Patience); err != nil {
 		return nil, err
 	}
-	defer s.disk.leave()
-	return set.find(name, env)
+	defer s.disk.freeSlot()
+	return set.findFile(name, env)
 }
 
-// missing is the answer for a file that roots does not have, unless another backend may have it.
-func (s *Settings) missing(name string, none []byte) ([]byte, error) {
-	if !s.Alone && !own(name) {
+// missingReply is the answer for a file that roots does not have, unless another backend may have it.
+func (s *Settings) missingReply(name string, none []byte) ([]byte, error) {
+	if !s.Alone && !isOwn(name) {
 		return nil, ErrForward
 	}
 	return none, nil

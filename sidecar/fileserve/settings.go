@@ -89,7 +89,7 @@ func Native(o Options, major int) (*Settings, string) {
 	}
 	s.ListDir = filepath.Join(o.Text("cachedir"), "file_lists", rootsBackend)
 	s.HashDir = filepath.Join(o.Text("cachedir"), rootsBackend, "hash")
-	for _, read := range []func(Options) string{s.backends, s.roots, s.ignores, s.sizes, siteModule} {
+	for _, read := range []func(Options) string{s.readBackends, s.readRoots, s.readIgnores, s.readSizes, siteModule} {
 		if reason := read(o); reason != "" {
 			return nil, reason
 		}
@@ -97,7 +97,7 @@ func Native(o Options, major int) (*Settings, string) {
 	return s, ""
 }
 
-func (s *Settings) backends(o Options) string {
+func (s *Settings) readBackends(o Options) string {
 	v, _ := o.Raw("fileserver_backend")
 	list, _ := v.([]any)
 	if len(list) == 0 || list[0] != rootsBackend || slices.Contains(list[1:], any(rootsBackend)) {
@@ -107,7 +107,7 @@ func (s *Settings) backends(o Options) string {
 	return ""
 }
 
-func (s *Settings) roots(o Options) string {
+func (s *Settings) readRoots(o Options) string {
 	v, _ := o.Raw("file_roots")
 	envs, ok := v.(map[string]any)
 	if !ok {
@@ -130,9 +130,9 @@ func (s *Settings) roots(o Options) string {
 	return ""
 }
 
-func (s *Settings) ignores(o Options) string {
-	expressions, ok := texts(o, "file_ignore_regex")
-	globs, ok2 := texts(o, "file_ignore_glob")
+func (s *Settings) readIgnores(o Options) string {
+	expressions, ok := readTexts(o, "file_ignore_regex")
+	globs, ok2 := readTexts(o, "file_ignore_glob")
 	if !ok || !ok2 {
 		return "file_ignore_regex or file_ignore_glob is not a list of strings"
 	}
@@ -144,8 +144,8 @@ func (s *Settings) ignores(o Options) string {
 	return ""
 }
 
-// texts reads a list of texts; what is false in Python is none.
-func texts(o Options, name string) ([]string, bool) {
+// readTexts reads a list of texts; what is false in Python is none.
+func readTexts(o Options, name string) ([]string, bool) {
 	if !o.Bool(name) {
 		return nil, true
 	}
@@ -155,7 +155,7 @@ func texts(o Options, name string) ([]string, bool) {
 	return out, ok && len(out) == len(list)
 }
 
-func (s *Settings) sizes(o Options) string {
+func (s *Settings) readSizes(o Options) string {
 	v, _ := o.Raw("file_buffer_size")
 	n, ok := v.(int64)
 	if !ok || n < 1 || n > maxBuffer {
@@ -200,12 +200,12 @@ var relevant = []string{
 // Same says whether a master with options a serves files as one with options b.
 func Same(a, b Options) bool { return localmaster.SameOptions(a, b, relevant) }
 
-// envs lists the environments (roots.envs).
-func (s *Settings) envs() []string { return slices.Sorted(maps.Keys(s.Roots)) }
+// listEnvs lists the environments (roots.envs).
+func (s *Settings) listEnvs() []string { return slices.Sorted(maps.Keys(s.Roots)) }
 
-// dirs are the roots of an environment; known says whether there is such an environment. dynamic: it stands in
+// envDirs are the roots of an environment; known says whether there is such an environment. dynamic: it stands in
 // __env__'s.
-func (s *Settings) dirs(env string) (dirs []string, known, dynamic bool) {
+func (s *Settings) envDirs(env string) (dirs []string, known, dynamic bool) {
 	dirs, known = s.Roots[env]
 	if known && env != dynamicEnv {
 		return dirs, true, false
@@ -224,13 +224,13 @@ func (s *Settings) dirs(env string) (dirs []string, known, dynamic bool) {
 	return dirs, true, true
 }
 
-// hides says whether a path leads to where this process sees something else than the master.
-func (s *Settings) hides(name string) bool {
+// isHidden says whether a path leads to where this process sees something else than the master.
+func (s *Settings) isHidden(name string) bool {
 	if len(s.Hidden) == 0 {
 		return false
 	}
 	name = realPath(name)
-	return slices.ContainsFunc(s.Hidden, func(dir string) bool { return inside(name, dir) })
+	return slices.ContainsFunc(s.Hidden, func(dir string) bool { return isInside(name, dir) })
 }
 
 // plainEnv says whether the name of an environment stays in its place when it is put into a path.

@@ -33,7 +33,7 @@ func TestSlots_AllDiskAccess(t *testing.T) {
 	if err := ask(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := s.find(t.Context(), set, "large", "base")
+	f, err := s.searchFile(t.Context(), set, "large", "base")
 	if err != nil || f == nil {
 		t.Fatal(f, err)
 	}
@@ -43,7 +43,7 @@ func TestSlots_AllDiskAccess(t *testing.T) {
 	if err := ask(); !errors.Is(err, ErrForward) {
 		t.Errorf("a list from memory: %v", err)
 	}
-	if p := s.transfers.begin(transferKey{"m", "base", "large"}, f, time.Now(), true); p != nil {
+	if p := s.transfers.beginTransfer(transferKey{"m", "base", "large"}, f, time.Now(), true); p != nil {
 		t.Error("a file is opened to be held")
 	}
 }

@@ -28,11 +28,11 @@ type transfer struct {
 	at  time.Time
 }
 
-// ends says whether nothing of the version is left at loc.
-func (t *transfer) ends(loc int64) bool { return loc >= int64(t.id.size) }
+// isAtEnd says whether nothing of the version is left at loc.
+func (t *transfer) isAtEnd(loc int64) bool { return loc >= int64(t.id.size) }
 
-// has says whether it is known what the version has at loc.
-func (t *transfer) has(loc int64) bool { return t.pin != nil || t.ends(loc) }
+// isKnown says whether it is known what the version has at loc.
+func (t *transfer) isKnown(loc int64) bool { return t.pin != nil || t.isAtEnd(loc) }
 
 // errUnpinned says that a version can no longer be read.
 var errUnpinned = errors.New("the version this transfer began with is gone")
@@ -55,45 +55,45 @@ type transfers struct {
 func newTransfers(by *makers, disk slots, patience time.Duration) *transfers {
 	return &transfers{
 		begun:  newLRU[transferKey, *transfer](maxTransfers, nil),
-		pins:   newLRU[identity](maxPins, (*pin).release),
+		pins:   newLRU[identity](maxPins, (*pin).closeFile),
 		makers: by, disk: disk, patience: patience,
 	}
 }
 
-// begin notes that a minion begins to fetch a file. When there is more of it than one chunk, it is held open: p, then,
-// is what it is to be read from.
-func (t *transfers) begin(key transferKey, f *found, now time.Time, more bool) (p *pin) {
+// beginTransfer notes that a minion begins to fetch a file. When there is more of it than one chunk, it is held open:
+// p, then, is what it is to be read from.
+func (t *transfers) beginTransfer(key transferKey, f *found, now time.Time, more bool) (p *pin) {
 	if more {
-		if p = t.hold(f, now); p == nil {
+		if p = t.holdOpen(f, now); p == nil {
 			t.begun.delete(key)
 			return nil
 		}
 	}
-	t.begun.put(key, &transfer{id: f.id(), rel: f.rel, pin: p, at: now}, 1)
+	t.begun.put(key, &transfer{id: f.fileIdentity(), rel: f.rel, pin: p, at: now}, 1)
 	return p
 }
 
-// hold keeps a version open, once for all transfers of it.
-func (t *transfers) hold(f *found, now time.Time) *pin {
-	id := f.id()
-	if p, ok := t.pins.get(id); ok && p.use(now) {
+// holdOpen keeps a version open, once for all transfers of it.
+func (t *transfers) holdOpen(f *found, now time.Time) *pin {
+	id := f.fileIdentity()
+	if p, ok := t.pins.get(id); ok && p.touchPin(now) {
 		return p
 	}
 	// whoever is first waits for a disk, the others for him
-	p, err := t.opening.do(context.Background(), t.makers, id, func(ctx context.Context) (*pin, error) {
-		if p, ok := t.pins.get(id); ok && p.use(now) {
+	p, err := t.opening.doOnce(context.Background(), t.makers, id, func(ctx context.Context) (*pin, error) {
+		if p, ok := t.pins.get(id); ok && p.touchPin(now) {
 			return p, nil
 		}
-		if err := t.disk.enter(ctx, t.patience); err != nil {
+		if err := t.disk.takeSlot(ctx, t.patience); err != nil {
 			return nil, err
 		}
-		defer t.disk.leave()
-		file, err := f.open()
+		defer t.disk.freeSlot()
+		file, err := f.openFile()
 		if err != nil {
 			return nil, err
 		}
 		p := &pin{file: file, at: now}
-		return p, t.keep(id, p)
+		return p, t.keepPin(id, p)
 	})
 	if err != nil {
 		return nil
@@ -101,12 +101,12 @@ func (t *transfers) hold(f *found, now time.Time) *pin {
 	return p
 }
 
-// keep takes a pin in, unless everything has been let go of.
-func (t *transfers) keep(id identity, p *pin) error {
+// keepPin takes a pin in, unless everything has been let go of.
+func (t *transfers) keepPin(id identity, p *pin) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
-		p.release()
+		p.closeFile()
 		return errUnpinned
 	}
 	t.pins.put(id, p, 1)
@@ -116,17 +116,17 @@ func (t *transfers) keep(id identity, p *pin) error {
 	return nil
 }
 
-// replaced returns a transfer whose file has been replaced by f, or removed; nil: the file is what it was, changed in
-// place at most, or nothing is known.
-func (t *transfers) replaced(key transferKey, f *found, now time.Time) *transfer {
+// findReplaced returns a transfer whose file has been replaced by f, or removed; nil: the file is what it was, changed
+// in place at most, or nothing is known.
+func (t *transfers) findReplaced(key transferKey, f *found, now time.Time) *transfer {
 	tr, ok := t.begun.get(key)
 	if !ok || now.Sub(tr.at) > transferIdle && !tr.pin.usedSince(now.Add(-transferIdle)) {
 		return nil
 	}
-	if tr.pin != nil && !tr.pin.use(now) {
+	if tr.pin != nil && !tr.pin.touchPin(now) {
 		return nil
 	}
-	if f != nil && f.id().sameFile(tr.id) {
+	if f != nil && f.fileIdentity().sameFile(tr.id) {
 		return nil
 	}
 	return tr
@@ -166,8 +166,8 @@ type pin struct {
 	at     time.Time // when it was last asked for
 }
 
-// use notes that the pin is asked for; false: it is closed.
-func (p *pin) use(now time.Time) bool {
+// touchPin notes that the pin is asked for; false: it is closed.
+func (p *pin) touchPin(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.at = now
@@ -183,8 +183,8 @@ func (p *pin) usedSince(at time.Time) bool {
 	return !p.closed && !p.at.Before(at)
 }
 
-// open returns a descriptor of the caller's own.
-func (p *pin) open() (*os.File, error) {
+// openFile returns a descriptor of the caller's own.
+func (p *pin) openFile() (*os.File, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -197,7 +197,7 @@ func (p *pin) open() (*os.File, error) {
 	return os.NewFile(uintptr(fd), p.file.Name()), nil
 }
 
-func (p *pin) release() {
+func (p *pin) closeFile() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {

@@ -18,11 +18,11 @@ func TestDropIdle_BehindPinInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		pins[i] = &pin{file: f, at: now.Add(-2 * transferIdle)}
-		if err := tr.keep(identity{ino: uint64(i)}, pins[i]); err != nil {
+		if err := tr.keepPin(identity{ino: uint64(i)}, pins[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	pins[0].use(now)
+	pins[0].touchPin(now)
 	tr.dropIdle()
 	if pins[0].closed || !pins[1].closed {
 		t.Errorf("closed: %v in use, %v idle", pins[0].closed, pins[1].closed)

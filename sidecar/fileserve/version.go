@@ -19,13 +19,13 @@ type status struct {
 	syscall.Stat_t
 }
 
-func (s *status) id() identity {
+func (s *status) fileIdentity() identity {
 	return identity{
 		dev: s.Dev, ino: s.Ino, size: uint64(s.Size), mtime: s.Mtim.Nano(), ctime: s.Ctim.Nano(),
 	}
 }
 
-func (s *status) regular() bool { return s.Mode&syscall.S_IFMT == syscall.S_IFREG }
+func (s *status) isRegular() bool { return s.Mode&syscall.S_IFMT == syscall.S_IFREG }
 
 // sameFile says whether two identities are of one file, whatever was written to it between.
 func (i identity) sameFile(o identity) bool { return i.dev == o.dev && i.ino == o.ino }
@@ -37,9 +37,9 @@ const (
 	coarseClock = 2500 * time.Millisecond
 )
 
-// settled says whether a further change of a file would change its identity: not while the clock may show the same time
-// as at the last one.
-func (i identity) settled(now time.Time) bool {
+// isSettled says whether a further change of a file would change its identity: not while the clock may show the same
+// time as at the last one.
+func (i identity) isSettled(now time.Time) bool {
 	age := now.UnixNano() - i.ctime
 	if i.ctime%int64(time.Second) == 0 {
 		return age > int64(coarseClock)
@@ -47,8 +47,8 @@ func (i identity) settled(now time.Time) bool {
 	return age > int64(fineClock)
 }
 
-// stat is os.stat. found is false where os.path.isfile would say no; an error is a disk in trouble.
-func stat(name string) (s status, found bool, err error) {
+// statPath is os.stat. found is false where os.path.isfile would say no; an error is a disk in trouble.
+func statPath(name string) (s status, found bool, err error) {
 	for {
 		err = syscall.Stat(name, &s.Stat_t)
 		if !errors.Is(err, syscall.EINTR) {
@@ -72,8 +72,8 @@ const openFlags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY | syscall.
 // errChanged says that a file is not what it was a moment ago.
 var errChanged = errors.New("the file was replaced meanwhile")
 
-// open opens what was found.
-func (f *found) open() (_ *os.File, err error) {
+// openFile opens what was found.
+func (f *found) openFile() (_ *os.File, err error) {
 	var file *os.File
 	if f.realRoot == "" {
 		file, err = os.OpenFile(f.full, openFlags, 0)
@@ -84,7 +84,7 @@ func (f *found) open() (_ *os.File, err error) {
 		return nil, err
 	}
 	s, err := statFile(file)
-	if err == nil && (!s.regular() || s.id() != f.id()) {
+	if err == nil && (!s.isRegular() || s.fileIdentity() != f.fileIdentity()) {
 		err = errChanged
 	}
 	if err != nil {

@@ -45,26 +45,26 @@ type walker struct {
 	links              map[string]string
 }
 
-// walk lists an environment.
-func (s *Settings) walk(ctx context.Context, dirs []string) (*lists, error) {
+// walkDirs lists an environment.
+func (s *Settings) walkDirs(ctx context.Context, dirs []string) (*lists, error) {
 	w := &walker{
 		ctx: ctx, set: s, left: maxWalked,
 		files: map[string]struct{}{}, dirs: map[string]struct{}{}, empty: map[string]struct{}{}, links: map[string]string{},
 	}
 	for _, dir := range dirs {
 		w.root, w.realRoot = dir, realPath(dir)
-		if s.hides(dir) {
+		if s.isHidden(dir) {
 			return nil, errHidden
 		}
-		if err := w.dir(dir, "", 0); err != nil {
+		if err := w.walkDir(dir, "", 0); err != nil {
 			return nil, fmt.Errorf("list %s: %w", dir, err)
 		}
 	}
-	return w.lists(), nil
+	return w.sortedLists(), nil
 }
 
-// dir takes one directory; one that cannot be read is passed over. It is at, and rel below the root.
-func (w *walker) dir(at, rel string, depth int) error {
+// walkDir takes one directory; one that cannot be read is passed over. It is at, and rel below the root.
+func (w *walker) walkDir(at, rel string, depth int) error {
 	entries, err := os.ReadDir(at)
 	if err != nil {
 		return nil
@@ -77,23 +77,23 @@ func (w *walker) dir(at, rel string, depth int) error {
 	}
 	var below []os.DirEntry
 	for _, e := range entries {
-		if own(e.Name()) {
+		if isOwn(e.Name()) {
 			continue
 		}
-		if err := w.name(e.Name()); err != nil {
+		if err := w.checkName(e.Name()); err != nil {
 			return err
 		}
-		abs := join(at, e.Name())
+		abs := joinPath(at, e.Name())
 		isDir, isLink := e.IsDir(), e.Type()&os.ModeSymlink != 0
 		if isLink {
 			_, err := os.Lstat(abs)
 			isLink = err == nil // os.path.islink, in a directory that may be listed and not searched
 			info, err := os.Stat(abs)
-			if isDir = err == nil && info.IsDir(); err != nil && w.set.hides(abs) {
+			if isDir = err == nil && info.IsDir(); err != nil && w.set.isHidden(abs) {
 				return errHidden
 			}
 		}
-		if err := w.add(abs, join(rel, e.Name()), isDir, isLink); err != nil {
+		if err := w.addEntry(abs, joinPath(rel, e.Name()), isDir, isLink); err != nil {
 			return err
 		}
 		if isDir && (w.set.Follow || !isLink) {
@@ -101,24 +101,24 @@ func (w *walker) dir(at, rel string, depth int) error {
 		}
 	}
 	for _, e := range below {
-		if err := w.dir(join(at, e.Name()), join(rel, e.Name()), depth+1); err != nil {
+		if err := w.walkDir(joinPath(at, e.Name()), joinPath(rel, e.Name()), depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// name refuses names with which Python would do something else.
-func (w *walker) name(n string) error {
+// checkName refuses names with which Python would do something else.
+func (w *walker) checkName(n string) error {
 	if !utf8.ValidString(n) || w.set.byRegex && strings.ContainsRune(n, '\n') {
 		return errNames
 	}
 	return nil
 }
 
-// add is _add_to of one entry.
-func (w *walker) add(abs, rel string, isDir, isLink bool) error {
-	if isLink && w.set.IgnoreLinks || w.set.ignore.ignored(rel) {
+// addEntry is _add_to of one entry.
+func (w *walker) addEntry(abs, rel string, isDir, isLink bool) error {
+	if isLink && w.set.IgnoreLinks || w.set.ignore.isIgnored(rel) {
 		return nil
 	}
 	if isDir {
@@ -153,7 +153,7 @@ func (w *walker) leadsInside(abs, dest string) bool {
 	}
 	target := dest
 	if !strings.HasPrefix(dest, "/") {
-		target = join(from, dest)
+		target = joinPath(from, dest)
 	}
 	return !strings.HasPrefix(relPath(realPath(path.Clean(target)), w.realRoot), "..")
 }
@@ -169,16 +169,16 @@ func isEmpty(dir string) bool {
 	return errors.Is(err, io.EOF)
 }
 
-func (w *walker) lists() *lists {
-	l := &lists{files: sorted(w.files), dirs: sorted(w.dirs), empty: sorted(w.empty)}
+func (w *walker) sortedLists() *lists {
+	l := &lists{files: sortedKeys(w.files), dirs: sortedKeys(w.dirs), empty: sortedKeys(w.empty)}
 	for name, dest := range w.links {
 		l.links = append(l.links, link{name, dest})
 	}
 	slices.SortFunc(l.links, func(a, b link) int { return strings.Compare(a.name, b.name) })
-	return l.weigh()
+	return l.setWeight()
 }
 
-func sorted(m map[string]struct{}) []string {
+func sortedKeys(m map[string]struct{}) []string {
 	out := make([]string, 0, len(m))
 	for n := range m {
 		out = append(out, n)
@@ -187,8 +187,8 @@ func sorted(m map[string]struct{}) []string {
 	return out
 }
 
-// weigh notes what the lists take of memory.
-func (l *lists) weigh() *lists {
+// setWeight notes what the lists take of memory.
+func (l *lists) setWeight() *lists {
 	l.weight = 256
 	for _, names := range [][]string{l.files, l.dirs, l.empty} {
 		for _, n := range names {

@@ -18,7 +18,7 @@ type applier struct {
 	globbed         map[string]bool // options with directories that were found by wildcards
 }
 
-func (a *applier) apply() error {
+func (a *applier) applyAll() error {
 	a.opts["__role"] = "master"
 	a.opts["__fs_update"] = true
 	a.logDir()
@@ -31,20 +31,20 @@ func (a *applier) apply() error {
 	if ext, ok := a.opts["external_auth"].(map[string]any); ok && ext["rest"] != nil {
 		a.opts["keep_acl_in_token"] = true
 	}
-	a.environment()
-	a.backends()
-	if err := a.directories(); err != nil {
+	a.applyEnvironment()
+	a.applyBackends()
+	if err := a.applyDirs(); err != nil {
 		return err
 	}
 	a.ipcBuffer()
-	if err := a.id(); err != nil {
+	if err := a.applyID(); err != nil {
 		return err
 	}
 	if err := a.prependRootDir(); err != nil {
 		return err
 	}
 	if a.ver.Major >= 3007 {
-		a.cluster()
+		a.applyCluster()
 	}
 	a.opts["open_mode"] = a.opts["open_mode"] == true
 	a.opts["auto_accept"] = a.opts["auto_accept"] == true
@@ -53,18 +53,18 @@ func (a *applier) apply() error {
 		a.opts[name], a.globbed[name] = validateRoots(a.opts[name])
 	}
 	a.fileIgnore()
-	a.workers()
+	a.applyWorkers()
 	if _, ok := a.opts["pillar_source_merging_strategy"]; !ok {
 		a.opts["pillar_source_merging_strategy"] = "smart"
 	}
 	if s, ok := a.opts["hash_type"].(string); ok {
 		a.opts["hash_type"] = strings.ToLower(s)
 	}
-	a.tls()
-	a.discovery()
-	a.nodegroups()
+	a.applyTLS()
+	a.applyDiscovery()
+	a.applyNodegroups()
 	a.sshMinionOpts()
-	return a.algorithms()
+	return a.checkAlgorithms()
 }
 
 // logDir is _adjust_log_file_override.
@@ -83,7 +83,7 @@ func (a *applier) logDir() {
 	}
 }
 
-func (a *applier) environment() {
+func (a *applier) applyEnvironment() {
 	env, ok := a.opts["environment"]
 	if !ok {
 		return
@@ -95,7 +95,7 @@ func (a *applier) environment() {
 	a.opts["saltenv"] = env
 }
 
-func (a *applier) backends() {
+func (a *applier) applyBackends() {
 	list, _ := a.opts["fileserver_backend"].([]any)
 	for i, v := range list {
 		if s, ok := v.(string); ok && slices.Contains([]string{"git", "hg", "svn", "minion"}, s) {
@@ -104,7 +104,7 @@ func (a *applier) backends() {
 	}
 }
 
-func (a *applier) directories() error {
+func (a *applier) applyDirs() error {
 	sock, okSock := a.opts["sock_dir"].(string)
 	cache, okCache := a.opts["cachedir"].(string)
 	if !okSock || !okCache {
@@ -132,7 +132,7 @@ func (a *applier) ipcBuffer() {
 	}
 }
 
-func (a *applier) cluster() {
+func (a *applier) applyCluster() {
 	if a.opts["cluster_id"] == nil {
 		a.opts["cluster_id"] = nil
 		if pyTrue(a.opts["cluster_peers"]) {
@@ -188,7 +188,7 @@ func (a *applier) fileIgnore() {
 	}
 }
 
-func (a *applier) workers() {
+func (a *applier) applyWorkers() {
 	if n, ok := a.opts["worker_threads"].(int64); ok && n < 3 && pyTrue(a.opts["peer"]) {
 		a.opts["worker_threads"] = int64(3)
 	}
@@ -201,8 +201,8 @@ func (a *applier) workers() {
 	}
 }
 
-// tls is _update_ssl_config; the names of constants stay names.
-func (a *applier) tls() {
+// applyTLS is _update_ssl_config; the names of constants stay names.
+func (a *applier) applyTLS() {
 	switch a.opts["ssl"] {
 	case nil, false:
 		a.opts["ssl"] = nil
@@ -211,7 +211,7 @@ func (a *applier) tls() {
 	}
 }
 
-func (a *applier) discovery() {
+func (a *applier) applyDiscovery() {
 	v := a.opts["discovery"]
 	if v == nil || v == false {
 		return
@@ -223,8 +223,8 @@ func (a *applier) discovery() {
 	a.opts["discovery"] = d
 }
 
-// nodegroups given as a list of maps become one map (salt.utils.data.repack_dictlist).
-func (a *applier) nodegroups() {
+// applyNodegroups given as a list of maps become one map (salt.utils.data.repack_dictlist).
+func (a *applier) applyNodegroups() {
 	list, ok := a.opts["nodegroups"].([]any)
 	if !ok {
 		if a.opts["nodegroups"] == nil {
@@ -265,7 +265,7 @@ func (a *applier) sshMinionOpts() {
 	}
 }
 
-func (a *applier) algorithms() error {
+func (a *applier) checkAlgorithms() error {
 	valid := []any{"PKCS1v15-SHA1", "PKCS1v15-SHA224"}
 	if alg := a.opts["publish_signing_algorithm"]; !slices.Contains(valid, alg) {
 		return fmt.Errorf("option publish_signing_algorithm: %q is not one of PKCS1v15-SHA1, PKCS1v15-SHA224", pyStr(alg))

@@ -24,15 +24,15 @@ type AuthEvent struct {
 // FireAuth fires the event of a sign-in. In a storm there are many, and no caller waits for one: it may wait for others
 // (BusOptions.Linger), but stays before whatever is fired after it.
 func (b *Bus) FireAuth(ctx context.Context, e AuthEvent) error {
-	data, err := trimEvent(e.data(b.Stamp(time.Now())), b.maxEventSize)
+	data, err := trimEvent(e.eventData(b.Stamp(time.Now())), b.maxEventSize)
 	if err != nil {
 		return fmt.Errorf("fire event: %w", err)
 	}
-	return b.enqueue(ctx, queuedEvent{tag: authTag, data: data, lazy: true})
+	return b.enqueueEvent(ctx, queuedEvent{tag: authTag, data: data, lazy: true})
 }
 
-// data is the event as msgpack.
-func (e AuthEvent) data(stamp string) []byte {
+// eventData is the event as msgpack.
+func (e AuthEvent) eventData(stamp string) []byte {
 	fields := 5
 	if len(e.AutosignGrains) > 0 {
 		fields++

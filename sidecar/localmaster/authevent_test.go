@@ -13,7 +13,7 @@ func TestAuthEventData(t *testing.T) {
 		grains []byte
 		more   any
 	}{"plain": {}, "with grains": {grains, map[string]any{"uuid": "x"}}} {
-		data := AuthEvent{Result: true, Act: "accept", ID: "m1", Pub: "key", AutosignGrains: c.grains}.data("now")
+		data := AuthEvent{Result: true, Act: "accept", ID: "m1", Pub: "key", AutosignGrains: c.grains}.eventData("now")
 		want := map[string]any{"result": true, "act": "accept", "id": "m1", "pub": "key", "_stamp": "now"}
 		if c.more != nil {
 			want["autosign_grains"] = c.more

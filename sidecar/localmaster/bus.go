@@ -104,7 +104,7 @@ func NewBus(cfg *Config, o BusOptions) *Bus {
 		o: o, major: cfg.Version.Major, maxEventSize: cfg.Int("max_event_size"), metrics: newBusMetrics(o.Registerer),
 		queue: make(chan queuedEvent, o.QueueEvents), closing: make(chan struct{}),
 		pub:  busEndpoint(cfg, "master_event_pub.ipc", "tcp_master_pub_port"),
-		pull: busEndpoint(cfg, "master_event_pull.ipc", "tcp_master_pull_port"), actors: actors(cfg),
+		pull: busEndpoint(cfg, "master_event_pull.ipc", "tcp_master_pull_port"), actors: countActors(cfg),
 	}
 	b.active.Store(&[]*handler{})
 	b.flow.moved = make(chan struct{})
@@ -129,10 +129,10 @@ func (b *Bus) Open(ctx context.Context) error {
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	b.receiving, b.deaf = context.WithCancel(b.ctx)
 	if !b.o.FireOnly {
-		b.wg.Go(b.receive)
+		b.wg.Go(b.receiveEvents)
 	}
-	b.wg.Go(b.send)
-	b.wg.Go(b.settle)
+	b.wg.Go(b.sendEvents)
+	b.wg.Go(b.awaitWorkers)
 	return nil
 }
 
@@ -166,7 +166,7 @@ func (b *Bus) Fire(ctx context.Context, tag string, data map[string]any) error {
 }
 
 // Stamp is the _stamp of an event that happens at t, as the master's version writes it.
-func (b *Bus) Stamp(t time.Time) string { return stamp(t, b.major) }
+func (b *Bus) Stamp(t time.Time) string { return formatStamp(t, b.major) }
 
 // FireRaw queues an event whose data is a msgpack map already (bin types as on the bus, _stamp included). The bus
 // owns data from now on.
@@ -180,10 +180,10 @@ func (b *Bus) FireRaw(ctx context.Context, tag string, data []byte) error {
 
 // FireTrimmed is FireRaw for data that has been trimmed to max_event_size as its sender wants it.
 func (b *Bus) FireTrimmed(ctx context.Context, tag string, data []byte) error {
-	return b.enqueue(ctx, queuedEvent{tag: tag, data: data})
+	return b.enqueueEvent(ctx, queuedEvent{tag: tag, data: data})
 }
 
-func (b *Bus) enqueue(ctx context.Context, e queuedEvent) error {
+func (b *Bus) enqueueEvent(ctx context.Context, e queuedEvent) error {
 	tag := e.tag
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("fire event: %w", err)
@@ -208,7 +208,7 @@ func (b *Bus) enqueue(ctx context.Context, e queuedEvent) error {
 			b.urgent.Add(1)
 		}
 		if !e.lazy || b.bytes > busBatch {
-			b.quicken()
+			b.endLinger()
 		}
 		b.metrics.waiting.Inc()
 		b.flow.queued++
@@ -223,9 +223,9 @@ func (b *Bus) enqueue(ctx context.Context, e queuedEvent) error {
 // not keep data, which is the event's msgpack map.
 func (b *Bus) Subscribe(f func(tag string, data []byte)) (cancel func()) {
 	h := &handler{f}
-	b.change(func(list []*handler) []*handler { return append(list, h) })
+	b.changeHandlers(func(list []*handler) []*handler { return append(list, h) })
 	return func() {
-		b.change(func(list []*handler) []*handler {
+		b.changeHandlers(func(list []*handler) []*handler {
 			kept := list[:0:0]
 			for _, other := range list {
 				if other != h {
@@ -237,7 +237,7 @@ func (b *Bus) Subscribe(f func(tag string, data []byte)) (cancel func()) {
 	}
 }
 
-func (b *Bus) change(edit func([]*handler) []*handler) {
+func (b *Bus) changeHandlers(edit func([]*handler) []*handler) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.handlers = edit(append([]*handler(nil), b.handlers...))

@@ -71,13 +71,13 @@ func (b *fakeBus) accept(i int) {
 
 func (b *fakeBus) pull(c net.Conn) {
 	for r := (frameReader{framing: b.takes, limit: 1 << 20}); ; {
-		body, err := r.next()
+		body, err := r.nextFrame()
 		if err != nil {
 			b.t.Errorf("a master that takes framing %d: %v", b.takes, err)
 			return
 		}
 		if body == nil {
-			if r.fill(c) != nil {
+			if r.fillBuffer(c) != nil {
 				return
 			}
 			continue
@@ -401,12 +401,12 @@ func TestBusLingers(t *testing.T) {
 func tags(t *testing.T, reader io.Reader, n int) (got []string) {
 	t.Helper()
 	for r := (frameReader{limit: 1 << 20}); len(got) < n; {
-		body, err := r.next()
+		body, err := r.nextFrame()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if body == nil {
-			if err := r.fill(reader); err != nil {
+			if err := r.fillBuffer(reader); err != nil {
 				t.Fatal(err)
 			}
 			continue
@@ -443,7 +443,7 @@ func TestBusKeepsOrder(t *testing.T) {
 		fired.Go(func() {
 			for n := range each {
 				e := queuedEvent{tag: fmt.Sprintf("%d/%d", p, n), data: []byte("\x80"), lazy: (n+p)%3 > 0}
-				if err := b.enqueue(t.Context(), e); err != nil {
+				if err := b.enqueueEvent(t.Context(), e); err != nil {
 					t.Error(err)
 				}
 			}

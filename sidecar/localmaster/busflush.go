@@ -38,17 +38,17 @@ func (b *Bus) Takes() bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	c, err := b.pull.dial(ctx)
+	c, err := b.pull.dialBus(ctx)
 	if err != nil {
-		b.lost()
+		b.noteLost()
 		return false
 	}
 	_ = c.Close()
-	return !b.settling()
+	return !b.isSettling()
 }
 
-// lost notes that the bus could not be reached.
-func (b *Bus) lost() {
+// noteLost notes that the bus could not be reached.
+func (b *Bus) noteLost() {
 	if b.o.Serving != nil {
 		b.mu.Lock()
 		b.flow.away = true
@@ -57,8 +57,8 @@ func (b *Bus) lost() {
 	}
 }
 
-// settling says whether the bus, which has just been reached, is not to be used yet, and sees to it that it will be.
-func (b *Bus) settling() bool {
+// isSettling says whether the bus, which has just been reached, is not to be used yet, and sees to it that it will be.
+func (b *Bus) isSettling() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.flow.away {
@@ -70,15 +70,15 @@ func (b *Bus) settling() bool {
 	return b.flow.away
 }
 
-// settle waits for the master's workers whenever the bus is back. When it was lost meanwhile, they may have been
+// awaitWorkers waits for the master's workers whenever the bus is back. When it was lost meanwhile, they may have been
 // another master's than the one that is there now, which is waited for in turn.
-func (b *Bus) settle() {
+func (b *Bus) awaitWorkers() {
 	for {
 		select {
 		case <-b.ctx.Done():
 			return
 		case <-b.closing: // what is left is fired at once
-			b.use(math.MaxUint64)
+			b.allowUse(math.MaxUint64)
 			return
 		case <-b.back:
 		}
@@ -93,29 +93,29 @@ func (b *Bus) settle() {
 		b.o.Serving(ctx)
 		stop()
 		cancel()
-		b.use(losses)
+		b.allowUse(losses)
 	}
 }
 
-// use lets the bus be used, unless it was lost more often.
-func (b *Bus) use(losses uint64) {
+// allowUse lets the bus be used, unless it was lost more often.
+func (b *Bus) allowUse(losses uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.flow.losses <= losses {
 		b.flow.away = false
 	}
-	b.flow.move()
+	b.flow.notifyMoved()
 }
 
-// move wakes who waits for a change. Wants the bus's mu.
-func (f *flow) move() {
+// notifyMoved wakes who waits for a change. Wants the bus's mu.
+func (f *flow) notifyMoved() {
 	close(f.moved)
 	f.moved = make(chan struct{})
 }
 
-// settled waits until the bus, which has just been reached, may be used.
-func (b *Bus) settled() error {
-	for b.settling() {
+// waitSettled waits until the bus, which has just been reached, may be used.
+func (b *Bus) waitSettled() error {
+	for b.isSettling() {
 		b.mu.Lock()
 		moved, away := b.flow.moved, b.flow.away
 		b.mu.Unlock()
@@ -136,7 +136,7 @@ func (b *Bus) settled() error {
 func (b *Bus) Flush(ctx context.Context) error {
 	b.urgent.Add(1)
 	defer b.urgent.Add(-1)
-	b.quicken()
+	b.endLinger()
 	b.mu.Lock()
 	target := b.flow.queued
 	for {
@@ -161,11 +161,11 @@ func (b *Bus) Flush(ctx context.Context) error {
 	}
 }
 
-// progress notes that n events were written, or that the connection broke.
-func (b *Bus) progress(n int, connected bool) {
+// noteProgress notes that n events were written, or that the connection broke.
+func (b *Bus) noteProgress(n int, connected bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.flow.sent += uint64(n)
 	b.flow.connected = connected
-	b.flow.move()
+	b.flow.notifyMoved()
 }

@@ -20,14 +20,14 @@ const (
 // backoff is the pause between attempts to connect.
 type backoff struct{ next, least, most time.Duration }
 
-func (b *Bus) backoff() *backoff {
+func (b *Bus) newBackoff() *backoff {
 	return &backoff{next: b.o.BackoffMin, least: b.o.BackoffMin, most: b.o.BackoffMax}
 }
 
-func (w *backoff) reset() { w.next = w.least }
+func (w *backoff) resetPause() { w.next = w.least }
 
-// pause waits and reports whether to continue.
-func (w *backoff) pause(ctx context.Context) bool {
+// waitPause waits and reports whether to continue.
+func (w *backoff) waitPause(ctx context.Context) bool {
 	d := w.next/2 + rand.N(w.next/2+1)
 	w.next = min(2*w.next, w.most)
 	select {
@@ -38,7 +38,7 @@ func (w *backoff) pause(ctx context.Context) bool {
 	}
 }
 
-func (e endpoint) dial(ctx context.Context) (net.Conn, error) {
+func (e endpoint) dialBus(ctx context.Context) (net.Conn, error) {
 	d := net.Dialer{Timeout: busDialTimeout}
 	c, err := d.DialContext(ctx, e.network, e.address)
 	if err != nil {
@@ -47,26 +47,26 @@ func (e endpoint) dial(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
-// receive keeps the subscription alive until the bus closes.
-func (b *Bus) receive() {
-	ctx, wait := b.receiving, b.backoff()
+// receiveEvents keeps the subscription alive until the bus closes.
+func (b *Bus) receiveEvents() {
+	ctx, wait := b.receiving, b.newBackoff()
 	for ctx.Err() == nil {
-		c, err := b.pub.dial(ctx)
+		c, err := b.pub.dialBus(ctx)
 		if err == nil {
-			wait.reset()
-			err = b.events(ctx, c)
+			wait.resetPause()
+			err = b.readEvents(ctx, c)
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		b.o.Logger.Debug("event bus not readable", "path", b.pub.address, "err", err)
-		if !wait.pause(ctx) {
+		if !wait.waitPause(ctx) {
 			return
 		}
 	}
 }
 
-func (b *Bus) events(ctx context.Context, c net.Conn) error {
+func (b *Bus) readEvents(ctx context.Context, c net.Conn) error {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	defer c.Close()
@@ -75,11 +75,11 @@ func (b *Bus) events(ctx context.Context, c net.Conn) error {
 	defer func() { b.isUp.Store(false); b.metrics.up.Set(0) }()
 	r := frameReader{limit: b.o.MaxEvent}
 	for {
-		if err := r.fill(c); err != nil {
+		if err := r.fillBuffer(c); err != nil {
 			return err
 		}
 		for {
-			body, err := r.next()
+			body, err := r.nextFrame()
 			if err != nil {
 				b.o.Logger.Warn("event bus unreadable, connecting anew", "path", b.pub.address, "err", err)
 				return err
@@ -87,12 +87,12 @@ func (b *Bus) events(ctx context.Context, c net.Conn) error {
 			if body == nil {
 				break
 			}
-			b.deliver(body)
+			b.deliverEvent(body)
 		}
 	}
 }
 
-func (b *Bus) deliver(body []byte) {
+func (b *Bus) deliverEvent(body []byte) {
 	tag, data, err := splitEvent(body)
 	if err != nil {
 		b.metrics.malformed.Inc()
@@ -113,7 +113,7 @@ type frameReader struct {
 	room    []byte
 }
 
-func (r *frameReader) fill(c io.Reader) error {
+func (r *frameReader) fillBuffer(c io.Reader) error {
 	switch {
 	case len(r.room) == 0:
 		r.room = make([]byte, busReadRoom)
@@ -136,8 +136,8 @@ func (r *frameReader) fill(c io.Reader) error {
 	return nil
 }
 
-// next returns the next message, nil when more has to be read. It is valid until the next fill.
-func (r *frameReader) next() ([]byte, error) {
+// nextFrame returns the next message, nil when more has to be read. It is valid until the next fill.
+func (r *frameReader) nextFrame() ([]byte, error) {
 	if len(r.buf) == 0 {
 		return nil, nil
 	}
@@ -149,36 +149,36 @@ func (r *frameReader) next() ([]byte, error) {
 	return body, nil
 }
 
-// send writes queued events until the bus closes and the queue is empty, or its grace is over.
-func (b *Bus) send() {
+// sendEvents writes queued events until the bus closes and the queue is empty, or its grace is over.
+func (b *Bus) sendEvents() {
 	var p pull
 	defer p.close()
-	wait := b.backoff()
+	wait := b.newBackoff()
 	var batch []queuedEvent
 	crowd := 0         // how many were written the last time
 	var last time.Time // and when that was
 	for {
-		first, ok := b.take(&p)
+		first, ok := b.takeEvent(&p)
 		if !ok {
 			return
 		}
 		if batch = batch[:0]; first.tag != "" {
 			if first.lazy {
-				b.linger(lingerAfter(b.o.Linger, crowd, time.Since(last)))
+				b.lingerFor(lingerAfter(b.o.Linger, crowd, time.Since(last)))
 			}
-			batch = b.batch(batch, first)
+			batch = b.fillBatch(batch, first)
 		}
 		for rest := batch; ; {
-			n, err := b.write(&p, rest)
+			n, err := b.writeEvents(&p, rest)
 			b.metrics.fired.Add(float64(n))
-			b.progress(n, err == nil)
+			b.noteProgress(n, err == nil)
 			if err == nil {
-				wait.reset()
+				wait.resetPause()
 				break
 			}
 			b.o.Logger.Debug("event bus not writable", "path", b.pull.address, "err", err)
 			rest = rest[n:]
-			if !wait.pause(b.ctx) {
+			if !wait.waitPause(b.ctx) {
 				return
 			}
 		}
@@ -187,18 +187,18 @@ func (b *Bus) send() {
 	}
 }
 
-// gone notes that the master has closed the connection.
-func (b *Bus) gone() {
-	b.lost()
-	b.progress(0, false)
+// noteClosed notes that the master has closed the connection.
+func (b *Bus) noteClosed() {
+	b.noteLost()
+	b.noteProgress(0, false)
 }
 
-// take waits for an event; there is none any more when the bus has closed and its queue is empty. One without a tag
-// says that a master has gone without reading what it was given.
-func (b *Bus) take(p *pull) (e queuedEvent, ok bool) {
+// takeEvent waits for an event; there is none any more when the bus has closed and its queue is empty. One without a
+// tag says that a master has gone without reading what it was given.
+func (b *Bus) takeEvent(p *pull) (e queuedEvent, ok bool) {
 	select {
 	case e := <-b.queue:
-		return b.taken(e), true
+		return b.noteTaken(e), true
 	default:
 	}
 	for waits := true; waits; {
@@ -208,10 +208,10 @@ func (b *Bus) take(p *pull) (e queuedEvent, ok bool) {
 		}
 		select {
 		case e := <-b.queue:
-			return b.taken(e), true
+			return b.noteTaken(e), true
 		case <-glance:
-			if _, err := p.glance(); err != nil {
-				b.gone()
+			if _, err := p.checkUnread(); err != nil {
+				b.noteClosed()
 				if len(p.again) > 0 {
 					return queuedEvent{}, true
 				}
@@ -224,13 +224,13 @@ func (b *Bus) take(p *pull) (e queuedEvent, ok bool) {
 	}
 	select {
 	case e := <-b.queue:
-		return b.taken(e), true
+		return b.noteTaken(e), true
 	default:
 		return queuedEvent{}, false
 	}
 }
 
-func (b *Bus) taken(e queuedEvent) queuedEvent {
+func (b *Bus) noteTaken(e queuedEvent) queuedEvent {
 	b.mu.Lock()
 	if !e.lazy {
 		b.urgent.Add(-1)
@@ -259,11 +259,11 @@ func lingerAfter(linger time.Duration, written int, ago time.Duration) time.Dura
 	return busPatience * linger
 }
 
-// linger waits for more events while those that are queued may wait.
-func (b *Bus) linger(most time.Duration) {
+// lingerFor waits for more events while those that are queued may wait.
+func (b *Bus) lingerFor(most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
-	for !b.pressing() {
+	for !b.isPressing() {
 		select {
 		case <-b.hurry: // perhaps for what was written long ago
 		case <-timer.C:
@@ -276,28 +276,28 @@ func (b *Bus) linger(most time.Duration) {
 	}
 }
 
-// pressing says whether a queued event, or a caller in Flush, should not wait for more events.
-func (b *Bus) pressing() bool {
+// isPressing says whether a queued event, or a caller in Flush, should not wait for more events.
+func (b *Bus) isPressing() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.urgent.Load() > 0 || b.bytes > busBatch
 }
 
-// quicken ends a linger.
-func (b *Bus) quicken() {
+// endLinger ends a linger.
+func (b *Bus) endLinger() {
 	select {
 	case b.hurry <- struct{}{}:
 	default:
 	}
 }
 
-// batch is the event and what else waits.
-func (b *Bus) batch(dst []queuedEvent, first queuedEvent) []queuedEvent {
+// fillBatch is the event and what else waits.
+func (b *Bus) fillBatch(dst []queuedEvent, first queuedEvent) []queuedEvent {
 	dst = append(dst, first)
 	for size := frameSize(prefixed, first); size <= busBatch; {
 		select {
 		case e := <-b.queue:
-			dst = append(dst, b.taken(e))
+			dst = append(dst, b.noteTaken(e))
 			size += frameSize(prefixed, e)
 		default:
 			return dst
@@ -314,31 +314,31 @@ func (b *Bus) pullFraming() framing {
 	return bare
 }
 
-// write fires events on a connection, a new one when the old one is broken: the master closes it when it ends. n are
-// written whole, and are not to be fired again; before them goes what a former master had not read. They are framed
+// writeEvents fires events on a connection, a new one when the old one is broken: the master closes it when it ends. n
+// are written whole, and are not to be fired again; before them goes what a former master had not read. They are framed
 // when the connection stands: it may be to another release than the one they were queued for.
-func (b *Bus) write(p *pull, events []queuedEvent) (n int, err error) {
+func (b *Bus) writeEvents(p *pull, events []queuedEvent) (n int, err error) {
 	if p.c != nil && b.pull.network != "unix" && peerClosed(p.c) {
 		p.close()
-		b.lost()
+		b.noteLost()
 	}
 	if p.c == nil {
-		if p.c, err = b.pull.dial(b.ctx); err != nil {
-			b.lost()
+		if p.c, err = b.pull.dialBus(b.ctx); err != nil {
+			b.noteLost()
 			return 0, err
 		}
-		if err = b.settled(); err != nil {
+		if err = b.waitSettled(); err != nil {
 			return 0, err
 		}
 	}
 	for len(p.again) > 0 {
-		put, err := b.put(p, b.piece(p.again))
+		put, err := b.putEvents(p, b.firstPiece(p.again))
 		if p.again = p.again[put:]; err != nil {
 			return 0, err
 		}
 	}
 	for n < len(events) {
-		put, err := b.put(p, b.piece(events[n:]))
+		put, err := b.putEvents(p, b.firstPiece(events[n:]))
 		if n += put; err != nil {
 			return n, err
 		}
@@ -346,8 +346,8 @@ func (b *Bus) write(p *pull, events []queuedEvent) (n int, err error) {
 	return n, nil
 }
 
-// piece is the events to write at once.
-func (b *Bus) piece(events []queuedEvent) []queuedEvent {
+// firstPiece is the events to write at once.
+func (b *Bus) firstPiece(events []queuedEvent) []queuedEvent {
 	if b.pull.network != "unix" {
 		return events
 	}
@@ -360,11 +360,11 @@ func (b *Bus) piece(events []queuedEvent) []queuedEvent {
 	return events
 }
 
-// put writes events; n of them are not to be written again.
-func (b *Bus) put(p *pull, events []queuedEvent) (n int, err error) {
-	before, err := p.glance()
+// putEvents writes events; n of them are not to be written again.
+func (b *Bus) putEvents(p *pull, events []queuedEvent) (n int, err error) {
+	before, err := p.checkUnread()
 	if err != nil {
-		b.lost()
+		b.noteLost()
 		return 0, fmt.Errorf("write events: %w", err)
 	}
 	f := b.pullFraming()
@@ -384,23 +384,23 @@ func (b *Bus) put(p *pull, events []queuedEvent) (n int, err error) {
 		stop()
 	}
 	if err != nil {
-		if n = p.failed(events, f, size, err); p.c == nil {
-			b.lost()
+		if n = p.noteFailed(events, f, size, err); p.c == nil {
+			b.noteLost()
 		}
 		return n, fmt.Errorf("write events: %w", err)
 	}
 	if b.pull.network != "unix" {
 		return len(events), nil
 	}
-	if n, err = p.wrote(events, size, before); err != nil {
-		b.lost()
+	if n, err = p.noteWritten(events, size, before); err != nil {
+		b.noteLost()
 		return n, fmt.Errorf("write events: %w", err)
 	}
 	return n, nil
 }
 
-// written counts the events that so many bytes hold whole.
-func written(events []queuedEvent, f framing, size int) (n int) {
+// countWritten counts the events that so many bytes hold whole.
+func countWritten(events []queuedEvent, f framing, size int) (n int) {
 	for _, e := range events {
 		if size -= frameSize(f, e); size < 0 {
 			break

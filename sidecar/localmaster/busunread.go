@@ -47,20 +47,20 @@ func (p *pull) close() {
 	}
 }
 
-// glance looks what the master has read. An error says that it has gone; the connection is closed then, and what it had
-// not read waits to be fired again.
-func (p *pull) glance() (held int, err error) {
-	held, err = look(p.c)
+// checkUnread looks what the master has read. An error says that it has gone; the connection is closed then, and what
+// it had not read waits to be fired again.
+func (p *pull) checkUnread() (held int, err error) {
+	held, err = peekSocket(p.c)
 	if err == nil {
-		p.forget(held)
+		p.dropRead(held)
 		return held, nil
 	}
-	p.ended(err)
+	p.closeEnded(err)
 	return 0, err
 }
 
-// forget drops what has been read: all but the latest pieces, which are what the socket still holds.
-func (p *pull) forget(held int) {
+// dropRead drops what has been read: all but the latest pieces, which are what the socket still holds.
+func (p *pull) dropRead(held int) {
 	for i := len(p.unread) - 1; i >= 0; i-- {
 		if held <= 0 {
 			p.unread = p.unread[i+1:]
@@ -73,8 +73,8 @@ func (p *pull) forget(held int) {
 	}
 }
 
-// ended closes a connection whose master has gone.
-func (p *pull) ended(why error) {
+// closeEnded closes a connection whose master has gone.
+func (p *pull) closeEnded(why error) {
 	if errors.Is(why, unix.ECONNRESET) {
 		var lost []queuedEvent
 		for _, x := range p.unread {
@@ -85,10 +85,10 @@ func (p *pull) ended(why error) {
 	p.close()
 }
 
-// failed says how many events of a write that failed are not to be written again. A master that stands still and has
-// taken nothing of it keeps its connection: it will read what is in there.
-func (p *pull) failed(events []queuedEvent, f framing, size int, err error) (n int) {
-	_, gone := look(p.c)
+// noteFailed says how many events of a write that failed are not to be written again. A master that stands still and
+// has taken nothing of it keeps its connection: it will read what is in there.
+func (p *pull) noteFailed(events []queuedEvent, f framing, size int, err error) (n int) {
+	_, gone := peekSocket(p.c)
 	if errors.Is(err, unix.ECONNRESET) { // which is told once
 		gone = err
 	}
@@ -98,22 +98,22 @@ func (p *pull) failed(events []queuedEvent, f framing, size int, err error) (n i
 	case errors.Is(gone, unix.ECONNRESET):
 		n = 0
 	default:
-		n = written(events, f, size)
+		n = countWritten(events, f, size)
 	}
-	p.ended(gone)
+	p.closeEnded(gone)
 	return n
 }
 
-// wrote remembers events until the master has read them. An error says that it has gone meanwhile; n events are not to
-// be written again.
-func (p *pull) wrote(events []queuedEvent, size, before int) (n int, err error) {
-	after, gone := look(p.c)
+// noteWritten remembers events until the master has read them. An error says that it has gone meanwhile; n events are
+// not to be written again.
+func (p *pull) noteWritten(events []queuedEvent, size, before int) (n int, err error) {
+	after, gone := peekSocket(p.c)
 	switch {
 	case errors.Is(gone, unix.ECONNRESET): // the last piece is among what it has not read
-		p.ended(gone)
+		p.closeEnded(gone)
 		return 0, gone
 	case gone != nil:
-		p.ended(gone)
+		p.closeEnded(gone)
 		return len(events), gone
 	case after == 0:
 		p.unread = nil
@@ -123,10 +123,10 @@ func (p *pull) wrote(events []queuedEvent, size, before int) (n int, err error) 
 	return len(events), nil
 }
 
-// look asks the kernel how much of a unix socket's room holds what its other end has not read, and whether that is
-// gone: io.EOF, it had read everything; ECONNRESET, it had not, which the kernel tells once. held is asked first, and
-// counts only if the other end is still there afterwards.
-func look(c net.Conn) (held int, gone error) {
+// peekSocket asks the kernel how much of a unix socket's room holds what its other end has not read, and whether that
+// is gone: io.EOF, it had read everything; ECONNRESET, it had not, which the kernel tells once. held is asked first,
+// and counts only if the other end is still there afterwards.
+func peekSocket(c net.Conn) (held int, gone error) {
 	s, ok := c.(*net.UnixConn)
 	if !ok {
 		return 0, nil

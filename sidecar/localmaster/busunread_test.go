@@ -103,19 +103,19 @@ func TestBusKnowsWhatWasRead(t *testing.T) {
 				}
 				c := master.accept()
 				master.wants(c, six[:read]...)
-				if held, err := p.glance(); err != nil || (held == 0) != (read == len(six)) {
+				if held, err := p.checkUnread(); err != nil || (held == 0) != (read == len(six)) {
 					t.Fatalf("%d bytes are held: %v", held, err)
 				}
 				c.Close()
 				// It may notice, or meet it when it writes.
 				if read%4 == 0 {
 					want := unix.ECONNRESET
-					if _, err := p.glance(); read < len(six) && !errors.Is(err, want) {
+					if _, err := p.checkUnread(); read < len(six) && !errors.Is(err, want) {
 						t.Fatalf("the master has gone: %v, want %v", err, want)
 					}
 				}
 				for err := errors.New("not yet"); err != nil; { // the first time tells that the master has gone
-					_, err = b.write(&p, []queuedEvent{{tag: "t/z", data: eventOf("t/z")}})
+					_, err = b.writeEvents(&p, []queuedEvent{{tag: "t/z", data: eventOf("t/z")}})
 				}
 				master.wants(master.accept(), append(slices.Clone(six[read:]), "t/z")...)
 			})
@@ -135,7 +135,7 @@ func TestBus_MasterStalled(t *testing.T) {
 	for n := 1; n == 1; {
 		tag := fmt.Sprintf("t/%03d", len(took))
 		var err error
-		n, err = b.write(&p, []queuedEvent{{tag: tag, data: eventOf(tag)}})
+		n, err = b.writeEvents(&p, []queuedEvent{{tag: tag, data: eventOf(tag)}})
 		if (n == 1) != (err == nil) {
 			t.Fatalf("%d written: %v", n, err)
 		}
@@ -183,10 +183,10 @@ func TestPull_ResetReportedOnce(t *testing.T) {
 	write(t, b, &p, "t/a")
 	master.accept().Close()
 	events := []queuedEvent{{tag: "t/b", data: eventOf("t/b")}}
-	if n, err := p.wrote(events, 1, 0); n != 0 || !errors.Is(err, unix.ECONNRESET) {
+	if n, err := p.noteWritten(events, 1, 0); n != 0 || !errors.Is(err, unix.ECONNRESET) {
 		t.Fatalf("%d are not to be written again: %v", n, err)
 	}
-	if n, err := b.write(&p, events); n != 1 || err != nil {
+	if n, err := b.writeEvents(&p, events); n != 1 || err != nil {
 		t.Fatalf("%d written: %v", n, err)
 	}
 	master.wants(master.accept(), "t/a", "t/b")
@@ -198,7 +198,7 @@ func write(t *testing.T, b *Bus, p *pull, tags ...string) {
 	for _, tag := range tags {
 		events = append(events, queuedEvent{tag: tag, data: eventOf(tag)})
 	}
-	if n, err := b.write(p, events); err != nil || n != len(events) {
+	if n, err := b.writeEvents(p, events); err != nil || n != len(events) {
 		t.Fatalf("%d written: %v", n, err)
 	}
 }

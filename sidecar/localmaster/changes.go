@@ -9,8 +9,8 @@ import (
 // Changes are configuration files as they would be, by absolute path: their new content, or nil for one that is gone.
 type Changes map[string][]byte
 
-// read returns the content of a file after the changes.
-func (c Changes) read(path string) ([]byte, error) {
+// readFile returns the content of a file after the changes.
+func (c Changes) readFile(path string) ([]byte, error) {
 	text, changed := c[filepath.Clean(path)]
 	switch {
 	case !changed:
@@ -21,8 +21,8 @@ func (c Changes) read(path string) ([]byte, error) {
 	return text, nil
 }
 
-// glob is pyGlob after the changes.
-func (c Changes) glob(path string) []string {
+// globFiles is pyGlob after the changes.
+func (c Changes) globFiles(path string) []string {
 	names := pyGlob(path)
 	if len(c) == 0 {
 		return names

@@ -18,12 +18,12 @@ type Finding struct {
 // CheckDropIn lists everything in the effective configuration that must not stay like this behind the sidecar.
 func CheckDropIn(cfg *Config) []Finding {
 	c := &checker{cfg: cfg}
-	c.address()
-	c.identity()
-	c.presence()
+	c.checkAddress()
+	c.checkIdentity()
+	c.checkPresence()
 	c.keyStore()
-	c.transport()
-	c.unreadable()
+	c.checkTransport()
+	c.checkUnreadable()
 	return c.found
 }
 
@@ -33,7 +33,7 @@ type checker struct {
 	reader *boundedReader
 }
 
-func (c *checker) add(fatal bool, option, message, fix string) {
+func (c *checker) addFinding(fatal bool, option, message, fix string) {
 	if by := c.cfg.SetBy(option); by != "" {
 		message += " It is set in " + by + "."
 	}
@@ -52,68 +52,68 @@ func (c *checker) dropIn(option string) string {
 	return "Run 'saltclusterctl setup', which writes " + path + ", then restart the salt-master."
 }
 
-func (c *checker) address() {
+func (c *checker) checkAddress() {
 	addr, ok := c.cfg.InterfaceAddr()
 	if !ok || !addr.IsLoopback() {
-		c.add(true, "interface", fmt.Sprintf("The salt-master binds %s, where saltclusterd must listen for the minions.",
+		c.addFinding(true, "interface", fmt.Sprintf("The salt-master binds %s, where saltclusterd must listen for the minions.",
 			c.cfg.Interface),
 			c.dropIn("interface"))
 	}
 	if c.cfg.PublishPort == c.cfg.RetPort {
-		c.add(true, "ret_port", "publish_port and ret_port are the same.", "Give ret_port another number, 4506 by default.")
+		c.addFinding(true, "ret_port", "publish_port and ret_port are the same.", "Give ret_port another number, 4506 by default.")
 	}
 	if c.cfg.IPCMode == "tcp" {
-		c.add(false, "ipc_mode",
+		c.addFinding(false, "ipc_mode",
 			"The master's event sockets are TCP ports: every user of this host may read and fire events.",
 			"Remove 'ipc_mode: tcp' from the master's configuration unless the platform needs it.")
 	}
 }
 
-func (c *checker) identity() {
+func (c *checker) checkIdentity() {
 	if c.cfg.MasterID == "" {
-		c.add(true, "master_id", "Returns cannot be brought to the master that published the job: master_id is not set.",
+		c.addFinding(true, "master_id", "Returns cannot be brought to the master that published the job: master_id is not set.",
 			c.dropIn("master_id"))
 	}
 	if v, ok := c.cfg.Raw("cluster_id"); ok && v != nil {
-		c.add(true, "cluster_id", "The salt-master would run its own native cluster beside this one.",
+		c.addFinding(true, "cluster_id", "The salt-master would run its own native cluster beside this one.",
 			"Run 'saltclusterctl setup', which ends that in its drop-in and keeps the key and the minion keys, then restart the salt-master.")
 	}
 	if c.cfg.Bool("key_pass") {
-		c.add(true, "key_pass",
+		c.addFinding(true, "key_pass",
 			"The cluster's master.pem has no passphrase, and a salt-master that expects one does not start with it.",
 			"Remove key_pass from the master's configuration.")
 	}
 	if n := c.cfg.Int("max_minions"); n > 0 {
-		c.add(false, "max_minions", "max_minions counts the connections of each master for itself.",
+		c.addFinding(false, "max_minions", "max_minions counts the connections of each master for itself.",
 			"Remove max_minions, or set it to 0.")
 	}
 	if c.cfg.Int("auth_mode") > 1 {
-		c.add(true, "auth_mode", "auth_mode above 1 does not work with any supported Salt.",
+		c.addFinding(true, "auth_mode", "auth_mode above 1 does not work with any supported Salt.",
 			"Remove auth_mode from the master's configuration.")
 	}
 }
 
-// presence reports what believes in this master's view of who is connected.
-func (c *checker) presence() {
+// checkPresence reports what believes in this master's view of who is connected.
+func (c *checker) checkPresence() {
 	if c.cfg.Bool("presence_events") {
-		c.add(false, "presence_events",
+		c.addFinding(false, "presence_events",
 			"The salt-master fires salt/presence events by the connections of this host, which are not those of "+
 				"the minions.", c.dropIn("presence_events"))
 	}
-	if engines, ok := c.cfg.Raw("engines"); ok && names(engines, "stalekey") {
-		c.add(true, "engines",
+	if engines, ok := c.cfg.Raw("engines"); ok && namesModule(engines, "stalekey") {
+		c.addFinding(true, "engines",
 			"The engine stalekey deletes the keys of minions that this master does not see connected: behind a load "+
 				"balancer, in time, all of them.", "Remove stalekey from engines, restart the salt-master, and go by 'saltclusterctl minions --lost'.")
 	}
 }
 
-// names says whether an option that lists modules, by name or with their settings, has that one.
-func names(v any, module string) bool {
+// namesModule says whether an option that lists modules, by name or with their settings, has that one.
+func namesModule(v any, module string) bool {
 	switch v := v.(type) {
 	case string:
 		return v == module
 	case []any:
-		return slices.ContainsFunc(v, func(e any) bool { return names(e, module) })
+		return slices.ContainsFunc(v, func(e any) bool { return namesModule(e, module) })
 	case map[string]any:
 		for name, settings := range v {
 			if s, _ := settings.(map[string]any); name == module || s["engine_module"] == module {
@@ -129,30 +129,30 @@ func (c *checker) keyStore() {
 		return
 	}
 	if d := c.cfg.Text("keys.cache_driver"); d != "localfs_key" && d != "mmap_key" {
-		c.add(true, "keys.cache_driver",
+		c.addFinding(true, "keys.cache_driver",
 			fmt.Sprintf("Minion keys are kept by the driver %q, which saltclusterd cannot read: what the cluster "+
 				"decides about keys does not reach this master, nor the other way round.", d), c.dropIn("keys.cache_driver"))
 	}
 	if c.cfg.Bool("disable_aes_with_tls") {
-		c.add(true, "disable_aes_with_tls", "Requests cannot be routed when minions do not encrypt them.",
+		c.addFinding(true, "disable_aes_with_tls", "Requests cannot be routed when minions do not encrypt them.",
 			"Remove disable_aes_with_tls from the master's configuration.")
 	}
 }
 
-func (c *checker) transport() {
+func (c *checker) checkTransport() {
 	if c.cfg.Transport != "zeromq" {
-		c.add(true, "transport", fmt.Sprintf("saltclusterd speaks zeromq with the salt-master, which uses %s.",
+		c.addFinding(true, "transport", fmt.Sprintf("saltclusterd speaks zeromq with the salt-master, which uses %s.",
 			c.cfg.Transport),
 			"Set 'transport: zeromq' in the master's configuration.")
 	}
 	if v, ok := c.cfg.Raw("transport_opts"); ok && pyTrue(v) {
-		c.add(true, "transport_opts", "The salt-master offers further transports, which minions could use past saltclusterd.",
+		c.addFinding(true, "transport_opts", "The salt-master offers further transports, which minions could use past saltclusterd.",
 			"Remove transport_opts from the master's configuration.")
 	}
 }
 
-// unreadable reports what made the configuration read here differ, or maybe differ, from the master's.
-func (c *checker) unreadable() {
+// checkUnreadable reports what made the configuration read here differ, or maybe differ, from the master's.
+func (c *checker) checkUnreadable() {
 	for _, w := range c.cfg.Warnings {
 		c.found = append(c.found, Finding{Option: "include",
 			Message: "The salt-master leaves out a configuration file: " + w + ".",
@@ -160,7 +160,7 @@ func (c *checker) unreadable() {
 	}
 	for _, name := range []string{"user", "interface", "master_id", "id"} {
 		if strings.HasPrefix(c.cfg.Text(name), "sdb://") {
-			c.add(true, name, "The option is fetched through sdb, which only the salt-master can do.",
+			c.addFinding(true, name, "The option is fetched through sdb, which only the salt-master can do.",
 				"Write the value itself into the master's configuration.")
 		}
 	}

@@ -36,20 +36,20 @@ var takesKeys = regexp.MustCompile(`\bkey\.(timeout|delete|delete_dict|reject|re
 // there. everyMaster says whether an event of a minion with that tag fires on every master; see cluster_event_policy.
 func CheckActors(cfg *Config, everyMaster func(tag string) bool) []Finding {
 	c := &checker{cfg: cfg, reader: &boundedReader{files: maxFormulas, bytes: maxFormulasSize}}
-	c.thorium(everyMaster)
-	c.reactors()
+	c.checkThorium(everyMaster)
+	c.checkReactors()
 	return c.found
 }
 
-// thorium reports formulas that take keys away from minions whose beacons this master has not seen.
-func (c *checker) thorium(everyMaster func(tag string) bool) {
+// checkThorium reports formulas that take keys away from minions whose beacons this master has not seen.
+func (c *checker) checkThorium(everyMaster func(tag string) bool) {
 	engines, ok := c.cfg.Raw("engines")
-	if !ok || !names(engines, "thorium") || everyMaster(statusBeacon) {
+	if !ok || !namesModule(engines, "thorium") || everyMaster(statusBeacon) {
 		return
 	}
 	for _, path := range c.thoriumFormulas() {
-		if c.matches(path, takesKeys) {
-			c.add(true, "engines",
+		if c.fileMatches(path, takesKeys) {
+			c.addFinding(true, "engines",
 				fmt.Sprintf("The engine thorium takes keys away from minions that it does not hear from (%s), and it hears only those "+
 					"whose events fire on this master: the others lose their keys.", path), "Set cluster_event_policy: {'salt/beacon/*/status/*': all} "+
 					"in saltclusterd's configuration on every node, or remove key.timeout from the formula and use 'saltclusterctl minions --lost'.")
@@ -77,16 +77,16 @@ func (c *checker) thoriumFormulas() (paths []string) {
 	return paths
 }
 
-// reactors reports reactions to presence events that take keys away.
-func (c *checker) reactors() {
+// checkReactors reports reactions to presence events that take keys away.
+func (c *checker) checkReactors() {
 	for _, r := range c.cfg.Reactors() {
-		if !r.hears("salt/presence/change") && !r.hears("salt/presence/present") {
+		if !r.matchesTag("salt/presence/change") && !r.matchesTag("salt/presence/present") {
 			continue
 		}
 		for _, formula := range r.Formulas {
 			for _, path := range c.cfg.formulaFiles(formula) {
-				if c.matches(path, takesKeys) {
-					c.add(false, "reactor",
+				if c.fileMatches(path, takesKeys) {
+					c.addFinding(false, "reactor",
 						fmt.Sprintf("A reaction to presence events takes keys away (%s), so a network that fails for a moment costs "+
 							"minions their keys.", path), "Remove it, and use 'saltclusterctl minions --lost'.")
 					return
@@ -96,9 +96,9 @@ func (c *checker) reactors() {
 	}
 }
 
-// matches says whether a small file has what the expression finds; one that cannot be read has not.
-func (c *checker) matches(path string, expr *regexp.Regexp) bool {
-	text, err := c.reader.read(path, maxFormula)
+// fileMatches says whether a small file has what the expression finds; one that cannot be read has not.
+func (c *checker) fileMatches(path string, expr *regexp.Regexp) bool {
+	text, err := c.reader.readFile(path, maxFormula)
 	return err == nil && expr.Match(text)
 }
 
@@ -124,8 +124,8 @@ func readSome(path string, most int64) ([]byte, error) {
 	return text, err
 }
 
-// hears says whether an event with that tag is reacted to.
-func (r Reactor) hears(tag string) bool {
+// matchesTag says whether an event with that tag is reacted to.
+func (r Reactor) matchesTag(tag string) bool {
 	glob, err := fnmatch.Compile(r.Tag)
 	return err == nil && glob.MatchString(tag)
 }

@@ -58,22 +58,22 @@ func LoadConfigAfter(path string, ver Version, changes Changes) (*Config, error)
 		globs = defaults["default_include"]
 	}
 	for _, globs := range []any{globs, include} {
-		more, err := r.include(globs, path, 0)
+		more, err := r.includeFiles(globs, path, 0)
 		if err != nil {
 			return nil, fmt.Errorf("master configuration: %w", err)
 		}
 		maps.Copy(overrides, more)
 	}
 	a := &applier{opts: defaults, overrides: overrides, ver: ver, r: r}
-	if err := a.apply(); err != nil {
+	if err := a.applyAll(); err != nil {
 		return nil, fmt.Errorf("master configuration %s: %w", path, err)
 	}
 	c := &Config{Path: path, Version: ver, opts: a.opts, setBy: r.setBy, globbed: a.globbed, Warnings: r.warnings}
-	return c, c.fill()
+	return c, c.setFields()
 }
 
-// fill sets the fields from the options.
-func (c *Config) fill() error {
+// setFields sets the fields from the options.
+func (c *Config) setFields() error {
 	for name, field := range map[string]*string{
 		"id": &c.ID, "user": &c.User, "root_dir": &c.RootDir, "pki_dir": &c.PkiDir, "cachedir": &c.CacheDir,
 		"sock_dir": &c.SockDir, "log_file": &c.LogFile, "interface": &c.Interface, "transport": &c.Transport,
@@ -81,14 +81,14 @@ func (c *Config) fill() error {
 	} {
 		v, ok := c.opts[name].(string)
 		if !ok && !(c.opts[name] == nil && mayBeNone[name]) {
-			return fmt.Errorf("master configuration: option %s must be a text%s", name, c.place(name))
+			return fmt.Errorf("master configuration: option %s must be a text%s", name, c.setByNote(name))
 		}
 		*field = v
 	}
 	for name, field := range map[string]*int{"publish_port": &c.PublishPort, "ret_port": &c.RetPort} {
 		port, err := portNumber(c.opts[name])
 		if err != nil {
-			return fmt.Errorf("master configuration: option %s%s: %w", name, c.place(name), err)
+			return fmt.Errorf("master configuration: option %s%s: %w", name, c.setByNote(name), err)
 		}
 		*field = port
 	}
@@ -101,8 +101,8 @@ func (c *Config) fill() error {
 // mayBeNone are options without which a master runs when a line names them and says nothing.
 var mayBeNone = map[string]bool{"log_file": true, "ipc_mode": true}
 
-// place names the file that set an option, for messages.
-func (c *Config) place(name string) string {
+// setByNote names the file that set an option, for messages.
+func (c *Config) setByNote(name string) string {
 	if file := c.setBy[name]; file != "" {
 		return " (set in " + file + ")"
 	}

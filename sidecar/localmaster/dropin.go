@@ -110,7 +110,7 @@ func WriteDropIn(path string, o DropInOptions) (changed bool, err error) {
 		return false, fmt.Errorf("write drop-in: %w", err)
 	}
 	f := newFile{name: name, data: text, mode: 0o644, owner: Unowned, sync: true}
-	if err := f.put(root); err != nil {
+	if err := f.writeIn(root); err != nil {
 		return false, fmt.Errorf("write drop-in %s: %w", path, err)
 	}
 	return true, nil

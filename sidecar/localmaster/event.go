@@ -39,9 +39,9 @@ func detectFraming(first byte) (framing, error) {
 	return unknownFraming, fmt.Errorf("%w: stream begins with 0x%02x", ErrEvent, first)
 }
 
-// stamp is an event's _stamp: Python's isoformat() of the time in UTC, which leaves a zero fraction out. 3006 and 3007
-// take utcnow(), which does not know its zone; 3008 takes now(timezone.utc), which tells it (salt/utils/event.py).
-func stamp(t time.Time, major int) string {
+// formatStamp is an event's _stamp: Python's isoformat() of the time in UTC, which leaves a zero fraction out. 3006 and
+// 3007 take utcnow(), which does not know its zone; 3008 takes now(timezone.utc), which tells it (salt/utils/event.py).
+func formatStamp(t time.Time, major int) string {
 	layout := "2006-01-02T15:04:05.000000"
 	if t = t.UTC(); t.Nanosecond()/1000 == 0 {
 		layout = "2006-01-02T15:04:05"
@@ -59,7 +59,7 @@ func appendEventData(dst []byte, data map[string]any, now time.Time, major int) 
 		for k, v := range data {
 			with[k] = v
 		}
-		with["_stamp"] = stamp(now, major)
+		with["_stamp"] = formatStamp(now, major)
 		data = with
 	}
 	return saltwire.AppendAny(dst, data, saltwire.Disk)

@@ -26,10 +26,10 @@ func TestFramesRoundTrip(t *testing.T) {
 			src := &oneByteReader{data: stream}
 			var tags []string
 			for len(tags) < 2 {
-				if err := r.fill(src); err != nil {
+				if err := r.fillBuffer(src); err != nil {
 					t.Fatal(err)
 				}
-				body, err := r.next()
+				body, err := r.nextFrame()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -82,13 +82,13 @@ func TestFrameLimits(t *testing.T) {
 
 func TestStamp(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 89_000, time.UTC)
-	if got := stamp(at, 3007); got != "2026-03-04T05:06:07.000089" {
+	if got := formatStamp(at, 3007); got != "2026-03-04T05:06:07.000089" {
 		t.Error(got)
 	}
-	if got := stamp(at.Truncate(time.Second), 3006); got != "2026-03-04T05:06:07" {
+	if got := formatStamp(at.Truncate(time.Second), 3006); got != "2026-03-04T05:06:07" {
 		t.Error(got)
 	}
-	if got := stamp(at, 3008); got != "2026-03-04T05:06:07.000089+00:00" {
+	if got := formatStamp(at, 3008); got != "2026-03-04T05:06:07.000089+00:00" {
 		t.Error(got)
 	}
 }
@@ -102,7 +102,7 @@ func TestWritten(t *testing.T) {
 			before := len(text)
 			text = appendFrame(text, f, e.tag, e.data)
 			for size, want := range map[int]int{len(text) - 1: i, len(text): i + 1, len(text) + 3: i + 1} {
-				if got := written(events, f, size); got != want {
+				if got := countWritten(events, f, size); got != want {
 					t.Errorf("framing %d, after %d bytes: %d", f, size, got)
 				}
 			}
@@ -110,7 +110,7 @@ func TestWritten(t *testing.T) {
 				t.Errorf("framing %d: %d bytes, not %d", f, got, len(text)-before)
 			}
 		}
-		if got := written(events, f, 0); got != 0 {
+		if got := countWritten(events, f, 0); got != 0 {
 			t.Errorf("of nothing: %d", got)
 		}
 	}

@@ -96,11 +96,11 @@ func (h *Hidden) SignIn(ctx context.Context) (Secrets, error) {
 }
 
 func (h *Hidden) signIn(ctx context.Context) (Secrets, error) {
-	key, err := h.key()
+	key, err := h.loadKey()
 	if err != nil {
 		return Secrets{}, err
 	}
-	if err := h.accept(key); err != nil {
+	if err := h.acceptKey(key); err != nil {
 		return Secrets{}, err
 	}
 	if h.o.Place != nil {
@@ -111,7 +111,7 @@ func (h *Hidden) signIn(ctx context.Context) (Secrets, error) {
 	// A master in FIPS mode refuses the default algorithms.
 	for _, algo := range [][2]string{{"OAEP-SHA1", "PKCS1v15-SHA1"}, {"OAEP-SHA224", "PKCS1v15-SHA224"}} {
 		var s Secrets
-		if s, err = h.ask(ctx, key, algo[0], algo[1]); !errors.Is(err, errBadAlgo) {
+		if s, err = h.askMaster(ctx, key, algo[0], algo[1]); !errors.Is(err, errBadAlgo) {
 			return s, err
 		}
 	}
@@ -120,7 +120,7 @@ func (h *Hidden) signIn(ctx context.Context) (Secrets, error) {
 
 var errBadAlgo = fmt.Errorf("%w: it refuses the algorithm", ErrHiddenReply)
 
-func (h *Hidden) ask(ctx context.Context, key *saltcrypt.MasterKey, enc, sig string) (Secrets, error) {
+func (h *Hidden) askMaster(ctx context.Context, key *saltcrypt.MasterKey, enc, sig string) (Secrets, error) {
 	var raw [16]byte
 	if _, err := rand.Read(raw[:]); err != nil {
 		return Secrets{}, err
@@ -139,13 +139,13 @@ func (h *Hidden) ask(ctx context.Context, key *saltcrypt.MasterKey, enc, sig str
 	if err != nil {
 		return Secrets{}, fmt.Errorf("%w: %w", ErrHiddenReply, err)
 	}
-	if err := outcome(reply, req); err != nil {
+	if err := checkOutcome(reply, req); err != nil {
 		return Secrets{}, err
 	}
-	return verify(reply, req, key)
+	return openReply(reply, req, key)
 }
 
-func outcome(reply saltwire.AuthReply, req saltwire.AuthRequest) error {
+func checkOutcome(reply saltwire.AuthReply, req saltwire.AuthRequest) error {
 	switch reply.Outcome {
 	case saltwire.AuthPending:
 		return ErrHiddenPending
@@ -165,9 +165,9 @@ func outcome(reply saltwire.AuthReply, req saltwire.AuthRequest) error {
 	return fmt.Errorf("%w: %q", ErrHiddenReply, reply.Text)
 }
 
-// verify opens an accepting reply. Both of its signatures are checked against the key the master presents: 3006 and
+// openReply opens an accepting reply. Both of its signatures are checked against the key the master presents: 3006 and
 // 3007 read master.pub and the signing key from disk again, but the key in their memory shows in the X9.31 one.
-func verify(reply saltwire.AuthReply, req saltwire.AuthRequest, key *saltcrypt.MasterKey) (Secrets, error) {
+func openReply(reply saltwire.AuthReply, req saltwire.AuthRequest, key *saltcrypt.MasterKey) (Secrets, error) {
 	pub, err := saltcrypt.ParsePublicKey(reply.PubKey)
 	if err != nil {
 		return Secrets{}, fmt.Errorf("%w: %w", ErrHiddenReply, err)

@@ -13,8 +13,8 @@ import (
 // hiddenKeyFile is the pseudo minion's private key in HiddenOptions.KeyDir.
 const hiddenKeyFile = "hidden.pem"
 
-// key loads the pseudo minion's private key and makes one the first time, or when the file is damaged.
-func (h *Hidden) key() (*saltcrypt.MasterKey, error) {
+// loadKey loads the pseudo minion's private key and makes one the first time, or when the file is damaged.
+func (h *Hidden) loadKey() (*saltcrypt.MasterKey, error) {
 	if err := os.MkdirAll(h.o.KeyDir, 0o700); err != nil {
 		return nil, fmt.Errorf("saltclusterd's own key: %w", err)
 	}
@@ -39,15 +39,15 @@ func (h *Hidden) key() (*saltcrypt.MasterKey, error) {
 		return nil, fmt.Errorf("saltclusterd's own key: %w", err)
 	}
 	f := newFile{name: hiddenKeyFile, data: key.PEM(), mode: 0o600, owner: Unowned, sync: true}
-	if err := f.put(root); err != nil {
+	if err := f.writeIn(root); err != nil {
 		return nil, fmt.Errorf("saltclusterd's own key: %w", err)
 	}
 	return key, nil
 }
 
-// accept places the public key among the accepted ones and takes it out of every other state. Each of the directories
-// may be a link to elsewhere, as where masters have shared them.
-func (h *Hidden) accept(key *saltcrypt.MasterKey) error {
+// acceptKey places the public key among the accepted ones and takes it out of every other state. Each of the
+// directories may be a link to elsewhere, as where masters have shared them.
+func (h *Hidden) acceptKey(key *saltcrypt.MasterKey) error {
 	owner, err := h.cfg.Owner()
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (h *Hidden) accept(key *saltcrypt.MasterKey) error {
 		return nil
 	}
 	f := newFile{name: h.o.ID, data: []byte(key.PublicText()), mode: 0o644, owner: owner}
-	if err := f.put(accepted); err != nil {
+	if err := f.writeIn(accepted); err != nil {
 		return fmt.Errorf("put saltclusterd's own key into the salt-master's pki_dir: %w", err)
 	}
 	return nil

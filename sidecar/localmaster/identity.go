@@ -35,7 +35,7 @@ func InstallIdentity(cfg *Config, masterPEM, masterPub []byte) (changed bool, ba
 	}
 	defer root.Close()
 	in.root = root
-	changed, backup, err = in.install()
+	changed, backup, err = in.installKeys()
 	if err != nil {
 		return changed, backup, fmt.Errorf("install identity in %s: %w", cfg.PkiDir, err)
 	}
@@ -97,15 +97,15 @@ func newIdentity(cfg *Config, masterPEM, masterPub []byte) (*identity, error) {
 	return &identity{dir: cfg.PkiDir, stem: stem, owner: owner, pem: masterPEM, key: key, now: time.Now().UTC()}, nil
 }
 
-func (in *identity) install() (changed bool, backup string, err error) {
+func (in *identity) installKeys() (changed bool, backup string, err error) {
 	if in.stem == "master" {
 		// A master that ran as 3008 once has symlinks here, and after an upgrade it would load what they point at.
-		if target, ok := in.linked("master.pem"); ok {
+		if target, ok := in.linkTarget("master.pem"); ok {
 			in.stem = strings.TrimSuffix(target, ".pem")
 		}
 	}
 	for _, name := range []string{in.stem + ".pem", "master.pem"} {
-		b, err := in.backup(name)
+		b, err := in.backupKey(name)
 		if err != nil {
 			return changed, backup, err
 		}
@@ -123,8 +123,8 @@ func (in *identity) install() (changed bool, backup string, err error) {
 	return changed, backup, nil
 }
 
-// linked returns the file of the same directory that name is a symlink to.
-func (in *identity) linked(name string) (string, bool) {
+// linkTarget returns the file of the same directory that name is a symlink to.
+func (in *identity) linkTarget(name string) (string, bool) {
 	target, err := in.root.Readlink(name)
 	if err != nil {
 		return "", false
@@ -138,8 +138,8 @@ func (in *identity) linked(name string) (string, bool) {
 	return base, err == nil && os.SameFile(here, there)
 }
 
-// backup keeps a private key that is about to be replaced. A file that is not a key at all is also kept.
-func (in *identity) backup(name string) (string, error) {
+// backupKey keeps a private key that is about to be replaced. A file that is not a key at all is also kept.
+func (in *identity) backupKey(name string) (string, error) {
 	info, err := in.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -148,19 +148,19 @@ func (in *identity) backup(name string) (string, error) {
 		return "", err // a symlink's target is kept under its own name
 	}
 	old, err := in.root.ReadFile(name)
-	if err != nil || in.holds(old) {
+	if err != nil || in.holdsKey(old) {
 		return "", err
 	}
 	bak := name + ".saltclusterd-" + in.now.Format("20060102T150405.000000Z") + ".bak"
 	f := newFile{name: bak, data: old, mode: 0o400, owner: in.owner, sync: true}
-	if err := f.put(in.root); err != nil {
+	if err := f.writeIn(in.root); err != nil {
 		return "", fmt.Errorf("keep the former key: %w", err)
 	}
 	return filepath.Join(in.dir, bak), nil
 }
 
-// holds reports whether a PEM text is the cluster's private key, however it is written.
-func (in *identity) holds(text []byte) bool {
+// holdsKey reports whether a PEM text is the cluster's private key, however it is written.
+func (in *identity) holdsKey(text []byte) bool {
 	if bytes.Equal(text, in.pem) {
 		return true
 	}
@@ -171,12 +171,12 @@ func (in *identity) holds(text []byte) bool {
 func (in *identity) putPrivate() (bool, error) {
 	name := in.stem + ".pem"
 	if info, err := in.root.Lstat(name); err == nil && info.Mode().IsRegular() {
-		if old, err := in.root.ReadFile(name); err == nil && in.holds(old) {
+		if old, err := in.root.ReadFile(name); err == nil && in.holdsKey(old) {
 			return false, nil
 		}
 	}
 	f := newFile{name: name, data: in.pem, mode: 0o400, owner: in.owner, sync: true}
-	return true, f.put(in.root)
+	return true, f.writeIn(in.root)
 }
 
 func (in *identity) putPublic() (bool, error) {
@@ -188,7 +188,7 @@ func (in *identity) putPublic() (bool, error) {
 		}
 	}
 	f := newFile{name: name, data: []byte(in.key.PublicText() + "\n"), mode: 0o644, owner: in.owner, sync: true}
-	return true, f.put(in.root)
+	return true, f.writeIn(in.root)
 }
 
 // putLinks makes master.pem and master.pub symlinks where the master's key has another name. A stock master writes the
@@ -200,7 +200,7 @@ func (in *identity) putLinks() (changed bool, err error) {
 	}
 	for _, ending := range []string{".pem", ".pub"} {
 		name, target := "master"+ending, in.stem+ending
-		at, led := in.linked(name)
+		at, led := in.linkTarget(name)
 		led = led && at == target
 		if text, err := in.root.Readlink(name); err == nil && led && text == target {
 			continue

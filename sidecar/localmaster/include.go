@@ -28,24 +28,24 @@ type confReader struct {
 
 // main reads the main file; one that is not there means no options.
 func (r *confReader) main(path string) (map[string]any, error) {
-	opts, err := r.file(path)
+	opts, err := r.readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]any{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	r.note(opts, path)
+	r.noteOptions(opts, path)
 	opts["conf_file"] = path
 	return opts, nil
 }
 
-// file is _read_conf_file.
-func (r *confReader) file(path string) (map[string]any, error) {
+// readFile is _read_conf_file.
+func (r *confReader) readFile(path string) (map[string]any, error) {
 	if r.files++; r.files > maxConfigFiles {
 		return nil, fmt.Errorf("read %s: more than %d configuration files", path, maxConfigFiles)
 	}
-	text, err := r.changes.read(path)
+	text, err := r.changes.readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
@@ -84,10 +84,10 @@ func readLimited(path string) ([]byte, error) {
 	return text, err
 }
 
-// include is include_config: the globs' files merged, lists and maps of the same option put together. A file that is no
-// configuration is left out, as a stock master does. One that may not be read here is an error: the master reads it as
-// root before it becomes its user, or does not start, and what stands in it may change everything.
-func (r *confReader) include(globs any, from string, depth int) (map[string]any, error) {
+// includeFiles is include_config: the globs' files merged, lists and maps of the same option put together. A file that
+// holds something else is left out, as a stock master does. One that may not be read here is an error: the master reads
+// it as root before it becomes its user, or does not start, and what stands in it may change everything.
+func (r *confReader) includeFiles(globs any, from string, depth int) (map[string]any, error) {
 	all := map[string]any{}
 	if depth > maxIncludes {
 		return nil, fmt.Errorf("%s: includes nest deeper than %d", from, maxIncludes)
@@ -97,21 +97,21 @@ func (r *confReader) include(globs any, from string, depth int) (map[string]any,
 		if !filepath.IsAbs(path) {
 			path = osJoin(filepath.Dir(from), path)
 		}
-		for _, name := range r.changes.glob(path) {
-			opts, err := r.file(name)
+		for _, name := range r.changes.globFiles(path) {
+			opts, err := r.readFile(name)
 			if _, ok := errors.AsType[contentError](err); ok {
-				r.warn("%v", err)
+				r.addWarning("%v", err)
 				continue
 			}
-			if err != nil && gone(name) { // between the look at its directory and now
+			if err != nil && isGone(name) { // between the look at its directory and now
 				continue
 			}
 			if err != nil {
 				return nil, err
 			}
-			r.note(opts, name)
+			r.noteOptions(opts, name)
 			if inner := opts["include"]; pyTrue(inner) {
-				more, err := r.include(inner, name, depth+1)
+				more, err := r.includeFiles(inner, name, depth+1)
 				if err != nil {
 					return nil, err
 				}
@@ -123,18 +123,18 @@ func (r *confReader) include(globs any, from string, depth int) (map[string]any,
 	return all, nil
 }
 
-func gone(path string) bool {
+func isGone(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-func (r *confReader) note(opts map[string]any, path string) {
+func (r *confReader) noteOptions(opts map[string]any, path string) {
 	for key := range opts {
 		r.setBy[key] = path
 	}
 }
 
-func (r *confReader) warn(format string, args ...any) {
+func (r *confReader) addWarning(format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
 }
 

@@ -14,10 +14,10 @@ const kernelSockets = "/proc/self/net/unix"
 // listenAgain is the pause between looks at who is connected.
 const listenAgain = 50 * time.Millisecond
 
-// actors is how many of a master's own processes connect to its bus and act on what they hear, or come up before those
-// that do: the reactor, event_return (salt/utils/event.py:EventReturn) and, from 3007 on, salt/master.py:EventMonitor.
-// 0: no process acts.
-func actors(cfg *Config) (n int) {
+// countActors is how many of a master's own processes connect to its bus and act on what they hear, or come up before
+// those that do: the reactor, event_return (salt/utils/event.py:EventReturn) and, from 3007 on,
+// salt/master.py:EventMonitor. 0: no process acts.
+func countActors(cfg *Config) (n int) {
 	for _, option := range []string{"reactor", "event_return"} {
 		if cfg.Bool(option) {
 			n++
@@ -40,7 +40,7 @@ func (b *Bus) AwaitActors(ctx context.Context) {
 			want++ // this process also hears it, or is about to
 		}
 		table, err := os.ReadFile(kernelSockets)
-		n, there := accepted(table, b.pub.address)
+		n, there := countAccepted(table, b.pub.address)
 		if err != nil || !there || n >= want {
 			return
 		}
@@ -52,8 +52,8 @@ func (b *Bus) AwaitActors(ctx context.Context) {
 	}
 }
 
-// accepted counts the connections to a listening socket; false when no process listens there.
-func accepted(table []byte, path string) (n int, listens bool) {
+// countAccepted counts the connections to a listening socket; false when no process listens there.
+func countAccepted(table []byte, path string) (n int, listens bool) {
 	const (
 		flags, state, name = 3, 5, 7 // columns
 		listening          = "00010000"

@@ -63,10 +63,10 @@ func TestAccepted(t *testing.T) {
 00000000ec2465e5: 00000003 00000000 00000000 0001 03  1060 /run/salt/master_event_pub.ipc2
 00000000ec2465e6: 00000003 00000000 00000000 0001 03  1061 /run/salt/master_event_pub.ipc
 `
-	if n, listens := accepted([]byte(table), "/run/salt/master_event_pub.ipc"); n != 2 || !listens {
+	if n, listens := countAccepted([]byte(table), "/run/salt/master_event_pub.ipc"); n != 2 || !listens {
 		t.Errorf("%d, %v", n, listens)
 	}
-	if n, listens := accepted([]byte(table), "/run/salt/other"); n != 0 || listens {
+	if n, listens := countAccepted([]byte(table), "/run/salt/other"); n != 0 || listens {
 		t.Errorf("%d, %v", n, listens)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// id gives opts["id"] its default: the cached minion id or the host's name, and "_master".
-func (a *applier) id() error {
+// applyID gives opts["id"] its default: the cached minion id or the host's name, and "_master".
+func (a *applier) applyID() error {
 	isIP, generated := false, false
 	if !pyTrue(a.opts["id"]) {
 		id, ip, err := a.guessID()
@@ -90,7 +90,7 @@ var localName = regexp.MustCompile(`^(?:localhost.*|ip6-.*|127[.]\d|0\.0\.0\.0|:
 // generateMinionID is salt.utils.network.generate_minion_id: the first usable name of the host.
 func generateMinionID() string {
 	host, _ := os.Hostname()
-	candidates := []string{fqdn(host), host}
+	candidates := []string{lookupFQDN(host), host}
 	for _, file := range []string{"/etc/hostname", "/etc/nodename", "/etc/hosts"} {
 		candidates = append(candidates, namesIn(file)...)
 	}
@@ -102,8 +102,8 @@ func generateMinionID() string {
 	return "localhost"
 }
 
-// fqdn is socket.getfqdn: the first name with a dot among those of the host's address.
-func fqdn(host string) string {
+// lookupFQDN is socket.getfqdn: the first name with a dot among those of the host's address.
+func lookupFQDN(host string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	addrs, err := net.DefaultResolver.LookupHost(ctx, host)

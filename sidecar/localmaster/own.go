@@ -94,11 +94,11 @@ var ownRules = map[string]ownRule{
 func OwnOf(cfg *Config, replicated bool) Own {
 	own, r := Own{}, newReader()
 	own["gpg"] = gpgKeys(gpgDir(cfg))
-	own["vault"] = presence(cfg.Bool("vault"))
+	own["vault"] = onOff(cfg.Bool("vault"))
 	v, _ := cfg.Raw("ext_pillar")
 	own["ext_pillar"] = optionDigest(v)
-	own.autosign(cfg, r)
-	own.reactions(cfg, r)
+	own.addAutosign(cfg, r)
+	own.addReactions(cfg, r)
 	own.gitKeys(cfg, r)
 	if cherryPySessions(cfg) {
 		own["rest_cherrypy"] = "on"
@@ -106,25 +106,25 @@ func OwnOf(cfg *Config, replicated bool) Own {
 	if replicated {
 		own.gitTrees(cfg)
 	}
-	own.drop(unreadable)
-	own.countMore(own.drop(tooMuch))
+	own.dropDigest(unreadable)
+	own.countMore(own.dropDigest(tooMuch))
 	return own
 }
 
-// drop removes the items of that digest, and says how many there were.
-func (o Own) drop(digest string) int {
+// dropDigest removes the items of that digest, and says how many there were.
+func (o Own) dropDigest(digest string) int {
 	before := len(o)
 	maps.DeleteFunc(o, func(_, d string) bool { return d == digest })
 	return before - len(o)
 }
 
-func (o Own) more() int {
+func (o Own) moreCount() int {
 	n, _ := strconv.Atoi(o[ownMore])
 	return max(n, 0)
 }
 
 func (o Own) countMore(n int) {
-	if n += o.more(); n > 0 {
+	if n += o.moreCount(); n > 0 {
 		o[ownMore] = strconv.Itoa(n)
 	}
 }
@@ -153,7 +153,7 @@ func compareItems(a, b string) int {
 	return cmp.Or(cmp.Compare(many(a), many(b)), cmp.Compare(a, b))
 }
 
-func (o Own) autosign(cfg *Config, r *boundedReader) {
+func (o Own) addAutosign(cfg *Config, r *boundedReader) {
 	for _, name := range []string{"autosign_file", "autoreject_file"} {
 		if path := cfg.Text(name); filepath.IsAbs(path) {
 			o["autosign:"+name] = r.fileDigest(path)
@@ -164,21 +164,21 @@ func (o Own) autosign(cfg *Config, r *boundedReader) {
 	}
 }
 
-func (o Own) reactions(cfg *Config, r *boundedReader) {
+func (o Own) addReactions(cfg *Config, r *boundedReader) {
 	for _, reactor := range cfg.Reactors() {
 		for _, formula := range reactor.Formulas {
-			o.named(formula, r)
+			o.addPath(formula, r)
 		}
-		if cfg.Bool("fileserver_events") && (reactor.hears("salt/fileserver/roots/update") ||
-			reactor.hears("salt/fileserver/gitfs/update")) {
+		if cfg.Bool("fileserver_events") && (reactor.matchesTag("salt/fileserver/roots/update") ||
+			reactor.matchesTag("salt/fileserver/gitfs/update")) {
 			o["fileserver_events"] = "on"
 		}
 	}
 }
 
-// named notes the content of what the configuration names by an absolute path or glob; salt:// is the same for all
+// addPath notes the content of what the configuration names by an absolute path or glob; salt:// is the same for all
 // masters.
-func (o Own) named(path string, r *boundedReader) {
+func (o Own) addPath(path string, r *boundedReader) {
 	switch {
 	case !filepath.IsAbs(path):
 	case hasMagic(path):
@@ -237,11 +237,11 @@ func gpgDir(cfg *Config) string {
 func CheckOwn(own Own) (found []Finding) {
 	for _, item := range slices.Sorted(maps.Keys(own)) {
 		if kind, path := ownKind(item); own[item] != "" && ownRules[kind].alone != "" {
-			found = append(found, ownRules[kind].finding(kind, path, ownRules[kind].alone))
+			found = append(found, ownRules[kind].newFinding(kind, path, ownRules[kind].alone))
 		}
 	}
 	found = firstOfEach(found)
-	if n := own.more(); n > 0 {
+	if n := own.moreCount(); n > 0 {
 		found = append(found, Finding{
 			Option:  ownMore,
 			Message: fmt.Sprintf("The master's configuration names so many files, or such large ones, that %d of its settings were not looked at.", n),
@@ -256,7 +256,7 @@ func CheckOwn(own Own) (found []Finding) {
 func CompareOwn(masters map[string]Own) (found []Finding) {
 	items, more := map[string][]string{}, 0 // what each has
 	for _, own := range masters {
-		more = max(more, own.more())
+		more = max(more, own.moreCount())
 		for item, digest := range own {
 			items[item] = append(items[item], digest)
 		}
@@ -267,7 +267,7 @@ func CompareOwn(masters map[string]Own) (found []Finding) {
 		have := slices.DeleteFunc(slices.Clone(items[item]), func(digest string) bool { return digest == "" })
 		differ := slices.ContainsFunc(items[item], func(digest string) bool { return digest != items[item][0] })
 		if known && (rule.single && len(have) > 1 || !rule.single && differ) {
-			found = append(found, rule.finding(kind, path, rule.message))
+			found = append(found, rule.newFinding(kind, path, rule.message))
 		}
 	}
 	found = firstOfEach(found)
@@ -308,7 +308,7 @@ func ownKind(item string) (kind, path string) {
 	return kind, path
 }
 
-func (r ownRule) finding(kind, path, message string) Finding {
+func (r ownRule) newFinding(kind, path, message string) Finding {
 	fill := func(text string) string {
 		if strings.Contains(text, "%") {
 			return fmt.Sprintf(text, path)

@@ -232,18 +232,18 @@ func ownOfMany(t *testing.T) Own {
 // Many items are told in part and counted, neither left out nor sent whole.
 func TestManyItemsAreBounded(t *testing.T) {
 	own := ownOfMany(t)
-	if own.more() != 1 { // the glob
-		t.Errorf("%d are left out", own.more())
+	if own.moreCount() != 1 { // the glob
+		t.Errorf("%d are left out", own.moreCount())
 	}
 	some := own.Bounded(64, 1<<20)
-	if told := len(some) - 1; told != 63 || some.more() != 1+len(own)-1-told || some["vault"] != "on" {
-		t.Errorf("%d items, %d more, of %d", len(some), some.more(), len(own))
+	if told := len(some) - 1; told != 63 || some.moreCount() != 1+len(own)-1-told || some["vault"] != "on" {
+		t.Errorf("%d items, %d more, of %d", len(some), some.moreCount(), len(own))
 	}
 	if !maps.Equal(own.Bounded(64, 1<<20), some) {
 		t.Error("not the same items each time")
 	}
 	few := own.Bounded(64, 1<<10)
-	if text, _ := json.Marshal(few); len(text) > 1<<10 || few["vault"] != "on" || few.more() <= some.more() {
+	if text, _ := json.Marshal(few); len(text) > 1<<10 || few["vault"] != "on" || few.moreCount() <= some.moreCount() {
 		t.Errorf("%d bytes: %s", len(text), text)
 	}
 }

@@ -34,8 +34,8 @@ type boundedReader struct {
 
 func newReader() *boundedReader { return &boundedReader{files: maxRead, bytes: maxReadSize} }
 
-// read reads a regular file of at most so many bytes.
-func (r *boundedReader) read(path string, most int64) ([]byte, error) {
+// readFile reads a regular file of at most so many bytes.
+func (r *boundedReader) readFile(path string, most int64) ([]byte, error) {
 	if r.files <= 0 || r.bytes <= 0 {
 		return nil, errTooMuch
 	}
@@ -47,7 +47,7 @@ func (r *boundedReader) read(path string, most int64) ([]byte, error) {
 
 // fileDigest is a digest of a file's content.
 func (r *boundedReader) fileDigest(path string) string {
-	text, err := r.read(path, maxDigested)
+	text, err := r.readFile(path, maxDigested)
 	switch {
 	case os.IsNotExist(err):
 		return ""
@@ -125,7 +125,7 @@ func optionDigest(v any) string {
 	return digestOf(text)
 }
 
-func presence(is bool) string {
+func onOff(is bool) string {
 	if is {
 		return "on"
 	}

@@ -24,8 +24,8 @@ type newFile struct {
 	fresh bool      // fail with fs.ErrExist when the name is taken
 }
 
-// put writes the file beside its place and renames it there. Whatever stood there, a symlink too, is replaced.
-func (f newFile) put(root *os.Root) (err error) {
+// writeIn writes the file beside its place and renames it there. Whatever stood there, a symlink too, is replaced.
+func (f newFile) writeIn(root *os.Root) (err error) {
 	temp, err := tempName()
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (f newFile) put(root *os.Root) (err error) {
 			_ = root.Remove(temp)
 		}
 	}()
-	if err := errors.Join(f.fill(w), w.Close()); err != nil {
+	if err := errors.Join(f.fillTemp(w), w.Close()); err != nil {
 		return err
 	}
 	if !f.mtime.IsZero() {
@@ -47,7 +47,7 @@ func (f newFile) put(root *os.Root) (err error) {
 			return err
 		}
 	}
-	if err := f.place(root, temp); err != nil {
+	if err := f.renameIn(root, temp); err != nil {
 		return err
 	}
 	if f.sync {
@@ -56,7 +56,7 @@ func (f newFile) put(root *os.Root) (err error) {
 	return nil
 }
 
-func (f newFile) place(root *os.Root, temp string) error {
+func (f newFile) renameIn(root *os.Root, temp string) error {
 	if !f.fresh {
 		return root.Rename(temp, f.name)
 	}
@@ -66,7 +66,7 @@ func (f newFile) place(root *os.Root, temp string) error {
 	return root.Remove(temp)
 }
 
-func (f newFile) fill(w *os.File) error {
+func (f newFile) fillTemp(w *os.File) error {
 	if _, err := w.Write(f.data); err != nil {
 		return err
 	}

@@ -55,12 +55,12 @@ func hasMagic(path string) bool { return strings.ContainsAny(path, "*?[") }
 // pyGlob is sorted(glob.glob(path)): '*' stays within a name and passes over hidden ones, a slash at the end means
 // directories only and stays.
 func pyGlob(path string) []string {
-	out := globbed(path)
+	out := globPath(path)
 	sort.Strings(out)
 	return out
 }
 
-func globbed(path string) []string {
+func globPath(path string) []string {
 	dir, name := osSplit(path)
 	if !hasMagic(path) {
 		if name == "" && isDir(dir) {
@@ -73,17 +73,17 @@ func globbed(path string) []string {
 	}
 	dirs := []string{dir}
 	if hasMagic(dir) {
-		dirs = globbed(dir)
+		dirs = globPath(dir)
 	}
 	var out []string
 	for _, d := range dirs {
-		out = append(out, below(d, name)...)
+		out = append(out, globName(d, name)...)
 	}
 	return out
 }
 
-// below lists what matches one name of a pattern in a directory.
-func below(dir, name string) (out []string) {
+// globName lists what matches one name of a pattern in a directory.
+func globName(dir, name string) (out []string) {
 	if !hasMagic(name) {
 		at := osJoin(dir, name)
 		if _, err := os.Lstat(at); err != nil || name == "" && !isDir(dir) {

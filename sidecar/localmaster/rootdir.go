@@ -40,14 +40,14 @@ func (a *applier) prependRootDir() error {
 		if !ok {
 			return fmt.Errorf("option %s must be a path", name)
 		}
-		a.opts[name] = rooted(root, path)
+		a.opts[name] = prependRoot(root, path)
 	}
 	return nil
 }
 
-// rooted is prepend_root_dir for one path, with syspaths.ROOT_DIR "/": every absolute path counts as below the default
-// root, so that only one already below root_dir keeps its place.
-func rooted(root, path string) string {
+// prependRoot is prepend_root_dir for one path, with syspaths.ROOT_DIR "/": every absolute path counts as below the
+// default root, so that only one already below root_dir keeps its place.
+func prependRoot(root, path string) string {
 	if rest, ok := strings.CutPrefix(path, root); ok && strings.HasPrefix(rest, "/") {
 		path = rest
 	}

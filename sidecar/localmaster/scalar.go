@@ -69,7 +69,7 @@ func parseYAMLInt(text string) (any, bool) {
 	case strings.HasPrefix(text, "0x"):
 		_, ok = n.SetString(text[2:], 16)
 	case strings.Contains(text, ":"):
-		ok = sexagesimal(n, text)
+		ok = addSexagesimal(n, text)
 	case len(text) > 1 && text[0] == '0':
 		_, ok = n.SetString(text, 8)
 	default:
@@ -87,7 +87,7 @@ func parseYAMLInt(text string) (any, bool) {
 	return n.String(), true
 }
 
-func sexagesimal(n *big.Int, text string) bool {
+func addSexagesimal(n *big.Int, text string) bool {
 	for _, digits := range strings.Split(text, ":") {
 		d, ok := new(big.Int).SetString(digits, 10)
 		if !ok {

@@ -13,14 +13,15 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// provide looks at the id's file and makes it hold want where that is safe. known is what was known of the id before.
-func (s *Sessions) provide(id string, want saltcrypt.Key, known session) (session, error) {
-	root, err := s.open()
+// provideFile looks at the id's file and makes it hold want where that is safe. known is what was known of the id
+// before.
+func (s *Sessions) provideFile(id string, want saltcrypt.Key, known session) (session, error) {
+	root, err := s.openDir()
 	if err != nil {
 		return session{}, err
 	}
 	defer root.Close()
-	now, life := s.o.Now(), s.life()
+	now, life := s.o.Now(), s.readMasterLife()
 	have, mtime, err := readSession(root, id)
 	own := known.own
 	if err == nil && !have.IsZero() && !have.Equal(want) && !mtime.After(now) {
@@ -31,23 +32,23 @@ func (s *Sessions) provide(id string, want saltcrypt.Key, known session) (sessio
 		return session{}, err
 	case err == nil && have.Equal(want):
 		if mtime.Sub(now) < sessionRefresh {
-			err = s.date(root, id, now, mtime)
+			err = s.setDate(root, id, now, mtime)
 		}
 		return session{want: want, local: want, life: life, own: own}, err
-	case err == nil && !s.replaceable(have, mtime, known, life, now):
+	case err == nil && !s.mayReplace(have, mtime, known, life, now):
 		return session{want: want, local: have, life: life, own: own}, nil
 	}
-	f := newFile{name: id, data: []byte(want.Text()), mode: 0o600, owner: s.o.Owner, mtime: ahead(now, mtime)}
+	f := newFile{name: id, data: []byte(want.Text()), mode: 0o600, owner: s.o.Owner, mtime: futureDate(now, mtime)}
 	f.fresh = err != nil // a worker that makes its own at this moment has read it, too
-	if err := f.put(root); err != nil {
+	if err := f.writeIn(root); err != nil {
 		return session{}, err
 	}
 	return session{want: want, local: want, life: life, own: own}, nil
 }
 
-// replaceable tells whether a file of another content may be replaced: always where workers notice that, else
+// mayReplace tells whether a file of another content may be replaced: always where workers notice that, else
 // when the content is of no use, or has expired in every memory, or the master has restarted since it was left alone.
-func (s *Sessions) replaceable(have saltcrypt.Key, mtime time.Time, known session, life masterLife,
+func (s *Sessions) mayReplace(have saltcrypt.Key, mtime time.Time, known session, life masterLife,
 	now time.Time) bool {
 	if s.o.Version.RereadsSessions() || have.IsZero() {
 		return true
@@ -60,14 +61,14 @@ func (s *Sessions) replaceable(have saltcrypt.Key, mtime time.Time, known sessio
 	return differed && known.life != masterLife{} && life != masterLife{} && known.life != life
 }
 
-func (s *Sessions) date(root *os.Root, id string, now, old time.Time) error {
-	at := ahead(now, old)
+func (s *Sessions) setDate(root *os.Root, id string, now, old time.Time) error {
+	at := futureDate(now, old)
 	return root.Chtimes(id, at, at)
 }
 
-// drop removes the id's file if it holds key.
-func (s *Sessions) drop(id string, key saltcrypt.Key) error {
-	root, err := s.open()
+// dropFile removes the id's file if it holds key.
+func (s *Sessions) dropFile(id string, key saltcrypt.Key) error {
+	root, err := s.openDir()
 	if err != nil {
 		return err
 	}
@@ -82,8 +83,9 @@ func (s *Sessions) drop(id string, key saltcrypt.Key) error {
 	return err
 }
 
-// ahead is the date of a session file: far in the future, and later than the one before, which is how workers notice.
-func ahead(now, old time.Time) time.Time {
+// futureDate is the date of a session file: far in the future, and later than the one before, which is how workers
+// notice.
+func futureDate(now, old time.Time) time.Time {
 	at := now.Add(sessionAhead)
 	if !at.After(old.Add(time.Second)) {
 		at = old.Add(2 * time.Second)
@@ -124,7 +126,7 @@ func ReleaseSessions(cacheDir string, now time.Time) error {
 // memory, so no request may reach it meanwhile. The files of ids that this process has not heard of stay as they are.
 // Errors: those of the disk.
 func (s *Sessions) Leave() error {
-	root, err := os.OpenRoot(s.dir())
+	root, err := os.OpenRoot(s.sessionDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -137,7 +139,7 @@ func (s *Sessions) Leave() error {
 		st := &s.stripes[i]
 		st.mu.Lock()
 		for id, e := range st.ids {
-			err = errors.Join(err, s.leave(root, id, e.want, now))
+			err = errors.Join(err, s.leaveKey(root, id, e.want, now))
 			delete(st.ids, id)
 		}
 		st.mu.Unlock()
@@ -148,7 +150,7 @@ func (s *Sessions) Leave() error {
 	return nil
 }
 
-func (s *Sessions) leave(root *os.Root, id string, want saltcrypt.Key, now time.Time) error {
+func (s *Sessions) leaveKey(root *os.Root, id string, want saltcrypt.Key, now time.Time) error {
 	have, mtime, err := readSession(root, id)
 	switch {
 	case want.IsZero() || errors.Is(err, fs.ErrNotExist): // only the master's own is known of it; its key was deleted
@@ -160,15 +162,15 @@ func (s *Sessions) leave(root *os.Root, id string, want saltcrypt.Key, now time.
 	case have.Equal(want):
 		return nil
 	}
-	return newFile{name: id, data: []byte(want.Text()), mode: 0o600, owner: s.o.Owner, mtime: now}.put(root)
+	return newFile{name: id, data: []byte(want.Text()), mode: 0o600, owner: s.o.Owner, mtime: now}.writeIn(root)
 }
 
 func sessionsDir(cacheDir string) string { return filepath.Join(cacheDir, "sessions") }
 
-func (s *Sessions) dir() string { return sessionsDir(s.o.CacheDir) }
+func (s *Sessions) sessionDir() string { return sessionsDir(s.o.CacheDir) }
 
-func (s *Sessions) open() (*os.Root, error) {
-	dir := s.dir()
+func (s *Sessions) openDir() (*os.Root, error) {
+	dir := s.sessionDir()
 	root, err := os.OpenRoot(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return root, err

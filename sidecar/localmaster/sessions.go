@@ -100,7 +100,7 @@ func NewSessions(o SessionsOptions) *Sessions {
 	return s
 }
 
-func (s *Sessions) stripe(id string) *stripe {
+func (s *Sessions) stripeOf(id string) *stripe {
 	return &s.stripes[maphash.String(s.seed, id)%sessionStripes]
 }
 
@@ -108,7 +108,7 @@ func (s *Sessions) stripe(id string) *stripe {
 // same tells that it is want, else the caller re-encrypts under local. It touches no disk when nothing has changed.
 // Errors: ErrSessionID, and those of the disk.
 func (s *Sessions) Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, same bool, err error) {
-	st := s.stripe(id)
+	st := s.stripeOf(id)
 	st.mu.RLock()
 	e, ok := st.ids[id]
 	st.mu.RUnlock()
@@ -121,17 +121,17 @@ func (s *Sessions) Ensure(id string, want saltcrypt.Key) (local saltcrypt.Key, s
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	e, ok = st.ids[id]
-	if ok && e.want.Equal(want) && (e.local.Equal(want) || e.life == s.life()) {
+	if ok && e.want.Equal(want) && (e.local.Equal(want) || e.life == s.readMasterLife()) {
 		return e.local, e.local.Equal(want), nil
 	}
-	e, err = s.provide(id, want, e)
+	e, err = s.provideFile(id, want, e)
 	if errors.Is(err, fs.ErrExist) { // a worker was faster
-		e, err = s.provide(id, want, session{})
+		e, err = s.provideFile(id, want, session{})
 	}
 	if err != nil {
 		return saltcrypt.Key{}, false, fmt.Errorf("session key of %s: %w", id, err)
 	}
-	s.remember(st, id, e)
+	s.rememberID(st, id, e)
 	return e.local, e.local.Equal(want), nil
 }
 
@@ -141,12 +141,12 @@ func (s *Sessions) Own(id string) (key saltcrypt.Key, until time.Time, ok bool) 
 	if !validSessionID(id) {
 		return saltcrypt.Key{}, time.Time{}, false
 	}
-	st := s.stripe(id)
+	st := s.stripeOf(id)
 	st.mu.RLock()
 	own := st.ids[id].own
 	st.mu.RUnlock()
 	if own.key.IsZero() {
-		root, err := os.OpenRoot(s.dir())
+		root, err := os.OpenRoot(s.sessionDir())
 		if err != nil {
 			return saltcrypt.Key{}, time.Time{}, false
 		}
@@ -159,8 +159,8 @@ func (s *Sessions) Own(id string) (key saltcrypt.Key, until time.Time, ok bool) 
 	return own.key, until, !own.key.IsZero() && !own.made.After(now) && now.Before(until)
 }
 
-// remember bounds the memory: what is forgotten is read from disk again.
-func (s *Sessions) remember(st *stripe, id string, e session) {
+// rememberID bounds the memory: what is forgotten is read from disk again.
+func (s *Sessions) rememberID(st *stripe, id string, e session) {
 	if _, known := st.ids[id]; !known && len(st.ids) >= max(1, s.o.MaxIDs/sessionStripes) {
 		for victim := range st.ids {
 			delete(st.ids, victim)
@@ -170,9 +170,9 @@ func (s *Sessions) remember(st *stripe, id string, e session) {
 	st.ids[id] = e
 }
 
-// forget makes the next Ensure look at the id's file again. What the master itself had put there is nowhere else. The
+// forgetID makes the next Ensure look at the id's file again. What the master itself had put there is nowhere else. The
 // lock is held.
-func (st *stripe) forget(id string) {
+func (st *stripe) forgetID(id string) {
 	if own := st.ids[id].own; own.key.IsZero() {
 		delete(st.ids, id)
 	} else {
@@ -188,7 +188,7 @@ func (s *Sessions) Reset() {
 		st.mu.Lock()
 		for id, e := range st.ids {
 			if s.o.Version.RereadsSessions() || e.local.Equal(e.want) {
-				st.forget(id)
+				st.forgetID(id)
 			}
 		}
 		st.mu.Unlock()
@@ -198,10 +198,10 @@ func (s *Sessions) Reset() {
 // Invalidate forgets one id: the next Ensure looks at its file again (after a "bad load" from the master, which means
 // that the master, or another process, has written another key).
 func (s *Sessions) Invalidate(id string) {
-	st := s.stripe(id)
+	st := s.stripeOf(id)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.forget(id)
+	st.forgetID(id)
 }
 
 // Discard removes the session file of id when it holds key: the sign-in it was made for was not accepted, so that no
@@ -210,14 +210,14 @@ func (s *Sessions) Discard(id string, key saltcrypt.Key) error {
 	if !validSessionID(id) {
 		return fmt.Errorf("%w: %.60q", ErrSessionID, id)
 	}
-	st := s.stripe(id)
+	st := s.stripeOf(id)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if e, ok := st.ids[id]; ok && !e.local.Equal(key) {
 		return nil // of an earlier sign-in, or the master's own
 	}
 	delete(st.ids, id)
-	if err := s.drop(id, key); err != nil {
+	if err := s.dropFile(id, key); err != nil {
 		return fmt.Errorf("discard session key of %s: %w", id, err)
 	}
 	return nil
@@ -235,7 +235,7 @@ type masterLife struct {
 	mtime int64
 }
 
-func (s *Sessions) life() masterLife {
+func (s *Sessions) readMasterLife() masterLife {
 	if s.o.Version.RereadsSessions() {
 		return masterLife{}
 	}

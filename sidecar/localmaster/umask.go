@@ -30,12 +30,12 @@ func (c *Config) Umask(ctx context.Context) (uint32, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	conn, err := e.dial(ctx)
+	conn, err := e.dialBus(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNoUmask, err)
 	}
 	defer conn.Close()
-	peer, err := listener(conn)
+	peer, err := listenerCred(conn)
 	if err != nil {
 		return 0, fmt.Errorf("%w: who listens at %s: %w", ErrNoUmask, e.address, err)
 	}
@@ -49,8 +49,8 @@ func (c *Config) Umask(ctx context.Context) (uint32, error) {
 	return umaskIn(string(status), peer.Uid)
 }
 
-// listener is the process that made the socket a connection leads to listen.
-func listener(conn net.Conn) (peer *unix.Ucred, err error) {
+// listenerCred is the process that made the socket a connection leads to listen.
+func listenerCred(conn net.Conn) (peer *unix.Ucred, err error) {
 	sock, ok := conn.(*net.UnixConn)
 	if !ok {
 		return nil, errors.ErrUnsupported

@@ -113,26 +113,27 @@ func ResolveVersion(ctx context.Context, saltMasterCmd, fallback string) (Versio
 // numbers to them, which are not maps, and the event is lost. A version that does not tell which release of its line it
 // is counts as a late one.
 func (v Version) takesLengths() bool {
-	return v.since(map[int]int{3006: 26, 3007: 15, 3008: 2})
+	return v.isSince(map[int]int{3006: 26, 3007: 15, 3008: 2})
 }
 
 // RereadsSessions reports whether the workers of a release notice that the file of a session key was replaced: from
 // 3007.15 and 3008.3 on (salt/channel/server.py session_key). The ones before, and all of 3006, keep what they have
 // read for publish_session.
 func (v Version) RereadsSessions() bool {
-	return v.Major > 3006 && v.since(map[int]int{3007: 15, 3008: 3})
+	return v.Major > 3006 && v.isSince(map[int]int{3007: 15, 3008: 3})
 }
 
 // AsksSigningAlgorithm reports whether a release checks signed returns by its option signing_algorithm: from 3006.26,
 // 3007.15 and 3008.1 on (salt/master.py AESFuncs._return). The ones before take SHA-1 whatever that says, but for
 // 3008.0, which cannot check any.
 func (v Version) AsksSigningAlgorithm() bool {
-	return v.since(map[int]int{3006: 26, 3007: 15, 3008: 1})
+	return v.isSince(map[int]int{3006: 26, 3007: 15, 3008: 1})
 }
 
-// since reports whether this is the release of its line that first has something, or a later one. One whose line is not
-// listed has it, and one that does not tell which release of its line it is (3007+12.g0a1b2c, built from a repository).
-func (v Version) since(first map[int]int) bool {
+// isSince reports whether this is the release of its line that first has something, or a later one. One whose line is
+// not listed has it, and one that does not tell which release of its line it is (3007+12.g0a1b2c, built from a
+// repository).
+func (v Version) isSince(first map[int]int) bool {
 	minor, listed := first[v.Major]
 	return !listed || v.Minor >= minor || v.Minor == 0 && !strings.HasPrefix(v.Text, strconv.Itoa(v.Major)+".")
 }

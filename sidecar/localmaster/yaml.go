@@ -80,10 +80,10 @@ func parseDocument(text []byte, r *yamlReader) (any, error) {
 		}
 		return nil, fmt.Errorf("line %d: a second document begins", more.Line)
 	}
-	return r.value(&doc, 0)
+	return r.readValue(&doc, 0)
 }
 
-func (r *yamlReader) value(n *yaml.Node, depth int) (any, error) {
+func (r *yamlReader) readValue(n *yaml.Node, depth int) (any, error) {
 	if r.left--; r.left < 0 || depth > maxYAMLDepth {
 		return nil, fmt.Errorf("line %d: too many or too deeply nested values", n.Line)
 	}
@@ -92,21 +92,21 @@ func (r *yamlReader) value(n *yaml.Node, depth int) (any, error) {
 		if len(n.Content) == 0 {
 			return nil, nil
 		}
-		return r.value(n.Content[0], depth)
+		return r.readValue(n.Content[0], depth)
 	case yaml.AliasNode:
-		return r.value(n.Alias, depth+1)
+		return r.readValue(n.Alias, depth+1)
 	case yaml.SequenceNode:
-		return r.sequence(n, depth)
+		return r.readSequence(n, depth)
 	case yaml.MappingNode:
-		return r.mapping(n, depth)
+		return r.readMapping(n, depth)
 	}
-	return r.scalar(n)
+	return r.readScalar(n)
 }
 
-func (r *yamlReader) sequence(n *yaml.Node, depth int) (any, error) {
+func (r *yamlReader) readSequence(n *yaml.Node, depth int) (any, error) {
 	list := make([]any, 0, len(n.Content))
 	for _, item := range n.Content {
-		v, err := r.value(item, depth+1)
+		v, err := r.readValue(item, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -115,31 +115,31 @@ func (r *yamlReader) sequence(n *yaml.Node, depth int) (any, error) {
 	return list, nil
 }
 
-// mapping reads the pairs of n; none of its keys may stand twice. Merged pairs (<<) yield to those of the mapping
+// readMapping reads the pairs of n; none of its keys may stand twice. Merged pairs (<<) yield to those of the mapping
 // itself.
-func (r *yamlReader) mapping(n *yaml.Node, depth int) (map[string]any, error) {
+func (r *yamlReader) readMapping(n *yaml.Node, depth int) (map[string]any, error) {
 	m := make(map[string]any, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if isMerge(key) {
 			continue
 		}
-		name, err := r.key(key, depth)
+		name, err := r.readKey(key, depth)
 		if err != nil {
 			return nil, err
 		}
 		if _, taken := m[name]; taken {
-			return nil, conflict(key, name)
+			return nil, conflictError(key, name)
 		}
-		if m[name], err = r.value(n.Content[i+1], depth+1); err != nil {
+		if m[name], err = r.readValue(n.Content[i+1], depth+1); err != nil {
 			return nil, err
 		}
 	}
-	return m, r.merge(n, m, depth)
+	return m, r.mergePairs(n, m, depth)
 }
 
-// merge adds the pairs merged into n. Two sources with the same key are refused, as Salt's loader does.
-func (r *yamlReader) merge(n *yaml.Node, m map[string]any, depth int) error {
+// mergePairs adds the pairs merged into n. Two sources with the same key are refused, as Salt's loader does.
+func (r *yamlReader) mergePairs(n *yaml.Node, m map[string]any, depth int) error {
 	merged := map[string]any{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if !isMerge(n.Content[i]) {
@@ -149,7 +149,7 @@ func (r *yamlReader) merge(n *yaml.Node, m map[string]any, depth int) error {
 			if r.left--; src.Kind != yaml.MappingNode || depth > maxYAMLDepth || r.left < 0 {
 				return fmt.Errorf("line %d: expected a mapping for merging", src.Line)
 			}
-			pairs, err := r.mapping(src, depth+1)
+			pairs, err := r.readMapping(src, depth+1)
 			if err != nil {
 				return err
 			}
@@ -158,7 +158,7 @@ func (r *yamlReader) merge(n *yaml.Node, m map[string]any, depth int) error {
 					continue
 				}
 				if _, twice := merged[name]; twice {
-					return conflict(src, name)
+					return conflictError(src, name)
 				}
 				merged[name] = v
 			}
@@ -169,22 +169,22 @@ func (r *yamlReader) merge(n *yaml.Node, m map[string]any, depth int) error {
 }
 
 func mergeSources(n *yaml.Node) []*yaml.Node {
-	n = deref(n)
+	n = derefAlias(n)
 	if n.Kind != yaml.SequenceNode {
 		return []*yaml.Node{n}
 	}
 	out := make([]*yaml.Node, len(n.Content))
 	for i, src := range n.Content {
-		out[i] = deref(src)
+		out[i] = derefAlias(src)
 	}
 	return out
 }
 
-func conflict(n *yaml.Node, name string) error {
+func conflictError(n *yaml.Node, name string) error {
 	return fmt.Errorf("line %d: found conflicting ID '%s'", n.Line, name)
 }
 
-func deref(n *yaml.Node) *yaml.Node {
+func derefAlias(n *yaml.Node) *yaml.Node {
 	for range 10 {
 		if n.Kind != yaml.AliasNode {
 			break
@@ -198,8 +198,8 @@ func isMerge(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Value == "<<" && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
 }
 
-func (r *yamlReader) key(n *yaml.Node, depth int) (string, error) {
-	v, err := r.value(n, depth+1)
+func (r *yamlReader) readKey(n *yaml.Node, depth int) (string, error) {
+	v, err := r.readValue(n, depth+1)
 	if err != nil {
 		return "", err
 	}
@@ -210,7 +210,7 @@ func (r *yamlReader) key(n *yaml.Node, depth int) (string, error) {
 	return pyStr(v), nil
 }
 
-func (r *yamlReader) scalar(n *yaml.Node) (any, error) {
+func (r *yamlReader) readScalar(n *yaml.Node) (any, error) {
 	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 	if r.hidden {
 		n.Value = strings.ReplaceAll(n.Value, hiddenMark, "?")

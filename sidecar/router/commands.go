@@ -123,7 +123,7 @@ func Waits(p *saltwire.Peek) bool {
 	case "minion_publish", "minion_runner", "_register_resources":
 		return true
 	case "_mine_get", "minion_pub":
-		return expression(p.Raw.TgtType) || expression(p.Raw.ExprForm)
+		return isExpression(p.Raw.TgtType) || isExpression(p.Raw.ExprForm)
 	}
 	return false
 }
@@ -138,8 +138,8 @@ func Long(name string) bool {
 	return ReadsRoots(name)
 }
 
-// expression says whether minions that are looked for that way may be by a regular expression.
-func expression(by saltwire.Value) bool {
+// isExpression says whether minions that are looked for that way may be by a regular expression.
+func isExpression(by saltwire.Value) bool {
 	b, _ := by.Text()
 	switch strings.ToLower(string(b)) {
 	case "pcre", "grain_pcre", "pillar_pcre", "compound", "compound_pillar_exact":

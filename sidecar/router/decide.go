@@ -75,9 +75,9 @@ func Decide(p saltwire.Peek, v View) Decision {
 	case ByPublisher:
 		d = v.byPublisher(p)
 	case ByMinion:
-		d = v.toRanked(v.ranked(p.ID))
+		d = v.toRanked(v.rankUsable(p.ID))
 	case ByJob:
-		d = v.event(p)
+		d = v.decideEvent(p)
 	case ByOwner:
 		d = v.byOwner(p.ID)
 	case ByCache:
@@ -85,21 +85,21 @@ func Decide(p saltwire.Peek, v View) Decision {
 	case AllNewest:
 		d = v.toAll(p.ID, c.Since)
 	default:
-		d = v.file(p)
+		d = v.decideFile(p)
 	}
 	d.Repeat = c.Repeat
 	return d
 }
 
 // SignIn says who decides about a minion's key. Clear requests other than these never leave the node.
-func (v View) SignIn(id string) Decision { return v.local(id) }
+func (v View) SignIn(id string) Decision { return v.preferLocal(id) }
 
-// local prefers this node's master; without it the least loaded one is asked, and among equals the ring's order for the
-// minion keeps one minion on one node.
-func (v View) local(id string) Decision {
-	ranked := v.ranked(id)
-	if self, ok := v.node(v.Self); ok && self.Usable() {
-		return Decision{Kind: ToLocal, Others: v.leastLoaded(without(ranked, v.Self))}
+// preferLocal prefers this node's master; without it the least loaded one is asked, and among equals the ring's order
+// for the minion keeps one minion on one node.
+func (v View) preferLocal(id string) Decision {
+	ranked := v.rankUsable(id)
+	if self, ok := v.findNode(v.Self); ok && self.Usable() {
+		return Decision{Kind: ToLocal, Others: v.leastLoaded(withoutNode(ranked, v.Self))}
 	}
 	return v.toRanked(v.leastLoaded(ranked))
 }
@@ -125,59 +125,59 @@ func (v View) byJID(p saltwire.Peek) Decision {
 	if key == "" || key == noJob {
 		key = p.ID
 	}
-	n, known := v.publisher(p)
+	n, known := v.findPublisher(p)
 	switch {
 	case known && (n.Alive || key == p.JID && n.ID == v.Self):
 		d := v.toPublisher(n, p.JID)
 		d.Job = d.Kind == ToNode
 		return d
 	case known && key == p.JID:
-		return Decision{Kind: Keep, Node: n.ID, Others: v.takers(key)}
+		return Decision{Kind: Keep, Node: n.ID, Others: v.returnTakers(key)}
 	}
-	return v.toRanked(v.takers(key))
+	return v.toRanked(v.returnTakers(key))
 }
 
 // byPublisher asks who published a job. When that is not known, or it is gone, those that may have the job are asked
 // one after the other, this node first; they need no master for that.
 func (v View) byPublisher(p saltwire.Peek) Decision {
 	if p.JID == "" {
-		return v.local(p.ID)
+		return v.preferLocal(p.ID)
 	}
-	others := v.rank(p.JID, func(n Node) bool { return n.Usable() || n.Alive && n.TakesReturns })
+	others := v.rankNodes(p.JID, func(n Node) bool { return n.Usable() || n.Alive && n.TakesReturns })
 	d := Decision{Kind: ToLocal}
-	n, known := v.publisher(p)
+	n, known := v.findPublisher(p)
 	if known {
 		d.Asks = n.ID
 	}
 	if known && n.Alive && n.ID != v.Self {
-		d.Kind, d.Node, d.Others = ToNode, n.ID, without(others, n.ID)
+		d.Kind, d.Node, d.Others = ToNode, n.ID, withoutNode(others, n.ID)
 		return d
 	}
-	d.Others = without(others, v.Self)
+	d.Others = withoutNode(others, v.Self)
 	return d
 }
 
-// takers are the nodes responsible for a return whose publisher is not known: while no master answers, those that can
-// do without.
-func (v View) takers(key string) []node.ID {
-	if ids := v.ranked(key); len(ids) > 0 {
+// returnTakers are the nodes responsible for a return whose publisher is not known: while no master answers, those that
+// can do without.
+func (v View) returnTakers(key string) []node.ID {
+	if ids := v.rankUsable(key); len(ids) > 0 {
 		return ids
 	}
-	return v.rank(key, func(n Node) bool { return n.Alive && n.TakesReturns })
+	return v.rankNodes(key, func(n Node) bool { return n.Alive && n.TakesReturns })
 }
 
 // toPublisher sends to a node that is alive, whether or not its master answers: it knows best how to keep a return for
 // it. All nodes agree on the others.
 func (v View) toPublisher(n Node, jid string) Decision {
-	others := without(v.ranked(jid), n.ID)
+	others := withoutNode(v.rankUsable(jid), n.ID)
 	if n.ID == v.Self {
 		return Decision{Kind: ToLocal, Others: others}
 	}
 	return Decision{Kind: ToNode, Node: n.ID, Others: others}
 }
 
-// publisher finds the member that published the job of p, whether or not it is alive.
-func (v View) publisher(p saltwire.Peek) (Node, bool) {
+// findPublisher finds the member that published the job of p, whether or not it is alive.
+func (v View) findPublisher(p saltwire.Peek) (Node, bool) {
 	if p.MasterID != "" {
 		if n, ok := v.byMasterID(p.MasterID); ok {
 			return n, true
@@ -194,7 +194,7 @@ func (v View) jobNode(jid string) (Node, bool) {
 	if !ok {
 		return Node{}, false
 	}
-	return v.node(id)
+	return v.findNode(id)
 }
 
 // byOwner writes on one node, from which all others get it. While one of them does not, each has to write on its own.
@@ -202,21 +202,21 @@ func (v View) byOwner(id string) Decision {
 	if slices.ContainsFunc(v.Nodes, func(n Node) bool { return n.Alive && !n.TakesMines }) {
 		return v.toAll(id, 0)
 	}
-	return v.toRanked(v.ranked(id))
+	return v.toRanked(v.rankUsable(id))
 }
 
 // byCache sends what masters cache to the ring's owner of the minion: a minion that asks for its pillar to be rendered
 // anew has the cache of one master cleared, and asks through any node later.
 func (v View) byCache(id string) Decision {
 	if slices.ContainsFunc(v.Nodes, func(n Node) bool { return n.Alive && n.CachesPillars }) {
-		return v.toRanked(v.ranked(id))
+		return v.toRanked(v.rankUsable(id))
 	}
-	return v.local(id)
+	return v.preferLocal(id)
 }
 
 // Owns says whether this node is the one that is asked first about a minion.
 func (v View) Owns(id string) bool {
-	ranked := v.ranked(id)
+	ranked := v.rankUsable(id)
 	return len(ranked) > 0 && ranked[0] == v.Self
 }
 
@@ -228,22 +228,22 @@ func (v View) toAll(id string, since int) Decision {
 			all = append(all, n.ID)
 		}
 	}
-	self, ok := v.node(v.Self)
-	others := without(slices.Clone(all), v.Self)
+	self, ok := v.findNode(v.Self)
+	others := withoutNode(slices.Clone(all), v.Self)
 	switch {
 	case ok && self.Usable() && self.Major >= since:
 		return Decision{Kind: ToAll, Others: others}
 	case !slices.ContainsFunc(v.Nodes, func(n Node) bool { return n.Major >= since }):
 		return Decision{Kind: Answer, Reply: emptyMap} // what an older master answers, without a complaint in its log
 	}
-	d := v.toRanked(slices.DeleteFunc(v.ranked(id), func(n node.ID) bool { return !slices.Contains(all, n) }))
+	d := v.toRanked(slices.DeleteFunc(v.rankUsable(id), func(n node.ID) bool { return !slices.Contains(all, n) }))
 	if d.Kind == ToNode {
-		d.Copies = without(others, d.Node)
+		d.Copies = withoutNode(others, d.Node)
 	}
 	d.Others = nil
 	return d
 }
 
-func without(ids []node.ID, id node.ID) []node.ID {
+func withoutNode(ids []node.ID, id node.ID) []node.ID {
 	return slices.DeleteFunc(ids, func(o node.ID) bool { return o == id })
 }

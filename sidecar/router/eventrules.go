@@ -58,14 +58,14 @@ func NewEventRules(rules []EventRule) (*EventRules, error) {
 
 // Route says where events of a tag fire.
 func (r *EventRules) Route(tag string) EventRoute {
-	if rule, ok := r.find(tag); ok {
+	if rule, ok := r.findRule(tag); ok {
 		return rule.route
 	}
 	return Owner
 }
 
-// find returns the rule that decides about a tag.
-func (r *EventRules) find(tag string) (eventRule, bool) {
+// findRule returns the rule that decides about a tag.
+func (r *EventRules) findRule(tag string) (eventRule, bool) {
 	if r != nil {
 		for _, rule := range r.rules {
 			if rule.tag.MatchString(tag) {
@@ -76,4 +76,4 @@ func (r *EventRules) find(tag string) (eventRule, bool) {
 	return eventRule{}, false
 }
 
-func (r *EventRules) empty() bool { return r == nil || len(r.rules) == 0 }
+func (r *EventRules) isEmpty() bool { return r == nil || len(r.rules) == 0 }

@@ -18,19 +18,19 @@ type Part struct {
 	Events    []int // their places in the list; nil: the whole load
 }
 
-// event decides on a _minion_event, which comes with one event or with a list of them.
-func (v View) event(p saltwire.Peek) Decision {
-	if v.Events.empty() {
+// decideEvent decides on a _minion_event, which comes with one event or with a list of them.
+func (v View) decideEvent(p saltwire.Peek) Decision {
+	if v.Events.isEmpty() {
 		return v.byJob(p)
 	}
 	if p.Events == nil { // AESFuncs._minion_event looks for the list first
-		return split([]group{{v.Events.Route(p.Tag), nil}}, v, p)
+		return splitGroups([]group{{v.Events.Route(p.Tag), nil}}, v, p)
 	}
 	tags, err := saltwire.EventTags(p.Events)
 	if err != nil {
 		return v.byJob(p) // it is the master's Python that judges it
 	}
-	return split(groups(tags, v.Events), v, p)
+	return splitGroups(groupEvents(tags, v.Events), v, p)
 }
 
 // group is the events of a list that have one route.
@@ -39,8 +39,8 @@ type group struct {
 	events []int // nil: all of them
 }
 
-// groups sorts events by their route.
-func groups(tags []string, rules *EventRules) (out []group) {
+// groupEvents sorts events by their route.
+func groupEvents(tags []string, rules *EventRules) (out []group) {
 	seen := map[string]EventRoute{}
 	for i, tag := range tags {
 		route, ok := seen[tag]
@@ -63,8 +63,8 @@ func groups(tags []string, rules *EventRules) (out []group) {
 	return out
 }
 
-// split makes one decision of what is decided for each group. As long as one way is enough Parts is empty.
-func split(all []group, v View, p saltwire.Peek) Decision {
+// splitGroups makes one decision of what is decided for each group. As long as one way is enough Parts is empty.
+func splitGroups(all []group, v View, p saltwire.Peek) Decision {
 	if len(all) == 1 && all[0].route != Masters {
 		return v.toOne(all[0].route, p)
 	}
@@ -90,16 +90,16 @@ func split(all []group, v View, p saltwire.Peek) Decision {
 func (v View) toOne(route EventRoute, p saltwire.Peek) Decision {
 	switch route {
 	case Leader:
-		ranked := v.ranked(p.ID)
+		ranked := v.rankUsable(p.ID)
 		if at := slices.Index(ranked, v.Leader); at > 0 {
-			ranked = slices.Insert(without(ranked, v.Leader), 0, v.Leader)
+			ranked = slices.Insert(withoutNode(ranked, v.Leader), 0, v.Leader)
 		}
 		return v.toRanked(ranked)
 	case Origin:
 		if d, ok := v.ofJob(p); ok {
 			return d
 		}
-		return v.local(p.ID)
+		return v.preferLocal(p.ID)
 	default:
 		return v.byJob(p)
 	}
@@ -108,9 +108,9 @@ func (v View) toOne(route EventRoute, p saltwire.Peek) Decision {
 // toMasters sends events to every master that answers, this node's first: the minion waits for one of them only. None
 // has a second choice, for every other one has them already.
 func (v View) toMasters(id string, events []int) (parts []Part) {
-	ranked := v.ranked(id)
+	ranked := v.rankUsable(id)
 	if at := slices.Index(ranked, v.Self); at > 0 {
-		ranked = slices.Insert(without(ranked, v.Self), 0, v.Self)
+		ranked = slices.Insert(withoutNode(ranked, v.Self), 0, v.Self)
 	}
 	for i, n := range ranked {
 		part := Part{Kind: ToNode, Node: n, All: true, Copy: i > 0, Events: events}
@@ -143,5 +143,5 @@ func (v View) byJob(p saltwire.Peek) Decision {
 	if d, ok := v.ofJob(p); ok {
 		return d
 	}
-	return v.toRanked(v.ranked(p.ID))
+	return v.toRanked(v.rankUsable(p.ID))
 }

@@ -20,13 +20,13 @@ type Explanation struct {
 func (v View) ExplainEvent(id, tag string) Explanation {
 	p := saltwire.Peek{Cmd: "_minion_event", ID: id, Tag: tag}
 	x := Explanation{Route: "owner"}
-	if rule, ok := v.Events.find(tag); ok {
+	if rule, ok := v.Events.findRule(tag); ok {
 		x.Rule, x.Route = rule.text, rule.text.Route
 	}
 	if _, ofJob := v.ofJob(p); ofJob && (x.Route == "owner" || x.Route == "origin") {
 		x.JID, _, _ = strings.Cut(strings.TrimPrefix(tag, "salt/job/"), "/")
 	}
-	d := v.event(p)
+	d := v.decideEvent(p)
 	if d.Kind != Split {
 		x.Nodes, x.Others = v.firesOn(d.Kind, d.Node), d.Others
 		return x

@@ -24,8 +24,8 @@ func TestExplainEvent(t *testing.T) {
 			t.Errorf("%s fires on %v", tag, x.Nodes)
 		case x.Route == "leader" && x.Nodes[0] != "m3", x.Route == "origin" && x.Nodes[0] != v.Self:
 			t.Errorf("%s fires on %v", tag, x.Nodes)
-		case x.Route == "owner" && x.Nodes[0] != v.ranked("web1")[0]:
-			t.Errorf("%s fires on %v, the owner is %v", tag, x.Nodes, v.ranked("web1"))
+		case x.Route == "owner" && x.Nodes[0] != v.rankUsable("web1")[0]:
+			t.Errorf("%s fires on %v, the owner is %v", tag, x.Nodes, v.rankUsable("web1"))
 		}
 	}
 	if x := (View{}).ExplainEvent("web1", "t"); len(x.Nodes) != 0 {

@@ -63,13 +63,13 @@ func (j *Jobs) Record(jid string, publisher node.ID, content uint64) (first node
 		j.cut[cut] = append(j.cut[cut], jid)
 	}
 	if j.order.Len() > j.max {
-		j.forget(j.order.Remove(j.order.Back()).(job).jid)
+		j.forgetJob(j.order.Remove(j.order.Back()).(job).jid)
 	}
 	return "", false
 }
 
-// forget wants mu.
-func (j *Jobs) forget(jid string) {
+// forgetJob wants mu.
+func (j *Jobs) forgetJob(jid string) {
 	delete(j.byJID, jid)
 	cut, ok := saltwire.CutJID(jid)
 	if !ok {

@@ -14,7 +14,7 @@ const loadStep = 4
 func (v View) leastLoaded(ranked []node.ID) []node.ID {
 	load := make(map[node.ID]int, len(ranked))
 	for _, id := range ranked {
-		n, _ := v.node(id)
+		n, _ := v.findNode(id)
 		busy := n.Load
 		if v.Relaying != nil {
 			busy = max(busy, v.Relaying(id)) // what we know at once, before it is told around
@@ -22,8 +22,8 @@ func (v View) leastLoaded(ranked []node.ID) []node.ID {
 		load[id] = busy / loadStep
 	}
 	slices.SortStableFunc(ranked, func(a, b node.ID) int {
-		na, _ := v.node(a)
-		nb, _ := v.node(b)
+		na, _ := v.findNode(a)
+		nb, _ := v.findNode(b)
 		if na.Draining != nb.Draining {
 			if na.Draining {
 				return 1

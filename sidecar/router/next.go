@@ -154,7 +154,7 @@ func Start(c Call, d Decision) (Call, Step) {
 		}
 		return c, Step{Action: DoAskNode, Node: d.Node}
 	case Keep:
-		if !c.journaled() {
+		if !c.isJournaled() {
 			return c.tryNext(atPublisher, Outcome{Result: Unsent})
 		}
 		return c, Step{Action: DoKeepForNode, Node: d.Node}
@@ -211,7 +211,7 @@ func Next(c Call, o Outcome) (Call, Step) {
 	case DoAskMaster:
 		return c.masterFailed(o)
 	case DoAskNode:
-		if c.journaled() && c.KeepFor == o.Node {
+		if c.isJournaled() && c.KeepFor == o.Node {
 			c.KeepFor = ""
 			return c, Step{Action: DoKeepForNode, Node: o.Node}
 		}
@@ -229,7 +229,7 @@ func (c Call) serveLocally() Step {
 		return Step{Action: DoFire}
 	case c.Can.Mines:
 		return Step{Action: DoMine}
-	case c.journaled():
+	case c.isJournaled():
 		return Step{Action: DoJournal}
 	}
 	return Step{Action: DoAskMaster}
@@ -238,8 +238,8 @@ func (c Call) serveLocally() Step {
 // asksForJob says whether a request asks what was returned for a job.
 func (c Call) asksForJob() bool { return c.Cmd == question && c.JID != "" }
 
-// journaled says whether a request is a return that a journal takes.
-func (c Call) journaled() bool { return c.Can.Returns && IsReturn(c.Cmd) }
+// isJournaled says whether a request is a return that a journal takes.
+func (c Call) isJournaled() bool { return c.Can.Returns && IsReturn(c.Cmd) }
 
 // mayWait says whether a request may wait for a master. A relayed one waits at the node that relayed it; of one that
 // every master gets, others have theirs; one that was to be kept for the local master has waited.
@@ -247,7 +247,7 @@ func (c Call) mayWait() bool { return !c.Relayed && !c.Fixed && !c.Deferred }
 
 // masterFailed continues when the local master has not answered: a return is kept for it.
 func (c Call) masterFailed(o Outcome) (Call, Step) {
-	if c.journaled() && !c.Deferred && !c.Shared && !(o.Gone && o.Result == Unanswered) {
+	if c.isJournaled() && !c.Deferred && !c.Shared && !(o.Gone && o.Result == Unanswered) {
 		c.Deferred = true
 		return c, Step{Action: DoKeepForMaster}
 	}

@@ -11,14 +11,14 @@ func readsFile(name string) bool {
 	return false
 }
 
-// file sends a question for a file that a minion has pushed to where _file_recv put it; of anything else all masters
-// have the same.
-func (v View) file(p saltwire.Peek) Decision {
+// decideFile sends a question for a file that a minion has pushed to where _file_recv put it; of anything else all
+// masters have the same.
+func (v View) decideFile(p saltwire.Peek) Decision {
 	if v.Pusher != nil && readsFile(p.Cmd) {
 		path, _ := p.Raw.Path.Text()
 		if minion := v.Pusher(string(path)); minion != "" {
-			return v.toRanked(v.ranked(minion))
+			return v.toRanked(v.rankUsable(minion))
 		}
 	}
-	return v.local(p.ID)
+	return v.preferLocal(p.ID)
 }

@@ -57,7 +57,7 @@ func (v View) OthersServe(id node.ID) bool {
 	return false
 }
 
-func (v View) node(id node.ID) (Node, bool) {
+func (v View) findNode(id node.ID) (Node, bool) {
 	for _, n := range v.Nodes {
 		if n.ID == id {
 			return n, true
@@ -75,10 +75,10 @@ func (v View) byMasterID(id string) (Node, bool) {
 	return Node{}, false
 }
 
-// ranked lists the usable nodes in the order in which they are responsible for key.
-func (v View) ranked(key string) []node.ID { return v.rank(key, Node.Usable) }
+// rankUsable lists the usable nodes in the order in which they are responsible for key.
+func (v View) rankUsable(key string) []node.ID { return v.rankNodes(key, Node.Usable) }
 
-func (v View) rank(key string, may func(Node) bool) []node.ID {
+func (v View) rankNodes(key string, may func(Node) bool) []node.ID {
 	candidates := make([]ring.Node, 0, len(v.Nodes))
 	for _, n := range v.Nodes {
 		if may(n) {

@@ -229,7 +229,7 @@ func TestGivenUp(t *testing.T) {
 		if err := c.svc.Open(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		c.svc.budget.Load().pay(time.Hour) // nobody's turn comes soon
+		c.svc.budget.Load().payCost(time.Hour) // nobody's turn comes soon
 		for i := range 8 {
 			c.come(c.sign(t, i), false)
 		}

@@ -19,29 +19,29 @@ const (
 	outcomeUndecided = "pending_undecided" // the cluster has not
 )
 
-// ask has a master decide a sign-in by its own policy.
-func (s *Service) ask(ctx context.Context, l *line, r *Request) {
-	reply, outcome, err := s.find(ctx, r)
+// askForDecision has a master decide a sign-in by its own policy.
+func (s *Service) askForDecision(ctx context.Context, l *line, r *Request) {
+	reply, outcome, err := s.findDecision(ctx, r)
 	if err != nil {
 		s.cfg.Logger.Warn("sign-in not decided", "minion", r.Auth.ID, "err", err)
-		s.finish(l, r, nil, "undecided")
+		s.finishRequest(l, r, nil, "undecided")
 		return
 	}
 	if reply == nil {
-		s.accept(ctx, l, r, outcome)
+		s.acceptRequest(ctx, l, r, outcome)
 		return
 	}
-	s.finish(l, r, reply, outcome)
+	s.finishRequest(l, r, reply, outcome)
 }
 
-// decide has the local master decide, which has to do so within patience. It returns the reply to hand on, or nil when
-// the minion is accepted and answered with the cluster's keys.
-func (s *Service) decide(ctx context.Context, patience time.Duration,
+// decideLocally has the local master decide, which has to do so within patience. It returns the reply to hand on, or
+// nil when the minion is accepted and answered with the cluster's keys.
+func (s *Service) decideLocally(ctx context.Context, patience time.Duration,
 	r *Request) (reply []byte, outcome string, err error) {
 	local, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := s.cfg.Keys.Settled(local); errors.Is(err, ErrNoQuorum) {
-		return s.undecided(r, err)
+		return s.replyPending(r, err)
 	} else if err != nil {
 		return nil, "", fmt.Errorf("wait for key files: %w", err)
 	}
@@ -53,7 +53,7 @@ func (s *Service) decide(ctx context.Context, patience time.Duration,
 			return nil, "", fmt.Errorf("prepare session: %w", err)
 		}
 		if !st.Accepted {
-			defer func() { s.discard(r.Auth.ID, session, outcome) }()
+			defer func() { s.discardSession(r.Auth.ID, session, outcome) }()
 		}
 	}
 	raw, err := s.cfg.Master.Do(local, r.Raw)
@@ -72,15 +72,16 @@ func (s *Service) decide(ctx context.Context, patience time.Duration,
 	case saltwire.AuthFull:
 		return raw, "full", nil
 	case saltwire.AuthAccepted:
-		return s.accepted(ctx, r, st)
+		return s.recordAccepted(ctx, r, st)
 	default:
 		return raw, "refused", nil
 	}
 }
 
-// discard removes the session file of a sign-in that was not accepted: a stranger with a name per request would leave
-// one behind for each. Should the master accept after all, too late for us to hear, the next Ensure makes it again.
-func (s *Service) discard(id string, session saltcrypt.Key, outcome string) {
+// discardSession removes the session file of a sign-in that was not accepted: a stranger with a name per request would
+// leave one behind for each. Should the master accept after all, too late for us to hear, the next Ensure makes it
+// again.
+func (s *Service) discardSession(id string, session saltcrypt.Key, outcome string) {
 	if outcome == outcomeAccepted || outcome == outcomeUndecided {
 		return // a worker has read it
 	}
@@ -89,8 +90,9 @@ func (s *Service) discard(id string, session saltcrypt.Key, outcome string) {
 	}
 }
 
-// accepted makes the master's "accepted" the cluster's before the minion hears of it.
-func (s *Service) accepted(ctx context.Context, r *Request, st Standing) (reply []byte, outcome string, err error) {
+// recordAccepted makes the master's "accepted" the cluster's before the minion hears of it.
+func (s *Service) recordAccepted(ctx context.Context, r *Request, st Standing) (reply []byte, outcome string,
+	err error) {
 	if st.Accepted && saltcrypt.SameKey(st.Pub, r.Auth.Pub) {
 		return nil, outcomeAccepted, nil
 	}
@@ -99,18 +101,18 @@ func (s *Service) accepted(ctx context.Context, r *Request, st Standing) (reply 
 	case err == nil:
 		return nil, outcomeAccepted, nil
 	case errors.Is(err, ErrChanged), errors.Is(err, ErrNoQuorum):
-		return s.undecided(r, err)
+		return s.replyPending(r, err)
 	default:
 		return nil, "", fmt.Errorf("propose key: %w", err)
 	}
 }
 
-// undecided answers "pending" when it is not ours to decide now: the minion comes again in acceptance_wait_time and
+// replyPending answers "pending" when it is not ours to decide now: the minion comes again in acceptance_wait_time and
 // finds it decided.
-func (s *Service) undecided(r *Request, reason error) (reply []byte, outcome string, err error) {
+func (s *Service) replyPending(r *Request, reason error) (reply []byte, outcome string, err error) {
 	s.cfg.Logger.Warn("sign-in left pending", "minion", r.Auth.ID, "reason", reason)
 	// the time for asking may be over, of which the reason is
-	if !s.spend(s.ctx, func() { reply, err = s.replier.pending(r.Auth) }) {
+	if !s.spendShare(s.ctx, func() { reply, err = s.replier.buildPending(r.Auth) }) {
 		return nil, outcomeUndecided, fmt.Errorf("answer pending: %w", context.Cause(s.ctx))
 	}
 	return reply, outcomeUndecided, err

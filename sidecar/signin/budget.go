@@ -38,15 +38,15 @@ func newBudget(cpus int, share float64, cost time.Duration, now func() time.Time
 	return b
 }
 
-// spend runs f, which computes a sign-in, when the share allows it; false when ctx ended before.
-func (b *budget) spend(ctx context.Context, f func()) bool {
+// spendShare runs f, which computes a sign-in, when the share allows it; false when ctx ended before.
+func (b *budget) spendShare(ctx context.Context, f func()) bool {
 	select {
 	case b.slots <- struct{}{}:
 	case <-ctx.Done():
 		return false
 	}
 	defer func() { <-b.slots }()
-	if wait := b.wait(); wait > 0 {
+	if wait := b.waitTime(); wait > 0 {
 		t := time.NewTimer(wait)
 		defer t.Stop()
 		select {
@@ -57,12 +57,12 @@ func (b *budget) spend(ctx context.Context, f func()) bool {
 	}
 	began := b.now()
 	f()
-	b.pay(b.now().Sub(began))
+	b.payCost(b.now().Sub(began))
 	return true
 }
 
-// wait is how long until the balance is positive.
-func (b *budget) wait() time.Duration {
+// waitTime is how long until the balance is positive.
+func (b *budget) waitTime() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
@@ -74,15 +74,15 @@ func (b *budget) wait() time.Duration {
 	return time.Duration(-b.balance / b.cpus * float64(time.Second))
 }
 
-func (b *budget) pay(cost time.Duration) {
+func (b *budget) payCost(cost time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.balance -= cost.Seconds()
 	b.cost += (cost.Seconds() - b.cost) * costWeight
 }
 
-// rate is how many sign-ins a second the share allows at their present cost.
-func (b *budget) rate() float64 {
+// signInRate is how many sign-ins a second the share allows at their present cost.
+func (b *budget) signInRate() float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.cost <= 0 {

@@ -31,7 +31,7 @@ func TestBudgetShare(t *testing.T) {
 			for range tc.slots {
 				go func() {
 					n := 0
-					for b.spend(ctx, func() { time.Sleep(4 * time.Millisecond) }) {
+					for b.spendShare(ctx, func() { time.Sleep(4 * time.Millisecond) }) {
 						n++
 					}
 					done <- n
@@ -45,7 +45,7 @@ func TestBudgetShare(t *testing.T) {
 			if got := float64(n); got > want*1.02+2 || got < want*0.97 {
 				t.Errorf("%d CPUs, share %g: %d computed in 10 s, want %g", tc.cpus, tc.share, n, want)
 			}
-			if r, want := b.rate(), float64(tc.cpus)*tc.share/0.004; math.Abs(r-want) > want/100 {
+			if r, want := b.signInRate(), float64(tc.cpus)*tc.share/0.004; math.Abs(r-want) > want/100 {
 				t.Errorf("rate %g, want %g", r, want)
 			}
 		})
@@ -54,10 +54,10 @@ func TestBudgetShare(t *testing.T) {
 
 func TestBudgetEndsWithItsContext(t *testing.T) {
 	b := newBudget(1, 0.05, time.Millisecond, time.Now)
-	b.pay(time.Hour)
+	b.payCost(time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if b.spend(ctx, func() { t.Error("ran") }) {
+	if b.spendShare(ctx, func() { t.Error("ran") }) {
 		t.Error("said it ran")
 	}
 }

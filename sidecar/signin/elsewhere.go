@@ -38,17 +38,17 @@ type Peers interface {
 // errNobody says that a sign-in was not to be asked of anybody.
 var errNobody = errors.New("no master can decide it")
 
-// find looks for a master that decides a sign-in, and returns what decide does. Asking twice does no harm: a master
-// that sees a key once more says the same, and so do minions by themselves.
-func (s *Service) find(ctx context.Context, r *Request) (reply []byte, outcome string, err error) {
-	here, others := s.way(r)
+// findDecision looks for a master that decides a sign-in, and returns what decide does. Asking twice does no harm: a
+// master that sees a key once more says the same, and so do minions by themselves.
+func (s *Service) findDecision(ctx context.Context, r *Request) (reply []byte, outcome string, err error) {
+	here, others := s.decidersFor(r)
 	err = errNobody
 	if here {
 		patience := askTimeout
 		if len(others) > 0 {
 			patience = localPatience
 		}
-		reply, outcome, err = s.decide(ctx, patience, r)
+		reply, outcome, err = s.decideLocally(ctx, patience, r)
 		if err == nil {
 			return reply, outcome, nil
 		}
@@ -58,7 +58,7 @@ func (s *Service) find(ctx context.Context, r *Request) (reply []byte, outcome s
 			break
 		}
 		var failed error
-		if reply, outcome, failed = s.relay(ctx, to, r); failed == nil {
+		if reply, outcome, failed = s.relayTo(ctx, to, r); failed == nil {
 			return reply, outcome, nil
 		}
 		err = errors.Join(err, failed)
@@ -66,16 +66,16 @@ func (s *Service) find(ctx context.Context, r *Request) (reply []byte, outcome s
 	return nil, "", err
 }
 
-// way says who is asked. What a peer handed over ends here.
-func (s *Service) way(r *Request) (here bool, others []node.ID) {
+// decidersFor says who is asked. What a peer handed over ends here.
+func (s *Service) decidersFor(r *Request) (here bool, others []node.ID) {
 	if r.Relayed || s.cfg.Way == nil || s.cfg.Peers == nil {
 		return true, nil
 	}
 	return s.cfg.Way(r.Auth.ID)
 }
 
-// relay has a peer decide a sign-in, within half of the time that is left: there may be others to ask.
-func (s *Service) relay(ctx context.Context, to node.ID, r *Request) (reply []byte, outcome string, err error) {
+// relayTo has a peer decide a sign-in, within half of the time that is left: there may be others to ask.
+func (s *Service) relayTo(ctx context.Context, to node.ID, r *Request) (reply []byte, outcome string, err error) {
 	asking, cancel := ctx, context.CancelFunc(func() {})
 	if end, ok := ctx.Deadline(); ok {
 		asking, cancel = context.WithTimeout(ctx, max(time.Until(end)/2, peerPatience))
@@ -102,10 +102,10 @@ func (s *Service) relay(ctx context.Context, to node.ID, r *Request) (reply []by
 // acceptedThere answers a sign-in that a peer's master has accepted, when the cluster has.
 func (s *Service) acceptedThere(ctx context.Context, to node.ID, r *Request) (reply []byte, outcome string, err error) {
 	if err := s.cfg.Keys.CatchUp(ctx); err != nil {
-		return s.undecided(r, fmt.Errorf("accepted at %s, not known here: %w", to, err))
+		return s.replyPending(r, fmt.Errorf("accepted at %s, not known here: %w", to, err))
 	}
 	if st := s.cfg.Keys.Standing(r.Auth.ID); !st.Accepted || !saltcrypt.SameKey(st.Pub, r.Auth.Pub) {
-		return s.undecided(r, fmt.Errorf("accepted at %s: %w", to, ErrChanged))
+		return s.replyPending(r, fmt.Errorf("accepted at %s: %w", to, ErrChanged))
 	}
 	return nil, "relayed_accepted", nil
 }

@@ -160,7 +160,7 @@ func TestPeersShareTheTime(t *testing.T) {
 		{peerPatience / 2, peerPatience / 2},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), tc.left)
-		_, _, _ = s.relay(ctx, "b", &Request{})
+		_, _, _ = s.relayTo(ctx, "b", &Request{})
 		cancel()
 		if p.left > tc.most || p.left > tc.left {
 			t.Errorf("of %s it had %s", tc.left, p.left)
@@ -176,7 +176,7 @@ func TestGuestsTakeAPartOnly(t *testing.T) {
 	ended := 0
 	enter := func() bool {
 		r := &Request{Reply: func([]byte) { ended++ }, Drop: func() { ended++ }}
-		if !g.admit(r) {
+		if !g.admitGuest(r) {
 			return false
 		}
 		inside = append(inside, r)

@@ -28,23 +28,23 @@ func newGuests(now func() time.Time) *guests {
 	return &guests{now: now, rate: bucket{rate: guestRate, room: guestBurst, tokens: guestBurst, at: now()}}
 }
 
-// admit says whether there is room, and takes it until the sign-in has come to an end.
-func (g *guests) admit(r *Request) bool {
+// admitGuest says whether there is room, and takes it until the sign-in has come to an end.
+func (g *guests) admitGuest(r *Request) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.rate.fill(g.now())
+	g.rate.refillBucket(g.now())
 	if g.inside >= maxGuests || g.rate.tokens < 1 {
 		return false
 	}
 	g.rate.tokens--
 	g.inside++
 	reply, drop := r.Reply, r.Drop
-	r.Reply = func(b []byte) { g.leave(); reply(b) }
-	r.Drop = func() { g.leave(); drop() }
+	r.Reply = func(b []byte) { g.leaveGuest(); reply(b) }
+	r.Drop = func() { g.leaveGuest(); drop() }
 	return true
 }
 
-func (g *guests) leave() {
+func (g *guests) leaveGuest() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inside--

@@ -48,10 +48,10 @@ type sealed struct {
 	ciphertext []byte
 }
 
-// encrypt seals a secret that is the same in every reply of an epoch. So may its ciphertext be: whoever listens learns
-// that the secret has not changed, which the reply's "sig" tells as well, and that the reply is a new one is said by
-// the signature over it and its nonce.
-func (k *minionKey) encrypt(which seal, algo, text string) ([]byte, error) {
+// encryptSecret seals a secret that is the same in every reply of an epoch. So may its ciphertext be: whoever listens
+// learns that the secret has not changed, which the reply's "sig" tells as well, and that the reply is a new one is
+// said by the signature over it and its nonce.
+func (k *minionKey) encryptSecret(which seal, algo, text string) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := &k.sealed[which]
@@ -77,15 +77,15 @@ func newKeyCache(limit int) *keyCache {
 	return &keyCache{max: limit, keys: map[string]*minionKey{}}
 }
 
-// has says whether the key of a text was parsed and is still kept.
-func (c *keyCache) has(pem string) bool {
+// hasKey says whether the key of a text was parsed and is still kept.
+func (c *keyCache) hasKey(pem string) bool {
 	pem = saltcrypt.CleanKey(pem)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.keys[pem] != nil
 }
 
-func (c *keyCache) get(pem string) (*minionKey, error) {
+func (c *keyCache) findKey(pem string) (*minionKey, error) {
 	pem = saltcrypt.CleanKey(pem)
 	c.mu.Lock()
 	key, ok := c.keys[pem]

@@ -16,11 +16,11 @@ func TestSealedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	cache := newKeyCache(10)
-	if _, err := cache.get("no key"); err == nil || cache.has("no key") || cache.has(minion.PublicText()) {
+	if _, err := cache.findKey("no key"); err == nil || cache.hasKey("no key") || cache.hasKey(minion.PublicText()) {
 		t.Errorf("%v: what was not parsed is kept", err)
 	}
-	key, err := cache.get(minion.PublicText())
-	if err != nil || !cache.has(minion.PublicText()) {
+	key, err := cache.findKey(minion.PublicText())
+	if err != nil || !cache.hasKey(minion.PublicText()) {
 		t.Fatal(err)
 	}
 	last := map[seal][]byte{}
@@ -39,7 +39,7 @@ func TestSealedOnce(t *testing.T) {
 		{sealAES, saltcrypt.OAEPSHA224, "epoch 1", false},
 		{sealSession, saltcrypt.OAEPSHA1, "session", true},
 	} {
-		ct, err := key.encrypt(step.which, step.algo, step.text)
+		ct, err := key.encryptSecret(step.which, step.algo, step.text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestSealedOnce(t *testing.T) {
 		}
 		last[step.which] = ct
 	}
-	if _, err := key.encrypt(sealAES, "OAEP-MD5", "epoch 1"); err == nil {
+	if _, err := key.encryptSecret(sealAES, "OAEP-MD5", "epoch 1"); err == nil {
 		t.Error("sealed with an algorithm that Salt does not have")
 	}
 }
@@ -63,13 +63,13 @@ func TestKeyIsKeptOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newKeyCache(10)
-	first, err := c.get(minion.PublicText())
+	first, err := c.findKey(minion.PublicText())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{minion.PublicText() + "\n", "  " + minion.PublicText(),
 		strings.ReplaceAll(minion.PublicText(), "\n", "\r\n")} {
-		if key, err := c.get(text); err != nil || key != first || !c.has(text) || len(c.keys) != 1 {
+		if key, err := c.findKey(text); err != nil || key != first || !c.hasKey(text) || len(c.keys) != 1 {
 			t.Errorf("%q: %v, %d keys are kept", text, err, len(c.keys))
 		}
 	}
@@ -83,7 +83,7 @@ func TestKeyCacheIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if key, err := c.get(minion.PublicText()); err != nil || !key.Equal(minion.Public()) {
+			if key, err := c.findKey(minion.PublicText()); err != nil || !key.Equal(minion.Public()) {
 				t.Fatal(fmt.Sprint("key ", i), err)
 			}
 		}

@@ -32,7 +32,7 @@ type place struct {
 	turn int
 }
 
-func (p place) counts() bool { return p.turn == p.line.turn && !p.busy && len(p.waiting) > 0 }
+func (p place) isCurrent() bool { return p.turn == p.line.turn && !p.busy && len(p.waiting) > 0 }
 
 // maxShare bounds the sign-ins of one party that wait. A minion makes one, salt-call beside it another, and each is
 // tried again.
@@ -74,8 +74,9 @@ func newQueue(limit int, patient time.Duration, now func() time.Time) *queue {
 	return &queue{max: limit, patient: patient, now: now, parts: map[party]*line{}, wake: make(chan struct{}, 1)}
 }
 
-// put adds a sign-in. It returns those that have to be given up for it, with the reason; the new one may be among them.
-func (q *queue) put(r *Request, isKnown bool) (shed []*Request, outcome string) {
+// putRequest adds a sign-in. It returns those that have to be given up for it, with the reason; the new one may be
+// among them.
+func (q *queue) putRequest(r *Request, isKnown bool) (shed []*Request, outcome string) {
 	p := partyOf(r.Auth)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,19 +92,19 @@ func (q *queue) put(r *Request, isKnown bool) (shed []*Request, outcome string) 
 	l.known, l.old = isKnown, false
 	l.waiting = append(l.waiting, r)
 	if q.count++; first && !l.busy {
-		q.enqueue(l)
+		q.enqueueLine(l)
 	}
 	if len(l.waiting) > maxShare {
 		return []*Request{q.dropOldest(l)}, "too_many_sign_ins"
 	}
 	if q.count > q.max {
-		return q.shed(), "shed"
+		return q.shedLine(), "shed"
 	}
 	return nil, ""
 }
 
-// enqueue lets a line wait for its turn, at the end of its lane. The caller holds mu.
-func (q *queue) enqueue(l *line) {
+// enqueueLine lets a line wait for its turn, at the end of its lane. The caller holds mu.
+func (q *queue) enqueueLine(l *line) {
 	at := strange
 	switch {
 	case l.old:
@@ -114,16 +115,16 @@ func (q *queue) enqueue(l *line) {
 	l.turn++
 	q.lanes[at] = append(q.lanes[at], place{l, l.turn})
 	if len(q.lanes[at]) > 2*len(q.parts)+fewPlaces { // a lane that is not looked at, because others always come before it
-		q.lanes[at] = slices.DeleteFunc(q.lanes[at], func(p place) bool { return !p.counts() })
+		q.lanes[at] = slices.DeleteFunc(q.lanes[at], func(p place) bool { return !p.isCurrent() })
 	}
-	q.signal()
+	q.wakeWorker()
 }
 
 // fewPlaces may be left behind by lines that have gone to another lane.
 const fewPlaces = 64
 
-// signal wakes one worker, which wakes the next.
-func (q *queue) signal() {
+// wakeWorker wakes one worker, which wakes the next.
+func (q *queue) wakeWorker() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -138,18 +139,18 @@ func (q *queue) dropOldest(l *line) *Request {
 	return r
 }
 
-// shed takes away the sign-ins of the line that has waited longest, lates and strangers first.
-func (q *queue) shed() []*Request {
+// shedLine takes away the sign-ins of the line that has waited longest, lates and strangers first.
+func (q *queue) shedLine() []*Request {
 	for _, at := range []lane{late, strange, known} {
-		if l := q.pop(at); l != nil {
-			return q.retire(l)
+		if l := q.popLine(at); l != nil {
+			return q.removeLine(l)
 		}
 	}
 	return nil
 }
 
-// retire forgets a line and returns what waited in it.
-func (q *queue) retire(l *line) []*Request {
+// removeLine forgets a line and returns what waited in it.
+func (q *queue) removeLine(l *line) []*Request {
 	gone := l.waiting
 	l.waiting = nil
 	q.count -= len(gone)
@@ -157,10 +158,10 @@ func (q *queue) retire(l *line) []*Request {
 	return gone
 }
 
-// take returns the next party and the sign-in of it that is to be answered, the newest whose minion listens; nil when
-// none waits. Strangers are taken only when they may be. Those whose minions have hung up come back for the caller to
-// drop.
-func (q *queue) take(strangers bool) (l *line, r *Request, gone []*Request) {
+// takeRequest returns the next party and the sign-in of it that is to be answered, the newest whose minion listens; nil
+// when none waits. Strangers are taken only when they may be. Those whose minions have hung up come back for the caller
+// to drop.
+func (q *queue) takeRequest(strangers bool) (l *line, r *Request, gone []*Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.since++
@@ -171,29 +172,29 @@ func (q *queue) take(strangers bool) (l *line, r *Request, gone []*Request) {
 	case q.since >= strangersTurn:
 		order, q.since = []lane{strange, known, late}, 0
 	}
-	return q.next(order)
+	return q.nextRequest(order)
 }
 
-// next takes from the first of the lanes that is not empty. The caller holds mu.
-func (q *queue) next(order []lane) (l *line, r *Request, gone []*Request) {
+// nextRequest takes from the first of the lanes that is not empty. The caller holds mu.
+func (q *queue) nextRequest(order []lane) (l *line, r *Request, gone []*Request) {
 	for {
-		if l = q.pick(order); l == nil {
+		if l = q.pickLine(order); l == nil {
 			return nil, nil, gone
 		}
 		gone = append(gone, q.hungUp(l)...)
 		if len(l.waiting) == 0 {
-			q.retire(l)
+			q.removeLine(l)
 			continue
 		}
 		r = l.waiting[len(l.waiting)-1]
 		if l.known && !l.old && q.now().Sub(r.At) > q.patient && len(q.lanes[known]) > 0 {
 			l.old = true
-			q.enqueue(l)
+			q.enqueueLine(l)
 			continue
 		}
 		l.busy = true
-		if q.others() {
-			q.signal()
+		if q.hasWaiting() {
+			q.wakeWorker()
 		}
 		return l, r, gone
 	}
@@ -214,38 +215,38 @@ func (q *queue) hungUp(l *line) (gone []*Request) {
 	return gone
 }
 
-// pick takes the line whose turn it is.
-func (q *queue) pick(order []lane) *line {
+// pickLine takes the line whose turn it is.
+func (q *queue) pickLine(order []lane) *line {
 	for _, at := range order {
-		if l := q.pop(at); l != nil {
+		if l := q.popLine(at); l != nil {
 			return l
 		}
 	}
 	return nil
 }
 
-// pop takes the first line of a lane, nil when there is none.
-func (q *queue) pop(at lane) *line {
+// popLine takes the first line of a lane, nil when there is none.
+func (q *queue) popLine(at lane) *line {
 	for len(q.lanes[at]) > 0 {
 		p := q.lanes[at][0]
 		q.lanes[at][0] = place{}
 		if q.lanes[at] = q.lanes[at][1:]; len(q.lanes[at]) == 0 {
 			q.lanes[at] = nil
 		}
-		if p.counts() {
+		if p.isCurrent() {
 			return p.line
 		}
 	}
 	return nil
 }
 
-func (q *queue) others() bool {
+func (q *queue) hasWaiting() bool {
 	return len(q.lanes[known])+len(q.lanes[strange])+len(q.lanes[late]) > 0
 }
 
-// done ends the answering of a sign-in and returns all tries of it: those with its nonce. What else the party waits for
-// gets its turn.
-func (q *queue) done(l *line, nonce string) (tries []*Request) {
+// endRequest ends the answering of a sign-in and returns all tries of it: those with its nonce. What else the party
+// waits for gets its turn.
+func (q *queue) endRequest(l *line, nonce string) (tries []*Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var rest []*Request
@@ -258,27 +259,27 @@ func (q *queue) done(l *line, nonce string) (tries []*Request) {
 	}
 	q.count -= len(tries)
 	l.waiting = rest
-	q.free(l)
+	q.freeLine(l)
 	return tries
 }
 
-// back puts a line that was taken as known among the strangers, unanswered.
-func (q *queue) back(l *line) {
+// putBack puts a line that was taken as known among the strangers, unanswered.
+func (q *queue) putBack(l *line) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l.known = false
-	q.free(l)
+	q.freeLine(l)
 }
 
-// free ends that a line is busy.
-func (q *queue) free(l *line) {
+// freeLine ends that a line is busy.
+func (q *queue) freeLine(l *line) {
 	l.busy, l.old = false, false
 	switch {
 	case q.parts[l.party] != l: // closed
 	case len(l.waiting) == 0:
 		delete(q.parts, l.party)
 	default:
-		q.enqueue(l)
+		q.enqueueLine(l)
 	}
 }
 
@@ -288,18 +289,18 @@ func (q *queue) close() (all []*Request) {
 	defer q.mu.Unlock()
 	q.closed = true
 	for _, l := range q.parts {
-		all = append(all, q.retire(l)...)
+		all = append(all, q.removeLine(l)...)
 	}
 	q.lanes = [lanes][]place{}
 	return all
 }
 
-// age is how long the first of the accepted keys has waited with its newest sign-in.
-func (q *queue) age() time.Duration {
+// oldestAge is how long the first of the accepted keys has waited with its newest sign-in.
+func (q *queue) oldestAge() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, p := range q.lanes[known] {
-		if p.counts() {
+		if p.isCurrent() {
 			return q.now().Sub(p.waiting[len(p.waiting)-1].At)
 		}
 	}

@@ -28,7 +28,7 @@ func (b *bench) come(id, nonce string, known bool) {
 	name := id + "/" + nonce
 	r := &Request{Auth: saltwire.AuthRequest{ID: id, Nonce: nonce}, Raw: []byte(name), At: b.at,
 		Gone: func() bool { return b.gone[name] }}
-	shed, _ := b.put(r, known)
+	shed, _ := b.putRequest(r, known)
 	b.shed = append(b.shed, names(shed)...)
 }
 
@@ -41,11 +41,11 @@ func names(all []*Request) (out []string) {
 
 // next takes a sign-in and ends it; the names of all that were answered with it come back.
 func (b *bench) next(strangers bool) string {
-	l, r, _ := b.take(strangers)
+	l, r, _ := b.takeRequest(strangers)
 	if l == nil {
 		return ""
 	}
-	tries := names(b.done(l, r.Auth.Nonce))
+	tries := names(b.endRequest(l, r.Auth.Nonce))
 	if len(tries) > 1 {
 		return fmt.Sprint(r.Auth.ID, tries)
 	}
@@ -144,13 +144,13 @@ func TestQueueStrangersTurn(t *testing.T) {
 func TestQueueOneAtATime(t *testing.T) {
 	b := newBench(1000)
 	b.come("k1", "1", true)
-	l, r, _ := b.take(true)
+	l, r, _ := b.takeRequest(true)
 	b.come("k1", "2", true)
 	b.come("k1", "1", true)
-	if again, _, _ := b.take(true); again != nil {
+	if again, _, _ := b.takeRequest(true); again != nil {
 		t.Fatal("taken twice at a time")
 	}
-	if got := names(b.done(l, r.Auth.Nonce)); !slices.Equal(got, []string{"k1/1", "k1/1"}) {
+	if got := names(b.endRequest(l, r.Auth.Nonce)); !slices.Equal(got, []string{"k1/1", "k1/1"}) {
 		t.Errorf("answered %v", got)
 	}
 	if got := b.all(true); !slices.Equal(got, []string{"k1/2"}) {
@@ -162,8 +162,8 @@ func TestQueueOneAtATime(t *testing.T) {
 func TestQueueBack(t *testing.T) {
 	b := newBench(1000)
 	b.come("k1", "1", true)
-	l, _, _ := b.take(false)
-	b.back(l)
+	l, _, _ := b.takeRequest(false)
+	b.putBack(l)
 	if got := b.next(false); got != "" {
 		t.Errorf("taken without leave: %s", got)
 	}
@@ -185,25 +185,25 @@ func TestAge(t *testing.T) {
 	b := newBench(100)
 	b.come("stranger", "1", false)
 	b.at = b.at.Add(time.Second)
-	if got := b.age(); got != 0 {
+	if got := b.oldestAge(); got != 0 {
 		t.Errorf("strangers count: %s", got)
 	}
 	b.come("a", "1", true)
 	b.come("b", "1", true)
 	b.at = b.at.Add(2 * time.Second)
-	if got := b.age(); got != 2*time.Second {
+	if got := b.oldestAge(); got != 2*time.Second {
 		t.Errorf("after two seconds: %s", got)
 	}
 	b.come("a", "2", true) // it has asked again: what it asked before, nobody hears
-	if got := b.age(); got != 0 {
+	if got := b.oldestAge(); got != 0 {
 		t.Errorf("asked again: %s", got)
 	}
-	b.take(false)
-	if got := b.age(); got != 2*time.Second {
+	b.takeRequest(false)
+	if got := b.oldestAge(); got != 2*time.Second {
 		t.Errorf("while the first is served: %s", got)
 	}
 	b.all(false)
-	if got := b.age(); got != 0 {
+	if got := b.oldestAge(); got != 0 {
 		t.Errorf("nobody waits: %s", got)
 	}
 }

@@ -43,6 +43,6 @@ func newMetrics(reg prometheus.Registerer, s *Service) *metrics {
 	return m
 }
 
-func (m *metrics) waited(r *Request) { m.wait.Observe(time.Since(r.At).Seconds()) }
+func (m *metrics) observeWait(r *Request) { m.wait.Observe(time.Since(r.At).Seconds()) }
 
-func (m *metrics) outcome(o string) { m.outcomes.WithLabelValues(o).Inc() }
+func (m *metrics) countOutcome(o string) { m.outcomes.WithLabelValues(o).Inc() }

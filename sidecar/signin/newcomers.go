@@ -40,7 +40,7 @@ func newBucket(rate float64, now time.Time) *bucket {
 	return &bucket{rate: rate, room: rate * newcomerBurst, tokens: rate * newcomerBurst, at: now}
 }
 
-func (b *bucket) fill(now time.Time) {
+func (b *bucket) refillBucket(now time.Time) {
 	b.tokens = min(b.room, b.tokens+now.Sub(b.at).Seconds()*b.rate)
 	b.at = now
 }
@@ -69,25 +69,25 @@ func newTurnstile(cfg Newcomers, now func() time.Time) *turnstile {
 	return t
 }
 
-// enter lets a newcomer through (empty), or says which limit holds it back.
-func (t *turnstile) enter(from netip.Addr, id string) (limit string) {
+// admitNewcomer lets a newcomer through (empty), or says which limit holds it back.
+func (t *turnstile) admitNewcomer(from netip.Addr, id string) (limit string) {
 	pending := 0
 	if t.cfg.MaxPending > 0 && t.cfg.Pending != nil {
 		if pending = t.cfg.Pending(); pending >= t.cfg.MaxPending {
 			return "pending_full"
 		}
 	}
-	from = network(from)
+	from = networkOf(from)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	if t.shares != nil && t.shares.full(from, t.cfg.MaxPending-pending, now) {
+	if t.shares != nil && t.shares.isFull(from, t.cfg.MaxPending-pending, now) {
 		return "pending_address"
 	}
-	mine := t.of(from, now)
+	mine := t.bucketOf(from, now)
 	for _, b := range []*bucket{t.all, mine} {
 		if b != nil {
-			b.fill(now)
+			b.refillBucket(now)
 		}
 	}
 	switch {
@@ -102,16 +102,16 @@ func (t *turnstile) enter(from netip.Addr, id string) (limit string) {
 		}
 	}
 	if t.shares != nil {
-		t.shares.add(from, id, t.cfg.MaxPending, now)
+		t.shares.addNewcomer(from, id, t.cfg.MaxPending, now)
 	}
 	return ""
 }
 
-// answer says whether one that is held back may be answered.
-func (t *turnstile) answer() bool {
+// mayAnswer says whether one that is held back may be answered.
+func (t *turnstile) mayAnswer() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.courtesy.fill(t.now())
+	t.courtesy.refillBucket(t.now())
 	if t.courtesy.tokens < 1 {
 		return false
 	}
@@ -119,8 +119,8 @@ func (t *turnstile) answer() bool {
 	return true
 }
 
-// network is the address by which newcomers from an address are counted: of IPv6 its /64.
-func network(from netip.Addr) netip.Addr {
+// networkOf is the address by which newcomers from an address are counted: of IPv6 its /64.
+func networkOf(from netip.Addr) netip.Addr {
 	if from = from.Unmap(); from.Is6() {
 		if p, err := from.WithZone("").Prefix(64); err == nil {
 			return p.Addr()
@@ -129,15 +129,15 @@ func network(from netip.Addr) netip.Addr {
 	return from
 }
 
-// of returns the bucket of an address, which network has made.
-func (t *turnstile) of(from netip.Addr, now time.Time) *bucket {
+// bucketOf returns the bucket of an address, which network has made.
+func (t *turnstile) bucketOf(from netip.Addr, now time.Time) *bucket {
 	if t.cfg.PerAddress <= 0 {
 		return nil
 	}
 	b := t.by[from]
 	if b == nil {
 		if len(t.by) >= maxAddresses {
-			t.forget(now)
+			t.forgetIdle(now)
 		}
 		b = newBucket(t.cfg.PerAddress, now)
 		t.by[from] = b
@@ -145,10 +145,10 @@ func (t *turnstile) of(from netip.Addr, now time.Time) *bucket {
 	return b
 }
 
-// forget drops addresses that are as good as new, or any one when there are none.
-func (t *turnstile) forget(now time.Time) {
+// forgetIdle drops addresses that are as good as new, or any one when there are none.
+func (t *turnstile) forgetIdle(now time.Time) {
 	for a, b := range t.by {
-		if b.fill(now); b.tokens >= b.room {
+		if b.refillBucket(now); b.tokens >= b.room {
 			delete(t.by, a)
 		}
 	}

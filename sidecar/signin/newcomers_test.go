@@ -14,7 +14,7 @@ func TestTurnstile(t *testing.T) {
 		func() time.Time { return at })
 	count := func(n int, from string) (in int, limit string) {
 		for range n {
-			l := ts.enter(netip.MustParseAddr(from), "m")
+			l := ts.admitNewcomer(netip.MustParseAddr(from), "m")
 			if l == "" {
 				in++
 			} else {
@@ -66,13 +66,13 @@ func TestTurnstileRemembersAFewAddresses(t *testing.T) {
 	at := time.Unix(1000, 0)
 	ts := newTurnstile(Newcomers{PerAddress: 1}, func() time.Time { return at })
 	for i := range 3 * maxAddresses {
-		ts.enter(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), "m")
+		ts.admitNewcomer(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), "m")
 	}
 	if len(ts.by) > maxAddresses {
 		t.Errorf("%d addresses", len(ts.by))
 	}
 	n := 0
-	for ts.answer() {
+	for ts.mayAnswer() {
 		n++
 	}
 	if n != courtesyRate {
@@ -83,7 +83,7 @@ func TestTurnstileRemembersAFewAddresses(t *testing.T) {
 func TestTurnstileWithoutLimits(t *testing.T) {
 	ts := newTurnstile(Newcomers{}, time.Now)
 	for range 10_000 {
-		if l := ts.enter(netip.Addr{}, "m"); l != "" {
+		if l := ts.admitNewcomer(netip.Addr{}, "m"); l != "" {
 			t.Fatal(l)
 		}
 	}
@@ -102,7 +102,7 @@ func TestTurnstile_PendingPerAddress(t *testing.T) {
 		for range 2 * most {
 			id := fmt.Sprint("m", next)
 			next++
-			if l := ts.enter(netip.MustParseAddr(from), id); l != "" {
+			if l := ts.admitNewcomer(netip.MustParseAddr(from), id); l != "" {
 				limit = l
 				continue
 			}
@@ -122,13 +122,13 @@ func TestTurnstile_PendingPerAddress(t *testing.T) {
 	for id := range pending { // an operator accepts or deletes all
 		delete(pending, id)
 	}
-	if at = at.Add(shareSettles); ts.enter(netip.MustParseAddr("10.0.0.1"), "again") != "" {
+	if at = at.Add(shareSettles); ts.admitNewcomer(netip.MustParseAddr("10.0.0.1"), "again") != "" {
 		t.Error("an address whose keys are decided is still held back")
 	}
 	for range 10 { // each is accepted at once, as with auto_accept
 		at = at.Add(shareSettles)
 		for range most {
-			ts.enter(netip.MustParseAddr("10.0.0.9"), fmt.Sprint("m", next))
+			ts.admitNewcomer(netip.MustParseAddr("10.0.0.9"), fmt.Sprint("m", next))
 			next++
 		}
 	}

@@ -63,8 +63,8 @@ const (
 	PinForeign            // neither: it refuses us
 )
 
-// sign returns the inner signature of an epoch (epochs.Material.Sig) under this identity.
-func (a *Another) sign(m *epochs.Material) ([]byte, error) {
+// signEpoch returns the inner signature of an epoch (epochs.Material.Sig) under this identity.
+func (a *Another) signEpoch(m *epochs.Material) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.epoch != m {
@@ -90,27 +90,27 @@ type acceptance struct {
 	err   error
 }
 
-// accept builds the signed reply that lets a minion in (salt/channel/server.py _auth): the epoch's AES key and the
-// session key, each encrypted to the minion.
-func (r *replier) accept(a *acceptance) {
+// buildAccepted builds the signed reply that lets a minion in (salt/channel/server.py _auth): the epoch's AES key and
+// the session key, each encrypted to the minion.
+func (r *replier) buildAccepted(a *acceptance) {
 	another := r.another.Load() // one for all of it: a minion that has pinned that identity is answered under it
 	r.openToken(a, another)
 	if r.pinned != nil {
 		r.pinned(a.req.ID, a.req.Pub, a.pin)
 	}
-	load, identity, err := r.load(a, another)
+	load, identity, err := r.buildLoad(a, another)
 	if err != nil {
 		a.err = err
 		return
 	}
-	a.reply, a.err = signed(identity, load, a.req.SigAlgo)
+	a.reply, a.err = signReply(identity, load, a.req.SigAlgo)
 }
 
-// load returns what is to be signed of a reply, and the identity that signs it.
-func (r *replier) load(a *acceptance, another *Another) ([]byte, Identity, error) {
+// buildLoad returns what is to be signed of a reply, and the identity that signs it.
+func (r *replier) buildLoad(a *acceptance, another *Another) ([]byte, Identity, error) {
 	identity, pubSigner, epochSig := r.identity, r.pubSigner(), a.epoch.Sig
 	if another != nil && a.pin == PinAnother {
-		sig, err := another.sign(a.epoch)
+		sig, err := another.signEpoch(a.epoch)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -131,10 +131,10 @@ func (r *replier) load(a *acceptance, another *Another) ([]byte, Identity, error
 			accept.Token = token
 		}
 	}
-	if accept.AES, err = a.key.encrypt(sealAES, a.req.EncAlgo, a.epoch.KeyText); err != nil {
+	if accept.AES, err = a.key.encryptSecret(sealAES, a.req.EncAlgo, a.epoch.KeyText); err != nil {
 		return nil, nil, fmt.Errorf("encrypt aes key: %w", err)
 	}
-	if accept.Session, err = a.key.encrypt(sealSession, a.req.EncAlgo, a.session); err != nil {
+	if accept.Session, err = a.key.encryptSecret(sealSession, a.req.EncAlgo, a.session); err != nil {
 		return nil, nil, fmt.Errorf("encrypt session key: %w", err)
 	}
 	if pubSigner != nil {
@@ -166,8 +166,8 @@ func (r *replier) openToken(a *acceptance, another *Another) {
 	}
 }
 
-// cost measures what the private operations of a reply take here: one that decrypts a token, one that signs.
-func (r *replier) cost() (time.Duration, error) {
+// measureCost measures what the private operations of a reply take here: one that decrypts a token, one that signs.
+func (r *replier) measureCost() (time.Duration, error) {
 	began := time.Now()
 	for range 2 {
 		if _, err := r.identity.Sign(saltcrypt.PKCS1v15SHA1, []byte("what does it cost?")); err != nil {
@@ -177,8 +177,8 @@ func (r *replier) cost() (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-// pending builds the signed reply "your key waits for acceptance".
-func (r *replier) pending(req saltwire.AuthRequest) ([]byte, error) {
+// buildPending builds the signed reply "your key waits for acceptance".
+func (r *replier) buildPending(req saltwire.AuthRequest) ([]byte, error) {
 	identity := r.identity
 	if another := r.another.Load(); another != nil {
 		a := &acceptance{req: req}
@@ -186,10 +186,10 @@ func (r *replier) pending(req saltwire.AuthRequest) ([]byte, error) {
 			identity = another.Identity
 		}
 	}
-	return signed(identity, saltwire.AppendAuthRet(nil, true, req.Nonce), req.SigAlgo)
+	return signReply(identity, saltwire.AppendAuthRet(nil, true, req.Nonce), req.SigAlgo)
 }
 
-func signed(identity Identity, load []byte, algorithm string) ([]byte, error) {
+func signReply(identity Identity, load []byte, algorithm string) ([]byte, error) {
 	sig, err := identity.Sign(algorithm, load)
 	if err != nil {
 		return nil, fmt.Errorf("sign reply: %w", err)

@@ -160,14 +160,14 @@ func New(cfg Config) *Service {
 // the master have goroutines of their own.
 func (s *Service) Open(ctx context.Context) error {
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	cost, err := s.replier.cost()
+	cost, err := s.replier.measureCost()
 	if err != nil {
 		return err
 	}
 	b := newBudget(s.cfg.CPUs, s.cfg.Share, cost, time.Now)
 	s.budget.Store(b)
 	for range cap(b.slots) {
-		s.wg.Go(func() { s.work(s.ctx) })
+		s.wg.Go(func() { s.runWorker(s.ctx) })
 	}
 	return nil
 }
@@ -188,12 +188,12 @@ func (s *Service) Close() error {
 func (s *Service) Answer(another *Another) { s.replier.another.Store(another) }
 
 // Parsed says that a text is that of a public key which was parsed for a sign-in lately.
-func (s *Service) Parsed(pub string) bool { return s.parsed.has(pub) }
+func (s *Service) Parsed(pub string) bool { return s.parsed.hasKey(pub) }
 
 // Rate is how many sign-ins of accepted keys this node answers per second at most, as measured lately; 0 before Open.
 func (s *Service) Rate() float64 {
 	if b := s.budget.Load(); b != nil {
-		return b.rate()
+		return b.signInRate()
 	}
 	return 0
 }
@@ -201,7 +201,7 @@ func (s *Service) Rate() float64 {
 // Backlog is about how long the last of those that wait now will have waited. What the first of them has waited counts
 // as well: the share of the CPUs that the rate is reckoned from is not always there.
 func (s *Service) Backlog() time.Duration {
-	waited := s.queue.age()
+	waited := s.queue.oldestAge()
 	if rate := s.Rate(); rate > 0 {
 		return max(waited, time.Duration(float64(s.queue.len())/rate*float64(time.Second)))
 	}
@@ -211,38 +211,38 @@ func (s *Service) Backlog() time.Duration {
 // Serve takes a validated sign-in. It does not block: when there are too many, some are dropped, and their minions try
 // again.
 func (s *Service) Serve(r *Request) {
-	if r.Relayed && !s.guests.admit(r) {
-		s.drop([]*Request{r}, "too_many_relayed")
+	if r.Relayed && !s.guests.admitGuest(r) {
+		s.dropAll([]*Request{r}, "too_many_relayed")
 		return
 	}
 	st := s.cfg.Keys.Standing(r.Auth.ID)
-	shed, outcome := s.queue.put(r, s.ours(st, r))
-	s.drop(shed, outcome)
+	shed, outcome := s.queue.putRequest(r, s.isOurs(st, r))
+	s.dropAll(shed, outcome)
 }
 
-// ours says whether a sign-in is answered without asking the master.
-func (s *Service) ours(st Standing, r *Request) bool {
+// isOurs says whether a sign-in is answered without asking the master.
+func (s *Service) isOurs(st Standing, r *Request) bool {
 	return st.Accepted && !s.cfg.AskAll() && saltcrypt.SameKey(st.Pub, r.Auth.Pub)
 }
 
-func (s *Service) drop(all []*Request, outcome string) {
+func (s *Service) dropAll(all []*Request, outcome string) {
 	for _, r := range all {
 		r.Drop()
-		s.metrics.outcome(outcome)
+		s.metrics.countOutcome(outcome)
 	}
 }
 
 // maxAsking bounds the sign-ins that wait for the master: strangers must not fill its queue.
 const maxAsking = 256
 
-func (s *Service) work(ctx context.Context) {
+func (s *Service) runWorker(ctx context.Context) {
 	for ctx.Err() == nil {
 		mayAsk := s.mayAsk()
-		l, r, gone := s.queue.take(mayAsk)
-		s.drop(gone, "gone")
+		l, r, gone := s.queue.takeRequest(mayAsk)
+		s.dropAll(gone, "gone")
 		if l != nil {
-			s.metrics.waited(r)
-			mayAsk = s.serve(ctx, l, r, mayAsk)
+			s.metrics.observeWait(r)
+			mayAsk = s.serveRequest(ctx, l, r, mayAsk)
 		}
 		if mayAsk {
 			<-s.asking
@@ -266,16 +266,16 @@ func (s *Service) mayAsk() bool {
 	}
 }
 
-// serve answers one sign-in, or hands it to a goroutine of its own when it has to wait for the master. It returns
-// whether the token for asking is still there.
-func (s *Service) serve(ctx context.Context, l *line, r *Request, mayAsk bool) bool {
+// serveRequest answers one sign-in, or hands it to a goroutine of its own when it has to wait for the master. It
+// returns whether the token for asking is still there.
+func (s *Service) serveRequest(ctx context.Context, l *line, r *Request, mayAsk bool) bool {
 	st := s.cfg.Keys.Standing(r.Auth.ID)
 	switch {
-	case s.ours(st, r):
-		s.accept(ctx, l, r, "accepted")
+	case s.isOurs(st, r):
+		s.acceptRequest(ctx, l, r, "accepted")
 		return mayAsk
 	case !mayAsk: // it was accepted when it came
-		s.queue.back(l)
+		s.queue.putBack(l)
 		return false
 	case s.heldBack(ctx, l, r, st):
 		return true
@@ -283,9 +283,9 @@ func (s *Service) serve(ctx context.Context, l *line, r *Request, mayAsk bool) b
 	s.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
-		s.ask(ctx, l, r)
+		s.askForDecision(ctx, l, r)
 		<-s.asking
-		s.queue.signal()
+		s.queue.wakeWorker()
 	})
 	return false
 }
@@ -295,42 +295,42 @@ func (s *Service) heldBack(ctx context.Context, l *line, r *Request, st Standing
 	if st.Known && saltcrypt.SameKey(st.Pub, r.Auth.Pub) {
 		return false
 	}
-	limit := s.turn.enter(r.Remote.Addr(), r.Auth.ID)
+	limit := s.turn.admitNewcomer(r.Remote.Addr(), r.Auth.ID)
 	if limit == "" {
 		return false
 	}
-	s.cry(limit)
+	s.warnHeldBack(limit)
 	var reply []byte
-	if !st.Known && s.turn.answer() {
+	if !st.Known && s.turn.mayAnswer() {
 		var err error
-		s.spend(ctx, func() { reply, err = s.replier.pending(r.Auth) })
+		s.spendShare(ctx, func() { reply, err = s.replier.buildPending(r.Auth) })
 		if err != nil {
 			s.cfg.Logger.Error("sign-in not answered", "minion", r.Auth.ID, "err", err)
 		}
 	}
-	s.finish(l, r, reply, limit)
+	s.finishRequest(l, r, reply, limit)
 	return true
 }
 
 // cryEvery is how often an operator is told that newcomers are held back, in seconds.
 const cryEvery = 60
 
-func (s *Service) cry(limit string) {
+func (s *Service) warnHeldBack(limit string) {
 	now, last := time.Now().Unix(), s.full.Load()
 	if now-last >= cryEvery && s.full.CompareAndSwap(last, now) {
 		s.cfg.Logger.Warn("new minions are held back", "reason", limit)
 	}
 }
 
-// spend computes a sign-in when it may use the CPU; f does not run when the service ends before.
-func (s *Service) spend(ctx context.Context, f func()) bool {
-	return s.budget.Load().spend(ctx, f)
+// spendShare computes a sign-in when it may use the CPU; f does not run when the service ends before.
+func (s *Service) spendShare(ctx context.Context, f func()) bool {
+	return s.budget.Load().spendShare(ctx, f)
 }
 
-// accept builds the accepting reply of a sign-in and answers every try with it.
-func (s *Service) accept(ctx context.Context, l *line, r *Request, outcome string) {
+// acceptRequest builds the accepting reply of a sign-in and answers every try with it.
+func (s *Service) acceptRequest(ctx context.Context, l *line, r *Request, outcome string) {
 	var a acceptance
-	if !s.spend(ctx, func() { s.build(&a, r.Auth) }) {
+	if !s.spendShare(ctx, func() { s.buildReply(&a, r.Auth) }) {
 		outcome = "given_up"
 	}
 	if a.reply != nil && s.cfg.SignedIn != nil && !s.cfg.SignedIn(r.Auth.ID, a.token) {
@@ -344,26 +344,26 @@ func (s *Service) accept(ctx context.Context, l *line, r *Request, outcome strin
 		s.cfg.Logger.Error("sign-in not answered", "minion", r.Auth.ID, "err", a.err)
 		outcome = "error"
 	}
-	if s.finish(l, r, a.reply, outcome) && s.cfg.Event != nil && outcome == "accepted" {
+	if s.finishRequest(l, r, a.reply, outcome) && s.cfg.Event != nil && outcome == "accepted" {
 		s.cfg.Event(r.Auth)
 	}
 }
 
-func (s *Service) build(a *acceptance, auth saltwire.AuthRequest) {
+func (s *Service) buildReply(a *acceptance, auth saltwire.AuthRequest) {
 	began := time.Now()
-	if a.err = s.prepare(a, auth); a.err == nil {
-		s.replier.accept(a)
+	if a.err = s.prepareReply(a, auth); a.err == nil {
+		s.replier.buildAccepted(a)
 	}
 	s.metrics.seconds.Observe(time.Since(began).Seconds())
 }
 
-// prepare has what a reply is made of. Since it was found that the key is accepted the sign-in may have waited, for the
-// master or for its share of the CPUs, and the key may have been taken away. The epoch that begins for that reason must
-// not be told to it, so the key is looked at once more, after the epoch: one that was still accepted then has at most
-// the epoch before that.
-func (s *Service) prepare(a *acceptance, auth saltwire.AuthRequest) (err error) {
+// prepareReply has what a reply is made of. Since it was found that the key is accepted the sign-in may have waited,
+// for the master or for its share of the CPUs, and the key may have been taken away. The epoch that begins for that
+// reason must not be told to it, so the key is looked at once more, after the epoch: one that was still accepted then
+// has at most the epoch before that.
+func (s *Service) prepareReply(a *acceptance, auth saltwire.AuthRequest) (err error) {
 	a.req = auth
-	if a.key, err = s.parsed.get(auth.Pub); err != nil {
+	if a.key, err = s.parsed.findKey(auth.Pub); err != nil {
 		return err
 	}
 	if a.epoch = s.cfg.Epochs.ForSignIn(auth.ID); a.epoch == nil {
@@ -376,9 +376,9 @@ func (s *Service) prepare(a *acceptance, auth saltwire.AuthRequest) (err error) 
 	return nil
 }
 
-// finish answers (or, with a nil reply, drops) all tries of a sign-in. It reports whether any was answered.
-func (s *Service) finish(l *line, r *Request, reply []byte, outcome string) bool {
-	tries := s.queue.done(l, r.Auth.Nonce)
+// finishRequest answers (or, with a nil reply, drops) all tries of a sign-in. It reports whether any was answered.
+func (s *Service) finishRequest(l *line, r *Request, reply []byte, outcome string) bool {
+	tries := s.queue.endRequest(l, r.Auth.Nonce)
 	for _, t := range tries {
 		if reply == nil {
 			t.Drop()
@@ -386,7 +386,7 @@ func (s *Service) finish(l *line, r *Request, reply []byte, outcome string) bool
 			t.Reply(reply)
 		}
 	}
-	s.metrics.outcome(outcome)
+	s.metrics.countOutcome(outcome)
 	if len(tries) > 1 {
 		s.metrics.outcomes.WithLabelValues("coalesced").Add(float64(len(tries) - 1))
 	}

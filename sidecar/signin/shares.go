@@ -32,24 +32,24 @@ func newShares(waiting func(id string) bool) *shares {
 	return &shares{waiting: waiting, by: map[netip.Addr]*share{}}
 }
 
-// full says whether an address has its share where room is left for so many.
-func (s *shares) full(from netip.Addr, left int, now time.Time) bool {
+// isFull says whether an address has its share where room is left for so many.
+func (s *shares) isFull(from netip.Addr, left int, now time.Time) bool {
 	a := s.by[from]
 	if a == nil || len(a.ids) < left {
 		return false
 	}
 	if now.Sub(a.looked) >= shareAgain {
-		s.look(from, a, now)
+		s.forgetDecided(from, a, now)
 	}
 	return len(a.ids) >= left
 }
 
-// add notes a newcomer that is let through. Of those whose keys are decided none are kept beyond twice most.
-func (s *shares) add(from netip.Addr, id string, most int, now time.Time) {
+// addNewcomer notes a newcomer that is let through. Of those whose keys are decided none are kept beyond twice most.
+func (s *shares) addNewcomer(from netip.Addr, id string, most int, now time.Time) {
 	if s.count >= 2*most && now.Sub(s.swept) >= shareSettles {
 		s.swept = now
 		for addr, a := range s.by {
-			s.look(addr, a, now)
+			s.forgetDecided(addr, a, now)
 		}
 	}
 	a := s.by[from]
@@ -63,8 +63,8 @@ func (s *shares) add(from netip.Addr, id string, most int, now time.Time) {
 	a.ids[id] = now
 }
 
-// look forgets the ids of an address whose keys do not wait any more.
-func (s *shares) look(from netip.Addr, a *share, now time.Time) {
+// forgetDecided forgets the ids of an address whose keys do not wait any more.
+func (s *shares) forgetDecided(from netip.Addr, a *share, now time.Time) {
 	a.looked = now
 	for id, at := range a.ids {
 		if now.Sub(at) >= shareSettles && !s.waiting(id) {

@@ -65,7 +65,7 @@ type Disk struct {
 	Boot  string // another boot id
 }
 
-func (c *Config) fill() error {
+func (c *Config) setDefaults() error {
 	if c.Dir == "" {
 		return fmt.Errorf("spool: no directory configured")
 	}

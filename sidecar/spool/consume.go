@@ -26,27 +26,27 @@ type consumer struct {
 // closeTime bounds the last checkpoint: a disk may take minutes to sync what others have written.
 const closeTime = 2 * time.Second
 
-func (k *consumer) run() {
+func (k *consumer) runConsumer() {
 	defer k.reader.close()
 	s, pause := k.s, k.s.c.RetryMin
 	checked := time.Now()
 	for s.ctx.Err() == nil {
 		k.goBack()
-		batch, grown, err := k.gathered()
+		batch, grown, err := k.nextGathered()
 		if err == nil && len(batch) > 0 {
-			err = k.give(batch)
+			err = k.giveBatch(batch)
 		}
-		k.note(err)
-		if time.Since(checked) >= s.c.Checkpoint && k.saved(0) && k.behind() {
-			k.save()
+		k.noteError(err)
+		if time.Since(checked) >= s.c.Checkpoint && k.awaitCheckpoint(0) && k.isBehind() {
+			k.startCheckpoint()
 			checked = time.Now()
 		}
 		switch {
 		case err != nil:
-			k.wait(nil, pause)
+			k.waitGrown(nil, pause)
 			pause = min(2*pause, s.c.RetryMax)
 		case len(batch) == 0:
-			k.wait(grown, s.c.Checkpoint)
+			k.waitGrown(grown, s.c.Checkpoint)
 			fallthrough
 		default:
 			pause = s.c.RetryMin
@@ -55,9 +55,9 @@ func (k *consumer) run() {
 	k.saveLast()
 }
 
-// gathered is next, after the pause that Gather wants.
-func (k *consumer) gathered() (batch []Record, grown <-chan struct{}, err error) {
-	batch, grown, err = k.next()
+// nextGathered is next, after the pause that Gather wants.
+func (k *consumer) nextGathered() (batch []Record, grown <-chan struct{}, err error) {
+	batch, grown, err = k.nextBatch()
 	if k.Gather == nil || err != nil || len(batch) == 0 || len(k.left) > 0 || !k.s.endsWith(batch[len(batch)-1].Seq) {
 		return batch, grown, err
 	}
@@ -65,8 +65,8 @@ func (k *consumer) gathered() (batch []Record, grown <-chan struct{}, err error)
 	if d <= 0 {
 		return batch, grown, nil
 	}
-	k.wait(nil, d)
-	return k.next()
+	k.waitGrown(nil, d)
+	return k.nextBatch()
 }
 
 // endsWith says whether no record comes after that one yet.
@@ -76,8 +76,8 @@ func (s *Spool) endsWith(seq uint64) bool {
 	return seq+1 == s.next
 }
 
-// next returns records that come after what is done, or what to wait for when there are none.
-func (k *consumer) next() (batch []Record, grown <-chan struct{}, err error) {
+// nextBatch returns records that come after what is done, or what to wait for when there are none.
+func (k *consumer) nextBatch() (batch []Record, grown <-chan struct{}, err error) {
 	s := k.s
 	if len(k.left) > 0 {
 		return k.left, nil, nil
@@ -85,47 +85,47 @@ func (k *consumer) next() (batch []Record, grown <-chan struct{}, err error) {
 	s.mu.Lock()
 	from, end := k.done+1, s.next
 	grown = s.grown
-	batch, ok := s.recent.from(from, s.c.BatchRecords, s.c.BatchBytes)
+	batch, ok := s.recent.recordsFrom(from, s.c.BatchRecords, s.c.BatchBytes)
 	s.mu.Unlock()
 	if ok || from >= end {
 		return batch, grown, nil
 	}
-	batch, err = k.reader.read(s, from, end)
+	batch, err = k.reader.readBatch(s, from, end)
 	if err == nil && len(batch) == 0 {
 		if !k.Optional { // else the others were done with it
-			s.damaged(Damage{Segment: k.reader.name(), Offset: k.reader.at, Lost: end - from})
+			s.noteDamage(Damage{Segment: k.reader.segmentName(), Offset: k.reader.at, Lost: end - from})
 		}
 		k.reader.close()
-		k.advance(end - 1)
+		k.advanceTo(end - 1)
 	}
 	return batch, grown, err
 }
 
-func (k *consumer) give(batch []Record) error {
+func (k *consumer) giveBatch(batch []Record) error {
 	n, err := k.Consume(k.s.ctx, batch)
 	n = max(0, min(n, len(batch)))
 	if k.left = batch[n:]; n == 0 {
 		return err
 	}
 	if k.Sync == nil || k.Once { // else the position must not be on disk before its effects are
-		if werr := k.cursor.advance(batch[n-1].Seq); err == nil {
+		if werr := k.cursor.advanceTo(batch[n-1].Seq); err == nil {
 			err = werr
 		}
 	}
-	k.advance(batch[n-1].Seq)
+	k.advanceTo(batch[n-1].Seq)
 	return err
 }
 
-func (k *consumer) advance(to uint64) {
+func (k *consumer) advanceTo(to uint64) {
 	s := k.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k.done = to
-	s.recent.forget(s.least(func(k *consumer) uint64 { return k.done }))
+	s.recent.forgetUpTo(s.leastDone(func(k *consumer) uint64 { return k.done }))
 }
 
-// least is how far all consumers are that something depends on. s.mu is held.
-func (s *Spool) least(far func(*consumer) uint64) uint64 {
+// leastDone is how far all consumers are that something depends on. s.mu is held.
+func (s *Spool) leastDone(far func(*consumer) uint64) uint64 {
 	n := s.next - 1
 	for _, k := range s.consumers {
 		if !k.Optional {
@@ -135,7 +135,7 @@ func (s *Spool) least(far func(*consumer) uint64) uint64 {
 	return n
 }
 
-func (k *consumer) note(err error) {
+func (k *consumer) noteError(err error) {
 	s := k.s
 	s.mu.Lock()
 	was := k.err
@@ -150,24 +150,24 @@ func (k *consumer) note(err error) {
 	}
 }
 
-func (k *consumer) behind() bool {
+func (k *consumer) isBehind() bool {
 	k.s.mu.Lock()
 	defer k.s.mu.Unlock()
 	return k.done > k.durable
 }
 
-// save starts a checkpoint in the background: the consumer continues meanwhile.
-func (k *consumer) save() {
+// startCheckpoint starts a checkpoint in the background: the consumer continues meanwhile.
+func (k *consumer) startCheckpoint() {
 	done := make(chan struct{})
 	k.saving = done
 	go func() { // ends when the disk has answered, which Close does not wait for without end
 		defer close(done)
-		k.checkpoint(context.WithoutCancel(k.s.ctx))
+		k.writeCheckpoint(context.WithoutCancel(k.s.ctx))
 	}()
 }
 
-// saved says whether the checkpoint under way, if any, has ended within that time.
-func (k *consumer) saved(within time.Duration) bool {
+// awaitCheckpoint says whether the checkpoint under way, if any, has ended within that time.
+func (k *consumer) awaitCheckpoint(within time.Duration) bool {
 	if k.saving == nil {
 		return true
 	}
@@ -189,10 +189,10 @@ func (k *consumer) saved(within time.Duration) bool {
 // saveLast is the checkpoint of a spool that closes.
 func (k *consumer) saveLast() {
 	end := time.Now().Add(closeTime)
-	ok := k.saved(closeTime)
-	if ok && k.behind() {
-		k.save()
-		ok = k.saved(time.Until(end))
+	ok := k.awaitCheckpoint(closeTime)
+	if ok && k.isBehind() {
+		k.startCheckpoint()
+		ok = k.awaitCheckpoint(time.Until(end))
 	}
 	if !ok {
 		k.s.c.Logger.Warn("journal closed before its progress was saved: after a power loss some of it is repeated",
@@ -200,8 +200,8 @@ func (k *consumer) saveLast() {
 	}
 }
 
-// checkpoint makes progress survive a power loss and frees segments.
-func (k *consumer) checkpoint(ctx context.Context) {
+// writeCheckpoint makes progress survive a power loss and frees segments.
+func (k *consumer) writeCheckpoint(ctx context.Context) {
 	k.s.mu.Lock()
 	done := k.done
 	k.s.mu.Unlock()
@@ -209,11 +209,11 @@ func (k *consumer) checkpoint(ctx context.Context) {
 	if k.Sync != nil {
 		err = k.Sync(ctx)
 	}
-	if k.again(err) {
+	if k.mustRewind(err) {
 		return
 	}
 	if err == nil {
-		err = k.cursor.save(done)
+		err = k.cursor.saveDurable(done)
 	}
 	if err != nil {
 		k.s.c.Logger.Warn("journal's progress not saved", "consumer", k.Name, "err", err)
@@ -222,12 +222,12 @@ func (k *consumer) checkpoint(ctx context.Context) {
 	k.s.mu.Lock()
 	k.durable = done
 	k.s.mu.Unlock()
-	k.s.reclaim()
+	k.s.removeDone()
 }
 
-// again says whether, after Sync had failed and now has not, everything since the last good one is to be done once
+// mustRewind says whether, after Sync had failed and now has not, everything since the last good one is to be done once
 // more: a disk tells of an error once, and what it could not write then it does not write later.
-func (k *consumer) again(err error) bool {
+func (k *consumer) mustRewind(err error) bool {
 	k.s.mu.Lock()
 	defer k.s.mu.Unlock()
 	k.rewind = err == nil && k.suspect
@@ -244,15 +244,15 @@ func (k *consumer) goBack() {
 	}
 	k.rewind, k.done, k.left = false, k.durable, nil
 	if k.Once {
-		if err := k.cursor.advance(k.durable); err != nil {
+		if err := k.cursor.advanceTo(k.durable); err != nil {
 			k.s.c.Logger.Warn("journal's position not written", "consumer", k.Name, "err", err)
 		}
 	}
 	k.s.c.Logger.Warn("journal's consumer begins again because the disk has failed", "consumer", k.Name, "index", k.durable)
 }
 
-// wait ends with d, the spool, or grown.
-func (k *consumer) wait(grown <-chan struct{}, d time.Duration) {
+// waitGrown ends with d, the spool, or grown.
+func (k *consumer) waitGrown(grown <-chan struct{}, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

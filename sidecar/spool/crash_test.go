@@ -26,7 +26,7 @@ func made(t *testing.T, c Config, n int) (dir string, ends map[string][]int64) {
 			if !ok {
 				t.Fatalf("no record at %d", at)
 			}
-			at += f.size()
+			at += f.diskSize()
 			ends[path] = append(ends[path], at)
 		}
 	}
@@ -153,7 +153,7 @@ func TestRotUnderUs(t *testing.T) {
 	at := int64(len(segmentMagic))
 	for range 5 {
 		r, _ := parseFrame(b[at:], g.salt)
-		at += r.size()
+		at += r.diskSize()
 	}
 	if _, err := f.WriteAt([]byte("rot"), at+frameSize+2); err != nil {
 		t.Fatal(err)

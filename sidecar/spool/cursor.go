@@ -77,17 +77,17 @@ func parseCursor(b []byte) (generation, done, durable uint64, boot string, ok bo
 	return u(b[8:]), u(b[16:]), u(b[24:]), strings.TrimRight(string(b[32:68]), "\x00"), true
 }
 
-// advance stores what the consumer is done with; it survives a kill of the process.
-func (c *cursor) advance(done uint64) error {
+// advanceTo stores what the consumer is done with; it survives a kill of the process.
+func (c *cursor) advanceTo(done uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.write(done, c.durable)
+	return c.writeState(done, c.durable)
 }
 
-// save stores what it is done with for good; it survives a power loss.
-func (c *cursor) save(durable uint64) error {
+// saveDurable stores what it is done with for good; it survives a power loss.
+func (c *cursor) saveDurable(durable uint64) error {
 	c.mu.Lock()
-	err := c.write(max(c.done, durable), durable)
+	err := c.writeState(max(c.done, durable), durable)
 	c.mu.Unlock()
 	if err != nil {
 		return err
@@ -98,8 +98,8 @@ func (c *cursor) save(durable uint64) error {
 	return nil
 }
 
-// write wants mu.
-func (c *cursor) write(done, durable uint64) error {
+// writeState wants mu.
+func (c *cursor) writeState(done, durable uint64) error {
 	b := append(make([]byte, 0, cursorLength), cursorMagic...)
 	for _, v := range [...]uint64{c.generation + 1, done, durable} {
 		b = binary.BigEndian.AppendUint64(b, v)

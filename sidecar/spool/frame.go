@@ -18,8 +18,8 @@ type frame struct {
 	body       []byte
 }
 
-// size is what the frame takes in the segment.
-func (f *frame) size() int64 { return frameSize + int64(len(f.body)) }
+// diskSize is what the frame takes in the segment.
+func (f *frame) diskSize() int64 { return frameSize + int64(len(f.body)) }
 
 func magicOf(salt uint64) (m [4]byte) {
 	binary.BigEndian.PutUint32(m[:], uint32(salt>>32))
@@ -32,11 +32,11 @@ func appendFrame(dst []byte, salt, seq, group uint64, body []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(body)))
 	dst = binary.BigEndian.AppendUint64(dst, seq)
 	dst = binary.BigEndian.AppendUint64(dst, group)
-	dst = binary.BigEndian.AppendUint32(dst, checksum(salt, dst[at:], body))
+	dst = binary.BigEndian.AppendUint32(dst, frameChecksum(salt, dst[at:], body))
 	return append(dst, body...)
 }
 
-func checksum(salt uint64, head, body []byte) uint32 {
+func frameChecksum(salt uint64, head, body []byte) uint32 {
 	var s [8]byte
 	binary.BigEndian.PutUint64(s[:], salt)
 	sum := crc32.Update(0, castagnoli, s[:])
@@ -61,7 +61,7 @@ func parseFrame(b []byte, salt uint64) (f frame, ok bool) {
 	}
 	head := b[4 : frameSize-4]
 	f = frame{seq: binary.BigEndian.Uint64(head[4:]), group: binary.BigEndian.Uint64(head[12:]), body: b[frameSize:n:n]}
-	return f, checksum(salt, head, f.body) == binary.BigEndian.Uint32(b[frameSize-4:])
+	return f, frameChecksum(salt, head, f.body) == binary.BigEndian.Uint32(b[frameSize-4:])
 }
 
 // findFrame returns where the next good frame in b starts whose number is after seq; -1 when there is none.

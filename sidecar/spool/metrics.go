@@ -38,14 +38,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 	}
 	// a rule about an increase sees the first one only where there was a zero
-	for _, reason := range append(slices.Collect(maps.Keys(refusals())), "disk", "other") {
+	for _, reason := range append(slices.Collect(maps.Keys(refusalReasons())), "disk", "other") {
 		m.refusals.WithLabelValues(reason)
 	}
 	reg.MustRegister(m.records, m.syncs, m.bytes, m.damages, m.lost, m.refusals, m.seconds)
 	return m
 }
 
-func (m *metrics) group(n int, size int64, took time.Duration, err error) {
+func (m *metrics) observeGroup(n int, size int64, took time.Duration, err error) {
 	if m == nil {
 		return
 	}
@@ -59,17 +59,17 @@ func (m *metrics) group(n int, size int64, took time.Duration, err error) {
 	m.syncs.Inc()
 }
 
-// refusals are the reasons that have a name.
-func refusals() map[string]error {
+// refusalReasons are the reasons that have a name.
+func refusalReasons() map[string]error {
 	return map[string]error{"full": ErrFull, "busy": ErrBusy, "size": ErrTooLarge, "closed": ErrClosed}
 }
 
-func (m *metrics) refused(err error) {
+func (m *metrics) countRefused(err error) {
 	if m == nil {
 		return
 	}
 	reason := "other"
-	for text, e := range refusals() {
+	for text, e := range refusalReasons() {
 		if errors.Is(err, e) {
 			reason = text
 		}
@@ -77,7 +77,7 @@ func (m *metrics) refused(err error) {
 	m.refusals.WithLabelValues(reason).Inc()
 }
 
-func (m *metrics) damaged(d Damage) {
+func (m *metrics) countDamage(d Damage) {
 	if m != nil {
 		m.damages.Inc()
 		m.lost.Add(float64(d.Lost))

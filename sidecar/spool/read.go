@@ -23,7 +23,7 @@ type reader struct {
 	off int64 // where buf stands in the file
 }
 
-func (r *reader) name() string {
+func (r *reader) segmentName() string {
 	if r.seg == nil {
 		return ""
 	}
@@ -37,15 +37,15 @@ func (r *reader) close() {
 	*r = reader{}
 }
 
-// read returns a batch from record from on, all before end. Empty: nothing that is left can be read.
-func (r *reader) read(s *Spool, from, end uint64) ([]Record, error) {
+// readBatch returns a batch from record from on, all before end. Empty: nothing that is left can be read.
+func (r *reader) readBatch(s *Spool, from, end uint64) ([]Record, error) {
 	if from < r.seq {
 		r.close()
 	}
 	var batch []Record
 	var bytes int64
 	for from < end && len(batch) < s.c.BatchRecords && bytes < s.c.BatchBytes {
-		f, ok, err := r.frame(s, from, end)
+		f, ok, err := r.nextFrame(s, from, end)
 		if err != nil || !ok {
 			if len(batch) > 0 {
 				err = nil
@@ -54,41 +54,41 @@ func (r *reader) read(s *Spool, from, end uint64) ([]Record, error) {
 		}
 		rec, err := parseRecord(f.body)
 		if err != nil {
-			s.damaged(Damage{Segment: r.seg.name, Offset: r.at - f.size(), Bytes: f.size(), Lost: 1})
+			s.noteDamage(Damage{Segment: r.seg.name, Offset: r.at - f.diskSize(), Bytes: f.diskSize(), Lost: 1})
 			from = f.seq + 1
 			continue
 		}
 		rec.Seq = f.seq
 		rec.Load = append([]byte(nil), rec.Load...)
-		batch, bytes, from = append(batch, rec), bytes+f.size(), f.seq+1
+		batch, bytes, from = append(batch, rec), bytes+f.diskSize(), f.seq+1
 	}
 	return batch, nil
 }
 
-// frame returns the first good frame from number from on.
-func (r *reader) frame(s *Spool, from, end uint64) (frame, bool, error) {
+// nextFrame returns the first good frame from number from on.
+func (r *reader) nextFrame(s *Spool, from, end uint64) (frame, bool, error) {
 	for {
-		limit, next, err := r.place(s, from)
+		limit, next, err := r.findSegment(s, from)
 		if errors.Is(err, fs.ErrNotExist) {
-			s.vanished(r.seg, from, end)
+			s.forgetVanished(r.seg, from, end)
 			r.seg = nil
 			continue
 		}
 		if err != nil || r.f == nil {
 			return frame{}, false, err
 		}
-		f, ok, err := r.parse(limit)
+		f, ok, err := r.parseFrame(limit)
 		if err != nil {
 			return frame{}, false, err
 		}
 		switch {
 		case ok && f.seq >= from && f.seq < end && (next == 0 || f.seq < next):
-			r.at, r.seq = r.at+f.size(), f.seq+1
+			r.at, r.seq = r.at+f.diskSize(), f.seq+1
 			return f, true, nil
 		case ok && f.seq < from:
-			r.at += f.size()
+			r.at += f.diskSize()
 		case r.at < limit && !ok:
-			if err := r.resync(s, limit, from, next); err != nil {
+			if err := r.skipDamage(s, limit, from, next); err != nil {
 				return frame{}, false, err
 			}
 		case next == 0:
@@ -100,9 +100,9 @@ func (r *reader) frame(s *Spool, from, end uint64) (frame, bool, error) {
 	}
 }
 
-// place sees that the reader stands in the segment where from is, and returns the end of its good part and the first
-// number of the segment after it (0: there is none).
-func (r *reader) place(s *Spool, from uint64) (limit int64, next uint64, err error) {
+// findSegment sees that the reader stands in the segment where from is, and returns the end of its good part and the
+// first number of the segment after it (0: there is none).
+func (r *reader) findSegment(s *Spool, from uint64) (limit int64, next uint64, err error) {
 	s.mu.Lock()
 	var g *segment
 	for _, c := range s.segments {
@@ -130,9 +130,9 @@ func (r *reader) place(s *Spool, from uint64) (limit int64, next uint64, err err
 	return limit, next, nil
 }
 
-// parse reads the frame at r.at; ok is false when there is none that is good before limit.
-func (r *reader) parse(limit int64) (frame, bool, error) {
-	b, err := r.bytes(frameSize, limit)
+// parseFrame reads the frame at r.at; ok is false when there is none that is good before limit.
+func (r *reader) parseFrame(limit int64) (frame, bool, error) {
+	b, err := r.readBytes(frameSize, limit)
 	if err != nil || len(b) < frameSize {
 		return frame{}, false, err
 	}
@@ -140,15 +140,15 @@ func (r *reader) parse(limit int64) (frame, bool, error) {
 	if !ok || r.at+n > limit {
 		return frame{}, false, nil
 	}
-	if b, err = r.bytes(n, limit); err != nil {
+	if b, err = r.readBytes(n, limit); err != nil {
 		return frame{}, false, err
 	}
 	f, ok := parseFrame(b, r.seg.salt)
 	return f, ok, nil
 }
 
-// bytes returns n bytes at r.at, fewer at limit.
-func (r *reader) bytes(n, limit int64) ([]byte, error) {
+// readBytes returns n bytes at r.at, fewer at limit.
+func (r *reader) readBytes(n, limit int64) ([]byte, error) {
 	n = min(n, limit-r.at)
 	if n <= 0 {
 		return nil, nil
@@ -171,10 +171,10 @@ func (r *reader) bytes(n, limit int64) ([]byte, error) {
 	return r.buf[at : at+n : at+n], nil
 }
 
-// resync goes to the next good frame after a bad one; from is the record that should be there, next the first that is
-// in the segment after this one. (Without one, the consumer counts what it did not get.) Damage that Open has not seen
-// is reported.
-func (r *reader) resync(s *Spool, limit int64, from, next uint64) error {
+// skipDamage goes to the next good frame after a bad one; from is the record that should be there, next the first that
+// is in the segment after this one. (Without one, the consumer counts what it did not get.) Damage that Open has not
+// seen is reported.
+func (r *reader) skipDamage(s *Spool, limit int64, from, next uint64) error {
 	rest, err := io.ReadAll(io.NewSectionReader(r.f, r.at, limit-r.at))
 	if err != nil {
 		return fmt.Errorf("read journal: %w", err)
@@ -200,15 +200,15 @@ func (r *reader) resync(s *Spool, limit int64, from, next uint64) error {
 	}
 	s.mu.Unlock()
 	if !known {
-		s.damaged(d)
+		s.noteDamage(d)
 	}
 	r.at += d.Bytes
 	return nil
 }
 
-// vanished reports a segment whose file is gone and forgets it, unless it was forgotten before because its consumers
-// are done with it.
-func (s *Spool) vanished(g *segment, from, end uint64) {
+// forgetVanished reports a segment whose file is gone and forgets it, unless it was forgotten before because its
+// consumers are done with it.
+func (s *Spool) forgetVanished(g *segment, from, end uint64) {
 	s.mu.Lock()
 	if !slices.Contains(s.segments, g) {
 		s.mu.Unlock()
@@ -227,5 +227,5 @@ func (s *Spool) vanished(g *segment, from, end uint64) {
 		break
 	}
 	s.mu.Unlock()
-	s.damaged(Damage{Segment: g.name, Bytes: g.size, Lost: after - min(from, after)})
+	s.noteDamage(Damage{Segment: g.name, Bytes: g.size, Lost: after - min(from, after)})
 }

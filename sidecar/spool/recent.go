@@ -7,7 +7,7 @@ type recent struct {
 	sizes        []int64
 }
 
-func (r *recent) add(rec Record, size int64) {
+func (r *recent) addRecord(rec Record, size int64) {
 	r.list, r.sizes = append(r.list, rec), append(r.sizes, size)
 	r.bytes += size
 	drop := 0
@@ -19,8 +19,8 @@ func (r *recent) add(rec Record, size int64) {
 	r.list, r.sizes = r.list[drop:], r.sizes[drop:]
 }
 
-// from returns records from number seq on; ok is false when they must be read from the disk.
-func (r *recent) from(seq uint64, most int, bytes int64) (batch []Record, ok bool) {
+// recordsFrom returns records from number seq on; ok is false when they must be read from the disk.
+func (r *recent) recordsFrom(seq uint64, most int, bytes int64) (batch []Record, ok bool) {
 	if len(r.list) == 0 || seq < r.list[0].Seq {
 		return nil, false
 	}
@@ -33,8 +33,8 @@ func (r *recent) from(seq uint64, most int, bytes int64) (batch []Record, ok boo
 	return batch, true
 }
 
-// forget drops what all consumers are done with.
-func (r *recent) forget(upTo uint64) {
+// forgetUpTo drops what all consumers are done with.
+func (r *recent) forgetUpTo(upTo uint64) {
 	drop := 0
 	for drop < len(r.list) && r.list[drop].Seq <= upTo {
 		r.bytes -= r.sizes[drop]

@@ -9,8 +9,8 @@ import (
 // takes no room.
 const idleSegment = 1 << 20
 
-// reclaim removes the segments that every consumer which is not optional is done with for good.
-func (s *Spool) reclaim() {
+// removeDone removes the segments that every consumer which is not optional is done with for good.
+func (s *Spool) removeDone() {
 	s.disk.Lock()
 	defer s.disk.Unlock()
 	s.mu.Lock()
@@ -18,21 +18,21 @@ func (s *Spool) reclaim() {
 	if s.gone { // a checkpoint that Close did not wait for: the files are another process's
 		return
 	}
-	least := s.least(func(k *consumer) uint64 { return k.durable })
+	least := s.leastDone(func(k *consumer) uint64 { return k.durable })
 	for len(s.segments) > 1 && s.segments[1].first <= least+1 {
-		if !s.remove() {
+		if !s.removeOldest() {
 			return
 		}
 	}
 	if len(s.segments) == 1 && least == s.next-1 && s.segments[0].size >= min(idleSegment, s.c.SegmentBytes) {
-		s.abandon()
-		s.remove()
+		s.closeActive()
+		s.removeOldest()
 	}
 }
 
-// remove deletes the oldest segment. The directory is not synced: that the file comes back after a power loss is
+// removeOldest deletes the oldest segment. The directory is not synced: that the file comes back after a power loss is
 // harmless.
-func (s *Spool) remove() bool {
+func (s *Spool) removeOldest() bool {
 	g := s.segments[0]
 	if err := os.Remove(filepath.Join(s.c.Dir, g.name)); err != nil && !os.IsNotExist(err) {
 		s.c.Logger.Warn("journal's segment not removed", "path", g.name, "err", err)

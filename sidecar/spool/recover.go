@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// recover takes the directory and finds out what is in it.
-func (s *Spool) recover() error {
+// recoverDir takes the directory and finds out what is in it.
+func (s *Spool) recoverDir() error {
 	if err := os.MkdirAll(s.c.Dir, 0o700); err != nil {
 		return err
 	}
@@ -34,13 +34,13 @@ func (s *Spool) recover() error {
 	if err := s.readSegments(list); err != nil {
 		return err
 	}
-	s.start()
+	s.startConsumers()
 	return nil
 }
 
-// start has consumers that are new, or optional, begin with the oldest record there is: what came before others have
-// done with.
-func (s *Spool) start() {
+// startConsumers has consumers that are new, or optional, begin with the oldest record there is: what came before
+// others have done with.
+func (s *Spool) startConsumers() {
 	oldest := s.next
 	if len(s.segments) > 0 {
 		oldest = s.segments[0].first
@@ -63,13 +63,13 @@ func (s *Spool) readSegments(list []*segment) error {
 		}
 		list = list[1:]
 	}
-	s.missing(list)
+	s.reportMissing(list)
 	for i, g := range list {
-		f, err := scan(s.c.Dir, g)
+		f, err := scanSegment(s.c.Dir, g)
 		if err != nil {
 			return err
 		}
-		s.judge(g, f, list[i+1:])
+		s.reportDamage(g, f, list[i+1:])
 		if g.size == 0 {
 			if err := s.setAside(g, f); err != nil {
 				return err
@@ -80,7 +80,7 @@ func (s *Spool) readSegments(list []*segment) error {
 		s.bytes += f.size
 		s.next = max(s.next, f.last+1)
 		if i == len(list)-1 {
-			if err := s.resume(g, f); err != nil {
+			if err := s.resumeSegment(g, f); err != nil {
 				return err
 			}
 		}
@@ -98,8 +98,8 @@ func (s *Spool) allDone(seq uint64) bool {
 	return len(s.consumers) > 0
 }
 
-// missing reports that the journal begins after what a consumer needs next.
-func (s *Spool) missing(list []*segment) {
+// reportMissing reports that the journal begins after what a consumer needs next.
+func (s *Spool) reportMissing(list []*segment) {
 	if len(list) == 0 {
 		return
 	}
@@ -110,26 +110,26 @@ func (s *Spool) missing(list []*segment) {
 		}
 	}
 	if lost > 0 {
-		s.damaged(Damage{Segment: list[0].name, Lost: lost})
+		s.noteDamage(Damage{Segment: list[0].name, Lost: lost})
 	}
 }
 
-// judge reports a segment's damage; what follows tells whether records are missing at its end.
-func (s *Spool) judge(g *segment, f found, following []*segment) {
+// reportDamage reports a segment's damage; what follows tells whether records are missing at its end.
+func (s *Spool) reportDamage(g *segment, f found, following []*segment) {
 	if g.size, g.holes = f.end, f.holes; f.size < int64(len(segmentMagic)) {
 		g.size = 0
 	}
 	for _, h := range f.holes {
-		s.damaged(h)
+		s.noteDamage(h)
 	}
 	rest := Damage{Segment: g.name, Offset: f.end, Bytes: f.size - f.end}
 	switch {
 	case len(following) > 0 && following[0].first > f.last+1:
 		rest.Lost = following[0].first - f.last - 1
-		s.damaged(rest)
+		s.noteDamage(rest)
 	case len(following) == 0 && (f.broken || g.size == 0 && f.size >= int64(len(segmentMagic))):
 		rest.Unconfirmed = true
-		s.damaged(rest)
+		s.noteDamage(rest)
 	case f.size > f.end:
 		s.c.Logger.Info("unfinished end of the journal cut off", "path", g.name, "bytes", f.size-f.end)
 	}
@@ -144,8 +144,8 @@ func (s *Spool) setAside(g *segment, f found) error {
 	return os.Rename(path, path+".damaged")
 }
 
-// resume makes the last segment ready for more: its unfinished end is cut off.
-func (s *Spool) resume(g *segment, f found) error {
+// resumeSegment makes the last segment ready for more: its unfinished end is cut off.
+func (s *Spool) resumeSegment(g *segment, f found) error {
 	path := filepath.Join(s.c.Dir, g.name)
 	if f.broken {
 		if err := keepRest(path, f.end); err != nil {

@@ -16,9 +16,9 @@ type found struct {
 	broken bool
 }
 
-// scan reads a whole segment and checks every record. A bad part with a good record after it is a hole; a bad part at
-// the end is left to the caller, which knows what should follow.
-func scan(dir string, s *segment) (found, error) {
+// scanSegment reads a whole segment and checks every record. A bad part with a good record after it is a hole; a bad
+// part at the end is left to the caller, which knows what should follow.
+func scanSegment(dir string, s *segment) (found, error) {
 	b, err := os.ReadFile(filepath.Join(dir, s.name))
 	if err != nil {
 		return found{}, err
@@ -41,9 +41,9 @@ func scan(dir string, s *segment) (found, error) {
 			if len(f.body) > 0 && f.body[0] > recordVersion {
 				return found{}, fmt.Errorf("%w (%s: record %d)", ErrNewer, s.name, f.seq)
 			}
-			r.gap(s, int64(at), f.seq)
+			r.noteGap(s, int64(at), f.seq)
 			r.last = f.seq
-			at += int(f.size())
+			at += int(f.diskSize())
 			r.end = int64(at)
 			continue
 		}
@@ -66,8 +66,8 @@ func scan(dir string, s *segment) (found, error) {
 	return r, nil
 }
 
-// gap notes the records missing before number seq at offset at, with the hole they were in if there is one.
-func (r *found) gap(s *segment, at int64, seq uint64) {
+// noteGap notes the records missing before number seq at offset at, with the hole they were in if there is one.
+func (r *found) noteGap(s *segment, at int64, seq uint64) {
 	lost := seq - r.last - 1
 	if lost == 0 {
 		return

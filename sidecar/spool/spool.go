@@ -48,7 +48,7 @@ const (
 
 // New checks the configuration.
 func New(c Config) (*Spool, error) {
-	if err := c.fill(); err != nil {
+	if err := c.setDefaults(); err != nil {
 		return nil, err
 	}
 	return &Spool{
@@ -63,27 +63,27 @@ func (s *Spool) Open(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("open spool: %w", err)
 	}
-	if err := s.recover(); err != nil {
-		s.unlock()
+	if err := s.recoverDir(); err != nil {
+		s.closeFiles()
 		return fmt.Errorf("open spool: %w", err)
 	}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.mu.Lock()
 	s.state, s.gone = opened, false
 	s.mu.Unlock()
-	s.wg.Go(s.write)
+	s.wg.Go(s.runWriter)
 	for _, k := range s.consumers {
-		s.wg.Go(k.run)
+		s.wg.Go(k.runConsumer)
 	}
 	return nil
 }
 
-func (s *Spool) damaged(d Damage) {
+func (s *Spool) noteDamage(d Damage) {
 	s.mu.Lock()
 	s.stats.damages++
 	s.stats.lost += d.Lost
 	s.mu.Unlock()
-	s.metrics.damaged(d)
+	s.metrics.countDamage(d)
 	s.c.Logger.Error("journal damaged", "path", d.Segment, "offset", d.Offset, "bytes", d.Bytes, "lost", d.Lost,
 		"unconfirmed", d.Unconfirmed)
 	if s.c.OnDamage != nil {
@@ -106,7 +106,7 @@ func (s *Spool) takeLock() error {
 	return nil
 }
 
-func (s *Spool) unlock() {
+func (s *Spool) closeFiles() {
 	s.mu.Lock()
 	s.gone = true
 	s.mu.Unlock()
@@ -131,9 +131,9 @@ func (s *Spool) Close() error {
 	if was != opened {
 		return nil
 	}
-	s.rouse()
+	s.wakeWriter()
 	s.cancel()
 	s.wg.Wait()
-	s.unlock()
+	s.closeFiles()
 	return nil
 }

@@ -33,15 +33,15 @@ func (s *Spool) Go(r Record, done func(error)) {
 	body, err := appendRecord(make([]byte, 0, 64+len(r.Load)+len(r.Minion)+len(r.JID)), &r)
 	if err == nil {
 		r.Load = body[len(body)-len(r.Load):] // one copy is enough
-		err = s.enqueue(&waiter{rec: r, body: body, done: done})
+		err = s.enqueueRecord(&waiter{rec: r, body: body, done: done})
 	}
 	if err != nil {
-		s.metrics.refused(err)
+		s.metrics.countRefused(err)
 		done(err)
 	}
 }
 
-func (s *Spool) enqueue(w *waiter) error {
+func (s *Spool) enqueueRecord(w *waiter) error {
 	n := int64(len(w.body)) + frameSize
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,25 +58,25 @@ func (s *Spool) enqueue(w *waiter) error {
 	}
 	s.waiting = append(s.waiting, w)
 	s.waitBytes += n
-	s.rouse()
+	s.wakeWriter()
 	return nil
 }
 
-func (s *Spool) rouse() {
+func (s *Spool) wakeWriter() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// write is the writer's goroutine: one group after the other.
-func (s *Spool) write() {
+// runWriter is the writer's goroutine: one group after the other.
+func (s *Spool) runWriter() {
 	for {
 		<-s.wake
 		for {
-			group, end := s.take()
+			group, end := s.takeGroup()
 			if len(group) > 0 {
-				s.commit(group)
+				s.commitGroup(group)
 				continue
 			}
 			if end {
@@ -87,8 +87,8 @@ func (s *Spool) write() {
 	}
 }
 
-// take removes the next group from the queue. end says that none will come any more.
-func (s *Spool) take() (group []*waiter, end bool) {
+// takeGroup removes the next group from the queue. end says that none will come any more.
+func (s *Spool) takeGroup() (group []*waiter, end bool) {
 	if s.c.Gather > 0 {
 		s.mu.Lock()
 		pause := len(s.waiting) > 0 && s.state == opened
@@ -112,11 +112,11 @@ func (s *Spool) take() (group []*waiter, end bool) {
 	return group, n == 0 && s.state != opened
 }
 
-// commit brings a group onto the disk and tells its waiters.
-func (s *Spool) commit(group []*waiter) {
+// commitGroup brings a group onto the disk and tells its waiters.
+func (s *Spool) commitGroup(group []*waiter) {
 	start := time.Now()
 	s.disk.Lock()
-	size, err := s.put(group)
+	size, err := s.writeGroup(group)
 	var waited int64
 	for _, w := range group {
 		waited += int64(len(w.body)) + frameSize
@@ -131,7 +131,7 @@ func (s *Spool) commit(group []*waiter) {
 		s.next += uint64(len(group))
 		s.stats.appended += uint64(len(group))
 		for _, w := range group {
-			s.recent.add(w.rec, int64(len(w.body)))
+			s.recent.addRecord(w.rec, int64(len(w.body)))
 		}
 		close(s.grown)
 		s.grown = make(chan struct{})
@@ -139,7 +139,7 @@ func (s *Spool) commit(group []*waiter) {
 	}
 	s.mu.Unlock()
 	s.disk.Unlock() // not before the books are right: reclaim goes by them
-	s.metrics.group(len(group), size, time.Since(start), err)
+	s.metrics.observeGroup(len(group), size, time.Since(start), err)
 	if changed && err != nil {
 		s.c.Logger.Error("journal not writable, nothing is acknowledged", "path", s.c.Dir, "err", err)
 	} else if changed {
@@ -150,10 +150,10 @@ func (s *Spool) commit(group []*waiter) {
 	}
 }
 
-// put writes and syncs a group. After an error nothing of it counts: it is cut off again, and when that is not certain
-// either the segment gets no more records.
-func (s *Spool) put(group []*waiter) (int64, error) {
-	g, err := s.room(group)
+// writeGroup writes and syncs a group. After an error nothing of it counts: it is cut off again, and when that is not
+// certain either the segment gets no more records.
+func (s *Spool) writeGroup(group []*waiter) (int64, error) {
+	g, err := s.activeSegment(group)
 	if err != nil {
 		return 0, fmt.Errorf("write journal: %w", err)
 	}
@@ -168,7 +168,7 @@ func (s *Spool) put(group []*waiter) (int64, error) {
 	}
 	if _, err := s.c.Disk.Write(s.active, buf, g.size); err != nil {
 		if s.active.Truncate(g.size) != nil {
-			s.abandon()
+			s.closeActive()
 		}
 		return 0, fmt.Errorf("write journal: %w", err)
 	}
@@ -178,20 +178,20 @@ func (s *Spool) put(group []*waiter) (int64, error) {
 	if err := s.c.Disk.Sync(s.active); err != nil {
 		// The kernel forgets what it could not write: a second sync of this file would lie.
 		_ = s.active.Truncate(g.size)
-		s.abandon()
+		s.closeActive()
 		return 0, fmt.Errorf("sync journal: %w", err)
 	}
 	return size, nil
 }
 
-// room returns the segment to write the group to, a new one when the last is full or not to be trusted.
-func (s *Spool) room(group []*waiter) (*segment, error) {
+// activeSegment returns the segment to write the group to, a new one when the last is full or not to be trusted.
+func (s *Spool) activeSegment(group []*waiter) (*segment, error) {
 	if s.active != nil {
 		g := s.segments[len(s.segments)-1]
 		if g.size < s.c.SegmentBytes {
 			return g, nil
 		}
-		s.abandon()
+		s.closeActive()
 	}
 	s.dropEmpty()
 	g, f, err := createSegment(s.c.Dir, s.next)
@@ -218,7 +218,7 @@ func (s *Spool) dropEmpty() {
 	}
 }
 
-func (s *Spool) abandon() {
+func (s *Spool) closeActive() {
 	if s.active != nil {
 		_ = s.active.Close()
 		s.active = nil

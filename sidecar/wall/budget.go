@@ -27,12 +27,12 @@ type bucket struct {
 // pace is what a minion may send and be answered per second; zero: any number.
 type pace struct{ requests, bytes, answers float64 }
 
-// take spends one request of that many bytes and says how long it has to wait for that; false: too long, and nothing is
-// spent. A request that is larger than all that a minion may spend at once passes when nothing was spent.
-func (b *bucket) take(now time.Time, p pace, size int) (time.Duration, bool) {
+// spendRequest spends one request of that many bytes and says how long it has to wait for that; false: too long, and
+// nothing is spent. A request that is larger than all that a minion may spend at once passes when nothing was spent.
+func (b *bucket) spendRequest(now time.Time, p pace, size int) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.fill(now, p)
+	b.refillBucket(now, p)
 	need := min(float64(size), p.bytes*budgetSeconds)
 	short := 0.0 // seconds
 	if p.requests > 0 {
@@ -52,8 +52,8 @@ func (b *bucket) take(now time.Time, p pace, size int) (time.Duration, bool) {
 	return wait, true
 }
 
-// fill adds what has come together since the last time.
-func (b *bucket) fill(now time.Time, p pace) {
+// refillBucket adds what has come together since the last time.
+func (b *bucket) refillBucket(now time.Time, p pace) {
 	if b.at.IsZero() {
 		b.requests, b.bytes, b.answers = p.requests*budgetSeconds, p.bytes*budgetSeconds, p.answers*budgetSeconds
 	} else if dt := now.Sub(b.at).Seconds(); dt > 0 {
@@ -64,11 +64,11 @@ func (b *bucket) fill(now time.Time, p pace) {
 	b.at = now
 }
 
-// answered notes how long an answer was. That is known when it is there only, so it is the next requests that wait.
-func (b *bucket) answered(now time.Time, p pace, size int) {
+// noteAnswer notes how long an answer was. That is known when it is there only, so it is the next requests that wait.
+func (b *bucket) noteAnswer(now time.Time, p pace, size int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.fill(now, p)
+	b.refillBucket(now, p)
 	b.answers -= min(float64(size), p.answers*budgetSeconds)
 }
 
@@ -78,21 +78,21 @@ func (w *Wall) Answered(m *Minion, size int) {
 	if w == nil || m == nil || w.cfg.Answers <= 0 || w.modes[Budget] == Off {
 		return
 	}
-	m.budget.answered(w.cfg.Now(), w.pace(), size)
+	m.budget.noteAnswer(w.cfg.Now(), w.currentPace(), size)
 }
 
-func (w *Wall) pace() pace {
+func (w *Wall) currentPace() pace {
 	return pace{float64(max(w.cfg.Rate, 0)), float64(max(w.cfg.Bytes, 0)), float64(max(w.cfg.Answers, 0))}
 }
 
-// budget judges how much a minion sends, and how long it has to wait when it is a little too much. Another node has
-// done so for what it relays.
-func (w *Wall) budget(r *Request) (time.Duration, finding) {
+// checkBudget judges how much a minion sends, and how long it has to wait when it is a little too much. Another node
+// has done so for what it relays.
+func (w *Wall) checkBudget(r *Request) (time.Duration, finding) {
 	if r.Minion == nil || r.Relayed || w.cfg.Rate <= 0 && w.cfg.Bytes <= 0 && w.cfg.Answers <= 0 ||
 		w.modes[Budget] == Off {
 		return 0, finding{}
 	}
-	wait, ok := r.Minion.budget.take(w.cfg.Now(), w.pace(), r.Size)
+	wait, ok := r.Minion.budget.spendRequest(w.cfg.Now(), w.currentPace(), r.Size)
 	if ok && (wait == 0 || w.modes[Budget] == Enforce) {
 		return wait, finding{}
 	}
@@ -104,17 +104,17 @@ func (w *Wall) budget(r *Request) (time.Duration, finding) {
 // answer that comes after five minutes.
 const maxPatience = 300
 
-// patience judges how long a minion has a master wait for it.
-func (w *Wall) patience(r *Request) finding {
-	if bearable(r.Peek.Raw.Timeout) && bearable(r.Peek.Raw.Tmo) {
+// checkTimeout judges how long a minion has a master wait for it.
+func (w *Wall) checkTimeout(r *Request) finding {
+	if isBearable(r.Peek.Raw.Timeout) && isBearable(r.Peek.Raw.Tmo) {
 		return finding{}
 	}
 	return finding{Budget, "waits_too_long", Verdict{Refused: true, Reply: replyMap}}
 }
 
-// bearable says whether Python's int() makes a number of a value that is small enough. It reads text in more ways than
-// one; with what is neither text nor a number it raises.
-func bearable(seconds saltwire.Value) bool {
+// isBearable says whether Python's int() makes a number of a value that is small enough. It reads text in more ways
+// than one; with what is neither text nor a number it raises.
+func isBearable(seconds saltwire.Value) bool {
 	switch seconds.Form() {
 	case saltwire.FormInt, saltwire.FormFloat, saltwire.FormText:
 		name, _ := seconds.Name()

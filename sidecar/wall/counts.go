@@ -46,7 +46,7 @@ func newCounts(reg prometheus.Registerer) *counts {
 
 var actions = [...]string{Enforce: "refused", Log: "logged"}
 
-func (c *counts) add(r Rule, mode Mode, id string, now func() time.Time) {
+func (c *counts) addFinding(r Rule, mode Mode, id string, now func() time.Time) {
 	c.n[r][mode].Add(1)
 	c.sums.WithLabelValues(Rules[r].Name, actions[mode]).Inc()
 	at := now()

@@ -33,9 +33,9 @@ var eventFindings = [...]struct {
 
 var tagOfMasters = finding{rule: EventTags, reason: "tag_of_masters"}
 
-// decide returns what counts of all that was found: the worst whose rule is enforced, or else the worst that is logged.
-// A rule that was relaxed hides no other.
-func (w *Wall) decide(all found) (finding, Mode) {
+// worstFinding returns what counts of all that was found: the worst whose rule is enforced, or else the worst that is
+// logged. A rule that was relaxed hides no other.
+func (w *Wall) worstFinding(all found) (finding, Mode) {
 	for _, mode := range [...]Mode{Enforce, Log} {
 		for _, f := range eventFindings {
 			if all&f.found != 0 && w.modes[f.rule] == mode {
@@ -46,23 +46,23 @@ func (w *Wall) decide(all found) (finding, Mode) {
 	return finding{}, Off
 }
 
-// event judges a _minion_event in either form. A master looks for the list first.
-func (w *Wall) event(r *Request) finding {
+// checkEvent judges a _minion_event in either form. A master looks for the list first.
+func (w *Wall) checkEvent(r *Request) finding {
 	if r.Peek.Events != nil {
-		return w.events(r)
+		return w.checkEvents(r)
 	}
 	if r.Peek.Tag == "" { // a master answers False to a load without a tag; nothing fires
 		return finding{}
 	}
-	f, mode := w.decide(w.tag(r.Peek.Tag, r.Peek.ID) | w.single(r))
+	f, mode := w.worstFinding(w.checkTag(r.Peek.Tag, r.Peek.ID) | w.checkSingle(r))
 	if mode != Off {
 		f.then = Verdict{Refused: true, Reply: replyNil}
 	}
 	return f
 }
 
-// tag says what is wrong with the tag of an event of a minion.
-func (w *Wall) tag(tag, sender string) (all found) {
+// checkTag says what is wrong with the tag of an event of a minion.
+func (w *Wall) checkTag(tag, sender string) (all found) {
 	if masterTag(tag) {
 		all |= foundTag
 	}
@@ -71,17 +71,17 @@ func (w *Wall) tag(tag, sender string) (all found) {
 
 // tagIDs says whether a tag names another minion.
 func (w *Wall) tagIDs(tag, sender string) (all found) {
-	if id, ok := jobTagID(tag); ok && w.another(id, sender) {
+	if id, ok := jobTagID(tag); ok && w.isOther(id, sender) {
 		all |= foundOtherReturn
 	}
-	if id, ok := minionTagID(tag); ok && w.another(id, sender) {
+	if id, ok := minionTagID(tag); ok && w.isOther(id, sender) {
 		all |= foundOtherID
 	}
 	return all
 }
 
-// single says what is wrong with an event that is the load itself, beside its tag. Its id is the sender's.
-func (w *Wall) single(r *Request) (all found) {
+// checkSingle says what is wrong with an event that is the load itself, beside its tag. Its id is the sender's.
+func (w *Wall) checkSingle(r *Request) (all found) {
 	if r.Peek.Peer {
 		all |= foundTag
 	}
@@ -103,9 +103,9 @@ type under struct {
 	syndic bool // a syndic hands it on, which tells of minions below it and of whom jobs are for
 }
 
-// body says what is wrong with what a list has fired under a tag. Whatever the tag, a master adds the minions of a job
-// that stand in it to its job cache.
-func (w *Wall) body(body saltwire.Value, u under, sender string) (all found) {
+// checkBody says what is wrong with what a list has fired under a tag. Whatever the tag, a master adds the minions of a
+// job that stand in it to its job cache.
+func (w *Wall) checkBody(body saltwire.Value, u under, sender string) (all found) {
 	if !u.job && !u.minion && !u.waited && !bytes.Contains(body, wordMinions) && !bytes.Contains(body, wordPeer) {
 		return 0
 	}
@@ -116,10 +116,10 @@ func (w *Wall) body(body saltwire.Value, u under, sender string) (all found) {
 			if u.job && !u.syndic && !w.mayBear(value, sender) {
 				all |= foundOtherReturn
 			}
-			if u.job && u.syndic && w.names(value, sender) {
+			if u.job && u.syndic && w.namesOther(value, sender) {
 				all |= foundOtherReturn
 			}
-			if u.minion && w.names(value, sender) {
+			if u.minion && w.namesOther(value, sender) {
 				all |= foundOtherID
 			}
 		case "minions":
@@ -148,23 +148,24 @@ var wordMinions, wordPeer = []byte("minions"), []byte("__peer_id")
 // mayBear says whether what a minion tells of a job may have that id in it: a text that is not another minion's id.
 func (w *Wall) mayBear(id saltwire.Value, sender string) bool {
 	b, ok := id.Text()
-	return ok && !w.anothers(string(b), sender)
+	return ok && !w.belongsToOther(string(b), sender)
 }
 
-// names says whether an id in what a minion tells is that of another one. A site's own beacon may put anything there.
-func (w *Wall) names(id saltwire.Value, sender string) bool {
+// namesOther says whether an id in what a minion tells is that of another one. A site's own beacon may put anything
+// there.
+func (w *Wall) namesOther(id saltwire.Value, sender string) bool {
 	name, ok := id.Name()
-	return ok && !id.Missing() && w.anothers(name, sender)
+	return ok && !id.Missing() && w.belongsToOther(name, sender)
 }
 
-// another says whether an id is that of a minion other than the sender.
-func (w *Wall) another(id, sender string) bool { return id != sender && w.cfg.Accepted(id) }
+// isOther says whether an id is that of a minion other than the sender.
+func (w *Wall) isOther(id, sender string) bool { return id != sender && w.cfg.Accepted(id) }
 
-// events judges a list of events. Bad events in it are cut out, as a stock master passes over them.
-func (w *Wall) events(r *Request) finding {
-	malformed, _ := w.decide(foundAnything) // no Salt sends such a list
+// checkEvents judges a list of events. Bad events in it are cut out, as a stock master passes over them.
+func (w *Wall) checkEvents(r *Request) finding {
+	malformed, _ := w.worstFinding(foundAnything) // no Salt sends such a list
 	malformed.then = Verdict{Refused: true, Reply: replyNil}
-	pre, ok := pretag(r.Peek.Raw.Pretag)
+	pre, ok := readPretag(r.Peek.Raw.Pretag)
 	if !ok {
 		return malformed
 	}
@@ -172,8 +173,8 @@ func (w *Wall) events(r *Request) finding {
 	var cutFor, noted found
 	n := 0
 	err := saltwire.WalkEvents(r.Peek.Events, func(tag, body saltwire.Value) {
-		all := w.listed(pre, tag, body, r)
-		_, mode := w.decide(all)
+		all := w.checkListed(pre, tag, body, r)
+		_, mode := w.worstFinding(all)
 		switch mode {
 		case Enforce:
 			cutFor |= all
@@ -192,16 +193,16 @@ func (w *Wall) events(r *Request) finding {
 	case err != nil:
 		return malformed
 	case cuts != nil:
-		f, _ := w.decide(cutFor)
-		f.then = cut(r.Plain, cuts)
+		f, _ := w.worstFinding(cutFor)
+		f.then = cutEvents(r.Plain, cuts)
 		return f
 	}
-	f, _ := w.decide(noted)
+	f, _ := w.worstFinding(noted)
 	return f
 }
 
-// cut is the verdict on a list of which some events must not be seen.
-func cut(plain []byte, where []bool) Verdict {
+// cutEvents is the verdict on a list of which some events must not be seen.
+func cutEvents(plain []byte, where []bool) Verdict {
 	kept := 0
 	for _, out := range where {
 		if !out {
@@ -218,11 +219,11 @@ func cut(plain []byte, where []bool) Verdict {
 	return Verdict{Plain: rest}
 }
 
-// listed judges one event of a list. The events that a syndic forwards from its own master have that master's tags: a
-// master above that filters on its own gets them, because it fires them with the syndic's tag before theirs and notes
-// which minions run a job. The minions below a syndic are none of those that sign in here
+// checkListed judges one event of a list. The events that a syndic forwards from its own master have that master's
+// tags: a master above that filters on its own gets them, because it fires them with the syndic's tag before theirs and
+// notes which minions run a job. The minions below a syndic are none of those that sign in here
 // (salt/minion.py:SyndicManager._forward_events).
-func (w *Wall) listed(pre string, tag, body saltwire.Value, r *Request) found {
+func (w *Wall) checkListed(pre string, tag, body saltwire.Value, r *Request) found {
 	text, ok := tag.Text()
 	if !ok && tag.Form() != saltwire.FormAbsent {
 		return foundAnything
@@ -236,21 +237,21 @@ func (w *Wall) listed(pre string, tag, body saltwire.Value, r *Request) found {
 		syndic: w.policy.Load().Syndics && pre == "syndic/"+r.Peek.ID,
 	}
 	if u.syndic {
-		all := w.tagIDs(name, r.Peek.ID) | w.body(body, u, r.Peek.ID)
-		if unprintable(name) || masterTag(whole) || StockTag(name) && !w.policy.Load().Filters {
+		all := w.tagIDs(name, r.Peek.ID) | w.checkBody(body, u, r.Peek.ID)
+		if isUnprintable(name) || masterTag(whole) || StockTag(name) && !w.policy.Load().Filters {
 			all |= foundTag
 		}
 		return all
 	}
-	return w.tag(name, r.Peek.ID) | w.tag(whole, r.Peek.ID) | w.body(body, u, r.Peek.ID)
+	return w.checkTag(name, r.Peek.ID) | w.checkTag(whole, r.Peek.ID) | w.checkBody(body, u, r.Peek.ID)
 }
 
 // maxPretag bounds what stands before each tag of a list, in bytes. Each tag is looked at together with it, so without
 // a bound few bytes more in a list would cost many more; a syndic puts its id there.
 const maxPretag = 1024
 
-// pretag reads what stands before each tag of a list; false: no Salt sends that.
-func pretag(value saltwire.Value) (string, bool) {
+// readPretag reads what stands before each tag of a list; false: no Salt sends that.
+func readPretag(value saltwire.Value) (string, bool) {
 	if value.Missing() {
 		return "", true
 	}

@@ -9,8 +9,8 @@ import (
 // maxEnv bounds the name of an environment: a directory or a branch.
 const maxEnv = 1024
 
-// file judges a request to the file server.
-func (w *Wall) file(r *Request) finding {
+// checkFile judges a request to the file server.
+func (w *Wall) checkFile(r *Request) finding {
 	raw, cmd := &r.Peek.Raw, r.Peek.Cmd
 	reason, reply := "", notFound(cmd)
 	switch {
@@ -61,7 +61,7 @@ func (w *Wall) pillarEnv(r *Request) finding {
 
 func (w *Wall) keptAsAnothers(env saltwire.Value, id string) bool {
 	name, ok := env.Name()
-	return ok && !env.Missing() && w.another(id+":"+name, id)
+	return ok && !env.Missing() && w.isOther(id+":"+name, id)
 }
 
 // fileRecv judges a file, or a part of one, that a minion pushes.
@@ -98,11 +98,11 @@ func goodPath(value saltwire.Value) bool {
 		return !value.Container()
 	}
 	b = bytes.TrimLeft(b, "|")
-	if bytes.IndexByte(b, 0) >= 0 || bytes.HasPrefix(b, slash) || !inside(b) {
+	if bytes.IndexByte(b, 0) >= 0 || bytes.HasPrefix(b, slash) || !staysInside(b) {
 		return false
 	}
 	path, query, asks := bytes.Cut(b, []byte("?"))
-	return !asks || inside(path) && goodQuery(query)
+	return !asks || staysInside(path) && goodQuery(query)
 }
 
 func goodQuery(query []byte) bool {
@@ -142,13 +142,13 @@ func goodPrefix(value saltwire.Value) bool {
 	if !ok {
 		return !value.Container()
 	}
-	return bytes.IndexByte(b, 0) < 0 && inside(b)
+	return bytes.IndexByte(b, 0) < 0 && staysInside(b)
 }
 
 var slash = []byte("/")
 
-// inside says whether following a relative path never leads above its beginning.
-func inside(path []byte) bool {
+// staysInside says whether following a relative path never leads above its beginning.
+func staysInside(path []byte) bool {
 	depth := 0
 	for len(path) > 0 {
 		part := path
@@ -184,7 +184,7 @@ func goodEnvName(b []byte) bool {
 	if len(b) > maxEnv || bytes.IndexByte(b, 0) >= 0 || bytes.HasPrefix(b, slash) {
 		return false
 	}
-	return !climbs(b) && (len(b) == 0 || len(bytes.Trim(b, "./")) > 0)
+	return !hasParentPart(b) && (len(b) == 0 || len(bytes.Trim(b, "./")) > 0)
 }
 
 // isEmpty says whether a value is text without anything in it. As an environment it is the place where all of them are.
@@ -193,8 +193,8 @@ func isEmpty(value saltwire.Value) bool {
 	return ok && len(b) == 0
 }
 
-// climbs says whether a path has a part that leads upwards.
-func climbs(path []byte) bool {
+// hasParentPart says whether a path has a part that leads upwards.
+func hasParentPart(path []byte) bool {
 	for at := bytes.Index(path, dots); at >= 0; at = bytes.Index(path, dots) {
 		before := at == 0 || path[at-1] == '/'
 		path = path[at+2:]

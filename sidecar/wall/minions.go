@@ -64,15 +64,15 @@ type lastReturn struct {
 	at       int64 // Unix seconds; 0: there was none
 }
 
-// set copies: the texts are parts of what may be large.
-func (l *lastReturn) set(jid, fun string, at int64) {
+// setReturn copies: the texts are parts of what may be large.
+func (l *lastReturn) setReturn(jid, fun string, at int64) {
 	l.mu.Lock()
 	l.jid, l.fun, l.at = append(l.jid[:0], jid...), append(l.fun[:0], fun...), at
 	l.mu.Unlock()
 }
 
-// get returns nil when there was none.
-func (l *lastReturn) get() *Returned {
+// getReturn returns nil when there was none.
+func (l *lastReturn) getReturn() *Returned {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at == 0 {
@@ -108,10 +108,10 @@ func (w *Wall) Minion(id, pub string) *Minion {
 	if w == nil {
 		return nil
 	}
-	return w.minions.get(id, HashKey(pub))
+	return w.minions.findOrAdd(id, HashKey(pub))
 }
 
-func (t *minions) get(id string, key KeyHash) *Minion {
+func (t *minions) findOrAdd(id string, key KeyHash) *Minion {
 	t.mu.RLock()
 	m := t.m[id]
 	t.mu.RUnlock()
@@ -144,7 +144,7 @@ func (w *Wall) Proven(m *Minion, version int) {
 	v := int32(min(max(version, 0), maxVersion))
 	m.latest.Store(v)
 	m.seen.Store(w.cfg.Now().Unix())
-	w.minions.raise(m, v)
+	w.minions.raiseProven(m, v)
 }
 
 const maxVersion = 255
@@ -162,14 +162,14 @@ func (w *Wall) Met(r *Request) {
 		m.from.Store(&moved)
 	}
 	if r.Peek.Cmd == "_return" && r.Peek.JID != "" {
-		m.returned.set(r.Peek.JID, r.Peek.Fun, now.Unix())
+		m.returned.setReturn(r.Peek.JID, r.Peek.Fun, now.Unix())
 	}
 	if !w.minions.heard.Load() {
 		w.minions.heard.Store(true)
 	}
 }
 
-func (t *minions) raise(m *Minion, v int32) {
+func (t *minions) raiseProven(m *Minion, v int32) {
 	for {
 		old := m.proven.Load()
 		if v <= old {
@@ -195,7 +195,7 @@ func (w *Wall) Downgraded(id, pub string, version int, found func(rule Rule, rea
 		return false
 	}
 	enforced := w.modes[ProtocolDowngrade] == Enforce
-	w.counts.add(ProtocolDowngrade, w.modes[ProtocolDowngrade], id, w.cfg.Now)
+	w.counts.addFinding(ProtocolDowngrade, w.modes[ProtocolDowngrade], id, w.cfg.Now)
 	if found != nil {
 		found(ProtocolDowngrade, "protocol_downgrade", enforced)
 	}
@@ -237,7 +237,7 @@ func (w *Wall) Proofs() []Proof {
 		if from := m.from.Load(); from != nil {
 			p.From = *from
 		}
-		p.Returned = m.returned.get()
+		p.Returned = m.returned.getReturn()
 		if p.Version > 0 {
 			out = append(out, p)
 		}
@@ -284,8 +284,8 @@ func (w *Wall) Recall(proofs []Proof, key func(id string) (KeyHash, bool)) {
 			continue
 		}
 		m.from.CompareAndSwap(nil, &p.From)
-		if p.Returned != nil && m.returned.get() == nil {
-			m.returned.set(p.Returned.JID, p.Returned.Fun, p.Returned.At.Unix())
+		if p.Returned != nil && m.returned.getReturn() == nil {
+			m.returned.setReturn(p.Returned.JID, p.Returned.Fun, p.Returned.At.Unix())
 		}
 	}
 }
@@ -303,7 +303,7 @@ func (w *Wall) Remember(proofs []Proof, key func(id string) (KeyHash, bool)) {
 		if now, ok := key(p.ID); !ok || now != p.Key || p.Version <= 0 || p.Version > maxVersion {
 			continue
 		}
-		w.minions.raise(w.minions.get(p.ID, p.Key), int32(p.Version))
+		w.minions.raiseProven(w.minions.findOrAdd(p.ID, p.Key), int32(p.Version))
 	}
 }
 

@@ -6,17 +6,17 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// revoke judges whether a minion gives up its own key, and no other: its id is a plain name.
-func (w *Wall) revoke(r *Request) finding {
+// checkRevoke judges whether a minion gives up its own key, and no other: its id is a plain name.
+func (w *Wall) checkRevoke(r *Request) finding {
 	if !strings.ContainsAny(r.Peek.ID, "*?[,") {
 		return finding{}
 	}
 	return finding{Identity, "id_is_no_plain_name", Verdict{Refused: true, Reply: replyFalse}}
 }
 
-// tops judges whom a minion wants to be told the classes of, by the ids in the configuration it sends along: a stock
-// minion sends its own. A grain of that name is a site's business, as long as it is not another minion's id.
-func (w *Wall) tops(r *Request) finding {
+// checkTops judges whom a minion wants to be told the classes of, by the ids in the configuration it sends along: a
+// stock minion sends its own. A grain of that name is a site's business, as long as it is not another minion's id.
+func (w *Wall) checkTops(r *Request) finding {
 	another := finding{MasterTops, "classes_of_another_minion", Verdict{Refused: true, Reply: replyMap}}
 	good := true
 	grain := func(key []byte, value saltwire.Value) {

@@ -28,7 +28,7 @@ func (w *Wall) jobID(r *Request) finding {
 }
 
 func goodJobID(jid string) bool {
-	return jid != "." && jid != ".." && !strings.ContainsAny(jid, "/\\") && !unprintable(jid)
+	return jid != "." && jid != ".." && !strings.ContainsAny(jid, "/\\") && !isUnprintable(jid)
 }
 
 // returnID judges the id under which a return is filed: the sender's, or that of a resource that it manages, of which a
@@ -51,7 +51,7 @@ func (w *Wall) returnID(r *Request) finding {
 		return finding{ReturnIDs, "resource_id_is_a_path", ignored}
 	case keptName(string(id)):
 		return finding{ReturnIDs, "name_of_the_job_cache", ignored}
-	case w.anothers(string(id), r.Peek.ID):
+	case w.belongsToOther(string(id), r.Peek.ID):
 		return finding{ReturnIDs, "return_of_another_minion", ignored}
 	}
 	return finding{}
@@ -71,7 +71,7 @@ func (w *Wall) returnWhom(r *Request) finding {
 	if r.Peek.Peer {
 		all |= foundTag
 	}
-	f, mode := w.decide(all)
+	f, mode := w.worstFinding(all)
 	if mode != Off {
 		f.then = ignored
 	}
@@ -82,13 +82,14 @@ func (w *Wall) returnWhom(r *Request) finding {
 // a directory.
 func goodResource(id string) bool {
 	return id != "" && len(id) <= 255 && id[0] != '.' && id[0] != '/' && !strings.ContainsAny(id, "\x00\n") &&
-		!climbs([]byte(id))
+		!hasParentPart([]byte(id))
 }
 
-// anothers says whether what is filed under an id is filed under, or below, that of a minion other than the sender.
-func (w *Wall) anothers(id, sender string) bool {
+// belongsToOther says whether what is filed under an id is filed under, or below, that of a minion other than the
+// sender.
+func (w *Wall) belongsToOther(id, sender string) bool {
 	first, _, below := strings.Cut(id, "/")
-	return w.another(id, sender) || below && w.another(first, sender)
+	return w.isOther(id, sender) || below && w.isOther(first, sender)
 }
 
 // maxResources is how many resources a minion may say that it manages, and how many grains of such it may bring: a
@@ -96,8 +97,8 @@ func (w *Wall) anothers(id, sender string) bool {
 // master that knows resources does so.
 const maxResources = 20_000
 
-// resources judges the names of what a minion says it manages: masters make files of them.
-func (w *Wall) resources(r *Request) finding {
+// checkResources judges the names of what a minion says it manages: masters make files of them.
+func (w *Wall) checkResources(r *Request) finding {
 	managed, goodNames := goodResources(r.Peek.Raw.Resources)
 	grains, goodFiles := goodGrains(r.Peek.Raw.Grains)
 	if !goodNames || !goodFiles {
@@ -195,7 +196,7 @@ func (w *Wall) syndicReturn(r *Request) finding {
 	if reason != "" {
 		return finding{ReturnIDs, reason, ignored}
 	}
-	if f, mode := w.decide(all); mode != Off {
+	if f, mode := w.worstFinding(all); mode != Off {
 		f.then = ignored
 		return f
 	}
@@ -246,7 +247,7 @@ func (w *Wall) syndicMinions(returns saltwire.Value, sender string) bool {
 	good := true
 	err := saltwire.WalkMap(returns, func(minion []byte, item saltwire.Value) error {
 		id := string(minion)
-		good = good && goodResource(id) && !keptName(id) && !w.anothers(id, sender)
+		good = good && goodResource(id) && !keptName(id) && !w.belongsToOther(id, sender)
 		if !good || !item.Container() {
 			return nil
 		}

@@ -23,21 +23,21 @@ var partsOfName = []byte("_|-")
 // returnStates judges the states of a return.
 func (w *Wall) returnStates(r *Request) finding {
 	raw := &r.Peek.Raw
-	f, mode := w.decide(w.states(raw.Fun, raw.Retcode, raw.Return, r.Peek.ID))
+	f, mode := w.worstFinding(w.checkStates(raw.Fun, raw.Retcode, raw.Return, r.Peek.ID))
 	if mode != Off {
 		f.then = ignored
 	}
 	return f
 }
 
-// states says what is wrong with the events that a master fires for a return. Of a job of several functions the codes
-// and the returns are lists, or go by the functions' names.
-func (w *Wall) states(fun, retcode, returned saltwire.Value, sender string) (all found) {
+// checkStates says what is wrong with the events that a master fires for a return. Of a job of several functions the
+// codes and the returns are lists, or go by the functions' names.
+func (w *Wall) checkStates(fun, retcode, returned saltwire.Value, sender string) (all found) {
 	if !retcode.True() {
 		return 0
 	}
 	if stateRun(fun) {
-		return w.failed(returned, sender)
+		return w.checkFailed(returned, sender)
 	}
 	if fun.Form() != saltwire.FormList {
 		return 0
@@ -70,7 +70,7 @@ func (w *Wall) failedOf(returned saltwire.Value, runs []bool, names map[string]b
 		n := 0
 		err = saltwire.WalkArray(returned, func(one saltwire.Value) error {
 			if n < len(runs) && runs[n] {
-				all |= w.failed(one, sender)
+				all |= w.checkFailed(one, sender)
 			}
 			n++
 			return nil
@@ -78,7 +78,7 @@ func (w *Wall) failedOf(returned saltwire.Value, runs []bool, names map[string]b
 	case saltwire.FormMap:
 		err = saltwire.WalkData(returned, func(key []byte, one saltwire.Value) {
 			if names[string(key)] {
-				all |= w.failed(one, sender)
+				all |= w.checkFailed(one, sender)
 			}
 		})
 	}
@@ -88,15 +88,15 @@ func (w *Wall) failedOf(returned saltwire.Value, runs []bool, names map[string]b
 	return all
 }
 
-// failed says what is wrong with the states that failed.
-func (w *Wall) failed(states saltwire.Value, sender string) (all found) {
+// checkFailed says what is wrong with the states that failed.
+func (w *Wall) checkFailed(states saltwire.Value, sender string) (all found) {
 	err := saltwire.WalkData(states, func(name []byte, state saltwire.Value) {
 		first, _, _ := bytes.Cut(name, partsOfName)
 		last := name
 		if at := bytes.LastIndex(name, partsOfName); at >= 0 {
 			last = name[at+len(partsOfName):]
 		}
-		if anybodys(first) && anybodys(last) && !containsAny(state, wordMinions, wordMissing, wordPeer) {
+		if isHarmlessPart(first) && isHarmlessPart(last) && !containsAny(state, wordMinions, wordMissing, wordPeer) {
 			return
 		}
 		failed, whom := failedState(state)
@@ -108,7 +108,7 @@ func (w *Wall) failed(states saltwire.Value, sender string) (all found) {
 		}
 		tag := string(first) + "." + string(last)
 		u := under{job: jobTag(tag), minion: minionTag(tag), waited: waitedTag(tag)}
-		all |= w.tag(tag, sender) | w.body(state, u, sender)
+		all |= w.checkTag(tag, sender) | w.checkBody(state, u, sender)
 	})
 	if err != nil {
 		all |= foundAnything
@@ -116,9 +116,9 @@ func (w *Wall) failed(states saltwire.Value, sender string) (all found) {
 	return all
 }
 
-// anybodys says whether nothing that such a part of a tag is part of can be a master's or be about a minion: those have
-// slashes.
-func anybodys(part []byte) bool {
+// isHarmlessPart says whether nothing that such a part of a tag is part of can be a master's or be about a minion:
+// those have slashes.
+func isHarmlessPart(part []byte) bool {
 	for _, c := range part {
 		if c == '/' || c < ' ' {
 			return false
@@ -169,7 +169,7 @@ func (w *Wall) syndicStates(returns, fun saltwire.Value, sender string) (all fou
 		if err != nil {
 			all |= foundAnything
 		}
-		all |= w.states(own, retcode, returned, sender)
+		all |= w.checkStates(own, retcode, returned, sender)
 	})
 	if err != nil {
 		all |= foundAnything

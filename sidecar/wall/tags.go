@@ -36,7 +36,7 @@ func masterTag(tag string) bool {
 	switch {
 	case tag == "":
 		return true
-	case StockTag(tag), unprintable(tag):
+	case StockTag(tag), isUnprintable(tag):
 		return true
 	case tag == "key", tag == "salt/auth", tag == exitTag:
 		return true
@@ -85,8 +85,8 @@ func waitedTag(tag string) bool {
 	return strings.Contains(tag, "salt/job/") || strings.Contains(tag, "syndic/")
 }
 
-// unprintable says whether a tag would end before its end on the bus, where an empty line ends it.
-func unprintable(tag string) bool {
+// isUnprintable says whether a tag would end before its end on the bus, where an empty line ends it.
+func isUnprintable(tag string) bool {
 	for i := range len(tag) {
 		if tag[i] < ' ' {
 			return true

@@ -123,68 +123,68 @@ func (w *Wall) Check(r *Request, found func(rule Rule, reason string, enforced b
 	if w == nil {
 		return Verdict{}
 	}
-	wait, f := w.budget(r)
-	if v := w.apply(r, f, found); v.Refused {
+	wait, f := w.checkBudget(r)
+	if v := w.applyMode(r, f, found); v.Refused {
 		return v
 	}
-	v := w.check(r, found)
+	v := w.checkCommand(r, found)
 	v.Wait = wait
 	return v
 }
 
-// check is Check without the budget.
-func (w *Wall) check(r *Request, found func(rule Rule, reason string, enforced bool)) Verdict {
+// checkCommand is Check without the budget.
+func (w *Wall) checkCommand(r *Request, found func(rule Rule, reason string, enforced bool)) Verdict {
 	switch r.Peek.Cmd {
 	case "_return":
-		if v := w.apply(r, w.jobID(r), found); v.Refused {
+		if v := w.applyMode(r, w.jobID(r), found); v.Refused {
 			return v
 		}
-		if v := w.apply(r, w.returnID(r), found); v.Refused {
+		if v := w.applyMode(r, w.returnID(r), found); v.Refused {
 			return v
 		}
-		if v := w.apply(r, w.returnWhom(r), found); v.Refused {
+		if v := w.applyMode(r, w.returnWhom(r), found); v.Refused {
 			return v
 		}
-		if v := w.apply(r, w.returnStates(r), found); v.Refused {
+		if v := w.applyMode(r, w.returnStates(r), found); v.Refused {
 			return v
 		}
-		return w.apply(r, w.returnJob(r), found)
+		return w.applyMode(r, w.returnJob(r), found)
 	case "_syndic_return":
-		if v := w.apply(r, w.jobID(r), found); v.Refused {
+		if v := w.applyMode(r, w.jobID(r), found); v.Refused {
 			return v
 		}
-		return w.apply(r, w.syndicReturn(r), found)
+		return w.applyMode(r, w.syndicReturn(r), found)
 	case "pub_ret":
-		return w.apply(r, w.jobID(r), found)
+		return w.applyMode(r, w.jobID(r), found)
 	case "_minion_event":
-		return w.apply(r, w.event(r), found)
+		return w.applyMode(r, w.checkEvent(r), found)
 	case "_pillar":
-		if v := w.apply(r, w.pillarEnv(r), found); v.Refused {
+		if v := w.applyMode(r, w.pillarEnv(r), found); v.Refused {
 			return v
 		}
-		return w.apply(r, w.pillarExt(r), found)
+		return w.applyMode(r, w.pillarExt(r), found)
 	case "_register_resources":
-		return w.apply(r, w.resources(r), found)
+		return w.applyMode(r, w.checkResources(r), found)
 	case "_master_tops":
-		return w.apply(r, w.tops(r), found)
+		return w.applyMode(r, w.checkTops(r), found)
 	case "minion_publish":
-		return w.apply(r, w.patience(r), found)
+		return w.applyMode(r, w.checkTimeout(r), found)
 	case "_mine_get":
-		return w.apply(r, w.mineTargets(r), found)
+		return w.applyMode(r, w.mineTargets(r), found)
 	case "revoke_auth":
-		return w.apply(r, w.revoke(r), found)
+		return w.applyMode(r, w.checkRevoke(r), found)
 	case "_file_recv":
-		return w.apply(r, w.fileRecv(r), found)
+		return w.applyMode(r, w.fileRecv(r), found)
 	case "_serve_file", "_file_find", "_file_hash", "_file_hash_and_stat", "_file_list", "_file_list_emptydirs",
 		"_dir_list",
 		"_symlink_list", "_file_envs":
-		return w.apply(r, w.file(r), found)
+		return w.applyMode(r, w.checkFile(r), found)
 	}
 	return Verdict{}
 }
 
-// apply turns a finding into a verdict by its rule's mode.
-func (w *Wall) apply(r *Request, f finding, found func(Rule, string, bool)) Verdict {
+// applyMode turns a finding into a verdict by its rule's mode.
+func (w *Wall) applyMode(r *Request, f finding, found func(Rule, string, bool)) Verdict {
 	if f.reason == "" {
 		return Verdict{}
 	}
@@ -192,7 +192,7 @@ func (w *Wall) apply(r *Request, f finding, found func(Rule, string, bool)) Verd
 	if mode == Off || mode == Log && r.Relayed && f.rule != ReturnJobs { // the node it came to has counted it
 		return Verdict{}
 	}
-	w.counts.add(f.rule, mode, r.Peek.ID, w.cfg.Now)
+	w.counts.addFinding(f.rule, mode, r.Peek.ID, w.cfg.Now)
 	if found != nil {
 		found(f.rule, f.reason, mode == Enforce)
 	}
@@ -209,14 +209,14 @@ func (w *Wall) Refused(reason, id string) {
 		return
 	}
 	if rule, ok := byReason[reason]; ok {
-		w.counts.add(rule, Enforce, id, w.cfg.Now)
+		w.counts.addFinding(rule, Enforce, id, w.cfg.Now)
 	}
 }
 
 // Count counts a refusal by a fixed rule that is found elsewhere.
 func (w *Wall) Count(rule Rule, id string) {
 	if w != nil {
-		w.counts.add(rule, Enforce, id, w.cfg.Now)
+		w.counts.addFinding(rule, Enforce, id, w.cfg.Now)
 	}
 }
 
@@ -228,7 +228,7 @@ func (w *Wall) Enforces(rule Rule, id string) bool {
 	}
 	switch w.modes[rule] {
 	case Log:
-		w.counts.add(rule, Log, id, w.cfg.Now)
+		w.counts.addFinding(rule, Log, id, w.cfg.Now)
 		return false
 	case Off:
 		return false

@@ -13,7 +13,7 @@ func freeHost(t testing.TB, ports ...int) string {
 	t.Helper()
 	for range 50 {
 		host := fmt.Sprintf("127.%d.%d.%d", 2+rand.IntN(250), rand.IntN(256), 1+rand.IntN(254))
-		if free(host, ports) {
+		if portsFree(host, ports) {
 			return host
 		}
 	}
@@ -21,7 +21,7 @@ func freeHost(t testing.TB, ports ...int) string {
 	return ""
 }
 
-func free(host string, ports []int) bool {
+func portsFree(host string, ports []int) bool {
 	for _, port := range ports {
 		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", host, port))
 		if err != nil {

@@ -63,9 +63,9 @@ func New(t testing.TB, o Options) *Master {
 	if m.Host == "" {
 		m.Host = freeHost(t, m.PublishPort, m.RetPort)
 	}
-	m.write(m.ConfigPath, m.config(o), 0o644)
+	m.writeFile(m.ConfigPath, m.configText(o), 0o644)
 	if o.MasterPEM != nil {
-		m.write(filepath.Join(m.PkiDir, "master.pem"), string(o.MasterPEM), 0o400)
+		m.writeFile(filepath.Join(m.PkiDir, "master.pem"), string(o.MasterPEM), 0o400)
 	}
 	return m
 }
@@ -78,7 +78,7 @@ func Start(t testing.TB, o Options) *Master {
 	return m
 }
 
-func (m *Master) config(o Options) string {
+func (m *Master) configText(o Options) string {
 	id := o.ID
 	if id == "" {
 		id = "mastertest"
@@ -106,7 +106,7 @@ func (m *Master) Start() {
 		if err == nil {
 			return
 		}
-		if p.exited() || time.Now().After(deadline) {
+		if p.hasExited() || time.Now().After(deadline) {
 			m.t.Fatalf("salt-master %s does not answer: %v\n%s", m.Version, err, m.Log())
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -116,7 +116,7 @@ func (m *Master) Start() {
 // Stop ends the master and its children (SIGTERM, then SIGKILL); it can be started again.
 func (m *Master) Stop() {
 	if m.p != nil {
-		m.p.stop(4 * time.Second)
+		m.p.stopProcess(4 * time.Second)
 		m.p = nil
 	}
 }
@@ -124,7 +124,7 @@ func (m *Master) Stop() {
 // Kill ends it and its children with SIGKILL.
 func (m *Master) Kill() {
 	if m.p != nil {
-		m.p.kill()
+		m.p.killGroup()
 		m.p = nil
 	}
 }
@@ -190,7 +190,7 @@ func (m *Master) Log() string {
 	return all.String()
 }
 
-func (m *Master) write(path, text string, mode os.FileMode) {
+func (m *Master) writeFile(path, text string, mode os.FileMode) {
 	m.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		m.t.Fatal(err)

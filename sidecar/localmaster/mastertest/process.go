@@ -32,14 +32,14 @@ func startProcess(logPath, name string, args ...string) (*process, error) {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	go func() { defer close(p.done); _ = p.cmd.Wait() }()
-	if err := p.guard(); err != nil {
-		p.kill()
+	if err := p.startWatchdog(); err != nil {
+		p.killGroup()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *process) guard() error {
+func (p *process) startWatchdog() error {
 	pgid := p.cmd.Process.Pid
 	p.watchdog = exec.Command("/bin/sh", "-c", fmt.Sprintf("trap '' TERM INT; cat >/dev/null; kill -KILL -%d", pgid))
 	p.watchdog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: pgid}
@@ -54,18 +54,18 @@ func (p *process) guard() error {
 	return nil
 }
 
-// stop asks the main process to end, then takes the whole group down.
-func (p *process) stop(grace time.Duration) {
+// stopProcess asks the main process to end, then takes the whole group down.
+func (p *process) stopProcess(grace time.Duration) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.done:
 	case <-time.After(grace):
 	}
-	p.kill()
+	p.killGroup()
 }
 
-// kill ends the whole group at once. The group id cannot have been reused: the watchdog is still a member.
-func (p *process) kill() {
+// killGroup ends the whole group at once. The group id cannot have been reused: the watchdog is still a member.
+func (p *process) killGroup() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	<-p.done
 	if p.hold != nil {
@@ -84,7 +84,7 @@ func (p *process) awaitGroupEnd() {
 	}
 }
 
-func (p *process) exited() bool {
+func (p *process) hasExited() bool {
 	select {
 	case <-p.done:
 		return true
