@@ -15,6 +15,7 @@ PKGS ?= ./...
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+PROMTOOL := github.com/prometheus/prometheus/cmd/promtool@v0.316.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.4
 
 .PHONY: help setup build demo test test-unit test-race test-fuzz test-integration test-storm test-shared test-adopt test-five test-roots test-files test-corpus test-idle \
@@ -151,6 +152,11 @@ test-container: setup ## the images of packaging/container, built with buildah, 
 
 test-kubernetes: ## the Kubernetes example against its schemas
 	$(GO) test -tags integration -count=1 -v ./integration/kubernetes/
+
+.PHONY: test-alerts
+test-alerts: ## the alert rules on the series of a drain, a dead node, a lost majority, a full disk, a wrong clock, an old certificate
+	$(GO) run $(PROMTOOL) check rules packaging/monitoring/alerts.yml
+	$(GO) run $(PROMTOOL) test rules packaging/monitoring/alerts_test.yml
 
 packages: ## deb and rpm (amd64, arm64), tar.gz, bills of materials and SHA256SUMS of this commit into dist/; the same commit gives the same bytes
 	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./packaging/build $(ARGS)

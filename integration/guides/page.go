@@ -23,7 +23,7 @@ var first = []string{"README.md", "docs/quickstart.md", "docs/install.md", "docs
 // Read returns all pages below the project's directory which operators read, in the order in which they do.
 func Read(root string) ([]Page, error) {
 	names := append([]string{}, first...)
-	for _, pattern := range []string{"docs/*.md", "*.md", "packaging/*/README.md"} {
+	for _, pattern := range []string{"docs/*.md", "docs/runbooks/*.md", "*.md", "packaging/*/README.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, err

@@ -20,6 +20,7 @@ var copies = map[string]string{
 	"scripts/preremove":         "packaging/scripts/preremove",
 	"scripts/postremove":        "packaging/scripts/postremove",
 	"monitoring/alerts.yml":     "packaging/monitoring/alerts.yml",
+	"monitoring/scrape.yml":     "packaging/monitoring/scrape.yml",
 	"monitoring/dashboard.json": "packaging/monitoring/dashboard.json",
 	"examples/keepalived.conf":  "packaging/examples/keepalived.conf",
 	"examples/kubernetes.yaml":  "packaging/kubernetes/saltclusterd.yaml",
@@ -49,7 +50,7 @@ var copies = map[string]string{
 }
 
 // trees are directories of the project that are in packages as they are, named in the same way.
-var trees = map[string]string{"formula": "packaging/formula"}
+var trees = map[string]string{"formula": "packaging/formula", "doc/docs/runbooks": "docs/runbooks"}
 
 // copied is copies with what is in the trees.
 func copied(root string) (map[string]string, error) {

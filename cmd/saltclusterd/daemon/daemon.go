@@ -75,7 +75,8 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 		return nil, fmt.Errorf("option id: %w", err)
 	}
 	reg := newRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		newBuildInfo(version))
 	patience, hurry := context.WithCancel(context.Background())
 	d := &Daemon{
 		clockInterval: clocks.Interval, wall: time.Now,

@@ -1,12 +1,23 @@
 package daemon
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/sidecar/returns"
 )
+
+// newBuildInfo returns the metric that tells which programs a cluster runs.
+func newBuildInfo(version string) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "saltcluster_build_info", Help: "Always 1; the labels are the versions of saltclusterd and of Go.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	})
+	info.Set(1)
+	return info
+}
 
 // numbers tells Prometheus, when it asks, what no part of a service counts on its own.
 type numbers struct{ s *service }

@@ -124,6 +124,8 @@ func TestEverythingHasANumber(t *testing.T) {
 		"relays":      {"sidecar_handed_refused_total", "sidecar_requests_lost_total"},
 		"the AES key": {"epoch_number", "epoch_age_seconds", "epoch_previous_subscribers"},
 		"drain":       {"draining", "health_ready", "health_check_level"},
+		"versions":    {"build_info"},
+		"certificate": {"peer_certificate_age_seconds", "peer_certificate_max_age_seconds"},
 		"fsync":       {"spool_group_seconds", "consensus_commit_seconds"},
 		"the salt-master as seen from outside": {"upstream_up", "upstream_probe_seconds", "upstream_request_seconds",
 			"upstream_in_flight_requests",

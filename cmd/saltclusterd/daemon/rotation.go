@@ -25,6 +25,7 @@ func (m *member) buildRotation() {
 	m.certificates = rotation.NewCertificates(rotation.CertificatesConfig{
 		Membership: of, Identity: m.d.identity, StateDir: cfg.Paths.StateDir, MaxAge: cfg.Cluster.CertificateAge,
 		Roster: m.Roster, Client: m.Client(), Claim: m.d.claimOperation, NotMember: m.d.errNoMember,
+		Registerer: m.d.reg,
 	})
 }
 

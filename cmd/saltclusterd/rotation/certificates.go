@@ -11,6 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
 	"saltclusterd/backoff"
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus/state"
@@ -48,6 +51,8 @@ type CertificatesConfig struct {
 	Claim func() (release func(), ok bool)
 	// NotMember returns the error of a node that is not a member.
 	NotMember func() error
+	// Registerer gets the age of the certificate, and that at which it is renewed; nil: neither.
+	Registerer prometheus.Registerer
 }
 
 // Roster is the list of members that the peer port trusts (peer.Book).
@@ -64,7 +69,16 @@ type Certificates struct {
 
 // NewCertificates returns a Certificates. It renews nothing before Run.
 func NewCertificates(cfg CertificatesConfig) *Certificates {
-	return &Certificates{cfg: cfg, renew: make(chan struct{}, 1)}
+	c := &Certificates{cfg: cfg, renew: make(chan struct{}, 1)}
+	metrics := promauto.With(cfg.Registerer)
+	metrics.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "saltcluster_peer_certificate_age_seconds", Help: "Age of this node's certificate for the peer port.",
+	}, func() float64 { return time.Since(c.madeAt()).Seconds() })
+	metrics.NewGauge(prometheus.GaugeOpts{
+		Name: "saltcluster_peer_certificate_max_age_seconds",
+		Help: "Age at which it is renewed (cluster_certificate_age); 0: only on request.",
+	}).Set(cfg.MaxAge.Seconds())
+	return c
 }
 
 // Handle routes the calls of other members.
