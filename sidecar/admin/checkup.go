@@ -15,6 +15,6 @@ type Examiner interface {
 // Checkups is the verb that doctor asks with.
 func Checkups(x Examiner) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/checkup", read(s, "checkup", x.Checkup))
+		mux.HandleFunc("GET /v1/checkup", serveRead(s, "checkup", x.Checkup))
 	}
 }

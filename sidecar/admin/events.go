@@ -20,7 +20,7 @@ const handledUsually = 50
 
 func (s *Server) handledEvents(x EventExplainer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		answer(s, w, r, "handled_events", func(ctx context.Context) (adminapi.HandledEvents, error) {
+		writeAnswer(s, w, r, "handled_events", func(ctx context.Context) (adminapi.HandledEvents, error) {
 			limit := handledUsually
 			if text := r.URL.Query().Get("limit"); text != "" {
 				n, err := strconv.Atoi(text)
@@ -36,7 +36,7 @@ func (s *Server) handledEvents(x EventExplainer) http.HandlerFunc {
 
 func (s *Server) explainEvent(x EventExplainer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		answer(s, w, r, "explain_event", func(ctx context.Context) (adminapi.EventExplanation, error) {
+		writeAnswer(s, w, r, "explain_event", func(ctx context.Context) (adminapi.EventExplanation, error) {
 			q := r.URL.Query()
 			if q.Get("minion") == "" || q.Get("tag") == "" {
 				return adminapi.EventExplanation{}, adminapi.Errorf(adminapi.CodeInvalid, "", "an event has a minion and a tag")

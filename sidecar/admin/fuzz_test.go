@@ -54,7 +54,7 @@ func FuzzRequests(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	h := s.handler()
+	h := s.newHandler()
 	f.Fuzz(func(t *testing.T, verb uint8, query, body string) {
 		method, path, _ := strings.Cut(verbs[int(verb)%len(verbs)], " ")
 		ask := func(p peer) *httptest.ResponseRecorder {

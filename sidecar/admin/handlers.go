@@ -13,23 +13,23 @@ import (
 
 const maxBody = 64 << 10 // bytes of a request body
 
-// handler routes the verbs. A peer that is not allowed gets the same refusal,
+// newHandler routes the verbs. A peer that is not allowed gets the same refusal,
 // whatever was asked.
-func (s *Server) handler() http.Handler {
+func (s *Server) newHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/profile", s.profile)
+	mux.HandleFunc("GET /v1/profile", s.serveProfile)
 	for _, verbs := range s.cfg.Verbs {
 		verbs(s, mux)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, "unknown", adminapi.Errorf(adminapi.CodeNotFound, "is saltclusterd older than the tool that asks?",
+		s.writeError(w, "unknown", adminapi.Errorf(adminapi.CodeNotFound, "is saltclusterd older than the tool that asks?",
 			"saltclusterd has no %s %s", r.Method, r.URL.Path))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ok := r.Context().Value(peerKey{}).(peer)
-		if !ok || !s.allowed(p) {
+		if !ok || !s.isAllowed(p) {
 			s.log.Warn("admin request denied", "uid", p.uid, "err", p.err)
-			s.fail(w, "denied", adminapi.Errorf(adminapi.CodeDenied,
+			s.writeError(w, "denied", adminapi.Errorf(adminapi.CodeDenied,
 				"root, saltclusterd's own user and the members of admin_group (admin_group: salt) may", "user %d may not use the admin socket", p.uid))
 			return
 		}
@@ -37,17 +37,17 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// read serves a verb that takes nothing and changes nothing.
-func read[T any](s *Server, verb string, ask func(context.Context) (T, error)) http.HandlerFunc {
+// serveRead serves a verb that takes nothing and changes nothing.
+func serveRead[T any](s *Server, verb string, ask func(context.Context) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		answer(s, w, r, verb, ask)
+		writeAnswer(s, w, r, verb, ask)
 	}
 }
 
-func (s *Server) ring(from Reporter) http.HandlerFunc {
+func (s *Server) serveRing(from Reporter) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q := adminapi.RingQuery{Minion: r.URL.Query().Get("minion"), JID: r.URL.Query().Get("jid")}
-		answer(s, w, r, "ring", func(ctx context.Context) (adminapi.RingInfo, error) {
+		writeAnswer(s, w, r, "ring", func(ctx context.Context) (adminapi.RingInfo, error) {
 			if err := q.Validate(); err != nil {
 				return adminapi.RingInfo{}, err
 			}
@@ -56,7 +56,7 @@ func (s *Server) ring(from Reporter) http.HandlerFunc {
 	}
 }
 
-func answer[T any](s *Server, w http.ResponseWriter, r *http.Request, verb string,
+func writeAnswer[T any](s *Server, w http.ResponseWriter, r *http.Request, verb string,
 	ask func(context.Context) (T, error)) {
 	answerWithin(s, w, r, verb, s.cfg.RequestTimeout, ask)
 }
@@ -64,23 +64,23 @@ func answer[T any](s *Server, w http.ResponseWriter, r *http.Request, verb strin
 func answerWithin[T any](s *Server, w http.ResponseWriter, r *http.Request, verb string, within time.Duration,
 	ask func(context.Context) (T, error),
 ) {
-	within = min(within, patience(r, within))
+	within = min(within, requestTimeout(r, within))
 	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
 	limitWrite(w, within+headerTimeout)
 	v, err := ask(ctx)
 	if err != nil {
-		s.fail(w, verb, toError(err))
+		s.writeError(w, verb, toError(err))
 		return
 	}
-	s.metrics.request(verb, "ok")
+	s.metrics.countRequest(verb, "ok")
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(v) // a client that went away needs no error
 }
 
-// patience is how long who asks waits, less what the answer takes to get there: an error that says what was waited for
-// is more than that nothing came.
-func patience(r *http.Request, most time.Duration) time.Duration {
+// requestTimeout is how long who asks waits, less what the answer takes to get there: an error that says what was
+// waited for is more than that nothing came.
+func requestTimeout(r *http.Request, most time.Duration) time.Duration {
 	d, err := time.ParseDuration(r.Header.Get(adminapi.PatienceHeader))
 	if err != nil || d <= 0 {
 		return most
@@ -88,18 +88,18 @@ func patience(r *http.Request, most time.Duration) time.Duration {
 	return d - d/10
 }
 
-// fail answers with an error value.
-func (s *Server) fail(w http.ResponseWriter, verb string, e *adminapi.Error) {
-	s.metrics.request(verb, string(e.Code))
+// writeError answers with an error value.
+func (s *Server) writeError(w http.ResponseWriter, verb string, e *adminapi.Error) {
+	s.metrics.countRequest(verb, string(e.Code))
 	limitWrite(w, headerTimeout)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.Code.HTTPStatus())
 	json.NewEncoder(w).Encode(e)
 }
 
-// decode reads a bounded body into v; a field that v does not have is an
+// decodeBody reads a bounded body into v; a field that v does not have is an
 // error, for ignoring it could do something else than was asked for.
-func decode(w http.ResponseWriter, r *http.Request, v any) *adminapi.Error {
+func decodeBody(w http.ResponseWriter, r *http.Request, v any) *adminapi.Error {
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {

@@ -17,9 +17,9 @@ type JobKeeper interface {
 // maxJobs bounds a list.
 const maxJobs = 10_000
 
-func (s *Server) jobs(k JobKeeper) http.HandlerFunc {
+func (s *Server) serveJobs(k JobKeeper) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		answer(s, w, r, "jobs", func(ctx context.Context) (adminapi.JobList, error) {
+		writeAnswer(s, w, r, "jobs", func(ctx context.Context) (adminapi.JobList, error) {
 			n, err := strconv.Atoi(r.URL.Query().Get("n"))
 			if err != nil || n < 1 || n > maxJobs {
 				return adminapi.JobList{}, adminapi.Errorf(adminapi.CodeInvalid, "", "a list has 1 to %d jobs", maxJobs)
@@ -29,9 +29,9 @@ func (s *Server) jobs(k JobKeeper) http.HandlerFunc {
 	}
 }
 
-func (s *Server) job(k JobKeeper) http.HandlerFunc {
+func (s *Server) serveJob(k JobKeeper) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		answer(s, w, r, "job", func(ctx context.Context) (adminapi.Job, error) {
+		writeAnswer(s, w, r, "job", func(ctx context.Context) (adminapi.Job, error) {
 			return k.ShowJob(ctx, r.PathValue("jid"))
 		})
 	}
@@ -40,7 +40,7 @@ func (s *Server) job(k JobKeeper) http.HandlerFunc {
 // Jobs are the verbs about jobs.
 func Jobs(k JobKeeper) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/jobs", s.jobs(k))
-		mux.HandleFunc("GET /v1/jobs/{jid}", s.job(k))
+		mux.HandleFunc("GET /v1/jobs", s.serveJobs(k))
+		mux.HandleFunc("GET /v1/jobs/{jid}", s.serveJob(k))
 	}
 }

@@ -24,14 +24,14 @@ type KeyHolder interface {
 // maxKeys bounds a list.
 const maxKeys = 20_000
 
-func (s *Server) keys(k KeyKeeper) http.HandlerFunc {
+func (s *Server) serveKeys(k KeyKeeper) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := r.URL.Query()
 		q := adminapi.KeyQuery{
 			State: v.Get("state"), Match: v.Get("match"), ID: v.Get("id"), After: v.Get("after"),
 			History: v.Get("history") != "",
 		}
-		answer(s, w, r, "keys", func(ctx context.Context) (adminapi.Keys, error) {
+		writeAnswer(s, w, r, "keys", func(ctx context.Context) (adminapi.Keys, error) {
 			n, err := strconv.Atoi(v.Get("limit"))
 			if err != nil || n < 0 {
 				return adminapi.Keys{}, adminapi.Errorf(adminapi.CodeInvalid, "", "the limit is not a number")
@@ -47,7 +47,7 @@ func (s *Server) keys(k KeyKeeper) http.HandlerFunc {
 func (s *Server) decideKeys(k KeyKeeper) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req adminapi.DecideKeysRequest
-		e := decode(w, r, &req)
+		e := decodeBody(w, r, &req)
 		switch {
 		case e != nil:
 		case len(req.IDs) == 0 || len(req.IDs) > adminapi.MaxDecided:
@@ -56,10 +56,10 @@ func (s *Server) decideKeys(k KeyKeeper) http.HandlerFunc {
 			e = adminapi.Errorf(adminapi.CodeInvalid, "", "a key can be accepted, rejected or deleted, not %q", req.State)
 		}
 		if e != nil {
-			s.fail(w, "decide_keys", e)
+			s.writeError(w, "decide_keys", e)
 			return
 		}
-		answer(s, w, r, "decide_keys", func(ctx context.Context) (adminapi.DecidedKeys, error) {
+		writeAnswer(s, w, r, "decide_keys", func(ctx context.Context) (adminapi.DecidedKeys, error) {
 			return k.DecideKeys(ctx, req)
 		})
 	}
@@ -68,7 +68,7 @@ func (s *Server) decideKeys(k KeyKeeper) http.HandlerFunc {
 // Keys are the verbs about the keys of minions.
 func Keys(k KeyKeeper) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/keys", s.keys(k))
+		mux.HandleFunc("GET /v1/keys", s.serveKeys(k))
 		mux.HandleFunc("POST /v1/keys", s.decideKeys(k))
 	}
 }
@@ -76,7 +76,7 @@ func Keys(k KeyKeeper) Verbs {
 // HeldKeys are the verbs about keys that were taken away in numbers.
 func HeldKeys(k KeyHolder) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/keys/held", read(s, "held_keys", k.HeldKeys))
-		mux.HandleFunc("POST /v1/keys/held/forget", read(s, "forget_held_keys", k.ForgetHeldKeys))
+		mux.HandleFunc("GET /v1/keys/held", serveRead(s, "held_keys", k.HeldKeys))
+		mux.HandleFunc("POST /v1/keys/held/forget", serveRead(s, "forget_held_keys", k.ForgetHeldKeys))
 	}
 }

@@ -16,30 +16,30 @@ type KeyTaker interface {
 func (s *Server) keysOf(k KeyTaker) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req adminapi.KeysOfRequest
-		e := decode(w, r, &req)
+		e := decodeBody(w, r, &req)
 		if e == nil && (len(req.IDs) == 0 || len(req.IDs) > adminapi.MaxKeysOf) {
 			e = adminapi.Errorf(adminapi.CodeInvalid, "", "a question is about 1 to %d keys", adminapi.MaxKeysOf)
 		}
 		if e != nil {
-			s.fail(w, "keys_of", e)
+			s.writeError(w, "keys_of", e)
 			return
 		}
-		answer(s, w, r, "keys_of", func(ctx context.Context) (adminapi.KeysOf, error) { return k.KeysOf(ctx, req) })
+		writeAnswer(s, w, r, "keys_of", func(ctx context.Context) (adminapi.KeysOf, error) { return k.KeysOf(ctx, req) })
 	}
 }
 
 func (s *Server) putKeys(k KeyTaker) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req adminapi.PutKeysRequest
-		e := decode(w, r, &req)
+		e := decodeBody(w, r, &req)
 		if e == nil {
 			e = checkPut(req)
 		}
 		if e != nil {
-			s.fail(w, "put_keys", e)
+			s.writeError(w, "put_keys", e)
 			return
 		}
-		answer(s, w, r, "put_keys", func(ctx context.Context) (adminapi.DecidedKeys, error) { return k.PutKeys(ctx, req) })
+		writeAnswer(s, w, r, "put_keys", func(ctx context.Context) (adminapi.DecidedKeys, error) { return k.PutKeys(ctx, req) })
 	}
 }
 

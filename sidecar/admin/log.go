@@ -20,22 +20,22 @@ const maxLogFor = 7 * 24 * time.Hour
 func (s *Server) setLogLevel(l Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req adminapi.SetLogLevelRequest
-		e := decode(w, r, &req)
+		e := decodeBody(w, r, &req)
 		if e == nil && (req.For < 0 || req.For > maxLogFor) {
 			e = adminapi.Errorf(adminapi.CodeInvalid, "", "a level is set for a week at most")
 		}
 		if e != nil {
-			s.fail(w, "set_log", e)
+			s.writeError(w, "set_log", e)
 			return
 		}
-		answer(s, w, r, "set_log", func(ctx context.Context) (adminapi.LogLevel, error) { return l.SetLogLevel(ctx, req) })
+		writeAnswer(s, w, r, "set_log", func(ctx context.Context) (adminapi.LogLevel, error) { return l.SetLogLevel(ctx, req) })
 	}
 }
 
 // LogLevels are the verbs about the level of the log.
 func LogLevels(l Logger) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/log", read(s, "log", l.LogLevel))
+		mux.HandleFunc("GET /v1/log", serveRead(s, "log", l.LogLevel))
 		mux.HandleFunc("POST /v1/log", s.setLogLevel(l))
 	}
 }

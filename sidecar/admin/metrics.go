@@ -24,13 +24,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) request(verb, code string) {
+func (m *metrics) countRequest(verb, code string) {
 	if m != nil {
 		m.requests.WithLabelValues(verb, code).Inc()
 	}
 }
 
-func (m *metrics) full() {
+func (m *metrics) countRefused() {
 	if m != nil {
 		m.refused.Inc()
 	}

@@ -32,18 +32,18 @@ func Migration(m Migrator) Verbs {
 		})
 		mux.HandleFunc("POST /v1/migrate", func(w http.ResponseWriter, r *http.Request) {
 			var req adminapi.MigrateRequest
-			if e := decode(w, r, &req); e != nil {
-				s.fail(w, "migrate", e)
+			if e := decodeBody(w, r, &req); e != nil {
+				s.writeError(w, "migrate", e)
 				return
 			}
 			ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
 			defer cancel()
 			n, err := m.Migrate(ctx, req)
 			if err != nil {
-				s.fail(w, "migrate", toError(err))
+				s.writeError(w, "migrate", toError(err))
 				return
 			}
-			s.metrics.request("migrate", "ok")
+			s.metrics.countRequest("migrate", "ok")
 			w.Header().Set("Content-Type", "application/json")
 			json.NewEncoder(w).Encode(n) // a client that went away needs no error
 		})

@@ -18,7 +18,7 @@ type MinionViewer interface {
 // MinionViews are the verbs about the minions that the cluster sees.
 func MinionViews(v MinionViewer) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/minions", read(s, "minions", v.Minions))
-		mux.HandleFunc("GET /v1/presence", read(s, "presence", v.Presence))
+		mux.HandleFunc("GET /v1/minions", serveRead(s, "minions", v.Minions))
+		mux.HandleFunc("GET /v1/presence", serveRead(s, "presence", v.Presence))
 	}
 }

@@ -11,85 +11,85 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-func (s *Server) bootstrap(j Joiner) http.HandlerFunc {
+func (s *Server) serveBootstrap(j Joiner) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req adminapi.BootstrapRequest
-		if e := decode(w, r, &req); e != nil {
-			s.fail(w, "bootstrap", e)
+		if e := decodeBody(w, r, &req); e != nil {
+			s.writeError(w, "bootstrap", e)
 			return
 		}
-		s.operate(w, r, "bootstrap", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		s.runLong(w, r, "bootstrap", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
 			return j.Bootstrap(ctx, req, p)
 		})
 	}
 }
 
-func (s *Server) join(j Joiner) http.HandlerFunc {
+func (s *Server) serveJoin(j Joiner) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req adminapi.JoinRequest
-		e := decode(w, r, &req)
+		e := decodeBody(w, r, &req)
 		if e == nil && req.Peer == "" {
 			e = adminapi.Errorf(adminapi.CodeInvalid, "name any member: saltclusterctl join PEER", "no peer was named")
 		}
 		if e != nil {
-			s.fail(w, "join", e)
+			s.writeError(w, "join", e)
 			return
 		}
-		s.operate(w, r, "join", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		s.runLong(w, r, "join", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
 			return j.Join(ctx, req, p)
 		})
 	}
 }
 
-func (s *Server) remove(g Governor) http.HandlerFunc {
+func (s *Server) serveRemove(g Governor) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req adminapi.RemoveRequest
-		e := decode(w, r, &req)
+		e := decodeBody(w, r, &req)
 		if e == nil && req.Node == "" {
 			e = adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl members lists them", "no node was named")
 		}
 		if e != nil {
-			s.fail(w, "remove", e)
+			s.writeError(w, "remove", e)
 			return
 		}
-		s.operate(w, r, "remove", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		s.runLong(w, r, "remove", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
 			return g.Remove(ctx, req, p)
 		})
 	}
 }
 
-func (s *Server) transfer(t Transferrer) http.HandlerFunc {
+func (s *Server) serveTransfer(t Transferrer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req adminapi.TransferRequest
-		if e := decode(w, r, &req); e != nil {
-			s.fail(w, "transfer", e)
+		if e := decodeBody(w, r, &req); e != nil {
+			s.writeError(w, "transfer", e)
 			return
 		}
-		s.operate(w, r, "transfer", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		s.runLong(w, r, "transfer", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
 			return t.Transfer(ctx, req, p)
 		})
 	}
 }
 
-// operate runs the one long operation that may run, and streams it.
-func (s *Server) operate(w http.ResponseWriter, r *http.Request, verb string, timeout time.Duration,
+// runLong runs the one long operation that may run, and streams it.
+func (s *Server) runLong(w http.ResponseWriter, r *http.Request, verb string, timeout time.Duration,
 	run func(context.Context, Progress) (adminapi.Outcome, error),
 ) {
 	if !s.long.TryLock() {
-		s.fail(w, verb, adminapi.Errorf(adminapi.CodeBusy, "wait for it; saltclusterctl status shows how far it is",
+		s.writeError(w, verb, adminapi.Errorf(adminapi.CodeBusy, "wait for it; saltclusterctl status shows how far it is",
 			"another operation is running"))
 		return
 	}
 	release := sync.OnceFunc(s.long.Unlock)
 	defer release()
-	s.stream(w, r, verb, timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+	s.runStreamed(w, r, verb, timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
 		defer release() // before its end is told: who hears it may start the next one
 		return run(ctx, p)
 	})
 }
 
-// stream runs an operation and streams it.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, verb string, timeout time.Duration,
+// runStreamed runs an operation and streams it.
+func (s *Server) runStreamed(w http.ResponseWriter, r *http.Request, verb string, timeout time.Duration,
 	run func(context.Context, Progress) (adminapi.Outcome, error),
 ) {
 	ctx, cancel := r.Context(), context.CancelFunc(func() {})
@@ -103,17 +103,17 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, verb string, tim
 	out := &stream{w: w, control: http.NewResponseController(w), timeout: s.lineTimeout}
 	out.control.SetReadDeadline(time.Time{}) // the server's ReadTimeout must not end a long wait
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	outcome, err := run(ctx, out.progress)
+	outcome, err := run(ctx, out.sendProgress)
 	if err == nil {
-		s.metrics.request(verb, "ok")
+		s.metrics.countRequest(verb, "ok")
 		s.log.Info("admin operation done", "cmd", verb, "dur", time.Since(started))
-		out.send(adminapi.Event{Outcome: &outcome})
+		out.sendEvent(adminapi.Event{Outcome: &outcome})
 		return
 	}
-	e := out.explain(ctx, err)
-	s.metrics.request(verb, string(e.Code))
+	e := out.explainError(ctx, err)
+	s.metrics.countRequest(verb, string(e.Code))
 	s.log.Warn("admin operation failed", "cmd", verb, "dur", time.Since(started), "reason", e.Code, "err", e)
-	out.send(adminapi.Event{Error: e})
+	out.sendEvent(adminapi.Event{Error: e})
 }
 
 // stream writes events, one JSON value per line. It is safe for concurrent use.
@@ -127,15 +127,15 @@ type stream struct {
 	closed bool   // the last line is out, or the client does not read
 }
 
-func (o *stream) progress(step, message string, percent ...int) {
+func (o *stream) sendProgress(step, message string, percent ...int) {
 	p := adminapi.Progress{Time: time.Now().UTC(), Step: step, Message: message}
 	if len(percent) > 0 {
 		p.Percent = &percent[0]
 	}
-	o.send(adminapi.Event{Progress: &p})
+	o.sendEvent(adminapi.Event{Progress: &p})
 }
 
-func (o *stream) send(e adminapi.Event) {
+func (o *stream) sendEvent(e adminapi.Event) {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return
@@ -156,8 +156,8 @@ func (o *stream) send(e adminapi.Event) {
 	o.closed = err != nil || e.Progress == nil // the response must not be touched after its handler
 }
 
-// explain says what was being waited for when the time was over.
-func (o *stream) explain(ctx context.Context, err error) *adminapi.Error {
+// explainError says what was being waited for when the time was over.
+func (o *stream) explainError(ctx context.Context, err error) *adminapi.Error {
 	e := toError(err)
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -30,10 +30,10 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// allowed reports whether p may use the API: root, our own user, or a member
+// isAllowed reports whether p may use the API: root, our own user, or a member
 // of the configured group. The socket's mode says the same; this also holds
 // when that mode has been loosened.
-func (s *Server) allowed(p peer) bool {
+func (s *Server) isAllowed(p peer) bool {
 	switch {
 	case p.err != nil:
 		return false

@@ -11,11 +11,11 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// profile answers with a profile of this process. It is whole in memory before it is sent: some 100 KiB.
-func (s *Server) profile(w http.ResponseWriter, r *http.Request) {
+// serveProfile answers with a profile of this process. It is whole in memory before it is sent: some 100 KiB.
+func (s *Server) serveProfile(w http.ResponseWriter, r *http.Request) {
 	q, err := adminapi.ParseProfile(r.URL.Query())
 	if err != nil {
-		s.fail(w, "profile", toError(err))
+		s.writeError(w, "profile", toError(err))
 		return
 	}
 	limitWrite(w, q.For+s.cfg.RequestTimeout)
@@ -23,10 +23,10 @@ func (s *Server) profile(w http.ResponseWriter, r *http.Request) {
 	s.log.Info("profile asked for", "uid", p.uid, "kind", q.Kind, "for", q.For)
 	var file bytes.Buffer
 	if err := takeProfile(r.Context(), q, &file); err != nil {
-		s.fail(w, "profile", toError(err))
+		s.writeError(w, "profile", toError(err))
 		return
 	}
-	s.metrics.request("profile", "ok")
+	s.metrics.countRequest("profile", "ok")
 	w.Header().Set("Content-Type", "application/octet-stream")
 	_, _ = file.WriteTo(w) // a client that went away needs no error
 }

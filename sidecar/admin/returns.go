@@ -17,12 +17,12 @@ type ReturnKeeper interface {
 // Returns are the verbs about returns that a master does not answer.
 func Returns(k ReturnKeeper) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/returns/unanswered", read(s, "returns", k.UnansweredReturns))
+		mux.HandleFunc("GET /v1/returns/unanswered", serveRead(s, "returns", k.UnansweredReturns))
 		mux.HandleFunc("POST /v1/returns/unanswered", func(w http.ResponseWriter, r *http.Request) {
-			answer(s, w, r, "returns_retry", k.RetryReturns)
+			writeAnswer(s, w, r, "returns_retry", k.RetryReturns)
 		})
 		mux.HandleFunc("DELETE /v1/returns/unanswered/{id}", func(w http.ResponseWriter, r *http.Request) {
-			answer(s, w, r, "returns_drop", func(ctx context.Context) (adminapi.UnansweredReturn, error) {
+			writeAnswer(s, w, r, "returns_drop", func(ctx context.Context) (adminapi.UnansweredReturn, error) {
 				return k.DropReturn(ctx, r.PathValue("id"))
 			})
 		})

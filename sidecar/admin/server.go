@@ -90,7 +90,7 @@ func (s *Server) Bind(ctx context.Context) (err error) {
 	if s.ln != nil {
 		return nil
 	}
-	if s.ln, err = s.listen(ctx); err != nil {
+	if s.ln, err = s.listenSocket(ctx); err != nil {
 		return fmt.Errorf("admin socket %s: %w", s.cfg.Socket, err)
 	}
 	return nil
@@ -102,7 +102,7 @@ func (s *Server) Open(ctx context.Context) error {
 		return err
 	}
 	if s.inherited { // for the group of our configuration, now that the other process has handed over
-		if err := s.admit(os.Getegid()); err != nil {
+		if err := s.setGroup(os.Getegid()); err != nil {
 			s.log.Warn("the admin socket keeps its group", "path", s.cfg.Socket, "err", err)
 		}
 	}
@@ -110,7 +110,7 @@ func (s *Server) Open(ctx context.Context) error {
 	s.cancel = cancel
 	s.g, s.ctx = errgroup.WithContext(run)
 	s.http = &http.Server{
-		Handler:           s.handler(),
+		Handler:           s.newHandler(),
 		BaseContext:       func(net.Listener) context.Context { return run },
 		ConnContext:       withPeer,
 		ReadHeaderTimeout: headerTimeout,

@@ -176,7 +176,7 @@ func TestAllowed(t *testing.T) {
 		{"unknown", s, peer{err: errors.New("no credentials")}, false},
 	}
 	for _, tt := range tests {
-		if got := tt.s.allowed(tt.p); got != tt.want {
+		if got := tt.s.isAllowed(tt.p); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}

@@ -13,14 +13,14 @@ const (
 	maxSnapshot     = 1<<30 + 1<<20   // bytes of a posted file
 )
 
-func (s *Server) recover(rec Recoverer) http.HandlerFunc {
+func (s *Server) serveRecover(rec Recoverer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req adminapi.RecoverRequest
-		if e := decode(w, r, &req); e != nil {
-			s.fail(w, "recover", e)
+		if e := decodeBody(w, r, &req); e != nil {
+			s.writeError(w, "recover", e)
 			return
 		}
-		s.operate(w, r, "recover", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		s.runLong(w, r, "recover", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
 			return rec.Recover(ctx, req, p)
 		})
 	}
@@ -39,12 +39,12 @@ func (s *Server) saveSnapshot(rec Recoverer) http.HandlerFunc {
 		err := rec.SaveSnapshot(ctx, out)
 		switch {
 		case err == nil:
-			s.metrics.request("snapshot", "ok")
+			s.metrics.countRequest("snapshot", "ok")
 		case out.begun:
 			s.log.Warn("snapshot not sent", "err", err)
 			panic(http.ErrAbortHandler)
 		default:
-			s.fail(w, "snapshot", toError(err))
+			s.writeError(w, "snapshot", toError(err))
 		}
 	}
 }
@@ -68,14 +68,14 @@ func (s *Server) restoreSnapshot(rec Recoverer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		req, err := adminapi.ParseRestore(r.URL.Query())
 		if err != nil {
-			s.fail(w, "restore", toError(err))
+			s.writeError(w, "restore", toError(err))
 			return
 		}
 		control := http.NewResponseController(w)
 		control.SetReadDeadline(time.Now().Add(snapshotTimeout))
 		control.EnableFullDuplex() // progress is told while the file is still coming
 		body := http.MaxBytesReader(w, r.Body, maxSnapshot)
-		s.operate(w, r, "restore", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		s.runLong(w, r, "restore", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
 			return rec.RestoreSnapshot(ctx, req, body, p)
 		})
 	}

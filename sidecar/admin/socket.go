@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// listen makes the socket file: 0660, owned by our user and the allowed group.
+// listenSocket makes the socket file: 0660, owned by our user and the allowed group.
 // Until the mode is set only our own user can connect, because the umask never
 // grants others the write permission that connecting needs.
-func (s *Server) listen(ctx context.Context) (net.Listener, error) {
+func (s *Server) listenSocket(ctx context.Context) (net.Listener, error) {
 	path := s.cfg.Socket
 	if s.cfg.Inherited != nil {
 		if l, err := s.cfg.Inherited(path); l != nil || err != nil {
 			s.inherited = l != nil
-			return s.bounded(l), err
+			return s.limitListener(l), err
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -34,16 +34,16 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.admit(-1); err != nil {
+	if err := s.setGroup(-1); err != nil {
 		l.Close()
 		return nil, err
 	}
-	return s.bounded(l.(*net.UnixListener)), nil
+	return s.limitListener(l.(*net.UnixListener)), nil
 }
 
-// admit has the allowed group connect, and our own user: 0660. Where none is configured the socket is that group's; -1:
-// whose it is.
-func (s *Server) admit(group int) error {
+// setGroup has the allowed group connect, and our own user: 0660. Where none is configured the socket is that group's;
+// -1: whose it is.
+func (s *Server) setGroup(group int) error {
 	if s.grouped {
 		group = int(s.group)
 	}
@@ -53,15 +53,15 @@ func (s *Server) admit(group int) error {
 	return os.Chmod(s.cfg.Socket, 0o660)
 }
 
-// bounded limits the connections of a listener.
-func (s *Server) bounded(u *net.UnixListener) net.Listener {
+// limitListener limits the connections of a listener.
+func (s *Server) limitListener(u *net.UnixListener) net.Listener {
 	if u == nil {
 		return nil
 	}
 	if s.cfg.Made != nil {
 		s.cfg.Made(s.cfg.Socket, u)
 	}
-	return &listener{UnixListener: u, limit: int64(s.cfg.MaxConnections), refused: s.metrics.full}
+	return &listener{UnixListener: u, limit: int64(s.cfg.MaxConnections), refused: s.metrics.countRefused}
 }
 
 // removeStale removes a socket on which no process listens any more. Anything

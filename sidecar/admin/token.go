@@ -21,11 +21,11 @@ const tokenTimeout = 12 * time.Second
 // Tokens are the verbs about join tokens.
 func Tokens(k TokenKeeper) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/tokens", read(s, "tokens", k.Tokens))
+		mux.HandleFunc("GET /v1/tokens", serveRead(s, "tokens", k.Tokens))
 		mux.HandleFunc("POST /v1/tokens", func(w http.ResponseWriter, r *http.Request) {
 			var req adminapi.TokenRequest
-			if e := decode(w, r, &req); e != nil {
-				s.fail(w, "token_create", e)
+			if e := decodeBody(w, r, &req); e != nil {
+				s.writeError(w, "token_create", e)
 				return
 			}
 			answerWithin(s, w, r, "token_create", tokenTimeout, func(ctx context.Context) (adminapi.TokenCreated, error) {

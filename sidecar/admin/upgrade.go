@@ -13,14 +13,14 @@ type Upgrader interface {
 	Upgrade(ctx context.Context, r adminapi.UpgradeRequest, p Progress) (adminapi.Outcome, error)
 }
 
-func (s *Server) upgrade(u Upgrader) http.HandlerFunc {
+func (s *Server) serveUpgrade(u Upgrader) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var req adminapi.UpgradeRequest
-		if e := decode(w, r, &req); e != nil {
-			s.fail(w, "upgrade", e)
+		if e := decodeBody(w, r, &req); e != nil {
+			s.writeError(w, "upgrade", e)
 			return
 		}
-		s.operate(w, r, "upgrade", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+		s.runLong(w, r, "upgrade", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
 			return u.Upgrade(ctx, req, p)
 		})
 	}
@@ -29,6 +29,6 @@ func (s *Server) upgrade(u Upgrader) http.HandlerFunc {
 // Upgrading is the verb upgrade.
 func Upgrading(u Upgrader) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("POST /v1/upgrade", s.upgrade(u))
+		mux.HandleFunc("POST /v1/upgrade", s.serveUpgrade(u))
 	}
 }

@@ -28,11 +28,11 @@ type Reporter interface {
 // Reports are the verbs that ask about this node and its cluster.
 func Reports(r Reporter) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/version", read(s, "version", r.Version))
-		mux.HandleFunc("GET /v1/status", read(s, "status", r.Status))
-		mux.HandleFunc("GET /v1/members", read(s, "members", r.Members))
-		mux.HandleFunc("GET /v1/config", read(s, "config", r.Config))
-		mux.HandleFunc("GET /v1/ring", s.ring(r))
+		mux.HandleFunc("GET /v1/version", serveRead(s, "version", r.Version))
+		mux.HandleFunc("GET /v1/status", serveRead(s, "status", r.Status))
+		mux.HandleFunc("GET /v1/members", serveRead(s, "members", r.Members))
+		mux.HandleFunc("GET /v1/config", serveRead(s, "config", r.Config))
+		mux.HandleFunc("GET /v1/ring", s.serveRing(r))
 	}
 }
 
@@ -47,8 +47,8 @@ type Joiner interface {
 // Joining are the verbs bootstrap and join.
 func Joining(j Joiner) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("POST /v1/bootstrap", s.bootstrap(j))
-		mux.HandleFunc("POST /v1/join", s.join(j))
+		mux.HandleFunc("POST /v1/bootstrap", s.serveBootstrap(j))
+		mux.HandleFunc("POST /v1/join", s.serveJoin(j))
 	}
 }
 
@@ -61,8 +61,8 @@ type Drainer interface {
 // Draining are the verbs drain and undrain.
 func Draining(d Drainer) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("POST /v1/drain", s.drain(d))
-		mux.HandleFunc("POST /v1/undrain", s.undrain(d))
+		mux.HandleFunc("POST /v1/drain", s.serveDrain(d))
+		mux.HandleFunc("POST /v1/undrain", s.serveUndrain(d))
 	}
 }
 
@@ -74,7 +74,7 @@ type Governor interface {
 // Governing is the verb remove.
 func Governing(g Governor) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("POST /v1/remove", s.remove(g))
+		mux.HandleFunc("POST /v1/remove", s.serveRemove(g))
 	}
 }
 
@@ -86,7 +86,7 @@ type Rotator interface {
 // Rotating is the verb rotate.
 func Rotating(r Rotator) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("POST /v1/rotate", s.rotate(r))
+		mux.HandleFunc("POST /v1/rotate", s.serveRotate(r))
 	}
 }
 
@@ -98,7 +98,7 @@ type Transferrer interface {
 // Transferring is the verb transfer.
 func Transferring(t Transferrer) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("POST /v1/transfer", s.transfer(t))
+		mux.HandleFunc("POST /v1/transfer", s.serveTransfer(t))
 	}
 }
 
@@ -114,8 +114,8 @@ type Recoverer interface {
 // Recovery are the verbs recover and snapshot.
 func Recovery(r Recoverer) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/recover", read(s, "recover_plan", r.RecoverPlan))
-		mux.HandleFunc("POST /v1/recover", s.recover(r))
+		mux.HandleFunc("GET /v1/recover", serveRead(s, "recover_plan", r.RecoverPlan))
+		mux.HandleFunc("POST /v1/recover", s.serveRecover(r))
 		mux.HandleFunc("GET /v1/snapshot", s.saveSnapshot(r))
 		mux.HandleFunc("POST /v1/snapshot", s.restoreSnapshot(r))
 	}

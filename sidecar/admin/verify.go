@@ -17,18 +17,18 @@ type Verifier interface {
 // verifyTimeout bounds a comparison: every node reads all it has, several times perhaps.
 const verifyTimeout = 5 * time.Minute
 
-func (s *Server) verify(v Verifier) http.HandlerFunc {
+func (s *Server) serveVerify(v Verifier) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), patience(r, verifyTimeout))
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout(r, verifyTimeout))
 		defer cancel()
 		http.NewResponseController(w).SetReadDeadline(time.Time{}) // the server's ReadTimeout would end the request's context
 		limitWrite(w, verifyTimeout+headerTimeout)
 		result, err := v.Verify(ctx)
 		if err != nil {
-			s.fail(w, "verify", toError(err))
+			s.writeError(w, "verify", toError(err))
 			return
 		}
-		s.metrics.request("verify", "ok")
+		s.metrics.countRequest("verify", "ok")
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(result) // a client that went away needs no error
 	}
@@ -37,6 +37,6 @@ func (s *Server) verify(v Verifier) http.HandlerFunc {
 // Verifying is the verb verify.
 func Verifying(v Verifier) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/verify", s.verify(v))
+		mux.HandleFunc("GET /v1/verify", s.serveVerify(v))
 	}
 }

@@ -16,7 +16,7 @@ type Waller interface {
 // Walls are the verbs about the rules for requests of minions.
 func Walls(w Waller) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/wall", read(s, "wall", w.Wall))
-		mux.HandleFunc("GET /v1/protocols", read(s, "protocols", w.Protocols))
+		mux.HandleFunc("GET /v1/wall", serveRead(s, "wall", w.Wall))
+		mux.HandleFunc("GET /v1/protocols", serveRead(s, "protocols", w.Protocols))
 	}
 }

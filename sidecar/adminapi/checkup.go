@@ -38,5 +38,5 @@ type CheckupPeer struct {
 
 // Checkup asks for it.
 func (c *Client) Checkup(ctx context.Context) (Checkup, error) {
-	return get[Checkup](ctx, c, "/checkup", nil)
+	return getJSON[Checkup](ctx, c, "/checkup", nil)
 }

@@ -47,22 +47,22 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Version asks who answers.
 func (c *Client) Version(ctx context.Context) (Version, error) {
-	return get[Version](ctx, c, "/version", nil)
+	return getJSON[Version](ctx, c, "/version", nil)
 }
 
 // Status asks for everything that fits on one screen.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	return get[Status](ctx, c, "/status", nil)
+	return getJSON[Status](ctx, c, "/status", nil)
 }
 
 // Members asks for the roster as that node knows it.
 func (c *Client) Members(ctx context.Context) (Members, error) {
-	return get[Members](ctx, c, "/members", nil)
+	return getJSON[Members](ctx, c, "/members", nil)
 }
 
 // Config asks for the options the daemon runs with.
 func (c *Client) Config(ctx context.Context) (Config, error) {
-	return get[Config](ctx, c, "/config", nil)
+	return getJSON[Config](ctx, c, "/config", nil)
 }
 
 // RingInfo asks for the ring and, when q names a key, also for the owner of the key.
@@ -77,33 +77,33 @@ func (c *Client) RingInfo(ctx context.Context, q RingQuery) (RingInfo, error) {
 	if q.JID != "" {
 		query.Set("jid", q.JID)
 	}
-	return get[RingInfo](ctx, c, "/ring", query)
+	return getJSON[RingInfo](ctx, c, "/ring", query)
 }
 
-func get[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
-	return exchange[T](ctx, c, http.MethodGet, path, query, nil)
+func getJSON[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
+	return exchangeJSON[T](ctx, c, http.MethodGet, path, query, nil)
 }
 
-// send asks for something to be done that takes no time.
-func send[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
-	return exchange[T](ctx, c, method, path, nil, body)
+// sendJSON asks for something to be done that takes no time.
+func sendJSON[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
+	return exchangeJSON[T](ctx, c, method, path, nil, body)
 }
 
-func exchange[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (T, error) {
+func exchangeJSON[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (T, error) {
 	var out T
-	resp, err := c.do(ctx, method, path, query, body)
+	resp, err := c.doJSON(ctx, method, path, query, body)
 	if err != nil {
 		return out, err
 	}
 	defer resp.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxReply)).Decode(&out); err != nil {
-		return out, c.explain(ctx, fmt.Errorf("read the answer: %w", err))
+		return out, c.explainError(ctx, fmt.Errorf("read the answer: %w", err))
 	}
 	return out, nil
 }
 
-// do sends one request and returns a response whose status is 200.
-func (c *Client) do(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
+// doJSON sends one request and returns a response whose status is 200.
+func (c *Client) doJSON(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
 	var r io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
@@ -112,11 +112,12 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		}
 		r = bytes.NewReader(data)
 	}
-	return c.send(ctx, method, path, query, r)
+	return c.sendBody(ctx, method, path, query, r)
 }
 
-// send is do with a body that is sent as it is.
-func (c *Client) send(ctx context.Context, method, path string, query url.Values, r io.Reader) (*http.Response, error) {
+// sendBody is do with a body that is sent as it is.
+func (c *Client) sendBody(ctx context.Context, method, path string, query url.Values, r io.Reader) (*http.Response,
+	error) {
 	u := url.URL{Scheme: "http", Host: "saltclusterd", Path: Prefix + path, RawQuery: query.Encode()}
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), r)
 	if err != nil {
@@ -127,17 +128,17 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.explain(ctx, err)
+		return nil, c.explainError(ctx, err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
-		return nil, refusal(resp)
+		return nil, readRefusal(resp)
 	}
 	return resp, nil
 }
 
-// refusal reads an error answer.
-func refusal(resp *http.Response) error {
+// readRefusal reads an error answer.
+func readRefusal(resp *http.Response) error {
 	var e Error
 	err := json.NewDecoder(io.LimitReader(resp.Body, maxReply)).Decode(&e)
 	if err != nil || e.Message == "" {
@@ -147,8 +148,8 @@ func refusal(resp *http.Response) error {
 	return &e
 }
 
-// explain turns a transport failure into what an operator can use.
-func (c *Client) explain(ctx context.Context, err error) error {
+// explainError turns a transport failure into what an operator can use.
+func (c *Client) explainError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return Errorf(CodeTimeout, "look into its log: journalctl -u saltclusterd",
 			"saltclusterd did not answer in time on %s", c.socket)

@@ -26,10 +26,10 @@ type UndrainRequest struct {
 // Drain lets a node's minions go. progress, which may be nil, is called for
 // every step before Drain returns.
 func (c *Client) Drain(ctx context.Context, r DrainRequest, progress func(Progress)) (Outcome, error) {
-	return c.operate(ctx, "/drain", r, progress)
+	return c.runOperation(ctx, "/drain", r, progress)
 }
 
 // Undrain lets minions come to a node again.
 func (c *Client) Undrain(ctx context.Context, r UndrainRequest, progress func(Progress)) (Outcome, error) {
-	return c.operate(ctx, "/undrain", r, progress)
+	return c.runOperation(ctx, "/undrain", r, progress)
 }

@@ -22,7 +22,7 @@ type EventExplanation struct {
 
 // ExplainEvent asks for it.
 func (c *Client) ExplainEvent(ctx context.Context, minion, tag string) (EventExplanation, error) {
-	return get[EventExplanation](ctx, c, "/events/explain", url.Values{"minion": {minion}, "tag": {tag}})
+	return getJSON[EventExplanation](ctx, c, "/events/explain", url.Values{"minion": {minion}, "tag": {tag}})
 }
 
 // HandledEvents is the answer of GET /v1/events: which events of minions masters got lately, newest first. Each node
@@ -55,5 +55,5 @@ func (c *Client) HandledEvents(ctx context.Context, minion string, limit int) (H
 	if minion != "" {
 		q.Set("minion", minion)
 	}
-	return get[HandledEvents](ctx, c, "/events", q)
+	return getJSON[HandledEvents](ctx, c, "/events", q)
 }

@@ -13,7 +13,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add([]byte("{}\n{}\nnull\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		steps := 0
-		_, _ = new(Client).events(t.Context(), bytes.NewReader(in), func(Progress) { steps++ })
+		_, _ = new(Client).readEvents(t.Context(), bytes.NewReader(in), func(Progress) { steps++ })
 		if lines := bytes.Count(in, []byte("\n")) + 1; steps > lines {
 			t.Fatalf("%d steps in %d lines", steps, lines)
 		}

@@ -66,10 +66,10 @@ type JobReturn struct {
 
 // ListJobs asks for the newest n jobs of the cluster.
 func (c *Client) ListJobs(ctx context.Context, n int) (JobList, error) {
-	return get[JobList](ctx, c, "/jobs", url.Values{"n": {strconv.Itoa(n)}})
+	return getJSON[JobList](ctx, c, "/jobs", url.Values{"n": {strconv.Itoa(n)}})
 }
 
 // ShowJob asks for a job, wherever it is.
 func (c *Client) ShowJob(ctx context.Context, jid string) (Job, error) {
-	return get[Job](ctx, c, "/jobs/"+url.PathEscape(jid), nil)
+	return getJSON[Job](ctx, c, "/jobs/"+url.PathEscape(jid), nil)
 }

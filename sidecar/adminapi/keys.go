@@ -94,12 +94,12 @@ func (c *Client) Keys(ctx context.Context, q KeyQuery) (Keys, error) {
 	if q.History {
 		v.Set("history", "1")
 	}
-	return get[Keys](ctx, c, "/keys", v)
+	return getJSON[Keys](ctx, c, "/keys", v)
 }
 
 // DecideKeys accepts, rejects or deletes keys in the whole cluster.
 func (c *Client) DecideKeys(ctx context.Context, r DecideKeysRequest) (DecidedKeys, error) {
-	return send[DecidedKeys](ctx, c, http.MethodPost, "/keys", r)
+	return sendJSON[DecidedKeys](ctx, c, http.MethodPost, "/keys", r)
 }
 
 // HeldKeys are minions whose accepted keys were taken away on one host, too many at once, and restored.
@@ -110,12 +110,12 @@ type HeldKeys struct {
 
 // HeldKeys asks the node which keys it holds.
 func (c *Client) HeldKeys(ctx context.Context) (HeldKeys, error) {
-	return get[HeldKeys](ctx, c, "/keys/held", nil)
+	return getJSON[HeldKeys](ctx, c, "/keys/held", nil)
 }
 
 // ForgetHeldKeys keeps these keys, and drops them from the list.
 func (c *Client) ForgetHeldKeys(ctx context.Context) (HeldKeys, error) {
-	return send[HeldKeys](ctx, c, http.MethodPost, "/keys/held/forget", struct{}{})
+	return sendJSON[HeldKeys](ctx, c, http.MethodPost, "/keys/held/forget", struct{}{})
 }
 
 // MaxKeysOf bounds the ids of one KeysOfRequest.
@@ -134,7 +134,7 @@ type KeysOf struct {
 
 // KeysOf asks what the cluster has of some ids.
 func (c *Client) KeysOf(ctx context.Context, r KeysOfRequest) (KeysOf, error) {
-	return send[KeysOf](ctx, c, http.MethodPost, "/keys/of", r)
+	return sendJSON[KeysOf](ctx, c, http.MethodPost, "/keys/of", r)
 }
 
 // Bounds of one PutKeysRequest.
@@ -162,5 +162,5 @@ type PutKey struct {
 // PutKeys has the cluster take keys. A key that it had for an id and that gives way to another one is denied from then
 // on.
 func (c *Client) PutKeys(ctx context.Context, r PutKeysRequest) (DecidedKeys, error) {
-	return send[DecidedKeys](ctx, c, http.MethodPost, "/keys/put", r)
+	return sendJSON[DecidedKeys](ctx, c, http.MethodPost, "/keys/put", r)
 }

@@ -21,10 +21,10 @@ type SetLogLevelRequest struct {
 
 // LogLevel asks how much the daemon logs.
 func (c *Client) LogLevel(ctx context.Context) (LogLevel, error) {
-	return get[LogLevel](ctx, c, "/log", nil)
+	return getJSON[LogLevel](ctx, c, "/log", nil)
 }
 
 // SetLogLevel changes it, until the daemon's process ends or is replaced.
 func (c *Client) SetLogLevel(ctx context.Context, r SetLogLevelRequest) (LogLevel, error) {
-	return send[LogLevel](ctx, c, http.MethodPost, "/log", r)
+	return sendJSON[LogLevel](ctx, c, http.MethodPost, "/log", r)
 }

@@ -85,19 +85,19 @@ func (c *Client) Migration(ctx context.Context, plan bool, to string) (Migration
 		q.Set("plan", "1")
 		q.Set("to", to)
 	}
-	return get[Migration](ctx, c, "/migrate", q)
+	return getJSON[Migration](ctx, c, "/migrate", q)
 }
 
 // Migrate has a node begin a step.
 func (c *Client) Migrate(ctx context.Context, r MigrateRequest) (MigrateNode, error) {
 	var out MigrateNode
-	resp, err := c.do(ctx, http.MethodPost, "/migrate", nil, r)
+	resp, err := c.doJSON(ctx, http.MethodPost, "/migrate", nil, r)
 	if err != nil {
 		return out, err
 	}
 	defer resp.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxReply)).Decode(&out); err != nil {
-		return out, c.explain(ctx, fmt.Errorf("read the answer: %w", err))
+		return out, c.explainError(ctx, fmt.Errorf("read the answer: %w", err))
 	}
 	return out, nil
 }

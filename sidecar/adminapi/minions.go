@@ -23,7 +23,7 @@ type Minions struct {
 
 // Minions asks for the connected subscribers of all nodes.
 func (c *Client) Minions(ctx context.Context) (Minions, error) {
-	return get[Minions](ctx, c, "/minions", nil)
+	return getJSON[Minions](ctx, c, "/minions", nil)
 }
 
 // PresentMinion is an accepted minion and whether it is alive.
@@ -46,5 +46,5 @@ type Presence struct {
 
 // Presence asks who is alive, wherever they are connected.
 func (c *Client) Presence(ctx context.Context) (Presence, error) {
-	return get[Presence](ctx, c, "/presence", nil)
+	return getJSON[Presence](ctx, c, "/presence", nil)
 }

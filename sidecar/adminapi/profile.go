@@ -70,13 +70,13 @@ func (c *Client) Profile(ctx context.Context, q ProfileQuery, w io.Writer) error
 	if err := q.Validate(); err != nil {
 		return err
 	}
-	resp, err := c.do(ctx, http.MethodGet, "/profile", q.Values(), nil)
+	resp, err := c.doJSON(ctx, http.MethodGet, "/profile", q.Values(), nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(w, resp.Body); err != nil {
-		return c.explain(ctx, err)
+		return c.explainError(ctx, err)
 	}
 	return nil
 }

@@ -69,23 +69,23 @@ func ParseRestore(q url.Values) (r RestoreRequest, err error) {
 
 // RecoverPlan asks what a recovery would do.
 func (c *Client) RecoverPlan(ctx context.Context) (RecoverPlan, error) {
-	return get[RecoverPlan](ctx, c, "/recover", nil)
+	return getJSON[RecoverPlan](ctx, c, "/recover", nil)
 }
 
 // Recover makes a cluster of one out of the node. progress as for Join.
 func (c *Client) Recover(ctx context.Context, r RecoverRequest, progress func(Progress)) (Outcome, error) {
-	return c.operate(ctx, "/recover", r, progress)
+	return c.runOperation(ctx, "/recover", r, progress)
 }
 
 // SaveSnapshot writes the whole state of the cluster, secrets included, to w.
 func (c *Client) SaveSnapshot(ctx context.Context, w io.Writer) error {
-	resp, err := c.do(ctx, http.MethodGet, "/snapshot", nil, nil)
+	resp, err := c.doJSON(ctx, http.MethodGet, "/snapshot", nil, nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(w, resp.Body); err != nil {
-		return c.explain(ctx, err)
+		return c.explainError(ctx, err)
 	}
 	return nil
 }
@@ -93,10 +93,10 @@ func (c *Client) SaveSnapshot(ctx context.Context, w io.Writer) error {
 // RestoreSnapshot makes the cluster in file out of the node. progress as for Join.
 func (c *Client) RestoreSnapshot(ctx context.Context, r RestoreRequest, file io.Reader,
 	progress func(Progress)) (Outcome, error) {
-	resp, err := c.send(ctx, http.MethodPost, "/snapshot", r.Values(), file)
+	resp, err := c.sendBody(ctx, http.MethodPost, "/snapshot", r.Values(), file)
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer resp.Body.Close()
-	return c.events(ctx, resp.Body, progress)
+	return c.readEvents(ctx, resp.Body, progress)
 }

@@ -84,15 +84,15 @@ type RetriedReturns struct {
 
 // UnansweredReturns lists what a node's salt-master does not answer, what waits longest first.
 func (c *Client) UnansweredReturns(ctx context.Context) (UnansweredReturns, error) {
-	return get[UnansweredReturns](ctx, c, "/returns/unanswered", nil)
+	return getJSON[UnansweredReturns](ctx, c, "/returns/unanswered", nil)
 }
 
 // RetryReturns gives all of them to the salt-master once more.
 func (c *Client) RetryReturns(ctx context.Context) (RetriedReturns, error) {
-	return send[RetriedReturns](ctx, c, http.MethodPost, "/returns/unanswered", struct{}{})
+	return sendJSON[RetriedReturns](ctx, c, http.MethodPost, "/returns/unanswered", struct{}{})
 }
 
 // DropReturn discards one of them: no master will get it.
 func (c *Client) DropReturn(ctx context.Context, id string) (UnansweredReturn, error) {
-	return send[UnansweredReturn](ctx, c, http.MethodDelete, "/returns/unanswered/"+url.PathEscape(id), nil)
+	return sendJSON[UnansweredReturn](ctx, c, http.MethodDelete, "/returns/unanswered/"+url.PathEscape(id), nil)
 }

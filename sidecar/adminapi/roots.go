@@ -187,40 +187,40 @@ type RootsLine struct {
 
 // SyncRoots pushes this node's roots.
 func (c *Client) SyncRoots(ctx context.Context, r SyncRootsRequest, progress func(Progress)) (Outcome, error) {
-	return c.operate(ctx, "/roots/sync", r, progress)
+	return c.runOperation(ctx, "/roots/sync", r, progress)
 }
 
 // DecideRoots decides about a revision.
 func (c *Client) DecideRoots(ctx context.Context, r DecideRootsRequest, progress func(Progress)) (Outcome, error) {
-	return c.operate(ctx, "/roots/decide", r, progress)
+	return c.runOperation(ctx, "/roots/decide", r, progress)
 }
 
 // AsideRoots decides about something that was put aside on this node.
 func (c *Client) AsideRoots(ctx context.Context, r AsideRootsRequest, progress func(Progress)) (Outcome, error) {
-	return c.operate(ctx, "/roots/aside", r, progress)
+	return c.runOperation(ctx, "/roots/aside", r, progress)
 }
 
 // RefillRoots fills a directory that is left alone on this node.
 func (c *Client) RefillRoots(ctx context.Context, r RefillRootsRequest, progress func(Progress)) (Outcome, error) {
-	return c.operate(ctx, "/roots/refill", r, progress)
+	return c.runOperation(ctx, "/roots/refill", r, progress)
 }
 
 // RootsStatus asks how the roots are on all nodes.
 func (c *Client) RootsStatus(ctx context.Context) (RootsStatus, error) {
-	return get[RootsStatus](ctx, c, "/roots", nil)
+	return getJSON[RootsStatus](ctx, c, "/roots", nil)
 }
 
 // RootsHistory asks for the revisions that are kept.
 func (c *Client) RootsHistory(ctx context.Context) (RootsHistory, error) {
-	return get[RootsHistory](ctx, c, "/roots/history", nil)
+	return getJSON[RootsHistory](ctx, c, "/roots/history", nil)
 }
 
 // RootsConflicts asks what was put aside on all nodes.
 func (c *Client) RootsConflicts(ctx context.Context) (RootsConflicts, error) {
-	return get[RootsConflicts](ctx, c, "/roots/conflicts", nil)
+	return getJSON[RootsConflicts](ctx, c, "/roots/conflicts", nil)
 }
 
 // RootsDiff asks how the disks of two nodes differ.
 func (c *Client) RootsDiff(ctx context.Context, from, to string) (RootsDiff, error) {
-	return get[RootsDiff](ctx, c, "/roots/diff", url.Values{"from": {from}, "to": {to}})
+	return getJSON[RootsDiff](ctx, c, "/roots/diff", url.Values{"from": {from}, "to": {to}})
 }

@@ -55,15 +55,15 @@ type Tokens struct {
 
 // CreateToken tells the cluster of a token.
 func (c *Client) CreateToken(ctx context.Context, r TokenRequest) (TokenCreated, error) {
-	return send[TokenCreated](ctx, c, http.MethodPost, "/tokens", r)
+	return sendJSON[TokenCreated](ctx, c, http.MethodPost, "/tokens", r)
 }
 
 // Tokens lists the tokens.
 func (c *Client) Tokens(ctx context.Context) (Tokens, error) {
-	return get[Tokens](ctx, c, "/tokens", nil)
+	return getJSON[Tokens](ctx, c, "/tokens", nil)
 }
 
 // RevokeToken takes a token back.
 func (c *Client) RevokeToken(ctx context.Context, id string) (Token, error) {
-	return send[Token](ctx, c, http.MethodDelete, "/tokens/"+url.PathEscape(id), nil)
+	return sendJSON[Token](ctx, c, http.MethodDelete, "/tokens/"+url.PathEscape(id), nil)
 }

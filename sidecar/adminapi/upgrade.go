@@ -14,5 +14,5 @@ type UpgradeRequest struct {
 // Upgrade puts a new process in the place of the daemon. progress, which may be nil, is called for every step before
 // Upgrade returns. Afterwards Version tells who answers.
 func (c *Client) Upgrade(ctx context.Context, r UpgradeRequest, progress func(Progress)) (Outcome, error) {
-	return c.operate(ctx, "/upgrade", r, progress)
+	return c.runOperation(ctx, "/upgrade", r, progress)
 }

@@ -48,5 +48,5 @@ func (v Verification) Complete() bool {
 
 // Verify has the nodes compared.
 func (c *Client) Verify(ctx context.Context) (Verification, error) {
-	return get[Verification](ctx, c, "/verify", nil)
+	return getJSON[Verification](ctx, c, "/verify", nil)
 }

@@ -60,9 +60,9 @@ type Protocols struct {
 }
 
 // Wall asks for a node's rules and what they have found.
-func (c *Client) Wall(ctx context.Context) (Wall, error) { return get[Wall](ctx, c, "/wall", nil) }
+func (c *Client) Wall(ctx context.Context) (Wall, error) { return getJSON[Wall](ctx, c, "/wall", nil) }
 
 // Protocols asks which payload versions minions speak, as all nodes have seen it.
 func (c *Client) Protocols(ctx context.Context) (Protocols, error) {
-	return get[Protocols](ctx, c, "/protocols", nil)
+	return getJSON[Protocols](ctx, c, "/protocols", nil)
 }

@@ -60,7 +60,7 @@ func (m *Manager) Begin(e Epoch, window time.Duration) (bool, error) {
 	if cur := m.Current(); cur != nil && e.Number <= cur.Number {
 		return false, nil
 	}
-	mat, err := m.material(e)
+	mat, err := m.newMaterial(e)
 	if err != nil {
 		return false, err
 	}
@@ -78,7 +78,7 @@ func (m *Manager) Begin(e Epoch, window time.Duration) (bool, error) {
 	return true, nil
 }
 
-func (m *Manager) material(e Epoch) (*Material, error) {
+func (m *Manager) newMaterial(e Epoch) (*Material, error) {
 	text := e.Key.Text()
 	sig, err := Sign(m.signer, text)
 	if err != nil {
@@ -105,14 +105,14 @@ func (m *Manager) Current() *Material {
 func (m *Manager) Sealing() (cur, prev *Material) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.expire()
+	m.endWindow()
 	return m.cur, m.prev
 }
 
 // ForSignIn returns the epoch with which a sign-in of id is answered.
 func (m *Manager) ForSignIn(id string) *Material {
 	m.mu.Lock()
-	m.expire()
+	m.endWindow()
 	mat := m.cur
 	if m.prev == nil {
 		m.mu.Unlock()
@@ -133,14 +133,14 @@ func (m *Manager) ForSignIn(id string) *Material {
 func (m *Manager) Given(id string, epoch uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.expire()
+	m.endWindow()
 	if m.prev != nil {
 		m.given[id] = epoch
 	}
 }
 
-// expire ends a window that is over. The caller holds mu.
-func (m *Manager) expire() {
+// endWindow ends a window that is over. The caller holds mu.
+func (m *Manager) endWindow() {
 	if m.prev != nil && !m.now().Before(m.until) {
 		m.prev = nil
 		clear(m.given)

@@ -25,7 +25,7 @@ func newMetrics(reg prometheus.Registerer, waiting func() int) *metrics {
 	return m
 }
 
-func (m *metrics) count(err error) {
+func (m *metrics) countLoad(err error) {
 	outcome := "unsure"
 	switch {
 	case err == nil:
@@ -35,12 +35,12 @@ func (m *metrics) count(err error) {
 	case errors.Is(err, ErrMalformed):
 		outcome = "malformed"
 	}
-	m.add(outcome)
+	m.addOutcome(outcome)
 }
 
-func (m *metrics) again() { m.add("duplicate") }
+func (m *metrics) countDuplicate() { m.addOutcome("duplicate") }
 
-func (m *metrics) add(outcome string) {
+func (m *metrics) addOutcome(outcome string) {
 	if m != nil {
 		m.loads.WithLabelValues(outcome).Inc()
 	}

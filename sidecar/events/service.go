@@ -115,7 +115,7 @@ func (s *Service) Native() (ok bool, reason string) {
 // Open begins to fire. ctx ends nothing later.
 func (s *Service) Open(ctx context.Context) error {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	s.wg.Go(func() { s.work(ctx) })
+	s.wg.Go(func() { s.runWorker(ctx) })
 	s.mu.Lock()
 	s.opened = true
 	s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 		return
 	}
 	key := s.window.Key(minion, load)
-	if !s.window.Claim(key, func(err error) { s.same(err, done) }) {
+	if !s.window.Claim(key, func(err error) { s.answerRepeated(err, done) }) {
 		return
 	}
 	ended := func(reply []byte, err error) {
@@ -159,7 +159,7 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 			settled = nil // never again
 		}
 		s.window.Settle(key, settled)
-		s.metrics.count(err)
+		s.metrics.countLoad(err)
 		done(reply, err)
 	}
 	if len(load) > maxBytes { // it does not fit, and a plan may take several times as much
@@ -179,7 +179,7 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 	case len(plan.Jobs) > 0 || len(plan.Syndics) > 0:
 		ended(nil, ErrPython) // a return, which is not for this service
 		return
-	case len(plan.Events) > s.together():
+	case len(plan.Events) > s.batchEvents():
 		s.c.Logger.Debug("event left to the salt-master", "minion", minion, "reason", "it is too many", "count",
 			len(plan.Events))
 		ended(nil, ErrPython)
@@ -193,27 +193,27 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 		}
 		ended(plan.Reply, nil)
 	}}
-	if !s.enqueue(w) {
+	if !s.enqueueLoad(w) {
 		s.c.Logger.Debug("event left to the salt-master", "minion", minion, "reason",
 			"too many wait for the bus, or this process ends")
 		ended(nil, ErrPython)
 	}
 }
 
-// same answers a load that has come twice.
-func (s *Service) same(err error, done func([]byte, error)) {
+// answerRepeated answers a load that has come twice.
+func (s *Service) answerRepeated(err error, done func([]byte, error)) {
 	if err != nil {
 		done(nil, err)
 		return
 	}
-	s.metrics.again()
+	s.metrics.countDuplicate()
 	done(answered, nil)
 }
 
 // answered is what a master answers to an event: None.
 var answered = []byte{0xc0}
 
-func (s *Service) enqueue(w *waiting) bool {
+func (s *Service) enqueueLoad(w *waiting) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if !s.opened || s.bytes.Load()+w.size > maxBytes {
@@ -228,17 +228,17 @@ func (s *Service) enqueue(w *waiting) bool {
 	}
 }
 
-// work fires until the queue is closed and empty.
-func (s *Service) work(ctx context.Context) {
+// runWorker fires until the queue is closed and empty.
+func (s *Service) runWorker(ctx context.Context) {
 	for first := range s.queue {
-		s.fire(ctx, s.gather(first))
+		s.fireBatch(ctx, s.gatherBatch(first))
 	}
 }
 
-// gather is a load and what else waits, as much as is fired together.
-func (s *Service) gather(first *waiting) []*waiting {
+// gatherBatch is a load and what else waits, as much as is fired together.
+func (s *Service) gatherBatch(first *waiting) []*waiting {
 	batch, events := append(make([]*waiting, 0, 16), first), len(first.plan.Events)
-	for len(batch) < batchLoads && events < s.together() {
+	for len(batch) < batchLoads && events < s.batchEvents() {
 		select {
 		case w, ok := <-s.queue:
 			if !ok {
@@ -252,12 +252,12 @@ func (s *Service) gather(first *waiting) []*waiting {
 	return batch
 }
 
-// together is how many events are fired together, and how many a load may have: at the pace of the bus they take half
-// of the patience with it. With more a bus that only keeps its pace would be taken for one that stands still.
-func (s *Service) together() int { return int(float64(s.c.Rate) * s.c.Patience.Seconds() / 2) }
+// batchEvents is how many events are fired together, and how many a load may have: at the pace of the bus they take
+// half of the patience with it. With more a bus that only keeps its pace would be taken for one that stands still.
+func (s *Service) batchEvents() int { return int(float64(s.c.Rate) * s.c.Patience.Seconds() / 2) }
 
-// fire hands a batch to the bus and says what became of each.
-func (s *Service) fire(ctx context.Context, batch []*waiting) {
+// fireBatch hands a batch to the bus and says what became of each.
+func (s *Service) fireBatch(ctx context.Context, batch []*waiting) {
 	plans := make([]jobcache.Plan, len(batch))
 	for i, w := range batch {
 		s.bytes.Add(-w.size)
@@ -267,7 +267,7 @@ func (s *Service) fire(ctx context.Context, batch []*waiting) {
 	defer cancel()
 	done, err := s.firer.Fire(ctx, plans)
 	for errors.Is(err, jobcache.ErrBusDown) {
-		if s.firer.Offered() == 0 || !s.pause(ctx) { // what the bus has queued it takes when it is back
+		if s.firer.Offered() == 0 || !s.pauseForBus(ctx) { // what the bus has queued it takes when it is back
 			break
 		}
 		done, err = s.firer.Fire(ctx, plans)
@@ -289,8 +289,8 @@ func (s *Service) fire(ctx context.Context, batch []*waiting) {
 	}
 }
 
-// pause waits a moment for the bus to come back; false: no longer.
-func (s *Service) pause(ctx context.Context) bool {
+// pauseForBus waits a moment for the bus to come back; false: no longer.
+func (s *Service) pauseForBus(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false

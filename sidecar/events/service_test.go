@@ -291,7 +291,7 @@ func TestManyEvents(t *testing.T) {
 	for range 5 {
 		s.queue <- list()
 	}
-	if got := len(s.gather(list())); got != 2 {
+	if got := len(s.gatherBatch(list())); got != 2 {
 		t.Errorf("%d lists of 60 events are fired together, which is to be done within 200 ms, 1,000 a second", got)
 	}
 }

@@ -74,18 +74,18 @@ func New(cfg Config) *Guard {
 // Malformed refuses what sidecar/saltwire could not parse.
 func (g *Guard) Malformed(err error, remote netip.AddrPort) *Refusal {
 	reason, answer := parseReason(err)
-	g.report(reason, "", "", remote)
+	g.reportRefusal(reason, "", "", remote)
 	return &Refusal{Reason: reason, Answer: answer}
 }
 
 // Refuse refuses a request for a reason found elsewhere. Its sender, who may be an honest minion, is told to sign in
 // again; when no master can take the request, it is told nothing and will retry on its own.
 func (g *Guard) Refuse(reason Reason, id string, remote netip.AddrPort) *Refusal {
-	return g.refuse(reason, id, "", remote)
+	return g.refuseRequest(reason, id, "", remote)
 }
 
-func (g *Guard) refuse(reason Reason, id, cmd string, remote netip.AddrPort) *Refusal {
-	g.report(reason, id, cmd, remote)
+func (g *Guard) refuseRequest(reason Reason, id, cmd string, remote netip.AddrPort) *Refusal {
+	g.reportRefusal(reason, id, cmd, remote)
 	if reason == ReasonNotRouted {
 		return &Refusal{Reason: reason}
 	}
@@ -96,12 +96,12 @@ func (g *Guard) refuse(reason Reason, id, cmd string, remote netip.AddrPort) *Re
 func (g *Guard) CheckEnvelope(env saltwire.Envelope, remote netip.AddrPort) *Refusal {
 	switch {
 	case env.Enc != saltwire.EncClear && env.Enc != saltwire.EncAES:
-		g.report(Reason("enc_is_neither_clear_nor_aes"), "", "", remote)
+		g.reportRefusal(Reason("enc_is_neither_clear_nor_aes"), "", "", remote)
 		return &Refusal{Reason: "enc_is_neither_clear_nor_aes"}
 	case env.Version < g.cfg.MinVersion:
-		return g.refuse(ReasonVersion, env.ID, "", remote)
+		return g.refuseRequest(ReasonVersion, env.ID, "", remote)
 	case env.Enc == saltwire.EncAES && (env.ID != "" || env.Version >= tokenVersion) && saltwire.ValidID(env.ID) != nil:
-		return g.refuse(ReasonInvalidID, env.ID, "", remote)
+		return g.refuseRequest(ReasonInvalidID, env.ID, "", remote)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (g *Guard) CheckEnvelope(env saltwire.Envelope, remote netip.AddrPort) *Ref
 func (g *Guard) CheckClear(cmd string, remote netip.AddrPort) *Refusal {
 	c, known := router.Lookup(router.Clear, cmd)
 	if !known {
-		r := g.refuse(ReasonUnknownCommand, "", cmd, remote)
+		r := g.refuseRequest(ReasonUnknownCommand, "", cmd, remote)
 		r.Answer = []byte{0x80} // {} as a stock master answers (master.py:MWorker._handle_clear)
 		return r
 	}
@@ -125,23 +125,23 @@ func (g *Guard) CheckClear(cmd string, remote netip.AddrPort) *Refusal {
 	}
 	if !g.cfg.Wall.Enforces(wall.ClearCommands, "") {
 		if g.cfg.Wall.Mode(wall.ClearCommands) == wall.Log {
-			g.say(foundNotRefused, ReasonAdminCommand, "", cmd, remote)
+			g.logLimited(foundNotRefused, ReasonAdminCommand, "", cmd, remote)
 		}
 		return nil
 	}
-	return g.refuse(ReasonAdminCommand, "", cmd, remote)
+	return g.refuseRequest(ReasonAdminCommand, "", cmd, remote)
 }
 
 // CheckAuth checks what ParseAuth leaves open: a good id and a key that OpenSSL can load (docs/dev/protocol.md §2.2).
 func (g *Guard) CheckAuth(auth saltwire.AuthRequest, remote netip.AddrPort) *Refusal {
 	if saltwire.ValidID(auth.ID) != nil {
-		return g.refuse(ReasonInvalidID, auth.ID, "_auth", remote)
+		return g.refuseRequest(ReasonInvalidID, auth.ID, "_auth", remote)
 	}
 	if g.cfg.Known != nil && g.cfg.Known(auth.Pub) {
 		return nil
 	}
 	if _, err := saltcrypt.ParsePublicKey(auth.Pub); err != nil {
-		return g.refuse(ReasonUnusablePub, auth.ID, "_auth", remote)
+		return g.refuseRequest(ReasonUnusablePub, auth.ID, "_auth", remote)
 	}
 	return nil
 }

@@ -223,25 +223,25 @@ func TestTokenCache(t *testing.T) {
 	a, b := newMinion(t, "salt"), newMinion(t, "salt")
 	c := newTokenCache(2)
 	for range 2 {
-		if !c.verify("web", a.public, a.tok) {
+		if !c.verifyToken("web", a.public, a.tok) {
 			t.Fatal("a good token is refused")
 		}
 	}
-	if c.verify("web", b.public, a.tok) {
+	if c.verifyToken("web", b.public, a.tok) {
 		t.Error("the token of a former key is good for the present one")
 	}
-	if !c.verify("web", b.public, b.tok) || c.verify("web", b.public, a.tok) {
+	if !c.verifyToken("web", b.public, b.tok) || c.verifyToken("web", b.public, a.tok) {
 		t.Error("a changed key is not followed")
 	}
 	again, err := saltcrypt.ParsePublicKey(b.public.Text())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !c.verify("web", again, b.tok) {
+	if !c.verifyToken("web", again, b.tok) {
 		t.Error("the same key parsed again is another one")
 	}
 	for i := range 10 {
-		c.verify(fmt.Sprint("m", i), a.public, a.tok)
+		c.verifyToken(fmt.Sprint("m", i), a.public, a.tok)
 	}
 	if len(c.m) != 2 {
 		t.Errorf("%d tokens remembered, at most 2", len(c.m))
@@ -321,7 +321,7 @@ func TestLimiter_ManySenders(t *testing.T) {
 	logged := 0
 	for i := range 100_000 {
 		addr := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-		if _, ok := l.allow(ReasonVersion, addr); ok {
+		if _, ok := l.allowLog(ReasonVersion, addr); ok {
 			logged++
 		}
 	}
@@ -330,12 +330,12 @@ func TestLimiter_ManySenders(t *testing.T) {
 	}
 	first, second := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")
 	l = newLimiter(c.now)
-	l.allow(ReasonVersion, first)
-	if _, ok := l.allow(ReasonVersion, second); ok {
+	l.allowLog(ReasonVersion, first)
+	if _, ok := l.allowLog(ReasonVersion, second); ok {
 		t.Error("an IPv6 host gets a line per address")
 	}
 	c.add(2 * logEvery)
-	l.sweep(c.now())
+	l.dropExpired(c.now())
 	if len(l.m) != 0 {
 		t.Errorf("%d senders remembered for ever", len(l.m))
 	}

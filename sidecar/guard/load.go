@@ -16,7 +16,7 @@ const tokenVersion = 3
 func (g *Guard) CheckLoad(env saltwire.Envelope, p saltwire.Peek, key *saltcrypt.PublicKey,
 	remote netip.AddrPort) *Refusal {
 	if reason := g.loadReason(env, p, key); reason != "" {
-		return g.refuse(reason, env.ID, p.Cmd, remote)
+		return g.refuseRequest(reason, env.ID, p.Cmd, remote)
 	}
 	return nil
 }
@@ -30,17 +30,17 @@ func (g *Guard) loadReason(env saltwire.Envelope, p saltwire.Peek, key *saltcryp
 		return ReasonNonce
 	case strict && g.cfg.TTL() > 0 && !p.HasTS:
 		return ReasonNoTimestamp
-	case strict && g.expired(p.TS):
+	case strict && g.isExpired(p.TS):
 		return ReasonExpired
 	case strict && !p.HasTok:
 		return ReasonNoToken
-	case p.HasTok && !g.tokens.verify(env.ID, key, p.Tok):
+	case p.HasTok && !g.tokens.verifyToken(env.ID, key, p.Tok):
 		return ReasonBadToken
 	}
 	return ""
 }
 
-func (g *Guard) expired(ts int64) bool {
+func (g *Guard) isExpired(ts int64) bool {
 	ttl := g.cfg.TTL()
 	if ttl <= 0 {
 		return false

@@ -14,16 +14,16 @@ const (
 	maxLogID   = 255
 )
 
-// report counts a refusal and logs it, if that was not done for the same reason and address a moment ago.
-func (g *Guard) report(reason Reason, id, cmd string, remote netip.AddrPort) {
+// reportRefusal counts a refusal and logs it, if that was not done for the same reason and address a moment ago.
+func (g *Guard) reportRefusal(reason Reason, id, cmd string, remote netip.AddrPort) {
 	g.metrics.refused.WithLabelValues(string(reason)).Inc()
 	g.cfg.Wall.Refused(string(reason), id)
-	g.say("request refused", reason, id, cmd, remote)
+	g.logLimited("request refused", reason, id, cmd, remote)
 }
 
-// say logs what was found, if that was not done for the same reason and address a moment ago.
-func (g *Guard) say(what string, reason Reason, id, cmd string, remote netip.AddrPort) {
-	suppressed, ok := g.log.allow(reason, remote.Addr())
+// logLimited logs what was found, if that was not done for the same reason and address a moment ago.
+func (g *Guard) logLimited(what string, reason Reason, id, cmd string, remote netip.AddrPort) {
+	suppressed, ok := g.log.allowLog(reason, remote.Addr())
 	if !ok {
 		return
 	}
@@ -62,12 +62,12 @@ type allowance struct {
 
 func newLimiter(now func() time.Time) *limiter { return &limiter{now: now, m: map[sender]*allowance{}} }
 
-// allow says whether to log now, and how many were not logged since the last time.
-func (l *limiter) allow(reason Reason, addr netip.Addr) (suppressed int, ok bool) {
+// allowLog says whether to log now, and how many were not logged since the last time.
+func (l *limiter) allowLog(reason Reason, addr netip.Addr) (suppressed int, ok bool) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.find(sender{reason, host(addr)}, now)
+	a := l.findAllowance(sender{reason, networkOf(addr)}, now)
 	if now.Before(a.next) {
 		a.suppressed++
 		return 0, false
@@ -77,12 +77,12 @@ func (l *limiter) allow(reason Reason, addr netip.Addr) (suppressed int, ok bool
 	return suppressed, true
 }
 
-func (l *limiter) find(s sender, now time.Time) *allowance {
+func (l *limiter) findAllowance(s sender, now time.Time) *allowance {
 	if a, ok := l.m[s]; ok {
 		return a
 	}
 	if len(l.m) >= logSenders && now.Sub(l.swept) >= time.Second {
-		l.sweep(now)
+		l.dropExpired(now)
 	}
 	if len(l.m) >= logSenders {
 		s.addr = netip.Addr{}
@@ -95,7 +95,7 @@ func (l *limiter) find(s sender, now time.Time) *allowance {
 	return a
 }
 
-func (l *limiter) sweep(now time.Time) {
+func (l *limiter) dropExpired(now time.Time) {
 	l.swept = now
 	for s, a := range l.m {
 		if now.After(a.next) {
@@ -104,7 +104,7 @@ func (l *limiter) sweep(now time.Time) {
 	}
 }
 
-func host(addr netip.Addr) netip.Addr {
+func networkOf(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	if addr.Is6() {
 		if p, err := addr.Prefix(64); err == nil {

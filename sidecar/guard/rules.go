@@ -25,7 +25,7 @@ func (g *Guard) CheckRules(env saltwire.Envelope, r *wall.Request) wall.Verdict 
 		g.cfg.Wall.Proven(r.Minion, env.Version)
 	}
 	v := g.cfg.Wall.Check(r, func(_ wall.Rule, reason string, enforced bool) {
-		g.found(Reason(reason), enforced, r.Peek.ID, r.Peek.Cmd, r.Remote)
+		g.reportFinding(Reason(reason), enforced, r.Peek.ID, r.Peek.Cmd, r.Remote)
 	})
 	if r.Peek.HasTok && !v.Refused {
 		g.cfg.Wall.Met(r)
@@ -38,7 +38,7 @@ func (g *Guard) CheckRules(env saltwire.Envelope, r *wall.Request) wall.Verdict 
 func (g *Guard) CheckVersion(id, pub string, version int, remote netip.AddrPort) *Refusal {
 	// A minion's text of its key may differ from the one accepted in line ends.
 	down := g.cfg.Wall.Downgraded(id, saltcrypt.CleanKey(pub), version, func(_ wall.Rule, reason string, enforced bool) {
-		g.found(Reason(reason), enforced, id, "", remote)
+		g.reportFinding(Reason(reason), enforced, id, "", remote)
 	})
 	if !down {
 		return nil
@@ -49,15 +49,15 @@ func (g *Guard) CheckVersion(id, pub string, version int, remote netip.AddrPort)
 // UnknownCommand notes a sealed command that no Salt has.
 func (g *Guard) UnknownCommand(id, cmd string, remote netip.AddrPort) {
 	g.cfg.Wall.Count(wall.AESCommands, id)
-	g.found(ReasonUnknownSealed, true, id, cmd, remote)
+	g.reportFinding(ReasonUnknownSealed, true, id, cmd, remote)
 }
 
-// found logs what a rule has found, and counts it when it is refused for it.
-func (g *Guard) found(reason Reason, enforced bool, id, cmd string, remote netip.AddrPort) {
+// reportFinding logs what a rule has found, and counts it when it is refused for it.
+func (g *Guard) reportFinding(reason Reason, enforced bool, id, cmd string, remote netip.AddrPort) {
 	if !enforced {
-		g.say(foundNotRefused, reason, id, cmd, remote)
+		g.logLimited(foundNotRefused, reason, id, cmd, remote)
 		return
 	}
 	g.metrics.refused.WithLabelValues(string(reason)).Inc()
-	g.say("request refused", reason, id, cmd, remote)
+	g.logLimited("request refused", reason, id, cmd, remote)
 }

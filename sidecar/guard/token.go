@@ -26,8 +26,8 @@ type token struct {
 
 func newTokenCache(limit int) *tokenCache { return &tokenCache{max: limit, m: map[string]token{}} }
 
-// verify says whether tok is the token of key. Only the owner of the session key gets as far as this.
-func (c *tokenCache) verify(id string, key *saltcrypt.PublicKey, tok []byte) bool {
+// verifyToken says whether tok is the token of key. Only the owner of the session key gets as far as this.
+func (c *tokenCache) verifyToken(id string, key *saltcrypt.PublicKey, tok []byte) bool {
 	if key == nil || len(tok) == 0 {
 		return false
 	}
@@ -41,11 +41,11 @@ func (c *tokenCache) verify(id string, key *saltcrypt.PublicKey, tok []byte) boo
 	if err != nil || subtle.ConstantTimeCompare(text, []byte(tokenText)) != 1 {
 		return false
 	}
-	c.put(id, token{key, append([]byte(nil), tok...)})
+	c.storeToken(id, token{key, append([]byte(nil), tok...)})
 	return true
 }
 
-func (c *tokenCache) put(id string, t token) {
+func (c *tokenCache) storeToken(id string, t token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.m[id]; !ok {

@@ -90,39 +90,39 @@ func (c *Conn) Close() error { return c.c.Close() }
 func (c *Conn) Send(ctx context.Context, k Kind, payload []byte, descriptors ...int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	stop := c.bound(ctx, c.c.SetWriteDeadline)
+	stop := c.boundBy(ctx, c.c.SetWriteDeadline)
 	defer stop()
-	if err := c.send(k, payload, descriptors); err != nil {
-		return fmt.Errorf("tell the other process: %w", ended(ctx, err))
+	if err := c.sendMessage(k, payload, descriptors); err != nil {
+		return fmt.Errorf("tell the other process: %w", endError(ctx, err))
 	}
 	return nil
 }
 
-func (c *Conn) send(k Kind, payload []byte, descriptors []int) error {
+func (c *Conn) sendMessage(k Kind, payload []byte, descriptors []int) error {
 	head := make([]byte, headerSize, headerSize+maxInline)
 	head[0] = byte(k)
 	binary.BigEndian.PutUint64(head[2:], uint64(len(payload)))
 	binary.BigEndian.PutUint64(head[10:], uint64(len(descriptors)))
 	if len(payload) > maxInline {
-		parcel, err := pack(payload)
+		parcel, err := packMemory(payload)
 		if err != nil {
 			return err
 		}
 		defer parcel.Close()
 		head[1] = flagParcel
-		if err := c.datagram(head, int(parcel.Fd())); err != nil {
+		if err := c.sendDatagram(head, int(parcel.Fd())); err != nil {
 			return err
 		}
 	} else {
 		n := min(len(descriptors), maxBatch)
-		if err := c.datagram(append(head, payload...), descriptors[:n]...); err != nil {
+		if err := c.sendDatagram(append(head, payload...), descriptors[:n]...); err != nil {
 			return err
 		}
 		descriptors = descriptors[n:]
 	}
 	for len(descriptors) > 0 {
 		n := min(len(descriptors), maxBatch)
-		if err := c.datagram([]byte{byte(k), flagMore}, descriptors[:n]...); err != nil {
+		if err := c.sendDatagram([]byte{byte(k), flagMore}, descriptors[:n]...); err != nil {
 			return err
 		}
 		descriptors = descriptors[n:]
@@ -130,7 +130,7 @@ func (c *Conn) send(k Kind, payload []byte, descriptors []int) error {
 	return nil
 }
 
-func (c *Conn) datagram(b []byte, descriptors ...int) error {
+func (c *Conn) sendDatagram(b []byte, descriptors ...int) error {
 	var rights []byte
 	if len(descriptors) > 0 {
 		rights = unix.UnixRights(descriptors...)
@@ -139,8 +139,8 @@ func (c *Conn) datagram(b []byte, descriptors ...int) error {
 	return err
 }
 
-// pack puts a payload into a memory file.
-func pack(payload []byte) (*os.File, error) {
+// packMemory puts a payload into a memory file.
+func packMemory(payload []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("saltclusterd-state", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make a memory file: %w", err)
@@ -155,18 +155,18 @@ func pack(payload []byte) (*os.File, error) {
 
 // Receive waits for the next message, until ctx ends.
 func (c *Conn) Receive(ctx context.Context) (Message, error) {
-	stop := c.bound(ctx, c.c.SetReadDeadline)
+	stop := c.boundBy(ctx, c.c.SetReadDeadline)
 	defer stop()
-	m, err := c.receive()
+	m, err := c.receiveMessage()
 	if err != nil {
 		m.Close()
-		return Message{}, fmt.Errorf("hear the other process: %w", ended(ctx, err))
+		return Message{}, fmt.Errorf("hear the other process: %w", endError(ctx, err))
 	}
 	return m, nil
 }
 
-func (c *Conn) receive() (m Message, err error) {
-	b, fds, err := c.read()
+func (c *Conn) receiveMessage() (m Message, err error) {
+	b, fds, err := c.readDatagram()
 	m.Descriptors = fds
 	if err != nil {
 		return m, err
@@ -184,14 +184,14 @@ func (c *Conn) receive() (m Message, err error) {
 			return m, ErrMessage
 		}
 		m.Descriptors = nil
-		if m.Payload, err = unpack(fds[0], int(size)); err != nil {
+		if m.Payload, err = unpackMemory(fds[0], int(size)); err != nil {
 			return m, err
 		}
 	} else if m.Payload = b[headerSize:]; uint64(len(m.Payload)) != size {
 		return m, ErrMessage
 	}
 	for uint64(len(m.Descriptors)) < count {
-		b, fds, err := c.read()
+		b, fds, err := c.readDatagram()
 		m.Descriptors = append(m.Descriptors, fds...)
 		if err != nil {
 			return m, err
@@ -206,8 +206,8 @@ func (c *Conn) receive() (m Message, err error) {
 	return m, nil
 }
 
-// read takes one datagram and its descriptors.
-func (c *Conn) read() (b []byte, fds []int, err error) {
+// readDatagram takes one datagram and its descriptors.
+func (c *Conn) readDatagram() (b []byte, fds []int, err error) {
 	room := make([]byte, headerSize+maxInline)
 	rights := make([]byte, unix.CmsgSpace(4*maxBatch))
 	n, nr, flags, _, err := c.c.ReadMsgUnix(room, rights)
@@ -234,7 +234,7 @@ func (c *Conn) read() (b []byte, fds []int, err error) {
 	return room[:n], fds, nil
 }
 
-func unpack(fd, size int) ([]byte, error) {
+func unpackMemory(fd, size int) ([]byte, error) {
 	f := os.NewFile(uintptr(fd), "state")
 	defer f.Close()
 	info, err := f.Stat()
@@ -258,16 +258,16 @@ func (m Message) Close() {
 	}
 }
 
-// bound makes ctx end what is waited for.
-func (c *Conn) bound(ctx context.Context, set func(time.Time) error) (stop func()) {
+// boundBy makes ctx end what is waited for.
+func (c *Conn) boundBy(ctx context.Context, set func(time.Time) error) (stop func()) {
 	deadline, _ := ctx.Deadline()
 	_ = set(deadline)
 	cancel := context.AfterFunc(ctx, func() { _ = set(time.Unix(1, 0)) })
 	return func() { cancel() }
 }
 
-// ended turns what the kernel says into what has happened.
-func ended(ctx context.Context, err error) error {
+// endError turns what the kernel says into what has happened.
+func endError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -95,7 +95,7 @@ func TestMalformedMessages(t *testing.T) {
 		"parcel": append([]byte{1, flagParcel}, make([]byte, 16)...),
 	} {
 		a, b := pairOf(t)
-		if err := a.datagram(raw); err != nil {
+		if err := a.sendDatagram(raw); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := b.Receive(t.Context()); !errors.Is(err, ErrMessage) {

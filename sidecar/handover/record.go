@@ -83,7 +83,7 @@ func (d *Decoder) Err() error { return d.err }
 // End is Err, or an error when something is left.
 func (d *Decoder) End() error {
 	if d.err == nil && len(d.rest) > 0 {
-		d.fail("%d bytes too many", len(d.rest))
+		d.failWith("%d bytes too many", len(d.rest))
 	}
 	return d.err
 }
@@ -91,7 +91,7 @@ func (d *Decoder) End() error {
 // Left is the number of bytes not read yet.
 func (d *Decoder) Left() int { return len(d.rest) }
 
-func (d *Decoder) fail(format string, args ...any) {
+func (d *Decoder) failWith(format string, args ...any) {
 	if d.err == nil {
 		d.err = fmt.Errorf(format+": %w", append(args, ErrState)...)
 	}
@@ -99,13 +99,13 @@ func (d *Decoder) fail(format string, args ...any) {
 }
 
 // Fail makes a value that was read, but makes no sense, an error of the record.
-func (d *Decoder) Fail(what string) { d.fail("%s", what) }
+func (d *Decoder) Fail(what string) { d.failWith("%s", what) }
 
 // Uint reads a number.
 func (d *Decoder) Uint() uint64 {
 	v, n := binary.Uvarint(d.rest)
 	if n <= 0 {
-		d.fail("number")
+		d.failWith("number")
 		return 0
 	}
 	d.rest = d.rest[n:]
@@ -116,7 +116,7 @@ func (d *Decoder) Uint() uint64 {
 func (d *Decoder) Int(limit int) int {
 	v := d.Uint()
 	if v > uint64(limit) {
-		d.fail("%d is more than %d", v, limit)
+		d.failWith("%d is more than %d", v, limit)
 		return 0
 	}
 	return int(v)
@@ -135,7 +135,7 @@ func (d *Decoder) Bool() bool { return d.Int(1) == 1 }
 func (d *Decoder) Bytes() []byte {
 	n := d.Count()
 	if d.err != nil || n > len(d.rest) {
-		d.fail("byte string")
+		d.failWith("byte string")
 		return nil
 	}
 	if n == 0 {
@@ -152,7 +152,7 @@ func (d *Decoder) String() string { return string(d.Bytes()) }
 // Addr reads an address with its port.
 func (d *Decoder) Addr() (a netip.AddrPort) {
 	if err := a.UnmarshalBinary(d.Bytes()); err != nil {
-		d.fail("address")
+		d.failWith("address")
 	}
 	return a
 }

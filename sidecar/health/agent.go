@@ -36,14 +36,14 @@ func (c *Checker) AgentLine() string {
 	case r.Draining:
 		return "drain\n"
 	case !pub.OK:
-		return "down #" + r.failing() + "\n"
+		return "down #" + r.failingNames() + "\n"
 	default:
-		return fmt.Sprintf("up %d%% ready\n", r.weight(time.Now(), c.cfg.SlowStart))
+		return fmt.Sprintf("up %d%% ready\n", r.weightPercent(time.Now(), c.cfg.SlowStart))
 	}
 }
 
-// weight is the part of a node's weight, in percent, with which it shall get new connections.
-func (r Report) weight(now time.Time, slow time.Duration) int {
+// weightPercent is the part of a node's weight, in percent, with which it shall get new connections.
+func (r Report) weightPercent(now time.Time, slow time.Duration) int {
 	full := 100
 	if len(r.Bad()) > 0 {
 		full = cautious
@@ -65,7 +65,7 @@ func (s *Server) serveAgent(ctx context.Context) error {
 			if ctx.Err() != nil && errors.Is(err, net.ErrClosed) {
 				return nil
 			}
-			if transient(err) && pause(ctx) {
+			if isTransient(err) && pauseAccept(ctx) {
 				continue
 			}
 			return fmt.Errorf("serve agent-check: %w", err)
@@ -74,8 +74,8 @@ func (s *Server) serveAgent(ctx context.Context) error {
 	}
 }
 
-// transient reports whether Accept may work again on its own.
-func transient(err error) bool {
+// isTransient reports whether Accept may work again on its own.
+func isTransient(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ECONNABORTED, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, e) {
 			return true
@@ -84,8 +84,8 @@ func transient(err error) bool {
 	return false
 }
 
-// pause keeps a failing Accept from spinning; false: ctx has ended.
-func pause(ctx context.Context) bool {
+// pauseAccept keeps a failing Accept from spinning; false: ctx has ended.
+func pauseAccept(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false

@@ -85,7 +85,7 @@ func (c *Checker) Open(ctx context.Context) error {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
 	for _, one := range c.checks {
-		c.wg.Go(func() { c.loop(run, one) })
+		c.wg.Go(func() { c.runLoop(run, one) })
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (c *Checker) Close() error {
 		return nil
 	case <-time.After(c.cfg.Timeout):
 		for _, one := range c.checks {
-			if !one.idle() {
+			if !one.isIdle() {
 				return fmt.Errorf("health check %s does not end", one.name)
 			}
 		}
@@ -136,10 +136,10 @@ func (c *Checker) Look(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, one := range c.checks {
 		wg.Go(func() {
-			if ended, runs := one.end(); runs { // perhaps from before the change
+			if ended, runs := one.endOfRun(); runs { // perhaps from before the change
 				awaitEnd(ctx, ended)
 			}
-			ended, _ := one.end()
+			ended, _ := one.endOfRun()
 			c.Kick(one.name)
 			awaitEnd(ctx, ended)
 		})
@@ -161,7 +161,7 @@ func (c *Checker) SetDraining(on bool) {
 	}
 }
 
-func (c *Checker) loop(ctx context.Context, one *check) {
+func (c *Checker) runLoop(ctx context.Context, one *check) {
 	tick := time.NewTicker(c.cfg.Interval)
 	defer tick.Stop()
 	for {
@@ -178,20 +178,20 @@ func (c *Checker) loop(ctx context.Context, one *check) {
 func (c *Checker) runOnce(ctx context.Context, one *check) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	one.begin(time.Now())
+	one.beginRun(time.Now())
 	r := one.run(ctx)
-	if changed := one.finish(time.Now(), r); changed {
+	if changed := one.finishRun(time.Now(), r); changed {
 		c.log.Info("health check changed", "check", one.name, "level", r.Level.String(), "reason", r.Reason)
 	}
 }
 
-func (k *check) begin(now time.Time) {
+func (k *check) beginRun(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.running = now
 }
 
-func (k *check) finish(now time.Time, r Result) (changed bool) {
+func (k *check) finishRun(now time.Time, r Result) (changed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	changed = !k.known || r.Level != k.last.Level
@@ -210,14 +210,14 @@ func (k *check) finish(now time.Time, r Result) (changed bool) {
 	return changed
 }
 
-// end returns a channel that is closed at the end of the run in progress or, when none runs, of the next one.
-func (k *check) end() (ended <-chan struct{}, runs bool) {
+// endOfRun returns a channel that is closed at the end of the run in progress or, when none runs, of the next one.
+func (k *check) endOfRun() (ended <-chan struct{}, runs bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.ended, !k.running.IsZero()
 }
 
-func (k *check) idle() bool {
+func (k *check) isIdle() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.running.IsZero()

@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-func (s *Server) handler() http.Handler {
+func (s *Server) newHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/livez", s.answer(ScopeLive))
-	mux.HandleFunc("/readyz", s.answer(ScopeReady))
-	mux.HandleFunc("/pub", s.answer(ScopePub))
-	mux.HandleFunc("/req", s.answer(ScopeReq))
+	mux.HandleFunc("/livez", s.answerScope(ScopeLive))
+	mux.HandleFunc("/readyz", s.answerScope(ScopeReady))
+	mux.HandleFunc("/pub", s.answerScope(ScopePub))
+	mux.HandleFunc("/req", s.answerScope(ScopeReq))
 	if s.cfg.Leads != nil {
-		mux.HandleFunc("/leader", s.leader)
+		mux.HandleFunc("/leader", s.answerLeader)
 	}
 	if s.cfg.Gatherer != nil {
 		metrics := promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{
@@ -37,7 +37,7 @@ func (s *Server) handler() http.Handler {
 // forTrusted refuses clients that are not trusted.
 func (s *Server) forTrusted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.trusted(r) {
+		if !s.isTrusted(r) {
 			http.Error(w, "forbidden", http.StatusForbidden)
 			return
 		}
@@ -45,8 +45,9 @@ func (s *Server) forTrusted(h http.Handler) http.Handler {
 	})
 }
 
-// asks reports whether a request only asks; OPTIONS is what HAProxy's "option httpchk" sends when no method is written.
-func asks(w http.ResponseWriter, r *http.Request) bool {
+// isQuestion reports whether a request only asks; OPTIONS is what HAProxy's "option httpchk" sends when no method is
+// written.
+func isQuestion(w http.ResponseWriter, r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return true
@@ -56,11 +57,11 @@ func asks(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// answer gives 200 or 503, and 404 to who asks for a port of minions while the only thing wrong is that they are being
-// let go: HAProxy with "http-check disable-on-404" then sends no new connections and leaves the others to us.
-func (s *Server) answer(scope Scope) http.HandlerFunc {
+// answerScope gives 200 or 503, and 404 to who asks for a port of minions while the only thing wrong is that they are
+// being let go: HAProxy with "http-check disable-on-404" then sends no new connections and leaves the others to us.
+func (s *Server) answerScope(scope Scope) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !asks(w, r) {
+		if !isQuestion(w, r) {
 			return
 		}
 		report := s.cfg.Checker.Report(scope)
@@ -71,11 +72,11 @@ func (s *Server) answer(scope Scope) http.HandlerFunc {
 		case !report.OK:
 			status = http.StatusServiceUnavailable
 		}
-		trusted := s.trusted(r)
+		trusted := s.isTrusted(r)
 		if r.URL.Query().Get("format") == "text" {
-			text := report.terse()
+			text := report.terseText()
 			if trusted {
-				text = report.text()
+				text = report.fullText()
 			}
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			w.Header().Set("Cache-Control", "no-store")
@@ -83,20 +84,20 @@ func (s *Server) answer(scope Scope) http.HandlerFunc {
 			_, _ = fmt.Fprint(w, text)
 			return
 		}
-		reply(w, status, report.body(trusted))
+		writeJSON(w, status, report.newBody(trusted))
 	}
 }
 
-// leader gives 200 on the node that leads and 503 on every other.
-func (s *Server) leader(w http.ResponseWriter, r *http.Request) {
-	if !asks(w, r) {
+// answerLeader gives 200 on the node that leads and 503 on every other.
+func (s *Server) answerLeader(w http.ResponseWriter, r *http.Request) {
+	if !isQuestion(w, r) {
 		return
 	}
 	if s.cfg.Leads() {
-		reply(w, http.StatusOK, body{Status: "leader"})
+		writeJSON(w, http.StatusOK, body{Status: "leader"})
 		return
 	}
-	reply(w, http.StatusServiceUnavailable, body{Status: "not leader"})
+	writeJSON(w, http.StatusServiceUnavailable, body{Status: "not leader"})
 }
 
 // body is an answer. Reasons may name nodes, versions and paths; only trusted networks get them.
@@ -114,7 +115,7 @@ type bodyCheck struct {
 	Since  time.Time `json:"since,omitzero"`
 }
 
-func (r Report) body(trusted bool) body {
+func (r Report) newBody(trusted bool) body {
 	b := body{Status: "ok"}
 	switch {
 	case r.OnlyDraining():
@@ -135,25 +136,25 @@ func (r Report) body(trusted bool) body {
 	return b
 }
 
-func reply(w http.ResponseWriter, status int, b body) {
+func writeJSON(w http.ResponseWriter, status int, b body) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(b) // a load balancer that went away needs no error
 }
 
-// terse says which checks fail, without reasons.
-func (r Report) terse() string {
+// terseText says which checks fail, without reasons.
+func (r Report) terseText() string {
 	if r.OK {
 		return "ok\n"
 	}
-	return "failing: " + r.failing() + "\n"
+	return "failing: " + r.failingNames() + "\n"
 }
 
-// text says everything.
-func (r Report) text() string {
+// fullText says everything.
+func (r Report) fullText() string {
 	var b strings.Builder
-	b.WriteString(r.terse())
+	b.WriteString(r.terseText())
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "%-4s %s", f.Level, f.Check)
 		if f.Reason != "" {
@@ -167,9 +168,9 @@ func (r Report) text() string {
 	return b.String()
 }
 
-// trusted reports whether the request comes straight from a trusted network;
+// isTrusted reports whether the request comes straight from a trusted network;
 // one that a proxy passed on comes from wherever.
-func (s *Server) trusted(r *http.Request) bool {
+func (s *Server) isTrusted(r *http.Request) bool {
 	if r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("Forwarded") != "" || r.Header.Get("Via") != "" {
 		return false
 	}

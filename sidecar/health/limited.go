@@ -42,7 +42,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		counted, limit := l.admit(c)
+		counted, limit := l.admitConn(c)
 		if limit == "" {
 			return counted, nil
 		}
@@ -51,7 +51,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *limited) admit(c net.Conn) (counted net.Conn, limit string) {
+func (l *limited) admitConn(c net.Conn) (counted net.Conn, limit string) {
 	addr := addressOf(c.RemoteAddr())
 	group := groupOf(addr)
 	l.mu.Lock()
@@ -60,11 +60,11 @@ func (l *limited) admit(c net.Conn) (counted net.Conn, limit string) {
 		return nil, "address"
 	}
 	if len(l.open) >= l.total {
-		old := l.crowded(l.groups[group] + 1)
+		old := l.oldestCrowding(l.groups[group] + 1)
 		if old == nil {
 			return nil, "total"
 		}
-		l.give(old)
+		l.dropConn(old)
 		l.refused("total")
 		old.Close() // whoever serves it finds out by that
 	}
@@ -75,9 +75,9 @@ func (l *limited) admit(c net.Conn) (counted net.Conn, limit string) {
 	return &countedConn{Conn: c, l: l}, ""
 }
 
-// crowded returns the oldest connection of a group that has the most, if that
+// oldestCrowding returns the oldest connection of a group that has the most, if that
 // is more than some. Wants mu.
-func (l *limited) crowded(some int) (oldest net.Conn) {
+func (l *limited) oldestCrowding(some int) (oldest net.Conn) {
 	var found place
 	for c, p := range l.open {
 		n, most := l.groups[p.group], l.groups[found.group]
@@ -88,27 +88,27 @@ func (l *limited) crowded(some int) (oldest net.Conn) {
 	return oldest
 }
 
-// give takes a connection off the books. Wants mu.
-func (l *limited) give(c net.Conn) {
+// dropConn takes a connection off the books. Wants mu.
+func (l *limited) dropConn(c net.Conn) {
 	p, ok := l.open[c]
 	if !ok {
 		return
 	}
 	delete(l.open, c)
-	less(l.counts, p.addr)
-	less(l.groups, p.group)
+	decrement(l.counts, p.addr)
+	decrement(l.groups, p.group)
 }
 
-func less(counts map[netip.Addr]int, of netip.Addr) {
+func decrement(counts map[netip.Addr]int, of netip.Addr) {
 	if counts[of]--; counts[of] <= 0 {
 		delete(counts, of)
 	}
 }
 
-func (l *limited) forget(c net.Conn) {
+func (l *limited) forgetConn(c net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.give(c)
+	l.dropConn(c)
 }
 
 // close stops a listener that may be nil.
@@ -125,7 +125,7 @@ type countedConn struct {
 
 // Close gives the place back.
 func (c *countedConn) Close() error {
-	c.l.forget(c.Conn)
+	c.l.forgetConn(c.Conn)
 	return c.Conn.Close()
 }
 

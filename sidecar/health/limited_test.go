@@ -32,7 +32,7 @@ func TestSomeStrangersLeaveAPlace(t *testing.T) {
 	enter := func(from string) (net.Conn, string) {
 		c := &fakeConn{from: from}
 		all = append(all, c)
-		return l.admit(c)
+		return l.admitConn(c)
 	}
 	for n := range 5 {
 		if _, limit := enter("10.0.9.9:1"); (limit == "address") != (n == 4) {
@@ -40,7 +40,7 @@ func TestSomeStrangersLeaveAPlace(t *testing.T) {
 		}
 	}
 	for _, c := range all {
-		l.forget(c)
+		l.forgetConn(c)
 	}
 	all = nil
 	for n := range 4 {
@@ -76,7 +76,7 @@ func TestSomeStrangersLeaveAPlace(t *testing.T) {
 		t.Error("the load balancer's only connection was closed")
 	}
 	for _, c := range all {
-		l.forget(c)
+		l.forgetConn(c)
 	}
 	if len(l.open) != 0 || len(l.counts) != 0 || len(l.groups) != 0 {
 		t.Errorf("%d are open in the end, of %v, %v", len(l.open), l.counts, l.groups)

@@ -44,7 +44,7 @@ func newServerMetrics(reg prometheus.Registerer) *serverMetrics {
 	return m
 }
 
-func (m *serverMetrics) refuse(limit string) {
+func (m *serverMetrics) countRefused(limit string) {
 	if m != nil {
 		m.refused.WithLabelValues(limit).Inc()
 	}

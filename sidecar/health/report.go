@@ -39,10 +39,10 @@ func (r Report) Bad() []Finding {
 const Draining = "draining"
 
 // OnlyDraining reports that nothing fails but that minions are being let go.
-func (r Report) OnlyDraining() bool { return r.Draining && r.failing() == Draining }
+func (r Report) OnlyDraining() bool { return r.Draining && r.failingNames() == Draining }
 
-// failing returns the names of failing checks.
-func (r Report) failing() string {
+// failingNames returns the names of failing checks.
+func (r Report) failingNames() string {
 	var names []string
 	for _, f := range r.Findings {
 		if f.Level == Fail {
@@ -66,7 +66,7 @@ func (c *Checker) Report(scope Scope) Report {
 	}
 	for _, k := range c.checks {
 		if k.scope&scope != 0 {
-			r.Findings = append(r.Findings, k.finding(now, c.cfg.Timeout))
+			r.Findings = append(r.Findings, k.currentFinding(now, c.cfg.Timeout))
 		}
 	}
 	if at := c.resumed.Load(); at != 0 {
@@ -85,9 +85,9 @@ func (c *Checker) Report(scope Scope) Report {
 	return r
 }
 
-// finding is the last result, or a failure when the check does not come back:
+// currentFinding is the last result, or a failure when the check does not come back:
 // its last word may be long out of date.
-func (k *check) finding(now time.Time, timeout time.Duration) Finding {
+func (k *check) currentFinding(now time.Time, timeout time.Duration) Finding {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	f := Finding{Check: k.name, Result: k.last, Since: k.since, Well: k.well}

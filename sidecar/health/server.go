@@ -79,10 +79,10 @@ func (s *Server) Bind(ctx context.Context) (err error) {
 	if s.bound {
 		return nil
 	}
-	if s.ln, err = s.listen(ctx, s.cfg.Listen); err != nil {
+	if s.ln, err = s.listenLimited(ctx, s.cfg.Listen); err != nil {
 		return fmt.Errorf("health_listen: %w", err)
 	}
-	if s.agt, err = s.listen(ctx, s.cfg.AgentListen); err != nil {
+	if s.agt, err = s.listenLimited(ctx, s.cfg.AgentListen); err != nil {
 		s.ln.close()
 		return fmt.Errorf("agent_check_listen: %w", err)
 	}
@@ -99,7 +99,7 @@ func (s *Server) Open(ctx context.Context) error {
 	s.cancel = cancel
 	s.g, s.ctx = errgroup.WithContext(run)
 	s.http = &http.Server{
-		Handler:           s.handler(),
+		Handler:           s.newHandler(),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -121,7 +121,7 @@ func (s *Server) Open(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) listen(ctx context.Context, addr string) (*limited, error) {
+func (s *Server) listenLimited(ctx context.Context, addr string) (*limited, error) {
 	if addr == "" {
 		return nil, nil
 	}
@@ -133,7 +133,7 @@ func (s *Server) listen(ctx context.Context, addr string) (*limited, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLimited(l, s.cfg.MaxConnections, s.cfg.MaxConnectionsPerAddress, s.metrics.refuse), nil
+	return newLimited(l, s.cfg.MaxConnections, s.cfg.MaxConnectionsPerAddress, s.metrics.countRefused), nil
 }
 
 // Done is closed when the server has stopped, on its own or by Close.

@@ -75,17 +75,17 @@ func (c *Clock) Now() Timestamp {
 	now := c.time()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = max(c.last+1, c.at(now))
+	c.last = max(c.last+1, c.timestampAt(now))
 	return c.last
 }
 
-// at is what the clock shows at now, but for counting. The caller holds mu.
-func (c *Clock) at(now time.Time) Timestamp {
+// timestampAt is what the clock shows at now, but for counting. The caller holds mu.
+func (c *Clock) timestampAt(now time.Time) Timestamp {
 	if now.IsZero() {
 		return 0
 	}
 	at := At(now) + c.offset
-	if c.last > at+span(slack) {
+	if c.last > at+spanOf(slack) {
 		c.offset += c.last - at
 		at = c.last
 	}

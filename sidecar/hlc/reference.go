@@ -80,21 +80,21 @@ func (r *Reference) Time() time.Time {
 
 // Guess returns the time of the cluster, before Settle that of the clocks read so far.
 func (r *Reference) Guess() time.Time {
-	now, offsets := r.offsets(0)
+	now, offsets := r.readOffsets(0)
 	median, _ := lowerMedian(offsets)
 	return now.Add(median)
 }
 
 // Offsets returns how far the clocks that were read within the last while are ahead of this host's, its own included.
 func (r *Reference) Offsets(self node.ID, within time.Duration) map[node.ID]time.Duration {
-	_, offsets := r.offsets(within)
+	_, offsets := r.readOffsets(within)
 	offsets[self] = offsets[""]
 	delete(offsets, "")
 	return offsets
 }
 
-// offsets returns this host's time and how far each clock is ahead of it; this host's own has no name.
-func (r *Reference) offsets(within time.Duration) (time.Time, map[node.ID]time.Duration) {
+// readOffsets returns this host's time and how far each clock is ahead of it; this host's own has no name.
+func (r *Reference) readOffsets(within time.Duration) (time.Time, map[node.ID]time.Duration) {
 	now, elapsed := r.wall(), r.elapsed()
 	out := map[node.ID]time.Duration{"": 0}
 	r.mu.Lock()

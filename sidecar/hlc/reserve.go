@@ -22,7 +22,7 @@ const (
 	reserveStep = 100 * time.Millisecond
 )
 
-func span(d time.Duration) Timestamp { return Timestamp(uint64(d.Milliseconds()) << counterBits) }
+func spanOf(d time.Duration) Timestamp { return Timestamp(uint64(d.Milliseconds()) << counterBits) }
 
 // ReadFloor returns the ceiling stored in path, 0 when the file does not exist.
 func ReadFloor(path string) (Timestamp, error) {
@@ -45,19 +45,20 @@ func ReadFloor(path string) (Timestamp, error) {
 
 // Reserve writes a ceiling above the clock's current timestamp to path, so that a restart on a machine whose clock was
 // set back still starts above every serial handed out.
-func (c *Clock) Reserve(path string) error { return WriteFloor(path, c.ceiling()) }
+func (c *Clock) Reserve(path string) error { return WriteFloor(path, c.nextCeiling()) }
 
-// ceiling is above all that is handed out until the next Reserve, even by a clock that was idle before. A daemon that
-// is restarted over and over starts each time at the ceiling of the run before, and must not push it into the future.
-func (c *Clock) ceiling() Timestamp {
+// nextCeiling is above all that is handed out until the next Reserve, even by a clock that was idle before. A daemon
+// that is restarted over and over starts each time at the ceiling of the run before, and must not push it into the
+// future.
+func (c *Clock) nextCeiling() Timestamp {
 	now := c.time()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, ahead := c.at(now), span(reserveAhead)
-	if c.floor != 0 && c.last <= c.floor+span(reserveStep) {
-		ahead = span(reserveStep)
+	at, ahead := c.timestampAt(now), spanOf(reserveAhead)
+	if c.floor != 0 && c.last <= c.floor+spanOf(reserveStep) {
+		ahead = spanOf(reserveStep)
 	}
-	return max(c.last+ahead, at+span(reserveAhead))
+	return max(c.last+ahead, at+spanOf(reserveAhead))
 }
 
 // WriteFloor stores a ceiling in path.

@@ -33,7 +33,7 @@ func Address(plain []byte, leaveOut []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	words, isList, err := t.words()
+	words, isList, err := t.compoundWords()
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func Address(plain []byte, leaveOut []string) ([]byte, error) {
 		if len(names) > maxLeftOut {
 			return nil, fmt.Errorf("%d minions have started since: %w", len(leaveOut), ErrTarget)
 		}
-		if strings.ContainsFunc(names, splits) || strings.Count(names, ",") != len(leaveOut)-1 {
+		if strings.ContainsFunc(names, isSeparator) || strings.Count(names, ",") != len(leaveOut)-1 {
 			return nil, fmt.Errorf("name of a minion: %w", ErrTarget)
 		}
 		words = append(words, "and", "not", "L@"+names)
@@ -58,8 +58,8 @@ func Address(plain []byte, leaveOut []string) ([]byte, error) {
 	return out, nil
 }
 
-// splits tells what Python's str.split ends a word at, and more.
-func splits(r rune) bool { return r <= ' ' || r > '~' }
+// isSeparator tells what Python's str.split ends a word at, and more.
+func isSeparator(r rune) bool { return r <= ' ' || r > '~' }
 
 // ofResources tells of a term that is about resources of 3008. A target of nothing else is not for the minion that
 // manages them, which it would be with a star in it (salt/minion.py _is_pure_resource_target).
@@ -67,9 +67,9 @@ func ofResources(word string) bool {
 	return strings.HasPrefix(word, "T@") || strings.HasPrefix(word, "M@")
 }
 
-// closed tells whether each parenthesis is closed, and none that was not opened: what stands behind belongs to the
+// isBalanced tells whether each parenthesis is closed, and none that was not opened: what stands behind belongs to the
 // whole then.
-func closed(words []string) bool {
+func isBalanced(words []string) bool {
 	depth := 0
 	for _, w := range words {
 		switch w {
@@ -137,14 +137,14 @@ func readTarget(plain []byte) (t target, err error) {
 	return t, err
 }
 
-// words returns the target as a part of a compound one, and whether that is to be a list.
-func (t target) words() (words []string, isList bool, err error) {
+// compoundWords returns the target as a part of a compound one, and whether that is to be a list.
+func (t target) compoundWords() (words []string, isList bool, err error) {
 	if t.kind == "compound" {
 		list := t.list
 		if list == nil {
 			list = strings.Fields(t.text)
 		}
-		if !closed(list) || slices.ContainsFunc(list, ofResources) {
+		if !isBalanced(list) || slices.ContainsFunc(list, ofResources) {
 			return nil, false, fmt.Errorf("compound %q: %w", list, ErrTarget)
 		}
 		return slices.Clone(list), t.list != nil, nil
@@ -164,7 +164,7 @@ func (t target) words() (words []string, isList bool, err error) {
 		text = strings.Join(t.list, ",")
 	}
 	switch {
-	case text == "" || strings.ContainsFunc(text, splits):
+	case text == "" || strings.ContainsFunc(text, isSeparator):
 		return nil, false, fmt.Errorf("a target with blanks: %w", ErrTarget)
 	case engine == "" && (strings.Contains(text, "@") || slices.Contains(operators, text)):
 		return nil, false, fmt.Errorf("a name like a term: %w", ErrTarget)

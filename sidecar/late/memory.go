@@ -65,11 +65,11 @@ func (m *Memory) Add(p Publication) {
 	})
 	m.all = slices.Insert(m.all, after, p)
 	m.bytes += len(p.Plain)
-	m.trim()
+	m.dropOld()
 }
 
-// trim forgets what is too old, and the first of what is too much. The caller holds mu.
-func (m *Memory) trim() {
+// dropOld forgets what is too old, and the first of what is too much. The caller holds mu.
+func (m *Memory) dropOld() {
 	oldest := m.now().Add(-m.limits.Age)
 	drop := 0
 	for ; drop < len(m.all); drop++ {
@@ -89,7 +89,7 @@ func (m *Memory) trim() {
 func (m *Memory) Since(t time.Time) []Publication {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.trim()
+	m.dropOld()
 	var out []Publication
 	for _, p := range m.all {
 		if !p.At.Before(t) && p.Plain != nil {
@@ -110,7 +110,7 @@ func (m *Memory) Clear() {
 func (m *Memory) Bytes() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.trim()
+	m.dropOld()
 	return m.bytes
 }
 

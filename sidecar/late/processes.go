@@ -68,7 +68,7 @@ func (p *Processes) SignedIn(s Start) (news bool) {
 			had[i].At = s.At
 			p.recent = slices.DeleteFunc(p.recent, func(h Start) bool { return h.ID == s.ID && h.Process == s.Process })
 		} else {
-			p.remember(s, had)
+			p.rememberStart(s, had)
 		}
 	}
 	oldest := p.now().Add(-p.age)
@@ -83,8 +83,8 @@ func (p *Processes) SignedIn(s Start) (news bool) {
 	return true
 }
 
-// remember adds a process to had, those of the same minion. The caller holds mu.
-func (p *Processes) remember(s Start, had []Start) {
+// rememberStart adds a process to had, those of the same minion. The caller holds mu.
+func (p *Processes) rememberStart(s Start, had []Start) {
 	if len(p.known) >= maxMinions && had == nil {
 		clear(p.known)
 	}

@@ -32,19 +32,19 @@ func openFiles(set *Settings) (*files, error) {
 
 func (f *files) close() { _ = f.root.Close() } // it was only read
 
-// mine reads a minion's mine; nil: it has none.
-func (f *files) mine(id string) ([]byte, error) {
-	raw, err := f.read(f.set.file(id))
+// readMine reads a minion's mine; nil: it has none.
+func (f *files) readMine(id string) ([]byte, error) {
+	raw, err := f.readFile(f.set.mineFile(id))
 	if !errors.Is(err, fs.ErrNotExist) {
 		return raw, err
 	}
-	if info, err := f.root.Stat(f.set.bank(id)); err == nil && info.Mode().IsRegular() {
+	if info, err := f.root.Stat(f.set.bankFile(id)); err == nil && info.Mode().IsRegular() {
 		return nil, saltvalue.Needs("a bank of mines that is one file")
 	}
 	return nil, nil
 }
 
-func (f *files) read(name string) ([]byte, error) {
+func (f *files) readFile(name string) ([]byte, error) {
 	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
 	if err != nil {
 		return nil, err
@@ -69,15 +69,15 @@ func (f *files) read(name string) ([]byte, error) {
 // registry is where a 3008 master keeps which resources minions manage (salt/utils/resource_registry.py).
 const registry = "resources/resource_index.by_id.mmap"
 
-// resources says whether any minion may have some: the registry is there and something was ever written into it.
-func (f *files) resources() bool {
+// hasResources says whether any minion may have some: the registry is there and something was ever written into it.
+func (f *files) hasResources() bool {
 	if !f.asked {
-		f.asked, f.any = true, f.written(registry)
+		f.asked, f.any = true, f.hasContent(registry)
 	}
 	return f.any
 }
 
-func (f *files) written(name string) bool {
+func (f *files) hasContent(name string) bool {
 	info, err := f.root.Stat(name)
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)

@@ -30,21 +30,21 @@ const (
 	maxEntries   = 20_000   // of a mine, and of an entry
 )
 
-// get is RemoteFuncs._mine_get: what the minions of a target have in their mines under some names, as far as the one
-// that asks may see it.
-func (s *Service) get(ctx context.Context, set *Settings, minion string, load []byte) ([]byte, error) {
+// getMines is RemoteFuncs._mine_get: what the minions of a target have in their mines under some names, as far as the
+// one that asks may see it.
+func (s *Service) getMines(ctx context.Context, set *Settings, minion string, load []byte) ([]byte, error) {
 	if set.unread != "" {
 		return nil, saltvalue.Needs("%s", set.unread)
 	}
-	if err := s.place(ctx); err != nil {
+	if err := s.takePlace(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { <-s.reading }()
-	d, err := parsed(minion, load) // not before: it takes many times its size
+	d, err := parseOwnLoad(minion, load) // not before: it takes many times its size
 	if err != nil {
 		return nil, err
 	}
-	functions, named, err := functions(d)
+	functions, named, err := readFunctions(d)
 	if err != nil {
 		return nil, err
 	}
@@ -52,14 +52,14 @@ func (s *Service) get(ctx context.Context, set *Settings, minion string, load []
 		if set.acl.nothing {
 			return emptyMap, nil
 		}
-		if !plain(minion) || slices.ContainsFunc(functions, func(f string) bool { return !plain(f) }) {
+		if !isOneLine(minion) || slices.ContainsFunc(functions, func(f string) bool { return !isOneLine(f) }) {
 			return nil, saltvalue.Needs("a name with a line feed")
 		}
-		if functions = set.acl.allowed(minion, functions); len(functions) == 0 {
+		if functions = set.acl.allowedFunctions(minion, functions); len(functions) == 0 {
 			return emptyMap, nil
 		}
 	}
-	kind, target, err := target(d)
+	kind, target, err := readTarget(d)
 	if err != nil {
 		return nil, err
 	}
@@ -70,23 +70,23 @@ func (s *Service) get(ctx context.Context, set *Settings, minion string, load []
 	defer files.close()
 	r := &reader{set: set, keys: s.c.Keys, files: files, minion: minion, functions: functions, named: named,
 		allowed: map[[sha256.Size]byte]bool{}}
-	ids, err := r.match(ctx, kind, target)
+	ids, err := r.matchMinions(ctx, kind, target)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
-		if err := r.read(ctx, id); err != nil {
+		if err := r.readMine(ctx, id); err != nil {
 			return nil, err
 		}
 	}
-	return r.reply(), nil
+	return r.encodeReply(), nil
 }
 
 // patience is how long a question waits for its turn: the master must have time to answer it instead.
 const patience = 2 * time.Second
 
-// place waits for one of the places in reading.
-func (s *Service) place(ctx context.Context) error {
+// takePlace waits for one of the places in reading.
+func (s *Service) takePlace(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -107,8 +107,8 @@ func (s *Service) place(ctx context.Context) error {
 	}
 }
 
-// functions are the names that are asked for, each once; named: the answer tells them apart.
-func functions(d saltvalue.Fields) (names []string, named bool, err error) {
+// readFunctions are the names that are asked for, each once; named: the answer tells them apart.
+func readFunctions(d saltvalue.Fields) (names []string, named bool, err error) {
 	raw, ok := d.Get("fun")
 	if !ok {
 		return nil, false, saltvalue.Needs("a question for nothing")
@@ -117,17 +117,17 @@ func functions(d saltvalue.Fields) (names []string, named bool, err error) {
 		if strings.Count(text, ",") >= maxFunctions {
 			return nil, false, saltvalue.Needs("more than %d functions", maxFunctions)
 		}
-		names = unique(strings.Split(text, ","))
+		names = dropRepeated(strings.Split(text, ","))
 		return names, len(names) > 1, nil
 	}
-	if names, err = texts(raw, maxFunctions); err != nil {
+	if names, err = readTexts(raw, maxFunctions); err != nil {
 		return nil, false, err
 	}
-	return unique(names), true, nil
+	return dropRepeated(names), true, nil
 }
 
-// texts are the elements of a list of text, of so many at most.
-func texts(raw []byte, most uint32) ([]string, error) {
+// readTexts are the elements of a list of text, of so many at most.
+func readTexts(raw []byte, most uint32) ([]string, error) {
 	if !saltvalue.IsList(raw) {
 		return nil, saltvalue.Needs("names that are neither text nor a list")
 	}
@@ -146,8 +146,8 @@ func texts(raw []byte, most uint32) ([]string, error) {
 	return names, nil
 }
 
-// fields splits a map that is not too large.
-func fields(raw []byte) (f saltvalue.Fields, isMap bool, err error) {
+// readFields splits a map that is not too large.
+func readFields(raw []byte) (f saltvalue.Fields, isMap bool, err error) {
 	if !saltvalue.IsMap(raw) {
 		return nil, false, nil
 	}
@@ -158,8 +158,8 @@ func fields(raw []byte) (f saltvalue.Fields, isMap bool, err error) {
 	return f, isMap, nil
 }
 
-// unique keeps the first of equal names.
-func unique(names []string) []string {
+// dropRepeated keeps the first of equal names.
+func dropRepeated(names []string) []string {
 	seen := make(map[string]struct{}, len(names))
 	return slices.DeleteFunc(names, func(name string) bool {
 		_, again := seen[name]
@@ -168,8 +168,8 @@ func unique(names []string) []string {
 	})
 }
 
-// target is whose mines are asked for.
-func target(d saltvalue.Fields) (kind string, tgt []byte, err error) {
+// readTarget is whose mines are asked for.
+func readTarget(d saltvalue.Fields) (kind string, tgt []byte, err error) {
 	tgt, ok := d.Get("tgt")
 	if !ok {
 		return "", nil, saltvalue.Needs("a question without a target")
@@ -209,32 +209,32 @@ type found struct {
 	value    []byte
 }
 
-// read looks into one minion's mine.
-func (r *reader) read(ctx context.Context, id string) error {
+// readMine looks into one minion's mine.
+func (r *reader) readMine(ctx context.Context, id string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	raw, err := r.files.mine(id)
+	raw, err := r.files.readMine(id)
 	if err != nil || raw == nil {
 		return err
 	}
 	if rest, err := msgp.Skip(raw); err != nil || len(rest) > 0 || !saltvalue.IsMap(raw) {
 		return saltvalue.Needs("a file that holds no mine")
 	}
-	mine, _, err := fields(raw)
+	mine, _, err := readFields(raw)
 	if err != nil {
 		return err
 	}
-	if err := ours(mine); err != nil {
+	if err := checkExpiry(mine); err != nil {
 		return err
 	}
-	get := lookup(mine, len(r.functions))
+	get := lookupFunc(mine, len(r.functions))
 	for i, function := range r.functions {
 		value, ok := get(function)
 		if !ok {
 			continue
 		}
-		if err := r.take(ctx, i, id, value); err != nil {
+		if err := r.addEntry(ctx, i, id, value); err != nil {
 			return err
 		}
 	}
@@ -244,8 +244,8 @@ func (r *reader) read(ctx context.Context, id string) error {
 // fewLooks is how many entries may be looked at to find what is asked for, until an index is cheaper.
 const fewLooks = 1_000
 
-// lookup is Fields.Get for as many names.
-func lookup(mine saltvalue.Fields, names int) func(name string) ([]byte, bool) {
+// lookupFunc is Fields.Get for as many names.
+func lookupFunc(mine saltvalue.Fields, names int) func(name string) ([]byte, bool) {
 	if len(mine)*names <= fewLooks {
 		return mine.Get
 	}
@@ -261,12 +261,12 @@ func lookup(mine saltvalue.Fields, names int) func(name string) ([]byte, bool) {
 	}
 }
 
-// take adds what a mine has under the name of a function, if the one that asks may see it.
-func (r *reader) take(ctx context.Context, function int, id string, entry []byte) error {
+// addEntry adds what a mine has under the name of a function, if the one that asks may see it.
+func (r *reader) addEntry(ctx context.Context, function int, id string, entry []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	value, visible, err := r.visible(id, r.functions[function], entry)
+	value, visible, err := r.visibleValue(id, r.functions[function], entry)
 	if err != nil || !visible {
 		return err
 	}
@@ -281,9 +281,9 @@ func (r *reader) take(ctx context.Context, function int, id string, entry []byte
 	return nil
 }
 
-// visible takes what an entry holds out of what says who may read it.
-func (r *reader) visible(id, function string, entry []byte) (value []byte, yes bool, err error) {
-	e, ok, err := fields(entry)
+// visibleValue takes what an entry holds out of what says who may read it.
+func (r *reader) visibleValue(id, function string, entry []byte) (value []byte, yes bool, err error) {
+	e, ok, err := readFields(entry)
 	if err != nil {
 		return nil, false, err
 	}
@@ -306,12 +306,12 @@ func (r *reader) visible(id, function string, entry []byte) (value []byte, yes b
 			return nil, false, saltvalue.Needs("an entry for a target of a type that is not text")
 		}
 	}
-	yes, err = r.allows(kind, tgt)
+	yes, err = r.isInTarget(kind, tgt)
 	return value, yes, err
 }
 
-// allows says whether the one that asks is in a target.
-func (r *reader) allows(kind string, tgt []byte) (bool, error) {
+// isInTarget says whether the one that asks is in a target.
+func (r *reader) isInTarget(kind string, tgt []byte) (bool, error) {
 	if kind != globKind && kind != listKind {
 		return false, needsKind(kind)
 	}
@@ -325,17 +325,17 @@ func (r *reader) allows(kind string, tgt []byte) (bool, error) {
 	if len(r.allowed) == maxAllowed {
 		return false, saltvalue.Needs("entries for more than %d targets", maxAllowed)
 	}
-	who, err := r.crowd(kind, tgt)
+	who, err := r.parseTarget(kind, tgt)
 	if err != nil {
 		return false, err
 	}
-	yes := who.has(r.minion) && r.accepted(r.minion)
+	yes := who.hasMinion(r.minion) && r.isAccepted(r.minion)
 	r.allowed[key] = yes
 	return yes, nil
 }
 
-// reply is {id: value}, or {function: {id: value}}.
-func (r *reader) reply() []byte {
+// encodeReply is {id: value}, or {function: {id: value}}.
+func (r *reader) encodeReply() []byte {
 	dst := make([]byte, 0, r.size+64)
 	if !r.named {
 		dst = saltwire.AppendMapHeader(dst, len(r.found))

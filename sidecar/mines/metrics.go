@@ -17,8 +17,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) count(cmd string, err error) {
+func (m *metrics) countRequest(cmd string, err error) {
 	if m != nil {
-		m.requests.WithLabelValues(cmd, outcome(err)).Inc()
+		m.requests.WithLabelValues(cmd, outcomeOf(err)).Inc()
 	}
 }

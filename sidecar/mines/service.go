@@ -126,8 +126,8 @@ func (s *Service) Takes(cmd string) bool {
 // Answer gives the answer to finish, once, or returns an error: then nothing was done, and only a master can answer. It
 // may take its time.
 func (s *Service) Answer(ctx context.Context, cmd, minion string, load []byte, finish func(reply []byte)) error {
-	reply, err := s.answer(ctx, cmd, minion, load)
-	s.metrics.count(cmd, err)
+	reply, err := s.answerLoad(ctx, cmd, minion, load)
+	s.metrics.countRequest(cmd, err)
 	if err != nil {
 		s.c.Logger.Debug("request about a mine left to the salt-master", "minion", minion, "cmd", cmd, "err", err)
 		return err
@@ -136,7 +136,7 @@ func (s *Service) Answer(ctx context.Context, cmd, minion string, load []byte, f
 	return nil
 }
 
-func (s *Service) answer(ctx context.Context, cmd, minion string, load []byte) ([]byte, error) {
+func (s *Service) answerLoad(ctx context.Context, cmd, minion string, load []byte) ([]byte, error) {
 	set := s.mode.Load().set
 	if set == nil {
 		return nil, saltvalue.Needs("everything about mines")
@@ -145,17 +145,17 @@ func (s *Service) answer(ctx context.Context, cmd, minion string, load []byte) (
 		return nil, saltvalue.Needs("a load of %d bytes", len(load))
 	}
 	if cmd == cmdGet {
-		return s.get(ctx, set, minion, load)
+		return s.getMines(ctx, set, minion, load)
 	}
-	e, err := s.editor(ctx, cmd, minion, load)
+	e, err := s.parseEdit(ctx, cmd, minion, load)
 	if err != nil {
 		return nil, err
 	}
-	return s.change(ctx, minion, e)
+	return s.changeMine(ctx, minion, e)
 }
 
-// editor is edits, which holds no more than the load while that waits for its minion's turn.
-func (s *Service) editor(ctx context.Context, cmd, minion string, load []byte) (editor, error) {
+// parseEdit is edits, which holds no more than the load while that waits for its minion's turn.
+func (s *Service) parseEdit(ctx context.Context, cmd, minion string, load []byte) (editor, error) {
 	large := len(load) > largeLoad
 	if large {
 		select {
@@ -165,12 +165,12 @@ func (s *Service) editor(ctx context.Context, cmd, minion string, load []byte) (
 			return nil, ctx.Err()
 		}
 	}
-	e, err := edits(cmd, minion, load)
+	e, err := editFor(cmd, minion, load)
 	if err != nil || !large {
 		return e, err
 	}
 	return func(now []byte) ([]byte, bool, []byte, error) {
-		e, err := edits(cmd, minion, load) // once more, when its turn has come
+		e, err := editFor(cmd, minion, load) // once more, when its turn has come
 		if err != nil {
 			return nil, false, nil, err
 		}
@@ -178,8 +178,8 @@ func (s *Service) editor(ctx context.Context, cmd, minion string, load []byte) (
 	}, nil
 }
 
-// parsed takes the load of a minion apart.
-func parsed(minion string, load []byte) (saltvalue.Fields, error) {
+// parseOwnLoad takes the load of a minion apart.
+func parseOwnLoad(minion string, load []byte) (saltvalue.Fields, error) {
 	d, err := saltvalue.ParseLoad(load)
 	if err != nil {
 		return nil, err
@@ -191,19 +191,19 @@ func parsed(minion string, load []byte) (saltvalue.Fields, error) {
 	return d, nil
 }
 
-// edits takes a load apart that changes a mine.
-func edits(cmd, minion string, load []byte) (editor, error) {
-	d, err := parsed(minion, load)
+// editFor takes a load apart that changes a mine.
+func editFor(cmd, minion string, load []byte) (editor, error) {
+	d, err := parseOwnLoad(minion, load)
 	if err != nil {
 		return nil, err
 	}
 	switch cmd {
 	case cmdStore:
-		return store(d)
+		return parseStore(d)
 	case cmdDelete:
-		return del(d)
+		return parseDelete(d)
 	case cmdFlush:
-		return flush, nil
+		return flushMine, nil
 	}
 	return nil, saltvalue.Needs("a command of another kind")
 }
@@ -212,9 +212,9 @@ func edits(cmd, minion string, load []byte) (editor, error) {
 // many that wait for each other would take many times the memory that the edge has counted for them.
 const largeLoad = 16 << 10
 
-// change has the store edit a mine and waits, but not for long, until the others have it. For the mine itself it waits
-// as long as the request lasts: a master that got this one instead would write between those that wait here.
-func (s *Service) change(ctx context.Context, minion string, e editor) (reply []byte, err error) {
+// changeMine has the store edit a mine and waits, but not for long, until the others have it. For the mine itself it
+// waits as long as the request lasts: a master that got this one instead would write between those that wait here.
+func (s *Service) changeMine(ctx context.Context, minion string, e editor) (reply []byte, err error) {
 	err = s.c.Store.Change(ctx, minion, func(now []byte) (then []byte, write bool, err error) {
 		then, write, reply, err = e(now)
 		return then, write, err
@@ -223,7 +223,7 @@ func (s *Service) change(ctx context.Context, minion string, e editor) (reply []
 }
 
 // reason of an error, for metrics.
-func outcome(err error) string {
+func outcomeOf(err error) string {
 	_, python := errors.AsType[*saltvalue.NeedsPython](err)
 	switch {
 	case err == nil:

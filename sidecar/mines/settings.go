@@ -138,21 +138,21 @@ func maybeNoText(key string) bool {
 	return !errors.Is(err, strconv.ErrSyntax)
 }
 
-// allowed are those of the functions that a minion may ask for.
-func (a *acl) allowed(minion string, functions []string) []string {
+// allowedFunctions are those of the functions that a minion may ask for.
+func (a *acl) allowedFunctions(minion string, functions []string) []string {
 	if a == nil {
 		return functions
 	}
 	var out []string
 	for _, f := range functions {
-		if a.allows(minion, f) {
+		if a.isAllowed(minion, f) {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-func (a *acl) allows(minion, function string) bool {
+func (a *acl) isAllowed(minion, function string) bool {
 	for _, r := range a.rules {
 		if !r.minions.MatchString(minion) {
 			continue
@@ -166,21 +166,21 @@ func (a *acl) allows(minion, function string) bool {
 	return false
 }
 
-// file is where a minion's mine is below cachedir.
-func (s *Settings) file(minion string) string {
+// mineFile is where a minion's mine is below cachedir.
+func (s *Settings) mineFile(minion string) string {
 	if s.major < splitSince {
 		return "minions/" + minion + "/mine.p"
 	}
 	return "mine/" + minion + ".p"
 }
 
-// bank is the file in which a master looks for a mine when it is not there.
-func (s *Settings) bank(minion string) string {
+// bankFile is the file in which a master looks for a mine when it is not there.
+func (s *Settings) bankFile(minion string) string {
 	if s.major < splitSince {
 		return "minions/" + minion + ".p"
 	}
 	return "mine.p"
 }
 
-// plain says whether a text holds no line feed, which Python's expressions treat in their own way.
-func plain(s string) bool { return !strings.Contains(s, "\n") }
+// isOneLine says whether a text holds no line feed, which Python's expressions treat in their own way.
+func isOneLine(s string) bool { return !strings.Contains(s, "\n") }

@@ -23,28 +23,28 @@ type crowd struct {
 	glob  *regexp.Regexp // nil: the names are meant
 }
 
-func (c crowd) has(id string) bool {
+func (c crowd) hasMinion(id string) bool {
 	if c.glob != nil {
 		return c.glob.MatchString(id)
 	}
 	return slices.Contains(c.names, id)
 }
 
-// match is CkMinions.check_minions: the minions of a target, in the order of a master's.
-func (r *reader) match(ctx context.Context, kind string, raw []byte) ([]string, error) {
-	who, err := r.crowd(kind, raw)
+// matchMinions is CkMinions.check_minions: the minions of a target, in the order of a master's.
+func (r *reader) matchMinions(ctx context.Context, kind string, raw []byte) ([]string, error) {
+	who, err := r.parseTarget(kind, raw)
 	if err != nil {
 		return nil, err
 	}
 	if who.glob == nil {
-		return unique(slices.DeleteFunc(who.names, func(name string) bool { return !r.accepted(name) })), nil
+		return dropRepeated(slices.DeleteFunc(who.names, func(name string) bool { return !r.isAccepted(name) })), nil
 	}
 	var ids []string
 	for _, id := range r.keys.IDs() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if who.has(id) && !hidden(id) {
+		if who.hasMinion(id) && !isHidden(id) {
 			ids = append(ids, id)
 		}
 	}
@@ -54,40 +54,40 @@ func (r *reader) match(ctx context.Context, kind string, raw []byte) ([]string, 
 	return ids, nil
 }
 
-// crowd reads a target.
-func (r *reader) crowd(kind string, raw []byte) (crowd, error) {
+// parseTarget reads a target.
+func (r *reader) parseTarget(kind string, raw []byte) (crowd, error) {
 	expr, isText := saltvalue.Text(raw)
 	isText = isText || isNil(raw) // "" then
 	switch {
 	case kind == globKind && isText:
-		return r.glob(expr)
+		return r.parseGlob(expr)
 	case kind == listKind && isText:
 		if strings.Count(expr, ",") >= maxTargets {
 			return crowd{}, saltvalue.Needs("a target of more than %d names", maxTargets)
 		}
-		return r.list(strings.FieldsFunc(expr, func(c rune) bool { return c == ',' }))
+		return r.parseList(strings.FieldsFunc(expr, func(c rune) bool { return c == ',' }))
 	case kind == listKind:
-		names, err := texts(raw, maxTargets)
+		names, err := readTexts(raw, maxTargets)
 		if err != nil {
 			return crowd{}, err
 		}
-		return r.list(names)
+		return r.parseList(names)
 	}
 	return crowd{}, needsKind(kind)
 }
 
 func needsKind(kind string) error { return saltvalue.Needs("a target of type %.20q", kind) }
 
-// list is CkMinions._check_list_minions.
-func (r *reader) list(names []string) (crowd, error) {
-	if r.set.major >= splitSince && slices.ContainsFunc(names, func(name string) bool { return !r.accepted(name) }) {
+// parseList is CkMinions._check_list_minions.
+func (r *reader) parseList(names []string) (crowd, error) {
+	if r.set.major >= splitSince && slices.ContainsFunc(names, func(name string) bool { return !r.isAccepted(name) }) {
 		return crowd{}, saltvalue.Needs("a name that may be that of a resource")
 	}
 	return crowd{names: names}, nil
 }
 
-// glob is CkMinions._check_glob_minions.
-func (r *reader) glob(expr string) (crowd, error) {
+// parseGlob is CkMinions._check_glob_minions.
+func (r *reader) parseGlob(expr string) (crowd, error) {
 	if len(expr) > maxGlob {
 		return crowd{}, saltvalue.Needs("a glob of %d bytes", len(expr))
 	}
@@ -98,9 +98,9 @@ func (r *reader) glob(expr string) (crowd, error) {
 		return crowd{}, nil
 	}
 	if !strings.ContainsAny(expr, "*?[") {
-		return r.list([]string{expr})
+		return r.parseList([]string{expr})
 	}
-	if r.set.major >= splitSince && r.files.resources() {
+	if r.set.major >= splitSince && r.files.hasResources() {
 		return crowd{}, saltvalue.Needs("a glob that may also mean resources of minions")
 	}
 	re, err := fnmatch.Compile(expr)
@@ -110,11 +110,11 @@ func (r *reader) glob(expr string) (crowd, error) {
 	return crowd{glob: re}, nil
 }
 
-// accepted says whether a minion has an accepted key.
-func (r *reader) accepted(id string) bool {
+// isAccepted says whether a minion has an accepted key.
+func (r *reader) isAccepted(id string) bool {
 	_, ok := r.keys.Accepted(id)
-	return ok && !hidden(id)
+	return ok && !isHidden(id)
 }
 
-// hidden says whether a master takes the file of a key for none.
-func hidden(id string) bool { return strings.HasPrefix(id, ".") }
+// isHidden says whether a master takes the file of a key for none.
+func isHidden(id string) bool { return strings.HasPrefix(id, ".") }

@@ -18,10 +18,10 @@ var (
 	emptyMap   = []byte{0x80}
 )
 
-// store is RemoteFuncs._mine: entries are added or replaced.
-func store(d saltvalue.Fields) (editor, error) {
+// parseStore is RemoteFuncs._mine: entries are added or replaced.
+func parseStore(d saltvalue.Fields) (editor, error) {
 	raw, ok := d.Get("data")
-	entries, isMap, err := fields(raw)
+	entries, isMap, err := readFields(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -32,23 +32,23 @@ func store(d saltvalue.Fields) (editor, error) {
 		return nil, saltvalue.Needs("a mine that is to be cleared first")
 	}
 	return func(now []byte) ([]byte, bool, []byte, error) {
-		mine, err := parse(now)
+		mine, err := parseMine(now)
 		if err != nil {
 			return nil, false, nil, err
 		}
-		return update(mine, entries).Raw(), true, replyTrue, nil
+		return mergeMines(mine, entries).Raw(), true, replyTrue, nil
 	}, nil
 }
 
-// del is RemoteFuncs._mine_delete: one entry is removed.
-func del(d saltvalue.Fields) (editor, error) {
+// parseDelete is RemoteFuncs._mine_delete: one entry is removed.
+func parseDelete(d saltvalue.Fields) (editor, error) {
 	raw, _ := d.Get("fun")
 	fun, ok := saltvalue.Text(raw)
 	if !ok {
 		return nil, saltvalue.Needs("the name of a function that is not text")
 	}
 	return func(now []byte) ([]byte, bool, []byte, error) {
-		mine, err := parse(now)
+		mine, err := parseMine(now)
 		if err != nil || !mine.Has(fun) {
 			return nil, false, replyTrue, err
 		}
@@ -57,16 +57,16 @@ func del(d saltvalue.Fields) (editor, error) {
 	}, nil
 }
 
-// flush is RemoteFuncs._mine_flush: the mine is removed, and the minion hears whether there was one.
-func flush(now []byte) ([]byte, bool, []byte, error) {
+// flushMine is RemoteFuncs._mine_flush: the mine is removed, and the minion hears whether there was one.
+func flushMine(now []byte) ([]byte, bool, []byte, error) {
 	if now == nil {
 		return nil, false, replyFalse, nil
 	}
 	return nil, true, replyTrue, nil
 }
 
-// parse reads a mine as a master does before it changes and writes it again; nil is an empty one.
-func parse(now []byte) (saltvalue.Fields, error) {
+// parseMine reads a mine as a master does before it changes and writes it again; nil is an empty one.
+func parseMine(now []byte) (saltvalue.Fields, error) {
 	if now == nil {
 		return nil, nil
 	}
@@ -78,12 +78,12 @@ func parse(now []byte) (saltvalue.Fields, error) {
 	if !ok || len(rest) > 0 {
 		return nil, saltvalue.Needs("a file that holds no mine")
 	}
-	return f, ours(f)
+	return f, checkExpiry(f)
 }
 
-// ours is nil unless a master takes a map for something else: one with a time until which it counts
+// checkExpiry is nil unless a master takes a map for something else: one with a time until which it counts
 // (salt/cache/__init__.py fetch).
-func ours(f saltvalue.Fields) error {
+func checkExpiry(f saltvalue.Fields) error {
 	if len(f) == 2 && f.Has("data") && f.Has("_expires") {
 		return saltvalue.Needs("a mine that expires")
 	}
@@ -93,8 +93,8 @@ func ours(f saltvalue.Fields) error {
 // many is from how many entries on a mine is looked up in an index of its own.
 const many = 16
 
-// update is dict.update.
-func update(mine, entries saltvalue.Fields) saltvalue.Fields {
+// mergeMines is dict.update.
+func mergeMines(mine, entries saltvalue.Fields) saltvalue.Fields {
 	var index map[string]int
 	if len(mine)+len(entries) > many {
 		index = make(map[string]int, len(mine)+len(entries))
@@ -103,7 +103,7 @@ func update(mine, entries saltvalue.Fields) saltvalue.Fields {
 		}
 	}
 	for _, e := range entries {
-		at := find(mine, index, e.Key)
+		at := findEntry(mine, index, e.Key)
 		if at >= 0 {
 			mine[at].Val = e.Val
 			continue
@@ -116,7 +116,7 @@ func update(mine, entries saltvalue.Fields) saltvalue.Fields {
 	return mine
 }
 
-func find(mine saltvalue.Fields, index map[string]int, key []byte) int {
+func findEntry(mine saltvalue.Fields, index map[string]int, key []byte) int {
 	if index != nil {
 		if i, ok := index[string(key)]; ok {
 			return i

@@ -28,7 +28,7 @@ type event struct {
 	data []byte // a msgpack map
 }
 
-func (e event) size() int { return len(e.tag) + len(e.data) }
+func (e event) byteSize() int { return len(e.tag) + len(e.data) }
 
 // batch is consecutive events of one run of a sender.
 type batch struct {
@@ -36,7 +36,7 @@ type batch struct {
 	events     []event
 }
 
-func (b batch) encode() []byte {
+func (b batch) encodeBatch() []byte {
 	out := append(make([]byte, 0, batchBytes), batchMagic...)
 	out = binary.BigEndian.AppendUint64(out, b.run)
 	out = binary.BigEndian.AppendUint64(out, b.first)
@@ -59,10 +59,10 @@ func parseBatch(body []byte) (batch, error) {
 	for body = body[headSize:]; len(body) > 0; {
 		var tag, data []byte
 		var ok bool
-		if tag, body, ok = field(body, maxTag); !ok || len(b.events) == batchEvents {
+		if tag, body, ok = readField(body, maxTag); !ok || len(b.events) == batchEvents {
 			return batch{}, errBatch
 		}
-		if data, body, ok = field(body, maxEvent); !ok {
+		if data, body, ok = readField(body, maxEvent); !ok {
 			return batch{}, errBatch
 		}
 		if err := saltwire.WalkMap(data, func(_, _ []byte) error { return nil }); err != nil {
@@ -73,7 +73,7 @@ func parseBatch(body []byte) (batch, error) {
 	return b, nil
 }
 
-func field(b []byte, limit uint32) (value, rest []byte, ok bool) {
+func readField(b []byte, limit uint32) (value, rest []byte, ok bool) {
 	if len(b) < 4 {
 		return nil, nil, false
 	}

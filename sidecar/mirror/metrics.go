@@ -26,7 +26,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) drop(reason string, n int) {
+func (m *metrics) countDropped(reason string, n int) {
 	if n > 0 {
 		m.dropped.WithLabelValues(reason).Add(float64(n))
 	}

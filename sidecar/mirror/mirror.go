@@ -55,11 +55,11 @@ type Mirror struct {
 
 // New returns a mirror; it sends nothing before Open.
 func New(c Config) (*Mirror, error) {
-	tags, err := compile(c.Tags)
+	tags, err := compileGlobs(c.Tags)
 	if err != nil {
 		return nil, err
 	}
-	c.Limits.fill()
+	c.Limits.setDefaults()
 	c.BackoffMin = cmp.Or(c.BackoffMin, 100*time.Millisecond)
 	c.BackoffMax = max(cmp.Or(c.BackoffMax, 5*time.Second), c.BackoffMin)
 	if c.Logger == nil {
@@ -78,7 +78,7 @@ func New(c Config) (*Mirror, error) {
 func (m *Mirror) Open(ctx context.Context) error {
 	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if len(m.tags) > 0 {
-		m.unwatch = m.c.Bus.Subscribe(m.see)
+		m.unwatch = m.c.Bus.Subscribe(m.handleEvent)
 	}
 	return nil
 }
@@ -99,9 +99,9 @@ func (m *Mirror) Close() error {
 	return nil
 }
 
-// see takes an event of the local bus; it runs on the bus's goroutine.
-func (m *Mirror) see(tag string, data []byte) {
-	if !m.tags.match(tag) {
+// handleEvent takes an event of the local bus; it runs on the bus's goroutine.
+func (m *Mirror) handleEvent(tag string, data []byte) {
+	if !m.tags.matchesTag(tag) {
 		return
 	}
 	if len(data) > maxEvent {
@@ -110,14 +110,14 @@ func (m *Mirror) see(tag string, data []byte) {
 	}
 	e := event{tag, append([]byte(nil), data...)}
 	for _, id := range m.c.Peers.Members() {
-		if q := m.queue(id); q != nil {
-			m.metrics.drop("full", q.add(e))
+		if q := m.queueOf(id); q != nil {
+			m.metrics.countDropped("full", q.addEvent(e))
 		}
 	}
 }
 
-// queue returns the queue of what waits for a node. A new queue gets a sender.
-func (m *Mirror) queue(id node.ID) *queue {
+// queueOf returns the queue of what waits for a node. A new queue gets a sender.
+func (m *Mirror) queueOf(id node.ID) *queue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -127,7 +127,7 @@ func (m *Mirror) queue(id node.ID) *queue {
 	if q == nil {
 		q = newQueue(m.c.Limits, m.c.now)
 		m.queues[id] = q
-		m.wg.Go(func() { m.send(id, q) })
+		m.wg.Go(func() { m.sendQueue(id, q) })
 	}
 	return q
 }

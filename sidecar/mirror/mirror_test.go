@@ -136,7 +136,7 @@ func TestMirror_OnceAndInOrder(t *testing.T) {
 }
 
 func TestTags(t *testing.T) {
-	g, err := compile([]string{"*"})
+	g, err := compileGlobs([]string{"*"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestTags(t *testing.T) {
 		"salt/event/exit":        false,
 		"rotate_cluster_aes_key": false, "__keepalive": false, string(make([]byte, maxTag+1)): false,
 	} {
-		if g.match(tag) != want {
+		if g.matchesTag(tag) != want {
 			t.Errorf("%q: %v", tag, !want)
 		}
 	}
@@ -156,24 +156,24 @@ func TestQueueIsBounded(t *testing.T) {
 	now := time.Unix(0, 0)
 	q := newQueue(Limits{Events: 3, Bytes: 100, Age: time.Second}, func() time.Time { return now })
 	for i := range 5 {
-		if dropped := q.add(event{fmt.Sprint(i), data}); dropped != max(0, min(1, i-2)) {
+		if dropped := q.addEvent(event{fmt.Sprint(i), data}); dropped != max(0, min(1, i-2)) {
 			t.Errorf("event %d: %d dropped", i, dropped)
 		}
 	}
-	b, _ := q.take()
+	b, _ := q.takeBatch()
 	if b.first != 2 || len(b.events) != 3 || b.events[0].tag != "2" {
 		t.Fatalf("%+v", b)
 	}
-	q.sent(b.first + 1)
-	if b, _ = q.take(); b.first != 3 || len(b.events) != 2 {
+	q.removeSent(b.first + 1)
+	if b, _ = q.takeBatch(); b.first != 3 || len(b.events) != 2 {
 		t.Fatalf("%+v", b)
 	}
 	// itself stays: one is let through whatever its size
-	if dropped := q.add(event{"big", make([]byte, 1000)}); dropped != 2 {
+	if dropped := q.addEvent(event{"big", make([]byte, 1000)}); dropped != 2 {
 		t.Errorf("%d dropped for one large", dropped)
 	}
 	now = now.Add(time.Hour)
-	if b, old := q.take(); len(b.events) != 0 || old != 1 || q.bytes != 0 {
+	if b, old := q.takeBatch(); len(b.events) != 0 || old != 1 || q.bytes != 0 {
 		t.Errorf("%+v %d %d", b, old, q.bytes)
 	}
 }
@@ -185,7 +185,7 @@ func TestPeerThatSendsAnything(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := batch{run: 1, first: 7, events: []event{{"my/1", data}, {"salt/reactors/manage/add", data},
-		{"cluster/peer/x", data}}}.encode()
+		{"cluster/peer/x", data}}}.encodeBatch()
 	ask := func(body []byte, known bool) int {
 		w := httptest.NewRecorder()
 		m.Handler(func(context.Context) (node.ID, bool) { return "b", known }).ServeHTTP(w,
@@ -209,15 +209,15 @@ func TestPeerThatSendsAnything(t *testing.T) {
 }
 
 func FuzzParseBatch(f *testing.F) {
-	f.Add(batch{run: 1, first: 2, events: []event{{"my/1", data}}}.encode())
-	f.Add(batch{}.encode())
+	f.Add(batch{run: 1, first: 2, events: []event{{"my/1", data}}}.encodeBatch())
+	f.Add(batch{}.encodeBatch())
 	f.Fuzz(func(t *testing.T, body []byte) {
 		b, err := parseBatch(body)
 		if err != nil {
 			return
 		}
-		if !bytes.Equal(b.encode(), body) {
-			t.Fatalf("%x became %x", body, b.encode())
+		if !bytes.Equal(b.encodeBatch(), body) {
+			t.Fatalf("%x became %x", body, b.encodeBatch())
 		}
 	})
 }

@@ -32,7 +32,7 @@ type Limits struct {
 	Age    time.Duration // 30 s
 }
 
-func (l *Limits) fill() {
+func (l *Limits) setDefaults() {
 	if l.Events == 0 {
 		l.Events = 4096
 	}
@@ -50,14 +50,14 @@ func newQueue(l Limits, now func() time.Time) *queue {
 	return &queue{run: binary.BigEndian.Uint64(run[:]), limits: l, now: now, wake: make(chan struct{}, 1)}
 }
 
-// add queues an event and says how many had to go for it.
-func (q *queue) add(e event) (dropped int) {
+// addEvent queues an event and says how many had to go for it.
+func (q *queue) addEvent(e event) (dropped int) {
 	q.mu.Lock()
 	q.waiting = append(q.waiting, waiting{e, q.now()})
-	q.bytes += e.size()
+	q.bytes += e.byteSize()
 	q.next++
 	for len(q.waiting) > q.limits.Events || q.bytes > q.limits.Bytes && len(q.waiting) > 1 {
-		q.drop()
+		q.dropFirst()
 		dropped++
 	}
 	q.mu.Unlock()
@@ -68,38 +68,38 @@ func (q *queue) add(e event) (dropped int) {
 	return dropped
 }
 
-func (q *queue) drop() {
-	q.bytes -= q.waiting[0].size()
+func (q *queue) dropFirst() {
+	q.bytes -= q.waiting[0].byteSize()
 	q.waiting[0] = waiting{}
 	q.waiting = q.waiting[1:]
 }
 
-// take returns what waits, as much as fits a batch, and how many events had grown too old. It stays in the queue until
-// sent.
-func (q *queue) take() (b batch, old int) {
+// takeBatch returns what waits, as much as fits a batch, and how many events had grown too old. It stays in the queue
+// until sent.
+func (q *queue) takeBatch() (b batch, old int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	limit := q.now().Add(-q.limits.Age)
 	for len(q.waiting) > 0 && q.waiting[0].at.Before(limit) {
-		q.drop()
+		q.dropFirst()
 		old++
 	}
 	b.run, b.first = q.run, q.next-uint64(len(q.waiting))
 	size := 0
 	for _, w := range q.waiting {
-		if len(b.events) == batchEvents || len(b.events) > 0 && size+w.size() > batchBytes {
+		if len(b.events) == batchEvents || len(b.events) > 0 && size+w.byteSize() > batchBytes {
 			break
 		}
-		b.events, size = append(b.events, w.event), size+w.size()
+		b.events, size = append(b.events, w.event), size+w.byteSize()
 	}
 	return b, old
 }
 
-// sent removes the events before number upTo.
-func (q *queue) sent(upTo uint64) {
+// removeSent removes the events before number upTo.
+func (q *queue) removeSent(upTo uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.waiting) > 0 && q.next-uint64(len(q.waiting)) < upTo {
-		q.drop()
+		q.dropFirst()
 	}
 }

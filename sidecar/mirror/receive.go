@@ -32,12 +32,12 @@ func (m *Mirror) Handler(from func(context.Context) (node.ID, bool)) http.Handle
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		m.show(r.Context(), peer, b)
+		m.fireBatch(r.Context(), peer, b)
 	})
 }
 
-// show fires the events of a batch that have not been shown.
-func (m *Mirror) show(ctx context.Context, from node.ID, b batch) {
+// fireBatch fires the events of a batch that have not been shown.
+func (m *Mirror) fireBatch(ctx context.Context, from node.ID, b batch) {
 	m.mu.Lock()
 	defer m.mu.Unlock() // batches of one sender must not overtake each other; to fire is to queue
 	p := m.positions[from]
@@ -50,7 +50,7 @@ func (m *Mirror) show(ctx context.Context, from node.ID, b batch) {
 			continue
 		}
 		p.next = n + 1
-		if !usable(e.tag) {
+		if !isUsable(e.tag) {
 			m.metrics.dropped.WithLabelValues("tag").Inc()
 			continue
 		}

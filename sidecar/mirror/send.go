@@ -14,12 +14,12 @@ const (
 	idle = time.Minute
 )
 
-// send sends what waits for a node until it is a member no more, or for long nothing came.
-func (m *Mirror) send(to node.ID, q *queue) {
+// sendQueue sends what waits for a node until it is a member no more, or for long nothing came.
+func (m *Mirror) sendQueue(to node.ID, q *queue) {
 	wait := m.c.BackoffMin
 	for {
-		b, old := q.take()
-		m.metrics.drop("old", old)
+		b, old := q.takeBatch()
+		m.metrics.countDropped("old", old)
 		if len(b.events) == 0 {
 			if !m.awaitEvent(to, q) {
 				return
@@ -27,11 +27,11 @@ func (m *Mirror) send(to node.ID, q *queue) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(m.ctx, sendTimeout)
-		err := m.c.Peers.Send(ctx, to, b.encode())
+		err := m.c.Peers.Send(ctx, to, b.encodeBatch())
 		cancel()
 		if err == nil {
 			wait = m.c.BackoffMin
-			q.sent(b.first + uint64(len(b.events)))
+			q.removeSent(b.first + uint64(len(b.events)))
 			m.metrics.sent.Add(float64(len(b.events)))
 			continue
 		}
@@ -57,18 +57,18 @@ func (m *Mirror) awaitEvent(to node.ID, q *queue) bool {
 			return true
 		case <-timer.C:
 		}
-		if !slices.Contains(m.c.Peers.Members(), to) && m.forget(to, q) {
+		if !slices.Contains(m.c.Peers.Members(), to) && m.forgetQueue(to, q) {
 			return false
 		}
 		timer.Reset(idle)
 	}
 }
 
-// forget drops the queue of a node that has left, unless something came meanwhile.
-func (m *Mirror) forget(to node.ID, q *queue) bool {
+// forgetQueue drops the queue of a node that has left, unless something came meanwhile.
+func (m *Mirror) forgetQueue(to node.ID, q *queue) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if b, _ := q.take(); len(b.events) > 0 {
+	if b, _ := q.takeBatch(); len(b.events) > 0 {
 		return false
 	}
 	delete(m.queues, to)

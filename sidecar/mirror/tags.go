@@ -13,12 +13,12 @@ const Prefix = "cluster/event/"
 // maxTag bounds a tag. Salt knows no limit; the longest of its own have a minion's id and a jid in them.
 const maxTag = 1024
 
-// internal says whether a tag is what a master tells itself, or was mirrored already.
+// isInternal says whether a tag is what a master tells itself, or was mirrored already.
 //
 // cluster/: Salt's own clusters (channel/server.py) and ours. salt/reactors/manage: utils/reactor.py acts on every tag
 // that ends so. salt/event/exit: ends the returner of events. The AES key: master.py. __: what clients send to
 // themselves.
-func internal(tag string) bool {
+func isInternal(tag string) bool {
 	for _, prefix := range []string{"cluster/", "__", "salt/event/exit", "rotate_", "salt/reactors/", "master_minion/",
 		"fire_master"} {
 		if strings.HasPrefix(tag, prefix) {
@@ -28,15 +28,15 @@ func internal(tag string) bool {
 	return strings.Contains(tag, "salt/reactors/manage")
 }
 
-// usable says whether a tag may stand behind Prefix.
-func usable(tag string) bool {
-	return tag != "" && len(tag) <= maxTag && !strings.ContainsAny(tag, "\n\x00") && !internal(tag)
+// isUsable says whether a tag may stand behind Prefix.
+func isUsable(tag string) bool {
+	return tag != "" && len(tag) <= maxTag && !strings.ContainsAny(tag, "\n\x00") && !isInternal(tag)
 }
 
 // globs are the tags that are mirrored.
 type globs []*regexp.Regexp
 
-func compile(tags []string) (globs, error) {
+func compileGlobs(tags []string) (globs, error) {
 	var g globs
 	for _, tag := range tags {
 		re, err := fnmatch.Compile(tag)
@@ -48,10 +48,10 @@ func compile(tags []string) (globs, error) {
 	return g, nil
 }
 
-func (g globs) match(tag string) bool {
+func (g globs) matchesTag(tag string) bool {
 	for _, re := range g {
 		if re.MatchString(tag) {
-			return usable(tag)
+			return isUsable(tag)
 		}
 	}
 	return false

@@ -74,18 +74,18 @@ func (l *Ledger) Open() error {
 		l.addAll(early)
 		return fmt.Errorf("open ledger of seen jobs: %w", err)
 	}
-	if !l.read() {
-		err = l.create()
+	if !l.readFile() {
+		err = l.createFile()
 	}
 	if err != nil {
-		l.drop()
+		l.dropFile()
 	}
 	l.addAll(early)
 	return err
 }
 
-// read loads what an earlier process recorded. It returns false if the file is not usable.
-func (l *Ledger) read() bool {
+// readFile loads what an earlier process recorded. It returns false if the file is not usable.
+func (l *Ledger) readFile() bool {
 	b, err := io.ReadAll(io.LimitReader(l.file, ledgerSize+1))
 	if err != nil || len(b) != ledgerSize || !bytes.Equal(b[:8], []byte(ledgerMagic)) || !bytes.Equal(b[8:40], l.boot[:]) {
 		return false
@@ -129,8 +129,8 @@ func (l *Ledger) read() bool {
 // clock says.
 func (l *Ledger) firstReach() time.Time { return l.now().Add(maxIDSkew) }
 
-// create writes an empty ledger at its full size, so that a full disk cannot stop later writes.
-func (l *Ledger) create() error {
+// createFile writes an empty ledger at its full size, so that a full disk cannot stop later writes.
+func (l *Ledger) createFile() error {
 	l.ring, l.seq, l.known, l.reach = nil, 0, map[key]bool{}, l.firstReach()
 	b := make([]byte, ledgerSize)
 	copy(b, ledgerMagic)
@@ -149,11 +149,11 @@ func (l *Ledger) create() error {
 func (l *Ledger) Remove() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.drop()
+	l.dropFile()
 }
 
-// drop removes the file, so that no later process trusts an incomplete one. The caller holds mu.
-func (l *Ledger) drop() {
+// dropFile removes the file, so that no later process trusts an incomplete one. The caller holds mu.
+func (l *Ledger) dropFile() {
 	if l.file != nil {
 		_ = l.file.Truncate(0)
 		_ = l.file.Close()
@@ -183,19 +183,19 @@ func (l *Ledger) Record(jid string) error {
 	if l.known[k] {
 		return nil
 	}
-	return l.add(seenJob{k, l.now()})
+	return l.addJob(seenJob{k, l.now()})
 }
 
 func (l *Ledger) addAll(jobs []seenJob) {
 	for _, j := range jobs {
 		if !l.known[j.key] {
-			_ = l.add(j) // after a failure the file is gone
+			_ = l.addJob(j) // after a failure the file is gone
 		}
 	}
 }
 
-// add records one job. The caller holds mu.
-func (l *Ledger) add(j seenJob) error {
+// addJob records one job. The caller holds mu.
+func (l *Ledger) addJob(j seenJob) error {
 	if len(l.ring) == ledgerSlots {
 		// The file of a job that a peer sent may be younger than the moment in which the job was seen.
 		if forgotten := l.ring[0].at.Add(maxIDSkew); forgotten.After(l.reach) {
@@ -216,7 +216,7 @@ func (l *Ledger) add(j seenJob) error {
 	writeTime(raw[16:], l.reach)
 	copy(raw[24:], j.key[:])
 	if _, err := l.file.WriteAt(raw[:], headSize+int64(l.seq%ledgerSlots)*slotSize); err != nil {
-		l.drop()
+		l.dropFile()
 		return fmt.Errorf("write ledger of seen jobs: %w", err)
 	}
 	return nil

@@ -76,7 +76,7 @@ func (r *Republisher) Open(ctx context.Context) error {
 		r.cfg.Logger.Warn("jobs published while saltclusterd is down will be lost", "err", err)
 	}
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	r.wg.Go(func() { r.run(ctx) })
+	r.wg.Go(func() { r.runScans(ctx) })
 	return nil
 }
 
@@ -120,7 +120,7 @@ func (r *Republisher) Republished(jid string, plain []byte) bool {
 	return ok
 }
 
-func (r *Republisher) run(ctx context.Context) {
+func (r *Republisher) runScans(ctx context.Context) {
 	scan := time.NewTimer(scanDelay)
 	scan.Stop()
 	defer scan.Stop()
@@ -143,7 +143,7 @@ func (r *Republisher) publishMissed(ctx context.Context) {
 	}
 	now := r.cfg.Now()
 	since := now.Add(-r.cfg.Patience())
-	jobs, err := listJobs(ctx, r.cfg.CacheDir, r.zone(), since, now.Add(-sendTime))
+	jobs, err := listJobs(ctx, r.cfg.CacheDir, r.timeZone(), since, now.Add(-sendTime))
 	if err != nil {
 		r.cfg.Logger.Warn("missed jobs not scanned", "err", err)
 	}
@@ -154,19 +154,19 @@ func (r *Republisher) publishMissed(ctx context.Context) {
 		if has, from, err := r.cfg.Ledger.Has(j.jid); err != nil || has || !j.at.After(from) {
 			continue
 		}
-		r.republish(j, now)
+		r.republishJob(j, now)
 	}
 }
 
-// zone is the time zone of the times in job ids.
-func (r *Republisher) zone() *time.Location {
+// timeZone is the time zone of the times in job ids.
+func (r *Republisher) timeZone() *time.Location {
 	if r.cfg.UTC {
 		return time.UTC
 	}
 	return time.Local
 }
 
-func (r *Republisher) republish(j job, now time.Time) {
+func (r *Republisher) republishJob(j job, now time.Time) {
 	log := r.cfg.Logger.With("jid", j.jid)
 	plain, err := master{r.cfg.Major, r.cfg.MasterID}.buildPublication(j.load)
 	if errors.Is(err, errNotPublished) {

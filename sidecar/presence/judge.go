@@ -117,24 +117,24 @@ func Judge(s Scene, now time.Time) []Minion {
 	var without []int
 	unclaimed := 0
 	for _, p := range places {
-		without = append(without, p.judge(out, now)...)
+		without = append(without, p.judgePlace(out, now)...)
 		unclaimed += max(0, min(p.young, p.count-len(p.claims)))
 	}
-	latest(without, out)
+	sortLatest(without, out)
 	for _, i := range without[:min(len(without), unclaimed)] {
-		if lately(out[i], now) {
+		if isRecent(out[i], now) {
 			out[i].Alive, out[i].Doubt = true, true
 		}
 	}
 	return out
 }
 
-// judge goes by rules 2 and 3; it returns who has no connection.
-func (p *place) judge(out []Minion, now time.Time) (without []int) {
+// judgePlace goes by rules 2 and 3; it returns who has no connection.
+func (p *place) judgePlace(out []Minion, now time.Time) (without []int) {
 	if p.count == 0 {
 		return p.claims
 	}
-	latest(p.claims, out)
+	sortLatest(p.claims, out)
 	short := p.count < len(p.claims)
 	settled := short && out[p.claims[p.count-1]].At.After(p.fewer) && !p.fewer.IsZero()
 	for n, i := range p.claims {
@@ -142,7 +142,7 @@ func (p *place) judge(out []Minion, now time.Time) (without []int) {
 		switch {
 		case !short, settled && m.At.After(p.fewer):
 			m.Alive = true
-		case !settled && (n < p.count || lately(*m, now)):
+		case !settled && (n < p.count || isRecent(*m, now)):
 			m.Alive, m.Doubt = true, true
 		}
 		if m.Alive {
@@ -152,14 +152,14 @@ func (p *place) judge(out []Minion, now time.Time) (without []int) {
 	return nil
 }
 
-// latest sorts by when minions were heard of, those heard of last first.
-func latest(list []int, of []Minion) {
+// sortLatest sorts by when minions were heard of, those heard of last first.
+func sortLatest(list []int, of []Minion) {
 	slices.SortFunc(list, func(a, b int) int {
 		return cmp.Or(of[b].At.Compare(of[a].At), cmp.Compare(of[a].ID, of[b].ID))
 	})
 }
 
-func lately(m Minion, now time.Time) bool { return now.Sub(m.At) <= Window }
+func isRecent(m Minion, now time.Time) bool { return now.Sub(m.At) <= Window }
 
 // Drops remembers when connections from addresses were seen to have become fewer.
 type Drops struct {

@@ -72,8 +72,8 @@ type Client struct {
 // maxReplies is the bytes of replies of one node that are being read at a time: one of the largest, and others.
 const maxReplies = 2 * MaxBody
 
-// room returns what is left for replies of a node.
-func (c *Client) room(to node.ID) *budget {
+// replyBudget returns what is left for replies of a node.
+func (c *Client) replyBudget(to node.ID) *budget {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.replies[to] == nil {
@@ -89,7 +89,7 @@ func (c *Client) InFlight(to node.ID) int {
 	return c.inFlight[to]
 }
 
-func (c *Client) count(to node.ID, n int) {
+func (c *Client) countInFlight(to node.ID, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inFlight[to] += n; c.inFlight[to] == 0 {
@@ -104,18 +104,18 @@ func NewClient(c *http.Client) *Client {
 
 // Do hands the sealed request of a minion to node to and returns its master's reply.
 func (c *Client) Do(ctx context.Context, to node.ID, body []byte, remote netip.AddrPort) ([]byte, error) {
-	return c.send(ctx, to, Path, body, remote)
+	return c.sendRequest(ctx, to, Path, body, remote)
 }
 
 // SignIn hands a sign-in to node to and returns the reply that its own minions would get.
 func (c *Client) SignIn(ctx context.Context, to node.ID, body []byte, remote netip.AddrPort) ([]byte, error) {
-	return c.send(ctx, to, PathSignIn, body, remote)
+	return c.sendRequest(ctx, to, PathSignIn, body, remote)
 }
 
-func (c *Client) send(ctx context.Context, to node.ID, path string, body []byte,
+func (c *Client) sendRequest(ctx context.Context, to node.ID, path string, body []byte,
 	remote netip.AddrPort) ([]byte, error) {
-	c.count(to, 1)
-	defer c.count(to, -1)
+	c.countInFlight(to, 1)
+	defer c.countInFlight(to, -1)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(to)+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("relay to %s: %w", to, err)
@@ -147,7 +147,7 @@ func (c *Client) send(ctx context.Context, to node.ID, path string, body []byte,
 	default:
 		return nil, fmt.Errorf("relay to %s: %s", to, resp.Status)
 	}
-	reply, err := readReply(resp.Body, resp.ContentLength, c.room(to))
+	reply, err := readReply(resp.Body, resp.ContentLength, c.replyBudget(to))
 	if err != nil {
 		return nil, fmt.Errorf("relay to %s: %w", to, err)
 	}
@@ -180,7 +180,7 @@ type end struct {
 	down   bool   // with http.StatusServiceUnavailable
 }
 
-func hands(ends chan<- end) Hands {
+func newHands(ends chan<- end) Hands {
 	return Hands{
 		Reply: func(b []byte) { ends <- end{status: http.StatusOK, reply: b} },
 		Drop:  func() { ends <- end{status: http.StatusNoContent} },
@@ -194,8 +194,8 @@ type budget struct {
 	held  atomic.Int64
 }
 
-// take says whether there is room for n bytes; who is alone gets it in any case.
-func (b *budget) take(n int64) bool {
+// takeBytes says whether there is room for n bytes; who is alone gets it in any case.
+func (b *budget) takeBytes(n int64) bool {
 	if held := b.held.Add(n); b.limit == 0 || held <= b.limit || held == n {
 		return true
 	}
@@ -215,8 +215,8 @@ func newRooms(limit int64) *rooms {
 	return &rooms{all: budget{limit: limit}, of: map[node.ID]*budget{}}
 }
 
-// take says whether there is room for n bytes of a peer; give gives it back.
-func (r *rooms) take(peer node.ID, n int64) (give func(), ok bool) {
+// takeBytes says whether there is room for n bytes of a peer; give gives it back.
+func (r *rooms) takeBytes(peer node.ID, n int64) (give func(), ok bool) {
 	r.mu.Lock()
 	own := r.of[peer]
 	if own == nil {
@@ -224,10 +224,10 @@ func (r *rooms) take(peer node.ID, n int64) (give func(), ok bool) {
 		r.of[peer] = own
 	}
 	r.mu.Unlock()
-	if !own.take(n) {
+	if !own.takeBytes(n) {
 		return nil, false
 	}
-	if !r.all.take(n) {
+	if !r.all.takeBytes(n) {
 		own.held.Add(-n)
 		return nil, false
 	}
@@ -240,12 +240,12 @@ func (r *rooms) take(peer node.ID, n int64) (give func(), ok bool) {
 func Handler(rcv Receiver, from func(context.Context) (node.ID, bool), limit int64) http.Handler {
 	room := newRooms(limit)
 	mux := http.NewServeMux()
-	mux.Handle(Path, handler(rcv.ServeRelayed, from, room, MaxBody))
-	mux.Handle(PathSignIn, handler(rcv.ServeSignIn, from, room, MaxSignIn))
+	mux.Handle(Path, newHandler(rcv.ServeRelayed, from, room, MaxBody))
+	mux.Handle(PathSignIn, newHandler(rcv.ServeSignIn, from, room, MaxSignIn))
 	return mux
 }
 
-func handler(serve serve, from func(context.Context) (node.ID, bool), room *rooms, largest int64) http.Handler {
+func newHandler(serve serve, from func(context.Context) (node.ID, bool), room *rooms, largest int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, ok := from(r.Context())
 		if !ok || r.Method != http.MethodPost {
@@ -262,7 +262,7 @@ func handler(serve serve, from func(context.Context) (node.ID, bool), room *room
 				http.StatusRequestEntityTooLarge)
 			return
 		}
-		give, ok := room.take(peer, size)
+		give, ok := room.takeBytes(peer, size)
 		if !ok {
 			http.Error(w, "too many requests are being served for other nodes", http.StatusServiceUnavailable)
 			return
@@ -276,7 +276,7 @@ func handler(serve serve, from func(context.Context) (node.ID, bool), room *room
 		// for logs, and how many strangers an address may send; zero when absent
 		remote, _ := netip.ParseAddrPort(r.Header.Get(headerRemote))
 		ends := make(chan end, 1)
-		serve(trace.Incoming(r.Context(), r.Header.Get(trace.Header)), peer, remote, body, hands(ends))
+		serve(trace.Incoming(r.Context(), r.Header.Get(trace.Header)), peer, remote, body, newHands(ends))
 		select {
 		case <-r.Context().Done(): // who asked has given up; the request takes its room until it has come to an end here
 			select {
@@ -322,7 +322,7 @@ func readReply(r io.Reader, length int64, room *budget) (reply []byte, err error
 		if length >= 0 {
 			step = min(step, length-int64(len(reply)))
 		}
-		if !room.take(step) {
+		if !room.takeBytes(step) {
 			return nil, errors.New("too many bytes of replies of that node at a time")
 		}
 		held += step

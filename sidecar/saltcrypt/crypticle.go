@@ -72,7 +72,7 @@ func (c *Crypticle) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redac
 // LogValue keeps keys out of structured logs.
 func (c *Crypticle) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-func (c *Crypticle) get() *state {
+func (c *Crypticle) getState() *state {
 	if s, ok := c.states.Get().(*state); ok {
 		s.mac.Reset()
 		return s
@@ -84,7 +84,7 @@ func (c *Crypticle) get() *state {
 	return s
 }
 
-func (s *state) encrypter(b cipher.Block) cipher.BlockMode {
+func (s *state) cbcEncrypter(b cipher.Block) cipher.BlockMode {
 	if s.enc == nil {
 		return cipher.NewCBCEncrypter(b, s.iv[:])
 	}
@@ -92,7 +92,7 @@ func (s *state) encrypter(b cipher.Block) cipher.BlockMode {
 	return s.enc
 }
 
-func (s *state) decrypter(b cipher.Block) cipher.BlockMode {
+func (s *state) cbcDecrypter(b cipher.Block) cipher.BlockMode {
 	if s.dec == nil {
 		return cipher.NewCBCDecrypter(b, s.iv[:])
 	}
@@ -110,7 +110,7 @@ func SealedLen(n int) int {
 // answered; nil in requests and publications). With Overhead bytes to spare in dst it allocates nothing. dst must not
 // overlap the inputs.
 func (c *Crypticle) Seal(dst, msgpack, nonce []byte) []byte {
-	s := c.get()
+	s := c.getState()
 	defer c.states.Put(s)
 	_, _ = rand.Read(s.iv[:]) // never fails: crypto/rand ends the program instead
 
@@ -126,7 +126,7 @@ func (c *Crypticle) Seal(dst, msgpack, nonce []byte) []byte {
 		dst = append(dst, byte(fill))
 	}
 	body := dst[start+ivSize:]
-	s.encrypter(c.block).CryptBlocks(body, body)
+	s.cbcEncrypter(c.block).CryptBlocks(body, body)
 	s.mac.Write(dst[start:])
 	return s.mac.Sum(dst)
 }
@@ -139,7 +139,7 @@ func (c *Crypticle) Open(dst, ciphertext []byte) ([]byte, error) {
 	if n < aes.BlockSize || n%aes.BlockSize != 0 {
 		return dst, ErrAuthentication
 	}
-	s := c.get()
+	s := c.getState()
 	defer c.states.Put(s)
 	signed, mac := ciphertext[:ivSize+n], ciphertext[ivSize+n:]
 	s.mac.Write(signed)
@@ -148,7 +148,7 @@ func (c *Crypticle) Open(dst, ciphertext []byte) ([]byte, error) {
 	}
 
 	copy(s.iv[:], signed)
-	mode, body := s.decrypter(c.block), signed[ivSize:]
+	mode, body := s.cbcDecrypter(c.block), signed[ivSize:]
 	mode.CryptBlocks(s.first[:], body[:aes.BlockSize]) // apart, so that "pickle::" need not be cut off by moving the rest
 	if string(s.first[:len(pad)]) != pad {
 		return dst, ErrPlaintext

@@ -112,7 +112,7 @@ func (m *MasterKey) Sign(algo string, data []byte) ([]byte, error) {
 	if !ok {
 		return nil, ErrAlgorithm
 	}
-	sig, err := rsa.SignPKCS1v15(nil, m.key, h, digest(h, data))
+	sig, err := rsa.SignPKCS1v15(nil, m.key, h, hashData(h, data))
 	if err != nil {
 		return nil, fmt.Errorf("signing with %s: %w", algo, err)
 	}

@@ -122,7 +122,7 @@ func (p *PublicKey) Verify(algo string, data, sig []byte) error {
 	if !ok {
 		return ErrAlgorithm
 	}
-	return p.VerifyDigest(h, digest(h, data), sig)
+	return p.VerifyDigest(h, hashData(h, data), sig)
 }
 
 // VerifyDigest is Verify of what was hashed already. Errors: ErrSignature.
@@ -143,7 +143,7 @@ func (p *PublicKey) VerifyPubSig(algo, text, pubSig string) error {
 	return p.Verify(algo, []byte(text), sig)
 }
 
-func digest(h crypto.Hash, data []byte) []byte {
+func hashData(h crypto.Hash, data []byte) []byte {
 	d := h.New()
 	d.Write(data)
 	return d.Sum(nil)

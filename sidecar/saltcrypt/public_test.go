@@ -81,7 +81,7 @@ func signX931(t *testing.T, m *MasterKey, data []byte) []byte {
 // private is the bare private operation on an encoding.
 func private(t *testing.T, m *MasterKey, encoded []byte) []byte {
 	t.Helper()
-	s, err := m.x931.private(new(big.Int).SetBytes(encoded))
+	s, err := m.x931.privateExp(new(big.Int).SetBytes(encoded))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,9 +30,9 @@ func newRawRSA(key *rsa.PrivateKey) *rawRSA {
 	}
 }
 
-// private computes m^d mod n.
-func (r *rawRSA) private(m *big.Int) (*big.Int, error) {
-	blind, unblind, err := r.blinding()
+// privateExp computes m^d mod n.
+func (r *rawRSA) privateExp(m *big.Int) (*big.Int, error) {
+	blind, unblind, err := r.newBlinding()
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func (r *rawRSA) private(m *big.Int) (*big.Int, error) {
 	return s, nil
 }
 
-// blinding returns a random unit modulo n and its inverse.
-func (r *rawRSA) blinding() (b, inverse *big.Int, err error) {
+// newBlinding returns a random unit modulo n and its inverse.
+func (r *rawRSA) newBlinding() (b, inverse *big.Int, err error) {
 	for range 8 {
 		if b, err = rand.Int(rand.Reader, r.n); err != nil {
 			return nil, nil, fmt.Errorf("drawing a blinding factor: %w", err)
@@ -77,7 +77,7 @@ func (m *MasterKey) SignX931(msg []byte) ([]byte, error) {
 	if f.Cmp(m.key.N) >= 0 { // only for a modulus whose length is not a multiple of 8
 		return nil, ErrX931
 	}
-	s, err := m.x931.private(f)
+	s, err := m.x931.privateExp(f)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (m *MasterKey) SignX931(msg []byte) ([]byte, error) {
 
 // VerifyX931 recovers the message of a signature (salt/utils/rsax931.py:RSAX931Verifier.verify). Errors: ErrX931.
 func (p *PublicKey) VerifyX931(sig []byte) ([]byte, error) {
-	em, err := p.raw(sig)
+	em, err := p.publicExp(sig)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +100,8 @@ func (p *PublicKey) VerifyX931(sig []byte) ([]byte, error) {
 	return unpadX931(em)
 }
 
-// raw is the bare public operation. Its result has the length of the modulus. Errors: ErrX931.
-func (p *PublicKey) raw(sig []byte) ([]byte, error) {
+// publicExp is the bare public operation. Its result has the length of the modulus. Errors: ErrX931.
+func (p *PublicKey) publicExp(sig []byte) ([]byte, error) {
 	s := new(big.Int).SetBytes(sig)
 	if len(sig) != p.key.Size() || s.Cmp(p.key.N) >= 0 {
 		return nil, ErrX931

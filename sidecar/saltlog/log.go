@@ -96,7 +96,7 @@ func (l *Log) Differs(minion, jid string, first, second Outcome) {
 	if l == nil {
 		return
 	}
-	l.warn(about{differs, minion}, jid, slog.LevelWarn,
+	l.warnLimited(about{differs, minion}, jid, slog.LevelWarn,
 		fmt.Sprintf("Duplicate return from minion %s for jid %s with a *differing* payload; "+
 			"ignoring the second return. This may indicate two minions sharing the same id, a misconfigured returner, or in rare cases a replay "+
 			"attempt. Cached retcode=%s success=%s; new retcode=%s success=%s.",
@@ -106,7 +106,7 @@ func (l *Log) Differs(minion, jid string, first, second Outcome) {
 // Unsigned says what a master says of a return without the signature that it demands (salt/master.py _return).
 func (l *Log) Unsigned(minion string) {
 	if l != nil {
-		l.warn(about{unsigned, minion}, "", slog.LevelError,
+		l.warnLimited(about{unsigned, minion}, "", slog.LevelError,
 			"_return: Master is requiring minions to sign their messages, but there is no "+
 				"signature in this payload from "+minion+".")
 	}
@@ -121,12 +121,12 @@ func (l *Log) Forged(minion string, dropped bool) {
 	if dropped {
 		text += " drop_messages_signature_fail is enabled, dropping message from " + minion
 	}
-	l.warn(about{forged, minion}, "", slog.LevelError, text)
+	l.warnLimited(about{forged, minion}, "", slog.LevelError, text)
 }
 
-// warn logs, if that was not done about the same a moment ago.
-func (l *Log) warn(of about, jid string, level slog.Level, text string) {
-	skipped, say := l.note(of, jid)
+// warnLimited logs, if that was not done about the same a moment ago.
+func (l *Log) warnLimited(of about, jid string, level slog.Level, text string) {
+	skipped, say := l.noteWarning(of, jid)
 	if !say {
 		return
 	}
@@ -137,15 +137,15 @@ func (l *Log) warn(of about, jid string, level slog.Level, text string) {
 	l.log.Log(context.Background(), level, text, more...)
 }
 
-// note remembers a warning, and says whether it is to be logged and how often it was not since the last time.
-func (l *Log) note(of about, jid string) (skipped int, say bool) {
+// noteWarning remembers a warning, and says whether it is to be logged and how often it was not since the last time.
+func (l *Log) noteWarning(of about, jid string) (skipped int, say bool) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.warnings[of]
 	if w == nil {
 		if len(l.warnings) >= maxRemembered {
-			delete(l.warnings, l.oldest())
+			delete(l.warnings, l.oldestWarning())
 		}
 		w = &warning{}
 		l.warnings[of] = w
@@ -159,8 +159,8 @@ func (l *Log) note(of about, jid string) (skipped int, say bool) {
 	return skipped, true
 }
 
-// oldest wants mu.
-func (l *Log) oldest() (of about) {
+// oldestWarning wants mu.
+func (l *Log) oldestWarning() (of about) {
 	var at time.Time
 	for a, w := range l.warnings {
 		if at.IsZero() || w.at.Before(at) {

@@ -75,7 +75,7 @@ func ParseList(raw []byte) (list [][]byte, ok bool) {
 	return list, true
 }
 
-func (f Fields) index(name string) int {
+func (f Fields) indexOf(name string) int {
 	for i := range f {
 		if msgp.NextType(f[i].Key) != msgp.StrType {
 			continue
@@ -89,18 +89,18 @@ func (f Fields) index(name string) int {
 
 // Get returns the value of an entry by its name.
 func (f Fields) Get(name string) ([]byte, bool) {
-	if i := f.index(name); i >= 0 {
+	if i := f.indexOf(name); i >= 0 {
 		return f[i].Val, true
 	}
 	return nil, false
 }
 
 // Has says whether there is an entry of that name.
-func (f Fields) Has(name string) bool { return f.index(name) >= 0 }
+func (f Fields) Has(name string) bool { return f.indexOf(name) >= 0 }
 
 // Set puts a raw value under a name.
 func (f Fields) Set(name string, val []byte) Fields {
-	if i := f.index(name); i >= 0 {
+	if i := f.indexOf(name); i >= 0 {
 		f[i].Val = val
 		return f
 	}
@@ -109,7 +109,7 @@ func (f Fields) Set(name string, val []byte) Fields {
 
 // Drop removes an entry and returns its value.
 func (f Fields) Drop(name string) (Fields, []byte) {
-	i := f.index(name)
+	i := f.indexOf(name)
 	if i < 0 {
 		return f, nil
 	}
@@ -117,8 +117,8 @@ func (f Fields) Drop(name string) (Fields, []byte) {
 	return append(f[:i], f[i+1:]...), val
 }
 
-// size is what Raw takes, the header included at its largest.
-func (f Fields) size() int {
+// rawSize is what Raw takes, the header included at its largest.
+func (f Fields) rawSize() int {
 	n := 5
 	for i := range f {
 		n += len(f[i].Key) + len(f[i].Val)
@@ -128,7 +128,7 @@ func (f Fields) size() int {
 
 // Raw is the map in one piece again.
 func (f Fields) Raw() []byte {
-	out := saltwire.AppendMapHeader(make([]byte, 0, f.size()), len(f))
+	out := saltwire.AppendMapHeader(make([]byte, 0, f.rawSize()), len(f))
 	for i := range f {
 		out = append(append(out, f[i].Key...), f[i].Val...)
 	}

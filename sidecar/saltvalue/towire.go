@@ -16,10 +16,10 @@ func appendWire(dst, b []byte, depth int) (out, rest []byte, err error) {
 	switch msgp.NextType(b) {
 	case msgp.StrType:
 		v, rest, err := msgp.ReadStringZC(b)
-		return saltwire.AppendRaw(dst, v), rest, malformed(err)
+		return saltwire.AppendRaw(dst, v), rest, asMalformed(err)
 	case msgp.BinType:
 		v, rest, err := msgp.ReadBytesZC(b)
-		return saltwire.AppendRaw(dst, v), rest, malformed(err)
+		return saltwire.AppendRaw(dst, v), rest, asMalformed(err)
 	case msgp.MapType:
 		size, rest, err = msgp.ReadMapHeaderBytes(b)
 		dst, n = saltwire.AppendMapHeader(dst, int(size)), 2*int64(size)
@@ -43,5 +43,5 @@ func appendWire(dst, b []byte, depth int) (out, rest []byte, err error) {
 	for ; n > 0 && err == nil; n-- {
 		dst, rest, err = appendWire(dst, rest, depth+1)
 	}
-	return dst, rest, malformed(err)
+	return dst, rest, asMalformed(err)
 }

@@ -47,11 +47,11 @@ func Needs(format string, args ...any) error {
 
 // AppendDisk encodes the wire value at the start of b as Salt does on disk after decoding it: text and bytes, one
 // family on the wire, part by content (salt/transport/frame.py:decode_embedded_strs), numbers take their shortest form.
-func AppendDisk(dst, b []byte) (out, rest []byte, err error) { return fromWire.append(dst, b, 0) }
+func AppendDisk(dst, b []byte) (out, rest []byte, err error) { return fromWire.appendValue(dst, b, 0) }
 
 // AppendAgain encodes the value at the start of b, as it is on disk, as Salt writes it there after reading it: text
 // that is not valid UTF-8 is malformed, bytes stay bytes.
-func AppendAgain(dst, b []byte) (out, rest []byte, err error) { return fromDisk.append(dst, b, 0) }
+func AppendAgain(dst, b []byte) (out, rest []byte, err error) { return fromDisk.appendValue(dst, b, 0) }
 
 // source is where values come from that go to the disk.
 type source uint8
@@ -61,20 +61,20 @@ const (
 	fromDisk
 )
 
-func (s source) append(dst, b []byte, depth int) (out, rest []byte, err error) {
+func (s source) appendValue(dst, b []byte, depth int) (out, rest []byte, err error) {
 	switch msgp.NextType(b) {
 	case msgp.StrType:
 		v, rest, err := msgp.ReadStringZC(b)
 		if err == nil && s == fromDisk && !utf8.Valid(v) {
 			err = ErrMalformed
 		}
-		return appendText(dst, v), rest, malformed(err)
+		return appendText(dst, v), rest, asMalformed(err)
 	case msgp.BinType:
 		v, rest, err := msgp.ReadBytesZC(b)
 		if s == fromDisk {
-			return saltwire.AppendBin(dst, v), rest, malformed(err)
+			return saltwire.AppendBin(dst, v), rest, asMalformed(err)
 		}
-		return appendText(dst, v), rest, malformed(err)
+		return appendText(dst, v), rest, asMalformed(err)
 	case msgp.MapType:
 		return s.appendMap(dst, b, depth)
 	case msgp.ArrayType:
@@ -88,9 +88,9 @@ func (s source) append(dst, b []byte, depth int) (out, rest []byte, err error) {
 		}
 		dst = saltwire.AppendArrayHeader(dst, int(n))
 		for i := uint32(0); i < n && err == nil; i++ {
-			dst, rest, err = s.append(dst, rest, depth+1)
+			dst, rest, err = s.appendValue(dst, rest, depth+1)
 		}
-		return dst, rest, malformed(err)
+		return dst, rest, asMalformed(err)
 	case msgp.InvalidType:
 		return dst, b, ErrMalformed
 	case msgp.ExtensionType, msgp.TimeType, msgp.Complex64Type, msgp.Complex128Type:
@@ -128,7 +128,7 @@ func appendScalar(dst, b []byte) (out, rest []byte, err error) {
 	default:
 		err = ErrMalformed
 	}
-	return dst, rest, malformed(err)
+	return dst, rest, asMalformed(err)
 }
 
 func appendText(dst, v []byte) []byte {
@@ -166,13 +166,13 @@ func (s source) appendMap(dst, b []byte, depth int) (out, rest []byte, err error
 			return dst, b, Needs("a map with keys that are neither text nor numbers")
 		}
 		at := len(dst)
-		if dst, rest, err = s.append(dst, rest, below); err != nil {
+		if dst, rest, err = s.appendValue(dst, rest, below); err != nil {
 			return dst, b, err
 		}
-		if !keys.add(dst, at) {
+		if !keys.addKey(dst, at) {
 			return dst, b, Needs("a map with the same key twice")
 		}
-		if dst, rest, err = s.append(dst, rest, below); err != nil {
+		if dst, rest, err = s.appendValue(dst, rest, below); err != nil {
 			return dst, b, err
 		}
 	}
@@ -186,7 +186,7 @@ type keySet struct {
 	large map[string]struct{}
 }
 
-func (k *keySet) add(buf []byte, from int) bool {
+func (k *keySet) addKey(buf []byte, from int) bool {
 	key := buf[from:]
 	if k.large == nil && k.n < len(k.few) {
 		for _, at := range k.few[:k.n] {
@@ -236,8 +236,8 @@ func appendDatetime(dst, b []byte) (out, rest []byte, err error) {
 	return append(dst, b[:n]...), b[n:], nil
 }
 
-// malformed is asked after each value: the target of errors.As would be on the heap each time, also for nil.
-func malformed(err error) error {
+// asMalformed is asked after each value: the target of errors.As would be on the heap each time, also for nil.
+func asMalformed(err error) error {
 	if _, python := errors.AsType[*NeedsPython](err); err == nil || python || errors.Is(err, ErrMalformed) {
 		return err
 	}

@@ -137,7 +137,7 @@ func appendAny(dst []byte, v any, s Style) ([]byte, error) {
 	case float64:
 		return binary.BigEndian.AppendUint64(append(dst, 0xcb), math.Float64bits(v)), nil
 	case string:
-		return s.str(dst, v), nil
+		return s.appendText(dst, v), nil
 	case []byte:
 		if s == Disk {
 			return AppendBin(dst, v), nil
@@ -148,7 +148,7 @@ func appendAny(dst []byte, v any, s Style) ([]byte, error) {
 	case []string:
 		dst = AppendArrayHeader(dst, len(v))
 		for _, e := range v {
-			dst = s.str(dst, e)
+			dst = s.appendText(dst, e)
 		}
 		return dst, nil
 	case []any:
@@ -159,7 +159,7 @@ func appendAny(dst []byte, v any, s Style) ([]byte, error) {
 	return dst, fmt.Errorf("encoding msgpack: no form for a %T", v)
 }
 
-func (s Style) str(dst []byte, v string) []byte {
+func (s Style) appendText(dst []byte, v string) []byte {
 	if s == Disk {
 		return AppendStr(dst, v)
 	}
@@ -179,7 +179,7 @@ func appendArray(dst []byte, v []any, s Style) (_ []byte, err error) {
 func appendMap(dst []byte, v map[string]any, s Style) (_ []byte, err error) {
 	dst = AppendMapHeader(dst, len(v))
 	for _, k := range slices.Sorted(maps.Keys(v)) {
-		dst = s.str(dst, k)
+		dst = s.appendText(dst, k)
 		if dst, err = appendAny(dst, v[k], s); err != nil {
 			return dst, err
 		}

@@ -47,29 +47,29 @@ func ParseAuth(load []byte) (AuthRequest, error) {
 	a := AuthRequest{EncAlgo: encSHA1, SigAlgo: sigSHA1}
 	var s seen
 	for {
-		key, value, ok, err := it.next()
+		key, value, ok, err := it.nextPair()
 		if err != nil {
 			return AuthRequest{}, err
 		}
 		if !ok {
 			break
 		}
-		if err := a.field(&s, string(key), value); err != nil {
+		if err := a.setField(&s, string(key), value); err != nil {
 			return AuthRequest{}, err
 		}
 	}
-	if err := a.check(s); err != nil {
+	if err := a.checkFields(s); err != nil {
 		return AuthRequest{}, err
 	}
 	return a, nil
 }
 
-func (a *AuthRequest) field(s *seen, key string, value []byte) (err error) {
+func (a *AuthRequest) setField(s *seen, key string, value []byte) (err error) {
 	index := authField(key)
 	if index < 0 {
 		return nil
 	}
-	if err := s.first(uint(index), key); err != nil {
+	if err := s.checkFirst(uint(index), key); err != nil {
 		return err
 	}
 	switch uint(index) {
@@ -78,19 +78,19 @@ func (a *AuthRequest) field(s *seen, key string, value []byte) (err error) {
 			return refuse(ReasonCommand, "cmd")
 		}
 	case authID:
-		a.ID, err = text(value, maxID, key)
+		a.ID, err = readText(value, maxID, key)
 	case authNonce:
-		a.Nonce, err = printable(value, maxNonce, key)
+		a.Nonce, err = readPrintable(value, maxNonce, key)
 	case authPub:
-		a.Pub, err = printable(value, maxPub, key)
+		a.Pub, err = readPrintable(value, maxPub, key)
 	case authEnc:
 		a.EncAlgo, err = encAlgo(value)
 	case authSig:
 		a.SigAlgo, err = sigAlgo(value)
 	case authToken:
-		a.Token, err = blob(value, maxToken, key)
+		a.Token, err = readBlob(value, maxToken, key)
 	case authGrains:
-		a.AutosignGrains, err = grains(value, key)
+		a.AutosignGrains, err = readGrains(value, key)
 	}
 	return err
 }
@@ -105,7 +105,7 @@ func authField(key string) int {
 	return -1
 }
 
-func (a *AuthRequest) check(s seen) error {
+func (a *AuthRequest) checkFields(s seen) error {
 	for _, f := range []struct {
 		index uint
 		name  string
@@ -120,7 +120,7 @@ func (a *AuthRequest) check(s seen) error {
 	return ValidID(a.ID)
 }
 
-func grains(value []byte, field string) ([]byte, error) {
+func readGrains(value []byte, field string) ([]byte, error) {
 	if isNil(value) {
 		return nil, nil
 	}
@@ -132,15 +132,15 @@ func grains(value []byte, field string) ([]byte, error) {
 		return nil, refuse(ReasonType, field)
 	}
 	for {
-		if _, _, ok, err := it.next(); err != nil || !ok {
+		if _, _, ok, err := it.nextPair(); err != nil || !ok {
 			return value, err
 		}
 	}
 }
 
-// printable copies a field of printable ASCII and line ends.
-func printable(value []byte, limit int, field string) (string, error) {
-	b, err := blob(value, limit, field)
+// readPrintable copies a field of printable ASCII and line ends.
+func readPrintable(value []byte, limit int, field string) (string, error) {
+	b, err := readBlob(value, limit, field)
 	if err != nil {
 		return "", err
 	}

@@ -52,7 +52,7 @@ type AuthReply struct {
 // ones, a bare string ("bad load") and {"error": …}. Errors: *Refused when it is none of these.
 func ParseAuthReply(body []byte) (AuthReply, error) {
 	if b, ok := Bytes(body); ok {
-		return AuthReply{Text: shorten(b)}, nil
+		return AuthReply{Text: shortenText(b)}, nil
 	}
 	var r AuthReply
 	var s seen
@@ -60,14 +60,14 @@ func ParseAuthReply(body []byte) (AuthReply, error) {
 	err := WalkMap(body, func(key, value []byte) (err error) {
 		switch string(key) {
 		case "load":
-			load, err = value, s.first(0, "load")
+			load, err = value, s.checkFirst(0, "load")
 		case "sig":
-			if err = s.first(1, "sig"); err == nil {
-				r.Sig, err = blob(value, maxReplyField, "sig")
+			if err = s.checkFirst(1, "sig"); err == nil {
+				r.Sig, err = readBlob(value, maxReplyField, "sig")
 			}
 		case "error", "msg":
 			b, _ := Bytes(value)
-			r.Text = shorten(b)
+			r.Text = shortenText(b)
 		}
 		return err
 	})
@@ -82,15 +82,15 @@ func ParseAuthReply(body []byte) (AuthReply, error) {
 	} else {
 		r.Sig = nil
 	}
-	if err := r.inner(load); err != nil {
+	if err := r.readInner(load); err != nil {
 		return AuthReply{}, err
 	}
 	return r, nil
 }
 
-func (r *AuthReply) inner(load []byte) error {
+func (r *AuthReply) readInner(load []byte) error {
 	var s seen
-	if err := WalkMap(load, func(key, value []byte) error { return r.field(&s, string(key), value) }); err != nil {
+	if err := WalkMap(load, func(key, value []byte) error { return r.setField(&s, string(key), value) }); err != nil {
 		return err
 	}
 	if r.PubKey == "" { // no acceptance: ret has told the outcome
@@ -108,11 +108,11 @@ func (r *AuthReply) inner(load []byte) error {
 	return nil
 }
 
-func (r *AuthReply) field(s *seen, key string, value []byte) (err error) {
+func (r *AuthReply) setField(s *seen, key string, value []byte) (err error) {
 	names := [...]string{"ret", "pub_key", "publish_port", "token", "aes", "session", "sig", "nonce", "pub_sig"}
 	for i, name := range names {
 		if key == name {
-			err = s.first(uint(i), name)
+			err = s.checkFirst(uint(i), name)
 		}
 	}
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *AuthReply) field(s *seen, key string, value []byte) (err error) {
 	case "ret":
 		r.setRet(value)
 	case "pub_key":
-		r.PubKey, err = text(value, maxPub, key)
+		r.PubKey, err = readText(value, maxPub, key)
 	case "publish_port":
 		port, ok := Int(value)
 		if !ok || port < 1 || port > 65535 {
@@ -130,17 +130,17 @@ func (r *AuthReply) field(s *seen, key string, value []byte) (err error) {
 		}
 		r.PublishPort = int(port)
 	case "token":
-		r.Token, err = blob(value, maxReplyField, key)
+		r.Token, err = readBlob(value, maxReplyField, key)
 	case "aes":
-		r.AES, err = blob(value, maxReplyField, key)
+		r.AES, err = readBlob(value, maxReplyField, key)
 	case "session":
-		r.Session, err = blob(value, maxReplyField, key)
+		r.Session, err = readBlob(value, maxReplyField, key)
 	case "sig":
-		r.SigX931, err = blob(value, maxReplyField, key)
+		r.SigX931, err = readBlob(value, maxReplyField, key)
 	case "nonce":
-		r.Nonce, err = text(value, maxNonce, key)
+		r.Nonce, err = readText(value, maxNonce, key)
 	case "pub_sig":
-		r.PubSig, err = text(value, maxReplyField, key)
+		r.PubSig, err = readText(value, maxReplyField, key)
 		r.HasPubSig = true
 	}
 	return err
@@ -159,7 +159,7 @@ func (r *AuthReply) setRet(value []byte) {
 		r.Outcome = AuthFull
 		return
 	}
-	r.Text = shorten(b)
+	r.Text = shortenText(b)
 }
 
-func shorten(b []byte) string { return string(b[:min(len(b), maxReplyText)]) }
+func shortenText(b []byte) string { return string(b[:min(len(b), maxReplyText)]) }

@@ -9,7 +9,7 @@ func CutField(plain []byte, name string) ([]byte, error) {
 	kept, entries := make([]byte, 0, len(plain)), 0
 	for {
 		entry := it.rest
-		key, _, ok, err := it.next()
+		key, _, ok, err := it.nextPair()
 		if err != nil {
 			return nil, err
 		}

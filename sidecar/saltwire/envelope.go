@@ -38,7 +38,7 @@ func ParseEnvelope(body []byte) (Envelope, error) {
 	var e Envelope
 	var keys [maxEnvelopeKeys][]byte
 	for n := 0; ; n++ {
-		key, value, ok, err := it.next()
+		key, value, ok, err := it.nextPair()
 		if err != nil {
 			return Envelope{}, err
 		}
@@ -51,17 +51,17 @@ func ParseEnvelope(body []byte) (Envelope, error) {
 			}
 		}
 		keys[n] = key
-		if err := e.field(key, value); err != nil {
+		if err := e.setField(key, value); err != nil {
 			return Envelope{}, err
 		}
 	}
-	if err := e.finish(); err != nil {
+	if err := e.checkComplete(); err != nil {
 		return Envelope{}, err
 	}
 	return e, nil
 }
 
-func (e *Envelope) field(key, value []byte) (err error) {
+func (e *Envelope) setField(key, value []byte) (err error) {
 	switch string(key) {
 	case "enc":
 		b, _ := Bytes(value)
@@ -80,7 +80,7 @@ func (e *Envelope) field(key, value []byte) (err error) {
 		}
 		e.Version, e.HasVersion = int(v), true
 	case "id":
-		e.ID, err = text(value, maxID, "id")
+		e.ID, err = readText(value, maxID, "id")
 	case "load":
 		e.Load = value
 	case "enc_algo":
@@ -91,8 +91,8 @@ func (e *Envelope) field(key, value []byte) (err error) {
 	return err
 }
 
-// finish checks what can only be checked when all fields are there, because they come in any order.
-func (e *Envelope) finish() error {
+// checkComplete checks what can only be checked when all fields are there, because they come in any order.
+func (e *Envelope) checkComplete() error {
 	switch {
 	case e.Enc == "":
 		return refuse(ReasonMissing, "enc")

@@ -19,7 +19,7 @@ func EventTags(events []byte) ([]string, error) {
 			if string(key) != "tag" {
 				return nil
 			}
-			if err := s.first(peekTag, "tag"); err != nil {
+			if err := s.checkFirst(peekTag, "tag"); err != nil {
 				return err
 			}
 			b, _ := Bytes(value)
@@ -51,7 +51,7 @@ func PickEvents(plain []byte, keep func(i int) bool) ([]byte, error) {
 	found := false
 	for {
 		entry := it.rest
-		key, value, ok, err := it.next()
+		key, value, ok, err := it.nextPair()
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func PickEvents(plain []byte, keep func(i int) bool) ([]byte, error) {
 		}
 		found = true
 		out = append(out, entry[:len(entry)-len(value)]...)
-		if out, err = pick(out, value, keep); err != nil {
+		if out, err = pickEvents(out, value, keep); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +80,7 @@ func PickEvents(plain []byte, keep func(i int) bool) ([]byte, error) {
 
 var errNoEvents = errors.New("saltwire: the load has no list of events")
 
-func pick(dst, list []byte, keep func(i int) bool) ([]byte, error) {
+func pickEvents(dst, list []byte, keep func(i int) bool) ([]byte, error) {
 	var kept []byte
 	n, i := 0, 0
 	err := WalkArray(list, func(event []byte) error {
@@ -112,10 +112,10 @@ func WalkEvents(events []byte, visit func(tag, body Value)) error {
 			switch string(key) {
 			case "tag":
 				tag = value
-				return s.first(peekTag, "tag")
+				return s.checkFirst(peekTag, "tag")
 			case "data":
 				body = value
-				return s.first(peekLoad, "data")
+				return s.checkFirst(peekLoad, "data")
 			}
 			return nil
 		})

@@ -129,7 +129,7 @@ func TestSkipRefuses(t *testing.T) {
 	} {
 		it, err := openMap(wrap(c.value), c.rules)
 		for ok := true; ok && err == nil; {
-			_, _, ok, err = it.next()
+			_, _, ok, err = it.nextPair()
 		}
 		if got := reason(t, err); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

@@ -80,14 +80,14 @@ func PeekLoad(plain []byte) (Peek, error) {
 	var p Peek
 	var s seen
 	for {
-		key, value, ok, err := it.next()
+		key, value, ok, err := it.nextPair()
 		if err != nil {
 			return Peek{}, err
 		}
 		if !ok {
 			break
 		}
-		if err := p.field(&s, key, value); err != nil {
+		if err := p.setField(&s, key, value); err != nil {
 			return Peek{}, err
 		}
 	}
@@ -95,48 +95,48 @@ func PeekLoad(plain []byte) (Peek, error) {
 		return Peek{}, refuse(ReasonMissing, "cmd")
 	}
 	if p.Cmd == "_syndic_return" && p.Loads != nil {
-		return p, p.syndic()
+		return p, p.readSyndic()
 	}
 	return p, nil
 }
 
-func (p *Peek) field(s *seen, key, value []byte) error {
+func (p *Peek) setField(s *seen, key, value []byte) error {
 	switch string(key) {
 	case "cmd":
-		return p.cmd(s, value)
+		return p.setCmd(s, value)
 	case "id":
-		return s.text(&p.ID, peekID, value, maxID, "id")
+		return s.setText(&p.ID, peekID, value, maxID, "id")
 	case "nonce":
-		return s.text(&p.Nonce, peekNonce, value, maxNonce, "nonce")
+		return s.setText(&p.Nonce, peekNonce, value, maxNonce, "nonce")
 	case "jid":
 		p.NoJID = Value(value).Container()
-		return s.jid(&p.JID, peekJID, value)
+		return s.setJID(&p.JID, peekJID, value)
 	case "master_id":
-		return s.master(&p.MasterID, peekMasterID, value)
+		return s.setMaster(&p.MasterID, peekMasterID, value)
 	case "fun":
 		p.Raw.Fun = value
-		return s.fun(&p.Fun, peekFun, value)
+		return s.setFun(&p.Fun, peekFun, value)
 	case "tag":
 		if _, ok := Bytes(value); !ok { // no event has such a tag: masters raise
-			return s.first(peekTag, "tag")
+			return s.checkFirst(peekTag, "tag")
 		}
-		return s.text(&p.Tag, peekTag, value, maxName, "tag")
+		return s.setText(&p.Tag, peekTag, value, maxName, "tag")
 	case "path":
 		p.Raw.Path = value
-		return p.path(s, value)
+		return p.setPath(s, value)
 	case "ts":
-		return p.ts(s, value)
+		return p.setTS(s, value)
 	case "tok":
-		return p.tok(s, value)
+		return p.setTok(s, value)
 	case "sig":
 		p.HasSig = true
-		return s.first(peekSig, "sig")
+		return s.checkFirst(peekSig, "sig")
 	case "events":
-		p.Events = list(value)
-		return s.first(peekEvents, "events")
+		p.Events = asArray(value)
+		return s.checkFirst(peekEvents, "events")
 	case "load":
-		p.Loads = list(value)
-		return s.first(peekLoad, "load")
+		p.Loads = asArray(value)
+		return s.checkFirst(peekLoad, "load")
 	case "minions", "missing", "error":
 		p.Whom = true
 		return nil
@@ -144,10 +144,10 @@ func (p *Peek) field(s *seen, key, value []byte) error {
 		p.Peer = true
 		return nil
 	}
-	return p.Raw.field(s, key, value)
+	return p.Raw.setField(s, key, value)
 }
 
-func (r *Raw) field(s *seen, key, value []byte) error {
+func (r *Raw) setField(s *seen, key, value []byte) error {
 	var dst *Value
 	index := peekRaw
 	switch string(key) {
@@ -200,19 +200,19 @@ func (r *Raw) field(s *seen, key, value []byte) error {
 	return nil
 }
 
-// list returns value if it is an array, for walking later.
-func list(value []byte) []byte {
+// asArray returns value if it is an array, for walking later.
+func asArray(value []byte) []byte {
 	if h, err := readHead(value); err != nil || h.kind != kindArray {
 		return nil
 	}
 	return value
 }
 
-func (p *Peek) cmd(s *seen, value []byte) error {
-	if err := s.first(peekCmd, "cmd"); err != nil {
+func (p *Peek) setCmd(s *seen, value []byte) error {
+	if err := s.checkFirst(peekCmd, "cmd"); err != nil {
 		return err
 	}
-	b, err := blob(value, maxCmd, "cmd")
+	b, err := readBlob(value, maxCmd, "cmd")
 	if err != nil {
 		return err
 	}
@@ -220,8 +220,8 @@ func (p *Peek) cmd(s *seen, value []byte) error {
 	return nil
 }
 
-func (p *Peek) ts(s *seen, value []byte) error {
-	if err := s.first(peekTS, "ts"); err != nil {
+func (p *Peek) setTS(s *seen, value []byte) error {
+	if err := s.checkFirst(peekTS, "ts"); err != nil {
 		return err
 	}
 	if p.TS, p.HasTS = Int(value); !p.HasTS {
@@ -230,25 +230,25 @@ func (p *Peek) ts(s *seen, value []byte) error {
 	return nil
 }
 
-func (p *Peek) tok(s *seen, value []byte) (err error) {
-	if err := s.first(peekTok, "tok"); err != nil {
+func (p *Peek) setTok(s *seen, value []byte) (err error) {
+	if err := s.checkFirst(peekTok, "tok"); err != nil {
 		return err
 	}
-	p.Tok, err = blob(value, maxTok, "tok")
+	p.Tok, err = readBlob(value, maxTok, "tok")
 	p.HasTok = true
 	return err
 }
 
-// path accepts the text that file requests carry and the list of components of a _file_recv.
-func (p *Peek) path(s *seen, value []byte) error {
-	if err := s.first(peekPath, "path"); err != nil {
+// setPath accepts the text that file requests carry and the list of components of a _file_recv.
+func (p *Peek) setPath(s *seen, value []byte) error {
+	if err := s.checkFirst(peekPath, "path"); err != nil {
 		return err
 	}
 	if b, ok := Bytes(value); ok {
 		p.Path = string(b[:min(len(b), maxName)])
 		return nil
 	}
-	if list(value) == nil {
+	if asArray(value) == nil {
 		return nil
 	}
 	var joined []byte
@@ -265,39 +265,39 @@ func (p *Peek) path(s *seen, value []byte) error {
 	return err
 }
 
-// text stores a field that must be a string.
-func (s *seen) text(dst *string, index uint, value []byte, limit int, field string) (err error) {
-	if err := s.first(index, field); err != nil {
+// setText stores a field that must be a string.
+func (s *seen) setText(dst *string, index uint, value []byte, limit int, field string) (err error) {
+	if err := s.checkFirst(index, field); err != nil {
 		return err
 	}
-	*dst, err = text(value, limit, field)
+	*dst, err = readText(value, limit, field)
 	return err
 }
 
-// optional stores a field that may be a string or None.
-func (s *seen) optional(dst *string, index uint, value []byte, limit int, field string) error {
+// setOptional stores a field that may be a string or None.
+func (s *seen) setOptional(dst *string, index uint, value []byte, limit int, field string) error {
 	if isNil(value) {
-		return s.first(index, field)
+		return s.checkFirst(index, field)
 	}
-	return s.text(dst, index, value, limit, field)
+	return s.setText(dst, index, value, limit, field)
 }
 
-// jid stores a job id, which is text but reaches us as a number when a CLI read it as YAML. A value that is neither
+// setJID stores a job id, which is text but reaches us as a number when a CLI read it as YAML. A value that is neither
 // belongs to no publisher, and only a master can say what becomes of it.
-func (s *seen) jid(dst *string, index uint, value []byte) error {
+func (s *seen) setJID(dst *string, index uint, value []byte) error {
 	if u, ok := Uint(value); ok {
 		*dst = strconv.FormatUint(u, 10)
-		return s.first(index, "jid")
+		return s.checkFirst(index, "jid")
 	}
 	if _, ok := Bytes(value); ok {
-		return s.text(dst, index, value, maxJID, "jid")
+		return s.setText(dst, index, value, maxJID, "jid")
 	}
-	return s.first(index, "jid")
+	return s.checkFirst(index, "jid")
 }
 
-// fun stores a function name, the first of them when there is a list. It is for people and decides nothing, and masters
-// take anything: a value that is not a name, or is too long for one, is passed over.
-func (s *seen) fun(dst *string, index uint, value []byte) error {
+// setFun stores a function name, the first of them when there is a list. It is for people and decides nothing, and
+// masters take anything: a value that is not a name, or is too long for one, is passed over.
+func (s *seen) setFun(dst *string, index uint, value []byte) error {
 	if h, err := readHead(value); err == nil && h.kind == kindArray && h.size > 0 {
 		value = value[h.len:]
 		if h, err = readHead(value); err == nil && h.kind == kindBytes {
@@ -307,12 +307,12 @@ func (s *seen) fun(dst *string, index uint, value []byte) error {
 	if b, ok := Bytes(value); ok && len(b) <= maxName {
 		*dst = string(b)
 	}
-	return s.first(index, "fun")
+	return s.checkFirst(index, "fun")
 }
 
-// master stores a master_id, which minions echo as it came. One that is a number in a master's configuration is the
+// setMaster stores a master_id, which minions echo as it came. One that is a number in a master's configuration is the
 // name that is written there; a value that cannot be a master's is passed over.
-func (s *seen) master(dst *string, index uint, value []byte) error {
+func (s *seen) setMaster(dst *string, index uint, value []byte) error {
 	if u, ok := Uint(value); ok {
 		*dst = strconv.FormatUint(u, 10)
 	} else if i, ok := Int(value); ok {
@@ -320,5 +320,5 @@ func (s *seen) master(dst *string, index uint, value []byte) error {
 	} else if b, ok := Bytes(value); ok && len(b) <= maxID {
 		*dst = string(b)
 	}
-	return s.first(index, "master_id")
+	return s.checkFirst(index, "master_id")
 }

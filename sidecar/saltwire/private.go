@@ -42,7 +42,7 @@ func twoBlobs(raw []byte, name1 string, dst1 *[]byte, name2 string, dst2 *[]byte
 			return refuse(ReasonType, string(key))
 		}
 		*dst = b
-		return s.first(index, string(key))
+		return s.checkFirst(index, string(key))
 	})
 	if err == nil && s != 3 {
 		err = refuse(ReasonMissing, name1+" or "+name2)
@@ -64,13 +64,13 @@ func ParsePrivateData(data []byte) (PrivateData, error) {
 	err := WalkMap(data, func(key, value []byte) (err error) {
 		switch string(key) {
 		case "key":
-			if d.Key, err = blob(value, maxReplyField, "key"); err == nil {
-				err = s.first(0, "key")
+			if d.Key, err = readBlob(value, maxReplyField, "key"); err == nil {
+				err = s.checkFirst(0, "key")
 			}
 		case "nonce":
-			err = s.text(&d.Nonce, 1, value, maxNonce, "nonce")
+			err = s.setText(&d.Nonce, 1, value, maxNonce, "nonce")
 		case "pillar":
-			d.Pillar, err = value, s.first(2, "pillar")
+			d.Pillar, err = value, s.checkFirst(2, "pillar")
 		}
 		return err
 	})

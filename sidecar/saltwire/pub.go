@@ -21,14 +21,14 @@ func ParsePub(body []byte) (PubEnvelope, error) {
 	var p PubEnvelope
 	var s seen
 	for {
-		key, value, ok, err := it.next()
+		key, value, ok, err := it.nextPair()
 		if err != nil {
 			return PubEnvelope{}, err
 		}
 		if !ok {
 			break
 		}
-		if err := p.field(&s, string(key), value); err != nil {
+		if err := p.setField(&s, string(key), value); err != nil {
 			return PubEnvelope{}, err
 		}
 	}
@@ -41,30 +41,30 @@ func ParsePub(body []byte) (PubEnvelope, error) {
 	return p, nil
 }
 
-func (p *PubEnvelope) field(s *seen, key string, value []byte) (err error) {
+func (p *PubEnvelope) setField(s *seen, key string, value []byte) (err error) {
 	switch key {
 	case "enc":
 		if b, _ := Bytes(value); string(b) != EncAES {
 			return refuse(ReasonEnc, "")
 		}
-		return s.first(0, key)
+		return s.checkFirst(0, key)
 	case "load":
 		b, ok := Bytes(value)
 		if !ok {
 			return refuse(ReasonType, key)
 		}
 		p.Load = b
-		return s.first(1, key)
+		return s.checkFirst(1, key)
 	case "sig":
-		if p.Sig, err = blob(value, maxSig, key); err != nil {
+		if p.Sig, err = readBlob(value, maxSig, key); err != nil {
 			return err
 		}
-		return s.first(2, key)
+		return s.checkFirst(2, key)
 	case "sig_algo":
 		if p.SigAlgo, err = sigAlgo(value); err != nil {
 			return err
 		}
-		return s.first(3, key)
+		return s.checkFirst(3, key)
 	}
 	return nil
 }
@@ -117,46 +117,46 @@ func PeekPub(plain []byte) (PubPeek, error) {
 	err := WalkMap(plain, func(key, value []byte) error {
 		if string(key) == "tgt" {
 			tgt = value
-			return s.first(pubTgt, "tgt")
+			return s.checkFirst(pubTgt, "tgt")
 		}
-		return p.field(&s, string(key), value)
+		return p.setField(&s, string(key), value)
 	})
 	if err != nil {
 		return PubPeek{}, err
 	}
-	if p.Targets, err = targets(tgt, p.TgtType); err != nil {
+	if p.Targets, err = listTargets(tgt, p.TgtType); err != nil {
 		return PubPeek{}, err
 	}
 	return p, nil
 }
 
-func (p *PubPeek) field(s *seen, key string, value []byte) error {
+func (p *PubPeek) setField(s *seen, key string, value []byte) error {
 	switch key {
 	case "jid":
-		return s.jid(&p.JID, pubJID, value)
+		return s.setJID(&p.JID, pubJID, value)
 	case "tgt_type":
-		return s.optional(&p.TgtType, pubTgtType, value, maxID, key)
+		return s.setOptional(&p.TgtType, pubTgtType, value, maxID, key)
 	case "master_id":
-		return s.master(&p.MasterID, pubMasterID, value)
+		return s.setMaster(&p.MasterID, pubMasterID, value)
 	case "user":
-		return s.optional(&p.User, pubUser, value, maxName, key)
+		return s.setOptional(&p.User, pubUser, value, maxName, key)
 	case "fun":
-		return s.fun(&p.Fun, pubFun, value)
+		return s.setFun(&p.Fun, pubFun, value)
 	case "serial":
 		if p.Serial, p.HasSerial = Uint(value); !p.HasSerial {
 			return refuse(ReasonType, key)
 		}
-		return s.first(pubSerial, key)
+		return s.checkFirst(pubSerial, key)
 	}
 	return nil
 }
 
-// targets returns the ids a list target names (salt/matchers/list_match.py).
-func targets(tgt []byte, tgtType string) ([]string, error) {
-	if list(tgt) != nil {
+// listTargets returns the ids a list target names (salt/matchers/list_match.py).
+func listTargets(tgt []byte, tgtType string) ([]string, error) {
+	if asArray(tgt) != nil {
 		ids := []string{}
 		err := WalkArray(tgt, func(value []byte) error {
-			id, err := text(value, maxName, "tgt")
+			id, err := readText(value, maxName, "tgt")
 			ids = append(ids, id)
 			return err
 		})

@@ -47,7 +47,7 @@ func readHead(b []byte) (head, error) {
 	if len(b) == 0 {
 		return head{}, refuse(ReasonTruncated, "")
 	}
-	h, width := classify(b[0])
+	h, width := classifyByte(b[0])
 	if h.kind == kindNil && b[0] != 0xc0 {
 		return head{}, refuse(ReasonFormat, "")
 	}
@@ -75,9 +75,9 @@ func readHead(b []byte) (head, error) {
 	return h, nil
 }
 
-// classify returns the kind of a type byte, the part of its size that is known from the byte alone, and the width of
-// the length field that follows. An invalid byte gives kindNil.
-func classify(c byte) (h head, width int) {
+// classifyByte returns the kind of a type byte, the part of its size that is known from the byte alone, and the width
+// of the length field that follows. An invalid byte gives kindNil.
+func classifyByte(c byte) (h head, width int) {
 	switch {
 	case c <= 0x7f, c >= 0xe0:
 		return head{kind: kindInt}, 0
@@ -113,8 +113,8 @@ func classify(c byte) (h head, width int) {
 	return head{kind: kindNil}, 0
 }
 
-// skip returns what follows the first value in b, having checked that value whole.
-func skip(b []byte, r rules) ([]byte, error) {
+// skipValue returns what follows the first value in b, having checked that value whole.
+func skipValue(b []byte, r rules) ([]byte, error) {
 	h, err := readHead(b)
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func skip(b []byte, r rules) ([]byte, error) {
 			return nil, refuse(ReasonDepth, "")
 		}
 		for range h.size {
-			if rest, err = skip(rest, r); err != nil {
+			if rest, err = skipValue(rest, r); err != nil {
 				return nil, err
 			}
 		}
@@ -159,10 +159,10 @@ func skipPairs(b []byte, pairs int, r rules) ([]byte, error) {
 		if h.kind == kindArray || h.kind == kindMap {
 			return nil, refuse(ReasonKeyType, "")
 		}
-		if b, err = skip(b, r); err != nil {
+		if b, err = skipValue(b, r); err != nil {
 			return nil, err
 		}
-		if b, err = skip(b, r); err != nil {
+		if b, err = skipValue(b, r); err != nil {
 			return nil, err
 		}
 	}
@@ -180,7 +180,7 @@ func Bytes(value []byte) ([]byte, bool) {
 
 // Int returns value if it is an integer that fits int64.
 func Int(value []byte) (int64, bool) {
-	u, negative, ok := integer(value)
+	u, negative, ok := readInteger(value)
 	if !ok || !negative && u > math.MaxInt64 {
 		return 0, false
 	}
@@ -189,12 +189,12 @@ func Int(value []byte) (int64, bool) {
 
 // Uint returns value if it is an integer of 0 or more.
 func Uint(value []byte) (uint64, bool) {
-	u, negative, ok := integer(value)
+	u, negative, ok := readInteger(value)
 	return u, ok && !negative
 }
 
-// integer returns the two's complement bits of any msgpack integer and whether it is below zero.
-func integer(value []byte) (bits uint64, negative, ok bool) {
+// readInteger returns the two's complement bits of any msgpack integer and whether it is below zero.
+func readInteger(value []byte) (bits uint64, negative, ok bool) {
 	h, err := readHead(value)
 	if err != nil || h.kind != kindInt || len(value) != h.len+h.size {
 		return 0, false, false

@@ -9,7 +9,7 @@ func ReplaceValue(raw []byte, name string, value []byte) ([]byte, error) {
 	}
 	out, copied := make([]byte, 0, len(raw)+len(value)), 0
 	for {
-		key, old, ok, err := it.next()
+		key, old, ok, err := it.nextPair()
 		if err != nil {
 			return nil, err
 		}

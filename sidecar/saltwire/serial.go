@@ -11,7 +11,7 @@ func SetSerial(dst, plain []byte, serial uint64) ([]byte, error) {
 	entries, first := it.left, len(plain)-len(it.rest)
 	from, to := -1, -1 // where the present value stands
 	for {
-		key, value, ok, err := it.next()
+		key, value, ok, err := it.nextPair()
 		if err != nil {
 			return dst, err
 		}

@@ -1,8 +1,8 @@
 package saltwire
 
-// syndic reads where the loads of a _syndic_return belong. A syndic packs the returns of several jobs into one request,
-// which may come from different masters: Mixed then tells the caller to look at each.
-func (p *Peek) syndic() error {
+// readSyndic reads where the loads of a _syndic_return belong. A syndic packs the returns of several jobs into one
+// request, which may come from different masters: Mixed then tells the caller to look at each.
+func (p *Peek) readSyndic() error {
 	first := true
 	return WalkArray(p.Loads, func(load []byte) error {
 		one, err := peekReturn(load)
@@ -44,9 +44,9 @@ func peekReturn(load []byte) (SyndicLoad, error) {
 	err := WalkMap(load, func(key, value []byte) error {
 		switch string(key) {
 		case "jid":
-			return s.jid(&one.JID, peekJID, value)
+			return s.setJID(&one.JID, peekJID, value)
 		case "master_id":
-			return s.master(&one.MasterID, peekMasterID, value)
+			return s.setMaster(&one.MasterID, peekMasterID, value)
 		}
 		return nil
 	})

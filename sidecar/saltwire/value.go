@@ -39,7 +39,7 @@ func (v Value) Form() Form {
 	if len(v) == 0 {
 		return FormAbsent
 	}
-	h, _ := classify(v[0])
+	h, _ := classifyByte(v[0])
 	return forms[h.kind]
 }
 
@@ -61,10 +61,10 @@ func (v Value) True() bool {
 		b, _ := Bool(v)
 		return b
 	case FormInt:
-		u, _, _ := integer(v)
+		u, _, _ := readInteger(v)
 		return u != 0
 	case FormFloat:
-		f, _ := float(v)
+		f, _ := readFloat(v)
 		return f != 0
 	case FormText, FormList, FormMap:
 		h, err := readHead(v)
@@ -102,13 +102,13 @@ func (v Value) Name() (string, bool) {
 		i, ok := Int(v)
 		return strconv.FormatInt(i, 10), ok
 	case FormFloat:
-		f, ok := float(v)
+		f, ok := readFloat(v)
 		return PythonFloat(f), ok
 	}
 	return "", false
 }
 
-func float(v Value) (float64, bool) {
+func readFloat(v Value) (float64, bool) {
 	switch len(v) {
 	case 5:
 		return float64(math.Float32frombits(binary.BigEndian.Uint32(v[1:]))), true

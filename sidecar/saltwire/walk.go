@@ -20,9 +20,9 @@ func openMap(raw []byte, r rules) (pairs, error) {
 	return pairs{rest: raw[h.len:], left: h.size, rules: r}, nil
 }
 
-// next returns the content of a key and the raw value, both aliasing the input. After the last entry ok is false, and
-// err says whether anything followed the map.
-func (p *pairs) next() (key, value []byte, ok bool, err error) {
+// nextPair returns the content of a key and the raw value, both aliasing the input. After the last entry ok is false,
+// and err says whether anything followed the map.
+func (p *pairs) nextPair() (key, value []byte, ok bool, err error) {
 	if p.left == 0 {
 		if len(p.rest) > 0 {
 			return nil, nil, false, refuse(ReasonTrailing, "")
@@ -39,7 +39,7 @@ func (p *pairs) next() (key, value []byte, ok bool, err error) {
 	}
 	key = p.rest[h.len : h.len+h.size]
 	p.rest = p.rest[h.len+h.size:]
-	after, err := skip(p.rest, p.rules)
+	after, err := skipValue(p.rest, p.rules)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -57,7 +57,7 @@ func WalkMap[V ~[]byte](raw []byte, visit func(key []byte, value V) error) error
 		return err
 	}
 	for {
-		key, value, ok, err := it.next()
+		key, value, ok, err := it.nextPair()
 		if err != nil || !ok {
 			return err
 		}
@@ -82,11 +82,11 @@ func WalkData[V ~[]byte](raw []byte, visit func(key []byte, value V)) error {
 		if err != nil {
 			return err
 		}
-		after, err := skip(rest, r)
+		after, err := skipValue(rest, r)
 		if err != nil {
 			return err
 		}
-		left, err := skip(after, r)
+		left, err := skipValue(after, r)
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func WalkArray[V ~[]byte](raw []byte, visit func(value V) error) error {
 	r.depth--
 	rest := raw[h.len:]
 	for range h.size {
-		after, err := skip(rest, r)
+		after, err := skipValue(rest, r)
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func WalkArray[V ~[]byte](raw []byte, visit func(value V) error) error {
 // what was checked must be what it takes.
 type seen uint64
 
-func (s *seen) first(field uint, name string) error {
+func (s *seen) checkFirst(field uint, name string) error {
 	if *s&(1<<field) != 0 {
 		return refuse(ReasonDuplicate, name)
 	}
@@ -141,14 +141,14 @@ func (s *seen) first(field uint, name string) error {
 	return nil
 }
 
-// text returns a string field of at most limit bytes as a copy.
-func text(value []byte, limit int, field string) (string, error) {
-	b, err := blob(value, limit, field)
+// readText returns a string field of at most limit bytes as a copy.
+func readText(value []byte, limit int, field string) (string, error) {
+	b, err := readBlob(value, limit, field)
 	return string(b), err
 }
 
-// blob returns a byte-string field of at most limit bytes; it aliases value.
-func blob(value []byte, limit int, field string) ([]byte, error) {
+// readBlob returns a byte-string field of at most limit bytes; it aliases value.
+func readBlob(value []byte, limit int, field string) ([]byte, error) {
 	b, ok := Bytes(value)
 	if !ok {
 		return nil, refuse(ReasonType, field)

@@ -31,7 +31,7 @@ func ringSlices(nodes []string, shares []float64) []slice {
 		share := shares[i]
 		s := slice{Node: id, Percent: fmt.Sprintf("%.1f %%", 100*share), Colour: i % colours}
 		if share > 0 {
-			s.Path = arc(at, min(share, 1))
+			s.Path = arcPath(at, min(share, 1))
 			at += share
 		}
 		out = append(out, s)
@@ -39,10 +39,10 @@ func ringSlices(nodes []string, shares []float64) []slice {
 	return out
 }
 
-// arc is a part of the ring.
-func arc(from, share float64) string {
+// arcPath is a part of the ring.
+func arcPath(from, share float64) string {
 	if share > 0.9999 { // an arc that ends where it begins is none
-		return arc(0, 0.5) + " " + arc(0.5, 0.5)
+		return arcPath(0, 0.5) + " " + arcPath(0.5, 0.5)
 	}
 	point := func(turn, r float64) string {
 		a := 2*math.Pi*turn - math.Pi/2
@@ -81,7 +81,7 @@ func curveOf(l Line) curve {
 		unit = ""
 	}
 	most := slices.Max(l.Points)
-	c.Now, c.Most = amount(l.Points[len(l.Points)-1])+unit, amount(most)+unit
+	c.Now, c.Most = formatAmount(l.Points[len(l.Points)-1])+unit, formatAmount(most)+unit
 	c.Text = fmt.Sprintf("%s now, %s at most", c.Now, c.Most)
 	scale := most
 	if scale == 0 {
@@ -101,8 +101,8 @@ func curveOf(l Line) curve {
 	return c
 }
 
-// amount is a number as short as it can be read.
-func amount(v float64) string {
+// formatAmount is a number as short as it can be read.
+func formatAmount(v float64) string {
 	switch {
 	case v >= 10000:
 		return fmt.Sprintf("%.0fk", v/1000)

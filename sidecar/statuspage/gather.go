@@ -47,9 +47,9 @@ type cache struct {
 	slow time.Time // when the lasting part was asked for
 }
 
-// get returns answers that are fresh enough. A caller that asks the Source does so for all callers, and continues when
-// its browser has gone.
-func (c *cache) get(ctx context.Context, s Source) gathering {
+// getFresh returns answers that are fresh enough. A caller that asks the Source does so for all callers, and continues
+// when its browser has gone.
+func (c *cache) getFresh(ctx context.Context, s Source) gathering {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
@@ -60,17 +60,17 @@ func (c *cache) get(ctx context.Context, s Source) gathering {
 	defer cancel()
 	next := c.last
 	all := c.slow.IsZero() || now.Sub(c.slow) >= lasting
-	jobs := all || c.last.busy()
+	jobs := all || c.last.hasOpenJobs()
 	var wg sync.WaitGroup
-	ask(&wg, &next.Status, func() (adminapi.Status, error) { return s.Status(ctx) })
-	ask(&wg, &next.Ring, func() (adminapi.RingInfo, error) { return s.RingInfo(ctx, adminapi.RingQuery{}) })
+	askSource(&wg, &next.Status, func() (adminapi.Status, error) { return s.Status(ctx) })
+	askSource(&wg, &next.Ring, func() (adminapi.RingInfo, error) { return s.RingInfo(ctx, adminapi.RingQuery{}) })
 	if all {
-		ask(&wg, &next.Roots, func() (adminapi.RootsStatus, error) { return s.RootsStatus(ctx) })
-		ask(&wg, &next.Presence, func() (adminapi.Presence, error) { return s.Presence(ctx) })
-		ask(&wg, &next.Protocols, func() (adminapi.Protocols, error) { return s.Protocols(ctx) })
+		askSource(&wg, &next.Roots, func() (adminapi.RootsStatus, error) { return s.RootsStatus(ctx) })
+		askSource(&wg, &next.Presence, func() (adminapi.Presence, error) { return s.Presence(ctx) })
+		askSource(&wg, &next.Protocols, func() (adminapi.Protocols, error) { return s.Protocols(ctx) })
 	}
 	if jobs {
-		ask(&wg, &next.Jobs, func() (adminapi.JobList, error) { return s.ListJobs(ctx, jobsShown) })
+		askSource(&wg, &next.Jobs, func() (adminapi.JobList, error) { return s.ListJobs(ctx, jobsShown) })
 	}
 	wg.Wait()
 	next.At = now
@@ -81,8 +81,8 @@ func (c *cache) get(ctx context.Context, s Source) gathering {
 	return next
 }
 
-// busy says whether a job that is shown has returns to come.
-func (g gathering) busy() bool {
+// hasOpenJobs says whether a job that is shown has returns to come.
+func (g gathering) hasOpenJobs() bool {
 	if g.Jobs == nil {
 		return false
 	}
@@ -94,7 +94,7 @@ func (g gathering) busy() bool {
 	return false
 }
 
-func ask[T any](wg *sync.WaitGroup, to **T, question func() (T, error)) {
+func askSource[T any](wg *sync.WaitGroup, to **T, question func() (T, error)) {
 	wg.Go(func() {
 		*to = nil
 		if v, err := question(); err == nil {

@@ -52,13 +52,13 @@ func New(c Config) *Page {
 	p := &Page{c: c, page: template.Must(template.ParseFS(assets, "assets/page.html"))}
 	p.cache.now = c.Now
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+Path, p.show)
+	mux.HandleFunc("GET "+Path, p.servePage)
 	mux.HandleFunc("GET "+Path+"/{$}", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, Path, http.StatusMovedPermanently)
 	})
-	mux.HandleFunc("GET "+Path+"/page.css", asset("assets/page.css", "text/css; charset=utf-8"))
-	mux.HandleFunc("GET "+Path+"/icon.svg", asset("assets/icon.svg", "image/svg+xml"))
-	mux.HandleFunc("GET "+Path+"/page.js", asset("assets/page.js", "text/javascript; charset=utf-8"))
+	mux.HandleFunc("GET "+Path+"/page.css", serveAsset("assets/page.css", "text/css; charset=utf-8"))
+	mux.HandleFunc("GET "+Path+"/icon.svg", serveAsset("assets/icon.svg", "image/svg+xml"))
+	mux.HandleFunc("GET "+Path+"/page.js", serveAsset("assets/page.js", "text/javascript; charset=utf-8"))
 	p.handler = mux
 	return p
 }
@@ -73,7 +73,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if !p.known(r.Host) {
+	if !p.isKnownHost(r.Host) {
 		http.Error(w, "ask for the status page by the address or the name of this host, or as localhost",
 			http.StatusMisdirectedRequest)
 		return
@@ -85,8 +85,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.handler.ServeHTTP(w, r)
 }
 
-// known says whether a Host header is one that no stranger's name server can have made.
-func (p *Page) known(host string) bool {
+// isKnownHost says whether a Host header is one that no stranger's name server can have made.
+func (p *Page) isKnownHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
@@ -98,7 +98,7 @@ func (p *Page) known(host string) bool {
 	return name == "localhost" || slices.ContainsFunc(p.c.Hosts, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
-func asset(name, kind string) http.HandlerFunc {
+func serveAsset(name, kind string) http.HandlerFunc {
 	text, err := assets.ReadFile(name)
 	if err != nil {
 		panic(err) // it is embedded
@@ -109,11 +109,11 @@ func asset(name, kind string) http.HandlerFunc {
 	}
 }
 
-// show answers with the page.
-func (p *Page) show(w http.ResponseWriter, r *http.Request) {
+// servePage answers with the page.
+func (p *Page) servePage(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
-	g := p.cache.get(ctx, p.c.Source)
+	g := p.cache.getFresh(ctx, p.c.Source)
 	var out bytes.Buffer
 	if err := p.page.Execute(&out, makeView(g, p.c.Series.Lines(), p.c.Now())); err != nil {
 		p.c.Logger.Error("status page not made", "err", err)

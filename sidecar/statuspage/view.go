@@ -80,20 +80,20 @@ func makeView(g gathering, lines []Line, now time.Time) view {
 	for _, l := range lines {
 		v.Curves = append(v.Curves, curveOf(l))
 	}
-	v.status(g.Status, now)
+	v.setStatus(g.Status, now)
 	if g.Ring != nil {
-		v.ring(g.Ring.Nodes)
+		v.setRing(g.Ring.Nodes)
 	}
 	if g.Roots != nil {
-		v.roots(*g.Roots, now)
+		v.setRoots(*g.Roots, now)
 	}
 	if g.Jobs != nil {
-		v.jobs(g.Jobs.Jobs, now)
-		note(missing, g.Jobs.Missing)
+		v.setJobs(g.Jobs.Jobs, now)
+		addMissing(missing, g.Jobs.Missing)
 	}
 	if g.Presence != nil {
-		v.minions(*g.Presence, g.Protocols, now)
-		note(missing, g.Presence.Missing)
+		v.setMinions(*g.Presence, g.Protocols, now)
+		addMissing(missing, g.Presence.Missing)
 	}
 	var silent []string
 	for id := range missing {
@@ -104,20 +104,20 @@ func makeView(g gathering, lines []Line, now time.Time) view {
 	return v
 }
 
-func note(missing map[string]bool, nodes []string) {
+func addMissing(missing map[string]bool, nodes []string) {
 	for _, id := range nodes {
 		missing[id] = true
 	}
 }
 
-func tone(l adminapi.Level) string {
+func toneOf(l adminapi.Level) string {
 	if l == adminapi.LevelFail {
 		return "fail"
 	}
 	return "warn"
 }
 
-func (v *view) status(st *adminapi.Status, now time.Time) {
+func (v *view) setStatus(st *adminapi.Status, now time.Time) {
 	if st == nil {
 		v.Title = "no answer"
 		return
@@ -132,7 +132,7 @@ func (v *view) status(st *adminapi.Status, now time.Time) {
 		v.About += ", Salt " + st.Node.SaltVersion
 	}
 	if !st.Node.Started.IsZero() {
-		v.About += ", up " + age(now.Sub(st.Node.Started))
+		v.About += ", up " + formatAge(now.Sub(st.Node.Started))
 	}
 	fails := 0
 	for _, p := range st.Problems {
@@ -141,7 +141,7 @@ func (v *view) status(st *adminapi.Status, now time.Time) {
 			word = "failure"
 			fails++
 		}
-		v.Problems = append(v.Problems, problem{tone(p.Level), word, p.Node, p.Message, p.Hint})
+		v.Problems = append(v.Problems, problem{toneOf(p.Level), word, p.Node, p.Message, p.Hint})
 	}
 	switch n := len(st.Problems); {
 	case st.Removed != "":
@@ -151,9 +151,9 @@ func (v *view) status(st *adminapi.Status, now time.Time) {
 	case st.Cluster == nil:
 		v.Tone, v.Verdict = "warn", "this node belongs to no cluster yet"
 	case fails > 0:
-		v.Tone, v.Verdict = "fail", plural(n, "problem")
+		v.Tone, v.Verdict = "fail", formatPlural(n, "problem")
 	case n > 0:
-		v.Tone, v.Verdict = "warn", plural(n, "warning")
+		v.Tone, v.Verdict = "warn", formatPlural(n, "warning")
 	default:
 		v.Tone, v.Verdict = "ok", "no problems"
 	}
@@ -161,11 +161,11 @@ func (v *view) status(st *adminapi.Status, now time.Time) {
 	for _, m := range st.Members {
 		v.Members = append(v.Members, memberRow(m))
 	}
-	v.facts(st)
+	v.addFacts(st)
 }
 
-// facts are about the cluster and the node that answers.
-func (v *view) facts(st *adminapi.Status) {
+// addFacts are about the cluster and the node that answers.
+func (v *view) addFacts(st *adminapi.Status) {
 	add := func(name, value, tone string) { v.Facts = append(v.Facts, fact{name, value, tone}) }
 	if c := st.Cluster; c != nil {
 		leader, t := cmp.Or(c.Leader, "none"), ""
@@ -190,7 +190,7 @@ func (v *view) facts(st *adminapi.Status) {
 		add("ready", "no", "fail")
 	}
 	for _, e := range n.Edges {
-		text := plural(e.Connections, "connection")
+		text := formatPlural(e.Connections, "connection")
 		if e.InFlight > 0 {
 			text += fmt.Sprintf(", %d in flight", e.InFlight)
 		}
@@ -227,7 +227,7 @@ func memberRow(m adminapi.Member) member {
 	row := member{
 		ID: m.ID, Role: string(m.Role), State: string(m.State), Salt: m.SaltVersion, Version: m.Version, Leader: m.Leader,
 		Self:        m.Self,
-		Subscribers: number(m.Subscribers), Lag: number(m.Lag), StateTone: "fail", ReadyTone: "fail",
+		Subscribers: formatNumber(m.Subscribers), Lag: formatNumber(m.Lag), StateTone: "fail", ReadyTone: "fail",
 	}
 	switch m.State {
 	case adminapi.StateAlive:
@@ -252,14 +252,14 @@ func memberRow(m adminapi.Member) member {
 	return row
 }
 
-func number[T int | uint64](n *T) string {
+func formatNumber[T int | uint64](n *T) string {
 	if n == nil {
 		return "–"
 	}
 	return fmt.Sprint(*n)
 }
 
-func (v *view) ring(nodes []adminapi.RingNode) {
+func (v *view) setRing(nodes []adminapi.RingNode) {
 	var ids []string
 	var shares []float64
 	for _, n := range nodes {
@@ -278,15 +278,15 @@ func (v *view) ring(nodes []adminapi.RingNode) {
 	}
 }
 
-func (v *view) roots(r adminapi.RootsStatus, now time.Time) {
+func (v *view) setRoots(r adminapi.RootsStatus, now time.Time) {
 	if r.Head != nil {
-		v.RootsOf = fmt.Sprintf("revision %d, %s, by %s %s ago", r.Head.Number, plural(r.Head.Files, "file"), r.Head.Author,
-			age(now.Sub(r.Head.Time)))
+		v.RootsOf = fmt.Sprintf("revision %d, %s, by %s %s ago", r.Head.Number, formatPlural(r.Head.Files, "file"), r.Head.Author,
+			formatAge(now.Sub(r.Head.Time)))
 	}
 	for _, n := range r.Nodes {
 		row := rootsRow{Node: n.Node, Revision: fmt.Sprint(n.Revision), State: "current", Tone: "ok"}
 		if !n.LastScan.IsZero() {
-			row.Scan = age(now.Sub(n.LastScan)) + " ago"
+			row.Scan = formatAge(now.Sub(n.LastScan)) + " ago"
 		}
 		files := 0
 		for _, s := range n.Slots {
@@ -308,7 +308,7 @@ func (v *view) roots(r adminapi.RootsStatus, now time.Time) {
 			row.State, row.Tone = "behind", "warn"
 		}
 		if n.Conflicts > 0 {
-			row.State, row.Tone = row.State+", "+plural(n.Conflicts, "conflict"), "warn"
+			row.State, row.Tone = row.State+", "+formatPlural(n.Conflicts, "conflict"), "warn"
 		}
 		v.Roots = append(v.Roots, row)
 		for i := range v.Members {
@@ -322,8 +322,8 @@ func (v *view) roots(r adminapi.RootsStatus, now time.Time) {
 // jobTime is the layout of what a job id begins with, UTC.
 const jobTime = "20060102150405"
 
-// published is when a job was, as far as its id tells.
-func published(jid string) (time.Time, bool) {
+// publishedAt is when a job was, as far as its id tells.
+func publishedAt(jid string) (time.Time, bool) {
 	if len(jid) < len(jobTime) {
 		return time.Time{}, false
 	}
@@ -334,16 +334,16 @@ func published(jid string) (time.Time, bool) {
 // jobWaits is for how long a job without all its returns is at work, as far as one can tell.
 const jobWaits = 10 * time.Minute
 
-func (v *view) jobs(list []adminapi.JobRow, now time.Time) {
+func (v *view) setJobs(list []adminapi.JobRow, now time.Time) {
 	waiting := 0
 	for _, j := range list {
 		row := job{
 			JID: j.JID, Function: j.Function, Target: j.Target, User: j.User, Nodes: strings.Join(j.Nodes, ", "),
 			Minions: j.Minions, Returned: j.Returned, State: "complete", Tone: "ok",
 		}
-		at, known := published(j.JID)
+		at, known := publishedAt(j.JID)
 		if known {
-			row.At = age(now.Sub(at)) + " ago"
+			row.At = formatAge(now.Sub(at)) + " ago"
 		}
 		switch {
 		case j.Minions == 0:
@@ -359,14 +359,14 @@ func (v *view) jobs(list []adminapi.JobRow, now time.Time) {
 	}
 	v.JobsNote = "none waits for returns"
 	if waiting > 0 {
-		v.JobsNote = plural(waiting, "job") + " of these at work"
+		v.JobsNote = formatPlural(waiting, "job") + " of these at work"
 	}
 }
 
 // slowAfter is the time from which a return is shown as slow.
 const slowAfter = 5 * time.Second
 
-func (v *view) minions(p adminapi.Presence, heard *adminapi.Protocols, now time.Time) {
+func (v *view) setMinions(p adminapi.Presence, heard *adminapi.Protocols, now time.Time) {
 	m := &minions{Present: len(p.Present), Absent: len(p.Absent)}
 	for _, one := range p.Present {
 		if one.Doubt {
@@ -379,34 +379,34 @@ func (v *view) minions(p adminapi.Presence, heard *adminapi.Protocols, now time.
 	for _, one := range gone[:min(len(gone), listed)] {
 		row := absent{ID: one.ID, Node: one.Node, Address: one.Address, Heard: "not yet"}
 		if !one.Seen.IsZero() {
-			row.Heard = age(now.Sub(one.Seen)) + " ago"
+			row.Heard = formatAge(now.Sub(one.Seen)) + " ago"
 		}
 		m.Gone = append(m.Gone, row)
 	}
 	m.More = len(gone) - len(m.Gone)
 	if heard != nil {
-		m.Slow = slowest(heard.Minions, now)
+		m.Slow = slowestMinions(heard.Minions, now)
 	}
 	v.Minions = m
 }
 
-// slowest are the minions whose latest return took longest, of those of the last day.
-func slowest(list []adminapi.MinionProtocol, now time.Time) (out []slow) {
+// slowestMinions are the minions whose latest return took longest, of those of the last day.
+func slowestMinions(list []adminapi.MinionProtocol, now time.Time) (out []slow) {
 	for _, m := range list {
 		if m.Returned == nil || now.Sub(m.Returned.At) > 24*time.Hour {
 			continue
 		}
-		at, ok := published(m.Returned.JID)
+		at, ok := publishedAt(m.Returned.JID)
 		if took := m.Returned.At.Sub(at); ok && took >= slowAfter {
-			out = append(out, slow{ID: m.ID, Took: age(took), Function: m.Returned.Function, Node: m.Node, took: took})
+			out = append(out, slow{ID: m.ID, Took: formatAge(took), Function: m.Returned.Function, Node: m.Node, took: took})
 		}
 	}
 	slices.SortFunc(out, func(a, b slow) int { return cmp.Or(cmp.Compare(b.took, a.took), cmp.Compare(a.ID, b.ID)) })
 	return out[:min(len(out), listed/2)]
 }
 
-// age is a duration in two units at most.
-func age(d time.Duration) string {
+// formatAge is a duration in two units at most.
+func formatAge(d time.Duration) string {
 	switch d = max(0, d); {
 	case d < time.Minute:
 		return fmt.Sprintf("%d s", int(d.Seconds()))
@@ -418,7 +418,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-func plural(n int, thing string) string {
+func formatPlural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}

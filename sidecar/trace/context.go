@@ -62,7 +62,7 @@ func lowerHex(digits []byte) bool {
 	return true
 }
 
-func (p Parent) header() string {
+func (p Parent) traceparent() string {
 	raw := append(make([]byte, 0, headerSize), "00-"...)
 	raw = append(hex.AppendEncode(raw, p.trace[:]), '-')
 	raw = append(hex.AppendEncode(raw, p.span[:]), "-01"...)
@@ -85,7 +85,7 @@ func (r *Request) With(ctx context.Context) context.Context {
 // Outgoing is the header for a call that is made under ctx, empty when nothing is traced.
 func Outgoing(ctx context.Context) string {
 	r, _ := ctx.Value(requestKey{}).(*Request)
-	return r.header()
+	return r.traceparent()
 }
 
 // Incoming returns a context for a request that came with this header.

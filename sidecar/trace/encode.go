@@ -54,19 +54,19 @@ type (
 
 const statusError = 2
 
-func (c Config) encode(batch []*Request) []byte {
+func (c Config) encodeBatch(batch []*Request) []byte {
 	s := scopeSpans{Scope: scope{"saltclusterd", c.Version}}
 	for _, r := range batch {
 		whole, parent := r.whole, ""
 		if r.parent.span != [8]byte{} {
 			parent = hex.EncodeToString(r.parent.span[:])
 		}
-		s.Spans = append(s.Spans, whole.otlp(r.parent.trace, parent))
+		s.Spans = append(s.Spans, whole.toOTLP(r.parent.trace, parent))
 		for _, step := range r.steps {
-			s.Spans = append(s.Spans, step.otlp(r.parent.trace, hex.EncodeToString(whole.id[:])))
+			s.Spans = append(s.Spans, step.toOTLP(r.parent.trace, hex.EncodeToString(whole.id[:])))
 		}
 	}
-	from := resource{texts("service.name", "saltclusterd", "service.version", c.Version, "service.namespace", c.Cluster,
+	from := resource{textAttributes("service.name", "saltclusterd", "service.version", c.Version, "service.namespace", c.Cluster,
 		"service.instance.id", c.Node)}
 	raw, err := json.Marshal(export{[]resourceSpans{{from, []scopeSpans{s}}}})
 	if err != nil {
@@ -75,15 +75,15 @@ func (c Config) encode(batch []*Request) []byte {
 	return raw
 }
 
-func (s *span) otlp(trace [16]byte, parent string) otlpSpan {
+func (s *span) toOTLP(trace [16]byte, parent string) otlpSpan {
 	o := otlpSpan{
 		TraceID: hex.EncodeToString(trace[:]), SpanID: hex.EncodeToString(s.id[:]), ParentID: parent, Name: s.name,
 		Kind:  s.kind,
-		Start: nanos(s.start), End: nanos(s.end),
+		Start: formatNanos(s.start), End: formatNanos(s.end),
 	}
 	for _, a := range s.attrs {
 		if a.text != "" {
-			o.Attributes = append(o.Attributes, texts(a.name, a.text)...)
+			o.Attributes = append(o.Attributes, textAttributes(a.name, a.text)...)
 		} else {
 			o.Attributes = append(o.Attributes, keyValue{a.name, value{Int: strconv.FormatInt(a.num, 10)}})
 		}
@@ -94,9 +94,9 @@ func (s *span) otlp(trace [16]byte, parent string) otlpSpan {
 	return o
 }
 
-func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
+func formatNanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-func texts(pairs ...string) (all []keyValue) {
+func textAttributes(pairs ...string) (all []keyValue) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		all = append(all, keyValue{pairs[i], value{String: &pairs[i+1]}})
 	}

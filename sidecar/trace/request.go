@@ -48,7 +48,7 @@ type Request struct {
 // Begin returns the trace of a request that came at a time; nil unless it is one of those that are traced. A request
 // that another node has begun to trace is also traced here.
 func (t *Tracer) Begin(at time.Time, from Parent) *Request {
-	if t == nil || !from.sampled && !t.samples() {
+	if t == nil || !from.sampled && !t.isSampled() {
 		return nil
 	}
 	r := &Request{tracer: t, parent: from}
@@ -66,14 +66,14 @@ func newID() (id [8]byte) {
 }
 
 // Step ends the step before and begins another one.
-func (r *Request) Step(name string) { r.step(name, kindInternal, attribute{}) }
+func (r *Request) Step(name string) { r.startStep(name, kindInternal, attribute{}) }
 
 // Carry is the step in which a node carries the request out: its name, or empty for the master of this one.
 func (r *Request) Carry(name, node string) {
-	r.step(name, kindClient, attribute{name: "saltcluster.node", text: node})
+	r.startStep(name, kindClient, attribute{name: "saltcluster.node", text: node})
 }
 
-func (r *Request) step(name string, kind int, a attribute) {
+func (r *Request) startStep(name string, kind int, a attribute) {
 	if r == nil {
 		return
 	}
@@ -136,15 +136,15 @@ func (r *Request) End(size int) {
 	if r.whole.failed = size < 0; !r.whole.failed {
 		r.whole.attrs = append(r.whole.attrs, attribute{name: "saltcluster.answer_bytes", num: int64(size)})
 	}
-	r.tracer.put(r)
+	r.tracer.enqueueRequest(r)
 }
 
-// header is the traceparent for what is done elsewhere in the present step.
-func (r *Request) header() string {
+// traceparent is the traceparent for what is done elsewhere in the present step.
+func (r *Request) traceparent() string {
 	if r == nil {
 		return ""
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Parent{trace: r.parent.trace, span: r.steps[len(r.steps)-1].id}.header()
+	return Parent{trace: r.parent.trace, span: r.steps[len(r.steps)-1].id}.traceparent()
 }

@@ -185,7 +185,7 @@ func TestStepsAreBounded(t *testing.T) {
 func TestParseParent(t *testing.T) {
 	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	p := ParseParent(good)
-	if !p.sampled || p.header() != good {
+	if !p.sampled || p.traceparent() != good {
 		t.Errorf("%+v", p)
 	}
 	if p := ParseParent(strings.TrimSuffix(good, "1") + "0"); p.sampled || p.trace == [16]byte{} {
@@ -221,8 +221,8 @@ func FuzzParseParent(f *testing.F) {
 		if p == (Parent{}) {
 			return
 		}
-		if len(header) < headerSize || !strings.HasPrefix(header[3:], p.header()[3:headerSize-2]) {
-			t.Errorf("%q became %q", header, p.header())
+		if len(header) < headerSize || !strings.HasPrefix(header[3:], p.traceparent()[3:headerSize-2]) {
+			t.Errorf("%q became %q", header, p.traceparent())
 		}
 	})
 }
@@ -230,7 +230,7 @@ func FuzzParseParent(f *testing.F) {
 // What is not traced costs nothing: no allocation, whatever is noted about it.
 func TestTracer_UntracedAllocatesNothing(t *testing.T) {
 	ctx, sampled := context.Background(), New(Config{Endpoint: "http://127.0.0.1:1", OneIn: 1_000_000})
-	sampled.samples() // the one
+	sampled.isSampled() // the one
 	for name, tr := range map[string]*Tracer{"off": nil, "not this one": sampled} {
 		if n := testing.AllocsPerRun(1000, func() { untraced(ctx, tr) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)

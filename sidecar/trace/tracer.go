@@ -84,7 +84,7 @@ func New(cfg Config) *Tracer {
 // Open begins to send.
 func (t *Tracer) Open() {
 	if t != nil {
-		t.wg.Go(t.run)
+		t.wg.Go(t.runSender)
 	}
 }
 
@@ -102,13 +102,13 @@ func (t *Tracer) Close() error {
 	return nil
 }
 
-// samples says whether the next request is one of those that are traced: they are spread evenly.
-func (t *Tracer) samples() bool {
+// isSampled says whether the next request is one of those that are traced: they are spread evenly.
+func (t *Tracer) isSampled() bool {
 	return t.cfg.OneIn <= 1 || t.count.Add(1)%int64(t.cfg.OneIn) == 1
 }
 
-// put never waits.
-func (t *Tracer) put(r *Request) {
+// enqueueRequest never waits.
+func (t *Tracer) enqueueRequest(r *Request) {
 	select {
 	case t.queue <- r:
 	default:
@@ -116,7 +116,7 @@ func (t *Tracer) put(r *Request) {
 	}
 }
 
-func (t *Tracer) run() {
+func (t *Tracer) runSender() {
 	tick := time.NewTicker(t.cfg.Every)
 	defer tick.Stop()
 	batch := make([]*Request, 0, batchSize)
@@ -128,35 +128,35 @@ func (t *Tracer) run() {
 			}
 		case <-tick.C:
 		case <-t.stop:
-			t.last(batch)
+			t.sendRest(batch)
 			return
 		}
-		t.send(batch)
+		t.sendBatch(batch)
 		batch = batch[:0]
 	}
 }
 
-// last sends what is there when Close is called.
-func (t *Tracer) last(batch []*Request) {
+// sendRest sends what is there when Close is called.
+func (t *Tracer) sendRest(batch []*Request) {
 	for {
 		select {
 		case r := <-t.queue:
 			if batch = append(batch, r); len(batch) == batchSize {
-				t.send(batch)
+				t.sendBatch(batch)
 				batch = batch[:0]
 			}
 		default:
-			t.send(batch)
+			t.sendBatch(batch)
 			return
 		}
 	}
 }
 
-func (t *Tracer) send(batch []*Request) {
+func (t *Tracer) sendBatch(batch []*Request) {
 	if len(batch) == 0 {
 		return
 	}
-	err := t.post(t.cfg.encode(batch))
+	err := t.postBatch(t.cfg.encodeBatch(batch))
 	outcome := "sent"
 	if err != nil {
 		outcome = "failed"
@@ -168,7 +168,7 @@ func (t *Tracer) send(batch []*Request) {
 	t.spans.WithLabelValues(outcome).Add(float64(len(batch)))
 }
 
-func (t *Tracer) post(body []byte) error {
+func (t *Tracer) postBatch(body []byte) error {
 	req, err := http.NewRequestWithContext(t.ctx, http.MethodPost, t.cfg.Endpoint, bytes.NewReader(body))
 	if err != nil {
 		return err

@@ -34,18 +34,18 @@ type call struct {
 
 func (c *ReqClient) newCall() *call { return &call{c: c, ready: make(chan struct{}, 1)} }
 
-func (ca *call) start(timeout time.Duration) {
+func (ca *call) startTimer(timeout time.Duration) {
 	ca.begun = time.Now()
 	if ca.timer == nil {
-		ca.timer = time.AfterFunc(timeout, func() { ca.c.abandon(ca, ErrTimeout) })
+		ca.timer = time.AfterFunc(timeout, func() { ca.c.abandonCall(ca, ErrTimeout) })
 	} else {
 		ca.timer.Reset(timeout)
 	}
 }
 
-// finish tells the end. Only who moved the call to stage over may call it, without holding the lock.
-func (ca *call) finish(reply []byte, err error) {
-	ca.c.metrics.end(ca.begun, err)
+// finishCall tells the end. Only who moved the call to stage over may call it, without holding the lock.
+func (ca *call) finishCall(reply []byte, err error) {
+	ca.c.metrics.observeCall(ca.begun, err)
 	if ca.unwatch != nil {
 		ca.unwatch()
 	}
@@ -58,8 +58,8 @@ func (ca *call) finish(reply []byte, err error) {
 	ca.ready <- struct{}{}
 }
 
-// recycle puts a call of Do back, unless its timer is just firing and might end the next one.
-func (ca *call) recycle() {
+// recycleCall puts a call of Do back, unless its timer is just firing and might end the next one.
+func (ca *call) recycleCall() {
 	if !ca.timer.Stop() {
 		return
 	}
@@ -69,6 +69,6 @@ func (ca *call) recycle() {
 
 func failAll(list []*call, err error) {
 	for _, ca := range list {
-		ca.finish(nil, err)
+		ca.finishCall(nil, err)
 	}
 }

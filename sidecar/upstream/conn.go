@@ -43,39 +43,39 @@ type job struct {
 	body []byte
 }
 
-// send writes the request; an error shows at the connection's reader too, which does the rest.
-func (j job) send() {
+// sendRequest writes the request; an error shows at the connection's reader too, which does the rest.
+func (j job) sendRequest() {
 	switch {
 	case j.cn == nil:
 	case len(j.body) <= directWrite:
-		j.write()
+		j.writeRequest()
 	default:
 		go func() {
 			defer j.cn.c.wg.Done() // assign has counted it
-			j.write()
+			j.writeRequest()
 		}()
 	}
 }
 
-func (j job) write() {
+func (j job) writeRequest() {
 	if err := j.cn.z.WriteMessage(delimiter, j.body); err != nil {
 		j.cn.close()
 	}
 }
 
-// read receives replies until the connection ends.
-func (cn *conn) read() {
+// readReplies receives replies until the connection ends.
+func (cn *conn) readReplies() {
 	for {
 		parts, err := cn.z.ReadMessage()
 		if err == nil && (len(parts) != 2 || len(parts[0]) != 0) {
 			err = fmt.Errorf("%w: %d parts", errUnexpected, len(parts))
 		}
 		if err == nil {
-			err = cn.c.replied(cn, parts[1])
+			err = cn.c.handleReply(cn, parts[1])
 		}
 		if err != nil {
 			cn.close()
-			cn.c.lost(cn, err)
+			cn.c.handleLost(cn, err)
 			return
 		}
 	}

@@ -39,8 +39,8 @@ var (
 	errQueuedClosed  = &unsentError{ErrClosed}
 )
 
-// unsent marks err as the end of a call that was never sent.
-func unsent(err error) error {
+// unsentErrorOf marks err as the end of a call that was never sent.
+func unsentErrorOf(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return errQueuedTimeout

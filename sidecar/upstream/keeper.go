@@ -12,15 +12,15 @@ import (
 // maxDialing bounds the connects under way at once: a master that accepts slowly is not helped by sixty of them.
 const maxDialing = 8
 
-// keep holds MinIdle connections open, however often they are lost, and closes those that idle for long.
-func (c *ReqClient) keep() {
+// keepIdle holds MinIdle connections open, however often they are lost, and closes those that idle for long.
+func (c *ReqClient) keepIdle() {
 	tick := time.NewTicker(max(c.cfg.IdleTimeout/4, 10*time.Millisecond))
 	defer tick.Stop()
 	pause := c.cfg.BackoffMin
 	var met time.Time // the last good connect
 	for {
-		if c.claim() {
-			if c.connect() == nil {
+		if c.claimPlace() {
+			if c.connectMaster() == nil {
 				lasted := time.Since(met)
 				met = time.Now()
 				if lasted > c.cfg.BackoffMax {
@@ -29,7 +29,7 @@ func (c *ReqClient) keep() {
 				}
 				// A listener that accepts a connection and ends it at once is not a master; it is not called again without a pause.
 			}
-			if !c.sleep(pause/2 + rand.N(pause/2+1)) {
+			if !c.sleepFor(pause/2 + rand.N(pause/2+1)) {
 				return
 			}
 			pause = min(2*pause, c.cfg.BackoffMax)
@@ -40,13 +40,13 @@ func (c *ReqClient) keep() {
 			return
 		case <-c.wake:
 		case <-tick.C:
-			c.trim()
+			c.closeIdle()
 		}
 	}
 }
 
-// claim reserves the place of one connection if the pool is short of what it keeps.
-func (c *ReqClient) claim() bool {
+// claimPlace reserves the place of one connection if the pool is short of what it keeps.
+func (c *ReqClient) claimPlace() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || c.fresh+c.dialing >= c.cfg.MinIdle || len(c.conns)+c.dialing >= c.cfg.MaxConns {
@@ -56,34 +56,34 @@ func (c *ReqClient) claim() bool {
 	return true
 }
 
-// grow starts connects for the waiting calls while the master is known to answer; the keeper does it when not.
-func (c *ReqClient) grow() {
+// growPool starts connects for the waiting calls while the master is known to answer; the keeper does it when not.
+func (c *ReqClient) growPool() {
 	for c.state == up && !c.closed && c.dialing < min(c.queue.ready, maxDialing) &&
 		len(c.conns)+c.dialing < c.cfg.MaxConns {
 		c.dialing++
-		c.wg.Go(func() { _ = c.connect() })
+		c.wg.Go(func() { _ = c.connectMaster() })
 	}
 }
 
-// connect opens the connection a place was reserved for and starts its reader.
-func (c *ReqClient) connect() error {
+// connectMaster opens the connection a place was reserved for and starts its reader.
+func (c *ReqClient) connectMaster() error {
 	c.mu.Lock()
 	epoch := c.epoch
 	c.mu.Unlock()
-	z, err := c.dial()
+	z, err := c.dialMaster()
 	if err != nil {
-		c.unreachable(err)
+		c.noteUnreachable(err)
 		return err
 	}
 	cn := &conn{c: c, z: z, epoch: epoch}
-	c.metrics.connected()
-	next := c.join(cn)
-	c.wg.Go(cn.read)
-	next.send()
+	c.metrics.countConnect()
+	next := c.addConn(cn)
+	c.wg.Go(cn.readReplies)
+	next.sendRequest()
 	return nil
 }
 
-func (c *ReqClient) dial() (*zmtp.Client, error) {
+func (c *ReqClient) dialMaster() (*zmtp.Client, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.DialTimeout)
 	defer cancel()
 	raw, err := c.cfg.Dial(ctx, "tcp", c.cfg.Addr)
@@ -91,7 +91,7 @@ func (c *ReqClient) dial() (*zmtp.Client, error) {
 		return nil, fmt.Errorf("connect to the salt-master: %w", err)
 	}
 	o := c.cfg.clientOptions()
-	o.OnSilent = c.silent
+	o.OnSilent = c.setSilent
 	z, err := zmtp.NewClient(ctx, raw, o)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the salt-master at %s: %w", c.cfg.Addr, err)
@@ -99,8 +99,8 @@ func (c *ReqClient) dial() (*zmtp.Client, error) {
 	return z, nil
 }
 
-// join takes a new connection into the pool. One whose epoch passed while it was made is let go again.
-func (c *ReqClient) join(cn *conn) (next job) {
+// addConn takes a new connection into the pool. One whose epoch passed while it was made is let go again.
+func (c *ReqClient) addConn(cn *conn) (next job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dialing--
@@ -108,7 +108,7 @@ func (c *ReqClient) join(cn *conn) (next job) {
 	c.metrics.conns.Set(float64(len(c.conns)))
 	if c.closed || cn.epoch != c.epoch {
 		cn.close()
-		signal(c.wake)
+		signalChan(c.wake)
 		return job{}
 	}
 	c.fresh++
@@ -118,17 +118,17 @@ func (c *ReqClient) join(cn *conn) (next job) {
 			c.rose = c.lastReply
 		}
 		c.setState(up)
-		signal(c.risen)
+		signalChan(c.risen)
 		c.cfg.Logger.Info("salt-master answers", "remote", c.cfg.Addr)
 	}
-	next = c.release(cn)
-	c.grow()
+	next = c.releaseConn(cn)
+	c.growPool()
 	return next
 }
 
-// unreachable takes a failed connect. Without any good connection the master counts as down, and the calls that wait
-// for it fail.
-func (c *ReqClient) unreachable(err error) {
+// noteUnreachable takes a failed connect. Without any good connection the master counts as down, and the calls that
+// wait for it fail.
+func (c *ReqClient) noteUnreachable(err error) {
 	c.mu.Lock()
 	c.dialing--
 	var waiting []*call
@@ -144,21 +144,21 @@ func (c *ReqClient) unreachable(err error) {
 		c.cfg.Logger.Warn("salt-master is down", "remote", c.cfg.Addr, "err", err)
 	}
 	failAll(waiting, ErrDown)
-	signal(c.wake)
+	signalChan(c.wake)
 }
 
-// trim closes what has idled for long, the oldest first.
-func (c *ReqClient) trim() {
+// closeIdle closes what has idled for long, the oldest first.
+func (c *ReqClient) closeIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.idle) > 0 && c.fresh > c.cfg.MinIdle && time.Since(c.idle[0].idleSince) > c.cfg.IdleTimeout {
 		cn := c.idle[0]
 		cn.close()
-		c.remove(cn)
+		c.removeConn(cn)
 	}
 }
 
-func (c *ReqClient) sleep(d time.Duration) bool {
+func (c *ReqClient) sleepFor(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

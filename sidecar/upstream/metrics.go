@@ -61,15 +61,15 @@ func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 	}
 }
 
-// watch shows how many of the master's workers have something to do, as far as can be seen from here.
-func (m *reqMetrics) watch(reg prometheus.Registerer, c *ReqClient) {
+// registerBusy shows how many of the master's workers have something to do, as far as can be seen from here.
+func (m *reqMetrics) registerBusy(reg prometheus.Registerer, c *ReqClient) {
 	promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "saltcluster_upstream_in_flight_requests",
 		Help: "Requests of this node that the local salt-master has not answered yet: so many of its workers are busy, worker_threads at most, and others with what does not come from here.",
-	}, func() float64 { return float64(c.owed()) })
+	}, func() float64 { return float64(c.countOwed()) })
 }
 
-func (m *reqMetrics) end(begun time.Time, err error) {
+func (m *reqMetrics) observeCall(begun time.Time, err error) {
 	if err == nil {
 		m.replies.Add(1)
 		m.ok.Inc()
@@ -91,7 +91,7 @@ func (m *reqMetrics) end(begun time.Time, err error) {
 	}
 }
 
-func (m *reqMetrics) connected() {
+func (m *reqMetrics) countConnect() {
 	m.connects.Add(1)
 	m.dials.Inc()
 }

@@ -40,16 +40,16 @@ func newPause() pause {
 	return pause{ended: make(chan struct{}), mu: new(sync.Mutex), state: new(pauseState), parked: make(chan struct{}, 1)}
 }
 
-// reading notes which connection is read, nil: none. It tells whether a pause is under way.
-func (p *pause) reading(z *zmtp.Client) (paused bool) {
+// setReading notes which connection is read, nil: none. It tells whether a pause is under way.
+func (p *pause) setReading(z *zmtp.Client) (paused bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state.z = z
 	return p.state.end != nil
 }
 
-// resumed returns the connection that was taken over, once.
-func (p *pause) resumed() *zmtp.Client {
+// takeResumed returns the connection that was taken over, once.
+func (p *pause) takeResumed() *zmtp.Client {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	z := p.state.taken
@@ -57,8 +57,8 @@ func (p *pause) resumed() *zmtp.Client {
 	return z
 }
 
-// park waits for the end of the pause.
-func (p *pause) park(ctx context.Context, z *zmtp.Client) error {
+// waitPaused waits for the end of the pause.
+func (p *pause) waitPaused(ctx context.Context, z *zmtp.Client) error {
 	p.mu.Lock()
 	end := p.state.end
 	p.state.still = z
@@ -119,12 +119,12 @@ func (c *SubClient) Pause(ctx context.Context) error {
 }
 
 // Unpause resumes the subscription.
-func (c *SubClient) Unpause() { c.pause.finish(false) }
+func (c *SubClient) Unpause() { c.pause.endPause(false) }
 
 // Hand ends the client without a word to the master: another process continues with its connection.
-func (c *SubClient) Hand() { c.pause.finish(true) }
+func (c *SubClient) Hand() { c.pause.endPause(true) }
 
-func (p *pause) finish(handed bool) {
+func (p *pause) endPause(handed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state.end == nil {
@@ -171,7 +171,7 @@ func (c *SubClient) Import(record []byte, fd int) error {
 	if err != nil {
 		return fmt.Errorf("take the subscription over: %w", err)
 	}
-	z, err := decodeClient(record, conn, c.options())
+	z, err := decodeClient(record, conn, c.clientOptions())
 	if err != nil {
 		_ = conn.Close()
 		return fmt.Errorf("take the subscription over: %w", err)

@@ -86,7 +86,7 @@ func hold(t *testing.T, c *SubClient) {
 func FuzzDecodeClient(f *testing.F) {
 	f.Add([]byte{1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if z, err := decodeClient(b, nil, NewSubClient(SubConfig{}).options()); err == nil && z == nil {
+		if z, err := decodeClient(b, nil, NewSubClient(SubConfig{}).clientOptions()); err == nil && z == nil {
 			t.Fatal("neither a client nor an error")
 		}
 	})

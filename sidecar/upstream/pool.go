@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// submit gives the call to an idle connection, queues it or fails it.
-func (c *ReqClient) submit(ca *call) {
-	j, shed, err := c.place(ca)
+// submitCall gives the call to an idle connection, queues it or fails it.
+func (c *ReqClient) submitCall(ca *call) {
+	j, shed, err := c.placeCall(ca)
 	if shed != nil {
-		shed.finish(nil, ErrBusy)
+		shed.finishCall(nil, ErrBusy)
 	}
 	if err != nil {
-		ca.finish(nil, err)
+		ca.finishCall(nil, err)
 		return
 	}
-	j.send()
+	j.sendRequest()
 }
 
-// place finds the call's connection, none when it has to wait. A full queue makes room for who asks little: shed is who
-// has to go instead.
-func (c *ReqClient) place(ca *call) (j job, shed *call, err error) {
+// placeCall finds the call's connection, none when it has to wait. A full queue makes room for who asks little: shed is
+// who has to go instead.
+func (c *ReqClient) placeCall(ca *call) (j job, shed *call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ca.stage == over { // given up before it began
 		return job{}, nil, nil
 	}
-	err = c.refuse(ca)
-	held := c.queue.full(ca.from)
+	err = c.checkCall(ca)
+	held := c.queue.isFull(ca.from)
 	if err == nil && (held || len(c.idle) == 0) && c.queue.len >= c.cfg.MaxQueue {
 		if shed = c.queue.makeRoom(ca.from); shed == nil {
 			err = ErrBusy
@@ -40,11 +40,11 @@ func (c *ReqClient) place(ca *call) (j job, shed *call, err error) {
 		return job{}, nil, err
 	}
 	if len(c.idle) > 0 && !held {
-		return c.assign(c.lastIdle(), ca), nil, nil
+		return c.assignCall(c.lastIdle(), ca), nil, nil
 	}
-	c.queue.push(ca)
+	c.queue.pushCall(ca)
 	c.metrics.queue.Set(float64(c.queue.len))
-	c.grow()
+	c.growPool()
 	return job{}, shed, nil
 }
 
@@ -56,22 +56,22 @@ func (c *ReqClient) lastIdle() *conn {
 	return cn
 }
 
-func (c *ReqClient) refuse(ca *call) error {
+func (c *ReqClient) checkCall(ca *call) error {
 	switch {
 	case c.closed || c.ctx == nil:
 		return errQueuedClosed
 	case c.state == down || c.stalled != "":
 		return ErrDown
 	case int64(len(ca.body)) > c.cfg.MaxRequest:
-		return unsent(ErrTooLarge)
+		return unsentErrorOf(ErrTooLarge)
 	}
 	return nil
 }
 
-func (c *ReqClient) assign(cn *conn, ca *call) job {
+func (c *ReqClient) assignCall(cn *conn, ca *call) job {
 	ca.stage, ca.conn = inFlight, cn
 	cn.call, cn.owed, cn.long, cn.asked = ca, true, isLong(ca.from), time.Now()
-	if cn.counted = c.queue.begin(ca.from); cn.counted {
+	if cn.counted = c.queue.beginCall(ca.from); cn.counted {
 		cn.from = ca.from
 	}
 	if len(ca.body) > directWrite {
@@ -80,11 +80,11 @@ func (c *ReqClient) assign(cn *conn, ca *call) job {
 	return job{cn, ca.body}
 }
 
-// settle notes that the master owes a connection nothing any more, or that this will never be known: its sender may
-// send another call.
-func (c *ReqClient) settle(cn *conn) {
+// noteSettled notes that the master owes a connection nothing any more, or that this will never be known: its sender
+// may send another call.
+func (c *ReqClient) noteSettled(cn *conn) {
 	if cn.counted {
-		c.queue.end(cn.from)
+		c.queue.endCall(cn.from)
 	}
 	if cn.kept {
 		c.kept--
@@ -92,11 +92,11 @@ func (c *ReqClient) settle(cn *conn) {
 	cn.from, cn.counted, cn.kept = "", false, false
 }
 
-// dispatch gives idle connections calls that may go: those of a sender who had to wait for one of his own. What it
+// dispatchCalls gives idle connections calls that may go: those of a sender who had to wait for one of his own. What it
 // returns is to be sent without the lock.
-func (c *ReqClient) dispatch() (jobs []job) {
+func (c *ReqClient) dispatchCalls() (jobs []job) {
 	for len(c.idle) > 0 && c.queue.ready > 0 {
-		jobs = append(jobs, c.assign(c.lastIdle(), c.queue.pop()))
+		jobs = append(jobs, c.assignCall(c.lastIdle(), c.queue.popCall()))
 		c.metrics.queue.Set(float64(c.queue.len))
 	}
 	return jobs
@@ -104,12 +104,12 @@ func (c *ReqClient) dispatch() (jobs []job) {
 
 func sendAll(jobs []job) {
 	for _, j := range jobs {
-		j.send()
+		j.sendRequest()
 	}
 }
 
-// replied takes a reply and gives the connection its next call.
-func (c *ReqClient) replied(cn *conn, body []byte) error {
+// handleReply takes a reply and gives the connection its next call.
+func (c *ReqClient) handleReply(cn *conn, body []byte) error {
 	c.mu.Lock()
 	if !cn.owed {
 		c.mu.Unlock()
@@ -124,58 +124,58 @@ func (c *ReqClient) replied(cn *conn, body []byte) error {
 	if ca != nil {
 		ca.stage, ca.conn = over, nil
 	}
-	c.settle(cn)
-	c.progress()
-	next := c.release(cn)
-	more := c.dispatch()
+	c.noteSettled(cn)
+	c.noteProgress()
+	next := c.releaseConn(cn)
+	more := c.dispatchCalls()
 	c.mu.Unlock()
 	if ca != nil {
-		ca.finish(body, nil)
+		ca.finishCall(body, nil)
 	}
-	next.send()
+	next.sendRequest()
 	sendAll(more)
 	return nil
 }
 
-// release gives a free connection the next waiting call, or makes it idle, or ends it when it is of a former epoch.
-func (c *ReqClient) release(cn *conn) job {
+// releaseConn gives a free connection the next waiting call, or makes it idle, or ends it when it is of a former epoch.
+func (c *ReqClient) releaseConn(cn *conn) job {
 	if cn.epoch != c.epoch || c.closed {
 		cn.close()
 		return job{}
 	}
-	next := c.queue.pop()
+	next := c.queue.popCall()
 	if next == nil {
 		cn.idleSince = time.Now()
 		c.idle = append(c.idle, cn)
 		return job{}
 	}
 	c.metrics.queue.Set(float64(c.queue.len))
-	return c.assign(cn, next)
+	return c.assignCall(cn, next)
 }
 
-// abandon ends a call for the caller. A request in flight leaves its connection draining: it goes back to work when
+// abandonCall ends a call for the caller. A request in flight leaves its connection draining: it goes back to work when
 // the stale reply has come, and is closed when that takes too long. Where it is counted what a sender has under way,
 // some are kept: a worker of the master's is busy with that call all the same, and only the reply tells when it is not.
-func (c *ReqClient) abandon(ca *call, err error) {
+func (c *ReqClient) abandonCall(ca *call, err error) {
 	c.mu.Lock()
 	switch ca.stage {
 	case over:
 		c.mu.Unlock()
 		return
 	case queued:
-		c.queue.remove(ca)
+		c.queue.removeCall(ca)
 		c.metrics.queue.Set(float64(c.queue.len))
-		err = unsent(err)
+		err = unsentErrorOf(err)
 	case inFlight:
 		cn := ca.conn
 		cn.call, ca.conn = nil, nil
 		cn.drain = time.AfterFunc(c.cfg.DrainTimeout, func() { c.dropStale(cn, c.cfg.StaleTimeout) })
 	default:
-		err = unsent(err)
+		err = unsentErrorOf(err)
 	}
 	ca.stage = over
 	c.mu.Unlock()
-	ca.finish(nil, err)
+	ca.finishCall(nil, err)
 }
 
 // dropStale closes a connection that still owes a reply that no caller waits for. With keep it may stay for that long,
@@ -194,24 +194,24 @@ func (c *ReqClient) dropStale(cn *conn, keep time.Duration) {
 		return
 	}
 	cn.close()
-	c.remove(cn)
-	more := c.dispatch()
+	c.removeConn(cn)
+	more := c.dispatchCalls()
 	c.mu.Unlock()
 	sendAll(more)
-	signal(c.wake)
+	signalChan(c.wake)
 }
 
 // staleShare is what part of the connections may be kept for replies that no caller waits for: one in so many.
 const staleShare = 4
 
-// remove takes a connection out of the pool.
-func (c *ReqClient) remove(cn *conn) {
+// removeConn takes a connection out of the pool.
+func (c *ReqClient) removeConn(cn *conn) {
 	if cn.gone {
 		return
 	}
 	cn.gone = true
 	delete(c.conns, cn)
-	c.settle(cn)
+	c.noteSettled(cn)
 	if cn.epoch == c.epoch {
 		c.fresh--
 	}
@@ -219,27 +219,27 @@ func (c *ReqClient) remove(cn *conn) {
 		c.idle = slices.Delete(c.idle, i, i+1)
 	}
 	c.metrics.conns.Set(float64(len(c.conns)))
-	c.grow() // there is room for another one
+	c.growPool() // there is room for another one
 }
 
-// lost takes the end of a connection. One which we did not close ourselves starts a new epoch: whatever the master
-// went through, the other connections have gone through it too, or will notice soon.
-func (c *ReqClient) lost(cn *conn, err error) {
+// handleLost takes the end of a connection. One which we did not close ourselves starts a new epoch: whatever the
+// master went through, the other connections have gone through it too, or will notice soon.
+func (c *ReqClient) handleLost(cn *conn, err error) {
 	c.mu.Lock()
 	ca := cn.call
 	if ca != nil {
 		cn.call, ca.stage, ca.conn = nil, over, nil
 	}
 	surprise := !cn.gone && !c.closed && cn.epoch == c.epoch
-	c.remove(cn)
+	c.removeConn(cn)
 	if surprise {
 		c.newEpoch()
 	}
 	closed := c.closed
-	more := c.dispatch()
+	more := c.dispatchCalls()
 	c.mu.Unlock()
 	sendAll(more)
-	signal(c.wake) // its place is free, which the keeper may wait for
+	signalChan(c.wake) // its place is free, which the keeper may wait for
 	if surprise {
 		c.cfg.Logger.Warn("connection to the salt-master lost", "remote", c.cfg.Addr, "err", err)
 	}
@@ -247,10 +247,10 @@ func (c *ReqClient) lost(cn *conn, err error) {
 		return
 	}
 	if closed {
-		ca.finish(nil, ErrClosed)
+		ca.finishCall(nil, ErrClosed)
 		return
 	}
-	ca.finish(nil, ErrLost)
+	ca.finishCall(nil, ErrLost)
 }
 
 func (c *ReqClient) newEpoch() {
@@ -262,7 +262,7 @@ func (c *ReqClient) newEpoch() {
 	c.idle = nil
 	c.stalled = ""
 	c.setState(connecting)
-	signal(c.wake)
+	signalChan(c.wake)
 }
 
 func (c *ReqClient) setState(s state) {

@@ -7,22 +7,22 @@ type ranks struct {
 	highest int     // length with a line; below 2: none has
 }
 
-// longest is a line that none is longer than; nil when none has more than one call.
-func (r *ranks) longest() *line {
+// longestLine is a line that none is longer than; nil when none has more than one call.
+func (r *ranks) longestLine() *line {
 	if r.highest < 2 {
 		return nil
 	}
 	return r.firsts[r.highest]
 }
 
-// move gives a line a length that is longer or shorter by one.
-func (r *ranks) move(l *line, n int) {
+// moveLine gives a line a length that is longer or shorter by one.
+func (r *ranks) moveLine(l *line, n int) {
 	if l.len >= 2 {
-		r.leave(l)
+		r.removeLine(l)
 	}
 	was := l.len
 	if l.len = n; n >= 2 {
-		r.enter(l)
+		r.addLine(l)
 	}
 	switch {
 	case n > r.highest:
@@ -32,7 +32,7 @@ func (r *ranks) move(l *line, n int) {
 	}
 }
 
-func (r *ranks) enter(l *line) {
+func (r *ranks) addLine(l *line) {
 	for len(r.firsts) <= l.len {
 		r.firsts = append(r.firsts, nil)
 	}
@@ -43,7 +43,7 @@ func (r *ranks) enter(l *line) {
 	r.firsts[l.len] = l
 }
 
-func (r *ranks) leave(l *line) {
+func (r *ranks) removeLine(l *line) {
 	before, after := l.peers[0], l.peers[1]
 	if before != nil {
 		before.peers[1] = after

@@ -69,7 +69,7 @@ func NewReqClient(cfg ReqConfig) *ReqClient {
 	}
 	c.queue.most, c.queue.mostWaiting, c.queue.parked = c.cfg.PerSender, c.cfg.PerWaiter, c.metrics.held.Inc
 	c.calls.New = func() any { return c.newCall() }
-	c.metrics.watch(cfg.Registerer, c)
+	c.metrics.registerBusy(cfg.Registerer, c)
 	if cfg.OnUp != nil {
 		c.onUp = append(c.onUp, cfg.OnUp)
 	}
@@ -79,9 +79,9 @@ func NewReqClient(cfg ReqConfig) *ReqClient {
 // Open starts connecting and returns at once; a master that is down is not an error. ctx does not end the client.
 func (c *ReqClient) Open(ctx context.Context) error {
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	c.wg.Go(c.keep)
-	c.wg.Go(c.notify)
-	c.wg.Go(c.watch)
+	c.wg.Go(c.keepIdle)
+	c.wg.Go(c.notifyUp)
+	c.wg.Go(c.watchWorkers)
 	return nil
 }
 
@@ -117,31 +117,31 @@ func (c *ReqClient) Go(ctx context.Context, by time.Time, from string, body []by
 	if !isLong(from) {
 		timeout = min(c.cfg.Timeout, timeout)
 	}
-	ca.start(timeout)
+	ca.startTimer(timeout)
 	if ctx.Done() != nil {
-		ca.unwatch = context.AfterFunc(ctx, func() { c.abandon(ca, context.Cause(ctx)) })
+		ca.unwatch = context.AfterFunc(ctx, func() { c.abandonCall(ca, context.Cause(ctx)) })
 	}
 	c.mu.Unlock()
-	c.submit(ca)
+	c.submitCall(ca)
 }
 
 // Do sends body and waits for the reply body, which the caller owns. The body's rule is that of Go.
 func (c *ReqClient) Do(ctx context.Context, body []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, unsent(err)
+		return nil, unsentErrorOf(err)
 	}
 	ca := c.calls.Get().(*call)
 	ca.body = body
-	ca.start(c.cfg.Timeout)
-	c.submit(ca)
+	ca.startTimer(c.cfg.Timeout)
+	c.submitCall(ca)
 	select {
 	case <-ca.ready:
 	case <-ctx.Done():
-		c.abandon(ca, context.Cause(ctx))
+		c.abandonCall(ca, context.Cause(ctx))
 		<-ca.ready
 	}
 	reply, err := ca.reply, ca.err
-	ca.recycle()
+	ca.recycleCall()
 	return reply, err
 }
 
@@ -154,7 +154,7 @@ func (c *ReqClient) OnUp(f func()) {
 	c.onUp = append(c.onUp, f)
 	c.mu.Unlock()
 	if c.Up() {
-		signal(c.risen)
+		signalChan(c.risen)
 	}
 }
 
@@ -169,8 +169,8 @@ func (c *ReqClient) Stats() ReqStats {
 	}
 }
 
-// notify runs the OnUp callbacks, which may take their time.
-func (c *ReqClient) notify() {
+// notifyUp runs the OnUp callbacks, which may take their time.
+func (c *ReqClient) notifyUp() {
 	for {
 		select {
 		case <-c.ctx.Done():
@@ -186,8 +186,8 @@ func (c *ReqClient) notify() {
 	}
 }
 
-// signal wakes the receiver of a one-slot channel.
-func signal(ch chan struct{}) {
+// signalChan wakes the receiver of a one-slot channel.
+func signalChan(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:

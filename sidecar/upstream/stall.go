@@ -35,23 +35,23 @@ const (
 	idleProbe = 5
 )
 
-// silent takes what a connection says of its master's I/O thread.
-func (c *ReqClient) silent(is bool) {
+// setSilent takes what a connection says of its master's I/O thread.
+func (c *ReqClient) setSilent(is bool) {
 	c.mu.Lock()
 	if is {
-		fail := c.stall(Silent)
+		fail := c.markStalled(Silent)
 		c.mu.Unlock()
 		fail()
 		return
 	}
 	if c.stalled == Silent {
-		c.revive()
+		c.endStall()
 	}
 	c.mu.Unlock()
 }
 
-// stall stops taking calls; what it returns fails those under way, without the lock. Wants mu.
-func (c *ReqClient) stall(s Stall) (fail func()) {
+// markStalled stops taking calls; what it returns fails those under way, without the lock. Wants mu.
+func (c *ReqClient) markStalled(s Stall) (fail func()) {
 	if c.closed || c.state != up || c.stalled != "" {
 		return func() {}
 	}
@@ -82,8 +82,8 @@ func (c *ReqClient) stall(s Stall) (fail func()) {
 	}
 }
 
-// revive takes calls again. Connections that still owe a reply are given some time for it. Wants mu.
-func (c *ReqClient) revive() {
+// endStall takes calls again. Connections that still owe a reply are given some time for it. Wants mu.
+func (c *ReqClient) endStall() {
 	if c.stalled == "" || c.closed {
 		return
 	}
@@ -96,18 +96,18 @@ func (c *ReqClient) revive() {
 		}
 	}
 	c.cfg.Logger.Info("salt-master works again", "remote", c.cfg.Addr)
-	signal(c.risen)
-	signal(c.wake)
+	signalChan(c.risen)
+	signalChan(c.wake)
 }
 
-// progress notes that a worker of the master has answered something. Wants mu.
-func (c *ReqClient) progress() {
+// noteProgress notes that a worker of the master has answered something. Wants mu.
+func (c *ReqClient) noteProgress() {
 	c.lastReply = time.Now()
-	c.revive()
+	c.endStall()
 }
 
-// watch looks for a master whose workers do not work.
-func (c *ReqClient) watch() {
+// watchWorkers looks for a master whose workers do not work.
+func (c *ReqClient) watchWorkers() {
 	if c.cfg.Probe == nil {
 		return
 	}
@@ -118,32 +118,32 @@ func (c *ReqClient) watch() {
 		case <-c.ctx.Done():
 			return
 		case <-tick.C:
-			c.look(time.Now())
+			c.checkWorkers(time.Now())
 		}
 	}
 }
 
-// look sends a probe when one is due, and declares the master stuck when it is.
-func (c *ReqClient) look(now time.Time) {
+// checkWorkers sends a probe when one is due, and declares the master stuck when it is.
+func (c *ReqClient) checkWorkers(now time.Time) {
 	c.mu.Lock()
 	quiet := now.Sub(c.lastReply)
-	since, asked := c.unanswered()
+	since, asked := c.owedSince()
 	fail := func() {}
 	if asked && min(quiet, now.Sub(since)) > c.stuckAfter() {
-		fail = c.stall(Stuck)
+		fail = c.markStalled(Stuck)
 	}
 	due := c.state == up && !c.closed && (len(c.probes) < maxProbes || c.stalled == "") &&
 		now.Sub(c.probed) >= c.cfg.ProbeAfter &&
 		quiet > c.cfg.ProbeAfter && (asked || c.stalled != "" || quiet > idleProbe*c.cfg.ProbeAfter)
 	if due {
-		c.probe(now)
+		c.sendProbe(now)
 	}
 	c.mu.Unlock()
 	fail()
 }
 
-// probe sends a small request. Wants mu.
-func (c *ReqClient) probe(now time.Time) {
+// sendProbe sends a small request. Wants mu.
+func (c *ReqClient) sendProbe(now time.Time) {
 	if len(c.probes) == 0 {
 		c.owing = now
 	}
@@ -154,11 +154,11 @@ func (c *ReqClient) probe(now time.Time) {
 	ctx, giveUp := context.WithTimeout(c.ctx, 4*c.cfg.StuckAfter)
 	p := &probe{c: c, asked: now, giveUp: giveUp}
 	c.probed, c.probes = now, append(c.probes, p)
-	c.wg.Go(func() { p.run(ctx) })
+	c.wg.Go(func() { p.runProbe(ctx) })
 }
 
-// owed counts the requests that the master has not answered.
-func (c *ReqClient) owed() (n int) {
+// countOwed counts the requests that the master has not answered.
+func (c *ReqClient) countOwed() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for cn := range c.conns {
@@ -188,8 +188,8 @@ func isLong(from string) bool {
 	return strings.HasPrefix(from, Long) || strings.HasPrefix(from, Waiting)
 }
 
-// unanswered says since when the master owes an answer to anything. Wants mu.
-func (c *ReqClient) unanswered() (since time.Time, asked bool) {
+// owedSince says since when the master owes an answer to anything. Wants mu.
+func (c *ReqClient) owedSince() (since time.Time, asked bool) {
 	note := func(t time.Time) {
 		if !asked || t.Before(since) {
 			since, asked = t, true
@@ -213,20 +213,20 @@ type probe struct {
 	giveUp context.CancelFunc
 }
 
-// run asks, and waits for the answer until the master is given up as a whole or this probe is.
-func (p *probe) run(ctx context.Context) {
-	err := p.ask(ctx)
+// runProbe asks, and waits for the answer until the master is given up as a whole or this probe is.
+func (p *probe) runProbe(ctx context.Context) {
+	err := p.askMaster(ctx)
 	p.giveUp()
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
 	p.c.probes = slices.DeleteFunc(p.c.probes, func(o *probe) bool { return o == p })
 	if err == nil {
 		p.c.metrics.probes.Observe(time.Since(p.asked).Seconds())
-		p.c.progress()
+		p.c.noteProgress()
 	}
 }
 
-func (p *probe) ask(ctx context.Context) error {
+func (p *probe) askMaster(ctx context.Context) error {
 	raw, err := p.c.cfg.Dial(ctx, "tcp", p.c.cfg.Addr)
 	if err != nil {
 		return err

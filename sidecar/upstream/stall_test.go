@@ -241,11 +241,11 @@ func TestBusyIsNotStuck(t *testing.T) {
 		cn.asked = now.Add(-time.Hour)
 	}
 	c.mu.Unlock()
-	c.look(now.Add(59 * time.Second)) // the long one is old, but something else was answered
+	c.checkWorkers(now.Add(59 * time.Second)) // the long one is old, but something else was answered
 	if !c.Up() {
 		t.Error("a busy master was taken for a stuck one")
 	}
-	c.look(now.Add(61 * time.Second))
+	c.checkWorkers(now.Add(61 * time.Second))
 	if c.Up() {
 		t.Error("a stuck master was taken for a busy one")
 	}
@@ -317,7 +317,7 @@ func testWorkersBusyWithLongCalls(t *testing.T, givenUp bool) {
 	}
 	waitFor(t, "sent", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.stuckAfter() == c.cfg.BusyAtMost })
 	late := time.Now().Add(2 * time.Minute)
-	c.look(late)
+	c.checkWorkers(late)
 	if !c.Up() || len(ended) > 0 {
 		t.Errorf("busy workers were taken for stuck ones: %+v", c.Stats())
 	}
@@ -329,7 +329,7 @@ func testWorkersBusyWithLongCalls(t *testing.T, givenUp bool) {
 	} else {
 		late = late.Add(2 * time.Minute)
 	}
-	c.look(late)
+	c.checkWorkers(late)
 	if c.Stats().Stalled != Stuck {
 		t.Errorf("not stuck: %+v", c.Stats())
 	}

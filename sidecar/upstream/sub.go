@@ -77,7 +77,7 @@ func (c *SubClient) Open(ctx context.Context) error {
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.wg.Go(func() {
 		defer close(c.pause.ended)
-		c.run()
+		c.keepSubscribed()
 	})
 	return nil
 }
@@ -94,17 +94,17 @@ func (c *SubClient) Close() error {
 // Up reports whether the subscription is established.
 func (c *SubClient) Up() bool { return c.isUp.Load() }
 
-func (c *SubClient) run() {
+func (c *SubClient) keepSubscribed() {
 	pause := c.cfg.BackoffMin
 	for c.ctx.Err() == nil {
-		z, err := c.pause.resumed(), error(nil)
+		z, err := c.pause.takeResumed(), error(nil)
 		again := z != nil // taken over: nothing was missed
 		if z == nil {
-			z, err = c.subscribe()
+			z, err = c.dialMaster()
 		}
 		if err == nil {
 			began := time.Now()
-			err = c.receive(z, again)
+			err = c.receiveMessages(z, again)
 			if errors.Is(err, errHanded) {
 				return
 			}
@@ -126,14 +126,14 @@ func (c *SubClient) run() {
 	}
 }
 
-func (c *SubClient) subscribe() (*zmtp.Client, error) {
+func (c *SubClient) dialMaster() (*zmtp.Client, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.DialTimeout)
 	defer cancel()
 	raw, err := c.cfg.Dial(ctx, "tcp", c.cfg.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to the salt-master: %w", err)
 	}
-	z, err := zmtp.NewClient(ctx, raw, c.options())
+	z, err := zmtp.NewClient(ctx, raw, c.clientOptions())
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to the salt-master at %s: %w", c.cfg.Addr, err)
 	}
@@ -144,9 +144,9 @@ func (c *SubClient) subscribe() (*zmtp.Client, error) {
 	return z, nil
 }
 
-// silent notes that a master stands still, or works again. The subscription is kept: what it publishes when it works
+// setSilent notes that a master stands still, or works again. The subscription is kept: what it publishes when it works
 // again, on behalf of command lines that have waited, must not be missed.
-func (c *SubClient) silent(is bool) {
+func (c *SubClient) setSilent(is bool) {
 	c.isUp.Store(!is)
 	if is {
 		c.metrics.up.Set(0)
@@ -155,16 +155,16 @@ func (c *SubClient) silent(is bool) {
 	}
 }
 
-func (c *SubClient) options() zmtp.ClientOptions {
+func (c *SubClient) clientOptions() zmtp.ClientOptions {
 	return zmtp.ClientOptions{
 		SocketType: "SUB", HandshakeTimeout: c.cfg.DialTimeout,
 		Limits:    zmtp.Limits{MaxFrame: c.cfg.MaxMessage, MaxMessage: c.cfg.MaxMessage},
-		Heartbeat: c.cfg.Heartbeat, HeartbeatTimeout: c.cfg.HeartbeatTimeout, OnSilent: c.silent,
+		Heartbeat: c.cfg.Heartbeat, HeartbeatTimeout: c.cfg.HeartbeatTimeout, OnSilent: c.setSilent,
 	}
 }
 
-// receive hands on messages until the connection ends, and returns why it did.
-func (c *SubClient) receive(z *zmtp.Client, again bool) (err error) {
+// receiveMessages hands on messages until the connection ends, and returns why it did.
+func (c *SubClient) receiveMessages(z *zmtp.Client, again bool) (err error) {
 	stop := context.AfterFunc(c.ctx, func() { _ = z.Close() })
 	defer stop()
 	defer z.Close()
@@ -181,16 +181,16 @@ func (c *SubClient) receive(z *zmtp.Client, again bool) (err error) {
 	if !again {
 		c.cfg.OnConnect()
 	}
-	defer c.pause.reading(nil)
-	if c.pause.reading(z) {
-		if err := c.pause.park(c.ctx, z); err != nil {
+	defer c.pause.setReading(nil)
+	if c.pause.setReading(z) {
+		if err := c.pause.waitPaused(c.ctx, z); err != nil {
 			return err
 		}
 	}
 	for {
 		parts, err := z.ReadMessage()
 		if errors.Is(err, zmtp.ErrInterrupted) {
-			if err = c.pause.park(c.ctx, z); err == nil {
+			if err = c.pause.waitPaused(c.ctx, z); err == nil {
 				continue
 			}
 		}

@@ -28,8 +28,8 @@ type line struct {
 	peers       [2]*line // before and after it in its rank
 }
 
-// push puts a call at the end of its sender's line.
-func (t *turns) push(ca *call) {
+// pushCall puts a call at the end of its sender's line.
+func (t *turns) pushCall(ca *call) {
 	l := t.lines[ca.from]
 	if l == nil {
 		l = &line{from: ca.from}
@@ -39,10 +39,10 @@ func (t *turns) push(ca *call) {
 			}
 			t.lines[ca.from] = l
 		}
-		if t.full(ca.from) {
-			t.park(l)
+		if t.isFull(ca.from) {
+			t.parkLine(l)
 		} else {
-			t.append(l)
+			t.appendLine(l)
 		}
 	}
 	ca.stage, ca.line, ca.prev, ca.next = queued, l, l.last, nil
@@ -52,7 +52,7 @@ func (t *turns) push(ca *call) {
 		l.first = ca
 	}
 	l.last = ca
-	t.ranks.move(l, l.len+1)
+	t.ranks.moveLine(l, l.len+1)
 	t.len++
 	if !l.parked {
 		t.ready++
@@ -68,8 +68,8 @@ const Waiting = "\x00"
 // not taken for stuck before BusyAtMost.
 const Long = "\x01"
 
-// limit is how many calls a sender may have under way; zero: any number.
-func (t *turns) limit(from string) int {
+// limitOf is how many calls a sender may have under way; zero: any number.
+func (t *turns) limitOf(from string) int {
 	switch {
 	case from == "":
 		return 0
@@ -79,39 +79,39 @@ func (t *turns) limit(from string) int {
 	return t.most
 }
 
-// full says whether a sender has as many calls under way as he may.
-func (t *turns) full(from string) bool {
-	n := t.limit(from)
+// isFull says whether a sender has as many calls under way as he may.
+func (t *turns) isFull(from string) bool {
+	n := t.limitOf(from)
 	return n > 0 && t.busy[from] >= n
 }
 
-// begin notes that a call of a sender is under way; it counts, says counted, until end.
-func (t *turns) begin(from string) (counted bool) {
-	if t.limit(from) == 0 {
+// beginCall notes that a call of a sender is under way; it counts, says counted, until end.
+func (t *turns) beginCall(from string) (counted bool) {
+	if t.limitOf(from) == 0 {
 		return false
 	}
 	if t.busy == nil {
 		t.busy = map[string]int{}
 	}
 	t.busy[from]++
-	if l := t.lines[from]; l != nil && !l.parked && t.full(from) {
-		t.detach(l)
-		t.park(l)
+	if l := t.lines[from]; l != nil && !l.parked && t.isFull(from) {
+		t.detachLine(l)
+		t.parkLine(l)
 	}
 	return true
 }
 
-// end notes that a call which begin has counted is over.
-func (t *turns) end(from string) {
+// endCall notes that a call which begin has counted is over.
+func (t *turns) endCall(from string) {
 	if t.busy[from]--; t.busy[from] <= 0 {
 		delete(t.busy, from)
 	}
-	if l := t.lines[from]; l != nil && l.parked && !t.full(from) {
-		t.unpark(l)
+	if l := t.lines[from]; l != nil && l.parked && !t.isFull(from) {
+		t.unparkLine(l)
 	}
 }
 
-func (t *turns) park(l *line) {
+func (t *turns) parkLine(l *line) {
 	l.parked = true
 	t.ready -= l.len
 	if t.parked != nil {
@@ -119,29 +119,29 @@ func (t *turns) park(l *line) {
 	}
 }
 
-func (t *turns) unpark(l *line) {
+func (t *turns) unparkLine(l *line) {
 	l.parked = false
 	t.ready += l.len
-	t.append(l)
+	t.appendLine(l)
 }
 
-// pop takes the call whose turn it is; nil when none waits that may go.
-func (t *turns) pop() *call {
+// popCall takes the call whose turn it is; nil when none waits that may go.
+func (t *turns) popCall() *call {
 	l := t.first
 	if l == nil {
 		return nil
 	}
 	ca := l.first
-	t.remove(ca)
+	t.removeCall(ca)
 	if l.len > 0 && t.last != l {
-		t.detach(l)
-		t.append(l)
+		t.detachLine(l)
+		t.appendLine(l)
 	}
 	return ca
 }
 
-// remove takes a call out of its line, wherever it stands.
-func (t *turns) remove(ca *call) {
+// removeCall takes a call out of its line, wherever it stands.
+func (t *turns) removeCall(ca *call) {
 	l := ca.line
 	if ca.prev != nil {
 		ca.prev.next = ca.next
@@ -154,14 +154,14 @@ func (t *turns) remove(ca *call) {
 		l.last = ca.prev
 	}
 	ca.line, ca.prev, ca.next = nil, nil, nil
-	t.ranks.move(l, l.len-1)
+	t.ranks.moveLine(l, l.len-1)
 	t.len--
 	if !l.parked {
 		t.ready--
 	}
 	if l.len == 0 {
 		if !l.parked {
-			t.detach(l)
+			t.detachLine(l)
 		}
 		delete(t.lines, l.from)
 	}
@@ -174,12 +174,12 @@ func (t *turns) makeRoom(from string) *call {
 	if l := t.lines[from]; l != nil {
 		mine = l.len
 	}
-	longest := t.ranks.longest()
+	longest := t.ranks.longestLine()
 	if longest == nil || longest.len <= mine+1 {
 		return nil
 	}
 	ca := longest.last
-	t.remove(ca)
+	t.removeCall(ca)
 	return ca
 }
 
@@ -188,17 +188,17 @@ func (t *turns) takeAll() []*call {
 	all := make([]*call, 0, t.len)
 	for _, l := range t.lines {
 		if l.parked {
-			t.unpark(l)
+			t.unparkLine(l)
 		}
 	}
-	for ca := t.pop(); ca != nil; ca = t.pop() {
+	for ca := t.popCall(); ca != nil; ca = t.popCall() {
 		ca.stage = over
 		all = append(all, ca)
 	}
 	return all
 }
 
-func (t *turns) append(l *line) {
+func (t *turns) appendLine(l *line) {
 	l.prev, l.next = t.last, nil
 	if t.last != nil {
 		t.last.next = l
@@ -209,7 +209,7 @@ func (t *turns) append(l *line) {
 	t.count++
 }
 
-func (t *turns) detach(l *line) {
+func (t *turns) detachLine(l *line) {
 	if l.prev != nil {
 		l.prev.next = l.next
 	} else {

@@ -12,7 +12,7 @@ func waiting(from string, n byte) *call { return &call{from: from, body: []byte{
 
 func drain(t *turns) string {
 	var out []byte
-	for ca := t.pop(); ca != nil; ca = t.pop() {
+	for ca := t.popCall(); ca != nil; ca = t.popCall() {
 		out = append(out, ca.from...)
 		out = append(out, '0'+ca.body[0], ' ')
 	}
@@ -22,12 +22,12 @@ func drain(t *turns) string {
 func TestSendersTakeTurns(t *testing.T) {
 	var q turns
 	for i := range byte(4) {
-		q.push(waiting("a", i))
+		q.pushCall(waiting("a", i))
 	}
-	q.push(waiting("", 0))
-	q.push(waiting("b", 0))
-	q.push(waiting("b", 1))
-	q.push(waiting("", 1))
+	q.pushCall(waiting("", 0))
+	q.pushCall(waiting("b", 0))
+	q.pushCall(waiting("b", 1))
+	q.pushCall(waiting("", 1))
 	if got, want := drain(&q), "a0 0 b0 1 a1 b1 a2 a3 "; got != want {
 		t.Errorf("order %q, not %q", got, want)
 	}
@@ -39,7 +39,7 @@ func TestSendersTakeTurns(t *testing.T) {
 func TestTurns_MakeRoom(t *testing.T) {
 	var q turns
 	for i := range byte(3) {
-		q.push(waiting("a", i))
+		q.pushCall(waiting("a", i))
 	}
 	if ca := q.makeRoom("a"); ca != nil {
 		t.Errorf("the flooder got room at the cost of %s", ca.from)
@@ -48,13 +48,13 @@ func TestTurns_MakeRoom(t *testing.T) {
 	if ca == nil || ca.from != "a" || ca.body[0] != 2 {
 		t.Fatalf("gone is %+v, not the youngest of a", ca)
 	}
-	q.push(waiting("b", 0))
+	q.pushCall(waiting("b", 0))
 	if ca := q.makeRoom("b"); ca != nil {
 		t.Error("b got more than a has")
 	}
 	q = turns{}
-	q.push(waiting("a", 0))
-	q.push(waiting("", 0))
+	q.pushCall(waiting("a", 0))
+	q.pushCall(waiting("", 0))
 	if ca := q.makeRoom("b"); ca != nil {
 		t.Error("room was made among those who have one call each")
 	}
@@ -65,41 +65,41 @@ func TestTurns_InFlightLimitPerSender(t *testing.T) {
 	q := turns{most: 2, mostWaiting: 1}
 	go2 := func(want string) {
 		t.Helper()
-		ca := q.pop()
+		ca := q.popCall()
 		if ca == nil {
 			t.Fatalf("nobody's turn, not %s's", want)
 		}
-		if q.begin(ca.from); ca.from != want {
+		if q.beginCall(ca.from); ca.from != want {
 			t.Errorf("it is %s's turn, not %s's", ca.from, want)
 		}
 	}
 	for i := range byte(4) {
-		q.push(waiting("a", i))
+		q.pushCall(waiting("a", i))
 	}
-	q.push(waiting("b", 0))
+	q.pushCall(waiting("b", 0))
 	go2("a")
 	go2("b")
 	go2("a")
-	if ca := q.pop(); ca != nil || q.ready != 0 || q.len != 2 {
+	if ca := q.popCall(); ca != nil || q.ready != 0 || q.len != 2 {
 		t.Fatalf("%s has a third one under way; %d ready of %d", ca.from, q.ready, q.len)
 	}
-	if q.push(waiting("a", 4)); q.pop() != nil {
+	if q.pushCall(waiting("a", 4)); q.popCall() != nil {
 		t.Error("a call that came meanwhile may go")
 	}
-	q.end("b")
-	if q.pop() != nil {
+	q.endCall("b")
+	if q.popCall() != nil {
 		t.Error("the end of another's makes room for a")
 	}
-	q.end("a")
+	q.endCall("a")
 	go2("a")
-	if ca := q.pop(); ca != nil {
+	if ca := q.popCall(); ca != nil {
 		t.Error("one that ended made room for two")
 	}
 	for range 2 {
-		q.push(waiting("", 0))
+		q.pushCall(waiting("", 0))
 	}
 	for range 2 {
-		if ca := q.pop(); ca == nil || q.begin(ca.from) {
+		if ca := q.popCall(); ca == nil || q.beginCall(ca.from) {
 			t.Error("who has no name is counted, or waits")
 		}
 	}
@@ -107,20 +107,20 @@ func TestTurns_InFlightLimitPerSender(t *testing.T) {
 		t.Errorf("%d taken; left %+v", n, q)
 	}
 	for range 2 {
-		q.push(waiting(Waiting+"a", 0))
+		q.pushCall(waiting(Waiting+"a", 0))
 	}
 	go2(Waiting + "a")
-	if q.pop() != nil || q.ready != 0 {
+	if q.popCall() != nil || q.ready != 0 {
 		t.Error("two that wait are under way")
 	}
-	q.push(waiting("c", 0))
+	q.pushCall(waiting("c", 0))
 	go2("c")
-	q.end(Waiting + "a")
+	q.endCall(Waiting + "a")
 	go2(Waiting + "a")
-	q.end(Waiting + "a")
-	q.end("c")
-	q.end("a")
-	if q.end("a"); len(q.busy) != 0 {
+	q.endCall(Waiting + "a")
+	q.endCall("c")
+	q.endCall("a")
+	if q.endCall("a"); len(q.busy) != 0 {
 		t.Errorf("left under way: %v", q.busy)
 	}
 }
@@ -137,11 +137,11 @@ func TestTurnsLoseNothing(t *testing.T) {
 			switch rapid.IntRange(0, 5).Draw(t, "what") {
 			case 0, 1:
 				ca := waiting(from, 0)
-				q.push(ca)
+				q.pushCall(ca)
 				left[from] = append(left[from], ca)
 				all++
 			case 2:
-				ca := q.pop()
+				ca := q.popCall()
 				if ca == nil {
 					for from, line := range left {
 						if len(line) > 0 && !held(from) {
@@ -153,20 +153,20 @@ func TestTurnsLoseNothing(t *testing.T) {
 				if left[ca.from][0] != ca || held(ca.from) {
 					t.Fatal("out of order")
 				}
-				if q.begin(ca.from) {
+				if q.beginCall(ca.from) {
 					busy[ca.from]++
 				}
 				left[ca.from] = left[ca.from][1:]
 				all--
 			case 5:
 				if busy[from] > 0 {
-					q.end(from)
+					q.endCall(from)
 					busy[from]--
 				}
 			case 3:
 				if n := len(left[from]); n > 0 {
 					i := rapid.IntRange(0, n-1).Draw(t, "i")
-					q.remove(left[from][i])
+					q.removeCall(left[from][i])
 					left[from] = slices.Delete(left[from], i, i+1)
 					all--
 				}
@@ -209,11 +209,11 @@ func TestTurnsLoseNothing(t *testing.T) {
 func BenchmarkMakeRoom(b *testing.B) {
 	var q turns
 	for i := range 20_000 {
-		q.push(waiting(strconv.Itoa(i%5_000), 0))
+		q.pushCall(waiting(strconv.Itoa(i%5_000), 0))
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		ca := q.makeRoom("x")
-		q.push(ca)
+		q.pushCall(ca)
 	}
 }

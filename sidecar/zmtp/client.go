@@ -100,7 +100,7 @@ func NewClient(ctx context.Context, c net.Conn, o ClientOptions) (*Client, error
 	if o.FirstGrab > 0 {
 		cl.dec.SetFirstGrab(o.FirstGrab)
 	}
-	if err := cl.handshake(ctx); err != nil {
+	if err := cl.shakeHands(ctx); err != nil {
 		_ = c.Close()
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
@@ -119,7 +119,7 @@ func newClient(c net.Conn, o ClientOptions, room int) *Client {
 	case *net.UnixConn:
 		cl.raw, _ = s.SyscallConn()
 	}
-	cl.take, cl.give = cl.recv, cl.transmit
+	cl.take, cl.give = cl.recvSocket, cl.sendSocket
 	return cl
 }
 
@@ -140,7 +140,7 @@ func (o ClientOptions) withDefaults() ClientOptions {
 	return o
 }
 
-func (c *Client) handshake(ctx context.Context) error {
+func (c *Client) shakeHands(ctx context.Context) error {
 	if err := c.conn.SetDeadline(time.Now().Add(c.opts.HandshakeTimeout)); err != nil {
 		return err
 	}
@@ -151,14 +151,14 @@ func (c *Client) handshake(ctx context.Context) error {
 		return err
 	}
 	for {
-		ev, err := c.event()
+		ev, err := c.nextEvent()
 		if err != nil {
 			return err
 		}
 		if ev.Kind != Command {
 			continue
 		}
-		if err := c.meet(ev.Body); err != nil {
+		if err := c.readReady(ev.Body); err != nil {
 			return err
 		}
 		if !stop() { // ctx ended: its deadline may have been set already
@@ -168,8 +168,8 @@ func (c *Client) handshake(ctx context.Context) error {
 	}
 }
 
-// meet takes the first command of the peer, which must be READY.
-func (c *Client) meet(body []byte) error {
+// readReady takes the first command of the peer, which must be READY.
+func (c *Client) readReady(body []byte) error {
 	name, data, err := ParseCommand(body)
 	if err != nil {
 		return err
@@ -190,8 +190,8 @@ func (c *Client) meet(body []byte) error {
 	return ErrHandshake
 }
 
-// event returns the next event, reading when what has been read is used up.
-func (c *Client) event() (Event, error) {
+// nextEvent returns the next event, reading when what has been read is used up.
+func (c *Client) nextEvent() (Event, error) {
 	for {
 		if len(c.in) > 0 {
 			ev, n, err := c.dec.Next(c.in)
@@ -200,7 +200,7 @@ func (c *Client) event() (Event, error) {
 				return ev, err
 			}
 		}
-		if err := c.fill(); err != nil {
+		if err := c.fillBuffer(); err != nil {
 			return Event{}, err
 		}
 	}
@@ -216,12 +216,12 @@ func (c *Client) ReadMessage() ([][]byte, error) {
 		if c.stop.Load() {
 			return nil, ErrInterrupted // what is in the buffer stays there
 		}
-		ev, err := c.event()
+		ev, err := c.nextEvent()
 		if err != nil {
 			return nil, fmt.Errorf("read message: %w", err)
 		}
 		if ev.Kind == Command {
-			if err := c.command(ev.Body); err != nil {
+			if err := c.handleCommand(ev.Body); err != nil {
 				return nil, fmt.Errorf("read message: %w", err)
 			}
 			continue
@@ -238,12 +238,12 @@ func (c *Client) ReadMessage() ([][]byte, error) {
 	}
 }
 
-// fill reads once. With heartbeats on, it asks the peer after a silence and
+// fillBuffer reads once. With heartbeats on, it asks the peer after a silence and
 // gives up when not a byte comes back.
-func (c *Client) fill() error {
+func (c *Client) fillBuffer() error {
 	beat := c.opts.Heartbeat > 0 && c.dec.ready && c.dec.Minor() >= 1
-	err := c.read(beat, c.opts.Heartbeat)
-	c.heard(err)
+	err := c.readConn(beat, c.opts.Heartbeat)
+	c.noteHeard(err)
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
@@ -257,8 +257,8 @@ func (c *Client) fill() error {
 		return err
 	}
 	for {
-		err = c.read(true, c.opts.HeartbeatTimeout)
-		c.heard(err)
+		err = c.readConn(true, c.opts.HeartbeatTimeout)
+		c.noteHeard(err)
 		switch {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
@@ -274,15 +274,15 @@ func (c *Client) fill() error {
 	}
 }
 
-// heard notes that something was read.
-func (c *Client) heard(err error) {
+// noteHeard notes that something was read.
+func (c *Client) noteHeard(err error) {
 	if err == nil && c.hush {
 		c.hush = false
 		c.opts.OnSilent(false)
 	}
 }
 
-func (c *Client) read(limited bool, wait time.Duration) error {
+func (c *Client) readConn(limited bool, wait time.Duration) error {
 	if limited {
 		if err := c.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 			return err
@@ -313,8 +313,8 @@ func (c *Client) readOnce() (int, error) {
 	return c.got.n, c.got.err
 }
 
-// recv reads what the socket holds; false: nothing.
-func (c *Client) recv(fd uintptr) bool {
+// recvSocket reads what the socket holds; false: nothing.
+func (c *Client) recvSocket(fd uintptr) bool {
 	for {
 		n, err := nowait.Recv(int(fd), c.room)
 		switch err {
@@ -331,7 +331,7 @@ func (c *Client) recv(fd uintptr) bool {
 	}
 }
 
-func (c *Client) command(body []byte) error {
+func (c *Client) handleCommand(body []byte) error {
 	name, data, err := ParseCommand(body)
 	if err != nil {
 		return err
@@ -342,7 +342,7 @@ func (c *Client) command(body []byte) error {
 		if err != nil {
 			return err
 		}
-		return c.send(func(b []byte) []byte { return AppendPong(b, context) })
+		return c.sendEncoded(func(b []byte) []byte { return AppendPong(b, context) })
 	case CmdError:
 		pe, err := ParseError(data)
 		if err != nil {
@@ -355,12 +355,12 @@ func (c *Client) command(body []byte) error {
 
 // WriteMessage sends one message. It may be called by several goroutines.
 func (c *Client) WriteMessage(parts ...[]byte) error {
-	return c.send(func(b []byte) []byte { return AppendMessage(b, parts...) })
+	return c.sendEncoded(func(b []byte) []byte { return AppendMessage(b, parts...) })
 }
 
 // Subscribe asks a publisher for messages that begin with topic.
 func (c *Client) Subscribe(topic []byte) error {
-	return c.send(func(b []byte) []byte {
+	return c.sendEncoded(func(b []byte) []byte {
 		if c.dec.Minor() < 1 {
 			return AppendSubscription(b, topic, true)
 		}
@@ -371,14 +371,14 @@ func (c *Client) Subscribe(topic []byte) error {
 // Ping sends a PING; the answer shows as a quiet success of ReadMessage. It carries no TTL: libzmq counts that from the
 // PING on and is stopped by our frames only, so a subscriber, which sends nothing while its peer talks, would be cut.
 func (c *Client) Ping() error {
-	return c.send(func(b []byte) []byte { return AppendPing(b, 0, nil) })
+	return c.sendEncoded(func(b []byte) []byte { return AppendPing(b, 0, nil) })
 }
 
-func (c *Client) send(encode func([]byte) []byte) error {
+func (c *Client) sendEncoded(encode func([]byte) []byte) error {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
 	c.wbuf = encode(c.wbuf[:0])
-	err := c.write(c.wbuf)
+	err := c.writeBytes(c.wbuf)
 	if cap(c.wbuf) > clientKeepsOut {
 		c.wbuf = nil
 	}
@@ -388,8 +388,8 @@ func (c *Client) send(encode func([]byte) []byte) error {
 	return nil
 }
 
-// write wants wmu. A short write nearly always finds room in the socket, and gets a deadline when it does not.
-func (c *Client) write(b []byte) (err error) {
+// writeBytes wants wmu. A short write nearly always finds room in the socket, and gets a deadline when it does not.
+func (c *Client) writeBytes(b []byte) (err error) {
 	if c.raw == nil || len(b) > nowait.MaxSend {
 		if err := c.limitWrite(); err != nil {
 			return err
@@ -415,8 +415,8 @@ func (c *Client) limitWrite() error {
 	return c.conn.SetWriteDeadline(time.Now().Add(c.opts.WriteTimeout))
 }
 
-// transmit writes what the socket takes; false: some is left.
-func (c *Client) transmit(fd uintptr) bool {
+// sendSocket writes what the socket takes; false: some is left.
+func (c *Client) sendSocket(fd uintptr) bool {
 	l := &c.left
 	for {
 		n, err := nowait.Send(int(fd), l.rest)

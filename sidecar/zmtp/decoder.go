@@ -90,19 +90,19 @@ func (d *Decoder) Midway() bool { return d.parts > 0 || d.state == inBody || d.n
 // taken. An error is final.
 func (d *Decoder) Next(in []byte) (ev Event, n int, err error) {
 	if d.state == inGreeting {
-		return d.greeting(in)
+		return d.readGreeting(in)
 	}
 	if d.state == inHeader {
 		var complete bool
-		if n, complete, err = d.header(in); err != nil || !complete {
+		if n, complete, err = d.readHeader(in); err != nil || !complete {
 			return Event{}, n, err
 		}
 	}
-	ev, used := d.body(in[n:])
+	ev, used := d.readBody(in[n:])
 	return ev, n + used, nil
 }
 
-func (d *Decoder) greeting(in []byte) (Event, int, error) {
+func (d *Decoder) readGreeting(in []byte) (Event, int, error) {
 	n := min(GreetingSize-len(d.buf), len(in))
 	d.buf = append(d.buf, in[:n]...)
 	if err := checkGreeting(d.buf); err != nil {
@@ -119,8 +119,8 @@ func (d *Decoder) greeting(in []byte) (Event, int, error) {
 	return Event{Kind: Greeting}, n, nil
 }
 
-// header takes a frame header from in, which may hold only a part of it.
-func (d *Decoder) header(in []byte) (n int, complete bool, err error) {
+// readHeader takes a frame header from in, which may hold only a part of it.
+func (d *Decoder) readHeader(in []byte) (n int, complete bool, err error) {
 	if len(in) == 0 {
 		return 0, false, nil
 	}
@@ -146,12 +146,12 @@ func (d *Decoder) header(in []byte) (n int, complete bool, err error) {
 	if need == MaxFrameHeader {
 		size = binary.BigEndian.Uint64(h[1:])
 	}
-	return n, true, d.begin(h[0], size)
+	return n, true, d.startFrame(h[0], size)
 }
 
-// begin checks an announced frame against the limits, before any of its body
+// startFrame checks an announced frame against the limits, before any of its body
 // is looked at or room made for it.
-func (d *Decoder) begin(flags byte, size uint64) error {
+func (d *Decoder) startFrame(flags byte, size uint64) error {
 	if flags&flagCommand != 0 {
 		if size > uint64(d.limits.MaxCommand) {
 			return fmt.Errorf("%d bytes: %w", size, ErrCommandTooLarge)
@@ -177,25 +177,25 @@ func (d *Decoder) begin(flags byte, size uint64) error {
 	return nil
 }
 
-// body takes what in has of the current frame's body: all of it, without a
+// readBody takes what in has of the current frame's body: all of it, without a
 // copy, in the common case.
-func (d *Decoder) body(in []byte) (Event, int) {
+func (d *Decoder) readBody(in []byte) (Event, int) {
 	if d.buf == nil && len(in) >= d.size {
-		return d.finish(in[:d.size:d.size], false), d.size
+		return d.finishFrame(in[:d.size:d.size], false), d.size
 	}
 	n := min(d.size-d.before-len(d.buf), len(in))
-	d.keep(in[:n])
+	d.appendBody(in[:n])
 	if d.before+len(d.buf) < d.size {
 		return Event{}, n
 	}
-	b := d.arrived()
+	b := d.joinBody()
 	d.buf, d.full, d.before = nil, nil, 0
-	return d.finish(b, true), n
+	return d.finishFrame(b, true), n
 }
 
-// keep adds in to the body. The memory taken is never more than twice what has arrived (or a small first grab), never
-// more than maxGrab beyond it, and never more than the frame needs.
-func (d *Decoder) keep(in []byte) {
+// appendBody adds in to the body. The memory taken is never more than twice what has arrived (or a small first grab),
+// never more than maxGrab beyond it, and never more than the frame needs.
+func (d *Decoder) appendBody(in []byte) {
 	for len(in) > 0 {
 		if len(d.buf) == cap(d.buf) {
 			if len(d.buf) > 0 {
@@ -210,8 +210,8 @@ func (d *Decoder) keep(in []byte) {
 	}
 }
 
-// arrived returns the body as far as it has come, in one piece.
-func (d *Decoder) arrived() []byte {
+// joinBody returns the body as far as it has come, in one piece.
+func (d *Decoder) joinBody() []byte {
 	if len(d.full) == 0 {
 		return d.buf
 	}
@@ -222,7 +222,7 @@ func (d *Decoder) arrived() []byte {
 	return append(whole, d.buf...)
 }
 
-func (d *Decoder) finish(body []byte, owned bool) Event {
+func (d *Decoder) finishFrame(body []byte, owned bool) Event {
 	d.state = inHeader
 	if d.flags&flagCommand != 0 {
 		return Event{Kind: Command, Body: body, Owned: owned}

@@ -133,7 +133,7 @@ func TestDecoderMemoryFollowsArrival(t *testing.T) {
 			t.Fatalf("%d bytes held for %d", d.Buffered(), arrived)
 		}
 	}
-	if next, err := ResumeDecoder(&l, d.State()); err != nil || !bytes.Equal(next.arrived(), sent) {
+	if next, err := ResumeDecoder(&l, d.State()); err != nil || !bytes.Equal(next.joinBody(), sent) {
 		t.Errorf("another process gets something else: %v", err)
 	}
 }

@@ -28,7 +28,7 @@ type DecoderState struct {
 func (d *Decoder) State() DecoderState {
 	return DecoderState{
 		Stage: uint8(d.state), Ready: d.ready, Minor: d.minor, Flags: d.flags, Header: d.hdr[:d.nhdr],
-		Parts: int(d.parts), Size: d.size, Total: d.total, Buf: d.arrived(),
+		Parts: int(d.parts), Size: d.size, Total: d.total, Buf: d.joinBody(),
 	}
 }
 
