@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/fsync/msgpack"
+	"saltclusterd/fsync/replica"
 )
 
 // BenchmarkJoiner is how long a node that joins takes to have the data of 10,000 minions, 6 KiB each, which two others
@@ -26,8 +27,7 @@ func BenchmarkJoiner(b *testing.B) {
 		for i := range minions {
 			w.keys[fmt.Sprintf("minion-%05d", i)] = "k"
 		}
-		was := quick
-		quick = Timing{}
+		w.scan, w.pace = 0, replica.Pace{}
 		n := w.add("a", 3006, dir+"/a")
 		for id := range w.keys {
 			n.stock(id, grains, pillar)
@@ -46,7 +46,6 @@ func BenchmarkJoiner(b *testing.B) {
 		}
 		b.StopTimer()
 		w.close()
-		quick = was
 		b.StartTimer()
 	}
 }
@@ -55,7 +54,7 @@ func BenchmarkJoiner(b *testing.B) {
 func BenchmarkChange(b *testing.B) {
 	for name, then := range map[string][2][]byte{"new": {sized(4096), sized(4095)}, "same": {sized(4096), sized(4096)}} {
 		b.Run(name, func(b *testing.B) {
-			w, n := mineNode(b, 3008, Timing{})
+			w, n := mineNode(b, 3008, false)
 			w.setKey("web1", "k")
 			began, i := cpu(b), 0
 			for b.Loop() {

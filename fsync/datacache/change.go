@@ -43,7 +43,7 @@ type Edit = func(now []byte) (then []byte, write bool, err error)
 // master, it does not wait for the disk. Errors: ErrNotHere, edit's, the disk's, ctx's if it ends before the mine's
 // turn comes; then the mine is as it was.
 func (s *Store) Change(ctx context.Context, id string, edit Edit, settle time.Duration) error {
-	if s.off != "" || s.cfg.Kind != Mine || !validID(id) {
+	if s.cfg.Kind != Mine || s.Off() != "" || !validID(id) {
 		return ErrNotHere
 	}
 	waits, err := s.changeSoon(ctx, id, edit)
@@ -98,7 +98,7 @@ func (s *Store) queue(ctx context.Context, one, other chan struct{}) error {
 
 // change changes a mine. It is the id's turn.
 func (s *Store) change(root *os.Root, id string, edit Edit, limit int64) ([]<-chan struct{}, error) {
-	if !s.open() {
+	if !s.Serves() {
 		return nil, ErrNotHere
 	}
 	before, _ := s.entry(id)

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"saltclusterd/fsync/msgpack"
+	"saltclusterd/fsync/replica"
 )
 
 // edited is an Edit that makes a mine of what was there and something more.
@@ -28,12 +29,13 @@ func edited(f func(now []byte) []byte) Edit {
 func always(then []byte) Edit { return edited(func([]byte) []byte { return then }) }
 
 // mineNode is a node alone, with a master's mines.
-func mineNode(t testing.TB, major int, timing Timing) (*world, *testNode) {
-	dir, w, was := t.TempDir(), newWorld(t), quick
+func mineNode(t testing.TB, major int, quick bool) (*world, *testNode) {
+	dir, w := t.TempDir(), newWorld(t)
 	w.kind = Mine
+	if !quick {
+		w.scan, w.pace = 0, replica.Pace{}
+	}
 	t.Cleanup(w.close) // before the directory goes
-	quick = timing
-	defer func() { quick = was }()
 	return w, w.add("a", major, dir)
 }
 
@@ -109,10 +111,7 @@ func TestChange_OnEveryMaster(t *testing.T) {
 // An operator clears a mine on one master, and before that is seen the minion sends it to another one: it is on all of
 // them, the same or not.
 func TestChange_AfterClear(t *testing.T) {
-	was := quick
-	quick.Scan, quick.Digest = time.Hour, time.Hour // to look at the disk is the test's to do
-	defer func() { quick = was }()
-	w, a, b, c := threeOf(t, Mine)
+	w, a, b, c := threeAtRest(t)
 	w.meet()
 	w.setKey("web1", "k")
 	for _, master := range []*testNode{a, b, c} {
@@ -147,10 +146,7 @@ func TestChange_AfterClear(t *testing.T) {
 // A master writes a mine anew when an operator clears it of a function. What its minion sends to another one then is
 // later.
 func TestChange_AfterRewrite(t *testing.T) {
-	was := quick
-	quick.Scan, quick.Digest = time.Hour, time.Hour // to look at the disk is the test's to do
-	defer func() { quick = was }()
-	w, a, b, c := threeOf(t, Mine)
+	w, a, b, c := threeAtRest(t)
 	w.meet()
 	w.setKey("web1", "k")
 	rewrite := func(n *testNode, at time.Time) {
@@ -431,7 +427,7 @@ func TestChange_SmallBesideLarge(t *testing.T) {
 
 // Those who wait for one mine keep no place from others.
 func TestChange_ManyWaitForOneMine(t *testing.T) {
-	_, n := mineNode(t, 3008, quick)
+	_, n := mineNode(t, 3008, true)
 	ids := n.apart(2)
 	n.mine(ids[0], sized(largeFile+1))
 	finish := n.slowly(ids[0])
@@ -451,7 +447,7 @@ func TestChange_ManyWaitForOneMine(t *testing.T) {
 // Who waits for a mine ceases to when its request does, and it is not said that a master might change it: that would
 // write between those that wait.
 func TestChange_RequestCancelled(t *testing.T) {
-	w, n := mineNode(t, 3008, quick)
+	w, n := mineNode(t, 3008, true)
 	w.setKey("web1", "k")
 	n.mine("web1", texts("f", "1"))
 	finish := n.slowly("web1")
@@ -469,7 +465,7 @@ func TestChange_RequestCancelled(t *testing.T) {
 // A look at all minions stops at the one that is at work, and keeps no other one's turn.
 func TestScan_OneTurnAtMost(t *testing.T) {
 	for _, major := range []int{3007, 3008} {
-		_, n := mineNode(t, major, Timing{})
+		_, n := mineNode(t, major, false)
 		ids := n.apart(3)
 		finish := n.slowly(ids[1])
 		n.mine(ids[1], texts("f", "0"))
@@ -490,7 +486,7 @@ func TestScan_OneTurnAtMost(t *testing.T) {
 
 // Large files are read by few at a time, small ones at any.
 func TestFewReadLargeFiles(t *testing.T) {
-	_, n := mineNode(t, 3008, Timing{})
+	_, n := mineNode(t, 3008, false)
 	ids := n.apart(2)
 	n.mine(ids[0], sized(largeFile+1))
 	n.mine(ids[1], sized(largeFile))
@@ -519,7 +515,7 @@ func TestFewReadLargeFiles(t *testing.T) {
 
 // A mine that becomes large waits as large ones do.
 func TestChange_BecomesLarge(t *testing.T) {
-	_, n := mineNode(t, 3008, quick)
+	_, n := mineNode(t, 3008, true)
 	ids := n.apart(2)
 	n.mine(ids[0], sized(largeFile+1))
 	n.mine(ids[1], texts("f", "1"))
@@ -555,7 +551,7 @@ func TestChangeThatMeetsTheMaster(t *testing.T) {
 		{"of equal size, renewed", texts("f", "1"), large2, texts("f", "1"), large2, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w, n := mineNode(t, 3008, Timing{})
+			w, n := mineNode(t, 3008, false)
 			w.setKey("web1", "k")
 			n.mine("web1", c.now)
 			first := true
@@ -583,7 +579,7 @@ func TestChangeThatMeetsTheMaster(t *testing.T) {
 
 // A mine that is a link is the master's to change, and a record replaces it, as a master does.
 func TestMineThatIsALink(t *testing.T) {
-	w, n := mineNode(t, 3008, Timing{})
+	w, n := mineNode(t, 3008, false)
 	w.setKey("web1", "k")
 	n.mine("other", texts("f", "1"))
 	if err := os.Symlink("other.p", filepath.Join(n.master.CacheDir, "mine/web1.p")); err != nil {
@@ -620,7 +616,7 @@ func TestKeyGoesWhileDataCome(t *testing.T) {
 		},
 	} {
 		for _, again := range []bool{false, true} {
-			w, n := mineNode(t, 3008, Timing{})
+			w, n := mineNode(t, 3008, false)
 			set := func(does func()) { // and nobody but the test says so
 				w.mu.Lock()
 				defer w.mu.Unlock()

@@ -1,15 +1,12 @@
 package datacache
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"saltclusterd/gossip/node"
+	"saltclusterd/fsync/replica"
 )
 
 // Master is what the stock master's configuration says about its cache.
@@ -73,72 +70,37 @@ type Keys interface {
 	Life(id string) uint64
 }
 
-// Peers sends a body to the path of the Store's kind at another member.
-type Peers interface {
-	Push(ctx context.Context, to node.ID, body []byte) error
-}
-
 // Clock is the cluster's hybrid clock: milliseconds since 1970 << 16 | counter.
 type Clock struct {
 	Now     func() uint64      // a stamp above every one returned or observed before
 	Observe func(uint64) error // an error refuses a stamp that is too far ahead
 }
 
-// Config is what a Store needs. Registerer may be nil.
+// Config is what a Store needs. Changes of keys count as changes of members.
 type Config struct {
-	Kind     Kind
-	Master   Master
-	StateDir string // for the table
-	Keys     Keys
-	Members  func() []node.ID // the other members that have a master
-	// Changed returns a channel that gets a value after changes of keys or members, several at once perhaps.
-	Changed func(ctx context.Context) <-chan struct{}
-	Peers   Peers
-	From    func(ctx context.Context) (node.ID, bool) // who sends a request to the handler
-	Clock   Clock
-	// Hold, when not nil, is closed when this node has caught up (Pull): before, the peers would send it what it fetches.
-	Hold       <-chan struct{}
-	Timing     Timing // zero fields: defaults
-	Logger     *slog.Logger
-	Registerer prometheus.Registerer
+	replica.Config
+	Kind   Kind
+	Master Master
+	Keys   Keys
+	Clock  Clock
+	Scan   time.Duration // between scans; zero: a minute
 }
 
-// Timing are the package's patience and pace.
-type Timing struct {
-	Scan   time.Duration // between scans; 1 min
-	Digest time.Duration // between digests; 5 min
-	Settle time.Duration // between looks at changes of keys and members; 100 ms
-	Save   time.Duration // between writes of the table; 2 s
-	Retry  time.Duration // first pause after a failed push, doubled up to RetryMax; 250 ms
-	// RetryMax is the longest pause; 2 s, because a peer that is back lacks news until it is over.
-	RetryMax time.Duration
-	Push     time.Duration // patience with one push; 30 s
-}
+// pace is that of the package.
+var pace = replica.Pace{Settle: 100 * time.Millisecond, Save: 2 * time.Second}
 
-func (t Timing) withDefaults() Timing {
-	set := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	set(&t.Scan, time.Minute)
-	set(&t.Digest, 5*time.Minute)
-	set(&t.Settle, 100*time.Millisecond)
-	set(&t.Save, 2*time.Second)
-	set(&t.Retry, 250*time.Millisecond)
-	set(&t.RetryMax, 2*time.Second)
-	set(&t.Push, 30*time.Second)
-	return t
-}
-
-func (c Config) validate() error {
+func (c *Config) fill() error {
 	switch {
-	case c.Master.CacheDir == "" || c.StateDir == "":
-		return errors.New("datacache: cachedir and state directory must be set")
-	case c.Keys == nil || c.Members == nil || c.Changed == nil || c.Peers == nil || c.From == nil:
-		return errors.New("datacache: keys, members and peers must be set")
+	case c.Master.CacheDir == "":
+		return errors.New("datacache: cachedir must be set")
+	case c.Keys == nil:
+		return errors.New("datacache: keys must be set")
 	case c.Clock.Now == nil || c.Clock.Observe == nil:
 		return errors.New("datacache: no clock")
+	}
+	c.Scan = cmp.Or(c.Scan, time.Minute)
+	if c.Logger != nil {
+		c.Logger = c.Logger.With("kind", c.Kind)
 	}
 	return nil
 }

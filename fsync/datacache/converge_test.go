@@ -36,13 +36,9 @@ func TestNodesConverge(t *testing.T) {
 				n.stock(id, texts("g", last[id]), texts("p", last[id]))
 				n.store.lookAt([]string{id})
 			case "cut":
-				w.mu.Lock()
-				w.down[n.id] = true
-				w.mu.Unlock()
+				w.Cut(n.id, true)
 			case "join":
-				w.mu.Lock()
-				w.down[n.id] = false
-				w.mu.Unlock()
+				w.Cut(n.id, false)
 			case "restart":
 				n.close()
 				n.open()
@@ -60,10 +56,9 @@ func TestNodesConverge(t *testing.T) {
 				}
 			}
 		}
-		w.mu.Lock()
-		clear(w.down)
-		w.mu.Unlock()
-		w.changed()
+		for _, n := range nodes {
+			w.Cut(n.id, false)
+		}
 		for id, v := range last {
 			w.everywhere(id, texts("g", v), texts("p", v))
 		}

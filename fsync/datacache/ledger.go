@@ -28,15 +28,15 @@ func (s *Store) Ledger() (ledger.Ledger, error) { return s.ledger(mainOf) }
 
 // PillarLedger tells the same of pillars.
 func (s *Store) PillarLedger() (ledger.Ledger, error) {
-	if reason := s.cfg.Master.pillarsOff(); reason != "" && s.off == "" {
+	if reason := s.cfg.Master.pillarsOff(); reason != "" && s.Off() == "" {
 		return ledger.Ledger{Off: reason}, nil
 	}
 	return s.ledger(pillarOf)
 }
 
 func (s *Store) ledger(of part) (ledger.Ledger, error) {
-	if s.off != "" {
-		return ledger.Ledger{Off: s.off}, nil
+	if s.Off() != "" {
+		return ledger.Ledger{Off: s.Off()}, nil
 	}
 	root, err := s.disk.root()
 	if errors.Is(err, fs.ErrNotExist) { // the master has never run

@@ -3,7 +3,6 @@ package datacache
 import "github.com/prometheus/client_golang/prometheus"
 
 type metrics struct {
-	minions  prometheus.Gauge
 	news     prometheus.Counter
 	received *prometheus.CounterVec
 	sent     prometheus.Counter
@@ -15,12 +14,8 @@ type metrics struct {
 }
 
 // newMetrics returns the metrics, which are not registered when reg is nil.
-func newMetrics(reg prometheus.Registerer, k Kind) *metrics {
+func newMetrics(reg prometheus.Registerer, k Kind, minions func() int) *metrics {
 	m := &metrics{
-		minions: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "saltcluster_datacache_minions",
-			Help: "Minions whose cached data are known on this node.",
-		}),
 		news: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "saltcluster_datacache_news_total",
 			Help: "Times the local master had new data of a minion.",
@@ -57,7 +52,10 @@ func newMetrics(reg prometheus.Registerer, k Kind) *metrics {
 	}
 	if reg != nil {
 		reg = prometheus.WrapRegistererWith(prometheus.Labels{"kind": k.String()}, reg)
-		reg.MustRegister(m.minions, m.news, m.received, m.sent, m.bytes, m.purged, m.failures, m.scan, m.waiting)
+		reg.MustRegister(m.news, m.received, m.sent, m.bytes, m.purged, m.failures, m.scan, m.waiting,
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "saltcluster_datacache_minions", Help: "Minions whose cached data are known on this node.",
+			}, func() float64 { return float64(minions()) }))
 	}
 	return m
 }

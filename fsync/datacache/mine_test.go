@@ -71,9 +71,7 @@ func TestSpread_OnEveryMaster(t *testing.T) {
 func TestSpread_PeerDown(t *testing.T) {
 	w, a, _, _ := threeOf(t, Mine)
 	w.setKey("web1", "k")
-	w.mu.Lock()
-	w.down["c"] = true
-	w.mu.Unlock()
+	w.Cut("c", true)
 	a.mine("web1", texts("f", "1"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -105,7 +103,6 @@ func TestFlushedMineStaysAway(t *testing.T) {
 	a.close() // and what it knows outlives it
 	a.open()
 	c.open()
-	w.changed()
 	w.everywhere("web1", nil, nil)
 	w.everywhere("web2", texts("f", "2"), nil)
 }

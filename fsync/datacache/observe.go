@@ -14,7 +14,7 @@ func (s *Store) set(id string, e entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.table[id] = e
-	s.changes++
+	s.Changed()
 }
 
 // saw notes that a minion's files, looking like that, are as the table says.
@@ -44,7 +44,7 @@ func (s *Store) forget(id string) {
 	delete(s.seen, id)
 	if _, ok := s.table[id]; ok {
 		delete(s.table, id)
-		s.changes++
+		s.Changed()
 	}
 }
 
@@ -100,7 +100,7 @@ func (s *Store) judge(root *os.Root, id, key string, life uint64, files fileSet,
 		s.miss(id)
 		return nil, s.layout.drop(root, id) // of a predecessor with another key, or from before the key was deleted
 	case had && e.Key == key && e.Hash == now.Hash:
-		if e.MTime != now.MTime && s.cfg.Kind == Mine && s.hasScanned() { // sent once more, see renew
+		if e.MTime != now.MTime && s.cfg.Kind == Mine && s.Scanned() { // sent once more, see renew
 			now.Stamp = s.after(e.Stamp)
 			s.tell(id, now)
 		} else if e.MTime != now.MTime || e.Life != now.Life {
@@ -122,7 +122,7 @@ func (s *Store) vanished(root *os.Root, id, key string, life uint64, broken bool
 	e, _ := s.entry(id)
 	switch {
 	case !broken && e.Key == key && e.Gone:
-	case !broken && e.Key == key && s.hasScanned() && s.layout.cleared(root, id):
+	case !broken && e.Key == key && s.Scanned() && s.layout.cleared(root, id):
 		s.tell(id, entry{Key: key, Life: life, Gone: true, Stamp: s.after(e.Stamp)})
 		s.unsee(id)
 	default: // what the others have is better
@@ -135,7 +135,7 @@ func (s *Store) vanished(root *os.Root, id, key string, life uint64, broken bool
 func (s *Store) tell(id string, e entry) {
 	s.set(id, e)
 	s.metrics.news.Inc()
-	s.feed.Add(id)
+	s.Feed().Add(id)
 }
 
 // stampBits is the share of a stamp that counts within a millisecond.
@@ -151,16 +151,10 @@ func (s *Store) after(old uint64) uint64 { return max(s.cfg.Clock.Now(), old+1) 
 // come at any time before, which their file tells.
 func (s *Store) stamp(mtime int64, old uint64) uint64 {
 	now := s.after(old)
-	if mtime <= 0 || s.hasScanned() {
+	if mtime <= 0 || s.Scanned() {
 		return now
 	}
 	return min(now, max(old+1, uint64(time.Unix(0, mtime).UnixMilli())<<stampBits))
-}
-
-func (s *Store) hasScanned() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.scanned
 }
 
 // outcome is what became of a received record.
@@ -180,7 +174,7 @@ func (s *Store) accept(root *os.Root, r record) (outcome, error) {
 	turn := s.turns.of(r.id)
 	turn.Lock()
 	defer turn.Unlock()
-	if err := s.closed(); err != nil { // the files are those of another process now
+	if err := s.Closed(); err != nil { // the files are those of another process now
 		return failed, err
 	}
 	life := s.cfg.Keys.Life(r.id) // before the key, or it may be that of the next one
@@ -242,7 +236,7 @@ func (s *Store) merge(root *os.Root, r record, life uint64) (what outcome, err e
 // minion sent what a record has: that is later. nil: it is not so, to all that can be known.
 func (s *Store) rewrittenBefore(root *os.Root, r record) (fileSet, error) {
 	e, had := s.entry(r.id)
-	if s.cfg.Kind != Mine || !had || e.Gone || e.Key != r.key || len(r.data.main) == 0 || !s.hasScanned() {
+	if s.cfg.Kind != Mine || !had || e.Gone || e.Key != r.key || len(r.data.main) == 0 || !s.Scanned() {
 		return nil, nil
 	}
 	names := s.layout.names(r.id)
@@ -266,7 +260,7 @@ func (s *Store) clearedBefore(root *os.Root, r record) bool {
 		return false
 	}
 	since := stampTime(s.cfg.Clock.Now()).Sub(stampTime(r.stamp))
-	return since < s.cfg.Timing.Scan && look(root, s.layout.names(r.id)).count == 0 && s.layout.cleared(root, r.id)
+	return since < s.cfg.Scan && look(root, s.layout.names(r.id)).count == 0 && s.layout.cleared(root, r.id)
 }
 
 // halfway is how long a master may take to write the files of one minion. It writes grains after the pillar (3008).
@@ -357,7 +351,7 @@ func (s *Store) purge(root *os.Root, id string) error {
 	}
 	s.forget(id)
 	s.metrics.purged.Inc()
-	s.log.Info("data of a minion removed with its key", "kind", s.cfg.Kind, "minion", id)
+	s.log.Info("data of a minion removed with its key", "minion", id)
 	return nil
 }
 

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"saltclusterd/gossip/node"
 )
 
 // fixture is a body as every released version writes it.
@@ -42,15 +40,15 @@ func TestOldMember(t *testing.T) {
 	var mu sync.Mutex
 	var heard []string
 	refuse := true
-	w.old = map[node.ID]func([]byte) error{"old": func(body []byte) error {
+	w.Play("old", func(body []byte) ([]byte, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if heard = append(heard, hex.EncodeToString(body)); refuse {
 			refuse = false
-			return errors.New("starting")
+			return nil, errors.New("starting")
 		}
-		return nil
-	}}
+		return nil, nil
+	})
 	a := w.add("a", 3006, dir)
 	hears := func(what, body string) {
 		t.Helper()
@@ -61,10 +59,9 @@ func TestOldMember(t *testing.T) {
 		})
 	}
 	hears("an empty digest that asks for its own", "73636d64010203000000")
-	old := &testNode{w: w, id: "old"}
 	push := func(body []byte) {
 		t.Helper()
-		if err := old.Push(t.Context(), "a", body); err != nil {
+		if _, err := w.Send(t.Context(), "old", "a", body); err != nil {
 			t.Fatal(err)
 		}
 	}

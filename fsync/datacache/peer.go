@@ -5,11 +5,12 @@ import (
 	"sync"
 
 	"saltclusterd/fsync/feed"
+	"saltclusterd/fsync/replica"
 )
 
 // peer sends to one other member. Ids wait for it: the data are read when their turn comes.
 type peer struct {
-	*feed.Line[string]
+	*replica.Peer[string]
 	s     *Store
 	wants *feed.Names[string] // whose data we would like from it
 
@@ -18,9 +19,9 @@ type peer struct {
 	sending map[string][]chan struct{} // the same for those being pushed to it
 }
 
-func (s *Store) newPeer(l *feed.Line[string]) *peer {
+func (s *Store) newPeer(p *replica.Peer[string]) *peer {
 	return &peer{
-		Line: l, s: s, wants: feed.NewNames[string](maxMissed, l.Wake),
+		Peer: p, s: s, wants: feed.NewNames[string](maxMissed, p.Wake),
 		waits: map[string][]chan struct{}{}, sending: map[string][]chan struct{}{},
 	}
 }
@@ -28,27 +29,13 @@ func (s *Store) newPeer(l *feed.Line[string]) *peer {
 // maxPending bounds the ids that wait for one peer, or for a look.
 const maxPending = 50_000
 
-// newFeed makes what sends to the other members.
-func (s *Store) newFeed() *feed.Feed[string, *peer] {
-	t := s.cfg.Timing
-	return feed.New(feed.Config[string, *peer]{
-		Members: s.cfg.Members, Ready: s.ready, New: s.newPeer,
-		After: func(bool) { // changes of keys come this way, too
-			s.purgeUnknown()
-			s.wantMissed()
-		},
-		Limit: maxPending, Batch: maxRecords,
-		Timing: feed.Timing{Settle: t.Settle, Digest: t.Digest, Retry: t.Retry, RetryMax: t.RetryMax},
-	})
-}
-
 // First implements feed.Sender: it asks for data that could not be taken when they came.
 func (p *peer) First(ctx context.Context) (did bool, err error) {
 	ids, _ := p.wants.Take(maxMissed)
 	if len(ids) == 0 {
 		return false, nil
 	}
-	if err := p.push(ctx, encodeDigest(wantDigest(ids))); err != nil {
+	if err := p.Push(ctx, encodeDigest(wantDigest(ids))); err != nil {
 		p.wants.Add(ids...)
 		return true, err
 	}
@@ -58,8 +45,7 @@ func (p *peer) First(ctx context.Context) (did bool, err error) {
 // Failed implements feed.Sender.
 func (p *peer) Failed(err error) {
 	p.giveUp()
-	p.s.metrics.failures.WithLabelValues("push").Inc()
-	p.s.log.Debug("minion data not sent", "node", p.ID(), "err", err)
+	p.Peer.Failed(err)
 }
 
 // batchBytes is about how much goes into one body; a single record may be larger.
@@ -73,18 +59,12 @@ func (p *peer) Send(ctx context.Context, ids []string) (rest []string, err error
 		return rest, err
 	}
 	body := encodeRecords(p.s.cfg.Kind, batch)
-	if err := p.push(ctx, body); err != nil {
+	if err := p.Push(ctx, body); err != nil {
 		return nil, err
 	}
 	p.s.metrics.sent.Add(float64(len(batch)))
 	p.s.metrics.bytes.Add(float64(len(body)))
 	return rest, nil
-}
-
-func (p *peer) push(ctx context.Context, body []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, p.s.cfg.Timing.Push)
-	defer cancel()
-	return p.s.cfg.Peers.Push(ctx, p.ID(), body)
 }
 
 // batch reads the records of ids for a peer as they are now, up to a size; rest are those that did not fit.

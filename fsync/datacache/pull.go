@@ -2,92 +2,38 @@ package datacache
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
+	"saltclusterd/fsync/replica"
+	"saltclusterd/gossip/node"
 )
 
-// Ask sends a question to another node's Answer and returns what that says, of at most MaxBody bytes.
-type Ask func(ctx context.Context, question []byte) (answer []byte, err error)
+// Catching up: a question is a digest. One with a range is answered with the stamps of what the asker lacks in that
+// range; the answer's range ends where it was cut. One without is answered with records, of as many ids from the first
+// on as fit.
 
-// pullers is how many questions for records are under way at a time: while one is answered, another one's are written.
-const pullers = 3
-
-// Pull brings this node up to what another one has, and tells how far it is. What it has not got when it is cut off is
-// lacking still when it is called again.
-//
-// A question is a digest. One with a range is answered with the stamps of what the asker lacks in that range; the
-// answer's range ends where it was cut. One without is answered with records, of as many ids from the first on as fit.
-func (s *Store) Pull(ctx context.Context, ask Ask, tell func(done, total int)) error {
-	if s.off != "" {
-		return nil
-	}
-	if err := s.awaitScan(ctx); err != nil {
-		return err
-	}
-	ids, err := s.offered(ctx, ask)
-	if err != nil {
-		return err
-	}
-	done := 0
-	tell(done, len(ids))
-	var g errgroup.Group
-	g.SetLimit(pullers)
-	for page := range slices.Chunk(ids, maxRecords) {
-		if ctx.Err() != nil {
-			break
-		}
-		g.Go(func() error {
-			for len(page) > 0 {
-				n, err := s.fetch(ctx, ask, page)
-				if err != nil {
-					return err
-				}
-				page = page[n:]
-				s.mu.Lock()
-				done += n
-				sum := done
-				s.mu.Unlock()
-				tell(sum, len(ids))
-			}
-			return nil
-		})
-	}
-	return errors.Join(g.Wait(), ctx.Err())
-}
-
-func (s *Store) awaitScan(ctx context.Context) error {
-	select {
-	case <-s.looked:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// offered asks for the ids of which the other node has later data.
-func (s *Store) offered(ctx context.Context, ask Ask) (ids []string, err error) {
+// askOffer asks for the ids of which the other node has later data.
+func (s *Store) askOffer(ctx context.Context, ask replica.Ask) (ids []string, got int, err error) {
 	for from := ""; ; {
 		q := s.digestFrom(from, maxDigest)
 		raw, err := ask(ctx, encodeDigest(q))
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		m, err := decode(s.cfg.Kind, raw)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if m.digest == nil || !m.digest.ranged || m.digest.to != "" && m.digest.to <= from {
-			return nil, errWire
+			return nil, 0, errWire
 		}
 		for _, st := range m.digest.stamps {
 			ids = append(ids, st.id)
 		}
 		if m.digest.to == "" || len(ids) > maxPending {
-			return ids, nil // who has more tells of it later, as always
+			return ids, 0, nil // who has more tells of it later, as always
 		}
 		from = m.digest.to
 	}
@@ -116,7 +62,7 @@ func sortStamps(all []stamped) {
 }
 
 // fetch gets the records of the first n ids that come with one answer, and writes them.
-func (s *Store) fetch(ctx context.Context, ask Ask, ids []string) (n int, err error) {
+func (s *Store) fetch(ctx context.Context, ask replica.Ask, ids []string) (n int, err error) {
 	raw, err := ask(ctx, encodeDigest(wantDigest(ids)))
 	if err != nil {
 		return 0, err
@@ -162,8 +108,8 @@ func (s *Store) writeAll(rs []record) error {
 }
 
 // Answer answers another node's Pull.
-func (s *Store) Answer(ctx context.Context, question []byte) ([]byte, error) {
-	if s.off != "" {
+func (s *Store) Answer(_ context.Context, _ node.ID, question []byte) ([]byte, error) {
+	if s.Off() != "" {
 		return encodeDigest(digest{ranged: true}), nil
 	}
 	m, err := decode(s.cfg.Kind, question)
@@ -173,7 +119,7 @@ func (s *Store) Answer(ctx context.Context, question []byte) ([]byte, error) {
 	if m.digest == nil {
 		return nil, errWire
 	}
-	if !s.open() {
+	if !s.Serves() {
 		return nil, errNotYet
 	}
 	if m.digest.ranged {

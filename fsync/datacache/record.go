@@ -2,10 +2,13 @@ package datacache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+
+	"saltclusterd/gossip/node"
 )
 
 // record returns what is on disk of a minion, as a record for a peer; false when there is nothing to tell.
@@ -47,7 +50,7 @@ func (p *peer) Digest(ctx context.Context, ask bool) error {
 	s.mu.Unlock()
 	slices.SortFunc(all, func(a, b stamped) int { return strings.Compare(a.id, b.id) })
 	for _, d := range splitDigest(all, maxDigest, ask) {
-		if err := p.push(ctx, encodeDigest(d)); err != nil {
+		if err := p.Push(ctx, encodeDigest(d)); err != nil {
 			return err
 		}
 	}
@@ -150,7 +153,38 @@ func (s *Store) wantMissed() {
 	if len(ids) == 0 {
 		return
 	}
-	for _, p := range s.feed.Peers() {
+	for _, p := range s.Feed().Peers() {
 		p.wants.Add(ids...)
 	}
+}
+
+// errNotYet says that this node does not know the sender as a member yet.
+var errNotYet = errors.New("starting")
+
+// handle acts on a message of a peer. A record that cannot be written is asked for again later, and the others are
+// still taken.
+func (s *Store) handle(from node.ID, m message) (answer []byte, err error) {
+	p, known := s.Feed().Alive(from)
+	if m.digest != nil {
+		if !known {
+			return nil, errNotYet
+		}
+		s.answer(p, *m.digest)
+		return nil, nil
+	}
+	root, err := s.disk.root()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	for _, r := range m.records {
+		what, err := s.accept(root, r)
+		s.metrics.received.WithLabelValues(string(what)).Inc()
+		if err != nil {
+			s.fail("accept", r.id, err)
+			continue
+		}
+		s.Feed().Got(r.id) // or it would not be taken
+	}
+	return nil, nil
 }

@@ -7,7 +7,7 @@ import (
 // Spread looks at data that the local master has just written of a minion, and waits until the other members have them,
 // as far as they can be reached, or ctx ends.
 func (s *Store) Spread(ctx context.Context, id string) {
-	if s.off != "" || !validID(id) {
+	if s.Off() != "" || !validID(id) {
 		return
 	}
 	await(ctx, s.hurry(id))
@@ -34,7 +34,7 @@ func (s *Store) hurry(id string) (waits []<-chan struct{}) {
 	turn := s.turns.of(id)
 	turn.Lock()
 	defer turn.Unlock()
-	if !s.open() {
+	if !s.Serves() {
 		return nil
 	}
 	before, _ := s.entry(id)
@@ -49,7 +49,7 @@ func (s *Store) hurry(id string) (waits []<-chan struct{}) {
 // waits returns what is closed when a peer has what is on disk now of a minion; news: that has just become known. It is
 // the id's turn.
 func (s *Store) waits(id string, news bool) (waits []<-chan struct{}) {
-	for _, p := range s.feed.Peers() {
+	for _, p := range s.Feed().Peers() {
 		if done := p.await(id, news); done != nil {
 			waits = append(waits, done)
 		}

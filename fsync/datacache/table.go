@@ -4,12 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
+	"maps"
 
-	"saltclusterd/durable"
+	"saltclusterd/fsync/replica"
 )
 
 const (
@@ -48,41 +45,26 @@ func fingerprint(pub string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// loadTable returns an empty table and an error when there is one that cannot be understood. Nothing is lost with it
-// but the order of what happened within a millisecond.
-func loadTable(path string) (map[string]entry, error) {
-	raw, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return map[string]entry{}, nil
-	}
-	if err != nil {
-		return map[string]entry{}, fmt.Errorf("read table of minion data: %w", err)
+// loadTable takes in the table that was saved. Nothing is lost without it but the order of what happened within a
+// millisecond.
+func (s *Store) loadTable(raw []byte) error {
+	if raw == nil {
+		return nil
 	}
 	var f tableFile
 	if err := json.Unmarshal(raw, &f); err != nil {
-		return map[string]entry{}, fmt.Errorf("read table of minion data: %w", err)
+		return err
 	}
-	if f.Version != tableVersion {
-		return map[string]entry{}, fmt.Errorf("table of minion data has version %d, not %d", f.Version, tableVersion)
+	if err := replica.CheckVersion(s.cfg.Kind.table(), f.Version, tableVersion); err != nil {
+		return err
 	}
-	if f.Minions == nil {
-		f.Minions = map[string]entry{}
-	}
-	return f.Minions, nil
-}
-
-// saveTable makes the table appear whole or not at all.
-func saveTable(path string, content []byte) error {
-	if err := durable.WriteFile(path, content, fileMode); err != nil {
-		return fmt.Errorf("save table of minion data: %w", err)
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.Copy(s.table, f.Minions)
 	return nil
 }
 
-func encodeTable(table map[string]entry) ([]byte, error) {
-	content, err := json.Marshal(tableFile{Version: tableVersion, Minions: table})
-	if err != nil {
-		return nil, fmt.Errorf("encode table of minion data: %w", err)
-	}
-	return append(content, '\n'), nil
+func (s *Store) encodeTable() ([]byte, error) {
+	content, err := json.Marshal(tableFile{Version: tableVersion, Minions: s.copyOfTable()})
+	return append(content, '\n'), err
 }

@@ -3,17 +3,13 @@ package datacache
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 
 	"saltclusterd/fsync/msgpack"
+	"saltclusterd/fsync/replica"
 )
 
-// A body is the magic, a version, a kind, and then records or a digest. Numbers are big endian or uvarints, texts and
-// blobs have a uvarint length in front.
+// A body has a kind, and then records or a digest.
 const (
-	magic       = "scmd"
-	wireVersion = 1
-
 	kindRecords = 1 // grains and pillars
 	kindDigest  = 2
 	kindMines   = 3 // records of mines: without pillars, and without a map when the mine is gone
@@ -29,6 +25,8 @@ const (
 
 // errWire says that a body cannot be read.
 var errWire = errors.New("malformed minion data")
+
+var format = replica.Format{Magic: "scmd", Version: 1, Invalid: errWire}
 
 // record is a minion's data on their way.
 type record struct {
@@ -51,30 +49,21 @@ type stamped struct {
 	stamp uint64 // 0: lacking
 }
 
-func appendHeader(dst []byte, kind byte) []byte {
-	return append(append(dst, magic...), wireVersion, kind)
-}
-
-func appendText(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
-}
-
 // appendRecord appends one record; the caller has written the header and counts.
 func appendRecord(dst []byte, r record) []byte {
-	dst = appendText(dst, r.id)
+	dst = replica.AppendText(dst, r.id)
 	dst = binary.BigEndian.AppendUint64(dst, r.stamp)
-	dst = appendText(dst, r.key)
-	dst = append(binary.AppendUvarint(dst, uint64(len(r.data.main))), r.data.main...)
+	dst = replica.AppendText(dst, r.key)
+	dst = replica.AppendBlob(dst, r.data.main)
 	dst = binary.AppendUvarint(dst, uint64(len(r.data.pillars)))
 	for _, p := range r.data.pillars {
-		dst = appendText(dst, p.env)
-		dst = append(binary.AppendUvarint(dst, uint64(len(p.raw))), p.raw...)
+		dst = replica.AppendBlob(replica.AppendText(dst, p.env), p.raw)
 	}
 	return dst
 }
 
 func encodeRecords(k Kind, rs []record) []byte {
-	out := appendHeader(nil, k.records())
+	out := format.Begin(k.records())
 	out = binary.AppendUvarint(out, uint64(len(rs)))
 	for _, r := range rs {
 		out = appendRecord(out, r)
@@ -83,7 +72,7 @@ func encodeRecords(k Kind, rs []record) []byte {
 }
 
 func encodeDigest(d digest) []byte {
-	out := appendHeader(nil, kindDigest)
+	out := format.Begin(kindDigest)
 	var flags byte
 	if d.ranged {
 		flags |= 1
@@ -92,10 +81,10 @@ func encodeDigest(d digest) []byte {
 		flags |= 2
 	}
 	out = append(out, flags)
-	out = appendText(appendText(out, d.from), d.to)
+	out = replica.AppendText(replica.AppendText(out, d.from), d.to)
 	out = binary.AppendUvarint(out, uint64(len(d.stamps)))
 	for _, s := range d.stamps {
-		out = binary.BigEndian.AppendUint64(appendText(out, s.id), s.stamp)
+		out = binary.BigEndian.AppendUint64(replica.AppendText(out, s.id), s.stamp)
 	}
 	return out
 }
@@ -108,112 +97,58 @@ type message struct {
 
 // decode reads a body for a Store of kind k. What it returns points into b.
 func decode(k Kind, b []byte) (m message, err error) {
-	if len(b) < len(magic)+2 || string(b[:len(magic)]) != magic {
-		return m, errWire
+	kind, r, err := format.Open(b)
+	if err != nil {
+		return m, err
 	}
-	if v := b[len(magic)]; v != wireVersion {
-		return m, fmt.Errorf("%w: version %d", errWire, v)
-	}
-	r := &reader{b: b[len(magic)+2:]}
-	switch kind := b[len(magic)+1]; kind {
+	switch kind {
 	case k.records():
-		m.records = r.records(k)
+		m.records = readRecords(r, k)
 	case kindDigest:
-		m.digest = r.digest()
+		m.digest = readDigest(r)
 	default:
-		return m, fmt.Errorf("%w: kind %d", errWire, kind)
+		return m, format.Unknown(kind)
 	}
-	if r.bad || len(r.b) > 0 {
-		return message{}, errWire
+	if err := r.End(); err != nil {
+		return message{}, err
 	}
 	return m, nil
 }
 
-// reader takes values off b; the first that is not there or not allowed makes it bad.
-type reader struct {
-	b   []byte
-	bad bool
-}
-
-func (r *reader) fail() { r.bad, r.b = true, nil }
-
-func (r *reader) count(limit uint64) uint64 {
-	n, size := binary.Uvarint(r.b)
-	if size <= 0 || n > limit {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[size:]
-	return n
-}
-
-func (r *reader) blob(limit uint64) []byte {
-	n := r.count(limit)
-	if n > uint64(len(r.b)) {
-		r.fail()
-		return nil
-	}
-	out := r.b[:n:n]
-	r.b = r.b[n:]
-	return out
-}
-
-func (r *reader) uint64() uint64 {
-	if len(r.b) < 8 {
-		r.fail()
-		return 0
-	}
-	n := binary.BigEndian.Uint64(r.b)
-	r.b = r.b[8:]
-	return n
-}
-
-func (r *reader) id() string {
-	id := string(r.blob(uint64(maxID)))
+func readID(r *replica.Reader) string {
+	id := string(r.Blob(uint64(maxID)))
 	if !validID(id) {
-		r.fail()
+		r.Fail()
 	}
 	return id
 }
 
-func (r *reader) mapBlob() []byte {
-	raw := r.blob(maxFile)
-	if !msgpack.WholeMap(raw) {
-		r.fail()
-	}
-	return raw
-}
-
-func (r *reader) records(k Kind) []record {
-	n := r.count(maxRecords)
+func readRecords(r *replica.Reader, k Kind) []record {
+	n := r.Count(maxRecords)
 	var out []record
-	for ; n > 0 && !r.bad; n-- {
-		rec := record{id: r.id(), stamp: r.uint64(), key: string(r.blob(maxPrint))}
-		if rec.data.main = r.blob(maxFile); (len(rec.data.main) > 0 || k != Mine) && !msgpack.WholeMap(rec.data.main) {
-			r.fail()
+	for ; n > 0 && !r.Bad(); n-- {
+		rec := record{id: readID(r), stamp: r.Uint64(), key: string(r.Blob(maxPrint))}
+		if rec.data.main = r.Blob(maxFile); (len(rec.data.main) > 0 || k != Mine) && !msgpack.WholeMap(rec.data.main) {
+			r.Fail()
 		}
-		for p := r.count(k.maxPillars()); p > 0 && !r.bad; p-- {
-			env := string(r.blob(maxEnv))
-			if env != "" && !validEnv(env) {
-				r.fail()
+		for p := r.Count(k.maxPillars()); p > 0 && !r.Bad(); p-- {
+			one := pillar{string(r.Blob(maxEnv)), r.Blob(maxFile)}
+			if one.env != "" && !validEnv(one.env) || !msgpack.WholeMap(one.raw) {
+				r.Fail()
 			}
-			rec.data.pillars = append(rec.data.pillars, pillar{env, r.mapBlob()})
+			rec.data.pillars = append(rec.data.pillars, one)
 		}
 		out = append(out, rec)
 	}
 	return out
 }
 
-func (r *reader) digest() *digest {
-	if len(r.b) == 0 || r.b[0] > 3 {
-		r.fail()
-		return nil
-	}
-	d := &digest{ranged: r.b[0]&1 != 0, answer: r.b[0]&2 != 0}
-	r.b = r.b[1:]
-	d.from, d.to = string(r.blob(uint64(maxID))), string(r.blob(uint64(maxID)))
-	for n := r.count(maxDigest); n > 0 && !r.bad; n-- {
-		d.stamps = append(d.stamps, stamped{r.id(), r.uint64()})
+func readDigest(r *replica.Reader) *digest {
+	flags := r.Byte(3)
+	d := &digest{ranged: flags&1 != 0, answer: flags&2 != 0}
+	d.from, d.to = string(r.Blob(uint64(maxID))), string(r.Blob(uint64(maxID)))
+	for n := r.Count(maxDigest); n > 0 && !r.Bad(); n-- {
+		d.stamps = append(d.stamps, stamped{readID(r), r.Uint64()})
 	}
 	return d
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,6 +11,8 @@ import (
 	"time"
 
 	"saltclusterd/fsync/msgpack"
+	"saltclusterd/fsync/replica"
+	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/gossip/node"
 )
 
@@ -25,19 +25,19 @@ type tb interface {
 
 // world is a cluster without networks: nodes with cache directories, and what consensus would know.
 type world struct {
+	*replicatest.Net
 	t      tb
 	kind   Kind
+	scan   time.Duration
+	pace   replica.Pace
 	mu     sync.Mutex
 	clock  uint64
 	behind time.Duration     // by how much the clock was put back
 	keys   map[string]string // accepted ones
 	other  map[string]bool   // known, but not accepted
 	lives  map[string]uint64 // how often a key was taken away
-	wakes  []chan struct{}
-	tick   func() // when somebody asks for the time; nil: nothing
+	tick   func()            // when somebody asks for the time; nil: nothing
 	nodes  map[node.ID]*testNode
-	down   map[node.ID]bool
-	old    map[node.ID]func(body []byte) error // members that are played by a test
 }
 
 type testNode struct {
@@ -45,13 +45,12 @@ type testNode struct {
 	id     node.ID
 	master Master
 	state  string
-	hold   chan struct{}
 	store  *Store
 }
 
 func newWorld(t tb) *world {
-	return &world{t: t, keys: map[string]string{}, other: map[string]bool{}, lives: map[string]uint64{},
-		nodes: map[node.ID]*testNode{}, down: map[node.ID]bool{}}
+	return &world{Net: replicatest.NewNet(), t: t, scan: 50 * time.Millisecond, pace: replicatest.Quick(), keys: map[string]string{}, other: map[string]bool{},
+		lives: map[string]uint64{}, nodes: map[node.ID]*testNode{}}
 }
 
 func (w *world) now() uint64 {
@@ -102,85 +101,7 @@ func (w *world) setKey(id, pub string) {
 		}
 	}
 	w.mu.Unlock()
-	w.changed()
-}
-
-func (w *world) changed() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range w.wakes {
-		signal(c)
-	}
-}
-
-type contextKey struct{}
-
-func (n *testNode) Push(ctx context.Context, to node.ID, body []byte) error {
-	n.w.mu.Lock()
-	if old := n.w.old[to]; old != nil {
-		n.w.mu.Unlock()
-		return old(body)
-	}
-	target := n.w.nodes[to]
-	var store *Store
-	if target != nil && !n.w.down[to] && !n.w.down[n.id] {
-		store = target.store
-	}
-	n.w.mu.Unlock()
-	if store == nil {
-		return errors.New("cut off")
-	}
-	ctx = context.WithValue(ctx, contextKey{}, n.id)
-	req := httptest.NewRequestWithContext(ctx, http.MethodPost, n.w.kind.Path(), bytes.NewReader(body))
-	rec := httptest.NewRecorder()
-	store.Handler().ServeHTTP(rec, req)
-	if rec.Code != http.StatusOK {
-		return errors.New(rec.Body.String())
-	}
-	return nil
-}
-
-func (n *testNode) members() []node.ID {
-	n.w.mu.Lock()
-	defer n.w.mu.Unlock()
-	var out []node.ID
-	for id := range n.w.nodes {
-		if id != n.id {
-			out = append(out, id)
-		}
-	}
-	for id := range n.w.old {
-		out = append(out, id)
-	}
-	return out
-}
-
-func (n *testNode) watch(ctx context.Context) <-chan struct{} {
-	in, out := make(chan struct{}, 1), make(chan struct{})
-	n.w.mu.Lock()
-	n.w.wakes = append(n.w.wakes, in)
-	n.w.mu.Unlock()
-	go func() {
-		defer close(out)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-in:
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case out <- struct{}{}:
-			}
-		}
-	}()
-	return out
-}
-
-var quick = Timing{
-	Scan: 50 * time.Millisecond, Digest: 50 * time.Millisecond, Settle: time.Millisecond, Save: 5 * time.Millisecond,
-	Retry: time.Millisecond, RetryMax: 20 * time.Millisecond, Push: 10 * time.Second,
+	w.Wake()
 }
 
 func master(major int, dir string) Master {
@@ -198,47 +119,44 @@ func (w *world) add(id node.ID, major int, dir string) *testNode {
 	w.nodes[id] = n
 	w.mu.Unlock()
 	n.open()
-	w.changed()
 	return n
 }
 
-func (n *testNode) open() {
-	n.w.t.Helper()
-	s, err := New(Config{
-		Kind: n.w.kind, Master: n.master, StateDir: n.state, Keys: n.w, Members: n.members, Changed: n.watch, Peers: n,
-		From: func(ctx context.Context) (node.ID, bool) { id, ok := ctx.Value(contextKey{}).(node.ID); return id, ok },
-		Clock: Clock{Now: n.w.now, Observe: func(ts uint64) error {
-			n.w.ticks()
+// config is that of a store with the keys and the clock of a world.
+func (w *world) config(cfg replica.Config, m Master) Config {
+	cfg.Pace = w.pace
+	return Config{Config: cfg, Kind: w.kind, Master: m, Keys: w, Scan: w.scan,
+		Clock: Clock{Now: w.now, Observe: func(ts uint64) error {
+			w.ticks()
 			if ts > uint64(time.Now().Add(time.Hour).UnixMilli())<<stampBits {
 				return errors.New("ahead")
 			}
 			return nil
-		}},
-		Timing: quick, Hold: n.hold,
-	})
+		}}}
+}
+
+func (n *testNode) open() {
+	n.w.t.Helper()
+	s, err := New(n.w.config(n.w.Config(n.id, n.state), n.master))
 	if err == nil {
 		err = s.Open(context.Background())
 	}
 	if err != nil {
 		n.w.t.Fatal(err)
 	}
-	n.w.mu.Lock()
 	n.store = s
-	n.w.mu.Unlock()
-	if s.off == "" && n.hold == nil {
-		<-s.ready
-	}
+	n.w.poll("the first scan", func() bool { return s.Off() != "" || s.Scanned() })
+	n.w.Join(n.id, s.Handler())
 }
 
 func (n *testNode) close() {
-	n.w.mu.Lock()
-	s := n.store
-	n.store = nil
-	n.w.mu.Unlock()
-	if s == nil {
+	if n.store == nil {
 		return
 	}
-	if err := s.Close(); err != nil {
+	n.w.Join(n.id, nil)
+	err := n.store.Close()
+	n.store = nil
+	if err != nil {
 		n.w.t.Fatal(err)
 	}
 }
@@ -303,13 +221,7 @@ func (n *testNode) has(id string) (grains, pillar []byte) {
 
 func (w *world) poll(what string, ok func() bool) {
 	w.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("never: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	replicatest.Eventually(w.t, what, ok)
 }
 
 // everywhere waits until all masters have the same of a minion.
@@ -327,9 +239,20 @@ func three(t *testing.T) (w *world, a, b, c *testNode) { return threeOf(t, Data)
 
 // threeOf makes a cluster of all versions for one kind of data.
 func threeOf(t *testing.T, k Kind) (w *world, a, b, c *testNode) {
-	dir := t.TempDir()
 	w = newWorld(t)
 	w.kind = k
+	return w.addThree(t)
+}
+
+// threeAtRest is threeOf mines, where only the test reads the disk.
+func threeAtRest(t *testing.T) (w *world, a, b, c *testNode) {
+	w = newWorld(t)
+	w.kind, w.scan, w.pace.Digest = Mine, time.Hour, time.Hour
+	return w.addThree(t)
+}
+
+func (w *world) addThree(t *testing.T) (_ *world, a, b, c *testNode) {
+	dir := t.TempDir()
 	t.Cleanup(w.close) // before the directory goes
 	return w, w.add("a", 3006, dir+"/a"), w.add("b", 3007, dir+"/b"), w.add("c", 3008, dir+"/c")
 }

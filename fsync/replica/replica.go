@@ -156,17 +156,17 @@ func (r *Replica[K, S, M]) Close() error {
 // Go runs a task that ends with Close.
 func (r *Replica[K, S, M]) Go(task func(ctx context.Context)) { r.wg.Go(func() { task(r.run) }) }
 
-// errClosed says that nothing is written yet, or any more.
+// errClosed says that nothing is written yet.
 var errClosed = errors.New("not open")
 
 // Closed says why nothing may be written to the master's files; nil between Open and Close.
 func (r *Replica[K, S, M]) Closed() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.run == nil || r.run.Err() != nil {
+	if r.run == nil {
 		return errClosed
 	}
-	return nil
+	return r.run.Err()
 }
 
 // SetScanned says that the first scan is done. It is called once.

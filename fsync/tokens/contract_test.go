@@ -71,8 +71,9 @@ func (s subject) Spoil(t testing.TB, dir string, item int) {
 }
 
 func (subject) Lose(t testing.TB, dir string) {
-	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "cache")),
-		os.MkdirAll(filepath.Join(dir, "cache", "tokens"), 0o700)); err != nil {
+	cache := filepath.Join(dir, "cache")
+	replicatest.Lose(t, cache)
+	if err := os.MkdirAll(filepath.Join(cache, "tokens"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }

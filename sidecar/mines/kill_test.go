@@ -14,7 +14,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 
 	"saltclusterd/fsync/datacache"
-	"saltclusterd/gossip/node"
+	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/sidecar/killtest"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mines"
@@ -61,11 +61,8 @@ func TestKilledProcess(t *testing.T) {
 // storeConfig is that of a node without peers.
 func storeConfig(state, dir string, major int) datacache.Config {
 	return datacache.Config{
-		Kind: datacache.Mine, StateDir: state, Keys: everybody,
-		Master:  datacache.Master{Major: major, CacheDir: dir, UID: -1, GID: -1, DataCache: true, Driver: "localfs"},
-		Members: func() []node.ID { return nil },
-		Changed: func(context.Context) <-chan struct{} { return nil },
-		Peers:   nobody{}, From: func(context.Context) (node.ID, bool) { return "", false },
+		Config: replicatest.NewNet().Config("a", state), Kind: datacache.Mine, Keys: everybody,
+		Master: datacache.Master{Major: major, CacheDir: dir, UID: -1, GID: -1, DataCache: true, Driver: "localfs"},
 		Clock: datacache.Clock{Now: func() uint64 { return uint64(time.Now().UnixMilli()) << 16 },
 			Observe: func(uint64) error { return nil }},
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"saltclusterd/fsync/datacache"
-	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mines"
 )
@@ -96,10 +95,6 @@ func openStore(t testing.TB, dir string, major int) *datacache.Store {
 		}
 	}
 }
-
-type nobody struct{}
-
-func (nobody) Push(context.Context, node.ID, []byte) error { return errors.New("nobody is there") }
 
 // ask gives a load to the service; nil: only Python can take it, for that reason.
 func (w *world) ask(d dict) (reply []byte, reason error) {

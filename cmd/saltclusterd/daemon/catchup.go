@@ -207,9 +207,9 @@ func (m *member) handleCatchup(w http.ResponseWriter, r *http.Request) {
 	var answer []byte
 	switch r.PathValue("part") {
 	case partGrains:
-		answer, err = s.data.Answer(r.Context(), question)
+		answer, err = s.data.Answer(r.Context(), from, question)
 	case partMines:
-		answer, err = s.mines.Answer(r.Context(), question)
+		answer, err = s.mines.Answer(r.Context(), from, question)
 	case partTokens:
 		answer, err = s.tokens.Answer(r.Context(), from, question)
 	case partJobs:

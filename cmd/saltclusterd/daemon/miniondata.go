@@ -2,13 +2,10 @@ package daemon
 
 import (
 	"context"
-	"net/http"
 	"path/filepath"
 	"time"
 
 	"saltclusterd/fsync/datacache"
-	"saltclusterd/gossip/node"
-	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/hlc"
 )
 
@@ -20,7 +17,7 @@ func (s *service) newMinionData(k datacache.Kind) (*datacache.Store, error) {
 		return nil, err
 	}
 	return datacache.New(datacache.Config{
-		Kind: k,
+		Config: s.replicated("datacache"), Kind: k,
 		Master: datacache.Master{
 			Major: d.master.Version.Major, CacheDir: d.master.CacheDir, UID: owner.UID, GID: owner.GID,
 			DataCache: d.master.Bool("minion_data_cache"), EnforceMine: d.master.Bool("enforce_mine_cache"),
@@ -28,13 +25,11 @@ func (s *service) newMinionData(k datacache.Kind) (*datacache.Store, error) {
 			PillarDriver: d.master.Text("pillar.cache_driver"), PillarCache: d.master.Bool("pillar_cache"),
 			Preserve: d.master.Bool("preserve_minion_cache"), Shared: d.leftToShare(s.dataDir(k)),
 		},
-		StateDir: filepath.Join(d.cfg.Paths.StateDir, "datacache"), Keys: s.keys,
-		Members: s.m.OtherMasters, Changed: s.m.Consensus.Watch, Peers: dataPeers{s.m, k.Path()}, From: peer.FromContext,
+		Keys: s.keys,
 		Clock: datacache.Clock{
 			Now:     func() uint64 { return uint64(s.stamps.Now()) },
 			Observe: func(stamp uint64) error { return s.stamps.Observe(hlc.Timestamp(stamp)) },
 		},
-		Logger: d.log, Registerer: d.reg,
 	})
 }
 
@@ -91,18 +86,4 @@ func (k *keyView) Known(id string) bool {
 func (k *keyView) Life(id string) uint64 {
 	key, _ := k.m.Consensus.View().Key(id)
 	return key.Again
-}
-
-// dataPeers implements datacache.Peers and tokens.Peers.
-type dataPeers struct {
-	m    *member
-	path string
-}
-
-// maxDataAnswer bounds what a peer answers to minion data, which is nothing.
-const maxDataAnswer = 1 << 10
-
-func (p dataPeers) Push(ctx context.Context, to node.ID, body []byte) error {
-	_, err := p.m.Call(ctx, http.MethodPost, to, p.path, body, maxDataAnswer)
-	return err
 }

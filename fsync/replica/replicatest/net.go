@@ -9,6 +9,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -181,12 +183,26 @@ func (p peers) Call(ctx context.Context, to node.ID, _ string, body []byte, limi
 	return answer, err
 }
 
+// Failer is what testing.TB and rapid.T have in common.
+type Failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // Eventually waits for a condition.
-func Eventually(t testing.TB, what string, ok func() bool) {
+func Eventually(t Failer, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}
+	}
+}
+
+// Lose removes a directory at once, whatever is written into it meanwhile.
+func Lose(t testing.TB, dir string) {
+	t.Helper()
+	if err := os.Rename(dir, filepath.Join(t.TempDir(), "lost")); err != nil {
+		t.Fatal(err)
 	}
 }
