@@ -118,8 +118,8 @@ test-releases: setup build ## older releases of each Salt line: their buses and 
 	 SALTCLUSTER_VENVS=$$older $(GO) test -count=1 -timeout 20m ./sidecar/jobcache/ ./sidecar/fileserve/ ./sidecar/mines/
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 60m -v -run '^TestReleases$$' ./integration/scenario/
 
-test-operate: build ## what an operator does by hand: configurations compared, a wrong clock, a key store in the wrong order, a returner that hangs, remove --force
-	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestOperate$$' ./integration/scenario/
+test-operate: build ## what an operator does by hand: configurations compared, a wrong clock, a key store in the wrong order, thorium that deletes keys, a returner that hangs, remove --force
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^(TestOperate|TestThorium)$$' ./integration/scenario/
 
 test-budget: build ## what one minion would have all of: workers, answers, places on the disk, of masters of three versions
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestBudget$$' ./integration/scenario/

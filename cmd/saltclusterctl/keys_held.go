@@ -13,10 +13,11 @@ import (
 func newKeysHeldCommand(e *env) *cli.Command {
 	return verb(&cli.Command{
 		Name:  "held",
-		Usage: "list accepted keys that were deleted on this host, too many at once, and decide about them",
+		Usage: "list accepted keys that were deleted on this host and restored, and decide about them",
 		Description: "Accepted keys that are deleted or rejected within a minute by way of the salt-masters, more than three and more than\n" +
-			"cluster_keys_max_delete percent (10) of them, are restored: thorium, reactors and scripts delete keys of minions that use\n" +
-			"other masters, and salt-key cannot be told from them. saltclusterctl keys delete and keys reject are never held.",
+			"cluster_keys_max_delete percent (10) of them, are restored: reactors and scripts delete keys of minions that use other\n" +
+			"masters, and salt-key cannot be told from them. On a host whose thorium deletes keys, each one is restored.\n" +
+			"saltclusterctl keys delete and keys reject are never held.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "delete", Usage: "delete them in the whole cluster"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep them, and empty the list"},

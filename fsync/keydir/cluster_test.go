@@ -110,7 +110,8 @@ type testNode struct {
 	cur   func() bool
 	late  *lateLog // its own sight of log, in directories that it shares; nil: log itself
 	store *mmapkeys.Geometry
-	holds int  // Config.MaxLosses
+	holds int // Config.MaxLosses
+	all   func() bool
 	once  bool // nothing that happens makes it look again
 	dir   *Dir
 	logs  *syncBuffer
@@ -178,6 +179,7 @@ func (n *testNode) open() {
 		PKIDir: n.pki, StateDir: n.state, Node: n.id, Founder: n.found, Current: n.cur, Log: n.log,
 		Logger: slog.New(slog.NewTextHandler(n.logs, nil)),
 		Timing: Timing{Oddity: 400 * time.Millisecond, Retry: 50 * time.Millisecond}, Store: n.store, MaxLosses: n.holds,
+		HoldAll: n.all,
 	}
 	if n.once {
 		cfg.Timing.Debounce = time.Hour

@@ -48,6 +48,9 @@ type Config struct {
 	// MaxLosses is the percentage of the accepted keys that may be deleted or rejected in the directories within a minute.
 	// More than that, and more than three, are held, see Held. Zero: nothing is held.
 	MaxLosses int
+	// HoldAll, when not nil, reports whether a program on this host takes keys away from minions that it does not see, as
+	// thorium does with those of other masters. Then each loss is held, unless MaxLosses is zero or 100.
+	HoldAll func() bool
 	// Mode of new key files; zero: 0644, as 3006 and 3007 leave them.
 	Mode       fs.FileMode
 	Log        KeyLog

@@ -25,6 +25,7 @@ const (
 // held is in its base.
 type losses struct {
 	percent int                  // of the accepted keys that may be lost within lossWindow; zero: any number
+	all     func() bool          // whether none may be; nil: false
 	seen    uint64               // revision up to which the losses of other nodes have been counted
 	recent  map[string]time.Time // by minion: when its key was lost; those of the last lossWindow
 	wave    time.Time            // since when losses wait for others; zero: none waits
@@ -78,7 +79,7 @@ func (m *machine) holdLosses(p *plan, now time.Time, view state.View, look func(
 			t.recent[w.subject.id] = since
 		}
 	}
-	if !m.tooManyLosses(view) { // then only those that are held already
+	if !t.holdsAll() && !m.tooManyLosses(view) { // then only those that are held already
 		lost = slices.DeleteFunc(lost, func(w writing) bool { return m.base.Held[w.subject.id] == 0 })
 	}
 	m.withdrawProposals(p, lost)
@@ -101,12 +102,15 @@ func (t *losses) findLosses(m *machine, p *plan, view state.View, look func(id s
 		if k, text := m.stateOf(view, prop.subject, f); k.isLoss(prop.subject) && prop.want == k.disk {
 			lost = append(lost, writing{
 				subject: prop.subject, want: k.cons, text: text, rev: k.rev, aside: k.disk != entry{},
-				why: "too many accepted keys were taken away at once", finding: f,
+				why: "accepted keys that were taken away are held", finding: f,
 			})
 		}
 	}
 	return lost
 }
+
+// holdsAll reports whether even a single loss is held.
+func (t *losses) holdsAll() bool { return t.percent < 100 && t.all != nil && t.all() }
 
 // tooManyLosses reports whether the losses of the last lossWindow exceed what is let through.
 func (m *machine) tooManyLosses(view state.View) bool {
@@ -180,13 +184,13 @@ func (l *loop) publishHeld() {
 	l.m.losses.changed = false
 	ids := slices.Sorted(maps.Keys(l.m.base.Held))
 	if before := l.heldKeys.Swap(&ids); len(ids) > 0 && (before == nil || len(ids) > len(*before)) {
-		l.log.Error("accepted keys deleted or rejected on this host restored: too many at once", "count", len(ids),
+		l.log.Error("accepted keys deleted or rejected on this host restored", "count", len(ids),
 			"fix", "saltclusterctl keys held")
 	}
 }
 
-// Held lists the minions whose accepted keys were taken away on this host, too many at once, and restored, as far as
-// the cluster has not decided about them since.
+// Held lists the minions whose accepted keys were taken away on this host and restored, because they were too many at
+// once or because of HoldAll, as far as the cluster has not decided about them since.
 func (d *Dir) Held() []string {
 	if ids := d.heldKeys.Load(); ids != nil {
 		return *ids

@@ -75,6 +75,40 @@ func TestLosses_TooManyHeld(t *testing.T) {
 	}
 }
 
+// A single loss is held where a program takes keys away from minions that it does not see.
+func TestLosses_AllHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		percent int
+		takes   bool
+		held    bool
+	}{
+		"a program takes keys": {percent: 10, takes: true, held: true},
+		"none does":            {percent: 10},
+		"a program takes keys, and nothing is held": {percent: 100, takes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := newTestNode(t, "m1", newShared(t))
+			node.found, node.holds, node.all = true, c.percent, func() bool { return c.takes }
+			want := files{"minions/a": keyTexts()[0], "minions/b": keyTexts()[0]}
+			node.put(acceptedDir, "a", keyTexts()[0])
+			node.put(acceptedDir, "b", keyTexts()[0])
+			node.start()
+			await(t, want, node)
+			node.synced()
+			node.remove(acceptedDir, "a")
+			if c.held {
+				poll(t, "it is held", func() bool { return slices.Equal(node.dir.Held(), []string{"a"}) })
+			} else {
+				delete(want, "minions/a")
+			}
+			await(t, want, node)
+			if key, ok := node.log.View().Key("a"); ok != c.held || ok && key.State != state.KeyAccepted {
+				t.Errorf("the key is %q in the cluster", key.State)
+			}
+		})
+	}
+}
+
 // Who decides about held keys in the cluster is obeyed, and what is forgotten stays.
 func TestHeldKeysAreDecidedAbout(t *testing.T) {
 	node, all := fleet(t, 5)

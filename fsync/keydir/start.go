@@ -37,7 +37,7 @@ func (l *loop) startBase(now time.Time, view state.View) bool {
 	}
 	l.lastSynced = lastSyncedOf(b, b.Store)
 	l.m = newMachine(l.cfg.Node, l.cfg.Timing, b)
-	l.m.losses.percent, l.m.losses.changed = l.cfg.MaxLosses, true
+	l.m.losses.percent, l.m.losses.all, l.m.losses.changed = l.cfg.MaxLosses, l.cfg.HoldAll, true
 	l.m.dirty = true
 	l.started = true
 	return true

@@ -102,7 +102,7 @@ func (c *Client) DecideKeys(ctx context.Context, r DecideKeysRequest) (DecidedKe
 	return sendJSON[DecidedKeys](ctx, c, http.MethodPost, "/keys", r)
 }
 
-// HeldKeys are minions whose accepted keys were taken away on one host, too many at once, and restored.
+// HeldKeys are minions whose accepted keys were taken away on one host, and restored.
 type HeldKeys struct {
 	Node string   `json:"node"`
 	IDs  []string `json:"ids"`

@@ -65,7 +65,7 @@ func (s *service) buildMaster() error {
 		PKIDir: d.master.PkiDir, StateDir: filepath.Join(cfg.Paths.StateDir, "keydir"), Node: d.id,
 		Log: keyLog{s.m.Consensus}, Founder: s.m.Record.Founder, Current: s.m.Consensus.CaughtUp, Shared: s.turns(),
 		Store:     d.keyStore().Geometry(),
-		MaxLosses: cfg.SignIn.KeysMaxDelete, Logger: d.log, Registerer: d.reg,
+		MaxLosses: cfg.SignIn.KeysMaxDelete, HoldAll: d.inspector.TakesKeys, Logger: d.log, Registerer: d.reg,
 	})
 	return err
 }

@@ -22,8 +22,8 @@ func CheckHeld(self node.ID, ids []string) health.Result {
 	}
 	return health.Result{
 		Level: health.Warn,
-		Reason: fmt.Sprintf("%d accepted keys were deleted or rejected on this host, too many at once, "+
-			"and were restored: %s; salt-key does that, and so do thorium, reactors and scripts", len(ids), named),
+		Reason: fmt.Sprintf("%d accepted keys were deleted or rejected on this host and were restored, "+
+			"because they were many at once or thorium deletes keys here: %s", len(ids), named),
 		Hint: fmt.Sprintf("on %s: saltclusterctl keys held --delete to delete them, "+
 			"saltclusterctl keys held --keep to keep them", self),
 	}

@@ -16,7 +16,7 @@ type Log interface {
 	Propose(ctx context.Context, cmds ...state.Command) ([]state.Result, error)
 }
 
-// HeldKeys are the accepted keys that were taken away on this host, too many at once, and were restored.
+// HeldKeys are the accepted keys that were taken away on this host and were restored.
 type HeldKeys interface {
 	Held() []string
 	Forget() // keeps them: nothing is held any more

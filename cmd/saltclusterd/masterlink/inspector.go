@@ -65,6 +65,12 @@ func (i *Inspector) Findings() []localmaster.Finding {
 	return out
 }
 
+// TakesKeys reports whether the master takes keys away from minions whose events fire on another master.
+func (i *Inspector) TakesKeys() bool {
+	found := localmaster.CheckActors(i.master(), i.c.EveryMaster)
+	return slices.ContainsFunc(found, func(f localmaster.Finding) bool { return f.Fatal })
+}
+
 // LogFindings logs all findings.
 func (i *Inspector) LogFindings() { i.log(i.Findings()) }
 

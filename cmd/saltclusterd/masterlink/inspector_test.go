@@ -76,3 +76,21 @@ func TestInspector_OwnFitsIntoAnswer(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Only a thorium that deletes keys by the events of its own master takes keys away.
+func TestInspector_TakesKeys(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "clean.sls"), []byte("clean:\n  key.timeout:\n    - delete: 90\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	thorium := configtest.Write(t, filepath.Join(dir, "thorium"), 3008,
+		"engines: [{thorium: {}}]\nthorium_roots: {base: ["+dir+"]}\n")
+	without := configtest.Write(t, filepath.Join(dir, "without"), 3008, "engines: [{thorium: {}}]\n")
+	if i := newInspector(thorium); !i.TakesKeys() {
+		t.Error("a thorium that deletes keys")
+	}
+	i := newInspector(thorium)
+	if i.UseLatest(without); i.TakesKeys() {
+		t.Error("after a restart without its formula")
+	}
+}
