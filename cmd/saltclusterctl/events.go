@@ -13,7 +13,8 @@ func newEventsCommand(e *env) *cli.Command {
 		Name: "events", ArgsUsage: "[TAG]",
 		Usage: "say which master handled the events of minions, and why",
 		Description: "Without TAG: the newest events that masters got, of all minions or of --minion, with --explain also why there: cluster_event_policy\n" +
-			"decides, for events of jobs their publisher, for the others the ring. A node remembers its last 2,048 since saltclusterd was started.\n" +
+			"decides by tag. Under owner, the default, that is the ring's owner of the minion, but of events of jobs the node that published the job,\n" +
+			"as under origin. A node remembers its last 2,048 since saltclusterd was started.\n" +
 			"With TAG and --minion: on whose bus such an event would fire if that minion sent it to this node now, and why.\n" +
 			"To watch events: salt-run state.event pretty=True.",
 		Flags: []cli.Flag{

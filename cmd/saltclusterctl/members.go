@@ -76,8 +76,6 @@ func stateCell(state adminapi.State) cell {
 	switch state {
 	case adminapi.StateAlive:
 		return txt(string(state)).in(green)
-	case adminapi.StateSuspect:
-		return txt(string(state)).in(yellow)
 	case adminapi.StateFailed:
 		return txt(string(state)).in(red)
 	}

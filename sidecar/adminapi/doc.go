@@ -17,6 +17,6 @@
 //
 // Vocabulary: a member is a node the roster lists; its role says what it may
 // decide (voter, learner, witness), its state says whether gossip sees it
-// (alive, suspect, failed, left). An operation (bootstrap, join) streams
+// (alive, failed, left). An operation (bootstrap, join) streams
 // newline-delimited JSON events and ends with exactly one outcome or error.
 package adminapi

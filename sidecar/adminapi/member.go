@@ -15,10 +15,9 @@ type State string
 
 // States of a member.
 const (
-	StateAlive   State = "alive"
-	StateSuspect State = "suspect"
-	StateFailed  State = "failed"
-	StateLeft    State = "left"
+	StateAlive  State = "alive"
+	StateFailed State = "failed"
+	StateLeft   State = "left"
 )
 
 // Member is one node of the roster as the answering node knows it. Facts that

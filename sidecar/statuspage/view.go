@@ -229,11 +229,8 @@ func memberRow(m adminapi.Member) member {
 		Self:        m.Self,
 		Subscribers: formatNumber(m.Subscribers), Lag: formatNumber(m.Lag), StateTone: "fail", ReadyTone: "fail",
 	}
-	switch m.State {
-	case adminapi.StateAlive:
+	if m.State == adminapi.StateAlive {
 		row.StateTone = "ok"
-	case adminapi.StateSuspect:
-		row.StateTone = "warn"
 	}
 	switch syncing := adminapi.SyncText(m.Sync); {
 	case m.Draining:
