@@ -11,9 +11,12 @@ import contextlib
 import functools
 import os
 
+import pytest
 from cluster import Cluster, note
 
 NODES = int(os.environ["FRONT_NODES"])
+TEST_SECONDS = 90  # Salt's own bound of a test that has none
+FIXTURE_SECONDS = 210  # what a test has beyond its bound, which in Salt's suite does not include its fixtures
 CLUSTERS = {}  # by the master's configuration file
 
 
@@ -94,6 +97,16 @@ def pytest_configure(config):
         patch_factories()
         patch_stopped()
         patch_client()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Bounds each test together with its fixtures, so that a daemon that does not start does not end the session."""
+    for item in items:
+        marker = item.get_closest_marker("timeout")
+        seconds = marker.args[0] if marker is not None and marker.args else TEST_SECONDS
+        bound = pytest.mark.timeout(seconds + FIXTURE_SECONDS, method="signal", func_only=False)
+        item.add_marker(bound, append=False)  # pytest-timeout takes the first one
 
 
 def pytest_unconfigure(config):
