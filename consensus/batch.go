@@ -41,7 +41,7 @@ type answer struct {
 // batcher is the group commit: while one entry is on its way to the disks of a
 // majority, the requests that come meanwhile gather for the next.
 type batcher struct {
-	admit func(r *raft.Raft, req state.Request, ahead []state.Request) ([]state.Result, *attemptError) // see striking.go
+	admit func(r *raft.Raft, req state.Request, ahead []state.Request) ([]state.Result, *attemptError) // see admission.go
 	queue chan *pending
 	idle  chan struct{} // closed when run has returned
 	ended chan struct{} // closed by the node when raft has ended

@@ -55,7 +55,7 @@ func (n *Node) rotateOnce(ctx context.Context, expect uint64, reason string,
 		cmds = append([]state.Command{state.SeedRotate{Expect: expect, Key: key, Seed: state.NewSecret(seed),
 			Reason: reason}}, cmds...)
 	}
-	// the second when a member is being removed: the seed waits until it is gone, see Node.admit
+	// the second when a member is being removed: the seed waits until it is gone, see Node.admitRequest
 	for _, cmd := range cmds {
 		results, err := n.Propose(ctx, cmd)
 		if err != nil {

@@ -16,9 +16,9 @@ func run(ctx context.Context, args []string, e *env) int {
 	if len(args) == 1 && (args[0] == "--version" || args[0] == "-v") {
 		args = []string{"version"}
 	}
-	err := app.RunContext(ctx, append([]string{app.Name}, arrange(app, args)...))
+	err := app.RunContext(ctx, append([]string{app.Name}, arrangeArgs(app, args)...))
 	if err != nil {
-		e.report(err)
+		e.printError(err)
 	}
 	return exitCode(err)
 }
@@ -74,7 +74,7 @@ func newApp(e *env) *cli.App {
 			newManualCommand(e),
 		},
 	}
-	each(app.Commands, func(c *cli.Command) {
+	visitCommands(app.Commands, func(c *cli.Command) {
 		c.Before = func(c *cli.Context) error {
 			e.colour = e.colour && !c.Bool("no-color")
 			return nil
@@ -95,8 +95,8 @@ func newApp(e *env) *cli.App {
 	return app
 }
 
-// verb completes a command with the flags and the error handling all have.
-func verb(c *cli.Command) *cli.Command {
+// completeCommand completes a command with the flags and the error handling all have.
+func completeCommand(c *cli.Command) *cli.Command {
 	c.OnUsageError = onUsageError
 	c.HideHelpCommand = true
 	if len(c.Subcommands) == 0 {
@@ -118,11 +118,11 @@ func verb(c *cli.Command) *cli.Command {
 	return c
 }
 
-// each calls f for all commands and their subcommands.
-func each(commands []*cli.Command, f func(*cli.Command)) {
+// visitCommands calls f for all commands and their subcommands.
+func visitCommands(commands []*cli.Command, f func(*cli.Command)) {
 	for _, c := range commands {
 		f(c)
-		each(c.Subcommands, f)
+		visitCommands(c.Subcommands, f)
 	}
 }
 
@@ -166,10 +166,10 @@ func (e *env) configPath(c *cli.Context) string {
 	return config.DefaultPath
 }
 
-// client finds the socket: flag, environment, configuration, default. A
+// openClient finds the socket: flag, environment, configuration, default. A
 // configuration that cannot be read (it may hold a secret) or is broken does
 // not matter here.
-func (e *env) client(c *cli.Context) *adminapi.Client {
+func (e *env) openClient(c *cli.Context) *adminapi.Client {
 	path := c.String("socket")
 	if path == "" {
 		path = e.getenv("SALTCLUSTERD_SOCKET")

@@ -7,17 +7,17 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// arrange moves flags between command and arguments, where the library wants
+// arrangeArgs moves flags between command and arguments, where the library wants
 // them, so that `join PEER --timeout 1m` and `--out json members` work.
-func arrange(app *cli.App, args []string) []string {
+func arrangeArgs(app *cli.App, args []string) []string {
 	_, words, _ := sortOut(args, valuedFlags(app.Commands))
 	if len(words) > 1 && (words[0] == "help" || words[0] == "h") { // also for a verb that another word follows
-		return arrange(app, append(words[1:], "--help"))
+		return arrangeArgs(app, append(words[1:], "--help"))
 	}
 	// Flags of one name may take a value in one command and none in another.
-	valued := valuedFlags(named(app.Commands, words))
+	valued := valuedFlags(findCommands(app.Commands, words))
 	flags, words, rest := sortOut(args, valued)
-	n := depth(app.Commands, words)
+	n := countNamed(app.Commands, words)
 	if n == 0 && len(words) > 0 { // the unknown command is what to talk about, not its flags
 		return append([]string{"--"}, words...)
 	}
@@ -55,8 +55,8 @@ func sortOut(args []string, valued map[string]bool) (flags, words, rest []string
 	return flags, words, nil
 }
 
-// named returns the command that the words name, with what is below it; all when they name none.
-func named(commands []*cli.Command, words []string) []*cli.Command {
+// findCommands returns the command that the words name, with what is below it; all when they name none.
+func findCommands(commands []*cli.Command, words []string) []*cli.Command {
 	for _, w := range words {
 		i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(w) })
 		if i < 0 {
@@ -67,8 +67,8 @@ func named(commands []*cli.Command, words []string) []*cli.Command {
 	return commands
 }
 
-// depth counts the leading words that name a command and its subcommands.
-func depth(commands []*cli.Command, words []string) int {
+// countNamed counts the leading words that name a command and its subcommands.
+func countNamed(commands []*cli.Command, words []string) int {
 	for n, w := range words {
 		i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(w) })
 		if i < 0 {

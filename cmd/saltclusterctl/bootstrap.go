@@ -8,7 +8,7 @@ import (
 )
 
 func newBootstrapCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "bootstrap",
 		Usage: "make a new cluster out of this node and its salt-master's key",
 		Description: "Once in the life of a cluster, on its first node. The salt-master's master.pem becomes the cluster's identity,\n" +
@@ -28,7 +28,7 @@ func runBootstrap(c *cli.Context, e *env) error {
 		return err
 	}
 	r := adminapi.BootstrapRequest{Wait: c.Bool("wait"), Timeout: c.Duration("timeout")}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+	return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Bootstrap(ctx, r, p)
 	})

@@ -20,7 +20,7 @@ import (
 )
 
 func newBundleCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "bundle", ArgsUsage: "FILE",
 		Usage: "write what others need to help with a problem into FILE (tar.gz)",
 		Description: "Status, members, ring, options, roots, what the doctor finds, what the process stands at, the newest log lines. No secrets and no private keys: secrets\n" +
@@ -48,10 +48,10 @@ func runBundle(c *cli.Context, e *env, path string) error {
 		return err
 	}
 	b := &bundle{c: c, e: e, when: time.Now(), scrub: newScrubber(e.configPath(c))}
-	done := e.waiting("collecting; what cannot be had is a part that says why")
-	b.collect()
+	done := e.showWaiting("collecting; what cannot be had is a part that says why")
+	b.collectParts()
 	done()
-	raw, err := b.pack()
+	raw, err := b.packParts()
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func runBundle(c *cli.Context, e *env, path string) error {
 	for _, p := range b.parts {
 		out.Parts = append(out.Parts, p.name)
 	}
-	return e.show(c, out, func(s *screen) {
+	return e.printValue(c, out, func(s *screen) {
 		s.line("%s: %s, %d KiB", clean(path), plural(len(out.Parts), "part"), (len(raw)+1023)/1024)
 		s.line("secrets are blanked out; names and addresses are not: look through it before you give it away")
 	})
@@ -81,20 +81,20 @@ type part struct {
 	text []byte
 }
 
-// collect asks for everything; what cannot be had is a part that says why.
-func (b *bundle) collect() {
-	client := b.e.client(b.c)
+// collectParts asks for everything; what cannot be had is a part that says why.
+func (b *bundle) collectParts() {
+	client := b.e.openClient(b.c)
 	defer client.Close()
-	gather(b, client, "version", (*adminapi.Client).Version)
-	gather(b, client, "status", (*adminapi.Client).Status)
-	gather(b, client, "ring", func(c *adminapi.Client, ctx context.Context) (adminapi.RingInfo, error) {
+	gatherPart(b, client, "version", (*adminapi.Client).Version)
+	gatherPart(b, client, "status", (*adminapi.Client).Status)
+	gatherPart(b, client, "ring", func(c *adminapi.Client, ctx context.Context) (adminapi.RingInfo, error) {
 		return c.RingInfo(ctx, adminapi.RingQuery{})
 	})
-	gather(b, client, "config", (*adminapi.Client).Config)
-	gather(b, client, "roots", (*adminapi.Client).RootsStatus)
-	gather(b, client, "roots-history", (*adminapi.Client).RootsHistory)
-	gather(b, client, "checkup", (*adminapi.Client).Checkup)
-	gather(b, client, "keys", func(c *adminapi.Client, ctx context.Context) (adminapi.Keys, error) {
+	gatherPart(b, client, "config", (*adminapi.Client).Config)
+	gatherPart(b, client, "roots", (*adminapi.Client).RootsStatus)
+	gatherPart(b, client, "roots-history", (*adminapi.Client).RootsHistory)
+	gatherPart(b, client, "checkup", (*adminapi.Client).Checkup)
+	gatherPart(b, client, "keys", func(c *adminapi.Client, ctx context.Context) (adminapi.Keys, error) {
 		return c.Keys(ctx, adminapi.KeyQuery{History: true, Limit: 1000})
 	})
 	var goroutines bytes.Buffer
@@ -102,32 +102,32 @@ func (b *bundle) collect() {
 	defer cancel()
 	if err := client.Profile(ctx, adminapi.ProfileQuery{Kind: adminapi.ProfileGoroutines, Text: true},
 		&goroutines); err != nil {
-		b.add("goroutines.error.txt", []byte(err.Error()+"\n"))
+		b.addPart("goroutines.error.txt", []byte(err.Error()+"\n"))
 	} else {
-		b.add("goroutines.txt", goroutines.Bytes())
+		b.addPart("goroutines.txt", goroutines.Bytes())
 	}
-	p := &patient{c: b.c, e: b.e, proc: "/proc"}
-	p.examine()
-	b.add("doctor.json", asJSON(doctor.NewReport(p.checkup.Node, p.found)))
+	p := &examination{c: b.c, e: b.e, proc: "/proc"}
+	p.examineAll()
+	b.addPart("doctor.json", asJSON(doctor.NewReport(p.checkup.Node, p.found)))
 	if n := b.c.Int("lines"); n > 0 {
-		b.add("log.txt", logLines(b.c.Context, n))
+		b.addPart("log.txt", logLines(b.c.Context, n))
 	}
 }
 
-func gather[T any](b *bundle, client *adminapi.Client, name string,
+func gatherPart[T any](b *bundle, client *adminapi.Client, name string,
 	call func(*adminapi.Client, context.Context) (T, error)) {
 	ctx, cancel := context.WithTimeout(b.c.Context, askTimeout)
 	defer cancel()
 	v, err := call(client, ctx)
 	if err != nil {
-		b.add(name+".error.txt", []byte(err.Error()+"\n"))
+		b.addPart(name+".error.txt", []byte(err.Error()+"\n"))
 		return
 	}
-	b.add(name+".json", asJSON(v))
+	b.addPart(name+".json", asJSON(v))
 }
 
-func (b *bundle) add(name string, text []byte) {
-	b.parts = append(b.parts, part{name, b.scrub.clean(text)})
+func (b *bundle) addPart(name string, text []byte) {
+	b.parts = append(b.parts, part{name, b.scrub.scrubText(text)})
 }
 
 func asJSON(v any) []byte {
@@ -160,7 +160,7 @@ func logLines(ctx context.Context, n int) []byte {
 	return text
 }
 
-func (b *bundle) pack() ([]byte, error) {
+func (b *bundle) packParts() ([]byte, error) {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
 	t := tar.NewWriter(z)
@@ -199,7 +199,7 @@ func newScrubber(configPath string) *scrubber {
 	return s
 }
 
-func (s *scrubber) clean(text []byte) []byte {
+func (s *scrubber) scrubText(text []byte) []byte {
 	for _, known := range s.known {
 		text = bytes.ReplaceAll(text, known, []byte(blank))
 	}

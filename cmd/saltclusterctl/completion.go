@@ -25,7 +25,7 @@ func newCompletionCommand(e *env) *cli.Command {
 				return usagef("saltclusterctl completion bash", "completion takes the name of a shell: %s",
 					strings.Join(shells, ", "))
 			}
-			text, err := completion(newApp(e), c.Args().First())
+			text, err := completionScript(newApp(e), c.Args().First())
 			if err != nil {
 				return err
 			}
@@ -35,14 +35,14 @@ func newCompletionCommand(e *env) *cli.Command {
 	}
 }
 
-func completion(app *cli.App, shell string) (string, error) {
+func completionScript(app *cli.App, shell string) (string, error) {
 	switch shell {
 	case "fish":
 		return app.ToFishCompletion()
 	case "zsh":
-		return zshCompletion(places(app)), nil
+		return zshCompletion(listPlaces(app)), nil
 	}
-	return bashCompletion(places(app)), nil
+	return bashCompletion(listPlaces(app)), nil
 }
 
 // place is where one can be on a command line: after some commands.
@@ -54,7 +54,7 @@ type place struct {
 // choice is a word that can follow, and what it is for.
 type choice struct{ word, usage string }
 
-func places(app *cli.App) []place {
+func listPlaces(app *cli.App) []place {
 	top := place{}
 	for _, c := range app.Commands {
 		top.words = append(top.words, choice{c.Name, c.Usage})
@@ -91,7 +91,7 @@ _saltclusterctl() {
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case "$path $word" in
 `)
-	fmt.Fprintf(&b, "        %s) path=\"$path $word\" ;;\n        esac\n    done\n    case \"$path\" in\n", paths(all))
+	fmt.Fprintf(&b, "        %s) path=\"$path $word\" ;;\n        esac\n    done\n    case \"$path\" in\n", quotePaths(all))
 	for _, p := range all {
 		words := make([]string, 0, len(p.words))
 		for _, w := range p.words {
@@ -103,7 +103,7 @@ _saltclusterctl() {
 	return b.String()
 }
 
-func paths(all []place) string {
+func quotePaths(all []place) string {
 	var quoted []string
 	for _, p := range all {
 		if p.path != "" {
@@ -123,7 +123,7 @@ _saltclusterctl() {
     for word in "${words[@]:1:$((CURRENT-2))}"; do
         case "$at $word" in
 `)
-	fmt.Fprintf(&b, "        (%s)) at=\"$at $word\" ;;\n        esac\n    done\n    case \"$at\" in\n", paths(all))
+	fmt.Fprintf(&b, "        (%s)) at=\"$at $word\" ;;\n        esac\n    done\n    case \"$at\" in\n", quotePaths(all))
 	quote := strings.NewReplacer("'", `'\''`, ":", `\:`)
 	for _, p := range all {
 		fmt.Fprintf(&b, "    (%q) choices=(", p.path)

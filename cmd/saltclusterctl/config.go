@@ -25,7 +25,7 @@ func newConfigCommand(e *env) *cli.Command {
 }
 
 func newConfigCheckCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "check",
 		Usage: "read the configuration as saltclusterd would and list every mistake; exit code 1 when there is one",
 		Action: func(c *cli.Context) error {
@@ -52,7 +52,7 @@ func runConfigCheck(c *cli.Context, e *env) error {
 	}
 	result.Findings = append(result.Findings, cfg.Missing()...)
 	result.OK = len(result.Findings) == 0
-	err = e.show(c, result, func(s *screen) {
+	err = e.printValue(c, result, func(s *screen) {
 		for _, f := range result.Findings {
 			s.line("%s", clean(f.String()))
 		}
@@ -69,7 +69,7 @@ func runConfigCheck(c *cli.Context, e *env) error {
 }
 
 func newConfigShowCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "show",
 		Usage: "show every option, its value and where it comes from",
 		Flags: []cli.Flag{
@@ -87,25 +87,25 @@ func newConfigShowCommand(e *env) *cli.Command {
 }
 
 func runConfigShow(c *cli.Context, e *env) error {
-	shown, err := e.configuration(c)
+	shown, err := e.readOptions(c)
 	if err != nil {
 		return err
 	}
 	if c.Bool("changed") {
 		shown.Options = slices.DeleteFunc(shown.Options, func(o adminapi.ConfigOption) bool { return o.Source == "default" })
 	}
-	return e.show(c, shown, func(s *screen) {
+	return e.printValue(c, shown, func(s *screen) {
 		rows := make([][]cell, 0, len(shown.Options))
 		for _, o := range shown.Options {
-			rows = append(rows, []cell{txt(o.Name), {text: clean(config.Flow(whole(o.Value)))}, {text: clean(o.Source)}})
+			rows = append(rows, []cell{txt(o.Name), {text: clean(config.Flow(wholeNumber(o.Value)))}, {text: clean(o.Source)}})
 		}
-		s.table("", []string{"OPTION", "VALUE", "SOURCE"}, rows)
+		s.printTable("", []string{"OPTION", "VALUE", "SOURCE"}, rows)
 	})
 }
 
-func (e *env) configuration(c *cli.Context) (adminapi.Config, error) {
+func (e *env) readOptions(c *cli.Context) (adminapi.Config, error) {
 	if c.Bool("running") {
-		return ask(c, e, (*adminapi.Client).Config)
+		return askAdmin(c, e, (*adminapi.Client).Config)
 	}
 	cfg, err := config.Read(e.configPath(c))
 	if err != nil {

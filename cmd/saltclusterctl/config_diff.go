@@ -9,7 +9,7 @@ import (
 )
 
 func newConfigDiffCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "diff",
 		Usage: "compare the files with what the running saltclusterd works with",
 		Description: "What differs takes effect with saltclusterctl upgrade (or systemctl reload saltclusterd). Exit code 10: something differs. Of\n" +
@@ -32,7 +32,7 @@ type differing struct {
 }
 
 func runConfigDiff(c *cli.Context, e *env) error {
-	running, err := ask(c, e, (*adminapi.Client).Config)
+	running, err := askAdmin(c, e, (*adminapi.Client).Config)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func runConfigDiff(c *cli.Context, e *env) error {
 		return fmt.Errorf("the configuration has mistakes, so saltclusterd would not take it; saltclusterctl config check lists them all: %w", err)
 	}
 	diff := compareConfigs(running, cfg.Show())
-	err = e.show(c, diff, func(s *screen) {
+	err = e.printValue(c, diff, func(s *screen) {
 		if len(diff) == 0 {
 			s.line("%s", s.paint(green, "saltclusterd runs with what the files say"))
 			return
@@ -51,7 +51,7 @@ func runConfigDiff(c *cli.Context, e *env) error {
 			rows = append(rows, []cell{txt(d.Name), {text: clean(config.Flow(d.Running))}, {text: clean(config.Flow(d.Files))},
 				txt(d.Source)})
 		}
-		s.table("", []string{"OPTION", "RUNNING", "FILES", "SOURCE"}, rows)
+		s.printTable("", []string{"OPTION", "RUNNING", "FILES", "SOURCE"}, rows)
 		s.line("saltclusterctl upgrade makes the files take effect")
 	})
 	if err == nil && len(diff) > 0 {
@@ -67,7 +67,7 @@ func compareConfigs(running, files adminapi.Config) []differing {
 	was := optionsOf(running)
 	for _, o := range files.Options {
 		before, known := was[o.Name]
-		before = whole(before)
+		before = wholeNumber(before)
 		switch {
 		case o.Name == "cluster_secret", known && config.Flow(before) == config.Flow(o.Value):
 			continue
@@ -81,8 +81,8 @@ func compareConfigs(running, files adminapi.Config) []differing {
 	return out
 }
 
-// whole gives a number of JSON its integer back: YAML would write a million as 1e+06.
-func whole(v any) any {
+// wholeNumber gives a number of JSON its integer back: YAML would write a million as 1e+06.
+func wholeNumber(v any) any {
 	if f, ok := v.(float64); ok && f == float64(int64(f)) {
 		return int64(f)
 	}

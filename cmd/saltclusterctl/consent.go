@@ -14,18 +14,18 @@ func yesFlag() cli.Flag {
 		Usage: "do not ask; needed where there is no terminal to ask at"}
 }
 
-// consent asks before a change that cannot be undone. Without a terminal only --yes is an answer: a script that runs
+// askConsent asks before a change that cannot be undone. Without a terminal only --yes is an answer: a script that runs
 // the wrong line, or one with an empty variable in it, changes nothing.
-func (e *env) consent(c *cli.Context, question string) error {
+func (e *env) askConsent(c *cli.Context, question string) error {
 	if c.Bool("yes") {
 		return nil
 	}
-	answer, err := e.answer(c, question+" [y/N] ")
+	answer, err := e.readAnswer(c, question+" [y/N] ")
 	if err != nil {
 		return err
 	}
 	if a := strings.ToLower(answer); a != "y" && a != "yes" {
-		return e.cancel()
+		return e.reportCancelled()
 	}
 	return nil
 }
@@ -35,17 +35,17 @@ func (e *env) consentByName(c *cli.Context, what, name string) error {
 	if c.Bool("yes") {
 		return nil
 	}
-	answer, err := e.answer(c, fmt.Sprintf("type %s (%s) to continue: ", what, clean(name)))
+	answer, err := e.readAnswer(c, fmt.Sprintf("type %s (%s) to continue: ", what, clean(name)))
 	if err != nil {
 		return err
 	}
 	if answer != name {
-		return e.cancel()
+		return e.reportCancelled()
 	}
 	return nil
 }
 
-func (e *env) answer(c *cli.Context, question string) (string, error) {
+func (e *env) readAnswer(c *cli.Context, question string) (string, error) {
 	if !e.terminal {
 		return "", usagef("repeat the command with --yes",
 			"%s asks before it changes anything, and there is no terminal to ask at; nothing was changed",
@@ -59,7 +59,7 @@ func (e *env) answer(c *cli.Context, question string) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-func (e *env) cancel() error {
+func (e *env) reportCancelled() error {
 	fmt.Fprintln(e.stderr, "Cancelled.")
 	return &silentError{exitError}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func newDoctorCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "doctor",
 		Usage: "look for what is wrong: this host, the way between the nodes, the way of the minions to them",
 		Description: "Also works without saltclusterd, and sees more as root. Ports, permissions, inotify limits, DNS, clocks, versions, identities,\n" +
@@ -51,7 +51,7 @@ func runExplain(c *cli.Context, e *env) error {
 			Hint:    "known are: " + joinQuoted(words)}
 	}
 	away := e.daemonAway(c)
-	return e.show(c, list, func(s *screen) {
+	return e.printValue(c, list, func(s *screen) {
 		if away {
 			s.line("%s", s.paint(red,
 				"saltclusterd on this host is not reachable: what salt publishes here may reach no minion"))
@@ -71,7 +71,7 @@ func runExplain(c *cli.Context, e *env) error {
 // daemonAway says whether saltclusterd on this host cannot be reached, though this user may reach it: the likeliest
 // cause of much that Salt prints.
 func (e *env) daemonAway(c *cli.Context) bool {
-	_, err := ask(c, e, (*adminapi.Client).Status)
+	_, err := askAdmin(c, e, (*adminapi.Client).Status)
 	_, away := errors.AsType[*adminapi.UnreachableError](err)
 	return away && !errors.Is(err, fs.ErrPermission)
 }
@@ -80,13 +80,13 @@ func runDoctor(c *cli.Context, e *env) error {
 	if err := checkOperation(c); err != nil {
 		return err
 	}
-	p := &patient{c: c, e: e, proc: "/proc"}
-	done := e.waiting("looking at this host and trying every node's 4505 and 4506, for %s or so",
+	p := &examination{c: c, e: e, proc: "/proc"}
+	done := e.showWaiting("looking at this host and trying every node's 4505 and 4506, for %s or so",
 		max(c.Duration("timeout"), askTimeout))
-	p.examine()
+	p.examineAll()
 	done()
 	report := doctor.NewReport(p.checkup.Node, p.found)
-	if err := e.show(c, report, func(s *screen) { doctorScreen(s, report, c.Bool("all")) }); err != nil {
+	if err := e.printValue(c, report, func(s *screen) { doctorScreen(s, report, c.Bool("all")) }); err != nil {
 		return err
 	}
 	if report.Failed > 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 func newDrainCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:      "drain",
 		Usage:     "let the minions of NODE, or of this node with --self, go to the others, and keep them away",
 		ArgsUsage: "NODE",
@@ -42,7 +42,7 @@ func newDrainCommand(e *env) *cli.Command {
 				Node: node, Over: c.Duration("over"), WaitJobs: c.Bool("wait-jobs"), Force: c.Bool("force"),
 				Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
 			}
-			return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+			return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 				p func(adminapi.Progress)) (adminapi.Outcome, error) {
 				return client.Drain(ctx, r, p)
 			})
@@ -51,7 +51,7 @@ func newDrainCommand(e *env) *cli.Command {
 }
 
 func newUndrainCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:      "undrain",
 		Usage:     "let minions come to NODE, or to this node unless one is named, again",
 		ArgsUsage: "[NODE]",
@@ -62,7 +62,7 @@ func newUndrainCommand(e *env) *cli.Command {
 				return err
 			}
 			r := adminapi.UndrainRequest{Node: node, Wait: c.Bool("wait"), Timeout: c.Duration("timeout")}
-			return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+			return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 				p func(adminapi.Progress)) (adminapi.Outcome, error) {
 				return client.Undrain(ctx, r, p)
 			})

@@ -21,7 +21,7 @@ type forecast struct {
 }
 
 func showForecast(c *cli.Context, e *env, tell func(adminapi.Status, adminapi.Member) forecast) error {
-	st, err := ask(c, e, (*adminapi.Client).Status)
+	st, err := askAdmin(c, e, (*adminapi.Client).Status)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func showForecast(c *cli.Context, e *env, tell func(adminapi.Status, adminapi.Me
 }
 
 func (e *env) showPlan(c *cli.Context, f forecast) error {
-	return e.show(c, f, func(s *screen) {
+	return e.printValue(c, f, func(s *screen) {
 		for _, effect := range f.Effects {
 			s.line("%s", clean(effect))
 		}
@@ -50,8 +50,8 @@ func (e *env) showPlan(c *cli.Context, f forecast) error {
 
 const undecidable = "no majority of the cluster can be reached, so nothing can be decided"
 
-// others are the nodes that would serve minions without one.
-func others(st adminapi.Status, but string) (ids []string) {
+// otherServing are the nodes that would serve minions without one.
+func otherServing(st adminapi.Status, but string) (ids []string) {
 	for _, m := range st.Members {
 		if m.ID != but && m.Role != adminapi.RoleWitness && m.State == adminapi.StateAlive && !m.Draining &&
 			(m.Ready == nil || *m.Ready) {
@@ -69,7 +69,7 @@ func leavingText(st adminapi.Status, m adminapi.Member) string {
 	if m.Subscribers != nil {
 		n = *m.Subscribers
 	}
-	rest := others(st, m.ID)
+	rest := otherServing(st, m.ID)
 	if len(rest) == 0 {
 		return fmt.Sprintf("%s of %s would find no other node", plural(n, "minion"), m.ID)
 	}
@@ -87,7 +87,7 @@ func drainForecast(st adminapi.Status, m adminapi.Member) forecast {
 	}
 	if m.Draining {
 		f.Effects = []string{m.ID + " is drained, or being drained, already"}
-	} else if len(others(st, m.ID)) == 0 {
+	} else if len(otherServing(st, m.ID)) == 0 {
 		f.Refused = "no other node serves minions (--force does it all the same)"
 	}
 	return f

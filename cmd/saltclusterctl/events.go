@@ -9,7 +9,7 @@ import (
 )
 
 func newEventsCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "events", ArgsUsage: "[TAG]",
 		Usage: "say which master handled the events of minions, and why",
 		Description: "Without TAG: the newest events that masters got, of all minions or of --minion, with --explain also why there: cluster_event_policy\n" +
@@ -32,25 +32,25 @@ func newEventsCommand(e *env) *cli.Command {
 			case c.NArg() == 0:
 				return runHandledEvents(c, e)
 			}
-			x, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.EventExplanation, error) {
+			x, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.EventExplanation, error) {
 				return client.ExplainEvent(ctx, c.String("minion"), c.Args().First())
 			})
 			if err != nil {
 				return err
 			}
-			return e.show(c, x, func(s *screen) { explainEvent(s, x) })
+			return e.printValue(c, x, func(s *screen) { explainEvent(s, x) })
 		},
 	})
 }
 
 func runHandledEvents(c *cli.Context, e *env) error {
-	list, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.HandledEvents, error) {
+	list, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.HandledEvents, error) {
 		return client.HandledEvents(ctx, c.String("minion"), c.Int("limit"))
 	})
 	if err != nil {
 		return err
 	}
-	return e.show(c, list, func(s *screen) { handledEvents(s, list, c.Bool("explain")) })
+	return e.printValue(c, list, func(s *screen) { handledEvents(s, list, c.Bool("explain")) })
 }
 
 func handledEvents(s *screen, list adminapi.HandledEvents, explain bool) {
@@ -74,7 +74,7 @@ func handledEvents(s *screen, list adminapi.HandledEvents, explain bool) {
 			}
 			rows = append(rows, row)
 		}
-		s.table("", head, rows)
+		s.printTable("", head, rows)
 	}
 	if len(list.Missing) > 0 {
 		s.line("%s", s.paint(yellow, clean("no answer from "+strings.Join(list.Missing, ", "))))

@@ -88,8 +88,8 @@ func exitCode(err error) int {
 	return exitError
 }
 
-// report prints an error as a sentence and what to do about it.
-func (e *env) report(err error) {
+// printError prints an error as a sentence and what to do about it.
+func (e *env) printError(err error) {
 	if _, ok := errors.AsType[*silentError](err); ok {
 		return
 	}

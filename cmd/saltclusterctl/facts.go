@@ -13,16 +13,16 @@ import (
 func factsOf(cfg adminapi.Config) haproxy.Facts {
 	o := optionsOf(cfg)
 	return haproxy.Facts{
-		Cluster:     o.text("cluster_id"),
-		PublishPort: o.number("publish_port"),
-		RetPort:     o.number("ret_port"),
-		HealthPort:  portOf(o.text("health_listen")),
-		HealthHost:  loopbackOf(o.text("health_listen")),
-		AgentPort:   portOf(o.text("agent_check_listen")),
+		Cluster:     o.textOf("cluster_id"),
+		PublishPort: o.intOf("publish_port"),
+		RetPort:     o.intOf("ret_port"),
+		HealthPort:  portOf(o.textOf("health_listen")),
+		HealthHost:  loopbackOf(o.textOf("health_listen")),
+		AgentPort:   portOf(o.textOf("agent_check_listen")),
 
-		Heartbeat:      o.time("heartbeat_interval"),
-		ForwardTimeout: o.time("forward_timeout"),
-		ProxyProtocol:  o.truth("proxy_protocol"),
+		Heartbeat:      o.durationOf("heartbeat_interval"),
+		ForwardTimeout: o.durationOf("forward_timeout"),
+		ProxyProtocol:  o.boolOf("proxy_protocol"),
 	}
 }
 
@@ -72,11 +72,11 @@ func optionsOf(cfg adminapi.Config) options {
 	return o
 }
 
-func (o options) text(name string) string { s, _ := o[name].(string); return s }
+func (o options) textOf(name string) string { s, _ := o[name].(string); return s }
 
-func (o options) truth(name string) bool { b, _ := o[name].(bool); return b }
+func (o options) boolOf(name string) bool { b, _ := o[name].(bool); return b }
 
-func (o options) number(name string) int {
+func (o options) intOf(name string) int {
 	switch n := o[name].(type) {
 	case int:
 		return n
@@ -86,8 +86,8 @@ func (o options) number(name string) int {
 	return 0
 }
 
-func (o options) time(name string) time.Duration {
-	d, err := time.ParseDuration(o.text(name))
+func (o options) durationOf(name string) time.Duration {
+	d, err := time.ParseDuration(o.textOf(name))
 	if err != nil {
 		return 0
 	}

@@ -25,21 +25,21 @@ func flagMistake(said string, flags []cli.Flag) string {
 			names = append(names, f.Names()...)
 		}
 		if near := config.Suggest(m[1], names); near != "" {
-			return fmt.Sprintf("there is no flag %s (did you mean %s?)", dashed(m[1]), dashed(near))
+			return fmt.Sprintf("there is no flag %s (did you mean %s?)", withDashes(m[1]), withDashes(near))
 		}
-		return "there is no flag " + dashed(m[1])
+		return "there is no flag " + withDashes(m[1])
 	}
 	if m := flagNoValue.FindStringSubmatch(said); m != nil {
-		return dashed(m[1]) + " needs a value" + wanted(flags, m[1])
+		return withDashes(m[1]) + " needs a value" + valueKind(flags, m[1])
 	}
 	if m := flagBadValue.FindStringSubmatch(said); m != nil {
-		return fmt.Sprintf("%s is not a valid value of %s%s", m[1], dashed(m[2]), wanted(flags, m[2]))
+		return fmt.Sprintf("%s is not a valid value of %s%s", m[1], withDashes(m[2]), valueKind(flags, m[2]))
 	}
 	return said
 }
 
-// wanted says what kind of value a flag takes.
-func wanted(flags []cli.Flag, name string) string {
+// valueKind says what kind of value a flag takes.
+func valueKind(flags []cli.Flag, name string) string {
 	i := slices.IndexFunc(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
 	if i < 0 {
 		return ""
@@ -58,6 +58,6 @@ func wanted(flags []cli.Flag, name string) string {
 	return ""
 }
 
-func dashed(name string) string {
+func withDashes(name string) string {
 	return strings.Repeat("-", min(len(name), 2)) + name
 }

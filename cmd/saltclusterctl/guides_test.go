@@ -91,7 +91,7 @@ func parses(args []string) error {
 	}
 	app := newApp(&env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
 		getenv: func(string) string { return "" }})
-	each(app.Commands, func(c *cli.Command) {
+	visitCommands(app.Commands, func(c *cli.Command) {
 		c.Action = func(ctx *cli.Context) error {
 			switch {
 			case !ctx.Args().Present():
@@ -120,7 +120,7 @@ func parses(args []string) error {
 			}
 		}
 	})
-	return app.RunContext(context.Background(), append([]string{app.Name}, arrange(app, clean)...))
+	return app.RunContext(context.Background(), append([]string{app.Name}, arrangeArgs(app, clean)...))
 }
 
 // Blocks that need no saltclusterd do what the page says, in a directory with a node's configuration.

@@ -18,7 +18,7 @@ import (
 )
 
 func newHAProxyCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "haproxy",
 		Usage: "print a configuration of HAProxy for this cluster",
 		Description: "The servers are the members, at their peer addresses and with this node's ports and options, which the others should also have.\n" +
@@ -104,12 +104,12 @@ func runHAProxy(c *cli.Context, e *env) error {
 	}
 	path := c.String("file")
 	if path == "" {
-		return e.show(c, balanced{Servers: facts.Servers, Config: text}, func(s *screen) { s.b.WriteString(text) })
+		return e.printValue(c, balanced{Servers: facts.Servers, Config: text}, func(s *screen) { s.b.WriteString(text) })
 	}
 	if err := writeOver(path, text); err != nil {
 		return err
 	}
-	return e.show(c, balanced{facts.Servers, text, path}, func(s *screen) {
+	return e.printValue(c, balanced{facts.Servers, text, path}, func(s *screen) {
 		s.line("%s: %s", clean(path), plural(len(facts.Servers), "server"))
 	})
 }
@@ -148,11 +148,11 @@ func (e *env) balancerFacts(c *cli.Context) (haproxy.Facts, error) {
 		}
 		return f, nil
 	}
-	cfg, err := ask(c, e, (*adminapi.Client).Config)
+	cfg, err := askAdmin(c, e, (*adminapi.Client).Config)
 	if err != nil {
 		return haproxy.Facts{}, err
 	}
-	members, err := ask(c, e, (*adminapi.Client).Members)
+	members, err := askAdmin(c, e, (*adminapi.Client).Members)
 	if err != nil {
 		return haproxy.Facts{}, err
 	}
@@ -177,7 +177,7 @@ func checkWithHAProxy(ctx context.Context, text string) error {
 		return fmt.Errorf("write a file for haproxy -c: %w", err)
 	}
 	if out, err := exec.CommandContext(ctx, bin, "-c", "-f", file.Name()).CombinedOutput(); err != nil {
-		said := lines(string(out))
+		said := splitLines(string(out))
 		for i := range said {
 			said[i] = clean(said[i])
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 func newJobsCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "jobs",
 		Usage: "look at the jobs of all masters",
 		Description: "salt-run jobs.* shows the jobs that this node keeps: its own, and with up to cluster_job_replicas nodes all of them.\n" +
@@ -27,7 +27,7 @@ func newJobsCommand(e *env) *cli.Command {
 }
 
 func newJobsListCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "list",
 		Usage: "list the newest jobs of the cluster, and which nodes keep them",
 		Flags: []cli.Flag{&cli.IntFlag{Name: "n", Aliases: []string{"count"}, Value: 50, Usage: "list `N` jobs"}},
@@ -35,39 +35,39 @@ func newJobsListCommand(e *env) *cli.Command {
 			if err := noArgs(c); err != nil {
 				return err
 			}
-			list, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.JobList, error) {
+			list, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.JobList, error) {
 				return client.ListJobs(ctx, c.Int("n"))
 			})
 			if err != nil {
 				return err
 			}
-			return e.show(c, list, func(s *screen) { jobsScreen(s, list) })
+			return e.printValue(c, list, func(s *screen) { jobsScreen(s, list) })
 		},
 	})
 }
 
 func newJobsShowCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "show", ArgsUsage: "JID",
 		Usage: "show a job and its returns, whichever node keeps it",
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return usagef("saltclusterctl jobs list", "jobs show takes one argument, a job id")
 			}
-			job, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Job, error) {
+			job, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Job, error) {
 				return client.ShowJob(ctx, c.Args().First())
 			})
 			if err != nil {
 				return err
 			}
-			ring, _ := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.RingInfo, error) {
+			ring, _ := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.RingInfo, error) {
 				return client.RingInfo(ctx, adminapi.RingQuery{JID: c.Args().First()}) // without it the publisher is not shown
 			})
 			shown := shownJob{Job: job, Missing: missingReturns(job)}
 			if o := ring.Owner; o != nil && o.By == adminapi.OwnerByPublisher {
-				shown.Publisher, shown.PublisherAway = o.Node, away(ring, o.Node)
+				shown.Publisher, shown.PublisherAway = o.Node, isAway(ring, o.Node)
 			}
-			return e.show(c, shown, func(s *screen) { jobScreen(s, shown) })
+			return e.printValue(c, shown, func(s *screen) { jobScreen(s, shown) })
 		},
 	})
 }
@@ -88,7 +88,7 @@ func jobsScreen(s *screen, list adminapi.JobList) {
 			txt(strings.Join(j.Nodes, " ")),
 		})
 	}
-	s.table("", []string{"JID", "FUNCTION", "TARGET", "USER", "RETURNED", "NODES"}, rows)
+	s.printTable("", []string{"JID", "FUNCTION", "TARGET", "USER", "RETURNED", "NODES"}, rows)
 	if len(list.Missing) > 0 {
 		s.line("%s", s.paint(yellow, "no answer from "+clean(strings.Join(list.Missing, ", "))))
 	}
@@ -103,8 +103,8 @@ type shownJob struct {
 	PublisherAway bool `json:"publisher_away,omitempty"`
 }
 
-// away says whether a node is not there to take returns.
-func away(ring adminapi.RingInfo, id string) bool {
+// isAway says whether a node is not there to take returns.
+func isAway(ring adminapi.RingInfo, id string) bool {
 	return slices.ContainsFunc(ring.Nodes, func(n adminapi.RingNode) bool {
 		return n.ID == id && n.State != adminapi.StateAlive
 	})
@@ -144,7 +144,7 @@ func jobScreen(s *screen, job shownJob) {
 		}
 	}
 	s.line("%s  %s, kept by %s", s.paint(bold, "job"), clean(job.JID), clean(job.Node))
-	s.table("  ", nil, rows)
+	s.printTable("  ", nil, rows)
 	for _, id := range slices.Sorted(maps.Keys(job.Returns)) {
 		s.line("%s  %s", s.paint(bold, clean(id)), clean(plainText(job.Returns[id].Return)))
 	}
@@ -193,7 +193,7 @@ func jobRows(j *adminapi.Jobs) [][]cell {
 	for _, p := range j.Peers {
 		switch {
 		case p.Error != "":
-			rows = append(rows, []cell{{}, txt(p.Node + " does not get them: " + p.Error).in(yellow)})
+			rows = append(rows, []cell{{}, txt(p.Node + " does not get them: " + p.Error).withTint(yellow)})
 		case p.Off:
 			rows = append(rows, []cell{{}, txt(p.Node + " keeps no jobs of others")})
 		case p.All || p.Waiting > 0 || p.Differ > 0:
@@ -203,7 +203,7 @@ func jobRows(j *adminapi.Jobs) [][]cell {
 	}
 	if j.Unknown > 0 {
 		rows = append(rows, []cell{{}, txt(plural(j.Unknown, "job") +
-			" more than can be compared: lower keep_jobs_seconds").in(yellow)})
+			" more than can be compared: lower keep_jobs_seconds").withTint(yellow)})
 	}
 	return rows
 }

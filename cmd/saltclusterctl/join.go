@@ -12,7 +12,7 @@ import (
 )
 
 func newJoinCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:      "join",
 		Usage:     "make this node a member of the cluster that PEER belongs to",
 		ArgsUsage: "PEER",
@@ -53,32 +53,32 @@ func runJoin(c *cli.Context, e *env) error {
 		ReplaceKey: c.Bool("replace-key"), KeysPending: c.Bool("keys-pending"), Wait: c.Bool("wait"),
 		Timeout: c.Duration("timeout"),
 	}
-	if err := e.right(c, &r); err != nil {
+	if err := e.fillRight(c, &r); err != nil {
 		return err
 	}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+	return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Join(ctx, r, p)
 	})
 }
 
-// right fills in what the command line says about the right to join.
-func (e *env) right(c *cli.Context, r *adminapi.JoinRequest) (err error) {
+// fillRight fills in what the command line says about the right to join.
+func (e *env) fillRight(c *cli.Context, r *adminapi.JoinRequest) (err error) {
 	secret, token := c.String("secret-file"), c.String("token-file")
 	if secret != "" && token != "" {
 		return usagef("saltclusterctl join PEER --token-file FILE", "it is either --secret-file or --token-file")
 	}
-	if r.Secret, err = e.secret(secret); err != nil || r.Secret != "" {
+	if r.Secret, err = e.readSecret(secret); err != nil || r.Secret != "" {
 		return err
 	}
-	r.Token, err = e.token(token)
+	r.Token, err = e.readToken(token)
 	return err
 }
 
 const maxSecret = 4 << 10 // bytes of standard input
 
-// secret reads the secret for this one join; "" means the daemon's own.
-func (e *env) secret(file string) (adminapi.Secret, error) {
+// readSecret reads the secret for this one join; "" means the daemon's own.
+func (e *env) readSecret(file string) (adminapi.Secret, error) {
 	if file == "" {
 		return "", nil
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func newKeysCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "keys",
 		Usage: "look at the minion keys of the cluster, and decide about them",
 		Description: "salt-key on any master does the same, and is noticed; this needs no salt-master and says who decided what, when and where.\n" +
@@ -37,7 +37,7 @@ func newKeysCommand(e *env) *cli.Command {
 var keyStates = []string{adminapi.KeyAccepted, adminapi.KeyPending, adminapi.KeyRejected, adminapi.KeyDenied}
 
 func newKeysListCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "list", ArgsUsage: "[accepted|pending|rejected|denied] [MINION]",
 		Usage: "list keys",
 		Action: func(c *cli.Context) error {
@@ -55,7 +55,7 @@ func newKeysListCommand(e *env) *cli.Command {
 }
 
 func newKeysHistoryCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "history", ArgsUsage: "[MINION]",
 		Usage:       "list the last decision about each key, the newest first: who, when, why",
 		Description: "Deletions are remembered for 180 days.",
@@ -70,7 +70,7 @@ func newKeysHistoryCommand(e *env) *cli.Command {
 }
 
 func newKeysShowCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "show", ArgsUsage: "MINION",
 		Usage: "show the key of one minion, with its fingerprint, and what was denied for it",
 		Action: func(c *cli.Context) error {
@@ -85,13 +85,13 @@ func newKeysShowCommand(e *env) *cli.Command {
 				return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl keys list", "the cluster knows no key of %s",
 					c.Args().First())
 			}
-			return e.show(c, keys, func(s *screen) { keyFacts(s, keys.Keys) })
+			return e.printValue(c, keys, func(s *screen) { keyFacts(s, keys.Keys) })
 		},
 	})
 }
 
 func askKeys(c *cli.Context, e *env, q adminapi.KeyQuery) (adminapi.Keys, error) {
-	return ask(c, e, func(client *adminapi.Client,
+	return askAdmin(c, e, func(client *adminapi.Client,
 		ctx context.Context) (adminapi.Keys, error) {
 		return client.Keys(ctx, q)
 	})
@@ -119,7 +119,7 @@ func showKeys(c *cli.Context, e *env, q adminapi.KeyQuery) error {
 	if err != nil {
 		return err
 	}
-	return e.show(c, keys, func(s *screen) { keysTable(s, keys) })
+	return e.printValue(c, keys, func(s *screen) { keysTable(s, keys) })
 }
 
 func keysTable(s *screen, keys adminapi.Keys) {
@@ -127,7 +127,7 @@ func keysTable(s *screen, keys adminapi.Keys) {
 	for _, k := range keys.Keys {
 		rows = append(rows, []cell{txt(k.ID), keyStateCell(k.State), txt(keyTime(k)), txt(k.By), txt(k.Cause)})
 	}
-	s.table("", []string{"MINION", "STATE", "SINCE", "DECIDED ON", "BY"}, rows)
+	s.printTable("", []string{"MINION", "STATE", "SINCE", "DECIDED ON", "BY"}, rows)
 	s.line("%s", countsText(keys.Counts))
 	if keys.More > 0 {
 		s.line("%s", s.paint(yellow, fmt.Sprintf("%d more are not listed; name a pattern", keys.More)))
@@ -147,7 +147,7 @@ func keyFacts(s *screen, keys []adminapi.MinionKey) {
 		} {
 			rows = append(rows, []cell{{text: f[0]}, txt(f[1])})
 		}
-		s.table("  ", nil, rows)
+		s.printTable("  ", nil, rows)
 	}
 	s.line("on the minion, to compare: salt-call --local key.finger")
 }
@@ -156,22 +156,22 @@ func keyTime(k adminapi.MinionKey) string {
 	if k.At.IsZero() {
 		return ""
 	}
-	return stamp(k.At)
+	return formatStamp(k.At)
 }
 
 func keyStateCell(state string) cell {
 	switch state {
 	case adminapi.KeyAccepted:
-		return txt(state).in(green)
+		return txt(state).withTint(green)
 	case adminapi.KeyPending:
-		return txt(state).in(yellow)
+		return txt(state).withTint(yellow)
 	}
-	return txt(state).in(red)
+	return txt(state).withTint(red)
 }
 
 // newKeysDecideCommand makes accept, reject and delete. from is the state a pattern is limited to; empty: any.
 func newKeysDecideCommand(e *env, name, to, usage, from string) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: name, ArgsUsage: "MINION...", Usage: usage,
 		Flags: []cli.Flag{
 			yesFlag(),
@@ -192,13 +192,13 @@ func runKeysDecide(c *cli.Context, e *env, name, to, from string) error {
 		return err
 	}
 	if c.Bool("dry-run") || len(chosen.Keys) == 0 {
-		return e.show(c, chosen, func(s *screen) { keysTable(s, chosen) })
+		return e.printValue(c, chosen, func(s *screen) { keysTable(s, chosen) })
 	}
 	ids := make([]string, 0, len(chosen.Keys))
 	for _, k := range chosen.Keys {
 		ids = append(ids, k.ID)
 	}
-	if err := e.consent(c, fmt.Sprintf("%s %s: %s?", name, plural(len(ids), "key"),
+	if err := e.askConsent(c, fmt.Sprintf("%s %s: %s?", name, plural(len(ids), "key"),
 		clean(strings.Join(ids[:min(len(ids), 10)], " ")))); err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func runKeysDecide(c *cli.Context, e *env, name, to, from string) error {
 
 func (e *env) showDecided(c *cli.Context, all adminapi.DecidedKeys, to string) error {
 	failed := 0
-	err := e.show(c, all, func(s *screen) {
+	err := e.printValue(c, all, func(s *screen) {
 		for _, k := range all.Keys {
 			if k.Error != "" {
 				s.line("%s: %s", clean(k.ID), s.paint(red, clean(k.Error)))

@@ -20,7 +20,7 @@ import (
 )
 
 func newKeysCollectCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "collect", ArgsUsage: "FILE",
 		Usage: "write this host's salt-master's minion keys into FILE, for keys merge on a node of the cluster",
 		Description: "For a salt-master that is not a node yet and shares its minions with one that is, or will be. It reads the master's\n" +
@@ -53,14 +53,14 @@ func runKeysCollect(c *cli.Context, e *env) error {
 		return err
 	}
 	path := c.Args().First()
-	if err := replaceable(path); err != nil {
+	if err := checkReplaceable(path); err != nil {
 		return err
 	}
-	site, err := e.site(c)
+	site, err := e.inspectSite(c)
 	if err != nil {
 		return err
 	}
-	set, odd, err := e.collect(c, site)
+	set, odd, err := e.collectKeys(c, site)
 	if err != nil {
 		return err
 	}
@@ -75,11 +75,11 @@ func runKeysCollect(c *cli.Context, e *env) error {
 	if err := durable.Write(path, durable.Options{Mode: 0o600}, write); err != nil {
 		return err
 	}
-	return e.show(c, out, func(s *screen) { collectedScreen(s, out) })
+	return e.printValue(c, out, func(s *screen) { collectedScreen(s, out) })
 }
 
-// replaceable says whether a file may be written: it is not there, or one that collect has written.
-func replaceable(path string) error {
+// checkReplaceable says whether a file may be written: it is not there, or one that collect has written.
+func checkReplaceable(path string) error {
 	if path == "-" {
 		return nil
 	}
@@ -97,7 +97,7 @@ func replaceable(path string) error {
 	return nil
 }
 
-func (e *env) collect(c *cli.Context, site *adopt.Site) (keyset.Set, []string, error) {
+func (e *env) collectKeys(c *cli.Context, site *adopt.Site) (keyset.Set, []string, error) {
 	set := keyset.Set{Name: cmp.Or(c.String("node"), site.Own.ID), At: time.Now().UTC().Truncate(time.Second),
 		Salt: site.Master.Version.String()}
 	if _, err := node.ParseID(set.Name); err != nil || set.Name == keyset.Cluster {
@@ -162,5 +162,5 @@ func readSet(path string) (keyset.Set, error) {
 
 // sourceText names a set and where it comes from.
 func sourceText(set keyset.Set, path string) string {
-	return fmt.Sprintf("%s (%s, %s, Salt %s)", clean(set.Name), clean(path), stamp(set.At), clean(cmp.Or(set.Salt, "?")))
+	return fmt.Sprintf("%s (%s, %s, Salt %s)", clean(set.Name), clean(path), formatStamp(set.At), clean(cmp.Or(set.Salt, "?")))
 }

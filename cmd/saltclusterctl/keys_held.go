@@ -11,7 +11,7 @@ import (
 )
 
 func newKeysHeldCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "held",
 		Usage: "list accepted keys that were deleted on this host and restored, and decide about them",
 		Description: "Accepted keys that are deleted or rejected within a minute by way of the salt-masters, more than three and more than\n" +
@@ -33,23 +33,23 @@ func newKeysHeldCommand(e *env) *cli.Command {
 }
 
 func runKeysHeld(c *cli.Context, e *env) error {
-	held, err := ask(c, e, (*adminapi.Client).HeldKeys)
+	held, err := askAdmin(c, e, (*adminapi.Client).HeldKeys)
 	if err != nil {
 		return err
 	}
 	switch {
 	case c.Bool("delete") && len(held.IDs) > 0:
 		named := clean(strings.Join(held.IDs[:min(len(held.IDs), 10)], " "))
-		if err := e.consent(c, fmt.Sprintf("delete %s: %s?", plural(len(held.IDs), "key"), named)); err != nil {
+		if err := e.askConsent(c, fmt.Sprintf("delete %s: %s?", plural(len(held.IDs), "key"), named)); err != nil {
 			return err
 		}
 		return e.decideKeys(c, held.IDs, adminapi.KeyDeleted)
 	case c.Bool("keep"):
-		if held, err = ask(c, e, (*adminapi.Client).ForgetHeldKeys); err != nil {
+		if held, err = askAdmin(c, e, (*adminapi.Client).ForgetHeldKeys); err != nil {
 			return err
 		}
 	}
-	return e.show(c, held, func(s *screen) {
+	return e.printValue(c, held, func(s *screen) {
 		if len(held.IDs) == 0 {
 			s.line("no keys are held on %s", clean(held.Node))
 			return
@@ -69,7 +69,7 @@ func runKeysHeld(c *cli.Context, e *env) error {
 func (e *env) decideKeys(c *cli.Context, ids []string, to string) error {
 	var all adminapi.DecidedKeys
 	for some := range slices.Chunk(ids, adminapi.MaxDecided) {
-		done, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.DecidedKeys, error) {
+		done, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.DecidedKeys, error) {
 			return client.DecideKeys(ctx, adminapi.DecideKeysRequest{State: to, IDs: some})
 		})
 		if err != nil {

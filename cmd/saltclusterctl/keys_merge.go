@@ -15,7 +15,7 @@ import (
 )
 
 func newKeysMergeCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "merge", ArgsUsage: "FILE...",
 		Usage: "bring minion keys of other salt-masters into the cluster: show what they say, decide what they contradict each other in, and do it",
 		Description: "FILEs come from keys collect. A key that only one side has is taken as it is there, and a decision (accepted, rejected) counts\n" +
@@ -86,7 +86,7 @@ func runKeysMerge(c *cli.Context, e *env) error {
 		sets = append(sets, set)
 		out.Sources = append(out.Sources, mergedSource{set.Name, path, set.Identity, set.Counts(), sourceText(set, path)})
 	}
-	m, err := e.compare(c, &out, sets)
+	m, err := e.compareSets(c, &out, sets)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func runKeysMerge(c *cli.Context, e *env) error {
 		}
 		m.Prefer(from)
 	}
-	return e.merge(c, &out, m)
+	return e.mergeSets(c, &out, m)
 }
 
 type take struct{ id, source string }
@@ -117,9 +117,9 @@ func parseTakes(all []string) (out []take, err error) {
 	return out, nil
 }
 
-// compare puts the sets beside the cluster, or beside the first one of them while there is none.
-func (e *env) compare(c *cli.Context, out *merged, sets []keyset.Set) (*keyset.Merge, error) {
-	st, err := ask(c, e, (*adminapi.Client).Status)
+// compareSets puts the sets beside the cluster, or beside the first one of them while there is none.
+func (e *env) compareSets(c *cli.Context, out *merged, sets []keyset.Set) (*keyset.Merge, error) {
+	st, err := askAdmin(c, e, (*adminapi.Client).Status)
 	if _, down := errors.AsType[*adminapi.UnreachableError](err); err != nil && (!down || len(sets) == 1) {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (e *env) knownKeys(c *cli.Context, sets []keyset.Set) (keyset.Base, error) 
 		}
 	}
 	for some := range slices.Chunk(ids, adminapi.MaxKeysOf) {
-		got, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.KeysOf, error) {
+		got, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.KeysOf, error) {
 			return client.KeysOf(ctx, adminapi.KeysOfRequest{IDs: some})
 		})
 		if err != nil {
@@ -184,21 +184,21 @@ func (e *env) knownKeys(c *cli.Context, sets []keyset.Set) (keyset.Base, error) 
 	return base, nil
 }
 
-// merge shows, asks, and does it.
-func (e *env) merge(c *cli.Context, out *merged, m *keyset.Merge) error {
+// mergeSets shows, asks, and does it.
+func (e *env) mergeSets(c *cli.Context, out *merged, m *keyset.Merge) error {
 	only := c.Bool("dry-run")
 	if !only && out.Cluster != "" && !c.Bool("yes") && len(m.Open()) > 0 {
 		s := &screen{colour: e.colour}
-		mergeScreen(s, out.of(m), c.Bool("all"))
+		mergeScreen(s, out.setFrom(m), c.Bool("all"))
 		fmt.Fprint(e.stderr, s.b.String())
 		if err := e.decideOpen(m); err != nil {
 			return err
 		}
 	}
-	puts := out.of(m).puts
+	puts := out.setFrom(m).puts
 	switch {
 	case only, out.Cluster == "", out.Open > 0, puts == 0:
-		if err := e.show(c, *out, func(s *screen) { mergeEnd(s, *out, c.Bool("all"), only) }); err != nil {
+		if err := e.printValue(c, *out, func(s *screen) { mergeEnd(s, *out, c.Bool("all"), only) }); err != nil {
 			return err
 		}
 		return mergeResult(*out, only)
@@ -206,21 +206,21 @@ func (e *env) merge(c *cli.Context, out *merged, m *keyset.Merge) error {
 		s := &screen{colour: e.colour}
 		mergeScreen(s, *out, c.Bool("all"))
 		fmt.Fprint(e.stderr, s.b.String())
-		if err := e.consent(c, fmt.Sprintf("tell the cluster %s?", plural(puts, "key"))); err != nil {
+		if err := e.askConsent(c, fmt.Sprintf("tell the cluster %s?", plural(puts, "key"))); err != nil {
 			return err
 		}
 	}
 	if err := e.putAll(c, out, m); err != nil {
 		return err
 	}
-	if err := e.show(c, *out, func(s *screen) { mergeEnd(s, *out, c.Bool("all"), false) }); err != nil {
+	if err := e.printValue(c, *out, func(s *screen) { mergeEnd(s, *out, c.Bool("all"), false) }); err != nil {
 		return err
 	}
 	return mergeResult(*out, false)
 }
 
-// of takes what m says now.
-func (out *merged) of(m *keyset.Merge) merged {
+// setFrom takes what m says now.
+func (out *merged) setFrom(m *keyset.Merge) merged {
 	out.Counts, out.Open, out.puts, out.Rows = m.Counts(), len(m.Open()), len(m.Puts()), []keyset.Row{}
 	for _, r := range m.Rows {
 		if r.Kind != keyset.Same {
@@ -264,8 +264,8 @@ func (e *env) putAll(c *cli.Context, out *merged, m *keyset.Merge) error {
 	for _, s := range out.Sources {
 		from = append(from, s.Name)
 	}
-	for some := range chunks(m.Puts()) {
-		done, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.DecidedKeys, error) {
+	for some := range splitPuts(m.Puts()) {
+		done, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.DecidedKeys, error) {
 			return client.PutKeys(ctx, adminapi.PutKeysRequest{From: strings.Join(from, " "), Seen: m.Base.Rev, Keys: some})
 		})
 		if err != nil {
@@ -283,8 +283,8 @@ func (e *env) putAll(c *cli.Context, out *merged, m *keyset.Merge) error {
 	return nil
 }
 
-// chunks cuts puts into what one request takes.
-func chunks(puts []adminapi.PutKey) func(yield func([]adminapi.PutKey) bool) {
+// splitPuts cuts puts into what one request takes.
+func splitPuts(puts []adminapi.PutKey) func(yield func([]adminapi.PutKey) bool) {
 	return func(yield func([]adminapi.PutKey) bool) {
 		from, size := 0, 0
 		for i, p := range puts {

@@ -34,7 +34,7 @@ func mergeScreen(s *screen, out merged, all bool) {
 		rows = append(rows, mergeRow(r, out.names))
 	}
 	if len(rows) > 0 {
-		s.table("", head, rows)
+		s.printTable("", head, rows)
 	}
 	if skipped > 0 {
 		s.line("%s: --all lists them", plural(skipped, "new key"))
@@ -56,9 +56,9 @@ func mergeRow(r keyset.Row, names []string) []cell {
 		row = append(row, txt(text))
 	}
 	if r.Becomes == nil {
-		return append(row, txt("?").in(red))
+		return append(row, txt("?").withTint(red))
 	}
-	return append(row, txt(claimText(*r.Becomes)).in(keyStateCell(r.Becomes.State).tint))
+	return append(row, txt(claimText(*r.Becomes)).withTint(keyStateCell(r.Becomes.State).tint))
 }
 
 // claimText shows so much of a fingerprint as tells keys apart.
@@ -79,10 +79,10 @@ func mergeEnd(s *screen, out merged, all, only bool) {
 		s.line("nothing was changed, for there is no cluster yet")
 		nextSteps(s, []string{
 			"saltclusterctl setup, and what it prints: on " + out.names[0],
-			"saltclusterctl keys merge " + strings.Join(out.files()[1:], " ") + ": there",
+			"saltclusterctl keys merge " + strings.Join(out.sourceFiles()[1:], " ") + ": there",
 		})
 	case out.Open > 0:
-		s.line("%s", s.paint(red, fmt.Sprintf("%s not decided; nothing was changed", is(out.Open, "conflict"))))
+		s.line("%s", s.paint(red, fmt.Sprintf("%s not decided; nothing was changed", countIs(out.Open, "conflict"))))
 		s.line("  --take MINION=SOURCE decides one, --prefer SOURCE all others")
 	case only && out.puts > 0:
 		s.line("nothing was changed; the cluster would be told %s", plural(out.puts, "key"))
@@ -96,15 +96,15 @@ func mergeEnd(s *screen, out merged, all, only bool) {
 	}
 }
 
-func (out merged) files() (all []string) {
+func (out merged) sourceFiles() (all []string) {
 	for _, s := range out.Sources {
 		all = append(all, s.File)
 	}
 	return all
 }
 
-// is counts with a verb.
-func is(n int, thing string) string {
+// countIs counts with a verb.
+func countIs(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing + " is"
 	}

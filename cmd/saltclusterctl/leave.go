@@ -10,7 +10,7 @@ import (
 )
 
 func newLeaveCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "leave",
 		Usage: "take this node out of its cluster, and give the ports back to its salt-master",
 		Description: "Other members get the minions of this node, and it is taken off their roster; the last one just ends. The drop-in that keeps\n" +
@@ -47,14 +47,14 @@ func runLeave(c *cli.Context, e *env) error {
 	if err := checkOperation(c); err != nil {
 		return err
 	}
-	site, err := e.site(c)
+	site, err := e.inspectSite(c)
 	if err != nil {
 		return err
 	}
-	out := left{Leaving: site.Leaving(e.compared(c, site))}
+	out := left{Leaving: site.Leaving(e.compareNodes(c, site))}
 	blocked := out.Failed() > 0 && !c.Bool("force")
 	if c.Bool("dry-run") || blocked {
-		if err := e.show(c, out, func(s *screen) { leaveScreen(s, out) }); err != nil {
+		if err := e.printValue(c, out, func(s *screen) { leaveScreen(s, out) }); err != nil {
 			return err
 		}
 		return setupResult(out.Failed(), c.Bool("dry-run"))
@@ -64,7 +64,7 @@ func runLeave(c *cli.Context, e *env) error {
 		s := &screen{colour: e.colour}
 		checkLines(s, out.Checks)
 		fmt.Fprint(e.stderr, s.b.String())
-		if err := e.consent(c, leaveQuestion(out)); err != nil {
+		if err := e.askConsent(c, leaveQuestion(out)); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func runLeave(c *cli.Context, e *env) error {
 		return err
 	}
 	out.Done = true
-	return e.show(c, out, func(s *screen) {
+	return e.printValue(c, out, func(s *screen) {
 		if !shown {
 			checkLines(s, out.Checks)
 		}
@@ -92,13 +92,13 @@ func leaveQuestion(l left) string {
 	return "take the drop-in away?"
 }
 
-// compared has the nodes compared; nil when that is not possible.
-func (e *env) compared(c *cli.Context, site *adopt.Site) *adminapi.Verification {
+// compareNodes has the nodes compared; nil when that is not possible.
+func (e *env) compareNodes(c *cli.Context, site *adopt.Site) *adminapi.Verification {
 	if site.Status == nil || site.Status.Cluster == nil {
 		return nil
 	}
 	fmt.Fprintln(e.stderr, "verify: comparing what the nodes hold")
-	v, err := ask(c, e, (*adminapi.Client).Verify)
+	v, err := askAdmin(c, e, (*adminapi.Client).Verify)
 	if err != nil {
 		return nil
 	}
@@ -112,11 +112,11 @@ func (e *env) removeSelf(c *cli.Context, node string) error {
 		ctx, cancel = context.WithTimeout(ctx, t+patience)
 	}
 	defer cancel()
-	client := e.client(c)
+	client := e.openClient(c)
 	defer client.Close()
-	t := &teller{e: e}
-	_, err := client.Remove(ctx, adminapi.RemoveRequest{Node: node, Timeout: c.Duration("timeout")}, t.tell)
-	t.end()
+	t := &progressBar{e: e}
+	_, err := client.Remove(ctx, adminapi.RemoveRequest{Node: node, Timeout: c.Duration("timeout")}, t.showStep)
+	t.endBar()
 	return err
 }
 
@@ -142,7 +142,7 @@ func leaveSteps(s *screen, l left) {
 	}
 	if !l.Done {
 		s.line("nothing was changed; after leave:")
-		numbered(s, l.Next)
+		printSteps(s, l.Next)
 		return
 	}
 	nextSteps(s, l.Next)

@@ -9,7 +9,7 @@ import (
 )
 
 func newLogsCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "logs", Usage: "let saltclusterd log more or less, without a restart",
 		Subcommands: []*cli.Command{newLogsLevelCommand(e)},
 		Action: func(c *cli.Context) error {
@@ -19,7 +19,7 @@ func newLogsCommand(e *env) *cli.Command {
 }
 
 func newLogsLevelCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "level", ArgsUsage: "[debug|info|warning|error|default]",
 		Usage: "show or set how much this node's saltclusterd logs",
 		Description: "It lasts until the process ends or another takes over (upgrade, reload); the option log_level is what lasts.\n" +
@@ -36,7 +36,7 @@ func newLogsLevelCommand(e *env) *cli.Command {
 }
 
 func runLogsLevel(c *cli.Context, e *env) error {
-	level, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.LogLevel, error) {
+	level, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.LogLevel, error) {
 		name := c.Args().First()
 		if name == "" {
 			return client.LogLevel(ctx)
@@ -49,7 +49,7 @@ func runLogsLevel(c *cli.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.show(c, level, func(s *screen) {
+	return e.printValue(c, level, func(s *screen) {
 		switch {
 		case level.Level == level.Configured:
 			s.line("%s", level.Level)

@@ -48,7 +48,7 @@ func manualPage(app *cli.App, version string) []byte {
 	}
 	p.Heading("COMMON OPTIONS")
 	p.Text("Nearly every command has these.")
-	for _, f := range verb(&cli.Command{}).Flags {
+	for _, f := range completeCommand(&cli.Command{}).Flags {
 		manualFlag(p, f)
 	}
 	manualEnd(p)
@@ -56,16 +56,16 @@ func manualPage(app *cli.App, version string) []byte {
 }
 
 func manualCommand(p *manual.Page, c *cli.Command, name string, common []string) {
-	if subs := visible(c.Subcommands); len(subs) > 0 {
+	if subs := visibleCommands(c.Subcommands); len(subs) > 0 {
 		for _, sub := range subs {
 			manualCommand(p, sub, name+" "+sub.Name, common)
 		}
 		return
 	}
 	p.Sub(strings.TrimSpace(name + " " + c.ArgsUsage))
-	p.Text(sentence(c.Usage))
+	p.Text(asSentence(c.Usage))
 	if c.Description != "" {
-		p.Text(sentence(c.Description))
+		p.Text(asSentence(c.Description))
 	}
 	for _, f := range c.VisibleFlags() {
 		if !slices.Contains(common, f.Names()[0]) {
@@ -107,18 +107,18 @@ func unquoteUsage(f cli.DocGenerationFlag) (placeholder, usage string) {
 // commonFlags are the names of the flags that verb gives to commands, and of help.
 func commonFlags() []string {
 	names := []string{"help"}
-	for _, f := range verb(&cli.Command{}).Flags {
+	for _, f := range completeCommand(&cli.Command{}).Flags {
 		names = append(names, f.Names()[0])
 	}
 	return names
 }
 
-func visible(commands []*cli.Command) []*cli.Command {
+func visibleCommands(commands []*cli.Command) []*cli.Command {
 	return slices.DeleteFunc(slices.Clone(commands), func(c *cli.Command) bool { return c.Hidden })
 }
 
-// sentence begins with a capital letter and ends with a full stop.
-func sentence(s string) string {
+// asSentence begins with a capital letter and ends with a full stop.
+func asSentence(s string) string {
 	if s = strings.TrimSpace(s); s == "" {
 		return s
 	}

@@ -13,7 +13,7 @@ import (
 const askTimeout = 15 * time.Second
 
 func newMembersCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "members",
 		Usage: "list all nodes: role, state, versions, lag",
 		Action: func(c *cli.Context) error {
@@ -26,15 +26,15 @@ func newMembersCommand(e *env) *cli.Command {
 }
 
 func runMembers(c *cli.Context, e *env) error {
-	m, err := ask(c, e, (*adminapi.Client).Members)
+	m, err := askAdmin(c, e, (*adminapi.Client).Members)
 	if err != nil {
 		return err
 	}
-	return e.show(c, m, func(s *screen) { membersTable(s, "", m.Members) })
+	return e.printValue(c, m, func(s *screen) { membersTable(s, "", m.Members) })
 }
 
-// ask calls a reading verb of the admin API.
-func ask[T any](c *cli.Context, e *env, call func(*adminapi.Client, context.Context) (T, error)) (T, error) {
+// askAdmin calls a reading verb of the admin API.
+func askAdmin[T any](c *cli.Context, e *env, call func(*adminapi.Client, context.Context) (T, error)) (T, error) {
 	var none T
 	if err := checkOperation(c); err != nil {
 		return none, err
@@ -45,9 +45,9 @@ func ask[T any](c *cli.Context, e *env, call func(*adminapi.Client, context.Cont
 	}
 	ctx, cancel := context.WithTimeout(c.Context, limit)
 	defer cancel()
-	client := e.client(c)
+	client := e.openClient(c)
 	defer client.Close()
-	defer e.waiting("saltclusterd's answer, for %s at most (--timeout)", limit)()
+	defer e.showWaiting("saltclusterd's answer, for %s at most (--timeout)", limit)()
 	return call(client, ctx)
 }
 
@@ -67,7 +67,7 @@ func membersTable(s *screen, indent string, members []adminapi.Member) {
 			txt(m.SaltVersion), txt(m.Version), num(m.Subscribers), num(m.Lag), readyCell(m),
 		})
 	}
-	s.table(indent, []string{
+	s.printTable(indent, []string{
 		"ID", "ADDRESS", "ROLE", "STATE", "LEADER", "TERM", "SALT", "SALTCLUSTERD", "SUBSCRIBERS", "LAG", "READY",
 	}, rows)
 }
@@ -75,9 +75,9 @@ func membersTable(s *screen, indent string, members []adminapi.Member) {
 func stateCell(state adminapi.State) cell {
 	switch state {
 	case adminapi.StateAlive:
-		return txt(string(state)).in(green)
+		return txt(string(state)).withTint(green)
 	case adminapi.StateFailed:
-		return txt(string(state)).in(red)
+		return txt(string(state)).withTint(red)
 	}
 	return txt(string(state))
 }
@@ -85,16 +85,16 @@ func stateCell(state adminapi.State) cell {
 func readyCell(m adminapi.Member) cell {
 	switch {
 	case m.Draining:
-		return txt("draining").in(yellow)
+		return txt("draining").withTint(yellow)
 	case m.Ready == nil:
 		return txt("")
 	case *m.Ready:
-		return txt("yes").in(green)
+		return txt("yes").withTint(green)
 	case adminapi.SyncText(m.Sync) != "":
-		return txt("no: syncing " + adminapi.SyncText(m.Sync)).in(yellow)
+		return txt("no: syncing " + adminapi.SyncText(m.Sync)).withTint(yellow)
 	case len(m.Reasons) > 0:
-		return txt("no: " + strings.Join(m.Reasons, ", ")).in(red)
+		return txt("no: " + strings.Join(m.Reasons, ", ")).withTint(red)
 	default:
-		return txt("no").in(red)
+		return txt("no").withTint(red)
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func newMigrateCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:      "migrate",
 		Usage:     "take the masters from a shared file system to their own, one node after the other; minions do not notice",
 		ArgsUsage: "NODE",
@@ -51,7 +51,7 @@ func newMigrateCommand(e *env) *cli.Command {
 			if err := checkOperation(c); err != nil {
 				return err
 			}
-			ctx, cancel := limited(c)
+			ctx, cancel := withTimeout(c)
 			defer cancel()
 			err := runMigrate(ctx, c, e)
 			if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -66,7 +66,7 @@ func newMigrateCommand(e *env) *cli.Command {
 
 func runMigrate(ctx context.Context, c *cli.Context, e *env) error {
 	g := &guide{
-		e: e, client: e.client(c), to: c.String("to"), standIn: c.String("stand-in"), only: c.Args().First(),
+		e: e, client: e.openClient(c), to: c.String("to"), standIn: c.String("stand-in"), only: c.Args().First(),
 		healthy: c.Duration("healthy-within"),
 	}
 	defer g.client.Close()
@@ -78,7 +78,7 @@ func runMigrate(ctx context.Context, c *cli.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		if err := e.show(c, m, func(s *screen) {
+		if err := e.printValue(c, m, func(s *screen) {
 			migrationScreen(s, m, plan)
 			if bare && plan {
 				nextSteps(s, []string{"saltclusterctl migrate --all: all nodes, one after the other",
@@ -95,23 +95,23 @@ func runMigrate(ctx context.Context, c *cli.Context, e *env) error {
 		}
 		return nil
 	case c.Bool("back"):
-		if err := e.consent(c, fmt.Sprintf("let %s work on the share again?", clean(g.only))); err != nil {
+		if err := e.askConsent(c, fmt.Sprintf("let %s work on the share again?", clean(g.only))); err != nil {
 			return err
 		}
-		return g.back(ctx)
+		return g.moveBack(ctx)
 	}
-	if err := e.consent(c, fmt.Sprintf("take %s from the share?",
+	if err := e.askConsent(c, fmt.Sprintf("take %s from the share?",
 		clean(cmp.Or(g.only, "all nodes, one after the other,")))); err != nil {
 		return err
 	}
-	if err := g.run(ctx); err != nil {
+	if err := g.runMigration(ctx); err != nil {
 		return err
 	}
 	m, err := g.client.Migration(ctx, false, "")
 	if err != nil {
 		return err
 	}
-	return e.show(c, m, func(s *screen) {
+	return e.printValue(c, m, func(s *screen) {
 		migrationScreen(s, m, false)
 		migrationNext(s, m)
 	})
@@ -123,9 +123,9 @@ func migrationScreen(s *screen, m adminapi.Migration, plan bool) {
 		stage := txt(n.Stage)
 		switch {
 		case n.Stage == "isolated":
-			stage = stage.in(green)
+			stage = stage.withTint(green)
 		case n.Stage == "switching":
-			stage = stage.in(yellow)
+			stage = stage.withTint(yellow)
 		}
 		what := n.Doing
 		switch {
@@ -140,7 +140,7 @@ func migrationScreen(s *screen, m adminapi.Migration, plan bool) {
 		}
 		rows = append(rows, []cell{txt(n.Node), stage, txt(what)})
 	}
-	s.table("", []string{"NODE", "FILES", ""}, rows)
+	s.printTable("", []string{"NODE", "FILES", ""}, rows)
 	for id, why := range m.Missing {
 		s.line("%s: %s", clean(id), s.paint(red, clean(why)))
 	}

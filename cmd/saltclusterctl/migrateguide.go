@@ -34,7 +34,7 @@ type guide struct {
 	saidAt time.Time
 }
 
-func (g *guide) tell(node, format string, args ...any) {
+func (g *guide) printNode(node, format string, args ...any) {
 	text := fmt.Sprintf("%s: %s", clean(node), clean(fmt.Sprintf(format, args...)))
 	if text != g.said {
 		g.said, g.saidAt = text, time.Now()
@@ -42,13 +42,13 @@ func (g *guide) tell(node, format string, args ...any) {
 	}
 }
 
-// run migrates the node that was named, or all.
-func (g *guide) run(ctx context.Context) error {
+// runMigration migrates the node that was named, or all.
+func (g *guide) runMigration(ctx context.Context) error {
 	m, err := g.client.Migration(ctx, true, g.to)
 	if err != nil {
 		return err
 	}
-	order, err := g.order(m)
+	order, err := g.nodeOrder(m)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (g *guide) run(ctx context.Context) error {
 		}
 	}
 	if n := len(order); n > 1 {
-		if err := g.step(ctx, order[n-1], adminapi.MigrateStandIn,
+		if err := g.runStep(ctx, order[n-1], adminapi.MigrateStandIn,
 			func(n adminapi.MigrateNode) bool { return n.StandIn }); err != nil {
 			return err
 		}
@@ -70,15 +70,15 @@ func (g *guide) run(ctx context.Context) error {
 		if g.only != "" && id != g.only {
 			continue
 		}
-		if err := g.one(ctx, id); err != nil {
+		if err := g.migrateNode(ctx, id); err != nil {
 			return err
 		}
 	}
-	return g.well(ctx)
+	return g.awaitHealthy(ctx)
 }
 
-// order lists the nodes that still have to leave the share, the one that stands for it last.
-func (g *guide) order(m adminapi.Migration) ([]string, error) {
+// nodeOrder lists the nodes that still have to leave the share, the one that stands for it last.
+func (g *guide) nodeOrder(m adminapi.Migration) ([]string, error) {
 	for id, why := range m.Missing {
 		return nil, refusedf("start it first; saltclusterctl status", "%s does not answer: %s", id, why)
 	}
@@ -111,14 +111,14 @@ func (g *guide) order(m adminapi.Migration) ([]string, error) {
 	return order, nil
 }
 
-// one migrates one node.
-func (g *guide) one(ctx context.Context, id string) error {
-	n, err := g.node(ctx, id)
+// migrateNode migrates one node.
+func (g *guide) migrateNode(ctx context.Context, id string) error {
+	n, err := g.findNode(ctx, id)
 	if err != nil {
 		return err
 	}
 	if n.Busy != "" { // of a run before this one
-		if n, err = g.await(ctx, id, n.Busy, func(n adminapi.MigrateNode) bool { return true }); err != nil {
+		if n, err = g.awaitStep(ctx, id, n.Busy, func(n adminapi.MigrateNode) bool { return true }); err != nil {
 			return err
 		}
 	}
@@ -126,39 +126,39 @@ func (g *guide) one(ctx context.Context, id string) error {
 		return nil
 	}
 	if n.Stage != "switching" {
-		if err := g.well(ctx); err != nil {
+		if err := g.awaitHealthy(ctx); err != nil {
 			return err
 		}
 		copied := func(n adminapi.MigrateNode) bool { return n.Stage == "copied" }
-		if err := g.step(ctx, id, adminapi.MigrateCopy, copied); err != nil {
+		if err := g.runStep(ctx, id, adminapi.MigrateCopy, copied); err != nil {
 			return err
 		}
-		if n, err = g.node(ctx, id); err != nil {
+		if n, err = g.findNode(ctx, id); err != nil {
 			return err
 		}
-		g.tell(id, "copied: %d files, %d MiB", n.Copied.Files, n.Copied.Bytes>>20)
+		g.printNode(id, "copied: %d files, %d MiB", n.Copied.Files, n.Copied.Bytes>>20)
 	}
 	isolated := func(n adminapi.MigrateNode) bool { return n.Stage == "isolated" }
-	if err := g.step(ctx, id, adminapi.MigrateSwitch, isolated); err != nil {
+	if err := g.runStep(ctx, id, adminapi.MigrateSwitch, isolated); err != nil {
 		return err
 	}
-	g.tell(id, "has left the share")
+	g.printNode(id, "has left the share")
 	return nil
 }
 
-func (g *guide) back(ctx context.Context) error {
+func (g *guide) moveBack(ctx context.Context) error {
 	shared := func(n adminapi.MigrateNode) bool { return n.Shared && n.Switched.IsZero() }
-	if err := g.step(ctx, g.only, adminapi.MigrateBack, shared); err != nil {
+	if err := g.runStep(ctx, g.only, adminapi.MigrateBack, shared); err != nil {
 		return err
 	}
-	g.tell(g.only, "works on the share again")
+	g.printNode(g.only, "works on the share again")
 	return nil
 }
 
-// step has a node do something and waits until it is done.
-func (g *guide) step(ctx context.Context, id string, step adminapi.MigrateStep,
+// runStep has a node do something and waits until it is done.
+func (g *guide) runStep(ctx context.Context, id string, step adminapi.MigrateStep,
 	done func(adminapi.MigrateNode) bool) error {
-	n, err := g.node(ctx, id)
+	n, err := g.findNode(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -167,23 +167,23 @@ func (g *guide) step(ctx context.Context, id string, step adminapi.MigrateStep,
 			return err
 		}
 	}
-	_, err = g.await(ctx, id, step, done)
+	_, err = g.awaitStep(ctx, id, step, done)
 	return err
 }
 
-// await waits until a node is not busy any more and as it should be.
-func (g *guide) await(ctx context.Context, id string, step adminapi.MigrateStep,
+// awaitStep waits until a node is not busy any more and as it should be.
+func (g *guide) awaitStep(ctx context.Context, id string, step adminapi.MigrateStep,
 	done func(adminapi.MigrateNode) bool) (adminapi.MigrateNode, error) {
 	idle := time.Time{}
 	for {
-		n, err := g.node(ctx, id)
+		n, err := g.findNode(ctx, id)
 		if err != nil {
 			return n, err
 		}
 		switch {
 		case n.Busy != "":
 			idle = time.Time{}
-			g.progress(n)
+			g.printProgress(n)
 		case n.Error != "":
 			return n, refusedf("saltclusterctl migrate --all resumes when that is mended; the log of saltclusterd on "+id+" has more", "%s: %s", id, n.Error)
 		case done(n):
@@ -207,8 +207,8 @@ func (g *guide) await(ctx context.Context, id string, step adminapi.MigrateStep,
 	}
 }
 
-// progress tells what a node does, and what a person has to.
-func (g *guide) progress(n adminapi.MigrateNode) {
+// printProgress tells what a node does, and what a person has to.
+func (g *guide) printProgress(n adminapi.MigrateNode) {
 	if n.ByHand != nil {
 		s := &screen{colour: g.e.colour}
 		byHand(s, n)
@@ -216,17 +216,17 @@ func (g *guide) progress(n adminapi.MigrateNode) {
 			g.said, g.saidAt = text, time.Now()
 			fmt.Fprint(g.e.stderr, text)
 		} else if text == "" {
-			g.tell(n.Node, "%s", n.ByHand.Why)
+			g.printNode(n.Node, "%s", n.ByHand.Why)
 		}
 		return
 	}
 	if n.Doing != "" && time.Since(g.saidAt) > guideSays {
-		g.tell(n.Node, "%s", n.Doing)
+		g.printNode(n.Node, "%s", n.Doing)
 	}
 }
 
-// node asks how far one node is. saltclusterd may be out of reach for a moment, here or there.
-func (g *guide) node(ctx context.Context, id string) (adminapi.MigrateNode, error) {
+// findNode asks how far one node is. saltclusterd may be out of reach for a moment, here or there.
+func (g *guide) findNode(ctx context.Context, id string) (adminapi.MigrateNode, error) {
 	began := time.Now()
 	for {
 		m, err := g.client.Migration(ctx, false, "")
@@ -247,11 +247,11 @@ func (g *guide) node(ctx context.Context, id string) (adminapi.MigrateNode, erro
 	}
 }
 
-// well waits until all nodes are well, and hold the same; else it refuses.
-func (g *guide) well(ctx context.Context) error {
+// awaitHealthy waits until all nodes are well, and hold the same; else it refuses.
+func (g *guide) awaitHealthy(ctx context.Context) error {
 	end := time.Now().Add(g.healthy)
 	for {
-		why, err := g.ill(ctx)
+		why, err := g.findProblem(ctx)
 		if why == "" && err == nil {
 			return nil
 		}
@@ -272,8 +272,8 @@ func (g *guide) well(ctx context.Context) error {
 	}
 }
 
-// ill says what is not well.
-func (g *guide) ill(ctx context.Context) (string, error) {
+// findProblem says what is not well.
+func (g *guide) findProblem(ctx context.Context) (string, error) {
 	m, err := g.client.Migration(ctx, false, "")
 	if err != nil {
 		return "saltclusterd does not answer", err

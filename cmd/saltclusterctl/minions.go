@@ -12,7 +12,7 @@ import (
 const heardWithin = 65 * time.Minute
 
 func newMinionsCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:      "minions",
 		ArgsUsage: "[MINION]",
 		Usage:     "list the connections of minions on all nodes by address, or the minions, or say all that is known of one",
@@ -61,17 +61,17 @@ func runMinions(c *cli.Context, e *env) error {
 	case id != "":
 		return runOneMinion(c, e, id)
 	}
-	m, err := ask(c, e, (*adminapi.Client).Minions)
+	m, err := askAdmin(c, e, (*adminapi.Client).Minions)
 	if err != nil {
 		return err
 	}
-	return e.show(c, m, func(s *screen) { minionsScreen(s, m, time.Now()) })
+	return e.printValue(c, m, func(s *screen) { minionsScreen(s, m, time.Now()) })
 }
 
 func minionsScreen(s *screen, m adminapi.Minions, now time.Time) {
-	s.table("", []string{"NODE", "ADDRESS", "CONNECTED", "SILENT"}, connectionRows(m.Subscribers, now))
+	s.printTable("", []string{"NODE", "ADDRESS", "CONNECTED", "SILENT"}, connectionRows(m.Subscribers, now))
 	s.line("%s", plural(len(m.Subscribers), "subscriber"))
-	s.unanswered(m.Missing)
+	s.printMissing(m.Missing)
 }
 
 func connectionRows(subs []adminapi.Subscriber, now time.Time) [][]cell {
@@ -88,8 +88,8 @@ func connectionRows(subs []adminapi.Subscriber, now time.Time) [][]cell {
 	return rows
 }
 
-// unanswered names the nodes that an answer is without.
-func (s *screen) unanswered(nodes []string) {
+// printMissing names the nodes that an answer is without.
+func (s *screen) printMissing(nodes []string) {
 	if len(nodes) > 0 {
 		s.line("%s", s.paint(yellow, "no answer from "+clean(strings.Join(nodes, ", "))))
 	}

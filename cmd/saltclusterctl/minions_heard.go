@@ -36,7 +36,7 @@ func askProtocols(c *cli.Context, e *env) (adminapi.Protocols, error) {
 			return adminapi.Protocols{}, usagef("saltclusterctl minions --connected 'web*'", "%v", err)
 		}
 	}
-	p, err := ask(c, e, (*adminapi.Client).Protocols)
+	p, err := askAdmin(c, e, (*adminapi.Client).Protocols)
 	if err != nil || pattern == nil {
 		return p, err
 	}
@@ -50,12 +50,12 @@ func runHeard(c *cli.Context, e *env, lost bool) error {
 	if err != nil {
 		return err
 	}
-	h := hearing(p, lost, c.Duration("within"), time.Now())
-	return e.show(c, h, func(s *screen) { heardScreen(s, h, time.Now()) })
+	h := sortHeard(p, lost, c.Duration("within"), time.Now())
+	return e.printValue(c, h, func(s *screen) { heardScreen(s, h, time.Now()) })
 }
 
-// hearing sorts the accepted minions into those that were heard of lately and the others.
-func hearing(p adminapi.Protocols, lost bool, within time.Duration, now time.Time) heard {
+// sortHeard sorts the accepted minions into those that were heard of lately and the others.
+func sortHeard(p adminapi.Protocols, lost bool, within time.Duration, now time.Time) heard {
 	h := heard{Within: formatAge(within), Minions: []heardMinion{}, Missing: p.Missing,
 		Count: map[string]int{"connected": 0, "lost": 0}}
 	add := func(m heardMinion) {
@@ -83,9 +83,9 @@ func heardScreen(s *screen, h heard, now time.Time) {
 	for _, m := range h.Minions {
 		rows = append(rows, []cell{txt(m.ID), txt(heardText(m.Seen, now)), txt(m.Node), txt(m.Address)})
 	}
-	s.table("", []string{"MINION", "HEARD OF", "NODE", "ADDRESS"}, rows)
+	s.printTable("", []string{"MINION", "HEARD OF", "NODE", "ADDRESS"}, rows)
 	s.line("%d heard of within %s, %d not", h.Count["connected"], h.Within, h.Count["lost"])
-	s.unanswered(h.Missing)
+	s.printMissing(h.Missing)
 }
 
 func heardText(seen, now time.Time) string {

@@ -35,13 +35,13 @@ type heardOne struct {
 }
 
 func runOneMinion(c *cli.Context, e *env, id string) error {
-	one, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (oneMinion, error) {
+	one, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (oneMinion, error) {
 		return askOneMinion(ctx, client, id)
 	})
 	if err != nil {
 		return err
 	}
-	return e.show(c, one, func(s *screen) { oneMinionScreen(s, one, time.Now()) })
+	return e.printValue(c, one, func(s *screen) { oneMinionScreen(s, one, time.Now()) })
 }
 
 func askOneMinion(ctx context.Context, client *adminapi.Client, id string) (oneMinion, error) {
@@ -107,12 +107,12 @@ func oneMinionScreen(s *screen, one oneMinion, now time.Time) {
 		fact("owner", o.Node)
 		fact("without it", strings.Join(o.Next, ", then "))
 	}
-	s.table("  ", nil, rows)
+	s.printTable("  ", nil, rows)
 	if len(one.Connections) > 0 {
 		s.line("\nconnections to 4505 from its address")
-		s.table("  ", []string{"NODE", "ADDRESS", "CONNECTED", "SILENT"}, connectionRows(one.Connections, now))
+		s.printTable("  ", []string{"NODE", "ADDRESS", "CONNECTED", "SILENT"}, connectionRows(one.Connections, now))
 	}
-	s.unanswered(one.Missing)
+	s.printMissing(one.Missing)
 }
 
 // ownJob is the job id of what a minion's schedule or salt-call ran.

@@ -25,15 +25,15 @@ func runPresence(c *cli.Context, e *env, absent bool) error {
 		}
 		match = pattern.MatchString
 	}
-	p, err := ask(c, e, (*adminapi.Client).Presence)
+	p, err := askAdmin(c, e, (*adminapi.Client).Presence)
 	if err != nil {
 		return err
 	}
-	out := chosen(p, absent, match)
-	return e.show(c, out, func(s *screen) { presenceScreen(s, out, absent, time.Now()) })
+	out := filterPresent(p, absent, match)
+	return e.printValue(c, out, func(s *screen) { presenceScreen(s, out, absent, time.Now()) })
 }
 
-func chosen(p adminapi.Presence, absent bool, match func(id string) bool) presentMinions {
+func filterPresent(p adminapi.Presence, absent bool, match func(id string) bool) presentMinions {
 	others := func(m adminapi.PresentMinion) bool { return !match(m.ID) }
 	p.Present, p.Absent = slices.DeleteFunc(p.Present, others), slices.DeleteFunc(p.Absent, others)
 	out := presentMinions{Minions: p.Present, Missing: p.Missing,
@@ -58,11 +58,11 @@ func presenceScreen(s *screen, out presentMinions, absent bool, now time.Time) {
 		}
 		rows = append(rows, []cell{id, txt(m.Node), txt(m.Address), txt(heardText(m.Seen, now))})
 	}
-	s.table("", []string{"MINION", "NODE", "ADDRESS", "HEARD OF"}, rows)
+	s.printTable("", []string{"MINION", "NODE", "ADDRESS", "HEARD OF"}, rows)
 	s.line("%d present, %d absent", out.Count["present"], out.Count["absent"])
 	if n := out.Count["doubt"]; n > 0 && !absent {
 		s.line("%s", s.paint(yellow, plural(n, "minion")+" with ?: behind one address with others, of which some are gone; "+
 			"salt-run cluster.present ping=True asks them"))
 	}
-	s.unanswered(out.Missing)
+	s.printMissing(out.Missing)
 }

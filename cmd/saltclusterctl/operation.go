@@ -29,9 +29,9 @@ func timeoutFlag() cli.Flag {
 	return &cli.DurationFlag{Name: "timeout", Value: 2 * time.Minute, Usage: "give up waiting after `TIME`; 0: never"}
 }
 
-// operate runs a long operation, showing its progress on standard error and
+// runOperation runs a long operation, showing its progress on standard error and
 // its outcome on standard output.
-func operate(c *cli.Context, e *env,
+func runOperation(c *cli.Context, e *env,
 	call func(context.Context, *adminapi.Client, func(adminapi.Progress)) (adminapi.Outcome, error),
 ) error {
 	ctx, cancel := c.Context, context.CancelFunc(func() {})
@@ -39,15 +39,15 @@ func operate(c *cli.Context, e *env,
 		ctx, cancel = context.WithTimeout(ctx, t+patience)
 	}
 	defer cancel()
-	client := e.client(c)
+	client := e.openClient(c)
 	defer client.Close()
-	t := &teller{e: e}
-	outcome, err := call(ctx, client, t.tell)
-	t.end()
+	t := &progressBar{e: e}
+	outcome, err := call(ctx, client, t.showStep)
+	t.endBar()
 	if err != nil {
 		return err
 	}
-	return e.show(c, outcome, func(s *screen) { outcomeText(s, outcome) })
+	return e.printValue(c, outcome, func(s *screen) { outcomeText(s, outcome) })
 }
 
 func outcomeText(s *screen, o adminapi.Outcome) {
@@ -60,10 +60,10 @@ func nextSteps(s *screen, steps []string) {
 		return
 	}
 	s.line("next:")
-	numbered(s, steps)
+	printSteps(s, steps)
 }
 
-func numbered(s *screen, steps []string) {
+func printSteps(s *screen, steps []string) {
 	for i, step := range steps {
 		s.line("  %d. %s", i+1, clean(step))
 	}

@@ -14,8 +14,8 @@ import (
 // formats are those of --out. All but table show the fields of package adminapi.
 var formats = []string{"table", "nested", "json", "yaml", "txt"}
 
-// show writes v in the format asked for; table is called for people.
-func (e *env) show(c *cli.Context, v any, table func(*screen)) error {
+// printValue writes v in the format asked for; table is called for people.
+func (e *env) printValue(c *cli.Context, v any, table func(*screen)) error {
 	format := c.String("out")
 	if err := checkFormat(format); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (e *env) show(c *cli.Context, v any, table func(*screen)) error {
 	switch format {
 	case "nested":
 		s := &screen{colour: e.colour}
-		nested(s, n, 0, "")
+		printNested(s, n, 0, "")
 		_, err = e.stdout.Write(s.b.Bytes())
 		return err
 	case "txt":

@@ -9,8 +9,8 @@ import (
 
 const cyan = "36"
 
-// nested prints as Salt's outputter of that name does (salt/output/nested.py).
-func nested(s *screen, n *yaml.Node, indent int, prefix string) {
+// printNested prints as Salt's outputter of that name does (salt/output/nested.py).
+func printNested(s *screen, n *yaml.Node, indent int, prefix string) {
 	pad := strings.Repeat(" ", indent)
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -19,19 +19,19 @@ func nested(s *screen, n *yaml.Node, indent int, prefix string) {
 		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			s.line("%s%s", pad, s.paint(cyan, prefix+clean(n.Content[i].Value)+":"))
-			nested(s, n.Content[i+1], indent+4, "")
+			printNested(s, n.Content[i+1], indent+4, "")
 		}
 	case yaml.SequenceNode:
 		for _, child := range n.Content {
 			switch child.Kind {
 			case yaml.MappingNode:
 				s.line("%s%s", pad, s.paint(green, "|_"))
-				nested(s, child, indent+2, "")
+				printNested(s, child, indent+2, "")
 			case yaml.SequenceNode:
 				s.line("%s%s", pad, s.paint(green, "|_"))
-				nested(s, child, indent+2, "- ")
+				printNested(s, child, indent+2, "- ")
 			default:
-				nested(s, child, indent, "- ")
+				printNested(s, child, indent, "- ")
 			}
 		}
 	default:
@@ -39,7 +39,7 @@ func nested(s *screen, n *yaml.Node, indent int, prefix string) {
 		if n.Tag == "!!str" {
 			tint = green
 		}
-		for i, line := range lines(pyText(n)) {
+		for i, line := range splitLines(pyText(n)) {
 			if i > 0 {
 				prefix = strings.Repeat(" ", len(prefix))
 			}
@@ -60,15 +60,15 @@ func txtOut(n *yaml.Node) string {
 			b.WriteString(key + ": " + clean(pyRepr(value)) + "\n")
 			continue
 		}
-		for _, line := range lines(value.Value) {
+		for _, line := range splitLines(value.Value) {
 			b.WriteString(key + ": " + clean(line) + "\n")
 		}
 	}
 	return b.String()
 }
 
-// lines is Python's str.splitlines for what we show: an empty text has none.
-func lines(text string) []string {
+// splitLines is Python's str.splitlines for what we show: an empty text has none.
+func splitLines(text string) []string {
 	if text == "" {
 		return nil
 	}

@@ -26,7 +26,7 @@ func TestOutputsAreSalts(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &screen{}
-		nested(s, n, 0, "")
+		printNested(s, n, 0, "")
 		if got := strings.TrimSuffix(s.b.String(), "\n"); got != row.Nested {
 			t.Errorf("nested %s:\n%s\nwant\n%s", row.Value, got, row.Nested)
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 func newProfileCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "profile", ArgsUsage: "FILE",
 		Usage: "write into FILE where this node's saltclusterd spends its time or memory",
 		Description: "For go tool pprof, and for those who help: it tells places in the program, and nothing of what passes through it. While the\n" +
@@ -52,7 +52,7 @@ func runProfile(c *cli.Context, e *env, path string) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Context, q.For+c.Duration("timeout"))
 	defer cancel()
-	client := e.client(c)
+	client := e.openClient(c)
 	defer client.Close()
 	var file bytes.Buffer
 	if err := client.Profile(ctx, q, &file); err != nil {
@@ -62,7 +62,7 @@ func runProfile(c *cli.Context, e *env, path string) error {
 	if err := writeNew(path, file.Bytes()); err != nil {
 		return fmt.Errorf("write the profile: %w", err)
 	}
-	return e.show(c, out, func(s *screen) {
+	return e.printValue(c, out, func(s *screen) {
 		s.line("%s: %s, %d KiB; to read it: go tool pprof -top %s", clean(path), out.Kind, (out.Bytes+1023)/1024, clean(path))
 	})
 }

@@ -17,7 +17,7 @@ func runProtocols(c *cli.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.show(c, p, func(s *screen) { protocolsScreen(s, p, time.Now()) })
+	return e.printValue(c, p, func(s *screen) { protocolsScreen(s, p, time.Now()) })
 }
 
 func protocolsScreen(s *screen, p adminapi.Protocols, now time.Time) {
@@ -36,7 +36,7 @@ func protocolsScreen(s *screen, p adminapi.Protocols, now time.Time) {
 	for _, id := range p.Unheard {
 		rows = append(rows, []cell{txt(id), {text: "?"}, {}, {}})
 	}
-	s.table("", []string{"MINION", "VERSION", "SEEN", "NODE"}, rows)
+	s.printTable("", []string{"MINION", "VERSION", "SEEN", "NODE"}, rows)
 	var parts []string
 	for _, v := range slices.Backward(slices.Sorted(maps.Keys(count))) {
 		parts = append(parts, fmt.Sprintf("version %d: %s", v, plural(count[v], "minion")))
@@ -47,5 +47,5 @@ func protocolsScreen(s *screen, p adminapi.Protocols, now time.Time) {
 	if len(parts) > 0 {
 		s.line("%s", strings.Join(parts, ", "))
 	}
-	s.unanswered(p.Missing)
+	s.printMissing(p.Missing)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func newRecoverCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "recover",
 		Usage: "when more than half of the voters are gone for good: make a new cluster out of this node alone",
 		Description: "Run it on one node, the one that knows most (status shows its index), while saltclusterd runs there. It keeps the\n" +
@@ -38,12 +38,12 @@ func runRecover(c *cli.Context, e *env) error {
 	if err := checkOperation(c); err != nil {
 		return err
 	}
-	plan, err := ask(c, e, (*adminapi.Client).RecoverPlan)
+	plan, err := askAdmin(c, e, (*adminapi.Client).RecoverPlan)
 	if err != nil {
 		return err
 	}
 	if c.Bool("dry-run") {
-		return e.show(c, plan, func(s *screen) { planText(s, plan, time.Now()) })
+		return e.printValue(c, plan, func(s *screen) { planText(s, plan, time.Now()) })
 	}
 	warning := &screen{}
 	planText(warning, plan, time.Now())
@@ -54,7 +54,7 @@ func runRecover(c *cli.Context, e *env) error {
 		return err
 	}
 	r := adminapi.RecoverRequest{Rev: plan.Rev, Timeout: c.Duration("timeout")}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+	return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Recover(ctx, r, p)
 	})
@@ -74,5 +74,5 @@ func planText(s *screen, p adminapi.RecoverPlan, now time.Time) {
 	for _, d := range p.Drop {
 		rows = append(rows, []cell{txt(d.ID), txt(d.Address), txt(string(d.Role)), stateCell(d.State)})
 	}
-	s.table("  ", []string{"ID", "ADDRESS", "ROLE", "STATE"}, rows)
+	s.printTable("  ", []string{"ID", "ADDRESS", "ROLE", "STATE"}, rows)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func newRemoveCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:      "remove",
 		Usage:     "take NODE out of the cluster for good, dead or alive, on any node",
 		ArgsUsage: "NODE",
@@ -42,12 +42,12 @@ func runRemove(c *cli.Context, e *env) error {
 	if err := checkOperation(c); err != nil {
 		return err
 	}
-	if err := e.consent(c, fmt.Sprintf("take %s out of the cluster for good?", clean(c.Args().First()))); err != nil {
+	if err := e.askConsent(c, fmt.Sprintf("take %s out of the cluster for good?", clean(c.Args().First()))); err != nil {
 		return err
 	}
 	r := adminapi.RemoveRequest{Node: c.Args().First(), Force: c.Bool("force"), NoWait: !c.Bool("wait"),
 		Timeout: c.Duration("timeout")}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+	return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Remove(ctx, r, p)
 	})

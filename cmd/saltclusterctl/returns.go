@@ -12,7 +12,7 @@ import (
 )
 
 func newReturnsCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "returns",
 		Usage: "look at the returns that the salt-master of this host does not answer",
 		Description: "Returns that only the salt-master itself can take are kept for it while it is away. One that it does not answer, though it\n" +
@@ -26,18 +26,18 @@ func newReturnsCommand(e *env) *cli.Command {
 }
 
 func newReturnsListCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "list",
 		Usage: "list the returns that were put aside on this node, what waits longest first",
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
 				return err
 			}
-			list, err := ask(c, e, (*adminapi.Client).UnansweredReturns)
+			list, err := askAdmin(c, e, (*adminapi.Client).UnansweredReturns)
 			if err != nil {
 				return err
 			}
-			return e.show(c, list, func(s *screen) { unansweredScreen(s, list, time.Now()) })
+			return e.printValue(c, list, func(s *screen) { unansweredScreen(s, list, time.Now()) })
 		},
 	})
 }
@@ -56,7 +56,7 @@ func unansweredScreen(s *screen, list adminapi.UnansweredReturns, now time.Time)
 		})
 	}
 	if len(rows) > 0 {
-		s.table("", []string{"ID", "MINION", "JID", "FUNCTION", "ASIDE FOR", "TRIES", "AGAIN", "LAST ERROR"}, rows)
+		s.printTable("", []string{"ID", "MINION", "JID", "FUNCTION", "ASIDE FOR", "TRIES", "AGAIN", "LAST ERROR"}, rows)
 	}
 	if list.More > 0 {
 		s.line("and %d more", list.More)
@@ -71,18 +71,18 @@ func unansweredScreen(s *screen, list adminapi.UnansweredReturns, now time.Time)
 }
 
 func newReturnsRetryCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "retry",
 		Usage: "give the salt-master all of them once more now, one after the other",
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
 				return err
 			}
-			done, err := ask(c, e, (*adminapi.Client).RetryReturns)
+			done, err := askAdmin(c, e, (*adminapi.Client).RetryReturns)
 			if err != nil {
 				return err
 			}
-			return e.show(c, done, func(s *screen) { retriedScreen(s, done) })
+			return e.printValue(c, done, func(s *screen) { retriedScreen(s, done) })
 		},
 	})
 }
@@ -102,7 +102,7 @@ func retriedScreen(s *screen, r adminapi.RetriedReturns) {
 }
 
 func newReturnsDropCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "drop", ArgsUsage: "ID",
 		Usage: "give one up for good: it will be in no job cache",
 		Flags: []cli.Flag{dryRunFlag(), yesFlag()},
@@ -113,16 +113,16 @@ func newReturnsDropCommand(e *env) *cli.Command {
 			if c.Bool("dry-run") {
 				return forecastDrop(c, e)
 			}
-			if err := e.consent(c, fmt.Sprintf("give the return %s up for good?", clean(c.Args().First()))); err != nil {
+			if err := e.askConsent(c, fmt.Sprintf("give the return %s up for good?", clean(c.Args().First()))); err != nil {
 				return err
 			}
-			r, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.UnansweredReturn, error) {
+			r, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.UnansweredReturn, error) {
 				return client.DropReturn(ctx, c.Args().First())
 			})
 			if err != nil {
 				return err
 			}
-			return e.show(c, r, func(s *screen) {
+			return e.printValue(c, r, func(s *screen) {
 				s.line("dropped: the return of %s for %s", clean(cmp.Or(r.Minion, "an unknown minion")),
 					clean(cmp.Or(r.JID, "no job")))
 			})
@@ -131,7 +131,7 @@ func newReturnsDropCommand(e *env) *cli.Command {
 }
 
 func forecastDrop(c *cli.Context, e *env) error {
-	list, err := ask(c, e, (*adminapi.Client).UnansweredReturns)
+	list, err := askAdmin(c, e, (*adminapi.Client).UnansweredReturns)
 	if err != nil {
 		return err
 	}

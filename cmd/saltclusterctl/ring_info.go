@@ -11,7 +11,7 @@ import (
 )
 
 func newRingInfoCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:    "ring_info",
 		Aliases: []string{"ring-info"},
 		Usage:   "show which node is responsible for how much, and for whom",
@@ -33,13 +33,13 @@ func newRingInfoCommand(e *env) *cli.Command {
 
 func runRingInfo(c *cli.Context, e *env) error {
 	q := adminapi.RingQuery{Minion: c.String("minion"), JID: c.String("jid")}
-	info, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.RingInfo, error) {
+	info, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.RingInfo, error) {
 		return client.RingInfo(ctx, q)
 	})
 	if err != nil {
 		return err
 	}
-	return e.show(c, info, func(s *screen) { ringTable(s, info) })
+	return e.printValue(c, info, func(s *screen) { ringTable(s, info) })
 }
 
 func ringTable(s *screen, info adminapi.RingInfo) {
@@ -56,7 +56,7 @@ func ringTable(s *screen, info adminapi.RingInfo) {
 			{text: note},
 		})
 	}
-	s.table("", []string{"NODE", "STATE", "WEIGHT", "SHARE", ""}, rows)
+	s.printTable("", []string{"NODE", "STATE", "WEIGHT", "SHARE", ""}, rows)
 	if info.Owner != nil {
 		s.line("\n%s", ownerLine(*info.Owner))
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func newRootsCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "roots",
 		Usage: "look at the replication of file_roots and pillar_roots, and decide where it needs an operator",
 		Subcommands: []*cli.Command{
@@ -39,55 +39,55 @@ func newRootsCommand(e *env) *cli.Command {
 }
 
 func newRootsStatusCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "status", Usage: "show what is in force, and how far every node is",
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
 				return err
 			}
-			st, err := ask(c, e, (*adminapi.Client).RootsStatus)
+			st, err := askAdmin(c, e, (*adminapi.Client).RootsStatus)
 			if err != nil {
 				return err
 			}
-			return e.show(c, st, func(s *screen) { rootsStatusScreen(s, st, time.Now()) })
+			return e.printValue(c, st, func(s *screen) { rootsStatusScreen(s, st, time.Now()) })
 		},
 	})
 }
 
 func newRootsHistoryCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "history", Usage: "list the revisions that are kept, with those that wait for a decision",
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
 				return err
 			}
-			h, err := ask(c, e, (*adminapi.Client).RootsHistory)
+			h, err := askAdmin(c, e, (*adminapi.Client).RootsHistory)
 			if err != nil {
 				return err
 			}
-			return e.show(c, h, func(s *screen) { rootsHistoryScreen(s, h) })
+			return e.printValue(c, h, func(s *screen) { rootsHistoryScreen(s, h) })
 		},
 	})
 }
 
 func newRootsConflictsCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "conflicts", Usage: "list what lost against the cluster and was put aside, on all nodes",
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
 				return err
 			}
-			list, err := ask(c, e, (*adminapi.Client).RootsConflicts)
+			list, err := askAdmin(c, e, (*adminapi.Client).RootsConflicts)
 			if err != nil {
 				return err
 			}
-			return e.show(c, list, func(s *screen) { rootsConflictsScreen(s, list) })
+			return e.printValue(c, list, func(s *screen) { rootsConflictsScreen(s, list) })
 		},
 	})
 }
 
 func newRootsDiffCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "diff", ArgsUsage: "NODE NODE",
 		Flags: []cli.Flag{&cli.DurationFlag{Name: "timeout", Value: 100 * time.Second,
 			Usage: "give up after `TIME`; 0: never"}},
@@ -99,21 +99,21 @@ func newRootsDiffCommand(e *env) *cli.Command {
 			if err := checkOperation(c); err != nil {
 				return err
 			}
-			client := e.client(c)
+			client := e.openClient(c)
 			defer client.Close()
-			ctx, cancel := limited(c)
+			ctx, cancel := withTimeout(c)
 			defer cancel()
-			done := e.waiting("both nodes look at their disks")
+			done := e.showWaiting("both nodes look at their disks")
 			d, err := client.RootsDiff(ctx, c.Args().Get(0), c.Args().Get(1))
 			done()
 			if adminapi.CodeOf(err) == adminapi.CodeUnreachable { // which says nothing of the roots
-				e.report(err)
+				e.printError(err)
 				return &silentError{exitIncomplete}
 			}
 			if err != nil {
 				return err
 			}
-			return e.show(c, d, func(s *screen) {
+			return e.printValue(c, d, func(s *screen) {
 				switch {
 				case len(d.Changes) > 0:
 				case len(d.LeftOut) > 0:
@@ -143,7 +143,7 @@ func newRootsDecision(e *env, decision, usage string) *cli.Command {
 	if asks {
 		flags = append(flags, dryRunFlag(), yesFlag())
 	}
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: decision, Usage: usage, ArgsUsage: "REVISION", Flags: flags,
 		Action: func(c *cli.Context) error {
 			n, err := strconv.ParseUint(c.Args().First(), 10, 64)
@@ -155,7 +155,7 @@ func newRootsDecision(e *env, decision, usage string) *cli.Command {
 				return forecastDecision(c, e, decision, n)
 			}
 			if asks {
-				if err := e.consent(c, fmt.Sprintf(question, n)); err != nil {
+				if err := e.askConsent(c, fmt.Sprintf(question, n)); err != nil {
 					return err
 				}
 			}
@@ -177,7 +177,7 @@ func newRootsAside(e *env, name, usage string, restore bool) *cli.Command {
 			Name: "path", Usage: "instead of an ID: all that this node has put aside whose path, or last name of it, is like `PATTERN`, such as '*.log'",
 		})
 	}
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: name, Usage: usage, ArgsUsage: "ID", Flags: flags,
 		Action: func(c *cli.Context) error {
 			if c.IsSet("path") {
@@ -191,7 +191,7 @@ func newRootsAside(e *env, name, usage string, restore bool) *cli.Command {
 				return forecastDiscard(c, e)
 			}
 			if !restore {
-				if err := e.consent(c, fmt.Sprintf("remove %s for good?", clean(c.Args().First()))); err != nil {
+				if err := e.askConsent(c, fmt.Sprintf("remove %s for good?", clean(c.Args().First()))); err != nil {
 					return err
 				}
 			}
@@ -205,7 +205,7 @@ func newRootsAside(e *env, name, usage string, restore bool) *cli.Command {
 }
 
 func newRootsRefillCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "refill", ArgsUsage: "DIRECTORY", Flags: []cli.Flag{dryRunFlag(), yesFlag(), timeoutFlag()},
 		Usage: "bring what the cluster has into a directory of this node that is left alone because another is in its place: a new disk, say",
 		Description: "Not for a file system that is only not mounted: mount it, and nothing else is needed. Content of the directory that\n" +
@@ -227,7 +227,7 @@ func newRootsRefillCommand(e *env) *cli.Command {
 				return forecastRefill(c, e, dir)
 			}
 			question := fmt.Sprintf("make %s, as it is mounted now, the directory of this node's roots, and fill it with what the cluster has?", clean(dir))
-			if err := e.consent(c, question); err != nil {
+			if err := e.askConsent(c, question); err != nil {
 				return err
 			}
 			r := adminapi.RefillRootsRequest{Dir: dir, Timeout: c.Duration("timeout")}
@@ -259,9 +259,9 @@ func rootsStatusScreen(s *screen, st adminapi.RootsStatus, now time.Time) {
 	rows := make([][]cell, 0, len(st.Nodes))
 	for _, n := range st.Nodes {
 		text, tint := rootsNodeText(n)
-		rows = append(rows, []cell{txt(n.Node), num(&n.Revision), txt(n.Mode), num(&n.Conflicts), txt(text).in(tint)})
+		rows = append(rows, []cell{txt(n.Node), num(&n.Revision), txt(n.Mode), num(&n.Conflicts), txt(text).withTint(tint)})
 	}
-	s.table("", []string{"NODE", "REVISION", "MODE", "CONFLICTS", "STATE"}, rows)
+	s.printTable("", []string{"NODE", "REVISION", "MODE", "CONFLICTS", "STATE"}, rows)
 	for _, n := range st.Nodes {
 		rootsNodeDetails(s, n)
 	}
@@ -300,12 +300,12 @@ func rootsNodeDetails(s *screen, n adminapi.RootsNode) {
 		case slot.Dir == "":
 			state = txt("not configured on this node")
 		case slot.Unavailable != "":
-			state = txt("left alone: " + slot.Unavailable).in(yellow)
+			state = txt("left alone: " + slot.Unavailable).withTint(yellow)
 		}
 		rows = append(rows, []cell{txt(slot.Slot), txt(slot.Dir), state})
 	}
 	if len(rows) > 0 {
-		s.table("  ", nil, rows)
+		s.printTable("  ", nil, rows)
 	}
 	for _, p := range n.Problems {
 		s.line("  %s", s.paint(yellow, clean(p)))
@@ -330,11 +330,11 @@ func rootsHistoryScreen(s *screen, h adminapi.RootsHistory) {
 			note = cell{}
 		}
 		rows = append(rows, []cell{
-			num(&r.Number), txt(stamp(r.Time)), txt(r.Author), num(&r.Changed), num(&r.Removed), num(&r.Files),
-			txt(state).in(tint), note,
+			num(&r.Number), txt(formatStamp(r.Time)), txt(r.Author), num(&r.Changed), num(&r.Removed), num(&r.Files),
+			txt(state).withTint(tint), note,
 		})
 	}
-	s.table("", []string{"REVISION", "TIME", "AUTHOR", "CHANGED", "REMOVED", "FILES", "KIND", "NOTE"}, rows)
+	s.printTable("", []string{"REVISION", "TIME", "AUTHOR", "CHANGED", "REMOVED", "FILES", "KIND", "NOTE"}, rows)
 }
 
 func rootsConflictsScreen(s *screen, list adminapi.RootsConflicts) {
@@ -343,7 +343,7 @@ func rootsConflictsScreen(s *screen, list adminapi.RootsConflicts) {
 		rows = append(rows, []cell{txt(c.Node), txt(c.ID), txt(c.Slot), txt(c.Path), txt(c.Reason), txt(c.Kept)})
 	}
 	if len(rows) > 0 {
-		s.table("", []string{"NODE", "ID", "DIRECTORY", "PATH", "REASON", "KEPT IN"}, rows)
+		s.printTable("", []string{"NODE", "ID", "DIRECTORY", "PATH", "REASON", "KEPT IN"}, rows)
 	} else {
 		s.line("nothing was put aside")
 	}
@@ -367,7 +367,7 @@ func rootsRow(r *adminapi.RootsLine) [][]cell {
 	if r.Conflicts > 0 {
 		text += fmt.Sprintf("  %s aside (saltclusterctl roots conflicts)", plural(r.Conflicts, "conflict"))
 	}
-	return [][]cell{{{text: "roots"}, txt(text).in(tint)}}
+	return [][]cell{{{text: "roots"}, txt(text).withTint(tint)}}
 }
 
 // bytesText shows a size with one digit after the point.

@@ -35,7 +35,7 @@ func discardLike(c *cli.Context, e *env, pattern string) error {
 	for _, x := range mine {
 		size += x.Size
 	}
-	if err := e.consent(c, fmt.Sprintf("remove %s (%s) for good?", plural(len(mine), "file"),
+	if err := e.askConsent(c, fmt.Sprintf("remove %s (%s) for good?", plural(len(mine), "file"),
 		bytesText(size))); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func forecastDecision(c *cli.Context, e *env, decision string, number uint64) error {
-	h, err := ask(c, e, (*adminapi.Client).RootsHistory)
+	h, err := askAdmin(c, e, (*adminapi.Client).RootsHistory)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func confirmForecast(r adminapi.RootsRevision) forecast {
 			r.Number, r.State)}
 	}
 	return forecast{Effects: []string{fmt.Sprintf("all nodes would have what %s has edited until %s: %d changed, %d removed",
-		r.Author, stamp(r.Time), r.Changed, r.Removed)}}
+		r.Author, formatStamp(r.Time), r.Changed, r.Removed)}}
 }
 
 func rollbackForecast(h adminapi.RootsHistory, to adminapi.RootsRevision) forecast {
@@ -48,7 +48,7 @@ func rollbackForecast(h adminapi.RootsHistory, to adminapi.RootsRevision) foreca
 		return f
 	}
 	f.Effects = append(f.Effects, fmt.Sprintf("all nodes would have the trees of revision %d: by %s, %s, %s, %s",
-		number, to.Author, stamp(to.Time), plural(to.Files, "file"), bytesText(to.Bytes)))
+		number, to.Author, formatStamp(to.Time), plural(to.Files, "file"), bytesText(to.Bytes)))
 	for _, r := range h.Revisions {
 		if r.Number > number && r.State == rootsApplied {
 			f.Effects = append(f.Effects,
@@ -75,11 +75,11 @@ func forecastDiscard(c *cli.Context, e *env) error {
 
 // askAside asks what all nodes have put aside, and which of them answers.
 func askAside(c *cli.Context, e *env) (list adminapi.RootsConflicts, self string, err error) {
-	st, err := ask(c, e, (*adminapi.Client).RootsStatus)
+	st, err := askAdmin(c, e, (*adminapi.Client).RootsStatus)
 	if err != nil {
 		return list, "", err
 	}
-	list, err = ask(c, e, (*adminapi.Client).RootsConflicts)
+	list, err = askAdmin(c, e, (*adminapi.Client).RootsConflicts)
 	return list, st.From, err
 }
 
@@ -102,7 +102,7 @@ func discardForecast(list adminapi.RootsConflicts, self, id string) forecast {
 }
 
 func forecastRefill(c *cli.Context, e *env, dir string) error {
-	st, err := ask(c, e, (*adminapi.Client).RootsStatus)
+	st, err := askAdmin(c, e, (*adminapi.Client).RootsStatus)
 	if err != nil {
 		return err
 	}

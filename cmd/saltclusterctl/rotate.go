@@ -15,7 +15,7 @@ import (
 )
 
 func newRotateCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "rotate",
 		Usage: "replace a secret of the cluster while it works",
 		Description: "Each can be repeated, resumes where it was interrupted, and says what becomes of nodes that are down.\n" +
@@ -51,7 +51,7 @@ func listRotations(c *cli.Context, e *env) error {
 	for _, sub := range c.Command.Subcommands {
 		rows = append(rows, []cell{txt("saltclusterctl rotate " + sub.Name), txt(sub.Usage)})
 	}
-	s.table("", []string{"COMMAND", "WHAT IT DOES"}, rows)
+	s.printTable("", []string{"COMMAND", "WHAT IT DOES"}, rows)
 	if _, err := e.stdout.Write(s.b.Bytes()); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func listRotations(c *cli.Context, e *env) error {
 }
 
 func newRotateWhat(e *env, what, usage string, flags ...cli.Flag) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: what, Usage: usage, Flags: append(flags, rotateFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
@@ -71,7 +71,7 @@ func newRotateWhat(e *env, what, usage string, flags ...cli.Flag) *cli.Command {
 }
 
 func newRotateSecretCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  adminapi.RotateSecret,
 		Usage: "change cluster_secret, with which nodes join; members keep running without it",
 		Description: "First the new secret is accepted beside the old one. When it stands in the configuration of the nodes, --finish ends that.\n" +
@@ -92,7 +92,7 @@ func newRotateSecretCommand(e *env) *cli.Command {
 }
 
 func newRotateIdentityCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  adminapi.RotateIdentity,
 		Usage: "replace master.pem of all nodes, in steps; without a flag: say how far it is",
 		Description: "--prepare makes another key pair and says how minions are told; both are answered for from then on, and without a flag the\n" +
@@ -146,7 +146,7 @@ func runRotateSecret(c *cli.Context, e *env) error {
 		return err
 	}
 	r.Secret = secret
-	return rotate(c, e, r)
+	return rotateSecret(c, e, r)
 }
 
 // newSecret reads the new secret; a file that is not there is made. It is made before anything is changed: with
@@ -164,7 +164,7 @@ func (e *env) newSecret(file string, dry bool) (adminapi.Secret, error) {
 			fmt.Fprintf(e.stderr, "secret: a random one was written to %s\n", clean(file))
 		}
 	}
-	return e.secret(file)
+	return e.readSecret(file)
 }
 
 // randomSecret has 256 bits.
@@ -178,7 +178,7 @@ func runRotate(c *cli.Context, e *env, r adminapi.RotateRequest) error {
 	if err := e.consentToRotation(c, r); err != nil {
 		return err
 	}
-	return rotate(c, e, r)
+	return rotateSecret(c, e, r)
 }
 
 // consentToRotation asks before anything is replaced; "rotate identity" without a step only reports.
@@ -189,12 +189,12 @@ func (e *env) consentToRotation(c *cli.Context, r adminapi.RotateRequest) error 
 	if c.Bool("dry-run") || r.What == adminapi.RotateIdentity && r.Step == "" {
 		return nil
 	}
-	return e.consent(c, rotateQuestion(r))
+	return e.askConsent(c, rotateQuestion(r))
 }
 
-func rotate(c *cli.Context, e *env, r adminapi.RotateRequest) error {
+func rotateSecret(c *cli.Context, e *env, r adminapi.RotateRequest) error {
 	r.DryRun, r.Timeout = c.Bool("dry-run"), c.Duration("timeout")
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+	return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Rotate(ctx, r, p)
 	})

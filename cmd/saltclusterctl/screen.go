@@ -45,14 +45,14 @@ func num[T int | uint64](n *T) cell {
 	return cell{text: fmt.Sprint(*n), right: true}
 }
 
-func (c cell) in(tint string) cell {
+func (c cell) withTint(tint string) cell {
 	c.tint = tint
 	return c
 }
 
-// table prints rows in aligned columns, two spaces apart, with an indent. The
+// printTable prints rows in aligned columns, two spaces apart, with an indent. The
 // head is upper-case already.
-func (s *screen) table(indent string, head []string, rows [][]cell) {
+func (s *screen) printTable(indent string, head []string, rows [][]cell) {
 	all := make([][]cell, 0, len(rows)+1)
 	if head != nil {
 		first := make([]cell, len(head))
@@ -72,11 +72,11 @@ func (s *screen) table(indent string, head []string, rows [][]cell) {
 		}
 	}
 	for _, row := range all {
-		s.row(indent, row, widths)
+		s.printRow(indent, row, widths)
 	}
 }
 
-func (s *screen) row(indent string, row []cell, widths []int) {
+func (s *screen) printRow(indent string, row []cell, widths []int) {
 	var b strings.Builder
 	b.WriteString(indent)
 	for i, c := range row {
@@ -115,5 +115,5 @@ func clean(s string) string {
 	return s
 }
 
-// stamp is a moment, the same on every host whatever its time zone.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+// formatStamp is a moment, the same on every host whatever its time zone.
+func formatStamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

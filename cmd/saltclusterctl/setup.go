@@ -12,7 +12,7 @@ import (
 )
 
 func newSetupCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "setup",
 		Usage: "make room for saltclusterd beside this host's salt-master, and say what to restart in which order",
 		Description: "Looks first, and changes nothing unless all is well: then it writes one drop-in, which moves the salt-master to loopback,\n" +
@@ -47,8 +47,8 @@ func hostFlags() []cli.Flag {
 	}
 }
 
-// site looks at this host. A daemon that does not answer is one that does not run.
-func (e *env) site(c *cli.Context) (*adopt.Site, error) {
+// inspectSite looks at this host. A daemon that does not answer is one that does not run.
+func (e *env) inspectSite(c *cli.Context) (*adopt.Site, error) {
 	a := adopt.Asked{Own: e.configPath(c), Command: c.String("salt-master"), Node: c.String("node"),
 		ClusterID: c.String("cluster-id"), Join: c.String("join"), Proc: "/proc"}
 	if dir := c.String("config-dir"); dir != "" {
@@ -65,7 +65,7 @@ func (e *env) site(c *cli.Context) (*adopt.Site, error) {
 		return nil, err
 	}
 	var status *adminapi.Status
-	if st, err := ask(c, e, (*adminapi.Client).Status); err == nil {
+	if st, err := askAdmin(c, e, (*adminapi.Client).Status); err == nil {
 		status = &st
 	}
 	site, err := adopt.Look(c.Context, a, status)
@@ -85,14 +85,14 @@ func runSetup(c *cli.Context, e *env) error {
 	if err := checkOperation(c); err != nil {
 		return err
 	}
-	site, err := e.site(c)
+	site, err := e.inspectSite(c)
 	if err != nil {
 		return err
 	}
 	out := setupDone{Plan: site.Plan()}
 	only := c.Bool("check") || c.Bool("dry-run")
 	if only || out.Failed() > 0 || len(out.Files) == 0 {
-		if err := e.show(c, out, func(s *screen) { setupScreen(s, out, c.Bool("dry-run"), only) }); err != nil {
+		if err := e.printValue(c, out, func(s *screen) { setupScreen(s, out, c.Bool("dry-run"), only) }); err != nil {
 			return err
 		}
 		return setupResult(out.Failed(), only)
@@ -103,7 +103,7 @@ func runSetup(c *cli.Context, e *env) error {
 		checkLines(s, out.Checks)
 		fileLines(s, out.Files, "to be written:", false)
 		fmt.Fprint(e.stderr, s.b.String())
-		if err := e.consent(c, fmt.Sprintf("write %s?", plural(len(out.Files), "file"))); err != nil {
+		if err := e.askConsent(c, fmt.Sprintf("write %s?", plural(len(out.Files), "file"))); err != nil {
 			return err
 		}
 	}
@@ -111,7 +111,7 @@ func runSetup(c *cli.Context, e *env) error {
 		return err
 	}
 	out.Written = true
-	return e.show(c, out, func(s *screen) {
+	return e.printValue(c, out, func(s *screen) {
 		if !shown {
 			checkLines(s, out.Checks)
 		}
@@ -150,7 +150,7 @@ func setupSteps(s *screen, out setupDone, whole, only bool) {
 		s.line("%s", s.paint(green, "nothing is left to do"))
 	case only:
 		s.line("nothing was changed; after setup:")
-		numbered(s, out.Next)
+		printSteps(s, out.Next)
 	default:
 		nextSteps(s, out.Next)
 	}

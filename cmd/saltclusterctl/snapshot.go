@@ -18,7 +18,7 @@ import (
 )
 
 func newSnapshotCommand(e *env) *cli.Command {
-	c := verb(&cli.Command{
+	c := completeCommand(&cli.Command{
 		Name:  "snapshot",
 		Usage: "keep the whole cluster in a file, and bring it back",
 		Description: "The file holds the cluster's private key and every secret of it: anyone who has it can act as the cluster. It is readable by its\n" +
@@ -36,7 +36,7 @@ func passphraseFlag() cli.Flag {
 }
 
 func newSaveCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "save", ArgsUsage: "FILE",
 		Usage: "write everything this node knows of the cluster to FILE, secrets included",
 		Flags: []cli.Flag{passphraseFlag(), timeoutFlag()},
@@ -47,7 +47,7 @@ func newSaveCommand(e *env) *cli.Command {
 }
 
 func newInspectCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "inspect", ArgsUsage: "FILE",
 		Usage: "check FILE and show which cluster it is of; shows no secret, needs no daemon",
 		Flags: []cli.Flag{passphraseFlag()},
@@ -58,7 +58,7 @@ func newInspectCommand(e *env) *cli.Command {
 }
 
 func newRestoreCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "restore", ArgsUsage: "FILE",
 		Usage: "make this node, which belongs to no cluster, the cluster in FILE, alone",
 		Description: "For an empty machine when all nodes are lost. The salt-master gets the cluster's identity (its own is kept beside it) and all\n" +
@@ -93,9 +93,9 @@ func runSave(c *cli.Context, e *env, path string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := limited(c)
+	ctx, cancel := withTimeout(c)
 	defer cancel()
-	client := e.client(c)
+	client := e.openClient(c)
 	defer client.Close()
 	var file bytes.Buffer
 	if err := client.SaveSnapshot(ctx, &file); err != nil {
@@ -109,7 +109,7 @@ func runSave(c *cli.Context, e *env, path string) error {
 		func(w io.Writer) error { return writeSnapshot(w, h, content, passphrase, workFactor) }); err != nil {
 		return err
 	}
-	h, encrypted, err := inspect(path, passphrase) // as it is on disk
+	h, encrypted, err := inspectSnapshot(path, passphrase) // as it is on disk
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func runInspect(c *cli.Context, e *env, path string) error {
 	if err != nil {
 		return err
 	}
-	h, encrypted, err := inspect(path, passphrase)
+	h, encrypted, err := inspectSnapshot(path, passphrase)
 	if err != nil {
 		return err
 	}
@@ -138,10 +138,10 @@ func (e *env) showHeader(c *cli.Context, h archive.Header, encrypted bool) error
 		archive.Header
 		Encrypted bool `json:"encrypted"`
 	}{h, encrypted}
-	return e.show(c, out, func(s *screen) { headerText(s, h, encrypted, time.Now()) })
+	return e.printValue(c, out, func(s *screen) { headerText(s, h, encrypted, time.Now()) })
 }
 
-func inspect(path, passphrase string) (h archive.Header, encrypted bool, err error) {
+func inspectSnapshot(path, passphrase string) (h archive.Header, encrypted bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return h, false, err
@@ -194,7 +194,7 @@ func runRestore(c *cli.Context, e *env, path string) error {
 		return err
 	}
 	r := adminapi.RestoreRequest{Wait: c.Bool("wait"), Timeout: c.Duration("timeout"), Force: c.Bool("force")}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+	return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.RestoreSnapshot(ctx, r, &plain, p)
 	})
@@ -206,17 +206,17 @@ func (e *env) consentToRestore(c *cli.Context, h archive.Header) error {
 	if c.Bool("force") {
 		return e.consentByName(c, "the id of the cluster whose members may have to step down", h.ClusterID)
 	}
-	return e.consent(c, fmt.Sprintf("make this node the cluster %s as it was on %s, %s, alone?", clean(h.ClusterID),
-		clean(h.Node), stamp(h.Created)))
+	return e.askConsent(c, fmt.Sprintf("make this node the cluster %s as it was on %s, %s, alone?", clean(h.ClusterID),
+		clean(h.Node), formatStamp(h.Created)))
 }
 
 func forecastRestore(c *cli.Context, e *env, h archive.Header) error {
-	st, err := ask(c, e, (*adminapi.Client).Status)
+	st, err := askAdmin(c, e, (*adminapi.Client).Status)
 	if err != nil {
 		return err
 	}
 	f := forecast{Node: st.Node.ID, Effects: []string{
-		fmt.Sprintf("the file can be read: the cluster %s as it was on %s, %s", h.ClusterID, h.Node, stamp(h.Created)),
+		fmt.Sprintf("the file can be read: the cluster %s as it was on %s, %s", h.ClusterID, h.Node, formatStamp(h.Created)),
 		fmt.Sprintf("%s would be that cluster, alone, with its identity %s and %s", st.Node.ID, h.IdentityFingerprint,
 			plural(h.Keys.Accepted, "accepted key")),
 	}}
@@ -263,7 +263,7 @@ func headerText(s *screen, h archive.Header, encrypted bool, now time.Time) {
 	rows := [][]cell{
 		{txt("cluster"), txt(fmt.Sprintf("%s  uuid %s  generation %d", h.ClusterID, h.UUID, h.Generation))},
 		{txt("identity"), txt(h.IdentityFingerprint)},
-		{txt("saved"), txt(fmt.Sprintf("%s (%s ago) on %s with saltclusterd %s", stamp(h.Created),
+		{txt("saved"), txt(fmt.Sprintf("%s (%s ago) on %s with saltclusterd %s", formatStamp(h.Created),
 			formatAge(now.Sub(h.Created)), h.Node, h.Version))},
 		{txt("log"), txt(fmt.Sprintf("entry %d, revision %d, epoch %d", h.Index, h.Rev, h.Epoch))},
 		{txt("members"), txt(strings.Join(h.Members, " "))},
@@ -271,11 +271,11 @@ func headerText(s *screen, h archive.Header, encrypted bool, now time.Time) {
 			h.Keys.Pending, h.Keys.Rejected, h.Keys.Denied, h.Keys.Deleted))},
 		{txt("encrypted"), txt(sealed)},
 	}
-	s.table("", nil, rows)
+	s.printTable("", nil, rows)
 }
 
-// limited is the context of a command with --timeout.
-func limited(c *cli.Context) (context.Context, context.CancelFunc) {
+// withTimeout is the context of a command with --timeout.
+func withTimeout(c *cli.Context) (context.Context, context.CancelFunc) {
 	if t := c.Duration("timeout"); t > 0 {
 		return context.WithTimeout(c.Context, t)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func newStatusCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "status",
 		Usage: "show on one screen how the cluster and this node are, what is wrong and what to type next",
 		Flags: []cli.Flag{
@@ -30,11 +30,11 @@ func newStatusCommand(e *env) *cli.Command {
 }
 
 func runStatus(c *cli.Context, e *env) error {
-	st, err := ask(c, e, (*adminapi.Client).Status)
+	st, err := askAdmin(c, e, (*adminapi.Client).Status)
 	if err != nil {
 		return err
 	}
-	if err := e.show(c, st, func(s *screen) { statusScreen(s, st, time.Now()) }); err != nil {
+	if err := e.printValue(c, st, func(s *screen) { statusScreen(s, st, time.Now()) }); err != nil {
 		return err
 	}
 	if c.Bool("check") {
@@ -43,15 +43,15 @@ func runStatus(c *cli.Context, e *env) error {
 				return &silentError{exitProblems}
 			}
 		}
-		if c.Bool("all") && slices.ContainsFunc(st.Members, unwell) {
+		if c.Bool("all") && slices.ContainsFunc(st.Members, isUnwell) {
 			return &silentError{exitProblems}
 		}
 	}
 	return nil
 }
 
-// unwell says of a member that it should serve and does not, or is away.
-func unwell(m adminapi.Member) bool {
+// isUnwell says of a member that it should serve and does not, or is away.
+func isUnwell(m adminapi.Member) bool {
 	return m.State != adminapi.StateAlive || !m.Draining && m.Role != adminapi.RoleWitness && (m.Ready == nil || !*m.Ready)
 }
 
@@ -64,7 +64,7 @@ func statusScreen(s *screen, st adminapi.Status, now time.Time) {
 	s.line("")
 	nodeFacts(s, st.Node, now)
 	s.line("")
-	problems(s, st.Problems)
+	printProblems(s, st.Problems)
 }
 
 func clusterLine(s *screen, st adminapi.Status) {
@@ -117,21 +117,21 @@ func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
 	rows = append(rows, jobRows(n.Jobs)...)
 	rows = append(rows, syncRows(n.Sync, now)...)
 	if n.Ready && !n.Draining {
-		rows = append(rows, []cell{{text: "ready"}, txt("yes").in(green)})
+		rows = append(rows, []cell{{text: "ready"}, txt("yes").withTint(green)})
 	} else {
-		rows = append(rows, []cell{{text: "ready"}, txt(notReady(n)).in(red)})
+		rows = append(rows, []cell{{text: "ready"}, txt(notReady(n)).withTint(red)})
 	}
 	for _, r := range n.Reasons {
 		text, tint := r.Check+": "+r.Message, red
 		if r.Level != adminapi.LevelFail {
 			tint = yellow
 		}
-		rows = append(rows, []cell{{}, txt(text).in(tint)})
+		rows = append(rows, []cell{{}, txt(text).withTint(tint)})
 		if r.Hint != "" {
 			rows = append(rows, []cell{{}, txt("-> " + r.Hint)})
 		}
 	}
-	s.table("  ", nil, rows)
+	s.printTable("  ", nil, rows)
 }
 
 // keyStoreRow is about a master that has its keys in a store of its own.
@@ -149,7 +149,7 @@ func keyStoreRow(k *adminapi.KeyStore) [][]cell {
 	case k.Lacking > 0:
 		text, tint = text+fmt.Sprintf("  no room for %d", k.Lacking), yellow
 	}
-	return [][]cell{{{text: "keys"}, cell{text: text}.in(tint)}}
+	return [][]cell{{{text: "keys"}, cell{text: text}.withTint(tint)}}
 }
 
 func notReady(n adminapi.Node) string {
@@ -200,10 +200,10 @@ func upstreamRow(u adminapi.Upstream, now time.Time) []cell {
 	if u.Error != "" {
 		parts = append(parts, clean(u.Error))
 	}
-	return []cell{{text: "upstream"}, cell{text: strings.Join(parts, "  ")}.in(tint)}
+	return []cell{{text: "upstream"}, cell{text: strings.Join(parts, "  ")}.withTint(tint)}
 }
 
-func problems(s *screen, list []adminapi.Problem) {
+func printProblems(s *screen, list []adminapi.Problem) {
 	if len(list) == 0 {
 		s.line("%s", s.paint(green, "no problems"))
 		return

@@ -16,7 +16,7 @@ func returnRows(r *adminapi.Returns, now time.Time) [][]cell {
 	var rows [][]cell
 	label := "returns"
 	add := func(text string, tint string) {
-		rows = append(rows, []cell{{text: label}, txt(text).in(tint)})
+		rows = append(rows, []cell{{text: label}, txt(text).withTint(tint)})
 		label = ""
 	}
 	for i, p := range r.Paths {

@@ -26,7 +26,7 @@ func syncRows(parts []adminapi.SyncPart, now time.Time) [][]cell {
 		if p.Error != "" {
 			text = append(text, fmt.Sprintf("(%s)", clean(p.Error)))
 		}
-		rows = append(rows, []cell{{text: name}, cell{text: strings.Join(text, " ")}.in(yellow)})
+		rows = append(rows, []cell{{text: name}, cell{text: strings.Join(text, " ")}.withTint(yellow)})
 		name = ""
 	}
 	return rows

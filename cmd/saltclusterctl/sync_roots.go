@@ -10,7 +10,7 @@ import (
 )
 
 func newSyncRootsCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "sync_roots",
 		Usage: "give what stands in this node's file_roots and pillar_roots to all other nodes, now",
 		Description: "Shows progress and waits until every node has it, then what was installed and removed where. Anything else than all nodes\n" +
@@ -56,9 +56,9 @@ func (e *env) consentToSync(c *cli.Context) error {
 	case c.Bool("dry-run"):
 		return nil
 	case dir != "":
-		return e.consent(c, fmt.Sprintf("give all nodes what is in %s now, and delete there what is not in it?", clean(dir)))
+		return e.askConsent(c, fmt.Sprintf("give all nodes what is in %s now, and delete there what is not in it?", clean(dir)))
 	case c.Bool("force"):
-		return e.consent(c, "delete on all nodes what was deleted here, however much it is?")
+		return e.askConsent(c, "delete on all nodes what was deleted here, however much it is?")
 	}
 	return nil
 }
@@ -84,15 +84,15 @@ func operateRoots(c *cli.Context, e *env,
 		ctx, cancel = context.WithTimeout(ctx, t+patience)
 	}
 	defer cancel()
-	client := e.client(c)
+	client := e.openClient(c)
 	defer client.Close()
-	t := &teller{e: e}
-	out, err := call(ctx, client, t.tell)
-	t.end()
+	t := &progressBar{e: e}
+	out, err := call(ctx, client, t.showStep)
+	t.endBar()
 	if err != nil {
 		return err
 	}
-	if err := e.show(c, out, func(s *screen) { rootsOutcomeText(s, out) }); err != nil {
+	if err := e.printValue(c, out, func(s *screen) { rootsOutcomeText(s, out) }); err != nil {
 		return err
 	}
 	switch {
@@ -129,18 +129,18 @@ func rootsAppliedTable(s *screen, nodes []adminapi.RootsApplied) {
 	}
 	rows := make([][]cell, 0, len(nodes))
 	for _, n := range nodes {
-		state := txt("applied").in(green)
+		state := txt("applied").withTint(green)
 		switch {
 		case n.Error != "":
-			state = txt(n.Error).in(red)
+			state = txt(n.Error).withTint(red)
 		case n.Skipped != "":
 			state = txt("left out: " + n.Skipped)
 		case n.Author:
-			state = txt("its own edit").in(green)
+			state = txt("its own edit").withTint(green)
 		}
 		rows = append(rows, []cell{txt(n.Node), num(&n.Revision), num(&n.Installed), num(&n.Removed), num(&n.Aside), state})
 	}
-	s.table("", []string{"NODE", "REVISION", "INSTALLED", "REMOVED", "ASIDE", "STATE"}, rows)
+	s.printTable("", []string{"NODE", "REVISION", "INSTALLED", "REMOVED", "ASIDE", "STATE"}, rows)
 }
 
 func rootsChangesTable(s *screen, changes []adminapi.RootsChange, more, most int) {
@@ -149,7 +149,7 @@ func rootsChangesTable(s *screen, changes []adminapi.RootsChange, more, most int
 		rows = append(rows, []cell{txt(c.What), txt(c.Slot), txt(c.Path)})
 	}
 	if len(rows) > 0 {
-		s.table("", []string{"CHANGE", "DIRECTORY", "PATH"}, rows)
+		s.printTable("", []string{"CHANGE", "DIRECTORY", "PATH"}, rows)
 	}
 	if more += len(changes) - len(rows); more > 0 {
 		s.line("and %d more", more)

@@ -20,7 +20,7 @@ import (
 )
 
 func newTokenCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "token",
 		Usage: "let one node join, once, without telling it cluster_secret",
 		Description: "A token is made here, and only the half of it that proofs are checked with is told to the cluster. It names the cluster\n" +
@@ -33,7 +33,7 @@ func newTokenCommand(e *env) *cli.Command {
 }
 
 func newTokenCreateCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "create",
 		Usage: "make a token and print it; it is shown this once",
 		Flags: []cli.Flag{
@@ -65,7 +65,7 @@ func runTokenCreate(c *cli.Context, e *env) error {
 		return usagef("", "%s is there already", file)
 	}
 	tok := jointoken.New()
-	created, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.TokenCreated, error) {
+	created, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.TokenCreated, error) {
 		return client.CreateToken(ctx, adminapi.TokenRequest{
 			ID: tok.ID(), Public: tok.Public(), Valid: c.Duration("valid"), Node: c.String("node"), Note: c.String("note"),
 		})
@@ -83,7 +83,7 @@ func runTokenCreate(c *cli.Context, e *env) error {
 		}
 		out.Text, out.File = "", file
 	}
-	return e.show(c, out, func(s *screen) { e.createdText(s, out) })
+	return e.printValue(c, out, func(s *screen) { e.createdText(s, out) })
 }
 
 // createdText prints the token alone on standard output, so that it can be piped.
@@ -100,7 +100,7 @@ func (e *env) createdText(s *screen, t createdToken) {
 		from, there = filepath.Base(t.File), "on that node, with this file"
 	}
 	fmt.Fprintf(e.stderr, "token %s: one node may join with it until %s\n%s: saltclusterctl join %s --token-file %s\n",
-		clean(t.Token.ID), stamp(t.Token.Expires), there, clean(address), clean(from))
+		clean(t.Token.ID), formatStamp(t.Token.Expires), there, clean(address), clean(from))
 }
 
 // writeNew writes a new file that only its owner can read. An existing file is an error.
@@ -118,18 +118,18 @@ func writeNew(path string, content []byte) error {
 }
 
 func newTokenListCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "list",
 		Usage: "list the tokens; used and expired ones are listed for a week",
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
 				return err
 			}
-			list, err := ask(c, e, (*adminapi.Client).Tokens)
+			list, err := askAdmin(c, e, (*adminapi.Client).Tokens)
 			if err != nil {
 				return err
 			}
-			return e.show(c, list, func(s *screen) { tokensScreen(s, list) })
+			return e.printValue(c, list, func(s *screen) { tokensScreen(s, list) })
 		},
 	})
 }
@@ -139,18 +139,18 @@ func tokensScreen(s *screen, list adminapi.Tokens) {
 	for _, t := range list.Tokens {
 		state := txt(string(t.State))
 		if t.State == adminapi.TokenOpen {
-			state = state.in(green)
+			state = state.withTint(green)
 		}
 		rows = append(rows, []cell{
-			txt(t.ID), state, txt(stamp(t.Expires)), txt(t.Node), txt(t.UsedBy), txt(t.By), txt(t.Note),
+			txt(t.ID), state, txt(formatStamp(t.Expires)), txt(t.Node), txt(t.UsedBy), txt(t.By), txt(t.Note),
 		})
 	}
-	s.table("", []string{"ID", "STATE", "EXPIRES", "FOR", "USED BY", "MADE ON", "NOTE"}, rows)
+	s.printTable("", []string{"ID", "STATE", "EXPIRES", "FOR", "USED BY", "MADE ON", "NOTE"}, rows)
 	s.line("%s", plural(len(list.Tokens), "token"))
 }
 
 func newTokenRevokeCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name: "revoke", ArgsUsage: "ID",
 		Usage: "take a token back; a node that has joined with it stays a member",
 		Flags: []cli.Flag{dryRunFlag()},
@@ -161,19 +161,19 @@ func newTokenRevokeCommand(e *env) *cli.Command {
 			if c.Bool("dry-run") {
 				return forecastRevoke(c, e)
 			}
-			t, err := ask(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Token, error) {
+			t, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Token, error) {
 				return client.RevokeToken(ctx, c.Args().First())
 			})
 			if err != nil {
 				return err
 			}
-			return e.show(c, t, func(s *screen) { s.line("the token %s was revoked", clean(t.ID)) })
+			return e.printValue(c, t, func(s *screen) { s.line("the token %s was revoked", clean(t.ID)) })
 		},
 	})
 }
 
 func forecastRevoke(c *cli.Context, e *env) error {
-	list, err := ask(c, e, (*adminapi.Client).Tokens)
+	list, err := askAdmin(c, e, (*adminapi.Client).Tokens)
 	if err != nil {
 		return err
 	}
@@ -196,8 +196,8 @@ func forecastRevoke(c *cli.Context, e *env) error {
 // to root and the own user only.
 const tokenVariable = "SALTCLUSTER_JOIN_TOKEN"
 
-// token reads the token for this one join; "" means that there is none.
-func (e *env) token(file string) (adminapi.Secret, error) {
+// readToken reads the token for this one join; "" means that there is none.
+func (e *env) readToken(file string) (adminapi.Secret, error) {
 	var text string
 	switch file {
 	case "":

@@ -17,7 +17,7 @@ import (
 )
 
 func newTopCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "top",
 		Usage: "show the cluster and this node's work continuously; Ctrl-C ends it",
 		Description: "The rates are those of this node, out of its metrics (option metrics on health_listen, and this host in health_trusted).\n" +
@@ -56,17 +56,17 @@ func runTop(c *cli.Context, e *env) error {
 	if err := checkOperation(c); err != nil {
 		return err
 	}
-	cfg, err := ask(c, e, (*adminapi.Client).Config)
+	cfg, err := askAdmin(c, e, (*adminapi.Client).Config)
 	if err != nil {
 		return err
 	}
-	metrics := metricsURL(optionsOf(cfg).text("health_listen"))
+	metrics := metricsURL(optionsOf(cfg).textOf("health_listen"))
 	e.waits.Store(true) // the screen is drawn over whatever is said
 	tick := time.NewTicker(max(c.Duration("interval"), 500*time.Millisecond))
 	defer tick.Stop()
 	var before counters
 	for n := 1; ; n++ {
-		st, err := ask(c, e, (*adminapi.Client).Status)
+		st, err := askAdmin(c, e, (*adminapi.Client).Status)
 		if err != nil && n == 1 {
 			return err
 		}
@@ -115,10 +115,10 @@ func topScreen(s *screen, st adminapi.Status, now time.Time) {
 		rows = append(rows, upstreamRow(st.Node.Upstream, now))
 	}
 	if rows = append(rows, returnRows(st.Node.Returns, now)...); len(rows) > 0 {
-		s.table("  ", nil, rows)
+		s.printTable("  ", nil, rows)
 		s.line("")
 	}
-	problems(s, st.Problems)
+	printProblems(s, st.Problems)
 }
 
 func ratesLine(s *screen, before, now counters, err error) {

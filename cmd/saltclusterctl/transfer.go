@@ -11,7 +11,7 @@ import (
 )
 
 func newTransferCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:      "transfer",
 		Usage:     "hand the leadership over, to NODE or to whoever is fit",
 		ArgsUsage: "[NODE]",
@@ -37,14 +37,14 @@ func runTransfer(c *cli.Context, e *env) error {
 		return err
 	}
 	r := adminapi.TransferRequest{To: c.Args().First(), NoWait: !c.Bool("wait"), Timeout: c.Duration("timeout")}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+	return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Transfer(ctx, r, p)
 	})
 }
 
 func forecastTransfer(c *cli.Context, e *env) error {
-	st, err := ask(c, e, (*adminapi.Client).Status)
+	st, err := askAdmin(c, e, (*adminapi.Client).Status)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func transferForecast(st adminapi.Status, to string) forecast {
 		return f
 	}
 	if to == "" {
-		if to = heir(st); to == "" {
+		if to = findSuccessor(st); to == "" {
 			f.Refused = "no other voter is there to lead"
 			return f
 		}
@@ -83,17 +83,17 @@ func transferForecast(st adminapi.Status, to string) forecast {
 	return f
 }
 
-// heir is who would lead when none is named: there, voting, with a salt-master if there is one.
-func heir(st adminapi.Status) (heir string) {
+// findSuccessor is who would lead when none is named: there, voting, with a salt-master if there is one.
+func findSuccessor(st adminapi.Status) (successor string) {
 	for _, m := range st.Members {
 		switch {
 		case m.ID == st.Cluster.Leader || m.Draining || m.State != adminapi.StateAlive ||
 			!slices.Contains(st.Cluster.VoterIDs, m.ID):
 		case m.Role != adminapi.RoleWitness:
 			return m.ID
-		case heir == "":
-			heir = m.ID
+		case successor == "":
+			successor = m.ID
 		}
 	}
-	return heir
+	return successor
 }

@@ -40,7 +40,7 @@ func TestArrange(t *testing.T) {
 	}
 	app := newApp(&env{})
 	for _, tt := range tests {
-		if got := strings.Join(arrange(app, strings.Fields(tt.in)), " "); got != tt.want {
+		if got := strings.Join(arrangeArgs(app, strings.Fields(tt.in)), " "); got != tt.want {
 			t.Errorf("%q became %q, want %q", tt.in, got, tt.want)
 		}
 	}
@@ -136,7 +136,7 @@ func TestColoursDoNotMoveColumns(t *testing.T) {
 		{txt("mönch"), stateCell(adminapi.StateAlive), txt("y")}}
 	plainScreen, colourScreen := &screen{}, &screen{colour: true}
 	for _, s := range []*screen{plainScreen, colourScreen} {
-		s.table("", []string{"ID", "STATE", "END"}, rows)
+		s.printTable("", []string{"ID", "STATE", "END"}, rows)
 	}
 	stripped := colourScreen.b.String()
 	for _, tint := range []string{bold, green, red} {
@@ -182,8 +182,8 @@ func TestExitCodes(t *testing.T) {
 func TestReport(t *testing.T) {
 	var out bytes.Buffer
 	e := &env{stderr: &out}
-	e.report(&silentError{1})
-	e.report(fmt.Errorf("ask: %w", context.Canceled))
+	e.printError(&silentError{1})
+	e.printError(fmt.Errorf("ask: %w", context.Canceled))
 	if got := out.String(); got != "saltclusterctl: interrupted\n" {
 		t.Errorf("%q", got)
 	}
@@ -220,7 +220,7 @@ func TestScrubber(t *testing.T) {
 		"-----BEGIN PUBLIC KEY-----":                                             "-----BEGIN PUBLIC KEY-----",
 		`"tokens": 12345678910`:                                                  `"tokens": 12345678910`,
 	} {
-		if got := string(s.clean([]byte(in))); got != want {
+		if got := string(s.scrubText([]byte(in))); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
 		}
 	}

@@ -20,7 +20,7 @@ func TestUnwell(t *testing.T) {
 		{"a witness", adminapi.Member{State: adminapi.StateAlive, Role: adminapi.RoleWitness}, false},
 		{"is away, drained before", adminapi.Member{State: adminapi.StateFailed, Ready: &no, Draining: true}, true},
 	} {
-		if got := unwell(c.of); got != c.want {
+		if got := isUnwell(c.of); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func newUpgradeCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "upgrade",
 		Usage: "put a new saltclusterd in the place of the running one; minions keep their connections",
 		Description: "The new process reads the configuration anew, so this is also how a changed one takes effect. When the new process\n" +
@@ -43,7 +43,7 @@ func runUpgrade(c *cli.Context, e *env) error {
 		}
 		r.Binary = abs
 	}
-	return operate(c, e, func(ctx context.Context, client *adminapi.Client,
+	return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		before, err := client.Version(ctx)
 		if err != nil {
@@ -51,7 +51,7 @@ func runUpgrade(c *cli.Context, e *env) error {
 		}
 		outcome, err := client.Upgrade(ctx, r, p)
 		if err == nil && c.Bool("wait") {
-			err = awaitProcess(ctx, e.client(c), before, outcome.PID)
+			err = awaitProcess(ctx, e.openClient(c), before, outcome.PID)
 		}
 		return outcome, err
 	})

@@ -13,7 +13,7 @@ import (
 )
 
 func newVerifyCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "verify",
 		Usage: "compare what the nodes hold: keys, grains, pillars, mines, eauth tokens, roots, jobs",
 		Description: "Every node reads what its salt-master would read, and tells hashes of it; keys are also compared with what the\n" +
@@ -35,17 +35,17 @@ func runVerify(c *cli.Context, e *env) error {
 	if err := checkOperation(c); err != nil {
 		return err
 	}
-	ctx, cancel := limited(c)
+	ctx, cancel := withTimeout(c)
 	defer cancel()
-	client := e.client(c)
+	client := e.openClient(c)
 	defer client.Close()
-	done := e.waiting("every node reads what it holds; what differs is looked at again")
+	done := e.showWaiting("every node reads what it holds; what differs is looked at again")
 	v, err := client.Verify(ctx)
 	done()
 	if err != nil {
 		return err
 	}
-	if err := e.show(c, v, func(s *screen) { verifyScreen(s, v) }); err != nil {
+	if err := e.printValue(c, v, func(s *screen) { verifyScreen(s, v) }); err != nil {
 		return err
 	}
 	switch {
@@ -71,9 +71,9 @@ func verifyScreen(s *screen, v adminapi.Verification) {
 		}
 		rows = append(rows, []cell{txt(sec.Name), {text: strconv.Itoa(sec.Items), right: true}, state})
 	}
-	s.table("", []string{"WHAT", "ITEMS", ""}, rows)
-	notes(s, v, func(sec adminapi.VerifiedSection) map[string]string { return sec.Missing }, "no answer from")
-	notes(s, v, func(sec adminapi.VerifiedSection) map[string]string { return sec.Off }, "not kept on")
+	s.printTable("", []string{"WHAT", "ITEMS", ""}, rows)
+	printNotes(s, v, func(sec adminapi.VerifiedSection) map[string]string { return sec.Missing }, "no answer from")
+	printNotes(s, v, func(sec adminapi.VerifiedSection) map[string]string { return sec.Off }, "not kept on")
 	for _, sec := range v.Sections {
 		for _, d := range sec.Differences {
 			s.line("%s %s: %s", sec.Name, clean(d.Item), clean(differenceText(d)))
@@ -84,8 +84,8 @@ func verifyScreen(s *screen, v adminapi.Verification) {
 	}
 }
 
-// notes prints each reason of a node once, with the sections it is about.
-func notes(s *screen, v adminapi.Verification, of func(adminapi.VerifiedSection) map[string]string, what string) {
+// printNotes prints each reason of a node once, with the sections it is about.
+func printNotes(s *screen, v adminapi.Verification, of func(adminapi.VerifiedSection) map[string]string, what string) {
 	about := map[[2]string][]string{}
 	for _, sec := range v.Sections {
 		for node, reason := range of(sec) {

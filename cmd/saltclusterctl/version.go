@@ -16,7 +16,7 @@ type versions struct {
 }
 
 func newVersionCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "version",
 		Usage: "show the versions of this tool and of the running saltclusterd",
 		Action: func(c *cli.Context) error {
@@ -34,12 +34,12 @@ func runVersion(c *cli.Context, e *env) error {
 		return err
 	}
 	v := versions{Client: adminapi.Version{Version: buildVersion(), Go: runtime.Version(), API: adminapi.APIVersion}}
-	if daemon, err := ask(c, e, (*adminapi.Client).Version); err != nil {
+	if daemon, err := askAdmin(c, e, (*adminapi.Client).Version); err != nil {
 		v.Error = err.Error()
 	} else {
 		v.Daemon = &daemon
 	}
-	return e.show(c, v, func(s *screen) {
+	return e.printValue(c, v, func(s *screen) {
 		s.line("saltclusterctl %s", v.Client.Version)
 		if v.Daemon == nil {
 			s.line("saltclusterd   unknown: %s", clean(v.Error))

@@ -10,7 +10,7 @@ import (
 )
 
 func newWallCommand(e *env) *cli.Command {
-	return verb(&cli.Command{
+	return completeCommand(&cli.Command{
 		Name:  "wall",
 		Usage: "show the rules for what minions may ask of this node, and what they have found",
 		Description: "Rules are set with cluster_wall: {RULE: off|log|enforce}. Fixed ones are always enforced. The counts are of findings\n" +
@@ -22,11 +22,11 @@ func newWallCommand(e *env) *cli.Command {
 			if err := noArgs(c); err != nil {
 				return err
 			}
-			w, err := ask(c, e, (*adminapi.Client).Wall)
+			w, err := askAdmin(c, e, (*adminapi.Client).Wall)
 			if err != nil {
 				return err
 			}
-			return e.show(c, w, func(s *screen) { wallScreen(s, w, c.Bool("explain"), time.Now()) })
+			return e.printValue(c, w, func(s *screen) { wallScreen(s, w, c.Bool("explain"), time.Now()) })
 		},
 	})
 }
@@ -44,20 +44,20 @@ func wallScreen(s *screen, w adminapi.Wall, explain bool, now time.Time) {
 		if !r.Last.IsZero() {
 			last = formatAge(now.Sub(r.Last)) + " ago"
 		}
-		rows = append(rows, []cell{txt(r.Name), wallMode(r), number(r.Refused), number(r.Logged), {text: last},
+		rows = append(rows, []cell{txt(r.Name), wallMode(r), numberCell(r.Refused), numberCell(r.Logged), {text: last},
 			{text: clean(r.Minion)}})
 	}
-	s.table("", []string{"RULE", "MODE", "REFUSED", "LOGGED", "LAST", "MINION"}, rows)
+	s.printTable("", []string{"RULE", "MODE", "REFUSED", "LOGGED", "LAST", "MINION"}, rows)
 }
 
-func number(n uint64) cell { return cell{text: strconv.FormatUint(n, 10), right: true} }
+func numberCell(n uint64) cell { return cell{text: strconv.FormatUint(n, 10), right: true} }
 
 func wallMode(r adminapi.WallRule) cell {
 	switch {
 	case r.Fixed:
 		return txt("fixed")
 	case r.Mode != "enforce":
-		return txt(r.Mode).in(yellow)
+		return txt(r.Mode).withTint(yellow)
 	}
 	return txt(r.Mode)
 }

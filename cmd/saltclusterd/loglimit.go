@@ -52,7 +52,7 @@ func (h *limitHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level < slog.LevelInfo {
 		return h.Handler.Handle(ctx, r)
 	}
-	left, ok, quiet := h.shared.allow(logText{r.Level, r.Message})
+	left, ok, quiet := h.shared.allowLine(logText{r.Level, r.Message})
 	for text, n := range quiet {
 		s := slog.NewRecord(r.Time, text.level, "log lines left out", 0)
 		s.AddAttrs(slog.String("message", text.text), slog.Int("suppressed", n))
@@ -78,13 +78,13 @@ func (h *limitHandler) WithGroup(name string) slog.Handler {
 	return &limitHandler{h.Handler.WithGroup(name), h.shared}
 }
 
-// allow says whether a line may be written and how many of it were left out before. Now and then quiet tells of
+// allowLine says whether a line may be written and how many of it were left out before. Now and then quiet tells of
 // messages that have not come again since some of their lines were left out.
-func (l *logLimits) allow(t logText) (left int, ok bool, quiet map[logText]int) {
+func (l *logLimits) allowLine(t logText) (left int, ok bool, quiet map[logText]int) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.find(&t, now)
+	a := l.findText(&t, now)
 	a.tokens = min(logBurst, a.tokens+now.Sub(a.last).Seconds()/logEvery.Seconds())
 	a.last = now
 	if a.tokens < 1 {
@@ -94,12 +94,12 @@ func (l *logLimits) allow(t logText) (left int, ok bool, quiet map[logText]int) 
 		left, a.left, ok = a.left, 0, true
 	}
 	if now.Sub(l.told) >= logSummary {
-		quiet, l.told = l.collect(t, now), now
+		quiet, l.told = l.collectQuiet(t, now), now
 	}
 	return left, ok, quiet
 }
 
-func (l *logLimits) find(t *logText, now time.Time) *logAllowance {
+func (l *logLimits) findText(t *logText, now time.Time) *logAllowance {
 	if _, known := l.texts[*t]; !known && len(l.texts) >= logTexts {
 		t.text = ""
 	}
@@ -111,8 +111,8 @@ func (l *logLimits) find(t *logText, now time.Time) *logAllowance {
 	return a
 }
 
-// collect takes what was left out of messages other than t that have been quiet for a while.
-func (l *logLimits) collect(t logText, now time.Time) map[logText]int {
+// collectQuiet takes what was left out of messages other than t that have been quiet for a while.
+func (l *logLimits) collectQuiet(t logText, now time.Time) map[logText]int {
 	var quiet map[logText]int
 	for other, a := range l.texts {
 		if other == t || a.left == 0 || now.Sub(a.last) < logEvery {

@@ -27,8 +27,8 @@ func stopSignals() (first, second context.Context) {
 	return first, second
 }
 
-// generate is what this program does for systemd under another name.
-func generate(args []string) {
+// runGenerator is what this program does for systemd under another name.
+func runGenerator(args []string) {
 	if err := generator.Run(args); err != nil {
 		fmt.Fprintln(os.Stderr, generator.Name+":", err)
 		os.Exit(exitFailure)
@@ -37,10 +37,10 @@ func generate(args []string) {
 
 func main() {
 	if filepath.Base(os.Args[0]) == generator.Name {
-		generate(os.Args[1:])
+		runGenerator(os.Args[1:])
 		return
 	}
-	if err := withhold(); err != nil {
+	if err := forbidCoreDumps(); err != nil {
 		fmt.Fprintln(os.Stderr, "saltclusterd:", err)
 	}
 	ctx, patience := stopSignals()

@@ -25,8 +25,8 @@ func manualPage(flags *flag.FlagSet, version string) []byte {
 		}
 		p.Item("--"+f.Name, strings.ToUpper(placeholder), usage)
 	})
-	signals(p)
-	environment(p)
+	addSignals(p)
+	addEnvironment(p)
 	p.Heading("EXIT STATUS")
 	p.Item("0", "", "it was stopped, or another process has taken over")
 	p.Item("1", "", "a part failed; the log says which")
@@ -43,7 +43,7 @@ func manualPage(flags *flag.FlagSet, version string) []byte {
 	return p.Bytes()
 }
 
-func signals(p *manual.Page) {
+func addSignals(p *manual.Page) {
 	p.Heading("SIGNALS")
 	p.Item("SIGTERM, SIGINT", "",
 		"stop: load balancers are told, minions are let go over drain_announce and drain_time. A second one cuts that short")
@@ -52,7 +52,7 @@ func signals(p *manual.Page) {
 			"With an invalid configuration the running process continues. saltclusterctl upgrade does the same and reports the result")
 }
 
-func environment(p *manual.Page) {
+func addEnvironment(p *manual.Page) {
 	p.Heading("ENVIRONMENT")
 	p.Item("NOTIFY_SOCKET, WATCHDOG_USEC", "",
 		"set by systemd: readiness, the process that follows in an upgrade, and signs of life are told there")

@@ -25,9 +25,9 @@ func sendNotify(socket, state string) error {
 	return nil
 }
 
-// barrier returns when systemd has taken in everything that was sent before (sd_notify_barrier(3)): it gets the end of
-// a pipe and closes it.
-func barrier(ctx context.Context, socket string) error {
+// awaitBarrier returns when systemd has taken in everything that was sent before (sd_notify_barrier(3)): it gets the
+// end of a pipe and closes it.
+func awaitBarrier(ctx context.Context, socket string) error {
 	if socket == "" {
 		return nil
 	}

@@ -20,7 +20,7 @@ func TestBarrier(t *testing.T) {
 	done := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	go func() { done <- barrier(ctx, path) }()
+	go func() { done <- awaitBarrier(ctx, path) }()
 	b, rights := make([]byte, 100), make([]byte, 100)
 	n, nr, _, _, err := c.ReadMsgUnix(b, rights)
 	if err != nil || string(b[:n]) != "BARRIER=1" {
@@ -45,7 +45,7 @@ func TestBarrier(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if err := barrier(ctx, ""); err != nil {
+	if err := awaitBarrier(ctx, ""); err != nil {
 		t.Error(err)
 	}
 }

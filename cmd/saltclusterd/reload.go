@@ -23,8 +23,8 @@ var hangups = func() chan os.Signal {
 	return c
 }()
 
-// reload puts the program that is at our path now in our place, whenever SIGHUP asks for it.
-func reload(ctx context.Context, d *daemon.Daemon, log *slog.Logger) {
+// reloadOnSignal puts the program that is at our path now in our place, whenever SIGHUP asks for it.
+func reloadOnSignal(ctx context.Context, d *daemon.Daemon, log *slog.Logger) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -40,8 +40,8 @@ func reload(ctx context.Context, d *daemon.Daemon, log *slog.Logger) {
 	}
 }
 
-// process describes this process to the daemon, so that it can put another one in its place.
-func process(args []string, config string) (takeover.Process, error) {
+// describeProcess describes this process to the daemon, so that it can put another one in its place.
+func describeProcess(args []string, config string) (takeover.Process, error) {
 	from, err := takeover.ReadDescriptor(os.Getenv)
 	if err != nil {
 		return takeover.Process{}, err
@@ -54,9 +54,9 @@ func process(args []string, config string) (takeover.Process, error) {
 		return takeover.Process{}, fmt.Errorf("find our own program: %w", err)
 	}
 	return takeover.Process{
-		Binary: binary, Args: args, Check: []string{"--config", config, "--check"}, Takeover: from, Notify: notify,
+		Binary: binary, Args: args, Check: []string{"--config", config, "--check"}, Takeover: from, Notify: notifySystemd,
 		Barrier: func(ctx context.Context) {
-			if err := barrier(ctx, os.Getenv("NOTIFY_SOCKET")); err != nil {
+			if err := awaitBarrier(ctx, os.Getenv("NOTIFY_SOCKET")); err != nil {
 				log := slog.Default()
 				log.Warn("systemd was not waited for", "err", err)
 			}

@@ -87,7 +87,7 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 	if cfg.Edge.MemoryLimit > 0 {
 		debug.SetMemoryLimit(int64(cfg.Edge.MemoryLimit))
 	}
-	p, err := process(args, o.config)
+	p, err := describeProcess(args, o.config)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -98,16 +98,17 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 		return &usageError{err}
 	}
 	log.Info("saltclusterd starts", "node", cfg.ID, "version", buildVersion(), "pid", os.Getpid())
-	go reload(ctx, d, log) // ends with ctx, or with the process
-	defer context.AfterFunc(ctx, func() { stopping(cfg.Edge.DrainAnnounce+cfg.Edge.DrainTime+stopGrace, notify) })()
+	go reloadOnSignal(ctx, d, log) // ends with ctx, or with the process
+	grace := cfg.Edge.DrainAnnounce + cfg.Edge.DrainTime + stopGrace
+	defer context.AfterFunc(ctx, func() { notifyStopping(grace, notifySystemd) })()
 	living, end := context.WithCancel(context.WithoutCancel(ctx)) // also while it stops
 	defer end()
 	err = d.Run(ctx, func() {
-		notify("READY=1")
+		notifySystemd("READY=1")
 		if alive > 0 {
-			go watch(living, alive, d.Pulse, func(state string) { // ends with living
+			go runWatchdog(living, alive, d.Pulse, func(state string) { // ends with living
 				if !d.HandedOver() {
-					notify(state)
+					notifySystemd(state)
 				}
 			})
 		}
@@ -143,8 +144,8 @@ func buildVersion() string {
 	return "devel"
 }
 
-// notify tells systemd a state, when it listens (sd_notify(3)).
-func notify(state string) {
+// notifySystemd tells systemd a state, when it listens (sd_notify(3)).
+func notifySystemd(state string) {
 	if err := sendNotify(os.Getenv("NOTIFY_SOCKET"), state); err != nil {
 		slog.Warn("systemd not notified", "err", err)
 	}

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "withheld":
-		if err := withhold(); err != nil {
+		if err := forbidCoreDumps(); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}

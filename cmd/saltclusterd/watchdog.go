@@ -28,9 +28,9 @@ func watchdogEvery(getenv func(string) string, setenv func(name, value string) e
 	return time.Duration(usec) * time.Microsecond / 3, setenv("WATCHDOG_PID", own)
 }
 
-// watch tells the service manager every so often that this process lives, until ctx ends. A pulse that does not come
-// back is followed by silence, and that by the service manager's signal, whose answer is a dump of all goroutines.
-func watch(ctx context.Context, every time.Duration, pulse func(), notify func(string)) {
+// runWatchdog tells the service manager every so often that this process lives, until ctx ends. A pulse that does not
+// come back is followed by silence, and that by the service manager's signal, whose answer is a dump of all goroutines.
+func runWatchdog(ctx context.Context, every time.Duration, pulse func(), notify func(string)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for back := make(chan struct{}, 1); ; {
@@ -52,7 +52,7 @@ func watch(ctx context.Context, every time.Duration, pulse func(), notify func(s
 	}
 }
 
-// stopping tells the service manager that a stop was asked for and how long it may take.
-func stopping(within time.Duration, notify func(string)) {
+// notifyStopping tells the service manager that a stop was asked for and how long it may take.
+func notifyStopping(within time.Duration, notify func(string)) {
 	notify("STOPPING=1\nEXTEND_TIMEOUT_USEC=" + strconv.FormatInt(within.Microseconds(), 10))
 }

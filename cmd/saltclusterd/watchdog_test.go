@@ -43,7 +43,7 @@ func TestWatch(t *testing.T) {
 	beats, ended := 0, make(chan struct{})
 	go func() {
 		defer close(ended)
-		watch(ctx, time.Millisecond, func() {
+		runWatchdog(ctx, time.Millisecond, func() {
 			if beats++; beats > 3 {
 				<-stuck
 			}
@@ -72,7 +72,7 @@ func TestWatch(t *testing.T) {
 }
 
 func TestStopping(t *testing.T) {
-	stopping(65*time.Second, func(s string) {
+	notifyStopping(65*time.Second, func(s string) {
 		if s != "STOPPING=1\nEXTEND_TIMEOUT_USEC=65000000" {
 			t.Errorf("%q", s)
 		}

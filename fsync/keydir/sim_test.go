@@ -158,7 +158,7 @@ func (n *simNode) sight(id string) diskState {
 	return s
 }
 
-// ids is what loop.all lists.
+// ids is what loop.allIDs lists.
 func (n *simNode) ids() []string {
 	ids := map[string]struct{}{}
 	for f := range n.files {
@@ -177,7 +177,7 @@ func (n *simNode) ids() []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// round is loop.round over everything. It reports whether it did something or waits for something.
+// round is loop.runRound over everything. It reports whether it did something or waits for something.
 func (n *simNode) round() (busy bool) {
 	if n.view().Rev() < n.m.base.highestRev() && len(n.m.ahead) == 0 {
 		return true // as after a restart: the log is still being read

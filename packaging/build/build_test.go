@@ -37,7 +37,7 @@ func TestCheckItems_Stage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := copied("../..")
+	all, err := listCopies("../..")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func readItems(path string) ([]item, error) {
 		if err := n.Decode(&i); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", path, n.Line, err)
 		}
-		if err := i.check(); err != nil {
+		if err := i.validateItem(); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", path, n.Line, err)
 		}
 		items = append(items, i)
@@ -53,7 +53,7 @@ func readItems(path string) ([]item, error) {
 	return items, nil
 }
 
-func (i item) check() error {
+func (i item) validateItem() error {
 	switch {
 	case !filepath.IsAbs(i.Dst) || filepath.Clean(i.Dst) != i.Dst:
 		return fmt.Errorf("dst %q is not a clean absolute path", i.Dst)
@@ -71,8 +71,8 @@ func (i item) check() error {
 	return nil
 }
 
-// staged says whether the item's source is below the stage.
-func (i item) staged() bool { return i.Type == kindFile || i.Type == kindConfig }
+// isStaged says whether the item's source is below the stage.
+func (i item) isStaged() bool { return i.Type == kindFile || i.Type == kindConfig }
 
 // checkItems finds what is laid out and not listed, and the other way round. The scripts are listed elsewhere.
 func checkItems(items []item, stage string) error {
@@ -89,7 +89,7 @@ func checkItems(items []item, stage string) error {
 	}
 	var errs []error
 	for _, i := range items {
-		if _, there := laid[i.Src]; i.staged() && !there {
+		if _, there := laid[i.Src]; i.isStaged() && !there {
 			errs = append(errs, fmt.Errorf("%s is listed and not there", i.Src))
 		} else if there {
 			laid[i.Src] = true

@@ -28,9 +28,9 @@ type module struct {
 	Main               bool
 }
 
-// licenses is the text of all licenses of what is compiled into the programs: Go itself and the modules.
-func (b *builder) licenses(ctx context.Context) ([]byte, error) {
-	out, err := b.command(ctx, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux"), b.gocmd, "list", "-deps",
+// collectLicenses is the text of all licenses of what is compiled into the programs: Go itself and the modules.
+func (b *builder) collectLicenses(ctx context.Context) ([]byte, error) {
+	out, err := b.newCommand(ctx, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux"), b.gocmd, "list", "-deps",
 		"-json=Module",
 		"./cmd/saltclusterd", "./cmd/saltclusterctl").Output()
 	if err != nil {
@@ -51,14 +51,14 @@ func (b *builder) licenses(ctx context.Context) ([]byte, error) {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "==== The Go programming language\n\n%s\n\n", bytes.TrimSpace(goLicense))
 	for _, path := range slices.Sorted(maps.Keys(modules)) {
-		if err := modules[path].licenses(&text); err != nil {
+		if err := modules[path].writeLicenses(&text); err != nil {
 			return nil, err
 		}
 	}
 	return text.Bytes(), nil
 }
 
-func (m module) licenses(w *bytes.Buffer) error {
+func (m module) writeLicenses(w *bytes.Buffer) error {
 	entries, err := os.ReadDir(m.Dir)
 	if err != nil {
 		return fmt.Errorf("licenses of %s: %w", m.Path, err)

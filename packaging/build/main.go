@@ -60,27 +60,27 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if b.version == "" {
-		if b.version, err = b.output(ctx, nil, filepath.Join(root, "packaging/version")); err != nil {
+		if b.version, err = b.runOutput(ctx, nil, filepath.Join(root, "packaging/version")); err != nil {
 			return err
 		}
 	}
-	if b.epoch, err = b.time(ctx); err != nil {
+	if b.epoch, err = b.commitTime(ctx); err != nil {
 		return err
 	}
-	return b.build(ctx)
+	return b.buildAll(ctx)
 }
 
 func moduleRoot(ctx context.Context) (string, error) {
-	mod, err := (&builder{}).output(ctx, nil, "go", "env", "GOMOD")
+	mod, err := (&builder{}).runOutput(ctx, nil, "go", "env", "GOMOD")
 	if err != nil {
 		return "", err
 	}
 	return filepath.Dir(mod), nil
 }
 
-func (b *builder) build(ctx context.Context) error {
+func (b *builder) buildAll(ctx context.Context) error {
 	say("saltclusterd %s, %s", b.version, b.epoch.Format(time.RFC3339))
-	if err := b.clean(); err != nil {
+	if err := b.removeOld(); err != nil {
 		return err
 	}
 	items, err := readItems(filepath.Join(b.root, "packaging/nfpm.yaml"))
@@ -90,12 +90,12 @@ func (b *builder) build(ctx context.Context) error {
 	if err := b.getNfpm(ctx); err != nil {
 		return err
 	}
-	shared, err := b.shared(ctx)
+	shared, err := b.buildShared(ctx)
 	if err != nil {
 		return err
 	}
 	for _, arch := range b.arches {
-		stage, err := b.stage(ctx, arch, shared)
+		stage, err := b.stageFiles(ctx, arch, shared)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (b *builder) build(ctx context.Context) error {
 			return err
 		}
 		for _, format := range b.formats {
-			if err := b.pack(ctx, arch, format, stage, items); err != nil {
+			if err := b.packFormat(ctx, arch, format, stage, items); err != nil {
 				return err
 			}
 		}
@@ -111,11 +111,11 @@ func (b *builder) build(ctx context.Context) error {
 	if err := os.RemoveAll(filepath.Join(b.out, "stage")); err != nil {
 		return err
 	}
-	return b.sums()
+	return b.writeSums()
 }
 
-// clean removes what a run before has made, and nothing else.
-func (b *builder) clean() error {
+// removeOld removes what a run before has made, and nothing else.
+func (b *builder) removeOld() error {
 	for _, pattern := range []string{"saltclusterd_*.deb", "saltclusterd-*.rpm", "saltclusterd-*.tar.gz",
 		"saltclusterd-*.cdx.json", sumsName, "stage"} {
 		old, err := filepath.Glob(filepath.Join(b.out, pattern))
@@ -131,8 +131,8 @@ func (b *builder) clean() error {
 	return os.MkdirAll(b.out, 0o755)
 }
 
-// pack makes one package.
-func (b *builder) pack(ctx context.Context, arch, format, stage string, items []item) error {
+// packFormat makes one package.
+func (b *builder) packFormat(ctx context.Context, arch, format, stage string, items []item) error {
 	name := b.fileName(arch, format)
 	path := filepath.Join(b.out, name)
 	b.made = append(b.made, name)
@@ -144,8 +144,8 @@ func (b *builder) pack(ctx context.Context, arch, format, stage string, items []
 		say("%s", name)
 		return nil
 	}
-	env := append(b.env(), "ARCH="+arch, "VERSION="+b.version)
-	c := b.command(ctx, env, b.nfpm, "package", "--config", filepath.Join(b.root, "packaging/nfpm.yaml"), "--packager",
+	env := append(b.nfpmEnv(), "ARCH="+arch, "VERSION="+b.version)
+	c := b.newCommand(ctx, env, b.nfpm, "package", "--config", filepath.Join(b.root, "packaging/nfpm.yaml"), "--packager",
 		format, "--target", path)
 	c.Dir = stage
 	if err := c.Run(); err != nil {
@@ -167,12 +167,12 @@ func (b *builder) fileName(arch, format string) string {
 	return fmt.Sprintf("saltclusterd-%s-linux-%s.%s", b.version, arch, format)
 }
 
-// time is SOURCE_DATE_EPOCH, or when the commit was made.
-func (b *builder) time(ctx context.Context) (time.Time, error) {
+// commitTime is SOURCE_DATE_EPOCH, or when the commit was made.
+func (b *builder) commitTime(ctx context.Context) (time.Time, error) {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {
 		var err error
-		if text, err = b.output(ctx, nil, "git", "-C", b.root, "log", "-1", "--format=%ct"); err != nil {
+		if text, err = b.runOutput(ctx, nil, "git", "-C", b.root, "log", "-1", "--format=%ct"); err != nil {
 			return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is not set, and the time of the commit is unknown: %w", err)
 		}
 	}
@@ -192,27 +192,27 @@ func (b *builder) getNfpm(ctx context.Context) error {
 		return nil
 	}
 	say("installing nfpm %s", version)
-	c := b.command(ctx, append(os.Environ(), "GOBIN="+dir, "GOFLAGS=", "CGO_ENABLED=0"), b.gocmd, "install", nfpmModule)
+	c := b.newCommand(ctx, append(os.Environ(), "GOBIN="+dir, "GOFLAGS=", "CGO_ENABLED=0"), b.gocmd, "install", nfpmModule)
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("install nfpm: %w", err)
 	}
 	return nil
 }
 
-// env is this process's, with the time that nfpm shall write.
-func (b *builder) env() []string {
+// nfpmEnv is this process's, with the time that nfpm shall write.
+func (b *builder) nfpmEnv() []string {
 	return append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", b.epoch.Unix()))
 }
 
-func (b *builder) command(ctx context.Context, env []string, argv ...string) *exec.Cmd {
+func (b *builder) newCommand(ctx context.Context, env []string, argv ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.Dir, c.Env, c.Stderr = b.root, env, os.Stderr
 	return c
 }
 
-// output runs a command and returns what it prints, without the line's end.
-func (b *builder) output(ctx context.Context, env []string, argv ...string) (string, error) {
-	out, err := b.command(ctx, env, argv...).Output()
+// runOutput runs a command and returns what it prints, without the line's end.
+func (b *builder) runOutput(ctx context.Context, env []string, argv ...string) (string, error) {
+	out, err := b.newCommand(ctx, env, argv...).Output()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
 	}

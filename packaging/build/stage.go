@@ -52,8 +52,8 @@ var copies = map[string]string{
 // trees are directories of the project that are in packages as they are, named in the same way.
 var trees = map[string]string{"formula": "packaging/formula", "doc/docs/runbooks": "docs/runbooks"}
 
-// copied is copies with what is in the trees.
-func copied(root string) (map[string]string, error) {
+// listCopies is copies with what is in the trees.
+func listCopies(root string) (map[string]string, error) {
 	all := maps.Clone(copies)
 	for to, from := range trees {
 		err := fs.WalkDir(os.DirFS(filepath.Join(root, from)), ".", func(name string, d fs.DirEntry, err error) error {
@@ -87,10 +87,10 @@ var printed = map[string][]string{
 	},
 }
 
-// shared makes what is the same for all architectures: name below the stage, content.
-func (b *builder) shared(ctx context.Context) (map[string][]byte, error) {
+// buildShared makes what is the same for all architectures: name below the stage, content.
+func (b *builder) buildShared(ctx context.Context) (map[string][]byte, error) {
 	out := map[string][]byte{}
-	all, err := copied(b.root)
+	all, err := listCopies(b.root)
 	if err != nil {
 		return nil, err
 	}
@@ -102,11 +102,11 @@ func (b *builder) shared(ctx context.Context) (map[string][]byte, error) {
 		out[to] = text
 	}
 	host := filepath.Join(b.out, "stage/host")
-	if err := b.compile(ctx, "", host, append(programs, "packaging/sbom")...); err != nil {
+	if err := b.compilePrograms(ctx, "", host, append(programs, "packaging/sbom")...); err != nil {
 		return nil, err
 	}
 	for to, argv := range printed {
-		text, err := b.command(ctx, nil, append([]string{filepath.Join(host, argv[0])}, argv[1:]...)...).Output()
+		text, err := b.newCommand(ctx, nil, append([]string{filepath.Join(host, argv[0])}, argv[1:]...)...).Output()
 		if err != nil {
 			return nil, fmt.Errorf("print %s: %w", to, err)
 		}
@@ -117,12 +117,12 @@ func (b *builder) shared(ctx context.Context) (map[string][]byte, error) {
 		return nil, err
 	}
 	out["doc/changelog.gz"] = changes
-	if out["doc/third-party-licenses.gz"], err = b.licenses(ctx); err != nil {
+	if out["doc/third-party-licenses.gz"], err = b.collectLicenses(ctx); err != nil {
 		return nil, err
 	}
 	for name, text := range out {
 		if filepath.Ext(name) == ".gz" {
-			if out[name], err = compress(text); err != nil {
+			if out[name], err = compressText(text); err != nil {
 				return nil, err
 			}
 		}
@@ -130,13 +130,13 @@ func (b *builder) shared(ctx context.Context) (map[string][]byte, error) {
 	return out, nil
 }
 
-// stage lays out what the packages of an architecture are made of.
-func (b *builder) stage(ctx context.Context, arch string, shared map[string][]byte) (string, error) {
+// stageFiles lays out what the packages of an architecture are made of.
+func (b *builder) stageFiles(ctx context.Context, arch string, shared map[string][]byte) (string, error) {
 	stage := filepath.Join(b.out, "stage", arch)
-	if err := b.compile(ctx, arch, filepath.Join(stage, "usr/bin"), programs...); err != nil {
+	if err := b.compilePrograms(ctx, arch, filepath.Join(stage, "usr/bin"), programs...); err != nil {
 		return "", err
 	}
-	if err := b.bill(ctx, arch, stage); err != nil {
+	if err := b.writeBill(ctx, arch, stage); err != nil {
 		return "", err
 	}
 	for name, text := range shared {
@@ -157,14 +157,14 @@ func (b *builder) stage(ctx context.Context, arch string, shared map[string][]by
 	})
 }
 
-// bill writes what is in the programs of an architecture: a file of the packages, and one beside them.
-func (b *builder) bill(ctx context.Context, arch, stage string) error {
+// writeBill writes what is in the programs of an architecture: a file of the packages, and one beside them.
+func (b *builder) writeBill(ctx context.Context, arch, stage string) error {
 	argv := []string{filepath.Join(b.out, "stage/host/sbom"), "-version", b.version, "-o",
 		filepath.Join(stage, "doc/sbom.cdx.json")}
 	for _, p := range programs {
 		argv = append(argv, filepath.Join(stage, "usr/bin", filepath.Base(p)))
 	}
-	if err := b.command(ctx, b.env(), argv...).Run(); err != nil {
+	if err := b.newCommand(ctx, b.nfpmEnv(), argv...).Run(); err != nil {
 		return fmt.Errorf("bill of materials for %s: %w", arch, err)
 	}
 	text, err := os.ReadFile(filepath.Join(stage, "doc/sbom.cdx.json"))
@@ -179,8 +179,8 @@ func (b *builder) bill(ctx context.Context, arch, stage string) error {
 // programs are what is installed.
 var programs = []string{"cmd/saltclusterd", "cmd/saltclusterctl"}
 
-// compile builds commands; an empty arch means this machine.
-func (b *builder) compile(ctx context.Context, arch, into string, commands ...string) error {
+// compilePrograms builds commands; an empty arch means this machine.
+func (b *builder) compilePrograms(ctx context.Context, arch, into string, commands ...string) error {
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return err
 	}
@@ -193,14 +193,14 @@ func (b *builder) compile(ctx context.Context, arch, into string, commands ...st
 	for _, c := range commands {
 		argv = append(argv, "./"+c)
 	}
-	if err := b.command(ctx, env, argv...).Run(); err != nil {
+	if err := b.newCommand(ctx, env, argv...).Run(); err != nil {
 		return fmt.Errorf("compile for %s: %w", arch, err)
 	}
 	return nil
 }
 
-// compress is gzip -9n.
-func compress(text []byte) ([]byte, error) {
+// compressText is gzip -9n.
+func compressText(text []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // sumsName is what sha256sum -c reads.
 const sumsName = "SHA256SUMS"
 
-// sums lists what was made.
-func (b *builder) sums() error {
+// writeSums lists what was made.
+func (b *builder) writeSums() error {
 	var list strings.Builder
 	for _, name := range slices.Sorted(slices.Values(b.made)) {
 		text, err := os.ReadFile(filepath.Join(b.out, name))

@@ -29,39 +29,39 @@ type checks struct {
 	moved         []keyset.Key // from the directory of Salt's own cluster, where the salt-master's lacks some of them
 }
 
-func (c *checks) add(check string, level doctor.Level, where, what, why, next string) {
+func (c *checks) addFinding(check string, level doctor.Level, where, what, why, next string) {
 	c.found = append(c.found, doctor.Finding{Check: check, Level: level, Where: where, What: what, Why: why, Next: next})
 }
 
-func (c *checks) ok(check, where, format string, args ...any) {
-	c.add(check, doctor.OK, where, fmt.Sprintf(format, args...), "", "")
+func (c *checks) addOK(check, where, format string, args ...any) {
+	c.addFinding(check, doctor.OK, where, fmt.Sprintf(format, args...), "", "")
 }
 
-func (c *checks) salt() {
+func (c *checks) checkSalt() {
 	s := c.site
-	c.ok("salt", s.Master.Path, "Salt %s (%s), user %s", s.Master.Version, s.Command, s.Master.User)
+	c.addOK("salt", s.Master.Path, "Salt %s (%s), user %s", s.Master.Version, s.Command, s.Master.User)
 	for _, w := range s.Master.Warnings {
-		c.add("salt", doctor.Warn, "", w, "the salt-master leaves that file out", "correct the file")
+		c.addFinding("salt", doctor.Warn, "", w, "the salt-master leaves that file out", "correct the file")
 	}
-	if dir := filepath.Dir(s.Master.Path); s.UID != 0 && !writable(dir) {
-		c.add("salt", doctor.Fail, dir, "you may not write there", "", "run it as root")
+	if dir := filepath.Dir(s.Master.Path); s.UID != 0 && !isWritable(dir) {
+		c.addFinding("salt", doctor.Fail, dir, "you may not write there", "", "run it as root")
 	}
 }
 
-// replicated says whether the cluster replicates the roots of this host.
-func (c *checks) replicated() bool {
+// isReplicated says whether the cluster replicates the roots of this host.
+func (c *checks) isReplicated() bool {
 	return c.site.Own.Roots.Sync != config.RootsOff && c.site.Own.Cluster.IsolatedFilesystem
 }
 
-// roots: what other nodes edit is installed by the salt-master's user, as which saltclusterd runs.
-func (c *checks) roots() {
+// checkRoots: what other nodes edit is installed by the salt-master's user, as which saltclusterd runs.
+func (c *checks) checkRoots() {
 	s := c.site
-	if !c.replicated() {
+	if !c.isReplicated() {
 		return
 	}
 	u, err := user.Lookup(s.Master.User)
 	if err != nil {
-		c.add("salt", doctor.Warn, s.Master.SetBy("user"), err.Error(),
+		c.addFinding("salt", doctor.Warn, s.Master.SetBy("user"), err.Error(),
 			"neither the salt-master nor saltclusterd starts as that user", "correct the option user")
 		return
 	}
@@ -89,65 +89,65 @@ func rootDirs(m *localmaster.Config) []string {
 	return slices.Compact(out)
 }
 
-func (c *checks) own() {
+func (c *checks) checkOwn() {
 	s := c.site
 	before := len(c.found)
 	for _, f := range s.OwnWrong {
-		c.add("config", doctor.Fail, s.Asked.Own, f.String(), "saltclusterd does not start with it",
+		c.addFinding("config", doctor.Fail, s.Asked.Own, f.String(), "saltclusterd does not start with it",
 			"saltclusterctl config check")
 	}
 	if s.Own.Cluster.Witness {
-		c.add("config", doctor.Fail, s.OwnSource["cluster_witness"], "this node is a witness: it has no salt-master", "",
+		c.addFinding("config", doctor.Fail, s.OwnSource["cluster_witness"], "this node is a witness: it has no salt-master", "",
 			"remove cluster_witness, or do not adopt this host's master")
 	}
 	for _, o := range []struct{ name, asked, is string }{{"id", s.Asked.Node, s.Own.ID},
 		{"cluster_id", s.Asked.ClusterID, s.Own.Cluster.ID}} {
 		if at, set := s.OwnSource[o.name]; set && o.asked != "" && o.asked != o.is {
-			c.add("config", doctor.Fail, at, fmt.Sprintf("%s is %s, and not %s", o.name, o.is, o.asked), "",
+			c.addFinding("config", doctor.Fail, at, fmt.Sprintf("%s is %s, and not %s", o.name, o.is, o.asked), "",
 				"change it there, or leave the flag out")
 		}
 	}
 	if _, err := node.ParseID(c.node); err != nil {
-		c.add("config", doctor.Fail, "", err.Error(), "", "--node m1")
+		c.addFinding("config", doctor.Fail, "", err.Error(), "", "--node m1")
 	}
 	if len(c.found) == before {
-		c.ok("config", s.Asked.Own, "this node is %s of the cluster %s", c.node, c.cluster)
+		c.addOK("config", s.Asked.Own, "this node is %s of the cluster %s", c.node, c.cluster)
 	}
 }
 
-func (c *checks) identity(becomes string) {
+func (c *checks) checkIdentity(becomes string) {
 	s := c.site
 	path := filepath.Join(s.Master.PkiDir, "master.pem")
 	switch {
 	case s.native != nil:
-		path = s.native.file()
+		path = s.native.keyFile()
 	case Store(s.Master) != nil:
 		path = s.Master.PkiDir // in the master's own key store
 	}
 	switch {
 	case s.Key != nil:
-		c.ok("identity", path, "%s: %s", becomes, saltcrypt.Fingerprint(s.Key.PublicText()))
+		c.addOK("identity", path, "%s: %s", becomes, saltcrypt.Fingerprint(s.Key.PublicText()))
 	case errors.Is(s.KeyErr, fs.ErrNotExist) && s.native != nil:
-		c.add("identity", doctor.Fail, path, "is not there: Salt's own cluster has never run here",
+		c.addFinding("identity", doctor.Fail, path, "is not there: Salt's own cluster has never run here",
 			"it is not known what its minions trust",
 			"let it start once, or remove cluster_id and its kind from "+s.native.where)
 	case s.native != nil && s.KeyErr != nil && !errors.Is(s.KeyErr, fs.ErrPermission):
-		c.add("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster",
+		c.addFinding("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster",
 			"a key with a passphrase (cluster_key_pass) has to be written without one, because the cluster's has none")
 	case errors.Is(s.KeyErr, fs.ErrPermission):
-		c.add("identity", doctor.Fail, path, "you may not read it", "", "run it as root")
+		c.addFinding("identity", doctor.Fail, path, "you may not read it", "", "run it as root")
 	case errors.Is(s.KeyErr, fs.ErrNotExist) && s.Master.Text("keys.cache_driver") == "mmap_key":
-		c.ok("identity", s.Master.PkiDir, "in the master's own key store (mmap_key), %s", becomes)
+		c.addOK("identity", s.Master.PkiDir, "in the master's own key store (mmap_key), %s", becomes)
 	case errors.Is(s.KeyErr, fs.ErrNotExist):
-		c.add("identity", doctor.Warn, path, "is not there: this salt-master has never run",
+		c.addFinding("identity", doctor.Warn, path, "is not there: this salt-master has never run",
 			"it is made when the cluster is founded; minions will trust it from then on", "")
 	default:
-		c.add("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster",
+		c.addFinding("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster",
 			"restore it from a backup")
 	}
 }
 
-func (c *checks) keys() {
+func (c *checks) checkKeys() {
 	s := c.site
 	names := []string{"accepted", "pending", "rejected", "denied"}
 	var parts []string
@@ -163,35 +163,35 @@ func (c *checks) keys() {
 	switch {
 	case s.native != nil && s.KeysDir != s.Master.PkiDir:
 		end = "; they are copied to " + s.Master.PkiDir
-	case s.joins():
+	case s.isJoining():
 		end = ""
 	}
 	if s.keysHidden {
-		c.add("keys", doctor.Skip, s.KeysDir, "you may not read the minion keys", "", "run it as root")
+		c.addFinding("keys", doctor.Skip, s.KeysDir, "you may not read the minion keys", "", "run it as root")
 	} else {
-		c.ok("keys", s.KeysDir, "minion keys: %s%s", strings.Join(parts, ", "), end)
+		c.addOK("keys", s.KeysDir, "minion keys: %s%s", strings.Join(parts, ", "), end)
 	}
-	if bare, err := s.without(); err == nil && bare.Version.Major >= 3008 {
+	if bare, err := s.withoutDropIn(); err == nil && bare.Version.Major >= 3008 {
 		if d := bare.Text("keys.cache_driver"); d != "localfs_key" && d != "mmap_key" {
-			c.add("keys", doctor.Fail, "keys.cache_driver", "the salt-master has its keys in "+d,
+			c.addFinding("keys", doctor.Fail, "keys.cache_driver", "the salt-master has its keys in "+d,
 				"saltclusterd cannot read them, and would found a cluster without minions",
 				"move them to files first (keys.cache_driver: localfs_key), with salt-key of both")
 		}
 	}
-	if len(s.Markers) > 0 && !s.member() {
-		c.add("keys", doctor.Warn, s.Markers[0], "this master belonged to a cluster",
+	if len(s.Markers) > 0 && !s.isMember() {
+		c.addFinding("keys", doctor.Warn, s.Markers[0], "this master belonged to a cluster",
 			"bootstrap would refuse, because that cluster may live",
 			"saltclusterctl join one of its members instead; if there is none any more, remove the file")
 	}
 }
 
-// ports looks at what listens on the master's two ports. The master may hold them now, a load balancer may not.
+// checkPorts looks at what listens on the master's two ports. The master may hold them now, a load balancer may not.
 // Any other process, except saltclusterd, is taken for the master.
-func (c *checks) ports() {
+func (c *checks) checkPorts() {
 	s := c.site
 	var listens []string
 	for _, l := range s.Listeners {
-		if port := int(l.Addr.Port()); port != s.Master.PublishPort && port != s.Master.RetPort || s.ours(l) {
+		if port := int(l.Addr.Port()); port != s.Master.PublishPort && port != s.Master.RetPort || s.isOurs(l) {
 			continue
 		}
 		text := l.Addr.String()
@@ -199,7 +199,7 @@ func (c *checks) ports() {
 			text += " " + l.Process
 		}
 		if name := strings.ToLower(l.Process); strings.HasPrefix(name, "haproxy ") || strings.HasPrefix(name, "nginx ") {
-			c.add("ports", doctor.Fail, l.Addr.String(), l.Process+" listens where saltclusterd must",
+			c.addFinding("ports", doctor.Fail, l.Addr.String(), l.Process+" listens where saltclusterd must",
 				"minions would not reach it",
 				"let the load balancer listen on an address of its own (saltclusterctl haproxy --fragment --bind ADDRESS)")
 			continue
@@ -207,52 +207,52 @@ func (c *checks) ports() {
 		listens = append(listens, text)
 	}
 	if len(listens) == 0 {
-		c.add("ports", doctor.Warn, fmt.Sprintf("%d, %d", s.Master.PublishPort, s.Master.RetPort),
+		c.addFinding("ports", doctor.Warn, fmt.Sprintf("%d, %d", s.Master.PublishPort, s.Master.RetPort),
 			"the salt-master does not listen", "it does not run, or not with "+s.Master.Path, "")
 		return
 	}
 	slices.Sort(listens)
-	c.ok("ports", "", "the salt-master listens on %s", strings.Join(slices.Compact(listens), ", "))
+	c.addOK("ports", "", "the salt-master listens on %s", strings.Join(slices.Compact(listens), ", "))
 	if len(s.Own.Edge.Interface) == 0 && !slices.ContainsFunc(s.Addresses,
 		func(a netip.Addr) bool { return a.IsGlobalUnicast() }) {
-		c.add("ports", doctor.Fail, "", "this host has no address but loopback", "minions cannot reach saltclusterd",
+		c.addFinding("ports", doctor.Fail, "", "this host has no address but loopback", "minions cannot reach saltclusterd",
 			"give it one, or set interface in "+s.Asked.Own)
 	}
 }
 
-// deaf tells what does not work between setup and the restart.
-func (c *checks) deaf() {
-	bare, err := c.site.without()
+// checkUntilRestart tells what does not work between setup and the restart.
+func (c *checks) checkUntilRestart() {
+	bare, err := c.site.withoutDropIn()
 	if err != nil {
 		return
 	}
 	addr, ok := bare.InterfaceAddr()
 	if held, _ := c.site.masterListens(); held && ok && !addr.IsUnspecified() && !addr.IsLoopback() {
-		c.add("master", doctor.Warn, bare.SetBy("interface"),
+		c.addFinding("master", doctor.Warn, bare.SetBy("interface"),
 			"listens on "+bare.Interface+" only: from setup until it is restarted salt on this host looks for it on loopback, and finds nothing",
 			"minions notice nothing of that", "continue with the restart without a pause")
 	}
 }
 
-// others looks for strangers on saltclusterd's own ports.
-func (c *checks) others() {
+// checkOtherPorts looks for strangers on saltclusterd's own ports.
+func (c *checks) checkOtherPorts() {
 	s := c.site
 	for _, p := range []struct {
 		port   int
 		option string
 	}{{s.poolPort(), "cluster_pool_port"}, {portOf(s.Own.Health.Listen), "health_listen"}} {
 		for _, l := range s.Listeners {
-			if int(l.Addr.Port()) == p.port && !s.ours(l) && s.Status == nil {
-				c.add("ports", doctor.Fail, l.Addr.String(), strings.TrimSpace(l.Process+" listens where saltclusterd would"), "",
+			if int(l.Addr.Port()) == p.port && !s.isOurs(l) && s.Status == nil {
+				c.addFinding("ports", doctor.Fail, l.Addr.String(), strings.TrimSpace(l.Process+" listens where saltclusterd would"), "",
 					"set "+p.option+" to another port, the same on all nodes")
 			}
 		}
 	}
 }
 
-func (c *checks) minions() {
+func (c *checks) checkMinions() {
 	s := c.site
-	if s.member() && s.opened() {
+	if s.isMember() && s.servesMinions() {
 		return
 	}
 	local := 0
@@ -261,59 +261,59 @@ func (c *checks) minions() {
 			local++
 		}
 	}
-	c.ok("minions", "",
+	c.addOK("minions", "",
 		"%d connected now; each will connect anew once, and sign in once, as when a salt-master is restarted", len(s.Minions)-local)
 	if local > 0 {
-		c.add("minions", doctor.Warn, "", fmt.Sprintf("%d of this host connected by way of loopback", local),
+		c.addFinding("minions", doctor.Warn, "", fmt.Sprintf("%d of this host connected by way of loopback", local),
 			"such a minion stays with this one salt-master, past the cluster",
 			"give it an address of this host in its option master (saltclusterd listens on all but loopback), and restart it")
 	}
 }
 
-// opened says whether saltclusterd serves minions already.
-func (s *Site) opened() bool { return s.Status != nil && len(s.Status.Node.Edges) > 0 }
+// servesMinions says whether saltclusterd serves minions already.
+func (s *Site) servesMinions() bool { return s.Status != nil && len(s.Status.Node.Edges) > 0 }
 
-func (c *checks) member() {
+func (c *checks) checkMember() {
 	s := c.site
 	switch {
 	case s.Status != nil && s.Status.Cluster != nil:
-		c.ok("cluster", "", "this node is a member of %s", s.Status.Cluster.ID)
+		c.addOK("cluster", "", "this node is a member of %s", s.Status.Cluster.ID)
 	case s.Status != nil && s.Status.Removed != "":
-		c.add("cluster", doctor.Warn, "", s.Status.Removed, "it does not come back on its own",
+		c.addFinding("cluster", doctor.Warn, "", s.Status.Removed, "it does not come back on its own",
 			"saltclusterctl join PEER instead of bootstrap")
 	case s.Status == nil && s.Known:
-		c.ok("cluster", s.Own.Paths.StateDir, "this node is a member of a cluster; saltclusterd does not run")
+		c.addOK("cluster", s.Own.Paths.StateDir, "this node is a member of a cluster; saltclusterd does not run")
 	}
 }
 
-// master judges the configuration as it will be.
-func (c *checks) master(after *localmaster.Config) {
+// checkMaster judges the configuration as it will be.
+func (c *checks) checkMaster(after *localmaster.Config) {
 	fine := true
 	found := append(localmaster.CheckDropIn(after), localmaster.CheckActors(after, c.site.Own.Events.EveryMaster)...)
-	if !c.site.member() { // a member's status compares it with what the others have
-		found = append(found, localmaster.CheckOwn(localmaster.OwnOf(after, c.replicated()))...)
+	if !c.site.isMember() { // a member's status compares it with what the others have
+		found = append(found, localmaster.CheckOwn(localmaster.OwnOf(after, c.isReplicated()))...)
 	}
 	for _, f := range found {
 		level := doctor.Warn
 		if f.Fatal {
 			level, fine = doctor.Fail, false
 		}
-		c.add("master", level, f.Option, f.Message, "", f.Fix)
+		c.addFinding("master", level, f.Option, f.Message, "", f.Fix)
 	}
-	if fine && failed(c.found) == 0 {
-		c.ok("master", "", "with the drop-in it listens on %s only, and has master_id %s", after.Interface, after.MasterID)
+	if fine && countFailed(c.found) == 0 {
+		c.addOK("master", "", "with the drop-in it listens on %s only, and has master_id %s", after.Interface, after.MasterID)
 	}
 }
 
-// unusual is what works otherwise behind saltclusterd.
-func (c *checks) unusual() {
+// checkUnusual is what works otherwise behind saltclusterd.
+func (c *checks) checkUnusual() {
 	m := c.site.Master
 	if m.Bool("external_auth") && len(c.site.Own.Edge.AllowClearCommands) == 0 {
-		c.add("salt-api", doctor.Warn, "external_auth", "is set, so there may be a salt-api",
+		c.addFinding("salt-api", doctor.Warn, "external_auth", "is set, so there may be a salt-api",
 			"on another host it would be refused: saltclusterd takes no commands from the network",
 			"on this host nothing is to be done; else allow_clear_commands in "+c.site.Asked.Own)
 	}
 }
 
-// writable says whether one may make files in a directory.
-func writable(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }
+// isWritable says whether one may make files in a directory.
+func isWritable(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }

@@ -25,17 +25,18 @@ const secretSize = 24 // random bytes
 // must be.
 func (c *checks) dropIn() (after *localmaster.Config, files []File) {
 	s := c.site
-	if fits(s.Master, c.node) && (s.DropInErr != nil || s.DropInText == nil || !localmaster.IsDropIn(s.DropInText)) {
+	foreign := s.DropInErr != nil || s.DropInText == nil || !localmaster.IsDropIn(s.DropInText)
+	if isBehindNode(s.Master, c.node) && foreign {
 		return s.Master, nil // it was written by hand
 	}
 	if s.DropInErr != nil {
-		c.add("drop-in", doctor.Fail, s.Master.Path, s.DropInErr.Error(), "the salt-master would not read a drop-in",
+		c.addFinding("drop-in", doctor.Fail, s.Master.Path, s.DropInErr.Error(), "the salt-master would not read a drop-in",
 			"put 'default_include: master.d/*.conf' into "+s.Master.Path)
 		return s.Master, nil
 	}
-	bare, err := s.without()
+	bare, err := s.withoutDropIn()
 	if err != nil {
-		c.add("drop-in", doctor.Fail, s.Master.Path, err.Error(), "", "")
+		c.addFinding("drop-in", doctor.Fail, s.Master.Path, err.Error(), "", "")
 		return s.Master, nil
 	}
 	text, err := localmaster.DropIn(s.dropInOptions(bare, c.node))
@@ -43,7 +44,7 @@ func (c *checks) dropIn() (after *localmaster.Config, files []File) {
 		return s.Master, nil
 	}
 	if s.DropInText != nil && !localmaster.IsDropIn(s.DropInText) {
-		c.add("drop-in", doctor.Fail, s.DropIn, "is there, was not written by saltclusterd, and is not enough", "",
+		c.addFinding("drop-in", doctor.Fail, s.DropIn, "is there, was not written by saltclusterd, and is not enough", "",
 			"move it away, and run setup again")
 		return s.Master, nil
 	}
@@ -51,7 +52,7 @@ func (c *checks) dropIn() (after *localmaster.Config, files []File) {
 		after, err = localmaster.LoadConfigAfter(s.Master.Path, s.Master.Version, localmaster.Changes{s.DropIn: text})
 	}
 	if err != nil {
-		c.add("drop-in", doctor.Fail, s.DropIn, err.Error(), "", "")
+		c.addFinding("drop-in", doctor.Fail, s.DropIn, err.Error(), "", "")
 		return s.Master, nil
 	}
 	return after, []File{{
@@ -61,8 +62,8 @@ func (c *checks) dropIn() (after *localmaster.Config, files []File) {
 	}}
 }
 
-// without is the master's configuration without a drop-in of ours.
-func (s *Site) without() (*localmaster.Config, error) {
+// withoutDropIn is the master's configuration without a drop-in of ours.
+func (s *Site) withoutDropIn() (*localmaster.Config, error) {
 	if !localmaster.IsDropIn(s.DropInText) {
 		return s.Master, nil
 	}
@@ -85,8 +86,8 @@ func (s *Site) dropInOptions(bare *localmaster.Config, node string) localmaster.
 	return o
 }
 
-// fits says whether a master is as it must be behind the node.
-func fits(m *localmaster.Config, node string) bool {
+// isBehindNode says whether a master is as it must be behind the node.
+func isBehindNode(m *localmaster.Config, node string) bool {
 	addr, ok := m.InterfaceAddr()
 	return ok && addr.IsLoopback() && m.MasterID == node
 }
@@ -123,7 +124,7 @@ func (s *Site) ownFiles(node, cluster string) []File {
 			owner: localmaster.Unowned,
 		})
 	}
-	if s.lacksSecret() && !s.joins() {
+	if s.lacksSecret() && !s.isJoining() {
 		files = append(files, s.secretFile(filepath.Join(dir, secretName)))
 	}
 	return files
@@ -165,12 +166,12 @@ func (s *Site) ownOptions(node, cluster string) []option {
 	add(s.Command != s.Own.Salt.MasterCommand, "salt_master_command", s.Command)
 	add(m.PublishPort != s.Own.Edge.PublishPort, "publish_port", m.PublishPort)
 	add(m.RetPort != s.Own.Edge.RetPort, "ret_port", m.RetPort)
-	if bare, err := s.without(); err == nil { // minions know the address that the master had
+	if bare, err := s.withoutDropIn(); err == nil { // minions know the address that the master had
 		addr, ok := bare.InterfaceAddr()
 		add(ok && !addr.IsUnspecified() && !addr.IsLoopback(), "interface", []string{bare.Interface})
 	}
 	add(s.poolPort() != s.Own.Cluster.PoolPort, "cluster_pool_port", s.poolPort())
-	add(s.joins() && s.lacksSecret(), "cluster_join_token_file", s.tokenFile())
+	add(s.isJoining() && s.lacksSecret(), "cluster_join_token_file", s.tokenFile())
 	if root, err := filepath.Abs(m.RootDir); err == nil && root != "/" {
 		add(true, "state_dir", filepath.Join(root, "var/lib/saltclusterd"))
 		add(true, "run_dir", filepath.Join(root, "run/saltclusterd"))

@@ -8,9 +8,9 @@ import (
 	"saltclusterd/cmd/saltclusterctl/doctor"
 )
 
-// joins says whether this host is to become a node of a cluster that is there already.
-func (s *Site) joins() bool {
-	return !s.member() && (s.Asked.Join != "" || s.Own.Cluster.JoinTokenFile != "")
+// isJoining says whether this host is to become a node of a cluster that is there already.
+func (s *Site) isJoining() bool {
+	return !s.isMember() && (s.Asked.Join != "" || s.Own.Cluster.JoinTokenFile != "")
 }
 
 // joinsWith is what becomes of the master's own key.
@@ -21,17 +21,17 @@ func (s *Site) joinsWith() string {
 	return "is replaced by the cluster's, and kept beside it"
 }
 
-// bring tells how a master's own keys come along. Without it join refuses where something would be lost.
-func (c *checks) bring() {
+// checkBroughtKeys tells how a master's own keys come along. Without it join refuses where something would be lost.
+func (c *checks) checkBroughtKeys() {
 	s := c.site
-	if !s.joins() {
+	if !s.isJoining() {
 		return
 	}
 	if n := s.Keys["minions"]; n > 0 && len(s.Markers) == 0 {
-		c.add("keys", doctor.Warn, s.KeysDir, fmt.Sprintf("%d accepted here; join refuses unless the cluster knows them", n),
+		c.addFinding("keys", doctor.Warn, s.KeysDir, fmt.Sprintf("%d accepted here; join refuses unless the cluster knows them", n),
 			"the cluster would turn these minions away", fmt.Sprintf("saltclusterctl keys collect %s.keys here, saltclusterctl keys merge %s.keys on a member", c.node, c.node))
 	}
-	c.add("roots", doctor.Warn, "", "the cluster's file_roots and pillar_roots replace this host's",
+	c.addFinding("roots", doctor.Warn, "", "the cluster's file_roots and pillar_roots replace this host's",
 		"what differs here is kept aside",
 		"compare them before; afterwards saltclusterctl roots conflicts lists what differed")
 }

@@ -30,7 +30,7 @@ type Leaving struct {
 }
 
 // Failed counts the checks that keep it from being done.
-func (l Leaving) Failed() int { return failed(l.Checks) }
+func (l Leaving) Failed() int { return countFailed(l.Checks) }
 
 // disabled ends the name of a drop-in that was switched off: default_include takes *.conf only.
 const disabled = ".off"
@@ -40,15 +40,15 @@ const disabled = ".off"
 func (s *Site) Leaving(v *adminapi.Verification) Leaving {
 	l := Leaving{Node: s.Own.ID}
 	c := &checks{site: s, node: s.Own.ID}
-	c.salt()
-	c.identity("stays the salt-master's")
-	c.keys()
+	c.checkSalt()
+	c.checkIdentity("stays the salt-master's")
+	c.checkKeys()
 	if s.Status != nil && s.Status.Cluster != nil {
-		l.Others = c.staying()
-		c.whole(v)
-		c.returns(len(l.Others) == 0)
+		l.Others = c.stayingMembers()
+		c.checkComplete(v)
+		c.checkReturns(len(l.Others) == 0)
 	} else {
-		c.stranger()
+		c.checkNoCluster()
 	}
 	if s.Own.Cluster.IsolatedFilesystem || len(l.Others) == 0 {
 		l.cacheDir = s.Master.CacheDir
@@ -62,11 +62,11 @@ func (s *Site) Leaving(v *adminapi.Verification) Leaving {
 		var err error
 		if after, err = localmaster.LoadConfigAfter(s.Master.Path, s.Master.Version,
 			localmaster.Changes{s.DropIn: nil}); err != nil {
-			c.add("master", doctor.Fail, s.Master.Path, err.Error(), "the salt-master would not start", "")
+			c.addFinding("master", doctor.Fail, s.Master.Path, err.Error(), "the salt-master would not start", "")
 			after = s.Master
 		}
 	}
-	c.restored(after)
+	c.checkRestored(after)
 	l.Checks, l.Next = c.found, s.leaveNext(len(l.Others) > 0)
 	return l
 }
@@ -82,8 +82,8 @@ func freeName(path string) string {
 	}
 }
 
-// staying lists the members that stay.
-func (c *checks) staying() (ids []string) {
+// stayingMembers lists the members that stay.
+func (c *checks) stayingMembers() (ids []string) {
 	st := c.site.Status
 	for _, m := range st.Members {
 		if !m.Self {
@@ -91,41 +91,41 @@ func (c *checks) staying() (ids []string) {
 		}
 	}
 	if len(ids) == 0 {
-		c.ok("cluster", "", "this node is the last of %s: the cluster ends when its saltclusterd is stopped", st.Cluster.ID)
+		c.addOK("cluster", "", "this node is the last of %s: the cluster ends when its saltclusterd is stopped", st.Cluster.ID)
 		return nil
 	}
-	c.ok("cluster", "", "this node leaves %s; its minions go to %s", st.Cluster.ID, strings.Join(ids, ", "))
+	c.addOK("cluster", "", "this node leaves %s; its minions go to %s", st.Cluster.ID, strings.Join(ids, ", "))
 	if !st.Cluster.Quorum.OK {
-		c.add("cluster", doctor.Fail, "", "no majority of the cluster can be reached",
+		c.addFinding("cluster", doctor.Fail, "", "no majority of the cluster can be reached",
 			"no node could take this node off the roster",
 			"bring the others back: saltclusterctl status")
 	}
 	return ids
 }
 
-// stranger is a node whose daemon is down, or in no cluster any more.
-func (c *checks) stranger() {
+// checkNoCluster is a node whose daemon is down, or in no cluster any more.
+func (c *checks) checkNoCluster() {
 	switch s := c.site; {
 	case s.Status == nil && s.Known:
-		c.add("cluster", doctor.Warn, "", "saltclusterd does not run, so this node stays on the roster of its cluster",
+		c.addFinding("cluster", doctor.Warn, "", "saltclusterd does not run, so this node stays on the roster of its cluster",
 			"the others wait for it", "saltclusterctl remove "+c.node+" on another node, if there is one; or start it and run leave again")
 	case s.Status == nil:
-		c.ok("cluster", "", "this node belongs to no cluster, and saltclusterd does not run")
+		c.addOK("cluster", "", "this node belongs to no cluster, and saltclusterd does not run")
 	default:
-		c.ok("cluster", "", "this node belongs to no cluster")
+		c.addOK("cluster", "", "this node belongs to no cluster")
 	}
 }
 
-// whole looks whether this master has all that the cluster has.
-func (c *checks) whole(v *adminapi.Verification) {
+// checkComplete looks whether this master has all that the cluster has.
+func (c *checks) checkComplete(v *adminapi.Verification) {
 	st := c.site.Status
 	if text := adminapi.SyncText(st.Node.Sync); text != "" {
-		c.add("data", doctor.Fail, "", "this node is still catching up: "+text, "its salt-master would lack that",
+		c.addFinding("data", doctor.Fail, "", "this node is still catching up: "+text, "its salt-master would lack that",
 			"wait: saltclusterctl status")
 		return
 	}
 	if v == nil {
-		c.add("data", doctor.Warn, "", "what the nodes hold could not be compared",
+		c.addFinding("data", doctor.Warn, "", "what the nodes hold could not be compared",
 			"this salt-master may lack keys, caches or jobs of the last moments", "saltclusterctl verify")
 		return
 	}
@@ -134,39 +134,39 @@ func (c *checks) whole(v *adminapi.Verification) {
 			if mine, has := d.Nodes[c.node]; !has || mine != "" {
 				continue
 			}
-			c.add("data", doctor.Fail, sec.Name, d.Item+" is not here", "this salt-master would lack it",
+			c.addFinding("data", doctor.Fail, sec.Name, d.Item+" is not here", "this salt-master would lack it",
 				"wait, or see saltclusterctl verify")
 			return
 		}
 	}
 	if !v.Complete() {
-		c.add("data", doctor.Warn, "", "not all nodes could be compared with this one", "it may lack what only those have",
+		c.addFinding("data", doctor.Warn, "", "not all nodes could be compared with this one", "it may lack what only those have",
 			"saltclusterctl verify")
 		return
 	}
-	c.ok("data", "", "keys, caches and roots are here")
+	c.addOK("data", "", "keys, caches and roots are here")
 	if n := c.site.Own.Cluster.JobReplicas; len(st.Members) > n {
-		c.add("data", doctor.Warn, "jobs", fmt.Sprintf("each job is on %d of %d nodes", n, len(st.Members)),
+		c.addFinding("data", doctor.Warn, "jobs", fmt.Sprintf("each job is on %d of %d nodes", n, len(st.Members)),
 			"this salt-master has its share of them only", "")
 	}
 }
 
-// returns that wait for the salt-master would never reach it. Those that it does not answer go to the members that
+// checkReturns that wait for the salt-master would never reach it. Those that it does not answer go to the members that
 // stay.
-func (c *checks) returns(last bool) {
+func (c *checks) checkReturns(last bool) {
 	r := c.site.Status.Node.Returns
 	if r == nil {
 		return
 	}
 	if last && r.Unanswered > 0 {
-		c.add("returns", doctor.Warn, "", countReturns(r.Unanswered, "that the salt-master does not answer was put aside",
+		c.addFinding("returns", doctor.Warn, "", countReturns(r.Unanswered, "that the salt-master does not answer was put aside",
 			"that the salt-master does not answer were put aside"),
 			"no node gives them to it any more: they stay in state_dir/returns/unanswered", "saltclusterctl returns list, then retry, or drop ID")
 	}
 	for _, j := range r.Journals {
 		for _, w := range j.Waiting {
 			if w.Records > 0 {
-				c.add("returns", doctor.Fail, j.Name, countReturns(int(w.Records), "waits for "+w.Consumer, "wait for "+w.Consumer),
+				c.addFinding("returns", doctor.Fail, j.Name, countReturns(int(w.Records), "waits for "+w.Consumer, "wait for "+w.Consumer),
 					"they would be kept until saltclusterd runs here again", "wait a moment; saltclusterctl status says what holds them up")
 			}
 		}
@@ -181,27 +181,27 @@ func countReturns(n int, one, many string) string {
 	return fmt.Sprintf("%d returns %s", n, many)
 }
 
-// restored judges the configuration as it will be.
-func (c *checks) restored(after *localmaster.Config) {
+// checkRestored judges the configuration as it will be.
+func (c *checks) checkRestored(after *localmaster.Config) {
 	if addr, ok := after.InterfaceAddr(); ok && addr.IsLoopback() {
-		c.add("master", doctor.Fail, after.SetBy("interface"), "sets interface: "+after.Interface,
+		c.addFinding("master", doctor.Fail, after.SetBy("interface"), "sets interface: "+after.Interface,
 			"no minion would reach the salt-master", "remove that line")
 		return
 	}
 	if setsNative(after) {
-		c.add("master", doctor.Fail, after.SetBy("cluster_id"),
+		c.addFinding("master", doctor.Fail, after.SetBy("cluster_id"),
 			"sets cluster_id: the salt-master would go back to Salt's own cluster, with keys as they were when it left that",
 			"what was decided since then is not there", "remove cluster_id, cluster_peers, cluster_pki_dir and cluster_secret there")
 		return
 	}
 	now, then := c.site.Master.Text("keys.cache_driver"), after.Text("keys.cache_driver")
 	if now != then && after.Version.Major >= 3008 {
-		c.add("master", doctor.Fail, after.SetBy("keys.cache_driver"),
+		c.addFinding("master", doctor.Fail, after.SetBy("keys.cache_driver"),
 			fmt.Sprintf("its keys are in %s, and it would look for them in %s", now, then),
 			"it would know no minion", "put 'keys.cache_driver: "+now+"' there")
 		return
 	}
-	c.ok("master", "", "without the drop-in it listens on %s, ports %d and %d", after.Interface, after.PublishPort,
+	c.addOK("master", "", "without the drop-in it listens on %s, ports %d and %d", after.Interface, after.PublishPort,
 		after.RetPort)
 }
 
@@ -219,7 +219,7 @@ func (s *Site) leaveNext(others bool) []string {
 }
 
 func (s *Site) stepsToLeave(others bool) []string {
-	restart := s.restart("restart")
+	restart := s.restartCommand("restart")
 	if others {
 		return []string{
 			"take this host out of the load balancer: saltclusterctl haproxy on another node prints a file without it",

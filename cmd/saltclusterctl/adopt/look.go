@@ -72,8 +72,8 @@ type Site struct {
 // wheelDir is where the packages put the wheel modules.
 const wheelDir = "/usr/share/saltclusterd/wheel"
 
-// wheels is wheelDir where it is installed.
-func wheels() string {
+// findWheels is wheelDir where it is installed.
+func findWheels() string {
 	if _, err := os.Stat(wheelDir); err != nil {
 		return ""
 	}
@@ -85,7 +85,7 @@ const runnerDir = "/usr/share/saltclusterd/runners"
 
 // Look finds out. The error says what keeps it from looking at all.
 func Look(ctx context.Context, a Asked, status *adminapi.Status) (*Site, error) {
-	s := &Site{Asked: a, Status: status, UID: os.Geteuid(), WheelDir: wheels()}
+	s := &Site{Asked: a, Status: status, UID: os.Geteuid(), WheelDir: findWheels()}
 	s.readOwn()
 	if err := s.readMaster(ctx); err != nil {
 		return s, err
@@ -180,7 +180,7 @@ func (s *Site) readKeys(ctx context.Context) {
 	s.KeysDir = s.Master.PkiDir
 	if n := s.native; n != nil {
 		s.KeysDir = n.pki
-		private, err = n.private(ctx)
+		private, err = n.readPrivate(ctx)
 	}
 	if err == nil {
 		s.Key, err = saltcrypt.ParseMasterKey(private)
@@ -196,10 +196,10 @@ func (s *Site) readKeys(ctx context.Context) {
 			}
 		}
 	}
-	s.Markers = s.markers()
+	s.Markers = s.findMarkers()
 }
 
-func (s *Site) markers() []string {
+func (s *Site) findMarkers() []string {
 	found, _ := filepath.Glob(filepath.Join(s.Master.PkiDir, keydir.MarkerPattern))
 	return found
 }

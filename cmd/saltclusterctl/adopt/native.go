@@ -36,8 +36,8 @@ func setsNative(m *localmaster.Config) bool {
 }
 
 func (s *Site) readNative() {
-	bare, err := s.without()
-	if err != nil || !setsNative(bare) || s.member() || localmaster.IsDropIn(s.DropInText) && len(s.markers()) > 0 {
+	bare, err := s.withoutDropIn()
+	if err != nil || !setsNative(bare) || s.isMember() || localmaster.IsDropIn(s.DropInText) && len(s.findMarkers()) > 0 {
 		return // in the last case pki_dir has been a cluster's of ours since, and knows more
 	}
 	s.native = &native{id: bare.Text("cluster_id"), pki: bare.Text("cluster_pki_dir"), where: bare.SetBy("cluster_id"),
@@ -52,13 +52,13 @@ func (s *Site) readNative() {
 
 const nativePort = 4520
 
-func (n *native) file() string { return filepath.Join(n.pki, "cluster.pem") }
+func (n *native) keyFile() string { return filepath.Join(n.pki, "cluster.pem") }
 
-func (n *native) private(ctx context.Context) ([]byte, error) {
+func (n *native) readPrivate(ctx context.Context) ([]byte, error) {
 	if text := storedKey(ctx, n.pki, n.store, "cluster.pem"); text != nil {
 		return text, nil
 	}
-	return os.ReadFile(n.file())
+	return os.ReadFile(n.keyFile())
 }
 
 // poolPort is the peer port that saltclusterd is to have. Salt's own cluster keeps its port while its masters leave it
@@ -77,15 +77,15 @@ func (c *checks) leavesNative() {
 	if s.native == nil {
 		return
 	}
-	c.add("native", doctor.Warn, s.native.where,
+	c.addFinding("native", doctor.Warn, s.native.where,
 		fmt.Sprintf("this master belongs to Salt's own cluster %s, and leaves it when it is restarted", s.native.id),
 		"until the others have followed each cluster reaches its own minions only, and neither hears of keys that the other one accepts",
 		"afterwards remove cluster_id and its kind there; until then the drop-in overrules it")
-	c.add("native", doctor.Warn, "",
+	c.addFinding("native", doctor.Warn, "",
 		"a minion whose ports 4505 and 4506 lead to masters of both clusters would sign in again and again",
 		"they have different AES keys", "a load balancer must have this master apart from those that have not left")
 	if port := s.poolPort(); port != s.native.port {
-		c.ok("native", "", "saltclusterd uses port %d, tcp and udp, between the nodes: Salt's own cluster has %d", port,
+		c.addOK("native", "", "saltclusterd uses port %d, tcp and udp, between the nodes: Salt's own cluster has %d", port,
 			s.native.port)
 	}
 	if s.native.pki == s.Master.PkiDir {
@@ -93,12 +93,12 @@ func (c *checks) leavesNative() {
 	}
 	keys, err := c.nativeKeys()
 	if err != nil {
-		c.add("keys", doctor.Fail, s.native.pki, err.Error(), "the salt-master would not know its minions", "run it as root")
+		c.addFinding("keys", doctor.Fail, s.native.pki, err.Error(), "the salt-master would not know its minions", "run it as root")
 		return
 	}
 	if s.native.store != nil {
 		if files, _ := filepath.Glob(filepath.Join(s.Master.PkiDir, ".mmap_*")); len(files) > 0 {
-			c.add("keys", doctor.Fail, files[0],
+			c.addFinding("keys", doctor.Fail, files[0],
 				"a key store is there that this master has not used as long as it belonged to the cluster",
 				"it would take those keys for its own",
 				"move "+filepath.Join(s.Master.PkiDir, ".mmap_*")+" away")
@@ -106,7 +106,7 @@ func (c *checks) leavesNative() {
 	}
 	have, _, err := keyset.Collect(context.Background(), s.Master.PkiDir, nil)
 	if err != nil {
-		c.add("keys", doctor.Fail, s.Master.PkiDir, err.Error(), "", "run it as root")
+		c.addFinding("keys", doctor.Fail, s.Master.PkiDir, err.Error(), "", "run it as root")
 		return
 	}
 	if !slices.Equal(have, keys) {
@@ -120,7 +120,7 @@ func (c *checks) leavesNative() {
 func (c *checks) nativeKeys() ([]keyset.Key, error) {
 	keys, odd, err := keyset.Collect(context.Background(), c.site.native.pki, c.site.native.store)
 	for _, path := range odd {
-		c.add("keys", doctor.Warn, path, "is not a public key", "it is left behind", "")
+		c.addFinding("keys", doctor.Warn, path, "is not a public key", "it is left behind", "")
 	}
 	return keys, err
 }
@@ -131,7 +131,7 @@ func (s *Site) nativeFiles(moved []keyset.Key) (files []File) {
 	if s.native == nil {
 		return nil
 	}
-	if private, _, err := localmaster.ReadIdentity(s.Master); err != nil || !s.identical(private) {
+	if private, _, err := localmaster.ReadIdentity(s.Master); err != nil || !s.isSameKey(private) {
 		files = append(files, File{
 			Path: filepath.Join(s.Master.PkiDir, "master.pem"),
 			What: "the key of Salt's own cluster; the old one is kept beside it", Secret: true, master: true,
@@ -158,13 +158,13 @@ func (s *Site) nativeFiles(moved []keyset.Key) (files []File) {
 	return files
 }
 
-func (s *Site) identical(private []byte) bool {
+func (s *Site) isSameKey(private []byte) bool {
 	key, err := saltcrypt.ParseMasterKey(private)
 	return err == nil && s.Key != nil && key.Public().Equal(s.Key.Public())
 }
 
 func (s *Site) installNative() error {
-	private, err := s.native.private(context.Background())
+	private, err := s.native.readPrivate(context.Background())
 	if err != nil {
 		return err
 	}

@@ -37,9 +37,9 @@ type File struct {
 }
 
 // Failed counts the checks that keep it from being done.
-func (p Plan) Failed() int { return failed(p.Checks) }
+func (p Plan) Failed() int { return countFailed(p.Checks) }
 
-func failed(checks []doctor.Finding) (n int) {
+func countFailed(checks []doctor.Finding) (n int) {
 	for _, f := range checks {
 		if f.Level == doctor.Fail {
 			n++
@@ -55,30 +55,31 @@ func (s *Site) Plan() Plan {
 	p := Plan{Node: cmp.Or(s.Asked.Node, s.Own.ID), ClusterID: cmp.Or(s.Asked.ClusterID, s.Own.Cluster.ID, defaultCluster),
 		Files: []File{}, Next: []string{}}
 	c := &checks{site: s, node: p.Node, cluster: p.ClusterID}
-	c.salt()
-	c.own()
+	c.checkSalt()
+	c.checkOwn()
 	after, dropIn := c.dropIn()
-	if s.joins() {
-		c.identity(s.joinsWith())
+	if s.isJoining() {
+		c.checkIdentity(s.joinsWith())
 	} else {
-		c.identity("becomes the cluster's, so minions that know this master stay content")
+		c.checkIdentity("becomes the cluster's, so minions that know this master stay content")
 	}
-	for _, look := range []func(){c.keys, c.leavesNative, c.bring, c.roots, c.ports, c.deaf, c.others, c.minions,
-		c.unusual, c.member} {
+	for _, look := range []func(){c.checkKeys, c.leavesNative, c.checkBroughtKeys, c.checkRoots, c.checkPorts,
+		c.checkUntilRestart, c.checkOtherPorts, c.checkMinions,
+		c.checkUnusual, c.checkMember} {
 		look()
 	}
-	c.master(after)
+	c.checkMaster(after)
 	p.Checks = c.found
 	if p.Failed() > 0 {
 		return p
 	}
 	p.Files = append(append(append(p.Files, s.ownFiles(p.Node, p.ClusterID)...), s.nativeFiles(c.moved)...), dropIn...)
-	p.Next = s.next(len(p.Files) > 0, len(dropIn) > 0)
+	p.Next = s.nextSteps(len(p.Files) > 0, len(dropIn) > 0)
 	return p
 }
 
-// next are the steps that are left, when any file has changed, and when the drop-in has.
-func (s *Site) next(changed, dropIn bool) []string {
+// nextSteps are the steps that are left, when any file has changed, and when the drop-in has.
+func (s *Site) nextSteps(changed, dropIn bool) []string {
 	steps := []string{}
 	add := func(command, why string) { steps = append(steps, command+": "+why) }
 	up := s.Status != nil
@@ -89,19 +90,19 @@ func (s *Site) next(changed, dropIn bool) []string {
 		add("saltclusterctl upgrade", "the running saltclusterd reads the files anew")
 	}
 	switch {
-	case s.member():
-	case s.joins():
+	case s.isMember():
+	case s.isJoining():
 		add(s.joinCommand())
 	default:
 		add("saltclusterctl bootstrap", "the salt-master's key becomes the cluster's, with the minion keys as they are")
 	}
 	switch held, runs := s.masterListens(); {
 	case held:
-		add(s.restart("restart"), "it makes room, and saltclusterd takes its ports: minions connect anew, once")
+		add(s.restartCommand("restart"), "it makes room, and saltclusterd takes its ports: minions connect anew, once")
 	case !runs:
-		add(s.restart("start"), "nothing listens on its ports")
+		add(s.restartCommand("start"), "nothing listens on its ports")
 	case dropIn:
-		add(s.restart("restart"), "it reads the drop-in")
+		add(s.restartCommand("restart"), "it reads the drop-in")
 	}
 	if len(steps) > 0 {
 		steps = append(steps, "saltclusterctl status --check")
@@ -109,8 +110,8 @@ func (s *Site) next(changed, dropIn bool) []string {
 	return steps
 }
 
-// member says whether this node belongs to a cluster.
-func (s *Site) member() bool {
+// isMember says whether this node belongs to a cluster.
+func (s *Site) isMember() bool {
 	if s.Status == nil {
 		return s.Known
 	}
@@ -120,7 +121,7 @@ func (s *Site) member() bool {
 // masterListens says whether the master holds what saltclusterd is to listen on, and whether it listens at all.
 func (s *Site) masterListens() (held, runs bool) {
 	for _, l := range s.Listeners {
-		if s.ours(l) || int(l.Addr.Port()) != s.Master.PublishPort && int(l.Addr.Port()) != s.Master.RetPort {
+		if s.isOurs(l) || int(l.Addr.Port()) != s.Master.PublishPort && int(l.Addr.Port()) != s.Master.RetPort {
 			continue
 		}
 		runs = true
@@ -129,8 +130,8 @@ func (s *Site) masterListens() (held, runs bool) {
 	return held, runs
 }
 
-// ours says whether saltclusterd listens there.
-func (s *Site) ours(l doctor.Listener) bool {
+// isOurs says whether saltclusterd listens there.
+func (s *Site) isOurs(l doctor.Listener) bool {
 	if strings.HasPrefix(l.Process, "saltclusterd ") {
 		return true
 	}
@@ -138,8 +139,8 @@ func (s *Site) ours(l doctor.Listener) bool {
 		func(e adminapi.Edge) bool { return slices.Contains(e.Addresses, l.Addr.String()) })
 }
 
-// restart is how the master is restarted here.
-func (s *Site) restart(how string) string {
+// restartCommand is how the master is restarted here.
+func (s *Site) restartCommand(how string) string {
 	if cmd := s.Own.Salt.RestartCommand; len(cmd) > 0 {
 		return strings.Join(cmd, " ")
 	}

@@ -19,15 +19,15 @@ func Write(own string, files []File) error {
 				return fmt.Errorf("saltclusterd's configuration is not complete, so the salt-master's was left alone: %w", err)
 			}
 		}
-		if err := f.put(); err != nil {
+		if err := f.writeFile(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// put makes the file appear whole or not at all, and its directory when it is missing.
-func (f File) put() error {
+// writeFile makes the file appear whole or not at all, and its directory when it is missing.
+func (f File) writeFile() error {
 	if f.act != nil {
 		return f.act()
 	}

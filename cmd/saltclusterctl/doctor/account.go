@@ -23,9 +23,9 @@ type Account struct {
 // AccountOf is a user with all groups that this host says it has.
 func AccountOf(name string, uid, gid uint32) Account {
 	a := Account{Name: name, UID: uid, GIDs: []uint32{gid}}
-	if u, err := user.LookupId(number(uid)); err == nil {
+	if u, err := user.LookupId(formatID(uid)); err == nil {
 		if groups, err := u.GroupIds(); err == nil {
-			a.GIDs = append(a.GIDs, numbers(groups)...)
+			a.GIDs = append(a.GIDs, parseIDs(groups)...)
 		}
 	}
 	return a
@@ -39,15 +39,15 @@ func AccountOfProcess(proc string, pid int, name string, uid, gid uint32) Accoun
 	}
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "Groups:"); ok {
-			return Account{Name: name, UID: uid, GIDs: append([]uint32{gid}, numbers(strings.Fields(rest))...)}
+			return Account{Name: name, UID: uid, GIDs: append([]uint32{gid}, parseIDs(strings.Fields(rest))...)}
 		}
 	}
 	return AccountOf(name, uid, gid)
 }
 
-func number(id uint32) string { return strconv.FormatUint(uint64(id), 10) }
+func formatID(id uint32) string { return strconv.FormatUint(uint64(id), 10) }
 
-func numbers(texts []string) (out []uint32) {
+func parseIDs(texts []string) (out []uint32) {
 	for _, t := range texts {
 		if n, err := strconv.ParseUint(t, 10, 32); err == nil {
 			out = append(out, uint32(n))
@@ -56,8 +56,8 @@ func numbers(texts []string) (out []uint32) {
 	return out
 }
 
-// group is the name of the group that what it makes belongs to.
-func (a Account) group() string {
+// mainGroup is the name of the group that what it makes belongs to.
+func (a Account) mainGroup() string {
 	if len(a.GIDs) == 0 {
 		return a.Name
 	}
@@ -65,10 +65,10 @@ func (a Account) group() string {
 }
 
 func groupName(gid uint32) string {
-	if g, err := user.LookupGroupId(number(gid)); err == nil {
+	if g, err := user.LookupGroupId(formatID(gid)); err == nil {
 		return g.Name
 	}
-	return number(gid)
+	return formatID(gid)
 }
 
 // mayWrite says by owner and mode whether the user may write; where is a directory, whether it may make files there.
@@ -86,9 +86,9 @@ func (a Account) mayWrite(st *syscall.Stat_t, mode fs.FileMode) bool {
 	return mode&need == need
 }
 
-// closed says that the user may not make files in a directory. Of itself this process asks the kernel; of others owner
-// and mode say it, and nothing does where there is an ACL.
-func (a Account) closed(dir string, st *syscall.Stat_t, mode fs.FileMode) bool {
+// cannotWrite says that the user may not make files in a directory. Of itself this process asks the kernel; of others
+// owner and mode say it, and nothing does where there is an ACL.
+func (a Account) cannotWrite(dir string, st *syscall.Stat_t, mode fs.FileMode) bool {
 	if os.Geteuid() == int(a.UID) {
 		return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS) != nil
 	}

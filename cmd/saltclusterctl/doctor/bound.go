@@ -26,15 +26,15 @@ func newBounded(c net.Conn) *bounded { return &bounded{Conn: c} }
 // Read implements net.Conn.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.Conn.Read(p)
-	if e := b.follow(p[:n]); e != nil {
+	if e := b.followFrames(p[:n]); e != nil {
 		b.Close()
 		return 0, e
 	}
 	return n, err
 }
 
-// follow keeps account of where frames begin and end.
-func (b *bounded) follow(p []byte) error {
+// followFrames keeps account of where frames begin and end.
+func (b *bounded) followFrames(p []byte) error {
 	if b.greeting < greetingSize {
 		n := min(greetingSize-b.greeting, len(p))
 		b.greeting += n

@@ -37,7 +37,7 @@ func Clocks(self string, peers []adminapi.CheckupPeer) []Finding {
 	own := ownSkew(self, peers)
 	if own != 0 {
 		out = append(out, Finding{
-			Check: check, Level: Fail, Where: self, What: "this host's clock is " + ahead(own) + ", by the clocks of most nodes",
+			Check: check, Level: Fail, Where: self, What: "this host's clock is " + formatSkew(own) + ", by the clocks of most nodes",
 			Why: clockWhy, Next: "here: " + clockNext,
 		})
 	}
@@ -54,10 +54,10 @@ func Clocks(self string, peers []adminapi.CheckupPeer) []Finding {
 			out = append(out, skip(check, p.Node, "runs a saltclusterd that does not tell its time"))
 			continue
 		}
-		skew := own + seconds(*p.Skew)
+		skew := own + fromSeconds(*p.Skew)
 		doubt := time.Duration(p.RoundTrip * float64(time.Second) / 2)
 		f := Finding{Check: check, Level: OK, Where: p.Node,
-			What: fmt.Sprintf("is %s, give or take %s", ahead(skew), doubt.Round(100*time.Microsecond))}
+			What: fmt.Sprintf("is %s, give or take %s", formatSkew(skew), doubt.Round(100*time.Microsecond))}
 		switch far := skew.Abs() - doubt; {
 		case far > failSkew:
 			f.Level = Fail
@@ -78,7 +78,7 @@ func ownSkew(self string, peers []adminapi.CheckupPeer) time.Duration {
 	offsets := map[node.ID]time.Duration{node.ID(self): 0}
 	for _, p := range peers {
 		if p.Skew != nil {
-			offsets[node.ID(p.Node)] = seconds(*p.Skew)
+			offsets[node.ID(p.Node)] = fromSeconds(*p.Skew)
 		}
 	}
 	off, majority := hlc.Judge(offsets, failSkew)
@@ -90,9 +90,9 @@ func ownSkew(self string, peers []adminapi.CheckupPeer) time.Duration {
 	return 0
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func fromSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-func ahead(skew time.Duration) string {
+func formatSkew(skew time.Duration) string {
 	round := skew.Round(time.Millisecond)
 	switch {
 	case round > 0:

@@ -23,17 +23,17 @@ func OpenFiles(proc string) int {
 			continue
 		}
 		dir := filepath.Dir(comm)
-		limit := field(filepath.Join(dir, "limits"), "Max open files", 1, 10)
-		if field(filepath.Join(dir, "status"), "CapEff:", 0, 16)&capSysResource != 0 {
-			limit = max(limit, field(filepath.Join(proc, "sys/fs/nr_open"), "", 0, 10))
+		limit := readField(filepath.Join(dir, "limits"), "Max open files", 1, 10)
+		if readField(filepath.Join(dir, "status"), "CapEff:", 0, 16)&capSysResource != 0 {
+			limit = max(limit, readField(filepath.Join(proc, "sys/fs/nr_open"), "", 0, 10))
 		}
 		most = max(most, limit)
 	}
 	return most
 }
 
-// field is the i-th word after the name of the line in a file; 0 when it is not there.
-func field(path, name string, i, base int) int {
+// readField is the i-th word after the name of the line in a file; 0 when it is not there.
+func readField(path, name string, i, base int) int {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0

@@ -29,10 +29,10 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 		}
 		ours := slices.Contains(p.Ours, l.Addr.String()) || strings.HasPrefix(l.Process, "saltclusterd ")
 		switch {
-		case ours, p.elsewhere(l):
+		case ours, p.isElsewhere(l):
 		case l.Addr.Addr().IsUnspecified():
 			out = append(out, Finding{
-				Check: "ports", Level: Fail, Where: l.Addr.String(), What: who(l) + " listens on all addresses of this host",
+				Check: "ports", Level: Fail, Where: l.Addr.String(), What: processName(l) + " listens on all addresses of this host",
 				Why:  "saltclusterd cannot open the port, and minions reach this one master past the cluster",
 				Next: "put 'interface: 127.0.0.1' into /etc/salt/master.d/zz-saltclusterd.conf, then: systemctl restart salt-master saltclusterd",
 			})
@@ -40,7 +40,7 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 			loopback[port] = true
 		default:
 			out = append(out, Finding{
-				Check: "ports", Level: Fail, Where: l.Addr.String(), What: who(l) + " listens where saltclusterd should",
+				Check: "ports", Level: Fail, Where: l.Addr.String(), What: processName(l) + " listens where saltclusterd should",
 				Why: "minions that come to this address do not reach the cluster",
 				Next: "move it away: the salt-master by 'interface: 127.0.0.1' in /etc/salt/master.d/zz-saltclusterd.conf; a load balancer that has an " +
 					"address of its own here, by naming the others in the option interface of saltclusterd; then restart both",
@@ -71,8 +71,8 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 	return out
 }
 
-// elsewhere reports whether l is on an address that the option interface leaves to other programs.
-func (p Ports) elsewhere(l Listener) bool {
+// isElsewhere reports whether l is on an address that the option interface leaves to other programs.
+func (p Ports) isElsewhere(l Listener) bool {
 	a := l.Addr.Addr()
 	return len(p.Interface) > 0 && !a.IsUnspecified() && !a.IsLoopback() &&
 		!slices.ContainsFunc(p.Interface, func(s string) bool {
@@ -81,7 +81,7 @@ func (p Ports) elsewhere(l Listener) bool {
 		})
 }
 
-func who(l Listener) string {
+func processName(l Listener) string {
 	if l.Process == "" {
 		return "a process (root may see which: ss -ltnp)"
 	}

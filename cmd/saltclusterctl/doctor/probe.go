@@ -37,7 +37,7 @@ func Probe(ctx context.Context, targets []Target) []Finding {
 	found := make([][]Finding, len(targets))
 	var wg sync.WaitGroup
 	for i, t := range targets {
-		wg.Go(func() { found[i] = []Finding{t.publish(ctx), t.request(ctx)} })
+		wg.Go(func() { found[i] = []Finding{t.probePublish(ctx), t.probeRequest(ctx)} })
 	}
 	wg.Wait()
 	var out []Finding
@@ -47,40 +47,40 @@ func Probe(ctx context.Context, targets []Target) []Finding {
 	return out
 }
 
-// publish subscribes: the handshake says that a publisher of ZeroMQ is there.
-func (t Target) publish(ctx context.Context) Finding {
+// probePublish subscribes: the handshake says that a publisher of ZeroMQ is there.
+func (t Target) probePublish(ctx context.Context) Finding {
 	where := net.JoinHostPort(t.Host, strconv.Itoa(t.PublishPort))
-	c, err := open(ctx, where, zmq4.Sub)
+	c, err := openClient(ctx, where, zmq4.Sub)
 	if err != nil {
-		return t.refused(where, err, "minions there get no publications: Minion did not return")
+		return t.refusalFinding(where, err, "minions there get no publications: Minion did not return")
 	}
 	c.Close()
 	return ok("probe", t.Name+" "+where, "takes subscribers")
 }
 
-// request sends a ping, which saltclusterd answers with its own text, as a bare salt-master does: first a small one,
-// then a large one. Whether the master behind it works is what health and status say.
-func (t Target) request(ctx context.Context) Finding {
+// probeRequest sends a ping, which saltclusterd answers with its own text, as a bare salt-master does: first a small
+// one, then a large one. Whether the master behind it works is what health and status say.
+func (t Target) probeRequest(ctx context.Context) Finding {
 	where := net.JoinHostPort(t.Host, strconv.Itoa(t.RetPort))
-	c, err := open(ctx, where, zmq4.Req)
+	c, err := openClient(ctx, where, zmq4.Req)
 	if err != nil {
-		return t.refused(where, err, "minions there cannot sign in nor return: Salt request timed out, Minion did not return")
+		return t.refusalFinding(where, err, "minions there cannot sign in nor return: Salt request timed out, Minion did not return")
 	}
 	defer c.Close()
 	begun := time.Now()
-	if err := echo(ctx, c, ""); err != nil {
+	if err := sendEcho(ctx, c, ""); err != nil {
 		return Finding{
 			Check: "probe", Level: Fail, Where: t.Name + " " + where,
-			What: "takes connections and does not answer requests: " + text(err),
+			What: "takes connections and does not answer requests: " + errorText(err),
 			Why:  "minions wait in vain: Salt request timed out, Unable to sign_in to master",
 			Next: "saltclusterctl status on " + t.Name + "; behind a load balancer: saltclusterctl doctor --haproxy FILE",
 		}
 	}
 	took := time.Since(begun)
-	if err := echo(ctx, c, strings.Repeat("x", large)); err != nil {
+	if err := sendEcho(ctx, c, strings.Repeat("x", large)); err != nil {
 		return Finding{
 			Check: "probe", Level: Fail, Where: t.Name + " " + where,
-			What: fmt.Sprintf("answers small requests, and none of %d bytes: %s", large, text(err)),
+			What: fmt.Sprintf("answers small requests, and none of %d bytes: %s", large, errorText(err)),
 			Why:  "somewhere on the way packets of full size are lost (MTU): test.ping works, states and large returns do not (Minion did not return, Salt request timed out)",
 			Next: "compare the MTU of all interfaces on the way (ip link), and let ICMP type 3 code 4 through; try: ping -M do -s 1472 " + t.Host,
 		}
@@ -88,14 +88,14 @@ func (t Target) request(ctx context.Context) Finding {
 	return ok("probe", t.Name+" "+where, fmt.Sprintf("answers requests, in %s", took.Round(100*time.Microsecond)))
 }
 
-func (t Target) refused(where string, err error, why string) Finding {
+func (t Target) refusalFinding(where string, err error, why string) Finding {
 	f := Finding{Check: "probe", Level: Fail, Where: t.Name + " " + where, Why: why}
 	switch {
 	case errors.Is(err, errHandshake):
-		f.What = "takes connections, but does not speak ZeroMQ: " + text(err)
+		f.What = "takes connections, but does not speak ZeroMQ: " + errorText(err)
 		f.Next = "what listens there? ss -ltnp on that host; behind HAProxy: saltclusterctl doctor --haproxy FILE (mode http? proxy_protocol?)"
 	default:
-		f.What = "cannot be reached: " + text(err)
+		f.What = "cannot be reached: " + errorText(err)
 		f.Next = "saltclusterctl status on " + t.Name + "; is a firewall in between? nc -vz " + t.Host
 	}
 	return f
@@ -109,8 +109,8 @@ type client struct {
 	raw net.Conn
 }
 
-// open connects, and agrees on the protocol.
-func open(ctx context.Context, addr string, kind zmq4.SocketType) (*client, error) {
+// openClient connects, and agrees on the protocol.
+func openClient(ctx context.Context, addr string, kind zmq4.SocketType) (*client, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
@@ -126,8 +126,8 @@ func open(ctx context.Context, addr string, kind zmq4.SocketType) (*client, erro
 	return &client{c, raw}, nil
 }
 
-// echo sends a ping with a filling and compares what comes back.
-func echo(ctx context.Context, c *client, filling string) error {
+// sendEcho sends a ping with a filling and compares what comes back.
+func sendEcho(ctx context.Context, c *client, filling string) error {
 	until := time.Now().Add(probeTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(until) {
 		until = d
@@ -156,8 +156,8 @@ func echo(ctx context.Context, c *client, filling string) error {
 	return errors.New("it sends commands instead of an answer")
 }
 
-// text is an error without the library's own preface.
-func text(err error) string {
+// errorText is an error without the library's own preface.
+func errorText(err error) string {
 	if t, okay := errors.AsType[net.Error](err); okay && t.Timeout() {
 		return "nothing came in time"
 	}

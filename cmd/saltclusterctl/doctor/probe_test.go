@@ -32,10 +32,10 @@ func TestProbeOfAnotherProtocol(t *testing.T) {
 			_, _ = io.ReadFull(c, make([]byte, 64)) // its greeting, so that closing is no reset
 			_, _ = io.WriteString(c, says)
 		}()
-		_, err = open(t.Context(), l.Addr().String(), zmq4.Req)
+		_, err = openClient(t.Context(), l.Addr().String(), zmq4.Req)
 		if !errors.Is(err, errHandshake) {
 			t.Errorf("%q: %v", says, err)
-		} else if got := (Target{Name: "m1"}).refused("", err, "").What; got != want {
+		} else if got := (Target{Name: "m1"}).refusalFinding("", err, "").What; got != want {
 			t.Errorf("%q: %s", says, got)
 		}
 		l.Close()

@@ -33,7 +33,7 @@ func Roots(who Account, dirs, ignore []string) []Finding {
 		}
 		seen[target] = true
 		l := rootLook{who: who, dir: target, ignore: ig}
-		_ = filepath.WalkDir(target, l.entry)
+		_ = filepath.WalkDir(target, l.visitEntry)
 		if l.closed == 0 {
 			continue
 		}
@@ -44,7 +44,7 @@ func Roots(who Account, dirs, ignore []string) []Finding {
 		out = append(out, Finding{
 			Check: "permissions", Level: Warn, Where: l.first, What: what,
 			Why:  "saltclusterd runs as the salt-master's user: what is edited on another node is not installed here, and this node stays behind",
-			Next: l.advice() + "; or cluster_roots_sync: 'off', where something else fills it on each node",
+			Next: l.adviceText() + "; or cluster_roots_sync: 'off', where something else fills it on each node",
 		})
 	}
 	return out
@@ -63,7 +63,7 @@ type rootLook struct {
 	others         bool // below it are entries of other owners, or of a repository, that chown -R would take
 }
 
-func (l *rootLook) entry(path string, d fs.DirEntry, err error) error {
+func (l *rootLook) visitEntry(path string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (l *rootLook) entry(path string, d fs.DirEntry, err error) error {
 		l.others = true // the rest is not looked at
 		return fs.SkipAll
 	}
-	if !l.who.closed(path, st, info.Mode().Perm()) {
+	if !l.who.cannotWrite(path, st, info.Mode().Perm()) {
 		return nil
 	}
 	l.closed++
@@ -108,16 +108,16 @@ func (l *rootLook) entry(path string, d fs.DirEntry, err error) error {
 	return nil
 }
 
-// advice opens the first directory that is closed, without taking it from the users who work there. Where no user does,
-// it also opens everything below.
-func (l *rootLook) advice() string {
-	text, opened := opening(l.who, l.first, l.st), 1
+// adviceText opens the first directory that is closed, without taking it from the users who work there. Where no user
+// does, it also opens everything below.
+func (l *rootLook) adviceText() string {
+	text, opened := openingCommand(l.who, l.first, l.st), 1
 	switch {
 	case text != "":
 	case l.st.Uid == 0 && !l.others:
 		text, opened = fmt.Sprintf("chown -R %s: %s", l.who.Name, l.first), 1+l.below
 	default: // it keeps its owner: git, for one, refuses to work in a directory of another user
-		text = fmt.Sprintf("chgrp %s %s; chmod g+wx %s", l.who.group(), l.first, l.first)
+		text = fmt.Sprintf("chgrp %s %s; chmod g+wx %s", l.who.mainGroup(), l.first, l.first)
 	}
 	if l.closed > opened {
 		text += "; likewise the others"
@@ -125,9 +125,9 @@ func (l *rootLook) advice() string {
 	return text
 }
 
-// opening is what lets a user write in a directory that belongs to it or to a group that edits there, empty when it
-// does not.
-func opening(who Account, dir string, st *syscall.Stat_t) string {
+// openingCommand is what lets a user write in a directory that belongs to it or to a group that edits there, empty when
+// it does not.
+func openingCommand(who Account, dir string, st *syscall.Stat_t) string {
 	switch {
 	case st.Uid == who.UID:
 		return "chmod u+wx " + dir

@@ -117,7 +117,7 @@ func TestAdviceForRoots(t *testing.T) {
 			st: &syscall.Stat_t{Gid: saltGroup, Mode: 0o755}},
 	} {
 		l.who, l.first = account(salt, saltGroup), "/srv/salt"
-		if got := l.advice(); got != want {
+		if got := l.adviceText(); got != want {
 			t.Errorf("%q, not %q", got, want)
 		}
 	}
@@ -176,7 +176,7 @@ func TestGroupsOfAnAccount(t *testing.T) {
 	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
 	for name, got := range map[string]Account{"process gone": AccountOfProcess(proc, 8, "me", uint32(uid), 64002),
 		"user": AccountOf("me", uint32(uid), 64002)} {
-		for _, gid := range numbers(gids) {
+		for _, gid := range parseIDs(gids) {
 			if !slices.Contains(got.GIDs, gid) {
 				t.Errorf("%s: %v lacks %d", name, got, gid)
 			}

@@ -29,7 +29,7 @@ func Listeners(proc string, ports ...int) ([]Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	owners(proc, inodes)
+	findOwners(proc, inodes)
 	out := make([]Listener, 0, len(inodes))
 	for _, l := range inodes {
 		out = append(out, l)
@@ -102,8 +102,8 @@ func kernelAddr(s string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a.Unmap(), uint16(n)), ok
 }
 
-// owners finds the processes of sockets, as far as we may see them.
-func owners(proc string, sockets map[string]Listener) {
+// findOwners finds the processes of sockets, as far as we may see them.
+func findOwners(proc string, sockets map[string]Listener) {
 	links, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "fd", "*"))
 	if err != nil {
 		return

@@ -126,14 +126,14 @@ func Symptoms() []Symptom {
 
 // Explain finds the symptoms that a line of a log or a screen shows, by words of either in the other.
 func Explain(line string) []Symptom {
-	wanted := fold(line)
+	wanted := foldText(line)
 	var out []Symptom
 	for _, s := range Symptoms() {
-		if words := fold(s.Words); wanted != "" && (strings.Contains(wanted, words) || strings.Contains(words, wanted)) {
+		if words := foldText(s.Words); wanted != "" && (strings.Contains(wanted, words) || strings.Contains(words, wanted)) {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-func fold(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+func foldText(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }

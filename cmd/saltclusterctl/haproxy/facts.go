@@ -33,5 +33,5 @@ type side struct {
 	port  int
 }
 
-func (f Facts) publish() side { return side{"salt-publish", "/pub", f.PublishPort} }
-func (f Facts) request() side { return side{"salt-request", "/req", f.RetPort} }
+func (f Facts) publishSide() side { return side{"salt-publish", "/pub", f.PublishPort} }
+func (f Facts) requestSide() side { return side{"salt-request", "/req", f.RetPort} }

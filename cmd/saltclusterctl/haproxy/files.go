@@ -5,13 +5,13 @@ import "fmt"
 // ownFiles is about what HAProxy opens beside its connections: what it listens on, checks, its threads.
 const ownFiles = 16
 
-// files is how many HAProxy opens for so many connections, of which each is one to the minion and one to a node.
-func files(maxconn int) int { return 2*maxconn + ownFiles }
+// openFilesFor is how many HAProxy opens for so many connections, of which each is one to the minion and one to a node.
+func openFilesFor(maxconn int) int { return 2*maxconn + ownFiles }
 
 // Files compares maxconn of global with the files that HAProxy may open: by its configuration, and on its host, where 0
 // is not known. haproxy -c does not: it is told when it starts.
 func Files(c *Config, openFiles int) []Finding {
-	need := files(c.MaxConn)
+	need := openFilesFor(c.MaxConn)
 	if c.MaxConn == 0 {
 		return nil // it takes as many as it may
 	}

@@ -226,12 +226,12 @@ peers p
 	if c.MaxConn != 9000 || len(c.Proxies) != 3 {
 		t.Fatalf("%+v", c)
 	}
-	routes := c.routes(facts().publish())
+	routes := c.findRoutes(facts().publishSide())
 	if len(routes) != 1 || routes[0].front.Mode != "tcp" || len(routes[0].front.Binds) != 2 ||
 		routes[0].back.Servers[0].Name != "a b" {
 		t.Fatalf("%+v", routes)
 	}
-	if idle, _, ok := routes[0].idle(); !ok || idle != time.Hour {
+	if idle, _, ok := routes[0].idleTime(); !ok || idle != time.Hour {
 		t.Errorf("idle %s", idle)
 	}
 	web := c.Proxies[2]

@@ -35,25 +35,25 @@ type route struct {
 // Judge says what is wrong with a configuration for a cluster, in the order of the file.
 func Judge(c *Config, f Facts) []Finding {
 	j := &judge{cfg: c, facts: f}
-	for _, of := range []side{f.publish(), f.request()} {
-		routes := c.routes(of)
+	for _, of := range []side{f.publishSide(), f.requestSide()} {
+		routes := c.findRoutes(of)
 		if len(routes) == 0 {
-			j.add(Fail, 0, fmt.Sprintf("nothing carries port %d", of.port),
+			j.addFinding(Fail, 0, fmt.Sprintf("nothing carries port %d", of.port),
 				"minions need both ports at the address they know their master by: Minion did not return, or Salt request timed out",
 				"take the sections that saltclusterctl haproxy --fragment prints")
 		}
 		for _, r := range routes {
-			j.route(r)
+			j.judgeRoute(r)
 		}
 	}
-	j.room()
+	j.judgeMaxConn()
 	j.found = append(j.found, Files(c, f.OpenFiles)...)
 	slices.SortStableFunc(j.found, func(a, b Finding) int { return a.Line - b.Line })
 	return slices.CompactFunc(j.found, func(a, b Finding) bool { return a == b })
 }
 
-// routes finds who carries a side: by the port that is bound, else by the port of the servers.
-func (c *Config) routes(of side) []route {
+// findRoutes finds who carries a side: by the port that is bound, else by the port of the servers.
+func (c *Config) findRoutes(of side) []route {
 	var out []route
 	for i := range c.Proxies {
 		p := &c.Proxies[i]
@@ -78,19 +78,19 @@ type judge struct {
 	found []Finding
 }
 
-func (j *judge) add(l Level, line int, what, why, next string) {
+func (j *judge) addFinding(l Level, line int, what, why, next string) {
 	j.found = append(j.found, Finding{Level: l, Line: line, What: what, Why: why, Next: next})
 }
 
-func (j *judge) route(r route) {
+func (j *judge) judgeRoute(r route) {
 	for _, p := range []*Proxy{r.front, r.back} {
 		if p.Mode == "http" {
-			j.add(Fail, p.Line, p.Kind+" "+p.Name+" is in mode http",
+			j.addFinding(Fail, p.Line, p.Kind+" "+p.Name+" is in mode http",
 				"Salt speaks ZeroMQ, which HAProxy answers with 400 Bad request: no minion connects", "mode tcp")
 		}
 		for _, b := range p.Binds {
 			if b.TLS {
-				j.add(Fail, b.Line, "the bind line ends TLS", "minions do not speak TLS over zeromq: no minion connects",
+				j.addFinding(Fail, b.Line, "the bind line ends TLS", "minions do not speak TLS over zeromq: no minion connects",
 					"remove ssl from the bind line")
 			}
 		}
@@ -98,18 +98,19 @@ func (j *judge) route(r route) {
 			break
 		}
 	}
-	j.timeouts(r)
-	j.probe(r)
-	j.servers(r)
-	j.ports(r)
+	j.judgeTimeouts(r)
+	j.judgeProbe(r)
+	j.judgeServers(r)
+	j.judgePorts(r)
 	if r.back.Balance == "source" || r.back.StickTable {
-		j.add(Warn, r.back.Line, r.back.Kind+" "+r.back.Name+" keeps each address on one node",
+		j.addFinding(Warn, r.back.Line, r.back.Kind+" "+r.back.Name+" keeps each address on one node",
 			"minions behind one NAT all go to the same node, and Salt needs no such thing here", "balance leastconn, without stick-table")
 	}
 }
 
-// idle is how long a silent connection lives: the tunnel timeout when there is one, else the shorter of the two sides.
-func (r route) idle() (time.Duration, int, bool) {
+// idleTime is how long a silent connection lives: the tunnel timeout when there is one, else the shorter of the two
+// sides.
+func (r route) idleTime() (time.Duration, int, bool) {
 	for _, p := range []*Proxy{r.back, r.front} {
 		if t, ok := p.Timeouts["tunnel"]; ok {
 			return t.Time, t.Line, true
@@ -126,32 +127,32 @@ func (r route) idle() (time.Duration, int, bool) {
 	return 0, 0, false
 }
 
-func (j *judge) timeouts(r route) {
+func (j *judge) judgeTimeouts(r route) {
 	for _, t := range []struct {
 		name, usual string
 		p           *Proxy
 	}{{"client", "1m", r.front}, {"server", "1m", r.back}, {"connect", "5s", r.back}} {
 		if _, ok := t.p.Timeouts[t.name]; !ok {
-			j.add(Warn, t.p.Line, fmt.Sprintf("%s %s has no timeout %s", t.p.Kind, t.p.Name, t.name),
+			j.addFinding(Warn, t.p.Line, fmt.Sprintf("%s %s has no timeout %s", t.p.Kind, t.p.Name, t.name),
 				"connections of hosts that are gone stay for ever and use up maxconn", "timeout "+t.name+" "+t.usual)
 		}
 	}
 	if t, ok := r.back.Timeouts["connect"]; ok && t.Time > 10*time.Second {
-		j.add(Warn, t.Line, "timeout connect is "+short(t.Time),
+		j.addFinding(Warn, t.Line, "timeout connect is "+formatTime(t.Time),
 			"a minion waits that long for a node that has died before it gets another: Salt request timed out", "timeout connect 5s")
 	}
-	idle, line, ok := r.idle()
+	idle, line, ok := r.idleTime()
 	if !ok {
 		return
 	}
-	if r.name == j.facts.publish().name {
+	if r.name == j.facts.publishSide().name {
 		j.publishIdle(idle, line)
 		return
 	}
 	if limit := j.facts.ForwardTimeout; idle < limit {
-		j.add(Warn, line, fmt.Sprintf("connections to %d are cut after %s of silence", r.port, short(idle)),
-			fmt.Sprintf("a request may take %s at the master, a pillar that renders slowly for one: the minion logs Salt request timed out", short(limit)),
-			"timeout tunnel "+short(requestTunnel)+" in that section")
+		j.addFinding(Warn, line, fmt.Sprintf("connections to %d are cut after %s of silence", r.port, formatTime(idle)),
+			fmt.Sprintf("a request may take %s at the master, a pillar that renders slowly for one: the minion logs Salt request timed out", formatTime(limit)),
+			"timeout tunnel "+formatTime(requestTunnel)+" in that section")
 	}
 }
 
@@ -159,23 +160,23 @@ func (j *judge) timeouts(r route) {
 func (j *judge) publishIdle(idle time.Duration, line int) {
 	beat := j.facts.Heartbeat
 	what := fmt.Sprintf("connections to %d are cut after %s of silence, the nodes send a PING every %s",
-		j.facts.PublishPort, short(idle), short(beat))
+		j.facts.PublishPort, formatTime(idle), formatTime(beat))
 	switch {
 	case idle <= beat+beat/5:
-		j.add(Fail, line, what, "minions lose their publications again and again without noticing: Minion did not return",
-			"timeout tunnel "+short(publishTunnel)+" in that section, or a smaller heartbeat_interval on every node")
+		j.addFinding(Fail, line, what, "minions lose their publications again and again without noticing: Minion did not return",
+			"timeout tunnel "+formatTime(publishTunnel)+" in that section, or a smaller heartbeat_interval on every node")
 	case idle < 2*beat+beat/2:
-		j.add(Warn, line, what, "one PING that comes late cuts the minion off: Minion did not return",
-			"timeout tunnel "+short(publishTunnel)+" in that section")
+		j.addFinding(Warn, line, what, "one PING that comes late cuts the minion off: Minion did not return",
+			"timeout tunnel "+formatTime(publishTunnel)+" in that section")
 	}
 }
 
-func (j *judge) probe(r route) {
+func (j *judge) judgeProbe(r route) {
 	if j.facts.HealthPort == 0 || len(r.back.Servers) == 0 {
 		return
 	}
 	if !r.back.Checked {
-		j.add(Warn, r.back.Line, fmt.Sprintf("%s %s looks only whether port %d is open", r.back.Kind, r.back.Name, r.port),
+		j.addFinding(Warn, r.back.Line, fmt.Sprintf("%s %s looks only whether port %d is open", r.back.Kind, r.back.Name, r.port),
 			"a node that is not ready, or shall be drained, gets minions all the same", "option httpchk GET "+r.probe)
 		return
 	}
@@ -184,76 +185,76 @@ func (j *judge) probe(r route) {
 	switch path {
 	case r.probe:
 		if !r.back.On404 {
-			j.add(Warn, r.back.Line, fmt.Sprintf("%s %s lacks http-check disable-on-404", r.back.Kind, r.back.Name),
+			j.addFinding(Warn, r.back.Line, fmt.Sprintf("%s %s lacks http-check disable-on-404", r.back.Kind, r.back.Name),
 				"saltclusterctl drain then ends all connections of the node at once instead of one after the other", "http-check disable-on-404")
 		}
 	case "/readyz":
-		j.add(Warn, r.back.Line, fmt.Sprintf("%s %s asks /readyz", r.back.Kind, r.back.Name),
+		j.addFinding(Warn, r.back.Line, fmt.Sprintf("%s %s asks /readyz", r.back.Kind, r.back.Name),
 			"without a majority no node is ready, though all of them still serve minions: HAProxy would send all minions away", "option httpchk GET "+r.probe)
 	case other:
-		j.add(Fail, r.back.Line, fmt.Sprintf("%s %s asks %s, which is about the other port", r.back.Kind, r.back.Name, other),
+		j.addFinding(Fail, r.back.Line, fmt.Sprintf("%s %s asks %s, which is about the other port", r.back.Kind, r.back.Name, other),
 			"the node gets minions that it cannot serve, or none though it could", "option httpchk GET "+r.probe)
 	case "/livez":
-		j.add(Fail, r.back.Line, fmt.Sprintf("%s %s asks /livez", r.back.Kind, r.back.Name),
+		j.addFinding(Fail, r.back.Line, fmt.Sprintf("%s %s asks /livez", r.back.Kind, r.back.Name),
 			"a process that lives may still be catching up: minions are sent to closed ports", "option httpchk GET "+r.probe)
 	default:
-		j.add(Fail, r.back.Line, fmt.Sprintf("%s %s asks for %s, which no node knows", r.back.Kind, r.back.Name, path),
+		j.addFinding(Fail, r.back.Line, fmt.Sprintf("%s %s asks for %s, which no node knows", r.back.Kind, r.back.Name, path),
 			"the answer is 404: HAProxy takes every node for drained or down", "option httpchk GET "+r.probe)
 	}
 }
 
-func (j *judge) servers(r route) {
+func (j *judge) judgeServers(r route) {
 	seen := map[string]bool{}
 	for _, s := range r.back.Servers {
-		j.server(r, s)
+		j.judgeServer(r, s)
 		seen[s.Name], seen[s.Host] = true, true
 		known := slices.ContainsFunc(j.facts.Servers, func(n Server) bool { return n.Name == s.Name || n.Address == s.Host })
 		if !known && len(j.facts.Servers) > 0 {
-			j.add(Warn, s.Line, fmt.Sprintf("server %s (%s) is not a member of the cluster", s.Name, s.Host),
+			j.addFinding(Warn, s.Line, fmt.Sprintf("server %s (%s) is not a member of the cluster", s.Name, s.Host),
 				"minions sent there meet another master.pub: The master key has changed, or Invalid master key", "remove the line, or let the node join")
 		}
 	}
 	for _, n := range j.facts.Servers {
 		if !seen[n.Name] && !seen[n.Address] && len(r.back.Servers) > 0 {
-			j.add(Warn, r.back.Line, fmt.Sprintf("%s %s lacks the member %s (%s)", r.back.Kind, r.back.Name, n.Name, n.Address),
+			j.addFinding(Warn, r.back.Line, fmt.Sprintf("%s %s lacks the member %s (%s)", r.back.Kind, r.back.Name, n.Name, n.Address),
 				"that node gets no minions, and the others carry its share", fmt.Sprintf("server %s %s:%d …, as saltclusterctl haproxy prints it", n.Name, n.Address, r.port))
 		}
 	}
 }
 
-func (j *judge) server(r route, s ServerLine) {
+func (j *judge) judgeServer(r route, s ServerLine) {
 	f := j.facts
 	if s.Port != 0 && s.Port != r.port {
-		j.add(Fail, s.Line, fmt.Sprintf("server %s gets the connections of port %d on its port %d", s.Name, r.port, s.Port),
+		j.addFinding(Fail, s.Line, fmt.Sprintf("server %s gets the connections of port %d on its port %d", s.Name, r.port, s.Port),
 			"what answers there is not what the minion wants: Minion did not return, Salt request timed out", fmt.Sprintf("%s:%d", s.Host, r.port))
 	}
 	switch {
 	case !s.Check:
-		j.add(Fail, s.Line, "server "+s.Name+" is not checked",
+		j.addFinding(Fail, s.Line, "server "+s.Name+" is not checked",
 			"minions are sent to it when it is down: Minion did not return, Salt request timed out", fmt.Sprintf("add: check port %d inter 1s fall 2 rise 2", f.HealthPort))
 	case r.back.Checked && f.HealthPort != 0 && s.CheckPort != f.HealthPort:
-		j.add(Fail, s.Line, fmt.Sprintf("server %s is asked over HTTP on its port %d, not on health_listen", s.Name,
+		j.addFinding(Fail, s.Line, fmt.Sprintf("server %s is asked over HTTP on its port %d, not on health_listen", s.Name,
 			cmp.Or(s.CheckPort, s.Port)),
 			"4505 and 4506 do not speak HTTP: the node is always down for HAProxy", fmt.Sprintf("add: port %d", f.HealthPort))
 	}
-	if s.Check && !s.Shutdown && r.name == f.publish().name {
-		j.add(Warn, s.Line, "server "+s.Name+" lacks on-marked-down shutdown-sessions",
+	if s.Check && !s.Shutdown && r.name == f.publishSide().name {
+		j.addFinding(Warn, s.Line, "server "+s.Name+" lacks on-marked-down shutdown-sessions",
 			"minions of a node that has died stay with it until TCP gives up, minutes later: Minion did not return", "add: on-marked-down shutdown-sessions")
 	}
 	if s.Agent && s.Weight < 20 {
-		j.add(Warn, s.Line, fmt.Sprintf("server %s has an agent-check, and weight %d", s.Name, cmp.Or(s.Weight, 1)),
+		j.addFinding(Warn, s.Line, fmt.Sprintf("server %s has an agent-check, and weight %d", s.Name, cmp.Or(s.Weight, 1)),
 			"after a recovery the agent asks for 10% of the weight, which is none", "add: weight 100")
 	}
 	if s.TLS {
-		j.add(Fail, s.Line, "server "+s.Name+" is spoken to with TLS", "4505 and 4506 do not speak TLS: no minion connects",
+		j.addFinding(Fail, s.Line, "server "+s.Name+" is spoken to with TLS", "4505 and 4506 do not speak TLS: no minion connects",
 			"remove ssl")
 	}
 	switch {
 	case s.Proxy && !f.ProxyProtocol:
-		j.add(Fail, s.Line, "server "+s.Name+" has send-proxy, the nodes do not expect it",
+		j.addFinding(Fail, s.Line, "server "+s.Name+" has send-proxy, the nodes do not expect it",
 			"the node cuts every connection: no minion connects", "remove it, or set proxy_protocol: True and proxy_protocol_trusted on every node")
 	case !s.Proxy && f.ProxyProtocol:
-		j.add(Fail, s.Line, "server "+s.Name+" has no send-proxy, and the nodes insist on it (proxy_protocol: True)",
+		j.addFinding(Fail, s.Line, "server "+s.Name+" has no send-proxy, and the nodes insist on it (proxy_protocol: True)",
 			"the node cuts every connection: no minion connects", "add: send-proxy-v2")
 	}
 }
@@ -261,9 +262,9 @@ func (j *judge) server(r route, s ServerLine) {
 // linuxPorts are the local ports that Linux has for connections to one address and port, unless it is told otherwise.
 const linuxPorts = 60999 - 32768 + 1
 
-// ports compares the connections to a server, each of which needs a local port, with the local ports there are. It also
-// does so for the case that one server is away.
-func (j *judge) ports(r route) {
+// judgePorts compares the connections to a server, each of which needs a local port, with the local ports there are. It
+// also does so for the case that one server is away.
+func (j *judge) judgePorts(r route) {
 	n := len(r.back.Servers)
 	if n == 0 || r.back.Source || slices.ContainsFunc(r.back.Servers, func(s ServerLine) bool { return s.Source }) {
 		return
@@ -280,7 +281,7 @@ func (j *judge) ports(r route) {
 	if each <= ports {
 		return
 	}
-	j.add(level, r.back.Line,
+	j.addFinding(level, r.back.Line,
 		fmt.Sprintf("%s %s has %d minions: %s that is %d connections to each, and there are %d local ports for one address",
 			r.back.Kind,
 			r.back.Name, j.facts.Minions, when, each, ports),
@@ -288,14 +289,14 @@ func (j *judge) ports(r route) {
 		"there: sysctl -w net.ipv4.ip_local_port_range='10240 65535', and the same line in /etc/sysctl.d; or more nodes")
 }
 
-// room compares maxconn with the number of minions.
-func (j *judge) room() {
+// judgeMaxConn compares maxconn with the number of minions.
+func (j *judge) judgeMaxConn() {
 	if j.facts.Minions == 0 {
 		return
 	}
 	need := 2 * j.facts.Minions // a connection to each port
 	if j.cfg.MaxConn > 0 && j.cfg.MaxConn < need {
-		j.add(Fail, 0, fmt.Sprintf("maxconn of global is %d, and %d minions need %d", j.cfg.MaxConn, j.facts.Minions, need),
+		j.addFinding(Fail, 0, fmt.Sprintf("maxconn of global is %d, and %d minions need %d", j.cfg.MaxConn, j.facts.Minions, need),
 			"those beyond it hang in the queue of the kernel: Minion did not return, Salt request timed out", fmt.Sprintf("maxconn %d", 2*need+1000))
 	}
 	for _, p := range j.cfg.Proxies {
@@ -303,7 +304,7 @@ func (j *judge) room() {
 			return b.Port == j.facts.PublishPort || b.Port == j.facts.RetPort
 		})
 		if carries && p.MaxConn > 0 && p.MaxConn < j.facts.Minions {
-			j.add(Fail, p.Line, fmt.Sprintf("maxconn of %s %s is %d, and there are %d minions", p.Kind, p.Name, p.MaxConn,
+			j.addFinding(Fail, p.Line, fmt.Sprintf("maxconn of %s %s is %d, and there are %d minions", p.Kind, p.Name, p.MaxConn,
 				j.facts.Minions),
 				"those beyond it wait until others leave: Minion did not return", fmt.Sprintf("maxconn %d", 2*j.facts.Minions+500))
 		}

@@ -73,11 +73,11 @@ func Parse(text string) (*Config, error) {
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
-		if words := split(line); len(words) > 0 {
-			r.line(number, words)
+		if words := splitWords(line); len(words) > 0 {
+			r.readLine(number, words)
 		}
 	}
-	r.end()
+	r.endSection()
 	return &r.cfg, nil
 }
 
@@ -89,26 +89,26 @@ type reader struct {
 	defaults map[string]Proxy
 }
 
-func (r *reader) line(number int, words []string) {
+func (r *reader) readLine(number int, words []string) {
 	switch words[0] {
 	case "global", "defaults", "listen", "frontend", "backend":
-		r.begin(number, words)
+		r.beginSection(number, words)
 		return
 	case "peers", "resolvers", "userlist", "mailers", "program", "cache", "ring", "http-errors", "fcgi-app", "crt-store", "log-forward", "traces":
-		r.end()
+		r.endSection()
 		return
 	}
 	switch {
 	case r.global:
-		r.cfg.keyword(words)
+		r.cfg.setKeyword(words)
 	case r.now != nil:
-		r.now.keyword(number, words)
+		r.now.setKeyword(number, words)
 	}
 }
 
-// keyword of global.
-func (c *Config) keyword(words []string) {
-	switch n := number0(word(words, 1)); words[0] {
+// setKeyword of global.
+func (c *Config) setKeyword(words []string) {
+	switch n := parseNumber(wordAt(words, 1)); words[0] {
 	case "maxconn":
 		c.MaxConn = n
 	case "ulimit-n":
@@ -118,8 +118,8 @@ func (c *Config) keyword(words []string) {
 	}
 }
 
-func (r *reader) begin(number int, words []string) {
-	r.end()
+func (r *reader) beginSection(number int, words []string) {
+	r.endSection()
 	if words[0] == "global" {
 		r.global = true
 		return
@@ -129,9 +129,9 @@ func (r *reader) begin(number int, words []string) {
 		p = r.last
 	}
 	if i := slices.Index(words, "from"); i > 0 {
-		p = r.defaults[word(words, i+1)]
+		p = r.defaults[wordAt(words, i+1)]
 	}
-	p.Kind, p.Name, p.Line = words[0], word(words, 1), number
+	p.Kind, p.Name, p.Line = words[0], wordAt(words, 1), number
 	timeouts := make(map[string]Timeout, len(p.Timeouts))
 	for name, t := range p.Timeouts {
 		timeouts[name] = t
@@ -140,7 +140,7 @@ func (r *reader) begin(number int, words []string) {
 	r.now = &p
 }
 
-func (r *reader) end() {
+func (r *reader) endSection() {
 	r.global = false
 	if r.now == nil {
 		return
@@ -154,78 +154,78 @@ func (r *reader) end() {
 	r.now = nil
 }
 
-func (p *Proxy) keyword(number int, words []string) {
+func (p *Proxy) setKeyword(number int, words []string) {
 	switch words[0] {
 	case "mode":
-		p.Mode = word(words, 1)
+		p.Mode = wordAt(words, 1)
 	case "balance":
-		p.Balance = word(words, 1)
+		p.Balance = wordAt(words, 1)
 	case "maxconn":
-		p.MaxConn = number0(word(words, 1))
+		p.MaxConn = parseNumber(wordAt(words, 1))
 	case "bind":
-		for _, a := range strings.Split(word(words, 1), ",") {
-			_, port := address(a)
+		for _, a := range strings.Split(wordAt(words, 1), ",") {
+			_, port := splitAddress(a)
 			p.Binds = append(p.Binds, Bind{Line: number, Port: port, TLS: slices.Contains(words, "ssl")})
 		}
 	case "timeout":
-		if d, ok := duration(word(words, 2)); ok {
-			p.Timeouts[word(words, 1)] = Timeout{number, d}
+		if d, ok := parseTime(wordAt(words, 2)); ok {
+			p.Timeouts[wordAt(words, 1)] = Timeout{number, d}
 		}
 	case "option":
-		if word(words, 1) == "httpchk" {
+		if wordAt(words, 1) == "httpchk" {
 			p.Checked, p.HTTPCheck = true, probePath(words[2:])
 		}
 	case "http-check":
-		p.check(words)
+		p.setCheck(words)
 	case "default_backend", "use_backend":
-		p.Backends = append(p.Backends, word(words, 1))
+		p.Backends = append(p.Backends, wordAt(words, 1))
 	case "stick-table":
 		p.StickTable = true
 	case "source":
 		p.Source = true
 	case "default-server":
-		p.preset = p.preset.with(words[1:])
+		p.preset = p.preset.withKeywords(words[1:])
 	case "server":
-		p.server(number, words)
+		p.addServer(number, words)
 	}
 }
 
-func (p *Proxy) check(words []string) {
-	switch word(words, 1) {
+func (p *Proxy) setCheck(words []string) {
+	switch wordAt(words, 1) {
 	case "disable-on-404":
 		p.On404 = true
 	case "send":
 		if i := slices.Index(words, "uri"); i > 0 {
-			p.HTTPCheck = word(words, i+1)
+			p.HTTPCheck = wordAt(words, i+1)
 		}
 	}
 }
 
-func (p *Proxy) server(number int, words []string) {
+func (p *Proxy) addServer(number int, words []string) {
 	s := p.preset
-	s.Line, s.Name = number, word(words, 1)
-	s.Host, s.Port = address(word(words, 2))
+	s.Line, s.Name = number, wordAt(words, 1)
+	s.Host, s.Port = splitAddress(wordAt(words, 2))
 	if len(words) > 3 {
-		s = s.with(words[3:])
+		s = s.withKeywords(words[3:])
 	}
 	p.Servers = append(p.Servers, s)
 }
 
-// with adds the keywords of a server line.
-func (s ServerLine) with(words []string) ServerLine {
+// withKeywords adds the keywords of a server line.
+func (s ServerLine) withKeywords(words []string) ServerLine {
 	for i, w := range words {
-		next := word(words, i+1)
+		next := wordAt(words, i+1)
 		switch w {
 		case "check":
 			s.Check = true
 		case "no-check":
 			s.Check = false
 		case "port":
-			s.CheckPort = number0(next)
+			s.CheckPort = parseNumber(next)
 		case "agent-check":
 			s.Agent = true
 		case "weight":
-			s.Weight = number0(next)
+			s.Weight = parseNumber(next)
 		case "send-proxy", "send-proxy-v2", "send-proxy-v2-ssl", "send-proxy-v2-ssl-cn":
 			s.Proxy = true
 		case "on-marked-down":
@@ -250,8 +250,8 @@ func probePath(words []string) string {
 	return words[1]
 }
 
-// split cuts a line into words as HAProxy does: quotes, backslashes, # for the rest of the line.
-func split(line string) []string {
+// splitWords cuts a line into words as HAProxy does: quotes, backslashes, # for the rest of the line.
+func splitWords(line string) []string {
 	var words []string
 	var w strings.Builder
 	open, quote := false, rune(0)
@@ -290,14 +290,14 @@ func split(line string) []string {
 	return words
 }
 
-func word(words []string, i int) string {
+func wordAt(words []string, i int) string {
 	if i < 0 || i >= len(words) {
 		return ""
 	}
 	return words[i]
 }
 
-func number0(s string) int {
+func parseNumber(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
 		return 0
@@ -305,17 +305,17 @@ func number0(s string) int {
 	return n
 }
 
-// address cuts host and port at the last colon; HAProxy has no other rule for IPv6 either.
-func address(s string) (host string, port int) {
+// splitAddress cuts host and port at the last colon; HAProxy has no other rule for IPv6 either.
+func splitAddress(s string) (host string, port int) {
 	i := strings.LastIndexByte(s, ':')
 	if i < 0 {
 		return s, 0
 	}
-	return strings.Trim(s[:i], "[]"), number0(s[i+1:])
+	return strings.Trim(s[:i], "[]"), parseNumber(s[i+1:])
 }
 
-// duration is a time of HAProxy: milliseconds unless it has a unit.
-func duration(s string) (time.Duration, bool) {
+// parseTime is a time of HAProxy: milliseconds unless it has a unit.
+func parseTime(s string) (time.Duration, bool) {
 	end := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	unit := "ms"
 	if end >= 0 {

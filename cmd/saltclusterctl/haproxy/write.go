@@ -109,20 +109,20 @@ func Write(f Facts, o Options) (string, error) {
 	if o.MaxConn > 0 {
 		p.Limit = o.MaxConn
 	}
-	p.Files = files(p.Limit)
+	p.Files = openFilesFor(p.Limit)
 	if !o.NoPublish {
-		s := f.section(o, f.publish(), f.proxy(o.PublishProxy))
+		s := f.newSection(o, f.publishSide(), f.proxyOption(o.PublishProxy))
 		s.About, s.Balance = "Publications: one connection for each minion, for as long as it lives.", "leastconn"
 		if f.Heartbeat > 0 {
-			s.About += " The nodes send a PING every " + short(f.Heartbeat) + "."
+			s.About += " The nodes send a PING every " + formatTime(f.Heartbeat) + "."
 		}
-		s.Tunnel = o.tunnel(publishTunnel)
+		s.Tunnel = o.tunnelTime(publishTunnel)
 		p.Sections = append(p.Sections, s)
 	}
 	if !o.NoRequest {
-		s := f.section(o, f.request(), f.proxy(o.RequestProxy))
+		s := f.newSection(o, f.requestSide(), f.proxyOption(o.RequestProxy))
 		s.About, s.Balance = "Requests and returns: any of them may go to any node. A minion that was cut makes a new connection for its next one.", "roundrobin"
-		s.Tunnel = o.tunnel(requestTunnel)
+		s.Tunnel = o.tunnelTime(requestTunnel)
 		p.Sections = append(p.Sections, s)
 	}
 	var b strings.Builder
@@ -132,21 +132,21 @@ func Write(f Facts, o Options) (string, error) {
 	return strings.TrimLeft(b.String(), "\n"), nil
 }
 
-func (f Facts) proxy(asked string) string {
+func (f Facts) proxyOption(asked string) string {
 	if asked == "" && f.ProxyProtocol {
 		return "send-proxy-v2"
 	}
 	return asked
 }
 
-func (o Options) tunnel(usual time.Duration) string {
+func (o Options) tunnelTime(usual time.Duration) string {
 	if o.Idle > 0 {
 		usual = o.Idle
 	}
-	return short(usual)
+	return formatTime(usual)
 }
 
-func (f Facts) section(o Options, of side, proxy string) section {
+func (f Facts) newSection(o Options, of side, proxy string) section {
 	s := section{Name: of.name, Probe: of.probe, MaxConn: 2*f.Minions + 500}
 	if o.MaxConn > 0 {
 		s.MaxConn = o.MaxConn
@@ -159,7 +159,7 @@ func (f Facts) section(o Options, of side, proxy string) section {
 		s.Binds = []string{":" + port}
 	}
 	for _, n := range f.Servers {
-		line := serverLine{Name: n.Name, Address: net.JoinHostPort(n.Address, port), Check: f.check()}
+		line := serverLine{Name: n.Name, Address: net.JoinHostPort(n.Address, port), Check: f.checkOptions()}
 		if proxy != "" {
 			line.Proxy = " " + proxy
 		}
@@ -168,9 +168,9 @@ func (f Facts) section(o Options, of side, proxy string) section {
 	return s
 }
 
-// check is how a server is watched. Weight 100 lets the agent ask for a part of it; slowstart does the same without
-// one.
-func (f Facts) check() string {
+// checkOptions is how a server is watched. Weight 100 lets the agent ask for a part of it; slowstart does the same
+// without one.
+func (f Facts) checkOptions() string {
 	text := " weight 100"
 	if f.HealthPort != 0 {
 		text += fmt.Sprintf(" check port %d inter 1s fall 2 rise 2 on-marked-down shutdown-sessions", f.HealthPort)
@@ -183,8 +183,8 @@ func (f Facts) check() string {
 	return text + " slowstart 30s"
 }
 
-// short is a time as HAProxy reads it.
-func short(d time.Duration) string {
+// formatTime is a time as HAProxy reads it.
+func formatTime(d time.Duration) string {
 	switch {
 	case d <= 0:
 		return "0"

@@ -61,9 +61,9 @@ type Claim struct {
 	pub string // empty: the base's own
 }
 
-func (c Claim) same(o Claim) bool { return c.State == o.State && c.Fingerprint == o.Fingerprint }
+func (c Claim) isSame(o Claim) bool { return c.State == o.State && c.Fingerprint == o.Fingerprint }
 
-func (c Claim) decided() bool {
+func (c Claim) isDecided() bool {
 	return c.State == adminapi.KeyAccepted || c.State == adminapi.KeyRejected
 }
 
@@ -114,24 +114,24 @@ func Compare(base Base, sets []Set) *Merge {
 		if len(r.Claims) == 0 { // it is denied everywhere, and has no key anywhere
 			continue
 		}
-		r.judge()
+		r.decideRow()
 		m.Rows = append(m.Rows, *r)
 	}
 	return m
 }
 
-// judge applies the rules.
-func (r *Row) judge() {
+// decideRow applies the rules.
+func (r *Row) decideRow() {
 	has := r.known.State != ""
-	claims := r.counting(has)
+	claims := r.countingClaims(has)
 	best := claims[0]
 	for _, c := range claims[1:] {
 		switch {
-		case best.State == adminapi.KeyDeleted, c.Fingerprint != best.Fingerprint, c.decided() && best.decided() &&
+		case best.State == adminapi.KeyDeleted, c.Fingerprint != best.Fingerprint, c.isDecided() && best.isDecided() &&
 			c.State != best.State:
 			r.Kind = Conflict
 			return
-		case c.decided() && !best.decided():
+		case c.isDecided() && !best.isDecided():
 			best = c
 		}
 	}
@@ -139,15 +139,16 @@ func (r *Row) judge() {
 	switch {
 	case !has:
 		r.Kind = New
-	case best.same(r.Claims[0]):
+	case best.isSame(r.Claims[0]):
 		r.Kind = Same
 	default:
 		r.Kind = Decided
 	}
 }
 
-// counting leaves out keys that the cluster has denied for this id while it has another one: that was decided before.
-func (r *Row) counting(has bool) []Claim {
+// countingClaims leaves out keys that the cluster has denied for this id while it has another one: that was decided
+// before.
+func (r *Row) countingClaims(has bool) []Claim {
 	if !has || r.known.State == adminapi.KeyDeleted || r.known.Denied == "" || r.known.Denied == r.known.Fingerprint {
 		return r.Claims
 	}
@@ -217,31 +218,31 @@ func (m *Merge) Counts() map[Kind]int {
 func (m *Merge) Puts() []adminapi.PutKey {
 	var out []adminapi.PutKey
 	for _, r := range m.Rows {
-		if p, ok := r.put(); ok {
+		if p, ok := r.putFor(); ok {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-func (r Row) put() (adminapi.PutKey, bool) {
+func (r Row) putFor() (adminapi.PutKey, bool) {
 	p := adminapi.PutKey{ID: r.ID, BaseRev: r.known.Rev}
 	if r.Becomes == nil {
 		return p, false
 	}
-	changed := r.Becomes.pub != "" && !r.Becomes.same(Claim{State: r.known.State, Fingerprint: r.known.Fingerprint})
+	changed := r.Becomes.pub != "" && !r.Becomes.isSame(Claim{State: r.known.State, Fingerprint: r.known.Fingerprint})
 	if changed {
 		p.State, p.Pub = r.Becomes.State, r.Becomes.pub
 	}
-	if pub := r.loser(); pub != "" {
+	if pub := r.deniedKey(); pub != "" {
 		p.Denied = pub
 	}
 	return p, changed || p.Denied != ""
 }
 
-// loser is the key that is to be denied beside the one that counts. It is empty when the cluster's own key gives way:
-// the cluster denies that one on its own.
-func (r Row) loser() string {
+// deniedKey is the key that is to be denied beside the one that counts. It is empty when the cluster's own key gives
+// way: the cluster denies that one on its own.
+func (r Row) deniedKey() string {
 	if r.Becomes.State == adminapi.KeyDeleted {
 		return ""
 	}

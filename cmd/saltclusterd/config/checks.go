@@ -61,7 +61,7 @@ func notEmpty(v any) (string, string) {
 	return "", ""
 }
 
-func absolute(v any) (string, string) {
+func checkAbsolute(v any) (string, string) {
 	s := v.(string)
 	if !filepath.IsAbs(s) {
 		return fmt.Sprintf("%q is not an absolute path", s), ""
@@ -74,7 +74,7 @@ const maxSocketPath = 107
 
 func socketPath(v any) (string, string) {
 	s := v.(string)
-	if msg, hint := absolute(s); msg != "" {
+	if msg, hint := checkAbsolute(s); msg != "" {
 		return msg, hint
 	}
 	if len(s) > maxSocketPath {
@@ -106,8 +106,8 @@ func listenOrEmpty(v any) (string, string) {
 	return "", ""
 }
 
-// advertised goes into the roster, which holds addresses and no names.
-func advertised(v any) (string, string) {
+// checkAdvertised goes into the roster, which holds addresses and no names.
+func checkAdvertised(v any) (string, string) {
 	s := v.(string)
 	if s == "" {
 		return "", ""
@@ -134,7 +134,7 @@ func everyHostPort(v any) (string, string) {
 	return "", ""
 }
 
-func fingerprint(v any) (string, string) {
+func checkFingerprint(v any) (string, string) {
 	s := v.(string)
 	if s == "" {
 		return "", ""

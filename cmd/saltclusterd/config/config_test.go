@@ -32,7 +32,7 @@ func write(t *testing.T, files map[string]string) string {
 }
 
 func loadTest(path string, env map[string]string) (*Config, error) {
-	return load(path, func(name string) string { return env[name] },
+	return loadWith(path, func(name string) string { return env[name] },
 		func() (string, error) { return "Host1.Example.com", nil })
 }
 
@@ -91,8 +91,8 @@ agent_check_listen: ':4581'
 		},
 	}
 	for _, o := range Options() {
-		if w, ok := want[o.Name]; ok && !reflect.DeepEqual(o.value(c), w) {
-			t.Errorf("%s = %v, want %v", o.Name, o.value(c), w)
+		if w, ok := want[o.Name]; ok && !reflect.DeepEqual(o.currentValue(c), w) {
+			t.Errorf("%s = %v, want %v", o.Name, o.currentValue(c), w)
 		}
 	}
 	peers := []string{"m2:4520", "m3:4521", "[2001:db8::3]:4520", "[2001:db8::4]:4522"}

@@ -14,30 +14,30 @@ type mistake struct {
 	msg, hint string
 }
 
-// set stores the node's value in the option's place. A null leaves what was
+// setValue stores the node's value in the option's place. A null leaves what was
 // there, as Salt's own None does.
-func (o Option) set(c *Config, n *yaml.Node) *mistake {
-	n = follow(n)
+func (o Option) setValue(c *Config, n *yaml.Node) *mistake {
+	n = resolveAlias(n)
 	if n.ShortTag() == "!!null" {
 		return nil
 	}
 	switch p := o.field(c).(type) {
 	case *string:
-		return text(n, p)
+		return decodeText(n, p)
 	case *Secret:
-		return secret(n, p)
+		return decodeSecret(n, p)
 	case *int:
-		return scalar(n, p, "!!int", "a whole number")
+		return decodeScalar(n, p, "!!int", "a whole number")
 	case *bool:
-		return boolean(n, p)
+		return decodeBool(n, p)
 	case *Size:
-		return parsed(n, p, ParseSize, "a size such as 64MiB")
+		return decodeParsed(n, p, ParseSize, "a size such as 64MiB")
 	case *time.Duration:
-		return parsed(n, p, parseDuration, "a duration: seconds, or as 1m30s")
+		return decodeParsed(n, p, parseDuration, "a duration: seconds, or as 1m30s")
 	case *[]string:
-		return list(n, p, text)
+		return decodeList(n, p, decodeText)
 	case *[]netip.Prefix:
-		return list(n, p, network)
+		return decodeList(n, p, decodeNetwork)
 	case *map[string][]netip.Prefix:
 		return networksByName(n, p)
 	case *map[string]string:
@@ -49,19 +49,19 @@ func (o Option) set(c *Config, n *yaml.Node) *mistake {
 	}
 }
 
-// follow resolves an alias. A node that contains itself cannot be built: every
+// resolveAlias resolves an alias. A node that contains itself cannot be built: every
 // decoder below descends a fixed number of levels.
-func follow(n *yaml.Node) *yaml.Node {
+func resolveAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode && n.Alias != nil {
 		return n.Alias
 	}
 	return n
 }
 
-// text takes a scalar as it is written: an id of digits stays one. Booleans
+// decodeText takes a scalar as it is written: an id of digits stays one. Booleans
 // are refused, for "yes" and "no" are written without that thought.
-func text(n *yaml.Node, p *string) *mistake {
-	n = follow(n)
+func decodeText(n *yaml.Node, p *string) *mistake {
+	n = resolveAlias(n)
 	switch tag := n.ShortTag(); {
 	case n.Kind != yaml.ScalarNode:
 		return &mistake{node: n, msg: "is " + kindName(n) + ", but must be text"}
@@ -73,7 +73,7 @@ func text(n *yaml.Node, p *string) *mistake {
 	return nil
 }
 
-func secret(n *yaml.Node, p *Secret) *mistake {
+func decodeSecret(n *yaml.Node, p *Secret) *mistake {
 	var s string
 	if n.Kind != yaml.ScalarNode { // text() would quote it
 		return &mistake{node: n, msg: "is " + kindName(n) + ", but must be text"}
@@ -83,40 +83,40 @@ func secret(n *yaml.Node, p *Secret) *mistake {
 	return nil
 }
 
-func scalar[T any](n *yaml.Node, p *T, tag, what string) *mistake {
+func decodeScalar[T any](n *yaml.Node, p *T, tag, what string) *mistake {
 	var v T
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != tag || n.Decode(&v) != nil {
-		return &mistake{node: n, msg: describe(n) + " is not " + what}
+		return &mistake{node: n, msg: describeNode(n) + " is not " + what}
 	}
 	*p = v
 	return nil
 }
 
-// boolean also takes yes, no, on and off, as Salt's YAML does.
-func boolean(n *yaml.Node, p *bool) *mistake {
+// decodeBool also takes yes, no, on and off, as Salt's YAML does.
+func decodeBool(n *yaml.Node, p *bool) *mistake {
 	var v bool
 	if n.Kind != yaml.ScalarNode || n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 || n.Decode(&v) != nil {
-		return &mistake{node: n, msg: describe(n) + " is neither True nor False"}
+		return &mistake{node: n, msg: describeNode(n) + " is neither True nor False"}
 	}
 	*p = v
 	return nil
 }
 
-func parsed[T any](n *yaml.Node, p *T, parse func(string) (T, error), what string) *mistake {
+func decodeParsed[T any](n *yaml.Node, p *T, parse func(string) (T, error), what string) *mistake {
 	if n.Kind != yaml.ScalarNode {
-		return &mistake{node: n, msg: describe(n) + " is not " + what}
+		return &mistake{node: n, msg: describeNode(n) + " is not " + what}
 	}
 	v, err := parse(n.Value)
 	if err != nil {
-		return &mistake{node: n, msg: describe(n) + " is not " + what}
+		return &mistake{node: n, msg: describeNode(n) + " is not " + what}
 	}
 	*p = v
 	return nil
 }
 
-// list takes a sequence, or one value as a list of one.
-func list[T any](n *yaml.Node, p *[]T, one func(*yaml.Node, *T) *mistake) *mistake {
-	n = follow(n)
+// decodeList takes a sequence, or one value as a list of one.
+func decodeList[T any](n *yaml.Node, p *[]T, one func(*yaml.Node, *T) *mistake) *mistake {
+	n = resolveAlias(n)
 	nodes := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
 		nodes = n.Content
@@ -133,10 +133,10 @@ func list[T any](n *yaml.Node, p *[]T, one func(*yaml.Node, *T) *mistake) *mista
 	return nil
 }
 
-// network takes a CIDR or a single address.
-func network(n *yaml.Node, p *netip.Prefix) *mistake {
+// decodeNetwork takes a CIDR or a single address.
+func decodeNetwork(n *yaml.Node, p *netip.Prefix) *mistake {
 	var s string
-	if m := text(n, &s); m != nil {
+	if m := decodeText(n, &s); m != nil {
 		return m
 	}
 	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
@@ -145,7 +145,7 @@ func network(n *yaml.Node, p *netip.Prefix) *mistake {
 	}
 	prefix, err := netip.ParsePrefix(s)
 	if err != nil {
-		return &mistake{node: follow(n), msg: fmt.Sprintf("%q is not a network or an address", s),
+		return &mistake{node: resolveAlias(n), msg: fmt.Sprintf("%q is not a network or an address", s),
 			hint: "for example 10.0.9.0/24"}
 	}
 	*p = prefix.Masked()
@@ -154,20 +154,20 @@ func network(n *yaml.Node, p *netip.Prefix) *mistake {
 
 func networksByName(n *yaml.Node, p *map[string][]netip.Prefix) *mistake {
 	if n.Kind != yaml.MappingNode {
-		return &mistake{node: n, msg: describe(n) + " is not a map of commands to networks",
+		return &mistake{node: n, msg: describeNode(n) + " is not a map of commands to networks",
 			hint: "for example {publish: [10.0.9.0/24]}"}
 	}
 	out := make(map[string][]netip.Prefix, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		var name string
-		if m := text(n.Content[i], &name); m != nil {
+		if m := decodeText(n.Content[i], &name); m != nil {
 			return m
 		}
 		if _, twice := out[name]; twice {
 			return &mistake{node: n.Content[i], msg: name + " is given twice"}
 		}
 		var networks []netip.Prefix
-		if m := list(n.Content[i+1], &networks, network); m != nil {
+		if m := decodeList(n.Content[i+1], &networks, decodeNetwork); m != nil {
 			return m
 		}
 		out[name] = networks
@@ -187,8 +187,8 @@ func kindName(n *yaml.Node) string {
 	}
 }
 
-// describe names the value without repeating more than a line of it.
-func describe(n *yaml.Node) string {
+// describeNode names the value without repeating more than a line of it.
+func describeNode(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode {
 		return kindName(n)
 	}

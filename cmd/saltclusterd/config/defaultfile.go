@@ -28,14 +28,14 @@ func DefaultFile() []byte {
 			fmt.Fprintf(&b, "\n\n##### %s %s\n", section, strings.Repeat("#", max(0, 66-len(section))))
 		}
 		b.WriteString("\n")
-		for _, line := range wrap(o.Doc, 76) {
+		for _, line := range wrapText(o.Doc, 76) {
 			b.WriteString("# " + line + "\n")
 		}
 		value := o.Example
 		if value != "" {
 			b.WriteString("# For example:\n")
 		} else {
-			value = Flow(plain(o.value(&c)))
+			value = Flow(plainValue(o.currentValue(&c)))
 		}
 		fmt.Fprintf(&b, "#%s: %s\n", o.Name, value)
 	}
@@ -62,7 +62,7 @@ func Flow(v any) string {
 	return "''"
 }
 
-func wrap(text string, width int) []string {
+func wrapText(text string, width int) []string {
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(text) {

@@ -80,8 +80,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// complete fills in what derives from other options.
-func (c *Config) complete(hostname string) {
+// fillDerived fills in what derives from other options.
+func (c *Config) fillDerived(hostname string) {
 	if c.ID == "" {
 		c.ID = hostname
 	}

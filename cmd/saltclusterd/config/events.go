@@ -22,15 +22,15 @@ func tagRules(n *yaml.Node, p *[]TagRule) *mistake {
 	}
 	out := []TagRule{}
 	for _, m := range maps {
-		if m = follow(m); m.Kind != yaml.MappingNode {
-			return &mistake{node: m, msg: describe(m) + " is not a map of tags to policies", hint: hint}
+		if m = resolveAlias(m); m.Kind != yaml.MappingNode {
+			return &mistake{node: m, msg: describeNode(m) + " is not a map of tags to policies", hint: hint}
 		}
 		for i := 0; i+1 < len(m.Content); i += 2 {
 			var r TagRule
-			if bad := text(m.Content[i], &r.Tag); bad != nil {
+			if bad := decodeText(m.Content[i], &r.Tag); bad != nil {
 				return bad
 			}
-			if bad := text(m.Content[i+1], &r.Policy); bad != nil {
+			if bad := decodeText(m.Content[i+1], &r.Policy); bad != nil {
 				return bad
 			}
 			if slices.ContainsFunc(out, func(o TagRule) bool { return o.Tag == r.Tag }) {

@@ -28,12 +28,12 @@ func DropInDir(path string) string {
 	return path + ".d"
 }
 
-// paths returns path and its drop-ins in the order they are read: by name.
-func paths(path string) ([]string, Findings) {
+// listFiles returns path and its drop-ins in the order they are read: by name.
+func listFiles(path string) ([]string, Findings) {
 	dir := DropInDir(path)
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return []string{path}, Findings{{File: dir, Message: "cannot be read: " + reason(err)}}
+		return []string{path}, Findings{{File: dir, Message: "cannot be read: " + errorReason(err)}}
 	}
 	files := []string{path}
 	for _, e := range entries {
@@ -44,21 +44,21 @@ func paths(path string) ([]string, Findings) {
 	return files, nil
 }
 
-// merge reads one file over what c holds.
-func (c *Config) merge(file string) Findings {
+// mergeFile reads one file over what c holds.
+func (c *Config) mergeFile(file string) Findings {
 	data, mode, err := readFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Findings{missing(file)}
+		return Findings{missingFile(file)}
 	}
 	if err != nil {
-		return Findings{{File: file, Message: "cannot be read: " + reason(err)}}
+		return Findings{{File: file, Message: "cannot be read: " + errorReason(err)}}
 	}
 	c.files = append(c.files, file)
 	var findings Findings
 	if mode&0o002 != 0 {
 		findings = append(findings, Finding{File: file, Message: "may be written by everyone", Hint: "chmod o-w " + file})
 	}
-	root, finding := parse(file, data)
+	root, finding := parseFile(file, data)
 	if finding != nil {
 		return append(findings, *finding)
 	}
@@ -68,7 +68,7 @@ func (c *Config) merge(file string) Findings {
 	return append(findings, c.mergeOptions(file, mode, root)...)
 }
 
-func missing(file string) Finding {
+func missingFile(file string) Finding {
 	if target, err := os.Readlink(file); err == nil {
 		return Finding{File: file, Message: fmt.Sprintf("is a link to %s, which does not exist", target),
 			Hint: "remove the link, or put the file there"}
@@ -91,7 +91,7 @@ func (c *Config) mergeOptions(file string, mode fs.FileMode, root *yaml.Node) Fi
 		}
 		o, known := table[key.Value]
 		if !known {
-			msg, hint := unknown(key.Value)
+			msg, hint := unknownOption(key.Value)
 			say(key.Line, msg, hint)
 			continue
 		}
@@ -100,7 +100,7 @@ func (c *Config) mergeOptions(file string, mode fs.FileMode, root *yaml.Node) Fi
 			continue
 		}
 		seen[o.Name] = key.Line
-		if m := o.set(c, value); m != nil {
+		if m := o.setValue(c, value); m != nil {
 			say(m.node.Line, m.msg, m.hint)
 			c.places[o.Name] = place{file: file, line: key.Line, broken: true}
 			continue
@@ -113,15 +113,15 @@ func (c *Config) mergeOptions(file string, mode fs.FileMode, root *yaml.Node) Fi
 	return findings
 }
 
-// parse returns the top-level map, nil for an empty file.
-func parse(file string, data []byte) (*yaml.Node, *Finding) {
+// parseFile returns the top-level map, nil for an empty file.
+func parseFile(file string, data []byte) (*yaml.Node, *Finding) {
 	var doc, more yaml.Node
 	dec := yaml.NewDecoder(strings.NewReader(string(data)))
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, syntax(file, data, err)
+		return nil, syntaxFinding(file, data, err)
 	}
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
 		return nil, &Finding{File: file, Line: more.Line, Message: "has a second YAML document", Hint: "remove the --- line"}
@@ -146,10 +146,10 @@ var (
 	yamlQuoted = regexp.MustCompile(`'[^']{3,}'`)
 )
 
-// syntax turns the YAML library's "yaml: line 3: did not find ..." into a
+// syntaxFinding turns the YAML library's "yaml: line 3: did not find ..." into a
 // finding. What it quotes is left out: an unquoted secret that begins with '*'
 // is an unknown anchor to it.
-func syntax(file string, data []byte, err error) *Finding {
+func syntaxFinding(file string, data []byte, err error) *Finding {
 	text := yamlQuoted.ReplaceAllString(yamlLine.ReplaceAllString(err.Error(), ""), "'...'")
 	return &Finding{File: file, Line: syntaxLine(data), Message: "is not valid YAML: " + text}
 }
@@ -212,8 +212,8 @@ func readFile(file string) ([]byte, fs.FileMode, error) {
 	return data, info.Mode(), err
 }
 
-// reason strips the path off an *fs.PathError; the finding names it already.
-func reason(err error) string {
+// errorReason strips the path off an *fs.PathError; the finding names it already.
+func errorReason(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()
 	}

@@ -47,8 +47,8 @@ func (f Findings) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// err returns f as an error, nil when there is nothing to say.
-func (f Findings) err() error {
+// asError returns f as an error, nil when there is nothing to say.
+func (f Findings) asError() error {
 	if len(f) == 0 {
 		return nil
 	}

@@ -11,38 +11,38 @@ import (
 // The error is Findings: one for every mistake in files and values. The Config
 // is returned beside it, with what could be understood.
 func Load(path string) (*Config, error) {
-	return load(path, os.Getenv, os.Hostname)
+	return loadWith(path, os.Getenv, os.Hostname)
 }
 
 // Read is Load without the checks that only the daemon needs (a secret, a
 // cluster_id, ...); a tool that wants to know where the socket is uses it.
 func Read(path string) (*Config, error) {
-	c, findings := read(path, os.Hostname)
-	return c, findings.err()
+	c, findings := readFiles(path, os.Hostname)
+	return c, findings.asError()
 }
 
-func load(path string, getenv func(string) string, hostname func() (string, error)) (*Config, error) {
-	c, findings := read(path, hostname)
+func loadWith(path string, getenv func(string) string, hostname func() (string, error)) (*Config, error) {
+	c, findings := readFiles(path, hostname)
 	findings = append(findings, c.resolveSecret(getenv)...)
 	findings = append(findings, c.resolveJoinToken(getenv)...)
 	findings = append(findings, c.validate()...)
-	return c, findings.err()
+	return c, findings.asError()
 }
 
-// read merges the files over the defaults.
-func read(path string, hostname func() (string, error)) (*Config, Findings) {
+// readFiles merges the files over the defaults.
+func readFiles(path string, hostname func() (string, error)) (*Config, Findings) {
 	c := DefaultConfig()
 	c.places, c.written = map[string]place{}, map[string]string{}
-	files, findings := paths(path)
+	files, findings := listFiles(path)
 	for _, f := range files {
-		findings = append(findings, c.merge(f)...)
+		findings = append(findings, c.mergeFile(f)...)
 	}
 	name, err := hostname()
 	if err != nil && c.ID == "" {
 		findings = append(findings, Finding{File: path, Option: "id",
 			Message: "is not set and the host's name is unknown: " + err.Error()})
 	}
-	c.complete(strings.ToLower(name))
+	c.fillDerived(strings.ToLower(name))
 	return &c, findings
 }
 
@@ -55,7 +55,7 @@ func (c *Config) Missing() Findings {
 	if _, err := os.Stat(c.Salt.Config); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return Findings{c.finding("salt_config", c.Salt.Config+" does not exist",
+	return Findings{c.newFinding("salt_config", c.Salt.Config+" does not exist",
 		"without it the salt-master's options would all be taken for Salt's defaults")}
 }
 

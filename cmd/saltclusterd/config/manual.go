@@ -27,7 +27,7 @@ func Manual(version string) []byte {
 			p.Sub(section)
 		}
 		p.Item(o.Name, "", o.Doc)
-		if value := Flow(plain(o.value(&c))); o.Example == "" && !strings.Contains(o.Doc, "Default:") {
+		if value := Flow(plainValue(o.currentValue(&c))); o.Example == "" && !strings.Contains(o.Doc, "Default:") {
 			p.Under("Default: " + value)
 		} else if o.Example != "" {
 			p.Under("Example: " + o.Name + ": " + o.Example)

@@ -25,18 +25,18 @@ func (c *Config) ValidateMaster(m Listens, edge ...string) error {
 		own, theirs := e.Addr().Unmap(), m.Interface.Unmap()
 		switch {
 		case theirs.IsUnspecified():
-			out = append(out, c.finding("interface",
+			out = append(out, c.newFinding("interface",
 				fmt.Sprintf("%s is taken: the salt-master listens on every address (interface: %s in %s)", s, theirs,
 					c.Salt.Config),
 				"move it to loopback: interface: 127.0.0.1 in the salt-master's configuration, then restart it"))
 		case own == theirs:
-			out = append(out, c.finding("interface", fmt.Sprintf("%s is where the local salt-master listens", s),
+			out = append(out, c.newFinding("interface", fmt.Sprintf("%s is where the local salt-master listens", s),
 				"give saltclusterd another address than the salt-master's"))
 		case own.IsUnspecified():
-			out = append(out, c.finding("interface", fmt.Sprintf("%s would also claim %s, where the local salt-master listens",
+			out = append(out, c.newFinding("interface", fmt.Sprintf("%s would also claim %s, where the local salt-master listens",
 				s, theirs),
 				"name this host's own addresses, or leave the option out for all of them"))
 		}
 	}
-	return out.err()
+	return out.asError()
 }

@@ -17,8 +17,8 @@ func isMasters(name string) bool {
 	return slices.Contains(masters, name) || localmaster.HasDefault(name)
 }
 
-// replaced are options of Salt's own cluster that have no use here, and why.
-func replaced(name string) string {
+// replacedBy are options of Salt's own cluster that have no use here, and why.
+func replacedBy(name string) string {
 	switch name {
 	case "cluster_port":
 		return "is called cluster_pool_port"
@@ -34,9 +34,9 @@ func replaced(name string) string {
 	return ""
 }
 
-// unknown says what is wrong with an option that the table does not have.
-func unknown(name string) (msg, hint string) {
-	if why := replaced(name); why != "" {
+// unknownOption says what is wrong with an option that the table does not have.
+func unknownOption(name string) (msg, hint string) {
+	if why := replacedBy(name); why != "" {
 		return why, "remove the line"
 	}
 	if isMasters(name) {

@@ -33,8 +33,8 @@ func Names() []string {
 	return names
 }
 
-// value returns what c holds for the option, without the pointer.
-func (o Option) value(c *Config) any {
+// currentValue returns what c holds for the option, without the pointer.
+func (o Option) currentValue(c *Config) any {
 	switch p := o.field(c).(type) {
 	case *string:
 		return *p

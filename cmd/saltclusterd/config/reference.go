@@ -34,19 +34,19 @@ func Reference() []byte {
 			fmt.Fprintf(&b, "\n## %s\n", section)
 		}
 		fmt.Fprintf(&b, "\n### `%s`\n\n", o.Name)
-		for _, line := range wrap(o.Doc, 120) {
-			b.WriteString(markdown(line) + "\n")
+		for _, line := range wrapText(o.Doc, 120) {
+			b.WriteString(escapeMarkdown(line) + "\n")
 		}
 		if o.Example != "" {
 			fmt.Fprintf(&b, "\nExample: `%s: %s`\n", o.Name, o.Example)
 		} else if !strings.Contains(o.Doc, "Default:") {
-			fmt.Fprintf(&b, "\nDefault: `%s`\n", Flow(plain(o.value(&c))))
+			fmt.Fprintf(&b, "\nDefault: `%s`\n", Flow(plainValue(o.currentValue(&c))))
 		}
 	}
 	return []byte(b.String())
 }
 
-// markdown keeps what stands in an option's words from being taken for markup.
-func markdown(line string) string {
+// escapeMarkdown keeps what stands in an option's words from being taken for markup.
+func escapeMarkdown(line string) string {
 	return strings.NewReplacer("*", `\*`, "<", `\<`).Replace(line)
 }

@@ -18,7 +18,7 @@ func (s Secret) Reveal() string { return s.text }
 // IsSet reports whether there is any text.
 func (s Secret) IsSet() bool { return s.text != "" }
 
-func (s Secret) redacted() string {
+func (s Secret) redactedText() string {
 	if s.text == "" {
 		return ""
 	}
@@ -26,10 +26,10 @@ func (s Secret) redacted() string {
 }
 
 // Format implements fmt.Formatter.
-func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.redacted()) }
+func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.redactedText()) }
 
 // LogValue implements slog.LogValuer.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.redacted()) }
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.redactedText()) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.redacted()), nil }
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.redactedText()), nil }

@@ -33,17 +33,17 @@ func (c *Config) resolveSecret(getenv func(string) string) Findings {
 	file := c.Cluster.SecretFile
 	c.written["cluster_secret_file"] = file
 	if file == "" && !inFile {
-		file = c.credential(getenv, credentialName, "cluster_secret_file")
+		file = c.credentialFor(getenv, credentialName, "cluster_secret_file")
 	}
 	switch {
 	case file == "":
 		return nil
 	case inFile:
-		return Findings{c.finding("cluster_secret_file", "is set beside cluster_secret", "keep one of them")}
+		return Findings{c.newFinding("cluster_secret_file", "is set beside cluster_secret", "keep one of them")}
 	}
-	expanded, err := expand(file, getenv)
+	expanded, err := expandEnv(file, getenv)
 	if err != nil {
-		return Findings{c.finding("cluster_secret_file", err.Error(), "")}
+		return Findings{c.newFinding("cluster_secret_file", err.Error(), "")}
 	}
 	secret, finding := c.readSecret(expanded)
 	if finding != nil {
@@ -60,7 +60,7 @@ func (c *Config) readSecret(file string) (Secret, *Finding) {
 	if err == nil {
 		return secret, nil
 	}
-	f := c.finding("cluster_secret_file", err.Error(), "")
+	f := c.newFinding("cluster_secret_file", err.Error(), "")
 	return Secret{}, &f
 }
 
@@ -68,7 +68,7 @@ func (c *Config) readSecret(file string) (Secret, *Finding) {
 func ReadSecretFile(file string) (Secret, error) {
 	data, mode, err := readFile(file)
 	if err != nil {
-		return Secret{}, fmt.Errorf("%s cannot be read: %s", file, reason(err))
+		return Secret{}, fmt.Errorf("%s cannot be read: %s", file, errorReason(err))
 	}
 	if mode&0o004 != 0 {
 		return Secret{}, fmt.Errorf("%s may be read by everyone: chmod o-rwx %s", file, file)
@@ -97,14 +97,14 @@ func (c *Config) resolveJoinToken(getenv func(string) string) Findings {
 	file := c.Cluster.JoinTokenFile
 	c.written[option] = file
 	if file == "" {
-		file = c.credential(getenv, tokenCredential, option)
+		file = c.credentialFor(getenv, tokenCredential, option)
 	}
 	if file == "" {
 		return nil
 	}
-	expanded, err := expand(file, getenv)
+	expanded, err := expandEnv(file, getenv)
 	if err != nil {
-		return Findings{c.finding(option, err.Error(), "")}
+		return Findings{c.newFinding(option, err.Error(), "")}
 	}
 	c.Cluster.JoinTokenFile = expanded
 	if _, err := os.Stat(expanded); errors.Is(err, fs.ErrNotExist) {
@@ -115,25 +115,25 @@ func (c *Config) resolveJoinToken(getenv func(string) string) Findings {
 		_, err = jointoken.Parse(text.Reveal())
 	}
 	if err != nil {
-		return Findings{c.finding(option, err.Error(), "make one on a member: saltclusterctl token create")}
+		return Findings{c.newFinding(option, err.Error(), "make one on a member: saltclusterctl token create")}
 	}
 	token := text.Reveal()
 	c.Cluster.joinToken = &token
 	return nil
 }
 
-// credential returns the path of a systemd credential, when there is one, and remembers that it takes the place of an
-// option.
-func (c *Config) credential(getenv func(string) string, name, option string) string {
-	path := credential(getenv, name)
+// credentialFor returns the path of a systemd credential, when there is one, and remembers that it takes the place of
+// an option.
+func (c *Config) credentialFor(getenv func(string) string, name, option string) string {
+	path := credentialPath(getenv, name)
 	if path != "" {
 		c.places[option] = place{file: path}
 	}
 	return path
 }
 
-// credential returns the path of a systemd credential, when there is one.
-func credential(getenv func(string) string, name string) string {
+// credentialPath returns the path of a systemd credential, when there is one.
+func credentialPath(getenv func(string) string, name string) string {
 	if dir := getenv("CREDENTIALS_DIRECTORY"); dir != "" {
 		path := filepath.Join(dir, name)
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -147,9 +147,9 @@ func credential(getenv func(string) string, name string) string {
 	return storedCredentials + name
 }
 
-// expand replaces ${NAME} by the environment; an unset one is an error, for a
+// expandEnv replaces ${NAME} by the environment; an unset one is an error, for a
 // path without it would be another file.
-func expand(path string, getenv func(string) string) (string, error) {
+func expandEnv(path string, getenv func(string) string) (string, error) {
 	var missing string
 	out := os.Expand(path, func(name string) string {
 		v := getenv(name)

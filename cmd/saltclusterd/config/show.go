@@ -18,7 +18,7 @@ func (c *Config) Show() adminapi.Config {
 		if p, set := c.places[o.Name]; set && p.file != "" {
 			source = p.String()
 		}
-		value := plain(o.value(c))
+		value := plainValue(o.currentValue(c))
 		if text, resolved := c.written[o.Name]; resolved {
 			value = text // as in the files: config diff compares
 		}
@@ -34,12 +34,12 @@ func (p place) String() string {
 	return fmt.Sprintf("%s:%d", p.file, p.line)
 }
 
-// plain turns a value into what JSON and YAML show as an operator would write
+// plainValue turns a value into what JSON and YAML show as an operator would write
 // it.
-func plain(v any) any {
+func plainValue(v any) any {
 	switch v := v.(type) {
 	case Secret:
-		return v.redacted()
+		return v.redactedText()
 	case Size:
 		return v.String()
 	case time.Duration:
@@ -47,11 +47,11 @@ func plain(v any) any {
 	case []string:
 		return append([]string{}, v...)
 	case []netip.Prefix:
-		return prefixes(v)
+		return formatPrefixes(v)
 	case map[string][]netip.Prefix:
 		out := make(map[string][]string, len(v))
 		for name, networks := range v {
-			out[name] = prefixes(networks)
+			out[name] = formatPrefixes(networks)
 		}
 		return out
 	case map[string]string:
@@ -69,7 +69,7 @@ func plain(v any) any {
 	}
 }
 
-func prefixes(in []netip.Prefix) []string {
+func formatPrefixes(in []netip.Prefix) []string {
 	out := make([]string, len(in))
 	for i, p := range in {
 		out[i] = p.String()

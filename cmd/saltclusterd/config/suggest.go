@@ -8,16 +8,16 @@ func Suggest(name string, candidates []string) string {
 		return ""
 	}
 	for _, c := range candidates {
-		if d := distance(name, c); d < bestDistance {
+		if d := editDistance(name, c); d < bestDistance {
 			best, bestDistance = c, d
 		}
 	}
 	return best
 }
 
-// distance is the optimal string alignment distance: insertions, deletions,
+// editDistance is the optimal string alignment distance: insertions, deletions,
 // substitutions and swaps of neighbours cost one each.
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	beforeLast, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j

@@ -59,12 +59,12 @@ func clusterOptions() []Option {
 			Name: "cluster_pub_fingerprint", Section: section, field: func(c *Config) any { return &c.Cluster.PubFingerprint },
 			Doc: "SHA-256 of the cluster's master.pub in hex; a joining node refuses a cluster with another key. " +
 				"On a member: sha256sum /etc/salt/pki/master/master.pub.",
-			Example: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", check: fingerprint,
+			Example: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", check: checkFingerprint,
 		},
 		{
 			Name: "cluster_pki_dir", Section: section, field: func(c *Config) any { return &c.Cluster.PKIDir },
 			Doc:     "Where the cluster's key pair (cluster.pem, cluster.pub) is kept. Default: pki in state_dir.",
-			Example: "/var/lib/saltclusterd/pki", check: absolute,
+			Example: "/var/lib/saltclusterd/pki", check: checkAbsolute,
 		},
 		{
 			Name: "cluster_interface", Section: section, field: func(c *Config) any { return &c.Cluster.Interface },
@@ -77,7 +77,7 @@ func clusterOptions() []Option {
 		{
 			Name: "cluster_advertise", Section: section, field: func(c *Config) any { return &c.Cluster.Advertise },
 			Doc:     "IP address, with or without :port, under which peers reach this node. Default: cluster_interface, or when that is a wildcard the first address of interface.",
-			Example: "10.0.0.11", check: advertised,
+			Example: "10.0.0.11", check: checkAdvertised,
 		},
 		{
 			Name: "cluster_isolated_filesystem", Section: section,

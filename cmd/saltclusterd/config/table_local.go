@@ -7,7 +7,7 @@ func saltOptions() []Option {
 	return []Option{
 		{
 			Name: "salt_config", Section: section, field: func(c *Config) any { return &c.Salt.Config },
-			Doc: "The salt-master's configuration; directories, ports, roots and user are read from there.", check: absolute,
+			Doc: "The salt-master's configuration; directories, ports, roots and user are read from there.", check: checkAbsolute,
 		},
 		{
 			Name: "salt_master_command", Section: section, field: func(c *Config) any { return &c.Salt.MasterCommand },
@@ -61,11 +61,11 @@ func pathOptions() []Option {
 	return []Option{
 		{
 			Name: "state_dir", Section: section, field: func(c *Config) any { return &c.Paths.StateDir },
-			Doc: "The node's own memory: its key, the consensus log. Never on a shared file system.", check: absolute,
+			Doc: "The node's own memory: its key, the consensus log. Never on a shared file system.", check: checkAbsolute,
 		},
 		{
 			Name: "run_dir", Section: section, field: func(c *Config) any { return &c.Paths.RunDir },
-			Doc: "For the admin socket.", check: absolute,
+			Doc: "For the admin socket.", check: checkAbsolute,
 		},
 		{
 			Name: "admin_socket", Section: section, field: func(c *Config) any { return &c.Paths.AdminSocket },

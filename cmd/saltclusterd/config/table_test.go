@@ -19,7 +19,7 @@ func TestTableCoversConfig(t *testing.T) {
 			t.Errorf("%s and %s are the same field", o.Name, other)
 		}
 		rows[address] = o.Name
-		o.value(&c) // panics for a type that nothing handles
+		o.currentValue(&c) // panics for a type that nothing handles
 	}
 	var walk func(v reflect.Value, path string)
 	walk = func(v reflect.Value, path string) {
@@ -90,8 +90,8 @@ func TestDistanceIsAMetric(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[ab_]{0,8}`)
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
-		d := distance(a, b)
-		if (d == 0) != (a == b) || d != distance(b, a) || d > max(len(a), len(b)) ||
+		d := editDistance(a, b)
+		if (d == 0) != (a == b) || d != editDistance(b, a) || d > max(len(a), len(b)) ||
 			d < max(len(a), len(b))-min(len(a), len(b)) {
 			t.Fatalf("distance(%q, %q) = %d", a, b, d)
 		}

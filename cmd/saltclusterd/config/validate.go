@@ -10,20 +10,20 @@ import (
 
 // Validate checks every value and how they fit together. The error is
 // Findings. Load has called it already.
-func (c *Config) Validate() error { return c.validate().err() }
+func (c *Config) Validate() error { return c.validate().asError() }
 
 func (c *Config) validate() Findings {
 	var out Findings
 	say := func(option, msg, hint string) {
 		if msg != "" && !c.places[option].broken {
-			out = append(out, c.finding(option, msg, hint))
+			out = append(out, c.newFinding(option, msg, hint))
 		}
 	}
 	for _, o := range Options() {
 		if o.check == nil {
 			continue
 		}
-		msg, hint := o.check(o.value(c))
+		msg, hint := o.check(o.currentValue(c))
 		say(o.Name, msg, hint)
 	}
 	c.validateNames(say)
@@ -127,8 +127,8 @@ func (e Edge) Proxies() []netip.Prefix {
 	return e.ProxyProtocolTrusted
 }
 
-// finding places a message where the option was set.
-func (c *Config) finding(option, msg, hint string) Finding {
+// newFinding places a message where the option was set.
+func (c *Config) newFinding(option, msg, hint string) Finding {
 	p := c.places[option]
 	if p.file == "" && len(c.files) > 0 {
 		p.file = c.files[0]

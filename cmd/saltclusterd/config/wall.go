@@ -48,20 +48,20 @@ func wallOptions() []Option {
 // wordsByName takes a map of names to words, which may be written as what YAML takes for a boolean: off.
 func wordsByName(n *yaml.Node, p *map[string]string) *mistake {
 	if n.Kind != yaml.MappingNode {
-		return &mistake{node: n, msg: describe(n) + " is not a map of rules to modes", hint: "for example {event_ids: log}"}
+		return &mistake{node: n, msg: describeNode(n) + " is not a map of rules to modes", hint: "for example {event_ids: log}"}
 	}
 	out := make(map[string]string, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		var name string
-		if m := text(n.Content[i], &name); m != nil {
+		if m := decodeText(n.Content[i], &name); m != nil {
 			return m
 		}
 		if _, twice := out[name]; twice {
 			return &mistake{node: n.Content[i], msg: name + " is given twice"}
 		}
-		value := follow(n.Content[i+1])
+		value := resolveAlias(n.Content[i+1])
 		if value.Kind != yaml.ScalarNode {
-			return &mistake{node: value, msg: describe(value) + " is not a mode", hint: "off, log or enforce"}
+			return &mistake{node: value, msg: describeNode(value) + " is not a mode", hint: "off, log or enforce"}
 		}
 		out[name] = value.Value
 	}

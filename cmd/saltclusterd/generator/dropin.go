@@ -35,14 +35,14 @@ func dropIn(cfg *config.Config, master *localmaster.Config, exists func(string) 
 	used := usedDirs(cfg, master)
 	seen := used
 	if master != nil {
-		seen = append(slices.Clone(used), master.SockDir, chased(master.SockDir))
+		seen = append(slices.Clone(used), master.SockDir, followLinks(master.SockDir))
 	}
-	if slices.ContainsFunc(seen, temporary) {
+	if slices.ContainsFunc(seen, isTemporary) {
 		b.WriteString("PrivateTmp=no\n")
 	}
 	var there []string
-	for _, dir := range closed(used) {
-		switch base := nearest(dir, exists); {
+	for _, dir := range closedDirs(used) {
+		switch base := nearestExisting(dir, exists); {
 		case strings.ContainsFunc(dir, isControl):
 		case base == "/":
 			fmt.Fprintf(&b, "# not there: %s\n", dir)
@@ -52,7 +52,7 @@ func dropIn(cfg *config.Config, master *localmaster.Config, exists func(string) 
 	}
 	slices.Sort(there)
 	for _, dir := range slices.Compact(there) {
-		fmt.Fprintf(&b, "ReadWritePaths=%s\n", quote(dir))
+		fmt.Fprintf(&b, "ReadWritePaths=%s\n", quotePath(dir))
 	}
 	return []byte(b.String())
 }
@@ -62,8 +62,8 @@ var accountName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,30}\$?$`)
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// quote writes a path for a list in a unit file: %% is a %, and quotes keep blanks together.
-func quote(path string) string {
+// quotePath writes a path for a list in a unit file: %% is a %, and quotes keep blanks together.
+func quotePath(path string) string {
 	path = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(path)
 	return `"` + path + `"`
 }
@@ -81,30 +81,30 @@ func usedDirs(cfg *config.Config, master *localmaster.Config) (dirs []string) {
 	}
 	for _, dir := range all {
 		if dir = filepath.Clean(dir); filepath.IsAbs(dir) && dir != "/" {
-			dirs = append(dirs, chased(dir))
+			dirs = append(dirs, followLinks(dir))
 		}
 	}
 	if master != nil {
-		dirs = append(dirs, linked(master.PkiDir)...)
-		dirs = append(dirs, linked(master.CacheDir)...)
+		dirs = append(dirs, linkedDirs(master.PkiDir)...)
+		dirs = append(dirs, linkedDirs(master.CacheDir)...)
 	}
 	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return dir == "/" })
 	slices.Sort(dirs)
 	return slices.Compact(dirs)
 }
 
-// closed are those of the directories that the unit has closed.
-func closed(dirs []string) []string {
+// closedDirs are those of the directories that the unit has closed.
+func closedDirs(dirs []string) []string {
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
 		return slices.ContainsFunc(open, func(o string) bool { return paths.Within(dir, o) })
 	})
 }
 
-// temporary directories are the service's own, unless something of Salt's is in them.
-func temporary(dir string) bool { return paths.Within(dir, "/tmp") || paths.Within(dir, "/var/tmp") }
+// isTemporary directories are the service's own, unless something of Salt's is in them.
+func isTemporary(dir string) bool { return paths.Within(dir, "/tmp") || paths.Within(dir, "/var/tmp") }
 
-// nearest is the path itself or the directory above it that exists: what is made later is made there.
-func nearest(path string, exists func(string) bool) string {
+// nearestExisting is the path itself or the directory above it that exists: what is made later is made there.
+func nearestExisting(path string, exists func(string) bool) string {
 	for path != "/" && !exists(path) {
 		path = filepath.Dir(path)
 	}

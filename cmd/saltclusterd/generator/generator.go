@@ -20,7 +20,7 @@ func Run(args []string) error {
 	if len(args) < 1 || !filepath.IsAbs(args[0]) {
 		return fmt.Errorf("%s is for systemd: it wants the directory to write to", Name)
 	}
-	text, err := generate(config.DefaultPath)
+	text, err := generateDropIn(config.DefaultPath)
 	if err != nil {
 		return err
 	}
@@ -34,21 +34,21 @@ func Run(args []string) error {
 	return nil
 }
 
-// generate reads what it needs. Mistakes in saltclusterd's own configuration are the daemon's to report.
-func generate(path string) ([]byte, error) {
+// generateDropIn reads what it needs. Mistakes in saltclusterd's own configuration are the daemon's to report.
+func generateDropIn(path string) ([]byte, error) {
 	cfg, _ := config.Read(path)
 	if cfg.Cluster.Witness {
-		return dropIn(cfg, nil, exists), nil
+		return dropIn(cfg, nil, pathExists), nil
 	}
 	// The options read here have the same defaults in all versions, and no other program is started to ask for it.
 	master, err := localmaster.LoadConfig(cfg.Salt.Config, localmaster.Version{Major: localmaster.MaxMajor})
 	if err != nil {
 		return nil, err
 	}
-	return dropIn(cfg, master, exists), nil
+	return dropIn(cfg, master, pathExists), nil
 }
 
-func exists(path string) bool {
+func pathExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }

@@ -54,7 +54,7 @@ func TestGenerate(t *testing.T) {
 			master, own := filepath.Join(dir, "salt/master"), filepath.Join(dir, "salt/saltclusterd")
 			write(t, master, fill.Replace(c.master))
 			write(t, own, "salt_config: "+master+"\n"+fill.Replace(c.daemon))
-			text, err := generate(own)
+			text, err := generateDropIn(own)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func TestGenerate(t *testing.T) {
 			_, got, _ := strings.Cut(string(text), "after this one's.\n")
 			// where the test has the master's configuration
 			got = strings.ReplaceAll(got, fmt.Sprintf("ReadWritePaths=%q\n", dir+"/salt"), "")
-			if temporary(dir) && !strings.Contains(got, private) && c.name != "a witness" {
+			if isTemporary(dir) && !strings.Contains(got, private) && c.name != "a witness" {
 				t.Errorf("temporary directories are closed:\n%s", got)
 			}
 			got = strings.Replace(got, private, "", 1)

@@ -8,9 +8,9 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// teller shows the progress of long work on standard error: a line for each step, or, on a terminal, a bar for steps of
-// which it is known how much is done.
-type teller struct {
+// progressBar shows the progress of long work on standard error: a line for each step, or, on a terminal, a bar for
+// steps of which it is known how much is done.
+type progressBar struct {
 	e    *env
 	open bool // the bar's line has no end yet
 }
@@ -18,11 +18,11 @@ type teller struct {
 // barCells is how long a bar is.
 const barCells = 24
 
-// tell shows one step.
-func (t *teller) tell(p adminapi.Progress) {
+// showStep shows one step.
+func (t *progressBar) showStep(p adminapi.Progress) {
 	text := fmt.Sprintf("%s: %s", clean(p.Step), clean(p.Message))
 	if t.e.width <= 0 || p.Percent == nil {
-		t.end()
+		t.endBar()
 		fmt.Fprintln(t.e.stderr, text)
 		return
 	}
@@ -37,8 +37,8 @@ func (t *teller) tell(p adminapi.Progress) {
 	t.open = true
 }
 
-// end leaves the bar as it is and goes to the next line.
-func (t *teller) end() {
+// endBar leaves the bar as it is and goes to the next line.
+func (t *progressBar) endBar() {
 	if t.open {
 		t.open = false
 		fmt.Fprintln(t.e.stderr)
@@ -48,9 +48,9 @@ func (t *teller) end() {
 // silence is how long a verb may say nothing.
 const silence = 2 * time.Second
 
-// waiting says what is waited for when that takes longer than a moment, until done is called. Within another one it
+// showWaiting says what is waited for when that takes longer than a moment, until done is called. Within another one it
 // says nothing.
-func (e *env) waiting(format string, args ...any) (done func()) {
+func (e *env) showWaiting(format string, args ...any) (done func()) {
 	if !e.waits.CompareAndSwap(false, true) {
 		return func() {}
 	}

@@ -19,8 +19,8 @@ import (
 	"saltclusterd/sidecar/localmaster"
 )
 
-// patient is what is known while the doctor looks.
-type patient struct {
+// examination is what is known while the doctor looks.
+type examination struct {
 	c    *cli.Context
 	e    *env
 	proc string
@@ -33,38 +33,38 @@ type patient struct {
 	found   []doctor.Finding
 }
 
-func (p *patient) add(found ...doctor.Finding) { p.found = append(p.found, found...) }
+func (p *examination) addFindings(found ...doctor.Finding) { p.found = append(p.found, found...) }
 
-func (p *patient) examine() {
-	p.configuration()
-	p.daemon()
+func (p *examination) examineAll() {
+	p.checkConfig()
+	p.checkDaemon()
 	p.facts = factsOf(p.options)
 	addMembers(&p.facts, p.status.Members)
-	p.host()
-	p.network()
-	p.balancer()
+	p.checkHost()
+	p.checkNetwork()
+	p.checkBalancer()
 }
 
-// configuration reads the files, which may be wrong while the daemon still runs with older ones.
-func (p *patient) configuration() {
+// checkConfig reads the files, which may be wrong while the daemon still runs with older ones.
+func (p *examination) checkConfig() {
 	cfg, err := config.Load(p.e.configPath(p.c))
 	p.cfg, p.options = cfg, cfg.Show()
 	if err == nil {
-		p.add(doctor.Finding{Check: "config", Level: doctor.OK,
+		p.addFindings(doctor.Finding{Check: "config", Level: doctor.OK,
 			What: plural(len(cfg.Files()), "file") + " without a mistake"})
 		return
 	}
-	p.add(doctor.Finding{
+	p.addFindings(doctor.Finding{
 		Check: "config", Level: doctor.Fail, Where: p.e.configPath(p.c),
 		What: "has mistakes, the first: " + firstLine(err.Error()),
 		Why:  "saltclusterd does not start with it, nor take it over", Next: "saltclusterctl config check",
 	})
 }
 
-func (p *patient) daemon() {
-	st, err := ask(p.c, p.e, (*adminapi.Client).Status)
+func (p *examination) checkDaemon() {
+	st, err := askAdmin(p.c, p.e, (*adminapi.Client).Status)
 	if err != nil {
-		p.add(doctor.Finding{
+		p.addFindings(doctor.Finding{
 			Check: "daemon", Level: doctor.Fail, What: err.Error(),
 			Why:  "minions cannot use this node, what its master publishes does not leave this host",
 			Next: cmp.Or(adminapi.HintOf(err), "systemctl status saltclusterd; journalctl -u saltclusterd -n 50"),
@@ -72,45 +72,45 @@ func (p *patient) daemon() {
 		return
 	}
 	p.status = st
-	p.add(doctor.Problems(st)...)
-	p.add(doctor.Versions(st.Members)...)
-	if cfg, err := ask(p.c, p.e, (*adminapi.Client).Config); err == nil {
+	p.addFindings(doctor.Problems(st)...)
+	p.addFindings(doctor.Versions(st.Members)...)
+	if cfg, err := askAdmin(p.c, p.e, (*adminapi.Client).Config); err == nil {
 		p.options = cfg
 	}
-	if p.checkup, err = ask(p.c, p.e, (*adminapi.Client).Checkup); err != nil {
+	if p.checkup, err = askAdmin(p.c, p.e, (*adminapi.Client).Checkup); err != nil {
 		p.checkup.Node = st.Node.ID
-		p.add(doctor.Finding{Check: "peers", Level: doctor.Skip, What: "saltclusterd does not tell: " + err.Error(),
+		p.addFindings(doctor.Finding{Check: "peers", Level: doctor.Skip, What: "saltclusterd does not tell: " + err.Error(),
 			Next: "saltclusterctl upgrade, if it is older than this tool"})
 		return
 	}
-	p.add(doctor.Clocks(p.checkup.Node, p.checkup.Peers)...)
+	p.addFindings(doctor.Clocks(p.checkup.Node, p.checkup.Peers)...)
 }
 
-// host looks at ports, files and limits of this machine.
-func (p *patient) host() {
+// checkHost looks at ports, files and limits of this machine.
+func (p *examination) checkHost() {
 	ports := doctor.Ports{Publish: p.facts.PublishPort, Ret: p.facts.RetPort, Interface: p.cfg.Edge.Interface,
 		Witness: p.cfg.Cluster.Witness}
 	for _, edge := range p.status.Node.Edges {
 		ports.Ours = append(ports.Ours, edge.Addresses...)
 	}
 	if have, err := doctor.HostAddresses(); err != nil {
-		p.add(doctor.Finding{Check: "addresses", Level: doctor.Skip, What: err.Error()})
+		p.addFindings(doctor.Finding{Check: "addresses", Level: doctor.Skip, What: err.Error()})
 	} else {
-		p.add(doctor.Addresses(p.cfg.Edge.Interface, p.cfg.Cluster.Advertise, have)...)
+		p.addFindings(doctor.Addresses(p.cfg.Edge.Interface, p.cfg.Cluster.Advertise, have)...)
 	}
 	if have, err := doctor.Listeners(p.proc, ports.Publish, ports.Ret); err != nil {
-		p.add(doctor.Finding{Check: "ports", Level: doctor.Skip, What: err.Error()})
+		p.addFindings(doctor.Finding{Check: "ports", Level: doctor.Skip, What: err.Error()})
 	} else {
-		p.add(doctor.JudgePorts(ports, have)...)
+		p.addFindings(doctor.JudgePorts(ports, have)...)
 	}
 	if !p.cfg.Cluster.Witness {
-		p.add(doctor.MasterConfig(p.cfg.Salt.Config, p.major())...)
+		p.addFindings(doctor.MasterConfig(p.cfg.Salt.Config, p.saltMajor())...)
 	}
-	p.add(doctor.Certificate(p.cfg.Paths.StateDir+"/node.crt", time.Now())...)
+	p.addFindings(doctor.Certificate(p.cfg.Paths.StateDir+"/node.crt", time.Now())...)
 	if p.checkup.PID == 0 {
 		return
 	}
-	p.add(doctor.Inotify(p.proc, p.checkup.PID)...)
+	p.addFindings(doctor.Inotify(p.proc, p.checkup.PID)...)
 	paths := []doctor.Path{{Path: p.cfg.Paths.StateDir, Writes: true, Secret: true},
 		{Path: p.cfg.Paths.RunDir, Writes: true}}
 	if m := p.checkup.Master; m != nil {
@@ -124,18 +124,18 @@ func (p *patient) host() {
 		name = m.User
 	}
 	who := doctor.AccountOfProcess(p.proc, p.checkup.PID, name, uint32(p.checkup.UID), uint32(p.checkup.GID))
-	p.add(doctor.Permissions(who, paths)...)
+	p.addFindings(doctor.Permissions(who, paths)...)
 	if m := p.checkup.Master; m != nil {
-		p.add(doctor.Roots(who, m.Roots, p.cfg.Roots.Ignore)...)
+		p.addFindings(doctor.Roots(who, m.Roots, p.cfg.Roots.Ignore)...)
 	}
 	if cluster, m := p.status.Cluster, p.checkup.Master; cluster != nil && m != nil {
-		p.add(doctor.Identity(m.PKIDir+"/master.pub", cluster.IdentityFingerprint)...)
-		p.add(doctor.MinionsMaster("/etc/salt/pki/minion/minion_master.pub", cluster.IdentityFingerprint)...)
+		p.addFindings(doctor.Identity(m.PKIDir+"/master.pub", cluster.IdentityFingerprint)...)
+		p.addFindings(doctor.MinionsMaster("/etc/salt/pki/minion/minion_master.pub", cluster.IdentityFingerprint)...)
 	}
 }
 
-// major is that of the salt-master's version; the newest, while saltclusterd does not tell.
-func (p *patient) major() int {
+// saltMajor is that of the salt-master's version; the newest, while saltclusterd does not tell.
+func (p *examination) saltMajor() int {
 	if m := p.checkup.Master; m != nil {
 		if v, err := localmaster.ParseVersion(m.Version); err == nil {
 			return v.Major
@@ -144,14 +144,14 @@ func (p *patient) major() int {
 	return 3008
 }
 
-// network goes where minions go.
-func (p *patient) network() {
+// checkNetwork goes where minions go.
+func (p *examination) checkNetwork() {
 	ctx, cancel := context.WithTimeout(p.c.Context, max(p.c.Duration("timeout"), askTimeout))
 	defer cancel()
-	p.add(doctor.Names(ctx, p.cfg.Cluster.Peers)...)
+	p.addFindings(doctor.Names(ctx, p.cfg.Cluster.Peers)...)
 	var targets []doctor.Target
 	if p.facts.ProxyProtocol { // the nodes expect the balancer's header, which this tool does not send
-		p.add(doctor.Finding{
+		p.addFindings(doctor.Finding{
 			Check: "probe", Level: doctor.Skip,
 			What: "the nodes' 4505 and 4506 are not tried: with proxy_protocol they talk to the load balancer only",
 			Next: "--via LOAD-BALANCER tries the way of the minions",
@@ -162,17 +162,17 @@ func (p *patient) network() {
 	for _, via := range p.c.StringSlice("via") {
 		t, err := doctor.ParseTarget(via, p.facts.PublishPort, p.facts.RetPort)
 		if err != nil {
-			p.add(doctor.Finding{Check: "probe", Level: doctor.Fail, What: err.Error(), Next: "--via 10.0.0.5"})
+			p.addFindings(doctor.Finding{Check: "probe", Level: doctor.Fail, What: err.Error(), Next: "--via 10.0.0.5"})
 			continue
 		}
-		p.add(doctor.Names(ctx, []string{t.Host})...)
+		p.addFindings(doctor.Names(ctx, []string{t.Host})...)
 		targets = append(targets, t)
 	}
-	p.add(doctor.Probe(ctx, targets)...)
+	p.addFindings(doctor.Probe(ctx, targets)...)
 }
 
-// balancer judges the configuration of HAProxy that was named, or stands at the usual place.
-func (p *patient) balancer() {
+// checkBalancer judges the configuration of HAProxy that was named, or stands at the usual place.
+func (p *examination) checkBalancer() {
 	path, usual := p.c.String("haproxy"), "/etc/haproxy/haproxy.cfg"
 	if path == "" {
 		path = usual
@@ -182,7 +182,7 @@ func (p *patient) balancer() {
 	case os.IsNotExist(err) && !p.c.IsSet("haproxy"):
 		return
 	case err != nil:
-		p.add(doctor.Finding{
+		p.addFindings(doctor.Finding{
 			Check: "haproxy", Level: doctor.Fail, What: "HAProxy's configuration cannot be read: " + err.Error(),
 			Next: "ssh LOAD-BALANCER cat /etc/haproxy/haproxy.cfg | saltclusterctl doctor --haproxy -, when it is on another host",
 		})
@@ -190,7 +190,7 @@ func (p *patient) balancer() {
 	}
 	cfg, err := haproxy.Parse(text)
 	if err != nil {
-		p.add(doctor.Finding{Check: "haproxy", Level: doctor.Fail, Where: path, What: err.Error(),
+		p.addFindings(doctor.Finding{Check: "haproxy", Level: doctor.Fail, Where: path, What: err.Error(),
 			Next: "haproxy -c -f " + path})
 		return
 	}
@@ -216,14 +216,14 @@ func (p *patient) balancer() {
 		if f.Level == haproxy.Fail {
 			level = doctor.Fail
 		}
-		p.add(doctor.Finding{Check: "haproxy", Level: level, Where: where, What: f.What, Why: f.Why, Next: f.Next})
+		p.addFindings(doctor.Finding{Check: "haproxy", Level: level, Where: where, What: f.What, Why: f.Why, Next: f.Next})
 	}
 	if len(found) == 0 {
-		p.add(doctor.Finding{Check: "haproxy", Level: doctor.OK, Where: path, What: "fits the cluster"})
+		p.addFindings(doctor.Finding{Check: "haproxy", Level: doctor.OK, Where: path, What: "fits the cluster"})
 	}
 }
 
-func (p *patient) readBalancer(path string) (string, error) {
+func (p *examination) readBalancer(path string) (string, error) {
 	if path == "-" {
 		raw, err := io.ReadAll(io.LimitReader(p.e.stdin, haproxy.MaxFile+1))
 		return string(raw), err

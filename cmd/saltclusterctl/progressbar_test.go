@@ -16,12 +16,12 @@ func TestTeller(t *testing.T) {
 	}
 	told := func(width int) string {
 		var out bytes.Buffer
-		tell := &teller{e: &env{stderr: &out, width: width}}
-		tell.tell(at(-5, "two left"))
-		tell.tell(at(50, "one left"))
-		tell.tell(adminapi.Progress{Step: "wait", Message: "for jobs"})
-		tell.tell(at(140, "none\x1b[2J of those that there were"))
-		tell.end()
+		tell := &progressBar{e: &env{stderr: &out, width: width}}
+		tell.showStep(at(-5, "two left"))
+		tell.showStep(at(50, "one left"))
+		tell.showStep(adminapi.Progress{Step: "wait", Message: "for jobs"})
+		tell.showStep(at(140, "none\x1b[2J of those that there were"))
+		tell.endBar()
 		return out.String()
 	}
 	pipe := told(0)
@@ -50,9 +50,9 @@ func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		e := &env{stderr: &out}
-		e.waiting("nothing")()
-		done := e.waiting("the %s", "other node")
-		e.waiting("what is within")()
+		e.showWaiting("nothing")()
+		done := e.showWaiting("the %s", "other node")
+		e.showWaiting("what is within")()
 		time.Sleep(2 * silence)
 		done()
 		if got := out.String(); got != "waiting: the other node\n" {
