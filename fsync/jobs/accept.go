@@ -38,8 +38,8 @@ func noRoom(err error) bool {
 func (s *Store) accept(rs []*record) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if !s.takes {
-		return errNotOpen
+	if err := s.Closed(); err != nil {
+		return err
 	}
 	if err := s.disk.there(); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *Store) accept(rs []*record) error {
 			}
 		}
 		if err == nil {
-			s.feed.Got(rs[0].jid)
+			s.Feed().Got(rs[0].jid)
 		}
 		wrote = wrote || did
 		rs = rs[n:]

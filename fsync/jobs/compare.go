@@ -11,15 +11,9 @@ import (
 // maxAnswer bounds what a peer answers to a comparison.
 const maxAnswer = 8 << 20
 
-func (p *peer) call(ctx context.Context, body []byte, limit int64) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.s.cfg.Timing.Call)
-	defer cancel()
-	return p.s.cfg.Peers.Call(ctx, p.ID(), body, limit)
-}
-
 func (p *peer) sendRecords(ctx context.Context, rs []*record) error {
 	body := encodeRecords(rs)
-	answer, err := p.call(ctx, body, maxAnswer)
+	answer, err := p.Call(ctx, body, maxAnswer)
 	if err != nil {
 		return err
 	}
@@ -64,7 +58,7 @@ func (p *peer) compareAll(ctx context.Context, answer bool) error {
 
 // tell sends a digest and returns what the peer wants of it.
 func (p *peer) tell(ctx context.Context, d digest) (w wish, err error) {
-	raw, err := p.call(ctx, encodeDigest(d), maxAnswer)
+	raw, err := p.Call(ctx, encodeDigest(d), maxAnswer)
 	if err != nil {
 		return w, err
 	}
@@ -172,7 +166,7 @@ func (s *Store) lacking(b *batch, jid string, look sight) ([]item, error) {
 	if len(look.items) > maxItems {
 		return nil, errors.New("too many items in a job")
 	}
-	raw, err := b.p.call(b.ctx, encodeItems(listed{jid, look.at, look.items}), maxAnswer)
+	raw, err := b.p.Call(b.ctx, encodeItems(listed{jid, look.at, look.items}), maxAnswer)
 	if err != nil {
 		return nil, err
 	}

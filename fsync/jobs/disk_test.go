@@ -221,7 +221,7 @@ func TestKeep(t *testing.T) {
 
 // The oldest of the removed jobs are forgotten when there are more than maxGone.
 func TestIndex_LimitOfRemoved(t *testing.T) {
-	x := newIndex(testDisk(t), time.Hour, time.Now)
+	x := newIndex(testDisk(t), time.Hour, time.Now, func() {})
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	old := time.Now().Add(-time.Hour).UnixNano()

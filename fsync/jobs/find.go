@@ -98,11 +98,11 @@ func (s *Store) ask(ctx context.Context, id node.ID, body []byte) ([]byte, error
 		if err != nil {
 			return nil, err
 		}
-		return s.take(id, m)
+		return s.handle(id, m)
 	}
 	ctx, cancel := context.WithTimeout(ctx, findPatience)
 	defer cancel()
-	return s.cfg.Peers.Call(ctx, id, body, MaxBody)
+	return s.cfg.Peers.Call(ctx, id, Path, body, MaxBody)
 }
 
 // cutName marks an answer that left returns out. No syndic has an empty id.

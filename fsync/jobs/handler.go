@@ -1,59 +1,17 @@
 package jobs
 
-import (
-	"io"
-	"net/http"
+import "saltclusterd/gossip/node"
 
-	"saltclusterd/gossip/node"
-)
-
-// Handler takes what other members send to Path.
-func (s *Store) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
-
-func (s *Store) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	from, ok := s.cfg.From(r.Context())
-	if !ok {
-		http.Error(w, "not a member", http.StatusForbidden)
-		return
-	}
-	select {
-	case s.bodies <- struct{}{}:
-		defer func() { <-s.bodies }()
-	case <-r.Context().Done():
-		return
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	if err != nil {
-		http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
-		return
-	}
-	m, err := decode(body)
-	if err != nil {
-		s.fail("decode", "", err)
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	answer, err := s.take(from, m)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	_, _ = w.Write(answer)
-}
-
-// take acts on a message of a peer and returns the answer.
-func (s *Store) take(from node.ID, m message) ([]byte, error) {
+// handle acts on a message of a peer and returns the answer.
+func (s *Store) handle(from node.ID, m message) ([]byte, error) {
 	switch m.kind {
 	case kindFind:
 		return s.local(m.jid)
 	case kindList:
 		return s.localList(m.count)
 	}
-	p, known := s.feed.Peer(from)
-	if known {
-		p.Alive()
-	}
-	if s.cfg.Off != "" {
+	p, known := s.Feed().Alive(from)
+	if s.Off() != "" {
 		return wish{flags: answerOff}.encode(), nil
 	}
 	switch m.kind {
@@ -62,7 +20,7 @@ func (s *Store) take(from node.ID, m message) ([]byte, error) {
 	case kindItems:
 		w := s.wanted(m.items)
 		if len(w.which) == 0 {
-			s.feed.Got(m.items.jid)
+			s.Feed().Got(m.items.jid)
 		}
 		return w.encode(), nil
 	}

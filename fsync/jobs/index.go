@@ -45,12 +45,12 @@ type index struct {
 	overflow int
 	past     map[string]int64 // jobs before the start, until the first scan has seen what there is
 	pastKeep time.Duration    // how long the master kept jobs then
-	changes  int              // of what the table tells, not yet saved
+	changed  func()           // is called when the table is to be saved
 }
 
-func newIndex(d disk, keep time.Duration, now func() time.Time) *index {
+func newIndex(d disk, keep time.Duration, now func() time.Time, changed func()) *index {
 	return &index{
-		disk: d, keep: keep, now: now,
+		disk: d, keep: keep, now: now, changed: changed,
 		jobs: map[string]*job{}, places: map[uint64]*job{}, gone: map[string]struct{}{},
 		whole: map[string][]string{},
 	}
@@ -115,7 +115,7 @@ func (x *index) drop(j *job) {
 	if !j.there {
 		return
 	}
-	x.changes++
+	x.changed()
 	if x.nearlyOver(j.at) {
 		x.bury(j.jid)
 	}
@@ -123,10 +123,14 @@ func (x *index) drop(j *job) {
 
 // bury remembers a job that must not come back. x.mu is held.
 func (x *index) bury(jid string) {
-	if _, ok := x.gone[jid]; ok {
-		return
+	if _, ok := x.gone[jid]; !ok {
+		x.remember(jid)
+		x.changed()
 	}
-	x.changes++
+}
+
+// remember is bury of a job that is not remembered yet. x.mu is held.
+func (x *index) remember(jid string) {
 	x.gone[jid] = struct{}{}
 	if len(x.goneList) < maxGone {
 		x.goneList = append(x.goneList, jid)
@@ -148,7 +152,7 @@ func (x *index) overBy(keep time.Duration, at int64) bool {
 func (x *index) note(j *job, s sight) (news bool) {
 	sum := sumOf(s.items)
 	if !j.there {
-		x.changes++
+		x.changed()
 	}
 	news = !j.there || sum != j.sum
 	j.at, j.dir, j.sum, j.names, j.there = s.at, s.dir, sum, int32(s.returns()), true
@@ -208,7 +212,7 @@ func (x *index) arrived(jid string) {
 	defer x.mu.Unlock()
 	if j := x.jobs[jid]; j != nil && !j.there {
 		j.there = true
-		x.changes++
+		x.changed()
 	}
 }
 

@@ -27,12 +27,10 @@ var errNotYet = errors.New("the first look at all jobs is not over")
 // Ledger tells what the local master has on disk: the number of returns of each job and a hash of it all; which jobs
 // its cleaning has removed; and which are changing right now. Those that are nearly over are left out.
 func (s *Store) Ledger() (ledger.Ledger, error) {
-	if s.cfg.Off != "" {
-		return ledger.Ledger{Off: s.cfg.Off}, nil
+	if s.Off() != "" {
+		return ledger.Ledger{Off: s.Off()}, nil
 	}
-	select {
-	case <-s.ready:
-	default:
+	if !s.Ready() {
 		return ledger.Ledger{}, errNotYet
 	}
 	l := ledger.Ledger{Items: map[string]string{}, Made: map[string]int64{}}

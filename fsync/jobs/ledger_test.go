@@ -158,12 +158,7 @@ func TestFiveNodesThreeReplicas(t *testing.T) {
 		len(found[0].Lacking) > 0 {
 		t.Errorf("%+v", found)
 	}
-	w.mu.Lock()
-	delete(w.nodes, "a") // it is removed
-	w.mu.Unlock()
-	for _, n := range all[1:] {
-		n.changed <- struct{}{}
-	}
+	w.remove("a")
 	if found := settled(t, rules, all[1:]...); len(found) > 0 {
 		t.Errorf("%+v", found)
 	}

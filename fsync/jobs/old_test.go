@@ -2,13 +2,10 @@ package jobs
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,7 +25,7 @@ func TestOldMember(t *testing.T) {
 	w := newWorld(t)
 	var mu sync.Mutex
 	var got bytes.Buffer // records
-	w.old = map[node.ID]func([]byte) []byte{"old": func(body []byte) []byte {
+	w.Play("old", func(body []byte) ([]byte, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if string(body[:4]) != "scjb" || body[4] != 1 {
@@ -41,14 +38,14 @@ func TestOldMember(t *testing.T) {
 			for i := range n {
 				answer = append(answer, i, 1)
 			}
-			return answer
+			return answer, nil
 		case 3:
 			got.Write(body)
-			return []byte{0, 0}
+			return []byte{0, 0}, nil
 		}
 		t.Errorf("%q", body)
-		return nil
-	}}
+		return nil, nil
+	})
 	everywhere := func(c *Config) { c.Replicas = func(string) []node.ID { return []node.ID{"a", "old"} } }
 	a := w.add("a", everywhere)
 	mine, theirs := w.jid(), w.jid()
@@ -68,14 +65,11 @@ func TestOldMember(t *testing.T) {
 	at := binary.AppendVarint(nil, time.Now().UnixNano())
 	send := func(body string) string {
 		t.Helper()
-		r := httptest.NewRequestWithContext(context.WithValue(t.Context(), fromKey{}, node.ID("old")), http.MethodPost, Path,
-			strings.NewReader(body))
-		rec := httptest.NewRecorder()
-		a.store.Handler().ServeHTTP(rec, r)
-		if rec.Code != http.StatusOK {
-			t.Fatalf("%d %s", rec.Code, rec.Body)
+		answer, err := w.Send(t.Context(), "old", "a", []byte(body))
+		if err != nil {
+			t.Fatal(err)
 		}
-		return rec.Body.String()
+		return string(answer)
 	}
 	if answer := send("scjb\x01\x01\x01\x01" + oldText(theirs) + string(at) + "12345678"); answer != "\x00\x01\x00\x01" {
 		t.Errorf("answer to a digest: %q", answer)
@@ -115,26 +109,5 @@ func TestWireFixtures(t *testing.T) {
 		if got != strings.TrimSpace(string(want)) {
 			t.Errorf("%s: %s", name, got)
 		}
-	}
-}
-
-// Whoever joins learns how much there is, and when it has all.
-func TestProgress(t *testing.T) {
-	w := newWorld(t)
-	a := w.add("a", nil)
-	for range 5 {
-		jid := w.jid()
-		a.publish(jid, "m1")
-		a.ret(jid, "m1", "one")
-	}
-	b := w.add("b", nil)
-	eventually(t, func() error {
-		if p := b.store.Progress(); len(p) != 1 || !p[0].Done() || p[0].Told < 5 {
-			return errors.New("not done")
-		}
-		return nil
-	})
-	if got := len(b.store.index.jobs); got != 5 {
-		t.Errorf("%d jobs", got)
 	}
 }

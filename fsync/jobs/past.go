@@ -1,22 +1,27 @@
 package jobs
 
 import (
-	"context"
 	"os"
 	"slices"
 	"time"
-
-	"saltclusterd/backoff"
 )
 
-// restore takes in what was known before the start.
-func (x *index) restore(t table) {
+// load takes in the table from before the start.
+func (x *index) load(raw []byte) error {
+	if raw == nil {
+		return nil
+	}
+	t, err := decodeTable(raw)
+	if err != nil {
+		return err
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, jid := range t.gone {
-		x.bury(jid)
+		x.remember(jid)
 	}
-	x.past, x.pastKeep, x.changes = t.there, t.keep, 0
+	x.past, x.pastKeep = t.there, t.keep
+	return nil
 }
 
 // settlePast notes the jobs that the master removed unseen before the first whole scan: they were there, are not now,
@@ -59,18 +64,13 @@ func (x *index) setKeep(keep time.Duration) {
 		}
 	}
 	x.keep = keep
-	x.changes++
+	x.changed()
 }
 
-// snapshot returns what is to be saved; changes tells saved what it covers. Nothing is to be saved when it is 0.
-func (x *index) snapshot() (t table, changes int) {
+// encode makes the content of the table.
+func (x *index) encode() ([]byte, error) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.changes == 0 {
-		return t, 0
-	}
-	t.keep = x.keep
-	t.there = make(map[string]int64, len(x.jobs)+len(x.past))
+	t := table{keep: x.keep, there: make(map[string]int64, len(x.jobs)+len(x.past))}
 	for jid, at := range x.past { // not looked for yet
 		t.there[jid] = at
 	}
@@ -80,36 +80,6 @@ func (x *index) snapshot() (t table, changes int) {
 		}
 	}
 	t.gone = slices.Concat(x.goneList[x.goneNext:], x.goneList[:x.goneNext])
-	return t, x.changes
-}
-
-func (x *index) saved(changes int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.changes -= changes
-}
-
-// keepSaving saves the table soon after changes, and a large one less often.
-func (s *Store) keepSaving(ctx context.Context) {
-	const share = 100 // of the time goes into it
-	for rest := s.cfg.Timing.Save; backoff.Sleep(ctx, rest); {
-		began := time.Now()
-		if err := s.save(); err != nil {
-			s.fail("save", "", err)
-		}
-		rest = max(s.cfg.Timing.Save, share*time.Since(began))
-	}
-}
-
-// save stores the table if it has changed.
-func (s *Store) save() error {
-	t, changes := s.index.snapshot()
-	if changes == 0 {
-		return nil
-	}
-	if err := t.save(s.cfg.StateDir); err != nil {
-		return err
-	}
-	s.index.saved(changes)
-	return nil
+	x.mu.Unlock()
+	return t.encode(), nil
 }

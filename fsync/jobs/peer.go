@@ -3,7 +3,7 @@ package jobs
 import (
 	"context"
 
-	"saltclusterd/fsync/feed"
+	"saltclusterd/fsync/replica"
 )
 
 // maxDirty bounds the jobs of which it is known that a peer may lack something. More are all jobs.
@@ -11,19 +11,9 @@ const maxDirty = 10_000
 
 // peer sends to one other member: records, and then comparisons of the jobs whose ids wait in its line.
 type peer struct {
-	*feed.Line[string]
+	*replica.Peer[string]
 	s      *Store
 	stream stream
-}
-
-// newFeed makes what sends to the other members.
-func (s *Store) newFeed() *feed.Feed[string, *peer] {
-	t := s.cfg.Timing
-	return feed.New(feed.Config[string, *peer]{
-		Members: s.otherMembers, Ready: s.ready, New: func(l *feed.Line[string]) *peer { return &peer{Line: l, s: s} },
-		After: s.membersChanged, Covers: true, Limit: maxDirty, Batch: maxDigest,
-		Timing: feed.Timing{Linger: t.Linger, Digest: t.Digest, Retry: t.Retry, RetryMax: t.RetryMax},
-	})
 }
 
 // enqueue sends a record soon, or makes its job dirty.

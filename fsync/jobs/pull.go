@@ -2,14 +2,11 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-
+	"saltclusterd/fsync/replica"
 	"saltclusterd/gossip/node"
 )
 
@@ -17,54 +14,23 @@ import (
 const (
 	maxPulled      = 1_000
 	maxPulledBytes = 64 << 20
-	pullers        = 4
 )
 
-// Ask sends a question to another node's Answer and returns what that says, of at most MaxBody bytes.
-type Ask func(ctx context.Context, question []byte) (answer []byte, err error)
-
-// Pull brings this node up to the newest jobs of another one, and tells how far it is. It asks for their sums
-// (kindList, answered with kindDigest), and for each job that differs (kindFind).
-func (s *Store) Pull(ctx context.Context, ask Ask, tell func(done, total int)) error {
-	if s.cfg.Off != "" {
-		return nil
-	}
-	select {
-	case <-s.looked:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// askOffer asks another node for the newest jobs (kindList, answered with kindDigest), and lists those that differ.
+func (s *Store) askOffer(ctx context.Context, ask replica.Ask) (jids []string, got int, err error) {
 	raw, err := ask(ctx, encodeList(maxPulled))
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	m, err := decode(raw)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	if m.kind != kindDigest {
-		return errWire
+		return nil, 0, errWire
 	}
-	lacking := slices.DeleteFunc(m.digest.jobs, func(j digested) bool { return s.has(j) })
-	tell(0, len(lacking))
-	var done, size atomic.Int64
-	var g errgroup.Group
-	g.SetLimit(pullers)
-	for _, j := range lacking {
-		if ctx.Err() != nil || size.Load() > maxPulledBytes {
-			break
-		}
-		g.Go(func() error {
-			n, err := s.pullJob(ctx, ask, j.jid)
-			size.Add(int64(n))
-			if err != nil {
-				return err
-			}
-			tell(int(done.Add(1)), len(lacking))
-			return nil
-		})
-	}
-	return errors.Join(g.Wait(), ctx.Err())
+	s.pulled.Store(0)
+	return jidsOf(slices.DeleteFunc(m.digest.jobs, s.has)), 0, nil
 }
 
 // has says whether a job is here as a peer has it, or is not to be.
@@ -73,24 +39,29 @@ func (s *Store) has(theirs digested) bool {
 	return ok && ours.sum == theirs.sum || !ok && s.index.refuses(theirs.jid, theirs.at, true) != ""
 }
 
-// pullJob fetches a job, or as much of a large one as is sent at once.
-func (s *Store) pullJob(ctx context.Context, ask Ask, jid string) (size int, err error) {
+// fetch gets a job (kindFind), or as much of a large one as is sent at once. When enough has come it gets none.
+func (s *Store) fetch(ctx context.Context, ask replica.Ask, page []string) (n int, err error) {
+	if s.pulled.Load() > maxPulledBytes {
+		return 0, nil
+	}
+	jid := page[0]
 	raw, err := ask(ctx, encodeFind(jid))
 	if err != nil {
 		return 0, err
 	}
+	s.pulled.Add(int64(len(raw)))
 	m, err := decode(raw)
 	if err != nil {
 		return 0, err
 	}
 	rs := slices.DeleteFunc(m.records, func(r *record) bool { return r.name == cutName || r.jid != jid })
-	if len(rs) == 0 {
-		return len(raw), nil // removed meanwhile
+	if len(rs) > 0 { // or it was removed meanwhile
+		err = s.accept(rs)
 	}
-	if err := s.accept(rs); err != nil {
-		return len(raw), fmt.Errorf("write job %s: %w", jid, err)
+	if err != nil {
+		return 0, fmt.Errorf("write job %s: %w", jid, err)
 	}
-	return len(raw), nil
+	return 1, nil
 }
 
 // Answer answers another node's Pull: with the newest jobs that it shall have, or one of them.
@@ -104,13 +75,10 @@ func (s *Store) Answer(ctx context.Context, from node.ID, question []byte) ([]by
 		return s.local(m.jid)
 	case m.kind != kindList:
 		return nil, errWire
-	case s.cfg.Off != "":
+	case s.Off() != "":
 		return encodeDigest(digest{}), nil
-	}
-	select {
-	case <-s.looked:
-	default:
-		return nil, errNotOpen
+	case !s.Scanned():
+		return nil, errNotYet
 	}
 	var d digest
 	for _, jid := range s.newest(from, min(m.count, maxDigest)) {

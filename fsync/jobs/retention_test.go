@@ -1,8 +1,6 @@
 package jobs
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // date sets from when on a node's master counts the age of a job.
@@ -82,7 +78,7 @@ func TestRetention_Restart(t *testing.T) {
 	}
 	same(t, byHand, 5, a, b) // before its time: it comes back
 	for range 2 {
-		a.store.feed.Tell(false)
+		a.store.Feed().Tell(false)
 		w.quiet()
 	}
 	for _, jid := range []string{before, meanwhile} {
@@ -126,7 +122,7 @@ func TestRetention_KeptLonger(t *testing.T) {
 		b.remove(second)
 		b.cfg.Master.Keep = 0
 	})
-	a.store.feed.Tell(false)
+	a.store.Feed().Tell(false)
 	w.quiet()
 	for _, jid := range []string{first, second} {
 		if got := b.content(jid); len(got) > 0 {
@@ -138,7 +134,7 @@ func TestRetention_KeptLonger(t *testing.T) {
 // A job of others that was here for a moment only, between two looks, is known to have been removed, too.
 func TestReceivedAndRemovedBetweenLooks(t *testing.T) {
 	w := newWorld(t)
-	change := func(c *Config) { c.Timing.Scan, c.Timing.Poll, c.Timing.Save = time.Hour, time.Hour, time.Millisecond }
+	change := func(c *Config) { c.Timing.Scan, c.Timing.Poll, c.Pace.Save = time.Hour, time.Hour, time.Millisecond }
 	a := w.add("a", func(c *Config) { change(c); c.Master.Keep = 0 })
 	b := w.add("b", func(c *Config) { change(c); c.Master.Keep = time.Hour })
 	w.quiet()
@@ -146,7 +142,7 @@ func TestReceivedAndRemovedBetweenLooks(t *testing.T) {
 	a.publish(jid, "m1", "m2")
 	same(t, jid, 3, a, b)
 	eventually(t, func() error {
-		got, err := loadTable(b.cfg.StateDir)
+		got, err := b.savedTable()
 		if _, ok := got.there[jid]; err == nil && !ok {
 			err = errors.New("not in the table")
 		}
@@ -160,7 +156,7 @@ func TestReceivedAndRemovedBetweenLooks(t *testing.T) {
 	a.date(jid, later) // with a return that is late
 	a.ret(jid, "m2", "late")
 	for range 2 {
-		a.store.feed.Tell(false)
+		a.store.Feed().Tell(false)
 		w.quiet()
 	}
 	if got := b.content(jid); len(got) > 0 {
@@ -168,21 +164,20 @@ func TestReceivedAndRemovedBetweenLooks(t *testing.T) {
 	}
 }
 
+// savedTable is the table on disk, which may have to be written yet.
+func (n *testNode) savedTable() (table, error) {
+	raw, err := os.ReadFile(filepath.Join(n.cfg.StateDir, tableName))
+	if err != nil {
+		return table{}, err
+	}
+	return decodeTable(raw)
+}
+
 func TestTable(t *testing.T) {
-	dir := t.TempDir()
-	if got, err := loadTable(dir); err != nil || len(got.there)+len(got.gone) > 0 {
-		t.Errorf("%+v, %v", got, err)
-	}
 	want := table{time.Hour, map[string]int64{"one": 7, "two": -1}, []string{"b", "a"}}
-	if err := want.save(dir); err != nil {
-		t.Fatal(err)
-	}
-	got, err := loadTable(dir)
+	got, err := decodeTable(want.encode())
 	if err != nil || got.keep != want.keep || !maps.Equal(got.there, want.there) || !slices.Equal(got.gone, want.gone) {
 		t.Errorf("%+v, %v", got, err)
-	}
-	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
-		t.Errorf("%v, %v", names, err)
 	}
 	raw := want.encode()
 	for name, b := range map[string][]byte{
@@ -196,56 +191,14 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A table that is damaged costs the memory of what was removed, and nothing else.
-func TestDamagedTable(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.add("a", nil), w.add("b", nil)
-	jid := w.jid()
-	a.publish(jid, "m1")
-	same(t, jid, 3, a, b)
-	w.restart(func() {
-		if err := os.WriteFile(filepath.Join(b.cfg.StateDir, tableName), []byte("nonsense"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	})
-	a.ret(jid, "m1", "one")
-	same(t, jid, 4, a, b)
-}
-
-// A table that a newer version has written is not passed over: what was removed would come back.
-func TestNewerTableIsRefused(t *testing.T) {
-	a := newWorld(t).add("a", nil)
-	a.close()
-	raw := (table{}).encode()
-	raw[len(tableMagic)] = tableVersion + 1
-	raw = binary.BigEndian.AppendUint64(raw[:len(raw)-8], xxhash.Sum64(raw[:len(raw)-8]))
-	path := filepath.Join(a.cfg.StateDir, tableName)
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(a.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Open(t.Context()); !errors.Is(err, errNewer) {
-		t.Errorf("error %v", err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, raw) {
-		t.Errorf("the table became %q, %v", now, err)
-	}
-}
-
 // The table is saved when it changes, not only at the end.
 func TestTableIsSavedMeanwhile(t *testing.T) {
 	w := newWorld(t)
-	a := w.add("a", func(c *Config) { c.Timing.Save = 10 * time.Millisecond })
+	a := w.add("a", func(c *Config) { c.Pace.Save = 10 * time.Millisecond })
 	jid := w.jid()
 	a.publish(jid, "m1")
 	eventually(t, func() error {
-		got, err := loadTable(a.cfg.StateDir)
+		got, err := a.savedTable()
 		if _, ok := got.there[jid]; err == nil && !ok {
 			err = fmt.Errorf("%d jobs", len(got.there))
 		}

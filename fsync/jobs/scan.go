@@ -38,7 +38,7 @@ func (s *Store) keepScanning(ctx context.Context) {
 			s.index.settlePast()
 		}
 		if turn == 1 {
-			close(s.looked)
+			s.SetScanned()
 		}
 		if !backoff.Sleep(ctx, s.cfg.Timing.Scan) {
 			return

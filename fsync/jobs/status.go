@@ -1,9 +1,6 @@
 package jobs
 
-import (
-	"saltclusterd/fsync/feed"
-	"saltclusterd/gossip/node"
-)
+import "saltclusterd/gossip/node"
 
 // Status is what an operator may want to know.
 type Status struct {
@@ -25,11 +22,11 @@ type PeerStatus struct {
 
 // Status returns the present state.
 func (s *Store) Status() Status {
-	st := Status{Off: s.cfg.Off}
+	st := Status{Off: s.Off()}
 	s.index.mu.Lock()
 	st.Jobs, st.More = len(s.index.jobs), s.index.overflow
 	s.index.mu.Unlock()
-	for _, p := range s.feed.Peers() {
+	for _, p := range s.Feed().Peers() {
 		st.Peers = append(st.Peers, p.status())
 	}
 	return st
@@ -43,6 +40,3 @@ func (p *peer) status() PeerStatus {
 	}
 	return st
 }
-
-// Progress tells of each member how much of what it has is here, in jobs; nil while nothing is replicated.
-func (s *Store) Progress() []feed.Progress { return s.feed.Progress() }

@@ -2,29 +2,27 @@ package jobs
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"saltclusterd/fsync/feed"
+	"saltclusterd/backoff"
+	"saltclusterd/fsync/replica"
 	"saltclusterd/gossip/node"
 )
 
 // Store carries jobs between the local master's job cache and the other members. Create it with New.
 type Store struct {
+	*replica.Replica[string, *peer, message]
 	cfg     Config
 	disk    disk
 	index   *index
 	metrics *metrics
 
 	writing sync.Mutex // one batch of others' records at a time
-	takes   bool       // between Open and Close; writing guards it
 	claims  *claims
-
-	feed *feed.Feed[string, *peer]
+	pulled  atomic.Int64 // bytes that the present Pull has brought
 
 	mu   sync.Mutex // guards what follows
 	last struct {   // whom a job's records went to last
@@ -34,22 +32,11 @@ type Store struct {
 	watched map[string]*watch
 	members []node.ID // the others, as of the last change
 
-	news   chan string   // jobs whose heads are to be told
-	looked chan struct{} // closed after the first scan: before, a comparison would tell of lacks that are none
-	ready  chan struct{} // closed when the peers may hear of this node and tell it: after that, and Config.Hold
-	bodies chan struct{} // bounds requests in memory
-
-	run    context.Context // ends with Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	news chan string // jobs whose heads are to be told
 }
 
-const (
-	// maxBodies is how many requests may be in memory at a time.
-	maxBodies = 4
-	// maxNews is how many publications may wait to be read; what is more is found by polling.
-	maxNews = 4096
-)
+// maxNews is how many publications may wait to be read; what is more is found by polling.
+const maxNews = 4096
 
 // New checks the configuration; it touches nothing.
 func New(cfg Config) (*Store, error) {
@@ -58,72 +45,28 @@ func New(cfg Config) (*Store, error) {
 	}
 	d := newDisk(cfg.Master)
 	s := &Store{
-		cfg: cfg, disk: d, index: newIndex(d, cfg.Master.Keep, cfg.Now), metrics: newMetrics(cfg.Registerer),
-		claims: newClaims(cfg.Timing.Claim), watched: map[string]*watch{},
-		news: make(chan string, maxNews), looked: make(chan struct{}), ready: make(chan struct{}),
-		bodies: make(chan struct{}, maxBodies),
+		disk: d, metrics: newMetrics(cfg.Registerer), claims: newClaims(cfg.Timing.Claim), watched: map[string]*watch{},
+		news: make(chan string, maxNews),
 	}
-	s.feed = s.newFeed()
-	return s, nil
-}
-
-// Open reads the table and starts. It does not wait for the first scan, nor for a master that has yet to make its
-// cachedir.
-func (s *Store) Open(ctx context.Context) error {
-	if s.cfg.Off != "" {
-		s.cfg.Logger.Info("jobs are not replicated", "reason", s.cfg.Off)
-		return nil
-	}
-	if err := os.MkdirAll(s.cfg.StateDir, 0o700); err != nil {
-		return fmt.Errorf("open jobs: %w", err)
-	}
-	t, err := loadTable(s.cfg.StateDir)
-	if errors.Is(err, errNewer) {
-		return fmt.Errorf("open jobs: %w", err)
-	}
-	if err != nil {
-		s.cfg.Logger.Warn("it is not known which jobs were removed while saltclusterd was away", "err", err)
-	}
-	s.index.restore(t)
-	s.run, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	s.writing.Lock()
-	s.takes = true
-	s.writing.Unlock()
-	s.feed.Open(s.run, s.cfg.Changed(s.run))
-	s.wg.Go(func() { s.keepScanning(s.run) })
-	s.wg.Go(func() { s.keepPolling(s.run) })
-	s.wg.Go(func() { s.keepSaving(s.run) })
-	s.wg.Go(func() { s.begin(s.run) })
-	return nil
-}
-
-// begin lets the senders begin.
-func (s *Store) begin(ctx context.Context) {
-	for _, event := range []<-chan struct{}{s.looked, s.cfg.Hold} {
-		if event == nil {
-			continue
-		}
-		select {
-		case <-event:
-		case <-ctx.Done():
-			return
-		}
-	}
-	close(s.ready)
-}
-
-// Close stops, waits and saves the table.
-func (s *Store) Close() error {
-	if s.cancel == nil {
-		return nil
-	}
-	s.cancel()
-	s.feed.Close()
-	s.wg.Wait()
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	s.takes = false
-	return s.save()
+	s.index = newIndex(d, cfg.Master.Keep, cfg.Now, func() { s.Changed() })
+	var err error
+	s.Replica, err = replica.New(&cfg.Config, replica.Spec[string, *peer, message]{
+		Name: "jobs", Off: cfg.Off, Pace: pace,
+		Table: replica.Table{File: tableName, Load: s.index.load, Encode: s.index.encode, Rest: 100,
+			Lost: "it is not known which jobs were removed while saltclusterd was away"},
+		Pull: replica.Puller[string]{Offered: s.askOffer, Fetch: s.fetch, Page: 1, AtATime: 4},
+		Path: Path, MaxBody: MaxBody, Decode: decode, Take: s.handle, AnswersOff: true,
+		NewSender: func(p *replica.Peer[string]) *peer { return &peer{Peer: p, s: s} },
+		After:     s.membersChanged, Covers: true, Limit: maxDirty, Batch: maxDigest,
+		Tasks: []func(context.Context){s.keepScanning, s.keepPolling},
+		Settle: func() {
+			s.writing.Lock()
+			defer s.writing.Unlock()
+		},
+		Failures: s.metrics.failures, Fault: "job not handled",
+	})
+	s.cfg = cfg
+	return s, err
 }
 
 // SetKeep says how long the master keeps jobs from now on; zero: for ever.
@@ -131,11 +74,9 @@ func (s *Store) SetKeep(keep time.Duration) {
 	s.index.setKeep(keep)
 }
 
-var errNotOpen = errors.New("jobs: not open")
-
 // Published says that the local master has just published a job. It never blocks.
 func (s *Store) Published(jid string) {
-	if s.cfg.Off != "" || !validJID(jid) {
+	if s.Off() != "" || !validJID(jid) {
 		return
 	}
 	s.index.touched(jid, 0, true)
@@ -149,7 +90,7 @@ func (s *Store) Published(jid string) {
 // Unasked says that a return which no job asked for was just written to the local job cache, together with its job.
 // Such a job is not written to again, so it is told once and not looked at repeatedly. Otherwise it is like Stored.
 func (s *Store) Unasked(jid, minion string, ret Return) {
-	if s.cfg.Off != "" || !validJID(jid) || !validMinion(minion) {
+	if s.Off() != "" || !validJID(jid) || !validMinion(minion) {
 		return
 	}
 	r := s.stored(jid, minion, ret)
@@ -168,7 +109,7 @@ func (s *Store) Unasked(jid, minion string, ret Return) {
 // Stored says that a return was just written to the local job cache, ahead when the publisher of its job has yet to
 // take it. It never blocks; the bytes must not be changed later.
 func (s *Store) Stored(jid, minion string, ret Return, ahead bool) {
-	if s.cfg.Off != "" || !validJID(jid) || !validMinion(minion) {
+	if s.Off() != "" || !validJID(jid) || !validMinion(minion) {
 		return
 	}
 	r := s.stored(jid, minion, ret)
@@ -200,7 +141,7 @@ func (s *Store) targets(jid string) []*peer {
 	}
 	var out []*peer
 	for _, id := range s.cfg.Replicas(jid) {
-		if p, ok := s.feed.Peer(id); ok {
+		if p, ok := s.Feed().Peer(id); ok {
 			out = append(out, p)
 		}
 	}
@@ -208,42 +149,28 @@ func (s *Store) targets(jid string) []*peer {
 	return out
 }
 
-// otherMembers are those to send to.
-func (s *Store) otherMembers() []node.ID {
-	return slices.DeleteFunc(slices.Clone(s.cfg.Members()), func(id node.ID) bool { return id == s.cfg.Self })
-}
-
 // membersChanged is called when members may be others. When they are, so are the replicas.
 func (s *Store) membersChanged(changed bool) {
-	members := s.otherMembers()
+	members := s.cfg.Members()
 	s.mu.Lock()
 	s.last.jid, s.last.peers = "", nil
 	left := slices.ContainsFunc(s.members, func(id node.ID) bool { return !slices.Contains(members, id) })
 	s.members = members
 	s.mu.Unlock()
 	if changed {
-		s.feed.Tell(false)
+		s.Feed().Tell(false)
 	}
 	if left { // what was too new to be compared may be from the member that left, which cannot tell of it
-		s.wg.Go(func() { s.tellLater(s.run) }) // Close waits for the feed, which calls this, first
+		s.Go(s.tellLater) // Close waits for the feed, which calls this, first
 	}
 }
 
 // tellLater compares with the others when what is new now can be.
 func (s *Store) tellLater(ctx context.Context) {
-	t := time.NewTimer(3 * s.cfg.Timing.Quiet)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		s.feed.Tell(false)
-	case <-ctx.Done():
+	if backoff.Sleep(ctx, 3*s.cfg.Timing.Quiet) {
+		s.Feed().Tell(false)
 	}
 }
 
 // fail counts and logs what could not be done.
-func (s *Store) fail(op, jid string, err error) {
-	s.metrics.failures.WithLabelValues(op).Inc()
-	if !errors.Is(err, context.Canceled) {
-		s.cfg.Logger.Warn("job not handled", "op", op, "jid", jid, "err", err)
-	}
-}
+func (s *Store) fail(op, jid string, err error) { s.Fail(op, err, "jid", jid) }

@@ -50,12 +50,7 @@ func TestStore_PublisherRemoved(t *testing.T) {
 	nodes["a"].ret(jid, "m1", "one")
 	same(t, jid, 4, nodes["a"], nodes["b"], nodes["c"])
 	nodes["a"].close()
-	w.mu.Lock()
-	delete(w.nodes, "a")
-	w.mu.Unlock()
-	for _, id := range []node.ID{"b", "c", "d"} {
-		nodes[id].changed <- struct{}{}
-	}
+	w.remove("a")
 	same(t, jid, 4, nodes["b"], nodes["c"], nodes["d"])
 }
 
@@ -85,42 +80,6 @@ func TestPythonsJobIsFound(t *testing.T) {
 	})
 	a.python(jid, "slow/"+returnFile, ret("slow"))
 	same(t, jid, 7, a, b)
-}
-
-// A node that was away gets what it missed, and so does one that joins; both ways.
-func TestReturnerAndJoiner(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.add("a", nil), w.add("b", nil)
-	first := w.jid()
-	a.publish(first, "m1", "m2", "m3")
-	a.ret(first, "m1", "one")
-	same(t, first, 4, a, b)
-	w.setDown("b", true)
-	a.ret(first, "m2", "two")
-	second, third := w.jid(), w.jid()
-	a.publish(second, "m1")
-	a.ret(second, "m1", "one")
-	b.publish(third, "m9")
-	b.ret(third, "m9", "nine")
-	b.ret(first, "m3", "three") // its publisher seemed gone
-	apart(t, a, b)
-	w.setDown("b", false)
-	same(t, first, 6, a, b)
-	same(t, second, 4, b, a)
-	same(t, third, 4, a, b)
-	c := w.add("c", nil)
-	for _, jid := range []string{first, second, third} {
-		same(t, jid, len(a.content(jid)), a, b, c)
-	}
-	b.close()
-	fourth, alone := w.jid(), w.jid()
-	a.publish(fourth, "m1")
-	b.python(alone, minionsFile, list())
-	b.python(alone, loadFile, load(alone, true)) // a moment before it starts
-	b.open()
-	same(t, fourth, 3, a, b, c)
-	same(t, alone, 3, b, a, c)
-	w.quiet()
 }
 
 // A load that was kept from a return gives way to the one that was published, whoever is asked first.
@@ -222,7 +181,7 @@ func TestRetention(t *testing.T) {
 	}
 	a.ret(removed, "m2", "late")
 	for range 3 {
-		a.store.feed.Tell(false)
+		a.store.Feed().Tell(false)
 		w.quiet()
 	}
 	for _, jid := range []string{old, near, removed} {
@@ -230,28 +189,6 @@ func TestRetention(t *testing.T) {
 			t.Errorf("%s came back: %v", jid, got)
 		}
 	}
-}
-
-// What somebody removes before its time comes back from the others.
-func TestLostJobComesBack(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.add("a", nil), w.add("b", nil)
-	jid := w.jid()
-	a.publish(jid, "m1")
-	a.ret(jid, "m1", "one")
-	same(t, jid, 4, a, b)
-	w.quiet()
-	if err := os.RemoveAll(b.store.disk.jobs()); err != nil {
-		t.Fatal(err)
-	}
-	a.store.feed.Tell(false)
-	eventually(t, func() error { // b's own scans may be in between
-		a.store.feed.Tell(false)
-		if len(b.content(jid)) != 4 {
-			return errors.New("not back")
-		}
-		return nil
-	})
 }
 
 // A node whose master has never run takes jobs when there is a cachedir.
@@ -341,6 +278,7 @@ func TestFindAndList(t *testing.T) {
 func TestManyReturnsGoOnce(t *testing.T) {
 	const many = 2000
 	w := newWorld(t)
+	w.Record(true)
 	a, b, c := w.add("a", nil), w.add("b", nil), w.add("c", nil)
 	w.quiet()
 	jid := w.jid()
@@ -350,10 +288,12 @@ func TestManyReturnsGoOnce(t *testing.T) {
 	}
 	same(t, jid, many+3, a, b, c)
 	w.quiet()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if most := 2 * (many + 10) * 400; w.bytes > most {
-		t.Errorf("%d bytes went over, more than %d; calls %v", w.bytes, most, w.sent)
+	bytes := 0
+	for _, b := range w.Sent() {
+		bytes += len(b.Bytes)
+	}
+	if most := 2 * (many + 10) * 400; bytes > most {
+		t.Errorf("%d bytes went over, more than %d", bytes, most)
 	}
 }
 

@@ -98,7 +98,7 @@ func (s *Store) lookAtWatched() {
 	}
 	s.mu.Unlock()
 	for _, jid := range due {
-		if s.run.Err() != nil {
+		if s.Closed() != nil {
 			return
 		}
 		if s.changed(jid) {

@@ -3,15 +3,12 @@ package jobs
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
+
+	"saltclusterd/fsync/replica"
 )
 
-// A body is the magic, a version, a kind, and what belongs to it. Numbers are varints or big endian, texts and blobs
-// have a uvarint length in front.
+// A body has a kind, and what belongs to it.
 const (
-	magic       = "scjb"
-	wireVersion = 1
-
 	kindDigest  = 1 // sums of jobs; answered with those to send
 	kindItems   = 2 // what there is of a job; answered with the items to send
 	kindRecords = 3
@@ -34,6 +31,8 @@ const Path = "/v1/jobs"
 
 // errWire says that a body cannot be read.
 var errWire = errors.New("malformed jobs")
+
+var format = replica.Format{Magic: "scjb", Version: 1, Invalid: errWire}
 
 // digested is what a digest says of a job.
 type digested struct {
@@ -64,21 +63,11 @@ type message struct {
 	count   int
 }
 
-func appendHeader(dst []byte, kind byte) []byte {
-	return append(append(dst, magic...), wireVersion, kind)
-}
-
-func appendText(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
-}
-
-func appendBlob(dst, b []byte) []byte { return append(binary.AppendUvarint(dst, uint64(len(b))), b...) }
-
 func encodeDigest(d digest) []byte {
-	out := append(appendHeader(nil, kindDigest), flag(d.answer, 1))
+	out := append(format.Begin(kindDigest), flag(d.answer, 1))
 	out = binary.AppendUvarint(out, uint64(len(d.jobs)))
 	for _, j := range d.jobs {
-		out = binary.AppendVarint(appendText(out, j.jid), j.at)
+		out = binary.AppendVarint(replica.AppendText(out, j.jid), j.at)
 		out = binary.BigEndian.AppendUint64(out, j.sum)
 	}
 	return out
@@ -92,10 +81,10 @@ func flag(on bool, bit byte) byte {
 }
 
 func encodeItems(l listed) []byte {
-	out := binary.AppendVarint(appendText(appendHeader(nil, kindItems), l.jid), l.at)
+	out := binary.AppendVarint(replica.AppendText(format.Begin(kindItems), l.jid), l.at)
 	out = binary.AppendUvarint(out, uint64(len(l.items)))
 	for _, it := range l.items {
-		out = appendText(append(out, flag(it.ret, 1)), it.name)
+		out = replica.AppendText(append(out, flag(it.ret, 1)), it.name)
 		if !it.ret {
 			out = binary.AppendVarint(append(out, it.rank), it.mtime)
 			out = binary.AppendUvarint(out, uint64(it.size))
@@ -109,53 +98,49 @@ func encodeRecords(rs []*record) []byte {
 	for _, r := range rs {
 		n += r.weight()
 	}
-	out := appendHeader(make([]byte, 0, n), kindRecords)
+	out := append(make([]byte, 0, n), format.Begin(kindRecords)...)
 	out = binary.AppendUvarint(out, uint64(len(rs)))
 	for _, r := range rs {
-		out = binary.AppendVarint(appendText(out, r.jid), r.at)
-		out = appendText(append(out, flag(r.ret, 1)|flag(r.hasO, 2)), r.name)
+		out = binary.AppendVarint(replica.AppendText(out, r.jid), r.at)
+		out = replica.AppendText(append(out, flag(r.ret, 1)|flag(r.hasO, 2)), r.name)
 		mtime := r.mtime
 		if r.ret { // of which nodes that do not know of ahead read no time
 			mtime = int64(flag(r.ahead, isAhead))
 		}
-		out = appendBlob(binary.AppendVarint(out, mtime), r.data)
+		out = replica.AppendBlob(binary.AppendVarint(out, mtime), r.data)
 		if r.hasO {
-			out = appendBlob(out, r.out)
+			out = replica.AppendBlob(out, r.out)
 		}
 	}
 	return out
 }
 
-func encodeFind(jid string) []byte { return appendText(appendHeader(nil, kindFind), jid) }
+func encodeFind(jid string) []byte { return replica.AppendText(format.Begin(kindFind), jid) }
 
-func encodeList(n int) []byte { return binary.AppendUvarint(appendHeader(nil, kindList), uint64(n)) }
+func encodeList(n int) []byte { return binary.AppendUvarint(format.Begin(kindList), uint64(n)) }
 
 // decode reads a body. What it returns points into b.
 func decode(b []byte) (m message, err error) {
-	if len(b) < len(magic)+2 || string(b[:len(magic)]) != magic {
-		return m, errWire
+	kind, r, err := format.Open(b)
+	if err != nil {
+		return m, err
 	}
-	if v := b[len(magic)]; v != wireVersion {
-		return m, fmt.Errorf("%w: version %d", errWire, v)
-	}
-	m.kind = b[len(magic)+1]
-	r := &reader{b: b[len(magic)+2:]}
-	switch m.kind {
+	switch m.kind = kind; kind {
 	case kindDigest:
-		m.digest = r.digest()
+		m.digest = readDigest(r)
 	case kindItems:
-		m.items = r.listed()
+		m.items = readListed(r)
 	case kindRecords:
-		m.records = r.records()
+		m.records = readRecords(r)
 	case kindFind:
-		m.jid = r.jid()
+		m.jid = readJID(r)
 	case kindList:
-		m.count = int(r.count(maxList))
+		m.count = int(r.Count(maxList))
 	default:
-		return m, fmt.Errorf("%w: kind %d", errWire, m.kind)
+		return m, format.Unknown(kind)
 	}
-	if r.bad || len(r.b) > 0 {
-		return message{}, errWire
+	if err := r.End(); err != nil {
+		return message{}, err
 	}
 	return m, nil
 }

@@ -3,120 +3,67 @@ package jobs
 import (
 	"encoding/binary"
 	"slices"
+
+	"saltclusterd/fsync/replica"
 )
 
-// reader takes values off b; the first that is not there or not allowed makes it bad.
-type reader struct {
-	b   []byte
-	bad bool
-}
-
-func (r *reader) fail() { r.bad, r.b = true, nil }
-
-func (r *reader) count(limit uint64) uint64 {
-	n, size := binary.Uvarint(r.b)
-	if size <= 0 || n > limit {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[size:]
-	return n
-}
-
-func (r *reader) number() int64 {
-	n, size := binary.Varint(r.b)
-	if size <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[size:]
-	return n
-}
-
-func (r *reader) byte(most byte) byte {
-	if len(r.b) == 0 || r.b[0] > most {
-		r.fail()
-		return 0
-	}
-	c := r.b[0]
-	r.b = r.b[1:]
-	return c
-}
-
-func (r *reader) blob(limit uint64) []byte {
-	n := r.count(limit)
-	if n > uint64(len(r.b)) {
-		r.fail()
-		return nil
-	}
-	out := r.b[:n:n]
-	r.b = r.b[n:]
-	return out
-}
-
-func (r *reader) jid() string {
-	jid := string(r.blob(maxName))
+func readJID(r *replica.Reader) string {
+	jid := string(r.Blob(maxName))
 	if !validJID(jid) {
-		r.fail()
+		r.Fail()
 	}
 	return jid
 }
 
-// name reads the name of an item.
-func (r *reader) name(ret bool) string {
-	name := string(r.blob(maxName))
+// readName reads the name of an item.
+func readName(r *replica.Reader, ret bool) string {
+	name := string(r.Blob(maxName))
 	if ret && !validMinion(name) || !ret && !validHead(name) {
-		r.fail()
+		r.Fail()
 	}
 	return name
 }
 
-func (r *reader) digest() (d digest) {
-	d.answer = r.byte(1) == 1
-	for n := r.count(maxDigest); n > 0 && !r.bad; n-- {
-		j := digested{jid: r.jid(), at: r.number()}
-		if len(r.b) < 8 {
-			r.fail()
-			return d
-		}
-		j.sum, r.b = binary.BigEndian.Uint64(r.b), r.b[8:]
-		d.jobs = append(d.jobs, j)
+func readDigest(r *replica.Reader) (d digest) {
+	d.answer = r.Byte(1) == 1
+	for n := r.Count(maxDigest); n > 0 && !r.Bad(); n-- {
+		d.jobs = append(d.jobs, digested{jid: readJID(r), at: r.Varint(), sum: r.Uint64()})
 	}
 	return d
 }
 
-func (r *reader) listed() (l listed) {
-	l.jid, l.at = r.jid(), r.number()
-	n := r.count(maxItems)
+func readListed(r *replica.Reader) (l listed) {
+	l.jid, l.at = readJID(r), r.Varint()
+	n := r.Count(maxItems)
 	const least = 3 // bytes of an item
-	l.items = slices.Grow(l.items, min(int(n), len(r.b)/least))
-	for ; n > 0 && !r.bad; n-- {
-		it := item{ret: r.byte(1) == 1}
-		it.name = r.name(it.ret)
+	l.items = slices.Grow(l.items, min(int(n), r.Left()/least))
+	for ; n > 0 && !r.Bad(); n-- {
+		it := item{ret: r.Byte(1) == 1}
+		it.name = readName(r, it.ret)
 		if !it.ret {
-			it.rank, it.mtime = r.byte(rankGood), r.number()
-			it.size = int64(r.count(maxFile))
+			it.rank, it.mtime = r.Byte(rankGood), r.Varint()
+			it.size = int64(r.Count(maxFile))
 		}
 		l.items = append(l.items, it)
 	}
 	return l
 }
 
-func (r *reader) records() (out []*record) {
-	for n := r.count(maxRecords); n > 0 && !r.bad; n-- {
-		rec := &record{jid: r.jid(), at: r.number()}
-		flags := r.byte(3)
+func readRecords(r *replica.Reader) (out []*record) {
+	for n := r.Count(maxRecords); n > 0 && !r.Bad(); n-- {
+		rec := &record{jid: readJID(r), at: r.Varint()}
+		flags := r.Byte(3)
 		rec.ret, rec.hasO = flags&1 != 0, flags&2 != 0
-		rec.name, rec.mtime = r.name(rec.ret), r.number()
+		rec.name, rec.mtime = readName(r, rec.ret), r.Varint()
 		if rec.ret {
 			rec.ahead, rec.mtime = rec.mtime == isAhead, 0
 		}
-		rec.data = r.blob(maxFile)
+		rec.data = r.Blob(maxFile)
 		if rec.hasO {
-			rec.out = r.blob(maxFile)
+			rec.out = r.Blob(maxFile)
 		}
 		if rec.hasO && !rec.ret {
-			r.fail()
+			r.Fail()
 		}
 		out = append(out, rec)
 	}
@@ -155,20 +102,20 @@ func (w wish) encode() []byte {
 
 // decodeWish reads an answer to something with n places.
 func decodeWish(b []byte, n int, ofDigest bool) (w wish, err error) {
-	r := &reader{b: b}
-	w.flags = r.byte(answerOff | answerAgain)
-	for k := r.count(uint64(n)); k > 0 && !r.bad; k-- {
-		i := int(r.count(uint64(n)))
+	r := format.Read(b)
+	w.flags = r.Byte(answerOff | answerAgain)
+	for k := r.Count(uint64(n)); k > 0 && !r.Bad(); k-- {
+		i := int(r.Count(uint64(n)))
 		if i >= n {
-			r.fail()
+			r.Fail()
 		}
 		w.which = append(w.which, i)
 		if ofDigest {
-			w.how = append(w.how, r.byte(wantItems))
+			w.how = append(w.how, r.Byte(wantItems))
 		}
 	}
-	if r.bad || len(r.b) > 0 {
-		return wish{}, errWire
+	if err := r.End(); err != nil {
+		return wish{}, err
 	}
 	return w, nil
 }

@@ -49,7 +49,7 @@ func TestWireRefuses(t *testing.T) {
 		encodeRecords([]*record{{jid: "j", name: ".minions./../x.p"}}),
 		encodeRecords([]*record{{jid: "j\n", name: loadFile}}),
 		encodeRecords([]*record{{jid: "", name: loadFile}}),
-		append(appendHeader(nil, kindRecords), 0xff, 0xff, 0xff, 0xff, 0x7f),
+		append(format.Begin(kindRecords), 0xff, 0xff, 0xff, 0xff, 0x7f),
 	} {
 		if m, err := decode(b); err == nil {
 			t.Errorf("%q was taken: %+v", b, m)

@@ -1,13 +1,10 @@
 package jobs
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,52 +14,51 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/fsync/replica"
+	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/gossip/node"
 )
 
 // world is some nodes whose stores talk to each other without a network.
 type world struct {
+	*replicatest.Net
 	t     testing.TB
 	mu    sync.Mutex
 	nodes map[node.ID]*testNode
 	down  map[node.ID]bool
-	old   map[node.ID]func(body []byte) []byte // members that are played by a test
-	sent  map[byte]int                         // calls by kind
-	bytes int
 	next  int
 }
 
 type testNode struct {
-	w       *world
-	id      node.ID
-	dir     string
-	store   *Store
-	cfg     Config
-	changed chan struct{}
+	w     *world
+	id    node.ID
+	dir   string
+	store *Store
+	cfg   Config
 }
 
-type fromKey struct{}
-
 func newWorld(t testing.TB) *world {
-	return &world{t: t, nodes: map[node.ID]*testNode{}, down: map[node.ID]bool{}, sent: map[byte]int{}}
+	return &world{Net: replicatest.NewNet(), t: t, nodes: map[node.ID]*testNode{}, down: map[node.ID]bool{}}
+}
+
+// quick is a configuration for tests.
+func quick(cfg replica.Config, self node.ID, dir string) Config {
+	cfg.Pace.Digest, cfg.Pace.Linger = time.Hour, 5*time.Millisecond
+	return Config{
+		Config: cfg, Self: self,
+		Master: Master{CacheDir: dir, UID: -1, GID: -1, HashType: "sha256", JobCache: localCache, Keep: 24 * time.Hour},
+		Timing: Timing{
+			Poll: 20 * time.Millisecond, Quiet: 30 * time.Millisecond, Scan: 100 * time.Millisecond, Claim: 50 * time.Millisecond,
+			Rest: 50 * time.Millisecond,
+		},
+	}
 }
 
 // add makes a node; change may alter its configuration.
 func (w *world) add(id node.ID, change func(*Config)) *testNode {
-	n := &testNode{w: w, id: id, dir: w.t.TempDir(), changed: make(chan struct{}, 1)}
-	n.cfg = Config{
-		Self: id, StateDir: w.t.TempDir(),
-		Master:  Master{CacheDir: n.dir, UID: -1, GID: -1, HashType: "sha256", JobCache: localCache, Keep: 24 * time.Hour},
-		Members: func() []node.ID { return w.others(id) }, Replicas: func(string) []node.ID { return w.all() },
-		Changed: func(context.Context) <-chan struct{} { return n.changed }, Peers: testPeers{n},
-		From: func(ctx context.Context) (node.ID, bool) { id, ok := ctx.Value(fromKey{}).(node.ID); return id, ok },
-		Timing: Timing{
-			Poll: 20 * time.Millisecond, Linger: 5 * time.Millisecond, Quiet: 30 * time.Millisecond,
-			Scan:   100 * time.Millisecond,
-			Digest: time.Hour, Claim: 50 * time.Millisecond, Retry: 10 * time.Millisecond, RetryMax: 20 * time.Millisecond,
-			Rest: 50 * time.Millisecond,
-		},
-	}
+	n := &testNode{w: w, id: id, dir: w.t.TempDir()}
+	n.cfg = quick(w.Config(id, w.t.TempDir()), id, n.dir)
+	n.cfg.Replicas = func(string) []node.ID { return w.all() }
 	if change != nil {
 		change(&n.cfg)
 	}
@@ -71,14 +67,6 @@ func (w *world) add(id node.ID, change func(*Config)) *testNode {
 	w.mu.Unlock()
 	n.open()
 	w.t.Cleanup(func() { n.close() })
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, o := range w.nodes {
-		select {
-		case o.changed <- struct{}{}:
-		default:
-		}
-	}
 	return n
 }
 
@@ -90,16 +78,12 @@ func (n *testNode) open() {
 	if err != nil {
 		n.w.t.Fatal(err)
 	}
-	n.w.mu.Lock()
 	n.store = s
-	n.w.mu.Unlock()
+	n.w.Join(n.id, s.Handler())
 }
 
 func (n *testNode) close() {
-	n.w.mu.Lock()
-	s := n.store
-	n.w.mu.Unlock()
-	if err := s.Close(); err != nil {
+	if err := n.store.Close(); err != nil {
 		n.w.t.Error(err)
 	}
 }
@@ -110,50 +94,17 @@ func (w *world) all() []node.ID {
 	return slices.Sorted(maps.Keys(w.nodes))
 }
 
-func (w *world) others(id node.ID) []node.ID {
-	members := slices.DeleteFunc(w.all(), func(o node.ID) bool { return o == id })
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return append(members, slices.Sorted(maps.Keys(w.old))...)
-}
-
 func (w *world) setDown(id node.ID, down bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.down[id] = down
+	w.Cut(id, down)
 }
 
-type testPeers struct{ n *testNode }
-
-func (p testPeers) Call(ctx context.Context, to node.ID, body []byte, limit int64) ([]byte, error) {
-	w := p.n.w
+// remove takes a node out of the cluster.
+func (w *world) remove(id node.ID) {
 	w.mu.Lock()
-	peer, down := w.nodes[to], w.down[to] || w.down[p.n.id]
-	var s *Store
-	if peer != nil {
-		s = peer.store
-	}
-	w.sent[body[len(magic)+1]]++
-	w.bytes += len(body)
-	old := w.old[to]
+	delete(w.nodes, id)
 	w.mu.Unlock()
-	if old != nil {
-		return old(body), nil
-	}
-	if s == nil || down {
-		return nil, errors.New("unreachable")
-	}
-	r := httptest.NewRequestWithContext(context.WithValue(ctx, fromKey{}, p.n.id), http.MethodPost, Path,
-		bytes.NewReader(body))
-	rec := httptest.NewRecorder()
-	s.Handler().ServeHTTP(rec, r)
-	if rec.Code != http.StatusOK {
-		return nil, fmt.Errorf("%d %s", rec.Code, rec.Body)
-	}
-	if int64(rec.Body.Len()) > limit {
-		return nil, errors.New("too long")
-	}
-	return rec.Body.Bytes(), nil
+	w.Leave(id)
 }
 
 // jid makes a job id that no other in this test has.

@@ -182,6 +182,16 @@ func (r *Replica[K, S, M]) Scanned() bool {
 	}
 }
 
+// Ready says whether peers may be sent to: the first scan is done, and this node has caught up.
+func (r *Replica[K, S, M]) Ready() bool {
+	select {
+	case <-r.ready:
+		return true
+	default:
+		return false
+	}
+}
+
 // Serves says whether this node is open and knows what it has.
 func (r *Replica[K, S, M]) Serves() bool { return r.Scanned() && r.Closed() == nil }
 

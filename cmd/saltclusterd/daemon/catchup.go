@@ -15,6 +15,7 @@ import (
 	"saltclusterd/backoff"
 	"saltclusterd/fsync/catchup"
 	"saltclusterd/fsync/datacache"
+	"saltclusterd/fsync/replica"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/adminapi"
@@ -126,35 +127,38 @@ func (s *service) newRunner() *catchup.Runner {
 	parts := []catchup.Part{
 		{Name: partKeys, Await: s.awaitKeys, Needed: true},
 		{Name: partRoots, Await: s.roots.Await, Off: s.roots.Off()},
-		s.pulled(partGrains, s.data.Off(), func(ctx context.Context, from node.ID, tell func(int, int)) error {
-			return s.data.Pull(ctx, s.asker(partGrains, from), tell)
-		}),
-		s.pulled(partMines, s.mines.Off(), func(ctx context.Context, from node.ID, tell func(int, int)) error {
-			return s.mines.Pull(ctx, s.asker(partMines, from), tell)
-		}),
-		s.pulled(partTokens, s.tokens.Off(), func(ctx context.Context, from node.ID, tell func(int, int)) error {
-			return s.tokens.Pull(ctx, s.asker(partTokens, from), tell)
-		}),
-		s.pulled(partJobs, s.cache.Status().Off, func(ctx context.Context, from node.ID, tell func(int, int)) error {
-			return s.cache.Pull(ctx, s.asker(partJobs, from), tell)
-		}),
+		s.pulled(partGrains), s.pulled(partMines), s.pulled(partTokens), s.pulled(partJobs),
 	}
 	return catchup.New(catchup.Config{Parts: parts, Peers: s.m.Sources, Logger: s.m.log})
 }
 
+// pullable is a store that catches up with one peer.
+type pullable interface {
+	Off() string
+	Pull(ctx context.Context, ask replica.Ask, tell func(done, total int)) error
+	Answer(ctx context.Context, from node.ID, question []byte) ([]byte, error)
+}
+
+// pullables are the stores that catch up with one peer, by part.
+func (s *service) pullables() map[string]pullable {
+	return map[string]pullable{partGrains: s.data, partMines: s.mines, partTokens: s.tokens, partJobs: s.cache}
+}
+
 // pulled is a part that is fetched from one peer. Until it is, others do not send what is new of it.
-func (s *service) pulled(name, off string,
-	pull func(context.Context, node.ID, func(done, total int)) error) catchup.Part {
+func (s *service) pulled(name string) catchup.Part {
+	store := s.pullables()[name]
 	return catchup.Part{
-		Name: name, Off: off, Done: func() { s.late.release(name) },
+		Name: name, Off: store.Off(), Done: func() { s.late.release(name) },
 		Pull: func(ctx context.Context, from node.ID, tell func(catchup.Report)) error {
-			return pull(ctx, from, func(done, total int) { tell(catchup.Report{Done: int64(done), Total: int64(total)}) })
+			return store.Pull(ctx, s.asker(name, from), func(done, total int) {
+				tell(catchup.Report{Done: int64(done), Total: int64(total)})
+			})
 		},
 	}
 }
 
 // asker asks one peer about one part.
-func (s *service) asker(part string, from node.ID) func(context.Context, []byte) ([]byte, error) {
+func (s *service) asker(part string, from node.ID) replica.Ask {
 	return func(ctx context.Context, question []byte) ([]byte, error) {
 		ctx, cancel := context.WithTimeout(ctx, maxWait)
 		defer cancel()
@@ -204,20 +208,12 @@ func (m *member) handleCatchup(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "starting", http.StatusServiceUnavailable)
 		return
 	}
-	var answer []byte
-	switch r.PathValue("part") {
-	case partGrains:
-		answer, err = s.data.Answer(r.Context(), from, question)
-	case partMines:
-		answer, err = s.mines.Answer(r.Context(), from, question)
-	case partTokens:
-		answer, err = s.tokens.Answer(r.Context(), from, question)
-	case partJobs:
-		answer, err = s.cache.Answer(r.Context(), from, question)
-	default:
+	store, ok := s.pullables()[r.PathValue("part")]
+	if !ok {
 		http.NotFound(w, r)
 		return
 	}
+	answer, err := store.Answer(r.Context(), from, question)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return

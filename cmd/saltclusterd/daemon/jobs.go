@@ -1,15 +1,10 @@
 package daemon
 
 import (
-	"context"
-	"net/http"
-	"path/filepath"
-
 	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/gossip/node"
-	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/ring"
 )
@@ -22,12 +17,8 @@ func (s *service) newJobs() (*jobs.Store, error) {
 		return nil, err
 	}
 	return jobs.New(jobs.Config{
-		Self: d.id, Master: masterlink.JobsMaster(d.master, owner, s.umask.Mask),
-		StateDir: filepath.Join(d.cfg.Paths.StateDir, "jobs"),
-		Received: s.missed.Seen,
-		Off:      s.jobsOff(), Members: s.m.OtherMasters, Replicas: s.m.jobReplicas, Contested: s.jobs.Contested,
-		Changed: s.m.Consensus.Watch,
-		Peers:   jobPeers{s.m}, From: peer.FromContext, Logger: d.log, Registerer: d.reg,
+		Config: s.replicated("jobs"), Self: d.id, Master: masterlink.JobsMaster(d.master, owner, s.umask.Mask),
+		Off: s.jobsOff(), Replicas: s.m.jobReplicas, Contested: s.jobs.Contested, Received: s.missed.Seen,
 	})
 }
 
@@ -75,11 +66,4 @@ func (m *member) ringOf(v state.View) []ring.Node {
 		}
 	}
 	return out
-}
-
-// jobPeers implements jobs.Peers.
-type jobPeers struct{ m *member }
-
-func (p jobPeers) Call(ctx context.Context, to node.ID, body []byte, limit int64) ([]byte, error) {
-	return p.m.Call(ctx, http.MethodPost, to, jobs.Path, body, limit)
 }

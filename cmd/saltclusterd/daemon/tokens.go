@@ -2,14 +2,9 @@ package daemon
 
 import (
 	"cmp"
-	"context"
-	"net/http"
 	"path/filepath"
 
-	"saltclusterd/fsync/replica"
 	"saltclusterd/fsync/tokens"
-	"saltclusterd/gossip/node"
-	"saltclusterd/gossip/peer"
 )
 
 // newTokens makes what lets every master take the eauth tokens that one has issued.
@@ -28,20 +23,4 @@ func (s *service) newTokens() (*tokens.Store, error) {
 			Shared: d.leftToShare(filepath.Join(d.master.CacheDir, "tokens")),
 		},
 	})
-}
-
-// replicated is what stores are given that all masters have in common; dir is that of a table.
-func (s *service) replicated(dir string) replica.Config {
-	d := s.m.d
-	return replica.Config{
-		StateDir: filepath.Join(d.cfg.Paths.StateDir, dir), Members: s.m.OtherMasters, Changed: s.m.Consensus.Watch,
-		Peers: storePeers{s.m}, From: peer.FromContext, Logger: d.log, Registerer: d.reg,
-	}
-}
-
-// storePeers implements replica.Peers.
-type storePeers struct{ m *member }
-
-func (p storePeers) Call(ctx context.Context, to node.ID, path string, body []byte, limit int64) ([]byte, error) {
-	return p.m.Call(ctx, http.MethodPost, to, path, body, limit)
 }
