@@ -20,7 +20,7 @@ import (
 func TestMemberRemove_OneAtATime(t *testing.T) {
 	c := form(t, 5, nil)
 	l := c.leader()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	ids := slices.Collect(maps.Keys(c.nodes))
 	var cutting, wg sync.WaitGroup
 	defer cutting.Wait()
@@ -129,7 +129,7 @@ func TestSecretsWaitForARemoval(t *testing.T) {
 			}
 			return stats(ctx, id)
 		}
-		cfg.Timing.Attempt = patience
+		cfg.Timing.Attempt = testTimeout
 	})
 	l := c.leader()
 	gone, stays := other(c, l), c.nodes["m3"]

@@ -20,15 +20,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds every wait in these tests; none should come near it.
-const patience = 30 * time.Second
+// testTimeout bounds every wait in these tests; none should come near it.
+const testTimeout = 30 * time.Second
 
 func fastTiming() Timing {
 	return Timing{
 		Heartbeat: 200 * time.Millisecond, Election: 200 * time.Millisecond, Lease: 150 * time.Millisecond,
 		Commit: 5 * time.Millisecond, Transport: 2 * time.Second, Reconcile: 25 * time.Millisecond,
 		Stable: 60 * time.Millisecond, Contact: 20 * time.Millisecond, Recent: time.Second,
-		Attempt: 500 * time.Millisecond, Propose: patience, BoltLock: 50 * time.Millisecond,
+		Attempt: 500 * time.Millisecond, Propose: testTimeout, BoltLock: 50 * time.Millisecond,
 	}
 }
 
@@ -144,7 +144,7 @@ func form(t *testing.T, n int, tune func(*Config)) *cluster {
 // must proposes and expects success.
 func (c *cluster) must(n *Node, cmds ...state.Command) []state.Result {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.t.Context(), testTimeout)
 	defer cancel()
 	results, err := n.Propose(ctx, cmds...)
 	if err != nil {
@@ -168,7 +168,7 @@ func eventually(t *testing.T, what string, cond func() (bool, string)) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for {
 		ok, last := cond()
 		if ok {

@@ -73,7 +73,7 @@ func TestNoLeaderIsNotUncertain(t *testing.T) {
 func TestPropose_OnceAcrossLeaders(t *testing.T) {
 	c := form(t, 5, nil)
 	c.f.drop(20)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	// m1..m5 lose two members; the writers sit on nodes that stay.
 	first := c.leader()

@@ -40,7 +40,7 @@ func header(id string) raft.RPCHeader {
 // tell sends a message to a node and reads raft's answer: the error in it, and whether there was any.
 func tell(t *testing.T, c net.Conn, msg []byte) (text string, answered bool) {
 	t.Helper()
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = c.Write(msg) // it may be refused before it is read
@@ -242,7 +242,7 @@ func TestHostileRaftTakesItsTime(t *testing.T) {
 	}
 	for i, conn := range open {
 		if i%2 == 1 { // a snapshot may take as long as one of its size does
-			_ = conn.SetReadDeadline(time.Now().Add(patience))
+			_ = conn.SetReadDeadline(time.Now().Add(testTimeout))
 			if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 				t.Errorf("a message that does not go on: %v", err)
 			}
@@ -267,7 +267,7 @@ func TestHostileRaftUnderAnotherName(t *testing.T) {
 		t.Fatal(err)
 	}
 	dial := func() net.Conn {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		defer cancel()
 		c, err := thief.port.Dial(ctx, "m1", peer.ProtoRaft)
 		if err != nil {

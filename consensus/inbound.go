@@ -43,7 +43,7 @@ type inboundConfig struct {
 	remote   func(net.Conn) (node.ID, bool)
 	position func() position
 	dir      string        // for snapshots on their way
-	patience time.Duration // for the rest of a message that has begun
+	timeout  time.Duration // for the rest of a message that has begun
 	log      *slog.Logger
 	m        *metrics
 }
@@ -160,7 +160,7 @@ func (in *inbound) serveMessages(c net.Conn, from node.ID, s *sender) error {
 		if err != nil {
 			return err
 		}
-		if err := c.SetReadDeadline(time.Now().Add(in.patience)); err != nil {
+		if err := c.SetReadDeadline(time.Now().Add(in.timeout)); err != nil {
 			return err
 		}
 		cmd, err := readCommand(kind, dec, r, s)
@@ -175,7 +175,7 @@ func (in *inbound) serveMessages(c net.Conn, from node.ID, s *sender) error {
 		if answer.Error != nil {
 			text = answer.Error.Error()
 		}
-		if err := errors.Join(c.SetWriteDeadline(time.Now().Add(in.patience)), enc.Encode(text), enc.Encode(answer.Response),
+		if err := errors.Join(c.SetWriteDeadline(time.Now().Add(in.timeout)), enc.Encode(text), enc.Encode(answer.Response),
 			w.Flush()); err != nil {
 			return err
 		}
@@ -260,7 +260,7 @@ func (in *inbound) receiveSnapshot(c net.Conn, r io.Reader, req *raft.InstallSna
 	}
 	defer s.restores.Unlock()
 	sending := time.Duration(req.Size/restoreRate) * time.Second
-	if err := c.SetReadDeadline(time.Now().Add(in.patience + sending)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(in.timeout + sending)); err != nil {
 		return nil, err
 	}
 	f, err := os.CreateTemp(in.dir, "incoming-")

@@ -153,7 +153,7 @@ func TestWatch(t *testing.T) {
 	}
 	<-w // twenty changes, one or two notifications
 	cancel()
-	closed := time.After(patience)
+	closed := time.After(testTimeout)
 	for {
 		select {
 		case _, ok := <-w:

@@ -60,7 +60,7 @@ func (n *Node) newTransport(ln net.Listener, hlog hcLogger) *transport {
 		n.newOutbound(newStream(n.cfg.Port, n.cfg.ID, true), n.cfg.Timing.Transport, hlog),
 		newReach(n.replicatesTo),
 		newInbound(inboundConfig{
-			ln: ln, remote: n.cfg.Remote, position: n.logPosition, dir: n.cfg.Dir, patience: 2 * n.cfg.Timing.Transport,
+			ln: ln, remote: n.cfg.Remote, position: n.logPosition, dir: n.cfg.Dir, timeout: 2 * n.cfg.Timing.Transport,
 			log: n.log,
 			m:   n.m,
 		}),

@@ -127,7 +127,7 @@ func TestReach_Wait(t *testing.T) {
 				if got != tc.want {
 					t.Errorf("wait returned %v", got)
 				}
-			case <-time.After(patience):
+			case <-time.After(testTimeout):
 				t.Fatal("wait does not return")
 			}
 		})

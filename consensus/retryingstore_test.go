@@ -34,7 +34,7 @@ func (d *fullDisk) SetUint64(key []byte, val uint64) error {
 	return d.StableStore.SetUint64(key, val)
 }
 
-func TestPatientWaitsForTheDisk(t *testing.T) {
+func TestRetryingStore_FullDisk(t *testing.T) {
 	disk := &fullDisk{StableStore: raft.NewInmemStore()}
 	disk.full.Store(true)
 	p := retryingStore{disk, t.Context(), slog.New(slog.DiscardHandler)}

@@ -66,7 +66,7 @@ func TestWatch(t *testing.T) {
 	b := w.start("b")
 	waitFor := func(what string, cond func(Member) bool) {
 		t.Helper()
-		deadline := time.After(patience)
+		deadline := time.After(testTimeout)
 		for {
 			if m, _ := a.Member("b"); cond(m) {
 				return

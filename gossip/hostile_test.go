@@ -138,13 +138,13 @@ func TestHostileMember(t *testing.T) {
 	}
 	stream := func(msg []byte) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		defer cancel()
 		s, err := thief.port.Dial(ctx, "a", peer.ProtoGossip)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = s.SetDeadline(time.Now().Add(patience))
+		_ = s.SetDeadline(time.Now().Add(testTimeout))
 		_, _ = s.Write(msg)
 		_, _ = s.Read(make([]byte, 1<<16))
 		_ = peer.Cut(s)

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 30 * time.Second
+const testTimeout = 30 * time.Second
 
 func key(b byte) []byte { return bytes.Repeat([]byte{b}, KeySize) }
 
@@ -232,7 +232,7 @@ func (n *testNode) mustSee(want string) {
 
 func eventually(t *testing.T, cond func() string) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for {
 		problem := cond()
 		if problem == "" {

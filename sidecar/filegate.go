@@ -12,8 +12,8 @@ import (
 // that no minion sees half of it. Both ways are bounded: a master that is slow to answer does not stop the switch, and
 // a switch that takes long does not stop the minions.
 const (
-	// gatePatience is how long a switch waits for requests under way, a pillar that is being rendered for example.
-	gatePatience = 3 * time.Second
+	// gateTimeout is how long a switch waits for requests under way, a pillar that is being rendered for example.
+	gateTimeout = 3 * time.Second
 	// gateLimit is the longest that requests wait.
 	gateLimit = 8 * time.Second
 )
@@ -115,13 +115,13 @@ func (p *Proxy) HoldFiles(ctx context.Context) (release func(), err error) {
 		late.Stop()
 		open()
 	}
-	patience := time.NewTimer(gatePatience)
-	defer patience.Stop()
+	timeout := time.NewTimer(gateTimeout)
+	defer timeout.Stop()
 	select {
 	case <-idle:
-	case <-patience.C:
+	case <-timeout.C:
 		p.cfg.Logger.Info("requests for files or pillars are still under way: the roots change all the same", "dur",
-			gatePatience)
+			gateTimeout)
 	case <-ctx.Done():
 		release()
 		return nil, context.Cause(ctx)

@@ -101,7 +101,7 @@ func TestGateForgetsWhatFailed(t *testing.T) {
 				t.Fatal(err)
 			}
 			release()
-			if w.proxy.files.inside != 0 || time.Since(began) > gatePatience {
+			if w.proxy.files.inside != 0 || time.Since(began) > gateTimeout {
 				t.Errorf("%d requests are said to be under way", w.proxy.files.inside)
 			}
 		})

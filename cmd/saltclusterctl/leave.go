@@ -109,7 +109,7 @@ func (e *env) compareNodes(c *cli.Context, site *adopt.Site) *adminapi.Verificat
 func (e *env) removeSelf(c *cli.Context, node string) error {
 	ctx, cancel := c.Context, context.CancelFunc(func() {})
 	if t := c.Duration("timeout"); t > 0 {
-		ctx, cancel = context.WithTimeout(ctx, t+patience)
+		ctx, cancel = context.WithTimeout(ctx, t+replyMargin)
 	}
 	defer cancel()
 	client := e.openClient(c)

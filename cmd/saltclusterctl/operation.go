@@ -8,9 +8,9 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// patience is added to --timeout, so that the daemon's own, better worded
+// replyMargin is added to --timeout, so that the daemon's own, better worded
 // answer comes first.
-const patience = 10 * time.Second
+const replyMargin = 10 * time.Second
 
 // waitFlags are those of every long operation.
 func waitFlags() []cli.Flag {
@@ -36,7 +36,7 @@ func runOperation(c *cli.Context, e *env,
 ) error {
 	ctx, cancel := c.Context, context.CancelFunc(func() {})
 	if t := c.Duration("timeout"); t > 0 {
-		ctx, cancel = context.WithTimeout(ctx, t+patience)
+		ctx, cancel = context.WithTimeout(ctx, t+replyMargin)
 	}
 	defer cancel()
 	client := e.openClient(c)

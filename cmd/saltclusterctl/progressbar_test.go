@@ -10,7 +10,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-func TestTeller(t *testing.T) {
+func TestProgressBar(t *testing.T) {
 	at := func(percent int, text string) adminapi.Progress {
 		return adminapi.Progress{Step: "drain", Message: text, Percent: &percent}
 	}

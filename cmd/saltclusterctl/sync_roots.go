@@ -81,7 +81,7 @@ func operateRoots(c *cli.Context, e *env,
 	}
 	ctx, cancel := c.Context, context.CancelFunc(func() {})
 	if t := c.Duration("timeout"); t > 0 {
-		ctx, cancel = context.WithTimeout(ctx, t+patience)
+		ctx, cancel = context.WithTimeout(ctx, t+replyMargin)
 	}
 	defer cancel()
 	client := e.openClient(c)

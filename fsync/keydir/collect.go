@@ -98,7 +98,7 @@ func (c *collector) readStore(ctx context.Context, pki string, g *mmapkeys.Geome
 	if st == nil || err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	for i, b := range st.banks {
 		content, err := b.Read(ctx, nil, false)

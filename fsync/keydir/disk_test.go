@@ -33,7 +33,7 @@ func (d *disk) mustPut(t *testing.T, p place, id, text string) {
 	}
 }
 
-func TestSightPrecedence(t *testing.T) {
+func TestDiskState_Precedence(t *testing.T) {
 	k := keyTexts()
 	d, _ := newTestDisk(t)
 	d.mustPut(t, pendingDir, "web", k[0])

@@ -37,8 +37,8 @@ type held struct {
 }
 
 const (
-	// storePatience is how long the store's lock is waited for.
-	storePatience = 3 * time.Second
+	// storeTimeout is how long the store's lock is waited for.
+	storeTimeout = 3 * time.Second
 	// repairs bounds how often a store that a crash has left crooked is put right in one look.
 	repairs = 2
 )
@@ -76,7 +76,7 @@ func (st *store) needsRead() bool {
 
 // readChanges reads the store and returns the ids of which it has something else than before.
 func (st *store) readChanges(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	began := time.Now()
 	changed := map[string]struct{}{}
@@ -204,7 +204,7 @@ type storing struct {
 
 // writeEntries writes to the store, except where an entry has changed since it was found at the last look.
 func (st *store) writeEntries(ctx context.Context, all []storing) []error {
-	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	errs := make([]error, len(all))
 	for bank := range st.banks {

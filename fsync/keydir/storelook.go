@@ -56,7 +56,7 @@ func (l *loop) goneFromBank(bank int) (ids []string) {
 
 // findLost looks whether what is gone from a bank has been deleted, or is lost.
 func (l *loop) findLost(bank int, gone []string) error {
-	ctx, cancel := context.WithTimeout(l.ctx, storePatience)
+	ctx, cancel := context.WithTimeout(l.ctx, storeTimeout)
 	defer cancel()
 	lost, err := l.store.banks[bank].Lost(ctx, gone)
 	if err == nil && lost {

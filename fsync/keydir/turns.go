@@ -35,10 +35,10 @@ const (
 	// sharedMarker stands for the node in the name of their marker.
 	sharedMarker = "_shared"
 
-	defaultPatience = 3 * time.Second
-	followEvery     = 100 * time.Millisecond
-	latestEvery     = 2 * time.Second
-	maxLockText     = 256
+	defaultTimeout = 3 * time.Second
+	followEvery    = 100 * time.Millisecond
+	latestEvery    = 2 * time.Second
+	maxLockText    = 256
 	// sharedRescan stands for the hints that do not come: what is done on another host no watch tells of.
 	sharedRescan = 3 * time.Second
 )
@@ -113,11 +113,11 @@ func (d *Dir) tryLock(ctx context.Context) (*os.File, error) {
 }
 
 func (d *Dir) awaitLatest(ctx context.Context) error {
-	patience := d.cfg.Shared.Patience
-	if patience == 0 {
-		patience = defaultPatience
+	timeout := d.cfg.Shared.Patience
+	if timeout == 0 {
+		timeout = defaultTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := d.cfg.Shared.Latest(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errNotLatest, err)

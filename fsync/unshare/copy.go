@@ -215,8 +215,8 @@ func (c *copier) moved(path, text string) string {
 		target = filepath.Join(c.tree.From, filepath.Dir(path), text)
 	}
 	for _, t := range append([]Tree{c.tree}, c.o.Moved...) {
-		if real := realPath(target); paths.Within(real, t.From) {
-			return filepath.Join(t.place(), strings.TrimPrefix(real, t.From))
+		if resolved := realPath(target); paths.Within(resolved, t.From) {
+			return filepath.Join(t.place(), strings.TrimPrefix(resolved, t.From))
 		}
 	}
 	// Another host may have the share mounted elsewhere, and a 3008 master there has made master.pem a link with that

@@ -108,8 +108,8 @@ func (p *planner) sources() {
 		if !filepath.IsAbs(dir) || !p.onShare(dir) {
 			return
 		}
-		if real, err := filepath.EvalSymlinks(dir); err == nil && named[real] == "" {
-			named[real] = name
+		if resolved, err := filepath.EvalSymlinks(dir); err == nil && named[resolved] == "" {
+			named[resolved] = name
 		}
 	}
 	add(p.m.PkiDir, "pki")
@@ -120,20 +120,20 @@ func (p *planner) sources() {
 			}
 		}
 	}
-	for _, real := range slices.Sorted(maps.Keys(named)) { // a directory before what is in it
+	for _, resolved := range slices.Sorted(maps.Keys(named)) { // a directory before what is in it
 		outer := ""
 		for other := range p.moved {
-			if paths.Within(real, other) && len(other) > len(outer) {
+			if paths.Within(resolved, other) && len(other) > len(outer) {
 				outer = other
 			}
 		}
 		if outer != "" {
-			p.moved[real] = filepath.Join(p.moved[outer], strings.TrimPrefix(real, outer))
+			p.moved[resolved] = filepath.Join(p.moved[outer], strings.TrimPrefix(resolved, outer))
 			continue
 		}
-		p.moved[real] = filepath.Join(p.to, named[real])
-		p.plan.Trees = append(p.plan.Trees, Tree{Name: strings.ReplaceAll(named[real], "/", " "), From: real,
-			To: p.moved[real]})
+		p.moved[resolved] = filepath.Join(p.to, named[resolved])
+		p.plan.Trees = append(p.plan.Trees, Tree{Name: strings.ReplaceAll(named[resolved], "/", " "), From: resolved,
+			To: p.moved[resolved]})
 	}
 }
 
@@ -150,11 +150,11 @@ func (p *planner) copyOf(dir string) (string, bool) {
 	if !filepath.IsAbs(dir) {
 		return dir, false
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return dir, false
 	}
-	if to, ok := p.moved[real]; ok {
+	if to, ok := p.moved[resolved]; ok {
 		return to, true
 	}
 	return dir, false
@@ -213,12 +213,12 @@ func (p *planner) links() {
 		case e.IsDir() && p.onShare(path):
 			p.refuse("%s is a mount of the share: unmount it and put a link to it in its place first", path)
 		case e.Type() == os.ModeSymlink && p.onShare(path):
-			real, err := filepath.EvalSymlinks(path)
+			resolved, err := filepath.EvalSymlinks(path)
 			if err != nil {
 				p.refuse("%s leads to nothing: %v", path, err)
 				continue
 			}
-			p.plan.Trees = append(p.plan.Trees, Tree{Name: e.Name(), From: real,
+			p.plan.Trees = append(p.plan.Trees, Tree{Name: e.Name(), From: resolved,
 				To: filepath.Join(p.m.CacheDir, copyPrefix+e.Name()), Link: path})
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // dialRaw opens a tcp connection that says nothing, from a loopback address of its own.
 func dialRaw(t *testing.T, p *Port, from string) net.Conn {
 	t.Helper()
-	d := net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	d := net.Dialer{Timeout: testTimeout, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	c, err := d.Dial("tcp", p.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func drips(t *testing.T, c net.Conn, part func(i int) []byte) (written int) {
 	const enough = 64 << 20
 	pause := time.NewTicker(time.Millisecond)
 	defer pause.Stop()
-	over := time.Now().Add(patience)
+	over := time.Now().Add(testTimeout)
 	for i := 0; !closedByPeer(c); i++ {
 		_ = c.SetWriteDeadline(over)
 		n, err := c.Write(part(i))
@@ -146,7 +146,7 @@ func TestStrangersWhoTakeTheirTime(t *testing.T) {
 			conn := raw
 			if c.secured {
 				secure := tls.Client(raw, joiner)
-				_ = secure.SetDeadline(time.Now().Add(patience))
+				_ = secure.SetDeadline(time.Now().Add(testTimeout))
 				if err := secure.Handshake(); err != nil {
 					t.Errorf("%s: %v", name, err)
 					return

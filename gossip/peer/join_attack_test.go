@@ -32,7 +32,7 @@ func relay(t *testing.T, serve func(net.Conn)) string {
 			if err != nil {
 				return
 			}
-			_ = c.SetDeadline(time.Now().Add(patience))
+			_ = c.SetDeadline(time.Now().Add(testTimeout))
 			serve(c)
 			_ = c.Close()
 		}
@@ -171,7 +171,7 @@ func speak(t *testing.T, p *Port, i *Identity, kind byte, body func(*tls.Conn) [
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(testTimeout))
 	if err := writeFrame(c, kind, body(c)); err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestSilentJoiner(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(testTimeout))
 	if _, err := c.Write([]byte{frameHello}); err != nil {
 		t.Fatal(err)
 	}

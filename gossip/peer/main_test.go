@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 10 * time.Second
+const testTimeout = 10 * time.Second
 
 // mesh is a set of ports on loopback which share one roster.
 type mesh struct {
@@ -147,7 +147,7 @@ func echo(t *testing.T, p *Port, proto string) {
 
 // works sends a few bytes through an echo.
 func works(c net.Conn) error {
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(testTimeout)); err != nil {
 		return err
 	}
 	if _, err := c.Write([]byte("ping")); err != nil {
@@ -159,7 +159,7 @@ func works(c net.Conn) error {
 
 func dial(t *testing.T, p *Port, id node.ID, proto string) net.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	c, err := p.Dial(ctx, id, proto)
 	if err != nil {
@@ -174,13 +174,13 @@ func dial(t *testing.T, p *Port, id node.ID, proto string) net.Conn {
 func rawDial(t *testing.T, p *Port, cfg *tls.Config) (tls.ConnectionState, error) {
 	t.Helper()
 	cfg.InsecureSkipVerify = true
-	d := &net.Dialer{Timeout: patience}
+	d := &net.Dialer{Timeout: testTimeout}
 	c, err := tls.DialWithDialer(d, "tcp", p.Addr().String(), cfg)
 	if err != nil {
 		return tls.ConnectionState{}, err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(testTimeout))
 	_, err = c.Read(make([]byte, 1))
 	return c.ConnectionState(), err
 }
@@ -188,7 +188,7 @@ func rawDial(t *testing.T, p *Port, cfg *tls.Config) (tls.ConnectionState, error
 // eventually polls until cond says nothing any more.
 func eventually(t *testing.T, cond func() string) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for {
 		problem := cond()
 		if problem == "" {

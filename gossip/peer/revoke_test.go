@@ -44,7 +44,7 @@ func breaks(t *testing.T, what string, r io.Reader) {
 		if err == nil {
 			t.Errorf("%s goes on after revocation", what)
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Errorf("%s is still open after revocation", what)
 	}
 }

@@ -32,7 +32,7 @@ var asks = []byte{0x82, 0x87, 0x84, 0x41, 1, 'b'}
 func ended(t *testing.T, conn net.Conn) bool {
 	t.Helper()
 	mark := []byte("the end!")
-	_ = conn.SetDeadline(time.Now().Add(4 * patience)) // 100,000 requests under the race detector take half of one
+	_ = conn.SetDeadline(time.Now().Add(4 * testTimeout)) // 100,000 requests under the race detector take half of one
 	if _, err := conn.Write(frame(nil, framePing, 0, 0, mark)); err != nil {
 		return true
 	}
@@ -122,7 +122,7 @@ func TestRPC_HTTP2Abuse(t *testing.T) {
 			}
 			written, cut := 0, false
 			c.abuse(func(p []byte) bool {
-				_ = conn.SetWriteDeadline(time.Now().Add(patience))
+				_ = conn.SetWriteDeadline(time.Now().Add(testTimeout))
 				n, err := conn.Write(p)
 				written += n
 				cut = err != nil && !isTimeout(err)
@@ -141,7 +141,7 @@ func TestRPC_HTTP2Abuse(t *testing.T) {
 			if n := most.Load(); n > rpcStreams {
 				t.Errorf("%d requests were served at once", n)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			defer cancel()
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://b/", nil)
 			if err != nil {

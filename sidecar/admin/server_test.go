@@ -82,7 +82,7 @@ func TestSlowVerbIsEnded(t *testing.T) {
 }
 
 // Who waits for a short time hears what was waited for before that time is over.
-func TestPatience(t *testing.T) {
+func TestRequestTimeout(t *testing.T) {
 	slow := func(ctx context.Context) (adminapi.Status, error) {
 		<-ctx.Done()
 		return adminapi.Status{}, errors.New("no majority")

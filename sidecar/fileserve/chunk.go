@@ -151,7 +151,7 @@ var gzippers [maxGzip + 1]sync.Pool
 
 // compressReply makes an answer of a compressed chunk.
 func (s *Server) compressReply(ctx context.Context, data []byte, rel string, level int) ([]byte, error) {
-	if err := s.cpu.takeSlot(ctx, hashPatient*s.cfg.Patience); err != nil {
+	if err := s.cpu.takeSlot(ctx, hashWaits*s.cfg.Patience); err != nil {
 		return nil, err
 	}
 	defer s.cpu.freeSlot()

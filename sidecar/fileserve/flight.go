@@ -98,13 +98,13 @@ type slots chan struct{}
 // errBusy says that no place became free in time.
 var errBusy = errors.New("too many wait for it")
 
-func (s slots) takeSlot(ctx context.Context, patience time.Duration) error {
+func (s slots) takeSlot(ctx context.Context, timeout time.Duration) error {
 	select {
 	case s <- struct{}{}:
 		return nil
 	default:
 	}
-	t := time.NewTimer(patience)
+	t := time.NewTimer(timeout)
 	defer t.Stop()
 	select {
 	case s <- struct{}{}:

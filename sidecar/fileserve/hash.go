@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	hashBuffer  = 256 << 10
-	hashWeight  = 256 // of one that is remembered
-	hashPatient = 20  // times Config.Patience is what a file waits for its turn to be hashed
+	hashBuffer = 256 << 10
+	hashWeight = 256 // of one that is remembered
+	hashWaits  = 20  // times Config.Patience is what a file waits for its turn to be hashed
 
 	// quickHash is up to what size a file does not wait for those that take many seconds.
 	quickHash = 16 << 20
@@ -87,7 +87,7 @@ func (s *Server) fileHash(ctx context.Context, set *Settings, f *found) (string,
 		if f.Size <= quickHash {
 			turn = s.quick
 		}
-		if err := turn.takeSlot(ctx, hashPatient*s.cfg.Patience); err != nil {
+		if err := turn.takeSlot(ctx, hashWaits*s.cfg.Patience); err != nil {
 			return "", err
 		}
 		defer turn.freeSlot()

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	walkPatience = 30 * time.Second
-	walkAgain    = 3 // times, when the files were changed meanwhile
+	walkTimeout = 30 * time.Second
+	walkAgain   = 3 // times, when the files were changed meanwhile
 )
 
 // listed are the lists of an environment and how long they hold.
@@ -165,7 +165,7 @@ func (s *Server) makeLists(ctx context.Context, set *Settings, env, name string,
 	}
 	for range walkAgain {
 		l.asked, l.at = s.forgets.Load(), s.cfg.Now()
-		walking, cancel := context.WithTimeout(ctx, walkPatience)
+		walking, cancel := context.WithTimeout(ctx, walkTimeout)
 		all, err := set.walkDirs(walking, dirs)
 		cancel()
 		if errors.Is(err, errNames) || errors.Is(err, errLarge) || errors.Is(err, errHidden) {

@@ -24,8 +24,8 @@ type Limits struct {
 var DefaultLimits = Limits{Chunks: 32 << 20, Lists: 32 << 20, Hashes: 8 << 20}
 
 const (
-	defaultPatience = 2 * time.Second
-	diskSlots       = 32 // threads that may wait for a disk
+	defaultTimeout = 2 * time.Second
+	diskSlots      = 32 // threads that may wait for a disk
 
 	// maxAnswers bounds the bytes of answers between their making and their sealing.
 	maxAnswers = 64 << 20
@@ -81,7 +81,7 @@ func New(cfg Config) *Server {
 		cfg.Limits = DefaultLimits
 	}
 	if cfg.Patience == 0 {
-		cfg.Patience = defaultPatience
+		cfg.Patience = defaultTimeout
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -162,7 +162,7 @@ func (s *Server) Answer(ctx context.Context, cmd, minion string, load []byte, fi
 		return err
 	}
 	s.metrics.served.Add(float64(len(reply)))
-	if len(reply) >= largeReply && s.cpu.takeSlot(ctx, hashPatient*s.cfg.Patience) == nil {
+	if len(reply) >= largeReply && s.cpu.takeSlot(ctx, hashWaits*s.cfg.Patience) == nil {
 		defer s.cpu.freeSlot()
 	}
 	finish(reply)

@@ -42,21 +42,21 @@ type transfers struct {
 	begun *lru[transferKey, *transfer]
 	pins  *lru[identity, *pin]
 
-	opening  flights[identity, *pin]
-	makers   *makers
-	disk     slots
-	patience time.Duration // with a disk
+	opening flights[identity, *pin]
+	makers  *makers
+	disk    slots
+	timeout time.Duration // with a disk
 
 	mu    sync.Mutex
 	prune *time.Timer // nil: nothing is held open
 	ended bool
 }
 
-func newTransfers(by *makers, disk slots, patience time.Duration) *transfers {
+func newTransfers(by *makers, disk slots, timeout time.Duration) *transfers {
 	return &transfers{
 		begun:  newLRU[transferKey, *transfer](maxTransfers, nil),
 		pins:   newLRU[identity](maxPins, (*pin).closeFile),
-		makers: by, disk: disk, patience: patience,
+		makers: by, disk: disk, timeout: timeout,
 	}
 }
 
@@ -84,7 +84,7 @@ func (t *transfers) holdOpen(f *found, now time.Time) *pin {
 		if p, ok := t.pins.get(id); ok && p.touchPin(now) {
 			return p, nil
 		}
-		if err := t.disk.takeSlot(ctx, t.patience); err != nil {
+		if err := t.disk.takeSlot(ctx, t.timeout); err != nil {
 			return nil, err
 		}
 		defer t.disk.freeSlot()

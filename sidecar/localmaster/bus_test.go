@@ -462,7 +462,7 @@ func TestBusKeepsOrder(t *testing.T) {
 
 // TestLingerAfter: the event of a single sign-in is fired soon, also some time after a storm.
 func TestLingerAfter(t *testing.T) {
-	const soon, long = busLinger, busPatience * busLinger
+	const soon, long = busLinger, busLingerTimes * busLinger
 	for _, c := range []struct {
 		written   int
 		ago, want time.Duration

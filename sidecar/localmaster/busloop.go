@@ -246,9 +246,9 @@ func (b *Bus) noteTaken(e queuedEvent) queuedEvent {
 // which is where busCrowd events were just written, it waits busPatience times as long, and they cost it another fifth
 // less.
 const (
-	busLinger   = 50 * time.Millisecond
-	busCrowd    = 8
-	busPatience = 5
+	busLinger      = 50 * time.Millisecond
+	busCrowd       = 8
+	busLingerTimes = 5
 )
 
 // lingerAfter is how long a lazy event waits when so many were written the last time, and that long ago.
@@ -256,7 +256,7 @@ func lingerAfter(linger time.Duration, written int, ago time.Duration) time.Dura
 	if written < busCrowd || ago > linger {
 		return linger
 	}
-	return busPatience * linger
+	return busLingerTimes * linger
 }
 
 // lingerFor waits for more events while those that are queued may wait.

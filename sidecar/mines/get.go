@@ -82,8 +82,8 @@ func (s *Service) getMines(ctx context.Context, set *Settings, minion string, lo
 	return r.encodeReply(), nil
 }
 
-// patience is how long a question waits for its turn: the master must have time to answer it instead.
-const patience = 2 * time.Second
+// placeTimeout is how long a question waits for its turn: the master must have time to answer it instead.
+const placeTimeout = 2 * time.Second
 
 // takePlace waits for one of the places in reading.
 func (s *Service) takePlace(ctx context.Context) error {
@@ -95,7 +95,7 @@ func (s *Service) takePlace(ctx context.Context) error {
 		return nil
 	default:
 	}
-	late := time.NewTimer(patience)
+	late := time.NewTimer(placeTimeout)
 	defer late.Stop()
 	select {
 	case s.reading <- struct{}{}:

@@ -34,11 +34,11 @@ func (s *Service) askForDecision(ctx context.Context, l *line, r *Request) {
 	s.finishRequest(l, r, reply, outcome)
 }
 
-// decideLocally has the local master decide, which has to do so within patience. It returns the reply to hand on, or
+// decideLocally has the local master decide, which has to do so within timeout. It returns the reply to hand on, or
 // nil when the minion is accepted and answered with the cluster's keys.
-func (s *Service) decideLocally(ctx context.Context, patience time.Duration,
+func (s *Service) decideLocally(ctx context.Context, timeout time.Duration,
 	r *Request) (reply []byte, outcome string, err error) {
-	local, cancel := context.WithTimeout(ctx, patience)
+	local, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := s.cfg.Keys.Settled(local); errors.Is(err, ErrNoQuorum) {
 		return s.replyPending(r, err)

@@ -23,10 +23,10 @@ import (
 // "Pending" would also make them wait, but it would claim that a key which no master has seen waits for an operator.
 
 const (
-	// localPatience is how long the local master has when there is a peer to ask.
-	localPatience = 3 * time.Second
-	// peerPatience is what a peer has at least, as far as there is time.
-	peerPatience = time.Second
+	// localTimeout is how long the local master has when there is a peer to ask.
+	localTimeout = 3 * time.Second
+	// peerTimeout is what a peer has at least, as far as there is time.
+	peerTimeout = time.Second
 )
 
 // Peers are the other nodes (relay.Client).
@@ -44,11 +44,11 @@ func (s *Service) findDecision(ctx context.Context, r *Request) (reply []byte, o
 	here, others := s.decidersFor(r)
 	err = errNobody
 	if here {
-		patience := askTimeout
+		timeout := askTimeout
 		if len(others) > 0 {
-			patience = localPatience
+			timeout = localTimeout
 		}
-		reply, outcome, err = s.decideLocally(ctx, patience, r)
+		reply, outcome, err = s.decideLocally(ctx, timeout, r)
 		if err == nil {
 			return reply, outcome, nil
 		}
@@ -78,7 +78,7 @@ func (s *Service) decidersFor(r *Request) (here bool, others []node.ID) {
 func (s *Service) relayTo(ctx context.Context, to node.ID, r *Request) (reply []byte, outcome string, err error) {
 	asking, cancel := ctx, context.CancelFunc(func() {})
 	if end, ok := ctx.Deadline(); ok {
-		asking, cancel = context.WithTimeout(ctx, max(time.Until(end)/2, peerPatience))
+		asking, cancel = context.WithTimeout(ctx, max(time.Until(end)/2, peerTimeout))
 	}
 	defer cancel()
 	raw, err := s.cfg.Peers.SignIn(asking, to, r.Raw, r.Remote)

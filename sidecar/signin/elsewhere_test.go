@@ -157,7 +157,7 @@ func TestPeersShareTheTime(t *testing.T) {
 	s := &Service{cfg: Config{Peers: p}}
 	for _, tc := range []struct{ left, most time.Duration }{
 		{time.Hour, time.Hour / 2},
-		{peerPatience / 2, peerPatience / 2},
+		{peerTimeout / 2, peerTimeout / 2},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), tc.left)
 		_, _, _ = s.relayTo(ctx, "b", &Request{})

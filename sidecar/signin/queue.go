@@ -57,9 +57,9 @@ const strangersTurn = 8
 // that have waited for nearly as long as a minion does after all others: their minions may not listen to the answer any
 // more.
 type queue struct {
-	max     int
-	patient time.Duration // after that a sign-in is late
-	now     func() time.Time
+	max       int
+	lateAfter time.Duration // after that a sign-in is late
+	now       func() time.Time
 
 	mu     sync.Mutex
 	parts  map[party]*line
@@ -71,7 +71,7 @@ type queue struct {
 }
 
 func newQueue(limit int, patient time.Duration, now func() time.Time) *queue {
-	return &queue{max: limit, patient: patient, now: now, parts: map[party]*line{}, wake: make(chan struct{}, 1)}
+	return &queue{max: limit, lateAfter: patient, now: now, parts: map[party]*line{}, wake: make(chan struct{}, 1)}
 }
 
 // putRequest adds a sign-in. It returns those that have to be given up for it, with the reason; the new one may be
@@ -187,7 +187,7 @@ func (q *queue) nextRequest(order []lane) (l *line, r *Request, gone []*Request)
 			continue
 		}
 		r = l.waiting[len(l.waiting)-1]
-		if l.known && !l.old && q.now().Sub(r.At) > q.patient && len(q.lanes[known]) > 0 {
+		if l.known && !l.old && q.now().Sub(r.At) > q.lateAfter && len(q.lanes[known]) > 0 {
 			l.old = true
 			q.enqueueLine(l)
 			continue

@@ -99,10 +99,10 @@ func (w *Wall) checkBudget(r *Request) (time.Duration, finding) {
 	return 0, finding{Budget, "budget_exceeded", Verdict{Refused: true}}
 }
 
-// maxPatience is for how many seconds at most a master may be asked to wait for the returns of what a minion publishes:
+// maxTimeout is for how many seconds at most a master may be asked to wait for the returns of what a minion publishes:
 // one of its workers does nothing else meanwhile. A stock minion waits for a minute, three times, and does not hear an
 // answer that comes after five minutes.
-const maxPatience = 300
+const maxTimeout = 300
 
 // checkTimeout judges how long a minion has a master wait for it.
 func (w *Wall) checkTimeout(r *Request) finding {
@@ -119,7 +119,7 @@ func isBearable(seconds saltwire.Value) bool {
 	case saltwire.FormInt, saltwire.FormFloat, saltwire.FormText:
 		name, _ := seconds.Name()
 		f, err := strconv.ParseFloat(name, 64)
-		return err == nil && f <= maxPatience
+		return err == nil && f <= maxTimeout
 	}
 	return true
 }

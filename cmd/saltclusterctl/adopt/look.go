@@ -213,7 +213,7 @@ func storedKey(ctx context.Context, pki string, g *mmapkeys.Geometry, names ...s
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	for _, name := range names {
 		if e, ok, err := b.Get(ctx, name); err == nil && ok && !e.Damaged {
@@ -223,8 +223,8 @@ func storedKey(ctx context.Context, pki string, g *mmapkeys.Geometry, names ...s
 	return nil
 }
 
-// storePatience is how long the store's lock is waited for.
-const storePatience = 5 * time.Second
+// storeTimeout is how long the store's lock is waited for.
+const storeTimeout = 5 * time.Second
 
 // Identity is the fingerprint of the key that minions of this host's master trust; empty: there is none, or it cannot
 // be read.
