@@ -17,7 +17,7 @@ import (
 const maxBareWords = 38
 
 // shadowing are packages that still declare predeclared names.
-var shadowing = []string{"fsync/jobs", "fsync/tokens"}
+var shadowing = []string{"fsync/tokens"}
 
 // isBareWord says whether name has one word: no capital after its first letter, or capitals only.
 func isBareWord(name string) bool {

@@ -20,10 +20,10 @@ const (
 	verifiedMode = 0o755
 )
 
-// openJob opens a job's directory; with make it is made where it is missing, with its file jid.
-func (d disk) openJob(jid string, at int64, make bool) (fd int, err error) {
+// openJob opens a job's directory; with create it is made where it is missing, with its file jid.
+func (d disk) openJob(jid string, at int64, create bool) (fd int, err error) {
 	path := d.path(jid)
-	if make {
+	if create {
 		if err := d.makeDirs(path); err != nil {
 			return -1, err
 		}
