@@ -80,7 +80,7 @@ func (r *reach) waitHeartbeat(ctx context.Context, id raft.ServerID, term uint64
 	return false
 }
 
-// pauseLeading waits a short time. It returns false when the request is of no use any more, see wait.
+// pauseLeading waits a short time. It returns false when the request is of no use any more, see waitHeartbeat.
 func (r *reach) pauseLeading(ctx context.Context, id raft.ServerID, term uint64, pause time.Duration) bool {
 	t := time.NewTimer(pause)
 	defer t.Stop()

@@ -120,7 +120,7 @@ func (t *transport) validateAnswer(err error, term *uint64) error {
 type stream struct {
 	port      Port
 	self      node.ID
-	unlimited bool // connections are not limited by Port, see unlimit
+	unlimited bool // connections are not limited by Port, see clearUserTimeout
 
 	mu     sync.Mutex
 	conns  map[*streamConn]struct{}

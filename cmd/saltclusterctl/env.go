@@ -18,7 +18,7 @@ type env struct {
 	// terminal: whoever types can be asked.
 	terminal bool
 	width    int         // columns of the terminal that stderr is; 0: it is none, or one that cannot draw
-	waits    atomic.Bool // a call of waiting says what is waited for
+	waits    atomic.Bool // a call of showWaiting says what is waited for
 }
 
 func systemEnv() *env {

@@ -70,7 +70,7 @@ func (t *lastSynced) setEntry(s subject, e entry) bool {
 	return old != e
 }
 
-// storeFile is what recall needs beside the base.
+// storeFile is what lastSyncedOf needs beside the base.
 func (t *lastSynced) storeFile(b *base) *storeFile {
 	f := &storeFile{Banks: t.banks, Blank: t.blank, Keys: map[string]basedFile{}, Denied: map[string]basedFile{}}
 	all := maps.Clone(t.is)

@@ -66,7 +66,7 @@ type loop struct {
 	heldKeys  *atomic.Pointer[[]string]
 	forget    <-chan struct{} // see Dir.Forget
 
-	ctx      context.Context // of run
+	ctx      context.Context // of runLoop
 	due      time.Time       // next round
 	scanned  time.Time       // end of the last look at everything
 	scanTook time.Duration

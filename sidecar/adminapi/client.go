@@ -115,7 +115,7 @@ func (c *Client) doJSON(ctx context.Context, method, path string, query url.Valu
 	return c.sendBody(ctx, method, path, query, r)
 }
 
-// sendBody is do with a body that is sent as it is.
+// sendBody is doJSON with a body that is sent as it is.
 func (c *Client) sendBody(ctx context.Context, method, path string, query url.Values, r io.Reader) (*http.Response,
 	error) {
 	u := url.URL{Scheme: "http", Host: "saltclusterd", Path: Prefix + path, RawQuery: query.Encode()}

@@ -136,7 +136,7 @@ func (r *frameReader) fillBuffer(c io.Reader) error {
 	return nil
 }
 
-// nextFrame returns the next message, nil when more has to be read. It is valid until the next fill.
+// nextFrame returns the next message, nil when more has to be read. It is valid until the next fillBuffer.
 func (r *frameReader) nextFrame() ([]byte, error) {
 	if len(r.buf) == 0 {
 		return nil, nil

@@ -154,7 +154,7 @@ func (s *Service) answerLoad(ctx context.Context, cmd, minion string, load []byt
 	return s.changeMine(ctx, minion, e)
 }
 
-// parseEdit is edits, which holds no more than the load while that waits for its minion's turn.
+// parseEdit is editFor, which holds no more than the load while that waits for its minion's turn.
 func (s *Service) parseEdit(ctx context.Context, cmd, minion string, load []byte) (editor, error) {
 	large := len(load) > largeLoad
 	if large {

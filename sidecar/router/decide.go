@@ -104,7 +104,7 @@ func (v View) preferLocal(id string) Decision {
 	return v.toRanked(v.leastLoaded(ranked))
 }
 
-// toRanked sends to the first of ranked.
+// toRanked sends to the first of rankUsable.
 func (v View) toRanked(ranked []node.ID) Decision {
 	switch {
 	case len(ranked) == 0:

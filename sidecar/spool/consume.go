@@ -55,7 +55,7 @@ func (k *consumer) runConsumer() {
 	k.saveLast()
 }
 
-// nextGathered is next, after the pause that Gather wants.
+// nextGathered is nextBatch, after the pause that Gather wants.
 func (k *consumer) nextGathered() (batch []Record, grown <-chan struct{}, err error) {
 	batch, grown, err = k.nextBatch()
 	if k.Gather == nil || err != nil || len(batch) == 0 || len(k.left) > 0 || !k.s.endsWith(batch[len(batch)-1].Seq) {

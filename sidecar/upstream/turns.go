@@ -85,7 +85,7 @@ func (t *turns) isFull(from string) bool {
 	return n > 0 && t.busy[from] >= n
 }
 
-// beginCall notes that a call of a sender is under way; it counts, says counted, until end.
+// beginCall notes that a call of a sender is under way; it counts, says counted, until endCall.
 func (t *turns) beginCall(from string) (counted bool) {
 	if t.limitOf(from) == 0 {
 		return false
@@ -101,7 +101,7 @@ func (t *turns) beginCall(from string) (counted bool) {
 	return true
 }
 
-// endCall notes that a call which begin has counted is over.
+// endCall notes that a call which beginCall has counted is over.
 func (t *turns) endCall(from string) {
 	if t.busy[from]--; t.busy[from] <= 0 {
 		delete(t.busy, from)
