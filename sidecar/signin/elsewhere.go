@@ -38,8 +38,8 @@ type Peers interface {
 // errNobody says that a sign-in was not to be asked of anybody.
 var errNobody = errors.New("no master can decide it")
 
-// findDecision looks for a master that decides a sign-in, and returns what decideLocally does. Asking twice does no harm: a
-// master that sees a key once more says the same, and so do minions by themselves.
+// findDecision looks for a master that decides a sign-in, and returns what decideLocally does. Asking twice does no
+// harm: a master that sees a key once more says the same, and so do minions by themselves.
 func (s *Service) findDecision(ctx context.Context, r *Request) (reply []byte, outcome string, err error) {
 	here, others := s.decidersFor(r)
 	err = errNobody
