@@ -67,6 +67,7 @@ var (
 		{name: "roots while nodes are down", test: testRootsNodeDown},
 	}
 	keySteps = []clusterStep{
+		{name: "session keys", test: testSessions},
 		{name: "keys", test: testKeys},
 		{name: "keys in a store of the master's own", test: testKeyStore},
 		{name: "members from every node", test: testMembers},
@@ -111,7 +112,7 @@ func TestSmoke(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_SMOKE") == "" {
 		t.Skip("the TestCluster tests have these steps, and more: make smoke")
 	}
-	testCluster(t, lab.Versions, []clusterStep{
+	testCluster(t, lab.Versions, clusterMasters, []clusterStep{
 		{name: "everyone hears everything once", test: testPublishedOnce},
 		{name: "events fire on one master", test: testEventsOnce},
 		{name: "minion data", test: testMinionData},
@@ -125,29 +126,36 @@ func TestSmoke(t *testing.T) {
 	})
 }
 
-func TestClusterEvents(t *testing.T) { testCluster(t, lab.Versions, eventSteps) }
+func TestClusterEvents(t *testing.T) { testCluster(t, lab.Versions, clusterMasters, eventSteps) }
 
-func TestClusterData(t *testing.T) { testCluster(t, lab.Versions, dataSteps) }
+func TestClusterData(t *testing.T) {
+	renders := filepath.Join(t.TempDir(), "renders")
+	slow := func(t *testing.T, c *lab.Cluster) { testSlowPillars(t, c, renders) }
+	testCluster(t, lab.Versions, pillarMasters(renders), append(dataSteps,
+		clusterStep{name: "a cached pillar", test: testCachedPillar}, clusterStep{name: "slow pillars", test: slow}))
+}
 
-func TestClusterRoots(t *testing.T) { testCluster(t, lab.Versions, rootsSteps) }
+func TestClusterRoots(t *testing.T) { testCluster(t, lab.Versions, clusterMasters, rootsSteps) }
 
-func TestClusterKeys(t *testing.T) { testCluster(t, lab.Versions, keySteps) }
+func TestClusterKeys(t *testing.T) { testCluster(t, lab.Versions, clusterMasters, keySteps) }
 
-func TestClusterJobs(t *testing.T) { testCluster(t, lab.Versions, jobSteps) }
+func TestClusterJobs(t *testing.T) { testCluster(t, lab.Versions, clusterMasters, jobSteps) }
 
-func TestClusterFaults(t *testing.T) { testCluster(t, lab.Versions, append(faultSteps, removalStep)) }
+func TestClusterFaults(t *testing.T) {
+	testCluster(t, lab.Versions, clusterMasters, append(faultSteps, removalStep))
+}
 
 // testCluster runs steps with a master and a minion of each of three versions.
-func testCluster(t *testing.T, versions []string, steps []clusterStep) {
+func testCluster(t *testing.T, versions []string, settings lab.Settings, steps []clusterStep) {
 	t.Parallel()
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
-		Masters: versions, Minions: versions, MasterSettings: clusterMasters, DaemonSettings: eventSettings,
+		Masters: versions, Minions: versions, MasterSettings: settings, DaemonSettings: eventSettings,
 	})
 	labtest.Must(t, err)
-	labtest.Must(t, countReactions(c, clusterMasters))
+	labtest.Must(t, countReactions(c, settings))
 	// one has it, as masters that were adopted before 0.9 have
-	labtest.Must(t, countReactionsOn(c.Nodes[1], withUniqueJID(clusterMasters)))
+	labtest.Must(t, countReactionsOn(c.Nodes[1], withUniqueJID(settings)))
 	labtest.Must(t, c.Up(t.Context()))
 	minding := newLegal(c)
 	for _, s := range steps {

@@ -21,7 +21,7 @@ func TestReleases(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("older releases of Salt: make test-releases")
 	}
-	testCluster(t, lab.Older, slices.Concat(
+	testCluster(t, lab.Older, clusterMasters, slices.Concat(
 		[]clusterStep{{name: "keys are rotated", test: testKeysRotated}},
 		eventSteps, dataSteps, rootsSteps, keySteps, jobSteps, faultSteps,
 		// Its reactor counts returns from then on, in a file that other steps want to be left alone.

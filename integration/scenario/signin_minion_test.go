@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -33,6 +34,8 @@ type byteMinion struct {
 	pin  string         // public key of the master it has met before; empty: the first one it meets is right
 	more map[string]any // autosign_grains
 	got  *secrets       // of its last sign-in that was accepted
+
+	within time.Duration // bounds one request; zero: exchangeWithin
 }
 
 // secrets is what a minion has after its sign-in was accepted.
@@ -49,7 +52,7 @@ func (m *byteMinion) nonce() string {
 
 // exchange sends one request on a connection of its own, as REQ sockets do.
 func (m *byteMinion) exchange(ctx context.Context, addr string, body []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, exchangeWithin)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(m.within, exchangeWithin))
 	defer cancel()
 	c, err := m.connect(ctx, addr, "4506", "REQ")
 	if err != nil {
@@ -182,6 +185,16 @@ func (m *byteMinion) learn(reply saltwire.AuthReply, master *saltcrypt.PublicKey
 // request sends a sealed command and returns the body of the answer.
 func (m *byteMinion) request(ctx context.Context, addr, cmd string,
 	fields map[string]any) (answer []byte, nonce string, err error) {
+	body, nonce, err := m.seal(cmd, fields)
+	if err != nil {
+		return nil, "", err
+	}
+	answer, err = m.exchange(ctx, addr, body)
+	return answer, nonce, err
+}
+
+// seal makes the body of a request.
+func (m *byteMinion) seal(cmd string, fields map[string]any) (body []byte, nonce string, err error) {
 	tok, err := m.key.SignX931([]byte("salt"))
 	if err != nil {
 		return nil, "", err
@@ -195,11 +208,10 @@ func (m *byteMinion) request(ctx context.Context, addr, cmd string,
 	if err != nil {
 		return nil, "", err
 	}
-	answer, err = m.exchange(ctx, addr, saltwire.AppendEnvelope(nil, saltwire.Envelope{
+	return saltwire.AppendEnvelope(nil, saltwire.Envelope{
 		Enc: saltwire.EncAES, Load: saltcrypt.NewCrypticle(m.got.session).Seal(nil, plain, nil),
 		Version: 3, HasVersion: true, ID: m.id, EncAlgo: m.enc, SigAlgo: m.sig,
-	}))
-	return answer, nonce, err
+	}), nonce, nil
 }
 
 // works sends a sealed request and opens the answer: the session that the sign-in gave is good at this master, too.

@@ -1,0 +1,118 @@
+//go:build integration
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+	"saltclusterd/sidecar/saltcrypt"
+	"saltclusterd/sidecar/saltwire"
+)
+
+const (
+	slowID      = "slow-"          // with these ids minions have a pillar that takes slowFor
+	slowFor     = 18 * time.Second // longer than master_stuck_after
+	slowPillars = 12               // more than the masters have workers
+)
+
+// pillarMasters is clusterMasters with pillar_cache, and with an external pillar that takes long for some minions and
+// writes a line into a file each time.
+func pillarMasters(renders string) lab.Settings {
+	s := maps.Clone(clusterMasters)
+	s["pillar_cache"] = true
+	s["ext_pillar"] = []any{map[string]any{"cmd_yaml": fmt.Sprintf(
+		"case %%s in %s*) echo %%s >>%s; sleep %.0f;; esac; echo 'external: %%s'", slowID, renders, slowFor.Seconds())}}
+	return s
+}
+
+// With pillar_cache each ask through any node has the pillar of after the refresh.
+func testCachedPillar(t *testing.T, c *lab.Cluster) {
+	ctx := t.Context()
+	path := func(n *lab.Node, name string) string {
+		return filepath.Join(filepath.Dir(n.Master.FileRoot()), "pillar", name)
+	}
+	labtest.Must(t, os.WriteFile(path(c.Nodes[0], "top.sls"), []byte("base:\n  '*':\n    - demo\n    - cached\n"), 0o644))
+	for i, value := range []string{"one", "two"} {
+		text := fmt.Sprintf("cached: %s\n", value)
+		labtest.Must(t, os.WriteFile(path(c.Nodes[i], "cached.sls"), []byte(text), 0o644))
+		onNodes(t, c.Nodes, "the pillar", func(n *lab.Node) error {
+			got, err := os.ReadFile(path(n, "cached.sls"))
+			if err == nil && string(got) != text {
+				err = fmt.Errorf("it is %q", got)
+			}
+			return err
+		})
+		rootsSettled(t, c)
+		_, err := c.Nodes[2].Master.Pub(ctx, "*", "saltutil.refresh_pillar", "wait=True")
+		labtest.Must(t, err)
+		var asked sync.WaitGroup
+		for _, m := range c.Minions {
+			asked.Go(func() {
+				for range c.Nodes { // each call asks anew, some node
+					// 3008 hides the values of pillars in what its functions return
+					got, err := m.Call(ctx, "cmd.run", "echo {{pillar.cached}}", "template=jinja", inShell)
+					if err != nil || got != value {
+						t.Errorf("%s has %v, not %q: %v", m.ID, got, value, err)
+					}
+				}
+			})
+		}
+		asked.Wait()
+	}
+}
+
+// More pillars than there are workers, each of which takes longer than a master may stand still, are rendered once and
+// reach their minions.
+func testSlowPillars(t *testing.T, c *lab.Cluster, renders string) {
+	key, err := saltcrypt.GenerateMasterKey(2048)
+	labtest.Must(t, err)
+	var all []*byteMinion
+	for i := range slowPillars {
+		all = append(all, &byteMinion{
+			host: c.LB.Host(), id: fmt.Sprint(slowID, i), key: key, enc: saltcrypt.OAEPSHA1, sig: saltcrypt.PKCS1v15SHA1,
+			pin: masterPub(t, c.Nodes[0].Master), within: 3 * time.Minute,
+		})
+	}
+	admit(t, c, all...)
+	var asked sync.WaitGroup
+	for i, m := range all {
+		at := c.Nodes[i%len(c.Nodes)]
+		heard, err := m.signIn(t.Context(), at.Addr)
+		if labtest.Must(t, err); heard != "accepted" {
+			t.Fatalf("%s hears %q", m.id, heard)
+		}
+		asked.Go(func() {
+			answer, _, err := m.request(t.Context(), at.Addr, "_pillar", map[string]any{
+				"grains": map[string]any{"id": m.id}, "saltenv": "base", "pillarenv": nil, "pillar_override": map[string]any{},
+				"extra_minion_data": map[string]any{}, "ver": "3",
+			})
+			if err != nil || len(answer) == 0 || slices.Equal(answer, saltwire.BadLoad()) {
+				t.Errorf("the pillar of %s by %s: %.40q, %v", m.id, at.Name, answer, err)
+			}
+		})
+	}
+	asked.Wait()
+	raw, err := os.ReadFile(renders)
+	labtest.Must(t, err)
+	if lines := strings.Fields(string(raw)); len(lines) != slowPillars {
+		slices.Sort(lines)
+		t.Errorf("%d pillars were rendered %d times: %v", slowPillars, len(lines), lines)
+	}
+	for _, m := range all {
+		deleted(t, c.Nodes[0], m.id)
+	}
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "all to answer", func(ctx context.Context) error {
+		return lab.Answering(ctx, c.Nodes[0].Master, c.IDs()...)
+	}))
+}
