@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"saltclusterd/fsync/apply"
+	"saltclusterd/fsync/content"
 	"saltclusterd/fsync/tree"
 )
 
@@ -52,7 +53,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 			err = s.integrate(ctx, head, root)
 		}
 	}
-	if errors.Is(err, ErrUnavailable) && s.adoptLost(head) {
+	if errors.Is(err, content.ErrUnavailable) && s.adoptLost(head) {
 		return errHeadMoved
 	}
 	if err != nil || !s.dirty {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/fsync/content"
 	"saltclusterd/gossip/node"
 )
 
@@ -24,14 +24,6 @@ const (
 
 // Path is where peers serve Handler, by POST.
 const Path = "/v1/roots"
-
-// Peers reaches other members.
-type Peers interface {
-	// Members lists the others that have a master, the least loaded first.
-	Members() []node.ID
-	// Fetch posts a body to Path of a member and returns its answer as it comes; an answer other than 200 is an error.
-	Fetch(ctx context.Context, from node.ID, body []byte) (io.ReadCloser, error)
-}
 
 // Gate holds up what must not see half of a revision.
 type Gate interface {
@@ -59,7 +51,7 @@ type Config struct {
 	HistoryBytes     int64    // bound on displaced content, per slot; 0: 1 GiB
 
 	Log   Log
-	Peers Peers
+	Peers content.Peers // Fetch posts to Path
 	Gate  Gate
 	From  func(ctx context.Context) (node.ID, bool) // who sends a request to the handler
 	// Order tells which slots are other directories than the same slots of other members, and why that is so: they are

@@ -3,7 +3,6 @@ package roots
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 
@@ -19,11 +18,10 @@ func (s *Store) Diff(ctx context.Context, other node.ID) ([]Change, error) {
 	if err := s.inLoop(ctx, s.look); err != nil {
 		return nil, err
 	}
-	answer, err := s.askShort(ctx, other, encodeRequest(questionLive, nil), len(Hash{}))
+	theirs, err := s.transfer.Live(ctx, other)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", other, err)
 	}
-	theirs := Hash(answer)
 	if theirs.IsZero() {
 		return nil, fmt.Errorf("ask %s: it has not looked at its files yet", other)
 	}
@@ -57,22 +55,6 @@ func (s *Store) diffRoots(from, to Hash) ([]Change, error) {
 		if err != nil {
 			return nil, err
 		}
-	}
-	return out, nil
-}
-
-// askShort sends a question and reads an answer of n bytes.
-func (s *Store) askShort(ctx context.Context, peer node.ID, body []byte, n int) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timing.Stall)
-	defer cancel()
-	in, err := s.cfg.Peers.Fetch(ctx, peer, body)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	out := make([]byte, n)
-	if _, err := io.ReadFull(in, out); err != nil {
-		return nil, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	return out, nil
 }

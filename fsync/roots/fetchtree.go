@@ -97,7 +97,7 @@ func (s *Store) objects(ctx context.Context, author node.ID, level []Hash, isRoo
 	}
 	var mu sync.Mutex
 	fetched, size := tree.Memory{}, 0
-	err := s.fetch(ctx, author, wants, func(h Hash, b []byte) error {
+	err := s.transfer.Fetch(ctx, author, wants, func(h Hash, b []byte) error {
 		if err := checkObject(b, isRoot); err != nil {
 			return err
 		}
@@ -139,4 +139,29 @@ func (s *Store) children(fetched tree.Memory, h Hash, isRoot bool) ([]Hash, erro
 		}
 	}
 	return out, err
+}
+
+// whileHead ends a context when a newer revision comes, unless that has been so too often.
+func (s *Store) whileHead(ctx context.Context, head Revision) (context.Context, context.CancelFunc) {
+	if s.insists() {
+		return context.WithCancel(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	changed := s.cfg.Log.Changed(ctx)
+	s.wg.Go(func() {
+		for {
+			if s.movedOn(head) {
+				cancel(errHeadMoved)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case _, ok := <-changed:
+				if !ok {
+					return
+				}
+			}
+		}
+	})
+	return ctx, func() { cancel(nil) }
 }

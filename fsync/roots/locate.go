@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"saltclusterd/fsync/scan"
@@ -98,7 +99,7 @@ func (d *diskReader) chunk(h Hash) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", errNotHere, err)
 	}
 	defer f.Close()
-	d.buf = grow(d.buf, int(at.size))
+	d.buf = slices.Grow(d.buf[:0], int(at.size))[:at.size]
 	if _, err := f.ReadAt(d.buf, at.offset); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: %w", errNotHere, err)
 	}

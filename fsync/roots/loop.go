@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"saltclusterd/fsync/content"
 	"slices"
 	"time"
 )
@@ -160,7 +161,7 @@ func (s *Store) overtaken(err error) bool {
 	switch {
 	case errors.Is(err, errHeadMoved):
 		s.outrun++
-	case s.insists() && errors.Is(err, ErrUnavailable): // of a revision that is not the head any more, perhaps
+	case s.insists() && errors.Is(err, content.ErrUnavailable): // of a revision that is not the head any more, perhaps
 		s.outrun = 0
 	default:
 		return false

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
+	"saltclusterd/fsync/content"
 	"saltclusterd/fsync/tree"
-	"saltclusterd/gossip/node"
 )
 
 // ErrNoRevision says that a revision is not kept any more, or never was.
@@ -46,7 +48,7 @@ func (s *Store) Rollback(ctx context.Context, number uint64) (Revision, error) {
 
 // reasonToGoBack reports whether no node can follow the head: its content is available nowhere, or is not a valid tree.
 func reasonToGoBack(err error) bool {
-	return errors.Is(err, ErrUnavailable) || errors.Is(err, tree.ErrTooLarge) || errors.Is(err, tree.ErrMalformed)
+	return errors.Is(err, content.ErrUnavailable) || errors.Is(err, tree.ErrTooLarge) || errors.Is(err, tree.ErrMalformed)
 }
 
 func (s *Store) revision(number uint64) (Revision, error) {
@@ -106,34 +108,12 @@ func (s *Store) available(ctx context.Context, needed map[Hash]bool) error {
 		if len(needed) == 0 {
 			return nil
 		}
-		if err := s.askHave(ctx, p, needed); err != nil {
+		if err := s.transfer.Have(ctx, p, slices.Collect(maps.Keys(needed)), func(h Hash) { delete(needed, h) }); err != nil {
 			s.log.Debug("peer not asked for old content", "node", p, "err", err)
 		}
 	}
 	if len(needed) > 0 {
-		return fmt.Errorf("%d pieces of its content: %w", len(needed), ErrUnavailable)
-	}
-	return nil
-}
-
-// askHave removes what a peer has from needed.
-func (s *Store) askHave(ctx context.Context, p node.ID, needed map[Hash]bool) error {
-	all := make([]Hash, 0, len(needed))
-	for h := range needed {
-		all = append(all, h)
-	}
-	for len(all) > 0 {
-		n := min(len(all), maxHashes)
-		answer, err := s.askShort(ctx, p, encodeRequest(questionHave, all[:n]), n)
-		if err != nil {
-			return err
-		}
-		for i, has := range answer {
-			if has == 1 {
-				delete(needed, all[i])
-			}
-		}
-		all = all[n:]
+		return fmt.Errorf("%d pieces of its content: %w", len(needed), content.ErrUnavailable)
 	}
 	return nil
 }

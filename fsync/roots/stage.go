@@ -114,7 +114,7 @@ func (s *Store) fetchMissing(ctx context.Context, head Revision, missing []tree.
 	}
 	ctx, cancel := s.whileHead(ctx, head)
 	defer cancel()
-	err := s.fetch(ctx, s.firstAsked(head), wants, put)
+	err := s.transfer.Fetch(ctx, s.firstAsked(head), wants, put)
 	if errors.Is(context.Cause(ctx), errHeadMoved) {
 		return errHeadMoved
 	}

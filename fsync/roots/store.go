@@ -11,19 +11,19 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"saltclusterd/durable"
+	"saltclusterd/fsync/content"
 	"saltclusterd/fsync/scan"
 	"saltclusterd/fsync/tree"
 )
 
 // Store keeps the slots of this node as the cluster has them. Create it with New.
 type Store struct {
-	cfg     Config
-	ignore  scan.Ignore
-	log     *slog.Logger
-	metrics *metrics
-	db      *db
-	pack    packers
-	served  chan struct{} // bounds requests of peers
+	cfg      Config
+	ignore   scan.Ignore
+	log      *slog.Logger
+	metrics  *metrics
+	db       *db
+	transfer *content.Transfer
 
 	// What follows is used by the loop only.
 	dirty    bool   // live may differ from what the last scan saw
@@ -102,9 +102,6 @@ type slotState struct {
 	spell       spell
 }
 
-// MaxServed is how many requests of peers are answered at a time.
-const MaxServed = 6
-
 // New checks the configuration; it touches nothing.
 func New(cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
@@ -129,11 +126,14 @@ func New(cfg Config) (*Store, error) {
 	}
 	s := &Store{
 		cfg: cfg, ignore: ignore, log: cfg.Logger, metrics: newMetrics(cfg.Registerer),
-		served:   make(chan struct{}, MaxServed),
 		requests: make(chan request), dirty: true,
 		kept: map[SlotName]map[Hash]keptContent{}, conflict: map[string]Conflict{}, live: tree.Memory{},
 		base: base{Slots: map[SlotName]Hash{}}, boot: durable.BootID(),
 	}
+	s.transfer = content.New(content.Config{
+		Peers: cfg.Peers, Source: source{s}, Stall: cfg.Timing.Stall, Logger: cfg.Logger, Fetched: s.metrics.fetched,
+		Sent: s.metrics.sent, Failed: s.metrics.failures.WithLabelValues("fetch"),
+	})
 	for _, slot := range cfg.Slots {
 		s.slots = append(s.slots, &slotState{Slot: slot, unavailable: "not looked at yet"})
 	}
@@ -226,11 +226,8 @@ func (s *Store) Close() error {
 	}
 	s.cancel()
 	s.wg.Wait()
-	for range MaxServed { // answers under way use the database
-		s.served <- struct{}{}
-	}
+	s.transfer.Close() // answers under way use the database
 	s.saveIndexes()
-	s.pack.close()
 	return errors.Join(s.saveBase(), s.db.close())
 }
 

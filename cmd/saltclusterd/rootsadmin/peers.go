@@ -12,13 +12,13 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// contentPeers implements roots.Peers.
+// contentPeers implements content.Peers.
 type contentPeers struct{ r *Roots }
 
-// Members implements roots.Peers.
+// Members implements content.Peers.
 func (p contentPeers) Members() []node.ID { return p.r.cfg.Sources() }
 
-// Fetch implements roots.Peers.
+// Fetch implements content.Peers.
 func (p contentPeers) Fetch(ctx context.Context, from node.ID, body []byte) (io.ReadCloser, error) {
 	url := "https://" + string(from) + roots.Path
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))

@@ -1,4 +1,4 @@
-package roots
+package content
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"saltclusterd/fsync/tree"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 func FuzzRequest(f *testing.F) {
@@ -160,9 +163,34 @@ func TestPacking_SkipIncompressible(t *testing.T) {
 	}
 }
 
-func TestTheHandlerRefuses(t *testing.T) {
-	w := newWorld(t)
-	a := w.start("a")
+// noise is content that cannot be packed.
+func noise(seed byte, n int) string {
+	b := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{seed})
+	_, _ = r.Read(b)
+	return string(b)
+}
+
+// nothing is a member that has no content.
+type nothing struct{}
+
+func (nothing) Open() Reader              { return nothing{} }
+func (nothing) Live() Hash                { return Hash{} }
+func (nothing) Read(Hash) ([]byte, error) { return nil, tree.ErrNoObject }
+func (nothing) Has(Hash) bool             { return false }
+func (nothing) Close()                    {}
+
+// serve makes a handler of a member that has nothing.
+func serve(t *testing.T, stall time.Duration) http.HandlerFunc {
+	c := func() prometheus.Counter { return prometheus.NewCounter(prometheus.CounterOpts{Name: "c"}) }
+	tr := New(Config{Source: nothing{}, Stall: stall, Fetched: c(), Sent: c(), Failed: c()})
+	run, stop := context.WithCancel(context.Background())
+	t.Cleanup(func() { stop(); tr.Close() })
+	return func(w http.ResponseWriter, r *http.Request) { tr.Serve(run, w, r) }
+}
+
+func TestServe_Refuses(t *testing.T) {
+	handler := serve(t, time.Minute)
 	for name, c := range map[string]struct {
 		body string
 		want int
@@ -173,14 +201,13 @@ func TestTheHandlerRefuses(t *testing.T) {
 		"question":  {requestMagic + "\x09\x00\x00", http.StatusBadRequest},
 	} {
 		rec := httptest.NewRecorder()
-		a.store.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(c.body)))
+		handler(rec, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(c.body)))
 		if rec.Code != c.want {
 			t.Errorf("%s: %d, want %d", name, rec.Code, c.want)
 		}
 	}
 	rec := httptest.NewRecorder()
-	a.store.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodPost, Path,
-		bytes.NewReader(encodeRequest(questionWant, []Hash{{1}, {2}}))))
+	handler(rec, httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(encodeRequest(questionWant, []Hash{{1}, {2}}))))
 	for range 2 {
 		if f, err := readFrame(rec.Body); err != nil || f.Encoding != encMissing {
 			t.Errorf("%+v, %v", f, err)
@@ -195,11 +222,10 @@ func TestTheHandlerRefuses(t *testing.T) {
 }
 
 // A deadline for one answer must not end the connection for the next, minutes later.
-func TestHandler_ConnectionReused(t *testing.T) {
-	w := newWorld(t)
-	a := w.node("a")
-	a.cfg.Timing.Stall = 30 * time.Millisecond
-	a.open()
+func TestServe_ConnectionReused(t *testing.T) {
+	const stall = 30 * time.Millisecond
+	srv := httptest.NewServer(serve(t, stall))
+	defer srv.Close()
 	var conns atomic.Int64
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network,
 		addr string) (net.Conn, error) {
@@ -208,7 +234,7 @@ func TestHandler_ConnectionReused(t *testing.T) {
 	}}}
 	defer client.CloseIdleConnections()
 	for range 3 {
-		resp, err := client.Post(a.srv.URL+Path, "", bytes.NewReader(encodeRequest(questionWant, []Hash{{1}})))
+		resp, err := client.Post(srv.URL, "", bytes.NewReader(encodeRequest(questionWant, []Hash{{1}})))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +242,7 @@ func TestHandler_ConnectionReused(t *testing.T) {
 			t.Fatalf("%d bytes, %v", len(body), err)
 		}
 		resp.Body.Close()
-		time.Sleep(3 * a.cfg.Timing.Stall) // longer than a deadline
+		time.Sleep(3 * stall) // longer than a deadline
 	}
 	if n := conns.Load(); n != 1 {
 		t.Errorf("%d connections", n)

@@ -1,4 +1,4 @@
-package roots
+package content
 
 import (
 	"encoding/binary"

@@ -1,10 +1,11 @@
-package roots
+package content
 
 import (
 	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -27,17 +28,17 @@ const (
 // which wakes two of its goroutines: with 64 KiB that was half of what it costs to fetch.
 const fetchRoom = 256 << 10
 
-// fetch gets content from peers, the author of a revision first. What arrived is kept when a connection breaks: only
-// the rest is asked for again, of the next peer. put gets verified content, from several goroutines.
-func (s *Store) fetch(ctx context.Context, author node.ID, wants []tree.Chunk, put func(Hash, []byte) error) error {
-	peers := s.cfg.Peers.Members()
-	slices.SortStableFunc(peers, func(a, b node.ID) int { return btoi(b == author) - btoi(a == author) })
+// Fetch gets content from peers, the one named first before the others. What arrived is kept when a connection breaks:
+// only the rest is asked for again, of the next peer. put gets verified content, from several goroutines.
+func (t *Transfer) Fetch(ctx context.Context, first node.ID, wants []tree.Chunk, put func(Hash, []byte) error) error {
+	peers := t.c.Peers.Members()
+	slices.SortStableFunc(peers, func(a, b node.ID) int { return btoi(b == first) - btoi(a == first) })
 	if len(peers) == 0 {
 		return fmt.Errorf("%w: there is no other member", ErrUnavailable)
 	}
 	q := newQueue(wants, peers, put)
 	for range 3 { // a peer may have it a moment later
-		s.fetchOnce(ctx, q)
+		t.fetchOnce(ctx, q)
 		if err := q.verdict(ctx); err == nil || ctx.Err() != nil || q.failed() {
 			return err
 		}
@@ -57,17 +58,17 @@ func btoi(b bool) int {
 }
 
 // fetchOnce asks each peer for what it may have, all at once when there is much.
-func (s *Store) fetchOnce(ctx context.Context, q *queue) {
+func (t *Transfer) fetchOnce(ctx context.Context, q *queue) {
 	for i, p := range q.peers {
 		var wg sync.WaitGroup
 		if q.left() > 2*fetchMost { // more than the first peer needs to be busy with
 			for k := range maxFetches {
 				peer := q.peers[(i+k)%len(q.peers)]
-				wg.Go(func() { s.drain(ctx, q, peer) })
+				wg.Go(func() { t.drain(ctx, q, peer) })
 			}
 		} else {
 			for range 2 {
-				wg.Go(func() { s.drain(ctx, q, p) })
+				wg.Go(func() { t.drain(ctx, q, p) })
 			}
 		}
 		wg.Wait()
@@ -78,35 +79,35 @@ func (s *Store) fetchOnce(ctx context.Context, q *queue) {
 }
 
 // drain asks one peer until it has nothing more of what is missing. A broken connection is tried once more.
-func (s *Store) drain(ctx context.Context, q *queue, peer node.ID) {
+func (t *Transfer) drain(ctx context.Context, q *queue, peer node.ID) {
 	var b buffers
 	for broken := 0; broken < 2 && ctx.Err() == nil && !q.failed(); {
 		batch := q.take(peer)
 		if len(batch) == 0 {
 			return
 		}
-		rest, err := s.ask(ctx, peer, batch, q, &b)
+		rest, err := t.ask(ctx, peer, batch, q, &b)
 		q.back(peer, rest, err)
 		if err != nil {
 			broken++
-			s.metrics.failures.WithLabelValues("fetch").Inc()
-			s.log.Debug("content not fetched", "node", peer, "err", err)
+			t.c.Failed.Inc()
+			t.c.Logger.Debug("content not fetched", "node", peer, "err", err)
 		}
 	}
 }
 
 // ask sends one request. It returns what the peer has not answered.
-func (s *Store) ask(ctx context.Context, peer node.ID, batch []tree.Chunk, q *queue,
+func (t *Transfer) ask(ctx context.Context, peer node.ID, batch []tree.Chunk, q *queue,
 	b *buffers) (rest []tree.Chunk, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watchdog := time.AfterFunc(s.cfg.Timing.Stall, func() { cancel(errStalled) })
+	watchdog := time.AfterFunc(t.c.Stall, func() { cancel(errStalled) })
 	defer watchdog.Stop()
 	hashes := make([]Hash, len(batch))
 	for i := range batch {
 		hashes[i] = batch[i].Hash
 	}
-	body, err := s.cfg.Peers.Fetch(ctx, peer, encodeRequest(questionWant, hashes))
+	body, err := t.c.Peers.Fetch(ctx, peer, encodeRequest(questionWant, hashes))
 	if err != nil {
 		return batch, err
 	}
@@ -119,7 +120,7 @@ func (s *Store) ask(ctx context.Context, peer node.ID, batch []tree.Chunk, q *qu
 		if err != nil {
 			return batch, errors.Join(err, context.Cause(ctx))
 		}
-		watchdog.Reset(s.cfg.Timing.Stall)
+		watchdog.Reset(t.c.Stall)
 		if f.Encoding == encEnd {
 			return batch, nil
 		}
@@ -131,14 +132,14 @@ func (s *Store) ask(ctx context.Context, peer node.ID, batch []tree.Chunk, q *qu
 			batch = batch[1:]
 			continue
 		}
-		content, err := s.pack.read(in, f, b)
+		content, err := t.pack.read(in, f, b)
 		if errors.Is(err, errWrongContent) {
 			q.missing(peer, batch[0]) // not from this one
 		}
 		if err != nil {
 			return batch[btoi(errors.Is(err, errWrongContent)):], err
 		}
-		s.metrics.fetched.Add(float64(len(content)))
+		t.c.Fetched.Add(float64(len(content)))
 		if err := q.put(f.Hash, content); err != nil {
 			q.fail(err)
 			return nil, err
@@ -148,29 +149,45 @@ func (s *Store) ask(ctx context.Context, peer node.ID, batch []tree.Chunk, q *qu
 	}
 }
 
-var errStalled = errors.New("the peer sends nothing")
-
-// whileHead ends a context when a newer revision comes, unless that has been so too often.
-func (s *Store) whileHead(ctx context.Context, head Revision) (context.Context, context.CancelFunc) {
-	if s.insists() {
-		return context.WithCancel(ctx)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	changed := s.cfg.Log.Changed(ctx)
-	s.wg.Go(func() {
-		for {
-			if s.movedOn(head) {
-				cancel(errHeadMoved)
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case _, ok := <-changed:
-				if !ok {
-					return
-				}
+// Have calls found with each of the hashes that a peer has.
+func (t *Transfer) Have(ctx context.Context, peer node.ID, hashes []Hash, found func(Hash)) error {
+	for batch := range slices.Chunk(hashes, maxHashes) {
+		answer, err := t.askShort(ctx, peer, encodeRequest(questionHave, batch), len(batch))
+		if err != nil {
+			return err
+		}
+		for i, has := range answer {
+			if has == 1 {
+				found(batch[i])
 			}
 		}
-	})
-	return ctx, func() { cancel(nil) }
+	}
+	return nil
 }
+
+// Live returns the root of what is live on a peer; zero when it has not looked yet.
+func (t *Transfer) Live(ctx context.Context, peer node.ID) (Hash, error) {
+	answer, err := t.askShort(ctx, peer, encodeRequest(questionLive, nil), len(Hash{}))
+	if err != nil {
+		return Hash{}, err
+	}
+	return Hash(answer), nil
+}
+
+// askShort sends a question and reads an answer of n bytes.
+func (t *Transfer) askShort(ctx context.Context, peer node.ID, body []byte, n int) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.c.Stall)
+	defer cancel()
+	in, err := t.c.Peers.Fetch(ctx, peer, body)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	out := make([]byte, n)
+	if _, err := io.ReadFull(in, out); err != nil {
+		return nil, fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	return out, nil
+}
+
+var errStalled = errors.New("the peer sends nothing")

@@ -1,9 +1,10 @@
-package roots
+package content
 
 import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -125,7 +126,7 @@ func (p *packers) read(r *bufio.Reader, f frame, b *buffers) ([]byte, error) {
 		if err := p.open(); err != nil {
 			return nil, err
 		}
-		b.content = grow(b.content, int(f.Size))
+		b.content = slices.Grow(b.content[:0], int(f.Size))
 		if content, err = p.dec.DecodeAll(packed, b.content[:0:f.Size]); err != nil {
 			return nil, fmt.Errorf("%w: %w", errMalformed, err)
 		}
@@ -142,7 +143,7 @@ type buffers struct{ packed, content []byte }
 // take reads so many bytes. What fits into the reader's own buffer stays there.
 func (b *buffers) take(r *bufio.Reader, n int) ([]byte, error) {
 	if n > r.Size() {
-		b.packed = grow(b.packed, n)
+		b.packed = slices.Grow(b.packed[:0], n)[:n]
 		_, err := io.ReadFull(r, b.packed)
 		return b.packed, err
 	}
@@ -152,13 +153,6 @@ func (b *buffers) take(r *bufio.Reader, n int) ([]byte, error) {
 	}
 	_, err = r.Discard(n)
 	return packed, err
-}
-
-func grow(b []byte, n int) []byte {
-	if cap(b) < n {
-		return make([]byte, n)
-	}
-	return b[:n]
 }
 
 func (p *packers) close() {
