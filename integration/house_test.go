@@ -31,7 +31,7 @@ var largeStructs = []string{
 	// To be split.
 	"cmd/saltclusterd/daemon.Daemon", "cmd/saltclusterd/daemon.member", "cmd/saltclusterd/daemon.service",
 	"consensus.Node", "consensus/state.data",
-	"fsync/keydir.loop", "fsync/roots.Store",
+	"fsync/keydir.loop",
 	"sidecar/localmaster.Bus", "sidecar/spool.Spool", "sidecar/upstream.ReqClient",
 }
 

@@ -70,7 +70,7 @@ func restart(t *testing.T, n *testNode, r *rand.Rand) {
 	}
 	if limit := int64(r.IntN(8)); limit > 0 {
 		var steps atomic.Int64
-		store.step = func() error {
+		store.hooks.step = func() error {
 			if steps.Add(1) == limit {
 				return errors.New("killed")
 			}

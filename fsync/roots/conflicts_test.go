@@ -37,7 +37,7 @@ func (n *testNode) restore(id string) {
 // stepping has step called before each change of a switch from now on.
 func (n *testNode) stepping(step func() error) {
 	n.w.t.Helper()
-	must(n.w.t, n.store.inLoop(n.w.t.Context(), func(context.Context) error { n.store.step = step; return nil }))
+	must(n.w.t, n.store.inLoop(n.w.t.Context(), func(context.Context) error { n.store.hooks.step = step; return nil }))
 }
 
 // TestResolve_Edited: what was put aside does not replace an edit that the cluster does not have.

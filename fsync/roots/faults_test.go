@@ -148,7 +148,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 			t.Fatal(err)
 		}
 		var steps, killed atomic.Int64
-		store.step = func() error {
+		store.hooks.step = func() error {
 			if steps.Add(1) > int64(limit) {
 				killed.Store(1)
 				return errors.New("killed")

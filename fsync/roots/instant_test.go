@@ -33,7 +33,7 @@ func testInstant(t *testing.T, limit int64, again bool) {
 	store, err := New(b.cfg)
 	must(t, err)
 	var steps, killed atomic.Int64
-	store.step = func() error {
+	store.hooks.step = func() error {
 		n := steps.Add(1)
 		if n == 1 {
 			b.write("f", "edited")

@@ -102,7 +102,7 @@ func (s *Store) scanSlot(ctx context.Context, st *slotState) (*scan.Result, dirI
 		Known: func(path string) *tree.Entry { return tree.Lookup(s.db, known, path) },
 		Enter: func(path string) { s.watch(st.Dir, path) },
 	})
-	return res, dirIdent{self.Dev + s.device, self.Ino}, err
+	return res, dirIdent{self.Dev + s.hooks.device, self.Ino}, err
 }
 
 // identOf tells which directory a slot has now; the zero value when there is none.
@@ -116,7 +116,7 @@ func (s *Store) identOf(st *slotState) dirIdent {
 	if err != nil {
 		return dirIdent{}
 	}
-	return dirIdent{self.Dev + s.device, self.Ino}
+	return dirIdent{self.Dev + s.hooks.device, self.Ino}
 }
 
 // saw enters what a scan has found.

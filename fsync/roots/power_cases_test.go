@@ -17,7 +17,7 @@ func (n *testNode) cutOff(steps int64, then func()) {
 	store, err := New(n.cfg)
 	must(n.w.t, err)
 	var done, cut atomic.Int64
-	store.step = func() error {
+	store.hooks.step = func() error {
 		if done.Add(1) <= steps {
 			return nil
 		}

@@ -130,7 +130,7 @@ func TestPowerFailsDuringASwitch(t *testing.T) {
 				}
 				return errors.New("no power")
 			}
-			store.step = func() error {
+			store.hooks.step = func() error {
 				if steps.Add(1) <= at {
 					return nil
 				}

@@ -15,7 +15,7 @@ func (n *testNode) openOn(device uint64) {
 	if err != nil {
 		n.w.t.Fatal(err)
 	}
-	store.device = device
+	store.hooks.device = device
 	n.openStore(store)
 }
 

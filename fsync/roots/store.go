@@ -24,41 +24,57 @@ type Store struct {
 	metrics  *metrics
 	db       *db
 	transfer *content.Transfer
+	requests chan request
+	counting sync.Mutex
+	extents  tree.Extents // guarded by counting
+	recent   recent
+	watcher  *fsnotify.Watcher
+	hooks    hooks
 
-	// What follows is used by the loop only.
+	pace   // of the loop
+	disk   // of the loop
+	author // of the loop
+
+	mu sync.Mutex // guards view
+	view
+
+	run    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// pace is when and why the loop does a round.
+type pace struct {
 	dirty    bool   // live may differ from what the last scan saw
 	accepted string // the directory of which an operator says that what looks like an accident is none
 	actedOn  logKey
 	retry    time.Duration
 	lastSave time.Time
 	// collected is the base at which unused objects were last removed.
-	collected   uint64
+	collected uint64
+	outrun    int                 // how often the head has moved on, one time after the other, while it was brought here
+	ordered   map[SlotName]string // what Config.Order said at the last look
+}
+
+// disk is what the disk has of switches, and is to get.
+type disk struct {
 	baseUnsaved bool
-	pending     *journal            // a switch that has begun
-	ending      *ending             // what is left to do of it when only the disk is waited for
-	onDisk      map[SlotName]Hash   // the slots of the base that was saved last
-	away        map[SlotName]away   // switches that wait for their directories
-	boot        string              // the machine's run
-	lostSince   time.Time           // since when no node has what this disk has lost
-	proposed    []proposed          // the last one is the newest
-	found       uint64              // the head when this node started
-	outrun      int                 // how often the head has moved on, one time after the other, while it was brought here
-	ordered     map[SlotName]string // what Config.Order said at the last look
+	pending     *journal          // a switch that has begun
+	ending      *ending           // what is left to do of it when only the disk is waited for
+	onDisk      map[SlotName]Hash // the slots of the base that was saved last
+	away        map[SlotName]away // switches that wait for their directories
+}
 
-	// For tests: what is added to the numbers of file systems; called before each change of a switch; no hints from the
-	// kernel; what it refuses them with.
-	device uint64
-	step   func() error
-	blind  bool
-	limit  func() error
+// author is what this node has proposed.
+type author struct {
+	boot      string     // the machine's run
+	lostSince time.Time  // since when no node has what this disk has lost
+	proposed  []proposed // the last one is the newest
+	found     uint64     // the head when this node started
+}
 
-	requests chan request
-	counting sync.Mutex
-	extents  tree.Extents // guarded by counting
-	recent   recent
-	watcher  *fsnotify.Watcher
-
-	mu       sync.Mutex // guards what follows
+// view is what the loop tells others.
+type view struct {
 	slots    []*slotState
 	base     base
 	live     tree.Memory // the root of what the last scan saw
@@ -74,10 +90,14 @@ type Store struct {
 	kept      map[SlotName]map[Hash]keptContent
 	located   map[Hash]location // nil: to be made anew
 	conflict  map[string]Conflict
+}
 
-	run    context.Context // ends with Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+// hooks are for tests.
+type hooks struct {
+	device uint64       // added to the numbers of file systems
+	step   func() error // called before each change of a switch
+	blind  bool         // no hints from the kernel
+	limit  func() error // what it refuses them with
 }
 
 // slotState is what is known of a configured slot.
@@ -125,10 +145,12 @@ func New(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("roots: %w", err)
 	}
 	s := &Store{
-		cfg: cfg, ignore: ignore, log: cfg.Logger, metrics: newMetrics(cfg.Registerer),
-		requests: make(chan request), dirty: true,
-		kept: map[SlotName]map[Hash]keptContent{}, conflict: map[string]Conflict{}, live: tree.Memory{},
-		base: base{Slots: map[SlotName]Hash{}}, boot: durable.BootID(),
+		cfg: cfg, ignore: ignore, log: cfg.Logger, metrics: newMetrics(cfg.Registerer), requests: make(chan request),
+		pace: pace{dirty: true}, author: author{boot: durable.BootID()},
+		view: view{
+			kept: map[SlotName]map[Hash]keptContent{}, conflict: map[string]Conflict{}, live: tree.Memory{},
+			base: base{Slots: map[SlotName]Hash{}},
+		},
 	}
 	s.transfer = content.New(content.Config{
 		Peers: cfg.Peers, Source: source{s}, Stall: cfg.Timing.Stall, Logger: cfg.Logger, Fetched: s.metrics.fetched,

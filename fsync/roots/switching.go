@@ -263,7 +263,7 @@ func (s *Store) carryOut(ctx context.Context, j *journal, areas map[SlotName]*ap
 	var slots []SlotName
 	for i := range j.Plans {
 		p := &j.Plans[i]
-		sw := apply.Switcher{Area: areas[p.Slot], UID: s.cfg.UID, GID: s.cfg.GID, Step: s.step}
+		sw := apply.Switcher{Area: areas[p.Slot], UID: s.cfg.UID, GID: s.cfg.GID, Step: s.hooks.step}
 		if done[i], err = sw.Run(p); err != nil {
 			break
 		}

@@ -15,7 +15,7 @@ import (
 func (s *Store) startWatch() <-chan struct{} {
 	news := make(chan struct{}, 1)
 	w, err := fsnotify.NewWatcher()
-	if s.blind && err == nil {
+	if s.hooks.blind && err == nil {
 		err = errors.Join(errors.New("switched off"), w.Close())
 	}
 	if err != nil {
@@ -39,8 +39,8 @@ func (s *Store) watch(top, path string) {
 	}
 	dir := filepath.Join(top, path)
 	var err error
-	if s.limit != nil {
-		err = s.limit()
+	if s.hooks.limit != nil {
+		err = s.hooks.limit()
 	}
 	if err == nil {
 		err = s.watcher.Add(dir) // each time: the directory may be another one than at the last scan

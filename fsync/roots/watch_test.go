@@ -23,7 +23,7 @@ func TestWithoutHints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store.blind = true
+	store.hooks.blind = true
 	a.openStore(store)
 	a.write("deep/in/here", "1")
 	w.await("b has it", func() bool { return b.has("deep/in/here", "1") })
@@ -84,7 +84,7 @@ func TestLimitOfHints(t *testing.T) {
 	}
 	var full atomic.Bool
 	full.Store(true)
-	store.limit = func() error {
+	store.hooks.limit = func() error {
 		if full.Load() {
 			return unix.ENOSPC
 		}
