@@ -61,33 +61,33 @@ func btoi(b bool) int {
 func (t *Transfer) fetchOnce(ctx context.Context, q *queue) {
 	for i, p := range q.peers {
 		var wg sync.WaitGroup
-		if q.left() > 2*fetchMost { // more than the first peer needs to be busy with
+		if q.countLeft() > 2*fetchMost { // more than the first peer needs to be busy with
 			for k := range maxFetches {
 				peer := q.peers[(i+k)%len(q.peers)]
-				wg.Go(func() { t.drain(ctx, q, peer) })
+				wg.Go(func() { t.drainPeer(ctx, q, peer) })
 			}
 		} else {
 			for range 2 {
-				wg.Go(func() { t.drain(ctx, q, p) })
+				wg.Go(func() { t.drainPeer(ctx, q, p) })
 			}
 		}
 		wg.Wait()
-		if q.left() == 0 || ctx.Err() != nil || q.failed() {
+		if q.countLeft() == 0 || ctx.Err() != nil || q.failed() {
 			return
 		}
 	}
 }
 
-// drain asks one peer until it has nothing more of what is missing. A broken connection is tried once more.
-func (t *Transfer) drain(ctx context.Context, q *queue, peer node.ID) {
+// drainPeer asks one peer until it has nothing more of what is missing. A broken connection is tried once more.
+func (t *Transfer) drainPeer(ctx context.Context, q *queue, peer node.ID) {
 	var b buffers
 	for broken := 0; broken < 2 && ctx.Err() == nil && !q.failed(); {
-		batch := q.take(peer)
+		batch := q.takeBatch(peer)
 		if len(batch) == 0 {
 			return
 		}
-		rest, err := t.ask(ctx, peer, batch, q, &b)
-		q.back(peer, rest, err)
+		rest, err := t.askContent(ctx, peer, batch, q, &b)
+		q.returnBatch(peer, rest, err)
 		if err != nil {
 			broken++
 			t.c.Failed.Inc()
@@ -96,8 +96,8 @@ func (t *Transfer) drain(ctx context.Context, q *queue, peer node.ID) {
 	}
 }
 
-// ask sends one request. It returns what the peer has not answered.
-func (t *Transfer) ask(ctx context.Context, peer node.ID, batch []tree.Chunk, q *queue,
+// askContent sends one request. It returns what the peer has not answered.
+func (t *Transfer) askContent(ctx context.Context, peer node.ID, batch []tree.Chunk, q *queue,
 	b *buffers) (rest []tree.Chunk, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -128,13 +128,13 @@ func (t *Transfer) ask(ctx context.Context, peer node.ID, batch []tree.Chunk, q 
 			return batch, fmt.Errorf("%w: not what was asked for", errMalformed)
 		}
 		if f.Encoding == encMissing {
-			q.missing(peer, batch[0])
+			q.noteMissing(peer, batch[0])
 			batch = batch[1:]
 			continue
 		}
-		content, err := t.pack.read(in, f, b)
+		content, err := t.pack.readContent(in, f, b)
 		if errors.Is(err, errWrongContent) {
-			q.missing(peer, batch[0]) // not from this one
+			q.noteMissing(peer, batch[0]) // not from this one
 		}
 		if err != nil {
 			return batch[btoi(errors.Is(err, errWrongContent)):], err
@@ -144,7 +144,7 @@ func (t *Transfer) ask(ctx context.Context, peer node.ID, batch []tree.Chunk, q 
 			q.fail(err)
 			return nil, err
 		}
-		q.got(batch[0])
+		q.noteArrived(batch[0])
 		batch = batch[1:]
 	}
 }

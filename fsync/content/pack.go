@@ -71,8 +71,8 @@ func (k *packing) worth(size int) bool {
 	return size >= packMin && (k.barren < barrenMost || k.barren%barrenTried == 0)
 }
 
-// write sends content as a frame, packed when that makes it smaller.
-func (p *packers) write(w io.Writer, h Hash, content []byte, k *packing) error {
+// writeFrame sends content as a frame, packed when that makes it smaller.
+func (p *packers) writeFrame(w io.Writer, h Hash, content []byte, k *packing) error {
 	f := frame{Encoding: encRaw, Hash: h, Size: uint32(len(content)), Packed: uint32(len(content))}
 	payload, worth := content, k.worth(len(content))
 	if len(content) >= packMin {
@@ -114,10 +114,10 @@ func shrunk(packed, content []byte) bool { return len(packed) < len(content)-len
 // errWrongContent says that a peer sent something else than its hash says.
 var errWrongContent = fmt.Errorf("%w: content does not have its hash", errMalformed)
 
-// read reads and verifies the content of a frame. The result is valid until the next call with the same buffers, and
-// until something else is read.
-func (p *packers) read(r *bufio.Reader, f frame, b *buffers) ([]byte, error) {
-	packed, err := b.take(r, int(f.Packed))
+// readContent reads and verifies the content of a frame. The result is valid until the next call with the same buffers,
+// and until something else is read.
+func (p *packers) readContent(r *bufio.Reader, f frame, b *buffers) ([]byte, error) {
+	packed, err := b.readPacked(r, int(f.Packed))
 	if err != nil {
 		return nil, fmt.Errorf("read content: %w", err)
 	}
@@ -140,8 +140,8 @@ func (p *packers) read(r *bufio.Reader, f frame, b *buffers) ([]byte, error) {
 // buffers are used for one frame after the other.
 type buffers struct{ packed, content []byte }
 
-// take reads so many bytes. What fits into the reader's own buffer stays there.
-func (b *buffers) take(r *bufio.Reader, n int) ([]byte, error) {
+// readPacked reads so many bytes. What fits into the reader's own buffer stays there.
+func (b *buffers) readPacked(r *bufio.Reader, n int) ([]byte, error) {
 	if n > r.Size() {
 		b.packed = slices.Grow(b.packed[:0], n)[:n]
 		_, err := io.ReadFull(r, b.packed)

@@ -31,8 +31,8 @@ func newQueue(wants []tree.Chunk, peers []node.ID, put func(Hash, []byte) error)
 	}
 }
 
-// take returns a batch that a peer may have.
-func (q *queue) take(peer node.ID) []tree.Chunk {
+// takeBatch returns a batch that a peer may have.
+func (q *queue) takeBatch(peer node.ID) []tree.Chunk {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var batch, rest []tree.Chunk
@@ -53,7 +53,7 @@ func (q *queue) take(peer node.ID) []tree.Chunk {
 	return batch
 }
 
-func (q *queue) back(peer node.ID, rest []tree.Chunk, err error) {
+func (q *queue) returnBatch(peer node.ID, rest []tree.Chunk, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, rest...)
@@ -62,8 +62,8 @@ func (q *queue) back(peer node.ID, rest []tree.Chunk, err error) {
 	}
 }
 
-// missing notes that a peer does not have something.
-func (q *queue) missing(peer node.ID, c tree.Chunk) {
+// noteMissing notes that a peer does not have something.
+func (q *queue) noteMissing(peer node.ID, c tree.Chunk) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.lacks[c.Hash] == nil {
@@ -73,7 +73,7 @@ func (q *queue) missing(peer node.ID, c tree.Chunk) {
 	q.waiting = append(q.waiting, c)
 }
 
-func (q *queue) got(tree.Chunk) {
+func (q *queue) noteArrived(tree.Chunk) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.open--
@@ -93,7 +93,7 @@ func (q *queue) failed() bool {
 	return q.fatal != nil
 }
 
-func (q *queue) left() int {
+func (q *queue) countLeft() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.open

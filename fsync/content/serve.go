@@ -76,7 +76,7 @@ func (a *answerer) want(from Reader, hashes []Hash) {
 		if err != nil {
 			_, err = out.Write(frame{Encoding: encMissing, Hash: h}.append(nil))
 		} else {
-			err = a.t.pack.write(out, h, content, packed)
+			err = a.t.pack.writeFrame(out, h, content, packed)
 		}
 		if err != nil {
 			return

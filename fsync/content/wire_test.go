@@ -39,7 +39,7 @@ func FuzzFrames(f *testing.F) {
 	var p packers
 	var b bytes.Buffer
 	for _, content := range []string{"", "short", strings.Repeat("long ", 1000)} {
-		if err := p.write(&b, tree.Sum([]byte(content)), []byte(content), &packing{}); err != nil {
+		if err := p.writeFrame(&b, tree.Sum([]byte(content)), []byte(content), &packing{}); err != nil {
 			f.Fatal(err)
 		}
 	}
@@ -59,7 +59,7 @@ func FuzzFrames(f *testing.F) {
 			if h.Packed > uint32(len(raw)) {
 				return
 			}
-			content, err := p.read(in, h, &bufs)
+			content, err := p.readContent(in, h, &bufs)
 			if err == nil && tree.Sum(content) != h.Hash {
 				t.Fatal("content without its hash")
 			}
@@ -75,7 +75,7 @@ func TestPackers_RejectBomb(t *testing.T) {
 	defer p.close()
 	var b bytes.Buffer
 	zeros := make([]byte, 8<<20)
-	if err := p.write(&b, tree.Sum(zeros), zeros, &packing{}); err != nil {
+	if err := p.writeFrame(&b, tree.Sum(zeros), zeros, &packing{}); err != nil {
 		t.Fatal(err)
 	}
 	raw := b.Bytes()
@@ -85,7 +85,7 @@ func TestPackers_RejectBomb(t *testing.T) {
 	}
 	h.Size = h.Packed // it says that it is small
 	var bufs buffers
-	if _, err := p.read(bufio.NewReader(bytes.NewReader(raw[frameSize:])), h, &bufs); !errors.Is(err, errMalformed) {
+	if _, err := p.readContent(bufio.NewReader(bytes.NewReader(raw[frameSize:])), h, &bufs); !errors.Is(err, errMalformed) {
 		t.Errorf("unpacked: %v", err)
 	}
 }
@@ -123,7 +123,7 @@ func TestPacking_SkipIncompressible(t *testing.T) {
 	var k packing
 	packed := func(content []byte) bool {
 		var b bytes.Buffer
-		if err := p.write(&b, tree.Sum(content), content, &k); err != nil {
+		if err := p.writeFrame(&b, tree.Sum(content), content, &k); err != nil {
 			t.Fatal(err)
 		}
 		f, err := readFrame(&b)
@@ -131,7 +131,7 @@ func TestPacking_SkipIncompressible(t *testing.T) {
 			t.Fatal(err)
 		}
 		var bufs buffers
-		if _, err := p.read(bufio.NewReader(&b), f, &bufs); err != nil {
+		if _, err := p.readContent(bufio.NewReader(&b), f, &bufs); err != nil {
 			t.Fatal(err)
 		}
 		return f.Encoding == encZstd

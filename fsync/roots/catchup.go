@@ -27,7 +27,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 	}
 	if s.dirty = s.dirty || s.reordered(ctx); s.dirty || !ok || s.lastScan.IsZero() || head.Number != s.base.Number &&
 		!s.looksTheSame() {
-		if err := s.look(ctx); err != nil {
+		if err := s.scanAll(ctx); err != nil {
 			return err
 		}
 	}
@@ -40,7 +40,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 		return err
 	}
 	if s.makeMissing(root) {
-		if err := s.look(ctx); err != nil {
+		if err := s.scanAll(ctx); err != nil {
 			return err
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 	if err != nil || !s.dirty {
 		return err
 	}
-	return s.look(ctx)
+	return s.scanAll(ctx)
 }
 
 // looksTheSame says whether a scan would see, to all we know, what the last one saw. What a switch is about to replace

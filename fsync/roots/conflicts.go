@@ -61,7 +61,7 @@ func (s *Store) Resolve(ctx context.Context, id string) error {
 			plan, err = s.planRestore(c, area)
 		}
 		if err == nil {
-			err = s.restore(ctx, c, plan, area)
+			err = s.restoreAside(ctx, c, plan, area)
 		}
 		if err != nil {
 			return fmt.Errorf("restore %q: %w", c.Path, err)
@@ -81,7 +81,7 @@ func (s *Store) withConflict(ctx context.Context, id string,
 			return err
 		}
 		c, ok := s.conflictOf(id)
-		st := s.slot(c.Slot)
+		st := s.findSlot(c.Slot)
 		if !ok || st == nil {
 			return fmt.Errorf("%w: %s", ErrNoConflict, id)
 		}
@@ -141,7 +141,7 @@ func (s *Store) planRestore(c Conflict, area *apply.Area) (apply.Plan, error) {
 		if err != nil {
 			return p, err
 		}
-		st := s.slot(c.Slot)
+		st := s.findSlot(c.Slot)
 		agreed, live := tree.Lookup(s, root[c.Slot], c.Path), tree.Lookup(s, st.dir, c.Path)
 		if agreed == nil || !agreed.Equal(live) || !st.index[c.Path].Fresh(*op.Was) {
 			return p, ErrEdited
@@ -166,8 +166,8 @@ func statBelow(top *slotfs.Dir, path string) (*slotfs.Stat, error) {
 	return &st, err
 }
 
-// restore carries out a plan of planRestore, as a switch: after a crash the next start completes it.
-func (s *Store) restore(ctx context.Context, c Conflict, p apply.Plan, area *apply.Area) error {
+// restoreAside carries out a plan of planRestore, as a switch: after a crash the next start completes it.
+func (s *Store) restoreAside(ctx context.Context, c Conflict, p apply.Plan, area *apply.Area) error {
 	j := &journal{Base: s.base.clone(), Plans: []apply.Plan{p}, Began: time.Now(), here: true}
 	if err := s.db.put(pair{bucketMeta, keyJournal, j}); err != nil {
 		return err

@@ -15,7 +15,7 @@ func (s *Store) Diff(ctx context.Context, other node.ID) ([]Change, error) {
 	if s.run == nil {
 		return nil, ErrOff
 	}
-	if err := s.inLoop(ctx, s.look); err != nil {
+	if err := s.inLoop(ctx, s.scanAll); err != nil {
 		return nil, err
 	}
 	theirs, err := s.transfer.Live(ctx, other)

@@ -22,9 +22,9 @@ func (k keptContent) size() int64 {
 	return e.Size()
 }
 
-// keep notes displaced content, and removes the oldest beyond the bound. It returns what is to be saved; nil: nothing
-// new.
-func (s *Store) keep(slot SlotName, displaced []tree.Entry, area *apply.Area) map[Hash]keptContent {
+// keepDisplaced notes displaced content, and removes the oldest beyond the bound. It returns what is to be saved; nil:
+// nothing new.
+func (s *Store) keepDisplaced(slot SlotName, displaced []tree.Entry, area *apply.Area) map[Hash]keptContent {
 	if len(displaced) == 0 {
 		return nil
 	}

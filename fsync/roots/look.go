@@ -17,8 +17,8 @@ import (
 // dirIdent tells a slot's directory from another one at the same path.
 type dirIdent struct{ Dev, Ino uint64 }
 
-// look scans all slots. It fails only when it is told to stop: a slot that cannot be scanned is unavailable.
-func (s *Store) look(ctx context.Context) error {
+// scanAll scans all slots. It fails only when it is told to stop: a slot that cannot be scanned is unavailable.
+func (s *Store) scanAll(ctx context.Context) error {
 	began := time.Now()
 	s.phase(PhaseScan)
 	s.watchAgain()
@@ -26,14 +26,14 @@ func (s *Store) look(ctx context.Context) error {
 	order := s.order(ctx)
 	for _, st := range s.slots {
 		if reason := order[st.Name]; reason != "" && ctx.Err() == nil {
-			s.saw(st, nil, dirIdent{}, errors.New(reason))
+			s.noteScan(st, nil, dirIdent{}, errors.New(reason))
 			continue
 		}
 		res, ident, err := s.scanSlot(ctx, st)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		s.saw(st, res, ident, err)
+		s.noteScan(st, res, ident, err)
 		s.findArea(st)
 		files += st.files
 	}
@@ -119,8 +119,8 @@ func (s *Store) identOf(st *slotState) dirIdent {
 	return dirIdent{self.Dev + s.hooks.device, self.Ino}
 }
 
-// saw enters what a scan has found.
-func (s *Store) saw(st *slotState, res *scan.Result, ident dirIdent, err error) {
+// noteScan enters what a scan has found.
+func (s *Store) noteScan(st *slotState, res *scan.Result, ident dirIdent, err error) {
 	if err == nil && st.Dir != s.accepted {
 		err = s.replaced(st, res, ident)
 	}

@@ -140,7 +140,7 @@ func (s *Store) edits(env string, found bool) (*edits, error) {
 // countAll tells how much a tree holds. What the last scan has counted is not read again.
 func (s *Store) countAll(root tree.Root, e *edits) error {
 	for name, dir := range root {
-		if st := s.slot(name); st != nil && st.unavailable == "" && st.dir == dir {
+		if st := s.findSlot(name); st != nil && st.unavailable == "" && st.dir == dir {
 			e.stats.Files, e.stats.Bytes = e.stats.Files+st.files, e.stats.Bytes+st.bytes
 			continue
 		}

@@ -165,7 +165,7 @@ func (n *testNode) scanned(t *testing.T) {
 	t.Helper()
 	err := n.store.inLoop(t.Context(), func(ctx context.Context) error {
 		n.store.dirty = true
-		return n.store.look(ctx)
+		return n.store.scanAll(ctx)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -132,7 +132,7 @@ func (s *Store) Refill(ctx context.Context, dir string) error {
 // replacedIn looks which slots of a directory are left alone because another is in its place: one at least.
 func (s *Store) replacedIn(ctx context.Context, dir string) (slots []*slotState, err error) {
 	if s.pending == nil { // which a round completes first
-		if err := s.look(ctx); err != nil {
+		if err := s.scanAll(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -43,7 +43,7 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 			return err
 		})
 	}
-	path := s.stale(j.Plans, areas)
+	path := s.findStale(j.Plans, areas)
 	if err := encoding.Wait(); err != nil {
 		return fmt.Errorf("write the plan of a switch: %w", err)
 	}
@@ -81,10 +81,10 @@ func (s *Store) movedOn(from Revision) bool {
 	return ok && head.Number != from.Number
 }
 
-// stale returns a path for which it is worthwhile to look again and to plan anew. What no look can tell, a log that is
-// written all the time or a socket, keeps the rest of a revision away no longer than edits wait for it: the switch
+// findStale returns a path for which it is worthwhile to scan again and to plan anew. What no scan can tell, a log that
+// is written all the time or a socket, keeps the rest of a revision away no longer than edits wait for it: the switch
 // leaves it as it is on this disk.
-func (s *Store) stale(plans []apply.Plan, areas map[SlotName]*apply.Area) string {
+func (s *Store) findStale(plans []apply.Plan, areas map[SlotName]*apply.Area) string {
 	patient := s.unsettled() || !s.insists()
 	for i := range plans {
 		edited, unseen := apply.Stale(areas[plans[i].Slot], &plans[i])
@@ -98,7 +98,7 @@ func (s *Store) stale(plans []apply.Plan, areas map[SlotName]*apply.Area) string
 	return ""
 }
 
-func (s *Store) slot(name SlotName) *slotState {
+func (s *Store) findSlot(name SlotName) *slotState {
 	for _, st := range s.slots {
 		if st.Name == name {
 			return st
@@ -110,7 +110,7 @@ func (s *Store) slot(name SlotName) *slotState {
 func (s *Store) openAreas(plans []apply.Plan) (map[SlotName]*apply.Area, error) {
 	areas := map[SlotName]*apply.Area{}
 	for _, p := range plans {
-		st := s.slot(p.Slot)
+		st := s.findSlot(p.Slot)
 		if st == nil { // the configuration has changed since the plan was made
 			continue
 		}
@@ -182,7 +182,7 @@ func (s *Store) finishSwitch(ctx context.Context) error {
 	var there []apply.Plan
 	for _, p := range s.pending.Plans {
 		var now dirIdent // none of a slot that is not configured any more
-		if st := s.slot(p.Slot); st != nil {
+		if st := s.findSlot(p.Slot); st != nil {
 			now = s.identOf(st)
 		}
 		was, ok := s.pending.Base.Idents[p.Slot]
@@ -214,15 +214,15 @@ func (s *Store) finishSwitch(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.verify(ctx, s.pending, areas); err != nil {
+	if err := s.verifyContent(ctx, s.pending, areas); err != nil {
 		return err
 	}
 	return s.carryOut(ctx, s.pending, areas)
 }
 
-// verify has the base of a switch be without what did not reach the disk before the machine stopped: then it is
+// verifyContent has the base of a switch be without what did not reach the disk before the machine stopped: then it is
 // fetched, as what this node has never had.
-func (s *Store) verify(ctx context.Context, j *journal, areas map[SlotName]*apply.Area) error {
+func (s *Store) verifyContent(ctx context.Context, j *journal, areas map[SlotName]*apply.Area) error {
 	if !j.Unflushed || j.here {
 		return nil
 	}
@@ -237,7 +237,7 @@ func (s *Store) verify(ctx context.Context, j *journal, areas map[SlotName]*appl
 			continue
 		}
 		s.log.Warn("files did not reach the disk before this machine stopped; they are fetched again", "path",
-			s.slot(p.Slot).Dir, "files", len(lost))
+			s.findSlot(p.Slot).Dir, "files", len(lost))
 		if j.Base.Slots[p.Slot], err = tree.Replace(s, put, j.Base.Slots[p.Slot], lost); err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func (s *Store) verify(ctx context.Context, j *journal, areas map[SlotName]*appl
 // carryOut is the short pass: no request for a file is served while it lasts.
 func (s *Store) carryOut(ctx context.Context, j *journal, areas map[SlotName]*apply.Area) error {
 	s.phase(PhaseSwitch)
-	release, err := s.hold(ctx)
+	release, err := s.holdRequests(ctx)
 	if err != nil {
 		return err
 	}
@@ -285,7 +285,7 @@ func (s *Store) carryOut(ctx context.Context, j *journal, areas map[SlotName]*ap
 	return s.switchedTo(j, areas, done, took)
 }
 
-func (s *Store) hold(ctx context.Context) (release func(), err error) {
+func (s *Store) holdRequests(ctx context.Context) (release func(), err error) {
 	if s.cfg.Gate == nil {
 		return func() {}, nil
 	}
@@ -320,7 +320,7 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 			e.pairs = append(e.pairs, pair{bucketConflicts, []byte(id), nil})
 		}
 		gone = append(gone, restored...)
-		if kept := s.keep(slot, o.Displaced, areas[slot]); kept != nil {
+		if kept := s.keepDisplaced(slot, o.Displaced, areas[slot]); kept != nil {
 			e.pairs = append(e.pairs, pair{bucketKept, []byte(slot.String()), kept})
 		}
 		s.reindex(&j.Plans[i], areas[slot])
@@ -388,7 +388,7 @@ func (s *Store) endSwitch() error {
 
 // reindex notes what the disk says of files that a switch has placed, so that the next scan need not read them.
 func (s *Store) reindex(p *apply.Plan, area *apply.Area) {
-	st := s.slot(p.Slot)
+	st := s.findSlot(p.Slot)
 	placed := apply.Placed(area, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
