@@ -32,8 +32,12 @@ class Cluster:
             self.nodes.append(Node(self, i, other, other / "conf"))
 
     def start(self):
-        """Starts the first node's saltclusterd, before its master."""
+        """Starts the first node's saltclusterd, before its master, and other nodes that were members before."""
         self.nodes[0].start_daemon()
+        for node in self.nodes[1:]:
+            if node.joined:
+                node.start_daemon()
+                node.start_master()
         note(f"start {self.factory.id} at {self.address}:{self.ports}, master at {self.nodes[0].inner}")
 
     def check(self, timeout_at):
