@@ -35,44 +35,20 @@ func newApp(e *env) *cli.App {
 		CustomAppHelpTemplate: cli.AppHelpTemplate + "\n" + exitCodesHelp,
 		ExitErrHandler:        func(*cli.Context, error) {}, // run decides
 		OnUsageError:          onUsageError,
-		Commands: []*cli.Command{
-			newStatusCommand(e),
-			newMembersCommand(e),
-			newTopCommand(e),
-			newRingInfoCommand(e),
-			newMinionsCommand(e),
-			newWallCommand(e),
-			newVerifyCommand(e),
-			newJobsCommand(e),
-			newReturnsCommand(e),
-			newEventsCommand(e),
-			newKeysCommand(e),
-			newSetupCommand(e),
-			newBootstrapCommand(e),
-			newJoinCommand(e),
-			newTokenCommand(e),
-			newDrainCommand(e),
-			newUndrainCommand(e),
-			newRemoveCommand(e),
-			newLeaveCommand(e),
-			newTransferCommand(e),
-			newRecoverCommand(e),
-			newSnapshotCommand(e),
-			newRotateCommand(e),
-			newSyncRootsCommand(e),
-			newRootsCommand(e),
-			newDoctorCommand(e),
-			newHAProxyCommand(e),
-			newMigrateCommand(e),
-			newUpgradeCommand(e),
-			newConfigCommand(e),
-			newLogsCommand(e),
-			newBundleCommand(e),
-			newProfileCommand(e),
-			newCompletionCommand(e),
-			newVersionCommand(e),
-			newManualCommand(e),
-		},
+		Commands: slices.Concat(
+			category("Set up", newSetupCommand(e), newBootstrapCommand(e), newJoinCommand(e), newTokenCommand(e),
+				newHAProxyCommand(e)),
+			category("Look", newStatusCommand(e), newMembersCommand(e), newTopCommand(e), newMinionsCommand(e),
+				newJobsCommand(e), newEventsCommand(e), newRingInfoCommand(e), newWallCommand(e)),
+			category("Maintain", newDrainCommand(e), newUndrainCommand(e), newUpgradeCommand(e), newTransferCommand(e),
+				newRotateCommand(e), newSnapshotCommand(e), newConfigCommand(e)),
+			category("Data", newKeysCommand(e), newRootsCommand(e), newSyncRootsCommand(e), newReturnsCommand(e),
+				newVerifyCommand(e)),
+			category("Leave, disaster", newRemoveCommand(e), newLeaveCommand(e), newRecoverCommand(e),
+				newMigrateCommand(e)),
+			category("Support", newDoctorCommand(e), newBundleCommand(e), newLogsCommand(e), newProfileCommand(e),
+				newCompletionCommand(e), newVersionCommand(e), newManualCommand(e)),
+		),
 	}
 	visitCommands(app.Commands, func(c *cli.Command) {
 		c.Before = func(c *cli.Context) error {
@@ -93,6 +69,14 @@ func newApp(e *env) *cli.App {
 		return usagef(cli.SuggestCommand(app.Commands, name)+" saltclusterctl help lists all.", "%q is not a command", name)
 	}
 	return app
+}
+
+// category puts commands under a heading of the help.
+func category(name string, commands ...*cli.Command) []*cli.Command {
+	for _, c := range commands {
+		c.Category = name
+	}
+	return commands
 }
 
 // completeCommand completes a command with the flags and the error handling all have.

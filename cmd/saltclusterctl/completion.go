@@ -65,7 +65,7 @@ func listPlaces(app *cli.App) []place {
 func placesOf(path string, commands []*cli.Command) []place {
 	var out []place
 	for _, c := range commands {
-		p := place{path: path + " " + c.Name}
+		p := place{}
 		for _, sub := range c.Subcommands {
 			p.words = append(p.words, choice{sub.Name, sub.Usage})
 		}
@@ -78,7 +78,10 @@ func placesOf(path string, commands []*cli.Command) []place {
 				p.words = append(p.words, choice{"--" + name, usage})
 			}
 		}
-		out = append(append(out, p), placesOf(p.path, c.Subcommands)...)
+		for _, name := range c.Names() { // aliases too
+			p.path = path + " " + name
+			out = append(append(out, p), placesOf(p.path, c.Subcommands)...)
+		}
 	}
 	return out
 }

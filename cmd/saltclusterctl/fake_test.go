@@ -337,7 +337,8 @@ func peerDown() *fake {
 	f := healthy()
 	f.status.Cluster.Quorum.Alive = 2
 	m3 := &f.status.Members[2]
-	m3.State, m3.Subscribers, m3.Lag, m3.Ready = adminapi.StateFailed, nil, nil, nil
+	m3.State, m3.Since = adminapi.StateFailed, time.Now().Add(-125*time.Minute)
+	m3.Subscribers, m3.Lag, m3.Ready = nil, nil, nil
 	m1 := &f.status.Members[0]
 	m1.Ready, m1.Reasons, m1.Lag = ptr(false), []string{"upstream"}, ptr(uint64(1200))
 	n := &f.status.Node

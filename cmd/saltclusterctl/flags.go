@@ -33,7 +33,7 @@ func flagMistake(said string, flags []cli.Flag) string {
 		return withDashes(m[1]) + " needs a value" + valueKind(flags, m[1])
 	}
 	if m := flagBadValue.FindStringSubmatch(said); m != nil {
-		return fmt.Sprintf("%s is not a valid value of %s%s", m[1], withDashes(m[2]), valueKind(flags, m[2]))
+		return fmt.Sprintf("invalid %s %s%s", withDashes(m[2]), m[1], valueKind(flags, m[2]))
 	}
 	return said
 }
@@ -46,11 +46,11 @@ func valueKind(flags []cli.Flag, name string) string {
 	}
 	switch f := flags[i].(type) {
 	case *cli.DurationFlag:
-		return ": a time has a unit, as 30s, 10m or 2h"
+		return ": add a unit, for example 30s, 10m or 2h"
 	case *cli.IntFlag:
-		return ": it is a whole number"
+		return ": a whole number is needed"
 	case *cli.BoolFlag:
-		return ": it is true or false, and true without one"
+		return ": use true or false; without a value it is true"
 	case cli.DocGenerationFlag:
 		placeholder, _ := unquoteUsage(f)
 		return ": " + placeholder

@@ -82,7 +82,7 @@ func runHAProxy(c *cli.Context, e *env) error {
 		facts.Minions = n
 	}
 	if strings.ContainsAny(c.String("user"), " \t\r\n#") {
-		return usagef("--user haproxy", "%q is not an account", c.String("user"))
+		return usagef("--user haproxy", "no such user %q", c.String("user"))
 	}
 	o := haproxy.Options{Bind: c.StringSlice("bind"), StatsSocket: c.String("stats-socket"), User: c.String("user"),
 		Fragment: c.Bool("fragment")}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"saltclusterd/sidecar/adminapi"
@@ -30,7 +31,7 @@ func newJobsListCommand(e *env) *cli.Command {
 	return completeCommand(&cli.Command{
 		Name:  "list",
 		Usage: "list the newest jobs of the cluster, and which nodes keep them",
-		Flags: []cli.Flag{&cli.IntFlag{Name: "n", Aliases: []string{"count"}, Value: 50, Usage: "list `N` jobs"}},
+		Flags: []cli.Flag{wideFlag(), &cli.IntFlag{Name: "n", Aliases: []string{"count"}, Value: 50, Usage: "list `N` jobs"}},
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
 				return err
@@ -41,7 +42,7 @@ func newJobsListCommand(e *env) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return e.printValue(c, list, func(s *screen) { jobsScreen(s, list) })
+			return e.printValue(c, list, func(s *screen) { jobsScreen(s, list, time.Now()) })
 		},
 	})
 }
@@ -75,20 +76,39 @@ func newJobsShowCommand(e *env) *cli.Command {
 // shownMissing bounds what a person is shown of the minions that have not returned; --out json has all.
 const shownMissing = 50
 
-func jobsScreen(s *screen, list adminapi.JobList) {
+// jobTime is the layout of what a job id begins with, UTC.
+const jobTime = "20060102150405"
+
+// jobAge returns how long ago a job was published, as far as its id tells.
+func jobAge(jid string, now time.Time) string {
+	at, err := time.Parse(jobTime, jid[:min(len(jid), len(jobTime))])
+	if err != nil {
+		return ""
+	}
+	return formatAge(now.Sub(at))
+}
+
+func jobsScreen(s *screen, list adminapi.JobList, now time.Time) {
 	rows := make([][]cell, 0, len(list.Jobs))
 	for _, j := range list.Jobs {
 		of := "?"
 		if j.Minions > 0 {
 			of = strconv.Itoa(j.Minions)
 		}
-		rows = append(rows, []cell{
-			txt(j.JID), txt(j.Function), txt(j.Target), txt(j.User),
-			{text: fmt.Sprintf("%d of %s", j.Returned, of), right: true},
-			txt(strings.Join(j.Nodes, " ")),
-		})
+		row := []cell{
+			txt(j.JID), txt(jobAge(j.JID, now)), txt(s.fit(j.Function, 14)), txt(s.fit(j.Target, 11)),
+			{text: fmt.Sprintf("%d of %s", j.Returned, of), right: true}, txt(strings.Join(j.Nodes, " ")),
+		}
+		if s.wide {
+			row = append(row, txt(j.User))
+		}
+		rows = append(rows, row)
 	}
-	s.printTable("", []string{"JID", "FUNCTION", "TARGET", "USER", "RETURNED", "NODES"}, rows)
+	head := []string{"JID", "AGE", "FUNCTION", "TARGET", "RETURNED", "NODES"}
+	if s.wide {
+		head = append(head, "USER")
+	}
+	s.printTable("", head, rows)
 	if len(list.Missing) > 0 {
 		s.line("%s", s.paint(yellow, "no answer from "+clean(strings.Join(list.Missing, ", "))))
 	}

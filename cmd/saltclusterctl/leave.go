@@ -29,8 +29,8 @@ func newLeaveCommand(e *env) *cli.Command {
 				return err
 			}
 			if !c.Bool("restore-master") {
-				return usagef("saltclusterctl leave --restore-master; to take a node out of the cluster and no more: saltclusterctl remove NODE",
-					"leave gives the ports back to the salt-master")
+				return usagef("saltclusterctl leave --restore-master; to only take a node out of the cluster: saltclusterctl remove NODE",
+					"leave gives the ports back to the salt-master: add --restore-master")
 			}
 			return runLeave(c, e)
 		},

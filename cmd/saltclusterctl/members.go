@@ -15,7 +15,8 @@ const askTimeout = 15 * time.Second
 func newMembersCommand(e *env) *cli.Command {
 	return completeCommand(&cli.Command{
 		Name:  "members",
-		Usage: "list all nodes: role, state, versions, lag",
+		Usage: "list all nodes: role, state, versions; with --wide also term and lag",
+		Flags: []cli.Flag{wideFlag()},
 		Action: func(c *cli.Context) error {
 			if err := noArgs(c); err != nil {
 				return err
@@ -30,7 +31,7 @@ func runMembers(c *cli.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.printValue(c, m, func(s *screen) { membersTable(s, "", m.Members) })
+	return e.printValue(c, m, func(s *screen) { membersTable(s, "", m.Members, time.Now()) })
 }
 
 // askAdmin calls a reading verb of the admin API.
@@ -51,9 +52,24 @@ func askAdmin[T any](c *cli.Context, e *env, call func(*adminapi.Client, context
 	return call(client, ctx)
 }
 
-func membersTable(s *screen, indent string, members []adminapi.Member) {
+// defaultPort is that of peers unless cluster_pool_port has another one.
+const defaultPort = ":4520"
+
+// membersTable fits into 80 columns, with an id of up to seven characters, unless the screen is wide.
+func membersTable(s *screen, indent string, members []adminapi.Member, now time.Time) {
 	rows := make([][]cell, 0, len(members))
 	for _, m := range members {
+		if !s.wide {
+			role := string(m.Role)
+			if m.Leader {
+				role = "leader"
+			}
+			rows = append(rows, []cell{
+				txt(m.ID), txt(strings.TrimSuffix(m.Address, defaultPort)), txt(role), stateCell(m, now),
+				txt(m.SaltVersion), txt(m.Version), num(m.Subscribers), readyCell(m),
+			})
+			continue
+		}
 		leader := ""
 		if m.Leader {
 			leader = "yes"
@@ -63,23 +79,38 @@ func membersTable(s *screen, indent string, members []adminapi.Member) {
 			term = nil
 		}
 		rows = append(rows, []cell{
-			txt(m.ID), txt(m.Address), txt(string(m.Role)), stateCell(m.State), {text: leader}, num(term),
+			txt(m.ID), txt(m.Address), txt(string(m.Role)), stateCell(m, now), {text: leader}, num(term),
 			txt(m.SaltVersion), txt(m.Version), num(m.Subscribers), num(m.Lag), readyCell(m),
 		})
+	}
+	if !s.wide {
+		s.printTable(indent, []string{
+			"ID", "ADDRESS", "ROLE", "STATE", "SALT", "VERSION", "MINIONS", "READY",
+		}, rows)
+		return
 	}
 	s.printTable(indent, []string{
 		"ID", "ADDRESS", "ROLE", "STATE", "LEADER", "TERM", "SALT", "SALTCLUSTERD", "SUBSCRIBERS", "LAG", "READY",
 	}, rows)
 }
 
-func stateCell(state adminapi.State) cell {
+// stateCell says of a member that is not alive for how long.
+func stateCell(m adminapi.Member, now time.Time) cell {
+	text := string(m.State)
+	if m.State != adminapi.StateAlive && !m.Since.IsZero() {
+		text += " " + formatAge(now.Sub(m.Since))
+	}
+	return txt(text).withTint(stateTint(m.State))
+}
+
+func stateTint(state adminapi.State) string {
 	switch state {
 	case adminapi.StateAlive:
-		return txt(string(state)).withTint(green)
+		return green
 	case adminapi.StateFailed:
-		return txt(string(state)).withTint(red)
+		return red
 	}
-	return txt(string(state))
+	return plain
 }
 
 func readyCell(m adminapi.Member) cell {

@@ -44,7 +44,7 @@ func runMinions(c *cli.Context, e *env) error {
 	id := c.Args().First()
 	switch {
 	case lists > 1:
-		return usagef("ask twice", "--present, --absent, --connected, --lost and --protocol are lists of their own")
+		return usagef("use one of them", "--present, --absent, --connected, --lost and --protocol cannot be combined")
 	case c.NArg() > 1:
 		return usagef("saltclusterctl minions web1", "minions takes the id of one minion")
 	case c.Duration("within") <= 0:

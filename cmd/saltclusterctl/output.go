@@ -22,7 +22,7 @@ func (e *env) printValue(c *cli.Context, v any, table func(*screen)) error {
 	}
 	switch format {
 	case "table":
-		s := &screen{colour: e.colour}
+		s := &screen{colour: e.colour, wide: c.Bool("wide")}
 		table(s)
 		_, err := e.stdout.Write(s.b.Bytes())
 		return err

@@ -72,7 +72,9 @@ func planText(s *screen, p adminapi.RecoverPlan, now time.Time) {
 	s.line("no members any more, until they join again:")
 	rows := make([][]cell, 0, len(p.Drop))
 	for _, d := range p.Drop {
-		rows = append(rows, []cell{txt(d.ID), txt(d.Address), txt(string(d.Role)), stateCell(d.State)})
+		rows = append(rows, []cell{
+			txt(d.ID), txt(d.Address), txt(string(d.Role)), txt(string(d.State)).withTint(stateTint(d.State)),
+		})
 	}
 	s.printTable("  ", []string{"ID", "ADDRESS", "ROLE", "STATE"}, rows)
 }

@@ -24,7 +24,7 @@ func newRingInfoCommand(e *env) *cli.Command {
 				return err
 			}
 			if c.String("minion") != "" && c.String("jid") != "" {
-				return usagef("ask twice", "--minion and --jid cannot be asked at once")
+				return usagef("use --minion or --jid", "--minion and --jid cannot be combined")
 			}
 			return runRingInfo(c, e)
 		},
@@ -50,7 +50,7 @@ func ringTable(s *screen, info adminapi.RingInfo) {
 			note = "draining"
 		}
 		rows = append(rows, []cell{
-			txt(n.ID), stateCell(n.State),
+			txt(n.ID), txt(string(n.State)).withTint(stateTint(n.State)),
 			{text: strconv.FormatFloat(n.Weight, 'g', 4, 64), right: true},
 			{text: fmt.Sprintf("%.1f%%", 100*n.Share), right: true},
 			{text: note},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
 )
 
 // Tints of a cell.
@@ -22,6 +24,19 @@ const (
 type screen struct {
 	b      bytes.Buffer
 	colour bool
+	wide   bool // more than 80 columns
+}
+
+func wideFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "wide", Usage: "show more than fits into 80 columns"}
+}
+
+// fit cuts text to n characters unless the screen is wide.
+func (s *screen) fit(text string, n int) string {
+	if r := []rune(text); !s.wide && len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return text
 }
 
 // cell is one field of a table.

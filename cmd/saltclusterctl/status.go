@@ -15,6 +15,7 @@ func newStatusCommand(e *env) *cli.Command {
 		Name:  "status",
 		Usage: "show on one screen how the cluster and this node are, what is wrong and what to type next",
 		Flags: []cli.Flag{
+			wideFlag(),
 			&cli.BoolFlag{Name: "check",
 				Usage: "exit with 10 when there is a problem that is more than a warning, for this node or the cluster"},
 			&cli.BoolFlag{Name: "all",
@@ -59,7 +60,7 @@ func statusScreen(s *screen, st adminapi.Status, now time.Time) {
 	clusterLine(s, st)
 	if len(st.Members) > 0 {
 		s.line("")
-		membersTable(s, "", st.Members)
+		membersTable(s, "", st.Members, now)
 	}
 	s.line("")
 	nodeFacts(s, st.Node, now)

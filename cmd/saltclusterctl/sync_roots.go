@@ -11,7 +11,7 @@ import (
 
 func newSyncRootsCommand(e *env) *cli.Command {
 	return completeCommand(&cli.Command{
-		Name:  "sync_roots",
+		Name: "sync_roots", Aliases: []string{"sync-roots"},
 		Usage: "give what stands in this node's file_roots and pillar_roots to all other nodes, now",
 		Description: "Shows progress and waits until every node has it, then what was installed and removed where. Anything else than all nodes\n" +
 			"having it is an error exit. What other nodes have changed meanwhile is merged, not overwritten. With --force or --accept it asks\n" +
@@ -30,7 +30,7 @@ func newSyncRootsCommand(e *env) *cli.Command {
 			}
 			if c.Bool("dry-run") && c.String("accept") != "" {
 				return usagef("compare the directory with that of another node by hand",
-					"--accept has no --dry-run: what is left alone is not looked at before it is accepted")
+					"--accept cannot be combined with --dry-run")
 			}
 			if err := checkOperation(c); err != nil {
 				return err

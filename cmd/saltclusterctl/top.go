@@ -104,7 +104,7 @@ func topScreen(s *screen, st adminapi.Status, now time.Time) {
 	clusterLine(s, st)
 	s.line("")
 	if len(st.Members) > 0 {
-		membersTable(s, "", st.Members)
+		membersTable(s, "", st.Members, now)
 		s.line("")
 	}
 	var rows [][]cell

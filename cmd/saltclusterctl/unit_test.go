@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"saltclusterd/sidecar/adminapi"
 )
@@ -131,9 +132,42 @@ func TestAge(t *testing.T) {
 	}
 }
 
+// Tables of nodes and jobs fit into 80 columns: one node is down since yesterday, names are not short.
+func TestTablesFitIn80Columns(t *testing.T) {
+	now := time.Date(2026, 3, 4, 10, 30, 0, 0, time.UTC)
+	subscribers, lag, ready := 12500, uint64(1200), true
+	members := []adminapi.Member{
+		{ID: "master1", Address: "192.168.100.11:4520", Role: adminapi.RoleLearner, State: adminapi.StateAlive,
+			SaltVersion: "3006.28", Version: "0.9.0", Subscribers: &subscribers, Lag: &lag, Ready: &ready},
+		{ID: "m2", Address: "10.0.0.12:4520", Role: adminapi.RoleVoter, State: adminapi.StateFailed,
+			Since: now.Add(-26 * time.Hour), SaltVersion: "3007.15", Version: "0.9.0"},
+	}
+	jobs := adminapi.JobList{Jobs: []adminapi.JobRow{{JID: "20260304073000123456", Function: "saltutil.refresh_pillar",
+		Target: "G@role:web and not web17*", User: "sudo_ada", Minions: 3015, Returned: 3012, Nodes: []string{"m1", "m2", "m3"}}}}
+	s := &screen{}
+	membersTable(s, "", members, now)
+	jobsScreen(s, jobs, now)
+	for line := range strings.Lines(s.b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSpace(line)); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range []string{"failed 1d02h", "20260304073000123456  3h00m", "saltutil.refr…", "3012 of 3015"} {
+		if !strings.Contains(s.b.String(), want) {
+			t.Errorf("without %q:\n%s", want, s.b.String())
+		}
+	}
+	wide := &screen{wide: true}
+	jobsScreen(wide, jobs, now)
+	if !strings.Contains(wide.b.String(), "saltutil.refresh_pillar  G@role:web and not web17*") ||
+		!strings.Contains(wide.b.String(), "sudo_ada") {
+		t.Errorf("with --wide:\n%s", wide.b.String())
+	}
+}
+
 func TestColoursDoNotMoveColumns(t *testing.T) {
-	rows := [][]cell{{txt("m1"), stateCell(adminapi.StateFailed), txt("x")},
-		{txt("mönch"), stateCell(adminapi.StateAlive), txt("y")}}
+	rows := [][]cell{{txt("m1"), stateCell(adminapi.Member{State: adminapi.StateFailed}, time.Now()), txt("x")},
+		{txt("mönch"), stateCell(adminapi.Member{State: adminapi.StateAlive}, time.Now()), txt("y")}}
 	plainScreen, colourScreen := &screen{}, &screen{colour: true}
 	for _, s := range []*screen{plainScreen, colourScreen} {
 		s.printTable("", []string{"ID", "STATE", "END"}, rows)

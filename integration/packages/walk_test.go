@@ -122,7 +122,7 @@ func TestWalk(t *testing.T) {
 	m1.sh("chown -R salt: /srv/salt /srv/pillar")
 	for _, h := range w.nodes {
 		h.await(3*time.Minute, "a healthy node",
-			"saltclusterctl status --check && saltclusterctl members | grep -c 'voter .* yes$' | grep -q 3")
+			"saltclusterctl status --check && saltclusterctl members --wide | grep -c 'voter .* yes$' | grep -q 3")
 		w.answer(h, "3")
 	}
 

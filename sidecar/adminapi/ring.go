@@ -12,7 +12,7 @@ func (q RingQuery) Validate() error {
 	if q.Minion != "" && q.JID != "" {
 		return &Error{
 			Code: CodeInvalid, Message: "a ring query takes a minion id or a jid, not both",
-			Hint: "ask twice",
+			Hint: "use --minion or --jid",
 		}
 	}
 	return nil

@@ -181,7 +181,7 @@ func (d *Daemon) readMaster(ctx context.Context) error {
 	}
 	d.master, err = localmaster.LoadConfig(d.cfg.Salt.Config, v)
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("read the master's configuration as the user of this process, which that file is closed to (chgrp and chmod g+r open it): %w", err)
+		return unreadable(err)
 	} else if err != nil {
 		return fmt.Errorf("read the master's configuration (option salt_config): %w", err)
 	}

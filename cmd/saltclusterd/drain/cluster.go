@@ -83,8 +83,9 @@ func (c *Cluster) Decide(ctx context.Context, id node.ID, drained bool) error {
 	case undecided && !drained:
 		return c.cfg.NoQuorum(err)
 	case undecided:
-		return adminapi.Errorf(adminapi.CodeNoQuorum, "stopping saltclusterd lets its minions go as gently",
-			"no majority of the cluster can be reached, so that %s cannot be decided", cause)
+		return adminapi.Errorf(adminapi.CodeNoQuorum,
+			"systemctl stop saltclusterd on that node: it also hands its minions over step by step",
+			"no majority of the cluster can be reached, which %s needs", cause)
 	case err != nil:
 		return fmt.Errorf("%s %s: %w", cause, id, err)
 	}
@@ -92,6 +93,14 @@ func (c *Cluster) Decide(ctx context.Context, id node.ID, drained bool) error {
 		return adminapi.Errorf(adminapi.CodeRefused, "", "%s %s: %v", cause, id, err)
 	}
 	return nil
+}
+
+// wantedBy returns the verb that asks for a phase.
+func wantedBy(want Phase) string {
+	if want == Drained {
+		return "drain"
+	}
+	return "undrain"
 }
 
 // othersStay says whether another node that is alive is to serve minions, by what the cluster has decided up to now.
@@ -132,7 +141,7 @@ func (c *Cluster) await(ctx context.Context, id node.ID, want Phase, jobs bool, 
 		wanted := ok && m.Draining == (want == Drained)
 		decided = decided || wanted
 		if !wanted && (decided || time.Since(started) > decideWithin) {
-			return adminapi.Errorf(adminapi.CodeRefused, "", "another operator has decided otherwise about %s meanwhile", id)
+			return adminapi.Errorf(adminapi.CodeRefused, "", "the %s of %s was cancelled elsewhere", wantedBy(want), id)
 		}
 		if !backoff.Sleep(ctx, reportPoll) {
 			return context.Cause(ctx)

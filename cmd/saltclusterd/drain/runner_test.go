@@ -421,7 +421,7 @@ func TestVerbs_Errors(t *testing.T) {
 	}{
 		"last node":            {lastNode: true, code: adminapi.CodeRefused, text: "those of m1 would have nowhere to go"},
 		"unknown node":         {node: "m9", code: adminapi.CodeNotFound, text: "no member"},
-		"drain without quorum": {noQuorum: true, code: adminapi.CodeNoQuorum, text: "so that drain cannot be decided"},
+		"drain without quorum": {noQuorum: true, code: adminapi.CodeNoQuorum, text: "which drain needs"},
 		"undrain without quorum": {
 			noQuorum: true, undrain: true, code: adminapi.CodeNoQuorum, text: "no quorum: undecided",
 		},

@@ -34,7 +34,8 @@ func (c *Change) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.P
 	v := c.cfg.Log.View()
 	agreed := v.IdentityChange()
 	if c.dutyOf(v) == dutyMissed {
-		return refuse("remove it, and let it join again", "this node has missed a change of the identity")
+		return refuse("on another node: saltclusterctl remove NODE; then here: saltclusterctl join PEER",
+			"this node has missed a change of the identity")
 	}
 	switch r.Step {
 	case adminapi.IdentityReport:

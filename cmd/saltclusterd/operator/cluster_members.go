@@ -77,7 +77,7 @@ func (c *Cluster) Row(m state.Member, st consensus.Status) adminapi.Member {
 		row.State = stateOf(g.State)
 		meta = g.Meta
 		if g.State != gossip.Alive {
-			row.SaltVersion, row.Version = meta.Salt, meta.Build
+			row.SaltVersion, row.Version, row.Since = meta.Salt, meta.Build, g.Since
 			return row
 		}
 	}

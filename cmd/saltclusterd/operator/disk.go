@@ -65,7 +65,7 @@ func judgeRoom(dir, what string, r room) health.Result {
 	switch {
 	case !r.inodes:
 		return health.Result{
-			Level: health.Fail, Reason: fmt.Sprintf("the file system of %s can have no more files: %s", dir, what),
+			Level: health.Fail, Reason: fmt.Sprintf("the file system of %s is out of inodes: %s", dir, what),
 			Hint: "df -i " + dir + "; remove files there",
 		}
 	case r.bytes < noRoom:

@@ -16,7 +16,7 @@ func TestJudgeRoom(t *testing.T) {
 		{room{bytes: 1 << 40, inodes: true}, health.OK, ""},
 		{room{bytes: 100 << 20, inodes: true}, health.Warn, "nearly full, 100 MiB are left"},
 		{room{bytes: 4096, inodes: true}, health.Fail, "the disk of /x is full"},
-		{room{bytes: 1 << 40}, health.Fail, "can have no more files"},
+		{room{bytes: 1 << 40}, health.Fail, "out of inodes"},
 	} {
 		got := judgeRoom("/x", "it forgets", tc.r)
 		hinted := tc.says == "" || strings.Contains(got.Hint, "/x")

@@ -3,7 +3,10 @@ package peerrpc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"net/url"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -51,13 +54,24 @@ func AskAll[A any](ctx context.Context, ids []node.ID, ask func(context.Context,
 	return out
 }
 
-// Reason is for operators why a member could not be asked: what the network said, without the path that was asked for.
+// Reason is for operators why a member could not be asked: what the network said and of which address, without the
+// path that was asked for and the words of Go.
 func Reason(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
-		return op.Error()
+		cause := op.Err
+		if sys, ok := errors.AsType[*os.SyscallError](cause); ok {
+			cause = sys.Err
+		}
+		if op.Addr == nil || cause == nil {
+			return op.Error()
+		}
+		return fmt.Sprintf("%v (%v)", cause, op.Addr)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "it did not answer in time"
+	}
+	if call, ok := errors.AsType[*url.Error](err); ok {
+		return call.Err.Error()
 	}
 	return err.Error()
 }

@@ -3,8 +3,14 @@ package peerrpc
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
 	"slices"
+	"syscall"
 	"testing"
 
 	"saltclusterd/gossip/node"
@@ -44,6 +50,10 @@ func TestReason(t *testing.T) {
 		want string
 	}{
 		{"timeout", context.DeadlineExceeded, "it did not answer in time"},
+		{"connection refused", &url.Error{Op: "Post", URL: "https://m3/v1/jobs", Err: &net.OpError{
+			Op: "dial", Net: "tcp", Addr: net.TCPAddrFromAddrPort(netip.MustParseAddrPort("10.0.0.13:4520")),
+			Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}}, "connection refused (10.0.0.13:4520)"},
+		{"cut", &url.Error{Op: "Post", URL: "https://m3/v1/jobs", Err: io.EOF}, "EOF"},
 		{"anything else", errors.New("call /v1/x of m1: 404"), "call /v1/x of m1: 404"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -15,6 +15,18 @@ type Client struct {
 	HTTP *http.Client // its requests to https://<node id> reach that member
 }
 
+// silenceError is that a member did not answer a call. Operators read it in the status.
+type silenceError struct {
+	to  node.ID
+	err error
+}
+
+func (e *silenceError) Error() string {
+	return fmt.Sprintf("%s does not answer: %s", e.to, Reason(e.err))
+}
+
+func (e *silenceError) Unwrap() error { return e.err }
+
 // Do sends body to a path of a member and returns the answer, which is cut off at limit bytes. Any status but 200 is an
 // error.
 func (c Client) Do(ctx context.Context, method string, to node.ID, path string, body []byte,
@@ -25,7 +37,7 @@ func (c Client) Do(ctx context.Context, method string, to node.ID, path string, 
 	}
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("call %s of %s: %w", path, to, err)
+		return nil, &silenceError{to, err}
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, limit))

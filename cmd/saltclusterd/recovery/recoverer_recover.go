@@ -94,8 +94,8 @@ func (r *Recoverer) Recover(
 		return adminapi.Outcome{}, err
 	}
 	if q.Rev != plan.Rev {
-		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "look at the plan again",
-			"this node has learnt something meanwhile")
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl recover --dry-run, then rerun recover",
+			"the cluster's state changed while the plan was shown")
 	}
 	r.cfg.Logger.Warn("making a new cluster out of this node alone",
 		"node", r.cfg.Self, "index", plan.Index, "count", len(plan.Drop))
