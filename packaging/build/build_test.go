@@ -167,7 +167,7 @@ func TestVersionIsOfTheChangelog(t *testing.T) {
 		t.Fatal(err)
 	}
 	base, _, _ := strings.Cut(strings.TrimSpace(string(out)), "~")
-	if base == "" || !strings.Contains(string(changes), "\n## "+base) {
+	if base == "" || !strings.Contains(string(changes), "\n## ["+base+"]") {
 		t.Errorf("version %q", out)
 	}
 }

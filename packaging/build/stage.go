@@ -39,6 +39,7 @@ var copies = map[string]string{
 	"doc/docs/operate.md":       "docs/operate.md",
 	"doc/docs/security.md":      "docs/security.md",
 	"doc/docs/troubleshoot.md":  "docs/troubleshoot.md",
+	"doc/docs/versions.md":      "docs/versions.md",
 
 	"doc/docs/images/status-desktop.png": "docs/images/status-desktop.png",
 	"doc/docs/images/status-phone.png":   "docs/images/status-phone.png",
