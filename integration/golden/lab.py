@@ -134,7 +134,7 @@ class Master:
 class Minion:
     """A salt-minion that knows the tap's address only."""
 
-    def __init__(self, root, minion_id, private, public, port):
+    def __init__(self, root, minion_id, private, public, port, **options):
         self.root, self.conf = root, os.path.join(root, "etc")
         pki = os.path.join(root, "pki")
         write(os.path.join(pki, "minion.pem"), private, 0o400)
@@ -159,6 +159,7 @@ class Minion:
             # A vector needs a few grains, not the description of the host it was recorded on.
             "grains_blacklist": ["*"],
         }
+        config.update(options)
         write(os.path.join(self.conf, "minion"), yaml.safe_dump(config))
         self.daemon = Daemon("salt-minion", self.conf, os.path.join(root, "minion.out"))
 

@@ -9,6 +9,7 @@ trap 'rm -rf "$out"' EXIT
 [ $# -gt 0 ] || set -- $(ls "$SALTCLUSTER_VENVS")
 for version in "$@"; do
 	PYTHONDONTWRITEBYTECODE=1 "$SALTCLUSTER_VENVS/$version/bin/python" "$here/record.py" "$out"
+	PYTHONDONTWRITEBYTECODE=1 "$SALTCLUSTER_VENVS/$version/bin/python" "$here/recordtcp.py" "$out"
 	case $version in
 	3008.*) PYTHONDONTWRITEBYTECODE=1 "$SALTCLUSTER_VENVS/$version/bin/python" "$here/mmapkeys.py" "$out" ;;
 	esac
@@ -18,6 +19,8 @@ if [ -d "$out/mmapkeys" ]; then
 	mkdir -p "$here/../../fsync/mmapkeys/testdata"
 	cp -r "$out/mmapkeys" "$here/../../fsync/mmapkeys/testdata/golden"
 fi
+mkdir -p "$here/../../sidecar/saltwire/tcpframe/testdata/golden"
+cp "$out"/tcpframe/*.json "$here/../../sidecar/saltwire/tcpframe/testdata/golden/"
 for package in saltwire saltcrypt; do
 	mkdir -p "$here/../../sidecar/$package/testdata/golden"
 	cp "$out/$package"/*.json "$here/../../sidecar/$package/testdata/golden/"
