@@ -26,6 +26,11 @@ type token struct {
 
 func newTokenCache(limit int) *tokenCache { return &tokenCache{max: limit, m: map[string]token{}} }
 
+// CheckToken tells whether tok proves that its sender has the key of a minion.
+func (g *Guard) CheckToken(id string, key *saltcrypt.PublicKey, tok []byte) bool {
+	return g.tokens.verifyToken(id, key, tok)
+}
+
 // verifyToken says whether tok is the token of key. Only the owner of the session key gets as far as this.
 func (c *tokenCache) verifyToken(id string, key *saltcrypt.PublicKey, tok []byte) bool {
 	if key == nil || len(tok) == 0 {

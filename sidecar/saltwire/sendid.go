@@ -10,12 +10,12 @@ func ParseSendID(body []byte) (load []byte, err error) {
 		case "enc":
 			b, _ := Bytes(value)
 			sealed = string(b) == EncAES
-			return s.first(0, "enc")
+			return s.checkFirst(0, "enc")
 		case "load":
-			if err := s.first(1, "load"); err != nil {
+			if err := s.checkFirst(1, "load"); err != nil {
 				return err
 			}
-			load, err = blob(value, maxSendID, "load")
+			load, err = readBlob(value, maxSendID, "load")
 			return err
 		}
 		return nil
@@ -40,12 +40,12 @@ func ParseNamedToken(plain []byte) (id string, tok []byte, err error) {
 	err = WalkMap(plain, func(key []byte, value Value) (err error) {
 		switch string(key) {
 		case "id":
-			return s.text(&id, 0, value, maxID, "id")
+			return s.setText(&id, 0, value, maxID, "id")
 		case "tok":
-			if err := s.first(1, "tok"); err != nil {
+			if err := s.checkFirst(1, "tok"); err != nil {
 				return err
 			}
-			tok, err = blob(value, maxTok, "tok")
+			tok, err = readBlob(value, maxTok, "tok")
 			return err
 		}
 		return nil
