@@ -2,6 +2,8 @@ package edge
 
 import (
 	"io"
+	"slices"
+	"strings"
 	"testing"
 
 	"saltclusterd/sidecar/zmtp"
@@ -20,25 +22,37 @@ func BenchmarkPublish(b *testing.B) {
 
 // BenchmarkDeliver is a publication to 100 subscribers, per delivery.
 func BenchmarkDeliver(b *testing.B) {
-	e := openPub(b, PubConfig{})
-	subscribeAll(b, e)
-	p := Publication{Body: make([]byte, 1<<10)}
-	b.ReportAllocs()
-	for b.Loop() {
-		e.Publish(p)
+	for name, say := range subscriptions {
+		b.Run(name, func(b *testing.B) {
+			e := openPub(b, targeted)
+			subscribeAll(b, e, say)
+			p := Publication{Body: make([]byte, 1<<10)}
+			b.ReportAllocs()
+			for b.Loop() {
+				e.Publish(p)
+			}
+			delivered(b, e)
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/listeners, "ns/delivery")
+		})
 	}
-	delivered(b, e)
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/listeners, "ns/delivery")
+}
+
+// targeted knows minions with Salt's tcp transport.
+var targeted = PubConfig{Identify: said, Targeted: func() bool { return true }}
+
+// subscriptions are what a subscriber says first in each transport.
+var subscriptions = map[string][]byte{
+	"zeromq": zmtp.AppendSubscribe(hello("SUB"), nil), "tcp": tcpFrame("", text("m1")),
 }
 
 const listeners = 100
 
 // subscribeAll brings so many subscribers who read.
-func subscribeAll(t testing.TB, e *PubEdge) {
+func subscribeAll(t testing.TB, e *PubEdge, say []byte) {
 	t.Helper()
 	for range listeners {
 		c := dialRaw(t, e)
-		_, _ = c.Write(zmtp.AppendSubscribe(hello("SUB"), nil))
+		_, _ = c.Write(say)
 		go func() { _, _ = io.Copy(io.Discard, c) }()
 	}
 	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == listeners })
@@ -52,11 +66,14 @@ func delivered(t testing.TB, e *PubEdge) {
 // TestAllocations: of a publication to a hundred subscribers, and of a request with its reply. Unlike times they do not
 // depend on the machine.
 func TestAllocations(t *testing.T) {
-	pub := openPub(t, PubConfig{})
-	subscribeAll(t, pub)
+	pub, tcp := openPub(t, PubConfig{}), openPub(t, targeted)
+	subscribeAll(t, pub, subscriptions["zeromq"])
+	subscribeAll(t, tcp, subscriptions["tcp"])
+	eventually(t, "all are named", func() bool {
+		return !slices.ContainsFunc(tcp.Subscribers(), func(s Subscriber) bool { return s.Topic != idTopic("m1") })
+	})
 	body := make([]byte, 1<<10)
 	req := openReq(t, ReqConfig{}, echo)
-	ask := asker(t, req)
 	for _, h := range []struct {
 		name    string
 		do      func()
@@ -66,7 +83,12 @@ func TestAllocations(t *testing.T) {
 			pub.Publish(Publication{Body: body})
 			delivered(t, pub)
 		}, 12},
-		{"a request and its reply", ask, 8},
+		{"a publication to a hundred with tcp", func() {
+			tcp.Publish(Publication{Body: body})
+			delivered(t, tcp)
+		}, 16},
+		{"a request and its reply", asker(t, req, "zeromq"), 8},
+		{"a request and its reply with tcp", asker(t, req, "tcp"), 9},
 	} {
 		h.do()
 		n := testing.AllocsPerRun(100, h.do)
@@ -129,22 +151,29 @@ func BenchmarkMatch(b *testing.B) {
 
 // BenchmarkRequest is one request and its reply over loopback, both ends.
 func BenchmarkRequest(b *testing.B) {
-	ask := asker(b, openReq(b, ReqConfig{}, echo))
-	b.ReportAllocs()
-	for b.Loop() {
-		ask()
+	for name := range subscriptions {
+		b.Run(name, func(b *testing.B) {
+			ask := asker(b, openReq(b, ReqConfig{}, echo), name)
+			b.ReportAllocs()
+			for b.Loop() {
+				ask()
+			}
+		})
 	}
 }
 
 // asker returns what sends one request and reads its reply.
-func asker(t testing.TB, e *ReqEdge) func() {
+func asker(t testing.TB, e *ReqEdge, transport string) func() {
 	t.Helper()
 	c := dialRaw(t, e)
-	_, _ = c.Write(hello("REQ"))
-	if _, err := io.CopyN(io.Discard, c, int64(len(e.hello))); err != nil {
-		t.Fatal(err)
+	msg := tcpFrame("3f2b8c1e-5b0a-4d63-9f0e-2f6f8f6d1c11", text(strings.Repeat("x", 600)))
+	if transport == "zeromq" {
+		_, _ = c.Write(hello("REQ"))
+		if _, err := io.CopyN(io.Discard, c, int64(len(e.hello))); err != nil {
+			t.Fatal(err)
+		}
+		msg = zmtp.AppendMessage(nil, nil, make([]byte, 600))
 	}
-	msg := zmtp.AppendMessage(nil, nil, make([]byte, 600))
 	in := make([]byte, len(msg))
 	return func() {
 		_, _ = c.Write(msg)

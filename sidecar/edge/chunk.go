@@ -3,8 +3,6 @@ package edge
 import (
 	"sort"
 	"sync/atomic"
-
-	"saltclusterd/sidecar/zmtp"
 )
 
 // chunkRoom is the size of the buffers a feed is made of. A message never
@@ -32,8 +30,8 @@ func fixed(encoded []byte) *chunk {
 
 // append encodes body as a message of its own and shows it to the cursors. The
 // chunk must have room for it.
-func (c *chunk) append(body []byte) {
-	c.used = len(zmtp.AppendFrame(c.room[:c.used], body, false))
+func (c *chunk) append(enc *encoding, body []byte) {
+	c.used = len(enc.append(c.room[:c.used], body))
 	c.ends = append(c.ends, uint32(c.used))
 	c.state.Store(uint64(len(c.ends))<<32 | uint64(c.used))
 }

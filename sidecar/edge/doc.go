@@ -1,8 +1,9 @@
-// Package edge is where minions touch us: the 4506 side (ReqEdge, a ROUTER to
-// their REQ and DEALER sockets) and the 4505 side (PubEdge, a PUB to their SUB
-// sockets). Above it are only whole message bodies; below it are netconn, which
-// accepts, reads, cuts and hands over connections of any transport, budget,
-// which bounds what they cost, and zmtp.
+// Package edge is where minions touch us: the 4506 side (ReqEdge, with zeromq a
+// ROUTER to their REQ and DEALER sockets) and the 4505 side (PubEdge, a PUB to
+// their SUB sockets). Above it are only whole message bodies; below it are
+// netconn, which accepts, reads, cuts and hands over connections of any
+// transport, budget, which bounds what they cost, and the transports, zmtp and
+// tcpframe.
 //
 // In: TCP connections of anybody. Out: Requests to a ReqHandler, which may
 // answer later and from anywhere; Publications to every subscriber.
@@ -17,9 +18,21 @@
 // goroutine and a few hundred bytes, and its whole state is in one struct that
 // can be written down and handed to another process.
 //
+// # Transports
+//
+// The first byte of a connection, behind a load balancer's header, tells its
+// transport (openings). From then on a reqWire or subWire turns its bytes into
+// requests, subscriptions and names; it puts a head in front of replies, and an
+// encoding says how a publication looks. All else is the same for all.
+//
+// With Salt's tcp transport requests are pipelined and answered in any order,
+// and a subscriber gets everything until Identify knows its minion: then it
+// subscribes to Salt's broadcast and to the minion's own topic (Targeted).
+//
 // # How a publication travels
 //
-// It is encoded once, into the append-only feed of its generation. A
+// It is encoded once for each transport in use, into the append-only feed of
+// its generation and transport. A
 // subscriber is a cursor into that feed. A few shard workers walk their
 // subscribers and write to each, with one system call, everything it has not
 // got yet, so that bursts batch by themselves and memory does not grow with
@@ -31,7 +44,9 @@
 // # Promises
 //
 //   - a reply goes to the connection its request came from and nowhere else;
-//   - replies and publications are never torn, reordered or repeated;
+//   - replies and publications are never torn or repeated, nor reordered, but
+//     for one: with Salt's tcp transport a publication for some minions may
+//     come later to a subscriber whose socket is full;
 //   - no peer makes another one wait: a peer that is slow, silent or hostile
 //     costs memory up to the configured limits, and is cut with a netconn.Reason
 //     that is counted and (rate-limited) logged;
@@ -44,7 +59,7 @@
 //	cut         to end a connection from our side, unsent output included
 //	generation  the span between two Rotate calls; subscribers of different
 //	            generations get differently sealed bodies
-//	feed        the encoded publications of one generation
+//	feed        the encoded publications of one generation and transport
 //	unfiltered  a subscriber to the empty topic: gets bare bodies. Others
 //	            (Salt's zmq_filtering) get topic and body.
 //

@@ -53,7 +53,10 @@ func FuzzReqConversation(f *testing.F) {
 	for _, h := range hostile {
 		f.Add(h.say, uint8(50))
 	}
-	stockTraffic(f, func(request []byte) { f.Add(zmtp.AppendMessage(hello("REQ"), nil, request), uint8(255)) })
+	stockTraffic(f, func(request []byte) {
+		f.Add(zmtp.AppendMessage(hello("REQ"), nil, request), uint8(255))
+		f.Add(tcpFrame("mid", request), uint8(200))
+	})
 	e, err := NewReqEdge(ReqConfig{Addrs: []string{"-"}, Handler: handlerFunc(echo), MaxMemory: 1 << 20})
 	if err != nil {
 		f.Fatal(err)
@@ -61,7 +64,6 @@ func FuzzReqConversation(f *testing.F) {
 	tcp := wire(f)
 	f.Fuzz(func(t *testing.T, in []byte, piece uint8) {
 		c := newReqConn(e)
-		c.dec = zmtp.NewDecoder(&e.cfg.Limits)
 		if err := c.Init(e.listener.Accepted(tcp)); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +87,10 @@ func FuzzSubConversation(f *testing.F) {
 	for _, h := range hostile {
 		f.Add(h.say, uint8(50))
 	}
-	e, err := NewPubEdge(PubConfig{Addrs: []string{"-"}, Shards: 1, MaxSubscriptions: 3, MaxTopic: 10})
+	f.Add(append(tcpFrame("", text("m1")), tcpFrame("", text("x"))...), uint8(5))
+	f.Add(append(tcpFrame("", text("x")), tcpFrame("", text("m1"))...), uint8(90))
+	e, err := NewPubEdge(PubConfig{Addrs: []string{"-"}, Shards: 1, MaxSubscriptions: 3, MaxTopic: 10, Identify: said,
+		Targeted: func() bool { return true }})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -93,7 +98,6 @@ func FuzzSubConversation(f *testing.F) {
 	h := e.shards[0]
 	f.Fuzz(func(t *testing.T, in []byte, piece uint8) {
 		s := &sub{edge: e, shard: h}
-		s.dec = zmtp.NewDecoder(&e.cfg.Limits)
 		if err := s.Init(e.listener.Accepted(tcp)); err != nil {
 			t.Fatal(err)
 		}

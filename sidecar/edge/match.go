@@ -2,8 +2,6 @@ package edge
 
 import (
 	"sync/atomic"
-
-	"saltclusterd/sidecar/zmtp"
 )
 
 // broadcast is the topic Salt gives what concerns all minions.
@@ -15,17 +13,17 @@ type record struct {
 	next   atomic.Pointer[record]
 	seq    uint64
 	topics []string
-	cur    region // of generation gen
-	prev   region // of the one before; no chunk: as cur
+	cur    regions // of generation gen
+	prev   regions // of the one before; no chunk: as cur
 	gen    uint64
 }
 
 // body is where the bytes for a subscriber of generation gen lie.
-func (r *record) body(gen uint64) region {
-	if gen < r.gen && r.prev.chunk != nil {
-		return r.prev
+func (r *record) body(gen uint64, t Transport) region {
+	if gen < r.gen && r.prev[t].chunk != nil {
+		return r.prev[t]
 	}
-	return r.cur
+	return r.cur[t]
 }
 
 // index finds the filtering subscribers of a topic: those who subscribed to a
@@ -90,8 +88,12 @@ func (h *shard) matchTopic(r *record, topic string) {
 				continue
 			}
 			s.lastSeen = r.seq
+			if !s.encoding().topics {
+				s.putIn(r)
+				continue
+			}
 			if head == nil {
-				head = fixed(zmtp.AppendFrame(nil, []byte(topic), true))
+				head = fixed(topicFrame(topic))
 			}
 			s.deliver(head, r)
 		}
@@ -105,8 +107,31 @@ func (s *sub) deliver(topic *chunk, r *record) {
 	if s.Closed() || s.q.open() != nil { // unfiltered as well: has it already
 		return
 	}
-	b := r.body(s.feed.gen)
+	s.enqueue(topic, r.body(s.feed.gen, s.wire.transport()))
+}
+
+// enqueue queues a publication behind its topic. Wants Mu.
+func (s *sub) enqueue(topic *chunk, b region) {
+	if b.chunk == nil { // it joined later
+		return
+	}
 	s.q.segs = append(s.q.segs, whole(topic), b.rest())
 	s.queued++
 	s.queuedLen += int64(topic.used) + int64(b.end-b.start)
+}
+
+// putIn queues a publication for some minions where it belongs in the feed that
+// they follow, or, where a full socket has taken more of that already, next.
+func (s *sub) putIn(r *record) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	b := r.body(s.feed.gen, s.wire.transport())
+	if s.Closed() || b.behind.chunk == nil { // for all, or it joined later
+		return
+	}
+	s.edge.mu.Lock()
+	s.q.insert(b)
+	s.edge.mu.Unlock()
+	s.queued++
+	s.queuedLen += int64(b.end - b.start)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"saltclusterd/sidecar/edge/netconn"
-	"saltclusterd/sidecar/zmtp"
 )
 
 // Newcomer is a subscriber that has begun to listen. It may have been between two connections, and have missed
@@ -91,14 +90,17 @@ func (e *PubEdge) Give(to []Newcomer, pubs []Publication) (given int) {
 
 // copied is a publication that is written to some subscribers only, encoded once for all of them.
 type copied struct {
-	cur, prev region
+	cur, prev regions
 	topics    []string
 }
 
 func newCopied(p Publication) copied {
-	alone := func(body []byte) region {
-		c := fixed(zmtp.AppendMessage(nil, body))
-		return region{chunk: c, end: uint32(c.used)}
+	alone := func(body []byte) (r regions) {
+		for t := range r {
+			c := encodings[t].message(body)
+			r[t] = region{chunk: c, end: uint32(c.used)}
+		}
+		return r
 	}
 	c := copied{cur: alone(p.Body), topics: p.Topics}
 	c.prev = c.cur
@@ -112,7 +114,7 @@ func newCopied(p Publication) copied {
 }
 
 // give queues copies for this subscriber alone.
-func (s *sub) give(copies []copied, current *feed) (given int) {
+func (s *sub) give(copies []copied, current *generation) (given int) {
 	s.shard.mu.Lock()
 	defer s.shard.mu.Unlock()
 	s.shard.match() // what was published before comes before it
@@ -127,7 +129,7 @@ func (s *sub) give(copies []copied, current *feed) (given int) {
 		s.q.leave(s.feed)
 	}
 	for _, c := range copies {
-		if s.queue(c, unfiltered, s.feed == current) {
+		if s.queue(c, unfiltered, s.feed.gen == current.number) {
 			given++
 		}
 	}
@@ -144,20 +146,18 @@ func (s *sub) give(copies []copied, current *feed) (given int) {
 
 // queue appends a copy to the queue; false: it is not for s, which filters. Wants Mu.
 func (s *sub) queue(c copied, unfiltered, current bool) bool {
-	at := c.cur
+	at := c.cur[s.wire.transport()]
 	if !current {
-		at = c.prev
-	}
-	if unfiltered {
-		s.q.segs = append(s.q.segs, whole(at.chunk))
-		return true
+		at = c.prev[s.wire.transport()]
 	}
 	for _, topic := range c.topics {
-		if s.topics.covers(topic) {
-			head := fixed(zmtp.AppendFrame(nil, []byte(topic), true))
-			s.q.segs = append(s.q.segs, whole(head), at.rest())
-			s.queued++
-			s.queuedLen += int64(head.used) + int64(at.end-at.start)
+		switch {
+		case !s.topics.covers(topic) && (topic != broadcast || s.encoding().topics):
+		case unfiltered:
+			s.q.segs = append(s.q.segs, whole(at.chunk))
+			return true
+		default:
+			s.enqueue(fixed(topicFrame(topic)), at)
 			return true
 		}
 	}

@@ -110,6 +110,19 @@ func (q *outq) urgent(s seg) {
 	q.segs[i] = s
 }
 
+// insert puts a message that stands in no feed where it belongs in the one that
+// is followed. The feed's writer must be held off.
+func (q *outq) insert(r region) {
+	message := seg{at: r.chunk, last: r.chunk, off: r.start, stop: r.end, quit: 1}
+	o, p := q.open(), r.behind
+	if o.at.base+int64(o.off) > p.chunk.base+int64(p.off) {
+		q.urgent(message)
+		return
+	}
+	o.last, o.stop, o.quit = p.chunk, p.off, p.messages
+	q.segs = append(q.segs, message, seg{at: p.chunk, off: p.off, seen: p.messages})
+}
+
 // firstBoundary makes the end of the message being written a place between
 // two segs, and returns the number of segs before it.
 func (q *outq) firstBoundary() int {

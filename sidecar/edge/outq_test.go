@@ -75,7 +75,7 @@ func TestOutqKeepsOrder(t *testing.T) {
 	for seed := range uint64(100) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var q outq
-		f := newFeed(0, 1000, 1<<30)
+		f := newFeed(0, &encodings[ZeroMQ], 1000, 1<<30)
 		q.follow(f)
 		l := newListen()
 		var want []string
@@ -100,7 +100,7 @@ func TestOutqKeepsOrder(t *testing.T) {
 				q.segs = append(q.segs, whole(fixed(zmtp.AppendMessage(nil, []byte(nudge)))))
 				want = append(want, nudge)
 				counted++ // nudges are not counted as deliveries
-				f = newFeed(f.gen+1, 1000, 1<<30)
+				f = newFeed(f.gen+1, &encodings[ZeroMQ], 1000, 1<<30)
 				q.follow(f)
 			}
 		}
@@ -128,7 +128,7 @@ func TestOutqFiltered(t *testing.T) {
 	for seed := range uint64(100) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		var q outq
-		f := newFeed(0, 1000, 1<<30)
+		f := newFeed(0, &encodings[ZeroMQ], 1000, 1<<30)
 		l := newListen()
 		topic := fixed(zmtp.AppendFrame(nil, []byte(broadcast), true))
 		want, counted := 0, 0
@@ -161,7 +161,7 @@ func TestOutqFiltered(t *testing.T) {
 }
 
 func TestFeedLowest(t *testing.T) {
-	f := newFeed(0, 3, 1<<30)
+	f := newFeed(0, &encodings[ZeroMQ], 3, 1<<30)
 	for range 3 {
 		f.append(make([]byte, 8))
 	}
@@ -172,7 +172,7 @@ func TestFeedLowest(t *testing.T) {
 	if low := f.lowest.Load(); low != 10 {
 		t.Fatalf("lowest %d, want the start of the third last", low)
 	}
-	g := newFeed(0, 3, 100)
+	g := newFeed(0, &encodings[ZeroMQ], 3, 100)
 	g.append(make([]byte, 1000))
 	if low := g.lowest.Load(); low != 0 {
 		t.Fatalf("the newest message may always be pending, lowest %d", low)

@@ -22,7 +22,7 @@ type PubEdge struct {
 	freezer  *netconn.Freezer
 	hello    []byte
 	ping     *chunk
-	unread   *chunk // in place of ping
+	unread   [transports]*chunk // in place of ping
 
 	conns       netconn.Set[*sub]
 	taken       []*sub // taken over, not served yet
@@ -45,8 +45,8 @@ type publications struct {
 	cond       sync.Cond  // a shard has walked, or the edge is closed
 	opened     bool       // workers are running
 	closed     bool
-	frozen     bool  // Publish waits
-	cur, prev  *feed // prev: while a rotation is under way
+	frozen     bool        // Publish waits
+	cur, prev  *generation // prev: while a rotation is under way
 	seq        uint64
 	pos        int64 // bytes published, all generations' bodies taken as cur's
 	waiting    int   // Publish calls that wait for shards
@@ -67,13 +67,15 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 		cfg: cfg, met: met, cutLog: netconn.CutLog{Logger: cfg.Logger},
 		hello:     zmtp.AppendReady(zmtp.AppendGreeting(nil), "PUB", ""),
 		ping:      encodedPing(cfg),
-		unread:    fixed(zmtp.AppendMessage(nil, unread)),
 		freezer:   netconn.NewFreezer(),
 		newcomers: newcomers{arrived: make(chan struct{}, 1)},
 	}
+	for t := range e.unread {
+		e.unread[t] = encodings[t].message(unread)
+	}
 	e.lastRecord = &record{}
 	e.cond.L = &e.mu
-	e.cur = e.newFeed(0)
+	e.cur = e.newGeneration(0)
 	e.listener = netconn.NewListener(netconn.ListenerConfig{Addrs: cfg.Addrs, Listen: cfg.Listen, Freezer: e.freezer,
 		MaxConns: cfg.MaxConns, MaxPerAddr: cfg.MaxConnsPerAddr, Proxies: cfg.Proxies, Logger: cfg.Logger,
 		Metrics: met.Metrics, Admit: e.admit})
@@ -88,8 +90,8 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 			func() float64 { return float64(e.blocked.Load()) }))
 }
 
-func (e *PubEdge) newFeed(gen uint64) *feed {
-	return newFeed(gen, e.cfg.QueueMessages, e.cfg.QueueBytes)
+func (e *PubEdge) newGeneration(number uint64) *generation {
+	return &generation{number: number, messages: e.cfg.QueueMessages, bytes: e.cfg.QueueBytes}
 }
 
 // Open listens. The edge lives until Close, not until ctx ends.
@@ -148,10 +150,9 @@ func (e *PubEdge) shutDown() error {
 // admit starts a connection.
 func (e *PubEdge) admit(a netconn.Accepted) {
 	s := &sub{edge: e, shard: e.shards[int(e.turn.Add(1))%len(e.shards)], since: netconn.Clock()}
-	s.dec = zmtp.NewDecoder(&e.cfg.Limits)
 	start := func() {
 		e.wg.Add(1)
-		go s.serve(false)
+		go s.serve()
 	}
 	if s.Init(a) != nil || !e.conns.Add(s, start) {
 		a.Refuse()
@@ -175,7 +176,7 @@ func (e *PubEdge) count(messages, bytes int) {
 // Stats tells what the edge is doing.
 func (e *PubEdge) Stats() PubStats {
 	e.mu.Lock()
-	st := PubStats{Published: e.seq, Generation: e.cur.gen}
+	st := PubStats{Published: e.seq, Generation: e.cur.number}
 	if e.prev != nil && e.rotation != nil {
 		st.OnPrevious = int(e.rotation.left.Load())
 	}

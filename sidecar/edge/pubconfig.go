@@ -35,6 +35,13 @@ type PubConfig struct {
 	// Listen gives the listeners; nil: they are made.
 	Listen func(ctx context.Context, network, addr string) (net.Listener, error)
 
+	Transports []Transport // what minions may speak; nil: all
+	// Identify returns the minion that a subscriber with Salt's tcp transport names itself; false: it proves nothing. nil:
+	// none is known.
+	Identify func(said []byte) (id string, ok bool)
+	// Targeted tells whether such a subscriber gets nothing that is for other minions; nil: it does not.
+	Targeted func() bool
+
 	MaxConns         int // 65536
 	MaxConnsPerAddr  int // 0: none. Behind a load balancer that is not in Proxies all peers share its address.
 	MaxSubscriptions int // per connection. 64

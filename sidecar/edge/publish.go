@@ -1,7 +1,5 @@
 package edge
 
-import "saltclusterd/sidecar/zmtp"
-
 // toBroadcast are the topics of a Publication that names none.
 var toBroadcast = []string{broadcast}
 
@@ -36,20 +34,13 @@ func (e *PubEdge) append(p Publication) {
 	}
 	e.seq++
 	e.pos += int64(len(p.Body))
-	r := &record{seq: e.seq, topics: p.Topics, gen: e.cur.gen}
+	r := &record{seq: e.seq, topics: p.Topics, gen: e.cur.number}
 	if len(r.topics) == 0 {
 		r.topics = toBroadcast
 	}
-	put := (*feed).append
-	if p.TopicOnly {
-		put = func(_ *feed, body []byte) region {
-			c := fixed(zmtp.AppendMessage(nil, body))
-			return region{chunk: c, end: uint32(c.used)}
-		}
-	}
-	r.cur = put(e.cur, p.Body)
+	r.cur = e.cur.put(p.Body, &p)
 	if e.prev != nil {
-		r.prev = put(e.prev, prev)
+		r.prev = e.prev.put(prev, &p)
 	}
 	e.lastRecord.next.Store(r)
 	e.lastRecord = r
@@ -82,9 +73,9 @@ func (e *PubEdge) walked() {
 	}
 }
 
-// current is the feed new subscribers start on, and the last publication they
-// have missed.
-func (e *PubEdge) current() (*feed, uint64) {
+// current is the generation new subscribers start on, and the last publication
+// they have missed.
+func (e *PubEdge) current() (*generation, uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.cur, e.seq

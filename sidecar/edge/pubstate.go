@@ -93,7 +93,12 @@ func (s *sub) encode(e *handover.Encoder, now int64, budget *int) (fd int, ok bo
 		return 0, false
 	}
 	*budget -= size
-	fd, ok = s.zmtpConn.encode(e, now)
+	fd, ok = s.Conn.Encode(e, now)
+	e.Bool(s.wire != nil)
+	if s.wire != nil {
+		e.Uint(uint64(s.wire.transport()))
+		s.wire.encode(e)
+	}
 	e.Duration(time.Duration(now - s.since))
 	e.Int(len(s.topics))
 	for _, t := range s.topics {
@@ -156,8 +161,15 @@ func (e *PubEdge) Import(st State) error {
 }
 
 func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
-	if err := s.zmtpConn.decode(d, fd, now, s.edge.listener, &s.edge.cfg.Limits); err != nil {
+	if err := s.Conn.Decode(d, fd, now, s.edge.listener); err != nil {
 		return err
+	}
+	if d.Bool() {
+		var err error
+		t := Transport(d.Int(int(transports) - 1))
+		if s.wire, err = decodeSubWire(t, d, &s.edge.cfg, s.Ready()); err != nil {
+			return err
+		}
 	}
 	s.since = now - int64(d.Duration())
 	s.known = now-s.since > int64(knownAfter)
@@ -166,7 +178,7 @@ func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
 		topics[i] = topicCount{d.String(), d.Int(math.MaxInt32)}
 	}
 	queued, pending := d.Int(math.MaxInt32), d.Bytes()
-	if len(topics) > 0 && !s.Ready() {
+	if len(topics) > 0 && !s.Ready() || s.Ready() && s.wire == nil {
 		d.Fail("subscription before READY")
 	}
 	if err := d.Err(); err != nil {
@@ -205,7 +217,7 @@ func (e *PubEdge) serveTaken() {
 			s.Mu.Lock()
 			s.flush()
 			s.Mu.Unlock()
-			go s.serve(true)
+			go s.serve()
 		}
 	}()
 }

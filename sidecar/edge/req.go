@@ -156,10 +156,9 @@ func (e *ReqEdge) awaitAnswers() {
 // admit starts a connection.
 func (e *ReqEdge) admit(a netconn.Accepted) {
 	c := newReqConn(e)
-	c.dec = zmtp.NewDecoder(&e.cfg.Limits)
 	start := func() {
 		e.wg.Add(1)
-		go c.serve(false)
+		go c.serve()
 	}
 	if c.Init(a) != nil || !e.conns.Add(c, start) {
 		a.Refuse()

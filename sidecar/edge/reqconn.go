@@ -27,7 +27,7 @@ var errPaused = errors.New("waiting for a place")
 
 // reqConn is one connection of a ReqEdge.
 type reqConn struct {
-	zmtpConn
+	netconn.Conn
 	edge  *ReqEdge
 	slots budget.Places // requests in flight of this connection
 	share budget.Share
@@ -35,11 +35,10 @@ type reqConn struct {
 	number uint64 // in a State; Mu
 
 	// The reader's own.
-	envelope []byte   // of the message being read
-	inBody   bool     // the envelope is complete
-	holds    bool     // it holds some of the common memory
-	waiting  *Request // complete, but without a place yet
-	rest     []byte   // input behind it
+	wire    reqWire  // nil: its peer has said nothing yet
+	holds   bool     // it holds some of the common memory
+	waiting *Request // complete, but without a place yet
+	rest    []byte   // input behind it
 
 	answered atomic.Int64 // clock of the last answer
 	paused   atomic.Bool  // waiting is set
@@ -58,14 +57,11 @@ func newReqConn(e *ReqEdge) *reqConn {
 	return c
 }
 
-func (c *reqConn) serve(greeted bool) {
+func (c *reqConn) serve() {
 	defer c.edge.wg.Done()
 	defer c.edge.forget(c)
 	c.LimitHandshake(c.edge.cfg.HandshakeTimeout)
 	var err error
-	if !greeted {
-		err = c.greet(c.edge.hello)
-	}
 	for err == nil {
 		if c.waiting != nil {
 			err = c.resume()
@@ -81,7 +77,7 @@ func (c *reqConn) serve(greeted bool) {
 		err = ErrClosed
 		c.Cut(netconn.ReasonClosed)
 	}
-	r := c.Ended(protocolError(err))
+	r := c.Ended(err)
 	c.Cut(r)
 	if c.HandedOver() {
 		return
@@ -115,35 +111,53 @@ func (c *reqConn) hear(in []byte) error {
 		return err
 	}
 	read := len(in)
-	for len(in) > 0 {
-		ev, n, err := c.dec.Next(in)
-		if err != nil {
+	if read == 0 {
+		return nil
+	}
+	if c.wire == nil {
+		if err := c.open(in[0]); err != nil {
 			return err
 		}
+	}
+	for len(in) > 0 {
+		n, err := c.wire.next(c, in)
 		in = in[n:]
-		if ev.Kind != zmtp.None {
-			if err = c.event(ev); err != nil {
-				if errors.Is(err, errPaused) {
-					c.rest = append([]byte(nil), in...)
-					if full := c.hold(c.waiting.size + int64(cap(c.rest))); full != nil {
-						err = full
-					}
-				}
-				return err
+		if errors.Is(err, errPaused) {
+			c.rest = append([]byte(nil), in...)
+			if full := c.hold(c.waiting.size + int64(cap(c.rest))); full != nil {
+				err = full
 			}
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return c.account(read)
 }
 
+// open begins the transport that the first byte is of.
+func (c *reqConn) open(first byte) error {
+	t, err := transportOf(first, c.edge.cfg.Transports)
+	if err != nil {
+		return err
+	}
+	c.wire = newReqWire(t, &c.edge.cfg)
+	if t == ZeroMQ {
+		_, err = c.Write(c.edge.hello) // a fresh socket has room for it
+	} else {
+		c.SetReady()
+	}
+	return err
+}
+
 // account notes what an incomplete message costs, after a read of so many bytes.
 func (c *reqConn) account(read int) error {
-	if !c.dec.Midway() {
+	if !c.wire.midway() {
 		c.share.Progress.End()
 		return c.hold(0)
 	}
 	c.share.Progress.Add(read, c.edge.cfg.MessageTimeout)
-	return c.hold(int64(c.dec.Buffered() + len(c.envelope)))
+	return c.hold(int64(c.wire.buffered()))
 }
 
 // hold sets what the connection holds of the common memory.
@@ -155,62 +169,13 @@ func (c *reqConn) hold(size int64) error {
 	return c.edge.mem.Hold(&c.share, size)
 }
 
-func (c *reqConn) event(ev zmtp.Event) error {
-	switch {
-	case ev.Kind == zmtp.Frame:
-		return c.frame(ev)
-	case ev.Kind == zmtp.Command && !c.Ready():
-		return c.meet(ev.Body, "REQ", "DEALER")
-	case ev.Kind == zmtp.Command:
-		return c.command(ev.Body)
-	}
-	return nil
-}
-
-func (c *reqConn) command(body []byte) error {
-	name, data, err := zmtp.ParseCommand(body)
-	if err != nil || string(name) != zmtp.CmdPing {
-		return err
-	}
-	_, context, err := zmtp.ParsePing(data)
-	if err != nil {
-		return err
-	}
-	c.send(zmtp.AppendPong(nil, context))
-	return nil
-}
-
-// frame collects the envelope and dispatches the body behind it.
-func (c *reqConn) frame(ev zmtp.Event) error {
-	if c.inBody {
-		if ev.More {
-			return netconn.NewError(netconn.ReasonProtocol, "more than one frame behind the envelope")
-		}
-		return c.request(ev)
-	}
-	c.inBody = len(ev.Body) == 0
-	switch {
-	case !ev.More:
-		return netconn.NewError(netconn.ReasonProtocol, "no body behind the envelope")
-	case c.inBody && c.envelope == nil:
-		c.envelope = plainEnvelope
-	default:
-		if len(c.envelope)+len(ev.Body)+zmtp.MaxFrameHeader > maxEnvelope {
-			return netconn.NewError(netconn.ReasonLimit, "envelope too long")
-		}
-		c.envelope = zmtp.AppendFrame(c.envelope, ev.Body, true)
-	}
-	return nil
-}
-
-func (c *reqConn) request(ev zmtp.Event) error {
-	body := ev.Body
-	if !ev.Owned {
+// request takes a complete request. owned: body may be kept.
+func (c *reqConn) request(body []byte, owned bool, envelope []byte) error {
+	if !owned {
 		body = append(make([]byte, 0, len(body)), body...)
 	}
-	r := &Request{Body: body, Remote: c.Remote(), Received: time.Now(), conn: c, envelope: c.envelope,
-		size: int64(cap(body) + len(c.envelope))}
-	c.envelope, c.inBody = nil, false
+	r := &Request{Body: body, Remote: c.Remote(), Received: time.Now(), conn: c, envelope: envelope,
+		size: int64(cap(body) + len(envelope))}
 	c.share.Progress.End()
 	if c.share.Throttle.Active() || !c.slots.Try() {
 		c.await(r)

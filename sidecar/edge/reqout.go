@@ -8,15 +8,17 @@ import (
 	"time"
 
 	"saltclusterd/sidecar/edge/netconn"
-	"saltclusterd/sidecar/zmtp"
 )
 
 // smallReply is up to where a reply is copied behind its header, which is
 // cheaper than describing two buffers to the kernel.
 const smallReply = 16 << 10
 
+// replyHead is what stands before a reply in any transport at most, beside the envelope.
+const replyHead = 16
+
 var replyRooms = sync.Pool{New: func() any {
-	b := make([]byte, 0, smallReply+maxEnvelope+zmtp.MaxFrameHeader)
+	b := make([]byte, 0, smallReply+maxEnvelope+replyHead)
 	return &b
 }}
 
@@ -34,8 +36,7 @@ func (c *reqConn) reply(r *Request, body []byte, back func([]byte)) bool {
 		body = []byte{} // nil means a drop
 	}
 	if len(body) > smallReply {
-		head := append(make([]byte, 0, len(r.envelope)+zmtp.MaxFrameHeader), r.envelope...)
-		head = zmtp.AppendFrameHeader(head, len(body), false)
+		head := c.wire.appendReplyHead(make([]byte, 0, len(r.envelope)+replyHead), r.envelope, len(body))
 		c.Mu.Lock()
 		defer c.Mu.Unlock()
 		if !c.settle(r, body) {
@@ -47,7 +48,7 @@ func (c *reqConn) reply(r *Request, body []byte, back func([]byte)) bool {
 	}
 	room := replyRooms.Get().(*[]byte)
 	defer replyRooms.Put(room)
-	b := zmtp.AppendFrame(append((*room)[:0], r.envelope...), body, false)
+	b := append(c.wire.appendReplyHead((*room)[:0], r.envelope, len(body)), body...)
 	*room = b
 	c.Mu.Lock()
 	defer c.Mu.Unlock()

@@ -60,12 +60,15 @@ func (e *ReqEdge) Export(ctx context.Context) (State, error) {
 func (c *reqConn) encode(e *handover.Encoder, now int64, number uint64) (fd int, ok bool) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	if fd, ok = c.zmtpConn.encode(e, now); !ok {
+	if fd, ok = c.Conn.Encode(e, now); !ok {
 		return 0, false
 	}
 	c.number = number
-	e.Bool(c.inBody)
-	e.Bytes(c.envelope)
+	e.Bool(c.wire != nil)
+	if c.wire != nil {
+		e.Uint(uint64(c.wire.transport()))
+		c.wire.encode(e)
+	}
 	midway, age := c.share.Progress.Age(now, c.edge.cfg.MessageTimeout)
 	e.Bool(midway)
 	e.Duration(age)
@@ -138,11 +141,16 @@ func (e *ReqEdge) Import(st State) error {
 }
 
 func (c *reqConn) decode(d *handover.Decoder, fd int, now int64) error {
-	if err := c.zmtpConn.decode(d, fd, now, c.edge.listener, &c.edge.cfg.Limits); err != nil {
+	if err := c.Conn.Decode(d, fd, now, c.edge.listener); err != nil {
 		return err
 	}
-	c.inBody = d.Bool()
-	c.envelope = clone(d.Bytes())
+	if d.Bool() {
+		var err error
+		t := Transport(d.Int(int(transports) - 1))
+		if c.wire, err = decodeReqWire(t, d, &c.edge.cfg, c.Ready()); err != nil {
+			return err
+		}
+	}
 	begun, age := d.Bool(), d.Duration()
 	if begun {
 		c.share.Progress.Resume(now, age, c.edge.cfg.MessageTimeout)
@@ -164,7 +172,7 @@ func (c *reqConn) decode(d *handover.Decoder, fd int, now int64) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
-	if !c.Ready() && (c.waiting != nil || len(c.asked) > 0 || c.inBody || c.envelope != nil) {
+	if !c.Ready() && (c.waiting != nil || len(c.asked) > 0) || c.Ready() && c.wire == nil {
 		return fmt.Errorf("request before READY: %w", handover.ErrState)
 	}
 	c.adopt()
@@ -180,7 +188,10 @@ func (c *reqConn) adopt() {
 		c.edge.mem.AdoptComplete(r.size)
 		c.edge.answers.foreign[foreignKey{c.number, r.number}] = r
 	}
-	held := int64(c.dec.Buffered() + len(c.envelope))
+	held := int64(0)
+	if c.wire != nil {
+		held = int64(c.wire.buffered())
+	}
 	if c.waiting != nil {
 		c.paused.Store(true)
 		held += c.waiting.size + int64(cap(c.rest))
@@ -211,7 +222,7 @@ func (e *ReqEdge) serveTaken() {
 				c.block()
 			}
 			c.Mu.Unlock()
-			go c.serve(true)
+			go c.serve()
 		}
 	}()
 }

@@ -63,7 +63,7 @@ func (e *PubEdge) beginGeneration(r *rotation) bool {
 	if e.closed {
 		return false
 	}
-	e.prev, e.cur = e.cur, e.newFeed(e.cur.gen+1)
+	e.prev, e.cur = e.cur, e.newGeneration(e.cur.number+1)
 	e.rotation = r
 	e.wg.Add(1)
 	return true

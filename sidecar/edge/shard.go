@@ -95,7 +95,12 @@ func (s *sub) join() {
 	defer h.mu.Unlock()
 	s.beat.start(netconn.Clock(), h.edge.cfg.Heartbeat)
 	s.Mu.Lock()
-	s.feed, s.lastSeen = h.edge.current()
+	h.edge.mu.Lock()
+	s.feed, s.lastSeen = h.edge.cur.feed(s.wire.transport()), h.edge.seq
+	if !s.feed.enc.topics {
+		s.q.follow(s.feed)
+	}
+	h.edge.mu.Unlock()
 	s.Mu.Unlock()
 	s.place = len(h.members)
 	h.members = append(h.members, s)
@@ -134,7 +139,7 @@ func (h *shard) subscribe(s *sub, topic string) {
 		h.edge.subscribers.Add(1)
 		s.arrive()
 	}
-	if topic != "" {
+	if topic != "" || !s.encoding().topics {
 		h.index.add(topic, s)
 		return
 	}
@@ -164,4 +169,18 @@ func (h *shard) cancel(s *sub, topic string) {
 	h.edge.mu.Lock()
 	defer h.edge.mu.Unlock()
 	s.q.leave(s.feed)
+}
+
+// name subscribes to the topic of the minion that a subscriber has named. targeted: of what is for some minions it gets
+// what is for that one.
+func (h *shard) name(s *sub, topic string, targeted bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.match() // what was published before is for a subscriber without a name
+	if !s.topics.has(topic) && s.topics.add(topic) {
+		h.index.add(topic, s)
+	}
+	if targeted && s.topics.drop("") {
+		h.index.drop("", s)
+	}
 }

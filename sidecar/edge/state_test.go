@@ -502,7 +502,8 @@ func seed(f *testing.F, side bool) []byte {
 		_, _ = c.Write(append(hello("SUB"), zmtp.AppendSubscribe(nil, []byte("broadcast"))...))
 		half := dialRaw(f, e)
 		_, _ = half.Write(hello("SUB")[:30])
-		eventually(f, "subscribers", func() bool { return e.Stats().Subscribers == 1 && e.Stats().Conns == 2 })
+		_, _ = dialRaw(f, e).Write(append(tcpFrame("", text("m1")), 0x82))
+		eventually(f, "subscribers", func() bool { return e.Stats().Subscribers == 2 && e.Stats().Conns == 3 })
 		if err := e.Freeze(f.Context()); err != nil {
 			f.Fatal(err)
 		}
@@ -517,7 +518,8 @@ func seed(f *testing.F, side bool) []byte {
 	c := dialRaw(f, e)
 	b := append(hello("REQ"), zmtp.AppendMessage(nil, nil, []byte("in flight"))...)
 	_, _ = c.Write(append(b, zmtp.AppendMessage(nil, nil, []byte("half of it"))[:7]...))
-	eventually(f, "a request", func() bool { return e.Stats().InFlight == 1 })
+	_, _ = dialRaw(f, e).Write(append(tcpFrame("1", text("in flight")), tcpFrame("2", text("half of it"))[:9]...))
+	eventually(f, "two requests", func() bool { return e.Stats().InFlight == 2 })
 	if err := e.Freeze(f.Context()); err != nil {
 		f.Fatal(err)
 	}

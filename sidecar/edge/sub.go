@@ -9,7 +9,8 @@ import (
 
 // sub is one connection of a PubEdge.
 type sub struct {
-	zmtpConn
+	netconn.Conn
+	wire  subWire // nil: its peer has said nothing yet; the reader's until the connection is ready
 	edge  *PubEdge
 	shard *shard
 	place int // in shard.members; shard.mu
@@ -32,20 +33,25 @@ type sub struct {
 	lastSeen uint64 // sequence of the last publication matched; shard.mu
 }
 
-func (s *sub) serve(greeted bool) {
+// silentFactor is how many HandshakeTimeouts a subscriber may say nothing at all. One with Salt's tcp transport
+// connects, signs in, and only then sends its first byte.
+const silentFactor = 6
+
+func (s *sub) serve() {
 	defer s.edge.wg.Done()
 	defer s.edge.forget(s)
-	s.LimitHandshake(s.edge.cfg.HandshakeTimeout)
-	var err error
-	if !greeted {
-		err = s.greet(s.edge.hello)
+	handshake := s.edge.cfg.HandshakeTimeout
+	if s.wire == nil {
+		handshake *= silentFactor
 	}
+	s.LimitHandshake(handshake)
+	var err error
 	for err == nil {
 		if err = s.Follow(s.hear); s.StoppedByFreeze(err) {
-			err = s.Park(s.edge.cfg.HandshakeTimeout)
+			err = s.Park(handshake)
 		}
 	}
-	r := s.Ended(protocolError(err))
+	r := s.Ended(err)
 	s.Cut(r)
 	if s.HandedOver() {
 		return
@@ -59,60 +65,36 @@ func (s *sub) serve(greeted bool) {
 // hear takes input from the reader.
 func (s *sub) hear(in []byte) error {
 	in, err := s.AfterProxyHeader(in)
-	if err != nil {
+	if err != nil || len(in) == 0 {
 		return err
 	}
+	if s.wire == nil {
+		if err := s.open(in[0]); err != nil {
+			return err
+		}
+	}
 	for len(in) > 0 {
-		ev, n, err := s.dec.Next(in)
+		n, err := s.wire.next(s, in)
 		if err != nil {
 			return err
 		}
 		in = in[n:]
-		switch {
-		case ev.Kind == zmtp.Command && !s.Ready():
-			if err = s.meet(ev.Body, "SUB", "XSUB"); err == nil {
-				s.join()
-			}
-		case ev.Kind == zmtp.Command:
-			err = s.command(ev.Body)
-		case ev.Kind == zmtp.Frame:
-			err = s.said(ev)
-		}
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
-// said takes a message: a subscription, and nothing else. No minion sends anything else here, so who does speaks as if
-// he published.
-func (s *sub) said(ev zmtp.Event) error {
-	topic, add, ok := zmtp.ParseSubscription(ev.Body)
-	if !ok || ev.More {
-		return netconn.NewError(netconn.ReasonProtocol, "a message that is not a subscription")
-	}
-	return s.subscription(topic, add)
-}
-
-func (s *sub) command(body []byte) error {
-	name, data, err := zmtp.ParseCommand(body)
+// open begins the transport that the first byte is of.
+func (s *sub) open(first byte) error {
+	t, err := transportOf(first, s.edge.cfg.Transports)
 	if err != nil {
 		return err
 	}
-	switch string(name) {
-	case zmtp.CmdSubscribe:
-		return s.subscription(data, true)
-	case zmtp.CmdCancel:
-		return s.subscription(data, false)
-	case zmtp.CmdPing:
-		_, context, err := zmtp.ParsePing(data)
-		if err != nil {
-			return err
-		}
-		s.pong(context)
+	s.wire = newSubWire(t, &s.edge.cfg)
+	s.LimitHandshake(s.edge.cfg.HandshakeTimeout)
+	if t == ZeroMQ {
+		_, err = s.Write(s.edge.hello) // a fresh socket has room for it
 	}
-	return nil
+	return err
 }
 
 // pong answers a PING. One answer waits at most: a peer that asks faster than
@@ -228,8 +210,8 @@ func (s *sub) waitForRoom() {
 // behind tells whether a blocked subscriber is further behind than allowed.
 // Wants Mu.
 func (s *sub) behind() bool {
-	if o := s.q.open(); o != nil {
-		return o.at.base+int64(o.off) < s.feed.lowest.Load()
+	if o := s.q.open(); o != nil && o.at.base+int64(o.off) < s.feed.lowest.Load() {
+		return true
 	}
 	return s.queued > s.edge.cfg.QueueMessages || s.queued > 1 && s.queuedLen > s.edge.cfg.QueueBytes
 }
@@ -243,19 +225,21 @@ func (s *sub) hold() {
 
 // move takes the subscriber to another generation: it gets everything of the
 // old one up to now, then the nudge, then the new one.
-func (s *sub) move(to *feed, nudge []byte) {
+func (s *sub) move(to *generation, nudge []byte) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.held = false
-	if s.Closed() || s.feed == to {
+	s.edge.mu.Lock()
+	next := to.feed(s.wire.transport())
+	if s.Closed() || s.feed == next {
+		s.edge.mu.Unlock()
 		return
 	}
-	s.edge.mu.Lock()
 	unfiltered := s.q.open() != nil
 	s.q.leave(s.feed)
 	s.nudge(nudge, unfiltered)
-	if s.feed = to; unfiltered {
-		s.q.follow(to)
+	if s.feed = next; unfiltered {
+		s.q.follow(next)
 	}
 	s.edge.mu.Unlock()
 	s.flush()
@@ -267,8 +251,11 @@ func (s *sub) nudge(body []byte, unfiltered bool) {
 	switch {
 	case body == nil, !subscribed:
 	case unfiltered:
-		s.q.segs = append(s.q.segs, whole(fixed(zmtp.AppendMessage(nil, body))))
+		s.q.segs = append(s.q.segs, whole(s.encoding().message(body)))
 	default:
-		s.q.segs = append(s.q.segs, whole(fixed(zmtp.AppendMessage(nil, []byte(topic), body))))
+		s.q.segs = append(s.q.segs, whole(fixed(s.encoding().append(topicFrame(topic), body))))
 	}
 }
+
+// encoding is how publications look to a subscriber that is ready.
+func (s *sub) encoding() *encoding { return &encodings[s.wire.transport()] }

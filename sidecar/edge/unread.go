@@ -1,7 +1,5 @@
 package edge
 
-import "saltclusterd/sidecar/zmtp"
-
 // unread is a publication that every Salt takes and leaves at that: "If it's not AES, and thus has not been verified,
 // we do nothing" (salt/minion.py _handle_payload; proxies and syndics do the same).
 var unread = []byte("\x81\xa3enc\xa5clear")
@@ -9,7 +7,7 @@ var unread = []byte("\x81\xa3enc\xa5clear")
 // signOfLife is what a subscriber gets so that its connection is not silent for long: a PING, or unread where its
 // version of the protocol knows none (3.0). nil: it is subscribed to nothing, and nothing can be sent to it.
 func (h *shard) signOfLife(s *sub) *chunk {
-	if s.dec.Minor() >= 1 {
+	if s.wire.pings() {
 		return h.edge.ping
 	}
 	h.mu.Lock()
@@ -18,8 +16,8 @@ func (h *shard) signOfLife(s *sub) *chunk {
 	switch {
 	case !subscribed:
 		return nil
-	case s.topics.has(""):
-		return h.edge.unread
+	case s.topics.has(""), !s.encoding().topics:
+		return h.edge.unread[s.wire.transport()]
 	}
-	return fixed(zmtp.AppendMessage(nil, []byte(topic), unread))
+	return fixed(s.encoding().append(topicFrame(topic), unread))
 }

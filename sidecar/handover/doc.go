@@ -16,4 +16,4 @@ package handover
 
 // StateVersion is the version of the state this build writes and reads. Whoever changes what any part writes makes it
 // one more: a process that does not know a version is not handed anything.
-const StateVersion = 6
+const StateVersion = 7

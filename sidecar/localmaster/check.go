@@ -143,7 +143,7 @@ func (c *checker) checkTransport() {
 	if c.cfg.Transport != "zeromq" {
 		c.addFinding(true, "transport", fmt.Sprintf("saltclusterd speaks zeromq with the salt-master, which uses %s.",
 			c.cfg.Transport),
-			"Set 'transport: zeromq' in the master's configuration.")
+			"Set 'transport: zeromq' in the master's configuration. Minions may keep 'transport: tcp'.")
 	}
 	if v, ok := c.cfg.Raw("transport_opts"); ok && pyTrue(v) {
 		c.addFinding(true, "transport_opts", "The salt-master offers further transports, which minions could use past saltclusterd.",

@@ -52,6 +52,7 @@ type Edge struct {
 	DrainAnnounce            time.Duration // between turning red for load balancers and the first minion let go
 	DrainTime                time.Duration // over which subscribers are let go
 	RequestMinimumVersion    int           // payload version, 0..3
+	Transports               []string      // what minions may speak
 	LateJobs                 bool          // minions that were between two connections get what was published meanwhile
 	Heartbeat                time.Duration // between two PINGs to a subscriber
 	HeartbeatTimeout         time.Duration // for anything to come back

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -32,6 +33,7 @@ func DefaultConfig() Config {
 			DrainAnnounce:            5 * time.Second,
 			DrainTime:                20 * time.Second,
 			RequestMinimumVersion:    3,
+			Transports:               slices.Clone(transports),
 			LateJobs:                 true,
 			MinionRequestRate:        1000,
 			MinionRequestBytes:       64 * MiB,

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"saltclusterd/sidecar/localmaster"
 )
@@ -48,6 +49,22 @@ func unknownOption(name string) (msg, hint string) {
 // clearCommandNames are the commands that ClearFuncs of salt.master offers to
 // anybody who brings credentials, besides _auth and ping.
 var clearCommandNames = []string{"get_token", "mk_token", "publish", "runner", "wheel"}
+
+// transports are those that the edge serves.
+var transports = []string{"zeromq", "tcp"}
+
+func transportNames(v any) (string, string) {
+	names := v.([]string)
+	for _, name := range names {
+		if !slices.Contains(transports, name) {
+			return fmt.Sprintf("%q is not a transport that is served", name), "Use " + strings.Join(transports, " and ") + "."
+		}
+	}
+	if len(names) == 0 {
+		return "it names no transport, so that no minion could connect", "Use " + strings.Join(transports, " and ") + "."
+	}
+	return "", ""
+}
 
 func clearCommands(v any) (string, string) {
 	for _, name := range slices.Sorted(maps.Keys(v.(map[string][]netip.Prefix))) {

@@ -45,6 +45,12 @@ func edgeOptions() []Option {
 			check: intBetween(2, 3),
 		},
 		{
+			Name: "cluster_transports", Section: section, field: func(c *Config) any { return &c.Edge.Transports },
+			Doc: "Transports that minions may use, as their option transport names them, on the same two ports: a node tells by the " +
+				"first byte of a connection which it is. Masters keep transport: zeromq whatever their minions use.",
+			Example: "[zeromq]", check: transportNames,
+		},
+		{
 			Name: "late_jobs", Section: section, field: func(c *Config) any { return &c.Edge.LateJobs },
 			Doc: "A minion that was between two connections when a job was published gets it when it is back, up to a minute late. Must be " +
 				"false where deltaproxies are, whose proxies sign in after they have begun to listen, and where minions have a lower " +

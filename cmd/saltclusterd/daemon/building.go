@@ -75,11 +75,19 @@ func (s *service) buildEdges() (err error) {
 	d, cfg := s.m.d, s.m.d.cfg
 	pub, req := cfg.EdgeAddresses(localAddrs())
 	e := cfg.Edge
+	var transports []edge.Transport
+	for _, name := range e.Transports {
+		if t, ok := edge.TransportNamed(name); ok {
+			transports = append(transports, t)
+		}
+	}
 	s.pub, err = edge.NewPubEdge(edge.PubConfig{
 		Addrs: pub, Proxies: e.Proxies(), MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
 		QueueMessages: e.PubQueueMessages, QueueBytes: int64(e.PubQueueBytes), HandshakeTimeout: e.HandshakeTimeout,
-		Heartbeat: e.Heartbeat, HeartbeatTimeout: e.HeartbeatTimeout,
-		Listen: d.sockets.ListenBare, Logger: d.log, Registerer: d.reg,
+		Heartbeat: e.Heartbeat, HeartbeatTimeout: e.HeartbeatTimeout, Transports: transports,
+		Identify: func(said []byte) (string, bool) { return s.proxy.IdentifySubscriber(said) },
+		Targeted: func() bool { return !d.master.Bool("order_masters") },
+		Listen:   d.sockets.ListenBare, Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return err
@@ -90,8 +98,8 @@ func (s *service) buildEdges() (err error) {
 		MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
 		MaxInFlight: e.MaxInFlight, MaxInFlightPerConn: e.MaxInFlightPerConnection, MaxMemory: int64(e.MaxRequestMemory),
 		MaxUnread:        int64(e.MaxRequestMemory),
-		HandshakeTimeout: e.HandshakeTimeout,
-		Handler:          edgeHandler{s}, Listen: d.sockets.ListenBare, Logger: d.log, Registerer: d.reg,
+		HandshakeTimeout: e.HandshakeTimeout, Transports: transports,
+		Handler: edgeHandler{s}, Listen: d.sockets.ListenBare, Logger: d.log, Registerer: d.reg,
 	})
 	return err
 }

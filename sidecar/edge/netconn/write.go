@@ -48,3 +48,10 @@ func (c *Conn) SetWriteDeadline(t time.Time) {
 		_ = s.SetWriteDeadline(longAgo)
 	}
 }
+
+// SetUnreadTimeout ends the connection when the peer's host confirms nothing for so long of what was sent to it.
+func (c *Conn) SetUnreadTimeout(d time.Duration) {
+	_ = c.socket().raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))
+	})
+}
