@@ -1,0 +1,190 @@
+//go:build integration
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+)
+
+// TestTransports: minions of three versions with Salt's tcp transport are beside those with zeromq in one cluster, behind
+// one HAProxy that sends PROXY headers. Each promise holds for both, and a minion is moved from one to the other.
+func TestTransports(t *testing.T) {
+	t.Parallel()
+	l := labtest.New(t, lab.Options{})
+	lb, err := l.Host(t.Context(), "lb") // first: its address is part of the nodes' configuration
+	labtest.Must(t, err)
+	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
+		Masters: []string{lab.Versions[2], lab.Versions[0]}, Minions: lab.Versions,
+		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5},
+		MinionSettings: lab.Settings{"multiprocessing": false},
+		DaemonSettings: lab.Settings{
+			"health_trusted": []string{"0.0.0.0/0"}, "proxy_protocol": true, "proxy_protocol_trusted": []string{lb.Addr},
+			"drain_announce": "2s", "drain_time": "1s", "late_jobs": false,
+		},
+		LB: lab.LBOptions{SendProxy: "send-proxy-v2", SendReq: "send-proxy"},
+	})
+	labtest.Must(t, err)
+	h, err := l.Host(t.Context(), "min")
+	labtest.Must(t, err)
+	for _, v := range lab.Versions {
+		m, err := h.NewMinion(v, "min"+v[2:4]+"-tcp", lb.Addr, lab.Settings{"transport": "tcp", "multiprocessing": false})
+		labtest.Must(t, err)
+		c.Minions = append(c.Minions, m)
+	}
+	labtest.Must(t, c.Up(t.Context()))
+	for _, s := range []struct {
+		name string
+		test func(*testing.T, *lab.Cluster)
+	}{
+		{"targets", testTransportTargets},
+		{"takeover", testTransportTakeover},
+		{"drain", testTransportDrain},
+		{"a node is killed", testTransportKill},
+		{"a minion is moved", testTransportMove},
+	} {
+		if !t.Run(s.name, func(t *testing.T) { s.test(t, c) }) {
+			t.Log(l.Tails(60))
+		}
+		labtest.Must(t, c.Whole(t.Context(), 2*time.Minute))
+	}
+}
+
+// tcpMinions are those with Salt's tcp transport.
+func tcpMinions(c *lab.Cluster) (all []*lab.Minion) {
+	for _, m := range c.Minions {
+		if strings.HasSuffix(m.ID, "-tcp") {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// delivered counts what the nodes have written to subscribers.
+func delivered(t *testing.T, c *lab.Cluster) (n float64) {
+	for _, node := range c.Nodes {
+		n += metricSum(t, node, "saltcluster_edge_deliveries_total", `edge="pub"`)
+	}
+	return n
+}
+
+// testTransportTargets: each minion is asked by each kind of target, calls files and pillar, and a list goes to no minion
+// with tcp that is not on it. All are present.
+func testTransportTargets(t *testing.T, c *lab.Cluster) {
+	ctx, tcp := t.Context(), tcpMinions(c)
+	for _, n := range c.Nodes {
+		for _, target := range [][]string{{"*-tcp"}, {"-E", ".*-tcp"}, {"-G", "kernel:Linux"}, {"-L", strings.Join(c.IDs(), ",")}} {
+			got, err := n.Master.Pub(ctx, target[0], append(target[1:], "test.ping")[0], append(target[1:], "test.ping")[1:]...)
+			labtest.Must(t, err)
+			want := c.IDs()
+			if strings.HasSuffix(target[len(target)-1], "-tcp") && target[0] != "-L" {
+				want = nil
+				for _, m := range tcp {
+					want = append(want, m.ID)
+				}
+			}
+			if err := lab.AnsweredBy(got, want...); err != nil {
+				t.Errorf("%s, %v: %v", n.Name, target, err)
+			}
+		}
+	}
+	for _, call := range [][]string{{"cp.hash_file", "salt://demo/init.sls"}, {"event.send", "lab/tcp"}} {
+		got, err := c.Nodes[0].Master.Pub(ctx, "*-tcp", call[0], call[1:]...)
+		labtest.Must(t, err)
+		for _, m := range tcp {
+			if got[m.ID] == nil || got[m.ID] == false {
+				t.Errorf("%s answers %s with %v", m.ID, call[0], got[m.ID])
+			}
+		}
+	}
+	before := delivered(t, c)
+	_, err := c.Nodes[0].Master.Pub(ctx, "-L", tcp[0].ID, "test.ping")
+	labtest.Must(t, err)
+	// minions with zeromq that do not filter get it, and the one that it is for; find_job of a slow one comes on top
+	if got, all := delivered(t, c)-before, float64(len(c.Minions)); got < 4 || int(got)%4 != 0 || got == all {
+		t.Errorf("a list target of one minion was delivered %v times, with %v minions", got, all)
+	}
+	presentIs(t, c.Nodes, time.Minute, c.IDs()...)
+}
+
+// testTransportTakeover: both nodes' daemons are replaced under a ping loop, and no connection ends.
+func testTransportTakeover(t *testing.T, c *lab.Cluster) {
+	marks, before := logSizes(t, c), connections(t, c.LB.Host(), c.Minions[0].Host())
+	jobs := newPublisher(t, c.Nodes[0])
+	for range 2 {
+		for _, n := range c.Nodes {
+			upgradeDaemon(t, n)
+		}
+	}
+	jobs.judge(t, c.IDs())
+	after := connections(t, c.LB.Host(), c.Minions[0].Host())
+	for _, conn := range before {
+		if !slices.Contains(after, conn) {
+			t.Errorf("the connection %s has ended", conn)
+		}
+	}
+	for _, m := range c.Minions {
+		for _, sign := range []string{"Authentication", "re-auth", "SaltReqTimeoutError", "reconnect"} {
+			if strings.Contains(since(t, m, marks[m.ID]), sign) {
+				t.Errorf("%s noticed: its log has %q", m.ID, sign)
+			}
+		}
+	}
+}
+
+func testTransportDrain(t *testing.T, c *lab.Cluster) {
+	from, to := c.Nodes[0], c.Nodes[1]
+	must(t, to.Daemon, "drain", from.Name, "--timeout", "2m")
+	labtest.Must(t, c.Answering(t.Context(), to))
+	if n := subscribers(t, c)[from.Name]; n != 0 {
+		t.Errorf("%v subscribers are left", n)
+	}
+	must(t, to.Daemon, "undrain", from.Name, "--timeout", "2m")
+}
+
+func testTransportKill(t *testing.T, c *lab.Cluster) {
+	n := c.Nodes[0]
+	labtest.Must(t, n.Daemon.Kill())
+	labtest.Must(t, c.Answering(t.Context(), c.Nodes[1]))
+	labtest.Must(t, n.Daemon.Start(t.Context()))
+	labtest.Must(t, n.Daemon.Serving(t.Context(), 2*time.Minute))
+	labtest.Must(t, c.Answering(t.Context(), n))
+}
+
+// testTransportMove moves a minion to tcp and back while the others are asked.
+func testTransportMove(t *testing.T, c *lab.Cluster) {
+	ctx, m := t.Context(), c.Minions[1]
+	path := filepath.Join(m.ConfigDir, "minion")
+	zeromq, err := os.ReadFile(path)
+	labtest.Must(t, err)
+	others := slices.DeleteFunc(c.IDs(), func(id string) bool { return id == m.ID })
+	list := strings.Join(others, ",")
+	for _, config := range []string{string(zeromq) + "transport: tcp\n", string(zeromq)} {
+		labtest.Must(t, m.Stop(ctx))
+		labtest.Must(t, os.WriteFile(path, []byte(config), 0o644))
+		labtest.Must(t, m.Start(ctx))
+		labtest.Must(t, lab.Eventually(ctx, time.Minute, m.ID+" to answer", func(ctx context.Context) error {
+			for _, n := range c.Nodes {
+				got, err := n.Master.Pub(ctx, "-L", list, "test.ping")
+				labtest.Must(t, err)
+				if err := lab.AnsweredBy(got, others...); err != nil {
+					t.Errorf("meanwhile: %v", err)
+				}
+			}
+			got, err := c.Nodes[0].Master.Pub(ctx, m.ID, "test.ping")
+			if err == nil && got[m.ID] != true {
+				err = fmt.Errorf("answered %v", got)
+			}
+			return err
+		}))
+	}
+}
