@@ -323,7 +323,7 @@ func serve(args []string) error {
 		_, err = io.Copy(io.Discard, os.Stdin)
 		return err
 	}
-	e, err := edge.NewPubEdge(edge.PubConfig{Addrs: addrs})
+	e, err := edge.NewPubEdge(edge.PubConfig{Addrs: addrs, Identify: named, Targeted: func() bool { return true }})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/saltwire/tcpframe"
+	"saltclusterd/sidecar/zmtp"
+)
+
+// minionSide is what a minion says and reads in one transport.
+type minionSide struct {
+	name      string
+	hello     map[string][]byte // by kind of server
+	greeted   map[string]int    // bytes that the server says before
+	request   []byte            // is answered by as many bytes
+	delivered func(size int) int
+}
+
+const benchMID = "\x81\xa3mid\xda\x00\x243f2b8c1e-5b0a-4d63-9f0e-2f6f8f6d1c11"
+
+func minionSides() []minionSide {
+	hello := func(socket string) []byte { return zmtp.AppendReady(zmtp.AppendGreeting(nil), socket, "") }
+	body := saltwire.AppendRaw(nil, strings.Repeat("x", 200))
+	frame := func(head string, body []byte) []byte {
+		return append(tcpframe.AppendReplyHead(nil, []byte(head)), body...)
+	}
+	return []minionSide{{
+		name:      "zeromq",
+		hello:     map[string][]byte{"req": hello("REQ"), "pub": zmtp.AppendSubscribe(hello("SUB"), nil)},
+		greeted:   map[string]int{"req": len(hello("ROUTER")), "pub": len(hello("PUB"))},
+		request:   zmtp.AppendMessage(nil, nil, body),
+		delivered: func(size int) int { return zmtp.MessageSize(make([]byte, size)) },
+	}, {
+		name:      "tcp",
+		hello:     map[string][]byte{"pub": frame("\x80", saltwire.AppendRaw(nil, "minion"))},
+		request:   frame(benchMID, body),
+		delivered: func(size int) int { return len(tcpframe.AppendPublication(nil, make([]byte, size))) },
+	}}
+}
+
+// named is edge.PubConfig.Identify of subscribers that say their id in clear.
+func named(said []byte) (string, bool) {
+	id, ok := saltwire.Bytes(said)
+	return string(id), ok
+}
+
+// transports measures Salt's tcp transport against zeromq at the same edge, with the same clients, which are ours.
+func (b *bench) transports(ctx context.Context) error {
+	var req, pub [2][2]series // by transport: per second, µs of CPU for each
+	var idle [2]series        // KiB for each subscriber
+	n := pick(b, 1000, 200)
+	for range b.rounds {
+		for i, p := range minionSides() {
+			rate, cpu, err := p.ask(ctx, n, pick(b, 2*time.Second, 500*time.Millisecond))
+			if err != nil {
+				return fmt.Errorf("requests with %s: %w", p.name, err)
+			}
+			req[i][0].add(rate)
+			req[i][1].add(cpu)
+			if rate, cpu, kib, err := p.follow(ctx, n); err != nil {
+				return fmt.Errorf("publications with %s: %w", p.name, err)
+			} else {
+				pub[i][0].add(rate)
+				pub[i][1].add(cpu)
+				idle[i].add(kib)
+			}
+		}
+	}
+	row := func(what, format string, zeromq, tcp series) []string {
+		return []string{what, zeromq.show(format), tcp.show(format), tcp.over(zeromq).bold("%.2f")}
+	}
+	b.table("Salt's tcp transport and zeromq on one port",
+		fmt.Sprintf("%d minions: requests of 200 bytes in lockstep, bursts of publications of 1,024 bytes.", n),
+		[]string{"", "zeromq", "tcp", "ratio"}, [][]string{
+			row("requests/s", "%.0f", req[0][0], req[1][0]), row("CPU µs/request", "%.1f", req[0][1], req[1][1]),
+			row("deliveries/s", "%.0f", pub[0][0], pub[1][0]), row("CPU µs/delivery", "%.2f", pub[0][1], pub[1][1]),
+			row("KiB/idle subscriber", "%.1f", idle[0], idle[1]),
+		})
+	return nil
+}
+
+// connect opens n connections that have said hello.
+func (p minionSide) connect(port, kind string, n int) (conns []net.Conn, err error) {
+	for range n {
+		c, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			return conns, err
+		}
+		conns = append(conns, c)
+		if _, err := c.Write(p.hello[kind]); err != nil {
+			return conns, err
+		}
+		if _, err := io.CopyN(io.Discard, c, int64(p.greeted[kind])); err != nil {
+			return conns, err
+		}
+	}
+	return conns, nil
+}
+
+func closeAll(conns []net.Conn) {
+	for _, c := range conns {
+		_ = c.Close()
+	}
+}
+
+// ask returns how many requests per second n connections have answered, and the server's CPU for each in µs.
+func (p minionSide) ask(ctx context.Context, n int, span time.Duration) (rate, cpu float64, err error) {
+	srv, port, err := server(ctx, "", "req", true)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer srv.stop()
+	conns, err := p.connect(port, "req", n)
+	defer closeAll(conns)
+	if err != nil {
+		return 0, 0, err
+	}
+	var done atomic.Int64
+	var took time.Duration
+	used, err := srv.spend(func() error {
+		began := time.Now()
+		var g errgroup.Group
+		for _, c := range conns {
+			g.Go(func() error {
+				for in := make([]byte, len(p.request)); time.Since(began) < span; done.Add(1) {
+					if _, err := c.Write(p.request); err != nil {
+						return err
+					}
+					if _, err := io.ReadFull(c, in); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		err := g.Wait()
+		took = time.Since(began)
+		return err
+	})
+	return float64(done.Load()) / took.Seconds(), used / float64(done.Load()), err
+}
+
+// follow returns how many deliveries per second n subscribers get, the server's CPU for each in µs, and its memory for
+// each of them while nothing is published, in KiB.
+func (p minionSide) follow(ctx context.Context, n int) (rate, cpu, kib float64, err error) {
+	const count, size = burstBytes / 1024, 1024
+	srv, port, err := server(ctx, "", "pub", true)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	defer srv.stop()
+	empty, err := memoryOf(srv.cmd.Process.Pid, "VmRSS")
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	conns, err := p.connect(port, "pub", n)
+	defer closeAll(conns)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	time.Sleep(time.Second) // the last ones subscribe
+	full, err := memoryOf(srv.cmd.Process.Pid, "VmRSS")
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	var took time.Duration
+	used, err := srv.spend(func() error {
+		began := time.Now()
+		var failed atomic.Pointer[error]
+		for range bursts {
+			var wg sync.WaitGroup
+			for _, c := range conns {
+				wg.Go(func() {
+					if _, err := io.CopyN(io.Discard, c, int64(count*p.delivered(size))); err != nil {
+						failed.Store(&err)
+					}
+				})
+			}
+			if err := srv.expect("sent", fmt.Sprint(count, " ", size)); err != nil {
+				return err
+			}
+			wg.Wait()
+		}
+		took = time.Since(began)
+		if err := failed.Load(); err != nil {
+			return *err
+		}
+		return nil
+	})
+	deliveries := float64(bursts * count * n)
+	return deliveries / took.Seconds(), used / deliveries, (full - empty) / 1024 / float64(n), err
+}
