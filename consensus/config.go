@@ -36,6 +36,9 @@ type Config struct {
 	Stats func(ctx context.Context, id node.ID) (PeerStats, error)
 	// Alive is what gossip thinks; nil means that every node is alive.
 	Alive func(id node.ID) bool
+	// Tolerance is how long another member waits for a heartbeat of its leader; nil: none is known to wait longer than
+	// those of earlier versions.
+	Tolerance func(id node.ID) time.Duration
 	// Lead, if set, runs while this node leads and must return soon
 	// after ctx has ended.
 	Lead func(ctx context.Context)
@@ -59,8 +62,10 @@ type Config struct {
 
 // Timing are the clocks of a Node. Zero fields take the value of DefaultTiming.
 type Timing struct {
-	Heartbeat   time.Duration // a follower without news for 1-2 of these stands for election
+	Heartbeat   time.Duration // raft's heartbeat timeout when a member is silent, see pace.go
 	Election    time.Duration // a candidate tries again after 1-2 of these
+	Calm        time.Duration // raft's heartbeat timeout otherwise; a fifth of it must be well below Lease and Silence
+	Silence     time.Duration // a follower without news for 1-1.4 of these stands for election; not below Heartbeat
 	Lease       time.Duration // a leader without a majority for this long steps down
 	Commit      time.Duration // after 1-2 of these an idle leader repeats its commit index
 	Transport   time.Duration // input/output deadline of raft's connections
@@ -76,14 +81,14 @@ type Timing struct {
 	TrailingLog uint64        // entries kept behind a snapshot
 }
 
-// DefaultTiming returns the timings proven on this shape of cluster: half of
-// raft's defaults for failover, raft's defaults for storage.
+// DefaultTiming returns the timings proven on this shape of cluster: less than raft's defaults for failover, raft's
+// defaults for storage.
 func DefaultTiming() Timing {
 	return Timing{
-		Heartbeat: 500 * time.Millisecond, Election: 500 * time.Millisecond,
-		Lease: 250 * time.Millisecond, Commit: 500 * time.Millisecond,
+		Heartbeat: 700 * time.Millisecond, Election: 700 * time.Millisecond, Calm: 2 * time.Second,
+		Silence: 750 * time.Millisecond, Lease: 700 * time.Millisecond, Commit: 2 * time.Second,
 		Transport: 5 * time.Second, Reconcile: 500 * time.Millisecond, Stable: 2 * time.Second,
-		Contact: 500 * time.Millisecond, Recent: 3 * time.Second, Attempt: 2 * time.Second,
+		Contact: time.Second, Recent: 3 * time.Second, Attempt: 2 * time.Second,
 		Propose: 10 * time.Second, BoltLock: 3 * time.Second,
 		Snapshot: 2 * time.Minute, SnapshotLog: 8192, TrailingLog: 10240,
 	}
@@ -99,7 +104,8 @@ func orDefault[T comparable](v *T, def T) {
 func (t *Timing) setDefaults() {
 	d := DefaultTiming()
 	for _, p := range []struct{ v, def *time.Duration }{
-		{&t.Heartbeat, &d.Heartbeat}, {&t.Election, &d.Election}, {&t.Lease, &d.Lease}, {&t.Commit, &d.Commit},
+		{&t.Heartbeat, &d.Heartbeat}, {&t.Election, &d.Election},
+		{&t.Calm, &d.Calm}, {&t.Silence, &d.Silence}, {&t.Lease, &d.Lease}, {&t.Commit, &d.Commit},
 		{&t.Transport, &d.Transport}, {&t.Reconcile, &d.Reconcile}, {&t.Stable, &d.Stable}, {&t.Contact, &d.Contact},
 		{&t.Recent, &d.Recent}, {&t.Attempt, &d.Attempt}, {&t.Propose, &d.Propose}, {&t.BoltLock, &d.BoltLock},
 		{&t.Snapshot, &d.Snapshot},
@@ -122,6 +128,9 @@ func (c *Config) setDefaults() error {
 	}
 	if c.Alive == nil {
 		c.Alive = func(node.ID) bool { return true }
+	}
+	if c.Tolerance == nil {
+		c.Tolerance = defaultTolerance
 	}
 	if c.Standing == nil {
 		c.Standing = func() {}

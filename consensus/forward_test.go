@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
@@ -165,7 +164,7 @@ func TestNewRefuses(t *testing.T) {
 	if n.HasState() || n.Leader() != "" || n.Serving() || n.Detached() || n.Status().Role != RoleStopped {
 		t.Errorf("before open: %+v", n.Status())
 	}
-	if n.cfg.Timing.Heartbeat != 500*time.Millisecond {
+	if n.cfg.Timing.Heartbeat != DefaultTiming().Heartbeat {
 		t.Error("no default timing")
 	}
 }

@@ -27,7 +27,8 @@ type Node struct {
 	raft    atomic.Pointer[raft.Raft] // set by Open
 	store   *storage
 	trans   *transport
-	notify  chan bool // leadership won and lost
+	notify  chan bool     // leadership won and lost
+	repace  chan struct{} // see checkPace
 	serving atomic.Bool
 	contact contact
 	asked   atomic.Uint64 // see nextAsked
@@ -53,7 +54,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, log: cfg.Logger, m: newMetrics(cfg.Registerer), state: state.New(), hub: newHub(),
-		notify: make(chan bool, notifyBuffer), ids: newRequestIDs(cfg.ID),
+		notify: make(chan bool, notifyBuffer), repace: make(chan struct{}, 1), ids: newRequestIDs(cfg.ID),
 	}
 	n.batch = newBatcher(n)
 	n.m.registerQueue(cfg.Registerer, n.batch)

@@ -48,6 +48,7 @@ func (n *Node) Open(ctx context.Context) (err error) {
 	n.wg.Go(func() { n.batch.run(n.ctx, r, n.m) })
 	n.wg.Go(func() { n.runTerms(n.ctx, r) })
 	n.wg.Go(func() { n.keepContact(n.ctx, r) })
+	n.wg.Go(func() { n.keepPace(n.ctx, r) })
 	n.log.Info("consensus open", "node", n.cfg.ID, "term", r.CurrentTerm(), "index", r.LastIndex())
 	return nil
 }
@@ -58,7 +59,7 @@ func (n *Node) newTransport(ln net.Listener, hlog hcLogger) *transport {
 		n.newOutbound(stream, n.cfg.Timing.Transport, hlog),
 		n.newOutbound(stream, min(2*n.cfg.Timing.Heartbeat, n.cfg.Timing.Transport), hlog),
 		n.newOutbound(newStream(n.cfg.Port, n.cfg.ID, true), n.cfg.Timing.Transport, hlog),
-		newReach(n.replicatesTo),
+		newReach(n.replicatesTo, n.checkPace),
 		newInbound(inboundConfig{
 			ln: ln, remote: n.cfg.Remote, position: n.logPosition, dir: n.cfg.Dir, timeout: 2 * n.cfg.Timing.Transport,
 			log: n.log,

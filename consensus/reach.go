@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -29,18 +30,43 @@ type reach struct {
 	// leads reports whether this node still replicates to a member in a term.
 	leads func(id node.ID, term uint64) bool
 
-	mu    sync.Mutex
-	beats map[raft.ServerID]chan struct{} // closed and removed when the member answers a heartbeat
+	// unanswered is called when a member does not answer a heartbeat and did before.
+	unanswered func()
+
+	mu     sync.Mutex
+	beats  map[raft.ServerID]chan struct{} // closed and removed when the member answers a heartbeat
+	failed map[raft.ServerID]time.Time     // when the last heartbeat failed, of members that have not answered since
 }
 
-func newReach(leads func(node.ID, uint64) bool) *reach {
-	return &reach{leads: leads, beats: map[raft.ServerID]chan struct{}{}}
+func newReach(leads func(node.ID, uint64) bool, unanswered func()) *reach {
+	return &reach{leads: leads, unanswered: unanswered, beats: map[raft.ServerID]chan struct{}{},
+		failed: map[raft.ServerID]time.Time{}}
 }
 
-// wakeWaiters wakes the requests that wait for a member.
-func (r *reach) wakeWaiters(id raft.ServerID) {
+// noteFailed notes that a member has not answered a heartbeat.
+func (r *reach) noteFailed(id raft.ServerID) {
+	r.mu.Lock()
+	_, known := r.failed[id]
+	r.failed[id] = time.Now()
+	r.mu.Unlock()
+	if !known {
+		r.unanswered()
+	}
+}
+
+// isFailing reports whether a member does not answer heartbeats.
+func (r *reach) isFailing(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	maps.DeleteFunc(r.failed, func(_ raft.ServerID, at time.Time) bool { return now.Sub(at) > failedFor })
+	return len(r.failed) > 0
+}
+
+// noteAnswered notes that a member has answered a heartbeat, and wakes the requests that wait for it.
+func (r *reach) noteAnswered(id raft.ServerID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.failed, id)
 	if c, waits := r.beats[id]; waits {
 		close(c)
 		delete(r.beats, id)

@@ -91,11 +91,11 @@ func TestReach_Wait(t *testing.T) {
 		during func(r *reach, leads *bool, mu *sync.Mutex, cancel func())
 		want   bool
 	}{
-		"a heartbeat is answered": {func(r *reach, _ *bool, _ *sync.Mutex, _ func()) { r.wakeWaiters(id) }, true},
+		"a heartbeat is answered": {func(r *reach, _ *bool, _ *sync.Mutex, _ func()) { r.noteAnswered(id) }, true},
 		"another member's heartbeat too": {func(r *reach, _ *bool, _ *sync.Mutex,
 			_ func()) {
-			r.wakeWaiters("m3")
-			r.wakeWaiters(id)
+			r.noteAnswered("m3")
+			r.noteAnswered(id)
 		}, true},
 		"this node does not lead any more": {func(_ *reach, leads *bool, mu *sync.Mutex, _ func()) {
 			mu.Lock()
@@ -111,7 +111,7 @@ func TestReach_Wait(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				return leads && got == node.ID(id) && in == term
-			})
+			}, func() {})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			done := make(chan bool, 1)
@@ -144,7 +144,7 @@ func TestTransport_SpreadsRejections(t *testing.T) {
 		"it stored the entries": {raft.AppendEntriesResponse{Term: 3, Success: true}, false},
 		"it has a later term":   {raft.AppendEntriesResponse{Term: 4}, false},
 	} {
-		tr := &transport{reach: newReach(func(node.ID, uint64) bool { return true }), in: &inbound{ctx: t.Context()}}
+		tr := &transport{reach: newReach(func(node.ID, uint64) bool { return true }, func() {}), in: &inbound{ctx: t.Context()}}
 		tr.replaceBackoff("m2", &raft.AppendEntriesRequest{Term: 3}, &tc.resp)
 		if tc.resp.NoRetryBackoff != tc.want {
 			t.Errorf("%s: NoRetryBackoff %v", name, tc.resp.NoRetryBackoff)
@@ -152,7 +152,7 @@ func TestTransport_SpreadsRejections(t *testing.T) {
 	}
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("closed"))
-	tr := &transport{reach: newReach(func(node.ID, uint64) bool { return true }), in: &inbound{ctx: ended}}
+	tr := &transport{reach: newReach(func(node.ID, uint64) bool { return true }, func() {}), in: &inbound{ctx: ended}}
 	var resp raft.AppendEntriesResponse
 	if tr.replaceBackoff("m2", &raft.AppendEntriesRequest{}, &resp); resp.NoRetryBackoff {
 		t.Error("raft repeats the request to a member while this node closes")

@@ -22,7 +22,9 @@ type reconciler struct {
 	raft  *raft.Raft
 	learn map[node.ID]*progress
 	dead  map[node.ID]time.Time // voters that are not alive, since when
-	rest  time.Time             // no attempt to hand the leadership over before
+	// The configuration was what it should be at the last look.
+	nothing bool
+	rest    time.Time // no attempt to hand the leadership over before
 }
 
 // progress is how a learner keeps up.
@@ -47,6 +49,9 @@ func (p *progress) recordStats(now time.Time, s PeerStats, err error, last, appl
 	}
 	p.last, p.applied, p.asked = last, applied, true
 }
+
+// isSettled reports whether there is nothing to wait for but a change of the state, or of who is alive.
+func (c *reconciler) isSettled() bool { return c.nothing && len(c.learn) == 0 && len(c.dead) == 0 }
 
 // observeLearners asks the learners how far they are.
 func (c *reconciler) observeLearners(ctx context.Context) {
@@ -95,6 +100,7 @@ func (c *reconciler) applyChanges(ctx context.Context) {
 			return // leadership is on its way out
 		}
 		a := decideChange(s)
+		c.nothing = a.move == moveNone
 		if a.move == moveNone || a.move == moveTransfer && time.Now().Before(c.rest) {
 			return
 		}

@@ -34,6 +34,7 @@ func (n *Node) runTerms(ctx context.Context, r *raft.Raft) {
 			return
 		case won := <-n.notify:
 			stop()
+			n.checkPace()
 			if won {
 				end = n.startTerm(ctx, r)
 			}
@@ -87,23 +88,32 @@ func (n *Node) runTerm(ctx context.Context, r *raft.Raft) {
 	n.reconcileRoster(ctx, r)
 }
 
-// reconcileRoster moves raft's configuration towards the roster, each period and whenever
-// the state changes.
+// settledFactor is how many periods the leader waits where nothing is on its way: no learner, no dead voter, no change
+// that failed.
+const settledFactor = 10
+
+// reconcileRoster moves raft's configuration towards the roster, each period and whenever the state changes.
 func (n *Node) reconcileRoster(ctx context.Context, r *raft.Raft) {
 	changed := n.Watch(ctx)
-	tick := time.NewTicker(n.cfg.Timing.Reconcile)
-	defer tick.Stop()
+	next := time.NewTimer(n.cfg.Timing.Reconcile)
+	defer next.Stop()
 	rec := newReconciler(n, r)
 	var roster []state.Member
 	for ctx.Err() == nil {
 		rec.observeLearners(ctx)
 		rec.applyChanges(ctx)
+		period := n.cfg.Timing.Reconcile
+		if rec.isSettled() {
+			period *= settledFactor
+		}
+		next.Reset(period)
+		n.checkPace() // it goes by the members
 		roster = n.View().Members()
 		for wait := true; wait; {
 			select {
 			case <-ctx.Done():
 				return
-			case <-tick.C:
+			case <-next.C:
 				wait = false
 			case <-changed:
 				wait = sameMembers(roster, n.View().Members()) // keys change far more often

@@ -53,7 +53,9 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *
 	if isHeartbeat(req) {
 		err := t.validateAnswer(t.beats.AppendEntries(id, to, req, resp), &resp.Term)
 		if err == nil {
-			t.reach.wakeWaiters(id)
+			t.reach.noteAnswered(id)
+		} else {
+			t.reach.noteFailed(id)
 		}
 		return err
 	}

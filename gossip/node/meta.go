@@ -19,13 +19,14 @@ const (
 
 // Record numbers of the encoding. Append only: a number is never used again for something else.
 const (
-	recBuild = 1
-	recSalt  = 2
-	recProto = 3
-	recFlags = 4
-	recLoad  = 5
-	recWork  = 6
-	recLevel = 7
+	recBuild     = 1
+	recSalt      = 2
+	recProto     = 3
+	recFlags     = 4
+	recLoad      = 5
+	recWork      = 6
+	recLevel     = 7
+	recTolerance = 8
 )
 
 const (
@@ -55,6 +56,8 @@ type Meta struct {
 	Mines       bool   // takes mines that other masters have written
 	Roots       bool   // understands what consensus says about file and pillar roots
 	PillarCache bool   // its stock master answers minions from a cache of pillars (pillar_cache)
+	// Tolerance is how long it waits for a heartbeat of the leader of consensus, in milliseconds; zero: that is not said.
+	Tolerance   uint16
 	Level       uint16 // of consensus commands it understands, see consensus/state
 	Subscribers uint32 // minions connected to its publish port
 	Work        uint32 // requests its stock master is working on, roughly
@@ -70,7 +73,8 @@ func (m Meta) Append(dst []byte) []byte {
 	dst = appendRecord(dst, recFlags, []byte{m.flagByte()})
 	dst = appendRecord(dst, recLoad, binary.BigEndian.AppendUint32(nil, m.Subscribers))
 	dst = appendRecord(dst, recWork, binary.BigEndian.AppendUint32(nil, m.Work))
-	return appendRecord(dst, recLevel, binary.BigEndian.AppendUint16(nil, m.Level))
+	dst = appendRecord(dst, recLevel, binary.BigEndian.AppendUint16(nil, m.Level))
+	return appendRecord(dst, recTolerance, binary.BigEndian.AppendUint16(nil, m.Tolerance))
 }
 
 // ParseMeta reads what Append wrote. Unknown records of a known version are skipped, so that a newer node can say more.
@@ -98,7 +102,7 @@ func ParseMeta(b []byte) (Meta, error) {
 }
 
 func (m *Meta) setRecord(number byte, value []byte) error {
-	want := map[byte]int{recProto: 2, recFlags: 1, recLoad: 4, recWork: 4, recLevel: 2}
+	want := map[byte]int{recProto: 2, recFlags: 1, recLoad: 4, recWork: 4, recLevel: 2, recTolerance: 2}
 	if n, fixed := want[number]; fixed && len(value) != n {
 		return fmt.Errorf("%w: record %d has %d bytes instead of %d", ErrMeta, number, len(value), n)
 	}
@@ -122,6 +126,8 @@ func (m *Meta) setRecord(number byte, value []byte) error {
 		m.Work = binary.BigEndian.Uint32(value)
 	case recLevel:
 		m.Level = binary.BigEndian.Uint16(value)
+	case recTolerance:
+		m.Tolerance = binary.BigEndian.Uint16(value)
 	}
 	return nil
 }

@@ -85,6 +85,7 @@ func TestMetaRoundTrip(t *testing.T) {
 		{Mines: true},
 		{Roots: true},
 		{Level: 7},
+		{Tolerance: 750},
 	} {
 		b := m.Append(nil)
 		got, err := ParseMeta(b)

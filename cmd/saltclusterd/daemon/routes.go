@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 
+	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/ring"
@@ -36,16 +37,19 @@ func (m *member) routesChanged() {
 func (m *member) meta() node.Meta {
 	if m.svc == nil {
 		return node.Meta{Build: m.d.version, Proto: protoVersion, Ready: m.Consensus.CaughtUp(), Witness: true, Roots: true,
-			Level: state.Level}
+			Level: state.Level, Tolerance: tolerance}
 	}
 	return node.Meta{
 		Build: m.d.version, Salt: m.d.master.Version.String(), Proto: protoVersion,
 		Ready: m.svc.serving.Load(), MasterUp: m.svc.masterServes(), Draining: m.svc.drain.Draining(),
 		Returns: m.svc.takesReturns(), Mines: m.svc.takesMines(), PillarCache: m.d.master.Bool("pillar_cache"), Roots: true,
-		Level:       state.Level,
+		Level: state.Level, Tolerance: tolerance,
 		Subscribers: uint32(m.svc.pub.Stats().Subscribers), Work: m.svc.work(),
 	}
 }
+
+// tolerance is how long this node waits for a heartbeat of the leader, in milliseconds.
+var tolerance = uint16(consensus.DefaultTiming().Silence.Milliseconds())
 
 // protoVersion is the newest version of the peer RPC that this build speaks.
 const protoVersion = 1

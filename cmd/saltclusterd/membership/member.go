@@ -99,7 +99,7 @@ func New(cfg Config) (*Member, error) {
 	}
 	m.Consensus, err = consensus.New(consensus.Config{
 		ID: cfg.Self, Dir: RaftDir(stateDir), Port: m.Port, Remote: peer.Remote,
-		Forward: m.forward, Stats: cfg.Stats, Alive: m.Alive, Lead: cfg.Lead, Standing: cfg.CaughtUpChanged,
+		Forward: m.forward, Stats: cfg.Stats, Alive: m.Alive, Tolerance: m.tolerance, Lead: cfg.Lead, Standing: cfg.CaughtUpChanged,
 		MaxVoters: cfg.Options.Cluster.MaxVoters, VoterTimeout: cfg.Options.Cluster.VoterTimeout,
 		Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
@@ -185,6 +185,14 @@ func (m *Member) Audit(cause string) state.Audit {
 
 // Alive says whether a node is this one, or gossip sees it.
 func (m *Member) Alive(id node.ID) bool { return id == m.cfg.Self || m.Gossip.Alive(id) }
+
+// tolerance is how long a node waits for a heartbeat of the leader of consensus, as it says itself.
+func (m *Member) tolerance(id node.ID) time.Duration {
+	if g, ok := m.Gossip.Member(id); ok && g.Meta.Tolerance > 0 {
+		return time.Duration(g.Meta.Tolerance) * time.Millisecond
+	}
+	return consensus.DefaultTolerance
+}
 
 // AwaitRevision waits until this node's view is at rev or later.
 func (m *Member) AwaitRevision(ctx context.Context, rev uint64) error {
