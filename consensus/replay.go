@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"saltclusterd/backoff"
+
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 )
@@ -31,13 +33,14 @@ func (s *storage) setApplied(index uint64) error { return s.bolt.SetUint64([]byt
 
 // keepApplied stores how far this node is, now and then.
 func (n *Node) keepApplied(ctx context.Context) {
-	tick := time.NewTicker(appliedEvery)
+	tick := time.NewTimer(backoff.Align(appliedEvery))
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			tick.Reset(backoff.Align(appliedEvery))
 			n.storeApplied()
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/gossip/node"
 )
 
@@ -30,7 +31,7 @@ func (g *Gossip) runRejoiner(seeds []string) {
 	r := &rejoiner{g: g, attempts: map[node.ID]*attempt{}, places: make(chan struct{}, rejoinAtOnce)}
 	defer r.wg.Wait()
 	r.contactSeeds(seeds)
-	tick := time.NewTicker(min(lookInterval, g.cfg.Timing.RejoinMin))
+	tick := time.NewTimer(backoff.Align(min(lookInterval, g.cfg.Timing.RejoinMin)))
 	defer tick.Stop()
 	for {
 		r.startDue(time.Now())
@@ -38,6 +39,7 @@ func (g *Gossip) runRejoiner(seeds []string) {
 		case <-g.ctx.Done():
 			return
 		case <-tick.C:
+			tick.Reset(backoff.Align(min(lookInterval, g.cfg.Timing.RejoinMin)))
 		case <-g.nudged:
 		}
 	}

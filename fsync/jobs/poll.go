@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"time"
 
+	"saltclusterd/backoff"
+
 	"golang.org/x/sys/unix"
 )
 
 // keepPolling finds jobs that were not announced, and what Python writes to jobs.
 func (s *Store) keepPolling(ctx context.Context) {
-	tick := time.NewTicker(s.cfg.Timing.Poll)
+	tick := time.NewTimer(backoff.Align(s.cfg.Timing.Poll))
 	defer tick.Stop()
 	tops := map[string]int64{}
 	s.poll(tops, false)
@@ -24,6 +26,7 @@ func (s *Store) keepPolling(ctx context.Context) {
 		case jid := <-s.news:
 			s.published(jid)
 		case <-tick.C:
+			tick.Reset(backoff.Align(s.cfg.Timing.Poll))
 			s.poll(tops, true)
 			s.lookAtWatched()
 		}

@@ -1,10 +1,12 @@
 package edge
 
 import (
-	"saltclusterd/sidecar/edge/netconn"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"saltclusterd/backoff"
+	"saltclusterd/sidecar/edge/netconn"
 )
 
 // shard is a share of the subscribers and the worker that serves them.
@@ -40,7 +42,7 @@ func (h *shard) stir() {
 // work walks the subscribers whenever something was published, and looks at
 // their pulse in between.
 func (h *shard) work() error {
-	pulse := time.NewTicker(h.edge.pulse())
+	pulse := time.NewTimer(backoff.Align(h.edge.pulse()))
 	defer pulse.Stop()
 	for {
 		select {
@@ -49,6 +51,7 @@ func (h *shard) work() error {
 		case <-h.wake:
 			h.round()
 		case <-pulse.C:
+			pulse.Reset(backoff.Align(h.edge.pulse()))
 			h.checkBeats(netconn.Clock())
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/backoff"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -162,7 +164,7 @@ func (c *Checker) SetDraining(on bool) {
 }
 
 func (c *Checker) runLoop(ctx context.Context, one *check) {
-	tick := time.NewTicker(c.cfg.Interval)
+	tick := time.NewTimer(backoff.Align(c.cfg.Interval))
 	defer tick.Stop()
 	for {
 		c.runOnce(ctx, one)
@@ -170,6 +172,7 @@ func (c *Checker) runLoop(ctx context.Context, one *check) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			tick.Reset(backoff.Align(c.cfg.Interval))
 		case <-one.kick:
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -111,13 +112,14 @@ func (c *ReqClient) watchWorkers() {
 	if c.cfg.Probe == nil {
 		return
 	}
-	tick := time.NewTicker(max(c.cfg.ProbeAfter/2, time.Millisecond))
+	tick := time.NewTimer(backoff.Align(max(c.cfg.ProbeAfter/2, time.Millisecond)))
 	defer tick.Stop()
 	for {
 		select {
 		case <-c.ctx.Done():
 			return
 		case <-tick.C:
+			tick.Reset(backoff.Align(max(c.cfg.ProbeAfter/2, time.Millisecond)))
 			c.checkWorkers(time.Now())
 		}
 	}

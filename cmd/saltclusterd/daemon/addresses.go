@@ -22,7 +22,7 @@ func (s *service) followAddresses(ctx context.Context) {
 	f := addressFollower{addrs: func() (pub, req []string) { return s.m.d.cfg.EdgeAddresses(localAddrs()) }}
 	f.pub, _ = f.addrs()
 	f.again = true // the edges may have been made for others, a moment ago
-	for backoff.Sleep(ctx, addressesEvery) {
+	for backoff.Poll(ctx, addressesEvery) {
 		switch changed, err := f.follow(ctx, s.pub, s.reqs); {
 		case err != nil && changed:
 			s.m.log.Warn("not all addresses of this host can be listened on, trying again", "err", err)

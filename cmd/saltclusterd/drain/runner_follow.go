@@ -19,7 +19,7 @@ const (
 // waiting each time it finds the node drained.
 func (r *Runner) AwaitUndrained(ctx context.Context, waiting func()) error {
 	changed := r.cfg.Log.Watch(ctx)
-	again := time.NewTicker(resignEvery)
+	again := time.NewTimer(backoff.Align(resignEvery))
 	defer again.Stop()
 	for r.Wanted() {
 		r.announce()
@@ -28,6 +28,7 @@ func (r *Runner) AwaitUndrained(ctx context.Context, waiting func()) error {
 		r.cfg.Resign(ctx)
 		select {
 		case <-again.C:
+			again.Reset(backoff.Align(resignEvery))
 		case _, ok := <-changed:
 			if !ok {
 				return ctx.Err()

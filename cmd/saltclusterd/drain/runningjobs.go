@@ -117,7 +117,7 @@ func (j *RunningJobs) Counts() JobCounts {
 
 // Follow checks the jobs from time to time, while the disk they are on answers, until ctx ends.
 func (j *RunningJobs) Follow(ctx context.Context, diskHangs func() bool) {
-	for backoff.Sleep(ctx, jobsRefresh) {
+	for backoff.Poll(ctx, jobsRefresh) {
 		if !diskHangs() {
 			j.refresh()
 		}

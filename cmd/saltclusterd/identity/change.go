@@ -164,7 +164,7 @@ func (c *Change) dutyOf(v state.View) duty {
 
 // Run takes the steps of this node until ctx ends or another process has taken over.
 func (c *Change) Run(ctx context.Context) {
-	for backoff.Sleep(ctx, stepInterval) {
+	for backoff.Poll(ctx, stepInterval) {
 		err := c.step(ctx)
 		if ctx.Err() != nil {
 			return

@@ -25,7 +25,7 @@ const (
 // costs no election.
 func (c *Control) ResignWhenShareHangs(ctx context.Context, hung func() (reason string, since time.Time)) {
 	failed := node.ID("") // did not take over the last time
-	for backoff.Sleep(ctx, shareEvery) {
+	for backoff.Poll(ctx, shareEvery) {
 		reason, since := hung()
 		if reason == "" || time.Since(since) < shareHungFor {
 			continue

@@ -17,7 +17,7 @@ const configEvery = 3 * time.Second
 func (w *Watch) FollowKeyStore(ctx context.Context) {
 	seen, pause := 0, upgradeRetry
 	before := w.c.Master.Text("keys.cache_driver")
-	for backoff.Sleep(ctx, configEvery) {
+	for backoff.Poll(ctx, configEvery) {
 		c, err := localmaster.LoadConfig(w.c.Master.Path, w.c.Master.Version)
 		if err != nil || sameStore(configuredStore(c), configuredStore(w.c.Master)) && c.Text("keys.cache_driver") == before {
 			seen = 0

@@ -35,7 +35,7 @@ func (m *Member) WithoutRoots() (older, unseen []string) {
 // KeepLevel is the leader's duty: commands come to mean more when all members have said that they understand it, those
 // that are down included. A member that was never seen is waited for.
 func (m *Member) KeepLevel(ctx context.Context) {
-	for backoff.Sleep(ctx, levelEvery) {
+	for backoff.Poll(ctx, levelEvery) {
 		agreed := m.Consensus.View().Level()
 		if agreed >= state.Level {
 			continue

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
@@ -27,7 +28,7 @@ func (m *Member) SetRoutes(v *router.View) { m.view.Store(v) }
 // node with what it is doing, until ctx ends.
 func (m *Member) FollowRoutes(ctx context.Context) {
 	roster, there := m.Consensus.Watch(ctx), m.Gossip.Watch(ctx)
-	tick := time.NewTicker(metaEvery)
+	tick := time.NewTimer(backoff.Align(metaEvery))
 	defer tick.Stop()
 	var told node.Meta
 	for {
@@ -38,6 +39,7 @@ func (m *Member) FollowRoutes(ctx context.Context) {
 		m.UpdateRoutes()
 		select {
 		case <-tick.C:
+			tick.Reset(backoff.Align(metaEvery))
 		case <-m.reroute:
 		case <-ctx.Done():
 			return

@@ -72,7 +72,7 @@ func (v *View) KeepPresence(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { p.fireEvents(ctx) })
 	p.refresh(ctx)
-	for backoff.Sleep(ctx, refreshInterval) {
+	for backoff.Poll(ctx, refreshInterval) {
 		p.refresh(ctx)
 	}
 	wg.Wait()

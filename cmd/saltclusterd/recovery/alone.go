@@ -97,7 +97,7 @@ func (a *Alone) AwaitCluster(ctx context.Context) error {
 // it has not restarted. By then the cluster may have removed this node, or deleted a key.
 func (a *Alone) KeepLimit(ctx context.Context) {
 	var contact time.Time
-	for backoff.Sleep(ctx, aloneInterval) {
+	for backoff.Poll(ctx, aloneInterval) {
 		now := time.Now()
 		if a.cfg.Log.CaughtUp() {
 			contact = now

@@ -86,7 +86,7 @@ func isRemoved(s peer.Standing, rev, generation uint64) bool {
 // Run ends the membership when this node was removed.
 func (w *Watch) Run(ctx context.Context) {
 	lastAsked := time.Now()
-	for backoff.Sleep(ctx, standingEvery) {
+	for backoff.Poll(ctx, standingEvery) {
 		if w.cfg.Log.Detached() {
 			w.endMembership("this node was removed from the cluster")
 			return

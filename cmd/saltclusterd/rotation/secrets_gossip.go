@@ -26,7 +26,7 @@ const (
 // KeepGossipKey is a duty of the leader. It replaces the gossip key after a removal, once raft does not send the log
 // to the removed node any more: the new key is in the log.
 func (s *Secrets) KeepGossipKey(ctx context.Context) {
-	for backoff.Sleep(ctx, leaderInterval) {
+	for backoff.Poll(ctx, leaderInterval) {
 		v := s.cfg.Log.View()
 		var cmd state.Command
 		switch keys := v.GossipKeys(); {

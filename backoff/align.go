@@ -1,0 +1,18 @@
+package backoff
+
+import (
+	"context"
+	"time"
+)
+
+// began is when this process did.
+var began = time.Now()
+
+// Align returns how long it is until the next multiple of every since the process began. What is due every second is
+// then due together, and wakes an idle process once.
+func Align(every time.Duration) time.Duration { return alignAt(time.Since(began), every) }
+
+func alignAt(age, every time.Duration) time.Duration { return every - age%every }
+
+// Poll waits for the next multiple of every since the process began, and reports whether ctx is still active.
+func Poll(ctx context.Context, every time.Duration) bool { return Sleep(ctx, Align(every)) }
