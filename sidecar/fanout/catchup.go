@@ -102,6 +102,7 @@ func (c *catchUp) runLoop(ctx context.Context) {
 		if busy && !armed {
 			tick.Reset(lateTick)
 			armed = true
+			c.h.beatNow() // what waits, waits for the answers
 		}
 	}
 }
@@ -381,6 +382,7 @@ func (h *Hub) sealCopies(ctx context.Context, pubs []late.Publication, subscribe
 			return
 		}
 	}
+	h.beatNow() // they had serials that the peers do not know of
 }
 
 // fanned is the load of a copy, and its topics.

@@ -109,6 +109,7 @@ type Hub struct {
 type linked struct {
 	cancel  context.CancelFunc
 	refused *refusals
+	beat    chan struct{} // asks for a heartbeat; capacity 1
 }
 
 // New returns a hub without links; nothing runs before Open.
@@ -216,11 +217,12 @@ func (h *Hub) linkTo(peers []node.ID) map[node.ID]bool {
 // startLink starts a link to id. The caller holds mu.
 func (h *Hub) startLink(id node.ID) {
 	ctx, cancel := context.WithCancel(h.ctx)
-	kept := &linked{cancel: cancel, refused: new(refusals)}
+	kept := &linked{cancel: cancel, refused: new(refusals), beat: make(chan struct{}, 1)}
 	h.links[id] = kept
 	l := &link{
 		peer: id, run: h.run, client: h.cfg.HTTP, out: h.out, clock: h.cfg.Clock, log: h.cfg.Logger, metrics: h.metrics,
-		beat: func() beat { return beat{h.beats.stampAt(time.Now()), h.in.stampOf(id)} }, starts: h.processes.All,
+		now: kept.beat, starts: h.processes.All,
+		beat:    func() beat { return beat{h.beats.stampAt(time.Now()), h.in.stampOf(id)} },
 		theirs:  func() []late.Publication { return h.publishedBy(id) },
 		dialled: func(err error) { kept.refused.noteResult(errors.Is(err, syscall.ECONNREFUSED), time.Now()) },
 	}
@@ -251,6 +253,15 @@ func (h *Hub) Local(p Publication) error {
 	h.out.addRecord(kindPublication, h.cfg.Clock.Last(), payload, h.epochRecord())
 	h.metrics.published.WithLabelValues("local").Inc()
 	return h.deliverLocal(p, arrived)
+}
+
+// beatNow sends a heartbeat to every peer.
+func (h *Hub) beatNow() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.links {
+		notifyChange(l.beat)
+	}
 }
 
 // endedAt is when the process that a peer had last is known to have ended, by the words of its host; the zero time if

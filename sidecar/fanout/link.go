@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/late"
@@ -32,7 +33,9 @@ const (
 	// receiver's master.
 	headerStarts = "Scd-Starts"
 
-	heartbeatEvery = 250 * time.Millisecond
+	// heartbeatEvery is well below lateFrom: what comes from a peer is taken for as old as the last heartbeat of this
+	// node that the peer had heard, which is up to two of these.
+	heartbeatEvery = 500 * time.Millisecond
 	// silentAfter is how long a link may go without an acknowledgement of its heartbeats before it is made anew.
 	silentAfter = 5 * time.Second
 	minBackoff  = 50 * time.Millisecond
@@ -52,6 +55,7 @@ type link struct {
 	log     *slog.Logger
 	metrics *metrics
 	beat    func() beat         // what a heartbeat says now
+	now     <-chan struct{}     // asks for a heartbeat
 	starts  func() []late.Start // all that are known
 	// of the peer's master, which a run of the peer that has just begun does not remember
 	theirs  func() []late.Publication
@@ -146,7 +150,7 @@ func peerAge(h http.Header) time.Duration {
 // wants them or has missed some.
 func (l *link) feedPeer(ctx context.Context, pipe io.Writer, seq uint64, starts bool) error {
 	w := bufio.NewWriterSize(pipe, 32<<10)
-	beat := time.NewTicker(heartbeatEvery)
+	beat := time.NewTimer(backoff.Align(heartbeatEvery))
 	defer beat.Stop()
 	buf := make([]record, 0, batchSize)
 	for due := false; ; {
@@ -190,7 +194,10 @@ func (l *link) feedPeer(ctx context.Context, pipe io.Writer, seq uint64, starts 
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-more:
+		case <-l.now:
+			due = true
 		case <-beat.C:
+			beat.Reset(backoff.Align(heartbeatEvery))
 			due = true
 		}
 	}
