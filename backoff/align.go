@@ -8,8 +8,8 @@ import (
 // began is when this process did.
 var began = time.Now()
 
-// Align returns how long it is until the next multiple of every since the process began. What is due every second is
-// then due together, and wakes an idle process once.
+// Align returns how long it is until the next multiple of every since the process began. Loops that use it with the
+// same period are due together, and wake an idle process once.
 func Align(every time.Duration) time.Duration { return alignAt(time.Since(began), every) }
 
 func alignAt(age, every time.Duration) time.Duration { return every - age%every }

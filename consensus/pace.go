@@ -11,11 +11,11 @@ import (
 )
 
 // Raft sends heartbeats a tenth to a fifth of its heartbeat timeout apart, and a follower stands for election after one
-// to three timeouts. As long as all members answer, a node has the timeout Timing.Calm, for fewer heartbeats. It goes
-// back to Timing.Heartbeat when a leader is silent for Timing.Silence, or a member does not answer a heartbeat: raft
-// then looks at once how old the last contact is. So a failover is no slower than with Timing.Heartbeat all the time,
-// and a member that is back is noticed as soon. A vote needs a majority without a leader (pre-vote), so a node that goes
-// back without need disturbs no others.
+// to three timeouts. As long as all members answer, a node has the timeout Timing.Calm, which makes heartbeats rare. It
+// returns to Timing.Heartbeat when a leader is silent for Timing.Silence, or a member does not answer a heartbeat: raft
+// then checks at once how old the last contact is. A failover takes as long as with Timing.Heartbeat all the time, or
+// less, and a member that is back is noticed as soon. A vote needs a majority without a leader (pre-vote), so a node
+// that returns to the short timeout needlessly disturbs no others.
 
 const (
 	// DefaultTolerance is how long members wait for a heartbeat that do not say it: all before this setting existed.
