@@ -99,7 +99,8 @@ func New(cfg Config) (*Member, error) {
 	}
 	m.Consensus, err = consensus.New(consensus.Config{
 		ID: cfg.Self, Dir: RaftDir(stateDir), Port: m.Port, Remote: peer.Remote,
-		Forward: m.forward, Stats: cfg.Stats, Alive: m.Alive, Tolerance: m.tolerance, Lead: cfg.Lead, Standing: cfg.CaughtUpChanged,
+		Forward: m.forward, Stats: cfg.Stats, Alive: m.Alive, Tolerance: m.tolerance,
+		Lead: cfg.Lead, Standing: cfg.CaughtUpChanged,
 		MaxVoters: cfg.Options.Cluster.MaxVoters, VoterTimeout: cfg.Options.Cluster.VoterTimeout,
 		Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
