@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -279,8 +280,13 @@ func (c *cluster) testRemoved() {
 		c.settle()
 		c.await(0, 0, gone...)
 		c.await(1, 1, all...)
-		for _, b := range before { // what members have said of it does not bring it back
+		for _, b := range before { // what members have said of it does not bring it back, not even for a moment
 			_, _ = c.Send(c.Context(), b.From, b.To, b.Bytes)
+			for _, m := range gone {
+				if m.id == b.To && m.read(0) != 0 {
+					c.Fatalf("%s has it again", m.id)
+				}
+			}
 		}
 	}
 	for _, m := range all {
@@ -351,25 +357,27 @@ func (c *cluster) testMalformed() {
 		}
 		refused("what a stranger sends", "", b.Bytes)
 	}
-	refused("too much", "a", make([]byte, c.subject.Traits().MaxBody+1))
+	_, err := c.Send(c.Context(), "a", "b", make([]byte, c.subject.Traits().MaxBody+1))
+	if err == nil || !strings.Contains(err.Error(), "too large") {
+		c.Errorf("a body that is too large: %v", err)
+	}
 	all[0].write(1, 1)
 	c.await(1, 1, all...)
 	c.await(0, 1, all...)
 }
 
 func (c *cluster) testClosed() {
-	all := c.start(2)
+	all := c.start(3)
 	c.Cut("b", true)
 	all[0].write(0, 1)
-	var bodies []Body
-	Eventually(c, "a sends in vain", func() bool {
-		bodies = c.Sent()
-		return len(bodies) > 3 && all[0].store.Peers()[0].Err != ""
-	})
+	c.await(0, 1, all[2])
+	bodies := c.Sent()
 	h := all[1].store.Handler()
 	all[1].close()
 	for _, b := range bodies {
-		_, _ = Serve(c.Context(), h, b.From, b.Bytes)
+		if b.To == "c" {
+			_, _ = Serve(c.Context(), h, b.From, b.Bytes)
+		}
 	}
 	if all[1].read(0) != 0 {
 		c.Error("a closed store has written")
