@@ -3,6 +3,7 @@ package consensus
 import (
 	"context"
 	"fmt"
+	"saltclusterd/backoff"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -18,7 +19,7 @@ func (n *Node) Barrier(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, n.cfg.Timing.Propose)
 		defer cancel()
 	}
-	pause := retryFirst
+	pause := backoff.Backoff{Min: retryFirst, Max: retryMost}
 	for {
 		index, err := n.leaderReadIndex(ctx)
 		if err == nil {
@@ -31,8 +32,7 @@ func (n *Node) Barrier(ctx context.Context) error {
 			return fmt.Errorf("barrier: %w", err)
 		}
 		select {
-		case <-time.After(pause):
-			pause = min(2*pause, retryMost)
+		case <-time.After(pause.Next()):
 		case <-ctx.Done():
 			return fmt.Errorf("barrier: %w: %w", ErrNoLeader, err)
 		}

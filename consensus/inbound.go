@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 	"github.com/hashicorp/raft"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 )
@@ -95,21 +96,19 @@ func (in *inbound) close() {
 
 func (in *inbound) acceptConnections() {
 	const first, most = 5 * time.Millisecond, time.Second
-	for pause := first; ; {
+	pause := backoff.Backoff{Min: first, Max: most}
+	for {
 		c, err := in.ln.Accept()
 		switch {
 		case err == nil:
-			pause = first
+			pause.Reset()
 			in.admitConnection(c)
 			continue
 		case in.ctx.Err() != nil, errors.Is(err, net.ErrClosed):
 			return
 		}
 		in.log.Warn("accepting raft connections fails", "err", err)
-		select {
-		case <-time.After(pause):
-			pause = min(2*pause, most)
-		case <-in.ctx.Done():
+		if !pause.Wait(in.ctx) {
 			return
 		}
 	}

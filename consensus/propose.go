@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 )
@@ -116,7 +117,7 @@ func splitCommands(cmds []state.Command) ([]step, error) {
 // and not repeated.
 func (n *Node) retryRequest(ctx context.Context, req state.Request, size int) (outcome, error) {
 	maybe := false
-	pause := retryFirst
+	pause := backoff.Backoff{Min: retryFirst, Max: retryMost}
 	for {
 		req.Retry = maybe
 		o, fail := n.attemptRequest(ctx, req, size)
@@ -132,8 +133,7 @@ func (n *Node) retryRequest(ctx context.Context, req state.Request, size int) (o
 		}
 		n.m.countRetry()
 		select {
-		case <-time.After(pause):
-			pause = min(2*pause, retryMost)
+		case <-time.After(pause.Next()):
 		case <-ctx.Done():
 			return outcome{}, proposalError(fail.err, maybe, true)
 		case <-n.ctx.Done():

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/backoff"
 	"saltclusterd/gossip/node"
 )
 
@@ -59,14 +60,15 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *
 		}
 		return err
 	}
-	for pause := retryFirst; ; pause = min(2*pause, appendRetryMax) {
+	pause := backoff.Backoff{Min: retryFirst, Max: appendRetryMax}
+	for {
 		*resp = raft.AppendEntriesResponse{}
 		err := t.validateAnswer(t.NetworkTransport.AppendEntries(id, to, req, resp), &resp.Term)
 		if err == nil {
 			t.replaceBackoff(id, req, resp)
 			return nil
 		}
-		if !t.reach.waitHeartbeat(t.in.ctx, id, req.Term, pause) {
+		if !t.reach.waitHeartbeat(t.in.ctx, id, req.Term, pause.Next()) {
 			return err
 		}
 	}

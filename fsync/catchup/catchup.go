@@ -147,7 +147,8 @@ func (r *Runner) awaitPart(ctx context.Context, p *part) error {
 
 // pullPart asks one peer after the other.
 func (r *Runner) pullPart(ctx context.Context, p *part) error {
-	for pause := r.cfg.Pause; ; pause = min(2*pause, maxPause) {
+	pause := backoff.Backoff{Min: r.cfg.Pause, Max: maxPause}
+	for {
 		ask, absent := r.cfg.Peers()
 		if len(ask)+len(absent) == 0 {
 			return nil
@@ -172,7 +173,7 @@ func (r *Runner) pullPart(ctx context.Context, p *part) error {
 		if err := r.giveUpReason(p, true); err != nil {
 			return err
 		}
-		if !backoff.Sleep(ctx, pause) {
+		if !pause.Wait(ctx) {
 			return ctx.Err()
 		}
 	}

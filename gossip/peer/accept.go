@@ -8,18 +8,19 @@ import (
 	"net"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/gossip/node"
 )
 
 // acceptConnections takes tcp connections and starts a goroutine for each; it does nothing that could wait for a peer.
 func (p *Port) acceptConnections() {
 	const first, most = 5 * time.Millisecond, time.Second
-	pause := first
+	pause := backoff.Backoff{Min: first, Max: most}
 	for {
 		c, err := p.ln.Accept()
 		switch {
 		case err == nil:
-			pause = first
+			pause.Reset()
 			p.startHandshake(c)
 			continue
 		case p.ctx.Err() != nil, p.retired.Load():
@@ -30,10 +31,7 @@ func (p *Port) acceptConnections() {
 		}
 		// Mostly a lack of descriptors: continue, slowly.
 		p.log.Warn("accepting peer connections fails", "err", err)
-		select {
-		case <-time.After(pause):
-			pause = min(2*pause, most)
-		case <-p.ctx.Done():
+		if !pause.Wait(p.ctx) {
 			return
 		}
 	}

@@ -65,7 +65,7 @@ type link struct {
 // keepOpen holds the link until ctx ends, redialling with backoff.
 func (l *link) keepOpen(ctx context.Context) {
 	l.metrics.countLost(string(l.peer), 0) // a rule about an increase sees the first one only where there was a zero
-	backoff := minBackoff
+	pause := backoff.Backoff{Min: minBackoff, Max: maxBackoff}
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := l.runOnce(ctx)
@@ -73,15 +73,10 @@ func (l *link) keepOpen(ctx context.Context) {
 			return
 		}
 		if time.Since(began) > maxBackoff {
-			backoff = minBackoff
+			pause.Reset()
 		}
-		l.log.Debug("publication link lost", "node", l.peer, "err", err, "retry", backoff)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(backoff):
-		}
-		backoff = min(2*backoff, maxBackoff)
+		l.log.Debug("publication link lost", "node", l.peer, "err", err)
+		pause.Wait(ctx)
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
+	"saltclusterd/backoff"
 	"time"
 )
 
@@ -17,25 +17,9 @@ const (
 	busBatch        = 256 << 10 // bytes written at once
 )
 
-// backoff is the pause between attempts to connect.
-type backoff struct{ next, least, most time.Duration }
-
-func (b *Bus) newBackoff() *backoff {
-	return &backoff{next: b.o.BackoffMin, least: b.o.BackoffMin, most: b.o.BackoffMax}
-}
-
-func (w *backoff) resetPause() { w.next = w.least }
-
-// waitPause waits and reports whether to continue.
-func (w *backoff) waitPause(ctx context.Context) bool {
-	d := w.next/2 + rand.N(w.next/2+1)
-	w.next = min(2*w.next, w.most)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
+// newBackoff is the pause between attempts to connect.
+func (b *Bus) newBackoff() *backoff.Backoff {
+	return &backoff.Backoff{Min: b.o.BackoffMin, Max: b.o.BackoffMax, Jitter: true}
 }
 
 func (e endpoint) dialBus(ctx context.Context) (net.Conn, error) {
@@ -53,14 +37,14 @@ func (b *Bus) receiveEvents() {
 	for ctx.Err() == nil {
 		c, err := b.pub.dialBus(ctx)
 		if err == nil {
-			wait.resetPause()
+			wait.Reset()
 			err = b.readEvents(ctx, c)
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		b.o.Logger.Debug("event bus not readable", "path", b.pub.address, "err", err)
-		if !wait.waitPause(ctx) {
+		if !wait.Wait(ctx) {
 			return
 		}
 	}
@@ -173,12 +157,12 @@ func (b *Bus) sendEvents() {
 			b.metrics.fired.Add(float64(n))
 			b.noteProgress(n, err == nil)
 			if err == nil {
-				wait.resetPause()
+				wait.Reset()
 				break
 			}
 			b.o.Logger.Debug("event bus not writable", "path", b.pull.address, "err", err)
 			rest = rest[n:]
-			if !wait.waitPause(b.ctx) {
+			if !wait.Wait(b.ctx) {
 				return
 			}
 		}

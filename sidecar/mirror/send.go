@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/gossip/node"
 )
 
@@ -16,7 +17,7 @@ const (
 
 // sendQueue sends what waits for a node until it is a member no more, or for long nothing came.
 func (m *Mirror) sendQueue(to node.ID, q *queue) {
-	wait := m.c.BackoffMin
+	pause := backoff.Backoff{Min: m.c.BackoffMin, Max: m.c.BackoffMax}
 	for {
 		b, old := q.takeBatch()
 		m.metrics.countDropped("old", old)
@@ -30,18 +31,15 @@ func (m *Mirror) sendQueue(to node.ID, q *queue) {
 		err := m.c.Peers.Send(ctx, to, b.encodeBatch())
 		cancel()
 		if err == nil {
-			wait = m.c.BackoffMin
+			pause.Reset()
 			q.removeSent(b.first + uint64(len(b.events)))
 			m.metrics.sent.Add(float64(len(b.events)))
 			continue
 		}
 		m.c.Logger.Debug("events not mirrored", "node", to, "err", err)
-		select {
-		case <-m.ctx.Done():
+		if !pause.Wait(m.ctx) {
 			return
-		case <-time.After(wait):
 		}
-		wait = min(2*wait, m.c.BackoffMax)
 	}
 }
 

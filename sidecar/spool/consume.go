@@ -2,6 +2,7 @@ package spool
 
 import (
 	"context"
+	"saltclusterd/backoff"
 	"time"
 )
 
@@ -28,7 +29,7 @@ const closeTime = 2 * time.Second
 
 func (k *consumer) runConsumer() {
 	defer k.reader.close()
-	s, pause := k.s, k.s.c.RetryMin
+	s, pause := k.s, backoff.Backoff{Min: k.s.c.RetryMin, Max: k.s.c.RetryMax}
 	checked := time.Now()
 	for s.ctx.Err() == nil {
 		k.goBack()
@@ -43,13 +44,12 @@ func (k *consumer) runConsumer() {
 		}
 		switch {
 		case err != nil:
-			k.waitGrown(nil, pause)
-			pause = min(2*pause, s.c.RetryMax)
+			k.waitGrown(nil, pause.Next())
 		case len(batch) == 0:
 			k.waitGrown(grown, s.c.Checkpoint)
 			fallthrough
 		default:
-			pause = s.c.RetryMin
+			pause.Reset()
 		}
 	}
 	k.saveLast()

@@ -3,9 +3,9 @@ package upstream
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -16,7 +16,7 @@ const maxDialing = 8
 func (c *ReqClient) keepIdle() {
 	tick := time.NewTicker(max(c.cfg.IdleTimeout/4, 10*time.Millisecond))
 	defer tick.Stop()
-	pause := c.cfg.BackoffMin
+	pause := backoff.Backoff{Min: c.cfg.BackoffMin, Max: c.cfg.BackoffMax, Jitter: true}
 	var met time.Time // the last good connect
 	for {
 		if c.claimPlace() {
@@ -24,15 +24,14 @@ func (c *ReqClient) keepIdle() {
 				lasted := time.Since(met)
 				met = time.Now()
 				if lasted > c.cfg.BackoffMax {
-					pause = c.cfg.BackoffMin
+					pause.Reset()
 					continue
 				}
 				// A listener that accepts a connection and ends it at once is not a master; it is not called again without a pause.
 			}
-			if !c.sleepFor(pause/2 + rand.N(pause/2+1)) {
+			if !pause.Wait(c.ctx) {
 				return
 			}
-			pause = min(2*pause, c.cfg.BackoffMax)
 			continue
 		}
 		select {
@@ -155,16 +154,5 @@ func (c *ReqClient) closeIdle() {
 		cn := c.idle[0]
 		cn.close()
 		c.removeConn(cn)
-	}
-}
-
-func (c *ReqClient) sleepFor(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-c.ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }

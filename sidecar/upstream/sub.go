@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -95,7 +95,7 @@ func (c *SubClient) Close() error {
 func (c *SubClient) Up() bool { return c.isUp.Load() }
 
 func (c *SubClient) keepSubscribed() {
-	pause := c.cfg.BackoffMin
+	pause := backoff.Backoff{Min: c.cfg.BackoffMin, Max: c.cfg.BackoffMax, Jitter: true}
 	for c.ctx.Err() == nil {
 		z, err := c.pause.takeResumed(), error(nil)
 		again := z != nil // taken over: nothing was missed
@@ -112,17 +112,13 @@ func (c *SubClient) keepSubscribed() {
 				c.cfg.Logger.Warn("subscription to the salt-master lost", "remote", c.cfg.Addr, "err", err)
 			}
 			if time.Since(began) > c.cfg.BackoffMax { // else something lets us in to throw us out
-				pause = c.cfg.BackoffMin
+				pause.Reset()
 				continue
 			}
 		} else {
 			c.cfg.Logger.Debug("no subscription to the salt-master", "remote", c.cfg.Addr, "err", err)
 		}
-		select {
-		case <-c.ctx.Done():
-		case <-time.After(pause/2 + rand.N(pause/2+1)):
-		}
-		pause = min(2*pause, c.cfg.BackoffMax)
+		pause.Wait(c.ctx)
 	}
 }
 

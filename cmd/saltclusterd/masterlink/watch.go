@@ -174,7 +174,8 @@ func (w *Watch) upgradeFor(ctx context.Context, v localmaster.Version) bool {
 	if !v.Supported() {
 		return false
 	}
-	for pause := upgradeRetry; ; pause = min(2*pause, maxUpgradeRetry) {
+	pause := backoff.Backoff{Min: upgradeRetry, Max: maxUpgradeRetry}
+	for {
 		err := w.c.Upgrade(ctx, func(step, message string, _ ...int) {
 			w.c.Logger.Debug("renewed for the salt-master's version", "op", step, "reason", message)
 		})
@@ -188,7 +189,7 @@ func (w *Watch) upgradeFor(ctx context.Context, v localmaster.Version) bool {
 		case <-w.started: // perhaps with another version
 			w.NotifyStarted()
 			return false
-		case <-time.After(pause):
+		case <-time.After(pause.Next()):
 		}
 	}
 }

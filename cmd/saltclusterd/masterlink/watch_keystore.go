@@ -15,7 +15,7 @@ const configEvery = 3 * time.Second
 // FollowKeyStore reads the master's configuration at intervals. When the master has its keys in another place, or is
 // about to, another process of this program takes over, which uses that place. It returns then, or when ctx ends.
 func (w *Watch) FollowKeyStore(ctx context.Context) {
-	seen, pause := 0, upgradeRetry
+	seen, pause := 0, backoff.Backoff{Min: upgradeRetry, Max: maxUpgradeRetry}
 	before := w.c.Master.Text("keys.cache_driver")
 	for backoff.Poll(ctx, configEvery) {
 		c, err := localmaster.LoadConfig(w.c.Master.Path, w.c.Master.Version)
@@ -35,10 +35,9 @@ func (w *Watch) FollowKeyStore(ctx context.Context) {
 			return
 		}
 		w.c.Logger.Warn("not renewed for the salt-master's key store", "err", err)
-		if !backoff.Sleep(ctx, pause) {
+		if !pause.Wait(ctx) {
 			return
 		}
-		pause = min(2*pause, maxUpgradeRetry)
 	}
 }
 
