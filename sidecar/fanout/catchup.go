@@ -364,7 +364,7 @@ func (h *Hub) sealCopies(ctx context.Context, pubs []late.Publication, subscribe
 	if len(pubs) == 0 || !h.in.waitThaw(ctx) {
 		return
 	}
-	defer h.in.gate.RUnlock()
+	defer h.in.leave()
 	h.cfg.Hold()
 	for batch := range slices.Chunk(pubs, lateBatch) {
 		addressed := make([]fanned, 0, len(batch))

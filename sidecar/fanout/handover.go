@@ -9,28 +9,38 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/handover"
 	"saltclusterd/sidecar/late"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // A hub continues in another process under the same run: its peers then know which of its records they have, and it
 // knows which of theirs its minions have got.
 
+// deliveries is how many records can be delivered at the same time.
+const deliveries = 1 << 30
+
+func newGate() *semaphore.Weighted { return semaphore.NewWeighted(deliveries) }
+
 // Freeze holds the records of peers back, and waits until the one being delivered is. Local must not be called until
-// Thaw.
-func (h *Hub) Freeze() {
-	h.in.gate.Lock()
+// Thaw. A hub that cannot be frozen before ctx ends continues as before.
+func (h *Hub) Freeze(ctx context.Context) error {
+	if err := h.in.gate.Acquire(ctx, deliveries); err != nil {
+		return fmt.Errorf("freeze the fan-out: %w", err)
+	}
 	h.out.setFrozen(true)
+	return nil
 }
 
 // Thaw lets everything continue.
 func (h *Hub) Thaw() {
 	h.out.setFrozen(false)
-	h.in.gate.Unlock()
+	h.in.gate.Release(deliveries)
 }
 
 // Hand ends the streams of peers, which continue in another process; links end with Close.
 func (h *Hub) Hand() {
 	h.in.handed = true
-	h.in.gate.Unlock()
+	h.in.gate.Release(deliveries)
 	h.in.forgetExcept(nil)
 }
 
@@ -183,12 +193,16 @@ func (i *inbox) restoreFrom(d *handover.Decoder) {
 	}
 }
 
-// waitThaw waits out a freeze; false: another process has taken over, or ctx has ended.
+// waitThaw waits out a freeze, which leave allows; false: another process has taken over, or ctx has ended.
 func (i *inbox) waitThaw(ctx context.Context) bool {
-	i.gate.RLock()
-	if i.handed || ctx.Err() != nil {
-		i.gate.RUnlock()
+	if i.gate.Acquire(ctx, 1) != nil {
+		return false
+	}
+	if i.handed {
+		i.leave()
 		return false
 	}
 	return true
 }
+
+func (i *inbox) leave() { i.gate.Release(1) }

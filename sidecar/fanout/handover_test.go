@@ -1,6 +1,8 @@
 package fanout
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,6 +11,39 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/late"
 )
+
+func freeze(t *testing.T, h *Hub) {
+	t.Helper()
+	if err := h.Freeze(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFreeze_Timeout(t *testing.T) {
+	hub := newHubFixture(t)
+	if !hub.in.waitThaw(t.Context()) { // a delivery that does not end
+		t.Fatal("no record is delivered")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- hub.Freeze(ctx) }()
+	select {
+	case err := <-ended:
+		t.Fatalf("frozen during a delivery: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Fatalf("freeze returned %v", err)
+	}
+	if !hub.in.waitThaw(t.Context()) {
+		t.Fatal("no record is delivered after the failed freeze")
+	}
+	hub.in.leave()
+	hub.in.leave()
+	add(t, hub.out, "not frozen")
+	freeze(t, hub.Hub)
+}
 
 // A peer hears the old process's last records and the new one's first, each once, whichever process sends them.
 func TestOutbox_Takeover(t *testing.T) {
@@ -21,7 +56,7 @@ func TestOutbox_Takeover(t *testing.T) {
 		add(t, old.out, fmt.Sprint("old ", i))
 		want = append(want, fmt.Sprint("a:old ", i))
 	}
-	old.Freeze()
+	freeze(t, old.Hub)
 	add(t, old.out, "a frozen outbox takes nothing")
 	if err := next.Import(old.Export()); err != nil {
 		t.Fatal(err)
@@ -49,7 +84,7 @@ func TestInbox_Takeover(t *testing.T) {
 	})
 	hub, heir := newHubFixture(t), newHubFixture(t)
 	hub.Hub.in = p.in
-	hub.Freeze()
+	freeze(t, hub.Hub)
 	add(t, out, "held back")
 	if err := heir.Import(hub.Export()); err != nil {
 		t.Fatal(err)

@@ -146,6 +146,7 @@ func New(cfg Config) *Hub {
 	}
 	h.metrics.registerOutbox(cfg.Registerer, h.out, h.memory)
 	h.in = &inbox{
+		gate: newGate(),
 		from: cfg.From, clock: cfg.Clock, sink: h, epoch: h.epochNumber, beats: &h.beats, ended: h.endedAt, log: cfg.Logger,
 		origins: map[node.ID]*origin{},
 	}

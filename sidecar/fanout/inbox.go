@@ -16,6 +16,8 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/late"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // sink is what the inbox hands accepted records to; calls for one origin come in order.
@@ -43,8 +45,8 @@ type inbox struct {
 	since time.Time // when this node began to take records
 	taken time.Time // the same of a process before this one; zero: none
 
-	gate   sync.RWMutex // closed while frozen
-	handed bool         // another process has taken over; guarded by gate
+	gate   *semaphore.Weighted // each delivery holds one of deliveries, Freeze holds all
+	handed bool                // another process has taken over; guarded by gate
 
 	mu      sync.Mutex
 	origins map[node.ID]*origin
@@ -307,7 +309,7 @@ func (i *inbox) deliverRecord(ctx context.Context, id node.ID, run string, o *or
 	if !i.waitThaw(ctx) {
 		return 0, errReplaced
 	}
-	defer i.gate.RUnlock()
+	defer i.leave()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if ctx.Err() != nil || o.run != run {

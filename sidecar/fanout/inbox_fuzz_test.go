@@ -80,6 +80,7 @@ func FuzzInbox(f *testing.F) {
 		sink := &bin{t: t}
 		beats := newBeats()
 		i := &inbox{
+			gate:  newGate(),
 			beats: &beats, ended: neverEnded,
 			from:  func(context.Context) (node.ID, bool) { return "b", true },
 			epoch: func() uint64 { return math.MaxUint64 },

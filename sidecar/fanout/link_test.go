@@ -73,6 +73,7 @@ func newPeerSide(t *testing.T) *peerSide {
 	t.Helper()
 	p := &peerSide{beats: newBeats()}
 	p.in = &inbox{
+		gate: newGate(),
 		from: func(context.Context) (node.ID, bool) { return "a", true }, clock: hlc.New(time.Now, 0), sink: p,
 		epoch: p.epoch.Load, beats: &p.beats, ended: neverEnded, log: slog.New(slog.DiscardHandler),
 		origins: map[node.ID]*origin{}, since: time.Now(),

@@ -53,7 +53,7 @@ type Subscription interface {
 
 // Hub spreads publications among the members (*fanout.Hub).
 type Hub interface {
-	Freeze()
+	Freeze(context.Context) error
 	Thaw()
 	Export() []byte
 	ExportRecent() []byte
@@ -116,7 +116,7 @@ func (p *Parts) freeze(ctx context.Context) (thaw func(), err error) {
 		{p.Requests.Freeze, p.Requests.Thaw},
 		{p.Publish.Freeze, p.Publish.Thaw},
 		{p.Subscription.Pause, p.Subscription.Unpause},
-		{func(context.Context) error { p.Hub.Freeze(); return nil }, p.Hub.Thaw},
+		{p.Hub.Freeze, p.Hub.Thaw},
 	} {
 		if err := step.freeze(ctx); err != nil {
 			return thaw, err

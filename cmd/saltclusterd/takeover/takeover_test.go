@@ -90,13 +90,13 @@ func (f fakeSubscription) Import(b []byte, fd int) error {
 
 type fakeHub struct{ *calls }
 
-func (f fakeHub) Freeze()                     { _ = f.add("hub freeze") }
-func (f fakeHub) Thaw()                       { _ = f.add("hub thaw") }
-func (f fakeHub) Hand()                       { _ = f.add("hub hand") }
-func (f fakeHub) Export() []byte              { return []byte("hub") }
-func (f fakeHub) ExportRecent() []byte        { return []byte("recent") }
-func (f fakeHub) Import(b []byte) error       { return f.add("hub import " + string(b)) }
-func (f fakeHub) ImportRecent(b []byte) error { return f.add("hub import " + string(b)) }
+func (f fakeHub) Freeze(context.Context) error { return f.add("hub freeze") }
+func (f fakeHub) Thaw()                        { _ = f.add("hub thaw") }
+func (f fakeHub) Hand()                        { _ = f.add("hub hand") }
+func (f fakeHub) Export() []byte               { return []byte("hub") }
+func (f fakeHub) ExportRecent() []byte         { return []byte("recent") }
+func (f fakeHub) Import(b []byte) error        { return f.add("hub import " + string(b)) }
+func (f fakeHub) ImportRecent(b []byte) error  { return f.add("hub import " + string(b)) }
 
 type fakeIntake struct{ *calls }
 
