@@ -48,6 +48,7 @@ type Presence struct {
 	svc        *Service
 	refreshing sync.Mutex // held by refresh
 	refreshed  time.Time  // when it ended last; refreshing
+	storing    sync.Mutex // held by storeMark
 
 	mu        sync.Mutex
 	peers     map[node.ID]*peerReport
@@ -99,8 +100,8 @@ func (p *Presence) refresh(ctx context.Context) {
 	for id, err := range answers.Failed {
 		p.cfg.Logger.Debug("presence of minions not told", "node", id, "err", err)
 	}
-	if mark := p.latestMark(); mark.Newer(before) { // written while mu is free: the disk takes its time
-		p.writeMark(mark)
+	if p.latestMark().Newer(before) {
+		p.storeMark()
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return // the asker has gone, which makes no node a missing one

@@ -97,20 +97,28 @@ func chooseFiringNode(v router.View) node.ID {
 }
 
 // takeTurn returns what to fire now. ok is false while a live node does not report, because its minions would be lost.
+// Its mark is on disk when takeTurn returns.
 func (p *Presence) takeTurn(term uint64) (turn presence.Turn, ok bool) {
+	turn, newer, ok := p.nextTurn(term)
+	if newer {
+		p.storeMark()
+	}
+	return turn, ok
+}
+
+// nextTurn is takeTurn without the disk. newer: there is a newer mark to store.
+func (p *Presence) nextTurn(term uint64) (turn presence.Turn, newer, ok bool) {
+	routes := p.svc.Routes()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, n := range p.svc.Routes().Nodes {
+	for _, n := range routes.Nodes {
 		if n.Alive && slices.Contains(p.missing, n.ID) {
-			return presence.Turn{}, false
+			return presence.Turn{}, false, false
 		}
 	}
 	before := p.tracker.Told()
 	turn = p.tracker.Take(term, time.Now())
-	if after := p.tracker.Told(); after.Newer(before) {
-		p.writeMark(after)
-	}
-	return turn, true
+	return turn, p.tracker.Told().Newer(before), true
 }
 
 type event struct {

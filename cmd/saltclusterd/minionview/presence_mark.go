@@ -27,6 +27,13 @@ type storedMark struct {
 
 func (p *Presence) markPath() string { return filepath.Join(p.svc.StateDir, presenceFile) }
 
+// storeMark writes down the latest mark. The caller must not hold mu: the disk takes its time.
+func (p *Presence) storeMark() {
+	p.storing.Lock() // so that no older mark replaces a newer one
+	defer p.storing.Unlock()
+	p.writeMark(p.latestMark())
+}
+
 // writeMark writes down what the latest events said. Without it all minions would be new after a restart.
 func (p *Presence) writeMark(mark presence.Mark) {
 	text, err := json.Marshal(storedMark{At: time.Now().UTC(), Told: mark})
