@@ -7,12 +7,12 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/fsync/catchup"
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/replica"
@@ -163,7 +163,7 @@ func (s *service) asker(part string, from node.ID) replica.Ask {
 		ctx, cancel := context.WithTimeout(ctx, maxWait)
 		defer cancel()
 		answer, err := s.m.Call(ctx, http.MethodPost, from, pathCatchup+part, question, datacache.MaxBody)
-		if err != nil && strings.Contains(err.Error(), http.StatusText(http.StatusNotFound)) {
+		if peerrpc.IsNotFound(err) {
 			return nil, catchup.ErrOlder
 		}
 		return answer, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/peerrpc"
@@ -96,7 +95,7 @@ func (l *Ledgers) ask(ctx context.Context, id node.ID, s Section) (ledger.Ledger
 	path := LedgerPath + "?section=" + url.QueryEscape(s.Name)
 	raw, err := l.cfg.Client.Do(ctx, http.MethodGet, id, path, nil, ledger.MaxBody)
 	if err != nil {
-		if strings.Contains(err.Error(), http.StatusText(http.StatusNotFound)) {
+		if peerrpc.IsNotFound(err) {
 			return ledger.Ledger{}, errors.New("its saltclusterd is of an older version")
 		}
 		return ledger.Ledger{}, err

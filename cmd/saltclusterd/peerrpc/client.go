@@ -3,6 +3,7 @@ package peerrpc
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -45,7 +46,25 @@ func (c Client) Do(ctx context.Context, method string, to node.ID, path string, 
 		return nil, fmt.Errorf("call %s of %s: %w", path, to, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("call %s of %s: %s: %.200s", path, to, resp.Status, bytes.TrimSpace(answer))
+		return nil, fmt.Errorf("call %s of %s: %w", path, to, &statusError{resp.StatusCode, fmt.Sprintf("%s: %.200s", resp.Status,
+			bytes.TrimSpace(answer))})
 	}
 	return answer, nil
+}
+
+// statusError is the answer of a member with another status than 200. It is no Error, so that a handler which asks
+// another member does not pass that member's status on.
+type statusError struct {
+	status int
+	text   string
+}
+
+// Error implements error.
+func (e *statusError) Error() string { return e.text }
+
+// IsNotFound says whether a call failed because the member answered with the status 404: members of an older version
+// do so for calls that they do not have.
+func IsNotFound(err error) bool {
+	e, ok := errors.AsType[*statusError](err)
+	return ok && e.status == http.StatusNotFound
 }
