@@ -152,6 +152,8 @@ func (r *Roots) conflictsOf(ctx context.Context, id node.ID) ([]roots.Conflict, 
 
 // diffOf has a node compare its roots with another's.
 func (r *Roots) diffOf(ctx context.Context, id, other node.ID) ([]roots.Change, error) {
+	ctx, cancel := context.WithTimeout(ctx, diffTimeout+peerrpc.Timeout) // the member's own timeout ends before
+	defer cancel()
 	if id != r.cfg.Self {
 		return diffRPC.Call(ctx, peerrpc.Client{HTTP: r.cfg.HTTP}, id, other)
 	}
