@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/masterlink"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/native"
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/fsync/datacache"
@@ -62,7 +63,7 @@ func (s *service) buildMaster() error {
 		OnConnect: s.masterBack, Logger: d.log, Registerer: d.reg,
 	})
 	s.dir, err = keydir.New(keydir.Config{
-		PKIDir: d.master.PkiDir, StateDir: filepath.Join(cfg.Paths.StateDir, "keydir"), Node: d.id,
+		PKIDir: d.master.PkiDir, StateDir: membership.KeyDir(cfg.Paths.StateDir), Node: d.id,
 		Log: keyLog{s.m.Consensus}, Founder: s.m.Record.Founder, Current: s.m.Consensus.CaughtUp, Shared: s.turns(),
 		Store:     d.keyStore().Geometry(),
 		MaxLosses: cfg.SignIn.KeysMaxDelete, HoldAll: d.inspector.TakesKeys, Logger: d.log, Registerer: d.reg,

@@ -17,6 +17,9 @@ func FormerPath(stateDir string) string { return filepath.Join(stateDir, "former
 // RaftDir returns the directory of the consensus log.
 func RaftDir(stateDir string) string { return filepath.Join(stateDir, "raft") }
 
+// KeyDir returns the directory of what package keydir keeps.
+func KeyDir(stateDir string) string { return filepath.Join(stateDir, "keydir") }
+
 // KeyDirBase returns the path of the state that package keydir last agreed on with consensus. Without it consensus
 // decides about every key in the key directory.
-func KeyDirBase(stateDir string) string { return filepath.Join(stateDir, "keydir", "keydir.json") }
+func KeyDirBase(stateDir string) string { return filepath.Join(KeyDir(stateDir), "keydir.json") }

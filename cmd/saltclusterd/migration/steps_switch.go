@@ -3,11 +3,11 @@ package migration
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/fsync/unshare"
 	"saltclusterd/sidecar/adminapi"
@@ -38,7 +38,7 @@ func (s *Steps) switchOver(ctx context.Context) error {
 		return err
 	}
 	if pki, ok := st.Plan.Options["pki_dir"].(string); ok {
-		if err := base.TakeHome(pki, filepath.Join(h.c.Options.Paths.StateDir, "keydir"), h.c.Node); err != nil {
+		if err := base.TakeHome(pki, membership.KeyDir(h.c.Options.Paths.StateDir), h.c.Node); err != nil {
 			return err
 		}
 	}
