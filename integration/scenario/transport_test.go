@@ -23,13 +23,14 @@ func TestTransports(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	lb, err := l.Host(t.Context(), "lb") // first: its address is part of the nodes' configuration
 	labtest.Must(t, err)
+	masters := presenceSettings(t)
+	masters["timeout"], masters["gather_job_timeout"] = 5, 5
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
-		Masters: []string{lab.Versions[2], lab.Versions[0]}, Minions: lab.Versions,
-		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5},
+		Masters: []string{lab.Versions[2], lab.Versions[0]}, Minions: lab.Versions, MasterSettings: masters,
 		MinionSettings: lab.Settings{"multiprocessing": false},
 		DaemonSettings: lab.Settings{
 			"health_trusted": []string{"0.0.0.0/0"}, "proxy_protocol": true, "proxy_protocol_trusted": []string{lb.Addr},
-			"drain_announce": "2s", "drain_time": "1s", "late_jobs": false,
+			"drain_announce": "2s", "drain_time": "1s", "late_jobs": false, "cluster_presence_events": "on",
 		},
 		LB: lab.LBOptions{SendProxy: "send-proxy-v2", SendReq: "send-proxy"},
 	})
@@ -117,6 +118,7 @@ func testTransportTargets(t *testing.T, c *lab.Cluster) {
 	if got, all := delivered(t, c)-before, float64(len(c.Minions)); got < 4 || int(got)%4 != 0 || got == all {
 		t.Errorf("a list target of one minion was delivered %v times, with %v minions", got, all)
 	}
+	presentIs(t, c.Nodes, time.Minute, c.IDs()...)
 }
 
 // testTransportTakeover: both nodes' daemons are replaced under a ping loop, and no connection ends.
