@@ -56,7 +56,7 @@ func acceptKey(t *testing.T, n *testNode, id, pub string) {
 func serves(n *testNode) func() error {
 	return func() error {
 		m := n.current()
-		if m == nil || !m.ready() {
+		if m == nil || !m.role.ready() {
 			return errors.New("not serving")
 		}
 		return nil
@@ -69,7 +69,7 @@ func TestServeAlone(t *testing.T) {
 	nodes := cluster(t, dirs...)
 	acceptKey(t, nodes[0], "m1", mustKey(t))
 	eventually(t, "the key", func() error {
-		if _, ok := nodes[1].current().svc.keys.Accepted("m1"); !ok {
+		if _, ok := nodes[1].current().service().keys.Accepted("m1"); !ok {
 			return errors.New("not accepted")
 		}
 		return nil
@@ -79,7 +79,7 @@ func TestServeAlone(t *testing.T) {
 	}
 	b := startNode(t, "b", dirs[1])
 	eventually(t, "the node alone", serves(b))
-	s := b.current().svc
+	s := b.current().service()
 	if !s.alone.Serving() || s.epochs.Current() == nil {
 		t.Errorf("alone %v, epoch %v", s.alone.Serving(), s.epochs.Current())
 	}
@@ -148,7 +148,7 @@ func TestServeAlone_Removed(t *testing.T) {
 		}
 		return nil
 	})
-	if b.current().svc.alone.IsAllowed(t.Context()) {
+	if b.current().service().alone.IsAllowed(t.Context()) {
 		t.Error("a removed node would serve")
 	}
 }
@@ -170,7 +170,7 @@ func TestStop_PortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "waiting for the port", func() error {
-		if m := n.current(); m == nil || !m.svc.serving.Load() {
+		if m := n.current(); m == nil || !m.service().serving.Load() {
 			return errors.New("not that far")
 		}
 		return nil
@@ -205,7 +205,7 @@ func TestServeAlone_Limit(t *testing.T) {
 	write(t, recovery.ContactPath(state), long.UTC().Format(time.RFC3339), 0o600)
 	b := startNode(t, "b", dirs[1])
 	eventually(t, "the time is over", func() error {
-		if m := b.current(); m == nil || !strings.Contains(m.svc.waitsFor(), "cluster_alone_limit") {
+		if m := b.current(); m == nil || !strings.Contains(m.service().waitsFor(), "cluster_alone_limit") {
 			return errors.New("not yet")
 		}
 		return nil
@@ -233,7 +233,7 @@ func TestServeAlone_LimitWithoutRestart(t *testing.T) {
 	eventually(t, "b serves", serves(b))
 	a.halt()
 	eventually(t, "b serves no more", func() error {
-		if m := b.current(); m == nil || !strings.Contains(m.svc.waitsFor(), "cluster_alone_limit") {
+		if m := b.current(); m == nil || !strings.Contains(m.service().waitsFor(), "cluster_alone_limit") {
 			return errors.New("it does")
 		}
 		return nil

@@ -43,14 +43,14 @@ func (n *testNode) lay(t *testing.T, minions int) {
 // known waits until a node knows what its master has of minions, which it looks for once a minute.
 func (n *testNode) known(t *testing.T, minions int) {
 	t.Helper()
-	s := n.current().svc
+	s := n.current().service()
 	eventually(t, "minion data of "+string(n.id), func() error {
 		for i := range minions {
 			id := fmt.Sprintf("web%03d", i)
-			s.data.Touched(id)
-			s.mines.Touched(id)
+			s.stores.Data.Touched(id)
+			s.stores.Mines.Touched(id)
 		}
-		if a, b := s.data.Status().Minions, s.mines.Status().Minions; a != minions || b != minions {
+		if a, b := s.stores.Data.Status().Minions, s.stores.Mines.Status().Minions; a != minions || b != minions {
 			return fmt.Errorf("%d and %d", a, b)
 		}
 		return nil
@@ -116,42 +116,13 @@ func TestJoin_CatchUpBeforeServing(t *testing.T) {
 	}
 	c = startNode(t, "c", c.dir)
 	eventually(t, "c serves", func() error {
-		if m := c.current(); m == nil || !m.ready() {
+		if m := c.current(); m == nil || !m.role.ready() {
 			return errors.New("not ready")
 		}
 		return nil
 	})
 	if err := c.has(t, minions); err != nil {
 		t.Errorf("c is back: %v", err)
-	}
-}
-
-// While a node catches up, it says with what, here and on the other nodes.
-func TestProgressIsTold(t *testing.T) {
-	t.Parallel()
-	a := newLaidNode(t, "a")
-	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
-		t.Fatal(err)
-	}
-	m := a.current()
-	if st := m.localStats(); st.Syncing || len(st.Sync) > 0 {
-		t.Errorf("caught up: %+v", st)
-	}
-	m.svc.late.caught.Store(false) // as if it had just begun
-	defer m.svc.late.caught.Store(true)
-	st := m.localStats()
-	if !st.Syncing || len(st.Sync) < 6 {
-		t.Fatalf("%+v", st)
-	}
-	out, err := a.Status(t.Context())
-	if err != nil || len(out.Node.Sync) != len(st.Sync) || len(out.Members) != 1 ||
-		len(out.Members[0].Sync) != len(st.Sync) {
-		t.Errorf("status: %+v, %v", out, err)
-	}
-	m.svc.late.runner.Store(nil)
-	if st := m.localStats(); len(st.Sync) != 1 || st.Sync[0].Part != partLog || !st.Sync[0].Open() ||
-		st.Sync[0].Total == 0 {
-		t.Errorf("before: %+v", st.Sync)
 	}
 }
 

@@ -4,19 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"log/slog"
 	"os"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"saltclusterd/cmd/saltclusterd/clocks"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/cmd/saltclusterd/membership"
+	"saltclusterd/cmd/saltclusterd/metrics"
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/recovery"
@@ -30,42 +29,50 @@ import (
 
 // Daemon is one saltclusterd.
 type Daemon struct {
-	cfg      *config.Config
-	id       node.ID
-	log      *slog.Logger
-	reg      *registry
-	version  string
-	started  time.Time
-	master   *localmaster.Config
-	identity *peer.Identity
-	checks   *health.Checker
-	behind   operator.BehindGate
-	doors    []door             // what load balancers and operators talk to
-	series   *statuspage.Series // what the page shows over time; nil: without a page
-	sockets  *takeover.Sockets
-	upgrader *takeover.Upgrader
+	cfg     *config.Config
+	id      node.ID
+	log     *slog.Logger
+	reg     *metrics.Registry
+	version string
+	host
+	front
+	timing
+	tenure
+
+	sockets   *takeover.Sockets
+	upgrader  *takeover.Upgrader
+	migration *migration.Host
+	op        membership.Operations
+	joiner    *joining.Joiner
+	contact   *recovery.Contact
 
 	patience context.Context    // ends when a stop shall wait for nothing any more
 	hurry    context.CancelFunc // ends it
+}
 
-	aloneAfter    time.Duration // recovery.AloneConfig.MajorityTimeout; tests
-	formerEvery   time.Duration // recovery.FormerConfig.Interval; tests
-	clockInterval time.Duration // see package clocks
+// host is what readHost reads.
+type host struct {
+	identity *peer.Identity
+	master   *localmaster.Config // nil on a witness
+}
 
-	wall func() time.Time // the clock of this host
-
-	migration *migration.Host
-	logLevels *operator.LogLevel
+// front is what load balancers and operators see of a daemon, with or without a cluster.
+type front struct {
+	checks    *health.Checker
+	behind    operator.BehindGate
 	node      *operator.Node
 	inspector *masterlink.Inspector // of the master beside this node
+	logLevels *operator.LogLevel
+	doors     []door
+	series    *statuspage.Series // what the page shows over time; nil: without a page
+}
 
-	op      operations
-	joiner  *joining.Joiner
-	contact *recovery.Contact
-
-	mu     sync.Mutex
-	member *member       // nil while this node belongs to no cluster
-	joined chan struct{} // closed when a membership was written
+// timing is what tests change.
+type timing struct {
+	aloneAfter    time.Duration    // recovery.AloneConfig.MajorityTimeout
+	formerEvery   time.Duration    // recovery.FormerConfig.Interval
+	clockInterval time.Duration    // clocks.Config.Interval
+	wall          func() time.Time // the clock of this host
 }
 
 // New checks the configuration; it touches nothing.
@@ -74,43 +81,65 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	if err != nil {
 		return nil, fmt.Errorf("option id: %w", err)
 	}
-	reg := newRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		newBuildInfo(version))
 	patience, hurry := context.WithCancel(context.Background())
 	d := &Daemon{
-		clockInterval: clocks.Interval, wall: time.Now,
-		patience: patience, hurry: hurry, cfg: cfg, id: id, log: log, reg: reg, version: version, started: time.Now(),
-		joined: make(chan struct{}), op: make(operations, 1), sockets: takeover.NewSockets(),
+		cfg: cfg, id: id, log: log, reg: metrics.NewRegistry(version), version: version, patience: patience, hurry: hurry,
+		timing:  timing{clockInterval: clocks.Interval, wall: time.Now},
+		tenure:  tenure{joined: make(chan struct{})},
+		sockets: takeover.NewSockets(), op: membership.NewOperations(),
+		contact: &recovery.Contact{StateDir: cfg.Paths.StateDir, Limit: cfg.Cluster.AloneLimit, Logger: log},
 	}
 	d.upgrader = d.newUpgrader()
-	d.migration = d.newMigration()
-	d.logLevels = operator.NewLogLevel(cfg.Log.Level, log)
+	d.migration = migration.New(migration.Config{
+		Node: id, Shared: d.shares(), Options: cfg, Master: d.readOptions, Logger: log,
+	})
 	d.joiner = d.newJoiner()
-	d.contact = d.newContact()
-	d.inspector = d.newInspector()
+	d.logLevels = operator.NewLogLevel(cfg.Log.Level, log)
+	d.inspector = masterlink.NewInspector(masterlink.InspectorConfig{
+		Master: d.readOptions, Shared: d.shares(), EveryMaster: cfg.Events.EveryMaster,
+		CompareRoots: cfg.Roots.Sync != config.RootsOff && !d.shares(), Logger: log,
+	})
 	d.checks = d.newChecks()
-	d.node = d.newNode()
+	d.node = operator.NewNode(operator.NodeConfig{
+		Self: id, Version: version, Started: time.Now(), Master: d.readOptions, Options: cfg.Show, Checks: d.checks,
+		Findings: d.inspector.Findings, Absence: d.absence, JoinProblem: d.joiner.Problem,
+		Of: func() *operator.Cluster {
+			if m := d.current(); m != nil {
+				return m.reports
+			}
+			return nil
+		},
+	})
 	return d, nil
 }
+
+// SetLogLevelVar gives operators the level of the process's logger.
+func (d *Daemon) SetLogLevelVar(level *slog.LevelVar) { d.logLevels.Control(level) }
 
 // Hurry cuts the drain of a stop short.
 func (d *Daemon) Hurry() { d.hurry() }
 
-// closer is a part that has been opened.
-type closer interface{ Close() error }
-
 // Run runs the daemon until ctx ends or a part fails. ready is called when the admin socket answers.
 func (d *Daemon) Run(ctx context.Context, ready func()) (err error) {
+	var next *successor
 	if d.upgrader.TakesOver() {
-		return d.takeOver(ctx, ready)
+		if next, err = d.newSuccessor(); err != nil {
+			return err
+		}
+		defer next.side.Close()
 	}
-	var open []closer
+	var open []io.Closer
 	defer func() {
 		for i := len(open) - 1; i >= 0; i-- {
 			err = errors.Join(err, open[i].Close())
 		}
 	}()
+	if next != nil {
+		if again, err := d.afterEnding(next.serve(ctx, &open, ready)); !again {
+			return err
+		}
+		return d.loop(ctx)
+	}
 	if err := d.openHost(ctx, &open); err != nil {
 		return err
 	}
@@ -121,29 +150,29 @@ func (d *Daemon) Run(ctx context.Context, ready func()) (err error) {
 // loop lives one membership after the other, until ctx ends or a part fails.
 func (d *Daemon) loop(ctx context.Context) error {
 	for {
-		m, err := d.awaitMembership(ctx)
-		if err != nil || m == nil {
+		record, err := d.awaitMembership(ctx)
+		if err != nil || record == nil {
 			return err
 		}
-		if again, err := d.live(ctx, m); !again {
+		if again, err := d.afterEnding(d.serveMember(ctx, record)); !again {
 			return err
 		}
 	}
 }
 
 // openHost opens what a node has without a cluster.
-func (d *Daemon) openHost(ctx context.Context, open *[]closer) error {
+func (d *Daemon) openHost(ctx context.Context, open *[]io.Closer) error {
 	for _, dir := range []string{d.cfg.Paths.StateDir, d.cfg.Paths.RunDir, d.cfg.Cluster.PKIDir} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
 	}
-	lock, err := lockDir(d.cfg.Paths.StateDir)
+	lock, err := takeover.LockDir(d.cfg.Paths.StateDir)
 	if err != nil {
 		return err
 	}
 	*open = append(*open, lock)
-	d.sockets.Keep(takeover.LockName, lock.f)
+	d.sockets.Keep(takeover.LockName, lock)
 	if err := d.migration.Repair(); err != nil {
 		d.log.Error("migration to an own file system", "err", err)
 	}
@@ -156,51 +185,10 @@ func (d *Daemon) openHost(ctx context.Context, open *[]closer) error {
 	return d.openDoors(ctx, open)
 }
 
-// readHost reads who this node is and what master is beside it.
-func (d *Daemon) readHost(ctx context.Context) (err error) {
-	if d.identity, err = peer.LoadIdentity(d.cfg.Paths.StateDir, d.id); err != nil {
-		return fmt.Errorf("node identity: %w", err)
-	}
-	if d.witness() {
-		return nil
-	}
-	if err := d.checkRSA(); err != nil {
-		return err
-	}
-	return d.readMaster(ctx)
-}
-
-// readMaster reads the configuration of the stock master beside us, as Salt of the installed version reads it.
-func (d *Daemon) readMaster(ctx context.Context) error {
-	v, err := localmaster.DetectVersion(ctx, d.cfg.Salt.MasterCommand)
-	if err != nil {
-		return fmt.Errorf("ask %s for its version (option salt_master_command): %w", d.cfg.Salt.MasterCommand, err)
-	}
-	if !v.Supported() {
-		return fmt.Errorf("salt %s is not supported: 3006, 3007 and 3008 are", v)
-	}
-	d.master, err = localmaster.LoadConfig(d.cfg.Salt.Config, v)
-	if errors.Is(err, fs.ErrPermission) {
-		return unreadable(err)
-	} else if err != nil {
-		return fmt.Errorf("read the master's configuration (option salt_config): %w", err)
-	}
-	pub, req := d.cfg.EdgeAddresses(localAddrs())
-	if addr, ok := d.master.InterfaceAddr(); ok {
-		listens := config.Listens{Interface: addr, PublishPort: d.master.PublishPort, RetPort: d.master.RetPort}
-		if err := d.cfg.ValidateMaster(listens, append(pub, req...)...); err != nil {
-			d.log.Error("salt-master and saltclusterd want the same ports", "err", err)
-		}
-	}
-	d.inspector.LogFindings()
-	return nil
-}
-
 // awaitMembership returns the membership of this node as soon as there is one, nil when ctx ends first.
 func (d *Daemon) awaitMembership(ctx context.Context) (*membership.Record, error) {
-	m, err := membership.ReadRecord(d.cfg.Paths.StateDir)
-	if err != nil || m != nil {
-		return m, d.checkMembership(m, err)
+	if record, err := d.readRecord(); err != nil || record != nil {
+		return record, err
 	}
 	left, err := membership.ReadRemoval(d.cfg.Paths.StateDir)
 	if err != nil {
@@ -224,50 +212,61 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership.Record, error
 	case r := <-d.upgrader.Restarts():
 		return nil, r
 	case <-d.joining():
-		m, err := membership.ReadRecord(d.cfg.Paths.StateDir)
-		return m, d.checkMembership(m, err)
+		return d.readRecord()
 	}
 }
 
-// checkMembership refuses to run with a state that belongs to something else than the configuration names.
-func (d *Daemon) checkMembership(m *membership.Record, err error) error {
-	switch {
-	case err != nil:
-		return err
-	case m.Node != d.id:
-		return fmt.Errorf("%s belongs to the node %q, but the option id is %q: give it back its name, or use another state_dir",
-			d.cfg.Paths.StateDir, m.Node, d.id)
-	case m.Witness != d.witness():
-		return fmt.Errorf("this node became a member when cluster_witness was %t, but the option is %t: remove it from the cluster, "+
-			"empty %s and join again", m.Witness, d.witness(), d.cfg.Paths.StateDir)
-	case m.ClusterID != d.cfg.Cluster.ID:
-		return fmt.Errorf("this node is a member of the cluster %q, but the option cluster_id is %q", m.ClusterID,
-			d.cfg.Cluster.ID)
+// readRecord reads the membership of this node, nil without one. It refuses one that belongs to something else than the
+// configuration names.
+func (d *Daemon) readRecord() (*membership.Record, error) {
+	record, err := membership.ReadRecord(d.cfg.Paths.StateDir)
+	if err != nil || record == nil {
+		return nil, err
 	}
-	return nil
+	return record, record.Validate(d.cfg)
+}
+
+// tenure is the running membership and whether there is another one to begin.
+type tenure struct {
+	mu     sync.Mutex
+	member *member       // nil while this node belongs to no cluster
+	joined chan struct{} // closed when a membership was written
 }
 
 // joining is closed when a membership was written.
-func (d *Daemon) joining() <-chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.joined
+func (t *tenure) joining() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.joined
 }
 
-// settled tells Run that a membership was written.
-func (d *Daemon) settled() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// notifyJoined tells awaitMembership that a membership was written.
+func (t *tenure) notifyJoined() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	select {
-	case <-d.joined:
+	case <-t.joined:
 	default:
-		close(d.joined)
+		close(t.joined)
 	}
 }
 
+// awaitJoin begins to wait for another membership.
+func (t *tenure) awaitJoin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.joined = make(chan struct{})
+}
+
 // current returns the running membership, nil when there is none.
-func (d *Daemon) current() *member {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.member
+func (t *tenure) current() *member {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.member
+}
+
+func (t *tenure) setMember(m *member) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.member = m
 }

@@ -48,26 +48,26 @@ type testNode struct {
 // Transfer makes another node lead, as an operator does.
 func (n *testNode) Transfer(ctx context.Context, r adminapi.TransferRequest,
 	p admin.Progress) (adminapi.Outcome, error) {
-	return leadership.Verbs{Of: n.leadershipControl}.Transfer(ctx, r, p)
+	return leadership.Verbs{Of: ofMember(n.Daemon, (*member).leadershipOf)}.Transfer(ctx, r, p)
 }
 
 // Drain drains a node, as an operator does.
 func (n *testNode) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Progress) (adminapi.Outcome, error) {
-	return drain.Verbs{Of: n.clusterDrains}.Drain(ctx, r, p)
+	return drain.Verbs{Of: ofMember(n.Daemon, (*member).drainsOf)}.Drain(ctx, r, p)
 }
 
 // Undrain takes a drain back, as an operator does.
 func (n *testNode) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin.Progress) (adminapi.Outcome, error) {
-	return drain.Verbs{Of: n.clusterDrains}.Undrain(ctx, r, p)
+	return drain.Verbs{Of: ofMember(n.Daemon, (*member).drainsOf)}.Undrain(ctx, r, p)
 }
 
 // Remove removes a node, as an operator does.
 func (n *testNode) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.Progress) (adminapi.Outcome, error) {
-	return removal.Verbs{Of: n.currentRemover}.Remove(ctx, r, p)
+	return removal.Verbs{Of: ofMember(n.Daemon, (*member).removerOf)}.Remove(ctx, r, p)
 }
 
-// ports gives each test process ports of its own, below those the kernel takes for outgoing connections.
-var ports = struct {
+// testPorts gives each test process ports of its own, below those the kernel takes for outgoing connections.
+var testPorts = struct {
 	sync.Mutex
 	next int
 }{next: 10000 + os.Getpid()%100*200}
@@ -75,16 +75,16 @@ var ports = struct {
 // freePort returns a port of addr that nobody uses now and that was not returned before.
 func freePort(t *testing.T, addr string) int {
 	t.Helper()
-	ports.Lock()
-	defer ports.Unlock()
+	testPorts.Lock()
+	defer testPorts.Unlock()
 	for range 2000 {
-		ports.next++
-		if ports.next >= 32000 {
-			ports.next = 10000
+		testPorts.next++
+		if testPorts.next >= 32000 {
+			testPorts.next = 10000
 		}
-		if l, err := net.Listen("tcp", net.JoinHostPort(addr, strconv.Itoa(ports.next))); err == nil {
+		if l, err := net.Listen("tcp", net.JoinHostPort(addr, strconv.Itoa(testPorts.next))); err == nil {
 			l.Close()
-			return ports.next
+			return testPorts.next
 		}
 	}
 	t.Fatal("no free port")
@@ -130,7 +130,7 @@ func startProcess(t *testing.T, p takeover.Process, id, dir string, settings ...
 	d.SetProcess(p)
 	ctx, cancel := context.WithCancel(t.Context())
 	n := &testNode{
-		Daemon: d, Joiner: d.joiner, Recoverer: d.newRecoverer(), TokenVerbs: joining.TokenVerbs{Of: d.currentAdmission},
+		Daemon: d, Joiner: d.joiner, Recoverer: d.newRecoverer(), TokenVerbs: joining.TokenVerbs{Of: ofMember(d, (*member).admissionOf)},
 		dir: dir, addr: cfg.PeerAdvertise(nil), done: make(chan error, 1), stop: cancel,
 	}
 	ready := make(chan struct{})

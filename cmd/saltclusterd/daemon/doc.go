@@ -3,11 +3,14 @@
 //
 // Vocabulary: the *host* side is what a node has before it belongs to a cluster (configuration, the local master's
 // configuration, the node's certificate, admin socket, health). A *member* is a running membership (peer port,
-// consensus, gossip, key directory). The *service* is what minions see (edges, proxy, fan-out). Each opens when the one
-// before is ready and closes before it.
+// consensus, gossip, key directory) in a *role*: a *service* is what minions see (edges, proxy, fan-out), a *witness*
+// serves none. Each opens when the one before is ready and closes before it.
+//
+// The files here build capabilities (capabilities.go, service.go, requests.go, disk.go), register what operators ask
+// (verbs.go) and what is checked (health.go), and say what opens when: order.go, serving.go, takeover.go.
 //
 // A membership can end while the daemon keeps running (ending.go): the node was removed (package removal), made a
-// cluster of one (package recovery), or lost its log. A witness is a member without a service (witness.go).
+// cluster of one (package recovery), or lost its log.
 //
 // A node without a cluster waits for `saltclusterctl bootstrap` or `join` (or joins a configured peer on its own); its
 // 4505 and 4506 are closed. A member opens them once it is caught up with consensus and its master's key files are; or,

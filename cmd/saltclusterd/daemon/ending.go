@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"saltclusterd/cmd/saltclusterd/membership"
+	"saltclusterd/cmd/saltclusterd/removal"
 )
 
 // ending is why a membership ends while the daemon keeps running. after is called when all parts are closed.
@@ -14,11 +15,6 @@ type ending struct {
 }
 
 func (e *ending) Error() string { return e.reason }
-
-// live runs a membership until ctx ends, a part fails, or it ends by an ending, which is carried out.
-func (d *Daemon) live(ctx context.Context, seed *membership.Record) (again bool, err error) {
-	return d.afterEnding(d.serveMember(ctx, seed))
-}
 
 // afterEnding carries out what the end of a membership asks for; again says whether the daemon keeps running.
 func (d *Daemon) afterEnding(err error) (again bool, _ error) {
@@ -32,17 +28,15 @@ func (d *Daemon) afterEnding(err error) (again bool, _ error) {
 	return true, nil
 }
 
-// serveMember opens a membership, serves, and closes it.
-func (d *Daemon) serveMember(ctx context.Context, seed *membership.Record) (err error) {
-	d.reg.renew()
-	m, err := d.newMember(seed)
+// serveMember opens a membership, serves until ctx ends, a part fails or it ends by an ending, and closes it.
+func (d *Daemon) serveMember(ctx context.Context, record *membership.Record) (err error) {
+	d.reg.Renew()
+	m, err := d.newMember(record)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if closing := m.Close(); closing != nil {
-			err = errors.Join(err, closing)
-		}
+		err = errors.Join(err, m.Close())
 		d.setMember(nil)
 	}()
 	if err := m.Open(ctx); err != nil {
@@ -52,11 +46,27 @@ func (d *Daemon) serveMember(ctx context.Context, seed *membership.Record) (err 
 	d.setMember(m)
 	d.checks.Kick() // they have looked at a node without a cluster
 	d.upgrader.EndForRestart(m.fail)
-	return d.upgrader.Finish(ctx, m.Serve(ctx))
+	return d.upgrader.Finish(ctx, m.Serve(ctx, m.role.Open))
 }
 
-func (d *Daemon) setMember(m *member) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.member = m
+// lostLog ends the membership of a node without its consensus log.
+func (d *Daemon) lostLog(what string) error {
+	reason := removal.DescribeLostLog(what, d.id)
+	d.log.Error("this node is not a member any more", "node", d.id, "reason", reason)
+	return d.endForGood(reason)
+}
+
+// endForGood ends a membership and makes this node one that was removed.
+func (d *Daemon) endForGood(reason string) error {
+	return &ending{reason, func() error {
+		r, err := membership.ReadRecord(d.cfg.Paths.StateDir)
+		if err != nil || r == nil {
+			return err
+		}
+		if err := r.End(d.cfg.Paths.StateDir, reason); err != nil {
+			return err
+		}
+		d.awaitJoin()
+		return nil
+	}}
 }

@@ -36,7 +36,7 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 	signs := "master_sign_pubkey: True\npki_dir: " + pki + "\n"
 	obey := func(text string) {
 		t.Helper()
-		if err := m.svc.followed.Use(configtest.Load(t, n.master.Version.Major, text)); err != nil {
+		if err := m.service().master.Followed.Use(configtest.Load(t, n.master.Version.Major, text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,7 +57,7 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 	answers := func(signed bool) func() error {
 		return func() error {
 			second, options := m.identity.Second()
-			if options == nil || options != m.svc.followed.Load().From {
+			if options == nil || options != m.service().master.Followed.Load().From {
 				return errors.New("not by the options of now")
 			}
 			var err error
@@ -78,43 +78,33 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 		return nil
 	})
 
-	if r := n.currentService().followed.Check(); r != fine {
+	if r := m.service().master.Followed.Check(); r != fine {
 		t.Errorf("%+v", r)
 	}
-	if err := m.svc.followed.Use(configtest.Load(t, n.master.Version.Major,
+	if err := m.service().master.Followed.Use(configtest.Load(t, n.master.Version.Major,
 		"master_sign_pubkey: True\npki_dir: /nonexistent\n")); err == nil {
 		t.Error("no error without a key to sign with")
 	}
-	if r := n.currentService().followed.Check(); r.Level != health.Warn ||
+	if r := m.service().master.Followed.Check(); r.Level != health.Warn ||
 		!strings.Contains(r.Reason, "/nonexistent/master_sign.pem") {
 		t.Errorf("%+v", r)
 	}
 }
 
-// A process that takes over looks at the master's options before it has opened its doors.
-func TestRereadOptions_BeforeOpen(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "master")
-	if err := os.WriteFile(path, []byte("master_sign_pubkey: True\npki_dir: /nonexistent\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d, err := New(&config.Config{ID: "a", Salt: config.Salt{Config: path}}, "test", slog.New(slog.DiscardHandler))
+// A process that takes over reads the master's options before it has opened its doors.
+func TestKick_BeforeOpen(t *testing.T) {
+	d, err := New(&config.Config{ID: "a"}, "test", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.master = configtest.Load(t, 3006, "")
-	s := &service{m: &member{d: d}}
-	s.followed = s.newFollowedOptions()
-	s.rereadOptions()
-	if s.followed.Check() == fine {
-		t.Error("nothing is said of options that cannot be followed")
-	}
+	d.checks.Kick("options")
 }
 
 // A master that has started with options which cannot be read here answers by them itself, until they can.
 func TestRereadOptions_Unreadable(t *testing.T) {
 	t.Parallel()
 	n := cluster(t, t.TempDir())[0]
-	s := n.current().svc
+	s := n.current().service()
 	native := func() (out []bool) {
 		files, _ := s.native.Files.Native()
 		mines, _ := s.native.Mines.Native("_mine")
@@ -136,7 +126,7 @@ func TestRereadOptions_Unreadable(t *testing.T) {
 		if err := os.WriteFile(n.cfg.Salt.Config, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s.rereadOptions()
+		s.master.RereadOptions()
 		if got := native(); slices.Contains(got, !c.native) {
 			t.Errorf("%v, want %v", got, c.native)
 		}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 
+	"saltclusterd/cmd/saltclusterd/keysadmin"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/sidecar/health"
@@ -10,11 +11,13 @@ import (
 
 // ofService makes a health check of one of the service's. A node that serves no minions has nothing to check there.
 func (d *Daemon) ofService(check func(*service, context.Context) health.Result) health.CheckFunc {
+	current := ofService(d, func(s *service) *service { return s })
 	return func(ctx context.Context) health.Result {
-		if s := d.currentService(); s != nil {
-			return check(s, ctx)
+		s, err := current()
+		if err != nil {
+			return fine
 		}
-		return fine
+		return check(s, ctx)
 	}
 }
 
@@ -22,7 +25,7 @@ func (d *Daemon) ofService(check func(*service, context.Context) health.Result) 
 // has opened its doors.
 func (d *Daemon) newChecks() *health.Checker {
 	checks := health.NewChecker(health.CheckerConfig{SlowStart: d.cfg.Health.AgentSlowStart, Logger: d.log,
-		Registerer: d.reg.host})
+		Registerer: d.reg.Host})
 	checks.Register("pulse", health.ScopeLive, operator.NewPulse(d.Pulse).Check)
 	checks.Register("member", health.ScopeServe, d.checkMember)
 	checks.Register("consensus", health.ScopeReady, d.checkConsensus)
@@ -30,9 +33,9 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("edges", health.ScopeServe, d.ofService((*service).checkEdges))
 	checks.Register("master", health.ScopeReady|health.ScopeReq, d.ofService((*service).checkMaster))
 	checks.Register("version", health.ScopeReady,
-		d.ofService(func(s *service, _ context.Context) health.Result { return s.watch.CheckVersion() }))
+		d.ofService(func(s *service, _ context.Context) health.Result { return s.master.Watch.CheckVersion() }))
 	checks.Register("options", health.ScopeReady,
-		d.ofService(func(s *service, _ context.Context) health.Result { return s.followed.Check() }))
+		d.ofService(func(s *service, _ context.Context) health.Result { return s.master.Followed.Check() }))
 	checks.Register("job ids", health.ScopeReady, d.ofService((*service).checkJobIDs))
 	checks.Register("returns", health.ScopeReady|health.ScopeReq, d.ofService((*service).checkReturns))
 	checks.Register("roots", health.ScopeReady,
@@ -69,7 +72,7 @@ func (d *Daemon) checkConsensus(context.Context) health.Result {
 	}
 	st := m.Consensus.Status()
 	return operator.CheckConsensus(operator.Consensus{
-		TakenOver: m.arriving(), Detached: m.Consensus.Detached(), HasQuorum: st.HasQuorum, CaughtUp: st.CaughtUp,
+		TakenOver: m.role.arriving(), Detached: m.Consensus.Detached(), HasQuorum: st.HasQuorum, CaughtUp: st.CaughtUp,
 		Rejoin: membership.RejoinHint, QuorumHint: m.remover.QuorumHint,
 	})
 }
@@ -87,28 +90,27 @@ func (s *service) checkEdges(context.Context) health.Result {
 	if s.opened.Load() || s.drain.Draining() {
 		return fine
 	}
-	return operator.CheckEdges(s.waitsFor(), s.held.Load())
+	return operator.CheckEdges(s.waitsFor(), s.ports.IsHeld())
 }
 
 func (s *service) checkMaster(context.Context) health.Result {
-	return operator.CheckMaster(s.local.Problem(), len(s.m.ringNodes()) > 0)
+	return operator.CheckMaster(s.local.Problem(), len(s.m.UsableRing()) > 0)
 }
 
-// checkDisk looks for room for what this node and its master store. A share has a check of its own. The master's own
-// directories are a warning only: they fill on all nodes together, and a node without room there still answers most
-// requests of minions.
+// checkDisk checks the room for what this node and its master store.
 func (d *Daemon) checkDisk(context.Context) health.Result {
-	dirs := []operator.Directory{{
-		Path:    d.cfg.Paths.StateDir,
-		Without: "what the cluster decides cannot be remembered here, and no return be journaled",
-	}}
-	if d.master != nil && !d.shares() {
-		dirs = append(dirs, operator.Directory{
-			Path: d.master.CacheDir, WarnOnly: true,
-			Without: "no return, grain or pillar can be stored, and the salt-master fails in its own ways",
-		}, operator.Directory{
-			Path: d.master.PkiDir, WarnOnly: true, Without: "what is decided about minion keys does not reach this salt-master",
-		})
+	return operator.CheckDisk(operator.StoreDirectories(d.cfg.Paths.StateDir, d.master, d.shares())...)
+}
+
+// checkClock judges this host's clock.
+func (d *Daemon) checkClock(context.Context) health.Result {
+	if m := d.current(); m != nil {
+		return m.clocks.Check()
 	}
-	return operator.CheckDisk(dirs...)
+	return fine
+}
+
+// checkHeldKeys warns of keys that are held until an operator decides about them.
+func (s *service) checkHeldKeys(context.Context) health.Result {
+	return keysadmin.CheckHeld(s.m.d.id, s.dir.Held())
 }

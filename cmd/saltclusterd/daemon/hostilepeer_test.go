@@ -21,6 +21,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/minionview"
 	"saltclusterd/cmd/saltclusterd/operator"
+	"saltclusterd/cmd/saltclusterd/replication"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
@@ -42,8 +43,9 @@ import (
 var rpcPaths = []string{
 	relay.Path, relay.PathSignIn, fanout.Path, datacache.Data.Path(), datacache.Mine.Path(), tokens.Path, mirror.Path,
 	jobs.Path, returns.Path, returns.PathLeaving, roots.Path,
-	pathCatchup + partGrains, pathCatchup + partMines, pathCatchup + partTokens, pathCatchup + partJobs,
-	pathCatchup + "../../etc",
+	replication.PathCatchUp + replication.PartGrains, replication.PathCatchUp + replication.PartMines,
+	replication.PathCatchUp + replication.PartTokens, replication.PathCatchUp + replication.PartJobs,
+	replication.PathCatchUp + "../../etc",
 	minionview.PathSubscribers, minionview.PathPresence, minionview.PathHandledEvents, minionview.PathProtocols,
 	operator.LedgerPath, operator.LedgerPath + "?section=../../etc/passwd", sharewatch.Path, migration.Path,
 	migration.Path + "?plan=1&to=/etc", drain.Path,

@@ -13,37 +13,38 @@ import (
 	"saltclusterd/cmd/saltclusterd/identity"
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/leadership"
+	"saltclusterd/cmd/saltclusterd/lifecycle"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/minionview"
 	"saltclusterd/cmd/saltclusterd/operator"
+	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/consensus"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
 // member is this node's running membership: peer port, consensus, gossip, and the service for minions on top.
 type member struct {
 	*membership.Member
-	d           *Daemon
-	log         *slog.Logger
-	key         *saltcrypt.MasterKey
-	public      string // clean text of the cluster's public key
-	fingerprint string // its fingerprint
+	lifetime
+	d   *Daemon
+	log *slog.Logger
+	clusterKey
 
 	secrets      *rotation.Secrets
 	certificates *rotation.Certificates
 	identity     *identity.Change
 	admission    *joining.Admission
 
-	svc     *service
+	role    role
 	minions *minionview.View
 	reports *operator.Cluster
-	rpc     *rpcSwitch
-	haste   atomic.Bool // closing must not wait for minions
+	rpc     *peerrpc.Switch
 
 	leadership *leadership.Control
 	drains     *drain.Cluster
@@ -52,17 +53,19 @@ type member struct {
 	former     *recovery.Former
 
 	clocks *clocks.Watch
+}
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	failed chan error // why a part ended on its own
-	took   time.Time  // when it took over from another process; zero: it did not
+// clusterKey is the identity of the cluster.
+type clusterKey struct {
+	key         *saltcrypt.MasterKey // nil on a witness
+	public      string               // clean text of the public key
+	fingerprint string               // of the public key
 }
 
 // newMember puts the parts together; nothing runs before Open.
 func (d *Daemon) newMember(record *membership.Record) (*member, error) {
-	m := &member{d: d, log: d.log, rpc: newRPCSwitch(), failed: make(chan error, 1)}
+	m := &member{d: d, log: d.log, rpc: new(peerrpc.Switch), lifetime: lifetime{failed: make(chan error, 1)}}
+	m.role = witness{m}
 	join, err := m.readKeys(record)
 	if err != nil {
 		return nil, membership.WithRecoveryHint(err)
@@ -70,26 +73,25 @@ func (d *Daemon) newMember(record *membership.Record) (*member, error) {
 	m.fingerprint = saltcrypt.Fingerprint(m.public)
 	m.Member, err = membership.New(membership.Config{
 		Self: d.id, Options: d.cfg, Record: record, Identity: d.identity, Public: m.public,
-		Advertise: d.cfg.PeerAdvertise(localAddrs()),
-		Join:      join, Standing: func(id node.ID, fp node.Fingerprint) peer.Standing { return m.standing.Answer(id, fp) },
-		Handler: m.rpc, Listen: d.sockets.Listen, ListenPacket: d.sockets.ListenPacket, Meta: m.meta, Stats: m.stats,
-		Lead:            m.lead,
+		Advertise: d.cfg.PeerAdvertise(membership.LocalAddrs()), Join: join,
+		Standing: func(id node.ID, fp node.Fingerprint) peer.Standing { return m.standing.Answer(id, fp) },
+		Handler:  m.rpc, Listen: d.sockets.Listen, ListenPacket: d.sockets.ListenPacket,
+		Meta: func() node.Meta { return m.role.meta() }, Stats: m.stats, Lead: m.lead,
+		NoQuorum:        func(err error) error { return m.remover.NoQuorum(err) },
 		CaughtUpChanged: func() { d.checks.Kick("consensus", "behind") },
-		Complete:        m.completeRoutes, RoutesChanged: m.routesChanged, Logger: d.log, Registerer: d.reg,
+		Complete:        func(v *router.View) { m.role.completeRoutes(v) },
+		RoutesChanged:   func() { m.role.routesChanged() }, Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return nil, err
 	}
-	m.buildRotation()
-	m.buildIdentity()
-	m.clocks = m.newClocks()
-	m.leadership, m.drains = m.newLeadership(), m.newDrains()
-	m.standing, m.former = m.newStanding(), m.newFormer()
-	m.remover = m.newRemover()
+	m.buildCapabilities()
 	if !record.Witness {
-		if m.svc, err = newService(m); err != nil {
-			return m, err
+		s, err := newService(m)
+		if err != nil {
+			return nil, err
 		}
+		m.role = s
 	}
 	m.minions = m.newMinionView()
 	m.reports = m.newReports()
@@ -121,7 +123,7 @@ func (m *member) readKeys(record *membership.Record) (peer.JoinHandler, error) {
 // Open opens peer port, consensus and gossip.
 func (m *member) Open(ctx context.Context) error {
 	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	m.rpc.handle(m)
+	m.handle()
 	switch err := m.Member.Open(ctx); {
 	case errors.Is(err, consensus.ErrDamaged):
 		m.log.Error("consensus not opened", "err", err)
@@ -131,12 +133,12 @@ func (m *member) Open(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	startDuties(m.ctx, &m.wg, m.duties(), consensusOpen, false)
+	m.duties().Start(m.ctx, &m.wg, lifecycle.ConsensusOpen, lifecycle.ColdStart)
 	return nil
 }
 
-// Serve opens the service when this node has caught up, and returns when ctx ends or a part has failed.
-func (m *member) Serve(ctx context.Context) error {
+// Serve opens what serves minions, and returns when ctx ends or a part has failed.
+func (m *member) Serve(ctx context.Context, open func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -144,10 +146,8 @@ func (m *member) Serve(ctx context.Context) error {
 		defer cancel() // ends the opening as well
 		ended <- m.watch(ctx)
 	}()
-	if m.svc != nil {
-		if err := m.svc.Open(ctx); err != nil && ctx.Err() == nil {
-			return err
-		}
+	if err := open(ctx); err != nil && ctx.Err() == nil {
+		return err
 	}
 	return <-ended
 }
@@ -168,17 +168,47 @@ func (m *member) watch(ctx context.Context) error {
 
 // Close closes the service, then what it stands on.
 func (m *member) Close() error {
-	var err error
-	if m.svc != nil {
-		err = m.svc.Close()
-	} else {
-		m.leadership.Resign(m.patience())
-	}
+	err := m.role.Close()
 	if m.cancel != nil {
 		m.cancel()
 	}
 	m.wg.Wait()
 	return errors.Join(err, m.Member.Close())
+}
+
+// followRoutes is a duty of the member.
+func (m *member) followRoutes(ctx context.Context) {
+	if !m.took.IsZero() {
+		m.AwaitPeers(ctx)
+	}
+	m.FollowRoutes(ctx)
+}
+
+// keepContact is a duty of the member.
+func (m *member) keepContact(ctx context.Context) { m.d.contact.Keep(ctx, m.Consensus.CaughtUp) }
+
+// service is what only a member with a salt-master is asked for.
+func (m *member) service() *service {
+	s, _ := m.role.(*service)
+	return s
+}
+
+// lifetime is what a member needs while it is open.
+type lifetime struct {
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	failed chan error  // why a part ended on its own
+	haste  atomic.Bool // closing must not wait for minions
+	took   time.Time   // when it took over from another process; zero: it did not
+}
+
+// fail ends Serve with the failure of a part.
+func (l *lifetime) fail(err error) {
+	select {
+	case l.failed <- err:
+	default: // one reason is enough
+	}
 }
 
 // patience ends when closing shall wait for nothing any more.
@@ -190,14 +220,3 @@ func (m *member) patience() context.Context {
 	cancel()
 	return ctx
 }
-
-// fail ends Serve with the failure of a part.
-func (m *member) fail(err error) {
-	select {
-	case m.failed <- err:
-	default: // one reason is enough
-	}
-}
-
-// ready says whether this node serves minions.
-func (m *member) ready() bool { return m.svc != nil && m.svc.opened.Load() }

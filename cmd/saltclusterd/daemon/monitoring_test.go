@@ -28,7 +28,7 @@ func registered(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	names := map[string][]string{}
-	for _, r := range []*prometheus.Registry{n.reg.host, n.reg.current()} {
+	for _, r := range []*prometheus.Registry{n.reg.Host, n.reg.Current()} {
 		descs := make(chan *prometheus.Desc)
 		go func() {
 			defer close(descs)

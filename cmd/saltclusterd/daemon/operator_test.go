@@ -19,7 +19,7 @@ func (n *testNode) PutKeys(ctx context.Context, r adminapi.PutKeysRequest) (admi
 }
 
 func (n *testNode) Verify(ctx context.Context) (adminapi.Verification, error) {
-	return operator.Verifying{Of: n.ledgers}.Verify(ctx)
+	return operator.Verifying{Of: n.ledgers()}.Verify(ctx)
 }
 
 func (n *testNode) Status(ctx context.Context) (adminapi.Status, error) {

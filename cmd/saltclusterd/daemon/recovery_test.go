@@ -64,7 +64,7 @@ func TestRecover(t *testing.T) {
 		!strings.Contains(strings.Join(out.Next, " "), "saltclusterctl join "+a.addr) || out.Role != adminapi.RoleVoter {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if _, ok := a.current().svc.keys.Accepted("m1"); !ok {
+	if _, ok := a.current().service().keys.Accepted("m1"); !ok {
 		t.Error("a key is lost")
 	}
 	acceptKey(t, a, "m2", mustKey(t))
@@ -79,7 +79,7 @@ func TestRecover(t *testing.T) {
 	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := b.current().svc.keys.Accepted("m2"); !ok {
+	if _, ok := b.current().service().keys.Accepted("m2"); !ok {
 		t.Error("who joined again lacks a key")
 	}
 	a.halt()
@@ -147,7 +147,7 @@ func TestRestoreSnapshot_EmptyMachine(t *testing.T) {
 		quiet); adminapi.CodeOf(err) != adminapi.CodeMember {
 		t.Errorf("over a cluster: %v", err)
 	}
-	session := a.current().svc.keys.Session("m1", pub)
+	session := a.current().service().keys.Session("m1", pub)
 	a.halt()
 
 	z := startNode(t, "z", t.TempDir())
@@ -168,12 +168,12 @@ func TestRestoreSnapshot_EmptyMachine(t *testing.T) {
 		t.Errorf("nothing is said of deletions since: %q", out.Next)
 	}
 	eventually(t, "another session seed, for whoever was left behind knows the one in the snapshot", func() error {
-		if z.current().svc.keys.Session("m1", pub) == session || z.current().Consensus.View().SeedDue() {
+		if z.current().service().keys.Session("m1", pub) == session || z.current().Consensus.View().SeedDue() {
 			return errors.New("it is the one in the snapshot")
 		}
 		return nil
 	})
-	if !slices.Contains(z.current().svc.keys.FormerSessions("m1", pub), session) {
+	if !slices.Contains(z.current().service().keys.FormerSessions("m1", pub), session) {
 		t.Error("a minion that has not signed in since is not served")
 	}
 	eventually(t, "the key file", func() error {
@@ -350,7 +350,7 @@ func TestWitness(t *testing.T) {
 	if err := w.SaveSnapshot(t.Context(), &bytes.Buffer{}); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("a witness saves a snapshot: %v", err)
 	}
-	if _, err := w.service(); adminapi.CodeOf(err) != adminapi.CodeRefused {
+	if _, err := ofService(w.Daemon, (*service).newLedgers)(); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("verbs about minions on a witness: %v", err)
 	}
 	for _, r := range []health.Result{w.checkMember(t.Context()), w.checkConsensus(t.Context()), w.checkEdges(t.Context()),

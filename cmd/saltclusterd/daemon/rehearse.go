@@ -7,34 +7,9 @@ import (
 	"log/slog"
 
 	"saltclusterd/cmd/saltclusterd/config"
-	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/sidecar/admin"
 )
-
-// listens lists what this daemon listens on; for a node without a cluster only what all nodes do.
-func (d *Daemon) listens(member bool) (all []takeover.Listening) {
-	add := func(network, what string, addrs ...string) {
-		for _, addr := range addrs {
-			if addr != "" {
-				all = append(all, takeover.Listening{Network: network, Addr: addr, Purpose: what})
-			}
-		}
-	}
-	add("unix", "admin socket", d.cfg.Paths.AdminSocket)
-	add("tcp", "health_listen", d.cfg.Health.Listen)
-	add("tcp", "agent_check_listen", d.cfg.Health.AgentListen)
-	if !member {
-		return all
-	}
-	add("tcp", "open peer port", d.cfg.PeerListen())
-	add("udp", "bind the gossip socket", d.cfg.PeerListen())
-	if !d.witness() {
-		pub, req := d.cfg.EdgeAddresses(localAddrs())
-		add("tcp", "listen for minions", append(pub, req...)...)
-	}
-	return all
-}
 
 // Rehearse returns why a daemon with this configuration could not start, or not serve, after the end of the process
 // whose addresses are in replaces (takeover.ReplacesEnv). That process still runs.
@@ -52,13 +27,11 @@ func Rehearse(ctx context.Context, cfg *config.Config, replaces string) error {
 			return err
 		}
 	}
-	seed, err := membership.ReadRecord(cfg.Paths.StateDir)
-	if err != nil || seed != nil {
-		if err := d.checkMembership(seed, err); err != nil {
-			return err
-		}
+	record, err := d.readRecord()
+	if err != nil {
+		return err
 	}
-	return d.tryListening(ctx, had, seed != nil)
+	return d.tryListening(ctx, had, record != nil)
 }
 
 // tryListening binds all addresses at once that the other process does not have, and closes them.
@@ -70,5 +43,5 @@ func (d *Daemon) tryListening(ctx context.Context, had []takeover.Listening, mem
 		return fmt.Errorf("admin socket: %w", err)
 	}
 	defer func() { err = errors.Join(err, operators.Close()) }()
-	return takeover.Rehearse(ctx, d.listens(member), had, operators.Bind)
+	return takeover.Rehearse(ctx, takeover.ListAddresses(d.cfg, member), had, operators.Bind)
 }

@@ -123,7 +123,7 @@ func TestListens_Complete(t *testing.T) {
 func (n *testNode) mustListenOn(t *testing.T, member bool) {
 	t.Helper()
 	var listed []string
-	for _, l := range n.listens(member) {
+	for _, l := range takeover.ListAddresses(n.cfg, member) {
 		listed = append(listed, l.Network+" "+l.Addr)
 	}
 	slices.Sort(listed)

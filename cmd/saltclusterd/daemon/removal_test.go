@@ -242,7 +242,7 @@ func TestRemove(t *testing.T) {
 		quiet); err != nil {
 		t.Fatalf("join again: %v", err)
 	}
-	if _, ok := d.current().svc.keys.Accepted("m1"); !ok {
+	if _, ok := d.current().service().keys.Accepted("m1"); !ok {
 		t.Error("the node that joined again lacks a key")
 	}
 
@@ -410,4 +410,9 @@ func TestOpen_LogGone(t *testing.T) {
 		quiet); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("it founds a second cluster: %v", err)
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }

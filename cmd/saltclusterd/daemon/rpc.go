@@ -1,17 +1,8 @@
 package daemon
 
 import (
-	"context"
-	"net/http"
-	"sync/atomic"
-
 	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/peerrpc"
-	"saltclusterd/consensus"
-	"saltclusterd/fsync/datacache"
-	"saltclusterd/fsync/jobs"
-	"saltclusterd/fsync/tokens"
-	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/mirror"
@@ -19,35 +10,32 @@ import (
 	"saltclusterd/sidecar/returns"
 )
 
-// rpcSwitch is the peer port's handler before it is known who answers.
-type rpcSwitch struct{ h atomic.Pointer[http.Handler] }
-
-func newRPCSwitch() *rpcSwitch { return &rpcSwitch{} }
-
-// ServeHTTP implements http.Handler.
-func (s *rpcSwitch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h := s.h.Load(); h != nil {
-		(*h).ServeHTTP(w, r)
-		return
-	}
-	http.Error(w, "starting", http.StatusServiceUnavailable)
-}
-
 // handle routes what the members ask of each other.
-func (s *rpcSwitch) handle(m *member) {
+func (m *member) handle() {
 	mux := peerrpc.NewMux(peer.FromContext)
-	if m.svc != nil {
-		m.svc.handleMinions(mux)
-		m.svc.handleStores(mux)
-		m.svc.roots.Handle(mux)
-		m.handleService(mux)
-	}
+	m.role.handle(mux)
 	m.Handle(mux)
 	m.reports.Handle(mux)
 	m.leadership.Handle(mux)
 	m.certificates.Handle(mux)
-	h := http.Handler(mux)
-	s.h.Store(&h)
+	m.rpc.Use(mux)
+}
+
+// places is how many requests of one member are worked on at a time, by path. The handler of returns has two for all
+// members together; one member that is hostile must leave one.
+var places = map[string]int{mirror.Path: 2, returns.Path: 1, operator.LedgerPath: 2}
+
+// handle implements role.
+func (s *service) handle(mux *peerrpc.Mux) {
+	s.handleMinions(mux)
+	s.stores.Handle(mux)
+	s.roots.Handle(mux)
+	s.newLedgers().Handle(mux)
+	s.share.Handle(mux)
+	s.m.minions.Handle(mux)
+	s.m.identity.Handle(mux)
+	s.migration.Handle(mux)
+	s.drain.Handle(mux)
 }
 
 // handleMinions adds what nodes hand to each other of their minions and masters.
@@ -61,42 +49,7 @@ func (s *service) handleMinions(mux *peerrpc.Mux) {
 	mux.Stream(fanout.Path)
 	mux.Handle("POST "+mirror.Path, s.whenServing(s.mirror.Handler(peer.FromContext)))
 	mux.Handle("POST "+returns.Path, s.whenServing(s.native.Returns.Handler(peer.FromContext)))
-}
-
-// handleStores adds what the replicated stores tell each other, and limits how much of that is worked on at a time.
-// What holds a large body, or takes long, has few places; where all members have some together (bodies of returns: two;
-// trees: six; most others: four), one that is hostile must leave one.
-func (s *service) handleStores(mux *peerrpc.Mux) {
-	mux.Handle("POST "+datacache.Data.Path(), s.whenCaughtUp(partGrains, s.data.Handler()))
-	mux.Handle("POST "+tokens.Path, s.whenCaughtUp(partTokens, s.tokens.Handler()))
-	mux.Handle("POST "+datacache.Mine.Path(), s.whenCaughtUp(partMines, s.mines.Handler()))
-	mux.Handle("POST "+jobs.Path, s.whenCaughtUp(partJobs, s.cache.Handler()))
-	for path, places := range storePlaces() {
-		mux.Limit(path, places)
+	for path, n := range places {
+		mux.Limit(path, n)
 	}
-}
-
-// storePlaces is how many requests of one member are worked on at a time, by path.
-func storePlaces() map[string]int {
-	return map[string]int{
-		datacache.Data.Path(): 3, datacache.Mine.Path(): 3, jobs.Path: 3, tokens.Path: 2, mirror.Path: 2,
-		returns.Path: 1, operator.LedgerPath: 2, pathCatchup: 6,
-	}
-}
-
-// handleService adds what members ask about the service of another one.
-func (m *member) handleService(mux *peerrpc.Mux) {
-	mux.Handle("POST "+pathCatchup+"{part}", http.HandlerFunc(m.handleCatchup))
-	m.svc.newLedgers().Handle(mux)
-	m.svc.share.Handle(mux)
-	m.minions.Handle(mux)
-	m.identity.Handle(mux)
-	m.svc.migration.Handle(mux)
-	m.svc.drain.Handle(mux)
-}
-
-// stats asks another node how far it is (consensus.Config.Stats).
-func (m *member) stats(ctx context.Context, id node.ID) (consensus.PeerStats, error) {
-	s, err := m.nodeStats(ctx, id)
-	return s.PeerStats, err
 }

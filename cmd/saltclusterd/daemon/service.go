@@ -2,155 +2,268 @@ package daemon
 
 import (
 	"context"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"saltclusterd/cmd/saltclusterd/drain"
+	"saltclusterd/cmd/saltclusterd/lifecycle"
 	"saltclusterd/cmd/saltclusterd/masterlink"
+	"saltclusterd/cmd/saltclusterd/membership"
+	"saltclusterd/cmd/saltclusterd/metrics"
 	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/minionkeys"
 	"saltclusterd/cmd/saltclusterd/native"
 	"saltclusterd/cmd/saltclusterd/operator"
+	"saltclusterd/cmd/saltclusterd/ports"
 	"saltclusterd/cmd/saltclusterd/publishing"
 	"saltclusterd/cmd/saltclusterd/recovery"
+	"saltclusterd/cmd/saltclusterd/replication"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/rotation"
+	"saltclusterd/cmd/saltclusterd/rsabackend"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
-	"saltclusterd/fsync/datacache"
-	"saltclusterd/fsync/jobs"
+	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/keydir"
-	"saltclusterd/fsync/tokens"
+	"saltclusterd/gossip/node"
+	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/eventlog"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/hlc"
-	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/missedjobs"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/router"
-	"saltclusterd/sidecar/saltlog"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/trace"
-	"saltclusterd/sidecar/upstream"
 	"saltclusterd/sidecar/wall"
 )
 
 // service is what minions see of a member: the two edges and everything between them and the local master.
 type service struct {
-	m      *member
-	keys   *keyView
-	dir    *keydir.Dir
-	data   *datacache.Store
-	mines  *datacache.Store
-	tokens *tokens.Store
-	roots  *rootsadmin.Roots
-	cache  *jobs.Store // the master's job cache
-	clock  *hlc.Clock  // of serials
-	stamps *hlc.Clock  // of what the nodes know of minions
+	m *member
+	progress
+	disk
+	publications
+	requests
 
-	req      *upstream.ReqClient
-	sub      *upstream.SubClient
+	keys     *minionkeys.Keys
+	serials  *hlc.Clock
+	stamps   *hlc.Clock // of what the nodes know of minions
+	master   *masterlink.Link
 	local    *operator.LocalMaster
-	bus      *localmaster.Bus
-	hidden   *localmaster.Hidden
-	sessions *localmaster.Sessions
-	umask    *masterlink.Umask
-	watch    *masterlink.Watch
+	native   *native.Service
+	rotation *rotation.Epochs
+	mirror   *mirror.Mirror
+	ports    *ports.Ports
+	alone    *recovery.Alone // serving without a majority
+	drain    *drain.Runner
+	parts    *lifecycle.Parts
 
-	epochs     *epochs.Manager
-	rotation   *rotation.Epochs
-	signin     *signin.Service
-	heard      *eventlog.Log
-	said       *saltlog.Log
-	native     *native.Service
-	jobs       *router.Jobs
-	known      *publishing.KnownJobs
-	publisher  *publishing.Publisher
-	eventRules *router.EventRules
-	mirror     *mirror.Mirror
-	hub        *fanout.Hub
-	missed     *missedjobs.Republisher
-	wall       *wall.Wall
-	followed   *masterlink.FollowedOptions
-	proxy      *sidecar.Proxy
-	trace      *trace.Tracer // nil: nothing is traced
-	relay      *relay.Client
-	intake     *sidecar.Intake
-	pub        *edge.PubEdge
-	reqs       *edge.ReqEdge
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
 
+// progress is how far a service is.
+type progress struct {
+	serving     atomic.Bool  // peers may hand over requests and publications
+	opened      atomic.Bool  // so may minions: the edges are open
+	settled     atomic.Bool  // everything is open, and a process before this one has ended
+	handed      atomic.Bool  // another process serves instead
+	step        atomic.Value // string: what Open waits for
+	stopSerials func()       // ends keepSerials
+}
+
+// disk is what a service has of the files of the master and of the cluster.
+type disk struct {
+	dir       *keydir.Dir
+	stores    *replication.Stores
+	roots     *rootsadmin.Roots
 	share     *sharewatch.Watch
 	migration *migration.Steps
+}
 
-	alone     *recovery.Alone // serving without a majority
-	late      *latecomer
-	drain     *drain.Runner
-	published *drain.RunningJobs
+// publications are the ways of a job from the master to all minions.
+type publications struct {
+	jobs      *router.Jobs
+	known     *publishing.KnownJobs
+	publisher *publishing.Publisher
+	missed    *missedjobs.Republisher
+	running   *drain.RunningJobs
+	hub       *fanout.Hub
+}
 
-	learn   chan struct{} // the local master may have a new key
-	serving atomic.Bool   // peers may hand over requests and publications
-	opened  atomic.Bool   // so may minions: the edges are open
-	held    atomic.Bool   // all is ready, but another process, the salt-master as a rule, has their ports
-	settled atomic.Bool   // everything is open, and a process before this one has ended
-	handed  atomic.Bool   // another process serves instead
-	step    atomic.Value  // string: what Open waits for
-
-	ctx       context.Context
-	cancel    context.CancelFunc
-	stopClock func()
-	wg        sync.WaitGroup
-	open      openSet
+// requests are the ways of a request of a minion.
+type requests struct {
+	signin  *signin.Service
+	wall    *wall.Wall
+	proxy   *sidecar.Proxy
+	relay   *relay.Client
+	trace   *trace.Tracer // nil: nothing is traced
+	epochs  *epochs.Manager
+	handled *eventlog.Log
+	events  *router.EventRules
 }
 
 // newService puts the parts together; nothing runs before Open.
-func newService(m *member) (*service, error) {
-	s := &service{m: m, learn: make(chan struct{}, 1)}
+func newService(m *member) (_ *service, err error) {
+	s := &service{m: m}
 	s.ctx, s.cancel = context.WithCancel(context.Background()) // members may ask before Open
-	s.alone, s.late = s.newAlone(), newLatecomer()
-	s.published = drain.NewRunningJobs(publishing.Timeout(m.d.master), func(jid string) (got, want int) {
-		return publishing.CountReturns(m.d.master, jid)
-	})
-	s.umask = masterlink.NewUmask(m.d.master, filepath.Join(m.d.cfg.Paths.StateDir, "umask"), m.d.log)
-	floor, err := hlc.ReadFloor(s.clockPath())
-	if err != nil {
-		return nil, err
-	}
-	reference := m.clocks.Reference()
-	s.clock, s.stamps = hlc.New(reference.Time, floor), hlc.NewBounded(reference.Guess)
-	s.migration = s.newMigrationSteps()
-	if s.share, err = s.newShareWatch(); err != nil {
-		return nil, err
-	}
-	if err := s.buildMaster(); err != nil {
-		return nil, err
-	}
-	if err := s.buildEdges(); err != nil {
-		return nil, err
-	}
-	if err := s.buildProxy(); err != nil {
-		return nil, err
+	defer func() {
+		if err != nil {
+			s.cancel()
+		}
+	}()
+	for _, build := range []func() error{
+		s.buildClocks, s.buildMaster, s.buildPorts, s.buildPublications, s.buildStores, s.buildRequests,
+	} {
+		if err := build(); err != nil {
+			return nil, err
+		}
 	}
 	s.drain = s.newDrain()
-	m.d.reg.MustRegister(numbers{s})
+	s.parts = lifecycle.NewParts(s.share.ClosePart, s.listParts())
+	m.d.reg.MustRegister(metrics.NewServiceCollector(metrics.Service{
+		View: m.Consensus.View, Publish: s.ports.Publish, Returns: s.native.Returns, Draining: s.drain.Draining,
+		Jobs: func() metrics.JobCounts { return metrics.JobCounts(s.running.Counts()) },
+	}))
 	return s, nil
 }
 
-func (s *service) clockPath() string { return clockPath(s.m.d.cfg.Paths.StateDir) }
-
-func clockPath(stateDir string) string { return filepath.Join(stateDir, "clock") }
-
-// authEvent says and fires what a stock master does for a sign-in it accepts (salt/channel/server.py _auth).
-func (s *service) authEvent(a saltwire.AuthRequest) {
-	s.said.SignIn(a.ID)
-	options := s.followed.Load()
-	if !options.AuthEvents {
-		return
+func (s *service) buildClocks() error {
+	floor, err := hlc.ReadFloor(membership.ClockPath(s.m.d.cfg.Paths.StateDir))
+	if err != nil {
+		return err
 	}
-	if err := s.bus.FireAuth(s.ctx, options.SignInEvent(a)); err != nil {
-		s.m.log.Warn("event not fired", "minion", a.ID, "err", err)
+	reference := s.m.clocks.Reference()
+	s.serials, s.stamps = hlc.New(reference.Time, floor), hlc.NewBounded(reference.Guess)
+	s.alone = s.newAlone()
+	return nil
+}
+
+// buildMaster makes what connects to the local master, and the key directory.
+func (s *service) buildMaster() (err error) {
+	d, m := s.m.d, s.m
+	s.migration = s.newMigrationSteps()
+	if s.share, err = s.newShareWatch(); err != nil {
+		return err
 	}
+	if s.master, err = s.newMasterLink(); err != nil {
+		return err
+	}
+	s.local = &operator.LocalMaster{
+		Requests: s.master.Requests, Publications: s.master.Publications, SignIn: s.master.Intake, Options: d.master,
+		ConfigPath: d.cfg.Salt.Config, ShareHangs: s.share.Hangs, Outdated: d.migration.MasterOutdated,
+	}
+	s.dir, err = keydir.New(keydir.Config{
+		PKIDir: d.master.PkiDir, StateDir: membership.KeyDir(d.cfg.Paths.StateDir), Node: d.id,
+		Log: minionkeys.KeyLog{Node: m.Consensus}, Founder: m.Record.Founder, Current: m.Consensus.CaughtUp,
+		Shared: s.turns(), Store: d.keyStore().Geometry(),
+		MaxLosses: d.cfg.SignIn.KeysMaxDelete, Logger: d.log, Registerer: d.reg,
+	})
+	return err
+}
+
+func (s *service) buildPorts() (err error) {
+	s.ports, err = ports.New(ports.Config{
+		Options: s.m.d.cfg, Serve: func(ctx context.Context, r *edge.Request) { s.proxy.ServeReq(ctx, r) },
+		Identify: func(said []byte) (string, bool) { return s.proxy.IdentifySubscriber(said) },
+		Targeted: func() bool { return !s.m.d.master.Bool("order_masters") },
+		Listen:   s.m.d.sockets.ListenBare, Logger: s.m.log, Registerer: s.m.d.reg,
+	})
+	return err
+}
+
+// buildStores makes what all nodes have alike.
+func (s *service) buildStores() (err error) {
+	m, d := s.m, s.m.d
+	seeds := epochs.NewSeeds(time.Now)
+	s.keys = minionkeys.New(minionkeys.Config{
+		Log: m.Consensus, Dir: s.dir, Seeds: seeds, Audit: m.Audit, AwaitRevision: m.AwaitRevision, Alone: s.alone.Serving,
+		BeginEpoch: func(v state.View) error { return s.rotation.Begin(v) },
+	})
+	s.stores, err = replication.New(replication.Config{
+		Self: d.id, Options: d.cfg, Master: d.master, Member: m.Member, Log: m.Consensus, Since: m.Since, Keys: s.keys,
+		Stamps: s.stamps, Umask: s.master.Umask.Mask, LeftToShare: d.leftToShare,
+		JobsShared:  d.shares() && !d.migration.StandsIn(),
+		JobReceived: s.missed.Seen, JobContested: s.jobs.Contested, Waiting: s.waitFor, Logger: d.log, Registerer: d.reg,
+	})
+	if err != nil {
+		return err
+	}
+	s.roots, err = s.newRoots()
+	if err != nil {
+		return err
+	}
+	return s.buildEpochs(seeds)
+}
+
+// buildEpochs makes what seals for minions: sign-ins, publications, and the keys of both.
+func (s *service) buildEpochs(seeds *epochs.Seeds) error {
+	m, d := s.m, s.m.d
+	s.epochs = epochs.New(m.key, time.Now, func(id string, n uint64) { s.hub.AnnounceSignIn(id, n) })
+	operations, err := rsabackend.Select(d.cfg.SignIn.RSABackend, m.key, d.log, d.reg)
+	if err != nil {
+		return err
+	}
+	s.relay = relay.NewClient(m.Port.HTTPClient())
+	s.signin = signin.New(signin.Config{
+		Identity: operations, PubSigner: s.master.Followed.PubSigner, PublishPort: d.cfg.Edge.PublishPort, Epochs: s.epochs,
+		Keys: s.keys, Master: s.master.Requests, Way: m.RouteSignIn, Peers: s.relay, Sessions: s.master.Sessions,
+		AskAll: s.master.Followed.AskAll, Pinned: m.identity.RecordPin,
+		Event:    func(a saltwire.AuthRequest) { s.master.NotifySignIn(s.ctx, a) },
+		SignedIn: func(id string, token []byte) bool { return s.hub.SignedIn(id, token) },
+		Share:    float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.keys.NewcomerLimits(d.cfg.SignIn),
+		Logger: d.log, Registerer: d.reg,
+	})
+	s.hub = fanout.New(fanout.Config{
+		Self: d.id, Edge: s.ports.Publish, Epochs: s.epochs, Signer: operations, Algorithm: s.master.Followed.Algorithm,
+		Clock: s.serials, HTTP: m.Port.HTTPClient(), From: peer.FromContext, JobSeen: s.known.Record,
+		SignedIn: s.epochs.Given,
+		Hold:     func() { s.rotation.AwaitRotation(s.ctx) },
+		Withhold: func() bool { return m.Consensus.Behind() >= sidecar.BehindTolerated },
+		Away:     func(id node.ID) bool { return !m.Gossip.Alive(id) },
+		Minority: func() bool { return !m.Consensus.Status().HasQuorum },
+		NotLate:  func() bool { return !d.cfg.Edge.LateJobs || d.master.Bool("order_masters") },
+		Logger:   d.log, Registerer: d.reg,
+	})
+	s.rotation = rotation.NewEpochs(rotation.EpochsConfig{
+		View: m.Consensus.View, Watch: m.Consensus.Watch, Manager: s.epochs, Seeds: seeds, Publisher: s.ports.Publish,
+		SignIns: s.signin, Nudge: s.hub.Nudge, AnswerBoth: m.identity.AnswerBoth, SetPeers: s.hub.SetPeers,
+		RotateWindow: d.cfg.Edge.RotateWindow, Logger: d.log,
+	})
+	return nil
+}
+
+// newAlone makes what lets this node serve without a majority.
+func (s *service) newAlone() *recovery.Alone {
+	m := s.m
+	return recovery.NewAlone(recovery.AloneConfig{
+		Self: m.d.id, Log: m.Consensus, Contact: m.d.contact, Dial: m.Port.Dial,
+		AwaitKeys: func(ctx context.Context, rev uint64) error { return s.dir.WaitSynced(ctx, rev) },
+		Arriving:  s.arriving, Waiting: s.waitFor,
+		End:             func(reason string) { m.fail(&ending{reason, func() error { return nil }}) },
+		MajorityTimeout: m.d.aloneAfter, Logger: m.log,
+	})
+}
+
+// newDrain makes what carries out drains of this node.
+func (s *service) newDrain() *drain.Runner {
+	m := s.m
+	return drain.New(drain.Config{
+		Self: m.d.id, Log: m.Consensus, Routes: m.Routes, Publish: s.ports.Publish, Requests: s.ports.Requests,
+		Returns: s.native.Returns, Cache: s.stores.Jobs, Jobs: s.running,
+		Announce: func(draining bool) {
+			m.d.checks.SetDraining(draining)
+			m.Gossip.UpdateMeta()
+			m.UpdateRoutes()
+		},
+		Resign: m.leadership.Resign, Reopen: s.ports.Reopen, Fail: m.fail,
+		AnnounceTime: m.d.cfg.Edge.DrainAnnounce, DrainTime: m.d.cfg.Edge.DrainTime, Logger: m.log,
+	})
 }

@@ -6,40 +6,56 @@ import (
 	"fmt"
 	"net/http"
 
-	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/cmd/saltclusterd/lifecycle"
+	"saltclusterd/cmd/saltclusterd/membership"
+	"saltclusterd/cmd/saltclusterd/replication"
+	"saltclusterd/fsync/catchup"
 )
 
 // Open waits until this node has caught up, then opens everything, the edges last.
 func (s *service) Open(ctx context.Context) error {
-	s.step.Store("catching up with the cluster")
+	s.waitFor("catching up with the cluster")
 	if err := s.alone.AwaitCluster(ctx); err != nil {
 		return err
 	}
-	s.keepClock()
-	if err := s.beginEpoch(s.m.Consensus.View()); err != nil {
+	s.keepSerials()
+	if err := s.rotation.Begin(s.m.Consensus.View()); err != nil {
 		return err
 	}
-	if err := s.openParts(ctx, s.parts(), func(p listed) bool { return !s.isEdge(p) }); err != nil {
+	if err := s.parts.Open(ctx, func(p lifecycle.Listed) bool { return !s.isEdge(p) }); err != nil {
 		return err
 	}
 	s.m.minions.ReadProtocols()
-	startDuties(s.ctx, &s.wg, s.duties(), partsOpen, false)
-	s.late.open.Store(true)
+	s.duties().Start(s.ctx, &s.wg, lifecycle.PartsOpen, lifecycle.ColdStart)
+	s.stores.SetAnswering(true)
 	if err := s.catchUp(ctx); err != nil {
 		return fmt.Errorf("catch up: %w", err)
 	}
 	return s.openEdges(ctx)
 }
 
-// keepClock keeps the clock's floor on disk until stopClock.
-func (s *service) keepClock() {
+// catchUp brings all parts up to what the cluster has, as far as that can be had.
+func (s *service) catchUp(ctx context.Context) error {
+	if s.alone.Serving() {
+		s.stores.SkipCatchUp()
+		return nil
+	}
+	return s.stores.CatchUp(ctx,
+		catchup.Part{Name: replication.PartKeys, Await: s.keys.AwaitFiles, Needed: true},
+		catchup.Part{Name: replication.PartRoots, Await: s.roots.Await, Off: s.roots.Off()})
+}
+
+// keepSerials keeps the floor of the clock of serials on disk until stopSerials.
+func (s *service) keepSerials() {
 	ctx, cancel := context.WithCancel(s.ctx)
 	done := make(chan struct{})
 	s.wg.Go(func() {
 		defer close(done)
-		s.clock.KeepReserved(ctx, s.clockPath(), s.complain("clock floor not stored"))
+		s.serials.KeepReserved(ctx, membership.ClockPath(s.m.d.cfg.Paths.StateDir), func(err error) {
+			s.m.log.Error("clock floor not stored", "err", err)
+		})
 	})
-	s.stopClock = func() {
+	s.stopSerials = func() {
 		cancel()
 		<-done
 	}
@@ -49,44 +65,30 @@ func (s *service) keepClock() {
 func (s *service) openEdges(ctx context.Context) error {
 	s.serving.Store(true)
 	s.m.Gossip.UpdateMeta()
-	drained := func() { s.step.Store("this node is drained (saltclusterctl undrain " + string(s.m.d.id) + ")") }
+	drained := func() { s.waitFor("this node is drained (saltclusterctl undrain " + string(s.m.d.id) + ")") }
 	if err := s.drain.AwaitUndrained(ctx, drained); err != nil {
 		return err
 	}
-	s.step.Store("opening 4505 and 4506")
-	held := func() {
-		s.held.Store(true)
-		s.step.Store("another process has them, the salt-master as a rule")
-	}
-	if err := retryListen(ctx, s.m.log, s.pub.Open, held); err != nil {
+	s.waitFor("opening 4505 and 4506")
+	held := func() { s.waitFor("another process has them, the salt-master as a rule") }
+	err := s.parts.OpenBy(ctx, s.isEdge, func(ctx context.Context, edge lifecycle.Part) error {
+		return s.ports.AwaitFree(ctx, edge.Open, held)
+	})
+	if err != nil {
 		return err
 	}
-	s.open.add(s.pub)
-	if err := retryListen(ctx, s.m.log, s.reqs.Open, held); err != nil {
-		return err
-	}
-	s.open.add(s.reqs)
-	s.held.Store(false)
 	s.opened.Store(true)
-	startDuties(s.ctx, &s.wg, s.duties(), edgesOpen, false)
+	s.duties().Start(s.ctx, &s.wg, lifecycle.EdgesOpen, lifecycle.ColdStart)
 	s.settled.Store(true)
 	s.migration.Resume()
 	s.m.log.Info("serving minions", "node", s.m.d.id)
 	return nil
 }
 
-// watchEdges ends the daemon when an edge has ended on its own: a node that minions cannot reach must not look healthy.
-func (s *service) watchEdges(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-s.pub.Done():
-		s.m.fail(errors.New("the publish port ended"))
-	case <-s.reqs.Done():
-		s.m.fail(errors.New("the request port ended"))
-	}
-}
+// waitFor notes what Open waits for.
+func (s *service) waitFor(step string) { s.step.Store(step) }
 
-// waitsFor says what still has to happen before minions are served; empty when they are.
+// waitsFor returns what still has to happen before minions are served; empty when they are.
 func (s *service) waitsFor() string {
 	if s.opened.Load() {
 		return ""
@@ -105,32 +107,14 @@ func (s *service) Close() error {
 		s.m.leadership.Resign(s.m.patience())
 	}
 	s.serving.Store(false)
-	s.late.open.Store(false)
-	errs := []error{s.closeParts(s.parts())}
-	if s.cancel != nil {
-		s.cancel()
-	}
+	s.stores.SetAnswering(false)
+	err := s.parts.Close()
+	s.cancel()
 	s.wg.Wait()
 	if !s.handed.Load() {
-		errs = append(errs, s.leaveSessions())
+		err = errors.Join(err, s.master.LeaveSessions())
 	}
-	return errors.Join(errs...)
-}
-
-// leaveSessions lets the local master know the keys that its minions have, when minions will reach it directly after
-// its next start (saltclusterctl leave). Otherwise each of them would have to sign in once more.
-func (s *service) leaveSessions() error {
-	was := s.m.d.master
-	now, err := localmaster.LoadConfig(was.Path, was.Version)
-	if err != nil {
-		return nil //nolint:nilerr // a master does not start with such a configuration
-	}
-	before, ok := was.InterfaceAddr()
-	after, ok2 := now.InterfaceAddr()
-	if !ok || !ok2 || !before.IsLoopback() || after.IsLoopback() {
-		return nil
-	}
-	return s.sessions.Leave()
+	return err
 }
 
 // whenServing answers peers "starting" until this node serves.
@@ -142,9 +126,4 @@ func (s *service) whenServing(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-// complain returns a function that logs a failure of a background duty.
-func (s *service) complain(message string) func(error) {
-	return func(err error) { s.m.log.Error(message, "err", err) }
 }

@@ -71,10 +71,7 @@ type Config struct {
 	MasterKeys  MasterKeys
 	PinsFile    string // holds the pins of minions while another process takes over
 
-	// ReadKeys and WriteKeys read and write the key pair on disk. On a witness private is ignored and ReadKeys is
-	// nil.
-	ReadKeys  func() (private, public []byte, err error)
-	WriteKeys func(private, public []byte) error
+	PKIDir string // where the cluster's key pair is kept
 
 	Alive func(node.ID) bool // by gossip
 	// Decide proposes a command for an operator. NoQuorum turns a failure to decide into an error for an operator.
@@ -82,8 +79,6 @@ type Config struct {
 	NoQuorum func(error) error
 	// Knows returns an error for an operator unless all members understand the commands of a level.
 	Knows func(level uint16) error
-	// NotOnWitness returns the error for operations that a witness cannot do.
-	NotOnWitness func(what string) error
 	// ReplaceAES makes the cluster agree on another AES key.
 	ReplaceAES func(context.Context) error
 	// Takeover starts another process of this program, which reads the key pair and takes over.

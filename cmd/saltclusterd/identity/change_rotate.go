@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/consensus/state"
 	"saltclusterd/sidecar/admin"
@@ -24,7 +25,7 @@ func (c *Change) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.P
 		return adminapi.Outcome{}, err
 	}
 	if c.cfg.Master == nil {
-		return adminapi.Outcome{}, c.cfg.NotOnWitness("change it")
+		return adminapi.Outcome{}, membership.WitnessCannot("change it")
 	}
 	fresh, cancel := context.WithTimeout(ctx, decidedWithin)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar"
@@ -40,15 +41,7 @@ func (c *Change) waitsFor(ctx context.Context, agreed state.IdentityChange) node
 // take puts the new identity in force on this node. After an interruption the next process repeats it.
 func (c *Change) take(ctx context.Context, agreed state.IdentityChange) error {
 	c.cfg.Logger.Info("the new identity is taken", "node", c.cfg.Self, "fingerprint", agreed.FP)
-	var private []byte
-	if c.cfg.Master != nil {
-		var err error
-		if _, private, err = c.openSealed(agreed.Sealed, agreed.FP); err != nil {
-			return err
-		}
-		c.savePins()
-	}
-	if err := c.cfg.WriteKeys(private, []byte(agreed.Public)); err != nil {
+	if err := c.writeKeys(agreed); err != nil {
 		return err
 	}
 	err := c.cfg.Takeover(ctx, func(step, message string, _ ...int) {
@@ -62,12 +55,25 @@ func (c *Change) take(ctx context.Context, agreed state.IdentityChange) error {
 	return nil
 }
 
+// writeKeys writes the new key pair to disk; on a witness only its public half.
+func (c *Change) writeKeys(agreed state.IdentityChange) error {
+	if c.cfg.Master == nil {
+		return membership.WritePublicIdentity(c.cfg.PKIDir, []byte(agreed.Public))
+	}
+	_, private, err := c.openSealed(agreed.Sealed, agreed.FP)
+	if err != nil {
+		return err
+	}
+	c.savePins()
+	return membership.WriteIdentity(c.cfg.PKIDir, private, []byte(agreed.Public))
+}
+
 // updateMaster installs the new identity in the local master and restarts it until it shows it.
 func (c *Change) updateMaster(ctx context.Context) error {
 	if c.shown.Load() {
 		return nil
 	}
-	private, public, err := c.cfg.ReadKeys()
+	_, private, public, err := membership.ReadIdentity(c.cfg.PKIDir)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,6 @@
-// Package masterlink observes the stock salt-master beside this node.
+// Package masterlink connects to the stock salt-master beside this node, and observes it.
 //
+// A Link has the connections to it (requests, publications, event bus) and keeps saltclusterd signed in there.
 // An Inspector reports faults in the master's configuration, and what the master has for itself that all masters must
 // have alike. FollowedOptions are those of its options by which saltclusterd serves minions. A Watch follows its
 // restarts, and renews this program for another version or another key store. Umask is the umask for files that are

@@ -143,3 +143,18 @@ func (f *FollowedOptions) Check() health.Result {
 		Hint: hint,
 	}
 }
+
+// Pusher returns a function that names the minion, of those that are known, that has pushed the file of a path
+// (router.View.Pusher); nil: no pushed files are served.
+func (f *FollowedOptions) Pusher(known func(id string) bool) func(path string) string {
+	now := f.Load()
+	if now == nil || !now.ServesPushed() {
+		return nil
+	}
+	return func(path string) string {
+		if id := now.PushedBy(path); known(id) {
+			return id
+		}
+		return ""
+	}
+}

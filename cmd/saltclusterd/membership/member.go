@@ -46,6 +46,8 @@ type Config struct {
 	Stats func(context.Context, node.ID) (consensus.PeerStats, error)
 	// Lead does what only the leader does, until its context ends.
 	Lead func(context.Context)
+	// NoQuorum makes the error that operators get when no majority can decide.
+	NoQuorum func(error) error
 	// CaughtUpChanged is called when Consensus.CaughtUp has changed.
 	CaughtUpChanged func()
 	// Complete adds to a view what the service for minions knows. RoutesChanged is called when other requests can be

@@ -14,6 +14,9 @@ func RemovalPath(stateDir string) string { return filepath.Join(stateDir, "remov
 // FormerPath returns the path of the list of members that a recovery dropped.
 func FormerPath(stateDir string) string { return filepath.Join(stateDir, "former.json") }
 
+// ClockPath returns the path of the floor of the clock of serials.
+func ClockPath(stateDir string) string { return filepath.Join(stateDir, "clock") }
+
 // RaftDir returns the directory of the consensus log.
 func RaftDir(stateDir string) string { return filepath.Join(stateDir, "raft") }
 

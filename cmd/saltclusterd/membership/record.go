@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 )
@@ -85,4 +86,21 @@ func WithRecoveryHint(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w (%s)", err, RecoveryHint)
+}
+
+// Validate refuses a record that belongs to something else than the configuration names.
+func (r *Record) Validate(options *config.Config) error {
+	stateDir := options.Paths.StateDir
+	switch {
+	case string(r.Node) != options.ID:
+		return fmt.Errorf("%s belongs to the node %q, but the option id is %q: give it back its name, or use another state_dir",
+			stateDir, r.Node, options.ID)
+	case r.Witness != options.Cluster.Witness:
+		return fmt.Errorf("this node became a member when cluster_witness was %t, but the option is %t: "+
+			"remove it from the cluster, empty %s and join again", r.Witness, options.Cluster.Witness, stateDir)
+	case r.ClusterID != options.Cluster.ID:
+		return fmt.Errorf("this node is a member of the cluster %q, but the option cluster_id is %q", r.ClusterID,
+			options.Cluster.ID)
+	}
+	return nil
 }

@@ -158,3 +158,13 @@ func sortSources(ids []node.ID, nodes []router.Node) {
 		return cmp.Compare(load[a], load[b])
 	})
 }
+
+// RouteSignIn says who decides about a key (signin.Config.Way). The own master is also asked when no node's is known to
+// answer.
+func (m *Member) RouteSignIn(id string) (here bool, others []node.ID) {
+	d := m.Routes().SignIn(id)
+	if d.Kind == router.ToNode {
+		return false, append([]node.ID{d.Node}, d.Others...)
+	}
+	return true, d.Others
+}

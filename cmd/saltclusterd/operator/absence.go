@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 )
@@ -17,6 +18,15 @@ const (
 	absentText   = "this node belongs to no cluster yet"
 	absentHint   = "run saltclusterctl bootstrap here, or saltclusterctl join PEER"
 )
+
+// FindAbsence reads why a node without a running membership has none.
+func FindAbsence(stateDir string) Absence {
+	if left, err := membership.ReadRemoval(stateDir); err == nil && left != nil {
+		return Absence{Removed: left.Sentence(), Rejoin: membership.RejoinHint}
+	}
+	record, err := membership.ReadRecord(stateDir)
+	return Absence{Starting: err == nil && record != nil}
+}
 
 // Err is the answer to an operator who asks for something that needs a membership.
 func (a Absence) Err() error {

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/sidecar/health"
+	"saltclusterd/sidecar/localmaster"
 )
 
 // Room below which a disk is worth a warning, and below which nothing can be written to it.
@@ -39,6 +40,25 @@ type Directory struct {
 	Path     string
 	Without  string // what fails without room
 	WarnOnly bool
+}
+
+// StoreDirectories lists what needs room for what this node and its master store; master is nil on a witness. A share
+// has a check of its own. The master's own directories are a warning only: they fill on all nodes together, and a node
+// without room there still answers most requests of minions.
+func StoreDirectories(stateDir string, master *localmaster.Config, shared bool) []Directory {
+	dirs := []Directory{{
+		Path: stateDir, Without: "what the cluster decides cannot be remembered here, and no return be journaled",
+	}}
+	if master == nil || shared {
+		return dirs
+	}
+	return append(dirs,
+		Directory{
+			Path: master.CacheDir, WarnOnly: true,
+			Without: "no return, grain or pillar can be stored, and the salt-master fails in its own ways",
+		}, Directory{
+			Path: master.PkiDir, WarnOnly: true, Without: "what is decided about minion keys does not reach this salt-master",
+		})
 }
 
 // CheckDisk returns the worst of what it finds in the directories. It ignores one that does not exist yet.

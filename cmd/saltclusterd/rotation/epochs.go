@@ -9,6 +9,7 @@ import (
 
 	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
+	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/saltcrypt"
@@ -47,13 +48,17 @@ type SignIns interface {
 
 // EpochsConfig configures Epochs.
 type EpochsConfig struct {
-	View         func() state.View
-	Manager      *epochs.Manager
-	Seeds        *epochs.Seeds
-	Publisher    Publisher
-	SignIns      SignIns
-	Nudge        func() ([]byte, error) // makes a message that has a minion sign in
-	RotateWindow time.Duration          // as operators set it
+	View      func() state.View
+	Watch     func(context.Context) <-chan struct{} // changes of the view
+	Manager   *epochs.Manager
+	Seeds     *epochs.Seeds
+	Publisher Publisher
+	SignIns   SignIns
+	Nudge     func() ([]byte, error) // makes a message that has a minion sign in
+	// AnswerBoth has sign-ins answered under both identities while a view says so.
+	AnswerBoth   func(state.View) error
+	SetPeers     func([]node.ID) // makes publication links to all other members that have a master
+	RotateWindow time.Duration   // as operators set it
 	Logger       *slog.Logger
 }
 
@@ -68,8 +73,41 @@ type Epochs struct {
 // NewEpochs returns an Epochs without an epoch.
 func NewEpochs(cfg EpochsConfig) *Epochs { return &Epochs{cfg: cfg} }
 
-// Begin puts the epoch and the seed of v in force. The first epoch has no window.
+// epochRetry is the pause after an epoch could not be put in force.
+const epochRetry = time.Second
+
+// Follow keeps the epoch and the links for publications up to date with consensus until ctx ends.
+func (e *Epochs) Follow(ctx context.Context) {
+	changed := e.cfg.Watch(ctx)
+	for {
+		v := e.cfg.View()
+		var again <-chan time.Time
+		if err := e.Begin(v); err != nil {
+			e.cfg.Logger.Error("epoch not begun", "err", err)
+			again = time.After(epochRetry)
+		}
+		var peers []node.ID
+		for _, mem := range v.Members() {
+			if !mem.Witness {
+				peers = append(peers, mem.ID)
+			}
+		}
+		e.cfg.SetPeers(peers)
+		select {
+		case _, ok := <-changed:
+			if !ok {
+				return
+			}
+		case <-again:
+		}
+	}
+}
+
+// Begin puts the identities, the epoch and the seed of v in force. The first epoch has no window.
 func (e *Epochs) Begin(v state.View) error {
+	if err := e.cfg.AnswerBoth(v); err != nil {
+		e.cfg.Logger.Error("sign-ins are answered under one identity only", "err", err)
+	}
 	cur := v.Epochs().Current
 	if cur.N == 0 {
 		return nil

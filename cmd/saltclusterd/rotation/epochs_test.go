@@ -100,7 +100,8 @@ func TestBegin_MovesSubscribers(t *testing.T) {
 	e := NewEpochs(EpochsConfig{
 		View: st.View, Manager: epochs.New(fakeSigner{}, time.Now, nil), Seeds: epochs.NewSeeds(time.Now),
 		Publisher: publisher, SignIns: fakeSignIns{}, RotateWindow: time.Minute, Logger: slog.New(slog.DiscardHandler),
-		Nudge: func() ([]byte, error) { return []byte("nudge"), nudgeErr },
+		Nudge:      func() ([]byte, error) { return []byte("nudge"), nudgeErr },
+		AnswerBoth: func(state.View) error { return nil },
 	})
 	if err := e.Begin(st.View()); err != nil || len(publisher.rotations) != 0 {
 		t.Fatalf("the first epoch: %v, %d rotations", err, len(publisher.rotations))

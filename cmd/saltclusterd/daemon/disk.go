@@ -1,0 +1,146 @@
+package daemon
+
+import (
+	"context"
+
+	"saltclusterd/cmd/saltclusterd/migration"
+	"saltclusterd/cmd/saltclusterd/operator"
+	"saltclusterd/cmd/saltclusterd/rootsadmin"
+	"saltclusterd/cmd/saltclusterd/sharewatch"
+	"saltclusterd/fsync/keydir"
+	"saltclusterd/fsync/ledger"
+	"saltclusterd/fsync/unshare"
+	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
+	"saltclusterd/sidecar/localmaster"
+)
+
+// shares says whether the masters of the cluster have pki_dir and more on one file system.
+func (d *Daemon) shares() bool { return !d.cfg.Cluster.IsolatedFilesystem && !d.witness() }
+
+// leftToShare says that only the masters themselves write to a path: it is on the file system of a shared pki_dir, or
+// that does not answer, and this node does not replicate it.
+func (d *Daemon) leftToShare(path string) bool {
+	return !d.migration.StandsIn() && d.shares() && sharewatch.OnShare(d.master.PkiDir, d.cfg.Paths.StateDir, path)
+}
+
+// newShareWatch returns the watch over the share, or over the others' on a node that shares nothing.
+func (s *service) newShareWatch() (*sharewatch.Watch, error) {
+	d := s.m.d
+	return sharewatch.New(sharewatch.Config{
+		Self: d.id, Shared: d.shares(), PKIDir: d.master.PkiDir,
+		StateDir: d.cfg.Paths.StateDir, SockDir: d.master.SockDir, CacheDir: d.master.CacheDir,
+		Others: s.m.OtherMasters, Client: s.m.Client(), Logger: d.log, Registerer: d.reg,
+	})
+}
+
+// turns returns how this node takes its turn in a shared pki_dir; nil: pki_dir is its own.
+func (s *service) turns() *keydir.Shared {
+	if !s.share.Shared() {
+		return nil
+	}
+	return &keydir.Shared{Latest: s.m.Consensus.Barrier}
+}
+
+// hiddenID returns the id with which this node signs in at its master. In a shared pki_dir each node has a key of its
+// own for that. It keeps the key when it leaves the share, because the master has no other until it is restarted.
+func (s *service) hiddenID() string {
+	if !s.share.Shared() && s.m.d.migration.State().Stage == unshare.Shared {
+		return ""
+	}
+	return localmaster.HiddenID + "-" + string(s.m.d.id)
+}
+
+// checkShare is the health check of the file system that all masters share, and of leaving it.
+func (s *service) checkShare(context.Context) health.Result {
+	if r, bad := s.m.d.migration.Check(); bad {
+		return r
+	}
+	return s.share.Check()
+}
+
+// newRoots makes the file and pillar roots of a service.
+func (s *service) newRoots() (*rootsadmin.Roots, error) {
+	m, d := s.m, s.m.d
+	return rootsadmin.New(rootsadmin.Config{
+		Self: d.id, Options: d.cfg.Roots, Paths: d.cfg.Paths, Shared: d.shares() && !d.migration.StandsIn(), Master: d.master,
+		Log: m.Consensus, HTTP: m.Port.HTTPClient(),
+		Others: m.OtherMasters, Sources: func() []node.ID { there, _ := m.Sources(); return there }, Alive: m.Alive,
+		Versions:    m.WithoutRoots,
+		HoldFiles:   func(ctx context.Context) (func(), error) { return s.proxy.HoldFiles(ctx) },
+		ForgetFiles: func() { s.native.Files.Forget() },
+		Serving:     s.ready, Outcome: m.outcome,
+		Logger: d.log, Registerer: d.reg,
+	})
+}
+
+// newLedgers returns what this node holds.
+func (s *service) newLedgers() *operator.Ledgers {
+	return operator.NewLedgers(operator.LedgersConfig{
+		Self: s.m.d.id, Others: s.m.OtherMasters, Client: s.m.Client(), Sections: s.sections,
+	})
+}
+
+// sections lists what verify compares, in the order in which it is shown. Whatever else is replicated is added here.
+func (s *service) sections() []operator.Section {
+	return []operator.Section{
+		{Name: "keys", Holds: s.dir.Ledger, Decided: s.dir.Decided},
+		{Name: "grains", Holds: s.stores.Data.Ledger},
+		{Name: "pillar", Holds: s.stores.Data.PillarLedger},
+		{Name: "mine", Holds: s.stores.Mines.Ledger},
+		{Name: "tokens", Holds: s.stores.Tokens.Ledger},
+		{Name: "roots", Holds: func() (ledger.Ledger, error) { return s.roots.Ledger(s.ctx) }, Decided: s.roots.Decided},
+		{Name: "jobs", Holds: s.stores.Jobs.Ledger, Rules: operator.JobRules(s.m.JobReplicas)},
+	}
+}
+
+// newMigrationSteps makes what runs the steps of the migration.
+func (s *service) newMigrationSteps() *migration.Steps {
+	d := s.m.d
+	return migration.NewSteps(migration.StepsConfig{
+		Host: d.migration, Peers: s.m.migrationPeers(), Log: s.m.Consensus,
+		RootsStored: func() bool { return s.roots.Stored() },
+		Go:          func(run func(context.Context)) { s.wg.Go(func() { run(s.ctx) }) },
+		Upgrade: func(ctx context.Context, progress func(string)) error {
+			return d.renew(ctx, func(_, message string, _ ...int) { progress(message) })
+		},
+		RestartMaster: func(ctx context.Context, progress func(string)) error {
+			return d.restartMaster(ctx, func(_, message string, _ ...int) { progress(message) })
+		},
+		Announce: s.m.Gossip.UpdateMeta, Behind: s.behindCluster,
+		Members: func(ctx context.Context) []adminapi.Member { return s.m.reports.Members(ctx) }, // made after the service
+		Ready:   func() bool { return d.checks.Report(health.ScopeReady).OK },
+	})
+}
+
+func (m *member) migrationPeers() migration.Peers {
+	return migration.Peers{List: m.OtherMasters, Client: m.Client()}
+}
+
+// migrationCluster is what operators ask about migrations.
+func (m *member) migrationCluster() *migration.Cluster {
+	c := &migration.Cluster{Self: m.d.id, Peers: m.migrationPeers(), Find: m.FindMaster}
+	m.role.addSteps(c)
+	return c
+}
+
+// behindCluster says what this node lacks to serve as well as the others; empty when it lacks nothing.
+func (s *service) behindCluster(context.Context) string {
+	switch {
+	case !s.opened.Load() || !s.settled.Load():
+		return "4505 and 4506 are being opened"
+	case !s.m.Consensus.CaughtUp():
+		return "catching up with the cluster"
+	case s.m.d.migration.MasterOutdated():
+		return "the salt-master has not been restarted"
+	case s.local.Problem() != "":
+		return s.local.Problem()
+	case !s.dir.Synced(s.m.Consensus.View().Rev()):
+		return "bringing the key files up to date"
+	}
+	if pending := s.roots.Pending(); pending != "" {
+		return "bringing the file and pillar roots up to date: " + pending
+	}
+	return ""
+}

@@ -1,0 +1,33 @@
+package identity
+
+import (
+	"saltclusterd/fsync/mmapkeys"
+	"saltclusterd/sidecar/localmaster"
+)
+
+// LateMaster is the local master as a node that joins a cluster needs it (joining.Master). Its configuration is read
+// after the LateMaster was made.
+type LateMaster struct {
+	Keys     func() MasterKeys
+	Geometry func() *mmapkeys.Geometry
+}
+
+// Identity returns the key pair that the master uses.
+func (m LateMaster) Identity() (private, public []byte, err error) { return m.Keys().Identity() }
+
+// Fingerprint returns the fingerprint of that key pair.
+func (m LateMaster) Fingerprint() (string, error) { return m.Keys().Fingerprint() }
+
+// InstallIdentity writes a key pair to the master's files.
+func (m LateMaster) InstallIdentity(private, public []byte) (changed bool, backup string, err error) {
+	return localmaster.InstallIdentity(m.Keys().Master, private, public)
+}
+
+// StoreIdentity writes a key pair to the master's key store, if it has one.
+func (m LateMaster) StoreIdentity(private []byte) (bool, error) { return m.Keys().Store(private) }
+
+// PKIDir returns the directory of the master's minion keys.
+func (m LateMaster) PKIDir() string { return m.Keys().Master.PkiDir }
+
+// KeyStore returns the layout of the master's key store, nil without one.
+func (m LateMaster) KeyStore() *mmapkeys.Geometry { return m.Geometry() }

@@ -1,0 +1,11 @@
+// Package lifecycle opens and closes the parts of a service in an order, and starts its duties, in a process that
+// starts cold as in one that takes over from another.
+//
+// Parts has a list of parts. Each has a phase, which says when a process that takes over opens it. Duties are
+// background tasks, each of which names the stages at which it starts.
+//
+// In: the lists, which the daemon makes. Out: opened and closed parts, running duties.
+//
+// Promises: parts are closed backwards, in the order of the list, whoever opened them and when; a part that is not open
+// is not closed. A duty starts once.
+package lifecycle

@@ -1,0 +1,111 @@
+package metrics
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/consensus/state"
+	"saltclusterd/sidecar/edge"
+	"saltclusterd/sidecar/returns"
+)
+
+// Service are the parts of a service for minions that are asked.
+type Service struct {
+	View     func() state.View
+	Publish  interface{ Stats() edge.PubStats }
+	Returns  interface{ Stats() []returns.JournalStats }
+	Jobs     func() JobCounts
+	Draining func() bool
+}
+
+// JobCounts are the running jobs, and the returns of the ended ones.
+type JobCounts struct {
+	Running            int
+	Expected, Returned uint64
+}
+
+// NewServiceCollector returns a collector of what no part of a service counts on its own.
+func NewServiceCollector(s Service) prometheus.Collector { return collector{s} }
+
+type collector struct{ Service }
+
+var (
+	descEpoch = prometheus.NewDesc("saltcluster_epoch_number",
+		"The AES key of publications that is in force, counted since the cluster's birth.", nil, nil)
+	descAge   = prometheus.NewDesc("saltcluster_epoch_age_seconds", "How long that key has been in force.", nil, nil)
+	descMoved = prometheus.NewDesc("saltcluster_epoch_previous_subscribers",
+		"Subscribers of this node that still have the key before.", nil, nil)
+	descDrain = prometheus.NewDesc("saltcluster_draining", "Whether this node is drained, or being drained (1).", nil, nil)
+	descWait  = prometheus.NewDesc("saltcluster_returns_waiting_records",
+		"Returns in a journal that a consumer is not done with (files: the job cache, bus: the salt-master's events, else a node).", []string{"journal", "consumer"}, nil)
+	descOldest = prometheus.NewDesc("saltcluster_returns_oldest_seconds",
+		"For how long the first of them has been waiting.", []string{"journal", "consumer"}, nil)
+	descRuns = prometheus.NewDesc("saltcluster_jobs_running",
+		"Jobs published here that still lack returns and have not timed out.", nil, nil)
+	descWanted = prometheus.NewDesc("saltcluster_jobs_expected_returns_total",
+		"Returns that were expected of the jobs published here that have ended.", nil, nil)
+	descCame  = prometheus.NewDesc("saltcluster_jobs_returned_total", "Of these, those that came.", nil, nil)
+	descLacks = prometheus.NewDesc("saltcluster_jobs_missing_returns_total",
+		"Of these, those that had not come when the job ended.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descEpoch, descAge, descMoved, descDrain, descWait, descOldest, descRuns,
+		descWanted, descCame, descLacks} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector. It waits for no disk.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	now := time.Now()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	count := func(d *prometheus.Desc, v uint64) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
+	}
+	epoch := c.View().Epochs().Current
+	gauge(descEpoch, float64(epoch.N))
+	if epoch.At > 0 {
+		gauge(descAge, max(0, now.Sub(time.UnixMilli(epoch.At)).Seconds()))
+	}
+	gauge(descMoved, float64(c.Publish.Stats().OnPrevious))
+	draining := 0.0
+	if c.Draining() {
+		draining = 1
+	}
+	gauge(descDrain, draining)
+	collectWaiting(c.Returns.Stats(), now, gauge)
+	j := c.Jobs()
+	gauge(descRuns, float64(j.Running))
+	count(descWanted, j.Expected)
+	count(descCame, j.Returned)
+	count(descLacks, j.Expected-j.Returned)
+}
+
+func collectWaiting(journals []returns.JournalStats, now time.Time, gauge func(*prometheus.Desc, float64, ...string)) {
+	for _, j := range journals {
+		for _, c := range j.Consumers {
+			gauge(descWait, float64(c.Pending), j.Name, c.Name)
+			age := 0.0
+			if at, ok := j.Oldest[c.Name]; ok && c.Pending > 0 {
+				age = max(0, now.Sub(at).Seconds())
+			}
+			gauge(descOldest, age, j.Name, c.Name)
+		}
+	}
+}
+
+// newBuildInfo returns the metric that tells which programs a cluster runs.
+func newBuildInfo(version string) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "saltcluster_build_info", Help: "Always 1; the labels are the versions of saltclusterd and of Go.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	})
+	info.Set(1)
+	return info
+}
