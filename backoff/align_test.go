@@ -12,6 +12,8 @@ func TestAlign(t *testing.T) {
 		{300 * time.Millisecond, time.Second, 700 * time.Millisecond},
 		{1300 * time.Millisecond, 500 * time.Millisecond, 200 * time.Millisecond},
 		{2 * time.Second, time.Second, time.Second}, // one was just due
+		{-300 * time.Millisecond, time.Second, 300 * time.Millisecond},
+		{-2 * time.Second, time.Second, time.Second},
 	} {
 		if got := alignAt(tc.age, tc.every); got != tc.want {
 			t.Errorf("at %v every %v: %v, want %v", tc.age, tc.every, got, tc.want)

@@ -161,7 +161,8 @@ func TestAlone_KeepLimit(t *testing.T) {
 		l.caughtUp.Store(true)
 		time.AfterFunc(time.Minute+time.Second, func() { l.caughtUp.Store(false) })
 		a.KeepLimit(t.Context())
-		if ended != 4*time.Minute {
+		// It polls in steps that are the same for all of the process, which may begin in the middle of one.
+		if ended < 4*time.Minute || ended >= 4*time.Minute+aloneInterval {
 			t.Errorf("ended after %s", ended)
 		}
 	})
