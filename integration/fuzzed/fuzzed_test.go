@@ -31,13 +31,8 @@ var decoderCalls = regexp.MustCompile(`^(json\.(Unmarshal|NewDecoder)|yaml\.(Unm
 var untried = map[string]string{
 	"saltclusterd/cmd/saltclusterctl.toNode":               "what this program itself has just encoded",
 	"saltclusterd/cmd/saltclusterctl/doctor.Certificate":   "this node's own; FuzzPeerCert tries those of others",
-	"(*saltclusterd/consensus/archive.reader).Read":        "counts what passes; FuzzRead reads through it",
-	"(*saltclusterd/consensus.boundedReader).Read":         "counts what passes; FuzzRaftMessages reads through it",
-	"(*saltclusterd/consensus.streamConn).Read":            "counts what passes; what it reads is the library's",
 	"(*saltclusterd/consensus/state.Secret).UnmarshalJSON": "refuses whatever it is given",
 	"(*saltclusterd/sidecar/upstream.SubClient).Import":    "takes a descriptor along with what FuzzDecodeClient tries",
-	"(*saltclusterd/gossip.stream).Read":                   "reads what FuzzVet has looked at",
-	"(saltclusterd/fsync/scan.until).Read":                 "ends reading when somebody has lost patience",
 }
 
 // notOurs are directories whose code runs on nobody's master.
