@@ -95,7 +95,7 @@ test-presence: build ## who is alive, by stock commands and events: a minion sto
 
 .PHONY: test-data
 test-data: build ## what masters know of minions, jobs and tokens: clocks apart, kills, a partition, a power loss; the same questions on each
-	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestDataFaults$$' ./integration/scenario/
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^(TestDataFaults|TestPillars)$$' ./integration/scenario/
 
 .PHONY: test-docs
 test-docs: build ## what the guides mark as runnable, typed as it stands: from a master at work to the node that leaves

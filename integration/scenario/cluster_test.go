@@ -128,12 +128,7 @@ func TestSmoke(t *testing.T) {
 
 func TestClusterEvents(t *testing.T) { testCluster(t, lab.Versions, clusterMasters, eventSteps) }
 
-func TestClusterData(t *testing.T) {
-	renders := filepath.Join(t.TempDir(), "renders")
-	slow := func(t *testing.T, c *lab.Cluster) { testSlowPillars(t, c, renders) }
-	testCluster(t, lab.Versions, pillarMasters(renders), append(dataSteps,
-		clusterStep{name: "a cached pillar", test: testCachedPillar}, clusterStep{name: "slow pillars", test: slow}))
-}
+func TestClusterData(t *testing.T) { testCluster(t, lab.Versions, clusterMasters, dataSteps) }
 
 func TestClusterRoots(t *testing.T) { testCluster(t, lab.Versions, clusterMasters, rootsSteps) }
 

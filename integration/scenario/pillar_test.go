@@ -26,6 +26,18 @@ const (
 	slowPillars = 12               // more than the masters have workers
 )
 
+// TestPillars has masters with pillar_cache, and pillars that take long.
+func TestPillars(t *testing.T) {
+	if os.Getenv("SALTCLUSTER_LONG") == "" {
+		t.Skip("pillars take 18 s each: make test-data")
+	}
+	renders := filepath.Join(t.TempDir(), "renders")
+	testCluster(t, lab.Versions, pillarMasters(renders), []clusterStep{
+		{name: "a cached pillar", test: testCachedPillar},
+		{name: "slow pillars", test: func(t *testing.T, c *lab.Cluster) { testSlowPillars(t, c, renders) }},
+	})
+}
+
 // pillarMasters is clusterMasters with pillar_cache, and with an external pillar that takes long for some minions and
 // writes a line into a file each time.
 func pillarMasters(renders string) lab.Settings {
