@@ -78,7 +78,9 @@ func NewReqClient(cfg ReqConfig) *ReqClient {
 
 // Open starts connecting and returns at once; a master that is down is not an error. ctx does not end the client.
 func (c *ReqClient) Open(ctx context.Context) error {
+	c.mu.Lock() // a call may come before the client is open: it is told to ask again
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	c.mu.Unlock()
 	c.wg.Go(c.keepIdle)
 	c.wg.Go(c.notifyUp)
 	c.wg.Go(c.watchWorkers)

@@ -30,6 +30,32 @@ func TestDoEcho(t *testing.T) {
 	}
 }
 
+// A part of a node may ask before the client is open, at any moment of its opening.
+func TestReqClient_CallWhileOpening(t *testing.T) {
+	f := startFake(t, "127.0.0.1:0", echo)
+	c := NewReqClient(ReqConfig{Addr: f.addr()})
+	if _, err := c.Do(t.Context(), []byte("x")); !errors.Is(err, ErrClosed) {
+		t.Errorf("before it is open: %v", err)
+	}
+	asked := make(chan error)
+	go func() {
+		for {
+			_, err := c.Do(t.Context(), []byte("x"))
+			if !errors.Is(err, ErrClosed) {
+				asked <- err
+				return
+			}
+		}
+	}()
+	if err := c.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := <-asked; err != nil {
+		t.Errorf("once it is open: %v", err)
+	}
+}
+
 // Each reply reaches its own call, and no connection ever has two requests in flight.
 func TestOneInFlightPerConnection(t *testing.T) {
 	var busy sync.Map
