@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 
+	"saltclusterd/sidecar/edge/front"
+
 	"golang.org/x/sync/errgroup"
 )
 
@@ -17,6 +19,7 @@ type lifetime struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup // goroutines of connections
+	front  *front.Front   // has more of them
 	shut   sync.Once
 	failed error // what Close returns
 }
@@ -26,6 +29,12 @@ func (l *lifetime) begin(ctx context.Context) {
 	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	l.cancel = cancel
 	l.g, l.ctx = errgroup.WithContext(run)
+}
+
+// awaitConns returns when the goroutines of all connections have ended.
+func (l *lifetime) awaitConns() {
+	l.wg.Wait()
+	l.front.Wait()
 }
 
 // Done is closed when the edge has ended, on its own or by Close. It wants an

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"saltclusterd/sidecar/edge/front"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -70,6 +71,7 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 		freezer:   netconn.NewFreezer(),
 		newcomers: newcomers{arrived: make(chan struct{}, 1)},
 	}
+	e.front = front.New(front.Config{TLS: cfg.Served.TLS, HandshakeTimeout: cfg.HandshakeTimeout})
 	for t := range e.unread {
 		e.unread[t] = encodings[t].message(unread)
 	}
@@ -140,7 +142,7 @@ func (e *PubEdge) shutDown() error {
 	for _, s := range e.conns.Retire() {
 		s.Cut(netconn.ReasonClosed)
 	}
-	e.wg.Wait()
+	e.awaitConns()
 	if err := e.g.Wait(); err != nil {
 		return fmt.Errorf("pub edge: %w", err)
 	}

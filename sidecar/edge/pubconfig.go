@@ -35,7 +35,7 @@ type PubConfig struct {
 	// Listen gives the listeners; nil: they are made.
 	Listen func(ctx context.Context, network, addr string) (net.Listener, error)
 
-	Transports []Transport // what minions may speak; nil: all
+	Served Served
 	// Identify returns the minion that a subscriber with Salt's tcp transport names itself; false: it proves nothing. nil:
 	// none is known.
 	Identify func(said []byte) (id string, ok bool)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"saltclusterd/sidecar/edge/budget"
+	"saltclusterd/sidecar/edge/front"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -63,6 +64,7 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 		mem:     budget.NewMemory(cfg.MaxMemory, cfg.Limits.MaxMessage, func(n int) { met.evicted.Add(float64(n)) }),
 		freezer: netconn.NewFreezer(),
 	}
+	e.front = front.New(front.Config{TLS: cfg.Served.TLS, HandshakeTimeout: cfg.HandshakeTimeout})
 	e.answers.foreign = make(map[foreignKey]*Request)
 	e.listener = netconn.NewListener(netconn.ListenerConfig{Addrs: cfg.Addrs, Listen: cfg.Listen, Freezer: e.freezer,
 		MaxConns: cfg.MaxConns, MaxPerAddr: cfg.MaxConnsPerAddr, Proxies: cfg.Proxies, Logger: cfg.Logger,
@@ -132,7 +134,7 @@ func (e *ReqEdge) shutDown() error {
 	for _, c := range e.conns.Retire() {
 		c.Cut(netconn.ReasonClosed)
 	}
-	e.wg.Wait()
+	e.awaitConns()
 	if err := e.g.Wait(); err != nil {
 		return fmt.Errorf("req edge: %w", err)
 	}

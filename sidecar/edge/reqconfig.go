@@ -32,7 +32,7 @@ type ReqConfig struct {
 	// Listen gives the listeners; nil: they are made.
 	Listen func(ctx context.Context, network, addr string) (net.Listener, error)
 
-	Transports []Transport // what minions may speak; nil: all
+	Served Served
 
 	MaxInFlightPerConn int   // requests without an answer; more are left unread. 32
 	MaxInFlight        int   // the same over all connections. 65536

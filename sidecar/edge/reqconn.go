@@ -115,6 +115,9 @@ func (c *reqConn) hear(in []byte) error {
 		return nil
 	}
 	if c.wire == nil {
+		if diverts(&c.Conn, in[0], c.edge.front) {
+			return c.Divert(c.edge.front, in, c.edge.cfg.HandshakeTimeout)
+		}
 		if err := c.open(in[0]); err != nil {
 			return err
 		}
@@ -137,7 +140,7 @@ func (c *reqConn) hear(in []byte) error {
 
 // open begins the transport that the first byte is of.
 func (c *reqConn) open(first byte) error {
-	t, err := transportOf(first, c.edge.cfg.Transports)
+	t, err := transportOf(&c.Conn, first, c.edge.cfg.Served.Transports)
 	if err != nil {
 		return err
 	}

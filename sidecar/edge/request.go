@@ -2,6 +2,7 @@ package edge
 
 import (
 	"net/netip"
+	"saltclusterd/sidecar/edge/front"
 	"saltclusterd/sidecar/edge/netconn"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,9 @@ type Request struct {
 	lingers  atomic.Bool
 	number   uint64 // among its connection's in a State; mu
 }
+
+// Identity is who its sender has proved to be by a certificate that was verified.
+func (r *Request) Identity() front.Identity { return r.conn.Identity() }
 
 // Reply answers. It never blocks: what the socket does not take at once is
 // queued, and a peer that lets its queue grow beyond MaxOutput is cut. body

@@ -69,6 +69,9 @@ func (s *sub) hear(in []byte) error {
 		return err
 	}
 	if s.wire == nil {
+		if diverts(&s.Conn, in[0], s.edge.front) {
+			return s.Divert(s.edge.front, in, silentFactor*s.edge.cfg.HandshakeTimeout)
+		}
 		if err := s.open(in[0]); err != nil {
 			return err
 		}
@@ -85,7 +88,7 @@ func (s *sub) hear(in []byte) error {
 
 // open begins the transport that the first byte is of.
 func (s *sub) open(first byte) error {
-	t, err := transportOf(first, s.edge.cfg.Transports)
+	t, err := transportOf(&s.Conn, first, s.edge.cfg.Served.Transports)
 	if err != nil {
 		return err
 	}

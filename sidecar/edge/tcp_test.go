@@ -139,8 +139,8 @@ func TestTCPReq_EmptyReply(t *testing.T) {
 
 // TestTransports_Refused opens connections whose first bytes are of no transport that is served.
 func TestTransports_Refused(t *testing.T) {
-	req := openReq(t, ReqConfig{Transports: []Transport{ZeroMQ}}, echo)
-	pub := openPub(t, PubConfig{Transports: []Transport{ZeroMQ}})
+	req := openReq(t, ReqConfig{Served: Served{Transports: []Transport{ZeroMQ}}}, echo)
+	pub := openPub(t, PubConfig{Served: Served{Transports: []Transport{ZeroMQ}}})
 	for name, said := range map[string]string{
 		"TLS": "\x16\x03\x01\x02\x00", "WebSocket": "GET /ws HTTP/1.1\r\n", "left out": string(tcpFrame("1", text("x"))),
 		"msgpack of another kind": "\x81\xa1x\x01",

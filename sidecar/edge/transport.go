@@ -1,9 +1,11 @@
 package edge
 
 import (
+	"crypto/tls"
 	"fmt"
 	"slices"
 
+	"saltclusterd/sidecar/edge/front"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/saltwire/tcpframe"
 	"saltclusterd/sidecar/zmtp"
@@ -29,6 +31,14 @@ func TransportNamed(name string) (Transport, bool) {
 	return Transport(max(i, 0)), i >= 0
 }
 
+// Served is what minions may speak.
+type Served struct {
+	Transports []Transport // nil: all
+	// TLS is asked for each connection that begins with TLS, inside of which is any transport but zeromq. nil, or one
+	// that returns nil: such a connection is cut.
+	TLS func() *tls.Config
+}
+
 // openings tell by the first byte what a peer speaks. Those with a text are not served.
 var openings = []struct {
 	first     byte
@@ -37,16 +47,23 @@ var openings = []struct {
 }{
 	{first: 0xff, transport: ZeroMQ},
 	{first: tcpframe.FirstByte, transport: TCP},
-	{first: 0x16, refused: "the peer speaks TLS, which is not served: its minion has the option ssl"},
+	{first: front.FirstByte, refused: "the peer speaks TLS, which is not served: its minion has the option ssl"},
 	{first: 'G', refused: "the peer speaks HTTP, which is not served: its minion has transport: ws"},
 }
 
+// diverts tells whether a connection with this first byte is the front's, which terminates TLS.
+func diverts(c *netconn.Conn, first byte, f *front.Front) bool {
+	return first == front.FirstByte && !c.IsSecured() && f.Serves()
+}
+
 // transportOf returns what a peer speaks whose first byte this is. allowed lists what is served; nil: all.
-func transportOf(first byte, allowed []Transport) (Transport, error) {
+func transportOf(c *netconn.Conn, first byte, allowed []Transport) (Transport, error) {
 	for _, o := range openings {
 		switch {
 		case o.first != first:
 			continue
+		case c.IsSecured() && o.transport == ZeroMQ:
+			return 0, netconn.NewError(netconn.ReasonProtocol, fmt.Sprintf("first byte %#02x inside of TLS", first))
 		case o.refused != "":
 			return 0, netconn.NewError(netconn.ReasonProtocol, o.refused)
 		case allowed != nil && !slices.Contains(allowed, o.transport):

@@ -59,7 +59,7 @@ func New(cfg Config) (*Ports, error) {
 	p.Publish, err = edge.NewPubEdge(edge.PubConfig{
 		Addrs: pub, Proxies: e.Proxies(), MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
 		QueueMessages: e.PubQueueMessages, QueueBytes: int64(e.PubQueueBytes), HandshakeTimeout: e.HandshakeTimeout,
-		Heartbeat: e.Heartbeat, HeartbeatTimeout: e.HeartbeatTimeout, Transports: transports,
+		Heartbeat: e.Heartbeat, HeartbeatTimeout: e.HeartbeatTimeout, Served: edge.Served{Transports: transports},
 		Identify: cfg.Identify, Targeted: cfg.Targeted,
 		Listen: cfg.Listen, Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
@@ -72,7 +72,7 @@ func New(cfg Config) (*Ports, error) {
 		MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
 		MaxInFlight: e.MaxInFlight, MaxInFlightPerConn: e.MaxInFlightPerConnection, MaxMemory: int64(e.MaxRequestMemory),
 		MaxUnread:        int64(e.MaxRequestMemory),
-		HandshakeTimeout: e.HandshakeTimeout, Transports: transports,
+		HandshakeTimeout: e.HandshakeTimeout, Served: edge.Served{Transports: transports},
 		Handler: handler{cfg.Serve}, Listen: cfg.Listen, Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
 	return p, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/nowait"
+	"saltclusterd/sidecar/edge/front"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,6 +43,7 @@ type Conn struct {
 	fd       int            // valid while Mu is held and closed is false
 	remote   netip.AddrPort // the peer; until a load balancer has named it, the load balancer
 	header   *proxyHeader   // nil: no load balancer names the peer, or one has; the reader's
+	link     *front.Link    // nil: without TLS; the reader's until something was said inside, and guarded by Mu
 	counted  netip.Addr     // the address it is counted under
 	ready    bool           // hands were shaken; the reader's
 	heard    atomic.Int64   // clock at the last bytes read
@@ -131,7 +133,7 @@ func (c *Conn) Close() {
 	}
 	c.closed = true
 	c.Mu.Unlock()
-	_ = sock.Close()
+	c.release(sock, !c.Reason().ours())
 }
 
 // SetReadDeadline sets the socket's, except that it never takes back the
@@ -156,6 +158,15 @@ func (c *Conn) StopReading() { _ = c.socket().SetReadDeadline(longAgo) }
 // comes in between is kept. It can miss an end that was already there at the
 // short read; EndReached is for that.
 func (c *Conn) Follow(hear func([]byte) error) error {
+	for {
+		if err := c.follow(hear); err != errDiverted {
+			return c.explain(err)
+		}
+	}
+}
+
+// follow is Follow until the connection is diverted.
+func (c *Conn) follow(hear func([]byte) error) error {
 	var failure error
 	err := c.socket().raw.Read(func(fd uintptr) bool {
 		if !c.reader.resume(c.freezer) {

@@ -181,7 +181,7 @@ func (c *Conn) HandedOver() bool {
 	c.Mu.Lock()
 	c.closed = true
 	c.Mu.Unlock()
-	_ = c.socket().Close()
+	c.release(c.socket(), false)
 	return true
 }
 

@@ -12,6 +12,7 @@ const (
 	ReasonProtocol             // no protocol of ours, or a broken one
 	ReasonLimit                // a frame, message or command beyond its limit
 	ReasonProxyHeader          // a load balancer that does not say for whom it connects
+	ReasonTLS                  // a handshake of TLS that failed, or a broken record
 	ReasonHandshake            // no READY in time
 	ReasonSlowMessage          // a message begun and not finished in time
 	ReasonIdle                 // nothing asked for longer than IdleTimeout
@@ -29,7 +30,7 @@ const (
 )
 
 var reasonText = [reasons]string{
-	"none", "gone", "protocol", "limit", "proxy_header", "handshake_timeout", "slow_message", "idle", "memory", "output",
+	"none", "gone", "protocol", "limit", "proxy_header", "tls", "handshake_timeout", "slow_message", "idle", "memory", "output",
 	"slow", "stalled", "silent", "subscriptions", "full", "address_full", "drained", "closed",
 }
 

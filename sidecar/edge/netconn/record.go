@@ -9,8 +9,8 @@ import (
 )
 
 // Encode writes the connection down; from now on another process may have its descriptor, which is returned. false: it
-// is about to end, or its peer is not named yet and has to connect again. Times are written as spans until now: clocks
-// of two processes begin differently. Wants Mu.
+// is about to end, or its peer has to connect again, because no load balancer has named it yet or it uses TLS. Times
+// are written as spans until now: clocks of two processes begin differently. Wants Mu.
 func (c *Conn) Encode(e *handover.Encoder, now int64) (fd int, ok bool) {
 	if !c.MayHandOver() {
 		return 0, false
@@ -23,7 +23,9 @@ func (c *Conn) Encode(e *handover.Encoder, now int64) (fd int, ok bool) {
 }
 
 // MayHandOver tells whether Encode writes something. Wants Mu.
-func (c *Conn) MayHandOver() bool { return c.Reason() == ReasonNone && c.header == nil }
+func (c *Conn) MayHandOver() bool {
+	return c.Reason() == ReasonNone && c.header == nil && c.link == nil
+}
 
 // Decode is Encode backwards; it leaves the descriptor alone.
 func (c *Conn) Decode(d *handover.Decoder, fd int, now int64, l *Listener) error {

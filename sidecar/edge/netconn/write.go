@@ -51,6 +51,10 @@ func (c *Conn) SetWriteDeadline(t time.Time) {
 
 // SetUnreadTimeout ends the connection when the peer's host confirms nothing for so long of what was sent to it.
 func (c *Conn) SetUnreadTimeout(d time.Duration) {
+	if c.link != nil {
+		c.link.SetUnreadTimeout(d)
+		return
+	}
 	_ = c.socket().raw.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))
 	})

@@ -1,0 +1,2 @@
+// Package fronttest makes certificates for tests of TLS.
+package fronttest

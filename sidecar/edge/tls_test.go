@@ -1,0 +1,249 @@
+package edge
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"saltclusterd/sidecar/edge/front/fronttest"
+	"saltclusterd/sidecar/edge/netconn"
+	"saltclusterd/sidecar/saltwire/tcpframe"
+)
+
+// always is a PubConfig's or ReqConfig's TLS that does not change.
+func always(c *tls.Config) func() *tls.Config { return func() *tls.Config { return c } }
+
+// dialTLS is a minion with Salt's tcp transport inside of TLS, perhaps behind a load balancer.
+func dialTLS(t *testing.T, e addressed, c *tls.Config, proxyHeader string) *tcpPeer {
+	t.Helper()
+	raw := dialRaw(t, e)
+	if _, err := raw.Write([]byte(proxyHeader)); err != nil {
+		t.Fatal(err)
+	}
+	inside := tls.Client(raw, c)
+	if err := inside.HandshakeContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return &tcpPeer{t: t, conn: inside, dec: tcpframe.NewDecoder(64 << 20)}
+}
+
+func TestTLSReq(t *testing.T) {
+	ca := fronttest.NewAuthority(t)
+	seen := make(chan string, 3)
+	e := openReq(t, ReqConfig{Proxies: loopback, MaxConnsPerAddr: 1, Served: Served{TLS: always(ca.Server(tls.VerifyClientCertIfGiven))}},
+		func(r *Request) {
+			seen <- fmt.Sprint(r.Remote.Addr(), r.Identity().Names)
+			r.Reply(r.Body)
+		})
+	large := strings.Repeat("x", 3<<20)
+	for i, c := range []struct {
+		config *tls.Config
+		want   string
+	}{
+		{ca.Client(""), "192.0.2.1 []"},
+		{ca.Client("m1"), "192.0.2.2 [m1]"},
+		{ca.Client("m1", "m1.example.com", "m2"), "192.0.2.3 [m1 m1.example.com m2]"},
+	} {
+		p := dialTLS(t, e, c.config, header(fmt.Sprint("192.0.2.", i+1)))
+		p.write(tcpFrame("7", text(large)))
+		if mid, body := p.read(); mid != "7" || body != large {
+			t.Errorf("%s with %d bytes", mid, len(body))
+		}
+		if got := <-seen; got != c.want {
+			t.Errorf("asked by %s, want %s", got, c.want)
+		}
+		p.conn.Close()
+		eventually(t, "its place is free", func() bool { return e.Stats().Conns == 0 })
+	}
+}
+
+func TestTLSPub(t *testing.T) {
+	ca := fronttest.NewAuthority(t)
+	e := openPub(t, PubConfig{Served: Served{TLS: always(ca.Server(tls.NoClientCert))}, Identify: said})
+	p := dialTLS(t, e, ca.Client(""), "")
+	p.write(tcpFrame("", text("m1")))
+	eventually(t, "it has subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	plain := subscribeTCP(t, e, "m2")
+	large := strings.Repeat("y", 2<<20)
+	for _, body := range []string{"one", large, "two"} {
+		e.Publish(Publication{Body: []byte(body)})
+	}
+	p.expect("one", large, "two")
+	plain.expect("one", large, "two")
+	e.Publish(Publication{Body: []byte(large[:5000])})
+	e.Publish(Publication{Body: []byte("last")})
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		e.Drain(context.Background(), 0)
+	}()
+	p.expect(large[:5000], "last")
+	if _, err := p.conn.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the end is %v, want one that TLS announces", err)
+	}
+	<-drained
+}
+
+// TestTLSPub_Slow: a subscriber that does not read is cut, and costs no more memory than one without TLS.
+func TestTLSPub_Slow(t *testing.T) {
+	ca := fronttest.NewAuthority(t)
+	e := openPub(t, PubConfig{Served: Served{TLS: always(ca.Server(tls.NoClientCert))}, QueueBytes: 1 << 20, QueueMessages: 100})
+	p := dialTLS(t, e, ca.Client(""), "")
+	p.write(tcpFrame("", text("m1")))
+	eventually(t, "it has subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	body := bytes.Repeat([]byte("z"), 1<<20)
+	eventually(t, "it is cut", func() bool {
+		e.Publish(Publication{Body: body})
+		return reasonCount(e.met, netconn.ReasonSlow) == 1
+	})
+	eventually(t, "it has left", func() bool { return e.Stats().Conns == 0 })
+}
+
+// TestTLS_Refused opens connections that do not shake hands. None reaches the handler, all are counted, and others are
+// served meanwhile.
+func TestTLS_Refused(t *testing.T) {
+	ca, other := fronttest.NewAuthority(t), fronttest.NewAuthority(t)
+	required := ca.Server(tls.RequireAndVerifyClientCert)
+	served := required
+	e := openReq(t, ReqConfig{HandshakeTimeout: 500 * time.Millisecond, Served: Served{TLS: func() *tls.Config { return served }}}, echo)
+	for _, h := range []struct {
+		name    string
+		reasons []netconn.Reason
+		say     func(net.Conn)
+	}{
+		{"no certificate", []netconn.Reason{netconn.ReasonTLS}, func(c net.Conn) {
+			inside := tls.Client(c, ca.Client(""))
+			_ = inside.Handshake()
+			_, _ = inside.Write(tcpFrame("1", text("x")))
+			_, _ = io.Copy(io.Discard, inside)
+		}},
+		{"one of another authority", []netconn.Reason{netconn.ReasonTLS}, func(c net.Conn) {
+			cfg := other.Client("m1")
+			cfg.RootCAs = ca.Pool()
+			inside := tls.Client(c, cfg)
+			_ = inside.Handshake()
+			_, _ = io.Copy(io.Discard, inside)
+		}},
+		{"an old version", []netconn.Reason{netconn.ReasonTLS}, func(c net.Conn) {
+			cfg := ca.Client("m1")
+			cfg.MinVersion, cfg.MaxVersion = tls.VersionTLS10, tls.VersionTLS10
+			_ = tls.Client(c, cfg).Handshake()
+		}},
+		{"half a handshake", []netconn.Reason{netconn.ReasonTLS, netconn.ReasonHandshake}, func(c net.Conn) {
+			_, _ = c.Write([]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc"))
+		}},
+		{"a record without end", []netconn.Reason{netconn.ReasonTLS, netconn.ReasonHandshake}, func(c net.Conn) {
+			_, _ = c.Write([]byte("\x16\x03\x01"))
+		}},
+		{"garbage", []netconn.Reason{netconn.ReasonTLS}, func(c net.Conn) {
+			_, _ = c.Write(bytes.Repeat([]byte("\x16\xff"), 1000))
+		}},
+		{"a large hello", []netconn.Reason{netconn.ReasonTLS}, func(c net.Conn) {
+			record := append([]byte("\x16\x03\x01\x3f\xff\x01\xff\xff\xff"), make([]byte, 0x3fff-4)...)
+			_, _ = c.Write(bytes.Repeat(record, 3))
+		}},
+		{"silence inside", []netconn.Reason{netconn.ReasonHandshake}, func(c net.Conn) {
+			_ = tls.Client(c, ca.Client("m1")).Handshake()
+		}},
+		{"ZMTP inside", []netconn.Reason{netconn.ReasonProtocol}, func(c net.Conn) {
+			_, _ = tls.Client(c, ca.Client("m1")).Write(hello("REQ"))
+		}},
+		{"TLS inside", []netconn.Reason{netconn.ReasonProtocol}, func(c net.Conn) {
+			_, _ = tls.Client(c, ca.Client("m1")).Write([]byte("\x16\x03\x01\x02\x00"))
+		}},
+		{"a broken record", []netconn.Reason{netconn.ReasonTLS}, func(c net.Conn) {
+			inside := tls.Client(c, ca.Client("m1"))
+			_, _ = inside.Write(tcpFrame("1", text("x")))
+			_, _ = inside.Read(make([]byte, 1))
+			_, _ = c.Write([]byte("\x17\x03\x03\x00\x20" + strings.Repeat("?", 32)))
+		}},
+	} {
+		t.Run(h.name, func(t *testing.T) {
+			count := func() (n int) {
+				for _, r := range h.reasons {
+					n += reasonCount(e.met, r)
+				}
+				return n
+			}
+			before, answered := count(), metricValue(e.met.requests)
+			c := dialRaw(t, e)
+			h.say(c)
+			ended(t, c)
+			eventually(t, "counted", func() bool { return count() == before+1 })
+			eventually(t, "it has left", func() bool { return e.Stats().Conns == 0 })
+			if n := metricValue(e.met.requests) - answered; n > 0 && h.name != "a broken record" {
+				t.Errorf("%v requests reached the handler", n)
+			}
+			good := dialTLS(t, e, ca.Client("m1"), "")
+			good.write(tcpFrame("1", text("undisturbed")))
+			good.expect("undisturbed")
+			good.conn.Close()
+			eventually(t, "that has left, too", func() bool { return e.Stats().Conns == 0 })
+		})
+	}
+	served = nil
+	c := dialRaw(t, e)
+	_ = tls.Client(c, ca.Client("m1")).Handshake()
+	ended(t, c)
+}
+
+// TestTLS_Close: the edge closes with connections in each state, and no goroutine is left.
+func TestTLS_Close(t *testing.T) {
+	ca := fronttest.NewAuthority(t)
+	e := openPub(t, PubConfig{Served: Served{TLS: always(ca.Server(tls.NoClientCert))}})
+	for range 3 {
+		p := dialTLS(t, e, ca.Client(""), "")
+		p.write(tcpFrame("", text("m1")))
+		_, _ = dialRaw(t, e).Write([]byte("\x16\x03\x01"))
+	}
+	eventually(t, "all are there", func() bool { return e.Stats().Subscribers == 3 && e.Stats().Conns == 6 })
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stacks := make([]byte, 1<<20)
+	if s := string(stacks[:runtime.Stack(stacks, true)]); strings.Contains(s, "front.(*Link)") {
+		t.Errorf("left: %s", s)
+	}
+}
+
+// TestTLS_HandedOver: of two subscribers the one with TLS is not handed over; it is closed in order when the other
+// process serves.
+func TestTLS_HandedOver(t *testing.T) {
+	ca := fronttest.NewAuthority(t)
+	e := openPub(t, PubConfig{Served: Served{TLS: always(ca.Server(tls.NoClientCert))}, Identify: said})
+	p := dialTLS(t, e, ca.Client(""), "")
+	p.write(tcpFrame("", text("m1")))
+	eventually(t, "it has subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	plain := subscribeTCP(t, e, "m2")
+	if err := e.Freeze(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	st, err := e.Export(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(st.Descriptors) != 1 {
+		t.Fatalf("%d are handed over", len(st.Descriptors))
+	}
+	kept, err := syscall.Dup(st.Descriptors[0]) // as the other process has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(kept)
+	e.Hand()
+	if _, err := p.conn.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the end is %v", err)
+	}
+	_ = plain.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if _, err := plain.conn.Read(make([]byte, 1)); err == io.EOF {
+		t.Error("the one without TLS has ended")
+	}
+}
