@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,31 +13,37 @@ import (
 )
 
 var (
-	link     = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	link     = regexp.MustCompile(`\]\(([^)#: ]*)(?:#([^)]*))?\)`)
 	testName = regexp.MustCompile("`(?:([a-z0-9]+)\\.)?((?:Test|Fuzz)[A-Z][A-Za-z0-9_]+)(?:/([^`]+))?`")
 	scenario = regexp.MustCompile("scenarios? ((?:(?:, | and )?`[^`]+`)+)")
 	quoted   = regexp.MustCompile("`([^`]+)`")
 )
 
-// What the guides refer to is there: other pages, and the tests which show what is said.
+// What the guides refer to is there: other pages and their sections, and the tests which show what is said.
 func TestGuides_References(t *testing.T) {
 	sources := testSources(t)
-	pages, err := filepath.Glob("../docs/*.md")
+	pages, err := guides.Read("..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	tests := 0
-	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md") {
-		raw, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
+	for _, p := range pages {
+		if p.Name == "CHANGELOG.md" {
+			continue // what it names was there once
 		}
-		for _, m := range link.FindAllStringSubmatch(string(raw), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+		page, raw := filepath.Join("..", p.Name), p.Text()
+		for _, m := range link.FindAllStringSubmatch(raw, -1) {
+			target := filepath.Join(filepath.Dir(page), m[1])
+			if m[1] == "" {
+				target = page
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s: %v", page, err)
+			} else if m[2] != "" && !slices.Contains(anchors(text(t, target)), m[2]) {
+				t.Errorf("%s: %s has no section %s", page, target, m[2])
 			}
 		}
-		for _, m := range testName.FindAllStringSubmatch(string(raw), -1) {
+		for _, m := range testName.FindAllStringSubmatch(raw, -1) {
 			tests++
 			where, name, part := m[1], m[2], m[3]
 			switch {
@@ -47,7 +54,7 @@ func TestGuides_References(t *testing.T) {
 				t.Errorf("%s: %s has no part %q", page, name, part)
 			}
 		}
-		for _, m := range scenario.FindAllStringSubmatch(string(raw), -1) {
+		for _, m := range scenario.FindAllStringSubmatch(raw, -1) {
 			for _, q := range quoted.FindAllStringSubmatch(m[1], -1) {
 				if !strings.HasPrefix(q[1], "Test") && !sources.have("scenario", `"`+q[1]+`"`) {
 					t.Errorf("%s: there is no scenario %q", page, q[1])
@@ -58,6 +65,19 @@ func TestGuides_References(t *testing.T) {
 	if tests == 0 {
 		t.Error("no test is referred to")
 	}
+}
+
+var (
+	headline = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
+	unlinked = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// anchors are the fragments by which the sections of a page are linked to, as GitHub makes them of their headings.
+func anchors(page string) (all []string) {
+	for _, m := range headline.FindAllStringSubmatch(page, -1) {
+		all = append(all, strings.ReplaceAll(unlinked.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return all
 }
 
 // Each promise of the README names where it ends and the tests that show it.

@@ -2,7 +2,9 @@ package guides
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -20,16 +22,22 @@ func NewPage(name, text string) Page { return Page{name, text} }
 // first are the pages that a reader begins with; the others follow by name.
 var first = []string{"README.md", "docs/quickstart.md", "docs/install.md", "docs/operate.md"}
 
-// Read returns all pages below the project's directory which operators read, in the order in which they do.
+// Read returns all pages below the project's directory which operators read, in the order in which they do. Those of
+// docs/dev are for developers, and are not among them.
 func Read(root string) ([]Page, error) {
 	names := append([]string{}, first...)
-	for _, pattern := range []string{"docs/*.md", "docs/runbooks/*.md", "*.md", "packaging/*/README.md"} {
+	below, err := docsNames(root)
+	if err != nil {
+		return nil, fmt.Errorf("read the guides: %w", err)
+	}
+	names = append(names, below...)
+	for _, pattern := range []string{"*.md", "packaging/*/README.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, err
 		}
-		for _, path := range found {
-			name, err := filepath.Rel(root, path)
+		for _, file := range found {
+			name, err := filepath.Rel(root, file)
 			if err != nil {
 				return nil, err
 			}
@@ -51,6 +59,25 @@ func Read(root string) ([]Page, error) {
 	}
 	return pages, nil
 }
+
+// docsNames returns the pages below docs, without those of docs/dev.
+func docsNames(root string) (names []string, err error) {
+	err = fs.WalkDir(os.DirFS(root), "docs", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == "docs/dev":
+			return fs.SkipDir
+		case path.Ext(name) == ".md":
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names, err
+}
+
+// Text returns the page as it is written.
+func (p Page) Text() string { return p.text }
 
 // block is one of code.
 type block struct {

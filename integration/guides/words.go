@@ -3,6 +3,7 @@ package guides
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // withoutComment cuts a shell's comment off.
@@ -75,4 +76,15 @@ func split(line string) (words []string) {
 	}
 	end()
 	return words
+}
+
+// Words returns how many words a page has: what stands between blanks and has a letter in it, blocks of code and tables
+// included. Figures are not counted.
+func (p Page) Words() (n int) {
+	for _, word := range strings.Fields(p.text) {
+		if strings.ContainsFunc(word, unicode.IsLetter) {
+			n++
+		}
+	}
+	return n
 }

@@ -27,37 +27,27 @@ var copies = map[string]string{
 	"doc/copyright":             "packaging/copyright",
 	"doc/README.md":             "README.md",
 	"doc/LICENSE":               "LICENSE",
-	"doc/docs/architecture.md":  "docs/architecture.md",
-	"doc/docs/comparison.md":    "docs/comparison.md",
-	"doc/docs/compatibility.md": "docs/compatibility.md",
-	"doc/docs/configure.md":     "docs/configure.md",
-	"doc/docs/differential.md":  "docs/differential.md",
-	"doc/docs/performance.md":   "docs/performance.md",
-	"doc/docs/sizing.md":        "docs/sizing.md",
-	"doc/docs/quickstart.md":    "docs/quickstart.md",
-	"doc/docs/install.md":       "docs/install.md",
-	"doc/docs/operate.md":       "docs/operate.md",
-	"doc/docs/security.md":      "docs/security.md",
-	"doc/docs/troubleshoot.md":  "docs/troubleshoot.md",
-	"doc/docs/versions.md":      "docs/versions.md",
-
-	"doc/docs/images/status-desktop.png": "docs/images/status-desktop.png",
-	"doc/docs/images/status-phone.png":   "docs/images/status-phone.png",
-	"examples/site.conf":                 exampleConfig,
-	"examples/master.conf":               "packaging/examples/master.conf",
-	"runners/cluster.py":                 "packaging/runners/cluster.py",
-	"runners/manage.py":                  "packaging/runners/manage.py",
-	"wheel/minions.py":                   "packaging/wheel/minions.py",
+	"examples/site.conf":        exampleConfig,
+	"examples/master.conf":      "packaging/examples/master.conf",
+	"runners/cluster.py":        "packaging/runners/cluster.py",
+	"runners/manage.py":         "packaging/runners/manage.py",
+	"wheel/minions.py":          "packaging/wheel/minions.py",
 }
 
 // trees are directories of the project that are in packages as they are, named in the same way.
-var trees = map[string]string{"formula": "packaging/formula", "doc/docs/runbooks": "docs/runbooks"}
+var trees = map[string]string{"formula": "packaging/formula", "doc/docs": "docs"}
+
+// forDevelopers are the pages which no operator needs.
+const forDevelopers = "docs/dev"
 
 // listCopies is copies with what is in the trees.
 func listCopies(root string) (map[string]string, error) {
 	all := maps.Clone(copies)
 	for to, from := range trees {
 		err := fs.WalkDir(os.DirFS(filepath.Join(root, from)), ".", func(name string, d fs.DirEntry, err error) error {
+			if from+"/"+name == forDevelopers {
+				return fs.SkipDir
+			}
 			if err == nil && !d.IsDir() {
 				all[to+"/"+name] = from + "/" + name
 			}
