@@ -115,7 +115,7 @@ func (o *operator) decide(ctx context.Context, n *lab.Node, verb history.KeyVerb
 	}
 	if err == nil {
 		err = lab.Eventually(ctx, keyWithin, "most nodes to know", func(context.Context) error {
-			if verb == history.Delete { // one of many within a minute is held until this is said (docs/operate.md)
+			if verb == history.Delete { // one of many within a minute is held until this is said (docs/how-to/keys.md)
 				_, _ = n.Daemon.Ctl(cctx, "keys", "held", "--delete", "--yes")
 			}
 			has := 0

@@ -9,12 +9,13 @@ const maxWords = 2000
 // except for one that is made from a table in the code.
 var long = map[string]int{
 	"docs/architecture.md": 8997,
-	"docs/configure.md":    2861, // made from the table of options
+	"docs/configure.md":    2861,
 	"docs/differential.md": 2421,
-	"docs/install.md":      3061,
-	"docs/operate.md":      14047,
 	"docs/performance.md":  2328,
-	"docs/security.md":     7677,
+	// These are made from tables in the code, and looked up rather than read.
+	"docs/reference/cli.md":     6500,
+	"docs/reference/metrics.md": 3500,
+	"docs/security.md":          7679,
 }
 
 // Pages are short.

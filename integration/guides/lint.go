@@ -117,7 +117,7 @@ func (p Page) kinds(blocks []block) []lineKind {
 }
 
 // Unmarked returns the sections with commands of saltclusterctl in a block of code of which no block is runnable and
-// that do not say why: by a comment "not run: REASON", in the section or once in the page's first lines for all of it.
+// that do not say why: by a comment "not run: REASON", in the section or once before the first of them for the page.
 func (p Page) Unmarked() (all []string) {
 	lines := strings.Split(p.text, "\n")
 	commands := map[int]string{}
@@ -127,6 +127,9 @@ func (p Page) Unmarked() (all []string) {
 		}
 	}
 	start, title, command, marked := 0, "", "", false
+	if intro, _, _ := strings.Cut(p.text, "\n## "); notRun.MatchString(intro) {
+		return nil
+	}
 	flush := func(end int) {
 		if command != "" && !marked {
 			all = append(all, fmt.Sprintf("%s:%d: %s: no block is runnable, and no comment says why: %s",

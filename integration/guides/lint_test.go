@@ -34,6 +34,9 @@ func TestUnmarked(t *testing.T) {
 	if got := NewPage("p.md", commands).Unmarked(); len(got) != 1 || !strings.HasPrefix(got[0], "p.md:5: B: no block") {
 		t.Errorf("%q", got)
 	}
+	if got := NewPage("p.md", "<!-- not run: needs a share -->\n"+commands).Unmarked(); len(got) != 0 {
+		t.Errorf("a whole page: %q", got)
+	}
 	for _, more := range []string{
 		"<!-- not run: a node that is lost -->\n", "```sh runnable=site\nsaltclusterctl status\n```\n",
 	} {

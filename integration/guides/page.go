@@ -12,7 +12,7 @@ import (
 
 // Page is a file in Markdown.
 type Page struct {
-	Name string // as docs/operate.md
+	Name string // as docs/how-to/install.md
 	text string
 }
 
@@ -20,7 +20,7 @@ type Page struct {
 func NewPage(name, text string) Page { return Page{name, text} }
 
 // first are the pages that a reader begins with; the others follow by name.
-var first = []string{"README.md", "docs/quickstart.md", "docs/install.md", "docs/operate.md"}
+var first = []string{"README.md", "docs/tutorial/quickstart.md", "docs/how-to/install.md"}
 
 // Read returns all pages below the project's directory which operators read, in the order in which they do. Those of
 // docs/dev are for developers, and are not among them.

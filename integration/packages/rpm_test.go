@@ -67,7 +67,7 @@ func TestRpm(t *testing.T) {
 	}
 }
 
-// archive: the tar.gz by hand, as install.md has it.
+// archive: the tar.gz by hand, as docs/how-to/install.md has it.
 func (h *host) archive() {
 	name := func(version string) string {
 		return "/packages/" + version + "/saltclusterd-" + version + "-linux-amd64.tar.gz"

@@ -12,7 +12,7 @@ import (
 // walkFront is the address of HAProxy, which has a host of its own.
 const walkFront = "10.99.0.5"
 
-// walk is what docs/quickstart.md is about: three hosts with salt-masters of three versions, and one with HAProxy and
+// walk is what docs/tutorial/quickstart.md is about: three hosts with salt-masters of three versions, and one with HAProxy and
 // four minions.
 type walk struct {
 	t     *testing.T

@@ -17,7 +17,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// What docs/operate.md tells an operator to do by hand, where it takes longer than a scenario of every day may.
+// What the guides tell an operator to do by hand, where it takes longer than a scenario of every day may.
 func TestOperate(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("takes minutes; run: make test-operate")

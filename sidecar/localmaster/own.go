@@ -79,7 +79,7 @@ var ownRules = map[string]ownRule{
 			"another one answers 401.",
 		alone: "A session of rest_cherrypy (a cookie, or the X-Auth-Token of /login) is known to the salt-api of this host only: another one answers 401.",
 		fix: "Have clients send an eauth token with each request to /run, which any salt-api takes, or have the load balancer keep a client on one " +
-			"salt-api; see docs/operate.md, salt-api.",
+			"salt-api; see docs/how-to/load-balancer.md, salt-api.",
 	},
 	"git": {
 		single: true,

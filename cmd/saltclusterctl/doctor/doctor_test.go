@@ -494,7 +494,7 @@ func TestProbe_ConnectionRefused(t *testing.T) {
 }
 
 func TestGuideIsTheTable(t *testing.T) {
-	const path = "../../../docs/troubleshoot.md"
+	const path = "../../../docs/how-to/troubleshoot.md"
 	have, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,7 @@ package doctor
 
 import "strings"
 
-// Guide is docs/troubleshoot.md.
+// Guide is docs/how-to/troubleshoot.md.
 func Guide() string {
 	var b strings.Builder
 	b.WriteString(`# What Salt says, and what is behind it

@@ -16,11 +16,11 @@ type Cause struct {
 	Then  string `json:"then"` // what to do
 }
 
-// Symptoms are those that operators search for. docs/troubleshoot.md is made of them.
+// Symptoms are those that operators search for. docs/how-to/troubleshoot.md is made of them.
 func Symptoms() []Symptom {
 	return []Symptom{
 		{"Minion did not return. [No response]", "salt, on the master", []Cause{
-			{"All minions say so: saltclusterd on this host has ended. The salt-master publishes to saltclusterd only; what it publishes meanwhile reaches no minion, and when saltclusterd is back only the jobs of the last 15 seconds do (docs/operate.md, Jobs given while saltclusterd is down). Minions are with the other nodes.", "systemctl status saltclusterd", "systemctl start saltclusterd, then give the command again; or give it on another node"},
+			{"All minions say so: saltclusterd on this host has ended. The salt-master publishes to saltclusterd only; what it publishes meanwhile reaches no minion, and when saltclusterd is back only the jobs of the last 15 seconds do (docs/explanation/guarantees.md, Jobs given while saltclusterd is down). Minions are with the other nodes.", "systemctl status saltclusterd", "systemctl start saltclusterd, then give the command again; or give it on another node"},
 			{"The minion is at work for longer than the command line waits.", "saltclusterctl jobs show JID",
 				"wait, or salt --timeout 60; the return arrives in the job cache of every master all the same"},
 			{"A load balancer or firewall has cut the minion's connection to 4505, and the minion has not noticed.",
@@ -83,7 +83,7 @@ func Symptoms() []Symptom {
 		{"Failed to authenticate! This is most likely because this user is not permitted to execute commands",
 			"salt, on the master", []Cause{
 				{"cachedir is shared between masters: each makes .root_key there when it starts, and the last one wins.",
-					"ls -l /var/cache/salt/master/.root_key", "keep cachedir on each master's own disk, and share only jobs (docs/operate.md)"},
+					"ls -l /var/cache/salt/master/.root_key", "keep cachedir on each master's own disk, and share only jobs (docs/how-to/shared-filesystem.md)"},
 				{"The command runs as another user than the master, and publisher_acl does not name it.",
 					"id; grep -r publisher_acl /etc/salt", "sudo, or publisher_acl"},
 			}},

@@ -2,7 +2,7 @@ package haproxy
 
 import "testing"
 
-// TestOlderAdvice: what docs/operate.md told to write before there was the verb is still right.
+// TestOlderAdvice: what the guides told to write before there was the verb is still right.
 func TestOlderAdvice(t *testing.T) {
 	c, err := Parse(`
 defaults
