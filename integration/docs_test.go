@@ -32,17 +32,7 @@ func TestGuides_References(t *testing.T) {
 			continue // what it names was there once
 		}
 		page, raw := filepath.Join("..", p.Name), p.Text()
-		for _, m := range link.FindAllStringSubmatch(raw, -1) {
-			target := filepath.Join(filepath.Dir(page), m[1])
-			if m[1] == "" {
-				target = page
-			}
-			if _, err := os.Stat(target); err != nil {
-				t.Errorf("%s: %v", page, err)
-			} else if m[2] != "" && !slices.Contains(anchors(text(t, target)), m[2]) {
-				t.Errorf("%s: %s has no section %s", page, target, m[2])
-			}
-		}
+		checkLinks(t, page, raw)
 		for _, m := range testName.FindAllStringSubmatch(raw, -1) {
 			tests++
 			where, name, part := m[1], m[2], m[3]
@@ -64,6 +54,35 @@ func TestGuides_References(t *testing.T) {
 	}
 	if tests == 0 {
 		t.Error("no test is referred to")
+	}
+}
+
+// What developers read refers to pages that are there, too.
+func TestDeveloperPages_References(t *testing.T) {
+	err := filepath.WalkDir("../docs/dev", func(path string, _ os.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".md" {
+			checkLinks(t, path, text(t, path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkLinks fails when a page links to a file or a section that is not there.
+func checkLinks(t *testing.T, page, raw string) {
+	t.Helper()
+	for _, m := range link.FindAllStringSubmatch(raw, -1) {
+		target := filepath.Join(filepath.Dir(page), m[1])
+		if m[1] == "" {
+			target = page
+		}
+		if _, err := os.Stat(target); err != nil {
+			t.Errorf("%s: %v", page, err)
+		} else if m[2] != "" && !slices.Contains(anchors(text(t, target)), m[2]) {
+			t.Errorf("%s: %s has no section %s", page, target, m[2])
+		}
 	}
 }
 

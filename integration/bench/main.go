@@ -1,4 +1,4 @@
-// Command bench measures saltclusterd and prints markdown tables, as docs/performance.md has them.
+// Command bench measures saltclusterd and prints markdown tables, as docs/contributing/benchmarks.md has them.
 //
 // Every part compares with something else in the same run on the same machine:
 //
@@ -100,7 +100,7 @@ func parse(args []string) (*bench, error) {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	what := fs.String("what", strings.Join(names, ","), "what to measure")
 	fs.IntVar(&b.rounds, "n", 0, "rounds, in each of which all sides take their turn (default 5, quick 2)")
-	fs.BoolVar(&b.quick, "quick", false, "small and short: does it work, roughly how much; not for docs/performance.md")
+	fs.BoolVar(&b.quick, "quick", false, "small and short: does it work, roughly how much; not for docs/contributing/benchmarks.md")
 	fs.BoolVar(&b.keep, "keep", false, "keep the lab's directory with logs")
 	fs.StringVar(&b.bin, "bin", "", "where saltclusterd and saltclusterctl are (default: bin/ of the module)")
 	fs.IntVar(&b.herd, "herd", 0, "minions of the part herd (default 1000, quick 200)")

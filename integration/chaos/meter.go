@@ -25,8 +25,8 @@ const (
 	growthFrom  = 240 // samples before growth is judged: a heap takes minutes to find its size
 )
 
-// gaugesOfQueues are the metrics of the table in docs/architecture.md whose highest value is shown; countersOfQueues
-// those whose sum is.
+// gaugesOfQueues are the metrics of the table in docs/contributing/queues.md whose highest value is shown;
+// countersOfQueues those whose sum is.
 var (
 	gaugesOfQueues = []string{
 		"saltcluster_edge_held_bytes", "saltcluster_edge_unread_bytes", "saltcluster_edge_in_flight_requests",

@@ -21,7 +21,7 @@ type SoakConfig struct {
 }
 
 // DefaultSoak is what "make soak" runs without arguments. The limits of its daemons are far below the usual ones, so
-// that each is reached; the ceiling is what docs/architecture.md says they add up to.
+// that each is reached; the ceiling is what docs/contributing/queues.md says they add up to.
 func DefaultSoak() SoakConfig { return SoakConfig{For: time.Hour, Ceiling: 512, Rate: 300, Deaf: 24} }
 
 // soakLimits of each saltclusterd.

@@ -8,5 +8,5 @@
 //
 // Mutant makes of a request one that no minion sends. View is what a master was seen to do, without what differs
 // between any two masters; Diff compares two of them, but for what is meant to differ, which Intended lists and
-// docs/differential.md explains.
+// docs/contributing/differential.md explains.
 package corpus

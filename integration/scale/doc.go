@@ -18,6 +18,6 @@
 // run with the same seed is the same everywhere.
 //
 // Not modelled: Python other than the master's part of an event and of a sign-in, packet loss, the garbage collector,
-// file systems that slow down as they fill, the command line tool, several loads at a time. docs/sizing.md has what
-// follows.
+// file systems that slow down as they fill, the command line tool, several loads at a time.
+// docs/explanation/sizing.md has what follows.
 package scale

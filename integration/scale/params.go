@@ -131,8 +131,8 @@ func (c *Costs) table() []row {
 }
 
 // JobFactors are how much more a job needs of saltclusterd than the table says, whose figures are of single steps that
-// have warm caches and wake nothing else: docs/performance.md has 0.24 ms for each of 5,000 minions, less the master's
-// 0.06, where the table has 0.086.
+// have warm caches and wake nothing else: docs/contributing/benchmarks.md has 0.24 ms for each of 5,000 minions,
+// less the master's 0.06, where the table has 0.086.
 var JobFactors = Factors{Publisher: 2.1, Others: 2.1}
 
 // MeasuredCosts returns the costs of the table.

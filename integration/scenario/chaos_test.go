@@ -20,7 +20,7 @@ func TestChaos(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	labtest.NeedNetwork(t, l)
 	cfg := chaos.Default()
-	// A seed whose plan begins with what docs/comparison.md promises: power loss of all, and then seven faults of one node
+	// A seed whose plan begins with what docs/explanation/comparison.md promises: power loss of all, and then seven faults of one node
 	// each that minions behind the load balancer outlast: a minority cut off, kills, a restart, a cut link, a drain.
 	cfg.Seed, cfg.For = 249660, 150*time.Second
 	if s := os.Getenv("CHAOS_SEED"); s != "" {

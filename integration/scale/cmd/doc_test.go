@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/sizing.md anew")
+var update = flag.Bool("update", false, "write the tables of docs/explanation/sizing.md anew")
 
-const sizing = "../../../docs/sizing.md"
+const sizing = "../../../docs/explanation/sizing.md"
 
 var command = regexp.MustCompile(`^    make scale ARGS="(.*)"$`)
 
 var quick = regexp.MustCompile(`-what (keys|needs)\b`)
 
-// Every table of docs/sizing.md that has a command is what the command prints. Those of large herds take seconds, and
+// Every table of docs/explanation/sizing.md that has a command is what the command prints. Those of large herds take seconds, and
 // are looked at with SALTCLUSTER_LONG only.
 func TestTheTablesOfTheGuide(t *testing.T) {
 	raw, err := os.ReadFile(sizing)
