@@ -47,6 +47,9 @@ func TestCachedPillarOfBefore(t *testing.T) {
 		{"still not", func() {}, true},
 		{"the owner, as before", func() { w.view.Nodes[0].MasterUp = true; w.view.Nodes = w.view.Nodes[:1] }, true},
 		{"the only one", func() {}, false},
+		{"another master's pillar comes", func() { w.proxy.PillarComes("web1") }, true},
+		{"it was rendered here", func() {}, false},
+		{"another minion's comes", func() { w.proxy.PillarComes("web2") }, false},
 	} {
 		step.do()
 		if got := cleared("base"); got != step.cleared {

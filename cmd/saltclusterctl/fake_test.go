@@ -287,7 +287,7 @@ func differs() *fake {
 			"m3": "minions_pre 1a2b"}},
 	}
 	f.verification.Sections[0].More = 2
-	f.verification.Sections[1].Off = map[string]string{"m3": "the master answers minions from its pillar cache (pillar_cache: True)"}
+	f.verification.Sections[1].Off = map[string]string{"m3": "the master has pillar.cache_driver: redis"}
 	f.verification.Sections[2].Moving = 1
 	return f
 }

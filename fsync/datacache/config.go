@@ -20,7 +20,6 @@ type Master struct {
 	EnforceMine  bool   // enforce_mine_cache: mines are kept without minion_data_cache, too
 	Driver       string // cache
 	PillarDriver string // pillar.cache_driver (3008); empty: as Driver
-	PillarCache  bool   // pillar_cache
 	Preserve     bool   // preserve_minion_cache: a deleted key leaves the data
 	Shared       bool   // the masters have this cache in common
 }
@@ -52,8 +51,6 @@ func (m Master) pillarsOff() string {
 		return ""
 	case m.PillarDriver != "" && m.PillarDriver != localfs:
 		return fmt.Sprintf("the master has pillar.cache_driver: %s", m.PillarDriver)
-	case m.PillarCache:
-		return "the master answers minions from its pillar cache (pillar_cache: True)"
 	}
 	return ""
 }
@@ -84,6 +81,9 @@ type Config struct {
 	Keys   Keys
 	Clock  Clock
 	Scan   time.Duration // between scans; zero: a minute
+	// PillarComes is called before a pillar of a minion that another master rendered takes the place of what a 3008
+	// master may answer the minion from (pillar_cache: True). It must not block. It may be nil.
+	PillarComes func(id string)
 }
 
 // pace is that of the package.

@@ -40,7 +40,8 @@
 // others; a mine that is cleared is cleared everywhere, unless its directory goes with it. One that the master's own
 // code removes comes back when, between that and Spread, data of it arrive that were sent before. A record without a
 // pillar does not remove the one a master has. A pillar that 3006 or 3007 compiled for a pillarenv is not known to be
-// for one. Where 3008 answers minions from its cached pillars (pillar_cache: True), pillars of others are not written.
+// for one. A 3008 master may answer minions from its cached pillars (pillar_cache: True), and one of another master may
+// be older than what was asked for: the caller has it rendered anew then (Config.PillarComes).
 // 3008's resource_grains are not carried: minions register their resources with every 3008 master. When this process is
 // killed within the microseconds in which it has a file of the master's under another name, and the master has just
 // written that, this write is lost: the next start removes what has such names. On a file system that cannot exchange

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"path"
 	"slices"
 	"time"
 )
@@ -318,6 +319,9 @@ func (s *Store) write(root *os.Root, r record, life uint64, have fileSet) (outco
 		old, there := have[name]
 		if there && bytes.Equal(old, content) {
 			continue
+		}
+		if s.cfg.PillarComes != nil && path.Dir(name) == pillarBank {
+			s.cfg.PillarComes(r.id)
 		}
 		is, err := s.disk.put(root, name, content, old, stampTime(r.stamp))
 		if err != nil {

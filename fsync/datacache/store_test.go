@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -347,16 +349,29 @@ func TestPush_WholeRecordWins(t *testing.T) {
 func TestStore_PillarCache(t *testing.T) {
 	w, a, _, c := three(t)
 	c.close()
-	c.master.PillarCache = true
+	var before [][]byte // what the master had of the pillar when it was told
+	var told sync.Mutex
+	c.comes = func(id string) {
+		_, p := c.has(id)
+		told.Lock()
+		defer told.Unlock()
+		before = append(before, p)
+	}
 	c.open()
-	if c.store.Status().PillarsOff == "" {
-		t.Error("no reason given")
+	if off := c.store.Status().PillarsOff; off != "" {
+		t.Error(off)
 	}
 	w.setKey("web1", "k")
 	a.stock("web1", texts("v", "1"), texts("p", "1"))
-	w.poll("c has the grains", func() bool { g, _ := c.has("web1"); return g != nil })
-	if _, p := c.has("web1"); p != nil {
-		t.Error("a pillar of another master would be served")
+	w.everywhere("web1", texts("v", "1"), texts("p", "1"))
+	a.stock("web1", texts("v", "2"), texts("p", "1")) // the pillar stays
+	w.everywhere("web1", texts("v", "2"), texts("p", "1"))
+	a.stock("web1", texts("v", "2"), texts("p", "2"))
+	w.everywhere("web1", texts("v", "2"), texts("p", "2"))
+	told.Lock()
+	defer told.Unlock()
+	if want := [][]byte{nil, texts("p", "1")}; !slices.EqualFunc(before, want, bytes.Equal) {
+		t.Errorf("told with %q, not %q", before, want)
 	}
 }
 

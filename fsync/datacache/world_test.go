@@ -46,6 +46,7 @@ type testNode struct {
 	master Master
 	state  string
 	store  *Store
+	comes  func(id string) // Config.PillarComes
 }
 
 func newWorld(t tb) *world {
@@ -137,7 +138,9 @@ func (w *world) config(cfg replica.Config, m Master) Config {
 
 func (n *testNode) open() {
 	n.w.t.Helper()
-	s, err := New(n.w.config(n.w.Config(n.id, n.state), n.master))
+	cfg := n.w.config(n.w.Config(n.id, n.state), n.master)
+	cfg.PillarComes = n.comes
+	s, err := New(cfg)
 	if err == nil {
 		err = s.Open(context.Background())
 	}

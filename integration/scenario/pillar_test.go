@@ -48,7 +48,7 @@ func pillarMasters(renders string) lab.Settings {
 	return s
 }
 
-// With pillar_cache each ask through any node has the pillar of after the refresh.
+// With pillar_cache each ask through any node has the pillar of after the refresh, and all masters target by it.
 func testCachedPillar(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	path := func(n *lab.Node, name string) string {
@@ -81,6 +81,13 @@ func testCachedPillar(t *testing.T, c *lab.Cluster) {
 			})
 		}
 		asked.Wait()
+		sameEverywhere(t, askedWithin, c.Nodes, append(targetsOf(c),
+			target{"pillar", "cached:" + value, c.IDs()}, target{"pillar_pcre", "cached:^" + value + "$", c.IDs()},
+			target{"compound", "J@cached:^" + value + " and I@demo:for:*", c.IDs()}), "lab_mine", false)
+		for _, n := range c.Nodes { // as people ask it
+			mustTarget(t, n, c.IDs(), "-J", "cached:^"+value)
+			mustTarget(t, n, c.IDs(), "-I", "cached:"+value)
+		}
 	}
 }
 

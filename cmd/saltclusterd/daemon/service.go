@@ -190,8 +190,8 @@ func (s *service) buildStores() (err error) {
 	s.stores, err = replication.New(replication.Config{
 		Self: d.id, Options: d.cfg, Master: d.master, Member: m.Member, Log: m.Consensus, Since: m.Since, Keys: s.keys,
 		Stamps: s.stamps, Umask: s.master.Umask.Mask, LeftToShare: d.leftToShare,
-		JobsShared:  d.shares() && !d.migration.StandsIn(),
-		JobReceived: s.missed.Seen, JobContested: s.jobs.Contested, Waiting: s.waitFor, Logger: d.log, Registerer: d.reg,
+		JobsShared: d.shares() && !d.migration.StandsIn(), JobReceived: s.missed.Seen, JobContested: s.jobs.Contested,
+		Waiting: s.waitFor, PillarComes: func(id string) { s.proxy.PillarComes(id) }, Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return err

@@ -62,6 +62,8 @@ type Config struct {
 	// different jobs.
 	JobReceived  func(jid string)
 	JobContested func(jid string) bool
+	// PillarComes is called before a pillar of a minion takes the place of what the local master may answer from.
+	PillarComes func(id string)
 	// Waiting is called with what this node waits for while it catches up.
 	Waiting    func(step string)
 	Logger     *slog.Logger
@@ -122,10 +124,10 @@ func (s *Stores) newMinionData(k datacache.Kind, owner localmaster.Owner) (*data
 			Major: m.Version.Major, CacheDir: m.CacheDir, UID: owner.UID, GID: owner.GID,
 			DataCache: m.Bool("minion_data_cache"), EnforceMine: m.Bool("enforce_mine_cache"),
 			Driver:       m.Text("cache"),
-			PillarDriver: m.Text("pillar.cache_driver"), PillarCache: m.Bool("pillar_cache"),
-			Preserve: m.Bool("preserve_minion_cache"), Shared: s.cfg.LeftToShare(dataDir(m, k)),
+			PillarDriver: m.Text("pillar.cache_driver"),
+			Preserve:     m.Bool("preserve_minion_cache"), Shared: s.cfg.LeftToShare(dataDir(m, k)),
 		},
-		Keys: s.cfg.Keys,
+		Keys: s.cfg.Keys, PillarComes: s.cfg.PillarComes,
 		Clock: datacache.Clock{
 			Now:     func() uint64 { return uint64(s.cfg.Stamps.Now()) },
 			Observe: func(stamp uint64) error { return s.cfg.Stamps.Observe(hlc.Timestamp(stamp)) },
