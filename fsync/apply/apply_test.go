@@ -97,13 +97,19 @@ type prepared struct {
 
 func prepare(t tester, state, from, to string) prepared {
 	t.Helper()
-	a, b := look(t, from), look(t, to)
-	plan, err := Make(tree.Both{First: a.Objects, Second: b.Objects}, slot, a.Dir, b.Dir, a.Index,
-		func(string) string { return "" })
+	area, err := OpenArea(state, slot, from)
 	if err != nil {
 		t.Fatal(err)
 	}
-	area, err := OpenArea(state, slot, from)
+	return prepareIn(t, area, from, to)
+}
+
+// prepareIn plans and stages in an area.
+func prepareIn(t tester, area *Area, from, to string) prepared {
+	t.Helper()
+	a, b := look(t, from), look(t, to)
+	plan, err := Make(tree.Both{First: a.Objects, Second: b.Objects}, slot, a.Dir, b.Dir, a.Index,
+		func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)
 	}

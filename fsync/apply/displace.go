@@ -9,6 +9,9 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
+// editedInstant is why an edit is put aside that came at the very moment of a switch.
+const editedInstant = "edited while it was replaced"
+
 // left lets a path be as an operator has made it, and takes care of what an earlier run has taken out there.
 func (s *Switcher) left(i int, op *Op) error {
 	s.kept(op)
@@ -44,7 +47,7 @@ func (s *Switcher) displace(from slotfs.Place, op *Op) error {
 	case op.Aside != "":
 		return s.putAside(from, slotfs.Place{Dir: s.Area.Aside, Name: op.AsideID}, op, op.Aside)
 	case !gone && !st.Unchanged(*op.Was), gone && there(aside):
-		return s.putAside(from, aside, op, "edited while it was replaced")
+		return s.putAside(from, aside, op, editedInstant)
 	case op.Old.Type == tree.File:
 		to := slotfs.Place{Dir: s.Area.Keep, Name: op.Old.Content().String()}
 		if !gone {

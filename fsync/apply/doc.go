@@ -14,5 +14,7 @@
 // replaces, and what came out is compared with what was expected: when it was edited meanwhile, the two are exchanged
 // back, and the edit is kept. Entries that are replaced or removed are displaced into the area (or put aside), never
 // unlinked. An edit in the very instant of an exchange is given back by the next run when this one was killed, or put
-// aside when there has been another edit since.
+// aside when there has been another edit since. Where content is copied it is put aside when this one was killed, or it
+// cannot be given back. Nothing that holds an edit is removed before that was put aside. Limit: on a file system that
+// knows no exchange, and is mounted inside of a slot, an edit in that very instant is lost.
 package apply

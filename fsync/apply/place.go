@@ -28,7 +28,7 @@ func (s *Switcher) place(i int, at slotfs.Place, op *Op) error {
 	switch {
 	case !op.Known, op.Was == nil && err == nil, op.Was != nil && (err != nil || !now.Unchanged(*op.Was)):
 		s.kept(op)
-		return nil
+		return s.recoverFar(at, op)
 	}
 	if err := s.step(); err != nil {
 		return err

@@ -11,6 +11,11 @@ import (
 func (s *Switcher) remove(i int, at slotfs.Place, op *Op) error {
 	taken := s.taken(i)
 	now, err := at.Dir.Stat(at.Name)
+	if slotfs.Gone(err) || err == nil && op.Was != nil && !now.Unchanged(*op.Was) {
+		if err := s.recoverFar(at, op); err != nil {
+			return err
+		}
+	}
 	switch {
 	case slotfs.Gone(err) && edited(taken, op): // an earlier run was cut off
 		return s.placed(op, s.giveBack(taken, at, op, s.moveBack))

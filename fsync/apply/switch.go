@@ -38,6 +38,7 @@ type Switcher struct {
 	dir     *slotfs.Dir // of the last path
 	dirPath string
 	out     Outcome
+	ended   bool // by Step
 }
 
 // Run carries out a plan, or the rest of it. After an error it may be repeated.
@@ -119,7 +120,9 @@ func (s *Switcher) step() error {
 	if s.Step == nil {
 		return nil
 	}
-	return s.Step()
+	err := s.Step()
+	s.ended = err != nil
+	return err
 }
 
 func (s *Switcher) kept(op *Op) { s.out.Kept = append(s.out.Kept, op.Path) }
