@@ -1,0 +1,29 @@
+package tlsconfig
+
+import "github.com/prometheus/client_golang/prometheus"
+
+var (
+	certDesc = prometheus.NewDesc("saltcluster_tls_certificate_expiry_seconds",
+		"Time until the certificate that minions with TLS are shown expires; negative: it has. Absent without TLS.", nil, nil)
+	caDesc = prometheus.NewDesc("saltcluster_tls_client_ca_expiry_seconds",
+		"Time until the last CA of the minions' certificates expires; negative: it has. Absent when none are asked for.", nil,
+		nil)
+)
+
+// Describe implements prometheus.Collector.
+func (s *Source) Describe(ch chan<- *prometheus.Desc) {
+	ch <- certDesc
+	ch <- caDesc
+}
+
+// Collect implements prometheus.Collector.
+func (s *Source) Collect(ch chan<- prometheus.Metric) {
+	l := s.current.Load()
+	if l == nil {
+		return
+	}
+	ch <- prometheus.MustNewConstMetric(certDesc, prometheus.GaugeValue, l.Leaf.NotAfter.Sub(s.now()).Seconds())
+	if ca := lastCA(l.CAs); ca != nil {
+		ch <- prometheus.MustNewConstMetric(caDesc, prometheus.GaugeValue, ca.NotAfter.Sub(s.now()).Seconds())
+	}
+}

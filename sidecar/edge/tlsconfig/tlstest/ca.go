@@ -1,0 +1,138 @@
+// Package tlstest has certificate authorities for tests.
+package tlstest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// CA is a certificate authority.
+type CA struct {
+	t    testing.TB
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	PEM  []byte // its certificate
+}
+
+var serial atomic.Int64
+
+// NewCA returns a CA that is valid from an hour ago for a year.
+func NewCA(t testing.TB, name string) *CA {
+	t.Helper()
+	c := &CA{t: t}
+	c.key = newKey(t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial.Add(1)), Subject: pkix.Name{CommonName: name}, IsCA: true,
+		BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
+	}
+	c.cert, c.PEM = c.sign(template, template, c.key)
+	return c
+}
+
+// Wanted is a certificate to be issued.
+type Wanted struct {
+	Name     string   // common name
+	DNS      []string // subject alternative names
+	IPs      []string
+	From, To time.Time                        // zero: from an hour ago, for a year
+	Usage    []x509.ExtKeyUsage               // nil: server and client
+	Change   func(template *x509.Certificate) // nil: nothing else
+}
+
+// Issue returns a certificate and its key as PEM.
+func (c *CA) Issue(w Wanted) (cert, key []byte) {
+	c.t.Helper()
+	k := newKey(c.t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial.Add(1)), Subject: pkix.Name{CommonName: w.Name}, DNSNames: w.DNS,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0), ExtKeyUsage: w.Usage,
+		KeyUsage: x509.KeyUsageDigitalSignature, BasicConstraintsValid: true,
+	}
+	if !w.To.IsZero() {
+		template.NotBefore, template.NotAfter = w.From, w.To
+	}
+	if w.Usage == nil {
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	}
+	for _, ip := range w.IPs {
+		template.IPAddresses = append(template.IPAddresses, net.ParseIP(ip))
+	}
+	if w.Change != nil {
+		w.Change(template)
+	}
+	_, cert = c.sign(template, c.cert, k)
+	der, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return cert, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// Revoke returns a revocation list with a certificate, as PEM; nil: an empty one.
+func (c *CA) Revoke(cert []byte, until time.Time) []byte {
+	c.t.Helper()
+	list := &x509.RevocationList{Number: big.NewInt(serial.Add(1)), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: until}
+	if cert != nil {
+		block, _ := pem.Decode(cert)
+		revoked, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		list.RevokedCertificateEntries = []x509.RevocationListEntry{
+			{SerialNumber: revoked.SerialNumber, RevocationTime: list.ThisUpdate},
+		}
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, c.cert, c.key)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
+}
+
+func (c *CA) sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey) (*x509.Certificate, []byte) {
+	c.t.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), c.key)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func newKey(t testing.TB) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// Write puts files into a directory, each whole or not at all, in the order of the pairs of name and text.
+func Write(t testing.TB, dir string, pairs ...any) {
+	t.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		path := filepath.Join(dir, pairs[i].(string))
+		if err := os.WriteFile(path+".new", pairs[i+1].([]byte), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
