@@ -127,6 +127,7 @@ func (p *examination) checkHost() {
 	p.addFindings(doctor.Permissions(who, paths)...)
 	if m := p.checkup.Master; m != nil {
 		p.addFindings(doctor.Roots(who, m.Roots, p.cfg.Roots.Ignore)...)
+		p.addFindings(p.examineTLS(who)...)
 	}
 	if cluster, m := p.status.Cluster, p.checkup.Master; cluster != nil && m != nil {
 		p.addFindings(doctor.Identity(m.PKIDir+"/master.pub", cluster.IdentityFingerprint)...)
@@ -248,4 +249,13 @@ func joinQuoted(words []string) string {
 		quoted = append(quoted, strconv.Quote(w))
 	}
 	return strings.Join(quoted, ", ")
+}
+
+// examineTLS looks at the certificates that minions are shown.
+func (p *examination) examineTLS(who doctor.Account) []doctor.Finding {
+	master, err := localmaster.LoadConfig(p.cfg.Salt.Config, localmaster.Version{Major: p.saltMajor()})
+	if err != nil {
+		return nil // doctor.MasterConfig says it
+	}
+	return doctor.TLS(master, who, time.Now())
 }

@@ -133,22 +133,44 @@ func (c *checker) keyStore() {
 			fmt.Sprintf("Minion keys are kept by the driver %q, which saltclusterd cannot read: what the cluster "+
 				"decides about keys does not reach this master, nor the other way round.", d), c.dropIn("keys.cache_driver"))
 	}
-	if c.cfg.Bool("disable_aes_with_tls") {
-		c.addFinding(true, "disable_aes_with_tls", "Requests cannot be routed when minions do not encrypt them.",
-			"Remove disable_aes_with_tls from the master's configuration.")
-	}
 }
 
 func (c *checker) checkTransport() {
 	if c.cfg.Transport != "zeromq" {
 		c.addFinding(true, "transport", fmt.Sprintf("saltclusterd speaks zeromq with the salt-master, which uses %s.",
-			c.cfg.Transport),
-			"Set 'transport: zeromq' in the master's configuration. Minions may keep 'transport: tcp'.")
+			c.cfg.Transport), c.dropIn("transport")+" Minions keep the transport that they have.")
 	}
-	if v, ok := c.cfg.Raw("transport_opts"); ok && pyTrue(v) {
+	if c.cfg.Bool("transport_opts") {
+		fix := c.dropIn("transport_opts")
+		if path, err := c.cfg.DropInPath(); err == nil && filepath.Clean(c.cfg.SetBy("transport_opts")) == filepath.Clean(path) {
+			// Salt merges the maps of included files (salt.utils.dictupdate), so that an empty one takes nothing away.
+			fix = "Move transport_opts from the other files in " + filepath.Dir(path) + " to " + c.cfg.Path +
+				", where the drop-in can take it away, then restart the salt-master."
+		}
 		c.addFinding(true, "transport_opts", "The salt-master offers further transports, which minions could use past saltclusterd.",
-			"Remove transport_opts from the master's configuration.")
+			fix)
 	}
+}
+
+// ForMinions lists the transports that a master offers to minions, with the ports of each: those of transport_opts, and
+// that of the option transport unless it is among them (salt.utils.channel.iter_transport_opts).
+func (c *Config) ForMinions() map[string][2]int {
+	out := map[string][2]int{}
+	more, _ := c.opts["transport_opts"].(map[string]any)
+	for name, v := range more {
+		own, _ := v.(map[string]any)
+		ports := [2]int{c.PublishPort, c.RetPort}
+		for i, option := range []string{"publish_port", "ret_port"} {
+			if port, err := portNumber(own[option]); err == nil {
+				ports[i] = port
+			}
+		}
+		out[name] = ports
+	}
+	if _, has := out[c.Transport]; !has {
+		out[c.Transport] = [2]int{c.PublishPort, c.RetPort}
+	}
+	return out
 }
 
 // checkUnreadable reports what made the configuration read here differ, or maybe differ, from the master's.

@@ -28,6 +28,9 @@ type DropInOptions struct {
 	KeyDriver string
 	// RunnerDirs is the option runner_dirs; empty: it is left alone.
 	RunnerDirs []string
+	// MoveTransport has the master speak zeromq on loopback, whatever its other files say; OnlyTransport, nothing else
+	// beside it.
+	MoveTransport, OnlyTransport bool
 	// EndNative takes the master out of Salt's own cluster, whatever its other files say.
 	EndNative bool
 }
@@ -54,6 +57,13 @@ func DropIn(o DropInOptions) ([]byte, error) {
 	if o.Version.Major >= 3008 && o.KeyDriver != "mmap_key" { // the master of a host that has one keeps it
 		b.WriteString("# Where saltclusterd finds keys, and this version the keys of other masters' minions.\n" +
 			"keys.cache_driver: localfs_key\n")
+	}
+	if o.MoveTransport {
+		b.WriteString("# Between saltclusterd and this master. Minions keep their transport, and TLS as the option ssl says.\n" +
+			"transport: zeromq\n")
+	}
+	if o.OnlyTransport {
+		b.WriteString("# Minions use all transports on the two ports of saltclusterd.\ntransport_opts: {}\n")
 	}
 	if o.EndNative {
 		b.WriteString("# The master leaves Salt's own cluster: its options in other files mean nothing without this one.\ncluster_id: null\n")

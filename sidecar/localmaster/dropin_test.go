@@ -82,7 +82,7 @@ func TestFindings(t *testing.T) {
 		"interface": "interface: 10.0.0.1\n", "master_id": "master_id: ''\n",
 		"max_minions": "max_minions: 5\n", "ipc_mode": "ipc_mode: tcp\n", "user": "user: sdb://x/y\n",
 		"presence_events": "presence_events: True\n", "engines": "engines: [{mine: {engine_module: stalekey}}, stalekey]\n",
-		"disable_aes_with_tls": "disable_aes_with_tls: on\n", "transport_opts": "transport_opts: {tcp: {publish_port: 1}}\n",
+		"transport_opts": "transport_opts: {tcp: {publish_port: 1}}\n",
 	} {
 		text := line
 		for l := range strings.Lines(good) {

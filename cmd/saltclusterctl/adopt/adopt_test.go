@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +18,7 @@ import (
 	"saltclusterd/cmd/saltclusterctl/doctor"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
@@ -210,7 +214,13 @@ func TestSetupRefuses(t *testing.T) {
 		change func(*host)
 		want   string
 	}{
-		"a transport": {"transport: tcp\n", nil, "fail master transport"},
+		"a transport that minions may not use": {"transport: tcp\n",
+			func(h *host) { h.write("etc/salt/saltclusterd", "cluster_transports: [zeromq]\n") }, "fail transport"},
+		"a transport that is set later": {"include: late.conf\n",
+			func(h *host) { h.write("etc/salt/late.conf", "transport: tcp\n") }, "Remove the line 'transport"},
+		"transports in an included file": {"",
+			func(h *host) { h.write("etc/salt/master.d/a.conf", "transport_opts: {tcp: {ret_port: 1}}\n") }, "Move transport_opts from"},
+		"no certificate": {"transport: tcp\nssl: {certfile: /none.pem}\n", nil, "fail tls"},
 		"an include that is later": {"include: late.conf\n",
 			func(h *host) { h.write("etc/salt/late.conf", "interface: 10.0.0.11\n") }, "Remove the line 'interface"},
 		"keys elsewhere": {"keys.cache_driver: redis\n", func(h *host) { h.version("3008.3") },
@@ -236,6 +246,51 @@ func TestSetupRefuses(t *testing.T) {
 				t.Errorf("%v, %v", p.Files, p.Next)
 			}
 			wants(t, text(p.Checks), tt.want)
+		})
+	}
+}
+
+// A master with another transport gets zeromq on loopback, which ends with the drop-in. What ssl says is kept.
+func TestSetup_Transports(t *testing.T) {
+	dir := t.TempDir()
+	ca := tlstest.NewCA(t, "ca")
+	cert, key := ca.Issue(tlstest.Wanted{Name: "master", IPs: []string{"10.0.0.11"}})
+	tlstest.Write(t, dir, "c.pem", cert, "k.pem", key, "ca.pem", ca.PEM)
+	ssl := "ssl: {certfile: " + dir + "/c.pem, keyfile: " + dir + "/k.pem, ca_certs: " + dir + "/ca.pem, cert_reqs: CERT_REQUIRED}\n"
+	for name, tt := range map[string]struct {
+		master string
+		checks []string
+	}{
+		"tcp":            {"transport: tcp\n", []string{"ok transport", "minions keep tcp"}},
+		"tcp with TLS":   {"transport: tcp\n" + ssl, []string{"minions keep tcp", "ok tls", "minions must have one of their own"}},
+		"zeromq and tcp": {"transport_opts: {tcp: {publish_port: 4605, ret_port: 4606}}\n", []string{"minions with tcp use the ports 4605 and 4606"}},
+		"TLS for later":  {ssl, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, tt.master)
+			before := h.look(nil)
+			p := before.Plan()
+			if p.Failed() > 0 {
+				t.Fatal(text(p.Checks))
+			}
+			wants(t, text(p.Checks), tt.checks...)
+			if err := Write(before.Asked.Own, p.Files); err != nil {
+				t.Fatal(err)
+			}
+			after := h.look(nil)
+			if found := after.Plan(); found.Failed() > 0 || len(found.Files) != 0 || after.Master.Transport != "zeromq" ||
+				after.Master.Bool("transport_opts") {
+				t.Errorf("afterwards: %s, %v\n%s", after.Master.Transport, found.Files, text(found.Checks))
+			}
+			l := after.Leaving(nil)
+			offered := strings.Join(slices.Sorted(maps.Keys(before.Master.ForMinions())), " and ")
+			wants(t, text(l.Checks), "for minions with "+offered)
+			if err := l.Restore(); err != nil {
+				t.Fatal(err)
+			}
+			if again := h.look(nil).Master; !reflect.DeepEqual(again.ForMinions(), before.Master.ForMinions()) {
+				t.Errorf("left: %v, was %v", again.ForMinions(), before.Master.ForMinions())
+			}
 		})
 	}
 }

@@ -1,15 +1,18 @@
 package adopt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -59,18 +62,24 @@ func (c *checks) checkRoots() {
 	if !c.isReplicated() {
 		return
 	}
-	u, err := user.Lookup(s.Master.User)
+	who, err := lookupAccount(s.Master.User)
 	if err != nil {
 		c.addFinding("salt", doctor.Warn, s.Master.SetBy("user"), err.Error(),
 			"neither the salt-master nor saltclusterd starts as that user", "correct the option user")
 		return
 	}
+	c.found = append(c.found, doctor.Roots(who, rootDirs(s.Master), s.Own.Roots.Ignore)...)
+}
+
+// lookupAccount finds a user by name.
+func lookupAccount(name string) (doctor.Account, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return doctor.Account{}, err
+	}
 	uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
 	gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
-	if errUID == nil && errGID == nil {
-		c.found = append(c.found, doctor.Roots(doctor.AccountOf(u.Username, uint32(uid), uint32(gid)), rootDirs(s.Master),
-			s.Own.Roots.Ignore)...)
-	}
+	return doctor.AccountOf(u.Username, uint32(uid), uint32(gid)), errors.Join(errUID, errGID)
 }
 
 // rootDirs are the directories of a salt-master's file_roots and pillar_roots.
@@ -312,6 +321,38 @@ func (c *checks) checkUnusual() {
 		c.addFinding("salt-api", doctor.Warn, "external_auth", "is set, so there may be a salt-api",
 			"on another host it would be refused: saltclusterd takes no commands from the network",
 			"on this host nothing is to be done; else allow_clear_commands in "+c.site.Asked.Own)
+	}
+}
+
+// checkTransports tells what becomes of the transports that minions use, and of their TLS.
+func (c *checks) checkTransports() {
+	bare, err := c.site.withoutDropIn()
+	if err != nil {
+		return
+	}
+	offered := bare.ForMinions()
+	for _, name := range slices.Sorted(maps.Keys(offered)) {
+		ports := offered[name]
+		where := cmp.Or(bare.SetBy("transport_opts"), bare.SetBy("transport"))
+		switch {
+		case !slices.Contains(c.site.Own.Edge.Transports, name):
+			c.addFinding("transport", doctor.Fail, where, "saltclusterd would not serve minions with "+name,
+				"they would lose their connection", "move them to another transport first, or see cluster_transports in "+c.site.Asked.Own)
+		case ports != [2]int{bare.PublishPort, bare.RetPort}:
+			c.addFinding("transport", doctor.Warn, where,
+				fmt.Sprintf("minions with %s use the ports %d and %d, which end with the restart", name, ports[0], ports[1]),
+				"all transports are on one pair of ports then",
+				fmt.Sprintf("set publish_port: %d and master_port: %d on them when the salt-master has been restarted", bare.PublishPort,
+					bare.RetPort))
+		case name != "zeromq":
+			c.addOK("transport", where, "minions keep %s; the salt-master itself moves to zeromq, and back with leave", name)
+		}
+	}
+	if _, zeromq := offered["zeromq"]; zeromq && len(offered) == 1 || len(c.site.Own.Edge.Transports) == 0 {
+		return // there, ssl means nothing
+	}
+	if who, err := lookupAccount(bare.User); err == nil { // else checkRoots says it
+		c.found = append(c.found, doctor.TLS(bare, who, time.Now())...)
 	}
 }
 

@@ -82,6 +82,7 @@ func (s *Site) dropInOptions(bare *localmaster.Config, node string) localmaster.
 	if have := bare.Strings("runner_dirs"); s.RunnerDir != "" && !slices.Contains(have, s.RunnerDir) {
 		o.RunnerDirs = append(slices.Clip(have), s.RunnerDir)
 	}
+	o.MoveTransport, o.OnlyTransport = bare.Transport != "zeromq", bare.Bool("transport_opts")
 	o.EndNative = setsNative(bare)
 	return o
 }

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -201,8 +203,9 @@ func (c *checks) checkRestored(after *localmaster.Config) {
 			"it would know no minion", "put 'keys.cache_driver: "+now+"' there")
 		return
 	}
-	c.addOK("master", "", "without the drop-in it listens on %s, ports %d and %d", after.Interface, after.PublishPort,
-		after.RetPort)
+	offered := slices.Sorted(maps.Keys(after.ForMinions()))
+	c.addOK("master", "", "without the drop-in it listens on %s, ports %d and %d, for minions with %s", after.Interface,
+		after.PublishPort, after.RetPort, strings.Join(offered, " and "))
 }
 
 // leaveNext are the steps that are left.

@@ -65,7 +65,7 @@ func (s *Site) Plan() Plan {
 	}
 	for _, look := range []func(){c.checkKeys, c.leavesNative, c.checkBroughtKeys, c.checkRoots, c.checkPorts,
 		c.checkUntilRestart, c.checkOtherPorts, c.checkMinions,
-		c.checkUnusual, c.checkMember} {
+		c.checkTransports, c.checkUnusual, c.checkMember} {
 		look()
 	}
 	c.checkMaster(after)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -77,13 +76,7 @@ func (a Account) mayWrite(st *syscall.Stat_t, mode fs.FileMode) bool {
 	if st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
 		need |= 0o1
 	}
-	switch {
-	case st.Uid == a.UID:
-		need <<= 6
-	case slices.Contains(a.GIDs, st.Gid):
-		need <<= 3
-	}
-	return mode&need == need
+	return a.has(need, st, mode)
 }
 
 // cannotWrite says that the user may not make files in a directory. Of itself this process asks the kernel; of others
