@@ -9,7 +9,7 @@ import (
 	"saltclusterd/sidecar/health"
 )
 
-// ofService makes a health check of one of the service's. A node that serves no minions has nothing to check there.
+// ofService makes a health check of one of the service's, which is fine on a node that serves no minions.
 func (d *Daemon) ofService(check func(*service, context.Context) health.Result) health.CheckFunc {
 	current := ofService(d, func(s *service) *service { return s })
 	return func(ctx context.Context) health.Result {
@@ -21,8 +21,7 @@ func (d *Daemon) ofService(check func(*service, context.Context) health.Result) 
 	}
 }
 
-// newChecks are the health checks, not open yet: parts of a process that takes over tell them of changes before it
-// has opened its doors.
+// newChecks returns the health checks, not open yet: parts of a takeover report changes to them before that.
 func (d *Daemon) newChecks() *health.Checker {
 	checks := health.NewChecker(health.CheckerConfig{SlowStart: d.cfg.Health.AgentSlowStart, Logger: d.log,
 		Registerer: d.reg.Host})
@@ -40,6 +39,8 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("returns", health.ScopeReady|health.ScopeReq, d.ofService((*service).checkReturns))
 	checks.Register("roots", health.ScopeReady,
 		d.ofService(func(s *service, ctx context.Context) health.Result { return s.roots.Check(ctx) }))
+	checks.Register("tls", health.ScopeReady,
+		d.ofService(func(s *service, ctx context.Context) health.Result { return s.ports.TLS.Check(ctx) }))
 	checks.Register("keys", health.ScopeReady, d.ofService((*service).checkHeldKeys))
 	checks.Register("keystore", health.ScopeReady, d.ofService((*service).checkKeyStore))
 	checks.Register("share", health.ScopeReady, d.ofService((*service).checkShare))

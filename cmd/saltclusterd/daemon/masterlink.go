@@ -33,8 +33,7 @@ func (s *service) newMasterLink() (*masterlink.Link, error) {
 	})
 }
 
-// followOptions follows the master's configuration, which the master reads when it starts. Options that cannot be
-// followed leave everything as it was. When they cannot be read the master itself answers.
+// followOptions follows the options that the master has started with; with an error those of before hold.
 func (s *service) followOptions(now *localmaster.Config, err error) {
 	switch {
 	case now == nil:
@@ -43,10 +42,10 @@ func (s *service) followOptions(now *localmaster.Config, err error) {
 		s.stores.FollowOptions(now)
 		s.wall.Use(masterlink.WallPolicy(now))
 		s.native.Use(now)
+		s.ports.UseMaster(now)
 	}
 }
 
-// checkKeyStore is the health check of the key store of the master's own.
 func (s *service) checkKeyStore(context.Context) health.Result {
 	return s.m.d.keyStore().Check(s.dir.Store())
 }

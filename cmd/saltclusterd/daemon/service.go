@@ -173,8 +173,8 @@ func (s *service) buildPorts() (err error) {
 	s.ports, err = ports.New(ports.Config{
 		Options: s.m.d.cfg, Serve: func(ctx context.Context, r *edge.Request) { s.proxy.ServeReq(ctx, r) },
 		Identify: func(said []byte) (string, bool) { return s.proxy.IdentifySubscriber(said) },
-		Targeted: func() bool { return !s.m.d.master.Bool("order_masters") },
-		Listen:   s.m.d.sockets.ListenBare, Logger: s.m.log, Registerer: s.m.d.reg,
+		Targeted: func() bool { return !s.m.d.master.Bool("order_masters") }, Master: s.m.d.master,
+		Listen: s.m.d.sockets.ListenBare, Logger: s.m.log, Registerer: s.m.d.reg,
 	})
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -16,6 +17,8 @@ import (
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/edge"
+	"saltclusterd/sidecar/edge/tlsconfig"
+	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -25,6 +28,7 @@ const listenRetry = 250 * time.Millisecond
 // Config configures Ports.
 type Config struct {
 	Options *config.Config
+	Master  *localmaster.Config                  // its option ssl is in force until UseMaster is called
 	Serve   func(context.Context, *edge.Request) // serves a request, see edge.ReqHandler
 	Listen  func(ctx context.Context, network, address string) (net.Listener, error)
 	// Identify and Targeted are those of edge.PubConfig.
@@ -39,6 +43,7 @@ type Config struct {
 type Ports struct {
 	Publish  *edge.PubEdge
 	Requests *edge.ReqEdge
+	TLS      *tlsconfig.Source // of both
 
 	cfg  Config
 	held atomic.Bool // another process, the salt-master as a rule, has one of them
@@ -46,7 +51,7 @@ type Ports struct {
 
 // New returns ports that are not open.
 func New(cfg Config) (*Ports, error) {
-	p := &Ports{cfg: cfg}
+	p := &Ports{cfg: cfg, TLS: tlsconfig.NewSource(cfg.Logger)}
 	e := cfg.Options.Edge
 	pub, req := p.addresses()
 	var transports []edge.Transport
@@ -55,11 +60,12 @@ func New(cfg Config) (*Ports, error) {
 			transports = append(transports, t)
 		}
 	}
+	served := edge.Served{Transports: transports, TLS: p.TLS.Config}
 	var err error
 	p.Publish, err = edge.NewPubEdge(edge.PubConfig{
 		Addrs: pub, Proxies: e.Proxies(), MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
 		QueueMessages: e.PubQueueMessages, QueueBytes: int64(e.PubQueueBytes), HandshakeTimeout: e.HandshakeTimeout,
-		Heartbeat: e.Heartbeat, HeartbeatTimeout: e.HeartbeatTimeout, Served: edge.Served{Transports: transports},
+		Heartbeat: e.Heartbeat, HeartbeatTimeout: e.HeartbeatTimeout, Served: served,
 		Identify: cfg.Identify, Targeted: cfg.Targeted,
 		Listen: cfg.Listen, Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
@@ -72,10 +78,24 @@ func New(cfg Config) (*Ports, error) {
 		MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
 		MaxInFlight: e.MaxInFlight, MaxInFlightPerConn: e.MaxInFlightPerConnection, MaxMemory: int64(e.MaxRequestMemory),
 		MaxUnread:        int64(e.MaxRequestMemory),
-		HandshakeTimeout: e.HandshakeTimeout, Served: edge.Served{Transports: transports},
+		HandshakeTimeout: e.HandshakeTimeout, Served: served,
 		Handler: handler{cfg.Serve}, Listen: cfg.Listen, Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
+	if err != nil {
+		return nil, err
+	}
+	p.UseMaster(cfg.Master)
+	if cfg.Registerer != nil {
+		err = cfg.Registerer.Register(p.TLS)
+	}
 	return p, err
+}
+
+// UseMaster takes TLS from the option ssl of the master, which zeromq does without.
+func (p *Ports) UseMaster(master *localmaster.Config) {
+	if slices.ContainsFunc(p.cfg.Options.Edge.Transports, func(name string) bool { return name != "zeromq" }) {
+		p.TLS.Use(master)
+	}
 }
 
 // handler implements edge.ReqHandler.

@@ -5,6 +5,8 @@ import "github.com/prometheus/client_golang/prometheus"
 var (
 	certDesc = prometheus.NewDesc("saltcluster_tls_certificate_expiry_seconds",
 		"Time until the certificate that minions with TLS are shown expires; negative: it has. Absent without TLS.", nil, nil)
+	lifeDesc = prometheus.NewDesc("saltcluster_tls_certificate_lifetime_seconds",
+		"How long that certificate is valid in all.", nil, nil)
 	caDesc = prometheus.NewDesc("saltcluster_tls_client_ca_expiry_seconds",
 		"Time until the last CA of the minions' certificates expires; negative: it has. Absent when none are asked for.", nil,
 		nil)
@@ -13,6 +15,7 @@ var (
 // Describe implements prometheus.Collector.
 func (s *Source) Describe(ch chan<- *prometheus.Desc) {
 	ch <- certDesc
+	ch <- lifeDesc
 	ch <- caDesc
 }
 
@@ -23,6 +26,8 @@ func (s *Source) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	ch <- prometheus.MustNewConstMetric(certDesc, prometheus.GaugeValue, l.Leaf.NotAfter.Sub(s.now()).Seconds())
+	life := l.Leaf.NotAfter.Sub(l.Leaf.NotBefore).Seconds()
+	ch <- prometheus.MustNewConstMetric(lifeDesc, prometheus.GaugeValue, life)
 	if ca := lastCA(l.CAs); ca != nil {
 		ch <- prometheus.MustNewConstMetric(caDesc, prometheus.GaugeValue, ca.NotAfter.Sub(s.now()).Seconds())
 	}

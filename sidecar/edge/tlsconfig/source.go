@@ -57,8 +57,7 @@ func (s *Source) Use(master *localmaster.Config) {
 	s.reload()
 }
 
-// reload reads the files when they have changed since they were read. What cannot be used leaves the configuration in
-// force.
+// reload reads the files when they have changed since they were read. After an error the configuration in force stays.
 func (s *Source) reload() {
 	state := s.options.fileState()
 	if state == s.state {

@@ -292,7 +292,7 @@ saltcluster_tls_certificate_expiry_seconds 3600
 `), "saltcluster_tls_certificate_expiry_seconds"); err != nil {
 		t.Error(err)
 	}
-	if n := testutil.CollectAndCount(s.source); n != 2 {
+	if n := testutil.CollectAndCount(s.source); n != 3 {
 		t.Errorf("%d metrics", n)
 	}
 	s.source.Use(loadMaster(t, 3007, ""))

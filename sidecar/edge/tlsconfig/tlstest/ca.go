@@ -46,7 +46,7 @@ type Wanted struct {
 	Name     string   // common name
 	DNS      []string // subject alternative names
 	IPs      []string
-	From, To time.Time                        // zero: from an hour ago, for a year
+	From, To time.Time                        // zero: a year that began an hour ago
 	Usage    []x509.ExtKeyUsage               // nil: server and client
 	Change   func(template *x509.Certificate) // nil: nothing else
 }
@@ -83,7 +83,9 @@ func (c *CA) Issue(w Wanted) (cert, key []byte) {
 // Revoke returns a revocation list with a certificate, as PEM; nil: an empty one.
 func (c *CA) Revoke(cert []byte, until time.Time) []byte {
 	c.t.Helper()
-	list := &x509.RevocationList{Number: big.NewInt(serial.Add(1)), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: until}
+	list := &x509.RevocationList{
+		Number: big.NewInt(serial.Add(1)), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: until,
+	}
 	if cert != nil {
 		block, _ := pem.Decode(cert)
 		revoked, err := x509.ParseCertificate(block.Bytes)
