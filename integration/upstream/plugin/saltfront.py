@@ -12,6 +12,7 @@ import functools
 import os
 
 import pytest
+import pytest_timeout
 from cluster import Cluster, note
 
 NODES = int(os.environ["FRONT_NODES"])
@@ -107,6 +108,23 @@ def pytest_collection_modifyitems(items):
         seconds = marker.args[0] if marker is not None and marker.args else TEST_SECONDS
         bound = pytest.mark.timeout(seconds + FIXTURE_SECONDS, method="signal", func_only=False)
         item.add_marker(bound, append=False)  # pytest-timeout takes the first one
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    rebound(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item):
+    rebound(item)
+
+
+def rebound(item):
+    """Starts a test's bound anew: pytest-timeout ends it when a test fails, but a flaky one runs again, and fixtures end."""
+    hooks = item.config.pluginmanager.hook
+    hooks.pytest_timeout_cancel_timer(item=item)
+    hooks.pytest_timeout_set_timer(item=item, settings=pytest_timeout._get_item_settings(item))
 
 
 def pytest_unconfigure(config):
