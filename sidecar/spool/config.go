@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
 
 	"saltclusterd/durable"
 )
@@ -26,8 +27,8 @@ type Consumer struct {
 	// Sync makes the effects of what Consume did survive a power loss. nil: they do already. With it, Consume must not
 	// mind to be given again what it has done since the last checkpoint.
 	Sync func(ctx context.Context) error
-	// Once: with Sync, a kill of the process repeats nothing, as without Sync. Effects that were not synced yet are lost
-	// where a file system is lost and the machine is not.
+	// Once: with Sync, a kill of the process repeats nothing, as without Sync. What was not synced yet when it was killed
+	// is synced by the next one, wherever it is; it is lost where a file system is lost and the machine is not.
 	Once bool
 	// Optional: nothing depends on it. No record is kept for it that the others have done with, nor has it lost one that
 	// it finds gone: it continues with the oldest record there is. Stats leave it out.
@@ -62,6 +63,7 @@ type Config struct {
 type Disk struct {
 	Write func(f *os.File, b []byte, at int64) (int, error)
 	Sync  func(f *os.File) error
+	All   func() // brings all file systems to their disks
 	Boot  string // another boot id
 }
 
@@ -85,6 +87,9 @@ func (c *Config) setDefaults() error {
 	}
 	if c.Disk.Sync == nil {
 		c.Disk.Sync = (*os.File).Sync
+	}
+	if c.Disk.All == nil {
+		c.Disk.All = unix.Sync
 	}
 	c.Disk.Boot = cmp.Or(c.Disk.Boot, durable.BootID())
 	if c.Logger == nil {

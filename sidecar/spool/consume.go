@@ -20,6 +20,7 @@ type consumer struct {
 	durable uint64 // and that for good
 	suspect bool   // what was done since then may be lost: Sync has failed
 	rewind  bool   // it is to be done again
+	unsaved bool   // a process that was killed has not synced all it has done: Sync may be about another disk by now
 	err     error
 	failing time.Time // since when err stands
 }
@@ -203,8 +204,11 @@ func (k *consumer) saveLast() {
 // writeCheckpoint makes progress survive a power loss and frees segments.
 func (k *consumer) writeCheckpoint(ctx context.Context) {
 	k.s.mu.Lock()
-	done := k.done
+	done, unsaved := k.done, k.unsaved
 	k.s.mu.Unlock()
+	if unsaved {
+		k.s.c.Disk.All()
+	}
 	var err error
 	if k.Sync != nil {
 		err = k.Sync(ctx)
@@ -220,7 +224,7 @@ func (k *consumer) writeCheckpoint(ctx context.Context) {
 		return
 	}
 	k.s.mu.Lock()
-	k.durable = done
+	k.durable, k.unsaved = done, false
 	k.s.mu.Unlock()
 	k.s.removeDone()
 }

@@ -28,6 +28,7 @@ func (s *Spool) recoverDir() error {
 			return err
 		}
 		k.done, k.durable = k.cursor.done, k.cursor.durable
+		k.unsaved = k.Sync != nil && k.done > k.durable
 		s.consumers = append(s.consumers, k)
 		s.next = max(s.next, k.done+1, k.durable+1) // numbers are never given twice
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -110,6 +111,43 @@ func TestOnceAndSync(t *testing.T) {
 		if n := len(again.records()); n != want {
 			t.Errorf("boot %q: %d again, want %d", boot, n, want)
 		}
+	}
+}
+
+// What a killed process has done and not synced reaches its disk before the journal gives it up, also when Sync is about
+// another disk by now.
+func TestKilledBeforeSync(t *testing.T) {
+	var got sink
+	c := Config{Dir: t.TempDir(), Checkpoint: time.Hour, Consumers: []Consumer{{
+		Name: "c", Consume: got.consume, Once: true, Sync: nothing,
+	}}}
+	s := open(t, c)
+	add(t, s, 0, 3)
+	eventually(t, "all is consumed", func() bool { return s.Stats().Consumers[0].Pending == 0 })
+	killed := t.TempDir()
+	copyDir(t, c.Dir, killed)
+	var order []string
+	note := func(what string) { order = append(order, what) } // by the goroutine of the checkpoint
+	c.Dir, c.Checkpoint = killed, time.Millisecond
+	c.Disk.All = func() { note("all") }
+	c.Consumers[0].Sync = func(context.Context) error { note("sync"); return nil }
+	k := open(t, c)
+	eventually(t, "its progress is saved", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.consumers[0].durable == 3
+	})
+	add(t, k, 3, 6)
+	eventually(t, "more is saved", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.consumers[0].durable == 6
+	})
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if order[0] != "all" || order[1] != "sync" || slices.Contains(order[1:], "all") {
+		t.Errorf("%v", order)
 	}
 }
 
