@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Exception is a difference that is meant to be. docs/contributing/differential.md says why.
+// Exception is a difference that is meant to be. docs/reference/differences.md says why.
 type Exception struct {
 	What string // the heading there
 	is   func(d Difference) bool

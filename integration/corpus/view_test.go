@@ -98,13 +98,13 @@ func TestScrub(t *testing.T) {
 
 // Whoever reads the guide knows of everything that is meant to differ.
 func TestIntendedIsWritten(t *testing.T) {
-	text, err := os.ReadFile("../../docs/contributing/differential.md")
+	text, err := os.ReadFile("../../docs/reference/differences.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range Intended {
 		if !strings.Contains(string(text), "### "+e.What+"\n") {
-			t.Errorf("docs/contributing/differential.md has no %q", e.What)
+			t.Errorf("docs/reference/differences.md has no %q", e.What)
 		}
 	}
 	if n := strings.Count(string(text), "\n### "); n != len(Intended) {
