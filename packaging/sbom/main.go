@@ -2,8 +2,8 @@
 //
 // The pinned cyclonedx-gomod reads each program (not go.mod, which lists test dependencies too). This command merges
 // the documents into one whose subject is the first program, removes what depends on the machine, corrects licenses
-// that the detection gets wrong, and fails when a program or a license breaks a promise of docs/security.md. The same
-// programs give the same bytes.
+// that the detection gets wrong, and fails when a program or a license breaks a promise of docs/reference/programs.md.
+// The same programs give the same bytes.
 package main
 
 import (

@@ -16,7 +16,7 @@ func wallOptions() []Option {
 		{
 			Name: "cluster_wall", Section: section, field: func(c *Config) any { return &c.Edge.Wall },
 			Doc: "Rules for what minions may ask, each off, log (what it finds is counted and logged, and passes) or enforce. " +
-				"saltclusterctl wall shows them all, how they stand and what they have found; docs/security.md says what each is for. " +
+				"saltclusterctl wall shows them all, how they stand and what they have found; docs/reference/wall.md says what each is for. " +
 				"Rules that are not named are enforced, except mine_targets, which is log.",
 			Example: "{event_ids: log}", check: wallModes,
 		},

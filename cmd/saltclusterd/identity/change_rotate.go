@@ -19,7 +19,7 @@ func refuse(hint, format string, args ...any) (adminapi.Outcome, error) {
 	return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, hint, format, args...)
 }
 
-// Rotate takes one step of a change for an operator. The steps are described in docs/security.md.
+// Rotate takes one step of a change for an operator. The steps are described in docs/how-to/rotate-secrets.md.
 func (c *Change) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.Progress) (adminapi.Outcome, error) {
 	if err := c.cfg.Knows(state.LevelIdentity); err != nil {
 		return adminapi.Outcome{}, err
