@@ -15,7 +15,7 @@ import (
 // kind that it does not know, or a configuration that cannot be read, ends the process, at once and at every start
 // thereafter, and a term or an index near the end of the numbers ends elections for good. Such messages no honest node
 // sends, so they are refused before raft sees them. What a member says that is merely untrue is not recognised here:
-// see docs/security.md, "Threat model".
+// see docs/explanation/threat-model.md.
 
 // errInvalidMessage is wrapped by the reasons why a message is not given to raft.
 var errInvalidMessage = errors.New("no honest member says this")

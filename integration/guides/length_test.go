@@ -8,11 +8,10 @@ const maxWords = 2000
 // long are the pages that are longer, with the words they have. A page may leave the list or get shorter, not longer,
 // except for one that is made from a table in the code.
 var long = map[string]int{
-	"docs/security.md":  3453,
-	"docs/configure.md": 2861,
 	// These are made from tables in the code, and looked up rather than read.
-	"docs/reference/cli.md":     6500,
-	"docs/reference/metrics.md": 3500,
+	"docs/reference/cli.md":           6500,
+	"docs/reference/configuration.md": 3200,
+	"docs/reference/metrics.md":       3500,
 }
 
 // Pages are short.

@@ -18,7 +18,7 @@ import (
 )
 
 // A saltclusterd that is watched starts, serves, is operated, is upgraded in place and stops: it touches nothing that
-// docs/security.md does not name.
+// docs/reference/files-ports.md does not name.
 func testOpens(t *testing.T, c *lab.Cluster) {
 	ctx, n := t.Context(), c.Nodes[1]
 	d, trace := n.Daemon, filepath.Join(n.Dir(), "strace")
@@ -58,7 +58,7 @@ func testOpens(t *testing.T, c *lab.Cluster) {
 	answered(t, c, n) // minions of 3006 come back after up to ten seconds
 }
 
-// opensWhatItSays compares what strace saw of a node's saltclusterd with the table in docs/security.md.
+// opensWhatItSays compares what strace saw of a node's saltclusterd with the table in docs/reference/files-ports.md.
 func opensWhatItSays(t *testing.T, n *lab.Node, trace string) {
 	t.Helper()
 	f, err := os.Open(trace)
@@ -73,7 +73,7 @@ func opensWhatItSays(t *testing.T, n *lab.Node, trace string) {
 			return
 		}
 		if strange++; strange <= 30 {
-			t.Errorf("%s: saltclusterd does %s %s, of which docs/security.md says nothing", n.Name, w.Kind,
+			t.Errorf("%s: saltclusterd does %s %s, of which docs/reference/files-ports.md says nothing", n.Name, w.Kind,
 				strings.ReplaceAll(w.What, n.Dir(), "…"))
 		}
 	}))
@@ -111,7 +111,7 @@ var (
 // opensTable reads the table for a node.
 func opensTable(t *testing.T, n *lab.Node) opens {
 	t.Helper()
-	raw, err := os.ReadFile("../../docs/security.md")
+	raw, err := os.ReadFile("../../docs/reference/files-ports.md")
 	labtest.Must(t, err)
 	rows := opensRow.FindAllStringSubmatch(string(raw), -1)
 	if len(rows) != 5 {
@@ -180,7 +180,7 @@ func opensTable(t *testing.T, n *lab.Node) opens {
 			case text == "agent_check_listen", text == "cluster_peers", text == "trace_endpoint", text == "master_restart_command":
 				fits = below() // not set in this lab
 			default:
-				t.Errorf("docs/security.md: this test does not know what %s means in the row %q", name, row[1])
+				t.Errorf("docs/reference/files-ports.md: this test does not know what %s means in the row %q", name, row[1])
 				continue
 			}
 			for _, kind := range map[string][]straced.Kind{

@@ -14,7 +14,7 @@ func TestDefaultFile_Packaged(t *testing.T) {
 }
 
 func TestDocumentedOptionsAreTheTable(t *testing.T) {
-	isTheTable(t, "../../../docs/configure.md", Reference())
+	isTheTable(t, "../../../docs/reference/configuration.md", Reference())
 }
 
 func isTheTable(t *testing.T, path string, want []byte) {

@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
+	"time"
 )
 
 const referenceHead = `# Configuration
@@ -10,11 +12,13 @@ const referenceHead = `# Configuration
 Made from the option table (` + "`go test ./cmd/saltclusterd/config -update`" + `), as the commented default file and the manual page
 saltclusterd.conf(5) are.
 
-The files are ` + "`" + DefaultPath + "` and then `" + DefaultPath + `.d/*.conf` + "`" + ` in the order of their names: YAML, in which a later value
-replaces an earlier one whole. An unknown option and one that is written twice are errors, told with file, line and what may have been
-meant. Directories, ports, roots and the user of the salt-master are read from its own configuration. Changes take
-effect with ` + "`saltclusterctl upgrade`" + ` or ` + "`systemctl reload saltclusterd`" + `, which let no minion go; a configuration with
-a mistake leaves the running process alone and says so.
+saltclusterd reads ` + "`" + DefaultPath + "`, then `" + DefaultPath + `.d/*.conf` + "`" + ` in the order of their names. The files are YAML; a later
+value replaces an earlier one whole. An unknown option, and one that occurs twice, are errors, reported with file, line and a
+suggestion. Directories, ports, roots and the user of the salt-master are read from its own configuration.
+
+Changes take effect with ` + "`saltclusterctl upgrade`" + ` or ` + "`systemctl reload saltclusterd`" + `: no minion loses its connection, and a
+configuration with a mistake leaves the running process alone and says so. A listening address in another form (127.0.0.1:4580
+becomes 0.0.0.0:4580) needs a restart.
 
 ` + "```" + `sh runnable=site
 saltclusterctl config check                # mistakes, each with file, line and what may have been meant
@@ -23,7 +27,7 @@ saltclusterctl config diff                 # between the files and what runs; ex
 ` + "```" + `
 `
 
-// Reference renders the option table as docs/configure.md.
+// Reference renders the option table as docs/reference/configuration.md.
 func Reference() []byte {
 	var b strings.Builder
 	b.WriteString(referenceHead)
@@ -33,7 +37,7 @@ func Reference() []byte {
 			section = o.Section
 			fmt.Fprintf(&b, "\n## %s\n", section)
 		}
-		fmt.Fprintf(&b, "\n### `%s`\n\n", o.Name)
+		fmt.Fprintf(&b, "\n### `%s`\n\nType: %s.\n\n", o.Name, o.typeName())
 		for _, line := range wrapText(o.Doc, 120) {
 			b.WriteString(escapeMarkdown(line) + "\n")
 		}
@@ -44,6 +48,31 @@ func Reference() []byte {
 		}
 	}
 	return []byte(b.String())
+}
+
+// typeName is the kind of value that an option has, in the words of YAML where there is one.
+func (o Option) typeName() string {
+	switch o.field(&Config{}).(type) {
+	case *int:
+		return "number"
+	case *bool:
+		return "True or False"
+	case *Size:
+		return "size, as 64MiB"
+	case *time.Duration:
+		return "time, as 10s or 24h"
+	case *[]string:
+		return "list"
+	case *[]netip.Prefix:
+		return "list of addresses or networks"
+	case *map[string]string:
+		return "map"
+	case *map[string][]netip.Prefix:
+		return "map of lists of addresses or networks"
+	case *[]TagRule:
+		return "map of globs of tags, in order"
+	}
+	return "text"
 }
 
 // escapeMarkdown keeps what stands in an option's words from being taken for markup.
