@@ -1,6 +1,8 @@
 package sidecar
 
 import (
+	"bytes"
+
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/saltcrypt"
@@ -116,6 +118,10 @@ func (p *Proxy) serveSealed(x *request, env saltwire.Envelope) {
 	}
 	if plain, err := s.crypticle.Open(nil, env.Load); err == nil {
 		p.serveOpened(x, env, s, plain, s.crypticle)
+		return
+	}
+	if bytes.HasPrefix(env.Load, withoutAES) {
+		p.openWithoutAES(x, env, s)
 		return
 	}
 	for _, key := range p.cfg.Keys.FormerSessions(env.ID, pub) {

@@ -42,6 +42,8 @@ type Config struct {
 	Heard       *eventlog.Log // nil: the events that this node's master got are not noted
 	// MasterAES is the local master's own AES key as far as it is known; nil when it is not (Intake.MasterAES).
 	MasterAES func() *saltcrypt.Crypticle
+	// WithoutAES says that the masters take loads which are not encrypted inside of TLS; nil: they do not.
+	WithoutAES func() bool
 	// Done, if not nil, is called when the local master has answered a call of a minion; it must not block. When it
 	// returns a function, the minion is answered after that has returned, which should take less than the minion's
 	// patience.
@@ -106,7 +108,8 @@ func (p *Proxy) Close() error {
 
 // ServeReq takes a request from this node's 4506 (edge.ReqHandler). It does not wait for the answer.
 func (p *Proxy) ServeReq(_ context.Context, r *edge.Request) {
-	x := &request{body: r.Body, remote: r.Remote, at: r.Received, to: edgeResponder{r}}
+	x := &request{body: r.Body, remote: r.Remote, at: r.Received, to: edgeResponder{r},
+		proves: func(id string) bool { return r.Identity().Has(id) }}
 	x.traceBy(p.cfg.Trace, trace.Parent{})
 	p.openRequest(x)
 }

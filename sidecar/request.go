@@ -21,6 +21,8 @@ type request struct {
 	to     Responder
 	trace  *trace.Request // nil: it is not traced
 
+	proves func(id string) bool // its sender has a certificate with that name; nil: it proves nothing
+
 	signIn   bool // relayed as a sign-in: it may be nothing else
 	caughtUp bool // it has waited for news of the cluster
 }

@@ -32,6 +32,8 @@ const (
 	ReasonNotRouted      Reason = "no_master_can_take" // no master is up
 	ReasonMalformed      Reason = "malformed"          // parse error without a reason of its own
 	ReasonDowngrade      Reason = "protocol_downgrade" // older than what the key's owner has proven to speak
+	ReasonWithoutAES     Reason = "load_without_aes"   // and not allowed, or not over TLS to this node
+	ReasonCertificate    Reason = "certificate_of_another_id"
 	ReasonUnknownSealed  Reason = "unknown_command_sealed"
 )
 

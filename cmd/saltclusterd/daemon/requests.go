@@ -44,7 +44,7 @@ func (s *service) buildRequests() (err error) {
 		WholeJob: s.known.FindWhole, Events: s.native.Events, Files: native.ServedFiles{Service: s.native},
 		Mines: native.ServedMines{Service: s.native}, Heard: s.handled, PillarCache: d.master.Bool("pillar_cache"),
 		MasterAES: s.master.Intake.MasterAES, Done: s.stores.NotifyAnswered, Trace: s.trace,
-		ForwardTimeout: d.cfg.Salt.ForwardTimeout, Logger: d.log, Registerer: d.reg,
+		ForwardTimeout: d.cfg.Salt.ForwardTimeout, WithoutAES: s.master.Followed.WithoutAES, Logger: d.log, Registerer: d.reg,
 	})
 	return nil
 }

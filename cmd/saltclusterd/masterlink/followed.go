@@ -50,6 +50,9 @@ func (f *FollowedOptions) TTL() time.Duration { return f.Load().TTL }
 // Algorithm returns how publications are signed; empty: they are not.
 func (f *FollowedOptions) Algorithm() string { return f.Load().Algorithm }
 
+// WithoutAES reports whether loads may come unencrypted inside of TLS.
+func (f *FollowedOptions) WithoutAES() bool { return f.Load().WithoutAES }
+
 // PubSigner returns what signs the public key for minions; nil: nothing does.
 func (f *FollowedOptions) PubSigner() signin.PubSigner { return f.Load().PubSigner }
 

@@ -23,6 +23,8 @@ type Options struct {
 	Informs    bool             // the master's log has the level info
 	PubSigner  signin.PubSigner // nil: master_sign_pubkey is off
 
+	WithoutAES bool // disable_aes_with_tls, where minions must have a certificate
+
 	authGrains bool // events of sign-ins have the grains that the minion brought to be signed by; 3008
 	authStrips bool // they have the key without the white space around it; 3008 removes it from what the minion sent
 	minionfs   minionFS
@@ -40,6 +42,10 @@ func readOptions(master *localmaster.Config) *Options {
 		TTL:        time.Duration(max(master.Int("request_server_ttl"), 0)) * time.Second,
 		minionfs:   minionFSOf(master),
 		Informs:    saltlog.Informs(master),
+	}
+	if ssl, _ := master.Raw("ssl"); o.From.Bool("disable_aes_with_tls") { // salt/transport/tls_util.py
+		m, _ := ssl.(map[string]any)
+		o.WithoutAES = m["cert_reqs"] == "CERT_REQUIRED"
 	}
 	if master.Bool("sign_pub_messages") {
 		o.Algorithm = master.Text("publish_signing_algorithm")

@@ -36,6 +36,13 @@ func TestReadOptions(t *testing.T) {
 		"grains of other events": {
 			3008, unsigned + "auth_events_autosign_grains: [pend]\n", Options{AuthEvents: true, authStrips: true},
 		},
+		"no AES": {
+			3008, unsigned + "disable_aes_with_tls: True\nssl: {cert_reqs: CERT_REQUIRED}\n",
+			Options{AuthEvents: true, authStrips: true, WithoutAES: true},
+		},
+		"AES for all who need no certificate": {
+			3008, unsigned + "disable_aes_with_tls: True\nssl: {cert_reqs: CERT_OPTIONAL}\n", Options{AuthEvents: true, authStrips: true},
+		},
 		"no such option then": {
 			3007, "auth_events_autosign_grains: [accept]\n", Options{AuthEvents: true, Algorithm: sha1},
 		},
