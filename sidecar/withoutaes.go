@@ -11,9 +11,9 @@ import (
 // Crypticle's own marker). No released minion sends one: none of Salt's callers says whose certificate it is.
 var withoutAES = []byte("tls_opt::pickle::")
 
-// openWithoutAES takes a load without AES: the masters allow it (disable_aes_with_tls), it has come to this node over TLS,
-// and the verified certificate of its sender names the minion as which it speaks. From here on it is sealed with the
-// session's key, by which the answer is sealed as well; that is what the minion reads beside loads without AES.
+// openWithoutAES takes a load without AES if the masters allow it (disable_aes_with_tls), it has come to this node over
+// TLS, and the verified certificate of its sender names the minion as which it speaks. From here on it is sealed with
+// the session's key, and so is the answer, which is what the minion reads beside loads without AES.
 func (p *Proxy) openWithoutAES(x *request, env saltwire.Envelope, s *session) {
 	reason := guard.Reason("")
 	switch {
