@@ -16,7 +16,8 @@ func newKeysHeldCommand(e *env) *cli.Command {
 		Usage: "list accepted keys that were deleted on this host and restored, and decide about them",
 		Description: "Accepted keys that are deleted or rejected within a minute by way of the salt-masters, more than three and more than\n" +
 			"cluster_keys_max_delete percent (10) of them, are restored: reactors and scripts delete keys of minions that use other\n" +
-			"masters, and salt-key cannot be told from them. On a host whose thorium deletes keys, each one is restored.\n" +
+			"masters, and salt-key cannot be told from them. So are more than three within an hour that would leave less than half of\n" +
+			"the keys, and any others while some are held. On a host whose thorium deletes keys, each one is restored.\n" +
 			"saltclusterctl keys delete and keys reject are never held.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "delete", Usage: "delete them in the whole cluster"},

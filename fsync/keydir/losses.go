@@ -15,7 +15,9 @@ import (
 const (
 	// lossWindow is the time in which losses are counted, those of other nodes included.
 	lossWindow = time.Minute
-	// lossesAtLeast losses within it are never too many.
+	// lossSpan is the time in which slow losses must leave half of the most accepted keys that there were.
+	lossSpan = time.Hour
+	// lossesAtLeast losses within one of these times are never too many.
 	lossesAtLeast = 3
 	// waveMost bounds how long losses wait for others that follow at once, so that all of them are judged together.
 	waveMost = 2 * time.Second
@@ -27,9 +29,16 @@ type losses struct {
 	percent int                  // of the accepted keys that may be lost within lossWindow; zero: any number
 	all     func() bool          // whether none may be; nil: false
 	seen    uint64               // revision up to which the losses of other nodes have been counted
-	recent  map[string]time.Time // by minion: when its key was lost; those of the last lossWindow
+	recent  map[string]time.Time // by minion: when its key was lost; those of the last lossSpan
+	fleets  []fleetSize          // of lossSpan, at times of losses, the oldest first
 	wave    time.Time            // since when losses wait for others; zero: none waits
 	changed bool                 // base.Held has changed since the loop published it
+}
+
+// fleetSize is how many accepted keys there were before a loss.
+type fleetSize struct {
+	at   time.Time
+	keys int
 }
 
 // isLoss reports whether a step takes an accepted key away without another one in its place.
@@ -45,15 +54,42 @@ func (m *machine) countLosses(now time.Time, view state.View) {
 	if t.recent == nil {
 		t.recent, t.seen = map[string]time.Time{}, view.Rev()
 	}
-	maps.DeleteFunc(t.recent, func(_ string, at time.Time) bool { return now.Sub(at) >= lossWindow })
+	maps.DeleteFunc(t.recent, func(_ string, at time.Time) bool { return now.Sub(at) >= lossSpan })
+	counted := 0
 	for _, c := range view.KeysSince(t.seen) {
 		lost := c.Deleted || c.State == state.KeyRejected
-		if lost && c.Cause == causeKeyFile && m.base.Keys[c.ID].State == state.KeyAccepted &&
-			now.Sub(time.UnixMilli(c.At)) < lossWindow {
+		switch {
+		case lost && c.Cause != causeKeyFile: // an operator has decided
+			delete(t.recent, c.ID)
+		case lost && m.base.Keys[c.ID].State == state.KeyAccepted && now.Sub(time.UnixMilli(c.At)) < lossWindow:
 			t.recent[c.ID] = now
+			counted++
 		}
 	}
+	if counted > 0 {
+		t.noteFleet(now, countAccepted(view)+counted)
+	}
 	t.seen = view.Rev()
+}
+
+// noteFleet notes how many accepted keys there were before a loss; one size is kept of each lossWindow.
+func (t *losses) noteFleet(now time.Time, keys int) {
+	t.fleets = slices.DeleteFunc(t.fleets, func(f fleetSize) bool { return now.Sub(f.at) >= lossSpan })
+	if n := len(t.fleets); n > 0 && now.Sub(t.fleets[n-1].at) < lossWindow {
+		t.fleets[n-1].keys = max(t.fleets[n-1].keys, keys)
+		return
+	}
+	t.fleets = append(t.fleets, fleetSize{now, keys})
+}
+
+func countAccepted(view state.View) (n int) {
+	view.Keys(func(k state.Key) bool {
+		if k.State == state.KeyAccepted {
+			n++
+		}
+		return true
+	})
+	return n
 }
 
 // holdLosses removes from a plan the proposals that take too many accepted keys away, and restores these keys instead.
@@ -75,12 +111,13 @@ func (m *machine) holdLosses(p *plan, now time.Time, view state.View, look func(
 	}
 	t.wave = time.Time{}
 	for _, w := range lost {
-		if since := m.edits[w.subject].since; now.Sub(since) < lossWindow {
+		if since := m.edits[w.subject].since; now.Sub(since) < lossSpan {
 			t.recent[w.subject.id] = since
 		}
 	}
-	if !t.holdsAll() && !m.tooManyLosses(view) { // then only those that are held already
-		lost = slices.DeleteFunc(lost, func(w writing) bool { return m.base.Held[w.subject.id] == 0 })
+	// While some are held, a program may be at work that takes others away, too.
+	if len(m.base.Held) == 0 && !t.holdsAll() && !m.tooManyLosses(now, view, lost) {
+		return
 	}
 	m.withdrawProposals(p, lost)
 	p.writes = append(p.writes, lost...)
@@ -112,21 +149,29 @@ func (t *losses) findLosses(m *machine, p *plan, view state.View, look func(id s
 // holdsAll reports whether even a single loss is held.
 func (t *losses) holdsAll() bool { return t.percent < 100 && t.all != nil && t.all() }
 
-// tooManyLosses reports whether the losses of the last lossWindow exceed what is let through.
-func (m *machine) tooManyLosses(view state.View) bool {
-	fleet := 0
-	view.Keys(func(k state.Key) bool {
-		if k.State == state.KeyAccepted {
-			fleet++
+// tooManyLosses reports whether those that a plan proposes, and those before, exceed what is let through.
+func (m *machine) tooManyLosses(now time.Time, view state.View, lost []writing) bool {
+	t := &m.losses
+	accepted := countAccepted(view)
+	t.noteFleet(now, accepted)
+	fleet, minute := accepted, 0 // accepted keys a minute ago, and losses since
+	for id, at := range t.recent {
+		if now.Sub(at) >= lossWindow {
+			continue
 		}
-		return true
-	})
-	for id := range m.losses.recent {
+		minute++
 		if k, ok := view.Key(id); !ok || k.State != state.KeyAccepted {
 			fleet++
 		}
 	}
-	return len(m.losses.recent) > max(lossesAtLeast, fleet*m.losses.percent/100)
+	if minute > max(lossesAtLeast, fleet*t.percent/100) {
+		return true
+	}
+	most := 0
+	for _, f := range t.fleets {
+		most = max(most, f.keys)
+	}
+	return t.percent < 100 && len(t.recent) > lossesAtLeast && 2*(accepted-len(lost)) < most
 }
 
 // moreLosses returns until when others may join a wave: some accepted keys are gone from disk whose edits have not

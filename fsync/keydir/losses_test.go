@@ -138,21 +138,23 @@ func TestHeldKeysAreDecidedAbout(t *testing.T) {
 	await(t, all, node)
 }
 
-// lossMachine is a machine with six accepted keys m00, m01, … and what a test does to them.
+// lossMachine is a machine with accepted keys m00, m01, … and what a test does to them.
 type lossMachine struct {
 	*machine
+	t    *testing.T
+	log  *shared
 	view state.View
 	gone map[string]bool
 	now  time.Time
 }
 
-func newLossMachine(t *testing.T) *lossMachine {
+func newLossMachine(t *testing.T, n, percent int) *lossMachine {
 	t.Helper()
-	node, _ := fleet(t, 6)
+	node, _ := fleet(t, n)
 	node.stop()
-	l := &lossMachine{machine: newMachine("m1", Timing{}, newBase(fresh)), view: node.log.View(), gone: map[string]bool{},
-		now: time.Now()}
-	l.losses.percent = 10
+	l := &lossMachine{machine: newMachine("m1", Timing{}, newBase(fresh)), t: t, log: node.log, view: node.log.View(),
+		gone: map[string]bool{}, now: time.Now()}
+	l.losses.percent = percent
 	l.view.Keys(func(k state.Key) bool {
 		l.noteAgreed(subject{id: k.ID}, based{entry{k.State, printOf(k.Pub)}, k.Rev})
 		return true
@@ -177,9 +179,33 @@ func (l *lossMachine) step(after time.Duration, lose ...string) plan {
 	return l.planKeys(l.now, l.view, look, slices.Sorted(maps.Keys(l.gone)))
 }
 
+// restore has a key on disk again.
+func (l *lossMachine) restore(id string) {
+	delete(l.gone, id)
+	delete(l.edits, subject{id: id})
+}
+
+// decide changes a key in the cluster; one that is accepted is on disk, too.
+func (l *lossMachine) decide(id string, st state.KeyState, cause string) {
+	l.t.Helper()
+	pub := ""
+	if st == state.KeyAccepted {
+		pub = keyTexts()[0]
+		l.restore(id)
+	}
+	r, err := l.log.Propose(l.t.Context(), []state.Command{state.KeySet{
+		ID: id, State: st, Pub: pub, BaseRev: l.view.KeyRev(id), SeenRev: l.view.Rev(),
+		Audit: state.Audit{By: "m1", At: l.now.UnixMilli(), Cause: cause},
+	}})
+	if err != nil || r[0].Code != state.OK {
+		l.t.Fatal(r, err)
+	}
+	l.view = l.log.View()
+}
+
 // Losses one after the other are judged together as long as each follows at once, and by those of the last minute.
 func TestLosses_WaveAndMinute(t *testing.T) {
-	m := newLossMachine(t)
+	m := newLossMachine(t, 6, 10)
 	m.step(0, "m00", "m01")
 	if p := m.step(100*time.Millisecond, "m02", "m03"); len(p.proposals)+len(p.writes) > 0 {
 		t.Errorf("before anything has settled: %+v", p)
@@ -195,18 +221,75 @@ func TestLosses_WaveAndMinute(t *testing.T) {
 	if p := m.step(time.Hour, "m04"); len(p.proposals)+len(p.writes) > 0 {
 		t.Errorf("%+v", p)
 	}
+	if p := m.step(time.Second); len(p.writes) != 1 || p.writes[0].subject.id != "m04" {
+		t.Errorf("one while others are held: %+v", p)
+	}
+	m.restore("m04")
+	m.forgetHeld()
+	m.step(time.Hour, "m05")
 	if p := m.step(time.Second); len(p.proposals) != 1 || len(p.writes) > 0 {
 		t.Errorf("one, an hour later: %+v", p)
 	}
-	m.step(time.Hour, "m03")
-	if p := m.step(time.Second); len(p.writes) != 1 || p.writes[0].subject.id != "m03" {
-		t.Errorf("one that is held, much later: %+v", p)
+}
+
+// Slow losses end when they would leave less than half of the accepted keys, and as long as something is held nothing
+// else goes.
+func TestLosses_Slow(t *testing.T) {
+	for name, c := range map[string]struct {
+		fleet, back, percent int // back: so many of those that went are accepted anew, each before the next goes
+		pause                time.Duration
+		gone                 int // how many go before one is held; all of them when none is
+	}{
+		"one a minute":              {fleet: 10, percent: 10, pause: 61 * time.Second, gone: 5},
+		"one in 10 minutes":         {fleet: 10, percent: 10, pause: 10 * time.Minute, gone: 5},
+		"three of the fleet":        {fleet: 4, percent: 10, pause: 61 * time.Second, gone: 3},
+		"one in half an hour":       {fleet: 10, percent: 10, pause: 31 * time.Minute, gone: 10},
+		"installed anew one by one": {fleet: 10, percent: 10, back: 10, pause: 61 * time.Second, gone: 10},
+		"nothing is held":           {fleet: 10, percent: 100, pause: 61 * time.Second, gone: 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newLossMachine(t, c.fleet, c.percent)
+			for i := range c.fleet {
+				id := fmt.Sprintf("m%02d", i)
+				m.step(c.pause, id)
+				p := m.step(time.Second)
+				if want := i < c.gone; (len(p.proposals) == 1) != want || (len(p.writes) == 1) == want {
+					t.Fatalf("%s: %+v", id, p)
+				}
+				if i >= c.gone {
+					m.restore(id)
+					continue
+				}
+				m.decide(id, state.KeyDeleted, causeKeyFile)
+				if i < c.back {
+					m.decide(id, state.KeyAccepted, "saltclusterctl")
+				}
+			}
+		})
+	}
+}
+
+// What an operator confirms counts no more.
+func TestLosses_Confirmed(t *testing.T) {
+	m := newLossMachine(t, 20, 10)
+	ids := []string{"m00", "m01", "m02", "m03"}
+	m.step(0, ids...)
+	if p := m.step(time.Second); len(p.writes) != 4 {
+		t.Fatalf("%+v", p)
+	}
+	for _, id := range ids {
+		m.restore(id)
+		m.decide(id, state.KeyDeleted, "saltclusterctl")
+	}
+	m.step(time.Second, "m04", "m05", "m06")
+	if p := m.step(time.Second); len(p.proposals) != 3 || len(p.writes) > 0 {
+		t.Errorf("%+v", p)
 	}
 }
 
 // A loss counts once, however often it is proposed: while another batch is on its way, or without a quorum.
 func TestLosses_CountedOnce(t *testing.T) {
-	m := newLossMachine(t)
+	m := newLossMachine(t, 6, 10)
 	m.step(0, "m00")
 	for i := range 200 {
 		p := m.step(time.Second)
@@ -218,9 +301,9 @@ func TestLosses_CountedOnce(t *testing.T) {
 			m.noteFailed(m.now, p.proposals[0])
 		}
 	}
-	// One a minute for hours, none of which has come through.
+	// One an hour, none of which has come through.
 	for i, id := range []string{"m01", "m02", "m03", "m04"} {
-		m.step(2*time.Minute, id)
+		m.step(time.Hour, id)
 		if p := m.step(time.Second); len(p.writes) > 0 || len(p.proposals) != i+2 {
 			t.Fatalf("%s: %+v", id, p)
 		}

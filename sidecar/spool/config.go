@@ -27,8 +27,8 @@ type Consumer struct {
 	// Sync makes the effects of what Consume did survive a power loss. nil: they do already. With it, Consume must not
 	// mind to be given again what it has done since the last checkpoint.
 	Sync func(ctx context.Context) error
-	// Once: with Sync, a kill of the process repeats nothing, as without Sync. What was not synced yet when it was killed
-	// is synced by the next one, wherever it is; it is lost where a file system is lost and the machine is not.
+	// Once: with Sync, a kill of the process repeats nothing, as without Sync. The next process syncs the effects that
+	// were not synced yet, wherever they are; they are lost where a file system is lost and the machine is not.
 	Once bool
 	// Optional: nothing depends on it. No record is kept for it that the others have done with, nor has it lost one that
 	// it finds gone: it continues with the oldest record there is. Stats leave it out.
