@@ -115,7 +115,7 @@ func (m *machine) holdLosses(p *plan, now time.Time, view state.View, look func(
 			t.recent[w.subject.id] = since
 		}
 	}
-	// While some are held, a program may be at work that takes others away, too.
+	// While some are held, the program that took them away may still be at work.
 	if len(m.base.Held) == 0 && !t.holdsAll() && !m.tooManyLosses(now, view, lost) {
 		return
 	}
