@@ -166,6 +166,16 @@ test-page: ## the status page in a real Chromium (as root, needs a Debian mirror
 	@integration/setup/packages chromium
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 15m -v ./integration/page/ $(ARGS)
 
+.PHONY: docs
+docs: ## the site of docs/, with search, into dist/site (installs mkdocs-material into the cache the first time)
+	@mkdocs=$$(integration/setup/site) && NO_MKDOCS_2_WARNING=1 $$mkdocs build -q --strict -f packaging/site/mkdocs.yml
+	@echo dist/site/index.html
+
+.PHONY: test-site
+test-site: docs ## links of the site, and every page in a real Chromium (as root, needs a Debian mirror the first time)
+	@integration/setup/packages chromium
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 15m -v ./integration/site/ $(ARGS)
+
 bench: setup build ## ratios against libzmq, bare stock masters and rsync, as tables (ARGS="-what keys", ARGS=-h)
 	$(GO) run ./integration/bench $(ARGS)
 
