@@ -6,8 +6,11 @@ import (
 	"go/token"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/guides"
 )
 
 // maxLine is the longest line of a source file, in characters. A line with a string literal may be longer, because a
@@ -78,4 +81,32 @@ func TestHabits(t *testing.T) {
 			}
 		}
 	})
+}
+
+// pageHabits are habits that pages must not have either; the others occur in good English, too often to be looked for.
+var pageHabits = []string{"an idiom", "somebody or nobody as an actor", "too, or also, at the end"}
+
+// he is said of people only, and the guides speak of clients, attackers and operators.
+var he = regexp.MustCompile(`\b([Hh]e|[Hh]is|[Hh]im|[Hh]imself)\b`)
+
+func TestGuides_Habits(t *testing.T) {
+	pages, err := guides.Read("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pages {
+		if p.Name == "docs/reference/cli.md" || p.Name == "docs/reference/configuration.md" {
+			continue // the words are those of the programs
+		}
+		for i, line := range strings.Split(p.Prose(), "\n") {
+			if he.MatchString(line) {
+				t.Errorf("%s:%d: a client or an operator is they: %q", p.Name, i+1, line)
+			}
+			for _, h := range habits {
+				if slices.Contains(pageHabits, h.name) && h.pattern.MatchString(line) {
+					t.Errorf("%s:%d: %s: %q", p.Name, i+1, h.name, line)
+				}
+			}
+		}
+	}
 }

@@ -118,6 +118,12 @@ func (p Page) blocks() (all []block, prose string) {
 	return all, rest.String()
 }
 
+// Prose returns the page line by line without its code.
+func (p Page) Prose() string {
+	_, prose := p.blocks()
+	return codeSpan.ReplaceAllStringFunc(prose, func(span string) string { return strings.Repeat("\n", strings.Count(span, "\n")) })
+}
+
 var (
 	codeSpan = regexp.MustCompile("`[^`]+`")
 	gap      = regexp.MustCompile(`\s{2,}`)
