@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 )
 
@@ -48,7 +49,7 @@ func listCopies(root string) (map[string]string, error) {
 			if from+"/"+name == forDevelopers {
 				return fs.SkipDir
 			}
-			if err == nil && !d.IsDir() {
+			if err == nil && !d.IsDir() && path.Ext(name) != ".txt" { // of which pictures are made
 				all[to+"/"+name] = from + "/" + name
 			}
 			return err
