@@ -168,7 +168,7 @@ test-page: ## the status page in a real Chromium (as root, needs a Debian mirror
 
 .PHONY: docs
 docs: ## the site of docs/, with search, into dist/site (installs mkdocs-material into the cache the first time)
-	@mkdocs=$$(integration/setup/site) && NO_MKDOCS_2_WARNING=1 $$mkdocs build -q --strict -f packaging/site/mkdocs.yml
+	@mkdocs=$$(integration/setup/site) && NO_MKDOCS_2_WARNING=1 $$mkdocs build --strict -f packaging/site/mkdocs.yml
 	@echo dist/site/index.html
 
 .PHONY: test-site

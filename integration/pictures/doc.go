@@ -3,7 +3,7 @@
 //
 // A text has one statement on each line; columns and rows count from 0, and "|" begins a new line of a label:
 //
-//	title TEXT                   what is shown, for those who cannot see it
+//	title TEXT                   a description of what is shown
 //	box NAME COLUMN,ROW LABEL    a box
 //	group COLUMN,ROW WxH LABEL   a frame around W columns and H rows
 //	arrow FROM TO [LABEL]        from one box to another in the same row, column or diagonal
