@@ -73,7 +73,7 @@ func (h *shard) checkOutput(s *sub, now int64, sign *chunk) {
 	if sign == nil || s.Closed() {
 		return
 	}
-	if sign == h.edge.ping {
+	if s.wire.pings() {
 		s.beat.asked = now
 	} else if s.blocked { // it answers nothing that would tell when it takes the next one
 		return

@@ -2,8 +2,8 @@
 // ROUTER to their REQ and DEALER sockets) and the 4505 side (PubEdge, a PUB to
 // their SUB sockets). Above it are only whole message bodies; below it are
 // netconn, which accepts, reads, cuts and hands over connections of any
-// transport, budget, which bounds what they cost, and the transports, zmtp and
-// tcpframe.
+// transport, budget, which bounds what they cost, front, which terminates TLS,
+// and the transports, zmtp, tcpframe and wsframe.
 //
 // In: TCP connections of anybody. Out: Requests to a ReqHandler, which may
 // answer later and from anywhere; Publications to every subscriber.
@@ -28,6 +28,11 @@
 // With Salt's tcp transport requests are pipelined and answered in any order,
 // and a subscriber gets everything until Identify knows its minion: then it
 // subscribes to Salt's broadcast and to the minion's own topic (Targeted).
+// With its ws transport a subscriber has no name and gets everything, and a
+// connection to 4506 is closed a while after its request was answered.
+//
+// A connection that begins with TLS goes through package front, which hands
+// back what is said inside.
 //
 // # How a publication travels
 //

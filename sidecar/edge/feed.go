@@ -97,7 +97,7 @@ func (g *generation) put(body []byte, p *Publication) (r regions) {
 	for t, f := range g.feeds {
 		switch {
 		case f == nil, p.TopicOnly && !f.enc.topics:
-		case p.TopicOnly || len(p.Topics) > 0 && !f.enc.topics:
+		case p.TopicOnly || len(p.Topics) > 0 && f.enc.named:
 			c := f.enc.message(body)
 			r[t] = region{chunk: c, end: uint32(c.used), behind: f.end()}
 		default:

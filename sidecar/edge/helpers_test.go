@@ -153,5 +153,14 @@ func metricValue(c prometheus.Metric) float64 {
 	return m.GetCounter().GetValue()
 }
 
+// gaugeValue reads a gauge.
+func gaugeValue(g prometheus.Metric) float64 {
+	var m dto.Metric
+	if err := g.Write(&m); err != nil {
+		return -1
+	}
+	return m.GetGauge().GetValue()
+}
+
 // dialAddr connects where an edge listens, or listened.
 func dialAddr(e addressed) (net.Conn, error) { return net.Dial("tcp", e.Addr()[0].String()) }

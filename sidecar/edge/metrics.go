@@ -17,6 +17,7 @@ type metrics struct {
 	slowed    prometheus.Counter
 	evicted   prometheus.Counter
 	crowded   prometheus.Counter
+	open      *prometheus.GaugeVec // connections by transport
 }
 
 func newMetrics(reg prometheus.Registerer, edge string) (*metrics, error) {
@@ -40,12 +41,15 @@ func newMetrics(reg prometheus.Registerer, edge string) (*metrics, error) {
 		crowded: counter("unauthenticated_refused_total",
 			"Requests given up because too many waited before it was certain who had sent them."),
 	}
+	m.open = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "saltcluster", Subsystem: "edge",
+		Name: "transport_connections", Help: "Open connections by what their peers speak.", ConstLabels: label},
+		[]string{"transport"})
 	if reg == nil {
 		return m, nil
 	}
-	all := []prometheus.Collector{m.published, m.delivered}
+	all := []prometheus.Collector{m.published, m.delivered, m.open}
 	if edge == "req" {
-		all = []prometheus.Collector{m.requests, m.replies, m.slowed, m.evicted, m.crowded}
+		all = []prometheus.Collector{m.requests, m.replies, m.slowed, m.evicted, m.crowded, m.open}
 	}
 	for _, c := range all {
 		if err := reg.Register(c); err != nil {
@@ -53,6 +57,15 @@ func newMetrics(reg prometheus.Registerer, edge string) (*metrics, error) {
 		}
 	}
 	return m, nil
+}
+
+// speaking is the number of connections with a transport, inside of TLS or without.
+func (m *metrics) speaking(t Transport, secured bool) prometheus.Gauge {
+	name := t.String()
+	if secured {
+		name += "+tls"
+	}
+	return m.open.WithLabelValues(name)
 }
 
 // gauge registers a gauge that is computed when it is read.

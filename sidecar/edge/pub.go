@@ -10,6 +10,7 @@ import (
 
 	"saltclusterd/sidecar/edge/front"
 	"saltclusterd/sidecar/edge/netconn"
+	"saltclusterd/sidecar/saltwire/wsframe"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -22,7 +23,7 @@ type PubEdge struct {
 	listener *netconn.Listener
 	freezer  *netconn.Freezer
 	hello    []byte
-	ping     *chunk
+	ping     [transports]*chunk
 	unread   [transports]*chunk // in place of ping
 
 	conns       netconn.Set[*sub]
@@ -67,7 +68,7 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 	e := &PubEdge{
 		cfg: cfg, met: met, cutLog: netconn.CutLog{Logger: cfg.Logger},
 		hello:     zmtp.AppendReady(zmtp.AppendGreeting(nil), "PUB", ""),
-		ping:      encodedPing(cfg),
+		ping:      [transports]*chunk{ZeroMQ: encodedPing(cfg), WS: fixed(wsframe.AppendPing(nil))},
 		freezer:   netconn.NewFreezer(),
 		newcomers: newcomers{arrived: make(chan struct{}, 1)},
 	}

@@ -170,6 +170,7 @@ func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
 		if s.wire, err = decodeSubWire(t, d, &s.edge.cfg, s.Ready()); err != nil {
 			return err
 		}
+		s.edge.met.speaking(t, false).Inc()
 	}
 	s.since = now - int64(d.Duration())
 	s.known = now-s.since > int64(knownAfter)

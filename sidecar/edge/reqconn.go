@@ -42,7 +42,9 @@ type reqConn struct {
 
 	answered atomic.Int64 // clock of the last answer
 	paused   atomic.Bool  // waiting is set
-	looked   bool         // the sweeper's: checked for a missed end since heard
+	// shortIdle says that the connection is done with when its request is answered.
+	shortIdle atomic.Bool
+	looked    bool // the sweeper's: checked for a missed end since heard
 
 	// Output, guarded by Mu.
 	out      [][]byte // encoded, not yet taken by the socket
@@ -83,6 +85,9 @@ func (c *reqConn) serve() {
 		return
 	}
 	_ = c.hold(0)
+	if c.wire != nil {
+		c.edge.met.speaking(c.wire.transport(), c.IsSecured()).Dec()
+	}
 	c.Close()
 	c.Mu.Lock()
 	c.dropOutput()
@@ -145,10 +150,14 @@ func (c *reqConn) open(first byte) error {
 		return err
 	}
 	c.wire = newReqWire(t, &c.edge.cfg)
-	if t == ZeroMQ {
+	c.edge.met.speaking(t, c.IsSecured()).Inc()
+	switch t {
+	case ZeroMQ:
 		_, err = c.Write(c.edge.hello) // a fresh socket has room for it
-	} else {
+	case TCP:
 		c.SetReady()
+	case WS:
+		c.shortIdle.Store(true)
 	}
 	return err
 }
@@ -260,13 +269,21 @@ func (c *reqConn) release(r *Request) {
 	c.slots.Release()
 }
 
+// idles tells whether nothing was asked or answered for too long.
+func (c *reqConn) idles(now, heard int64) bool {
+	if c.shortIdle.Load() && now-max(heard, c.answered.Load()) > int64(wsIdle) {
+		return true
+	}
+	return c.edge.cfg.IdleTimeout > 0 && now-heard > int64(c.edge.cfg.IdleTimeout)
+}
+
 // check is the sweeper's look at a connection.
 func (c *reqConn) check(now int64) {
 	heard := c.Heard()
 	switch {
 	case c.share.Progress.Late(now):
 		c.Cut(netconn.ReasonSlowMessage)
-	case c.edge.cfg.IdleTimeout > 0 && now-heard > int64(c.edge.cfg.IdleTimeout) && c.slots.Used() == 0:
+	case c.idles(now, heard) && c.slots.Used() == 0:
 		c.Cut(netconn.ReasonIdle)
 	case now-heard < endCheckAfter:
 		c.looked = false

@@ -150,6 +150,8 @@ func (c *reqConn) decode(d *handover.Decoder, fd int, now int64) error {
 		if c.wire, err = decodeReqWire(t, d, &c.edge.cfg, c.Ready()); err != nil {
 			return err
 		}
+		c.shortIdle.Store(t == WS)
+		c.edge.met.speaking(t, false).Inc()
 	}
 	begun, age := d.Bool(), d.Duration()
 	if begun {

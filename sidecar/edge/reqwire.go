@@ -23,17 +23,24 @@ type reqWire interface {
 
 // newReqWire returns the transport of a connection on which nothing was read yet.
 func newReqWire(t Transport, cfg *ReqConfig) reqWire {
-	if t == TCP {
+	switch t {
+	case TCP:
 		return &tcpReq{tcpframe.NewDecoder(int(cfg.Limits.MaxMessage))}
+	case WS:
+		return &wsReq{newWSWire(cfg.Limits.MaxMessage)}
 	}
 	return &zmtpReq{zmtpWire: zmtpWire{zmtp.NewDecoder(&cfg.Limits)}}
 }
 
 // decodeReqWire is encode backwards.
 func decodeReqWire(t Transport, d *handover.Decoder, cfg *ReqConfig, ready bool) (reqWire, error) {
-	if t == TCP {
+	switch t {
+	case TCP:
 		dec, err := tcpframe.Resume(int(cfg.Limits.MaxMessage), d.Bytes())
 		return &tcpReq{dec}, err
+	case WS:
+		w, err := decodeWSWire(d, cfg.Limits.MaxMessage, ready)
+		return &wsReq{w}, err
 	}
 	w := &zmtpReq{}
 	if err := w.zmtpWire.decode(d, &cfg.Limits, ready); err != nil {

@@ -15,6 +15,8 @@ import (
 
 	"saltclusterd/sidecar/handover"
 	"saltclusterd/sidecar/zmtp"
+
+	"github.com/gobwas/ws"
 )
 
 // inherited gives an edge the listeners of another one, as a new process gets
@@ -503,7 +505,8 @@ func seed(f *testing.F, side bool) []byte {
 		half := dialRaw(f, e)
 		_, _ = half.Write(hello("SUB")[:30])
 		_, _ = dialRaw(f, e).Write(append(tcpFrame("", text("m1")), 0x82))
-		eventually(f, "subscribers", func() bool { return e.Stats().Subscribers == 2 && e.Stats().Conns == 3 })
+		dialWS(f, e).write(wsFrame(ws.OpPong, true, []byte("x"))[:3])
+		eventually(f, "subscribers", func() bool { return e.Stats().Subscribers == 3 && e.Stats().Conns == 4 })
 		if err := e.Freeze(f.Context()); err != nil {
 			f.Fatal(err)
 		}
@@ -519,7 +522,10 @@ func seed(f *testing.F, side bool) []byte {
 	b := append(hello("REQ"), zmtp.AppendMessage(nil, nil, []byte("in flight"))...)
 	_, _ = c.Write(append(b, zmtp.AppendMessage(nil, nil, []byte("half of it"))[:7]...))
 	_, _ = dialRaw(f, e).Write(append(tcpFrame("1", text("in flight")), tcpFrame("2", text("half of it"))[:9]...))
-	eventually(f, "two requests", func() bool { return e.Stats().InFlight == 2 })
+	third := dialWS(f, e)
+	third.send("in flight")
+	third.write(append(wsFrame(ws.OpBinary, false, []byte("half")), wsFrame(ws.OpContinuation, true, []byte("of it"))[:7]...))
+	eventually(f, "three requests", func() bool { return e.Stats().InFlight == 3 })
 	if err := e.Freeze(f.Context()); err != nil {
 		f.Fatal(err)
 	}

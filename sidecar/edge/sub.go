@@ -4,7 +4,6 @@ import (
 	"syscall"
 
 	"saltclusterd/sidecar/edge/netconn"
-	"saltclusterd/sidecar/zmtp"
 )
 
 // sub is one connection of a PubEdge.
@@ -57,6 +56,9 @@ func (s *sub) serve() {
 		return
 	}
 	s.shard.remove(s)
+	if s.wire != nil {
+		s.edge.met.speaking(s.wire.transport(), s.IsSecured()).Dec()
+	}
 	s.Close()
 	s.edge.met.Ended(r)
 	s.edge.cutLog.Ended(r, s.Remote(), err)
@@ -93,6 +95,7 @@ func (s *sub) open(first byte) error {
 		return err
 	}
 	s.wire = newSubWire(t, &s.edge.cfg)
+	s.edge.met.speaking(t, s.IsSecured()).Inc()
 	s.LimitHandshake(s.edge.cfg.HandshakeTimeout)
 	if t == ZeroMQ {
 		_, err = s.Write(s.edge.hello) // a fresh socket has room for it
@@ -100,10 +103,9 @@ func (s *sub) open(first byte) error {
 	return err
 }
 
-// pong answers a PING. One answer waits at most: a peer that asks faster than
-// it reads gets fewer.
-func (s *sub) pong(context []byte) {
-	answer := fixed(zmtp.AppendPong(nil, context))
+// pong answers a PING with an encoded PONG. One answer waits at most: a peer that asks faster than it reads gets fewer.
+func (s *sub) pong(encoded []byte) {
+	answer := fixed(encoded)
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if s.Closed() || s.Frozen() || s.ponging {

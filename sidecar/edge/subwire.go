@@ -22,19 +22,26 @@ type subWire interface {
 
 // newSubWire returns the transport of a connection on which nothing was read yet.
 func newSubWire(t Transport, cfg *PubConfig) subWire {
-	if t == TCP {
+	switch t {
+	case TCP:
 		return &tcpSub{dec: tcpframe.NewDecoder(int(cfg.Limits.MaxMessage))}
+	case WS:
+		return &wsSub{newWSWire(cfg.Limits.MaxMessage)}
 	}
 	return &zmtpSub{zmtpWire{zmtp.NewDecoder(&cfg.Limits)}}
 }
 
 // decodeSubWire is encode backwards.
 func decodeSubWire(t Transport, d *handover.Decoder, cfg *PubConfig, ready bool) (subWire, error) {
-	if t == TCP {
+	switch t {
+	case TCP:
 		w := &tcpSub{said: d.Int(maxNames)}
 		var err error
 		w.dec, err = tcpframe.Resume(int(cfg.Limits.MaxMessage), d.Bytes())
 		return w, err
+	case WS:
+		w, err := decodeWSWire(d, cfg.Limits.MaxMessage, ready)
+		return &wsSub{w}, err
 	}
 	w := &zmtpSub{}
 	return w, w.decode(d, &cfg.Limits, ready)
@@ -89,7 +96,7 @@ func (w *zmtpSub) command(s *sub, body []byte) error {
 		if err != nil {
 			return err
 		}
-		s.pong(context)
+		s.pong(zmtp.AppendPong(nil, context))
 	}
 	return nil
 }

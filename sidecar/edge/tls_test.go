@@ -78,6 +78,11 @@ func TestTLSPub(t *testing.T) {
 	}
 	p.expect("one", large, "two")
 	plain.expect("one", large, "two")
+	for secured, want := range map[bool]float64{true: 1, false: 1} {
+		if n := gaugeValue(e.met.speaking(TCP, secured)); n != want {
+			t.Errorf("%v connections are counted", n)
+		}
+	}
 	e.Publish(Publication{Body: []byte(large[:5000])})
 	e.Publish(Publication{Body: []byte("last")})
 	drained := make(chan struct{})

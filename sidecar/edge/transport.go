@@ -8,6 +8,7 @@ import (
 	"saltclusterd/sidecar/edge/front"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/saltwire/tcpframe"
+	"saltclusterd/sidecar/saltwire/wsframe"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -18,10 +19,11 @@ type Transport uint8
 const (
 	ZeroMQ Transport = iota
 	TCP
+	WS
 	transports
 )
 
-var transportNames = [transports]string{"zeromq", "tcp"}
+var transportNames = [transports]string{"zeromq", "tcp", "ws"}
 
 func (t Transport) String() string { return transportNames[t] }
 
@@ -48,7 +50,7 @@ var openings = []struct {
 	{first: 0xff, transport: ZeroMQ},
 	{first: tcpframe.FirstByte, transport: TCP},
 	{first: front.FirstByte, refused: "the peer speaks TLS, which is not served: its minion has the option ssl"},
-	{first: 'G', refused: "the peer speaks HTTP, which is not served: its minion has transport: ws"},
+	{first: wsframe.FirstByte, transport: WS},
 }
 
 // diverts tells whether a connection with this first byte is the front's, which terminates TLS.
@@ -80,8 +82,11 @@ type encoding struct {
 	size   func(body []byte) int
 	append func(dst, body []byte) []byte
 	// topics: subscribers tell topics, and one that filters gets each publication behind its topic. Otherwise all follow
-	// the feed of what is for all minions, and what is for some is put in between.
+	// the feed.
 	topics bool
+	// named: subscribers may name their minion. Publications for some minions are not in the feed then, but put in
+	// between.
+	named bool
 }
 
 var encodings = [transports]encoding{
@@ -90,7 +95,8 @@ var encodings = [transports]encoding{
 		append: func(dst, body []byte) []byte { return zmtp.AppendFrame(dst, body, false) },
 		topics: true,
 	},
-	TCP: {size: tcpframe.PublicationSize, append: tcpframe.AppendPublication},
+	TCP: {size: tcpframe.PublicationSize, append: tcpframe.AppendPublication, named: true},
+	WS:  {size: wsframe.PublicationSize, append: wsframe.AppendPublication},
 }
 
 // message encodes a publication that stands in no feed.

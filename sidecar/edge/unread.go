@@ -8,7 +8,7 @@ var unread = []byte("\x81\xa3enc\xa5clear")
 // version of the protocol knows none (3.0). nil: it is subscribed to nothing, and nothing can be sent to it.
 func (h *shard) signOfLife(s *sub) *chunk {
 	if s.wire.pings() {
-		return h.edge.ping
+		return h.edge.ping[s.wire.transport()]
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

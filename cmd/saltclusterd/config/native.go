@@ -51,17 +51,17 @@ func unknownOption(name string) (msg, hint string) {
 var clearCommandNames = []string{"get_token", "mk_token", "publish", "runner", "wheel"}
 
 // transports are those that the edge serves.
-var transports = []string{"zeromq", "tcp"}
+var transports = []string{"zeromq", "tcp", "ws"}
 
 func transportNames(v any) (string, string) {
 	names := v.([]string)
 	for _, name := range names {
 		if !slices.Contains(transports, name) {
-			return fmt.Sprintf("%q is not a transport that is served", name), "Use " + strings.Join(transports, " and ") + "."
+			return fmt.Sprintf("%q is not a transport that is served", name), "Use some of " + strings.Join(transports, ", ") + "."
 		}
 	}
 	if len(names) == 0 {
-		return "it names no transport, so that no minion could connect", "Use " + strings.Join(transports, " and ") + "."
+		return "it names no transport, so that no minion could connect", "Use some of " + strings.Join(transports, ", ") + "."
 	}
 	return "", ""
 }
