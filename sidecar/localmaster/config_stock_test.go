@@ -69,6 +69,15 @@ var samples = map[string]map[string]string{
 	"nodegroup none": {"master": "id: n\nnodegroups:\ndiscovery: true\nssl: true\n" +
 		"ssh_minion_opts: {gitfs_x: 1, ok: 2, pillar_x: 3}\nfileserver_backend: [git, roots, hg]\n"},
 	"eauth": {"master": "id: e\nexternal_auth: {rest: {'^u': [x]}}\nenvironment: dev\nipc_write_buffer: 5\n"},
+	"transports ended": {
+		"master":                        "id: t\ntransport: tcp\ntransport_opts: {ws: {publish_port: 1}}\nssl: {certfile: c}\n",
+		"master.d/zz-saltclusterd.conf": "transport: zeromq\ntransport_opts: {}\n",
+	},
+	"transports that an included file has": {
+		"master":                        "id: t\n",
+		"master.d/a.conf":               "transport_opts: {ws: {publish_port: 1}}\n",
+		"master.d/zz-saltclusterd.conf": "transport: zeromq\ntransport_opts: {}\n",
+	},
 	"drop-in": {"master": "id: d\ninterface: 0.0.0.0\n",
 		"master.d/zz-saltclusterd.conf": "interface: 127.0.0.1\nmaster_id: n1\nunique_jid: True\nkeys.cache_driver: localfs_key\n"},
 }

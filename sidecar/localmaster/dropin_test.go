@@ -2,6 +2,7 @@ package localmaster
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -173,6 +174,19 @@ func TestVersionFallback(t *testing.T) {
 	for _, cmd := range []string{"/nonexistent/salt-master", "", "/bin/false", "/bin/echo hello"} {
 		if v, err := ResolveVersion(t.Context(), cmd, ""); err == nil {
 			t.Errorf("%q: %v", cmd, v)
+		}
+	}
+}
+
+func TestConfig_ForMinions(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                 "map[zeromq:[4505 4506]]",
+		"transport: tcp\n": "map[tcp:[4505 4506]]",
+		"transport_opts: {tcp: {publish_port: 4605, ret_port: '4606'}, ws: null}\n": "map[tcp:[4605 4606] ws:[4505 4506] zeromq:[4505 4506]]",
+		"transport: tcp\ntransport_opts: {tcp: {ret_port: x}}\npublish_port: 1\n":   "map[tcp:[1 4506]]",
+	} {
+		if got := fmt.Sprint(loadText(t, 3008, text).ForMinions()); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
 }

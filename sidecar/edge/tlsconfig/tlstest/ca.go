@@ -32,12 +32,14 @@ func NewCA(t testing.TB, name string) *CA {
 	t.Helper()
 	c := &CA{t: t}
 	c.key = newKey(t)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial.Add(1)), Subject: pkix.Name{CommonName: name}, IsCA: true,
+	number := serial.Add(1)
+	c.cert = &x509.Certificate{
+		SerialNumber: big.NewInt(number), SubjectKeyId: []byte{byte(number >> 8), byte(number)},
+		Subject: pkix.Name{CommonName: name}, IsCA: true,
 		BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 	}
-	c.cert, c.PEM = c.sign(template, template, c.key)
+	c.PEM = c.sign(c.cert, c.cert, c.key)
 	return c
 }
 
@@ -72,7 +74,7 @@ func (c *CA) Issue(w Wanted) (cert, key []byte) {
 	if w.Change != nil {
 		w.Change(template)
 	}
-	_, cert = c.sign(template, c.cert, k)
+	cert = c.sign(template, c.cert, k)
 	der, err := x509.MarshalPKCS8PrivateKey(k)
 	if err != nil {
 		c.t.Fatal(err)
@@ -80,21 +82,14 @@ func (c *CA) Issue(w Wanted) (cert, key []byte) {
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// Revoke returns a revocation list with a certificate, as PEM; nil: an empty one.
-func (c *CA) Revoke(cert []byte, until time.Time) []byte {
+// Revoke returns a revocation list with the certificate of a serial number, as PEM; nil: an empty one.
+func (c *CA) Revoke(number *big.Int, until time.Time) []byte {
 	c.t.Helper()
 	list := &x509.RevocationList{
 		Number: big.NewInt(serial.Add(1)), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: until,
 	}
-	if cert != nil {
-		block, _ := pem.Decode(cert)
-		revoked, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		list.RevokedCertificateEntries = []x509.RevocationListEntry{
-			{SerialNumber: revoked.SerialNumber, RevocationTime: list.ThisUpdate},
-		}
+	if number != nil {
+		list.RevokedCertificateEntries = []x509.RevocationListEntry{{SerialNumber: number, RevocationTime: list.ThisUpdate}}
 	}
 	der, err := x509.CreateRevocationList(rand.Reader, list, c.cert, c.key)
 	if err != nil {
@@ -103,17 +98,13 @@ func (c *CA) Revoke(cert []byte, until time.Time) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
 }
 
-func (c *CA) sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey) (*x509.Certificate, []byte) {
+func (c *CA) sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey) []byte {
 	c.t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), c.key)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
