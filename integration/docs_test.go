@@ -28,11 +28,11 @@ func TestGuides_References(t *testing.T) {
 	}
 	tests := 0
 	for _, p := range pages {
-		if p.Name == "CHANGELOG.md" {
-			continue // what it names was there once
-		}
 		page, raw := filepath.Join("..", p.Name), p.Text()
 		checkLinks(t, page, raw)
+		if p.Name == "CHANGELOG.md" {
+			continue // the tests that it names were there once
+		}
 		for _, m := range testName.FindAllStringSubmatch(raw, -1) {
 			tests++
 			where, name, part := m[1], m[2], m[3]
