@@ -265,6 +265,7 @@ func TestSetup_Transports(t *testing.T) {
 		"tcp with TLS":   {"transport: tcp\n" + ssl, []string{"minions keep tcp", "ok tls", "minions must have one of their own"}},
 		"zeromq and tcp": {"transport_opts: {tcp: {publish_port: 4605, ret_port: 4606}}\n", []string{"minions with tcp use the ports 4605 and 4606"}},
 		"TLS for later":  {ssl, nil},
+		"ws":             {"transport: ws\n", []string{"minions keep ws"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, tt.master)

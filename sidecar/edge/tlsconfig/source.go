@@ -120,7 +120,11 @@ func (s *Source) Check(context.Context) health.Result {
 		}
 		return r
 	}
-	return worst(append(s.current.Load().Examine(s.now()), s.found...))
+	l := s.current.Load()
+	if l == nil { // its files are being replaced since they were named
+		return health.Result{Level: health.OK}
+	}
+	return worst(append(l.Examine(s.now()), s.found...))
 }
 
 // worst makes a health result of the first finding that is fatal, else of the first.
