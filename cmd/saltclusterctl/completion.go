@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 )
 
 var shells = []string{"bash", "zsh", "fish"}
 
-func newCompletionCommand(e *env) *cli.Command {
+func newCompletionCommand(e *console.Env) *cli.Command {
 	return &cli.Command{
 		Name: "completion", ArgsUsage: "bash|zsh|fish",
 		Usage: "print what makes a shell complete commands and flags",
@@ -19,17 +21,17 @@ func newCompletionCommand(e *env) *cli.Command {
 			"zsh: saltclusterctl completion zsh > /usr/share/zsh/vendor-completions/_saltclusterctl\n" +
 			"fish: saltclusterctl completion fish > /usr/share/fish/vendor_completions.d/saltclusterctl.fish",
 		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
+		OnUsageError:    console.OnUsageError,
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 || !slices.Contains(shells, c.Args().First()) {
-				return usagef("saltclusterctl completion bash", "completion takes the name of a shell: %s",
+				return console.Usagef("saltclusterctl completion bash", "completion takes the name of a shell: %s",
 					strings.Join(shells, ", "))
 			}
 			text, err := completionScript(newApp(e), c.Args().First())
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(e.stdout, text)
+			_, err = io.WriteString(e.Stdout, text)
 			return err
 		},
 	}

@@ -6,30 +6,33 @@ import (
 	"slices"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newConfigCommand(e *env) *cli.Command {
+func newConfigCommand(e *console.Env) *cli.Command {
 	return &cli.Command{
 		Name:            "config",
 		Usage:           "check and show saltclusterd's options",
 		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
+		OnUsageError:    console.OnUsageError,
 		Subcommands: []*cli.Command{newConfigCheckCommand(e), newConfigShowCommand(e), newConfigDiffCommand(e),
 			newConfigDefaultCommand(e)},
 		Action: func(c *cli.Context) error {
-			return noSuchWord(c, "saltclusterctl config --help", "check, show, diff or default")
+			return console.NoSuchWord(c, "saltclusterctl config --help", "check, show, diff or default")
 		},
 	}
 }
 
-func newConfigCheckCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newConfigCheckCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "check",
 		Usage: "read the configuration as saltclusterd would and list every mistake; exit code 1 when there is one",
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runConfigCheck(c, e)
@@ -44,32 +47,32 @@ type checked struct {
 	Findings []config.Finding `json:"findings"`
 }
 
-func runConfigCheck(c *cli.Context, e *env) error {
-	cfg, err := config.Load(e.configPath(c))
+func runConfigCheck(c *cli.Context, e *console.Env) error {
+	cfg, err := config.Load(e.ConfigPath(c))
 	result := checked{Files: cfg.Files(), Findings: config.Findings{}}
 	if f, ok := errors.AsType[config.Findings](err); ok {
 		result.Findings = f
 	}
 	result.Findings = append(result.Findings, cfg.Missing()...)
 	result.OK = len(result.Findings) == 0
-	err = e.printValue(c, result, func(s *screen) {
+	err = e.PrintValue(c, result, func(s *console.Screen) {
 		for _, f := range result.Findings {
-			s.line("%s", clean(f.String()))
+			s.Line("%s", console.Clean(f.String()))
 		}
 		if result.OK {
-			s.line("ok: %s", plural(len(result.Files), "file"))
+			s.Line("ok: %s", wording.Plural(len(result.Files), "file"))
 			return
 		}
-		s.line("%s", s.paint(red, plural(len(result.Findings), "mistake")))
+		s.Line("%s", s.Paint(console.Red, wording.Plural(len(result.Findings), "mistake")))
 	})
 	if err == nil && !result.OK {
-		return &silentError{exitError}
+		return console.SilentError(console.ExitError)
 	}
 	return err
 }
 
-func newConfigShowCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newConfigShowCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "show",
 		Usage: "show every option, its value and where it comes from",
 		Flags: []cli.Flag{
@@ -78,7 +81,7 @@ func newConfigShowCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "changed", Usage: "only what is not the default"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runConfigShow(c, e)
@@ -86,28 +89,29 @@ func newConfigShowCommand(e *env) *cli.Command {
 	})
 }
 
-func runConfigShow(c *cli.Context, e *env) error {
-	shown, err := e.readOptions(c)
+func runConfigShow(c *cli.Context, e *console.Env) error {
+	shown, err := readOptions(e, c)
 	if err != nil {
 		return err
 	}
 	if c.Bool("changed") {
 		shown.Options = slices.DeleteFunc(shown.Options, func(o adminapi.ConfigOption) bool { return o.Source == "default" })
 	}
-	return e.printValue(c, shown, func(s *screen) {
-		rows := make([][]cell, 0, len(shown.Options))
+	return e.PrintValue(c, shown, func(s *console.Screen) {
+		rows := make([][]console.Cell, 0, len(shown.Options))
 		for _, o := range shown.Options {
-			rows = append(rows, []cell{txt(o.Name), {text: clean(config.Flow(wholeNumber(o.Value)))}, {text: clean(o.Source)}})
+			rows = append(rows, []console.Cell{console.Txt(o.Name), {Text: console.Clean(config.Flow(wholeNumber(o.Value)))},
+				{Text: console.Clean(o.Source)}})
 		}
-		s.printTable("", []string{"OPTION", "VALUE", "SOURCE"}, rows)
+		s.PrintTable("", []string{"OPTION", "VALUE", "SOURCE"}, rows)
 	})
 }
 
-func (e *env) readOptions(c *cli.Context) (adminapi.Config, error) {
+func readOptions(e *console.Env, c *cli.Context) (adminapi.Config, error) {
 	if c.Bool("running") {
-		return askAdmin(c, e, (*adminapi.Client).Config)
+		return console.AskAdmin(c, e, (*adminapi.Client).Config)
 	}
-	cfg, err := config.Read(e.configPath(c))
+	cfg, err := config.Read(e.ConfigPath(c))
 	if err != nil {
 		return adminapi.Config{}, fmt.Errorf("the configuration has mistakes; saltclusterctl config check lists them all: %w",
 			err)
@@ -115,17 +119,17 @@ func (e *env) readOptions(c *cli.Context) (adminapi.Config, error) {
 	return cfg.Show(), nil
 }
 
-func newConfigDefaultCommand(e *env) *cli.Command {
+func newConfigDefaultCommand(e *console.Env) *cli.Command {
 	return &cli.Command{
 		Name:            "default",
 		Usage:           "print the commented default configuration file",
 		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
+		OnUsageError:    console.OnUsageError,
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
-			_, err := e.stdout.Write(config.DefaultFile())
+			_, err := e.Stdout.Write(config.DefaultFile())
 			return err
 		},
 	}

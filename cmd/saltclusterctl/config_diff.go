@@ -4,18 +4,21 @@ import (
 	"fmt"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterctl/support"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newConfigDiffCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newConfigDiffCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "diff",
 		Usage: "compare the files with what the running saltclusterd works with",
 		Description: "What differs takes effect with saltclusterctl upgrade (or systemctl reload saltclusterd). Exit code 10: something differs. Of\n" +
 			"secrets only whether they are set can be compared.",
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runConfigDiff(c, e)
@@ -31,31 +34,32 @@ type differing struct {
 	Source  string `json:"source"` // of the value in the files
 }
 
-func runConfigDiff(c *cli.Context, e *env) error {
-	running, err := askAdmin(c, e, (*adminapi.Client).Config)
+func runConfigDiff(c *cli.Context, e *console.Env) error {
+	running, err := console.AskAdmin(c, e, (*adminapi.Client).Config)
 	if err != nil {
 		return err
 	}
-	cfg, err := config.Read(e.configPath(c))
+	cfg, err := config.Read(e.ConfigPath(c))
 	if err != nil {
 		return fmt.Errorf("the configuration has mistakes, so saltclusterd would not take it; saltclusterctl config check lists them all: %w", err)
 	}
 	diff := compareConfigs(running, cfg.Show())
-	err = e.printValue(c, diff, func(s *screen) {
+	err = e.PrintValue(c, diff, func(s *console.Screen) {
 		if len(diff) == 0 {
-			s.line("%s", s.paint(green, "saltclusterd runs with what the files say"))
+			s.Line("%s", s.Paint(console.Green, "saltclusterd runs with what the files say"))
 			return
 		}
-		rows := make([][]cell, 0, len(diff))
+		rows := make([][]console.Cell, 0, len(diff))
 		for _, d := range diff {
-			rows = append(rows, []cell{txt(d.Name), {text: clean(config.Flow(d.Running))}, {text: clean(config.Flow(d.Files))},
-				txt(d.Source)})
+			rows = append(rows, []console.Cell{console.Txt(d.Name), {Text: console.Clean(config.Flow(d.Running))},
+				{Text: console.Clean(config.Flow(d.Files))},
+				console.Txt(d.Source)})
 		}
-		s.printTable("", []string{"OPTION", "RUNNING", "FILES", "SOURCE"}, rows)
-		s.line("saltclusterctl upgrade makes the files take effect")
+		s.PrintTable("", []string{"OPTION", "RUNNING", "FILES", "SOURCE"}, rows)
+		s.Line("saltclusterctl upgrade makes the files take effect")
 	})
 	if err == nil && len(diff) > 0 {
-		return &silentError{exitProblems}
+		return console.SilentError(console.ExitProblems)
 	}
 	return err
 }
@@ -64,7 +68,7 @@ func runConfigDiff(c *cli.Context, e *env) error {
 // come from a place that only the daemon can read.
 func compareConfigs(running, files adminapi.Config) []differing {
 	out := []differing{}
-	was := optionsOf(running)
+	was := support.OptionsOf(running)
 	for _, o := range files.Options {
 		before, known := was[o.Name]
 		before = wholeNumber(before)

@@ -2,9 +2,11 @@
 // this host, over its admin socket, about the whole cluster and tells it what
 // to do.
 //
-// There is one file per verb: newXCommand makes the command, runX(ctx, ...)
-// does it. Everything a verb touches (streams, environment) comes from env, so
-// that tests run the whole program in a script.
+// There is one file per verb, here or, for verbs that belong together, in a
+// package of their own (keys, roots, migrate, support, snapshot): newXCommand
+// makes the command, runX(ctx, ...) does it. Everything a verb touches (streams,
+// environment) comes from console.Env, so that tests run the whole program in a
+// script.
 //
 // In: arguments, the admin socket. Out: a table for people, or JSON or YAML
 // with the field names of package adminapi, which are stable; errors as

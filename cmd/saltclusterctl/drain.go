@@ -5,11 +5,14 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterctl/dryrun"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newDrainCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newDrainCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:      "drain",
 		Usage:     "let the minions of NODE, or of this node with --self, go to the others, and keep them away",
 		ArgsUsage: "NODE",
@@ -22,7 +25,7 @@ func newDrainCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "wait-jobs",
 				Usage: "not done before the jobs published there have all returns, or no client waits for them any more"},
 			&cli.BoolFlag{Name: "force", Usage: "also when no other node serves minions"},
-			dryRunFlag(),
+			dryrun.DryRunFlag(),
 		}, drainFlags("drained")...),
 		Action: func(c *cli.Context) error {
 			node, err := nodeOrSelf(c)
@@ -30,19 +33,19 @@ func newDrainCommand(e *env) *cli.Command {
 				return err
 			}
 			if node == "" && !c.Bool("self") {
-				return usagef("saltclusterctl drain --self drains this node", "drain takes the id of a node, or --self")
+				return console.Usagef("saltclusterctl drain --self drains this node", "drain takes the id of a node, or --self")
 			}
 			if c.Bool("dry-run") {
-				return showForecast(c, e, drainForecast)
+				return dryrun.ShowForecast(c, e, dryrun.DrainForecast)
 			}
 			if c.Duration("over") < 0 {
-				return usagef("--over 1m", "the time to hand minions over in cannot be negative")
+				return console.Usagef("--over 1m", "the time to hand minions over in cannot be negative")
 			}
 			r := adminapi.DrainRequest{
 				Node: node, Over: c.Duration("over"), WaitJobs: c.Bool("wait-jobs"), Force: c.Bool("force"),
 				Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
 			}
-			return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
+			return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 				p func(adminapi.Progress)) (adminapi.Outcome, error) {
 				return client.Drain(ctx, r, p)
 			})
@@ -50,8 +53,8 @@ func newDrainCommand(e *env) *cli.Command {
 	})
 }
 
-func newUndrainCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newUndrainCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:      "undrain",
 		Usage:     "let minions come to NODE, or to this node unless one is named, again",
 		ArgsUsage: "[NODE]",
@@ -62,7 +65,7 @@ func newUndrainCommand(e *env) *cli.Command {
 				return err
 			}
 			r := adminapi.UndrainRequest{Node: node, Wait: c.Bool("wait"), Timeout: c.Duration("timeout")}
-			return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
+			return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 				p func(adminapi.Progress)) (adminapi.Outcome, error) {
 				return client.Undrain(ctx, r, p)
 			})
@@ -85,11 +88,11 @@ func selfFlag() cli.Flag { return &cli.BoolFlag{Name: "self", Usage: "this node,
 func nodeOrSelf(c *cli.Context) (string, error) {
 	switch {
 	case c.NArg() > 1:
-		return "", usagef("saltclusterctl "+c.Command.Name+" m2", "%s takes at most one argument, the id of a node",
+		return "", console.Usagef("saltclusterctl "+c.Command.Name+" m2", "%s takes at most one argument, the id of a node",
 			c.Command.Name)
 	case c.NArg() == 1 && c.Bool("self"):
-		return "", usagef("saltclusterctl "+c.Command.Name+" m2", "%s takes the id of a node or --self, not both",
+		return "", console.Usagef("saltclusterctl "+c.Command.Name+" m2", "%s takes the id of a node or --self, not both",
 			c.Command.Name)
 	}
-	return c.Args().First(), checkOperation(c)
+	return c.Args().First(), console.CheckOperation(c)
 }

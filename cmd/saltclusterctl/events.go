@@ -5,11 +5,13 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newEventsCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newEventsCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name: "events", ArgsUsage: "[TAG]",
 		Usage: "say which master handled the events of minions, and why",
 		Description: "Without TAG: the newest events that masters got, of all minions or of --minion, with --explain also why there: cluster_event_policy\n" +
@@ -25,59 +27,61 @@ func newEventsCommand(e *env) *cli.Command {
 		Action: func(c *cli.Context) error {
 			switch {
 			case c.NArg() > 1, c.NArg() == 1 && c.String("minion") == "":
-				return usagef("saltclusterctl events --explain salt/beacon/web1/load/ --minion web1",
+				return console.Usagef("saltclusterctl events --explain salt/beacon/web1/load/ --minion web1",
 					"events takes one tag, and then --minion")
 			case c.Int("limit") < 1:
-				return usagef("--limit 50", "the number of events is 1 at least")
+				return console.Usagef("--limit 50", "the number of events is 1 at least")
 			case c.NArg() == 0:
 				return runHandledEvents(c, e)
 			}
-			x, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.EventExplanation, error) {
+			x, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.EventExplanation,
+				error) {
 				return client.ExplainEvent(ctx, c.String("minion"), c.Args().First())
 			})
 			if err != nil {
 				return err
 			}
-			return e.printValue(c, x, func(s *screen) { explainEvent(s, x) })
+			return e.PrintValue(c, x, func(s *console.Screen) { explainEvent(s, x) })
 		},
 	})
 }
 
-func runHandledEvents(c *cli.Context, e *env) error {
-	list, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.HandledEvents, error) {
+func runHandledEvents(c *cli.Context, e *console.Env) error {
+	list, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.HandledEvents,
+		error) {
 		return client.HandledEvents(ctx, c.String("minion"), c.Int("limit"))
 	})
 	if err != nil {
 		return err
 	}
-	return e.printValue(c, list, func(s *screen) { handledEvents(s, list, c.Bool("explain")) })
+	return e.PrintValue(c, list, func(s *console.Screen) { handledEvents(s, list, c.Bool("explain")) })
 }
 
-func handledEvents(s *screen, list adminapi.HandledEvents, explain bool) {
+func handledEvents(s *console.Screen, list adminapi.HandledEvents, explain bool) {
 	if len(list.Events) == 0 {
-		s.line("no events since the nodes were started")
+		s.Line("no events since the nodes were started")
 	} else {
 		head := []string{"TIME", "MINION", "TAG", "SENT TO", "FIRED ON", "BY"}
 		if explain {
 			head = append(head, "WHY")
 		}
-		rows := make([][]cell, 0, len(list.Events))
+		rows := make([][]console.Cell, 0, len(list.Events))
 		for _, x := range list.Events {
 			by := "saltclusterd"
 			if x.Python {
 				by = "the salt-master itself"
 			}
-			row := []cell{txt(x.Time.UTC().Format("2006-01-02 15:04:05.000")), txt(x.Minion), txt(x.Tag), txt(x.From),
-				txt(x.Node), txt(by)}
+			row := []console.Cell{console.Txt(x.Time.UTC().Format("2006-01-02 15:04:05.000")), console.Txt(x.Minion), console.Txt(x.Tag), console.Txt(x.From),
+				console.Txt(x.Node), console.Txt(by)}
 			if explain {
-				row = append(row, txt(whyHandled(x)))
+				row = append(row, console.Txt(whyHandled(x)))
 			}
 			rows = append(rows, row)
 		}
-		s.printTable("", head, rows)
+		s.PrintTable("", head, rows)
 	}
 	if len(list.Missing) > 0 {
-		s.line("%s", s.paint(yellow, clean("no answer from "+strings.Join(list.Missing, ", "))))
+		s.Line("%s", s.Paint(console.Yellow, console.Clean("no answer from "+strings.Join(list.Missing, ", "))))
 	}
 }
 
@@ -95,24 +99,24 @@ func whyHandled(x adminapi.HandledEvent) string {
 	return why
 }
 
-func explainEvent(s *screen, x adminapi.EventExplanation) {
-	where := s.paint(red, "nowhere: no salt-master can take it now")
+func explainEvent(s *console.Screen, x adminapi.EventExplanation) {
+	where := s.Paint(console.Red, "nowhere: no salt-master can take it now")
 	if len(x.Nodes) > 0 {
-		where = "on " + s.paint(green, clean(strings.Join(x.Nodes, ", ")))
+		where = "on " + s.Paint(console.Green, console.Clean(strings.Join(x.Nodes, ", ")))
 	}
-	s.line("%s of %s, sent to %s, fires %s", s.paint(bold, clean(x.Tag)), clean(x.Minion), clean(x.From), where)
+	s.Line("%s of %s, sent to %s, fires %s", s.Paint(console.Bold, console.Clean(x.Tag)), console.Clean(x.Minion), console.Clean(x.From), where)
 	why := "no line of cluster_event_policy matches, so the ring's owner of the minion gets it"
 	if x.Rule != "" {
-		why = "cluster_event_policy has '" + clean(x.Rule) + "': " + clean(x.Policy)
+		why = "cluster_event_policy has '" + console.Clean(x.Rule) + "': " + console.Clean(x.Policy)
 	}
 	if x.JID != "" {
-		why += "; it belongs to the job " + clean(x.JID) + ", so it goes where that was published"
+		why += "; it belongs to the job " + console.Clean(x.JID) + ", so it goes where that was published"
 	}
-	s.line("  why   %s", why)
+	s.Line("  why   %s", why)
 	if len(x.Others) > 0 {
-		s.line("  else  %s, in this order", clean(strings.Join(x.Others, ", ")))
+		s.Line("  else  %s, in this order", console.Clean(strings.Join(x.Others, ", ")))
 	}
 	if len(x.Nodes) > 1 {
-		s.line("  so    a reactor for it runs on each of them")
+		s.Line("  so    a reactor for it runs on each of them")
 	}
 }

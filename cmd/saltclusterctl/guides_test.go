@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/integration/guides"
 )
 
@@ -66,7 +68,7 @@ func TestGuidesMustParse(t *testing.T) {
 
 // mentionsVerb: it begins with a verb, and goes on as a command line does.
 func mentionsVerb(words []string) bool {
-	app := newApp(&env{})
+	app := newApp(&console.Env{})
 	if len(words) < 2 {
 		return false
 	}
@@ -89,9 +91,9 @@ func parses(args []string) error {
 		arg, _, _ = strings.Cut(arg, "|") // of words to choose from the first
 		clean = append(clean, arg)
 	}
-	app := newApp(&env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
-		getenv: func(string) string { return "" }})
-	visitCommands(app.Commands, func(c *cli.Command) {
+	app := newApp(&console.Env{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
+		Getenv: func(string) string { return "" }})
+	console.VisitCommands(app.Commands, func(c *cli.Command) {
 		c.Action = func(ctx *cli.Context) error {
 			switch {
 			case !ctx.Args().Present():
@@ -120,7 +122,7 @@ func parses(args []string) error {
 			}
 		}
 	})
-	return app.RunContext(context.Background(), append([]string{app.Name}, arrangeArgs(app, clean)...))
+	return app.RunContext(context.Background(), append([]string{app.Name}, console.ArrangeArgs(app, clean)...))
 }
 
 // Blocks that need no saltclusterd do what the page says, in a directory with a node's configuration.

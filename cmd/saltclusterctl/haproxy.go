@@ -10,15 +10,19 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/cmd/saltclusterctl/doctor"
 	"saltclusterd/cmd/saltclusterctl/haproxy"
+	"saltclusterd/cmd/saltclusterctl/support"
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/durable"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newHAProxyCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newHAProxyCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "haproxy",
 		Usage: "print a configuration of HAProxy for this cluster",
 		Description: "The servers are the members, at their peer addresses and with this node's ports and options, which the others should also have.\n" +
@@ -48,7 +52,7 @@ func newHAProxyCommand(e *env) *cli.Command {
 				Usage: "let the haproxy of this host check it first; exit code 1 when it finds something"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runHAProxy(c, e)
@@ -63,11 +67,11 @@ type balanced struct {
 	File    string           `json:"file,omitempty"`
 }
 
-func runHAProxy(c *cli.Context, e *env) error {
-	if err := checkOperation(c); err != nil {
+func runHAProxy(c *cli.Context, e *console.Env) error {
+	if err := console.CheckOperation(c); err != nil {
 		return err
 	}
-	facts, err := e.balancerFacts(c)
+	facts, err := balancerFacts(e, c)
 	if err != nil {
 		return err
 	}
@@ -82,7 +86,7 @@ func runHAProxy(c *cli.Context, e *env) error {
 		facts.Minions = n
 	}
 	if strings.ContainsAny(c.String("user"), " \t\r\n#") {
-		return usagef("--user haproxy", "no such user %q", c.String("user"))
+		return console.Usagef("--user haproxy", "no such user %q", c.String("user"))
 	}
 	o := haproxy.Options{Bind: c.StringSlice("bind"), StatsSocket: c.String("stats-socket"), User: c.String("user"),
 		Fragment: c.Bool("fragment")}
@@ -99,18 +103,19 @@ func runHAProxy(c *cli.Context, e *env) error {
 		}
 	}
 	if host := facts.HealthHost; host != "" && !c.Bool("bare") {
-		fmt.Fprintf(e.stderr, "health_listen is for %s only: HAProxy on another host will take every node for dead\n",
-			clean(host))
+		fmt.Fprintf(e.Stderr, "health_listen is for %s only: HAProxy on another host will take every node for dead\n",
+			console.Clean(host))
 	}
 	path := c.String("file")
 	if path == "" {
-		return e.printValue(c, balanced{Servers: facts.Servers, Config: text}, func(s *screen) { s.b.WriteString(text) })
+		return e.PrintValue(c, balanced{Servers: facts.Servers, Config: text},
+			func(s *console.Screen) { s.WriteString(text) })
 	}
 	if err := writeOver(path, text); err != nil {
 		return err
 	}
-	return e.printValue(c, balanced{facts.Servers, text, path}, func(s *screen) {
-		s.line("%s: %s", clean(path), plural(len(facts.Servers), "server"))
+	return e.PrintValue(c, balanced{facts.Servers, text, path}, func(s *console.Screen) {
+		s.Line("%s: %s", console.Clean(path), wording.Plural(len(facts.Servers), "server"))
 	})
 }
 
@@ -130,34 +135,34 @@ func writeOver(path, text string) error {
 }
 
 // balancerFacts asks the daemon what its cluster is like, or with --server the configuration files.
-func (e *env) balancerFacts(c *cli.Context) (haproxy.Facts, error) {
+func balancerFacts(e *console.Env, c *cli.Context) (haproxy.Facts, error) {
 	named := c.StringSlice("server")
 	if len(named) > 0 {
-		cfg, err := config.Read(e.configPath(c))
+		cfg, err := config.Read(e.ConfigPath(c))
 		if err != nil && len(cfg.Files()) > 0 {
 			return haproxy.Facts{}, fmt.Errorf("the configuration has mistakes; saltclusterctl config check lists them all: %w",
 				err)
 		}
-		f := factsOf(cfg.Show())
+		f := support.FactsOf(cfg.Show())
 		for _, s := range named {
 			id, address, ok := strings.Cut(s, "=")
 			if !ok || id == "" || address == "" {
-				return f, usagef("--server m1=10.0.0.11", "%q is not ID=ADDRESS", s)
+				return f, console.Usagef("--server m1=10.0.0.11", "%q is not ID=ADDRESS", s)
 			}
 			f.Servers = append(f.Servers, haproxy.Server{Name: id, Address: strings.Trim(address, "[]")})
 		}
 		return f, nil
 	}
-	cfg, err := askAdmin(c, e, (*adminapi.Client).Config)
+	cfg, err := console.AskAdmin(c, e, (*adminapi.Client).Config)
 	if err != nil {
 		return haproxy.Facts{}, err
 	}
-	members, err := askAdmin(c, e, (*adminapi.Client).Members)
+	members, err := console.AskAdmin(c, e, (*adminapi.Client).Members)
 	if err != nil {
 		return haproxy.Facts{}, err
 	}
-	f := factsOf(cfg)
-	addMembers(&f, members.Members)
+	f := support.FactsOf(cfg)
+	support.AddMembers(&f, members.Members)
 	return f, nil
 }
 
@@ -177,9 +182,9 @@ func checkWithHAProxy(ctx context.Context, text string) error {
 		return fmt.Errorf("write a file for haproxy -c: %w", err)
 	}
 	if out, err := exec.CommandContext(ctx, bin, "-c", "-f", file.Name()).CombinedOutput(); err != nil {
-		said := splitLines(string(out))
+		said := console.SplitLines(string(out))
 		for i := range said {
-			said[i] = clean(said[i])
+			said[i] = console.Clean(said[i])
 		}
 		return fmt.Errorf("haproxy does not take it: %w\n%s", err, strings.Join(said, "\n"))
 	}

@@ -11,64 +11,67 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newJobsCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newJobsCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "jobs",
 		Usage: "look at the jobs of all masters",
 		Description: "salt-run jobs.* shows the jobs that this node keeps: its own, and with up to cluster_job_replicas nodes all of them.\n" +
 			"This command asks the other nodes for the rest.",
 		Subcommands: []*cli.Command{newJobsListCommand(e), newJobsShowCommand(e)},
 		Action: func(c *cli.Context) error {
-			return noSuchWord(c, "saltclusterctl jobs --help", "list or show")
+			return console.NoSuchWord(c, "saltclusterctl jobs --help", "list or show")
 		},
 	})
 }
 
-func newJobsListCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newJobsListCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "list",
 		Usage: "list the newest jobs of the cluster, and which nodes keep them",
-		Flags: []cli.Flag{wideFlag(), &cli.IntFlag{Name: "n", Aliases: []string{"count"}, Value: 50, Usage: "list `N` jobs"}},
+		Flags: []cli.Flag{console.WideFlag(), &cli.IntFlag{Name: "n", Aliases: []string{"count"}, Value: 50, Usage: "list `N` jobs"}},
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
-			list, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.JobList, error) {
+			list, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.JobList, error) {
 				return client.ListJobs(ctx, c.Int("n"))
 			})
 			if err != nil {
 				return err
 			}
-			return e.printValue(c, list, func(s *screen) { jobsScreen(s, list, time.Now()) })
+			return e.PrintValue(c, list, func(s *console.Screen) { jobsScreen(s, list, time.Now()) })
 		},
 	})
 }
 
-func newJobsShowCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newJobsShowCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name: "show", ArgsUsage: "JID",
 		Usage: "show a job and its returns, whichever node keeps it",
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return usagef("saltclusterctl jobs list", "jobs show takes one argument, a job id")
+				return console.Usagef("saltclusterctl jobs list", "jobs show takes one argument, a job id")
 			}
-			job, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Job, error) {
+			job, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Job, error) {
 				return client.ShowJob(ctx, c.Args().First())
 			})
 			if err != nil {
 				return err
 			}
-			ring, _ := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.RingInfo, error) {
+			ring, _ := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.RingInfo, error) {
 				return client.RingInfo(ctx, adminapi.RingQuery{JID: c.Args().First()}) // without it the publisher is not shown
 			})
 			shown := shownJob{Job: job, Missing: missingReturns(job)}
 			if o := ring.Owner; o != nil && o.By == adminapi.OwnerByPublisher {
 				shown.Publisher, shown.PublisherAway = o.Node, isAway(ring, o.Node)
 			}
-			return e.printValue(c, shown, func(s *screen) { jobScreen(s, shown) })
+			return e.PrintValue(c, shown, func(s *console.Screen) { jobScreen(s, shown) })
 		},
 	})
 }
@@ -85,32 +88,33 @@ func jobAge(jid string, now time.Time) string {
 	if err != nil {
 		return ""
 	}
-	return formatAge(now.Sub(at))
+	return console.FormatAge(now.Sub(at))
 }
 
-func jobsScreen(s *screen, list adminapi.JobList, now time.Time) {
-	rows := make([][]cell, 0, len(list.Jobs))
+func jobsScreen(s *console.Screen, list adminapi.JobList, now time.Time) {
+	rows := make([][]console.Cell, 0, len(list.Jobs))
 	for _, j := range list.Jobs {
 		of := "?"
 		if j.Minions > 0 {
 			of = strconv.Itoa(j.Minions)
 		}
-		row := []cell{
-			txt(j.JID), txt(jobAge(j.JID, now)), txt(s.fit(j.Function, 14)), txt(s.fit(j.Target, 11)),
-			{text: fmt.Sprintf("%d of %s", j.Returned, of), right: true}, txt(strings.Join(j.Nodes, " ")),
+		row := []console.Cell{
+			console.Txt(j.JID), console.Txt(jobAge(j.JID, now)), console.Txt(s.Fit(j.Function, 14)),
+			console.Txt(s.Fit(j.Target, 11)),
+			{Text: fmt.Sprintf("%d of %s", j.Returned, of), Right: true}, console.Txt(strings.Join(j.Nodes, " ")),
 		}
-		if s.wide {
-			row = append(row, txt(j.User))
+		if s.Wide {
+			row = append(row, console.Txt(j.User))
 		}
 		rows = append(rows, row)
 	}
 	head := []string{"JID", "AGE", "FUNCTION", "TARGET", "RETURNED", "NODES"}
-	if s.wide {
+	if s.Wide {
 		head = append(head, "USER")
 	}
-	s.printTable("", head, rows)
+	s.PrintTable("", head, rows)
 	if len(list.Missing) > 0 {
-		s.line("%s", s.paint(yellow, "no answer from "+clean(strings.Join(list.Missing, ", "))))
+		s.Line("%s", s.Paint(console.Yellow, "no answer from "+console.Clean(strings.Join(list.Missing, ", "))))
 	}
 }
 
@@ -147,10 +151,10 @@ func missingReturns(job adminapi.Job) []string {
 	return out
 }
 
-func jobScreen(s *screen, job shownJob) {
-	rows := [][]cell{}
+func jobScreen(s *console.Screen, job shownJob) {
+	rows := [][]console.Cell{}
 	if job.Publisher != "" {
-		rows = append(rows, []cell{{text: "published on"}, txt(job.Publisher)})
+		rows = append(rows, []console.Cell{{Text: "published on"}, console.Txt(job.Publisher)})
 	}
 	for _, f := range []struct {
 		name string
@@ -160,32 +164,32 @@ func jobScreen(s *screen, job shownJob) {
 		{"user", job.User}, {"minions", job.Minions},
 	} {
 		if f.v != nil {
-			rows = append(rows, []cell{{text: f.name}, txt(plainText(f.v))})
+			rows = append(rows, []console.Cell{{Text: f.name}, console.Txt(plainText(f.v))})
 		}
 	}
-	s.line("%s  %s, kept by %s", s.paint(bold, "job"), clean(job.JID), clean(job.Node))
-	s.printTable("  ", nil, rows)
+	s.Line("%s  %s, kept by %s", s.Paint(console.Bold, "job"), console.Clean(job.JID), console.Clean(job.Node))
+	s.PrintTable("  ", nil, rows)
 	for _, id := range slices.Sorted(maps.Keys(job.Returns)) {
-		s.line("%s  %s", s.paint(bold, clean(id)), clean(plainText(job.Returns[id].Return)))
+		s.Line("%s  %s", s.Paint(console.Bold, console.Clean(id)), console.Clean(plainText(job.Returns[id].Return)))
 	}
 	if expected, ok := job.Minions.([]any); ok {
-		s.line("%d of %d returned", len(job.Returns), len(expected))
+		s.Line("%d of %d returned", len(job.Returns), len(expected))
 	} else {
-		s.line("%s", plural(len(job.Returns), "return"))
+		s.Line("%s", wording.Plural(len(job.Returns), "return"))
 	}
 	if len(job.Missing) > 0 {
-		s.line("%s", s.paint(yellow, clean("missing: "+strings.Join(job.Missing[:min(len(job.Missing), shownMissing)], " "))))
+		s.Line("%s", s.Paint(console.Yellow, console.Clean("missing: "+strings.Join(job.Missing[:min(len(job.Missing), shownMissing)], " "))))
 		if more := len(job.Missing) - shownMissing; more > 0 {
-			s.line("and %d more", more)
+			s.Line("and %d more", more)
 		}
 		if job.PublisherAway {
-			s.line("-> %s does not answer: what minions return meanwhile is kept for it, and its events are fired when it is back, or removed (saltclusterctl status)",
-				clean(job.Publisher))
+			s.Line("-> %s does not answer: what minions return meanwhile is kept for it, and its events are fired when it is back, or removed (saltclusterctl status)",
+				console.Clean(job.Publisher))
 		}
-		s.line("-> a minion that works for longer returns later; saltclusterctl doctor --explain 'Minion did not return'")
+		s.Line("-> a minion that works for longer returns later; saltclusterctl doctor --explain 'Minion did not return'")
 	}
 	if job.Cut {
-		s.line("%s", s.paint(yellow, "more are left out: the job is too large to be shown whole"))
+		s.Line("%s", s.Paint(console.Yellow, "more are left out: the job is too large to be shown whole"))
 	}
 }
 
@@ -202,28 +206,28 @@ func plainText(v any) string {
 }
 
 // jobRows tell how far jobs are replicated.
-func jobRows(j *adminapi.Jobs) [][]cell {
+func jobRows(j *adminapi.Jobs) [][]console.Cell {
 	if j == nil {
 		return nil
 	}
 	if j.Off != "" {
-		return [][]cell{{{text: "jobs"}, txt("not replicated: " + j.Off)}}
+		return [][]console.Cell{{{Text: "jobs"}, console.Txt("not replicated: " + j.Off)}}
 	}
-	rows := [][]cell{{{text: "jobs"}, txt(plural(j.Known, "job") + " kept here")}}
+	rows := [][]console.Cell{{{Text: "jobs"}, console.Txt(wording.Plural(j.Known, "job") + " kept here")}}
 	for _, p := range j.Peers {
 		switch {
 		case p.Error != "":
-			rows = append(rows, []cell{{}, txt(p.Node + " does not get them: " + p.Error).withTint(yellow)})
+			rows = append(rows, []console.Cell{{}, console.Txt(p.Node + " does not get them: " + p.Error).WithTint(console.Yellow)})
 		case p.Off:
-			rows = append(rows, []cell{{}, txt(p.Node + " keeps no jobs of others")})
+			rows = append(rows, []console.Cell{{}, console.Txt(p.Node + " keeps no jobs of others")})
 		case p.All || p.Waiting > 0 || p.Differ > 0:
-			rows = append(rows, []cell{{}, txt(fmt.Sprintf("%s: %s to send, %s", p.Node, plural(p.Waiting, "return"),
+			rows = append(rows, []console.Cell{{}, console.Txt(fmt.Sprintf("%s: %s to send, %s", p.Node, wording.Plural(p.Waiting, "return"),
 				differText(p)))})
 		}
 	}
 	if j.Unknown > 0 {
-		rows = append(rows, []cell{{}, txt(plural(j.Unknown, "job") +
-			" more than can be compared: lower keep_jobs_seconds").withTint(yellow)})
+		rows = append(rows, []console.Cell{{}, console.Txt(wording.Plural(j.Unknown, "job") +
+			" more than can be compared: lower keep_jobs_seconds").WithTint(console.Yellow)})
 	}
 	return rows
 }
@@ -232,5 +236,5 @@ func differText(p adminapi.JobPeer) string {
 	if p.All {
 		return "all jobs to compare"
 	}
-	return plural(p.Differ, "job") + " to compare"
+	return wording.Plural(p.Differ, "job") + " to compare"
 }

@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newJoinCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newJoinCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:      "join",
 		Usage:     "make this node a member of the cluster that PEER belongs to",
 		ArgsUsage: "PEER",
@@ -30,55 +32,53 @@ func newJoinCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "keys-pending",
 				Usage: "also when the cluster does not know keys that are accepted here: they become pending"},
 			&cli.StringFlag{Name: "pub-fingerprint", Usage: "refuse a cluster whose master.pub has another SHA-256 than `HEX`"},
-		}, waitFlags()...),
+		}, console.WaitFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return usagef("saltclusterctl join 10.0.0.11", "join takes one argument, the address of any member")
+				return console.Usagef("saltclusterctl join 10.0.0.11", "join takes one argument, the address of any member")
 			}
 			return runJoin(c, e)
 		},
 	})
 }
 
-func runJoin(c *cli.Context, e *env) error {
-	if err := checkOperation(c); err != nil {
+func runJoin(c *cli.Context, e *console.Env) error {
+	if err := console.CheckOperation(c); err != nil {
 		return err
 	}
 	peer := c.Args().First()
 	if _, _, err := config.SplitHostPort(peer, 1); err != nil {
-		return usagef("saltclusterctl join 10.0.0.11", "%v", err)
+		return console.Usagef("saltclusterctl join 10.0.0.11", "%v", err)
 	}
 	r := adminapi.JoinRequest{
 		Peer: peer, PubFingerprint: strings.ToLower(c.String("pub-fingerprint")),
 		ReplaceKey: c.Bool("replace-key"), KeysPending: c.Bool("keys-pending"), Wait: c.Bool("wait"),
 		Timeout: c.Duration("timeout"),
 	}
-	if err := e.fillRight(c, &r); err != nil {
+	if err := fillRight(e, c, &r); err != nil {
 		return err
 	}
-	return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
+	return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Join(ctx, r, p)
 	})
 }
 
 // fillRight fills in what the command line says about the right to join.
-func (e *env) fillRight(c *cli.Context, r *adminapi.JoinRequest) (err error) {
+func fillRight(e *console.Env, c *cli.Context, r *adminapi.JoinRequest) (err error) {
 	secret, token := c.String("secret-file"), c.String("token-file")
 	if secret != "" && token != "" {
-		return usagef("saltclusterctl join PEER --token-file FILE", "it is either --secret-file or --token-file")
+		return console.Usagef("saltclusterctl join PEER --token-file FILE", "it is either --secret-file or --token-file")
 	}
-	if r.Secret, err = e.readSecret(secret); err != nil || r.Secret != "" {
+	if r.Secret, err = readSecret(e, secret); err != nil || r.Secret != "" {
 		return err
 	}
-	r.Token, err = e.readToken(token)
+	r.Token, err = readToken(e, token)
 	return err
 }
 
-const maxSecret = 4 << 10 // bytes of standard input
-
 // readSecret reads the secret for this one join; "" means the daemon's own.
-func (e *env) readSecret(file string) (adminapi.Secret, error) {
+func readSecret(e *console.Env, file string) (adminapi.Secret, error) {
 	if file == "" {
 		return "", nil
 	}
@@ -89,7 +89,7 @@ func (e *env) readSecret(file string) (adminapi.Secret, error) {
 		}
 		return checkedSecret(s.Reveal())
 	}
-	data, err := io.ReadAll(io.LimitReader(e.stdin, maxSecret))
+	data, err := io.ReadAll(io.LimitReader(e.Stdin, console.MaxSecret))
 	if err != nil {
 		return "", fmt.Errorf("read the secret from standard input: %w", err)
 	}

@@ -5,12 +5,15 @@ import (
 	"fmt"
 
 	"github.com/urfave/cli/v2"
+
 	"saltclusterd/cmd/saltclusterctl/adopt"
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newLeaveCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newLeaveCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "leave",
 		Usage: "take this node out of its cluster, and give the ports back to its salt-master",
 		Description: "Other members get the minions of this node, and it is taken off their roster; the last one just ends. The drop-in that keeps\n" +
@@ -21,15 +24,15 @@ func newLeaveCommand(e *env) *cli.Command {
 				Usage: "needed, because that is what it does; saltclusterctl remove only takes a node out of the cluster"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only look, and say what would be done"},
 			&cli.BoolFlag{Name: "force", Usage: "also when something is in the way"},
-			yesFlag(),
-			timeoutFlag(),
-		}, hostFlags()...),
+			console.YesFlag(),
+			console.TimeoutFlag(),
+		}, adopt.HostFlags()...),
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			if !c.Bool("restore-master") {
-				return usagef("saltclusterctl leave --restore-master; to only take a node out of the cluster: saltclusterctl remove NODE",
+				return console.Usagef("saltclusterctl leave --restore-master; to only take a node out of the cluster: saltclusterctl remove NODE",
 					"leave gives the ports back to the salt-master: add --restore-master")
 			}
 			return runLeave(c, e)
@@ -43,33 +46,33 @@ type left struct {
 	Done bool `json:"done"`
 }
 
-func runLeave(c *cli.Context, e *env) error {
-	if err := checkOperation(c); err != nil {
+func runLeave(c *cli.Context, e *console.Env) error {
+	if err := console.CheckOperation(c); err != nil {
 		return err
 	}
-	site, err := e.inspectSite(c)
+	site, err := adopt.InspectSite(e, c)
 	if err != nil {
 		return err
 	}
-	out := left{Leaving: site.Leaving(e.compareNodes(c, site))}
+	out := left{Leaving: site.Leaving(compareNodes(e, c, site))}
 	blocked := out.Failed() > 0 && !c.Bool("force")
 	if c.Bool("dry-run") || blocked {
-		if err := e.printValue(c, out, func(s *screen) { leaveScreen(s, out) }); err != nil {
+		if err := e.PrintValue(c, out, func(s *console.Screen) { leaveScreen(s, out) }); err != nil {
 			return err
 		}
 		return setupResult(out.Failed(), c.Bool("dry-run"))
 	}
 	shown := !c.Bool("yes")
 	if shown {
-		s := &screen{colour: e.colour}
+		s := e.NewScreen()
 		checkLines(s, out.Checks)
-		fmt.Fprint(e.stderr, s.b.String())
-		if err := e.askConsent(c, leaveQuestion(out)); err != nil {
+		fmt.Fprint(e.Stderr, s.String())
+		if err := e.AskConsent(c, leaveQuestion(out)); err != nil {
 			return err
 		}
 	}
 	if len(out.Others) > 0 {
-		if err := e.removeSelf(c, out.Node); err != nil {
+		if err := removeSelf(e, c, out.Node); err != nil {
 			return err
 		}
 	}
@@ -77,7 +80,7 @@ func runLeave(c *cli.Context, e *env) error {
 		return err
 	}
 	out.Done = true
-	return e.printValue(c, out, func(s *screen) {
+	return e.PrintValue(c, out, func(s *console.Screen) {
 		if !shown {
 			checkLines(s, out.Checks)
 		}
@@ -93,12 +96,12 @@ func leaveQuestion(l left) string {
 }
 
 // compareNodes has the nodes compared; nil when that is not possible.
-func (e *env) compareNodes(c *cli.Context, site *adopt.Site) *adminapi.Verification {
+func compareNodes(e *console.Env, c *cli.Context, site *adopt.Site) *adminapi.Verification {
 	if site.Status == nil || site.Status.Cluster == nil {
 		return nil
 	}
-	fmt.Fprintln(e.stderr, "verify: comparing what the nodes hold")
-	v, err := askAdmin(c, e, (*adminapi.Client).Verify)
+	fmt.Fprintln(e.Stderr, "verify: comparing what the nodes hold")
+	v, err := console.AskAdmin(c, e, (*adminapi.Client).Verify)
 	if err != nil {
 		return nil
 	}
@@ -106,44 +109,44 @@ func (e *env) compareNodes(c *cli.Context, site *adopt.Site) *adminapi.Verificat
 }
 
 // removeSelf lets the minions go to the others, and takes this node off the roster.
-func (e *env) removeSelf(c *cli.Context, node string) error {
+func removeSelf(e *console.Env, c *cli.Context, node string) error {
 	ctx, cancel := c.Context, context.CancelFunc(func() {})
 	if t := c.Duration("timeout"); t > 0 {
-		ctx, cancel = context.WithTimeout(ctx, t+replyMargin)
+		ctx, cancel = context.WithTimeout(ctx, t+console.ReplyMargin)
 	}
 	defer cancel()
-	client := e.openClient(c)
+	client := e.OpenClient(c)
 	defer client.Close()
-	t := &progressBar{e: e}
-	_, err := client.Remove(ctx, adminapi.RemoveRequest{Node: node, Timeout: c.Duration("timeout")}, t.showStep)
-	t.endBar()
+	t := console.NewProgressBar(e)
+	_, err := client.Remove(ctx, adminapi.RemoveRequest{Node: node, Timeout: c.Duration("timeout")}, t.ShowStep)
+	t.EndBar()
 	return err
 }
 
-func leaveScreen(s *screen, l left) {
+func leaveScreen(s *console.Screen, l left) {
 	checkLines(s, l.Checks)
 	leaveSteps(s, l)
 }
 
 // leaveSteps is what comes after the checks.
-func leaveSteps(s *screen, l left) {
+func leaveSteps(s *console.Screen, l left) {
 	would := "would be "
 	if l.Done {
 		would = ""
 	}
 	switch {
 	case !l.Done && l.Failed() > 0:
-		s.line("%s", s.paint(red, fmt.Sprintf("%s in the way; nothing was changed", plural(l.Failed(), "thing"))))
+		s.Line("%s", s.Paint(console.Red, fmt.Sprintf("%s in the way; nothing was changed", wording.Plural(l.Failed(), "thing"))))
 		return
 	case l.Aside != "":
-		s.line("%srenamed: %s to %s, because another user or program wrote it", would, clean(l.Remove), clean(l.Aside))
+		s.Line("%srenamed: %s to %s, because another user or program wrote it", would, console.Clean(l.Remove), console.Clean(l.Aside))
 	case l.Remove != "":
-		s.line("%sremoved: %s", would, clean(l.Remove))
+		s.Line("%sremoved: %s", would, console.Clean(l.Remove))
 	}
 	if !l.Done {
-		s.line("nothing was changed; after leave:")
-		printSteps(s, l.Next)
+		s.Line("nothing was changed; after leave:")
+		console.PrintSteps(s, l.Next)
 		return
 	}
-	nextSteps(s, l.Next)
+	console.NextSteps(s, l.Next)
 }

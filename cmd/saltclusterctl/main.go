@@ -6,6 +6,8 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 )
 
 // version is set by the linker (-X main.version=...); a plain go build takes it from the build information.
@@ -24,5 +26,5 @@ func buildVersion() string {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], systemEnv()))
+	os.Exit(run(ctx, os.Args[1:], console.SystemEnv()))
 }

@@ -5,19 +5,21 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/packaging/manual"
 )
 
 // newManualCommand prints manual pages; packages are made with it.
-func newManualCommand(e *env) *cli.Command {
+func newManualCommand(e *console.Env) *cli.Command {
 	return &cli.Command{
 		Name:            "manual",
 		Usage:           "print a manual page: saltclusterctl (1) or saltclusterd.conf (5)",
 		ArgsUsage:       "[PAGE]",
 		Hidden:          true,
 		HideHelpCommand: true,
-		OnUsageError:    onUsageError,
+		OnUsageError:    console.OnUsageError,
 		Action: func(c *cli.Context) error {
 			var page []byte
 			switch name := c.Args().First(); name {
@@ -26,9 +28,9 @@ func newManualCommand(e *env) *cli.Command {
 			case "saltclusterd.conf":
 				page = config.Manual(buildVersion())
 			default:
-				return usagef("saltclusterctl manual saltclusterctl, or saltclusterd.conf", "there is no page %q", name)
+				return console.Usagef("saltclusterctl manual saltclusterctl, or saltclusterd.conf", "there is no page %q", name)
 			}
-			_, err := e.stdout.Write(page)
+			_, err := e.Stdout.Write(page)
 			return err
 		},
 	}
@@ -48,7 +50,7 @@ func manualPage(app *cli.App, version string) []byte {
 	}
 	p.Heading("COMMON OPTIONS")
 	p.Text("Nearly every command has these.")
-	for _, f := range completeCommand(&cli.Command{}).Flags {
+	for _, f := range console.CompleteCommand(&cli.Command{}).Flags {
 		manualFlag(p, f)
 	}
 	manualEnd(p)
@@ -84,30 +86,17 @@ func manualFlag(p *manual.Page, f cli.Flag) {
 	for _, n := range f.Names() {
 		names = append(names, strings.Repeat("-", min(len(n), 2))+n)
 	}
-	placeholder, usage := unquoteUsage(doc)
+	placeholder, usage := console.UnquoteUsage(doc)
 	if v := doc.GetDefaultText(); v != "" && doc.TakesValue() && !strings.Contains(usage, "default:") {
 		usage += "; default: " + strings.Trim(v, `"`)
 	}
 	p.Item(strings.Join(names, ", "), placeholder, usage)
 }
 
-// unquoteUsage returns what stands for a flag's value, and the usage without the backquotes around it.
-func unquoteUsage(f cli.DocGenerationFlag) (placeholder, usage string) {
-	before, rest, ok := strings.Cut(f.GetUsage(), "`")
-	name, after, closed := strings.Cut(rest, "`")
-	switch {
-	case ok && closed:
-		return name, before + name + after
-	case f.TakesValue():
-		return "VALUE", f.GetUsage()
-	}
-	return "", f.GetUsage()
-}
-
 // commonFlags are the names of the flags that verb gives to commands, and of help.
 func commonFlags() []string {
 	names := []string{"help"}
-	for _, f := range completeCommand(&cli.Command{}).Flags {
+	for _, f := range console.CompleteCommand(&cli.Command{}).Flags {
 		names = append(names, f.Names()[0])
 	}
 	return names
@@ -131,7 +120,7 @@ func asSentence(s string) string {
 
 func manualEnd(p *manual.Page) {
 	p.Heading("EXIT STATUS")
-	for line := range strings.Lines(exitCodesHelp) {
+	for line := range strings.Lines(console.ExitCodesHelp) {
 		if code, what, ok := strings.Cut(strings.TrimSpace(line), " "); ok && code != "EXIT" {
 			p.Item(code, "", strings.TrimSpace(what))
 		}

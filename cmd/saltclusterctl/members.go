@@ -1,24 +1,22 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/sidecar/adminapi"
 )
 
-// askTimeout bounds every verb that only asks, unless --timeout says otherwise; the daemon's own limit is shorter.
-const askTimeout = 15 * time.Second
-
-func newMembersCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newMembersCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "members",
 		Usage: "list all nodes: role, state, versions; with --wide also term and lag",
-		Flags: []cli.Flag{wideFlag()},
+		Flags: []cli.Flag{console.WideFlag()},
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runMembers(c, e)
@@ -26,47 +24,29 @@ func newMembersCommand(e *env) *cli.Command {
 	})
 }
 
-func runMembers(c *cli.Context, e *env) error {
-	m, err := askAdmin(c, e, (*adminapi.Client).Members)
+func runMembers(c *cli.Context, e *console.Env) error {
+	m, err := console.AskAdmin(c, e, (*adminapi.Client).Members)
 	if err != nil {
 		return err
 	}
-	return e.printValue(c, m, func(s *screen) { membersTable(s, "", m.Members, time.Now()) })
-}
-
-// askAdmin calls a reading verb of the admin API.
-func askAdmin[T any](c *cli.Context, e *env, call func(*adminapi.Client, context.Context) (T, error)) (T, error) {
-	var none T
-	if err := checkOperation(c); err != nil {
-		return none, err
-	}
-	limit := c.Duration("timeout")
-	if limit == 0 {
-		limit = askTimeout
-	}
-	ctx, cancel := context.WithTimeout(c.Context, limit)
-	defer cancel()
-	client := e.openClient(c)
-	defer client.Close()
-	defer e.showWaiting("saltclusterd's answer, for %s at most (--timeout)", limit)()
-	return call(client, ctx)
+	return e.PrintValue(c, m, func(s *console.Screen) { membersTable(s, "", m.Members, time.Now()) })
 }
 
 // defaultPort is that of peers unless cluster_pool_port has another one.
 const defaultPort = ":4520"
 
 // membersTable fits into 80 columns, with an id of up to seven characters, unless the screen is wide.
-func membersTable(s *screen, indent string, members []adminapi.Member, now time.Time) {
-	rows := make([][]cell, 0, len(members))
+func membersTable(s *console.Screen, indent string, members []adminapi.Member, now time.Time) {
+	rows := make([][]console.Cell, 0, len(members))
 	for _, m := range members {
-		if !s.wide {
+		if !s.Wide {
 			role := string(m.Role)
 			if m.Leader {
 				role = "leader"
 			}
-			rows = append(rows, []cell{
-				txt(m.ID), txt(strings.TrimSuffix(m.Address, defaultPort)), txt(role), stateCell(m, now),
-				txt(m.SaltVersion), txt(m.Version), num(m.Subscribers), readyCell(m),
+			rows = append(rows, []console.Cell{
+				console.Txt(m.ID), console.Txt(strings.TrimSuffix(m.Address, defaultPort)), console.Txt(role), stateCell(m, now),
+				console.Txt(m.SaltVersion), console.Txt(m.Version), console.Num(m.Subscribers), readyCell(m),
 			})
 			continue
 		}
@@ -78,54 +58,45 @@ func membersTable(s *screen, indent string, members []adminapi.Member, now time.
 		if m.Term == 0 { // not known of one that does not answer
 			term = nil
 		}
-		rows = append(rows, []cell{
-			txt(m.ID), txt(m.Address), txt(string(m.Role)), stateCell(m, now), {text: leader}, num(term),
-			txt(m.SaltVersion), txt(m.Version), num(m.Subscribers), num(m.Lag), readyCell(m),
+		rows = append(rows, []console.Cell{
+			console.Txt(m.ID), console.Txt(m.Address), console.Txt(string(m.Role)), stateCell(m, now), {Text: leader},
+			console.Num(term),
+			console.Txt(m.SaltVersion), console.Txt(m.Version), console.Num(m.Subscribers), console.Num(m.Lag), readyCell(m),
 		})
 	}
-	if !s.wide {
-		s.printTable(indent, []string{
+	if !s.Wide {
+		s.PrintTable(indent, []string{
 			"ID", "ADDRESS", "ROLE", "STATE", "SALT", "VERSION", "MINIONS", "READY",
 		}, rows)
 		return
 	}
-	s.printTable(indent, []string{
+	s.PrintTable(indent, []string{
 		"ID", "ADDRESS", "ROLE", "STATE", "LEADER", "TERM", "SALT", "SALTCLUSTERD", "SUBSCRIBERS", "LAG", "READY",
 	}, rows)
 }
 
 // stateCell says of a member that is not alive for how long.
-func stateCell(m adminapi.Member, now time.Time) cell {
+func stateCell(m adminapi.Member, now time.Time) console.Cell {
 	text := string(m.State)
 	if m.State != adminapi.StateAlive && !m.Since.IsZero() {
-		text += " " + formatAge(now.Sub(m.Since))
+		text += " " + console.FormatAge(now.Sub(m.Since))
 	}
-	return txt(text).withTint(stateTint(m.State))
+	return console.Txt(text).WithTint(console.StateTint(m.State))
 }
 
-func stateTint(state adminapi.State) string {
-	switch state {
-	case adminapi.StateAlive:
-		return green
-	case adminapi.StateFailed:
-		return red
-	}
-	return plain
-}
-
-func readyCell(m adminapi.Member) cell {
+func readyCell(m adminapi.Member) console.Cell {
 	switch {
 	case m.Draining:
-		return txt("draining").withTint(yellow)
+		return console.Txt("draining").WithTint(console.Yellow)
 	case m.Ready == nil:
-		return txt("")
+		return console.Txt("")
 	case *m.Ready:
-		return txt("yes").withTint(green)
+		return console.Txt("yes").WithTint(console.Green)
 	case adminapi.SyncText(m.Sync) != "":
-		return txt("no: syncing " + adminapi.SyncText(m.Sync)).withTint(yellow)
+		return console.Txt("no: syncing " + adminapi.SyncText(m.Sync)).WithTint(console.Yellow)
 	case len(m.Reasons) > 0:
-		return txt("no: " + strings.Join(m.Reasons, ", ")).withTint(red)
+		return console.Txt("no: " + strings.Join(m.Reasons, ", ")).WithTint(console.Red)
 	default:
-		return txt("no").withTint(red)
+		return console.Txt("no").WithTint(console.Red)
 	}
 }

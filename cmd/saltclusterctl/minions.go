@@ -5,14 +5,17 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/adminapi"
 )
 
 // heardWithin is more than the time after which a minion tells its mine again (mine_interval, an hour).
 const heardWithin = 65 * time.Minute
 
-func newMinionsCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newMinionsCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:      "minions",
 		ArgsUsage: "[MINION]",
 		Usage:     "list the connections of minions on all nodes by address, or the minions, or say all that is known of one",
@@ -34,7 +37,7 @@ func newMinionsCommand(e *env) *cli.Command {
 	})
 }
 
-func runMinions(c *cli.Context, e *env) error {
+func runMinions(c *cli.Context, e *console.Env) error {
 	lists := 0
 	for _, name := range []string{"present", "absent", "connected", "lost", "protocol"} {
 		if c.Bool(name) {
@@ -44,13 +47,13 @@ func runMinions(c *cli.Context, e *env) error {
 	id := c.Args().First()
 	switch {
 	case lists > 1:
-		return usagef("use one of them", "--present, --absent, --connected, --lost and --protocol cannot be combined")
+		return console.Usagef("use one of them", "--present, --absent, --connected, --lost and --protocol cannot be combined")
 	case c.NArg() > 1:
-		return usagef("saltclusterctl minions web1", "minions takes the id of one minion")
+		return console.Usagef("saltclusterctl minions web1", "minions takes the id of one minion")
 	case c.Duration("within") <= 0:
-		return usagef("saltclusterctl minions --lost --within 10m", "--within is a time span")
+		return console.Usagef("saltclusterctl minions --lost --within 10m", "--within is a time span")
 	case lists == 0 && strings.ContainsAny(id, "*?["):
-		return usagef("saltclusterctl minions --connected '"+id+"'",
+		return console.Usagef("saltclusterctl minions --connected '"+id+"'",
 			"minions takes the id of one minion; the lists take patterns")
 	case c.Bool("protocol"):
 		return runProtocols(c, e)
@@ -61,36 +64,29 @@ func runMinions(c *cli.Context, e *env) error {
 	case id != "":
 		return runOneMinion(c, e, id)
 	}
-	m, err := askAdmin(c, e, (*adminapi.Client).Minions)
+	m, err := console.AskAdmin(c, e, (*adminapi.Client).Minions)
 	if err != nil {
 		return err
 	}
-	return e.printValue(c, m, func(s *screen) { minionsScreen(s, m, time.Now()) })
+	return e.PrintValue(c, m, func(s *console.Screen) { minionsScreen(s, m, time.Now()) })
 }
 
-func minionsScreen(s *screen, m adminapi.Minions, now time.Time) {
-	s.printTable("", []string{"NODE", "ADDRESS", "CONNECTED", "SILENT"}, connectionRows(m.Subscribers, now))
-	s.line("%s", plural(len(m.Subscribers), "subscriber"))
-	s.printMissing(m.Missing)
+func minionsScreen(s *console.Screen, m adminapi.Minions, now time.Time) {
+	s.PrintTable("", []string{"NODE", "ADDRESS", "CONNECTED", "SILENT"}, connectionRows(m.Subscribers, now))
+	s.Line("%s", wording.Plural(len(m.Subscribers), "subscriber"))
+	s.PrintMissing(m.Missing)
 }
 
-func connectionRows(subs []adminapi.Subscriber, now time.Time) [][]cell {
-	rows := make([][]cell, 0, len(subs))
+func connectionRows(subs []adminapi.Subscriber, now time.Time) [][]console.Cell {
+	rows := make([][]console.Cell, 0, len(subs))
 	for _, sub := range subs {
-		since := txt("")
+		since := console.Txt("")
 		if !sub.Since.IsZero() {
-			since = txt(formatAge(now.Sub(sub.Since)))
+			since = console.Txt(console.FormatAge(now.Sub(sub.Since)))
 		}
-		since.right = true
-		rows = append(rows, []cell{txt(sub.Node), txt(sub.Remote), since,
-			{text: formatAge(time.Duration(sub.Silent) * time.Second), right: true}})
+		since.Right = true
+		rows = append(rows, []console.Cell{console.Txt(sub.Node), console.Txt(sub.Remote), since,
+			{Text: console.FormatAge(time.Duration(sub.Silent) * time.Second), Right: true}})
 	}
 	return rows
-}
-
-// printMissing names the nodes that an answer is without.
-func (s *screen) printMissing(nodes []string) {
-	if len(nodes) > 0 {
-		s.line("%s", s.paint(yellow, "no answer from "+clean(strings.Join(nodes, ", "))))
-	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/fnmatch"
 )
@@ -28,15 +30,15 @@ type heardMinion struct {
 }
 
 // askProtocols asks what the nodes have heard of the minions that the argument, a pattern, means.
-func askProtocols(c *cli.Context, e *env) (adminapi.Protocols, error) {
+func askProtocols(c *cli.Context, e *console.Env) (adminapi.Protocols, error) {
 	var pattern *regexp.Regexp
 	if glob := c.Args().First(); glob != "" {
 		var err error
 		if pattern, err = fnmatch.Compile(glob); err != nil {
-			return adminapi.Protocols{}, usagef("saltclusterctl minions --connected 'web*'", "%v", err)
+			return adminapi.Protocols{}, console.Usagef("saltclusterctl minions --connected 'web*'", "%v", err)
 		}
 	}
-	p, err := askAdmin(c, e, (*adminapi.Client).Protocols)
+	p, err := console.AskAdmin(c, e, (*adminapi.Client).Protocols)
 	if err != nil || pattern == nil {
 		return p, err
 	}
@@ -45,18 +47,18 @@ func askProtocols(c *cli.Context, e *env) (adminapi.Protocols, error) {
 	return p, nil
 }
 
-func runHeard(c *cli.Context, e *env, lost bool) error {
+func runHeard(c *cli.Context, e *console.Env, lost bool) error {
 	p, err := askProtocols(c, e)
 	if err != nil {
 		return err
 	}
 	h := sortHeard(p, lost, c.Duration("within"), time.Now())
-	return e.printValue(c, h, func(s *screen) { heardScreen(s, h, time.Now()) })
+	return e.PrintValue(c, h, func(s *console.Screen) { heardScreen(s, h, time.Now()) })
 }
 
 // sortHeard sorts the accepted minions into those that were heard of lately and the others.
 func sortHeard(p adminapi.Protocols, lost bool, within time.Duration, now time.Time) heard {
-	h := heard{Within: formatAge(within), Minions: []heardMinion{}, Missing: p.Missing,
+	h := heard{Within: console.FormatAge(within), Minions: []heardMinion{}, Missing: p.Missing,
 		Count: map[string]int{"connected": 0, "lost": 0}}
 	add := func(m heardMinion) {
 		gone, word := m.Seen.IsZero() || now.Sub(m.Seen) > within, "connected"
@@ -78,19 +80,20 @@ func sortHeard(p adminapi.Protocols, lost bool, within time.Duration, now time.T
 	return h
 }
 
-func heardScreen(s *screen, h heard, now time.Time) {
-	rows := make([][]cell, 0, len(h.Minions))
+func heardScreen(s *console.Screen, h heard, now time.Time) {
+	rows := make([][]console.Cell, 0, len(h.Minions))
 	for _, m := range h.Minions {
-		rows = append(rows, []cell{txt(m.ID), txt(heardText(m.Seen, now)), txt(m.Node), txt(m.Address)})
+		rows = append(rows, []console.Cell{console.Txt(m.ID), console.Txt(heardText(m.Seen, now)), console.Txt(m.Node),
+			console.Txt(m.Address)})
 	}
-	s.printTable("", []string{"MINION", "HEARD OF", "NODE", "ADDRESS"}, rows)
-	s.line("%d heard of within %s, %d not", h.Count["connected"], h.Within, h.Count["lost"])
-	s.printMissing(h.Missing)
+	s.PrintTable("", []string{"MINION", "HEARD OF", "NODE", "ADDRESS"}, rows)
+	s.Line("%d heard of within %s, %d not", h.Count["connected"], h.Within, h.Count["lost"])
+	s.PrintMissing(h.Missing)
 }
 
 func heardText(seen, now time.Time) string {
 	if seen.IsZero() {
 		return "not yet"
 	}
-	return formatAge(now.Sub(seen)) + " ago"
+	return console.FormatAge(now.Sub(seen)) + " ago"
 }

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterctl/keys"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -34,14 +37,14 @@ type heardOne struct {
 	Returned *adminapi.MinionReturn `json:"returned,omitempty"`
 }
 
-func runOneMinion(c *cli.Context, e *env, id string) error {
-	one, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (oneMinion, error) {
+func runOneMinion(c *cli.Context, e *console.Env, id string) error {
+	one, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (oneMinion, error) {
 		return askOneMinion(ctx, client, id)
 	})
 	if err != nil {
 		return err
 	}
-	return e.printValue(c, one, func(s *screen) { oneMinionScreen(s, one, time.Now()) })
+	return e.PrintValue(c, one, func(s *console.Screen) { oneMinionScreen(s, one, time.Now()) })
 }
 
 func askOneMinion(ctx context.Context, client *adminapi.Client, id string) (oneMinion, error) {
@@ -84,11 +87,11 @@ func sameHost(remote, address string) bool {
 	return err == nil && bad == nil && r.Addr().Unmap() == a.Unmap()
 }
 
-func oneMinionScreen(s *screen, one oneMinion, now time.Time) {
-	keyFacts(s, one.Keys)
-	s.line("")
-	rows := [][]cell{}
-	fact := func(name, value string) { rows = append(rows, []cell{{text: name}, txt(value)}) }
+func oneMinionScreen(s *console.Screen, one oneMinion, now time.Time) {
+	keys.KeyFacts(s, one.Keys)
+	s.Line("")
+	rows := [][]console.Cell{}
+	fact := func(name, value string) { rows = append(rows, []console.Cell{{Text: name}, console.Txt(value)}) }
 	if h := one.Heard; h != nil {
 		fact("heard of", heardText(h.Seen, now))
 		fact("on", h.Node)
@@ -107,12 +110,12 @@ func oneMinionScreen(s *screen, one oneMinion, now time.Time) {
 		fact("owner", o.Node)
 		fact("without it", strings.Join(o.Next, ", then "))
 	}
-	s.printTable("  ", nil, rows)
+	s.PrintTable("  ", nil, rows)
 	if len(one.Connections) > 0 {
-		s.line("\nconnections to 4505 from its address")
-		s.printTable("  ", []string{"NODE", "ADDRESS", "CONNECTED", "SILENT"}, connectionRows(one.Connections, now))
+		s.Line("\nconnections to 4505 from its address")
+		s.PrintTable("  ", []string{"NODE", "ADDRESS", "CONNECTED", "SILENT"}, connectionRows(one.Connections, now))
 	}
-	s.printMissing(one.Missing)
+	s.PrintMissing(one.Missing)
 }
 
 // ownJob is the job id of what a minion's schedule or salt-call ran.

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/fnmatch"
 )
@@ -16,21 +19,21 @@ type presentMinions struct {
 	Missing []string                 `json:"missing,omitempty"`
 }
 
-func runPresence(c *cli.Context, e *env, absent bool) error {
+func runPresence(c *cli.Context, e *console.Env, absent bool) error {
 	match := func(string) bool { return true }
 	if glob := c.Args().First(); glob != "" {
 		pattern, err := fnmatch.Compile(glob)
 		if err != nil {
-			return usagef("saltclusterctl minions --present 'web*'", "%v", err)
+			return console.Usagef("saltclusterctl minions --present 'web*'", "%v", err)
 		}
 		match = pattern.MatchString
 	}
-	p, err := askAdmin(c, e, (*adminapi.Client).Presence)
+	p, err := console.AskAdmin(c, e, (*adminapi.Client).Presence)
 	if err != nil {
 		return err
 	}
 	out := filterPresent(p, absent, match)
-	return e.printValue(c, out, func(s *screen) { presenceScreen(s, out, absent, time.Now()) })
+	return e.PrintValue(c, out, func(s *console.Screen) { presenceScreen(s, out, absent, time.Now()) })
 }
 
 func filterPresent(p adminapi.Presence, absent bool, match func(id string) bool) presentMinions {
@@ -49,20 +52,21 @@ func filterPresent(p adminapi.Presence, absent bool, match func(id string) bool)
 	return out
 }
 
-func presenceScreen(s *screen, out presentMinions, absent bool, now time.Time) {
-	rows := make([][]cell, 0, len(out.Minions))
+func presenceScreen(s *console.Screen, out presentMinions, absent bool, now time.Time) {
+	rows := make([][]console.Cell, 0, len(out.Minions))
 	for _, m := range out.Minions {
-		id := txt(m.ID)
+		id := console.Txt(m.ID)
 		if m.Doubt {
-			id = cell{text: clean(m.ID) + " ?", tint: yellow}
+			id = console.Cell{Text: console.Clean(m.ID) + " ?", Tint: console.Yellow}
 		}
-		rows = append(rows, []cell{id, txt(m.Node), txt(m.Address), txt(heardText(m.Seen, now))})
+		rows = append(rows, []console.Cell{id, console.Txt(m.Node), console.Txt(m.Address),
+			console.Txt(heardText(m.Seen, now))})
 	}
-	s.printTable("", []string{"MINION", "NODE", "ADDRESS", "HEARD OF"}, rows)
-	s.line("%d present, %d absent", out.Count["present"], out.Count["absent"])
+	s.PrintTable("", []string{"MINION", "NODE", "ADDRESS", "HEARD OF"}, rows)
+	s.Line("%d present, %d absent", out.Count["present"], out.Count["absent"])
 	if n := out.Count["doubt"]; n > 0 && !absent {
-		s.line("%s", s.paint(yellow, plural(n, "minion")+" with ?: behind one address with others, of which some are gone; "+
+		s.Line("%s", s.Paint(console.Yellow, wording.Plural(n, "minion")+" with ?: behind one address with others, of which some are gone; "+
 			"salt-run cluster.present ping=True asks them"))
 	}
-	s.printMissing(out.Missing)
+	s.PrintMissing(out.Missing)
 }

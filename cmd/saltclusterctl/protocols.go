@@ -9,19 +9,22 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func runProtocols(c *cli.Context, e *env) error {
+func runProtocols(c *cli.Context, e *console.Env) error {
 	p, err := askProtocols(c, e)
 	if err != nil {
 		return err
 	}
-	return e.printValue(c, p, func(s *screen) { protocolsScreen(s, p, time.Now()) })
+	return e.PrintValue(c, p, func(s *console.Screen) { protocolsScreen(s, p, time.Now()) })
 }
 
-func protocolsScreen(s *screen, p adminapi.Protocols, now time.Time) {
-	rows, count := make([][]cell, 0, len(p.Minions)+len(p.Unheard)), map[int]int{}
+func protocolsScreen(s *console.Screen, p adminapi.Protocols, now time.Time) {
+	rows, count := make([][]console.Cell, 0, len(p.Minions)+len(p.Unheard)), map[int]int{}
 	for _, m := range p.Minions {
 		count[m.Version]++
 		version, seen := strconv.Itoa(m.Version), "before the last start"
@@ -29,23 +32,23 @@ func protocolsScreen(s *screen, p adminapi.Protocols, now time.Time) {
 			version += ", now " + strconv.Itoa(m.Latest)
 		}
 		if !m.Seen.IsZero() {
-			seen = formatAge(now.Sub(m.Seen)) + " ago"
+			seen = console.FormatAge(now.Sub(m.Seen)) + " ago"
 		}
-		rows = append(rows, []cell{txt(m.ID), {text: version}, {text: seen}, txt(m.Node)})
+		rows = append(rows, []console.Cell{console.Txt(m.ID), {Text: version}, {Text: seen}, console.Txt(m.Node)})
 	}
 	for _, id := range p.Unheard {
-		rows = append(rows, []cell{txt(id), {text: "?"}, {}, {}})
+		rows = append(rows, []console.Cell{console.Txt(id), {Text: "?"}, {}, {}})
 	}
-	s.printTable("", []string{"MINION", "VERSION", "SEEN", "NODE"}, rows)
+	s.PrintTable("", []string{"MINION", "VERSION", "SEEN", "NODE"}, rows)
 	var parts []string
 	for _, v := range slices.Backward(slices.Sorted(maps.Keys(count))) {
-		parts = append(parts, fmt.Sprintf("version %d: %s", v, plural(count[v], "minion")))
+		parts = append(parts, fmt.Sprintf("version %d: %s", v, wording.Plural(count[v], "minion")))
 	}
 	if len(p.Unheard) > 0 {
-		parts = append(parts, plural(len(p.Unheard), "minion")+" not heard of yet")
+		parts = append(parts, wording.Plural(len(p.Unheard), "minion")+" not heard of yet")
 	}
 	if len(parts) > 0 {
-		s.line("%s", strings.Join(parts, ", "))
+		s.Line("%s", strings.Join(parts, ", "))
 	}
-	s.printMissing(p.Missing)
+	s.PrintMissing(p.Missing)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/cmd/saltclusterctl/console"
+
 	"github.com/urfave/cli/v2"
 )
 
@@ -51,9 +53,9 @@ func TestReference_Current(t *testing.T) {
 func cliReference() []byte {
 	var b bytes.Buffer
 	b.WriteString(referenceHead)
-	app := newApp(&env{stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }})
+	app := newApp(&console.Env{Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" }})
 	b.WriteString("\n## Flags of every command\n\n")
-	writeFlags(&b, completeCommand(&cli.Command{}).Flags)
+	writeFlags(&b, console.CompleteCommand(&cli.Command{}).Flags)
 	category := ""
 	for _, c := range app.VisibleCommands() {
 		if c.Category != category {
@@ -63,7 +65,7 @@ func cliReference() []byte {
 		writeCommand(&b, c, c.Name, commonFlags())
 	}
 	b.WriteString("\n## Exit codes\n\nScripts may rely on them.\n\n| code | meaning |\n|---|---|\n")
-	for line := range strings.Lines(exitCodesHelp) {
+	for line := range strings.Lines(console.ExitCodesHelp) {
 		if code, what, ok := strings.Cut(strings.TrimSpace(line), " "); ok && code != "EXIT" {
 			fmt.Fprintf(&b, "| %s | %s |\n", code, markdown(strings.TrimSpace(what)))
 		}
@@ -111,7 +113,7 @@ func writeFlags(b *bytes.Buffer, flags []cli.Flag) {
 		for _, n := range f.Names() {
 			names = append(names, strings.Repeat("-", min(len(n), 2))+n)
 		}
-		placeholder, usage := unquoteUsage(doc)
+		placeholder, usage := console.UnquoteUsage(doc)
 		if v := doc.GetDefaultText(); v != "" && doc.TakesValue() && !strings.Contains(usage, "default:") {
 			usage += "; default: " + strings.Trim(v, `"`)
 		}

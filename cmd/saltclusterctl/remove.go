@@ -5,11 +5,14 @@ import (
 	"fmt"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterctl/dryrun"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newRemoveCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newRemoveCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:      "remove",
 		Usage:     "take NODE out of the cluster for good, dead or alive, on any node",
 		ArgsUsage: "NODE",
@@ -18,19 +21,19 @@ func newRemoveCommand(e *env) *cli.Command {
 			"It asks before, unless --yes is given.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "remove it also when the rest is not a majority any more"},
-			dryRunFlag(),
-			yesFlag(),
-			waitFlag("nothing is left of it; --wait=false returns as soon as it is off the roster"),
-			timeoutFlag(),
+			dryrun.DryRunFlag(),
+			console.YesFlag(),
+			console.WaitFlag("nothing is left of it; --wait=false returns as soon as it is off the roster"),
+			console.TimeoutFlag(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return usagef("saltclusterctl members lists them", "remove takes one argument, the id of a node")
+				return console.Usagef("saltclusterctl members lists them", "remove takes one argument, the id of a node")
 			}
 			if c.Bool("dry-run") {
-				return showForecast(c, e, func(st adminapi.Status,
-					m adminapi.Member) forecast {
-					return removeForecast(st, m, c.Bool("force"))
+				return dryrun.ShowForecast(c, e, func(st adminapi.Status,
+					m adminapi.Member) dryrun.Forecast {
+					return dryrun.RemoveForecast(st, m, c.Bool("force"))
 				})
 			}
 			return runRemove(c, e)
@@ -38,16 +41,16 @@ func newRemoveCommand(e *env) *cli.Command {
 	})
 }
 
-func runRemove(c *cli.Context, e *env) error {
-	if err := checkOperation(c); err != nil {
+func runRemove(c *cli.Context, e *console.Env) error {
+	if err := console.CheckOperation(c); err != nil {
 		return err
 	}
-	if err := e.askConsent(c, fmt.Sprintf("take %s out of the cluster for good?", clean(c.Args().First()))); err != nil {
+	if err := e.AskConsent(c, fmt.Sprintf("take %s out of the cluster for good?", console.Clean(c.Args().First()))); err != nil {
 		return err
 	}
 	r := adminapi.RemoveRequest{Node: c.Args().First(), Force: c.Bool("force"), NoWait: !c.Bool("wait"),
 		Timeout: c.Duration("timeout")}
-	return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
+	return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Remove(ctx, r, p)
 	})

@@ -8,11 +8,15 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterctl/dryrun"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newReturnsCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newReturnsCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "returns",
 		Usage: "look at the returns that the salt-master of this host does not answer",
 		Description: "Returns that only the salt-master itself can take are kept for it while it is away. One that it does not answer, though it\n" +
@@ -20,118 +24,120 @@ func newReturnsCommand(e *env) *cli.Command {
 			"retry. Nothing that was acknowledged is lost. Each is a file below state_dir/returns/unanswered.",
 		Subcommands: []*cli.Command{newReturnsListCommand(e), newReturnsRetryCommand(e), newReturnsDropCommand(e)},
 		Action: func(c *cli.Context) error {
-			return noSuchWord(c, "saltclusterctl returns --help", "list, retry or drop")
+			return console.NoSuchWord(c, "saltclusterctl returns --help", "list, retry or drop")
 		},
 	})
 }
 
-func newReturnsListCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newReturnsListCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "list",
 		Usage: "list the returns that were put aside on this node, what waits longest first",
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
-			list, err := askAdmin(c, e, (*adminapi.Client).UnansweredReturns)
+			list, err := console.AskAdmin(c, e, (*adminapi.Client).UnansweredReturns)
 			if err != nil {
 				return err
 			}
-			return e.printValue(c, list, func(s *screen) { unansweredScreen(s, list, time.Now()) })
+			return e.PrintValue(c, list, func(s *console.Screen) { unansweredScreen(s, list, time.Now()) })
 		},
 	})
 }
 
-func unansweredScreen(s *screen, list adminapi.UnansweredReturns, now time.Time) {
-	rows := make([][]cell, 0, len(list.Returns))
+func unansweredScreen(s *console.Screen, list adminapi.UnansweredReturns, now time.Time) {
+	rows := make([][]console.Cell, 0, len(list.Returns))
 	for _, r := range list.Returns {
 		next := "by hand"
 		if !r.Next.IsZero() {
-			next = "in " + formatAge(r.Next.Sub(now))
+			next = "in " + console.FormatAge(r.Next.Sub(now))
 		}
-		rows = append(rows, []cell{
-			txt(r.ID), txt(r.Minion), txt(r.JID), txt(r.Function), txt(formatAge(now.Sub(r.Since))),
-			{text: fmt.Sprint(r.Tries), right: true},
-			txt(next), txt(r.Error),
+		rows = append(rows, []console.Cell{
+			console.Txt(r.ID), console.Txt(r.Minion), console.Txt(r.JID), console.Txt(r.Function),
+			console.Txt(console.FormatAge(now.Sub(r.Since))),
+			{Text: fmt.Sprint(r.Tries), Right: true},
+			console.Txt(next), console.Txt(r.Error),
 		})
 	}
 	if len(rows) > 0 {
-		s.printTable("", []string{"ID", "MINION", "JID", "FUNCTION", "ASIDE FOR", "TRIES", "AGAIN", "LAST ERROR"}, rows)
+		s.PrintTable("", []string{"ID", "MINION", "JID", "FUNCTION", "ASIDE FOR", "TRIES", "AGAIN", "LAST ERROR"}, rows)
 	}
 	if list.More > 0 {
-		s.line("and %d more", list.More)
+		s.Line("and %d more", list.More)
 	}
-	s.line("%s put aside on %s", plural(len(list.Returns)+list.More, "return"), clean(list.From))
+	s.Line("%s put aside on %s", wording.Plural(len(list.Returns)+list.More, "return"), console.Clean(list.From))
 	if list.Full {
-		s.line("%s", s.paint(red, "there is no room for more: the next one holds up those after it"))
+		s.Line("%s", s.Paint(console.Red, "there is no room for more: the next one holds up those after it"))
 	}
 	if len(rows) > 0 {
-		s.line("-> the salt-master's log may say what is wrong with them; saltclusterctl returns retry; saltclusterctl returns drop ID")
+		s.Line("-> the salt-master's log may say what is wrong with them; saltclusterctl returns retry; saltclusterctl returns drop ID")
 	}
 }
 
-func newReturnsRetryCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newReturnsRetryCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "retry",
 		Usage: "give the salt-master all of them once more now, one after the other",
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
-			done, err := askAdmin(c, e, (*adminapi.Client).RetryReturns)
+			done, err := console.AskAdmin(c, e, (*adminapi.Client).RetryReturns)
 			if err != nil {
 				return err
 			}
-			return e.printValue(c, done, func(s *screen) { retriedScreen(s, done) })
+			return e.PrintValue(c, done, func(s *console.Screen) { retriedScreen(s, done) })
 		},
 	})
 }
 
-func retriedScreen(s *screen, r adminapi.RetriedReturns) {
-	s.line("%s: %s due", clean(r.From), plural(r.Returns, "return"))
+func retriedScreen(s *console.Screen, r adminapi.RetriedReturns) {
+	s.Line("%s: %s due", console.Clean(r.From), wording.Plural(r.Returns, "return"))
 	switch {
 	case r.Returns == 0:
 	case !r.MasterDown:
-		s.line("the salt-master gets them one after the other, with a pause after one that it does not answer")
+		s.Line("the salt-master gets them one after the other, with a pause after one that it does not answer")
 	default:
-		s.line("%s", s.paint(yellow, "the salt-master is down: it gets them when it is up"))
+		s.Line("%s", s.Paint(console.Yellow, "the salt-master is down: it gets them when it is up"))
 	}
 	if r.Damaged > 0 {
-		s.line("%s", s.paint(yellow, plural(r.Damaged, "damaged file")+" cannot be given: saltclusterctl returns list"))
+		s.Line("%s", s.Paint(console.Yellow, wording.Plural(r.Damaged, "damaged file")+" cannot be given: saltclusterctl returns list"))
 	}
 }
 
-func newReturnsDropCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newReturnsDropCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name: "drop", ArgsUsage: "ID",
 		Usage: "give one up for good: it will be in no job cache",
-		Flags: []cli.Flag{dryRunFlag(), yesFlag()},
+		Flags: []cli.Flag{dryrun.DryRunFlag(), console.YesFlag()},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return usagef("saltclusterctl returns list", "returns drop takes one argument, the id of a return")
+				return console.Usagef("saltclusterctl returns list", "returns drop takes one argument, the id of a return")
 			}
 			if c.Bool("dry-run") {
 				return forecastDrop(c, e)
 			}
-			if err := e.askConsent(c, fmt.Sprintf("give the return %s up for good?", clean(c.Args().First()))); err != nil {
+			if err := e.AskConsent(c, fmt.Sprintf("give the return %s up for good?", console.Clean(c.Args().First()))); err != nil {
 				return err
 			}
-			r, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.UnansweredReturn, error) {
+			r, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.UnansweredReturn,
+				error) {
 				return client.DropReturn(ctx, c.Args().First())
 			})
 			if err != nil {
 				return err
 			}
-			return e.printValue(c, r, func(s *screen) {
-				s.line("dropped: the return of %s for %s", clean(cmp.Or(r.Minion, "an unknown minion")),
-					clean(cmp.Or(r.JID, "no job")))
+			return e.PrintValue(c, r, func(s *console.Screen) {
+				s.Line("dropped: the return of %s for %s", console.Clean(cmp.Or(r.Minion, "an unknown minion")),
+					console.Clean(cmp.Or(r.JID, "no job")))
 			})
 		},
 	})
 }
 
-func forecastDrop(c *cli.Context, e *env) error {
-	list, err := askAdmin(c, e, (*adminapi.Client).UnansweredReturns)
+func forecastDrop(c *cli.Context, e *console.Env) error {
+	list, err := console.AskAdmin(c, e, (*adminapi.Client).UnansweredReturns)
 	if err != nil {
 		return err
 	}
@@ -145,7 +151,7 @@ func forecastDrop(c *cli.Context, e *env) error {
 		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl returns list", "there is no return %q", id)
 	}
 	r := list.Returns[at]
-	return e.showPlan(c, forecast{Node: list.From,
+	return dryrun.ShowPlan(e, c, dryrun.Forecast{Node: list.From,
 		Effects: []string{fmt.Sprintf("the return of %s for %s would be given up: no job cache would ever have it",
 			cmp.Or(r.Minion, "an unknown minion"), cmp.Or(r.JID, "no job"))}})
 }

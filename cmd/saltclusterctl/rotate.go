@@ -11,11 +11,13 @@ import (
 	"os"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newRotateCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newRotateCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "rotate",
 		Usage: "replace a secret of the cluster while it works",
 		Description: "Each can be repeated, resumes where it was interrupted, and says what becomes of nodes that are down.\n" +
@@ -32,7 +34,7 @@ func newRotateCommand(e *env) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return noSuchWord(c, "saltclusterctl rotate --help", "aes, gossip-key, certificates, secret or identity")
+				return console.NoSuchWord(c, "saltclusterctl rotate --help", "aes, gossip-key, certificates, secret or identity")
 			}
 			return listRotations(c, e)
 		},
@@ -40,29 +42,29 @@ func newRotateCommand(e *env) *cli.Command {
 }
 
 func rotateFlags() []cli.Flag {
-	return []cli.Flag{&cli.BoolFlag{Name: "dry-run", Usage: "change nothing, say what would happen"}, yesFlag(),
-		timeoutFlag()}
+	return []cli.Flag{&cli.BoolFlag{Name: "dry-run", Usage: "change nothing, say what would happen"}, console.YesFlag(),
+		console.TimeoutFlag()}
 }
 
 // listRotations answers a bare "rotate": what can be replaced. Its exit code tells a script that nothing was.
-func listRotations(c *cli.Context, e *env) error {
-	s := &screen{colour: e.colour}
-	var rows [][]cell
+func listRotations(c *cli.Context, e *console.Env) error {
+	s := e.NewScreen()
+	var rows [][]console.Cell
 	for _, sub := range c.Command.Subcommands {
-		rows = append(rows, []cell{txt("saltclusterctl rotate " + sub.Name), txt(sub.Usage)})
+		rows = append(rows, []console.Cell{console.Txt("saltclusterctl rotate " + sub.Name), console.Txt(sub.Usage)})
 	}
-	s.printTable("", []string{"COMMAND", "WHAT IT DOES"}, rows)
-	if _, err := e.stdout.Write(s.b.Bytes()); err != nil {
+	s.PrintTable("", []string{"COMMAND", "WHAT IT DOES"}, rows)
+	if _, err := e.Stdout.Write(s.Bytes()); err != nil {
 		return err
 	}
-	return &silentError{exitUsage}
+	return console.SilentError(console.ExitUsage)
 }
 
-func newRotateWhat(e *env, what, usage string, flags ...cli.Flag) *cli.Command {
-	return completeCommand(&cli.Command{
+func newRotateWhat(e *console.Env, what, usage string, flags ...cli.Flag) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name: what, Usage: usage, Flags: append(flags, rotateFlags()...),
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runRotate(c, e, adminapi.RotateRequest{What: what, Node: c.String("node")})
@@ -70,8 +72,8 @@ func newRotateWhat(e *env, what, usage string, flags ...cli.Flag) *cli.Command {
 	})
 }
 
-func newRotateSecretCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newRotateSecretCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  adminapi.RotateSecret,
 		Usage: "change cluster_secret, with which nodes join; members keep running without it",
 		Description: "First the new secret is accepted beside the old one. When it stands in the configuration of the nodes, --finish ends that.\n" +
@@ -83,7 +85,7 @@ func newRotateSecretCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "finish", Usage: "the second step: refuse the old one"},
 		}, rotateFlags()...),
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runRotateSecret(c, e)
@@ -91,8 +93,8 @@ func newRotateSecretCommand(e *env) *cli.Command {
 	})
 }
 
-func newRotateIdentityCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newRotateIdentityCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  adminapi.RotateIdentity,
 		Usage: "replace master.pem of all nodes, in steps; without a flag: say how far it is",
 		Description: "--prepare makes another key pair and says how minions are told; both are answered for from then on, and without a flag the\n" +
@@ -107,7 +109,7 @@ func newRotateIdentityCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "force", Usage: "although minions or nodes are behind"},
 		}, rotateFlags()...),
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			r := adminapi.RotateRequest{What: adminapi.RotateIdentity, Force: c.Bool("force")}
@@ -116,7 +118,7 @@ func newRotateIdentityCommand(e *env) *cli.Command {
 				switch {
 				case !c.Bool(step):
 				case r.Step != "":
-					return usagef("saltclusterctl rotate identity --help", "--%s and --%s are two steps", r.Step, step)
+					return console.Usagef("saltclusterctl rotate identity --help", "--%s and --%s are two steps", r.Step, step)
 				default:
 					r.Step = step
 				}
@@ -126,22 +128,22 @@ func newRotateIdentityCommand(e *env) *cli.Command {
 	})
 }
 
-func runRotateSecret(c *cli.Context, e *env) error {
+func runRotateSecret(c *cli.Context, e *console.Env) error {
 	file, finish := c.String("secret-file"), c.Bool("finish")
 	const example = "saltclusterctl rotate secret --secret-file /root/cluster.secret"
 	r := adminapi.RotateRequest{What: adminapi.RotateSecret, Now: c.Bool("now"), Finish: finish}
 	switch {
 	case finish && (file != "" || r.Now):
-		return usagef("saltclusterctl rotate secret --finish", "--finish needs no other flag")
+		return console.Usagef("saltclusterctl rotate secret --finish", "--finish needs no other flag")
 	case finish:
 		return runRotate(c, e, r)
 	case file == "":
-		return usagef(example, "the new secret needs a file: --secret-file")
+		return console.Usagef(example, "the new secret needs a file: --secret-file")
 	}
-	if err := e.consentToRotation(c, r); err != nil {
+	if err := consentToRotation(e, c, r); err != nil {
 		return err
 	}
-	secret, err := e.newSecret(file, c.Bool("dry-run"))
+	secret, err := newSecret(e, file, c.Bool("dry-run"))
 	if err != nil {
 		return err
 	}
@@ -151,20 +153,20 @@ func runRotateSecret(c *cli.Context, e *env) error {
 
 // newSecret reads the new secret; a file that is not there is made. It is made before anything is changed: with
 // a secret that only the cluster knew, no node could join.
-func (e *env) newSecret(file string, dry bool) (adminapi.Secret, error) {
+func newSecret(e *console.Env, file string, dry bool) (adminapi.Secret, error) {
 	if file != "-" {
 		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 			text := randomSecret()
 			if dry {
 				return adminapi.Secret(text), nil
 			}
-			if err := writeNew(file, []byte(text+"\n")); err != nil {
+			if err := console.WriteNew(file, []byte(text+"\n")); err != nil {
 				return "", fmt.Errorf("make a secret: %w", err)
 			}
-			fmt.Fprintf(e.stderr, "secret: a random one was written to %s\n", clean(file))
+			fmt.Fprintf(e.Stderr, "secret: a random one was written to %s\n", console.Clean(file))
 		}
 	}
-	return e.readSecret(file)
+	return readSecret(e, file)
 }
 
 // randomSecret has 256 bits.
@@ -174,27 +176,27 @@ func randomSecret() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-func runRotate(c *cli.Context, e *env, r adminapi.RotateRequest) error {
-	if err := e.consentToRotation(c, r); err != nil {
+func runRotate(c *cli.Context, e *console.Env, r adminapi.RotateRequest) error {
+	if err := consentToRotation(e, c, r); err != nil {
 		return err
 	}
 	return rotateSecret(c, e, r)
 }
 
 // consentToRotation asks before anything is replaced; "rotate identity" without a step only reports.
-func (e *env) consentToRotation(c *cli.Context, r adminapi.RotateRequest) error {
-	if err := checkOperation(c); err != nil {
+func consentToRotation(e *console.Env, c *cli.Context, r adminapi.RotateRequest) error {
+	if err := console.CheckOperation(c); err != nil {
 		return err
 	}
 	if c.Bool("dry-run") || r.What == adminapi.RotateIdentity && r.Step == "" {
 		return nil
 	}
-	return e.askConsent(c, rotateQuestion(r))
+	return e.AskConsent(c, rotateQuestion(r))
 }
 
-func rotateSecret(c *cli.Context, e *env, r adminapi.RotateRequest) error {
+func rotateSecret(c *cli.Context, e *console.Env, r adminapi.RotateRequest) error {
 	r.DryRun, r.Timeout = c.Bool("dry-run"), c.Duration("timeout")
-	return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
+	return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Rotate(ctx, r, p)
 	})
@@ -207,7 +209,7 @@ func rotateQuestion(r adminapi.RotateRequest) string {
 	case adminapi.RotateGossipKey:
 		return "replace the gossip key?"
 	case adminapi.RotateCertificates:
-		return fmt.Sprintf("replace the keys and certificates of %s?", clean(cmp.Or(r.Node, "all nodes")))
+		return fmt.Sprintf("replace the keys and certificates of %s?", console.Clean(cmp.Or(r.Node, "all nodes")))
 	case adminapi.RotateSecret:
 		switch {
 		case r.Finish:

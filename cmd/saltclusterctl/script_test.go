@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/admin/admintest"
 	"saltclusterd/sidecar/saltcrypt"

@@ -2,17 +2,19 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
 	"saltclusterd/cmd/saltclusterctl/adopt"
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/cmd/saltclusterctl/doctor"
-	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/cmd/saltclusterctl/support"
+	"saltclusterd/cmd/saltclusterd/wording"
 )
 
-func newSetupCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newSetupCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "setup",
 		Usage: "make room for saltclusterd beside this host's salt-master, and say what to restart in which order",
 		Description: "Looks first, and changes nothing unless all is well: then it writes one drop-in, which moves the salt-master to loopback,\n" +
@@ -23,56 +25,19 @@ func newSetupCommand(e *env) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "check", Usage: "only look; exit code 10 when something is in the way"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "look, and show what would be written"},
-			yesFlag(),
+			console.YesFlag(),
 			&cli.StringFlag{Name: "node", Usage: "`ID` of this node; default: the host's name"},
 			&cli.StringFlag{Name: "join",
 				Usage: "this master becomes a node of the cluster that `PEER` belongs to, instead of founding one"},
 			&cli.StringFlag{Name: "cluster-id", Usage: "`NAME` of the cluster, the same on every node; default: salt"},
-		}, hostFlags()...),
+		}, adopt.HostFlags()...),
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runSetup(c, e)
 		},
 	})
-}
-
-// hostFlags say where this host's salt-master is.
-func hostFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "config-dir", Aliases: []string{"c"},
-			Usage: "`DIR` with the files master and saltclusterd; default: /etc/salt"},
-		&cli.StringFlag{Name: "salt-master", Usage: "`PROGRAM`, where it is not in $PATH"},
-	}
-}
-
-// inspectSite looks at this host. A daemon that does not answer is one that does not run.
-func (e *env) inspectSite(c *cli.Context) (*adopt.Site, error) {
-	a := adopt.Asked{Own: e.configPath(c), Command: c.String("salt-master"), Node: c.String("node"),
-		ClusterID: c.String("cluster-id"), Join: c.String("join"), Proc: "/proc"}
-	if dir := c.String("config-dir"); dir != "" {
-		dir, err := filepath.Abs(dir)
-		if err != nil {
-			return nil, err
-		}
-		a.Master = filepath.Join(dir, "master")
-		if !c.IsSet("config") {
-			a.Own = filepath.Join(dir, "saltclusterd")
-		}
-	}
-	if err := c.Set("config", a.Own); err != nil { // the socket is found by it
-		return nil, err
-	}
-	var status *adminapi.Status
-	if st, err := askAdmin(c, e, (*adminapi.Client).Status); err == nil {
-		status = &st
-	}
-	site, err := adopt.Look(c.Context, a, status)
-	if err != nil {
-		return nil, refusedf("--salt-master PROGRAM and --config-dir DIR say where it is", "%v", err)
-	}
-	return site, nil
 }
 
 // setupDone is what the verb shows.
@@ -81,29 +46,29 @@ type setupDone struct {
 	Written bool `json:"written"`
 }
 
-func runSetup(c *cli.Context, e *env) error {
-	if err := checkOperation(c); err != nil {
+func runSetup(c *cli.Context, e *console.Env) error {
+	if err := console.CheckOperation(c); err != nil {
 		return err
 	}
-	site, err := e.inspectSite(c)
+	site, err := adopt.InspectSite(e, c)
 	if err != nil {
 		return err
 	}
 	out := setupDone{Plan: site.Plan()}
 	only := c.Bool("check") || c.Bool("dry-run")
 	if only || out.Failed() > 0 || len(out.Files) == 0 {
-		if err := e.printValue(c, out, func(s *screen) { setupScreen(s, out, c.Bool("dry-run"), only) }); err != nil {
+		if err := e.PrintValue(c, out, func(s *console.Screen) { setupScreen(s, out, c.Bool("dry-run"), only) }); err != nil {
 			return err
 		}
 		return setupResult(out.Failed(), only)
 	}
 	shown := !c.Bool("yes")
 	if shown {
-		s := &screen{colour: e.colour}
+		s := e.NewScreen()
 		checkLines(s, out.Checks)
 		fileLines(s, out.Files, "to be written:", false)
-		fmt.Fprint(e.stderr, s.b.String())
-		if err := e.askConsent(c, fmt.Sprintf("write %s?", plural(len(out.Files), "file"))); err != nil {
+		fmt.Fprint(e.Stderr, s.String())
+		if err := e.AskConsent(c, fmt.Sprintf("write %s?", wording.Plural(len(out.Files), "file"))); err != nil {
 			return err
 		}
 	}
@@ -111,7 +76,7 @@ func runSetup(c *cli.Context, e *env) error {
 		return err
 	}
 	out.Written = true
-	return e.printValue(c, out, func(s *screen) {
+	return e.PrintValue(c, out, func(s *console.Screen) {
 		if !shown {
 			checkLines(s, out.Checks)
 		}
@@ -122,23 +87,23 @@ func runSetup(c *cli.Context, e *env) error {
 func setupResult(failed int, only bool) error {
 	switch {
 	case failed > 0 && only:
-		return &silentError{exitProblems}
+		return console.SilentError(console.ExitProblems)
 	case failed > 0:
-		return &silentError{exitRefused}
+		return console.SilentError(console.ExitRefused)
 	}
 	return nil
 }
 
-func setupScreen(s *screen, out setupDone, whole, only bool) {
+func setupScreen(s *console.Screen, out setupDone, whole, only bool) {
 	checkLines(s, out.Checks)
 	setupSteps(s, out, whole, only)
 }
 
 // setupSteps is what comes after the checks.
-func setupSteps(s *screen, out setupDone, whole, only bool) {
+func setupSteps(s *console.Screen, out setupDone, whole, only bool) {
 	switch {
 	case out.Failed() > 0:
-		s.line("%s", s.paint(red, fmt.Sprintf("%s in the way; nothing was changed", plural(out.Failed(), "thing"))))
+		s.Line("%s", s.Paint(console.Red, fmt.Sprintf("%s in the way; nothing was changed", wording.Plural(out.Failed(), "thing"))))
 		return
 	case out.Written:
 		fileLines(s, out.Files, "written:", false)
@@ -147,33 +112,33 @@ func setupSteps(s *screen, out setupDone, whole, only bool) {
 	}
 	switch {
 	case len(out.Next) == 0:
-		s.line("%s", s.paint(green, "nothing is left to do"))
+		s.Line("%s", s.Paint(console.Green, "nothing is left to do"))
 	case only:
-		s.line("nothing was changed; after setup:")
-		printSteps(s, out.Next)
+		s.Line("nothing was changed; after setup:")
+		console.PrintSteps(s, out.Next)
 	default:
-		nextSteps(s, out.Next)
+		console.NextSteps(s, out.Next)
 	}
 }
 
-func checkLines(s *screen, checks []doctor.Finding) {
+func checkLines(s *console.Screen, checks []doctor.Finding) {
 	for _, f := range checks {
-		findingLines(s, f)
+		support.FindingLines(s, f)
 	}
 }
 
-func fileLines(s *screen, files []adopt.File, head string, whole bool) {
-	s.line("%s", head)
+func fileLines(s *console.Screen, files []adopt.File, head string, whole bool) {
+	s.Line("%s", head)
 	for _, f := range files {
-		s.line("  %s  (%s)", clean(f.Path), clean(f.What))
+		s.Line("  %s  (%s)", console.Clean(f.Path), console.Clean(f.What))
 		if !whole {
 			continue
 		}
 		for line := range strings.Lines(f.Text) {
-			s.line("      %s", clean(strings.TrimSuffix(line, "\n")))
+			s.Line("      %s", console.Clean(strings.TrimSuffix(line, "\n")))
 		}
 		if f.Secret {
-			s.line("      (is not shown)")
+			s.Line("      (is not shown)")
 		}
 	}
 }

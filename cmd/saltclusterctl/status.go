@@ -7,22 +7,26 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterctl/roots"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newStatusCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newStatusCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "status",
 		Usage: "show on one screen how the cluster and this node are, what is wrong and what to type next",
 		Flags: []cli.Flag{
-			wideFlag(),
+			console.WideFlag(),
 			&cli.BoolFlag{Name: "check",
 				Usage: "exit with 10 when there is a problem that is more than a warning, for this node or the cluster"},
 			&cli.BoolFlag{Name: "all",
 				Usage: "with --check: also when another node is away or not ready, though nothing is wrong here; drained ones are well"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runStatus(c, e)
@@ -30,22 +34,22 @@ func newStatusCommand(e *env) *cli.Command {
 	})
 }
 
-func runStatus(c *cli.Context, e *env) error {
-	st, err := askAdmin(c, e, (*adminapi.Client).Status)
+func runStatus(c *cli.Context, e *console.Env) error {
+	st, err := console.AskAdmin(c, e, (*adminapi.Client).Status)
 	if err != nil {
 		return err
 	}
-	if err := e.printValue(c, st, func(s *screen) { statusScreen(s, st, time.Now()) }); err != nil {
+	if err := e.PrintValue(c, st, func(s *console.Screen) { statusScreen(s, st, time.Now()) }); err != nil {
 		return err
 	}
 	if c.Bool("check") {
 		for _, p := range st.Problems {
 			if p.Level == adminapi.LevelFail {
-				return &silentError{exitProblems}
+				return console.SilentError(console.ExitProblems)
 			}
 		}
 		if c.Bool("all") && slices.ContainsFunc(st.Members, isUnwell) {
-			return &silentError{exitProblems}
+			return console.SilentError(console.ExitProblems)
 		}
 	}
 	return nil
@@ -56,56 +60,56 @@ func isUnwell(m adminapi.Member) bool {
 	return m.State != adminapi.StateAlive || !m.Draining && m.Role != adminapi.RoleWitness && (m.Ready == nil || !*m.Ready)
 }
 
-func statusScreen(s *screen, st adminapi.Status, now time.Time) {
+func statusScreen(s *console.Screen, st adminapi.Status, now time.Time) {
 	clusterLine(s, st)
 	if len(st.Members) > 0 {
-		s.line("")
+		s.Line("")
 		membersTable(s, "", st.Members, now)
 	}
-	s.line("")
+	s.Line("")
 	nodeFacts(s, st.Node, now)
-	s.line("")
+	s.Line("")
 	printProblems(s, st.Problems)
 }
 
-func clusterLine(s *screen, st adminapi.Status) {
+func clusterLine(s *console.Screen, st adminapi.Status) {
 	c, removed := st.Cluster, st.Removed
 	if st.Starting {
-		s.line("%s  this node is starting", s.paint(bold, "cluster"))
+		s.Line("%s  this node is starting", s.Paint(console.Bold, "cluster"))
 		return
 	}
 	if c == nil && removed != "" {
-		s.line("%s  none: %s", s.paint(bold, "cluster"), s.paint(red, clean(removed)))
-		s.line("         saltclusterctl join PEER takes it in again")
+		s.Line("%s  none: %s", s.Paint(console.Bold, "cluster"), s.Paint(console.Red, console.Clean(removed)))
+		s.Line("         saltclusterctl join PEER takes it in again")
 		return
 	}
 	if c == nil {
-		s.line("%s  none: this node belongs to no cluster yet", s.paint(bold, "cluster"))
-		s.line("         first node: saltclusterctl bootstrap; any other: saltclusterctl join PEER")
+		s.Line("%s  none: this node belongs to no cluster yet", s.Paint(console.Bold, "cluster"))
+		s.Line("         first node: saltclusterctl bootstrap; any other: saltclusterctl join PEER")
 		return
 	}
-	leader := "leader " + clean(c.Leader)
+	leader := "leader " + console.Clean(c.Leader)
 	if c.Leader == "" {
-		leader = s.paint(red, "no leader")
+		leader = s.Paint(console.Red, "no leader")
 	}
 	quorum := fmt.Sprintf("quorum %d of %d (needs %d)", c.Quorum.Alive, c.Quorum.Voters, c.Quorum.Need)
 	if !c.Quorum.OK {
-		quorum = s.paint(red, quorum+": lost")
+		quorum = s.Paint(console.Red, quorum+": lost")
 	}
-	s.line("%s  %s  %s, term %d  %s  epoch %d", s.paint(bold, "cluster"), clean(c.ID), leader, c.Term, quorum, c.Epoch)
-	s.line("         uuid %s", clean(c.UUID))
+	s.Line("%s  %s  %s, term %d  %s  epoch %d", s.Paint(console.Bold, "cluster"), console.Clean(c.ID), leader, c.Term, quorum, c.Epoch)
+	s.Line("         uuid %s", console.Clean(c.UUID))
 }
 
-func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
+func nodeFacts(s *console.Screen, n adminapi.Node, now time.Time) {
 	up := ""
 	if !n.Started.IsZero() {
-		up = "  up " + formatAge(now.Sub(n.Started))
+		up = "  up " + console.FormatAge(now.Sub(n.Started))
 	}
-	s.line("%s  %s  saltclusterd %s  salt %s%s", s.paint(bold, "this node"), clean(n.ID), txt(n.Version).text,
-		txt(n.SaltVersion).text, up)
-	rows := [][]cell{}
+	s.Line("%s  %s  saltclusterd %s  salt %s%s", s.Paint(console.Bold, "this node"), console.Clean(n.ID), console.Txt(n.Version).Text,
+		console.Txt(n.SaltVersion).Text, up)
+	rows := [][]console.Cell{}
 	for _, e := range n.Edges {
-		rows = append(rows, []cell{{text: e.Name}, {text: edgeText(e)}})
+		rows = append(rows, []console.Cell{{Text: e.Name}, {Text: edgeText(e)}})
 	}
 	if n.Upstream.Address != "" { // else no salt-master is looked at: a witness, or a node in no cluster
 		rows = append(rows, upstreamRow(n.Upstream, now))
@@ -114,43 +118,43 @@ func nodeFacts(s *screen, n adminapi.Node, now time.Time) {
 	rows = append(rows, returnRows(n.Returns, now)...)
 	rows = append(rows, fileRow(n.Files)...)
 	rows = append(rows, keyStoreRow(n.KeyStore)...)
-	rows = append(rows, rootsRow(n.Roots)...)
+	rows = append(rows, roots.RootsRow(n.Roots)...)
 	rows = append(rows, jobRows(n.Jobs)...)
 	rows = append(rows, syncRows(n.Sync, now)...)
 	if n.Ready && !n.Draining {
-		rows = append(rows, []cell{{text: "ready"}, txt("yes").withTint(green)})
+		rows = append(rows, []console.Cell{{Text: "ready"}, console.Txt("yes").WithTint(console.Green)})
 	} else {
-		rows = append(rows, []cell{{text: "ready"}, txt(notReady(n)).withTint(red)})
+		rows = append(rows, []console.Cell{{Text: "ready"}, console.Txt(notReady(n)).WithTint(console.Red)})
 	}
 	for _, r := range n.Reasons {
-		text, tint := r.Check+": "+r.Message, red
+		text, tint := r.Check+": "+r.Message, console.Red
 		if r.Level != adminapi.LevelFail {
-			tint = yellow
+			tint = console.Yellow
 		}
-		rows = append(rows, []cell{{}, txt(text).withTint(tint)})
+		rows = append(rows, []console.Cell{{}, console.Txt(text).WithTint(tint)})
 		if r.Hint != "" {
-			rows = append(rows, []cell{{}, txt("-> " + r.Hint)})
+			rows = append(rows, []console.Cell{{}, console.Txt("-> " + r.Hint)})
 		}
 	}
-	s.printTable("  ", nil, rows)
+	s.PrintTable("  ", nil, rows)
 }
 
 // keyStoreRow is about a master that has its keys in a store of its own.
-func keyStoreRow(k *adminapi.KeyStore) [][]cell {
+func keyStoreRow(k *adminapi.KeyStore) [][]console.Cell {
 	if k == nil {
 		return nil
 	}
-	text, tint := fmt.Sprintf("%s in step with the files  %s  %.0f %% full", clean(k.Driver), plural(k.Keys, "key"),
-		100*k.Fill), green
+	text, tint := fmt.Sprintf("%s in step with the files  %s  %.0f %% full", console.Clean(k.Driver), wording.Plural(k.Keys, "key"),
+		100*k.Fill), console.Green
 	switch {
 	case k.Error != "":
-		text, tint = clean(k.Driver)+" not in step: "+clean(k.Error), red
+		text, tint = console.Clean(k.Driver)+" not in step: "+console.Clean(k.Error), console.Red
 	case k.Busy:
-		text, tint = clean(k.Driver)+" is being brought up to date", yellow
+		text, tint = console.Clean(k.Driver)+" is being brought up to date", console.Yellow
 	case k.Lacking > 0:
-		text, tint = text+fmt.Sprintf("  no room for %d", k.Lacking), yellow
+		text, tint = text+fmt.Sprintf("  no room for %d", k.Lacking), console.Yellow
 	}
-	return [][]cell{{{text: "keys"}, cell{text: text}.withTint(tint)}}
+	return [][]console.Cell{{{Text: "keys"}, console.Cell{Text: text}.WithTint(tint)}}
 }
 
 func notReady(n adminapi.Node) string {
@@ -161,7 +165,7 @@ func notReady(n adminapi.Node) string {
 }
 
 func edgeText(e adminapi.Edge) string {
-	parts := []string{clean(strings.Join(e.Addresses, " ")), plural(e.Connections, "connection")}
+	parts := []string{console.Clean(strings.Join(e.Addresses, " ")), wording.Plural(e.Connections, "connection")}
 	if e.InFlight > 0 {
 		parts = append(parts, fmt.Sprintf("%d in flight", e.InFlight))
 	}
@@ -174,17 +178,17 @@ func edgeText(e adminapi.Edge) string {
 	return strings.Join(parts, "  ")
 }
 
-func upstreamRow(u adminapi.Upstream, now time.Time) []cell {
-	state, tint := "down", red
+func upstreamRow(u adminapi.Upstream, now time.Time) []console.Cell {
+	state, tint := "down", console.Red
 	if u.Up {
-		state, tint = "up", plain
+		state, tint = "up", console.Plain
 	}
 	if !u.Since.IsZero() {
-		state += " for " + formatAge(now.Sub(u.Since))
+		state += " for " + console.FormatAge(now.Sub(u.Since))
 	}
-	parts := []string{"salt-master " + txt(u.Address).text, state}
+	parts := []string{"salt-master " + console.Txt(u.Address).Text, state}
 	if u.Up {
-		parts = append(parts, plural(u.Connections, "connection"))
+		parts = append(parts, wording.Plural(u.Connections, "connection"))
 	}
 	if u.Queued > 0 {
 		parts = append(parts, fmt.Sprintf("%d queued", u.Queued))
@@ -195,54 +199,32 @@ func upstreamRow(u adminapi.Upstream, now time.Time) []cell {
 	}{{u.Subscribed, "not subscribed"}, {u.SignedIn, "not signed in"}} {
 		if u.Up && !f.ok {
 			parts = append(parts, f.text)
-			tint = yellow
+			tint = console.Yellow
 		}
 	}
 	if u.Error != "" {
-		parts = append(parts, clean(u.Error))
+		parts = append(parts, console.Clean(u.Error))
 	}
-	return []cell{{text: "upstream"}, cell{text: strings.Join(parts, "  ")}.withTint(tint)}
+	return []console.Cell{{Text: "upstream"}, console.Cell{Text: strings.Join(parts, "  ")}.WithTint(tint)}
 }
 
-func printProblems(s *screen, list []adminapi.Problem) {
+func printProblems(s *console.Screen, list []adminapi.Problem) {
 	if len(list) == 0 {
-		s.line("%s", s.paint(green, "no problems"))
+		s.Line("%s", s.Paint(console.Green, "no problems"))
 		return
 	}
 	for _, p := range list {
-		mark, tint := "warning:", yellow
+		mark, tint := "warning:", console.Yellow
 		if p.Level == adminapi.LevelFail {
-			mark, tint = "failure:", red
+			mark, tint = "failure:", console.Red
 		}
 		where := ""
 		if p.Node != "" {
-			where = clean(p.Node) + ": "
+			where = console.Clean(p.Node) + ": "
 		}
-		s.line("%s %s%s", s.paint(tint, mark), where, clean(p.Message))
+		s.Line("%s %s%s", s.Paint(tint, mark), where, console.Clean(p.Message))
 		if p.Hint != "" {
-			s.line("     -> %s", clean(p.Hint))
+			s.Line("     -> %s", console.Clean(p.Hint))
 		}
-	}
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// formatAge shows the two greatest units of a time span.
-func formatAge(d time.Duration) string {
-	d = max(d, 0)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	default:
-		return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 	}
 }

@@ -1,9 +1,12 @@
 package main
 
-import "saltclusterd/sidecar/adminapi"
+import (
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/sidecar/adminapi"
+)
 
 // fileRow tells who answers minions that ask for files.
-func fileRow(f *adminapi.Files) [][]cell {
+func fileRow(f *adminapi.Files) [][]console.Cell {
 	if f == nil {
 		return nil
 	}
@@ -13,5 +16,5 @@ func fileRow(f *adminapi.Files) [][]cell {
 			text += "; " + f.Reason
 		}
 	}
-	return [][]cell{{{text: "files"}, txt(text)}}
+	return [][]console.Cell{{{Text: "files"}, console.Txt(text)}}
 }

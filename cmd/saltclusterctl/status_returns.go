@@ -5,42 +5,44 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/adminapi"
 )
 
 // returnRows tell how returns are taken, and of each journal that holds something or takes nothing.
-func returnRows(r *adminapi.Returns, now time.Time) [][]cell {
+func returnRows(r *adminapi.Returns, now time.Time) [][]console.Cell {
 	if r == nil {
 		return nil
 	}
-	var rows [][]cell
+	var rows [][]console.Cell
 	label := "returns"
 	add := func(text string, tint string) {
-		rows = append(rows, []cell{{text: label}, txt(text).withTint(tint)})
+		rows = append(rows, []console.Cell{{Text: label}, console.Txt(text).WithTint(tint)})
 		label = ""
 	}
 	for i, p := range r.Paths {
 		switch {
 		case p.Path == adminapi.PathNative && len(rows) == 0:
-			add("journaled and written to the job cache here", plain)
+			add("journaled and written to the job cache here", console.Plain)
 		case p.Path != adminapi.PathNative && (i == 0 || r.Paths[i-1].Reason != p.Reason):
-			add(mastersOwn(r.Paths[i:]), plain)
+			add(mastersOwn(r.Paths[i:]), console.Plain)
 		}
 	}
 	for _, j := range r.Journals {
 		if j.State != "ok" {
-			add(fmt.Sprintf("journal %s takes nothing (%s): %s", j.Name, j.State, j.Error), red)
+			add(fmt.Sprintf("journal %s takes nothing (%s): %s", j.Name, j.State, j.Error), console.Red)
 		}
 		for _, w := range j.Waiting {
 			if w.Records > 0 {
-				add(waitingText(j, w, now), plain)
+				add(waitingText(j, w, now), console.Plain)
 			}
 		}
 	}
 	if r.Unanswered > 0 {
 		add(fmt.Sprintf("%s not answered by the salt-master, put aside for %s: saltclusterctl returns list",
-			plural(r.Unanswered, "return"),
-			formatAge(now.Sub(r.UnansweredSince))), yellow)
+			wording.Plural(r.Unanswered, "return"),
+			console.FormatAge(now.Sub(r.UnansweredSince))), console.Yellow)
 	}
 	return rows
 }
@@ -62,9 +64,9 @@ func mastersOwn(paths []adminapi.ReturnPath) string {
 }
 
 func waitingText(j adminapi.Journal, w adminapi.Waiting, now time.Time) string {
-	text := fmt.Sprintf("journal %s: %s for %s", j.Name, plural(int(w.Records), "return"), w.Consumer)
+	text := fmt.Sprintf("journal %s: %s for %s", j.Name, wording.Plural(int(w.Records), "return"), w.Consumer)
 	if !w.Oldest.IsZero() {
-		text += ", the oldest for " + formatAge(now.Sub(w.Oldest))
+		text += ", the oldest for " + console.FormatAge(now.Sub(w.Oldest))
 	}
 	if w.Error != "" {
 		text += ": " + w.Error

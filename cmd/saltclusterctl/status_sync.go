@@ -5,12 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/sidecar/adminapi"
 )
 
 // syncRows shows what a node that joins or comes back has yet to get, a line for each sort of state.
-func syncRows(parts []adminapi.SyncPart, now time.Time) [][]cell {
-	var rows [][]cell
+func syncRows(parts []adminapi.SyncPart, now time.Time) [][]console.Cell {
+	var rows [][]console.Cell
 	name := "syncing"
 	for _, p := range parts {
 		if !p.Open() {
@@ -18,15 +19,15 @@ func syncRows(parts []adminapi.SyncPart, now time.Time) [][]cell {
 		}
 		text := []string{adminapi.SyncText([]adminapi.SyncPart{p})}
 		if p.From != "" {
-			text = append(text, "from "+clean(p.From))
+			text = append(text, "from "+console.Clean(p.From))
 		}
 		if !p.Since.IsZero() {
-			text = append(text, "for "+formatAge(now.Sub(p.Since)))
+			text = append(text, "for "+console.FormatAge(now.Sub(p.Since)))
 		}
 		if p.Error != "" {
-			text = append(text, fmt.Sprintf("(%s)", clean(p.Error)))
+			text = append(text, fmt.Sprintf("(%s)", console.Clean(p.Error)))
 		}
-		rows = append(rows, []cell{{text: name}, cell{text: strings.Join(text, " ")}.withTint(yellow)})
+		rows = append(rows, []console.Cell{{Text: name}, console.Cell{Text: strings.Join(text, " ")}.WithTint(console.Yellow)})
 		name = ""
 	}
 	return rows

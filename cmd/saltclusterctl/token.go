@@ -14,26 +14,30 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterctl/dryrun"
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/gossip/jointoken"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newTokenCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newTokenCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "token",
 		Usage: "let one node join, once, without telling it cluster_secret",
 		Description: "A token is made here, and only the half of it that proofs are checked with is told to the cluster. It names the cluster\n" +
 			"by the fingerprint of its key, so the node that uses it cannot end up in another one.",
 		Subcommands: []*cli.Command{newTokenCreateCommand(e), newTokenListCommand(e), newTokenRevokeCommand(e)},
 		Action: func(c *cli.Context) error {
-			return noSuchWord(c, "saltclusterctl token --help", "create, list or revoke")
+			return console.NoSuchWord(c, "saltclusterctl token --help", "create, list or revoke")
 		},
 	})
 }
 
-func newTokenCreateCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newTokenCreateCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "create",
 		Usage: "make a token and print it; it is shown this once",
 		Flags: []cli.Flag{
@@ -44,7 +48,7 @@ func newTokenCreateCommand(e *env) *cli.Command {
 				Usage: "write it to the new `FILE`, readable by its owner only, instead of printing it"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runTokenCreate(c, e)
@@ -59,13 +63,14 @@ type createdToken struct {
 	File string `json:"file,omitempty"`
 }
 
-func runTokenCreate(c *cli.Context, e *env) error {
+func runTokenCreate(c *cli.Context, e *console.Env) error {
 	file := c.String("file")
 	if _, err := os.Lstat(file); file != "" && !errors.Is(err, fs.ErrNotExist) {
-		return usagef("", "%s is there already", file)
+		return console.Usagef("", "%s is there already", file)
 	}
 	tok := jointoken.New()
-	created, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.TokenCreated, error) {
+	created, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.TokenCreated,
+		error) {
 		return client.CreateToken(ctx, adminapi.TokenRequest{
 			ID: tok.ID(), Public: tok.Public(), Valid: c.Duration("valid"), Node: c.String("node"), Note: c.String("note"),
 		})
@@ -78,18 +83,18 @@ func runTokenCreate(c *cli.Context, e *env) error {
 	}
 	out := createdToken{TokenCreated: created, Text: tok.Text()}
 	if file != "" {
-		if err := writeNew(file, []byte(tok.Text()+"\n")); err != nil {
+		if err := console.WriteNew(file, []byte(tok.Text()+"\n")); err != nil {
 			return err
 		}
 		out.Text, out.File = "", file
 	}
-	return e.printValue(c, out, func(s *screen) { e.createdText(s, out) })
+	return e.PrintValue(c, out, func(s *console.Screen) { createdText(e, s, out) })
 }
 
 // createdText prints the token alone on standard output, so that it can be piped.
-func (e *env) createdText(s *screen, t createdToken) {
+func createdText(e *console.Env, s *console.Screen, t createdToken) {
 	if t.Text != "" {
-		s.line("%s", t.Text)
+		s.Line("%s", t.Text)
 	}
 	address := "ADDRESS OF A MEMBER"
 	if len(t.Addresses) > 0 {
@@ -99,81 +104,68 @@ func (e *env) createdText(s *screen, t createdToken) {
 	if t.File != "" {
 		from, there = filepath.Base(t.File), "on that node, with this file"
 	}
-	fmt.Fprintf(e.stderr, "token %s: one node may join with it until %s\n%s: saltclusterctl join %s --token-file %s\n",
-		clean(t.Token.ID), formatStamp(t.Token.Expires), there, clean(address), clean(from))
+	fmt.Fprintf(e.Stderr, "token %s: one node may join with it until %s\n%s: saltclusterctl join %s --token-file %s\n",
+		console.Clean(t.Token.ID), console.FormatStamp(t.Token.Expires), there, console.Clean(address), console.Clean(from))
 }
 
-// writeNew writes a new file that only its owner can read. An existing file is an error.
-func writeNew(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return &adminapi.Error{Code: adminapi.CodeInternal, Message: path + ": file exists",
-			Hint: "name another file, or take that one away"}
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-func newTokenListCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newTokenListCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "list",
 		Usage: "list the tokens; used and expired ones are listed for a week",
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
-			list, err := askAdmin(c, e, (*adminapi.Client).Tokens)
+			list, err := console.AskAdmin(c, e, (*adminapi.Client).Tokens)
 			if err != nil {
 				return err
 			}
-			return e.printValue(c, list, func(s *screen) { tokensScreen(s, list) })
+			return e.PrintValue(c, list, func(s *console.Screen) { tokensScreen(s, list) })
 		},
 	})
 }
 
-func tokensScreen(s *screen, list adminapi.Tokens) {
-	rows := make([][]cell, 0, len(list.Tokens))
+func tokensScreen(s *console.Screen, list adminapi.Tokens) {
+	rows := make([][]console.Cell, 0, len(list.Tokens))
 	for _, t := range list.Tokens {
-		state := txt(string(t.State))
+		state := console.Txt(string(t.State))
 		if t.State == adminapi.TokenOpen {
-			state = state.withTint(green)
+			state = state.WithTint(console.Green)
 		}
-		rows = append(rows, []cell{
-			txt(t.ID), state, txt(formatStamp(t.Expires)), txt(t.Node), txt(t.UsedBy), txt(t.By), txt(t.Note),
+		rows = append(rows, []console.Cell{
+			console.Txt(t.ID), state, console.Txt(console.FormatStamp(t.Expires)), console.Txt(t.Node), console.Txt(t.UsedBy),
+			console.Txt(t.By), console.Txt(t.Note),
 		})
 	}
-	s.printTable("", []string{"ID", "STATE", "EXPIRES", "FOR", "USED BY", "MADE ON", "NOTE"}, rows)
-	s.line("%s", plural(len(list.Tokens), "token"))
+	s.PrintTable("", []string{"ID", "STATE", "EXPIRES", "FOR", "USED BY", "MADE ON", "NOTE"}, rows)
+	s.Line("%s", wording.Plural(len(list.Tokens), "token"))
 }
 
-func newTokenRevokeCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newTokenRevokeCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name: "revoke", ArgsUsage: "ID",
 		Usage: "take a token back; a node that has joined with it stays a member",
-		Flags: []cli.Flag{dryRunFlag()},
+		Flags: []cli.Flag{dryrun.DryRunFlag()},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return usagef("saltclusterctl token list", "token revoke takes one argument, the id of a token")
+				return console.Usagef("saltclusterctl token list", "token revoke takes one argument, the id of a token")
 			}
 			if c.Bool("dry-run") {
 				return forecastRevoke(c, e)
 			}
-			t, err := askAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Token, error) {
+			t, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Token, error) {
 				return client.RevokeToken(ctx, c.Args().First())
 			})
 			if err != nil {
 				return err
 			}
-			return e.printValue(c, t, func(s *screen) { s.line("the token %s was revoked", clean(t.ID)) })
+			return e.PrintValue(c, t, func(s *console.Screen) { s.Line("the token %s was revoked", console.Clean(t.ID)) })
 		},
 	})
 }
 
-func forecastRevoke(c *cli.Context, e *env) error {
-	list, err := askAdmin(c, e, (*adminapi.Client).Tokens)
+func forecastRevoke(c *cli.Context, e *console.Env) error {
+	list, err := console.AskAdmin(c, e, (*adminapi.Client).Tokens)
 	if err != nil {
 		return err
 	}
@@ -189,7 +181,7 @@ func forecastRevoke(c *cli.Context, e *env) error {
 	case adminapi.TokenExpired:
 		effect = "it has expired: it would not be listed any more"
 	}
-	return e.showPlan(c, forecast{Effects: []string{effect}})
+	return dryrun.ShowPlan(e, c, dryrun.Forecast{Effects: []string{effect}})
 }
 
 // tokenVariable is the environment variable that join takes a token from. The environment, unlike an argument, is shown
@@ -197,16 +189,16 @@ func forecastRevoke(c *cli.Context, e *env) error {
 const tokenVariable = "SALTCLUSTER_JOIN_TOKEN"
 
 // readToken reads the token for this one join; "" means that there is none.
-func (e *env) readToken(file string) (adminapi.Secret, error) {
+func readToken(e *console.Env, file string) (adminapi.Secret, error) {
 	var text string
 	switch file {
 	case "":
-		text = e.getenv(tokenVariable)
+		text = e.Getenv(tokenVariable)
 		if text == "" {
 			return "", nil
 		}
 	case "-":
-		data, err := io.ReadAll(io.LimitReader(e.stdin, maxSecret))
+		data, err := io.ReadAll(io.LimitReader(e.Stdin, console.MaxSecret))
 		if err != nil {
 			return "", fmt.Errorf("read the token from standard input: %w", err)
 		}
@@ -219,7 +211,7 @@ func (e *env) readToken(file string) (adminapi.Secret, error) {
 		text = s.Reveal()
 	}
 	if _, err := jointoken.Parse(text); err != nil {
-		return "", usagef("saltclusterctl token create, on a member, makes one", "the token is %v", err)
+		return "", console.Usagef("saltclusterctl token create, on a member, makes one", "the token is %v", err)
 	}
 	return adminapi.Secret(strings.TrimSpace(text)), nil
 }

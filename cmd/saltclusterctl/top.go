@@ -13,11 +13,14 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterctl/support"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newTopCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newTopCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "top",
 		Usage: "show the cluster and this node's work continuously; Ctrl-C ends it",
 		Description: "The rates are those of this node, out of its metrics (option metrics on health_listen, and this host in health_trusted).\n" +
@@ -28,7 +31,7 @@ func newTopCommand(e *env) *cli.Command {
 			&cli.IntFlag{Name: "n", Aliases: []string{"count"}, Usage: "end after `N` screens", DefaultText: "never"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runTop(c, e)
@@ -49,35 +52,35 @@ type counters struct {
 	sums map[string]float64
 }
 
-func runTop(c *cli.Context, e *env) error {
+func runTop(c *cli.Context, e *console.Env) error {
 	if format := c.String("out"); format != "table" {
-		return usagef("saltclusterctl status --out json", "top is for people: it has no --out %s", format)
+		return console.Usagef("saltclusterctl status --out json", "top is for people: it has no --out %s", format)
 	}
-	if err := checkOperation(c); err != nil {
+	if err := console.CheckOperation(c); err != nil {
 		return err
 	}
-	cfg, err := askAdmin(c, e, (*adminapi.Client).Config)
+	cfg, err := console.AskAdmin(c, e, (*adminapi.Client).Config)
 	if err != nil {
 		return err
 	}
-	metrics := metricsURL(optionsOf(cfg).textOf("health_listen"))
-	e.waits.Store(true) // the screen is drawn over whatever is said
+	metrics := metricsURL(support.OptionsOf(cfg).TextOf("health_listen"))
+	e.Waits.Store(true) // the screen is drawn over whatever is said
 	tick := time.NewTicker(max(c.Duration("interval"), 500*time.Millisecond))
 	defer tick.Stop()
 	var before counters
 	for n := 1; ; n++ {
-		st, err := askAdmin(c, e, (*adminapi.Client).Status)
+		st, err := console.AskAdmin(c, e, (*adminapi.Client).Status)
 		if err != nil && n == 1 {
 			return err
 		}
-		s := &screen{colour: e.colour}
-		if e.colour { // a terminal: from its upper left corner, over what was there
-			s.b.WriteString("\x1b[H\x1b[2J")
+		s := e.NewScreen()
+		if e.Colour { // a terminal: from its upper left corner, over what was there
+			s.WriteString("\x1b[H\x1b[2J")
 		}
 		var now counters
 		if err != nil { // who watches a restart wants to see its end
-			s.line("%s", s.paint(red, clean(err.Error())))
-			s.line("-> %s", clean(adminapi.HintOf(err)))
+			s.Line("%s", s.Paint(console.Red, console.Clean(err.Error())))
+			s.Line("-> %s", console.Clean(adminapi.HintOf(err)))
 		} else {
 			now, err = readMetrics(c.Context, metrics)
 			topScreen(s, st, time.Now())
@@ -85,7 +88,7 @@ func runTop(c *cli.Context, e *env) error {
 				ratesLine(s, before, now, err)
 			}
 		}
-		if _, err := e.stdout.Write(s.b.Bytes()); err != nil {
+		if _, err := e.Stdout.Write(s.Bytes()); err != nil {
 			return err
 		}
 		before = now
@@ -100,40 +103,40 @@ func runTop(c *cli.Context, e *env) error {
 	}
 }
 
-func topScreen(s *screen, st adminapi.Status, now time.Time) {
+func topScreen(s *console.Screen, st adminapi.Status, now time.Time) {
 	clusterLine(s, st)
-	s.line("")
+	s.Line("")
 	if len(st.Members) > 0 {
 		membersTable(s, "", st.Members, now)
-		s.line("")
+		s.Line("")
 	}
-	var rows [][]cell
+	var rows [][]console.Cell
 	for _, edge := range st.Node.Edges {
-		rows = append(rows, []cell{txt(edge.Name), txt(edgeText(edge))})
+		rows = append(rows, []console.Cell{console.Txt(edge.Name), console.Txt(edgeText(edge))})
 	}
 	if st.Node.Upstream.Address != "" {
 		rows = append(rows, upstreamRow(st.Node.Upstream, now))
 	}
 	if rows = append(rows, returnRows(st.Node.Returns, now)...); len(rows) > 0 {
-		s.printTable("  ", nil, rows)
-		s.line("")
+		s.PrintTable("  ", nil, rows)
+		s.Line("")
 	}
 	printProblems(s, st.Problems)
 }
 
-func ratesLine(s *screen, before, now counters, err error) {
+func ratesLine(s *console.Screen, before, now counters, err error) {
 	switch {
 	case err != nil:
-		s.line("%s", s.paint(yellow, "no rates: "+clean(err.Error())))
+		s.Line("%s", s.Paint(console.Yellow, "no rates: "+console.Clean(err.Error())))
 	case before.sums == nil:
-		s.line("rates from the next screen on")
+		s.Line("rates from the next screen on")
 	default:
 		var parts []string
 		for _, r := range rates {
 			per := (now.sums[r[1]] - before.sums[r[1]]) / now.at.Sub(before.at).Seconds()
 			parts = append(parts, fmt.Sprintf("%s %.1f/s", r[0], max(per, 0)))
 		}
-		s.line("%s  %s", s.paint(bold, "this node"), strings.Join(parts, "  "))
+		s.Line("%s  %s", s.Paint(console.Bold, "this node"), strings.Join(parts, "  "))
 	}
 }
 

@@ -7,22 +7,25 @@ import (
 	"slices"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterctl/dryrun"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newTransferCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newTransferCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:      "transfer",
 		Usage:     "hand the leadership over, to NODE or to whoever is fit",
 		ArgsUsage: "[NODE]",
 		Flags: []cli.Flag{
-			dryRunFlag(),
-			waitFlag("this node sees who leads; --wait=false returns as soon as the leader has handed over"),
-			timeoutFlag(),
+			dryrun.DryRunFlag(),
+			console.WaitFlag("this node sees who leads; --wait=false returns as soon as the leader has handed over"),
+			console.TimeoutFlag(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
-				return usagef("saltclusterctl transfer m2", "transfer takes at most one argument, the id of a node")
+				return console.Usagef("saltclusterctl transfer m2", "transfer takes at most one argument, the id of a node")
 			}
 			if c.Bool("dry-run") {
 				return forecastTransfer(c, e)
@@ -32,34 +35,34 @@ func newTransferCommand(e *env) *cli.Command {
 	})
 }
 
-func runTransfer(c *cli.Context, e *env) error {
-	if err := checkOperation(c); err != nil {
+func runTransfer(c *cli.Context, e *console.Env) error {
+	if err := console.CheckOperation(c); err != nil {
 		return err
 	}
 	r := adminapi.TransferRequest{To: c.Args().First(), NoWait: !c.Bool("wait"), Timeout: c.Duration("timeout")}
-	return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
+	return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.Transfer(ctx, r, p)
 	})
 }
 
-func forecastTransfer(c *cli.Context, e *env) error {
-	st, err := askAdmin(c, e, (*adminapi.Client).Status)
+func forecastTransfer(c *cli.Context, e *console.Env) error {
+	st, err := console.AskAdmin(c, e, (*adminapi.Client).Status)
 	if err != nil {
 		return err
 	}
-	return e.showPlan(c, transferForecast(st, c.Args().First()))
+	return dryrun.ShowPlan(e, c, transferForecast(st, c.Args().First()))
 }
 
 // transferForecast judges by the rules of the daemon.
-func transferForecast(st adminapi.Status, to string) forecast {
-	f := forecast{Node: to, Effects: []string{}}
+func transferForecast(st adminapi.Status, to string) dryrun.Forecast {
+	f := dryrun.Forecast{Node: to, Effects: []string{}}
 	if st.Cluster == nil {
 		f.Refused = "this node belongs to no cluster"
 		return f
 	}
 	if !st.Cluster.Quorum.OK {
-		f.Refused = undecidable
+		f.Refused = dryrun.Undecidable
 		return f
 	}
 	if to == "" {

@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterctl/support"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -39,22 +36,22 @@ func TestArrange(t *testing.T) {
 		{"members --out", "members --out"},
 		{"join PEER --secret-file", "join --secret-file"},
 	}
-	app := newApp(&env{})
+	app := newApp(&console.Env{})
 	for _, tt := range tests {
-		if got := strings.Join(arrangeArgs(app, strings.Fields(tt.in)), " "); got != tt.want {
+		if got := strings.Join(console.ArrangeArgs(app, strings.Fields(tt.in)), " "); got != tt.want {
 			t.Errorf("%q became %q, want %q", tt.in, got, tt.want)
 		}
 	}
 }
 
 func TestNewApp_UsageAndFlags(t *testing.T) {
-	app := newApp(&env{})
+	app := newApp(&console.Env{})
 	for _, c := range app.Commands {
 		if c.Usage == "" {
 			t.Errorf("%s has no usage", c.Name)
 		}
 	}
-	if !valuedFlags(app.Commands)["out"] || valuedFlags(app.Commands)["wait"] {
+	if !console.ValuedFlags(app.Commands)["out"] || console.ValuedFlags(app.Commands)["wait"] {
 		t.Error("flags with values")
 	}
 }
@@ -70,12 +67,12 @@ func TestSyncRows_Unfinished(t *testing.T) {
 	}
 	no := false
 	if got, want := readyCell(adminapi.Member{Ready: &no,
-		Sync: parts}).text, "no: syncing keys 4200/10000, roots 61 %, jobs"; got != want {
+		Sync: parts}).Text, "no: syncing keys 4200/10000, roots 61 %, jobs"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	rows := syncRows(parts, time.Now())
-	if len(rows) != 3 || rows[0][1].text != "keys 4200/10000 from m1" ||
-		rows[2][1].text != "jobs (m1: connection refused)" {
+	if len(rows) != 3 || rows[0][1].Text != "keys 4200/10000 from m1" ||
+		rows[2][1].Text != "jobs (m1: connection refused)" {
 		t.Errorf("%+v", rows)
 	}
 	if rows := syncRows(parts[2:4], time.Now()); len(rows) != 0 || adminapi.SyncText(parts[2:4]) != "" {
@@ -107,7 +104,7 @@ func TestWaysOfReturns(t *testing.T) {
 	} {
 		var got []string
 		for _, row := range returnRows(&adminapi.Returns{Paths: c.paths}, time.Now()) {
-			got = append(got, row[1].text)
+			got = append(got, row[1].Text)
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%v:\n got %q\nwant %q", c.paths, got, c.want)
@@ -126,8 +123,8 @@ func TestAge(t *testing.T) {
 		time.Hour - time.Millisecond:   "59m59s",
 		time.Minute - time.Millisecond: "59s",
 	} {
-		if got := formatAge(d); got != want {
-			t.Errorf("formatAge(%s) = %s, want %s", d, got, want)
+		if got := console.FormatAge(d); got != want {
+			t.Errorf("console.FormatAge(%s) = %s, want %s", d, got, want)
 		}
 	}
 }
@@ -144,82 +141,44 @@ func TestTablesFitIn80Columns(t *testing.T) {
 	}
 	jobs := adminapi.JobList{Jobs: []adminapi.JobRow{{JID: "20260304073000123456", Function: "saltutil.refresh_pillar",
 		Target: "G@role:web and not web17*", User: "sudo_ada", Minions: 3015, Returned: 3012, Nodes: []string{"m1", "m2", "m3"}}}}
-	s := &screen{}
+	s := &console.Screen{}
 	membersTable(s, "", members, now)
 	jobsScreen(s, jobs, now)
-	for line := range strings.Lines(s.b.String()) {
+	for line := range strings.Lines(s.String()) {
 		if n := utf8.RuneCountInString(strings.TrimSpace(line)); n > 80 {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
 	for _, want := range []string{"failed 1d02h", "20260304073000123456  3h00m", "saltutil.refr…", "3012 of 3015"} {
-		if !strings.Contains(s.b.String(), want) {
-			t.Errorf("without %q:\n%s", want, s.b.String())
+		if !strings.Contains(s.String(), want) {
+			t.Errorf("without %q:\n%s", want, s.String())
 		}
 	}
-	wide := &screen{wide: true}
+	wide := &console.Screen{Wide: true}
 	jobsScreen(wide, jobs, now)
-	if !strings.Contains(wide.b.String(), "saltutil.refresh_pillar  G@role:web and not web17*") ||
-		!strings.Contains(wide.b.String(), "sudo_ada") {
-		t.Errorf("with --wide:\n%s", wide.b.String())
+	if !strings.Contains(wide.String(), "saltutil.refresh_pillar  G@role:web and not web17*") ||
+		!strings.Contains(wide.String(), "sudo_ada") {
+		t.Errorf("with --wide:\n%s", wide.String())
 	}
 }
 
 func TestColoursDoNotMoveColumns(t *testing.T) {
-	rows := [][]cell{{txt("m1"), stateCell(adminapi.Member{State: adminapi.StateFailed}, time.Now()), txt("x")},
-		{txt("mönch"), stateCell(adminapi.Member{State: adminapi.StateAlive}, time.Now()), txt("y")}}
-	plainScreen, colourScreen := &screen{}, &screen{colour: true}
-	for _, s := range []*screen{plainScreen, colourScreen} {
-		s.printTable("", []string{"ID", "STATE", "END"}, rows)
+	rows := [][]console.Cell{{console.Txt("m1"), stateCell(adminapi.Member{State: adminapi.StateFailed}, time.Now()), console.Txt("x")},
+		{console.Txt("mönch"), stateCell(adminapi.Member{State: adminapi.StateAlive}, time.Now()), console.Txt("y")}}
+	plainScreen, colourScreen := &console.Screen{}, &console.Screen{Colour: true}
+	for _, s := range []*console.Screen{plainScreen, colourScreen} {
+		s.PrintTable("", []string{"ID", "STATE", "END"}, rows)
 	}
-	stripped := colourScreen.b.String()
-	for _, tint := range []string{bold, green, red} {
+	stripped := colourScreen.String()
+	for _, tint := range []string{console.Bold, console.Green, console.Red} {
 		stripped = strings.ReplaceAll(stripped, "\x1b["+tint+"m", "")
 	}
 	stripped = strings.ReplaceAll(stripped, "\x1b[0m", "")
-	if stripped != plainScreen.b.String() {
-		t.Errorf("with colours:\n%s\nwithout:\n%s", stripped, plainScreen.b.String())
+	if stripped != plainScreen.String() {
+		t.Errorf("with colours:\n%s\nwithout:\n%s", stripped, plainScreen.String())
 	}
-	if !strings.Contains(colourScreen.b.String(), "\x1b[31mfailed") {
+	if !strings.Contains(colourScreen.String(), "\x1b[31mfailed") {
 		t.Error("no colour at all")
-	}
-}
-
-func TestExitCodes(t *testing.T) {
-	tests := []struct {
-		err  error
-		want int
-	}{
-		{nil, exitOK},
-		{errors.New("x"), exitError},
-		{usagef("", "x"), exitUsage},
-		{&adminapi.UnreachableError{Err: errors.New("x")}, exitUnreachable},
-		{adminapi.Errorf(adminapi.CodeDenied, "", "x"), exitDenied},
-		{&adminapi.UnreachableError{Err: syscall.EACCES}, exitDenied},
-		{fmt.Errorf("y: %w", adminapi.Errorf(adminapi.CodeNotMember, "", "x")), exitNoQuorum},
-		{adminapi.Errorf(adminapi.CodeTimeout, "", "x"), exitTimeout},
-		{adminapi.Errorf(adminapi.CodeRefused, "", "x"), exitRefused},
-		{adminapi.Errorf(adminapi.CodeMember, "", "x"), exitMember},
-		{adminapi.Errorf(adminapi.CodeInternal, "", "x"), exitError},
-		{&silentError{exitProblems}, exitProblems},
-	}
-	for _, tt := range tests {
-		if got := exitCode(tt.err); got != tt.want {
-			t.Errorf("%v: %d, want %d", tt.err, got, tt.want)
-		}
-		if tt.want != exitOK && !strings.Contains(exitCodesHelp, fmt.Sprintf("\n   %d ", tt.want)) {
-			t.Errorf("exit code %d is not in the help", tt.want)
-		}
-	}
-}
-
-func TestReport(t *testing.T) {
-	var out bytes.Buffer
-	e := &env{stderr: &out}
-	e.printError(&silentError{1})
-	e.printError(fmt.Errorf("ask: %w", context.Canceled))
-	if got := out.String(); got != "saltclusterctl: interrupted\n" {
-		t.Errorf("%q", got)
 	}
 }
 
@@ -245,7 +204,7 @@ broken{ nonsense
 }
 
 func TestScrubber(t *testing.T) {
-	s := &scrubber{known: [][]byte{[]byte("Zm9vYmFy/IGlz")}}
+	s := &support.Scrubber{Known: [][]byte{[]byte("Zm9vYmFy/IGlz")}}
 	for in, want := range map[string]string{
 		"a Zm9vYmFy/IGlz b": "a [redacted] b",
 		"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- x": "[redacted] x",
@@ -254,7 +213,7 @@ func TestScrubber(t *testing.T) {
 		"-----BEGIN PUBLIC KEY-----":                                             "-----BEGIN PUBLIC KEY-----",
 		`"tokens": 12345678910`:                                                  `"tokens": 12345678910`,
 	} {
-		if got := string(s.scrubText([]byte(in))); got != want {
+		if got := string(s.ScrubText([]byte(in))); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
 		}
 	}

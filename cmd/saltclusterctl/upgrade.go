@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newUpgradeCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newUpgradeCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "upgrade",
 		Usage: "put a new saltclusterd in the place of the running one; minions keep their connections",
 		Description: "The new process reads the configuration anew, so this is also how a changed one takes effect. When the new process\n" +
@@ -23,7 +25,7 @@ func newUpgradeCommand(e *env) *cli.Command {
 			&cli.DurationFlag{Name: "timeout", Value: 2 * time.Minute, Usage: "give up after `TIME`; 0: never"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runUpgrade(c, e)
@@ -31,8 +33,8 @@ func newUpgradeCommand(e *env) *cli.Command {
 	})
 }
 
-func runUpgrade(c *cli.Context, e *env) error {
-	if err := checkOperation(c); err != nil {
+func runUpgrade(c *cli.Context, e *console.Env) error {
+	if err := console.CheckOperation(c); err != nil {
 		return err
 	}
 	r := adminapi.UpgradeRequest{Timeout: c.Duration("timeout")}
@@ -43,7 +45,7 @@ func runUpgrade(c *cli.Context, e *env) error {
 		}
 		r.Binary = abs
 	}
-	return runOperation(c, e, func(ctx context.Context, client *adminapi.Client,
+	return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		before, err := client.Version(ctx)
 		if err != nil {
@@ -51,7 +53,7 @@ func runUpgrade(c *cli.Context, e *env) error {
 		}
 		outcome, err := client.Upgrade(ctx, r, p)
 		if err == nil && c.Bool("wait") {
-			err = awaitProcess(ctx, e.openClient(c), before, outcome.PID)
+			err = awaitProcess(ctx, e.OpenClient(c), before, outcome.PID)
 		}
 		return outcome, err
 	})

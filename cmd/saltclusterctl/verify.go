@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newVerifyCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newVerifyCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "verify",
 		Usage: "compare what the nodes hold: keys, grains, pillars, mines, eauth tokens, roots, jobs",
 		Description: "Every node reads what its salt-master would read, and tells hashes of it; keys are also compared with what the\n" +
@@ -23,7 +26,7 @@ func newVerifyCommand(e *env) *cli.Command {
 			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "give up after `TIME`; 0: never"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runVerify(c, e)
@@ -31,61 +34,62 @@ func newVerifyCommand(e *env) *cli.Command {
 	})
 }
 
-func runVerify(c *cli.Context, e *env) error {
-	if err := checkOperation(c); err != nil {
+func runVerify(c *cli.Context, e *console.Env) error {
+	if err := console.CheckOperation(c); err != nil {
 		return err
 	}
-	ctx, cancel := withTimeout(c)
+	ctx, cancel := console.WithTimeout(c)
 	defer cancel()
-	client := e.openClient(c)
+	client := e.OpenClient(c)
 	defer client.Close()
-	done := e.showWaiting("every node reads what it holds; what differs is looked at again")
+	done := e.ShowWaiting("every node reads what it holds; what differs is looked at again")
 	v, err := client.Verify(ctx)
 	done()
 	if err != nil {
 		return err
 	}
-	if err := e.printValue(c, v, func(s *screen) { verifyScreen(s, v) }); err != nil {
+	if err := e.PrintValue(c, v, func(s *console.Screen) { verifyScreen(s, v) }); err != nil {
 		return err
 	}
 	switch {
 	case !v.Same():
-		return &silentError{exitProblems}
+		return console.SilentError(console.ExitProblems)
 	case !v.Complete():
-		return &silentError{exitIncomplete}
+		return console.SilentError(console.ExitIncomplete)
 	}
 	return nil
 }
 
-func verifyScreen(s *screen, v adminapi.Verification) {
-	rows := make([][]cell, 0, len(v.Sections))
+func verifyScreen(s *console.Screen, v adminapi.Verification) {
+	rows := make([][]console.Cell, 0, len(v.Sections))
 	for _, sec := range v.Sections {
-		state := cell{text: "same", tint: green}
+		state := console.Cell{Text: "same", Tint: console.Green}
 		switch n := len(sec.Differences) + sec.More; {
 		case n > 0:
-			state = cell{text: plural(n, "difference"), tint: red}
+			state = console.Cell{Text: wording.Plural(n, "difference"), Tint: console.Red}
 		case len(sec.Missing) > 0:
-			state = cell{text: "incomplete", tint: yellow}
+			state = console.Cell{Text: "incomplete", Tint: console.Yellow}
 		case sec.Moving > 0:
-			state = cell{text: fmt.Sprintf("%d still moving", sec.Moving), tint: yellow}
+			state = console.Cell{Text: fmt.Sprintf("%d still moving", sec.Moving), Tint: console.Yellow}
 		}
-		rows = append(rows, []cell{txt(sec.Name), {text: strconv.Itoa(sec.Items), right: true}, state})
+		rows = append(rows, []console.Cell{console.Txt(sec.Name), {Text: strconv.Itoa(sec.Items), Right: true}, state})
 	}
-	s.printTable("", []string{"WHAT", "ITEMS", ""}, rows)
+	s.PrintTable("", []string{"WHAT", "ITEMS", ""}, rows)
 	printNotes(s, v, func(sec adminapi.VerifiedSection) map[string]string { return sec.Missing }, "no answer from")
 	printNotes(s, v, func(sec adminapi.VerifiedSection) map[string]string { return sec.Off }, "not kept on")
 	for _, sec := range v.Sections {
 		for _, d := range sec.Differences {
-			s.line("%s %s: %s", sec.Name, clean(d.Item), clean(differenceText(d)))
+			s.Line("%s %s: %s", sec.Name, console.Clean(d.Item), console.Clean(differenceText(d)))
 		}
 		if sec.More > 0 {
-			s.line("%s: %d more", sec.Name, sec.More)
+			s.Line("%s: %d more", sec.Name, sec.More)
 		}
 	}
 }
 
 // printNotes prints each reason of a node once, with the sections it is about.
-func printNotes(s *screen, v adminapi.Verification, of func(adminapi.VerifiedSection) map[string]string, what string) {
+func printNotes(s *console.Screen, v adminapi.Verification, of func(adminapi.VerifiedSection) map[string]string,
+	what string) {
 	about := map[[2]string][]string{}
 	for _, sec := range v.Sections {
 		for node, reason := range of(sec) {
@@ -94,7 +98,7 @@ func printNotes(s *screen, v adminapi.Verification, of func(adminapi.VerifiedSec
 	}
 	keys := slices.SortedFunc(maps.Keys(about), func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) })
 	for _, key := range keys {
-		s.line("%s", s.paint(yellow, clean(fmt.Sprintf("%s %s (%s): %s", what, key[0], strings.Join(about[key], ", "),
+		s.Line("%s", s.Paint(console.Yellow, console.Clean(fmt.Sprintf("%s %s (%s): %s", what, key[0], strings.Join(about[key], ", "),
 			key[1]))))
 	}
 }

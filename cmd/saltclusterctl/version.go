@@ -5,6 +5,8 @@ import (
 	"runtime"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -15,12 +17,12 @@ type versions struct {
 	Error  string            `json:"error,omitempty"` // why the daemon's is not known
 }
 
-func newVersionCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newVersionCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "version",
 		Usage: "show the versions of this tool and of the running saltclusterd",
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
 			return runVersion(c, e)
@@ -29,26 +31,26 @@ func newVersionCommand(e *env) *cli.Command {
 }
 
 // runVersion succeeds without a daemon: the tool has a version of its own.
-func runVersion(c *cli.Context, e *env) error {
-	if err := checkOperation(c); err != nil {
+func runVersion(c *cli.Context, e *console.Env) error {
+	if err := console.CheckOperation(c); err != nil {
 		return err
 	}
 	v := versions{Client: adminapi.Version{Version: buildVersion(), Go: runtime.Version(), API: adminapi.APIVersion}}
-	if daemon, err := askAdmin(c, e, (*adminapi.Client).Version); err != nil {
+	if daemon, err := console.AskAdmin(c, e, (*adminapi.Client).Version); err != nil {
 		v.Error = err.Error()
 	} else {
 		v.Daemon = &daemon
 	}
-	return e.printValue(c, v, func(s *screen) {
-		s.line("saltclusterctl %s", v.Client.Version)
+	return e.PrintValue(c, v, func(s *console.Screen) {
+		s.Line("saltclusterctl %s", v.Client.Version)
 		if v.Daemon == nil {
-			s.line("saltclusterd   unknown: %s", clean(v.Error))
+			s.Line("saltclusterd   unknown: %s", console.Clean(v.Error))
 			return
 		}
 		detail := fmt.Sprintf("on %s", v.Daemon.Node)
 		if v.Daemon.SaltVersion != "" {
 			detail += ", beside salt-master " + v.Daemon.SaltVersion
 		}
-		s.line("saltclusterd   %s %s", clean(v.Daemon.Version), clean(detail))
+		s.Line("saltclusterd   %s %s", console.Clean(v.Daemon.Version), console.Clean(detail))
 	})
 }

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/sidecar/adminapi"
 )
 
-func newWallCommand(e *env) *cli.Command {
-	return completeCommand(&cli.Command{
+func newWallCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
 		Name:  "wall",
 		Usage: "show the rules for what minions may ask of this node, and what they have found",
 		Description: "Rules are set with cluster_wall: {RULE: off|log|enforce}. Fixed ones are always enforced. The counts are of findings\n" +
@@ -19,51 +21,54 @@ func newWallCommand(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "explain", Usage: "say what each rule lets through"},
 		},
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c); err != nil {
+			if err := console.NoArgs(c); err != nil {
 				return err
 			}
-			w, err := askAdmin(c, e, (*adminapi.Client).Wall)
+			w, err := console.AskAdmin(c, e, (*adminapi.Client).Wall)
 			if err != nil {
 				return err
 			}
-			return e.printValue(c, w, func(s *screen) { wallScreen(s, w, c.Bool("explain"), time.Now()) })
+			return e.PrintValue(c, w, func(s *console.Screen) { wallScreen(s, w, c.Bool("explain"), time.Now()) })
 		},
 	})
 }
 
-func wallScreen(s *screen, w adminapi.Wall, explain bool, now time.Time) {
+func wallScreen(s *console.Screen, w adminapi.Wall, explain bool, now time.Time) {
 	if explain {
 		for _, r := range w.Rules {
-			s.line("%s (%s): %s", s.paint(bold, clean(r.Name)), wallMode(r).text, clean(r.Doc))
+			s.Line("%s (%s): %s", s.Paint(console.Bold, console.Clean(r.Name)), wallMode(r).Text, console.Clean(r.Doc))
 		}
 		return
 	}
-	rows := make([][]cell, 0, len(w.Rules))
+	rows := make([][]console.Cell, 0, len(w.Rules))
 	for _, r := range w.Rules {
 		last := ""
 		if !r.Last.IsZero() {
-			last = formatAge(now.Sub(r.Last)) + " ago"
+			last = console.FormatAge(now.Sub(r.Last)) + " ago"
 		}
-		rows = append(rows, []cell{txt(r.Name), wallMode(r), numberCell(r.Refused), numberCell(r.Logged), {text: last},
-			{text: clean(r.Minion)}})
+		rows = append(rows, []console.Cell{console.Txt(r.Name), wallMode(r), numberCell(r.Refused), numberCell(r.Logged),
+			{Text: last},
+			{Text: console.Clean(r.Minion)}})
 	}
-	s.printTable("", []string{"RULE", "MODE", "REFUSED", "LOGGED", "LAST", "MINION"}, rows)
+	s.PrintTable("", []string{"RULE", "MODE", "REFUSED", "LOGGED", "LAST", "MINION"}, rows)
 }
 
-func numberCell(n uint64) cell { return cell{text: strconv.FormatUint(n, 10), right: true} }
+func numberCell(n uint64) console.Cell {
+	return console.Cell{Text: strconv.FormatUint(n, 10), Right: true}
+}
 
-func wallMode(r adminapi.WallRule) cell {
+func wallMode(r adminapi.WallRule) console.Cell {
 	switch {
 	case r.Fixed:
-		return txt("fixed")
+		return console.Txt("fixed")
 	case r.Mode != "enforce":
-		return txt(r.Mode).withTint(yellow)
+		return console.Txt(r.Mode).WithTint(console.Yellow)
 	}
-	return txt(r.Mode)
+	return console.Txt(r.Mode)
 }
 
 // wallRow is the wall in a node's status.
-func wallRow(w *adminapi.WallLine) [][]cell {
+func wallRow(w *adminapi.WallLine) [][]console.Cell {
 	if w == nil {
 		return nil
 	}
@@ -74,5 +79,5 @@ func wallRow(w *adminapi.WallLine) [][]cell {
 	if w.Logged > 0 {
 		text += fmt.Sprintf("  %d logged", w.Logged)
 	}
-	return [][]cell{{{text: "wall"}, {text: text}}}
+	return [][]console.Cell{{{Text: "wall"}, {Text: text}}}
 }

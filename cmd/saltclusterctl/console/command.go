@@ -1,0 +1,72 @@
+package console
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterd/config"
+)
+
+// CompleteCommand completes a command with the flags and the error handling all have.
+func CompleteCommand(c *cli.Command) *cli.Command {
+	c.OnUsageError = OnUsageError
+	c.HideHelpCommand = true
+	if len(c.Subcommands) == 0 {
+		c.CustomHelpTemplate = cli.CommandHelpTemplate + "\n" + ExitCodesHelp
+	}
+	if !HasFlag(c, "timeout") {
+		c.Flags = append(c.Flags, &cli.DurationFlag{Name: "timeout", Value: AskTimeout, Usage: "give up after `TIME`"})
+	}
+	c.Flags = append(c.Flags,
+		&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Value: "table",
+			Usage: "`FORMAT` of the output: " + strings.Join(Formats, ", ")},
+		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"},
+			Usage: "no colours, on a terminal either; as NO_COLOR does"},
+		&cli.StringFlag{Name: "socket",
+			Usage: "admin socket (`PATH`) of saltclusterd; default: $SALTCLUSTERD_SOCKET, then its configuration"},
+		&cli.StringFlag{Name: "config", Usage: "main configuration file (`PATH`); default: $SALTCLUSTERD_CONFIG, then " +
+			config.DefaultPath},
+	)
+	return c
+}
+
+// VisitCommands calls f for all commands and their subcommands.
+func VisitCommands(commands []*cli.Command, f func(*cli.Command)) {
+	for _, c := range commands {
+		f(c)
+		VisitCommands(c.Subcommands, f)
+	}
+}
+
+// HasFlag says whether a command has a flag.
+func HasFlag(c *cli.Command, name string) bool {
+	return slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+}
+
+// OnUsageError turns a mistake in flags into an error that names them.
+func OnUsageError(c *cli.Context, err error, _ bool) error {
+	name, flags := "saltclusterctl", []cli.Flag(nil)
+	if c.Command != nil && strings.HasPrefix(c.Command.HelpName, name+" ") {
+		name, flags = c.Command.HelpName, c.Command.Flags // with the verb that a verb is part of
+	}
+	return Usagef(name+" --help", "%s", FlagMistake(err.Error(), flags))
+}
+
+// NoSuchWord is the error for a verb that must be followed by one of words, and was not.
+func NoSuchWord(c *cli.Context, hint, words string) error {
+	if !c.Args().Present() {
+		return Usagef(hint, "%s needs a subcommand: %s", c.Command.Name, words)
+	}
+	return Usagef(hint, "%s has no %q: it is %s", c.Command.Name, c.Args().First(), words)
+}
+
+// NoArgs refuses positional arguments.
+func NoArgs(c *cli.Context) error {
+	if c.Args().Present() {
+		return Usagef("saltclusterctl "+c.Command.Name+" --help", "%s takes no argument, but got %q", c.Command.Name,
+			c.Args().First())
+	}
+	return nil
+}

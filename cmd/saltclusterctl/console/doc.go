@@ -1,0 +1,9 @@
+// Package console is what the verbs of saltclusterctl share: streams and environment (Env), flags, the admin socket,
+// tables and other formats (Screen, Env.PrintValue), progress, questions, errors and exit codes.
+//
+// In: a command line, standard input, the admin socket. Out: a table for people, or JSON or YAML with the field names
+// of package adminapi; errors as a sentence and a hint on standard error; exit codes as listed in the help.
+//
+// Promises: control characters of what others wrote do not reach a terminal; colours appear on terminals only; without
+// a terminal that can be asked, a question is refused.
+package console

@@ -1,0 +1,61 @@
+package console
+
+import (
+	"io"
+	"os"
+	"sync/atomic"
+
+	"saltclusterd/cmd/saltclusterd/config"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+)
+
+// Env is the world outside: what a verb may read and write.
+type Env struct {
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	Getenv func(string) string
+	Colour bool // stdout is a terminal that wants colours
+	// terminal: whoever types can be asked.
+	terminal bool
+	width    int         // columns of the terminal that stderr is; 0: it is none, or one that cannot draw
+	Waits    atomic.Bool // a call of showWaiting says what is waited for
+}
+
+// SystemEnv is the Env of this process.
+func SystemEnv() *Env {
+	colour := isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return &Env{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Colour: colour,
+		terminal: isTerminal(os.Stdin), width: widthOf(os.Stderr),
+	}
+}
+
+// widthOf is how many columns a terminal has on which a line can be written anew; 0: it is none of these.
+func widthOf(f *os.File) int {
+	if !isTerminal(f) || os.Getenv("TERM") == "dumb" {
+		return 0
+	}
+	if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
+		return int(size.Col)
+	}
+	return 80
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// ConfigPath returns the main configuration file.
+func (e *Env) ConfigPath(c *cli.Context) string {
+	if p := c.String("config"); p != "" {
+		return p
+	}
+	if p := e.Getenv("SALTCLUSTERD_CONFIG"); p != "" {
+		return p
+	}
+	return config.DefaultPath
+}

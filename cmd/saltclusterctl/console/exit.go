@@ -1,0 +1,109 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+// Exit codes; the help lists them, scripts rely on them.
+const (
+	exitOK          = 0
+	ExitError       = 1
+	ExitUsage       = 2
+	exitUnreachable = 3
+	ExitNoQuorum    = 4
+	ExitTimeout     = 5
+	ExitRefused     = 6
+	exitMember      = 7
+	exitDenied      = 8
+	ExitProblems    = 10
+	ExitIncomplete  = 11
+)
+
+const ExitCodesHelp = `EXIT CODES:
+   0   ok
+   1   error, or cancelled at a question
+   2   invalid arguments; or --yes is missing where there is no terminal to ask at
+   3   saltclusterd is not reachable
+   4   this node belongs to no cluster, or a majority is not reachable
+   5   it did not happen in time
+   6   the cluster refused: secret, cluster_id, fingerprint, ...
+   7   this node belongs to a cluster already
+   8   permission denied: this user may not use the admin socket
+   10  something is wrong: status --check, doctor, verify, setup --check, leave --dry-run, keys merge --dry-run; config diff found a difference
+   11  verify found no difference, but could not ask every node; roots diff could not ask one
+`
+
+// usageError is a mistake in the arguments.
+type usageError struct {
+	message string
+	hint    string
+}
+
+func (e *usageError) Error() string { return e.message }
+
+// Usagef is an error about a command line, with what to type instead.
+func Usagef(hint, format string, args ...any) error {
+	return &usageError{message: fmt.Sprintf(format, args...), hint: hint}
+}
+
+// SilentError ends with a code after the output has said everything.
+type SilentError int
+
+func (e SilentError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// ExitCode maps an error onto a documented code.
+func ExitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if e, ok := errors.AsType[SilentError](err); ok {
+		return int(e)
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return ExitUsage
+	}
+	if u, ok := errors.AsType[*adminapi.UnreachableError](err); ok {
+		if u.Denied() {
+			return exitDenied
+		}
+		return exitUnreachable
+	}
+	switch adminapi.CodeOf(err) {
+	case adminapi.CodeDenied:
+		return exitDenied
+	case adminapi.CodeNotMember, adminapi.CodeNoQuorum:
+		return ExitNoQuorum
+	case adminapi.CodeTimeout:
+		return ExitTimeout
+	case adminapi.CodeRefused:
+		return ExitRefused
+	case adminapi.CodeMember:
+		return exitMember
+	case adminapi.CodeUnavailable:
+		return exitUnreachable
+	}
+	return ExitError
+}
+
+// PrintError prints an error as a sentence and what to do about it.
+func (e *Env) PrintError(err error) {
+	if _, ok := errors.AsType[SilentError](err); ok {
+		return
+	}
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(e.Stderr, "saltclusterctl: interrupted")
+		return
+	}
+	fmt.Fprintf(e.Stderr, "saltclusterctl: %v\n", err)
+	hint := adminapi.HintOf(err)
+	if u, ok := errors.AsType[*usageError](err); ok {
+		hint = u.hint
+	}
+	if hint != "" {
+		fmt.Fprintf(e.Stderr, "hint: %s\n", hint)
+	}
+}

@@ -1,0 +1,51 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"saltclusterd/sidecar/adminapi"
+)
+
+func TestExitCodes(t *testing.T) {
+	tests := []struct {
+		err  error
+		want int
+	}{
+		{nil, exitOK},
+		{errors.New("x"), ExitError},
+		{Usagef("", "x"), ExitUsage},
+		{&adminapi.UnreachableError{Err: errors.New("x")}, exitUnreachable},
+		{adminapi.Errorf(adminapi.CodeDenied, "", "x"), exitDenied},
+		{&adminapi.UnreachableError{Err: syscall.EACCES}, exitDenied},
+		{fmt.Errorf("y: %w", adminapi.Errorf(adminapi.CodeNotMember, "", "x")), ExitNoQuorum},
+		{adminapi.Errorf(adminapi.CodeTimeout, "", "x"), ExitTimeout},
+		{adminapi.Errorf(adminapi.CodeRefused, "", "x"), ExitRefused},
+		{adminapi.Errorf(adminapi.CodeMember, "", "x"), exitMember},
+		{adminapi.Errorf(adminapi.CodeInternal, "", "x"), ExitError},
+		{SilentError(ExitProblems), ExitProblems},
+	}
+	for _, tt := range tests {
+		if got := ExitCode(tt.err); got != tt.want {
+			t.Errorf("%v: %d, want %d", tt.err, got, tt.want)
+		}
+		if tt.want != exitOK && !strings.Contains(ExitCodesHelp, fmt.Sprintf("\n   %d ", tt.want)) {
+			t.Errorf("exit code %d is not in the help", tt.want)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	var out bytes.Buffer
+	e := &Env{Stderr: &out}
+	e.PrintError(SilentError(1))
+	e.PrintError(fmt.Errorf("ask: %w", context.Canceled))
+	if got := out.String(); got != "saltclusterctl: interrupted\n" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,37 @@
+package console
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestOutputsAreSalts compares with what Salt's own outputters print (testdata/outputters, Salt 3007).
+func TestOutputsAreSalts(t *testing.T) {
+	raw, err := os.ReadFile("testdata/outputters/salt.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []struct {
+		Value, Nested string
+		Txt           *string
+	}
+	if err := json.Unmarshal(raw, &rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		n, err := toNode(json.RawMessage(row.Value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Screen{}
+		printNested(s, n, 0, "")
+		if got := strings.TrimSuffix(s.String(), "\n"); got != row.Nested {
+			t.Errorf("nested %s:\n%s\nwant\n%s", row.Value, got, row.Nested)
+		}
+		if got := txtOut(n); row.Txt != nil && got != *row.Txt {
+			t.Errorf("txt %s:\n%s\nwant\n%s", row.Value, got, *row.Txt)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func NewMigrateCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
+		Name:      "migrate",
+		Usage:     "take the masters from a shared file system to their own, one node after the other; minions do not notice",
+		ArgsUsage: "NODE",
+		Description: "For each node: what its master has on the share is copied to its own disk and compared by hash, its configuration is\n" +
+			"changed by two drop-ins, saltclusterd is put anew in its place, the salt-master restarted. The next node's turn comes\n" +
+			"when this one serves minions, has what the cluster has, and verify finds no difference. Until the last node has left\n" +
+			"the share, one of those that are still there stands for it: what is changed there reaches the others, and the other\n" +
+			"way round. Killed or refused, it resumes where it was when it is run again. The share is only read.\n" +
+			"Without NODE and --all it says what would be done on each node, and does nothing.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "all", Usage: "all nodes, one after the other"},
+			console.YesFlag(),
+			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be done on each node"},
+			&cli.BoolFlag{Name: "status", Usage: "only say how far each node is"},
+			&cli.StringFlag{Name: "to",
+				Usage: "put the copies into `DIR`, on every node; default: var/lib/salt-master below the master's root_dir"},
+			&cli.StringFlag{Name: "stand-in",
+				Usage: "`NODE` goes last and stands for the share until then; default: the last by id"},
+			&cli.BoolFlag{Name: "back", Usage: "let NODE work on the share again; only while another node stands for it"},
+			&cli.DurationFlag{Name: "healthy-within", Value: defaultHealthy,
+				Usage: "give a node `TIME` to be well before the next one's turn, else refuse"},
+			&cli.DurationFlag{Name: "timeout",
+				Usage: "give up waiting after `TIME`; 0: never. Run again it resumes where it was"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 1 {
+				return console.Usagef("saltclusterctl migrate m2", "migrate takes at most one argument, the id of a node")
+			}
+			if c.Bool("all") && (c.NArg() == 1 || c.Bool("back")) {
+				return console.Usagef("saltclusterctl migrate --all", "--all means every node: leave NODE and --back out")
+			}
+			if c.Bool("back") && c.NArg() == 0 {
+				return console.Usagef("saltclusterctl migrate --back m2", "--back needs the id of a node")
+			}
+			if err := console.CheckOperation(c); err != nil {
+				return err
+			}
+			ctx, cancel := console.WithTimeout(c)
+			defer cancel()
+			err := runMigrate(ctx, c, e)
+			if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return adminapi.Errorf(adminapi.CodeTimeout,
+					"saltclusterctl migrate --all resumes where it was; --status says where that is",
+					"not done within %s", c.Duration("timeout"))
+			}
+			return err
+		},
+	})
+}
+
+func runMigrate(ctx context.Context, c *cli.Context, e *console.Env) error {
+	g := &guide{
+		e: e, client: e.OpenClient(c), to: c.String("to"), standIn: c.String("stand-in"), only: c.Args().First(),
+		healthy: c.Duration("healthy-within"),
+	}
+	defer g.client.Close()
+	bare := c.NArg() == 0 && !c.Bool("all")
+	switch {
+	case c.Bool("status"), c.Bool("dry-run"), bare:
+		plan := !c.Bool("status")
+		m, err := g.client.Migration(ctx, plan, g.to)
+		if err != nil {
+			return err
+		}
+		if err := e.PrintValue(c, m, func(s *console.Screen) {
+			migrationScreen(s, m, plan)
+			if bare && plan {
+				console.NextSteps(s, []string{"saltclusterctl migrate --all: all nodes, one after the other",
+					"saltclusterctl migrate NODE: only this one"})
+			}
+		}); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(m.Nodes, func(n adminapi.MigrateNode) bool { return n.Shared && len(n.Refused) > 0 }) {
+			return console.SilentError(console.ExitRefused)
+		}
+		if bare && plan && !c.Bool("dry-run") {
+			return console.SilentError(console.ExitUsage) // a script that meant to migrate must notice that nothing was done
+		}
+		return nil
+	case c.Bool("back"):
+		if err := e.AskConsent(c, fmt.Sprintf("let %s work on the share again?", console.Clean(g.only))); err != nil {
+			return err
+		}
+		return g.moveBack(ctx)
+	}
+	if err := e.AskConsent(c, fmt.Sprintf("take %s from the share?",
+		console.Clean(cmp.Or(g.only, "all nodes, one after the other,")))); err != nil {
+		return err
+	}
+	if err := g.runMigration(ctx); err != nil {
+		return err
+	}
+	m, err := g.client.Migration(ctx, false, "")
+	if err != nil {
+		return err
+	}
+	return e.PrintValue(c, m, func(s *console.Screen) {
+		migrationScreen(s, m, false)
+		migrationNext(s, m)
+	})
+}
+
+func migrationScreen(s *console.Screen, m adminapi.Migration, plan bool) {
+	rows := make([][]console.Cell, 0, len(m.Nodes))
+	for _, n := range m.Nodes {
+		stage := console.Txt(n.Stage)
+		switch {
+		case n.Stage == "isolated":
+			stage = stage.WithTint(console.Green)
+		case n.Stage == "switching":
+			stage = stage.WithTint(console.Yellow)
+		}
+		what := n.Doing
+		switch {
+		case n.Error != "":
+			what = n.Error
+		case n.ByHand != nil:
+			what = "waits: " + n.ByHand.Why
+		case what == "" && n.StandIn:
+			what = "stands for the share"
+		case what == "":
+			what = n.Behind
+		}
+		rows = append(rows, []console.Cell{console.Txt(n.Node), stage, console.Txt(what)})
+	}
+	s.PrintTable("", []string{"NODE", "FILES", ""}, rows)
+	for id, why := range m.Missing {
+		s.Line("%s: %s", console.Clean(id), s.Paint(console.Red, console.Clean(why)))
+	}
+	for _, n := range m.Nodes {
+		byHand(s, n)
+		if !plan || !n.Shared {
+			continue
+		}
+		s.Line("")
+		s.Line("%s:", s.Paint(console.Bold, console.Clean(n.Node)))
+		for _, why := range n.Refused {
+			s.Line("  %s", s.Paint(console.Red, "refused: "+console.Clean(why)))
+		}
+		for i, step := range n.Steps {
+			s.Line("  %d. %s", i+1, console.Clean(step))
+		}
+		for _, note := range n.Notes {
+			s.Line("  note: %s", console.Clean(note))
+		}
+	}
+}
+
+// byHand prints commands line by line: they are there to be pasted.
+func byHand(s *console.Screen, n adminapi.MigrateNode) {
+	if n.ByHand == nil || len(n.ByHand.Commands) == 0 {
+		return
+	}
+	s.Line("on %s, %s:", console.Clean(n.Node), console.Clean(n.ByHand.Why))
+	for _, cmd := range n.ByHand.Commands {
+		for line := range strings.Lines(cmd) {
+			s.Line("    %s", console.Clean(strings.TrimSuffix(line, "\n")))
+		}
+	}
+}
+
+// migrationNext says what is left to do.
+func migrationNext(s *console.Screen, m adminapi.Migration) {
+	shared, notes := 0, 0
+	for _, n := range m.Nodes {
+		if n.Shared {
+			shared++
+		}
+		for _, note := range n.Notes {
+			notes++
+			s.Line("%s: %s", console.Clean(n.Node), console.Clean(note))
+		}
+	}
+	switch {
+	case shared > 0:
+		console.NextSteps(s, []string{"saltclusterctl migrate --all: " + fmt.Sprint(shared) + " still on the share"})
+	case notes > 0:
+		console.NextSteps(s, []string{"move what is named above, then unmount the share on every node"})
+	default:
+		console.NextSteps(s, []string{
+			"unmount the share on every node, and take it out of fstab",
+			"put what the two drop-ins say into your own configuration management: the salt-master's " +
+				"zzz-saltclusterd-isolated.conf, saltclusterd's zz-isolated.conf",
+		})
+	}
+}

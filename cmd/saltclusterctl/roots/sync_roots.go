@@ -1,0 +1,160 @@
+package roots
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func NewSyncRootsCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
+		Name: "sync_roots", Aliases: []string{"sync-roots"},
+		Usage: "give what stands in this node's file_roots and pillar_roots to all other nodes, now",
+		Description: "Shows progress and waits until every node has it, then what was installed and removed where. Anything else than all nodes\n" +
+			"having it is an error exit. What other nodes have changed meanwhile is merged, not overwritten. With --force or --accept it asks\n" +
+			"before, unless --yes is given: what was deleted here is deleted on all nodes, however much it is.",
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be sent"},
+			&cli.StringFlag{Name: "env", Usage: "only the directories of the environment `ENV`"},
+			&cli.BoolFlag{Name: "force", Usage: "also when so much is deleted that it would wait for roots confirm"},
+			&cli.StringFlag{Name: "accept",
+				Usage: "also what is in `DIRECTORY` now, which is left alone because another is in its place (roots status)"},
+			console.YesFlag(),
+		}, rootsWaitFlags()...),
+		Action: func(c *cli.Context) error {
+			if err := console.NoArgs(c); err != nil {
+				return err
+			}
+			if c.Bool("dry-run") && c.String("accept") != "" {
+				return console.Usagef("compare the directory with that of another node by hand",
+					"--accept cannot be combined with --dry-run")
+			}
+			if err := console.CheckOperation(c); err != nil {
+				return err
+			}
+			if err := consentToSync(e, c); err != nil {
+				return err
+			}
+			r := adminapi.SyncRootsRequest{
+				DryRun: c.Bool("dry-run"), Env: c.String("env"), Force: c.Bool("force"), Accept: c.String("accept"),
+				Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
+			}
+			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client,
+				p func(adminapi.Progress)) (adminapi.Outcome, error) {
+				return client.SyncRoots(ctx, r, p)
+			})
+		},
+	})
+}
+
+// consentToSync asks before what was deleted here is deleted everywhere without having been held.
+func consentToSync(e *console.Env, c *cli.Context) error {
+	switch dir := c.String("accept"); {
+	case c.Bool("dry-run"):
+		return nil
+	case dir != "":
+		return e.AskConsent(c, fmt.Sprintf("give all nodes what is in %s now, and delete there what is not in it?", console.Clean(dir)))
+	case c.Bool("force"):
+		return e.AskConsent(c, "delete on all nodes what was deleted here, however much it is?")
+	}
+	return nil
+}
+
+func rootsWaitFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "wait", Value: true,
+			Usage: "wait until it is on every node; --wait=false returns as soon as it is decided"},
+		&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute,
+			Usage: "give up waiting after `TIME`; 0: never. A decision already made stands"},
+	}
+}
+
+// operateRoots runs an operation on the roots, shows what it did on each node, and fails unless it is done on all.
+func operateRoots(c *cli.Context, e *console.Env,
+	call func(context.Context, *adminapi.Client, func(adminapi.Progress)) (adminapi.Outcome, error),
+) error {
+	if err := console.CheckOperation(c); err != nil {
+		return err
+	}
+	ctx, cancel := c.Context, context.CancelFunc(func() {})
+	if t := c.Duration("timeout"); t > 0 {
+		ctx, cancel = context.WithTimeout(ctx, t+console.ReplyMargin)
+	}
+	defer cancel()
+	client := e.OpenClient(c)
+	defer client.Close()
+	t := console.NewProgressBar(e)
+	out, err := call(ctx, client, t.ShowStep)
+	t.EndBar()
+	if err != nil {
+		return err
+	}
+	if err := e.PrintValue(c, out, func(s *console.Screen) { rootsOutcomeText(s, out) }); err != nil {
+		return err
+	}
+	switch {
+	case out.Roots == nil:
+	case out.Roots.Held:
+		return console.SilentError(console.ExitRefused)
+	case len(out.Roots.Failed) > 0:
+		return console.SilentError(console.ExitTimeout)
+	}
+	return nil
+}
+
+// shownChanges bounds what a person is shown of a list of changes; --out json has all.
+const shownChanges = 40
+
+func rootsOutcomeText(s *console.Screen, o adminapi.Outcome) {
+	if r := o.Roots; r != nil {
+		if r.DryRun || r.Held {
+			rootsChangesTable(s, r.Changes, r.More, shownChanges)
+		}
+		rootsAppliedTable(s, r.Nodes)
+		if r.Held || len(r.Failed) > 0 {
+			s.Line("%s", s.Paint(console.Red, console.Clean(o.Message)))
+			console.NextSteps(s, o.Next)
+			return
+		}
+	}
+	console.OutcomeText(s, o)
+}
+
+func rootsAppliedTable(s *console.Screen, nodes []adminapi.RootsApplied) {
+	if len(nodes) == 0 {
+		return
+	}
+	rows := make([][]console.Cell, 0, len(nodes))
+	for _, n := range nodes {
+		state := console.Txt("applied").WithTint(console.Green)
+		switch {
+		case n.Error != "":
+			state = console.Txt(n.Error).WithTint(console.Red)
+		case n.Skipped != "":
+			state = console.Txt("left out: " + n.Skipped)
+		case n.Author:
+			state = console.Txt("its own edit").WithTint(console.Green)
+		}
+		rows = append(rows, []console.Cell{console.Txt(n.Node), console.Num(&n.Revision), console.Num(&n.Installed),
+			console.Num(&n.Removed), console.Num(&n.Aside), state})
+	}
+	s.PrintTable("", []string{"NODE", "REVISION", "INSTALLED", "REMOVED", "ASIDE", "STATE"}, rows)
+}
+
+func rootsChangesTable(s *console.Screen, changes []adminapi.RootsChange, more, most int) {
+	rows := make([][]console.Cell, 0, min(len(changes), most))
+	for _, c := range changes[:min(len(changes), most)] {
+		rows = append(rows, []console.Cell{console.Txt(c.What), console.Txt(c.Slot), console.Txt(c.Path)})
+	}
+	if len(rows) > 0 {
+		s.PrintTable("", []string{"CHANGE", "DIRECTORY", "PATH"}, rows)
+	}
+	if more += len(changes) - len(rows); more > 0 {
+		s.Line("and %d more", more)
+	}
+}

@@ -1,0 +1,84 @@
+package snapshot
+
+import (
+	"context"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterd/wording"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func NewRecoverCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
+		Name:  "recover",
+		Usage: "when more than half of the voters are gone for good: make a new cluster out of this node alone",
+		Description: "Run it on one node, the one that knows most (status shows its index), while saltclusterd runs there. It keeps the\n" +
+			"cluster's identity, its keys and secrets, so minions stay content. What the others decided after the last contact is lost,\n" +
+			"and they are not members any more: when they come back they stop serving and have to join again.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "force-new-cluster", Usage: "say that you mean it; nothing is done without it"},
+			console.YesFlag(),
+			&cli.BoolFlag{Name: "dry-run", Usage: "only show what would be kept and lost"},
+			console.TimeoutFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			if err := console.NoArgs(c); err != nil {
+				return err
+			}
+			if !c.Bool("force-new-cluster") && !c.Bool("dry-run") {
+				return console.Usagef("saltclusterctl recover --dry-run shows what it would do",
+					"recover makes a new cluster and needs --force-new-cluster")
+			}
+			return runRecover(c, e)
+		},
+	})
+}
+
+func runRecover(c *cli.Context, e *console.Env) error {
+	if err := console.CheckOperation(c); err != nil {
+		return err
+	}
+	plan, err := console.AskAdmin(c, e, (*adminapi.Client).RecoverPlan)
+	if err != nil {
+		return err
+	}
+	if c.Bool("dry-run") {
+		return e.PrintValue(c, plan, func(s *console.Screen) { planText(s, plan, time.Now()) })
+	}
+	warning := &console.Screen{}
+	planText(warning, plan, time.Now())
+	if _, err := e.Stderr.Write(warning.Bytes()); err != nil {
+		return err
+	}
+	if err := e.ConsentByName(c, "the cluster's id", plan.ClusterID); err != nil {
+		return err
+	}
+	r := adminapi.RecoverRequest{Rev: plan.Rev, Timeout: c.Duration("timeout")}
+	return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
+		p func(adminapi.Progress)) (adminapi.Outcome, error) {
+		return client.Recover(ctx, r, p)
+	})
+}
+
+func planText(s *console.Screen, p adminapi.RecoverPlan, now time.Time) {
+	s.Line("%s would be a cluster of one: %s, same identity, %s", console.Clean(p.Node), console.Clean(p.ClusterID),
+		wording.Plural(p.Keys, "minion key"))
+	s.Line("it knows everything up to log entry %d; its last contact with a majority was %s ago", p.Index,
+		console.FormatAge(now.Sub(p.LastContact)))
+	s.Line("lost: what was decided after that by the others, such as keys accepted, rejected or deleted; a key deleted there is accepted again")
+	if len(p.Drop) == 0 {
+		return
+	}
+	s.Line("no members any more, until they join again:")
+	rows := make([][]console.Cell, 0, len(p.Drop))
+	for _, d := range p.Drop {
+		rows = append(rows, []console.Cell{
+			console.Txt(d.ID), console.Txt(d.Address), console.Txt(string(d.Role)),
+			console.Txt(string(d.State)).WithTint(console.StateTint(d.State)),
+		})
+	}
+	s.PrintTable("  ", []string{"ID", "ADDRESS", "ROLE", "STATE"}, rows)
+}

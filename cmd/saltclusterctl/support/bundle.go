@@ -1,0 +1,211 @@
+package support
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterctl/doctor"
+	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/wording"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func NewBundleCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
+		Name: "bundle", ArgsUsage: "FILE",
+		Usage: "write what others need to help with a problem into FILE (tar.gz)",
+		Description: "Status, members, ring, options, roots, what the doctor finds, what the process stands at, the newest log lines. No secrets and no private keys: secrets\n" +
+			"are not asked for, and what looks like one is blanked out. Names and addresses of hosts and minions are in it: look through\n" +
+			"it before you give it away.",
+		Flags: []cli.Flag{&cli.IntFlag{Name: "lines", Value: 5000, Usage: "take the newest `N` lines of the log; 0: none"}},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return console.Usagef("saltclusterctl bundle /root/bundle.tar.gz", "bundle takes the name of the file to write")
+			}
+			return runBundle(c, e, c.Args().First())
+		},
+	})
+}
+
+// bundled is what the verb shows.
+type bundled struct {
+	File  string   `json:"file"`
+	Parts []string `json:"parts"`
+	Bytes int      `json:"bytes"`
+}
+
+func runBundle(c *cli.Context, e *console.Env, path string) error {
+	if err := console.CheckOperation(c); err != nil {
+		return err
+	}
+	b := &bundle{c: c, e: e, when: time.Now(), scrub: newScrubber(e.ConfigPath(c))}
+	done := e.ShowWaiting("collecting; what cannot be had is a part that says why")
+	b.collectParts()
+	done()
+	raw, err := b.packParts()
+	if err != nil {
+		return err
+	}
+	if err := console.WriteNew(path, raw); err != nil {
+		return fmt.Errorf("write the bundle: %w", err)
+	}
+	out := bundled{File: path, Bytes: len(raw)}
+	for _, p := range b.parts {
+		out.Parts = append(out.Parts, p.name)
+	}
+	return e.PrintValue(c, out, func(s *console.Screen) {
+		s.Line("%s: %s, %d KiB", console.Clean(path), wording.Plural(len(out.Parts), "part"), (len(raw)+1023)/1024)
+		s.Line("secrets are blanked out; names and addresses are not: look through it before you give it away")
+	})
+}
+
+type bundle struct {
+	c     *cli.Context
+	e     *console.Env
+	when  time.Time
+	scrub *Scrubber
+	parts []part
+}
+
+type part struct {
+	name string
+	text []byte
+}
+
+// collectParts asks for everything; what cannot be had is a part that says why.
+func (b *bundle) collectParts() {
+	client := b.e.OpenClient(b.c)
+	defer client.Close()
+	gatherPart(b, client, "version", (*adminapi.Client).Version)
+	gatherPart(b, client, "status", (*adminapi.Client).Status)
+	gatherPart(b, client, "ring", func(c *adminapi.Client, ctx context.Context) (adminapi.RingInfo, error) {
+		return c.RingInfo(ctx, adminapi.RingQuery{})
+	})
+	gatherPart(b, client, "config", (*adminapi.Client).Config)
+	gatherPart(b, client, "roots", (*adminapi.Client).RootsStatus)
+	gatherPart(b, client, "roots-history", (*adminapi.Client).RootsHistory)
+	gatherPart(b, client, "checkup", (*adminapi.Client).Checkup)
+	gatherPart(b, client, "keys", func(c *adminapi.Client, ctx context.Context) (adminapi.Keys, error) {
+		return c.Keys(ctx, adminapi.KeyQuery{History: true, Limit: 1000})
+	})
+	var goroutines bytes.Buffer
+	ctx, cancel := context.WithTimeout(b.c.Context, console.AskTimeout)
+	defer cancel()
+	if err := client.Profile(ctx, adminapi.ProfileQuery{Kind: adminapi.ProfileGoroutines, Text: true},
+		&goroutines); err != nil {
+		b.addPart("goroutines.error.txt", []byte(err.Error()+"\n"))
+	} else {
+		b.addPart("goroutines.txt", goroutines.Bytes())
+	}
+	p := &examination{c: b.c, e: b.e, proc: "/proc"}
+	p.examineAll()
+	b.addPart("doctor.json", asJSON(doctor.NewReport(p.checkup.Node, p.found)))
+	if n := b.c.Int("lines"); n > 0 {
+		b.addPart("log.txt", logLines(b.c.Context, n))
+	}
+}
+
+func gatherPart[T any](b *bundle, client *adminapi.Client, name string,
+	call func(*adminapi.Client, context.Context) (T, error)) {
+	ctx, cancel := context.WithTimeout(b.c.Context, console.AskTimeout)
+	defer cancel()
+	v, err := call(client, ctx)
+	if err != nil {
+		b.addPart(name+".error.txt", []byte(err.Error()+"\n"))
+		return
+	}
+	b.addPart(name+".json", asJSON(v))
+}
+
+func (b *bundle) addPart(name string, text []byte) {
+	b.parts = append(b.parts, part{name, b.scrub.ScrubText(text)})
+}
+
+func asJSON(v any) []byte {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return append(raw, '\n')
+}
+
+// maxLog bounds what is taken of a log, in bytes.
+const maxLog = 16 << 20
+
+func logLines(ctx context.Context, n int) []byte {
+	ctx, cancel := context.WithTimeout(ctx, console.AskTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "journalctl", "--unit", "saltclusterd", "--no-pager", "--output", "short-iso",
+		"--lines", fmt.Sprint(n))
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return []byte("no log: " + err.Error() + "\n")
+	}
+	text, err := io.ReadAll(io.LimitReader(out, maxLog))
+	if err := errors.Join(err, cmd.Wait()); err != nil {
+		text = append(text, []byte("the log ends here: "+err.Error()+"\n")...)
+	}
+	return text
+}
+
+func (b *bundle) packParts() ([]byte, error) {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	t := tar.NewWriter(z)
+	for _, p := range b.parts {
+		h := &tar.Header{Name: "saltclusterd-bundle/" + p.name, Mode: 0o600, Size: int64(len(p.text)), ModTime: b.when}
+		if err := t.WriteHeader(h); err != nil {
+			return nil, fmt.Errorf("write the bundle: %w", err)
+		}
+		if _, err := t.Write(p.text); err != nil {
+			return nil, fmt.Errorf("write the bundle: %w", err)
+		}
+	}
+	if err := errors.Join(t.Close(), z.Close()); err != nil {
+		return nil, fmt.Errorf("write the bundle: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// Scrubber blanks out what must not leave the host, should it ever be somewhere that it does not belong: nothing that
+// is collected holds it.
+type Scrubber struct{ Known [][]byte }
+
+var (
+	privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----`)
+	assigned   = regexp.MustCompile(`(?i)((?:secret|password|passwd|token|key_pass)["']?\s*[:=]\s*["']?)([^\s"',}]{8,})`)
+)
+
+const blank = "[redacted]"
+
+func newScrubber(configPath string) *Scrubber {
+	s := &Scrubber{}
+	cfg, _ := config.Load(configPath) // with other mistakes in it, too
+	if secret := cfg.Cluster.Secret.Reveal(); len(secret) >= 8 {
+		s.Known = append(s.Known, []byte(secret))
+	}
+	return s
+}
+
+func (s *Scrubber) ScrubText(text []byte) []byte {
+	for _, known := range s.Known {
+		text = bytes.ReplaceAll(text, known, []byte(blank))
+	}
+	text = privateKey.ReplaceAll(text, []byte(blank))
+	return assigned.ReplaceAll(text, []byte("${1}"+blank))
+}

@@ -1,0 +1,138 @@
+package support
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/cmd/saltclusterctl/doctor"
+	"saltclusterd/cmd/saltclusterd/wording"
+	"saltclusterd/sidecar/adminapi"
+)
+
+func NewDoctorCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
+		Name:  "doctor",
+		Usage: "look for what is wrong: this host, the way between the nodes, the way of the minions to them",
+		Description: "Also works without saltclusterd, and sees more as root. Ports, permissions, inotify limits, DNS, clocks, versions, identities,\n" +
+			"expiry; every node's 4505 and 4506 are tried with a ZeroMQ client that shares no code with saltclusterd, also with packets of\n" +
+			"full size (MTU). With --explain it says what is behind something that Salt has printed. Exit code 10: something is broken.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "haproxy", Usage: "judge the HAProxy configuration in `FILE`; -: standard input"},
+			&cli.StringSliceFlag{Name: "via",
+				Usage: "try `HOST`, the load balancer for one, as minions would; HOST:PUBLISH_PORT:RET_PORT for other ports; may be repeated"},
+			&cli.StringFlag{Name: "explain", Usage: "say what is behind `WORDS` that Salt has printed"},
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also what is well, and what could not be looked at"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := console.NoArgs(c); err != nil {
+				return err
+			}
+			if c.IsSet("explain") {
+				return runExplain(c, e)
+			}
+			return runDoctor(c, e)
+		},
+	})
+}
+
+func runExplain(c *cli.Context, e *console.Env) error {
+	if err := console.CheckOperation(c); err != nil {
+		return err
+	}
+	list := doctor.Explain(c.String("explain"))
+	if len(list) == 0 {
+		words := make([]string, 0, 16)
+		for _, s := range doctor.Symptoms() {
+			words = append(words, s.Words)
+		}
+		return &adminapi.Error{Code: adminapi.CodeNotFound,
+			Message: fmt.Sprintf("nothing is known about %q", c.String("explain")),
+			Hint:    "known are: " + joinQuoted(words)}
+	}
+	away := daemonAway(e, c)
+	return e.PrintValue(c, list, func(s *console.Screen) {
+		if away {
+			s.Line("%s", s.Paint(console.Red,
+				"saltclusterd on this host is not reachable: what salt publishes here may reach no minion"))
+			s.Line("     -> systemctl status saltclusterd; systemctl start saltclusterd")
+		}
+		for _, one := range list {
+			s.Line("%s  (%s)", s.Paint(console.Bold, one.Words), one.Where)
+			for _, cause := range one.Causes {
+				s.Line("  %s", cause.Cause)
+				s.Line("     ?  %s", cause.Look)
+				s.Line("     -> %s", cause.Then)
+			}
+		}
+	})
+}
+
+// daemonAway says whether saltclusterd on this host cannot be reached, though this user may reach it: the likeliest
+// cause of much that Salt prints.
+func daemonAway(e *console.Env, c *cli.Context) bool {
+	_, err := console.AskAdmin(c, e, (*adminapi.Client).Status)
+	_, away := errors.AsType[*adminapi.UnreachableError](err)
+	return away && !errors.Is(err, fs.ErrPermission)
+}
+
+func runDoctor(c *cli.Context, e *console.Env) error {
+	if err := console.CheckOperation(c); err != nil {
+		return err
+	}
+	p := &examination{c: c, e: e, proc: "/proc"}
+	done := e.ShowWaiting("looking at this host and trying every node's 4505 and 4506, for %s or so",
+		max(c.Duration("timeout"), console.AskTimeout))
+	p.examineAll()
+	done()
+	report := doctor.NewReport(p.checkup.Node, p.found)
+	if err := e.PrintValue(c, report, func(s *console.Screen) { doctorScreen(s, report, c.Bool("all")) }); err != nil {
+		return err
+	}
+	if report.Failed > 0 {
+		return console.SilentError(console.ExitProblems)
+	}
+	return nil
+}
+
+func doctorScreen(s *console.Screen, r doctor.Report, all bool) {
+	hidden := 0
+	for _, f := range r.Findings {
+		if !all && (f.Level == doctor.OK || f.Level == doctor.Skip) {
+			hidden++
+			continue
+		}
+		FindingLines(s, f)
+	}
+	verdict := fmt.Sprintf("%s, %s", wording.Plural(r.Failed, "failure"), wording.Plural(r.Warned, "warning"))
+	tint := console.Green
+	switch {
+	case r.Failed > 0:
+		tint = console.Red
+	case r.Warned > 0:
+		tint = console.Yellow
+	}
+	if hidden > 0 {
+		verdict += fmt.Sprintf("; %s more with --all", wording.Plural(hidden, "look"))
+	}
+	s.Line("%s", s.Paint(tint, verdict))
+}
+
+func FindingLines(s *console.Screen, f doctor.Finding) {
+	tints := map[doctor.Level]string{doctor.Fail: console.Red, doctor.Warn: console.Yellow, doctor.OK: console.Green}
+	where := ""
+	if f.Where != "" {
+		where = console.Clean(f.Where) + ": "
+	}
+	s.Line("%s %s  %s%s", s.Paint(tints[f.Level], fmt.Sprintf("%-4s", f.Level)), s.Paint(console.Bold, f.Check), where,
+		console.Clean(f.What))
+	if f.Why != "" {
+		s.Line("     so   %s", console.Clean(f.Why))
+	}
+	if f.Next != "" {
+		s.Line("     -> %s", console.Clean(f.Next))
+	}
+}
