@@ -158,11 +158,6 @@ func resealReply(reply []byte, from, to *saltcrypt.Crypticle) []byte {
 	return saltwire.AppendRaw(nil, sealed)
 }
 
-var _ returns.Python = (*Proxy)(nil)
-
-// Up says whether the local master answers (returns.Python).
-func (p *Proxy) Up() bool { return p.cfg.Master.Up() }
-
 // Return gives the local master a load that a minion sent earlier (returns.Python), sealed with what the master holds
 // for the minion now.
 func (p *Proxy) Return(ctx context.Context, minion string, load []byte) error {

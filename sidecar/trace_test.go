@@ -49,7 +49,9 @@ func (h *told) hear(t *testing.T, w *world) (done func()) {
 		}
 	}))
 	tr := trace.New(trace.Config{Endpoint: server.URL, Node: "a", Logger: slog.New(slog.DiscardHandler), Every: time.Hour})
-	tr.Open()
+	if err := tr.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	w.proxy.cfg.Trace = tr
 	return func() {
 		tr.Close()

@@ -18,17 +18,12 @@ type Bus interface {
 	FireRaw(ctx context.Context, tag string, data []byte) error
 }
 
-// Peers are the other masters' nodes.
-type Peers interface {
-	Members() []node.ID // that events are for
-	Send(ctx context.Context, to node.ID, batch []byte) error
-}
-
 // Config is what a Mirror needs. Logger and Registerer may be nil.
 type Config struct {
 	Tags       []string // globs; none: nothing is sent, what peers send is shown all the same
 	Bus        Bus
-	Peers      Peers
+	Members    func() []node.ID // the other masters' nodes
+	Send       func(ctx context.Context, to node.ID, batch []byte) error
 	Limits     Limits
 	BackoffMin time.Duration // 100 ms, doubled up to
 	BackoffMax time.Duration // 5 s
@@ -52,6 +47,9 @@ type Mirror struct {
 	queues    map[node.ID]*queue
 	positions map[node.ID]position // of those who send to us
 }
+
+// MaxAnswer bounds what a peer answers to events, which is nothing.
+const MaxAnswer = 1 << 10
 
 // New returns a mirror; it sends nothing before Open.
 func New(c Config) (*Mirror, error) {
@@ -109,7 +107,7 @@ func (m *Mirror) handleEvent(tag string, data []byte) {
 		return
 	}
 	e := event{tag, append([]byte(nil), data...)}
-	for _, id := range m.c.Peers.Members() {
+	for _, id := range m.c.Members() {
 		if q := m.queueOf(id); q != nil {
 			m.metrics.countDropped("full", q.addEvent(e))
 		}

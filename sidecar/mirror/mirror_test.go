@@ -85,7 +85,7 @@ func (e end) Send(_ context.Context, to node.ID, body []byte) error {
 func start(t *testing.T, n *net, id node.ID, tags ...string) *bus {
 	t.Helper()
 	b := &bus{}
-	m, err := New(Config{Tags: tags, Bus: b, Peers: end{n, id}, BackoffMin: time.Millisecond})
+	m, err := New(Config{Tags: tags, Bus: b, Members: end{n, id}.Members, Send: end{n, id}.Send, BackoffMin: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestQueueIsBounded(t *testing.T) {
 
 func TestPeerThatSendsAnything(t *testing.T) {
 	b := &bus{}
-	m, err := New(Config{Bus: b, Peers: end{&net{}, "a"}})
+	m, err := New(Config{Bus: b, Members: end{&net{}, "a"}.Members})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func (m *Mirror) sendQueue(to node.ID, q *queue) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(m.ctx, sendTimeout)
-		err := m.c.Peers.Send(ctx, to, b.encodeBatch())
+		err := m.c.Send(ctx, to, b.encodeBatch())
 		cancel()
 		if err == nil {
 			pause.Reset()
@@ -55,7 +55,7 @@ func (m *Mirror) awaitEvent(to node.ID, q *queue) bool {
 			return true
 		case <-timer.C:
 		}
-		if !slices.Contains(m.c.Peers.Members(), to) && m.forgetQueue(to, q) {
+		if !slices.Contains(m.c.Members(), to) && m.forgetQueue(to, q) {
 			return false
 		}
 		timer.Reset(idle)

@@ -61,12 +61,12 @@ type Peers interface {
 }
 
 // Python is the local master's own way to take a return.
-type Python interface {
-	Up() bool
+type Python struct {
+	Up func() bool // whether the master answers
 	// Return hands the load of a minion to the master and returns when it has answered. Errors: ErrGone, when there is no
 	// use in trying again, ErrRefused, ErrNotAsked, and why the master has not answered; context.DeadlineExceeded when it
 	// took too long.
-	Return(ctx context.Context, minion string, load []byte) error
+	Return func(ctx context.Context, minion string, load []byte) error
 }
 
 // Config configures a Service. Zero values take the defaults named.
@@ -99,7 +99,7 @@ type Config struct {
 }
 
 func (c *Config) fill() error {
-	if c.Dir == "" || c.Bus == nil || c.Python == nil || c.Peers == nil {
+	if c.Dir == "" || c.Bus == nil || c.Python.Up == nil || c.Python.Return == nil || c.Peers == nil {
 		return fmt.Errorf("returns: incomplete configuration")
 	}
 	c.MaxBytes = cmp.Or(c.MaxBytes, 1<<30)

@@ -162,7 +162,8 @@ func (w *world) service(id node.ID, change ...func(*Config)) *Service {
 	}
 	c := Config{
 		Self: id, Dir: filepath.Join(w.dir, string(id), "returns"), Mode: Mode{Cache: w.cache(cache, "3007.15")},
-		Bus: w, Python: python{w}, Peers: peers{w, id}, KeepForPython: func() bool { return true },
+		Bus: w, Python: Python{Up: python{w}.Up, Return: python{w}.Return}, Peers: peers{w, id},
+		KeepForPython: func() bool { return true },
 	}
 	for _, f := range change {
 		f(&c)

@@ -510,13 +510,13 @@ func TestDamagedUnanswered(t *testing.T) {
 func TestKilledProcess(t *testing.T) {
 	dir, w := killtest.Child(t), newWorld(t)
 	w.dir = dir
-	var print sync.Mutex
+	var printing sync.Mutex
 	say := func(what, id string) {
-		print.Lock()
-		defer print.Unlock()
+		printing.Lock()
+		defer printing.Unlock()
 		fmt.Println(what, id)
 	}
-	s := w.service("a", func(c *Config) { c.Python = saying{say} })
+	s := w.service("a", func(c *Config) { c.Python = newSayingMaster(say) })
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -527,16 +527,18 @@ func TestKilledProcess(t *testing.T) {
 	}
 }
 
-// saying is a master.
-type saying struct{ say func(what, id string) }
-
-func (saying) Up() bool { return true }
-func (p saying) Return(_ context.Context, minion string, _ []byte) error {
-	if strings.HasSuffix(minion, "mute") {
-		return context.DeadlineExceeded
+// newSayingMaster returns a master that says which minions it has answered.
+func newSayingMaster(say func(what, id string)) Python {
+	return Python{
+		Up: func() bool { return true },
+		Return: func(_ context.Context, minion string, _ []byte) error {
+			if strings.HasSuffix(minion, "mute") {
+				return context.DeadlineExceeded
+			}
+			say("answered", minion)
+			return nil
+		},
 	}
-	p.say("answered", minion)
-	return nil
 }
 
 // TestKilledWhilePuttingAside kills the process that takes returns, again and again: at the end the master has got all

@@ -60,7 +60,9 @@ func open(t *testing.T, cfg Config) *Tracer {
 	t.Helper()
 	cfg.Cluster, cfg.Version, cfg.Logger = "production", "1.2", slog.New(slog.DiscardHandler)
 	tr := New(cfg)
-	tr.Open()
+	if err := tr.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return tr
 }
 

@@ -82,10 +82,11 @@ func New(cfg Config) *Tracer {
 }
 
 // Open begins to send.
-func (t *Tracer) Open() {
+func (t *Tracer) Open(context.Context) error {
 	if t != nil {
 		t.wg.Go(t.runSender)
 	}
+	return nil
 }
 
 // Close tells what is left, for two seconds at most.

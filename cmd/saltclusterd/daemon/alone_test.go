@@ -42,7 +42,7 @@ func cluster(t *testing.T, dirs ...string) []*testNode {
 
 func acceptKey(t *testing.T, n *testNode, id, pub string) {
 	t.Helper()
-	m := n.current()
+	m := n.tenure.Current()
 	results, err := m.Consensus.Propose(t.Context(),
 		state.KeySet{ID: id, State: state.KeyAccepted, Pub: pub, Audit: m.Audit("test")})
 	if err == nil {
@@ -55,7 +55,7 @@ func acceptKey(t *testing.T, n *testNode, id, pub string) {
 
 func serves(n *testNode) func() error {
 	return func() error {
-		m := n.current()
+		m := n.tenure.Current()
 		if m == nil || !m.role.ready() {
 			return errors.New("not serving")
 		}
@@ -69,7 +69,7 @@ func TestServeAlone(t *testing.T) {
 	nodes := cluster(t, dirs...)
 	acceptKey(t, nodes[0], "m1", mustKey(t))
 	eventually(t, "the key", func() error {
-		if _, ok := nodes[1].current().service().keys.Accepted("m1"); !ok {
+		if _, ok := nodes[1].tenure.Current().service().keys.Accepted("m1"); !ok {
 			return errors.New("not accepted")
 		}
 		return nil
@@ -79,7 +79,7 @@ func TestServeAlone(t *testing.T) {
 	}
 	b := startNode(t, "b", dirs[1])
 	eventually(t, "the node alone", serves(b))
-	s := b.current().service()
+	s := b.tenure.Current().service()
 	if !s.alone.Serving() || s.epochs.Current() == nil {
 		t.Errorf("alone %v, epoch %v", s.alone.Serving(), s.epochs.Current())
 	}
@@ -114,7 +114,7 @@ func TestServeAlone(t *testing.T) {
 
 	startNode(t, "a", dirs[0])
 	eventually(t, "the cluster is found again", func() error {
-		if s.alone.Serving() || !b.current().Consensus.CaughtUp() {
+		if s.alone.Serving() || !b.tenure.Current().Consensus.CaughtUp() {
 			return errors.New("still alone")
 		}
 		return s.keys.Settled(context.Background())
@@ -126,7 +126,7 @@ func TestServeAlone_Removed(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
 	nodes[1].halt()
-	m := nodes[0].current()
+	m := nodes[0].tenure.Current()
 	results, err := m.Consensus.Propose(t.Context(), state.MemberRemove{ID: "b", Audit: m.Audit("test")})
 	if err == nil {
 		err = results[0].Err()
@@ -143,12 +143,12 @@ func TestServeAlone_Removed(t *testing.T) {
 	nodes[2].halt() // one answers, and turns b away; the other is down
 	b := startNode(t, "b", dirs[1])
 	eventually(t, "b runs", func() error {
-		if b.current() == nil {
+		if b.tenure.Current() == nil {
 			return errors.New("no member yet")
 		}
 		return nil
 	})
-	if b.current().service().alone.IsAllowed(t.Context()) {
+	if b.tenure.Current().service().alone.IsAllowed(t.Context()) {
 		t.Error("a removed node would serve")
 	}
 }
@@ -170,7 +170,7 @@ func TestStop_PortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "waiting for the port", func() error {
-		if m := n.current(); m == nil || !m.service().serving.Load() {
+		if m := n.tenure.Current(); m == nil || !m.service().Serving.Load() {
 			return errors.New("not that far")
 		}
 		return nil
@@ -205,7 +205,7 @@ func TestServeAlone_Limit(t *testing.T) {
 	write(t, recovery.ContactPath(state), long.UTC().Format(time.RFC3339), 0o600)
 	b := startNode(t, "b", dirs[1])
 	eventually(t, "the time is over", func() error {
-		if m := b.current(); m == nil || !strings.Contains(m.service().waitsFor(), "cluster_alone_limit") {
+		if m := b.tenure.Current(); m == nil || !strings.Contains(m.service().WaitsFor(), "cluster_alone_limit") {
 			return errors.New("not yet")
 		}
 		return nil
@@ -233,7 +233,7 @@ func TestServeAlone_LimitWithoutRestart(t *testing.T) {
 	eventually(t, "b serves", serves(b))
 	a.halt()
 	eventually(t, "b serves no more", func() error {
-		if m := b.current(); m == nil || !strings.Contains(m.service().waitsFor(), "cluster_alone_limit") {
+		if m := b.tenure.Current(); m == nil || !strings.Contains(m.service().WaitsFor(), "cluster_alone_limit") {
 			return errors.New("it does")
 		}
 		return nil

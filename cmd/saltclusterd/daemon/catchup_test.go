@@ -43,7 +43,7 @@ func (n *testNode) lay(t *testing.T, minions int) {
 // known waits until a node knows what its master has of minions, which it looks for once a minute.
 func (n *testNode) known(t *testing.T, minions int) {
 	t.Helper()
-	s := n.current().service()
+	s := n.tenure.Current().service()
 	eventually(t, "minion data of "+string(n.id), func() error {
 		for i := range minions {
 			id := fmt.Sprintf("web%03d", i)
@@ -90,7 +90,7 @@ func TestJoin_CatchUpBeforeServing(t *testing.T) {
 	if err := b.has(t, minions); err != nil {
 		t.Errorf("b is ready: %v", err)
 	}
-	if st := b.current().Consensus.Status(); st.Leader == b.id {
+	if st := b.tenure.Current().Consensus.Status(); st.Leader == b.id {
 		t.Fatal("the founder does not lead")
 	}
 	if _, err := c.Join(ctx, adminapi.JoinRequest{Peer: b.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
@@ -116,7 +116,7 @@ func TestJoin_CatchUpBeforeServing(t *testing.T) {
 	}
 	c = startNode(t, "c", c.dir)
 	eventually(t, "c serves", func() error {
-		if m := c.current(); m == nil || !m.role.ready() {
+		if m := c.tenure.Current(); m == nil || !m.role.ready() {
 			return errors.New("not ready")
 		}
 		return nil
@@ -132,7 +132,7 @@ func TestLevel_Agreed(t *testing.T) {
 	nodes := cluster(t, t.TempDir(), t.TempDir())
 	for _, n := range nodes {
 		eventually(t, "the level on "+string(n.id), func() error {
-			if now := n.current().Consensus.View().Level(); now != state.Level {
+			if now := n.tenure.Current().Consensus.View().Level(); now != state.Level {
 				return fmt.Errorf("it is %d", now)
 			}
 			return nil

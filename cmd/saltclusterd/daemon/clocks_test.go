@@ -90,7 +90,7 @@ func TestStatus_ClockSkew(t *testing.T) {
 	} {
 		b.skew.Store(int64(c.skew))
 		eventually(t, fmt.Sprintf("b %s off", c.skew), named(c.level, c.text))
-		if at := b.current().service().serials.Now().Time(); time.Until(at).Abs() > 2*time.Minute {
+		if at := b.tenure.Current().service().serials.Now().Time(); time.Until(at).Abs() > 2*time.Minute {
 			t.Errorf("clock %s off: b stamps serials of %s", c.skew, at)
 		}
 		b.skew.Store(0)
@@ -98,14 +98,14 @@ func TestStatus_ClockSkew(t *testing.T) {
 	}
 
 	// A serial from the future reaches all, and is followed.
-	svc := b.current().service()
+	svc := b.tenure.Current().service()
 	if err := svc.serials.Observe(hlc.At(time.Now().Add(25 * time.Minute))); err != nil {
 		t.Fatal(err)
 	}
 	seen := svc.serials.Now()
 	for _, n := range []clocked{nodes[0], nodes[2]} {
 		eventually(t, "serials in step", func() error {
-			if got := n.current().service().serials.Now(); got <= seen {
+			if got := n.tenure.Current().service().serials.Now(); got <= seen {
 				return fmt.Errorf("%s stamps %d, and b's minions have seen %d", n.id, got, seen)
 			}
 			return nil
@@ -129,7 +129,7 @@ func TestTwoClocksThatDiffer(t *testing.T) {
 			return nil
 		})
 	}
-	if at := nodes[1].current().service().serials.Now().Time(); time.Until(at) > 2*time.Minute {
+	if at := nodes[1].tenure.Current().service().serials.Now().Time(); time.Until(at) > 2*time.Minute {
 		t.Errorf("b stamps serials of %s", at)
 	}
 }

@@ -13,12 +13,14 @@ import (
 	"saltclusterd/cmd/saltclusterd/clocks"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/joining"
+	"saltclusterd/cmd/saltclusterd/lifecycle"
 	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/metrics"
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/recovery"
+	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
@@ -37,8 +39,8 @@ type Daemon struct {
 	host
 	front
 	timing
-	tenure
 
+	tenure    *lifecycle.Tenure[member]
 	sockets   *takeover.Sockets
 	upgrader  *takeover.Upgrader
 	migration *migration.Host
@@ -85,7 +87,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	d := &Daemon{
 		cfg: cfg, id: id, log: log, reg: metrics.NewRegistry(version), version: version, patience: patience, hurry: hurry,
 		timing:  timing{clockInterval: clocks.Interval, wall: time.Now},
-		tenure:  tenure{joined: make(chan struct{})},
+		tenure:  lifecycle.NewTenure[member](),
 		sockets: takeover.NewSockets(), op: membership.NewOperations(),
 		contact: &recovery.Contact{StateDir: cfg.Paths.StateDir, Limit: cfg.Cluster.AloneLimit, Logger: log},
 	}
@@ -104,7 +106,7 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 		Self: id, Version: version, Started: time.Now(), Master: d.readOptions, Options: cfg.Show, Checks: d.checks,
 		Findings: d.inspector.Findings, Absence: d.absence, JoinProblem: d.joiner.Problem,
 		Of: func() *operator.Cluster {
-			if m := d.current(); m != nil {
+			if m := d.tenure.Current(); m != nil {
 				return m.reports
 			}
 			return nil
@@ -211,7 +213,7 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership.Record, error
 		return nil, nil
 	case r := <-d.upgrader.Restarts():
 		return nil, r
-	case <-d.joining():
+	case <-d.tenure.Joined():
 		return d.readRecord()
 	}
 }
@@ -226,47 +228,65 @@ func (d *Daemon) readRecord() (*membership.Record, error) {
 	return record, record.Validate(d.cfg)
 }
 
-// tenure is the running membership and whether there is another one to begin.
-type tenure struct {
-	mu     sync.Mutex
-	member *member       // nil while this node belongs to no cluster
-	joined chan struct{} // closed when a membership was written
+// ending is why a membership ends while the daemon keeps running. after is called when all parts are closed.
+type ending struct {
+	reason string
+	after  func() error
 }
 
-// joining is closed when a membership was written.
-func (t *tenure) joining() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.joined
-}
+func (e *ending) Error() string { return e.reason }
 
-// notifyJoined tells awaitMembership that a membership was written.
-func (t *tenure) notifyJoined() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	select {
-	case <-t.joined:
-	default:
-		close(t.joined)
+// afterEnding carries out what the end of a membership asks for; again says whether the daemon keeps running.
+func (d *Daemon) afterEnding(err error) (again bool, _ error) {
+	var end *ending
+	if !errors.As(err, &end) {
+		return false, err
 	}
+	if err := end.after(); err != nil {
+		return false, err
+	}
+	return true, nil
 }
 
-// awaitJoin begins to wait for another membership.
-func (t *tenure) awaitJoin() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.joined = make(chan struct{})
+// serveMember opens a membership, serves until ctx ends, a part fails or it ends by an ending, and closes it.
+func (d *Daemon) serveMember(ctx context.Context, record *membership.Record) (err error) {
+	d.reg.Renew()
+	m, err := d.newMember(record)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, m.Close())
+		d.tenure.Set(nil)
+	}()
+	if err := m.Open(ctx); err != nil {
+		return err
+	}
+	d.checks.SetDraining(false) // a membership before this one set it
+	d.tenure.Set(m)
+	d.checks.Kick() // they have looked at a node without a cluster
+	d.upgrader.EndForRestart(m.Fail)
+	return d.upgrader.Finish(ctx, m.Serve(ctx, m.role.Open))
 }
 
-// current returns the running membership, nil when there is none.
-func (t *tenure) current() *member {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.member
+// lostLog ends the membership of a node without its consensus log.
+func (d *Daemon) lostLog(what string) error {
+	reason := removal.DescribeLostLog(what, d.id)
+	d.log.Error("this node is not a member any more", "node", d.id, "reason", reason)
+	return d.endForGood(reason)
 }
 
-func (t *tenure) setMember(m *member) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.member = m
+// endForGood ends a membership and makes this node one that was removed.
+func (d *Daemon) endForGood(reason string) error {
+	return &ending{reason, func() error {
+		r, err := membership.ReadRecord(d.cfg.Paths.StateDir)
+		if err != nil || r == nil {
+			return err
+		}
+		if err := r.End(d.cfg.Paths.StateDir, reason); err != nil {
+			return err
+		}
+		d.tenure.AwaitJoin()
+		return nil
+	}}
 }

@@ -48,22 +48,22 @@ type testNode struct {
 // Transfer makes another node lead, as an operator does.
 func (n *testNode) Transfer(ctx context.Context, r adminapi.TransferRequest,
 	p admin.Progress) (adminapi.Outcome, error) {
-	return leadership.Verbs{Of: ofMember(n.Daemon, (*member).leadershipOf)}.Transfer(ctx, r, p)
+	return leadership.Verbs{Of: ofMember(n.Daemon, func(m *member) *leadership.Control { return m.leadership })}.Transfer(ctx, r, p)
 }
 
 // Drain drains a node, as an operator does.
 func (n *testNode) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Progress) (adminapi.Outcome, error) {
-	return drain.Verbs{Of: ofMember(n.Daemon, (*member).drainsOf)}.Drain(ctx, r, p)
+	return drain.Verbs{Of: ofMember(n.Daemon, func(m *member) *drain.Cluster { return m.drains })}.Drain(ctx, r, p)
 }
 
 // Undrain takes a drain back, as an operator does.
 func (n *testNode) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin.Progress) (adminapi.Outcome, error) {
-	return drain.Verbs{Of: ofMember(n.Daemon, (*member).drainsOf)}.Undrain(ctx, r, p)
+	return drain.Verbs{Of: ofMember(n.Daemon, func(m *member) *drain.Cluster { return m.drains })}.Undrain(ctx, r, p)
 }
 
 // Remove removes a node, as an operator does.
 func (n *testNode) Remove(ctx context.Context, r adminapi.RemoveRequest, p admin.Progress) (adminapi.Outcome, error) {
-	return removal.Verbs{Of: ofMember(n.Daemon, (*member).removerOf)}.Remove(ctx, r, p)
+	return removal.Verbs{Of: ofMember(n.Daemon, func(m *member) *removal.Remover { return m.remover })}.Remove(ctx, r, p)
 }
 
 // testPorts gives each test process ports of its own, below those the kernel takes for outgoing connections.
@@ -130,8 +130,9 @@ func startProcess(t *testing.T, p takeover.Process, id, dir string, settings ...
 	d.SetProcess(p)
 	ctx, cancel := context.WithCancel(t.Context())
 	n := &testNode{
-		Daemon: d, Joiner: d.joiner, Recoverer: d.newRecoverer(), TokenVerbs: joining.TokenVerbs{Of: ofMember(d, (*member).admissionOf)},
-		dir: dir, addr: cfg.PeerAdvertise(nil), done: make(chan error, 1), stop: cancel,
+		Daemon: d, Joiner: d.joiner, Recoverer: d.newRecoverer(),
+		TokenVerbs: joining.TokenVerbs{Of: ofMember(d, func(m *member) *joining.Admission { return m.admission })},
+		dir:        dir, addr: cfg.PeerAdvertise(nil), done: make(chan error, 1), stop: cancel,
 	}
 	ready := make(chan struct{})
 	go func() { n.done <- d.Run(ctx, func() { close(ready) }) }()

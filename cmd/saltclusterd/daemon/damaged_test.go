@@ -87,7 +87,7 @@ func TestRun_IDChanged(t *testing.T) {
 	if err := os.RemoveAll(cfg.Paths.StateDir); err != nil {
 		t.Fatal(err)
 	}
-	if b := startNode(t, "b", dir); b.current() != nil {
+	if b := startNode(t, "b", dir); b.tenure.Current() != nil {
 		t.Error("it is a member still")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/rootsadmin"
 	"saltclusterd/cmd/saltclusterd/sharewatch"
-	"saltclusterd/fsync/keydir"
 	"saltclusterd/fsync/ledger"
 	"saltclusterd/fsync/unshare"
 	"saltclusterd/gossip/node"
@@ -23,24 +22,6 @@ func (d *Daemon) shares() bool { return !d.cfg.Cluster.IsolatedFilesystem && !d.
 // that does not answer, and this node does not replicate it.
 func (d *Daemon) leftToShare(path string) bool {
 	return !d.migration.StandsIn() && d.shares() && sharewatch.OnShare(d.master.PkiDir, d.cfg.Paths.StateDir, path)
-}
-
-// newShareWatch returns the watch over the share, or over the others' on a node that shares nothing.
-func (s *service) newShareWatch() (*sharewatch.Watch, error) {
-	d := s.m.d
-	return sharewatch.New(sharewatch.Config{
-		Self: d.id, Shared: d.shares(), PKIDir: d.master.PkiDir,
-		StateDir: d.cfg.Paths.StateDir, SockDir: d.master.SockDir, CacheDir: d.master.CacheDir,
-		Others: s.m.OtherMasters, Client: s.m.Client(), Logger: d.log, Registerer: d.reg,
-	})
-}
-
-// turns returns how this node takes its turn in a shared pki_dir; nil: pki_dir is its own.
-func (s *service) turns() *keydir.Shared {
-	if !s.share.Shared() {
-		return nil
-	}
-	return &keydir.Shared{Latest: s.m.Consensus.Barrier}
 }
 
 // hiddenID returns the id with which this node signs in at its master. In a shared pki_dir each node has a key of its
@@ -75,24 +56,20 @@ func (s *service) newRoots() (*rootsadmin.Roots, error) {
 	})
 }
 
-// newLedgers returns what this node holds.
+// newLedgers returns what this node holds. verify compares the sections and shows them in this order; whatever else is
+// replicated is added here.
 func (s *service) newLedgers() *operator.Ledgers {
 	return operator.NewLedgers(operator.LedgersConfig{
-		Self: s.m.d.id, Others: s.m.OtherMasters, Client: s.m.Client(), Sections: s.sections,
+		Self: s.m.d.id, Others: s.m.OtherMasters, Client: s.m.Client(), Sections: []operator.Section{
+			{Name: "keys", Holds: s.dir.Ledger, Decided: s.dir.Decided},
+			{Name: "grains", Holds: s.stores.Data.Ledger},
+			{Name: "pillar", Holds: s.stores.Data.PillarLedger},
+			{Name: "mine", Holds: s.stores.Mines.Ledger},
+			{Name: "tokens", Holds: s.stores.Tokens.Ledger},
+			{Name: "roots", Holds: func() (ledger.Ledger, error) { return s.roots.Ledger(s.ctx) }, Decided: s.roots.Decided},
+			{Name: "jobs", Holds: s.stores.Jobs.Ledger, Rules: operator.JobRules(s.m.JobReplicas)},
+		},
 	})
-}
-
-// sections lists what verify compares, in the order in which it is shown. Whatever else is replicated is added here.
-func (s *service) sections() []operator.Section {
-	return []operator.Section{
-		{Name: "keys", Holds: s.dir.Ledger, Decided: s.dir.Decided},
-		{Name: "grains", Holds: s.stores.Data.Ledger},
-		{Name: "pillar", Holds: s.stores.Data.PillarLedger},
-		{Name: "mine", Holds: s.stores.Mines.Ledger},
-		{Name: "tokens", Holds: s.stores.Tokens.Ledger},
-		{Name: "roots", Holds: func() (ledger.Ledger, error) { return s.roots.Ledger(s.ctx) }, Decided: s.roots.Decided},
-		{Name: "jobs", Holds: s.stores.Jobs.Ledger, Rules: operator.JobRules(s.m.JobReplicas)},
-	}
 }
 
 // newMigrationSteps makes what runs the steps of the migration.
@@ -102,13 +79,12 @@ func (s *service) newMigrationSteps() *migration.Steps {
 		Host: d.migration, Peers: s.m.migrationPeers(), Log: s.m.Consensus,
 		RootsStored: func() bool { return s.roots.Stored() },
 		Go:          func(run func(context.Context)) { s.wg.Go(func() { run(s.ctx) }) },
-		Upgrade: func(ctx context.Context, progress func(string)) error {
-			return d.renew(ctx, func(_, message string, _ ...int) { progress(message) })
+		Upgrade:     d.renew, RestartMaster: d.restartMaster, Announce: s.m.Gossip.UpdateMeta,
+		Lag: migration.Lag{
+			Serving:  func() bool { return s.Opened.Load() && s.Settled.Load() },
+			CaughtUp: s.m.Consensus.CaughtUp, MasterProblem: s.local.Problem, KeysSynced: s.dir.Synced,
+			RootsPending: func() string { return s.roots.Pending() },
 		},
-		RestartMaster: func(ctx context.Context, progress func(string)) error {
-			return d.restartMaster(ctx, func(_, message string, _ ...int) { progress(message) })
-		},
-		Announce: s.m.Gossip.UpdateMeta, Behind: s.behindCluster,
 		Members: func(ctx context.Context) []adminapi.Member { return s.m.reports.Members(ctx) }, // made after the service
 		Ready:   func() bool { return d.checks.Report(health.ScopeReady).OK },
 	})
@@ -123,24 +99,4 @@ func (m *member) migrationCluster() *migration.Cluster {
 	c := &migration.Cluster{Self: m.d.id, Peers: m.migrationPeers(), Find: m.FindMaster}
 	m.role.addSteps(c)
 	return c
-}
-
-// behindCluster says what this node lacks to serve as well as the others; empty when it lacks nothing.
-func (s *service) behindCluster(context.Context) string {
-	switch {
-	case !s.opened.Load() || !s.settled.Load():
-		return "4505 and 4506 are being opened"
-	case !s.m.Consensus.CaughtUp():
-		return "catching up with the cluster"
-	case s.m.d.migration.MasterOutdated():
-		return "the salt-master has not been restarted"
-	case s.local.Problem() != "":
-		return s.local.Problem()
-	case !s.dir.Synced(s.m.Consensus.View().Rev()):
-		return "bringing the key files up to date"
-	}
-	if pending := s.roots.Pending(); pending != "" {
-		return "bringing the file and pillar roots up to date: " + pending
-	}
-	return ""
 }

@@ -6,10 +6,10 @@
 // consensus, gossip, key directory) in a *role*: a *service* is what minions see (edges, proxy, fan-out), a *witness*
 // serves none. Each opens when the one before is ready and closes before it.
 //
-// The files here build capabilities (capabilities.go, service.go, requests.go, disk.go), register what operators ask
+// The files here build capabilities (member.go, service.go, requests.go, disk.go), register what operators ask
 // (verbs.go) and what is checked (health.go), and say what opens when: order.go, serving.go, takeover.go.
 //
-// A membership can end while the daemon keeps running (ending.go): the node was removed (package removal), made a
+// A membership can end while the daemon keeps running (the type ending): the node was removed (package removal), made a
 // cluster of one (package recovery), or lost its log.
 //
 // A node without a cluster waits for `saltclusterctl bootstrap` or `join` (or joins a configured peer on its own); its

@@ -32,12 +32,12 @@ func subscriber(t *testing.T, n *testNode) *zmtp.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	before := n.current().service().ports.Publish.Stats().Subscribers
+	before := n.tenure.Current().service().ports.Publish.Stats().Subscribers
 	if err := c.Subscribe(nil); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "subscribed", func() error {
-		if n.current().service().ports.Publish.Stats().Subscribers == before {
+		if n.tenure.Current().service().ports.Publish.Stats().Subscribers == before {
 			return errors.New("not yet")
 		}
 		return nil
@@ -84,7 +84,7 @@ func TestDrain(t *testing.T) {
 	}
 	eventually(t, "the others are known to be ready", func() error {
 		for _, n := range nodes {
-			if !n.current().Routes().OthersServe(n.id) {
+			if !n.tenure.Current().Routes().OthersServe(n.id) {
 				return fmt.Errorf("%s sees no other node", n.id)
 			}
 		}
@@ -118,7 +118,7 @@ func TestDrain(t *testing.T) {
 		t.Error("a drained node lets minions in")
 	}
 	eventually(t, "another leader", func() error {
-		if l := b.current().Consensus.Leader(); l == "a" || l == "" {
+		if l := b.tenure.Current().Consensus.Leader(); l == "a" || l == "" {
 			return fmt.Errorf("leader %q", l)
 		}
 		return nil
@@ -132,7 +132,7 @@ func TestDrain(t *testing.T) {
 	a = startNode(t, "a", dirs[0])
 	nodes[0] = a
 	eventually(t, "drained after the restart", func() error {
-		if m := a.current(); m == nil || m.service().drain.Report().Phase != drain.Drained {
+		if m := a.tenure.Current(); m == nil || m.service().drain.Report().Phase != drain.Drained {
 			return errors.New("not yet")
 		}
 		return nil
@@ -186,7 +186,7 @@ func TestDrain_TakenBack(t *testing.T) {
 		eventually(t, "serving", serves(n))
 	}
 	eventually(t, "the other is ready", func() error {
-		if !a.current().Routes().OthersServe("a") {
+		if !a.tenure.Current().Routes().OthersServe("a") {
 			return errors.New("not yet")
 		}
 		return nil
@@ -198,7 +198,7 @@ func TestDrain_TakenBack(t *testing.T) {
 		done <- err
 	}()
 	eventually(t, "the hand-over", func() error {
-		if p := a.current().service().drain.Report().Phase; p != drain.HandingOver {
+		if p := a.tenure.Current().service().drain.Report().Phase; p != drain.HandingOver {
 			return fmt.Errorf("phase %s", p)
 		}
 		return nil
@@ -209,7 +209,7 @@ func TestDrain_TakenBack(t *testing.T) {
 	if err := <-done; adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("the drain that was taken back: %v", err)
 	}
-	if left := a.current().service().ports.Publish.Stats().Subscribers; left < len(subs)-1 {
+	if left := a.tenure.Current().service().ports.Publish.Stats().Subscribers; left < len(subs)-1 {
 		t.Errorf("%d subscribers left", left)
 	}
 	subscriber(t, a)
@@ -230,7 +230,7 @@ func twoThatServe(t *testing.T, settings ...string) (a, b *testNode) {
 	for _, n := range []*testNode{a, b} {
 		eventually(t, "serving", serves(n))
 		eventually(t, "the other is ready", func() error {
-			if !n.current().Routes().OthersServe(n.id) {
+			if !n.tenure.Current().Routes().OthersServe(n.id) {
 				return errors.New("not yet")
 			}
 			return nil
@@ -250,7 +250,7 @@ func TestDrain_AskedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the hand-over", func() error {
-		if p := a.current().service().drain.Report().Phase; p != drain.HandingOver {
+		if p := a.tenure.Current().service().drain.Report().Phase; p != drain.HandingOver {
 			return fmt.Errorf("phase %s", p)
 		}
 		return nil
@@ -258,7 +258,7 @@ func TestDrain_AskedAgain(t *testing.T) {
 	if _, err := b.Drain(t.Context(), adminapi.DrainRequest{Node: "a"}, quiet); err != nil { // only follows it
 		t.Fatal(err)
 	}
-	if left := a.current().service().ports.Publish.Stats().Subscribers; left < 2 {
+	if left := a.tenure.Current().service().ports.Publish.Stats().Subscribers; left < 2 {
 		t.Errorf("%d subscribers left of what was to be handed over in an hour", left)
 	}
 	if _, err := a.Upgrade(minute(t), adminapi.UpgradeRequest{Binary: "/bin/true"},
@@ -269,12 +269,12 @@ func TestDrain_AskedAgain(t *testing.T) {
 		quiet); err != nil {
 		t.Fatal(err)
 	}
-	if left := a.current().service().ports.Publish.Stats().Subscribers; left > 0 {
+	if left := a.tenure.Current().service().ports.Publish.Stats().Subscribers; left > 0 {
 		t.Errorf("%d subscribers left", left)
 	}
 
 	const jid = "20261122101500000000"
-	a.current().service().running.Inherit([]string{jid})
+	a.tenure.Current().service().running.Inherit([]string{jid})
 	var said told
 	done := make(chan error, 1)
 	go func() {
@@ -342,7 +342,7 @@ func TestDrain_AllAtOnce(t *testing.T) {
 		}
 		for _, n := range []*testNode{a, b} {
 			eventually(t, "the other is ready", func() error {
-				if !n.current().Routes().OthersServe(n.id) {
+				if !n.tenure.Current().Routes().OthersServe(n.id) {
 					return errors.New("not yet")
 				}
 				return nil
@@ -358,7 +358,7 @@ func TestStop_BoundedAndHurried(t *testing.T) {
 	subscriber(t, n)
 	n.stop()
 	eventually(t, "the drain", func() error {
-		if m := n.current(); m == nil || !m.service().drain.Draining() {
+		if m := n.tenure.Current(); m == nil || !m.service().drain.Draining() {
 			return errors.New("not yet")
 		}
 		return nil

@@ -22,7 +22,7 @@ import (
 func TestIdentitiesFollowOptions(t *testing.T) {
 	t.Parallel()
 	n := cluster(t, t.TempDir())[0]
-	m := n.current()
+	m := n.tenure.Current()
 	signing, err := saltcrypt.GenerateMasterKey(2048)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestKick_BeforeOpen(t *testing.T) {
 func TestRereadOptions_Unreadable(t *testing.T) {
 	t.Parallel()
 	n := cluster(t, t.TempDir())[0]
-	s := n.current().service()
+	s := n.tenure.Current().service()
 	native := func() (out []bool) {
 		files, _ := s.native.Files.Native()
 		mines, _ := s.native.Mines.Native("_mine")

@@ -79,13 +79,14 @@ func (d *Daemon) newJoiner() *joining.Joiner {
 			Keys: d.masterKeys, Geometry: func() *mmapkeys.Geometry { return d.keyStore().Geometry() },
 		},
 		Ports: d.sockets, Operations: d.op, Advertise: d.advertise, LocalAddrs: membership.LocalAddrs,
-		Joined: d.notifyJoined, Progress: d.joinProgress, Outcome: d.outcome, RestartMaster: d.restartMaster, Logger: d.log,
+		Joined: d.tenure.NotifyJoined, Progress: d.joinProgress, Outcome: d.outcome, RestartMaster: d.restartMaster,
+		Logger: d.log,
 	})
 }
 
 // joinProgress says how far the running membership is.
 func (d *Daemon) joinProgress() joining.Progress {
-	m := d.current()
+	m := d.tenure.Current()
 	if m == nil {
 		return joining.Progress{}
 	}
@@ -102,7 +103,7 @@ func (d *Daemon) newRecoverer() *recovery.Recoverer {
 		Self: d.id, Version: d.version, Options: d.cfg, Identity: func() *peer.Identity { return d.identity },
 		Running: ofMember(d, (*member).recoverable), Joiner: d.joiner, Operations: d.op, Contact: d.contact,
 		ClockPath: membership.ClockPath(d.cfg.Paths.StateDir), Advertise: d.advertise, LocalAddrs: membership.LocalAddrs,
-		Joined: d.notifyJoined, Serving: d.leadsAndServes, Outcome: d.outcome, Logger: d.log,
+		Joined: d.tenure.NotifyJoined, Serving: d.leadsAndServes, Outcome: d.outcome, Logger: d.log,
 	})
 }
 
@@ -114,7 +115,7 @@ func (m *member) recoverable() recovery.Membership {
 		Clock:    func() hlc.Timestamp { return m.service().serials.Last() },
 		Restart: func(offline func()) {
 			m.haste.Store(true)
-			m.fail(&ending{"recovering", func() error {
+			m.Fail(&ending{"recovering", func() error {
 				offline()
 				return nil
 			}})
@@ -124,7 +125,7 @@ func (m *member) recoverable() recovery.Membership {
 
 // leadsAndServes says whether a membership that is not about to end leads and serves.
 func (d *Daemon) leadsAndServes() bool {
-	m := d.current()
+	m := d.tenure.Current()
 	return m != nil && !m.haste.Load() && m.Consensus.Serving() && m.role.ready()
 }
 
@@ -141,7 +142,7 @@ func (d *Daemon) outcome(context.Context) (adminapi.Outcome, error) {
 		return adminapi.Outcome{}, err
 	}
 	out := adminapi.Outcome{Node: string(d.id), ClusterID: record.ClusterID, UUID: record.UUID, Role: adminapi.RoleLearner}
-	if m := d.current(); m != nil {
+	if m := d.tenure.Current(); m != nil {
 		out = m.outcome()
 		m.role.addOutcome(&out)
 	}
@@ -152,7 +153,7 @@ func (d *Daemon) outcome(context.Context) (adminapi.Outcome, error) {
 // Pulse returns when this process has had every lock that serving minions takes. One that never returns from it does
 // not serve any more, whatever else it does. It waits for no disk, no network and no other process.
 func (d *Daemon) Pulse() {
-	m := d.current()
+	m := d.tenure.Current()
 	if m == nil {
 		return
 	}

@@ -93,8 +93,8 @@ func TestHostilePeer(t *testing.T) {
 	nodes := cluster(t, dirs...)
 	a, thief := nodes[0], nodes[1]
 	acceptKey(t, a, "m1", strings.TrimSpace(mustKey(t)))
-	client := thief.current().Port.HTTPClient()
-	before := a.current().Consensus.View().Rev()
+	client := thief.tenure.Current().Port.HTTPClient()
+	before := a.tenure.Current().Consensus.View().Rev()
 	rng := rand.New(rand.NewPCG(1, 2))
 	answers := map[int]int{}
 	for _, path := range rpcPaths {
@@ -111,22 +111,22 @@ func TestHostilePeer(t *testing.T) {
 	if answers[0] > len(answers)*20 {
 		t.Errorf("%d requests were not answered at all", answers[0])
 	}
-	hostileStreams(t, thief.current().Port, a.id, rng)
+	hostileStreams(t, thief.tenure.Current().Port, a.id, rng)
 	if _, err := a.Status(t.Context()); err != nil {
 		t.Error(err)
 	}
 	noEvil(t, filepath.Dir(dirs[0]))
 	for _, n := range nodes {
-		for k := range n.current().Consensus.View().Keys {
+		for k := range n.tenure.Current().Consensus.View().Keys {
 			if k.ID != "m1" {
 				t.Errorf("%s knows a key of %q", n.id, k.ID)
 			}
 		}
 	}
-	if k, ok := a.current().Consensus.View().Key("m1"); !ok || k.State != state.KeyAccepted {
+	if k, ok := a.tenure.Current().Consensus.View().Key("m1"); !ok || k.State != state.KeyAccepted {
 		t.Errorf("the key of m1: %+v", k)
 	}
-	t.Logf("revision %d, then %d", before, a.current().Consensus.View().Rev())
+	t.Logf("revision %d, then %d", before, a.tenure.Current().Consensus.View().Rev())
 	eventually(t, "a decision", func() error { // consensus goes on
 		_, err := a.Rotate(t.Context(), adminapi.RotateRequest{}, quiet)
 		return err

@@ -22,14 +22,14 @@ func TestRotateIdentity(t *testing.T) {
 	step := func(on *testNode, name string) (adminapi.Outcome, error) {
 		return on.Rotate(t.Context(), adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: name}, quiet)
 	}
-	first := a.current().fingerprint
+	first := a.tenure.Current().fingerprint
 	rotate(t, a, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityPrepare})
 	eventually(t, "the staged identity at b", func() error {
-		c := b.current().Consensus.View().IdentityChange()
+		c := b.tenure.Current().Consensus.View().IdentityChange()
 		if c.Stage != state.IdentityStaged {
 			return errors.New("it is not known")
 		}
-		second, _ := b.current().identity.Second()
+		second, _ := b.tenure.Current().identity.Second()
 		if second == nil {
 			return errors.New("it is not answered for")
 		}
@@ -48,7 +48,7 @@ func TestRotateIdentity(t *testing.T) {
 	}
 	rotate(t, b, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityAbort})
 	rotate(t, b, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityPrepare})
-	next := b.current().Consensus.View().IdentityChange()
+	next := b.tenure.Current().Consensus.View().IdentityChange()
 	rotate(t, a, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentitySwitch})
 
 	has := func(n *testNode, fp string) error {
@@ -61,7 +61,7 @@ func TestRotateIdentity(t *testing.T) {
 	}
 	// no other process can take over in a test, so it serves on
 	eventually(t, "a to take it", func() error { return has(a, next.FP) })
-	if a.current().fingerprint != first {
+	if a.tenure.Current().fingerprint != first {
 		t.Error("a process has changed its identity")
 	}
 	a.halt()
@@ -95,7 +95,7 @@ func TestRotateIdentity(t *testing.T) {
 	}
 	rotate(t, a, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityFinish, Force: true})
 	eventually(t, "the end", func() error {
-		v := b.current().Consensus.View()
+		v := b.tenure.Current().Consensus.View()
 		if v.IdentityChange().Stage != state.NoIdentity || v.Identity().IdentityFP != next.FP {
 			return fmt.Errorf("%q, %s", v.IdentityChange().Stage, v.Identity().IdentityFP)
 		}

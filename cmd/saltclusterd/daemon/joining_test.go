@@ -104,7 +104,7 @@ func TestJoin_OneTokenTwoNodes(t *testing.T) {
 	c, d := startNode(t, "c", t.TempDir()), startNode(t, "d", t.TempDir())
 	eventually(t, "the token on both members", func() error {
 		for _, n := range nodes {
-			if _, ok := n.current().Consensus.View().JoinToken(tokenID(token)); !ok {
+			if _, ok := n.tenure.Current().Consensus.View().JoinToken(tokenID(token)); !ok {
 				return fmt.Errorf("%s does not know it", n.id)
 			}
 		}
@@ -119,7 +119,7 @@ func TestJoin_OneTokenTwoNodes(t *testing.T) {
 	if (errs[0] == nil) == (errs[1] == nil) {
 		t.Errorf("of two nodes with one token: %v, %v", errs[0], errs[1])
 	}
-	if got := len(a.current().Consensus.View().Members()); got != 3 {
+	if got := len(a.tenure.Current().Consensus.View().Members()); got != 3 {
 		t.Errorf("%d members", got)
 	}
 }
@@ -248,7 +248,7 @@ func TestBootstrap_ReportsKeys(t *testing.T) {
 	if want := "keys: taken over: minion keys, 2 accepted, 1 pending, 1 rejected"; !slices.Contains(said, want) {
 		t.Errorf("said %q", said)
 	}
-	if n := a.current().Consensus.View().KeyCount(); n != 4 {
+	if n := a.tenure.Current().Consensus.View().KeyCount(); n != 4 {
 		t.Errorf("%d keys", n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/cmd/saltclusterd/native"
 	"saltclusterd/cmd/saltclusterd/ports"
+	"saltclusterd/cmd/saltclusterd/publishing"
 	"saltclusterd/cmd/saltclusterd/replication"
 )
 
@@ -22,7 +23,7 @@ func emptyService() *service {
 		m: &member{}, native: new(native.Service), master: &masterlink.Link{Umask: new(masterlink.Umask)}, drain: new(drain.Runner),
 		ports: new(ports.Ports),
 	}
-	s.stores = new(replication.Stores)
+	s.stores, s.jobs = new(replication.Stores), new(publishing.Publications)
 	for _, f := range partFields(s) {
 		f.Set(reflect.New(f.Type().Elem()))
 	}
@@ -45,7 +46,7 @@ func partFields(s *service) []reflect.Value {
 			}
 		}
 	}
-	for _, group := range []any{s, s.native, s.stores, s.master, s.ports} {
+	for _, group := range []any{s, s.jobs, s.native, s.stores, s.master, s.ports} {
 		walk(reflect.ValueOf(group).Elem())
 	}
 	return out
@@ -126,4 +127,4 @@ func TestDuties(t *testing.T) {
 	}
 }
 
-func TestPulse_NoMember(*testing.T) { (&Daemon{}).Pulse() }
+func TestPulse_NoMember(*testing.T) { (&Daemon{tenure: lifecycle.NewTenure[member]()}).Pulse() }

@@ -37,7 +37,7 @@ func TestRecover(t *testing.T) {
 		!strings.Contains(err.Error(), "majority") {
 		t.Errorf("a plan while all is well: %v", err)
 	}
-	uuid := a.current().Record.UUID
+	uuid := a.tenure.Current().Record.UUID
 	b.halt()
 	nodes[2].halt()
 	var plan adminapi.RecoverPlan
@@ -64,7 +64,7 @@ func TestRecover(t *testing.T) {
 		!strings.Contains(strings.Join(out.Next, " "), "saltclusterctl join "+a.addr) || out.Role != adminapi.RoleVoter {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if _, ok := a.current().service().keys.Accepted("m1"); !ok {
+	if _, ok := a.tenure.Current().service().keys.Accepted("m1"); !ok {
 		t.Error("a key is lost")
 	}
 	acceptKey(t, a, "m2", mustKey(t))
@@ -79,13 +79,13 @@ func TestRecover(t *testing.T) {
 	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := b.current().service().keys.Accepted("m2"); !ok {
+	if _, ok := b.tenure.Current().service().keys.Accepted("m2"); !ok {
 		t.Error("who joined again lacks a key")
 	}
 	a.halt()
 	a = startNode(t, "a", dirs[0])
 	eventually(t, "after a restart", wantMembers(a, "a", "b"))
-	if g := a.current().standing.Generation(); g != 1 {
+	if g := a.tenure.Current().standing.Generation(); g != 1 {
 		t.Errorf("generation %d", g)
 	}
 }
@@ -110,7 +110,7 @@ func TestRecover_OthersStepDown(t *testing.T) {
 	a.halt()
 	b, c := startNode(t, "b", dirs[1]), startNode(t, "c", dirs[2])
 	eventually(t, "the old majority goes on", func() error {
-		if m := c.current(); m == nil || !m.Consensus.CaughtUp() || b.current() == nil || !b.current().Consensus.CaughtUp() {
+		if m := c.tenure.Current(); m == nil || !m.Consensus.CaughtUp() || b.tenure.Current() == nil || !b.tenure.Current().Consensus.CaughtUp() {
 			return errors.New("not yet")
 		}
 		return nil
@@ -147,7 +147,7 @@ func TestRestoreSnapshot_EmptyMachine(t *testing.T) {
 		quiet); adminapi.CodeOf(err) != adminapi.CodeMember {
 		t.Errorf("over a cluster: %v", err)
 	}
-	session := a.current().service().keys.Session("m1", pub)
+	session := a.tenure.Current().service().keys.Session("m1", pub)
 	a.halt()
 
 	z := startNode(t, "z", t.TempDir())
@@ -168,12 +168,12 @@ func TestRestoreSnapshot_EmptyMachine(t *testing.T) {
 		t.Errorf("nothing is said of deletions since: %q", out.Next)
 	}
 	eventually(t, "another session seed, for whoever was left behind knows the one in the snapshot", func() error {
-		if z.current().service().keys.Session("m1", pub) == session || z.current().Consensus.View().SeedDue() {
+		if z.tenure.Current().service().keys.Session("m1", pub) == session || z.tenure.Current().Consensus.View().SeedDue() {
 			return errors.New("it is the one in the snapshot")
 		}
 		return nil
 	})
-	if !slices.Contains(z.current().service().keys.FormerSessions("m1", pub), session) {
+	if !slices.Contains(z.tenure.Current().service().keys.FormerSessions("m1", pub), session) {
 		t.Error("a minion that has not signed in since is not served")
 	}
 	eventually(t, "the key file", func() error {
@@ -310,7 +310,7 @@ func TestRecover_AtOnce(t *testing.T) {
 	if fine != 1 {
 		t.Errorf("%d recoveries", fine)
 	}
-	if g := a.current().standing.Generation(); g != 1 {
+	if g := a.tenure.Current().standing.Generation(); g != 1 {
 		t.Errorf("generation %d", g)
 	}
 }
@@ -373,14 +373,14 @@ func TestWitness(t *testing.T) {
 		dir := map[string]string{"a": dirs[0], "b": dirs[1], "w": dirs[2]}[dead]
 		*all[dead] = startNode(t, dead, dir)
 		eventually(t, dead+" is back", func() error {
-			if m := (*all[dead]).current(); m == nil || !m.Consensus.CaughtUp() {
+			if m := (*all[dead]).tenure.Current(); m == nil || !m.Consensus.CaughtUp() {
 				return fmt.Errorf("not yet")
 			}
 			return nil
 		})
 	}
 	eventually(t, "a node with a master leads", func() error {
-		if l := w.current().Consensus.Leader(); l != "a" && l != "b" {
+		if l := w.tenure.Current().Consensus.Leader(); l != "a" && l != "b" {
 			return fmt.Errorf("%q leads", l)
 		}
 		return nil
@@ -410,7 +410,7 @@ func TestOpen_LogDamaged(t *testing.T) {
 		t.Errorf("join with a vote: %v", err)
 	}
 	eventually(t, "b is seen dead", func() error {
-		if nodes[0].current().Alive("b") {
+		if nodes[0].tenure.Current().Alive("b") {
 			return errors.New("alive")
 		}
 		return nil

@@ -41,7 +41,7 @@ func TestRemove_SeveralAtOnce(t *testing.T) {
 				}
 			}
 			eventually(t, "the nodes that are left decide", func() error {
-				if !nodes[0].current().Consensus.Status().HasQuorum {
+				if !nodes[0].tenure.Current().Consensus.Status().HasQuorum {
 					return errors.New("a has no quorum")
 				}
 				return nil
@@ -49,11 +49,11 @@ func TestRemove_SeveralAtOnce(t *testing.T) {
 			var ids []node.ID
 			eventually(t, "voters are members", func() error {
 				ids = nil
-				v := nodes[0].current().Consensus.View()
+				v := nodes[0].tenure.Current().Consensus.View()
 				for _, m := range v.Members() {
 					ids = append(ids, m.ID)
 				}
-				for _, id := range nodes[0].current().Consensus.Status().Voters {
+				for _, id := range nodes[0].tenure.Current().Consensus.Status().Voters {
 					if _, ok := v.Member(id); !ok {
 						return fmt.Errorf("%s votes and is no member", id)
 					}
@@ -63,7 +63,7 @@ func TestRemove_SeveralAtOnce(t *testing.T) {
 			if !slices.Contains(tc.left, len(ids)) {
 				t.Errorf("left: %v", ids)
 			}
-			if err := nodes[0].current().drains.Decide(minute(t), "a", false); err != nil {
+			if err := nodes[0].tenure.Current().drains.Decide(minute(t), "a", false); err != nil {
 				t.Error(err)
 			}
 		})

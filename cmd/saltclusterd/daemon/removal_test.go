@@ -34,7 +34,7 @@ func gone(n *testNode) func() error {
 	return func() error {
 		left, err := membership.ReadRemoval(n.cfg.Paths.StateDir)
 		// which goes last
-		if err != nil || left == nil || n.current() != nil || exists(membership.RecordPath(n.cfg.Paths.StateDir)) {
+		if err != nil || left == nil || n.tenure.Current() != nil || exists(membership.RecordPath(n.cfg.Paths.StateDir)) {
 			return fmt.Errorf("not removed: %v, %v", left, err)
 		}
 		return nil
@@ -44,7 +44,7 @@ func gone(n *testNode) func() error {
 func wantMembers(n *testNode, want ...string) func() error {
 	return func() error {
 		var got []string
-		if m := n.current(); m != nil {
+		if m := n.tenure.Current(); m != nil {
 			for _, mem := range m.Consensus.View().Members() {
 				got = append(got, string(mem.ID))
 			}
@@ -136,7 +136,7 @@ func TestRemove_ReturnsAside(t *testing.T) {
 		!strings.Contains(err.Error(), "not handed over: return aa: returns: the file is damaged") {
 		t.Fatalf("error %v", err)
 	}
-	if mem, ok := a.current().Consensus.View().Member("c"); !ok || mem.Draining {
+	if mem, ok := a.tenure.Current().Consensus.View().Member("c"); !ok || mem.Draining {
 		t.Errorf("after the refusal: %+v, %v", mem, ok)
 	}
 	out, err := a.Remove(t.Context(), adminapi.RemoveRequest{Node: "c", Force: true}, quiet)
@@ -211,7 +211,7 @@ func TestRemove(t *testing.T) {
 	nodes := cluster(t, dirs...)
 	a, b, c, d := nodes[0], nodes[1], nodes[2], nodes[3]
 	acceptKey(t, a, "m1", strings.TrimSpace(mustKey(t)))
-	before := a.current().Consensus.View().GossipKeys()[0].N
+	before := a.tenure.Current().Consensus.View().GossipKeys()[0].N
 
 	if err := remove(t, a, "d", false); err != nil {
 		t.Fatalf("remove a living node: %v", err)
@@ -225,7 +225,7 @@ func TestRemove(t *testing.T) {
 		t.Errorf("status of the removed node: %+v, %v", st, err)
 	}
 	eventually(t, "one new gossip key", func() error {
-		keys := b.current().Consensus.View().GossipKeys()
+		keys := b.tenure.Current().Consensus.View().GossipKeys()
 		if len(keys) != 1 || keys[0].N <= before {
 			return fmt.Errorf("%d keys, the first is %d", len(keys), keys[0].N)
 		}
@@ -242,13 +242,13 @@ func TestRemove(t *testing.T) {
 		quiet); err != nil {
 		t.Fatalf("join again: %v", err)
 	}
-	if _, ok := d.current().service().keys.Accepted("m1"); !ok {
+	if _, ok := d.tenure.Current().service().keys.Accepted("m1"); !ok {
 		t.Error("the node that joined again lacks a key")
 	}
 
 	c.halt()
 	eventually(t, "c is seen dead", func() error {
-		if a.current().Alive("c") {
+		if a.tenure.Current().Alive("c") {
 			return errors.New("alive")
 		}
 		return nil
@@ -260,7 +260,7 @@ func TestRemove(t *testing.T) {
 	eventually(t, "c knows at its start", gone(c))
 	c.halt()
 	c = startNode(t, "c", dirs[2])
-	if _, err := os.Stat(membership.RemovalPath(c.cfg.Paths.StateDir)); err != nil || c.current() != nil {
+	if _, err := os.Stat(membership.RemovalPath(c.cfg.Paths.StateDir)); err != nil || c.tenure.Current() != nil {
 		t.Errorf("c forgot that it was removed: %v", err)
 	}
 
@@ -271,7 +271,7 @@ func TestRemove(t *testing.T) {
 	eventually(t, "a is off the roster", wantMembers(b, "b", "d"))
 	var leader node.ID
 	eventually(t, "a leader", func() error {
-		if leader = b.current().Consensus.Leader(); leader == "" {
+		if leader = b.tenure.Current().Consensus.Leader(); leader == "" {
 			return errors.New("nobody")
 		}
 		return nil
@@ -303,7 +303,7 @@ func TestRemove_CostsMajority(t *testing.T) {
 	nodes := cluster(t, t.TempDir(), t.TempDir(), t.TempDir())
 	nodes[2].halt()
 	eventually(t, "c is seen dead", func() error {
-		if nodes[0].current().Alive("c") {
+		if nodes[0].tenure.Current().Alive("c") {
 			return errors.New("alive")
 		}
 		return nil
@@ -316,7 +316,7 @@ func TestRemove_CostsMajority(t *testing.T) {
 	nodes[1].halt()
 	// an answer of b may be on its way to raft's heartbeat for as long as a machine is busy
 	eventually(t, "the majority is seen lost", func() error {
-		if nodes[0].current().Consensus.Status().HasQuorum {
+		if nodes[0].tenure.Current().Consensus.Status().HasQuorum {
 			return errors.New("it is there")
 		}
 		return nil
@@ -344,7 +344,7 @@ func TestTransfer(t *testing.T) {
 			if _, err := n.Transfer(t.Context(), adminapi.TransferRequest{To: to, Timeout: time.Minute}, quiet); err != nil {
 				t.Fatalf("%s: transfer to %s: %v", n.id, to, err)
 			}
-			if l := n.current().Consensus.Leader(); string(l) != to {
+			if l := n.tenure.Current().Consensus.Leader(); string(l) != to {
 				t.Errorf("%s: %s leads, not %s", n.id, l, to)
 			}
 		}
@@ -360,7 +360,7 @@ func TestTransfer(t *testing.T) {
 		}
 		for _, n := range nodes {
 			eventually(t, to+" leads", func() error {
-				if l := n.current().Consensus.Leader(); string(l) != to {
+				if l := n.tenure.Current().Consensus.Leader(); string(l) != to {
 					return fmt.Errorf("%s: %q leads", n.id, l)
 				}
 				return nil
@@ -377,7 +377,7 @@ func TestTransfer(t *testing.T) {
 	for _, n := range nodes {
 		if n != leader {
 			eventually(t, "another leader", func() error {
-				if l := n.current().Consensus.Leader(); l == "" || l == leader.id {
+				if l := n.tenure.Current().Consensus.Leader(); l == "" || l == leader.id {
 					return fmt.Errorf("%q leads", l)
 				}
 				return nil

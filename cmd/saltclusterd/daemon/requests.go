@@ -16,7 +16,6 @@ import (
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/eventlog"
 	"saltclusterd/sidecar/guard"
-	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/returns"
@@ -41,7 +40,7 @@ func (s *service) buildRequests() (err error) {
 	s.proxy = sidecar.NewProxy(sidecar.Config{
 		Guard: s.newGuard(), View: m.Routes, SignIn: s.signin, Keys: s.keys, Master: s.master.Requests,
 		Sessions: s.master.Sessions, Relay: s.relay, Epochs: s.epochs, Returns: s.native.Returns,
-		WholeJob: s.known.FindWhole, Events: s.native.Events, Files: native.ServedFiles{Service: s.native},
+		WholeJob: s.jobs.Known.FindWhole, Events: s.native.Events, Files: native.ServedFiles{Service: s.native},
 		Mines: native.ServedMines{Service: s.native}, Heard: s.handled, PillarCache: d.master.Bool("pillar_cache"),
 		MasterAES: s.master.Intake.MasterAES, Done: s.stores.NotifyAnswered, Trace: s.trace,
 		ForwardTimeout: d.cfg.Salt.ForwardTimeout, WithoutAES: s.master.Followed.WithoutAES, Logger: d.log, Registerer: d.reg,
@@ -60,12 +59,17 @@ func (s *service) newNative() (*native.Service, error) {
 		Master: d.master, NativeReturns: d.cfg.Salt.NativeReturns, NativeFiles: d.cfg.Salt.NativeFiles != config.FilesOff,
 		Returns: returns.Config{
 			Self: d.id, Dir: filepath.Join(d.cfg.Paths.StateDir, "returns"), MaxBytes: int64(d.cfg.Salt.SpoolSize),
-			Bus: s.master.Bus, Python: lateProxy{s}, Peers: peers, Ahead: s.stores.ReplicatesJobs(),
+			Bus: s.master.Bus, Peers: peers, Python: returns.Python{
+				Up: s.local.Serves, Return: func(ctx context.Context, minion string, load []byte) error {
+					return s.proxy.Return(ctx, minion, load)
+				},
+			},
+			Ahead:         s.stores.ReplicatesJobs(),
 			KeepForPython: func() bool { return s.master.Followed.TTL() <= 0 },
-			Published:     s.jobs.Seen, Contested: s.jobs.Contested,
+			Published:     s.jobs.Table.Seen, Contested: s.jobs.Table.Contested,
 		},
 		JobCache: jobcache.Config{
-			Umask: s.master.Umask.Mask, Keys: s.keys, IDSuffix: idSuffix(d.id), Stored: s.stores.NotifyReturnStored,
+			Umask: s.master.Umask.Mask, Keys: s.keys, IDSuffix: fmt.Sprintf("_%d", xxhash.Sum64String(string(d.id))%1e9), Stored: s.stores.NotifyReturnStored,
 			Log: s.master.Log,
 		},
 		MineStore: s.stores.Mines, MineKeys: s.keys, MineSettle: replication.MineSettle,
@@ -73,20 +77,6 @@ func (s *service) newNative() (*native.Service, error) {
 		MinesCurrent:  func() bool { return !d.migration.MasterOutdated() },
 		MasterProblem: func(context.Context) string { return s.local.Problem() }, Logger: d.log, Registerer: d.reg,
 	})
-}
-
-// idSuffix ends the ids of jobs that this node makes.
-func idSuffix(id node.ID) string { return fmt.Sprintf("_%d", xxhash.Sum64String(string(id))%1e9) }
-
-// lateProxy is the proxy, which is made after the returns' service (returns.Python).
-type lateProxy struct{ s *service }
-
-// Up implements returns.Python.
-func (p lateProxy) Up() bool { return p.s.local.Serves() }
-
-// Return implements returns.Python.
-func (p lateProxy) Return(ctx context.Context, minion string, load []byte) error {
-	return p.s.proxy.Return(ctx, minion, load)
 }
 
 // buildEvents makes what says where events of minions fire, and what shows them on other masters' buses.
@@ -101,23 +91,13 @@ func (s *service) buildEvents() (err error) {
 		return err
 	}
 	s.mirror, err = mirror.New(mirror.Config{
-		Tags: d.cfg.Events.Mirror, Bus: s.master.Bus, Peers: mirrorPeers{s.m}, Logger: d.log, Registerer: d.reg,
+		Tags: d.cfg.Events.Mirror, Bus: s.master.Bus, Members: s.m.OtherMasters,
+		Send: func(ctx context.Context, to node.ID, batch []byte) error {
+			_, err := s.m.Call(ctx, http.MethodPost, to, mirror.Path, batch, mirror.MaxAnswer)
+			return err
+		},
+		Logger: d.log, Registerer: d.reg,
 	})
-	return err
-}
-
-// mirrorPeers implements mirror.Peers.
-type mirrorPeers struct{ m *member }
-
-// Members implements mirror.Peers.
-func (p mirrorPeers) Members() []node.ID { return p.m.OtherMasters() }
-
-// maxMirrorAnswer bounds what a peer answers to events, which is nothing.
-const maxMirrorAnswer = 1 << 10
-
-// Send implements mirror.Peers.
-func (p mirrorPeers) Send(ctx context.Context, to node.ID, batch []byte) error {
-	_, err := p.m.Call(ctx, http.MethodPost, to, mirror.Path, batch, maxMirrorAnswer)
 	return err
 }
 
@@ -126,24 +106,16 @@ func (s *service) newGuard() *guard.Guard {
 	d, e := s.m.d, s.m.d.cfg.Edge
 	accepted := func(id string) bool {
 		_, ok := s.keys.Accepted(id)
-		return ok || s.known.IsMaster(id)
+		return ok || s.jobs.Known.IsMaster(id)
 	}
 	s.wall = wall.New(wall.Config{
 		Modes: masterlink.WallModes(e.Wall), Policy: masterlink.WallPolicy(d.master),
 		Rate: int64(e.MinionRequestRate), Bytes: int64(e.MinionRequestBytes), Answers: int64(e.MinionAnswerBytes),
-		Accepted: accepted, Job: s.known.Know, Own: s.known.IsOwn, Registerer: d.reg,
+		Accepted: accepted, Job: s.jobs.Known.Know, Own: s.jobs.Known.IsOwn, Registerer: d.reg,
 	})
 	return guard.New(guard.Config{
 		MinVersion: e.RequestMinimumVersion, AllowClear: e.AllowClearCommands, Wall: s.wall,
 		Known: func(pub string) bool { return s.signin.Parsed(pub) },
 		TTL:   s.master.Followed.TTL, Logger: d.log, Registerer: d.reg,
 	})
-}
-
-// checkReturns is the health check of returns, once minions are served.
-func (s *service) checkReturns(ctx context.Context) health.Result {
-	if !s.opened.Load() {
-		return fine
-	}
-	return s.native.CheckReturns(ctx)
 }

@@ -7,7 +7,6 @@ import (
 	"saltclusterd/cmd/saltclusterd/keysadmin"
 	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/cmd/saltclusterd/migration"
-	"saltclusterd/cmd/saltclusterd/minionview"
 	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/cmd/saltclusterd/replication"
@@ -15,6 +14,7 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/router"
 )
@@ -34,16 +34,16 @@ type role interface {
 	completeRoutes(*router.View)
 	awaitRoots(context.Context) error
 	syncProgress() []adminapi.SyncPart
+	subscribers() []edge.Subscriber // to the publish port
 	problems() []adminapi.Problem
 
 	// What a role adds to a report, or to what is asked.
-	addStats(*nodeStats)
+	addStats(*operator.Stats)
 	addOutcome(*adminapi.Outcome)
 	addJoinProgress(*joining.Progress)
 	addReports(*operator.ClusterConfig)
 	addSteps(*migration.Cluster)
 	addKeys(*keysadmin.Config)
-	addMinions(*minionview.Config)
 }
 
 // witness is the role of a member that votes and does nothing else: it has no salt-master, serves no minions and is not
@@ -84,14 +84,14 @@ func (witness) routesChanged()                    {}
 func (witness) completeRoutes(*router.View)       {}
 func (witness) awaitRoots(context.Context) error  { return nil }
 func (witness) syncProgress() []adminapi.SyncPart { return nil }
+func (witness) subscribers() []edge.Subscriber    { return nil }
 func (witness) problems() []adminapi.Problem      { return nil }
-func (witness) addStats(*nodeStats)               {}
+func (witness) addStats(*operator.Stats)          {}
 func (witness) addJoinProgress(*joining.Progress) {}
 func (witness) addSteps(*migration.Cluster)       {}
 func (witness) addKeys(*keysadmin.Config)         {}
-func (witness) addMinions(*minionview.Config)     {}
 
-func (s *service) ready() bool { return s.opened.Load() }
+func (s *service) ready() bool { return s.Opened.Load() }
 
 // lead has this node resign when its share hangs.
 func (s *service) lead(ctx context.Context) {
@@ -110,8 +110,8 @@ func (s *service) meta() node.Meta {
 	takesReturns, _ := s.native.Returns.Native("_return")
 	return node.Meta{
 		Build: s.m.d.version, Salt: s.m.d.master.Version.String(), Proto: protoVersion,
-		Ready: s.serving.Load(), MasterUp: s.local.Serves(), Draining: s.drain.Draining(),
-		Returns: takesReturns && s.serving.Load(), Mines: s.stores.TakesMines(),
+		Ready: s.Serving.Load(), MasterUp: s.local.Serves(), Draining: s.drain.Draining(),
+		Returns: takesReturns && s.Serving.Load(), Mines: s.stores.TakesMines(),
 		PillarCache: s.m.d.master.Bool("pillar_cache"), Roots: true, Level: state.Level,
 		Tolerance:   tolerance,
 		Subscribers: uint32(s.ports.Publish.Stats().Subscribers), Work: s.master.Load(),
@@ -127,13 +127,9 @@ func (s *service) routesChanged() { s.proxy.NotifyMasters() }
 
 // completeRoutes adds what the service for minions has.
 func (s *service) completeRoutes(v *router.View) {
-	v.Jobs, v.Relaying, v.Events = s.jobs, s.relay.InFlight, s.events
-	v.Leader, v.Pusher = s.m.Consensus.Status().Leader, s.pusher()
-}
-
-// pusher names the minion that has pushed a file (router.View.Pusher).
-func (s *service) pusher() func(path string) string {
-	return s.master.Followed.Pusher(func(id string) bool {
+	v.Jobs, v.Relaying, v.Events = s.jobs.Table, s.relay.InFlight, s.events
+	v.Leader = s.m.Consensus.Status().Leader
+	v.Pusher = s.master.Followed.Pusher(func(id string) bool {
 		_, known := s.m.Consensus.View().Key(id)
 		return known
 	})
@@ -143,9 +139,11 @@ func (s *service) awaitRoots(ctx context.Context) error { return s.roots.AwaitFi
 
 func (s *service) syncProgress() []adminapi.SyncPart { return s.stores.Progress() }
 
+func (s *service) subscribers() []edge.Subscriber { return s.ports.Publish.Subscribers() }
+
 func (s *service) problems() []adminapi.Problem { return operator.TwinProblems(s.master.Log.Twins()) }
 
-func (s *service) addStats(st *nodeStats) {
+func (s *service) addStats(st *operator.Stats) {
 	st.IdentityShown = s.m.identity.Shown() && s.local.Serves()
 	st.Unanswered, st.Serial, st.Own = s.native.Returns.Aside(), s.serials.Last(), s.m.d.inspector.Own()
 }
@@ -161,7 +159,7 @@ func (s *service) addOutcome(out *adminapi.Outcome) {
 
 // fillNode adds the edges and everything behind them.
 func (s *service) fillNode(n *adminapi.Node) {
-	if s.opened.Load() {
+	if s.Opened.Load() {
 		n.Edges = s.ports.Report()
 	}
 	n.Upstream = s.local.Report()
@@ -174,24 +172,15 @@ func (s *service) fillNode(n *adminapi.Node) {
 }
 
 func (s *service) addJoinProgress(p *joining.Progress) {
-	p.HasMaster, p.Serving, p.WaitsFor = true, s.ready(), s.waitsFor()
+	p.HasMaster, p.Serving, p.WaitsFor = true, s.ready(), s.WaitsFor()
 	p.PortsHeld, p.KeysAdopted = s.ports.IsHeld(), s.dir.Settled()
 }
 
 func (s *service) addReports(cfg *operator.ClusterConfig) {
-	cfg.Publisher, cfg.DrainWanted, cfg.FillNode, cfg.RootDirs = s.jobs.Lookup, s.drain.Wanted, s.fillNode, s.roots.Dirs
+	cfg.Publisher, cfg.DrainWanted = s.jobs.Table.Lookup, s.drain.Wanted
+	cfg.FillNode, cfg.RootDirs = s.fillNode, s.roots.Dirs
 }
 
 func (s *service) addSteps(c *migration.Cluster) { c.Steps = s.migration }
 
 func (s *service) addKeys(cfg *keysadmin.Config) { cfg.Held = s.dir }
-
-func (s *service) addMinions(cfg *minionview.Config) {
-	d := s.m.d
-	cfg.Service = &minionview.Service{
-		StateDir: d.cfg.Paths.StateDir, Master: d.master, Keys: s.keys, Wall: s.wall,
-		Subscribers: s.ports.Publish.Subscribers, Routes: s.m.Routes, Events: s.handled, Bus: s.master.Bus,
-		Term: s.m.Term, Serving: s.opened.Load, HandedOver: s.handed.Load, PresenceEvents: d.cfg.Events.Presence,
-		MinVersion: d.cfg.Edge.RequestMinimumVersion,
-	}
-}

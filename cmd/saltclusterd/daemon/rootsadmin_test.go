@@ -28,7 +28,7 @@ func TestJoin_FoundersRootsFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "a is a member", func() error {
-		if nodes[0].current() == nil {
+		if nodes[0].tenure.Current() == nil {
 			return os.ErrNotExist
 		}
 		return nil

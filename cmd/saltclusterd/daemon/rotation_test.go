@@ -43,7 +43,7 @@ func rotate(t *testing.T, on *testNode, r adminapi.RotateRequest) adminapi.Outco
 func dials(from *testNode, to node.ID) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	c, err := from.current().Port.Dial(ctx, to, peer.ProtoRaft)
+	c, err := from.tenure.Current().Port.Dial(ctx, to, peer.ProtoRaft)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func TestRotateCertificates(t *testing.T) {
 	}
 	c.halt()
 	eventually(t, "the loss of c", func() error {
-		if a.current().Alive("c") || b.current().Alive("c") {
+		if a.tenure.Current().Alive("c") || b.tenure.Current().Alive("c") {
 			return errors.New("it is seen")
 		}
 		return nil
@@ -79,7 +79,7 @@ func TestRotateCertificates(t *testing.T) {
 	for _, n := range []*testNode{a, b} {
 		eventually(t, "the certificate of "+string(n.id), func() error {
 			for _, on := range []*testNode{a, b} {
-				e, ok := on.current().Roster.Lookup(n.id)
+				e, ok := on.tenure.Current().Roster.Lookup(n.id)
 				if !ok || e.Fingerprint == before[n.id] || e.Fingerprint != n.identity.Fingerprint() {
 					return fmt.Errorf("%s knows %s of it", on.id, e.Fingerprint.Short())
 				}
@@ -116,7 +116,7 @@ func TestCertificate_AnnouncedAfterRestart(t *testing.T) {
 	eventually(t, "the node with a certificate that nobody knows",
 		wantRoles(b, "a voter alive", "b voter alive", "c voter alive"))
 	eventually(t, "its announcement", func() error {
-		if e, _ := nodes[0].current().Roster.Lookup("b"); e.Fingerprint != ident.Fingerprint() {
+		if e, _ := nodes[0].tenure.Current().Roster.Lookup("b"); e.Fingerprint != ident.Fingerprint() {
 			return errors.New("the others know the old one")
 		}
 		return nil
@@ -127,13 +127,13 @@ func TestRotateGossipKeyAndSecret(t *testing.T) {
 	t.Parallel()
 	nodes := cluster(t, t.TempDir(), t.TempDir())
 	a, b := nodes[0], nodes[1]
-	was := a.current().Consensus.View().GossipKeys()[0].N
+	was := a.tenure.Current().Consensus.View().GossipKeys()[0].N
 	rotate(t, b, adminapi.RotateRequest{What: adminapi.RotateGossipKey, DryRun: true})
 	if out := rotate(t, b, adminapi.RotateRequest{What: adminapi.RotateGossipKey}); !strings.Contains(out.Message,
 		"and no other") {
 		t.Errorf("%+v", out)
 	}
-	if keys := b.current().Consensus.View().GossipKeys(); len(keys) != 1 || keys[0].N <= was {
+	if keys := b.tenure.Current().Consensus.View().GossipKeys(); len(keys) != 1 || keys[0].N <= was {
 		t.Errorf("%d keys, the first number %d", len(keys), keys[0].N)
 	}
 	eventually(t, "members", wantRoles(a, "a voter alive", "b voter alive"))
@@ -172,7 +172,7 @@ func TestRotateGossipKeyAndSecret(t *testing.T) {
 	}
 	rotate(t, b, adminapi.RotateRequest{What: adminapi.RotateSecret, Finish: true})
 	eventually(t, "the end of the old one on a", func() error {
-		if a.current().Consensus.View().JoinSecrets().Overlap {
+		if a.tenure.Current().Consensus.View().JoinSecrets().Overlap {
 			return errors.New("not yet")
 		}
 		return nil

@@ -3,16 +3,17 @@ package daemon
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/drain"
+	"saltclusterd/cmd/saltclusterd/identity"
 	"saltclusterd/cmd/saltclusterd/lifecycle"
 	"saltclusterd/cmd/saltclusterd/masterlink"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/metrics"
 	"saltclusterd/cmd/saltclusterd/migration"
 	"saltclusterd/cmd/saltclusterd/minionkeys"
+	"saltclusterd/cmd/saltclusterd/minionview"
 	"saltclusterd/cmd/saltclusterd/native"
 	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/ports"
@@ -33,8 +34,8 @@ import (
 	"saltclusterd/sidecar/eventlog"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/hlc"
+	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mirror"
-	"saltclusterd/sidecar/missedjobs"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltwire"
@@ -46,7 +47,7 @@ import (
 // service is what minions see of a member: the two edges and everything between them and the local master.
 type service struct {
 	m *member
-	progress
+	lifecycle.Progress
 	disk
 	publications
 	requests
@@ -58,25 +59,15 @@ type service struct {
 	local    *operator.LocalMaster
 	native   *native.Service
 	rotation *rotation.Epochs
-	mirror   *mirror.Mirror
 	ports    *ports.Ports
 	alone    *recovery.Alone // serving without a majority
 	drain    *drain.Runner
+	minions  *minionview.View
 	parts    *lifecycle.Parts
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-}
-
-// progress is how far a service is.
-type progress struct {
-	serving     atomic.Bool  // peers may hand over requests and publications
-	opened      atomic.Bool  // so may minions: the edges are open
-	settled     atomic.Bool  // everything is open, and a process before this one has ended
-	handed      atomic.Bool  // another process serves instead
-	step        atomic.Value // string: what Open waits for
-	stopSerials func()       // ends keepSerials
 }
 
 // disk is what a service has of the files of the master and of the cluster.
@@ -90,12 +81,9 @@ type disk struct {
 
 // publications are the ways of a job from the master to all minions.
 type publications struct {
-	jobs      *router.Jobs
-	known     *publishing.KnownJobs
-	publisher *publishing.Publisher
-	missed    *missedjobs.Republisher
-	running   *drain.RunningJobs
-	hub       *fanout.Hub
+	jobs    *publishing.Publications
+	running *drain.RunningJobs
+	hub     *fanout.Hub
 }
 
 // requests are the ways of a request of a minion.
@@ -108,6 +96,7 @@ type requests struct {
 	epochs  *epochs.Manager
 	handled *eventlog.Log
 	events  *router.EventRules
+	mirror  *mirror.Mirror
 }
 
 // newService puts the parts together; nothing runs before Open.
@@ -126,7 +115,11 @@ func newService(m *member) (_ *service, err error) {
 			return nil, err
 		}
 	}
-	s.drain = s.newDrain()
+	s.drain, s.minions = s.newDrain(), s.newMinionView()
+	m.identity.SetMaster(identity.Master{
+		Options: s.master.Config, PubSigner: s.master.PubSigner, Answer: s.signin.Answer, SignIn: s.master.Intake.Learn,
+		Restart: m.d.restartMaster,
+	})
 	s.parts = lifecycle.NewParts(s.share.ClosePart, s.listParts())
 	m.d.reg.MustRegister(metrics.NewServiceCollector(metrics.Service{
 		View: m.Consensus.View, Publish: s.ports.Publish, Returns: s.native.Returns, Draining: s.drain.Draining,
@@ -150,8 +143,16 @@ func (s *service) buildClocks() error {
 func (s *service) buildMaster() (err error) {
 	d, m := s.m.d, s.m
 	s.migration = s.newMigrationSteps()
-	if s.share, err = s.newShareWatch(); err != nil {
+	if s.share, err = sharewatch.New(sharewatch.Config{
+		Self: d.id, Shared: d.shares(), PKIDir: d.master.PkiDir,
+		StateDir: d.cfg.Paths.StateDir, SockDir: d.master.SockDir, CacheDir: d.master.CacheDir,
+		Others: m.OtherMasters, Client: m.Client(), Logger: d.log, Registerer: d.reg,
+	}); err != nil {
 		return err
+	}
+	var turns *keydir.Shared // in a shared pki_dir
+	if s.share.Shared() {
+		turns = &keydir.Shared{Latest: m.Consensus.Barrier}
 	}
 	if s.master, err = s.newMasterLink(); err != nil {
 		return err
@@ -163,10 +164,47 @@ func (s *service) buildMaster() (err error) {
 	s.dir, err = keydir.New(keydir.Config{
 		PKIDir: d.master.PkiDir, StateDir: membership.KeyDir(d.cfg.Paths.StateDir), Node: d.id,
 		Log: minionkeys.KeyLog{Node: m.Consensus}, Founder: m.Record.Founder, Current: m.Consensus.CaughtUp,
-		Shared: s.turns(), Store: d.keyStore().Geometry(),
+		Shared: turns, Store: d.keyStore().Geometry(),
 		MaxLosses: d.cfg.SignIn.KeysMaxDelete, Logger: d.log, Registerer: d.reg,
 	})
 	return err
+}
+
+// newMasterLink makes the connections to the local master. What they notify is made later.
+func (s *service) newMasterLink() (*masterlink.Link, error) {
+	m, d := s.m, s.m.d
+	return masterlink.NewLink(s.ctx, masterlink.LinkConfig{
+		Options: d.cfg, Master: d.master, KeyStore: d.keyStore(), HiddenID: s.hiddenID(), Public: m.public,
+		ReadKey: d.masterKeys().ReadFile,
+		Deliver: func(p fanout.Publication) error { return s.jobs.Publisher.Publish(p) },
+		Unfired: func() uint64 { return s.native.Returns.Unfired() },
+		Upgrade: d.renew,
+		Latest:  d.inspector.UseLatest, Reread: s.followOptions,
+		VersionChanged: func() { d.checks.Kick("version") }, OptionsChanged: func() { d.checks.Kick("options") },
+		Restarted: func() {
+			s.native.Returns.MasterStarted()
+			s.proxy.NotifyMasters()
+		},
+		Connected: func() { s.jobs.Missed.NotifyConnected() },
+		SignInChanged: func() {
+			m.Gossip.UpdateMeta()
+			m.RequestRoutes()
+		},
+		Logger: d.log, Registerer: d.reg,
+	})
+}
+
+// followOptions follows the options that the master has started with; with an error those of before hold.
+func (s *service) followOptions(now *localmaster.Config, err error) {
+	switch {
+	case now == nil:
+		s.native.LeaveToMaster(err)
+	case err == nil:
+		s.stores.FollowOptions(now)
+		s.wall.Use(masterlink.WallPolicy(now))
+		s.native.Use(now)
+		s.ports.UseMaster(now)
+	}
 }
 
 func (s *service) buildPorts() (err error) {
@@ -177,6 +215,30 @@ func (s *service) buildPorts() (err error) {
 		Listen: s.m.d.sockets.ListenBare, Logger: s.m.log, Registerer: s.m.d.reg,
 	})
 	return err
+}
+
+// buildPublications makes what publishes jobs of the local master and what has those of all masters. What they notify
+// is made later.
+func (s *service) buildPublications() error {
+	d := s.m.d
+	s.running = drain.NewRunningJobs(publishing.Timeout(d.master), func(jid string) (got, want int) {
+		return publishing.CountReturns(d.master, jid)
+	})
+	s.jobs = publishing.New(publishing.Config{
+		Self: d.id, Master: d.master, View: s.m.Consensus.View, RunDir: d.cfg.Paths.RunDir, Shared: d.shares(),
+		LateJobs: d.cfg.Edge.LateJobs, SyndicReturns: func() wall.Mode { return s.wall.Mode(wall.SyndicReturns) },
+		Released: s.Handed.Load,
+		Notify: []func(saltwire.PubPeek, []byte){
+			s.running.Add,
+			func(peek saltwire.PubPeek, _ []byte) {
+				s.stores.Jobs.Published(peek.JID)
+				s.master.Umask.NotifyPublished(peek.JID)
+			},
+		},
+		Send:   func(p fanout.Publication) error { return s.hub.Local(p) },
+		Cached: func(jid string) (string, bool) { return s.stores.Jobs.Whole(jid) }, Logger: d.log, Registerer: d.reg,
+	})
+	return nil
 }
 
 // buildStores makes what all nodes have alike.
@@ -190,8 +252,9 @@ func (s *service) buildStores() (err error) {
 	s.stores, err = replication.New(replication.Config{
 		Self: d.id, Options: d.cfg, Master: d.master, Member: m.Member, Log: m.Consensus, Since: m.Since, Keys: s.keys,
 		Stamps: s.stamps, Umask: s.master.Umask.Mask, LeftToShare: d.leftToShare,
-		JobsShared: d.shares() && !d.migration.StandsIn(), JobReceived: s.missed.Seen, JobContested: s.jobs.Contested,
-		Waiting: s.waitFor, PillarComes: func(id string) { s.proxy.PillarComes(id) }, Logger: d.log, Registerer: d.reg,
+		JobsShared:  d.shares() && !d.migration.StandsIn(),
+		JobReceived: s.jobs.Missed.Seen, JobContested: s.jobs.Table.Contested, Waiting: s.WaitFor,
+		PillarComes: func(id string) { s.proxy.PillarComes(id) }, Logger: d.log, Registerer: d.reg,
 	})
 	if err != nil {
 		return err
@@ -223,7 +286,7 @@ func (s *service) buildEpochs(seeds *epochs.Seeds) error {
 	})
 	s.hub = fanout.New(fanout.Config{
 		Self: d.id, Edge: s.ports.Publish, Epochs: s.epochs, Signer: operations, Algorithm: s.master.Followed.Algorithm,
-		Clock: s.serials, HTTP: m.Port.HTTPClient(), From: peer.FromContext, JobSeen: s.known.Record,
+		Clock: s.serials, HTTP: m.Port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobs.Known.Record,
 		SignedIn: s.epochs.Given,
 		Hold:     func() { s.rotation.AwaitRotation(s.ctx) },
 		Withhold: func() bool { return m.Consensus.Behind() >= sidecar.BehindTolerated },
@@ -246,8 +309,8 @@ func (s *service) newAlone() *recovery.Alone {
 	return recovery.NewAlone(recovery.AloneConfig{
 		Self: m.d.id, Log: m.Consensus, Contact: m.d.contact, Dial: m.Port.Dial,
 		AwaitKeys: func(ctx context.Context, rev uint64) error { return s.dir.WaitSynced(ctx, rev) },
-		Arriving:  s.arriving, Waiting: s.waitFor,
-		End:             func(reason string) { m.fail(&ending{reason, func() error { return nil }}) },
+		Arriving:  s.arriving, Waiting: s.WaitFor,
+		End:             func(reason string) { m.Fail(&ending{reason, func() error { return nil }}) },
 		MajorityTimeout: m.d.aloneAfter, Logger: m.log,
 	})
 }
@@ -263,7 +326,18 @@ func (s *service) newDrain() *drain.Runner {
 			m.Gossip.UpdateMeta()
 			m.UpdateRoutes()
 		},
-		Resign: m.leadership.Resign, Reopen: s.ports.Reopen, Fail: m.fail,
+		Resign: m.leadership.Resign, Reopen: s.ports.Reopen, Fail: m.Fail,
 		AnnounceTime: m.d.cfg.Edge.DrainAnnounce, DrainTime: m.d.cfg.Edge.DrainTime, Logger: m.log,
+	})
+}
+
+// newMinionView makes what answers which minions are seen where and how.
+func (s *service) newMinionView() *minionview.View {
+	d := s.m.d
+	return minionview.New(minionview.Config{
+		Connections: s.m.connections(), StateDir: d.cfg.Paths.StateDir, Master: d.master, Keys: s.keys, Wall: s.wall,
+		Routes: s.m.Routes, Events: s.handled, Bus: s.master.Bus, Term: s.m.Term, Serving: s.Opened.Load,
+		HandedOver: s.Handed.Load, PresenceEvents: d.cfg.Events.Presence, MinVersion: d.cfg.Edge.RequestMinimumVersion,
+		Logger: s.m.log,
 	})
 }

@@ -55,17 +55,17 @@ func (d *Daemon) HandedOver() bool { return d.upgrader.HandedOver() }
 
 // takeoverService returns the running membership as the old side of a takeover needs it, nil without one.
 func (d *Daemon) takeoverService() *takeover.Service {
-	m := d.current()
+	m := d.tenure.Current()
 	if m == nil {
 		return nil
 	}
 	svc := &takeover.Service{
 		ClusterID: m.Record.ClusterID, UUID: m.Record.UUID,
-		Fail: m.fail, Failed: func() bool { return len(m.failed) > 0 }, Serving: m.role.ready(),
+		Fail: m.Fail, Failed: m.Failed, Serving: m.role.ready(),
 	}
 	if svc.Serving {
 		s := m.service()
-		svc.Parts, svc.Drain, svc.Settled = s.takeoverParts(), s.drain, s.settled.Load
+		svc.Parts, svc.Drain, svc.Settled = s.takeoverParts(), s.drain, s.Settled.Load
 		svc.Resign, svc.RetirePort, svc.Release = m.leadership.Resign, m.Port.Retire, s.releaseExclusive
 	}
 	return svc
@@ -76,7 +76,7 @@ func (s *service) takeoverParts() takeover.Parts {
 	m := s.m
 	return takeover.Parts{
 		Self: m.d.id, Publish: s.ports.Publish, Requests: s.ports.Requests, Subscription: s.master.Publications, Hub: s.hub,
-		Intake: s.master.Intake, Log: m.Consensus, Clock: s.serials, Jobs: s.jobs, Published: s.running,
+		Intake: s.master.Intake, Log: m.Consensus, Clock: s.serials, Jobs: s.jobs.Table, Published: s.running,
 		Routes: m.Routes, SetRoutes: s.setInheritedRoutes,
 	}
 }
@@ -92,11 +92,10 @@ func (s *service) setInheritedRoutes(nodes []router.Node, leader node.ID) {
 // releaseExclusive closes what only one process can have open. Requests in flight continue.
 func (s *service) releaseExclusive() error {
 	m := s.m
-	s.handed.Store(true)
+	s.Handed.Store(true)
 	m.cancel()
 	m.wg.Wait()
 	var g errgroup.Group
-	g.Go(func() error { s.stopSerials(); return nil })
 	g.Go(func() error { return s.parts.ClosePhase(lifecycle.Exclusive) })
 	g.Go(m.Gossip.Hand)
 	g.Go(s.hub.Close)
@@ -156,7 +155,7 @@ func (s *successor) serve(ctx context.Context, open *[]io.Closer, ready func()) 
 	defer func() {
 		if s.m != nil {
 			err = errors.Join(err, s.m.Close())
-			d.setMember(nil)
+			d.tenure.Set(nil)
 		}
 	}()
 	percent := debug.SetGCPercent(-1) // until the connections are served
@@ -168,7 +167,7 @@ func (s *successor) serve(ctx context.Context, open *[]io.Closer, ready func()) 
 		return err
 	}
 	s.side.Follow(ready)
-	d.setMember(s.m)
+	d.tenure.Set(s.m)
 	d.upgrader.SetArrived()
 	lock, err := s.side.Lock()
 	if err != nil {
@@ -198,14 +197,14 @@ func (s *service) serveInherited(ctx context.Context) error {
 	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	m.took = time.Now()
 	s.stores.MarkCaughtUp() // the old process had
-	m.minions.ReadProtocols()
+	s.minions.ReadProtocols()
 	for _, of := range []lifecycle.Phase{lifecycle.Outgoing, lifecycle.Incoming} {
 		if err := s.parts.OpenPhase(ctx, of); err != nil {
 			return err
 		}
 	}
-	s.serving.Store(true)
-	s.opened.Store(true)
+	s.Serving.Store(true)
+	s.Opened.Store(true)
 	m.log.Info("taken over", "node", m.d.id, "count", s.ports.Conns())
 	m.handle()
 	if err := m.OpenPort(ctx); err != nil {
@@ -234,7 +233,7 @@ func (m *member) openExclusive(ctx context.Context, side *takeover.NewSide) erro
 	m.wg.Go(func() {
 		select {
 		case <-side.Ended(): // until then answers of the old process may come
-			s.settled.Store(true)
+			s.Settled.Store(true)
 		case <-m.ctx.Done():
 		}
 	})
@@ -243,7 +242,6 @@ func (m *member) openExclusive(ctx context.Context, side *takeover.NewSide) erro
 
 // openExclusive opens what is on disk.
 func (s *service) openExclusive(ctx context.Context) error {
-	s.keepSerials()
 	s.stores.SkipCatchUp() // the old process had caught up
 	if err := s.parts.OpenPhase(ctx, lifecycle.Exclusive); err != nil {
 		return err

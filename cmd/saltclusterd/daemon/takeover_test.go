@@ -187,7 +187,7 @@ func TestUpgrade_AddressInUse(t *testing.T) {
 			n.endSuccessor(t, out.PID)
 			t.Fatalf("%s: the old process has handed over to one that cannot serve", c.what)
 		}
-		if !n.current().role.ready() {
+		if !n.tenure.Current().role.ready() {
 			t.Fatalf("%s: the old process does not serve", c.what)
 		}
 		if _, err := os.Lstat(filepath.Join(dir, "other.sock")); err == nil {

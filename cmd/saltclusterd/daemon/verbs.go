@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"context"
-
 	"saltclusterd/cmd/saltclusterd/drain"
 	"saltclusterd/cmd/saltclusterd/joining"
 	"saltclusterd/cmd/saltclusterd/keysadmin"
@@ -28,11 +26,11 @@ func (d *Daemon) verbs() []admin.Verbs {
 	return []admin.Verbs{
 		admin.Reports(d.node),
 		admin.Joining(d.joiner),
-		admin.Tokens(joining.TokenVerbs{Of: ofMember(d, (*member).admissionOf)}),
-		admin.Draining(drain.Verbs{Of: ofMember(d, (*member).drainsOf)}),
-		admin.Transferring(leadership.Verbs{Of: ofMember(d, (*member).leadershipOf)}),
+		admin.Tokens(joining.TokenVerbs{Of: ofMember(d, func(m *member) *joining.Admission { return m.admission })}),
+		admin.Draining(drain.Verbs{Of: ofMember(d, func(m *member) *drain.Cluster { return m.drains })}),
+		admin.Transferring(leadership.Verbs{Of: ofMember(d, func(m *member) *leadership.Control { return m.leadership })}),
 		admin.Rotating(rotation.Verbs{Of: d.rotations}),
-		admin.Governing(removal.Verbs{Of: ofMember(d, (*member).removerOf)}),
+		admin.Governing(removal.Verbs{Of: ofMember(d, func(m *member) *removal.Remover { return m.remover })}),
 		admin.Recovery(d.newRecoverer()),
 		admin.Jobs(d.jobVerbs()),
 		admin.Upgrading(d.upgrader),
@@ -54,7 +52,7 @@ func (d *Daemon) verbs() []admin.Verbs {
 // ofMember returns a function that returns what operators ask a running membership, or the error of a node without one.
 func ofMember[T any](d *Daemon, get func(*member) T) func() (T, error) {
 	return func() (of T, err error) {
-		m := d.current()
+		m := d.tenure.Current()
 		if m == nil {
 			return of, d.errNoMember()
 		}
@@ -74,7 +72,7 @@ func ofService[T any](d *Daemon, get func(*service) T) func() (T, error) {
 // ofServiceOr is ofService with the error of a witness.
 func ofServiceOr[T any](d *Daemon, onWitness error, get func(*service) T) func() (T, error) {
 	return func() (of T, err error) {
-		m := d.current()
+		m := d.tenure.Current()
 		if m == nil {
 			return of, d.errNoMember()
 		}
@@ -86,17 +84,9 @@ func ofServiceOr[T any](d *Daemon, onWitness error, get func(*service) T) func()
 	}
 }
 
-func (m *member) admissionOf() *joining.Admission { return m.admission }
-
-func (m *member) drainsOf() *drain.Cluster { return m.drains }
-
-func (m *member) leadershipOf() *leadership.Control { return m.leadership }
-
-func (m *member) removerOf() *removal.Remover { return m.remover }
-
 // rotations returns what operators can rotate on this node (rotation.Verbs).
 func (d *Daemon) rotations() (map[string]rotation.Func, adminapi.Outcome, error) {
-	m := d.current()
+	m := d.tenure.Current()
 	if m == nil {
 		return nil, adminapi.Outcome{}, d.errNoMember()
 	}
@@ -133,7 +123,12 @@ func (d *Daemon) ledgers() func() (*operator.Ledgers, error) {
 
 // minionVerbs returns what operators ask about minions.
 func (d *Daemon) minionVerbs() minionview.Verbs {
-	return minionview.Verbs{Of: ofMember(d, func(m *member) *minionview.View { return m.minions })}
+	view := func(s *service) *minionview.View { return s.minions }
+	return minionview.Verbs{
+		Connections: ofMember(d, (*member).connections),
+		Present:     ofServiceOr(d, minionview.ErrNoPresence, view), Events: ofServiceOr(d, minionview.ErrNoEvents, view),
+		Proofs: ofService(d, view),
+	}
 }
 
 // rootsVerbs are what operators can ask about roots.
@@ -152,16 +147,9 @@ func (d *Daemon) returnVerbs() native.Verbs {
 
 // wallVerbs returns what operators ask about the rules for requests.
 func (d *Daemon) wallVerbs() masterlink.WallVerbs {
-	protocols := ofService(d, func(s *service) *minionview.View { return s.m.minions })
 	return masterlink.WallVerbs{
 		Self: string(d.id), Of: ofService(d, func(s *service) *wall.Wall { return s.wall }),
-		List: func(ctx context.Context) (adminapi.Protocols, error) {
-			minions, err := protocols()
-			if err != nil {
-				return adminapi.Protocols{}, err
-			}
-			return minions.Protocols(ctx), nil
-		},
+		List: d.minionVerbs().ListProtocols,
 	}
 }
 
@@ -171,13 +159,10 @@ type pageSource struct {
 	operator.Jobs
 	minionview.Verbs
 	masterlink.WallVerbs
-	roots rootsadmin.Verbs
+	rootsVerbs
 }
 
-// RootsStatus implements statuspage.Source.
-func (s pageSource) RootsStatus(ctx context.Context) (adminapi.RootsStatus, error) {
-	return s.roots.RootsStatus(ctx)
-}
+type rootsVerbs = rootsadmin.Verbs
 
 // statusPage makes the page, and what it shows over time.
 func (d *Daemon) statusPage() (*statuspage.Page, *statuspage.Series) {

@@ -41,18 +41,18 @@ type Log interface {
 }
 
 // Master is the local salt-master, and the sign-ins that are answered beside it.
-type Master interface {
+type Master struct {
 	// Options returns its configuration. The pointer changes when the options do.
-	Options() *localmaster.Config
+	Options func() *localmaster.Config
 	// PubSigner returns what signs a public key for minions, or nil when the options do not ask for signatures.
-	PubSigner(options *localmaster.Config, public string) (signin.PubSigner, error)
+	PubSigner func(options *localmaster.Config, public string) (signin.PubSigner, error)
 	// Answer sets the second identity that sign-ins are answered under; nil: none.
-	Answer(another *signin.Another)
+	Answer func(another *signin.Another)
 	// SignIn signs in at it. It returns sidecar.ErrForeignIdentity or localmaster.ErrStaleIdentity when the master
 	// uses another key.
-	SignIn(ctx context.Context) error
+	SignIn func(ctx context.Context) error
 	// Restart runs the operator's command that restarts it, if there is one.
-	Restart(ctx context.Context, p admin.Progress) error
+	Restart func(ctx context.Context, p admin.Progress) error
 }
 
 // Status is what a node reports about its identity.
@@ -67,7 +67,6 @@ type Config struct {
 	Log         Log
 	Key         *saltcrypt.MasterKey // in force on this node; nil on a witness
 	Fingerprint string               // of its public half
-	Master      Master               // nil on a witness
 	MasterKeys  MasterKeys
 	PinsFile    string // holds the pins of minions while another process takes over
 
@@ -83,7 +82,7 @@ type Config struct {
 	ReplaceAES func(context.Context) error
 	// Takeover starts another process of this program, which reads the key pair and takes over.
 	Takeover func(context.Context, admin.Progress) error
-	// Status asks a node for its status; this one as well.
+	// Status asks a node for its status; this one as well. It has a timeout of its own.
 	Status func(context.Context, node.ID) (Status, error)
 	// Accelerate gives a key to the backend that does RSA; nil: Go does it.
 	Accelerate func(*saltcrypt.MasterKey) signin.SecondIdentity
@@ -93,8 +92,9 @@ type Config struct {
 
 // Change carries out a change of the cluster's identity on this node.
 type Change struct {
-	cfg  Config
-	pins pins
+	cfg    Config
+	master *Master // nil on a witness
+	pins   pins
 
 	mu      sync.Mutex
 	second  *signin.Another     // the second identity that sign-ins are answered under; nil: there is one identity
@@ -111,6 +111,9 @@ type Change struct {
 
 // New returns a Change. Nothing runs before Run.
 func New(cfg Config) *Change { return &Change{cfg: cfg} }
+
+// SetMaster sets the local master. It must be called before Run.
+func (c *Change) SetMaster(m Master) { c.master = &m }
 
 // Shown tells whether the local master has shown the new identity since this process started.
 func (c *Change) Shown() bool { return c.shown.Load() }
@@ -194,7 +197,7 @@ func (c *Change) step(ctx context.Context) error {
 		}
 		return c.take(ctx, agreed)
 	case dutyFollow:
-		if c.cfg.Master == nil {
+		if c.master == nil {
 			return nil
 		}
 		return c.updateMaster(ctx)
@@ -223,7 +226,7 @@ func (c *Change) openSealed(sealed []byte, fp string) (*saltcrypt.MasterKey, []b
 // AnswerBoth makes sign-ins be answered under both identities while there are two. It must be called before a node
 // serves: a minion that has pinned the other one would give up at the first answer under this one.
 func (c *Change) AnswerBoth(v state.View) error {
-	if c.cfg.Master == nil {
+	if c.master == nil {
 		return nil
 	}
 	c.mu.Lock()
@@ -239,7 +242,7 @@ func (c *Change) AnswerBoth(v state.View) error {
 	case dutyFollow:
 		fp, sealed = agreed.Former, agreed.SealedFormer
 	}
-	options := c.cfg.Master.Options()
+	options := c.master.Options()
 	if fp == "" {
 		options = nil
 	}
@@ -257,7 +260,7 @@ func (c *Change) AnswerBoth(v state.View) error {
 				"node", c.cfg.Self, "fingerprint", fp)
 		}
 	}
-	c.cfg.Master.Answer(second)
+	c.master.Answer(second)
 	c.second, c.other, c.options = second, fp, options
 	return nil
 }
@@ -268,7 +271,7 @@ func (c *Change) openSecond(fp string, sealed []byte, options *localmaster.Confi
 	if err != nil {
 		return nil, err
 	}
-	pubSigner, err := c.cfg.Master.PubSigner(options, key.PublicText())
+	pubSigner, err := c.master.PubSigner(options, key.PublicText())
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (c *Change) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.P
 	if err := c.cfg.Knows(state.LevelIdentity); err != nil {
 		return adminapi.Outcome{}, err
 	}
-	if c.cfg.Master == nil {
+	if c.master == nil {
 		return adminapi.Outcome{}, membership.WitnessCannot("change it")
 	}
 	fresh, cancel := context.WithTimeout(ctx, decidedWithin)
@@ -68,7 +68,7 @@ func (c *Change) prepare(
 	if agreed.Stage != state.NoIdentity {
 		return refuse("saltclusterctl rotate identity", "an identity is %s already", agreed.Stage)
 	}
-	options := c.cfg.Master.Options()
+	options := c.master.Options()
 	if options.Bool("master_sign_pubkey") && options.Bool("master_use_pubkey_signature") {
 		return refuse("set master_use_pubkey_signature: False, with master_sign.pem on every master, and repeat this",
 			"the salt-master shows a signature that was made in advance for the key it has now")

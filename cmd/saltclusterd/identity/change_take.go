@@ -20,7 +20,7 @@ import (
 // their names, and each waits until the master of the one before shows it. Nodes that are down and witnesses are
 // skipped; a witness does not wait.
 func (c *Change) waitsFor(ctx context.Context, agreed state.IdentityChange) node.ID {
-	if c.cfg.Master == nil {
+	if c.master == nil {
 		return ""
 	}
 	for _, mem := range c.cfg.Log.View().Members() {
@@ -57,7 +57,7 @@ func (c *Change) take(ctx context.Context, agreed state.IdentityChange) error {
 
 // writeKeys writes the new key pair to disk; on a witness only its public half.
 func (c *Change) writeKeys(agreed state.IdentityChange) error {
-	if c.cfg.Master == nil {
+	if c.master == nil {
 		return membership.WritePublicIdentity(c.cfg.PKIDir, []byte(agreed.Public))
 	}
 	_, private, err := c.openSealed(agreed.Sealed, agreed.FP)
@@ -83,7 +83,7 @@ func (c *Change) updateMaster(ctx context.Context) error {
 	if _, err := c.cfg.MasterKeys.Store(private); err != nil {
 		return err
 	}
-	switch err := c.cfg.Master.SignIn(ctx); {
+	switch err := c.master.SignIn(ctx); {
 	case err == nil:
 		c.shown.Store(true)
 		c.cfg.Logger.Info("the salt-master shows the new identity", "node", c.cfg.Self)
@@ -94,7 +94,7 @@ func (c *Change) updateMaster(ctx context.Context) error {
 		return nil
 	}
 	c.restarted = time.Now()
-	return c.cfg.Master.Restart(ctx, func(_, message string, _ ...int) { c.cfg.Logger.Info(message, "node", c.cfg.Self) })
+	return c.master.Restart(ctx, func(_, message string, _ ...int) { c.cfg.Logger.Info(message, "node", c.cfg.Self) })
 }
 
 // removeFile removes a file that may be missing.

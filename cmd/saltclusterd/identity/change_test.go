@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"saltclusterd/consensus/state"
-	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/signin"
@@ -52,12 +51,12 @@ type fakeMaster struct {
 	answers []*signin.Another
 }
 
-func (m *fakeMaster) Options() *localmaster.Config                { return m.options }
-func (m *fakeMaster) Answer(another *signin.Another)              { m.answers = append(m.answers, another) }
-func (*fakeMaster) SignIn(context.Context) error                  { return nil }
-func (*fakeMaster) Restart(context.Context, admin.Progress) error { return nil }
-func (*fakeMaster) PubSigner(*localmaster.Config, string) (signin.PubSigner, error) {
-	return nil, nil
+func (m *fakeMaster) functions() Master {
+	return Master{
+		Options:   func() *localmaster.Config { return m.options },
+		Answer:    func(another *signin.Another) { m.answers = append(m.answers, another) },
+		PubSigner: func(*localmaster.Config, string) (signin.PubSigner, error) { return nil, nil },
+	}
 }
 
 func TestAnswerBoth(t *testing.T) {
@@ -105,11 +104,15 @@ func TestAnswerBoth(t *testing.T) {
 		}
 		return st
 	}
-	newChange := func(st *state.State, master Master) *Change {
-		return New(Config{
-			Self: "m1", Log: fakeLog{st}, Key: former, Fingerprint: fp, Master: master, Logger: slog.New(slog.DiscardHandler),
+	newChange := func(st *state.State, master *fakeMaster) *Change {
+		c := New(Config{
+			Self: "m1", Log: fakeLog{st}, Key: former, Fingerprint: fp, Logger: slog.New(slog.DiscardHandler),
 			PinsFile: filepath.Join(t.TempDir(), "pins.json"),
 		})
+		if master != nil {
+			c.SetMaster(master.functions())
+		}
+		return c
 	}
 
 	master := &fakeMaster{options: &localmaster.Config{}}

@@ -1,6 +1,8 @@
 // Package lifecycle opens and closes the parts of a service in an order, and starts its duties, in a process that
 // starts cold as in one that takes over from another.
 //
+// A Tenure holds the membership that a process serves, from one membership to the next.
+//
 // Parts has a list of parts. Each has a phase, which says when a process that takes over opens it. Duties are
 // background tasks, each of which names the stages at which it starts.
 //

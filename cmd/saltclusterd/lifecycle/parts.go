@@ -134,3 +134,29 @@ func (f *Funcs) Close() error {
 	}
 	return f.OnClose()
 }
+
+// Background is a part that runs a function while it is open. Close ends the function's context and waits for it.
+type Background struct {
+	Run func(context.Context)
+
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// Open implements Part. Run may take longer than ctx.
+func (b *Background) Open(ctx context.Context) error {
+	ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	b.done = make(chan struct{})
+	go func() {
+		defer close(b.done)
+		b.Run(ctx)
+	}()
+	return nil
+}
+
+// Close implements Part.
+func (b *Background) Close() error {
+	b.cancel()
+	<-b.done
+	return nil
+}

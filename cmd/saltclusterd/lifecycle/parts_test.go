@@ -76,3 +76,23 @@ func TestDuties_Start(t *testing.T) {
 		}
 	}
 }
+
+func TestBackground(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	started, ended := make(chan context.Context, 1), false
+	b := &Background{Run: func(ctx context.Context) {
+		started <- ctx
+		<-ctx.Done()
+		ended = true
+	}}
+	if err := b.Open(ctx); err != nil {
+		t.Fatal(err)
+	}
+	cancel() // what opened it has ended
+	if (<-started).Err() != nil {
+		t.Error("its context ended with that of Open")
+	}
+	if err := b.Close(); err != nil || !ended {
+		t.Errorf("%v, ended: %v", err, ended)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltlog"
 	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/upstream"
 )
 
@@ -163,6 +164,14 @@ func (l *Link) KeepSignedIn(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// Config is the configuration as the master has read it, that of saltclusterd's start until another one was read.
+func (l *Link) Config() *localmaster.Config { return l.Followed.Load().From }
+
+// PubSigner returns what signs a public key for minions, or nil when the options do not ask for signatures.
+func (l *Link) PubSigner(options *localmaster.Config, public string) (signin.PubSigner, error) {
+	return ReadPubSigner(l.cfg.ReadKey, options, public)
 }
 
 // RereadOptions follows the options of the master.

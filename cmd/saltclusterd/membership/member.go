@@ -72,6 +72,7 @@ type Member struct {
 	stored *Record  // as it is on disk; Follow's
 	keys   [][]byte // the gossip keys in force; Follow's
 	ended  atomic.Bool
+	failed chan error // why a part ended on its own
 
 	view    atomic.Pointer[router.View]
 	viewing sync.Mutex    // held while the view is made anew
@@ -89,7 +90,7 @@ func New(cfg Config) (*Member, error) {
 	}
 	m := &Member{
 		Roster: roster, Record: cfg.Record, Since: time.Now(), cfg: cfg, log: cfg.Logger, stored: cfg.Record,
-		keys: cfg.Record.GossipKeys, reroute: make(chan struct{}, 1),
+		keys: cfg.Record.GossipKeys, failed: make(chan error, 1), reroute: make(chan struct{}, 1),
 	}
 	m.Port, err = peer.NewPort(peer.Config{
 		Listen: cfg.Options.PeerListen(), Advertise: cfg.Advertise, Identity: cfg.Identity,
@@ -166,17 +167,45 @@ func (m *Member) Close() error {
 	return err
 }
 
-// Watch returns when ctx ends, or why consensus or the peer port has ended before.
-func (m *Member) Watch(ctx context.Context) error {
+// Serve calls open, which opens what serves minions, and returns when ctx ends, or why a part has ended before.
+func (m *Member) Serve(ctx context.Context, open func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { // ends with ctx
+		defer cancel() // ends the opening as well
+		ended <- m.awaitEnd(ctx)
+	}()
+	if err := open(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return <-ended
+}
+
+// awaitEnd returns when ctx ends, or why a part has ended before.
+func (m *Member) awaitEnd(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
+	case err := <-m.failed:
+		return err
 	case <-m.Consensus.Done():
 		return fmt.Errorf("consensus ended: %w", m.Consensus.Err())
 	case <-m.Port.Done():
 		return errors.New("the peer port ended")
 	}
 }
+
+// Fail ends Serve with the failure of a part. The first one counts.
+func (m *Member) Fail(err error) {
+	select {
+	case m.failed <- err:
+	default:
+	}
+}
+
+// Failed says whether a part has failed and Serve has not returned that yet.
+func (m *Member) Failed() bool { return len(m.failed) > 0 }
 
 // Leave stops Follow from writing the record: this node is not a member any more.
 func (m *Member) Leave() { m.ended.Store(true) }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"saltclusterd/cmd/saltclusterd/peerrpc"
+	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/unshare"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
@@ -19,10 +20,41 @@ func newSteps(t *testing.T, h *Host) *Steps {
 	t.Helper()
 	return NewSteps(StepsConfig{
 		Host: h, Go: func(run func(context.Context)) { run(t.Context()) },
-		Behind: func(context.Context) string { return "" }, Ready: func() bool { return true },
+		Log: state.New(), Lag: noLag(), Ready: func() bool { return true },
 		Members: func(context.Context) []adminapi.Member { return nil },
 		Peers:   Peers{List: func() []node.ID { return nil }},
 	})
+}
+
+// noLag is a node that lacks nothing.
+func noLag() Lag {
+	return Lag{
+		Serving: func() bool { return true }, CaughtUp: func() bool { return true },
+		MasterProblem: func() string { return "" }, KeysSynced: func(uint64) bool { return true },
+		RootsPending: func() string { return "" },
+	}
+}
+
+func TestSteps_Behind(t *testing.T) {
+	host, _ := newSharedHost(t)
+	for _, test := range []struct {
+		name   string
+		change func(*Lag)
+		want   string
+	}{
+		{"nothing", func(*Lag) {}, ""},
+		{"edges", func(l *Lag) { l.Serving = func() bool { return false } }, "are being opened"},
+		{"consensus", func(l *Lag) { l.CaughtUp = func() bool { return false } }, "catching up"},
+		{"master", func(l *Lag) { l.MasterProblem = func() string { return "it is down" } }, "it is down"},
+		{"keys", func(l *Lag) { l.KeysSynced = func(uint64) bool { return false } }, "key files"},
+		{"roots", func(l *Lag) { l.RootsPending = func() string { return "3 files" } }, "roots up to date: 3 files"},
+	} {
+		s := newSteps(t, host)
+		test.change(&s.c.Lag)
+		if got := s.behind(); !strings.Contains(got, test.want) || (test.want == "") != (got == "") {
+			t.Errorf("%s: %q", test.name, got)
+		}
+	}
 }
 
 // members is a transport to other members, by their node id.

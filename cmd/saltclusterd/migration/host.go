@@ -83,6 +83,9 @@ func (h *Host) setDoing(text string) {
 	h.doing = text
 }
 
+// progress is setDoing as admin.Progress.
+func (h *Host) progress(_, message string, _ ...int) { h.setDoing(message) }
+
 // setByHand notes what an operator has to do; nil: nothing.
 func (h *Host) setByHand(request *adminapi.MigrateByHand) {
 	h.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/fsync/unshare"
+	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -26,17 +27,46 @@ type StepsConfig struct {
 	// Go runs a function in the background, with a context that ends with the service, which waits for it.
 	Go func(func(context.Context))
 	// Upgrade puts a new process with the configuration of now in the place of this one. The context ends then.
-	Upgrade func(ctx context.Context, progress func(string)) error
+	Upgrade func(context.Context, admin.Progress) error
 	// RestartMaster runs the operator's command for that, if there is one.
-	RestartMaster func(ctx context.Context, progress func(string)) error
+	RestartMaster func(context.Context, admin.Progress) error
 	// Announce tells the other members that the state of this node's master may have changed.
 	Announce func()
 	// Members lists the members and how they are.
 	Members func(context.Context) []adminapi.Member
-	// Behind says what this node lacks to serve as well as the others; empty: nothing.
-	Behind func(context.Context) string
+	Lag     Lag
 	// Ready says whether the health checks of this node pass.
 	Ready func() bool
+}
+
+// Lag has what a node may lack to serve as well as the others.
+type Lag struct {
+	Serving       func() bool           // everything is open, and no process before this one answers any more
+	CaughtUp      func() bool           // with consensus
+	MasterProblem func() string         // why the master does not serve; empty: it does
+	KeysSynced    func(rev uint64) bool // the key files are those of a revision
+	RootsPending  func() string         // what is missing of the file and pillar roots
+}
+
+// behind says what this node lacks to serve as well as the others; empty: nothing.
+func (s *Steps) behind() string {
+	lag := s.c.Lag
+	switch {
+	case !lag.Serving():
+		return "4505 and 4506 are being opened"
+	case !lag.CaughtUp():
+		return "catching up with the cluster"
+	case s.c.Host.MasterOutdated():
+		return "the salt-master has not been restarted"
+	case lag.MasterProblem() != "":
+		return lag.MasterProblem()
+	case !lag.KeysSynced(s.c.Log.View().Rev()):
+		return "bringing the key files up to date"
+	}
+	if pending := lag.RootsPending(); pending != "" {
+		return "bringing the file and pillar roots up to date: " + pending
+	}
+	return ""
 }
 
 // Steps runs the steps of this node's migration, one at a time.
@@ -110,7 +140,7 @@ func (s *Steps) Resume() {
 func (s *Steps) Report(ctx context.Context, plan bool, to string) adminapi.MigrateNode {
 	h := s.c.Host
 	n := h.describe()
-	n.Behind = s.c.Behind(ctx)
+	n.Behind = s.behind()
 	if n.Behind == "" && !s.c.Ready() {
 		n.Behind = "it is not ready"
 	}
@@ -175,7 +205,7 @@ func (s *Steps) checkRoots() error {
 
 // applyConfig puts a process with the configuration of now in the place of this one.
 func (s *Steps) applyConfig(ctx context.Context) error {
-	if err := s.c.Upgrade(ctx, s.c.Host.setDoing); err != nil {
+	if err := s.c.Upgrade(ctx, s.c.Host.progress); err != nil {
 		return fmt.Errorf("let the configuration take effect: %w", err)
 	}
 	return nil

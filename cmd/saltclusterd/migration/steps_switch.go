@@ -82,7 +82,7 @@ func (s *Steps) finishSwitch(ctx context.Context) error {
 	if err != nil {
 		h.c.Logger.Warn("what was written last on the share is not here yet; it comes from the other nodes", "err", err)
 	}
-	for behind := s.c.Behind(ctx); behind != ""; behind = s.c.Behind(ctx) {
+	for behind := s.behind(); behind != ""; behind = s.behind() {
 		h.setDoing(behind)
 		if !backoff.Sleep(ctx, behindPoll) {
 			return context.Cause(ctx)
@@ -126,7 +126,7 @@ func (s *Steps) awaitNewMaster(ctx context.Context) error {
 	began, failed := time.Now(), error(nil)
 	if h.CheckMaster() {
 		h.setDoing("restarting the salt-master")
-		failed = s.c.RestartMaster(ctx, h.setDoing)
+		failed = s.c.RestartMaster(ctx, h.progress)
 	}
 	s.c.Announce()
 	defer s.c.Announce()

@@ -41,7 +41,7 @@ var handledRPC = peerrpc.Endpoint[handledQuestion, []adminapi.HandledEvent]{
 func (v *View) collectHandled(ctx context.Context, minion string, limit int) adminapi.HandledEvents {
 	q := handledQuestion{minion, min(max(limit, 1), eventlog.Size)}
 	out := adminapi.HandledEvents{From: string(v.cfg.Self), Events: v.handledEvents(q)}
-	answers := askOthers(ctx, v.cfg, handledRPC, q)
+	answers := askOthers(ctx, v.cfg.Connections, handledRPC, q)
 	for id, list := range answers.Of {
 		for _, e := range list {
 			e.Node = string(id) // whatever the member reports
@@ -58,9 +58,9 @@ func (v *View) collectHandled(ctx context.Context, minion string, limit int) adm
 
 // handledEvents lists the events that the local master got, newest first. Each says how it would be routed now.
 func (v *View) handledEvents(q handledQuestion) []adminapi.HandledEvent {
-	out, routes := []adminapi.HandledEvent{}, v.svc.Routes()
+	out, routes := []adminapi.HandledEvent{}, v.cfg.Routes()
 	self := string(v.cfg.Self)
-	for _, e := range v.svc.Events.Newest(q.minion, q.limit) {
+	for _, e := range v.cfg.Events.Newest(q.minion, q.limit) {
 		x := routes.ExplainEvent(e.Minion, e.Tag)
 		out = append(out, adminapi.HandledEvent{
 			Time: e.At, Node: self, Minion: e.Minion, Tag: e.Tag, From: cmp.Or(e.From, self), Python: e.Python,
@@ -76,7 +76,7 @@ func (v *View) listHandled(_ context.Context, _ node.ID, q handledQuestion) ([]a
 
 // explainEvent tells which nodes handle an event of a minion.
 func (v *View) explainEvent(minion, tag string) adminapi.EventExplanation {
-	x := v.svc.Routes().ExplainEvent(minion, tag)
+	x := v.cfg.Routes().ExplainEvent(minion, tag)
 	return adminapi.EventExplanation{
 		From: string(v.cfg.Self), Minion: minion, Tag: tag, Rule: x.Rule.Tag, Policy: x.Route, JID: x.JID,
 		Nodes: node.Strings(x.Nodes), Others: node.Strings(x.Others),

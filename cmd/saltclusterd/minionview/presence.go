@@ -44,8 +44,7 @@ type sighting struct {
 // Presence finds out which minions are alive. Every node keeps the reports of all others, so that the result does not
 // depend on a node that was killed a moment ago; package sidecar/presence judges.
 type Presence struct {
-	cfg        Config
-	svc        *Service
+	cfg        *Config
 	refreshing sync.Mutex // held by refresh
 	refreshed  time.Time  // when it ended last; refreshing
 	storing    sync.Mutex // held by storeMark
@@ -59,9 +58,9 @@ type Presence struct {
 	missing   []node.ID         // the nodes that did not answer then
 }
 
-func newPresence(cfg Config) *Presence {
+func newPresence(cfg *Config) *Presence {
 	return &Presence{
-		cfg: cfg, svc: cfg.Service, peers: map[node.ID]*peerReport{}, sightings: map[string]sighting{},
+		cfg: cfg, peers: map[node.ID]*peerReport{}, sightings: map[string]sighting{},
 		tracker: presence.NewTracker(presence.Mark{}, time.Now()),
 	}
 }
@@ -143,7 +142,7 @@ func (p *Presence) fetchReport(ctx context.Context, id node.ID) (peerrpc.None, e
 		if old, ok := p.sightings[m.ID]; ok && !m.At.After(old.At) {
 			continue
 		}
-		if key, ok := p.svc.keyHash(m.ID); ok && key == m.Key {
+		if key, ok := p.cfg.keyHash(m.ID); ok && key == m.Key {
 			p.sightings[m.ID] = sighting{m, string(id)}
 		}
 	}
@@ -171,7 +170,7 @@ func (p *Presence) nextQuestion(id node.ID, now time.Time) (q reportQuestion, fu
 // judge finds out which minions are alive, and forgets what does not count any more.
 func (p *Presence) judge(others, missing []node.ID) {
 	now, own := time.Now(), p.reportOwn(time.Time{})
-	ids := p.svc.Keys.IDs()
+	ids := p.cfg.Keys.IDs()
 	slices.Sort(ids)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,7 +208,7 @@ func (p *Presence) mergeSightings(ids []string, own []wall.Met) map[string]prese
 	}
 	p.sightings = kept
 	for _, m := range own {
-		if key, ok := p.svc.keyHash(m.ID); ok && key == m.Key && !m.At.Before(seen[m.ID].At) {
+		if key, ok := p.cfg.keyHash(m.ID); ok && key == m.Key && !m.At.Before(seen[m.ID].At) {
 			seen[m.ID] = presence.Sighting{ID: m.ID, At: m.At, From: m.From, Node: string(p.cfg.Self)}
 		}
 	}

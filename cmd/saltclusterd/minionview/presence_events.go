@@ -27,17 +27,17 @@ const minEventInterval = time.Second
 // fireEvents fires the events as often as a stock master does, whenever this node is the one to fire them.
 func (p *Presence) fireEvents(ctx context.Context) {
 	log := p.cfg.Logger
-	wants, err := wantsEvents(p.svc.PresenceEvents, p.svc.Master)
+	wants, err := wantsEvents(p.cfg.PresenceEvents, p.cfg.Master)
 	if err != nil {
 		log.Warn("presence events are off: the master's configuration cannot be read", "err", err)
 	}
 	if !wants {
 		return
 	}
-	interval := max(time.Duration(p.svc.Master.Int("loop_interval"))*time.Second, minEventInterval)
+	interval := max(time.Duration(p.cfg.Master.Int("loop_interval"))*time.Second, minEventInterval)
 	for backoff.Sleep(ctx, interval) {
-		term, quorum := p.svc.Term()
-		if !quorum || chooseFiringNode(p.svc.Routes()) != p.cfg.Self || !p.svc.Bus.Takes() {
+		term, quorum := p.cfg.Term()
+		if !quorum || chooseFiringNode(p.cfg.Routes()) != p.cfg.Self || !p.cfg.Bus.Takes() {
 			continue
 		}
 		p.refresh(ctx)
@@ -46,7 +46,7 @@ func (p *Presence) fireEvents(ctx context.Context) {
 			continue
 		}
 		for _, e := range makeEvents(turn) {
-			if err := p.svc.Bus.Fire(ctx, e.tag, e.data); err != nil && ctx.Err() == nil {
+			if err := p.cfg.Bus.Fire(ctx, e.tag, e.data); err != nil && ctx.Err() == nil {
 				log.Warn("event not fired", "reason", e.tag, "err", err)
 			}
 		}
@@ -108,7 +108,7 @@ func (p *Presence) takeTurn(term uint64) (turn presence.Turn, ok bool) {
 
 // nextTurn is takeTurn without the disk. newer: there is a newer mark to store.
 func (p *Presence) nextTurn(term uint64) (turn presence.Turn, newer, ok bool) {
-	routes := p.svc.Routes()
+	routes := p.cfg.Routes()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, n := range routes.Nodes {

@@ -25,7 +25,7 @@ type storedMark struct {
 	Told presence.Mark `json:"told"`
 }
 
-func (p *Presence) markPath() string { return filepath.Join(p.svc.StateDir, presenceFile) }
+func (p *Presence) markPath() string { return filepath.Join(p.cfg.StateDir, presenceFile) }
 
 // storeMark writes down the latest mark. The caller must not hold mu: the disk takes its time.
 func (p *Presence) storeMark() {

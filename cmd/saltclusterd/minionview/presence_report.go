@@ -84,8 +84,8 @@ func (p *Presence) answer(_ context.Context, _ node.ID, q reportQuestion) (repor
 
 // reportOwn returns what this node sees itself.
 func (p *Presence) reportOwn(since time.Time) report {
-	r := report{Now: time.Now().UTC(), Met: p.svc.Wall.MetSince(since)}
-	r.Groups, r.Named = groupSubscribers(p.svc.Subscribers(), string(p.cfg.Self))
+	r := report{Now: time.Now().UTC(), Met: p.cfg.Wall.MetSince(since)}
+	r.Groups, r.Named = groupSubscribers(p.cfg.Subscribers(), string(p.cfg.Self))
 	return r
 }
 

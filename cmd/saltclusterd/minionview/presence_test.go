@@ -190,7 +190,7 @@ func TestTakeTurn(t *testing.T) {
 func TestFireEvents(t *testing.T) {
 	c := &testCluster{}
 	a := newTestNode(t, c, "m1")
-	a.svc.PresenceEvents = config.PresenceOn
+	a.cfg.PresenceEvents = config.PresenceOn
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

@@ -44,14 +44,14 @@ var protocolsRPC = peerrpc.Endpoint[peerrpc.None, []wall.Proof]{
 }
 
 func (v *View) listProofs(context.Context, node.ID, peerrpc.None) ([]wall.Proof, error) {
-	return v.svc.Wall.Proofs(), nil
+	return v.cfg.Wall.Proofs(), nil
 }
 
-func (s *Service) protocolsPath() string { return filepath.Join(s.StateDir, protocolsFile) }
+func (c *Config) protocolsPath() string { return filepath.Join(c.StateDir, protocolsFile) }
 
 // ReadProtocols reads what this node has seen before. Without it, it is seen again.
 func (v *View) ReadProtocols() {
-	path := v.svc.protocolsPath()
+	path := v.cfg.protocolsPath()
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -64,8 +64,8 @@ func (v *View) ReadProtocols() {
 		v.cfg.Logger.Warn("protocols of minions not read", "path", path, "err", err)
 		return
 	}
-	v.svc.Wall.Recall(proofs, v.svc.keyHash)
-	v.svc.Wall.TakeChanged()
+	v.cfg.Wall.Recall(proofs, v.cfg.keyHash)
+	v.cfg.Wall.TakeChanged()
 }
 
 func parseProofs(text []byte) (proofs []wall.Proof, err error) {
@@ -84,14 +84,14 @@ func (v *View) KeepProtocols(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			if !v.svc.HandedOver() { // else the other process writes it
-				v.writeProtocols(v.svc.Wall.TakeHeard())
+			if !v.cfg.HandedOver() { // else the other process writes it
+				v.writeProtocols(v.cfg.Wall.TakeHeard())
 			}
 			return
 		case <-proofs.C:
 			v.writeProtocols(false)
 		case <-sightings.C:
-			v.writeProtocols(v.svc.Wall.TakeHeard())
+			v.writeProtocols(v.cfg.Wall.TakeHeard())
 		case <-share.C:
 			v.fetchProtocols(ctx)
 		}
@@ -100,12 +100,12 @@ func (v *View) KeepProtocols(ctx context.Context) {
 
 // writeProtocols writes the file if a minion has proven a higher version or, with sightings, in any case.
 func (v *View) writeProtocols(sightings bool) {
-	if !v.svc.Wall.TakeChanged() && !sightings {
+	if !v.cfg.Wall.TakeChanged() && !sightings {
 		return
 	}
-	text, err := json.Marshal(v.svc.Wall.Proofs())
+	text, err := json.Marshal(v.cfg.Wall.Proofs())
 	if err == nil {
-		err = durable.WriteFile(v.svc.protocolsPath(), append(text, '\n'), 0o600)
+		err = durable.WriteFile(v.cfg.protocolsPath(), append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		v.cfg.Logger.Warn("protocols of minions not stored", "err", err)
@@ -114,21 +114,21 @@ func (v *View) writeProtocols(sightings bool) {
 
 // fetchProtocols takes over what other nodes have seen. It is not needed when only the newest version is let in.
 func (v *View) fetchProtocols(ctx context.Context) {
-	if v.svc.MinVersion >= sessionKeys {
+	if v.cfg.MinVersion >= sessionKeys {
 		return
 	}
-	for _, proofs := range askOthers(ctx, v.cfg, protocolsRPC, peerrpc.None{}).Of {
-		v.svc.Wall.Remember(proofs, v.svc.keyHash)
+	for _, proofs := range askOthers(ctx, v.cfg.Connections, protocolsRPC, peerrpc.None{}).Of {
+		v.cfg.Wall.Remember(proofs, v.cfg.keyHash)
 	}
 }
 
-// Protocols lists which protocol version each accepted minion speaks, and when and where it was met last.
-func (v *View) Protocols(ctx context.Context) adminapi.Protocols {
-	answers := askOthers(ctx, v.cfg, protocolsRPC, peerrpc.None{})
-	answers.Of[v.cfg.Self] = v.svc.Wall.Proofs()
-	best := mergeProofs(answers.Of, v.svc.keyHash)
+// protocols lists which protocol version each accepted minion speaks, and when and where it was met last.
+func (v *View) protocols(ctx context.Context) adminapi.Protocols {
+	answers := askOthers(ctx, v.cfg.Connections, protocolsRPC, peerrpc.None{})
+	answers.Of[v.cfg.Self] = v.cfg.Wall.Proofs()
+	best := mergeProofs(answers.Of, v.cfg.keyHash)
 	out := adminapi.Protocols{From: string(v.cfg.Self), Minions: []adminapi.MinionProtocol{}, Missing: answers.Missing()}
-	for _, id := range v.svc.Keys.IDs() {
+	for _, id := range v.cfg.Keys.IDs() {
 		if p, ok := best[id]; ok {
 			out.Minions = append(out.Minions, p)
 		} else {

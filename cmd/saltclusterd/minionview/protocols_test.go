@@ -16,7 +16,7 @@ import (
 
 func TestWriteProtocols(t *testing.T) {
 	n := newTestNode(t, &testCluster{}, "m1")
-	path := n.svc.protocolsPath()
+	path := n.cfg.protocolsPath()
 	n.prove("web1", 3)
 	n.writeProtocols(false)
 	text, err := os.ReadFile(path)
@@ -41,15 +41,15 @@ func TestReadProtocols(t *testing.T) {
 	n.ReadProtocols()
 	n.prove("web1", 3)
 	n.writeProtocols(false)
-	n.svc.Wall = wall.New(wall.Config{})
+	n.cfg.Wall = wall.New(wall.Config{})
 	n.ReadProtocols()
-	if got := n.svc.Wall.Proofs(); len(got) != 1 || got[0].ID != "web1" || got[0].Version != 3 {
+	if got := n.cfg.Wall.Proofs(); len(got) != 1 || got[0].ID != "web1" || got[0].Version != 3 {
 		t.Errorf("proofs are %+v", got)
 	}
-	write(t, n.svc.protocolsPath(), `[{"id":`)
-	n.svc.Wall = wall.New(wall.Config{})
+	write(t, n.cfg.protocolsPath(), `[{"id":`)
+	n.cfg.Wall = wall.New(wall.Config{})
 	n.ReadProtocols()
-	if got := n.svc.Wall.Proofs(); len(got) != 0 {
+	if got := n.cfg.Wall.Proofs(); len(got) != 0 {
 		t.Errorf("proofs of a damaged file are %+v", got)
 	}
 }
@@ -60,19 +60,19 @@ func TestProtocols_OtherNode(t *testing.T) {
 	newTestNode(t, c, "m3")
 	c.stop("m3")
 	b.prove("web1", 3)
-	got := a.Protocols(t.Context())
+	got := a.protocols(t.Context())
 	if len(got.Minions) != 1 || got.Minions[0].Node != "m2" || !slices.Equal(got.Unheard, []string{"web2"}) ||
 		!slices.Equal(got.Missing, []string{"m3"}) {
 		t.Errorf("protocols are %+v", got)
 	}
-	a.svc.MinVersion = sessionKeys
+	a.cfg.MinVersion = sessionKeys
 	a.fetchProtocols(t.Context())
-	if proofs := a.svc.Wall.Proofs(); len(proofs) != 0 {
+	if proofs := a.cfg.Wall.Proofs(); len(proofs) != 0 {
 		t.Errorf("proofs are fetched although only the newest version is let in: %+v", proofs)
 	}
-	a.svc.MinVersion = 0
+	a.cfg.MinVersion = 0
 	a.fetchProtocols(t.Context())
-	if proofs := a.svc.Wall.Proofs(); len(proofs) != 1 || proofs[0].Version != 3 {
+	if proofs := a.cfg.Wall.Proofs(); len(proofs) != 1 || proofs[0].Version != 3 {
 		t.Errorf("fetched proofs are %+v", proofs)
 	}
 }

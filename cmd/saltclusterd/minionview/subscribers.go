@@ -10,6 +10,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/edge"
 )
 
 // PathSubscribers is the path at which a member lists the connections to its publish port.
@@ -19,13 +20,18 @@ var subscribersRPC = peerrpc.Endpoint[peerrpc.None, []adminapi.Subscriber]{
 	Method: http.MethodGet, Path: PathSubscribers, MaxAnswer: 16 << 20,
 }
 
-// collectSubscribers lists the connections of minions to all nodes.
-func (v *View) collectSubscribers(ctx context.Context) adminapi.Minions {
-	out := adminapi.Minions{From: string(v.cfg.Self), Subscribers: []adminapi.Subscriber{}}
-	if v.svc != nil {
-		out.Subscribers = v.subscribers()
-	}
-	answers := askOthers(ctx, v.cfg, subscribersRPC, peerrpc.None{})
+// Connections are the connections of minions to the publish ports of all nodes. A witness has none of its own.
+type Connections struct {
+	Self        node.ID
+	Others      func() []node.ID // the other members that have a salt-master
+	Client      peerrpc.Client
+	Subscribers func() []edge.Subscriber // of this node
+}
+
+// Collect lists the connections to all nodes.
+func (c Connections) Collect(ctx context.Context) adminapi.Minions {
+	out := adminapi.Minions{From: string(c.Self), Subscribers: c.list()}
+	answers := askOthers(ctx, c, subscribersRPC, peerrpc.None{})
 	for _, list := range answers.Of {
 		out.Subscribers = append(out.Subscribers, list...)
 	}
@@ -36,19 +42,19 @@ func (v *View) collectSubscribers(ctx context.Context) adminapi.Minions {
 	return out
 }
 
-// subscribers lists the connections to this node.
-func (v *View) subscribers() []adminapi.Subscriber {
-	list, now := v.svc.Subscribers(), time.Now().UTC()
+// list lists the connections to this node.
+func (c Connections) list() []adminapi.Subscriber {
+	list, now := c.Subscribers(), time.Now().UTC()
 	out := make([]adminapi.Subscriber, 0, len(list))
 	for _, s := range list {
 		out = append(out, adminapi.Subscriber{
-			Node: string(v.cfg.Self), Remote: s.Remote.String(), Silent: int(s.Heard.Seconds()),
+			Node: string(c.Self), Remote: s.Remote.String(), Silent: int(s.Heard.Seconds()),
 			Since: now.Add(-s.Since).Truncate(time.Second),
 		})
 	}
 	return out
 }
 
-func (v *View) listSubscribers(context.Context, node.ID, peerrpc.None) ([]adminapi.Subscriber, error) {
-	return v.subscribers(), nil
+func (c Connections) answer(context.Context, node.ID, peerrpc.None) ([]adminapi.Subscriber, error) {
+	return c.list(), nil
 }

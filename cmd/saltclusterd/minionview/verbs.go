@@ -7,29 +7,37 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Verbs implements admin.MinionViewer and admin.EventExplainer, with or without a membership.
+// Errors of a witness.
+var (
+	ErrNoPresence = adminapi.Errorf(adminapi.CodeRefused, "ask another node", "a witness serves no minions")
+	ErrNoEvents   = adminapi.Errorf(adminapi.CodeUnavailable, "ask a node with a salt-master", "a witness gets no events")
+)
+
+// Verbs implements admin.MinionViewer and admin.EventExplainer, with or without a membership. Each function returns
+// what the running membership has, or why it has none.
 type Verbs struct {
-	Of func() (*View, error) // the View of the running membership, or why there is none
+	Connections func() (Connections, error)
+	Present     func() (*View, error)
+	Events      func() (*View, error)
+	Proofs      func() (*View, error)
 }
 
 // Minions lists the connections of minions to all nodes.
 func (v Verbs) Minions(ctx context.Context) (adminapi.Minions, error) {
-	view, err := v.Of()
+	connections, err := v.Connections()
 	if err != nil {
 		return adminapi.Minions{}, err
 	}
-	return view.collectSubscribers(ctx), nil
+	return connections.Collect(ctx), nil
 }
 
 // Presence lists the minions that are alive and those that are not.
 func (v Verbs) Presence(ctx context.Context) (adminapi.Presence, error) {
-	view, err := v.Of()
+	view, err := v.Present()
 	switch {
 	case err != nil:
 		return adminapi.Presence{}, err
-	case view.svc == nil:
-		return adminapi.Presence{}, adminapi.Errorf(adminapi.CodeRefused, "ask another node", "a witness serves no minions")
-	case !view.svc.Serving():
+	case !view.cfg.Serving():
 		return adminapi.Presence{}, adminapi.Errorf(adminapi.CodeUnavailable, "saltclusterctl status says what it waits for",
 			"this node does not serve minions yet")
 	}
@@ -55,9 +63,18 @@ func (v Verbs) Presence(ctx context.Context) (adminapi.Presence, error) {
 	return out, nil
 }
 
+// ListProtocols lists which protocol version each accepted minion speaks.
+func (v Verbs) ListProtocols(ctx context.Context) (adminapi.Protocols, error) {
+	view, err := v.Proofs()
+	if err != nil {
+		return adminapi.Protocols{}, err
+	}
+	return view.protocols(ctx), nil
+}
+
 // ExplainEvent tells which nodes handle an event of a minion, and by which rule.
 func (v Verbs) ExplainEvent(_ context.Context, minion, tag string) (adminapi.EventExplanation, error) {
-	view, err := v.withEvents()
+	view, err := v.Events()
 	if err != nil {
 		return adminapi.EventExplanation{}, err
 	}
@@ -66,18 +83,9 @@ func (v Verbs) ExplainEvent(_ context.Context, minion, tag string) (adminapi.Eve
 
 // HandledEvents lists the newest events that masters got, of one minion or, with an empty id, of all.
 func (v Verbs) HandledEvents(ctx context.Context, minion string, limit int) (adminapi.HandledEvents, error) {
-	view, err := v.withEvents()
+	view, err := v.Events()
 	if err != nil {
 		return adminapi.HandledEvents{}, err
 	}
 	return view.collectHandled(ctx, minion, limit), nil
-}
-
-// withEvents returns the View of a node whose master gets events.
-func (v Verbs) withEvents() (*View, error) {
-	view, err := v.Of()
-	if err == nil && view.svc == nil {
-		err = adminapi.Errorf(adminapi.CodeUnavailable, "ask a node with a salt-master", "a witness gets no events")
-	}
-	return view, err
 }

@@ -109,21 +109,21 @@ func newTestNode(t *testing.T, c *testCluster, id node.ID) *testNode {
 	n := &testNode{bus: make(testBus)}
 	master := &localmaster.Config{}
 	n.View = New(Config{
-		Self: id, Others: func() []node.ID { return c.others(id) }, Client: peerrpc.Client{HTTP: &http.Client{Transport: c}},
-		Logger: slog.New(slog.DiscardHandler),
-		Service: &Service{
-			StateDir: t.TempDir(), Master: master, Keys: testKeys{"web1": "key", "web2": "key"}, Wall: wall.New(wall.Config{}),
+		Connections: Connections{
+			Self: id, Others: func() []node.ID { return c.others(id) }, Client: peerrpc.Client{HTTP: &http.Client{Transport: c}},
 			Subscribers: func() []edge.Subscriber { return n.subscribers },
-			Routes: func() router.View {
-				v := router.View{Self: id, Leader: id}
-				for _, other := range append(c.others(id), id) {
-					v.Nodes = append(v.Nodes, router.Node{ID: other, Weight: 100, Alive: true, MasterUp: true})
-				}
-				return v
-			},
-			Events: eventlog.New(), Bus: n.bus, Term: func() (uint64, bool) { return 1, true },
-			Serving: func() bool { return true }, HandedOver: func() bool { return false }, PresenceEvents: config.PresenceOff,
 		},
+		StateDir: t.TempDir(), Master: master, Keys: testKeys{"web1": "key", "web2": "key"}, Wall: wall.New(wall.Config{}),
+		Routes: func() router.View {
+			v := router.View{Self: id, Leader: id}
+			for _, other := range append(c.others(id), id) {
+				v.Nodes = append(v.Nodes, router.Node{ID: other, Weight: 100, Alive: true, MasterUp: true})
+			}
+			return v
+		},
+		Events: eventlog.New(), Bus: n.bus, Term: func() (uint64, bool) { return 1, true },
+		Serving: func() bool { return true }, HandedOver: func() bool { return false }, PresenceEvents: config.PresenceOff,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	mux := peerrpc.NewMux(func(context.Context) (node.ID, bool) { return "any", true })
 	n.Handle(mux)
@@ -136,17 +136,22 @@ func newTestNode(t *testing.T, c *testCluster, id node.ID) *testNode {
 	return n
 }
 
-func (n *testNode) verbs() Verbs { return Verbs{Of: func() (*View, error) { return n.View, nil }} }
+func (n *testNode) verbs() Verbs {
+	view := func() (*View, error) { return n.View, nil }
+	return Verbs{
+		Connections: func() (Connections, error) { return n.cfg.Connections, nil }, Present: view, Events: view,
+	}
+}
 
 // prove makes the node see a request of a minion with a payload version.
 func (n *testNode) prove(minion string, version int) {
-	n.svc.Wall.Proven(n.svc.Wall.Minion(minion, "key"), version)
+	n.cfg.Wall.Proven(n.cfg.Wall.Minion(minion, "key"), version)
 }
 
 // meet makes the node get a request of a minion from an address.
 func (n *testNode) meet(minion string, from netip.AddrPort) {
-	m := n.svc.Wall.Minion(minion, "key")
-	n.svc.Wall.Met(&wall.Request{Minion: m, Remote: from, Peek: &saltwire.Peek{Cmd: "ping"}})
+	m := n.cfg.Wall.Minion(minion, "key")
+	n.cfg.Wall.Met(&wall.Request{Minion: m, Remote: from, Peek: &saltwire.Peek{Cmd: "ping"}})
 }
 
 func write(t *testing.T, path, text string) {
@@ -182,9 +187,9 @@ func TestHandledEvents(t *testing.T) {
 	c := &testCluster{}
 	a, b := newTestNode(t, c, "m1"), newTestNode(t, c, "m2")
 	at := time.Unix(1_700_000_000, 0).UTC()
-	a.svc.Events.Note(eventlog.Event{At: at, Minion: "web1", Tag: "old"})
-	b.svc.Events.Note(eventlog.Event{At: at.Add(1), Minion: "web2", Tag: "other"})
-	b.svc.Events.Note(eventlog.Event{At: at.Add(2), Minion: "web1", Tag: "new", From: "m1", Python: true})
+	a.cfg.Events.Note(eventlog.Event{At: at, Minion: "web1", Tag: "old"})
+	b.cfg.Events.Note(eventlog.Event{At: at.Add(1), Minion: "web2", Tag: "other"})
+	b.cfg.Events.Note(eventlog.Event{At: at.Add(2), Minion: "web1", Tag: "new", From: "m1", Python: true})
 	for _, test := range []struct {
 		minion string
 		limit  int
@@ -213,14 +218,18 @@ func TestHandledEvents(t *testing.T) {
 	}
 }
 
-func TestVerbs_NoService(t *testing.T) {
+func TestVerbs_Witness(t *testing.T) {
 	c := &testCluster{}
 	newTestNode(t, c, "m1").subscribers = []edge.Subscriber{{Remote: netip.MustParseAddrPort("10.0.0.1:1")}}
-	witness := New(Config{
+	refuse := func(err error) func() (*View, error) { return func() (*View, error) { return nil, err } }
+	witness := Connections{
 		Self: "w1", Others: func() []node.ID { return c.others("w1") },
-		Client: peerrpc.Client{HTTP: &http.Client{Transport: c}}, Logger: slog.New(slog.DiscardHandler),
-	})
-	verbs := Verbs{Of: func() (*View, error) { return witness, nil }}
+		Client: peerrpc.Client{HTTP: &http.Client{Transport: c}}, Subscribers: func() []edge.Subscriber { return nil },
+	}
+	verbs := Verbs{
+		Connections: func() (Connections, error) { return witness, nil },
+		Present:     refuse(ErrNoPresence), Events: refuse(ErrNoEvents),
+	}
 	if got, err := verbs.Minions(t.Context()); err != nil || len(got.Subscribers) != 1 || got.From != "w1" {
 		t.Errorf("minions are %+v, %v", got, err)
 	}
@@ -228,7 +237,7 @@ func TestVerbs_NoService(t *testing.T) {
 	_, handled := verbs.HandledEvents(t.Context(), "", 1)
 	_, explained := verbs.ExplainEvent(t.Context(), "web1", "a")
 	closed := newTestNode(t, c, "m2")
-	closed.svc.Serving = func() bool { return false }
+	closed.cfg.Serving = func() bool { return false }
 	_, early := closed.verbs().Presence(t.Context())
 	for _, test := range []struct {
 		name string

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/peerrpc"
@@ -65,8 +64,11 @@ func (c *Cluster) Handle(mux *peerrpc.Mux) {
 	}))
 }
 
-// Ask asks another member for its Stats.
+// Ask asks a member for its Stats; this node as well.
 func (c *Cluster) Ask(ctx context.Context, id node.ID) (Stats, error) {
+	if id == c.cfg.Self {
+		return c.cfg.Stats(), nil
+	}
 	s, err := statsRPC.Call(ctx, c.cfg.Client, id, peerrpc.None{})
 	s.Reasons = boundReasons(s.Reasons)
 	return s, err
@@ -76,15 +78,18 @@ func (c *Cluster) Ask(ctx context.Context, id node.ID) (Stats, error) {
 func (c *Cluster) AskAll(ctx context.Context, roster []state.Member) map[node.ID]Stats {
 	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
-	out := map[node.ID]Stats{}
-	var others []node.ID
-	for _, m := range roster {
-		if m.ID == c.cfg.Self {
-			out[m.ID] = c.cfg.Stats()
-		} else {
-			others = append(others, m.ID)
-		}
+	ids := make([]node.ID, len(roster))
+	for i, m := range roster {
+		ids[i] = m.ID
 	}
-	maps.Copy(out, peerrpc.AskAll(ctx, others, c.Ask).Of)
+	return peerrpc.AskAll(ctx, ids, c.Ask).Of
+}
+
+// Revisions returns the revision that each member has applied, of those that answer in time.
+func (c *Cluster) Revisions(ctx context.Context, roster []state.Member) map[node.ID]uint64 {
+	out := map[node.ID]uint64{}
+	for id, s := range c.AskAll(ctx, roster) {
+		out[id] = s.Rev
+	}
 	return out
 }

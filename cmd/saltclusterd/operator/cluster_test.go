@@ -289,31 +289,27 @@ func TestVerifying_Verify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		items := func(text string) ledger.Ledger { return ledger.Ledger{Items: map[string]string{"web1": text}} }
 		rounds, net := 0, network{}
-		other := NewLedgers(LedgersConfig{Self: "m2", Sections: func() []Section {
-			return []Section{
-				{Name: "keys", Holds: func() (ledger.Ledger, error) { return items("old"), nil }},
-				{Name: "grains", Holds: func() (ledger.Ledger, error) {
-					rounds++
-					return items(fmt.Sprint(rounds)), nil
-				}},
-				{Name: "mine", Holds: func() (ledger.Ledger, error) { return ledger.Ledger{}, errors.New("disk") }},
-			}
+		other := NewLedgers(LedgersConfig{Self: "m2", Sections: []Section{
+			{Name: "keys", Holds: func() (ledger.Ledger, error) { return items("old"), nil }},
+			{Name: "grains", Holds: func() (ledger.Ledger, error) {
+				rounds++
+				return items(fmt.Sprint(rounds)), nil
+			}},
+			{Name: "mine", Holds: func() (ledger.Ledger, error) { return ledger.Ledger{}, errors.New("disk") }},
 		}})
 		mux := newMux()
 		other.Handle(mux)
 		net["m2"] = mux
 		own := NewLedgers(LedgersConfig{
 			Self: "m1", Others: func() []node.ID { return []node.ID{"m2", "m3"} }, Client: net.client(),
-			Sections: func() []Section {
-				return []Section{
-					{
-						Name: "keys", Holds: func() (ledger.Ledger, error) { return items("new"), nil },
-						Decided: func() ledger.Ledger { return items("new") },
-					},
-					{Name: "grains", Holds: func() (ledger.Ledger, error) { return items("2"), nil }},
-					{Name: "mine", Holds: func() (ledger.Ledger, error) { return items("1"), nil }},
-					{Name: "tokens", Holds: func() (ledger.Ledger, error) { return items("1"), nil }},
-				}
+			Sections: []Section{
+				{
+					Name: "keys", Holds: func() (ledger.Ledger, error) { return items("new"), nil },
+					Decided: func() ledger.Ledger { return items("new") },
+				},
+				{Name: "grains", Holds: func() (ledger.Ledger, error) { return items("2"), nil }},
+				{Name: "mine", Holds: func() (ledger.Ledger, error) { return items("1"), nil }},
+				{Name: "tokens", Holds: func() (ledger.Ledger, error) { return items("1"), nil }},
 			},
 		})
 		v, err := Verifying{Of: func() (*Ledgers, error) { return own, nil }}.Verify(t.Context())

@@ -33,7 +33,7 @@ type LedgersConfig struct {
 	Self     node.ID
 	Others   func() []node.ID // the other members that have a master
 	Client   peerrpc.Client
-	Sections func() []Section // in the order in which they are shown
+	Sections []Section // in the order in which they are shown
 }
 
 // Ledgers compares what the nodes hold. A witness has none.
@@ -47,7 +47,7 @@ func (l *Ledgers) Handle(mux *peerrpc.Mux) { mux.Handle("GET "+LedgerPath, http.
 
 // answer answers a peer's ask.
 func (l *Ledgers) answer(w http.ResponseWriter, r *http.Request) {
-	for _, s := range l.cfg.Sections() {
+	for _, s := range l.cfg.Sections {
 		if s.Name != r.URL.Query().Get("section") {
 			continue
 		}

@@ -37,7 +37,7 @@ func (v Verifying) Verify(ctx context.Context) (adminapi.Verification, error) {
 // compare asks again for sections that differ, until they do not or maxRounds is reached.
 func (l *Ledgers) compare(ctx context.Context) (adminapi.Verification, error) {
 	out := adminapi.Verification{From: string(l.cfg.Self)}
-	sections := l.cfg.Sections()
+	sections := l.cfg.Sections
 	found := make([]comparison, len(sections))
 	for round, pause := 0, roundPause; round < maxRounds; round++ {
 		if round > 0 {

@@ -11,8 +11,8 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// Config is what a Publisher needs.
-type Config struct {
+// PublisherConfig is what a Publisher needs.
+type PublisherConfig struct {
 	Republished func(jid string, plain []byte) bool // it was published from the job cache already
 	Notify      []func(saltwire.PubPeek, []byte)    // called with each job of the local master, before it leaves
 	Send        func(fanout.Publication) error      // to the minions of all nodes
@@ -20,10 +20,10 @@ type Config struct {
 }
 
 // Publisher passes publications of the local master on to the minions of all nodes.
-type Publisher struct{ c Config }
+type Publisher struct{ c PublisherConfig }
 
 // NewPublisher returns a Publisher.
-func NewPublisher(c Config) *Publisher { return &Publisher{c: c} }
+func NewPublisher(c PublisherConfig) *Publisher { return &Publisher{c: c} }
 
 // Publish passes on a publication that the local master sent, unless that was done when it was long overdue.
 func (p *Publisher) Publish(pub fanout.Publication) error {

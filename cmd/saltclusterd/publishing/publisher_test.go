@@ -22,7 +22,7 @@ func TestPublisher_Publish(t *testing.T) {
 	}
 	var notified []string
 	sent := 0
-	p := NewPublisher(Config{
+	p := NewPublisher(PublisherConfig{
 		Republished: func(jid string, _ []byte) bool { return jid == "late" },
 		Notify: []func(saltwire.PubPeek, []byte){func(peek saltwire.PubPeek, _ []byte) {
 			notified = append(notified, peek.JID)
