@@ -29,7 +29,20 @@ func (s *Service) returnMode(master *localmaster.Config) (returns.Mode, error) {
 	if len(mode.Reasons) < len(returnCommands) {
 		mode.Cache, err = s.newJobCache(master)
 	}
+	if err != nil {
+		closeMode(mode)
+	}
 	return mode, err
+}
+
+// closeMode closes what is open of a mode that is not used.
+func closeMode(mode returns.Mode) {
+	if mode.Disk != nil {
+		_ = mode.Disk.Close()
+	}
+	if mode.Cache != nil {
+		_ = mode.Cache.Close()
+	}
 }
 
 // storeMode is the part of a mode that says how a master of that configuration stores returns. It is empty where they

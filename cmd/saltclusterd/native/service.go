@@ -51,12 +51,17 @@ type Service struct {
 }
 
 // New returns a Service that works by the configuration that saltclusterd started with. Its parts are not open yet.
-func New(c Config) (*Service, error) {
+func New(c Config) (_ *Service, err error) {
 	s := &Service{c: c, returnOptions: c.Master}
 	mode, err := s.returnMode(c.Master)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			closeMode(mode)
+		}
+	}()
 	s.Events, err = events.New(events.Config{
 		Bus: c.Returns.Bus, Mode: s.eventMode(c.Master, mode), Behind: maxBehind(c.Master),
 		Logger: c.Logger, Registerer: c.Registerer,
