@@ -22,13 +22,12 @@ func edgeOptions() []Option {
 		},
 		{
 			Name: "proxy_protocol", Section: section, field: func(c *Config) any { return &c.Edge.ProxyProtocol },
-			Doc: "Load balancers say for whom they connect (PROXY protocol, version 1 or 2; HAProxy: send-proxy-v2), so that logs, " +
-				"limits per address and allow_clear_commands go by the minions' own addresses. Connections from " +
-				"proxy_protocol_trusted must then begin with it; from anywhere else it is refused.",
+			Doc: "Load balancers name the address they connect for (PROXY protocol, version 1 or 2; HAProxy: send-proxy-v2), so that logs, " +
+				"limits per address and allow_clear_commands use the minions' own addresses. Connections from proxy_protocol_trusted must then begin with this header; a header from anywhere else is refused.",
 		},
 		{
 			Name: "proxy_protocol_trusted", Section: section, field: func(c *Config) any { return &c.Edge.ProxyProtocolTrusted },
-			Doc:     "Networks of the load balancers that are believed. No other host may have an address in them.",
+			Doc:     "Networks of the load balancers whose header is accepted. No other host may have an address in them.",
 			Example: "[10.0.0.5, 10.0.0.6]",
 		},
 		{
@@ -40,14 +39,13 @@ func edgeOptions() []Option {
 		{
 			Name: "request_minimum_version", Section: section,
 			field: func(c *Config) any { return &c.Edge.RequestMinimumVersion },
-			Doc: "Least payload version a request must have, as Salt's minimum_auth_version. 3, Salt's own default, means session keys " +
+			Doc: "Lowest payload version of a request, as Salt's minimum_auth_version. 3, Salt's own default, means session keys " +
 				"and signed identities; 2 is for minions too old for it, and the masters must also allow it.",
 			check: intBetween(2, 3),
 		},
 		{
 			Name: "cluster_transports", Section: section, field: func(c *Config) any { return &c.Edge.Transports },
-			Doc: "Transports that minions may use, as their option transport names them, on the same two ports: a node tells by the " +
-				"first byte of a connection which it is. Masters keep transport: zeromq whatever their minions use.",
+			Doc:     "Transports that minions may use, as their option transport names them, on the same two ports: the first byte of a connection shows which it is. Masters keep transport: zeromq whatever their minions use.",
 			Example: "[zeromq]", check: transportNames,
 		},
 		{
@@ -70,12 +68,11 @@ func edgeOptions() []Option {
 		},
 		{
 			Name: "drain_announce", Section: section, field: func(c *Config) any { return &c.Edge.DrainAnnounce },
-			Doc: "On drain and stop, time between telling load balancers (health answers, agent-check) and letting the first minion " +
-				"go: their check interval times the failures they wait for.", check: durationBetween(0, 10*time.Minute),
+			Doc: "On drain and stop, time between the announcement to load balancers (health answers, agent-check) and the first minion that is disconnected. Set it to their check interval times the failures they wait for.", check: durationBetween(0, 10*time.Minute),
 		},
 		{
 			Name: "drain_time", Section: section, field: func(c *Config) any { return &c.Edge.DrainTime },
-			Doc: "On drain and stop, time over which connected minions are let go.", check: durationBetween(0, 10*time.Minute),
+			Doc: "On drain and stop, time over which connected minions are disconnected.", check: durationBetween(0, 10*time.Minute),
 		},
 	}
 }
@@ -95,17 +92,16 @@ func limitOptions() []Option {
 		},
 		{
 			Name: "max_request_size", Section: section, field: func(c *Config) any { return &c.Edge.MaxRequestSize },
-			Doc: "Greatest request, in bytes or as 16MiB.", check: sizeBetween(64*KiB, GiB),
+			Doc: "Largest request, in bytes or as 16MiB.", check: sizeBetween(64*KiB, GiB),
 		},
 		{
 			Name: "max_request_memory", Section: section, field: func(c *Config) any { return &c.Edge.MaxRequestMemory },
-			Doc:   "Incomplete and unanswered requests, all connections together, in bytes. When it is used up, incomplete requests are cut, those of strangers first. Answers that minions do not read may take as much again; beyond it who does not read is cut.",
+			Doc:   "Incomplete and unanswered requests, all connections together, in bytes. When it is used up, incomplete requests are cut, those of strangers first. Answers that minions do not read may take as much again; beyond that, minions that do not read are cut.",
 			check: sizeBetween(MiB, 64*GiB),
 		},
 		{
 			Name: "memory_limit", Section: section, field: func(c *Config) any { return &c.Edge.MemoryLimit },
-			Doc: "Memory of the whole process from which on its garbage is collected as often as it takes to stay below, in bytes. " +
-				"What the limits here allow to be held must fit: 120 MiB, 40 KiB per minion, three times max_request_memory and pub_queue_bytes. 0: no limit.",
+			Doc:   "Memory limit of the whole process, in bytes: garbage is collected as often as it takes to stay below. What the other limits allow must fit: 120 MiB, 40 KiB per minion, three times max_request_memory and pub_queue_bytes. 0: no limit.",
 			check: sizeBetween(0, 1024*GiB),
 		},
 		{
@@ -119,22 +115,22 @@ func limitOptions() []Option {
 		},
 		{
 			Name: "heartbeat_interval", Section: section, field: func(c *Config) any { return &c.Edge.Heartbeat },
-			Doc: "Time between two PINGs on a publish connection, give or take a fifth. Keep it below half of the idle timeout of " +
+			Doc: "Time between two PINGs on a publish connection, plus or minus a fifth. Keep it below half of the idle timeout of " +
 				"every load balancer and firewall in between.", check: durationBetween(time.Second, 10*time.Minute),
 		},
 		{
 			Name: "heartbeat_timeout", Section: section, field: func(c *Config) any { return &c.Edge.HeartbeatTimeout },
-			Doc:   "A subscriber of which nothing is heard for so long after a PING is cut: its network is gone.",
+			Doc:   "Time after a PING in which a subscriber must answer. One that does not has lost its network and is cut.",
 			check: durationBetween(time.Second, time.Hour),
 		},
 		{
 			Name: "handshake_timeout", Section: section, field: func(c *Config) any { return &c.Edge.HandshakeTimeout },
-			Doc:   "Time a new connection has to say who it is, in seconds or as 500ms.",
+			Doc:   "Time in which a new connection must finish its handshake, in seconds or as 500ms.",
 			check: durationBetween(100*time.Millisecond, 5*time.Minute),
 		},
 		{
 			Name: "pub_queue_messages", Section: section, field: func(c *Config) any { return &c.Edge.PubQueueMessages },
-			Doc: "Publications that may wait for one slow minion; beyond it is cut and comes back.", check: intBetween(1, 1<<20),
+			Doc: "Publications that may wait for one slow minion. One with more is cut, and reconnects.", check: intBetween(1, 1<<20),
 		},
 		{
 			Name: "pub_queue_bytes", Section: section, field: func(c *Config) any { return &c.Edge.PubQueueBytes },

@@ -31,8 +31,7 @@ func clusterOptions() []Option {
 		},
 		{
 			Name: "cluster_peers", Section: section, field: func(c *Config) any { return &c.Cluster.Peers },
-			Doc: "Addresses of other members, host or host:port (default port: cluster_pool_port). One that answers is " +
-				"enough; members found later need no line here. Empty on the first node.",
+			Doc:     "Addresses of other members, host or host:port (default port: cluster_pool_port), through which this node joins at its first start. One that answers is enough. Empty on the first node.",
 			Example: "[10.0.0.12, 10.0.0.13]", check: everyHostPort,
 		},
 		{
@@ -51,7 +50,7 @@ func clusterOptions() []Option {
 		{
 			Name: "cluster_join_token_file", Section: section, field: func(c *Config) any { return &c.Cluster.JoinTokenFile },
 			Doc: "A file with a one-time join token (saltclusterctl token create, on a member), with which this node joins instead of " +
-				"with the secret. It must not be readable by everyone; used up, it is worth nothing. ${NAME} is replaced as above. " +
+				"with the secret. It must not be readable by everyone. It works once. ${NAME} is replaced as above. " +
 				"Default: ${CREDENTIALS_DIRECTORY}/cluster_join_token when systemd provides it.",
 			Example: "/etc/salt/saltclusterd.token",
 		},
@@ -83,13 +82,12 @@ func clusterOptions() []Option {
 			Name: "cluster_isolated_filesystem", Section: section,
 			field: func(c *Config) any { return &c.Cluster.IsolatedFilesystem },
 			Doc: "True: every master has its own disk, and saltclusterd replicates what they must have in common. False: pki_dir and the roots " +
-				"of all masters are on one mount, and what links in cachedir lead to; nothing of these is replicated. cachedir itself never " +
-				"is on it. The same on every node.",
+				"of all masters are on one mount, and what links in cachedir lead to; nothing of these is replicated. cachedir itself must never be on it. The same on every node.",
 		},
 		{
 			Name: "cluster_witness", Section: section, field: func(c *Config) any { return &c.Cluster.Witness },
 			Doc: "True: this node votes and does nothing else. It needs no salt-master, reads no configuration of one, serves no " +
-				"minions and gets no private key: the third voice for two sites. It cannot change once the node has joined.",
+				"minions and gets no private key: the third vote for two sites. It cannot change once the node has joined.",
 		},
 		{
 			Name: "cluster_max_voters", Section: section, field: func(c *Config) any { return &c.Cluster.MaxVoters },
@@ -109,14 +107,12 @@ func clusterOptions() []Option {
 		},
 		{
 			Name: "cluster_certificate_age", Section: section, field: func(c *Config) any { return &c.Cluster.CertificateAge },
-			Doc: "Age at which this node gives itself another key and certificate for the peer port; the old one is worth nothing from " +
-				"then on. 0: only when saltclusterctl rotate certificates asks for it.",
+			Doc:   "Age at which this node renews its key and certificate for the peer port; the old ones are worthless from then on. 0: only when saltclusterctl rotate certificates asks for it.",
 			check: durationBetween(0, 10*365*24*time.Hour),
 		},
 		{
 			Name: "cluster_alone_limit", Section: section, field: func(c *Config) any { return &c.Cluster.AloneLimit },
-			Doc: "How long a node that finds no majority serves its minions with what it knew, counted from the last contact with " +
-				"the cluster, restarts included. After that it may have been removed long ago. 0: for ever.",
+			Doc:   "How long a node without a majority serves its minions with what it knew, counted from its last contact with the cluster, restarts included. A longer time also serves minions whose key was deleted elsewhere for longer. 0: no limit.",
 			check: durationBetween(0, 365*24*time.Hour),
 		},
 	}

@@ -11,17 +11,17 @@ func saltOptions() []Option {
 		},
 		{
 			Name: "salt_master_command", Section: section, field: func(c *Config) any { return &c.Salt.MasterCommand },
-			Doc: "Asked for --version.", check: notEmpty,
+			Doc: "The salt-master's program, which is run with --version.", check: notEmpty,
 		},
 		{
 			Name: "master_restart_command", Section: section, field: func(c *Config) any { return &c.Salt.RestartCommand },
 			Doc: "Program and arguments, as a list, that restart the salt-master after a join gave it a new identity. " +
-				"Default: none, the operator is asked to do it.",
+				"Default: none; status asks the operator to do it.",
 			Example: "[systemctl, restart, salt-master]",
 		},
 		{
 			Name: "upstream_connections", Section: section, field: func(c *Config) any { return &c.Salt.UpstreamConnections },
-			Doc: "Requests the local salt-master works on at a time; others wait in line.", check: intBetween(1, 4096),
+			Doc: "Requests the local salt-master works on at a time; others wait.", check: intBetween(1, 4096),
 		},
 		{
 			Name: "forward_timeout", Section: section, field: func(c *Config) any { return &c.Salt.ForwardTimeout },
@@ -31,15 +31,13 @@ func saltOptions() []Option {
 		},
 		{
 			Name: "master_stuck_after", Section: section, field: func(c *Config) any { return &c.Salt.StuckAfter },
-			Doc: "A salt-master that answers nothing for so long, not even the small requests sent to find out, counts as hung: others " +
-				"do its work until it answers again. While each of its workers may be busy with a pillar, a runner or a file server, it counts as hung " +
-				"after three minutes (forward_timeout, when that is longer). A process that is stopped is noticed within five seconds whatever this says.", check: durationBetween(time.Second, time.Hour),
+			Doc: "A salt-master that answers nothing for this time, not even small test requests, counts as hung: other masters do its work until it answers again. While each of its workers may be busy with a pillar, a runner or a file server, it counts as hung " +
+				"after three minutes (forward_timeout, when that is longer). A process that is stopped is noticed within five seconds in any case.", check: durationBetween(time.Second, time.Hour),
 		},
 		{
 			Name: "native_returns", Section: section, field: func(c *Config) any { return &c.Salt.NativeReturns },
 			Doc: "Write returns to the master's job cache, fire their events and those of minions, and answer what minions send and ask about " +
-				"mines, without the salt-master, where its configuration allows that (saltclusterctl status says so). False: it gets all of " +
-				"these itself, and returns that come while it is down later.",
+				"mines, without the salt-master, where its configuration allows that (saltclusterctl status says so). False: the salt-master gets all of these, and returns that arrive while it is down are kept for it.",
 		},
 		{
 			Name: "cluster_native_files", Section: section, field: func(c *Config) any { return &c.Salt.NativeFiles },
@@ -49,7 +47,7 @@ func saltOptions() []Option {
 		},
 		{
 			Name: "spool_size", Section: section, field: func(c *Config) any { return &c.Salt.SpoolSize },
-			Doc: "Greatest size of the journal in which returns stand before they are acknowledged, below state_dir. The journals of " +
+			Doc: "Largest size of the journal, below state_dir, in which returns are kept before they are acknowledged. The journals of " +
 				"returns that wait for the salt-master, and for each node that cannot be reached, may have a quarter of it each.",
 			check: sizeBetween(16*MiB, 1024*GiB),
 		},
@@ -61,7 +59,7 @@ func pathOptions() []Option {
 	return []Option{
 		{
 			Name: "state_dir", Section: section, field: func(c *Config) any { return &c.Paths.StateDir },
-			Doc: "The node's own memory: its key, the consensus log. Never on a shared file system.", check: checkAbsolute,
+			Doc: "The node's own state: its key, the consensus log, journals. Never on a shared file system.", check: checkAbsolute,
 		},
 		{
 			Name: "run_dir", Section: section, field: func(c *Config) any { return &c.Paths.RunDir },
@@ -96,13 +94,12 @@ func healthOptions() []Option {
 		},
 		{
 			Name: "agent_check_slow_start", Section: section, field: func(c *Config) any { return &c.Health.AgentSlowStart },
-			Doc: "Time over which the agent-check raises this node's weight from 10% to 100% after it has become well. Servers in " +
-				"HAProxy's configuration need weight 100 for that: of weight 1 ten percent is none. 0: all at once.",
+			Doc:   "Time over which the agent-check raises this node's weight from 10% to 100% after it has recovered. Servers in HAProxy's configuration need weight 100 for that, because ten percent of weight 1 is nothing. 0: all at once.",
 			check: durationBetween(0, time.Hour),
 		},
 		{
 			Name: "health_trusted", Section: section, field: func(c *Config) any { return &c.Health.Trusted },
-			Doc: "Networks that hear reasons from the health port and may read /metrics and the status page; all others get the bare answer.",
+			Doc: "Networks that get reasons from the health port and may read /metrics and the status page. All others get the bare answer.",
 		},
 		{
 			Name: "metrics", Section: section, field: func(c *Config) any { return &c.Health.Metrics },
@@ -111,23 +108,22 @@ func healthOptions() []Option {
 		{
 			Name: "status_page", Section: section, field: func(c *Config) any { return &c.Health.Page },
 			Doc: "Serve a page about the cluster at /status on health_listen, for health_trusted, which is this host by default: " +
-				"ssh -L 4580:127.0.0.1:4580 m1, then http://localhost:4580/status. It can only be looked at.",
+				"ssh -L 4580:127.0.0.1:4580 m1, then http://localhost:4580/status. It cannot change anything.",
 		},
 		{
 			Name: "trace_endpoint", Section: section, field: func(c *Config) any { return &c.Health.TraceEndpoint },
-			Doc: "OpenTelemetry collector that is told the way of some requests of minions (OTLP over HTTP, in JSON): received, opened, wall, " +
-				"route, where it was carried out, answered; on both nodes, if it is relayed. Spans hold names of commands and nodes, times and " +
-				"sizes, and nothing of what is asked or answered. Empty: nothing is traced.",
+			Doc: "OpenTelemetry collector (OTLP over HTTP, in JSON) that gets traces of some requests of minions, with a span for each step, on both nodes of a relayed request. Spans hold names of commands and nodes, times and " +
+				"sizes, and no content of requests or answers. Empty: nothing is traced.",
 			Example: "http://127.0.0.1:4318/v1/traces", check: urlOrEmpty,
 		},
 		{
 			Name: "trace_one_in", Section: section, field: func(c *Config) any { return &c.Health.TraceOneIn },
-			Doc:   "One request of minions in so many is traced, with trace_endpoint. What another node traces and relays is traced in any case.",
+			Doc:   "With trace_endpoint, one request of minions in this many is traced. A request that another node traces and relays is traced in any case.",
 			check: intBetween(1, 1_000_000),
 		},
 		{
 			Name: "trace_minion_ids", Section: section, field: func(c *Config) any { return &c.Health.TraceIDs },
-			Doc: "Also tell the collector the minions' ids.",
+			Doc: "Spans contain the minions' ids.",
 		},
 	}
 }

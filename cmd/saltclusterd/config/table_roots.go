@@ -12,13 +12,12 @@ func rootsOptions() []Option {
 			Name: "cluster_roots_sync", Section: section, field: func(c *Config) any { return &c.Roots.Sync },
 			Doc: "auto: what is edited below the salt-master's file_roots and pillar_roots is on every master a moment later. manual: " +
 				"when saltclusterctl sync_roots is run; what other nodes push is installed here all the same. off: this node neither " +
-				"gives nor takes. The directories may have other names on each node: environment and position in the list count.",
+				"gives nor takes. The directories may have other paths on each node: environment and position in the list identify them.",
 			check: oneOf(RootsAuto, RootsManual, RootsOff),
 		},
 		{
 			Name: "cluster_roots_max_delete", Section: section, field: func(c *Config) any { return &c.Roots.MaxDelete },
-			Doc: "A change that deletes more than so many percent of the files of a directory (and more than ten), at once or bit by " +
-				"bit within ten minutes, waits until an operator says so: saltclusterctl roots confirm. 100: nothing waits.",
+			Doc:   "A change that deletes more than this percentage of the files of a directory, and more than ten, at once or within ten minutes, waits until an operator confirms it: saltclusterctl roots confirm. 100: nothing waits.",
 			check: intBetween(1, 100),
 		},
 		{

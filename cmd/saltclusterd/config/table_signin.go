@@ -6,8 +6,7 @@ func signInOptions() []Option {
 		{
 			Name: "signin_cpu_percent", Section: section, field: func(c *Config) any { return &c.SignIn.CPUPercent },
 			Doc: "Percentage of this host's CPUs that sign-ins (_auth) may use at most, so that requests, returns and publications " +
-				"get through while thousands of minions sign in. Each takes two RSA operations; the metric saltcluster_signin_rate " +
-				"tells how many a second that allows.",
+				"get through while thousands of minions sign in. Each takes two RSA operations; the metric saltcluster_signin_rate is how many a second that allows.",
 			check: intBetween(5, 100),
 		},
 		{
@@ -21,7 +20,7 @@ func signInOptions() []Option {
 		{
 			Name: "new_minion_rate", Section: section, field: func(c *Config) any { return &c.SignIn.NewRate },
 			Doc: "Keys unknown to the cluster that this node lets through to the local master per second; forty seconds' worth may come at once. " +
-				"A minion beyond that hears that its key is pending, and is listed, or accepted by auto_accept and the like, only when it asks " +
+				"A minion beyond that is answered that its key is pending, and is listed, or accepted by auto_accept and the like, only when it asks " +
 				"again (acceptance_wait_time). 0: no limit, as stock masters have it.",
 			check: intBetween(0, 1<<20),
 		},
@@ -33,13 +32,12 @@ func signInOptions() []Option {
 		},
 		{
 			Name: "max_pending_keys", Section: section, field: func(c *Config) any { return &c.SignIn.MaxPendingKeys },
-			Doc: "Keys that may wait for acceptance in the whole cluster. When there are as many, further new minions hear that they are " +
-				"pending and are not listed until others have been accepted, rejected or deleted. 0: no limit.",
+			Doc:   "Keys that may wait for acceptance in the whole cluster. When there are that many, further new minions are answered that they are pending and are not listed until others have been accepted, rejected or deleted. 0: no limit.",
 			check: intBetween(0, 1<<20),
 		},
 		{
 			Name: "cluster_keys_max_delete", Section: section, field: func(c *Config) any { return &c.SignIn.KeysMaxDelete },
-			Doc: "Percentage of the accepted keys that may be deleted or rejected within a minute by way of the salt-masters (salt-key, the wheel, " +
+			Doc: "Percentage of the accepted keys that may be deleted or rejected within a minute through the salt-masters (salt-key, the wheel, " +
 				"engines, reactors). More than that, and more than three, are restored until an operator decides: saltclusterctl keys held. " +
 				"So are more than three within an hour that would leave less than half of the keys, and any others on a host where some are held. " +
 				"Where thorium deletes keys by the events of its own master, each one is. 100: nothing is held.",

@@ -15,8 +15,7 @@ func wallOptions() []Option {
 	return []Option{
 		{
 			Name: "cluster_wall", Section: section, field: func(c *Config) any { return &c.Edge.Wall },
-			Doc: "Rules for what minions may ask, each off, log (what it finds is counted and logged, and passes) or enforce. " +
-				"saltclusterctl wall shows them all, how they stand and what they have found; docs/reference/wall.md says what each is for. " +
+			Doc: "Rules for requests of minions, each off, log (what it finds is counted and logged, and passes) or enforce. saltclusterctl wall shows each with its mode and what it has found; docs/reference/wall.md says what each is for. " +
 				"Rules that are not named are enforced, except mine_targets, which is log.",
 			Example: "{event_ids: log}", check: wallModes,
 		},
@@ -32,15 +31,14 @@ func wallOptions() []Option {
 		},
 		{
 			Name: "minion_answer_bytes", Section: section, field: func(c *Config) any { return &c.Edge.MinionAnswerBytes },
-			Doc: "Bytes per second of answers to one minion, files among them; twenty seconds' worth may go at once. A minion that has got more waits with its next " +
-				"request, as above. 0: no limit.", check: sizeBetween(0, 64*GiB),
+			Doc: "Bytes per second of answers to one minion, files among them; twenty seconds' worth may go at once. A minion that got more has to wait with its next request, as above. 0: no limit.", check: sizeBetween(0, 64*GiB),
 		},
 		{
 			Name: "minion_requests_at_once", Section: section,
 			field: func(c *Config) any { return &c.Edge.MinionRequestsAtOnce },
 			Doc: "Requests of one minion that the local salt-master works on at a time; others of that minion wait for their turn. 0: no limit. Of what " +
 				"keeps a worker for long (minion_publish, minion_runner, _register_resources, mine.get by regular expressions) it works on half as many at a time as it has workers, " +
-				"whatever stands here.", check: intBetween(0, 4096),
+				"whatever this option says.", check: intBetween(0, 4096),
 		},
 	}
 }
