@@ -131,6 +131,11 @@ func TestBrowser_ShowsPages(t *testing.T) {
 		scheme := []string{"light", "dark"}[i%2] // is chosen when a page is loaded
 		window(1280, 900, false, scheme)
 		open(t, ctx, b, server.URL+"/"+strings.TrimSuffix(name, "index.html"))
+		var dark bool
+		must(t, b.Eval(ctx, `document.body.dataset.mdColorScheme === "slate"`, &dark))
+		if dark != (scheme == "dark") {
+			t.Errorf("%s is dark: %t, where %s is preferred", name, dark, scheme)
+		}
 		fits(name + " on a desktop")
 		picture(t, ctx, b, name, "desktop")
 		window(390, 844, true, scheme)
