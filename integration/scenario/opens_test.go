@@ -141,6 +141,7 @@ func opensTable(t *testing.T, n *lab.Node) opens {
 		"sock_dir":               {n.Master.SockDir()},
 		"reactor":                {filepath.Join(n.Dir(), "srv", "reactor")}, // countReactions
 		"$CREDENTIALS_DIRECTORY": nil,                                        // no systemd
+		"ssl":                    nil,                                        // not set in this lab
 	}
 	places := []string{program}
 	for _, row := range rows {
