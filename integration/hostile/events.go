@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/lab"
+	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/saltwire"
@@ -75,7 +76,7 @@ func (w *world) listen(ctx context.Context, n *lab.Node) (stop func(), err error
 	if err != nil {
 		return nil, err
 	}
-	bus := localmaster.NewBus(cfg, localmaster.BusOptions{})
+	bus := eventbus.New(cfg, eventbus.Options{})
 	if err := bus.Open(ctx); err != nil {
 		return nil, err
 	}

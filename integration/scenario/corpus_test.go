@@ -22,6 +22,7 @@ import (
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/integration/play"
+	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -209,7 +210,7 @@ func replay(t *testing.T, r *replayed, asks []corpus.Request, recorded int, at t
 	v := &corpus.View{}
 	var mu sync.Mutex
 	heard := map[string]bool{}
-	bus := localmaster.NewBus(cfg, localmaster.BusOptions{})
+	bus := eventbus.New(cfg, eventbus.Options{})
 	labtest.Must(t, bus.Open(t.Context()))
 	defer bus.Close()
 	bus.Subscribe(func(tag string, data []byte) {

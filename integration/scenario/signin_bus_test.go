@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
+	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -28,7 +29,7 @@ type authEvent struct {
 
 // listeners hear the event buses of stock masters, across their restarts.
 type listeners struct {
-	buses map[string]*localmaster.Bus
+	buses map[string]*eventbus.Bus
 
 	mu   sync.Mutex
 	tags map[string]int // "<host> <tag>" of everything else
@@ -37,13 +38,13 @@ type listeners struct {
 
 func listen(t *testing.T, masters ...*lab.Master) *listeners {
 	t.Helper()
-	l := &listeners{buses: map[string]*localmaster.Bus{}, tags: map[string]int{}}
+	l := &listeners{buses: map[string]*eventbus.Bus{}, tags: map[string]int{}}
 	for _, m := range masters {
 		version, err := localmaster.ParseVersion("salt-master " + m.Version)
 		labtest.Must(t, err)
 		cfg, err := localmaster.LoadConfig(filepath.Join(m.ConfigDir, "master"), version)
 		labtest.Must(t, err)
-		b, name := localmaster.NewBus(cfg, localmaster.BusOptions{}), m.Host().Name
+		b, name := eventbus.New(cfg, eventbus.Options{}), m.Host().Name
 		labtest.Must(t, b.Open(t.Context()))
 		t.Cleanup(func() { _ = b.Close() })
 		b.Subscribe(func(tag string, data []byte) { l.heard(name, tag, data) })

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -335,14 +336,14 @@ func TestFire(t *testing.T) {
 	for i := range 5 {
 		plans = append(plans, plan(t, c, ret(testJID, fmt.Sprintf("m%d", i))))
 	}
-	b := &fakeBus{errs: []error{nil, localmaster.ErrBusFull, nil, localmaster.ErrTag}}
+	b := &fakeBus{errs: []error{nil, eventbus.ErrBusFull, nil, eventbus.ErrTag}}
 	f := jobcache.NewFirer(jobcache.FirerConfig{Bus: b, Burst: 2, Rate: 1000})
 	if n, err := f.Fire(context.Background(), plans); n != 0 || !errors.Is(err, jobcache.ErrBusDown) {
 		t.Errorf("bus down: %d, %v", n, err)
 	}
 	b.up = true
 	// the master goes before it has read them: they are queued, and not fired again
-	b.flushes = []error{localmaster.ErrBusDown}
+	b.flushes = []error{eventbus.ErrBusDown}
 	if n, err := f.Fire(context.Background(), plans); n != 0 || !errors.Is(err, jobcache.ErrBusDown) {
 		t.Errorf("master gone: %d, %v", n, err)
 	}

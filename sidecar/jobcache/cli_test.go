@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/mastertest"
@@ -43,7 +44,7 @@ func cliRound(t *testing.T, version string) {
 	}
 	defer c.Close()
 	m.Start()
-	bus := localmaster.NewBus(cfg, localmaster.BusOptions{})
+	bus := eventbus.New(cfg, eventbus.Options{})
 	jids := make(chan string, 10)
 	bus.Subscribe(func(tag string, _ []byte) {
 		if p := strings.Split(tag, "/"); len(p) == 4 && p[1] == "job" && p[3] == "new" {
@@ -95,7 +96,7 @@ func cliRound(t *testing.T, version string) {
 	sameLook(t, cfg.CacheDir)
 }
 
-func answer(t *testing.T, ctx context.Context, c *jobcache.Cache, bus *localmaster.Bus, jid string) {
+func answer(t *testing.T, ctx context.Context, c *jobcache.Cache, bus *eventbus.Bus, jid string) {
 	t.Helper()
 	f := jobcache.NewFirer(jobcache.FirerConfig{Bus: bus})
 	for _, id := range []string{"m1", "m2"} {

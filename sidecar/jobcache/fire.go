@@ -8,13 +8,13 @@ import (
 	"log/slog"
 	"time"
 
-	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/sidecar/eventbus"
 )
 
 // ErrBusDown: the master's event bus is not there; its events wait.
 var ErrBusDown = errors.New("jobcache: the master's event bus is down")
 
-// Bus is the master's event bus (localmaster.Bus).
+// Bus is the master's event bus (eventbus.Bus).
 type Bus interface {
 	FireTrimmed(ctx context.Context, tag string, data []byte) error
 	Takes() bool
@@ -130,7 +130,7 @@ func (f *Firer) Fire(ctx context.Context, plans []Plan) (done int, err error) {
 			own = nil // those of failed states cost a command line little
 		}
 	}
-	if err := f.c.Bus.Flush(ctx); errors.Is(err, localmaster.ErrBusDown) {
+	if err := f.c.Bus.Flush(ctx); errors.Is(err, eventbus.ErrBusDown) {
 		return 0, ErrBusDown
 	} else if err != nil {
 		return 0, fmt.Errorf("fire events: %w", err)
@@ -159,14 +159,14 @@ func (f *Firer) fire(ctx context.Context, e Event, own *pace) error {
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, localmaster.ErrBusFull):
+		case errors.Is(err, eventbus.ErrBusFull):
 			if !f.c.Bus.Takes() {
 				return ErrBusDown
 			}
 			if err := pause(ctx, 20*time.Millisecond); err != nil {
 				return err
 			}
-		case ctx.Err() != nil, errors.Is(err, localmaster.ErrBusClosed):
+		case ctx.Err() != nil, errors.Is(err, eventbus.ErrBusClosed):
 			return err
 		default:
 			f.c.Logger.Warn("event left out", "err", err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/mastertest"
 	"saltclusterd/sidecar/saltcrypt"
@@ -271,12 +272,12 @@ with salt.utils.event.get_event("master", opts=opts, listen=True) as bus:
 `
 
 func (r *stockRig) bus() {
-	b := localmaster.NewBus(r.cfg, localmaster.BusOptions{})
+	b := eventbus.New(r.cfg, eventbus.Options{})
 	if err := b.Open(context.Background()); err != nil {
 		r.t.Fatal(err)
 	}
 	defer b.Close()
-	own := localmaster.AuthEvent{Result: true, Act: "accept", ID: "m1", Pub: r.minion.PublicText()}
+	own := eventbus.AuthEvent{Result: true, Act: "accept", ID: "m1", Pub: r.minion.PublicText()}
 	seen, many := make(chan map[string]any, 100), make(chan string, 100)
 	cancel := b.Subscribe(func(tag string, data []byte) {
 		if strings.HasPrefix(tag, "many/") {
@@ -388,7 +389,7 @@ func (r *stockRig) startWith(umask int) {
 func (r *stockRig) umask(want uint32) {
 	r.t.Helper()
 	eventually(r.t, func() bool {
-		got, err := r.cfg.Umask(r.t.Context())
+		got, err := eventbus.Umask(r.t.Context(), r.cfg)
 		if err != nil || got != want {
 			r.t.Logf("umask %03o, want %03o: %v", got, want, err)
 		}

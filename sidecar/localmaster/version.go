@@ -108,11 +108,11 @@ func ResolveVersion(ctx context.Context, saltMasterCmd, fallback string) (Versio
 	return v, nil
 }
 
-// takesLengths reports whether the event bus of a release takes events with their length before them: from 3006.26,
+// TakesLengths reports whether the event bus of a release takes events with their length before them: from 3006.26,
 // 3007.15 and 3008.2 on (salt/transport/frame.py frame_msg_ipc). The ones before take the maps alone; a length is four
 // numbers to them, which are not maps, and the event is lost. A version that does not tell which release of its line it
 // is counts as a late one.
-func (v Version) takesLengths() bool {
+func (v Version) TakesLengths() bool {
 	return v.isSince(map[int]int{3006: 26, 3007: 15, 3008: 2})
 }
 

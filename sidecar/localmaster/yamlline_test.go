@@ -24,3 +24,14 @@ func TestLineOfAMistake(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseYAML(f *testing.F) {
+	f.Add("a: &x [1, on, {b: 0x1f}]\nc: *x\n<<: {d: 1:30}\n")
+	f.Add("a: &a\n  <<: *a\n")
+	f.Add("? [x]\n: y\n")
+	f.Fuzz(func(t *testing.T, in string) {
+		if len(in) < 1<<12 {
+			_, _ = parseYAML([]byte(in))
+		}
+	})
+}

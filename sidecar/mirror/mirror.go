@@ -12,7 +12,7 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// Bus is the local master's event bus (localmaster.Bus).
+// Bus is the local master's event bus (eventbus.Bus).
 type Bus interface {
 	Subscribe(f func(tag string, data []byte)) (cancel func())
 	FireRaw(ctx context.Context, tag string, data []byte) error

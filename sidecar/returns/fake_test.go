@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltwire"
@@ -71,7 +72,7 @@ func (w *world) Flush(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if w.busDown {
-		return localmaster.ErrBusDown
+		return eventbus.ErrBusDown
 	}
 	w.fired, w.queued = append(w.fired, w.queued...), nil
 	return nil

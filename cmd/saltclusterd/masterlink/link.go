@@ -13,6 +13,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/admin"
+	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltlog"
@@ -54,7 +55,7 @@ type LinkConfig struct {
 type Link struct {
 	Requests     *upstream.ReqClient
 	Publications *upstream.SubClient
-	Bus          *localmaster.Bus
+	Bus          *eventbus.Bus
 	Sessions     *localmaster.Sessions
 	Intake       *sidecar.Intake
 	Umask        *Umask
@@ -79,7 +80,7 @@ func NewLink(ctx context.Context, cfg LinkConfig) (*Link, error) {
 		StuckAfter: salt.StuckAfter, BusyAtMost: sidecar.LongTimeout(salt.ForwardTimeout),
 		OnUp: l.notifyRestarted, Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
-	l.Bus = localmaster.NewBus(cfg.Master, localmaster.BusOptions{
+	l.Bus = eventbus.New(cfg.Master, eventbus.Options{
 		FireOnly: len(cfg.Options.Events.Mirror) == 0, Serving: func(ctx context.Context) { l.Watch.AwaitServing(ctx) },
 		Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})

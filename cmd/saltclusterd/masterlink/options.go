@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltlog"
@@ -54,8 +55,8 @@ func readOptions(master *localmaster.Config) *Options {
 }
 
 // SignInEvent returns the event that a stock master fires for a sign-in it accepts (salt/channel/server.py _auth).
-func (o *Options) SignInEvent(a saltwire.AuthRequest) localmaster.AuthEvent {
-	e := localmaster.AuthEvent{Result: true, Act: "accept", ID: a.ID, Pub: a.Pub}
+func (o *Options) SignInEvent(a saltwire.AuthRequest) eventbus.AuthEvent {
+	e := eventbus.AuthEvent{Result: true, Act: "accept", ID: a.ID, Pub: a.Pub}
 	if o.authStrips {
 		e.Pub = saltcrypt.Strip(a.Pub)
 	}

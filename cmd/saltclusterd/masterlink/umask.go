@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/backoff"
 	"saltclusterd/durable"
+	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -59,11 +60,11 @@ func NewUmask(master *localmaster.Config, path string, log *slog.Logger) *Umask 
 func readUmask(path string) (uint32, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return localmaster.UsualUmask, err
+		return eventbus.UsualUmask, err
 	}
 	mask, err := strconv.ParseUint(strings.TrimSpace(string(text)), 8, 9)
 	if err != nil || mask&0o700 != 0 {
-		return localmaster.UsualUmask, fmt.Errorf("no umask: %.20q", text)
+		return eventbus.UsualUmask, fmt.Errorf("no umask: %.20q", text)
 	}
 	return uint32(mask), nil
 }
@@ -92,7 +93,7 @@ func (u *Umask) NotifyPublished(jid string) {
 
 // Ask asks the kernel for the umask.
 func (u *Umask) Ask(ctx context.Context) {
-	mask, err := u.master.Umask(ctx)
+	mask, err := eventbus.Umask(ctx, u.master)
 	u.fromKernel.Store(err == nil)
 	if err != nil {
 		u.log.Debug("umask of the salt-master not seen", "err", err)

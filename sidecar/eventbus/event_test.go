@@ -1,4 +1,4 @@
-package localmaster
+package eventbus
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltwire/saltwiretest"
 )
 
@@ -121,7 +122,7 @@ func TestReleasesThatRereadSessions(t *testing.T) {
 		"3006.28": false, "3007.0": false, "3007.8": false, "3007.14": false, "3007.15": true, "3007": true, "3008.1": false,
 		"3008.2": false, "3008.3": true,
 	} {
-		if v, err := ParseVersion(text); err != nil || v.RereadsSessions() != want {
+		if v, err := localmaster.ParseVersion(text); err != nil || v.RereadsSessions() != want {
 			t.Errorf("%s: %t, %v", text, !want, err)
 		}
 	}
@@ -132,7 +133,7 @@ func TestReleasesThatAskSigningAlgorithm(t *testing.T) {
 		"3006.25": false, "3006.26": true, "3006": true, "3007.14": false, "3007.15": true, "3008.0": false, "3008.1": true,
 		"3008.3": true,
 	} {
-		if v, err := ParseVersion(text); err != nil || v.AsksSigningAlgorithm() != want {
+		if v, err := localmaster.ParseVersion(text); err != nil || v.AsksSigningAlgorithm() != want {
 			t.Errorf("%s: %t, %v", text, !want, err)
 		}
 	}
@@ -146,12 +147,12 @@ func TestFramingOfReleases(t *testing.T) {
 		"3008.1": bare, "3008.2": prefixed, "3008.3": prefixed,
 		"3007+12.g0a1b2c": prefixed, "3007.4+12.g0a1b2c": bare,
 	} {
-		cfg := testMaster(t, 3007, "x")
+		cfg := busMaster(t, 3007, "x")
 		var err error
-		if cfg.Version, err = ParseVersion(text); err != nil {
+		if cfg.Version, err = localmaster.ParseVersion(text); err != nil {
 			t.Fatal(err)
 		}
-		if got := NewBus(cfg, BusOptions{}).pullFraming(); got != want {
+		if got := New(cfg, Options{}).pullFraming(); got != want {
 			t.Errorf("%s: %d", text, got)
 		}
 	}
@@ -195,17 +196,6 @@ func FuzzCutFrame(f *testing.F) {
 			if err == nil && n > 0 {
 				_, _, _ = splitEvent(body)
 			}
-		}
-	})
-}
-
-func FuzzParseYAML(f *testing.F) {
-	f.Add("a: &x [1, on, {b: 0x1f}]\nc: *x\n<<: {d: 1:30}\n")
-	f.Add("a: &a\n  <<: *a\n")
-	f.Add("? [x]\n: y\n")
-	f.Fuzz(func(t *testing.T, in string) {
-		if len(in) < 1<<12 {
-			_, _ = parseYAML([]byte(in))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package localmaster
+package eventbus
 
 import (
 	"github.com/prometheus/client_golang/prometheus"

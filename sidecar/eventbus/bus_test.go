@@ -1,4 +1,4 @@
-package localmaster
+package eventbus
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/tinylib/msgp/msgp"
+
+	"saltclusterd/sidecar/localmaster"
 )
 
 // fakeBus is a master's pair of event sockets: what is fired comes back to every subscriber.
@@ -117,15 +119,15 @@ func (b *fakeBus) stop() {
 }
 
 // busRig is a Bus whose sockets are in a short directory.
-func busRig(t *testing.T, o BusOptions) (*Bus, string) {
+func busRig(t *testing.T, o Options) (*Bus, string) {
 	dir, err := os.MkdirTemp("", "bus")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	cfg := testMaster(t, 3007, "x")
+	cfg := busMaster(t, 3007, "x")
 	cfg.SockDir, cfg.IPCMode = dir, "ipc"
-	return NewBus(cfg, o), dir
+	return New(cfg, o), dir
 }
 
 func waitFor(t *testing.T, ok func() bool) {
@@ -139,7 +141,7 @@ func waitFor(t *testing.T, ok func() bool) {
 
 func TestBusThroughRestarts(t *testing.T) {
 	for _, f := range []framing{prefixed, bare} {
-		b, dir := busRig(t, BusOptions{BackoffMax: 10 * time.Millisecond})
+		b, dir := busRig(t, Options{BackoffMax: 10 * time.Millisecond})
 		got := make(chan string, 1000)
 		b.Subscribe(func(tag string, data []byte) {
 			m, _, err := msgp.ReadMapStrIntfBytes(data, nil)
@@ -184,7 +186,7 @@ func TestBusThroughRestarts(t *testing.T) {
 // A master's bus is there before those who listen to it. What is fired meanwhile waits until its workers answer.
 func TestBus_WaitForServing(t *testing.T) {
 	serving := make(chan struct{})
-	b, dir := busRig(t, BusOptions{BackoffMax: 10 * time.Millisecond, Serving: func(ctx context.Context) {
+	b, dir := busRig(t, Options{BackoffMax: 10 * time.Millisecond, Serving: func(ctx context.Context) {
 		select {
 		case <-serving:
 		case <-ctx.Done():
@@ -251,7 +253,7 @@ func TestBus_WaitForServing(t *testing.T) {
 }
 
 func TestBusBoundsAndClose(t *testing.T) {
-	b, _ := busRig(t, BusOptions{QueueEvents: 3, QueueBytes: 1000, BackoffMin: time.Hour})
+	b, _ := busRig(t, Options{QueueEvents: 3, QueueBytes: 1000, BackoffMin: time.Hour})
 	ctx := context.Background()
 	if err := b.Fire(ctx, "a", nil); !errors.Is(err, ErrBusClosed) {
 		t.Errorf("before Open: %v", err)
@@ -288,7 +290,7 @@ func TestBusBoundsAndClose(t *testing.T) {
 }
 
 func TestBusUnsubscribe(t *testing.T) {
-	b, dir := busRig(t, BusOptions{})
+	b, dir := busRig(t, Options{})
 	fake := startFakeBus(t, dir, prefixed)
 	one, two := make(chan string, 10), make(chan string, 10)
 	cancel := b.Subscribe(func(tag string, _ []byte) { one <- tag })
@@ -308,7 +310,7 @@ func TestBusUnsubscribe(t *testing.T) {
 }
 
 func TestBusFlush(t *testing.T) {
-	b, dir := busRig(t, BusOptions{FireOnly: true})
+	b, dir := busRig(t, Options{FireOnly: true})
 	ctx := context.Background()
 	if err := b.Open(ctx); err != nil {
 		t.Fatal(err)
@@ -335,7 +337,7 @@ func TestBusFlush(t *testing.T) {
 // TestBus_EventLargerThanQueue: an event larger than the queue is taken alone. If it were refused for ever, a caller
 // that fires in order would get no further.
 func TestBus_EventLargerThanQueue(t *testing.T) {
-	b, dir := busRig(t, BusOptions{FireOnly: true, QueueBytes: 1000})
+	b, dir := busRig(t, Options{FireOnly: true, QueueBytes: 1000})
 	ctx := context.Background()
 	if err := b.Open(ctx); err != nil {
 		t.Fatal(err)
@@ -363,7 +365,7 @@ func TestBusLingers(t *testing.T) {
 		"its end":    {(*Bus).Close, []string{authTag, authTag}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, dir := busRig(t, BusOptions{FireOnly: true, Linger: time.Hour})
+			b, dir := busRig(t, Options{FireOnly: true, Linger: time.Hour})
 			master := startFakeBus(t, dir, prefixed)
 			reader, err := net.Dial("unix", b.pub.address)
 			if err != nil {
@@ -423,7 +425,7 @@ func tags(t *testing.T, reader io.Reader, n int) (got []string) {
 // TestBusKeepsOrder: of what one who fires fires, whether it may wait or not.
 func TestBusKeepsOrder(t *testing.T) {
 	const producers, each = 4, 500
-	b, dir := busRig(t, BusOptions{FireOnly: true, Linger: time.Millisecond})
+	b, dir := busRig(t, Options{FireOnly: true, Linger: time.Millisecond})
 	master := startFakeBus(t, dir, prefixed)
 	reader, err := net.Dial("unix", b.pub.address)
 	if err != nil {
@@ -478,7 +480,7 @@ func TestLingerAfter(t *testing.T) {
 
 // TestBusLingerEnds: nothing else comes, and the event is fired all the same.
 func TestBusLingerEnds(t *testing.T) {
-	b, dir := busRig(t, BusOptions{FireOnly: true, Linger: time.Millisecond})
+	b, dir := busRig(t, Options{FireOnly: true, Linger: time.Millisecond})
 	startFakeBus(t, dir, prefixed)
 	if err := b.Open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -502,7 +504,7 @@ func TestBusOfAnotherRelease(t *testing.T) {
 			if text == "" { // it could not be asked
 				return
 			}
-			v, err := ParseVersion(text)
+			v, err := localmaster.ParseVersion(text)
 			if err != nil {
 				t.Error(err)
 			}
@@ -510,7 +512,7 @@ func TestBusOfAnotherRelease(t *testing.T) {
 		case <-ctx.Done():
 		}
 	}
-	b, dir := busRig(t, BusOptions{FireOnly: true, Serving: serving, BackoffMax: 10 * time.Millisecond})
+	b, dir := busRig(t, Options{FireOnly: true, Serving: serving, BackoffMax: 10 * time.Millisecond})
 	if err := b.Open(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -560,7 +562,7 @@ func TestBusOfAnotherRelease(t *testing.T) {
 // next master.
 func TestBus_MasterGoneBeforeServing(t *testing.T) {
 	begun, serving := make(chan struct{}), make(chan struct{})
-	b, dir := busRig(t, BusOptions{FireOnly: true, BackoffMax: 10 * time.Millisecond, Serving: func(ctx context.Context) {
+	b, dir := busRig(t, Options{FireOnly: true, BackoffMax: 10 * time.Millisecond, Serving: func(ctx context.Context) {
 		for _, c := range []chan struct{}{begun, serving} {
 			select {
 			case c <- struct{}{}:

@@ -1,4 +1,4 @@
-package localmaster
+package eventbus
 
 import (
 	"cmp"
@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/sidecar/localmaster"
 )
 
 // What firing an event can fail with.
@@ -27,7 +29,7 @@ var (
 )
 
 // BusOptions configures a Bus. Zero values take the defaults named.
-type BusOptions struct {
+type Options struct {
 	// FireOnly leaves the bus unread: every reader costs the master CPU for each event.
 	FireOnly bool
 	// Serving returns when the master's workers answer, or ctx has ended. It is asked when the bus is back after it was
@@ -50,7 +52,7 @@ type BusOptions struct {
 
 // Bus is the master's event bus: fire on its pull socket, receive from its pub socket. Both reconnect by themselves.
 type Bus struct {
-	o            BusOptions
+	o            Options
 	major        int
 	lengths      atomic.Bool // the master takes events with their length, see Serves
 	maxEventSize int64
@@ -88,8 +90,8 @@ type handler struct{ f func(tag string, data []byte) }
 
 type endpoint struct{ network, address string }
 
-// NewBus returns a bus for the master of cfg, not connected yet.
-func NewBus(cfg *Config, o BusOptions) *Bus {
+// New returns a bus for the master of cfg, not connected yet.
+func New(cfg *localmaster.Config, o Options) *Bus {
 	o.QueueEvents = cmp.Or(o.QueueEvents, 10_000)
 	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
 	o.MaxEvent = cmp.Or(o.MaxEvent, 64<<20)
@@ -115,9 +117,9 @@ func NewBus(cfg *Config, o BusOptions) *Bus {
 
 // Serves says which release the master is from now on: what it takes is framed by it. Not to be told by listening:
 // those of 3007 and 3008 publish without lengths whatever they take, and one that has nothing to say publishes nothing.
-func (b *Bus) Serves(v Version) { b.lengths.Store(v.takesLengths()) }
+func (b *Bus) Serves(v localmaster.Version) { b.lengths.Store(v.TakesLengths()) }
 
-func busEndpoint(cfg *Config, socket, portOption string) endpoint {
+func busEndpoint(cfg *localmaster.Config, socket, portOption string) endpoint {
 	if cfg.IPCMode == "tcp" {
 		return endpoint{"tcp", net.JoinHostPort("127.0.0.1", strconv.FormatInt(cfg.Int(portOption), 10))}
 	}

@@ -1,4 +1,4 @@
-package localmaster
+package eventbus
 
 import (
 	"bytes"
@@ -68,7 +68,7 @@ var six = []string{"t/a", "t/b", "t/c", "t/d", "t/e", "t/f"}
 // TestBus_RefireUnread: a stalled master is given events, and their callers are told that it has them. It is killed
 // before it reads any. The next master gets them all, in order and without another event being fired.
 func TestBus_RefireUnread(t *testing.T) {
-	b, dir := busRig(t, BusOptions{FireOnly: true, BackoffMax: 20 * time.Millisecond})
+	b, dir := busRig(t, Options{FireOnly: true, BackoffMax: 20 * time.Millisecond})
 	master := startStillBus(t, dir)
 	if err := b.Open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestBusKnowsWhatWasRead(t *testing.T) {
 	for together := 1; together <= 2; together++ { // events in a piece
 		for read := 0; read <= len(six); read += together {
 			t.Run(fmt.Sprint(together, read), func(t *testing.T) {
-				b, dir := busRig(t, BusOptions{FireOnly: true})
+				b, dir := busRig(t, Options{FireOnly: true})
 				b.ctx = t.Context()
 				master := startStillBus(t, dir)
 				var p pull
@@ -126,7 +126,7 @@ func TestBusKnowsWhatWasRead(t *testing.T) {
 // TestBus_MasterStalled: what does not fit into the socket of a stalled master is written when it reads again, on the
 // same connection, and nothing twice.
 func TestBus_MasterStalled(t *testing.T) {
-	b, dir := busRig(t, BusOptions{FireOnly: true})
+	b, dir := busRig(t, Options{FireOnly: true})
 	b.ctx, b.o.writeTimeout = t.Context(), 50*time.Millisecond
 	master := startStillBus(t, dir)
 	var p pull
@@ -151,7 +151,7 @@ func TestBus_MasterStalled(t *testing.T) {
 
 // TestBus_CloseWhileMasterStalled: a write that waits for the master does not delay Close.
 func TestBus_CloseWhileMasterStalled(t *testing.T) {
-	b, dir := busRig(t, BusOptions{FireOnly: true, writeTimeout: time.Minute})
+	b, dir := busRig(t, Options{FireOnly: true, writeTimeout: time.Minute})
 	startStillBus(t, dir)
 	if err := b.Open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestBus_CloseWhileMasterStalled(t *testing.T) {
 
 // TestPull_ResetReportedOnce: a master ends between a write and the check after it. The kernel reports that only once.
 func TestPull_ResetReportedOnce(t *testing.T) {
-	b, dir := busRig(t, BusOptions{FireOnly: true})
+	b, dir := busRig(t, Options{FireOnly: true})
 	b.ctx = t.Context()
 	master := startStillBus(t, dir)
 	var p pull

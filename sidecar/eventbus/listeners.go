@@ -1,10 +1,12 @@
-package localmaster
+package eventbus
 
 import (
 	"bytes"
 	"context"
 	"os"
 	"time"
+
+	"saltclusterd/sidecar/localmaster"
 )
 
 // kernelSockets lists this network namespace's unix sockets (proc_pid_net(5)); of those that a server has accepted,
@@ -17,7 +19,7 @@ const listenAgain = 50 * time.Millisecond
 // countActors is how many of a master's own processes connect to its bus and act on what they hear, or come up before
 // those that do: the reactor, event_return (salt/utils/event.py:EventReturn) and, from 3007 on,
 // salt/master.py:EventMonitor. 0: no process acts.
-func countActors(cfg *Config) (n int) {
+func countActors(cfg *localmaster.Config) (n int) {
 	for _, option := range []string{"reactor", "event_return"} {
 		if cfg.Bool(option) {
 			n++

@@ -1,4 +1,4 @@
-package localmaster
+package eventbus
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/sidecar/localmaster"
 )
 
 // UsualUmask is that of a master that makes itself a daemon (salt/utils/process.py:daemonize), and of one that systemd
@@ -23,7 +25,7 @@ var ErrNoUmask = errors.New("localmaster: umask not known")
 // process listens at the event bus, whose umask is that of all processes of a master, and what that is. ErrNoUmask:
 // there is none, it has no such socket (ipc_mode: tcp), its processes are hidden from us (systemd's ProtectProc=,
 // another container), or it is at a moment where it has set another one for a file of its own.
-func (c *Config) Umask(ctx context.Context) (uint32, error) {
+func Umask(ctx context.Context, c *localmaster.Config) (uint32, error) {
 	e := busEndpoint(c, "master_event_pull.ipc", "tcp_master_pull_port")
 	if e.network != "unix" {
 		return 0, fmt.Errorf("%w: ipc_mode is %s", ErrNoUmask, c.IPCMode)

@@ -1,4 +1,4 @@
-package localmaster
+package eventbus
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/tinylib/msgp/msgp"
+
+	"saltclusterd/sidecar/localmaster"
 )
 
 // FuzzTrimEvent: data of events are mostly what minions said.
@@ -36,14 +38,14 @@ func FuzzParseVersion(f *testing.F) {
 	f.Add("          Salt: 3008.3")
 	f.Add("3099.1")
 	f.Fuzz(func(t *testing.T, text string) {
-		v, err := ParseVersion(text)
+		v, err := localmaster.ParseVersion(text)
 		if err != nil {
-			if !errors.Is(err, ErrVersion) {
+			if !errors.Is(err, localmaster.ErrVersion) {
 				t.Fatal(err)
 			}
 			return
 		}
-		if again, err := ParseVersion(v.Text); err != nil || again != v {
+		if again, err := localmaster.ParseVersion(v.Text); err != nil || again != v {
 			t.Fatalf("%+v became %+v, %v", v, again, err)
 		}
 	})

@@ -1,4 +1,4 @@
-package localmaster
+package eventbus
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 func TestAwaitActors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bus.ipc")
-	b := &Bus{o: BusOptions{FireOnly: true}, actors: 2, pub: endpoint{"unix", path}}
+	b := &Bus{o: Options{FireOnly: true}, actors: 2, pub: endpoint{"unix", path}}
 	b.AwaitActors(t.Context()) // nobody listens: what there is to wait for is not known
 	ln, err := net.Listen("unix", path)
 	if err != nil {

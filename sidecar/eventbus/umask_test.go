@@ -1,4 +1,4 @@
-package localmaster
+package eventbus
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/sidecar/localmaster"
 )
 
 func TestUmaskIn(t *testing.T) {
@@ -39,8 +41,8 @@ func TestUmaskIn(t *testing.T) {
 // TestUmaskOfListener: it is the umask of the process that listens, as it is when one asks.
 func TestUmaskOfListener(t *testing.T) {
 	dir := t.TempDir()
-	cfg := &Config{SockDir: dir}
-	if _, err := cfg.Umask(t.Context()); !errors.Is(err, ErrNoUmask) {
+	cfg := &localmaster.Config{SockDir: dir}
+	if _, err := Umask(t.Context(), cfg); !errors.Is(err, ErrNoUmask) {
 		t.Errorf("no master: %v", err)
 	}
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", filepath.Join(dir, "master_event_pull.ipc"))
@@ -51,11 +53,11 @@ func TestUmaskOfListener(t *testing.T) {
 	defer unix.Umask(unix.Umask(0))
 	for _, mask := range []int{0o022, 0o077, 0o027, 0o002} {
 		unix.Umask(mask)
-		if got, err := cfg.Umask(t.Context()); err != nil || got != uint32(mask) {
+		if got, err := Umask(t.Context(), cfg); err != nil || got != uint32(mask) {
 			t.Errorf("%03o: %03o, %v", mask, got, err)
 		}
 	}
-	if got, err := (&Config{SockDir: dir, IPCMode: "tcp"}).Umask(t.Context()); !errors.Is(err, ErrNoUmask) {
+	if got, err := Umask(t.Context(), &localmaster.Config{SockDir: dir, IPCMode: "tcp"}); !errors.Is(err, ErrNoUmask) {
 		t.Errorf("tcp: %03o, %v", got, err)
 	}
 	if err := os.Remove(filepath.Join(dir, "master_event_pull.ipc")); err != nil {

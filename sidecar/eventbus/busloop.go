@@ -1,4 +1,4 @@
-package localmaster
+package eventbus
 
 import (
 	"context"
@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"saltclusterd/backoff"
 	"time"
+
+	"saltclusterd/backoff"
 )
 
 const (
