@@ -312,7 +312,7 @@ func serve(args []string) error {
 	}
 	ctx, addrs := context.Background(), []string{"127.0.0.1:" + args[1]}
 	if args[0] == "req" {
-		e, err := edge.NewReqEdge(edge.ReqConfig{Addrs: addrs, Handler: echoing{}})
+		e, err := edge.NewReqEdge(edge.ReqConfig{Addrs: addrs, Handler: echoing{}, Served: edge.Served{TLS: selfSigned()}})
 		if err != nil {
 			return err
 		}
@@ -323,7 +323,8 @@ func serve(args []string) error {
 		_, err = io.Copy(io.Discard, os.Stdin)
 		return err
 	}
-	e, err := edge.NewPubEdge(edge.PubConfig{Addrs: addrs, Identify: named, Targeted: func() bool { return true }})
+	e, err := edge.NewPubEdge(edge.PubConfig{Addrs: addrs, Identify: named, Targeted: func() bool { return true },
+		Served: edge.Served{TLS: selfSigned()}})
 	if err != nil {
 		return err
 	}

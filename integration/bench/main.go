@@ -3,7 +3,7 @@
 // Every part compares with something else in the same run on the same machine:
 //
 //   - echo, fanout: ports 4506 and 4505 against libzmq.
-//   - transports: Salt's tcp transport on both ports, against zeromq on the same ports.
+//   - transports: Salt's transports tcp and ws, and tcp inside of TLS, on both ports, against zeromq on the same ports.
 //   - signin: CPU per `_auth` of an accepted key, against a stock master alone.
 //   - forward: CPU and latency of requests that saltclusterd forwards, against asking the master directly: stock
 //     masters, and at 1,000 requests/s a stand-in, because no stock master answers that many.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -10,10 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gobwas/ws"
 	"golang.org/x/sync/errgroup"
 
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/saltwire/tcpframe"
+	"saltclusterd/sidecar/saltwire/wsframe"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -21,10 +24,20 @@ import (
 type minionSide struct {
 	name      string
 	hello     map[string][]byte // by kind of server
-	greeted   map[string]int    // bytes that the server says before
-	request   []byte            // is answered by as many bytes
+	greeted   map[string]int    // bytes that the server answers
+	request   []byte
+	answer    int // bytes
 	delivered func(size int) int
+	secured   bool // inside of TLS
 }
+
+// webSocket is how a minion with ws opens a connection, and webSocketAnswer what is said then.
+const (
+	webSocket = "GET /ws HTTP/1.1\r\nHost: edge\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+	webSocketAnswer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+		"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+)
 
 const benchMID = "\x81\xa3mid\xda\x00\x243f2b8c1e-5b0a-4d63-9f0e-2f6f8f6d1c11"
 
@@ -34,18 +47,31 @@ func minionSides() []minionSide {
 	frame := func(head string, body []byte) []byte {
 		return append(tcpframe.AppendReplyHead(nil, []byte(head)), body...)
 	}
+	request := frame(benchMID, body)
+	tcp := minionSide{
+		name:      "tcp",
+		hello:     map[string][]byte{"pub": frame("\x80", saltwire.AppendRaw(nil, "minion"))},
+		request:   request,
+		answer:    len(request),
+		delivered: func(size int) int { return len(tcpframe.AppendPublication(nil, make([]byte, size))) },
+	}
+	secured := tcp
+	secured.name, secured.secured = "tcp+tls", true
 	return []minionSide{{
 		name:      "zeromq",
 		hello:     map[string][]byte{"req": hello("REQ"), "pub": zmtp.AppendSubscribe(hello("SUB"), nil)},
 		greeted:   map[string]int{"req": len(hello("ROUTER")), "pub": len(hello("PUB"))},
 		request:   zmtp.AppendMessage(nil, nil, body),
+		answer:    len(zmtp.AppendMessage(nil, nil, body)),
 		delivered: func(size int) int { return zmtp.MessageSize(make([]byte, size)) },
-	}, {
-		name:      "tcp",
-		hello:     map[string][]byte{"pub": frame("\x80", saltwire.AppendRaw(nil, "minion"))},
-		request:   frame(benchMID, body),
-		delivered: func(size int) int { return len(tcpframe.AppendPublication(nil, make([]byte, size))) },
-	}}
+	}, tcp, {
+		name:      "ws",
+		hello:     map[string][]byte{"req": []byte(webSocket), "pub": []byte(webSocket)},
+		greeted:   map[string]int{"req": len(webSocketAnswer), "pub": len(webSocketAnswer)},
+		request:   ws.MustCompileFrame(ws.MaskFrame(ws.NewBinaryFrame(body))),
+		answer:    len(wsframe.AppendHeader(nil, len(body))) + len(body),
+		delivered: func(size int) int { return len(wsframe.AppendPublication(nil, make([]byte, size))) },
+	}, secured}
 }
 
 // named is edge.PubConfig.Identify of subscribers that say their id in clear.
@@ -54,13 +80,15 @@ func named(said []byte) (string, bool) {
 	return string(id), ok
 }
 
-// transports measures Salt's tcp transport against zeromq at the same edge, with the same clients, which are ours.
+// transports measures Salt's other transports against zeromq at the same edge, with the same clients, which are ours.
+// Those with ws keep their connections, other than Salt's.
 func (b *bench) transports(ctx context.Context) error {
-	var req, pub [2][2]series // by transport: per second, µs of CPU for each
-	var idle [2]series        // KiB for each subscriber
+	sides := minionSides()
+	req, pub := make([][2]series, len(sides)), make([][2]series, len(sides)) // per second, µs of CPU for each
+	idle := make([]series, len(sides))                                       // KiB for each subscriber
 	n := pick(b, 1000, 200)
 	for range b.rounds {
-		for i, p := range minionSides() {
+		for i, p := range sides {
 			rate, cpu, err := p.ask(ctx, n, pick(b, 2*time.Second, 500*time.Millisecond))
 			if err != nil {
 				return fmt.Errorf("requests with %s: %w", p.name, err)
@@ -76,16 +104,18 @@ func (b *bench) transports(ctx context.Context) error {
 			}
 		}
 	}
-	row := func(what, format string, zeromq, tcp series) []string {
-		return []string{what, zeromq.show(format), tcp.show(format), tcp.over(zeromq).bold("%.2f")}
+	for i, p := range sides[1:] {
+		row := func(what, format string, zeromq, other series) []string {
+			return []string{what, zeromq.show(format), other.show(format), other.over(zeromq).bold("%.2f")}
+		}
+		b.table("Salt's transport "+p.name+" and zeromq on one port",
+			fmt.Sprintf("%d minions: requests of 200 bytes in lockstep, bursts of publications of 1,024 bytes.", n),
+			[]string{"", "zeromq", p.name, "ratio"}, [][]string{
+				row("requests/s", "%.0f", req[0][0], req[i+1][0]), row("CPU µs/request", "%.1f", req[0][1], req[i+1][1]),
+				row("deliveries/s", "%.0f", pub[0][0], pub[i+1][0]), row("CPU µs/delivery", "%.2f", pub[0][1], pub[i+1][1]),
+				row("KiB/idle subscriber", "%.1f", idle[0], idle[i+1]),
+			})
 	}
-	b.table("Salt's tcp transport and zeromq on one port",
-		fmt.Sprintf("%d minions: requests of 200 bytes in lockstep, bursts of publications of 1,024 bytes.", n),
-		[]string{"", "zeromq", "tcp", "ratio"}, [][]string{
-			row("requests/s", "%.0f", req[0][0], req[1][0]), row("CPU µs/request", "%.1f", req[0][1], req[1][1]),
-			row("deliveries/s", "%.0f", pub[0][0], pub[1][0]), row("CPU µs/delivery", "%.2f", pub[0][1], pub[1][1]),
-			row("KiB/idle subscriber", "%.1f", idle[0], idle[1]),
-		})
 	return nil
 }
 
@@ -97,6 +127,10 @@ func (p minionSide) connect(port, kind string, n int) (conns []net.Conn, err err
 			return conns, err
 		}
 		conns = append(conns, c)
+		if p.secured {
+			c = tls.Client(c, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // what is measured is the server
+			conns[len(conns)-1] = c
+		}
 		if _, err := c.Write(p.hello[kind]); err != nil {
 			return conns, err
 		}
@@ -132,7 +166,7 @@ func (p minionSide) ask(ctx context.Context, n int, span time.Duration) (rate, c
 		var g errgroup.Group
 		for _, c := range conns {
 			g.Go(func() error {
-				for in := make([]byte, len(p.request)); time.Since(began) < span; done.Add(1) {
+				for in := make([]byte, p.answer); time.Since(began) < span; done.Add(1) {
 					if _, err := c.Write(p.request); err != nil {
 						return err
 					}

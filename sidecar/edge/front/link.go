@@ -77,7 +77,7 @@ func (l *Link) SetUnreadTimeout(d time.Duration) {
 	})
 }
 
-// serve shakes hands and carries what the peer says to the edge.
+// serve shakes hands and starts what carries the bytes, in goroutines whose stacks have not grown for a handshake.
 func (l *Link) serve() {
 	defer l.front.wg.Done()
 	err := l.handshake()
@@ -89,8 +89,14 @@ func (l *Link) serve() {
 	}
 	i := identityOf(l.tls.ConnectionState())
 	l.identity.Store(&i)
-	l.front.wg.Add(1)
+	l.front.wg.Add(2)
+	go l.sendRequests()
 	go l.sendReplies()
+}
+
+// sendRequests carries what the peer says to the edge.
+func (l *Link) sendRequests() {
+	defer l.front.wg.Done()
 	room := make([]byte, upRoom)
 	for {
 		n, err := l.tls.Read(room)
