@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// selfSigned is the configuration of a server that nobody verifies, made when it is needed first. It panics when there
-// is no randomness.
+// selfSigned is the configuration of a server whose certificate is not verified, made when it is needed first. It
+// panics when the system has no randomness.
 func selfSigned() func() *tls.Config {
 	return sync.OnceValue(func() *tls.Config {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -171,6 +171,9 @@ func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
 			return err
 		}
 		s.edge.met.speaking(t, false).Inc()
+		if t == WS && s.Ready() {
+			s.SetFarewell(s.wsFarewell)
+		}
 	}
 	s.since = now - int64(d.Duration())
 	s.known = now-s.since > int64(knownAfter)

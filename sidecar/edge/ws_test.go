@@ -362,3 +362,34 @@ func TestWSPub_SurvivesUpgrades(t *testing.T) {
 	p.conn.Close()
 	eventually(t, "none is counted", func() bool { return gaugeValue(e.met.speaking(WS, false)) == 0 })
 }
+
+// readEnd wants what ends a subscriber, after publications.
+func (p *wsPeer) readEnd() {
+	p.t.Helper()
+	if got := p.read(); got != "\xc1" {
+		p.t.Fatalf("got %.60q", got)
+	}
+	if f, err := ws.ReadFrame(p.in); err != nil || f.Header.OpCode != ws.OpClose {
+		p.t.Fatalf("%+v, %v", f.Header, err)
+	}
+	if _, err := ws.ReadFrame(p.in); err == nil {
+		p.t.Fatal("more behind the end")
+	}
+}
+
+// TestWSPub_Farewell: a subscriber whose connection the edge ends is told so, whichever process it is, and whether or not
+// it uses TLS; one that was handed over is not.
+func TestWSPub_Farewell(t *testing.T) {
+	ca := fronttest.NewAuthority(t)
+	served := Served{TLS: always(ca.Server(tls.NoClientCert))}
+	e := openPub(t, PubConfig{Served: served})
+	plain := subscribeWS(t, e)
+	secured := openWS(t, tls.Client(dialRaw(t, e), ca.Client("")))
+	eventually(t, "both have subscribed", func() bool { return e.Stats().Subscribers == 2 })
+	e = upgradePub(t, e)
+	secured.readEnd()
+	e.Publish(Publication{Body: []byte("last")})
+	e.Drain(t.Context(), 0)
+	plain.expect("last")
+	plain.readEnd()
+}

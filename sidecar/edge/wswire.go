@@ -88,6 +88,20 @@ func (w *wsReq) appendReplyHead(dst, _ []byte, body int) []byte {
 	return dst
 }
 
+// wsLast ends a subscriber: a message that is not msgpack, and the end of the WebSocket. Salt's minions ask a
+// connection that has ended for the next message again and again, without a pause, and do nothing else any more. The
+// message ends the task that would do so (salt/transport/ws.py, PublishClient.recv and on_recv_handler). The minion is
+// without a connection then, notices it with master_alive_interval, and connects again.
+var wsLast = wsframe.AppendClose(append(wsframe.AppendHeader(nil, 1), 0xc1))
+
+// wsFarewell is wsLast unless the subscriber is in the middle of something. Wants Mu.
+func (s *sub) wsFarewell() []byte {
+	if s.blocked || s.q.size() > 0 {
+		return nil
+	}
+	return wsLast
+}
+
 // wsSub is Salt's ws transport on the publish port. Its subscriber never names itself and gets everything.
 type wsSub struct{ wsWire }
 
@@ -108,6 +122,7 @@ func (w *wsSub) next(s *sub, in []byte) (int, error) {
 		}
 		s.SetReady()
 		s.SetUnreadTimeout(s.edge.cfg.HeartbeatTimeout)
+		s.SetFarewell(s.wsFarewell)
 		s.join()
 		s.shard.subscribe(s, "")
 	case wsframe.Message:

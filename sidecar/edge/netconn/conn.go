@@ -49,6 +49,7 @@ type Conn struct {
 	heard    atomic.Int64   // clock at the last bytes read
 	cause    atomic.Uint32  // the Reason it was cut for, 0 while it lives
 	done     chan struct{}  // closed when cut
+	farewell func() []byte  // what is said last; guarded by Mu
 }
 
 // Init makes c the connection that was let in.
@@ -128,12 +129,31 @@ func (c *Conn) Reason() Reason { return Reason(c.cause.Load()) }
 func (c *Conn) Close() {
 	sock := c.socket()
 	c.Mu.Lock()
+	c.sayFarewell()
 	if !c.handed && !c.Reason().ours() {
 		_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	}
 	c.closed = true
 	c.Mu.Unlock()
 	c.release(sock, !c.Reason().ours())
+}
+
+// SetFarewell sets what gives the last bytes for the peer, which the socket takes at once or not at all. It is called
+// with Mu when the connection is closed and no other process has it.
+func (c *Conn) SetFarewell(f func() []byte) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.farewell = f
+}
+
+// sayFarewell wants Mu.
+func (c *Conn) sayFarewell() {
+	if c.farewell == nil || c.handed || c.closed {
+		return
+	}
+	if last := c.farewell(); len(last) > 0 {
+		_, _ = c.Write(last)
+	}
 }
 
 // SetReadDeadline sets the socket's, except that it never takes back the

@@ -179,6 +179,7 @@ func (c *Conn) HandedOver() bool {
 		return false
 	}
 	c.Mu.Lock()
+	c.sayFarewell()
 	c.closed = true
 	c.Mu.Unlock()
 	c.release(c.socket(), false)
