@@ -63,8 +63,9 @@ type Config struct {
 type Disk struct {
 	Write func(f *os.File, b []byte, at int64) (int, error)
 	Sync  func(f *os.File) error
-	All   func() // brings all file systems to their disks
-	Boot  string // another boot id
+	Names func(dir string) error // brings the names in a directory to the disk
+	All   func()                 // brings all file systems to their disks
+	Boot  string                 // another boot id
 }
 
 func (c *Config) setDefaults() error {
@@ -87,6 +88,9 @@ func (c *Config) setDefaults() error {
 	}
 	if c.Disk.Sync == nil {
 		c.Disk.Sync = (*os.File).Sync
+	}
+	if c.Disk.Names == nil {
+		c.Disk.Names = durable.SyncDir
 	}
 	if c.Disk.All == nil {
 		c.Disk.All = unix.Sync

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-
-	"saltclusterd/durable"
 )
 
 // A cursor file holds two slots that are written in turn, so that one is whole whatever happens to the other: magic
@@ -34,7 +32,7 @@ type cursor struct {
 
 // openCursor reads or creates a consumer's cursor. After a power loss or reboot only durable holds: what was done later
 // may not be on disk.
-func openCursor(dir, name, boot string) (*cursor, error) {
+func openCursor(dir, name string, disk Disk) (*cursor, error) {
 	path := filepath.Join(dir, "cursor."+name)
 	_, missing := os.Stat(path)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -42,11 +40,11 @@ func openCursor(dir, name, boot string) (*cursor, error) {
 		return nil, err
 	}
 	if missing != nil { // lost with a power loss it would repeat all there is
-		if err := durable.SyncDir(dir); err != nil {
+		if err := disk.Names(dir); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
-	c := &cursor{f: f, boot: boot}
+	c := &cursor{f: f, boot: disk.Boot}
 	var was string
 	for slot := range int64(2) {
 		b := make([]byte, cursorLength)
@@ -61,7 +59,7 @@ func openCursor(dir, name, boot string) (*cursor, error) {
 			c.generation, c.done, c.durable, was = generation, done, durable, b4
 		}
 	}
-	if was != boot {
+	if was != disk.Boot {
 		c.done = c.durable
 	}
 	return c, nil

@@ -24,7 +24,7 @@ func (s *Spool) recoverDir() error {
 	s.next, s.bytes, s.segments, s.consumers = 1, 0, nil, nil // an attempt to open that failed may have left something
 	for i := range s.c.Consumers {
 		k := &consumer{s: s, Consumer: s.c.Consumers[i]}
-		if k.cursor, err = openCursor(s.c.Dir, k.Name, s.c.Disk.Boot); err != nil {
+		if k.cursor, err = openCursor(s.c.Dir, k.Name, s.c.Disk); err != nil {
 			return err
 		}
 		k.done, k.durable = k.cursor.done, k.cursor.durable

@@ -114,6 +114,28 @@ func TestOnceAndSync(t *testing.T) {
 	}
 }
 
+// The name of a new cursor is on the disk before it is used, and without that the journal does not open: lost with a
+// power failure it would repeat all there is.
+func TestNewCursorIsOnDisk(t *testing.T) {
+	var got sink
+	dir, named := t.TempDir(), 0
+	failure := errors.New("the disk fails")
+	c := Config{Dir: dir, Consumers: []Consumer{{Name: "c", Consume: got.consume}}}
+	c.Disk.Names = func(of string) error {
+		if _, err := os.Stat(filepath.Join(of, "cursor.c")); err == nil && of == dir {
+			named++
+		}
+		return failure
+	}
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Open(t.Context()); !errors.Is(err, failure) || named != 1 {
+		t.Errorf("%v after %d", err, named)
+	}
+}
+
 // What a killed process has done and not synced reaches its disk before the journal gives it up, also when Sync is about
 // another disk by now.
 func TestKilledBeforeSync(t *testing.T) {
