@@ -118,6 +118,10 @@ test-releases: setup build ## older releases of each Salt line: their buses and 
 	 SALTCLUSTER_VENVS=$$older $(GO) test -count=1 -timeout 20m ./sidecar/jobcache/ ./sidecar/fileserve/ ./sidecar/mines/
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 60m -v -run '^TestReleases$$' ./integration/scenario/
 
+.PHONY: test-older
+test-older: build ## OLD=DIRECTORY with programs of an earlier version: a cluster is upgraded from them, node by node, and keeps its leader meanwhile
+	SALTCLUSTER_OLD_BIN=$(abspath $(OLD)) $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestOlderProgram$$' ./integration/scenario/
+
 test-operate: build ## what an operator does by hand: configurations compared, a wrong clock, a key store in the wrong order, thorium that deletes keys, a returner that hangs, remove --force
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^(TestOperate|TestThorium)$$' ./integration/scenario/
 
