@@ -29,7 +29,7 @@ var decoderCalls = regexp.MustCompile(`^(json\.(Unmarshal|NewDecoder)|yaml\.(Unm
 
 // untried are decoders without a target, with the reason.
 var untried = map[string]string{
-	"saltclusterd/cmd/saltclusterctl.toNode":               "what this program itself has just encoded",
+	"saltclusterd/cmd/saltclusterctl/console.toNode":       "what this program itself has just encoded",
 	"saltclusterd/cmd/saltclusterctl/doctor.Certificate":   "this node's own; FuzzPeerCert tries those of others",
 	"(*saltclusterd/consensus/state.Secret).UnmarshalJSON": "refuses whatever it is given",
 	"(*saltclusterd/sidecar/upstream.SubClient).Import":    "takes a descriptor along with what FuzzDecodeClient tries",

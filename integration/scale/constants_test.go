@@ -39,7 +39,7 @@ func TestProgramConstants(t *testing.T) {
 		{"sidecar/jobcache", "cmp.Or(c.Rate, ", busRate},
 		{"sidecar/jobcache", "cmp.Or(c.Burst, ", busBurst},
 		{"sidecar/jobcache", "slowest = ", jobRate},
-		{"sidecar/localmaster", "cmp.Or(o.QueueEvents, ", jobBurst * 5 / 3},
+		{"sidecar/eventbus", "cmp.Or(o.QueueEvents, ", jobBurst * 5 / 3},
 		{"fsync/jobs", "replica.Pace{Linger: ", linger},
 		{"fsync/jobs", "batchRecords = ", copyRecords},
 		{"fsync/jobs", "batchBytes = ", copyBytes},

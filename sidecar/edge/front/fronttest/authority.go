@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"math/big"
 	"net"
 	"testing"
@@ -16,7 +17,8 @@ import (
 // Authority signs certificates.
 type Authority struct {
 	t    testing.TB
-	cert *x509.Certificate
+	cert *x509.Certificate // what was signed
+	pem  []byte
 	key  *ecdsa.PrivateKey
 }
 
@@ -27,12 +29,10 @@ func NewAuthority(t testing.TB) *Authority {
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
 		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
-	if err == nil {
-		a.cert, err = x509.ParseCertificate(der)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.cert, a.pem = template, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return a
 }
 
@@ -48,7 +48,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 // Pool has the authority alone.
 func (a *Authority) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
-	p.AddCert(a.cert)
+	p.AppendCertsFromPEM(a.pem)
 	return p
 }
 
