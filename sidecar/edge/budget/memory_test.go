@@ -39,8 +39,8 @@ func TestMemory_CutOrder(t *testing.T) {
 	}
 	t.Run("of the owner that holds most", func(t *testing.T) {
 		m := NewMemory(testMemory, 0, func(int) {})
-		for range 3 {
-			c := testShare(1)
+		for i := range 3 {
+			c := testShare(1 + i) // a minion is one owner, from wherever it connects
 			m.Trust(c, "greedy")
 			hold(m, c, 100<<10)
 		}
@@ -51,6 +51,39 @@ func TestMemory_CutOrder(t *testing.T) {
 			t.Error("one connection of a modest minion is cut before three of a greedy one")
 		}
 	})
+}
+
+// TestMemory_Reserve fills what large requests may have with complete ones, which give up nothing. Another large one has
+// no room then, in one piece or as it arrives, and small ones have the reserve.
+func TestMemory_Reserve(t *testing.T) {
+	evicted := 0
+	m := NewMemory(testMemory, 0, func(n int) { evicted += n })
+	const large = 2 * smallRequest
+	for {
+		if err := m.Complete(testShare(1), large, false); err != nil {
+			break
+		}
+		if m.Used() > testMemory {
+			t.Fatalf("%d bytes used of %d", m.Used(), testMemory)
+		}
+	}
+	if m.Used() > testMemory-testMemory/8 {
+		t.Errorf("large requests use %d bytes of %d", m.Used(), testMemory)
+	}
+	if s := testShare(2); m.Hold(s, large) == nil {
+		t.Error("a large request that arrives has room in the reserve")
+	}
+	cut := evicted
+	arrives := testShare(3)
+	if err := m.Hold(arrives, 10<<10); err != nil {
+		t.Errorf("a small request that arrives: %v", err)
+	}
+	if err := m.Complete(testShare(4), 10<<10, false); err != nil {
+		t.Errorf("a small request: %v", err)
+	}
+	if evicted != cut || arrives.gone {
+		t.Error("a connection was cut for a small request")
+	}
 }
 
 // TestMemory_KnownAddressesBounded remembers more addresses than there is room for.
