@@ -57,7 +57,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	words := []string{ // of lists in our code; cmd: router.Label
 		"action", "check", "cmd", "code", "command", "consumer", "journal", "limit", "op", "outcome", "proto", "reason",
 		"result", "route", "rule",
-		"sign", "source", "state", "verb",
+		"sign", "source", "state", "transport", "verb",
 	}
 	members := []string{"peer", "node"}
 	labelled := 0
