@@ -2,10 +2,11 @@ package edge
 
 import (
 	"net/netip"
-	"saltclusterd/sidecar/edge/front"
-	"saltclusterd/sidecar/edge/netconn"
 	"sync/atomic"
 	"time"
+
+	"saltclusterd/sidecar/edge/front"
+	"saltclusterd/sidecar/edge/netconn"
 )
 
 // Request is one request of a peer.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"saltclusterd/sidecar/edge/front/fronttest"
 	"saltclusterd/sidecar/edge/netconn"
+	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 	"saltclusterd/sidecar/saltwire/tcpframe"
 )
 
@@ -36,7 +36,7 @@ func dialTLS(t *testing.T, e addressed, c *tls.Config, proxyHeader string) *tcpP
 }
 
 func TestTLSReq(t *testing.T) {
-	ca := fronttest.NewAuthority(t)
+	ca := tlstest.NewCA(t, "authority")
 	seen := make(chan string, 3)
 	e := openReq(t, ReqConfig{Proxies: loopback, MaxConnsPerAddr: 1, Served: Served{TLS: always(ca.Server(tls.VerifyClientCertIfGiven))}},
 		func(r *Request) {
@@ -66,7 +66,7 @@ func TestTLSReq(t *testing.T) {
 }
 
 func TestTLSPub(t *testing.T) {
-	ca := fronttest.NewAuthority(t)
+	ca := tlstest.NewCA(t, "authority")
 	e := openPub(t, PubConfig{Served: Served{TLS: always(ca.Server(tls.NoClientCert))}, Identify: said})
 	p := dialTLS(t, e, ca.Client(""), "")
 	p.write(tcpFrame("", text("m1")))
@@ -99,7 +99,7 @@ func TestTLSPub(t *testing.T) {
 
 // TestTLSPub_Slow: a subscriber that does not read is cut, and costs no more memory than one without TLS.
 func TestTLSPub_Slow(t *testing.T) {
-	ca := fronttest.NewAuthority(t)
+	ca := tlstest.NewCA(t, "authority")
 	e := openPub(t, PubConfig{Served: Served{TLS: always(ca.Server(tls.NoClientCert))}, QueueBytes: 1 << 20, QueueMessages: 100})
 	p := dialTLS(t, e, ca.Client(""), "")
 	p.write(tcpFrame("", text("m1")))
@@ -115,7 +115,7 @@ func TestTLSPub_Slow(t *testing.T) {
 // TestTLS_Refused opens connections that do not shake hands. None reaches the handler, all are counted, and others are
 // served meanwhile.
 func TestTLS_Refused(t *testing.T) {
-	ca, other := fronttest.NewAuthority(t), fronttest.NewAuthority(t)
+	ca, other := tlstest.NewCA(t, "authority"), tlstest.NewCA(t, "authority")
 	required := ca.Server(tls.RequireAndVerifyClientCert)
 	served := required
 	e := openReq(t, ReqConfig{HandshakeTimeout: 500 * time.Millisecond, Served: Served{TLS: func() *tls.Config { return served }}}, echo)
@@ -202,7 +202,7 @@ func TestTLS_Refused(t *testing.T) {
 
 // TestTLS_Close: the edge closes with connections in each state, and no goroutine is left.
 func TestTLS_Close(t *testing.T) {
-	ca := fronttest.NewAuthority(t)
+	ca := tlstest.NewCA(t, "authority")
 	e := openPub(t, PubConfig{Served: Served{TLS: always(ca.Server(tls.NoClientCert))}})
 	for range 3 {
 		p := dialTLS(t, e, ca.Client(""), "")
@@ -222,7 +222,7 @@ func TestTLS_Close(t *testing.T) {
 // TestTLS_HandedOver: of two subscribers the one with TLS is not handed over; it is closed in order when the other
 // process serves.
 func TestTLS_HandedOver(t *testing.T) {
-	ca := fronttest.NewAuthority(t)
+	ca := tlstest.NewCA(t, "authority")
 	e := openPub(t, PubConfig{Served: Served{TLS: always(ca.Server(tls.NoClientCert))}, Identify: said})
 	p := dialTLS(t, e, ca.Client(""), "")
 	p.write(tcpFrame("", text("m1")))

@@ -13,8 +13,8 @@ import (
 
 	"github.com/gobwas/ws"
 
-	"saltclusterd/sidecar/edge/front/fronttest"
 	"saltclusterd/sidecar/edge/netconn"
+	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -160,7 +160,7 @@ func TestWSReq_EachByte(t *testing.T) {
 }
 
 func TestWSPub(t *testing.T) {
-	ca := fronttest.NewAuthority(t)
+	ca := tlstest.NewCA(t, "authority")
 	e := openPub(t, PubConfig{Served: Served{TLS: always(ca.Server(tls.NoClientCert))}, Heartbeat: 50 * time.Millisecond})
 	plain := subscribeWS(t, e)
 	inside := tls.Client(dialRaw(t, e), ca.Client(""))
@@ -380,7 +380,7 @@ func (p *wsPeer) readEnd() {
 // TestWSPub_Farewell: a subscriber whose connection the edge ends is told so, whichever process it is, and whether or not
 // it uses TLS; one that was handed over is not.
 func TestWSPub_Farewell(t *testing.T) {
-	ca := fronttest.NewAuthority(t)
+	ca := tlstest.NewCA(t, "authority")
 	served := Served{TLS: always(ca.Server(tls.NoClientCert))}
 	e := openPub(t, PubConfig{Served: served})
 	plain := subscribeWS(t, e)

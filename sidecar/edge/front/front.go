@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -111,15 +110,4 @@ func (l *Link) handshake() error {
 	}
 	l.ready = true
 	return l.peer.SetDeadline(time.Time{})
-}
-
-// control calls do with the descriptor of what has one.
-func control(c any, do func(fd int)) {
-	s, ok := c.(syscall.Conn)
-	if !ok {
-		return
-	}
-	if raw, err := s.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { do(int(fd)) })
-	}
 }

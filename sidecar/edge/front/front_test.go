@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"saltclusterd/sidecar/edge/front/fronttest"
+	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 )
 
 func TestIdentityOf(t *testing.T) {
@@ -76,7 +76,7 @@ func tcpPair(t *testing.T) (server, client net.Conn) {
 
 // TestEnd ends the edge's side in each state of a connection; all of the front's goroutines end.
 func TestEnd(t *testing.T) {
-	ca := fronttest.NewAuthority(t)
+	ca := tlstest.NewCA(t, "authority")
 	for name, c := range map[string]struct {
 		shakes, discard bool
 	}{

@@ -64,7 +64,7 @@ func (l *Link) End(discard bool) {
 		_ = l.peer.SetWriteDeadline(time.Now().Add(l.front.cfg.CloseTimeout))
 		return
 	}
-	control(l.peer, func(fd int) {
+	nowait.Control(l.peer, func(fd int) {
 		_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	})
 	_ = l.peer.Close()
@@ -72,7 +72,7 @@ func (l *Link) End(discard bool) {
 
 // SetUnreadTimeout ends the connection when the peer's host confirms nothing for so long of what was sent to it.
 func (l *Link) SetUnreadTimeout(d time.Duration) {
-	control(l.peer, func(fd int) {
+	nowait.Control(l.peer, func(fd int) {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))
 	})
 }
@@ -107,7 +107,7 @@ func (l *Link) sendRequests() {
 		}
 		if err != nil {
 			l.note(err)
-			control(l.local, func(fd int) { _ = unix.Shutdown(fd, unix.SHUT_WR) })
+			nowait.Control(l.local, func(fd int) { _ = unix.Shutdown(fd, unix.SHUT_WR) })
 			return
 		}
 	}

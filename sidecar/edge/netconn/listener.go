@@ -10,8 +10,9 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
+
+	"saltclusterd/nowait"
 
 	"golang.org/x/sys/unix"
 )
@@ -88,7 +89,7 @@ var keepAliveOptions = []struct{ level, name, value int }{
 // package net's own keep-alives, and these after them. Where package net sets its own all the same, as it does for a
 // listener of another process, these have to be set again.
 func setKeepAlive(ln net.Listener) {
-	control(ln, func(fd int) {
+	nowait.Control(ln, func(fd int) {
 		for _, o := range keepAliveOptions {
 			_ = unix.SetsockoptInt(fd, o.level, o.name, o.value)
 		}
@@ -97,24 +98,13 @@ func setKeepAlive(ln net.Listener) {
 
 // hasKeepAlive tells whether a connection has inherited keepAlive.
 func hasKeepAlive(c *net.TCPConn) (has bool) {
-	control(c, func(fd int) {
+	nowait.Control(c, func(fd int) {
 		has = !slices.ContainsFunc(keepAliveOptions, func(o struct{ level, name, value int }) bool {
 			v, err := unix.GetsockoptInt(fd, o.level, o.name)
 			return err != nil || v != o.value
 		})
 	})
 	return has
-}
-
-// control calls f with the descriptor of what has one.
-func control(c any, f func(fd int)) {
-	s, ok := c.(syscall.Conn)
-	if !ok {
-		return
-	}
-	if raw, err := s.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { f(int(fd)) })
-	}
 }
 
 // Open listens. After Shut it listens on the same ports as before.

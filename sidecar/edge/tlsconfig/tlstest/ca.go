@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -80,6 +81,38 @@ func (c *CA) Issue(w Wanted) (cert, key []byte) {
 		c.t.Fatal(err)
 	}
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// Pool has the CA alone.
+func (c *CA) Pool() *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AppendCertsFromPEM(c.PEM)
+	return p
+}
+
+// Server is the configuration of a server at 127.0.0.1.
+func (c *CA) Server(clients tls.ClientAuthType) *tls.Config {
+	return &tls.Config{
+		Certificates: c.pairOf(Wanted{Name: "edge", IPs: []string{"127.0.0.1"}}), ClientAuth: clients, ClientCAs: c.Pool(),
+	}
+}
+
+// Client is the configuration of a client of that server; without a certificate when commonName is empty.
+func (c *CA) Client(commonName string, hosts ...string) *tls.Config {
+	cfg := &tls.Config{RootCAs: c.Pool(), ServerName: "127.0.0.1"}
+	if commonName != "" {
+		cfg.Certificates = c.pairOf(Wanted{Name: commonName, DNS: hosts})
+	}
+	return cfg
+}
+
+func (c *CA) pairOf(w Wanted) []tls.Certificate {
+	c.t.Helper()
+	pair, err := tls.X509KeyPair(c.Issue(w))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return []tls.Certificate{pair}
 }
 
 // Revoke returns a revocation list with the certificate of a serial number, as PEM; nil: an empty one.

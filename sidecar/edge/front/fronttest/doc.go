@@ -1,2 +1,0 @@
-// Package fronttest makes certificates for tests of TLS.
-package fronttest
