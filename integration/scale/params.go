@@ -111,7 +111,7 @@ func (c *Costs) table() []row {
 		{&c.SyncRet, "SyncRet", 20 * us, "what a return adds to it, a directory with a file; not CPU",
 			"as Fsync (15 to 25 µs)"},
 		{&c.DiskMiB, "DiskMiB", 2500 * us, "a MiB written in one go; not CPU", "as Fsync"},
-		{&c.MemBase, "MemBase", 19 << 20, "of memory: saltclusterd with no minion connected", "make bench ARGS='-what memory'"},
+		{&c.MemBase, "MemBase", 29 << 20, "of memory: saltclusterd with no minion connected", "make bench ARGS='-what memory'"},
 		{&c.MemConn, "MemConn", 6400, "of memory: a connection of a minion; the kernel needs 3.6 KiB besides",
 			"make bench ARGS='-what memory' (4505)"},
 		{&c.MemJob, "MemJob", 2 << 10, "of memory: what jobs leave behind, for each minion",
