@@ -115,6 +115,53 @@ func TestREADME_PromisesHaveLimitsAndTests(t *testing.T) {
 	}
 }
 
+// targetRun is what a recipe of the Makefile has go test run.
+var targetRun = regexp.MustCompile(`-run ['"]([^'"]+)['"]`)
+
+// A test that make test skips, because it takes long, is named beside the target of make that runs it.
+func TestGuides_LongTestsNameTheirTarget(t *testing.T) {
+	scenarios, makefile := testSources(t)["scenario"], text(t, "../Makefile")
+	runs := func(target, name string) bool {
+		_, recipe, ok := strings.Cut(makefile, "\n"+target+":")
+		recipe, _, _ = strings.Cut(recipe, "\n\n")
+		for _, m := range targetRun.FindAllStringSubmatch(strings.ReplaceAll(recipe, "$$", "$"), -1) {
+			if match, err := regexp.MatchString(m[1], name); err == nil && match {
+				return ok
+			}
+		}
+		return false
+	}
+	pages, err := guides.Read("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := 0
+	for _, p := range pages {
+		for row := range strings.Lines(p.Text()) {
+			if !strings.HasPrefix(row, "|") {
+				continue
+			}
+			for _, m := range testName.FindAllStringSubmatch(row, -1) {
+				_, body, _ := strings.Cut(scenarios, "\nfunc "+m[2]+"(")
+				body, _, _ = strings.Cut(body, "\n}\n")
+				if m[1] != "" || !strings.Contains(body, "\n\tif os.Getenv(\"SALTCLUSTER_LONG\") == \"\"") { // not for a part
+					continue
+				}
+				long++
+				if !slices.ContainsFunc(quoted.FindAllStringSubmatch(row, -1), func(q []string) bool {
+					target, ok := strings.CutPrefix(q[1], "make ")
+					return ok && runs(target, m[2])
+				}) {
+					t.Errorf("%s names %s, which make test skips, and no target that runs it: %s", p.Name, m[2], row)
+				}
+			}
+		}
+	}
+	if long < 5 {
+		t.Errorf("only %d tests that take long are named", long)
+	}
+}
+
 // Targets of make and functions of the runners that the guides name are there. Verbs and flags: cmd/saltclusterctl.
 func TestGuidesNameTargetsAndRunners(t *testing.T) {
 	pages, err := guides.Read("..")
