@@ -101,7 +101,7 @@ func limitOptions() []Option {
 		},
 		{
 			Name: "memory_limit", Section: section, field: func(c *Config) any { return &c.Edge.MemoryLimit },
-			Doc:   "Memory limit of the whole process, in bytes: garbage is collected as often as it takes to stay below. What the other limits allow must fit: 120 MiB, 40 KiB per minion, three times max_request_memory and pub_queue_bytes. 0: no limit.",
+			Doc:   "Memory limit of the whole process, in bytes: garbage is collected as often as it takes to stay below. What the other limits allow must fit: 120 MiB, 40 KiB per minion (110 KiB with TLS), three times max_request_memory and pub_queue_bytes. 0: no limit.",
 			check: sizeBetween(0, 1024*GiB),
 		},
 		{
