@@ -128,6 +128,14 @@ test-operate: build ## what an operator does by hand: configurations compared, a
 test-budget: build ## what one minion would have all of: workers, answers, places on the disk, of masters of three versions
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestBudget$$' ./integration/scenario/
 
+.PHONY: test-behind
+test-behind: build ## how soon a node that was cut off, five times, or whose disk was full, has what was deleted meanwhile
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestBehind$$' ./integration/scenario/
+
+.PHONY: test-wire
+test-wire: build ## what minions get and say on the wire, also with masters that fire no sign-ins
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestWire$$' ./integration/scenario/
+
 test-identity: build ## master.pem of all nodes is replaced under minions of three versions; one is not told, nodes are killed
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestIdentity$$' ./integration/scenario/
 

@@ -118,19 +118,42 @@ func TestREADME_PromisesHaveLimitsAndTests(t *testing.T) {
 // targetRun is what a recipe of the Makefile has go test run.
 var targetRun = regexp.MustCompile(`-run ['"]([^'"]+)['"]`)
 
+// longTarget tells whether a target of the Makefile runs a test with what takes long; target "" is any.
+func longTarget(makefile, target, name string) bool {
+	for rule := range strings.SplitSeq(strings.ReplaceAll(makefile, "$$", "$"), "\n\n") {
+		if !strings.Contains(rule, "SALTCLUSTER_LONG=1") || !strings.Contains("\n"+rule, "\n"+target+":") && target != "" {
+			continue
+		}
+		for _, m := range targetRun.FindAllStringSubmatch(rule, -1) {
+			if match, err := regexp.MatchString(m[1], name); err == nil && match {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var scenarioTest = regexp.MustCompile(`(?ms)^func (Test\w+)\(t \*testing\.T\) \{\n.*?^\}`)
+
+// What make test skips of a scenario, because it takes long, is run by another target.
+func TestLongScenariosHaveATarget(t *testing.T) {
+	makefile, long := text(t, "../Makefile"), 0
+	for _, m := range scenarioTest.FindAllStringSubmatch(testSources(t)["scenario"], -1) {
+		if !strings.Contains(m[0], "SALTCLUSTER_LONG") {
+			continue
+		}
+		if long++; !longTarget(makefile, "", m[1]) {
+			t.Errorf("no target of the Makefile runs all of %s", m[1])
+		}
+	}
+	if long < 20 {
+		t.Errorf("only %d scenarios take long", long)
+	}
+}
+
 // A test that make test skips, because it takes long, is named beside the target of make that runs it.
 func TestGuides_LongTestsNameTheirTarget(t *testing.T) {
 	scenarios, makefile := testSources(t)["scenario"], text(t, "../Makefile")
-	runs := func(target, name string) bool {
-		_, recipe, ok := strings.Cut(makefile, "\n"+target+":")
-		recipe, _, _ = strings.Cut(recipe, "\n\n")
-		for _, m := range targetRun.FindAllStringSubmatch(strings.ReplaceAll(recipe, "$$", "$"), -1) {
-			if match, err := regexp.MatchString(m[1], name); err == nil && match {
-				return ok
-			}
-		}
-		return false
-	}
 	pages, err := guides.Read("..")
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +173,7 @@ func TestGuides_LongTestsNameTheirTarget(t *testing.T) {
 				long++
 				if !slices.ContainsFunc(quoted.FindAllStringSubmatch(row, -1), func(q []string) bool {
 					target, ok := strings.CutPrefix(q[1], "make ")
-					return ok && runs(target, m[2])
+					return ok && longTarget(makefile, target, m[2])
 				}) {
 					t.Errorf("%s names %s, which make test skips, and no target that runs it: %s", p.Name, m[2], row)
 				}
