@@ -117,13 +117,12 @@ func newCopied(p Publication) copied {
 func (s *sub) give(copies []copied, current *generation) (given int) {
 	s.shard.mu.Lock()
 	defer s.shard.mu.Unlock()
-	s.shard.match() // what was published before comes before it
-	s.Mu.Lock()
+	s.lockMatched() // what was published before comes before it
 	defer s.Mu.Unlock()
 	if s.Closed() || s.Frozen() {
+		s.edge.mu.Unlock()
 		return 0
 	}
-	s.edge.mu.Lock()
 	unfiltered := s.q.open() != nil
 	if unfiltered {
 		s.q.leave(s.feed)

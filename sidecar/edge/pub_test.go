@@ -237,6 +237,22 @@ func TestPubHeartbeat_OldSubscriberBlocked(t *testing.T) {
 	}
 }
 
+// TestPubSubscribe_Unmatched changes what a subscriber hears when the worker has not come to the last publication: it is
+// given that once.
+func TestPubSubscribe_Unmatched(t *testing.T) {
+	e := openPub(t, PubConfig{Shards: 1})
+	c := subscribe(t, e, broadcast)
+	s := e.conns.All()[0]
+	for i, change := range []func(){
+		func() { s.shard.subscribe(s, "") }, func() { s.shard.cancel(s, "") }, func() {},
+	} {
+		publishUnmatched(e, pub(fmt.Sprint(i)))
+		change()
+		s.shard.stir()
+		expect(t, c, fmt.Sprint(i))
+	}
+}
+
 func TestPubCancel(t *testing.T) {
 	e := openPub(t, PubConfig{})
 	c := dialRaw(t, e)

@@ -109,7 +109,6 @@ func (e *PubEdge) rotate(r *rotation, old []*sub, how Rotation) {
 	spread(context.Background(), len(old), how.Window, r.hurry, how.stands(), func(i int) {
 		s := old[i]
 		s.shard.mu.Lock()
-		s.shard.match() // what was published before the move comes before it
 		if r.mute.Load() {
 			s.move(to, nil)
 		} else {

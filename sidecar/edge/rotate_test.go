@@ -94,6 +94,48 @@ func followRotation(t *testing.T, c *zmtp.Client, n int) (moved int) {
 	return moved
 }
 
+// publishUnmatched publishes without a worker that looks at it.
+func publishUnmatched(e *PubEdge, p Publication) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.append(p)
+}
+
+// TestMove_Unmatched moves a subscriber, the first of its transport, when the worker has not come to the last
+// publication: it is given that before the nudge, as the others are.
+func TestMove_Unmatched(t *testing.T) {
+	named := Publication{Body: []byte("wrong"), Prev: []byte("old 1"), Topics: []string{idTopic("m1"), broadcast}}
+	all := Publication{Body: []byte("new 2"), Prev: []byte("wrong")}
+	for name, subscribe := range map[string]func(t *testing.T, e *PubEdge) func(want ...string){
+		"unfiltered": func(t *testing.T, e *PubEdge) func(want ...string) {
+			c := subscribe(t, e, "")
+			return func(want ...string) { expect(t, c, want...) }
+		},
+		"filtered": func(t *testing.T, e *PubEdge) func(want ...string) {
+			c := subscribe(t, e, broadcast)
+			return func(want ...string) { expect(t, c, want...) }
+		},
+		"tcp": func(t *testing.T, e *PubEdge) func(want ...string) { return subscribeTCP(t, e, "m1").expect },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := openPub(t, PubConfig{Identify: said, Shards: 1})
+			got := subscribe(t, e)
+			s, r := e.conns.All()[0], &rotation{hurry: make(chan struct{}), done: make(chan struct{})}
+			if !e.beginGeneration(r) {
+				t.Fatal("closed")
+			}
+			publishUnmatched(e, named)
+			to, _ := e.current()
+			s.shard.mu.Lock()
+			s.move(to, []byte("nudge"))
+			s.shard.mu.Unlock()
+			e.rotate(r, nil, Rotation{})
+			e.Publish(all)
+			got("old 1", "nudge", "new 2")
+		})
+	}
+}
+
 // TestRotateTwice finishes the first rotation when the second begins.
 func TestRotateTwice(t *testing.T) {
 	e := openPub(t, PubConfig{})

@@ -146,9 +146,8 @@ func (h *shard) subscribe(s *sub, topic string) {
 		h.index.add(topic, s)
 		return
 	}
-	s.Mu.Lock()
+	s.lockMatched() // what was published before is for the topics that it had
 	defer s.Mu.Unlock()
-	h.edge.mu.Lock()
 	defer h.edge.mu.Unlock()
 	s.q.follow(s.feed)
 }
@@ -167,9 +166,8 @@ func (h *shard) cancel(s *sub, topic string) {
 		h.index.drop(topic, s)
 		return
 	}
-	s.Mu.Lock()
+	s.lockMatched() // what was published before it has from the feed
 	defer s.Mu.Unlock()
-	h.edge.mu.Lock()
 	defer h.edge.mu.Unlock()
 	s.q.leave(s.feed)
 }

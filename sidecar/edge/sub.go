@@ -221,6 +221,22 @@ func (s *sub) behind() bool {
 	return s.queued > s.edge.cfg.QueueMessages || s.queued > 1 && s.queuedLen > s.edge.cfg.QueueBytes
 }
 
+// lockMatched queues what was published for whom it is, and keeps more from being published: it returns with Mu and
+// edge.mu. Between a match and the lock something could be published that is then matched by what the subscriber has
+// become meanwhile, and is lost to it or comes twice. Wants shard.mu.
+func (s *sub) lockMatched() {
+	for {
+		s.shard.match()
+		s.Mu.Lock()
+		s.edge.mu.Lock()
+		if s.shard.rec.next.Load() == nil {
+			return
+		}
+		s.edge.mu.Unlock()
+		s.Mu.Unlock()
+	}
+}
+
 // hold keeps output back until the subscriber is moved. One in the middle of something finishes that.
 func (s *sub) hold() {
 	s.Mu.Lock()
@@ -229,12 +245,11 @@ func (s *sub) hold() {
 }
 
 // move takes the subscriber to another generation: it gets everything of the
-// old one up to now, then the nudge, then the new one.
+// old one up to now, then the nudge, then the new one. Wants shard.mu.
 func (s *sub) move(to *generation, nudge []byte) {
-	s.Mu.Lock()
+	s.lockMatched()
 	defer s.Mu.Unlock()
 	s.held = false
-	s.edge.mu.Lock()
 	next := to.feed(s.wire.transport())
 	if s.Closed() || s.feed == next {
 		s.edge.mu.Unlock()
