@@ -45,3 +45,24 @@ func TestRefusedIsSlowed(t *testing.T) {
 	ask(t, fine, "good")
 	ask(t, hostile, "good") // it only waits
 }
+
+// TestRefusedIsSlowed_LargeRequests checks that refused requests count by their size: of so few small ones none would be
+// slowed, and each is hashed.
+func TestRefusedIsSlowed_LargeRequests(t *testing.T) {
+	e := openReq(t, ReqConfig{}, func(r *Request) {
+		r.Refused()
+		r.Reply(nil)
+	})
+	hostile, large := dial(t, e, "REQ"), make([]byte, 200<<10)
+	for i := 0; testutil.ToFloat64(e.met.slowed) == 0; i++ {
+		if i == refusedAtOnce/2 {
+			t.Fatalf("%d of %d bytes, and nothing was slowed", i, len(large))
+		}
+		if err := hostile.WriteMessage(nil, large); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := hostile.ReadMessage(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
