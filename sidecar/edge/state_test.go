@@ -203,9 +203,12 @@ func slowReader(t *testing.T, e addressed) (net.Conn, *zmtp.Client) {
 	return raw, c
 }
 
+// patientPub does not cut subscribers that read nothing until much was published, however slow the machine is.
+func patientPub() PubConfig { return PubConfig{Heartbeat: time.Hour, HeartbeatTimeout: time.Hour} }
+
 // The queue of a slow subscriber is handed over, too.
 func TestPubTakeover_SlowSubscriberQueue(t *testing.T) {
-	e := openPub(t, PubConfig{})
+	e := openPub(t, patientPub())
 	_, slow := slowReader(t, e)
 	eventually(t, "a subscriber", func() bool { return e.Stats().Subscribers == 1 })
 	body := func(i int) string { return fmt.Sprintf("%06d%s", i, make([]byte, 100<<10)) }
@@ -225,7 +228,7 @@ func TestPubTakeover_SlowSubscriberQueue(t *testing.T) {
 }
 
 func TestPubThaw_DeliversAll(t *testing.T) {
-	e := openPub(t, PubConfig{})
+	e := openPub(t, patientPub())
 	c := subscribeTo(t, e, "")
 	_, slow := slowReader(t, e)
 	eventually(t, "two subscribers", func() bool { return e.Stats().Subscribers == 2 })
