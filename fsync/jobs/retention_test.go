@@ -68,7 +68,14 @@ func TestRetention_Restart(t *testing.T) {
 		}
 		return nil
 	})
-	b.publish(w.jid()) // a reason to save the table
+	reason := w.jid() // to save the table: a job that the node has noticed
+	b.publish(reason)
+	eventually(t, func() error {
+		if _, ok := b.store.index.known(reason); !ok {
+			return errors.New("a new job was not noticed")
+		}
+		return nil
+	})
 	w.restart(func() {
 		b.remove(meanwhile)
 		b.remove(byHand)
