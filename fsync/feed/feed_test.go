@@ -29,6 +29,7 @@ type sender struct {
 	batches []int
 	failed  []time.Duration // since the start
 	fits    int             // names in a turn; 0: all
+	gate    chan struct{}   // not nil: names are on their way until it gives something
 }
 
 func (s *sender) First(context.Context) (bool, error) {
@@ -51,6 +52,9 @@ func (s *sender) Digest(_ context.Context, ask bool) error {
 }
 
 func (s *sender) Send(_ context.Context, names []int) (rest []int, err error) {
+	if s.gate != nil {
+		<-s.gate
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -160,6 +164,27 @@ func TestNewsReachEveryMember(t *testing.T) {
 		b.has(t, []bool{true}, 1, 2)
 		time.Sleep(pace.Digest)
 		b.has(t, []bool{true, false}, 1, 2)
+	})
+}
+
+// What is on its way waits in no list, and a member has not got it yet.
+func TestStatus_OnTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, "a")
+		defer w.feed.Close()
+		a := w.peer("a")
+		a.gate = make(chan struct{})
+		close(w.ready)
+		w.feed.Add(1)
+		synctest.Wait()
+		if st := a.line.Status(); st.Pending != 0 || !st.Busy {
+			t.Errorf("on its way: %+v", st)
+		}
+		a.gate <- struct{}{}
+		a.has(t, []bool{true}, 1)
+		if st := a.line.Status(); st.Busy {
+			t.Errorf("arrived: %+v", st)
+		}
 	})
 }
 

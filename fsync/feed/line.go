@@ -19,6 +19,7 @@ type Line[K comparable] struct {
 	owed   lacking[K]
 
 	mu     sync.Mutex
+	busy   bool // turns are being taken: what is on its way is in no list
 	digest bool // it is to be told what there is here
 	ask    bool // and shall tell what it has
 	off    bool
@@ -123,6 +124,12 @@ func (l *Line[K]) setErr(err error) {
 	l.err = err
 }
 
+func (l *Line[K]) setBusy(busy bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy = busy
+}
+
 func (l *Line[K]) takeDigest() (due, ask bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,6 +157,7 @@ type Status struct {
 	ID      node.ID
 	Pending int   // names that wait
 	Digest  bool  // a digest waits
+	Busy    bool  // something is on its way, or was a moment ago
 	Off     bool  // the member has no use for any of it
 	Err     error // of the last turn
 }
@@ -158,5 +166,5 @@ type Status struct {
 func (l *Line[K]) Status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Status{ID: l.id, Pending: l.names.Len(), Digest: l.digest, Off: l.off, Err: l.err}
+	return Status{ID: l.id, Pending: l.names.Len(), Digest: l.digest, Busy: l.busy, Off: l.off, Err: l.err}
 }

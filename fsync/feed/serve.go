@@ -31,6 +31,8 @@ func (f *Feed[K, S]) serve(ctx context.Context, p *peer[K, S]) {
 
 // turns repeats turn until nothing waits.
 func (f *Feed[K, S]) turns(ctx context.Context, p *peer[K, S]) {
+	p.line.setBusy(true)
+	defer p.line.setBusy(false)
 	retry := backoff.Backoff{Min: f.cfg.Timing.Retry, Max: f.cfg.Timing.RetryMax}
 	for ctx.Err() == nil {
 		did, err := f.turn(ctx, p)

@@ -17,6 +17,7 @@ type PeerStatus struct {
 	Waiting int  // returns and files to send
 	Dirty   int  // jobs to compare
 	All     bool // all jobs are to be compared
+	Busy    bool // something is on its way
 	Err     string
 }
 
@@ -33,8 +34,9 @@ func (s *Store) Status() Status {
 }
 
 func (p *peer) status() PeerStatus {
+	waiting := p.stream.len() // before busy is looked at: what is taken out meanwhile is on its way
 	l := p.Status()
-	st := PeerStatus{ID: l.ID, Off: l.Off, Waiting: p.stream.len(), Dirty: l.Pending, All: l.Digest}
+	st := PeerStatus{ID: l.ID, Off: l.Off, Waiting: waiting, Dirty: l.Pending, All: l.Digest, Busy: l.Busy}
 	if l.Err != nil {
 		st.Err = l.Err.Error()
 	}

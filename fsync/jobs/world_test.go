@@ -285,7 +285,7 @@ func (w *world) quiet() {
 	eventually(w.t, func() error {
 		for _, id := range w.all() {
 			for _, p := range w.nodes[id].store.Status().Peers {
-				if !w.down[p.ID] && !w.down[id] && (p.Waiting > 0 || p.Dirty > 0 || p.All || p.Err != "") {
+				if !w.down[p.ID] && !w.down[id] && (p.Waiting > 0 || p.Dirty > 0 || p.All || p.Busy || p.Err != "") {
 					still = 0
 					return fmt.Errorf("%s: %+v", id, p)
 				}

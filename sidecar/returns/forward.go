@@ -107,9 +107,9 @@ func (s *Service) Unfired() uint64 {
 	return s.pending(func(journal, consumer string) bool { return journal == ownName && consumer == eventsName })
 }
 
-// Unstored counts the returns of this node's jobs that are only in its journal: their files and events are to be made.
+// Unstored counts the returns of this node's jobs that are only in its journals: their files or events are to be made.
 func (s *Service) Unstored() uint64 {
-	return s.pending(func(journal, _ string) bool { return journal == ownName })
+	return s.pending(func(journal, _ string) bool { return journal == ownName || journal == stuckName })
 }
 
 // Aside counts the returns that were put aside.

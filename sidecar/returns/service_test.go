@@ -88,6 +88,9 @@ func TestTake_BusDown(t *testing.T) {
 	if n := s.Unfired(); n != 1 {
 		t.Errorf("%d wait for the bus", n)
 	}
+	if s.Unstored() == 0 {
+		t.Error("a node that is removed now takes the event with it")
+	}
 	w.set(func() {
 		if len(w.fired) != 0 {
 			t.Errorf("fired %v on a bus that is down", w.fired)
@@ -95,7 +98,7 @@ func TestTake_BusDown(t *testing.T) {
 		w.busDown = false
 	})
 	eventually(t, "the event", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.fired) == 1 })
-	eventually(t, "nothing to wait", func() bool { return s.Unfired() == 0 })
+	eventually(t, "nothing to wait", func() bool { return s.Unfired() == 0 && s.Unstored() == 0 })
 }
 
 // Events of a bus that stays down, or takes nothing, must not take the room of returns.

@@ -41,6 +41,10 @@ func TestStuckJob(t *testing.T) {
 	if n := pending(s, stuckName); n != 1 {
 		t.Errorf("%d put aside", n)
 	}
+	eventually(t, "the events", func() bool { return s.Unfired() == 0 })
+	if n := s.Unstored(); n != 1 {
+		t.Errorf("%d are in the journals alone", n)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

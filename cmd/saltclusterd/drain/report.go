@@ -70,11 +70,15 @@ func (r Report) sentence(id node.ID) string {
 	return s
 }
 
-// countUncopied counts what members that can be reached do not have yet of this node's job cache.
+// countUncopied counts what members that can be reached do not have yet of this node's job cache, as far as it is
+// known: what is on its way, and all jobs where all are compared, count as one.
 func countUncopied(st jobs.Status) (n uint64) {
 	for _, p := range st.Peers {
 		if !p.Off && p.Err == "" {
 			n += uint64(p.Waiting + p.Dirty)
+			if p.All || p.Busy {
+				n++
+			}
 		}
 	}
 	return n

@@ -14,6 +14,11 @@ func TestCountUncopied(t *testing.T) {
 	if n := countUncopied(st); n != 3 {
 		t.Errorf("%d to be copied, want 3", n)
 	}
+	for _, p := range []jobs.PeerStatus{{All: true}, {Busy: true}} {
+		if n := countUncopied(jobs.Status{Peers: []jobs.PeerStatus{p}}); n != 1 {
+			t.Errorf("%+v: %d to be copied", p, n)
+		}
+	}
 	if n := countUncopied(jobs.Status{}); n != 0 {
 		t.Errorf("%d to be copied without peers", n)
 	}

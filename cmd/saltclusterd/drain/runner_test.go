@@ -124,18 +124,18 @@ type fakeRequestPort struct{ fakePort }
 
 func (p *fakeRequestPort) Stats() edge.ReqStats { return edge.ReqStats{Conns: p.count()} }
 
-type fakeReturns struct{}
+type fakeReturns struct{ kept, deferred, unstored, aside uint64 }
 
-func (fakeReturns) Kept() uint64                          { return 1 }
-func (fakeReturns) Deferred() uint64                      { return 2 }
-func (fakeReturns) Unstored() uint64                      { return 3 }
-func (fakeReturns) Aside() int                            { return 4 }
+func (f fakeReturns) Kept() uint64                        { return f.kept }
+func (f fakeReturns) Deferred() uint64                    { return f.deferred }
+func (f fakeReturns) Unstored() uint64                    { return f.unstored }
+func (f fakeReturns) Aside() int                          { return int(f.aside) }
 func (fakeReturns) HandOver(context.Context) (int, error) { return 4, errors.New("full") }
 
-type fakeCache struct{}
+type fakeCache struct{ waiting int }
 
-func (fakeCache) Status() jobs.Status {
-	return jobs.Status{Peers: []jobs.PeerStatus{{ID: "m2", Waiting: 5}}}
+func (f fakeCache) Status() jobs.Status {
+	return jobs.Status{Peers: []jobs.PeerStatus{{ID: "m2", Waiting: f.waiting}}}
 }
 
 const (
@@ -165,7 +165,8 @@ func newTestNode(t *testing.T) *testNode {
 	n.req.set(1)
 	count := func(what *int) { n.mu.Lock(); defer n.mu.Unlock(); *what++ }
 	n.Runner = New(Config{
-		Self: "m1", Log: n.log, Publish: n.pub, Requests: n.req, Returns: fakeReturns{}, Cache: fakeCache{}, Routes: n.routes,
+		Self: "m1", Log: n.log, Publish: n.pub, Requests: n.req, Returns: fakeReturns{1, 2, 3, 4}, Cache: fakeCache{5},
+		Routes: n.routes,
 		Jobs: NewRunningJobs(time.Hour, func(string) (int, int) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -455,16 +456,33 @@ func TestHandOverAside(t *testing.T) {
 	}
 }
 
-// TestEmpty_GivesUp stops waiting for returns that stay.
-func TestEmpty_GivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newTestNode(t)
-		n.follow(t)
-		last := ""
-		newTestCluster(n).Empty(t.Context(), "m1", func(_, message string, _ ...int) { last = message })
-		if !strings.HasPrefix(last, "not all returns that it keeps were handed over") {
-			t.Errorf("the last message is %q", last)
-		}
-		n.wantPhase(t, Drained)
-	})
+// TestEmpty_WaitsForReturns waits, until it gives up, for each kind of return that the node takes with it, and not for
+// those that were put aside.
+func TestEmpty_WaitsForReturns(t *testing.T) {
+	for name, c := range map[string]struct {
+		returns  fakeReturns
+		uncopied int
+		waits    bool
+	}{
+		"kept":                      {fakeReturns{kept: 1}, 0, true},
+		"for its master":            {fakeReturns{deferred: 1}, 0, true},
+		"in its journal":            {fakeReturns{unstored: 1}, 0, true},
+		"in its job cache alone":    {fakeReturns{}, 1, true},
+		"put aside":                 {fakeReturns{aside: 1}, 0, false},
+		"none that the others lack": {fakeReturns{}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newTestNode(t)
+				n.cfg.Returns, n.cfg.Cache = c.returns, fakeCache{c.uncopied}
+				n.follow(t)
+				last := ""
+				newTestCluster(n).Empty(t.Context(), "m1", func(_, message string, _ ...int) { last = message })
+				if got := strings.HasPrefix(last, "not all returns that it keeps were handed over"); got != c.waits {
+					t.Errorf("the last message is %q", last)
+				}
+				n.wantPhase(t, Drained)
+			})
+		})
+	}
 }
