@@ -48,6 +48,47 @@ func TestDifferingDuplicateIsNamed(t *testing.T) {
 	}
 }
 
+// A return without the signature that the master demands, or with one that is not the minion's, is named as a stock
+// master names it.
+func TestWrongSignatureIsNamed(t *testing.T) {
+	keys := newKeys(t, "")
+	text := disk(t, ret(testJID, "m1").without("nonce").without("tok"))
+	good, err := keys.sign.Sign("PKCS1v15-SHA224", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := bytes.Clone(good)
+	bad[5] ^= 1
+	for name, c := range map[string]struct {
+		sig  []byte
+		says string
+	}{
+		"signed":            {good, ""},
+		"without signature": {nil, "there is no signature in this payload from m1"},
+		"another's":         {bad, "Failed to verify event signature from minion m1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			o := stockOptions()
+			o["require_minion_sign_messages"], o["drop_messages_signature_fail"] = true, true
+			o["signing_algorithm"] = "PKCS1v15-SHA224"
+			cache, _ := newCache(t, o, func(c *jobcache.Config) {
+				c.Keys, c.Log = keys, saltlog.New(slog.New(slog.NewTextHandler(&out, nil)), func() bool { return false })
+			})
+			load := ret(testJID, "m1")
+			if c.sig != nil {
+				load = append(load, "sig", c.sig)
+			}
+			if p := plan(t, cache, load); (len(p.Jobs) == 1) != (c.says == "") {
+				t.Errorf("planned %+v", p.Jobs)
+			}
+			if !strings.Contains(out.String(), c.says) || c.says == "" && out.Len() > 0 {
+				t.Errorf("said %s", &out)
+			}
+		})
+	}
+}
+
 func overwrite(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

@@ -150,6 +150,8 @@ func TestMastersOwn(t *testing.T) {
 			"fileserver_events", ""},
 		"events of edits twice": {"fileserver_events: True\nreactor: [{'salt/fileserver/*': ['salt://a']}]\n",
 			"fileserver_events: True\nreactor: [{'salt/fileserver/*': ['salt://a']}]\n", "fileserver_events", "fileserver_events"},
+		"a reaction to events of edits that nobody fires": {"reactor: [{'salt/fileserver/*': ['salt://a']}]\n",
+			"reactor: [{'salt/fileserver/*': ['salt://a']}]\n", "", ""},
 		"events, no reaction": {"fileserver_events: True\nreactor: [{'salt/minion/*': ['salt://a']}]\n",
 			"fileserver_events: True\n", "", ""},
 		"cherrypy": {"rest_cherrypy: {port: 8000}\n", "rest_cherrypy: {port: 8000}\n", "rest_cherrypy",
