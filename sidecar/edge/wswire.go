@@ -91,7 +91,7 @@ func (w *wsReq) appendReplyHead(dst, _ []byte, body int) []byte {
 // wsLast ends a subscriber: a message that is not msgpack, and the end of the WebSocket. Salt's minions ask a
 // connection that has ended for the next message again and again, without a pause, and do nothing else any more. The
 // message ends the task that would do so (salt/transport/ws.py, PublishClient.recv and on_recv_handler). The minion is
-// without a connection then, notices it with master_alive_interval, and connects again.
+// without a connection then. With master_alive_interval it notices that and often connects again.
 var wsLast = wsframe.AppendClose(append(wsframe.AppendHeader(nil, 1), 0xc1))
 
 // wsFarewell is wsLast unless the subscriber is in the middle of something. Wants Mu.
