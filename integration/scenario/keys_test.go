@@ -14,7 +14,14 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// A key that is accepted, rejected or deleted with stock salt-key on one node is so on all.
+// rejectByWheel rejects an accepted key as salt-api and the like do.
+const rejectByWheel = `
+import sys, salt.config, salt.wheel
+opts = salt.config.master_config(sys.argv[1])
+salt.wheel.WheelClient(opts).call_func("key.reject", match=sys.argv[2], include_accepted=True)
+`
+
+// A key that is accepted or deleted with stock salt-key, or rejected by a wheel module, on one node is so on all.
 func testKeys(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	m1, m2, m3 := c.Nodes[0], c.Nodes[1], c.Nodes[2]
@@ -36,6 +43,10 @@ func testKeys(t *testing.T, c *lab.Cluster) {
 		labtest.Must(t, lab.Answering(ctx, n.Master, append(c.IDs(), "newcomer")...))
 	}
 	labtest.Must(t, m.Kill()) // it would ask for its key again and again; stopping takes long on a busy machine
+	res, err := m1.Master.Run(ctx, "python", "-c", rejectByWheel, m1.Master.ConfigDir+"/master", "newcomer")
+	labtest.Must(t, err)
+	labtest.Must(t, res.Err())
+	keyIs(t, c, "newcomer", "minions_rejected", 10*time.Second)
 	change(m3, "-d", "")
 	labtest.Must(t, lab.Answering(ctx, m1.Master, c.IDs()...))
 }

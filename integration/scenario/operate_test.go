@@ -38,7 +38,6 @@ func TestOperate(t *testing.T) {
 		{"a configuration is compared", testConfigDiff},
 		{"a clock is wrong", testSkew},
 		{"serials of a wrong clock", testSerials},
-		{"salt beside a dead saltclusterd", testDeadDaemon},
 		{"a key store, the master restarted first", testStoreOrder},
 		{"a returner that hangs", testReturnerHangs},
 		{"remove --force", testRemoveForce},

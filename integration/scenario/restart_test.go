@@ -101,7 +101,8 @@ func since(t *testing.T, m *lab.Minion, mark int64) string {
 	return string(raw[min(mark, int64(len(raw))):])
 }
 
-// A node's saltclusterd dies: its minions move to the others within seconds; it comes back and the cluster is whole.
+// A node's saltclusterd dies: its minions move to the others within seconds. Salt on that host reaches none of them, and
+// says why. It comes back and the cluster is whole.
 func testDaemonKilled(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	dead := c.Nodes[2]
@@ -115,16 +116,22 @@ func testDaemonKilled(t *testing.T, c *lab.Cluster) {
 			t.Errorf("members on %s: %v", n.Name, err)
 		}
 	}
+	deadDaemonIsFound(t, dead, c.Nodes[0])
 	labtest.Must(t, dead.Daemon.Start(ctx))
 	labtest.Must(t, dead.Daemon.Serving(ctx, 2*time.Minute))
 	labtest.Must(t, c.Answering(ctx, dead))
+	says(t, dead.Daemon, []string{"not:not reachable"}, "doctor", "--explain", noResponse)
 }
 
-// A node loses the network for a while: the others go on, and what they decide meanwhile it learns afterwards.
+// A node loses the network for a while: the others decide about keys, and it has the keys that it knew. When it is back
+// it has what was accepted and what was deleted. TestBehind measures how soon.
 func testIsolated(t *testing.T, c *lab.Cluster) {
 	labtest.NeedNetwork(t, c.Lab)
 	ctx := t.Context()
 	lost := c.Nodes[1]
+	const doomed = "deleted-meanwhile"
+	moveKey(t, c.Nodes[0], doomed, publicKey(t), "", "minions")
+	keyIs(t, c, doomed, "minions", time.Minute)
 	late, err := c.Minions[0].Host().NewMinion(lab.Versions[2], "latecomer", c.LB.Host().Addr)
 	labtest.Must(t, err)
 	labtest.Must(t, c.Lab.Isolate(ctx, lost.Host))
@@ -134,8 +141,13 @@ func testIsolated(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, late.Start(ctx))
 	defer func() { _ = late.Kill() }()
 	labtest.Must(t, c.Nodes[0].Master.AcceptKeys(ctx, 2*time.Minute, late.ID))
+	deleted(t, c.Nodes[2], doomed)
+	if got := lost.Master.KeyState(doomed); got != "minions" {
+		t.Errorf("%s is cut off, and the key %s is %q there", lost.Name, doomed, got)
+	}
 	labtest.Must(t, c.Lab.Heal(ctx))
 	keyIs(t, c, late.ID, "minions", time.Minute)
+	keyIs(t, c, doomed, "", time.Minute)
 	labtest.Must(t, late.Stop(ctx))
 	// never held, whatever the steps before have deleted within the minute
 	must(t, lost.Daemon, "keys", "delete", "--yes", late.ID)
