@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,7 +81,7 @@ func (d *Daemon) Configure(over ...Settings) error {
 		"id": h.Name, "interface": h.Addr, "cluster_id": "lab", "cluster_secret": Secret, "cluster_advertise": h.Addr,
 		"cluster_interface": h.Addr, "state_dir": d.StateDir, "run_dir": filepath.Dir(d.Socket), "admin_socket": d.Socket,
 		"salt_config": filepath.Join(m.ConfigDir, "master"), "salt_master_command": m.Command(),
-		"health_listen": h.Addr + ":4580", "log_level": "info", "drain_announce": "0s", "drain_time": "1s",
+		"health_listen": net.JoinHostPort(h.Addr, "4580"), "log_level": "info", "drain_announce": "0s", "drain_time": "1s",
 	}
 	for _, s := range over {
 		for k, v := range s {
@@ -180,6 +181,6 @@ func (d *Daemon) must(ctx context.Context, args ...string) error {
 func (d *Daemon) Serving(ctx context.Context, within time.Duration) error {
 	h := d.host
 	return Eventually(ctx, within, h.Name+" to serve minions", func(ctx context.Context) error {
-		return errors.Join(h.Accepts(ctx, h.Addr+":4505"), h.Accepts(ctx, h.Addr+":4506"))
+		return errors.Join(h.Accepts(ctx, net.JoinHostPort(h.Addr, "4505")), h.Accepts(ctx, net.JoinHostPort(h.Addr, "4506")))
 	})
 }

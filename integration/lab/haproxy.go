@@ -74,13 +74,13 @@ func (h *Host) newHAProxy(o LBOptions, name string, publish, request bool, nodes
 	if err := os.WriteFile(p.ConfigPath, []byte(text), 0o644); err != nil {
 		return nil, fmt.Errorf("configure haproxy: %w", err)
 	}
-	port := ":4506"
+	port := "4506"
 	if !request {
-		port = ":4505"
+		port = "4505"
 	}
 	p.Process = h.NewProcess(Spec{
 		Name: name, Argv: []string{path, "-db", "-f", p.ConfigPath}, Grace: 5 * time.Second,
-		Ready: func(ctx context.Context) error { return h.Accepts(ctx, h.Addr+port) },
+		Ready: func(ctx context.Context) error { return h.Accepts(ctx, net.JoinHostPort(h.Addr, port)) },
 	})
 	return p, nil
 }

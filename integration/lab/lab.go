@@ -24,6 +24,7 @@ type Options struct {
 	// where saltclusterd and saltclusterctl are; empty: SALTCLUSTER_BIN, then bin/ of the module
 	Bin      string
 	Loopback bool // use loopback addresses even as root; so does SALTCLUSTER_LAB=loopback
+	IPv6     bool // hosts have no IPv4 address but loopback's; needs namespaces
 	Keep     bool // keep a temporary Dir for good
 	// keep a temporary Dir on Close: until Remove, or, if the program ends without, until the next New
 	Linger bool

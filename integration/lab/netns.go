@@ -17,6 +17,7 @@ import (
 const (
 	nsPrefix = "scl"
 	subnet   = "10.99.0." // the same in every lab: their networks never meet
+	subnet6  = "fd00:99::"
 )
 
 // namespaceNet is a bridge in a namespace of its own with one veth pair to each host.
@@ -43,13 +44,18 @@ func (n *namespaceNet) addHost(ctx context.Context, name string, index int) (*Ho
 		return nil, errors.New("a lab has at most 200 hosts, their names at most 8 letters")
 	}
 	h := &Host{Name: name, Addr: fmt.Sprint(subnet, 10+index), Local: "127.0.0.1", ns: nsPrefix + n.lab.id + "-" + name}
+	network := h.Addr + "/24"
+	if n.lab.opts.IPv6 {
+		h.Addr = fmt.Sprint(subnet6, 10+index)
+		network = h.Addr + "/64 nodad" // else the address is not usable for the first second
+	}
 	n.names = append(n.names, h.ns)
 	err := ips(ctx,
 		"netns add "+h.ns,
 		"-n "+n.sw+" link add p-"+name+" type veth peer name eth0 netns "+h.ns,
 		"-n "+n.sw+" link set p-"+name+" master br0 up",
 		"-n "+h.ns+" link set lo up",
-		"-n "+h.ns+" addr add "+h.Addr+"/24 dev eth0",
+		"-n "+h.ns+" addr add "+network+" dev eth0",
 		"-n "+h.ns+" link set eth0 up")
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -28,7 +29,7 @@ func (h *Host) NewWitness(over ...Settings) (*Daemon, error) {
 	all := Settings{
 		"id": h.Name, "cluster_witness": true, "cluster_id": "lab", "cluster_secret": Secret, "cluster_advertise": h.Addr,
 		"cluster_interface": h.Addr, "state_dir": d.StateDir, "run_dir": filepath.Dir(d.Socket), "admin_socket": d.Socket,
-		"health_listen": h.Addr + ":4580",
+		"health_listen": net.JoinHostPort(h.Addr, "4580"),
 	}
 	for _, s := range over {
 		for k, v := range s {

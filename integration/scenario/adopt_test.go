@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,12 +42,17 @@ func (a *adopter) reached(ctx context.Context) error {
 }
 
 func newAdopter(t *testing.T, version string, minions ...string) *adopter {
-	l := labtest.New(t, lab.Options{})
+	return newAdopterIn(t, lab.Options{}, lab.Settings{"interface": "0.0.0.0"}, nil, version, minions...)
+}
+
+func newAdopterIn(t *testing.T, o lab.Options, master, minion lab.Settings, version string, minions ...string) *adopter {
+	l := labtest.New(t, o)
 	if !l.Namespaces() {
 		t.Skip("needs root: a master on all addresses of a host of its own")
 	}
-	settings := lab.Settings{"interface": "0.0.0.0", "timeout": 5, "gather_job_timeout": 5}
-	b, err := l.NewBare(t.Context(), version, minions, settings, nil)
+	settings := lab.Settings{"timeout": 5, "gather_job_timeout": 5}
+	maps.Copy(settings, master)
+	b, err := l.NewBare(t.Context(), version, minions, settings, minion)
 	labtest.Must(t, err)
 	labtest.Must(t, b.Up(t.Context()))
 	a := &adopter{t: t, bare: b, node: &lab.Node{Host: b.Master.Host(), Master: b.Master, Daemon: b.Master.NewSetup()}}
@@ -160,7 +166,7 @@ func (a *adopter) watch() (stop func() outage) {
 			tries := time.NewTicker(10 * time.Millisecond)
 			defer tries.Stop()
 			for ; ctx.Err() == nil; <-tries.C {
-				err := from.Accepts(ctx, to+":"+port)
+				err := from.Accepts(ctx, net.JoinHostPort(to, port))
 				switch now := time.Now(); {
 				case ctx.Err() != nil:
 					return

@@ -1,0 +1,94 @@
+//go:build integration
+
+package scenario
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"saltclusterd/integration/lab"
+	"saltclusterd/integration/lab/labtest"
+)
+
+// TestIPv6: hosts that have no IPv4 address but loopback's. Nodes join by address and meet at it; HAProxy sends PROXY
+// headers with the minions' addresses.
+func TestIPv6(t *testing.T) {
+	t.Parallel()
+	l := labtest.New(t, lab.Options{IPv6: true})
+	labtest.NeedNetwork(t, l)
+	lb, err := l.Host(t.Context(), "lb") // first: its address is part of the nodes' configuration
+	labtest.Must(t, err)
+	masters := presenceSettings(t)
+	masters["ipv6"], masters["timeout"], masters["gather_job_timeout"] = true, 5, 5
+	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
+		Masters: []string{lab.Versions[2], lab.Versions[0]}, Minions: lab.Versions,
+		MasterSettings: masters, MinionSettings: lab.Settings{"ipv6": true},
+		DaemonSettings: lab.Settings{
+			"health_trusted": []string{"::/0"}, "proxy_protocol": true, "proxy_protocol_trusted": []string{lb.Addr},
+			"cluster_presence_events": "on",
+		},
+		LB: lab.LBOptions{SendProxy: "send-proxy-v2", SendReq: "send-proxy-v2"},
+	})
+	labtest.Must(t, err)
+	h, err := l.Host(t.Context(), "min")
+	labtest.Must(t, err)
+	tcp, err := h.NewMinion(lab.Versions[2], "min08-tcp", lb.Addr, lab.Settings{"transport": "tcp", "ipv6": true})
+	labtest.Must(t, err)
+	c.Minions = append(c.Minions, tcp)
+	labtest.Must(t, c.Up(t.Context()))
+	for _, s := range []struct {
+		name string
+		test func(*testing.T, *lab.Cluster)
+	}{
+		{"addresses", testIPv6Addresses},
+		{"presence", func(t *testing.T, c *lab.Cluster) { presentIs(t, c.Nodes, time.Minute, c.IDs()...) }},
+		{"files and events", testIPv6Calls},
+		{"takeover", testTransportTakeover},
+		{"a node is killed", testTransportKill},
+	} {
+		if !t.Run(s.name, func(t *testing.T) { s.test(t, c) }) {
+			t.Log(l.Tails(60))
+		}
+		labtest.Must(t, c.Whole(t.Context(), 2*time.Minute))
+	}
+}
+
+// testIPv6Addresses: members are known by their addresses.
+func testIPv6Addresses(t *testing.T, c *lab.Cluster) {
+	for _, n := range c.Nodes {
+		out := must(t, n.Daemon, "members", "--out", "json").Stdout
+		for _, other := range c.Nodes {
+			if !strings.Contains(out, other.Addr) {
+				t.Errorf("members of %s lack %s:\n%s", n.Name, other.Addr, out)
+			}
+		}
+	}
+}
+
+// testIPv6Calls: what minions ask for on the request port.
+func testIPv6Calls(t *testing.T, c *lab.Cluster) {
+	for i, call := range [][]string{{"cp.hash_file", "salt://demo/init.sls"}, {"event.send", "lab/ipv6"}, {"pillar.items"}} {
+		got, err := c.Nodes[i%len(c.Nodes)].Master.Pub(t.Context(), "*", call[0], call[1:]...)
+		labtest.Must(t, err)
+		for _, m := range c.Minions {
+			if got[m.ID] == nil || got[m.ID] == false {
+				t.Errorf("%s answers %s with %v", m.ID, call[0], got[m.ID])
+			}
+		}
+	}
+}
+
+// TestAdoptIPv6: a master that listens at all addresses of a host with IPv6.
+func TestAdoptIPv6(t *testing.T) {
+	if os.Getenv("SALTCLUSTER_LONG") == "" {
+		t.Skip("make test-adopt; TestIPv6 has the rest")
+	}
+	a := newAdopterIn(t, lab.Options{IPv6: true}, lab.Settings{"interface": "::", "ipv6": true}, lab.Settings{"ipv6": true},
+		lab.Versions[0], lab.Versions[1:]...)
+	keys := a.keys()
+	_, took, none := a.adopt()
+	t.Logf("all answer again after %s; no connection for %v", took, none)
+	a.same(keys)
+}
