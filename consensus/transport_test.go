@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -41,6 +42,46 @@ func userTimeout(c *net.TCPConn, do func(fd int) error) error {
 		return failed
 	}
 	return err
+}
+
+// unreachablePort is one through which nobody can be reached.
+type unreachablePort struct{ limitedPort }
+
+func (unreachablePort) Dial(context.Context, node.ID, string) (net.Conn, error) {
+	return nil, errors.New("cut off")
+}
+
+// A snapshot that did not arrive has failed for raft, which waits longer each time, when the member answers heartbeats
+// again and not before.
+func TestInstallSnapshot_FailsWithHeartbeat(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := New(Config{
+		ID: "m1", Dir: t.TempDir(), Port: unreachablePort{limitedPort{ln: ln}}, Timing: fastTiming(),
+		Forward: newFabric().forward("m1"), Stats: newFabric().stats("m1"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trans := n.newTransport(ln, hcLogger{log: n.log})
+	defer trans.Close()
+	trans.reach = newReach(func(node.ID, uint64) bool { return true }, func() {})
+	done := make(chan error, 1)
+	go func() {
+		done <- trans.InstallSnapshot("m2", "m2", &raft.InstallSnapshotRequest{}, &raft.InstallSnapshotResponse{},
+			strings.NewReader(""))
+	}()
+	eventually(t, "it waits", func() (bool, string) {
+		trans.reach.mu.Lock()
+		defer trans.reach.mu.Unlock()
+		return trans.reach.beats["m2"] != nil, "no wait"
+	})
+	trans.reach.noteAnswered("m2")
+	if err := <-done; err == nil {
+		t.Error("no error")
+	}
 }
 
 // The receiver of a snapshot stores it while it comes. Its disk may stand still for longer than a lost packet is waited

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
@@ -107,6 +109,9 @@ func TestCatchUp_Newcomer(t *testing.T) {
 			t.Errorf("for %s %q", peek.TgtType, plain[i])
 		}
 	}
+	if n := testutil.ToFloat64(f.metrics.late.WithLabelValues("given")); n != 4 {
+		t.Errorf("%v counted, want 2 for 2", n)
+	}
 	if f.edge.given[0].subscribers != 2 || len(f.edge.given[0].pubs) != 1 {
 		t.Errorf("no nudge at first: %+v", f.edge.given[0])
 	}
@@ -181,6 +186,20 @@ func TestLateFromAPeer(t *testing.T) {
 	})
 	if jids, _ := published(); len(jids) != 2 {
 		t.Errorf("published %q", jids)
+	}
+}
+
+// TestTakeOverdue_Bounded: what is too much is dropped from the front, and counted as missed.
+func TestTakeOverdue_Bounded(t *testing.T) {
+	f := newHubFixture(t)
+	c := &catchUp{h: f.Hub, overdue: make([]overdue, lateCount)}
+	f.overdue = []overdue{{Publication: late.Publication{JID: "1"}}, {Publication: late.Publication{JID: "2"}}}
+	c.takeOverdue()
+	if n := len(c.overdue); n != lateCount || c.overdue[n-1].JID != "2" {
+		t.Errorf("%d are kept, the last is %q", n, c.overdue[n-1].JID)
+	}
+	if n := testutil.ToFloat64(f.metrics.late.WithLabelValues("unknown")); n != 2 {
+		t.Errorf("%v counted", n)
 	}
 }
 

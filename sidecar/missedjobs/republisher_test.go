@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -240,6 +241,47 @@ func TestRepublisher(t *testing.T) {
 	if k.publishMissed(t.Context()); len(got) != 3 || k.Republished(missed[0], first) || len(k.given) != 1 {
 		t.Errorf("published %q, republished %v", got, k.given)
 	}
+}
+
+// TestRepublisher_ScansAfterConnection: a job that was given while nobody subscribed to the master is published some
+// seconds after somebody does again.
+func TestRepublisher_ScansAfterConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		c := &clock{time.Now().Add(-time.Minute)}
+		ledger := NewLedger(filepath.Join(dir, "seen-jobs"), "boot", c.read)
+		at := time.Now().Add(-10 * time.Second)
+		in := &cache{t: t, dir: dir}
+		jid := in.save(at.In(time.Local), at, nil)
+		var got []string
+		k := New(Config{
+			Ledger: ledger, CacheDir: dir, Major: 3008, Off: func() string { return "" },
+			Patience: func() time.Duration { return 15 * time.Second },
+			Publish: func(plain []byte) error {
+				peek, err := saltwire.PeekPub(plain)
+				got = append(got, peek.JID)
+				return errors.Join(err, ledger.Record(peek.JID))
+			},
+			Content: func(plain []byte) uint64 { return uint64(len(plain)) }, Released: func() bool { return false },
+			Now: c.read, Logger: slog.New(slog.DiscardHandler),
+		})
+		must(t, k.Open(t.Context()))
+		c.now = time.Now()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(got) > 0 {
+			t.Errorf("published %q, and nobody has subscribed", got)
+		}
+		for range 2 {
+			k.NotifyConnected()
+			time.Sleep(scanDelay)
+			synctest.Wait()
+			if len(got) != 1 || got[0] != jid {
+				t.Errorf("published %q, want %q once", got, jid)
+			}
+		}
+		must(t, k.Close())
+	})
 }
 
 // TestRepublisher_UnknownPast: what may have been published by a process whose ledger is lost is left alone.
