@@ -38,7 +38,10 @@ type staged struct {
 	left int // chunks
 }
 
-// OpenStage looks at what is staged already. What no operation needs is removed.
+// OpenStage looks at what is staged already, and removes what no operation needs. A switch of the slot that was cut off
+// is completed before by Run, or its edits are put aside by Abandon: between an exchange and the next step, what an
+// operator had at a path is in the stage. Limit: an area inside of the slot goes away with the slot's directory, and
+// when that comes back after another switch of the slot, edits in its stage are not recognised.
 func OpenStage(ctx context.Context, area *Area, plan *Plan, uid, gid int) (*Stage, error) {
 	s := &Stage{area: area, plan: plan, uid: uid, gid: gid, want: map[tree.Hash][]target{}, sizes: map[tree.Hash]uint32{}}
 	there, err := s.clean()

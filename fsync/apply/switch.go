@@ -57,10 +57,7 @@ func (s *Switcher) Run(p *Plan) (Outcome, error) {
 func (s *Switcher) do(i int, op *Op) error {
 	dir, name, err := s.parent(op.Path)
 	if slotfs.Gone(err) { // an operator removed the directory meanwhile
-		if op.Verb != Remove && op.Verb != RemoveDir {
-			return s.left(i, op)
-		}
-		return s.settle(i, op)
+		return s.abandon(i, op)
 	}
 	if err != nil {
 		return err
@@ -70,6 +67,26 @@ func (s *Switcher) do(i int, op *Op) error {
 		return s.left(i, op)
 	}
 	return err
+}
+
+// Abandon takes care of what runs of a plan that were cut off have taken out of the slot, as Run does, and carries out
+// nothing: the slot's directory is another one. It may be repeated.
+func (s *Switcher) Abandon(p *Plan) (Outcome, error) {
+	s.out = Outcome{}
+	for i := range p.Ops {
+		if err := s.abandon(i, &p.Ops[i]); err != nil {
+			return s.out, fmt.Errorf("abandon a switch of %s: %q: %w", p.Slot, p.Ops[i].Path, err)
+		}
+	}
+	return s.out, nil
+}
+
+// abandon takes care of what an earlier run has taken out at a path.
+func (s *Switcher) abandon(i int, op *Op) error {
+	if op.Verb != Remove && op.Verb != RemoveDir {
+		return s.left(i, op)
+	}
+	return s.settle(i, op)
 }
 
 func (s *Switcher) verb(i int, at slotfs.Place, op *Op) error {

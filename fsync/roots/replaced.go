@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"saltclusterd/fsync/apply"
 	"saltclusterd/fsync/scan"
 	"saltclusterd/fsync/tree"
 )
@@ -112,6 +113,9 @@ func (s *Store) Refill(ctx context.Context, dir string) error {
 			return err
 		}
 		next := s.base.clone()
+		if err := s.supersedeAll(slots); err != nil {
+			return err
+		}
 		for _, st := range slots {
 			delete(next.Slots, st.Name)
 			delete(next.Idents, st.Name)
@@ -127,6 +131,27 @@ func (s *Store) Refill(ctx context.Context, dir string) error {
 		}
 		return errHeadMoved
 	})
+}
+
+// supersedeAll puts aside what switches have taken out of directories that were replaced.
+func (s *Store) supersedeAll(slots []*slotState) error {
+	var plans []apply.Plan
+	for _, st := range slots {
+		if a, ok := s.away[st.Name]; ok {
+			plans = append(plans, a.Plan)
+		}
+	}
+	areas, err := s.openAreas(plans)
+	if err != nil {
+		return err
+	}
+	defer closeAreas(areas)
+	for slot, area := range areas {
+		if err := s.supersede(slot, area); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // replacedIn looks which slots of a directory are left alone because another is in its place: one at least.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -190,4 +191,49 @@ func TestRoot_DirectoryReplaced(t *testing.T) {
 	a.swap(map[string]string{"f": "release 2", "k": "release 2"})
 	w.await("b has it", func() bool { return b.has("f", "release 2") && b.has("k", "release 2") && b.lacks("h") })
 	w.awaitEqual()
+}
+
+// TestSwitch_Superseded kills a node while it puts aside a file that it had before it joined, and replaces its directory
+// before it starts again. The next switch removes what is staged: the file is not among that.
+func TestSwitch_Superseded(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps  int64
+		refill bool // with another file system, which an operator has filled
+	}{
+		"before the exchange": {0, false}, "after it": {1, false}, "after it, refilled": {1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			a := w.start("a")
+			a.write("f", "the cluster's")
+			w.await("the first revision", func() bool { return a.store.Status().Base > 0 })
+			b := w.node("b")
+			b.write("f", "the joiner's")
+			b.cutOff(c.steps, nil)
+			old := b.swap(map[string]string{"g": "of the new directory"})
+			if c.refill {
+				b.openOn(1)
+				w.await("it is seen", func() bool { return b.store.Status().Slots[0].Lacking })
+				must(t, b.store.Refill(t.Context(), b.dirs[fileBase]))
+			} else {
+				b.open()
+				w.await("a has what is in the new directory", func() bool { return a.has("g", "of the new directory") })
+			}
+			a.write("h", "newer")
+			w.await("b has switched", func() bool { return b.has("h", "newer") })
+			w.awaitEqual()
+			b.close()
+			b.open() // what was put aside is known for good
+			paths := []string{filepath.Join(old, "f")}
+			for _, c := range b.store.Conflicts() {
+				paths = append(paths, c.Kept)
+			}
+			if !slices.ContainsFunc(paths, func(path string) bool {
+				text, err := os.ReadFile(path)
+				return err == nil && string(text) == "the joiner's"
+			}) {
+				t.Errorf("the file is in none of %q", paths)
+			}
+		})
+	}
 }

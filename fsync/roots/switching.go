@@ -23,21 +23,27 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 		return err
 	}
 	defer closeAreas(areas)
+	away := s.away
+	for i := range j.Plans { // a switch that waits for a directory that was replaced is superseded
+		slot := j.Plans[i].Slot
+		if err := s.supersede(slot, areas[slot]); err != nil {
+			return err
+		}
+		away = without(away, slot)
+	}
 	flushed, err := s.stage(ctx, head, j.Plans, areas)
 	if err != nil {
 		return err
 	}
 	j.Unflushed, j.here = !flushed, true
-	for i := range j.Plans { // a switch that waits for a directory that was replaced is superseded
-		s.away = s.awayWithout(j.Plans[i].Slot)
-	}
+	inNote := j.atOnce() && len(away) == len(s.away)
 	if s.movedOn(head) && !s.insists() {
 		return errHeadMoved
 	}
 	j.Began = time.Now()
 	var plan encoded
 	var encoding errgroup.Group // of a large plan that takes a while, and so does the look at the disk
-	if !j.atOnce() {
+	if !inNote {
 		encoding.Go(func() (err error) {
 			plan, err = encode(j)
 			return err
@@ -51,15 +57,15 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 		s.dirty = true
 		return fmt.Errorf("%w: %q was edited while its successor was fetched", errHeadMoved, path)
 	}
-	if j.atOnce() {
+	if inNote {
 		err = writeNote(s.cfg.StateDir, &j)
 	} else {
-		err = s.db.put(pair{bucketMeta, keyJournal, plan})
+		err = s.db.put(pair{bucketMeta, keyJournal, plan}, pair{bucketMeta, keyAway, away})
 	}
 	if err != nil {
 		return fmt.Errorf("write the plan of a switch: %w", err)
 	}
-	s.pending = &j
+	s.pending, s.away = &j, away
 	for i := range j.Plans {
 		apply.UntilTelling(ctx, &j.Plans[i])
 	}
@@ -142,6 +148,55 @@ type away struct {
 	Whole     uint64 // the revision that was whole on this disk before
 }
 
+// supersede puts aside what a switch that waits for its directory has taken out of that and had no time to put aside:
+// what is staged is removed by the next switch of the slot.
+func (s *Store) supersede(slot SlotName, area *apply.Area) error {
+	a, ok := s.away[slot]
+	if !ok || area == nil {
+		return nil
+	}
+	if err := apply.Renumber(area, &a.Plan); err != nil {
+		return err
+	}
+	sw := apply.Switcher{Area: area, UID: s.cfg.UID, GID: s.cfg.GID, Step: s.hooks.step}
+	out, err := sw.Abandon(&a.Plan)
+	if err != nil {
+		return err
+	}
+	conflicts := map[string]Conflict{}
+	if err := s.db.put(s.noteOutcome(slot, out, s.base.Number, area, conflicts)...); err != nil {
+		return fmt.Errorf("note what was put aside: %w", err)
+	}
+	s.changeConflicts(conflicts, nil)
+	return nil
+}
+
+// noteOutcome notes what a switch of a slot has put aside and displaced, and returns what is to be written of it.
+func (s *Store) noteOutcome(slot SlotName, o apply.Outcome, revision uint64, area *apply.Area,
+	conflicts map[string]Conflict) (pairs []pair) {
+	for _, a := range o.Aside {
+		c := s.newConflict(slot, a, revision, area)
+		conflicts[c.ID] = c
+		pairs = append(pairs, pair{bucketConflicts, []byte(c.ID), c})
+	}
+	if kept := s.keepDisplaced(slot, o.Displaced, area); kept != nil {
+		pairs = append(pairs, pair{bucketKept, []byte(slot.String()), kept})
+	}
+	return pairs
+}
+
+// changeConflicts adds conflicts to those that are known, and removes others.
+func (s *Store) changeConflicts(add map[string]Conflict, gone []string) {
+	s.mu.Lock()
+	maps.Copy(s.conflict, add)
+	for _, id := range gone {
+		delete(s.conflict, id)
+	}
+	n := len(s.conflict)
+	s.mu.Unlock()
+	s.metrics.conflicts.Set(float64(n))
+}
+
 // finishSwitches carries out what is left of switches that were interrupted.
 func (s *Store) finishSwitches(ctx context.Context) error {
 	if s.pending != nil {
@@ -168,8 +223,10 @@ func (s *Store) finishSwitches(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) awayWithout(name SlotName) map[SlotName]away {
-	rest := maps.Clone(s.away)
+func (s *Store) awayWithout(name SlotName) map[SlotName]away { return without(s.away, name) }
+
+func without(all map[SlotName]away, name SlotName) map[SlotName]away {
+	rest := maps.Clone(all)
 	delete(rest, name)
 	return rest
 }
@@ -310,35 +367,21 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 		sum.Removed += o.Removed
 		sum.Kept += len(o.Kept)
 		sum.Aside += len(o.Aside)
-		for _, a := range o.Aside {
-			c := s.newConflict(slot, a, j.Base.Number, areas[slot])
-			conflicts[c.ID] = c
-			e.pairs = append(e.pairs, pair{bucketConflicts, []byte(c.ID), c})
-		}
+		e.pairs = append(e.pairs, s.noteOutcome(slot, o, j.Base.Number, areas[slot], conflicts)...)
 		restored := apply.Restored(areas[slot], &j.Plans[i])
 		for _, id := range restored {
 			e.pairs = append(e.pairs, pair{bucketConflicts, []byte(id), nil})
 		}
 		gone = append(gone, restored...)
-		if kept := s.keepDisplaced(slot, o.Displaced, areas[slot]); kept != nil {
-			e.pairs = append(e.pairs, pair{bucketKept, []byte(slot.String()), kept})
-		}
 		s.reindex(&j.Plans[i], areas[slot])
 		e.flush = append(e.flush, o.Flush)
 	}
 	s.mu.Lock()
 	s.switched, s.located = sum, nil
-	for id, c := range conflicts {
-		s.conflict[id] = c
-	}
-	for _, id := range gone {
-		delete(s.conflict, id)
-	}
-	n := len(s.conflict)
 	s.mu.Unlock()
+	s.changeConflicts(conflicts, gone)
 	s.setBase(j.Base)
 	s.ending = e
-	s.metrics.conflicts.Set(float64(n))
 	s.log.Info("roots switched", "index", sum.Revision, "installed", sum.Installed, "removed", sum.Removed, "kept",
 		sum.Kept,
 		"aside", sum.Aside, "dur", took)
