@@ -43,6 +43,7 @@ func TestPillars(t *testing.T) {
 func pillarMasters(renders string) lab.Settings {
 	s := maps.Clone(clusterMasters)
 	s["pillar_cache"] = true
+	s["nodegroups"] = map[string]any{"cached": "I@cached:*"}
 	s["ext_pillar"] = []any{map[string]any{"cmd_yaml": fmt.Sprintf(
 		"case %%s in %s*) echo %%s >>%s; sleep %.0f;; esac; echo 'external: %%s'", slowID, renders, slowFor.Seconds())}}
 	return s
@@ -71,6 +72,9 @@ func testCachedPillar(t *testing.T, c *lab.Cluster) {
 		var asked sync.WaitGroup
 		for _, m := range c.Minions {
 			asked.Go(func() {
+				if _, err := m.Call(ctx, "mine.send", "lab_mine", "mine_function=test.echo", value); err != nil {
+					t.Errorf("mine of %s: %v", m.ID, err)
+				}
 				for range c.Nodes { // each call asks anew, some node
 					// 3008 hides the values of pillars in what its functions return
 					got, err := m.Call(ctx, "cmd.run", "echo {{pillar.cached}}", "template=jinja", inShell)
@@ -87,8 +91,31 @@ func testCachedPillar(t *testing.T, c *lab.Cluster) {
 		for _, n := range c.Nodes { // as people ask it
 			mustTarget(t, n, c.IDs(), "-J", "cached:^"+value)
 			mustTarget(t, n, c.IDs(), "-I", "cached:"+value)
+			mustTarget(t, n, c.IDs(), "-N", "cached")
 		}
+		findMineByPillar(t, c, value)
 	}
+}
+
+// findMineByPillar wants every minion to find the mine of all of them by the cached pillar, at each master.
+func findMineByPillar(t *testing.T, c *lab.Cluster, value string) {
+	t.Helper()
+	want := map[string]any{}
+	for _, id := range c.IDs() {
+		want[id] = value
+	}
+	var asked sync.WaitGroup
+	for _, m := range c.Minions {
+		asked.Go(func() {
+			for _, n := range c.Nodes {
+				got, err := m.Call(t.Context(), "--master="+n.Addr, "mine.get", "cached:"+value, "lab_mine", "tgt_type=pillar")
+				if found, _ := got.(map[string]any); err != nil || !maps.Equal(found, want) {
+					t.Errorf("%s at %s finds the mines %v, want %v: %v", m.ID, n.Name, got, want, err)
+				}
+			}
+		})
+	}
+	asked.Wait()
 }
 
 // More pillars than there are workers, each of which takes longer than a master may stand still, are rendered once and
