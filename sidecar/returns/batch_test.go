@@ -216,6 +216,18 @@ func TestDeferredAndHandedOver(t *testing.T) {
 	}
 }
 
+// What a peer hands over and this node does not take natively is for its master: the minion has been answered.
+func TestBatchForTheMaster(t *testing.T) {
+	w := newWorld(t)
+	s := w.open("p", func(c *Config) { c.Mode = Mode{Reasons: map[string]string{"_return": "off"}} })
+	rec := record(t, "m1")
+	rec.To = "p"
+	if err := s.acceptBatch(t.Context(), "a", []spool.Record{rec}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the master", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.pyGot) == 1 })
+}
+
 // A minion has been answered for what a peer hands over, so what this version cannot read is not dropped.
 func TestBatchOfAnotherVersion(t *testing.T) {
 	w := newWorld(t)
