@@ -26,7 +26,7 @@ const testTimeout = 30 * time.Second
 func fastTiming() Timing {
 	return Timing{
 		Heartbeat: 200 * time.Millisecond, Election: 200 * time.Millisecond, Lease: 150 * time.Millisecond,
-		Calm: 400 * time.Millisecond, Silence: 400 * time.Millisecond,
+		IdleHeartbeat: 400 * time.Millisecond, Silence: 400 * time.Millisecond,
 		Commit: 5 * time.Millisecond, Transport: 2 * time.Second, Reconcile: 25 * time.Millisecond,
 		Stable: 60 * time.Millisecond, Contact: 20 * time.Millisecond, Recent: time.Second,
 		Attempt: 500 * time.Millisecond, Propose: testTimeout, BoltLock: 50 * time.Millisecond,

@@ -62,30 +62,30 @@ type Config struct {
 
 // Timing are the clocks of a Node. Zero fields take the value of DefaultTiming.
 type Timing struct {
-	Heartbeat   time.Duration // raft's heartbeat timeout when a member is silent, see pace.go
-	Election    time.Duration // a candidate tries again after 1-2 of these
-	Calm        time.Duration // raft's heartbeat timeout otherwise; a fifth of it must be well below Lease and Silence
-	Silence     time.Duration // a follower without news for 1-1.4 of these stands for election; not below Heartbeat
-	Lease       time.Duration // a leader without a majority for this long steps down
-	Commit      time.Duration // after 1-2 of these an idle leader repeats its commit index
-	Transport   time.Duration // input/output deadline of raft's connections
-	Reconcile   time.Duration // period of the leader's look at roster and configuration
-	Stable      time.Duration // a learner must be caught up this long before it votes
-	Contact     time.Duration // period of asking the leader how far it is
-	Recent      time.Duration // how old such an answer may be for CaughtUp
-	Attempt     time.Duration // one try at a leader that does not answer
-	Propose     time.Duration // a whole Propose when its context has no deadline
-	BoltLock    time.Duration // waiting for another process to let go of the log
-	Snapshot    time.Duration // period of looking whether a snapshot is due
-	SnapshotLog uint64        // entries that make a snapshot due
-	TrailingLog uint64        // entries kept behind a snapshot
+	Heartbeat     time.Duration // raft's heartbeat timeout when a member is silent, see pace.go
+	Election      time.Duration // a candidate tries again after 1-2 of these
+	IdleHeartbeat time.Duration // raft's heartbeat timeout otherwise; a fifth of it must be well below Lease and Silence
+	Silence       time.Duration // a follower without news for 1-1.4 of these stands for election; not below Heartbeat
+	Lease         time.Duration // a leader without a majority for this long steps down
+	Commit        time.Duration // after 1-2 of these an idle leader repeats its commit index
+	Transport     time.Duration // input/output deadline of raft's connections
+	Reconcile     time.Duration // period of the leader's look at roster and configuration
+	Stable        time.Duration // a learner must be caught up this long before it votes
+	Contact       time.Duration // period of asking the leader how far it is
+	Recent        time.Duration // how old such an answer may be for CaughtUp
+	Attempt       time.Duration // one try at a leader that does not answer
+	Propose       time.Duration // a whole Propose when its context has no deadline
+	BoltLock      time.Duration // waiting for another process to let go of the log
+	Snapshot      time.Duration // period of looking whether a snapshot is due
+	SnapshotLog   uint64        // entries that make a snapshot due
+	TrailingLog   uint64        // entries kept behind a snapshot
 }
 
 // DefaultTiming returns the timings proven on this shape of cluster: less than raft's defaults for failover, raft's
 // defaults for storage.
 func DefaultTiming() Timing {
 	return Timing{
-		Heartbeat: 700 * time.Millisecond, Election: 700 * time.Millisecond, Calm: 2 * time.Second,
+		Heartbeat: 700 * time.Millisecond, Election: 700 * time.Millisecond, IdleHeartbeat: 2 * time.Second,
 		Silence: 750 * time.Millisecond, Lease: 700 * time.Millisecond, Commit: 2 * time.Second,
 		Transport: 5 * time.Second, Reconcile: 500 * time.Millisecond, Stable: 2 * time.Second,
 		Contact: time.Second, Recent: 3 * time.Second, Attempt: 2 * time.Second,
@@ -105,7 +105,7 @@ func (t *Timing) setDefaults() {
 	d := DefaultTiming()
 	for _, p := range []struct{ v, def *time.Duration }{
 		{&t.Heartbeat, &d.Heartbeat}, {&t.Election, &d.Election},
-		{&t.Calm, &d.Calm}, {&t.Silence, &d.Silence}, {&t.Lease, &d.Lease}, {&t.Commit, &d.Commit},
+		{&t.IdleHeartbeat, &d.IdleHeartbeat}, {&t.Silence, &d.Silence}, {&t.Lease, &d.Lease}, {&t.Commit, &d.Commit},
 		{&t.Transport, &d.Transport}, {&t.Reconcile, &d.Reconcile}, {&t.Stable, &d.Stable}, {&t.Contact, &d.Contact},
 		{&t.Recent, &d.Recent}, {&t.Attempt, &d.Attempt}, {&t.Propose, &d.Propose}, {&t.BoltLock, &d.BoltLock},
 		{&t.Snapshot, &d.Snapshot},

@@ -11,11 +11,11 @@ import (
 )
 
 // Raft sends heartbeats a tenth to a fifth of its heartbeat timeout apart, and a follower stands for election after one
-// to three timeouts. As long as all members answer, a node has the timeout Timing.Calm, which makes heartbeats rare. It
-// returns to Timing.Heartbeat when a leader is silent for Timing.Silence, or a member does not answer a heartbeat: raft
-// then checks at once how old the last contact is. A failover takes as long as with Timing.Heartbeat all the time, or
-// less, and a member that is back is noticed as soon. A vote needs a majority without a leader (pre-vote), so a node
-// that returns to the short timeout needlessly disturbs no others.
+// to three timeouts. As long as all members answer, a node has the timeout Timing.IdleHeartbeat, which makes heartbeats
+// rare. It returns to Timing.Heartbeat when a leader is silent for Timing.Silence, or a member does not answer a
+// heartbeat: raft then checks at once how old the last contact is. A failover takes as long as with Timing.Heartbeat
+// all the time, or less, and a member that is back is noticed as soon. A vote needs a majority without a leader
+// (pre-vote), so a node that returns to the short timeout needlessly disturbs no others.
 
 const (
 	// DefaultTolerance is how long members wait for a heartbeat that do not say it: all before this setting existed.
@@ -58,7 +58,7 @@ func (n *Node) paceConfig(r *raft.Raft, calm bool) raft.ReloadableConfig {
 	c := r.ReloadableConfig()
 	c.HeartbeatTimeout, c.ElectionTimeout = n.cfg.Timing.Heartbeat, n.cfg.Timing.Election
 	if calm {
-		c.HeartbeatTimeout, c.ElectionTimeout = n.cfg.Timing.Calm, n.cfg.Timing.Calm
+		c.HeartbeatTimeout, c.ElectionTimeout = n.cfg.Timing.IdleHeartbeat, n.cfg.Timing.IdleHeartbeat
 	}
 	return c
 }
@@ -68,7 +68,7 @@ func (n *Node) pace(r *raft.Raft) (calm bool, again time.Duration) {
 	t := n.cfg.Timing
 	switch r.State() {
 	case raft.Leader:
-		return !n.trans.reach.isFailing(time.Now()) && n.allTolerate(t.Calm/5), leaderPace
+		return !n.trans.reach.isFailing(time.Now()) && n.allTolerate(t.IdleHeartbeat/5), leaderPace
 	case raft.Follower:
 		// Not the same for all, so that one stands for election before the others.
 		limit := t.Silence + rand.N(t.Silence*2/5)

@@ -16,7 +16,7 @@ func (n *Node) timeout() time.Duration { return n.raft.Load().ReloadableConfig()
 func calm(c *cluster) func() (bool, string) {
 	return func() (bool, string) {
 		for id, n := range c.nodes {
-			if n.timeout() != n.cfg.Timing.Calm {
+			if n.timeout() != n.cfg.Timing.IdleHeartbeat {
 				return false, string(id) + " has the short timeout"
 			}
 		}
@@ -52,7 +52,7 @@ func TestPace_OlderMember(t *testing.T) {
 	c := form(t, 3, func(cfg *Config) {
 		cfg.Tolerance = func(id node.ID) time.Duration {
 			if id == "m2" {
-				return cfg.Timing.Calm / 5 // as far apart as heartbeats may be
+				return cfg.Timing.IdleHeartbeat / 5 // as far apart as heartbeats may be
 			}
 			return time.Second
 		}
@@ -70,7 +70,7 @@ func TestPace_OlderMember(t *testing.T) {
 			continue
 		}
 		c.eventually("long timeouts of a follower", func() (bool, string) {
-			return n.timeout() == n.cfg.Timing.Calm, string(id)
+			return n.timeout() == n.cfg.Timing.IdleHeartbeat, string(id)
 		})
 	}
 	if calm, again := l.pace(l.raft.Load()); calm || again != leaderPace {

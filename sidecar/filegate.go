@@ -86,7 +86,7 @@ func (g *fileGate) countWaiting() int {
 }
 
 // HoldFiles makes requests that read files or pillars wait, and returns when none is under way at the local master, or
-// gatePatience has passed. They continue when release is called, or after gateLimit. Only one can hold at a time;
+// gateTimeout has passed. They continue when release is called, or after gateLimit. Only one can hold at a time;
 // another waits, until ctx ends.
 func (p *Proxy) HoldFiles(ctx context.Context) (release func(), err error) {
 	select {

@@ -46,7 +46,7 @@ type Config struct {
 	WithoutAES func() bool
 	// Done, if not nil, is called when the local master has answered a call of a minion; it must not block. When it
 	// returns a function, the minion is answered after that has returned, which should take less than the minion's
-	// patience.
+	// timeout.
 	Done func(id, cmd string) (settle func(context.Context))
 	// ForwardTimeout bounds a request at the local master or a peer; the minion's own timeout is usually shorter.
 	ForwardTimeout time.Duration

@@ -43,8 +43,8 @@ func main() {
 	if err := forbidCoreDumps(); err != nil {
 		fmt.Fprintln(os.Stderr, "saltclusterd:", err)
 	}
-	ctx, patience := stopSignals()
-	if err := run(ctx, patience, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	ctx, graceful := stopSignals()
+	if err := run(ctx, graceful, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "saltclusterd:", err)
 		os.Exit(exitCode(err))
 	}

@@ -43,9 +43,9 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// run is main without the process around it. It stops in good order when ctx ends, and at once when patience
+// run is main without the process around it. It stops in good order when ctx ends, and at once when graceful
 // also ends.
-func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer) error {
+func run(ctx, graceful context.Context, args []string, stdout, stderr io.Writer) error {
 	flags, o := newFlags(stderr)
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -83,7 +83,7 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 	if err != nil {
 		return &usageError{err}
 	}
-	defer context.AfterFunc(patience, d.Hurry)()
+	defer context.AfterFunc(graceful, d.EndGrace)()
 	if cfg.Edge.MemoryLimit > 0 {
 		debug.SetMemoryLimit(int64(cfg.Edge.MemoryLimit))
 	}
@@ -106,7 +106,7 @@ func run(ctx, patience context.Context, args []string, stdout, stderr io.Writer)
 	err = d.Run(ctx, func() {
 		notifySystemd("READY=1")
 		if alive > 0 {
-			go runWatchdog(living, alive, d.Pulse, func(state string) { // ends with living
+			go runWatchdog(living, alive, d.TakeLocks, func(state string) { // ends with living
 				if !d.HandedOver() {
 					notifySystemd(state)
 				}

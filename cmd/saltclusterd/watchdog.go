@@ -28,14 +28,15 @@ func watchdogEvery(getenv func(string) string, setenv func(name, value string) e
 	return time.Duration(usec) * time.Microsecond / 3, setenv("WATCHDOG_PID", own)
 }
 
-// runWatchdog tells the service manager every so often that this process lives, until ctx ends. A pulse that does not
-// come back is followed by silence, and that by the service manager's signal, whose answer is a dump of all goroutines.
-func runWatchdog(ctx context.Context, every time.Duration, pulse func(), notify func(string)) {
+// runWatchdog tells the service manager every so often that this process lives, until ctx ends. A call of takeLocks
+// that does not return is followed by silence, and that by the service manager's signal, whose answer is a dump of all
+// goroutines.
+func runWatchdog(ctx context.Context, every time.Duration, takeLocks func(), notify func(string)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for back := make(chan struct{}, 1); ; {
-		go func() { // ends with pulse; the next one is not begun before
-			pulse()
+		go func() { // ends with takeLocks; the next one is not begun before
+			takeLocks()
 			back <- struct{}{}
 		}()
 		select {

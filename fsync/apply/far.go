@@ -149,7 +149,7 @@ func (s *Switcher) tidy(out slotfs.Place, op *Op, ours *slotfs.Stat) error {
 		copied, err = s.copiedBefore(out, op)
 	}
 	if err == nil && !copied {
-		err = s.rescue(out, now, op)
+		err = s.copyOverruledEdit(out, now, op)
 	}
 	if err == nil {
 		err = out.Dir.Remove(out.Name)
@@ -210,8 +210,8 @@ func isBeginning(part, whole io.Reader, size int64) (bool, error) {
 	return true, nil
 }
 
-// rescue copies an edit that was taken out to what is put aside.
-func (s *Switcher) rescue(out slotfs.Place, was slotfs.Stat, op *Op) error {
+// copyOverruledEdit copies an edit that was taken out to what is put aside.
+func (s *Switcher) copyOverruledEdit(out slotfs.Place, was slotfs.Stat, op *Op) error {
 	if was.Type != tree.File && was.Type != tree.Symlink {
 		return fmt.Errorf("neither a file nor a symlink: %w", fs.ErrInvalid)
 	}

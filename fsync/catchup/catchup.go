@@ -43,10 +43,10 @@ type Config struct {
 	// to be, which are asked only when no other peer is there.
 	Peers func() (there, absent []node.ID)
 
-	Patience time.Duration // without progress; 2 min
-	Lonely   time.Duration // without progress and without peers; 10 s
-	Silence  time.Duration // of a pull; Patience
-	Pause    time.Duration // between tries, doubled up to 2 s; 100 ms
+	StallTimeout time.Duration // without progress; 2 min
+	AloneTimeout time.Duration // without progress and without peers; 10 s
+	Silence      time.Duration // of a pull; StallTimeout
+	Pause        time.Duration // between tries, doubled up to 2 s; 100 ms
 
 	Logger *slog.Logger
 }
@@ -60,9 +60,9 @@ type Runner struct {
 
 // New makes a Runner; nothing happens before Run.
 func New(cfg Config) *Runner {
-	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Minute)
-	cfg.Lonely = cmp.Or(cfg.Lonely, 10*time.Second)
-	cfg.Silence = cmp.Or(cfg.Silence, cfg.Patience)
+	cfg.StallTimeout = cmp.Or(cfg.StallTimeout, 2*time.Minute)
+	cfg.AloneTimeout = cmp.Or(cfg.AloneTimeout, 10*time.Second)
+	cfg.Silence = cmp.Or(cfg.Silence, cfg.StallTimeout)
 	cfg.Pause = cmp.Or(cfg.Pause, 100*time.Millisecond)
 	r := &Runner{cfg: cfg, log: cfg.Logger}
 	if r.log == nil {
@@ -210,9 +210,9 @@ func (r *Runner) giveUpReason(p *part, starved bool) error {
 	there, absent := r.cfg.Peers()
 	idle, reason := p.idleTime()
 	switch {
-	case starved && len(there) == 0 && len(absent) > 0 && idle > r.cfg.Lonely:
+	case starved && len(there) == 0 && len(absent) > 0 && idle > r.cfg.AloneTimeout:
 		return errors.New(cmp.Or(reason, "no other node with a salt-master is there"))
-	case idle > r.cfg.Patience:
+	case idle > r.cfg.StallTimeout:
 		return errors.New(cmp.Or(reason, "nothing came for too long"))
 	}
 	return nil

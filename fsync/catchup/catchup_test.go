@@ -169,7 +169,7 @@ func TestWaitedFor(t *testing.T) {
 	})
 }
 
-// A peer that hangs costs its patience once, then the next is asked.
+// A peer that hangs costs its timeout once, then the next is asked.
 func TestSilentPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

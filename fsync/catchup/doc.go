@@ -12,7 +12,7 @@
 //
 // In: the parts, and the peers in the order in which they are to be asked (Config). Out: Status, at any time.
 //
-// Promises: Run ends. A part that makes progress is waited for; one that makes none is given up after Config.Patience,
-// or after Config.Lonely when no peer is there that could give it anything, unless it is Needed. A peer that does not
-// answer costs Config.Silence, then the next one is asked.
+// Promises: Run ends. A part that makes progress is waited for; one that makes none is given up after
+// Config.StallTimeout, or after Config.AloneTimeout when no peer is there that could give it anything, unless it is
+// Needed. A peer that does not answer costs Config.Silence, then the next one is asked.
 package catchup

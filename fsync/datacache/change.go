@@ -151,7 +151,7 @@ func (s *Store) edit(root *os.Root, id string, edit Edit, limit int64) error {
 		return ErrNotHere
 	case err != nil:
 		return err
-	case m.now == nil && s.elsewhere(root, m.name):
+	case m.now == nil && s.isShadowed(root, m.name):
 		return ErrNotHere
 	case msgpack.Len(m.now) > maxEntries:
 		return ErrNotHere
@@ -193,9 +193,9 @@ func (s *Store) find(root *os.Root, dir folder, m *mine, limit int64) (done func
 	return done, err
 }
 
-// elsewhere says whether the master finds a mine that is not a map, or a bank that is one file (salt/cache/localfs.py
+// isShadowed says whether the master finds a mine that is not a map, or a bank that is one file (salt/cache/localfs.py
 // fetch).
-func (s *Store) elsewhere(root *os.Root, name string) bool {
+func (s *Store) isShadowed(root *os.Root, name string) bool {
 	for _, name := range []string{name, path.Dir(name) + suffix} {
 		if info, err := root.Stat(name); err == nil && info.Mode().IsRegular() {
 			return true

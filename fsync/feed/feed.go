@@ -40,7 +40,7 @@ type Config[K comparable, S Sender[K]] struct {
 	Timing Timing
 }
 
-// Timing are a feed's patience and pace.
+// Timing are a feed's timeouts and intervals.
 type Timing struct {
 	Settle time.Duration // between changes of members and a look at them
 	Linger time.Duration // between the first news and a turn, so that others come along

@@ -108,7 +108,7 @@ func (s *Store) acceptJob(rs []*record) (wrote bool, err error) {
 func (s *Store) write(fd int, jid string, rs []*record) (wrote bool, err error) {
 	var st unix.Stat_t
 	noCache := unix.Fstatat(fd, noCacheFile, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
-	same := twins{}
+	same := recentReturns{}
 	for _, r := range rs {
 		did := false
 		switch {

@@ -116,7 +116,7 @@ func TestDamagedEverywhere(t *testing.T) {
 	f := os.NewFile(uintptr(fd), jid)
 	defer f.Close()
 	if isNew, mended, err := a.store.disk.putReturn(fd, &record{name: "m1", ret: true, data: short(ret("one"))},
-		twins{}); isNew || mended || err != nil {
+		recentReturns{}); isNew || mended || err != nil {
 		t.Errorf("half a return took the place of an empty one: %v %v", mended, err)
 	}
 }

@@ -27,7 +27,7 @@ func openTest(t *testing.T, d disk, jid string) int {
 
 func mustPut(t *testing.T, d disk, fd int, r *record, want bool) {
 	t.Helper()
-	isNew, _, err := d.putReturn(fd, r, twins{})
+	isNew, _, err := d.putReturn(fd, r, recentReturns{})
 	if err != nil || isNew != want {
 		t.Fatalf("%s: new %v, %v", r.name, isNew, err)
 	}
@@ -73,10 +73,10 @@ func TestLeftovers(t *testing.T) {
 }
 
 // Equal returns share one file; what is different does not.
-func TestTwins(t *testing.T) {
+func TestRecentReturns(t *testing.T) {
 	d := testDisk(t)
 	fd := openTest(t, d, "20260102000000000001")
-	same := twins{}
+	same := recentReturns{}
 	for i := range 10 {
 		r := &record{name: fmt.Sprint("m", i), ret: true, data: ret(fmt.Sprint(i % 2))}
 		if isNew, _, err := d.putReturn(fd, r, same); err != nil || !isNew {

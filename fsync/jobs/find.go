@@ -40,8 +40,8 @@ func (e *SilentError) Unwrap() []error { return []error{ErrUnknown, e.Err} }
 const (
 	// maxFound is how much of a job is shown.
 	maxFound = 6 << 20
-	// findPatience bounds the question to each peer.
-	findPatience = 4 * time.Second
+	// findTimeout bounds the question to each peer.
+	findTimeout = 4 * time.Second
 )
 
 // Find returns a job from here, or from the first of its replicas and the other members that has it. What a node has
@@ -100,7 +100,7 @@ func (s *Store) ask(ctx context.Context, id node.ID, body []byte) ([]byte, error
 		}
 		return s.handle(id, m)
 	}
-	ctx, cancel := context.WithTimeout(ctx, findPatience)
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	return s.cfg.Peers.Call(ctx, id, Path, body, MaxBody)
 }

@@ -117,19 +117,19 @@ func (x *index) drop(j *job) {
 	}
 	x.changed()
 	if x.nearlyOver(j.at) {
-		x.bury(j.jid)
+		x.markRemoved(j.jid)
 	}
 }
 
-// bury remembers a job that must not come back. x.mu is held.
-func (x *index) bury(jid string) {
+// markRemoved remembers a job that must not come back. x.mu is held.
+func (x *index) markRemoved(jid string) {
 	if _, ok := x.gone[jid]; !ok {
 		x.remember(jid)
 		x.changed()
 	}
 }
 
-// remember is bury of a job that is not remembered yet. x.mu is held.
+// remember is markRemoved of a job that is not remembered yet. x.mu is held.
 func (x *index) remember(jid string) {
 	x.gone[jid] = struct{}{}
 	if len(x.goneList) < maxGone {

@@ -43,7 +43,7 @@ func (x *index) removedSince(jid string) {
 	}
 	delete(x.past, jid)
 	if x.nearlyOver(at) || x.overBy(x.pastKeep, at) { // the option may be another one now
-		x.bury(jid)
+		x.markRemoved(jid)
 	}
 }
 

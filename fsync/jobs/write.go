@@ -161,25 +161,25 @@ func tempName(name string) string {
 	return tempPrefix + strconv.FormatUint(xxhash.Sum64String(name), 16)
 }
 
-// twins are returns of one job just written, by their bytes: minions often return the same, and a second name for a
-// file costs a small part of a second file. A return is never written to once it is there.
-type twins map[string]string
+// recentReturns are returns of one job just written, by their bytes: minions often return the same, and a second name
+// for a file costs a small part of a second file. A return is never written to once it is there.
+type recentReturns map[string]string
 
-// maxTwins and maxTwin bound them, in number and bytes.
+// maxRecentReturns and maxRecentReturn bound them, in number and bytes.
 const (
-	maxTwins = 16
-	maxTwin  = 4 << 10
+	maxRecentReturns = 16
+	maxRecentReturn  = 4 << 10
 )
 
-func (t twins) note(r *record) {
-	if len(t) < maxTwins && len(r.data) <= maxTwin {
+func (t recentReturns) note(r *record) {
+	if len(t) < maxRecentReturns && len(r.data) <= maxRecentReturn {
 		t[string(r.data)] = r.name
 	}
 }
 
 // putReturn writes a minion's directory unless it has a return already, when isNew is false; mended: it had a damaged
 // one.
-func (d disk) putReturn(fd int, r *record, same twins) (isNew, mended bool, err error) {
+func (d disk) putReturn(fd int, r *record, same recentReturns) (isNew, mended bool, err error) {
 	if len(r.data) == 0 {
 		return false, false, nil // what a power loss left of it there
 	}
@@ -208,7 +208,7 @@ func (d disk) putReturn(fd int, r *record, same twins) (isNew, mended bool, err 
 	return isNew, mended, errors.Join(err, removeTemp(fd, temp))
 }
 
-func (d disk) fill(fd int, temp string, r *record, same twins) error {
+func (d disk) fill(fd int, temp string, r *record, same recentReturns) error {
 	if r.hasO {
 		if err := d.create(fd, temp+"/"+outFile, r.out); err != nil {
 			return err
@@ -219,8 +219,8 @@ func (d disk) fill(fd int, temp string, r *record, same twins) error {
 			return err
 		}
 	}
-	if twin, ok := same[string(r.data)]; ok {
-		if unix.Linkat(fd, twin+"/"+returnFile, fd, temp+"/"+returnFile, 0) == nil {
+	if name, ok := same[string(r.data)]; ok {
+		if unix.Linkat(fd, name+"/"+returnFile, fd, temp+"/"+returnFile, 0) == nil {
 			return nil
 		} // too many names, or gone
 		delete(same, string(r.data))

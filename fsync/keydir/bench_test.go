@@ -25,7 +25,7 @@ func BenchmarkScan(b *testing.B) {
 		}
 	}
 	time.Sleep(2 * racy)
-	odd := &oddNames{log: slog.New(slog.DiscardHandler)}
+	odd := &invalidEntries{log: slog.New(slog.DiscardHandler)}
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
 			if err := newDisk(root, odd).scanAll(); err != nil {

@@ -178,7 +178,7 @@ func (n *testNode) open() {
 	cfg := Config{
 		PKIDir: n.pki, StateDir: n.state, Node: n.id, Founder: n.found, Current: n.cur, Log: n.log,
 		Logger: slog.New(slog.NewTextHandler(n.logs, nil)),
-		Timing: Timing{Oddity: 400 * time.Millisecond, Retry: 50 * time.Millisecond}, Store: n.store, MaxLosses: n.holds,
+		Timing: Timing{InvalidWait: 400 * time.Millisecond, Retry: 50 * time.Millisecond}, Store: n.store, MaxLosses: n.holds,
 		HoldAll: n.all,
 	}
 	if n.once {

@@ -24,8 +24,8 @@ type Found struct {
 // Collect reads the keys that a master has in its directories below pki, and in its store where it has one. It changes
 // nothing, needs no cluster, and takes for a key what the mirror would: an id in several directories counts as Salt
 // counts it, and where a store has keys, an accepted key file that it could hold but does not know is pending, because
-// it has not been seen there. odd names everything that is not a key. A missing directory counts as empty.
-func Collect(ctx context.Context, pki string, g *mmapkeys.Geometry) (found []Found, odd []string, err error) {
+// it has not been seen there. invalid names everything that is not a key. A missing directory counts as empty.
+func Collect(ctx context.Context, pki string, g *mmapkeys.Geometry) (found []Found, invalid []string, err error) {
 	c := collector{keys: map[string]Found{}, denied: map[string]Found{}, disk: newDisk(pki, nil)}
 	for p := range places {
 		if err := c.readDir(p); err != nil {
@@ -49,15 +49,15 @@ func Collect(ctx context.Context, pki string, g *mmapkeys.Geometry) (found []Fou
 		}
 		return 1
 	})
-	slices.Sort(c.odd)
-	return found, c.odd, nil
+	slices.Sort(c.invalid)
+	return found, c.invalid, nil
 }
 
 // collector gathers what Collect finds.
 type collector struct {
 	disk         *disk
 	keys, denied map[string]Found
-	odd          []string
+	invalid      []string
 }
 
 func (c *collector) readDir(p place) error {
@@ -80,7 +80,7 @@ func (c *collector) readDir(p place) error {
 		case errors.Is(err, fs.ErrPermission):
 			return err
 		case err != nil, state.ValidMinionID(id) != nil:
-			c.odd = append(c.odd, c.disk.filePath(p, id))
+			c.invalid = append(c.invalid, c.disk.filePath(p, id))
 			continue
 		}
 		f := Found{ID: id, State: p.keyState(), Denied: p == deniedDir, Pub: text}
@@ -120,7 +120,7 @@ func (c *collector) readStore(ctx context.Context, pki string, g *mmapkeys.Geome
 		f := Found{ID: s.id, State: h.State, Denied: s.denied, Pub: h.text}
 		switch {
 		case h.garbage:
-			c.odd = append(c.odd, s.id+" in the key store")
+			c.invalid = append(c.invalid, s.id+" in the key store")
 		case s.denied:
 			c.denied[s.id] = f
 		default:

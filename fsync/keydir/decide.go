@@ -40,11 +40,11 @@ type keyState struct {
 
 // step is a decision.
 type step struct {
-	verdict verdict
-	want    entry // propose: what consensus shall have; write: what it has
-	aside   bool  // write: keep a copy of what is on disk
-	deny    bool  // write: record what is on disk as a denied key
-	why     string
+	verdict   verdict
+	want      entry // propose: what consensus shall have; write: what it has
+	overruled bool  // write: keep a copy of what is on disk
+	deny      bool  // write: record what is on disk as a denied key
+	why       string
 }
 
 // clockSlack is how much older than a deletion a file must be to be a left-over: the clocks of two nodes differ.
@@ -70,7 +70,7 @@ func decideStep(k keyState) step {
 	case !edited, k.disk == k.cons && !k.current: // the latter in several directories
 		return step{verdict: write, want: k.cons}
 	case k.current && k.isLeftover():
-		return step{verdict: write, want: k.cons, aside: true, why: "older than its deletion"}
+		return step{verdict: write, want: k.cons, overruled: true, why: "older than its deletion"}
 	case k.current:
 		return step{verdict: propose, want: k.disk}
 	case k.isAdopted() && k.cons.State == state.KeyPending && k.first:
@@ -95,7 +95,7 @@ func (k keyState) isAdopted() bool {
 // overruleEdit lets consensus win over an edit. A new public key that loses against another one is denied, as a stock
 // master does with the second key it hears for an id.
 func (k keyState) overruleEdit(why string) step {
-	s := step{verdict: write, want: k.cons, aside: k.disk != entry{}, why: why}
+	s := step{verdict: write, want: k.cons, overruled: k.disk != entry{}, why: why}
 	s.deny = k.disk.Print != "" && k.cons.Print != "" &&
 		k.disk.Print != k.cons.Print && k.disk.Print != k.base.Print
 	return s
@@ -110,7 +110,7 @@ func (k keyState) isLeftover() bool {
 // decideGarbage: consensus heals what it knows; anything else is left for the operator to look at.
 func (k keyState) decideGarbage() step {
 	if !k.current {
-		return step{verdict: write, want: k.cons, aside: true, why: "no key in the file"}
+		return step{verdict: write, want: k.cons, overruled: true, why: "no key in the file"}
 	}
 	return step{verdict: unclear, want: k.cons}
 }
@@ -130,7 +130,7 @@ func (k keyState) decideStale() step {
 		// A minion was faster: it came to a node that had joined before the founder's keys were all known.
 		return step{verdict: propose, want: k.disk}
 	case k.known:
-		return step{verdict: write, want: k.cons, aside: k.disk != none || k.garbage, why: "consensus knows it already"}
+		return step{verdict: write, want: k.cons, overruled: k.disk != none || k.garbage, why: "consensus knows it already"}
 	case k.garbage:
 		return step{verdict: unclear, want: k.cons}
 	case k.stale == found:

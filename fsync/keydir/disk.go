@@ -21,10 +21,10 @@ const racy = 100 * time.Millisecond
 
 // disk knows what lies in the directories. It is used by one goroutine.
 type disk struct {
-	root  string
-	files [places]map[string]file
-	dirs  [places]dirid.ID // at the last scan
-	odd   *oddNames
+	root    string
+	files   [places]map[string]file
+	dirs    [places]dirid.ID // at the last scan
+	invalid *invalidEntries
 }
 
 // file is what is known of one directory entry.
@@ -43,8 +43,8 @@ type signature struct {
 	ctime time.Time
 }
 
-func newDisk(root string, odd *oddNames) *disk {
-	d := &disk{root: root, odd: odd}
+func newDisk(root string, invalid *invalidEntries) *disk {
+	d := &disk{root: root, invalid: invalid}
 	for p := range places {
 		d.files[p] = map[string]file{}
 	}
@@ -107,7 +107,7 @@ func (d *disk) isKeyName(p place, name string) bool {
 		return false
 	}
 	if err := state.ValidMinionID(name); err != nil {
-		d.odd.warnOnce(p, name, err)
+		d.invalid.warnOnce(p, name, err)
 		return false
 	}
 	return true
@@ -144,7 +144,7 @@ func (d *disk) refreshFile(p place, id string) {
 		if err == nil {
 			f.print = printOf(text)
 		} else if now.Sub(sig.mtime) > time.Minute {
-			d.odd.warnOnce(p, id, err)
+			d.invalid.warnOnce(p, id, err)
 		}
 	}
 	d.files[p][id] = f

@@ -22,8 +22,8 @@ func newTestDisk(t *testing.T) (*disk, *writer) {
 			t.Fatal(err)
 		}
 	}
-	d := newDisk(root, &oddNames{log: slog.New(slog.DiscardHandler)})
-	return d, &writer{disk: d, mode: 0o640, aside: &aside{dir: t.TempDir()}}
+	d := newDisk(root, &invalidEntries{log: slog.New(slog.DiscardHandler)})
+	return d, &writer{disk: d, mode: 0o640, overruled: &overruledFiles{dir: t.TempDir()}}
 }
 
 func (d *disk) mustPut(t *testing.T, p place, id, text string) {
@@ -109,9 +109,9 @@ func TestCheckText(t *testing.T) {
 	}
 }
 
-func write1(d *disk, w *writer, id string, e entry, text string, aside bool) error {
+func write1(d *disk, w *writer, id string, e entry, text string, overruled bool) error {
 	d.refreshKeys([]string{id})
-	return w.applyWritings([]writing{{subject: subject{id: id}, want: e, text: text, aside: aside}})[0]
+	return w.applyWritings([]writing{{subject: subject{id: id}, want: e, text: text, overruled: overruled}})[0]
 }
 
 func TestWrite(t *testing.T) {
@@ -140,7 +140,7 @@ func TestWrite(t *testing.T) {
 		t.Error("the master's cached list of minions is still there")
 	}
 	for _, p := range []place{pendingDir, rejectedDir} {
-		if found, _ := filepath.Glob(filepath.Join(w.aside.dir, p.String(), "web.*")); len(found) != 1 {
+		if found, _ := filepath.Glob(filepath.Join(w.overruled.dir, p.String(), "web.*")); len(found) != 1 {
 			t.Errorf("no copy of %s/web: %v", p, found)
 		}
 	}
@@ -177,7 +177,7 @@ func TestWriteVerifiesFirst(t *testing.T) {
 	}
 }
 
-func TestSweepAndAsideAreBounded(t *testing.T) {
+func TestSweepAndOverruledFilesAreBounded(t *testing.T) {
 	k := keyTexts()
 	d, w := newTestDisk(t)
 	d.mustPut(t, acceptedDir, tempPrefix+"123", "half")
@@ -185,20 +185,20 @@ func TestSweepAndAsideAreBounded(t *testing.T) {
 	if _, err := os.Stat(d.filePath(acceptedDir, tempPrefix+"123")); !os.IsNotExist(err) {
 		t.Error("a temporary file of a predecessor is still there")
 	}
-	w.aside.max = 3
+	w.overruled.max = 3
 	for i := range 10 {
-		if err := w.aside.storeFile(acceptedDir, fmt.Sprint("m", i), []byte(k[0])); err != nil {
+		if err := w.overruled.storeFile(acceptedDir, fmt.Sprint("m", i), []byte(k[0])); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.aside.storeFile(acceptedDir, "m0", []byte(k[0])); err != nil { // the same once more
+	if err := w.overruled.storeFile(acceptedDir, "m0", []byte(k[0])); err != nil { // the same once more
 		t.Fatal(err)
 	}
 	long := strings.Repeat("x", 255)
-	if err := w.aside.storeFile(pendingDir, long, []byte(k[0])); err != nil {
+	if err := w.overruled.storeFile(pendingDir, long, []byte(k[0])); err != nil {
 		t.Errorf("an id of 255 bytes: %v", err)
 	}
-	if names, _ := os.ReadDir(filepath.Join(w.aside.dir, "minions")); len(names) != 3 {
+	if names, _ := os.ReadDir(filepath.Join(w.overruled.dir, "minions")); len(names) != 3 {
 		t.Errorf("%d copies, at most 3", len(names))
 	}
 }

@@ -16,7 +16,7 @@
 //     moves, empties and fills files step by step.
 //   - stale disk: a directory that is not the one the base describes (no base, restored from a backup, emptied,
 //     replaced). Nothing found there counts as an edit.
-//   - aside: the directory of copies of key files that consensus overruled.
+//   - overruled files: copies of key files that consensus overruled, put aside in a directory of their own.
 //
 // The rules, per id (decide.go): disk and consensus both as in base: nothing. Only disk changed: propose it, on the
 // condition that consensus still is at base's revision. Only consensus changed: write it. Both: the same change, adopt

@@ -60,15 +60,15 @@ type Config struct {
 	Registerer prometheus.Registerer
 }
 
-// Timing are the package's patience and pace.
+// Timing are the package's timeouts and intervals.
 type Timing struct {
-	Debounce time.Duration // from the first hint to a look; 25 ms
-	Settle   time.Duration // an edit must look the same for so long; 60 ms
-	Deletion time.Duration // so long for a file that is gone, for 3008 deletes before it writes; 120 ms
-	Oddity   time.Duration // so long for an id in several directories, and for what is not a key; 2 s
-	Rescan   time.Duration // looks without a hint; 30 s
-	Retry    time.Duration // after a proposal that failed; 1 s
-	Propose  time.Duration // patience with one proposal; 10 s
+	Debounce    time.Duration // from the first hint to a look; 25 ms
+	Settle      time.Duration // an edit must look the same for so long; 60 ms
+	Deletion    time.Duration // so long for a file that is gone, for 3008 deletes before it writes; 120 ms
+	InvalidWait time.Duration // so long for an id in several directories, and for what is not a key; 2 s
+	Rescan      time.Duration // looks without a hint; 30 s
+	Retry       time.Duration // after a proposal that failed; 1 s
+	Propose     time.Duration // timeout of one proposal; 10 s
 }
 
 func (t Timing) withDefaults() Timing {
@@ -80,7 +80,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Debounce, 25*time.Millisecond)
 	set(&t.Settle, 60*time.Millisecond)
 	set(&t.Deletion, 120*time.Millisecond)
-	set(&t.Oddity, 2*time.Second)
+	set(&t.InvalidWait, 2*time.Second)
 	set(&t.Rescan, 30*time.Second)
 	set(&t.Retry, time.Second)
 	set(&t.Propose, 10*time.Second)

@@ -130,7 +130,7 @@ func TestGarbageIsHealedOrLeft(t *testing.T) {
 	}
 }
 
-func TestOddEntriesAreLeftAlone(t *testing.T) {
+func TestInvalidEntriesStay(t *testing.T) {
 	k := keyTexts()
 	_, m1, m2 := pair(t)
 	must := func(err error) {
@@ -148,7 +148,7 @@ func TestOddEntriesAreLeftAlone(t *testing.T) {
 	must(os.WriteFile(filepath.Join(m1.pki, "minions_autosign", "web"), nil, 0o600))
 	m1.put(acceptedDir, "web", k[0])
 	await(t, files{"minions/web": k[0]}, m2)
-	time.Sleep(500 * time.Millisecond) // longer than Oddity
+	time.Sleep(500 * time.Millisecond) // longer than InvalidWait
 	if got := consensusFiles(m1.log.View()); len(got) != 1 {
 		t.Errorf("consensus has%s", short(got))
 	}

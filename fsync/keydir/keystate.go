@@ -60,7 +60,7 @@ func (m *machine) waitUntil(now time.Time, s subject, f finding, k keyState, d s
 	need := m.timing.Settle
 	switch {
 	case f.twice || f.garbage || f.temp:
-		need = m.timing.Oddity
+		need = m.timing.InvalidWait
 	case f.entry == entry{}:
 		need = m.timing.Deletion
 	}

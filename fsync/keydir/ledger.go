@@ -9,7 +9,7 @@ import (
 
 // Ledger tells which keys lie in the local master's pki_dir: their state and the beginning of their print by minion.
 func (d *Dir) Ledger() (ledger.Ledger, error) {
-	disk := newDisk(d.cfg.PKIDir, &oddNames{log: slog.New(slog.DiscardHandler)})
+	disk := newDisk(d.cfg.PKIDir, &invalidEntries{log: slog.New(slog.DiscardHandler)})
 	if err := disk.scanAll(); err != nil {
 		return ledger.Ledger{}, err
 	}

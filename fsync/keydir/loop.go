@@ -89,7 +89,7 @@ func (d *Dir) newLoop() (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	dk := newDisk(d.cfg.PKIDir, &oddNames{log: d.cfg.Logger})
+	dk := newDisk(d.cfg.PKIDir, &invalidEntries{log: d.cfg.Logger})
 	st, err := newStore(d.cfg.PKIDir, d.cfg.Store)
 	if err != nil {
 		return nil, err
@@ -100,8 +100,8 @@ func (d *Dir) newLoop() (*loop, error) {
 		disk:     dk,
 		writer: &writer{
 			disk: dk, mode: d.cfg.Mode,
-			aside: &aside{dir: filepath.Join(d.cfg.StateDir, "keys-aside")},
-			work:  &d.work,
+			overruled: &overruledFiles{dir: filepath.Join(d.cfg.StateDir, "keys-aside")},
+			work:      &d.work,
 		},
 		marker: newMarker(d.cfg.PKIDir, name), base: based,
 		store: st, storeTold: &d.store, settled: &d.settled, heldKeys: &d.heldKeys, forget: d.forget,
@@ -110,7 +110,7 @@ func (d *Dir) newLoop() (*loop, error) {
 		scanDue: true,
 	}
 	if st != nil {
-		st.distrust = l.distrustBank
+		st.onLostPages = l.markBankStrange
 	}
 	if l.watch, err = d.watcher(); err != nil {
 		l.log.Warn("key directories are polled", "err", err)

@@ -138,7 +138,7 @@ func (t *losses) findLosses(m *machine, p *plan, view state.View, look func(id s
 		f := look(prop.subject.id).findingFor(prop.subject)
 		if k, text := m.stateOf(view, prop.subject, f); k.isLoss(prop.subject) && prop.want == k.disk {
 			lost = append(lost, writing{
-				subject: prop.subject, want: k.cons, text: text, rev: k.rev, aside: k.disk != entry{},
+				subject: prop.subject, want: k.cons, text: text, rev: k.rev, overruled: k.disk != entry{},
 				why: "accepted keys that were taken away are held", finding: f,
 			})
 		}

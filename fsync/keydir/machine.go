@@ -49,13 +49,13 @@ func newMachine(id node.ID, t Timing, b *base) *machine {
 
 // writing is a decision of consensus on its way to disk.
 type writing struct {
-	subject subject
-	want    entry
-	text    string // of the key; empty for a deletion
-	rev     uint64
-	aside   bool
-	why     string
-	finding finding // what it replaces
+	subject   subject
+	want      entry
+	text      string // of the key; empty for a deletion
+	rev       uint64
+	overruled bool
+	why       string
+	finding   finding // what it replaces
 }
 
 // proposal is an edit on its way to consensus. The text of the key is still to be read from disk.
@@ -131,7 +131,7 @@ func (m *machine) planOne(p *plan, now time.Time, view state.View, s subject, lo
 		m.planProposal(p, now, s, k, d, view, text)
 	case unclear:
 		if k.cons != (entry{}) {
-			m.planWrite(p, s, f, k, step{verdict: write, want: k.cons, aside: true, why: "no key in the file"}, text)
+			m.planWrite(p, s, f, k, step{verdict: write, want: k.cons, overruled: true, why: "no key in the file"}, text)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (f flight) cameTrue(k keyState) bool { return k.cons == f.want && k.rev != 
 
 func (m *machine) planWrite(p *plan, s subject, f finding, k keyState, d step, text string) {
 	p.writes = append(p.writes, writing{
-		subject: s, want: d.want, text: text, rev: k.rev, aside: d.aside, why: d.why, finding: f,
+		subject: s, want: d.want, text: text, rev: k.rev, overruled: d.overruled, why: d.why, finding: f,
 	})
 	if d.deny && !s.denied {
 		p.proposals = append(p.proposals, proposal{

@@ -201,7 +201,7 @@ func (l *loop) writeKeys(ws []writing) bool {
 		if err == nil {
 			l.m.noteWritten(w)
 			l.metrics.written.Inc()
-			if w.aside {
+			if w.overruled {
 				l.metrics.overruled.Inc()
 				l.log.Warn("local key file overruled by the cluster, a copy is kept", append(args, "reason", w.why)...)
 			} else if i < maxLogged {

@@ -79,7 +79,7 @@ func (l *loop) stepOne(s *stepping, view state.View, sub subject, f finding) err
 		}
 		s.pulls = append(s.pulls, writing{subject: sub, want: entry{state.KeyPending, f.Print}, text: text, finding: f})
 	case pull:
-		w := writing{subject: sub, want: h.entry, text: h.text, finding: f, aside: both}
+		w := writing{subject: sub, want: h.entry, text: h.text, finding: f, overruled: both}
 		if c.strange && !c.founder && w.want.State == state.KeyAccepted {
 			w.want.State = state.KeyPending // who accepted it did not know this cluster
 		}
@@ -156,7 +156,7 @@ func (l *loop) keepStored(s subject, h held) {
 	if !s.denied {
 		p = placeOf(h.State)
 	}
-	if err := l.writer.aside.storeFile(p, s.id, []byte(h.text)); err != nil {
+	if err := l.writer.overruled.storeFile(p, s.id, []byte(h.text)); err != nil {
 		l.log.Warn("overruled key of the store not kept", "minion", s.id, "err", err)
 	}
 }

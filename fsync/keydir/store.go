@@ -20,8 +20,8 @@ type store struct {
 	content  [2]mmapkeys.Content
 	held     map[subject]held
 
-	// distrust is told of a bank that has lost pages before the bank is repaired: afterwards the loss cannot be seen.
-	distrust func(bank int) error
+	// onLostPages is told of a bank that has lost pages before the bank is repaired: afterwards the loss cannot be seen.
+	onLostPages func(bank int) error
 
 	due    bool      // something has changed there
 	looked time.Time // end of the last look; zero: there was none
@@ -105,10 +105,10 @@ func (st *store) readBank(ctx context.Context, i int) (c mmapkeys.Content, err e
 		case !c.Exists:
 			b.Apply(ctx, nil)
 		case c.Holes, c.Short:
-			if err = st.distrust(i); err == nil {
+			if err = st.onLostPages(i); err == nil {
 				err = b.Repair(ctx)
 			}
-		case c.Crooked:
+		case c.Inconsistent:
 			err = b.Repair(ctx)
 		default:
 			return c, st.hideEntries(ctx, b, c)

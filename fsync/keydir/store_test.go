@@ -298,7 +298,7 @@ func TestStore_DistrustBeforeRepair(t *testing.T) {
 	losePages(t, m1)
 	full := errors.New("disk full")
 	for range 2 {
-		st.distrust = func(bank int) error {
+		st.onLostPages = func(bank int) error {
 			if bank != 0 {
 				t.Errorf("bank %d", bank)
 			}
@@ -309,7 +309,7 @@ func TestStore_DistrustBeforeRepair(t *testing.T) {
 		}
 	}
 	told := 0
-	st.distrust = func(int) error { told++; return nil }
+	st.onLostPages = func(int) error { told++; return nil }
 	if _, err := st.readChanges(t.Context()); err != nil || told != 1 || st.hasKeys() {
 		t.Error(told, st.hasKeys(), err)
 	}

@@ -60,14 +60,14 @@ func (l *loop) findLost(bank int, gone []string) error {
 	defer cancel()
 	lost, err := l.store.banks[bank].Lost(ctx, gone)
 	if err == nil && lost {
-		err = l.distrustBank(bank)
+		err = l.markBankStrange(bank)
 	}
 	return err
 }
 
-// distrustBank makes a bank a strange one: what is missing there has not been deleted by anybody. That is kept before
-// anything is put right there.
-func (l *loop) distrustBank(bank int) error {
+// markBankStrange makes a bank a strange one: what is missing there has not been deleted by anybody. That is kept
+// before anything is put right there.
+func (l *loop) markBankStrange(bank int) error {
 	if l.lastSynced.banks[bank] != (bankID{}) {
 		l.log.Warn("the master's key store has lost keys, as after a power failure: the key files decide",
 			"path", [2]string{mmapkeys.Keys, mmapkeys.DeniedKeys}[bank])

@@ -23,8 +23,8 @@ type Shared struct {
 	// Latest returns when this node's view is as new as the cluster's when it was called. A node without a majority cannot
 	// be the keeper.
 	Latest func(ctx context.Context) error
-	// Patience with Latest; zero: 3 s.
-	Patience time.Duration
+	// Timeout with Latest; zero: 3 s.
+	Timeout time.Duration
 }
 
 const (
@@ -113,7 +113,7 @@ func (d *Dir) tryLock(ctx context.Context) (*os.File, error) {
 }
 
 func (d *Dir) awaitLatest(ctx context.Context) error {
-	timeout := d.cfg.Shared.Patience
+	timeout := d.cfg.Shared.Timeout
 	if timeout == 0 {
 		timeout = defaultTimeout
 	}

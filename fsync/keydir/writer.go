@@ -24,10 +24,10 @@ const (
 
 // writer carries decisions out.
 type writer struct {
-	disk  *disk
-	mode  fs.FileMode
-	aside *aside
-	work  *work
+	disk      *disk
+	mode      fs.FileMode
+	overruled *overruledFiles
+	work      *work
 }
 
 // applyWritings carries writings out and returns what became of each. Before a file is replaced it is checked to be
@@ -116,8 +116,8 @@ func (w *writer) commitFile(wr writing, temp string, touched map[place]bool) err
 	if w.disk.hasChanged(wr.subject) {
 		return errChanged
 	}
-	if wr.aside {
-		if err := w.setAside(wr); err != nil {
+	if wr.overruled {
+		if err := w.keepOverruled(wr); err != nil {
 			return err
 		}
 	}
@@ -163,12 +163,12 @@ func makeNewer(temp, path string) error {
 	return nil
 }
 
-func (w *writer) setAside(wr writing) error {
+func (w *writer) keepOverruled(wr writing) error {
 	for _, p := range placesOf(wr.subject) {
 		if _, there := w.disk.files[p][wr.subject.id]; !there {
 			continue
 		}
-		if err := w.aside.keepFile(p, wr.subject.id, w.disk.filePath(p, wr.subject.id)); err != nil {
+		if err := w.overruled.keepFile(p, wr.subject.id, w.disk.filePath(p, wr.subject.id)); err != nil {
 			return err
 		}
 	}

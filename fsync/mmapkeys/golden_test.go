@@ -101,15 +101,15 @@ func TestReadsWhatSaltWrote(t *testing.T) {
 	var keys map[string]pubState
 	e.of(t, "keys", &keys)
 	b := bank(t, dir, Keys, e.geometry)
-	if c := read(t, b); !c.Crooked { // this Salt has put and deleted in one process
+	if c := read(t, b); !c.Inconsistent { // this Salt has put and deleted in one process
 		t.Error("not crooked")
 	}
 	if err := b.Repair(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c := read(t, b)
-	if len(c.Entries) != len(keys) || c.Crooked || len(keys) < 20 {
-		t.Errorf("%d keys, not %d; crooked %v", len(c.Entries), len(keys), c.Crooked)
+	if len(c.Entries) != len(keys) || c.Inconsistent || len(keys) < 20 {
+		t.Errorf("%d keys, not %d; crooked %v", len(c.Entries), len(keys), c.Inconsistent)
 	}
 	states := map[string]byte{"accepted": Accepted, "pending": Pending, "rejected": Rejected}
 	for id, want := range keys {

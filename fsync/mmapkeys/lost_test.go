@@ -57,13 +57,13 @@ func TestLostPages(t *testing.T) {
 				t.Errorf("the header is lost: %+v", c)
 			}
 			zero(t, b, 1, g.Slots-1)
-			if c = read(t, b); !c.Holes || !c.Crooked || !lost(t, b, "k0", "k1") {
+			if c = read(t, b); !c.Holes || !c.Inconsistent || !lost(t, b, "k0", "k1") {
 				t.Errorf("all slots are lost: %+v", c)
 			}
 			if err := b.Repair(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if c = read(t, b); c.Holes || c.Crooked || len(c.Entries) != 0 || !lost(t, b, "k1") {
+			if c = read(t, b); c.Holes || c.Inconsistent || len(c.Entries) != 0 || !lost(t, b, "k1") {
 				t.Errorf("after the repair: %+v", c)
 			}
 		})

@@ -33,11 +33,11 @@ type Content struct {
 	Mark    Mark
 	Exists  bool
 	Entries map[string]Entry
-	// Crooked says that roster and index contradict each other. So they do after a crash, and after a process of Salt has
-	// deleted what it has put itself: it writes the tombstone to the end of the roster (3008.3). Two of its processes that
-	// write in one tick of the clock can also lose entries of the roster, and have counted them all the same: only a
+	// Inconsistent says that roster and index contradict each other. So they do after a crash, and after a process of Salt
+	// has deleted what it has put itself: it writes the tombstone to the end of the roster (3008.3). Two of its processes
+	// that write in one tick of the clock can also lose entries of the roster, and have counted them all the same: only a
 	// thorough look finds that. Repair puts it right.
-	Crooked bool
+	Inconsistent bool
 	// Holes says that the roster has slots that were never used, or hold nothing that anybody has written: pages of the
 	// index are lost, as after a power failure. A slot that was in use never becomes an unused one again.
 	Holes bool
@@ -97,9 +97,9 @@ func (t *table) readContent(c *Content, before map[string]Entry, thorough bool) 
 	for _, n := range t.sizes {
 		c.Heap += n
 	}
-	c.Crooked = uint64(len(roster.slots)) != h.occupied || roster.wrong
+	c.Inconsistent = uint64(len(roster.slots)) != h.occupied || roster.wrong
 	var found []Entry
-	if thorough || c.Crooked || len(roster.slots) > t.b.g.Slots/whole {
+	if thorough || c.Inconsistent || len(roster.slots) > t.b.g.Slots/whole {
 		found, c.Holes, err = t.scanIndex(roster.slots)
 	} else {
 		found, c.Holes, err = t.readSlots(roster.slots)
@@ -114,7 +114,7 @@ func (t *table) readContent(c *Content, before map[string]Entry, thorough bool) 
 			listed++
 		}
 		c.Short = c.Short || t.isBehindEnd(e.at)
-		c.Crooked = c.Crooked || e.Listed == isHidden(e.Key)
+		c.Inconsistent = c.Inconsistent || e.Listed == isHidden(e.Key)
 		if old, ok := before[e.Key]; ok && old.at == e.at {
 			e.Value, e.Damaged = old.Value, old.Damaged
 		} else {
@@ -122,7 +122,7 @@ func (t *table) readContent(c *Content, before map[string]Entry, thorough bool) 
 		}
 		c.Entries[e.Key] = e
 	}
-	c.Crooked = c.Crooked || listed != len(roster.slots)
+	c.Inconsistent = c.Inconsistent || listed != len(roster.slots)
 	return nil
 }
 

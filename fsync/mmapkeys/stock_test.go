@@ -126,7 +126,7 @@ func TestWritingBesideSalt(t *testing.T) {
 	}
 	maps.Copy(want, ours)
 	c, err := b.Read(t.Context(), nil, true)
-	if err == nil && c.Crooked { // Salt's processes may have lost entries of the roster to each other
+	if err == nil && c.Inconsistent { // Salt's processes may have lost entries of the roster to each other
 		err = b.Repair(t.Context())
 	}
 	if err != nil {

@@ -55,8 +55,8 @@ func TestChangesAreFound(t *testing.T) {
 		}
 		apply(t, b, changes...)
 		c := read(t, b)
-		if got := values(c); !maps.Equal(got, want) || c.Crooked {
-			t.Fatalf("round %d: %v, not %v; crooked %v", round, got, want, c.Crooked)
+		if got := values(c); !maps.Equal(got, want) || c.Inconsistent {
+			t.Fatalf("round %d: %v, not %v; crooked %v", round, got, want, c.Inconsistent)
 		}
 	}
 }
@@ -116,8 +116,8 @@ func TestHiddenEntries(t *testing.T) {
 	apply(t, b, hidden)
 	check := func(c Content) {
 		t.Helper()
-		if got := values(c); len(got) != 2 || c.Crooked {
-			t.Errorf("%v, crooked %v", got, c.Crooked)
+		if got := values(c); len(got) != 2 || c.Inconsistent {
+			t.Errorf("%v, crooked %v", got, c.Inconsistent)
 		}
 	}
 	check(read(t, b))
@@ -128,7 +128,7 @@ func TestHiddenEntries(t *testing.T) {
 	if err := os.Remove(b.path + ".roster"); err != nil { // a repair does not list it
 		t.Fatal(err)
 	}
-	if c, err = b.Read(t.Context(), nil, false); err != nil || !c.Crooked {
+	if c, err = b.Read(t.Context(), nil, false); err != nil || !c.Inconsistent {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	apply(t, b)
@@ -181,8 +181,8 @@ func TestRepair_AfterCrash(t *testing.T) {
 			}
 			apply(t, b, put("c", "3"))
 			c := read(t, b)
-			if got := values(c); got["b"] != "2" || got["c"] != "3" || c.Crooked {
-				t.Errorf("%v, crooked %v", got, c.Crooked)
+			if got := values(c); got["b"] != "2" || got["c"] != "3" || c.Inconsistent {
+				t.Errorf("%v, crooked %v", got, c.Inconsistent)
 			}
 		})
 	}
@@ -284,13 +284,13 @@ func TestRepair_RosterEntryMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := b.Read(t.Context(), nil, true)
-	if err != nil || !c.Crooked {
+	if err != nil || !c.Inconsistent {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	if err := b.Repair(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if c = read(t, b); c.Crooked || values(c)["b"] != "2" || len(values(c)) != 3 {
+	if c = read(t, b); c.Inconsistent || values(c)["b"] != "2" || len(values(c)) != 3 {
 		t.Errorf("%+v", c)
 	}
 }

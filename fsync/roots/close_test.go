@@ -31,7 +31,7 @@ func (s stuck) Close() error {
 func TestClose_StalledPeers(t *testing.T) {
 	w := newWorld(t)
 	a := w.node("a")
-	a.cfg.Timing.Stall = patience
+	a.cfg.Timing.Stall = testTimeout
 	a.write("f", noise(1, 20<<20))
 	a.open()
 	w.await("the first revision", func() bool { return a.store.Status().Stable(1) })
@@ -43,13 +43,13 @@ func TestClose_StalledPeers(t *testing.T) {
 	}
 	w.mu.Unlock()
 	b := w.node("b")
-	b.cfg.Timing.Stall = patience
+	b.cfg.Timing.Stall = testTimeout
 	b.open()
 	<-asked // b waits for a, and a for b to read
 	began := time.Now()
 	b.close()
 	a.close()
-	if took := time.Since(began); took > patience/2 {
+	if took := time.Since(began); took > testTimeout/2 {
 		t.Errorf("it took %s", took)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// patience is for machines much slower than ours.
-const patience = 60 * time.Second
+// testTimeout is for machines much slower than ours.
+const testTimeout = 60 * time.Second
 
 func (n *testNode) path(p string) string { return filepath.Join(n.dirs[n.w.slots[0]], p) }
 
@@ -81,7 +81,7 @@ func (n *testNode) lacks(p string) bool {
 // await waits for a condition.
 func (w *world) await(what string, ok func() bool) {
 	w.t.Helper()
-	w.awaitFor(patience, what, ok)
+	w.awaitFor(testTimeout, what, ok)
 }
 
 func (w *world) awaitFor(within time.Duration, what string, ok func() bool) {

@@ -149,12 +149,12 @@ func (s *Store) phase(p Phase) {
 // maxPasses bounds how often a round begins anew because the head has moved on.
 const maxPasses = 20
 
-// patientPasses is how often a newer revision is preferred to the one that is being brought here. Who edits all the
+// maxOutrun is how often a newer revision is preferred to the one that is being brought here. Who edits all the
 // while would keep a node for ever from what takes longer to fetch than he takes to edit.
-const patientPasses = 3
+const maxOutrun = 3
 
 // insists says that what has been begun is put on the disk though the head has moved on.
-func (s *Store) insists() bool { return s.outrun >= patientPasses }
+func (s *Store) insists() bool { return s.outrun >= maxOutrun }
 
 // overtaken says whether a round is to begin anew because of an error.
 func (s *Store) overtaken(err error) bool {

@@ -60,7 +60,7 @@ func TestSyncNeedsTheLog(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	a.close()
-	a.cfg.Timing.Ready = patience
+	a.cfg.Timing.Ready = testTimeout
 	a.open()
 	done := make(chan error)
 	go func() { _, err := a.store.Sync(t.Context(), SyncOptions{}); done <- err }()

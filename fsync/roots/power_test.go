@@ -62,7 +62,7 @@ func (p *powered) fail() error {
 func (p *powered) unmount() {
 	p.t.Helper()
 	must(p.t, unix.Unmount(p.dir, 0))
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testTimeout); ; time.Sleep(time.Millisecond) {
 		out, err := p.run("losetup", "-j", p.image).Output()
 		must(p.t, err)
 		if len(out) == 0 {

@@ -91,13 +91,13 @@ func (s *Store) movedOn(from Revision) bool {
 // is written all the time or a socket, keeps the rest of a revision away no longer than edits wait for it: the switch
 // leaves it as it is on this disk.
 func (s *Store) findStale(plans []apply.Plan, areas map[SlotName]*apply.Area) string {
-	patient := s.unsettled() || !s.insists()
+	mayPostpone := s.unsettled() || !s.insists()
 	for i := range plans {
 		edited, unseen := apply.Stale(areas[plans[i].Slot], &plans[i])
 		if edited != "" {
 			return edited
 		}
-		if unseen != "" && patient {
+		if unseen != "" && mayPostpone {
 			return unseen
 		}
 	}

@@ -2,7 +2,7 @@ package roots
 
 import "time"
 
-// Timing are the package's patience and pace.
+// Timing are the package's timeouts and intervals.
 type Timing struct {
 	Quiet time.Duration // without news from the disk before a scan; 150 ms
 	// the same after a few hints only, unless they come again and again: a file was saved; 30 ms
@@ -14,7 +14,7 @@ type Timing struct {
 	RetryMax time.Duration // 15 s
 	Settle   time.Duration // edits wait no longer for a file that changes whenever it is read; 1 min
 	Stall    time.Duration // a peer that sends nothing for so long is given up; 15 s
-	Hold     time.Duration // patience with the gate; 10 s
+	Hold     time.Duration // timeout of the gate; 10 s
 	Ready    time.Duration // what an operator waits for the log; 10 s
 }
 

@@ -14,8 +14,8 @@
 //   - A look is one round of writing and reading. It runs in a goroutine of its own: when the server of the mount is
 //     gone, the system calls of a look return when it is back, and nothing can end them before. There is never more
 //     than one look, so a hung mount costs one goroutine, and no caller waits for it, not even Close.
-//   - The share hangs (Hung) when a look takes longer than Patience.
+//   - The share hangs (Hung) when a look takes longer than Timeout.
 //
-// Promises: State never waits for the disk; a mount that hangs is noticed within Every + Patience, one that answers
+// Promises: State never waits for the disk; a mount that hangs is noticed within Every + Timeout, one that answers
 // again as soon as the look that hung has ended.
 package share

@@ -24,7 +24,7 @@ type Condition uint8
 const (
 	Good      Condition = iota
 	Unknown             // not looked at yet
-	Elsewhere           // another node has another directory
+	Different           // another node has another directory
 	Broken              // it cannot be read or written
 	Hung                // it does not answer
 )
@@ -53,7 +53,7 @@ type Config struct {
 	Self       node.ID
 	Peers      Peers
 	Every      time.Duration // between two looks; 2 s
-	Patience   time.Duration // with a look; 5 s
+	Timeout    time.Duration // with a look; 5 s
 	Grace      time.Duration // for a node's file to show what the node says; 15 s
 	Renew      time.Duration // between two tokens; 30 s
 	Logger     *slog.Logger
@@ -81,7 +81,7 @@ func New(c Config) (*Share, error) {
 		return nil, errors.New("share: directory, node and peers must be set")
 	}
 	c.Every = cmp.Or(c.Every, 2*time.Second)
-	c.Patience = cmp.Or(c.Patience, 5*time.Second)
+	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
 	c.Grace = cmp.Or(c.Grace, 15*time.Second)
 	c.Renew = cmp.Or(c.Renew, 30*time.Second)
 	if c.Logger == nil {
@@ -183,7 +183,7 @@ func (s *Share) run(ctx context.Context) {
 
 // await waits for the end of a look; false when the Share is closed before.
 func (s *Share) await(ctx context.Context, found <-chan sight, others []node.ID) bool {
-	late := time.NewTimer(s.c.Patience)
+	late := time.NewTimer(s.c.Timeout)
 	defer late.Stop()
 	for {
 		select {
@@ -204,7 +204,7 @@ func (s *Share) await(ctx context.Context, found <-chan sight, others []node.ID)
 
 // compare asks the others what they have written and sees whether that is what stands here.
 func (s *Share) compare(ctx context.Context, files map[node.ID]string, others []node.ID) {
-	ctx, cancel := context.WithTimeout(ctx, s.c.Patience)
+	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()
 	said := make([]string, len(others))
 	errs := make([]error, len(others))
@@ -233,7 +233,7 @@ func (s *Share) compare(ctx context.Context, files map[node.ID]string, others []
 			s.mismatch[id], since = now, now
 		}
 		if now.Sub(since) >= s.c.Grace {
-			condition, reason = Elsewhere, fmt.Sprintf("%s has another file system at %s", id, s.c.Dir)
+			condition, reason = Different, fmt.Sprintf("%s has another file system at %s", id, s.c.Dir)
 		}
 	}
 	for id := range s.mismatch {

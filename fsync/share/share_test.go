@@ -56,7 +56,7 @@ func start(t *testing.T, n *nodes, id node.ID, dir string, change ...func(*Confi
 	t.Helper()
 	c := Config{
 		Dir: dir, Self: id, Peers: others{n, id},
-		Every: 5 * time.Millisecond, Patience: 10 * time.Second, Grace: 20 * time.Millisecond,
+		Every: 5 * time.Millisecond, Timeout: 10 * time.Second, Grace: 20 * time.Millisecond,
 	}
 	for _, f := range change {
 		f(&c)
@@ -100,8 +100,8 @@ func TestSameDirectory(t *testing.T) {
 func TestAnotherDirectory(t *testing.T) {
 	n, dir := newNodes(), t.TempDir()
 	a, b := start(t, n, "a", dir), start(t, n, "b", t.TempDir())
-	await(t, a, Elsewhere)
-	await(t, b, Elsewhere)
+	await(t, a, Different)
+	await(t, b, Different)
 	b.Close()
 	b = start(t, n, "b", dir)
 	await(t, a, Good)
@@ -141,8 +141,8 @@ func TestCopyMountedOverShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	point(other)
-	await(t, a, Elsewhere)
-	await(t, b, Elsewhere)
+	await(t, a, Different)
+	await(t, b, Different)
 	point(dir)
 	await(t, a, Good)
 	await(t, b, Good)
@@ -162,7 +162,7 @@ func TestHungShare(t *testing.T) {
 	var mu sync.Mutex
 	looks, hang, hangs := 0, make(chan struct{}), make(chan struct{})
 	a := start(t, newNodes(), "a", t.TempDir(), func(c *Config) {
-		c.Patience = 20 * time.Millisecond
+		c.Timeout = 20 * time.Millisecond
 		c.look = func(dir string, self node.ID, token string, others []node.ID) (map[node.ID]string, error) {
 			mu.Lock()
 			looks++

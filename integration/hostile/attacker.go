@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// patience is how long an answer is waited for: most of what is hostile gets none.
-	patience = 2 * time.Second
-	connects = 10 * time.Second
+	// answerTimeout is how long an answer is waited for: most of what is hostile gets none.
+	answerTimeout = 2 * time.Second
+	connects      = 10 * time.Second
 	// signInEvery bounds how often the minion signs in anew because it was told to.
 	signInEvery = time.Second
 )
@@ -56,7 +56,7 @@ func (a *attacker) credentials() credentials {
 
 // say sends a request to the node that its number falls to, on a connection of its own as stock minions do.
 func (a *attacker) say(ctx context.Context, r *Request) answer {
-	ctx, cancel := context.WithTimeout(ctx, connects+patience)
+	ctx, cancel := context.WithTimeout(ctx, connects+answerTimeout)
 	defer cancel()
 	conn, err := a.dialer.Dial(ctx, net.JoinHostPort(a.addrs[r.N%len(a.addrs)], "4506"))
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *attacker) say(ctx context.Context, r *Request) answer {
 	if !r.carriage.answered() {
 		return answer{outcome: "no answer"}
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	_ = conn.SetReadDeadline(time.Now().Add(answerTimeout))
 	parts, err := z.ReadMessage()
 	if err != nil {
 		if timeout(err) {

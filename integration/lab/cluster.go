@@ -11,7 +11,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// Patience of the steps below: two slow cores shared with others must be enough.
+// Timeouts of the steps below: two slow cores shared with others must be enough.
 const (
 	startWithin = 180 * time.Second
 	keysWithin  = 240 * time.Second

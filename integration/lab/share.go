@@ -191,7 +191,7 @@ func (s *Share) bind(ctx context.Context, h *Host) (dir string, err error) {
 	return dir, nil
 }
 
-// bindApart shows a directory at another one too. A later mount over that one (Elsewhere) appears there for
+// bindApart shows a directory at another one too. A later mount over that one (MountCopy) appears there for
 // every process, but not at the other places where the directory is shown: those of one peer group have their mounts
 // together.
 func bindApart(dir, at string) error {

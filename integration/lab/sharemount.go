@@ -66,9 +66,9 @@ func (s *Share) AnswerOn(h *Host) error {
 	return nil
 }
 
-// Elsewhere shows a host another file system in the place of the share, a copy of what is there now, until back is
+// MountCopy shows a host another file system in the place of the share, a copy of what is there now, until back is
 // called.
-func (s *Share) Elsewhere(ctx context.Context, h *Host) (back func() error, err error) {
+func (s *Share) MountCopy(ctx context.Context, h *Host) (back func() error, err error) {
 	if !s.mount {
 		return nil, fmt.Errorf("another share for %s: %w", h.Name, ErrNeedsRoot)
 	}

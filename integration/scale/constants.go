@@ -6,10 +6,10 @@ import "time"
 // the sources and fails when one differs.
 const (
 	// sidecar/signin
-	signInQueue    = 8192
-	signInPatience = 4500 * time.Millisecond
-	signInShare    = 0.5
-	budgetBurst    = 0.05
+	signInQueue   = 8192
+	signInTimeout = 4500 * time.Millisecond
+	signInShare   = 0.5
+	budgetBurst   = 0.05
 
 	// fsync/keydir
 	keyDebounce = 25 * time.Millisecond
@@ -21,7 +21,7 @@ const (
 	maxVoters   = 5
 
 	// sidecar, sidecar/spool and the configuration
-	peerPatience = 4 * time.Second
+	peerTimeout  = 4 * time.Second
 	maxInFlight  = 16384
 	groupBytes   = 16 << 20
 	batchRecords = 256

@@ -24,7 +24,7 @@ func TestProgramConstants(t *testing.T) {
 		model      any
 	}{
 		{"sidecar/signin", "cfg.Queue = ", signInQueue},
-		{"sidecar/signin", "cfg.Patience = ", signInPatience},
+		{"sidecar/signin", "cfg.LateAfter = ", signInTimeout},
 		{"sidecar/signin", "cfg.Share = ", signInShare},
 		{"sidecar/signin", "\tburst = ", budgetBurst},
 		{"fsync/keydir", "set(&t.Debounce, ", keyDebounce},
@@ -32,7 +32,7 @@ func TestProgramConstants(t *testing.T) {
 		{"fsync/keydir", "syncEach = ", syncEach},
 		{"consensus", "requestCommands = ", keyCommands},
 		{"consensus", "orDefault(&c.MaxVoters, ", maxVoters},
-		{"sidecar", "peerTimeout = ", peerPatience},
+		{"sidecar", "peerTimeout = ", peerTimeout},
 		{"cmd/saltclusterd/config", "MaxInFlight: ", maxInFlight},
 		{"sidecar/spool", "cmp.Or(c.GroupBytes, ", groupBytes},
 		{"sidecar/spool", "cmp.Or(c.BatchRecords, ", batchRecords},

@@ -202,7 +202,7 @@ func (n *node) serve(r *ret, ack func()) {
 				})
 			})
 		})
-		w.Sim.After(peerPatience, func() {
+		w.Sim.After(peerTimeout, func() {
 			if answered {
 				return
 			}

@@ -116,7 +116,7 @@ func (q *signIns) take() *party {
 		switch {
 		case len(left) == 0:
 			q.retire(p)
-		case !p.old && q.n.w.Sim.Now()-left[len(left)-1].at > signInPatience && q.known.len() > 0:
+		case !p.old && q.n.w.Sim.Now()-left[len(left)-1].at > signInTimeout && q.known.len() > 0:
 			p.old = true
 			q.enqueue(p)
 		default:

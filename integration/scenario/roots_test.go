@@ -21,7 +21,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// rootsWithin is the patience with a change; it takes a second where nobody else works.
+// rootsWithin is the timeout of a change; it takes a second where nobody else works.
 const rootsWithin = 30 * time.Second
 
 // inRoots is a path below file_roots of a node.

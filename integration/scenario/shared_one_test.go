@@ -159,7 +159,7 @@ func acceptOn(ctx context.Context, n *lab.Node, id string) error {
 // One node has something else mounted: all say so, with its name, and are well when it has the share again.
 func testOtherShare(t *testing.T, c *lab.Cluster) {
 	odd := c.Nodes[(keeperOf(t, c)+1)%len(c.Nodes)]
-	back, err := c.Share.Elsewhere(t.Context(), odd.Host)
+	back, err := c.Share.MountCopy(t.Context(), odd.Host)
 	if errors.Is(err, lab.ErrNeedsRoot) {
 		t.Skip(err)
 	}

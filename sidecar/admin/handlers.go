@@ -81,7 +81,7 @@ func answerWithin[T any](s *Server, w http.ResponseWriter, r *http.Request, verb
 // requestTimeout is how long who asks waits, less what the answer takes to get there: an error that says what was
 // waited for is more than that nothing came.
 func requestTimeout(r *http.Request, most time.Duration) time.Duration {
-	d, err := time.ParseDuration(r.Header.Get(adminapi.PatienceHeader))
+	d, err := time.ParseDuration(r.Header.Get(adminapi.TimeoutHeader))
 	if err != nil || d <= 0 {
 		return most
 	}

@@ -111,7 +111,7 @@ func (d *deciding) PutKeys(_ context.Context, r adminapi.PutKeysRequest) (admina
 	return adminapi.DecidedKeys{Rev: r.Seen, Keys: []adminapi.DecidedKey{{ID: r.Keys[0].ID}}}, nil
 }
 
-func TestKeysFromElsewhere(t *testing.T) {
+func TestDecideKeys_FromAnotherNode(t *testing.T) {
 	_, c := start(t, &deciding{})
 	ctx := t.Context()
 	for n, code := range map[int]adminapi.Code{0: adminapi.CodeInvalid, 1: "", adminapi.MaxKeysOf: "",

@@ -20,9 +20,9 @@ import (
 const (
 	DefaultSocket = "/run/saltclusterd/admin.sock"
 	Prefix        = "/v1"
-	// PatienceHeader tells how long the client waits for the answer, as time.Duration writes it.
-	PatienceHeader = "Saltclusterctl-Patience"
-	APIVersion     = 1
+	// TimeoutHeader tells how long the client waits for the answer, as time.Duration writes it.
+	TimeoutHeader = "Saltclusterctl-Patience"
+	APIVersion    = 1
 
 	maxReply = 16 << 20 // bytes of one JSON answer
 )
@@ -124,7 +124,7 @@ func (c *Client) sendBody(ctx context.Context, method, path string, query url.Va
 		return nil, fmt.Errorf("make the request: %w", err)
 	}
 	if end, ok := ctx.Deadline(); ok {
-		req.Header.Set(PatienceHeader, time.Until(end).String())
+		req.Header.Set(TimeoutHeader, time.Until(end).String())
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

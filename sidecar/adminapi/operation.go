@@ -16,7 +16,7 @@ func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, "[redacted]") }
 // this node and its master.pem.
 type BootstrapRequest struct {
 	Wait    bool          `json:"wait"`              // report until the node is a ready voter
-	Timeout time.Duration `json:"timeout,omitempty"` // of the wait, nanoseconds; 0: the client's patience
+	Timeout time.Duration `json:"timeout,omitempty"` // of the wait, nanoseconds; 0: as long as the client waits
 }
 
 // JoinRequest is the body of POST /v1/join: make this node a member of the

@@ -8,7 +8,7 @@ import (
 	"saltclusterd/sidecar/zmtp"
 )
 
-// beat is the pulse of one subscriber; the shard worker's.
+// beat is the heartbeat of one subscriber; the shard worker's.
 type beat struct {
 	next  int64 // clock of the next PING
 	asked int64 // clock of the PING not answered yet, 0: none
@@ -23,8 +23,8 @@ func (b *beat) again(now int64, every time.Duration) {
 	b.next = now + int64(every)*4/5 + rand.Int64N(int64(every)*2/5+1)
 }
 
-// pulse is how often a shard looks at its subscribers.
-func (e *PubEdge) pulse() time.Duration {
+// timer is how often a shard looks at its subscribers.
+func (e *PubEdge) beatInterval() time.Duration {
 	return min(max(min(e.cfg.Heartbeat, e.cfg.HeartbeatTimeout)/16, 5*time.Millisecond), 500*time.Millisecond)
 }
 

@@ -32,7 +32,7 @@ func wire(f *testing.F) *net.TCPConn {
 	return near.(*net.TCPConn)
 }
 
-// pour feeds in to hear in pieces until it refuses.
+// pour feeds in to handleInput in pieces until it refuses.
 func pour(in []byte, piece int, hear func([]byte) error) error {
 	for len(in) > 0 {
 		n := min(piece, len(in))
@@ -67,7 +67,7 @@ func FuzzReqConversation(f *testing.F) {
 		if err := c.Init(e.listener.Accepted(tcp)); err != nil {
 			t.Fatal(err)
 		}
-		if err := pour(in, int(piece)+1, c.hear); errors.Is(err, errPaused) {
+		if err := pour(in, int(piece)+1, c.handleInput); errors.Is(err, errPaused) {
 			t.Fatal("paused though everything is answered at once")
 		}
 		_ = c.hold(0)
@@ -101,7 +101,7 @@ func FuzzSubConversation(f *testing.F) {
 		if err := s.Init(e.listener.Accepted(tcp)); err != nil {
 			t.Fatal(err)
 		}
-		_ = pour(in, int(piece)+1, s.hear)
+		_ = pour(in, int(piece)+1, s.handleInput)
 		e.Publish(Publication{Body: []byte("x"), Topics: []string{"broadcast", "aaaa"}})
 		h.round()
 		if len(s.topics) > 3 {

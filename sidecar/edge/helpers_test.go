@@ -12,12 +12,12 @@ import (
 	"saltclusterd/sidecar/zmtp"
 )
 
-const patience = 20 * time.Second
+const testTimeout = 20 * time.Second
 
 // eventually waits for a condition and says what it waited for.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("not in time: %s", what)
@@ -88,7 +88,7 @@ func dialRaw(t testing.TB, e addressed) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(testTimeout))
 	return c
 }
 
@@ -110,7 +110,7 @@ func hello(socketType string) []byte {
 // ended waits until the edge has closed a connection of the test.
 func ended(t *testing.T, c net.Conn) {
 	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(patience))
+	_ = c.SetReadDeadline(time.Now().Add(testTimeout))
 	b := make([]byte, 64<<10)
 	for {
 		if _, err := c.Read(b); err != nil {

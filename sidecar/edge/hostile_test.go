@@ -43,9 +43,9 @@ func TestHostileHandshakes(t *testing.T) {
 	for _, h := range hostile {
 		t.Run(h.name, func(t *testing.T) {
 			for name, e := range map[string]addressed{"req": re, "pub": pe} {
-				m := re.met
+				m := re.metrics
 				if name == "pub" {
-					m = pe.met
+					m = pe.metrics
 				}
 				before := reasonCount(m, h.reason)
 				c := dialRaw(t, e)
@@ -82,11 +82,11 @@ func TestHostileRequests(t *testing.T) {
 		{"slow large frame", []byte{1, 0, 2, 0, 0, 0, 0, 0, 15, 0, 0}, netconn.ReasonSlowMessage},
 	} {
 		t.Run(h.name, func(t *testing.T) {
-			before := reasonCount(e.met, h.reason)
+			before := reasonCount(e.metrics, h.reason)
 			c := dialRaw(t, e)
 			_, _ = c.Write(append(hello("REQ"), h.say...))
 			ended(t, c)
-			eventually(t, "counted "+h.reason.String(), func() bool { return reasonCount(e.met, h.reason) == before+1 })
+			eventually(t, "counted "+h.reason.String(), func() bool { return reasonCount(e.metrics, h.reason) == before+1 })
 			ask(t, good, "undisturbed")
 			eventually(t, "no memory held", func() bool { return e.Stats().Memory == 0 })
 		})
@@ -102,7 +102,7 @@ func TestHostileEndlessMore(t *testing.T) {
 	for frame := zmtp.AppendFrame(nil, []byte("x"), true); err == nil; {
 		_, err = c.Write(frame)
 	}
-	eventually(t, "cut for its limit", func() bool { return reasonCount(e.met, netconn.ReasonLimit) == 1 })
+	eventually(t, "cut for its limit", func() bool { return reasonCount(e.metrics, netconn.ReasonLimit) == 1 })
 	ask(t, good, "undisturbed")
 }
 
@@ -140,14 +140,14 @@ func TestHostileMemoryIsShared(t *testing.T) {
 	for block := make([]byte, 64<<10); err == nil; {
 		_, err = c.Write(block)
 	}
-	eventually(t, "cut for memory", func() bool { return reasonCount(e.met, netconn.ReasonMemory) == 1 && e.Stats().Memory == 0 })
+	eventually(t, "cut for memory", func() bool { return reasonCount(e.metrics, netconn.ReasonMemory) == 1 && e.Stats().Memory == 0 })
 	ask(t, dial(t, e, "REQ"), "undisturbed")
 }
 
 // TestHostileNeverReads sends requests and never reads the answers.
 func TestHostileNeverReads(t *testing.T) {
 	for name, cfg := range map[string]ReqConfig{
-		"too much": {MaxOutput: 1 << 20, OutputTimeout: patience},
+		"too much": {MaxOutput: 1 << 20, OutputTimeout: testTimeout},
 		"too long": {OutputTimeout: 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestHostileNeverReads(t *testing.T) {
 			if errors.Is(err, syscall.ETIMEDOUT) {
 				t.Fatal(err)
 			}
-			eventually(t, "cut for its output", func() bool { return reasonCount(e.met, netconn.ReasonOutput) == 1 })
+			eventually(t, "cut for its output", func() bool { return reasonCount(e.metrics, netconn.ReasonOutput) == 1 })
 			eventually(t, "nothing is kept", func() bool {
 				s := e.Stats()
 				return s.Writers == 0 && s.Memory == 0 && s.Unread == 0 && s.Conns == 1
@@ -175,7 +175,7 @@ func TestHostileNeverReads(t *testing.T) {
 func TestHostileManyNeverRead(t *testing.T) {
 	const size, limit = 1 << 20, 8 << 20
 	answer := make([]byte, size)
-	e := openReq(t, ReqConfig{MaxUnread: limit, OutputTimeout: patience}, func(r *Request) { r.Reply(answer) })
+	e := openReq(t, ReqConfig{MaxUnread: limit, OutputTimeout: testTimeout}, func(r *Request) { r.Reply(answer) })
 	good := dial(t, e, "REQ")
 	for range 40 {
 		c := dialRaw(t, e)
@@ -188,7 +188,7 @@ func TestHostileManyNeverRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "cut for its output", func() bool { return reasonCount(e.met, netconn.ReasonOutput) >= 10 })
+	eventually(t, "cut for its output", func() bool { return reasonCount(e.metrics, netconn.ReasonOutput) >= 10 })
 	if n := e.Stats().Unread; n > limit {
 		t.Errorf("%d bytes are kept", n)
 	}
@@ -225,7 +225,7 @@ func TestIdleTimeout(t *testing.T) {
 	if _, err := c.ReadMessage(); err == nil {
 		t.Fatal("an answer to nothing")
 	}
-	eventually(t, "counted", func() bool { return reasonCount(e.met, netconn.ReasonIdle) == 1 })
+	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonIdle) == 1 })
 }
 
 // TestIdleConnectionMemory wants an idle connection to cost no buffer.

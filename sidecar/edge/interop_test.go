@@ -72,7 +72,7 @@ func TestSaltReq(t *testing.T) {
 
 func TestSaltSub(t *testing.T) {
 	eachSalt(t, func(t *testing.T, python string) {
-		e := openPub(t, PubConfig{Heartbeat: 30 * time.Millisecond, HeartbeatTimeout: patience})
+		e := openPub(t, PubConfig{Heartbeat: 30 * time.Millisecond, HeartbeatTimeout: testTimeout})
 		cmd, out := peer(t, python, "sub", portOf(e))
 		if line, err := out.ReadString('\n'); err != nil || line != "subscribed\n" {
 			t.Fatalf("%q, %v", line, err)

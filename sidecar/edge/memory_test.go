@@ -59,7 +59,7 @@ func TestStrangersCannotHoldTheMemory(t *testing.T) {
 					say(size, begunRequest(size, 1))
 				}
 			}
-			eventually(t, "the memory is short", func() bool { return reasonCount(e.met, netconn.ReasonMemory) > 0 })
+			eventually(t, "the memory is short", func() bool { return reasonCount(e.metrics, netconn.ReasonMemory) > 0 })
 			answered := func(i, size int) bool {
 				m := say(1000+i, zmtp.AppendMessage(hello("REQ"), nil, []byte(strings.Repeat("x", size))))
 				defer m.Close()
@@ -135,7 +135,7 @@ func TestReqTimeout_SteadyAndTrickle(t *testing.T) {
 	if n, err := io.CopyN(io.Discard, steady, 8<<20); err != nil {
 		t.Errorf("a steady request is cut: %d bytes, %v", n, err)
 	}
-	eventually(t, "the trickle is cut", func() bool { return reasonCount(e.met, netconn.ReasonSlowMessage) == 1 })
+	eventually(t, "the trickle is cut", func() bool { return reasonCount(e.metrics, netconn.ReasonSlowMessage) == 1 })
 }
 
 // TestReqEnvelope_TooLarge wants no large frame where only an envelope belongs.
@@ -144,7 +144,7 @@ func TestReqEnvelope_TooLarge(t *testing.T) {
 	c := dialRaw(t, e)
 	_, _ = c.Write(zmtp.AppendFrameHeader(hello("DEALER"), maxEnvelope+1, true))
 	ended(t, c)
-	eventually(t, "cut for its limit", func() bool { return reasonCount(e.met, netconn.ReasonLimit) == 1 })
+	eventually(t, "cut for its limit", func() bool { return reasonCount(e.metrics, netconn.ReasonLimit) == 1 })
 }
 
 func addrPort(n int) netip.AddrPort {

@@ -84,7 +84,7 @@ func TestProxiesMustSayForWhom(t *testing.T) {
 		ended(t, conn)
 		t.Log(name)
 	}
-	eventually(t, "counted", func() bool { return reasonCount(e.met, netconn.ReasonProxyHeader) == 3 })
+	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonProxyHeader) == 3 })
 	eventually(t, "all places are free", func() bool { return e.Stats().Conns == 0 })
 }
 
@@ -96,7 +96,7 @@ func TestReqProxy_UntrustedHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended(t, conn)
-	eventually(t, "counted", func() bool { return reasonCount(e.met, netconn.ReasonProtocol) == 1 })
+	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonProtocol) == 1 })
 	ask(t, dial(t, e, "REQ"), "direct")
 }
 
@@ -105,7 +105,7 @@ func TestPubProxy_HeaderTimeout(t *testing.T) {
 	conn := dialRaw(t, e)
 	_, _ = conn.Write([]byte("PROXY "))
 	ended(t, conn)
-	eventually(t, "counted", func() bool { return reasonCount(e.met, netconn.ReasonHandshake) == 1 })
+	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonHandshake) == 1 })
 }
 
 func TestReqProxy_LimitPerClientAddress(t *testing.T) {
@@ -121,7 +121,7 @@ func TestReqProxy_LimitPerClientAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended(t, conn)
-	eventually(t, "counted", func() bool { return reasonCount(e.met, netconn.ReasonAddrFull) == 1 })
+	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonAddrFull) == 1 })
 	_ = open[0].Close()
 	eventually(t, "its place is free", func() bool { return e.Stats().Conns == 4 })
 	ask(t, dialFor(t, e, "REQ", "192.0.2.1"), "again")

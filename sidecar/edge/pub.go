@@ -18,7 +18,7 @@ import (
 type PubEdge struct {
 	lifetime
 	cfg      PubConfig
-	met      *metrics
+	metrics  *metrics
 	cutLog   netconn.CutLog
 	listener *netconn.Listener
 	freezer  *netconn.Freezer
@@ -61,12 +61,12 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 	if err != nil {
 		return nil, err
 	}
-	met, err := newMetrics(cfg.Registerer, "pub")
+	m, err := newMetrics(cfg.Registerer, "pub")
 	if err != nil {
 		return nil, fmt.Errorf("pub edge: %w", err)
 	}
 	e := &PubEdge{
-		cfg: cfg, met: met, cutLog: netconn.CutLog{Logger: cfg.Logger},
+		cfg: cfg, metrics: m, cutLog: netconn.CutLog{Logger: cfg.Logger},
 		hello:     zmtp.AppendReady(zmtp.AppendGreeting(nil), "PUB", ""),
 		ping:      [transports]*chunk{ZeroMQ: encodedPing(cfg), WS: fixed(wsframe.AppendPing(nil))},
 		freezer:   netconn.NewFreezer(),
@@ -81,7 +81,7 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 	e.cur = e.newGeneration(0)
 	e.listener = netconn.NewListener(netconn.ListenerConfig{Addrs: cfg.Addrs, Listen: cfg.Listen, Freezer: e.freezer,
 		MaxConns: cfg.MaxConns, MaxPerAddr: cfg.MaxConnsPerAddr, Proxies: cfg.Proxies, Logger: cfg.Logger,
-		Metrics: met.Metrics, Admit: e.admit})
+		Metrics: m.Metrics, Admit: e.admit})
 	for range cfg.Shards {
 		e.shards = append(e.shards, newShard(e))
 	}
@@ -169,10 +169,10 @@ func (e *PubEdge) forget(s *sub) {
 
 // count notes what was written to subscribers.
 func (e *PubEdge) count(messages, bytes int) {
-	e.met.Sent(bytes)
+	e.metrics.Sent(bytes)
 	if messages > 0 {
 		e.delivered.Add(uint64(messages))
-		e.met.delivered.Add(float64(messages))
+		e.metrics.delivered.Add(float64(messages))
 	}
 }
 
@@ -185,6 +185,6 @@ func (e *PubEdge) Stats() PubStats {
 	}
 	e.mu.Unlock()
 	st.Conns, st.Subscribers, st.Blocked = e.listener.Count(), int(e.subscribers.Load()), int(e.blocked.Load())
-	st.Delivered, st.Cut = e.delivered.Load(), e.met.Lagging()
+	st.Delivered, st.Cut = e.delivered.Load(), e.metrics.Lagging()
 	return st
 }

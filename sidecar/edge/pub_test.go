@@ -282,7 +282,7 @@ func TestPubHeartbeat(t *testing.T) {
 	silent := dialRaw(t, e)
 	_, _ = silent.Write(zmtp.AppendSubscribe(hello("SUB"), nil))
 	ended(t, silent)
-	eventually(t, "counted", func() bool { return reasonCount(e.met, netconn.ReasonSilent) == 1 && e.Stats().Cut == 1 })
+	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonSilent) == 1 && e.Stats().Cut == 1 })
 	e.Publish(pub("x"))
 	if err := <-heard; err != nil {
 		t.Fatal(err)
@@ -318,7 +318,7 @@ func flood(t *testing.T, e *PubEdge, topics ...string) {
 	}
 	_, _ = stalled.Write(b)
 	eventually(t, "both are subscribed", func() bool { return e.Stats().Subscribers == 2 })
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	n := 0
 	for ; e.Stats().Cut == 0; n++ {
 		body := make([]byte, 60<<10)
@@ -333,7 +333,7 @@ func flood(t *testing.T, e *PubEdge, topics ...string) {
 		}
 	}
 	eventually(t, "it is gone", func() bool { s := e.Stats(); return s.Conns == 1 && s.Blocked == 0 })
-	if reasonCount(e.met, netconn.ReasonSlow) != 1 {
+	if reasonCount(e.metrics, netconn.ReasonSlow) != 1 {
 		t.Fatal("cut for another reason")
 	}
 }
@@ -362,7 +362,7 @@ func TestPubCutsStalledInTime(t *testing.T) {
 	for e.Stats().Blocked == 0 {
 		e.Publish(Publication{Body: make([]byte, 1<<20)})
 	}
-	eventually(t, "cut", func() bool { return reasonCount(e.met, netconn.ReasonStalled) == 1 && e.Stats().Conns == 0 })
+	eventually(t, "cut", func() bool { return reasonCount(e.metrics, netconn.ReasonStalled) == 1 && e.Stats().Conns == 0 })
 }
 
 // TestPubSlowSubscriberCatchesUp reads late, but within the bounds.
@@ -407,7 +407,7 @@ func TestPubDrain(t *testing.T) {
 			t.Fatal("still open")
 		}
 	}
-	eventually(t, "ten are counted", func() bool { return reasonCount(e.met, netconn.ReasonDrained) == 10 })
+	eventually(t, "ten are counted", func() bool { return reasonCount(e.metrics, netconn.ReasonDrained) == 10 })
 }
 
 func TestPubAfterClose(t *testing.T) {
@@ -488,5 +488,5 @@ func TestPub_SubscriberCannotPublish(t *testing.T) {
 		}
 	}
 	eventually(t, "the cut ones to be counted",
-		func() bool { return metricValue(e.met.Endings(netconn.ReasonProtocol)) == float64(cut) })
+		func() bool { return metricValue(e.metrics.Endings(netconn.ReasonProtocol)) == float64(cut) })
 }

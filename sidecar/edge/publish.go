@@ -20,9 +20,9 @@ func (e *PubEdge) Publish(p Publication) {
 	}
 	e.append(p)
 	e.mu.Unlock()
-	e.met.published.Inc()
+	e.metrics.published.Inc()
 	for _, h := range e.shards {
-		h.stir()
+		h.notifyWorker()
 	}
 }
 

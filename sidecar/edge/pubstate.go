@@ -126,7 +126,7 @@ func (e *PubEdge) Thaw() {
 	e.mu.Unlock()
 	e.freezer.Finish(false)
 	for _, h := range e.shards {
-		h.stir()
+		h.notifyWorker()
 	}
 }
 
@@ -170,7 +170,7 @@ func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
 		if s.wire, err = decodeSubWire(t, d, &s.edge.cfg, s.Ready()); err != nil {
 			return err
 		}
-		s.edge.met.speaking(t, false).Inc()
+		s.edge.metrics.speaking(t, false).Inc()
 		if t == WS && s.Ready() {
 			s.SetFarewell(s.wsFarewell)
 		}
@@ -196,7 +196,7 @@ func (s *sub) decode(d *handover.Decoder, fd int, now int64) error {
 	if !s.Ready() {
 		return nil
 	}
-	s.join() // with a pulse of its own: whether an answer was due is not told
+	s.join() // with a heartbeat of its own: whether an answer was due is not told
 	for _, t := range topics {
 		s.shard.subscribe(s, t.topic)
 		s.topics.count(t.topic, t.n)

@@ -31,7 +31,7 @@ func TestRefusedIsSlowed(t *testing.T) {
 	began := time.Now()
 	more := 0
 	// on a slow machine it has recovered meanwhile
-	for ; testutil.ToFloat64(e.met.slowed) == 0 && more < 100*int(refusedAtOnce); more++ {
+	for ; testutil.ToFloat64(e.metrics.slowed) == 0 && more < 100*int(refusedAtOnce); more++ {
 		if err := hostile.WriteMessage(nil, []byte("bad")); err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestRefusedIsSlowed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if testutil.ToFloat64(e.met.slowed) == 0 {
+	if testutil.ToFloat64(e.metrics.slowed) == 0 {
 		t.Errorf("nothing was slowed; %d took %s", more, time.Since(began))
 	}
 	ask(t, fine, "good")
@@ -54,7 +54,7 @@ func TestRefusedIsSlowed_LargeRequests(t *testing.T) {
 		r.Reply(nil)
 	})
 	hostile, large := dial(t, e, "REQ"), make([]byte, 200<<10)
-	for i := 0; testutil.ToFloat64(e.met.slowed) == 0; i++ {
+	for i := 0; testutil.ToFloat64(e.metrics.slowed) == 0; i++ {
 		if i == refusedAtOnce/2 {
 			t.Fatalf("%d of %d bytes, and nothing was slowed", i, len(large))
 		}

@@ -18,7 +18,7 @@ import (
 type ReqEdge struct {
 	lifetime
 	cfg      ReqConfig
-	met      *metrics
+	metrics  *metrics
 	cutLog   netconn.CutLog
 	listener *netconn.Listener
 	freezer  *netconn.Freezer
@@ -52,23 +52,23 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 	if err != nil {
 		return nil, err
 	}
-	met, err := newMetrics(cfg.Registerer, "req")
+	m, err := newMetrics(cfg.Registerer, "req")
 	if err != nil {
 		return nil, fmt.Errorf("req edge: %w", err)
 	}
 	e := &ReqEdge{
-		cfg: cfg, met: met, cutLog: netconn.CutLog{Logger: cfg.Logger},
+		cfg: cfg, metrics: m, cutLog: netconn.CutLog{Logger: cfg.Logger},
 		slots:   budget.NewPlaces(cfg.MaxInFlight),
 		hello:   zmtp.AppendReady(zmtp.AppendGreeting(nil), "ROUTER", ""),
 		drained: make(chan struct{}),
-		mem:     budget.NewMemory(cfg.MaxMemory, cfg.Limits.MaxMessage, func(n int) { met.evicted.Add(float64(n)) }),
+		mem:     budget.NewMemory(cfg.MaxMemory, cfg.Limits.MaxMessage, func(n int) { m.evicted.Add(float64(n)) }),
 		freezer: netconn.NewFreezer(),
 	}
 	e.front = front.New(front.Config{TLS: cfg.Served.TLS, HandshakeTimeout: cfg.HandshakeTimeout})
 	e.answers.foreign = make(map[foreignKey]*Request)
 	e.listener = netconn.NewListener(netconn.ListenerConfig{Addrs: cfg.Addrs, Listen: cfg.Listen, Freezer: e.freezer,
 		MaxConns: cfg.MaxConns, MaxPerAddr: cfg.MaxConnsPerAddr, Proxies: cfg.Proxies, Logger: cfg.Logger,
-		Metrics: met.Metrics, Admit: e.admit})
+		Metrics: m.Metrics, Admit: e.admit})
 	return e, errors.Join(
 		gauge(cfg.Registerer, "req", "connections", "Open connections.", func() float64 { return float64(e.listener.Count()) }),
 		gauge(cfg.Registerer, "req", "in_flight_requests", "Requests without an answer.",

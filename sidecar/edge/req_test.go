@@ -197,7 +197,7 @@ func TestReqPing(t *testing.T) {
 // connection ends, also those the client reads late.
 func TestReqCloseWaitsForAnswers(t *testing.T) {
 	held := make(chan *Request, 1)
-	e := openReq(t, ReqConfig{DrainTimeout: patience}, func(r *Request) { held <- r })
+	e := openReq(t, ReqConfig{DrainTimeout: testTimeout}, func(r *Request) { held <- r })
 	c := dial(t, e, "REQ")
 	if err := c.WriteMessage(nil, []byte("x")); err != nil {
 		t.Fatal(err)
@@ -308,7 +308,7 @@ func TestReqGivesLentAnswersBack(t *testing.T) {
 			if string(b) != read[i] {
 				t.Fatalf("%s came back, read was %s", b, read[i])
 			}
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Fatal("not given back")
 		}
 	}

@@ -67,7 +67,7 @@ func (c *reqConn) serve() {
 	for err == nil {
 		if c.waiting != nil {
 			err = c.resume()
-		} else if err = c.Follow(c.hear); errors.Is(err, errPaused) {
+		} else if err = c.Follow(c.handleInput); errors.Is(err, errPaused) {
 			err = nil
 		}
 		if c.StoppedByFreeze(err) {
@@ -86,13 +86,13 @@ func (c *reqConn) serve() {
 	}
 	_ = c.hold(0)
 	if c.wire != nil {
-		c.edge.met.speaking(c.wire.transport(), c.IsSecured()).Dec()
+		c.edge.metrics.speaking(c.wire.transport(), c.IsSecured()).Dec()
 	}
 	c.Close()
 	c.Mu.Lock()
 	c.dropOutput()
 	c.Mu.Unlock()
-	c.edge.met.Ended(r)
+	c.edge.metrics.Ended(r)
 	c.edge.cutLog.Ended(r, c.Remote(), err)
 }
 
@@ -108,8 +108,8 @@ func stretch(i int) byte {
 	return room[i&1]
 }
 
-// hear takes input from the reader.
-func (c *reqConn) hear(in []byte) error {
+// handleInput takes input from the reader.
+func (c *reqConn) handleInput(in []byte) error {
 	stretch(len(in))
 	in, err := c.AfterProxyHeader(in)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *reqConn) open(first byte) error {
 		return err
 	}
 	c.wire = newReqWire(t, &c.edge.cfg)
-	c.edge.met.speaking(t, c.IsSecured()).Inc()
+	c.edge.metrics.speaking(t, c.IsSecured()).Inc()
 	switch t {
 	case ZeroMQ:
 		_, err = c.Write(c.edge.hello) // a fresh socket has room for it
@@ -219,7 +219,7 @@ func (c *reqConn) dispatch(r *Request) error {
 	c.Mu.Lock()
 	c.asked = append(c.asked, r)
 	c.Mu.Unlock()
-	c.edge.met.requests.Inc()
+	c.edge.metrics.requests.Inc()
 	c.edge.cfg.Handler.ServeReq(c.edge.ctx, r)
 	return nil
 }
@@ -246,7 +246,7 @@ func (c *reqConn) resume() error {
 			return err
 		}
 		c.paused.Store(false)
-		if err := c.hear(rest); err != nil && !errors.Is(err, errPaused) {
+		if err := c.handleInput(rest); err != nil && !errors.Is(err, errPaused) {
 			return err
 		}
 	}

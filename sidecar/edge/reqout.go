@@ -130,10 +130,10 @@ func (c *reqConn) sendLocked(bufs ...[]byte) {
 }
 
 // tryWrite writes what the socket takes now. A socket that failed takes
-// everything: the reader will hear of it.
+// everything: the reader gets the error.
 func (c *reqConn) tryWrite(bufs ...[]byte) int {
 	n, err := c.Write(bufs...)
-	c.edge.met.Sent(n)
+	c.edge.metrics.Sent(n)
 	if err != nil && err != syscall.EAGAIN {
 		c.Cut(netconn.ReasonGone)
 		for _, b := range bufs {
@@ -222,7 +222,7 @@ func (c *reqConn) writeSome() (done bool, err error) {
 		n, err := c.Write(c.out...)
 		c.outBytes -= n
 		c.edge.unread.Add(-int64(n))
-		c.edge.met.Sent(n)
+		c.edge.metrics.Sent(n)
 		c.out = consume(c.out, n)
 		c.giveBack(n)
 		switch {

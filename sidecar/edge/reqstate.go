@@ -151,7 +151,7 @@ func (c *reqConn) decode(d *handover.Decoder, fd int, now int64) error {
 			return err
 		}
 		c.shortIdle.Store(t == WS)
-		c.edge.met.speaking(t, false).Inc()
+		c.edge.metrics.speaking(t, false).Inc()
 	}
 	begun, age := d.Bool(), d.Duration()
 	if begun {

@@ -37,7 +37,7 @@ func (r *Request) Reply(body []byte) { r.ReplyLent(body, nil) }
 func (r *Request) ReplyLent(body []byte, back func([]byte)) {
 	if r.over.CompareAndSwap(false, true) && r.conn.reply(r, body, back) {
 		r.conn.release(r)
-		r.conn.edge.met.replies.Inc()
+		r.conn.edge.metrics.replies.Inc()
 	}
 }
 
@@ -62,7 +62,7 @@ func (r *Request) Linger() bool {
 		return true
 	}
 	if !r.conn.edge.mem.Linger(r.size) {
-		r.conn.edge.met.crowded.Inc()
+		r.conn.edge.metrics.crowded.Inc()
 		return false
 	}
 	r.lingers.Store(true)
@@ -80,7 +80,7 @@ func (r *Request) known() {
 // where it came.
 func (r *Request) Refused() {
 	if c := r.conn; c.share.Throttle.Refused(&c.edge.refusals, c.Remote().Addr(), r.size) {
-		c.edge.met.slowed.Inc()
+		c.edge.metrics.slowed.Inc()
 	}
 }
 

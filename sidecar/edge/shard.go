@@ -31,8 +31,8 @@ func newShard(e *PubEdge) *shard {
 	return &shard{edge: e, wake: make(chan struct{}, 1), rec: e.lastRecord, index: newIndex()}
 }
 
-// stir wakes the worker, now or as soon as it has finished its round.
-func (h *shard) stir() {
+// notifyWorker wakes the worker, now or as soon as it has finished its round.
+func (h *shard) notifyWorker() {
 	select {
 	case h.wake <- struct{}{}:
 	default:
@@ -40,18 +40,18 @@ func (h *shard) stir() {
 }
 
 // work walks the subscribers whenever something was published, and looks at
-// their pulse in between.
+// their heartbeats in between.
 func (h *shard) work() error {
-	pulse := time.NewTimer(backoff.Align(h.edge.pulse()))
-	defer pulse.Stop()
+	timer := time.NewTimer(backoff.Align(h.edge.beatInterval()))
+	defer timer.Stop()
 	for {
 		select {
 		case <-h.edge.ctx.Done():
 			return nil
 		case <-h.wake:
 			h.round()
-		case <-pulse.C:
-			pulse.Reset(backoff.Align(h.edge.pulse()))
+		case <-timer.C:
+			timer.Reset(backoff.Align(h.edge.beatInterval()))
 			h.checkBeats(netconn.Clock())
 		}
 	}

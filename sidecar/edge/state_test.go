@@ -50,7 +50,7 @@ func carry(t *testing.T, st State) State {
 // upgradePub hands all of old over to a new edge.
 func upgradePub(t *testing.T, old *PubEdge) *PubEdge {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	if err := old.Freeze(ctx); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func upgradePub(t *testing.T, old *PubEdge) *PubEdge {
 
 func upgradeReq(t *testing.T, old *ReqEdge, h func(*Request), while func(next *ReqEdge)) *ReqEdge {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	if err := old.Freeze(ctx); err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func slowReader(t *testing.T, e addressed) (net.Conn, *zmtp.Client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { raw.Close() })
-	_ = raw.SetDeadline(time.Now().Add(patience))
+	_ = raw.SetDeadline(time.Now().Add(testTimeout))
 	c, err := zmtp.NewClient(t.Context(), raw, zmtp.ClientOptions{SocketType: "SUB"})
 	if err != nil {
 		t.Fatal(err)
@@ -389,8 +389,8 @@ func TestReqThaw_AnswersDuringFreeze(t *testing.T) {
 	eventually(t, "no request in flight", func() bool { return e.Stats().InFlight == 0 })
 }
 
-// TestLentAnswers_DuringFreeze: what waits for its reader while the edge stands still is not given back before it was read,
-// and what is lent meanwhile never.
+// TestLentAnswers_DuringFreeze: what waits for its reader while the edge stands still is not given back before it was
+// read, and what is lent meanwhile never.
 func TestLentAnswers_DuringFreeze(t *testing.T) {
 	const size = 8 << 20 // more than the sockets hold
 	for _, moves := range []bool{false, true} {

@@ -46,7 +46,7 @@ func (s *sub) serve() {
 	s.LimitHandshake(handshake)
 	var err error
 	for err == nil {
-		if err = s.Follow(s.hear); s.StoppedByFreeze(err) {
+		if err = s.Follow(s.handleInput); s.StoppedByFreeze(err) {
 			err = s.Park(handshake)
 		}
 	}
@@ -57,15 +57,15 @@ func (s *sub) serve() {
 	}
 	s.shard.remove(s)
 	if s.wire != nil {
-		s.edge.met.speaking(s.wire.transport(), s.IsSecured()).Dec()
+		s.edge.metrics.speaking(s.wire.transport(), s.IsSecured()).Dec()
 	}
 	s.Close()
-	s.edge.met.Ended(r)
+	s.edge.metrics.Ended(r)
 	s.edge.cutLog.Ended(r, s.Remote(), err)
 }
 
-// hear takes input from the reader.
-func (s *sub) hear(in []byte) error {
+// handleInput takes input from the reader.
+func (s *sub) handleInput(in []byte) error {
 	in, err := s.AfterProxyHeader(in)
 	if err != nil || len(in) == 0 {
 		return err
@@ -95,7 +95,7 @@ func (s *sub) open(first byte) error {
 		return err
 	}
 	s.wire = newSubWire(t, &s.edge.cfg)
-	s.edge.met.speaking(t, s.IsSecured()).Inc()
+	s.edge.metrics.speaking(t, s.IsSecured()).Inc()
 	s.LimitHandshake(s.edge.cfg.HandshakeTimeout)
 	if t == ZeroMQ {
 		_, err = s.Write(s.edge.hello) // a fresh socket has room for it

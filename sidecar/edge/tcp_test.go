@@ -146,9 +146,9 @@ func TestTransports_Refused(t *testing.T) {
 		"msgpack of another kind": "\x81\xa1x\x01",
 	} {
 		for _, e := range []addressed{req, pub} {
-			met := req.met
+			met := req.metrics
 			if e == addressed(pub) {
-				met = pub.met
+				met = pub.metrics
 			}
 			before := reasonCount(met, netconn.ReasonProtocol)
 			c := dialRaw(t, e)
@@ -181,9 +181,9 @@ func TestTCP_Hostile(t *testing.T) {
 	} {
 		t.Run(h.name, func(t *testing.T) {
 			var edge addressed = e
-			met := e.met
+			met := e.metrics
 			if h.pub {
-				edge, met = pub, pub.met
+				edge, met = pub, pub.metrics
 			}
 			before := reasonCount(met, h.reason)
 			c := dialRaw(t, edge)
@@ -205,7 +205,7 @@ func TestTCP_MemoryIsShared(t *testing.T) {
 	for range 20 {
 		_, _ = dialRaw(t, e).Write(whole[:len(whole)-1])
 	}
-	eventually(t, "the memory is short", func() bool { return reasonCount(e.met, netconn.ReasonMemory) > 0 })
+	eventually(t, "the memory is short", func() bool { return reasonCount(e.metrics, netconn.ReasonMemory) > 0 })
 	for range 5 {
 		p := dialTCP(t, e)
 		p.write(tcpFrame("1", text("small")))
@@ -263,7 +263,8 @@ func TestTCPPub_Targets(t *testing.T) {
 	}
 }
 
-// TestTCPPub_NamedAmidPublications names a subscriber while much is published: it misses nothing and gets nothing twice.
+// TestTCPPub_NamedAmidPublications names a subscriber while much is published: it misses nothing and gets nothing
+// twice.
 func TestTCPPub_NamedAmidPublications(t *testing.T) {
 	const n = 3000
 	e := openPub(t, PubConfig{Identify: said, Targeted: func() bool { return true }, QueueMessages: 2 * n})

@@ -79,7 +79,7 @@ func TestTLSPub(t *testing.T) {
 	p.expect("one", large, "two")
 	plain.expect("one", large, "two")
 	for secured, want := range map[bool]float64{true: 1, false: 1} {
-		if n := gaugeValue(e.met.speaking(TCP, secured)); n != want {
+		if n := gaugeValue(e.metrics.speaking(TCP, secured)); n != want {
 			t.Errorf("%v connections are counted", n)
 		}
 	}
@@ -107,7 +107,7 @@ func TestTLSPub_Slow(t *testing.T) {
 	body := bytes.Repeat([]byte("z"), 1<<20)
 	eventually(t, "it is cut", func() bool {
 		e.Publish(Publication{Body: body})
-		return reasonCount(e.met, netconn.ReasonSlow) == 1
+		return reasonCount(e.metrics, netconn.ReasonSlow) == 1
 	})
 	eventually(t, "it has left", func() bool { return e.Stats().Conns == 0 })
 }
@@ -174,17 +174,17 @@ func TestTLS_Refused(t *testing.T) {
 		t.Run(h.name, func(t *testing.T) {
 			count := func() (n int) {
 				for _, r := range h.reasons {
-					n += reasonCount(e.met, r)
+					n += reasonCount(e.metrics, r)
 				}
 				return n
 			}
-			before, answered := count(), metricValue(e.met.requests)
+			before, answered := count(), metricValue(e.metrics.requests)
 			c := dialRaw(t, e)
 			h.say(c)
 			ended(t, c)
 			eventually(t, "counted", func() bool { return count() == before+1 })
 			eventually(t, "it has left", func() bool { return e.Stats().Conns == 0 })
-			if n := metricValue(e.met.requests) - answered; n > 0 && h.name != "a broken record" {
+			if n := metricValue(e.metrics.requests) - answered; n > 0 && h.name != "a broken record" {
 				t.Errorf("%v requests reached the handler", n)
 			}
 			good := dialTLS(t, e, ca.Client("m1"), "")

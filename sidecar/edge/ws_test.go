@@ -136,7 +136,7 @@ func TestWSReq(t *testing.T) {
 		t.Errorf("%+v %v", f, err)
 	}
 	ended(t, conn)
-	eventually(t, "it has gone", func() bool { return reasonCount(e.met, netconn.ReasonGone) == 1 })
+	eventually(t, "it has gone", func() bool { return reasonCount(e.metrics, netconn.ReasonGone) == 1 })
 }
 
 // TestWSReq_EachByte sends handshake and request byte by byte.
@@ -190,7 +190,7 @@ func TestWSPub_Silent(t *testing.T) {
 		lives.expect("last") // answers PINGs
 	}()
 	_ = silent
-	eventually(t, "one is cut", func() bool { return reasonCount(e.met, netconn.ReasonSilent) == 1 })
+	eventually(t, "one is cut", func() bool { return reasonCount(e.metrics, netconn.ReasonSilent) == 1 })
 	e.Publish(Publication{Body: []byte("last")})
 	<-done
 }
@@ -201,11 +201,12 @@ func TestWSPub_Slow(t *testing.T) {
 	body := bytes.Repeat([]byte("z"), 1<<20)
 	eventually(t, "it is cut", func() bool {
 		e.Publish(Publication{Body: body})
-		return reasonCount(e.met, netconn.ReasonSlow) == 1
+		return reasonCount(e.metrics, netconn.ReasonSlow) == 1
 	})
 }
 
-// TestWSReq_Idle: a connection whose request was answered is closed after a while, one that waits for its answer is not.
+// TestWSReq_Idle: a connection whose request was answered is closed after a while, one that waits for its answer is
+// not.
 func TestWSReq_Idle(t *testing.T) {
 	kept := make(chan *Request, 1)
 	e := openReq(t, ReqConfig{}, func(r *Request) {
@@ -231,7 +232,7 @@ func TestWSReq_Idle(t *testing.T) {
 		t.Error(got)
 	}
 	ask(t, zero, "x")
-	eventually(t, "one was idle", func() bool { return reasonCount(e.met, netconn.ReasonIdle) == 1 })
+	eventually(t, "one was idle", func() bool { return reasonCount(e.metrics, netconn.ReasonIdle) == 1 })
 }
 
 // TestWS_Hostile sends what a minion does not; a herd of others is served meanwhile.
@@ -284,9 +285,9 @@ func TestWS_Hostile(t *testing.T) {
 	} {
 		t.Run(h.name, func(t *testing.T) {
 			var edge addressed = e
-			met := e.met
+			met := e.metrics
 			if h.pub {
-				edge, met = pub, pub.met
+				edge, met = pub, pub.metrics
 			}
 			before := reasonCount(met, h.reason)
 			c := dialRaw(t, edge)
@@ -356,11 +357,11 @@ func TestWSPub_SurvivesUpgrades(t *testing.T) {
 		e.Publish(Publication{Body: fmt.Append(nil, i)})
 		p.expect(large, fmt.Sprint(i))
 	}
-	if n := gaugeValue(e.met.speaking(WS, false)); n != 1 {
+	if n := gaugeValue(e.metrics.speaking(WS, false)); n != 1 {
 		t.Errorf("%v connections are counted", n)
 	}
 	p.conn.Close()
-	eventually(t, "none is counted", func() bool { return gaugeValue(e.met.speaking(WS, false)) == 0 })
+	eventually(t, "none is counted", func() bool { return gaugeValue(e.metrics.speaking(WS, false)) == 0 })
 }
 
 // readEnd wants what ends a subscriber, after publications.
@@ -377,8 +378,8 @@ func (p *wsPeer) readEnd() {
 	}
 }
 
-// TestWSPub_Farewell: a subscriber whose connection the edge ends is told so, whichever process it is, and whether or not
-// it uses TLS; one that was handed over is not.
+// TestWSPub_Farewell: a subscriber whose connection the edge ends is told so, whichever process it is, and whether or
+// not it uses TLS; one that was handed over is not.
 func TestWSPub_Farewell(t *testing.T) {
 	ca := tlstest.NewCA(t, "authority")
 	served := Served{TLS: always(ca.Server(tls.NoClientCert))}

@@ -60,12 +60,12 @@ type Bus struct {
 	actors       int // see AwaitActors
 	metrics      *busMetrics
 
-	ctx       context.Context
-	cancel    context.CancelFunc
-	receiving context.Context // ends first
-	deaf      context.CancelFunc
-	wg        sync.WaitGroup
-	isUp      atomic.Bool
+	ctx           context.Context
+	cancel        context.CancelFunc
+	receiving     context.Context // ends first
+	stopReceiving context.CancelFunc
+	wg            sync.WaitGroup
+	isUp          atomic.Bool
 
 	back     chan struct{} // signals that the bus was reached after it was away
 	queue    chan queuedEvent
@@ -129,7 +129,7 @@ func busEndpoint(cfg *localmaster.Config, socket, portOption string) endpoint {
 // Open starts the connections and returns at once; a master that is down is not an error. ctx does not end the bus.
 func (b *Bus) Open(ctx context.Context) error {
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	b.receiving, b.deaf = context.WithCancel(b.ctx)
+	b.receiving, b.stopReceiving = context.WithCancel(b.ctx)
 	if !b.o.FireOnly {
 		b.wg.Go(b.receiveEvents)
 	}
@@ -147,7 +147,7 @@ func (b *Bus) Close() error {
 	if !first || b.cancel == nil {
 		return nil
 	}
-	b.deaf()
+	b.stopReceiving()
 	close(b.closing)
 	grace := time.AfterFunc(time.Second, b.cancel)
 	defer grace.Stop()

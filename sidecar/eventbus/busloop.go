@@ -228,8 +228,8 @@ func (b *Bus) noteTaken(e queuedEvent) queuedEvent {
 
 // busLinger is how long a lazy event waits for others at most unless told otherwise. Each process of the master that
 // listens pays for waking up: a dozen events together cost it a third to a half less than a dozen alone. In a storm,
-// which is where busCrowd events were just written, it waits busPatience times as long, and they cost it another fifth
-// less.
+// which is where busCrowd events were just written, it waits busLingerTimes times as long, and they cost it another
+// fifth less.
 const (
 	busLinger      = 50 * time.Millisecond
 	busCrowd       = 8

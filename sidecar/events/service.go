@@ -47,9 +47,9 @@ type Mode struct {
 
 // Config configures a Service. Zero values take the defaults named.
 type Config struct {
-	Bus      jobcache.Bus
-	Mode     Mode          // to begin with
-	Patience time.Duration // with a bus that stands still (5 s)
+	Bus          jobcache.Bus
+	Mode         Mode          // to begin with
+	StallTimeout time.Duration // with a bus that stands still (5 s)
 	// Rate is how many events are fired per second after Burst of them, so that subscribers keep up (2,000 and 4,000).
 	// Returns have their own. Behind is how many events a subscriber may be behind before the master cuts it; 0: any
 	// number.
@@ -87,7 +87,7 @@ func New(c Config) (*Service, error) {
 	if c.Bus == nil {
 		return nil, fmt.Errorf("events: incomplete configuration")
 	}
-	c.Patience = cmp.Or(c.Patience, 5*time.Second)
+	c.StallTimeout = cmp.Or(c.StallTimeout, 5*time.Second)
 	c.Rate, c.Burst = cmp.Or(c.Rate, defaultRate), cmp.Or(c.Burst, 2*defaultRate)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -253,8 +253,8 @@ func (s *Service) gatherBatch(first *waiting) []*waiting {
 }
 
 // batchEvents is how many events are fired together, and how many a load may have: at the pace of the bus they take
-// half of the patience with it. With more a bus that only keeps its pace would be taken for one that stands still.
-func (s *Service) batchEvents() int { return int(float64(s.c.Rate) * s.c.Patience.Seconds() / 2) }
+// half of StallTimeout. With more a bus that only keeps its pace would be taken for one that stands still.
+func (s *Service) batchEvents() int { return int(float64(s.c.Rate) * s.c.StallTimeout.Seconds() / 2) }
 
 // fireBatch hands a batch to the bus and says what became of each.
 func (s *Service) fireBatch(ctx context.Context, batch []*waiting) {
@@ -263,7 +263,7 @@ func (s *Service) fireBatch(ctx context.Context, batch []*waiting) {
 		s.bytes.Add(-w.size)
 		plans[i] = w.plan
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.c.Patience)
+	ctx, cancel := context.WithTimeout(ctx, s.c.StallTimeout)
 	defer cancel()
 	done, err := s.firer.Fire(ctx, plans)
 	for errors.Is(err, jobcache.ErrBusDown) {

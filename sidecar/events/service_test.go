@@ -80,7 +80,7 @@ func (planner) Plan(load []byte, _ jobcache.Facts) (jobcache.Plan, error) {
 
 func open(t *testing.T, b *bus, change ...func(*Config)) *Service {
 	t.Helper()
-	c := Config{Bus: b, Mode: Mode{Planner: planner{}}, Patience: 100 * time.Millisecond}
+	c := Config{Bus: b, Mode: Mode{Planner: planner{}}, StallTimeout: 100 * time.Millisecond}
 	for _, f := range change {
 		f(&c)
 	}
@@ -202,7 +202,7 @@ func TestTwice(t *testing.T) {
 // TestBusComesBack: what the bus has already queued is waited for, and not fired again.
 func TestBusComesBack(t *testing.T) {
 	b := &bus{goes: true, gone: make(chan struct{})}
-	s := open(t, b, func(c *Config) { c.Patience = 20 * time.Second })
+	s := open(t, b, func(c *Config) { c.StallTimeout = 20 * time.Second })
 	end := make(chan error, 1)
 	s.Take("m1", []byte("a"), time.Now(), func(_ []byte, err error) { end <- err })
 	select { // as soon as it has queued the event and gone down
@@ -222,7 +222,7 @@ func TestBusComesBack(t *testing.T) {
 // TestOrderAndBounds: a minion's events stay in order, and what is too much is left to the master.
 func TestOrderAndBounds(t *testing.T) {
 	b := &bus{stuck: true}
-	s := open(t, b, func(c *Config) { c.Patience = 20 * time.Second; c.Rate, c.Burst = 1<<20, 1<<20 })
+	s := open(t, b, func(c *Config) { c.StallTimeout = 20 * time.Second; c.Rate, c.Burst = 1<<20, 1<<20 })
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	ends := map[string]int{}
@@ -241,7 +241,7 @@ func TestOrderAndBounds(t *testing.T) {
 		})
 	}
 	b.set(func() { b.stuck = false })
-	// The batch that stood still waits for its patience; closing ends it.
+	// The batch that stood still waits for its timeout; closing ends it.
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -279,11 +279,11 @@ func TestLargeLoads(t *testing.T) {
 // stands still.
 func TestManyEvents(t *testing.T) {
 	b := &bus{}
-	s := open(t, b, func(c *Config) { c.Rate, c.Burst, c.Patience = 1000, 1, 200*time.Millisecond })
+	s := open(t, b, func(c *Config) { c.Rate, c.Burst, c.StallTimeout = 1000, 1, 200*time.Millisecond })
 	if err := take(t, s, "many"); !errors.Is(err, ErrPython) || len(b.queued)+len(b.has()) > 0 {
 		t.Errorf("more than can be fired in time: %v, fired %d", err, len(b.queued)+len(b.has()))
 	}
-	s, err := New(Config{Bus: b, Rate: 1000, Patience: 200 * time.Millisecond})
+	s, err := New(Config{Bus: b, Rate: 1000, StallTimeout: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

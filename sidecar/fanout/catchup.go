@@ -87,7 +87,7 @@ func (c *catchUp) runLoop(ctx context.Context) {
 			c.takeMoved(moved)
 		case <-c.h.again:
 			c.noteArrivals(c.h.cfg.Edge.AllSubscribers())
-		case <-c.h.stir:
+		case <-c.h.overdueGrew:
 			c.takeOverdue()
 		case <-tick.C:
 			armed = false

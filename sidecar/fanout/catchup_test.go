@@ -469,23 +469,23 @@ func TestBeatsOfAnotherRun(t *testing.T) {
 
 // TestRecent_ExportImport: another process knows what may be given late, and which minion has started when.
 func TestRecent_ExportImport(t *testing.T) {
-	old, heir := newHubFixture(t), newHubFixture(t)
+	old, newHub := newHubFixture(t), newHubFixture(t)
 	old.begin(t, 1, 0)
 	must(t, old.Local(Publication{Plain: job(t, "20261128000000000001", "*").Plain, Topics: []string{"x", "y"}}))
 	old.processes.SignedIn(startedAt("web1", "a", time.Now().Add(-time.Hour)))
 	old.processes.SignedIn(startedAt("web2", "b", time.Now().Add(-time.Second)))
 	record := old.ExportRecent()
-	must(t, heir.ImportRecent(record))
-	got := heir.memory.Since(time.Now().Add(-MaxAge))
+	must(t, newHub.ImportRecent(record))
+	got := newHub.memory.Since(time.Now().Add(-MaxAge))
 	if len(got) != 1 || got[0].JID != "20261128000000000001" || len(got[0].Topics) != 2 ||
 		time.Since(got[0].At) > time.Minute {
 		t.Errorf("%+v", got)
 	}
-	if ids := heir.processes.Since(time.Now().Add(-30 * time.Second)); len(ids) != 1 || ids[0] != "web2" ||
-		len(heir.processes.All()) != 2 {
-		t.Errorf("%q of %+v", ids, heir.processes.All())
+	if ids := newHub.processes.Since(time.Now().Add(-30 * time.Second)); len(ids) != 1 || ids[0] != "web2" ||
+		len(newHub.processes.All()) != 2 {
+		t.Errorf("%q of %+v", ids, newHub.processes.All())
 	}
-	if err := heir.ImportRecent(record[:len(record)-1]); err == nil {
+	if err := newHub.ImportRecent(record[:len(record)-1]); err == nil {
 		t.Error("half a record is taken")
 	}
 }

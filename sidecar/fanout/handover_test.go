@@ -82,14 +82,14 @@ func TestInbox_Takeover(t *testing.T) {
 		}
 		return nil
 	})
-	hub, heir := newHubFixture(t), newHubFixture(t)
+	hub, newHub := newHubFixture(t), newHubFixture(t)
 	hub.Hub.in = p.in
 	freeze(t, hub.Hub)
 	add(t, out, "held back")
-	if err := heir.Import(hub.Export()); err != nil {
+	if err := newHub.Import(hub.Export()); err != nil {
 		t.Fatal(err)
 	}
-	if got := heir.in.origins["a"]; got == nil || got.run != "run" || got.seq != 10 {
+	if got := newHub.in.origins["a"]; got == nil || got.run != "run" || got.seq != 10 {
 		t.Fatalf("%+v", got)
 	}
 	if got := p.received(); slices.Contains(got, "a:held back") {

@@ -85,12 +85,12 @@ type Hub struct {
 	in      *inbox
 	metrics *metrics
 
-	memory    *late.Memory
-	processes *late.Processes
-	beats     beats
-	busy      atomic.Bool   // some subscribers have not been given what they may have missed
-	again     chan struct{} // holds one: all subscribers are to be given it
-	stir      chan struct{} // holds one: overdue has grown
+	memory      *late.Memory
+	processes   *late.Processes
+	beats       beats
+	busy        atomic.Bool   // some subscribers have not been given what they may have missed
+	again       chan struct{} // holds one: all subscribers are to be given it
+	overdueGrew chan struct{} // holds one: overdue has grown
 
 	overdueMu sync.Mutex
 	overdue   []overdue
@@ -138,11 +138,11 @@ func New(cfg Config) *Hub {
 		sealer:  sealer{epochs: cfg.Epochs, signer: cfg.Signer, algorithm: cfg.Algorithm, clock: cfg.Clock},
 		links:   map[node.ID]*linked{},
 
-		memory:    late.NewMemory(late.Limits{Age: MaxAge, Count: lateCount, Bytes: lateBytes}, time.Now),
-		processes: late.NewProcesses(MaxAge, time.Now),
-		beats:     newBeats(),
-		again:     make(chan struct{}, 1),
-		stir:      make(chan struct{}, 1),
+		memory:      late.NewMemory(late.Limits{Age: MaxAge, Count: lateCount, Bytes: lateBytes}, time.Now),
+		processes:   late.NewProcesses(MaxAge, time.Now),
+		beats:       newBeats(),
+		again:       make(chan struct{}, 1),
+		overdueGrew: make(chan struct{}, 1),
 	}
 	h.metrics.registerOutbox(cfg.Registerer, h.out, h.memory)
 	h.in = &inbox{
@@ -418,7 +418,7 @@ func (h *Hub) isOverdue(o overdue) {
 	}
 	h.overdue = append(h.overdue, o)
 	h.overdueMu.Unlock()
-	notifyChange(h.stir)
+	notifyChange(h.overdueGrew)
 }
 
 // startOver has all subscribers given what they may have missed.

@@ -35,7 +35,7 @@ func (s *Server) serveFile(ctx context.Context, r *room, set *Settings, minion s
 	if err != nil {
 		return nil, err
 	}
-	if f != nil && f.elsewhere {
+	if f != nil && f.otherServed {
 		return nil, ErrForward
 	}
 	key := transferKey{minion, l.Env, l.Path}
@@ -100,7 +100,7 @@ func (s *Server) chunkReply(ctx context.Context, set *Settings, l Load, id ident
 // change meanwhile.
 func (s *Server) readChunk(ctx context.Context, key chunkKey,
 	open func() (*os.File, error)) (reply []byte, n int, still bool, err error) {
-	if err := s.disk.takeSlot(ctx, s.cfg.Patience); err != nil {
+	if err := s.disk.takeSlot(ctx, s.cfg.SlotTimeout); err != nil {
 		return nil, 0, false, err
 	}
 	defer s.disk.freeSlot()
@@ -151,7 +151,7 @@ var gzippers [maxGzip + 1]sync.Pool
 
 // compressReply makes an answer of a compressed chunk.
 func (s *Server) compressReply(ctx context.Context, data []byte, rel string, level int) ([]byte, error) {
-	if err := s.cpu.takeSlot(ctx, hashWaits*s.cfg.Patience); err != nil {
+	if err := s.cpu.takeSlot(ctx, hashWaits*s.cfg.SlotTimeout); err != nil {
 		return nil, err
 	}
 	defer s.cpu.freeSlot()

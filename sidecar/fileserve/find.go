@@ -11,9 +11,9 @@ type found struct {
 	full string // as stock joins it
 	rel  string
 
-	// elsewhere says that a stock master would serve another file than it has found, or none: it opens the path without
+	// otherServed says that a stock master would serve another file than it has found, or none: it opens the path without
 	// its "..", which behind a link lead from where that leads.
-	elsewhere bool
+	otherServed bool
 
 	// Without fileserver_followsymlinks: the place the file really has. Else empty.
 	realRoot, realRel string
@@ -87,7 +87,7 @@ func (s *Settings) findIn(dir, rel string) (*found, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.elsewhere = !ok || opened.fileIdentity() != f.fileIdentity()
+		f.otherServed = !ok || opened.fileIdentity() != f.fileIdentity()
 	}
 	return f, nil
 }

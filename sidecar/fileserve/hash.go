@@ -15,7 +15,7 @@ import (
 const (
 	hashBuffer = 256 << 10
 	hashWeight = 256 // of one that is remembered
-	hashWaits  = 20  // times Config.Patience is what a file waits for its turn to be hashed
+	hashWaits  = 20  // times Config.SlotTimeout is what a file waits for its turn to be hashed
 
 	// quickHash is up to what size a file does not wait for those that take many seconds.
 	quickHash = 16 << 20
@@ -87,7 +87,7 @@ func (s *Server) fileHash(ctx context.Context, set *Settings, f *found) (string,
 		if f.Size <= quickHash {
 			turn = s.quick
 		}
-		if err := turn.takeSlot(ctx, hashWaits*s.cfg.Patience); err != nil {
+		if err := turn.takeSlot(ctx, hashWaits*s.cfg.SlotTimeout); err != nil {
 			return "", err
 		}
 		defer turn.freeSlot()

@@ -110,7 +110,7 @@ func (s *Server) loadLists(ctx context.Context, set *Settings, env string, dirs 
 		return l.lists, l.err
 	}
 	l, err = s.listing.doOnce(ctx, s.makers, listKey{set, env}, func(ctx context.Context) (*listed, error) {
-		if err := s.disk.takeSlot(ctx, s.cfg.Patience); err != nil {
+		if err := s.disk.takeSlot(ctx, s.cfg.SlotTimeout); err != nil {
 			return nil, err
 		}
 		defer s.disk.freeSlot()
@@ -127,7 +127,7 @@ func (s *Server) loadLists(ctx context.Context, set *Settings, env string, dirs 
 
 // keptLists is knownLists, where disks may be slow.
 func (s *Server) keptLists(ctx context.Context, set *Settings, env, name string) (*listed, error) {
-	if err := s.disk.takeSlot(ctx, s.cfg.Patience); err != nil {
+	if err := s.disk.takeSlot(ctx, s.cfg.SlotTimeout); err != nil {
 		return nil, err
 	}
 	defer s.disk.freeSlot()

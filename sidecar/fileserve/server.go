@@ -37,11 +37,11 @@ const (
 
 // Config is what a Server needs. All of it may be left out.
 type Config struct {
-	Limits     Limits           // zero: DefaultLimits
-	Patience   time.Duration    // for a disk that is busy; then requests are forwarded. Zero: two seconds
-	Now        func() time.Time // nil: time.Now
-	Logger     *slog.Logger     // nil: slog.Default
-	Registerer prometheus.Registerer
+	Limits      Limits           // zero: DefaultLimits
+	SlotTimeout time.Duration    // for a disk that is busy; then requests are forwarded. Zero: two seconds
+	Now         func() time.Time // nil: time.Now
+	Logger      *slog.Logger     // nil: slog.Default
+	Registerer  prometheus.Registerer
 }
 
 // mode is what is served, or why nothing is.
@@ -80,8 +80,8 @@ func New(cfg Config) *Server {
 	if cfg.Limits == (Limits{}) {
 		cfg.Limits = DefaultLimits
 	}
-	if cfg.Patience == 0 {
-		cfg.Patience = defaultTimeout
+	if cfg.SlotTimeout == 0 {
+		cfg.SlotTimeout = defaultTimeout
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -101,7 +101,7 @@ func New(cfg Config) *Server {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.makers = &makers{ctx: s.ctx}
-	s.transfers = newTransfers(s.makers, s.disk, cfg.Patience)
+	s.transfers = newTransfers(s.makers, s.disk, cfg.SlotTimeout)
 	s.mode.Store(&mode{reason: "the salt-master's configuration is not known yet"})
 	s.metrics = newMetrics(cfg.Registerer, s)
 	return s
@@ -162,7 +162,7 @@ func (s *Server) Answer(ctx context.Context, cmd, minion string, load []byte, fi
 		return err
 	}
 	s.metrics.served.Add(float64(len(reply)))
-	if len(reply) >= largeReply && s.cpu.takeSlot(ctx, hashWaits*s.cfg.Patience) == nil {
+	if len(reply) >= largeReply && s.cpu.takeSlot(ctx, hashWaits*s.cfg.SlotTimeout) == nil {
 		defer s.cpu.freeSlot()
 	}
 	finish(reply)
@@ -250,7 +250,7 @@ func (s *Server) findFile(ctx context.Context, set *Settings, l Load) ([]byte, e
 
 // searchFile looks for a file, where disks may be slow.
 func (s *Server) searchFile(ctx context.Context, set *Settings, name, env string) (*found, error) {
-	if err := s.disk.takeSlot(ctx, s.cfg.Patience); err != nil {
+	if err := s.disk.takeSlot(ctx, s.cfg.SlotTimeout); err != nil {
 		return nil, err
 	}
 	defer s.disk.freeSlot()

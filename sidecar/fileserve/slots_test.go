@@ -18,7 +18,7 @@ func TestSlots_AllDiskAccess(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "large"), []byte(strings.Repeat("x", 100)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s := New(Config{Patience: 10 * time.Millisecond})
+	s := New(Config{SlotTimeout: 10 * time.Millisecond})
 	defer s.Close()
 	set := &Settings{Alone: true, Buffer: 10, ListTime: time.Minute, ListDir: t.TempDir(),
 		Roots: map[string][]string{"base": {root}}}

@@ -25,7 +25,7 @@ const (
 	maxPublishing = 4
 	// maxAuth bounds a file of publish_auth, which holds a minion's id.
 	maxAuth = 4 << 10
-	// tornTries and tornPause are the patience with a return that is being written. A stock master reads it until it is
+	// tornTries and tornPause bound the wait for a return that is being written. A stock master reads it until it is
 	// whole, for ever; the minion that asks will ask again.
 	tornTries = 10
 	tornPause = 20 * time.Millisecond

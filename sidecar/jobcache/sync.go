@@ -82,7 +82,7 @@ func (d *disks) close() {
 
 func (d *disks) watch(cachedir string) {
 	d.cache.watch(cachedir)
-	if jobs := filepath.Join(cachedir, "jobs"); elsewhere(jobs, cachedir) {
+	if jobs := filepath.Join(cachedir, "jobs"); onOtherDisk(jobs, cachedir) {
 		d.jobs.watch(jobs)
 	}
 }
@@ -90,7 +90,7 @@ func (d *disks) watch(cachedir string) {
 func (d *disks) sync(cachedir string) error {
 	err := d.cache.sync(cachedir)
 	jobs := filepath.Join(cachedir, "jobs")
-	if elsewhere(jobs, cachedir) {
+	if onOtherDisk(jobs, cachedir) {
 		return errors.Join(err, d.jobs.sync(jobs))
 	}
 	if d.jobs.fd >= 0 {
@@ -100,8 +100,8 @@ func (d *disks) sync(cachedir string) error {
 	return err
 }
 
-// elsewhere says whether two directories are on different file systems. One that is not there is on none.
-func elsewhere(a, b string) bool {
+// onOtherDisk says whether two directories are on different file systems. One that is not there is on none.
+func onOtherDisk(a, b string) bool {
 	var x, y unix.Stat_t
 	return unix.Stat(a, &x) == nil && unix.Stat(b, &y) == nil && x.Dev != y.Dev
 }

@@ -41,7 +41,7 @@ func TestSyncFollowsJobs(t *testing.T) {
 		t.Skip(err)
 	}
 	defer os.RemoveAll(shm)
-	if !elsewhere(shm, dir) {
+	if !onOtherDisk(shm, dir) {
 		t.Skip("TMPDIR is on /dev/shm")
 	}
 	c := &Cache{cfg: Config{CacheDir: dir}, disks: newDisks()}

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// ledgerSlots is the number of jobs in a ledger. With the default patience of 15 s and maxIDSkew that is enough for
+	// ledgerSlots is the number of jobs in a ledger. With the default job timeout of 15 s and maxIDSkew that is enough for
 	// 117 jobs a second.
 	ledgerSlots = 4096
 	slotSize    = 8 + 8 + 8 + keySize // sequence number, time seen, reach; big endian, Unix time in ns

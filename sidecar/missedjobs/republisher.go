@@ -20,18 +20,18 @@ const (
 
 // Config configures a Republisher.
 type Config struct {
-	Ledger   *Ledger
-	CacheDir string                    // the master's cachedir
-	Major    int                       // the master's version
-	MasterID string                    // master_id
-	UTC      bool                      // utc_jid: job ids tell the time in UTC
-	Off      func() string             // why missed jobs are not published; empty: they are
-	Patience func() time.Duration      // how long a command line waits for a job
-	Publish  func(plain []byte) error  // hands a publication to all minions
-	Content  func(plain []byte) uint64 // tells jobs of one id apart: batches publish several
-	Released func() bool               // another process publishes from now on
-	Now      func() time.Time
-	Logger   *slog.Logger
+	Ledger     *Ledger
+	CacheDir   string                    // the master's cachedir
+	Major      int                       // the master's version
+	MasterID   string                    // master_id
+	UTC        bool                      // utc_jid: job ids tell the time in UTC
+	Off        func() string             // why missed jobs are not published; empty: they are
+	JobTimeout func() time.Duration      // how long a command line waits for a job
+	Publish    func(plain []byte) error  // hands a publication to all minions
+	Content    func(plain []byte) uint64 // tells jobs of one id apart: batches publish several
+	Released   func() bool               // another process publishes from now on
+	Now        func() time.Time
+	Logger     *slog.Logger
 	// Registerer may be nil.
 	Registerer prometheus.Registerer
 }
@@ -142,7 +142,7 @@ func (r *Republisher) publishMissed(ctx context.Context) {
 		return
 	}
 	now := r.cfg.Now()
-	since := now.Add(-r.cfg.Patience())
+	since := now.Add(-r.cfg.JobTimeout())
 	jobs, err := listJobs(ctx, r.cfg.CacheDir, r.timeZone(), since, now.Add(-sendTime))
 	if err != nil {
 		r.cfg.Logger.Warn("missed jobs not scanned", "err", err)

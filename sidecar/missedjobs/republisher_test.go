@@ -209,7 +209,7 @@ func TestRepublisher(t *testing.T) {
 	off, fail := "switched off", error(nil)
 	k := New(Config{
 		Ledger: ledger, CacheDir: dir, Major: 3008, Off: func() string { return off },
-		Patience: func() time.Duration { return 15 * time.Second },
+		JobTimeout: func() time.Duration { return 15 * time.Second },
 		Publish: func(plain []byte) error {
 			peek, err := saltwire.PeekPub(plain)
 			got = append(got, peek.JID)
@@ -256,7 +256,7 @@ func TestRepublisher_ScansAfterConnection(t *testing.T) {
 		var got []string
 		k := New(Config{
 			Ledger: ledger, CacheDir: dir, Major: 3008, Off: func() string { return "" },
-			Patience: func() time.Duration { return 15 * time.Second },
+			JobTimeout: func() time.Duration { return 15 * time.Second },
 			Publish: func(plain []byte) error {
 				peek, err := saltwire.PeekPub(plain)
 				got = append(got, peek.JID)
@@ -293,9 +293,9 @@ func TestRepublisher_UnknownPast(t *testing.T) {
 	in.save(at.In(time.Local), at, nil)
 	k := New(Config{
 		Ledger: openLedger(t, filepath.Join(dir, "seen-jobs"), "boot", c), CacheDir: dir, Off: func() string { return "" },
-		Patience: func() time.Duration { return 15 * time.Second },
-		Publish:  func([]byte) error { t.Error("published"); return nil },
-		Now:      c.read, Logger: slog.New(slog.DiscardHandler),
+		JobTimeout: func() time.Duration { return 15 * time.Second },
+		Publish:    func([]byte) error { t.Error("published"); return nil },
+		Now:        c.read, Logger: slog.New(slog.DiscardHandler),
 	})
 	k.publishMissed(t.Context())
 }

@@ -39,12 +39,12 @@ type ahead struct {
 	s *Service
 	j *journal
 
-	mu    sync.Mutex // guards what follows
-	later []spool.Record
-	bytes int
-	shy   map[node.ID]time.Time // nodes that have failed: when they may be asked again
-	tries bool                  // retry runs
-	wg    sync.WaitGroup
+	mu         sync.Mutex // guards what follows
+	later      []spool.Record
+	bytes      int
+	retryAfter map[node.ID]time.Time // nodes that have failed: when they may be asked again
+	tries      bool                  // retry runs
+	wg         sync.WaitGroup
 }
 
 func (a *ahead) consume(ctx context.Context, batch []spool.Record) (int, error) {
@@ -85,7 +85,7 @@ func sameJob(batch []spool.Record) []spool.Record {
 func (a *ahead) file(ctx context.Context, batch []spool.Record) (n int, err error) {
 	err = errNoCopier
 	for _, to := range a.s.c.Peers.Copiers(batch[0].JID) {
-		if string(to) == batch[0].To || a.isShy(to) { // its publisher may not be known to be away yet
+		if string(to) == batch[0].To || a.isBackingOff(to) { // its publisher may not be known to be away yet
 			continue
 		}
 		if to == a.s.c.Self {
@@ -103,10 +103,10 @@ func (a *ahead) file(ctx context.Context, batch []spool.Record) (n int, err erro
 	return 0, err
 }
 
-func (a *ahead) isShy(id node.ID) bool {
+func (a *ahead) isBackingOff(id node.ID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return time.Now().Before(a.shy[id])
+	return time.Now().Before(a.retryAfter[id])
 }
 
 // came notes what came of asking a node.
@@ -114,13 +114,13 @@ func (a *ahead) came(id node.ID, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil {
-		delete(a.shy, id)
+		delete(a.retryAfter, id)
 		return
 	}
-	if _, before := a.shy[id]; !before {
+	if _, before := a.retryAfter[id]; !before {
 		a.s.c.Logger.Warn("returns not filed ahead of their publisher", "node", id, "err", err)
 	}
-	a.shy[id] = time.Now().Add(a.s.aheadAgain)
+	a.retryAfter[id] = time.Now().Add(a.s.aheadAgain)
 }
 
 // postpone remembers as much of a batch as there is room for, and has it tried again until ctx ends.

@@ -72,22 +72,22 @@ func TestFiledAheadAndFiredOnce(t *testing.T) {
 					t.Errorf("fired %v", w.fired)
 				}
 			})
-			heir := node.ID("b")
+			next := node.ID("b")
 			if c.owner != "" {
-				heir = c.owner
+				next = c.owner
 			}
 			if c.copied {
-				w.copied("a", heir)
+				w.copied("a", next)
 			}
-			if heir != "a" {
-				w.openAhead(heir)
+			if next != "a" {
+				w.openAhead(next)
 			}
 			w.set(func() {
 				if w.standing["b"], w.owner = Reachable, c.owner; c.owner != "" {
 					w.standing["b"] = Removed
 				}
 			})
-			s := w.at[heir]
+			s := w.at[next]
 			eventually(t, "the successor", func() bool { return pending(a, "to.b") == 0 && pending(s, ownName) == 0 })
 			w.set(func() {
 				if len(w.fired) != 10 || !slices.Contains(w.fired, "salt/job/"+jid+"/ret/web9") {
@@ -202,14 +202,14 @@ func TestAheadOnAReplica(t *testing.T) {
 			} else {
 				w.set(func() { w.standing["b"], w.owner = Removed, "c" })
 			}
-			heir := w.at[owner]
-			eventually(t, "the successor", func() bool { return pending(a, "to.b") == 0 && pending(heir, ownName) == 0 })
+			next := w.at[owner]
+			eventually(t, "the successor", func() bool { return pending(a, "to.b") == 0 && pending(next, ownName) == 0 })
 			w.set(func() {
 				if len(w.fired) != 20 {
 					t.Errorf("fired %v", w.fired)
 				}
 			})
-			if !heir.cache().Has(jid, "web9") || !heir.cache().Has(other, "db0") {
+			if !next.cache().Has(jid, "web9") || !next.cache().Has(other, "db0") {
 				t.Error("they are not taken")
 			}
 		})

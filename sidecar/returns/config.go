@@ -52,8 +52,8 @@ type Peers interface {
 	// Keepers are the nodes that can be reached and have journals, in the order in which they are asked to keep a return
 	// of a job.
 	Keepers(jid string) []node.ID
-	// Heir is who keeps what is kept here for another node when this one is leaving; false: it stays here.
-	Heir(kept node.ID) (node.ID, bool)
+	// NextKeeper is who keeps what is kept here for another node when this one is leaving; false: it stays here.
+	NextKeeper(kept node.ID) (node.ID, bool)
 	// Successor is the node responsible for a job once this one has left the cluster.
 	Successor(jid string) (node.ID, bool)
 	// Send hands a batch to Handler of another node and returns when that has it on disk.

@@ -23,23 +23,23 @@ type world struct {
 	t   *testing.T
 	dir string
 
-	mu       sync.Mutex
-	busDown  bool
-	busHangs bool
-	fired    []string // tags the master has taken
-	queued   []string
-	pyDown   bool
-	pyErr    map[string]error // by minion
-	pyDoes   func(minion string)
-	pyGot    []string // minions
-	standing map[node.ID]Standing
-	owner    node.ID
-	heir     node.ID
-	at       map[node.ID]*Service // where Send ends
-	copiers  map[string][]node.ID // by job; empty: those of all others
-	sendErr  error
-	sent     int
-	stored   []string // minions of which a job cache had a return, taken, to tell the other nodes
+	mu         sync.Mutex
+	busDown    bool
+	busHangs   bool
+	fired      []string // tags the master has taken
+	queued     []string
+	pyDown     bool
+	pyErr      map[string]error // by minion
+	pyDoes     func(minion string)
+	pyGot      []string // minions
+	standing   map[node.ID]Standing
+	owner      node.ID
+	nextKeeper node.ID
+	at         map[node.ID]*Service // where Send ends
+	copiers    map[string][]node.ID // by job; empty: those of all others
+	sendErr    error
+	sent       int
+	stored     []string // minions of which a job cache had a return, taken, to tell the other nodes
 }
 
 func newWorld(t *testing.T) *world {
@@ -109,10 +109,10 @@ type peers struct {
 	self node.ID
 }
 
-func (w peers) Heir(node.ID) (node.ID, bool) {
+func (w peers) NextKeeper(node.ID) (node.ID, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.heir, w.heir != "" && w.heir != w.self
+	return w.nextKeeper, w.nextKeeper != "" && w.nextKeeper != w.self
 }
 
 // Copiers of everything are those that are set and there, else each node itself.
@@ -136,8 +136,8 @@ func (w peers) Keepers(string) []node.ID {
 	return slices.Sorted(maps.Keys(w.at))
 }
 
-// Successor of everything is the heir.
-func (w peers) Successor(string) (node.ID, bool) { return w.Heir("") }
+// Successor of everything is nextKeeper.
+func (w peers) Successor(string) (node.ID, bool) { return w.NextKeeper("") }
 
 func (w *world) Send(ctx context.Context, to node.ID, body []byte) error {
 	w.mu.Lock()

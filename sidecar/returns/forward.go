@@ -28,7 +28,7 @@ func (s *Service) newKeeper(id node.ID) (*journal, error) {
 	forward := func(ctx context.Context, batch []spool.Record) (int, error) { return s.forward(ctx, id, batch) }
 	consumers := []spool.Consumer{{Name: forwardName, Consume: forward}}
 	if s.c.Ahead {
-		a = &ahead{s: s, shy: map[node.ID]time.Time{}}
+		a = &ahead{s: s, retryAfter: map[node.ID]time.Time{}}
 		// Without Sync: what a power loss takes of it the publisher files, and the disk tells of an error only once, to who
 		// has to hear it.
 		consumers = append(consumers, spool.Consumer{Name: aheadName, Consume: a.consume, Optional: true})
@@ -49,7 +49,7 @@ func (s *Service) forward(ctx context.Context, to node.ID, batch []spool.Record)
 	case Removed:
 		return s.adopt(ctx, batch)
 	case Unreachable:
-		if heir, ok := s.c.Peers.Heir(to); ok {
+		if heir, ok := s.c.Peers.NextKeeper(to); ok {
 			return s.send(ctx, heir, batch)
 		}
 	}

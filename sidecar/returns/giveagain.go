@@ -26,7 +26,7 @@ func (u *unanswered) retry() (due, damaged int) {
 		w.Next = now
 		due++
 	}
-	u.rouse()
+	u.notifyRun()
 	return due, damaged
 }
 
@@ -55,7 +55,7 @@ func (u *unanswered) masterStarted() {
 	}
 	u.trial = true
 	u.hasten(oldest)
-	u.rouse()
+	u.notifyRun()
 }
 
 // answered notes that the master has answered one.

@@ -29,7 +29,7 @@ func TestHandOver(t *testing.T) {
 	if left, err := a.HandOver(t.Context()); left != 2 || !errors.Is(err, errNoOwner) {
 		t.Fatalf("with nobody to take them: %d left, %v", left, err)
 	}
-	w.set(func() { w.heir, w.sendErr, w.pyGot = "b", errors.New("the answer is lost"), nil })
+	w.set(func() { w.nextKeeper, w.sendErr, w.pyGot = "b", errors.New("the answer is lost"), nil })
 	if left, err := a.HandOver(t.Context()); left != 2 || err == nil {
 		t.Fatalf("without an answer: %d left, %v", left, err)
 	}
@@ -74,7 +74,7 @@ func TestHandOver(t *testing.T) {
 // TestHandOver_InvalidReturns: a file that is not a return, and a return under another minion's name, stay here.
 func TestHandOver_InvalidReturns(t *testing.T) {
 	w := newWorld(t)
-	w.heir = "b"
+	w.nextKeeper = "b"
 	a, b := w.open("a"), w.open("b")
 	r := request(t, "web1")
 	if err := a.unanswered.put(spool.Record{Received: r.Received, Minion: "web2", JID: r.JID, Load: r.Load},
@@ -105,7 +105,7 @@ func TestHandOver_InvalidReturns(t *testing.T) {
 // TestHandOver_WaitForMaster: a return that the master is handling is not given to a second master.
 func TestHandOver_WaitForMaster(t *testing.T) {
 	w := newWorld(t)
-	w.heir = "b"
+	w.nextKeeper = "b"
 	w.pyErr["mute"] = context.DeadlineExceeded
 	a, b := w.open("a"), w.open("b")
 	keepOn(t, w, a, "mute")

@@ -18,8 +18,8 @@ const (
 	// aside.
 	maxRefusals = 8
 	maxFailures = 5
-	// patience is how long the master may take for one after it has not answered another: there may be many like that.
-	patience = 5 * time.Second
+	// shortTimeout is how long the master may take for one after it has not answered another: there may be many like that.
+	shortTimeout = 5 * time.Second
 )
 
 var errMasterDown = errors.New("returns: the salt-master does not answer")
@@ -125,7 +125,7 @@ func (r *replay) one(ctx context.Context, rec *spool.Record) error {
 func (r *replay) give(ctx context.Context, rec *spool.Record) error {
 	if r.careful.Load() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
+		ctx, cancel = context.WithTimeout(ctx, shortTimeout)
 		defer cancel()
 	}
 	err := r.s.c.Python.Return(ctx, rec.Minion, rec.Load)

@@ -302,27 +302,27 @@ func TestSuccessorTakesOver(t *testing.T) {
 			w.set(func() { w.standing["b"] = Removed }) // nobody is responsible yet
 			w.set(func() { w.owner = owner })
 			eventually(t, "the successor", func() bool { return pending(a, "to.b") == 0 })
-			heir := map[node.ID]*Service{"a": a, "c": c}[owner]
-			eventually(t, "its job cache", func() bool { return heir.cache().Has(jid, "web2") })
+			next := map[node.ID]*Service{"a": a, "c": c}[owner]
+			eventually(t, "its job cache", func() bool { return next.cache().Has(jid, "web2") })
 		})
 	}
 }
 
-// A node that leaves has its heir keep what it kept.
-func TestHeirKeepsOn(t *testing.T) {
+// TestNextKeeper: a node that leaves has another one keep what it kept.
+func TestNextKeeper(t *testing.T) {
 	w := newWorld(t)
 	w.standing["b"] = Unreachable
 	a, c := w.open("a"), w.open("c")
 	for i := range 3 {
 		must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("web", i)), f) })
 	}
-	w.set(func() { w.heir = "c" })
+	w.set(func() { w.nextKeeper = "c" })
 	eventually(t, "the heir", func() bool { return a.Kept() == 0 })
 	if n := c.Kept(); n != 3 {
 		t.Errorf("c keeps %d", n)
 	}
 	b := w.open("b")
-	w.set(func() { w.heir, w.standing["b"] = "", Reachable })
+	w.set(func() { w.nextKeeper, w.standing["b"] = "", Reachable })
 	eventually(t, "the publisher", func() bool { return c.Kept() == 0 && b.cache().Has(jid, "web2") })
 }
 

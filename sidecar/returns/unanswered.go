@@ -240,7 +240,7 @@ func (u *unanswered) put(rec spool.Record, why error, asked int) error {
 	}
 	u.items[id] = w
 	u.s.metrics.putAside(len(u.items))
-	u.rouse()
+	u.notifyRun()
 	return nil
 }
 
@@ -262,7 +262,7 @@ func (u *unanswered) reserve(id string, size int64) (there bool, err error) {
 	return false, nil
 }
 
-func (u *unanswered) rouse() {
+func (u *unanswered) notifyRun() {
 	select {
 	case u.wake <- struct{}{}:
 	default:
@@ -305,7 +305,7 @@ func (u *unanswered) remove(id string) (Unanswered, error) {
 	defer u.mu.Unlock()
 	delete(u.busy, id)
 	if err != nil {
-		u.rouse() // it may have been due meanwhile
+		u.notifyRun() // it may have been due meanwhile
 		return Unanswered{}, fmt.Errorf("drop a return: %w", err)
 	}
 	delete(u.items, id)

@@ -13,7 +13,7 @@ import (
 const (
 	// repeatEvery is how often one minion is warned of.
 	repeatEvery = time.Minute
-	// rememberFor is how long Twins lists a minion after its last such return.
+	// rememberFor is how long DifferingReturns lists a minion after its last such return.
 	rememberFor = time.Hour
 	// maxRemembered bounds the warnings remembered; the one that came longest ago makes room.
 	maxRemembered = 256
@@ -50,8 +50,8 @@ type warning struct {
 	skipped int       // since then
 }
 
-// Twin is a minion of which two returns for one job differed: two hosts with the same id and key, as a rule.
-type Twin struct {
+// DifferingReturn is a minion of which two returns for one job differed: two hosts with the same id and key, as a rule.
+type DifferingReturn struct {
 	Minion, JID string
 	At          time.Time // of the last one
 }
@@ -170,8 +170,8 @@ func (l *Log) oldestWarning() (of about) {
 	return of
 }
 
-// Twins lists the minions of which two returns for one job have differed lately, the latest first.
-func (l *Log) Twins() (out []Twin) {
+// DifferingReturns lists the minions of which two returns for one job have differed lately, the latest first.
+func (l *Log) DifferingReturns() (out []DifferingReturn) {
 	if l == nil {
 		return nil
 	}
@@ -180,9 +180,11 @@ func (l *Log) Twins() (out []Twin) {
 	defer l.mu.Unlock()
 	for of, w := range l.warnings {
 		if of.what == differs && now.Sub(w.at) < rememberFor {
-			out = append(out, Twin{of.minion, w.jid, w.at})
+			out = append(out, DifferingReturn{of.minion, w.jid, w.at})
 		}
 	}
-	slices.SortFunc(out, func(a, b Twin) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Minion, b.Minion)) })
+	slices.SortFunc(out, func(a, b DifferingReturn) int {
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Minion, b.Minion))
+	})
 	return out
 }

@@ -84,12 +84,12 @@ func TestWarningsAreBounded(t *testing.T) {
 		*now = now.Add(time.Millisecond)
 		l.Differs(fmt.Sprint("m", i), "3", Outcome{}, Outcome{})
 	}
-	twins := l.Twins()
+	twins := l.DifferingReturns()
 	if len(twins) != maxRemembered || twins[0].Minion != fmt.Sprint("m", 2*maxRemembered-1) {
 		t.Errorf("%d minions remembered, %v the latest", len(twins), twins[:1])
 	}
 	*now = now.Add(rememberFor)
-	if twins = l.Twins(); len(twins) != 0 {
+	if twins = l.DifferingReturns(); len(twins) != 0 {
 		t.Errorf("still remembered: %v", twins)
 	}
 }
@@ -119,7 +119,7 @@ func TestNoLog(t *testing.T) {
 	l.Differs("web1", "1", Outcome{}, Outcome{})
 	l.Unsigned("web1")
 	l.Forged("web1", true)
-	if l.Twins() != nil {
+	if l.DifferingReturns() != nil {
 		t.Error("twins of nothing")
 	}
 }

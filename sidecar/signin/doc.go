@@ -6,8 +6,8 @@
 // autoreject, open_mode and max_minions rules decide. When the master accepts, the key is proposed to consensus first,
 // and only then is the minion answered, by this package, with the cluster's keys in place of that master's. A reply
 // that does not accept is handed on as the master signed it: it is signed with the cluster's identity already. While
-// the local master cannot decide, a peer is asked to (elsewhere.go); what peers ask of us has bounds of its own
-// (guests.go) and ends here.
+// the local master cannot decide, a peer is asked to (failover.go); what peers ask of us has bounds of its own
+// (relaylimit.go) and ends here.
 //
 // Promises: "rejected" is never an answer to a trouble of ours, because minions exit on it; a sign-in that cannot be
 // decided is not answered (the minion tries again) or, when consensus has no quorum, answered "pending". Sign-ins wait

@@ -16,8 +16,8 @@ const (
 	newcomerBurst = 40
 	// maxAddresses bounds how many addresses are told apart.
 	maxAddresses = 4096
-	// courtesyRate bounds those answers per second; they cost a signature each. Beyond, nothing is answered.
-	courtesyRate = 100
+	// pendingReplyRate bounds those answers per second; they cost a signature each. Beyond, nothing is answered.
+	pendingReplyRate = 100
 )
 
 // Newcomers limits sign-ins with keys that the cluster does not know.
@@ -50,16 +50,16 @@ type turnstile struct {
 	cfg Newcomers
 	now func() time.Time
 
-	mu       sync.Mutex
-	all      *bucket
-	courtesy *bucket
-	by       map[netip.Addr]*bucket
-	shares   *shares // nil: there are none
+	mu             sync.Mutex
+	all            *bucket
+	pendingReplies *bucket
+	by             map[netip.Addr]*bucket
+	shares         *shares // nil: there are none
 }
 
 func newTurnstile(cfg Newcomers, now func() time.Time) *turnstile {
 	t := &turnstile{cfg: cfg, now: now, by: map[netip.Addr]*bucket{}}
-	t.courtesy = &bucket{rate: courtesyRate, room: courtesyRate, tokens: courtesyRate, at: now()}
+	t.pendingReplies = &bucket{rate: pendingReplyRate, room: pendingReplyRate, tokens: pendingReplyRate, at: now()}
 	if cfg.Rate > 0 {
 		t.all = newBucket(cfg.Rate, now())
 	}
@@ -111,11 +111,11 @@ func (t *turnstile) admitNewcomer(from netip.Addr, id string) (limit string) {
 func (t *turnstile) mayAnswer() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.courtesy.refillBucket(t.now())
-	if t.courtesy.tokens < 1 {
+	t.pendingReplies.refillBucket(t.now())
+	if t.pendingReplies.tokens < 1 {
 		return false
 	}
-	t.courtesy.tokens--
+	t.pendingReplies.tokens--
 	return true
 }
 

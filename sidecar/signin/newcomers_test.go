@@ -75,7 +75,7 @@ func TestTurnstileRemembersAFewAddresses(t *testing.T) {
 	for ts.mayAnswer() {
 		n++
 	}
-	if n != courtesyRate {
+	if n != pendingReplyRate {
 		t.Errorf("%d answers at once", n)
 	}
 }

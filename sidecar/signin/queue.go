@@ -44,7 +44,7 @@ type lane int
 const (
 	known lane = iota // accepted keys
 	strange
-	late // also accepted keys, whose minion has timed out unless it is more patient than Salt's default
+	late // also accepted keys, whose minion has timed out unless its auth_timeout is longer than Salt's default
 	lanes
 )
 
@@ -70,8 +70,8 @@ type queue struct {
 	wake   chan struct{}
 }
 
-func newQueue(limit int, patient time.Duration, now func() time.Time) *queue {
-	return &queue{max: limit, lateAfter: patient, now: now, parts: map[party]*line{}, wake: make(chan struct{}, 1)}
+func newQueue(limit int, lateAfter time.Duration, now func() time.Time) *queue {
+	return &queue{max: limit, lateAfter: lateAfter, now: now, parts: map[party]*line{}, wake: make(chan struct{}, 1)}
 }
 
 // putRequest adds a sign-in. It returns those that have to be given up for it, with the reason; the new one may be

@@ -87,7 +87,7 @@ type Config struct {
 	Share    float64                     // of them that sign-ins may use at most; 0: a half
 	Queue    int                         // sign-ins waiting at most; 0: 8192
 	// one that waited longer is answered after all others; 0: 4.5 s, just below the minion's auth_timeout
-	Patience   time.Duration
+	LateAfter  time.Duration
 	Newcomers  Newcomers
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -107,16 +107,16 @@ type Request struct {
 
 // Service answers sign-ins.
 type Service struct {
-	cfg     Config
-	replier replier
-	metrics *metrics
-	parsed  *keyCache
-	queue   *queue
-	budget  atomic.Pointer[budget] // nil before Open
-	turn    *turnstile
-	guests  *guests
-	asking  chan struct{} // a token per sign-in that waits for the master
-	full    atomic.Int64  // when it was last said that too many keys are pending, Unix seconds
+	cfg        Config
+	replier    replier
+	metrics    *metrics
+	parsed     *keyCache
+	queue      *queue
+	budget     atomic.Pointer[budget] // nil before Open
+	turn       *turnstile
+	relayLimit *relayLimit
+	asking     chan struct{} // a token per sign-in that waits for the master
+	full       atomic.Int64  // when it was last said that too many keys are pending, Unix seconds
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -134,8 +134,8 @@ func New(cfg Config) *Service {
 	if cfg.Queue == 0 {
 		cfg.Queue = 8192
 	}
-	if cfg.Patience == 0 {
-		cfg.Patience = 4500 * time.Millisecond
+	if cfg.LateAfter == 0 {
+		cfg.LateAfter = 4500 * time.Millisecond
 	}
 	if cfg.PubSigner == nil {
 		cfg.PubSigner = func() PubSigner { return nil }
@@ -144,13 +144,15 @@ func New(cfg Config) *Service {
 		cfg.AskAll = func() bool { return false }
 	}
 	s := &Service{
-		cfg:     cfg,
-		replier: replier{identity: cfg.Identity, pubSigner: cfg.PubSigner, publishPort: cfg.PublishPort, pinned: cfg.Pinned},
-		parsed:  newKeyCache(maxParsed),
-		queue:   newQueue(cfg.Queue, cfg.Patience, time.Now),
-		turn:    newTurnstile(cfg.Newcomers, time.Now),
-		guests:  newGuests(time.Now),
-		asking:  make(chan struct{}, maxAsking),
+		cfg: cfg,
+		replier: replier{
+			identity: cfg.Identity, pubSigner: cfg.PubSigner, publishPort: cfg.PublishPort, pinned: cfg.Pinned,
+		},
+		parsed:     newKeyCache(maxParsed),
+		queue:      newQueue(cfg.Queue, cfg.LateAfter, time.Now),
+		turn:       newTurnstile(cfg.Newcomers, time.Now),
+		relayLimit: newRelayLimit(time.Now),
+		asking:     make(chan struct{}, maxAsking),
 	}
 	s.metrics = newMetrics(cfg.Registerer, s)
 	return s
@@ -211,7 +213,7 @@ func (s *Service) Backlog() time.Duration {
 // Serve takes a validated sign-in. It does not block: when there are too many, some are dropped, and their minions try
 // again.
 func (s *Service) Serve(r *Request) {
-	if r.Relayed && !s.guests.admitGuest(r) {
+	if r.Relayed && !s.relayLimit.admitRelayed(r) {
 		s.dropAll([]*Request{r}, "too_many_relayed")
 		return
 	}

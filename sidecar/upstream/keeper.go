@@ -17,12 +17,12 @@ func (c *ReqClient) keepIdle() {
 	tick := time.NewTicker(max(c.cfg.IdleTimeout/4, 10*time.Millisecond))
 	defer tick.Stop()
 	pause := backoff.Backoff{Min: c.cfg.BackoffMin, Max: c.cfg.BackoffMax, Jitter: true}
-	var met time.Time // the last good connect
+	var connectedAt time.Time // the last good connect
 	for {
 		if c.claimPlace() {
 			if c.connectMaster() == nil {
-				lasted := time.Since(met)
-				met = time.Now()
+				lasted := time.Since(connectedAt)
+				connectedAt = time.Now()
 				if lasted > c.cfg.BackoffMax {
 					pause.Reset()
 					continue

@@ -29,7 +29,7 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 		}
 		ours := slices.Contains(p.Ours, l.Addr.String()) || strings.HasPrefix(l.Process, "saltclusterd ")
 		switch {
-		case ours, p.isElsewhere(l):
+		case ours, p.isOnOtherAddress(l):
 		case l.Addr.Addr().IsUnspecified():
 			out = append(out, Finding{
 				Check: "ports", Level: Fail, Where: l.Addr.String(), What: processName(l) + " listens on all addresses of this host",
@@ -71,8 +71,8 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 	return out
 }
 
-// isElsewhere reports whether l is on an address that the option interface leaves to other programs.
-func (p Ports) isElsewhere(l Listener) bool {
+// isOnOtherAddress reports whether l is on an address that the option interface leaves to other programs.
+func (p Ports) isOnOtherAddress(l Listener) bool {
 	a := l.Addr.Addr()
 	return len(p.Interface) > 0 && !a.IsUnspecified() && !a.IsLoopback() &&
 		!slices.ContainsFunc(p.Interface, func(s string) bool {

@@ -62,13 +62,13 @@ func runKeysCollect(c *cli.Context, e *console.Env) error {
 	if err != nil {
 		return err
 	}
-	set, odd, err := collectKeys(e, c, site)
+	set, invalid, err := collectKeys(e, c, site)
 	if err != nil {
 		return err
 	}
 	out := collected{
 		Name: set.Name, File: path, Salt: set.Salt, From: site.KeysDir, Identity: set.Identity, Counts: set.Counts(),
-		Odd: odd,
+		Odd: invalid,
 	}
 	if path == "-" {
 		return keyset.Encode(e.Stdout, set)
@@ -110,12 +110,12 @@ func collectKeys(e *console.Env, c *cli.Context, site *adopt.Site) (keyset.Set, 
 		return set, nil, console.Refusedf("run it as root; --config-dir DIR says where the salt-master's configuration is",
 			"the salt-master's own key: %v", site.KeyErr)
 	}
-	keys, odd, err := keyset.Collect(c.Context, site.KeysDir, adopt.Store(site.Master))
+	keys, invalid, err := keyset.Collect(c.Context, site.KeysDir, adopt.Store(site.Master))
 	if err != nil {
 		return set, nil, console.Refusedf("run it as root", "%v", err)
 	}
 	set.Keys = keys
-	return set, odd, nil
+	return set, invalid, nil
 }
 
 func collectedScreen(s *console.Screen, out collected) {

@@ -37,9 +37,9 @@ type Key struct {
 // Fingerprint is what salt-key -f prints.
 func (k Key) Fingerprint() string { return saltcrypt.Fingerprint(k.Pub) }
 
-// Collect reads the keys below pki, and in the master's store where it has one. odd names what is not a key.
-func Collect(ctx context.Context, pki string, store *mmapkeys.Geometry) (keys []Key, odd []string, err error) {
-	found, odd, err := keydir.Collect(ctx, pki, store)
+// Collect reads the keys below pki, and in the master's store where it has one. invalid names what is not a key.
+func Collect(ctx context.Context, pki string, store *mmapkeys.Geometry) (keys []Key, invalid []string, err error) {
+	found, invalid, err := keydir.Collect(ctx, pki, store)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,7 +51,7 @@ func Collect(ctx context.Context, pki string, store *mmapkeys.Geometry) (keys []
 		}
 		keys = append(keys, k)
 	}
-	return keys, odd, nil
+	return keys, invalid, nil
 }
 
 // Counts says how many keys there are by state.

@@ -48,8 +48,8 @@ type Daemon struct {
 	joiner    *joining.Joiner
 	contact   *recovery.Contact
 
-	patience context.Context    // ends when a stop shall wait for nothing any more
-	hurry    context.CancelFunc // ends it
+	graceful context.Context    // ends when a stop shall wait for nothing any more
+	endGrace context.CancelFunc // ends it
 }
 
 // host is what readHost reads.
@@ -83,11 +83,11 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 	if err != nil {
 		return nil, fmt.Errorf("option id: %w", err)
 	}
-	patience, hurry := context.WithCancel(context.Background())
+	graceful, endGrace := context.WithCancel(context.Background())
 	d := &Daemon{
-		cfg: cfg, id: id, log: log, reg: metrics.NewRegistry(version), version: version, patience: patience, hurry: hurry,
+		cfg: cfg, id: id, log: log, reg: metrics.NewRegistry(version), version: version,
+		graceful: graceful, endGrace: endGrace, tenure: lifecycle.NewTenure[member](),
 		timing:  timing{clockInterval: clocks.Interval, wall: time.Now},
-		tenure:  lifecycle.NewTenure[member](),
 		sockets: takeover.NewSockets(), op: membership.NewOperations(),
 		contact: &recovery.Contact{StateDir: cfg.Paths.StateDir, Limit: cfg.Cluster.AloneLimit, Logger: log},
 	}
@@ -118,8 +118,8 @@ func New(cfg *config.Config, version string, log *slog.Logger) (*Daemon, error) 
 // SetLogLevelVar gives operators the level of the process's logger.
 func (d *Daemon) SetLogLevelVar(level *slog.LevelVar) { d.logLevels.Control(level) }
 
-// Hurry cuts the drain of a stop short.
-func (d *Daemon) Hurry() { d.hurry() }
+// EndGrace cuts the drain of a stop short.
+func (d *Daemon) EndGrace() { d.endGrace() }
 
 // Run runs the daemon until ctx ends or a part fails. ready is called when the admin socket answers.
 func (d *Daemon) Run(ctx context.Context, ready func()) (err error) {

@@ -368,7 +368,7 @@ func TestStop_BoundedAndHurried(t *testing.T) {
 		t.Fatalf("did not wait: %v", err)
 	default:
 	}
-	n.Hurry()
+	n.EndGrace()
 	if err := <-n.done; err != nil {
 		t.Error(err)
 	}

@@ -30,7 +30,7 @@ func (d *Daemon) ofService(check func(*service, context.Context) health.Result) 
 func (d *Daemon) newChecks() *health.Checker {
 	checks := health.NewChecker(health.CheckerConfig{SlowStart: d.cfg.Health.AgentSlowStart, Logger: d.log,
 		Registerer: d.reg.Host})
-	checks.Register("pulse", health.ScopeLive, operator.NewPulse(d.Pulse).Check)
+	checks.Register("pulse", health.ScopeLive, operator.NewLockCheck(d.TakeLocks).Check)
 	checks.Register("member", health.ScopeServe, d.checkMember)
 	checks.Register("consensus", health.ScopeReady, d.checkConsensus)
 	checks.Register("behind", health.ScopeServe,

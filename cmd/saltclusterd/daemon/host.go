@@ -150,9 +150,9 @@ func (d *Daemon) outcome(context.Context) (adminapi.Outcome, error) {
 	return out, nil
 }
 
-// Pulse returns when this process has had every lock that serving minions takes. One that never returns from it does
-// not serve any more, whatever else it does. It waits for no disk, no network and no other process.
-func (d *Daemon) Pulse() {
+// TakeLocks returns when this process has had every lock that serving minions takes. One that never returns from it
+// does not serve any more, whatever else it does. It waits for no disk, no network and no other process.
+func (d *Daemon) TakeLocks() {
 	m := d.tenure.Current()
 	if m == nil {
 		return

@@ -174,12 +174,12 @@ type lifetime struct {
 	took   time.Time   // when it took over from another process; zero: it did not
 }
 
-// patience ends when closing shall wait for nothing any more.
-func (m *member) patience() context.Context {
+// gracefulContext ends when closing shall wait for nothing any more.
+func (m *member) gracefulContext() context.Context {
 	if !m.haste.Load() {
-		return m.d.patience
+		return m.d.graceful
 	}
-	ctx, cancel := context.WithCancel(m.d.patience)
+	ctx, cancel := context.WithCancel(m.d.graceful)
 	cancel()
 	return ctx
 }

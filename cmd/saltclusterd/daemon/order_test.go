@@ -127,4 +127,4 @@ func TestDuties(t *testing.T) {
 	}
 }
 
-func TestPulse_NoMember(*testing.T) { (&Daemon{tenure: lifecycle.NewTenure[member]()}).Pulse() }
+func TestTakeLocks_NoMember(*testing.T) { (&Daemon{tenure: lifecycle.NewTenure[member]()}).TakeLocks() }

@@ -54,7 +54,7 @@ func (witness) Open(context.Context) error { return nil }
 
 // Close hands the leadership over.
 func (w witness) Close() error {
-	w.m.leadership.Resign(w.m.patience())
+	w.m.leadership.Resign(w.m.gracefulContext())
 	return nil
 }
 
@@ -141,7 +141,7 @@ func (s *service) syncProgress() []adminapi.SyncPart { return s.stores.Progress(
 
 func (s *service) subscribers() []edge.Subscriber { return s.ports.Publish.Subscribers() }
 
-func (s *service) problems() []adminapi.Problem { return operator.TwinProblems(s.master.Log.Twins()) }
+func (s *service) problems() []adminapi.Problem { return operator.DescribeDiffering(s.master.Log.DifferingReturns()) }
 
 func (s *service) addStats(st *operator.Stats) {
 	st.IdentityShown = s.m.identity.Shown() && s.local.Serves()

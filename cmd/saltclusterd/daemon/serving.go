@@ -87,9 +87,9 @@ func (s *service) Close() error {
 	switch {
 	case s.Handed.Load(): // another process serves now
 	case s.Opened.Swap(false):
-		s.drain.DrainForStop(s.m.patience())
+		s.drain.DrainForStop(s.m.gracefulContext())
 	default:
-		s.m.leadership.Resign(s.m.patience())
+		s.m.leadership.Resign(s.m.gracefulContext())
 	}
 	s.Serving.Store(false)
 	s.stores.SetAnswering(false)

@@ -44,7 +44,7 @@ func (c *Cluster) Empty(ctx context.Context, id node.ID, p admin.Progress) {
 	}
 }
 
-// awaitReturns waits until a drained node has handed its returns to other nodes (returns.Peers.Heir) or to its
+// awaitReturns waits until a drained node has handed its returns to other nodes (returns.Peers.NextKeeper) or to its
 // master.
 func (c *Cluster) awaitReturns(ctx context.Context, id node.ID, p admin.Progress) error {
 	for {

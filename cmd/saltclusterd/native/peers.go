@@ -116,20 +116,20 @@ func (p Peers) Copiers(jid string) (out []node.ID) {
 	return out
 }
 
-// Heir implements returns.Peers: while this node is drained to leave, the ring's next for the node whose returns it
-// keeps.
-func (p Peers) Heir(kept node.ID) (node.ID, bool) {
+// NextKeeper implements returns.Peers: while this node is drained to leave, the ring's next for the node whose returns
+// it keeps.
+func (p Peers) NextKeeper(kept node.ID) (node.ID, bool) {
 	self, ok := p.c.Log.View().Member(p.c.Self)
 	if !ok || !self.Draining {
 		return "", false
 	}
-	var heirs []ring.Node
+	var remaining []ring.Node
 	for _, n := range p.c.Routes().Nodes {
 		if n.Alive && n.TakesReturns && !n.Draining && n.ID != kept && n.ID != p.c.Self {
-			heirs = append(heirs, ring.Node{ID: n.ID, Weight: n.Weight})
+			remaining = append(remaining, ring.Node{ID: n.ID, Weight: n.Weight})
 		}
 	}
-	return ring.Owner(string(kept), heirs)
+	return ring.Owner(string(kept), remaining)
 }
 
 // Send implements returns.Peers.

@@ -105,7 +105,7 @@ func TestPeers_Copiers(t *testing.T) {
 	}
 }
 
-// Keepers are the other members that can be reached; an heir is there only while this node is drained.
+// Keepers are the other members that can be reached; there is a next keeper only while this node is drained.
 func TestPeers_KeepersAndHeir(t *testing.T) {
 	p := NewPeers(PeersConfig{
 		Self: "m1", Log: newLog(t), Reachable: func(node.ID) bool { return true },
@@ -116,7 +116,7 @@ func TestPeers_KeepersAndHeir(t *testing.T) {
 	if got := p.Keepers("20261121040506000001"); !slices.Equal(got, []node.ID{"m2"}) {
 		t.Errorf("%v", got)
 	}
-	if heir, ok := p.Heir("m2"); ok {
-		t.Errorf("%s, though this node is not drained", heir)
+	if keeper, ok := p.NextKeeper("m2"); ok {
+		t.Errorf("%s, though this node is not drained", keeper)
 	}
 }

@@ -52,10 +52,10 @@ func New(c Config) *Publications {
 		Ledger:   missedjobs.NewLedger(filepath.Join(c.RunDir, "seen-jobs"), durable.BootID(), time.Now),
 		CacheDir: c.Master.CacheDir, Major: c.Master.Version.Major, MasterID: c.Master.Text("master_id"),
 		UTC: c.Master.Bool("utc_jid"), Content: HashContent, Released: c.Released,
-		Off:      func() string { return MissedOff(c.Master, c.Shared, c.LateJobs, c.SyndicReturns()) },
-		Patience: func() time.Duration { return min(Timeout(c.Master), fanout.MaxAge) },
-		Publish:  func(plain []byte) error { return p.Publisher.PublishMissed(plain) },
-		Now:      time.Now, Logger: c.Logger, Registerer: c.Registerer,
+		Off:        func() string { return MissedOff(c.Master, c.Shared, c.LateJobs, c.SyndicReturns()) },
+		JobTimeout: func() time.Duration { return min(Timeout(c.Master), fanout.MaxAge) },
+		Publish:    func(plain []byte) error { return p.Publisher.PublishMissed(plain) },
+		Now:        time.Now, Logger: c.Logger, Registerer: c.Registerer,
 	})
 	p.Publisher = NewPublisher(PublisherConfig{
 		Republished: p.Missed.Republished, Notify: c.Notify, Send: c.Send, Logger: c.Logger,

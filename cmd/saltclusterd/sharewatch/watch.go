@@ -172,7 +172,7 @@ func (w *Watch) Check() health.Result {
 			}
 		}
 		return health.Result{Level: health.OK}
-	case share.Elsewhere:
+	case share.Different:
 		hint = "compare on both nodes: findmnt -T " + w.c.PKIDir + "; and the option cluster_isolated_filesystem"
 	}
 	return health.Result{Level: health.Fail, Reason: st.Reason, Hint: hint}

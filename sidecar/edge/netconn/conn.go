@@ -169,7 +169,7 @@ func (c *Conn) SetReadDeadline(t time.Time) {
 // StopReading ends the reader's turn.
 func (c *Conn) StopReading() { _ = c.socket().SetReadDeadline(longAgo) }
 
-// Follow reads until hear reports an error, the connection ends, is cut, or
+// Follow reads until handle reports an error, the connection ends, is cut, or
 // its read deadline passes.
 //
 // All reading is done inside one RawConn.Read, and after a short read the
@@ -177,16 +177,16 @@ func (c *Conn) StopReading() { _ = c.socket().SetReadDeadline(longAgo) }
 // read that would only say EAGAIN. It cannot miss data, because a report that
 // comes in between is kept. It can miss an end that was already there at the
 // short read; EndReached is for that.
-func (c *Conn) Follow(hear func([]byte) error) error {
+func (c *Conn) Follow(handle func([]byte) error) error {
 	for {
-		if err := c.follow(hear); err != errDiverted {
+		if err := c.follow(handle); err != errDiverted {
 			return c.explain(err)
 		}
 	}
 }
 
 // follow is Follow until the connection is diverted.
-func (c *Conn) follow(hear func([]byte) error) error {
+func (c *Conn) follow(handle func([]byte) error) error {
 	var failure error
 	err := c.socket().raw.Read(func(fd uintptr) bool {
 		if !c.reader.resume(c.freezer) {
@@ -194,7 +194,7 @@ func (c *Conn) follow(hear func([]byte) error) error {
 			return true
 		}
 		var again bool
-		if again, failure = c.readOnce(int(fd), hear); again {
+		if again, failure = c.readOnce(int(fd), handle); again {
 			c.reader.idle(c.freezer)
 		}
 		return !again
@@ -207,7 +207,7 @@ func (c *Conn) follow(hear func([]byte) error) error {
 }
 
 // readOnce reads what there is. again asks to be called when there is more.
-func (c *Conn) readOnce(fd int, hear func([]byte) error) (again bool, err error) {
+func (c *Conn) readOnce(fd int, handle func([]byte) error) (again bool, err error) {
 	room := readRooms.Get().(*[readRoom]byte)
 	defer readRooms.Put(room)
 	for {
@@ -226,7 +226,7 @@ func (c *Conn) readOnce(fd int, hear func([]byte) error) (again bool, err error)
 			return false, io.EOF
 		}
 		c.heard.Store(Clock())
-		if err := hear(room[:n]); err != nil {
+		if err := handle(room[:n]); err != nil {
 			return false, err
 		}
 		if n < readRoom || c.freezer.On() {

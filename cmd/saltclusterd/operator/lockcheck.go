@@ -6,18 +6,18 @@ import (
 	"saltclusterd/sidecar/health"
 )
 
-// Pulse is the check behind /livez: whether a function that takes the locks of serving minions returns.
-type Pulse struct {
+// LockCheck is the check behind /livez: whether a function that takes the locks of serving minions returns.
+type LockCheck struct {
 	take  func()
 	under chan struct{} // closed when the call that is under way has returned; nil: none is
 }
 
-// NewPulse returns a Pulse.
-func NewPulse(take func()) *Pulse { return &Pulse{take: take} }
+// NewLockCheck returns a LockCheck.
+func NewLockCheck(take func()) *LockCheck { return &LockCheck{take: take} }
 
 // Check waits for the function for as long as ctx allows. A call that is stuck is waited for again; no second one
 // begins.
-func (p *Pulse) Check(ctx context.Context) health.Result {
+func (p *LockCheck) Check(ctx context.Context) health.Result {
 	if p.under == nil {
 		p.under = make(chan struct{})
 		go func(done chan struct{}) { // which ends with the call; if that never ends this process cannot be saved

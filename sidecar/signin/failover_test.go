@@ -169,14 +169,14 @@ func TestPeersShareTheTime(t *testing.T) {
 }
 
 // Peers cannot fill this node, however many sign-ins they hand over.
-func TestGuestsTakeAPartOnly(t *testing.T) {
+func TestRelayLimit_PartOfTheRoom(t *testing.T) {
 	at := time.Unix(1000, 0)
-	g := newGuests(func() time.Time { return at })
+	g := newRelayLimit(func() time.Time { return at })
 	var inside []*Request
 	ended := 0
 	enter := func() bool {
 		r := &Request{Reply: func([]byte) { ended++ }, Drop: func() { ended++ }}
-		if !g.admitGuest(r) {
+		if !g.admitRelayed(r) {
 			return false
 		}
 		inside = append(inside, r)
@@ -184,33 +184,33 @@ func TestGuestsTakeAPartOnly(t *testing.T) {
 	}
 	for enter() {
 	}
-	if len(inside) != maxGuests {
+	if len(inside) != maxRelayed {
 		t.Errorf("%d at a time", len(inside))
 	}
 	inside[0].Reply(nil)
 	inside[1].Drop()
-	if g.inside != maxGuests-2 || ended != 2 {
+	if g.inside != maxRelayed-2 || ended != 2 {
 		t.Errorf("%d inside, %d ended", g.inside, ended)
 	}
 	inside = nil
 	for g.inside = 0; enter(); g.inside = 0 {
 	}
-	if n := len(inside) + maxGuests; n != guestBurst {
+	if n := len(inside) + maxRelayed; n != relayedBurst {
 		t.Errorf("%d at once", n)
 	}
 	at, inside = at.Add(time.Second), nil
 	for ; enter(); g.inside = 0 {
 	}
-	if len(inside) != guestRate {
+	if len(inside) != relayedRate {
 		t.Errorf("%d a second later", len(inside))
 	}
 }
 
-func TestGuestsWithoutRoomAreDropped(t *testing.T) {
+func TestRelayLimit_DropsExcess(t *testing.T) {
 	c := newCluster(t)
-	c.svc.guests.mu.Lock()
-	c.svc.guests.inside = maxGuests
-	c.svc.guests.mu.Unlock()
+	c.svc.relayLimit.mu.Lock()
+	c.svc.relayLimit.inside = maxRelayed
+	c.svc.relayLimit.mu.Unlock()
 	c.standing = Standing{Pub: c.minion.PublicText(), Known: true, Accepted: true}
 	if c.answers(t, &Request{Auth: c.request(t), Relayed: true}) != nil {
 		t.Error("a guest found room")

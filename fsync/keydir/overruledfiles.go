@@ -14,23 +14,23 @@ import (
 	"saltclusterd/consensus/state"
 )
 
-// aside keeps copies of key files that consensus overruled: <dir>/<minions…>/<id>.<hash>. The same content is kept
-// once.
-type aside struct {
+// overruledFiles keeps copies of key files that consensus overruled: <dir>/<minions…>/<id>.<hash>. The same content is
+// kept once.
+type overruledFiles struct {
 	dir string
-	max int // files per directory; zero: maxAside
+	max int // files per directory; zero: maxOverruled
 
 	count [places]int
 	known [places]bool
 }
 
 const (
-	maxAside     = 50_000
-	maxAsideName = 200
+	maxOverruled     = 50_000
+	maxOverruledName = 200
 )
 
 // keepFile copies one file. When the directory is full it does nothing: the key in force is in consensus.
-func (a *aside) keepFile(p place, id, path string) error {
+func (a *overruledFiles) keepFile(p place, id, path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ELOOP) {
 		return nil // gone, or a link: nothing to lose
@@ -49,7 +49,7 @@ func (a *aside) keepFile(p place, id, path string) error {
 	return a.storeFile(p, id, content)
 }
 
-func (a *aside) storeFile(p place, id string, content []byte) error {
+func (a *overruledFiles) storeFile(p place, id string, content []byte) error {
 	dir := filepath.Join(a.dir, p.String())
 	if !a.known[p] {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -63,13 +63,13 @@ func (a *aside) storeFile(p place, id string, content []byte) error {
 	}
 	limit := a.max
 	if limit == 0 {
-		limit = maxAside
+		limit = maxOverruled
 	}
 	if a.count[p] >= limit {
 		return nil
 	}
 	sum := sha256.Sum256(content)
-	if len(id) > maxAsideName {
+	if len(id) > maxOverruledName {
 		long := sha256.Sum256([]byte(id))
 		id = hex.EncodeToString(long[:])
 	}

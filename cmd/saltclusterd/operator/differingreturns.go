@@ -8,19 +8,20 @@ import (
 	"saltclusterd/sidecar/saltlog"
 )
 
-// maxTwinsNamed bounds the minions that status names as one id on two hosts.
-const maxTwinsNamed = 5
+// maxDifferingNamed bounds the minions that status names as one id on two hosts.
+const maxDifferingNamed = 5
 
-// TwinProblems names the minions of which two returns for one job, published on this node, have differed lately.
-func TwinProblems(twins []saltlog.Twin) []adminapi.Problem {
-	if len(twins) == 0 {
+// DescribeDiffering names the minions of which two returns for one job, published on this node, have differed
+// lately.
+func DescribeDiffering(differing []saltlog.DifferingReturn) []adminapi.Problem {
+	if len(differing) == 0 {
 		return nil
 	}
 	var names []string
-	for _, t := range twins[:min(len(twins), maxTwinsNamed)] {
+	for _, t := range differing[:min(len(differing), maxDifferingNamed)] {
 		names = append(names, fmt.Sprintf("%s (job %s)", t.Minion, t.JID))
 	}
-	if more := len(twins) - len(names); more > 0 {
+	if more := len(differing) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return []adminapi.Problem{{

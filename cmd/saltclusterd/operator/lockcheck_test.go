@@ -11,11 +11,11 @@ import (
 )
 
 // While a lock is not released the check fails, and one call is under way, however often the check runs.
-func TestPulse_StuckLock(t *testing.T) {
+func TestLockCheck_StuckLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var looks atomic.Int64
-		p := NewPulse(func() {
+		p := NewLockCheck(func() {
 			looks.Add(1)
 			<-release
 		})
