@@ -3,8 +3,8 @@ package consensus
 import (
 	"context"
 	"fmt"
+
 	"saltclusterd/backoff"
-	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -31,9 +31,7 @@ func (n *Node) Barrier(ctx context.Context) error {
 		if n.isStopped() {
 			return fmt.Errorf("barrier: %w", err)
 		}
-		select {
-		case <-time.After(pause.Next()):
-		case <-ctx.Done():
+		if !pause.Wait(ctx) {
 			return fmt.Errorf("barrier: %w: %w", ErrNoLeader, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"saltclusterd/backoff"
 	"saltclusterd/gossip/node"
 )
 
@@ -108,14 +109,7 @@ func (r *reach) waitHeartbeat(ctx context.Context, id raft.ServerID, term uint64
 
 // pauseLeading waits a short time. It returns false when the request is of no use any more, see waitHeartbeat.
 func (r *reach) pauseLeading(ctx context.Context, id raft.ServerID, term uint64, pause time.Duration) bool {
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return r.leads(node.ID(id), term)
-	case <-ctx.Done():
-		return false
-	}
+	return backoff.Sleep(ctx, pause) && r.leads(node.ID(id), term)
 }
 
 // replicatesTo reports whether this node leads in a term and id is in raft's configuration.

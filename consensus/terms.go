@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
 )
 
@@ -65,10 +66,8 @@ func (n *Node) runTerm(ctx context.Context, r *raft.Raft) {
 			break
 		}
 		n.log.Warn("taking office failed", "term", r.CurrentTerm(), "err", err)
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, barrierRetry) {
 			return
-		case <-time.After(barrierRetry):
 		}
 	}
 	n.serving.Store(true)

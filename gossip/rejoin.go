@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"errors"
-	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"time"
@@ -20,7 +19,7 @@ const lookInterval = time.Second
 // attempt is the state of reaching one missing node.
 type attempt struct {
 	addr    netip.AddrPort
-	pause   time.Duration
+	pause   backoff.Backoff
 	next    time.Time
 	running bool
 }
@@ -94,7 +93,9 @@ func (r *rejoiner) startAttempt(e node.Entry, now time.Time) {
 	defer r.mu.Unlock()
 	a := r.attempts[e.ID]
 	if a == nil || a.addr != e.Addr && !a.running {
-		a = &attempt{addr: e.Addr}
+		t := r.g.cfg.Timing
+		// Jitter, lest all nodes call a returning one at the same moment.
+		a = &attempt{addr: e.Addr, pause: backoff.Backoff{Min: t.RejoinMin, Max: t.RejoinMax, Jitter: true}}
 		r.attempts[e.ID] = a
 	}
 	if a.running || now.Before(a.next) {
@@ -115,11 +116,8 @@ func (r *rejoiner) contactNode(e node.Entry, a *attempt) {
 		r.g.log.Debug("member not reached by gossip", "node", e.ID.String(), "err", err)
 	}
 	<-r.places
-	t := r.g.cfg.Timing
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a.running = false
-	a.pause = min(max(2*a.pause, t.RejoinMin), t.RejoinMax)
-	// Jitter, lest all nodes call a returning one at the same moment.
-	a.next = time.Now().Add(a.pause/2 + rand.N(a.pause/2+1))
+	a.next = time.Now().Add(a.pause.Next())
 }

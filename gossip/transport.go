@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"saltclusterd/backoff"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 )
@@ -107,7 +108,7 @@ func (t *transport) readPackets() {
 		}
 		if err != nil {
 			t.m.dropped.WithLabelValues("error").Inc()
-			t.pauseBriefly()
+			backoff.Sleep(t.ctx, 10*time.Millisecond) // a failing socket must not burn a CPU
 			continue
 		}
 		if n == 0 || !t.filter.isMember(from.Addr().Unmap()) {
@@ -131,14 +132,6 @@ func (t *transport) readPackets() {
 func (t *transport) countRefused(remote string, err error) {
 	t.m.dropped.WithLabelValues("hostile").Inc()
 	_, _ = fmt.Fprintf(t.lines, "[ERR] refused from %s: %v", remote, err)
-}
-
-// pauseBriefly keeps a failing socket from burning a CPU.
-func (t *transport) pauseBriefly() {
-	select {
-	case <-time.After(10 * time.Millisecond):
-	case <-t.ctx.Done():
-	}
 }
 
 func (t *transport) acceptStreams() {

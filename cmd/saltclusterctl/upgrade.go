@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"saltclusterd/backoff"
 	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -71,11 +72,9 @@ func awaitProcess(ctx context.Context, client *adminapi.Client, before adminapi.
 		if err == nil && (v.PID != before.PID || v.Started != before.Started) && (pid == 0 || v.PID == pid) {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, askAgain) {
 			return adminapi.Errorf(adminapi.CodeTimeout, "look into its log: journalctl -u saltclusterd",
 				"the new process does not answer; the last answer came from %d, which was asked to make way for it (%v)", v.PID, err)
-		case <-time.After(askAgain):
 		}
 	}
 }

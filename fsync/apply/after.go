@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/fsync/scan"
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
@@ -56,12 +57,7 @@ func UntilTelling(ctx context.Context, p *Plan) {
 	if float64(bytes)/rereadRate < wait.Seconds() {
 		return
 	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	backoff.Sleep(ctx, wait)
 }
 
 // Placed tells how the disk shows the files that a switch has placed.

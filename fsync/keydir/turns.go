@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/backoff"
 )
 
 // Shared is how nodes share directories: one of them at a time, the keeper, does what a Dir does for directories of its
@@ -139,10 +141,8 @@ func (d *Dir) runKeeper(ctx context.Context, lock *os.File) error {
 	g.Go(func() error { return l.proposer.runBatches(ctx) })
 	g.Go(func() error {
 		for {
-			select {
-			case <-ctx.Done():
+			if !backoff.Sleep(ctx, latestEvery) {
 				return context.Cause(ctx)
-			case <-time.After(latestEvery):
 			}
 			if err := d.awaitLatest(ctx); err != nil {
 				return err

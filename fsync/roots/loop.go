@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"saltclusterd/fsync/content"
 	"slices"
 	"time"
+
+	"saltclusterd/backoff"
+	"saltclusterd/fsync/content"
 )
 
 // logKey is what of the log makes a round worthwhile.
@@ -83,12 +85,10 @@ func (s *Store) turn(ctx context.Context, req *request) time.Duration {
 	s.phase(PhaseIdle)
 	s.setProblem(ctx, err)
 	s.tidy()
-	t := s.cfg.Timing
 	if err != nil {
-		s.retry = min(max(2*s.retry, t.Retry), t.RetryMax)
-		return s.retry
+		return s.retry.Next()
 	}
-	s.retry = 0
+	s.retry.Reset()
 	return s.nextScan()
 }
 
@@ -201,10 +201,8 @@ func (s *Store) awaitHead(ctx context.Context) bool {
 		if head, ok := s.cfg.Log.Head(); ok && head.Number != s.base.Number {
 			return true
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, 5*time.Millisecond) {
 			return false
-		case <-time.After(5 * time.Millisecond):
 		}
 	}
 	return false

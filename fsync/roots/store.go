@@ -10,6 +10,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"saltclusterd/backoff"
 	"saltclusterd/durable"
 	"saltclusterd/fsync/content"
 	"saltclusterd/fsync/scan"
@@ -48,7 +49,7 @@ type pace struct {
 	dirty    bool   // live may differ from what the last scan saw
 	accepted string // the directory of which an operator says that what looks like an accident is none
 	actedOn  logKey
-	retry    time.Duration
+	retry    backoff.Backoff
 	lastSave time.Time
 	// collected is the base at which unused objects were last removed.
 	collected uint64
@@ -146,7 +147,8 @@ func New(cfg Config) (*Store, error) {
 	}
 	s := &Store{
 		cfg: cfg, ignore: ignore, log: cfg.Logger, metrics: newMetrics(cfg.Registerer), requests: make(chan request),
-		pace: pace{dirty: true}, author: author{boot: durable.BootID()},
+		pace:   pace{dirty: true, retry: backoff.Backoff{Min: cfg.Timing.Retry, Max: cfg.Timing.RetryMax}},
+		author: author{boot: durable.BootID()},
 		view: view{
 			kept: map[SlotName]map[Hash]keptContent{}, conflict: map[string]Conflict{}, live: tree.Memory{},
 			base: base{Slots: map[SlotName]Hash{}},

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"saltclusterd/backoff"
 )
 
 // Rates of the join protocol, which is the only one open to strangers.
@@ -34,6 +36,7 @@ type joinGuard struct {
 type joinAddr struct {
 	bucket bucket
 	wrong  int
+	pause  backoff.Backoff // after the next wrong proof
 	until  time.Time
 }
 
@@ -81,6 +84,7 @@ func (g *joinGuard) findAddr(addr netip.Addr, now time.Time) *joinAddr {
 	if a := g.addrs[addr]; a != nil {
 		if now.Sub(a.bucket.last) > guardForget {
 			a.wrong = 0
+			a.pause.Reset()
 		}
 		return a
 	}
@@ -90,7 +94,9 @@ func (g *joinGuard) findAddr(addr netip.Addr, now time.Time) *joinAddr {
 	if len(g.addrs) >= guardMax {
 		return nil
 	}
-	a := &joinAddr{bucket: bucket{tokens: joinBurst, last: now}}
+	a := &joinAddr{
+		bucket: bucket{tokens: joinBurst, last: now}, pause: backoff.Backoff{Min: wrongPause, Max: wrongPauseMax},
+	}
 	g.addrs[addr] = a
 	return a
 }
@@ -122,10 +128,7 @@ func (g *joinGuard) noteFailure(addr netip.Addr) (wrong int, pause time.Duration
 		return 0, 0
 	}
 	a.wrong++
-	pause = wrongPauseMax
-	if shift := a.wrong - 1; shift < 16 {
-		pause = min(wrongPause<<shift, wrongPauseMax)
-	}
+	pause = a.pause.Next()
 	a.until = now.Add(pause)
 	return a.wrong, pause
 }
@@ -136,5 +139,6 @@ func (g *joinGuard) noteSuccess(addr netip.Addr) {
 	defer g.mu.Unlock()
 	if a := g.addrs[addr]; a != nil {
 		a.wrong, a.until = 0, time.Time{}
+		a.pause.Reset()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/integration/lab"
 )
 
@@ -103,13 +104,13 @@ func flap(ctx context.Context, w *world, s Step) error {
 		if err := w.lab.Partition(ctx, in, out); err != nil {
 			return err
 		}
-		if !sleep(ctx, time.Second) {
+		if !backoff.Sleep(ctx, time.Second) {
 			return context.Cause(ctx)
 		}
 		if err := w.lab.Heal(ctx); err != nil {
 			return err
 		}
-		if !sleep(ctx, time.Second) {
+		if !backoff.Sleep(ctx, time.Second) {
 			return context.Cause(ctx)
 		}
 	}

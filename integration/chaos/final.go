@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/integration/history"
 	"saltclusterd/integration/lab"
 	"saltclusterd/sidecar/adminapi"
@@ -47,7 +48,7 @@ func (w *world) calm(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrNotRecovered, err)
 	}
 	began := time.Now()
-	if !sleep(ctx, calmFor) {
+	if !backoff.Sleep(ctx, calmFor) {
 		return context.Cause(ctx)
 	}
 	for _, m := range w.cluster.Minions {
@@ -73,7 +74,7 @@ func (w *world) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !sleep(ctx, cacheWithin) {
+	if !backoff.Sleep(ctx, cacheWithin) {
 		return context.Cause(ctx)
 	}
 	return nil
@@ -219,7 +220,7 @@ func (w *world) probeEars(ctx context.Context, o *operator) error {
 		}()
 	}
 	for i := range 3 {
-		if sleep(ctx, hearFor/5) {
+		if backoff.Sleep(ctx, hearFor/5) {
 			_ = w.clients[i%len(w.clients)].publish(w.last() + i + 1)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/integration/history"
 )
 
@@ -64,7 +65,7 @@ func (m *meter) run(ctx context.Context) {
 			m.scrapeAll(ctx)
 			next = time.Now().Add(scrapeEvery)
 		}
-		if !sleep(ctx, sampleEvery) {
+		if !backoff.Sleep(ctx, sampleEvery) {
 			return
 		}
 	}

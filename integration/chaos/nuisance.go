@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/integration/play"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -50,7 +51,7 @@ func (n *nuisance) run(ctx context.Context) {
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					_ = f(ctx, p)
-					sleep(ctx, nuisanceWait)
+					backoff.Sleep(ctx, nuisanceWait)
 				}
 			})
 		}
@@ -83,7 +84,7 @@ func (n *nuisance) flood(ctx context.Context, p *player) error {
 	}()
 	pause := time.Second * time.Duration(floodConns*len(n.w.cluster.Nodes)) / time.Duration(max(n.rate, 1))
 	data := strings.Repeat("x", floodBytes)
-	for sleep(ctx, pause) {
+	for backoff.Sleep(ctx, pause) {
 		body, _, err := p.Seal(p.Secrets(), "_minion_event",
 			map[string]any{"tag": "soak/flood", "data": map[string]any{"x": data}})
 		if err != nil {
@@ -116,7 +117,7 @@ func (n *nuisance) ask(ctx context.Context, p *player) error {
 		}
 		n.deaf.Add(1)
 	}
-	for sleep(ctx, time.Second) { // a write finds out that the edge has had enough
+	for backoff.Sleep(ctx, time.Second) { // a write finds out that the edge has had enough
 		if err := c.Ping(); err != nil {
 			n.deafCut.Add(1)
 			return err
@@ -136,7 +137,7 @@ func (n *nuisance) subscribe(ctx context.Context, p *player) error {
 		return err
 	}
 	n.slow.Add(1)
-	for sleep(ctx, time.Second) {
+	for backoff.Sleep(ctx, time.Second) {
 		if err := c.Ping(); err != nil {
 			n.slowCut.Add(1)
 			return err

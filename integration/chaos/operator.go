@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/integration/history"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/play"
@@ -36,7 +37,7 @@ func newOperator(w *world, seed uint64) *operator {
 
 // work runs until ctx ends.
 func (o *operator) work(ctx context.Context) {
-	for sleep(ctx, o.pause) {
+	for backoff.Sleep(ctx, o.pause) {
 		var err error
 		if len(o.living) < keptAlive {
 			err = o.admit(ctx)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/integration/history"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/play"
@@ -124,7 +125,7 @@ func (w *world) disturb(ctx context.Context) error {
 	for _, k := range kinds {
 		byName[k.Name] = k
 	}
-	if !sleep(ctx, w.cfg.Peace) {
+	if !backoff.Sleep(ctx, w.cfg.Peace) {
 		return context.Cause(ctx)
 	}
 	end := time.Now().Add(w.cfg.For)
@@ -151,7 +152,7 @@ func (w *world) step(ctx context.Context, s Step, k Kind) error {
 	if err := k.begin(ctx, w, s); err != nil {
 		return err
 	}
-	if k.Name != "flapping" && !sleep(ctx, s.Hold) {
+	if k.Name != "flapping" && !backoff.Sleep(ctx, s.Hold) {
 		return context.Cause(ctx)
 	}
 	if k.end != nil {
@@ -170,7 +171,7 @@ func (w *world) step(ctx context.Context, s Step, k Kind) error {
 	over()
 	w.setTouched(nil)
 	w.lab.Logf("  whole again %s after it was mended", time.Since(mended).Round(100*time.Millisecond))
-	if !sleep(ctx, w.cfg.Peace) {
+	if !backoff.Sleep(ctx, w.cfg.Peace) {
 		return context.Cause(ctx)
 	}
 	return nil

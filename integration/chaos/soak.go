@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/integration/history"
 	"saltclusterd/integration/lab"
 )
@@ -98,7 +99,7 @@ const (
 
 // slowMaster pauses one master after the other.
 func (w *world) slowMaster(ctx context.Context) {
-	for i := 0; sleep(ctx, slowEvery); i++ {
+	for i := 0; backoff.Sleep(ctx, slowEvery); i++ {
 		n := w.node(i % len(w.cluster.Nodes))
 		w.hold(ctx, n, "slow salt-master", n.Master.Process)
 	}
@@ -107,7 +108,7 @@ func (w *world) slowMaster(ctx context.Context) {
 // slowPeer pauses the last node's saltclusterd now and then, in between the masters' pauses.
 func (w *world) slowPeer(ctx context.Context) {
 	n := w.node(len(w.cluster.Nodes) - 1)
-	for sleep(ctx, slowEvery/2); sleep(ctx, slowEvery); {
+	for backoff.Sleep(ctx, slowEvery/2); backoff.Sleep(ctx, slowEvery); {
 		w.hold(ctx, n, "slow peer", n.Daemon.Process)
 	}
 }
@@ -118,7 +119,7 @@ func (w *world) hold(ctx context.Context, n *lab.Node, kind string, p *lab.Proce
 	if err := p.Pause(); err != nil {
 		w.rec.Note("pause %s: %v", p, err)
 	}
-	sleep(ctx, slowFor)
+	backoff.Sleep(ctx, slowFor)
 	if err := p.Resume(); err != nil {
 		w.rec.Note("resume %s: %v", p, err)
 	}

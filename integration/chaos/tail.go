@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"saltclusterd/backoff"
 )
 
 // tailEvery is how often a log is looked at for more.
@@ -31,7 +33,7 @@ func tail(ctx context.Context, path string, take func(line []byte)) {
 			take(line)
 			rest = after
 		}
-		if !sleep(ctx, tailEvery) {
+		if !backoff.Sleep(ctx, tailEvery) {
 			return
 		}
 	}

@@ -154,13 +154,3 @@ func (w *world) Returned(m *play.Minion, j play.Job, first string, at, acked tim
 		Minion: m.ID, Node: w.homes[first], Jid: j.Jid, Number: j.Number, At: at, Acked: acked, Tries: tries,
 	})
 }
-
-// sleep waits; false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -38,7 +39,7 @@ func (m *minion) authenticateLocked(ctx context.Context) error {
 	m.herd.stats.signingIn(1)
 	defer m.herd.stats.signingIn(-1)
 	for ctx.Err() == nil {
-		if !pause(ctx, 100*time.Millisecond) { // as _authenticate does before each attempt
+		if !backoff.Sleep(ctx, 100*time.Millisecond) { // as _authenticate does before each attempt
 			break
 		}
 		outcome, err := m.signIn(ctx)
@@ -52,7 +53,7 @@ func (m *minion) authenticateLocked(ctx context.Context) error {
 			return nil
 		case outcome == saltwire.AuthPending:
 			m.herd.stats.pended()
-			pause(ctx, m.profile.AcceptanceWait)
+			backoff.Sleep(ctx, m.profile.AcceptanceWait)
 		default:
 			m.herd.stats.signInFailed(fmt.Errorf("%s: %s", m.who.ID, outcome))
 			return errGaveUp

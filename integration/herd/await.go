@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"saltclusterd/backoff"
 )
 
 // recheck is how long a herd must stay whole to count as whole: connections that break together are noticed one after
@@ -23,7 +25,7 @@ func (h *Herd) AwaitServed(ctx context.Context, before Stats) (Stats, error) {
 		case time.Since(whole) > recheck:
 			return s, nil
 		}
-		if !pause(ctx, recheck/20) {
+		if !backoff.Sleep(ctx, recheck/20) {
 			return s, fmt.Errorf("%d of %d minions are subscribed, %d are signing in, %d have lost their connection: %w",
 				s.Subscribed, s.Minions, s.SigningIn, s.Disconnects-before.Disconnects, context.Cause(ctx))
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -42,7 +43,7 @@ func (m *minion) run(ctx context.Context) {
 	for first := true; ctx.Err() == nil; first = false {
 		if !first {
 			m.herd.stats.restarted()
-			if !pause(ctx, between(time.Second, m.profile.ReauthDelay)) {
+			if !backoff.Sleep(ctx, between(time.Second, m.profile.ReauthDelay)) {
 				return
 			}
 		}
@@ -84,19 +85,19 @@ func (m *minion) start(ctx context.Context, first bool) error {
 
 // listen is the life of the subscription. It returns when the minion process would give up.
 func (m *minion) listen(ctx context.Context) {
-	wait := backoff{first: between(m.profile.ReconDefault, m.profile.ReconDefault+m.profile.ReconMax),
-		max: m.profile.ReconMax}
+	first := between(m.profile.ReconDefault, m.profile.ReconDefault+m.profile.ReconMax)
+	wait := backoff.Backoff{Min: min(first, m.profile.ReconMax), Max: m.profile.ReconMax}
 	fresh := true // announce: it has (re)started
 	for ctx.Err() == nil {
 		z, err := m.subscribe(ctx)
 		if err != nil {
 			m.herd.stats.refused()
-			if !pause(ctx, wait.next()) {
+			if !wait.Wait(ctx) {
 				return
 			}
 			continue
 		}
-		wait.reset()
+		wait.Reset()
 		m.herd.stats.subscribed(m.index)
 		if fresh && m.herd.cfg.Announce {
 			m.spawn(func() { m.announce(ctx) })
@@ -108,7 +109,7 @@ func (m *minion) listen(ctx context.Context) {
 			return
 		}
 		if !m.profile.Monitor {
-			if !pause(ctx, wait.next()) {
+			if !wait.Wait(ctx) {
 				return
 			}
 			continue

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -55,14 +56,14 @@ func (s *reqSocket) close() {
 
 func (s *reqSocket) run(ctx context.Context) {
 	defer close(s.ended)
-	wait := backoff{first: reqReconnect, max: reqReconnectMax}
+	wait := backoff.Backoff{Min: reqReconnect, Max: reqReconnectMax}
 	for ctx.Err() == nil {
 		z, err := connect(ctx, s.dial, s.addr, socketReq)
 		if err == nil {
-			wait.reset()
+			wait.Reset()
 			s.serve(ctx, z)
 		}
-		if !pause(ctx, wait.next()) {
+		if !wait.Wait(ctx) {
 			return
 		}
 	}
@@ -121,7 +122,7 @@ func (s *reqSocket) ask(ctx context.Context, body []byte, within time.Duration) 
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if z != nil && !pause(ctx, time.Millisecond) { // its reader is about to see that it is closed
+		if z != nil && !backoff.Sleep(ctx, time.Millisecond) { // its reader is about to see that it is closed
 			return nil, ctx.Err()
 		}
 	}

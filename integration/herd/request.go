@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"saltclusterd/backoff"
 )
 
 // giveBack returns what came of a job (Minion._return_pub): return_retry_tries tries, each for one time out of
 // return_retry_timer to return_retry_timer_max.
 func (m *minion) giveBack(ctx context.Context, p *publication) {
-	if d := between(0, m.herd.cfg.Think); d > 0 && !pause(ctx, d) {
+	if d := between(0, m.herd.cfg.Think); d > 0 && !backoff.Sleep(ctx, d) {
 		return
 	}
 	within := between(m.profile.ReturnTimer, m.profile.ReturnTimerMax)

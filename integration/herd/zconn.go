@@ -34,40 +34,6 @@ func connect(ctx context.Context, dial Dialer, addr, socket string) (*zmtp.Clien
 	return zmtp.NewClient(ctx, c, zmtp.ClientOptions{SocketType: socket, ReadBuffer: readBuffer})
 }
 
-// backoff is libzmq's: the first pause after a connection broke, doubled with every attempt that fails, up to a bound
-// (ZMQ_RECONNECT_IVL, ZMQ_RECONNECT_IVL_MAX).
-type backoff struct{ first, max, last time.Duration }
-
-func (b *backoff) next() time.Duration {
-	switch {
-	case b.last == 0:
-		b.last = b.first
-	case b.last > b.max/2:
-		b.last = b.max
-	default:
-		b.last *= 2
-	}
-	b.last = min(b.last, b.max)
-	return b.last
-}
-
-func (b *backoff) reset() { b.last = 0 }
-
-// pause waits and says whether ctx is still active.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
 // between draws a duration out of [low, high].
 func between(low, high time.Duration) time.Duration {
 	if high <= low {

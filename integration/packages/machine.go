@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"saltclusterd/backoff"
 )
 
 // machine is a Debian in namespaces of its own. What happens in it is gone with it.
@@ -224,10 +226,8 @@ func await(ctx context.Context, within time.Duration, what string, good func() e
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, 100*time.Millisecond) {
 			return fmt.Errorf("waited %s for %s: %w", within, what, err)
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -43,18 +44,14 @@ const (
 func (m *Minion) Serve(ctx context.Context, l Life) {
 	var returns sync.WaitGroup
 	defer returns.Wait()
-	pause := pauseMin
+	pause := backoff.Backoff{Min: pauseMin, Max: pauseMax}
 	for ctx.Err() == nil {
 		start := time.Now()
 		m.connected(ctx, l, &returns)
 		if time.Since(start) > pauseMax {
-			pause = pauseMin
+			pause.Reset()
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-		pause = min(pause*2, pauseMax)
+		pause.Wait(ctx)
 	}
 }
 
@@ -216,10 +213,9 @@ func (m *Minion) giveBack(ctx context.Context, l Life, j Job) {
 			l.Observer.Returned(m, j, l.Addr, at, time.Now(), try+1)
 			return
 		}
-		select { // a refused connection does not make a minion faster: libzmq reconnects on its own
-		case <-ctx.Done():
+		// A refused connection does not make a minion faster: libzmq reconnects on its own.
+		if !backoff.Sleep(ctx, returnTimeout-time.Since(began)) {
 			return
-		case <-time.After(returnTimeout - time.Since(began)):
 		}
 	}
 	l.Observer.Returned(m, j, l.Addr, at, time.Time{}, returnTries)

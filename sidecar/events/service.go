@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/once"
 )
@@ -267,7 +268,7 @@ func (s *Service) fireBatch(ctx context.Context, batch []*waiting) {
 	defer cancel()
 	done, err := s.firer.Fire(ctx, plans)
 	for errors.Is(err, jobcache.ErrBusDown) {
-		if s.firer.Offered() == 0 || !s.pauseForBus(ctx) { // what the bus has queued it takes when it is back
+		if s.firer.Offered() == 0 || !backoff.Sleep(ctx, busPause) { // what the bus has queued it takes when it is back
 			break
 		}
 		done, err = s.firer.Fire(ctx, plans)
@@ -289,14 +290,5 @@ func (s *Service) fireBatch(ctx context.Context, batch []*waiting) {
 	}
 }
 
-// pauseForBus waits a moment for the bus to come back; false: no longer.
-func (s *Service) pauseForBus(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(busPause):
-		return true
-	}
-}
-
+// busPause is how long the bus gets to come back.
 const busPause = 20 * time.Millisecond

@@ -8,6 +8,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"saltclusterd/backoff"
 )
 
 const (
@@ -65,7 +67,7 @@ func (s *Server) serveAgent(ctx context.Context) error {
 			if ctx.Err() != nil && errors.Is(err, net.ErrClosed) {
 				return nil
 			}
-			if isTransient(err) && pauseAccept(ctx) {
+			if isTransient(err) && backoff.Sleep(ctx, 100*time.Millisecond) {
 				continue
 			}
 			return fmt.Errorf("serve agent-check: %w", err)
@@ -82,16 +84,6 @@ func isTransient(err error) bool {
 		}
 	}
 	return false
-}
-
-// pauseAccept keeps a failing Accept from spinning; false: ctx has ended.
-func pauseAccept(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(100 * time.Millisecond):
-		return true
-	}
 }
 
 func (s *Server) answerAgent(c net.Conn) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/eventbus"
 )
 
@@ -163,8 +164,8 @@ func (f *Firer) fire(ctx context.Context, e Event, own *pace) error {
 			if !f.c.Bus.Takes() {
 				return ErrBusDown
 			}
-			if err := pause(ctx, 20*time.Millisecond); err != nil {
-				return err
+			if !backoff.Sleep(ctx, 20*time.Millisecond) {
+				return ctx.Err()
 			}
 		case ctx.Err() != nil, errors.Is(err, eventbus.ErrBusClosed):
 			return err
@@ -184,8 +185,8 @@ func (f *Firer) token(ctx context.Context, own *pace) error {
 			longest = max(longest, own.wait(now))
 		}
 		if longest > 0 {
-			if err := pause(ctx, longest); err != nil {
-				return err
+			if !backoff.Sleep(ctx, longest) {
+				return ctx.Err()
 			}
 			continue
 		}
@@ -193,16 +194,5 @@ func (f *Firer) token(ctx context.Context, own *pace) error {
 			own.tokens--
 		}
 		return nil
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/spool"
 )
@@ -139,16 +140,8 @@ func (s *Service) published(jid string) (time.Time, bool) {
 }
 
 func waitUntil(ctx context.Context, at time.Time) error {
-	d := time.Until(at)
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
+	if d := time.Until(at); d > 0 && !backoff.Sleep(ctx, d) {
 		return ctx.Err()
 	}
+	return nil
 }

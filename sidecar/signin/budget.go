@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"saltclusterd/backoff"
 )
 
 // budget keeps sign-ins to their share of the CPUs: a token bucket that every sign-in pays its measured cost into,
@@ -46,14 +48,8 @@ func (b *budget) spendShare(ctx context.Context, f func()) bool {
 		return false
 	}
 	defer func() { <-b.slots }()
-	if wait := b.waitTime(); wait > 0 {
-		t := time.NewTimer(wait)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return false
-		}
+	if wait := b.waitTime(); wait > 0 && !backoff.Sleep(ctx, wait) {
+		return false
 	}
 	began := b.now()
 	f()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -200,10 +201,8 @@ func (g *guide) awaitStep(ctx context.Context, id string, step adminapi.MigrateS
 			return n, console.Refusedf("saltclusterctl migrate --all begins it again",
 				"%s has not finished %q: its saltclusterd was restarted meanwhile", id, step)
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, guidePoll) {
 			return n, ctx.Err()
-		case <-time.After(guidePoll):
 		}
 	}
 }
@@ -265,10 +264,8 @@ func (g *guide) awaitHealthy(ctx context.Context) error {
 				"the cluster is not well: %s", why)
 		}
 		g.client.Close()
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, guidePoll) {
 			return ctx.Err()
-		case <-time.After(guidePoll):
 		}
 	}
 }

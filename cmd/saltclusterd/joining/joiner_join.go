@@ -25,7 +25,7 @@ var errBusy = errors.New("another bootstrap or join is under way")
 
 // JoinPeers asks the configured peers one after the other, again and again, until this node is a member or ctx ends.
 func (j *Joiner) JoinPeers(ctx context.Context) {
-	pause := joinRetryMin
+	pause := backoff.Backoff{Min: joinRetryMin, Max: joinRetryMax}
 	for {
 		for _, addr := range j.cfg.Options.PeerAddresses() {
 			err := j.joinUnlessBusy(ctx, addr)
@@ -34,17 +34,16 @@ func (j *Joiner) JoinPeers(ctx context.Context) {
 			}
 			level := j.cfg.Logger.Info
 			if !peer.JoinRetryable(err) && !errors.Is(err, errBusy) {
-				level, pause = j.cfg.Logger.Error, joinRetryMax
+				level, pause.Min = j.cfg.Logger.Error, joinRetryMax
 			}
 			level("not joined", "addr", addr, "err", err)
 			j.mu.Lock()
 			j.problem = err
 			j.mu.Unlock()
 		}
-		if !backoff.Sleep(ctx, pause) {
+		if !pause.Wait(ctx) {
 			return
 		}
-		pause = min(2*pause, joinRetryMax)
 	}
 }
 

@@ -39,12 +39,10 @@ func (l *Ledgers) compare(ctx context.Context) (adminapi.Verification, error) {
 	out := adminapi.Verification{From: string(l.cfg.Self)}
 	sections := l.cfg.Sections
 	found := make([]comparison, len(sections))
-	for round, pause := 0, roundPause; round < maxRounds; round++ {
-		if round > 0 {
-			if !backoff.Sleep(ctx, pause) {
-				return out, context.Cause(ctx)
-			}
-			pause *= 2
+	pause := backoff.Backoff{Min: roundPause, Max: roundPause << maxRounds}
+	for round := range maxRounds {
+		if round > 0 && !pause.Wait(ctx) {
+			return out, context.Cause(ctx)
 		}
 		differ := false
 		for i, s := range sections {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/nowait"
 
 	"golang.org/x/sys/unix"
@@ -161,8 +162,7 @@ func (l *Listener) Addr() []net.Addr {
 // Accept serves one listener until it is shut. When descriptors run out it
 // waits and retries: connections then queue in the kernel.
 func (l *Listener) Accept(ctx context.Context, ln net.Listener) error {
-	const shortest, longest = 10 * time.Millisecond, time.Second
-	pause := shortest
+	retry := backoff.Backoff{Min: 10 * time.Millisecond, Max: time.Second}
 	looked, inherited := false, false // whether connections have keepAlive from their listener
 	here := &ReaderState{}
 	l.mu.Lock()
@@ -177,7 +177,7 @@ func (l *Listener) Accept(ctx context.Context, ln net.Listener) error {
 	for {
 		c, err := ln.Accept()
 		if err == nil {
-			pause = shortest
+			retry.Reset()
 			tcp := c.(*net.TCPConn)
 			if !looked {
 				looked, inherited = true, hasKeepAlive(tcp)
@@ -199,13 +199,11 @@ func (l *Listener) Accept(ctx context.Context, ln net.Listener) error {
 		if !errors.As(err, &ne) || !ne.Temporary() {
 			return fmt.Errorf("accept on %s: %w", ln.Addr(), err)
 		}
+		pause := retry.Next()
 		l.cfg.Logger.Warn("accept failed, trying again", "addr", ln.Addr().String(), "err", err, "dur", pause)
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, pause) {
 			return nil
-		case <-time.After(pause):
 		}
-		pause = min(2*pause, longest)
 	}
 }
 
