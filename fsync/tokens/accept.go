@@ -22,23 +22,23 @@ func (s *Store) handle(from node.ID, m message) (answer []byte, err error) {
 	if !known {
 		return nil, errNotYet
 	}
-	told := make(map[print]struct{}, len(m.items))
+	told := make(map[fingerprint]struct{}, len(m.items))
 	for _, i := range m.items {
-		told[i.print] = struct{}{}
+		told[i.fingerprint] = struct{}{}
 		what, err := s.accept(root, p, i, m.digest)
 		s.metrics.received.WithLabelValues(string(what)).Inc()
 		if err != nil {
 			s.Fail("accept", err)
 		} else if !m.digest {
-			s.Feed().Got(i.print)
+			s.Feed().Got(i.fingerprint)
 		}
 	}
 	if !m.digest {
 		return nil, nil
 	}
-	for print := range s.table.entries {
-		if _, ok := told[print]; !ok {
-			p.Add(print)
+	for fingerprint := range s.table.entries {
+		if _, ok := told[fingerprint]; !ok {
+			p.Add(fingerprint)
 		}
 	}
 	p.Heard()
@@ -62,7 +62,7 @@ const (
 
 // accept brings this node up to one item of a peer. s.mu is held.
 func (s *Store) accept(root *os.Root, from *peer, i item, digest bool) (outcome, error) {
-	e, known := s.table.entries[i.print]
+	e, known := s.table.entries[i.fingerprint]
 	now := s.cfg.Now()
 	if digest && !i.revoked {
 		from.Lacks(1)
@@ -75,19 +75,19 @@ func (s *Store) accept(root *os.Root, from *peer, i item, digest bool) (outcome,
 	case i.revoked:
 		return s.revoke(root, i, e, known)
 	case known && e.revoked:
-		from.Add(i.print) // it has not heard
+		from.Add(i.fingerprint) // it has not heard
 		return refused, nil
 	case digest && known && e.held:
 		return same, nil
 	case digest:
-		from.Lacks(0, i.print)
+		from.Lacks(0, i.fingerprint)
 		if known { // else it will send the data, once it has our digest
 			from.Tell(false)
 		}
 		return same, nil
 	case known && e.held:
 		return same, nil
-	case !s.room(i.print):
+	case !s.room(i.fingerprint):
 		return refused, nil
 	}
 	if err := s.disk.write(root, i.token, i.data, i.expire); err != nil {
@@ -96,22 +96,22 @@ func (s *Store) accept(root *os.Root, from *peer, i item, digest bool) (outcome,
 	if s.table.dir == "" { // the directory was made for it
 		s.table.dir = s.disk.id().Text()
 	}
-	s.set(i.print, entry{expire: i.expire, held: true, sum: sumOf(i.data), token: i.token})
+	s.set(i.fingerprint, entry{expire: i.expire, held: true, sum: sumOf(i.data), token: i.token})
 	return written, nil
 }
 
 // revoke removes a token that was revoked elsewhere. s.mu is held.
 func (s *Store) revoke(root *os.Root, i item, e entry, known bool) (outcome, error) {
-	if !known && !s.room(i.print) {
+	if !known && !s.room(i.fingerprint) {
 		return refused, nil
 	}
 	if known && e.token != "" {
 		if err := s.disk.remove(root, e.token); err != nil {
 			return failed, err
 		}
-		s.log.Info("eauth token revoked", "print", i.print.short())
+		s.log.Info("eauth token revoked", "print", i.fingerprint.short())
 	}
-	delete(s.gone, i.print)
-	s.set(i.print, entry{expire: max(i.expire, e.expire), revoked: true})
+	delete(s.gone, i.fingerprint)
+	s.set(i.fingerprint, entry{expire: max(i.expire, e.expire), revoked: true})
 	return revoked, nil
 }

@@ -39,8 +39,8 @@ func newDisk(m Master) disk {
 	d := disk{cachedir: m.CacheDir, uid: m.UID, gid: m.GID, layout: newLayout(m.Major)}
 	at := d.path()
 	if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			d.cachedir, d.name = filepath.Split(real)
+		if target, err := filepath.EvalSymlinks(at); err == nil {
+			d.cachedir, d.name = filepath.Split(target)
 		}
 	}
 	return d

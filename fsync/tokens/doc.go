@@ -9,7 +9,7 @@
 // Vocabulary:
 //
 //   - token: the secret itself, and the name of its file. It is never logged, and leaves the node only for members.
-//   - print: SHA-256 of a token, by which tables, digests and logs name it.
+//   - fingerprint: SHA-256 of a token, by which tables, digests and logs name it.
 //   - live: a token that works. Its data never change: a file that holds something else is damaged.
 //   - revoked: a token whose file was removed before its time. That is final, because no token is ever made twice, and
 //     kept until no clock takes the token for live any more.

@@ -31,7 +31,7 @@ func (s *Store) Ledger() (ledger.Ledger, error) {
 		if err != nil || (entry{expire: expire}).expired(s.cfg.Now()) {
 			continue
 		}
-		out.Items[printOf(token).short()] = sumOf(data)
+		out.Items[fingerprintOf(token).short()] = sumOf(data)
 	}
 	return out, nil
 }

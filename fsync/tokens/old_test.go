@@ -65,6 +65,6 @@ func TestOldMember(t *testing.T) {
 	if err := os.Remove(a.path(secret(0))); err != nil {
 		t.Fatal(err)
 	}
-	print := printOf(secret(0))
-	hears("that it was revoked", "7363746b0101000101"+hex.EncodeToString(print[:])+"0000000077359400")
+	fingerprint := fingerprintOf(secret(0))
+	hears("that it was revoked", "7363746b0101000101"+hex.EncodeToString(fingerprint[:])+"0000000077359400")
 }

@@ -8,7 +8,7 @@ import (
 
 // peer sends to one other member. Prints wait for it: the data are read when their turn comes.
 type peer struct {
-	*replica.Peer[print]
+	*replica.Peer[fingerprint]
 	s *Store
 }
 
@@ -18,7 +18,7 @@ func (p *peer) Digest(ctx context.Context, ask bool) error {
 }
 
 // Send implements feed.Sender.
-func (p *peer) Send(ctx context.Context, prints []print) (rest []print, err error) {
+func (p *peer) Send(ctx context.Context, prints []fingerprint) (rest []fingerprint, err error) {
 	m, rest, err := p.s.news(prints)
 	if err == nil && len(m.items) > 0 {
 		err = p.Push(ctx, m.encode())
@@ -33,7 +33,7 @@ func (s *Store) digest(answer bool) message {
 	m := message{digest: true, answer: answer}
 	for p, e := range s.table.entries {
 		if e.held || e.revoked {
-			m.items = append(m.items, item{print: p, expire: e.expire, revoked: e.revoked})
+			m.items = append(m.items, item{fingerprint: p, expire: e.expire, revoked: e.revoked})
 		}
 	}
 	return m
@@ -43,7 +43,7 @@ func (s *Store) digest(answer bool) message {
 const batchBytes = 1 << 20
 
 // news reads what there is to tell about tokens; rest are those that did not fit.
-func (s *Store) news(prints []print) (m message, rest []print, err error) {
+func (s *Store) news(prints []fingerprint) (m message, rest []fingerprint, err error) {
 	root, err := s.disk.root()
 	if err != nil {
 		return m, nil, err
@@ -54,7 +54,7 @@ func (s *Store) news(prints []print) (m message, rest []print, err error) {
 	total := 0
 	for n, p := range prints {
 		e, ok := s.table.entries[p]
-		i := item{print: p, expire: e.expire, revoked: e.revoked}
+		i := item{fingerprint: p, expire: e.expire, revoked: e.revoked}
 		switch {
 		case !ok || !e.revoked && (e.token == "" || e.expired(s.cfg.Now())):
 			continue

@@ -13,7 +13,7 @@ import (
 // that asks for an answer (flagAnswer) with the tokens it lists, of which as many as fit come at a time.
 
 // askOffer lists the live tokens that another node has and this one lacks. It revokes those that are revoked there.
-func (s *Store) askOffer(ctx context.Context, ask replica.Ask) (live []print, got int, err error) {
+func (s *Store) askOffer(ctx context.Context, ask replica.Ask) (live []fingerprint, got int, err error) {
 	m, err := question(ctx, ask, s.digest(false))
 	if err == nil {
 		err = s.takeAll(m.items, true)
@@ -23,17 +23,17 @@ func (s *Store) askOffer(ctx context.Context, ask replica.Ask) (live []print, go
 	}
 	for _, i := range m.items {
 		if !i.revoked {
-			live = append(live, i.print)
+			live = append(live, i.fingerprint)
 		}
 	}
 	return live, len(m.items) - len(live), nil
 }
 
 // fetch gets the first n tokens of a page that come with one answer, and writes them.
-func (s *Store) fetch(ctx context.Context, ask replica.Ask, page []print) (n int, err error) {
+func (s *Store) fetch(ctx context.Context, ask replica.Ask, page []fingerprint) (n int, err error) {
 	q := message{digest: true, answer: true}
 	for _, p := range page {
-		q.items = append(q.items, item{print: p})
+		q.items = append(q.items, item{fingerprint: p})
 	}
 	m, err := question(ctx, ask, q)
 	if err == nil {
@@ -44,11 +44,11 @@ func (s *Store) fetch(ctx context.Context, ask replica.Ask, page []print) (n int
 
 // answered is how many of a page an answer is about: all up to the last one that came, or, when nothing came, the
 // whole page, because all of it is gone.
-func answered(page []print, got []item) int {
+func answered(page []fingerprint, got []item) int {
 	if len(got) == 0 {
 		return len(page)
 	}
-	last := got[len(got)-1].print
+	last := got[len(got)-1].fingerprint
 	return 1 + max(slices.Index(page, last), 0)
 }
 
@@ -71,7 +71,7 @@ func (s *Store) takeAll(items []item, digest bool) error {
 	defer s.mu.Unlock()
 	var errs []error
 	for _, i := range items {
-		if e, known := s.table.entries[i.print]; !i.revoked && (digest || known && e.revoked) {
+		if e, known := s.table.entries[i.fingerprint]; !i.revoked && (digest || known && e.revoked) {
 			continue // the peer hears of what was revoked with our digest
 		}
 		what, err := s.accept(root, nil, i, digest)
@@ -109,9 +109,9 @@ func (s *Store) Answer(_ context.Context, _ node.ID, body []byte) ([]byte, error
 	case !q.answer:
 		return s.lacking(q).encode(), nil
 	}
-	var prints []print
+	var prints []fingerprint
 	for _, i := range q.items[:min(len(q.items), maxNews)] {
-		prints = append(prints, i.print)
+		prints = append(prints, i.fingerprint)
 	}
 	m, _, err := s.news(prints)
 	return m.encode(), err
@@ -119,13 +119,13 @@ func (s *Store) Answer(_ context.Context, _ node.ID, body []byte) ([]byte, error
 
 // lacking is what is here and not in a digest, or live there and revoked here.
 func (s *Store) lacking(q message) message {
-	live := make(map[print]bool, len(q.items))
+	live := make(map[fingerprint]bool, len(q.items))
 	for _, i := range q.items {
-		live[i.print] = !i.revoked
+		live[i.fingerprint] = !i.revoked
 	}
 	out := message{digest: true}
 	for _, i := range s.digest(false).items {
-		if alive, told := live[i.print]; !told || alive && i.revoked {
+		if alive, told := live[i.fingerprint]; !told || alive && i.revoked {
 			out.items = append(out.items, i)
 		}
 	}

@@ -79,9 +79,9 @@ func (s *Store) scan(check bool) (again bool) {
 		return false
 	}
 	s.settleDir(id)
-	there := make(map[print]struct{}, len(tokens))
+	there := make(map[fingerprint]struct{}, len(tokens))
 	for _, token := range tokens {
-		p := printOf(token)
+		p := fingerprintOf(token)
 		there[p] = struct{}{}
 		s.see(root, p, token)
 		if check {
@@ -132,7 +132,7 @@ func (s *Store) settleDir(id dirid.ID) {
 }
 
 // see acts on a file that is there. s.mu is held.
-func (s *Store) see(root *os.Root, p print, token string) {
+func (s *Store) see(root *os.Root, p fingerprint, token string) {
 	e, known := s.table.entries[p]
 	switch {
 	case known && e.revoked:
@@ -172,7 +172,7 @@ func (s *Store) see(root *os.Root, p print, token string) {
 // check finds out whether the file of a held token holds what it did: not when a power failure came before it was on
 // the disk, or something has written into it. Then it is removed, but not revoked, and the other nodes send what it
 // was. s.mu is held.
-func (s *Store) check(root *os.Root, p print, token string) {
+func (s *Store) check(root *os.Root, p fingerprint, token string) {
 	e := s.table.entries[p]
 	if !e.held {
 		return
@@ -215,7 +215,7 @@ func (s *Store) check(root *os.Root, p print, token string) {
 }
 
 // missing acts on a token whose file is gone and says whether to look again soon. s.mu is held.
-func (s *Store) missing(p print, e entry, now time.Time) (again bool) {
+func (s *Store) missing(p fingerprint, e entry, now time.Time) (again bool) {
 	since, known := s.gone[p]
 	if !known {
 		s.gone[p] = now
@@ -231,13 +231,13 @@ func (s *Store) missing(p print, e entry, now time.Time) (again bool) {
 	return false
 }
 
-func (s *Store) set(p print, e entry) {
+func (s *Store) set(p fingerprint, e entry) {
 	s.table.entries[p] = e
 	s.Changed()
 }
 
 // room says whether the table takes another token. s.mu is held.
-func (s *Store) room(p print) bool {
+func (s *Store) room(p fingerprint) bool {
 	if _, known := s.table.entries[p]; known || len(s.table.entries) < maxTokens {
 		return true
 	}

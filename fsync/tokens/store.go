@@ -12,7 +12,7 @@ import (
 
 // Store carries tokens between the local master and the other members. Create it with New.
 type Store struct {
-	*replica.Replica[print, *peer, message]
+	*replica.Replica[fingerprint, *peer, message]
 	cfg     Config
 	disk    disk
 	log     *slog.Logger
@@ -20,9 +20,9 @@ type Store struct {
 
 	mu    sync.Mutex // guards what follows, and the files while they are read or written
 	table table
-	gone  map[print]time.Time // live tokens whose files are missing, since when
-	full  bool                // tokens were turned away, and it was said
-	whole bool                // a scan has read the whole directory
+	gone  map[fingerprint]time.Time // live tokens whose files are missing, since when
+	full  bool                      // tokens were turned away, and it was said
+	whole bool                      // a scan has read the whole directory
 }
 
 // New checks the configuration; it touches nothing but the link that the directory may be.
@@ -33,17 +33,17 @@ func New(cfg Config) (*Store, error) {
 	cfg.Timing = cfg.Timing.withDefaults()
 	s := &Store{
 		disk:  newDisk(cfg.Master),
-		table: table{entries: map[print]entry{}}, gone: map[print]time.Time{},
+		table: table{entries: map[fingerprint]entry{}}, gone: map[fingerprint]time.Time{},
 	}
 	s.metrics = newMetrics(cfg.Registerer, s.count)
 	var err error
-	s.Replica, err = replica.New(&cfg.Config, replica.Spec[print, *peer, message]{
+	s.Replica, err = replica.New(&cfg.Config, replica.Spec[fingerprint, *peer, message]{
 		Name: "tokens", Off: cfg.Master.off(), OffLevel: slog.LevelWarn, Pace: pace,
 		Table: replica.Table{File: tableName, Load: s.loadTable, Encode: s.encodeTable,
 			Lost: "it is not known which tokens were revoked while saltclusterd was away"},
-		Pull: replica.Puller[print]{Offered: s.askOffer, Fetch: s.fetch, Page: maxNews, AtATime: 1},
+		Pull: replica.Puller[fingerprint]{Offered: s.askOffer, Fetch: s.fetch, Page: maxNews, AtATime: 1},
 		Path: Path, MaxBody: MaxBody, Decode: decode, Take: s.handle,
-		NewSender: func(p *replica.Peer[print]) *peer { return &peer{p, s} }, Limit: maxTokens, Batch: maxNews,
+		NewSender: func(p *replica.Peer[fingerprint]) *peer { return &peer{p, s} }, Limit: maxTokens, Batch: maxNews,
 		Tasks:    []func(context.Context){s.keepScanning},
 		Failures: s.metrics.failures, Fault: "tokens not handled",
 	})

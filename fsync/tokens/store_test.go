@@ -286,11 +286,11 @@ func TestErrorsDoNotNameTokens(t *testing.T) {
 // The bytes that other nodes and later versions understand.
 func TestWireFixtures(t *testing.T) {
 	at := time.Unix(2_000_000_000, 0)
-	live := item{token: secret(0), data: tokenData(secret(0), at), print: printOf(secret(0)), expire: at.Unix()}
-	gone := item{print: printOf(secret(1)), expire: at.Unix(), revoked: true}
+	live := item{token: secret(0), data: tokenData(secret(0), at), fingerprint: fingerprintOf(secret(0)), expire: at.Unix()}
+	gone := item{fingerprint: fingerprintOf(secret(1)), expire: at.Unix(), revoked: true}
 	for name, m := range map[string]message{
 		"news-v1":   {items: []item{live, gone}},
-		"digest-v1": {digest: true, answer: true, items: []item{{print: live.print, expire: live.expire}, gone}},
+		"digest-v1": {digest: true, answer: true, items: []item{{fingerprint: live.fingerprint, expire: live.expire}, gone}},
 	} {
 		path := filepath.Join("testdata", "wire", name+".hex")
 		want, err := os.ReadFile(path)
@@ -305,7 +305,7 @@ func TestWireFixtures(t *testing.T) {
 			t.Errorf("%s: %x", name, m.encode())
 		}
 		got, err := decode(m.encode())
-		if err != nil || len(got.items) != 2 || got.items[0].print != live.print || got.items[0].expire != live.expire ||
+		if err != nil || len(got.items) != 2 || got.items[0].fingerprint != live.fingerprint || got.items[0].expire != live.expire ||
 			got.items[1].expire != gone.expire {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

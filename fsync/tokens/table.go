@@ -12,12 +12,12 @@ import (
 )
 
 // print names a token without being one.
-type print [sha256.Size]byte
+type fingerprint [sha256.Size]byte
 
-func printOf(token string) print { return sha256.Sum256([]byte(token)) }
+func fingerprintOf(token string) fingerprint { return sha256.Sum256([]byte(token)) }
 
 // short is the form for people and logs.
-func (p print) short() string { return hex.EncodeToString(p[:6]) }
+func (p fingerprint) short() string { return hex.EncodeToString(p[:6]) }
 
 // entry is what the table knows of a token.
 type entry struct {
@@ -72,7 +72,7 @@ const (
 type table struct {
 	layout  string
 	dir     string
-	entries map[print]entry
+	entries map[fingerprint]entry
 }
 
 type tableFile struct {
@@ -112,11 +112,11 @@ func decodeTable(raw []byte) (table, error) {
 	if err := replica.CheckVersion(tableName, f.Version, tableVersion); err != nil {
 		return table{}, err
 	}
-	t := table{layout: f.Layout, dir: f.Dir, entries: make(map[print]entry, len(f.Tokens))}
+	t := table{layout: f.Layout, dir: f.Dir, entries: make(map[fingerprint]entry, len(f.Tokens))}
 	for text, l := range f.Tokens {
-		var p print
+		var p fingerprint
 		if n, err := hex.Decode(p[:], []byte(text)); err != nil || n != len(p) || len(text) != 2*len(p) {
-			return table{}, fmt.Errorf("invalid print %q", text)
+			return table{}, fmt.Errorf("invalid fingerprint %q", text)
 		}
 		t.entries[p] = entry{expire: l.Expire, revoked: l.Revoked, held: l.Held && !l.Revoked, sum: l.Sum}
 	}

@@ -33,11 +33,11 @@ var format = replica.Format{Magic: "sctk", Version: 1, Invalid: errWire}
 
 // item is news of one token: a live one with its data, or a revoked one.
 type item struct {
-	print   print
-	expire  int64
-	revoked bool
-	token   string // of a live one in news
-	data    []byte // likewise
+	fingerprint fingerprint
+	expire      int64
+	revoked     bool
+	token       string // of a live one in news
+	data        []byte // likewise
 }
 
 // message is what a body holds.
@@ -64,7 +64,7 @@ func (m message) encode() []byte {
 			out = append(out, 0)
 		}
 		if i.revoked || m.digest {
-			out = append(out, i.print[:]...)
+			out = append(out, i.fingerprint[:]...)
 			out = binary.BigEndian.AppendUint64(out, uint64(i.expire))
 			continue
 		}
@@ -99,7 +99,7 @@ func decode(b []byte) (m message, err error) {
 
 func readItem(r *replica.Reader, digest bool) (i item) {
 	if i.revoked = r.Byte(flagRevoked) == flagRevoked; i.revoked || digest {
-		copy(i.print[:], r.Take(uint64(len(i.print))))
+		copy(i.fingerprint[:], r.Take(uint64(len(i.fingerprint))))
 		if i.expire = int64(r.Uint64()); i.expire < 0 {
 			r.Fail()
 		}
@@ -111,7 +111,7 @@ func readItem(r *replica.Reader, digest bool) (i item) {
 		r.Fail()
 		return item{}
 	}
-	i.print = printOf(i.token)
+	i.fingerprint = fingerprintOf(i.token)
 	var err error
 	if i.expire, err = parse(i.token, i.data); err != nil {
 		r.Fail()
