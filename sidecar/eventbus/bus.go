@@ -21,11 +21,11 @@ import (
 // What firing an event can fail with.
 var (
 	// ErrBusFull: the queue of events waiting for the master is full.
-	ErrBusFull = errors.New("localmaster: event queue is full")
+	ErrBusFull = errors.New("eventbus: event queue is full")
 	// ErrBusClosed: the bus was closed.
-	ErrBusClosed = errors.New("localmaster: event bus is closed")
+	ErrBusClosed = errors.New("eventbus: event bus is closed")
 	// ErrTag: the tag is empty or would be cut in two.
-	ErrTag = errors.New("localmaster: unusable event tag")
+	ErrTag = errors.New("eventbus: unusable event tag")
 )
 
 // BusOptions configures a Bus. Zero values take the defaults named.

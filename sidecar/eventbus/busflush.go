@@ -9,7 +9,7 @@ import (
 )
 
 // ErrBusDown: the master does not take events now; what was queued waits.
-var ErrBusDown = errors.New("localmaster: the master takes no events")
+var ErrBusDown = errors.New("eventbus: the master takes no events")
 
 const (
 	// reachTimeout bounds the question whether anybody listens on the pull socket.

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrEvent means that bytes from the event bus are not what a master sends.
-var ErrEvent = errors.New("localmaster: malformed event")
+var ErrEvent = errors.New("eventbus: malformed event")
 
 // tagEnd separates an event's tag from its data (salt/utils/event.py:TAGEND).
 const tagEnd = "\n\n"

@@ -19,7 +19,7 @@ import (
 const UsualUmask = 0o022
 
 // ErrNoUmask: it cannot be seen now what umask the master has.
-var ErrNoUmask = errors.New("localmaster: umask not known")
+var ErrNoUmask = errors.New("eventbus: umask not known")
 
 // Umask is what the running master takes off the modes of the files and directories it makes. The kernel tells: which
 // process listens at the event bus, whose umask is that of all processes of a master, and what that is. ErrNoUmask:
