@@ -31,7 +31,6 @@ var largeStructs = []string{
 	// To be split.
 	"consensus.Node", "consensus/state.data",
 	"fsync/keydir.loop",
-	"sidecar/eventbus.Bus", "sidecar/spool.Spool", "sidecar/upstream.ReqClient",
 }
 
 // walkSources calls f with each Go file that is not a test, by package directory.

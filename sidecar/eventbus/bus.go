@@ -52,13 +52,11 @@ type Options struct {
 
 // Bus is the master's event bus: fire on its pull socket, receive from its pub socket. Both reconnect by themselves.
 type Bus struct {
-	o            Options
-	major        int
-	lengths      atomic.Bool // the master takes events with their length, see Serves
-	maxEventSize int64
-	pub, pull    endpoint
-	actors       int // see AwaitActors
-	metrics      *busMetrics
+	o         Options
+	format    format
+	pub, pull endpoint
+	actors    int // see AwaitActors
+	metrics   *busMetrics
 
 	ctx           context.Context
 	cancel        context.CancelFunc
@@ -67,17 +65,76 @@ type Bus struct {
 	wg            sync.WaitGroup
 	isUp          atomic.Bool
 
+	handlers handlers
 	back     chan struct{} // signals that the bus was reached after it was away
-	queue    chan queuedEvent
-	hurry    chan struct{} // what is queued is not to wait for more
-	urgent   atomic.Int64  // events queued that are not lazy, and those who wait in Flush
 	closing  chan struct{}
 	mu       sync.Mutex // guards what follows
 	closed   bool
-	bytes    int64
 	flow     flow
-	handlers []*handler
-	active   atomic.Pointer[[]*handler]
+	eventQueue
+}
+
+// format is how the master wants its events.
+type format struct {
+	major        int
+	maxEventSize int64
+	lengths      atomic.Bool // with their length, see Serves
+}
+
+func (f *format) formatStamp(t time.Time) string { return formatStamp(t, f.major) }
+
+func (f *format) trimEvent(data []byte) ([]byte, error) { return trimEvent(data, f.maxEventSize) }
+
+// pullFraming is what the master takes.
+func (f *format) pullFraming() framing {
+	if f.lengths.Load() {
+		return prefixed
+	}
+	return bare
+}
+
+// eventQueue is the events that wait to be fired.
+type eventQueue struct {
+	queue  chan queuedEvent
+	bytes  int64         // of those in the queue
+	urgent atomic.Int64  // events queued that are not lazy, and those who wait in Flush
+	hurry  chan struct{} // what is queued is not to wait for more
+}
+
+// addEvent queues an event, and reports whether there was room.
+func (q *eventQueue) addEvent(e queuedEvent) bool {
+	select {
+	case q.queue <- e:
+	default:
+		return false
+	}
+	q.bytes += e.size()
+	if !e.lazy {
+		q.urgent.Add(1)
+	}
+	if !e.lazy || q.bytes > busBatch {
+		q.endLinger()
+	}
+	return true
+}
+
+// removeEvent notes that an event was taken out.
+func (q *eventQueue) removeEvent(e queuedEvent) {
+	if !e.lazy {
+		q.urgent.Add(-1)
+	}
+	q.bytes -= e.size()
+}
+
+// isPressing says whether a queued event, or a caller in Flush, should not wait for more events.
+func (q *eventQueue) isPressing() bool { return q.urgent.Load() > 0 || q.bytes > busBatch }
+
+// endLinger ends a linger.
+func (q *eventQueue) endLinger() {
+	select {
+	case q.hurry <- struct{}{}:
+	default:
+	}
 }
 
 type queuedEvent struct {
@@ -86,7 +143,7 @@ type queuedEvent struct {
 	lazy bool // it may wait a little for others
 }
 
-type handler struct{ f func(tag string, data []byte) }
+func (e queuedEvent) size() int64 { return int64(len(e.tag) + len(e.data)) }
 
 type endpoint struct{ network, address string }
 
@@ -103,21 +160,20 @@ func New(cfg *localmaster.Config, o Options) *Bus {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	b := &Bus{
-		o: o, major: cfg.Version.Major, maxEventSize: cfg.Int("max_event_size"), metrics: newBusMetrics(o.Registerer),
-		queue: make(chan queuedEvent, o.QueueEvents), closing: make(chan struct{}),
-		pub:  busEndpoint(cfg, "master_event_pub.ipc", "tcp_master_pub_port"),
-		pull: busEndpoint(cfg, "master_event_pull.ipc", "tcp_master_pull_port"), actors: countActors(cfg),
+		o: o, format: format{major: cfg.Version.Major, maxEventSize: cfg.Int("max_event_size")},
+		metrics: newBusMetrics(o.Registerer), back: make(chan struct{}, 1), closing: make(chan struct{}),
+		eventQueue: eventQueue{queue: make(chan queuedEvent, o.QueueEvents), hurry: make(chan struct{}, 1)},
+		pub:        busEndpoint(cfg, "master_event_pub.ipc", "tcp_master_pub_port"),
+		pull:       busEndpoint(cfg, "master_event_pull.ipc", "tcp_master_pull_port"), actors: countActors(cfg),
 	}
-	b.active.Store(&[]*handler{})
 	b.flow.moved = make(chan struct{})
-	b.back, b.hurry = make(chan struct{}, 1), make(chan struct{}, 1)
 	b.Serves(cfg.Version)
 	return b
 }
 
 // Serves says which release the master is from now on: what it takes is framed by it. Not to be told by listening:
 // those of 3007 and 3008 publish without lengths whatever they take, and one that has nothing to say publishes nothing.
-func (b *Bus) Serves(v localmaster.Version) { b.lengths.Store(v.TakesLengths()) }
+func (b *Bus) Serves(v localmaster.Version) { b.format.lengths.Store(v.TakesLengths()) }
 
 func busEndpoint(cfg *localmaster.Config, socket, portOption string) endpoint {
 	if cfg.IPCMode == "tcp" {
@@ -160,7 +216,7 @@ func (b *Bus) Close() error {
 // delivered. Values are trimmed to the master's max_event_size as Salt does. Errors: ErrBusFull when the master has
 // not taken events for long, ErrBusClosed, ErrTag, and a value that has no msgpack form.
 func (b *Bus) Fire(ctx context.Context, tag string, data map[string]any) error {
-	text, err := appendEventData(nil, data, time.Now(), b.major)
+	text, err := appendEventData(nil, data, time.Now(), b.format.major)
 	if err != nil {
 		return fmt.Errorf("fire event: %w", err)
 	}
@@ -168,12 +224,12 @@ func (b *Bus) Fire(ctx context.Context, tag string, data map[string]any) error {
 }
 
 // Stamp is the _stamp of an event that happens at t, as the master's version writes it.
-func (b *Bus) Stamp(t time.Time) string { return formatStamp(t, b.major) }
+func (b *Bus) Stamp(t time.Time) string { return b.format.formatStamp(t) }
 
 // FireRaw queues an event whose data is a msgpack map already (bin types as on the bus, _stamp included). The bus
 // owns data from now on.
 func (b *Bus) FireRaw(ctx context.Context, tag string, data []byte) error {
-	data, err := trimEvent(data, b.maxEventSize)
+	data, err := b.format.trimEvent(data)
 	if err != nil {
 		return fmt.Errorf("fire event: %w", err)
 	}
@@ -195,56 +251,23 @@ func (b *Bus) enqueueEvent(ctx context.Context, e queuedEvent) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	size := int64(len(tag) + len(e.data))
-	switch {
-	case b.closed || b.ctx == nil:
+	if b.closed || b.ctx == nil {
 		return ErrBusClosed
-	case b.bytes > 0 && b.bytes+size > b.o.QueueBytes: // a larger one goes alone: a caller in order offers it again
+	}
+	// One that is larger than the queue may be goes alone: a caller in order offers it again.
+	if b.bytes > 0 && b.bytes+e.size() > b.o.QueueBytes || !b.addEvent(e) {
 		b.metrics.dropped.Inc()
 		return ErrBusFull
 	}
-	select {
-	case b.queue <- e:
-		b.bytes += size
-		if !e.lazy {
-			b.urgent.Add(1)
-		}
-		if !e.lazy || b.bytes > busBatch {
-			b.endLinger()
-		}
-		b.metrics.waiting.Inc()
-		b.flow.queued++
-		return nil
-	default:
-		b.metrics.dropped.Inc()
-		return ErrBusFull
-	}
+	b.metrics.waiting.Inc()
+	b.flow.queued++
+	return nil
 }
 
 // Subscribe registers f for every event from now on. f runs on the receiving goroutine: it must not block and must
 // not keep data, which is the event's msgpack map.
 func (b *Bus) Subscribe(f func(tag string, data []byte)) (cancel func()) {
-	h := &handler{f}
-	b.changeHandlers(func(list []*handler) []*handler { return append(list, h) })
-	return func() {
-		b.changeHandlers(func(list []*handler) []*handler {
-			kept := list[:0:0]
-			for _, other := range list {
-				if other != h {
-					kept = append(kept, other)
-				}
-			}
-			return kept
-		})
-	}
-}
-
-func (b *Bus) changeHandlers(edit func([]*handler) []*handler) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.handlers = edit(append([]*handler(nil), b.handlers...))
-	list := b.handlers
-	b.active.Store(&list)
+	return b.handlers.addHandler(f)
 }
 
 // Up reports whether the receiving side is connected; never with FireOnly.

@@ -84,7 +84,7 @@ func (b *Bus) deliverEvent(body []byte) {
 		return
 	}
 	b.metrics.received.Inc()
-	for _, h := range *b.active.Load() {
+	for _, h := range b.handlers.all() {
 		h.f(tag, data)
 	}
 }
@@ -217,10 +217,7 @@ func (b *Bus) takeEvent(p *pull) (e queuedEvent, ok bool) {
 
 func (b *Bus) noteTaken(e queuedEvent) queuedEvent {
 	b.mu.Lock()
-	if !e.lazy {
-		b.urgent.Add(-1)
-	}
-	b.bytes -= int64(len(e.tag) + len(e.data))
+	b.removeEvent(e)
 	b.metrics.waiting.Dec()
 	b.mu.Unlock()
 	return e
@@ -248,7 +245,7 @@ func lingerAfter(linger time.Duration, written int, ago time.Duration) time.Dura
 func (b *Bus) lingerFor(most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
-	for !b.isPressing() {
+	for !b.mayNotWait() {
 		select {
 		case <-b.hurry: // perhaps for what was written long ago
 		case <-timer.C:
@@ -261,19 +258,10 @@ func (b *Bus) lingerFor(most time.Duration) {
 	}
 }
 
-// isPressing says whether a queued event, or a caller in Flush, should not wait for more events.
-func (b *Bus) isPressing() bool {
+func (b *Bus) mayNotWait() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.urgent.Load() > 0 || b.bytes > busBatch
-}
-
-// endLinger ends a linger.
-func (b *Bus) endLinger() {
-	select {
-	case b.hurry <- struct{}{}:
-	default:
-	}
+	return b.isPressing()
 }
 
 // fillBatch is the event and what else waits.
@@ -289,14 +277,6 @@ func (b *Bus) fillBatch(dst []queuedEvent, first queuedEvent) []queuedEvent {
 		}
 	}
 	return dst
-}
-
-// pullFraming is what the master takes.
-func (b *Bus) pullFraming() framing {
-	if b.lengths.Load() {
-		return prefixed
-	}
-	return bare
 }
 
 // writeEvents fires events on a connection, a new one when the old one is broken: the master closes it when it ends. n
@@ -352,7 +332,7 @@ func (b *Bus) putEvents(p *pull, events []queuedEvent) (n int, err error) {
 		b.noteLost()
 		return 0, fmt.Errorf("write events: %w", err)
 	}
-	f := b.pullFraming()
+	f := b.format.pullFraming()
 	text := p.text[:0]
 	for _, e := range events {
 		text = appendFrame(text, f, e.tag, e.data)

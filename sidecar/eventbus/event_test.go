@@ -152,7 +152,7 @@ func TestFramingOfReleases(t *testing.T) {
 		if cfg.Version, err = localmaster.ParseVersion(text); err != nil {
 			t.Fatal(err)
 		}
-		if got := New(cfg, Options{}).pullFraming(); got != want {
+		if got := New(cfg, Options{}).format.pullFraming(); got != want {
 			t.Errorf("%s: %d", text, got)
 		}
 	}

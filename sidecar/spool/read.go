@@ -210,22 +210,16 @@ func (r *reader) skipDamage(s *Spool, limit int64, from, next uint64) error {
 // consumers are done with it.
 func (s *Spool) forgetVanished(g *segment, from, end uint64) {
 	s.mu.Lock()
-	if !slices.Contains(s.segments, g) {
+	i := slices.Index(s.segments, g)
+	if i < 0 {
 		s.mu.Unlock()
 		return
 	}
 	after := end
-	for i, c := range s.segments {
-		if c != g {
-			continue
-		}
-		if i+1 < len(s.segments) {
-			after = s.segments[i+1].first
-		}
-		s.segments = append(s.segments[:i:i], s.segments[i+1:]...)
-		s.bytes -= g.size
-		break
+	if i+1 < len(s.segments) {
+		after = s.segments[i+1].first
 	}
+	s.removeSegment(i)
 	s.mu.Unlock()
 	s.noteDamage(Damage{Segment: g.name, Bytes: g.size, Lost: after - min(from, after)})
 }

@@ -38,8 +38,7 @@ func (s *Spool) removeOldest() bool {
 		s.c.Logger.Warn("journal's segment not removed", "path", g.name, "err", err)
 		return false
 	}
-	s.bytes -= g.size
-	s.segments = s.segments[1:]
+	s.removeSegment(0)
 	s.full = false
 	return true
 }

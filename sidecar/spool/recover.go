@@ -21,7 +21,7 @@ func (s *Spool) recoverDir() error {
 	if err != nil {
 		return err
 	}
-	s.next, s.bytes, s.segments, s.consumers = 1, 0, nil, nil // an attempt to open that failed may have left something
+	s.segmentLog, s.consumers = segmentLog{next: 1}, nil // an attempt to open that failed may have left something
 	for i := range s.c.Consumers {
 		k := &consumer{s: s, Consumer: s.c.Consumers[i]}
 		if k.cursor, err = openCursor(s.c.Dir, k.Name, s.c.Disk); err != nil {
@@ -77,8 +77,7 @@ func (s *Spool) readSegments(list []*segment) error {
 			}
 			continue
 		}
-		s.segments = append(s.segments, g)
-		s.bytes += f.size
+		s.addSegment(g, f.size)
 		s.next = max(s.next, f.last+1)
 		if i == len(list)-1 {
 			if err := s.resumeSegment(g, f); err != nil {

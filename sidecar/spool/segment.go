@@ -29,6 +29,34 @@ type segment struct {
 	holes []Damage
 }
 
+// segmentLog is the segments that there are.
+type segmentLog struct {
+	segments []*segment
+	bytes    int64  // of all
+	next     uint64 // number of the next record
+}
+
+// lastSegment is the one that grows.
+func (l *segmentLog) lastSegment() *segment { return l.segments[len(l.segments)-1] }
+
+func (l *segmentLog) addSegment(g *segment, bytes int64) {
+	l.segments = append(l.segments, g)
+	l.bytes += bytes
+}
+
+// removeSegment leaves the slice that readers may hold as it is.
+func (l *segmentLog) removeSegment(i int) {
+	l.bytes -= l.segments[i].size
+	l.segments = append(l.segments[:i:i], l.segments[i+1:]...)
+}
+
+// growLast takes the bytes of so many records into the last segment.
+func (l *segmentLog) growLast(bytes int64, records int) {
+	l.lastSegment().size += bytes
+	l.bytes += bytes
+	l.next += uint64(records)
+}
+
 func newSegmentName(first uint64) (string, uint64, error) {
 	var b [8]byte
 	if _, err := rand.Read(b[:]); err != nil {

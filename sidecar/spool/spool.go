@@ -24,14 +24,11 @@ type Spool struct {
 	disk   sync.Mutex // held while a group is written and while the active segment is put aside
 	active *os.File   // file of the last segment; nil when the next group must start a new one
 
-	mu        sync.Mutex // guards what follows
-	state     int        // fresh, open or closed
-	gone      bool       // the directory is not this spool's any more
-	waiting   []*waiter
-	waitBytes int64
-	segments  []*segment
-	bytes     int64 // of all segments
-	next      uint64
+	mu      sync.Mutex // guards what follows
+	state   int        // fresh, open or closed
+	gone    bool       // the directory is not this spool's any more
+	waiting waitQueue
+	segmentLog
 	recent    recent
 	grown     chan struct{} // closed and replaced when records were added
 	fault     error         // what the disk said last; nil when it worked

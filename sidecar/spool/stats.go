@@ -39,8 +39,9 @@ func (s *Spool) Stats() Stats {
 		return Stats{State: StateOK, MaxBytes: s.c.MaxBytes}
 	}
 	st := Stats{
-		State: stateOf(s.fault), Bytes: s.bytes, MaxBytes: s.c.MaxBytes, Segments: len(s.segments), Waiting: len(s.waiting),
-		Last: s.next - 1, Appended: s.stats.appended, Syncs: s.stats.syncs, Damages: s.stats.damages, Lost: s.stats.lost,
+		State: stateOf(s.fault), Bytes: s.bytes, MaxBytes: s.c.MaxBytes, Segments: len(s.segments),
+		Waiting: len(s.waiting.waiters), Last: s.next - 1, Appended: s.stats.appended, Syncs: s.stats.syncs,
+		Damages: s.stats.damages, Lost: s.stats.lost,
 	}
 	if s.fault != nil {
 		st.Err = s.fault.Error()

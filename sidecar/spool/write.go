@@ -15,6 +15,43 @@ type waiter struct {
 	done func(error)
 }
 
+// diskBytes is what the record takes on disk.
+func (w *waiter) diskBytes() int64 { return int64(len(w.body)) + frameSize }
+
+// waitQueue is the records that wait for the writer.
+type waitQueue struct {
+	waiters []*waiter
+	bytes   int64 // on disk, of those that wait and of the group that is being written
+}
+
+func (q *waitQueue) addWaiter(w *waiter) {
+	q.waiters = append(q.waiters, w)
+	q.bytes += w.diskBytes()
+}
+
+// takeGroup takes the first ones, of at most so many bytes but one at least.
+func (q *waitQueue) takeGroup(limit int64) (group []*waiter) {
+	var size int64
+	n := 0
+	for n < len(q.waiters) && (n == 0 || size+int64(len(q.waiters[n].body)) <= limit) {
+		size += q.waiters[n].diskBytes()
+		n++
+	}
+	group, q.waiters = q.waiters[:n:n], q.waiters[n:]
+	if len(q.waiters) == 0 {
+		q.waiters = nil
+	}
+	return group
+}
+
+// sizeOf is what a group takes on disk.
+func sizeOf(group []*waiter) (size int64) {
+	for _, w := range group {
+		size += w.diskBytes()
+	}
+	return size
+}
+
 // Append returns nil when the record is on disk. When ctx ends earlier the record may still get there.
 func (s *Spool) Append(ctx context.Context, r Record) error {
 	result := make(chan error, 1)
@@ -42,7 +79,7 @@ func (s *Spool) Go(r Record, done func(error)) {
 }
 
 func (s *Spool) enqueueRecord(w *waiter) error {
-	n := int64(len(w.body)) + frameSize
+	n := w.diskBytes()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -50,14 +87,13 @@ func (s *Spool) enqueueRecord(w *waiter) error {
 		return ErrClosed
 	case int64(len(w.body)) > s.c.MaxRecord:
 		return ErrTooLarge
-	case s.bytes+s.waitBytes+n > s.c.MaxBytes:
+	case s.bytes+s.waiting.bytes+n > s.c.MaxBytes:
 		s.full = true
 		return ErrFull
-	case s.waitBytes+n > s.c.MaxWaiting:
+	case s.waiting.bytes+n > s.c.MaxWaiting:
 		return ErrBusy
 	}
-	s.waiting = append(s.waiting, w)
-	s.waitBytes += n
+	s.waiting.addWaiter(w)
 	s.wakeWriter()
 	return nil
 }
@@ -91,7 +127,7 @@ func (s *Spool) runWriter() {
 func (s *Spool) takeGroup() (group []*waiter, end bool) {
 	if s.c.Gather > 0 {
 		s.mu.Lock()
-		pause := len(s.waiting) > 0 && s.state == opened
+		pause := len(s.waiting.waiters) > 0 && s.state == opened
 		s.mu.Unlock()
 		if pause {
 			time.Sleep(s.c.Gather)
@@ -99,17 +135,8 @@ func (s *Spool) takeGroup() (group []*waiter, end bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var size int64
-	n := 0
-	for n < len(s.waiting) && (n == 0 || size+int64(len(s.waiting[n].body)) <= s.c.GroupBytes) {
-		size += int64(len(s.waiting[n].body)) + frameSize
-		n++
-	}
-	group, s.waiting = s.waiting[:n:n], s.waiting[n:]
-	if len(s.waiting) == 0 {
-		s.waiting = nil
-	}
-	return group, n == 0 && s.state != opened
+	group = s.waiting.takeGroup(s.c.GroupBytes)
+	return group, len(group) == 0 && s.state != opened
 }
 
 // commitGroup brings a group onto the disk and tells its waiters.
@@ -117,18 +144,12 @@ func (s *Spool) commitGroup(group []*waiter) {
 	start := time.Now()
 	s.disk.Lock()
 	size, err := s.writeGroup(group)
-	var waited int64
-	for _, w := range group {
-		waited += int64(len(w.body)) + frameSize
-	}
 	s.mu.Lock()
-	s.waitBytes -= waited
+	s.waiting.bytes -= sizeOf(group)
 	changed := (s.fault == nil) != (err == nil)
 	s.fault = err
 	if err == nil {
-		s.segments[len(s.segments)-1].size += size
-		s.bytes += size
-		s.next += uint64(len(group))
+		s.growLast(size, len(group))
 		s.stats.appended += uint64(len(group))
 		for _, w := range group {
 			s.recent.addRecord(w.rec, int64(len(w.body)))
@@ -157,10 +178,7 @@ func (s *Spool) writeGroup(group []*waiter) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("write journal: %w", err)
 	}
-	var size int64
-	for _, w := range group {
-		size += int64(len(w.body)) + frameSize
-	}
+	size := sizeOf(group)
 	buf := make([]byte, 0, size)
 	for i, w := range group {
 		w.rec.Seq = s.next + uint64(i)
@@ -187,7 +205,7 @@ func (s *Spool) writeGroup(group []*waiter) (int64, error) {
 // activeSegment returns the segment to write the group to, a new one when the last is full or not to be trusted.
 func (s *Spool) activeSegment(group []*waiter) (*segment, error) {
 	if s.active != nil {
-		g := s.segments[len(s.segments)-1]
+		g := s.lastSegment()
 		if g.size < s.c.SegmentBytes {
 			return g, nil
 		}
@@ -200,8 +218,7 @@ func (s *Spool) activeSegment(group []*waiter) (*segment, error) {
 	}
 	s.active = f
 	s.mu.Lock()
-	s.segments = append(s.segments, g)
-	s.bytes += g.size
+	s.addSegment(g, g.size)
 	s.mu.Unlock()
 	return g, nil
 }
@@ -212,8 +229,7 @@ func (s *Spool) dropEmpty() {
 	defer s.mu.Unlock()
 	if n := len(s.segments); n > 0 && s.segments[n-1].first == s.next {
 		if os.Remove(filepath.Join(s.c.Dir, s.segments[n-1].name)) == nil {
-			s.bytes -= s.segments[n-1].size
-			s.segments = s.segments[:n-1]
+			s.removeSegment(n - 1)
 		}
 	}
 }

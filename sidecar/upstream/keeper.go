@@ -48,7 +48,7 @@ func (c *ReqClient) keepIdle() {
 func (c *ReqClient) claimPlace() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || c.fresh+c.dialing >= c.cfg.MinIdle || len(c.conns)+c.dialing >= c.cfg.MaxConns {
+	if c.closed || c.fresh+c.dialing >= c.cfg.MinIdle || c.countPlaces() >= c.cfg.MaxConns {
 		return false
 	}
 	c.dialing++
@@ -57,8 +57,7 @@ func (c *ReqClient) claimPlace() bool {
 
 // growPool starts connects for the waiting calls while the master is known to answer; the keeper does it when not.
 func (c *ReqClient) growPool() {
-	for c.state == up && !c.closed && c.dialing < min(c.queue.ready, maxDialing) &&
-		len(c.conns)+c.dialing < c.cfg.MaxConns {
+	for c.state == up && !c.closed && c.dialing < min(c.queue.ready, maxDialing) && c.countPlaces() < c.cfg.MaxConns {
 		c.dialing++
 		c.wg.Go(func() { _ = c.connectMaster() })
 	}

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"slices"
 	"time"
 )
 
@@ -46,14 +45,6 @@ func (c *ReqClient) placeCall(ca *call) (j job, shed *call, err error) {
 	c.metrics.queue.Set(float64(c.queue.len))
 	c.growPool()
 	return job{}, shed, nil
-}
-
-// lastIdle takes the connection that was used last from those that idle.
-func (c *ReqClient) lastIdle() *conn {
-	n := len(c.idle) - 1
-	cn := c.idle[n]
-	c.idle = c.idle[:n]
-	return cn
 }
 
 func (c *ReqClient) checkCall(ca *call) error {
@@ -210,14 +201,8 @@ func (c *ReqClient) removeConn(cn *conn) {
 		return
 	}
 	cn.gone = true
-	delete(c.conns, cn)
 	c.noteSettled(cn)
-	if cn.epoch == c.epoch {
-		c.fresh--
-	}
-	if i := slices.Index(c.idle, cn); i >= 0 {
-		c.idle = slices.Delete(c.idle, i, i+1)
-	}
+	c.forgetConn(cn)
 	c.metrics.conns.Set(float64(len(c.conns)))
 	c.growPool() // there is room for another one
 }
@@ -254,12 +239,7 @@ func (c *ReqClient) handleLost(cn *conn, err error) {
 }
 
 func (c *ReqClient) newEpoch() {
-	c.epoch++
-	c.fresh = 0
-	for _, old := range c.idle {
-		old.close()
-	}
-	c.idle = nil
+	c.beginEpoch()
 	c.stalled = ""
 	c.setState(connecting)
 	signalChan(c.wake)

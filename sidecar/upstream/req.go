@@ -29,25 +29,16 @@ type ReqClient struct {
 	risen  chan struct{} // tells the notifier that the master (re)appeared
 	isUp   atomic.Bool
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards what follows
 	closed bool
 	state  state
-	epoch  uint64             // grows with each loss; connections of former epochs take no new calls
-	fresh  int                // connections of the current epoch
-	conns  map[*conn]struct{} // all
-	idle   []*conn            // of the current epoch, the last used at the end
 	// when the master came up, or went on; a lost connection alone changes nothing. Zero: it is down
 	rose    time.Time
-	dialing int
-	kept    int // connections that drain beyond DrainTimeout
-	queue   turns
-	onUp    []func()
-
-	stalled   Stall     // why calls are refused though the master is connected, see stall.go
-	lastReply time.Time // to anything
-	probes    []*probe  // that wait, the oldest first
-	probed    time.Time // when the last one was sent
-	owing     time.Time // when the first one was sent of those that wait, or waited until another took their place
+	stalled Stall // why calls are refused though the master is connected, see stall.go
+	connPool
+	queue turns
+	onUp  []func()
+	probing
 }
 
 // ReqStats is a snapshot for status output.
@@ -64,7 +55,7 @@ type ReqStats struct {
 // NewReqClient returns a client that is not connected yet.
 func NewReqClient(cfg ReqConfig) *ReqClient {
 	c := &ReqClient{
-		cfg: cfg.withDefaults(), metrics: newReqMetrics(cfg.Registerer), conns: map[*conn]struct{}{},
+		cfg: cfg.withDefaults(), metrics: newReqMetrics(cfg.Registerer), connPool: connPool{conns: map[*conn]struct{}{}},
 		wake: make(chan struct{}, 1), risen: make(chan struct{}, 1),
 	}
 	c.queue.most, c.queue.mostWaiting, c.queue.parked = c.cfg.PerSender, c.cfg.PerWaiter, c.metrics.held.Inc

@@ -146,16 +146,9 @@ func (c *ReqClient) checkWorkers(now time.Time) {
 
 // sendProbe sends a small request. Wants mu.
 func (c *ReqClient) sendProbe(now time.Time) {
-	if len(c.probes) == 0 {
-		c.owing = now
-	}
-	if len(c.probes) >= maxProbes {
-		c.probes[0].giveUp()
-		c.probes = c.probes[1:]
-	}
 	ctx, giveUp := context.WithTimeout(c.ctx, 4*c.cfg.StuckAfter)
 	p := &probe{c: c, asked: now, giveUp: giveUp}
-	c.probed, c.probes = now, append(c.probes, p)
+	c.addProbe(p)
 	c.wg.Go(func() { p.runProbe(ctx) })
 }
 
@@ -202,10 +195,40 @@ func (c *ReqClient) owedSince() (since time.Time, asked bool) {
 			note(cn.asked)
 		}
 	}
-	if len(c.probes) > 0 {
-		note(slices.MaxFunc([]time.Time{c.owing, c.lastReply}, time.Time.Compare))
+	if t, waits := c.probedSince(); waits {
+		note(t)
 	}
 	return since, asked
+}
+
+// probing is the probes that wait, and what they and other requests have told of the master's workers.
+type probing struct {
+	probes    []*probe  // the oldest first
+	probed    time.Time // when the last one was sent
+	owing     time.Time // when the first one was sent of those that wait, or waited until another took their place
+	lastReply time.Time // to anything
+}
+
+// addProbe adds a probe, which may take the place of the oldest one.
+func (g *probing) addProbe(p *probe) {
+	if len(g.probes) == 0 {
+		g.owing = p.asked
+	}
+	if len(g.probes) >= maxProbes {
+		g.probes[0].giveUp()
+		g.probes = g.probes[1:]
+	}
+	g.probed, g.probes = p.asked, append(g.probes, p)
+}
+
+// removeProbe forgets a probe that has ended.
+func (g *probing) removeProbe(p *probe) {
+	g.probes = slices.DeleteFunc(g.probes, func(o *probe) bool { return o == p })
+}
+
+// probedSince says since when probes wait for any reply.
+func (g *probing) probedSince() (since time.Time, waits bool) {
+	return slices.MaxFunc([]time.Time{g.owing, g.lastReply}, time.Time.Compare), len(g.probes) > 0
 }
 
 // probe is one small request on a connection of its own.
@@ -221,7 +244,7 @@ func (p *probe) runProbe(ctx context.Context) {
 	p.giveUp()
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
-	p.c.probes = slices.DeleteFunc(p.c.probes, func(o *probe) bool { return o == p })
+	p.c.removeProbe(p)
 	if err == nil {
 		p.c.metrics.probes.Observe(time.Since(p.asked).Seconds())
 		p.c.noteProgress()
