@@ -15,14 +15,14 @@ import (
 // look before the switch, which looks again at each path and leaves both kinds as they are.
 func Stale(area *Area, p *Plan) (edited, unseen string) {
 	s := Switcher{Area: area}
-	defer s.leave()
+	defer s.closeParent()
 	for i := range p.Ops {
 		op := &p.Ops[i]
 		if op.Verb != Place && op.Verb != Remove {
 			continue
 		}
 		var now slotfs.Stat
-		dir, name, err := s.parent(op.Path)
+		dir, name, err := s.openParent(op.Path)
 		if err == nil {
 			now, err = dir.Stat(name)
 		}
@@ -63,14 +63,14 @@ func UntilTelling(ctx context.Context, p *Plan) {
 // Placed tells how the disk shows the files that a switch has placed.
 func Placed(area *Area, p *Plan) scan.Index {
 	s := Switcher{Area: area}
-	defer s.leave()
+	defer s.closeParent()
 	out := scan.Index{}
 	for i := range p.Ops {
 		op := &p.Ops[i]
 		if op.Verb != Place {
 			continue
 		}
-		dir, name, err := s.parent(op.Path)
+		dir, name, err := s.openParent(op.Path)
 		if err != nil {
 			continue
 		}
@@ -90,13 +90,13 @@ func Placed(area *Area, p *Plan) scan.Index {
 // others after the machine's next start. Without that all that was there would look edited.
 func Renumber(area *Area, p *Plan) error {
 	s := Switcher{Area: area}
-	defer s.leave()
+	defer s.closeParent()
 	for i := range p.Ops {
 		op := &p.Ops[i]
 		if op.Was == nil {
 			continue
 		}
-		dir, _, err := s.parent(op.Path)
+		dir, _, err := s.openParent(op.Path)
 		if slotfs.Gone(err) { // with what was in it, but for what is in the area by now
 			dir, err = area.Live, nil
 		}
@@ -115,7 +115,7 @@ func Renumber(area *Area, p *Plan) error {
 // Restored returns the names of what a switch has restored: it is aside no more.
 func Restored(area *Area, p *Plan) (names []string) {
 	for i := range p.Ops {
-		if op := &p.Ops[i]; op.Verb == Restore && !ours(slotfs.Place{Dir: area.Aside, Name: op.Stage}, op) {
+		if op := &p.Ops[i]; op.Verb == Restore && !isStaged(slotfs.Place{Dir: area.Aside, Name: op.Stage}, op) {
 			names = append(names, op.Stage)
 		}
 	}

@@ -31,18 +31,18 @@ func OpenArea(stateDir string, slot tree.Slot, dir string) (*Area, error) {
 	a := &Area{Live: live}
 	outside := filepath.Join(stateDir, "slots", url.PathEscape(slot.String()))
 	inside := filepath.Join(dir, InSlot)
-	if err := a.open(outside); err == nil && renames(a.Stage, live) {
+	if err := a.openPath(outside); err == nil && canRename(a.Stage, live) {
 		return a, nil
 	}
 	a.closeArea()
-	if err := a.open(inside); err != nil {
+	if err := a.openPath(inside); err != nil {
 		a.Close()
 		return nil, err
 	}
 	return a, nil
 }
 
-func (a *Area) open(path string) (err error) {
+func (a *Area) openPath(path string) (err error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("make area: %w", err)
 	}
@@ -63,9 +63,9 @@ func (a *Area) open(path string) (err error) {
 	return nil
 }
 
-// renames says whether a file can be renamed from one directory to the other: the device alone does not tell, because
+// canRename says whether a file can be renamed from one directory to the other: the device alone does not tell, because
 // of bind mounts.
-func renames(from, to *slotfs.Dir) bool {
+func canRename(from, to *slotfs.Dir) bool {
 	name := tree.OwnPrefix + rand.Text()
 	f, err := from.Create(name, true)
 	if err != nil {

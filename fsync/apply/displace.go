@@ -12,24 +12,24 @@ import (
 // editedInstant is why an edit is put aside that came at the very moment of a switch.
 const editedInstant = "edited while it was replaced"
 
-// left lets a path be as an operator has made it, and takes care of what an earlier run has taken out there.
-func (s *Switcher) left(i int, op *Op) error {
-	s.kept(op)
+// noteLeft lets a path be as an operator has made it, and takes care of what an earlier run has taken out there.
+func (s *Switcher) noteLeft(i int, op *Op) error {
+	s.noteKept(op)
 	switch op.Verb {
 	case Remove:
-		return s.displace(s.taken(i), op)
+		return s.displaceFile(s.taken(i), op)
 	case Place, Restore:
 		staged := s.staged(op)
 		if st, err := staged.Dir.Stat(staged.Name); err == nil && st.Ino != op.StageIno {
-			return s.displace(staged, op)
+			return s.displaceFile(staged, op)
 		}
-		return s.displace(s.former(op), op)
+		return s.displaceFile(s.former(op), op)
 	}
 	return nil
 }
 
-// displace takes what a switch has taken out of the slot to where it is kept. There may be nothing.
-func (s *Switcher) displace(from slotfs.Place, op *Op) error {
+// displaceFile takes what a switch has taken out of the slot to where it is kept. There may be nothing.
+func (s *Switcher) displaceFile(from slotfs.Place, op *Op) error {
 	if op.Was == nil {
 		return nil
 	}
@@ -39,21 +39,21 @@ func (s *Switcher) displace(from slotfs.Place, op *Op) error {
 	}
 	gone := err != nil
 	if !gone {
-		if err := s.step(); err != nil {
+		if err := s.runHook(); err != nil {
 			return err
 		}
 	}
 	switch aside := s.editedAside(op); {
 	case op.Aside != "":
 		return s.putAside(from, slotfs.Place{Dir: s.Area.Aside, Name: op.AsideID}, op, op.Aside)
-	case !gone && !st.Unchanged(*op.Was), gone && there(aside):
+	case !gone && !st.Unchanged(*op.Was), gone && isThere(aside):
 		return s.putAside(from, aside, op, editedInstant)
 	case op.Old.Type == tree.File:
 		to := slotfs.Place{Dir: s.Area.Keep, Name: op.Old.Content().String()}
 		if !gone {
 			err = slotfs.Replace(from, to)
 		}
-		if err == nil || gone && there(to) {
+		if err == nil || gone && isThere(to) {
 			s.out.Displaced = append(s.out.Displaced, op.Old)
 		}
 	case !gone && st.Type != tree.Dir:
@@ -70,7 +70,7 @@ func (s *Switcher) displace(from slotfs.Place, op *Op) error {
 func (s *Switcher) putAside(from, to slotfs.Place, op *Op, reason string) error {
 	err := slotfs.Move(from, to)
 	for at, n := to, 1; errors.Is(err, fs.ErrExist); n++ {
-		at.Name = again(to.Name, n)
+		at.Name = nameAgain(to.Name, n)
 		err = slotfs.Move(from, at)
 	}
 	if err != nil && !slotfs.Gone(err) {
@@ -79,8 +79,8 @@ func (s *Switcher) putAside(from, to slotfs.Place, op *Op, reason string) error 
 	return s.noteAside(to, op, reason)
 }
 
-// again is the name of what is put aside at an operation after something else was.
-func again(name string, n int) string { return fmt.Sprintf("%s.%d", name, n) }
+// nameAgain is the name of what is put aside at an operation after something else was.
+func nameAgain(name string, n int) string { return fmt.Sprintf("%s.%d", name, n) }
 
 // noteAside tells of what was put aside, if there was anything.
 func (s *Switcher) noteAside(to slotfs.Place, op *Op, reason string) error {
@@ -97,7 +97,7 @@ func (s *Switcher) noteAside(to slotfs.Place, op *Op, reason string) error {
 			a.Size = st.Size
 		}
 		s.out.Aside = append(s.out.Aside, a)
-		at.Name = again(to.Name, n)
+		at.Name = nameAgain(to.Name, n)
 	}
 }
 
@@ -108,7 +108,7 @@ func (s *Switcher) editedAside(op *Op) slotfs.Place {
 	return slotfs.Place{Dir: s.Area.Aside, Name: "E" + h.String()[:25]}
 }
 
-func there(p slotfs.Place) bool {
+func isThere(p slotfs.Place) bool {
 	_, err := p.Dir.Stat(p.Name)
 	return err == nil
 }

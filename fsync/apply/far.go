@@ -13,32 +13,33 @@ import (
 	"saltclusterd/fsync/tree"
 )
 
-// far says that the area is on another file system than a path: something is mounted inside of the slot. There content
-// is copied, and renamed in its own directory. When that is cut off, the next run finds a path that is not as the plan
-// says, and leaves it to the next scan, which sees what was done; an edit that was taken out there is put aside.
-func far(err error) bool { return errors.Is(err, unix.EXDEV) }
+// isFar says that the area is on another file system than a path: something is mounted inside of the slot. There
+// content is copied, and renamed in its own directory. When that is cut off, the next run finds a path that is not as
+// the plan says, and leaves it to the next scan, which sees what was done; an edit that was taken out there is put
+// aside.
+func isFar(err error) bool { return errors.Is(err, unix.EXDEV) }
 
-// busy says that something is mounted at the very path. It stays.
-func busy(err error) bool { return errors.Is(err, unix.EBUSY) }
+// isBusy says that something is mounted at the very path. It stays.
+func isBusy(err error) bool { return errors.Is(err, unix.EBUSY) }
 
-// beside is the name next to a path by which what goes there, or was there, is known in between.
-func beside(at slotfs.Place, op *Op) slotfs.Place {
+// placeBeside is the name next to a path by which what goes there, or was there, is known in between.
+func placeBeside(at slotfs.Place, op *Op) slotfs.Place {
 	return slotfs.Place{Dir: at.Dir, Name: tree.OwnPrefix + tree.Sum([]byte(op.Path)).String()[:32]}
 }
 
-// placeFar is place where nothing can be renamed.
+// placeFar is placeEntry where nothing can be renamed.
 func (s *Switcher) placeFar(staged, at slotfs.Place, op *Op) error {
 	if t := op.Entry.Type; t != tree.File && t != tree.Symlink {
 		return errEdited // only a directory that was put aside, or a device, which nothing copies
 	}
-	out := beside(at, op)
-	if err := s.tidy(out, op, nil); err != nil {
+	out := placeBeside(at, op)
+	if err := s.tidyOut(out, op, nil); err != nil {
 		return err
 	}
-	if err := s.step(); err != nil {
+	if err := s.runHook(); err != nil {
 		return err
 	}
-	if err := s.copy(staged, out, op.Entry.Type, op.Entry.Mode); err != nil {
+	if err := s.copyEntry(staged, out, op.Entry.Type, op.Entry.Mode); err != nil {
 		_ = out.Dir.Remove(out.Name) // a part of the copy
 		return err
 	}
@@ -49,11 +50,11 @@ func (s *Switcher) placeFar(staged, at slotfs.Place, op *Op) error {
 	if err = s.saveFar(at, op); err == nil {
 		err = s.putFar(out, at, op)
 	}
-	if lost := s.tidy(out, op, &ours); lost != nil {
+	if lost := s.tidyOut(out, op, &ours); lost != nil {
 		return lost
 	}
 	if err == nil && op.Verb == Restore { // nothing else has it, and the two file systems go to the disk by themselves
-		err = able(at.Dir.FlushNames())
+		err = ignoreUnable(at.Dir.FlushNames())
 	}
 	if err != nil {
 		return err
@@ -62,9 +63,9 @@ func (s *Switcher) placeFar(staged, at slotfs.Place, op *Op) error {
 }
 
 // putFar makes the copy beside a path live. The file that it replaces was saved before, unless it was edited since.
-// What it leaves beside the path is for tidy.
+// What it leaves beside the path is for tidyOut.
 func (s *Switcher) putFar(out, at slotfs.Place, op *Op) error {
-	if err := s.step(); err != nil {
+	if err := s.runHook(); err != nil {
 		return err
 	}
 	if op.Was == nil {
@@ -80,41 +81,41 @@ func (s *Switcher) putFar(out, at slotfs.Place, op *Op) error {
 		return slotfs.Replace(out, at)
 	case slotfs.Gone(err):
 		return errEdited
-	case err != nil || !edited(out, op):
+	case err != nil || !isEdited(out, op):
 		return err
 	}
-	if err := s.step(); err != nil {
+	if err := s.runHook(); err != nil {
 		return err
 	}
 	_ = slotfs.Exchange(out, at)
 	return errEdited
 }
 
-// removeFar is remove where nothing can be renamed.
+// removeFar is removeEntry where nothing can be renamed.
 func (s *Switcher) removeFar(at slotfs.Place, op *Op) error {
-	out := beside(at, op)
-	err := s.tidy(out, op, nil)
+	out := placeBeside(at, op)
+	err := s.tidyOut(out, op, nil)
 	if err == nil {
 		err = s.saveFar(at, op)
 	}
 	if err == nil {
-		err = s.step()
+		err = s.runHook()
 	}
 	if err == nil {
 		err = slotfs.Move(at, out)
 	}
-	if err == nil && edited(out, op) {
-		if err = s.step(); err == nil {
+	if err == nil && isEdited(out, op) {
+		if err = s.runHook(); err == nil {
 			_ = slotfs.Move(out, at)
 			err = errEdited
 		}
 	}
-	if lost := s.tidy(out, op, nil); lost != nil {
+	if lost := s.tidyOut(out, op, nil); lost != nil {
 		return lost
 	}
 	switch {
 	case errors.Is(err, errEdited):
-		s.kept(op)
+		s.noteKept(op)
 		return nil
 	case err == nil || slotfs.Gone(err):
 		s.out.Removed++
@@ -125,18 +126,18 @@ func (s *Switcher) removeFar(at slotfs.Place, op *Op) error {
 
 // recoverFar takes care of what a run that was killed has left beside a path.
 func (s *Switcher) recoverFar(at slotfs.Place, op *Op) error {
-	out := beside(at, op)
+	out := placeBeside(at, op)
 	if now, err := out.Dir.Stat(out.Name); err == nil && op.Was != nil && now.Unchanged(*op.Was) {
 		if err := s.noteSaved(op); err != nil {
 			return err
 		}
 	}
-	return s.tidy(out, op, nil)
+	return s.tidyOut(out, op, nil)
 }
 
-// tidy removes what is left beside a path: a copy of what is staged, or what that has replaced, which was saved.
+// tidyOut removes what is left beside a path: a copy of what is staged, or what that has replaced, which was saved.
 // Anything else is an edit that nothing else holds: it is put aside, and where that fails it stays, with an error.
-func (s *Switcher) tidy(out slotfs.Place, op *Op, ours *slotfs.Stat) error {
+func (s *Switcher) tidyOut(out slotfs.Place, op *Op, ours *slotfs.Stat) error {
 	if s.ended {
 		return nil
 	}
@@ -216,7 +217,7 @@ func (s *Switcher) copyOverruledEdit(out slotfs.Place, was slotfs.Stat, op *Op) 
 		return fmt.Errorf("neither a file nor a symlink: %w", fs.ErrInvalid)
 	}
 	saved := s.saving()
-	err := s.copy(out, saved, was.Type, was.Mode)
+	err := s.copyEntry(out, saved, was.Type, was.Mode)
 	if now, serr := out.Dir.Stat(out.Name); err == nil {
 		if err = serr; err == nil && !now.Unchanged(was) {
 			err = errors.New("it changes while it is copied")
@@ -244,7 +245,7 @@ func (s *Switcher) saveFar(at slotfs.Place, op *Op) error {
 	}
 	saved, save := s.saving(), op.Aside != "" || op.Old.Type == tree.File
 	if save {
-		if err := s.copy(at, saved, op.Old.Type, op.Old.Mode); err != nil {
+		if err := s.copyEntry(at, saved, op.Old.Type, op.Old.Mode); err != nil {
 			_ = saved.Dir.Remove(saved.Name)
 			return err
 		}
@@ -284,8 +285,8 @@ func (s *Switcher) noteSaved(op *Op) error {
 	return nil
 }
 
-// copy copies a file or a symlink, in place of an earlier copy.
-func (s *Switcher) copy(from, to slotfs.Place, is tree.Type, mode uint16) error {
+// copyEntry copies a file or a symlink, in place of an earlier copy.
+func (s *Switcher) copyEntry(from, to slotfs.Place, is tree.Type, mode uint16) error {
 	if err := to.Dir.Remove(to.Name); err != nil && !slotfs.Gone(err) {
 		return err
 	}

@@ -31,7 +31,7 @@ func farDirs(t *testing.T) (slotDir, areaDir string) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if renames(a, b) {
+	if canRename(a, b) {
 		t.Skip("/dev/shm and the temporary directory are one file system")
 	}
 	return slotDir, areaDir
@@ -49,7 +49,7 @@ func farArea(t tester, top, from string) *Area {
 		t.Fatal(err)
 	}
 	a := &Area{Live: live}
-	if err := a.open(path); err != nil {
+	if err := a.openPath(path); err != nil {
 		t.Fatal(err)
 	}
 	return a

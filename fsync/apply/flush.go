@@ -16,8 +16,8 @@ type Flush struct {
 	many  bool                   // more directories than are listed
 }
 
-// note adds a directory.
-func (f *Flush) note(d *slotfs.Dir) error {
+// noteDir adds a directory.
+func (f *Flush) noteDir(d *slotfs.Dir) error {
 	self, err := d.Self()
 	if err != nil {
 		return err
@@ -48,12 +48,12 @@ func (f *Flush) Run(all bool) error {
 	var errs []error
 	if all || f.many {
 		for _, d := range f.disks {
-			errs = append(errs, able(d.Flush()))
+			errs = append(errs, ignoreUnable(d.Flush()))
 		}
 		return errors.Join(errs...)
 	}
 	for _, d := range f.dirs {
-		errs = append(errs, able(d.FlushNames()))
+		errs = append(errs, ignoreUnable(d.FlushNames()))
 	}
 	return errors.Join(errs...)
 }
@@ -71,10 +71,10 @@ func Edits(o tree.Objects, path string, from, to tree.Hash) error {
 	defer top.Close()
 	s := Switcher{Area: &Area{Live: top}, out: Outcome{Flush: &Flush{}}}
 	defer s.out.Flush.Close()
-	defer s.leave()
+	defer s.closeParent()
 	files, blind := 0, false // where this program may not look, or a database from which something is missing
 	err = tree.Diff(o, from, to, func(c tree.Change) error {
-		dir, name, err := s.parent(c.Path)
+		dir, name, err := s.openParent(c.Path)
 		if err != nil || c.To == nil || c.To.Type != tree.File {
 			blind = blind || err != nil && !slotfs.Gone(err)
 			return nil
@@ -88,16 +88,16 @@ func Edits(o tree.Objects, path string, from, to tree.Hash) error {
 			return nil
 		}
 		defer f.Close()
-		return able(f.Sync())
+		return ignoreUnable(f.Sync())
 	})
 	if blind = blind || errors.Is(err, tree.ErrNoObject); blind {
-		err = able(top.Flush())
+		err = ignoreUnable(top.Flush())
 	}
 	return errors.Join(err, s.out.Flush.Run(blind || files > flushFiles))
 }
 
-// able takes it for done where a file system cannot do such a thing.
-func able(err error) error {
+// ignoreUnable takes it for done where a file system cannot do such a thing.
+func ignoreUnable(err error) error {
 	for _, cannot := range []error{unix.EINVAL, unix.ENOTSUP, unix.ENOSYS} {
 		if errors.Is(err, cannot) {
 			return nil

@@ -17,7 +17,7 @@ import (
 func Make(o tree.Objects, slot tree.Slot, from, to tree.Hash, live scan.Index,
 	aside func(path string) string) (Plan, error) {
 	p := &planner{live: live, aside: aside, names: map[string]int{}}
-	if err := tree.Diff(o, from, to, p.change); err != nil {
+	if err := tree.Diff(o, from, to, p.planChange); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", slot, err)
 	}
 	slices.SortStableFunc(p.ops, func(a, b Op) int {
@@ -50,34 +50,34 @@ type planner struct {
 	names map[string]int // of staged content, how many files have it
 }
 
-func (p *planner) change(c tree.Change) error {
+func (p *planner) planChange(c tree.Change) error {
 	early := p.clear != "" && strings.HasPrefix(c.Path, p.clear)
 	from, to := c.From, c.To
 	switch {
 	case from == nil && to.Type == tree.Dir:
-		p.add(Op{Verb: MakeDir, Path: c.Path, Entry: *to})
+		p.addOp(Op{Verb: MakeDir, Path: c.Path, Entry: *to})
 	case from == nil:
-		p.place(c)
+		p.planPlace(c)
 	case to == nil && from.Type == tree.Dir:
-		p.add(Op{Verb: RemoveDir, Path: c.Path, Old: *from, Early: early})
+		p.addOp(Op{Verb: RemoveDir, Path: c.Path, Old: *from, Early: early})
 	case to == nil:
-		p.add(p.over(Op{Verb: Remove, Path: c.Path, Old: *from, Early: early}))
+		p.addOp(p.over(Op{Verb: Remove, Path: c.Path, Old: *from, Early: early}))
 	case from.Type == tree.Dir && to.Type != tree.Dir:
 		p.clear = c.Path + "/"
-		p.add(Op{Verb: RemoveDir, Path: c.Path, Old: *from, Early: true})
-		p.place(tree.Change{Path: c.Path, To: to})
+		p.addOp(Op{Verb: RemoveDir, Path: c.Path, Old: *from, Early: true})
+		p.planPlace(tree.Change{Path: c.Path, To: to})
 	case from.Type != tree.Dir && to.Type == tree.Dir:
-		p.add(p.over(Op{Verb: Remove, Path: c.Path, Old: *from, Early: true}))
-		p.add(Op{Verb: MakeDir, Path: c.Path, Entry: *to})
+		p.addOp(p.over(Op{Verb: Remove, Path: c.Path, Old: *from, Early: true}))
+		p.addOp(Op{Verb: MakeDir, Path: c.Path, Entry: *to})
 	case c.What() == "mode":
-		p.add(p.over(Op{Verb: SetMode, Path: c.Path, Entry: *to, Old: *from}))
+		p.addOp(p.over(Op{Verb: SetMode, Path: c.Path, Entry: *to, Old: *from}))
 	default:
-		p.place(c)
+		p.planPlace(c)
 	}
 	return nil
 }
 
-func (p *planner) add(op Op) {
+func (p *planner) addOp(op Op) {
 	if op.Aside != "" || op.Early {
 		op.AsideID = rand.Text()
 	}
@@ -94,7 +94,7 @@ func (p *planner) over(op Op) Op {
 	return op
 }
 
-func (p *planner) place(c tree.Change) {
+func (p *planner) planPlace(c tree.Change) {
 	op := Op{Verb: Place, Path: c.Path, Entry: *c.To, Known: true}
 	if c.From != nil {
 		op.Old, op.Known = *c.From, false
@@ -103,5 +103,5 @@ func (p *planner) place(c tree.Change) {
 	name := op.Entry.Identity().String()
 	op.Stage = name + "." + strconv.Itoa(p.names[name])
 	p.names[name]++
-	p.add(op)
+	p.addOp(op)
 }

@@ -44,7 +44,7 @@ type staged struct {
 // when that comes back after another switch of the slot, edits in its stage are not recognised.
 func OpenStage(ctx context.Context, area *Area, plan *Plan, uid, gid int) (*Stage, error) {
 	s := &Stage{area: area, plan: plan, uid: uid, gid: gid, want: map[tree.Hash][]target{}, sizes: map[tree.Hash]uint32{}}
-	there, err := s.clean()
+	there, err := s.cleanStage()
 	if err != nil {
 		return nil, fmt.Errorf("stage: %w", err)
 	}
@@ -53,15 +53,15 @@ func OpenStage(ctx context.Context, area *Area, plan *Plan, uid, gid int) (*Stag
 		if op.Verb != Place || op.Entry.Type != tree.File {
 			continue
 		}
-		if err := s.file(ctx, op, there[op.Stage]); err != nil {
+		if err := s.stageFile(ctx, op, there[op.Stage]); err != nil {
 			return nil, fmt.Errorf("stage %q: %w", op.Path, err)
 		}
 	}
 	return s, nil
 }
 
-// clean lists the staged files of the plan and removes the others.
-func (s *Stage) clean() (map[string]bool, error) {
+// cleanStage lists the staged files of the plan and removes the others.
+func (s *Stage) cleanStage() (map[string]bool, error) {
 	needed := map[string]bool{}
 	for i := range s.plan.Ops {
 		if op := &s.plan.Ops[i]; op.Verb == Place && op.Entry.Type == tree.File {
@@ -88,10 +88,10 @@ func (s *Stage) clean() (map[string]bool, error) {
 	return there, nil
 }
 
-// file notes which chunks of a file are missing.
-func (s *Stage) file(ctx context.Context, op *Op, there bool) error {
+// stageFile notes which chunks of a file are missing.
+func (s *Stage) stageFile(ctx context.Context, op *Op, there bool) error {
 	f := &staged{op: op, size: op.Entry.Size()}
-	have, err := s.have(ctx, op, there)
+	have, err := s.findPresent(ctx, op, there)
 	if err != nil {
 		return err
 	}
@@ -109,11 +109,11 @@ func (s *Stage) file(ctx context.Context, op *Op, there bool) error {
 		s.left++
 		return nil
 	}
-	return s.complete(f, nil)
+	return s.completeFile(f, nil)
 }
 
-// have tells which chunks of a file an earlier try has written.
-func (s *Stage) have(ctx context.Context, op *Op, there bool) ([]bool, error) {
+// findPresent tells which chunks of a file an earlier try has written.
+func (s *Stage) findPresent(ctx context.Context, op *Op, there bool) ([]bool, error) {
 	have := make([]bool, len(op.Entry.Chunks))
 	if !there {
 		return have, nil
@@ -175,7 +175,7 @@ func (s *Stage) Put(h tree.Hash, b []byte) error {
 	}
 	s.mu.Unlock()
 	for i, t := range targets {
-		if err := s.write(t, b); err != nil {
+		if err := s.writeChunk(t, b); err != nil {
 			s.mu.Lock()
 			s.want[h] = append(s.want[h], targets[i:]...)
 			s.mu.Unlock()
@@ -185,7 +185,7 @@ func (s *Stage) Put(h tree.Hash, b []byte) error {
 	return nil
 }
 
-func (s *Stage) write(t target, b []byte) error {
+func (s *Stage) writeChunk(t target, b []byte) error {
 	f, err := s.area.Stage.Create(t.file.op.Stage, false)
 	if err != nil {
 		return err
@@ -202,13 +202,13 @@ func (s *Stage) write(t target, b []byte) error {
 	}
 	s.mu.Unlock()
 	if last {
-		return s.complete(t.file, f)
+		return s.completeFile(t.file, f)
 	}
 	return nil
 }
 
-// complete gives a file that has all its content its length, owner and permissions, and notes its inode.
-func (s *Stage) complete(t *staged, f *os.File) (err error) {
+// completeFile gives a file that has all its content its length, owner and permissions, and notes its inode.
+func (s *Stage) completeFile(t *staged, f *os.File) (err error) {
 	if f == nil {
 		if f, err = s.area.Stage.Create(t.op.Stage, false); err != nil {
 			return err

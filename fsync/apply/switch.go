@@ -43,28 +43,28 @@ type Switcher struct {
 
 // Run carries out a plan, or the rest of it. After an error it may be repeated.
 func (s *Switcher) Run(p *Plan) (Outcome, error) {
-	defer s.leave()
+	defer s.closeParent()
 	s.out = Outcome{Flush: &Flush{}}
 	for i := range p.Ops {
 		op := &p.Ops[i]
-		if err := s.do(i, op); err != nil {
+		if err := s.runOp(i, op); err != nil {
 			return s.out, fmt.Errorf("switch %s: %q: %w", p.Slot, op.Path, err)
 		}
 	}
 	return s.out, nil
 }
 
-func (s *Switcher) do(i int, op *Op) error {
-	dir, name, err := s.parent(op.Path)
+func (s *Switcher) runOp(i int, op *Op) error {
+	dir, name, err := s.openParent(op.Path)
 	if slotfs.Gone(err) { // an operator removed the directory meanwhile
-		return s.abandon(i, op)
+		return s.abandonOp(i, op)
 	}
 	if err != nil {
 		return err
 	}
-	err = s.verb(i, slotfs.Place{Dir: dir, Name: name}, op)
-	if slotfs.Gone(err) || busy(err) { // between two steps: an operator has the last word
-		return s.left(i, op)
+	err = s.runVerb(i, slotfs.Place{Dir: dir, Name: name}, op)
+	if slotfs.Gone(err) || isBusy(err) { // between two steps: an operator has the last word
+		return s.noteLeft(i, op)
 	}
 	return err
 }
@@ -74,51 +74,51 @@ func (s *Switcher) do(i int, op *Op) error {
 func (s *Switcher) Abandon(p *Plan) (Outcome, error) {
 	s.out = Outcome{}
 	for i := range p.Ops {
-		if err := s.abandon(i, &p.Ops[i]); err != nil {
+		if err := s.abandonOp(i, &p.Ops[i]); err != nil {
 			return s.out, fmt.Errorf("abandon a switch of %s: %q: %w", p.Slot, p.Ops[i].Path, err)
 		}
 	}
 	return s.out, nil
 }
 
-// abandon takes care of what an earlier run has taken out at a path.
-func (s *Switcher) abandon(i int, op *Op) error {
+// abandonOp takes care of what an earlier run has taken out at a path.
+func (s *Switcher) abandonOp(i int, op *Op) error {
 	if op.Verb != Remove && op.Verb != RemoveDir {
-		return s.left(i, op)
+		return s.noteLeft(i, op)
 	}
-	return s.settle(i, op)
+	return s.settleRemoval(i, op)
 }
 
-func (s *Switcher) verb(i int, at slotfs.Place, op *Op) error {
+func (s *Switcher) runVerb(i int, at slotfs.Place, op *Op) error {
 	switch op.Verb {
 	case MakeDir:
 		return s.makeDir(at, op)
 	case Place, Restore:
-		return s.place(i, at, op)
+		return s.placeEntry(i, at, op)
 	case SetMode:
 		return s.setMode(at, op)
 	case Remove:
-		return s.remove(i, at, op)
+		return s.removeEntry(i, at, op)
 	case RemoveDir:
 		return s.removeDir(at, op)
 	}
 	return fmt.Errorf("verb %d", op.Verb)
 }
 
-func (s *Switcher) parent(path string) (*slotfs.Dir, string, error) {
+func (s *Switcher) openParent(path string) (*slotfs.Dir, string, error) {
 	dir, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		dir, name = path[:i], path[i+1:]
 	}
 	if s.dir == nil || s.dirPath != dir {
-		s.leave()
+		s.closeParent()
 		d, err := s.Area.Live.Walk(dir)
 		if err != nil {
 			return nil, "", err
 		}
 		s.dir, s.dirPath = d, dir
 		if s.out.Flush != nil {
-			if err := s.out.Flush.note(d); err != nil {
+			if err := s.out.Flush.noteDir(d); err != nil {
 				return nil, "", err
 			}
 		}
@@ -126,14 +126,14 @@ func (s *Switcher) parent(path string) (*slotfs.Dir, string, error) {
 	return s.dir, name, nil
 }
 
-func (s *Switcher) leave() {
+func (s *Switcher) closeParent() {
 	if s.dir != nil {
 		_ = s.dir.Close()
 		s.dir = nil
 	}
 }
 
-func (s *Switcher) step() error {
+func (s *Switcher) runHook() error {
 	if s.Step == nil {
 		return nil
 	}
@@ -142,17 +142,17 @@ func (s *Switcher) step() error {
 	return err
 }
 
-func (s *Switcher) kept(op *Op) { s.out.Kept = append(s.out.Kept, op.Path) }
+func (s *Switcher) noteKept(op *Op) { s.out.Kept = append(s.out.Kept, op.Path) }
 
 func (s *Switcher) makeDir(at slotfs.Place, op *Op) error {
-	if err := s.step(); err != nil {
+	if err := s.runHook(); err != nil {
 		return err
 	}
 	err := at.Dir.Mkdir(at.Name, op.Entry.Mode)
 	if errors.Is(err, fs.ErrExist) {
 		st, serr := at.Dir.Stat(at.Name)
 		if serr == nil && st.Type != tree.Dir {
-			s.kept(op)
+			s.noteKept(op)
 			return nil
 		}
 		err = at.Dir.Chmod(at.Name, op.Entry.Mode)
@@ -169,13 +169,13 @@ func (s *Switcher) makeDir(at slotfs.Place, op *Op) error {
 func (s *Switcher) setMode(at slotfs.Place, op *Op) error {
 	st, err := at.Dir.Stat(at.Name)
 	if slotfs.Gone(err) || err == nil && st.Type != op.Entry.Type {
-		s.kept(op)
+		s.noteKept(op)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.step(); err != nil {
+	if err := s.runHook(); err != nil {
 		return err
 	}
 	s.out.Installed++
@@ -186,14 +186,14 @@ func (s *Switcher) setMode(at slotfs.Place, op *Op) error {
 const notEmpty = "it was in a directory that became something else"
 
 func (s *Switcher) removeDir(at slotfs.Place, op *Op) error {
-	if err := s.step(); err != nil {
+	if err := s.runHook(); err != nil {
 		return err
 	}
 	aside := slotfs.Place{Dir: s.Area.Aside, Name: op.AsideID}
 	err := at.Dir.RemoveDir(at.Name)
 	switch {
 	case slotfs.Gone(err):
-		return s.settle(0, op)
+		return s.settleRemoval(0, op)
 	case err == nil:
 		return nil
 	case !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST):
@@ -201,12 +201,13 @@ func (s *Switcher) removeDir(at slotfs.Place, op *Op) error {
 	case !op.Early: // what is ignored, or has been made meanwhile, stays
 		return nil
 	}
-	if err := s.step(); err != nil {
+	if err := s.runHook(); err != nil {
 		return err
 	}
 	err = s.putAside(at, aside, op, notEmpty)
-	if far(err) { // with files that came meanwhile, and what is not part of the tree: those that were have gone one by one
-		s.kept(op)
+	// With files that came meanwhile, and what is not part of the tree: those that were have gone one by one.
+	if isFar(err) {
+		s.noteKept(op)
 		return nil
 	}
 	return err

@@ -17,14 +17,14 @@ import (
 // for nothing tells it from a file that the disk never had: it is undone.
 func Verify(ctx context.Context, area *Area, p *Plan) (map[string]*tree.Entry, error) {
 	s := Switcher{Area: area}
-	defer s.leave()
+	defer s.closeParent()
 	v := verifier{s: &s, lost: map[string]*tree.Entry{}}
 	for i := range p.Ops {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if op := &p.Ops[i]; op.Verb == Place {
-			if err := v.op(op); err != nil {
+			if err := v.verifyOp(op); err != nil {
 				return nil, fmt.Errorf("verify %s: %q: %w", p.Slot, op.Path, err)
 			}
 		}
@@ -38,9 +38,9 @@ type verifier struct {
 	buf  []byte
 }
 
-func (v *verifier) op(op *Op) error {
+func (v *verifier) verifyOp(op *Op) error {
 	var live slotfs.Stat
-	dir, name, err := v.s.parent(op.Path)
+	dir, name, err := v.s.openParent(op.Path)
 	if err == nil {
 		live, err = dir.Stat(name)
 	}
@@ -49,7 +49,7 @@ func (v *verifier) op(op *Op) error {
 	}
 	found := err == nil
 	if found && live.Ino == op.StageIno && live.Mtime == op.StageMod {
-		return v.placed(slotfs.Place{Dir: dir, Name: name}, op)
+		return v.verifyPlaced(slotfs.Place{Dir: dir, Name: name}, op)
 	}
 	gone := !found || op.Was == nil && live.Type == tree.Dir // or will be: a directory gives way first
 	asBefore := gone || op.Was != nil && live.Unchanged(*op.Was)
@@ -59,7 +59,7 @@ func (v *verifier) op(op *Op) error {
 		return err
 	}
 	if err == nil && now.Ino == op.StageIno {
-		good, err := v.good(staged, op)
+		good, err := v.isGood(staged, op)
 		if err != nil || good {
 			return err
 		}
@@ -70,32 +70,32 @@ func (v *verifier) op(op *Op) error {
 	// Else the disk never had it, or has there what was taken out of the slot, or an operator has changed since what was
 	// made of it.
 	if asBefore {
-		v.lose(op, gone)
+		v.noteLost(op, gone)
 	}
 	return nil
 }
 
-// placed looks at what has taken its place.
-func (v *verifier) placed(at slotfs.Place, op *Op) error {
-	good, err := v.good(at, op)
+// verifyPlaced looks at what has taken its place.
+func (v *verifier) verifyPlaced(at slotfs.Place, op *Op) error {
+	good, err := v.isGood(at, op)
 	if err != nil || good {
 		return err
 	}
-	v.lose(op, true)
+	v.noteLost(op, true)
 	return at.Dir.Remove(at.Name)
 }
 
-// lose notes that an operation does not bring what it should; gone says that there is nothing now. What the operation
-// would have put aside is not taken for what was there: it is an edit, which has to be put aside still.
-func (v *verifier) lose(op *Op, gone bool) {
+// noteLost notes that an operation does not bring what it should; gone says that there is nothing now. What the
+// operation would have put aside is not taken for what was there: it is an edit, which has to be put aside still.
+func (v *verifier) noteLost(op *Op, gone bool) {
 	v.lost[op.Path] = nil
 	if !gone && op.Was != nil && op.Aside == "" {
 		v.lost[op.Path] = &op.Old
 	}
 }
 
-// good says whether a file has all of its content, and nothing else.
-func (v *verifier) good(at slotfs.Place, op *Op) (bool, error) {
+// isGood says whether a file has all of its content, and nothing else.
+func (v *verifier) isGood(at slotfs.Place, op *Op) (bool, error) {
 	if op.Entry.Type != tree.File {
 		return true, nil
 	}

@@ -79,7 +79,7 @@ func New[K comparable, S Sender[K]](cfg Config[K, S]) *Feed[K, S] {
 func (f *Feed[K, S]) Open(ctx context.Context, changed <-chan struct{}) {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f.cancel = cancel
-	f.wg.Go(func() { f.follow(run, changed) })
+	f.wg.Go(func() { f.followPeers(run, changed) })
 }
 
 // Close ends the turns and waits for them.
@@ -90,8 +90,8 @@ func (f *Feed[K, S]) Close() {
 	}
 }
 
-// follow keeps a line to each member.
-func (f *Feed[K, S]) follow(ctx context.Context, changed <-chan struct{}) {
+// followPeers keeps a line to each member.
+func (f *Feed[K, S]) followPeers(ctx context.Context, changed <-chan struct{}) {
 	for {
 		others := f.setPeers(ctx)
 		if f.cfg.After != nil {
@@ -130,7 +130,7 @@ func (f *Feed[K, S]) setPeers(ctx context.Context) (changed bool) {
 		run, cancel := context.WithCancel(ctx)
 		p.cancel = cancel
 		l.Tell(true)
-		f.wg.Go(func() { f.serve(run, p) })
+		f.wg.Go(func() { f.servePeer(run, p) })
 		changed = true
 	}
 	f.order = slices.Sorted(maps.Keys(f.peers))
@@ -170,8 +170,8 @@ func (f *Feed[K, S]) Peers() []S {
 	return out
 }
 
-// each calls do for all lines, in order.
-func (f *Feed[K, S]) each(do func(*Line[K])) {
+// eachLine calls do for all lines, in order.
+func (f *Feed[K, S]) eachLine(do func(*Line[K])) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range f.order {
@@ -180,22 +180,22 @@ func (f *Feed[K, S]) each(do func(*Line[K])) {
 }
 
 // Add has things be sent to all members.
-func (f *Feed[K, S]) Add(names ...K) { f.each(func(l *Line[K]) { l.Add(names...) }) }
+func (f *Feed[K, S]) Add(names ...K) { f.eachLine(func(l *Line[K]) { l.Add(names...) }) }
 
 // Tell has all members hear a digest; with ask they shall tell their own.
-func (f *Feed[K, S]) Tell(ask bool) { f.each(func(l *Line[K]) { l.Tell(ask) }) }
+func (f *Feed[K, S]) Tell(ask bool) { f.eachLine(func(l *Line[K]) { l.Tell(ask) }) }
 
 // Got says that something is here now, or never will be, whoever has told of it.
-func (f *Feed[K, S]) Got(name K) { f.each(func(l *Line[K]) { l.got(name) }) }
+func (f *Feed[K, S]) Got(name K) { f.eachLine(func(l *Line[K]) { l.noteGot(name) }) }
 
 // Status returns the present state of all lines.
 func (f *Feed[K, S]) Status() (out []Status) {
-	f.each(func(l *Line[K]) { out = append(out, l.Status()) })
+	f.eachLine(func(l *Line[K]) { out = append(out, l.Status()) })
 	return out
 }
 
 // Progress tells of each member how much of what it has is here.
 func (f *Feed[K, S]) Progress() (out []Progress) {
-	f.each(func(l *Line[K]) { out = append(out, l.Progress()) })
+	f.eachLine(func(l *Line[K]) { out = append(out, l.Progress()) })
 	return out
 }

@@ -54,8 +54,8 @@ func (l *Line[K]) Alive() {
 	}
 }
 
-// rest is the pause after a failure, which a sign of life shortens to least.
-func (l *Line[K]) rest(ctx context.Context, least, most time.Duration) {
+// waitTurn is the pause after a failure, which a sign of life shortens to least.
+func (l *Line[K]) waitTurn(ctx context.Context, least, most time.Duration) {
 	if !backoff.Sleep(ctx, least) || most <= least {
 		return
 	}
@@ -73,7 +73,7 @@ func (l *Line[K]) Add(names ...K) {
 	l.mu.Lock()
 	idle := l.off || l.covers && l.digest // which brings it all
 	if !idle {
-		l.names.put(names)
+		l.names.putNames(names)
 	}
 	l.mu.Unlock()
 	if !idle && len(names) > 0 {
@@ -89,7 +89,7 @@ func (l *Line[K]) Tell(ask bool) {
 	l.mu.Lock()
 	l.digest, l.ask = true, l.ask || ask
 	if l.covers {
-		l.names.clear()
+		l.names.clearNames()
 	}
 	l.mu.Unlock()
 	l.Wake()
@@ -100,7 +100,7 @@ func (l *Line[K]) SetOff(off bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.off = off; off {
-		l.names.clear()
+		l.names.clearNames()
 	}
 }
 
@@ -138,8 +138,8 @@ func (l *Line[K]) takeDigest() (due, ask bool) {
 	return due, ask
 }
 
-// take returns names to send; again says that there is something else to do even if they are none.
-func (l *Line[K]) take(n int) (names []K, again bool) {
+// takeNames returns names to send; again says that there is something else to do even if they are none.
+func (l *Line[K]) takeNames(n int) (names []K, again bool) {
 	names, whole := l.names.Take(n)
 	switch {
 	case whole:

@@ -22,11 +22,11 @@ func (s *Names[K]) Add(names ...K) {
 	if len(names) == 0 {
 		return
 	}
-	s.put(names)
+	s.putNames(names)
 	s.added()
 }
 
-func (s *Names[K]) put(names []K) {
+func (s *Names[K]) putNames(names []K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
@@ -68,7 +68,7 @@ func (s *Names[K]) Len() int {
 	return len(s.in)
 }
 
-func (s *Names[K]) clear() {
+func (s *Names[K]) clearNames() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.in)

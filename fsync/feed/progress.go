@@ -56,7 +56,7 @@ func (l *Line[K]) Heard() {
 	o.told, o.telling, o.whole = o.telling, 0, true
 }
 
-func (l *Line[K]) got(name K) {
+func (l *Line[K]) noteGot(name K) {
 	o := &l.owed
 	o.mu.Lock()
 	defer o.mu.Unlock()

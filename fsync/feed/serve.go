@@ -7,8 +7,8 @@ import (
 	"saltclusterd/backoff"
 )
 
-// serve takes turns until the member or the feed goes.
-func (f *Feed[K, S]) serve(ctx context.Context, p *peer[K, S]) {
+// servePeer takes turns until the member or the feed goes.
+func (f *Feed[K, S]) servePeer(ctx context.Context, p *peer[K, S]) {
 	digests := time.NewTicker(f.cfg.Timing.Digest)
 	defer digests.Stop()
 	select {
@@ -25,22 +25,22 @@ func (f *Feed[K, S]) serve(ctx context.Context, p *peer[K, S]) {
 		case <-p.line.wake:
 			backoff.Sleep(ctx, f.cfg.Timing.Linger)
 		}
-		f.turns(ctx, p)
+		f.runTurns(ctx, p)
 	}
 }
 
-// turns repeats turn until nothing waits.
-func (f *Feed[K, S]) turns(ctx context.Context, p *peer[K, S]) {
+// runTurns repeats runTurn until nothing waits.
+func (f *Feed[K, S]) runTurns(ctx context.Context, p *peer[K, S]) {
 	p.line.setBusy(true)
 	defer p.line.setBusy(false)
 	retry := backoff.Backoff{Min: f.cfg.Timing.Retry, Max: f.cfg.Timing.RetryMax}
 	for ctx.Err() == nil {
-		did, err := f.turn(ctx, p)
+		did, err := f.runTurn(ctx, p)
 		p.line.setErr(err)
 		switch {
 		case err != nil:
 			p.sender.Failed(err)
-			p.line.rest(ctx, f.cfg.Timing.Retry, retry.Next())
+			p.line.waitTurn(ctx, f.cfg.Timing.Retry, retry.Next())
 		case did:
 			retry.Reset()
 		default:
@@ -49,8 +49,8 @@ func (f *Feed[K, S]) turns(ctx context.Context, p *peer[K, S]) {
 	}
 }
 
-// turn sends the next that waits. Names that did not arrive stay pending.
-func (f *Feed[K, S]) turn(ctx context.Context, p *peer[K, S]) (did bool, err error) {
+// runTurn sends the next that waits. Names that did not arrive stay pending.
+func (f *Feed[K, S]) runTurn(ctx context.Context, p *peer[K, S]) (did bool, err error) {
 	if did, err = p.sender.First(ctx); did || err != nil {
 		return did, err
 	}
@@ -61,7 +61,7 @@ func (f *Feed[K, S]) turn(ctx context.Context, p *peer[K, S]) (did bool, err err
 		}
 		return true, nil
 	}
-	names, again := p.line.take(f.cfg.Batch)
+	names, again := p.line.takeNames(f.cfg.Batch)
 	if len(names) == 0 {
 		return again, nil
 	}

@@ -17,14 +17,14 @@ const (
 	fileMode  = 0o600
 )
 
-// look writes this node's token and reads those of others. Each system call may take as long as the mount wants.
-func look(dir string, self node.ID, token string, others []node.ID) (map[node.ID]string, error) {
-	if err := write(path(dir, self), token); err != nil {
+// lookAtShare writes this node's token and reads those of others. Each system call may take as long as the mount wants.
+func lookAtShare(dir string, self node.ID, token string, others []node.ID) (map[node.ID]string, error) {
+	if err := writeToken(tokenPath(dir, self), token); err != nil {
 		return nil, err
 	}
 	files := make(map[node.ID]string, len(others))
 	for _, id := range others {
-		text, err := read(path(dir, id))
+		text, err := readToken(tokenPath(dir, id))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -33,8 +33,8 @@ func look(dir string, self node.ID, token string, others []node.ID) (map[node.ID
 	return files, nil
 }
 
-// write overwrites in place: a client of a network file system may show a file that was replaced for a minute.
-func write(name, token string) (err error) {
+// writeToken overwrites in place: a client of a network file system may show a file that was replaced for a minute.
+func writeToken(name, token string) (err error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, fileMode)
 	if err != nil {
 		return fmt.Errorf("write to the share: %w", err)
@@ -49,7 +49,7 @@ func write(name, token string) (err error) {
 	return nil
 }
 
-func read(name string) (string, error) {
+func readToken(name string) (string, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return "", fmt.Errorf("read the share: %w", err)
@@ -65,6 +65,6 @@ func read(name string) (string, error) {
 // Here says whether a directory has the file that a node has written to what it shares: then that is the same
 // directory.
 func Here(dir string, id node.ID, token string) bool {
-	text, err := read(path(dir, id))
+	text, err := readToken(tokenPath(dir, id))
 	return err == nil && token != "" && text == token
 }

@@ -29,15 +29,15 @@ func Contains(dir, own, path string) bool {
 
 // sameMount says whether two paths are on one mount.
 func sameMount(a, b string) (bool, error) {
-	ia, err := mount(a)
+	ia, err := mountID(a)
 	if err != nil {
 		return false, err
 	}
-	ib, err := mount(b)
+	ib, err := mountID(b)
 	return ia == ib && err == nil, err
 }
 
-func mount(p string) (uint64, error) {
+func mountID(p string) (uint64, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, p, 0, unix.STATX_MNT_ID, &st); err != nil {
 		return 0, &fs.PathError{Op: "statx", Path: p, Err: err}

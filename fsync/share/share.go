@@ -88,7 +88,7 @@ func New(c Config) (*Share, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.look == nil {
-		c.look = look
+		c.look = lookAtShare
 	}
 	s := &Share{
 		c: c, mismatch: map[node.ID]time.Time{},
@@ -114,7 +114,7 @@ func (s *Share) Token() string {
 	return s.told
 }
 
-func (s *Share) wrote(token string) {
+func (s *Share) noteWritten(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = token
@@ -133,7 +133,7 @@ func (s *Share) Open(ctx context.Context) error {
 	s.done = make(chan struct{})
 	go func() {
 		defer close(s.done)
-		s.run(ctx)
+		s.runLoop(ctx)
 	}()
 	return nil
 }
@@ -153,7 +153,7 @@ type sight struct {
 	err   error
 }
 
-func (s *Share) run(ctx context.Context) {
+func (s *Share) runLoop(ctx context.Context) {
 	tick := time.NewTicker(s.c.Every)
 	defer tick.Stop()
 	token, renewed := rand.Text(), time.Now()
@@ -166,11 +166,11 @@ func (s *Share) run(ctx context.Context) {
 		go func() { // ends when the disk answers, see the package's comment
 			files, err := s.c.look(s.c.Dir, s.c.Self, token, others)
 			if err == nil {
-				s.wrote(token)
+				s.noteWritten(token)
 			}
 			found <- sight{files, err}
 		}()
-		if !s.await(ctx, found, others) {
+		if !s.awaitLook(ctx, found, others) {
 			return
 		}
 		select {
@@ -181,8 +181,8 @@ func (s *Share) run(ctx context.Context) {
 	}
 }
 
-// await waits for the end of a look; false when the Share is closed before.
-func (s *Share) await(ctx context.Context, found <-chan sight, others []node.ID) bool {
+// awaitLook waits for the end of a look; false when the Share is closed before.
+func (s *Share) awaitLook(ctx context.Context, found <-chan sight, others []node.ID) bool {
 	late := time.NewTimer(s.c.Timeout)
 	defer late.Stop()
 	for {
@@ -190,20 +190,20 @@ func (s *Share) await(ctx context.Context, found <-chan sight, others []node.ID)
 		case <-ctx.Done():
 			return false
 		case <-late.C:
-			s.set(Hung, fmt.Sprintf("the share does not answer: %s", s.c.Dir))
+			s.setState(Hung, fmt.Sprintf("the share does not answer: %s", s.c.Dir))
 		case f := <-found:
 			if f.err != nil {
-				s.set(Broken, fmt.Sprintf("the share cannot be used: %v", f.err))
+				s.setState(Broken, fmt.Sprintf("the share cannot be used: %v", f.err))
 				return true
 			}
-			s.compare(ctx, f.files, others)
+			s.compareTokens(ctx, f.files, others)
 			return true
 		}
 	}
 }
 
-// compare asks the others what they have written and sees whether that is what stands here.
-func (s *Share) compare(ctx context.Context, files map[node.ID]string, others []node.ID) {
+// compareTokens asks the others what they have written and sees whether that is what stands here.
+func (s *Share) compareTokens(ctx context.Context, files map[node.ID]string, others []node.ID) {
 	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()
 	said := make([]string, len(others))
@@ -244,10 +244,10 @@ func (s *Share) compare(ctx context.Context, files map[node.ID]string, others []
 	s.mu.Lock()
 	s.state.Apart = apart
 	s.mu.Unlock()
-	s.set(condition, reason)
+	s.setState(condition, reason)
 }
 
-func (s *Share) set(c Condition, reason string) {
+func (s *Share) setState(c Condition, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state.Condition == c && s.state.Reason == reason {
@@ -266,4 +266,4 @@ func (s *Share) set(c Condition, reason string) {
 // prefix begins the names of the nodes' files. Stock Salt leaves alone what begins with a dot.
 const prefix = ".saltclusterd-share."
 
-func path(dir string, id node.ID) string { return filepath.Join(dir, prefix+string(id)) }
+func tokenPath(dir string, id node.ID) string { return filepath.Join(dir, prefix+string(id)) }

@@ -172,7 +172,7 @@ func TestHungShare(t *testing.T) {
 				close(hangs)
 				<-hang
 			}
-			return look(dir, self, token, others)
+			return lookAtShare(dir, self, token, others)
 		}
 	})
 	<-hangs // on a busy machine a look before took too long, too
@@ -204,16 +204,16 @@ func TestClose_DiskHangs(t *testing.T) {
 
 func TestFilesThatAreNone(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Symlink("/etc/passwd", path(dir, "b")); err != nil {
+	if err := os.Symlink("/etc/passwd", tokenPath(dir, "b")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := look(dir, "a", "token", []node.ID{"b"}); err == nil {
+	if _, err := lookAtShare(dir, "a", "token", []node.ID{"b"}); err == nil {
 		t.Error("a link was followed")
 	}
-	if err := os.Symlink(filepath.Join(dir, "x"), path(dir, "c")); err != nil {
+	if err := os.Symlink(filepath.Join(dir, "x"), tokenPath(dir, "c")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := look(dir, "c", "token", nil); err == nil {
+	if _, err := lookAtShare(dir, "c", "token", nil); err == nil {
 		t.Error("a link was written through")
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// handle acts on a message of a peer.
-func (s *Store) handle(from node.ID, m message) (answer []byte, err error) {
-	root, err := s.disk.root()
+// handleMessage acts on a message of a peer.
+func (s *Store) handleMessage(from node.ID, m message) (answer []byte, err error) {
+	root, err := s.disk.openRoot()
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (s *Store) handle(from node.ID, m message) (answer []byte, err error) {
 	told := make(map[fingerprint]struct{}, len(m.items))
 	for _, i := range m.items {
 		told[i.fingerprint] = struct{}{}
-		what, err := s.accept(root, p, i, m.digest)
+		what, err := s.acceptItem(root, p, i, m.digest)
 		s.metrics.received.WithLabelValues(string(what)).Inc()
 		if err != nil {
 			s.Fail("accept", err)
@@ -60,20 +60,20 @@ const (
 	failed  outcome = "failed"
 )
 
-// accept brings this node up to one item of a peer. s.mu is held.
-func (s *Store) accept(root *os.Root, from *peer, i item, digest bool) (outcome, error) {
+// acceptItem brings this node up to one item of a peer. s.mu is held.
+func (s *Store) acceptItem(root *os.Root, from *peer, i item, digest bool) (outcome, error) {
 	e, known := s.table.entries[i.fingerprint]
 	now := s.cfg.Now()
 	if digest && !i.revoked {
 		from.Lacks(1)
 	}
 	switch {
-	case entry{expire: i.expire, revoked: i.revoked}.over(now):
+	case entry{expire: i.expire, revoked: i.revoked}.isOver(now):
 		return expired, nil
 	case i.revoked && e.revoked:
 		return same, nil
 	case i.revoked:
-		return s.revoke(root, i, e, known)
+		return s.revokeItem(root, i, e, known)
 	case known && e.revoked:
 		from.Add(i.fingerprint) // it has not heard
 		return refused, nil
@@ -87,31 +87,31 @@ func (s *Store) accept(root *os.Root, from *peer, i item, digest bool) (outcome,
 		return same, nil
 	case known && e.held:
 		return same, nil
-	case !s.room(i.fingerprint):
+	case !s.hasRoom(i.fingerprint):
 		return refused, nil
 	}
-	if err := s.disk.write(root, i.token, i.data, i.expire); err != nil {
+	if err := s.disk.writeToken(root, i.token, i.data, i.expire); err != nil {
 		return failed, err
 	}
 	if s.table.dir == "" { // the directory was made for it
 		s.table.dir = s.disk.id().Text()
 	}
-	s.set(i.fingerprint, entry{expire: i.expire, held: true, sum: sumOf(i.data), token: i.token})
+	s.setEntry(i.fingerprint, entry{expire: i.expire, held: true, sum: sumOf(i.data), token: i.token})
 	return written, nil
 }
 
-// revoke removes a token that was revoked elsewhere. s.mu is held.
-func (s *Store) revoke(root *os.Root, i item, e entry, known bool) (outcome, error) {
-	if !known && !s.room(i.fingerprint) {
+// revokeItem removes a token that was revoked elsewhere. s.mu is held.
+func (s *Store) revokeItem(root *os.Root, i item, e entry, known bool) (outcome, error) {
+	if !known && !s.hasRoom(i.fingerprint) {
 		return refused, nil
 	}
 	if known && e.token != "" {
-		if err := s.disk.remove(root, e.token); err != nil {
+		if err := s.disk.removeToken(root, e.token); err != nil {
 			return failed, err
 		}
 		s.log.Info("eauth token revoked", "print", i.fingerprint.short())
 	}
 	delete(s.gone, i.fingerprint)
-	s.set(i.fingerprint, entry{expire: max(i.expire, e.expire), revoked: true})
+	s.setEntry(i.fingerprint, entry{expire: max(i.expire, e.expire), revoked: true})
 	return revoked, nil
 }

@@ -26,8 +26,8 @@ const localfs = "localfs"
 // bankSince is the first version that keeps tokens in a bank of its cache.
 const bankSince = 3008
 
-// off says why nothing is carried; empty when it is.
-func (m Master) off() string {
+// reasonOff says why nothing is carried; empty when it is.
+func (m Master) reasonOff() string {
 	switch {
 	case m.Shared:
 		return "the masters share a file system"

@@ -51,7 +51,7 @@ func (d disk) dir() string { return cmp.Or(d.name, dir) }
 // file is a token's, below root.
 func (d disk) file(token string) string { return path.Join(d.dir(), d.layout.file(token)) }
 
-func (d disk) root() (*os.Root, error) {
+func (d disk) openRoot() (*os.Root, error) {
 	root, err := os.OpenRoot(d.cachedir)
 	if err != nil {
 		return nil, fmt.Errorf("open cachedir: %w", err)
@@ -63,8 +63,8 @@ func (d disk) path() string { return filepath.Join(d.cachedir, d.dir()) }
 
 func (d disk) id() dirid.ID { return dirid.Of(d.path()) }
 
-// list returns the tokens that have a file. A directory that is missing has none.
-func (d disk) list(root *os.Root) ([]string, error) {
+// listTokens returns the tokens that have a file. A directory that is missing has none.
+func (d disk) listTokens(root *os.Root) ([]string, error) {
 	f, err := root.Open(d.dir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -85,35 +85,35 @@ func (d disk) list(root *os.Root) ([]string, error) {
 	return out, nil
 }
 
-// read returns a token's data and its expiry. Errors do not name the token.
-func (d disk) read(root *os.Root, token string) (data []byte, expire int64, err error) {
+// readToken returns a token's data and its expiry. Errors do not name the token.
+func (d disk) readToken(root *os.Root, token string) (data []byte, expire int64, err error) {
 	name := d.file(token)
 	info, err := root.Stat(name) // before opening: a pipe would block
 	if err != nil {
-		return nil, 0, unnamed(err)
+		return nil, 0, hideName(err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, 0, errData
 	}
 	f, err := root.Open(name)
 	if err != nil {
-		return nil, 0, unnamed(err)
+		return nil, 0, hideName(err)
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, 2*maxData))
 	if err != nil {
-		return nil, 0, unnamed(err)
+		return nil, 0, hideName(err)
 	}
 	data = d.layout.unwrap(raw)
-	expire, err = parse(token, data)
+	expire, err = parseToken(token, data)
 	return data, expire, err
 }
 
-// stamp tells one content of a token's file from another.
-func (d disk) stamp(root *os.Root, token string) (stamp, error) {
+// readStamp tells one content of a token's file from another.
+func (d disk) readStamp(root *os.Root, token string) (stamp, error) {
 	info, err := root.Stat(d.file(token))
 	if err != nil {
-		return stamp{}, unnamed(err)
+		return stamp{}, hideName(err)
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -122,15 +122,15 @@ func (d disk) stamp(root *os.Root, token string) (stamp, error) {
 	return stamp{info.Size(), info.ModTime().UnixNano(), st.Ctim.Nano(), st.Ino}, nil
 }
 
-// write makes a token's file appear whole.
-func (d disk) write(root *os.Root, token string, data []byte, expire int64) (err error) {
-	if err := d.mkdir(root); err != nil {
+// writeToken makes a token's file appear whole.
+func (d disk) writeToken(root *os.Root, token string, data []byte, expire int64) (err error) {
+	if err := d.makeDir(root); err != nil {
 		return err
 	}
 	temp := tempName + rand.Text()
 	f, err := root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
 	if err != nil {
-		return unnamed(err)
+		return hideName(err)
 	}
 	defer func() {
 		if err != nil {
@@ -145,20 +145,20 @@ func (d disk) write(root *os.Root, token string, data []byte, expire int64) (err
 		err = root.Chtimes(temp, time.Time{}, spared(expire))
 	}
 	if err != nil {
-		return unnamed(err)
+		return hideName(err)
 	}
-	return unnamed(root.Rename(temp, d.file(token)))
+	return hideName(root.Rename(temp, d.file(token)))
 }
 
 // spared is the time that a token's file has where masters sweep, in a range that file systems and Go know.
 func spared(expire int64) time.Time { return time.Unix(min(expire, 1<<32), 0) }
 
-// spare keeps the file of a token that the master has made from being removed by it before its time.
-func (d disk) spare(root *os.Root, token string, expire int64) error {
+// spareToken keeps the file of a token that the master has made from being removed by it before its time.
+func (d disk) spareToken(root *os.Root, token string, expire int64) error {
 	if !d.layout.swept() {
 		return nil
 	}
-	return unnamed(root.Chtimes(d.file(token), time.Time{}, spared(expire)))
+	return hideName(root.Chtimes(d.file(token), time.Time{}, spared(expire)))
 }
 
 // isSpared says whether a file with that stamp needs no spare.
@@ -166,7 +166,7 @@ func (d disk) isSpared(at stamp, expire int64) bool {
 	return !d.layout.swept() || at.mtime == spared(expire).UnixNano()
 }
 
-func (d disk) mkdir(root *os.Root) error {
+func (d disk) makeDir(root *os.Root) error {
 	err := root.Mkdir(d.dir(), dirMode)
 	switch {
 	case errors.Is(err, fs.ErrExist):
@@ -179,26 +179,26 @@ func (d disk) mkdir(root *os.Root) error {
 	return nil
 }
 
-// remove removes a token's file. A missing file is not an error.
-func (d disk) remove(root *os.Root, token string) error {
+// removeToken removes a token's file. A missing file is not an error.
+func (d disk) removeToken(root *os.Root, token string) error {
 	if err := root.Remove(d.file(token)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return unnamed(err)
+		return hideName(err)
 	}
 	return nil
 }
 
-// sync waits until the files that are in the directory would be there after a power failure, if perhaps with less in
+// syncDir waits until the files that are in the directory would be there after a power failure, if perhaps with less in
 // them.
-func (d disk) sync() error {
+func (d disk) syncDir() error {
 	err := durable.SyncDir(filepath.Join(d.cachedir, d.dir()))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return unnamed(err)
+	return hideName(err)
 }
 
-// tidy removes what a write that was cut off has left.
-func (d disk) tidy() error {
+// removeTemps removes what a write that was cut off has left.
+func (d disk) removeTemps() error {
 	left, err := filepath.Glob(filepath.Join(globEscape(d.cachedir), tempName+"*"))
 	for _, name := range left {
 		err = errors.Join(err, os.Remove(name))
@@ -210,8 +210,8 @@ func globEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
 }
 
-// unnamed takes the file's name, which is a secret, out of an error.
-func unnamed(err error) error {
+// hideName takes the file's name, which is a secret, out of an error.
+func hideName(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s a token's file: %w", e.Op, e.Err)
 	}

@@ -95,8 +95,8 @@ func (bank) wrap(data []byte, expire int64) []byte {
 // master of a later release may become one of them before anybody knows. The later ones go by what is in the file.
 func (bank) swept() bool { return true }
 
-// parse checks the data of a token and returns when it expires, in seconds since 1970.
-func parse(token string, data []byte) (expire int64, err error) {
+// parseToken checks the data of a token and returns when it expires, in seconds since 1970.
+func parseToken(token string, data []byte) (expire int64, err error) {
 	if len(data) > maxData {
 		return 0, fmt.Errorf("%w: %d bytes", errData, len(data))
 	}

@@ -13,7 +13,7 @@ func (s *Store) Ledger() (ledger.Ledger, error) {
 	if s.Off() != "" {
 		return ledger.Ledger{Off: s.Off()}, nil
 	}
-	root, err := s.disk.root()
+	root, err := s.disk.openRoot()
 	if errors.Is(err, fs.ErrNotExist) { // the master has never run
 		return ledger.Ledger{Items: map[string]string{}}, nil
 	}
@@ -21,14 +21,14 @@ func (s *Store) Ledger() (ledger.Ledger, error) {
 		return ledger.Ledger{}, err
 	}
 	defer root.Close()
-	all, err := s.disk.list(root)
+	all, err := s.disk.listTokens(root)
 	if err != nil {
 		return ledger.Ledger{}, err
 	}
 	out := ledger.Ledger{Items: map[string]string{}}
 	for _, token := range all {
-		data, expire, err := s.disk.read(root, token)
-		if err != nil || (entry{expire: expire}).expired(s.cfg.Now()) {
+		data, expire, err := s.disk.readToken(root, token)
+		if err != nil || (entry{expire: expire}).isExpired(s.cfg.Now()) {
 			continue
 		}
 		out.Items[fingerprintOf(token).short()] = sumOf(data)

@@ -14,14 +14,14 @@ type peer struct {
 
 // Digest implements feed.Sender.
 func (p *peer) Digest(ctx context.Context, ask bool) error {
-	return p.Push(ctx, p.s.digest(ask).encode())
+	return p.Push(ctx, p.s.digest(ask).encodeMessage())
 }
 
 // Send implements feed.Sender.
 func (p *peer) Send(ctx context.Context, prints []fingerprint) (rest []fingerprint, err error) {
 	m, rest, err := p.s.news(prints)
 	if err == nil && len(m.items) > 0 {
-		err = p.Push(ctx, m.encode())
+		err = p.Push(ctx, m.encodeMessage())
 	}
 	return rest, err
 }
@@ -44,7 +44,7 @@ const batchBytes = 1 << 20
 
 // news reads what there is to tell about tokens; rest are those that did not fit.
 func (s *Store) news(prints []fingerprint) (m message, rest []fingerprint, err error) {
-	root, err := s.disk.root()
+	root, err := s.disk.openRoot()
 	if err != nil {
 		return m, nil, err
 	}
@@ -56,10 +56,10 @@ func (s *Store) news(prints []fingerprint) (m message, rest []fingerprint, err e
 		e, ok := s.table.entries[p]
 		i := item{fingerprint: p, expire: e.expire, revoked: e.revoked}
 		switch {
-		case !ok || !e.revoked && (e.token == "" || e.expired(s.cfg.Now())):
+		case !ok || !e.revoked && (e.token == "" || e.isExpired(s.cfg.Now())):
 			continue
 		case !e.revoked:
-			data, _, err := s.disk.read(root, e.token)
+			data, _, err := s.disk.readToken(root, e.token)
 			if err != nil {
 				continue // removed just now, as the scan will find
 			}

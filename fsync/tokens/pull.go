@@ -14,7 +14,7 @@ import (
 
 // askOffer lists the live tokens that another node has and this one lacks. It revokes those that are revoked there.
 func (s *Store) askOffer(ctx context.Context, ask replica.Ask) (live []fingerprint, got int, err error) {
-	m, err := question(ctx, ask, s.digest(false))
+	m, err := askPeer(ctx, ask, s.digest(false))
 	if err == nil {
 		err = s.takeAll(m.items, true)
 	}
@@ -29,22 +29,22 @@ func (s *Store) askOffer(ctx context.Context, ask replica.Ask) (live []fingerpri
 	return live, len(m.items) - len(live), nil
 }
 
-// fetch gets the first n tokens of a page that come with one answer, and writes them.
-func (s *Store) fetch(ctx context.Context, ask replica.Ask, page []fingerprint) (n int, err error) {
+// fetchPage gets the first n tokens of a page that come with one answer, and writes them.
+func (s *Store) fetchPage(ctx context.Context, ask replica.Ask, page []fingerprint) (n int, err error) {
 	q := message{digest: true, answer: true}
 	for _, p := range page {
 		q.items = append(q.items, item{fingerprint: p})
 	}
-	m, err := question(ctx, ask, q)
+	m, err := askPeer(ctx, ask, q)
 	if err == nil {
 		err = s.takeAll(m.items, false)
 	}
-	return answered(page, m.items), err
+	return countAnswered(page, m.items), err
 }
 
-// answered is how many of a page an answer is about: all up to the last one that came, or, when nothing came, the
+// countAnswered is how many of a page an answer is about: all up to the last one that came, or, when nothing came, the
 // whole page, because all of it is gone.
-func answered(page []fingerprint, got []item) int {
+func countAnswered(page []fingerprint, got []item) int {
 	if len(got) == 0 {
 		return len(page)
 	}
@@ -52,17 +52,17 @@ func answered(page []fingerprint, got []item) int {
 	return 1 + max(slices.Index(page, last), 0)
 }
 
-func question(ctx context.Context, ask replica.Ask, m message) (message, error) {
-	raw, err := ask(ctx, m.encode())
+func askPeer(ctx context.Context, ask replica.Ask, m message) (message, error) {
+	raw, err := ask(ctx, m.encodeMessage())
 	if err != nil {
 		return message{}, err
 	}
-	return decode(raw)
+	return decodeMessage(raw)
 }
 
 // takeAll brings this node up to items of a peer.
 func (s *Store) takeAll(items []item, digest bool) error {
-	root, err := s.disk.root()
+	root, err := s.disk.openRoot()
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (s *Store) takeAll(items []item, digest bool) error {
 		if e, known := s.table.entries[i.fingerprint]; !i.revoked && (digest || known && e.revoked) {
 			continue // the peer hears of what was revoked with our digest
 		}
-		what, err := s.accept(root, nil, i, digest)
+		what, err := s.acceptItem(root, nil, i, digest)
 		s.metrics.received.WithLabelValues(string(what)).Inc()
 		if err != nil {
 			s.Fail("accept", err)
@@ -92,9 +92,9 @@ var errQuestion = errors.New("no question")
 // Answer answers another node's Pull.
 func (s *Store) Answer(_ context.Context, _ node.ID, body []byte) ([]byte, error) {
 	if s.Off() != "" {
-		return message{digest: true}.encode(), nil
+		return message{digest: true}.encodeMessage(), nil
 	}
-	q, err := decode(body)
+	q, err := decodeMessage(body)
 	if err != nil {
 		return nil, err
 	}
@@ -107,18 +107,18 @@ func (s *Store) Answer(_ context.Context, _ node.ID, body []byte) ([]byte, error
 	case err != nil:
 		return nil, err
 	case !q.answer:
-		return s.lacking(q).encode(), nil
+		return s.findLacking(q).encodeMessage(), nil
 	}
 	var prints []fingerprint
 	for _, i := range q.items[:min(len(q.items), maxNews)] {
 		prints = append(prints, i.fingerprint)
 	}
 	m, _, err := s.news(prints)
-	return m.encode(), err
+	return m.encodeMessage(), err
 }
 
-// lacking is what is here and not in a digest, or live there and revoked here.
-func (s *Store) lacking(q message) message {
+// findLacking is what is here and not in a digest, or live there and revoked here.
+func (s *Store) findLacking(q message) message {
 	live := make(map[fingerprint]bool, len(q.items))
 	for _, i := range q.items {
 		live[i.fingerprint] = !i.revoked

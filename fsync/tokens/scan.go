@@ -19,14 +19,14 @@ func (s *Store) keepScanning(ctx context.Context) {
 	defer tick.Stop()
 	var checked time.Time
 	for first := true; ; first = false {
-		w.ensure()
+		w.ensureWatch()
 		// A master removes a file that it cannot read, which must not pass for a revocation: so where it costs little, at
 		// once.
 		check := s.few() || time.Since(checked) >= s.cfg.Timing.Check
 		if check {
 			checked = time.Now()
 		}
-		again := s.scan(check)
+		again := s.scanDir(check)
 		if first {
 			s.SetScanned()
 		}
@@ -44,7 +44,7 @@ func (s *Store) keepScanning(ctx context.Context) {
 			if !backoff.Sleep(ctx, s.cfg.Timing.Debounce) {
 				return
 			}
-			w.drain()
+			w.drainHints()
 		}
 	}
 }
@@ -58,10 +58,10 @@ func (s *Store) few() bool {
 	return len(s.table.entries) <= checkedAlways
 }
 
-// scan looks at all tokens, and with check at what files of known ones hold. again says that some are gone since a
+// scanDir looks at all tokens, and with check at what files of known ones hold. again says that some are gone since a
 // moment only.
-func (s *Store) scan(check bool) (again bool) {
-	root, err := s.disk.root()
+func (s *Store) scanDir(check bool) (again bool) {
+	root, err := s.disk.openRoot()
 	if errors.Is(err, fs.ErrNotExist) {
 		return false // the master has never run
 	}
@@ -73,7 +73,7 @@ func (s *Store) scan(check bool) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := s.disk.id()
-	tokens, err := s.disk.list(root)
+	tokens, err := s.disk.listTokens(root)
 	if err != nil {
 		s.Fail("scan", err)
 		return false
@@ -83,16 +83,16 @@ func (s *Store) scan(check bool) (again bool) {
 	for _, token := range tokens {
 		p := fingerprintOf(token)
 		there[p] = struct{}{}
-		s.see(root, p, token)
+		s.noteFile(root, p, token)
 		if check {
-			s.check(root, p, token)
+			s.checkFile(root, p, token)
 		}
 	}
 	now := s.cfg.Now()
 	for p, e := range s.table.entries {
 		_, is := there[p]
 		switch {
-		case e.over(now):
+		case e.isOver(now):
 			delete(s.table.entries, p)
 			delete(s.gone, p)
 			s.Changed()
@@ -101,7 +101,7 @@ func (s *Store) scan(check bool) (again bool) {
 		case s.disk.id() != id: // it was replaced while we looked
 			again = true
 		default:
-			again = s.missing(p, e, now) || again
+			again = s.noteMissing(p, e, now) || again
 		}
 	}
 	s.whole = true
@@ -131,12 +131,12 @@ func (s *Store) settleDir(id dirid.ID) {
 	s.Feed().Tell(true)
 }
 
-// see acts on a file that is there. s.mu is held.
-func (s *Store) see(root *os.Root, p fingerprint, token string) {
+// noteFile acts on a file that is there. s.mu is held.
+func (s *Store) noteFile(root *os.Root, p fingerprint, token string) {
 	e, known := s.table.entries[p]
 	switch {
 	case known && e.revoked:
-		if err := s.disk.remove(root, token); err != nil {
+		if err := s.disk.removeToken(root, token); err != nil {
 			s.Fail("remove", err)
 		}
 	case known && e.held:
@@ -145,8 +145,8 @@ func (s *Store) see(root *os.Root, p fingerprint, token string) {
 			s.table.entries[p] = e
 		}
 	default:
-		data, expire, err := s.disk.read(root, token)
-		if err != nil || !s.room(p) {
+		data, expire, err := s.disk.readToken(root, token)
+		if err != nil || !s.hasRoom(p) {
 			return // half of a file is looked at again when it changes, and with each scan
 		}
 		sum := sumOf(data)
@@ -154,44 +154,44 @@ func (s *Store) see(root *os.Root, p fingerprint, token string) {
 			return // damaged: another node sends what it was
 		}
 		e := entry{expire: expire, held: true, sum: sum, token: token}
-		if e.expired(s.cfg.Now()) {
+		if e.isExpired(s.cfg.Now()) {
 			return
 		}
-		err = s.disk.spare(root, token, expire)
+		err = s.disk.spareToken(root, token, expire)
 		if errors.Is(err, fs.ErrNotExist) { // its master was quicker
-			err = s.disk.write(root, token, data, expire)
+			err = s.disk.writeToken(root, token, data, expire)
 		}
 		if err != nil {
 			s.Fail("spare", err)
 		}
-		s.set(p, e)
+		s.setEntry(p, e)
 		s.Feed().Add(p)
 	}
 }
 
-// check finds out whether the file of a held token holds what it did: not when a power failure came before it was on
-// the disk, or something has written into it. Then it is removed, but not revoked, and the other nodes send what it
+// checkFile finds out whether the file of a held token holds what it did: not when a power failure came before it was
+// on the disk, or something has written into it. Then it is removed, but not revoked, and the other nodes send what it
 // was. s.mu is held.
-func (s *Store) check(root *os.Root, p fingerprint, token string) {
+func (s *Store) checkFile(root *os.Root, p fingerprint, token string) {
 	e := s.table.entries[p]
 	if !e.held {
 		return
 	}
-	at, err := s.disk.stamp(root, token)
+	at, err := s.disk.readStamp(root, token)
 	if err != nil {
 		return // one that is gone is revoked by the scan
 	}
 	if !s.disk.isSpared(at, e.expire) { // made before this was done, or touched since
-		if err := s.disk.spare(root, token, e.expire); err != nil {
+		if err := s.disk.spareToken(root, token, e.expire); err != nil {
 			s.Fail("spare", err)
-		} else if at, err = s.disk.stamp(root, token); err != nil {
+		} else if at, err = s.disk.readStamp(root, token); err != nil {
 			return
 		}
 	}
 	if at == e.stamp {
 		return
 	}
-	data, _, err := s.disk.read(root, token)
+	data, _, err := s.disk.readToken(root, token)
 	if err != nil && !errors.Is(err, errData) {
 		return
 	}
@@ -204,18 +204,18 @@ func (s *Store) check(root *os.Root, p fingerprint, token string) {
 		return
 	}
 	e.held, e.token, e.stamp = false, "", stamp{}
-	s.set(p, e)
+	s.setEntry(p, e)
 	// No client is let in by anything other than what was granted, and the removal of a damaged file is not taken for
 	// the revocation of the token that comes back.
-	if err := s.disk.remove(root, token); err != nil {
+	if err := s.disk.removeToken(root, token); err != nil {
 		s.Fail("remove", err)
 	}
 	s.log.Warn("the file of an eauth token is damaged: it comes back from the other nodes", "print", p.short())
 	s.Feed().Tell(true)
 }
 
-// missing acts on a token whose file is gone and says whether to look again soon. s.mu is held.
-func (s *Store) missing(p fingerprint, e entry, now time.Time) (again bool) {
+// noteMissing acts on a token whose file is gone and says whether to look again soon. s.mu is held.
+func (s *Store) noteMissing(p fingerprint, e entry, now time.Time) (again bool) {
 	since, known := s.gone[p]
 	if !known {
 		s.gone[p] = now
@@ -225,19 +225,19 @@ func (s *Store) missing(p fingerprint, e entry, now time.Time) (again bool) {
 		return true
 	}
 	delete(s.gone, p)
-	s.set(p, entry{expire: e.expire, revoked: true})
+	s.setEntry(p, entry{expire: e.expire, revoked: true})
 	s.Feed().Add(p)
 	s.log.Info("eauth token revoked here", "print", p.short())
 	return false
 }
 
-func (s *Store) set(p fingerprint, e entry) {
+func (s *Store) setEntry(p fingerprint, e entry) {
 	s.table.entries[p] = e
 	s.Changed()
 }
 
-// room says whether the table takes another token. s.mu is held.
-func (s *Store) room(p fingerprint) bool {
+// hasRoom says whether the table takes another token. s.mu is held.
+func (s *Store) hasRoom(p fingerprint) bool {
 	if _, known := s.table.entries[p]; known || len(s.table.entries) < maxTokens {
 		return true
 	}

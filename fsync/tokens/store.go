@@ -35,14 +35,14 @@ func New(cfg Config) (*Store, error) {
 		disk:  newDisk(cfg.Master),
 		table: table{entries: map[fingerprint]entry{}}, gone: map[fingerprint]time.Time{},
 	}
-	s.metrics = newMetrics(cfg.Registerer, s.count)
+	s.metrics = newMetrics(cfg.Registerer, s.countTokens)
 	var err error
 	s.Replica, err = replica.New(&cfg.Config, replica.Spec[fingerprint, *peer, message]{
-		Name: "tokens", Off: cfg.Master.off(), OffLevel: slog.LevelWarn, Pace: pace,
+		Name: "tokens", Off: cfg.Master.reasonOff(), OffLevel: slog.LevelWarn, Pace: pace,
 		Table: replica.Table{File: tableName, Load: s.loadTable, Encode: s.encodeTable,
 			Lost: "it is not known which tokens were revoked while saltclusterd was away"},
-		Pull: replica.Puller[fingerprint]{Offered: s.askOffer, Fetch: s.fetch, Page: maxNews, AtATime: 1},
-		Path: Path, MaxBody: MaxBody, Decode: decode, Take: s.handle,
+		Pull: replica.Puller[fingerprint]{Offered: s.askOffer, Fetch: s.fetchPage, Page: maxNews, AtATime: 1},
+		Path: Path, MaxBody: MaxBody, Decode: decodeMessage, Take: s.handleMessage,
 		NewSender: func(p *replica.Peer[fingerprint]) *peer { return &peer{p, s} }, Limit: maxTokens, Batch: maxNews,
 		Tasks:    []func(context.Context){s.keepScanning},
 		Failures: s.metrics.failures, Fault: "tokens not handled",
@@ -61,7 +61,7 @@ type Status struct {
 // Status returns the present state.
 func (s *Store) Status() Status {
 	st := Status{Off: s.Off(), Peers: s.Peers()}
-	st.Live, st.Revoked = s.count()
+	st.Live, st.Revoked = s.countTokens()
 	return st
 }
 
@@ -76,7 +76,7 @@ func (s *Store) mayAnswer() error {
 	return nil
 }
 
-func (s *Store) count() (live, revoked int) {
+func (s *Store) countTokens() (live, revoked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.table.entries {

@@ -30,20 +30,20 @@ func TestTokensBehindALink(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := newDisk(Master{Major: major, CacheDir: cache, UID: -1, GID: -1})
-		root, err := d.root()
+		root, err := d.openRoot()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer root.Close()
-		if err := d.write(root, secret(1), []byte("x"), 1<<33); err != nil {
+		if err := d.writeToken(root, secret(1), []byte("x"), 1<<33); err != nil {
 			t.Fatal(err)
 		}
-		have, err := d.list(root)
+		have, err := d.listTokens(root)
 		if _, there := os.Stat(filepath.Join(elsewhere, d.layout.file(secret(1)))); err != nil || there != nil ||
 			!slices.Equal(have, []string{secret(1)}) {
 			t.Errorf("%d: %d tokens, %v, %v", major, len(have), err, there)
 		}
-		if err := errors.Join(d.sync(), d.remove(root, secret(1)), d.tidy()); err != nil {
+		if err := errors.Join(d.syncDir(), d.removeToken(root, secret(1)), d.removeTemps()); err != nil {
 			t.Error(err)
 		}
 		if left, err := os.ReadDir(filepath.Dir(elsewhere)); err != nil || len(left) != 1 {
@@ -214,7 +214,7 @@ func TestOtherFilesAreLeftAlone(t *testing.T) {
 func TestOff(t *testing.T) {
 	for _, m := range []Master{{Major: 3006, Store: "rediscluster", Driver: localfs},
 		{Major: 3008, Store: localfs, Driver: "redis"}} {
-		if m.off() == "" {
+		if m.reasonOff() == "" {
 			t.Errorf("%+v is on", m)
 		}
 	}
@@ -236,7 +236,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	w, _, _, c := three(t)
 	now := time.Now()
 	body := func(token string, data []byte) []byte {
-		return message{items: []item{{token: token, data: data}}}.encode()
+		return message{items: []item{{token: token, data: data}}}.encodeMessage()
 	}
 	good := tokenData(secret(0), now.Add(time.Hour))
 	for name, b := range map[string][]byte{
@@ -264,19 +264,19 @@ func TestStrangersAreRefused(t *testing.T) {
 
 func TestErrorsDoNotNameTokens(t *testing.T) {
 	d := disk{cachedir: t.TempDir(), uid: -1, gid: -1, layout: plain{}}
-	root, err := d.root()
+	root, err := d.openRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if _, _, err := d.read(root, secret(0)); err == nil || strings.Contains(err.Error(), secret(0)) ||
+	if _, _, err := d.readToken(root, secret(0)); err == nil || strings.Contains(err.Error(), secret(0)) ||
 		!errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	if err := os.MkdirAll(filepath.Join(d.cachedir, "tokens", secret(0), "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{d.remove(root, secret(0)), d.write(root, secret(0), nil, 1)} {
+	for _, err := range []error{d.removeToken(root, secret(0)), d.writeToken(root, secret(0), nil, 1)} {
 		if err == nil || strings.Contains(err.Error(), secret(0)) {
 			t.Error(err)
 		}
@@ -295,16 +295,16 @@ func TestWireFixtures(t *testing.T) {
 		path := filepath.Join("testdata", "wire", name+".hex")
 		want, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) && os.Getenv("UPDATE_FIXTURES") != "" {
-			want = []byte(hex.EncodeToString(m.encode()) + "\n")
+			want = []byte(hex.EncodeToString(m.encodeMessage()) + "\n")
 			err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, want, 0o644))
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if hex.EncodeToString(m.encode()) != string(bytes.TrimSpace(want)) {
-			t.Errorf("%s: %x", name, m.encode())
+		if hex.EncodeToString(m.encodeMessage()) != string(bytes.TrimSpace(want)) {
+			t.Errorf("%s: %x", name, m.encodeMessage())
 		}
-		got, err := decode(m.encode())
+		got, err := decodeMessage(m.encodeMessage())
 		if err != nil || len(got.items) != 2 || got.items[0].fingerprint != live.fingerprint || got.items[0].expire != live.expire ||
 			got.items[1].expire != gone.expire {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -314,14 +314,15 @@ func TestWireFixtures(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	at := time.Unix(2_000_000_000, 0)
-	f.Add(message{items: []item{{token: secret(0), data: tokenData(secret(0), at)}, {revoked: true, expire: 7}}}.encode())
-	f.Add(message{digest: true, answer: true, items: []item{{expire: 9}, {revoked: true, expire: 7}}}.encode())
+	items := []item{{token: secret(0), data: tokenData(secret(0), at)}, {revoked: true, expire: 7}}
+	f.Add(message{items: items}.encodeMessage())
+	f.Add(message{digest: true, answer: true, items: []item{{expire: 9}, {revoked: true, expire: 7}}}.encodeMessage())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := decode(b)
+		m, err := decodeMessage(b)
 		if err != nil {
 			return
 		}
-		if again := m.encode(); len(again) > len(b) {
+		if again := m.encodeMessage(); len(again) > len(b) {
 			t.Errorf("%d bytes became %d", len(b), len(again))
 		}
 		for _, i := range m.items {
@@ -330,7 +331,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			for _, l := range []layout{plain{}, bank{}} {
 				data := l.unwrap(l.wrap(i.data, i.expire))
-				if _, err := parse(i.token, data); err != nil {
+				if _, err := parseToken(i.token, data); err != nil {
 					t.Errorf("%s: %v", l.name(), err)
 				}
 			}
@@ -344,7 +345,7 @@ func FuzzFile(f *testing.F) {
 	f.Add(tokenData(secret(0), at))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, l := range []layout{plain{}, bank{}} {
-			if at, err := parse(secret(0), l.unwrap(b)); err == nil && at < 0 {
+			if at, err := parseToken(secret(0), l.unwrap(b)); err == nil && at < 0 {
 				t.Errorf("expires at %d", at)
 			}
 		}

@@ -52,14 +52,14 @@ const (
 	grace = 3600
 )
 
-func (e entry) expired(now time.Time) bool { return e.expire-early <= now.Unix() }
+func (e entry) isExpired(now time.Time) bool { return e.expire-early <= now.Unix() }
 
-// over says whether an entry can be forgotten.
-func (e entry) over(now time.Time) bool {
+// isOver says whether an entry can be forgotten.
+func (e entry) isOver(now time.Time) bool {
 	if e.revoked {
 		return e.expire+grace <= now.Unix()
 	}
-	return e.expired(now)
+	return e.isExpired(now)
 }
 
 const (
@@ -127,12 +127,12 @@ func decodeTable(raw []byte) (table, error) {
 // missing then would count as revoked.
 func (s *Store) encodeTable() ([]byte, error) {
 	s.mu.Lock()
-	raw, err := s.table.encode()
+	raw, err := s.table.encodeFile()
 	s.mu.Unlock()
-	return raw, errors.Join(err, s.disk.sync())
+	return raw, errors.Join(err, s.disk.syncDir())
 }
 
-func (t table) encode() ([]byte, error) {
+func (t table) encodeFile() ([]byte, error) {
 	f := tableFile{Version: tableVersion, Layout: t.layout, Dir: t.dir, Tokens: make(map[string]tableLine, len(t.entries))}
 	for p, e := range t.entries {
 		f.Tokens[hex.EncodeToString(p[:])] = tableLine{Expire: e.expire, Revoked: e.revoked, Held: e.held, Sum: e.sum}

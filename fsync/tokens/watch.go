@@ -21,8 +21,8 @@ func newWatch(d disk) *watch {
 	return &watch{disk: d, w: w}
 }
 
-// ensure watches the directory that is there now, which need not be that of the last time.
-func (w *watch) ensure() {
+// ensureWatch watches the directory that is there now, which need not be that of the last time.
+func (w *watch) ensureWatch() {
 	id := w.disk.id()
 	if w.w == nil || id == w.watched {
 		return
@@ -48,8 +48,8 @@ func (w *watch) errors() <-chan error {
 	return w.w.Errors
 }
 
-// drain drops what a scan that is about to begin will see anyway.
-func (w *watch) drain() {
+// drainHints drops what a scan that is about to begin will see anyway.
+func (w *watch) drainHints() {
 	for {
 		select {
 		case <-w.w.Events:

@@ -47,7 +47,7 @@ type message struct {
 	items  []item
 }
 
-func (m message) encode() []byte {
+func (m message) encodeMessage() []byte {
 	kind, flags := byte(kindNews), byte(0)
 	if m.digest {
 		kind = kindDigest
@@ -73,8 +73,8 @@ func (m message) encode() []byte {
 	return out
 }
 
-// decode reads a body. The data in what it returns point into b.
-func decode(b []byte) (m message, err error) {
+// decodeMessage reads a body. The data in what it returns point into b.
+func decodeMessage(b []byte) (m message, err error) {
 	kind, r, err := format.Open(b)
 	if err != nil {
 		return m, err
@@ -113,7 +113,7 @@ func readItem(r *replica.Reader, digest bool) (i item) {
 	}
 	i.fingerprint = fingerprintOf(i.token)
 	var err error
-	if i.expire, err = parse(i.token, i.data); err != nil {
+	if i.expire, err = parseToken(i.token, i.data); err != nil {
 		r.Fail()
 	}
 	return i

@@ -71,7 +71,7 @@ func Copy(ctx context.Context, t Tree, o CopyOptions) (Report, error) {
 	}
 	defer to.Close()
 	c := &copier{ctx: ctx, tree: t, o: o, from: from, to: to, buffer: make([]byte, 256<<10)}
-	if err := c.dir("."); err != nil {
+	if err := c.copyDir("."); err != nil {
 		return c.r, fmt.Errorf("copy %s: %w", t.From, err)
 	}
 	return c.r, durable.SyncFS(t.To)
@@ -86,10 +86,10 @@ type copier struct {
 	buffer   []byte
 }
 
-func (c *copier) skip(path string) bool { return c.o.Skip != nil && c.o.Skip(path) }
+func (c *copier) skips(path string) bool { return c.o.Skip != nil && c.o.Skip(path) }
 
-// dir copies a directory with all that is in it.
-func (c *copier) dir(path string) error {
+// copyDir copies a directory with all that is in it.
+func (c *copier) copyDir(path string) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
@@ -97,7 +97,7 @@ func (c *copier) dir(path string) error {
 	if err != nil {
 		return err
 	}
-	names, err := list(c.from, path)
+	names, err := listDir(c.from, path)
 	if err != nil {
 		return err
 	}
@@ -105,10 +105,10 @@ func (c *copier) dir(path string) error {
 	for _, name := range names {
 		there[name] = struct{}{}
 		p := filepath.Join(path, name)
-		if c.skip(p) {
+		if c.skips(p) {
 			continue
 		}
-		if err := c.entry(p); err != nil && !errors.Is(err, fs.ErrNotExist) { // it went meanwhile
+		if err := c.copyEntry(p); err != nil && !errors.Is(err, fs.ErrNotExist) { // it went meanwhile
 			return err
 		}
 	}
@@ -117,10 +117,10 @@ func (c *copier) dir(path string) error {
 			return err
 		}
 	}
-	return c.dress(path, info)
+	return c.setAttributes(path, info)
 }
 
-func list(r *os.Root, path string) ([]string, error) {
+func listDir(r *os.Root, path string) ([]string, error) {
 	d, err := r.Open(path)
 	if err != nil {
 		return nil, err
@@ -131,13 +131,13 @@ func list(r *os.Root, path string) ([]string, error) {
 
 // removeOthers removes from a copied directory what the original does not have.
 func (c *copier) removeOthers(path string, there map[string]struct{}) error {
-	have, err := list(c.to, path)
+	have, err := listDir(c.to, path)
 	if err != nil {
 		return err
 	}
 	for _, name := range have {
 		p := filepath.Join(path, name)
-		if _, ok := there[name]; ok || c.skip(p) {
+		if _, ok := there[name]; ok || c.skips(p) {
 			continue
 		}
 		if err := c.to.RemoveAll(p); err != nil {
@@ -148,8 +148,8 @@ func (c *copier) removeOthers(path string, there map[string]struct{}) error {
 	return nil
 }
 
-// entry copies what is at a path.
-func (c *copier) entry(path string) error {
+// copyEntry copies what is at a path.
+func (c *copier) copyEntry(path string) error {
 	info, err := c.from.Lstat(path)
 	if err != nil {
 		return err
@@ -174,22 +174,22 @@ func (c *copier) entry(path string) error {
 				return err
 			}
 		}
-		return c.dir(path)
+		return c.copyDir(path)
 	case fs.ModeSymlink:
-		return c.link(path, have != nil, info)
+		return c.copyLink(path, have != nil, info)
 	case 0:
-		return c.file(path, have, info)
+		return c.copyRegular(path, have, info)
 	}
 	c.r.Special++
 	return nil
 }
 
-func (c *copier) link(path string, have bool, info fs.FileInfo) error {
+func (c *copier) copyLink(path string, have bool, info fs.FileInfo) error {
 	text, err := c.from.Readlink(path)
 	if err != nil {
 		return err
 	}
-	if text = c.moved(path, text); have {
+	if text = c.moveTarget(path, text); have {
 		if old, err := c.to.Readlink(path); err == nil && (old == text || c.o.Keep) {
 			return nil
 		}
@@ -200,11 +200,11 @@ func (c *copier) link(path string, have bool, info fs.FileInfo) error {
 	if err := c.to.Symlink(text, path); err != nil {
 		return err
 	}
-	return c.give(path, info)
+	return c.setOwner(path, info)
 }
 
-// moved is the text of a link in the copy. A relative one within its tree stays as it is.
-func (c *copier) moved(path, text string) string {
+// moveTarget is the text of a link in the copy. A relative one within its tree stays as it is.
+func (c *copier) moveTarget(path, text string) string {
 	if !filepath.IsAbs(text) {
 		if inner := filepath.Join(filepath.Dir(path), text); inner != ".." && !strings.HasPrefix(inner, "../") {
 			return text
@@ -251,7 +251,7 @@ func realPath(path string) string {
 	return filepath.Clean(path)
 }
 
-func (c *copier) file(path string, have, info fs.FileInfo) error {
+func (c *copier) copyRegular(path string, have, info fs.FileInfo) error {
 	c.r.Files++
 	c.r.Bytes += info.Size()
 	if c.o.Tell != nil {
@@ -267,12 +267,12 @@ func (c *copier) file(path string, have, info fs.FileInfo) error {
 		same := have.Size() == info.Size() && have.ModTime().Equal(info.ModTime())
 		if same && c.o.Settle {
 			var err error
-			if same, err = c.equal(path); err != nil {
+			if same, err = c.equalFiles(path); err != nil {
 				return err
 			}
 		}
 		if same {
-			return c.dress(path, info)
+			return c.setAttributes(path, info)
 		}
 	}
 	for try := 1; ; try++ {
@@ -280,7 +280,7 @@ func (c *copier) file(path string, have, info fs.FileInfo) error {
 		if err == nil && !again || err != nil || try == vanishing {
 			if err == nil {
 				c.r.Copied++
-				err = c.dress(path, info)
+				err = c.setAttributes(path, info)
 			}
 			return err
 		}
@@ -299,7 +299,7 @@ func (c *copier) copyFile(path string) (info fs.FileInfo, again bool, err error)
 	}
 	temp := filepath.Join(filepath.Dir(path), tempName)
 	sum := sha256.New()
-	if err := c.write(temp, io.TeeReader(in, sum)); err != nil {
+	if err := c.writeFile(temp, io.TeeReader(in, sum)); err != nil {
 		return nil, false, err
 	}
 	if err := c.readBack(temp, sum); err != nil {
@@ -315,7 +315,7 @@ func (c *copier) copyFile(path string) (info fs.FileInfo, again bool, err error)
 	return info, after.Size() != info.Size() || !after.ModTime().Equal(info.ModTime()), nil
 }
 
-func (c *copier) write(name string, r io.Reader) (err error) {
+func (c *copier) writeFile(name string, r io.Reader) (err error) {
 	out, err := c.to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
@@ -337,7 +337,7 @@ func (c *copier) readBack(name string, want hash.Hash) error {
 	return nil
 }
 
-func (c *copier) equal(path string) (bool, error) {
+func (c *copier) equalFiles(path string) (bool, error) {
 	a, err := sumOf(c.from, path, c.buffer)
 	if err != nil {
 		return false, err
@@ -359,9 +359,9 @@ func sumOf(r *os.Root, name string, buffer []byte) (sum [sha256.Size]byte, err e
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
-// dress gives a copy owner, mode and time of the original.
-func (c *copier) dress(path string, info fs.FileInfo) error {
-	if err := c.give(path, info); err != nil {
+// setAttributes gives a copy owner, mode and time of the original.
+func (c *copier) setAttributes(path string, info fs.FileInfo) error {
+	if err := c.setOwner(path, info); err != nil {
 		return err
 	}
 	mode := info.Mode() & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
@@ -371,8 +371,8 @@ func (c *copier) dress(path string, info fs.FileInfo) error {
 	return c.to.Chtimes(path, info.ModTime(), info.ModTime())
 }
 
-// give makes the copy belong to whom the original belongs. Only root can; anybody else has copied what is his own.
-func (c *copier) give(path string, info fs.FileInfo) error {
+// setOwner makes the copy belong to whom the original belongs. Only root can; anybody else has copied what is his own.
+func (c *copier) setOwner(path string, info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || os.Geteuid() != 0 {
 		return nil

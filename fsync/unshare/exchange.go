@@ -14,13 +14,13 @@ import (
 
 // Exchange puts the copy of a tree in the place of the link to it, at once: whoever opens a path sees the one or the
 // other. The link is kept where the copy was. Nothing happens when it has been done.
-func Exchange(t Tree) error { return swap(t, fs.ModeSymlink, fs.ModeDir) }
+func Exchange(t Tree) error { return swapTree(t, fs.ModeSymlink, fs.ModeDir) }
 
 // Restore undoes Exchange.
-func Restore(t Tree) error { return swap(t, fs.ModeDir, fs.ModeSymlink) }
+func Restore(t Tree) error { return swapTree(t, fs.ModeDir, fs.ModeSymlink) }
 
-// swap exchanges t.Link and t.To when they are of the types named.
-func swap(t Tree, link, to fs.FileMode) error {
+// swapTree exchanges t.Link and t.To when they are of the types named.
+func swapTree(t Tree, link, to fs.FileMode) error {
 	a, errA := os.Lstat(t.Link)
 	b, errB := os.Lstat(t.To)
 	if err := errors.Join(errA, errB); err != nil {

@@ -52,17 +52,17 @@ type Master struct {
 func Make(m Master, to string, onShare func(path string) bool) Plan {
 	p := &planner{m: m, to: filepath.Clean(to), onShare: onShare, moved: map[string]string{},
 		plan: Plan{Options: map[string]any{}}}
-	p.check()
+	p.checkPlan()
 	if len(p.plan.Refused) > 0 {
 		return p.plan
 	}
-	p.sources()
-	p.pki()
-	p.roots()
-	p.links()
-	p.others()
+	p.findSources()
+	p.planPKI()
+	p.planRoots()
+	p.planLinks()
+	p.planOthers()
 	if len(p.plan.Trees) == 0 {
-		p.refuse("nothing of this master is on a share")
+		p.refusePlan("nothing of this master is on a share")
 	}
 	return p.plan
 }
@@ -75,34 +75,34 @@ type planner struct {
 	plan    Plan
 }
 
-func (p *planner) refuse(format string, args ...any) {
+func (p *planner) refusePlan(format string, args ...any) {
 	p.plan.Refused = append(p.plan.Refused, fmt.Sprintf(format, args...))
 }
 
-func (p *planner) check() {
+func (p *planner) checkPlan() {
 	switch {
 	case !filepath.IsAbs(p.to):
-		p.refuse("%q is not an absolute path", p.to)
+		p.refusePlan("%q is not an absolute path", p.to)
 		return
 	case p.onShare(p.to):
-		p.refuse("%s is on the share itself: name a directory on this host's own disk", p.to)
+		p.refusePlan("%s is on the share itself: name a directory on this host's own disk", p.to)
 	}
 	if p.onShare(p.m.CacheDir) {
-		p.refuse("cachedir (%s) as a whole is on the share: give this master a cachedir of its own first, with links to what is shared", p.m.CacheDir)
+		p.refusePlan("cachedir (%s) as a whole is on the share: give this master a cachedir of its own first, with links to what is shared", p.m.CacheDir)
 	}
 	if p.onShare(filepath.Dir(p.m.ConfigFile)) {
-		p.refuse("the master's configuration (%s) is on the share: all masters would change at once", p.m.ConfigFile)
+		p.refusePlan("the master's configuration (%s) is on the share: all masters would change at once", p.m.ConfigFile)
 	}
 	for _, option := range slices.Sorted(maps.Keys(p.m.OwnDirs)) {
 		if p.onShare(p.m.OwnDirs[option]) {
-			p.refuse("%s (%s) is on the share: no two nodes must have it in common", option, p.m.OwnDirs[option])
+			p.refusePlan("%s (%s) is on the share: no two nodes must have it in common", option, p.m.OwnDirs[option])
 		}
 	}
 }
 
-// sources decides for each directory on the share where its copy goes; what is inside of another one stays inside of
-// it.
-func (p *planner) sources() {
+// findSources decides for each directory on the share where its copy goes; what is inside of another one stays inside
+// of it.
+func (p *planner) findSources() {
 	named := map[string]string{} // original: name of the copy
 	add := func(dir, name string) {
 		if !filepath.IsAbs(dir) || !p.onShare(dir) {
@@ -160,15 +160,15 @@ func (p *planner) copyOf(dir string) (string, bool) {
 	return dir, false
 }
 
-func (p *planner) pki() {
+func (p *planner) planPKI() {
 	if to, ok := p.copyOf(p.m.PkiDir); ok {
 		p.plan.Options["pki_dir"] = to
 		return
 	}
-	p.refuse("pki_dir (%s) is not on the share, or not there", p.m.PkiDir)
+	p.refusePlan("pki_dir (%s) is not on the share, or not there", p.m.PkiDir)
 }
 
-func (p *planner) roots() {
+func (p *planner) planRoots() {
 	for _, option := range slices.Sorted(maps.Keys(p.m.Roots)) {
 		all, changed := map[string]any{}, []Edit{}
 		for _, env := range slices.Sorted(maps.Keys(p.m.Roots[option])) {
@@ -198,11 +198,11 @@ func (p *planner) roots() {
 // copyPrefix begins the name of a copy beside the link whose place it takes.
 const copyPrefix = ".saltclusterd-isolated."
 
-// links finds the links in cachedir that lead to the share.
-func (p *planner) links() {
+// planLinks finds the links in cachedir that lead to the share.
+func (p *planner) planLinks() {
 	entries, err := os.ReadDir(p.m.CacheDir)
 	if err != nil {
-		p.refuse("cachedir cannot be read: %v", err)
+		p.refusePlan("cachedir cannot be read: %v", err)
 		return
 	}
 	for _, e := range entries {
@@ -211,11 +211,11 @@ func (p *planner) links() {
 		case strings.HasPrefix(e.Name(), copyPrefix):
 			continue
 		case e.IsDir() && p.onShare(path):
-			p.refuse("%s is a mount of the share: unmount it and put a link to it in its place first", path)
+			p.refusePlan("%s is a mount of the share: unmount it and put a link to it in its place first", path)
 		case e.Type() == os.ModeSymlink && p.onShare(path):
 			resolved, err := filepath.EvalSymlinks(path)
 			if err != nil {
-				p.refuse("%s leads to nothing: %v", path, err)
+				p.refusePlan("%s leads to nothing: %v", path, err)
 				continue
 			}
 			p.plan.Trees = append(p.plan.Trees, Tree{Name: e.Name(), From: resolved,
@@ -224,8 +224,8 @@ func (p *planner) links() {
 	}
 }
 
-// others names what else of the master is on the share.
-func (p *planner) others() {
+// planOthers names what else of the master is on the share.
+func (p *planner) planOthers() {
 	for _, option := range slices.Sorted(maps.Keys(p.m.Others)) {
 		if path := p.m.Others[option]; filepath.IsAbs(path) && p.onShare(path) {
 			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s stays on the share: %s", option, path))

@@ -16,26 +16,26 @@ import (
 // opens return.p and out.p of a minion's directory, and no other file.
 const AheadFile = tempPrefix + "ahead"
 
-// taken says whether a minion's directory holds a return that is not there ahead only.
-func taken(path string) bool {
+// isTaken says whether a minion's directory holds a return that is not there ahead only.
+func isTaken(path string) bool {
 	dir, err := unix.Open(path, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(dir)
 	is, err := torn.Look(dir, "return.p")
-	return err == nil && is == torn.Whole && !ahead(dir)
+	return err == nil && is == torn.Whole && !isAhead(dir)
 }
 
-func ahead(dir int) bool {
+func isAhead(dir int) bool {
 	var st unix.Stat_t
 	return unix.Fstatat(dir, AheadFile, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
 }
 
-// mark makes a minion's directory that was there before say whether its return is there ahead only: not any more when
-// the new one was taken, and as before when both are kept for another node. What held no whole return is about to get
-// the new one. removed says that it said ahead before, and does not any more.
-func (c *Cache) mark(j *jobDir, temp string, job *Job, whole bool) (removed bool, err error) {
+// markAhead makes a minion's directory that was there before say whether its return is there ahead only: not any more
+// when the new one was taken, and as before when both are kept for another node. What held no whole return is about to
+// get the new one. removed says that it said ahead before, and does not any more.
+func (c *Cache) markAhead(j *jobDir, temp string, job *Job, whole bool) (removed bool, err error) {
 	path := job.Minion + "/" + AheadFile
 	switch {
 	case !job.Ahead:

@@ -39,7 +39,7 @@ func (c *Cache) Apply(ctx context.Context, p Plan) error {
 		}
 	}
 	for _, id := range p.Syndics {
-		if err := c.syndic(id); err != nil {
+		if err := c.writeSyndic(id); err != nil {
 			return fmt.Errorf("job cache: %w", err)
 		}
 	}
@@ -49,22 +49,22 @@ func (c *Cache) Apply(ctx context.Context, p Plan) error {
 // applyJob tries again when the directory it had open is gone: the master cleans old jobs up.
 func (c *Cache) applyJob(job *Job) error {
 	for tries := 0; ; tries++ {
-		j, err := c.job(job.JID, job.Unasked())
+		j, err := c.openJob(job.JID, job.Unasked())
 		if err != nil {
 			return err
 		}
-		if err = c.write(j, job); err == nil || tries == 2 || !errors.Is(err, unix.ENOENT) {
+		if err = c.writeJob(j, job); err == nil || tries == 2 || !errors.Is(err, unix.ENOENT) {
 			return err
 		}
-		c.dirs.drop(j.path)
+		c.dirs.dropDir(j.path)
 	}
 }
 
-func (c *Cache) write(j *jobDir, job *Job) error {
+func (c *Cache) writeJob(j *jobDir, job *Job) error {
 	if j.made && job.Unasked() && !j.loaded {
 		return c.writeNew(j, job)
 	}
-	if err := c.mend(j); err != nil {
+	if err := c.mendJob(j); err != nil {
 		return err
 	}
 	if err := c.jidFile(j, job); err != nil {
@@ -74,22 +74,22 @@ func (c *Cache) write(j *jobDir, job *Job) error {
 		return err
 	}
 	if job.Minion != "" {
-		_, noCache, err := status(j.fd, "nocache")
+		_, noCache, err := statFile(j.fd, "nocache")
 		if err == nil && !noCache {
-			err = c.minion(j, job)
+			err = c.writeMinion(j, job)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if job.EndTime != "" {
-		return c.put(j.fd, "endtime", []byte(job.EndTime))
+		return c.putFile(j.fd, "endtime", []byte(job.EndTime))
 	}
 	return nil
 }
 
-// writeNew is write for a job that has no other writer, into a directory that was just made: there is nothing in it to
-// look for.
+// writeNew is writeJob for a job that has no other writer, into a directory that was just made: there is nothing in it
+// to look for.
 func (c *Cache) writeNew(j *jobDir, job *Job) error {
 	if job.NoCache {
 		if err := c.putNew(j.fd, "nocache", nil); err != nil {
@@ -112,7 +112,7 @@ func (c *Cache) writeNew(j *jobDir, job *Job) error {
 	}
 	j.loaded = true
 	if !job.NoCache {
-		if err := c.minion(j, job); err != nil {
+		if err := c.writeMinion(j, job); err != nil {
 			return err
 		}
 	}
@@ -125,8 +125,8 @@ func (c *Cache) writeNew(j *jobDir, job *Job) error {
 // jidFile is salt/returners/local_cache.py:prep_jid.
 func (c *Cache) jidFile(j *jobDir, job *Job) error {
 	if job.NoCache {
-		if _, there, err := status(j.fd, "nocache"); err != nil || !there {
-			if err = errors.Join(err, c.put(j.fd, "nocache", nil)); err != nil {
+		if _, there, err := statFile(j.fd, "nocache"); err != nil || !there {
+			if err = errors.Join(err, c.putFile(j.fd, "nocache", nil)); err != nil {
 				return err
 			}
 		}
@@ -134,12 +134,12 @@ func (c *Cache) jidFile(j *jobDir, job *Job) error {
 	if !job.Known || time.Since(j.touched) < touchEvery {
 		return nil
 	}
-	st, there, err := status(j.fd, "jid")
+	st, there, err := statFile(j.fd, "jid")
 	switch {
 	case err != nil:
 		return err
 	case !there || st.Size != int64(len(job.JID)):
-		err = c.put(j.fd, "jid", []byte(job.JID))
+		err = c.putFile(j.fd, "jid", []byte(job.JID))
 	default:
 		err = unix.UtimesNanoAt(j.fd, "jid", nil, unix.AT_SYMLINK_NOFOLLOW)
 	}
@@ -155,7 +155,7 @@ func (c *Cache) loadFile(j *jobDir, job *Job) error {
 		return nil
 	}
 	if !job.Replace {
-		st, there, err := status(j.fd, ".load.p")
+		st, there, err := statFile(j.fd, ".load.p")
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (c *Cache) loadFile(j *jobDir, job *Job) error {
 			return nil
 		}
 	}
-	if err := c.put(j.fd, ".load.p", job.Load); err != nil {
+	if err := c.putFile(j.fd, ".load.p", job.Load); err != nil {
 		return err
 	}
 	j.loaded = true
@@ -177,20 +177,20 @@ func (c *Cache) loadFile(j *jobDir, job *Job) error {
 // emptyList gives a job that this master has not published (its load was kept from a return) a list of no minions.
 // Stock masters leave it out, and from then on raise whenever the job is read, even for the next minion's return.
 func (c *Cache) emptyList(j *jobDir) error {
-	if _, there, err := status(j.fd, ".minions.p"); err != nil || there {
+	if _, there, err := statFile(j.fd, ".minions.p"); err != nil || there {
 		return err
 	}
-	return c.put(j.fd, ".minions.p", saltwire.AppendArrayHeader(nil, 0))
+	return c.putFile(j.fd, ".minions.p", saltwire.AppendArrayHeader(nil, 0))
 }
 
 // minionList is save_minions; 3008 merges with what is there.
 func (c *Cache) minionList(j *jobDir, ids []string) error {
 	if c.major >= 3008 {
-		ids = append(slices.Clone(ids), c.listed(j)...)
+		ids = append(slices.Clone(ids), c.listMinions(j)...)
 		slices.Sort(ids)
 		ids = slices.Compact(ids)
 	}
-	return c.put(j.fd, ".minions.p", appendList(ids))
+	return c.putFile(j.fd, ".minions.p", appendList(ids))
 }
 
 func appendList(ids []string) []byte {
@@ -201,7 +201,7 @@ func appendList(ids []string) []byte {
 	return raw
 }
 
-func (c *Cache) listed(j *jobDir) (ids []string) {
+func (c *Cache) listMinions(j *jobDir) (ids []string) {
 	raw, err := os.ReadFile(filepath.Join(c.cfg.CacheDir, j.path, ".minions.p"))
 	if err != nil {
 		return nil
@@ -215,9 +215,9 @@ func (c *Cache) listed(j *jobDir) (ids []string) {
 	return ids
 }
 
-// minion is salt/returners/local_cache.py:returner. The directory is filled under another name first: a stock master
-// that finds it takes the return for stored.
-func (c *Cache) minion(j *jobDir, job *Job) error {
+// writeMinion is salt/returners/local_cache.py:returner. The directory is filled under another name first: a stock
+// master that finds it takes the return for stored.
+func (c *Cache) writeMinion(j *jobDir, job *Job) error {
 	temp, mode := tempPrefix+strconv.FormatUint(xxhash.Sum64String(job.Minion), 16), c.dirMode()
 	err := unix.Mkdirat(j.fd, temp, mode)
 	if errors.Is(err, unix.EEXIST) { // left behind by a kill
@@ -228,39 +228,39 @@ func (c *Cache) minion(j *jobDir, job *Job) error {
 	if err != nil {
 		return &os.PathError{Op: "mkdir", Path: temp, Err: err}
 	}
-	if err = c.adopt(j.fd, temp, mode); err == nil {
-		err = c.fill(j.fd, temp, job)
+	if err = c.adoptFile(j.fd, temp, mode); err == nil {
+		err = c.fillMinion(j.fd, temp, job)
 	}
 	if err == nil {
 		if err = unix.Renameat(j.fd, temp, j.fd, job.Minion); err == nil {
-			c.stored(job)
+			c.noteStored(job)
 			return nil
 		}
 	}
 	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.ENOTDIR) {
-		err = c.again(j, temp, job)
+		err = c.writeAgain(j, temp, job)
 	}
 	return errors.Join(err, removeTemp(j.fd, temp))
 }
 
-func (c *Cache) fill(dir int, temp string, job *Job) error {
+func (c *Cache) fillMinion(dir int, temp string, job *Job) error {
 	if job.Out != nil {
-		if err := c.create(dir, temp+"/out.p", job.Out); err != nil {
+		if err := c.createFile(dir, temp+"/out.p", job.Out); err != nil {
 			return err
 		}
 	}
 	if job.Ahead {
-		if err := c.create(dir, temp+"/"+AheadFile, nil); err != nil {
+		if err := c.createFile(dir, temp+"/"+AheadFile, nil); err != nil {
 			return err
 		}
 	}
-	return c.create(dir, temp+"/return.p", job.Return)
+	return c.createFile(dir, temp+"/return.p", job.Return)
 }
 
-// again handles a minion's directory that is there already: a second return, or what a killed master or a power loss
-// left.
-func (c *Cache) again(j *jobDir, temp string, job *Job) error {
-	st, there, err := status(j.fd, job.Minion)
+// writeAgain handles a minion's directory that is there already: a second return, or what a killed master or a power
+// loss left.
+func (c *Cache) writeAgain(j *jobDir, temp string, job *Job) error {
+	st, there, err := statFile(j.fd, job.Minion)
 	if err != nil || !there || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return err
 	}
@@ -273,7 +273,7 @@ func (c *Cache) again(j *jobDir, temp string, job *Job) error {
 		return err
 	}
 	whole := was == torn.Whole && out != torn.Torn
-	wasAhead, err := c.mark(j, temp, job, whole)
+	wasAhead, err := c.markAhead(j, temp, job, whole)
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (c *Cache) again(j *jobDir, temp string, job *Job) error {
 			c.Tell(*job)
 		}
 		if !job.Ahead {
-			c.compare(j, job)
+			c.compareReturn(j, job)
 		}
 		return nil
 	}
@@ -296,11 +296,11 @@ func (c *Cache) again(j *jobDir, temp string, job *Job) error {
 	if err := unix.Renameat(j.fd, temp+"/return.p", j.fd, job.Minion+"/return.p"); err != nil {
 		return err
 	}
-	c.stored(job)
+	c.noteStored(job)
 	return nil
 }
 
-func (c *Cache) stored(job *Job) {
+func (c *Cache) noteStored(job *Job) {
 	c.metrics.stored()
 	if c.cfg.Stored != nil {
 		c.cfg.Stored(job)
@@ -320,17 +320,17 @@ func removeTemp(dir int, temp string) error {
 	return nil
 }
 
-// syndic marks a syndic in cachedir/syndics.
-func (c *Cache) syndic(id string) error {
+// writeSyndic marks a syndic in cachedir/syndics.
+func (c *Cache) writeSyndic(id string) error {
 	path := filepath.Join("syndics", id)
 	full := filepath.Join(c.cfg.CacheDir, path)
-	if exists(full) {
+	if fileExists(full) {
 		return nil
 	}
 	if err := c.makeDirs("syndics"); err != nil {
 		return err
 	}
-	err := c.create(unix.AT_FDCWD, full, nil)
+	err := c.createFile(unix.AT_FDCWD, full, nil)
 	if errors.Is(err, unix.EEXIST) {
 		return nil
 	}

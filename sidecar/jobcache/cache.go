@@ -109,12 +109,12 @@ func (c *Cache) Assign(jid string, now time.Time) string {
 	if jid != "req" {
 		return ""
 	}
-	return c.jids.next(now)
+	return c.jids.nextJID(now)
 }
 
 // Has says whether a minion's return for a job was taken: it is in the job cache, whole, and not only ahead.
 func (c *Cache) Has(jid, minion string) bool {
-	return jid != "" && validID(minion) && taken(filepath.Join(c.cfg.CacheDir, c.jobPath(jid), minion))
+	return jid != "" && validID(minion) && isTaken(filepath.Join(c.cfg.CacheDir, c.jobPath(jid), minion))
 }
 
 // Writable tries whether the job cache as a whole can be written.
@@ -130,7 +130,7 @@ func (c *Cache) Writable() error {
 	}
 	defer unix.Close(dir)
 	const probe = tempPrefix + "probe"
-	if err := c.put(dir, probe, make([]byte, 4096)); err != nil {
+	if err := c.putFile(dir, probe, make([]byte, 4096)); err != nil {
 		return err
 	}
 	return unix.Unlinkat(dir, probe, 0)
@@ -142,7 +142,7 @@ func (c *Cache) Close() error {
 	defer c.mu.Unlock()
 	c.dirs.closeAll()
 	if c.syncing.TryLock() { // else a disk that takes long to sync has it, and the process ends
-		c.disks.close()
+		c.disks.closeFiles()
 		c.syncing.Unlock()
 	}
 	return nil

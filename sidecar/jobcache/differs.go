@@ -14,18 +14,18 @@ import (
 // maxCompared bounds a return that is read to be compared with another one, and what is encoded anew for that.
 const maxCompared = 1 << 20
 
-// compare looks whether a minion's second return for a job is the first once more (salt/returners/local_cache.py
+// compareReturn looks whether a minion's second return for a job is the first once more (salt/returners/local_cache.py
 // _log_duplicate_return): two hosts that share an id are found so.
-func (c *Cache) compare(j *jobDir, job *Job) {
+func (c *Cache) compareReturn(j *jobDir, job *Job) {
 	dir := filepath.Join(c.cfg.CacheDir, j.path, job.Minion)
 	first, err := readBounded(filepath.Join(dir, "return.p"), maxCompared)
 	if err != nil {
 		return // it is larger, or gone meanwhile
 	}
-	same := equal(first, job.Return)
+	same := equalReturns(first, job.Return)
 	if same && job.Out != nil {
 		out, err := readBounded(filepath.Join(dir, "out.p"), maxCompared)
-		same = err == nil && equal(out, job.Out)
+		same = err == nil && equalReturns(out, job.Out)
 	}
 	if !same {
 		c.metrics.differed()
@@ -33,8 +33,8 @@ func (c *Cache) compare(j *jobDir, job *Job) {
 	}
 }
 
-// equal says whether two values are the same. A stock master may have encoded one of them in another way.
-func equal(a, b []byte) bool {
+// equalReturns says whether two values are the same. A stock master may have encoded one of them in another way.
+func equalReturns(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}

@@ -11,17 +11,17 @@ import (
 // settled is how old an empty file is that is not about to be filled.
 const settled = 10 * time.Second
 
-// mend looks once after a job's directory was opened for what a stock master stumbles over: an empty .minions.p raises
-// whenever the job is read, an empty .load.p hides that there is none.
-func (c *Cache) mend(j *jobDir) error {
+// mendJob looks once after a job's directory was opened for what a stock master stumbles over: an empty .minions.p
+// raises whenever the job is read, an empty .load.p hides that there is none.
+func (c *Cache) mendJob(j *jobDir) error {
 	if j.mended {
 		return nil
 	}
 	for name, repair := range map[string]func() error{
-		".minions.p": func() error { return c.put(j.fd, ".minions.p", saltwire.AppendArrayHeader(nil, 0)) },
+		".minions.p": func() error { return c.putFile(j.fd, ".minions.p", saltwire.AppendArrayHeader(nil, 0)) },
 		".load.p":    func() error { return unix.Unlinkat(j.fd, ".load.p", 0) },
 	} {
-		st, there, err := status(j.fd, name)
+		st, there, err := statFile(j.fd, name)
 		if err != nil {
 			return err
 		}

@@ -7,10 +7,10 @@ import (
 	"saltclusterd/sidecar/wall"
 )
 
-// event is salt/master.py:AESFuncs._minion_event with salt/daemons/masterapi.py:RemoteFuncs._minion_event. Whatever
+// planEvent is salt/master.py:AESFuncs._minion_event with salt/daemons/masterapi.py:RemoteFuncs._minion_event. Whatever
 // makes the master do more than fire (it writes to its log, or to the job cache for a syndic) is left to it, and
 // whatever makes it stumble.
-func (p *planner) event(d fields) error {
+func (p *planner) planEvent(d fields) error {
 	if id, ok := d.Get("id"); !ok || msgp.NextType(id) != msgp.StrType {
 		return needs("an event without the id of its minion")
 	}
@@ -21,30 +21,30 @@ func (p *planner) event(d fields) error {
 	}
 	list, ok := d.Get("events")
 	if !ok {
-		return p.lone(d)
+		return p.planLone(d)
 	}
 	events, ok := saltvalue.ParseList(list)
 	if !ok {
 		return needs("events that are not a list")
 	}
-	before, pretagged, err := pretag(d)
+	before, pretagged, err := readPretag(d)
 	if err != nil {
 		return err
 	}
 	for _, raw := range events {
-		tag, data, err := p.listed(raw)
+		tag, data, err := p.parseListed(raw)
 		if err != nil {
 			return err
 		}
 		tags := []string{tag}
 		switch {
 		case pretagged && p.c.major >= 3008:
-			tags = []string{tagify(before, tag), tag}
+			tags = []string{joinTag(before, tag), tag}
 		case pretagged:
-			tags = []string{tag, tagify(before, tag)}
+			tags = []string{tag, joinTag(before, tag)}
 		}
 		for _, tag := range tags {
-			if err := p.fire(tag, data); err != nil {
+			if err := p.planFire(tag, data); err != nil {
 				return err
 			}
 		}
@@ -52,8 +52,8 @@ func (p *planner) event(d fields) error {
 	return nil
 }
 
-// lone is an event that is the load itself.
-func (p *planner) lone(d fields) error {
+// planLone is an event that is the load itself.
+func (p *planner) planLone(d fields) error {
 	raw, ok := d.Get("tag")
 	if !ok || !d.Has("data") {
 		return nil // and answered like others
@@ -62,11 +62,11 @@ func (p *planner) lone(d fields) error {
 	if !ok || tag == "" {
 		return needs("an event whose tag is not text")
 	}
-	return p.fire(tag, d.Set("_stamp", p.stamp).Raw())
+	return p.planFire(tag, d.Set("_stamp", p.stamp).Raw())
 }
 
-// listed reads an event of a list: its tag, and what is fired.
-func (p *planner) listed(raw []byte) (tag string, data []byte, err error) {
+// parseListed reads an event of a list: its tag, and what is fired.
+func (p *planner) parseListed(raw []byte) (tag string, data []byte, err error) {
 	e, ok := saltvalue.ParseFields(raw)
 	if !ok {
 		return "", nil, needs("an event that is not a map")
@@ -89,8 +89,8 @@ func (p *planner) listed(raw []byte) (tag string, data []byte, err error) {
 	return tag, e.Set("_stamp", p.stamp).Raw(), nil
 }
 
-// pretag reads what the tags of a load are repeated under.
-func pretag(d fields) (base string, ok bool, err error) {
+// readPretag reads what the tags of a load are repeated under.
+func readPretag(d fields) (base string, ok bool, err error) {
 	raw, ok := d.Get("pretag")
 	if !ok || msgp.NextType(raw) == msgp.NilType {
 		return "", false, nil
@@ -101,8 +101,8 @@ func pretag(d fields) (base string, ok bool, err error) {
 	return base, true, nil
 }
 
-// tagify is salt/utils/event.py:tagify of a tag that is text.
-func tagify(base, tag string) string {
+// joinTag is salt/utils/event.py:tagify of a tag that is text.
+func joinTag(base, tag string) string {
 	if base == "" {
 		return tag
 	}

@@ -14,9 +14,9 @@ func reports(fun string) bool { return fun == "state.highstate" || fun == "state
 // a master's several workers would fire beside them.
 const maxFailed = 2000
 
-// failures is salt/utils/event.py:fire_ret_load: an event for each failed state. It leaves its marks in the return
+// planFailures is salt/utils/event.py:fire_ret_load: an event for each failed state. It leaves its marks in the return
 // (retcode in each state, and what the events carry in the failed ones), which therefore are in return.p too.
-func (p *planner) failures(d *fields, job Job) (changed bool, err error) {
+func (p *planner) planFailures(d *fields, job Job) (changed bool, err error) {
 	retcode, _ := d.Get("retcode")
 	rawFun, _ := d.Get("fun")
 	if !saltvalue.Truth(retcode) || !saltvalue.Truth(rawFun) {
@@ -44,7 +44,7 @@ func (p *planner) failures(d *fields, job Job) (changed bool, err error) {
 	user, _ := d.Get("user")
 	f := failure{planner: p, job: job, fun: fun, retcode: retcode, user: user}
 	for i := range states {
-		goOn, err := f.state(&states[i])
+		goOn, err := f.planState(&states[i])
 		if err != nil {
 			return false, err
 		}
@@ -77,8 +77,8 @@ type failure struct {
 	failed        int
 }
 
-// state handles one state of a return; goOn is false where Python's loop would end with an exception.
-func (f *failure) state(s *saltvalue.Field) (goOn bool, err error) {
+// planState handles one state of a return; goOn is false where Python's loop would end with an exception.
+func (f *failure) planState(s *saltvalue.Field) (goOn bool, err error) {
 	chunk, ok := saltvalue.ParseFields(s.Val)
 	if !ok {
 		return false, nil
@@ -93,7 +93,7 @@ func (f *failure) state(s *saltvalue.Field) (goOn bool, err error) {
 		parts := strings.Split(tag, "_|-")
 		short := parts[0] + "." + parts[len(parts)-1]
 		chunk = chunk.Set("_stamp", f.stamp)
-		if err := f.fire(short, chunk.Raw()); err != nil {
+		if err := f.planFire(short, chunk.Raw()); err != nil {
 			return false, err
 		}
 		chunk = chunk.Set("jid", rawText(f.job.JID)).Set("id", rawText(f.job.Minion)).Set("success", rawFalse)
@@ -102,10 +102,10 @@ func (f *failure) state(s *saltvalue.Field) (goOn bool, err error) {
 			chunk = chunk.Set("user", f.user)
 		}
 		long := "salt/job/" + f.job.JID + "/sub/" + f.job.Minion + "/error/" + f.fun
-		if err := f.fire(long, chunk.Raw()); err != nil {
+		if err := f.planFire(long, chunk.Raw()); err != nil {
 			return false, err
 		}
 	}
 	s.Val = chunk.Raw()
-	return ok, f.take(len(s.Val))
+	return ok, f.takeRoom(len(s.Val))
 }

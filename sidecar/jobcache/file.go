@@ -38,8 +38,8 @@ func (c *Cache) fileMode() uint32 { return 0o666 &^ c.cfg.Umask() }
 // dirMode is that of a directory which the master makes for a job (os.makedirs).
 func (c *Cache) dirMode() uint32 { return 0o777 &^ c.cfg.Umask() }
 
-// create writes a new file at name below dir. It must not exist.
-func (c *Cache) create(dir int, name string, data []byte) error {
+// createFile writes a new file at name below dir. It must not exist.
+func (c *Cache) createFile(dir int, name string, data []byte) error {
 	return c.createAs(dir, name, data, c.fileMode())
 }
 
@@ -62,12 +62,13 @@ func (c *Cache) createAs(dir int, name string, data []byte, mode uint32) error {
 	if err != nil {
 		return &os.PathError{Op: "write", Path: name, Err: err}
 	}
-	return c.adopt(dir, name, mode)
+	return c.adoptFile(dir, name, mode)
 }
 
-// put writes a file that appears whole or not at all. One that takes another's place has its mode, as with a master.
-func (c *Cache) put(dir int, name string, data []byte) error {
-	st, there, err := status(dir, name)
+// putFile writes a file that appears whole or not at all. One that takes another's place has its mode, as with a
+// master.
+func (c *Cache) putFile(dir int, name string, data []byte) error {
+	st, there, err := statFile(dir, name)
 	if err != nil {
 		return err
 	}
@@ -101,8 +102,8 @@ func (c *Cache) putAs(dir int, name string, data []byte, mode uint32) error {
 	return nil
 }
 
-// status looks at name below dir without following a link.
-func status(dir int, name string) (st unix.Stat_t, there bool, err error) {
+// statFile looks at name below dir without following a link.
+func statFile(dir int, name string) (st unix.Stat_t, there bool, err error) {
 	err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return st, false, nil
@@ -110,7 +111,7 @@ func status(dir int, name string) (st unix.Stat_t, there bool, err error) {
 	return st, err == nil, err
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }

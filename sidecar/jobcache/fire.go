@@ -125,7 +125,7 @@ func (f *Firer) Fire(ctx context.Context, plans []Plan) (done int, err error) {
 			own = f.paceOf(&plans[f.queued])
 		}
 		for events := plans[f.queued].Events; f.part < len(events); f.part++ {
-			if err := f.fire(ctx, events[f.part], own); err != nil {
+			if err := f.fireEvent(ctx, events[f.part], own); err != nil {
 				return 0, err
 			}
 			own = nil // those of failed states cost a command line little
@@ -151,8 +151,8 @@ func (f *Firer) Offered() int {
 // Forget makes the next Fire begin anew: the plans offered before will not be offered again.
 func (f *Firer) Forget() { f.queued, f.part = 0, 0 }
 
-func (f *Firer) fire(ctx context.Context, e Event, own *pace) error {
-	if err := f.token(ctx, own); err != nil {
+func (f *Firer) fireEvent(ctx context.Context, e Event, own *pace) error {
+	if err := f.takeToken(ctx, own); err != nil {
 		return err
 	}
 	for {
@@ -176,8 +176,8 @@ func (f *Firer) fire(ctx context.Context, e Event, own *pace) error {
 	}
 }
 
-// token waits until the pace of all events and that of a job, which may be nil, let one go.
-func (f *Firer) token(ctx context.Context, own *pace) error {
+// takeToken waits until the pace of all events and that of a job, which may be nil, let one go.
+func (f *Firer) takeToken(ctx context.Context, own *pace) error {
 	for {
 		now := f.c.Now()
 		longest := f.all.wait(now)

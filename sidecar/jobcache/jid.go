@@ -21,7 +21,7 @@ type jidSource struct {
 	last   int64 // microseconds
 }
 
-func (j *jidSource) next(now time.Time) string {
+func (j *jidSource) nextJID(now time.Time) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.last = max(now.UnixMicro(), j.last+1)
@@ -55,12 +55,12 @@ func isASCII(s string) bool {
 	return true
 }
 
-// endtime is the time as text, salt/utils/jid.py:jid_to_time(gen_jid()).
-func endtime(t time.Time) string { return t.UTC().Format("2006, Jan 02 15:04:05.000000") }
+// formatEndtime is the time as text, salt/utils/jid.py:jid_to_time(gen_jid()).
+func formatEndtime(t time.Time) string { return t.UTC().Format("2006, Jan 02 15:04:05.000000") }
 
-// stamp is what fire_event puts into _stamp: datetime.isoformat(), which leaves a zero fraction out; 3008 names the
-// zone.
-func (c *Cache) stamp(t time.Time) string {
+// formatStamp is what fire_event puts into _stamp: datetime.isoformat(), which leaves a zero fraction out; 3008 names
+// the zone.
+func (c *Cache) formatStamp(t time.Time) string {
 	layout := "2006-01-02T15:04:05.000000"
 	if t = t.UTC(); t.Nanosecond()/1000 == 0 {
 		layout = "2006-01-02T15:04:05"

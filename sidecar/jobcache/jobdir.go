@@ -23,7 +23,7 @@ type jobDir struct {
 	fd      int
 	made    bool      // by us: unless the job has other writers, only what this process wrote is there
 	loaded  bool      // .load.p is there
-	mended  bool      // see mend
+	mended  bool      // see mendJob
 	touched time.Time // when "jid" was written or dated
 }
 
@@ -33,7 +33,7 @@ type jobDirs struct {
 	order  list.List // newest first
 }
 
-func (d *jobDirs) get(path string) *jobDir {
+func (d *jobDirs) getDir(path string) *jobDir {
 	e := d.byPath[path]
 	if e == nil {
 		return nil
@@ -42,17 +42,17 @@ func (d *jobDirs) get(path string) *jobDir {
 	return e.Value.(*jobDir)
 }
 
-func (d *jobDirs) add(j *jobDir) {
+func (d *jobDirs) addDir(j *jobDir) {
 	if d.byPath == nil {
 		d.byPath = map[string]*list.Element{}
 	}
 	d.byPath[j.path] = d.order.PushFront(j)
 	for d.order.Len() > maxJobDirs {
-		d.drop(d.order.Back().Value.(*jobDir).path)
+		d.dropDir(d.order.Back().Value.(*jobDir).path)
 	}
 }
 
-func (d *jobDirs) drop(path string) {
+func (d *jobDirs) dropDir(path string) {
 	if e := d.byPath[path]; e != nil {
 		_ = unix.Close(e.Value.(*jobDir).fd)
 		d.order.Remove(e)
@@ -62,14 +62,14 @@ func (d *jobDirs) drop(path string) {
 
 func (d *jobDirs) closeAll() {
 	for path := range d.byPath {
-		d.drop(path)
+		d.dropDir(path)
 	}
 }
 
-// job opens a job's directory, making it where it is missing; fresh: it hardly is there, and is made at once.
-func (c *Cache) job(jid string, fresh bool) (*jobDir, error) {
+// openJob opens a job's directory, making it where it is missing; fresh: it hardly is there, and is made at once.
+func (c *Cache) openJob(jid string, fresh bool) (*jobDir, error) {
 	path := c.jobPath(jid)
-	if j := c.dirs.get(path); j != nil {
+	if j := c.dirs.getDir(path); j != nil {
 		return j, nil
 	}
 	full := filepath.Join(c.cfg.CacheDir, path)
@@ -86,7 +86,7 @@ func (c *Cache) job(jid string, fresh bool) (*jobDir, error) {
 		return nil, err
 	}
 	j := &jobDir{path: path, fd: fd, made: made, mended: made}
-	c.dirs.add(j)
+	c.dirs.addDir(j)
 	return j, nil
 }
 
@@ -95,7 +95,7 @@ func (c *Cache) makeJobDir(path, full string) (made bool, err error) {
 	mode := c.dirMode()
 	switch err := unix.Mkdir(full, mode); {
 	case err == nil:
-		return true, c.adopt(unix.AT_FDCWD, full, mode)
+		return true, c.adoptFile(unix.AT_FDCWD, full, mode)
 	case errors.Is(err, unix.EEXIST):
 		return false, nil
 	}
@@ -125,7 +125,7 @@ func (c *Cache) makeDirs(path string) error {
 			}
 			return &os.PathError{Op: "mkdir", Path: at, Err: err}
 		}
-		if err := c.adopt(unix.AT_FDCWD, at, mode); err != nil {
+		if err := c.adoptFile(unix.AT_FDCWD, at, mode); err != nil {
 			return err
 		}
 	}
@@ -145,9 +145,9 @@ func splitPath(path string) (parts []string) {
 	return parts
 }
 
-// adopt gives what was just made the owner and mode that the master's own would have. Of ten thousand returns, none
+// adoptFile gives what was just made the owner and mode that the master's own would have. Of ten thousand returns, none
 // needs a chmod, unless this process's umask takes off what the master's leaves.
-func (c *Cache) adopt(dir int, name string, mode uint32) error {
+func (c *Cache) adoptFile(dir int, name string, mode uint32) error {
 	if mode&c.own != 0 {
 		var st unix.Stat_t
 		if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {

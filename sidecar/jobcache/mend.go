@@ -31,7 +31,7 @@ func Stored(cacheDir, hashType, jid, minion string) bool {
 	if h == 0 || jid == "" || !validID(minion) || usableID(minion) != nil {
 		return false
 	}
-	return taken(filepath.Join(cacheDir, jobPath(h, jid), minion))
+	return isTaken(filepath.Join(cacheDir, jobPath(h, jid), minion))
 }
 
 // Mend removes what a master that was killed, or a power loss, has left of a minion's return: a directory without it;
@@ -56,7 +56,7 @@ func Mend(cacheDir, hashType, jid, minion string) (removed bool, err error) {
 	defer f.Close()
 	is, err := torn.Look(dir, "return.p")
 	whole := is == torn.Whole
-	if err != nil || whole && !ahead(dir) {
+	if err != nil || whole && !isAhead(dir) {
 		return false, err
 	}
 	var st unix.Stat_t

@@ -58,17 +58,19 @@ func (c *Cache) Plan(load []byte, f Facts) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	p := &planner{c: c, facts: f, stamp: rawText(c.stamp(f.Received)), plan: Plan{Reply: rawNil}, room: room(len(load))}
+	p := &planner{
+		c: c, facts: f, stamp: rawText(c.formatStamp(f.Received)), plan: Plan{Reply: rawNil}, room: room(len(load)),
+	}
 	cmd, _ := d.Get("cmd")
 	d, _ = d.Drop("nonce")
 	d, _ = d.Drop("tok")
 	switch name, _ := saltvalue.Text(cmd); name {
 	case "_return":
-		err = p.ret(d)
+		err = p.planReturn(d)
 	case "_syndic_return":
-		err = p.syndic(d)
+		err = p.planSyndic(d)
 	case "_minion_event":
-		err = p.event(d)
+		err = p.planEvent(d)
 	default:
 		err = needs("command %q is neither a return nor an event", name)
 	}
@@ -95,9 +97,9 @@ const entry = 128
 // states three times as much again.
 func room(load int) int { return 4*load + min(12*load, 32<<20) + 1<<20 }
 
-// take counts what a plan takes. A load says once what is put into each event and file of many: it could fill the
+// takeRoom counts what a plan takes. A load says once what is put into each event and file of many: it could fill the
 // memory.
-func (p *planner) take(n int) error {
+func (p *planner) takeRoom(n int) error {
 	if p.room -= n; p.room < 0 {
 		return needs("a load that makes many times its size")
 	}
@@ -108,11 +110,11 @@ func (p *planner) take(n int) error {
 // come at once, and those of all minions share ours: it would be offered again and again, before all others.
 const maxEvent = 64 << 20
 
-func (p *planner) fire(tag string, raw []byte) error {
-	if err := p.take(entry + len(tag) + len(raw)); err != nil {
+func (p *planner) planFire(tag string, raw []byte) error {
+	if err := p.takeRoom(entry + len(tag) + len(raw)); err != nil {
 		return err
 	}
-	data, err := trim(raw, p.c.maxEvent)
+	data, err := trimEvent(raw, p.c.maxEvent)
 	if err != nil {
 		return err
 	}
@@ -123,11 +125,11 @@ func (p *planner) fire(tag string, raw []byte) error {
 	return nil
 }
 
-func (p *planner) add(job Job) error {
+func (p *planner) addJob(job Job) error {
 	p.plan.Jobs = append(p.plan.Jobs, job)
 	n := entry + len(job.Load) + len(job.Return) + len(job.Out)
 	if job.Minions != nil {
 		n += len(*job.Minions) * 16
 	}
-	return p.take(n)
+	return p.takeRoom(n)
 }

@@ -53,18 +53,18 @@ func (c *Cache) Published(ctx context.Context, jid, id string) ([]byte, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	publisher, err := c.publisher(jid)
+	publisher, err := c.readPublisher(jid)
 	if err != nil {
 		return nil, err
 	}
 	if publisher != id {
 		return rawEmptyMap, nil
 	}
-	return c.returned(ctx, jid)
+	return c.readReturned(ctx, jid)
 }
 
-// publisher names the minion that published a job.
-func (c *Cache) publisher(jid string) (string, error) {
+// readPublisher names the minion that published a job.
+func (c *Cache) readPublisher(jid string) (string, error) {
 	b, err := readBounded(filepath.Join(c.cfg.CacheDir, "publish_auth", jid), maxAuth)
 	switch {
 	case err == nil && len(b) > 0: // an empty one has been through a power loss
@@ -105,8 +105,8 @@ func publisherOf(load []byte) (id string) {
 	return id
 }
 
-// returned assembles the returns of a job.
-func (c *Cache) returned(ctx context.Context, jid string) ([]byte, error) {
+// readReturned assembles the returns of a job.
+func (c *Cache) readReturned(ctx context.Context, jid string) ([]byte, error) {
 	dir := filepath.Join(c.cfg.CacheDir, c.jobPath(jid))
 	names, err := namesIn(dir)
 	if errors.Is(err, fs.ErrNotExist) {

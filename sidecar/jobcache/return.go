@@ -12,9 +12,9 @@ import (
 
 func rawText(s string) []byte { return saltwire.AppendStr(nil, s) }
 
-// ret is salt/master.py:AESFuncs._return with salt/utils/job.py:store_job.
-func (p *planner) ret(d fields) error {
-	ok, err := p.signature(&d)
+// planReturn is salt/master.py:AESFuncs._return with salt/utils/job.py:store_job.
+func (p *planner) planReturn(d fields) error {
+	ok, err := p.checkSignature(&d)
 	if err != nil || !ok {
 		p.plan.Reply = rawFalse
 		return err
@@ -36,10 +36,10 @@ func (p *planner) ret(d fields) error {
 		return err
 	}
 	job := Job{Minion: id}
-	if d, err = p.job(d, &job); err != nil {
+	if d, err = p.planJob(d, &job); err != nil {
 		return err
 	}
-	return p.store(d, job)
+	return p.planStore(d, job)
 }
 
 // signedBy is the algorithm of signed returns, empty when the master raises an error for each: late releases without
@@ -54,9 +54,9 @@ func signedBy(v localmaster.Version, o Options) string {
 	return ""
 }
 
-// signature tells whether a load may pass (minion_sign_messages). The signature is over the load as the master
+// checkSignature tells whether a load may pass (minion_sign_messages). The signature is over the load as the master
 // serialises it again, without nonce, tok and sig; afterwards sig stands last.
-func (p *planner) signature(d *fields) (bool, error) {
+func (p *planner) checkSignature(d *fields) (bool, error) {
 	id, _ := d.Get("id")
 	name, _ := saltvalue.Text(id)
 	if !d.Has("sig") {
@@ -113,8 +113,9 @@ func usableID(id string) error {
 	return nil
 }
 
-// job finds the job of a return; without one it is given the jid that was assigned, and its load is kept as the job's.
-func (p *planner) job(d fields, job *Job) (fields, error) {
+// planJob finds the job of a return; without one it is given the jid that was assigned, and its load is kept as the
+// job's.
+func (p *planner) planJob(d fields, job *Job) (fields, error) {
 	raw, _ := d.Get("jid")
 	jid, ok := saltvalue.Text(raw)
 	if !ok || jid == "" {
@@ -147,19 +148,19 @@ func (p *planner) job(d fields, job *Job) (fields, error) {
 	d = d.Set("jid", rawText(p.facts.JID))
 	job.JID, job.Known, job.NoCache = p.facts.JID, true, saltvalue.Truth(noCache)
 	job.Load, job.Replace = d.Raw(), true
-	minions, err := p.targets(d)
+	minions, err := p.findTargets(d)
 	job.Minions = minions
 	return d, err
 }
 
-// store is the rest of salt/utils/job.py:_store_job from the event on.
-func (p *planner) store(d fields, job Job) error {
+// planStore is the rest of salt/utils/job.py:_store_job from the event on.
+func (p *planner) planStore(d fields, job Job) error {
 	d = d.Set("_stamp", p.stamp)
 	full := d.Raw()
-	if err := p.fire("salt/job/"+job.JID+"/ret/"+job.Minion, full); err != nil {
+	if err := p.planFire("salt/job/"+job.JID+"/ret/"+job.Minion, full); err != nil {
 		return err
 	}
-	changed, err := p.failures(&d, job)
+	changed, err := p.planFailures(&d, job)
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (p *planner) store(d fields, job Job) error {
 			full = d.Raw()
 		}
 		job.Load = full
-		if job.Minions, err = p.targets(d); err != nil {
+		if job.Minions, err = p.findTargets(d); err != nil {
 			return err
 		}
 	}
@@ -189,9 +190,9 @@ func (p *planner) store(d fields, job Job) error {
 		job.Out = out
 	}
 	if p.c.endTimes {
-		job.EndTime = endtime(p.facts.Received)
+		job.EndTime = formatEndtime(p.facts.Received)
 	}
-	return p.add(job)
+	return p.addJob(job)
 }
 
 // nameFun takes fun and user from the return where the load has no fun.

@@ -17,16 +17,16 @@ var errOtherDisk = errors.New("another file system is mounted at the cachedir")
 // open when they happened, so it keeps one.
 type syncer struct{ fd int }
 
-func (s *syncer) close() {
+func (s *syncer) closeFiles() {
 	if s.fd >= 0 {
 		_ = unix.Close(s.fd)
 		s.fd = -1
 	}
 }
 
-// sync is syncfs of the file system that path is on. An error means that what was written since the last one may be
-// lost.
-func (s *syncer) sync(path string) error {
+// syncFiles is syncfs of the file system that path is on. An error means that what was written since the last one may
+// be lost.
+func (s *syncer) syncFiles(path string) error {
 	now, err := openDir(path)
 	if err != nil {
 		return err
@@ -34,8 +34,8 @@ func (s *syncer) sync(path string) error {
 	was := s.fd
 	if s.fd < 0 {
 		s.fd, was = now, now
-	} else if !same(was, now) {
-		s.close()
+	} else if !sameDisk(was, now) {
+		s.closeFiles()
 		s.fd = now
 		return errOtherDisk
 	} else {
@@ -54,13 +54,13 @@ func (s *syncer) sync(path string) error {
 	return nil
 }
 
-func same(a, b int) bool {
+func sameDisk(a, b int) bool {
 	var x, y unix.Stat_t
 	return unix.Fstat(a, &x) == nil && unix.Fstat(b, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino
 }
 
-// watch opens what sync compares with, so that sync tells of errors from now on.
-func (s *syncer) watch(path string) {
+// watchFiles opens what sync compares with, so that sync tells of errors from now on.
+func (s *syncer) watchFiles(path string) {
 	if s.fd >= 0 {
 		return
 	}
@@ -75,26 +75,26 @@ type disks struct{ cache, jobs syncer }
 
 func newDisks() disks { return disks{syncer{fd: -1}, syncer{fd: -1}} }
 
-func (d *disks) close() {
-	d.cache.close()
-	d.jobs.close()
+func (d *disks) closeFiles() {
+	d.cache.closeFiles()
+	d.jobs.closeFiles()
 }
 
-func (d *disks) watch(cachedir string) {
-	d.cache.watch(cachedir)
+func (d *disks) watchFiles(cachedir string) {
+	d.cache.watchFiles(cachedir)
 	if jobs := filepath.Join(cachedir, "jobs"); onOtherDisk(jobs, cachedir) {
-		d.jobs.watch(jobs)
+		d.jobs.watchFiles(jobs)
 	}
 }
 
-func (d *disks) sync(cachedir string) error {
-	err := d.cache.sync(cachedir)
+func (d *disks) syncFiles(cachedir string) error {
+	err := d.cache.syncFiles(cachedir)
 	jobs := filepath.Join(cachedir, "jobs")
 	if onOtherDisk(jobs, cachedir) {
-		return errors.Join(err, d.jobs.sync(jobs))
+		return errors.Join(err, d.jobs.syncFiles(jobs))
 	}
 	if d.jobs.fd >= 0 {
-		d.jobs.close()
+		d.jobs.closeFiles()
 		err = errors.Join(err, errOtherDisk)
 	}
 	return err
@@ -110,7 +110,7 @@ func onOtherDisk(a, b string) bool {
 func (c *Cache) watchDisk() {
 	if c.syncing.TryLock() {
 		defer c.syncing.Unlock()
-		c.disks.watch(c.cfg.CacheDir)
+		c.disks.watchFiles(c.cfg.CacheDir)
 	}
 }
 
@@ -119,7 +119,7 @@ func (c *Cache) watchDisk() {
 func (c *Cache) Sync(context.Context) error {
 	c.syncing.Lock()
 	defer c.syncing.Unlock()
-	if err := c.disks.sync(c.cfg.CacheDir); err != nil {
+	if err := c.disks.syncFiles(c.cfg.CacheDir); err != nil {
 		return fmt.Errorf("sync the job cache: %w", err)
 	}
 	return nil
@@ -136,7 +136,7 @@ type Syncer struct {
 // NewSyncer returns a Syncer that reports errors of the disk from now on.
 func NewSyncer(cacheDir string) *Syncer {
 	s := &Syncer{cacheDir: cacheDir, disks: newDisks()}
-	s.disks.watch(cacheDir)
+	s.disks.watchFiles(cacheDir)
 	return s
 }
 
@@ -144,7 +144,7 @@ func NewSyncer(cacheDir string) *Syncer {
 func (s *Syncer) Sync(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.disks.sync(s.cacheDir); err != nil {
+	if err := s.disks.syncFiles(s.cacheDir); err != nil {
 		return fmt.Errorf("sync the job cache: %w", err)
 	}
 	return nil
@@ -154,6 +154,6 @@ func (s *Syncer) Sync(context.Context) error {
 func (s *Syncer) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.disks.close()
+	s.disks.closeFiles()
 	return nil
 }

@@ -2,8 +2,8 @@ package jobcache
 
 import "saltclusterd/sidecar/saltvalue"
 
-// syndic is salt/master.py:AESFuncs._syndic_return: the returns of a syndic's minions, one after the other.
-func (p *planner) syndic(d fields) error {
+// planSyndic is salt/master.py:AESFuncs._syndic_return: the returns of a syndic's minions, one after the other.
+func (p *planner) planSyndic(d fields) error {
 	loads := []fields{d}
 	if raw, ok := d.Get("load"); ok && saltvalue.IsList(raw) {
 		list, _ := saltvalue.ParseList(raw)
@@ -39,11 +39,11 @@ func (p *planner) syndicLoad(load fields) error {
 		if !ok {
 			return needs("a syndic's load whose job is not a map")
 		}
-		minions, err := p.targets(f)
+		minions, err := p.findTargets(f)
 		if err != nil {
 			return err
 		}
-		if err := p.add(Job{JID: jid, Load: published, Replace: true, Minions: minions}); err != nil {
+		if err := p.addJob(Job{JID: jid, Load: published, Replace: true, Minions: minions}); err != nil {
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ func (p *planner) syndicLoad(load fields) error {
 		if err != nil {
 			return err
 		}
-		if err := p.ret(one); err != nil {
+		if err := p.planReturn(one); err != nil {
 			return err
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	"saltclusterd/sidecar/saltvalue"
 )
 
-// targets is the list of minions that a load's target means to the master, for .minions.p: nil when the load has no
+// findTargets is the list of minions that a load's target means to the master, for .minions.p: nil when the load has no
 // target (salt/returners/local_cache.py:save_load, salt/utils/minions.py:CkMinions.check_minions). Only targets that go
 // by ids are answered.
-func (p *planner) targets(d fields) (*[]string, error) {
+func (p *planner) findTargets(d fields) (*[]string, error) {
 	raw, ok := d.Get("tgt")
 	if expr, isText := saltvalue.Text(raw); !ok || isText && expr == "" {
 		return nil, nil
@@ -28,9 +28,9 @@ func (p *planner) targets(d fields) (*[]string, error) {
 			return nil, needs("a target of several globs")
 		}
 		if !strings.ContainsAny(expr, "*?[") {
-			return p.accepted([]string{expr}), nil
+			return p.filterAccepted([]string{expr}), nil
 		}
-		return p.glob(expr)
+		return p.globTargets(expr)
 	}
 	if kind != "list" {
 		return nil, needs("a job with a target of type %.20q to be listed", kind)
@@ -49,10 +49,10 @@ func (p *planner) targets(d fields) (*[]string, error) {
 			names = append(names, name)
 		}
 	}
-	return p.accepted(names), nil
+	return p.filterAccepted(names), nil
 }
 
-func (p *planner) accepted(names []string) *[]string {
+func (p *planner) filterAccepted(names []string) *[]string {
 	found := []string{}
 	for _, name := range names {
 		if _, ok := p.c.cfg.Keys.Accepted(name); ok && !strings.HasPrefix(name, ".") {
@@ -65,7 +65,7 @@ func (p *planner) accepted(names []string) *[]string {
 // maxGlob bounds a glob, in bytes: compiled, it takes hundreds of times its length of memory.
 const maxGlob = 1 << 10
 
-func (p *planner) glob(expr string) (*[]string, error) {
+func (p *planner) globTargets(expr string) (*[]string, error) {
 	if len(expr) > maxGlob {
 		return nil, needs("a glob of %d bytes", len(expr))
 	}

@@ -16,15 +16,15 @@ const trimmed = "VALUE_TRIMMED"
 // bytesOverhead is sys.getsizeof(b"") in the Pythons that Salt ships with.
 const bytesOverhead = 33
 
-// trim replaces large values until an event's data fits max_event_size (salt/utils/dicttrim.py:trim_dict); data that
-// fits comes back as it is.
-func trim(raw []byte, limit int64) ([]byte, error) {
+// trimEvent replaces large values until an event's data fits max_event_size (salt/utils/dicttrim.py:trim_dict); data
+// that fits comes back as it is.
+func trimEvent(raw []byte, limit int64) ([]byte, error) {
 	if int64(len(raw))+bytesOverhead <= limit {
 		return raw, nil
 	}
 	for percent := int64(50); ; percent -= 10 {
 		t := trimmer{most: float64(limit) * float64(percent) / 100, again: percent < 50}
-		out, _, err := t.pairs(make([]byte, 0, min(len(raw), int(max(limit, 1024)))), raw)
+		out, _, err := t.trimPairs(make([]byte, 0, min(len(raw), int(max(limit, 1024)))), raw)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
@@ -40,7 +40,7 @@ type trimmer struct {
 	again bool // values have been encoded before: Python keeps the UTF-8 of text with them from then on
 }
 
-func (t trimmer) pairs(dst, raw []byte) (out, rest []byte, err error) {
+func (t trimmer) trimPairs(dst, raw []byte) (out, rest []byte, err error) {
 	n, rest, err := msgp.ReadMapHeaderBytes(raw)
 	if err != nil {
 		return nil, nil, err
@@ -53,7 +53,7 @@ func (t trimmer) pairs(dst, raw []byte) (out, rest []byte, err error) {
 		}
 		dst = append(dst, rest[:len(rest)-len(val)]...)
 		if saltvalue.IsMap(val) {
-			if dst, rest, err = t.pairs(dst, val); err != nil {
+			if dst, rest, err = t.trimPairs(dst, val); err != nil {
 				return nil, nil, err
 			}
 			continue
@@ -61,7 +61,7 @@ func (t trimmer) pairs(dst, raw []byte) (out, rest []byte, err error) {
 		if rest, err = msgp.Skip(val); err != nil {
 			return nil, nil, err
 		}
-		if val = val[:len(val)-len(rest)]; float64(t.size(val)) > t.most {
+		if val = val[:len(val)-len(rest)]; float64(t.trimmedSize(val)) > t.most {
 			val = saltwire.AppendStr(nil, trimmed)
 		}
 		dst = append(dst, val...)
@@ -69,8 +69,8 @@ func (t trimmer) pairs(dst, raw []byte) (out, rest []byte, err error) {
 	return dst, rest, nil
 }
 
-// size is sys.getsizeof: of containers the object alone, without what it holds.
-func (t trimmer) size(raw []byte) int {
+// trimmedSize is sys.getsizeof: of containers the object alone, without what it holds.
+func (t trimmer) trimmedSize(raw []byte) int {
 	switch msgp.NextType(raw) {
 	case msgp.StrType:
 		v, _, _ := msgp.ReadStringZC(raw)

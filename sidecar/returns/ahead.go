@@ -47,7 +47,7 @@ type ahead struct {
 	wg         sync.WaitGroup
 }
 
-func (a *ahead) consume(ctx context.Context, batch []spool.Record) (int, error) {
+func (a *ahead) consumeBatch(ctx context.Context, batch []spool.Record) (int, error) {
 	wait := min(time.Until(batch[0].Received.Add(a.s.aheadAfter)), a.s.aheadAfter) // clocks are set back
 	if err := waitUntil(ctx, time.Now().Add(wait)); err != nil {
 		return 0, err
@@ -58,12 +58,12 @@ func (a *ahead) consume(ctx context.Context, batch []spool.Record) (int, error) 
 			continue
 		}
 		job := sameJob(batch[i:])
-		n, err := a.file(ctx, job)
+		n, err := a.fileBatch(ctx, job)
 		if ctx.Err() != nil {
 			return i, context.Cause(ctx)
 		}
 		if err != nil {
-			if n = a.postpone(ctx, job); n == 0 {
+			if n = a.postponeBatch(ctx, job); n == 0 {
 				return i, err
 			}
 		}
@@ -81,8 +81,9 @@ func sameJob(batch []spool.Record) []spool.Record {
 	return batch[:n]
 }
 
-// file has the first node that can file the beginning of a batch, all of one job, and says how much of it that was.
-func (a *ahead) file(ctx context.Context, batch []spool.Record) (n int, err error) {
+// fileBatch has the first node that can file the beginning of a batch, all of one job, and says how much of it that
+// was.
+func (a *ahead) fileBatch(ctx context.Context, batch []spool.Record) (n int, err error) {
 	err = errNoCopier
 	for _, to := range a.s.c.Peers.Copiers(batch[0].JID) {
 		if string(to) == batch[0].To || a.isBackingOff(to) { // its publisher may not be known to be away yet
@@ -96,7 +97,7 @@ func (a *ahead) file(ctx context.Context, batch []spool.Record) (n int, err erro
 		if ctx.Err() != nil {
 			return 0, err
 		}
-		if a.came(to, err); err == nil {
+		if a.noteResult(to, err); err == nil {
 			return n, nil
 		}
 	}
@@ -109,8 +110,8 @@ func (a *ahead) isBackingOff(id node.ID) bool {
 	return time.Now().Before(a.retryAfter[id])
 }
 
-// came notes what came of asking a node.
-func (a *ahead) came(id node.ID, err error) {
+// noteResult notes what came of asking a node.
+func (a *ahead) noteResult(id node.ID, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil {
@@ -123,8 +124,8 @@ func (a *ahead) came(id node.ID, err error) {
 	a.retryAfter[id] = time.Now().Add(a.s.aheadAgain)
 }
 
-// postpone remembers as much of a batch as there is room for, and has it tried again until ctx ends.
-func (a *ahead) postpone(ctx context.Context, batch []spool.Record) (n int) {
+// postponeBatch remembers as much of a batch as there is room for, and has it tried again until ctx ends.
+func (a *ahead) postponeBatch(ctx context.Context, batch []spool.Record) (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, rec := range batch {
@@ -136,13 +137,13 @@ func (a *ahead) postpone(ctx context.Context, batch []spool.Record) (n int) {
 	}
 	if n > 0 && !a.tries {
 		a.tries = true
-		a.wg.Go(func() { a.retry(ctx) })
+		a.wg.Go(func() { a.retryLater(ctx) })
 	}
 	return n
 }
 
-// retry tries what was postponed again until nothing is left of it.
-func (a *ahead) retry(ctx context.Context) {
+// retryLater tries what was postponed again until nothing is left of it.
+func (a *ahead) retryLater(ctx context.Context) {
 	for waitUntil(ctx, time.Now().Add(a.s.aheadAgain)) == nil && !a.retryAll(ctx) {
 	}
 }
@@ -157,7 +158,7 @@ func (a *ahead) retryAll(ctx context.Context) bool {
 		job := sameJob(batch[i:min(i+batchRecords, len(batch))])
 		n, err := 1, error(nil)
 		if batch[i].Seq > a.j.done(forwardName) {
-			n, err = a.file(ctx, job)
+			n, err = a.fileBatch(ctx, job)
 		}
 		if err != nil {
 			i += len(job)
@@ -200,10 +201,10 @@ func (s *Service) sendAhead(ctx context.Context, to node.ID, batch []spool.Recor
 func (s *Service) fileAhead(ctx context.Context, rec *spool.Record) error {
 	mode := s.mode.Load()
 	peek, err := saltwire.PeekLoad(rec.Load)
-	if ok, _ := mode.native(peek.Cmd); err != nil || !ok {
+	if ok, _ := mode.isNative(peek.Cmd); err != nil || !ok {
 		return nil
 	}
-	plan, err := s.again(rec)
+	plan, err := s.planAgain(rec)
 	if err != nil || plan.Unasked() || s.c.Contested != nil && s.c.Contested(rec.JID) {
 		return nil
 	}
@@ -215,7 +216,7 @@ func (s *Service) fileAhead(ctx context.Context, rec *spool.Record) error {
 	switch {
 	case err == nil:
 		s.metrics.count("ahead")
-	case ctx.Err() != nil || everybodys(err) || mode.Cache.Writable() != nil:
+	case ctx.Err() != nil || concernsAll(err) || mode.Cache.Writable() != nil:
 		return err
 	default:
 		s.c.Logger.Warn("return not filed ahead of its publisher", "minion", rec.Minion, "jid", rec.JID, "err", err)

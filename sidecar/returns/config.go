@@ -98,7 +98,7 @@ type Config struct {
 	Registerer prometheus.Registerer
 }
 
-func (c *Config) fill() error {
+func (c *Config) setDefaults() error {
 	if c.Dir == "" || c.Bus == nil || c.Python.Up == nil || c.Python.Return == nil || c.Peers == nil {
 		return fmt.Errorf("returns: incomplete configuration")
 	}

@@ -26,8 +26,8 @@ type disks struct {
 	lost   bool // a former one was given up without a sync
 }
 
-// replace puts a disk in the place of the one in use; nil: none. Nothing is written to the former one any more.
-func (d *disks) replace(now Disk) {
+// replaceDisk puts a disk in the place of the one in use; nil: none. Nothing is written to the former one any more.
+func (d *disks) replaceDisk(now Disk) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now == d.inUse {
@@ -51,7 +51,7 @@ func (d *disks) newSync() func(context.Context) error {
 	return func(ctx context.Context) error {
 		d.syncing.Lock()
 		defer d.syncing.Unlock()
-		err := d.sync(ctx)
+		err := d.syncDisks(ctx)
 		if err != nil {
 			d.failures.Add(1)
 		} else if seen != d.failures.Load() {
@@ -62,8 +62,9 @@ func (d *disks) newSync() func(context.Context) error {
 	}
 }
 
-// sync syncs each disk, and forgets the former ones: after an error all is written to the one in use. It wants syncing.
-func (d *disks) sync(ctx context.Context) error {
+// syncDisks syncs each disk, and forgets the former ones: after an error all is written to the one in use. It wants
+// syncing.
+func (d *disks) syncDisks(ctx context.Context) error {
 	d.mu.Lock()
 	inUse, former, lost := d.inUse, d.former, d.lost
 	d.former, d.lost = nil, false
@@ -88,7 +89,7 @@ func (d *disks) sync(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (d *disks) close() error {
+func (d *disks) closeDisks() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var errs []error

@@ -10,9 +10,9 @@ import (
 func TestDisks_Former(t *testing.T) {
 	var d disks
 	first, second := &disk{}, &disk{}
-	d.replace(first)
+	d.replaceDisk(first)
 	files, stuck := d.newSync(), d.newSync()
-	d.replace(second)
+	d.replaceDisk(second)
 	first.fails.Store(true)
 	if err := files(t.Context()); err == nil || errors.Is(err, errOthersSync) {
 		t.Errorf("a former disk that fails: %v", err)
@@ -38,9 +38,9 @@ func TestDisks_Former(t *testing.T) {
 func TestDisks_InUseAgain(t *testing.T) {
 	var d disks
 	first, second := &disk{}, &disk{}
-	d.replace(first)
-	d.replace(second)
-	d.replace(first)
+	d.replaceDisk(first)
+	d.replaceDisk(second)
+	d.replaceDisk(first)
 	if err := d.newSync()(t.Context()); err != nil || first.closed.Load() || !second.closed.Load() {
 		t.Errorf("%v; closed: %v, %v", err, first.closed.Load(), second.closed.Load())
 	}
@@ -53,7 +53,7 @@ func TestDisks_Bounded(t *testing.T) {
 	var d disks
 	sync := d.newSync()
 	for range maxFormer + 2 {
-		d.replace(&disk{})
+		d.replaceDisk(&disk{})
 	}
 	if len(d.former) != maxFormer {
 		t.Errorf("%d former disks are held", len(d.former))

@@ -25,13 +25,13 @@ const aheadName = "ahead"
 
 func (s *Service) newKeeper(id node.ID) (*journal, error) {
 	var a *ahead
-	forward := func(ctx context.Context, batch []spool.Record) (int, error) { return s.forward(ctx, id, batch) }
+	forward := func(ctx context.Context, batch []spool.Record) (int, error) { return s.forwardBatch(ctx, id, batch) }
 	consumers := []spool.Consumer{{Name: forwardName, Consume: forward}}
 	if s.c.Ahead {
 		a = &ahead{s: s, retryAfter: map[node.ID]time.Time{}}
 		// Without Sync: what a power loss takes of it the publisher files, and the disk tells of an error only once, to who
 		// has to hear it.
-		consumers = append(consumers, spool.Consumer{Name: aheadName, Consume: a.consume, Optional: true})
+		consumers = append(consumers, spool.Consumer{Name: aheadName, Consume: a.consumeBatch, Optional: true})
 	}
 	j, err := s.newJournal(toPrefix+string(id), s.c.MaxBytes/4, consumers...)
 	if err == nil && a != nil {
@@ -40,24 +40,24 @@ func (s *Service) newKeeper(id node.ID) (*journal, error) {
 	return j, err
 }
 
-// forward hands what was kept for a node to it, or to its successors when it is gone for good. A node that is leaving
-// hands it to another one to keep.
-func (s *Service) forward(ctx context.Context, to node.ID, batch []spool.Record) (int, error) {
+// forwardBatch hands what was kept for a node to it, or to its successors when it is gone for good. A node that is
+// leaving hands it to another one to keep.
+func (s *Service) forwardBatch(ctx context.Context, to node.ID, batch []spool.Record) (int, error) {
 	switch s.c.Peers.Standing(to) {
 	case Reachable:
-		return s.send(ctx, to, batch)
+		return s.sendBatch(ctx, to, batch)
 	case Removed:
-		return s.adopt(ctx, batch)
+		return s.adoptBatch(ctx, batch)
 	case Unreachable:
 		if heir, ok := s.c.Peers.NextKeeper(to); ok {
-			return s.send(ctx, heir, batch)
+			return s.sendBatch(ctx, heir, batch)
 		}
 	}
 	return 0, errUnreachable
 }
 
-// send hands over as much of the batch as one message takes.
-func (s *Service) send(ctx context.Context, to node.ID, batch []spool.Record) (int, error) {
+// sendBatch hands over as much of the batch as one message takes.
+func (s *Service) sendBatch(ctx context.Context, to node.ID, batch []spool.Record) (int, error) {
 	body, n, err := appendBatch(nil, batch)
 	if err == nil {
 		err = s.c.Peers.Send(ctx, to, body)
@@ -69,8 +69,8 @@ func (s *Service) send(ctx context.Context, to node.ID, batch []spool.Record) (i
 	return n, nil
 }
 
-// adopt gives each return to the node that is responsible for its job now.
-func (s *Service) adopt(ctx context.Context, batch []spool.Record) (int, error) {
+// adoptBatch gives each return to the node that is responsible for its job now.
+func (s *Service) adoptBatch(ctx context.Context, batch []spool.Record) (int, error) {
 	for i := range batch {
 		owner, ok := s.c.Peers.Owner(batch[i].JID)
 		var err error
@@ -80,7 +80,7 @@ func (s *Service) adopt(ctx context.Context, batch []spool.Record) (int, error) 
 		case owner == s.c.Self:
 			err = s.adoptOne(ctx, batch[i])
 		default:
-			_, err = s.send(ctx, owner, batch[i:i+1])
+			_, err = s.sendBatch(ctx, owner, batch[i:i+1])
 		}
 		if err != nil {
 			return i, err
@@ -92,24 +92,24 @@ func (s *Service) adopt(ctx context.Context, batch []spool.Record) (int, error) 
 
 // Kept counts the returns that are kept here for other nodes.
 func (s *Service) Kept() uint64 {
-	return s.pending(func(journal, consumer string) bool {
+	return s.countPending(func(journal, consumer string) bool {
 		return strings.HasPrefix(journal, toPrefix) && consumer == forwardName
 	})
 }
 
 // Deferred counts the returns that wait for the local master's own Python, those put aside not included.
 func (s *Service) Deferred() uint64 {
-	return s.pending(func(journal, _ string) bool { return journal == pythonName })
+	return s.countPending(func(journal, _ string) bool { return journal == pythonName })
 }
 
 // Unfired counts the returns whose events the local master's bus has not taken yet.
 func (s *Service) Unfired() uint64 {
-	return s.pending(func(journal, consumer string) bool { return journal == ownName && consumer == eventsName })
+	return s.countPending(func(journal, consumer string) bool { return journal == ownName && consumer == eventsName })
 }
 
 // Unstored counts the returns of this node's jobs that are only in its journals: their files or events are to be made.
 func (s *Service) Unstored() uint64 {
-	return s.pending(func(journal, _ string) bool { return journal == ownName || journal == stuckName })
+	return s.countPending(func(journal, _ string) bool { return journal == ownName || journal == stuckName })
 }
 
 // Aside counts the returns that were put aside.
@@ -119,7 +119,7 @@ func (s *Service) Aside() int {
 	return len(s.unanswered.items)
 }
 
-func (s *Service) pending(of func(journal, consumer string) bool) (n uint64) {
+func (s *Service) countPending(of func(journal, consumer string) bool) (n uint64) {
 	for _, j := range s.Stats() {
 		for _, c := range j.Consumers {
 			if of(j.Name, c.Name) {
@@ -136,7 +136,7 @@ func (s *Service) adoptOne(ctx context.Context, rec spool.Record) error {
 		return s.setAside(rec, err)
 	}
 	sync := s.stored.newSync()
-	if err = s.accept(ctx, rec, peek.Cmd); errors.Is(err, errKnown) {
+	if err = s.acceptRecord(ctx, rec, peek.Cmd); errors.Is(err, errKnown) {
 		return sync(ctx)
 	}
 	return err

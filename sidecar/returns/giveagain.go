@@ -12,8 +12,9 @@ import (
 	"saltclusterd/sidecar/spool"
 )
 
-// retry makes all due that can be given, those that wait for an operator too, and says how many, and how many cannot.
-func (u *unanswered) retry() (due, damaged int) {
+// retryWaiting makes all due that can be given, those that wait for an operator too, and says how many, and how many
+// cannot.
+func (u *unanswered) retryWaiting() (due, damaged int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
@@ -30,8 +31,8 @@ func (u *unanswered) retry() (due, damaged int) {
 	return due, damaged
 }
 
-// hasten makes a return due that does not wait for an operator, unless the master had it moments ago. Wants mu.
-func (u *unanswered) hasten(w *waiting) {
+// makeDue makes a return due that does not wait for an operator, unless the master had it moments ago. Wants mu.
+func (u *unanswered) makeDue(w *waiting) {
 	if at := w.last.Add(u.first); at.Before(w.Next) {
 		w.Next = at
 	}
@@ -54,12 +55,12 @@ func (u *unanswered) masterStarted() {
 		return
 	}
 	u.trial = true
-	u.hasten(oldest)
+	u.makeDue(oldest)
 	u.notifyRun()
 }
 
-// answered notes that the master has answered one.
-func (u *unanswered) answered() {
+// noteAnswered notes that the master has answered one.
+func (u *unanswered) noteAnswered() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.inVain, u.notBefore = 0, time.Time{}
@@ -68,12 +69,12 @@ func (u *unanswered) answered() {
 	}
 	u.trial = false
 	for _, w := range u.items {
-		u.hasten(w)
+		u.makeDue(w)
 	}
 }
 
-// next is the return that is due first, and when it is.
-func (u *unanswered) next() (id string, at time.Time) {
+// nextDue is the return that is due first, and when it is.
+func (u *unanswered) nextDue() (id string, at time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for one, w := range u.items {
@@ -87,10 +88,10 @@ func (u *unanswered) next() (id string, at time.Time) {
 	return id, at
 }
 
-// run gives the master what is due, one after the other.
-func (u *unanswered) run(ctx context.Context) {
+// runLoop gives the master what is due, one after the other.
+func (u *unanswered) runLoop(ctx context.Context) {
 	for ctx.Err() == nil {
-		id, at := u.next()
+		id, at := u.nextDue()
 		pause := masterAway
 		switch d := time.Until(at); {
 		case id == "":
@@ -98,7 +99,7 @@ func (u *unanswered) run(ctx context.Context) {
 		case d > 0:
 			pause = d
 		case u.s.c.Python.Up():
-			u.give(ctx, id)
+			u.giveReturn(ctx, id)
 			continue
 		}
 		t := time.NewTimer(pause)
@@ -121,61 +122,61 @@ const (
 	impossible                // there is nothing to give
 )
 
-// give gives the master one of them once more.
-func (u *unanswered) give(ctx context.Context, id string) {
+// giveReturn gives the master one of them once more.
+func (u *unanswered) giveReturn(ctx context.Context, id string) {
 	select {
 	case u.turn <- struct{}{}:
 		defer func() { <-u.turn }()
 	case <-ctx.Done():
 		return
 	}
-	rec, err := u.read(id)
+	rec, err := u.readReturn(id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // dropped, by hand perhaps
-		_, _ = u.remove(id)
+		_, _ = u.removeReturn(id)
 		return
 	case errors.Is(err, errDamaged):
-		u.failed(id, err, impossible)
+		u.noteFailed(id, err, impossible)
 		return
 	case err != nil: // the disk may give it later
-		u.failed(id, err, unasked)
+		u.noteFailed(id, err, unasked)
 		return
 	}
 	sync := u.s.stored.newSync()
 	if !u.s.hasStored(&rec) { // else an earlier try was carried out, and only its answer is missing
 		u.s.Mend(rec.JID, rec.Minion)
 		if err = u.s.c.Python.Return(ctx, rec.Minion, rec.Load); err == nil {
-			u.answered()
+			u.noteAnswered()
 		}
 	}
 	if err == nil { // its file is the only copy that survives a power loss
 		if err := sync(ctx); err != nil {
-			u.failed(id, fmt.Errorf("sync what the salt-master has stored: %w", err), unasked)
+			u.noteFailed(id, fmt.Errorf("sync what the salt-master has stored: %w", err), unasked)
 			return
 		}
 	}
 	switch {
 	case err == nil || errors.Is(err, ErrGone):
-		u.done(id, &rec, err)
+		u.noteDone(id, &rec, err)
 	case ctx.Err() != nil:
 	case errors.Is(err, ErrNotAsked):
-		u.failed(id, err, unasked)
+		u.noteFailed(id, err, unasked)
 	case errors.Is(err, ErrRefused):
-		u.failed(id, err, refused)
-	case u.failed(id, err, inVain):
+		u.noteFailed(id, err, refused)
+	case u.noteFailed(id, err, inVain):
 		u.s.c.Logger.Error("return that was put aside waits for an operator: each try may fire its events again", "minion",
 			rec.Minion,
 			"jid", rec.JID, "err", err)
-		u.hold(id)
+		u.holdReturn(id)
 	}
 }
 
-// done forgets a return that the master has answered, or, with an error, does not take any more.
-func (u *unanswered) done(id string, rec *spool.Record, gone error) {
+// noteDone forgets a return that the master has answered, or, with an error, does not take any more.
+func (u *unanswered) noteDone(id string, rec *spool.Record, gone error) {
 	// an operator drops it
-	if _, err := u.remove(id); err != nil && !errors.Is(err, ErrNotAside) && !errors.Is(err, errBusy) {
+	if _, err := u.removeReturn(id); err != nil && !errors.Is(err, ErrNotAside) && !errors.Is(err, errBusy) {
 		u.s.c.Logger.Error("return that was put aside is done with, but its file stays", "path", u.path(id), "err", err)
-		u.failed(id, err, impossible) // it must not be given again and again
+		u.noteFailed(id, err, impossible) // it must not be given again and again
 		return
 	}
 	if gone != nil {
@@ -186,14 +187,14 @@ func (u *unanswered) done(id string, rec *spool.Record, gone error) {
 	u.s.c.Logger.Info("return that was put aside is done with", "minion", rec.Minion, "jid", rec.JID, "err", gone)
 }
 
-// failed notes a try that has not worked; held: it was the last one.
-func (u *unanswered) failed(id string, err error, how outcome) (held bool) {
+// noteFailed notes a try that has not worked; held: it was the last one.
+func (u *unanswered) noteFailed(id string, err error, how outcome) (held bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
 	if how == inVain {
 		u.inVain++
-		u.notBefore, u.trial = now.Add(u.pause(u.inVain)), false
+		u.notBefore, u.trial = now.Add(u.pauseAfter(u.inVain)), false
 	}
 	w := u.items[id]
 	if w == nil {
@@ -205,7 +206,7 @@ func (u *unanswered) failed(id string, err error, how outcome) (held bool) {
 		return false
 	}
 	w.Tries++
-	w.last, w.Next, w.damaged = now, now.Add(u.pause(w.Tries)), how == impossible
+	w.last, w.Next, w.damaged = now, now.Add(u.pauseAfter(w.Tries)), how == impossible
 	if how == inVain {
 		w.asked++
 	}
@@ -215,8 +216,8 @@ func (u *unanswered) failed(id string, err error, how outcome) (held bool) {
 	return how == inVain && w.asked == maxAsked
 }
 
-// pause is how long a return waits after so many tries.
-func (u *unanswered) pause(tries int) time.Duration {
+// pauseAfter is how long a return waits after so many tries.
+func (u *unanswered) pauseAfter(tries int) time.Duration {
 	d := u.first
 	for range tries - 1 {
 		if d *= giveAgainTimes; d >= u.top {

@@ -64,7 +64,7 @@ func (s *Service) acceptBatch(ctx context.Context, peer node.ID, batch []spool.R
 	var known atomic.Bool
 	sync := s.stored.newSync()
 	for _, rec := range batch {
-		peek, err := sound(rec)
+		peek, err := checkRecord(rec)
 		if err != nil {
 			g.Go(func() error { return s.setAside(rec, fmt.Errorf("from %s: %w", peer, err)) })
 			continue
@@ -74,7 +74,7 @@ func (s *Service) acceptBatch(ctx context.Context, peer node.ID, batch []spool.R
 		}
 		rec.From = string(peer)
 		if rec.Kind&asideKind != 0 {
-			g.Go(func() error { return s.unanswered.inherit(peer, rec) })
+			g.Go(func() error { return s.unanswered.inheritReturn(peer, rec) })
 			continue
 		}
 		if rec.Kind&aheadKind != 0 {
@@ -100,25 +100,25 @@ func (s *Service) acceptBatch(ctx context.Context, peer node.ID, batch []spool.R
 func (s *Service) acceptOne(ctx context.Context, rec spool.Record, cmd string) error {
 	to := node.ID(rec.To)
 	if to == "" || to == s.c.Self {
-		return s.accept(ctx, rec, cmd)
+		return s.acceptRecord(ctx, rec, cmd)
 	}
 	switch s.c.Peers.Standing(to) {
 	case Removed:
-		return s.accept(ctx, rec, cmd)
+		return s.acceptRecord(ctx, rec, cmd)
 	case Unknown:
 		return errUnknown
 	}
-	return await(ctx, func(done func(error)) { s.keepFor(to, rec, done) })
+	return awaitDone(ctx, func(done func(error)) { s.keepFor(to, rec, done) })
 }
 
 // setAside keeps a record that a minion has been answered for and that no code here understands, until an operator
 // decides.
 func (s *Service) setAside(rec spool.Record, err error) error {
 	rec.Kind = 0
-	if kept := s.unanswered.put(rec, err, maxAsked); kept != nil {
+	if kept := s.unanswered.putReturn(rec, err, maxAsked); kept != nil {
 		return fmt.Errorf("%w (and not put aside: %w)", err, kept)
 	}
-	s.metrics.failed(ErrMalformed)
+	s.metrics.countFailed(ErrMalformed)
 	s.c.Logger.Error("return that cannot be read is put aside for an operator", "minion", rec.Minion, "jid", rec.JID,
 		"err", err)
 	return nil

@@ -92,17 +92,17 @@ func TestDeferredReturnsAreSynced(t *testing.T) {
 
 	d.fails.Store(true)
 	u := s.unanswered
-	if err := u.put(record(t, "web2"), errors.New("no answer"), 1); err != nil {
+	if err := u.putReturn(record(t, "web2"), errors.New("no answer"), 1); err != nil {
 		t.Fatal(err)
 	}
-	id := u.list()[0].ID
-	u.give(t.Context(), id)
-	if len(u.list()) != 1 {
+	id := u.listReturns()[0].ID
+	u.giveReturn(t.Context(), id)
+	if len(u.listReturns()) != 1 {
 		t.Error("removed before it was synced")
 	}
 	d.fails.Store(false)
-	u.give(t.Context(), id)
-	if len(u.list()) != 0 {
+	u.giveReturn(t.Context(), id)
+	if len(u.listReturns()) != 0 {
 		t.Error("not removed")
 	}
 }
@@ -145,18 +145,18 @@ func TestReplayBeginsAgain(t *testing.T) {
 		batch[i].Seq = uint64(i) + 1
 	}
 	w.pyErr["m2"] = errors.New("no answer")
-	if n, err := r.consume(t.Context(), batch); n != 1 || err == nil {
+	if n, err := r.consumeBatch(t.Context(), batch); n != 1 || err == nil {
 		t.Fatalf("%d done, %v", n, err)
 	}
 	w.set(func() { w.pyErr, w.pyGot = nil, nil })
-	if n, err := r.consume(t.Context(), batch); n != 3 || err != nil {
+	if n, err := r.consumeBatch(t.Context(), batch); n != 3 || err != nil {
 		t.Fatalf("%d done, %v", n, err)
 	}
 	slices.Sort(w.pyGot)
 	if got := strings.Join(w.pyGot, " "); got != "m1 m2 m3" {
 		t.Errorf("the master got %s", got)
 	}
-	if n, err := r.consume(t.Context(), batch[:1]); n != 1 || err != nil || len(r.done) != 0 {
+	if n, err := r.consumeBatch(t.Context(), batch[:1]); n != 1 || err != nil || len(r.done) != 0 {
 		t.Errorf("%d done, %v; remembered %v", n, err, r.done)
 	}
 }

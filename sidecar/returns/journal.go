@@ -35,7 +35,7 @@ type consume func(ctx context.Context, batch []spool.Record) (done int, err erro
 func (s *Service) newJournal(name string, maxBytes int64, consumers ...spool.Consumer) (*journal, error) {
 	j := &journal{name: name, oldest: map[string]time.Time{}, forget: func() {}, ended: func() {}}
 	for i := range consumers {
-		consumers[i].Consume = j.watched(consumers[i].Name, consumers[i].Consume)
+		consumers[i].Consume = j.watchConsumer(consumers[i].Name, consumers[i].Consume)
 	}
 	c := spool.Config{
 		Dir: s.path(name), MaxBytes: maxBytes, SegmentBytes: min(32<<20, max(maxBytes/8, 1<<16)), KeepBytes: keepBytes,
@@ -53,8 +53,8 @@ func (s *Service) newJournal(name string, maxBytes int64, consumers ...spool.Con
 	return j, err
 }
 
-// watched notes which record a consumer is at.
-func (j *journal) watched(name string, f consume) consume {
+// watchConsumer notes which record a consumer is at.
+func (j *journal) watchConsumer(name string, f consume) consume {
 	return func(ctx context.Context, batch []spool.Record) (int, error) {
 		j.at(name, batch)
 		done, err := f(ctx, batch)

@@ -39,7 +39,7 @@ func (s *Service) HandOver(ctx context.Context) (left int, err error) {
 	}
 	var g errgroup.Group // without a context: one that cannot be handed over must not keep the others here
 	g.SetLimit(handers)
-	for _, one := range u.list() {
+	for _, one := range u.listReturns() {
 		g.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -56,9 +56,9 @@ func (s *Service) HandOver(ctx context.Context) (left int, err error) {
 
 // handOver gives one to another node, which has it on disk before it is removed here. Killed in between, both have it.
 func (u *unanswered) handOver(ctx context.Context, id string) error {
-	rec, err := u.read(id)
+	rec, err := u.readReturn(id)
 	if err == nil {
-		_, err = sound(rec)
+		_, err = checkRecord(rec)
 	}
 	if err != nil {
 		return fmt.Errorf("return %s: %w", id, err)
@@ -68,11 +68,11 @@ func (u *unanswered) handOver(ctx context.Context, id string) error {
 		return errNoOwner
 	}
 	rec.Kind = asideKind | uint8(min(u.askedFor(id), maxAsked))
-	if _, err := u.s.send(ctx, to, []spool.Record{rec}); err != nil {
+	if _, err := u.s.sendBatch(ctx, to, []spool.Record{rec}); err != nil {
 		return err
 	}
 	u.s.c.Logger.Info("return that was put aside is handed over", "minion", rec.Minion, "jid", rec.JID, "node", to)
-	_, err = u.remove(id)
+	_, err = u.removeReturn(id)
 	return err
 }
 
@@ -86,11 +86,11 @@ func (u *unanswered) askedFor(id string) int {
 	return 0
 }
 
-// inherit takes one that was put aside on a node which is leaving.
-func (u *unanswered) inherit(from node.ID, rec spool.Record) error {
+// inheritReturn takes one that was put aside on a node which is leaving.
+func (u *unanswered) inheritReturn(from node.ID, rec spool.Record) error {
 	asked := int(rec.Kind &^ asideKind)
 	rec.Kind = 0
-	if err := u.put(rec, fmt.Errorf("it was put aside on %s, which has left the cluster", from),
+	if err := u.putReturn(rec, fmt.Errorf("it was put aside on %s, which has left the cluster", from),
 		min(asked, maxAsked)); err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (u *unanswered) inherit(from node.ID, rec spool.Record) error {
 	return nil
 }
 
-// sound says whether a record is the return of whom it is kept for.
-func sound(rec spool.Record) (saltwire.Peek, error) {
+// checkRecord says whether a record is the return of whom it is kept for.
+func checkRecord(rec spool.Record) (saltwire.Peek, error) {
 	peek, err := saltwire.PeekLoad(rec.Load)
 	if err == nil && (!router.IsReturn(peek.Cmd) || peek.ID != rec.Minion || saltwire.ValidID(rec.Minion) != nil) {
 		err = errUnsound

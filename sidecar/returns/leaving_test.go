@@ -77,7 +77,7 @@ func TestHandOver_InvalidReturns(t *testing.T) {
 	w.nextKeeper = "b"
 	a, b := w.open("a"), w.open("b")
 	r := request(t, "web1")
-	if err := a.unanswered.put(spool.Record{Received: r.Received, Minion: "web2", JID: r.JID, Load: r.Load},
+	if err := a.unanswered.putReturn(spool.Record{Received: r.Received, Minion: "web2", JID: r.JID, Load: r.Load},
 		context.DeadlineExceeded, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func (m *metrics) add(outcome string, n int) {
 	}
 }
 
-func (m *metrics) failed(err error) {
+func (m *metrics) countFailed(err error) {
 	switch {
 	case errors.Is(err, ErrPython):
 		m.count("needs_python")
@@ -60,7 +60,7 @@ func (m *metrics) putAside(n int) {
 	}
 }
 
-func (m *metrics) skipped(n int) {
+func (m *metrics) countSkipped(n int) {
 	if m != nil {
 		m.given.Add(float64(n))
 	}

@@ -47,11 +47,11 @@ func (s *storage) Use(m Mode) {
 	defer s.swapping.Unlock()
 	s.mode.Store(&m)
 	if m.Cache == nil {
-		s.written.replace(nil)
+		s.written.replaceDisk(nil)
 	} else {
-		s.written.replace(m.Cache)
+		s.written.replaceDisk(m.Cache)
 	}
-	s.stored.replace(m.Disk)
+	s.stored.replaceDisk(m.Disk)
 }
 
 func (s *storage) cache() *jobcache.Cache { return s.mode.Load().Cache }
@@ -75,17 +75,17 @@ func (s *storage) hasStored(rec *spool.Record) bool {
 }
 
 // Native says whether returns with that command are taken here, and why not.
-func (s *storage) Native(cmd string) (ok bool, reason string) { return s.mode.Load().native(cmd) }
+func (s *storage) Native(cmd string) (ok bool, reason string) { return s.mode.Load().isNative(cmd) }
 
-func (m *Mode) native(cmd string) (ok bool, reason string) {
+func (m *Mode) isNative(cmd string) (ok bool, reason string) {
 	if reason = m.Reasons[cmd]; reason != "" {
 		return false, reason
 	}
 	return m.Cache != nil, ""
 }
 
-// apply writes the job cache in use; Use waits for its end.
-func (s *storage) apply(ctx context.Context, plan jobcache.Plan) error {
+// applyPlan writes the job cache in use; Use waits for its end.
+func (s *storage) applyPlan(ctx context.Context, plan jobcache.Plan) error {
 	s.swapping.RLock()
 	defer s.swapping.RUnlock()
 	cache := s.cache()

@@ -23,16 +23,17 @@ const flushGrace = time.Second
 const eventsName = "events"
 
 func (s *Service) newOwn() (*journal, error) {
-	files := spool.Consumer{Name: "files", Consume: s.files, Sync: s.written.newSync(), Gather: gather}
-	return s.newJournal(ownName, s.c.MaxBytes, files, spool.Consumer{Name: eventsName, Consume: s.events, Gather: gather})
+	files := spool.Consumer{Name: "files", Consume: s.fileReturns, Sync: s.written.newSync(), Gather: gatherTime}
+	events := spool.Consumer{Name: eventsName, Consume: s.fireEvents, Gather: gatherTime}
+	return s.newJournal(ownName, s.c.MaxBytes, files, events)
 }
 
 // gatherUnasked is how long a return that no job asked for waits in the journal for others. No caller waits for it, and
 // several events at once cost the master less: it wakes once for all of them, and so does each reader of its bus.
 const gatherUnasked = 10 * time.Millisecond
 
-// gather is spool.Consumer's Gather: a batch with a return that a job asked for is not delayed.
-func gather(batch []spool.Record) time.Duration {
+// gatherTime is spool.Consumer's Gather: a batch with a return that a job asked for is not delayed.
+func gatherTime(batch []spool.Record) time.Duration {
 	for i := range batch {
 		if p, ok := batch[i].Attachment.(*jobcache.Plan); !ok || !p.Unasked() {
 			return 0
@@ -41,12 +42,12 @@ func gather(batch []spool.Record) time.Duration {
 	return gatherUnasked
 }
 
-// files writes the job cache. A job whose directory cannot be written while others' can is put aside (stuck.go).
-func (s *Service) files(ctx context.Context, batch []spool.Record) (done int, err error) {
+// fileReturns writes the job cache. A job whose directory cannot be written while others' can is put aside (stuck.go).
+func (s *Service) fileReturns(ctx context.Context, batch []spool.Record) (done int, err error) {
 	for i := range batch {
-		err := s.file(ctx, &batch[i])
+		err := s.fileReturn(ctx, &batch[i])
 		if err != nil {
-			err = s.stuck.aside(ctx, batch[i], err)
+			err = s.stuck.putStuckAside(ctx, batch[i], err)
 		}
 		if err != nil {
 			return i, err
@@ -55,18 +56,18 @@ func (s *Service) files(ctx context.Context, batch []spool.Record) (done int, er
 	return len(batch), nil
 }
 
-// file writes one return. What turns out to need Python after all (the master's options, or the minion's key, are
+// fileReturn writes one return. What turns out to need Python after all (the master's options, or the minion's key, are
 // others than when it was taken) goes to the journal for it.
-func (s *Service) file(ctx context.Context, rec *spool.Record) error {
-	plan, err := s.again(rec)
+func (s *Service) fileReturn(ctx context.Context, rec *spool.Record) error {
+	plan, err := s.planAgain(rec)
 	if err == nil {
-		if err = s.apply(ctx, plan); !errors.Is(err, ErrPython) {
+		if err = s.applyPlan(ctx, plan); !errors.Is(err, ErrPython) {
 			return err
 		}
 	}
 	switch {
 	case err != nil && !needsPython(err): // another version took it, perhaps: the master decides what it is
-		s.metrics.failed(ErrMalformed)
+		s.metrics.countFailed(ErrMalformed)
 		s.c.Logger.Error("return in the journal is left to the salt-master", "minion", rec.Minion, "jid", rec.JID, "err", err)
 	}
 	return s.toPython(ctx, *rec)
@@ -92,17 +93,17 @@ const (
 	firingEvents = 4000
 )
 
-// events fires what the returns make on the master's bus.
-func (s *Service) events(ctx context.Context, batch []spool.Record) (done int, err error) {
+// fireEvents fires what the returns make on the master's bus.
+func (s *Service) fireEvents(ctx context.Context, batch []spool.Record) (done int, err error) {
 	plans := make([]jobcache.Plan, 0, len(batch))
 	var from time.Time
 	for i, size, events := 0, 0, 0; i < len(batch) && size <= firingBytes && events <= firingEvents; i++ {
-		p, err := s.again(&batch[i])
+		p, err := s.planAgain(&batch[i])
 		if err != nil {
 			p = jobcache.Plan{} // Python fires its events, if they are fired at all
 		}
 		plans, size, events = append(plans, p), size+p.Size, events+len(p.Events)
-		if at, ok := s.published(batch[i].JID); ok && at.After(from) {
+		if at, ok := s.publishedAt(batch[i].JID); ok && at.After(from) {
 			from = at
 		}
 	}
@@ -117,8 +118,8 @@ func (s *Service) events(ctx context.Context, batch []spool.Record) (done int, e
 	if stands {
 		err = fmt.Errorf("the master's bus has taken nothing for %s: %w", s.fireWithin, err)
 	}
-	if (stands || errors.Is(err, jobcache.ErrBusDown)) && s.crowded() {
-		s.metrics.skipped(len(plans))
+	if (stands || errors.Is(err, jobcache.ErrBusDown)) && s.isCrowded() {
+		s.metrics.countSkipped(len(plans))
 		s.c.Logger.Warn("events given up: the master's bus is down and the journal fills up", "count", len(plans))
 		s.firer.Forget()
 		return len(plans), nil
@@ -126,13 +127,13 @@ func (s *Service) events(ctx context.Context, batch []spool.Record) (done int, e
 	return done, err
 }
 
-// crowded says that events which wait must not take the room of returns.
-func (s *Service) crowded() bool {
+// isCrowded says that events which wait must not take the room of returns.
+func (s *Service) isCrowded() bool {
 	st := s.own.spool.Stats()
 	return st.Bytes > st.MaxBytes/4*3
 }
 
-func (s *Service) published(jid string) (time.Time, bool) {
+func (s *Service) publishedAt(jid string) (time.Time, bool) {
 	if s.c.HoldBack <= 0 || s.c.Published == nil {
 		return time.Time{}, false
 	}

@@ -13,7 +13,7 @@ import (
 // disk's.
 func (s *Service) Published(ctx context.Context, jid, minion string) ([]byte, error) {
 	mode := s.mode.Load()
-	if ok, _ := mode.native("_return"); !ok {
+	if ok, _ := mode.isNative("_return"); !ok {
 		return nil, ErrPython
 	}
 	reply, err := mode.Cache.Published(ctx, jid, minion)

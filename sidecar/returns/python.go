@@ -27,7 +27,7 @@ var errMasterDown = errors.New("returns: the salt-master does not answer")
 func (s *Service) newPython() (*journal, error) {
 	r := &replay{s: s, done: map[uint64]bool{}, failed: map[uint64]*failure{}}
 	return s.newJournal(pythonName, s.c.MaxBytes/4,
-		spool.Consumer{Name: "master", Consume: r.consume, Sync: s.stored.newSync(), Once: true})
+		spool.Consumer{Name: "master", Consume: r.consumeBatch, Sync: s.stored.newSync(), Once: true})
 }
 
 // replay gives the master what was kept for it. It belongs to one goroutine.
@@ -50,7 +50,7 @@ type failure struct {
 	over  error // the master does not get it again; it could not be put aside yet
 }
 
-func (r *replay) consume(ctx context.Context, batch []spool.Record) (int, error) {
+func (r *replay) consumeBatch(ctx context.Context, batch []spool.Record) (int, error) {
 	if batch[0].Seq < r.next { // the disk may have lost what the master has stored since then
 		clear(r.done)
 	}
@@ -71,7 +71,7 @@ func (r *replay) consume(ctx context.Context, batch []spool.Record) (int, error)
 			continue
 		}
 		wg.Go(func() {
-			errs[i] = r.one(ctx, &batch[i])
+			errs[i] = r.replayReturn(ctx, &batch[i])
 			<-places
 		})
 	}
@@ -92,23 +92,23 @@ func (r *replay) consume(ctx context.Context, batch []spool.Record) (int, error)
 	return first, err
 }
 
-// one gives the master one return. One that no master takes any more is left out, one that this one does not answer is
-// put aside.
-func (r *replay) one(ctx context.Context, rec *spool.Record) error {
-	err := r.was(rec.Seq)
+// replayReturn gives the master one return. One that no master takes any more is left out, one that this one does not
+// answer is put aside.
+func (r *replay) replayReturn(ctx context.Context, rec *spool.Record) error {
+	err := r.lastError(rec.Seq)
 	if err == nil {
 		r.s.Mend(rec.JID, rec.Minion)
-		err = r.give(ctx, rec)
+		err = r.giveReturn(ctx, rec)
 	}
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrGone):
 		r.s.metrics.count("gone")
 		r.s.c.Logger.Warn("kept return left out", "minion", rec.Minion, "jid", rec.JID, "err", err)
-	case ctx.Err() != nil || !r.over(rec.Seq, err):
+	case ctx.Err() != nil || !r.noteFailure(rec.Seq, err):
 		return err
 	default:
-		if kept := r.s.unanswered.put(*rec, err, r.asked(rec.Seq)); kept != nil {
+		if kept := r.s.unanswered.putReturn(*rec, err, r.countAsked(rec.Seq)); kept != nil {
 			return fmt.Errorf("%w (and not put aside: %w)", err, kept)
 		}
 		r.s.metrics.count("unanswered")
@@ -122,7 +122,7 @@ func (r *replay) one(ctx context.Context, rec *spool.Record) error {
 	return nil
 }
 
-func (r *replay) give(ctx context.Context, rec *spool.Record) error {
+func (r *replay) giveReturn(ctx context.Context, rec *spool.Record) error {
 	if r.careful.Load() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, shortTimeout)
@@ -138,10 +138,10 @@ func (r *replay) give(ctx context.Context, rec *spool.Record) error {
 	return err
 }
 
-// over says whether the master has had its chances with a record: it has refused it, or failed at it, often enough, or
-// it has let the time pass that a request may take, while it answers others.
-func (r *replay) over(seq uint64, err error) bool {
-	if everybodys(err) || errors.Is(err, ErrNotAsked) {
+// noteFailure says whether the master has had its chances with a record: it has refused it, or failed at it, often
+// enough, or it has let the time pass that a request may take, while it answers others.
+func (r *replay) noteFailure(seq uint64, err error) bool {
+	if concernsAll(err) || errors.Is(err, ErrNotAsked) {
 		return false
 	}
 	late := errors.Is(err, context.DeadlineExceeded) && r.s.c.Python.Up()
@@ -169,8 +169,8 @@ func (r *replay) over(seq uint64, err error) bool {
 	return f.over != nil
 }
 
-// asked is how often the master had a record without an answer.
-func (r *replay) asked(seq uint64) int {
+// countAsked is how often the master had a record without an answer.
+func (r *replay) countAsked(seq uint64) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if f := r.failed[seq]; f != nil {
@@ -179,8 +179,8 @@ func (r *replay) asked(seq uint64) int {
 	return 0
 }
 
-// was is why the master does not get a record again.
-func (r *replay) was(seq uint64) error {
+// lastError is why the master does not get a record again.
+func (r *replay) lastError(seq uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if f := r.failed[seq]; f != nil {

@@ -51,7 +51,7 @@ type Service struct {
 
 // New checks the configuration; it touches nothing.
 func New(c Config) (*Service, error) {
-	if err := c.fill(); err != nil {
+	if err := c.setDefaults(); err != nil {
 		return nil, err
 	}
 	s := &Service{
@@ -81,7 +81,7 @@ func (s *Service) Open(ctx context.Context) (err error) {
 			err = errors.Join(err, s.closeAll())
 		}
 	}()
-	if err := s.unanswered.open(s.ctx); err != nil { // before what hands to it
+	if err := s.unanswered.openDir(s.ctx); err != nil { // before what hands to it
 		return err
 	}
 	for _, j := range []*journal{s.python, s.stuck.journal, s.own} { // own hands to the others
@@ -102,7 +102,7 @@ func (s *Service) Open(ctx context.Context) (err error) {
 		if !ok || bad != nil || !e.IsDir() {
 			continue
 		}
-		if _, err := s.keeper(id); err != nil {
+		if _, err := s.openKeeper(id); err != nil {
 			return err
 		}
 	}
@@ -128,12 +128,12 @@ func (s *Service) closeAll() error {
 		errs = append(errs, j.spool.Close())
 		j.ended()
 	}
-	s.unanswered.close()
-	return errors.Join(append(errs, s.stored.close(), s.written.close())...)
+	s.unanswered.waitEnd()
+	return errors.Join(append(errs, s.stored.closeDisks(), s.written.closeDisks())...)
 }
 
-// keeper returns the journal of what is kept for another node.
-func (s *Service) keeper(id node.ID) (*journal, error) {
+// openKeeper returns the journal of what is kept for another node.
+func (s *Service) openKeeper(id node.ID) (*journal, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j := s.kept[id]; j != nil {

@@ -45,7 +45,7 @@ func TestLargePlansAreMadeAgain(t *testing.T) {
 		r    Request
 		kept bool
 	}{{request(t, "web2"), true}, {large, false}} {
-		rec, plan, err := s.plan(c.r)
+		rec, plan, err := s.planReturn(c.r)
 		if err != nil || (rec.Attachment != nil) != c.kept {
 			t.Errorf("%s: a plan of %d bytes for a load of %d is kept: %v (%v)", c.r.Minion, plan.Size, len(c.r.Load),
 				rec.Attachment != nil, err)

@@ -27,7 +27,7 @@ type stuck struct {
 func (s *Service) newStuck() (*journal, error) {
 	files := func(ctx context.Context, batch []spool.Record) (int, error) {
 		for i := range batch {
-			if err := s.file(ctx, &batch[i]); err != nil {
+			if err := s.fileReturn(ctx, &batch[i]); err != nil {
 				return i, err
 			}
 		}
@@ -36,13 +36,14 @@ func (s *Service) newStuck() (*journal, error) {
 	return s.newJournal(stuckName, s.c.MaxBytes/4, spool.Consumer{Name: "files", Consume: files, Sync: s.written.newSync()})
 }
 
-// aside takes a return that could not be written for some time, if others can. Otherwise it is to be tried again.
-func (k *stuck) aside(ctx context.Context, rec spool.Record, err error) error {
+// putStuckAside takes a return that could not be written for some time, if others can. Otherwise it is to be tried
+// again.
+func (k *stuck) putStuckAside(ctx context.Context, rec spool.Record, err error) error {
 	if k.seq != rec.Seq {
 		k.seq, k.since = rec.Seq, time.Now()
 	}
 	cache := k.s.cache()
-	if ctx.Err() != nil || time.Since(k.since) < k.s.stuckAfter || cache == nil || everybodys(err) ||
+	if ctx.Err() != nil || time.Since(k.since) < k.s.stuckAfter || cache == nil || concernsAll(err) ||
 		cache.Writable() != nil {
 		return err
 	}
@@ -56,8 +57,8 @@ func (k *stuck) aside(ctx context.Context, rec spool.Record, err error) error {
 	return nil
 }
 
-// everybodys says whether an error is certainly not that of one directory.
-func everybodys(err error) bool {
+// concernsAll says whether an error is certainly not that of one directory.
+func concernsAll(err error) bool {
 	for _, is := range []error{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, spool.ErrFull,
 		spool.ErrBusy,

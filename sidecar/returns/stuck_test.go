@@ -61,7 +61,7 @@ func TestNotStuck(t *testing.T) {
 	s := w.open("a")
 	s.stuck.s.stuckAfter = 0
 	for _, err := range []error{syscall.ENOSPC, &os.PathError{Op: "mkdir", Path: "jobs", Err: syscall.EROFS}} {
-		if got := s.stuck.aside(t.Context(), spool.Record{Seq: 1}, err); got != err {
+		if got := s.stuck.putStuckAside(t.Context(), spool.Record{Seq: 1}, err); got != err {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
@@ -69,7 +69,7 @@ func TestNotStuck(t *testing.T) {
 	if err := os.WriteFile(jobs, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.stuck.aside(t.Context(), spool.Record{Seq: 1}, syscall.ENOTDIR); got != syscall.ENOTDIR {
+	if got := s.stuck.putStuckAside(t.Context(), spool.Record{Seq: 1}, syscall.ENOTDIR); got != syscall.ENOTDIR {
 		t.Errorf("the job cache is no directory: %v", got)
 	}
 	if n := pending(s, stuckName); n != 0 {

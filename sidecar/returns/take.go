@@ -22,10 +22,10 @@ func (s *Service) Take(r Request, done func(reply []byte, err error)) {
 	if !s.window.Claim(key, func(err error) { s.same(err, done) }) {
 		return
 	}
-	rec, plan, err := s.plan(r)
+	rec, plan, err := s.planReturn(r)
 	if err != nil {
 		s.window.Settle(key, err)
-		s.metrics.failed(err)
+		s.metrics.countFailed(err)
 		done(nil, err)
 		return
 	}
@@ -33,7 +33,7 @@ func (s *Service) Take(r Request, done func(reply []byte, err error)) {
 	s.own.spool.Go(rec, func(err error) {
 		s.window.Settle(key, err)
 		if err != nil {
-			s.metrics.failed(err)
+			s.metrics.countFailed(err)
 			done(nil, err)
 			return
 		}
@@ -45,7 +45,7 @@ func (s *Service) Take(r Request, done func(reply []byte, err error)) {
 // same answers a load that has come twice.
 func (s *Service) same(err error, done func([]byte, error)) {
 	if err != nil {
-		s.metrics.failed(err)
+		s.metrics.countFailed(err)
 		done(nil, err)
 		return
 	}
@@ -53,11 +53,11 @@ func (s *Service) same(err error, done func([]byte, error)) {
 	done(answered, nil)
 }
 
-// plan decides what a return makes, and gives it a job id where it has none.
-func (s *Service) plan(r Request) (spool.Record, jobcache.Plan, error) {
+// planReturn decides what a return makes, and gives it a job id where it has none.
+func (s *Service) planReturn(r Request) (spool.Record, jobcache.Plan, error) {
 	rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, From: string(r.From), Load: r.Load}
 	mode := s.mode.Load()
-	if ok, _ := mode.native(r.Cmd); !ok {
+	if ok, _ := mode.isNative(r.Cmd); !ok {
 		return rec, jobcache.Plan{}, ErrPython
 	}
 	facts := jobcache.Facts{Received: r.Received, JID: cmp.Or(mode.Cache.Assign(r.JID, r.Received), r.JID)}
@@ -81,8 +81,8 @@ func (s *Service) plan(r Request) (spool.Record, jobcache.Plan, error) {
 // The journal counts the loads only. A larger one is made again.
 const attached = 8
 
-// again is the plan of a record, made once more after a restart.
-func (s *Service) again(rec *spool.Record) (jobcache.Plan, error) {
+// planAgain is the plan of a record, made once more after a restart.
+func (s *Service) planAgain(rec *spool.Record) (jobcache.Plan, error) {
 	if p, ok := rec.Attachment.(*jobcache.Plan); ok {
 		return *p, nil
 	}
@@ -98,18 +98,18 @@ func (s *Service) again(rec *spool.Record) (jobcache.Plan, error) {
 func (s *Service) Keep(to node.ID, r Request, done func(reply []byte, err error)) {
 	rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, From: string(r.From), To: string(to),
 		Load: r.Load}
-	s.keepFor(to, rec, func(err error) { s.answer(err, done) })
+	s.keepFor(to, rec, func(err error) { s.answerMinion(err, done) })
 }
 
 // keepFor appends a record to the journal of what is kept for a node, once.
 func (s *Service) keepFor(to node.ID, rec spool.Record, done func(error)) {
-	j, err := s.keeper(to)
+	j, err := s.openKeeper(to)
 	if err != nil {
 		done(err)
 		return
 	}
 	// Not the key of accept: this node may become responsible for the job, and then takes what it has kept.
-	s.append(j, s.window.Key(toPrefix+string(to)+"/"+rec.Minion, rec.Load), rec, "kept", done)
+	s.appendRecord(j, s.window.Key(toPrefix+string(to)+"/"+rec.Minion, rec.Load), rec, "kept", done)
 }
 
 // Defers says whether returns are kept for the local master.
@@ -123,7 +123,8 @@ func (s *Service) Defer(r Request, done func(reply []byte, err error)) {
 		return
 	}
 	rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, From: string(r.From), Load: r.Load}
-	s.append(s.python, s.window.Key(rec.Minion, rec.Load), rec, "deferred", func(err error) { s.answer(err, done) })
+	key := s.window.Key(rec.Minion, rec.Load)
+	s.appendRecord(s.python, key, rec, "deferred", func(err error) { s.answerMinion(err, done) })
 }
 
 // Answered notes that the local master has answered a return: the same load, kept elsewhere because this node took too
@@ -134,9 +135,9 @@ func (s *Service) Answered(minion string, load []byte) {
 	}
 }
 
-// append claims key and appends a record. The claim is settled when the journal has answered, whoever still waits for
-// that: a record whose sender is gone is committed all the same.
-func (s *Service) append(j *journal, key uint64, rec spool.Record, outcome string, done func(error)) {
+// appendRecord claims key and appends a record. The claim is settled when the journal has answered, whoever still waits
+// for that: a record whose sender is gone is committed all the same.
+func (s *Service) appendRecord(j *journal, key uint64, rec spool.Record, outcome string, done func(error)) {
 	same := func(err error) {
 		if err == nil {
 			s.metrics.count("duplicate")
@@ -158,10 +159,10 @@ func (s *Service) appendClaimed(j *journal, key uint64, rec spool.Record, outcom
 	})
 }
 
-// answer calls done for a return whose journal has answered.
-func (s *Service) answer(err error, done func([]byte, error)) {
+// answerMinion calls done for a return whose journal has answered.
+func (s *Service) answerMinion(err error, done func([]byte, error)) {
 	if err != nil {
-		s.metrics.failed(err)
+		s.metrics.countFailed(err)
 		done(nil, err)
 		return
 	}
@@ -171,10 +172,10 @@ func (s *Service) answer(err error, done func([]byte, error)) {
 // errKnown: a record was taken here before, perhaps by the local master alone, which does not sync what it stores.
 var errKnown = errors.New("returns: it was taken before")
 
-// accept takes a record that another node kept, or that was kept here for a node that is gone, as this node's own.
-// After errKnown sync what the master has stored before the copy that was kept is given up.
-func (s *Service) accept(ctx context.Context, rec spool.Record, cmd string) error {
-	return await(ctx, func(done func(error)) {
+// acceptRecord takes a record that another node kept, or that was kept here for a node that is gone, as this node's
+// own. After errKnown sync what the master has stored before the copy that was kept is given up.
+func (s *Service) acceptRecord(ctx context.Context, rec spool.Record, cmd string) error {
+	return awaitDone(ctx, func(done func(error)) {
 		key := s.window.Key(rec.Minion, rec.Load)
 		same := func(err error) {
 			if err == nil {
@@ -189,8 +190,8 @@ func (s *Service) accept(ctx context.Context, rec spool.Record, cmd string) erro
 	})
 }
 
-// await waits for what f does as long as ctx allows; after that f continues without a caller.
-func await(ctx context.Context, f func(done func(error))) error {
+// awaitDone waits for what f does as long as ctx allows; after that f continues without a caller.
+func awaitDone(ctx context.Context, f func(done func(error))) error {
 	result := make(chan error, 1)
 	f(func(err error) { result <- err })
 	select {
@@ -205,8 +206,8 @@ func (s *Service) acceptNew(rec spool.Record, cmd string, key uint64, done func(
 	r := Request{
 		Cmd: cmd, JID: rec.JID, Minion: rec.Minion, Load: rec.Load, Received: rec.Received, From: node.ID(rec.From),
 	}
-	own, plan, err := s.plan(r) // without the node it was kept for
-	if err == nil && cmd == "_return" && s.filed(plan) {
+	own, plan, err := s.planReturn(r) // without the node it was kept for
+	if err == nil && cmd == "_return" && s.isFiled(plan) {
 		s.window.Settle(key, nil)
 		s.metrics.count("duplicate")
 		done(errKnown)
@@ -218,17 +219,17 @@ func (s *Service) acceptNew(rec spool.Record, cmd string, key uint64, done func(
 		j, outcome = s.python, "deferred"
 	}
 	if err != nil && !errors.Is(err, ErrPython) { // its minion has been answered: the master decides what it is
-		s.metrics.failed(err)
+		s.metrics.countFailed(err)
 		s.c.Logger.Warn("return of another node is left to the salt-master", "node", rec.From, "minion", rec.Minion, "jid",
 			rec.JID, "err", err)
 	}
 	s.appendClaimed(j, key, own, outcome, done)
 }
 
-// filed says whether what a return makes was taken here before: it is in the job cache, not only ahead, under the
+// isFiled says whether what a return makes was taken here before: it is in the job cache, not only ahead, under the
 // minion's id, or that of the resource which it is of. The node that hands it over, or another one, may have filed it
 // ahead, and is told.
-func (s *Service) filed(p jobcache.Plan) bool {
+func (s *Service) isFiled(p jobcache.Plan) bool {
 	cache := s.cache() // once: from one moment to the next the master's options may leave none
 	if cache == nil || len(p.Jobs) != 1 || !cache.Has(p.Jobs[0].JID, p.Jobs[0].Minion) {
 		return false

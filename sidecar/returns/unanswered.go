@@ -114,8 +114,8 @@ func newUnanswered(s *Service) *unanswered {
 	}
 }
 
-// open reads what was put aside before and begins to give it to the master.
-func (u *unanswered) open(ctx context.Context) error {
+// openDir reads what was put aside before and begins to give it to the master.
+func (u *unanswered) openDir(ctx context.Context) error {
 	if err := os.MkdirAll(u.dir, 0o700); err != nil {
 		return fmt.Errorf("returns put aside: %w", err)
 	}
@@ -142,14 +142,14 @@ func (u *unanswered) open(ctx context.Context) error {
 			continue // dropped by hand a moment ago
 		}
 		w := &waiting{Unanswered: Unanswered{ID: id, Since: info.ModTime(), Bytes: info.Size()}, last: now}
-		if rec, err := u.read(id); err != nil {
+		if rec, err := u.readReturn(id); err != nil {
 			w.Err = err.Error()
 			if w.damaged = errors.Is(err, errDamaged); !w.damaged { // the disk may give it later
 				w.Next = now.Add(u.first)
 			}
 			u.s.c.Logger.Error("return that was put aside is not readable", "path", u.path(id), "err", err)
 		} else {
-			w.describe(rec)
+			w.describeRecord(rec)
 			w.Next = now.Add(u.first)
 		}
 		u.items[id] = w
@@ -164,32 +164,33 @@ func (u *unanswered) open(ctx context.Context) error {
 		w.asked, w.Tries, w.Next = maxAsked, maxAsked, time.Time{}
 	}
 	u.s.metrics.putAside(len(u.items))
-	u.wg.Go(func() { u.run(ctx) })
+	u.wg.Go(func() { u.runLoop(ctx) })
 	return nil
 }
 
 func (u *unanswered) heldPath(id string) string { return filepath.Join(u.dir, id+heldExt) }
 
-// hold notes on disk that a return waits for an operator. Without the note it gets some more tries after a restart.
-func (u *unanswered) hold(id string) {
+// holdReturn notes on disk that a return waits for an operator. Without the note it gets some more tries after a
+// restart.
+func (u *unanswered) holdReturn(id string) {
 	if err := durable.WriteFile(u.heldPath(id), nil, 0o600); err != nil {
 		u.s.c.Logger.Warn("not noted that a return waits for an operator", "path", u.heldPath(id), "err", err)
 	}
 }
 
-func (u *unanswered) close() { u.wg.Wait() }
+func (u *unanswered) waitEnd() { u.wg.Wait() }
 
 func (u *unanswered) path(id string) string { return filepath.Join(u.dir, id+unansweredExt) }
 
-func (w *waiting) describe(rec spool.Record) {
+func (w *waiting) describeRecord(rec spool.Record) {
 	w.Minion, w.JID, w.Received = rec.Minion, rec.JID, rec.Received
 	if peek, err := saltwire.PeekLoad(rec.Load); err == nil {
 		w.Fun = peek.Fun
 	}
 }
 
-// read reads a return that was put aside: a batch of one.
-func (u *unanswered) read(id string) (spool.Record, error) {
+// readReturn reads a return that was put aside: a batch of one.
+func (u *unanswered) readReturn(id string) (spool.Record, error) {
 	info, err := os.Stat(u.path(id))
 	if err == nil && info.Size() > maxUnansweredFile {
 		err = errDamaged
@@ -208,9 +209,9 @@ func (u *unanswered) read(id string) (spool.Record, error) {
 	return batch[0], nil
 }
 
-// put takes a return that the master had asked times without an answer; it is on disk when put returns nil. The same
-// one twice, as after a kill, is one.
-func (u *unanswered) put(rec spool.Record, why error, asked int) error {
+// putReturn takes a return that the master had asked times without an answer; it is on disk when put returns nil. The
+// same one twice, as after a kill, is one.
+func (u *unanswered) putReturn(rec spool.Record, why error, asked int) error {
 	body, _, err := appendBatch(nil, []spool.Record{rec})
 	if err != nil {
 		return err
@@ -218,7 +219,7 @@ func (u *unanswered) put(rec spool.Record, why error, asked int) error {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %s", rec.Minion, rec.JID, rec.Received.UnixNano(), rec.Load))
 	id := hex.EncodeToString(sum[:8])
 	size := int64(len(body))
-	if there, err := u.reserve(id, size); there || err != nil {
+	if there, err := u.reserveRoom(id, size); there || err != nil {
 		return err
 	}
 	err = u.writeFile(u.path(id), body)
@@ -226,10 +227,10 @@ func (u *unanswered) put(rec spool.Record, why error, asked int) error {
 	w := &waiting{last: now, asked: asked, Unanswered: Unanswered{
 		ID: id, Since: now, Bytes: size, Tries: max(asked, 1), Next: now.Add(u.first), Err: why.Error(),
 	}}
-	w.describe(rec)
+	w.describeRecord(rec)
 	if w.asked >= maxAsked && err == nil {
 		w.Next = time.Time{}
-		u.hold(id)
+		u.holdReturn(id)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -244,8 +245,8 @@ func (u *unanswered) put(rec spool.Record, why error, asked int) error {
 	return nil
 }
 
-// reserve takes room for a return, unless it is there already. A reserved return is busy.
-func (u *unanswered) reserve(id string, size int64) (there bool, err error) {
+// reserveRoom takes room for a return, unless it is there already. A reserved return is busy.
+func (u *unanswered) reserveRoom(id string, size int64) (there bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.busy[id] {
@@ -269,8 +270,8 @@ func (u *unanswered) notifyRun() {
 	}
 }
 
-// list is a copy, what waits longest first.
-func (u *unanswered) list() []Unanswered {
+// listReturns is a copy, what waits longest first.
+func (u *unanswered) listReturns() []Unanswered {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	out := make([]Unanswered, 0, len(u.items))
@@ -286,8 +287,8 @@ func (u *unanswered) list() []Unanswered {
 	return out
 }
 
-// remove forgets a return for good.
-func (u *unanswered) remove(id string) (Unanswered, error) {
+// removeReturn forgets a return for good.
+func (u *unanswered) removeReturn(id string) (Unanswered, error) {
 	u.mu.Lock()
 	w, busy := u.items[id], u.busy[id]
 	if w != nil && !busy {
@@ -330,7 +331,7 @@ func (u *unanswered) deleteFile(id string) error {
 // Unanswered lists the returns that were put aside, what waits longest first. full: no more are, so that they hold up
 // those after them.
 func (s *Service) Unanswered() (list []Unanswered, full bool) {
-	list = s.unanswered.list()
+	list = s.unanswered.listReturns()
 	s.unanswered.mu.Lock()
 	defer s.unanswered.mu.Unlock()
 	return list, s.unanswered.full
@@ -338,7 +339,7 @@ func (s *Service) Unanswered() (list []Unanswered, full bool) {
 
 // Drop gives up a return that was put aside: it is lost. Error: ErrNotAside, the disk's.
 func (s *Service) Drop(id string) (Unanswered, error) {
-	one, err := s.unanswered.remove(id)
+	one, err := s.unanswered.removeReturn(id)
 	if err == nil {
 		s.metrics.count("dropped")
 		s.c.Logger.Warn("return that was put aside is dropped", "minion", one.Minion, "jid", one.JID)
@@ -348,7 +349,7 @@ func (s *Service) Drop(id string) (Unanswered, error) {
 
 // Again gives the master all returns that were put aside once more, as soon as it is up, and says how many. There is
 // nothing to give of damaged ones.
-func (s *Service) Again() (due, damaged int) { return s.unanswered.retry() }
+func (s *Service) Again() (due, damaged int) { return s.unanswered.retryWaiting() }
 
 // MasterStarted says that the local master is there again: it may have been started anew, and answer what it did not.
 // The oldest that was put aside is given to it to find out. One that it had moments ago waits a little, because it may

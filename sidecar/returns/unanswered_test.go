@@ -106,7 +106,7 @@ func TestUnansweredAgain(t *testing.T) {
 	for tries, want := range map[int]time.Duration{
 		1: giveAgain, 2: 4 * giveAgain, 3: 16 * giveAgain, 4: 64 * giveAgain, 5: giveAgainMost, 99: giveAgainMost,
 	} {
-		if got := s.unanswered.pause(tries); got != want {
+		if got := s.unanswered.pauseAfter(tries); got != want {
 			t.Errorf("after %d tries: %v", tries, got)
 		}
 	}
@@ -188,12 +188,12 @@ func TestUnansweredPauses(t *testing.T) {
 		})
 	}
 	for _, want := range []time.Duration{4 * time.Hour, 16 * time.Hour} {
-		u.failed("none", context.DeadlineExceeded, inVain)
+		u.noteFailed("none", context.DeadlineExceeded, inVain)
 		if d := asleep(); d > want || d < want-time.Hour/2 {
 			t.Errorf("%v instead of %v", d, want)
 		}
 	}
-	u.answered()
+	u.noteAnswered()
 	if asleep() > 0 {
 		t.Error("it sleeps on")
 	}
@@ -294,8 +294,8 @@ func TestUnanswered_NotAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.unanswered.put(spool.Record{Minion: "web1", JID: jid, Received: time.Now(), Load: request(t, "web1").Load},
-		ErrRefused, 0); err != nil {
+	rec := spool.Record{Minion: "web1", JID: jid, Received: time.Now(), Load: request(t, "web1").Load}
+	if err := s.unanswered.putReturn(rec, ErrRefused, 0); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "tries", func() bool { return w.times("web1") > 3*maxAsked })
@@ -424,7 +424,7 @@ func TestUnansweredOnce(t *testing.T) {
 	s := w.open("a")
 	rec := spool.Record{Minion: "web1", JID: jid, Received: time.Now(), Load: request(t, "web1").Load}
 	for range 2 {
-		if err := s.unanswered.put(rec, context.DeadlineExceeded, 1); err != nil {
+		if err := s.unanswered.putReturn(rec, context.DeadlineExceeded, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -450,12 +450,12 @@ func TestUnanswered_DiskHangs(t *testing.T) {
 	defer s.Close()
 	rec := spool.Record{Minion: "web1", JID: jid, Received: time.Now(), Load: request(t, "web1").Load}
 	done := make(chan error, 1)
-	go func() { done <- s.unanswered.put(rec, context.DeadlineExceeded, 1) }()
+	go func() { done <- s.unanswered.putReturn(rec, context.DeadlineExceeded, 1) }()
 	<-hangs
 	if got := asideOf(s); len(got) != 0 {
 		t.Errorf("aside: %v", got)
 	}
-	if err := s.unanswered.put(rec, context.DeadlineExceeded, 1); !errors.Is(err, errBusy) {
+	if err := s.unanswered.putReturn(rec, context.DeadlineExceeded, 1); !errors.Is(err, errBusy) {
 		t.Errorf("the same once more: %v", err)
 	}
 	close(goOn)
@@ -468,7 +468,7 @@ func TestUnanswered_DiskHangs(t *testing.T) {
 		t.Errorf("%d bytes and %d places are taken for nothing", n, len(s.unanswered.busy))
 	}
 	s.unanswered.mu.Unlock()
-	if err := s.unanswered.put(rec, context.DeadlineExceeded, 1); err != nil || len(asideOf(s)) != 1 {
+	if err := s.unanswered.putReturn(rec, context.DeadlineExceeded, 1); err != nil || len(asideOf(s)) != 1 {
 		t.Errorf("%v, aside: %v", err, asideOf(s))
 	}
 }

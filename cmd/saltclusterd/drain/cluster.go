@@ -48,8 +48,8 @@ type Cluster struct{ cfg ClusterConfig }
 // NewCluster returns a Cluster.
 func NewCluster(cfg ClusterConfig) *Cluster { return &Cluster{cfg} }
 
-// report asks a node how far its drain is.
-func (c *Cluster) report(ctx context.Context, id node.ID) (Report, error) {
+// fetchReport asks a node how far its drain is.
+func (c *Cluster) fetchReport(ctx context.Context, id node.ID) (Report, error) {
 	if id == c.cfg.Self {
 		return c.cfg.Own().Report(), nil
 	}
@@ -113,14 +113,13 @@ func (c *Cluster) othersStay(id node.ID) bool {
 	return false
 }
 
-// await waits until a node has reached a phase, and its jobs have ended if that is wanted, and reports progress. It
-// looks at the jobs itself, because a drain that has ended, or was started without WaitJobs, does not wait for
-// them.
-func (c *Cluster) await(ctx context.Context, id node.ID, want Phase, jobs bool, p admin.Progress) error {
+// awaitPhase waits until a node has reached a phase, and its jobs have ended if that is wanted, and reports progress.
+// It looks at the jobs itself, because a drain that has ended, or was started without WaitJobs, does not wait for them.
+func (c *Cluster) awaitPhase(ctx context.Context, id node.ID, want Phase, jobs bool, p admin.Progress) error {
 	said, most := "", 0                   // connections at the start
 	started, decided := time.Now(), false // what another node decided reaches this node's view a moment later
 	for {
-		r, err := c.report(ctx, id)
+		r, err := c.fetchReport(ctx, id)
 		step, text := strings.ReplaceAll(string(r.Phase), " ", "-"), r.sentence(id)
 		if err != nil {
 			step, text = "wait", fmt.Sprintf("%s does not answer", id)
@@ -149,7 +148,7 @@ func (c *Cluster) await(ctx context.Context, id node.ID, want Phase, jobs bool, 
 	}
 }
 
-func (c *Cluster) outcome(id node.ID, what string) adminapi.Outcome {
+func (c *Cluster) newOutcome(id node.ID, what string) adminapi.Outcome {
 	out := adminapi.Outcome{
 		Node: string(id), ClusterID: c.cfg.ClusterID, UUID: c.cfg.UUID, Role: adminapi.RoleLearner,
 		Message: fmt.Sprintf("%s %s", id, what),

@@ -23,7 +23,7 @@ func (c *Cluster) Empty(ctx context.Context, id node.ID, p admin.Progress) {
 	if !c.hasReports(id) || !c.cfg.Routes().OthersServe(id) {
 		return
 	}
-	if _, err := c.report(ctx, id); err != nil {
+	if _, err := c.fetchReport(ctx, id); err != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.DrainTime+emptyGrace)
@@ -33,7 +33,7 @@ func (c *Cluster) Empty(ctx context.Context, id node.ID, p admin.Progress) {
 		err = c.Decide(ctx, id, true)
 	}
 	if err == nil {
-		err = c.await(ctx, id, Drained, false, p)
+		err = c.awaitPhase(ctx, id, Drained, false, p)
 	}
 	if err != nil {
 		p("drain", "not all of its minions were handed over: "+err.Error())
@@ -48,7 +48,7 @@ func (c *Cluster) Empty(ctx context.Context, id node.ID, p admin.Progress) {
 // master.
 func (c *Cluster) awaitReturns(ctx context.Context, id node.ID, p admin.Progress) error {
 	for {
-		r, err := c.report(ctx, id)
+		r, err := c.fetchReport(ctx, id)
 		if err != nil || r.Kept == 0 && r.Deferred == 0 && r.Unstored == 0 {
 			return err
 		}
@@ -64,7 +64,7 @@ func (c *Cluster) CountAside(ctx context.Context, id node.ID) int {
 	if !c.hasReports(id) {
 		return 0
 	}
-	r, err := c.report(ctx, id)
+	r, err := c.fetchReport(ctx, id)
 	if err != nil {
 		return 0
 	}

@@ -22,7 +22,7 @@ func (r *Runner) AwaitUndrained(ctx context.Context, waiting func()) error {
 	again := time.NewTimer(backoff.Align(resignEvery))
 	defer again.Stop()
 	for r.Wanted() {
-		r.announce()
+		r.announceDrain()
 		r.setPhase(Drained)
 		waiting()
 		r.cfg.Resign(ctx)
@@ -84,10 +84,10 @@ func (r *Runner) startDrain(ctx context.Context) {
 	o := r.options
 	r.options = Options{}
 	r.mu.Unlock()
-	r.announce()
+	r.announceDrain()
 	go func() {
 		defer close(done)
-		r.drain(ctx, o)
+		r.drainMinions(ctx, o)
 	}()
 }
 
@@ -115,8 +115,8 @@ func (r *Runner) takeBack(ctx context.Context) {
 	r.endAnnouncement()
 }
 
-// announce informs load balancers and the other members that minions leave.
-func (r *Runner) announce() {
+// announceDrain informs load balancers and the other members that minions leave.
+func (r *Runner) announceDrain() {
 	r.mu.Lock()
 	first := r.announced.IsZero()
 	if first {
@@ -144,8 +144,8 @@ func (r *Runner) endAnnouncement() {
 	r.cfg.Announce(false)
 }
 
-// drain is one drain. It returns when ctx ends.
-func (r *Runner) drain(ctx context.Context, o Options) {
+// drainMinions is one drain. It returns when ctx ends.
+func (r *Runner) drainMinions(ctx context.Context, o Options) {
 	var resigning sync.WaitGroup
 	defer resigning.Wait()
 	resigning.Go(func() { // ends with ctx
@@ -198,7 +198,7 @@ func (r *Runner) DrainForStop(ctx context.Context) {
 	r.stopping = true
 	r.mu.Unlock()
 	r.stopDrain()
-	r.announce()
+	r.announceDrain()
 	r.cfg.Resign(ctx)
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.AnnounceTime+r.cfg.DrainTime+requestGrace)
 	defer cancel()

@@ -67,23 +67,23 @@ func NewRunningJobs(timeout time.Duration, progress func(jid string) (got, want 
 func (j *RunningJobs) Add(p saltwire.PubPeek, plain []byte) {
 	if p.Fun == findJob {
 		if jid := saltwire.FirstArg(plain); jid != "" {
-			j.touch(jid, false)
+			j.touchJob(jid, false)
 		}
 		return
 	}
-	j.touch(p.JID, true)
+	j.touchJob(p.JID, true)
 }
 
 // Inherit records the jobs that this node had published before an upgrade in place, the latest first. The job cache
 // says which of them have ended; the others end by timeout.
 func (j *RunningJobs) Inherit(jids []string) {
 	for _, jid := range slices.Backward(jids[:min(len(jids), maxRunningJobs)]) {
-		j.touch(jid, true)
+		j.touchJob(jid, true)
 	}
 }
 
-// touch records that a job is alive. An unknown job is added only if it was published now.
-func (j *RunningJobs) touch(jid string, published bool) {
+// touchJob records that a job is alive. An unknown job is added only if it was published now.
+func (j *RunningJobs) touchJob(jid string, published bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if e, ok := j.byJID[jid]; ok {
@@ -95,11 +95,11 @@ func (j *RunningJobs) touch(jid string, published bool) {
 	}
 	j.byJID[jid] = j.order.PushFront(&runningJob{jid: jid, seen: j.now()})
 	if j.order.Len() > maxRunningJobs {
-		j.remove(j.order.Back())
+		j.removeJob(j.order.Back())
 	}
 }
 
-func (j *RunningJobs) remove(e *list.Element) {
+func (j *RunningJobs) removeJob(e *list.Element) {
 	job := j.order.Remove(e).(*runningJob)
 	delete(j.byJID, job.jid)
 	j.ended.Expected += uint64(job.want)
@@ -119,20 +119,20 @@ func (j *RunningJobs) Counts() JobCounts {
 func (j *RunningJobs) Follow(ctx context.Context, diskHangs func() bool) {
 	for backoff.Poll(ctx, jobsRefresh) {
 		if !diskHangs() {
-			j.refresh()
+			j.refreshJobs()
 		}
 	}
 }
 
 // Running counts the jobs that lack returns and are waited for. It reads the disk without holding up publications.
 func (j *RunningJobs) Running() int {
-	j.refresh()
+	j.refreshJobs()
 	return j.Counts().Running
 }
 
-// refresh reads the progress of all jobs. Where that is slow, it takes a quarter of the time at most, however often
+// refreshJobs reads the progress of all jobs. Where that is slow, it takes a quarter of the time at most, however often
 // it is called.
-func (j *RunningJobs) refresh() {
+func (j *RunningJobs) refreshJobs() {
 	j.refreshing.Lock()
 	defer j.refreshing.Unlock()
 	if j.took > quickRefresh && time.Since(j.refreshed) < 3*j.took {
@@ -147,14 +147,14 @@ func (j *RunningJobs) refresh() {
 	j.mu.Unlock()
 	for _, jid := range jids {
 		got, want := j.progress(jid)
-		j.update(jid, got, want)
+		j.updateJob(jid, got, want)
 	}
 	j.refreshed = time.Now()
 	j.took = j.refreshed.Sub(began)
 }
 
-// update records the progress of a job, and removes it if it has ended.
-func (j *RunningJobs) update(jid string, got, want int) {
+// updateJob records the progress of a job, and removes it if it has ended.
+func (j *RunningJobs) updateJob(jid string, got, want int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	e, ok := j.byJID[jid]
@@ -167,6 +167,6 @@ func (j *RunningJobs) update(jid string, got, want int) {
 	}
 	job.want = want
 	if want > 0 && got >= want || now.Sub(job.seen) > j.timeout {
-		j.remove(e)
+		j.removeJob(e)
 	}
 }

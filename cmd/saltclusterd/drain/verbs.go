@@ -16,7 +16,7 @@ type Verbs struct {
 
 // Drain implements admin.Drainer.
 func (v Verbs) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Progress) (adminapi.Outcome, error) {
-	c, id, err := v.find(r.Node)
+	c, id, err := v.findNode(r.Node)
 	if err != nil {
 		return adminapi.Outcome{}, err
 	}
@@ -36,36 +36,36 @@ func (v Verbs) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Progr
 		}
 		return adminapi.Outcome{}, errNoOtherNode(id)
 	}
-	out := c.outcome(id, "is being drained")
+	out := c.newOutcome(id, "is being drained")
 	if !r.Wait || !reached {
 		return out, nil
 	}
-	if err := c.await(ctx, id, Drained, r.WaitJobs, p); err != nil {
+	if err := c.awaitPhase(ctx, id, Drained, r.WaitJobs, p); err != nil {
 		return adminapi.Outcome{}, err
 	}
-	out = c.outcome(id, "is drained: it has no minions and gets none")
+	out = c.newOutcome(id, "is drained: it has no minions and gets none")
 	out.Next = []string{"when its work is done: saltclusterctl undrain " + string(id)}
 	return out, nil
 }
 
 // Undrain implements admin.Drainer.
 func (v Verbs) Undrain(ctx context.Context, r adminapi.UndrainRequest, p admin.Progress) (adminapi.Outcome, error) {
-	c, id, err := v.find(r.Node)
+	c, id, err := v.findNode(r.Node)
 	if err != nil {
 		return adminapi.Outcome{}, err
 	}
 	if err := c.Decide(ctx, id, false); err != nil {
 		return adminapi.Outcome{}, err
 	}
-	if _, err := c.report(ctx, id); err == nil && r.Wait {
-		if err := c.await(ctx, id, Serving, false, p); err != nil {
+	if _, err := c.fetchReport(ctx, id); err == nil && r.Wait {
+		if err := c.awaitPhase(ctx, id, Serving, false, p); err != nil {
 			return adminapi.Outcome{}, err
 		}
 	}
-	return c.outcome(id, "takes minions"), nil
+	return c.newOutcome(id, "takes minions"), nil
 }
 
-func (v Verbs) find(name string) (*Cluster, node.ID, error) {
+func (v Verbs) findNode(name string) (*Cluster, node.ID, error) {
 	c, err := v.Of()
 	if err != nil {
 		return nil, "", err

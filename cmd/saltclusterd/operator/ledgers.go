@@ -43,10 +43,12 @@ type Ledgers struct{ cfg LedgersConfig }
 func NewLedgers(cfg LedgersConfig) *Ledgers { return &Ledgers{cfg} }
 
 // Handle answers other members.
-func (l *Ledgers) Handle(mux *peerrpc.Mux) { mux.Handle("GET "+LedgerPath, http.HandlerFunc(l.answer)) }
+func (l *Ledgers) Handle(mux *peerrpc.Mux) {
+	mux.Handle("GET "+LedgerPath, http.HandlerFunc(l.answerLedger))
+}
 
-// answer answers a peer's ask.
-func (l *Ledgers) answer(w http.ResponseWriter, r *http.Request) {
+// answerLedger answers a peer's ask.
+func (l *Ledgers) answerLedger(w http.ResponseWriter, r *http.Request) {
 	for _, s := range l.cfg.Sections {
 		if s.Name != r.URL.Query().Get("section") {
 			continue
@@ -65,8 +67,8 @@ func (l *Ledgers) answer(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "no such section", http.StatusNotFound)
 }
 
-// collect asks all members that have a master for what they hold of a section.
-func (l *Ledgers) collect(ctx context.Context, s Section) answers {
+// collectLedgers asks all members that have a master for what they hold of a section.
+func (l *Ledgers) collectLedgers(ctx context.Context, s Section) answers {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
 	decided := ledger.Ledger{}
@@ -74,7 +76,7 @@ func (l *Ledgers) collect(ctx context.Context, s Section) answers {
 		decided = s.Decided()
 	}
 	got := peerrpc.AskAll(ctx, append(l.cfg.Others(), l.cfg.Self),
-		func(ctx context.Context, id node.ID) (ledger.Ledger, error) { return l.ask(ctx, id, s) })
+		func(ctx context.Context, id node.ID) (ledger.Ledger, error) { return l.askLedger(ctx, id, s) })
 	a := answers{ledgers: map[string]ledger.Ledger{}, missing: map[string]string{}}
 	if s.Decided != nil {
 		a.ledgers[clusterName] = decided
@@ -88,7 +90,7 @@ func (l *Ledgers) collect(ctx context.Context, s Section) answers {
 	return a
 }
 
-func (l *Ledgers) ask(ctx context.Context, id node.ID, s Section) (ledger.Ledger, error) {
+func (l *Ledgers) askLedger(ctx context.Context, id node.ID, s Section) (ledger.Ledger, error) {
 	if id == l.cfg.Self {
 		return s.Holds()
 	}

@@ -31,11 +31,11 @@ func (v Verifying) Verify(ctx context.Context) (adminapi.Verification, error) {
 	if err != nil {
 		return adminapi.Verification{}, err
 	}
-	return l.compare(ctx)
+	return l.compareLedgers(ctx)
 }
 
-// compare asks again for sections that differ, until they do not or maxRounds is reached.
-func (l *Ledgers) compare(ctx context.Context) (adminapi.Verification, error) {
+// compareLedgers asks again for sections that differ, until they do not or maxRounds is reached.
+func (l *Ledgers) compareLedgers(ctx context.Context) (adminapi.Verification, error) {
 	out := adminapi.Verification{From: string(l.cfg.Self)}
 	sections := l.cfg.Sections
 	found := make([]comparison, len(sections))
@@ -47,7 +47,7 @@ func (l *Ledgers) compare(ctx context.Context) (adminapi.Verification, error) {
 		differ := false
 		for i, s := range sections {
 			if round == 0 || found[i].differs() {
-				found[i].addRound(l.collect(ctx, s), s.Rules)
+				found[i].addRound(l.collectLedgers(ctx, s), s.Rules)
 				differ = differ || found[i].differs()
 			}
 		}

@@ -64,7 +64,7 @@ func (l *LogLevel) SetLogLevel(_ context.Context, r adminapi.SetLogLevelRequest)
 		l.timer.Stop()
 		l.timer = nil
 	}
-	l.set(r.Level)
+	l.setLevel(r.Level)
 	if r.For > 0 && r.Level != "" {
 		l.until = time.Now().Add(r.For).UTC()
 		var mine *time.Timer
@@ -72,7 +72,7 @@ func (l *LogLevel) SetLogLevel(_ context.Context, r adminapi.SetLogLevelRequest)
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			if l.timer == mine { // else another level was set in the meantime
-				l.set("")
+				l.setLevel("")
 			}
 		})
 		l.timer = mine
@@ -80,8 +80,8 @@ func (l *LogLevel) SetLogLevel(_ context.Context, r adminapi.SetLogLevelRequest)
 	return l.report(), nil
 }
 
-// set puts a level in force without a limit; the caller holds the lock.
-func (l *LogLevel) set(name string) {
+// setLevel puts a level in force without a limit; the caller holds the lock.
+func (l *LogLevel) setLevel(name string) {
 	l.name, l.until = name, time.Time{}
 	if name == "" {
 		name = l.configured

@@ -44,8 +44,8 @@ func newOrder(self roots.Paths, cfg Config, ask func(context.Context, node.ID) (
 	}
 }
 
-// run asks the other masters until ctx ends.
-func (o *order) run(ctx context.Context) {
+// runOrder asks the other masters until ctx ends.
+func (o *order) runOrder(ctx context.Context) {
 	began, known := time.Now(), false
 	for {
 		missing := o.askOthers(ctx)

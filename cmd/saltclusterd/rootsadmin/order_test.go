@@ -41,7 +41,7 @@ func TestOrder_AwaitsAnswers(t *testing.T) {
 		})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { o.run(ctx); close(done) }()
+	go func() { o.runOrder(ctx); close(done) }()
 	<-asked
 	ended, end := context.WithCancel(ctx)
 	end()

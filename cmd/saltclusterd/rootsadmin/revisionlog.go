@@ -35,7 +35,7 @@ func (l revisionLog) Propose(ctx context.Context, p roots.Proposal) (roots.Revis
 		return roots.Revision{}, err
 	}
 	l.r.forgetFileLists() // the master here must see the edit before minions get it elsewhere
-	number, err := l.r.propose(ctx, state.RootsPropose{
+	number, err := l.r.proposeCommand(ctx, state.RootsPropose{
 		Parent: p.Parent, Author: l.r.cfg.Self, Root: p.Root.String(), Kind: string(p.Kind), Held: p.Held && !p.Confirmed,
 		Stats: state.RootsStats{
 			Files: int64(p.Stats.Files), Bytes: p.Stats.Bytes, Changed: int64(p.Stats.Changed), Removed: int64(p.Stats.Removed),
@@ -52,8 +52,8 @@ func (l revisionLog) Propose(ctx context.Context, p roots.Proposal) (roots.Revis
 		roots.ErrNoQuorum, roots.ErrUncertain, number)
 }
 
-// propose proposes a command about roots, and returns the number of the revision that it made or changed.
-func (r *Roots) propose(ctx context.Context, c state.Command) (uint64, error) {
+// proposeCommand proposes a command about roots, and returns the number of the revision that it made or changed.
+func (r *Roots) proposeCommand(ctx context.Context, c state.Command) (uint64, error) {
 	results, err := r.cfg.Log.Propose(ctx, c)
 	if errors.Is(err, consensus.ErrUncertain) {
 		return 0, fmt.Errorf("%s: %w: %w: %w", c.Type(), roots.ErrNoQuorum, roots.ErrUncertain, err)
@@ -138,6 +138,6 @@ func checkVersions(older, unseen []string) error {
 	return nil
 }
 
-func (r *Roots) audit(cause string) state.Audit {
+func (r *Roots) newAudit(cause string) state.Audit {
 	return state.Audit{By: r.cfg.Self, At: time.Now().UnixMilli(), Cause: cause}
 }

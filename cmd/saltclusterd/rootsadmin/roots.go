@@ -112,7 +112,7 @@ func (r *Roots) Open(ctx context.Context) error {
 	}
 	following, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.stop = cancel
-	r.wg.Go(func() { r.order.run(following) })
+	r.wg.Go(func() { r.order.runOrder(following) })
 	if err := r.engine.Open(ctx); err != nil {
 		r.stopOrder()
 		return err

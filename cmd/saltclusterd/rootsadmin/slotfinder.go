@@ -69,13 +69,13 @@ func (f *slotFinder) findAll(kind string, c *localmaster.Config, option string) 
 				f.addNote("%s:%s:%d (%s) is not replicated: it is a default and does not exist", kind, env, pos, dir)
 				continue
 			}
-			f.add(roots.Slot{Name: roots.SlotName{Kind: kind, Env: env, Pos: pos}, Dir: dir})
+			f.addSlot(roots.Slot{Name: roots.SlotName{Kind: kind, Env: env, Pos: pos}, Dir: dir})
 		}
 	}
 }
 
-// add takes a slot if it can be replicated.
-func (f *slotFinder) add(s roots.Slot) {
+// addSlot takes a slot if it can be replicated.
+func (f *slotFinder) addSlot(s roots.Slot) {
 	switch {
 	case !s.Name.Valid():
 		f.addNote("%s is not replicated: the name of the environment or the number of directories is out of bounds", s.Name)

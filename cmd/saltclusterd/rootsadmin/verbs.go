@@ -23,8 +23,8 @@ type Verbs struct {
 	View func() (state.View, error)
 }
 
-// replicated returns the running roots if they are replicated and open.
-func (v Verbs) replicated() (*Roots, error) {
+// replicatedRoots returns the running roots if they are replicated and open.
+func (v Verbs) replicatedRoots() (*Roots, error) {
 	r, err := v.Of()
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (v Verbs) RootsDiff(ctx context.Context, from, to string) (adminapi.RootsDi
 
 // SyncRoots implements admin.RootsKeeper.
 func (v Verbs) SyncRoots(ctx context.Context, q adminapi.SyncRootsRequest, p admin.Progress) (adminapi.Outcome, error) {
-	r, err := v.replicated()
+	r, err := v.replicatedRoots()
 	if err != nil {
 		return adminapi.Outcome{}, err
 	}
@@ -120,7 +120,7 @@ func (v Verbs) SyncRoots(ctx context.Context, q adminapi.SyncRootsRequest, p adm
 		DryRun: q.DryRun, Env: q.Env, Force: q.Force, Accept: q.Accept, Note: "sync_roots",
 	})
 	if err != nil {
-		return adminapi.Outcome{}, refuse("sync the roots", err)
+		return adminapi.Outcome{}, explainRefusal("sync the roots", err)
 	}
 	out := newOutcome()
 	out.Proposed, out.DryRun, out.Held = res.Proposed, q.DryRun, res.Held
@@ -132,9 +132,9 @@ func (v Verbs) SyncRoots(ctx context.Context, q adminapi.SyncRootsRequest, p adm
 	}
 	switch {
 	case q.DryRun:
-		return r.outcome(out, fmt.Sprintf("%s would be sent", countChanges(out))), nil
+		return r.describeOutcome(out, fmt.Sprintf("%s would be sent", countChanges(out))), nil
 	case res.Held:
-		o := r.outcome(out, fmt.Sprintf("revision %d deletes much and waits for a decision", res.Revision.Number))
+		o := r.describeOutcome(out, fmt.Sprintf("revision %d deletes much and waits for a decision", res.Revision.Number))
 		o.Next = []string{
 			fmt.Sprintf("saltclusterctl roots confirm %d", res.Revision.Number),
 			fmt.Sprintf("or saltclusterctl roots drop %d", res.Revision.Number),
@@ -148,14 +148,14 @@ func (v Verbs) SyncRoots(ctx context.Context, q adminapi.SyncRootsRequest, p adm
 	if !q.Wait {
 		what = fmt.Sprintf("revision %d is in force", res.Revision.Number)
 	}
-	return r.outcome(out, what), nil
+	return r.describeOutcome(out, what), nil
 }
 
 // DecideRoots implements admin.RootsKeeper.
 func (v Verbs) DecideRoots(
 	ctx context.Context, q adminapi.DecideRootsRequest, p admin.Progress,
 ) (adminapi.Outcome, error) {
-	r, err := v.replicated()
+	r, err := v.replicatedRoots()
 	if err != nil {
 		return adminapi.Outcome{}, err
 	}
@@ -167,30 +167,30 @@ func (v Verbs) DecideRoots(
 		number = rev.Number
 		what = fmt.Sprintf("the roots are as in revision %d again, as revision %d", q.Revision, rev.Number)
 	case adminapi.RootsConfirm:
-		_, err = r.propose(ctx, state.RootsConfirm{Number: q.Revision, Audit: r.audit("roots confirm")})
+		_, err = r.proposeCommand(ctx, state.RootsConfirm{Number: q.Revision, Audit: r.newAudit("roots confirm")})
 		what = fmt.Sprintf("revision %d is in force", q.Revision)
 	case adminapi.RootsDrop:
-		_, err = r.propose(ctx, state.RootsDrop{Number: q.Revision, Audit: r.audit("roots drop")})
+		_, err = r.proposeCommand(ctx, state.RootsDrop{Number: q.Revision, Audit: r.newAudit("roots drop")})
 		what = fmt.Sprintf("revision %d is dropped", q.Revision)
 	default:
 		err = adminapi.Errorf(adminapi.CodeInvalid, "", "invalid decision %q", q.Decision)
 	}
 	if err != nil {
-		return adminapi.Outcome{}, refuse(q.Decision, err)
+		return adminapi.Outcome{}, explainRefusal(q.Decision, err)
 	}
 	out := newOutcome()
 	out.Proposed = true
 	if q.Wait && q.Decision != adminapi.RootsDrop {
 		r.awaitRevision(ctx, number, out, p)
 	}
-	return r.outcome(out, what), nil
+	return r.describeOutcome(out, what), nil
 }
 
 // AsideRoots implements admin.RootsKeeper.
 func (v Verbs) AsideRoots(
 	ctx context.Context, q adminapi.AsideRootsRequest, _ admin.Progress,
 ) (adminapi.Outcome, error) {
-	r, err := v.replicated()
+	r, err := v.replicatedRoots()
 	if err != nil {
 		return adminapi.Outcome{}, err
 	}
@@ -203,25 +203,25 @@ func (v Verbs) AsideRoots(
 	if err != nil {
 		return adminapi.Outcome{}, r.refuseAside(ctx, q.ID, err)
 	}
-	return r.outcome(newOutcome(), what), nil
+	return r.describeOutcome(newOutcome(), what), nil
 }
 
 // RefillRoots implements admin.RootsKeeper.
 func (v Verbs) RefillRoots(
 	ctx context.Context, q adminapi.RefillRootsRequest, p admin.Progress,
 ) (adminapi.Outcome, error) {
-	r, err := v.replicated()
+	r, err := v.replicatedRoots()
 	if err != nil {
 		return adminapi.Outcome{}, err
 	}
 	p("refill", "bringing what the cluster has to "+q.Dir)
 	before := len(r.engine.Conflicts())
 	if err := r.engine.Refill(ctx, q.Dir); err != nil {
-		return adminapi.Outcome{}, refuse("refill", err)
+		return adminapi.Outcome{}, explainRefusal("refill", err)
 	}
 	what := q.Dir + " has what the cluster has"
 	if n := len(r.engine.Conflicts()) - before; n > 0 {
 		what += fmt.Sprintf("; of what was in it %d files were put aside (saltclusterctl roots conflicts)", n)
 	}
-	return r.outcome(newOutcome(), what), nil
+	return r.describeOutcome(newOutcome(), what), nil
 }

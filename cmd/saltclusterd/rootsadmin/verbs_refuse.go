@@ -33,7 +33,7 @@ func (r *Roots) checkComparable(ctx context.Context, id node.ID) (left []string,
 // refuseAside returns the error for something that was put aside, with a hint if that is on another node.
 func (r *Roots) refuseAside(ctx context.Context, id string, err error) error {
 	if !errors.Is(err, roots.ErrNoConflict) {
-		return refuse("conflict "+id, err)
+		return explainRefusal("conflict "+id, err)
 	}
 	hint := "saltclusterctl roots conflicts lists them"
 	for _, c := range r.listConflicts(ctx).Conflicts {
@@ -46,8 +46,8 @@ func (r *Roots) refuseAside(ctx context.Context, id string, err error) error {
 
 const historyLists = "saltclusterctl roots history lists them"
 
-// refuse gives an error of the engine the code that operators' scripts test, and a hint.
-func refuse(what string, err error) error {
+// explainRefusal gives an error of the engine the code that operators' scripts test, and a hint.
+func explainRefusal(what string, err error) error {
 	if e, ok := errors.AsType[*state.ResultError](err); ok && e.Result.Code == state.NotFound {
 		return adminapi.Errorf(adminapi.CodeNotFound, historyLists, "%s: %s", what, e.Result.Message)
 	}

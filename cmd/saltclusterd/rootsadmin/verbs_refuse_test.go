@@ -24,7 +24,7 @@ func TestRefuse_Hint(t *testing.T) {
 	for _, err := range []error{
 		roots.ErrNoRevision, state.Result{Code: state.NotFound, Message: "there is no revision 9 of the trees"}.Err(),
 	} {
-		got := refuse("drop", err)
+		got := explainRefusal("drop", err)
 		if adminapi.CodeOf(got) != adminapi.CodeNotFound || !strings.Contains(adminapi.HintOf(got), "roots history") ||
 			strings.Contains(got.Error(), "not_found") {
 			t.Errorf("%v: %v (%s)", err, got, adminapi.HintOf(got))

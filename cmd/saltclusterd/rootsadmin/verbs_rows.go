@@ -69,8 +69,8 @@ func newOutcome() *adminapi.RootsOutcome {
 	return &adminapi.RootsOutcome{Changes: []adminapi.RootsChange{}, Nodes: []adminapi.RootsApplied{}}
 }
 
-// outcome describes how an operation on the roots ended.
-func (r *Roots) outcome(o *adminapi.RootsOutcome, what string) adminapi.Outcome {
+// describeOutcome describes how an operation on the roots ended.
+func (r *Roots) describeOutcome(o *adminapi.RootsOutcome, what string) adminapi.Outcome {
 	out := r.cfg.Outcome()
 	out.Message, out.Roots = what, o
 	if len(o.Failed) > 0 {

@@ -29,7 +29,7 @@ func (l Listening) excludes(other Listening) bool {
 	case l.Network == "unix":
 		return sameFile(l.Addr, other.Addr)
 	}
-	return overlap(l.Addr, other.Addr)
+	return addrsOverlap(l.Addr, other.Addr)
 }
 
 func sameFile(a, b string) bool {
@@ -63,7 +63,7 @@ func Rehearse(ctx context.Context, wanted, had []Listening, bindSocket func(cont
 				return err
 			}
 		default:
-			c, err := l.bind(ctx)
+			c, err := l.bindListening(ctx)
 			if err != nil {
 				return fmt.Errorf("%s: %w", l.Purpose, err)
 			}
@@ -73,7 +73,7 @@ func Rehearse(ctx context.Context, wanted, had []Listening, bindSocket func(cont
 	return nil
 }
 
-func (l Listening) bind(ctx context.Context) (io.Closer, error) {
+func (l Listening) bindListening(ctx context.Context) (io.Closer, error) {
 	if l.Network == "udp" {
 		return (&net.ListenConfig{}).ListenPacket(ctx, l.Network, l.Addr)
 	}

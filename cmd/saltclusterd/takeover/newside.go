@@ -73,7 +73,7 @@ func (s *NewSide) Close() error {
 // TakeOver returns nil when the connections of the old process belong to this one, which then has to serve them. The
 // old process has received the reason of any error, and still serves.
 func (s *NewSide) TakeOver(ctx context.Context) error {
-	err := s.prepare(ctx)
+	err := s.prepareParts(ctx)
 	if err == nil {
 		err = s.importParts(ctx)
 	}
@@ -88,17 +88,17 @@ func (s *NewSide) TakeOver(ctx context.Context) error {
 	return nil
 }
 
-// prepare does everything that needs nothing of a frozen process. It binds all addresses, so that one that is in use
-// is found while the old process serves.
-func (s *NewSide) prepare(ctx context.Context) error {
+// prepareParts does everything that needs nothing of a frozen process. It binds all addresses, so that one that is in
+// use is found while the old process serves.
+func (s *NewSide) prepareParts(ctx context.Context) error {
 	if err := s.cfg.ReadHost(ctx); err != nil {
 		return err
 	}
 	h := hello{State: handover.StateVersion, Version: s.cfg.Version}
-	if err := s.conn.Send(ctx, msgHello, h.encode()); err != nil {
+	if err := s.conn.Send(ctx, msgHello, h.encodeRecord()); err != nil {
 		return err
 	}
-	m, err := s.receive(ctx, baseTimeout, msgBase)
+	m, err := s.receiveMessage(ctx, baseTimeout, msgBase)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (s *NewSide) importParts(ctx context.Context) error {
 		kind handover.Kind
 		load func(edge.State) error
 	}{{msgPublish, s.parts.Publish.Import}, {msgRequests, s.parts.Requests.Import}} {
-		m, err := s.receive(ctx, 0, port.kind)
+		m, err := s.receiveMessage(ctx, 0, port.kind)
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (s *NewSide) importParts(ctx context.Context) error {
 			return err
 		}
 	}
-	m, err := s.receive(ctx, goTimeout, msgFinal)
+	m, err := s.receiveMessage(ctx, goTimeout, msgFinal)
 	if err != nil {
 		return err
 	}
@@ -154,12 +154,14 @@ func (s *NewSide) importParts(ctx context.Context) error {
 	if err := s.conn.Send(ctx, msgReady, nil); err != nil {
 		return err
 	}
-	_, err = s.receive(ctx, goTimeout, msgGo)
+	_, err = s.receiveMessage(ctx, goTimeout, msgGo)
 	return err
 }
 
-// receive waits for a message of the old process; without a timeout as long as that process exists.
-func (s *NewSide) receive(ctx context.Context, timeout time.Duration, want handover.Kind) (handover.Message, error) {
+// receiveMessage waits for a message of the old process; without a timeout as long as that process exists.
+func (s *NewSide) receiveMessage(
+	ctx context.Context, timeout time.Duration, want handover.Kind,
+) (handover.Message, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -176,10 +178,10 @@ func (s *NewSide) receive(ctx context.Context, timeout time.Duration, want hando
 // Follow handles the messages of the old process after "go" until it has ended, or Close. isMain is called once: when
 // the service manager has this process as the main one, or the old process has ended.
 func (s *NewSide) Follow(isMain func()) {
-	s.following.Go(func() { s.follow(isMain) })
+	s.following.Go(func() { s.followOldSide(isMain) })
 }
 
-func (s *NewSide) follow(isMain func()) {
+func (s *NewSide) followOldSide(isMain func()) {
 	var main, free sync.Once
 	for {
 		m, err := s.conn.Receive(context.Background())

@@ -46,18 +46,18 @@ type oldSide struct {
 	frozen time.Duration // how long minions were frozen
 }
 
-func (s *oldSide) run(ctx context.Context) (adminapi.Outcome, error) {
+func (s *oldSide) runTakeover(ctx context.Context) (adminapi.Outcome, error) {
 	s.progress("check", "checking the configuration with "+s.binary)
-	if err := s.check(ctx); err != nil {
+	if err := s.checkProgram(ctx); err != nil {
 		return adminapi.Outcome{}, err
 	}
-	if err := s.start(); err != nil {
+	if err := s.startProgram(); err != nil {
 		return adminapi.Outcome{}, err
 	}
 	h, err := s.sendBase(ctx)
 	if unknown, ok := errors.AsType[*RestartError](err); ok {
-		s.stop()
-		if err := s.rehearse(ctx); err != nil {
+		s.stopProgram()
+		if err := s.rehearseStart(ctx); err != nil {
 			return adminapi.Outcome{}, err
 		}
 		s.svc.Fail(unknown)
@@ -69,7 +69,7 @@ func (s *oldSide) run(ctx context.Context) (adminapi.Outcome, error) {
 		err = s.handOver(ctx)
 	}
 	if err != nil {
-		s.stop()
+		s.stopProgram()
 		return adminapi.Outcome{}, err
 	}
 	return adminapi.Outcome{
@@ -79,19 +79,19 @@ func (s *oldSide) run(ctx context.Context) (adminapi.Outcome, error) {
 	}, nil
 }
 
-// rehearse is check, and has the new program bind what it would listen on after the end of this process.
-func (s *oldSide) rehearse(ctx context.Context) error {
+// rehearseStart is check, and has the new program bind what it would listen on after the end of this process.
+func (s *oldSide) rehearseStart(ctx context.Context) error {
 	s.progress("check", "checking with "+s.binary+" the configuration, and what it is to listen on")
 	// A node without a cluster lists too much, which the other program does not try either.
 	had, err := json.Marshal(s.cfg.Listens())
 	if err != nil {
 		return fmt.Errorf("say what this process listens on: %w", err)
 	}
-	return s.check(ctx, ReplacesEnv+"="+string(had))
+	return s.checkProgram(ctx, ReplacesEnv+"="+string(had))
 }
 
-// check has the new program read its configuration.
-func (s *oldSide) check(ctx context.Context, env ...string) error {
+// checkProgram has the new program read its configuration.
+func (s *oldSide) checkProgram(ctx context.Context, env ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var out bytes.Buffer
@@ -108,8 +108,8 @@ func (s *oldSide) check(ctx context.Context, env ...string) error {
 	return nil
 }
 
-// start starts the new program with its end of the socket pair.
-func (s *oldSide) start() error {
+// startProgram starts the new program with its end of the socket pair.
+func (s *oldSide) startProgram() error {
 	conn, theirs, err := handover.Pair()
 	if err != nil {
 		return err
@@ -130,8 +130,8 @@ func (s *oldSide) start() error {
 	return nil
 }
 
-// stop ends a new process that has not taken over.
-func (s *oldSide) stop() {
+// stopProgram ends a new process that has not taken over.
+func (s *oldSide) stopProgram() {
 	_ = s.conn.Close()
 	_ = s.child.Process.Kill()
 	<-s.ended
@@ -139,7 +139,7 @@ func (s *oldSide) stop() {
 
 // sendBase sends the new process what it can have before the freeze, and waits until it is prepared.
 func (s *oldSide) sendBase(ctx context.Context) (h hello, err error) {
-	m, err := s.receive(ctx, helloTimeout, msgHello)
+	m, err := s.receiveMessage(ctx, helloTimeout, msgHello)
 	if err != nil {
 		return h, err
 	}
@@ -161,15 +161,17 @@ func (s *oldSide) sendBase(ctx context.Context) (h hello, err error) {
 	b := base{UUID: s.svc.UUID, Names: names, Snapshot: snapshot, Jobs: jobs}
 	sending, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
-	if err := s.conn.Send(sending, msgBase, b.encode(), descriptors...); err != nil {
+	if err := s.conn.Send(sending, msgBase, b.encodeRecord(), descriptors...); err != nil {
 		return h, err
 	}
-	_, err = s.receive(ctx, preparedTimeout, msgPrepared)
+	_, err = s.receiveMessage(ctx, preparedTimeout, msgPrepared)
 	return h, err
 }
 
-// receive waits for a message of the new process.
-func (s *oldSide) receive(ctx context.Context, timeout time.Duration, want handover.Kind) (handover.Message, error) {
+// receiveMessage waits for a message of the new process.
+func (s *oldSide) receiveMessage(
+	ctx context.Context, timeout time.Duration, want handover.Kind,
+) (handover.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	m, err := s.conn.Receive(ctx)
@@ -198,12 +200,12 @@ func (s *oldSide) handOver(ctx context.Context) error {
 	percent := debug.SetGCPercent(-1) // a cycle would scan every connection
 	defer debug.SetGCPercent(percent)
 	began := time.Now()
-	thaw, err := parts.freeze(ctx)
+	thaw, err := parts.freezeParts(ctx)
 	if err == nil {
 		err = s.sendState(ctx)
 	}
 	if err == nil {
-		_, err = s.receive(ctx, readyTimeout, msgReady)
+		_, err = s.receiveMessage(ctx, readyTimeout, msgReady)
 	}
 	if err == nil {
 		err = s.conn.Send(ctx, msgGo, nil)
@@ -215,9 +217,9 @@ func (s *oldSide) handOver(ctx context.Context) error {
 	s.frozen = time.Since(began)
 	s.cfg.Logger.Info("handed over", "pid", s.pid, "dur", s.frozen)
 	r := &retirement{cfg: s.cfg, process: s.process, svc: s.svc, conn: s.conn, pid: s.pid, ended: s.ended}
-	parts.hand(r.passAnswer)
+	parts.handAnswers(r.passAnswer)
 	s.cfg.Sockets.DisownPaths()
-	s.retire(r)
+	s.setRetirement(r)
 	s.svc.Fail(errHandedOver)
 	return nil
 }
@@ -238,7 +240,7 @@ func (s *oldSide) awaitRotation(ctx context.Context) error {
 func (s *oldSide) sendState(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	x, err := s.svc.Parts.export(ctx, s.index)
+	x, err := s.svc.Parts.exportParts(ctx, s.index)
 	if err != nil {
 		return err
 	}
@@ -249,7 +251,7 @@ func (s *oldSide) sendState(ctx context.Context) error {
 		return err
 	}
 	if x.subscription < 0 {
-		return s.conn.Send(ctx, msgFinal, x.final.encode())
+		return s.conn.Send(ctx, msgFinal, x.final.encodeRecord())
 	}
-	return s.conn.Send(ctx, msgFinal, x.final.encode(), x.subscription)
+	return s.conn.Send(ctx, msgFinal, x.final.encodeRecord(), x.subscription)
 }

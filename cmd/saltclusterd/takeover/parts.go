@@ -99,8 +99,8 @@ type Parts struct {
 	SetRoutes    func(nodes []router.Node, leader node.ID) // as the old process had them
 }
 
-// freeze stops everything that requests and publications pass through. The returned function resumes it.
-func (p *Parts) freeze(ctx context.Context) (thaw func(), err error) {
+// freezeParts stops everything that requests and publications pass through. The returned function resumes it.
+func (p *Parts) freezeParts(ctx context.Context) (thaw func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, freezeTimeout)
 	defer cancel()
 	var undo []func()
@@ -133,8 +133,8 @@ type export struct {
 	subscription      int // descriptor; -1: there is none
 }
 
-// export exports frozen parts. The new process has consensus as of index since.
-func (p *Parts) export(ctx context.Context, since uint64) (x export, err error) {
+// exportParts exports frozen parts. The new process has consensus as of index since.
+func (p *Parts) exportParts(ctx context.Context, since uint64) (x export, err error) {
 	var wg sync.WaitGroup
 	var publishErr error
 	wg.Go(func() { x.publish, publishErr = p.Publish.Export(ctx) })
@@ -172,8 +172,8 @@ func (p *Parts) importBase(b base) error {
 }
 
 func (p *Parts) importJobs(l jobList) {
-	l.record(p.Jobs)
-	p.Published.Inherit(l.of(p.Self))
+	l.recordJobs(p.Jobs)
+	p.Published.Inherit(l.jobsOf(p.Self))
 }
 
 // importFinalState imports what the old process had when it was frozen. The descriptor is that of the subscription.
@@ -198,8 +198,9 @@ func (p *Parts) importFinalState(f finalState, descriptors []int) error {
 	return nil
 }
 
-// hand ends the parts of the old process after the new one has taken over. Ends of requests in flight go to pass.
-func (p *Parts) hand(pass func(edge.Answer)) {
+// handAnswers ends the parts of the old process after the new one has taken over. Ends of requests in flight go to
+// pass.
+func (p *Parts) handAnswers(pass func(edge.Answer)) {
 	p.Subscription.Hand()
 	p.Hub.Hand()
 	p.Requests.Hand(pass) // before the publish port, because answers wait

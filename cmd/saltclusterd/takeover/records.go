@@ -35,7 +35,7 @@ type hello struct {
 	Version string
 }
 
-func (h hello) encode() []byte {
+func (h hello) encodeRecord() []byte {
 	e := &handover.Encoder{}
 	e.Uint(h.State)
 	e.String(h.Version)
@@ -76,7 +76,7 @@ type jobList struct {
 	Publishers []node.ID
 }
 
-func (b base) encode() []byte {
+func (b base) encodeRecord() []byte {
 	e := &handover.Encoder{}
 	e.String(b.UUID)
 	e.Int(len(b.Names))
@@ -84,7 +84,7 @@ func (b base) encode() []byte {
 		e.String(name)
 	}
 	e.Bytes(b.Snapshot)
-	b.Jobs.encode(e)
+	b.Jobs.encodeRecord(e)
 	return e.Record()
 }
 
@@ -99,11 +99,11 @@ func parseBase(record []byte) (b base, err error) {
 	return b, d.End()
 }
 
-func (f finalState) encode() []byte {
+func (f finalState) encodeRecord() []byte {
 	e := &handover.Encoder{}
 	e.Bytes(f.Snapshot)
 	e.Uint(uint64(f.Clock))
-	f.Jobs.encode(e)
+	f.Jobs.encodeRecord(e)
 	e.Int(len(f.Nodes))
 	for _, n := range f.Nodes {
 		encodeNode(e, n)
@@ -149,7 +149,7 @@ func decodeNode(d *handover.Decoder) (n router.Node) {
 	return n
 }
 
-func (l jobList) encode(e *handover.Encoder) {
+func (l jobList) encodeRecord(e *handover.Encoder) {
 	e.Int(len(l.JIDs))
 	for i := range l.JIDs {
 		e.String(l.JIDs[i])
@@ -164,15 +164,15 @@ func parseJobs(d *handover.Decoder) (l jobList) {
 	return l
 }
 
-// record adds the jobs to a table, the oldest first, because the table keeps their order.
-func (l jobList) record(jobs *router.Jobs) {
+// recordJobs adds the jobs to a table, the oldest first, because the table keeps their order.
+func (l jobList) recordJobs(jobs *router.Jobs) {
 	for i := len(l.JIDs) - 1; i >= 0; i-- {
 		jobs.Record(l.JIDs[i], l.Publishers[i], 0)
 	}
 }
 
-// of returns the ids of the jobs that a node published, the latest first.
-func (l jobList) of(id node.ID) (jids []string) {
+// jobsOf returns the ids of the jobs that a node published, the latest first.
+func (l jobList) jobsOf(id node.ID) (jids []string) {
 	for i, jid := range l.JIDs {
 		if l.Publishers[i] == id {
 			jids = append(jids, jid)

@@ -12,7 +12,7 @@ import (
 func TestRecords_RoundTrip(t *testing.T) {
 	jobs := jobList{JIDs: []string{"2", "1"}, Publishers: []node.ID{"m1", "m2"}}
 	b := base{UUID: "u", Names: []string{"lock", "tcp 10.0.0.1:4505"}, Snapshot: []byte("snapshot"), Jobs: jobs}
-	got, err := parseBase(b.encode())
+	got, err := parseBase(b.encodeRecord())
 	if err != nil || !reflect.DeepEqual(got, b) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -21,20 +21,20 @@ func TestRecords_RoundTrip(t *testing.T) {
 		Subscription: []byte("sub"),
 		Nodes:        []router.Node{everyField(t, router.Node{}), {ID: "m2", Draining: true}}, Leader: "m2",
 	}
-	final, err := parseFinalState(r.encode())
+	final, err := parseFinalState(r.encodeRecord())
 	if err != nil || !reflect.DeepEqual(final, r) {
 		t.Errorf("%+v, %v", final, err)
 	}
-	h, err := parseHello(append(hello{State: 7, Version: "v"}.encode(), "what a later version adds"...))
+	h, err := parseHello(append(hello{State: 7, Version: "v"}.encodeRecord(), "what a later version adds"...))
 	if err != nil || h.State != 7 || h.Version != "v" {
 		t.Errorf("%+v, %v", h, err)
 	}
 	all := jobList{JIDs: []string{"3", "2", "1"}, Publishers: []node.ID{"m1", "m1", "m2"}}
-	if jids := all.of("m1"); !slices.Equal(jids, []string{"3", "2"}) {
+	if jids := all.jobsOf("m1"); !slices.Equal(jids, []string{"3", "2"}) {
 		t.Errorf("jobs of m1: %v", jids)
 	}
 	table := router.NewJobs(0)
-	jobs.record(table)
+	jobs.recordJobs(table)
 	if l := listJobs(table, 10); !reflect.DeepEqual(l, jobs) {
 		t.Errorf("%+v", l)
 	}
@@ -59,9 +59,9 @@ func everyField[T any](t *testing.T, v T) T {
 }
 
 func FuzzRecords(f *testing.F) {
-	f.Add(base{UUID: "u", Names: []string{"lock"}}.encode())
-	f.Add(finalState{Nodes: []router.Node{{ID: "m1"}}}.encode())
-	f.Add(hello{State: 1, Version: "v"}.encode())
+	f.Add(base{UUID: "u", Names: []string{"lock"}}.encodeRecord())
+	f.Add(finalState{Nodes: []router.Node{{ID: "m1"}}}.encodeRecord())
+	f.Add(hello{State: 1, Version: "v"}.encodeRecord())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = parseBase(b)
 		_, _ = parseFinalState(b)

@@ -60,8 +60,8 @@ func isSignIn(body []byte) bool {
 	return err == nil && peek.Cmd == "_auth"
 }
 
-// run closes everything, in order, and returns when no answer is due any more.
-func (r *retirement) run(ctx context.Context) error {
+// runRetirement closes everything, in order, and returns when no answer is due any more.
+func (r *retirement) runRetirement(ctx context.Context) error {
 	defer r.conn.Close()
 	ctx, cancel := context.WithTimeout(ctx, retirementTimeout)
 	defer cancel()

@@ -72,7 +72,7 @@ func (s *Sockets) listenAndKeep(
 	ctx context.Context, create *net.ListenConfig, network, addr string,
 ) (net.Listener, error) {
 	name := network + " " + addr
-	l, err := s.listen(ctx, create, name, network, addr)
+	l, err := s.listenOn(ctx, create, name, network, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (s *Sockets) listenAndKeep(
 	return l, nil
 }
 
-func (s *Sockets) listen(
+func (s *Sockets) listenOn(
 	ctx context.Context, create *net.ListenConfig, name, network, addr string,
 ) (net.Listener, error) {
 	s.mu.Lock()
@@ -112,7 +112,7 @@ func (s *Sockets) explainInUse(err error, network, addr string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(s.inherited)) {
-		if of, other, _ := strings.Cut(name, " "); of == network && overlap(other, addr) {
+		if of, other, _ := strings.Cut(name, " "); of == network && addrsOverlap(other, addr) {
 			return fmt.Errorf("%w by the running saltclusterd, which has %s and gives it up only when it is restarted",
 				err, other)
 		}
@@ -120,8 +120,8 @@ func (s *Sockets) explainInUse(err error, network, addr string) error {
 	return err
 }
 
-// overlap reports whether two addresses, host:port, may exclude each other.
-func overlap(a, b string) bool {
+// addrsOverlap reports whether two addresses, host:port, may exclude each other.
+func addrsOverlap(a, b string) bool {
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)
 	if errA != nil || errB != nil || portA != portB {
@@ -136,7 +136,7 @@ func overlap(a, b string) bool {
 // Reserve binds addresses that Listen is to return later. Thus an address in use is found early.
 func (s *Sockets) Reserve(ctx context.Context, network string, addrs ...string) error {
 	for _, addr := range addrs {
-		l, err := s.listen(ctx, &net.ListenConfig{}, network+" "+addr, network, addr)
+		l, err := s.listenOn(ctx, &net.ListenConfig{}, network+" "+addr, network, addr)
 		if err != nil {
 			return err
 		}

@@ -204,7 +204,7 @@ func TestOverlap(t *testing.T) {
 		{"10.0.0.1:1", "10.0.0.2:1", false}, {"127.0.0.1:1", "0.0.0.0:2", false},
 		{"lock", "0.0.0.0:2", false}, {"", "", false},
 	} {
-		if overlap(c.a, c.b) != c.want || overlap(c.b, c.a) != c.want {
+		if addrsOverlap(c.a, c.b) != c.want || addrsOverlap(c.b, c.a) != c.want {
 			t.Errorf("%q and %q: %t", c.a, c.b, !c.want)
 		}
 	}

@@ -358,7 +358,7 @@ func TestTakeover_ProcessEnds(t *testing.T) {
 func TestSendBase_UnknownVersion(t *testing.T) {
 	f := newFakeTakeover(t, nil, nil)
 	h := hello{State: handover.StateVersion + 1, Version: "v"}
-	if err := f.side.conn.Send(t.Context(), msgHello, h.encode()); err != nil {
+	if err := f.side.conn.Send(t.Context(), msgHello, h.encodeRecord()); err != nil {
 		t.Fatal(err)
 	}
 	_, err := f.old.sendBase(t.Context())

@@ -150,13 +150,13 @@ func (u *Upgrader) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, p adm
 			"wait until it is drained (saltclusterctl drain shows how far it is), or saltclusterctl undrain",
 			"this node is being drained: an upgrade would let the rest of its minions go at once")
 	case !serving || s.svc.Drain.Draining():
-		return u.restart(ctx, r, s)
+		return u.restartProcess(ctx, r, s)
 	case u.leaving(s.svc) || !u.awaitSettled(ctx, s):
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "try again in a second",
 			"an upgrade is still under way")
 	}
 	u.process.Notify("RELOADING=1\nMONOTONIC_USEC=" + monotonicUsec())
-	out, err := s.run(ctx)
+	out, err := s.runTakeover(ctx)
 	if err != nil {
 		u.noteFailure(r, s.binary, err)
 		u.process.Notify("READY=1\nSTATUS=upgrade failed, the old process continues: " + joinLines(err.Error()))
@@ -169,10 +169,12 @@ func (u *Upgrader) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, p adm
 	return out, nil
 }
 
-// restart ends this process and has the program started in its place, with the same pid. It is for processes that
-// serve no minions: a witness, a node without a cluster, one that catches up or is drained.
-func (u *Upgrader) restart(ctx context.Context, r adminapi.UpgradeRequest, s *oldSide) (adminapi.Outcome, error) {
-	if err := s.rehearse(ctx); err != nil {
+// restartProcess ends this process and has the program started in its place, with the same pid. It is for processes
+// that serve no minions: a witness, a node without a cluster, one that catches up or is drained.
+func (u *Upgrader) restartProcess(
+	ctx context.Context, r adminapi.UpgradeRequest, s *oldSide,
+) (adminapi.Outcome, error) {
+	if err := s.rehearseStart(ctx); err != nil {
 		u.noteFailure(r, s.binary, err)
 		u.process.Notify("STATUS=upgrade failed, the old process continues: " + joinLines(err.Error()))
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused,
@@ -224,7 +226,7 @@ func (u *Upgrader) retired() *retirement {
 	return u.retirement
 }
 
-func (u *Upgrader) retire(r *retirement) {
+func (u *Upgrader) setRetirement(r *retirement) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.retirement = r
@@ -237,7 +239,7 @@ var errHandedOver = errors.New("another process has taken over")
 // other error is returned.
 func (u *Upgrader) Finish(ctx context.Context, err error) error {
 	if r := u.retired(); r != nil && errors.Is(err, errHandedOver) {
-		return r.run(ctx)
+		return r.runRetirement(ctx)
 	}
 	return err
 }
