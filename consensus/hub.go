@@ -3,6 +3,8 @@ package consensus
 import (
 	"context"
 	"sync"
+
+	"saltclusterd/signal"
 )
 
 // hub tells who wants to know that the state changed. It never blocks the
@@ -27,10 +29,7 @@ func (h *hub) notifyAll() {
 	close(h.changed)
 	h.changed = make(chan struct{})
 	for c := range h.subs {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+		signal.Send(c)
 	}
 }
 

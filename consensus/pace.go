@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/signal"
 )
 
 // Raft sends heartbeats a tenth to a fifth of its heartbeat timeout apart, and a follower stands for election after one
@@ -91,12 +92,7 @@ func (n *Node) allTolerate(apart time.Duration) bool {
 }
 
 // checkPace has keepPace look now.
-func (n *Node) checkPace() {
-	select {
-	case n.repace <- struct{}{}:
-	default:
-	}
-}
+func (n *Node) checkPace() { signal.Send(n.repace) }
 
 // defaultTolerance is Config.Tolerance when there is none.
 func defaultTolerance(node.ID) time.Duration { return DefaultTolerance }

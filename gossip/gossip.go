@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/signal"
 )
 
 // Port is what gossip needs of the peer port (*peer.Port).
@@ -224,10 +225,10 @@ func (g *Gossip) closeWith(goodbye bool) error {
 func (g *Gossip) Done() <-chan struct{} { return g.ctx.Done() }
 
 // Nudge looks at the roster now instead of within a second; call it when the roster has changed.
-func (g *Gossip) Nudge() { sendSignal(g.nudged) }
+func (g *Gossip) Nudge() { signal.Send(g.nudged) }
 
 // UpdateMeta spreads Config.Meta's new value. It does not block; calls in quick succession become one.
-func (g *Gossip) UpdateMeta() { sendSignal(g.metaDue) }
+func (g *Gossip) UpdateMeta() { signal.Send(g.metaDue) }
 
 // spreadMeta runs the updates, for memberlist waits until an update is on its way.
 func (g *Gossip) spreadMeta() {
@@ -240,12 +241,5 @@ func (g *Gossip) spreadMeta() {
 				g.log.Debug("metadata is spreading slowly", "err", err)
 			}
 		}
-	}
-}
-
-func sendSignal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/signal"
 )
 
 // State is what gossip knows about a member.
@@ -62,7 +63,7 @@ func (t *table) setMember(m Member) {
 	}
 	t.seen[m.ID] = m
 	for c := range t.waiters {
-		sendSignal(c)
+		signal.Send(c)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 const module = "saltclusterd/"
 
 // leaves may be imported by every package; they import no package of ours but leaves.
-var leaves = []string{"backoff", "durable", "durable/torn", "nowait", "paths", "gossip/node", "consensus/state",
+var leaves = []string{"backoff", "durable", "durable/torn", "nowait", "paths", "signal", "gossip/node", "consensus/state",
 	"sidecar/adminapi"}
 
 // engines never import each other: they meet in the capabilities below cmd/saltclusterd.

@@ -10,6 +10,7 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/signin"
+	"saltclusterd/signal"
 )
 
 const (
@@ -59,10 +60,7 @@ func (c *catchUp) addWaiter(ctx context.Context, wg *sync.WaitGroup, soon bool, 
 	}
 	c.waiting = append(c.waiting, f)
 	if soon {
-		select {
-		case c.hurry <- struct{}{}:
-		default:
-		}
+		signal.Send(c.hurry)
 	}
 	if !c.running {
 		c.running = true

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"saltclusterd/signal"
 )
 
 // While a stock master is restarted its port is closed, and what a minion asks waits in the minion's own socket until
@@ -33,12 +35,7 @@ type waitQueue struct {
 
 func newWaitQueue() *waitQueue { return &waitQueue{wake: make(chan struct{}, 1)} }
 
-func (q *waitQueue) wakeWorker() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
+func (q *waitQueue) wakeWorker() { signal.Send(q.wake) }
 
 func (q *waitQueue) countWaiting() int {
 	q.mu.Lock()

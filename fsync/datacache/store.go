@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/fsync/feed"
 	"saltclusterd/fsync/replica"
+	"saltclusterd/signal"
 )
 
 // Store carries data between the local master's cache and the other members. Create it with New.
@@ -56,7 +57,7 @@ func New(cfg Config) (*Store, error) {
 		turns: newTurns(), edits: make(chan struct{}, maxEdits), large: make(chan struct{}, maxLarge),
 		reads: make(chan struct{}, maxReads),
 		table: map[string]entry{}, seen: map[string]sight{}, missed: map[string]struct{}{},
-		touched: feed.NewNames[string](maxPending, func() { signal(look) }), look: look,
+		touched: feed.NewNames[string](maxPending, func() { signal.Send(look) }), look: look,
 	}
 	s.metrics = newMetrics(cfg.Registerer, cfg.Kind, s.count)
 	var err error
@@ -216,13 +217,6 @@ func (s *Store) copyOfTable() map[string]entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.table)
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // fail counts and logs what could not be done.

@@ -7,6 +7,7 @@ import (
 
 	"saltclusterd/backoff"
 	"saltclusterd/gossip/node"
+	"saltclusterd/signal"
 )
 
 // Line is the way to one member. Its methods never block and may be called with the owner's locks held.
@@ -36,22 +37,14 @@ func newLine[K comparable](id node.ID, limit int, covers bool) *Line[K] {
 func (l *Line[K]) ID() node.ID { return l.id }
 
 // Wake has the sender look for something to do.
-func (l *Line[K]) Wake() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
+func (l *Line[K]) Wake() { signal.Send(l.wake) }
 
 // Alive says that the member was just heard of. If it could not be reached, it is tried again now.
 func (l *Line[K]) Alive() {
 	if l.Err() == nil {
 		return
 	}
-	select {
-	case l.alive <- struct{}{}:
-	default:
-	}
+	signal.Send(l.alive)
 }
 
 // waitTurn is the pause after a failure, which a sign of life shortens to least.

@@ -21,6 +21,7 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/gossip/node"
+	"saltclusterd/signal"
 )
 
 // pem texts of real keys, made once.
@@ -68,10 +69,7 @@ func (s *shared) Propose(_ context.Context, cmds []state.Command) ([]state.Resul
 	s.batches++
 	r := s.state.ApplyCommands(cmds...)
 	for _, w := range s.watchers {
-		select {
-		case w <- struct{}{}:
-		default:
-		}
+		signal.Send(w)
 	}
 	return r, nil
 }

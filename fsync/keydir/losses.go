@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/signal"
 )
 
 // Accepted keys that disappear from the directories in numbers are held: they are restored on disk and stay accepted in
@@ -246,8 +247,5 @@ func (d *Dir) Held() []string {
 // Forget drops what Held lists: the keys stay accepted.
 func (d *Dir) Forget() {
 	d.heldKeys.Store(nil)
-	select {
-	case d.forget <- struct{}{}:
-	default: // one is on its way
-	}
+	signal.Send(d.forget) // one is on its way
 }

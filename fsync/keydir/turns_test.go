@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/signal"
 )
 
 // lateLog is a consensus of which one node hears some time after the others.
@@ -68,10 +69,7 @@ func (l *lateLog) Watch(ctx context.Context) <-chan struct{} {
 				l.view = v
 			}
 			l.mu.Unlock()
-			select {
-			case out <- struct{}{}:
-			default:
-			}
+			signal.Send(out)
 		}
 	}()
 	return out

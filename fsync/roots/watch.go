@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/fsync/slotfs"
+	"saltclusterd/signal"
 )
 
 // startWatch begins to listen to the kernel. The channel gets a value when it may be worthwhile to scan.
@@ -118,10 +119,7 @@ func (s *Store) listen(w *fsnotify.Watcher, news chan<- struct{}) {
 			s.log.Warn("hints about changed files were lost; looking at all of them", "err", err)
 		case <-quiet.C:
 			first, count = time.Time{}, 0
-			select {
-			case news <- struct{}{}:
-			default:
-			}
+			signal.Send(news)
 			quiet.Reset(time.Hour)
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/signal"
 )
 
 // world is a cluster in memory: its log decides as consensus does, its peers speak HTTP.
@@ -236,10 +237,7 @@ func (w *world) decide(number uint64, state State) {
 
 func (w *world) signal() {
 	for c := range w.subs {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+		signal.Send(c)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"saltclusterd/sidecar/edge/netconn"
+	"saltclusterd/signal"
 )
 
 // Newcomer is a subscriber that has begun to listen. It may have been between two connections, and have missed
@@ -44,10 +45,7 @@ func (n *newcomers) add(s *sub, moved bool) {
 		n.come = append(n.come, Newcomer{s})
 	}
 	n.mu.Unlock()
-	select {
-	case n.arrived <- struct{}{}:
-	default:
-	}
+	signal.Send(n.arrived)
 }
 
 // Arrived gets a value when there are some whom Newcomers returns.

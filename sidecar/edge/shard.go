@@ -7,6 +7,7 @@ import (
 
 	"saltclusterd/backoff"
 	"saltclusterd/sidecar/edge/netconn"
+	"saltclusterd/signal"
 )
 
 // shard is a share of the subscribers and the worker that serves them.
@@ -32,12 +33,7 @@ func newShard(e *PubEdge) *shard {
 }
 
 // notifyWorker wakes the worker, now or as soon as it has finished its round.
-func (h *shard) notifyWorker() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
-}
+func (h *shard) notifyWorker() { signal.Send(h.wake) }
 
 // work walks the subscribers whenever something was published, and looks at
 // their heartbeats in between.

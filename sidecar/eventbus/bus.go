@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/signal"
 )
 
 // What firing an event can fail with.
@@ -130,12 +131,7 @@ func (q *eventQueue) removeEvent(e queuedEvent) {
 func (q *eventQueue) isPressing() bool { return q.urgent.Load() > 0 || q.bytes > busBatch }
 
 // endLinger ends a linger.
-func (q *eventQueue) endLinger() {
-	select {
-	case q.hurry <- struct{}{}:
-	default:
-	}
-}
+func (q *eventQueue) endLinger() { signal.Send(q.hurry) }
 
 type queuedEvent struct {
 	tag  string

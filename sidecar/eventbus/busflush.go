@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"saltclusterd/signal"
 )
 
 // ErrBusDown: the master does not take events now; what was queued waits.
@@ -62,10 +64,7 @@ func (b *Bus) isSettling() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.flow.away {
-		select {
-		case b.back <- struct{}{}:
-		default:
-		}
+		signal.Send(b.back)
 	}
 	return b.flow.away
 }

@@ -22,6 +22,7 @@ import (
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/late"
 	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/signal"
 )
 
 // MaxAge is how old a publication may be when a peer or a minion gets it: a command is not run long after it was given.
@@ -261,7 +262,7 @@ func (h *Hub) beatNow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, l := range h.links {
-		notifyChange(l.beat)
+		signal.Send(l.beat)
 	}
 }
 
@@ -418,18 +419,11 @@ func (h *Hub) isOverdue(o overdue) {
 	}
 	h.overdue = append(h.overdue, o)
 	h.overdueMu.Unlock()
-	notifyChange(h.overdueGrew)
+	signal.Send(h.overdueGrew)
 }
 
 // startOver has all subscribers given what they may have missed.
-func (h *Hub) startOver() { notifyChange(h.again) }
-
-func notifyChange(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func (h *Hub) startOver() { signal.Send(h.again) }
 
 // rememberLate keeps a publication for minions that are between two connections; false: it is none that may be given
 // late.

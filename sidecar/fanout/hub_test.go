@@ -14,6 +14,7 @@ import (
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/signal"
 )
 
 type captured struct {
@@ -56,10 +57,7 @@ func (c *captured) come(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.newcomers += n
-	select {
-	case c.arrived <- struct{}{}:
-	default:
-	}
+	signal.Send(c.arrived)
 }
 
 // given is what some subscribers alone were given.

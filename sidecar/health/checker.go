@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/backoff"
+	"saltclusterd/signal"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -125,10 +126,7 @@ func (c *Checker) Kick(names ...string) {
 		if !wanted {
 			continue
 		}
-		select {
-		case one.kick <- struct{}{}:
-		default: // it will run anyway
-		}
+		signal.Send(one.kick) // it will run anyway
 	}
 }
 

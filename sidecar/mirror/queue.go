@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"sync"
 	"time"
+
+	"saltclusterd/signal"
 )
 
 // queue is what waits for one peer.
@@ -61,10 +63,7 @@ func (q *queue) addEvent(e event) (dropped int) {
 		dropped++
 	}
 	q.mu.Unlock()
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	signal.Send(q.wake)
 	return dropped
 }
 

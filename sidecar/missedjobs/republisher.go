@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/signal"
 )
 
 const (
@@ -102,12 +104,7 @@ func (r *Republisher) Seen(jid string) {
 }
 
 // NotifyConnected reports that the subscription to the master is established.
-func (r *Republisher) NotifyConnected() {
-	select {
-	case r.connected <- struct{}{}:
-	default:
-	}
-}
+func (r *Republisher) NotifyConnected() { signal.Send(r.connected) }
 
 // Republished reports whether a publication of the master was published from the job cache before.
 func (r *Republisher) Republished(jid string, plain []byte) bool {

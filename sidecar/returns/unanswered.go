@@ -17,6 +17,7 @@ import (
 	"saltclusterd/durable"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/spool"
+	"saltclusterd/signal"
 )
 
 const (
@@ -263,12 +264,7 @@ func (u *unanswered) reserveRoom(id string, size int64) (there bool, err error) 
 	return false, nil
 }
 
-func (u *unanswered) notifyRun() {
-	select {
-	case u.wake <- struct{}{}:
-	default:
-	}
-}
+func (u *unanswered) notifyRun() { signal.Send(u.wake) }
 
 // listReturns is a copy, what waits longest first.
 func (u *unanswered) listReturns() []Unanswered {

@@ -7,6 +7,7 @@ import (
 
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/signal"
 )
 
 // party is who signs in. Who only knows the id of a minion is not the same party as the minion; who writes its key in
@@ -124,12 +125,7 @@ func (q *queue) enqueueLine(l *line) {
 const fewPlaces = 64
 
 // wakeWorker wakes one worker, which wakes the next.
-func (q *queue) wakeWorker() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
+func (q *queue) wakeWorker() { signal.Send(q.wake) }
 
 // dropOldest takes the oldest sign-in from a line that has several.
 func (q *queue) dropOldest(l *line) *Request {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"saltclusterd/signal"
 )
 
 // waiter is a record on its way to the disk.
@@ -98,12 +100,7 @@ func (s *Spool) enqueueRecord(w *waiter) error {
 	return nil
 }
 
-func (s *Spool) wakeWriter() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
+func (s *Spool) wakeWriter() { signal.Send(s.wake) }
 
 // runWriter is the writer's goroutine: one group after the other.
 func (s *Spool) runWriter() {

@@ -7,6 +7,7 @@ import (
 
 	"saltclusterd/backoff"
 	"saltclusterd/sidecar/zmtp"
+	"saltclusterd/signal"
 )
 
 // maxDialing bounds the connects under way at once: a master that accepts slowly is not helped by sixty of them.
@@ -106,7 +107,7 @@ func (c *ReqClient) addConn(cn *conn) (next job) {
 	c.metrics.conns.Set(float64(len(c.conns)))
 	if c.closed || cn.epoch != c.epoch {
 		cn.close()
-		signalChan(c.wake)
+		signal.Send(c.wake)
 		return job{}
 	}
 	c.fresh++
@@ -116,7 +117,7 @@ func (c *ReqClient) addConn(cn *conn) (next job) {
 			c.rose = c.lastReply
 		}
 		c.setState(up)
-		signalChan(c.risen)
+		signal.Send(c.risen)
 		c.cfg.Logger.Info("salt-master answers", "remote", c.cfg.Addr)
 	}
 	next = c.releaseConn(cn)
@@ -142,7 +143,7 @@ func (c *ReqClient) noteUnreachable(err error) {
 		c.cfg.Logger.Warn("salt-master is down", "remote", c.cfg.Addr, "err", err)
 	}
 	failAll(waiting, ErrDown)
-	signalChan(c.wake)
+	signal.Send(c.wake)
 }
 
 // closeIdle closes what has idled for long, the oldest first.

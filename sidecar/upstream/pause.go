@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/sidecar/handover"
 	"saltclusterd/sidecar/zmtp"
+	"saltclusterd/signal"
 )
 
 // errHanded ends a subscription that another process has taken over.
@@ -64,10 +65,7 @@ func (p *pause) waitPaused(ctx context.Context, z *zmtp.Client) error {
 	p.state.still = z
 	p.mu.Unlock()
 	if end != nil {
-		select {
-		case p.parked <- struct{}{}:
-		default:
-		}
+		signal.Send(p.parked)
 		select {
 		case <-end:
 		case <-ctx.Done():

@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"time"
+
+	"saltclusterd/signal"
 )
 
 // submitCall gives the call to an idle connection, queues it or fails it.
@@ -189,7 +191,7 @@ func (c *ReqClient) dropStale(cn *conn, keep time.Duration) {
 	more := c.dispatchCalls()
 	c.mu.Unlock()
 	sendAll(more)
-	signalChan(c.wake)
+	signal.Send(c.wake)
 }
 
 // staleShare is what part of the connections may be kept for replies that no caller waits for: one in so many.
@@ -224,7 +226,7 @@ func (c *ReqClient) handleLost(cn *conn, err error) {
 	more := c.dispatchCalls()
 	c.mu.Unlock()
 	sendAll(more)
-	signalChan(c.wake) // its place is free, which the keeper may wait for
+	signal.Send(c.wake) // its place is free, which the keeper may wait for
 	if surprise {
 		c.cfg.Logger.Warn("connection to the salt-master lost", "remote", c.cfg.Addr, "err", err)
 	}
@@ -242,7 +244,7 @@ func (c *ReqClient) newEpoch() {
 	c.beginEpoch()
 	c.stalled = ""
 	c.setState(connecting)
-	signalChan(c.wake)
+	signal.Send(c.wake)
 }
 
 func (c *ReqClient) setState(s state) {

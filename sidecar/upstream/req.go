@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"saltclusterd/signal"
 )
 
 // state is what the client knows of the master.
@@ -147,7 +149,7 @@ func (c *ReqClient) OnUp(f func()) {
 	c.onUp = append(c.onUp, f)
 	c.mu.Unlock()
 	if c.Up() {
-		signalChan(c.risen)
+		signal.Send(c.risen)
 	}
 }
 
@@ -176,13 +178,5 @@ func (c *ReqClient) notifyUp() {
 		for _, f := range callbacks {
 			f()
 		}
-	}
-}
-
-// signalChan wakes the receiver of a one-slot channel.
-func signalChan(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"saltclusterd/backoff"
 	"saltclusterd/sidecar/zmtp"
+	"saltclusterd/signal"
 )
 
 // A master can be there without working. PINGs are answered by its I/O thread, whatever Python does: when they are not,
@@ -97,8 +98,8 @@ func (c *ReqClient) endStall() {
 		}
 	}
 	c.cfg.Logger.Info("salt-master works again", "remote", c.cfg.Addr)
-	signalChan(c.risen)
-	signalChan(c.wake)
+	signal.Send(c.risen)
+	signal.Send(c.wake)
 }
 
 // noteProgress notes that a worker of the master has answered something. Wants mu.

@@ -11,6 +11,7 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/router"
+	"saltclusterd/signal"
 )
 
 // Log is the consensus log.
@@ -90,10 +91,7 @@ func (r *Runner) setOptions(o Options) {
 	r.mu.Lock()
 	r.options = o
 	r.mu.Unlock()
-	select {
-	case r.optionsSet <- struct{}{}:
-	default:
-	}
+	signal.Send(r.optionsSet)
 }
 
 // mustRestart says whether the drain in progress has to start again because an operator wants another time. Options

@@ -18,6 +18,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/router"
+	"saltclusterd/signal"
 )
 
 // fakeLog is the consensus log of m1 and m2.
@@ -58,10 +59,7 @@ func (l *fakeLog) Propose(_ context.Context, cmds ...state.Command) ([]state.Res
 	}
 	results := l.ApplyCommands(cmds...)
 	for w := range l.watchers {
-		select {
-		case w <- struct{}{}:
-		default:
-		}
+		signal.Send(w)
 	}
 	return results, nil
 }

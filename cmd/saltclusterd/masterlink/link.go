@@ -20,6 +20,7 @@ import (
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/signin"
 	"saltclusterd/sidecar/upstream"
+	"saltclusterd/signal"
 )
 
 // signInRetry is the pause after a sign-in at the local master that failed.
@@ -131,10 +132,7 @@ func (l *Link) notifyRestarted() {
 	l.Sessions.Reset()
 	l.Umask.NotifyStarted()
 	l.cfg.Restarted()
-	select {
-	case l.restart <- struct{}{}:
-	default:
-	}
+	signal.Send(l.restart)
 }
 
 // KeepSignedIn reads the master's options and learns its key whenever they may have changed, so that the first

@@ -17,6 +17,7 @@ import (
 	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
+	"saltclusterd/signal"
 )
 
 const (
@@ -73,12 +74,7 @@ func readUmask(path string) (uint32, error) {
 func (u *Umask) Mask() uint32 { return u.mask.Load() }
 
 // NotifyStarted notes that the master may be another process now.
-func (u *Umask) NotifyStarted() {
-	select {
-	case u.started <- struct{}{}:
-	default:
-	}
-}
+func (u *Umask) NotifyStarted() { signal.Send(u.started) }
 
 // NotifyPublished notes that the local master has published a job.
 func (u *Umask) NotifyPublished(jid string) {

@@ -13,6 +13,7 @@ import (
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/signal"
 )
 
 const (
@@ -81,12 +82,7 @@ type Watch struct {
 func NewWatch(c WatchConfig) *Watch { return &Watch{c: c, started: make(chan struct{}, 1)} }
 
 // NotifyStarted notes that the local master publishes again: it may have been started.
-func (w *Watch) NotifyStarted() {
-	select {
-	case w.started <- struct{}{}:
-	default:
-	}
-}
+func (w *Watch) NotifyStarted() { signal.Send(w.started) }
 
 // AwaitServing returns when the master acts on events as one that runs: its workers answer, its reactor listens, and
 // the bus has its version. It returns earlier when ctx ends.

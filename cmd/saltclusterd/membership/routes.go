@@ -13,6 +13,7 @@ import (
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/router"
+	"saltclusterd/signal"
 )
 
 // metaEvery is how often this node checks whether it has something new to tell about itself.
@@ -53,12 +54,7 @@ func (m *Member) FollowRoutes(ctx context.Context) {
 }
 
 // RequestRoutes has FollowRoutes make the view anew at once.
-func (m *Member) RequestRoutes() {
-	select {
-	case m.reroute <- struct{}{}:
-	default:
-	}
-}
+func (m *Member) RequestRoutes() { signal.Send(m.reroute) }
 
 // UpdateRoutes makes the view anew.
 func (m *Member) UpdateRoutes() {

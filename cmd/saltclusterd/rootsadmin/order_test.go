@@ -8,6 +8,7 @@ import (
 
 	"saltclusterd/fsync/roots"
 	"saltclusterd/gossip/node"
+	"saltclusterd/signal"
 )
 
 // listing is the directories of file_roots, environment base.
@@ -29,10 +30,7 @@ func TestOrder_AwaitsAnswers(t *testing.T) {
 	o := newOrder(listing("/b", "/a"), cfg,
 		func(context.Context, node.ID) (roots.Paths, error) {
 			defer func() {
-				select {
-				case asked <- struct{}{}:
-				default:
-				}
+				signal.Send(asked)
 			}()
 			if !answers.Load() {
 				return nil, errors.New("starting")

@@ -21,6 +21,7 @@ import (
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/signal"
 )
 
 // A node renews its certificate (peer.Identity.Renew) and proposes the new one for the roster. The old one stays
@@ -212,10 +213,7 @@ var certificateRPC = peerrpc.Endpoint[peerrpc.None, certificateReport]{
 func (c *Certificates) renewForPeer(context.Context, node.ID, peerrpc.None) (certificateReport, error) {
 	report := certificateReport{Fingerprint: c.cfg.Identity.Fingerprint(), Made: c.madeAt().UTC()}
 	if report.Renews = c.acceptRequest(time.Now()); report.Renews {
-		select {
-		case c.renew <- struct{}{}:
-		default: // a renewal is due already
-		}
+		signal.Send(c.renew) // a renewal is due already
 	}
 	return report, nil
 }

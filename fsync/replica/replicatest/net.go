@@ -18,6 +18,7 @@ import (
 
 	"saltclusterd/fsync/replica"
 	"saltclusterd/gossip/node"
+	"saltclusterd/signal"
 )
 
 // Net is the members of a cluster, which call each other without a network.
@@ -124,10 +125,7 @@ func (n *Net) Wake() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, c := range n.wakes {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+		signal.Send(c)
 	}
 }
 

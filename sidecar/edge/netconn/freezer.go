@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"saltclusterd/signal"
 )
 
 // ErrNotFrozen says that something is done to a standing edge which only a
@@ -99,12 +101,7 @@ func (f *Freezer) Finish(handed bool) {
 }
 
 // Notify makes Await look again.
-func (f *Freezer) Notify() {
-	select {
-	case f.moved <- struct{}{}:
-	default:
-	}
-}
+func (f *Freezer) Notify() { signal.Send(f.moved) }
 
 // park waits for the end of the freeze, if there is one, and returns errHanded
 // when everything was handed over. Also who is about to close a descriptor
