@@ -70,19 +70,8 @@ func (c *Credentials) Open(reply []byte, nonce string) ([]byte, error) {
 }
 
 // OpenPrivate opens the reply to a request that is answered under a key of its own, which is sealed for the minion's,
-// and signed (_pillar; salt/channel/client.py:crypted_transfer_decode_dictentry). It returns the msgpack of the pillar.
-func (c *Credentials) OpenPrivate(reply []byte, nonce string) ([]byte, error) {
-	data, err := OpenPrivate(c.by.Key, c.by.Enc, c.by.Sig, c.Master, reply)
-	if err == nil && data.Nonce != nonce {
-		err = errors.New("another nonce")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", c.by.ID, ErrReply, err)
-	}
-	return data.Pillar, nil
-}
-
-// OpenPrivate opens such a reply for a minion with that key and those algorithms, whose master is known.
+// and signed (_pillar; salt/channel/client.py:crypted_transfer_decode_dictentry). The minion has that key and those
+// algorithms, and its master is known.
 func OpenPrivate(key Key, enc, sig string, master *saltcrypt.PublicKey,
 	reply []byte) (data saltwire.PrivateData, err error) {
 	private, err := saltwire.ParsePrivateReply(reply)

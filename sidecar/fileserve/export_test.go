@@ -9,8 +9,5 @@ func Reread(text []byte) ([]byte, error) {
 	return l.encodeLists(), nil
 }
 
-// RealPath is realPath.
-func RealPath(name string) string { return realPath(name) }
-
 // Hashing says whether all places for large files are taken.
 func (s *Server) Hashing() bool { return len(s.hashers) == cap(s.hashers) }

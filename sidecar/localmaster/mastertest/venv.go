@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
-	"strings"
 	"testing"
 )
 
@@ -28,21 +27,6 @@ func Versions(t testing.TB) []string {
 	}
 	sort.Strings(out)
 	return out
-}
-
-// Find returns the installed version that starts with prefix ("3006", "3008.3"); it skips the test when there is none.
-func Find(t testing.TB, prefix string) string {
-	t.Helper()
-	var found string
-	for _, v := range Versions(t) {
-		if strings.HasPrefix(v, prefix) {
-			found = v
-		}
-	}
-	if found == "" {
-		t.Skipf("needs stock Salt %s below %s", prefix, os.Getenv(EnvVenvs))
-	}
-	return found
 }
 
 // Bin returns the path of a command ("python", "salt-key") of an installed version.
