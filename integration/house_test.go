@@ -30,7 +30,6 @@ var largeStructs = []string{
 	"sidecar/saltcrypt/libcrypto.library",
 	// To be split.
 	"consensus.Node", "consensus/state.data",
-	"fsync/keydir.loop",
 }
 
 // walkSources calls f with each Go file that is not a test, by package directory.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -30,49 +29,81 @@ const (
 
 // loop owns the machine, the disk and the base. All its methods run on one goroutine.
 type loop struct {
-	cfg      Config
-	log      *slog.Logger
-	metrics  *metrics
-	synced   *progress
-	proposer *proposer
+	cfg     Config
+	log     *slog.Logger
+	metrics *metrics
 
-	m      *machine // nil until consensus was looked at for the first time
+	m      *machine // nil until the view is good to work with
 	disk   *disk
 	writer *writer
-	store  *store // nil: the master has its keys in the directories only
 	watch  *watcher
 	marker marker
-	base   string           // where the base is kept
-	tell   func(rev uint64) // tells the nodes that share the directories; nil: there are none
+	scanState
+	storeState
+	proposalState
+	published
+	baseDir
 
-	started   bool // the view is good to work with
-	stored    *base
-	dirty     map[string]struct{} // ids to look at
-	scanDue   bool                // all is to be looked at
-	viewed    uint64              // revision of the view that was dealt with
-	denied    uint64              // and of its denied keys
-	proposing bool
-	extras    []ready // denied keys to be recorded that find no room in a batch
+	viewed uint64          // revision of the view that was dealt with
+	denied uint64          // and of its denied keys
+	held   string          // why the directories cannot be read
+	forget <-chan struct{} // see Dir.Forget
+	ctx    context.Context // of runLoop
+	due    time.Time       // next round
+}
 
-	lastSynced *lastSynced          // what the store held when it was last in step with the files
-	strange    [2]bool              // its banks are not those lastSynced is about
-	lacking    map[subject]struct{} // what it has no room for
-	storeFrom  time.Time            // when workers of the master see what was written to it last
-	seen       []seenLater
-	stepLogged time.Time
+// baseDir is the directory where the base is kept.
+type baseDir struct {
+	dir    string
+	stored *base // what was there at the start; nil: nothing
+	saved  time.Time
+}
 
-	storeTold *atomic.Pointer[StoreStatus]
-	settled   *atomic.Bool // see Dir.Settled
-	heldKeys  *atomic.Pointer[[]string]
-	forget    <-chan struct{} // see Dir.Forget
-
-	ctx      context.Context // of runLoop
-	due      time.Time       // next round
-	scanned  time.Time       // end of the last look at everything
+// scanState is what is to be looked at, and when everything was.
+type scanState struct {
+	dirty    map[string]struct{} // ids to look at
+	scanDue  bool                // all is to be looked at
+	scanned  time.Time           // end of the last look at everything
 	scanTook time.Duration
-	saved    time.Time
 	blind    bool // no watcher: look often
-	held     string
+}
+
+func (s *scanState) markDirty(id string) { s.dirty[id] = struct{}{} }
+
+// noteHint notes that the key of id may have changed.
+func (s *scanState) noteHint(id string) {
+	if len(s.dirty) >= maxDirty {
+		s.scanDue = true
+		return
+	}
+	s.markDirty(id)
+}
+
+// rescanIn is how long after a look at everything the next is due, which is every so often where there is a watcher.
+func (s *scanState) rescanIn(every time.Duration) time.Duration {
+	if s.blind {
+		return max(time.Second, 20*s.scanTook)
+	}
+	return every
+}
+
+// isScanDue says whether everything is to be looked at, and when it is, if that is not to be now.
+func (s *scanState) isScanDue(now time.Time, every time.Duration) (due bool, later time.Time) {
+	if s.scanned.IsZero() {
+		return true, later
+	}
+	due = s.scanDue || now.Sub(s.scanned) >= s.rescanIn(every)
+	if at := s.scanned.Add(scanShare * s.scanTook); due && now.Before(at) {
+		return false, at
+	}
+	return due, later
+}
+
+// noteScan notes that everything was looked at.
+func (s *scanState) noteScan(began time.Time) {
+	s.scanned = time.Now()
+	s.scanTook = s.scanned.Sub(began)
+	s.scanDue = false
 }
 
 func (d *Dir) newLoop() (*loop, error) {
@@ -95,19 +126,18 @@ func (d *Dir) newLoop() (*loop, error) {
 		return nil, err
 	}
 	l := &loop{
-		cfg: d.cfg, log: d.cfg.Logger, metrics: d.metrics, synced: &d.synced, stored: stored,
-		proposer: newProposer(d.cfg.Log, d.cfg.Timing.Propose),
-		disk:     dk,
+		cfg: d.cfg, log: d.cfg.Logger, metrics: d.metrics, disk: dk,
 		writer: &writer{
 			disk: dk, mode: d.cfg.Mode,
 			overruled: &overruledFiles{dir: filepath.Join(d.cfg.StateDir, "keys-aside")},
 			work:      &d.work,
 		},
-		marker: newMarker(d.cfg.PKIDir, name), base: based,
-		store: st, storeTold: &d.store, settled: &d.settled, heldKeys: &d.heldKeys, forget: d.forget,
-		lacking: map[subject]struct{}{},
-		dirty:   map[string]struct{}{},
-		scanDue: true,
+		marker: newMarker(d.cfg.PKIDir, name), forget: d.forget,
+		scanState:     scanState{dirty: map[string]struct{}{}, scanDue: true},
+		storeState:    storeState{store: st, lacking: map[subject]struct{}{}},
+		proposalState: proposalState{proposer: newProposer(d.cfg.Log, d.cfg.Timing.Propose)},
+		published:     published{synced: &d.synced, status: &d.store, settled: &d.settled, heldKeys: &d.heldKeys},
+		baseDir:       baseDir{dir: based, stored: stored},
 	}
 	if st != nil {
 		st.onLostPages = l.markBankStrange
@@ -151,7 +181,7 @@ func (l *loop) runLoop(ctx context.Context) error {
 		case <-timer.C:
 		}
 		if now := time.Now(); !now.Before(l.due) {
-			l.due = now.Add(l.rescanIn())
+			l.due = now.Add(l.rescanIn(l.cfg.Timing.Rescan))
 			l.runRound(now)
 		}
 		timer.Reset(time.Until(l.due))
@@ -171,13 +201,6 @@ func (l *loop) wakeAt(at time.Time) {
 	}
 }
 
-func (l *loop) rescanIn() time.Duration {
-	if l.blind {
-		return max(time.Second, 20*l.scanTook)
-	}
-	return l.cfg.Timing.Rescan
-}
-
 // noteEvent notes where something has changed.
 func (l *loop) noteEvent(ev fsnotify.Event) {
 	name := filepath.Base(ev.Name)
@@ -188,10 +211,8 @@ func (l *loop) noteEvent(ev fsnotify.Event) {
 		}
 	case state.ValidMinionID(name) != nil:
 		return // temporary files, caches: no keys
-	case len(l.dirty) >= maxDirty:
-		l.scanDue = true
 	default:
-		l.dirty[name] = struct{}{}
+		l.noteHint(name)
 	}
 	l.wakeIn(l.cfg.Timing.Debounce)
 }
@@ -223,7 +244,7 @@ func (l *loop) noteBatch(b batch) {
 	l.proposing = false
 	now := time.Now()
 	for i, p := range b.proposals {
-		l.dirty[p.subject.id] = struct{}{}
+		l.markDirty(p.subject.id)
 		if b.err != nil || i >= len(b.results) {
 			l.m.noteFailed(now, p)
 			l.metrics.edits.WithLabelValues("unanswered").Inc()

@@ -1,6 +1,7 @@
 package keydir
 
 import (
+	"sync/atomic"
 	"time"
 )
 
@@ -34,9 +35,18 @@ func (l *loop) reportVisible(now time.Time) {
 	}
 }
 
-func (l *loop) reportSynced(rev uint64) {
-	l.synced.setRev(rev)
-	if l.tell != nil {
-		l.tell(rev)
+// published is what the loop lets others know.
+type published struct {
+	synced   *progress
+	tell     func(rev uint64) // tells the nodes that share the directories; nil: there are none
+	status   *atomic.Pointer[StoreStatus]
+	settled  *atomic.Bool // see Dir.Settled
+	heldKeys *atomic.Pointer[[]string]
+}
+
+func (p *published) reportSynced(rev uint64) {
+	p.synced.setRev(rev)
+	if p.tell != nil {
+		p.tell(rev)
 	}
 }

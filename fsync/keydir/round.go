@@ -40,7 +40,7 @@ func (l *loop) runRound(now time.Time) {
 	p := l.m.planKeys(now, view, l.disk.foundFor, ids)
 	l.publishHeld()
 	for _, id := range p.open {
-		l.dirty[id] = struct{}{}
+		l.markDirty(id)
 	}
 	l.wakeAt(p.next)
 	batch := l.buildBatch(now, p.proposals) // before they are written over
@@ -76,12 +76,9 @@ func (l *loop) stopUnreadable(err error) {
 
 // observeDisk brings what is known of the disk up to date and says what is to be decided about.
 func (l *loop) observeDisk(now time.Time, view state.View) (ids []string, everything bool, err error) {
-	due := l.scanDue || now.Sub(l.scanned) >= l.rescanIn()
-	if at := l.scanned.Add(scanShare * l.scanTook); due && !l.scanned.IsZero() && now.Before(at) {
-		due = false
-		l.wakeAt(at)
-	}
-	if due || l.scanned.IsZero() || l.disk.dirsReplaced() {
+	due, later := l.isScanDue(now, l.cfg.Timing.Rescan)
+	l.wakeAt(later)
+	if due || l.disk.dirsReplaced() {
 		if err := l.scanDisk(); err != nil {
 			return nil, false, err
 		}
@@ -131,9 +128,7 @@ func (l *loop) scanDisk() error {
 	}
 	l.checkDirs()
 	l.knowDirs()
-	l.scanned = time.Now()
-	l.scanTook = l.scanned.Sub(began)
-	l.scanDue = false
+	l.noteScan(began)
 	l.metrics.seconds.Observe(l.scanTook.Seconds())
 	for p := range places {
 		l.metrics.keys.WithLabelValues(p.String()).Set(float64(len(l.disk.files[p])))
@@ -210,7 +205,7 @@ func (l *loop) writeKeys(ws []writing) bool {
 			continue
 		}
 		done = false
-		l.dirty[w.subject.id] = struct{}{}
+		l.markDirty(w.subject.id)
 		if errors.Is(err, errChanged) {
 			l.wakeIn(l.cfg.Timing.Debounce)
 			continue
@@ -231,6 +226,13 @@ type ready struct {
 // maxExtras bounds how many denied keys wait to be recorded.
 const maxExtras = 1000
 
+// proposalState is what is on its way to consensus.
+type proposalState struct {
+	proposer  *proposer
+	proposing bool
+	extras    []ready // denied keys to be recorded that find no room in a batch
+}
+
 // buildBatch turns proposals into commands as far as one batch goes; the others come up again in a later round.
 func (l *loop) buildBatch(now time.Time, ps []proposal) []ready {
 	slices.SortStableFunc(ps, func(a, b proposal) int { return boolInt(b.extra) - boolInt(a.extra) })
@@ -246,7 +248,7 @@ func (l *loop) buildBatch(now time.Time, ps []proposal) []ready {
 			text, err = l.disk.readEntry(p.subjectOnDisk(), p.from)
 		}
 		if err != nil {
-			l.dirty[p.subject.id] = struct{}{}
+			l.markDirty(p.subject.id)
 			l.wakeIn(l.cfg.Timing.Debounce)
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 
 // startBase decides, once, whether the stored base can be built on. It returns false while consensus is not there yet.
 func (l *loop) startBase(now time.Time, view state.View) bool {
-	if l.started {
+	if l.m != nil {
 		return true
 	}
 	if !view.Initialized() || l.cfg.Current != nil && !l.cfg.Current() {
@@ -39,7 +39,6 @@ func (l *loop) startBase(now time.Time, view state.View) bool {
 	l.m = newMachine(l.cfg.Node, l.cfg.Timing, b)
 	l.m.losses.percent, l.m.losses.all, l.m.losses.changed = l.cfg.MaxLosses, l.cfg.HoldAll, true
 	l.m.dirty = true
-	l.started = true
 	return true
 }
 
@@ -124,7 +123,7 @@ func (l *loop) saveBase(now time.Time, force bool) error {
 	if b.Store = nil; l.store != nil {
 		b.Store = l.lastSynced.storeFile(b)
 	}
-	err := saveBase(l.base, b)
+	err := saveBase(l.dir, b)
 	if err == nil {
 		err = l.marker.writeStamp(b.Stamp)
 	}

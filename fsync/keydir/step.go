@@ -136,7 +136,7 @@ func (l *loop) toldNow(s subject, e entry) {
 
 // stepFailed has an id tried again.
 func (l *loop) stepFailed(id string, err error) {
-	l.dirty[id] = struct{}{}
+	l.markDirty(id)
 	if errors.Is(err, errChanged) || errors.Is(err, mmapkeys.ErrChanged) {
 		l.store.due = true
 		l.wakeIn(l.cfg.Timing.Debounce)

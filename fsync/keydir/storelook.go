@@ -7,6 +7,17 @@ import (
 	"saltclusterd/fsync/mmapkeys"
 )
 
+// storeState is how the master's key store and the key files are to each other.
+type storeState struct {
+	store      *store               // nil: the master has its keys in the directories only
+	lastSynced *lastSynced          // what the store held when it was last in step with the files
+	strange    [2]bool              // its banks are not those lastSynced is about
+	lacking    map[subject]struct{} // what it has no room for
+	storeFrom  time.Time            // when workers of the master see what was written to it last
+	seen       []seenLater
+	stepLogged time.Time
+}
+
 // lookStore brings what is known of the store up to date. Ids of which it has something else become dirty.
 func (l *loop) lookStore(now time.Time) error {
 	st := l.store
@@ -22,7 +33,7 @@ func (l *loop) lookStore(now time.Time) error {
 		return err
 	}
 	for _, id := range ids {
-		l.dirty[id] = struct{}{}
+		l.markDirty(id)
 	}
 	if !l.lastSynced.initialized {
 		l.lastSynced.initialized, l.lastSynced.blank = true, !st.hasKeys()
@@ -45,10 +56,10 @@ func (l *loop) lookStore(now time.Time) error {
 }
 
 // goneFromBank lists the ids that a bank had and has not any more.
-func (l *loop) goneFromBank(bank int) (ids []string) {
-	for s := range l.lastSynced.is {
-		if _, there := l.store.content[bank].Entries[s.id]; bankOf(s) == bank && !there && l.store.fitsKey(s.id) {
-			ids = append(ids, s.id)
+func (s *storeState) goneFromBank(bank int) (ids []string) {
+	for sub := range s.lastSynced.is {
+		if _, there := s.store.content[bank].Entries[sub.id]; bankOf(sub) == bank && !there && s.store.fitsKey(sub.id) {
+			ids = append(ids, sub.id)
 		}
 	}
 	return ids
@@ -99,4 +110,4 @@ func (l *loop) settleStore(out map[string]bool) {
 }
 
 // strangeStore says whether everything must be gone through.
-func (l *loop) strangeStore() bool { return l.store != nil && (l.strange[0] || l.strange[1]) }
+func (s *storeState) strangeStore() bool { return s.store != nil && (s.strange[0] || s.strange[1]) }

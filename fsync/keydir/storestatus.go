@@ -31,5 +31,5 @@ func (l *loop) tellStore(err error) {
 	if err != nil {
 		st.Err = err.Error()
 	}
-	l.storeTold.Store(&st)
+	l.status.Store(&st)
 }
