@@ -138,10 +138,10 @@ func (s *service) completeRoutes(v *router.View) {
 func (s *service) awaitRoots(ctx context.Context) error { return s.roots.AwaitFirst(ctx) }
 
 func (s *service) syncProgress() []adminapi.SyncPart { return s.stores.Progress() }
-
-func (s *service) subscribers() []edge.Subscriber { return s.ports.Publish.Subscribers() }
-
-func (s *service) problems() []adminapi.Problem { return operator.DescribeDiffering(s.master.Log.DifferingReturns()) }
+func (s *service) subscribers() []edge.Subscriber    { return s.ports.Publish.Subscribers() }
+func (s *service) problems() []adminapi.Problem {
+	return operator.DescribeDiffering(s.master.Log.DifferingReturns())
+}
 
 func (s *service) addStats(st *operator.Stats) {
 	st.IdentityShown = s.m.identity.Shown() && s.local.Serves()
