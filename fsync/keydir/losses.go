@@ -247,5 +247,5 @@ func (d *Dir) Held() []string {
 // Forget drops what Held lists: the keys stay accepted.
 func (d *Dir) Forget() {
 	d.heldKeys.Store(nil)
-	signal.Send(d.forget) // one is on its way
+	signal.Send(d.forget)
 }

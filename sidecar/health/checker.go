@@ -126,7 +126,7 @@ func (c *Checker) Kick(names ...string) {
 		if !wanted {
 			continue
 		}
-		signal.Send(one.kick) // it will run anyway
+		signal.Send(one.kick)
 	}
 }
 

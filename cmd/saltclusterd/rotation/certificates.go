@@ -213,7 +213,7 @@ var certificateRPC = peerrpc.Endpoint[peerrpc.None, certificateReport]{
 func (c *Certificates) renewForPeer(context.Context, node.ID, peerrpc.None) (certificateReport, error) {
 	report := certificateReport{Fingerprint: c.cfg.Identity.Fingerprint(), Made: c.madeAt().UTC()}
 	if report.Renews = c.acceptRequest(time.Now()); report.Renews {
-		signal.Send(c.renew) // a renewal is due already
+		signal.Send(c.renew)
 	}
 	return report, nil
 }
