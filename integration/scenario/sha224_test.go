@@ -14,10 +14,10 @@ import (
 
 // TestSHA224: minions as hosts in FIPS mode have them, whose RSA is with SHA-224 only, beside usual ones in one cluster
 // behind HAProxy. A minion opens nothing that was encrypted for it in the other way, so an answer is proof of its own.
-// "make test-classic".
+// "make test-sha224".
 func TestSHA224(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
-		t.Skip("make test-classic; TestWire has the options")
+		t.Skip("make test-sha224; TestWire has the options")
 	}
 	ctx := t.Context()
 	l := labtest.New(t, lab.Options{})
