@@ -46,7 +46,7 @@ smoke: setup build ## ten scenarios on one cluster of stock masters and minions,
 	@SALTCLUSTER_SMOKE=1 integration/setup/gotest bin/smoke.log $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestSmoke$$' ./integration/scenario
 
 .PHONY: test-parts
-test-parts: lint-fast test-race build
+test-parts: lint-fast docs-check test-race build
 	@integration/setup/scenarios $(GO) $(MAKE) test-fuzz
 
 test-unit: ## unit tests, quicker than under the race detector
@@ -186,6 +186,10 @@ test-page: ## the status page in a real Chromium (as root, needs a Debian mirror
 docs: ## the site of docs/, with search, into dist/site (installs mkdocs-material into the cache the first time)
 	@mkdocs=$$(integration/setup/site) && NO_MKDOCS_2_WARNING=1 $$mkdocs build --strict -f packaging/site/mkdocs.yml
 	@echo dist/site/index.html
+
+.PHONY: docs-check
+docs-check: # the site and the links between its pages, where its packages can be installed
+	@if timeout 120 integration/setup/site >/dev/null; then $(MAKE) docs; else echo "docs: not built, mkdocs-material cannot be installed here"; fi
 
 .PHONY: test-site
 test-site: docs ## links of the site, and every page in a real Chromium (as root, needs a Debian mirror the first time)
