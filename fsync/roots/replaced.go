@@ -119,7 +119,6 @@ func (s *Store) Refill(ctx context.Context, dir string) error {
 		for _, st := range slots {
 			delete(next.Slots, st.Name)
 			delete(next.Idents, st.Name)
-			s.away = s.awayWithout(st.Name)
 		}
 		s.log.Info("slot is refilled", "path", dir)
 		s.setBase(next)

@@ -2,11 +2,16 @@ package roots
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"saltclusterd/gossip/node"
 )
 
 // openOn opens a node whose file systems have other numbers than before.
@@ -235,5 +240,39 @@ func TestSwitch_Superseded(t *testing.T) {
 				t.Errorf("the file is in none of %q", paths)
 			}
 		})
+	}
+}
+
+// TestSwitch_SupersededAgain has the head move while the switch that takes the place of an interrupted one is staged:
+// what the node has fetched for that is nobody's edit when the next one begins.
+func TestSwitch_SupersededAgain(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a")
+	a.write("f", "the cluster's")
+	w.await("the first revision", func() bool { return a.store.Status().Base > 0 })
+	b := w.node("b")
+	b.write("f", "the joiner's")
+	b.cutOff(1, nil)
+	b.swap(map[string]string{"g": "of the new directory"})
+	b.open()
+	w.await("a has the new directory", func() bool { return a.has("g", "of the new directory") && a.lacks("f") })
+	var moves atomic.Int64
+	w.mu.Lock()
+	w.spoil = func(_, to node.ID, r io.ReadCloser) (io.ReadCloser, error) {
+		if to == "b" && b.store.Status().Progress.Phase == PhaseFetch && moves.Add(1) <= 2 {
+			before := w.count()
+			a.write(fmt.Sprint("h", before), "newer")
+			w.await("the head moves", func() bool { return w.count() > before })
+		}
+		return r, nil
+	}
+	w.mu.Unlock()
+	a.write("f", "the cluster's")
+	w.await("b has it again", func() bool { return moves.Load() > 1 && b.has("f", "the cluster's") })
+	w.awaitEqual()
+	for _, c := range b.store.Conflicts() {
+		if text, err := os.ReadFile(c.Kept); err != nil || string(text) != "the joiner's" {
+			t.Errorf("put aside of %s: %q, %v", c.Path, text, err)
+		}
 	}
 }

@@ -23,27 +23,24 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 		return err
 	}
 	defer closeAreas(areas)
-	away := s.away
 	for i := range j.Plans { // a switch that waits for a directory that was replaced is superseded
 		slot := j.Plans[i].Slot
 		if err := s.supersede(slot, areas[slot]); err != nil {
 			return err
 		}
-		away = without(away, slot)
 	}
 	flushed, err := s.stage(ctx, head, j.Plans, areas)
 	if err != nil {
 		return err
 	}
 	j.Unflushed, j.here = !flushed, true
-	inNote := j.atOnce() && len(away) == len(s.away)
 	if s.movedOn(head) && !s.insists() {
 		return errHeadMoved
 	}
 	j.Began = time.Now()
 	var plan encoded
 	var encoding errgroup.Group // of a large plan that takes a while, and so does the look at the disk
-	if !inNote {
+	if !j.atOnce() {
 		encoding.Go(func() (err error) {
 			plan, err = encode(j)
 			return err
@@ -57,15 +54,15 @@ func (s *Store) switchTo(ctx context.Context, head Revision, j journal) error {
 		s.dirty = true
 		return fmt.Errorf("%w: %q was edited while its successor was fetched", errHeadMoved, path)
 	}
-	if inNote {
+	if j.atOnce() {
 		err = writeNote(s.cfg.StateDir, &j)
 	} else {
-		err = s.db.put(pair{bucketMeta, keyJournal, plan}, pair{bucketMeta, keyAway, away})
+		err = s.db.put(pair{bucketMeta, keyJournal, plan})
 	}
 	if err != nil {
 		return fmt.Errorf("write the plan of a switch: %w", err)
 	}
-	s.pending, s.away = &j, away
+	s.pending = &j
 	for i := range j.Plans {
 		apply.UntilTelling(ctx, &j.Plans[i])
 	}
@@ -149,7 +146,8 @@ type away struct {
 }
 
 // supersede puts aside what a switch that waits for its directory has taken out of that and had no time to put aside:
-// what is staged is removed by the next switch of the slot.
+// what is staged is removed by the next switch of the slot. It does so once: what that one stages may have the same
+// names, and must not be taken for edits when it is begun again.
 func (s *Store) supersede(slot SlotName, area *apply.Area) error {
 	a, ok := s.away[slot]
 	if !ok || area == nil {
@@ -164,9 +162,12 @@ func (s *Store) supersede(slot SlotName, area *apply.Area) error {
 		return err
 	}
 	conflicts := map[string]Conflict{}
-	if err := s.db.put(s.noteOutcome(slot, out, s.base.Number, area, conflicts)...); err != nil {
+	rest := s.awayWithout(slot)
+	pairs := append(s.noteOutcome(slot, out, s.base.Number, area, conflicts), pair{bucketMeta, keyAway, rest})
+	if err := s.db.put(pairs...); err != nil {
 		return fmt.Errorf("note what was put aside: %w", err)
 	}
+	s.away = rest
 	s.changeConflicts(conflicts, nil)
 	return nil
 }
@@ -223,10 +224,8 @@ func (s *Store) finishSwitches(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) awayWithout(name SlotName) map[SlotName]away { return without(s.away, name) }
-
-func without(all map[SlotName]away, name SlotName) map[SlotName]away {
-	rest := maps.Clone(all)
+func (s *Store) awayWithout(name SlotName) map[SlotName]away {
+	rest := maps.Clone(s.away)
 	delete(rest, name)
 	return rest
 }
