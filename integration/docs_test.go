@@ -17,6 +17,8 @@ var (
 	testName = regexp.MustCompile("`(?:([a-z0-9]+)\\.)?((?:Test|Fuzz)[A-Z][A-Za-z0-9_]+)(?:/([^`]+))?`")
 	scenario = regexp.MustCompile("scenarios? ((?:(?:, | and )?`[^`]+`)+)")
 	quoted   = regexp.MustCompile("`([^`]+)`")
+	word     = regexp.MustCompile(`\w+`)
+	codeName = regexp.MustCompile("`([A-Za-z]\\w*(?:\\.[A-Za-z]\\w*)*)`")
 )
 
 // What the guides refer to is there: other pages and their sections, and the tests which show what is said.
@@ -59,15 +61,51 @@ func TestGuides_References(t *testing.T) {
 
 // What developers read refers to pages that are there, too.
 func TestDeveloperPages_References(t *testing.T) {
-	err := filepath.WalkDir("../docs/dev", func(path string, _ os.DirEntry, err error) error {
-		if err == nil && filepath.Ext(path) == ".md" {
-			checkLinks(t, path, text(t, path))
+	for _, page := range findPages(t, "../docs/dev", "*.md") {
+		checkLinks(t, page, text(t, page))
+	}
+}
+
+// What the design of a package names is in the code: files, types, functions, constants and tests.
+func TestDesigns_References(t *testing.T) {
+	declared := map[string]bool{}
+	for _, source := range findPages(t, "..", "*.go") {
+		declared[strings.TrimSuffix(filepath.Base(source), ".go")] = true
+		for _, name := range word.FindAllString(text(t, source), -1) {
+			declared[name] = true
 		}
-		return err
+	}
+	for _, page := range findPages(t, "..", "DESIGN.md") {
+		for _, m := range codeName.FindAllStringSubmatch(text(t, page), -1) {
+			for _, name := range strings.Split(strings.TrimSuffix(m[1], ".go"), ".") {
+				if !declared[name] {
+					t.Errorf("%s: `%s`: the code has no %s", page, m[1], name)
+				}
+			}
+		}
+	}
+}
+
+// findPages returns the files below a directory whose names match.
+func findPages(t *testing.T, dir, pattern string) (pages []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != ".." {
+			return filepath.SkipDir
+		}
+		if is, err := filepath.Match(pattern, d.Name()); !is || d.IsDir() {
+			return err
+		}
+		pages = append(pages, path)
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return pages
 }
 
 // checkLinks fails when a page links to a file or a section that is not there.

@@ -11,7 +11,7 @@ import (
 	"saltclusterd/fsync/replica"
 )
 
-// print names a token without being one.
+// fingerprint names a token without being one.
 type fingerprint [sha256.Size]byte
 
 func fingerprintOf(token string) fingerprint { return sha256.Sum256([]byte(token)) }

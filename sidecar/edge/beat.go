@@ -23,7 +23,7 @@ func (b *beat) again(now int64, every time.Duration) {
 	b.next = now + int64(every)*4/5 + rand.Int64N(int64(every)*2/5+1)
 }
 
-// timer is how often a shard looks at its subscribers.
+// beatInterval is how often a shard looks at its subscribers.
 func (e *PubEdge) beatInterval() time.Duration {
 	return min(max(min(e.cfg.Heartbeat, e.cfg.HeartbeatTimeout)/16, 5*time.Millisecond), 500*time.Millisecond)
 }

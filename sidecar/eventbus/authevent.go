@@ -22,7 +22,7 @@ type AuthEvent struct {
 }
 
 // FireAuth fires the event of a sign-in. In a storm there are many, and no caller waits for one: it may wait for others
-// (BusOptions.Linger), but stays before whatever is fired after it.
+// (Options.Linger), but stays before whatever is fired after it.
 func (b *Bus) FireAuth(ctx context.Context, e AuthEvent) error {
 	data, err := b.format.trimEvent(e.eventData(b.Stamp(time.Now())))
 	if err != nil {

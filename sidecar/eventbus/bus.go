@@ -29,7 +29,7 @@ var (
 	ErrTag = errors.New("eventbus: unusable event tag")
 )
 
-// BusOptions configures a Bus. Zero values take the defaults named.
+// Options configures a Bus. Zero values take the defaults named.
 type Options struct {
 	// FireOnly leaves the bus unread: every reader costs the master CPU for each event.
 	FireOnly bool

@@ -16,7 +16,7 @@ var ErrBusDown = errors.New("eventbus: the master takes no events")
 const (
 	// reachTimeout bounds the question whether anybody listens on the pull socket.
 	reachTimeout = time.Second
-	// settleTimeout bounds the wait for a master's workers when its bus is back (BusOptions.Serving).
+	// settleTimeout bounds the wait for a master's workers when its bus is back (Options.Serving).
 	settleTimeout = 30 * time.Second
 )
 

@@ -79,7 +79,7 @@ func (s *oldSide) runTakeover(ctx context.Context) (adminapi.Outcome, error) {
 	}, nil
 }
 
-// rehearseStart is check, and has the new program bind what it would listen on after the end of this process.
+// rehearseStart is checkProgram, and has the new program bind what it would listen on after the end of this process.
 func (s *oldSide) rehearseStart(ctx context.Context) error {
 	s.progress("check", "checking with "+s.binary+" the configuration, and what it is to listen on")
 	// A node without a cluster lists too much, which the other program does not try either.
