@@ -29,9 +29,8 @@ func OpenArea(stateDir string, slot tree.Slot, dir string) (*Area, error) {
 		return nil, err
 	}
 	a := &Area{Live: live}
-	outside := filepath.Join(stateDir, "slots", url.PathEscape(slot.String()))
 	inside := filepath.Join(dir, InSlot)
-	if err := a.openPath(outside); err == nil && canRename(a.Stage, live) {
+	if err := a.openPath(outsidePath(stateDir, slot)); err == nil && canRename(a.Stage, live) {
 		return a, nil
 	}
 	a.closeArea()
@@ -40,6 +39,29 @@ func OpenArea(stateDir string, slot tree.Slot, dir string) (*Area, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// OpenFormer opens the area that a slot had while its directory was on the file system of the state directory; nil: it
+// still has it, or never had one. Nothing can be renamed from there to the slot.
+func (a *Area) OpenFormer(stateDir string, slot tree.Slot, dir string) (*Area, error) {
+	path := outsidePath(stateDir, slot)
+	if _, err := os.Stat(path); a.Path == path || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	live, err := slotfs.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	former := &Area{Live: live}
+	if err := former.openPath(path); err != nil {
+		former.Close()
+		return nil, err
+	}
+	return former, nil
+}
+
+func outsidePath(stateDir string, slot tree.Slot) string {
+	return filepath.Join(stateDir, "slots", url.PathEscape(slot.String()))
 }
 
 func (a *Area) openPath(path string) (err error) {

@@ -73,7 +73,14 @@ func (s *Switcher) runOp(i int, op *Op) error {
 // nothing: the slot's directory is another one. It may be repeated.
 func (s *Switcher) Abandon(p *Plan) (Outcome, error) {
 	s.out = Outcome{}
+	area, err := s.Area.Stage.Self()
+	if err != nil {
+		return s.out, fmt.Errorf("abandon a switch of %s: %w", p.Slot, err)
+	}
 	for i := range p.Ops {
+		if was := p.Ops[i].Was; was != nil {
+			was.Dev = area.Dev // of what is in the area; the number may be another since, see Renumber
+		}
 		if err := s.abandonOp(i, &p.Ops[i]); err != nil {
 			return s.out, fmt.Errorf("abandon a switch of %s: %q: %w", p.Slot, p.Ops[i].Path, err)
 		}

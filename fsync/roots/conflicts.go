@@ -35,8 +35,10 @@ func (s *Store) Conflicts() []Conflict {
 // Drop removes what was put aside.
 func (s *Store) Drop(ctx context.Context, id string) error {
 	return s.withConflict(ctx, id, func(_ context.Context, c Conflict, area *apply.Area) error {
-		if err := os.RemoveAll(filepath.Join(area.Path, "aside", c.ID)); err != nil {
-			return fmt.Errorf("drop conflict: %w", err)
+		for _, path := range []string{filepath.Join(area.Path, "aside", c.ID), c.Kept} { // the area may be another since
+			if err := os.RemoveAll(path); err != nil {
+				return fmt.Errorf("drop conflict: %w", err)
+			}
 		}
 		s.mu.Lock()
 		delete(s.conflict, id)

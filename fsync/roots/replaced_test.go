@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"saltclusterd/gossip/node"
 )
 
@@ -274,5 +276,50 @@ func TestSwitch_SupersededAgain(t *testing.T) {
 		if text, err := os.ReadFile(c.Kept); err != nil || string(text) != "the joiner's" {
 			t.Errorf("put aside of %s: %q, %v", c.Path, text, err)
 		}
+	}
+}
+
+// TestSwitch_SupersededOnOtherDisk has another disk mounted over the directory: the area of the slot is on that from then
+// on, and what the interrupted switch has taken out is in the former one. It is put aside when it is an edit.
+func TestSwitch_SupersededOnOtherDisk(t *testing.T) {
+	for name, edit := range map[string]bool{"the joiner's": true, "the cluster's": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			a, b := w.start("a"), w.node("b")
+			a.write("f", "the cluster's")
+			w.await("the first revision", func() bool { return a.store.Status().Base > 0 })
+			if edit {
+				b.write("f", name)
+			} else {
+				b.open()
+				w.awaitEqual()
+				b.close()
+				a.write("f", "the cluster's newer one")
+				w.await("the second revision", func() bool { return a.store.Status().Base > 1 })
+			}
+			b.cutOff(1, nil)
+			dir := b.dirs[fileBase]
+			if err := unix.Mount("none", dir, "tmpfs", 0, "size=4m,mode=755"); err != nil {
+				t.Skip(err)
+			}
+			t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+			b.write("g", "of the new disk")
+			b.open()
+			w.await("it is seen", func() bool { return b.store.Status().Slots[0].Lacking })
+			must(t, b.store.Refill(t.Context(), dir))
+			w.awaitEqual()
+			found := false
+			for _, c := range b.store.Conflicts() {
+				text, err := os.ReadFile(c.Kept)
+				found = found || c.Path == "f" && err == nil && string(text) == name
+				must(t, b.store.Drop(t.Context(), c.ID))
+				if _, err := os.Lstat(c.Kept); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("%s is dropped, and still there: %v", c.Kept, err)
+				}
+			}
+			if found != edit {
+				t.Errorf("put aside: %t, want %t", found, edit)
+			}
+		})
 	}
 }

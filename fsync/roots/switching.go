@@ -153,23 +153,37 @@ func (s *Store) supersede(slot SlotName, area *apply.Area) error {
 	if !ok || area == nil {
 		return nil
 	}
-	if err := apply.Renumber(area, &a.Plan); err != nil {
-		return err
-	}
-	sw := apply.Switcher{Area: area, UID: s.cfg.UID, GID: s.cfg.GID, Step: s.hooks.step}
-	out, err := sw.Abandon(&a.Plan)
+	out, err := s.abandon(&a.Plan, area)
 	if err != nil {
 		return err
 	}
 	conflicts := map[string]Conflict{}
+	pairs := s.noteOutcome(slot, out, s.base.Number, area, conflicts)
+	former, err := area.OpenFormer(s.cfg.StateDir, slot, s.findSlot(slot).Dir)
+	if err != nil {
+		return fmt.Errorf("open the former area of %s: %w", slot, err)
+	}
+	if former != nil { // the directory is on another disk now
+		defer former.Close()
+		if out, err = s.abandon(&a.Plan, former); err != nil {
+			return err
+		}
+		out.Displaced = nil // the list of those is about the area in use
+		pairs = append(pairs, s.noteOutcome(slot, out, s.base.Number, former, conflicts)...)
+	}
 	rest := s.awayWithout(slot)
-	pairs := append(s.noteOutcome(slot, out, s.base.Number, area, conflicts), pair{bucketMeta, keyAway, rest})
-	if err := s.db.put(pairs...); err != nil {
+	if err := s.db.put(append(pairs, pair{bucketMeta, keyAway, rest})...); err != nil {
 		return fmt.Errorf("note what was put aside: %w", err)
 	}
 	s.away = rest
 	s.changeConflicts(conflicts, nil)
 	return nil
+}
+
+// abandon takes care of what a plan that was cut off has taken out to an area.
+func (s *Store) abandon(p *apply.Plan, area *apply.Area) (apply.Outcome, error) {
+	sw := apply.Switcher{Area: area, UID: s.cfg.UID, GID: s.cfg.GID, Step: s.hooks.step}
+	return sw.Abandon(p)
 }
 
 // noteOutcome notes what a switch of a slot has put aside and displaced, and returns what is to be written of it.
