@@ -128,18 +128,22 @@ func (r *Runner) Wanted() bool {
 	return ok && self.Draining
 }
 
-// Report describes the drain of this node.
+// Report describes the drain of this node. Returns are counted where they come from before where they go to, or else
+// one that moves meanwhile is counted nowhere, and a node that is removed takes it away.
 func (r *Runner) Report() Report {
 	r.mu.Lock()
-	phase := r.phase
+	out := Report{Phase: r.phase}
 	r.mu.Unlock()
 	c := r.cfg
 	pub, req := c.Publish.Stats(), c.Requests.Stats()
-	return Report{
-		Phase: phase, Subscribers: pub.Subscribers, Connections: req.Conns, InFlight: req.InFlight,
-		Jobs: c.Jobs.Running(), Leader: c.Log.Leader() == c.Self, Kept: c.Returns.Kept(), Deferred: c.Returns.Deferred(),
-		Unstored: c.Returns.Unstored() + countUncopied(c.Cache.Status()), Aside: c.Returns.Aside(),
-	}
+	out.Subscribers, out.Connections, out.InFlight = pub.Subscribers, req.Conns, req.InFlight
+	out.Jobs, out.Leader = c.Jobs.Running(), c.Log.Leader() == c.Self
+	out.Kept = c.Returns.Kept()
+	out.Unstored = c.Returns.Unstored()
+	out.Deferred = c.Returns.Deferred()
+	out.Unstored += countUncopied(c.Cache.Status())
+	out.Aside = c.Returns.Aside()
+	return out
 }
 
 func (r *Runner) setPhase(p Phase) {

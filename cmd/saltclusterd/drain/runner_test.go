@@ -484,3 +484,45 @@ func TestEmpty_WaitsForReturns(t *testing.T) {
 		})
 	}
 }
+
+// movingReturn is one return that moves on after so many looks.
+type movingReturn struct {
+	fakeReturns
+	at, to string
+	looks  int
+}
+
+func (m *movingReturn) count(where string) (n uint64) {
+	if m.at == where {
+		n = 1
+	}
+	if m.looks--; m.looks == 0 {
+		m.at = m.to
+	}
+	return n
+}
+
+func (m *movingReturn) Kept() uint64     { return m.count("kept") }
+func (m *movingReturn) Unstored() uint64 { return m.count("unstored") }
+func (m *movingReturn) Deferred() uint64 { return m.count("deferred") }
+func (m *movingReturn) Aside() int       { return int(m.count("aside")) }
+func (m *movingReturn) Status() jobs.Status {
+	return jobs.Status{Peers: []jobs.PeerStatus{{ID: "m2", Waiting: int(m.count("uncopied"))}}}
+}
+
+// TestReport_MovingReturn has a return go from one place to the next while the report is made: it is in that.
+func TestReport_MovingReturn(t *testing.T) {
+	for _, move := range [][2]string{
+		{"kept", "unstored"}, {"kept", "deferred"}, {"unstored", "deferred"}, {"unstored", "uncopied"},
+		{"deferred", "uncopied"}, {"deferred", "aside"},
+	} {
+		for looks := range 5 {
+			m := &movingReturn{at: move[0], to: move[1], looks: looks + 1}
+			n := newTestNode(t)
+			n.cfg.Returns, n.cfg.Cache = m, m
+			if r := n.Report(); r.Kept+r.Deferred+r.Unstored+uint64(r.Aside) == 0 {
+				t.Errorf("from %s to %s after %d looks: it is nowhere", move[0], move[1], looks+1)
+			}
+		}
+	}
+}
