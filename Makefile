@@ -139,6 +139,10 @@ test-wire: build ## what minions get and say on the wire, also with masters that
 test-identity: build ## master.pem of all nodes is replaced under minions of three versions; one is not told, nodes are killed
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestIdentity$$' ./integration/scenario/
 
+.PHONY: test-failback
+test-failback: build ## minions with both nodes in their list: one is killed and comes back, and those with master_failback go back
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestFailback$$' ./integration/scenario/
+
 .PHONY: test-sha224
 test-sha224: build ## minions whose RSA is with SHA-224 only, as in FIPS mode, beside usual ones
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestSHA224$$' ./integration/scenario/
