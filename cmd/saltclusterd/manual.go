@@ -46,16 +46,16 @@ func manualPage(flags *flag.FlagSet, version string) []byte {
 func addSignals(p *manual.Page) {
 	p.Heading("SIGNALS")
 	p.Item("SIGTERM, SIGINT", "",
-		"stop: load balancers are told, minions are let go over drain_announce and drain_time. A second one cuts that short")
+		"stop: load balancers are told, and minions are disconnected over drain_announce and drain_time. A second signal cuts that short")
 	p.Item("SIGHUP", "",
-		"the program that is now at the same path takes over in place and reads the configuration anew; minions keep their connections. "+
+		"the program that is now at the same path takes over in place and rereads the configuration; minions keep their connections. "+
 			"With an invalid configuration the running process continues. saltclusterctl upgrade does the same and reports the result")
 }
 
 func addEnvironment(p *manual.Page) {
 	p.Heading("ENVIRONMENT")
 	p.Item("NOTIFY_SOCKET, WATCHDOG_USEC", "",
-		"set by systemd: readiness, the process that follows in an upgrade, and signs of life are told there")
+		"set by systemd: saltclusterd reports there that it is ready, which process replaces it in an upgrade, and that it is alive")
 	p.Item("CREDENTIALS_DIRECTORY", "",
 		"set by systemd: the file cluster_secret there is the cluster's secret, unless the configuration has one")
 }

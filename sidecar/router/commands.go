@@ -64,7 +64,7 @@ var Commands = []Command{
 	{"minion_runner", AES, Local, 0, false, "peer_run; may run long"},
 
 	{"_minion_event", AES, ByJob, 0, false,
-		"fires on one bus only, for reactors act on it; progress of a job where its CLI listens"},
+		"fires on one bus only, because reactors act on it; progress of a job where its CLI listens"},
 	{"revoke_auth", AES, ByMinion, 0, true, "deletes the minion's key, which then travels through consensus"},
 
 	{"_mine", AES, ByOwner, 0, true, "reads and writes the minion's mine: one node after the other would lose entries"},

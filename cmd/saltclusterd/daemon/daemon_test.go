@@ -403,10 +403,10 @@ func TestJoin_OwnMinions(t *testing.T) {
 		}
 	}
 	refused(adminapi.JoinRequest{KeysPending: true}, "another master.pem")
-	refused(adminapi.JoinRequest{ReplaceKey: true}, "does not know 1 as accepted")
+	refused(adminapi.JoinRequest{ReplaceKey: true}, "has not accepted 1 of the 1 minion keys")
 	put("master.pem", string(private))
 	put("master.pub", string(public))
-	refused(adminapi.JoinRequest{}, "of 1 minion keys")
+	refused(adminapi.JoinRequest{}, "of the 1 minion keys")
 
 	view := func(id string) string {
 		got, err := a.KeysOf(ctx, adminapi.KeysOfRequest{IDs: []string{id}})

@@ -223,7 +223,7 @@ func (m *member) openExclusive(ctx context.Context, side *takeover.NewSide) erro
 		return err
 	}
 	if err := m.d.sockets.DiscardInherited(); err != nil {
-		m.log.Warn("a socket on which no process answers any more is left over: remove it", "err", err)
+		m.log.Warn("cannot remove the file of a socket that is no longer used: remove it by hand", "err", err)
 	}
 	m.duties().Start(m.ctx, &m.wg, lifecycle.ConsensusOpen, lifecycle.Takeover)
 	s := m.service()

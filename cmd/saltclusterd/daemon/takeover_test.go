@@ -173,7 +173,7 @@ func TestUpgrade_AddressInUse(t *testing.T) {
 	a := takeAddresses(t, dir)
 	cases := append(append(a.doors(), a.members()...), mistake{
 		"what the old process has in another form", "cluster_interface", "0.0.0.0",
-		"the running saltclusterd, which has " + n.addr + " and gives it up only",
+		"the running saltclusterd, which listens on " + n.addr + "; to release it",
 	})
 	for _, c := range cases {
 		values := map[string]string{"admin_socket": filepath.Join(dir, "other.sock")}

@@ -115,10 +115,10 @@ func (h *handler) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error)
 			"run saltclusterctl remove %s first", r.ID, r.ID)
 	}
 	if n, of := countUnknownKeys(v, wish.Accepted); n > 0 {
-		return nil, peer.Refusef("of %d minion keys that are accepted on %s the cluster does not know %d as accepted, "+
-			"and these minions would be turned away. "+
-			"Bring them here first: saltclusterctl keys collect %s.keys there, saltclusterctl keys merge %s.keys on a member; "+
-			"or join with --keys-pending, and accept them again", of, r.ID, n, r.ID, r.ID)
+		return nil, peer.Refusef("the cluster has not accepted %d of the %d minion keys accepted on %s; "+
+			"these minions would be refused. Merge the keys first: run saltclusterctl keys collect %s.keys there, copy the file to a member, "+
+			"and run saltclusterctl keys merge %s.keys on it; or join with --keys-pending and accept them afterwards",
+			n, of, r.ID, r.ID, r.ID)
 	}
 	if !wish.Witness {
 		if err := h.cfg.AwaitRoots(ctx); err != nil {

@@ -108,7 +108,7 @@ func (s *Steps) switchBack(ctx context.Context) error {
 	if !s.c.Peers.standIn(ctx) {
 		return adminapi.Errorf(adminapi.CodeRefused,
 			"set the master's and saltclusterd's configuration by hand, and copy what is to be shared",
-			"no node stands for the share any more: what happened since is not there")
+			"no node is the stand-in for the share any more: the share lacks the changes made since then")
 	}
 	if err := h.unconfigure(ctx, st); err != nil {
 		return err

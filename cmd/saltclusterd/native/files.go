@@ -100,7 +100,7 @@ func (s *Service) FilesStatus() *adminapi.Files {
 	}
 	out := &adminapi.Files{Path: adminapi.PathNative}
 	if set := s.Files.Settings(); set != nil && !set.Alone {
-		out.Reason = "what roots does not have goes to the salt-master, for fileserver_backend names others"
+		out.Reason = "requests that roots cannot answer go to the salt-master, because fileserver_backend names other backends"
 	}
 	return out
 }

@@ -27,8 +27,8 @@ func DescribeDiffering(differing []saltlog.DifferingReturn) []adminapi.Problem {
 	return []adminapi.Problem{{
 		Level:   adminapi.LevelWarn,
 		Message: "two returns of one minion for one job differed, and the first one was stored: " + strings.Join(names, ", "),
-		Hint: "two hosts have the same id and key, as a rule, a clone of a machine say: " +
-			"salt MINION network.ip_addrs, a few times, shows which; " +
-			"on the clone stop salt-minion, remove /etc/salt/minion_id and /etc/salt/pki/minion, and start it",
+		Hint: "usually two hosts share one id and key, for example after cloning a machine: " +
+			"run salt MINION network.ip_addrs a few times to see which; " +
+			"on the clone, stop salt-minion, remove /etc/salt/minion_id and /etc/salt/pki/minion, and start it again",
 	}}
 }

@@ -282,8 +282,8 @@ func (c *Certificates) rotateOne(ctx context.Context, id node.ID, dry bool) (tex
 		return "", err
 	}
 	if !report.Renews {
-		return "", fmt.Errorf("it was asked less than %s ago already; its certificate was made %s ago; "+
-			"saltclusterctl rotate certificates --node %s on it renews it all the same",
+		return "", fmt.Errorf("already requested less than %s ago; the certificate is %s old; "+
+			"to renew it now, run saltclusterctl rotate certificates --node %s on that node",
 			requestInterval, time.Since(report.Made).Round(time.Second), id)
 	}
 	for {
@@ -291,7 +291,7 @@ func (c *Certificates) rotateOne(ctx context.Context, id node.ID, dry bool) (tex
 			return fmt.Sprintf("%s has a new certificate: %s", id, now.Fingerprint.Short()), nil
 		}
 		if !backoff.Sleep(ctx, pollInterval) {
-			return "", errors.New("it has not got a new certificate in time; its log says why")
+			return "", errors.New("no new certificate in time; see the log of that node")
 		}
 	}
 }

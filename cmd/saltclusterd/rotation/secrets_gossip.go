@@ -78,7 +78,7 @@ func (s *Secrets) rotateGossipKey(
 	now := s.cfg.Log.View().GossipKeys()[0].N
 	if r.DryRun {
 		return adminapi.Outcome{
-			Message: fmt.Sprintf("gossip key number %d would take the place of number %d", now+1, now),
+			Message: fmt.Sprintf("gossip key number %d would replace number %d", now+1, now),
 			Next:    s.cfg.describeDown(laterByLog),
 		}, nil
 	}
@@ -87,13 +87,13 @@ func (s *Secrets) rotateGossipKey(
 	if _, err := s.cfg.Decide(ctx, add); err != nil {
 		return adminapi.Outcome{}, err
 	}
-	p("rotate", "the others get it; then the old one is not heard any more")
+	p("rotate", "distributing it; the old key is refused afterwards")
 	waiting, cancel := context.WithTimeout(ctx, completedWithin)
 	defer cancel()
 	for len(s.cfg.Log.View().GossipKeys()) > 1 || s.cfg.Log.View().GossipKeys()[0].N <= now {
 		if !backoff.Sleep(waiting, pollInterval) {
 			return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeTimeout, "the leader continues on its own",
-				"gossip key number %d is in force, but the former one is still heard", now+1)
+				"gossip key number %d is in force, but the former key is still accepted", now+1)
 		}
 	}
 	return adminapi.Outcome{

@@ -113,7 +113,7 @@ func (s *Sockets) explainInUse(err error, network, addr string) error {
 	defer s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(s.inherited)) {
 		if of, other, _ := strings.Cut(name, " "); of == network && addrsOverlap(other, addr) {
-			return fmt.Errorf("%w by the running saltclusterd, which has %s and gives it up only when it is restarted",
+			return fmt.Errorf("%w by the running saltclusterd, which listens on %s; to release it: systemctl restart saltclusterd",
 				err, other)
 		}
 	}
