@@ -12,9 +12,9 @@ import (
 func newBootstrapCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "bootstrap",
-		Usage: "make a new cluster out of this node and its salt-master's key",
-		Description: "Once in the life of a cluster, on its first node. The salt-master's master.pem becomes the cluster's identity,\n" +
-			"so minions that know this master stay content. Other nodes: saltclusterctl join.",
+		Usage: "create a new cluster from this node and its salt-master's key",
+		Description: "Run it once for each cluster, on its first node. The salt-master's master.pem becomes the cluster's identity, so minions\n" +
+			"that know this master need no change. For other nodes use saltclusterctl join.",
 		Flags: console.WaitFlags(),
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {

@@ -78,7 +78,7 @@ func newConfigShowCommand(e *console.Env) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "running", Aliases: []string{"effective"},
 				Usage: "ask the running saltclusterd instead of reading the files"},
-			&cli.BoolFlag{Name: "changed", Usage: "only what is not the default"},
+			&cli.BoolFlag{Name: "changed", Usage: "only options that differ from their default"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {

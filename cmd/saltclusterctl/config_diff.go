@@ -14,8 +14,8 @@ import (
 func newConfigDiffCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "diff",
-		Usage: "compare the files with what the running saltclusterd works with",
-		Description: "What differs takes effect with saltclusterctl upgrade (or systemctl reload saltclusterd). Exit code 10: something differs. Of\n" +
+		Usage: "compare the files with the configuration of the running saltclusterd",
+		Description: "Differences take effect with saltclusterctl upgrade (or systemctl reload saltclusterd). Exit code 10: there are differences. For\n" +
 			"secrets only whether they are set can be compared.",
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {

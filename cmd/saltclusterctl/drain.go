@@ -14,17 +14,17 @@ import (
 func newDrainCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:      "drain",
-		Usage:     "let the minions of NODE, or of this node with --self, go to the others, and keep them away",
+		Usage:     "move the minions of NODE, or of this node with --self, to the other nodes, and keep them away",
 		ArgsUsage: "NODE",
-		Description: "Load balancers are told first; after drain_announce no new connection is let in, subscribers are handed over in\n" +
-			"steps and requests under way answered. The node's salt-master stays usable: its publications reach all minions, its jobs\n" +
-			"get their returns. A drained node stays drained, also over restarts, until saltclusterctl undrain.",
+		Description: "Load balancers are told first. After drain_announce the node accepts no new connections, moves its subscribers in steps and\n" +
+			"answers the requests under way. Its salt-master stays usable: its publications reach all minions, and its jobs get their\n" +
+			"returns. A drained node stays drained across restarts, until saltclusterctl undrain.",
 		Flags: append([]cli.Flag{
 			selfFlag(),
-			&cli.DurationFlag{Name: "over", Usage: "hand its minions over in `TIME`", DefaultText: "its option drain_time"},
+			&cli.DurationFlag{Name: "over", Usage: "move its minions within `TIME`", DefaultText: "its option drain_time"},
 			&cli.BoolFlag{Name: "wait-jobs",
-				Usage: "not done before the jobs published there have all returns, or no client waits for them any more"},
-			&cli.BoolFlag{Name: "force", Usage: "also when no other node serves minions"},
+				Usage: "finish only when the jobs published there have all returns, or no client waits for them any more"},
+			&cli.BoolFlag{Name: "force", Usage: "drain it even if no other node serves minions"},
 			dryrun.DryRunFlag(),
 		}, drainFlags("drained")...),
 		Action: func(c *cli.Context) error {
@@ -56,7 +56,7 @@ func newDrainCommand(e *console.Env) *cli.Command {
 func newUndrainCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:      "undrain",
-		Usage:     "let minions come to NODE, or to this node unless one is named, again",
+		Usage:     "let minions connect to NODE again, or to this node if none is named",
 		ArgsUsage: "[NODE]",
 		Flags:     append([]cli.Flag{selfFlag()}, drainFlags("serving minions")...),
 		Action: func(c *cli.Context) error {

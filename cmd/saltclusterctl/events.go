@@ -13,15 +13,15 @@ import (
 func newEventsCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "events", ArgsUsage: "[TAG]",
-		Usage: "say which master handled the events of minions, and why",
-		Description: "Without TAG: the newest events that masters got, of all minions or of --minion, with --explain also why there: cluster_event_policy\n" +
-			"decides by tag. Under owner, the default, that is the ring's owner of the minion, but of events of jobs the node that published the job,\n" +
-			"as under origin. A node remembers its last 2,048 since saltclusterd was started.\n" +
-			"With TAG and --minion: on whose bus such an event would fire if that minion sent it to this node now, and why.\n" +
+		Usage: "show which master handled the events of minions, and why",
+		Description: "Without TAG: the newest events that masters received, of all minions or of --minion; --explain adds why that master received\n" +
+			"them. cluster_event_policy decides this by tag. With owner, the default, it is the minion's owner by the ring, but for events\n" +
+			"of jobs the node that published the job, as with origin. A node remembers its last 2,048 events since saltclusterd started.\n" +
+			"With TAG and --minion: on which bus such an event would fire if that minion sent it to this node now, and why.\n" +
 			"To watch events: salt-run state.event pretty=True.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "explain", Usage: "say why there; of a TAG it is said in any case"},
-			&cli.StringFlag{Name: "minion", Aliases: []string{"m"}, Usage: "the minion `ID` that sends, or has sent, it"},
+			&cli.BoolFlag{Name: "explain", Usage: "show why that master; always shown with a TAG"},
+			&cli.StringFlag{Name: "minion", Aliases: []string{"m"}, Usage: "the minion `ID` whose events to show; with TAG: the minion that sends the event"},
 			&cli.IntFlag{Name: "limit", Value: 50, Usage: "show the newest `N`"},
 		},
 		Action: func(c *cli.Context) error {

@@ -24,32 +24,32 @@ import (
 func newHAProxyCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "haproxy",
-		Usage: "print a configuration of HAProxy for this cluster",
-		Description: "The servers are the members, at their peer addresses and with this node's ports and options, which the others should also have.\n" +
-			"What to do with it: saltclusterctl haproxy --check --file /etc/haproxy/haproxy.cfg, or with --fragment into a file of its own\n" +
-			"beside others, and systemctl reload haproxy. Where HAProxy is on another host: --file FILE without --check, copy it there,\n" +
-			"haproxy -c -f FILE. Minions get the address of HAProxy as their master. saltclusterctl doctor --haproxy FILE looks at one\n" +
-			"that is in use.",
+		Usage: "print an HAProxy configuration for this cluster",
+		Description: "The servers are the members, at their peer addresses, with this node's ports and options; the other nodes should have the same.\n" +
+			"To use it here: saltclusterctl haproxy --check --file /etc/haproxy/haproxy.cfg, or with --fragment into a file of its own beside\n" +
+			"others, then systemctl reload haproxy. For HAProxy on another host: --file FILE without --check, copy FILE there, and run\n" +
+			"haproxy -c -f FILE. Minions use the address of HAProxy as their master. saltclusterctl doctor --haproxy FILE checks a file that\n" +
+			"is in use.",
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "bind", Usage: "listen on `ADDRESS` instead of all of IPv4; may be repeated"},
 			&cli.StringSliceFlag{Name: "server",
-				Usage: "use `ID=ADDRESS` for a node; may be repeated. With it no node is asked about members"},
+				Usage: "use `ID=ADDRESS` for a node; may be repeated. With it, no node is asked for the members"},
 			&cli.BoolFlag{Name: "send-proxy",
-				Usage: "tell the nodes the minions' addresses, which they must be ready for (proxy_protocol: True)"},
+				Usage: "send the minions' addresses to the nodes, which need proxy_protocol: True for it"},
 			&cli.IntFlag{Name: "agent-port", Usage: "use the agent-check on `PORT` of the nodes",
 				DefaultText: "agent_check_listen"},
 			&cli.IntFlag{Name: "minions", Usage: "make room for `N` minions",
 				DefaultText: "twice those there are, 5000 at least"},
 			&cli.StringFlag{Name: "stats-socket", Usage: "HAProxy's own admin socket at `PATH`"},
 			&cli.StringFlag{Name: "user",
-				Usage: "let HAProxy work as `ACCOUNT`, user and group, once it has its ports: haproxy on Debian and Red Hat", DefaultText: "as who starts it"},
+				Usage: "run HAProxy as `ACCOUNT`, user and group, once it has its ports: haproxy on Debian and Red Hat", DefaultText: "as who starts it"},
 			&cli.BoolFlag{Name: "fragment", Usage: "without global and defaults"},
 			&cli.StringFlag{Name: "file",
-				Usage: "put it into `FILE` instead of printing it, all of it or, after an error, nothing"},
+				Usage: "write it to `FILE` instead of printing it; after an error FILE is unchanged"},
 			&cli.BoolFlag{Name: "bare",
-				Usage: "for salt-masters that saltclusterd has left: only whether their ports answer is checked"},
+				Usage: "for salt-masters without saltclusterd: HAProxy only checks whether their ports answer"},
 			&cli.BoolFlag{Name: "check",
-				Usage: "let the haproxy of this host check it first; exit code 1 when it finds something"},
+				Usage: "check it with the haproxy of this host first; exit code 1 when that finds a problem"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {

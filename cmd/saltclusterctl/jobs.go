@@ -20,7 +20,7 @@ import (
 func newJobsCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "jobs",
-		Usage: "look at the jobs of all masters",
+		Usage: "show the jobs of all masters",
 		Description: "salt-run jobs.* shows the jobs that this node keeps: its own, and with up to cluster_job_replicas nodes all of them.\n" +
 			"This command asks the other nodes for the rest.",
 		Subcommands: []*cli.Command{newJobsListCommand(e), newJobsShowCommand(e)},

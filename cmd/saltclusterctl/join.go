@@ -18,20 +18,19 @@ func newJoinCommand(e *console.Env) *cli.Command {
 		Name:      "join",
 		Usage:     "make this node a member of the cluster that PEER belongs to",
 		ArgsUsage: "PEER",
-		Description: "PEER is host or host:port of any member. The right to join is proven with cluster_secret or a token (saltclusterctl\n" +
-			"token create, on a member), neither of which crosses the wire; a token may also stand in $" + tokenVariable +
-			".\n" +
-			"The salt-master's own key is backed up and replaced by the cluster's. It is refused, and nothing is changed, where that would cost\n" +
-			"minions: when some are accepted here that trust another master.pem than the cluster's, or whose keys the cluster does not know.",
+		Description: "PEER is host or host:port of any member. Either cluster_secret or a token (saltclusterctl token create, on a member) proves\n" +
+			"the right to join; neither is sent over the network. The token can also be in $" + tokenVariable + ". The salt-master's\n" +
+			"own key is backed up and replaced by the cluster's. The command refuses, and changes nothing, if minions would be lost:\n" +
+			"minions accepted here that trust another master.pem than the cluster's, or whose keys are not in the cluster.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "secret-file",
 				Usage: "take the secret from `FILE` (- is standard input) instead of the configuration"},
 			&cli.StringFlag{Name: "token-file", Usage: "join with the one-time token in `FILE` (- is standard input)"},
 			&cli.BoolFlag{Name: "replace-key",
-				Usage: "also when minions are accepted here that trust another master.pem than the cluster's"},
+				Usage: "join even if minions accepted here trust another master.pem than the cluster's"},
 			&cli.BoolFlag{Name: "keys-pending",
-				Usage: "also when the cluster does not know keys that are accepted here: they become pending"},
-			&cli.StringFlag{Name: "pub-fingerprint", Usage: "refuse a cluster whose master.pub has another SHA-256 than `HEX`"},
+				Usage: "join even if keys accepted here are not in the cluster: they become pending"},
+			&cli.StringFlag{Name: "pub-fingerprint", Usage: "refuse a cluster unless the SHA-256 of its master.pub is `HEX`"},
 		}, console.WaitFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {

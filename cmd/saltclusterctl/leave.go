@@ -15,15 +15,15 @@ import (
 func newLeaveCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "leave",
-		Usage: "take this node out of its cluster, and give the ports back to its salt-master",
-		Description: "Other members get the minions of this node, and it is taken off their roster; the last one just ends. The drop-in that keeps\n" +
-			"the salt-master on loopback is removed. What saltclusterd and salt-master have to be restarted for is printed. The salt-master\n" +
-			"keeps its key, all minion keys, caches, jobs and roots as the cluster has them.",
+		Usage: "remove this node from its cluster, and give the ports back to its salt-master",
+		Description: "The other members take over the minions of this node, which is removed from the member list; the last member of a cluster\n" +
+			"just stops. The drop-in that keeps the salt-master on loopback is removed, and the restarts that are needed are printed. The\n" +
+			"salt-master keeps its key, and all minion keys, caches, jobs and roots as the cluster has them.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "restore-master",
-				Usage: "needed, because that is what it does; saltclusterctl remove only takes a node out of the cluster"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "only look, and say what would be done"},
-			&cli.BoolFlag{Name: "force", Usage: "also when something is in the way"},
+				Usage: "required, to confirm this; saltclusterctl remove only removes a node from the cluster"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "only check, and show what would be done"},
+			&cli.BoolFlag{Name: "force", Usage: "continue even if something is in the way"},
 			console.YesFlag(),
 			console.TimeoutFlag(),
 		}, adopt.HostFlags()...),

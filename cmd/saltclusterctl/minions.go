@@ -18,19 +18,19 @@ func newMinionsCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:      "minions",
 		ArgsUsage: "[MINION]",
-		Usage:     "list the connections of minions on all nodes by address, or the minions, or say all that is known of one",
-		Description: "Salt's publish protocol does not tell which minion a connection belongs to; addresses are the minions' own where\n" +
-			"they connect directly or the load balancer sends them (proxy_protocol).\n" +
-			"By id, a minion is known by its requests: with default settings it sends one within the hour, its mine. --present and\n" +
-			"--absent combine the two: which minions have a connection now, as far as addresses tell. With a list MINION may be a pattern\n" +
-			"as Salt has them (web*).",
+		Usage:     "list the connections of minions on all nodes by address, or list minions, or show what is known about one",
+		Description: "Salt's publish protocol does not say which minion a connection belongs to. The addresses are those of the minions if they\n" +
+			"connect directly or if the load balancer sends them (proxy_protocol).\n" +
+			"By id, a minion is known by its requests: with default settings it sends at least one an hour, for its mine. --present and\n" +
+			"--absent combine both: they show which minions have a connection now, as far as addresses tell. With these lists, MINION may\n" +
+			"be a pattern as in Salt (web*).",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "present",
 				Usage: "list the accepted minions that are alive, by id, as salt-run cluster.present"},
-			&cli.BoolFlag{Name: "absent", Usage: "list the accepted minions that are not, by id"},
-			&cli.BoolFlag{Name: "connected", Usage: "list the accepted minions that a node has lately heard of, by id"},
-			&cli.BoolFlag{Name: "lost", Usage: "list the accepted minions that no node has lately heard of, by id"},
-			&cli.DurationFlag{Name: "within", Value: heardWithin, Usage: "what --connected and --lost take for lately (`TIME`)"},
+			&cli.BoolFlag{Name: "absent", Usage: "list the accepted minions that are not alive, by id"},
+			&cli.BoolFlag{Name: "connected", Usage: "list the accepted minions that had contact with a node recently, by id"},
+			&cli.BoolFlag{Name: "lost", Usage: "list the accepted minions that had no contact with any node recently, by id"},
+			&cli.DurationFlag{Name: "within", Value: heardWithin, Usage: "how recent the contact must be (`TIME`), for --connected and --lost"},
 			&cli.BoolFlag{Name: "protocol", Usage: "list the payload versions that minions speak, by id"},
 		},
 		Action: func(c *cli.Context) error { return runMinions(c, e) },

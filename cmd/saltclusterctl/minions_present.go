@@ -65,8 +65,8 @@ func presenceScreen(s *console.Screen, out presentMinions, absent bool, now time
 	s.PrintTable("", []string{"MINION", "NODE", "ADDRESS", "HEARD OF"}, rows)
 	s.Line("%d present, %d absent", out.Count["present"], out.Count["absent"])
 	if n := out.Count["doubt"]; n > 0 && !absent {
-		s.Line("%s", s.Paint(console.Yellow, wording.Plural(n, "minion")+" with ?: behind one address with others, of which some are gone; "+
-			"salt-run cluster.present ping=True asks them"))
+		s.Line("%s", s.Paint(console.Yellow, "presence of "+wording.Plural(n, "minion")+
+			" is uncertain (?): the address is shared with minions that are gone; to ask them: salt-run cluster.present ping=True"))
 	}
 	s.PrintMissing(out.Missing)
 }

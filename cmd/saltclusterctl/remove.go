@@ -14,13 +14,13 @@ import (
 func newRemoveCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:      "remove",
-		Usage:     "take NODE out of the cluster for good, dead or alive, on any node",
+		Usage:     "remove NODE from the cluster for good, whether it is up or down; works on any node",
 		ArgsUsage: "NODE",
-		Description: "Its certificate is refused everywhere at once, its share of the ring goes to the others, and it stops serving minions.\n" +
-			"Nothing has to be restarted. To come back it has to join again. What would cost the cluster its majority is refused.\n" +
-			"It asks before, unless --yes is given.",
+		Description: "All members refuse its certificate at once, the others take over its share of the ring, and it stops serving minions.\n" +
+			"Nothing has to be restarted. To come back, it has to join again. The command refuses if the cluster would lose its majority.\n" +
+			"It asks for confirmation unless --yes is given.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "force", Usage: "remove it also when the rest is not a majority any more"},
+			&cli.BoolFlag{Name: "force", Usage: "remove it even if the rest is not a majority any more"},
 			dryrun.DryRunFlag(),
 			console.YesFlag(),
 			console.WaitFlag("nothing is left of it; --wait=false returns as soon as it is off the roster"),

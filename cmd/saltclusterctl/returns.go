@@ -18,10 +18,10 @@ import (
 func newReturnsCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "returns",
-		Usage: "look at the returns that the salt-master of this host does not answer",
-		Description: "Returns that only the salt-master itself can take are kept for it while it is away. One that it does not answer, though it\n" +
-			"answers others, is put aside and given to it again up to three times, for each may fire its events again; then only by\n" +
-			"retry. Nothing that was acknowledged is lost. Each is a file below state_dir/returns/unanswered.",
+		Usage: "show the returns that the salt-master of this host does not answer",
+		Description: "Returns that only the salt-master can process are kept for it while it is down. A return that it does not answer, although\n" +
+			"it answers others, is put aside and given to it again at most three times, because each time may fire its events again;\n" +
+			"after that only retry does. No acknowledged return is lost. Each is a file below state_dir/returns/unanswered.",
 		Subcommands: []*cli.Command{newReturnsListCommand(e), newReturnsRetryCommand(e), newReturnsDropCommand(e)},
 		Action: func(c *cli.Context) error {
 			return console.NoSuchWord(c, "saltclusterctl returns --help", "list, retry or drop")
@@ -32,7 +32,7 @@ func newReturnsCommand(e *console.Env) *cli.Command {
 func newReturnsListCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "list",
-		Usage: "list the returns that were put aside on this node, what waits longest first",
+		Usage: "list the returns that were put aside on this node, the oldest first",
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {
 				return err
@@ -68,17 +68,17 @@ func unansweredScreen(s *console.Screen, list adminapi.UnansweredReturns, now ti
 	}
 	s.Line("%s put aside on %s", wording.Plural(len(list.Returns)+list.More, "return"), console.Clean(list.From))
 	if list.Full {
-		s.Line("%s", s.Paint(console.Red, "there is no room for more: the next one holds up those after it"))
+		s.Line("%s", s.Paint(console.Red, "no more can be put aside: the next one will hold up those after it"))
 	}
 	if len(rows) > 0 {
-		s.Line("-> the salt-master's log may say what is wrong with them; saltclusterctl returns retry; saltclusterctl returns drop ID")
+		s.Line("-> look for the cause in the salt-master's log; then saltclusterctl returns retry, or saltclusterctl returns drop ID")
 	}
 }
 
 func newReturnsRetryCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "retry",
-		Usage: "give the salt-master all of them once more now, one after the other",
+		Usage: "give all of them to the salt-master once more, one after the other",
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {
 				return err
@@ -109,7 +109,7 @@ func retriedScreen(s *console.Screen, r adminapi.RetriedReturns) {
 func newReturnsDropCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "drop", ArgsUsage: "ID",
-		Usage: "give one up for good: it will be in no job cache",
+		Usage: "delete one for good: no job cache will contain it",
 		Flags: []cli.Flag{dryrun.DryRunFlag(), console.YesFlag()},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
@@ -118,7 +118,7 @@ func newReturnsDropCommand(e *console.Env) *cli.Command {
 			if c.Bool("dry-run") {
 				return forecastDrop(c, e)
 			}
-			if err := e.AskConsent(c, fmt.Sprintf("give the return %s up for good?", console.Clean(c.Args().First()))); err != nil {
+			if err := e.AskConsent(c, fmt.Sprintf("delete the return %s for good?", console.Clean(c.Args().First()))); err != nil {
 				return err
 			}
 			r, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.UnansweredReturn,
@@ -145,13 +145,13 @@ func forecastDrop(c *cli.Context, e *console.Env) error {
 	at := slices.IndexFunc(list.Returns, func(r adminapi.UnansweredReturn) bool { return r.ID == id })
 	switch {
 	case at < 0 && list.More > 0:
-		return adminapi.Errorf(adminapi.CodeNotFound, "drop some that are listed first",
-			"%q is not among those that are listed; %d more are there", id, list.More)
+		return adminapi.Errorf(adminapi.CodeNotFound, "drop some of the listed ones first",
+			"%q is not listed; there are %d more", id, list.More)
 	case at < 0:
 		return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl returns list", "there is no return %q", id)
 	}
 	r := list.Returns[at]
 	return dryrun.ShowPlan(e, c, dryrun.Forecast{Node: list.From,
-		Effects: []string{fmt.Sprintf("the return of %s for %s would be given up: no job cache would ever have it",
+		Effects: []string{fmt.Sprintf("the return of %s for %s would be deleted: no job cache would contain it",
 			cmp.Or(r.Minion, "an unknown minion"), cmp.Or(r.JID, "no job"))}})
 }

@@ -16,10 +16,10 @@ func newRingInfoCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:    "ring_info",
 		Aliases: []string{"ring-info"},
-		Usage:   "show which node is responsible for how much, and for whom",
+		Usage:   "show how minions and jobs are divided among the nodes",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "minion", Usage: "say who owns this minion `ID`"},
-			&cli.StringFlag{Name: "jid", Usage: "say who owns this job (`JID`)"},
+			&cli.StringFlag{Name: "minion", Usage: "show which node owns this minion `ID`"},
+			&cli.StringFlag{Name: "jid", Usage: "show which node owns this job (`JID`)"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {

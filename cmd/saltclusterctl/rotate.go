@@ -19,9 +19,9 @@ import (
 func newRotateCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "rotate",
-		Usage: "replace a secret of the cluster while it works",
-		Description: "Each can be repeated, resumes where it was interrupted, and says what becomes of nodes that are down.\n" +
-			"The cluster's identity (master.pem), which minions have pinned, goes in steps: rotate identity.",
+		Usage: "replace a secret of the cluster while the cluster runs",
+		Description: "Each of these commands can be repeated, resumes where it was interrupted, and says what happens to nodes that are down.\n" +
+			"The cluster's identity (master.pem), which minions have stored, is replaced in steps: rotate identity.",
 		Subcommands: []*cli.Command{
 			newRotateWhat(e, adminapi.RotateAES,
 				"put a new AES key for publications in force; minions are moved to it over rotate_window"),
@@ -42,7 +42,7 @@ func newRotateCommand(e *console.Env) *cli.Command {
 }
 
 func rotateFlags() []cli.Flag {
-	return []cli.Flag{&cli.BoolFlag{Name: "dry-run", Usage: "change nothing, say what would happen"}, console.YesFlag(),
+	return []cli.Flag{&cli.BoolFlag{Name: "dry-run", Usage: "change nothing, show what would happen"}, console.YesFlag(),
 		console.TimeoutFlag()}
 }
 
@@ -76,13 +76,13 @@ func newRotateSecretCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  adminapi.RotateSecret,
 		Usage: "change cluster_secret, with which nodes join; members keep running without it",
-		Description: "First the new secret is accepted beside the old one. When it stands in the configuration of the nodes, --finish ends that.\n" +
-			"With --now the old one is refused at once: use it when the old one has leaked.",
+		Description: "At first both secrets are accepted. When the configuration of all nodes has the new one, --finish refuses the old one. With\n" +
+			"--now the old one is refused at once: use it when the old one has leaked.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "secret-file",
-				Usage: "the new secret is in `FILE` (- is standard input); a file that is not there is made, with a random one"},
-			&cli.BoolFlag{Name: "now", Usage: "refuse the old one from now on"},
-			&cli.BoolFlag{Name: "finish", Usage: "the second step: refuse the old one"},
+				Usage: "the new secret is in `FILE` (- is standard input); if FILE does not exist, it is created with a random secret"},
+			&cli.BoolFlag{Name: "now", Usage: "refuse the old secret from now on"},
+			&cli.BoolFlag{Name: "finish", Usage: "the second step: refuse the old secret"},
 		}, rotateFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {
@@ -96,17 +96,17 @@ func newRotateSecretCommand(e *console.Env) *cli.Command {
 func newRotateIdentityCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  adminapi.RotateIdentity,
-		Usage: "replace master.pem of all nodes, in steps; without a flag: say how far it is",
-		Description: "--prepare makes another key pair and says how minions are told; both are answered for from then on, and without a flag the\n" +
-			"command says who has pinned which. --switch puts the new one in force: the nodes take it one after the other, and\n" +
-			"restart their salt-masters (master_restart_command). --finish forgets the former one. --abort gives up before the switch.\n" +
-			"Steps that would leave minions behind are refused and name them, unless --force says that it is meant.",
+		Usage: "replace master.pem of all nodes in steps; without a flag: show the progress",
+		Description: "--prepare creates a new key pair and says how to tell minions; from then on the cluster answers for both, and without a flag\n" +
+			"the command shows which minion has stored which key. --switch puts the new one in force: the nodes take it one after the other and\n" +
+			"restart their salt-masters (master_restart_command). --finish deletes the former one. --abort cancels before the switch.\n" +
+			"Steps that would cut minions off are refused and name them, unless --force is given.",
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "prepare", Usage: "the first step: make another identity beside the one in force"},
-			&cli.BoolFlag{Name: "switch", Usage: "the second step: put it in force"},
-			&cli.BoolFlag{Name: "finish", Usage: "the last step: forget the former identity"},
-			&cli.BoolFlag{Name: "abort", Usage: "forget the new identity, before the switch"},
-			&cli.BoolFlag{Name: "force", Usage: "although minions or nodes are behind"},
+			&cli.BoolFlag{Name: "prepare", Usage: "the first step: create a new identity beside the current one"},
+			&cli.BoolFlag{Name: "switch", Usage: "the second step: switch to the new identity"},
+			&cli.BoolFlag{Name: "finish", Usage: "the last step: delete the former identity"},
+			&cli.BoolFlag{Name: "abort", Usage: "delete the new identity, before the switch"},
+			&cli.BoolFlag{Name: "force", Usage: "continue even if minions or nodes are behind"},
 		}, rotateFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {

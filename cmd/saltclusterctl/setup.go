@@ -16,19 +16,19 @@ import (
 func newSetupCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "setup",
-		Usage: "make room for saltclusterd beside this host's salt-master, and say what to restart in which order",
-		Description: "Looks first, and changes nothing unless all is well: then it writes one drop-in, which moves the salt-master to loopback,\n" +
-			"and what saltclusterd's own configuration lacks. It restarts nothing, but prints the commands that are left; run again\n" +
-			"after any of them it prints the rest. The salt-master's key, minion keys and caches stay as they are, and minions need\n" +
-			"no change: they connect anew once, as when a salt-master is restarted. Further masters of the same minions, and new ones, become\n" +
-			"nodes with --join; keys collect and keys merge bring along what minions they have accepted.",
+		Usage: "prepare this host's salt-master to run beside saltclusterd, and show what to restart in which order",
+		Description: "It checks first and changes nothing if it finds a problem. Then it writes one drop-in, which moves the salt-master to\n" +
+			"loopback, and adds what is missing in saltclusterd's own configuration. It restarts nothing but prints the remaining\n" +
+			"commands; after any of them, run it again to see the rest. The salt-master's key, minion keys and caches stay as they are.\n" +
+			"Minions need no change: they reconnect once, as after a restart of the salt-master. Other masters become nodes with --join;\n" +
+			"keys collect and keys merge bring in the minion keys that they have accepted.",
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "check", Usage: "only look; exit code 10 when something is in the way"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "look, and show what would be written"},
+			&cli.BoolFlag{Name: "check", Usage: "only check; exit code 10 when something is in the way"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "check, and show what would be written"},
 			console.YesFlag(),
 			&cli.StringFlag{Name: "node", Usage: "`ID` of this node; default: the host's name"},
 			&cli.StringFlag{Name: "join",
-				Usage: "this master becomes a node of the cluster that `PEER` belongs to, instead of founding one"},
+				Usage: "this master becomes a node of the cluster that `PEER` belongs to, instead of creating one"},
 			&cli.StringFlag{Name: "cluster-id", Usage: "`NAME` of the cluster, the same on every node; default: salt"},
 		}, adopt.HostFlags()...),
 		Action: func(c *cli.Context) error {

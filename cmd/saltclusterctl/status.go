@@ -17,13 +17,13 @@ import (
 func newStatusCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "status",
-		Usage: "show on one screen how the cluster and this node are, what is wrong and what to type next",
+		Usage: "show the state of the cluster and this node, any problems, and what to type next",
 		Flags: []cli.Flag{
 			console.WideFlag(),
 			&cli.BoolFlag{Name: "check",
-				Usage: "exit with 10 when there is a problem that is more than a warning, for this node or the cluster"},
+				Usage: "exit with 10 when this node or the cluster has a problem that is more than a warning"},
 			&cli.BoolFlag{Name: "all",
-				Usage: "with --check: also when another node is away or not ready, though nothing is wrong here; drained ones are well"},
+				Usage: "with --check: also when another node is down or not ready, even if this node has no problem; drained nodes are fine"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {

@@ -26,9 +26,10 @@ import (
 func newTokenCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "token",
-		Usage: "let one node join, once, without telling it cluster_secret",
-		Description: "A token is made here, and only the half of it that proofs are checked with is told to the cluster. It names the cluster\n" +
-			"by the fingerprint of its key, so the node that uses it cannot end up in another one.",
+		Usage: "let one node join once, without cluster_secret",
+		Description: "The token is created on this host. The cluster stores its public key and what token list shows, never its secret part, so\n" +
+			"nothing that the cluster stores can be used to join. The token contains the fingerprint of the cluster's key: the node that\n" +
+			"uses it cannot join another cluster.",
 		Subcommands: []*cli.Command{newTokenCreateCommand(e), newTokenListCommand(e), newTokenRevokeCommand(e)},
 		Action: func(c *cli.Context) error {
 			return console.NoSuchWord(c, "saltclusterctl token --help", "create, list or revoke")
@@ -39,11 +40,11 @@ func newTokenCommand(e *console.Env) *cli.Command {
 func newTokenCreateCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "create",
-		Usage: "make a token and print it; it is shown this once",
+		Usage: "create a token and print it; it is shown only once",
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "valid", Value: time.Hour, Usage: "it can be used for `TIME` from now on, 1m to 720h"},
+			&cli.DurationFlag{Name: "valid", Value: time.Hour, Usage: "the token can be used for `TIME` from now, 1m to 720h"},
 			&cli.StringFlag{Name: "node", Usage: "only the node with this `ID` may use it"},
-			&cli.StringFlag{Name: "note", Usage: "`TEXT` to know it by in token list"},
+			&cli.StringFlag{Name: "note", Usage: "`TEXT` that token list shows"},
 			&cli.StringFlag{Name: "file",
 				Usage: "write it to the new `FILE`, readable by its owner only, instead of printing it"},
 		},
@@ -144,7 +145,7 @@ func tokensScreen(s *console.Screen, list adminapi.Tokens) {
 func newTokenRevokeCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "revoke", ArgsUsage: "ID",
-		Usage: "take a token back; a node that has joined with it stays a member",
+		Usage: "revoke a token; a node that has joined with it stays a member",
 		Flags: []cli.Flag{dryrun.DryRunFlag()},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {

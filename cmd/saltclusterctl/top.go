@@ -22,12 +22,12 @@ import (
 func newTopCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "top",
-		Usage: "show the cluster and this node's work continuously; Ctrl-C ends it",
-		Description: "The rates are those of this node, out of its metrics (option metrics on health_listen, and this host in health_trusted).\n" +
-			"When the output is not a terminal, one screen follows the other.",
+		Usage: "show the cluster and this node's work continuously; Ctrl-C stops it",
+		Description: "The rates are those of this node, from its metrics (option metrics on health_listen, and this host in health_trusted).\n" +
+			"If the output is not a terminal, the screens are printed one after the other.",
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "interval", Aliases: []string{"i"}, Value: 2 * time.Second,
-				Usage: "a screen every `TIME`, half a second at least"},
+				Usage: "refresh every `TIME`, at least half a second"},
 			&cli.IntFlag{Name: "n", Aliases: []string{"count"}, Usage: "end after `N` screens", DefaultText: "never"},
 		},
 		Action: func(c *cli.Context) error {

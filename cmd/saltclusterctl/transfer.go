@@ -16,7 +16,7 @@ import (
 func newTransferCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:      "transfer",
-		Usage:     "hand the leadership over, to NODE or to whoever is fit",
+		Usage:     "hand the leadership over to NODE, or to any suitable node",
 		ArgsUsage: "[NODE]",
 		Flags: []cli.Flag{
 			dryrun.DryRunFlag(),

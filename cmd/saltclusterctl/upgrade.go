@@ -16,9 +16,9 @@ import (
 func newUpgradeCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "upgrade",
-		Usage: "put a new saltclusterd in the place of the running one; minions keep their connections",
-		Description: "The new process reads the configuration anew, so this is also how a changed one takes effect. When the new process\n" +
-			"fails before it has taken over, the running one continues as if nothing had happened, and the exit code says so.",
+		Usage: "replace the running saltclusterd with a new process; minions keep their connections",
+		Description: "The new process rereads the configuration, so changes of it take effect as well. If the new process fails before it has taken\n" +
+			"over, the running one continues unchanged, and the exit code shows the failure.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "binary",
 				Usage: "start `PATH` instead of the program the running saltclusterd was started as"},

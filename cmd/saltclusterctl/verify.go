@@ -18,10 +18,10 @@ import (
 func newVerifyCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "verify",
-		Usage: "compare what the nodes hold: keys, grains, pillars, mines, eauth tokens, roots, jobs",
-		Description: "Every node reads what its salt-master would read, and tells hashes of it; keys are also compared with what the\n" +
-			"cluster has decided. Differences are looked at again after a moment, so changes on their way do not count, nor do entries\n" +
-			"that a master's own cleaning removed. Exit code 10: there are differences; 11: there are none, but not all nodes could be asked.",
+		Usage: "compare the data of the nodes: keys, grains, pillars, mines, eauth tokens, roots, jobs",
+		Description: "Every node reads what its salt-master would read and sends hashes of it; keys are also compared with the cluster's decisions.\n" +
+			"Differences are checked again after a moment, so changes on their way do not count, nor do entries that a master's own cleanup\n" +
+			"removed. Exit code 10: there are differences; 11: there are none, but not all nodes could be asked.",
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "give up after `TIME`; 0: never"},
 		},

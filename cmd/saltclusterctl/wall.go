@@ -14,11 +14,11 @@ import (
 func newWallCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "wall",
-		Usage: "show the rules for what minions may ask of this node, and what they have found",
-		Description: "Rules are set with cluster_wall: {RULE: off|log|enforce}. Fixed ones are always enforced. The counts are of findings\n" +
-			"since this node's saltclusterd was started; its log says more (\"request refused\", \"request would be refused\").",
+		Usage: "show the rules for requests of minions to this node, and how often each one matched",
+		Description: "Rules are set with cluster_wall: {RULE: off|log|enforce}. Fixed rules are always enforced. The counts begin when saltclusterd\n" +
+			"starts on this node; its log has the details (messages request refused and request would be refused).",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "explain", Usage: "say what each rule lets through"},
+			&cli.BoolFlag{Name: "explain", Usage: "show what each rule allows"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {

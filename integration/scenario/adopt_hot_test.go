@@ -231,7 +231,7 @@ func testAdoptHot(t *testing.T, version string) {
 	m1, m2 := filepath.Join(files, "m1.keys"), filepath.Join(files, "m2.keys")
 	a.says(a.ctl(0, "keys", "collect", m1, "--node", "m1"), "5 accepted", "1 pending", "written: ")
 	a.says(b.ctl(0, "keys", "collect", m2, "--node", "m2"), "3 accepted", "1 pending", "2 rejected")
-	a.says(a.ctl(4, "keys", "merge", m1, m2), "it stands for the cluster", "2 in conflict", "saltclusterctl setup")
+	a.says(a.ctl(4, "keys", "merge", m1, m2), "treated as the cluster", "2 in conflict", "saltclusterctl setup")
 
 	a.adopt()
 	labtest.Must(t, b.reached(ctx)) // the other one goes on as it did
@@ -247,8 +247,8 @@ func testAdoptHot(t *testing.T, version string) {
 	a.says(a.ctl(10, "keys", "merge", "--dry-run", m2), "2 conflicts are not decided", "rebuilt", "fired")
 	a.says(a.ctl(6, "keys", "merge", "--yes", m2), "nothing was changed")
 	a.says(a.ctl(0, "keys", "merge", "--yes", m2, "--take", "rebuilt=m2", "--prefer", "cluster"),
-		"the cluster was told 3 keys")
-	a.says(a.ctl(0, "keys", "merge", "--yes", m2, "--prefer", "cluster"), "the cluster has all of it")
+		"merged 3 keys into the cluster")
+	a.says(a.ctl(0, "keys", "merge", "--yes", m2, "--prefer", "cluster"), "nothing to merge: the cluster's keys stay as they are")
 	labtest.Must(t, a.reached(ctx))
 
 	all := []string{hotBoth, hotHalf, hotFirst, hotLast}

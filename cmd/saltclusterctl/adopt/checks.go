@@ -139,7 +139,7 @@ func (c *checks) checkIdentity(becomes string) {
 	case errors.Is(s.KeyErr, fs.ErrNotExist) && s.native != nil:
 		c.addFinding("identity", doctor.Fail, path, "is not there: Salt's own cluster has never run here",
 			"it is not known what its minions trust",
-			"let it start once, or remove cluster_id and its kind from "+s.native.where)
+			"let it start once, or remove cluster_id and the other cluster_ options from "+s.native.where)
 	case s.native != nil && s.KeyErr != nil && !errors.Is(s.KeyErr, fs.ErrPermission):
 		c.addFinding("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster",
 			"a key with a passphrase (cluster_key_pass) has to be written without one, because the cluster's has none")

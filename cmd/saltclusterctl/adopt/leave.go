@@ -227,13 +227,13 @@ func (s *Site) stepsToLeave(others bool) []string {
 		return []string{
 			"take this host out of the load balancer: saltclusterctl haproxy on another node prints a file without it",
 			"systemctl disable --now saltclusterd",
-			restart + ": it takes the ports of its own again",
+			restart + ": it listens on its own ports again",
 		}
 	}
 	return []string{
 		"where HAProxy is in front, its checks ask saltclusterd: first give it what saltclusterctl haproxy --bare prints, and reload it",
 		"systemctl disable --now saltclusterd; " + restart +
-			": one after the other, for minions are alone in between; they connect anew, and sign in",
+			": one straight after the other, because minions have no master in between; they reconnect and sign in again",
 		"salt '*' test.ping",
 	}
 }

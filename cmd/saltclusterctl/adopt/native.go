@@ -79,8 +79,8 @@ func (c *checks) leavesNative() {
 	}
 	c.addFinding("native", doctor.Warn, s.native.where,
 		fmt.Sprintf("this master belongs to Salt's own cluster %s, and leaves it when it is restarted", s.native.id),
-		"until the others have followed each cluster reaches its own minions only, and neither hears of keys that the other one accepts",
-		"afterwards remove cluster_id and its kind there; until then the drop-in overrules it")
+		"until the others have followed, each cluster reaches its own minions only, and neither learns of keys that the other accepts",
+		"afterwards remove cluster_id and the other cluster_ options there; until then the drop-in overrides them")
 	c.addFinding("native", doctor.Warn, "",
 		"a minion whose ports 4505 and 4506 lead to masters of both clusters would sign in again and again",
 		"they have different AES keys", "a load balancer must have this master apart from those that have not left")
@@ -99,8 +99,8 @@ func (c *checks) leavesNative() {
 	if s.native.store != nil {
 		if files, _ := filepath.Glob(filepath.Join(s.Master.PkiDir, ".mmap_*")); len(files) > 0 {
 			c.addFinding("keys", doctor.Fail, files[0],
-				"a key store is there that this master has not used as long as it belonged to the cluster",
-				"it would take those keys for its own",
+				"found a key store that this master did not use while in Salt's cluster",
+				"the master would adopt its keys",
 				"move "+filepath.Join(s.Master.PkiDir, ".mmap_*")+" away")
 		}
 	}

@@ -7,25 +7,25 @@ func Guide() string {
 	var b strings.Builder
 	b.WriteString(`# What Salt says, why, and what to do
 
-Find the words that Salt printed below, or have them explained by ` + "`saltclusterctl doctor --explain 'WORDS'`" + `, which has the same table.
-[Messages of saltclusterd](../reference/messages.md) are on another page. Run these first:
+Find the section for the message that Salt printed. ` + "`saltclusterctl doctor --explain 'WORDS'`" + ` shows the same text on the command line. Messages of
+saltclusterd itself are on [another page](../reference/messages.md). Run these first:
 
 ` + "```" + `sh runnable=site
-saltclusterctl status            # this node and the cluster: what is wrong, and what to type
-saltclusterctl doctor            # the host, the network between the nodes, the path of the minions
+saltclusterctl status            # problems of this node and the cluster, and what to type
+saltclusterctl doctor            # checks the host, the network between the nodes, and the ports for minions
 saltclusterctl doctor --haproxy /etc/haproxy/haproxy.cfg --via ADDRESS-OF-HAPROXY
 ` + "```" + `
 
 ` + "```" + `sh runnable=plain
-saltclusterctl doctor --explain 'Invalid master key'      # the section below for these words
+saltclusterctl doctor --explain 'Invalid master key'      # shows the section for this message
 ` + "```" + `
 
 ` + "```" + `text shows
 master_finger
 ` + "```" + `
 
-Each finding of ` + "`doctor`" + ` says what is wrong, what it causes and what to do. Exit code 10: something is broken; 0: nothing is, though there
-may be warnings.
+Each finding of ` + "`doctor`" + ` says what is wrong, what the effect is and what to do. The exit code is 10 when something is broken, and 0
+otherwise, even with warnings.
 `)
 	for _, s := range Symptoms() {
 		b.WriteString("\n## " + s.Words + "\n\nPrinted by " + s.Where + ".\n\n| cause | check with | fix |\n|---|---|---|\n")

@@ -17,18 +17,18 @@ import (
 func NewKeysCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "keys",
-		Usage: "look at the minion keys of the cluster, and decide about them",
-		Description: "salt-key on any master does the same, and is noticed; this needs no salt-master and says who decided what, when and where.\n" +
-			"MINION may be a pattern as Salt has them (web*).",
+		Usage: "show the minion keys of the cluster, and decide about them",
+		Description: "salt-key on any master does the same, and the cluster follows it. These commands need no salt-master, and show who decided what,\n" +
+			"when and where.\n" +
+			"MINION may be a pattern as in Salt (web*).",
 		Subcommands: []*cli.Command{
 			newKeysListCommand(e), newKeysShowCommand(e), newKeysHistoryCommand(e), newKeysCollectCommand(e),
 			newKeysMergeCommand(e),
 			newKeysHeldCommand(e),
-			newKeysDecideCommand(e, "accept", adminapi.KeyAccepted, "let minions in, in the whole cluster", adminapi.KeyPending),
-			newKeysDecideCommand(e, "reject", adminapi.KeyRejected, "keep minions out; what they have is worth nothing any more",
-				""),
+			newKeysDecideCommand(e, "accept", adminapi.KeyAccepted, "accept minions in the whole cluster", adminapi.KeyPending),
+			newKeysDecideCommand(e, "reject", adminapi.KeyRejected, "refuse minions; their credentials become invalid", ""),
 			newKeysDecideCommand(e, "delete", adminapi.KeyDeleted,
-				"forget keys; what they have is worth nothing any more, but they may ask again", ""),
+				"forget keys; the minions' credentials become invalid, but they may ask again", ""),
 		},
 		Action: func(c *cli.Context) error {
 			return console.NoSuchWord(c, "saltclusterctl keys --help",
@@ -179,7 +179,7 @@ func newKeysDecideCommand(e *console.Env, name, to, usage, from string) *cli.Com
 		Name: name, ArgsUsage: "MINION...", Usage: usage,
 		Flags: []cli.Flag{
 			console.YesFlag(),
-			&cli.BoolFlag{Name: "dry-run", Usage: "only list what would be decided about"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "only list the keys that would change"},
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {

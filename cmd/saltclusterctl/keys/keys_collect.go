@@ -24,9 +24,9 @@ import (
 func newKeysCollectCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "collect", ArgsUsage: "FILE",
-		Usage: "write this host's salt-master's minion keys into FILE, for keys merge on a node of the cluster",
-		Description: "For a salt-master that is not a node yet and shares its minions with one that is, or will be. It reads the master's\n" +
-			"key directories (3008: its store, too) and changes nothing. FILE holds public keys and their states, and no secret;\n" +
+		Usage: "write the minion keys of this host's salt-master to FILE, for keys merge on a node of the cluster",
+		Description: "For a salt-master that is not a node yet and shares its minions with one that is, or will be. It reads the master's key\n" +
+			"directories (with 3008 its key store as well) and changes nothing. FILE contains public keys and their states, and no secrets;\n" +
 			"- is standard output.",
 		Flags: append([]cli.Flag{&cli.StringFlag{Name: "node",
 			Usage: "`ID` of the node that this master becomes; default: the host's name"}}, adopt.HostFlags()...),

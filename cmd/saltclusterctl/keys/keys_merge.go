@@ -20,19 +20,19 @@ import (
 func newKeysMergeCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "merge", ArgsUsage: "FILE...",
-		Usage: "bring minion keys of other salt-masters into the cluster: show what they say, decide what they contradict each other in, and do it",
-		Description: "FILEs come from keys collect. A key that only one side has is taken as it is there, and a decision (accepted, rejected) counts\n" +
-			"against none (pending). Another key for the same id, accepted here and rejected there, and what the cluster has deleted are\n" +
-			"conflicts: it asks for each, or --take and --prefer say what counts; --yes decides none of them. The key that loses is denied.\n" +
-			"Before there is a cluster it only shows what the FILEs come to, the first one of them standing for the cluster.\n" +
+		Usage: "merge the minion keys of other salt-masters into the cluster: show them, resolve conflicts, and apply the result",
+		Description: "FILEs come from keys collect. A key that only one side has is taken with its state; accepted or rejected wins over pending.\n" +
+			"These are conflicts: another key for the same id, accepted on one side and rejected on the other, and keys that the cluster has\n" +
+			"deleted. The command asks about each, or --take and --prefer decide; --yes decides none of them. The key that loses is denied.\n" +
+			"Before a cluster exists it only shows the result of the FILEs, and treats the first one as the cluster.\n" +
 			"SOURCE is cluster, or the name of a node as keys collect wrote it.",
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "take", Usage: "`MINION=SOURCE`: what SOURCE has of this minion counts; may be repeated"},
-			&cli.StringFlag{Name: "prefer", Usage: "in all other conflicts `SOURCE` counts"},
+			&cli.StringSliceFlag{Name: "take", Usage: "`MINION=SOURCE`: use the key that SOURCE has for this minion; may be repeated"},
+			&cli.StringFlag{Name: "prefer", Usage: "use the key of `SOURCE` in all other conflicts"},
 			&cli.BoolFlag{Name: "replace-key",
-				Usage: "also keys of a salt-master with another master.pem; its minions have to learn the cluster's"},
-			&cli.BoolFlag{Name: "all", Usage: "list every key that is new, not only the first ones"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "only show it; exit code 10 when a conflict is not decided"},
+				Usage: "merge the keys of a salt-master with another master.pem as well; its minions must get the cluster's master.pub"},
+			&cli.BoolFlag{Name: "all", Usage: "list all new keys, not only the first ones"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "change nothing, only show it; exit code 10 when a conflict is undecided"},
 			console.YesFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -135,7 +135,7 @@ func compareSets(e *console.Env, c *cli.Context, out *merged, sets []keyset.Set)
 		}
 	case len(sets) == 1:
 		return nil, adminapi.Errorf(adminapi.CodeNotMember,
-			"saltclusterctl setup, then saltclusterctl bootstrap, on the first master; or name two files to see what they come to",
+			"saltclusterctl setup, then saltclusterctl bootstrap, on the first master; or name two files to see the result",
 			"there is no cluster yet that %s could be merged into", out.Sources[0].Name)
 	default:
 		out.Identity, base, sets = sets[0].Identity, keyset.SetBase(sets[0]), sets[1:]
@@ -272,7 +272,7 @@ func putAll(e *console.Env, c *cli.Context, out *merged, m *keyset.Merge) error 
 			return client.PutKeys(ctx, adminapi.PutKeysRequest{From: strings.Join(from, " "), Seen: m.Base.Rev, Keys: some})
 		})
 		if err != nil {
-			return fmt.Errorf("after %s, which are the cluster's now (run it again for the rest): %w", wording.Plural(out.Done, "key"),
+			return fmt.Errorf("%s merged; run it again for the rest: %w", wording.Plural(out.Done, "key"),
 				err)
 		}
 		for _, k := range done.Keys {

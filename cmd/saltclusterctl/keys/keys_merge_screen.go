@@ -17,7 +17,7 @@ func mergeScreen(s *console.Screen, out merged, all bool) {
 	for i, src := range out.Sources {
 		end := ""
 		if out.Cluster == "" && i == 0 {
-			end = "; it stands for the cluster, which is not there yet"
+			end = "; treated as the cluster, which does not exist yet"
 		}
 		s.Line("%s: %s%s", src.text, countsText(src.Counts), end)
 	}
@@ -78,7 +78,7 @@ func mergeEnd(s *console.Screen, out merged, all, only bool) {
 	}
 	switch {
 	case out.Cluster == "":
-		s.Line("nothing was changed, for there is no cluster yet")
+		s.Line("nothing was changed: no cluster exists yet")
 		console.NextSteps(s, []string{
 			"saltclusterctl setup, and what it prints: on " + out.names[0],
 			"saltclusterctl keys merge " + strings.Join(out.sourceFiles()[1:], " ") + ": there",
@@ -87,13 +87,13 @@ func mergeEnd(s *console.Screen, out merged, all, only bool) {
 		s.Line("%s", s.Paint(console.Red, fmt.Sprintf("%s not decided; nothing was changed", countIs(out.Open, "conflict"))))
 		s.Line("  --take MINION=SOURCE decides one, --prefer SOURCE all others")
 	case only && out.puts > 0:
-		s.Line("nothing was changed; the cluster would be told %s", wording.Plural(out.puts, "key"))
+		s.Line("nothing was changed; %s would be merged into the cluster", wording.Plural(out.puts, "key"))
 	case out.puts == 0:
-		s.Line("%s", s.Paint(console.Green, "the cluster has all of it"))
+		s.Line("%s", s.Paint(console.Green, "nothing to merge: the cluster's keys stay as they are"))
 	case out.Done > 0 || len(out.Failed) > 0:
-		s.Line("%s", s.Paint(console.Green, "the cluster was told "+wording.Plural(out.Done, "key")))
+		s.Line("%s", s.Paint(console.Green, "merged "+wording.Plural(out.Done, "key")+" into the cluster"))
 		if len(out.Failed) > 0 {
-			s.Line("%s", s.Paint(console.Red, wording.Plural(len(out.Failed), "key")+" changed meanwhile: run it again"))
+			s.Line("%s", s.Paint(console.Red, wording.Plural(len(out.Failed), "key")+" changed in the meantime: run it again"))
 		}
 	}
 }

@@ -17,24 +17,24 @@ import (
 func NewMigrateCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:      "migrate",
-		Usage:     "take the masters from a shared file system to their own, one node after the other; minions do not notice",
+		Usage:     "move the masters from a shared file system to their own disks, one node after the other; minions do not notice",
 		ArgsUsage: "NODE",
-		Description: "For each node: what its master has on the share is copied to its own disk and compared by hash, its configuration is\n" +
-			"changed by two drop-ins, saltclusterd is put anew in its place, the salt-master restarted. The next node's turn comes\n" +
-			"when this one serves minions, has what the cluster has, and verify finds no difference. Until the last node has left\n" +
-			"the share, one of those that are still there stands for it: what is changed there reaches the others, and the other\n" +
-			"way round. Killed or refused, it resumes where it was when it is run again. The share is only read.\n" +
-			"Without NODE and --all it says what would be done on each node, and does nothing.",
+		Description: "For each node: the files that its master has on the share are copied to its own disk and compared by hash, its\n" +
+			"configuration is changed by two drop-ins, saltclusterd is upgraded in place, and the salt-master is restarted. The next\n" +
+			"node follows when this one serves minions, has caught up with the cluster, and verify finds no difference. Until the last\n" +
+			"node has left the share, one of those still on it is the stand-in: it passes changes on the share to the nodes that have\n" +
+			"left, and their changes to the share. If it is refused or killed, run it again to resume. Copying only reads the share.\n" +
+			"Without NODE and --all it shows what would be done on each node, and changes nothing.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Usage: "all nodes, one after the other"},
 			console.YesFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be done on each node"},
 			&cli.BoolFlag{Name: "status", Usage: "only say how far each node is"},
 			&cli.StringFlag{Name: "to",
-				Usage: "put the copies into `DIR`, on every node; default: var/lib/salt-master below the master's root_dir"},
+				Usage: "put the copies into `DIR` on every node; default: var/lib/salt-master below the master's root_dir"},
 			&cli.StringFlag{Name: "stand-in",
-				Usage: "`NODE` goes last and stands for the share until then; default: the last by id"},
-			&cli.BoolFlag{Name: "back", Usage: "let NODE work on the share again; only while another node stands for it"},
+				Usage: "`NODE` leaves the share last and is the stand-in until then; default: the last by id"},
+			&cli.BoolFlag{Name: "back", Usage: "move NODE back to the share; possible while another node is the stand-in"},
 			&cli.DurationFlag{Name: "healthy-within", Value: defaultHealthy,
 				Usage: "give a node `TIME` to be well before the next one's turn, else refuse"},
 			&cli.DurationFlag{Name: "timeout",
@@ -136,7 +136,7 @@ func migrationScreen(s *console.Screen, m adminapi.Migration, plan bool) {
 		case n.ByHand != nil:
 			what = "waits: " + n.ByHand.Why
 		case what == "" && n.StandIn:
-			what = "stands for the share"
+			what = "stand-in for the share"
 		case what == "":
 			what = n.Behind
 		}

@@ -59,7 +59,7 @@ func (g *guide) runMigration(ctx context.Context) error {
 			return console.Refusedf("saltclusterctl migrate --status", "%s shares no file system, or is not a member", g.only)
 		}
 		if n := len(order); n > 1 && g.only == order[n-1] {
-			return console.Refusedf("name another one first, or --stand-in NODE", "%s stands for the share: it goes last", g.only)
+			return console.Refusedf("name another one first, or --stand-in NODE", "%s is the stand-in for the share: it leaves last", g.only)
 		}
 	}
 	if n := len(order); n > 1 {

@@ -20,19 +20,19 @@ import (
 func NewRootsCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "roots",
-		Usage: "look at the replication of file_roots and pillar_roots, and decide where it needs an operator",
+		Usage: "show the replication of file_roots and pillar_roots, and make the decisions that need an operator",
 		Subcommands: []*cli.Command{
 			newRootsStatusCommand(e), newRootsDiffCommand(e), newRootsHistoryCommand(e), newRootsConflictsCommand(e),
 			newRootsDecision(e, adminapi.RootsConfirm,
-				"put a revision in force that deletes much and was held; on a terminal it asks before"),
+				"put in force a revision that deletes much and was held; on a terminal it asks for confirmation"),
 			newRootsDecision(e, adminapi.RootsDrop,
-				"refuse a revision that was held: its author gets back what it deleted; what it edited is put aside"),
+				"refuse a revision that was held: its deletions are undone on the node that made them, and its edits are put aside"),
 			newRootsDecision(e, adminapi.RootsRollback,
-				"make the trees as they were in a former revision, on all nodes; on a terminal it asks before"),
+				"restore the trees of a former revision on all nodes; on a terminal it asks for confirmation"),
 			newRootsAside(e, "restore", "put back something that was put aside on this node (roots conflicts), as an edit",
 				true),
 			newRootsAside(e, "discard",
-				"remove for good something that was put aside on this node (roots conflicts); on a terminal it asks before", false),
+				"delete for good something that was put aside on this node (roots conflicts); on a terminal it asks for confirmation", false),
 			newRootsRefillCommand(e),
 		},
 		Action: func(c *cli.Context) error {
@@ -44,7 +44,7 @@ func NewRootsCommand(e *console.Env) *cli.Command {
 
 func newRootsStatusCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
-		Name: "status", Usage: "show what is in force, and how far every node is",
+		Name: "status", Usage: "show the revision in force, and how far each node is",
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {
 				return err
@@ -60,7 +60,7 @@ func newRootsStatusCommand(e *console.Env) *cli.Command {
 
 func newRootsHistoryCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
-		Name: "history", Usage: "list the revisions that are kept, with those that wait for a decision",
+		Name: "history", Usage: "list the stored revisions, including those that wait for a decision",
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {
 				return err
@@ -76,7 +76,7 @@ func newRootsHistoryCommand(e *console.Env) *cli.Command {
 
 func newRootsConflictsCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
-		Name: "conflicts", Usage: "list what lost against the cluster and was put aside, on all nodes",
+		Name: "conflicts", Usage: "list what lost a conflict and was put aside, on all nodes",
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {
 				return err
@@ -95,7 +95,7 @@ func newRootsDiffCommand(e *console.Env) *cli.Command {
 		Name: "diff", ArgsUsage: "NODE NODE",
 		Flags: []cli.Flag{&cli.DurationFlag{Name: "timeout", Value: 100 * time.Second,
 			Usage: "give up after `TIME`; 0: never"}},
-		Usage: "compare the disks of two nodes: how to get from the first to the second",
+		Usage: "compare the disks of two nodes: the changes from the first to the second",
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 {
 				return console.Usagef("saltclusterctl roots diff m1 m2", "roots diff takes two arguments, the ids of nodes")
@@ -178,7 +178,7 @@ func newRootsAside(e *console.Env, name, usage string, restore bool) *cli.Comman
 	flags := []cli.Flag{console.TimeoutFlag()}
 	if !restore {
 		flags = append(flags, dryrun.DryRunFlag(), console.YesFlag(), &cli.StringFlag{
-			Name: "path", Usage: "instead of an ID: all that this node has put aside whose path, or last name of it, is like `PATTERN`, such as '*.log'",
+			Name: "path", Usage: "instead of an ID: everything put aside on this node whose path or file name matches `PATTERN`, for example '*.log'",
 		})
 	}
 	return console.CompleteCommand(&cli.Command{
@@ -211,9 +211,9 @@ func newRootsAside(e *console.Env, name, usage string, restore bool) *cli.Comman
 func newRootsRefillCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "refill", ArgsUsage: "DIRECTORY", Flags: []cli.Flag{dryrun.DryRunFlag(), console.YesFlag(), console.TimeoutFlag()},
-		Usage: "bring what the cluster has into a directory of this node that is left alone because another is in its place: a new disk, say",
-		Description: "Not for a file system that is only not mounted: mount it, and nothing else is needed. Content of the directory that\n" +
-			"differs from what the cluster has is put aside (roots conflicts). No other node is touched.",
+		Usage: "copy the cluster's content into a directory of this node that is left alone because it was replaced, for example by a new disk",
+		Description: "Not for a file system that is just not mounted: mount it, and nothing else is needed. Content of the directory that differs\n" +
+			"from the cluster's is put aside (roots conflicts). No other node is changed.",
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return console.Usagef("saltclusterctl roots status lists them",

@@ -14,16 +14,16 @@ import (
 func NewSyncRootsCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "sync_roots", Aliases: []string{"sync-roots"},
-		Usage: "give what stands in this node's file_roots and pillar_roots to all other nodes, now",
-		Description: "Shows progress and waits until every node has it, then what was installed and removed where. Anything else than all nodes\n" +
-			"having it is an error exit. What other nodes have changed meanwhile is merged, not overwritten. With --force or --accept it asks\n" +
-			"before, unless --yes is given: what was deleted here is deleted on all nodes, however much it is.",
+		Usage: "copy this node's file_roots and pillar_roots to all other nodes now",
+		Description: "It shows progress and waits until every node has the content, then shows what was installed and removed where. The exit code\n" +
+			"is an error unless all nodes have it. Changes made on other nodes meanwhile are merged, not overwritten. With --force or --accept\n" +
+			"it asks for confirmation, unless --yes is given: what was deleted here is deleted on all nodes, however much it is.",
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be sent"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "only show what would be sent"},
 			&cli.StringFlag{Name: "env", Usage: "only the directories of the environment `ENV`"},
-			&cli.BoolFlag{Name: "force", Usage: "also when so much is deleted that it would wait for roots confirm"},
+			&cli.BoolFlag{Name: "force", Usage: "apply it even if it deletes so much that it would wait for roots confirm"},
 			&cli.StringFlag{Name: "accept",
-				Usage: "also what is in `DIRECTORY` now, which is left alone because another is in its place (roots status)"},
+				Usage: "include what is in `DIRECTORY` now, which is left alone because it was replaced (roots status)"},
 			console.YesFlag(),
 		}, rootsWaitFlags()...),
 		Action: func(c *cli.Context) error {

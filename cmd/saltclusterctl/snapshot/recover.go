@@ -14,12 +14,12 @@ import (
 func NewRecoverCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "recover",
-		Usage: "when more than half of the voters are gone for good: make a new cluster out of this node alone",
-		Description: "Run it on one node, the one that knows most (status shows its index), while saltclusterd runs there. It keeps the\n" +
-			"cluster's identity, its keys and secrets, so minions stay content. What the others decided after the last contact is lost,\n" +
-			"and they are not members any more: when they come back they stop serving and have to join again.",
+		Usage: "when more than half of the voters are lost for good: create a new cluster from this node alone",
+		Description: "Run it on one node, the one with the highest index (see status), while saltclusterd runs there. It keeps the cluster's\n" +
+			"identity, keys and secrets, so minions need no change. What the others decided after the last contact is lost, and they are no\n" +
+			"longer members: when they come back they stop serving and have to join again.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "force-new-cluster", Usage: "say that you mean it; nothing is done without it"},
+			&cli.BoolFlag{Name: "force-new-cluster", Usage: "required, to confirm this; nothing is done without it"},
 			console.YesFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "only show what would be kept and lost"},
 			console.TimeoutFlag(),

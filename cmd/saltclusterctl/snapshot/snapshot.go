@@ -24,9 +24,9 @@ import (
 func NewSnapshotCommand(e *console.Env) *cli.Command {
 	c := console.CompleteCommand(&cli.Command{
 		Name:  "snapshot",
-		Usage: "keep the whole cluster in a file, and bring it back",
-		Description: "The file holds the cluster's private key and every secret of it: anyone who has it can act as the cluster. It is readable by its\n" +
-			"owner only; --passphrase-file encrypts it with age (https://age-encryption.org).",
+		Usage: "save the whole cluster to a file, and restore it",
+		Description: "The file contains the cluster's private key and all its secrets: anyone who has it can act as the cluster. Only its owner can\n" +
+			"read it; --passphrase-file encrypts it with age (https://age-encryption.org).",
 		Subcommands: []*cli.Command{newSaveCommand(e), newInspectCommand(e), newRestoreCommand(e)},
 		Action: func(c *cli.Context) error {
 			return console.NoSuchWord(c, "saltclusterctl snapshot --help", "save, inspect or restore")
@@ -42,7 +42,7 @@ func passphraseFlag() cli.Flag {
 func newSaveCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "save", ArgsUsage: "FILE",
-		Usage: "write everything this node knows of the cluster to FILE, secrets included",
+		Usage: "write everything this node knows about the cluster to FILE, including secrets",
 		Flags: []cli.Flag{passphraseFlag(), console.TimeoutFlag()},
 		Action: func(c *cli.Context) error {
 			return withFile(c, "save", func(f string) error { return runSave(c, e, f) })
@@ -53,7 +53,7 @@ func newSaveCommand(e *console.Env) *cli.Command {
 func newInspectCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "inspect", ArgsUsage: "FILE",
-		Usage: "check FILE and show which cluster it is of; shows no secret, needs no daemon",
+		Usage: "check FILE and show which cluster it is from; shows no secrets, needs no daemon",
 		Flags: []cli.Flag{passphraseFlag()},
 		Action: func(c *cli.Context) error {
 			return withFile(c, "inspect", func(f string) error { return runInspect(c, e, f) })
@@ -64,16 +64,16 @@ func newInspectCommand(e *console.Env) *cli.Command {
 func newRestoreCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "restore", ArgsUsage: "FILE",
-		Usage: "make this node, which belongs to no cluster, the cluster in FILE, alone",
+		Usage: "turn this node, which belongs to no cluster, into the cluster in FILE, with one member",
 		Description: "For an empty machine when all nodes are lost. The salt-master gets the cluster's identity (its own is kept beside it) and all\n" +
-			"minion keys. Nodes that are left of the former cluster have to join again; while one of them answers nothing is restored.\n" +
-			"It asks before, unless --yes is given; with --force the answer is the cluster's id.",
+			"minion keys. Remaining nodes of the former cluster have to join again; nothing is restored while one of them answers. It asks\n" +
+			"for confirmation unless --yes is given; with --force you confirm by typing the cluster's id.",
 		Flags: append([]cli.Flag{
 			passphraseFlag(),
 			dryrun.DryRunFlag(),
 			console.YesFlag(),
 			&cli.BoolFlag{Name: "force",
-				Usage: "also while members of that cluster answer: they step down when they meet this one"},
+				Usage: "restore even if members of that cluster answer: they step down when they meet this node"},
 		}, console.WaitFlags()...),
 		Action: func(c *cli.Context) error {
 			return withFile(c, "restore", func(f string) error { return runRestore(c, e, f) })

@@ -25,11 +25,11 @@ import (
 func NewBundleCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "bundle", ArgsUsage: "FILE",
-		Usage: "write what others need to help with a problem into FILE (tar.gz)",
-		Description: "Status, members, ring, options, roots, what the doctor finds, what the process stands at, the newest log lines. No secrets and no private keys: secrets\n" +
-			"are not asked for, and what looks like one is blanked out. Names and addresses of hosts and minions are in it: look through\n" +
-			"it before you give it away.",
-		Flags: []cli.Flag{&cli.IntFlag{Name: "lines", Value: 5000, Usage: "take the newest `N` lines of the log; 0: none"}},
+		Usage: "write the information needed to help with a problem to FILE (tar.gz)",
+		Description: "It contains status, members, ring, options, roots, the findings of doctor, stack traces and the newest log lines. It\n" +
+			"contains no secrets and no private keys: they are not collected, and whatever looks like one is blanked out. It does contain\n" +
+			"names and addresses of hosts and minions: look through it before you send it to anyone.",
+		Flags: []cli.Flag{&cli.IntFlag{Name: "lines", Value: 5000, Usage: "include the newest `N` lines of the log; 0: none"}},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return console.Usagef("saltclusterctl bundle /root/bundle.tar.gz", "bundle takes the name of the file to write")

@@ -16,16 +16,16 @@ import (
 func NewDoctorCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "doctor",
-		Usage: "look for what is wrong: this host, the way between the nodes, the way of the minions to them",
-		Description: "Also works without saltclusterd, and sees more as root. Ports, permissions, inotify limits, DNS, clocks, versions, identities,\n" +
-			"expiry; every node's 4505 and 4506 are tried with a ZeroMQ client that shares no code with saltclusterd, also with packets of\n" +
-			"full size (MTU). With --explain it says what is behind something that Salt has printed. Exit code 10: something is broken.",
+		Usage: "find problems of this host, the network between the nodes, and the path of the minions to them",
+		Description: "Also works without saltclusterd, and finds more as root. It checks ports, permissions, inotify limits, DNS, clocks, versions,\n" +
+			"identities and expiry. It tries 4505 and 4506 of every node with a ZeroMQ client that shares no code with saltclusterd, also\n" +
+			"with full-size packets (MTU). With --explain it explains a message that Salt printed. Exit code 10: something is broken.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "haproxy", Usage: "judge the HAProxy configuration in `FILE`; -: standard input"},
+			&cli.StringFlag{Name: "haproxy", Usage: "check the HAProxy configuration in `FILE`; -: standard input"},
 			&cli.StringSliceFlag{Name: "via",
-				Usage: "try `HOST`, the load balancer for one, as minions would; HOST:PUBLISH_PORT:RET_PORT for other ports; may be repeated"},
-			&cli.StringFlag{Name: "explain", Usage: "say what is behind `WORDS` that Salt has printed"},
-			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also what is well, and what could not be looked at"},
+				Usage: "try `HOST`, for example the load balancer, as minions would; HOST:PUBLISH_PORT:RET_PORT for other ports; may be repeated"},
+			&cli.StringFlag{Name: "explain", Usage: "explain `WORDS`, a message that Salt printed"},
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also show what is in order, and what could not be checked"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := console.NoArgs(c); err != nil {
@@ -50,14 +50,14 @@ func runExplain(c *cli.Context, e *console.Env) error {
 			words = append(words, s.Words)
 		}
 		return &adminapi.Error{Code: adminapi.CodeNotFound,
-			Message: fmt.Sprintf("nothing is known about %q", c.String("explain")),
-			Hint:    "known are: " + joinQuoted(words)}
+			Message: fmt.Sprintf("no known message matches %q", c.String("explain")),
+			Hint:    "known messages: " + joinQuoted(words)}
 	}
 	away := daemonAway(e, c)
 	return e.PrintValue(c, list, func(s *console.Screen) {
 		if away {
 			s.Line("%s", s.Paint(console.Red,
-				"saltclusterd on this host is not reachable: what salt publishes here may reach no minion"))
+				"saltclusterd on this host is not reachable: jobs given here may reach no minion"))
 			s.Line("     -> systemctl status saltclusterd; systemctl start saltclusterd")
 		}
 		for _, one := range list {

@@ -12,7 +12,7 @@ import (
 
 func NewLogsCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
-		Name: "logs", Usage: "let saltclusterd log more or less, without a restart",
+		Name: "logs", Usage: "make saltclusterd log more or less, without a restart",
 		Subcommands: []*cli.Command{newLogsLevelCommand(e)},
 		Action: func(c *cli.Context) error {
 			return console.NoSuchWord(c, "saltclusterctl logs level debug --for 10m", "level")
@@ -24,9 +24,9 @@ func newLogsLevelCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "level", ArgsUsage: "[debug|info|warning|error|default]",
 		Usage: "show or set how much this node's saltclusterd logs",
-		Description: "It lasts until the process ends or another takes over (upgrade, reload); the option log_level is what lasts.\n" +
-			"The log is where the service manager puts it: journalctl -u saltclusterd",
-		Flags: []cli.Flag{&cli.DurationFlag{Name: "for", Usage: "set it for `TIME`, then as it is configured",
+		Description: "It lasts until the process ends or is replaced (upgrade, reload); to make it permanent, set the option log_level.\n" +
+			"The service manager decides where the log goes: journalctl -u saltclusterd",
+		Flags: []cli.Flag{&cli.DurationFlag{Name: "for", Usage: "set it for `TIME`, then return to the configured level",
 			DefaultText: "until the process ends"}},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {

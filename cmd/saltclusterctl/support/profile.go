@@ -16,13 +16,13 @@ import (
 func NewProfileCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "profile", ArgsUsage: "FILE",
-		Usage: "write into FILE where this node's saltclusterd spends its time or memory",
-		Description: "For go tool pprof, and for those who help: it tells places in the program, and nothing of what passes through it. While the\n" +
-			"processor's time is sampled saltclusterd needs about one hundredth more of it.",
+		Usage: "write a profile of saltclusterd on this node to FILE: where it spends its time or memory",
+		Description: "Read it with go tool pprof, or send it to people who help you. It names functions of the program and contains no data\n" +
+			"that the program processes. While a CPU profile is taken, saltclusterd uses about 1% more CPU.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "kind", Value: adminapi.ProfileCPU,
 				Usage: "`KIND`: " + strings.Join(adminapi.ProfileKinds(), ", ")},
-			&cli.DurationFlag{Name: "for", Value: 10 * time.Second, Usage: "sample the processor for `TIME`, in whole seconds"},
+			&cli.DurationFlag{Name: "for", Value: 10 * time.Second, Usage: "profile the CPU for `TIME`, in whole seconds"},
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
