@@ -70,7 +70,8 @@ func (s *Switcher) runOp(i int, op *Op) error {
 }
 
 // Abandon takes care of what runs of a plan that were cut off have taken out of the slot, as Run does, and carries out
-// nothing: the slot's directory is another one. It may be repeated.
+// nothing: the slot's directory is another one. It may be repeated. The plan's files get the device number that the
+// area has now.
 func (s *Switcher) Abandon(p *Plan) (Outcome, error) {
 	s.out = Outcome{}
 	area, err := s.Area.Stage.Self()
