@@ -62,11 +62,22 @@ func (p *wsPeer) send(body string) {
 	p.write(wsFrame(ws.OpBinary, true, []byte(body)))
 }
 
+// readFrame reads one frame as it is.
+func (p *wsPeer) readFrame() (ws.Frame, error) {
+	h, err := ws.ReadHeader(p.in)
+	if err != nil {
+		return ws.Frame{}, err
+	}
+	f := ws.Frame{Header: h, Payload: make([]byte, h.Length)}
+	_, err = io.ReadFull(p.in, f.Payload)
+	return f, err
+}
+
 // read returns the next message, and answers PINGs before it.
 func (p *wsPeer) read() string {
 	p.t.Helper()
 	for {
-		f, err := ws.ReadFrame(p.in)
+		f, err := p.readFrame()
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -125,14 +136,14 @@ func TestWSReq(t *testing.T) {
 	p.write(wsFrame(ws.OpBinary, false, []byte("in ")))
 	p.write(wsFrame(ws.OpPing, true, []byte("!")))
 	p.write(wsFrame(ws.OpContinuation, true, []byte("pieces")))
-	if f, err := ws.ReadFrame(p.in); err != nil || f.Header.OpCode != ws.OpPong || string(f.Payload) != "!" {
+	if f, err := p.readFrame(); err != nil || f.Header.OpCode != ws.OpPong || string(f.Payload) != "!" {
 		t.Errorf("%+v %v", f, err)
 	}
 	if got := p.read(); got != "192.0.2.9 in pieces" {
 		t.Errorf("got %.60q", got)
 	}
 	p.write(wsFrame(ws.OpClose, true, ws.NewCloseFrameBody(ws.StatusNormalClosure, "")))
-	if f, err := ws.ReadFrame(p.in); err != nil || f.Header.OpCode != ws.OpClose {
+	if f, err := p.readFrame(); err != nil || f.Header.OpCode != ws.OpClose {
 		t.Errorf("%+v %v", f, err)
 	}
 	ended(t, conn)
@@ -370,10 +381,10 @@ func (p *wsPeer) readEnd() {
 	if got := p.read(); got != "\xc1" {
 		p.t.Fatalf("got %.60q", got)
 	}
-	if f, err := ws.ReadFrame(p.in); err != nil || f.Header.OpCode != ws.OpClose {
+	if f, err := p.readFrame(); err != nil || f.Header.OpCode != ws.OpClose {
 		p.t.Fatalf("%+v, %v", f.Header, err)
 	}
-	if _, err := ws.ReadFrame(p.in); err == nil {
+	if _, err := p.readFrame(); err == nil {
 		p.t.Fatal("more behind the end")
 	}
 }
