@@ -183,7 +183,7 @@ func (m *Memory) ranked() []victim {
 	now := netconn.Clock()
 	for s := range m.holders {
 		v := victim{share: s, bytes: s.bytes, owner: owner{minion: s.owner}}
-		address := network(s.conn.Remote().Addr())
+		address := netconn.Network(s.conn.Remote().Addr())
 		if v.owner.minion == "" {
 			v.owner.address = address
 		}
@@ -212,7 +212,7 @@ func (m *Memory) Trust(s *Share, minion string) {
 		return
 	}
 	s.trusted.Store(now)
-	address := network(s.conn.Remote().Addr())
+	address := netconn.Network(s.conn.Remote().Addr())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.owner = minion

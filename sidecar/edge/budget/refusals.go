@@ -60,16 +60,6 @@ func (a *allowance) full(now int64, rate, burst float64) bool {
 	return a.left+float64(now-a.at)/1e9*rate >= burst
 }
 
-// network is the address by which the peers at an address are counted: of IPv6 its /64, all of which a host may have.
-func network(addr netip.Addr) netip.Addr {
-	if addr.Is6() && !addr.Is4In6() {
-		if p, err := addr.Prefix(64); err == nil {
-			return p.Addr()
-		}
-	}
-	return addr
-}
-
 // Refusals counts the refused requests of addresses. The zero value is ready.
 type Refusals struct {
 	mu    sync.Mutex
@@ -78,7 +68,7 @@ type Refusals struct {
 }
 
 func (r *Refusals) spend(addr netip.Addr, now int64, cost float64) time.Duration {
-	addr = network(addr)
+	addr = netconn.Network(addr)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.of[addr]
