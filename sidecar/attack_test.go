@@ -49,6 +49,27 @@ func TestRelay_ForbiddenRequests(t *testing.T) {
 	}
 }
 
+// A ping is echoed to anybody, so one that is larger than any of Salt's is not: a stranger who does not read the echo
+// would have it kept.
+func TestPing_Large(t *testing.T) {
+	w := newWorld(t)
+	ping := func(size int) []byte {
+		load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "ping", "x": make([]byte, size)}, saltwire.Wire)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3,
+			HasVersion: true})
+		return w.send(t, body, "")
+	}
+	if got := len(ping(1 << 10)); got < 1<<10 {
+		t.Errorf("a small one is answered with %d bytes", got)
+	}
+	if got := len(ping(relay.MaxSignIn)); got >= 1<<10 {
+		t.Errorf("a large one is answered with %d bytes", got)
+	}
+}
+
 // A peer's sign-in is checked as if it came from the network, and known as a peer's.
 func TestSignIn_FromPeer(t *testing.T) {
 	w := newWorld(t)

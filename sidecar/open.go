@@ -57,6 +57,9 @@ func (p *Proxy) serveClear(x *request, env saltwire.Envelope) {
 		return
 	}
 	if peek.Cmd == "ping" { // echoes its load (ClearFuncs.ping): a master need not get unauthenticated bytes for that
+		if p.refuseLarge(x) {
+			return
+		}
 		p.metrics.countRequest(peek.Cmd, "answer")
 		x.to.Reply(env.Load)
 		return
@@ -65,10 +68,18 @@ func (p *Proxy) serveClear(x *request, env saltwire.Envelope) {
 	p.forwardClear(x, peek.Cmd)
 }
 
+// refuseLarge refuses what is larger than anything that Salt sends without a session.
+func (p *Proxy) refuseLarge(x *request) bool {
+	if len(x.body) <= relay.MaxSignIn {
+		return false
+	}
+	p.refuseRequest(x, p.cfg.Guard.Malformed(&saltwire.Refused{Reason: saltwire.ReasonSize}, x.remote))
+	return true
+}
+
 // serveAuth takes a sign-in, a minion's own or one that a node relayed.
 func (p *Proxy) serveAuth(x *request, env saltwire.Envelope) {
-	if len(x.body) > relay.MaxSignIn { // the master reads all of it, with values that no Salt has put there
-		p.refuseRequest(x, p.cfg.Guard.Malformed(&saltwire.Refused{Reason: saltwire.ReasonSize}, x.remote))
+	if p.refuseLarge(x) { // the master reads all of it, with values that no Salt has put there
 		return
 	}
 	auth, err := saltwire.ParseAuth(env.Load)

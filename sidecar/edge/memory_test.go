@@ -79,6 +79,51 @@ func TestStrangersCannotHoldTheMemory(t *testing.T) {
 	}
 }
 
+// TestStrangersCannotHoldTheAnswers lets strangers leave answers unread until there is no room for more, and wants a
+// minion to get answers that no socket takes at once. A minion that reads nothing itself does not keep others from
+// theirs.
+func TestStrangersCannotHoldTheAnswers(t *testing.T) {
+	const limit = 48 << 20 // several times an answer: who holds most is cut
+	short, long := make([]byte, 1<<20), make([]byte, 16<<20)
+	for name, minion := range map[string]string{"strangers": "", "another minion": "greedy"} {
+		t.Run(name, func(t *testing.T) {
+			e := openReq(t, ReqConfig{MaxUnread: limit, OutputTimeout: testTimeout}, func(r *Request) {
+				switch string(r.Body) {
+				case "honest":
+					r.Authenticated("honest")
+					r.Reply(long)
+					return
+				case "greedy":
+					r.Authenticated("greedy")
+				}
+				r.Reply(short)
+			})
+			msg := zmtp.AppendMessage(nil, nil, []byte(minion))
+			for range 60 {
+				c := dialRaw(t, e)
+				_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+				b := hello("DEALER")
+				for range 5 {
+					b = append(b, msg...)
+				}
+				_, _ = c.Write(b)
+			}
+			eventually(t, "no room is left", func() bool { return reasonCount(e.metrics, netconn.ReasonOutput) >= 10 })
+			for i := range 5 {
+				m := dialRaw(t, e)
+				_, _ = m.Write(zmtp.AppendMessage(hello("REQ"), nil, []byte("honest")))
+				if n, err := io.CopyN(io.Discard, m, int64(len(e.hello)+len(long))); err != nil {
+					t.Fatalf("minion %d has %d bytes of its answer: %v", i, n, err)
+				}
+				m.Close()
+			}
+			if n := e.Stats().Unread; n > limit {
+				t.Errorf("%d bytes are kept", n)
+			}
+		})
+	}
+}
+
 // TestLingering wants unauthenticated requests that wait to leave most of the memory to others, and large ones less
 // than small ones.
 func TestLingering(t *testing.T) {

@@ -25,13 +25,13 @@ type ReqEdge struct {
 	slots    budget.Places // requests in flight
 	refusals budget.Refusals
 	mem      *budget.Memory
+	unread   *budget.Unread // answers that their peers do not read
 	hello    []byte
 
 	conns   netconn.Set[*reqConn]
 	taken   []*reqConn // taken over, not served yet
 	answers answers
 
-	unread  atomic.Int64  // bytes of answers that their peers do not read
 	writers atomic.Int64  // connections with output waiting
 	drained chan struct{} // closed when readers need wait for no answer any more
 	closing bool          // Close has begun; guarded by listener.Changing
@@ -64,6 +64,7 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 		mem:     budget.NewMemory(cfg.MaxMemory, cfg.Limits.MaxMessage, func(n int) { m.evicted.Add(float64(n)) }),
 		freezer: netconn.NewFreezer(),
 	}
+	e.unread = budget.NewUnread(cfg.MaxUnread)
 	e.front = front.New(front.Config{TLS: cfg.Served.TLS, HandshakeTimeout: cfg.HandshakeTimeout})
 	e.answers.foreign = make(map[foreignKey]*Request)
 	e.listener = netconn.NewListener(netconn.ListenerConfig{Addrs: cfg.Addrs, Listen: cfg.Listen, Freezer: e.freezer,
@@ -79,7 +80,7 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 			"Bytes of requests that wait before it is certain who has sent them.",
 			func() float64 { return float64(e.mem.Unauthenticated()) }),
 		gauge(cfg.Registerer, "req", "unread_bytes", "Bytes of answers that are not read.",
-			func() float64 { return float64(e.unread.Load()) }))
+			func() float64 { return float64(e.unread.Used()) }))
 }
 
 // Open listens. The edge lives until Close, not until ctx ends.
@@ -101,7 +102,7 @@ func (e *ReqEdge) Addr() []net.Addr { return e.listener.Addr() }
 func (e *ReqEdge) Stats() ReqStats {
 	return ReqStats{Conns: e.listener.Count(), InFlight: e.slots.Used(), Writers: int(e.writers.Load()),
 		Memory: e.mem.Used(),
-		Unread: e.unread.Load()}
+		Unread: e.unread.Used()}
 }
 
 // Close stops accepting and reading, waits up to DrainTimeout for the

@@ -286,7 +286,7 @@ func TestReqGivesLentAnswersBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "three answers that wait for who has asked", func() bool { return e.unread.Load() > (asked-1)*size })
+	eventually(t, "three answers that wait for who has asked", func() bool { return e.unread.Used() > (asked-1)*size })
 	if len(back) > 0 {
 		t.Fatal("given back although nobody has read it")
 	}
@@ -328,11 +328,11 @@ func TestReqReplyLent_PeerGone(t *testing.T) {
 	if err := c.WriteMessage(nil, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "an answer that waits", func() bool { return e.unread.Load() > 0 })
+	eventually(t, "an answer that waits", func() bool { return e.unread.Used() > 0 })
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the answer is forgotten", func() bool { return e.unread.Load() == 0 })
+	eventually(t, "the answer is forgotten", func() bool { return e.unread.Used() == 0 })
 	if n := back.Load(); n != 0 {
 		t.Fatalf("given back %d times", n)
 	}

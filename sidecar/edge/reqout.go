@@ -149,7 +149,7 @@ func (c *reqConn) queue(bufs ...[]byte) {
 	for _, b := range bufs {
 		size += len(b)
 	}
-	if !first && c.outBytes+size > c.edge.cfg.MaxOutput || !c.edge.keepUnread(size) {
+	if !first && c.outBytes+size > c.edge.cfg.MaxOutput || !c.edge.unread.TakeRoom(&c.share, int64(size)) {
 		c.Cut(netconn.ReasonOutput)
 		return
 	}
@@ -159,20 +159,9 @@ func (c *reqConn) queue(bufs ...[]byte) {
 	}
 }
 
-// keepUnread takes room for an answer that its peer does not read yet. When there is none, that peer is cut and not one
-// that reads; a single answer finds room whatever its size.
-func (e *ReqEdge) keepUnread(size int) bool {
-	n := e.unread.Add(int64(size))
-	if n > e.cfg.MaxUnread && n > int64(size) {
-		e.unread.Add(-int64(size))
-		return false
-	}
-	return true
-}
-
 // dropOutput discards queued output that will not be sent any more. Wants Mu.
 func (c *reqConn) dropOutput() {
-	c.edge.unread.Add(-int64(c.outBytes))
+	c.edge.unread.GiveBack(&c.share, int64(c.outBytes))
 	c.out, c.outBytes, c.loans = nil, 0, nil
 }
 
@@ -221,7 +210,7 @@ func (c *reqConn) writeSome() (done bool, err error) {
 	for len(c.out) > 0 {
 		n, err := c.Write(c.out...)
 		c.outBytes -= n
-		c.edge.unread.Add(-int64(n))
+		c.edge.unread.GiveBack(&c.share, int64(n))
 		c.edge.metrics.Sent(n)
 		c.out = consume(c.out, n)
 		c.giveBack(n)

@@ -183,7 +183,7 @@ func (c *reqConn) decode(d *handover.Decoder, fd int, now int64) error {
 
 // adopt counts what a connection that was taken over weighs.
 func (c *reqConn) adopt() {
-	c.edge.unread.Add(int64(c.outBytes))
+	c.edge.unread.Adopt(&c.share, int64(c.outBytes))
 	for _, r := range c.asked {
 		c.slots.Force()
 		c.edge.slots.Force()

@@ -418,7 +418,7 @@ func TestLentAnswers_DuringFreeze(t *testing.T) {
 				}
 			}
 			eventually(t, "an answer that waits for who has asked",
-				func() bool { return waiting.Load() != nil && e.unread.Load() > 0 })
+				func() bool { return waiting.Load() != nil && e.unread.Used() > 0 })
 			later := func(*ReqEdge) { lend(frozen.Load()) }
 			if moves {
 				upgradeReq(t, e, echo, later)

@@ -162,12 +162,6 @@ func (m *Memory) makeRoom(need int64, asker *Share) (freed int64) {
 	return freed
 }
 
-// owner is who is charged for a connection: the minion, or as long as none has been authenticated on it, the address.
-type owner struct {
-	minion  string
-	address netip.Addr
-}
-
 // victim is a connection with what decides when it gives up its memory.
 type victim struct {
 	share *Share
@@ -182,12 +176,8 @@ func (m *Memory) ranked() []victim {
 	total := map[owner]int64{}
 	now := netconn.Clock()
 	for s := range m.holders {
-		v := victim{share: s, bytes: s.bytes, owner: owner{minion: s.owner}}
-		address := netconn.Network(s.conn.Remote().Addr())
-		if v.owner.minion == "" {
-			v.owner.address = address
-		}
-		if at, ok := m.known[address]; ok && now-at < trustFor {
+		v := victim{share: s, bytes: s.bytes, owner: s.ownedBy()}
+		if at, ok := m.known[netconn.Network(s.conn.Remote().Addr())]; ok && now-at < trustFor {
 			v.rank |= 4
 		}
 		if !s.slow(now, v.bytes) {
@@ -212,10 +202,10 @@ func (m *Memory) Trust(s *Share, minion string) {
 		return
 	}
 	s.trusted.Store(now)
+	s.minion.Store(&minion)
 	address := netconn.Network(s.conn.Remote().Addr())
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.owner = minion
 	if _, ok := m.known[address]; !ok && len(m.known) >= maxKnown {
 		for other := range m.known {
 			delete(m.known, other)

@@ -17,22 +17,40 @@ type Conn interface {
 	Cut(netconn.Reason)
 }
 
-// Share is what one connection has of a Memory, with what decides when it gives that up. Init comes first.
+// Share is what one connection has of a Memory and of an Unread, with what decides when it gives that up. Init comes
+// first.
 type Share struct {
 	Throttle Throttle
 	Progress Progress
 
 	conn    Conn
-	trusted atomic.Int64 // clock when a request was authenticated, see trustAgain; 0: none was
+	trusted atomic.Int64           // clock when a request was authenticated, see trustAgain; 0: none was
+	minion  atomic.Pointer[string] // that has authenticated a request; nil: none has
 
 	// Guarded by Memory.mu.
 	bytes int64
-	gone  bool   // the connection was cut to make room
-	owner string // the minion that has authenticated a request; empty: none has
+	gone  bool // the connection was cut to make room
+
+	// Guarded by Unread.mu.
+	unread  int64
+	dropped bool // the connection was cut to make room
 }
 
 // Init ties the share to its connection.
 func (s *Share) Init(c Conn) { s.conn = c }
+
+// owner is who is charged for a connection: the minion, or as long as none has been authenticated on it, the address.
+type owner struct {
+	minion  string
+	address netip.Addr
+}
+
+func (s *Share) ownedBy() owner {
+	if minion := s.minion.Load(); minion != nil {
+		return owner{minion: *minion}
+	}
+	return owner{address: netconn.Network(s.conn.Remote().Addr())}
+}
 
 // slow tells whether the incomplete request of a connection, of which held bytes have come, comes slowly. One that is
 // complete and waits for its turn does when its sender is being slowed.
