@@ -28,6 +28,9 @@ const (
 	// maxCatchingUp bounds the requests that wait for news. One more is refused, or, a sign-in, dropped: deciding it by
 	// what is known would let in, under a flood, whose key was removed a moment ago.
 	maxCatchingUp = 8192
+	// maxStrangersCatchingUp is how many of those places strangers may have. While the leader does not answer, a question
+	// takes long enough for one address to send as many sign-ins as there are places.
+	maxStrangersCatchingUp = maxCatchingUp / 2
 )
 
 // catchUp lets requests wait together until this node knows what the cluster knows.
@@ -35,10 +38,11 @@ type catchUp struct {
 	ask   func(context.Context) error
 	hurry chan struct{} // has a token when one that may ask soon waits
 
-	mu      sync.Mutex
-	waiting []func(behind bool)
-	running bool
-	blind   bool // the last question was not answered: no quorum
+	mu        sync.Mutex
+	waiting   []func(behind bool)
+	strangers int // of those that wait
+	running   bool
+	blind     bool // the last question was not answered: no quorum
 }
 
 // ErrBehind means that this node lacks something that the cluster has decided: what it knows must not decide who may
@@ -50,17 +54,21 @@ func newCatchUp(ask func(context.Context) error) *catchUp {
 }
 
 // addWaiter has f called when the node has caught up, or could not; false when too many wait already. soon is for whom
-// the cluster knows. f must not take long, for all others wait for it. behind tells it that the cluster has decided
-// something that this node lacks; without a quorum it is false, and what is known decides.
+// the cluster knows; strangers may not have all places. f must not take long, for all others wait for it. behind tells
+// it that the cluster has decided something that this node lacks; without a quorum it is false, and what is known
+// decides.
 func (c *catchUp) addWaiter(ctx context.Context, wg *sync.WaitGroup, soon bool, f func(behind bool)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.waiting) >= maxCatchingUp || ctx.Err() != nil {
+	full := len(c.waiting) >= maxCatchingUp || !soon && c.strangers >= maxStrangersCatchingUp
+	if full || ctx.Err() != nil {
 		return false
 	}
 	c.waiting = append(c.waiting, f)
 	if soon {
 		signal.Send(c.hurry)
+	} else {
+		c.strangers++
 	}
 	if !c.running {
 		c.running = true
@@ -105,7 +113,7 @@ func (c *catchUp) takeBatch() []func(bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	batch := c.waiting
-	c.waiting, c.running = nil, len(batch) > 0
+	c.waiting, c.strangers, c.running = nil, 0, len(batch) > 0
 	select {
 	case <-c.hurry:
 	default:

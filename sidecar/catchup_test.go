@@ -88,3 +88,36 @@ func TestCatchingUpEnds(t *testing.T) {
 		}
 	})
 }
+
+// While a question takes long, strangers fill the places that they may have, and who is known still gets one.
+func TestCatchUp_StrangersLeavePlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCatchUp(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }) // no leader
+		var wg sync.WaitGroup
+		decided := 0
+		for i := range maxCatchingUp { // the first of them waits for the question that is under way
+			c.addWaiter(t.Context(), &wg, false, func(bool) { decided++ })
+			if i == 0 {
+				synctest.Wait()
+			}
+		}
+		for i := range maxCatchingUp - maxStrangersCatchingUp {
+			if !c.addWaiter(t.Context(), &wg, true, func(bool) { decided++ }) {
+				t.Fatalf("no room for the %dth that is known", i+1)
+			}
+		}
+		if c.addWaiter(t.Context(), &wg, true, func(bool) {}) {
+			t.Error("more wait than may")
+		}
+		wg.Wait()
+		if want := maxCatchingUp + 1; decided != want {
+			t.Errorf("%d were decided, want %d", decided, want)
+		}
+		for range maxStrangersCatchingUp { // the places are free again
+			if !c.addWaiter(t.Context(), &wg, false, func(bool) {}) {
+				t.Fatal("no room for strangers afterwards")
+			}
+		}
+		wg.Wait()
+	})
+}
