@@ -54,9 +54,10 @@ const strangersTurn = 8
 
 // queue holds the sign-ins that wait. Bounded in all and per party, with these policies: the newest sign-in of a party
 // is answered first; a party with more than maxShare loses its oldest; with more than max in all the oldest sign-in of
-// all goes. Parties are taken in the order in which they came, known before strange (but see strangersTurn), and those
-// that have waited for nearly as long as a minion does after all others: their minions may not listen to the answer any
-// more.
+// all goes, strangers' first. Parties are taken in the order in which they came, known before strange (but see
+// strangersTurn), and those that have waited for nearly as long as a minion does after the other known ones: their
+// minions may not listen to the answer any more. A minion with a longer auth_timeout does, and strangers must not keep
+// it waiting.
 type queue struct {
 	max       int
 	lateAfter time.Duration // after that a sign-in is late
@@ -135,9 +136,9 @@ func (q *queue) dropOldest(l *line) *Request {
 	return r
 }
 
-// shedLine takes away the sign-ins of the line that has waited longest, lates and strangers first.
+// shedLine takes away the sign-ins of the line that has waited longest, strangers first and then late ones.
 func (q *queue) shedLine() []*Request {
-	for _, at := range []lane{late, strange, known} {
+	for _, at := range []lane{strange, late, known} {
 		if l := q.popLine(at); l != nil {
 			return q.removeLine(l)
 		}
@@ -161,7 +162,7 @@ func (q *queue) takeRequest(strangers bool) (l *line, r *Request, gone []*Reques
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.since++
-	order := []lane{known, strange, late}
+	order := []lane{known, late, strange}
 	switch {
 	case !strangers:
 		order = []lane{known, late}

@@ -109,6 +109,21 @@ func TestQueueOrder(t *testing.T) {
 				b.come(fmt.Sprint("k", i+2), "1", true)
 			}
 		}, true, []string{"k2/1", "k3/1", "k4/1", "k5/1"}, []string{"s1/1", "k1/1"}},
+		{"an old one comes before strangers", func(b *bench) {
+			b.come("k1", "1", true)
+			b.come("s1", "1", false)
+			b.at = b.at.Add(5 * time.Second)
+			b.come("k2", "1", true)
+		}, true, []string{"k2/1", "k1/1", "s1/1"}, nil},
+		{"full: the oldest stranger goes before an old one", func(b *bench) {
+			b.come("k1", "1", true)
+			b.at = b.at.Add(5 * time.Second)
+			b.come("k2", "1", true)
+			b.next(true) // and k1 is old
+			for i := range 5 {
+				b.come(fmt.Sprint("s", i), "1", false)
+			}
+		}, true, []string{"k1/1", "s2/1", "s3/1", "s4/1"}, []string{"s0/1", "s1/1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(4)

@@ -86,7 +86,7 @@ type Config struct {
 	CPUs     int                         // 0: GOMAXPROCS
 	Share    float64                     // of them that sign-ins may use at most; 0: a half
 	Queue    int                         // sign-ins waiting at most; 0: 8192
-	// one that waited longer is answered after all others; 0: 4.5 s, just below the minion's auth_timeout
+	// a known one that waited longer is answered after other known ones; 0: 4.5 s, just below the minion's auth_timeout
 	LateAfter  time.Duration
 	Newcomers  Newcomers
 	Logger     *slog.Logger
