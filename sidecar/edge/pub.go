@@ -72,7 +72,7 @@ func NewPubEdge(cfg PubConfig) (*PubEdge, error) {
 		freezer:   netconn.NewFreezer(),
 		newcomers: newcomers{arrived: make(chan struct{}, 1)},
 	}
-	e.front = front.New(front.Config{TLS: cfg.Served.TLS, HandshakeTimeout: cfg.HandshakeTimeout})
+	e.front = front.New(front.Config{TLS: cfg.Served.TLS, Turns: cfg.Served.Turns, HandshakeTimeout: cfg.HandshakeTimeout})
 	for t := range e.unread {
 		e.unread[t] = encodings[t].message(unread)
 	}

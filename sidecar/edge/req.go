@@ -65,7 +65,7 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 		freezer: netconn.NewFreezer(),
 	}
 	e.unread = budget.NewUnread(cfg.MaxUnread)
-	e.front = front.New(front.Config{TLS: cfg.Served.TLS, HandshakeTimeout: cfg.HandshakeTimeout})
+	e.front = front.New(front.Config{TLS: cfg.Served.TLS, Turns: cfg.Served.Turns, HandshakeTimeout: cfg.HandshakeTimeout})
 	e.answers.foreign = make(map[foreignKey]*Request)
 	e.listener = netconn.NewListener(netconn.ListenerConfig{Addrs: cfg.Addrs, Listen: cfg.Listen, Freezer: e.freezer,
 		MaxConns: cfg.MaxConns, MaxPerAddr: cfg.MaxConnsPerAddr, Proxies: cfg.Proxies, Logger: cfg.Logger,

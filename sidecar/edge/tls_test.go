@@ -155,6 +155,15 @@ func TestTLS_Refused(t *testing.T) {
 			record := append([]byte("\x16\x03\x01\x3f\xff\x01\xff\xff\xff"), make([]byte, 0x3fff-4)...)
 			_, _ = c.Write(bytes.Repeat(record, 3))
 		}},
+		{"a long chain of certificates", []netconn.Reason{netconn.ReasonTLS}, func(c net.Conn) {
+			cfg := ca.Client("m1")
+			chain := &cfg.Certificates[0]
+			for leaf := chain.Certificate[0]; len(leaf)*len(chain.Certificate) < 80<<10; {
+				chain.Certificate = append(chain.Certificate, leaf)
+			}
+			_ = tls.Client(c, cfg).Handshake()
+			_, _ = io.Copy(io.Discard, c)
+		}},
 		{"silence inside", []netconn.Reason{netconn.ReasonHandshake}, func(c net.Conn) {
 			_ = tls.Client(c, ca.Client("m1")).Handshake()
 		}},

@@ -39,6 +39,8 @@ type Served struct {
 	// TLS is asked for each connection that begins with TLS, inside of which is any transport but zeromq. nil, or one
 	// that returns nil: such a connection is cut.
 	TLS func() *tls.Config
+	// Turns are those of TLS handshakes. nil: the edge has its own.
+	Turns *front.Turns
 }
 
 // openings tell by the first byte what a peer speaks. Those with a text are not served.

@@ -17,6 +17,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/edge"
+	"saltclusterd/sidecar/edge/front"
 	"saltclusterd/sidecar/edge/tlsconfig"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/zmtp"
@@ -60,7 +61,7 @@ func New(cfg Config) (*Ports, error) {
 			transports = append(transports, t)
 		}
 	}
-	served := edge.Served{Transports: transports, TLS: p.TLS.Config}
+	served := edge.Served{Transports: transports, TLS: p.TLS.Config, Turns: front.NewTurns(0)}
 	var err error
 	p.Publish, err = edge.NewPubEdge(edge.PubConfig{
 		Addrs: pub, Proxies: e.Proxies(), MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,

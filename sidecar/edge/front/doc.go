@@ -6,7 +6,8 @@
 //
 // Two goroutines of the front carry a connection's bytes, one for each direction. What waits between the peer and the
 // edge is bounded by the buffers of the local stream, which are small: a peer that does not read is as visible to the
-// edge as one without TLS. A handshake has a time limit, and crypto/tls bounds its size.
+// edge as one without TLS. A handshake has a limit of time and size. Signatures are made a few at a time (Turns), so
+// that handshakes leave processors to minions without TLS.
 //
 // Promises:
 //

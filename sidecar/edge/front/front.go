@@ -3,10 +3,13 @@ package front
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,20 +23,25 @@ type Config struct {
 	// TLS is asked for each connection. nil, or one that returns nil: TLS is not served.
 	TLS func() *tls.Config
 
+	Turns            *Turns        // fronts may share them. NewTurns(0)
 	HandshakeTimeout time.Duration // for TLS alone. 10 s
 	CloseTimeout     time.Duration // for a peer to read what the edge wrote before it ended. 5 s
 }
 
 // Front terminates TLS. See the package documentation.
 type Front struct {
-	cfg Config
-	wg  sync.WaitGroup
+	cfg   Config
+	wg    sync.WaitGroup
+	taken atomic.Pointer[turning] // the configuration that was asked for last
 }
 
 // New returns a Front.
 func New(cfg Config) *Front {
 	if cfg.HandshakeTimeout <= 0 {
 		cfg.HandshakeTimeout = 10 * time.Second
+	}
+	if cfg.Turns == nil {
+		cfg.Turns = NewTurns(0)
 	}
 	if cfg.CloseTimeout <= 0 {
 		cfg.CloseTimeout = 5 * time.Second
@@ -52,9 +60,28 @@ func (f *Front) config() *tls.Config {
 // Serves tells whether TLS is served at present.
 func (f *Front) Serves() bool { return f.config() != nil }
 
-// Divert takes a connection over, from which begun was read, and returns the link that stands for it. When it fails the
-// connection is the caller's still. Divert does not wait for the peer.
-func (f *Front) Divert(conn net.Conn, begun []byte) (*Link, error) {
+// turning is a configuration and the same one with turns.
+type turning struct{ of, with *tls.Config }
+
+// withTurns returns a configuration with which a handshake waits for a turn before it signs.
+func (f *Front) withTurns(cfg *tls.Config) *tls.Config {
+	if last := f.taken.Load(); last != nil && last.of == cfg {
+		return last.with
+	}
+	with := cfg.Clone()
+	with.Certificates, with.GetCertificate = nil, func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if err := hello.Conn.(*begunConn).takeTurn(); err != nil {
+			return nil, fmt.Errorf("wait for a turn: %w", err)
+		}
+		return &cfg.Certificates[0], nil
+	}
+	f.taken.Store(&turning{cfg, with})
+	return with
+}
+
+// Divert takes a connection over, from which begun was read, and returns the link that stands for it. network is what
+// its peer shares turns with. When it fails the connection is the caller's still. Divert does not wait for the peer.
+func (f *Front) Divert(conn net.Conn, begun []byte, network netip.Addr) (*Link, error) {
 	cfg := f.config()
 	if cfg == nil {
 		return nil, ErrNotServed
@@ -68,7 +95,9 @@ func (f *Front) Divert(conn net.Conn, begun []byte) (*Link, error) {
 	}
 	l := &Link{front: f, peer: conn, edge: os.NewFile(uintptr(fds[0]), "minion"),
 		local: os.NewFile(uintptr(fds[1]), "edge")}
-	l.tls = tls.Server(&begunConn{Conn: conn, begun: append([]byte(nil), begun...)}, cfg)
+	l.ctx, l.cancel = context.WithTimeout(context.Background(), f.cfg.HandshakeTimeout)
+	l.begun = &begunConn{Conn: conn, link: l, begun: append([]byte(nil), begun...), network: network, room: maxHandshake}
+	l.tls = tls.Server(l.begun, f.withTurns(cfg))
 	f.wg.Add(1)
 	go l.serve()
 	return l, nil
@@ -80,29 +109,70 @@ func (f *Front) Wait() { f.wg.Wait() }
 // pairBuffer is how many bytes, about, the kernel keeps on the way from the front to the edge, and back.
 const pairBuffer = 32 << 10
 
-// begunConn is a connection of which something was read.
+// maxHandshake is how many bytes a peer may say until hands are shaken. A minion with a chain of certificates says some
+// 10 KiB; crypto/tls alone would keep a quarter of a MiB for each stranger.
+const maxHandshake = 64 << 10
+
+var errHandshake = errors.New("a handshake of too many bytes")
+
+// begunConn is a connection of which something was read. Until hands are shaken it bounds what is read, and has a turn
+// from before a signature until the bytes with it are to be sent.
 type begunConn struct {
 	net.Conn
-	begun []byte
+	link    *Link
+	begun   []byte
+	network netip.Addr
+
+	room   int // for more of the handshake; negative: hands are shaken
+	turned bool
 }
 
-func (c *begunConn) Read(b []byte) (int, error) {
-	if len(c.begun) == 0 {
-		return c.Conn.Read(b)
+func (c *begunConn) Read(b []byte) (n int, err error) {
+	if len(c.begun) > 0 {
+		n = copy(b, c.begun)
+		if c.begun = c.begun[n:]; len(c.begun) == 0 {
+			c.begun = nil
+		}
+	} else if n, err = c.Conn.Read(b); c.room < 0 {
+		return n, err
 	}
-	n := copy(b, c.begun)
-	if c.begun = c.begun[n:]; len(c.begun) == 0 {
-		c.begun = nil
+	if c.room -= n; c.room < 0 {
+		c.room = 0
+		return 0, errHandshake
 	}
-	return n, nil
+	return n, err
+}
+
+func (c *begunConn) Write(b []byte) (int, error) {
+	c.giveTurn() // a peer that reads nothing keeps no turn
+	return c.Conn.Write(b)
+}
+
+func (c *begunConn) takeTurn() error {
+	if c.turned {
+		return nil
+	}
+	err := c.link.front.cfg.Turns.takeTurn(c.link.ctx, c.network)
+	c.turned = err == nil
+	return err
+}
+
+func (c *begunConn) giveTurn() {
+	if c.turned {
+		c.turned = false
+		c.link.front.cfg.Turns.giveBack()
+	}
 }
 
 // handshake shakes hands within the time there is.
 func (l *Link) handshake() error {
+	defer l.cancel()
+	defer l.begun.giveTurn()
 	_ = l.peer.SetDeadline(time.Now().Add(l.front.cfg.HandshakeTimeout))
 	if err := l.tls.HandshakeContext(context.Background()); err != nil {
 		return fmt.Errorf("TLS handshake: %w", err)
 	}
+	l.begun.room = -1
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {

@@ -6,6 +6,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"net"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"testing"
@@ -49,7 +50,7 @@ func TestDivert_NotServed(t *testing.T) {
 		if f.Serves() {
 			t.Errorf("%s: serves", name)
 		}
-		if _, err := f.Divert(nil, nil); !errors.Is(err, ErrNotServed) {
+		if _, err := f.Divert(nil, nil, netip.Addr{}); !errors.Is(err, ErrNotServed) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -85,7 +86,7 @@ func TestEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := New(Config{TLS: func() *tls.Config { return ca.Server(tls.NoClientCert) }, CloseTimeout: 50 * time.Millisecond})
 			server, client := tcpPair(t)
-			l, err := f.Divert(server, nil)
+			l, err := f.Divert(server, nil, netip.Addr{})
 			if err != nil {
 				t.Fatal(err)
 			}

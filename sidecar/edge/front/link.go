@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -21,11 +22,14 @@ var ErrNotServed = errors.New("TLS is not served")
 
 // Link is a connection with TLS as the edge has it.
 type Link struct {
-	front *Front
-	peer  net.Conn // below TLS
-	tls   *tls.Conn
-	edge  *os.File // the edge's end of the local stream
-	local *os.File // the front's end
+	front  *Front
+	peer   net.Conn   // below TLS
+	begun  *begunConn // between the two
+	tls    *tls.Conn
+	edge   *os.File        // the edge's end of the local stream
+	local  *os.File        // the front's end
+	ctx    context.Context // of the handshake
+	cancel context.CancelFunc
 
 	identity atomic.Pointer[Identity]
 	failed   atomic.Pointer[error]
@@ -60,6 +64,7 @@ func (l *Link) End(discard bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
+	l.cancel()
 	if l.ready && !discard {
 		_ = l.peer.SetWriteDeadline(time.Now().Add(l.front.cfg.CloseTimeout))
 		return

@@ -20,7 +20,7 @@ func (c *Conn) Divert(f *front.Front, begun []byte, handshake time.Duration) err
 	if !ok {
 		conn = fileConn{c.socket().pollable.(*os.File)} // taken over
 	}
-	link, err := f.Divert(conn, begun)
+	link, err := f.Divert(conn, begun, Network(c.remote.Addr()))
 	if err != nil {
 		return WrapError(ReasonTLS, err)
 	}
