@@ -95,6 +95,10 @@ test-adopt: build ## running masters with minions become nodes: one (and leaves 
 test-five: build ## five masters, of which three keep each job
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^(TestFiveNodes|TestReturnsAheadOfTheirPublisher)$$' ./integration/scenario/
 
+.PHONY: test-transports
+test-transports: build ## minions with tcp, with ws, with TLS and with IPv6: moved, cut off, one node killed
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^(TestTransports|TestTLS|TestIPv6)$$' ./integration/scenario/
+
 .PHONY: test-presence
 test-presence: build ## who is alive, by stock commands and events: a minion stops, the node of one is killed
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestPresence$$' ./integration/scenario/
