@@ -92,6 +92,10 @@ test-shared: build ## masters of three versions with keys, roots and jobs on one
 test-adopt: build ## running masters with minions become nodes: one (and leaves again), two side by side, those of Salt's own cluster
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 60m -v -run '^TestAdopt' ./integration/scenario/
 
+.PHONY: test-parity
+test-parity: build ## what operators type, asked of a bare master of each version and of ours at once (ARGS=-update: what make test compares with)
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 40m -v -run '^TestClusterEqualsBare$$' ./integration/scenario/parity/ $(ARGS)
+
 test-five: build ## five masters, of which three keep each job
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^(TestFiveNodes|TestReturnsAheadOfTheirPublisher)$$' ./integration/scenario/
 

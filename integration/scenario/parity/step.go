@@ -105,7 +105,7 @@ func (s *Subject) Observe(ctx context.Context, st Step) Observation {
 		return o
 	}
 	n := normaliser{drop: st.Drop, unordered: st.Lines, hosts: []string{s.Master.Host().Name},
-		dirs: []string{s.Master.Host().Lab().Dir()}}
+		dirs: []string{s.Master.Host().Lab().Dir(), lab.DefaultVenvs()}}
 	o.Stdout, o.Stderr = n.output(res.Stdout), n.errors(res.Stderr)
 	return o
 }
