@@ -45,6 +45,8 @@ type Lab struct {
 	gone  bool
 	disks bool   // the directory is a mount of its own, see shareDisks
 	share *Share // nil: there is none
+
+	commands map[string]*commands // of Salt, by host, configuration and version
 }
 
 // network is what differs between namespaces and loopback addresses.
@@ -196,6 +198,12 @@ func (l *Lab) Close() error {
 		if err := p.Kill(); err != nil {
 			errs = append(errs, err)
 		}
+	}
+	l.mu.Lock()
+	commands := l.commands
+	l.mu.Unlock()
+	for _, c := range commands {
+		c.close()
 	}
 	for _, h := range l.Hosts() {
 		errs = append(errs, h.closeDisk())

@@ -101,7 +101,13 @@ func (s *Salt) Run(ctx context.Context, name string, args ...string) (Result, er
 	if err != nil {
 		return Result{}, err
 	}
-	return s.host.Exec(ctx, s.Env(), append([]string{path}, args...)...)
+	argv := append([]string{path}, args...)
+	if c := s.host.lab.commandsOf(s, name); c != nil {
+		if conn := c.connect(); conn != nil {
+			return c.exec(ctx, conn, argv)
+		}
+	}
+	return s.host.Exec(ctx, s.Env(), argv...)
 }
 
 // Env makes Salt's commands find this configuration.
