@@ -67,7 +67,7 @@ func runJoin(c *cli.Context, e *console.Env) error {
 func fillRight(e *console.Env, c *cli.Context, r *adminapi.JoinRequest) (err error) {
 	secret, token := c.String("secret-file"), c.String("token-file")
 	if secret != "" && token != "" {
-		return console.Usagef("saltclusterctl join PEER --token-file FILE", "it is either --secret-file or --token-file")
+		return console.Usagef("saltclusterctl join PEER --token-file FILE", "use either --secret-file or --token-file, not both")
 	}
 	if r.Secret, err = readSecret(e, secret); err != nil || r.Secret != "" {
 		return err

@@ -23,7 +23,7 @@ func newLeaveCommand(e *console.Env) *cli.Command {
 			&cli.BoolFlag{Name: "restore-master",
 				Usage: "required, to confirm this; saltclusterctl remove only removes a node from the cluster"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only check, and show what would be done"},
-			&cli.BoolFlag{Name: "force", Usage: "continue even if something is in the way"},
+			&cli.BoolFlag{Name: "force", Usage: "continue even if a check fails"},
 			console.YesFlag(),
 			console.TimeoutFlag(),
 		}, adopt.HostFlags()...),
@@ -90,9 +90,9 @@ func runLeave(c *cli.Context, e *console.Env) error {
 
 func leaveQuestion(l left) string {
 	if len(l.Others) > 0 {
-		return fmt.Sprintf("take %s out of the cluster, and its drop-in away?", l.Node)
+		return fmt.Sprintf("remove %s from the cluster, and remove its drop-in?", l.Node)
 	}
-	return "take the drop-in away?"
+	return "remove the drop-in?"
 }
 
 // compareNodes has the nodes compared; nil when that is not possible.
@@ -100,7 +100,7 @@ func compareNodes(e *console.Env, c *cli.Context, site *adopt.Site) *adminapi.Ve
 	if site.Status == nil || site.Status.Cluster == nil {
 		return nil
 	}
-	fmt.Fprintln(e.Stderr, "verify: comparing what the nodes hold")
+	fmt.Fprintln(e.Stderr, "verify: comparing the data of the nodes")
 	v, err := console.AskAdmin(c, e, (*adminapi.Client).Verify)
 	if err != nil {
 		return nil
@@ -136,10 +136,10 @@ func leaveSteps(s *console.Screen, l left) {
 	}
 	switch {
 	case !l.Done && l.Failed() > 0:
-		s.Line("%s", s.Paint(console.Red, fmt.Sprintf("%s in the way; nothing was changed", wording.Plural(l.Failed(), "thing"))))
+		s.Line("%s", s.Paint(console.Red, fmt.Sprintf("%s to solve first; nothing was changed", wording.Plural(l.Failed(), "failure"))))
 		return
 	case l.Aside != "":
-		s.Line("%srenamed: %s to %s, because another user or program wrote it", would, console.Clean(l.Remove), console.Clean(l.Aside))
+		s.Line("%srenamed: %s to %s, because saltclusterd did not write it", would, console.Clean(l.Remove), console.Clean(l.Aside))
 	case l.Remove != "":
 		s.Line("%sremoved: %s", would, console.Clean(l.Remove))
 	}

@@ -17,13 +17,13 @@ func newSetupCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "setup",
 		Usage: "prepare this host's salt-master to run beside saltclusterd, and show what to restart in which order",
-		Description: "It checks first and changes nothing if it finds a problem. Then it writes one drop-in, which moves the salt-master to\n" +
+		Description: "It checks first and changes nothing if a check fails. Then it writes one drop-in, which moves the salt-master to\n" +
 			"loopback, and adds what is missing in saltclusterd's own configuration. It restarts nothing but prints the remaining\n" +
 			"commands; after any of them, run it again to see the rest. The salt-master's key, minion keys and caches stay as they are.\n" +
 			"Minions need no change: they reconnect once, as after a restart of the salt-master. Other masters become nodes with --join;\n" +
 			"keys collect and keys merge bring in the minion keys that they have accepted.",
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "check", Usage: "only check; exit code 10 when something is in the way"},
+			&cli.BoolFlag{Name: "check", Usage: "only check; exit code 10 when a check fails"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "check, and show what would be written"},
 			console.YesFlag(),
 			&cli.StringFlag{Name: "node", Usage: "`ID` of this node; default: the host's name"},
@@ -66,7 +66,7 @@ func runSetup(c *cli.Context, e *console.Env) error {
 	if shown {
 		s := e.NewScreen()
 		checkLines(s, out.Checks)
-		fileLines(s, out.Files, "to be written:", false)
+		fileLines(s, out.Files, "will be written:", false)
 		fmt.Fprint(e.Stderr, s.String())
 		if err := e.AskConsent(c, fmt.Sprintf("write %s?", wording.Plural(len(out.Files), "file"))); err != nil {
 			return err
@@ -103,7 +103,7 @@ func setupScreen(s *console.Screen, out setupDone, whole, only bool) {
 func setupSteps(s *console.Screen, out setupDone, whole, only bool) {
 	switch {
 	case out.Failed() > 0:
-		s.Line("%s", s.Paint(console.Red, fmt.Sprintf("%s in the way; nothing was changed", wording.Plural(out.Failed(), "thing"))))
+		s.Line("%s", s.Paint(console.Red, fmt.Sprintf("%s to solve first; nothing was changed", wording.Plural(out.Failed(), "failure"))))
 		return
 	case out.Written:
 		fileLines(s, out.Files, "written:", false)
@@ -138,7 +138,7 @@ func fileLines(s *console.Screen, files []adopt.File, head string, whole bool) {
 			s.Line("      %s", console.Clean(strings.TrimSuffix(line, "\n")))
 		}
 		if f.Secret {
-			s.Line("      (is not shown)")
+			s.Line("      (secret: not shown)")
 		}
 	}
 }

@@ -302,7 +302,7 @@ func testAdoptAndLeave(t *testing.T, version string) {
 	t.Logf("left: %d sign-ins, all answer again after %s, no connection for %v", signedIn, took, gap)
 	a.same(keys)
 	labtest.Must(t, a.returned(ctx, jobs...))
-	a.says(a.ctl(0, "leave", "--restore-master", "--dry-run"), "saltclusterd does not run")
+	a.says(a.ctl(0, "leave", "--restore-master", "--dry-run"), "saltclusterd is not running")
 
 	res, err := n.Master.Run(ctx, "salt-key", "-y", "-d", a.ids()[0]) // decided while it was away
 	labtest.Must(t, err)

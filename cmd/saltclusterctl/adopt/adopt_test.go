@@ -232,9 +232,9 @@ func TestSetupRefuses(t *testing.T) {
 		"a mistake of our own": {"", func(h *host) { h.write("etc/salt/saltclusterd", "cluser_id: x\n") },
 			"did you mean cluster_id?"},
 		"another name": {"", func(h *host) { h.write("etc/salt/saltclusterd", "id: m2\n") },
-			"id is m2, and not m1"},
+			"id is m2 there, but the command line says m1"},
 		"a witness": {"", func(h *host) { h.write("etc/salt/saltclusterd", "cluster_witness: True\n") },
-			"is a witness"},
+			"a witness has no salt-master"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, tt.master)
@@ -312,7 +312,7 @@ func TestSetupWarns(t *testing.T) {
 	if p.Failed() > 0 {
 		t.Errorf("%s", text(p.Checks))
 	}
-	wants(t, text(p.Checks), "1 of this host connected by way of loopback", "belonged to a cluster", "broken.conf",
+	wants(t, text(p.Checks), "1 of this host connected through loopback", "belonged to a cluster", "broken.conf",
 		"allow_clear_commands")
 }
 
@@ -379,8 +379,8 @@ func TestSetupToJoin(t *testing.T) {
 	if p.Failed() > 0 || len(p.Files) != 2 {
 		t.Fatalf("%+v\n%s", p.Files, text(p.Checks))
 	}
-	wants(t, text(p.Checks), "join refuses unless it is the cluster's", "warn keys",
-		"keys collect m1.keys here, saltclusterctl keys merge m1.keys on a member", "warn roots")
+	wants(t, text(p.Checks), "join refuses unless the cluster has the same one", "warn keys",
+		"keys collect m1.keys here; copy the file to a member, and there: saltclusterctl keys merge m1.keys", "warn roots")
 	wants(t, p.Files[0].Text, "cluster_join_token_file: "+h.path("etc/salt/saltclusterd.join-token"))
 	wants(t, strings.Join(p.Next, "\n"), "saltclusterctl join m0 --token-file -", "systemctl restart salt-master")
 	if err := Write(s.Asked.Own, p.Files); err != nil {
@@ -402,7 +402,7 @@ func TestSetupToJoin(t *testing.T) {
 	h.write("etc/salt/saltclusterd", "cluster_id: salt\ncluster_secret: Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4\n")
 	p = look("m0", nil).Plan()
 	if p.Failed() > 0 || strings.Contains(p.Files[0].Text, "token") ||
-		!strings.HasPrefix(p.Next[1], "saltclusterctl join m0: the right to join is cluster_secret") {
+		!strings.HasPrefix(p.Next[1], "saltclusterctl join m0: cluster_secret proves the right to join") {
 		t.Errorf("with a secret: %+v, %v\n%s", p.Files, p.Next, text(p.Checks))
 	}
 }
@@ -414,7 +414,7 @@ func TestNoAddressButLoopback(t *testing.T) {
 		h.write("etc/salt/saltclusterd", own)
 		s := h.look(nil)
 		s.Addresses = []netip.Addr{netip.MustParseAddr("127.0.0.1")}
-		if got := text(s.Plan().Checks); strings.Contains(got, "no address but loopback") != complained {
+		if got := text(s.Plan().Checks); strings.Contains(got, "no address except loopback") != complained {
 			t.Errorf("with %q:\n%s", own, got)
 		}
 	}

@@ -44,10 +44,10 @@ func (c *checks) checkSalt() {
 	s := c.site
 	c.addOK("salt", s.Master.Path, "Salt %s (%s), user %s", s.Master.Version, s.Command, s.Master.User)
 	for _, w := range s.Master.Warnings {
-		c.addFinding("salt", doctor.Warn, "", w, "the salt-master leaves that file out", "correct the file")
+		c.addFinding("salt", doctor.Warn, "", w, "the salt-master ignores that file", "correct the file")
 	}
 	if dir := filepath.Dir(s.Master.Path); s.UID != 0 && !isWritable(dir) {
-		c.addFinding("salt", doctor.Fail, dir, "you may not write there", "", "run it as root")
+		c.addFinding("salt", doctor.Fail, dir, "this user may not write there", "", "run this command as root")
 	}
 }
 
@@ -65,7 +65,7 @@ func (c *checks) checkRoots() {
 	who, err := lookupAccount(s.Master.User)
 	if err != nil {
 		c.addFinding("salt", doctor.Warn, s.Master.SetBy("user"), err.Error(),
-			"neither the salt-master nor saltclusterd starts as that user", "correct the option user")
+			"neither the salt-master nor saltclusterd can start as that user", "set the option user to a user that exists")
 		return
 	}
 	c.found = append(c.found, doctor.Roots(who, rootDirs(s.Master), s.Own.Roots.Ignore)...)
@@ -102,25 +102,25 @@ func (c *checks) checkOwn() {
 	s := c.site
 	before := len(c.found)
 	for _, f := range s.OwnWrong {
-		c.addFinding("config", doctor.Fail, s.Asked.Own, f.String(), "saltclusterd does not start with it",
-			"saltclusterctl config check")
+		c.addFinding("config", doctor.Fail, s.Asked.Own, f.String(), "saltclusterd does not start with this mistake",
+			"correct it; saltclusterctl config check finds all mistakes")
 	}
 	if s.Own.Cluster.Witness {
-		c.addFinding("config", doctor.Fail, s.OwnSource["cluster_witness"], "this node is a witness: it has no salt-master", "",
-			"remove cluster_witness, or do not adopt this host's master")
+		c.addFinding("config", doctor.Fail, s.OwnSource["cluster_witness"], "this node is configured as a witness: a witness has no salt-master",
+			"", "remove cluster_witness from that file, or do not run setup on this host")
 	}
 	for _, o := range []struct{ name, asked, is string }{{"id", s.Asked.Node, s.Own.ID},
 		{"cluster_id", s.Asked.ClusterID, s.Own.Cluster.ID}} {
 		if at, set := s.OwnSource[o.name]; set && o.asked != "" && o.asked != o.is {
-			c.addFinding("config", doctor.Fail, at, fmt.Sprintf("%s is %s, and not %s", o.name, o.is, o.asked), "",
-				"change it there, or leave the flag out")
+			c.addFinding("config", doctor.Fail, at, fmt.Sprintf("%s is %s there, but the command line says %s", o.name, o.is, o.asked),
+				"", "change it in that file, or leave the flag out")
 		}
 	}
 	if _, err := node.ParseID(c.node); err != nil {
-		c.addFinding("config", doctor.Fail, "", err.Error(), "", "--node m1")
+		c.addFinding("config", doctor.Fail, "", err.Error(), "", "choose another name, for example --node m1")
 	}
 	if len(c.found) == before {
-		c.addOK("config", s.Asked.Own, "this node is %s of the cluster %s", c.node, c.cluster)
+		c.addOK("config", s.Asked.Own, "this node is %s in the cluster %s", c.node, c.cluster)
 	}
 }
 
@@ -137,19 +137,19 @@ func (c *checks) checkIdentity(becomes string) {
 	case s.Key != nil:
 		c.addOK("identity", path, "%s: %s", becomes, saltcrypt.Fingerprint(s.Key.PublicText()))
 	case errors.Is(s.KeyErr, fs.ErrNotExist) && s.native != nil:
-		c.addFinding("identity", doctor.Fail, path, "is not there: Salt's own cluster has never run here",
-			"it is not known what its minions trust",
-			"let it start once, or remove cluster_id and the other cluster_ options from "+s.native.where)
+		c.addFinding("identity", doctor.Fail, path, "does not exist: Salt's own cluster has never run on this host",
+			"the minions of that cluster trust this key, so setup needs it",
+			"start the salt-master once, or remove cluster_id and the other cluster_ options from "+s.native.where)
 	case s.native != nil && s.KeyErr != nil && !errors.Is(s.KeyErr, fs.ErrPermission):
 		c.addFinding("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster",
-			"a key with a passphrase (cluster_key_pass) has to be written without one, because the cluster's has none")
+			"if the key has a passphrase (cluster_key_pass), rewrite it without one: saltclusterd uses no passphrase")
 	case errors.Is(s.KeyErr, fs.ErrPermission):
-		c.addFinding("identity", doctor.Fail, path, "you may not read it", "", "run it as root")
+		c.addFinding("identity", doctor.Fail, path, "this user may not read it", "", "run this command as root")
 	case errors.Is(s.KeyErr, fs.ErrNotExist) && s.Master.Text("keys.cache_driver") == "mmap_key":
-		c.addOK("identity", s.Master.PkiDir, "in the master's own key store (mmap_key), %s", becomes)
+		c.addOK("identity", s.Master.PkiDir, "the key is in the master's own key store (mmap_key): %s", becomes)
 	case errors.Is(s.KeyErr, fs.ErrNotExist):
-		c.addFinding("identity", doctor.Warn, path, "is not there: this salt-master has never run",
-			"it is made when the cluster is founded; minions will trust it from then on", "")
+		c.addFinding("identity", doctor.Warn, path, "does not exist yet: this salt-master has never run",
+			s.keyToCome(), "")
 	default:
 		c.addFinding("identity", doctor.Fail, path, s.KeyErr.Error(), "no minion could trust the cluster",
 			"restore it from a backup")
@@ -168,29 +168,31 @@ func (c *checks) checkKeys() {
 	if len(parts) == 0 {
 		parts = []string{"none"}
 	}
-	end := "; they stay as they are"
+	end := "; they are not changed"
 	switch {
+	case len(s.Keys) == 0:
+		end = ""
 	case s.native != nil && s.KeysDir != s.Master.PkiDir:
 		end = "; they are copied to " + s.Master.PkiDir
 	case s.isJoining():
 		end = ""
 	}
 	if s.keysHidden {
-		c.addFinding("keys", doctor.Skip, s.KeysDir, "you may not read the minion keys", "", "run it as root")
+		c.addFinding("keys", doctor.Skip, s.KeysDir, "this user may not read the minion keys", "", "run this command as root")
 	} else {
 		c.addOK("keys", s.KeysDir, "minion keys: %s%s", strings.Join(parts, ", "), end)
 	}
 	if bare, err := s.withoutDropIn(); err == nil && bare.Version.Major >= 3008 {
 		if d := bare.Text("keys.cache_driver"); d != "localfs_key" && d != "mmap_key" {
 			c.addFinding("keys", doctor.Fail, "keys.cache_driver", "the salt-master has its keys in "+d,
-				"saltclusterd cannot read them, and would found a cluster without minions",
-				"move them to files first (keys.cache_driver: localfs_key), with salt-key of both")
+				"saltclusterd cannot read them there, and would create a cluster without minions",
+				"move the keys to files first: set keys.cache_driver: localfs_key, and accept them again with salt-key")
 		}
 	}
 	if len(s.Markers) > 0 && !s.isMember() {
-		c.addFinding("keys", doctor.Warn, s.Markers[0], "this master belonged to a cluster",
-			"bootstrap would refuse, because that cluster may live",
-			"saltclusterctl join one of its members instead; if there is none any more, remove the file")
+		c.addFinding("keys", doctor.Warn, s.Markers[0], "this master belonged to a cluster before",
+			"bootstrap refuses, because that cluster may still exist",
+			"join that cluster again: saltclusterctl join PEER; if none of its nodes is left, remove this file")
 	}
 }
 
@@ -208,24 +210,25 @@ func (c *checks) checkPorts() {
 			text += " " + l.Process
 		}
 		if name := strings.ToLower(l.Process); strings.HasPrefix(name, "haproxy ") || strings.HasPrefix(name, "nginx ") {
-			c.addFinding("ports", doctor.Fail, l.Addr.String(), l.Process+" listens where saltclusterd must",
-				"minions would not reach it",
-				"let the load balancer listen on an address of its own (saltclusterctl haproxy --fragment --bind ADDRESS)")
+			c.addFinding("ports", doctor.Fail, l.Addr.String(), l.Process+" listens on an address that saltclusterd needs",
+				"minions would not reach saltclusterd",
+				"give the load balancer an address of its own: saltclusterctl haproxy --fragment --bind ADDRESS")
 			continue
 		}
 		listens = append(listens, text)
 	}
 	if len(listens) == 0 {
 		c.addFinding("ports", doctor.Warn, fmt.Sprintf("%d, %d", s.Master.PublishPort, s.Master.RetPort),
-			"the salt-master does not listen", "it does not run, or not with "+s.Master.Path, "")
+			"the salt-master does not listen on these ports",
+			"it is not running, or it runs with a configuration other than "+s.Master.Path, "")
 		return
 	}
 	slices.Sort(listens)
 	c.addOK("ports", "", "the salt-master listens on %s", strings.Join(slices.Compact(listens), ", "))
 	if len(s.Own.Edge.Interface) == 0 && !slices.ContainsFunc(s.Addresses,
 		func(a netip.Addr) bool { return a.IsGlobalUnicast() }) {
-		c.addFinding("ports", doctor.Fail, "", "this host has no address but loopback", "minions cannot reach saltclusterd",
-			"give it one, or set interface in "+s.Asked.Own)
+		c.addFinding("ports", doctor.Fail, "", "this host has no address except loopback", "minions cannot reach saltclusterd",
+			"give the host an address, or set interface in "+s.Asked.Own)
 	}
 }
 
@@ -238,8 +241,8 @@ func (c *checks) checkUntilRestart() {
 	addr, ok := bare.InterfaceAddr()
 	if held, _ := c.site.masterListens(); held && ok && !addr.IsUnspecified() && !addr.IsLoopback() {
 		c.addFinding("master", doctor.Warn, bare.SetBy("interface"),
-			"listens on "+bare.Interface+" only: from setup until it is restarted salt on this host looks for it on loopback, and finds nothing",
-			"minions notice nothing of that", "continue with the restart without a pause")
+			"the salt-master listens on "+bare.Interface+" only: between setup and its restart, the command salt does not work on this host",
+			"the command looks for it on loopback; minions are not affected", "do the remaining steps without a pause")
 	}
 }
 
@@ -252,7 +255,7 @@ func (c *checks) checkOtherPorts() {
 	}{{s.poolPort(), "cluster_pool_port"}, {portOf(s.Own.Health.Listen), "health_listen"}} {
 		for _, l := range s.Listeners {
 			if int(l.Addr.Port()) == p.port && !s.isOurs(l) && s.Status == nil {
-				c.addFinding("ports", doctor.Fail, l.Addr.String(), strings.TrimSpace(l.Process+" listens where saltclusterd would"), "",
+				c.addFinding("ports", doctor.Fail, l.Addr.String(), cmp.Or(l.Process, "another program")+" listens on a port that saltclusterd needs", "",
 					"set "+p.option+" to another port, the same on all nodes")
 			}
 		}
@@ -271,11 +274,11 @@ func (c *checks) checkMinions() {
 		}
 	}
 	c.addOK("minions", "",
-		"%d connected now; each will connect anew once, and sign in once, as when a salt-master is restarted", len(s.Minions)-local)
+		"%d connected now; each reconnects and signs in again, as after a restart of the salt-master", len(s.Minions)-local)
 	if local > 0 {
-		c.addFinding("minions", doctor.Warn, "", fmt.Sprintf("%d of this host connected by way of loopback", local),
-			"such a minion stays with this one salt-master, past the cluster",
-			"give it an address of this host in its option master (saltclusterd listens on all but loopback), and restart it")
+		c.addFinding("minions", doctor.Warn, "", fmt.Sprintf("%d of this host connected through loopback", local),
+			"such a minion bypasses the cluster: it stays with this one salt-master",
+			"set its option master to another address of this host (saltclusterd does not listen on loopback), and restart it")
 	}
 }
 
@@ -288,10 +291,10 @@ func (c *checks) checkMember() {
 	case s.Status != nil && s.Status.Cluster != nil:
 		c.addOK("cluster", "", "this node is a member of %s", s.Status.Cluster.ID)
 	case s.Status != nil && s.Status.Removed != "":
-		c.addFinding("cluster", doctor.Warn, "", s.Status.Removed, "it does not come back on its own",
-			"saltclusterctl join PEER instead of bootstrap")
+		c.addFinding("cluster", doctor.Warn, "", s.Status.Removed, "a removed node does not rejoin until you tell it to",
+			"saltclusterctl join PEER, not bootstrap")
 	case s.Status == nil && s.Known:
-		c.addOK("cluster", s.Own.Paths.StateDir, "this node is a member of a cluster; saltclusterd does not run")
+		c.addOK("cluster", s.Own.Paths.StateDir, "this node is a member of a cluster; saltclusterd is not running")
 	}
 }
 
@@ -310,7 +313,7 @@ func (c *checks) checkMaster(after *localmaster.Config) {
 		c.addFinding("master", level, f.Option, f.Message, "", f.Fix)
 	}
 	if fine && countFailed(c.found) == 0 {
-		c.addOK("master", "", "with the drop-in it listens on %s only, and has master_id %s", after.Interface, after.MasterID)
+		c.addOK("master", "", "with the drop-in, the salt-master listens on %s only and has the master_id %s", after.Interface, after.MasterID)
 	}
 }
 
@@ -318,9 +321,9 @@ func (c *checks) checkMaster(after *localmaster.Config) {
 func (c *checks) checkUnusual() {
 	m := c.site.Master
 	if m.Bool("external_auth") && len(c.site.Own.Edge.AllowClearCommands) == 0 {
-		c.addFinding("salt-api", doctor.Warn, "external_auth", "is set, so there may be a salt-api",
-			"on another host it would be refused: saltclusterd takes no commands from the network",
-			"on this host nothing is to be done; else allow_clear_commands in "+c.site.Asked.Own)
+		c.addFinding("salt-api", doctor.Warn, "external_auth", "is set, so a salt-api may use this master",
+			"saltclusterd refuses commands from the network, so it would refuse a salt-api on another host",
+			"for a salt-api on this host: nothing; on another host: set allow_clear_commands in "+c.site.Asked.Own)
 	}
 }
 
@@ -337,15 +340,15 @@ func (c *checks) checkTransports() {
 		switch {
 		case !slices.Contains(c.site.Own.Edge.Transports, name):
 			c.addFinding("transport", doctor.Fail, where, "saltclusterd would not serve minions with "+name,
-				"they would lose their connection", "move them to another transport first, or see cluster_transports in "+c.site.Asked.Own)
+				"these minions would lose their connection", "move them to another transport first, or see cluster_transports in "+c.site.Asked.Own)
 		case ports != [2]int{bare.PublishPort, bare.RetPort}:
 			c.addFinding("transport", doctor.Warn, where,
-				fmt.Sprintf("minions with %s use the ports %d and %d, which end with the restart", name, ports[0], ports[1]),
-				"all transports are on one pair of ports then",
-				fmt.Sprintf("set publish_port: %d and master_port: %d on them when the salt-master has been restarted", bare.PublishPort,
+				fmt.Sprintf("minions with %s use the ports %d and %d, which close when the salt-master restarts", name, ports[0], ports[1]),
+				"saltclusterd serves all transports on one pair of ports",
+				fmt.Sprintf("after the restart, set publish_port: %d and master_port: %d on these minions", bare.PublishPort,
 					bare.RetPort))
 		case name != "zeromq":
-			c.addOK("transport", where, "minions keep %s; the salt-master itself moves to zeromq, and back with leave", name)
+			c.addOK("transport", where, "minions keep %s; the salt-master itself uses zeromq until leave", name)
 		}
 	}
 	if _, zeromq := offered["zeromq"]; zeromq && len(offered) == 1 || len(c.site.Own.Edge.Transports) == 0 {

@@ -44,8 +44,8 @@ func (c *checks) dropIn() (after *localmaster.Config, files []File) {
 		return s.Master, nil
 	}
 	if s.DropInText != nil && !localmaster.IsDropIn(s.DropInText) {
-		c.addFinding("drop-in", doctor.Fail, s.DropIn, "is there, was not written by saltclusterd, and is not enough", "",
-			"move it away, and run setup again")
+		c.addFinding("drop-in", doctor.Fail, s.DropIn, "exists, was not written by saltclusterd, and does not set what saltclusterd needs", "",
+			"move it to another directory, and run setup again")
 		return s.Master, nil
 	}
 	if err == nil {
@@ -115,12 +115,12 @@ func (s *Site) ownFiles(node, cluster string) []File {
 	dir := config.DropInDir(s.Asked.Own)
 	if text := b.String(); text != "" || s.OwnMissing {
 		path, head := filepath.Join(dir,
-			setupName), "# Written by saltclusterctl setup. Every option stands, with its default, in "+s.Asked.Own+".\n"
+			setupName), "# Written by saltclusterctl setup. "+s.Asked.Own+" lists every option with its default.\n"
 		if s.OwnMissing {
 			path, head = s.Asked.Own, "# Written by saltclusterctl setup. saltclusterctl config default prints every option with its default.\n"
 		}
 		files = append(files, File{
-			Path: path, What: "saltclusterd's: " + strings.Join(optionsIn([]byte(text)), ", "), Text: head + text,
+			Path: path, What: "saltclusterd's configuration: " + strings.Join(optionsIn([]byte(text)), ", "), Text: head + text,
 			text: []byte(head + text), mode: 0o644,
 			owner: localmaster.Unowned,
 		})
@@ -139,7 +139,7 @@ func (s *Site) lacksSecret() bool {
 func (s *Site) secretFile(path string) File {
 	var raw [secretSize]byte
 	_, _ = rand.Read(raw[:]) // never fails (crypto/rand)
-	text := "# Written by saltclusterctl setup: the right to join this cluster.\ncluster_secret: '" +
+	text := "# Written by saltclusterctl setup. It proves the right to join this cluster.\ncluster_secret: '" +
 		base64.StdEncoding.EncodeToString(raw[:]) + "'\n"
 	f := File{Path: path, What: "a new cluster_secret", Secret: true, text: []byte(text), mode: 0o600,
 		owner: localmaster.Unowned}

@@ -41,7 +41,7 @@ func InspectSite(e *console.Env, c *cli.Context) (*Site, error) {
 	}
 	site, err := Look(c.Context, a, status)
 	if err != nil {
-		return nil, console.Refusedf("--salt-master PROGRAM and --config-dir DIR say where it is", "%v", err)
+		return nil, console.Refusedf("say where it is with --salt-master PROGRAM and --config-dir DIR", "%v", err)
 	}
 	return site, nil
 }

@@ -16,9 +16,9 @@ func (s *Site) isJoining() bool {
 // joinsWith is what becomes of the master's own key.
 func (s *Site) joinsWith() string {
 	if s.Keys["minions"] > 0 && len(s.Markers) == 0 {
-		return "its minions trust it; join refuses unless it is the cluster's"
+		return "minions trust this key; join refuses unless the cluster has the same one"
 	}
-	return "is replaced by the cluster's, and kept beside it"
+	return "is replaced by the cluster's key; a backup stays in the same directory"
 }
 
 // checkBroughtKeys tells how a master's own keys come along. Without it join refuses where something would be lost.
@@ -28,12 +28,22 @@ func (c *checks) checkBroughtKeys() {
 		return
 	}
 	if n := s.Keys["minions"]; n > 0 && len(s.Markers) == 0 {
-		c.addFinding("keys", doctor.Warn, s.KeysDir, fmt.Sprintf("%d accepted here; join refuses unless the cluster knows them", n),
-			"the cluster would turn these minions away", fmt.Sprintf("saltclusterctl keys collect %s.keys here, saltclusterctl keys merge %s.keys on a member", c.node, c.node))
+		c.addFinding("keys", doctor.Warn, s.KeysDir, fmt.Sprintf("%d accepted here; join refuses unless the cluster has these keys", n),
+			"the cluster would reject these minions",
+			fmt.Sprintf("saltclusterctl keys collect %[1]s.keys here; copy the file to a member, and there: saltclusterctl keys merge %[1]s.keys",
+				c.node))
 	}
 	c.addFinding("roots", doctor.Warn, "", "the cluster's file_roots and pillar_roots replace this host's",
-		"what differs here is kept aside",
-		"compare them before; afterwards saltclusterctl roots conflicts lists what differed")
+		"files that differ here are set aside",
+		"compare them before you join; afterwards saltclusterctl roots conflicts lists what differed")
+}
+
+// keyToCome says where a master without a key gets one from.
+func (s *Site) keyToCome() string {
+	if s.isJoining() {
+		return "join installs the cluster's key"
+	}
+	return "bootstrap creates it, and minions trust it from then on"
 }
 
 // tokenName is the file that a node without a secret may have its join token in. It need not be there: a token can be
@@ -46,10 +56,10 @@ func (s *Site) tokenFile() string { return filepath.Join(filepath.Dir(s.Asked.Ow
 func (s *Site) joinCommand() (command, why string) {
 	command = "saltclusterctl join " + cmp.Or(s.Asked.Join, "PEER")
 	if s.Own.Cluster.Secret.IsSet() || s.Own.Cluster.SecretFile != "" {
-		return command, "the right to join is cluster_secret"
+		return command, "cluster_secret proves the right to join"
 	}
 	if s.Own.Cluster.JoinToken().IsSet() {
-		return command, "the right to join is the token in " + s.Own.Cluster.JoinTokenFile
+		return command, "the token in " + s.Own.Cluster.JoinTokenFile + " proves the right to join"
 	}
-	return command + " --token-file -", "it waits for the token that saltclusterctl token create prints on a member"
+	return command + " --token-file -", "paste the token that saltclusterctl token create prints on a member"
 }

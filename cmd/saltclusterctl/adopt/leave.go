@@ -43,7 +43,7 @@ func (s *Site) Leaving(v *adminapi.Verification) Leaving {
 	l := Leaving{Node: s.Own.ID}
 	c := &checks{site: s, node: s.Own.ID}
 	c.checkSalt()
-	c.checkIdentity("stays the salt-master's")
+	c.checkIdentity("remains the salt-master's key")
 	c.checkKeys()
 	if s.Status != nil && s.Status.Cluster != nil {
 		l.Others = c.stayingMembers()
@@ -93,14 +93,14 @@ func (c *checks) stayingMembers() (ids []string) {
 		}
 	}
 	if len(ids) == 0 {
-		c.addOK("cluster", "", "this node is the last of %s: the cluster ends when its saltclusterd is stopped", st.Cluster.ID)
+		c.addOK("cluster", "", "this node is the last of %s: the cluster ends when its saltclusterd stops", st.Cluster.ID)
 		return nil
 	}
 	c.addOK("cluster", "", "this node leaves %s; its minions go to %s", st.Cluster.ID, strings.Join(ids, ", "))
 	if !st.Cluster.Quorum.OK {
 		c.addFinding("cluster", doctor.Fail, "", "no majority of the cluster can be reached",
-			"no node could take this node off the roster",
-			"bring the others back: saltclusterctl status")
+			"without a majority this node cannot be removed from the cluster",
+			"start the other nodes; saltclusterctl status shows which are down")
 	}
 	return ids
 }
@@ -109,10 +109,11 @@ func (c *checks) stayingMembers() (ids []string) {
 func (c *checks) checkNoCluster() {
 	switch s := c.site; {
 	case s.Status == nil && s.Known:
-		c.addFinding("cluster", doctor.Warn, "", "saltclusterd does not run, so this node stays on the roster of its cluster",
-			"the others wait for it", "saltclusterctl remove "+c.node+" on another node, if there is one; or start it and run leave again")
+		c.addFinding("cluster", doctor.Warn, "", "saltclusterd is not running, so this node stays a member of its cluster",
+			"the cluster counts it as a failed node",
+			"saltclusterctl remove "+c.node+" on another node, if there is one; or start saltclusterd and run leave again")
 	case s.Status == nil:
-		c.addOK("cluster", "", "this node belongs to no cluster, and saltclusterd does not run")
+		c.addOK("cluster", "", "this node belongs to no cluster, and saltclusterd is not running")
 	default:
 		c.addOK("cluster", "", "this node belongs to no cluster")
 	}
@@ -122,13 +123,13 @@ func (c *checks) checkNoCluster() {
 func (c *checks) checkComplete(v *adminapi.Verification) {
 	st := c.site.Status
 	if text := adminapi.SyncText(st.Node.Sync); text != "" {
-		c.addFinding("data", doctor.Fail, "", "this node is still catching up: "+text, "its salt-master would lack that",
-			"wait: saltclusterctl status")
+		c.addFinding("data", doctor.Fail, "", "this node is still catching up: "+text, "its salt-master would lack this data",
+			"wait until saltclusterctl status shows that it has caught up")
 		return
 	}
 	if v == nil {
-		c.addFinding("data", doctor.Warn, "", "what the nodes hold could not be compared",
-			"this salt-master may lack keys, caches or jobs of the last moments", "saltclusterctl verify")
+		c.addFinding("data", doctor.Warn, "", "the data of the nodes could not be compared",
+			"this salt-master may lack the newest keys, caches or jobs", "saltclusterctl verify")
 		return
 	}
 	for _, sec := range v.Sections {
@@ -136,20 +137,20 @@ func (c *checks) checkComplete(v *adminapi.Verification) {
 			if mine, has := d.Nodes[c.node]; !has || mine != "" {
 				continue
 			}
-			c.addFinding("data", doctor.Fail, sec.Name, d.Item+" is not here", "this salt-master would lack it",
-				"wait, or see saltclusterctl verify")
+			c.addFinding("data", doctor.Fail, sec.Name, d.Item+" is missing on this node", "this salt-master would lack it",
+				"wait a minute and run leave again; saltclusterctl verify lists every difference")
 			return
 		}
 	}
 	if !v.Complete() {
-		c.addFinding("data", doctor.Warn, "", "not all nodes could be compared with this one", "it may lack what only those have",
+		c.addFinding("data", doctor.Warn, "", "not every node answered the comparison", "this salt-master may lack data that only those nodes have",
 			"saltclusterctl verify")
 		return
 	}
-	c.addOK("data", "", "keys, caches and roots are here")
+	c.addOK("data", "", "this node has all keys, caches and roots")
 	if n := c.site.Own.Cluster.JobReplicas; len(st.Members) > n {
 		c.addFinding("data", doctor.Warn, "jobs", fmt.Sprintf("each job is on %d of %d nodes", n, len(st.Members)),
-			"this salt-master has its share of them only", "")
+			"this salt-master keeps only the jobs that are stored on this node", "")
 	}
 }
 
@@ -161,15 +162,17 @@ func (c *checks) checkReturns(last bool) {
 		return
 	}
 	if last && r.Unanswered > 0 {
-		c.addFinding("returns", doctor.Warn, "", countReturns(r.Unanswered, "that the salt-master does not answer was put aside",
-			"that the salt-master does not answer were put aside"),
-			"no node gives them to it any more: they stay in state_dir/returns/unanswered", "saltclusterctl returns list, then retry, or drop ID")
+		c.addFinding("returns", doctor.Warn, "", countReturns(r.Unanswered, "that the salt-master did not answer is set aside",
+			"that the salt-master did not answer are set aside"),
+			"no node delivers them later: they stay in state_dir/returns/unanswered",
+			"saltclusterctl returns list; then saltclusterctl returns retry, or returns drop ID")
 	}
 	for _, j := range r.Journals {
 		for _, w := range j.Waiting {
 			if w.Records > 0 {
 				c.addFinding("returns", doctor.Fail, j.Name, countReturns(int(w.Records), "waits for "+w.Consumer, "wait for "+w.Consumer),
-					"they would be kept until saltclusterd runs here again", "wait a moment; saltclusterctl status says what holds them up")
+					"they would stay here undelivered until saltclusterd runs on this host again",
+					"wait a minute and run leave again; saltclusterctl status says why they wait")
 			}
 		}
 	}
@@ -187,24 +190,25 @@ func countReturns(n int, one, many string) string {
 func (c *checks) checkRestored(after *localmaster.Config) {
 	if addr, ok := after.InterfaceAddr(); ok && addr.IsLoopback() {
 		c.addFinding("master", doctor.Fail, after.SetBy("interface"), "sets interface: "+after.Interface,
-			"no minion would reach the salt-master", "remove that line")
+			"no minion would reach the salt-master", "remove that line from the file")
 		return
 	}
 	if setsNative(after) {
 		c.addFinding("master", doctor.Fail, after.SetBy("cluster_id"),
-			"sets cluster_id: the salt-master would go back to Salt's own cluster, with keys as they were when it left that",
-			"what was decided since then is not there", "remove cluster_id, cluster_peers, cluster_pki_dir and cluster_secret there")
+			"sets cluster_id: the salt-master would go back to Salt's own cluster, with the keys of the time when it left",
+			"keys accepted, rejected or deleted since then are not there",
+			"remove cluster_id, cluster_peers, cluster_pki_dir and cluster_secret from that file")
 		return
 	}
 	now, then := c.site.Master.Text("keys.cache_driver"), after.Text("keys.cache_driver")
 	if now != then && after.Version.Major >= 3008 {
 		c.addFinding("master", doctor.Fail, after.SetBy("keys.cache_driver"),
-			fmt.Sprintf("its keys are in %s, and it would look for them in %s", now, then),
-			"it would know no minion", "put 'keys.cache_driver: "+now+"' there")
+			fmt.Sprintf("its keys are in %s, but it would look for them in %s", now, then),
+			"it would know no minion", "set 'keys.cache_driver: "+now+"' in that file")
 		return
 	}
 	offered := slices.Sorted(maps.Keys(after.ForMinions()))
-	c.addOK("master", "", "without the drop-in it listens on %s, ports %d and %d, for minions with %s", after.Interface,
+	c.addOK("master", "", "without the drop-in, the salt-master listens on %s, ports %d and %d, for minions with %s", after.Interface,
 		after.PublishPort, after.RetPort, strings.Join(offered, " and "))
 }
 
@@ -215,7 +219,7 @@ func (s *Site) leaveNext(others bool) []string {
 		area := filepath.Join(dir, apply.InSlot)
 		if _, err := os.Lstat(area); err == nil {
 			steps = append(steps,
-				"rm -r "+area+", which the salt-master would give to minions: what changes of the roots replaced; in aside is what saltclusterctl roots conflicts lists")
+				"rm -r "+area+": otherwise the salt-master serves it to minions; it holds replaced files, and in aside what saltclusterctl roots conflicts lists")
 		}
 	}
 	return steps
@@ -225,15 +229,15 @@ func (s *Site) stepsToLeave(others bool) []string {
 	restart := s.restartCommand("restart")
 	if others {
 		return []string{
-			"take this host out of the load balancer: saltclusterctl haproxy on another node prints a file without it",
+			"take this host out of the load balancer: saltclusterctl haproxy on another node prints a configuration without it",
 			"systemctl disable --now saltclusterd",
 			restart + ": it listens on its own ports again",
 		}
 	}
 	return []string{
-		"where HAProxy is in front, its checks ask saltclusterd: first give it what saltclusterctl haproxy --bare prints, and reload it",
+		"if minions connect through HAProxy: first install there what saltclusterctl haproxy --bare prints, and reload it, because its checks ask saltclusterd",
 		"systemctl disable --now saltclusterd; " + restart +
-			": one straight after the other, because minions have no master in between; they reconnect and sign in again",
+			": run both without a pause, because minions have no master in between; they then reconnect and sign in again",
 		"salt '*' test.ping",
 	}
 }

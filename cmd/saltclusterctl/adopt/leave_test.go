@@ -26,7 +26,7 @@ func TestLeaveLast(t *testing.T) {
 	if l.Failed() > 0 || len(l.Others) != 0 || l.Remove != h.path(dropInFile) || l.Aside != "" {
 		t.Fatalf("%+v\n%s", l, text(l.Checks))
 	}
-	wants(t, text(l.Checks), "the last of salt", "without the drop-in it listens on 10.0.0.11")
+	wants(t, text(l.Checks), "the last of salt", "without the drop-in, the salt-master listens on 10.0.0.11")
 	wants(t, l.Next[0], "haproxy --bare")
 	wants(t, l.Next[1], "disable --now saltclusterd; systemctl restart salt-master")
 	session := "var/cache/salt/master/sessions/web1"
@@ -52,7 +52,7 @@ func TestLeaveLast(t *testing.T) {
 	if l.Failed() > 0 {
 		t.Errorf("%s", text(l.Checks))
 	}
-	wants(t, text(l.Checks), "2 returns that the salt-master does not answer were put aside")
+	wants(t, text(l.Checks), "2 returns that the salt-master did not answer are set aside")
 }
 
 func TestLeaveOthers(t *testing.T) {
@@ -87,7 +87,7 @@ func TestLeaveRefuses(t *testing.T) {
 		v      *adminapi.Verification
 		want   string
 	}{
-		"a key that others have": {"", nil, lacking, "fail data keys: web2 is not here"},
+		"a key that others have": {"", nil, lacking, "fail data keys: web2 is missing on this node"},
 		"catching up": {"", func(_ *host, st *adminapi.Status) {
 			st.Node.Sync = []adminapi.SyncPart{{Part: "keys", State: "syncing", Done: 1, Total: 2, Unit: "items"}}
 		}, nil, "still catching up"},

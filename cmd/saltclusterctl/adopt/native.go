@@ -79,13 +79,14 @@ func (c *checks) leavesNative() {
 	}
 	c.addFinding("native", doctor.Warn, s.native.where,
 		fmt.Sprintf("this master belongs to Salt's own cluster %s, and leaves it when it is restarted", s.native.id),
-		"until the others have followed, each cluster reaches its own minions only, and neither learns of keys that the other accepts",
-		"afterwards remove cluster_id and the other cluster_ options there; until then the drop-in overrides them")
+		"until the other masters follow, each cluster reaches only its own minions and does not see keys accepted in the other",
+		"afterwards remove cluster_id and the other cluster_ options from that file; until then the drop-in overrides them")
 	c.addFinding("native", doctor.Warn, "",
 		"a minion whose ports 4505 and 4506 lead to masters of both clusters would sign in again and again",
-		"they have different AES keys", "a load balancer must have this master apart from those that have not left")
+		"the two clusters have different AES keys",
+		"configure the load balancer to keep this master apart from masters that are still in Salt's own cluster")
 	if port := s.poolPort(); port != s.native.port {
-		c.addOK("native", "", "saltclusterd uses port %d, tcp and udp, between the nodes: Salt's own cluster has %d", port,
+		c.addOK("native", "", "saltclusterd uses port %d, tcp and udp, between the nodes, because Salt's own cluster uses %d", port,
 			s.native.port)
 	}
 	if s.native.pki == s.Master.PkiDir {
@@ -93,7 +94,7 @@ func (c *checks) leavesNative() {
 	}
 	keys, err := c.nativeKeys()
 	if err != nil {
-		c.addFinding("keys", doctor.Fail, s.native.pki, err.Error(), "the salt-master would not know its minions", "run it as root")
+		c.addFinding("keys", doctor.Fail, s.native.pki, err.Error(), "the salt-master would not know its minions", "run this command as root")
 		return
 	}
 	if s.native.store != nil {
@@ -106,7 +107,7 @@ func (c *checks) leavesNative() {
 	}
 	have, _, err := keyset.Collect(context.Background(), s.Master.PkiDir, nil)
 	if err != nil {
-		c.addFinding("keys", doctor.Fail, s.Master.PkiDir, err.Error(), "", "run it as root")
+		c.addFinding("keys", doctor.Fail, s.Master.PkiDir, err.Error(), "", "run this command as root")
 		return
 	}
 	if !slices.Equal(have, keys) {
@@ -120,7 +121,7 @@ func (c *checks) leavesNative() {
 func (c *checks) nativeKeys() ([]keyset.Key, error) {
 	keys, odd, err := keyset.Collect(context.Background(), c.site.native.pki, c.site.native.store)
 	for _, path := range odd {
-		c.addFinding("keys", doctor.Warn, path, "is not a public key", "it is left behind", "")
+		c.addFinding("keys", doctor.Warn, path, "is not a public key", "it is not copied", "")
 	}
 	return keys, err
 }
@@ -134,7 +135,7 @@ func (s *Site) nativeFiles(moved []keyset.Key) (files []File) {
 	if private, _, err := localmaster.ReadIdentity(s.Master); err != nil || !s.isSameKey(private) {
 		files = append(files, File{
 			Path: filepath.Join(s.Master.PkiDir, "master.pem"),
-			What: "the key of Salt's own cluster; the old one is kept beside it", Secret: true, master: true,
+			What: "the key of Salt's own cluster; a backup of the old one stays in the same directory", Secret: true, master: true,
 			act: s.installNative,
 		})
 	}

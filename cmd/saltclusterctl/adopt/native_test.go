@@ -133,7 +133,7 @@ func TestSetup_NativeClusterRefused(t *testing.T) {
 			if err := os.Remove(h.path("share/pki/cluster.pem")); err != nil {
 				h.t.Fatal(err)
 			}
-		}, "Salt's own cluster has never run here"},
+		}, "Salt's own cluster has never run on this host"},
 		"a passphrase": {func(h *host) {
 			h.write("share/pki/cluster.pem",
 				"-----BEGIN ENCRYPTED PRIVATE KEY-----\nQUFB\n-----END ENCRYPTED PRIVATE KEY-----\n")

@@ -61,7 +61,7 @@ func (s *Site) Plan() Plan {
 	if s.isJoining() {
 		c.checkIdentity(s.joinsWith())
 	} else {
-		c.checkIdentity("becomes the cluster's, so minions that know this master stay content")
+		c.checkIdentity("becomes the cluster's key, so minions that trust this master need no change")
 	}
 	for _, look := range []func(){c.checkKeys, c.leavesNative, c.checkBroughtKeys, c.checkRoots, c.checkPorts,
 		c.checkUntilRestart, c.checkOtherPorts, c.checkMinions,
@@ -85,22 +85,22 @@ func (s *Site) nextSteps(changed, dropIn bool) []string {
 	up := s.Status != nil
 	switch {
 	case !up:
-		add("systemctl enable --now saltclusterd", "it waits beside the salt-master; minions stay where they are")
+		add("systemctl enable --now saltclusterd", "it starts and waits; minions stay connected to the salt-master")
 	case changed:
-		add("saltclusterctl upgrade", "the running saltclusterd reads the files anew")
+		add("saltclusterctl upgrade", "the running saltclusterd applies the changed files")
 	}
 	switch {
 	case s.isMember():
 	case s.isJoining():
 		add(s.joinCommand())
 	default:
-		add("saltclusterctl bootstrap", "the salt-master's key becomes the cluster's, with the minion keys as they are")
+		add("saltclusterctl bootstrap", "creates the cluster with the salt-master's key and its minion keys")
 	}
 	switch held, runs := s.masterListens(); {
 	case held:
-		add(s.restartCommand("restart"), "it makes room, and saltclusterd takes its ports: minions connect anew, once")
+		add(s.restartCommand("restart"), "it frees its ports and saltclusterd takes them; minions reconnect once")
 	case !runs:
-		add(s.restartCommand("start"), "nothing listens on its ports")
+		add(s.restartCommand("start"), "it is not running")
 	case dropIn:
 		add(s.restartCommand("restart"), "it reads the drop-in")
 	}

@@ -150,8 +150,8 @@ func (s *service) addStats(st *operator.Stats) {
 
 func (s *service) addOutcome(out *adminapi.Outcome) {
 	if s.ports.IsHeld() {
-		out.Next = append(out.Next, "systemctl restart salt-master: it has the ports for minions, "+
-			"and goes to loopback; saltclusterd takes them then")
+		out.Next = append(out.Next, "systemctl restart salt-master: it frees the ports for minions and moves to loopback, "+
+			"and saltclusterd takes the ports")
 	} else if problem := s.local.Problem(); problem != "" {
 		out.Next = append(out.Next, problem)
 	}

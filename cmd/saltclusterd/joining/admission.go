@@ -99,19 +99,19 @@ func (h *handler) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error)
 	v := h.cfg.Log().View()
 	old, isMember := v.Member(r.ID)
 	if isMember && old.Fingerprint != string(r.Fingerprint) {
-		return nil, peer.Refusef("a node %q is a member already, with another certificate: "+
+		return nil, peer.Refusef("a node %q is already a member, with another certificate: "+
 			"give the new node another id, or remove the old one first", r.ID)
 	}
 	if slices.Contains(h.cfg.Log().Status().Voters, r.ID) {
 		return nil, peer.Refusef("the node %q votes in this cluster: "+
-			"when it has lost its memory, run saltclusterctl remove %s on a member first", r.ID, r.ID)
+			"if it has lost its state_dir, first run saltclusterctl remove %s on a member", r.ID, r.ID)
 	}
 	wish, err := parseRequestPayload(r.Payload)
 	if err != nil {
 		return nil, peer.Refusef("%v", err)
 	}
 	if isMember && old.Witness != wish.Witness {
-		return nil, peer.Refusef("the node %q is a member already, and cluster_witness there has changed: "+
+		return nil, peer.Refusef("the node %q is already a member, and its option cluster_witness has changed: "+
 			"run saltclusterctl remove %s first", r.ID, r.ID)
 	}
 	if n, of := countUnknownKeys(v, wish.Accepted); n > 0 {
@@ -127,10 +127,10 @@ func (h *handler) Admit(ctx context.Context, r peer.JoinRequest) ([]byte, error)
 	}
 	results, err := h.cfg.Log().Propose(ctx, h.admitCommand(r, wish))
 	if err != nil {
-		return nil, fmt.Errorf("take %s onto the roster: %w", r.ID, err)
+		return nil, fmt.Errorf("add %s to the members: %w", r.ID, err)
 	}
 	if err := results[0].Err(); err != nil {
-		return nil, peer.Refusef("the cluster does not take the node %q in: %v", r.ID, err)
+		return nil, peer.Refusef("the cluster does not admit the node %q: %v", r.ID, err)
 	}
 	h.cfg.Logger.Info("node joined", "node", r.ID, "remote", r.Remote, "addr", r.Advertise)
 	return h.replyTo(r, wish, results[0].Rev)

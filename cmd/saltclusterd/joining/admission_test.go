@@ -113,7 +113,7 @@ func TestHandler_Admit(t *testing.T) {
 		{name: "another certificate", id: "w1", fp: "b", want: "with another certificate"},
 		{name: "voter", id: "m1", fp: "a", want: "votes in this cluster"},
 		{name: "malformed payload", id: "m2", fp: "b", payload: []byte("{"), want: "malformed join request"},
-		{name: "former witness", id: "w1", fp: "c", want: "cluster_witness there has changed"},
+		{name: "former witness", id: "w1", fp: "c", want: "its option cluster_witness has changed"},
 		{name: "unknown keys", id: "m2", fp: "b", want: "1 of the 2 minion keys",
 			payload: encode(t, requestPayload{Accepted: append(known[:], unknown[:]...)})},
 		{name: "roots", id: "m2", fp: "b", roots: notYet, want: "not yet"},

@@ -35,8 +35,8 @@ const (
 func (j *Joiner) claimFounding(ctx context.Context) (release func(), err error) {
 	return j.claim(ctx, j.cfg.Options.PeerAddresses(), func(addr string) error {
 		return adminapi.Errorf(adminapi.CodeRefused,
-			"saltclusterctl join "+addr+"; if that is another cluster, take it out of cluster_peers",
-			"%s, one of cluster_peers, belongs to a cluster already, or founds one", addr)
+			"saltclusterctl join "+addr+"; if that is another cluster, remove it from cluster_peers",
+			"%s, one of cluster_peers, already belongs to a cluster, or is creating one", addr)
 	})
 }
 
@@ -49,7 +49,7 @@ func (j *Joiner) ClaimRestore(ctx context.Context, v state.View) (release func()
 	}
 	return j.claim(ctx, peers, func(addr string) error {
 		return adminapi.Errorf(adminapi.CodeRefused,
-			"saltclusterctl join "+addr+"; --force if that one is to be no member any more, or is of another cluster",
+			"saltclusterctl join "+addr+"; or add --force if that node is to leave, or belongs to another cluster",
 			"%s, which is a member in the snapshot or one of cluster_peers, belongs to a cluster", addr)
 	})
 }

@@ -120,7 +120,7 @@ func (j *Joiner) BecomeMember(
 		defer cancel()
 	}
 	if err := j.cfg.Operations.Begin(ctx); err != nil { // JoinPeers ends its operation after each try
-		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "wait for it to end",
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy, "wait until it has ended, then repeat the command",
 			"another bootstrap or join is under way")
 	}
 	defer j.cfg.Operations.End()
@@ -151,6 +151,6 @@ func (j *Joiner) refuseMember() error {
 		return nil
 	}
 	return adminapi.Errorf(adminapi.CodeMember,
-		"saltclusterctl members shows it; if it was removed a moment ago, it notices within seconds",
+		"saltclusterctl members lists the nodes; if this node was just removed, wait some seconds and repeat the command",
 		"this node is already a member of the cluster %q (%s)", m.ClusterID, m.UUID)
 }

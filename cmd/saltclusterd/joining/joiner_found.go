@@ -27,7 +27,7 @@ func (j *Joiner) foundCluster(p admin.Progress) error {
 	}
 	private, public, err := j.cfg.Master.Identity()
 	if errors.Is(err, fs.ErrNotExist) {
-		p("identity", "the salt-master has no master.pem yet: one is made")
+		p("identity", "the salt-master has no master.pem yet: creating one")
 		private, public, err = j.generateIdentity()
 	}
 	if err != nil {
@@ -54,7 +54,7 @@ func (j *Joiner) foundCluster(p admin.Progress) error {
 	if err := j.writeMembership(m, 0, []node.Entry{self}); err != nil {
 		return err
 	}
-	p("cluster", "the cluster "+m.UUID+" is born")
+	p("cluster", "the cluster "+m.UUID+" is created")
 	j.cfg.Joined()
 	return nil
 }
@@ -67,8 +67,8 @@ func (j *Joiner) refuseFormerMember() error {
 		return err
 	}
 	return adminapi.Errorf(adminapi.CodeRefused,
-		"join one of its members; if that cluster is gone for good, remove "+markers[0]+" and bootstrap again",
-		"the keys in %s belong to a cluster already, but state_dir does not know it", j.cfg.Master.PKIDir())
+		"join one of its members; if that cluster no longer exists, remove "+markers[0]+" and bootstrap again",
+		"the keys in %s already belong to a cluster, but state_dir has no record of it", j.cfg.Master.PKIDir())
 }
 
 // generateIdentity makes a key pair for a master that has none.

@@ -95,7 +95,7 @@ func (j *Joiner) joinThrough(ctx context.Context, addr string, r adminapi.JoinRe
 	if err != nil {
 		return err
 	}
-	p("prove", "asking "+addr+" to be let in with "+describeToken(token))
+	p("prove", "asking "+addr+" for admission with "+describeToken(token))
 	reply, err := peer.Join(ctx, peer.JoinConfig{
 		Addr: addr, Identity: j.cfg.Identity(), Advertise: advertise,
 		Secret: peer.SecretBytes(c.secret.Reveal()), Token: token, ClusterID: o.ID,
@@ -108,14 +108,14 @@ func (j *Joiner) joinThrough(ctx context.Context, addr string, r adminapi.JoinRe
 	if err != nil {
 		return err
 	}
-	p("member", "let in by "+string(reply.Member.ID))
+	p("member", "admitted by "+string(reply.Member.ID))
 	return j.takeReply(joined, p)
 }
 
 // takeReply makes this node the member that it was admitted as. Nothing was written before.
 func (j *Joiner) takeReply(r replyPayload, p admin.Progress) error {
 	if r.Version != replyVersion {
-		return fmt.Errorf("the cluster speaks version %d of the join, this saltclusterd version %d", r.Version, replyVersion)
+		return fmt.Errorf("the cluster uses version %d of the join protocol, but this saltclusterd uses version %d: install the same version", r.Version, replyVersion)
 	}
 	if err := j.InstallIdentity(r.Private, r.Public, p); err != nil {
 		return err
@@ -166,10 +166,10 @@ func withCode(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, peer.ErrSlowDown):
-		return adminapi.Errorf(adminapi.CodeUnreachable, "an earlier attempt failed; wait some seconds and try again",
+		return adminapi.Errorf(adminapi.CodeUnreachable, "an earlier attempt failed: wait some seconds and repeat the command",
 			"%v", err)
 	case errors.Is(err, peer.ErrUnreachable), errors.Is(err, peer.ErrNotReady):
-		return adminapi.Errorf(adminapi.CodeUnreachable, "check the address and that saltclusterd runs there", "%v", err)
+		return adminapi.Errorf(adminapi.CodeUnreachable, "check the address, and that saltclusterd is running there", "%v", err)
 	default:
 		return adminapi.Errorf(adminapi.CodeRefused, "nothing was changed on this node", "%v", err)
 	}

@@ -374,7 +374,7 @@ func TestJoiner_AwaitVoter(t *testing.T) {
 		{Progress{Running: true, CaughtUp: true, HasMaster: true, WaitsFor: "roots"}, "roots"},
 		{Progress{Running: true, CaughtUp: true, HasMaster: true}, "starting"},
 		{Progress{Running: true, CaughtUp: true, HasMaster: true, WaitsFor: "ports", PortsHeld: true}, ""},
-		{Progress{Running: true, CaughtUp: true, HasMaster: true, Serving: true}, "a learner"},
+		{Progress{Running: true, CaughtUp: true, HasMaster: true, Serving: true}, "caught up; waiting"},
 		{Progress{Running: true, CaughtUp: true, HasMaster: true, Serving: true, Voter: true}, ""},
 		{Progress{Running: true, CaughtUp: true, Voter: true}, ""},
 	} {
@@ -401,9 +401,9 @@ func TestJoiner_AwaitKeys(t *testing.T) {
 		want string
 	}{
 		{Progress{}, ""},
-		{Progress{HasMaster: true, View: v}, "the others follow; saltclusterctl keys list counts them"},
-		{Progress{HasMaster: true, View: v, KeysAdopted: true}, "taken over: minion keys, 1 accepted"},
-		{Progress{HasMaster: true, View: state.New().View(), KeysAdopted: true}, "taken over: no minion keys"},
+		{Progress{HasMaster: true, View: v}, "the remaining keys follow; saltclusterctl keys list counts them"},
+		{Progress{HasMaster: true, View: v, KeysAdopted: true}, "copied into the cluster: minion keys, 1 accepted"},
+		{Progress{HasMaster: true, View: state.New().View(), KeysAdopted: true}, "copied into the cluster: no minion keys"},
 	} {
 		j := newTestJoiner(t)
 		j.now = tc.now

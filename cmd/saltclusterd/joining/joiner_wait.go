@@ -49,8 +49,8 @@ func (j *Joiner) awaitVoter(ctx context.Context, p admin.Progress) error {
 			last, reported = step, time.Now()
 		}
 		if !backoff.Sleep(ctx, waitPoll) {
-			return adminapi.Errorf(adminapi.CodeTimeout, "saltclusterctl status shows how far it is",
-				"this node is a member, but not ready yet: %s", step)
+			return adminapi.Errorf(adminapi.CodeTimeout, "it continues in the background; saltclusterctl status shows its progress",
+				"this node is a member but not ready yet: %s", step)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (p Progress) missing() string {
 	case p.HasMaster && !p.Serving:
 		return cmp.Or(p.WaitsFor, "starting")
 	case !p.Voter:
-		return "a learner, caught up: the leader makes it a voter"
+		return "caught up; waiting until the leader makes it a voter"
 	}
 	return ""
 }
@@ -80,15 +80,15 @@ func (j *Joiner) awaitKeys(ctx context.Context, p admin.Progress) {
 			return
 		}
 		if now.KeysAdopted {
-			p("keys", "taken over: "+describeKeys(now.View))
+			p("keys", "copied into the cluster: "+describeKeys(now.View))
 			return
 		}
 		if time.Since(reported) > reportInterval {
-			p("keys", "taken over so far: "+describeKeys(now.View))
+			p("keys", "copied into the cluster so far: "+describeKeys(now.View))
 			reported = time.Now()
 		}
 		if !backoff.Sleep(ctx, waitPoll) {
-			p("keys", "the others follow; saltclusterctl keys list counts them")
+			p("keys", "the remaining keys follow; saltclusterctl keys list counts them")
 			return
 		}
 	}

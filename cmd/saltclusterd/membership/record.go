@@ -77,7 +77,7 @@ func (r *Record) Write(stateDir string) error {
 }
 
 // RecoveryHint tells an operator what to do when a file in state_dir that identifies the node is missing or damaged.
-const RecoveryHint = "bring it back from a backup, or saltclusterctl remove this node on another one, " +
+const RecoveryHint = "restore it from a backup; or run saltclusterctl remove for this node on another node, " +
 	"empty state_dir here, and join again; if there is no other node, restore a snapshot"
 
 // WithRecoveryHint adds RecoveryHint to the error of a file in state_dir, unless only permission to read it is lacking.
@@ -93,7 +93,7 @@ func (r *Record) Validate(options *config.Config) error {
 	stateDir := options.Paths.StateDir
 	switch {
 	case string(r.Node) != options.ID:
-		return fmt.Errorf("%s belongs to the node %q, but the option id is %q: give it back its name, or use another state_dir",
+		return fmt.Errorf("%s belongs to the node %q, but the option id is %q: set id to the former name, or use another state_dir",
 			stateDir, r.Node, options.ID)
 	case r.Witness != options.Cluster.Witness:
 		return fmt.Errorf("this node became a member when cluster_witness was %t, but the option is %t: "+

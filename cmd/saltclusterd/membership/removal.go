@@ -25,7 +25,7 @@ type Removal struct {
 const removalVersion = 1
 
 // RejoinHint tells an operator what to do with a node that was removed.
-const RejoinHint = "its minions are served by the others; saltclusterctl join PEER takes this node in again, " +
+const RejoinHint = "the other nodes serve its minions; to rejoin: saltclusterctl join PEER; " +
 	"otherwise stop saltclusterd and the salt-master here"
 
 // ReadRemoval returns nil when the node was not removed, or has joined again.

@@ -52,9 +52,9 @@ func (q quorum) refuse(id node.ID) *refusal {
 	case living < need:
 		down := q.down(id)
 		return &refusal{
-			sentence: fmt.Sprintf("without %s only %d of %d voters would be there, and %d are needed: %s %s down",
+			sentence: fmt.Sprintf("without %s only %d of %d voters would be left, and %d are needed: %s %s down",
 				id, living, voters, need, wording.Enumerate(down), wording.Choose(len(down), "is", "are")),
-			hint: fmt.Sprintf("bring %s back, or remove it first (saltclusterctl remove %s); --force removes %s all the same, "+
+			hint: fmt.Sprintf("start %s, or remove it first (saltclusterctl remove %s); --force removes %s anyway, "+
 				"and then only saltclusterctl recover --force-new-cluster helps", down[0], down[0], id),
 			forcible: true,
 		}
@@ -62,8 +62,8 @@ func (q quorum) refuse(id node.ID) *refusal {
 		return &refusal{
 			sentence: fmt.Sprintf("%s has returns that no other node has: %s (not handed over: %s)",
 				id, returns.DescribeAside(q.aside), cmp.Or(q.asideWhy, "no reason is known")),
-			hint: fmt.Sprintf("on %s: saltclusterctl returns list, then retry or drop them; or saltclusterctl drain %s, then "+
-				"remove --force, which leaves them there", id, id),
+			hint: fmt.Sprintf("on %s: saltclusterctl returns list, then saltclusterctl returns retry or drop; or saltclusterctl drain %s and then "+
+				"saltclusterctl remove --force, which leaves them there", id, id),
 			forcible: true,
 		}
 	}
@@ -94,7 +94,7 @@ func (q quorum) describeDown() string {
 func (q quorum) hint() string {
 	down := q.down("")
 	if len(down) == 0 || len(q.voters)-len(down) > len(q.voters)/2 { // gossip sees a majority, but consensus has no leader
-		return "an election takes seconds, and so does noticing that a node has died; else check the network between the " +
+		return "wait some seconds, because an election takes that long; if it stays so, check the network between the " +
 			"nodes on the peer port, tcp and udp (saltclusterctl doctor)"
 	}
 	return fmt.Sprintf("start saltclusterd on %s, or check the network on the peer port; if %s gone for good: "+

@@ -23,7 +23,7 @@ func TestQuorum_Refuse(t *testing.T) {
 		{name: "one of three", voters: "a b c", remove: "b"},
 		{name: "the dead one of three", voters: "a b c", down: "c", remove: "c"},
 		{name: "a living one beside a dead one", voters: "a b c", down: "c", remove: "b",
-			want: "without b only 1 of 2 voters would be there, and 2 are needed: c is down",
+			want: "without b only 1 of 2 voters would be left, and 2 are needed: c is down",
 			hint: "saltclusterctl remove c", forcible: true},
 		{name: "one of five beside two dead ones", voters: "a b c d e", down: "d e", remove: "c", want: "d and e are down",
 			hint: "saltclusterctl remove d", forcible: true},
@@ -68,9 +68,9 @@ func TestQuorum_Hint(t *testing.T) {
 		want          string
 	}{
 		{"all are seen, none leads", []node.ID{"m1", "m2", "m3"}, []node.ID{"m1", "m2", "m3"},
-			"an election takes seconds"},
+			"wait some seconds"},
 		{"one is away, which costs no majority", []node.ID{"m1", "m2", "m3"}, []node.ID{"m1", "m2"},
-			"an election takes seconds"},
+			"wait some seconds"},
 		{"one of two is away", []node.ID{"m1", "m2"}, []node.ID{"m1"},
 			"start saltclusterd on m2, or check the network on the peer port; if it is gone for good: "},
 		{"two are away", []node.ID{"m1", "m2", "m3"}, []node.ID{"m1"},

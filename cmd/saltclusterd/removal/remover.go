@@ -82,8 +82,8 @@ func (r *Remover) QuorumHint() string { return r.readQuorum().hint() }
 
 // errLeft is the error of an operation on a node that was removed meanwhile.
 func errLeft(reason string) error {
-	return adminapi.Errorf(adminapi.CodeNotMember, "on another node, saltclusterctl members shows what was done",
-		"this node is not a member any more: %s", reason)
+	return adminapi.Errorf(adminapi.CodeNotMember, "saltclusterctl members on another node shows the result",
+		"this node is no longer a member: %s", reason)
 }
 
 func (r *Remover) readQuorum() quorum {
@@ -132,7 +132,7 @@ func (r *Remover) handOverAside(ctx context.Context, id node.ID, p admin.Progres
 	if left = r.cfg.Drains.CountAside(ctx, id); left == 0 {
 		return 0, ""
 	}
-	p("returns", fmt.Sprintf("%s: handing over to the others what its salt-master does not answer: %s",
+	p("returns", fmt.Sprintf("%s: handing over to the other nodes the returns that its salt-master did not answer: %s",
 		id, wording.Plural(left, "return")))
 	still, why, err := r.cfg.Drains.HandOverAside(ctx, id)
 	if err != nil {
@@ -222,9 +222,9 @@ func (r *Remover) awaitRemoved(ctx context.Context, id node.ID, p admin.Progress
 		st := r.cfg.Log.Status()
 		switch {
 		case slices.Contains(st.Voters, id), slices.Contains(st.Learners, id):
-			step = "the leader takes its vote away"
+			step = "waiting until the leader has removed its vote"
 		case r.cfg.Log.View().GossipDue():
-			step = "the others get a new gossip key"
+			step = "waiting until the other nodes have a new gossip key"
 		default:
 			return true
 		}

@@ -134,11 +134,11 @@ func TestVerbs_Remove(t *testing.T) {
 		emptied bool
 	}{
 		"a living member": {
-			request: adminapi.RemoveRequest{Node: "m2"}, says: "take it out of the load balancers", emptied: true,
+			request: adminapi.RemoveRequest{Node: "m2"}, says: "remove it from the load balancers", emptied: true,
 		},
 		"a witness": {request: adminapi.RemoveRequest{Node: "w1"}, says: "on w1: stop saltclusterd", emptied: true},
 		"without waiting": {
-			request: adminapi.RemoveRequest{Node: "m2", NoWait: true}, says: "the leader takes its vote", emptied: true,
+			request: adminapi.RemoveRequest{Node: "m2", NoWait: true}, says: "the leader still removes its vote", emptied: true,
 		},
 		"itself": {request: adminapi.RemoveRequest{Node: "m1"}, says: "on m1: stop saltclusterd", emptied: true},
 		"a leader that finds no successor": {

@@ -35,10 +35,10 @@ func (v Verbs) Remove(ctx context.Context, q adminapi.RemoveRequest, p admin.Pro
 		r.cfg.Drains.Empty(ctx, id, p)
 	}
 	if r.cfg.Log.Leader() == id {
-		p("leader", string(id)+" leads: handing the leadership over")
+		p("leader", string(id)+" is the leader: transferring the leadership")
 		r.transferLeadership(ctx, id)
 	}
-	p("roster", "taking "+string(id)+" off the roster: its certificate is worth nothing from now on")
+	p("roster", "removing "+string(id)+" from the members: its certificate is no longer accepted")
 	if err := r.removeInTurn(ctx, id, q.Force, p); err != nil {
 		return adminapi.Outcome{}, err
 	}
@@ -48,7 +48,7 @@ func (v Verbs) Remove(ctx context.Context, q adminapi.RemoveRequest, p admin.Pro
 		r.awaitOwnEnd(ctx)
 	} else if q.NoWait || !r.awaitRemoved(ctx, id, p) {
 		out.Next = append(out.Next,
-			"the leader takes its vote and the gossip key away, if it has not yet: saltclusterctl members")
+			"the leader still removes its vote and changes the gossip key; check with saltclusterctl members")
 	}
 	return out, nil
 }
@@ -59,12 +59,12 @@ func (r *Remover) outcome(id node.ID, aside int) adminapi.Outcome {
 		Node: string(id), ClusterID: r.cfg.ClusterID, UUID: r.cfg.UUID,
 		Message: fmt.Sprintf("%s was removed from the cluster %s", id, r.cfg.ClusterID),
 		Next: []string{
-			"on " + string(id) + ": stop saltclusterd and the salt-master, or take it in again with saltclusterctl join PEER",
+			"on " + string(id) + ": stop saltclusterd and the salt-master, or let it rejoin with saltclusterctl join PEER",
 		},
 	}
 	if mem, ok := r.cfg.Log.View().Member(id); !ok || !mem.Witness {
 		out.Next = append(out.Next,
-			"take it out of the load balancers: saltclusterctl haproxy prints a configuration without it")
+			"remove it from the load balancers: saltclusterctl haproxy prints a configuration without it")
 	}
 	if aside > 0 {
 		out.Next = append(out.Next, "on "+string(id)+": "+returns.DescribeAside(aside)+"; no other node has them")
