@@ -51,7 +51,7 @@ func newApp(e *console.Env) *cli.App {
 			category("Leave, disaster", newRemoveCommand(e), newLeaveCommand(e), snapshot.NewRecoverCommand(e),
 				migrate.NewMigrateCommand(e)),
 			category("Support", support.NewDoctorCommand(e), support.NewBundleCommand(e), support.NewLogsCommand(e), support.NewProfileCommand(e),
-				newCompletionCommand(e), newVersionCommand(e), newManualCommand(e)),
+				newCompletionCommand(e), newCompleteCommand(e), newVersionCommand(e), newManualCommand(e)),
 		),
 	}
 	console.VisitCommands(app.Commands, func(c *cli.Command) {

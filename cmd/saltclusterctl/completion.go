@@ -49,8 +49,9 @@ func completionScript(app *cli.App, shell string) (string, error) {
 
 // place is where one can be on a command line: after some commands.
 type place struct {
-	path  string // " keys list"
-	words []choice
+	path   string // " keys list"
+	words  []choice
+	follow string // what its arguments are: nodes, minions or jobs; empty: none of these
 }
 
 // choice is a word that can follow, and what it is for.
@@ -58,7 +59,7 @@ type choice struct{ word, usage string }
 
 func listPlaces(app *cli.App) []place {
 	top := place{}
-	for _, c := range app.Commands {
+	for _, c := range visibleCommands(app.Commands) {
 		top.words = append(top.words, choice{c.Name, c.Usage})
 	}
 	return append([]place{top}, placesOf("", app.Commands)...)
@@ -66,8 +67,8 @@ func listPlaces(app *cli.App) []place {
 
 func placesOf(path string, commands []*cli.Command) []place {
 	var out []place
-	for _, c := range commands {
-		p := place{}
+	for _, c := range visibleCommands(commands) {
+		p := place{follow: wordsAfter(c.ArgsUsage)}
 		for _, sub := range c.Subcommands {
 			p.words = append(p.words, choice{sub.Name, sub.Usage})
 		}
@@ -92,7 +93,7 @@ func bashCompletion(all []place) string {
 	var b strings.Builder
 	b.WriteString(`# bash completion of saltclusterctl; made by saltclusterctl completion bash
 _saltclusterctl() {
-    local cur=${COMP_WORDS[COMP_CWORD]} path="" word
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path="" word words="" kind=""
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case "$path $word" in
 `)
@@ -102,9 +103,33 @@ _saltclusterctl() {
 		for _, w := range p.words {
 			words = append(words, w.word)
 		}
-		fmt.Fprintf(&b, "    %q) COMPREPLY=($(compgen -W %q -- \"$cur\")) ;;\n", p.path, strings.Join(words, " "))
+		fmt.Fprintf(&b, "    %q) words=%q kind=%q ;;\n", p.path, strings.Join(words, " "), p.follow)
 	}
-	b.WriteString("    esac\n    [[ ${#COMPREPLY[@]} -gt 0 || $cur == -* ]] || compopt -o default 2>/dev/null\n}\ncomplete -F _saltclusterctl saltclusterctl\n")
+	fmt.Fprintf(&b, "    esac\n    case \"$path $prev\" in\n%s    esac\n%s    [[", bashFlags(all), bashWords)
+	b.WriteString(" ${#COMPREPLY[@]} -gt 0 || $cur == -* ]] || compopt -o default 2>/dev/null\n}\ncomplete -F _saltclusterctl saltclusterctl\n")
+	return b.String()
+}
+
+// bashWords offers what is known here, and then what the cluster knows. The words of the cluster are read line by line:
+// compgen -W would run what is in them.
+const bashWords = `    COMPREPLY=($(compgen -W "$words" -- "$cur"))
+    if [[ -n $kind && $cur != -* ]]; then
+        while IFS= read -r word; do
+            COMPREPLY+=("$word")
+        done < <(command "${COMP_WORDS[0]}" complete "$kind" "$cur" 2>/dev/null)
+    fi
+`
+
+// bashFlags are the cases of flags after which an id of the cluster follows.
+func bashFlags(all []place) string {
+	var b strings.Builder
+	for _, p := range all {
+		for _, w := range p.words {
+			if kind := wordsOfFlag(w.word); kind != "" && p.path != " setup" {
+				fmt.Fprintf(&b, "    %q) words=\"\" kind=%q ;;\n", p.path+" "+w.word, kind)
+			}
+		}
+	}
 	return b.String()
 }
 

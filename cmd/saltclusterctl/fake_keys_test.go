@@ -27,7 +27,7 @@ func someKeys() []adminapi.MinionKey {
 
 func (f *fake) Keys(_ context.Context, q adminapi.KeyQuery) (adminapi.Keys, error) {
 	out := adminapi.Keys{From: "m1", Rev: 16, Counts: map[string]int{}, Keys: []adminapi.MinionKey{}}
-	list := someKeys()
+	list := append(someKeys(), f.odd...)
 	if q.History {
 		list = append(list, adminapi.MinionKey{ID: "old1", State: adminapi.KeyDeleted, Rev: 11, By: "m1", Cause: "salt-key"})
 		slices.Reverse(list)

@@ -24,6 +24,7 @@ type fake struct {
 	mute         bool                 // it does not tell its version
 	held         []string             // minions whose keys it has written back
 	part         int                  // how many keys it lists at most; 0: all
+	odd          []adminapi.MinionKey // that it lists beside the usual ones
 	put          []adminapi.MinionKey // what somebody has put
 	share        fakeShare
 	verification adminapi.Verification
@@ -157,6 +158,7 @@ func daemons() map[string]*fake {
 	return map[string]*fake{
 		"healthy":  healthy(),
 		"holds":    holds(),
+		"odd":      odd(),
 		"upgrades": healthy(), // as upgraded
 		"peerdown": peerDown(),
 		"lonely":   lonely(),
@@ -306,6 +308,13 @@ func same() *fake {
 func holds() *fake {
 	f := healthy()
 	f.held = []string{"db1", "web1"}
+	return f
+}
+
+// odd has a key of a minion that a shell would run.
+func odd() *fake {
+	f := healthy()
+	f.odd = []adminapi.MinionKey{{ID: "$(touch${IFS}owned)", State: adminapi.KeyPending}}
 	return f
 }
 
