@@ -29,6 +29,15 @@ const (
 	clockNext = "timedatectl, chronyc tracking; let all nodes use the same time servers"
 )
 
+// WithoutKnown leaves out the peers that do not answer and that the status reports already: one cause is one finding.
+func WithoutKnown(peers []adminapi.CheckupPeer, st adminapi.Status) []adminapi.CheckupPeer {
+	away := map[string]bool{}
+	for _, m := range st.Members {
+		away[m.ID] = m.State == adminapi.StateFailed || m.State == adminapi.StateLeft
+	}
+	return slices.DeleteFunc(slices.Clone(peers), func(p adminapi.CheckupPeer) bool { return p.Error != "" && away[p.Node] })
+}
+
 // Clocks judges how far the clocks of the nodes are from one another: from what most of them agree on, else from that
 // of self.
 func Clocks(self string, peers []adminapi.CheckupPeer) []Finding {

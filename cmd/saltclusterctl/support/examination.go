@@ -86,7 +86,7 @@ func (p *examination) checkDaemon() {
 			Next: "saltclusterctl upgrade, if it is older than this tool"})
 		return
 	}
-	p.addFindings(doctor.Clocks(p.checkup.Node, p.checkup.Peers)...)
+	p.addFindings(doctor.Clocks(p.checkup.Node, doctor.WithoutKnown(p.checkup.Peers, st))...)
 }
 
 // checkHost looks at ports, files and limits of this machine.

@@ -36,8 +36,10 @@ func (c *Cluster) fillStatus(ctx context.Context, st *adminapi.Status) {
 
 // memberProblems lists what is wrong with a member, as this node sees it.
 func (c *Cluster) memberProblems(m adminapi.Member, quorum bool) []adminapi.Problem {
+	away := m.State == adminapi.StateFailed || m.State == adminapi.StateLeft
 	switch {
-	case m.State == adminapi.StateFailed || m.State == adminapi.StateLeft:
+	case away && !quorum && m.Role == adminapi.RoleVoter: // the lost majority is the finding, and names who is down
+	case away:
 		hint := "start saltclusterd there (without it salt on that host reaches no minion), " +
 			"or check the network on the peer port"
 		if quorum { // else no member can be removed

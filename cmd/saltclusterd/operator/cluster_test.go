@@ -135,6 +135,16 @@ func TestNode_Status(t *testing.T) {
 			"it is down", Stats{},
 			func(g fakeGossip) { m := g["m2"]; m.State = gossip.Absent; g["m2"] = m }, []string{"fail m2: does not answer"},
 		},
+		{
+			"it is down, and with it the majority", Stats{},
+			func(g fakeGossip) {
+				for _, id := range []node.ID{"m2", "m3"} {
+					m := g[id]
+					m.State = gossip.Absent
+					g[id] = m
+				}
+			}, nil,
+		},
 		{"it is unknown", Stats{}, func(g fakeGossip) { delete(g, "m2") }, []string{"fail m2: does not answer"}},
 		{
 			"it is drained", Stats{Reasons: sick},
@@ -150,6 +160,11 @@ func TestNode_Status(t *testing.T) {
 			cluster, g := newTestCluster(t, 3, c.stats)
 			if c.change != nil {
 				c.change(g)
+			}
+			if g["m2"].State == gossip.Absent && g["m3"].State == gossip.Absent {
+				l := newFakeLog(t, 3)
+				l.status.HasQuorum = false
+				cluster.cfg.Log = l
 			}
 			st, err := newTestNode(cluster, Absence{}).Status(t.Context())
 			if err != nil || st.Cluster == nil || len(st.Members) != 3 {
