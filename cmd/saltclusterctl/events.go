@@ -20,6 +20,7 @@ func newEventsCommand(e *console.Env) *cli.Command {
 			"With TAG and --minion: on which bus such an event would fire if that minion sent it to this node now, and why.\n" +
 			"To watch events: salt-run state.event pretty=True.",
 		Flags: []cli.Flag{
+			console.WideFlag(),
 			&cli.BoolFlag{Name: "explain", Usage: "show why that master; always shown with a TAG"},
 			&cli.StringFlag{Name: "minion", Aliases: []string{"m"}, Usage: "the minion `ID` whose events to show; with TAG: the minion that sends the event"},
 			&cli.IntFlag{Name: "limit", Value: 50, Usage: "show the newest `N`"},
@@ -62,27 +63,28 @@ func handledEvents(s *console.Screen, list adminapi.HandledEvents, explain bool)
 		s.Line("no events since the nodes were started")
 	} else {
 		head := []string{"TIME", "MINION", "TAG", "SENT TO", "FIRED ON", "BY"}
-		if explain {
-			head = append(head, "WHY")
+		stamp := "01-02 15:04:05.000"
+		if s.Wide {
+			stamp = "2006-01-02 15:04:05.000"
 		}
+		var notes []string
 		rows := make([][]console.Cell, 0, len(list.Events))
 		for _, x := range list.Events {
 			by := "saltclusterd"
 			if x.Python {
-				by = "the salt-master itself"
+				by = "salt-master"
 			}
-			row := []console.Cell{console.Txt(x.Time.UTC().Format("2006-01-02 15:04:05.000")), console.Txt(x.Minion), console.Txt(x.Tag), console.Txt(x.From),
-				console.Txt(x.Node), console.Txt(by)}
+			rows = append(rows, []console.Cell{
+				console.Txt(x.Time.UTC().Format(stamp)), console.Txt(x.Minion).WithCut(), console.Txt(x.Tag).WithCut(),
+				console.Txt(x.From).WithCut(), console.Txt(x.Node).WithCut(), console.Txt(by),
+			})
 			if explain {
-				row = append(row, console.Txt(whyHandled(x)))
+				notes = append(notes, "why: "+console.Clean(whyHandled(x)))
 			}
-			rows = append(rows, row)
 		}
-		s.PrintTable("", head, rows)
+		s.PrintNotedTable("", head, rows, notes)
 	}
-	if len(list.Missing) > 0 {
-		s.Line("%s", s.Paint(console.Yellow, console.Clean("no answer from "+strings.Join(list.Missing, ", "))))
-	}
+	s.PrintMissing(list.Missing)
 }
 
 // whyHandled says why an event came to the node that it came to.
@@ -104,7 +106,7 @@ func explainEvent(s *console.Screen, x adminapi.EventExplanation) {
 	if len(x.Nodes) > 0 {
 		where = "on " + s.Paint(console.Green, console.Clean(strings.Join(x.Nodes, ", ")))
 	}
-	s.Line("%s of %s, sent to %s, fires %s", s.Paint(console.Bold, console.Clean(x.Tag)), console.Clean(x.Minion), console.Clean(x.From), where)
+	s.Wrapped("", "%s of %s, sent to %s, fires %s", s.Paint(console.Bold, console.Clean(x.Tag)), console.Clean(x.Minion), console.Clean(x.From), where)
 	why := "no line of cluster_event_policy matches, so the ring's owner of the minion gets it"
 	if x.Rule != "" {
 		why = "cluster_event_policy has '" + console.Clean(x.Rule) + "': " + console.Clean(x.Policy)
@@ -112,9 +114,9 @@ func explainEvent(s *console.Screen, x adminapi.EventExplanation) {
 	if x.JID != "" {
 		why += "; it belongs to the job " + console.Clean(x.JID) + ", so it goes where that was published"
 	}
-	s.Line("  why   %s", why)
+	s.Wrapped("  why   ", "%s", why)
 	if len(x.Others) > 0 {
-		s.Line("  else  %s, in this order", console.Clean(strings.Join(x.Others, ", ")))
+		s.Wrapped("  else  ", "%s, in this order", console.Clean(strings.Join(x.Others, ", ")))
 	}
 	if len(x.Nodes) > 1 {
 		s.Line("  so    a reactor for it runs on each of them")

@@ -82,6 +82,15 @@ const shownMissing = 50
 // jobTime is the layout of what a job id begins with, UTC.
 const jobTime = "20060102150405"
 
+// jobStamp returns when a job was published, as far as its id tells.
+func jobStamp(jid string) string {
+	at, err := time.Parse(jobTime, jid[:min(len(jid), len(jobTime))])
+	if err != nil {
+		return ""
+	}
+	return console.FormatStamp(at)
+}
+
 // jobAge returns how long ago a job was published, as far as its id tells.
 func jobAge(jid string, now time.Time) string {
 	at, err := time.Parse(jobTime, jid[:min(len(jid), len(jobTime))])
@@ -99,23 +108,21 @@ func jobsScreen(s *console.Screen, list adminapi.JobList, now time.Time) {
 			of = strconv.Itoa(j.Minions)
 		}
 		row := []console.Cell{
-			console.Txt(j.JID), console.Txt(jobAge(j.JID, now)), console.Txt(s.Fit(j.Function, 14)),
-			console.Txt(s.Fit(j.Target, 11)),
-			{Text: fmt.Sprintf("%d of %s", j.Returned, of), Right: true}, console.Txt(strings.Join(j.Nodes, " ")),
+			console.Txt(j.JID), console.Txt(jobAge(j.JID, now)), console.Txt(j.Function).WithCut(),
+			console.Txt(j.Target).WithCut(),
+			{Text: fmt.Sprintf("%d of %s", j.Returned, of), Right: true}, console.Txt(strings.Join(j.Nodes, " ")).WithCut(),
 		}
 		if s.Wide {
-			row = append(row, console.Txt(j.User))
+			row = append(row, console.Txt(j.User), console.Txt(jobStamp(j.JID)))
 		}
 		rows = append(rows, row)
 	}
 	head := []string{"JID", "AGE", "FUNCTION", "TARGET", "RETURNED", "NODES"}
 	if s.Wide {
-		head = append(head, "USER")
+		head = append(head, "USER", "PUBLISHED")
 	}
 	s.PrintTable("", head, rows)
-	if len(list.Missing) > 0 {
-		s.Line("%s", s.Paint(console.Yellow, "no answer from "+console.Clean(strings.Join(list.Missing, ", "))))
-	}
+	s.PrintMissing(list.Missing)
 }
 
 // shownJob is a job with what can be said about it.
@@ -178,15 +185,15 @@ func jobScreen(s *console.Screen, job shownJob) {
 		s.Line("%s", wording.Plural(len(job.Returns), "return"))
 	}
 	if len(job.Missing) > 0 {
-		s.Line("%s", s.Paint(console.Yellow, console.Clean("missing: "+strings.Join(job.Missing[:min(len(job.Missing), shownMissing)], " "))))
+		s.Wrapped("", "%s", s.Paint(console.Yellow, console.Clean("missing: "+strings.Join(job.Missing[:min(len(job.Missing), shownMissing)], " "))))
 		if more := len(job.Missing) - shownMissing; more > 0 {
 			s.Line("and %d more", more)
 		}
 		if job.PublisherAway {
-			s.Line("-> %s does not answer: what minions return meanwhile is kept for it, and its events are fired when it is back, or removed (saltclusterctl status)",
+			s.Wrapped("-> ", "%s does not answer: what minions return meanwhile is kept for it, and its events are fired when it is back, or removed (saltclusterctl status)",
 				console.Clean(job.Publisher))
 		}
-		s.Line("-> a minion that works for longer returns later; saltclusterctl doctor --explain 'Minion did not return'")
+		s.Wrapped("-> ", "a minion that works for longer returns later; saltclusterctl doctor --explain 'Minion did not return'")
 	}
 	if job.Cut {
 		s.Line("%s", s.Paint(console.Yellow, "more are left out: the job is too large to be shown whole"))

@@ -24,6 +24,7 @@ func newLeaveCommand(e *console.Env) *cli.Command {
 				Usage: "required, to confirm this; saltclusterctl remove only removes a node from the cluster"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only check, and show what would be done"},
 			&cli.BoolFlag{Name: "force", Usage: "continue even if a check fails"},
+			console.WideFlag(),
 			console.YesFlag(),
 			console.TimeoutFlag(),
 		}, adopt.HostFlags()...),
@@ -64,7 +65,7 @@ func runLeave(c *cli.Context, e *console.Env) error {
 	}
 	shown := !c.Bool("yes")
 	if shown {
-		s := e.NewScreen()
+		s := e.NewScreenOf(c)
 		checkLines(s, out.Checks)
 		fmt.Fprint(e.Stderr, s.String())
 		if err := e.AskConsent(c, leaveQuestion(out)); err != nil {
@@ -139,9 +140,9 @@ func leaveSteps(s *console.Screen, l left) {
 		s.Line("%s", s.Paint(console.Red, fmt.Sprintf("%s to solve first; nothing was changed", wording.Plural(l.Failed(), "failure"))))
 		return
 	case l.Aside != "":
-		s.Line("%srenamed: %s to %s, because saltclusterd did not write it", would, console.Clean(l.Remove), console.Clean(l.Aside))
+		s.Wrapped("", "%srenamed: %s to %s, because saltclusterd did not write it", would, console.Clean(l.Remove), console.Clean(l.Aside))
 	case l.Remove != "":
-		s.Line("%sremoved: %s", would, console.Clean(l.Remove))
+		s.Wrapped("", "%sremoved: %s", would, console.Clean(l.Remove))
 	}
 	if !l.Done {
 		s.Line("nothing was changed; after leave:")

@@ -35,7 +35,7 @@ func runMembers(c *cli.Context, e *console.Env) error {
 // defaultPort is that of peers unless cluster_pool_port has another one.
 const defaultPort = ":4520"
 
-// membersTable fits into 80 columns, with an id of up to seven characters, unless the screen is wide.
+// membersTable fits into 80 columns unless the screen is wide: long ids and versions are shortened.
 func membersTable(s *console.Screen, indent string, members []adminapi.Member, now time.Time) {
 	rows := make([][]console.Cell, 0, len(members))
 	for _, m := range members {
@@ -45,8 +45,9 @@ func membersTable(s *console.Screen, indent string, members []adminapi.Member, n
 				role = "leader"
 			}
 			rows = append(rows, []console.Cell{
-				console.Txt(m.ID), console.Txt(strings.TrimSuffix(m.Address, defaultPort)), console.Txt(role), stateCell(m, now),
-				console.Txt(m.SaltVersion), console.Txt(m.Version), console.Num(m.Subscribers), readyCell(m),
+				console.Txt(m.ID).WithCut(), console.Txt(strings.TrimSuffix(m.Address, defaultPort)).WithCut(), console.Txt(role),
+				stateCell(m, now), console.Txt(m.SaltVersion).WithCut(), console.Txt(m.Version).WithCut(),
+				console.Num(m.Subscribers), readyCell(m).WithCut(),
 			})
 			continue
 		}

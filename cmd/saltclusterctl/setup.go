@@ -25,6 +25,7 @@ func newSetupCommand(e *console.Env) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "check", Usage: "only check; exit code 10 when a check fails"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "check, and show what would be written"},
+			console.WideFlag(),
 			console.YesFlag(),
 			&cli.StringFlag{Name: "node", Usage: "`ID` of this node; default: the host's name"},
 			&cli.StringFlag{Name: "join",
@@ -64,7 +65,7 @@ func runSetup(c *cli.Context, e *console.Env) error {
 	}
 	shown := !c.Bool("yes")
 	if shown {
-		s := e.NewScreen()
+		s := e.NewScreenOf(c)
 		checkLines(s, out.Checks)
 		fileLines(s, out.Files, "will be written:", false)
 		fmt.Fprint(e.Stderr, s.String())
@@ -130,7 +131,7 @@ func checkLines(s *console.Screen, checks []doctor.Finding) {
 func fileLines(s *console.Screen, files []adopt.File, head string, whole bool) {
 	s.Line("%s", head)
 	for _, f := range files {
-		s.Line("  %s  (%s)", console.Clean(f.Path), console.Clean(f.What))
+		s.Wrapped("  ", "%s  (%s)", console.Clean(f.Path), console.Clean(f.What))
 		if !whole {
 			continue
 		}

@@ -79,8 +79,8 @@ func clusterLine(s *console.Screen, st adminapi.Status) {
 		return
 	}
 	if c == nil && removed != "" {
-		s.Line("%s  none: %s", s.Paint(console.Bold, "cluster"), s.Paint(console.Red, console.Clean(removed)))
-		s.Line("         saltclusterctl join PEER takes it in again")
+		s.Wrapped(s.Paint(console.Bold, "cluster")+"  ", "none: %s", s.Paint(console.Red, console.Clean(removed)))
+		s.Line("         to rejoin: saltclusterctl join PEER")
 		return
 	}
 	if c == nil {
@@ -96,7 +96,8 @@ func clusterLine(s *console.Screen, st adminapi.Status) {
 	if !c.Quorum.OK {
 		quorum = s.Paint(console.Red, quorum+": lost")
 	}
-	s.Line("%s  %s  %s, term %d  %s  epoch %d", s.Paint(console.Bold, "cluster"), console.Clean(c.ID), leader, c.Term, quorum, c.Epoch)
+	s.Wrapped(s.Paint(console.Bold, "cluster")+"  ", "%s  %s, term %d  %s  epoch %d", console.Clean(c.ID), leader, c.Term, quorum,
+		c.Epoch)
 	s.Line("         uuid %s", console.Clean(c.UUID))
 }
 
@@ -105,7 +106,7 @@ func nodeFacts(s *console.Screen, n adminapi.Node, now time.Time) {
 	if !n.Started.IsZero() {
 		up = "  up " + console.FormatAge(now.Sub(n.Started))
 	}
-	s.Line("%s  %s  saltclusterd %s  salt %s%s", s.Paint(console.Bold, "this node"), console.Clean(n.ID), console.Txt(n.Version).Text,
+	s.Wrapped(s.Paint(console.Bold, "this node")+"  ", "%s  saltclusterd %s  salt %s%s", console.Clean(n.ID), console.Txt(n.Version).Text,
 		console.Txt(n.SaltVersion).Text, up)
 	rows := [][]console.Cell{}
 	for _, e := range n.Edges {
@@ -222,9 +223,9 @@ func printProblems(s *console.Screen, list []adminapi.Problem) {
 		if p.Node != "" {
 			where = console.Clean(p.Node) + ": "
 		}
-		s.Line("%s %s%s", s.Paint(tint, mark), where, console.Clean(p.Message))
+		s.Wrapped(s.Paint(tint, mark)+" ", "%s%s", where, console.Clean(p.Message))
 		if p.Hint != "" {
-			s.Line("     -> %s", console.Clean(p.Hint))
+			s.Wrapped("     -> ", "%s", console.Clean(p.Hint))
 		}
 	}
 }

@@ -28,6 +28,7 @@ func newTopCommand(e *console.Env) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "interval", Aliases: []string{"i"}, Value: 2 * time.Second,
 				Usage: "refresh every `TIME`, at least half a second"},
+			console.WideFlag(),
 			&cli.IntFlag{Name: "n", Aliases: []string{"count"}, Usage: "end after `N` screens", DefaultText: "never"},
 		},
 		Action: func(c *cli.Context) error {
@@ -73,14 +74,14 @@ func runTop(c *cli.Context, e *console.Env) error {
 		if err != nil && n == 1 {
 			return err
 		}
-		s := e.NewScreen()
+		s := e.NewScreenOf(c)
 		if e.Colour { // a terminal: from its upper left corner, over what was there
 			s.WriteString("\x1b[H\x1b[2J")
 		}
 		var now counters
 		if err != nil { // who watches a restart wants to see its end
-			s.Line("%s", s.Paint(console.Red, console.Clean(err.Error())))
-			s.Line("-> %s", console.Clean(adminapi.HintOf(err)))
+			s.Wrapped("", "%s", s.Paint(console.Red, console.Clean(err.Error())))
+			s.Wrapped("-> ", "%s", console.Clean(adminapi.HintOf(err)))
 		} else {
 			now, err = readMetrics(c.Context, metrics)
 			topScreen(s, st, time.Now())
@@ -127,7 +128,7 @@ func topScreen(s *console.Screen, st adminapi.Status, now time.Time) {
 func ratesLine(s *console.Screen, before, now counters, err error) {
 	switch {
 	case err != nil:
-		s.Line("%s", s.Paint(console.Yellow, "no rates: "+console.Clean(err.Error())))
+		s.Wrapped("", "%s", s.Paint(console.Yellow, "no rates: "+console.Clean(err.Error())))
 	case before.sums == nil:
 		s.Line("rates from the next screen on")
 	default:
@@ -136,7 +137,7 @@ func ratesLine(s *console.Screen, before, now counters, err error) {
 			per := (now.sums[r[1]] - before.sums[r[1]]) / now.at.Sub(before.at).Seconds()
 			parts = append(parts, fmt.Sprintf("%s %.1f/s", r[0], max(per, 0)))
 		}
-		s.Line("%s  %s", s.Paint(console.Bold, "this node"), strings.Join(parts, "  "))
+		s.Wrapped(s.Paint(console.Bold, "this node")+"  ", "%s", strings.Join(parts, "  "))
 	}
 }
 

@@ -141,7 +141,7 @@ func TestTablesFitIn80Columns(t *testing.T) {
 	}
 	jobs := adminapi.JobList{Jobs: []adminapi.JobRow{{JID: "20260304073000123456", Function: "saltutil.refresh_pillar",
 		Target: "G@role:web and not web17*", User: "sudo_ada", Minions: 3015, Returned: 3012, Nodes: []string{"m1", "m2", "m3"}}}}
-	s := &console.Screen{}
+	s := &console.Screen{Columns: 80}
 	membersTable(s, "", members, now)
 	jobsScreen(s, jobs, now)
 	for line := range strings.Lines(s.String()) {
@@ -149,13 +149,16 @@ func TestTablesFitIn80Columns(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	for _, want := range []string{"failed 1d02h", "20260304073000123456  3h00m", "saltutil.refr…", "3012 of 3015"} {
+	for _, want := range []string{"failed 1d02h", "20260304073000123456  3h00m", "3012 of 3015"} {
 		if !strings.Contains(s.String(), want) {
 			t.Errorf("without %q:\n%s", want, s.String())
 		}
 	}
 	wide := &console.Screen{Wide: true}
 	jobsScreen(wide, jobs, now)
+	if !strings.Contains(wide.String(), "2026-03-04 07:30:00Z") {
+		t.Errorf("without the time:\n%s", wide.String())
+	}
 	if !strings.Contains(wide.String(), "saltutil.refresh_pillar  G@role:web and not web17*") ||
 		!strings.Contains(wide.String(), "sudo_ada") {
 		t.Errorf("with --wide:\n%s", wide.String())

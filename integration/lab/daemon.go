@@ -129,9 +129,9 @@ func (d *Daemon) listening(context.Context) error {
 	return nil
 }
 
-// Env makes saltclusterctl find this daemon.
+// Env makes saltclusterctl find this daemon, and print lines that tests find whole.
 func (d *Daemon) Env() []string {
-	return []string{"SALTCLUSTERD_SOCKET=" + d.Socket, "SALTCLUSTERD_CONFIG=" + d.ConfigPath}
+	return []string{"SALTCLUSTERD_SOCKET=" + d.Socket, "SALTCLUSTERD_CONFIG=" + d.ConfigPath, "COLUMNS=1000"}
 }
 
 // Ctl runs saltclusterctl against this daemon.

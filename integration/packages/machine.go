@@ -179,7 +179,7 @@ func (m *machine) run(ctx context.Context, argv ...string) (string, error) {
 
 // sh is run for a line of shell.
 func (m *machine) sh(ctx context.Context, script string) (string, error) {
-	return m.run(ctx, "/bin/sh", "-ec", script)
+	return m.run(ctx, "/bin/sh", "-ec", "export COLUMNS=1000\n"+script) // saltclusterctl does not wrap what tests look for
 }
 
 // property of saltclusterd's unit.

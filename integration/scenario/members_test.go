@@ -204,7 +204,7 @@ func removed(t *testing.T, d *lab.Daemon, why string) {
 			if err != nil {
 				return err
 			}
-			if !strings.Contains(res.Stdout, why) || !strings.Contains(res.Stdout, "join PEER takes it in again") {
+			if !strings.Contains(res.Stdout, why) || !strings.Contains(res.Stdout, "saltclusterctl join PEER") {
 				return fmt.Errorf("status:\n%s", res.Stdout)
 			}
 			return nil

@@ -3,6 +3,7 @@ package console
 import (
 	"io"
 	"os"
+	"strconv"
 	"sync/atomic"
 
 	"saltclusterd/cmd/saltclusterd/config"
@@ -21,6 +22,7 @@ type Env struct {
 	// terminal: whoever types can be asked.
 	terminal bool
 	width    int         // columns of the terminal that stderr is; 0: it is none, or one that cannot draw
+	columns  int         // where lines of stdout are wrapped; 0: nowhere
 	Waits    atomic.Bool // a call of showWaiting says what is waited for
 }
 
@@ -29,8 +31,23 @@ func SystemEnv() *Env {
 	colour := isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return &Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Colour: colour,
-		terminal: isTerminal(os.Stdin), width: widthOf(os.Stderr),
+		terminal: isTerminal(os.Stdin), width: widthOf(os.Stderr), columns: columnsOf(os.Stdout, os.Getenv("COLUMNS")),
 	}
+}
+
+// usualColumns is the width that all screens fit into.
+const usualColumns = 80
+
+// columnsOf is where lines are wrapped: at the width of a terminal, at what $COLUMNS says of anything else, and at 80
+// columns where neither is known.
+func columnsOf(f *os.File, variable string) int {
+	if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
+		return int(size.Col)
+	}
+	if n, err := strconv.Atoi(variable); err == nil && n > 0 {
+		return n
+	}
+	return usualColumns
 }
 
 // widthOf is how many columns a terminal has on which a line can be written anew; 0: it is none of these.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -56,7 +57,7 @@ func RunOperation(c *cli.Context, e *Env,
 
 // OutcomeText prints the outcome of an operation.
 func OutcomeText(s *Screen, o adminapi.Outcome) {
-	s.Line("%s", s.Paint(Green, Clean(o.Message)))
+	s.Wrapped("", "%s", s.Paint(Green, Clean(o.Message)))
 	NextSteps(s, o.Next)
 }
 
@@ -72,7 +73,7 @@ func NextSteps(s *Screen, steps []string) {
 // PrintSteps prints steps with their numbers.
 func PrintSteps(s *Screen, steps []string) {
 	for i, step := range steps {
-		s.Line("  %d. %s", i+1, Clean(step))
+		s.Wrapped(fmt.Sprintf("  %d. ", i+1), "%s", Clean(step))
 	}
 }
 

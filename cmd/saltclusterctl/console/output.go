@@ -22,7 +22,7 @@ func (e *Env) PrintValue(c *cli.Context, v any, table func(*Screen)) error {
 	}
 	switch format {
 	case "table":
-		s := &Screen{Colour: e.Colour, Wide: c.Bool("wide")}
+		s := e.NewScreenOf(c)
 		table(s)
 		_, err := e.Stdout.Write(s.Bytes())
 		return err

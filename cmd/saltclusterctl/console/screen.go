@@ -25,14 +25,25 @@ type Screen struct {
 	bytes.Buffer
 	Colour bool
 	Wide   bool // more than 80 columns
+	// Columns is where lines are wrapped; zero: they are not.
+	Columns int
 }
 
 // NewScreen returns an empty screen for what e writes to.
-func (e *Env) NewScreen() *Screen { return &Screen{Colour: e.Colour} }
+func (e *Env) NewScreen() *Screen { return &Screen{Colour: e.Colour, Columns: e.columns} }
+
+// NewScreenOf is NewScreen for a command that may have --wide.
+func (e *Env) NewScreenOf(c *cli.Context) *Screen {
+	s := e.NewScreen()
+	if c.Bool("wide") {
+		s.Wide, s.Columns = true, 0
+	}
+	return s
+}
 
 // WideFlag is the flag with which tables may be wider than 80 columns.
 func WideFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "wide", Usage: "show more than fits into 80 columns"}
+	return &cli.BoolFlag{Name: "wide", Usage: "show more than fits into 80 columns, and do not wrap lines"}
 }
 
 // Fit cuts text to n characters unless the screen is wide.
@@ -48,6 +59,13 @@ type Cell struct {
 	Text  string
 	Tint  string
 	Right bool // align to the right
+	Cut   bool // may be shortened where the table would be too wide
+}
+
+// WithCut is the cell, which may be shortened where the table would be too wide.
+func (c Cell) WithCut() Cell {
+	c.Cut = true
+	return c
 }
 
 // Txt is a cell with a text of others, "-" if it is empty.
@@ -72,9 +90,14 @@ func (c Cell) WithTint(tint string) Cell {
 	return c
 }
 
-// PrintTable prints rows in aligned columns, two spaces apart, with an indent. The
-// head is upper-case already.
+// PrintTable prints rows in aligned columns, two spaces apart, with an indent. The head is upper-case already. A table
+// that is wider than the screen has its widest cells shortened that may be, and wraps the last column.
 func (s *Screen) PrintTable(indent string, head []string, rows [][]Cell) {
+	s.PrintNotedTable(indent, head, rows, nil)
+}
+
+// PrintNotedTable is PrintTable with a line below each row that has a note.
+func (s *Screen) PrintNotedTable(indent string, head []string, rows [][]Cell, notes []string) {
 	all := make([][]Cell, 0, len(rows)+1)
 	if head != nil {
 		first := make([]Cell, len(head))
@@ -93,15 +116,66 @@ func (s *Screen) PrintTable(indent string, head []string, rows [][]Cell) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c.Text))
 		}
 	}
-	for _, row := range all {
+	if s.Columns > 0 {
+		s.shrinkColumns(utf8.RuneCountInString(indent), all, widths)
+	}
+	for i, row := range all {
 		s.printRow(indent, row, widths)
+		if n := i - (len(all) - len(rows)); n >= 0 && n < len(notes) && notes[n] != "" {
+			s.Wrapped(indent+"  ", "%s", notes[n])
+		}
 	}
 }
+
+// leastCut is what is left of a cell that is shortened, in characters.
+const leastCut = 6
+
+// shrinkColumns makes the widest columns that may be shortened narrower until the table fits, or until none is left.
+func (s *Screen) shrinkColumns(indent int, all [][]Cell, widths []int) {
+	cut := make([]bool, len(widths))
+	for _, row := range all {
+		for i, c := range row {
+			cut[i] = cut[i] || c.Cut
+		}
+	}
+	for {
+		total, widest := indent+2*(len(widths)-1), -1
+		for i, w := range widths {
+			total += w
+			if cut[i] && w > leastCut && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if total <= s.Columns || widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+// leastWrapped is the narrowest last column that is wrapped.
+const leastWrapped = 20
 
 func (s *Screen) printRow(indent string, row []Cell, widths []int) {
 	var b strings.Builder
 	b.WriteString(indent)
+	at := utf8.RuneCountInString(indent)
 	for i, c := range row {
+		if r := []rune(c.Text); len(r) > widths[i] {
+			c.Text = string(r[:widths[i]-1]) + "…"
+		}
+		if last := i == len(row)-1; last && !c.Right && i > 0 && s.Columns-at-2 >= leastWrapped {
+			lines := wrapText(c.Text, s.Columns-at-2)
+			b.WriteString("  " + s.Paint(c.Tint, lines[0]))
+			for _, line := range lines[1:] {
+				b.WriteString("\n" + strings.Repeat(" ", at+2) + s.Paint(c.Tint, line))
+			}
+			continue
+		}
+		at += widths[i]
+		if i > 0 {
+			at += 2
+		}
 		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.Text))
 		if i > 0 {
 			b.WriteString("  ")
@@ -115,6 +189,65 @@ func (s *Screen) printRow(indent string, row []Cell, widths []int) {
 		}
 	}
 	s.WriteString(strings.TrimRight(b.String(), " ") + "\n")
+}
+
+// Wrapped prints a line that begins with a head. Where it is too long for the screen it continues below the text after
+// the head.
+func (s *Screen) Wrapped(head, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	hang := textWidth(head)
+	if s.Columns == 0 || s.Columns-hang < leastWrapped {
+		s.WriteString(head + text + "\n")
+		return
+	}
+	lines := wrapText(text, s.Columns-hang)
+	s.WriteString(head + strings.Join(lines, "\n"+strings.Repeat(" ", hang)) + "\n")
+}
+
+// wrapText breaks a text at spaces into lines of at most so many characters; a longer word is a line of its own. It
+// keeps several spaces in a row, except where it breaks.
+func wrapText(text string, width int) []string {
+	var lines []string
+	for textWidth(text) > width {
+		end := -1 // of the last word that fits, or of the first one
+		for i := 0; i < len(text); i++ {
+			if text[i] != ' ' || i > 0 && text[i-1] == ' ' {
+				continue
+			}
+			if end > 0 && textWidth(text[:i]) > width {
+				break
+			}
+			if strings.Trim(text[:i], " ") != "" {
+				end = i
+			}
+		}
+		rest := ""
+		if end > 0 {
+			rest = strings.TrimLeft(text[end:], " ")
+		}
+		if rest == "" {
+			break
+		}
+		lines = append(lines, text[:end])
+		text = rest
+	}
+	return append(lines, text)
+}
+
+// textWidth counts the characters of a text that are seen: not those that colour it.
+func textWidth(text string) int {
+	n, escape := 0, false
+	for _, r := range text {
+		switch {
+		case escape:
+			escape = r != 'm'
+		case r == '\x1b':
+			escape = true
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // Line prints a line.
@@ -145,6 +278,6 @@ func FormatStamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:0
 // PrintMissing names the nodes that an answer is without.
 func (s *Screen) PrintMissing(nodes []string) {
 	if len(nodes) > 0 {
-		s.Line("%s", s.Paint(Yellow, "no answer from "+Clean(strings.Join(nodes, ", "))))
+		s.Wrapped("", "%s", s.Paint(Yellow, "no answer from "+Clean(strings.Join(nodes, ", "))))
 	}
 }

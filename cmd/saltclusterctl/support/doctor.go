@@ -21,6 +21,7 @@ func NewDoctorCommand(e *console.Env) *cli.Command {
 			"identities and expiry. It tries 4505 and 4506 of every node with a ZeroMQ client that shares no code with saltclusterd, also\n" +
 			"with full-size packets (MTU). With --explain it explains a message that Salt printed. Exit code 10: something is broken.",
 		Flags: []cli.Flag{
+			console.WideFlag(),
 			&cli.StringFlag{Name: "haproxy", Usage: "check the HAProxy configuration in `FILE`; -: standard input"},
 			&cli.StringSliceFlag{Name: "via",
 				Usage: "try `HOST`, for example the load balancer, as minions would; HOST:PUBLISH_PORT:RET_PORT for other ports; may be repeated"},
@@ -56,16 +57,16 @@ func runExplain(c *cli.Context, e *console.Env) error {
 	away := daemonAway(e, c)
 	return e.PrintValue(c, list, func(s *console.Screen) {
 		if away {
-			s.Line("%s", s.Paint(console.Red,
+			s.Wrapped("", "%s", s.Paint(console.Red,
 				"saltclusterd on this host is not reachable: jobs given here may reach no minion"))
 			s.Line("     -> systemctl status saltclusterd; systemctl start saltclusterd")
 		}
 		for _, one := range list {
-			s.Line("%s  (%s)", s.Paint(console.Bold, one.Words), one.Where)
+			s.Wrapped("", "%s  (%s)", s.Paint(console.Bold, one.Words), one.Where)
 			for _, cause := range one.Causes {
-				s.Line("  %s", cause.Cause)
-				s.Line("     ?  %s", cause.Look)
-				s.Line("     -> %s", cause.Then)
+				s.Wrapped("  ", "%s", cause.Cause)
+				s.Wrapped("     ?  ", "%s", cause.Look)
+				s.Wrapped("     -> ", "%s", cause.Then)
 			}
 		}
 	})
@@ -127,12 +128,12 @@ func FindingLines(s *console.Screen, f doctor.Finding) {
 	if f.Where != "" {
 		where = console.Clean(f.Where) + ": "
 	}
-	s.Line("%s %s  %s%s", s.Paint(tints[f.Level], fmt.Sprintf("%-4s", f.Level)), s.Paint(console.Bold, f.Check), where,
+	s.Wrapped(s.Paint(tints[f.Level], fmt.Sprintf("%-4s", f.Level))+" ", "%s  %s%s", s.Paint(console.Bold, f.Check), where,
 		console.Clean(f.What))
 	if f.Why != "" {
-		s.Line("     so   %s", console.Clean(f.Why))
+		s.Wrapped("     so   ", "%s", console.Clean(f.Why))
 	}
 	if f.Next != "" {
-		s.Line("     -> %s", console.Clean(f.Next))
+		s.Wrapped("     -> ", "%s", console.Clean(f.Next))
 	}
 }

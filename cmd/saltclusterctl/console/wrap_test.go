@@ -1,0 +1,76 @@
+package console
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestWrapText(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		width int
+		want  []string
+	}{
+		{"", 10, []string{""}},
+		{"it fits", 10, []string{"it fits"}},
+		{"it fits just", 12, []string{"it fits just"}},
+		{"it does not fit", 9, []string{"it does", "not fit"}},
+		{"a-word-that-is-longer than that", 10, []string{"a-word-that-is-longer", "than that"}},
+		{"first a-word-that-is-longer", 10, []string{"first", "a-word-that-is-longer"}},
+		{"two  spaces  stay", 11, []string{"two  spaces", "stay"}},
+		{"\x1b[31mred words\x1b[0m count without", 15, []string{"\x1b[31mred words\x1b[0m count", "without"}},
+		{"ends with a space ", 17, []string{"ends with a space "}},
+		{"größere Wörter zählen", 15, []string{"größere Wörter", "zählen"}},
+	} {
+		if got := wrapText(c.text, c.width); !slices.Equal(got, c.want) {
+			t.Errorf("%q in %d columns is %q, want %q", c.text, c.width, got, c.want)
+		}
+	}
+}
+
+func TestScreen_Wrapped(t *testing.T) {
+	text := strings.Repeat("word ", 7) + "end"
+	s := &Screen{Columns: 30}
+	s.Wrapped("     -> ", "%s", text)
+	if got, want := s.String(), "     -> word word word word\n        word word word end\n"; got != want {
+		t.Errorf("wrapped:\n%swant\n%s", got, want)
+	}
+	s = &Screen{}
+	s.Wrapped("-> ", "%s", text)
+	if got := s.String(); got != "-> "+text+"\n" {
+		t.Errorf("not to be wrapped: %q", got)
+	}
+}
+
+// A table that is too wide loses characters where it may, and wraps its last column.
+func TestScreen_PrintTable(t *testing.T) {
+	s := &Screen{Columns: 40}
+	s.PrintTable("", []string{"ID", "STATE", "TEXT"}, [][]Cell{
+		{Txt("salt-master-1.example.com").WithCut(), Txt("alive"), Txt("some words that do not fit")},
+		{Txt("m2").WithCut(), Txt("failed"), Txt("few")},
+	})
+	want := `ID      STATE   TEXT
+salt-…  alive   some words that do not
+                fit
+m2      failed  few
+`
+	if got := s.String(); got != want {
+		t.Errorf("\n%swant\n%s", got, want)
+	}
+}
+
+// A file has no width: $COLUMNS is taken, and 80 where that says nothing.
+func TestColumnsOf(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for variable, want := range map[string]int{"": 80, "nonsense": 80, "0": 80, "120": 120} {
+		if got := columnsOf(f, variable); got != want {
+			t.Errorf("with COLUMNS=%q: %d, want %d", variable, got, want)
+		}
+	}
+}
