@@ -15,8 +15,8 @@ func Manual(version string) []byte {
 	p.Heading("DESCRIPTION")
 	p.Text("The main file is read first, then those of the directory in the order of their names. They are YAML; a later value " +
 		"replaces an earlier one whole. An unknown option and one that is written twice are errors. Directories, ports, roots and user " +
-		"of the salt-master are read from its own configuration. A changed file takes effect with saltclusterctl upgrade, which lets " +
-		"no minion go, or with a restart.")
+		"of the salt-master are read from its own configuration. A changed file takes effect with a reload (saltclusterctl upgrade, or " +
+		"systemctl reload saltclusterd), which disconnects no minion, unless the option says otherwise.")
 	p.Lines("saltclusterctl config check", "saltclusterctl config show", "saltclusterctl config default")
 	p.Text("find mistakes with file and line, show every value with where it comes from, and print the commented default file.")
 	p.Heading("OPTIONS")
@@ -31,6 +31,9 @@ func Manual(version string) []byte {
 			p.Under("Default: " + value)
 		} else if o.Example != "" {
 			p.Under("Example: " + o.Name + ": " + o.Example)
+		}
+		if o.Applied != "" {
+			p.Under(o.Applied)
 		}
 	}
 	p.Heading("SEE ALSO")

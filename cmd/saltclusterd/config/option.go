@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -13,10 +14,23 @@ type Option struct {
 	Section string // heading in the default file; repeated by every row of it
 	Doc     string // sentences for the operator; wrapped when printed
 	Example string // YAML shown in the default file when the default says too little
+	Applied string // a sentence: how a change takes effect; empty: with a reload
 
 	field func(*Config) any            // pointer to the place in Config
 	check func(any) (msg, hint string) // of the value at field; may be nil
 }
+
+// How a change of an option takes effect, where a reload is not all.
+const (
+	appliedNever   = "Cannot change once the node has joined."
+	appliedAtJoin  = "Takes effect with a reload; it is used when a node joins."
+	appliedAddress = "Takes effect with a reload, or with a restart when the new address overlaps the old one " +
+		"(127.0.0.1:4580 and 0.0.0.0:4580)."
+	appliedMoved = "Takes effect with a restart, before which the content of the directory must be moved."
+)
+
+// applied says how a change of the option takes effect.
+func (o Option) applied() string { return cmp.Or(o.Applied, "Takes effect with a reload.") }
 
 // Options returns the table in the order of the default file.
 func Options() []Option {

@@ -16,9 +16,10 @@ saltclusterd reads ` + "`" + DefaultPath + "`, then `" + DefaultPath + `.d/*.con
 value replaces an earlier one whole. An unknown option, and one that occurs twice, are errors, reported with file, line and a
 suggestion. Directories, ports, roots and the user of the salt-master are read from its own configuration.
 
-Changes take effect with ` + "`saltclusterctl upgrade`" + ` or ` + "`systemctl reload saltclusterd`" + `: no minion loses its connection, and a
-configuration with a mistake leaves the running process alone and says so. A listening address in another form (127.0.0.1:4580
-becomes 0.0.0.0:4580) needs a restart.
+A reload is ` + "`saltclusterctl upgrade`" + ` or ` + "`systemctl reload saltclusterd`" + ` (without systemd: SIGHUP to the process): no minion loses its
+connection. If the configuration has a mistake, the running process continues unchanged and reports the mistake. A restart is
+` + "`systemctl restart saltclusterd`" + `: the minions of this node move to the other nodes meanwhile. With each option stands which of the
+two a change needs.
 
 ` + "```" + `sh runnable=site
 saltclusterctl config check                # mistakes, each with file, line and what may have been meant
@@ -37,7 +38,7 @@ func Reference() []byte {
 			section = o.Section
 			fmt.Fprintf(&b, "\n## %s\n", section)
 		}
-		fmt.Fprintf(&b, "\n### `%s`\n\nType: %s.\n\n", o.Name, o.typeName())
+		fmt.Fprintf(&b, "\n### `%s`\n\nType: %s. %s\n\n", o.Name, o.typeName(), o.applied())
 		for _, line := range wrapText(o.Doc, 120) {
 			b.WriteString(escapeMarkdown(line) + "\n")
 		}
@@ -58,9 +59,9 @@ func (o Option) typeName() string {
 	case *bool:
 		return "True or False"
 	case *Size:
-		return "size, as 64MiB"
+		return "size: bytes, or as 64MiB"
 	case *time.Duration:
-		return "time, as 10s or 24h"
+		return "time: seconds, or as 500ms, 10s or 24h"
 	case *[]string:
 		return "list"
 	case *[]netip.Prefix:

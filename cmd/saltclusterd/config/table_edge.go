@@ -10,19 +10,22 @@ func edgeOptions() []Option {
 			Doc: "Address, or list of addresses, on which minions (or the load balancer) reach this node. Never a wildcard: " +
 				"that would also claim the loopback address, where the local salt-master listens. Default: every " +
 				"address of this host except loopback.",
+			Applied: appliedAddress,
 			Example: "[10.0.0.11, '2001:db8::11']",
 		},
 		{
 			Name: "publish_port", Section: section, field: func(c *Config) any { return &c.Edge.PublishPort },
-			Doc: "Port for publications.", check: intBetween(1, 65535),
+			Doc: "Port on which minions connect for publications, as publish_port of a salt-master.", check: intBetween(1, 65535),
+			Applied: appliedAddress,
 		},
 		{
 			Name: "ret_port", Section: section, field: func(c *Config) any { return &c.Edge.RetPort },
-			Doc: "Port for requests and returns.", check: intBetween(1, 65535),
+			Doc: "Port on which minions connect for requests and returns, as ret_port of a salt-master.", check: intBetween(1, 65535),
+			Applied: appliedAddress,
 		},
 		{
 			Name: "proxy_protocol", Section: section, field: func(c *Config) any { return &c.Edge.ProxyProtocol },
-			Doc: "Load balancers name the address they connect for (PROXY protocol, version 1 or 2; HAProxy: send-proxy-v2), so that logs, " +
+			Doc: "True: load balancers tell the address that they connect for (PROXY protocol, version 1 or 2; HAProxy: send-proxy-v2), so that logs, " +
 				"limits per address and allow_clear_commands use the minions' own addresses. Connections from proxy_protocol_trusted must then begin with this header; a header from anywhere else is refused.",
 		},
 		{
@@ -50,7 +53,7 @@ func edgeOptions() []Option {
 		},
 		{
 			Name: "late_jobs", Section: section, field: func(c *Config) any { return &c.Edge.LateJobs },
-			Doc: "A minion that was between two connections when a job was published gets it when it is back, up to a minute late. Must be " +
+			Doc: "True: a minion that was between two connections when a job was published gets it when it is back, up to a minute late. Must be " +
 				"false where deltaproxies are, whose proxies sign in after they have begun to listen, and where minions have a lower " +
 				"minion_jid_queue_hwm than Salt's 100. Always off on a master with order_masters.",
 		},
@@ -68,7 +71,7 @@ func edgeOptions() []Option {
 		},
 		{
 			Name: "drain_announce", Section: section, field: func(c *Config) any { return &c.Edge.DrainAnnounce },
-			Doc: "On drain and stop, time between the announcement to load balancers (health answers, agent-check) and the first minion that is disconnected. Set it to their check interval times the failures they wait for.", check: durationBetween(0, 10*time.Minute),
+			Doc: "On drain and stop, time between the announcement to load balancers (health answers, agent-check) and the first minion that is disconnected. Set it to the check interval of the load balancers, multiplied by the failed checks they wait for.", check: durationBetween(0, 10*time.Minute),
 		},
 		{
 			Name: "drain_time", Section: section, field: func(c *Config) any { return &c.Edge.DrainTime },
@@ -82,36 +85,36 @@ func limitOptions() []Option {
 	return []Option{
 		{
 			Name: "max_connections", Section: section, field: func(c *Config) any { return &c.Edge.MaxConnections },
-			Doc: "Connections per port. The service's LimitNOFILE must allow twice as many.", check: intBetween(1, 1<<20),
+			Doc: "Largest number of connections per port. The service's LimitNOFILE must allow twice as many.", check: intBetween(1, 1<<20),
 		},
 		{
 			Name: "max_connections_per_address", Section: section,
 			field: func(c *Config) any { return &c.Edge.MaxConnectionsPerAddress },
-			Doc:   "Connections per port from one address. Behind a load balancer all minions have its address; set it lower where they come directly.",
+			Doc:   "Largest number of connections per port from one address. Behind a load balancer all minions have its address; set it lower where they come directly.",
 			check: intBetween(1, 1<<20),
 		},
 		{
 			Name: "max_request_size", Section: section, field: func(c *Config) any { return &c.Edge.MaxRequestSize },
-			Doc: "Largest request, in bytes or as 16MiB.", check: sizeBetween(64*KiB, GiB),
+			Doc: "Size of the largest request that is accepted.", check: sizeBetween(64*KiB, GiB),
 		},
 		{
 			Name: "max_request_memory", Section: section, field: func(c *Config) any { return &c.Edge.MaxRequestMemory },
-			Doc:   "Incomplete and unanswered requests, all connections together, in bytes. When it is used up, incomplete requests are cut, those of strangers first. Answers that minions do not read may take as much again; beyond that, minions that do not read are cut.",
+			Doc:   "Memory for incomplete and unanswered requests, all connections together. When it is used up, incomplete requests are cut, those of strangers first. Answers that minions do not read may take as much again; beyond that, minions that do not read are cut.",
 			check: sizeBetween(MiB, 64*GiB),
 		},
 		{
 			Name: "memory_limit", Section: section, field: func(c *Config) any { return &c.Edge.MemoryLimit },
-			Doc:   "Memory limit of the whole process, in bytes: garbage is collected as often as it takes to stay below. What the other limits allow must fit: 120 MiB, 40 KiB per minion (110 KiB with TLS), three times max_request_memory and pub_queue_bytes. 0: no limit.",
+			Doc:   "Memory limit of the whole process: garbage is collected as often as it takes to stay below. What the other limits allow must fit: 120 MiB, 40 KiB per minion (110 KiB with TLS), three times max_request_memory and pub_queue_bytes. 0: no limit.",
 			check: sizeBetween(0, 1024*GiB),
 		},
 		{
 			Name: "max_in_flight", Section: section, field: func(c *Config) any { return &c.Edge.MaxInFlight },
-			Doc: "Requests being worked on, all connections together.", check: intBetween(1, 1<<20),
+			Doc: "Largest number of requests in progress, all connections together.", check: intBetween(1, 1<<20),
 		},
 		{
 			Name: "max_in_flight_per_connection", Section: section,
 			field: func(c *Config) any { return &c.Edge.MaxInFlightPerConnection },
-			Doc:   "Requests being worked on per connection.", check: intBetween(1, 1<<16),
+			Doc:   "Largest number of requests in progress per connection.", check: intBetween(1, 1<<16),
 		},
 		{
 			Name: "heartbeat_interval", Section: section, field: func(c *Config) any { return &c.Edge.Heartbeat },
@@ -120,21 +123,21 @@ func limitOptions() []Option {
 		},
 		{
 			Name: "heartbeat_timeout", Section: section, field: func(c *Config) any { return &c.Edge.HeartbeatTimeout },
-			Doc:   "Time after a PING in which a subscriber must answer. One that does not has lost its network and is cut.",
+			Doc:   "Time after a PING in which a subscriber must answer. A subscriber that does not is disconnected.",
 			check: durationBetween(time.Second, time.Hour),
 		},
 		{
 			Name: "handshake_timeout", Section: section, field: func(c *Config) any { return &c.Edge.HandshakeTimeout },
-			Doc:   "Time in which a new connection must finish its handshake, in seconds or as 500ms.",
+			Doc:   "Time in which a new connection must finish its handshake.",
 			check: durationBetween(100*time.Millisecond, 5*time.Minute),
 		},
 		{
 			Name: "pub_queue_messages", Section: section, field: func(c *Config) any { return &c.Edge.PubQueueMessages },
-			Doc: "Publications that may wait for one slow minion. One with more is cut, and reconnects.", check: intBetween(1, 1<<20),
+			Doc: "Number of publications that may wait for one slow minion. A minion with more is disconnected, and reconnects.", check: intBetween(1, 1<<20),
 		},
 		{
 			Name: "pub_queue_bytes", Section: section, field: func(c *Config) any { return &c.Edge.PubQueueBytes },
-			Doc: "The same in bytes.", check: sizeBetween(64*KiB, 16*GiB),
+			Doc: "Size of the publications that may wait for one slow minion. A minion with more is disconnected, and reconnects.", check: sizeBetween(64*KiB, 16*GiB),
 		},
 	}
 }

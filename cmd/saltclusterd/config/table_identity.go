@@ -9,15 +9,16 @@ func identityOptions() []Option {
 			Name: "id", Section: section, field: func(c *Config) any { return &c.ID },
 			Doc: "Name of this node in the cluster: lower-case letters, digits, '.', '_' and '-', at most 63 characters. " +
 				"It must never change once the node has joined. Default: the host's name.",
+			Applied: appliedNever,
 			Example: "m1.example.com",
 		},
 		{
 			Name: "log_level", Section: section, field: func(c *Config) any { return &c.Log.Level },
-			Doc: "debug, info, warning or error.", check: oneOf("debug", "info", "warning", "error"),
+			Doc: "Lowest level of messages that are logged: debug, info, warning or error. saltclusterctl logs level changes it for a while without a reload.", check: oneOf("debug", "info", "warning", "error"),
 		},
 		{
 			Name: "log_format", Section: section, field: func(c *Config) any { return &c.Log.Format },
-			Doc: "text (for people and the journal) or json.", check: oneOf("text", "json"),
+			Doc: "Format of the log: text (for people and the journal) or json, one object a line.", check: oneOf("text", "json"),
 		},
 	}
 }
@@ -27,24 +28,27 @@ func clusterOptions() []Option {
 	return []Option{
 		{
 			Name: "cluster_id", Section: section, field: func(c *Config) any { return &c.Cluster.ID },
-			Doc: "Name of the cluster, the same on every node. Required.", Example: "salt-production",
+			Doc: "Name of the cluster, the same on every node. Required.", Example: "salt-production", Applied: appliedNever,
 		},
 		{
 			Name: "cluster_peers", Section: section, field: func(c *Config) any { return &c.Cluster.Peers },
 			Doc:     "Addresses of other members, host or host:port (default port: cluster_pool_port), through which this node joins at its first start. One that answers is enough. Empty on the first node.",
+			Applied: appliedAtJoin,
 			Example: "[10.0.0.12, 10.0.0.13]", check: everyHostPort,
 		},
 		{
 			Name: "cluster_secret", Section: section, field: func(c *Config) any { return &c.Cluster.Secret },
-			Doc: "Proves the right to join; it never crosses the wire. At least 22 random characters (128 bits), the same on " +
+			Doc: "The secret that proves the right to join; it is never sent over the network. At least 22 random characters (128 bits), the same on " +
 				"every node: " + generateSecret + ". The file that holds it must not be readable by everyone. Required, " +
 				"here, in cluster_secret_file, or as the systemd credential cluster_secret, unless there is a join token.",
+			Applied: appliedAtJoin,
 			Example: "'...'",
 		},
 		{
 			Name: "cluster_secret_file", Section: section, field: func(c *Config) any { return &c.Cluster.SecretFile },
 			Doc: "A file whose first line is the secret, instead of cluster_secret. ${CREDENTIALS_DIRECTORY} and other " +
 				"environment variables are replaced. Default: ${CREDENTIALS_DIRECTORY}/cluster_secret when systemd provides it.",
+			Applied: appliedAtJoin,
 			Example: "/etc/salt/saltclusterd.secret",
 		},
 		{
@@ -52,26 +56,31 @@ func clusterOptions() []Option {
 			Doc: "A file with a one-time join token (saltclusterctl token create, on a member), with which this node joins instead of " +
 				"with the secret. It must not be readable by everyone. It works once. ${NAME} is replaced as above. " +
 				"Default: ${CREDENTIALS_DIRECTORY}/cluster_join_token when systemd provides it.",
+			Applied: appliedAtJoin,
 			Example: "/etc/salt/saltclusterd.token",
 		},
 		{
 			Name: "cluster_pub_fingerprint", Section: section, field: func(c *Config) any { return &c.Cluster.PubFingerprint },
 			Doc: "SHA-256 of the cluster's master.pub in hex; a joining node refuses a cluster with another key. " +
-				"On a member: sha256sum /etc/salt/pki/master/master.pub.",
+				"To get it, on a member: sha256sum /etc/salt/pki/master/master.pub. Default: any key is accepted.",
+			Applied: appliedAtJoin,
 			Example: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", check: checkFingerprint,
 		},
 		{
 			Name: "cluster_pki_dir", Section: section, field: func(c *Config) any { return &c.Cluster.PKIDir },
-			Doc:     "Where the cluster's key pair (cluster.pem, cluster.pub) is kept. Default: pki in state_dir.",
+			Doc:     "Directory of the cluster's key pair (cluster.pem, cluster.pub). Default: pki in state_dir.",
+			Applied: appliedMoved,
 			Example: "/var/lib/saltclusterd/pki", check: checkAbsolute,
 		},
 		{
 			Name: "cluster_interface", Section: section, field: func(c *Config) any { return &c.Cluster.Interface },
-			Doc: "Address on which the peer port listens, tcp and udp. A wildcard is fine here.", check: ipAddress,
+			Doc: "Address on which the peer port listens, tcp and udp. Unlike interface, it may be a wildcard.", check: ipAddress,
+			Applied: appliedAddress,
 		},
 		{
 			Name: "cluster_pool_port", Section: section, field: func(c *Config) any { return &c.Cluster.PoolPort },
-			Doc: "The peer port, tcp and udp: the only port the nodes need between each other.", check: intBetween(1, 65535),
+			Doc: "Number of the peer port, tcp and udp: the only port that the nodes use among themselves.", check: intBetween(1, 65535),
+			Applied: appliedAddress,
 		},
 		{
 			Name: "cluster_advertise", Section: section, field: func(c *Config) any { return &c.Cluster.Advertise },
@@ -88,31 +97,32 @@ func clusterOptions() []Option {
 			Name: "cluster_witness", Section: section, field: func(c *Config) any { return &c.Cluster.Witness },
 			Doc: "True: this node votes and does nothing else. It needs no salt-master, reads no configuration of one, serves no " +
 				"minions and gets no private key: the third vote for two sites. It cannot change once the node has joined.",
+			Applied: appliedNever,
 		},
 		{
 			Name: "cluster_max_voters", Section: section, field: func(c *Config) any { return &c.Cluster.MaxVoters },
-			Doc:   "Members that vote; further ones are kept in reserve. The same on every node; the leader's counts.",
+			Doc:   "Number of members that vote; further members are kept in reserve. The same on every node; the leader's value counts.",
 			check: intBetween(1, 9),
 		},
 		{
 			Name: "cluster_voter_timeout", Section: section, field: func(c *Config) any { return &c.Cluster.VoterTimeout },
-			Doc:   "How long a voter may be dead before a member in reserve gets its vote. Without a reserve it keeps it.",
+			Doc:   "How long a voter may be down before a member in reserve gets its vote. If no member is in reserve, the voter keeps it.",
 			check: durationBetween(5*time.Second, 7*24*time.Hour),
 		},
 		{
 			Name: "cluster_job_replicas", Section: section, field: func(c *Config) any { return &c.Cluster.JobReplicas },
-			Doc: "Nodes that keep each job for salt-run jobs.*: the first in ring order for its id, besides the one that published it. " +
+			Doc: "Number of nodes that keep each job for salt-run jobs.*: the first in ring order for its id, besides the one that published it. " +
 				"The same on every node. 1: only the one that published it.",
 			check: intBetween(1, 64),
 		},
 		{
 			Name: "cluster_certificate_age", Section: section, field: func(c *Config) any { return &c.Cluster.CertificateAge },
-			Doc:   "Age at which this node renews its key and certificate for the peer port; the old ones are worthless from then on. 0: only when saltclusterctl rotate certificates asks for it.",
+			Doc:   "Age at which this node renews its key and certificate for the peer port; the old ones are not accepted from then on. 0: only when saltclusterctl rotate certificates asks for it.",
 			check: durationBetween(0, 10*365*24*time.Hour),
 		},
 		{
 			Name: "cluster_alone_limit", Section: section, field: func(c *Config) any { return &c.Cluster.AloneLimit },
-			Doc:   "How long a node without a majority serves its minions with what it knew, counted from its last contact with the cluster, restarts included. A longer time also serves minions whose key was deleted elsewhere for longer. 0: no limit.",
+			Doc:   "How long a node without a majority serves its minions with what it knows, counted from its last contact with the cluster, restarts included. A longer time also serves minions whose key was deleted elsewhere for longer. 0: no limit.",
 			check: durationBetween(0, 365*24*time.Hour),
 		},
 	}

@@ -7,11 +7,11 @@ func saltOptions() []Option {
 	return []Option{
 		{
 			Name: "salt_config", Section: section, field: func(c *Config) any { return &c.Salt.Config },
-			Doc: "The salt-master's configuration; directories, ports, roots and user are read from there.", check: checkAbsolute,
+			Doc: "Path of the salt-master's configuration; directories, ports, roots and user are read from there.", check: checkAbsolute,
 		},
 		{
 			Name: "salt_master_command", Section: section, field: func(c *Config) any { return &c.Salt.MasterCommand },
-			Doc: "The salt-master's program, which is run with --version.", check: notEmpty,
+			Doc: "Program of the salt-master; saltclusterd runs it with --version.", check: notEmpty,
 		},
 		{
 			Name: "master_restart_command", Section: section, field: func(c *Config) any { return &c.Salt.RestartCommand },
@@ -21,7 +21,7 @@ func saltOptions() []Option {
 		},
 		{
 			Name: "upstream_connections", Section: section, field: func(c *Config) any { return &c.Salt.UpstreamConnections },
-			Doc: "Requests the local salt-master works on at a time; others wait.", check: intBetween(1, 4096),
+			Doc: "Number of requests that the local salt-master works on at a time; others wait.", check: intBetween(1, 4096),
 		},
 		{
 			Name: "forward_timeout", Section: section, field: func(c *Config) any { return &c.Salt.ForwardTimeout },
@@ -36,7 +36,7 @@ func saltOptions() []Option {
 		},
 		{
 			Name: "native_returns", Section: section, field: func(c *Config) any { return &c.Salt.NativeReturns },
-			Doc: "Write returns to the master's job cache, fire their events and those of minions, and answer what minions send and ask about " +
+			Doc: "True: write returns to the master's job cache, fire their events and those of minions, and answer what minions send and ask about " +
 				"mines, without the salt-master, where its configuration allows that (saltclusterctl status says so). False: the salt-master gets all of these, and returns that arrive while it is down are kept for it.",
 		},
 		{
@@ -59,15 +59,16 @@ func pathOptions() []Option {
 	return []Option{
 		{
 			Name: "state_dir", Section: section, field: func(c *Config) any { return &c.Paths.StateDir },
-			Doc: "The node's own state: its key, the consensus log, journals. Never on a shared file system.", check: checkAbsolute,
+			Doc: "Directory of the node's own state: its key, the consensus log, journals. Never on a shared file system.", check: checkAbsolute,
+			Applied: appliedMoved,
 		},
 		{
 			Name: "run_dir", Section: section, field: func(c *Config) any { return &c.Paths.RunDir },
-			Doc: "For the admin socket.", check: checkAbsolute,
+			Doc: "Directory of the admin socket and other files of the running process.", check: checkAbsolute,
 		},
 		{
 			Name: "admin_socket", Section: section, field: func(c *Config) any { return &c.Paths.AdminSocket },
-			Doc: "The socket saltclusterctl talks to. Default: admin.sock in run_dir.", Example: "/run/saltclusterd/admin.sock",
+			Doc: "Path of the socket that saltclusterctl uses. Default: admin.sock in run_dir.", Example: "/run/saltclusterd/admin.sock",
 			check: socketPath,
 		},
 		{
@@ -85,12 +86,14 @@ func healthOptions() []Option {
 	return []Option{
 		{
 			Name: "health_listen", Section: section, field: func(c *Config) any { return &c.Health.Listen },
-			Doc:   "Address for /livez, /readyz, /pub, /req, /leader, /metrics and /status over HTTP. Empty: off.",
-			check: listenOrEmpty,
+			Applied: appliedAddress,
+			Doc:     "Address and port for /livez, /readyz, /pub, /req, /leader, /metrics and /status over HTTP. Empty: off.",
+			check:   listenOrEmpty,
 		},
 		{
 			Name: "agent_check_listen", Section: section, field: func(c *Config) any { return &c.Health.AgentListen },
-			Doc: "Address for HAProxy's agent-check. Empty: off.", Example: "0.0.0.0:4581", check: listenOrEmpty,
+			Applied: appliedAddress,
+			Doc:     "Address and port for HAProxy's agent-check. Empty: off.", Example: "0.0.0.0:4581", check: listenOrEmpty,
 		},
 		{
 			Name: "agent_check_slow_start", Section: section, field: func(c *Config) any { return &c.Health.AgentSlowStart },
@@ -99,15 +102,15 @@ func healthOptions() []Option {
 		},
 		{
 			Name: "health_trusted", Section: section, field: func(c *Config) any { return &c.Health.Trusted },
-			Doc: "Networks that get reasons from the health port and may read /metrics and the status page. All others get the bare answer.",
+			Doc: "Networks that get reasons from the health port and may read /metrics and the status page. All other clients get the bare answer.",
 		},
 		{
 			Name: "metrics", Section: section, field: func(c *Config) any { return &c.Health.Metrics },
-			Doc: "Serve /metrics for Prometheus on health_listen.",
+			Doc: "True: serve /metrics for Prometheus on health_listen.",
 		},
 		{
 			Name: "status_page", Section: section, field: func(c *Config) any { return &c.Health.Page },
-			Doc: "Serve a page about the cluster at /status on health_listen, for health_trusted, which is this host by default: " +
+			Doc: "True: serve a page about the cluster at /status on health_listen, for health_trusted, which is this host by default: " +
 				"ssh -L 4580:127.0.0.1:4580 m1, then http://localhost:4580/status. It cannot change anything.",
 		},
 		{
@@ -123,7 +126,7 @@ func healthOptions() []Option {
 		},
 		{
 			Name: "trace_minion_ids", Section: section, field: func(c *Config) any { return &c.Health.TraceIDs },
-			Doc: "Spans contain the minions' ids.",
+			Doc: "True: spans contain the minions' ids.",
 		},
 	}
 }

@@ -11,8 +11,8 @@ func rootsOptions() []Option {
 		{
 			Name: "cluster_roots_sync", Section: section, field: func(c *Config) any { return &c.Roots.Sync },
 			Doc: "auto: what is edited below the salt-master's file_roots and pillar_roots is on every master a moment later. manual: " +
-				"when saltclusterctl sync_roots is run; what other nodes push is installed here all the same. off: this node neither " +
-				"gives nor takes. The directories may have other paths on each node: environment and position in the list identify them.",
+				"only when saltclusterctl sync_roots is run; what other nodes push is still installed here. off: this node neither " +
+				"sends nor receives. The directories may have other paths on each node: environment and position in the list identify them.",
 			check: oneOf(RootsAuto, RootsManual, RootsOff),
 		},
 		{
@@ -28,7 +28,7 @@ func rootsOptions() []Option {
 		},
 		{
 			Name: "cluster_roots_history", Section: section, field: func(c *Config) any { return &c.Roots.History },
-			Doc:   "Space for what changes replaced, kept on each node for saltclusterctl roots rollback.",
+			Doc:   "Disk space on each node for files that changes replaced, kept for saltclusterctl roots rollback.",
 			check: sizeBetween(MiB, 1024*GiB),
 		},
 	}

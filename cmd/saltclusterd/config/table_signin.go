@@ -19,7 +19,7 @@ func signInOptions() []Option {
 		},
 		{
 			Name: "new_minion_rate", Section: section, field: func(c *Config) any { return &c.SignIn.NewRate },
-			Doc: "Keys unknown to the cluster that this node lets through to the local master per second; forty seconds' worth may come at once. " +
+			Doc: "Number of keys unknown to the cluster that this node passes to the local master per second; forty seconds' worth may come at once. " +
 				"A minion beyond that is answered that its key is pending, and is listed, or accepted by auto_accept and the like, only when it asks " +
 				"again (acceptance_wait_time). 0: no limit, as stock masters have it.",
 			check: intBetween(0, 1<<20),
@@ -27,12 +27,12 @@ func signInOptions() []Option {
 		{
 			Name: "new_minion_rate_per_address", Section: section,
 			field: func(c *Config) any { return &c.SignIn.NewRatePerAddress },
-			Doc:   "The same for one address (IPv6: one /64 network). Behind a load balancer all minions may have its address. 0: no limit.",
+			Doc:   "new_minion_rate for one address (IPv6: one /64 network). Behind a load balancer all minions may have its address. 0: no limit.",
 			check: intBetween(0, 1<<20),
 		},
 		{
 			Name: "max_pending_keys", Section: section, field: func(c *Config) any { return &c.SignIn.MaxPendingKeys },
-			Doc:   "Keys that may wait for acceptance in the whole cluster. When there are that many, further new minions are answered that they are pending and are not listed until others have been accepted, rejected or deleted. 0: no limit.",
+			Doc:   "Number of keys that may wait for acceptance in the whole cluster. When there are that many, further new minions are answered that they are pending and are not listed until others have been accepted, rejected or deleted. 0: no limit.",
 			check: intBetween(0, 1<<20),
 		},
 		{

@@ -48,6 +48,12 @@ func TestRowsAreComplete(t *testing.T) {
 		if !strings.HasSuffix(o.Doc, ".") || o.Section == "" {
 			t.Errorf("%s: doc %q section %q", o.Name, o.Doc, o.Section)
 		}
+		if words := strings.Fields(o.Doc); len(words) < 6 || strings.HasPrefix(o.Doc, "The same") {
+			t.Errorf("%s: %q does not say what it does", o.Name, o.Doc)
+		}
+		if listens := strings.HasSuffix(o.Name, "_port") || strings.HasSuffix(o.Name, "_listen"); listens && o.Applied != appliedAddress {
+			t.Errorf("%s: a new address may need a restart, but the reference says %q", o.Name, o.applied())
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ func wallOptions() []Option {
 		},
 		{
 			Name: "minion_request_bytes", Section: section, field: func(c *Config) any { return &c.Edge.MinionRequestBytes },
-			Doc: "The same in bytes per second.", check: sizeBetween(0, 64*GiB),
+			Doc: "Bytes per second of requests that this node takes from one minion, as minion_request_rate. 0: no limit.", check: sizeBetween(0, 64*GiB),
 		},
 		{
 			Name: "minion_answer_bytes", Section: section, field: func(c *Config) any { return &c.Edge.MinionAnswerBytes },
@@ -36,7 +36,7 @@ func wallOptions() []Option {
 		{
 			Name: "minion_requests_at_once", Section: section,
 			field: func(c *Config) any { return &c.Edge.MinionRequestsAtOnce },
-			Doc: "Requests of one minion that the local salt-master works on at a time; others of that minion wait for their turn. 0: no limit. Of what " +
+			Doc: "Number of requests of one minion that the local salt-master works on at a time; others of that minion wait. 0: no limit. Of what " +
 				"keeps a worker for long (minion_publish, minion_runner, _register_resources, mine.get by regular expressions) it works on half as many at a time as it has workers, " +
 				"whatever this option says.", check: intBetween(0, 4096),
 		},
