@@ -154,7 +154,7 @@ func TestGuidesPlain(t *testing.T) {
 				cmd := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", b.Script)
 				cmd.Dir, cmd.Stdin = dir, strings.NewReader(b.Answer+"\n")
 				cmd.Env = append(os.Environ(), "SALTCLUSTERD_CONFIG="+config,
-					"SALTCLUSTERD_SOCKET="+filepath.Join(dir, "admin.sock"), "GORACE=atexit_sleep_ms=0")
+					"SALTCLUSTERD_SOCKET="+filepath.Join(dir, "admin.sock"), "GORACE=atexit_sleep_ms=0", "COLUMNS=1000", "SALTCLUSTER_SERVICE_MANAGER=systemd")
 				var out bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &out, &out
 				code := 0

@@ -127,6 +127,8 @@ func manualEnd(p *manual.Page) {
 	}
 	p.Heading("ENVIRONMENT")
 	p.Item("SALTCLUSTERD_SOCKET", "", "admin socket of saltclusterd, unless --socket says another")
+	p.Item("SALTCLUSTER_SERVICE_MANAGER", "", "whose commands hints name: systemd, openrc, runit or none; default: what this host has")
+	p.Item("COLUMNS", "", "where lines are wrapped if the output is not a terminal; default: 80")
 	p.Item("SALTCLUSTERD_CONFIG", "", "main configuration file, unless --config says another")
 	p.Item(tokenVariable, "", "the token of join, unless --token-file names a file with one")
 	p.Item("NO_COLOR", "", "when it is set, no colours on a terminal either")

@@ -72,6 +72,8 @@ func cliReference() []byte {
 	}
 	b.WriteString("\n## Environment\n\n| variable | meaning |\n|---|---|\n" +
 		"| `SALTCLUSTERD_SOCKET` | admin socket of saltclusterd, unless `--socket` is given |\n" +
+		"| `SALTCLUSTER_SERVICE_MANAGER` | whose commands hints name: systemd, openrc, runit or none; default: what this host has |\n" +
+		"| `COLUMNS` | where lines are wrapped if the output is not a terminal; default: 80 |\n" +
 		"| `SALTCLUSTERD_CONFIG` | main configuration file, unless `--config` is given |\n" +
 		"| `" + tokenVariable + "` | the token of join, unless `--token-file` is given |\n" +
 		"| `NO_COLOR` | when it is set, no colours |\n")

@@ -34,6 +34,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SALTCLUSTERD_SOCKET", filepath.Join(socketDir(t), "admin.sock"))
 			e.Setenv("SALTCLUSTERD_CONFIG", filepath.Join(e.WorkDir, "saltclusterd"))
 			e.Setenv("CREDENTIALS_DIRECTORY", "")
+			e.Setenv("SALTCLUSTER_SERVICE_MANAGER", "systemd")
 			e.Setenv("COLUMNS", "1000") // lines are found whole; columns_test.go looks at 80
 			e.Setenv(tokenVariable, "")
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // else every run of the program costs a second under -race

@@ -129,9 +129,10 @@ func (d *Daemon) listening(context.Context) error {
 	return nil
 }
 
-// Env makes saltclusterctl find this daemon, and print lines that tests find whole.
+// Env makes saltclusterctl find this daemon, print lines that tests find whole, and name systemd's commands.
 func (d *Daemon) Env() []string {
-	return []string{"SALTCLUSTERD_SOCKET=" + d.Socket, "SALTCLUSTERD_CONFIG=" + d.ConfigPath, "COLUMNS=1000"}
+	return []string{"SALTCLUSTERD_SOCKET=" + d.Socket, "SALTCLUSTERD_CONFIG=" + d.ConfigPath, "COLUMNS=1000",
+		"SALTCLUSTER_SERVICE_MANAGER=systemd"}
 }
 
 // Ctl runs saltclusterctl against this daemon.

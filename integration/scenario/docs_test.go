@@ -238,8 +238,8 @@ func (s *docsSite) run(ctx context.Context, b guides.Runnable) (code int, out st
 		script = fmt.Sprintf("saltclusterctl() { case \"$1 $2\" in setup*|leave*|'keys collect'*) command saltclusterctl \"$@\" --config-dir '%s' --salt-master '%s' ;;\n"+
 			"*) command saltclusterctl \"$@\" ;; esac; }\n", n.Master.ConfigDir, n.Master.Command()) + script
 	}
-	env = append(env, "COLUMNS=1000") // what the guide shows is found in whole lines
-	if b.Answer != "" {               // questions are asked at a terminal only
+	env = append(env, "COLUMNS=1000", "SALTCLUSTER_SERVICE_MANAGER=systemd") // as the guides show them, in whole lines
+	if b.Answer != "" {                                                      // questions are asked at a terminal only
 		env = append(env, "TYPED="+script, "ANSWER="+b.Answer, "TERM=dumb")
 		script = `script -qefc 'exec /bin/bash -e -o pipefail -c "$TYPED"' /dev/null <<<"$ANSWER" | tr -d '\r'`
 	}

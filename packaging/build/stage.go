@@ -25,6 +25,7 @@ var copies = map[string]string{
 	"monitoring/dashboard.json": "packaging/monitoring/dashboard.json",
 	"examples/keepalived.conf":  "packaging/examples/keepalived.conf",
 	"examples/kubernetes.yaml":  "packaging/kubernetes/saltclusterd.yaml",
+	"examples/serve":            "packaging/container/bin/serve",
 	"doc/copyright":             "packaging/copyright",
 	"doc/README.md":             "README.md",
 	"doc/LICENSE":               "LICENSE",

@@ -22,6 +22,7 @@ type Env struct {
 	// terminal: whoever types can be asked.
 	terminal bool
 	width    int         // columns of the terminal that stderr is; 0: it is none, or one that cannot draw
+	services services    // that commands in hints are for
 	columns  int         // where lines of stdout are wrapped; 0: nowhere
 	Waits    atomic.Bool // a call of showWaiting says what is waited for
 }
@@ -32,6 +33,7 @@ func SystemEnv() *Env {
 	return &Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Colour: colour,
 		terminal: isTerminal(os.Stdin), width: widthOf(os.Stderr), columns: columnsOf(os.Stdout, os.Getenv("COLUMNS")),
+		services: findServices("/", os.Getenv(servicesVariable)),
 	}
 }
 

@@ -27,10 +27,14 @@ type Screen struct {
 	Wide   bool // more than 80 columns
 	// Columns is where lines are wrapped; zero: they are not.
 	Columns int
+
+	services services // that texts are about
 }
 
 // NewScreen returns an empty screen for what e writes to.
-func (e *Env) NewScreen() *Screen { return &Screen{Colour: e.Colour, Columns: e.columns} }
+func (e *Env) NewScreen() *Screen {
+	return &Screen{Colour: e.Colour, Columns: e.columns, services: e.services}
+}
 
 // NewScreenOf is NewScreen for a command that may have --wide.
 func (e *Env) NewScreenOf(c *cli.Context) *Screen {
@@ -113,6 +117,8 @@ func (s *Screen) PrintNotedTable(indent string, head []string, rows [][]Cell, no
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
+			c.Text = s.services.adaptCommands(c.Text)
+			row[i].Text = c.Text
 			widths[i] = max(widths[i], utf8.RuneCountInString(c.Text))
 		}
 	}
@@ -194,7 +200,7 @@ func (s *Screen) printRow(indent string, row []Cell, widths []int) {
 // Wrapped prints a line that begins with a head. Where it is too long for the screen it continues below the text after
 // the head.
 func (s *Screen) Wrapped(head, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	text := s.services.adaptCommands(fmt.Sprintf(format, args...))
 	hang := textWidth(head)
 	if s.Columns == 0 || s.Columns-hang < leastWrapped {
 		s.WriteString(head + text + "\n")

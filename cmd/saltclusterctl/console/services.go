@@ -1,0 +1,93 @@
+package console
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// services is what starts and stops programs on this host. The zero value is systemd.
+type services string
+
+const (
+	systemd     services = ""
+	openRC      services = "openrc"
+	runit       services = "runit"
+	noneManages services = "none" // a container, or a manager that is not known
+)
+
+// servicesVariable says what manages services where that is not seen.
+const servicesVariable = "SALTCLUSTER_SERVICE_MANAGER"
+
+// findServices finds out what manages services, below the directory root.
+func findServices(root, variable string) services {
+	switch variable {
+	case "systemd":
+		return systemd
+	case string(openRC), string(runit), string(noneManages):
+		return services(variable)
+	}
+	for _, m := range []struct {
+		path string
+		is   services
+	}{
+		{"run/systemd/system", systemd}, {"run/openrc", openRC}, {"run/runit", runit}, {"etc/runit", runit},
+	} {
+		if _, err := os.Stat(filepath.Join(root, m.path)); err == nil {
+			return m.is
+		}
+	}
+	return noneManages
+}
+
+const unitNames = `salt-master|saltclusterd|salt-minion|haproxy`
+
+var (
+	// reloadUnits is only of use to systemd.
+	reloadUnits   = regexp.MustCompile(`systemctl daemon-reload; `)
+	systemctlCall = regexp.MustCompile(`systemctl (enable --now|disable --now|start|stop|restart|reload|status)((?: (?:` + unitNames + `)\b)+)`)
+	journalCall   = regexp.MustCompile(`journalctl -u (` + unitNames + `)\b( -n \d+)?`)
+)
+
+// serviceCommands are what stands for the verbs of systemctl; %s is the name of the service.
+var serviceCommands = map[services]map[string]string{
+	openRC: {
+		"enable --now": "rc-update add %s; rc-service %s start", "disable --now": "rc-service %s stop; rc-update del %s",
+		"start": "rc-service %s start", "stop": "rc-service %s stop", "restart": "rc-service %s restart",
+		"reload": "rc-service %s reload", "status": "rc-service %s status",
+	},
+	runit: {
+		"enable --now": "ln -s /etc/sv/%s /etc/service/", "disable --now": "sv down %s; rm /etc/service/%s",
+		"start": "sv up %s", "stop": "sv down %s", "restart": "sv restart %s", "reload": "sv hup %s", "status": "sv status %s",
+	},
+	noneManages: {
+		"enable --now": "start %s", "disable --now": "stop %s", "start": "start %s", "stop": "stop %s", "restart": "restart %s",
+		"reload": "send SIGHUP to %s", "status": "see whether %s runs",
+	},
+}
+
+// serviceLogs say how the end of a log is read.
+var serviceLogs = map[services]string{
+	openRC: "tail -n 50 /var/log/%s.log", runit: "tail -n 50 /var/log/%s/current",
+	noneManages: "what %s wrote to standard error",
+}
+
+// adaptCommands puts commands of what manages services here in the place of systemd's.
+func (m services) adaptCommands(text string) string {
+	if m == systemd || !strings.Contains(text, "ctl ") {
+		return text
+	}
+	text = reloadUnits.ReplaceAllString(text, "")
+	text = systemctlCall.ReplaceAllStringFunc(text, func(call string) string {
+		parts := systemctlCall.FindStringSubmatch(call)
+		var commands []string
+		for unit := range strings.FieldsSeq(parts[2]) {
+			commands = append(commands, strings.ReplaceAll(serviceCommands[m][parts[1]], "%s", unit))
+		}
+		return strings.Join(commands, "; ")
+	})
+	return journalCall.ReplaceAllStringFunc(text, func(call string) string {
+		return strings.ReplaceAll(serviceLogs[m], "%s", journalCall.FindStringSubmatch(call)[1])
+	})
+}
