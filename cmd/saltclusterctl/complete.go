@@ -24,7 +24,7 @@ const (
 const (
 	// maxCompleted bounds the words that a shell is offered.
 	maxCompleted = 200
-	// completeTimeout is how long somebody who presses Tab waits.
+	// completeTimeout is how long a shell waits after Tab was pressed.
 	completeTimeout = 2 * time.Second
 )
 
@@ -80,7 +80,7 @@ func clusterWords(ctx context.Context, client *adminapi.Client, kind, prefix str
 			words = append(words, k.ID)
 		}
 		slices.Sort(words)
-		words = slices.Compact(words) // one that was denied may be accepted, too
+		words = slices.Compact(words) // a denied key may also be accepted
 	case jobWords:
 		var all adminapi.JobList
 		all, err = client.ListJobs(ctx, maxCompleted)

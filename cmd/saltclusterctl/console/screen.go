@@ -50,14 +50,6 @@ func WideFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "wide", Usage: "show more than fits into 80 columns, and do not wrap lines"}
 }
 
-// Fit cuts text to n characters unless the screen is wide.
-func (s *Screen) Fit(text string, n int) string {
-	if r := []rune(text); !s.Wide && len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return text
-}
-
 // Cell is one field of a table.
 type Cell struct {
 	Text  string

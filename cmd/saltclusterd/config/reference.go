@@ -18,8 +18,8 @@ suggestion. Directories, ports, roots and the user of the salt-master are read f
 
 A reload is ` + "`saltclusterctl upgrade`" + ` or ` + "`systemctl reload saltclusterd`" + ` (without systemd: SIGHUP to the process): no minion loses its
 connection. If the configuration has a mistake, the running process continues unchanged and reports the mistake. A restart is
-` + "`systemctl restart saltclusterd`" + `: the minions of this node move to the other nodes meanwhile. With each option stands which of the
-two a change needs.
+` + "`systemctl restart saltclusterd`" + `: the minions of this node move to the other nodes meanwhile. Each option says which of the two a
+change needs.
 
 ` + "```" + `sh runnable=site
 saltclusterctl config check                # mistakes, each with file, line and what may have been meant
