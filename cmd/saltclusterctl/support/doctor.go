@@ -59,7 +59,7 @@ func runExplain(c *cli.Context, e *console.Env) error {
 		if away {
 			s.Wrapped("", "%s", s.Paint(console.Red,
 				"saltclusterd on this host is not reachable: jobs given here may reach no minion"))
-			s.Line("     -> systemctl status saltclusterd; systemctl start saltclusterd")
+			s.Wrapped("     -> ", "systemctl status saltclusterd; systemctl start saltclusterd")
 		}
 		for _, one := range list {
 			s.Wrapped("", "%s  (%s)", s.Paint(console.Bold, one.Words), one.Where)
