@@ -16,6 +16,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/cmd/saltclusterctl/support"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -168,7 +169,7 @@ func readMetrics(ctx context.Context, url string) (counters, error) {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return counters{}, fmt.Errorf("ask for metrics: %w", err)
+		return counters{}, fmt.Errorf("%s cannot be read: %s", url, wording.Cause(err))
 	}
 	defer resp.Body.Close()
 	switch resp.StatusCode {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/hlc"
@@ -193,7 +194,7 @@ func Names(ctx context.Context, names []string) []Finding {
 		addrs, err := net.DefaultResolver.LookupHost(ctx, host)
 		switch {
 		case err != nil:
-			out = append(out, Finding{Check: check, Level: Fail, Where: host, What: "does not resolve: " + err.Error(),
+			out = append(out, Finding{Check: check, Level: Fail, Where: host, What: "does not resolve: " + wording.Cause(err),
 				Why:  "this node does not find its peers at its first start; minions that use such a name log DNS lookup or connection check of '" + host + "' failed",
 				Next: "getent hosts " + host + "; repair DNS or /etc/hosts, or write addresses"})
 		case slices.ContainsFunc(addrs, loopbackAddr):

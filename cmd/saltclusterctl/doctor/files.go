@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
@@ -34,7 +35,7 @@ func Permissions(who Account, paths []Path) []Finding {
 		case errors.Is(err, fs.ErrNotExist):
 			continue // it is made when it is needed
 		case err != nil:
-			out = append(out, skip(check, p.Path, err.Error()))
+			out = append(out, skip(check, p.Path, "cannot be read: "+wording.Cause(err)))
 			continue
 		}
 		st, isUnix := info.Sys().(*syscall.Stat_t)
@@ -102,7 +103,7 @@ func compareKey(path, cluster string, other Finding) []Finding {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return []Finding{skip(other.Check, path, err.Error())}
+		return []Finding{skip(other.Check, path, "cannot be read: "+wording.Cause(err))}
 	}
 	other.Where = path
 	if saltcrypt.Fingerprint(string(raw)) == cluster {
@@ -122,7 +123,7 @@ func Certificate(path string, now time.Time) []Finding {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return []Finding{skip(check, path, err.Error())}
+		return []Finding{skip(check, path, "cannot be read: "+wording.Cause(err))}
 	}
 	block, _ := pem.Decode(raw)
 	if block == nil {

@@ -15,6 +15,7 @@ import (
 
 	zmq4 "github.com/go-zeromq/zmq4"
 	"github.com/go-zeromq/zmq4/security/null"
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -168,5 +169,5 @@ func errorText(err error) string {
 	case errors.Is(err, errHandshake):
 		return "what it says is another protocol's"
 	}
-	return strings.ReplaceAll(err.Error(), "zmq4: ", "")
+	return strings.ReplaceAll(wording.Cause(err), "zmq4: ", "")
 }

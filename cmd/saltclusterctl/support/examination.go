@@ -187,7 +187,7 @@ func (p *examination) checkBalancer() {
 		return
 	case err != nil:
 		p.addFindings(doctor.Finding{
-			Check: "haproxy", Level: doctor.Fail, What: "HAProxy's configuration cannot be read: " + err.Error(),
+			Check: "haproxy", Level: doctor.Fail, What: "HAProxy's configuration " + path + " cannot be read: " + wording.Cause(err),
 			Next: "ssh LOAD-BALANCER cat /etc/haproxy/haproxy.cfg | saltclusterctl doctor --haproxy -, when it is on another host",
 		})
 		return
