@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"net/netip"
 	"sync"
 	"time"
 
@@ -14,6 +15,14 @@ type Newcomer struct{ s *sub }
 
 // Gone tells whether its connection has ended.
 func (n Newcomer) Gone() bool { return n.s != nil && n.s.Reason() != netconn.ReasonNone }
+
+// Network is where it has come from (netconn.Network).
+func (n Newcomer) Network() netip.Addr {
+	if n.s == nil {
+		return netip.Addr{}
+	}
+	return netconn.Network(n.s.Remote().Addr())
+}
 
 // knownAfter is the age above which the subscriber of a connection that another process hands over does not count as a
 // newcomer.

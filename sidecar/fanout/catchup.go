@@ -63,7 +63,7 @@ type arrival struct {
 	came  time.Time
 	due   time.Time
 	again bool      // they have been given it once
-	since time.Time // of those that were moved: they are given nothing from before
+	since time.Time // they are given nothing from before; when they are served, or were moved
 }
 
 // overdue is a publication that a peer has brought late.
@@ -189,36 +189,37 @@ func (c *catchUp) serveDue(ctx context.Context, now time.Time) {
 	if now.Before(c.next) {
 		return
 	}
-	room := max(1, lateBurst/max(1, c.h.memory.Bytes()))
-	var who []edge.Newcomer
-	from, left := now.Add(-MaxAge), make([]arrival, 0, len(c.waiting))
+	var ready []arrival
+	left := make([]arrival, 0, len(c.waiting))
 	for _, a := range c.waiting {
 		if a.who = slices.DeleteFunc(a.who, edge.Newcomer.Gone); len(a.who) == 0 {
 			continue
 		}
 		since, known := c.h.knownFrom(a.came, now)
 		switch {
-		case now.Before(a.due) || len(who) == room || !known && now.Sub(a.came) < MaxAge:
+		case now.Before(a.due) || !known && now.Sub(a.came) < MaxAge:
 			left = append(left, a)
 		case !known:
 			c.h.metrics.late.WithLabelValues("unknown").Add(float64(len(a.who)))
 			c.h.cfg.Logger.Warn("publications of the last minute not given to subscribers: not all nodes say which minions have started since",
 				"subscribers", len(a.who))
 		default:
-			if n := room - len(who); n < len(a.who) {
-				rest := a
-				a.who, rest.who = a.who[:n:n], a.who[n:]
-				left = append(left, rest)
-			}
-			who = append(who, a.who...)
-			from = laterOf(from, since)
-			if !a.again && now.Sub(c.changed) < MaxAge {
-				a.due, a.again = now.Add(lateAgain), true
-				left = append(left, a)
-			}
+			a.since = since
+			ready = append(ready, a)
 		}
 	}
-	c.waiting = left
+	served, later := splitFairly(ready, max(1, lateBurst/max(1, c.h.memory.Bytes())), edge.Newcomer.Network)
+	var who []edge.Newcomer
+	from := now.Add(-MaxAge)
+	for _, a := range served {
+		who = append(who, a.who...)
+		from = laterOf(from, a.since)
+		if !a.again && now.Sub(c.changed) < MaxAge {
+			a.due, a.again = now.Add(lateAgain), true
+			left = append(left, a)
+		}
+	}
+	c.waiting = append(later, left...)
 	if len(who) > 0 {
 		c.giveTo(ctx, now, who, c.h.memory.Since(from))
 	}
