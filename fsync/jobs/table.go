@@ -48,13 +48,14 @@ func decodeTable(b []byte) (t table, err error) {
 	if len(b) < head+tail || string(b[:len(tableMagic)]) != tableMagic {
 		return t, errTable
 	}
+	// Starting without the table would bring back jobs that were removed. The version comes first: what stands behind it,
+	// its sum included, may have another form.
+	if err := replica.CheckVersion(tableName, int(b[head-1]), tableVersion); err != nil {
+		return t, err
+	}
 	body := b[:len(b)-tail]
 	if xxhash.Sum64(body) != binary.BigEndian.Uint64(b[len(body):]) {
 		return t, fmt.Errorf("%w: damaged", errTable)
-	}
-	// starting without the table would bring back jobs that were removed
-	if err := replica.CheckVersion(tableName, int(b[head-1]), tableVersion); err != nil {
-		return t, err
 	}
 	r := format.Read(body[head:])
 	t.keep = time.Duration(r.Varint())

@@ -21,7 +21,8 @@ func TestContract(t *testing.T) {
 }
 
 func (subject) Traits() replicatest.Traits {
-	return replicatest.Traits{MaxBody: MaxBody, Table: tableName, Newer: []byte(`{"v":2}`)}
+	return replicatest.Traits{MaxBody: MaxBody, Table: tableName,
+		Newer: []byte(`{"v":2,"tokens":["in another form"]}`)}
 }
 
 func (subject) New(cfg replica.Config, dir string, off bool) (replicatest.Store, error) {

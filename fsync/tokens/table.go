@@ -105,11 +105,17 @@ func (s *Store) loadTable(raw []byte) error {
 }
 
 func decodeTable(raw []byte) (table, error) {
-	var f tableFile
-	if err := json.Unmarshal(raw, &f); err != nil {
+	var written struct {
+		Version int `json:"v"`
+	}
+	if err := json.Unmarshal(raw, &written); err != nil {
 		return table{}, err
 	}
-	if err := replica.CheckVersion(tableName, f.Version, tableVersion); err != nil {
+	if err := replica.CheckVersion(tableName, written.Version, tableVersion); err != nil {
+		return table{}, err
+	}
+	var f tableFile // of which another version may have made something else
+	if err := json.Unmarshal(raw, &f); err != nil {
 		return table{}, err
 	}
 	t := table{layout: f.Layout, dir: f.Dir, entries: make(map[fingerprint]entry, len(f.Tokens))}
