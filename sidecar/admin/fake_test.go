@@ -85,7 +85,7 @@ func (f *fakeBackend) Rotate(context.Context, adminapi.RotateRequest, Progress) 
 // start opens a server on a fresh socket and returns a client of it.
 func start(t *testing.T, b any, change ...func(*Config)) (*Server, *adminapi.Client) {
 	t.Helper()
-	cfg := Config{Socket: filepath.Join(t.TempDir(), "run", "admin.sock"), Verbs: verbsOf(b)}
+	cfg := Config{Socket: filepath.Join(t.TempDir(), "run", "admin.sock"), Verbs: VerbsOf(b)}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -140,35 +140,5 @@ func (f *fakeBackend) RestoreSnapshot(_ context.Context, r adminapi.RestoreReque
 	return adminapi.Outcome{Node: "m1", Ready: r.Wait, Message: strconv.Itoa(len(b))}, err
 }
 
-// verbsOf is admintest.Verbs, which tests of this package cannot import.
-func verbsOf(b any) (all []Verbs) {
-	add(&all, b, Reports)
-	add(&all, b, Joining)
-	add(&all, b, Draining)
-	add(&all, b, Governing)
-	add(&all, b, Transferring)
-	add(&all, b, Rotating)
-	add(&all, b, Recovery)
-	add(&all, b, Jobs)
-	add(&all, b, Upgrading)
-	add(&all, b, Walls)
-	add(&all, b, MinionViews)
-	add(&all, b, Verifying)
-	add(&all, b, Keys)
-	add(&all, b, HeldKeys)
-	add(&all, b, KeyTransfer)
-	add(&all, b, LogLevels)
-	add(&all, b, Events)
-	add(&all, b, Checkups)
-	add(&all, b, Roots)
-	add(&all, b, Migration)
-	add(&all, b, Returns)
-	add(&all, b, Tokens)
-	return all
-}
-
-func add[T any](all *[]Verbs, b any, verbs func(T) Verbs) {
-	if c, ok := b.(T); ok {
-		*all = append(*all, verbs(c))
-	}
-}
+// VerbsOf is admintest.Verbs, which this package cannot import.
+var VerbsOf func(fake any) []Verbs

@@ -50,7 +50,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add(uint8(9), "wait=maybe&timeout=1s", "")
 	f.Add(uint8(6), "", `{"node":"m1"}{}`)
 	f.Add(uint8(10), "", `{"what":["aes"],"timeout":1e30}`)
-	s, err := New(Config{Socket: "unused", Verbs: verbsOf(everything())})
+	s, err := New(Config{Socket: "unused", Verbs: VerbsOf(everything())})
 	if err != nil {
 		f.Fatal(err)
 	}

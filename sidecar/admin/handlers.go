@@ -37,37 +37,41 @@ func (s *Server) newHandler() http.Handler {
 	})
 }
 
-// serveRead serves a verb that takes nothing and changes nothing.
-func serveRead[T any](s *Server, verb string, ask func(context.Context) (T, error)) http.HandlerFunc {
+// serveRead serves a verb that takes nothing.
+func serveRead[A any](s *Server, verb string, ask func(context.Context) (A, error)) http.HandlerFunc {
+	return serveQuery(s, verb, 0, func(ctx context.Context, _ *http.Request) (A, error) { return ask(ctx) })
+}
+
+// serveQuery serves a verb that takes what it needs from the address, within a time; 0: the usual one.
+func serveQuery[A any](s *Server, verb string, within time.Duration,
+	ask func(context.Context, *http.Request) (A, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		writeAnswer(s, w, r, verb, ask)
+		writeAnswer(s, w, r, verb, within, func(ctx context.Context) (A, error) { return ask(ctx, r) })
 	}
 }
 
-func (s *Server) serveRing(from Reporter) http.HandlerFunc {
+// serveBody serves a verb that takes what it needs from its body, within a time; 0: the usual one.
+func serveBody[Q, A any](s *Server, verb string, within time.Duration,
+	do func(context.Context, Q) (A, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		q := adminapi.RingQuery{Minion: r.URL.Query().Get("minion"), JID: r.URL.Query().Get("jid")}
-		writeAnswer(s, w, r, "ring", func(ctx context.Context) (adminapi.RingInfo, error) {
-			if err := q.Validate(); err != nil {
-				return adminapi.RingInfo{}, err
-			}
-			return from.RingInfo(ctx, q)
-		})
+		if q, ok := decodeBody[Q](s, w, r, verb); ok {
+			writeAnswer(s, w, r, verb, within, func(ctx context.Context) (A, error) { return do(ctx, q) })
+		}
 	}
 }
 
-func writeAnswer[T any](s *Server, w http.ResponseWriter, r *http.Request, verb string,
-	ask func(context.Context) (T, error)) {
-	answerWithin(s, w, r, verb, s.cfg.RequestTimeout, ask)
-}
-
-func answerWithin[T any](s *Server, w http.ResponseWriter, r *http.Request, verb string, within time.Duration,
-	ask func(context.Context) (T, error),
+func writeAnswer[A any](s *Server, w http.ResponseWriter, r *http.Request, verb string, within time.Duration,
+	ask func(context.Context) (A, error),
 ) {
+	if within == 0 {
+		within = s.cfg.RequestTimeout
+	}
 	within = min(within, requestTimeout(r, within))
 	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
 	limitWrite(w, within+headerTimeout)
+	// the server's ReadTimeout must not end the request's context
+	http.NewResponseController(w).SetReadDeadline(time.Time{})
 	v, err := ask(ctx)
 	if err != nil {
 		s.writeError(w, verb, toError(err))
@@ -97,18 +101,29 @@ func (s *Server) writeError(w http.ResponseWriter, verb string, e *adminapi.Erro
 	json.NewEncoder(w).Encode(e)
 }
 
-// decodeBody reads a bounded body into v; a field that v does not have is an
-// error, for ignoring it could do something else than was asked for.
-func decodeBody(w http.ResponseWriter, r *http.Request, v any) *adminapi.Error {
+// validator is a request that may ask for what cannot be.
+type validator interface{ Validate() error }
+
+// decodeBody reads a bounded body, or answers why that is not possible; a field that Q does not have is an error,
+// because ignoring it could do something else than was asked for.
+func decodeBody[Q any](s *Server, w http.ResponseWriter, r *http.Request, verb string) (q Q, ok bool) {
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return adminapi.Errorf(adminapi.CodeInvalid, "", "the request cannot be understood: %v", err)
+	err := dec.Decode(&q)
+	if err == nil {
+		if _, end := dec.Token(); !errors.Is(end, io.EOF) {
+			err = errors.New("there is data after its end")
+		}
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return adminapi.Errorf(adminapi.CodeInvalid, "", "the request cannot be understood: there is data after its end")
+	if err != nil {
+		err = adminapi.Errorf(adminapi.CodeInvalid, "", "the request cannot be understood: %v", err)
+	} else if v, is := any(q).(validator); is {
+		err = v.Validate()
 	}
-	return nil
+	if err != nil {
+		s.writeError(w, verb, toError(err))
+	}
+	return q, err == nil
 }
 
 // toError keeps code and hint of an *adminapi.Error and the whole text.

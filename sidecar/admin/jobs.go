@@ -17,30 +17,20 @@ type JobKeeper interface {
 // maxJobs bounds a list.
 const maxJobs = 10_000
 
-func (s *Server) serveJobs(k JobKeeper) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		writeAnswer(s, w, r, "jobs", func(ctx context.Context) (adminapi.JobList, error) {
-			n, err := strconv.Atoi(r.URL.Query().Get("n"))
-			if err != nil || n < 1 || n > maxJobs {
-				return adminapi.JobList{}, adminapi.Errorf(adminapi.CodeInvalid, "", "a list has 1 to %d jobs", maxJobs)
-			}
-			return k.ListJobs(ctx, n)
-		})
-	}
-}
-
-func (s *Server) serveJob(k JobKeeper) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		writeAnswer(s, w, r, "job", func(ctx context.Context) (adminapi.Job, error) {
-			return k.ShowJob(ctx, r.PathValue("jid"))
-		})
-	}
-}
-
 // Jobs are the verbs about jobs.
 func Jobs(k JobKeeper) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/jobs", s.serveJobs(k))
-		mux.HandleFunc("GET /v1/jobs/{jid}", s.serveJob(k))
+		mux.HandleFunc("GET /v1/jobs", serveQuery(s, "jobs", 0,
+			func(ctx context.Context, r *http.Request) (adminapi.JobList, error) {
+				n, err := strconv.Atoi(r.URL.Query().Get("n"))
+				if err != nil || n < 1 || n > maxJobs {
+					return adminapi.JobList{}, adminapi.Errorf(adminapi.CodeInvalid, "", "a list has 1 to %d jobs", maxJobs)
+				}
+				return k.ListJobs(ctx, n)
+			}))
+		mux.HandleFunc("GET /v1/jobs/{jid}", serveQuery(s, "job", 0,
+			func(ctx context.Context, r *http.Request) (adminapi.Job, error) {
+				return k.ShowJob(ctx, r.PathValue("jid"))
+			}))
 	}
 }

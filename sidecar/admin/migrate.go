@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -23,29 +22,10 @@ const migrateTimeout = 2 * time.Minute
 // Migration are the verbs about leaving a shared file system.
 func Migration(m Migrator) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("GET /v1/migrate", func(w http.ResponseWriter, r *http.Request) {
-			// the server's ReadTimeout would end the request's context
-			http.NewResponseController(w).SetReadDeadline(time.Time{})
-			answerWithin(s, w, r, "migration", migrateTimeout, func(ctx context.Context) (adminapi.Migration, error) {
+		mux.HandleFunc("GET /v1/migrate", serveQuery(s, "migration", migrateTimeout,
+			func(ctx context.Context, r *http.Request) (adminapi.Migration, error) {
 				return m.Migration(ctx, r.URL.Query().Get("plan") != "", r.URL.Query().Get("to"))
-			})
-		})
-		mux.HandleFunc("POST /v1/migrate", func(w http.ResponseWriter, r *http.Request) {
-			var req adminapi.MigrateRequest
-			if e := decodeBody(w, r, &req); e != nil {
-				s.writeError(w, "migrate", e)
-				return
-			}
-			ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
-			defer cancel()
-			n, err := m.Migrate(ctx, req)
-			if err != nil {
-				s.writeError(w, "migrate", toError(err))
-				return
-			}
-			s.metrics.countRequest("migrate", "ok")
-			w.Header().Set("Content-Type", "application/json")
-			json.NewEncoder(w).Encode(n) // a client that went away needs no error
-		})
+			}))
+		mux.HandleFunc("POST /v1/migrate", serveBody(s, "migrate", 0, m.Migrate))
 	}
 }

@@ -11,63 +11,29 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-func (s *Server) serveBootstrap(j Joiner) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var req adminapi.BootstrapRequest
-		if e := decodeBody(w, r, &req); e != nil {
-			s.writeError(w, "bootstrap", e)
-			return
-		}
-		s.runLong(w, r, "bootstrap", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-			return j.Bootstrap(ctx, req, p)
-		})
-	}
+// serveLong serves an operation of which one at a time may run.
+func serveLong[Q adminapi.Operation](s *Server, verb string,
+	run func(context.Context, Q, Progress) (adminapi.Outcome, error)) http.HandlerFunc {
+	return serveOperation(s, verb, s.runLong, run)
 }
 
-func (s *Server) serveJoin(j Joiner) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var req adminapi.JoinRequest
-		e := decodeBody(w, r, &req)
-		if e == nil && req.Peer == "" {
-			e = adminapi.Errorf(adminapi.CodeInvalid, "name any member: saltclusterctl join PEER", "no peer was named")
-		}
-		if e != nil {
-			s.writeError(w, "join", e)
-			return
-		}
-		s.runLong(w, r, "join", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-			return j.Join(ctx, req, p)
-		})
-	}
+// serveStreamed serves an operation that may run beside others.
+func serveStreamed[Q adminapi.Operation](s *Server, verb string,
+	run func(context.Context, Q, Progress) (adminapi.Outcome, error)) http.HandlerFunc {
+	return serveOperation(s, verb, s.runStreamed, run)
 }
 
-func (s *Server) serveRemove(g Governor) http.HandlerFunc {
+// serveOperation carries out what the body of a request asks for, and streams its progress.
+func serveOperation[Q adminapi.Operation](s *Server, verb string,
+	stream func(http.ResponseWriter, *http.Request, string, time.Duration,
+		func(context.Context, Progress) (adminapi.Outcome, error)),
+	run func(context.Context, Q, Progress) (adminapi.Outcome, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var req adminapi.RemoveRequest
-		e := decodeBody(w, r, &req)
-		if e == nil && req.Node == "" {
-			e = adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl members lists them", "no node was named")
+		if q, ok := decodeBody[Q](s, w, r, verb); ok {
+			stream(w, r, verb, q.WaitTime(), func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
+				return run(ctx, q, p)
+			})
 		}
-		if e != nil {
-			s.writeError(w, "remove", e)
-			return
-		}
-		s.runLong(w, r, "remove", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-			return g.Remove(ctx, req, p)
-		})
-	}
-}
-
-func (s *Server) serveTransfer(t Transferrer) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var req adminapi.TransferRequest
-		if e := decodeBody(w, r, &req); e != nil {
-			s.writeError(w, "transfer", e)
-			return
-		}
-		s.runLong(w, r, "transfer", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-			return t.Transfer(ctx, req, p)
-		})
 	}
 }
 

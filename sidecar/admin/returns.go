@@ -18,13 +18,10 @@ type ReturnKeeper interface {
 func Returns(k ReturnKeeper) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
 		mux.HandleFunc("GET /v1/returns/unanswered", serveRead(s, "returns", k.UnansweredReturns))
-		mux.HandleFunc("POST /v1/returns/unanswered", func(w http.ResponseWriter, r *http.Request) {
-			writeAnswer(s, w, r, "returns_retry", k.RetryReturns)
-		})
-		mux.HandleFunc("DELETE /v1/returns/unanswered/{id}", func(w http.ResponseWriter, r *http.Request) {
-			writeAnswer(s, w, r, "returns_drop", func(ctx context.Context) (adminapi.UnansweredReturn, error) {
+		mux.HandleFunc("POST /v1/returns/unanswered", serveRead(s, "returns_retry", k.RetryReturns))
+		mux.HandleFunc("DELETE /v1/returns/unanswered/{id}", serveQuery(s, "returns_drop", 0,
+			func(ctx context.Context, r *http.Request) (adminapi.UnansweredReturn, error) {
 				return k.DropReturn(ctx, r.PathValue("id"))
-			})
-		})
+			}))
 	}
 }

@@ -29,35 +29,14 @@ func Roots(k RootsKeeper) Verbs {
 		mux.HandleFunc("GET /v1/roots", serveRead(s, "roots_status", k.RootsStatus))
 		mux.HandleFunc("GET /v1/roots/history", serveRead(s, "roots_history", k.RootsHistory))
 		mux.HandleFunc("GET /v1/roots/conflicts", serveRead(s, "roots_conflicts", k.RootsConflicts))
-		mux.HandleFunc("GET /v1/roots/diff", func(w http.ResponseWriter, r *http.Request) {
-			q := r.URL.Query()
-			answerWithin(s, w, r, "roots_diff", diffTimeout, func(ctx context.Context) (adminapi.RootsDiff, error) {
+		mux.HandleFunc("GET /v1/roots/diff", serveQuery(s, "roots_diff", diffTimeout,
+			func(ctx context.Context, r *http.Request) (adminapi.RootsDiff, error) {
+				q := r.URL.Query()
 				return k.RootsDiff(ctx, q.Get("from"), q.Get("to"))
-			})
-		})
-		mux.HandleFunc("POST /v1/roots/sync", serveOperation(s, "roots_sync",
-			func(r adminapi.SyncRootsRequest) time.Duration { return r.Timeout }, k.SyncRoots))
-		mux.HandleFunc("POST /v1/roots/decide", serveOperation(s, "roots_decide",
-			func(r adminapi.DecideRootsRequest) time.Duration { return r.Timeout }, k.DecideRoots))
-		mux.HandleFunc("POST /v1/roots/aside", serveOperation(s, "roots_aside",
-			func(adminapi.AsideRootsRequest) time.Duration { return diffTimeout }, k.AsideRoots))
-		mux.HandleFunc("POST /v1/roots/refill", serveOperation(s, "roots_refill",
-			func(r adminapi.RefillRootsRequest) time.Duration { return r.Timeout }, k.RefillRoots))
-	}
-}
-
-// serveOperation carries out what the body of a request asks for, within the time that timeout takes from it, and
-// streams its progress.
-func serveOperation[R any](s *Server, verb string, timeout func(R) time.Duration,
-	do func(context.Context, R, Progress) (adminapi.Outcome, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var req R
-		if e := decodeBody(w, r, &req); e != nil {
-			s.writeError(w, verb, e)
-			return
-		}
-		s.runStreamed(w, r, verb, timeout(req), func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-			return do(ctx, req, p)
-		})
+			}))
+		mux.HandleFunc("POST /v1/roots/sync", serveStreamed(s, "roots_sync", k.SyncRoots))
+		mux.HandleFunc("POST /v1/roots/decide", serveStreamed(s, "roots_decide", k.DecideRoots))
+		mux.HandleFunc("POST /v1/roots/aside", serveStreamed(s, "roots_aside", k.AsideRoots))
+		mux.HandleFunc("POST /v1/roots/refill", serveStreamed(s, "roots_refill", k.RefillRoots))
 	}
 }

@@ -113,6 +113,7 @@ func TestStrangeRequests(t *testing.T) {
 		{"two keys", "GET", "/v1/ring?minion=a&jid=b", "", 400},
 		{"no body", "POST", "/v1/join", "", 400},
 		{"no peer", "POST", "/v1/join", "{}", 400},
+		{"no node", "POST", "/v1/remove", "{}", 400},
 		{"unknown field", "POST", "/v1/join", `{"peer":"m1","force":true}`, 400},
 		{"two values", "POST", "/v1/join", `{"peer":"m1"}{}`, 400},
 		{"too long", "POST", "/v1/join", `{"peer":"` + strings.Repeat("a", maxBody) + `"}`, 400},

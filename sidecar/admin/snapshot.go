@@ -13,19 +13,6 @@ const (
 	maxSnapshot     = 1<<30 + 1<<20   // bytes of a posted file
 )
 
-func (s *Server) serveRecover(rec Recoverer) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var req adminapi.RecoverRequest
-		if e := decodeBody(w, r, &req); e != nil {
-			s.writeError(w, "recover", e)
-			return
-		}
-		s.runLong(w, r, "recover", req.Timeout, func(ctx context.Context, p Progress) (adminapi.Outcome, error) {
-			return rec.Recover(ctx, req, p)
-		})
-	}
-}
-
 // saveSnapshot streams a snapshot. A failure midway breaks the connection off, so that the client does not take a part
 // for the whole.
 func (s *Server) saveSnapshot(rec Recoverer) http.HandlerFunc {

@@ -30,7 +30,7 @@ func TestSocketModeAndGroup(t *testing.T) {
 
 func TestSocketInTheWay(t *testing.T) {
 	open := func(t *testing.T, path string) error {
-		s, err := New(Config{Socket: path, Verbs: verbsOf(&fakeBackend{})})
+		s, err := New(Config{Socket: path, Verbs: VerbsOf(&fakeBackend{})})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,8 +79,8 @@ func TestSocketInTheWay(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"no socket":     {Verbs: verbsOf(&fakeBackend{})},
-		"unknown group": {Socket: "/x", Verbs: verbsOf(&fakeBackend{}), Group: "no-such-group-here"},
+		"no socket":     {Verbs: VerbsOf(&fakeBackend{})},
+		"unknown group": {Socket: "/x", Verbs: VerbsOf(&fakeBackend{}), Group: "no-such-group-here"},
 	} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%s: no error", name)
@@ -103,7 +103,7 @@ func TestSocket_InheritedGroup(t *testing.T) {
 		if err := os.Chown(path, -1, 4343); err != nil {
 			t.Fatal(err)
 		}
-		cfg := Config{Socket: path, Verbs: verbsOf(&fakeBackend{}),
+		cfg := Config{Socket: path, Verbs: VerbsOf(&fakeBackend{}),
 			Inherited: func(string) (*net.UnixListener, error) { return l.(*net.UnixListener), nil }}
 		if name != "" {
 			cfg.Group = strconv.Itoa(group)

@@ -22,20 +22,10 @@ const tokenTimeout = 12 * time.Second
 func Tokens(k TokenKeeper) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
 		mux.HandleFunc("GET /v1/tokens", serveRead(s, "tokens", k.Tokens))
-		mux.HandleFunc("POST /v1/tokens", func(w http.ResponseWriter, r *http.Request) {
-			var req adminapi.TokenRequest
-			if e := decodeBody(w, r, &req); e != nil {
-				s.writeError(w, "token_create", e)
-				return
-			}
-			answerWithin(s, w, r, "token_create", tokenTimeout, func(ctx context.Context) (adminapi.TokenCreated, error) {
-				return k.CreateToken(ctx, req)
-			})
-		})
-		mux.HandleFunc("DELETE /v1/tokens/{id}", func(w http.ResponseWriter, r *http.Request) {
-			answerWithin(s, w, r, "token_revoke", tokenTimeout, func(ctx context.Context) (adminapi.Token, error) {
+		mux.HandleFunc("POST /v1/tokens", serveBody(s, "token_create", tokenTimeout, k.CreateToken))
+		mux.HandleFunc("DELETE /v1/tokens/{id}", serveQuery(s, "token_revoke", tokenTimeout,
+			func(ctx context.Context, r *http.Request) (adminapi.Token, error) {
 				return k.RevokeToken(ctx, r.PathValue("id"))
-			})
-		})
+			}))
 	}
 }

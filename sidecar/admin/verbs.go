@@ -32,7 +32,15 @@ func Reports(r Reporter) Verbs {
 		mux.HandleFunc("GET /v1/status", serveRead(s, "status", r.Status))
 		mux.HandleFunc("GET /v1/members", serveRead(s, "members", r.Members))
 		mux.HandleFunc("GET /v1/config", serveRead(s, "config", r.Config))
-		mux.HandleFunc("GET /v1/ring", s.serveRing(r))
+		mux.HandleFunc("GET /v1/ring", serveQuery(s, "ring", 0,
+			func(ctx context.Context, q *http.Request) (adminapi.RingInfo, error) {
+				v := q.URL.Query()
+				ring := adminapi.RingQuery{Minion: v.Get("minion"), JID: v.Get("jid")}
+				if err := ring.Validate(); err != nil {
+					return adminapi.RingInfo{}, err
+				}
+				return r.RingInfo(ctx, ring)
+			}))
 	}
 }
 
@@ -47,8 +55,8 @@ type Joiner interface {
 // Joining are the verbs bootstrap and join.
 func Joining(j Joiner) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("POST /v1/bootstrap", s.serveBootstrap(j))
-		mux.HandleFunc("POST /v1/join", s.serveJoin(j))
+		mux.HandleFunc("POST /v1/bootstrap", serveLong(s, "bootstrap", j.Bootstrap))
+		mux.HandleFunc("POST /v1/join", serveLong(s, "join", j.Join))
 	}
 }
 
@@ -61,8 +69,8 @@ type Drainer interface {
 // Draining are the verbs drain and undrain.
 func Draining(d Drainer) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("POST /v1/drain", s.serveDrain(d))
-		mux.HandleFunc("POST /v1/undrain", s.serveUndrain(d))
+		mux.HandleFunc("POST /v1/drain", serveStreamed(s, "drain", d.Drain))
+		mux.HandleFunc("POST /v1/undrain", serveStreamed(s, "undrain", d.Undrain))
 	}
 }
 
@@ -74,7 +82,7 @@ type Governor interface {
 // Governing is the verb remove.
 func Governing(g Governor) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("POST /v1/remove", s.serveRemove(g))
+		mux.HandleFunc("POST /v1/remove", serveLong(s, "remove", g.Remove))
 	}
 }
 
@@ -86,7 +94,7 @@ type Rotator interface {
 // Rotating is the verb rotate.
 func Rotating(r Rotator) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("POST /v1/rotate", s.serveRotate(r))
+		mux.HandleFunc("POST /v1/rotate", serveLong(s, "rotate", r.Rotate))
 	}
 }
 
@@ -98,7 +106,7 @@ type Transferrer interface {
 // Transferring is the verb transfer.
 func Transferring(t Transferrer) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
-		mux.HandleFunc("POST /v1/transfer", s.serveTransfer(t))
+		mux.HandleFunc("POST /v1/transfer", serveLong(s, "transfer", t.Transfer))
 	}
 }
 
@@ -115,7 +123,7 @@ type Recoverer interface {
 func Recovery(r Recoverer) Verbs {
 	return func(s *Server, mux *http.ServeMux) {
 		mux.HandleFunc("GET /v1/recover", serveRead(s, "recover_plan", r.RecoverPlan))
-		mux.HandleFunc("POST /v1/recover", s.serveRecover(r))
+		mux.HandleFunc("POST /v1/recover", serveLong(s, "recover", r.Recover))
 		mux.HandleFunc("GET /v1/snapshot", s.saveSnapshot(r))
 		mux.HandleFunc("POST /v1/snapshot", s.restoreSnapshot(r))
 	}

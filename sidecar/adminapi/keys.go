@@ -73,6 +73,17 @@ type DecideKeysRequest struct {
 	IDs   []string `json:"ids"`   // 1 to MaxDecided
 }
 
+// Validate bounds the ids, and refuses a state that is not decided about.
+func (r DecideKeysRequest) Validate() error {
+	switch {
+	case len(r.IDs) == 0 || len(r.IDs) > MaxDecided:
+		return Errorf(CodeInvalid, "", "a decision is about 1 to %d keys", MaxDecided)
+	case r.State != KeyAccepted && r.State != KeyRejected && r.State != KeyDeleted:
+		return Errorf(CodeInvalid, "", "a key can be accepted, rejected or deleted, not %q", r.State)
+	}
+	return nil
+}
+
 // DecidedKeys is its answer.
 type DecidedKeys struct {
 	Rev  uint64       `json:"rev"`
@@ -126,6 +137,14 @@ type KeysOfRequest struct {
 	IDs []string `json:"ids"` // 1 to MaxKeysOf
 }
 
+// Validate bounds the ids.
+func (r KeysOfRequest) Validate() error {
+	if len(r.IDs) == 0 || len(r.IDs) > MaxKeysOf {
+		return Errorf(CodeInvalid, "", "a question is about 1 to %d keys", MaxKeysOf)
+	}
+	return nil
+}
+
 // KeysOf is its answer: what the cluster has of these ids, deleted and denied keys among it.
 type KeysOf struct {
 	Rev  uint64      `json:"rev"`
@@ -157,6 +176,25 @@ type PutKey struct {
 	Pub     string `json:"pub,omitempty"`    // with a state
 	BaseRev uint64 `json:"base_rev"`         // of what the cluster has of this id, 0: nothing; anything else is refused
 	Denied  string `json:"denied,omitempty"` // public key that is denied for this id from now on
+}
+
+// Validate bounds the keys, and refuses one of which nothing is said.
+func (r PutKeysRequest) Validate() error {
+	if len(r.Keys) == 0 || len(r.Keys) > MaxPut {
+		return Errorf(CodeInvalid, "", "1 to %d keys can be put at a time", MaxPut)
+	}
+	for _, k := range r.Keys {
+		switch k.State {
+		case KeyAccepted, KeyPending, KeyRejected:
+		case "":
+			if k.Denied == "" || k.Pub != "" {
+				return Errorf(CodeInvalid, "", "nothing is said of %q", k.ID)
+			}
+		default:
+			return Errorf(CodeInvalid, "", "a key can be put as accepted, pending or rejected, not %q", k.State)
+		}
+	}
+	return nil
 }
 
 // PutKeys has the cluster take keys. A key that it had for an id and that gives way to another one is denied from then

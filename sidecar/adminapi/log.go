@@ -19,6 +19,17 @@ type SetLogLevelRequest struct {
 	For   time.Duration `json:"for,omitempty"`
 }
 
+// maxLogFor bounds the time for which a level is set.
+const maxLogFor = 7 * 24 * time.Hour
+
+// Validate bounds the time.
+func (r SetLogLevelRequest) Validate() error {
+	if r.For < 0 || r.For > maxLogFor {
+		return Errorf(CodeInvalid, "", "a level is set for a week at most")
+	}
+	return nil
+}
+
 // LogLevel asks how much the daemon logs.
 func (c *Client) LogLevel(ctx context.Context) (LogLevel, error) {
 	return getJSON[LogLevel](ctx, c, "/log", nil)

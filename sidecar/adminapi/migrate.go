@@ -2,9 +2,6 @@ package adminapi
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -90,14 +87,5 @@ func (c *Client) Migration(ctx context.Context, plan bool, to string) (Migration
 
 // Migrate has a node begin a step.
 func (c *Client) Migrate(ctx context.Context, r MigrateRequest) (MigrateNode, error) {
-	var out MigrateNode
-	resp, err := c.doJSON(ctx, http.MethodPost, "/migrate", nil, r)
-	if err != nil {
-		return out, err
-	}
-	defer resp.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxReply)).Decode(&out); err != nil {
-		return out, c.explainError(ctx, fmt.Errorf("read the answer: %w", err))
-	}
-	return out, nil
+	return sendJSON[MigrateNode](ctx, c, http.MethodPost, "/migrate", r)
 }

@@ -82,6 +82,38 @@ type RotateRequest struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
+// Operation is the request of a long operation.
+type Operation interface {
+	// WaitTime bounds the operation; 0: as long as the client waits.
+	WaitTime() time.Duration
+}
+
+func (r BootstrapRequest) WaitTime() time.Duration { return r.Timeout }
+func (r JoinRequest) WaitTime() time.Duration      { return r.Timeout }
+func (r RemoveRequest) WaitTime() time.Duration    { return r.Timeout }
+func (r TransferRequest) WaitTime() time.Duration  { return r.Timeout }
+func (r RotateRequest) WaitTime() time.Duration    { return r.Timeout }
+func (r DrainRequest) WaitTime() time.Duration     { return r.Timeout }
+func (r UndrainRequest) WaitTime() time.Duration   { return r.Timeout }
+func (r UpgradeRequest) WaitTime() time.Duration   { return r.Timeout }
+func (r RecoverRequest) WaitTime() time.Duration   { return r.Timeout }
+
+// Validate wants a peer.
+func (r JoinRequest) Validate() error {
+	if r.Peer == "" {
+		return Errorf(CodeInvalid, "name any member: saltclusterctl join PEER", "no peer was named")
+	}
+	return nil
+}
+
+// Validate wants a node.
+func (r RemoveRequest) Validate() error {
+	if r.Node == "" {
+		return Errorf(CodeInvalid, "saltclusterctl members lists them", "no node was named")
+	}
+	return nil
+}
+
 // Progress is one step of a long operation, told as it happens.
 type Progress struct {
 	Time    time.Time `json:"time"`

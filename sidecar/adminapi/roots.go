@@ -47,6 +47,14 @@ type RefillRootsRequest struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
+func (r SyncRootsRequest) WaitTime() time.Duration   { return r.Timeout }
+func (r DecideRootsRequest) WaitTime() time.Duration { return r.Timeout }
+func (AsideRootsRequest) WaitTime() time.Duration    { return asideTime }
+func (r RefillRootsRequest) WaitTime() time.Duration { return r.Timeout }
+
+// asideTime bounds what is done about something put aside: the node looks at its disk.
+const asideTime = 90 * time.Second
+
 // RootsOutcome says what a revision did on each node; part of an Outcome.
 type RootsOutcome struct {
 	Revision *RootsRevision `json:"revision,omitempty"`
