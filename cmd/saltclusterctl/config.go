@@ -21,22 +21,15 @@ func newConfigCommand(e *console.Env) *cli.Command {
 		OnUsageError:    console.OnUsageError,
 		Subcommands: []*cli.Command{newConfigCheckCommand(e), newConfigShowCommand(e), newConfigDiffCommand(e),
 			newConfigDefaultCommand(e)},
-		Action: func(c *cli.Context) error {
-			return console.NoSuchWord(c, "saltclusterctl config --help", "check, show, diff or default")
-		},
+		Action: console.NoSuchWord("saltclusterctl config --help", "check, show, diff or default"),
 	}
 }
 
 func newConfigCheckCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
-		Name:  "check",
-		Usage: "read the configuration as saltclusterd would and list every mistake; exit code 1 when there is one",
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			return runConfigCheck(c, e)
-		},
+		Name:   "check",
+		Usage:  "read the configuration as saltclusterd would and list every mistake; exit code 1 when there is one",
+		Action: console.WithoutArgs(e, runConfigCheck),
 	})
 }
 
@@ -80,12 +73,7 @@ func newConfigShowCommand(e *console.Env) *cli.Command {
 				Usage: "ask the running saltclusterd instead of reading the files"},
 			&cli.BoolFlag{Name: "changed", Usage: "only options that differ from their default"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			return runConfigShow(c, e)
-		},
+		Action: console.WithoutArgs(e, runConfigShow),
 	})
 }
 
@@ -125,12 +113,9 @@ func newConfigDefaultCommand(e *console.Env) *cli.Command {
 		Usage:           "print the commented default configuration file",
 		HideHelpCommand: true,
 		OnUsageError:    console.OnUsageError,
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
 			_, err := e.Stdout.Write(config.DefaultFile())
 			return err
-		},
+		}),
 	}
 }

@@ -17,12 +17,7 @@ func newConfigDiffCommand(e *console.Env) *cli.Command {
 		Usage: "compare the files with the configuration of the running saltclusterd",
 		Description: "Differences take effect with saltclusterctl upgrade (or systemctl reload saltclusterd). Exit code 10: there are differences. For\n" +
 			"secrets only whether they are set can be compared.",
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			return runConfigDiff(c, e)
-		},
+		Action: console.WithoutArgs(e, runConfigDiff),
 	})
 }
 

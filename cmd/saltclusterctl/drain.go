@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -45,10 +44,7 @@ func newDrainCommand(e *console.Env) *cli.Command {
 				Node: node, Over: c.Duration("over"), WaitJobs: c.Bool("wait-jobs"), Force: c.Bool("force"),
 				Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
 			}
-			return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
-				p func(adminapi.Progress)) (adminapi.Outcome, error) {
-				return client.Drain(ctx, r, p)
-			})
+			return console.RunOperation(c, e, console.ForRequest((*adminapi.Client).Drain, r))
 		},
 	})
 }
@@ -65,10 +61,7 @@ func newUndrainCommand(e *console.Env) *cli.Command {
 				return err
 			}
 			r := adminapi.UndrainRequest{Node: node, Wait: c.Bool("wait"), Timeout: c.Duration("timeout")}
-			return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
-				p func(adminapi.Progress)) (adminapi.Outcome, error) {
-				return client.Undrain(ctx, r, p)
-			})
+			return console.RunOperation(c, e, console.ForRequest((*adminapi.Client).Undrain, r))
 		},
 	})
 }
@@ -94,5 +87,5 @@ func nodeOrSelf(c *cli.Context) (string, error) {
 		return "", console.Usagef("saltclusterctl "+c.Command.Name+" m2", "%s takes the id of a node or --self, not both",
 			c.Command.Name)
 	}
-	return c.Args().First(), console.CheckOperation(c)
+	return c.Args().First(), nil
 }

@@ -35,27 +35,19 @@ func newEventsCommand(e *console.Env) *cli.Command {
 			case c.NArg() == 0:
 				return runHandledEvents(c, e)
 			}
-			x, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.EventExplanation,
-				error) {
+			return console.ShowAnswer(c, e, func(client *adminapi.Client,
+				ctx context.Context) (adminapi.EventExplanation, error) {
 				return client.ExplainEvent(ctx, c.String("minion"), c.Args().First())
-			})
-			if err != nil {
-				return err
-			}
-			return e.PrintValue(c, x, func(s *console.Screen) { explainEvent(s, x) })
+			}, explainEvent)
 		},
 	})
 }
 
 func runHandledEvents(c *cli.Context, e *console.Env) error {
-	list, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.HandledEvents,
+	return console.ShowAnswer(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.HandledEvents,
 		error) {
 		return client.HandledEvents(ctx, c.String("minion"), c.Int("limit"))
-	})
-	if err != nil {
-		return err
-	}
-	return e.PrintValue(c, list, func(s *console.Screen) { handledEvents(s, list, c.Bool("explain")) })
+	}, func(s *console.Screen, list adminapi.HandledEvents) { handledEvents(s, list, c.Bool("explain")) })
 }
 
 func handledEvents(s *console.Screen, list adminapi.HandledEvents, explain bool) {

@@ -51,12 +51,7 @@ func newHAProxyCommand(e *console.Env) *cli.Command {
 			&cli.BoolFlag{Name: "check",
 				Usage: "check it with the haproxy of this host first; exit code 1 when that finds a problem"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			return runHAProxy(c, e)
-		},
+		Action: console.WithoutArgs(e, runHAProxy),
 	})
 }
 
@@ -68,9 +63,6 @@ type balanced struct {
 }
 
 func runHAProxy(c *cli.Context, e *console.Env) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
 	facts, err := balancerFacts(e, c)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,9 +23,7 @@ func newJobsCommand(e *console.Env) *cli.Command {
 		Description: "salt-run jobs.* shows the jobs that this node keeps: its own, and with up to cluster_job_replicas nodes all of them.\n" +
 			"This command asks the other nodes for the rest.",
 		Subcommands: []*cli.Command{newJobsListCommand(e), newJobsShowCommand(e)},
-		Action: func(c *cli.Context) error {
-			return console.NoSuchWord(c, "saltclusterctl jobs --help", "list or show")
-		},
+		Action:      console.NoSuchWord("saltclusterctl jobs --help", "list or show"),
 	})
 }
 
@@ -35,18 +32,10 @@ func newJobsListCommand(e *console.Env) *cli.Command {
 		Name:  "list",
 		Usage: "list the newest jobs of the cluster, and which nodes keep them",
 		Flags: []cli.Flag{console.WideFlag(), &cli.IntFlag{Name: "n", Aliases: []string{"count"}, Value: 50, Usage: "list `N` jobs"}},
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			list, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.JobList, error) {
-				return client.ListJobs(ctx, c.Int("n"))
-			})
-			if err != nil {
-				return err
-			}
-			return e.PrintValue(c, list, func(s *console.Screen) { jobsScreen(s, list, time.Now()) })
-		},
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
+			return console.ShowAnswer(c, e, console.With((*adminapi.Client).ListJobs, c.Int("n")),
+				func(s *console.Screen, list adminapi.JobList) { jobsScreen(s, list, time.Now()) })
+		}),
 	})
 }
 
@@ -54,25 +43,21 @@ func newJobsShowCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "show", ArgsUsage: "JID",
 		Usage: "show a job and its returns, whichever node keeps it",
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return console.Usagef("saltclusterctl jobs list", "jobs show takes one argument, a job id")
-			}
-			job, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Job, error) {
-				return client.ShowJob(ctx, c.Args().First())
-			})
-			if err != nil {
-				return err
-			}
-			ring, _ := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.RingInfo, error) {
-				return client.RingInfo(ctx, adminapi.RingQuery{JID: c.Args().First()}) // without it the publisher is not shown
-			})
-			shown := shownJob{Job: job, Missing: missingReturns(job)}
-			if o := ring.Owner; o != nil && o.By == adminapi.OwnerByPublisher {
-				shown.Publisher, shown.PublisherAway = o.Node, isAway(ring, o.Node)
-			}
-			return e.PrintValue(c, shown, func(s *console.Screen) { jobScreen(s, shown) })
-		},
+		Action: console.WithOneArg(e, "saltclusterctl jobs list",
+			"jobs show takes one argument, a job id", func(c *cli.Context, e *console.Env) error {
+				job, err := console.AskAdmin(c, e, console.With((*adminapi.Client).ShowJob, c.Args().First()))
+				if err != nil {
+					return err
+				}
+				// without it the publisher is not shown
+				ring, _ := console.AskAdmin(c, e,
+					console.With((*adminapi.Client).RingInfo, adminapi.RingQuery{JID: c.Args().First()}))
+				shown := shownJob{Job: job, Missing: missingReturns(job)}
+				if o := ring.Owner; o != nil && o.By == adminapi.OwnerByPublisher {
+					shown.Publisher, shown.PublisherAway = o.Node, isAway(ring, o.Node)
+				}
+				return e.PrintValue(c, shown, func(s *console.Screen) { jobScreen(s, shown) })
+			}),
 	})
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -32,19 +31,12 @@ func newJoinCommand(e *console.Env) *cli.Command {
 				Usage: "join even if keys accepted here are not in the cluster: they become pending"},
 			&cli.StringFlag{Name: "pub-fingerprint", Usage: "refuse a cluster unless the SHA-256 of its master.pub is `HEX`"},
 		}, console.WaitFlags()...),
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return console.Usagef("saltclusterctl join 10.0.0.11", "join takes one argument, the address of any member")
-			}
-			return runJoin(c, e)
-		},
+		Action: console.WithOneArg(e, "saltclusterctl join 10.0.0.11",
+			"join takes one argument, the address of any member", runJoin),
 	})
 }
 
 func runJoin(c *cli.Context, e *console.Env) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
 	peer := c.Args().First()
 	if _, _, err := config.SplitHostPort(peer, 1); err != nil {
 		return console.Usagef("saltclusterctl join 10.0.0.11", "%v", err)
@@ -57,10 +49,7 @@ func runJoin(c *cli.Context, e *console.Env) error {
 	if err := fillRight(e, c, &r); err != nil {
 		return err
 	}
-	return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
-		p func(adminapi.Progress)) (adminapi.Outcome, error) {
-		return client.Join(ctx, r, p)
-	})
+	return console.RunOperation(c, e, console.ForRequest((*adminapi.Client).Join, r))
 }
 
 // fillRight fills in what the command line says about the right to join.

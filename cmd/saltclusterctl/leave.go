@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -28,16 +27,13 @@ func newLeaveCommand(e *console.Env) *cli.Command {
 			console.YesFlag(),
 			console.TimeoutFlag(),
 		}, adopt.HostFlags()...),
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
 			if !c.Bool("restore-master") {
 				return console.Usagef("saltclusterctl leave --restore-master; to only take a node out of the cluster: saltclusterctl remove NODE",
 					"leave gives the ports back to the salt-master: add --restore-master")
 			}
 			return runLeave(c, e)
-		},
+		}),
 	})
 }
 
@@ -48,9 +44,6 @@ type left struct {
 }
 
 func runLeave(c *cli.Context, e *console.Env) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
 	site, err := adopt.InspectSite(e, c)
 	if err != nil {
 		return err
@@ -111,16 +104,8 @@ func compareNodes(e *console.Env, c *cli.Context, site *adopt.Site) *adminapi.Ve
 
 // removeSelf lets the minions go to the others, and takes this node off the roster.
 func removeSelf(e *console.Env, c *cli.Context, node string) error {
-	ctx, cancel := c.Context, context.CancelFunc(func() {})
-	if t := c.Duration("timeout"); t > 0 {
-		ctx, cancel = context.WithTimeout(ctx, t+console.ReplyMargin)
-	}
-	defer cancel()
-	client := e.OpenClient(c)
-	defer client.Close()
-	t := console.NewProgressBar(e)
-	_, err := client.Remove(ctx, adminapi.RemoveRequest{Node: node, Timeout: c.Duration("timeout")}, t.ShowStep)
-	t.EndBar()
+	_, err := console.Operate(c, e, console.ForRequest((*adminapi.Client).Remove,
+		adminapi.RemoveRequest{Node: node, Timeout: c.Duration("timeout")}))
 	return err
 }
 

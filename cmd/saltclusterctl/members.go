@@ -12,24 +12,16 @@ import (
 
 func newMembersCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
-		Name:  "members",
-		Usage: "list all nodes: role, state, versions; with --wide also term and lag",
-		Flags: []cli.Flag{console.WideFlag()},
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			return runMembers(c, e)
-		},
+		Name:   "members",
+		Usage:  "list all nodes: role, state, versions; with --wide also term and lag",
+		Flags:  []cli.Flag{console.WideFlag()},
+		Action: console.WithoutArgs(e, runMembers),
 	})
 }
 
 func runMembers(c *cli.Context, e *console.Env) error {
-	m, err := console.AskAdmin(c, e, (*adminapi.Client).Members)
-	if err != nil {
-		return err
-	}
-	return e.PrintValue(c, m, func(s *console.Screen) { membersTable(s, "", m.Members, time.Now()) })
+	return console.ShowAnswer(c, e, (*adminapi.Client).Members,
+		func(s *console.Screen, m adminapi.Members) { membersTable(s, "", m.Members, time.Now()) })
 }
 
 // defaultPort is that of peers unless cluster_pool_port has another one.

@@ -64,11 +64,8 @@ func runMinions(c *cli.Context, e *console.Env) error {
 	case id != "":
 		return runOneMinion(c, e, id)
 	}
-	m, err := console.AskAdmin(c, e, (*adminapi.Client).Minions)
-	if err != nil {
-		return err
-	}
-	return e.PrintValue(c, m, func(s *console.Screen) { minionsScreen(s, m, time.Now()) })
+	return console.ShowAnswer(c, e, (*adminapi.Client).Minions,
+		func(s *console.Screen, m adminapi.Minions) { minionsScreen(s, m, time.Now()) })
 }
 
 func minionsScreen(s *console.Screen, m adminapi.Minions, now time.Time) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -26,32 +25,24 @@ func newRemoveCommand(e *console.Env) *cli.Command {
 			console.WaitFlag("nothing is left of it; --wait=false returns as soon as it is off the roster"),
 			console.TimeoutFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return console.Usagef("saltclusterctl members lists them", "remove takes one argument, the id of a node")
-			}
-			if c.Bool("dry-run") {
-				return dryrun.ShowForecast(c, e, func(st adminapi.Status,
-					m adminapi.Member) dryrun.Forecast {
-					return dryrun.RemoveForecast(st, m, c.Bool("force"))
-				})
-			}
-			return runRemove(c, e)
-		},
+		Action: console.WithOneArg(e, "saltclusterctl members lists them",
+			"remove takes one argument, the id of a node", func(c *cli.Context, e *console.Env) error {
+				if c.Bool("dry-run") {
+					return dryrun.ShowForecast(c, e, func(st adminapi.Status,
+						m adminapi.Member) dryrun.Forecast {
+						return dryrun.RemoveForecast(st, m, c.Bool("force"))
+					})
+				}
+				return runRemove(c, e)
+			}),
 	})
 }
 
 func runRemove(c *cli.Context, e *console.Env) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
 	if err := e.AskConsent(c, fmt.Sprintf("take %s out of the cluster for good?", console.Clean(c.Args().First()))); err != nil {
 		return err
 	}
 	r := adminapi.RemoveRequest{Node: c.Args().First(), Force: c.Bool("force"), NoWait: !c.Bool("wait"),
 		Timeout: c.Duration("timeout")}
-	return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
-		p func(adminapi.Progress)) (adminapi.Outcome, error) {
-		return client.Remove(ctx, r, p)
-	})
+	return console.RunOperation(c, e, console.ForRequest((*adminapi.Client).Remove, r))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -23,9 +22,7 @@ func newReturnsCommand(e *console.Env) *cli.Command {
 			"it answers others, is put aside and given to it again at most three times, because each time may fire its events again;\n" +
 			"after that only retry does. No acknowledged return is lost. Each is a file below state_dir/returns/unanswered.",
 		Subcommands: []*cli.Command{newReturnsListCommand(e), newReturnsRetryCommand(e), newReturnsDropCommand(e)},
-		Action: func(c *cli.Context) error {
-			return console.NoSuchWord(c, "saltclusterctl returns --help", "list, retry or drop")
-		},
+		Action:      console.NoSuchWord("saltclusterctl returns --help", "list, retry or drop"),
 	})
 }
 
@@ -33,16 +30,10 @@ func newReturnsListCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "list",
 		Usage: "list the returns that were put aside on this node, the oldest first",
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			list, err := console.AskAdmin(c, e, (*adminapi.Client).UnansweredReturns)
-			if err != nil {
-				return err
-			}
-			return e.PrintValue(c, list, func(s *console.Screen) { unansweredScreen(s, list, time.Now()) })
-		},
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
+			return console.ShowAnswer(c, e, (*adminapi.Client).UnansweredReturns,
+				func(s *console.Screen, list adminapi.UnansweredReturns) { unansweredScreen(s, list, time.Now()) })
+		}),
 	})
 }
 
@@ -79,16 +70,9 @@ func newReturnsRetryCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "retry",
 		Usage: "give all of them to the salt-master once more, one after the other",
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			done, err := console.AskAdmin(c, e, (*adminapi.Client).RetryReturns)
-			if err != nil {
-				return err
-			}
-			return e.PrintValue(c, done, func(s *console.Screen) { retriedScreen(s, done) })
-		},
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
+			return console.ShowAnswer(c, e, (*adminapi.Client).RetryReturns, retriedScreen)
+		}),
 	})
 }
 
@@ -111,28 +95,20 @@ func newReturnsDropCommand(e *console.Env) *cli.Command {
 		Name: "drop", ArgsUsage: "ID",
 		Usage: "delete one for good: no job cache will contain it",
 		Flags: []cli.Flag{dryrun.DryRunFlag(), console.YesFlag()},
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return console.Usagef("saltclusterctl returns list", "returns drop takes one argument, the id of a return")
-			}
-			if c.Bool("dry-run") {
-				return forecastDrop(c, e)
-			}
-			if err := e.AskConsent(c, fmt.Sprintf("delete the return %s for good?", console.Clean(c.Args().First()))); err != nil {
-				return err
-			}
-			r, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.UnansweredReturn,
-				error) {
-				return client.DropReturn(ctx, c.Args().First())
-			})
-			if err != nil {
-				return err
-			}
-			return e.PrintValue(c, r, func(s *console.Screen) {
-				s.Line("dropped: the return of %s for %s", console.Clean(cmp.Or(r.Minion, "an unknown minion")),
-					console.Clean(cmp.Or(r.JID, "no job")))
-			})
-		},
+		Action: console.WithOneArg(e, "saltclusterctl returns list",
+			"returns drop takes one argument, the id of a return", func(c *cli.Context, e *console.Env) error {
+				if c.Bool("dry-run") {
+					return forecastDrop(c, e)
+				}
+				if err := e.AskConsent(c, fmt.Sprintf("delete the return %s for good?", console.Clean(c.Args().First()))); err != nil {
+					return err
+				}
+				return console.ShowAnswer(c, e, console.With((*adminapi.Client).DropReturn, c.Args().First()),
+					func(s *console.Screen, r adminapi.UnansweredReturn) {
+						s.Line("dropped: the return of %s for %s", console.Clean(cmp.Or(r.Minion, "an unknown minion")),
+							console.Clean(cmp.Or(r.JID, "no job")))
+					})
+			}),
 	})
 }
 

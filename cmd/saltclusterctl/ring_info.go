@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,27 +20,18 @@ func newRingInfoCommand(e *console.Env) *cli.Command {
 			&cli.StringFlag{Name: "minion", Usage: "show which node owns this minion `ID`"},
 			&cli.StringFlag{Name: "jid", Usage: "show which node owns this job (`JID`)"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
 			if c.String("minion") != "" && c.String("jid") != "" {
 				return console.Usagef("use --minion or --jid", "--minion and --jid cannot be combined")
 			}
 			return runRingInfo(c, e)
-		},
+		}),
 	})
 }
 
 func runRingInfo(c *cli.Context, e *console.Env) error {
 	q := adminapi.RingQuery{Minion: c.String("minion"), JID: c.String("jid")}
-	info, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.RingInfo, error) {
-		return client.RingInfo(ctx, q)
-	})
-	if err != nil {
-		return err
-	}
-	return e.PrintValue(c, info, func(s *console.Screen) { ringTable(s, info) })
+	return console.ShowAnswer(c, e, console.With((*adminapi.Client).RingInfo, q), ringTable)
 }
 
 func ringTable(s *console.Screen, info adminapi.RingInfo) {

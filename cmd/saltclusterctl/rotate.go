@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -34,7 +33,7 @@ func newRotateCommand(e *console.Env) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
-				return console.NoSuchWord(c, "saltclusterctl rotate --help", "aes, gossip-key, certificates, secret or identity")
+				return console.NoSuchWord("saltclusterctl rotate --help", "aes, gossip-key, certificates, secret or identity")(c)
 			}
 			return listRotations(c, e)
 		},
@@ -63,12 +62,9 @@ func listRotations(c *cli.Context, e *console.Env) error {
 func newRotateWhat(e *console.Env, what, usage string, flags ...cli.Flag) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: what, Usage: usage, Flags: append(flags, rotateFlags()...),
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
 			return runRotate(c, e, adminapi.RotateRequest{What: what, Node: c.String("node")})
-		},
+		}),
 	})
 }
 
@@ -84,12 +80,7 @@ func newRotateSecretCommand(e *console.Env) *cli.Command {
 			&cli.BoolFlag{Name: "now", Usage: "refuse the old secret from now on"},
 			&cli.BoolFlag{Name: "finish", Usage: "the second step: refuse the old secret"},
 		}, rotateFlags()...),
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			return runRotateSecret(c, e)
-		},
+		Action: console.WithoutArgs(e, runRotateSecret),
 	})
 }
 
@@ -108,10 +99,7 @@ func newRotateIdentityCommand(e *console.Env) *cli.Command {
 			&cli.BoolFlag{Name: "abort", Usage: "delete the new identity, before the switch"},
 			&cli.BoolFlag{Name: "force", Usage: "continue even if minions or nodes are behind"},
 		}, rotateFlags()...),
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
 			r := adminapi.RotateRequest{What: adminapi.RotateIdentity, Force: c.Bool("force")}
 			for _, step := range []string{adminapi.IdentityPrepare, adminapi.IdentitySwitch, adminapi.IdentityFinish,
 				adminapi.IdentityAbort} {
@@ -124,7 +112,7 @@ func newRotateIdentityCommand(e *console.Env) *cli.Command {
 				}
 			}
 			return runRotate(c, e, r)
-		},
+		}),
 	})
 }
 
@@ -185,9 +173,6 @@ func runRotate(c *cli.Context, e *console.Env, r adminapi.RotateRequest) error {
 
 // consentToRotation asks before anything is replaced; "rotate identity" without a step only reports.
 func consentToRotation(e *console.Env, c *cli.Context, r adminapi.RotateRequest) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
 	if c.Bool("dry-run") || r.What == adminapi.RotateIdentity && r.Step == "" {
 		return nil
 	}
@@ -196,10 +181,7 @@ func consentToRotation(e *console.Env, c *cli.Context, r adminapi.RotateRequest)
 
 func rotateSecret(c *cli.Context, e *console.Env, r adminapi.RotateRequest) error {
 	r.DryRun, r.Timeout = c.Bool("dry-run"), c.Duration("timeout")
-	return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
-		p func(adminapi.Progress)) (adminapi.Outcome, error) {
-		return client.Rotate(ctx, r, p)
-	})
+	return console.RunOperation(c, e, console.ForRequest((*adminapi.Client).Rotate, r))
 }
 
 func rotateQuestion(r adminapi.RotateRequest) string {

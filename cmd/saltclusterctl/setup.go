@@ -32,12 +32,7 @@ func newSetupCommand(e *console.Env) *cli.Command {
 				Usage: "this master becomes a node of the cluster that `PEER` belongs to, instead of creating one"},
 			&cli.StringFlag{Name: "cluster-id", Usage: "`NAME` of the cluster, the same on every node; default: salt"},
 		}, adopt.HostFlags()...),
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			return runSetup(c, e)
-		},
+		Action: console.WithoutArgs(e, runSetup),
 	})
 }
 
@@ -48,9 +43,6 @@ type setupDone struct {
 }
 
 func runSetup(c *cli.Context, e *console.Env) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
 	site, err := adopt.InspectSite(e, c)
 	if err != nil {
 		return err

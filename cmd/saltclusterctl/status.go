@@ -25,12 +25,7 @@ func newStatusCommand(e *console.Env) *cli.Command {
 			&cli.BoolFlag{Name: "all",
 				Usage: "with --check: also when another node is down or not ready, even if this node has no problem; drained nodes are fine"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			return runStatus(c, e)
-		},
+		Action: console.WithoutArgs(e, runStatus),
 	})
 }
 

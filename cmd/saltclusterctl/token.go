@@ -31,9 +31,7 @@ func newTokenCommand(e *console.Env) *cli.Command {
 			"nothing that the cluster stores can be used to join. The token contains the fingerprint of the cluster's key: the node that\n" +
 			"uses it cannot join another cluster.",
 		Subcommands: []*cli.Command{newTokenCreateCommand(e), newTokenListCommand(e), newTokenRevokeCommand(e)},
-		Action: func(c *cli.Context) error {
-			return console.NoSuchWord(c, "saltclusterctl token --help", "create, list or revoke")
-		},
+		Action:      console.NoSuchWord("saltclusterctl token --help", "create, list or revoke"),
 	})
 }
 
@@ -48,12 +46,7 @@ func newTokenCreateCommand(e *console.Env) *cli.Command {
 			&cli.StringFlag{Name: "file",
 				Usage: "write it to the new `FILE`, readable by its owner only, instead of printing it"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			return runTokenCreate(c, e)
-		},
+		Action: console.WithoutArgs(e, runTokenCreate),
 	})
 }
 
@@ -113,16 +106,9 @@ func newTokenListCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "list",
 		Usage: "list the tokens; used and expired ones are listed for a week",
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			list, err := console.AskAdmin(c, e, (*adminapi.Client).Tokens)
-			if err != nil {
-				return err
-			}
-			return e.PrintValue(c, list, func(s *console.Screen) { tokensScreen(s, list) })
-		},
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
+			return console.ShowAnswer(c, e, (*adminapi.Client).Tokens, tokensScreen)
+		}),
 	})
 }
 
@@ -147,21 +133,14 @@ func newTokenRevokeCommand(e *console.Env) *cli.Command {
 		Name: "revoke", ArgsUsage: "ID",
 		Usage: "revoke a token; a node that has joined with it stays a member",
 		Flags: []cli.Flag{dryrun.DryRunFlag()},
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return console.Usagef("saltclusterctl token list", "token revoke takes one argument, the id of a token")
-			}
-			if c.Bool("dry-run") {
-				return forecastRevoke(c, e)
-			}
-			t, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.Token, error) {
-				return client.RevokeToken(ctx, c.Args().First())
-			})
-			if err != nil {
-				return err
-			}
-			return e.PrintValue(c, t, func(s *console.Screen) { s.Line("the token %s was revoked", console.Clean(t.ID)) })
-		},
+		Action: console.WithOneArg(e, "saltclusterctl token list",
+			"token revoke takes one argument, the id of a token", func(c *cli.Context, e *console.Env) error {
+				if c.Bool("dry-run") {
+					return forecastRevoke(c, e)
+				}
+				return console.ShowAnswer(c, e, console.With((*adminapi.Client).RevokeToken, c.Args().First()),
+					func(s *console.Screen, t adminapi.Token) { s.Line("the token %s was revoked", console.Clean(t.ID)) })
+			}),
 	})
 }
 

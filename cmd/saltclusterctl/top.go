@@ -32,12 +32,7 @@ func newTopCommand(e *console.Env) *cli.Command {
 			console.WideFlag(),
 			&cli.IntFlag{Name: "n", Aliases: []string{"count"}, Usage: "end after `N` screens", DefaultText: "never"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			return runTop(c, e)
-		},
+		Action: console.WithoutArgs(e, runTop),
 	})
 }
 
@@ -57,9 +52,6 @@ type counters struct {
 func runTop(c *cli.Context, e *console.Env) error {
 	if format := c.String("out"); format != "table" {
 		return console.Usagef("saltclusterctl status --out json", "top is for people: it has no --out %s", format)
-	}
-	if err := console.CheckOperation(c); err != nil {
-		return err
 	}
 	cfg, err := console.AskAdmin(c, e, (*adminapi.Client).Config)
 	if err != nil {

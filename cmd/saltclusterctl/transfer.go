@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 
@@ -36,14 +35,8 @@ func newTransferCommand(e *console.Env) *cli.Command {
 }
 
 func runTransfer(c *cli.Context, e *console.Env) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
 	r := adminapi.TransferRequest{To: c.Args().First(), NoWait: !c.Bool("wait"), Timeout: c.Duration("timeout")}
-	return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
-		p func(adminapi.Progress)) (adminapi.Outcome, error) {
-		return client.Transfer(ctx, r, p)
-	})
+	return console.RunOperation(c, e, console.ForRequest((*adminapi.Client).Transfer, r))
 }
 
 func forecastTransfer(c *cli.Context, e *console.Env) error {

@@ -25,19 +25,11 @@ func newUpgradeCommand(e *console.Env) *cli.Command {
 			&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until the new process answers"},
 			&cli.DurationFlag{Name: "timeout", Value: 2 * time.Minute, Usage: "give up after `TIME`; 0: never"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			return runUpgrade(c, e)
-		},
+		Action: console.WithoutArgs(e, runUpgrade),
 	})
 }
 
 func runUpgrade(c *cli.Context, e *console.Env) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
 	r := adminapi.UpgradeRequest{Timeout: c.Duration("timeout")}
 	if path := c.String("binary"); path != "" {
 		abs, err := filepath.Abs(path)
@@ -46,7 +38,7 @@ func runUpgrade(c *cli.Context, e *console.Env) error {
 		}
 		r.Binary = abs
 	}
-	return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
+	return console.RunOperation(c, e, func(client *adminapi.Client, ctx context.Context,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		before, err := client.Version(ctx)
 		if err != nil {

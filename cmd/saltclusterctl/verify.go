@@ -25,26 +25,13 @@ func newVerifyCommand(e *console.Env) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "give up after `TIME`; 0: never"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			return runVerify(c, e)
-		},
+		Action: console.WithoutArgs(e, runVerify),
 	})
 }
 
 func runVerify(c *cli.Context, e *console.Env) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
-	ctx, cancel := console.WithTimeout(c)
-	defer cancel()
-	client := e.OpenClient(c)
-	defer client.Close()
-	done := e.ShowWaiting("every node reads what it holds; what differs is looked at again")
-	v, err := client.Verify(ctx)
-	done()
+	v, err := console.AskLong(c, e, (*adminapi.Client).Verify,
+		"every node reads what it holds; what differs is looked at again")
 	if err != nil {
 		return err
 	}

@@ -19,22 +19,14 @@ type versions struct {
 
 func newVersionCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
-		Name:  "version",
-		Usage: "show the versions of this tool and of the running saltclusterd",
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			return runVersion(c, e)
-		},
+		Name:   "version",
+		Usage:  "show the versions of this tool and of the running saltclusterd",
+		Action: console.WithoutArgs(e, runVersion),
 	})
 }
 
 // runVersion succeeds without a daemon: the tool has a version of its own.
 func runVersion(c *cli.Context, e *console.Env) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
 	v := versions{Client: adminapi.Version{Version: buildVersion(), Go: runtime.Version(), API: adminapi.APIVersion}}
 	if daemon, err := console.AskAdmin(c, e, (*adminapi.Client).Version); err != nil {
 		v.Error = err.Error()

@@ -20,16 +20,10 @@ func newWallCommand(e *console.Env) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "explain", Usage: "show what each rule allows"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			w, err := console.AskAdmin(c, e, (*adminapi.Client).Wall)
-			if err != nil {
-				return err
-			}
-			return e.PrintValue(c, w, func(s *console.Screen) { wallScreen(s, w, c.Bool("explain"), time.Now()) })
-		},
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
+			return console.ShowAnswer(c, e, (*adminapi.Client).Wall,
+				func(s *console.Screen, w adminapi.Wall) { wallScreen(s, w, c.Bool("explain"), time.Now()) })
+		}),
 	})
 }
 

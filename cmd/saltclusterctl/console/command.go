@@ -29,6 +29,14 @@ func CompleteCommand(c *cli.Command) *cli.Command {
 		&cli.StringFlag{Name: "config", Usage: "main configuration file (`PATH`); default: $SALTCLUSTERD_CONFIG, then " +
 			config.DefaultPath},
 	)
+	if run := c.Action; run != nil {
+		c.Action = func(c *cli.Context) error {
+			if err := checkFlags(c); err != nil {
+				return err
+			}
+			return run(c)
+		}
+	}
 	return c
 }
 
@@ -54,12 +62,34 @@ func OnUsageError(c *cli.Context, err error, _ bool) error {
 	return Usagef(name+" --help", "%s", FlagMistake(err.Error(), flags))
 }
 
-// NoSuchWord is the error for a verb that must be followed by one of words, and was not.
-func NoSuchWord(c *cli.Context, hint, words string) error {
-	if !c.Args().Present() {
-		return Usagef(hint, "%s needs a subcommand: %s", c.Command.Name, words)
+// NoSuchWord is what a verb does that must be followed by one of words, and was not.
+func NoSuchWord(hint, words string) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if !c.Args().Present() {
+			return Usagef(hint, "%s needs a subcommand: %s", c.Command.Name, words)
+		}
+		return Usagef(hint, "%s has no %q: it is %s", c.Command.Name, c.Args().First(), words)
 	}
-	return Usagef(hint, "%s has no %q: it is %s", c.Command.Name, c.Args().First(), words)
+}
+
+// WithoutArgs runs a command that takes no positional arguments.
+func WithoutArgs(e *Env, run func(*cli.Context, *Env) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if err := NoArgs(c); err != nil {
+			return err
+		}
+		return run(c, e)
+	}
+}
+
+// WithOneArg runs a command that takes one argument, and refuses another number of them with a message and a hint.
+func WithOneArg(e *Env, hint, message string, run func(*cli.Context, *Env) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if c.NArg() != 1 {
+			return Usagef(hint, "%s", message)
+		}
+		return run(c, e)
+	}
 }
 
 // NoArgs refuses positional arguments.

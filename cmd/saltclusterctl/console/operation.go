@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 // replyMargin is added to --timeout, so that the daemon's own, better worded
 // answer comes first.
-const ReplyMargin = 10 * time.Second
+const replyMargin = 10 * time.Second
 
 // WaitFlags are those of every long operation.
 func WaitFlags() []cli.Flag {
@@ -34,21 +35,34 @@ func TimeoutFlag() cli.Flag {
 	return &cli.DurationFlag{Name: "timeout", Value: 2 * time.Minute, Usage: "give up waiting after `TIME`; 0: never"}
 }
 
-// RunOperation runs a long operation, showing its progress on standard error and
-// its outcome on standard output.
-func RunOperation(c *cli.Context, e *Env,
-	call func(context.Context, *adminapi.Client, func(adminapi.Progress)) (adminapi.Outcome, error),
-) error {
+// Operation is a long operation of the admin API.
+type Operation func(*adminapi.Client, context.Context, func(adminapi.Progress)) (adminapi.Outcome, error)
+
+// ForRequest is the operation that a request asks for.
+func ForRequest[Q any](call func(*adminapi.Client, context.Context, Q, func(adminapi.Progress)) (adminapi.Outcome,
+	error), q Q) Operation {
+	return func(client *adminapi.Client, ctx context.Context, p func(adminapi.Progress)) (adminapi.Outcome, error) {
+		return call(client, ctx, q, p)
+	}
+}
+
+// Operate runs a long operation, showing its progress on standard error.
+func Operate(c *cli.Context, e *Env, op Operation) (adminapi.Outcome, error) {
 	ctx, cancel := c.Context, context.CancelFunc(func() {})
 	if t := c.Duration("timeout"); t > 0 {
-		ctx, cancel = context.WithTimeout(ctx, t+ReplyMargin)
+		ctx, cancel = context.WithTimeout(ctx, t+replyMargin)
 	}
 	defer cancel()
 	client := e.OpenClient(c)
 	defer client.Close()
 	t := NewProgressBar(e)
-	outcome, err := call(ctx, client, t.ShowStep)
-	t.EndBar()
+	defer t.EndBar()
+	return op(client, ctx, t.ShowStep)
+}
+
+// RunOperation is Operate, with the outcome on standard output.
+func RunOperation(c *cli.Context, e *Env, op Operation) error {
+	outcome, err := Operate(c, e, op)
 	if err != nil {
 		return err
 	}
@@ -77,33 +91,55 @@ func PrintSteps(s *Screen, steps []string) {
 	}
 }
 
-// CheckOperation refuses flags that no operation can have.
-func CheckOperation(c *cli.Context) error {
+// checkFlags refuses values that no command can have.
+func checkFlags(c *cli.Context) error {
 	if c.Duration("timeout") < 0 {
 		return Usagef("--timeout 2m", "a timeout cannot be negative")
 	}
-	return CheckFormat(c.String("out"))
+	return checkFormat(c.String("out"))
 }
 
 // askTimeout bounds every verb that only asks, unless --timeout says otherwise; the daemon's own limit is shorter.
 const AskTimeout = 15 * time.Second
 
-// AskAdmin calls a reading verb of the admin API.
-func AskAdmin[T any](c *cli.Context, e *Env, call func(*adminapi.Client, context.Context) (T, error)) (T, error) {
-	var none T
-	if err := CheckOperation(c); err != nil {
-		return none, err
+// Question is a verb of the admin API that answers at once.
+type Question[T any] func(*adminapi.Client, context.Context) (T, error)
+
+// With is the question that a verb with a parameter asks.
+func With[Q, T any](call func(*adminapi.Client, context.Context, Q) (T, error), q Q) Question[T] {
+	return func(client *adminapi.Client, ctx context.Context) (T, error) { return call(client, ctx, q) }
+}
+
+// AskAdmin asks for at most --timeout, or AskTimeout.
+func AskAdmin[T any](c *cli.Context, e *Env, ask Question[T]) (T, error) {
+	limit := cmp.Or(c.Duration("timeout"), AskTimeout)
+	return askFor(c, e, limit, ask, fmt.Sprintf("saltclusterd's answer, for %s at most (--timeout)", limit))
+}
+
+// AskLong asks something that takes a while. Without --timeout it waits for ever.
+func AskLong[T any](c *cli.Context, e *Env, ask Question[T], waiting string) (T, error) {
+	return askFor(c, e, c.Duration("timeout"), ask, waiting)
+}
+
+func askFor[T any](c *cli.Context, e *Env, limit time.Duration, ask Question[T], waiting string) (T, error) {
+	ctx, cancel := c.Context, context.CancelFunc(func() {})
+	if limit > 0 {
+		ctx, cancel = context.WithTimeout(ctx, limit)
 	}
-	limit := c.Duration("timeout")
-	if limit == 0 {
-		limit = AskTimeout
-	}
-	ctx, cancel := context.WithTimeout(c.Context, limit)
 	defer cancel()
 	client := e.OpenClient(c)
 	defer client.Close()
-	defer e.ShowWaiting("saltclusterd's answer, for %s at most (--timeout)", limit)()
-	return call(client, ctx)
+	defer e.ShowWaiting("%s", waiting)()
+	return ask(client, ctx)
+}
+
+// ShowAnswer asks, and prints the answer.
+func ShowAnswer[T any](c *cli.Context, e *Env, ask Question[T], screen func(*Screen, T)) error {
+	v, err := AskAdmin(c, e, ask)
+	if err != nil {
+		return err
+	}
+	return e.PrintValue(c, v, func(s *Screen) { screen(s, v) })
 }
 
 // OpenClient finds the socket: flag, environment, configuration, default. A

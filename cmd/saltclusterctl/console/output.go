@@ -17,7 +17,7 @@ var Formats = []string{"table", "nested", "json", "yaml", "txt"}
 // PrintValue writes v in the format asked for; table is called for people.
 func (e *Env) PrintValue(c *cli.Context, v any, table func(*Screen)) error {
 	format := c.String("out")
-	if err := CheckFormat(format); err != nil {
+	if err := checkFormat(format); err != nil {
 		return err
 	}
 	switch format {
@@ -50,8 +50,8 @@ func (e *Env) PrintValue(c *cli.Context, v any, table func(*Screen)) error {
 	}
 }
 
-// CheckFormat is called before anything is done.
-func CheckFormat(format string) error {
+// checkFormat is called before anything is done.
+func checkFormat(format string) error {
 	if slices.Contains(Formats, format) {
 		return nil
 	}

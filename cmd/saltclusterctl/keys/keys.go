@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -30,10 +29,8 @@ func NewKeysCommand(e *console.Env) *cli.Command {
 			newKeysDecideCommand(e, "delete", adminapi.KeyDeleted,
 				"forget keys; the minions' credentials become invalid, but they may ask again", ""),
 		},
-		Action: func(c *cli.Context) error {
-			return console.NoSuchWord(c, "saltclusterctl keys --help",
-				"list, show, history, held, collect, merge, accept, reject or delete")
-		},
+		Action: console.NoSuchWord("saltclusterctl keys --help",
+			"list, show, history, held, collect, merge, accept, reject or delete"),
 	})
 }
 
@@ -76,28 +73,23 @@ func newKeysShowCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "show", ArgsUsage: "MINION",
 		Usage: "show the key of one minion, with its fingerprint, and what was denied for it",
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return console.Usagef("saltclusterctl keys show web1", "keys show takes the id of one minion")
-			}
-			keys, err := askKeys(c, e, adminapi.KeyQuery{ID: c.Args().First()})
-			if err != nil {
-				return err
-			}
-			if len(keys.Keys) == 0 {
-				return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl keys list", "the cluster knows no key of %s",
-					c.Args().First())
-			}
-			return e.PrintValue(c, keys, func(s *console.Screen) { KeyFacts(s, keys.Keys) })
-		},
+		Action: console.WithOneArg(e, "saltclusterctl keys show web1",
+			"keys show takes the id of one minion", func(c *cli.Context, e *console.Env) error {
+				keys, err := askKeys(c, e, adminapi.KeyQuery{ID: c.Args().First()})
+				if err != nil {
+					return err
+				}
+				if len(keys.Keys) == 0 {
+					return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl keys list", "the cluster knows no key of %s",
+						c.Args().First())
+				}
+				return e.PrintValue(c, keys, func(s *console.Screen) { KeyFacts(s, keys.Keys) })
+			}),
 	})
 }
 
 func askKeys(c *cli.Context, e *console.Env, q adminapi.KeyQuery) (adminapi.Keys, error) {
-	return console.AskAdmin(c, e, func(client *adminapi.Client,
-		ctx context.Context) (adminapi.Keys, error) {
-		return client.Keys(ctx, q)
-	})
+	return console.AskAdmin(c, e, console.With((*adminapi.Client).Keys, q))
 }
 
 // allKeys asks until nothing is left, however many there are. What denied keys there are follows with each part.

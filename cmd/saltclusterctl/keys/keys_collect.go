@@ -30,12 +30,8 @@ func newKeysCollectCommand(e *console.Env) *cli.Command {
 			"- is standard output.",
 		Flags: append([]cli.Flag{&cli.StringFlag{Name: "node",
 			Usage: "`ID` of the node that this master becomes; default: the host's name"}}, adopt.HostFlags()...),
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return console.Usagef("saltclusterctl keys collect m2.keys", "keys collect takes the name of one file")
-			}
-			return runKeysCollect(c, e)
-		},
+		Action: console.WithOneArg(e, "saltclusterctl keys collect m2.keys",
+			"keys collect takes the name of one file", runKeysCollect),
 	})
 }
 
@@ -51,9 +47,6 @@ type collected struct {
 }
 
 func runKeysCollect(c *cli.Context, e *console.Env) error {
-	if err := console.CheckFormat(c.String("out")); err != nil {
-		return err
-	}
 	path := c.Args().First()
 	if err := checkReplaceable(path); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,9 +72,8 @@ func runKeysHeld(c *cli.Context, e *console.Env) error {
 func decideKeys(e *console.Env, c *cli.Context, ids []string, to string) error {
 	var all adminapi.DecidedKeys
 	for some := range slices.Chunk(ids, adminapi.MaxDecided) {
-		done, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.DecidedKeys, error) {
-			return client.DecideKeys(ctx, adminapi.DecideKeysRequest{State: to, IDs: some})
-		})
+		done, err := console.AskAdmin(c, e,
+			console.With((*adminapi.Client).DecideKeys, adminapi.DecideKeysRequest{State: to, IDs: some}))
 		if err != nil {
 			return err
 		}

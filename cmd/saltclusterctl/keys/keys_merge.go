@@ -2,7 +2,6 @@ package keys
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -70,9 +69,6 @@ type mergedSource struct {
 }
 
 func runKeysMerge(c *cli.Context, e *console.Env) error {
-	if err := console.CheckFormat(c.String("out")); err != nil {
-		return err
-	}
 	takes, err := parseTakes(c.StringSlice("take"))
 	if err != nil {
 		return err
@@ -165,9 +161,8 @@ func knownKeys(e *console.Env, c *cli.Context, sets []keyset.Set) (keyset.Base, 
 		}
 	}
 	for some := range slices.Chunk(ids, adminapi.MaxKeysOf) {
-		got, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.KeysOf, error) {
-			return client.KeysOf(ctx, adminapi.KeysOfRequest{IDs: some})
-		})
+		got, err := console.AskAdmin(c, e,
+			console.With((*adminapi.Client).KeysOf, adminapi.KeysOfRequest{IDs: some}))
 		if err != nil {
 			return base, err
 		}
@@ -268,9 +263,9 @@ func putAll(e *console.Env, c *cli.Context, out *merged, m *keyset.Merge) error 
 		from = append(from, s.Name)
 	}
 	for some := range splitPuts(m.Puts()) {
-		done, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.DecidedKeys, error) {
-			return client.PutKeys(ctx, adminapi.PutKeysRequest{From: strings.Join(from, " "), Seen: m.Base.Rev, Keys: some})
-		})
+		done, err := console.AskAdmin(c, e,
+			console.With((*adminapi.Client).PutKeys,
+				adminapi.PutKeysRequest{From: strings.Join(from, " "), Seen: m.Base.Rev, Keys: some}))
 		if err != nil {
 			return fmt.Errorf("%s merged; run it again for the rest: %w", wording.Plural(out.Done, "key"),
 				err)

@@ -50,9 +50,6 @@ func NewMigrateCommand(e *console.Env) *cli.Command {
 			if c.Bool("back") && c.NArg() == 0 {
 				return console.Usagef("saltclusterctl migrate --back m2", "--back needs the id of a node")
 			}
-			if err := console.CheckOperation(c); err != nil {
-				return err
-			}
 			ctx, cancel := console.WithTimeout(c)
 			defer cancel()
 			err := runMigrate(ctx, c, e)

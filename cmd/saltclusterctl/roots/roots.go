@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -35,58 +34,36 @@ func NewRootsCommand(e *console.Env) *cli.Command {
 				"delete for good something that was put aside on this node (roots conflicts); on a terminal it asks for confirmation", false),
 			newRootsRefillCommand(e),
 		},
-		Action: func(c *cli.Context) error {
-			return console.NoSuchWord(c, "saltclusterctl roots --help",
-				"status, diff, history, conflicts, confirm, drop, rollback, restore, discard or refill")
-		},
+		Action: console.NoSuchWord("saltclusterctl roots --help",
+			"status, diff, history, conflicts, confirm, drop, rollback, restore, discard or refill"),
 	})
 }
 
 func newRootsStatusCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "status", Usage: "show the revision in force, and how far each node is",
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			st, err := console.AskAdmin(c, e, (*adminapi.Client).RootsStatus)
-			if err != nil {
-				return err
-			}
-			return e.PrintValue(c, st, func(s *console.Screen) { rootsStatusScreen(s, st, time.Now()) })
-		},
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
+			return console.ShowAnswer(c, e, (*adminapi.Client).RootsStatus,
+				func(s *console.Screen, st adminapi.RootsStatus) { rootsStatusScreen(s, st, time.Now()) })
+		}),
 	})
 }
 
 func newRootsHistoryCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "history", Usage: "list the stored revisions, including those that wait for a decision",
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			h, err := console.AskAdmin(c, e, (*adminapi.Client).RootsHistory)
-			if err != nil {
-				return err
-			}
-			return e.PrintValue(c, h, func(s *console.Screen) { rootsHistoryScreen(s, h) })
-		},
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
+			return console.ShowAnswer(c, e, (*adminapi.Client).RootsHistory, rootsHistoryScreen)
+		}),
 	})
 }
 
 func newRootsConflictsCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "conflicts", Usage: "list what lost a conflict and was put aside, on all nodes",
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
-			list, err := console.AskAdmin(c, e, (*adminapi.Client).RootsConflicts)
-			if err != nil {
-				return err
-			}
-			return e.PrintValue(c, list, func(s *console.Screen) { rootsConflictsScreen(s, list) })
-		},
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
+			return console.ShowAnswer(c, e, (*adminapi.Client).RootsConflicts, rootsConflictsScreen)
+		}),
 	})
 }
 
@@ -100,16 +77,9 @@ func newRootsDiffCommand(e *console.Env) *cli.Command {
 			if c.NArg() != 2 {
 				return console.Usagef("saltclusterctl roots diff m1 m2", "roots diff takes two arguments, the ids of nodes")
 			}
-			if err := console.CheckOperation(c); err != nil {
-				return err
-			}
-			client := e.OpenClient(c)
-			defer client.Close()
-			ctx, cancel := console.WithTimeout(c)
-			defer cancel()
-			done := e.ShowWaiting("both nodes look at their disks")
-			d, err := client.RootsDiff(ctx, c.Args().Get(0), c.Args().Get(1))
-			done()
+			d, err := console.AskLong(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.RootsDiff, error) {
+				return client.RootsDiff(ctx, c.Args().Get(0), c.Args().Get(1))
+			}, "both nodes look at their disks")
 			if adminapi.CodeOf(err) == adminapi.CodeUnreachable { // which says nothing of the roots
 				e.PrintError(err)
 				return console.SilentError(console.ExitIncomplete)
@@ -165,10 +135,7 @@ func newRootsDecision(e *console.Env, decision, usage string) *cli.Command {
 			}
 			r := adminapi.DecideRootsRequest{Decision: decision, Revision: n, Wait: c.Bool("wait"),
 				Timeout: c.Duration("timeout")}
-			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client,
-				p func(adminapi.Progress)) (adminapi.Outcome, error) {
-				return client.DecideRoots(ctx, r, p)
-			})
+			return operateRoots(c, e, console.ForRequest((*adminapi.Client).DecideRoots, r))
 		},
 	})
 }
@@ -200,10 +167,7 @@ func newRootsAside(e *console.Env, name, usage string, restore bool) *cli.Comman
 				}
 			}
 			r := adminapi.AsideRootsRequest{ID: c.Args().First(), Restore: restore}
-			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client,
-				p func(adminapi.Progress)) (adminapi.Outcome, error) {
-				return client.AsideRoots(ctx, r, p)
-			})
+			return operateRoots(c, e, console.ForRequest((*adminapi.Client).AsideRoots, r))
 		},
 	})
 }
@@ -214,32 +178,24 @@ func newRootsRefillCommand(e *console.Env) *cli.Command {
 		Usage: "copy the cluster's content into a directory of this node that is left alone because it was replaced, for example by a new disk",
 		Description: "Not for a file system that is just not mounted: mount it, and nothing else is needed. Content of the directory that differs\n" +
 			"from the cluster's is put aside (roots conflicts). No other node is changed.",
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return console.Usagef("saltclusterctl roots status lists them",
-					"roots refill takes one argument, a directory of file_roots or pillar_roots")
-			}
-			dir := c.Args().First()
-			if !filepath.IsAbs(dir) {
-				return console.Usagef("saltclusterctl roots status lists them",
-					"roots refill takes the directory as it is configured, from / on")
-			}
-			if err := console.CheckOperation(c); err != nil {
-				return err
-			}
-			if c.Bool("dry-run") {
-				return forecastRefill(c, e, dir)
-			}
-			question := fmt.Sprintf("make %s, as it is mounted now, the directory of this node's roots, and fill it with what the cluster has?", console.Clean(dir))
-			if err := e.AskConsent(c, question); err != nil {
-				return err
-			}
-			r := adminapi.RefillRootsRequest{Dir: dir, Timeout: c.Duration("timeout")}
-			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client,
-				p func(adminapi.Progress)) (adminapi.Outcome, error) {
-				return client.RefillRoots(ctx, r, p)
-			})
-		},
+		Action: console.WithOneArg(e, "saltclusterctl roots status lists them",
+			"roots refill takes one argument, a directory of file_roots or pillar_roots",
+			func(c *cli.Context, e *console.Env) error {
+				dir := c.Args().First()
+				if !filepath.IsAbs(dir) {
+					return console.Usagef("saltclusterctl roots status lists them",
+						"roots refill takes the directory as it is configured, from / on")
+				}
+				if c.Bool("dry-run") {
+					return forecastRefill(c, e, dir)
+				}
+				question := fmt.Sprintf("make %s, as it is mounted now, the directory of this node's roots, and fill it with what the cluster has?", console.Clean(dir))
+				if err := e.AskConsent(c, question); err != nil {
+					return err
+				}
+				r := adminapi.RefillRootsRequest{Dir: dir, Timeout: c.Duration("timeout")}
+				return operateRoots(c, e, console.ForRequest((*adminapi.Client).RefillRoots, r))
+			}),
 	})
 }
 
@@ -354,9 +310,7 @@ func rootsConflictsScreen(s *console.Screen, list adminapi.RootsConflicts) {
 	} else {
 		s.Line("nothing was put aside")
 	}
-	if len(list.Missing) > 0 {
-		s.Line("%s", s.Paint(console.Yellow, "no answer from "+console.Clean(strings.Join(list.Missing, ", "))))
-	}
+	s.PrintMissing(list.Missing)
 }
 
 // RootsRow is the roots' line of the status.

@@ -43,7 +43,7 @@ func discardLike(c *cli.Context, e *console.Env, pattern string) error {
 		bytesText(size))); err != nil {
 		return err
 	}
-	return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client,
+	return operateRoots(c, e, func(client *adminapi.Client, ctx context.Context,
 		p func(adminapi.Progress)) (out adminapi.Outcome, err error) {
 		gone := 0
 		for _, x := range mine {

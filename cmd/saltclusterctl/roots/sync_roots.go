@@ -1,7 +1,6 @@
 package roots
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -26,16 +25,10 @@ func NewSyncRootsCommand(e *console.Env) *cli.Command {
 				Usage: "include what is in `DIRECTORY` now, which is left alone because it was replaced (roots status)"},
 			console.YesFlag(),
 		}, rootsWaitFlags()...),
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
 			if c.Bool("dry-run") && c.String("accept") != "" {
 				return console.Usagef("compare the directory with that of another node by hand",
 					"--accept cannot be combined with --dry-run")
-			}
-			if err := console.CheckOperation(c); err != nil {
-				return err
 			}
 			if err := consentToSync(e, c); err != nil {
 				return err
@@ -44,11 +37,8 @@ func NewSyncRootsCommand(e *console.Env) *cli.Command {
 				DryRun: c.Bool("dry-run"), Env: c.String("env"), Force: c.Bool("force"), Accept: c.String("accept"),
 				Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
 			}
-			return operateRoots(c, e, func(ctx context.Context, client *adminapi.Client,
-				p func(adminapi.Progress)) (adminapi.Outcome, error) {
-				return client.SyncRoots(ctx, r, p)
-			})
-		},
+			return operateRoots(c, e, console.ForRequest((*adminapi.Client).SyncRoots, r))
+		}),
 	})
 }
 
@@ -75,22 +65,8 @@ func rootsWaitFlags() []cli.Flag {
 }
 
 // operateRoots runs an operation on the roots, shows what it did on each node, and fails unless it is done on all.
-func operateRoots(c *cli.Context, e *console.Env,
-	call func(context.Context, *adminapi.Client, func(adminapi.Progress)) (adminapi.Outcome, error),
-) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
-	ctx, cancel := c.Context, context.CancelFunc(func() {})
-	if t := c.Duration("timeout"); t > 0 {
-		ctx, cancel = context.WithTimeout(ctx, t+console.ReplyMargin)
-	}
-	defer cancel()
-	client := e.OpenClient(c)
-	defer client.Close()
-	t := console.NewProgressBar(e)
-	out, err := call(ctx, client, t.ShowStep)
-	t.EndBar()
+func operateRoots(c *cli.Context, e *console.Env, op console.Operation) error {
+	out, err := console.Operate(c, e, op)
 	if err != nil {
 		return err
 	}

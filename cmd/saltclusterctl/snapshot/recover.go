@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"context"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -24,23 +23,17 @@ func NewRecoverCommand(e *console.Env) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Usage: "only show what would be kept and lost"},
 			console.TimeoutFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
 			if !c.Bool("force-new-cluster") && !c.Bool("dry-run") {
 				return console.Usagef("saltclusterctl recover --dry-run shows what it would do",
 					"recover makes a new cluster and needs --force-new-cluster")
 			}
 			return runRecover(c, e)
-		},
+		}),
 	})
 }
 
 func runRecover(c *cli.Context, e *console.Env) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
 	plan, err := console.AskAdmin(c, e, (*adminapi.Client).RecoverPlan)
 	if err != nil {
 		return err
@@ -57,10 +50,7 @@ func runRecover(c *cli.Context, e *console.Env) error {
 		return err
 	}
 	r := adminapi.RecoverRequest{Rev: plan.Rev, Timeout: c.Duration("timeout")}
-	return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
-		p func(adminapi.Progress)) (adminapi.Outcome, error) {
-		return client.Recover(ctx, r, p)
-	})
+	return console.RunOperation(c, e, console.ForRequest((*adminapi.Client).Recover, r))
 }
 
 func planText(s *console.Screen, p adminapi.RecoverPlan, now time.Time) {

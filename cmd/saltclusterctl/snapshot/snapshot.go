@@ -28,9 +28,7 @@ func NewSnapshotCommand(e *console.Env) *cli.Command {
 		Description: "The file contains the cluster's private key and all its secrets: anyone who has it can act as the cluster. Only its owner can\n" +
 			"read it; --passphrase-file encrypts it with age (https://age-encryption.org).",
 		Subcommands: []*cli.Command{newSaveCommand(e), newInspectCommand(e), newRestoreCommand(e)},
-		Action: func(c *cli.Context) error {
-			return console.NoSuchWord(c, "saltclusterctl snapshot --help", "save, inspect or restore")
-		},
+		Action:      console.NoSuchWord("saltclusterctl snapshot --help", "save, inspect or restore"),
 	})
 	return c
 }
@@ -42,22 +40,18 @@ func passphraseFlag() cli.Flag {
 func newSaveCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "save", ArgsUsage: "FILE",
-		Usage: "write everything this node knows about the cluster to FILE, including secrets",
-		Flags: []cli.Flag{passphraseFlag(), console.TimeoutFlag()},
-		Action: func(c *cli.Context) error {
-			return withFile(c, "save", func(f string) error { return runSave(c, e, f) })
-		},
+		Usage:  "write everything this node knows about the cluster to FILE, including secrets",
+		Flags:  []cli.Flag{passphraseFlag(), console.TimeoutFlag()},
+		Action: withFile(e, "save", runSave),
 	})
 }
 
 func newInspectCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "inspect", ArgsUsage: "FILE",
-		Usage: "check FILE and show which cluster it is from; shows no secrets, needs no daemon",
-		Flags: []cli.Flag{passphraseFlag()},
-		Action: func(c *cli.Context) error {
-			return withFile(c, "inspect", func(f string) error { return runInspect(c, e, f) })
-		},
+		Usage:  "check FILE and show which cluster it is from; shows no secrets, needs no daemon",
+		Flags:  []cli.Flag{passphraseFlag()},
+		Action: withFile(e, "inspect", runInspect),
 	})
 }
 
@@ -75,21 +69,15 @@ func newRestoreCommand(e *console.Env) *cli.Command {
 			&cli.BoolFlag{Name: "force",
 				Usage: "restore even if members of that cluster answer: they step down when they meet this node"},
 		}, console.WaitFlags()...),
-		Action: func(c *cli.Context) error {
-			return withFile(c, "restore", func(f string) error { return runRestore(c, e, f) })
-		},
+		Action: withFile(e, "restore", runRestore),
 	})
 }
 
-func withFile(c *cli.Context, name string, run func(string) error) error {
-	if c.NArg() != 1 {
-		return console.Usagef("saltclusterctl snapshot "+name+" /root/cluster.snapshot", "snapshot %s takes one argument, a file",
-			name)
-	}
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
-	return run(c.Args().First())
+// withFile runs a command that takes the name of a file.
+func withFile(e *console.Env, name string, run func(*cli.Context, *console.Env, string) error) cli.ActionFunc {
+	return console.WithOneArg(e, "saltclusterctl snapshot "+name+" /root/cluster.snapshot",
+		"snapshot "+name+" takes one argument, a file",
+		func(c *cli.Context, e *console.Env) error { return run(c, e, c.Args().First()) })
 }
 
 func runSave(c *cli.Context, e *console.Env, path string) error {
@@ -198,7 +186,7 @@ func runRestore(c *cli.Context, e *console.Env, path string) error {
 		return err
 	}
 	r := adminapi.RestoreRequest{Wait: c.Bool("wait"), Timeout: c.Duration("timeout"), Force: c.Bool("force")}
-	return console.RunOperation(c, e, func(ctx context.Context, client *adminapi.Client,
+	return console.RunOperation(c, e, func(client *adminapi.Client, ctx context.Context,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
 		return client.RestoreSnapshot(ctx, r, &plain, p)
 	})

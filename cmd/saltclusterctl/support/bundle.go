@@ -30,12 +30,10 @@ func NewBundleCommand(e *console.Env) *cli.Command {
 			"contains no secrets and no private keys: they are not collected, and whatever looks like one is blanked out. It does contain\n" +
 			"names and addresses of hosts and minions: look through it before you send it to anyone.",
 		Flags: []cli.Flag{&cli.IntFlag{Name: "lines", Value: 5000, Usage: "include the newest `N` lines of the log; 0: none"}},
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return console.Usagef("saltclusterctl bundle /root/bundle.tar.gz", "bundle takes the name of the file to write")
-			}
-			return runBundle(c, e, c.Args().First())
-		},
+		Action: console.WithOneArg(e, "saltclusterctl bundle /root/bundle.tar.gz",
+			"bundle takes the name of the file to write", func(c *cli.Context, e *console.Env) error {
+				return runBundle(c, e, c.Args().First())
+			}),
 	})
 }
 
@@ -47,9 +45,6 @@ type bundled struct {
 }
 
 func runBundle(c *cli.Context, e *console.Env, path string) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
 	b := &bundle{c: c, e: e, when: time.Now(), scrub: newScrubber(e.ConfigPath(c))}
 	done := e.ShowWaiting("collecting; what cannot be had is a part that says why")
 	b.collectParts()

@@ -28,22 +28,16 @@ func NewDoctorCommand(e *console.Env) *cli.Command {
 			&cli.StringFlag{Name: "explain", Usage: "explain `WORDS`, a message that Salt printed"},
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also show what is in order, and what could not be checked"},
 		},
-		Action: func(c *cli.Context) error {
-			if err := console.NoArgs(c); err != nil {
-				return err
-			}
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
 			if c.IsSet("explain") {
 				return runExplain(c, e)
 			}
 			return runDoctor(c, e)
-		},
+		}),
 	})
 }
 
 func runExplain(c *cli.Context, e *console.Env) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
 	list := doctor.Explain(c.String("explain"))
 	if len(list) == 0 {
 		words := make([]string, 0, 16)
@@ -81,9 +75,6 @@ func daemonAway(e *console.Env, c *cli.Context) bool {
 }
 
 func runDoctor(c *cli.Context, e *console.Env) error {
-	if err := console.CheckOperation(c); err != nil {
-		return err
-	}
 	p := &examination{c: c, e: e, proc: "/proc"}
 	done := e.ShowWaiting("looking at this host and trying every node's 4505 and 4506, for %s or so",
 		max(c.Duration("timeout"), console.AskTimeout))

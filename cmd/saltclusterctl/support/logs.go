@@ -14,9 +14,7 @@ func NewLogsCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "logs", Usage: "make saltclusterd log more or less, without a restart",
 		Subcommands: []*cli.Command{newLogsLevelCommand(e)},
-		Action: func(c *cli.Context) error {
-			return console.NoSuchWord(c, "saltclusterctl logs level debug --for 10m", "level")
-		},
+		Action:      console.NoSuchWord("saltclusterctl logs level debug --for 10m", "level"),
 	})
 }
 

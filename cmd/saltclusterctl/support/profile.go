@@ -24,12 +24,10 @@ func NewProfileCommand(e *console.Env) *cli.Command {
 				Usage: "`KIND`: " + strings.Join(adminapi.ProfileKinds(), ", ")},
 			&cli.DurationFlag{Name: "for", Value: 10 * time.Second, Usage: "profile the CPU for `TIME`, in whole seconds"},
 		},
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return console.Usagef("saltclusterctl profile /root/cpu.pprof", "profile takes the name of the file to write")
-			}
-			return runProfile(c, e, c.Args().First())
-		},
+		Action: console.WithOneArg(e, "saltclusterctl profile /root/cpu.pprof",
+			"profile takes the name of the file to write", func(c *cli.Context, e *console.Env) error {
+				return runProfile(c, e, c.Args().First())
+			}),
 	})
 }
 
