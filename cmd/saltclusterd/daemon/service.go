@@ -165,7 +165,7 @@ func (s *service) buildMaster() (err error) {
 		PKIDir: d.master.PkiDir, StateDir: membership.KeyDir(d.cfg.Paths.StateDir), Node: d.id,
 		Log: minionkeys.KeyLog{Node: m.Consensus}, Founder: m.Record.Founder, Current: m.Consensus.CaughtUp,
 		Shared: turns, Store: d.keyStore().Geometry(),
-		MaxLosses: d.cfg.SignIn.KeysMaxDelete, Logger: d.log, Registerer: d.reg,
+		MaxLosses: d.cfg.SignIn.KeysMaxDelete, HoldAll: d.inspector.TakesKeys, Logger: d.log, Registerer: d.reg,
 	})
 	return err
 }
