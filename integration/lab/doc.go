@@ -15,8 +15,9 @@
 // Close ends every process that was started here, by its own id, and removes the namespaces; so does the death of the
 // program, even by SIGKILL, for each process sits below a supervisor (this same binary, started again) that kills its
 // tree when the program's end of a pipe closes. What a killed program leaves behind, namespaces and directories, the
-// next New removes. Logs of all processes are files under Dir()/log. Waiting is done by Eventually, which names the
-// last state it saw when time is up.
+// next New removes. Logs of all processes are files under Dir()/log. Commands of Salt are forks of a process that has
+// imported Salt's code, and with SALTCLUSTER_LONG=1 programs of their own. Waiting is done by Eventually, which names
+// the last state it saw when time is up.
 //
 // Faults: Partition, Cut, Isolate, Delay (with loss) and Heal for the network; Kill, Pause and Signal for a Process,
 // SetSeams for what it is told about the time and its fsync; PowerOff, FillDisk and BreakDisk for a Host with a disk of
