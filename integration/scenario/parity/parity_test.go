@@ -99,6 +99,9 @@ func observe(t *testing.T, s *Subject) []Observation {
 	for _, st := range script() {
 		o := s.Observe(t.Context(), st)
 		t.Logf("%-45s exit code %d in %.1fs", o.Step, o.Code, o.Took.Seconds())
+		if o.Code == 64 { // EX_USAGE
+			t.Errorf("%s: Salt does not know these arguments: %q", o.Step, st.Argv)
+		}
 		all = append(all, o)
 	}
 	return all

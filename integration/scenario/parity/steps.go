@@ -216,7 +216,7 @@ func timeoutSteps() []Step {
 		return m.Resume()
 	}
 	// The other two have answered within the time limit, however slow the machine; Salt asks for running jobs after it.
-	silent := text("a minion that does not answer", "salt", "-t", "8", "--gather-job-timeout=6", "*", "test.ping")
+	silent := text("a minion that does not answer", "salt", "-t", "8", "*", "test.ping")
 	silent.Before, silent.After = pause, resume
 	return []Step{
 		salt("longer than the time limit", "-t", "2", min07, "test.sleep", "6"),
