@@ -117,7 +117,7 @@ func New(cfg Config) (*Gossip, error) {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
 	g := &Gossip{
-		cfg: cfg, log: cfg.Logger, lines: &logWriter{log: cfg.Logger}, ring: ring,
+		cfg: cfg, log: cfg.Logger, lines: newLogWriter(cfg.Logger), ring: ring,
 		metaDue: make(chan struct{}, 1), nudged: make(chan struct{}, 1),
 	}
 	g.table = newTable(cfg.ID, cfg.Roster, time.Now)

@@ -6,24 +6,29 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Bounds on memberlist's lines: it writes one for each bad packet, and anyone can send those in a member's name.
 const (
-	linesPerSecond = 5.0
-	linesBurst     = 50.0
+	linesPerSecond = 5
+	linesBurst     = 50
 	maxLine        = 512 // bytes
 )
 
 // logWriter turns memberlist's lines ("[WARN] memberlist: text") into records.
 type logWriter struct {
-	log *slog.Logger
+	log   *slog.Logger
+	lines *rate.Limiter
 
 	mu      sync.Mutex
-	tokens  float64
-	last    time.Time
 	skipped int
 	closed  bool
+}
+
+func newLogWriter(log *slog.Logger) *logWriter {
+	return &logWriter{log: log, lines: rate.NewLimiter(linesPerSecond, linesBurst)}
 }
 
 // Write implements io.Writer for the log package.
@@ -60,16 +65,10 @@ func (w *logWriter) allowLine(now time.Time) (skipped int, ok bool) {
 	if w.closed {
 		return 0, false
 	}
-	if w.last.IsZero() {
-		w.tokens = linesBurst
-	}
-	w.tokens = min(linesBurst, w.tokens+linesPerSecond*now.Sub(w.last).Seconds())
-	w.last = now
-	if w.tokens < 1 {
+	if !w.lines.AllowN(now, 1) {
 		w.skipped++
 		return 0, false
 	}
-	w.tokens--
 	skipped, w.skipped = w.skipped, 0
 	return skipped, true
 }

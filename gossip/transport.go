@@ -59,7 +59,7 @@ func newTransport(udp *net.UDPConn, cfg Config, m *metrics, keys func() [][]byte
 		return nil, errors.Join(err, udp.Close())
 	}
 	t := &transport{
-		cfg: cfg, m: m, lines: &logWriter{log: cfg.Logger}, udp: udp, streams: streams,
+		cfg: cfg, m: m, lines: newLogWriter(cfg.Logger), udp: udp, streams: streams,
 		filter: newFilter(cfg.Roster, time.Now),
 		vet:    vetter{cfg.Label, keys, time.Now}, places: make(chan struct{}, maxStreams),
 		packets: make(chan *memberlist.Packet), conns: make(chan net.Conn), open: map[*stream]struct{}{},

@@ -168,7 +168,7 @@ func TestLogLines(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	w := &logWriter{log: slog.New(slog.NewTextHandler(&out, nil))}
+	w := newLogWriter(slog.New(slog.NewTextHandler(&out, nil)))
 	for range 10_000 {
 		if _, err := w.Write([]byte("[ERR] memberlist: Decrypt packet failed")); err != nil {
 			t.Fatal(err)
@@ -178,7 +178,7 @@ func TestLogLines(t *testing.T) {
 		t.Errorf("%d of 10000 lines were written", n)
 	}
 	out.Reset()
-	w = &logWriter{log: w.log}
+	w = newLogWriter(w.log)
 	w.close()
 	if _, err := w.Write([]byte("[ERR] memberlist: late")); err != nil || out.Len() > 0 {
 		t.Errorf("closed: %q, %v", out.String(), err)

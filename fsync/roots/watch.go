@@ -7,6 +7,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
 
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/signal"
@@ -78,29 +79,12 @@ const fewHints = 16
 // second. A log in the roots, to which lines are added all the time, would make twenty revisions a second otherwise.
 const hurries = 20
 
-// haste is what is left of them.
-type haste struct {
-	left float64
-	at   time.Time
-}
-
-// take says whether there is one left.
-func (h *haste) take(now time.Time) bool {
-	h.left = min(h.left+now.Sub(h.at).Seconds(), hurries)
-	h.at = now
-	if h.left < 1 {
-		return false
-	}
-	h.left--
-	return true
-}
-
 // listen turns events into news, once it has been quiet for a moment.
 func (s *Store) listen(w *fsnotify.Watcher, news chan<- struct{}) {
 	defer w.Close()
 	t := s.cfg.Timing
 	var first time.Time
-	var h haste
+	haste := rate.NewLimiter(1, hurries)
 	count, hurried := 0, false
 	quiet := time.NewTimer(time.Hour)
 	defer quiet.Stop()
@@ -125,7 +109,7 @@ func (s *Store) listen(w *fsnotify.Watcher, news chan<- struct{}) {
 		}
 		now := time.Now()
 		if first.IsZero() {
-			first, hurried = now, h.take(now)
+			first, hurried = now, haste.AllowN(now, 1)
 		}
 		pause := t.Quiet
 		if count++; hurried && count <= fewHints {

@@ -163,26 +163,3 @@ func TestStore_GrowingLogFewRevisions(t *testing.T) {
 		t.Errorf("%d revisions of %d lines", n, lines)
 	}
 }
-
-func TestHaste(t *testing.T) {
-	var h haste
-	now := time.Now()
-	taken := func(times int, after time.Duration) (n int) {
-		for range times {
-			if now = now.Add(after); h.take(now) {
-				n++
-			}
-		}
-		return n
-	}
-	for i, c := range []struct {
-		times int
-		after time.Duration
-		want  int
-	}{{100, 0, hurries}, {100, 100 * time.Millisecond, 10}, {5, 2 * time.Second, 5}, {1, time.Hour, 1}, {100, 0,
-		hurries - 1}} {
-		if got := taken(c.times, c.after); got < c.want-1 || got > c.want+1 { // sums of tenths
-			t.Errorf("%d: %d of %d, want %d", i, got, c.times, c.want)
-		}
-	}
-}

@@ -5,15 +5,17 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"saltclusterd/backoff"
 )
 
 // Rates of the join protocol, which is the only one open to strangers.
 const (
-	joinRate      = 2.0 // attempts per second and address ...
-	joinBurst     = 10.0
-	joinRateAll   = 20.0 // ... and altogether
-	joinBurstAll  = 40.0
+	joinRate      = 2 // attempts per second and address ...
+	joinBurst     = 10
+	joinRateAll   = 20 // ... and altogether
+	joinBurstAll  = 40
 	wrongPause    = time.Second // after the first wrong proof; doubles with each further one
 	wrongPauseMax = 5 * time.Minute
 	guardForget   = time.Hour // after which a quiet address starts afresh
@@ -28,36 +30,26 @@ type joinGuard struct {
 
 	mu      sync.Mutex
 	running int
-	all     bucket
+	all     *rate.Limiter
 	addrs   map[netip.Addr]*joinAddr
 	swept   time.Time // last eviction
 }
 
 type joinAddr struct {
-	bucket bucket
+	tokens *rate.Limiter
+	last   time.Time // attempt
 	wrong  int
 	pause  backoff.Backoff // after the next wrong proof
 	until  time.Time
 }
 
-// bucket is a token bucket.
-type bucket struct {
-	tokens float64
-	last   time.Time
-}
-
-func (b *bucket) takeToken(now time.Time, rate, burst float64) bool {
-	b.tokens = min(burst, b.tokens+rate*max(0, now.Sub(b.last).Seconds()))
-	b.last = now
-	if b.tokens < 1 {
-		return false
-	}
-	b.tokens--
-	return true
+func (a *joinAddr) takeToken(now time.Time) bool {
+	a.last = now
+	return a.tokens.AllowN(now, 1)
 }
 
 func newJoinGuard(atOnce int, now func() time.Time) *joinGuard {
-	return &joinGuard{now: now, max: atOnce, all: bucket{tokens: joinBurstAll, last: now()},
+	return &joinGuard{now: now, max: atOnce, all: rate.NewLimiter(joinRateAll, joinBurstAll),
 		addrs: map[netip.Addr]*joinAddr{}}
 }
 
@@ -68,7 +60,7 @@ func (g *joinGuard) startAttempt(addr netip.Addr) (leave func(), ok bool) {
 	now := g.now()
 	a := g.findAddr(addr, now)
 	if a == nil || now.Before(a.until) || g.running >= g.max ||
-		!a.bucket.takeToken(now, joinRate, joinBurst) || !g.all.takeToken(now, joinRateAll, joinBurstAll) {
+		!a.takeToken(now) || !g.all.AllowN(now, 1) {
 		return nil, false
 	}
 	g.running++
@@ -82,7 +74,7 @@ func (g *joinGuard) startAttempt(addr netip.Addr) (leave func(), ok bool) {
 // findAddr finds or makes the entry of addr; nil when the table is full of addresses that must be remembered.
 func (g *joinGuard) findAddr(addr netip.Addr, now time.Time) *joinAddr {
 	if a := g.addrs[addr]; a != nil {
-		if now.Sub(a.bucket.last) > guardForget {
+		if now.Sub(a.last) > guardForget {
 			a.wrong = 0
 			a.pause.Reset()
 		}
@@ -95,7 +87,8 @@ func (g *joinGuard) findAddr(addr netip.Addr, now time.Time) *joinAddr {
 		return nil
 	}
 	a := &joinAddr{
-		bucket: bucket{tokens: joinBurst, last: now}, pause: backoff.Backoff{Min: wrongPause, Max: wrongPauseMax},
+		tokens: rate.NewLimiter(joinRate, joinBurst), last: now,
+		pause: backoff.Backoff{Min: wrongPause, Max: wrongPauseMax},
 	}
 	g.addrs[addr] = a
 	return a
@@ -108,9 +101,9 @@ func (g *joinGuard) evictIdle(now time.Time) {
 		return
 	}
 	g.swept = now
-	full := time.Duration(joinBurst / joinRate * float64(time.Second))
+	const full = joinBurst * time.Second / joinRate
 	for addr, a := range g.addrs {
-		quiet := now.Sub(a.bucket.last)
+		quiet := now.Sub(a.last)
 		if now.After(a.until) && quiet > full && (a.wrong == 0 || quiet > wrongPauseMax) {
 			delete(g.addrs, addr)
 		}

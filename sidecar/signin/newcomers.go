@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // A key that the cluster does not know yet costs more than an answer: the master writes a file, the cluster agrees on
@@ -30,19 +32,8 @@ type Newcomers struct {
 	Waiting func(id string) bool
 }
 
-// bucket is a token bucket.
-type bucket struct {
-	rate, room, tokens float64
-	at                 time.Time
-}
-
-func newBucket(rate float64, now time.Time) *bucket {
-	return &bucket{rate: rate, room: rate * newcomerBurst, tokens: rate * newcomerBurst, at: now}
-}
-
-func (b *bucket) refillBucket(now time.Time) {
-	b.tokens = min(b.room, b.tokens+now.Sub(b.at).Seconds()*b.rate)
-	b.at = now
+func newLimiter(perSecond float64) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(perSecond), int(perSecond*newcomerBurst))
 }
 
 // turnstile lets newcomers through.
@@ -51,17 +42,17 @@ type turnstile struct {
 	now func() time.Time
 
 	mu             sync.Mutex
-	all            *bucket
-	pendingReplies *bucket
-	by             map[netip.Addr]*bucket
+	all            *rate.Limiter // nil: no limit
+	pendingReplies *rate.Limiter
+	by             map[netip.Addr]*rate.Limiter
 	shares         *shares // nil: there are none
 }
 
 func newTurnstile(cfg Newcomers, now func() time.Time) *turnstile {
-	t := &turnstile{cfg: cfg, now: now, by: map[netip.Addr]*bucket{}}
-	t.pendingReplies = &bucket{rate: pendingReplyRate, room: pendingReplyRate, tokens: pendingReplyRate, at: now()}
+	t := &turnstile{cfg: cfg, now: now, by: map[netip.Addr]*rate.Limiter{},
+		pendingReplies: rate.NewLimiter(pendingReplyRate, pendingReplyRate)}
 	if cfg.Rate > 0 {
-		t.all = newBucket(cfg.Rate, now())
+		t.all = newLimiter(cfg.Rate)
 	}
 	if cfg.MaxPending > 0 && cfg.Pending != nil && cfg.Waiting != nil {
 		t.shares = newShares(cfg.Waiting)
@@ -84,22 +75,14 @@ func (t *turnstile) admitNewcomer(from netip.Addr, id string) (limit string) {
 	if t.shares != nil && t.shares.isFull(from, t.cfg.MaxPending-pending, now) {
 		return "pending_address"
 	}
-	mine := t.bucketOf(from, now)
-	for _, b := range []*bucket{t.all, mine} {
-		if b != nil {
-			b.refillBucket(now)
-		}
-	}
+	mine := t.limiterOf(from, now)
 	switch {
-	case mine != nil && mine.tokens < 1:
+	case mine != nil && mine.TokensAt(now) < 1:
 		return "newcomer_address"
-	case t.all != nil && t.all.tokens < 1:
+	case t.all != nil && !t.all.AllowN(now, 1):
 		return "newcomer_total"
-	}
-	for _, b := range []*bucket{t.all, mine} {
-		if b != nil {
-			b.tokens--
-		}
+	case mine != nil:
+		mine.AllowN(now, 1)
 	}
 	if t.shares != nil {
 		t.shares.addNewcomer(from, id, t.cfg.MaxPending, now)
@@ -109,14 +92,7 @@ func (t *turnstile) admitNewcomer(from netip.Addr, id string) (limit string) {
 
 // mayAnswer says whether one that is held back may be answered.
 func (t *turnstile) mayAnswer() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.pendingReplies.refillBucket(t.now())
-	if t.pendingReplies.tokens < 1 {
-		return false
-	}
-	t.pendingReplies.tokens--
-	return true
+	return t.pendingReplies.AllowN(t.now(), 1)
 }
 
 // networkOf is the address by which newcomers from an address are counted: of IPv6 its /64.
@@ -129,8 +105,8 @@ func networkOf(from netip.Addr) netip.Addr {
 	return from
 }
 
-// bucketOf returns the bucket of an address, which network has made.
-func (t *turnstile) bucketOf(from netip.Addr, now time.Time) *bucket {
+// limiterOf returns the limiter of an address, which networkOf has made.
+func (t *turnstile) limiterOf(from netip.Addr, now time.Time) *rate.Limiter {
 	if t.cfg.PerAddress <= 0 {
 		return nil
 	}
@@ -139,7 +115,7 @@ func (t *turnstile) bucketOf(from netip.Addr, now time.Time) *bucket {
 		if len(t.by) >= maxAddresses {
 			t.forgetIdle(now)
 		}
-		b = newBucket(t.cfg.PerAddress, now)
+		b = newLimiter(t.cfg.PerAddress)
 		t.by[from] = b
 	}
 	return b
@@ -148,7 +124,7 @@ func (t *turnstile) bucketOf(from netip.Addr, now time.Time) *bucket {
 // forgetIdle drops addresses that are as good as new, or any one when there are none.
 func (t *turnstile) forgetIdle(now time.Time) {
 	for a, b := range t.by {
-		if b.refillBucket(now); b.tokens >= b.room {
+		if b.TokensAt(now) >= float64(b.Burst()) {
 			delete(t.by, a)
 		}
 	}

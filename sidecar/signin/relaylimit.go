@@ -3,6 +3,8 @@ package signin
 import (
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Sign-ins that peers hand over, because their masters cannot take them, get a part of this node only, whatever the
@@ -20,23 +22,21 @@ type relayLimit struct {
 	now func() time.Time
 
 	mu     sync.Mutex
-	rate   bucket
+	rate   *rate.Limiter
 	inside int
 }
 
 func newRelayLimit(now func() time.Time) *relayLimit {
-	return &relayLimit{now: now, rate: bucket{rate: relayedRate, room: relayedBurst, tokens: relayedBurst, at: now()}}
+	return &relayLimit{now: now, rate: rate.NewLimiter(relayedRate, relayedBurst)}
 }
 
 // admitRelayed says whether there is room, and takes it until the sign-in has come to an end.
 func (g *relayLimit) admitRelayed(r *Request) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.rate.refillBucket(g.now())
-	if g.inside >= maxRelayed || g.rate.tokens < 1 {
+	if g.inside >= maxRelayed || !g.rate.AllowN(g.now(), 1) {
 		return false
 	}
-	g.rate.tokens--
 	g.inside++
 	reply, drop := r.Reply, r.Drop
 	r.Reply = func(b []byte) { g.releaseRelayed(); reply(b) }
