@@ -81,7 +81,7 @@ func TestCatchUp_Newcomer(t *testing.T) {
 	f.SignedIn("web1", []byte("old"))
 	f.processes.SignedIn(startedAt("web1", "old", time.Now().Add(-time.Hour))) // known for long
 	o := f.withPeer(t)
-	must(t, f.Local(job(t, "20261128000000000001", "web*")))
+	must(t, f.publish(job(t, "20261128000000000001", "web*")))
 	f.remotePublication("b", job(t, "20261128000000000002", "*"), time.Now())
 	f.SignedIn("web1", []byte("old"))
 	f.processes.SignedIn(startedAt("web2", "new", time.Now().Add(2*lateMargin)))
@@ -121,7 +121,7 @@ func TestCatchUp_Newcomer(t *testing.T) {
 func TestCatchUp_RestartedNode(t *testing.T) {
 	peer := newHubFixture(t)
 	peer.begin(t, 1, 0)
-	must(t, peer.Local(job(t, "20261128000000000001", "*")))
+	must(t, peer.publish(job(t, "20261128000000000001", "*")))
 	peer.remotePublication("b", job(t, "20261128000000000002", "web*"), time.Now())
 	peer.remotePublication("c", job(t, "20261128000000000003", "*"), time.Now())
 	back := peer.publishedBy("b")
@@ -471,7 +471,7 @@ func TestBeatsOfAnotherRun(t *testing.T) {
 func TestRecent_ExportImport(t *testing.T) {
 	old, newHub := newHubFixture(t), newHubFixture(t)
 	old.begin(t, 1, 0)
-	must(t, old.Local(Publication{Plain: job(t, "20261128000000000001", "*").Plain, Topics: []string{"x", "y"}}))
+	must(t, old.publish(Publication{Plain: job(t, "20261128000000000001", "*").Plain, Topics: []string{"x", "y"}}))
 	old.processes.SignedIn(startedAt("web1", "a", time.Now().Add(-time.Hour)))
 	old.processes.SignedIn(startedAt("web2", "b", time.Now().Add(-time.Second)))
 	record := old.ExportRecent()

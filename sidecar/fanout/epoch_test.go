@@ -51,7 +51,7 @@ func TestHub_TellsTheEpoch(t *testing.T) {
 	f := newHubFixture(t)
 	f.begin(t, 6, 0)
 	f.cfg.Hold = func() { f.begin(t, 7, 0) }
-	if err := f.Local(Publication{Plain: nudge}); err != nil {
+	if err := f.publish(Publication{Plain: nudge}); err != nil {
 		t.Fatal(err)
 	}
 	recs, _, _ := f.out.recordsAfter(0, make([]record, 0, 10))
@@ -87,7 +87,7 @@ func TestHub_WithholdsWhileItIsBehind(t *testing.T) {
 	behind := true
 	f.cfg.Withhold = func() bool { return behind }
 	for range 2 {
-		if err := f.Local(Publication{Plain: nudge}); err != nil {
+		if err := f.publish(Publication{Plain: nudge}); err != nil {
 			t.Fatal(err)
 		}
 		f.remotePublication("b", Publication{Plain: nudge}, time.Now())

@@ -231,14 +231,20 @@ func (h *Hub) startLink(id node.ID) {
 	h.wg.Go(func() { l.keepOpen(ctx) })
 }
 
-// Local takes a publication of the local master and hands it to this node's subscribers and to every peer.
-func (h *Hub) Local(p Publication) error {
-	arrived := time.Now()
-	peek, err := saltwire.PeekPub(p.Plain)
+// PeekLocal reads a publication of the local master, as Local wants it.
+func (h *Hub) PeekLocal(plain []byte) (saltwire.PubPeek, error) {
+	peek, err := saltwire.PeekPub(plain)
 	if err != nil {
 		h.metrics.refused.WithLabelValues("malformed").Inc()
-		return fmt.Errorf("read local publication: %w", err)
+		return peek, fmt.Errorf("read local publication: %w", err)
 	}
+	return peek, nil
+}
+
+// Local takes a publication of the local master, with what was read of it, and hands it to this node's subscribers and
+// to every peer.
+func (h *Hub) Local(p Publication, peek saltwire.PubPeek) error {
+	arrived := time.Now()
 	if p.Topics == nil && peek.TgtType == "list" {
 		p.Topics = listTopics(peek.Targets)
 	}

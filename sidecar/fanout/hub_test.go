@@ -96,6 +96,15 @@ func newHubFixture(t *testing.T) *hubFixture {
 	return f
 }
 
+// publish has the local master publish p.
+func (f *hubFixture) publish(p Publication) error {
+	peek, err := f.PeekLocal(p.Plain)
+	if err != nil {
+		return err
+	}
+	return f.Local(p, peek)
+}
+
 func (f *hubFixture) begin(t *testing.T, n uint64, window time.Duration) *epochs.Material {
 	t.Helper()
 	key, err := saltcrypt.NewKey()
@@ -146,11 +155,11 @@ func TestSerialsGrowWhoeverPublishes(t *testing.T) {
 			"fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob", "jid": jid, "ret": "", "serial": serial,
 		})}
 	}
-	if err := f.Local(ping("20261121000000000001", 900)); err != nil {
+	if err := f.publish(ping("20261121000000000001", 900)); err != nil {
 		t.Fatal(err)
 	}
 	f.remotePublication("b", ping("20261121000000000002", 1), time.Now()) // another master's count is lower
-	if err := f.Local(ping("20261121000000000003", 901)); err != nil {
+	if err := f.publish(ping("20261121000000000003", 901)); err != nil {
 		t.Fatal(err)
 	}
 	var last uint64
@@ -178,7 +187,7 @@ func TestAllocations(t *testing.T) {
 	plain := plainPub(t, map[string]any{"fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob",
 		"jid": "20261121000000000001", "ret": ""})
 	one := func() {
-		if err := f.Local(Publication{Plain: slices.Clone(plain)}); err != nil {
+		if err := f.publish(Publication{Plain: slices.Clone(plain)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -194,7 +203,7 @@ func TestWindowSealsUnderBothEpochs(t *testing.T) {
 	f := newHubFixture(t)
 	old := f.begin(t, 1, 0)
 	cur := f.begin(t, 2, time.Hour)
-	if err := f.Local(Publication{Plain: nudge}); err != nil {
+	if err := f.publish(Publication{Plain: nudge}); err != nil {
 		t.Fatal(err)
 	}
 	p := f.edge.pubs[0]
@@ -206,7 +215,7 @@ func TestWindowSealsUnderBothEpochs(t *testing.T) {
 func TestListTargetBecomesTopics(t *testing.T) {
 	f := newHubFixture(t)
 	f.begin(t, 1, 0)
-	err := f.Local(Publication{Plain: plainPub(t, map[string]any{
+	err := f.publish(Publication{Plain: plainPub(t, map[string]any{
 		"fun": "test.ping", "arg": []any{}, "tgt": []any{"web1", "web2"}, "tgt_type": "list", "jid": "1", "ret": "",
 	})})
 	if err != nil {
@@ -222,10 +231,10 @@ func TestListTargetBecomesTopics(t *testing.T) {
 
 func TestLocal_NoEpoch(t *testing.T) {
 	f := newHubFixture(t)
-	if err := f.Local(Publication{Plain: nudge}); err == nil {
+	if err := f.publish(Publication{Plain: nudge}); err == nil {
 		t.Fatal("published without a key")
 	}
-	if err := f.Local(Publication{Plain: []byte{0xc1}}); err == nil {
+	if err := f.publish(Publication{Plain: []byte{0xc1}}); err == nil {
 		t.Fatal("published what is no map")
 	}
 }

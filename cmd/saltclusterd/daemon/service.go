@@ -235,7 +235,7 @@ func (s *service) buildPublications() error {
 				s.master.Umask.NotifyPublished(peek.JID)
 			},
 		},
-		Send:   func(p fanout.Publication) error { return s.hub.Local(p) },
+		Hub:    func() publishing.Sender { return s.hub },
 		Cached: func(jid string) (string, bool) { return s.stores.Jobs.Whole(jid) }, Logger: d.log, Registerer: d.reg,
 	})
 	return nil

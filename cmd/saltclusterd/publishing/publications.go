@@ -30,7 +30,7 @@ type Config struct {
 	Released      func() bool      // another process serves in the place of this one
 
 	Notify []func(saltwire.PubPeek, []byte) // called with each job of the local master, before it leaves
-	Send   func(fanout.Publication) error   // to the minions of all nodes
+	Hub    func() Sender                    // is made after the Publications
 	Cached func(jid string) (string, bool)  // the job, published before this process, whose id a minion has cut so
 
 	Logger     *slog.Logger
@@ -58,7 +58,7 @@ func New(c Config) *Publications {
 		Now:        time.Now, Logger: c.Logger, Registerer: c.Registerer,
 	})
 	p.Publisher = NewPublisher(PublisherConfig{
-		Republished: p.Missed.Republished, Notify: c.Notify, Send: c.Send, Logger: c.Logger,
+		Republished: p.Missed.Republished, Notify: c.Notify, Hub: c.Hub, Logger: c.Logger,
 	})
 	p.Known = NewKnownJobs(KnownConfig{
 		Self: c.Self, Master: c.Master, View: c.View, Table: p.Table, Since: time.Now(), Seen: p.Missed.Seen,

@@ -15,8 +15,14 @@ import (
 type PublisherConfig struct {
 	Republished func(jid string, plain []byte) bool // it was published from the job cache already
 	Notify      []func(saltwire.PubPeek, []byte)    // called with each job of the local master, before it leaves
-	Send        func(fanout.Publication) error      // to the minions of all nodes
+	Hub         func() Sender
 	Logger      *slog.Logger
+}
+
+// Sender sends publications of the local master to the minions of all nodes. fanout.Hub is one.
+type Sender interface {
+	PeekLocal(plain []byte) (saltwire.PubPeek, error)
+	Local(fanout.Publication, saltwire.PubPeek) error
 }
 
 // Publisher passes publications of the local master on to the minions of all nodes.
@@ -27,16 +33,19 @@ func NewPublisher(c PublisherConfig) *Publisher { return &Publisher{c: c} }
 
 // Publish passes on a publication that the local master sent, unless that was done when it was long overdue.
 func (p *Publisher) Publish(pub fanout.Publication) error {
-	peek, err := saltwire.PeekPub(pub.Plain)
-	if err == nil && p.c.Republished(peek.JID, pub.Plain) {
+	peek, err := p.c.Hub().PeekLocal(pub.Plain)
+	if err != nil {
+		return err
+	}
+	if p.c.Republished(peek.JID, pub.Plain) {
 		p.c.Logger.Info("publication of the salt-master came long after it was saved, and had been taken from its job cache",
 			"jid", peek.JID)
 		return nil
 	}
-	if err == nil && peek.JID != "" && !pub.TopicOnly { // not for further copies of one publication
+	if peek.JID != "" && !pub.TopicOnly { // not for further copies of one publication
 		p.notify(peek, pub.Plain)
 	}
-	return p.c.Send(pub)
+	return p.c.Hub().Local(pub, peek)
 }
 
 func (p *Publisher) notify(peek saltwire.PubPeek, plain []byte) {
@@ -52,7 +61,7 @@ func (p *Publisher) PublishMissed(plain []byte) error {
 		return fmt.Errorf("read job from the job cache: %w", err)
 	}
 	p.notify(peek, plain)
-	return p.c.Send(fanout.Publication{Plain: plain})
+	return p.c.Hub().Local(fanout.Publication{Plain: plain}, peek)
 }
 
 // Timeout is how long the master's command line waits before it asks for its job (again).
