@@ -3,13 +3,9 @@ package fanout
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,7 +17,6 @@ import (
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/late"
-	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/signal"
 )
 
@@ -231,38 +226,6 @@ func (h *Hub) startLink(id node.ID) {
 	h.wg.Go(func() { l.keepOpen(ctx) })
 }
 
-// PeekLocal reads a publication of the local master, as Local wants it.
-func (h *Hub) PeekLocal(plain []byte) (saltwire.PubPeek, error) {
-	peek, err := saltwire.PeekPub(plain)
-	if err != nil {
-		h.metrics.refused.WithLabelValues("malformed").Inc()
-		return peek, fmt.Errorf("read local publication: %w", err)
-	}
-	return peek, nil
-}
-
-// Local takes a publication of the local master, with what was read of it, and hands it to this node's subscribers and
-// to every peer.
-func (h *Hub) Local(p Publication, peek saltwire.PubPeek) error {
-	arrived := time.Now()
-	if p.Topics == nil && peek.TgtType == "list" {
-		p.Topics = listTopics(peek.Targets)
-	}
-	if peek.JID != "" {
-		h.cfg.JobSeen(peek.JID, h.cfg.Self, p.Plain)
-	}
-	payload, err := appendPublication(nil, p)
-	if err != nil {
-		h.metrics.refused.WithLabelValues("too_long").Inc()
-		return fmt.Errorf("local publication: %w", err)
-	}
-	h.rememberLate(peek.JID, h.cfg.Self, p, arrived)
-	h.cfg.Hold() // before the epoch is read: a removed minion must not hear it at a peer either
-	h.out.addRecord(kindPublication, h.cfg.Clock.Last(), payload, h.epochRecord())
-	h.metrics.published.WithLabelValues("local").Inc()
-	return h.deliverLocal(p, arrived)
-}
-
 // beatNow sends a heartbeat to every peer.
 func (h *Hub) beatNow() {
 	h.mu.Lock()
@@ -281,208 +244,4 @@ func (h *Hub) endedAt(id node.ID) time.Time {
 		return l.refused.refusedSince()
 	}
 	return time.Time{}
-}
-
-// epochNumber is the number of the epoch in force, 0 before there is one.
-func (h *Hub) epochNumber() uint64 {
-	if cur, _ := h.cfg.Epochs.Sealing(); cur != nil {
-		return cur.Number
-	}
-	return 0
-}
-
-// epochRecord says under which epoch at least the next publication is to be delivered.
-func (h *Hub) epochRecord() []byte {
-	if n := h.epochNumber(); n > 0 {
-		return appendEpoch(nil, h.cfg.Clock.Last(), n)
-	}
-	return nil
-}
-
-// remotePublication implements sink.
-func (h *Hub) remotePublication(origin node.ID, p Publication, at time.Time) {
-	peek, err := saltwire.PeekPub(p.Plain)
-	if err != nil {
-		h.metrics.refused.WithLabelValues("malformed").Inc()
-		h.cfg.Logger.Warn("publication of a peer refused", "node", origin, "err", err)
-		return
-	}
-	if peek.JID != "" {
-		h.cfg.JobSeen(peek.JID, origin, p.Plain)
-	}
-	h.metrics.published.WithLabelValues("peer").Inc()
-	arrived := time.Now()
-	// a minion may have had it elsewhere
-	if h.rememberLate(peek.JID, origin, p, at) && arrived.Sub(at) > lateFrom && !h.hasOldPeers() {
-		h.isOverdue(overdue{late.Publication{JID: peek.JID, Plain: p.Plain, Topics: p.Topics, At: at, Origin: string(origin)},
-			arrived})
-		return
-	}
-	h.cfg.Hold() // publications of one origin come one after the other, so their order stays
-	if err := h.deliverLocal(p, arrived); err != nil {
-		h.metrics.refused.WithLabelValues("seal").Inc()
-		h.cfg.Logger.Error("publication of a peer not delivered", "node", origin, "jid", peek.JID, "err", err)
-	}
-}
-
-// remoteSignIn implements sink.
-func (h *Hub) remoteSignIn(id string, epoch uint64) { h.cfg.SignedIn(id, epoch) }
-
-// remoteStart implements sink.
-func (h *Hub) remoteStart(s late.Start) { h.processes.SignedIn(s) }
-
-// ownPublication implements sink.
-func (h *Hub) ownPublication(p Publication, at time.Time) {
-	peek, err := saltwire.PeekPub(p.Plain)
-	if err != nil {
-		h.cfg.Logger.Warn("publication that a peer gave back refused", "err", err)
-		return
-	}
-	h.rememberLate(peek.JID, h.cfg.Self, p, at)
-}
-
-// publishedBy lists what may be given late of a node's master.
-func (h *Hub) publishedBy(id node.ID) []late.Publication {
-	return slices.DeleteFunc(h.memory.Since(time.Now().Add(-MaxAge)),
-		func(p late.Publication) bool { return p.Origin != string(id) })
-}
-
-// stoodStill implements sink.
-func (h *Hub) stoodStill() { h.memory.Clear() }
-
-// SignedIn notes that a process of a minion signs in here, before it is answered. token is what the process has shown.
-// It must not be answered now if that cannot be told to the peers, who could give it a job that it was restarted by:
-// false.
-func (h *Hub) SignedIn(id string, token []byte) bool {
-	now := time.Now()
-	s := late.Start{ID: id, Process: late.ProcessOf(token), At: now}
-	if len(id) > maxMinionID || h.processes.Known(id, s.Process) {
-		return true
-	}
-	told := !h.cutOff(now) && h.out.addRecord(kindStart, h.cfg.Clock.Last(), appendStart(nil, s, now), nil)
-	if !told && !h.cfg.NotLate() {
-		return false
-	}
-	h.processes.SignedIn(s)
-	return true
-}
-
-const (
-	// cutAfter is how long most peers may be silent before this node takes itself for cut off.
-	cutAfter = 2 * time.Second
-	// cutFor is for how long it then lets no new processes in: longer than others give what is late (MaxAge) after they
-	// heard it last.
-	cutFor = MaxAge + 30*time.Second
-)
-
-// cutOff reports whether this node was cut off from most others a short while ago. One that was never in touch with
-// them is not.
-func (h *Hub) cutOff(now time.Time) bool {
-	if !h.cfg.Minority() {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var told []int64
-	for id := range h.links {
-		at := int64(0)
-		if o := h.in.findOrigin(id); o != nil {
-			at = o.told.Load()
-		}
-		told = append(told, at)
-	}
-	most := (len(told) + 1) / 2 // with this node they are a majority
-	if most == 0 {
-		return false
-	}
-	slices.Sort(told)
-	last := told[len(told)-most]
-	silent := time.Duration(h.beats.sinceStart(now) - last)
-	return last > 0 && silent > cutAfter && silent < cutFor
-}
-
-// hasOldPeers reports whether a peer is of a version that does not tell what has started there. Late publications are
-// then given at once.
-func (h *Hub) hasOldPeers() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.beats.sinceStart(time.Now())
-	for id := range h.links {
-		o := h.in.findOrigin(id)
-		if o != nil && o.stamp.Load() == 0 && o.beatAt.Load() > 0 && time.Duration(now-o.beatAt.Load()) < silentAfter {
-			return true
-		}
-	}
-	return false
-}
-
-// isOverdue has o published as soon as that is safe.
-func (h *Hub) isOverdue(o overdue) {
-	h.overdueMu.Lock()
-	if len(h.overdue) >= lateCount {
-		h.overdue = slices.Delete(h.overdue, 0, 1)
-		h.metrics.late.WithLabelValues("unknown").Inc()
-	}
-	h.overdue = append(h.overdue, o)
-	h.overdueMu.Unlock()
-	signal.Send(h.overdueGrew)
-}
-
-// startOver has all subscribers given what they may have missed.
-func (h *Hub) startOver() { signal.Send(h.again) }
-
-// rememberLate keeps a publication for minions that are between two connections; false: it is none that may be given
-// late.
-func (h *Hub) rememberLate(jid string, origin node.ID, p Publication, at time.Time) bool {
-	if jid == "" || at.IsZero() || h.cfg.NotLate() {
-		return false
-	}
-	h.memory.Add(late.Publication{JID: jid, Plain: p.Plain, Topics: p.Topics, At: at, Origin: string(origin)})
-	return true
-}
-
-// AnnounceSignIn tells the peers that id was answered with epoch (epochs.Manager's announce).
-func (h *Hub) AnnounceSignIn(id string, epoch uint64) {
-	h.out.addRecord(kindSignIn, h.cfg.Clock.Last(), appendSignIn(nil, id, epoch), nil)
-}
-
-// deliverLocal seals p, which has come at arrived, and hands it to this node's 4505.
-func (h *Hub) deliverLocal(p Publication, arrived time.Time) error {
-	if h.cfg.Withhold() {
-		h.metrics.refused.WithLabelValues("behind").Inc()
-		return nil
-	}
-	h.sealMu.Lock()
-	defer h.sealMu.Unlock()
-	began := time.Now()
-	cur, prev, err := h.sealer.sealStamped(p.Plain)
-	if err != nil {
-		return err
-	}
-	h.metrics.seal.Observe(time.Since(began).Seconds())
-	h.cfg.Edge.Publish(edge.Publication{Body: cur, Prev: prev, Topics: p.Topics, TopicOnly: p.TopicOnly})
-	h.metrics.deliver.Observe(time.Since(arrived).Seconds())
-	return nil
-}
-
-// Nudge returns a publication for no minion, sealed under the current epoch: a minion that still holds the one before
-// cannot open it and signs in again. It has no serial, which every version takes: it is sent to each minion at that
-// one's turn, after publications that were stamped later.
-func (h *Hub) Nudge() ([]byte, error) {
-	return h.sealer.sealPlain(nudge)
-}
-
-// nudge is {"fun": "test.ping", "arg": [], "tgt": [], "jid": "0", "ret": "", "tgt_type": "list"}: complete enough for
-// every minion version's target check, and an empty list matches no minion.
-var nudge = []byte("\x86\xa3fun\xa9test.ping\xa3arg\x90\xa3tgt\x90\xa3jid\xa10\xa3ret\xa0\xa8tgt_type\xa4list")
-
-// listTopics returns the topics of a list target for minions with zmq_filtering: the hex SHA-1 of each id
-// (salt/transport/zeromq.py publish_payload).
-func listTopics(ids []string) []string {
-	topics := make([]string, 0, len(ids))
-	for _, id := range ids {
-		sum := sha1.Sum([]byte(id))
-		topics = append(topics, hex.EncodeToString(sum[:]))
-	}
-	return topics
 }
