@@ -36,6 +36,11 @@ type Node struct {
 
 	appliedStored atomic.Uint64 // see storeApplied
 
+	lifetime
+}
+
+// lifetime is how long a node works.
+type lifetime struct {
 	ctx       context.Context // ends with Close or with a failure
 	cancel    context.CancelCauseFunc
 	wg        sync.WaitGroup

@@ -28,8 +28,6 @@ var largeStructs = []string{
 	"cmd/saltclusterd/config.Edge", "cmd/saltclusterctl/adopt.Site", "integration/herd.Stats", "integration/scale.Costs",
 	"sidecar.Config", "sidecar/upstream.ReqConfig", "sidecar/saltwire.Raw", "sidecar/statuspage.view",
 	"sidecar/saltcrypt/libcrypto.library",
-	// To be split.
-	"consensus.Node", "consensus/state.data",
 }
 
 // walkSources calls f with each Go file that is not a test, by package directory.

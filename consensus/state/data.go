@@ -11,19 +11,12 @@ type data struct {
 	index uint64 // log position of the last entry
 	rev   uint64 // last effective change
 
-	revokedRev uint64 // last change that took an accepted key away
-	deniedRev  uint64 // last change to the denied keys
-	tombFloor  uint64 // highest revision among the forgotten tombstones
 	removedRev uint64 // last change that took a member off the roster
 	generation uint64 // how often the cluster was recovered, see Recover
 
 	members map[node.ID]Member
 
-	keys     table[string, Key]
-	keyRevs  table[uint64, Key]
-	tombs    table[string, Tombstone]
-	tombRevs table[uint64, Tombstone]
-	denied   table[string, DeniedKey]
+	keyData
 
 	epochs Epochs
 	seeds  Seeds
@@ -39,26 +32,45 @@ type data struct {
 	requests requestLog
 }
 
-func newData() *data {
-	return &data{
+// keyData is what is decided about the keys of minions.
+type keyData struct {
+	keys     table[string, Key]
+	keyRevs  table[uint64, Key]
+	tombs    table[string, Tombstone]
+	tombRevs table[uint64, Tombstone]
+	denied   table[string, DeniedKey]
+
+	revokedRev uint64 // last change that took an accepted key away
+	deniedRev  uint64 // last change to the denied keys
+	tombFloor  uint64 // highest revision among the forgotten tombstones
+}
+
+func newKeyData() keyData {
+	return keyData{
 		keys:     newTable[string, Key](),
 		keyRevs:  newTable[uint64, Key](),
 		tombs:    newTable[string, Tombstone](),
 		tombRevs: newTable[uint64, Tombstone](),
 		denied:   newTable[string, DeniedKey](),
-		requests: newRequestLog(),
 	}
 }
+
+func (k keyData) clone() keyData {
+	k.keys = k.keys.clone()
+	k.keyRevs = k.keyRevs.clone()
+	k.tombs = k.tombs.clone()
+	k.tombRevs = k.tombRevs.clone()
+	k.denied = k.denied.clone()
+	return k
+}
+
+func newData() *data { return &data{keyData: newKeyData(), requests: newRequestLog()} }
 
 // clone returns a writable copy; d itself stays readable and must not be
 // written any more.
 func (d *data) clone() *data {
 	c := *d
-	c.keys = d.keys.clone()
-	c.keyRevs = d.keyRevs.clone()
-	c.tombs = d.tombs.clone()
-	c.tombRevs = d.tombRevs.clone()
-	c.denied = d.denied.clone()
+	c.keyData = d.keyData.clone()
 	c.requests = d.requests.clone()
 	return &c
 }
