@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
 )
 
 // metrics are the counters of a Node; a nil *metrics counts nothing.
@@ -27,46 +29,27 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	if reg == nil {
 		return nil
 	}
-	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "saltcluster_consensus_" + name, Help: help})
+	f := metric.NewSet(reg, "consensus")
+	return &metrics{
+		leader:    f.NewGauge("leader", "1 while this node is in office."),
+		term:      f.NewGauge("term", "Raft's term."),
+		applied:   f.NewGauge("applied_index", "Newest log entry in the state."),
+		rev:       f.NewGauge("revision", "Revision of the state."),
+		batch:     f.NewHistogram("batch_requests", "Requests in one log entry.", 1, 2, 14),
+		commit:    f.NewHistogram("commit_seconds", "From proposing a log entry to its results.", 0.0005, 2, 14),
+		propose:   f.NewHistogram("propose_seconds", "Successful Propose calls, as their callers see them.", 0.0005, 2, 14),
+		failures:  f.NewCounterVec("proposals_failed_total", "Propose calls without a result.", "reason"),
+		retries:   f.NewCounter("attempts_failed_total", "Attempts that were tried again."),
+		forwards:  f.NewCounter("forwarded_total", "Requests sent to the leader."),
+		moveCount: f.NewCounterVec("voter_changes_total", "Changes of raft's configuration.", "op"),
+		refusals:  f.NewCounterVec("messages_refused_total", "Messages of members that raft does not get.", "reason"),
 	}
-	count := func(name, help string) prometheus.CounterOpts {
-		return prometheus.CounterOpts{Name: "saltcluster_consensus_" + name, Help: help}
-	}
-	hist := func(name, help string, start float64) prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "saltcluster_consensus_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(start, 2, 14),
-		})
-	}
-	m := &metrics{
-		leader:  gauge("leader", "1 while this node is in office."),
-		term:    gauge("term", "Raft's term."),
-		applied: gauge("applied_index", "Newest log entry in the state."),
-		rev:     gauge("revision", "Revision of the state."),
-		batch:   hist("batch_requests", "Requests in one log entry.", 1),
-		commit:  hist("commit_seconds", "From proposing a log entry to its results.", 0.0005),
-		propose: hist("propose_seconds", "Successful Propose calls, as their callers see them.", 0.0005),
-		failures: prometheus.NewCounterVec(count("proposals_failed_total", "Propose calls without a result."),
-			[]string{"reason"}),
-		retries:   prometheus.NewCounter(count("attempts_failed_total", "Attempts that were tried again.")),
-		forwards:  prometheus.NewCounter(count("forwarded_total", "Requests sent to the leader.")),
-		moveCount: prometheus.NewCounterVec(count("voter_changes_total", "Changes of raft's configuration."), []string{"op"}),
-		refusals: prometheus.NewCounterVec(count("messages_refused_total", "Messages of members that raft does not get."),
-			[]string{"reason"}),
-	}
-	reg.MustRegister(m.leader, m.term, m.applied, m.rev, m.batch, m.commit, m.propose, m.failures, m.retries, m.forwards,
-		m.moveCount, m.refusals)
-	return m
 }
 
 // registerQueue shows how full the leader's queue is.
 func (m *metrics) registerQueue(reg prometheus.Registerer, b *batcher) {
-	if reg == nil {
-		return
-	}
-	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "saltcluster_consensus_queue_requests", Help: "Requests waiting for the next log entry.",
-	}, func() float64 { return float64(len(b.queue)) }))
+	metric.NewSet(reg, "consensus").NewGaugeFunc("queue_requests", "Requests waiting for the next log entry.",
+		func() float64 { return float64(len(b.queue)) })
 }
 
 func (m *metrics) setLeader(on bool) {

@@ -14,8 +14,8 @@ import (
 const module = "saltclusterd/"
 
 // leaves may be imported by every package; they import no package of ours but leaves.
-var leaves = []string{"backoff", "durable", "durable/torn", "nowait", "paths", "signal", "gossip/node", "consensus/state",
-	"sidecar/adminapi"}
+var leaves = []string{"backoff", "durable", "durable/torn", "metric", "nowait", "paths", "signal", "gossip/node",
+	"consensus/state", "sidecar/adminapi"}
 
 // engines never import each other: they meet in the capabilities below cmd/saltclusterd.
 var engines = []string{"sidecar", "consensus", "fsync"}

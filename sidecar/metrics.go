@@ -3,6 +3,7 @@ package sidecar
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/metric"
 	"saltclusterd/sidecar/router"
 )
 
@@ -17,61 +18,33 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_sidecar_requests_total",
-			Help: "Requests of minions let through, by command and by where they went.",
-		}, []string{"cmd", "route"}),
-		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_sidecar_requests_lost_total",
-			Help: "Requests of minions that got no answer, by command and by where they had gone.",
-		}, []string{"cmd", "route"}),
-		resealed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_sidecar_requests_resealed_total",
-			Help: "Requests encrypted anew: the local master holds another session key, or the minion one from before the master was adopted.",
-		}),
-		handed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_sidecar_handed_refused_total",
-			Help: "Requests refused here that another node has handed over, by node.",
-		}, []string{"node"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "saltcluster_sidecar_request_seconds",
-			Help:    "Time from a request's arrival to its answer, by where it went.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 13),
-		}, []string{"route"}),
-		held: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "saltcluster_sidecar_files_held_seconds",
-			Help:    "Time for which requests for files and pillars waited while the roots changed.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 3, 9),
-		}),
+	f := metric.NewSet(reg, "sidecar")
+	return &metrics{
+		requests: f.NewCounterVec("requests_total", "Requests of minions let through, by command and by where they went.", "cmd", "route"),
+		lost:     f.NewCounterVec("requests_lost_total", "Requests of minions that got no answer, by command and by where they had gone.", "cmd", "route"),
+		resealed: f.NewCounter("requests_resealed_total", "Requests encrypted anew: the local master holds another session key, or the minion one from before the master was adopted."),
+		handed:   f.NewCounterVec("handed_refused_total", "Requests refused here that another node has handed over, by node.", "node"),
+		seconds:  f.NewHistogramVec("request_seconds", "Time from a request's arrival to its answer, by where it went.", 0.0005, 2.5, 13, "route"),
+		held:     f.NewHistogram("files_held_seconds", "Time for which requests for files and pillars waited while the roots changed.", 0.001, 3, 9),
 	}
-	if reg != nil {
-		reg.MustRegister(m.requests, m.lost, m.resealed, m.handed, m.seconds, m.held)
-	}
-	return m
 }
 
 // registerQueues shows how full the proxy's own queues are.
 func (p *Proxy) registerQueues(reg prometheus.Registerer) {
-	if reg == nil {
-		return
-	}
-	gauge := func(name, help string, f func() float64) {
-		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "saltcluster_sidecar_" + name, Help: help}, f))
-	}
-	gauge("catching_up_requests", "Requests that wait until this node knows what the cluster knows.", func() float64 {
+	f := metric.NewSet(reg, "sidecar")
+	f.NewGaugeFunc("catching_up_requests", "Requests that wait until this node knows what the cluster knows.", func() float64 {
 		return float64(p.catchUp.countWaiting())
 	})
-	gauge("awaiting_requests", "Requests that wait until a master of the cluster answers.",
+	f.NewGaugeFunc("awaiting_requests", "Requests that wait until a master of the cluster answers.",
 		func() float64 { return float64(p.queue.countWaiting()) })
-	gauge("held_requests", "Requests for files and pillars that wait while the roots change.", func() float64 {
+	f.NewGaugeFunc("held_requests", "Requests for files and pillars that wait while the roots change.", func() float64 {
 		return float64(p.files.countWaiting())
 	})
-	gauge("copies", "Copies of writes under way to other nodes.", func() float64 {
+	f.NewGaugeFunc("copies", "Copies of writes under way to other nodes.", func() float64 {
 		n, _ := p.copies.countHeld()
 		return float64(n)
 	})
-	gauge("copied_bytes", "And their bytes.", func() float64 {
+	f.NewGaugeFunc("copied_bytes", "And their bytes.", func() float64 {
 		_, n := p.copies.countHeld()
 		return float64(n)
 	})

@@ -1,6 +1,10 @@
 package jobs
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
+)
 
 type metrics struct {
 	jobs     prometheus.Gauge
@@ -14,39 +18,14 @@ type metrics struct {
 
 // newMetrics returns the metrics, which are not registered when reg is nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{
-		jobs: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "saltcluster_jobs_known",
-			Help: "Jobs in the job cache of this node's master.",
-		}),
-		news: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_jobs_news_total",
-			Help: "Times something new was found in a job of this node.",
-		}),
-		received: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_jobs_received_total",
-			Help: "Returns and other files of jobs received from other nodes, by what became of them.",
-		}, []string{"outcome"}),
-		sent: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_jobs_sent_total",
-			Help: "Returns and other files of jobs that other nodes have taken.",
-		}),
-		bytes: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_jobs_sent_bytes_total",
-			Help: "Bytes of them.",
-		}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_jobs_failures_total",
-			Help: "What could not be done, by operation.",
-		}, []string{"op"}),
-		scan: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "saltcluster_jobs_scan_seconds",
-			Help:    "Time of a look at all jobs, pauses included.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
-		}),
+	f := metric.NewSet(reg, "jobs")
+	return &metrics{
+		jobs:     f.NewGauge("known", "Jobs in the job cache of this node's master."),
+		news:     f.NewCounter("news_total", "Times something new was found in a job of this node."),
+		received: f.NewCounterVec("received_total", "Returns and other files of jobs received from other nodes, by what became of them.", "outcome"),
+		sent:     f.NewCounter("sent_total", "Returns and other files of jobs that other nodes have taken."),
+		bytes:    f.NewCounter("sent_bytes_total", "Bytes of them."),
+		failures: f.NewCounterVec("failures_total", "What could not be done, by operation.", "op"),
+		scan:     f.NewHistogram("scan_seconds", "Time of a look at all jobs, pauses included.", 0.001, 4, 9),
 	}
-	if reg != nil {
-		reg.MustRegister(m.jobs, m.news, m.received, m.sent, m.bytes, m.failures, m.scan)
-	}
-	return m
 }

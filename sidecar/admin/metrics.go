@@ -1,6 +1,10 @@
 package admin
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
+)
 
 type metrics struct {
 	requests *prometheus.CounterVec
@@ -12,16 +16,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	if reg == nil {
 		return nil
 	}
-	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_admin_requests_total", Help: "Admin API requests by verb and outcome code.",
-		}, []string{"verb", "code"}),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_admin_connections_refused_total", Help: "Admin connections closed because too many were open.",
-		}),
+	f := metric.NewSet(reg, "admin")
+	return &metrics{
+		requests: f.NewCounterVec("requests_total", "Admin API requests by verb and outcome code.", "verb", "code"),
+		refused:  f.NewCounter("connections_refused_total", "Admin connections closed because too many were open."),
 	}
-	reg.MustRegister(m.requests, m.refused)
-	return m
 }
 
 func (m *metrics) countRequest(verb, code string) {

@@ -1,6 +1,10 @@
 package mirror
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
+)
 
 type metrics struct {
 	sent, shown prometheus.Counter
@@ -8,22 +12,12 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{
-		sent: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_mirror_sent_events_total", Help: "Events of the local master sent to other nodes, once for each.",
-		}),
-		shown: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_mirror_shown_events_total", Help: "Events of other masters fired on the local bus.",
-		}),
-		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_mirror_dropped_events_total",
-			Help: "Events that were to be mirrored and were not: the queue was full, too old, too large, the bus takes none, not to be mirrored.",
-		}, []string{"reason"}),
+	f := metric.NewSet(reg, "mirror")
+	return &metrics{
+		sent:    f.NewCounter("sent_events_total", "Events of the local master sent to other nodes, once for each."),
+		shown:   f.NewCounter("shown_events_total", "Events of other masters fired on the local bus."),
+		dropped: f.NewCounterVec("dropped_events_total", "Events that were to be mirrored and were not: the queue was full, too old, too large, the bus takes none, not to be mirrored.", "reason"),
 	}
-	if reg != nil {
-		reg.MustRegister(m.sent, m.shown, m.dropped)
-	}
-	return m
 }
 
 func (m *metrics) countDropped(reason string, n int) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
 )
 
 // metrics of a service; the methods of a nil one do nothing.
@@ -17,22 +19,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	if reg == nil {
 		return nil
 	}
-	m := &metrics{
-		returns: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_returns_total",
-			Help: "Returns of minions by what was done with them without the salt-master, or why that was not possible.",
-		}, []string{"outcome"}),
-		given: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_returns_events_given_up_total",
-			Help: "Returns whose events were not fired because the master's bus was down for too long.",
-		}),
-		aside: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "saltcluster_returns_unanswered",
-			Help: "Returns that only the salt-master can take and that it does not answer: put aside, and given to it again a few times.",
-		}),
+	f := metric.NewSet(reg, "returns")
+	return &metrics{
+		returns: f.NewCounterVec("total", "Returns of minions by what was done with them without the salt-master, or why that was not possible.", "outcome"),
+		given:   f.NewCounter("events_given_up_total", "Returns whose events were not fired because the master's bus was down for too long."),
+		aside:   f.NewGauge("unanswered", "Returns that only the salt-master can take and that it does not answer: put aside, and given to it again a few times."),
 	}
-	reg.MustRegister(m.returns, m.given, m.aside)
-	return m
 }
 
 func (m *metrics) count(outcome string) { m.add(outcome, 1) }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
 )
 
 // metrics of a spool; the methods of a nil one do nothing.
@@ -20,28 +22,20 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	if reg == nil {
 		return nil
 	}
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "saltcluster_spool_" + name, Help: help})
-	}
+	f := metric.NewSet(reg, "spool")
 	m := &metrics{
-		records: counter("records_total", "Records written."),
-		syncs:   counter("groups_total", "Groups of records written with one fsync each."),
-		bytes:   counter("written_bytes_total", "Bytes written."),
-		damages: counter("damages_total", "Damaged places found in the journal."),
-		lost:    counter("lost_records_total", "Records lost in damaged places."),
-		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_spool_refusals_total", Help: "Records not taken, by reason.",
-		}, []string{"reason"}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "saltcluster_spool_group_seconds", Help: "Time to write and sync a group.",
-			Buckets: prometheus.ExponentialBuckets(0.0002, 4, 8),
-		}),
+		records:  f.NewCounter("records_total", "Records written."),
+		syncs:    f.NewCounter("groups_total", "Groups of records written with one fsync each."),
+		bytes:    f.NewCounter("written_bytes_total", "Bytes written."),
+		damages:  f.NewCounter("damages_total", "Damaged places found in the journal."),
+		lost:     f.NewCounter("lost_records_total", "Records lost in damaged places."),
+		refusals: f.NewCounterVec("refusals_total", "Records not taken, by reason.", "reason"),
+		seconds:  f.NewHistogram("group_seconds", "Time to write and sync a group.", 0.0002, 4, 8),
 	}
 	// a rule about an increase sees the first one only where there was a zero
 	for _, reason := range append(slices.Collect(maps.Keys(refusalReasons())), "disk", "other") {
 		m.refusals.WithLabelValues(reason)
 	}
-	reg.MustRegister(m.records, m.syncs, m.bytes, m.damages, m.lost, m.refusals, m.seconds)
 	return m
 }
 

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"saltclusterd/metric"
 )
 
 type reqMetrics struct {
@@ -20,42 +21,19 @@ type reqMetrics struct {
 }
 
 func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
-	f := promauto.With(reg)
-	result := f.NewCounterVec(prometheus.CounterOpts{
-		Name: "saltcluster_upstream_requests_total", Help: "Requests to the local salt-master by result.",
-	}, []string{"result"})
-	stalls := f.NewCounterVec(prometheus.CounterOpts{
-		Name: "saltcluster_upstream_stalls_total",
-		Help: "How often the local salt-master stood still while it was connected, by sign.",
-	}, []string{"sign"})
+	f := metric.NewSet(reg, "upstream")
+	result := f.NewCounterVec("requests_total", "Requests to the local salt-master by result.", "result")
+	stalls := f.NewCounterVec("stalls_total", "How often the local salt-master stood still while it was connected, by sign.", "sign")
 	return &reqMetrics{
 		silents: stalls.WithLabelValues(string(Silent)), stucks: stalls.WithLabelValues(string(Stuck)),
-		up: f.NewGauge(prometheus.GaugeOpts{
-			Name: "saltcluster_upstream_up", Help: "Whether the local salt-master answers (1) or not (0).",
-		}),
-		queue: f.NewGauge(prometheus.GaugeOpts{
-			Name: "saltcluster_upstream_queue_requests", Help: "Requests waiting for a connection to the local salt-master.",
-		}),
-		conns: f.NewGauge(prometheus.GaugeOpts{
-			Name: "saltcluster_upstream_connections", Help: "Open request connections to the local salt-master.",
-		}),
-		dials: f.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_upstream_connects_total", Help: "Request connections opened to the local salt-master.",
-		}),
-		held: f.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_upstream_held_total",
-			Help: "How often a minion's requests had to wait because the local salt-master worked on as many of the same minion as it may: calls that have a worker wait, or minion_requests_at_once.",
-		}),
-		seconds: f.NewHistogram(prometheus.HistogramOpts{
-			Name: "saltcluster_upstream_request_seconds", Help: "Time from the call to the salt-master's reply.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 12),
-		}),
-		probes: f.NewHistogram(prometheus.HistogramOpts{
-			Name:    "saltcluster_upstream_probe_seconds",
-			Help:    "Time until one of the salt-master's workers answers a small request, asked while nothing else is answered.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 12),
-		}),
-		ok: result.WithLabelValues("ok"), busy: result.WithLabelValues("busy"), down: result.WithLabelValues("down"),
+		up:      f.NewGauge("up", "Whether the local salt-master answers (1) or not (0)."),
+		queue:   f.NewGauge("queue_requests", "Requests waiting for a connection to the local salt-master."),
+		conns:   f.NewGauge("connections", "Open request connections to the local salt-master."),
+		dials:   f.NewCounter("connects_total", "Request connections opened to the local salt-master."),
+		held:    f.NewCounter("held_total", "How often a minion's requests had to wait because the local salt-master worked on as many of the same minion as it may: calls that have a worker wait, or minion_requests_at_once."),
+		seconds: f.NewHistogram("request_seconds", "Time from the call to the salt-master's reply.", 0.0005, 2.5, 12),
+		probes:  f.NewHistogram("probe_seconds", "Time until one of the salt-master's workers answers a small request, asked while nothing else is answered.", 0.0005, 2.5, 12),
+		ok:      result.WithLabelValues("ok"), busy: result.WithLabelValues("busy"), down: result.WithLabelValues("down"),
 		timeout: result.WithLabelValues("timeout"), lost: result.WithLabelValues("lost"),
 		other: result.WithLabelValues("other"),
 	}
@@ -63,10 +41,7 @@ func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 
 // registerBusy shows how many of the master's workers have something to do, as far as can be seen from here.
 func (m *reqMetrics) registerBusy(reg prometheus.Registerer, c *ReqClient) {
-	promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "saltcluster_upstream_in_flight_requests",
-		Help: "Requests of this node that the local salt-master has not answered yet: so many of its workers are busy, worker_threads at most, and others with what does not come from here.",
-	}, func() float64 { return float64(c.countOwed()) })
+	metric.NewSet(reg, "upstream").NewGaugeFunc("in_flight_requests", "Requests of this node that the local salt-master has not answered yet: so many of its workers are busy, worker_threads at most, and others with what does not come from here.", func() float64 { return float64(c.countOwed()) })
 }
 
 func (m *reqMetrics) observeCall(begun time.Time, err error) {
@@ -110,16 +85,10 @@ type subMetrics struct {
 }
 
 func newSubMetrics(reg prometheus.Registerer) *subMetrics {
-	f := promauto.With(reg)
+	f := metric.NewSet(reg, "upstream")
 	return &subMetrics{
-		up: f.NewGauge(prometheus.GaugeOpts{
-			Name: "saltcluster_upstream_sub_up", Help: "Whether the local salt-master's publications are subscribed to.",
-		}),
-		messages: f.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_upstream_publications_total", Help: "Publications received from the local salt-master.",
-		}),
-		connects: f.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_upstream_sub_connects_total", Help: "Subscriptions opened to the local salt-master.",
-		}),
+		up:       f.NewGauge("sub_up", "Whether the local salt-master's publications are subscribed to."),
+		messages: f.NewCounter("publications_total", "Publications received from the local salt-master."),
+		connects: f.NewCounter("sub_connects_total", "Subscriptions opened to the local salt-master."),
 	}
 }
