@@ -127,7 +127,7 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	for _, n := range []*testNode{a, b} {
-		if err := n.RotateKey(key(2)); err != nil {
+		if err := n.SetKeys([][]byte{key(2)}); err != nil {
 			t.Fatal(err)
 		}
 		n.keys = [][]byte{key(2)}
@@ -135,7 +135,7 @@ func TestRotation(t *testing.T) {
 	// c knows key 2 but speaks key 1: it is not heard any more, although it is on the roster.
 	a.mustSee("a=alive b=alive c=dead")
 	b.mustSee("a=alive b=alive c=dead")
-	if err := c.RotateKey(key(2)); err != nil {
+	if err := c.SetKeys([][]byte{key(2)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []*testNode{a, b, c} {
@@ -156,7 +156,7 @@ func TestRemovedNodeStaysOut(t *testing.T) {
 			t.Errorf("%s sees %q right after the roster changed", n.ident.ID(), n.sees())
 		}
 		n.port.Revoke(c.ident.Fingerprint())
-		if err := n.RotateKey(key(3)); err != nil {
+		if err := n.SetKeys([][]byte{key(3)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,11 +24,6 @@ func checkKeys(keys [][]byte) error {
 	return nil
 }
 
-// RotateKey makes key the only one: packets under any other key are dropped from now on. Nodes that do not have it yet
-// are not heard for that long; if it may be longer than a second, use SetKeys with the old key behind the new one
-// first.
-func (g *Gossip) RotateKey(key []byte) error { return g.SetKeys([][]byte{key}) }
-
 // SetKeys makes keys the whole keyring: the first one encrypts, all decrypt.
 func (g *Gossip) SetKeys(keys [][]byte) error {
 	if err := checkKeys(keys); err != nil {

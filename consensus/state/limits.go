@@ -13,13 +13,12 @@ const (
 	MaxRootsHeld      = 16 // of these, revisions on hold
 	MaxRootsKind      = 32 // bytes in the kind of a revision
 	MaxWeight         = 100_000
-	MaxID             = 255       // bytes in a minion or node id
-	MaxPub            = 16 << 10  // bytes in a public key file; RSA 8192 takes 1.5 KiB
-	MaxText           = 512       // bytes in a cause, reason or address
-	MaxPrune          = 1_000_000 // tombstones in one prune
-	MaxTokens         = 128       // join tokens, spent ones included
-	MaxTokenID        = 32        // bytes in the id of a join token
-	MinJoinSecret     = 22        // bytes in a cluster secret
+	MaxID             = 255      // bytes in a minion or node id
+	MaxPub            = 16 << 10 // bytes in a public key file; RSA 8192 takes 1.5 KiB
+	MaxText           = 512      // bytes in a cause, reason or address
+	MaxTokens         = 128      // join tokens, spent ones included
+	MaxTokenID        = 32       // bytes in the id of a join token
+	MinJoinSecret     = 22       // bytes in a cluster secret
 	MaxJoinSecret     = 1024
 	MaxSealedIdentity = 16 << 10 // bytes of a sealed private key
 

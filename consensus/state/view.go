@@ -43,16 +43,6 @@ func (v View) Member(id node.ID) (Member, bool) {
 	return m, ok
 }
 
-// MemberByFingerprint finds the owner of a certificate.
-func (v View) MemberByFingerprint(fp string) (Member, bool) {
-	for _, m := range v.get().members {
-		if m.Fingerprint == fp {
-			return m, true
-		}
-	}
-	return Member{}, false
-}
-
 // Epochs are the AES epoch in force and the one before.
 func (v View) Epochs() Epochs { return v.get().epochs }
 

@@ -18,8 +18,7 @@ import (
 // The API's place and version. Version grows when a verb or field is added;
 // a change that old clients could not bear gets a new prefix.
 const (
-	DefaultSocket = "/run/saltclusterd/admin.sock"
-	Prefix        = "/v1"
+	Prefix = "/v1"
 	// TimeoutHeader tells how long the client waits for the answer, as time.Duration writes it.
 	TimeoutHeader = "Saltclusterctl-Patience"
 	APIVersion    = 1

@@ -167,12 +167,9 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-func TestVersionFallback(t *testing.T) {
-	if v, err := ResolveVersion(t.Context(), "/nonexistent/salt-master", "3007.15"); err != nil || v.Minor != 15 {
-		t.Errorf("%v, %v", v, err)
-	}
+func TestDetectVersion_NoCommand(t *testing.T) {
 	for _, cmd := range []string{"/nonexistent/salt-master", "", "/bin/false", "/bin/echo hello"} {
-		if v, err := ResolveVersion(t.Context(), cmd, ""); err == nil {
+		if v, err := DetectVersion(t.Context(), cmd); err == nil {
 			t.Errorf("%q: %v", cmd, v)
 		}
 	}

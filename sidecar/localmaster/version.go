@@ -95,19 +95,6 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ResolveVersion is DetectVersion with what the operator says as the fallback for a command that cannot be run.
-func ResolveVersion(ctx context.Context, saltMasterCmd, fallback string) (Version, error) {
-	v, err := DetectVersion(ctx, saltMasterCmd)
-	if err == nil || fallback == "" {
-		return v, err
-	}
-	v, perr := ParseVersion(fallback)
-	if perr != nil {
-		return v, errors.Join(err, perr)
-	}
-	return v, nil
-}
-
 // TakesLengths reports whether the event bus of a release takes events with their length before them: from 3006.26,
 // 3007.15 and 3008.2 on (salt/transport/frame.py frame_msg_ipc). The ones before take the maps alone; a length is four
 // numbers to them, which are not maps, and the event is lost. A version that does not tell which release of its line it

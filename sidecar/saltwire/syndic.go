@@ -18,29 +18,12 @@ func (p *Peek) readSyndic() error {
 	})
 }
 
-// SyndicLoad is one of the loads of a _syndic_return.
-type SyndicLoad struct {
-	JID, MasterID string
-	Raw           []byte // the load's msgpack; aliases the request
-}
+// syndicLoad is where one of the loads of a _syndic_return belongs.
+type syndicLoad struct{ JID, MasterID string }
 
-// SyndicLoads splits Peek.Loads. Errors: *Refused.
-func SyndicLoads(loads []byte) ([]SyndicLoad, error) {
-	var out []SyndicLoad
-	err := WalkArray(loads, func(load []byte) error {
-		one, err := peekReturn(load)
-		out = append(out, one)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func peekReturn(load []byte) (SyndicLoad, error) {
+func peekReturn(load []byte) (syndicLoad, error) {
 	var s seen
-	one := SyndicLoad{Raw: load}
+	var one syndicLoad
 	err := WalkMap(load, func(key, value []byte) error {
 		switch string(key) {
 		case "jid":

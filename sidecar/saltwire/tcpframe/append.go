@@ -7,9 +7,6 @@ const (
 	keyBody = "\xa4body"
 )
 
-// MaxReplyHead is how many bytes AppendReplyHead adds at most.
-const MaxReplyHead = 1 + len(keyHead) + maxHead + len(keyBody)
-
 // AppendReplyHead appends what comes before the body of the reply to a request with this head.
 func AppendReplyHead(dst, head []byte) []byte {
 	dst = append(append(dst, FirstByte), keyHead...)
