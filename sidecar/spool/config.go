@@ -53,7 +53,6 @@ type Config struct {
 	RetryMax     time.Duration // 2 s
 
 	Consumers []Consumer
-	OnDamage  func(Damage) // called from Open and from consumers' goroutines
 	Disk      Disk
 	Logger    *slog.Logger
 	Register  prometheus.Registerer

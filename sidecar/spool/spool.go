@@ -83,9 +83,6 @@ func (s *Spool) noteDamage(d Damage) {
 	s.metrics.countDamage(d)
 	s.c.Logger.Error("journal damaged", "path", d.Segment, "offset", d.Offset, "bytes", d.Bytes, "lost", d.Lost,
 		"unconfirmed", d.Unconfirmed)
-	if s.c.OnDamage != nil {
-		s.c.OnDamage(d)
-	}
 }
 
 func (s *Spool) takeLock() error {
