@@ -20,7 +20,10 @@ func run(ctx context.Context, args []string, e *console.Env) int {
 	if len(args) == 1 && (args[0] == "--version" || args[0] == "-v") {
 		args = []string{"version"}
 	}
-	err := app.RunContext(ctx, append([]string{app.Name}, console.ArrangeArgs(app, args)...))
+	err := console.RefuseEmpty(args)
+	if err == nil {
+		err = app.RunContext(ctx, append([]string{app.Name}, console.ArrangeArgs(app, args)...))
+	}
 	if err != nil {
 		e.PrintError(err)
 	}

@@ -26,6 +26,7 @@ nodes are down.
 
 **Questions.** Commands that cannot be undone, or that change every node, ask before they begin. Without a terminal they change
 nothing and exit with 2 unless ` + "`--yes`" + ` is given. A question answered with "n" exits with 1.
+An empty argument, or an empty value of a flag, is refused: it is a variable of a script that has no value.
 
 **Dry runs.** Most commands that ask have ` + "`--dry-run`" + `, and so do drain, transfer, token revoke and sync_roots: it prints what
 would be done and why it would be refused, changes nothing and does not ask.

@@ -1,11 +1,35 @@
 package console
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 )
+
+// RefuseEmpty refuses a command line with an empty argument or an empty value of a flag. That is a variable of a script
+// that has no value, and must not mean what the command does when nothing is named: as a rule everything.
+func RefuseEmpty(args []string) error {
+	for i, arg := range args {
+		name, value, assigned := strings.Cut(arg, "=")
+		isFlag := len(name) > 1 && name[0] == '-'
+		switch {
+		case arg == "--":
+		case isFlag && assigned && value == "":
+			return errEmpty(name)
+		case arg == "" && i > 0 && len(args[i-1]) > 1 && args[i-1][0] == '-' && args[i-1] != "--":
+			return errEmpty("what follows " + args[i-1])
+		case arg == "":
+			return errEmpty(fmt.Sprintf("argument %d", i+1))
+		}
+	}
+	return nil
+}
+
+func errEmpty(what string) error {
+	return Usagef("has a variable of a script no value?", "%s is empty; nothing was done", what)
+}
 
 // ArrangeArgs moves flags between command and arguments, where the library wants
 // them, so that `join PEER --timeout 1m` and `--out json members` work.
