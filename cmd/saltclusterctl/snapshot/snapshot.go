@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -40,7 +41,8 @@ func passphraseFlag() cli.Flag {
 func newSaveCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "save", ArgsUsage: "FILE",
-		Usage:  "write everything this node knows about the cluster to FILE, including secrets",
+		Usage: "write everything this node knows about the cluster to FILE, including secrets; it replaces an older " +
+			"snapshot, and no other file",
 		Flags:  []cli.Flag{passphraseFlag(), console.TimeoutFlag()},
 		Action: withFile(e, "save", runSave),
 	})
@@ -85,6 +87,9 @@ func runSave(c *cli.Context, e *console.Env, path string) error {
 	if err != nil {
 		return err
 	}
+	if err := checkReplaceable(path); err != nil {
+		return err
+	}
 	ctx, cancel := console.WithTimeout(c)
 	defer cancel()
 	client := e.OpenClient(c)
@@ -110,6 +115,32 @@ func runSave(c *cli.Context, e *console.Env, path string) error {
 			"%s is not encrypted and holds the cluster's private key and all secrets: keep it as you keep master.pem\n", path)
 	}
 	return showHeader(e, c, h, encrypted)
+}
+
+// checkReplaceable refuses to write over what is not a snapshot. Encrypted files are told by their format alone.
+func checkReplaceable(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.Mode().IsRegular() && st.Size() == 0 { // mktemp has made it
+		return nil
+	}
+	plain, encrypted, err := decryptSnapshot(f, "")
+	if encrypted {
+		return nil
+	}
+	if err == nil {
+		_, err = archive.Inspect(plain)
+	}
+	if err == nil || errors.Is(err, archive.ErrVersion) || errors.Is(err, archive.ErrChecksum) {
+		return nil
+	}
+	return console.Refusedf("name another file", "%s is there and is no snapshot: %v", path, err)
 }
 
 func runInspect(c *cli.Context, e *console.Env, path string) error {
