@@ -62,20 +62,23 @@ func StoreDirectories(stateDir string, master *localmaster.Config, shared bool) 
 }
 
 // CheckDisk returns the worst of what it finds in the directories. It ignores one that does not exist yet.
-func CheckDisk(dirs ...Directory) health.Result {
-	worst := fine
+func CheckDisk(dirs ...Directory) health.Result { return checkRoom(roomAt, dirs) }
+
+// checkRoom reports one directory: that with the least room, even where it is a warning only. It is the one that needs
+// an operator first.
+func checkRoom(roomAt func(dir string) (room, error), dirs []Directory) health.Result {
+	worst, warnOnly := fine, false
 	for _, dir := range dirs {
 		r, err := roomAt(dir.Path)
 		if err != nil { // it is made when it is needed, and a failure is reported there
 			continue
 		}
-		found := judgeRoom(dir.Path, dir.Without, r)
-		if dir.WarnOnly {
-			found.Level = min(found.Level, health.Warn)
+		if found := judgeRoom(dir.Path, dir.Without, r); found.Level > worst.Level {
+			worst, warnOnly = found, dir.WarnOnly
 		}
-		if found.Level > worst.Level {
-			worst = found
-		}
+	}
+	if warnOnly {
+		worst.Level = min(worst.Level, health.Warn)
 	}
 	return worst
 }

@@ -31,3 +31,27 @@ func TestJudgeRoom(t *testing.T) {
 		t.Error("there is room where nothing is")
 	}
 }
+
+// A directory that is full is reported, although another one is nearly full and listed first.
+func TestCheckRoom(t *testing.T) {
+	const little, full, much = 100 << 20, 4096, 1 << 40
+	for name, tc := range map[string]struct {
+		state, cache uint64
+		level        health.Level
+		says         string
+	}{
+		"room":                          {much, much, health.OK, ""},
+		"state_dir full":                {full, much, health.Fail, "/state is full"},
+		"cachedir full":                 {much, full, health.Warn, "/cache is full"},
+		"both full":                     {full, full, health.Fail, "/state is full"},
+		"state_dir nearly, cachedir is": {little, full, health.Warn, "/cache is full"},
+		"both nearly full":              {little, little, health.Warn, "/state is nearly full"},
+	} {
+		rooms := map[string]room{"/state": {tc.state, true}, "/cache": {tc.cache, true}}
+		got := checkRoom(func(dir string) (room, error) { return rooms[dir], nil },
+			[]Directory{{Path: "/state"}, {Path: "/cache", WarnOnly: true}})
+		if got.Level != tc.level || !strings.Contains(got.Reason, tc.says) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
