@@ -18,8 +18,10 @@ const (
 	lossWindow = time.Minute
 	// lossSpan is the time in which slow losses must leave half of the most accepted keys that there were.
 	lossSpan = time.Hour
-	// lossesAtLeast losses within one of these times are never too many.
+	// lossesAtLeast losses within one of these times are too many only if they are a wave that takes a large share.
 	lossesAtLeast = 3
+	// waveShare is the part of the accepted keys that one wave may take: a third. One key may always go.
+	waveShare = 3
 	// waveMost bounds how long losses wait for others that follow at once, so that all of them are judged together.
 	waveMost = 2 * time.Second
 )
@@ -165,7 +167,7 @@ func (m *machine) tooManyLosses(now time.Time, view state.View, lost []writing) 
 			fleet++
 		}
 	}
-	if minute > max(lossesAtLeast, fleet*t.percent/100) {
+	if minute > max(lossesAtLeast, fleet*t.percent/100) || t.percent < 100 && m.isLargeWave(lost, accepted) {
 		return true
 	}
 	most := 0
@@ -173,6 +175,24 @@ func (m *machine) tooManyLosses(now time.Time, view state.View, lost []writing) 
 		most = max(most, f.keys)
 	}
 	return t.percent < 100 && len(t.recent) > lossesAtLeast && 2*(accepted-len(lost)) < most
+}
+
+// isLargeWave reports whether the newest wave takes more than its share of the accepted keys. In a small fleet three
+// keys are most or all of them. Losses that were let through and wait for a quorum belong to earlier waves.
+func (m *machine) isLargeWave(lost []writing, accepted int) bool {
+	var newest time.Time
+	for _, w := range lost {
+		if since := m.edits[w.subject].since; since.After(newest) {
+			newest = since
+		}
+	}
+	n := 0
+	for _, w := range lost {
+		if newest.Sub(m.edits[w.subject].since) < waveMost {
+			n++
+		}
+	}
+	return n > 1 && waveShare*n > accepted && 100*n > accepted*m.losses.percent
 }
 
 // moreLosses returns until when others may join a wave: some accepted keys are gone from disk whose edits have not

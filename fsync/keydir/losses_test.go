@@ -37,7 +37,12 @@ func TestLosses_TooManyHeld(t *testing.T) {
 	}{
 		"six of six":           {fleet: 6, lost: 6, held: true},
 		"six of six, rejected": {fleet: 6, lost: 6, reject: true, held: true},
-		"three of six":         {fleet: 6, lost: 3},
+		"two of six":           {fleet: 6, lost: 2},
+		"three of six":         {fleet: 6, lost: 3, held: true},
+		"three of nine":        {fleet: 9, lost: 3},
+		"three of three":       {fleet: 3, lost: 3, held: true},
+		"two of three":         {fleet: 3, lost: 2, held: true},
+		"one of three":         {fleet: 3, lost: 1},
 		"four of six":          {fleet: 6, lost: 4, held: true},
 		"five of sixty":        {fleet: 60, lost: 5},
 		"seven of sixty":       {fleet: 60, lost: 7, held: true},
