@@ -142,7 +142,6 @@ func (s *service) buildClocks() error {
 // buildMaster makes what connects to the local master, and the key directory.
 func (s *service) buildMaster() (err error) {
 	d, m := s.m.d, s.m
-	s.migration = s.newMigrationSteps()
 	if s.share, err = sharewatch.New(sharewatch.Config{
 		Self: d.id, Shared: d.shares(), PKIDir: d.master.PkiDir,
 		StateDir: d.cfg.Paths.StateDir, SockDir: d.master.SockDir, CacheDir: d.master.CacheDir,
@@ -167,6 +166,7 @@ func (s *service) buildMaster() (err error) {
 		Shared: turns, Store: d.keyStore().Geometry(),
 		MaxLosses: d.cfg.SignIn.KeysMaxDelete, HoldAll: d.inspector.TakesKeys, Logger: d.log, Registerer: d.reg,
 	})
+	s.migration = s.newMigrationSteps() // of what was made above
 	return err
 }
 
