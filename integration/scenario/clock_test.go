@@ -4,14 +4,19 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/hlc"
 )
 
 // setClock sets the clock of a node's host, as saltclusterd and the salt-master there read it.
@@ -73,6 +78,61 @@ func testSkew(t *testing.T, c *lab.Cluster) {
 	}
 	says(t, m1.Daemon, []string{"not:2m0"}, "doctor")
 	must(t, m1.Daemon, "verify")
+}
+
+// testClock is what TestOperate tries of clocks at length, in short: one host's clock is 10 and 25 minutes ahead. Each
+// node's status names that host, beside what else is wrong there, and says no more of it soon after the repair. Then
+// the host starts again with the wrong clock while it sees no other node, so its serials are of the future. All
+// minions come to it, and it dies.
+func testClock(t *testing.T, c *lab.Cluster) {
+	labtest.NeedNetwork(t, c.Lab)
+	ctx, m1, m2, m3 := t.Context(), c.Nodes[0], c.Nodes[1], c.Nodes[2]
+	labtest.Must(t, m2.Daemon.GiveSeams(lab.SeamClock))
+	labtest.Must(t, m2.Master.GiveSeams(lab.SeamClock))
+	labtest.Must(t, errors.Join(m2.Daemon.Stop(ctx), m2.Master.Stop(ctx)))
+	startAgain(t, m2)
+	mistaken := m2.Daemon.ConfigPath + ".d/zz.conf"
+	labtest.Must(t, os.MkdirAll(filepath.Dir(mistaken), 0o755))
+	labtest.Must(t, os.WriteFile(mistaken, []byte("drain_tiem: 5s\n"), 0o600))
+	labtest.Must(t, m2.Daemon.Signal(syscall.SIGHUP))
+	const ahead = 25 * time.Minute
+	for clock, text := range map[time.Duration]string{10 * time.Minute: "10m0s ahead", ahead: "25m0s ahead"} {
+		setClock(t, m2, clock)
+		clocksNamed(t, c, m2, text)
+		for _, n := range c.Nodes {
+			says(t, n.Daemon, []string{text, "drain_tiem"}, "status")
+		}
+	}
+	setClock(t, m2, 0)
+	clocksNamed(t, c, m2, "")
+	labtest.Must(t, os.Remove(mistaken))
+
+	gather(t, c, m1)
+	labtest.Must(t, c.Lab.Partition(ctx, []*lab.Host{m2.Host}, []*lab.Host{m1.Host, m3.Host}))
+	setClock(t, m2, ahead)
+	labtest.Must(t, m2.Daemon.Restart(ctx))
+	newest := func(n *lab.Node) (time.Duration, error) {
+		floor, err := hlc.ReadFloor(filepath.Join(n.Daemon.StateDir, "clock"))
+		return time.Until(floor.Time()), err
+	}
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "serials of the future", func(context.Context) error {
+		at, err := newest(m2)
+		if err == nil && at < ahead {
+			err = fmt.Errorf("%s", at)
+		}
+		return err
+	}))
+	labtest.Must(t, c.Lab.Heal(ctx))
+	labtest.Must(t, c.Whole(ctx, 2*time.Minute))
+	gather(t, c, m2)
+	labtest.Must(t, m2.Master.Kill())
+	labtest.Must(t, m2.Daemon.Kill())
+	answersFromAll(t, c, "dead", m1, m3)
+	setClock(t, m2, 0)
+	labtest.Must(t, errors.Join(m2.Daemon.GiveSeams(0), m2.Master.GiveSeams(0)))
+	startAgain(t, m2)
+	answersFromAll(t, c, "back with the right clock", c.Nodes...)
+	clocksNamed(t, c, m2, "")
 }
 
 // gather moves all minions to one node, by draining the others.

@@ -96,6 +96,7 @@ var (
 		{name: "saltclusterd is killed", test: testDaemonKilled},
 		{name: "a node is cut off", test: testIsolated},
 		{name: "a node was away for a week", test: testAway},
+		{name: "a clock is ahead", test: testClock},
 	}
 	removalStep = clusterStep{name: "a publisher is removed", test: testRemovedMidJob, last: true}
 )
