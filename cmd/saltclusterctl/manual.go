@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"saltclusterd/cmd/buildversion"
 	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/packaging/manual"
@@ -24,9 +25,9 @@ func newManualCommand(e *console.Env) *cli.Command {
 			var page []byte
 			switch name := c.Args().First(); name {
 			case "", "saltclusterctl":
-				page = manualPage(c.App, buildVersion())
+				page = manualPage(c.App, buildversion.Get())
 			case "saltclusterd.conf":
-				page = config.Manual(buildVersion())
+				page = config.Manual(buildversion.Get())
 			default:
 				return console.Usagef("saltclusterctl manual saltclusterctl, or saltclusterd.conf", "there is no page %q", name)
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"saltclusterd/cmd/buildversion"
 	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -27,7 +28,7 @@ func newVersionCommand(e *console.Env) *cli.Command {
 
 // runVersion succeeds without a daemon: the tool has a version of its own.
 func runVersion(c *cli.Context, e *console.Env) error {
-	v := versions{Client: adminapi.Version{Version: buildVersion(), Go: runtime.Version(), API: adminapi.APIVersion}}
+	v := versions{Client: adminapi.Version{Version: buildversion.Get(), Go: runtime.Version(), API: adminapi.APIVersion}}
 	if daemon, err := console.AskAdmin(c, e, (*adminapi.Client).Version); err != nil {
 		v.Error = err.Error()
 	} else {

@@ -12,14 +12,12 @@ import (
 	"syscall"
 	"time"
 
+	"saltclusterd/cmd/buildversion"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/daemon"
 	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/takeover"
 )
-
-// version is set by the linker (-X main.version=…); a plain go build takes it from the build information.
-var version string
 
 // Exit codes.
 const (
@@ -57,10 +55,10 @@ func run(ctx, graceful context.Context, args []string, stdout, stderr io.Writer)
 	}
 	switch {
 	case o.version:
-		fmt.Fprintln(stdout, "saltclusterd", buildVersion())
+		fmt.Fprintln(stdout, "saltclusterd", buildversion.Get())
 		return nil
 	case o.manual:
-		_, err := stdout.Write(manualPage(flags, buildVersion()))
+		_, err := stdout.Write(manualPage(flags, buildversion.Get()))
 		return err
 	}
 	cfg, err := config.Load(o.config)
@@ -79,7 +77,7 @@ func run(ctx, graceful context.Context, args []string, stdout, stderr io.Writer)
 	level := new(slog.LevelVar)
 	log := newLogger(cfg.Log, level, stderr)
 	slog.SetDefault(log)
-	d, err := daemon.New(cfg, buildVersion(), log)
+	d, err := daemon.New(cfg, buildversion.Get(), log)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -97,7 +95,7 @@ func run(ctx, graceful context.Context, args []string, stdout, stderr io.Writer)
 	if err != nil {
 		return &usageError{err}
 	}
-	log.Info("saltclusterd starts", "node", cfg.ID, "version", buildVersion(), "pid", os.Getpid())
+	log.Info("saltclusterd starts", "node", cfg.ID, "version", buildversion.Get(), "pid", os.Getpid())
 	go reloadOnSignal(ctx, d, log) // ends with ctx, or with the process
 	grace := cfg.Edge.DrainAnnounce + cfg.Edge.DrainTime + stopGrace
 	defer context.AfterFunc(ctx, func() { notifyStopping(grace, notifySystemd) })()
@@ -132,16 +130,6 @@ func newLogger(cfg config.Log, level *slog.LevelVar, w io.Writer) *slog.Logger {
 		h = slog.NewJSONHandler(w, opts)
 	}
 	return slog.New(limitLog(h, time.Now))
-}
-
-func buildVersion() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "devel"
 }
 
 // notifySystemd tells systemd a state, when it listens (sd_notify(3)).

@@ -108,7 +108,7 @@ func (m *Meta) setRecord(number byte, value []byte) error {
 	}
 	switch number {
 	case recBuild, recSalt:
-		if len(value) > maxText || !isPrintable(value) {
+		if len(value) > maxText || !IsPrintable(value) {
 			return fmt.Errorf("%w: record %d is not a short printable text", ErrMeta, number)
 		}
 		if number == recBuild {
@@ -156,8 +156,8 @@ func appendRecord(dst []byte, number byte, value []byte) []byte {
 	return append(append(dst, number, byte(len(value))), value...)
 }
 
-// isPrintable keeps control characters and the like out of logs and tables.
-func isPrintable(b []byte) bool {
+// IsPrintable says whether b is printable ASCII. It keeps control characters and the like out of logs and tables.
+func IsPrintable(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' || c > '~' {
 			return false

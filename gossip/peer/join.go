@@ -65,7 +65,7 @@ func (c JoinConfig) validate() error {
 		return errors.New("no address to advertise; set cluster_advertise")
 	case len(c.Payload) > MaxJoinPayload:
 		return fmt.Errorf("payload of %d bytes, at most %d are allowed", len(c.Payload), MaxJoinPayload)
-	case len(c.ClusterID) > maxClusterID || !isPrintable([]byte(c.ClusterID)):
+	case len(c.ClusterID) > maxClusterID || !node.IsPrintable([]byte(c.ClusterID)):
 		return errors.New("cluster_id is too long or not printable")
 	case c.Token.IsZero() && strings.TrimSpace(string(c.Secret)) == "":
 		return errors.New("this node has no cluster_secret, and was given no token: saltclusterctl token create on a member prints one, " +

@@ -129,7 +129,7 @@ func parseHello(b []byte) (hello, error) {
 		return hello{}, err
 	}
 	id, err := node.ParseID(string(f[0]))
-	if err != nil || len(f[2]) != size || !isPrintable(f[1]) {
+	if err != nil || len(f[2]) != size || !node.IsPrintable(f[1]) {
 		return hello{}, errFrame
 	}
 	return hello{ID: id, SecretID: string(f[1]), Proof: f[2], Signed: b[0] == tokenVersion}, nil
@@ -141,7 +141,7 @@ func (c clusterProof) appendTo(dst []byte) []byte {
 
 func parseCluster(b []byte) (clusterProof, error) {
 	f, err := parseFields(b, maxClusterID, maxPubPEM, maxSignature)
-	if err != nil || !isPrintable(f[0]) {
+	if err != nil || !node.IsPrintable(f[0]) {
 		return clusterProof{}, errFrame
 	}
 	return clusterProof{ClusterID: string(f[0]), PubPEM: f[1], Signature: f[2]}, nil
@@ -153,7 +153,7 @@ func (r request) appendTo(dst []byte) []byte {
 
 func parseRequest(b []byte) (request, error) {
 	f, err := parseFields(b, maxClusterID, 64, MaxJoinPayload)
-	if err != nil || !isPrintable(f[0]) || !isPrintable(f[1]) {
+	if err != nil || !node.IsPrintable(f[0]) || !node.IsPrintable(f[1]) {
 		return request{}, errFrame
 	}
 	return request{ClusterID: string(f[0]), Advertise: string(f[1]), Payload: f[2]}, nil
@@ -200,15 +200,6 @@ func parseFields(b []byte, limits ...int) ([][]byte, error) {
 		return nil, errFrame
 	}
 	return fields, nil
-}
-
-func isPrintable(b []byte) bool {
-	for _, c := range b {
-		if c < ' ' || c > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 // printableText makes a text of another host harmless for a terminal.

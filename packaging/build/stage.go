@@ -182,7 +182,7 @@ func (b *builder) compilePrograms(ctx context.Context, arch, into string, comman
 		env = append(env, "GOOS=linux", "GOARCH="+arch)
 	}
 	argv := []string{b.gocmd, "build", "-trimpath", "-buildvcs=false", "-ldflags",
-		"-s -w -buildid= -X main.version=" + b.version, "-o", into + "/"}
+		"-s -w -buildid= -X saltclusterd/cmd/buildversion.linked=" + b.version, "-o", into + "/"}
 	for _, c := range commands {
 		argv = append(argv, "./"+c)
 	}
