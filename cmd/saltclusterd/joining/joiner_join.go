@@ -27,6 +27,7 @@ var errBusy = errors.New("another bootstrap or join is under way")
 func (j *Joiner) JoinPeers(ctx context.Context) {
 	pause := backoff.Backoff{Min: joinRetryMin, Max: joinRetryMax}
 	for {
+		refused := false
 		for _, addr := range j.cfg.Options.PeerAddresses() {
 			err := j.joinUnlessBusy(ctx, addr)
 			if err == nil || ctx.Err() != nil {
@@ -34,17 +35,26 @@ func (j *Joiner) JoinPeers(ctx context.Context) {
 			}
 			level := j.cfg.Logger.Info
 			if !peer.JoinRetryable(err) && !errors.Is(err, errBusy) {
-				level, pause.Min = j.cfg.Logger.Error, joinRetryMax
+				level, refused = j.cfg.Logger.Error, true
 			}
 			level("not joined", "addr", addr, "err", err)
 			j.mu.Lock()
 			j.problem = err
 			j.mu.Unlock()
 		}
-		if !pause.Wait(ctx) {
+		if !backoff.Sleep(ctx, pauseAfter(&pause, refused)) {
 			return
 		}
 	}
+}
+
+// pauseAfter returns the pause after all peers were asked in vain. Where one refuses, a configuration has to be changed
+// first.
+func pauseAfter(pause *backoff.Backoff, refused bool) time.Duration {
+	if refused {
+		return joinRetryMax
+	}
+	return pause.Next()
 }
 
 // Problem returns why JoinPeers failed last, nil when it did not.

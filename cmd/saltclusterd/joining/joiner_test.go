@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/backoff"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus/state"
@@ -445,6 +446,19 @@ func TestWithCode(t *testing.T) {
 	} {
 		if got := adminapi.CodeOf(withCode(err)); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+	}
+}
+
+// After a refusal there is a long pause; what fails otherwise later is tried again soon, as before the refusal.
+func TestPauseAfter(t *testing.T) {
+	pause := backoff.Backoff{Min: joinRetryMin, Max: joinRetryMax}
+	for i, c := range []struct {
+		refused bool
+		want    time.Duration
+	}{{false, time.Second}, {true, joinRetryMax}, {true, joinRetryMax}, {false, 2 * time.Second}} {
+		if got := pauseAfter(&pause, c.refused); got != c.want {
+			t.Errorf("pause %d, refused %t: %v, want %v", i, c.refused, got, c.want)
 		}
 	}
 }
