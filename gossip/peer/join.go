@@ -178,11 +178,6 @@ func (j *joiner) proveSecret() error {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	body, err := j.readReply(frameProof, maxUnproven, false)
-	if errors.Is(err, io.EOF) {
-		// The member closed properly instead of answering: that is how it treats a wrong proof.
-		return fmt.Errorf("%w: %s closed the connection after seeing our proof; set the same cluster_secret on both nodes "+
-			"(a node that answers in its stead would look the same)", ErrSecret, j.member.ID)
-	}
 	if err != nil {
 		return err
 	}
@@ -207,10 +202,6 @@ func (j *joiner) proveToken() error {
 func (j *joiner) checkCluster() (clusterProof, error) {
 	withToken := !j.cfg.Token.IsZero()
 	body, err := j.readReply(frameCluster, maxCluster, !withToken)
-	if withToken && errors.Is(err, io.EOF) {
-		return clusterProof{}, fmt.Errorf("%w: %s closed the connection after seeing our proof; the token %s was revoked, or "+
-			"forgotten after its use, or is another cluster's", ErrToken, j.member.ID, j.cfg.Token.ID())
-	}
 	if err != nil {
 		return clusterProof{}, err
 	}
@@ -251,8 +242,9 @@ func (j *joiner) readReply(want byte, limit int, proved bool) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %s does not answer in time", ErrUnreachable, j.member.ID)
 	case errors.Is(err, errFrame):
 		return nil, err
-	case errors.Is(err, io.EOF) && !proved:
-		return nil, err
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%w: %s ended the connection without an answer; its log may say why", ErrUnreachable,
+			j.member.ID)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case kind == want:
@@ -275,6 +267,8 @@ func (j *joiner) refusalError(r refused, proved bool) error {
 		return fmt.Errorf("%w: too many attempts from this address", ErrSlowDown)
 	case refusedVersion:
 		return fmt.Errorf("%w: update the older of the two nodes", ErrVersion)
+	case refusedProof:
+		return j.proofError()
 	}
 	if !proved {
 		return fmt.Errorf("%w: refusal %d", ErrUnreachable, r.Code)
@@ -283,4 +277,14 @@ func (j *joiner) refusalError(r refused, proved bool) error {
 		return fmt.Errorf("%w: %s had an internal error; its log says more", ErrUnreachable, j.member.ID)
 	}
 	return fmt.Errorf("%w: %s", ErrRefused, r.Text)
+}
+
+// proofError is that the member found our proof wrong. A node that answers in its stead can say the same.
+func (j *joiner) proofError() error {
+	if tok := j.cfg.Token; !tok.IsZero() {
+		return fmt.Errorf("%w by %s: the token %s was revoked, or forgotten after its use, or is another cluster's", ErrToken,
+			j.member.ID, tok.ID())
+	}
+	return fmt.Errorf("%w: %s refused our proof; set the same cluster_secret on both nodes (a node that answers in its stead "+
+		"would look the same)", ErrSecret, j.member.ID)
 }

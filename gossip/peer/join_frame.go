@@ -48,6 +48,7 @@ const (
 	refusedVersion  = 3
 	refusedByAdmit  = 4
 	refusedInternal = 5
+	refusedProof    = 6 // the end of the connection does not say so: Go's TLS reads one that broke as one that was ended
 )
 
 var errFrame = errors.New("malformed join frame")

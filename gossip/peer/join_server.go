@@ -35,9 +35,8 @@ func (p *Port) serveJoin(t *tls.Conn, raw *conn) {
 	lingeringClose(t)
 }
 
-// lingeringClose ends the TLS stream properly, because the joiner tells "closed on purpose" from "broke" by it. It also
-// reads what is still under way, since closing with unread bytes would reset the connection and take our last words
-// with it.
+// lingeringClose ends the TLS stream and reads what is still under way: closing with unread bytes would reset the
+// connection, and a refusal would be lost with it.
 func lingeringClose(t *tls.Conn) {
 	_ = t.SetDeadline(time.Now().Add(time.Second))
 	if t.CloseWrite() == nil {
@@ -78,6 +77,7 @@ func (s *joinServer) serveJoin(ctx context.Context) (result string, err error) {
 	proven, err := s.checkProof(h)
 	if err != nil {
 		wrong, pause := p.guard.noteFailure(countAs(s.from))
+		_ = s.sendRefusal(refusedProof, "") // the error to return is the wrong proof
 		return "wrong_proof", fmt.Errorf("%w; number %d in a row from that address, which waits %s now", err, wrong, pause)
 	}
 	p.guard.noteSuccess(countAs(s.from))

@@ -5,10 +5,13 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -246,6 +249,42 @@ func TestJoinUnreachable(t *testing.T) {
 	cancel()
 	if _, err := Join(ctx, cfg); !errors.Is(err, context.Canceled) {
 		t.Errorf("Join with an ended context: %v", err)
+	}
+}
+
+// TestJoin_NoAnswer: that a connection ends does not say that the secret or the token is wrong, however it ends.
+func TestJoin_NoAnswer(t *testing.T) {
+	for name, end := range map[string]func(*tls.Conn){
+		"ended":      func(c *tls.Conn) { _ = c.CloseWrite() },
+		"cut off":    func(c *tls.Conn) { _ = c.NetConn().(*net.TCPConn).CloseWrite() },
+		"reset":      func(c *tls.Conn) { _ = c.NetConn().(*net.TCPConn).SetLinger(0); _ = c.NetConn().Close() },
+		"half frame": func(c *tls.Conn) { _, _ = c.Write([]byte{frameProof, 0}); _ = c.CloseWrite() },
+	} {
+		for _, withToken := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, token %t", name, withToken), func(t *testing.T) {
+				cfg := joinConfig(t, &Port{}, "joiner")
+				cfg.Addr = falseMember(t, "member", func(c *tls.Conn) {
+					_, _, _ = readFrame(c, maxUnproven)
+					end(c)
+				})
+				if withToken {
+					cfg.Token = tokenFor(clusterKeys()[0])
+				}
+				if _, err := Join(t.Context(), cfg); !errors.Is(err, ErrUnreachable) || !JoinRetryable(err) {
+					t.Errorf("Join: %v, want ErrUnreachable", err)
+				}
+			})
+		}
+	}
+}
+
+// TestJoin_MemberTooSlow: a member that comes too late to the proof, on a busy machine say, does not know whether it is
+// right.
+func TestJoin_MemberTooSlow(t *testing.T) {
+	p := newMesh(t).member("member", func(c *Config) { c.Join, c.Limits.JoinProof = &admission{}, time.Nanosecond })
+	_, err := Join(t.Context(), joinConfig(t, p, "joiner"))
+	if !errors.Is(err, ErrUnreachable) || !JoinRetryable(err) {
+		t.Errorf("Join: %v, want ErrUnreachable", err)
 	}
 }
 
