@@ -60,13 +60,13 @@ func (p *Port) newServer() *http.Server {
 
 func (p *Port) newClient() *http.Client {
 	return &http.Client{
-		Transport: &http.Transport{
+		Transport: &retryTransport{&http.Transport{
 			Protocols:          onlyHTTP2(),
 			HTTP2:              http2Config(),
 			DialTLSContext:     p.dialHTTP,
 			DisableCompression: true,
 			IdleConnTimeout:    rpcIdleTimeout,
-		},
+		}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

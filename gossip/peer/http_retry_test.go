@@ -1,0 +1,135 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// breakingConn is a connection that breaks when it is told to.
+type breakingConn struct {
+	net.Conn
+	refuse *atomic.Bool // what is written from now on: the other side has cut the connection
+	cut    *atomic.Bool // after the next write
+}
+
+func (c breakingConn) Write(b []byte) (int, error) {
+	if c.refuse.Load() {
+		return 0, &net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", syscall.EPIPE)}
+	}
+	n, err := c.Conn.Write(b)
+	if c.cut.Load() {
+		_ = c.Close()
+	}
+	return n, err
+}
+
+// TestRetryTransport: a request goes over another connection when the one it began on was broken since its last use, and
+// only when nothing can be done twice.
+func TestRetryTransport(t *testing.T) {
+	for name, c := range map[string]struct {
+		method string
+		body   io.Reader
+		fresh  bool // the connection breaks at its first request
+		cut    bool // the whole request was written before
+		want   bool
+	}{
+		"GET, not written":                {method: http.MethodGet, want: true},
+		"GET, not answered":               {method: http.MethodGet, cut: true, want: true},
+		"POST, not written":               {method: http.MethodPost, body: strings.NewReader("text"), want: true},
+		"POST without body, not written":  {method: http.MethodPost, want: true},
+		"POST, not answered":              {method: http.MethodPost, cut: true},
+		"POST of a stream, not written":   {method: http.MethodPost, body: io.MultiReader(strings.NewReader("text"))},
+		"GET on a connection just opened": {method: http.MethodGet, fresh: true, cut: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(w, r.Body)
+			}))
+			server.EnableHTTP2 = true
+			server.StartTLS()
+			defer server.Close()
+			var refuse, cut *atomic.Bool // of the last connection
+			dials := 0
+			tr := &retryTransport{&http.Transport{
+				Protocols: onlyHTTP2(), HTTP2: http2Config(),
+				DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					dials++
+					raw, err := new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
+					if err != nil {
+						return nil, err
+					}
+					refuse, cut = new(atomic.Bool), new(atomic.Bool)
+					secure := tls.Client(breakingConn{raw, refuse, cut}, &tls.Config{InsecureSkipVerify: true,
+						NextProtos: []string{"h2"}})
+					err = secure.HandshakeContext(ctx)
+					cut.Store(c.fresh && dials == 1)
+					return secure, err
+				},
+			}}
+			defer tr.CloseIdleConnections()
+			ask := func(method string, body io.Reader) (string, error) {
+				ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+				defer cancel()
+				req, err := http.NewRequestWithContext(ctx, method, "https://b/", body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := tr.RoundTrip(req)
+				if err != nil {
+					return "", err
+				}
+				defer resp.Body.Close()
+				text, err := io.ReadAll(resp.Body)
+				return string(text), err
+			}
+			if !c.fresh {
+				if _, err := ask(http.MethodGet, nil); err != nil {
+					t.Fatal(err)
+				}
+				refuse.Store(!c.cut)
+				cut.Store(c.cut)
+			}
+			text, err := ask(c.method, c.body)
+			if (err == nil) != c.want || c.want && c.body != nil && text != "text" {
+				t.Errorf("answer %q, %v; want one: %t", text, err, c.want)
+			}
+			if want := map[bool]int{true: 2, false: 1}[c.want]; dials != want {
+				t.Errorf("%d connections, want %d", dials, want)
+			}
+		})
+	}
+}
+
+// TestRPC_ConnectionCut: a member that cuts the connections of another one, whose certificate was replaced say, does not
+// make its next request fail.
+func TestRPC_ConnectionCut(t *testing.T) {
+	m := newMesh(t)
+	a := m.member("a", nil)
+	b := m.member("b", func(c *Config) { c.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}) })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range 20 {
+		for range 2 {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://b/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := a.HTTPClient().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			b.Revoke(a.cfg.Identity.Fingerprint())
+		}
+	}
+}
