@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -156,5 +157,35 @@ func TestTransport_SpreadsRejections(t *testing.T) {
 	var resp raft.AppendEntriesResponse
 	if tr.replaceBackoff("m2", &raft.AppendEntriesRequest{}, &resp); resp.NoRetryBackoff {
 		t.Error("raft repeats the request to a member while this node closes")
+	}
+}
+
+// TestTransport_AppendEntriesRejected: raft is told so with the answer to its request.
+func TestTransport_AppendEntriesRejected(t *testing.T) {
+	open := func() *raft.NetworkTransport {
+		n, err := raft.NewTCPTransport("127.0.0.1:0", nil, 1, testTimeout, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = n.Close() })
+		return n
+	}
+	follower := open()
+	go func() {
+		rpc := <-follower.Consumer()
+		rpc.Respond(&raft.AppendEntriesResponse{Term: 3}, nil)
+	}()
+	tr := &transport{
+		NetworkTransport: open(), reach: newReach(func(node.ID, uint64) bool { return true }, func() {}),
+		in: &inbound{inboundConfig: inboundConfig{position: func() position { return position{term: 3} }}, ctx: t.Context()},
+	}
+	req := raft.AppendEntriesRequest{Term: 3, Leader: []byte("m1"), PrevLogEntry: 1, PrevLogTerm: 3,
+		Entries: []*raft.Log{{Index: 2, Term: 3}}}
+	var resp raft.AppendEntriesResponse
+	if err := tr.AppendEntries("m2", follower.LocalAddr(), &req, &resp); err != nil {
+		t.Fatal(err)
+	}
+	if resp.Success || !resp.NoRetryBackoff {
+		t.Errorf("raft backs off: %+v", resp)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -158,5 +159,29 @@ func TestReplayBeginsAgain(t *testing.T) {
 	}
 	if n, err := r.consumeBatch(t.Context(), batch[:1]); n != 1 || err != nil || len(r.done) != 0 {
 		t.Errorf("%d done, %v; remembered %v", n, err, r.done)
+	}
+}
+
+// TestAcceptBatch_PlannerMalformed: what only the planner here finds malformed, since another version took it, is not
+// lost: its minion was answered long ago. The local master decides what it is.
+func TestAcceptBatch_PlannerMalformed(t *testing.T) {
+	for name, to := range map[string]string{"its own": "", "kept for it": "p", "kept for a node that is gone": "gone"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.standing["gone"] = Removed
+			p := w.open("p")
+			r := request(t, "web1", "return", saltwire.Value("\xc7\x18\x4e20261332T00:00:00.000000")) // a day that is none
+			if _, err := saltwire.PeekLoad(r.Load); err != nil {
+				t.Fatalf("the test's load is malformed for all: %v", err)
+			}
+			if _, _, err := p.planReturn(r); !errors.Is(err, ErrMalformed) {
+				t.Fatalf("the planner says: %v", err)
+			}
+			rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, To: to, Load: r.Load}
+			if err := p.acceptBatch(t.Context(), "a", []spool.Record{rec}); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the master", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return slices.Contains(w.pyGot, "web1") })
+		})
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/saltlog"
 )
 
 // What is wrong on another node is told here, with what to do; nobody's salt-master runs.
@@ -31,4 +33,20 @@ func TestStatusTellsOfOthers(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Two minions with one id are in the status.
+func TestStatus_DifferingReturns(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "m1", t.TempDir())
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	n.tenure.Current().service().master.Log.Differs("web1", "20261121040506000001", saltlog.Outcome{}, saltlog.Outcome{})
+	st, err := n.Status(t.Context())
+	if err != nil || !slices.ContainsFunc(st.Problems, func(p adminapi.Problem) bool {
+		return strings.Contains(p.Message, "web1 (job 20261121040506000001)")
+	}) {
+		t.Errorf("problems %+v, %v", st.Problems, err)
+	}
 }

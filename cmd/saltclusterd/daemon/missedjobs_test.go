@@ -1,0 +1,109 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"saltclusterd/durable"
+	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/missedjobs"
+	"saltclusterd/sidecar/saltwire"
+	"saltclusterd/sidecar/zmtp"
+)
+
+// publishAsMaster listens where minions of the local master would subscribe.
+func publishAsMaster(t *testing.T, n *testNode) {
+	t.Helper()
+	l, err := net.Listen("tcp", n.master.PubAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c, err := zmtp.NewClient(t.Context(), conn, zmtp.ClientOptions{SocketType: "PUB"})
+			if err != nil {
+				continue
+			}
+			context.AfterFunc(t.Context(), func() { _ = c.Close() })
+			go func() {
+				for err == nil {
+					_, err = c.ReadMessage()
+				}
+			}()
+		}
+	}()
+}
+
+// numberOf returns the value of a counter of a member.
+func numberOf(t *testing.T, n *testNode, name string) (value float64) {
+	t.Helper()
+	families, err := n.reg.Current().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
+}
+
+// TestMissedJobs_PublishedOnConnection: a job that the master gave while this node was not subscribed to it is published
+// once it is.
+func TestMissedJobs_PublishedOnConnection(t *testing.T) {
+	t.Parallel()
+	const counter = "saltcluster_missed_jobs_published_total"
+	dir := t.TempDir()
+	for _, sub := range []string{"run", "master.d"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o750); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, "master.d/own.conf"), "timeout: 300\n", 0o600) // a job waits for its minions as long
+	seen := missedjobs.NewLedger(filepath.Join(dir, "run/seen-jobs"), durable.BootID(), func() time.Time {
+		return time.Now().Add(-time.Hour) // an earlier process knew since then what was published
+	})
+	if err := seen.Open(); err != nil {
+		t.Fatal(err)
+	}
+	if err := seen.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n := startNode(t, "m1", dir)
+	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	jid := time.Now().Format("20060102150405") + "000001"
+	load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "publish", "fun": "test.ping", "arg": []any{}, "tgt": "*",
+		"tgt_type": "glob", "jid": jid, "ret": ""}, saltwire.Disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := filepath.Join(n.master.CacheDir, "jobs", "01", jid)
+	if err := os.MkdirAll(job, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(job, ".load.p"), string(load), 0o600)
+	if got := numberOf(t, n, counter); got != 0 {
+		t.Errorf("%v published without a subscription", got)
+	}
+	publishAsMaster(t, n)
+	eventually(t, "the job to be published", func() error {
+		if got := numberOf(t, n, counter); got != 1 {
+			return fmt.Errorf("%v published", got)
+		}
+		return nil
+	})
+}
