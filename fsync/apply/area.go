@@ -64,6 +64,47 @@ func outsidePath(stateDir string, slot tree.Slot) string {
 	return filepath.Join(stateDir, "slots", url.PathEscape(slot.String()))
 }
 
+// AsidePaths lists where something of a slot that was put aside may be, by its name: the area of a slot is below the
+// state directory or in the slot's directory, as file systems are mounted. dir is empty for a slot without a directory.
+func AsidePaths(stateDir string, slot tree.Slot, dir, name string) []string {
+	paths := []string{filepath.Join(outsidePath(stateDir, slot), "aside", name)}
+	if dir != "" {
+		paths = append(paths, filepath.Join(dir, InSlot, "aside", name))
+	}
+	return paths
+}
+
+// TakeAside brings something that was put aside in a former area, at a path, to this one, under the same name. Nothing
+// can be renamed from there to the slot. It may be repeated.
+func (a *Area) TakeAside(path string, uid, gid int) error {
+	dir, err := slotfs.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	from := slotfs.Place{Dir: dir, Name: filepath.Base(path)}
+	to := slotfs.Place{Dir: a.Aside, Name: from.Name}
+	if err := slotfs.Move(from, to); !isFar(err) {
+		return err
+	}
+	was, err := dir.Stat(from.Name)
+	if err != nil {
+		return err
+	}
+	s := Switcher{Area: a, UID: uid, GID: gid}
+	saved, err := s.copyUnchanged(from, was)
+	if err == nil {
+		err = slotfs.Replace(saved, to)
+	}
+	if err == nil {
+		err = ignoreUnable(a.Aside.FlushNames())
+	}
+	if err != nil {
+		return err
+	}
+	return dir.Remove(from.Name)
+}
+
 func (a *Area) openPath(path string) (err error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("make area: %w", err)

@@ -211,20 +211,28 @@ func isBeginning(part, whole io.Reader, size int64) (bool, error) {
 	return true, nil
 }
 
-// copyOverruledEdit copies an edit that was taken out to what is put aside.
-func (s *Switcher) copyOverruledEdit(out slotfs.Place, was slotfs.Stat, op *Op) error {
-	if was.Type != tree.File && was.Type != tree.Symlink {
-		return fmt.Errorf("neither a file nor a symlink: %w", fs.ErrInvalid)
-	}
+// copyUnchanged copies a file or a symlink to saving, and makes sure that it has not changed meanwhile.
+func (s *Switcher) copyUnchanged(from slotfs.Place, was slotfs.Stat) (slotfs.Place, error) {
 	saved := s.saving()
-	err := s.copyEntry(out, saved, was.Type, was.Mode)
-	if now, serr := out.Dir.Stat(out.Name); err == nil {
+	if was.Type != tree.File && was.Type != tree.Symlink {
+		return saved, fmt.Errorf("neither a file nor a symlink: %w", fs.ErrInvalid)
+	}
+	err := s.copyEntry(from, saved, was.Type, was.Mode)
+	if now, serr := from.Dir.Stat(from.Name); err == nil {
 		if err = serr; err == nil && !now.Unchanged(was) {
 			err = errors.New("it changes while it is copied")
 		}
 	}
 	if err != nil {
 		_ = saved.Dir.Remove(saved.Name)
+	}
+	return saved, err
+}
+
+// copyOverruledEdit copies an edit that was taken out to what is put aside.
+func (s *Switcher) copyOverruledEdit(out slotfs.Place, was slotfs.Stat, op *Op) error {
+	saved, err := s.copyUnchanged(out, was)
+	if err != nil {
 		return err
 	}
 	h := tree.Sum(fmt.Appendf(nil, "%s\x00%d\x00%d", op.Path, was.Ino, was.Mtime))

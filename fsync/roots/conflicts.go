@@ -26,16 +26,57 @@ var ErrNoConflict = errors.New("no such conflict on this node")
 // Conflicts lists what was put aside on this node, oldest first.
 func (s *Store) Conflicts() []Conflict {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.conflict), func(a, b Conflict) int {
+	list := slices.SortedFunc(maps.Values(s.conflict), func(a, b Conflict) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Slot.String(), b.Slot.String()), cmp.Compare(a.Path, b.Path))
 	})
+	s.mu.Unlock()
+	for i := range list {
+		if copies := s.findCopies(list[i]); len(copies) > 0 {
+			list[i].Kept = copies[0]
+		}
+	}
+	return list
+}
+
+// findCopies lists where what was put aside is: the slot may have had another area then, the state directory another
+// path. Two are there after a crash of bringHome. Listing, restoring and discarding all ask here. A file that two paths
+// lead to is listed once, in an area if it is in one.
+func (s *Store) findCopies(c Conflict) (paths []string) {
+	dir := ""
+	if st := s.findSlot(c.Slot); st != nil {
+		dir = st.Dir
+	}
+	var files []fs.FileInfo
+	for _, path := range append(apply.AsidePaths(s.cfg.StateDir, c.Slot, dir, c.ID), c.Kept) {
+		file, err := os.Lstat(path)
+		same := func(other fs.FileInfo) bool { return os.SameFile(file, other) }
+		if slotfs.Gone(err) || err == nil && slices.ContainsFunc(files, same) {
+			continue
+		}
+		paths = append(paths, path)
+		if err == nil {
+			files = append(files, file)
+		}
+	}
+	return paths
+}
+
+// errNotFound says that what was put aside is in none of the places where it may be.
+func (s *Store) errNotFound(c Conflict) error {
+	if st := s.findSlot(c.Slot); st != nil && st.unavailable != "" {
+		return fmt.Errorf("it is not there now, and %s is left alone: %s", st.Dir, st.unavailable)
+	}
+	return fmt.Errorf("it is not at %s any more: %w", c.Kept, fs.ErrNotExist)
 }
 
 // Drop removes what was put aside.
 func (s *Store) Drop(ctx context.Context, id string) error {
-	return s.withConflict(ctx, id, func(_ context.Context, c Conflict, area *apply.Area) error {
-		for _, path := range []string{filepath.Join(area.Path, "aside", c.ID), c.Kept} { // the area may be another since
+	return s.withConflict(ctx, id, func(_ context.Context, c Conflict) error {
+		copies := s.findCopies(c)
+		if err := s.errNotFound(c); len(copies) == 0 && !errors.Is(err, fs.ErrNotExist) { // it may come back with a mount
+			return fmt.Errorf("drop conflict: %w", err)
+		}
+		for _, path := range copies {
 			if err := os.RemoveAll(path); err != nil {
 				return fmt.Errorf("drop conflict: %w", err)
 			}
@@ -53,7 +94,12 @@ func (s *Store) Drop(ctx context.Context, id string) error {
 // cluster has it, and is displaced; an edit that this node has not proposed yet is proposed first, and refused where
 // that is not possible.
 func (s *Store) Resolve(ctx context.Context, id string) error {
-	return s.withConflict(ctx, id, func(ctx context.Context, c Conflict, area *apply.Area) error {
+	return s.withConflict(ctx, id, func(ctx context.Context, c Conflict) error {
+		area, err := s.bringHome(c)
+		if err != nil {
+			return fmt.Errorf("restore %q: %w", c.Path, err)
+		}
+		defer area.Close()
 		plan, err := s.planRestore(c, area)
 		if errors.Is(err, ErrEdited) { // which may be agreed on by now
 			s.dirty = true
@@ -76,24 +122,61 @@ func (s *Store) Resolve(ctx context.Context, id string) error {
 }
 
 // withConflict has the loop do something with what was put aside, when no switch is under way.
-func (s *Store) withConflict(ctx context.Context, id string,
-	do func(context.Context, Conflict, *apply.Area) error) error {
+func (s *Store) withConflict(ctx context.Context, id string, do func(context.Context, Conflict) error) error {
 	return s.inLoop(ctx, func(ctx context.Context) error {
 		if err := errors.Join(s.finishSwitches(ctx), s.saveBase()); err != nil {
 			return err
 		}
 		c, ok := s.conflictOf(id)
-		st := s.findSlot(c.Slot)
-		if !ok || st == nil {
+		if !ok {
 			return fmt.Errorf("%w: %s", ErrNoConflict, id)
 		}
-		area, err := apply.OpenArea(s.cfg.StateDir, st.Name, st.Dir)
-		if err != nil {
+		return do(ctx, c)
+	})
+}
+
+// bringHome has what was put aside in the area that its slot has now, and returns that.
+func (s *Store) bringHome(c Conflict) (*apply.Area, error) {
+	copies, st := s.findCopies(c), s.findSlot(c.Slot)
+	switch {
+	case len(copies) == 0:
+		return nil, s.errNotFound(c)
+	case st == nil:
+		return nil, fmt.Errorf("%s is not in the configuration of this node's master any more; it is kept as %s", c.Slot,
+			copies[0])
+	}
+	area, err := apply.OpenArea(s.cfg.StateDir, st.Name, st.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.gatherCopies(c, copies, area); err != nil {
+		area.Close()
+		return nil, err
+	}
+	return area, nil
+}
+
+// gatherCopies makes one copy of several, in an area.
+func (s *Store) gatherCopies(c Conflict, copies []string, area *apply.Area) error {
+	home := filepath.Join(area.Path, "aside", c.ID)
+	if _, err := os.Lstat(home); slotfs.Gone(err) {
+		if err := area.TakeAside(copies[0], s.cfg.UID, s.cfg.GID); err != nil {
+			return fmt.Errorf("bring it from %s: %w", copies[0], err)
+		}
+	}
+	kept, err := os.Lstat(home)
+	if err != nil {
+		return err
+	}
+	for _, path := range copies {
+		if other, err := os.Lstat(path); err != nil || os.SameFile(kept, other) {
+			continue
+		}
+		if err := os.RemoveAll(path); err != nil {
 			return err
 		}
-		defer area.Close()
-		return do(ctx, c, area)
-	})
+	}
+	return nil
 }
 
 func (s *Store) conflictOf(id string) (Conflict, bool) {

@@ -169,3 +169,68 @@ func TestResolve_CutOff(t *testing.T) {
 		})
 	}
 }
+
+// TestConflict_PlaceChanged: what was put aside is found when the state directory, or the master's configuration, is
+// another since, and once when two paths lead to it.
+func TestConflict_PlaceChanged(t *testing.T) {
+	for _, linked := range []bool{false, true} {
+		t.Run(fmt.Sprint("linked ", linked), func(t *testing.T) {
+			w := newWorld(t)
+			_, b, c := w.inConflict("the cluster's", "the joiner's")
+			b.close()
+			moved := b.state + ".moved"
+			must(t, os.Rename(b.state, moved))
+			if linked {
+				must(t, os.Symlink(moved, b.state))
+			}
+			b.cfg.StateDir = moved
+			slots := b.cfg.Slots
+			b.cfg.Slots = []Slot{{SlotName{Kind: "file", Env: "other"}, t.TempDir()}}
+			b.open()
+			kept := b.store.Conflicts()[0].Kept
+			if text, err := os.ReadFile(kept); err != nil || string(text) != "the joiner's" {
+				t.Fatalf("listed as %s: %q, %v", kept, text, err)
+			}
+			if err := b.store.Resolve(t.Context(), c.ID); err == nil || !strings.Contains(err.Error(), kept) {
+				t.Errorf("restored to a directory that is not configured: %v", err)
+			}
+			b.close()
+			b.cfg.Slots = slots
+			b.open()
+			b.restore(c.ID)
+			if !b.has("f", "the joiner's") {
+				t.Errorf("b has %v", b.disk())
+			}
+			b.hasNoConflict(Conflict{Kept: kept})
+		})
+	}
+}
+
+// TestDrop_NotConfigured: what was put aside of a directory that is not in the configuration any more can be removed.
+func TestDrop_NotConfigured(t *testing.T) {
+	w := newWorld(t)
+	_, b, c := w.inConflict("the cluster's", "the joiner's")
+	b.close()
+	b.cfg.Slots = []Slot{{SlotName{Kind: "file", Env: "other"}, t.TempDir()}}
+	b.open()
+	must(t, b.store.Drop(t.Context(), c.ID))
+	b.hasNoConflict(c)
+}
+
+// TestDrop_NotMounted: what cannot be seen because its disk is not mounted is not forgotten.
+func TestDrop_NotMounted(t *testing.T) {
+	w := newWorld(t)
+	_, b, c := w.inConflict("the cluster's", "the joiner's")
+	for _, r := range [][2]string{{b.dirs[fileBase], b.dirs[fileBase] + ".away"}, {c.Kept, c.Kept + ".away"}} {
+		must(t, os.Rename(r[0], r[1]))
+	}
+	_, _ = b.store.Sync(t.Context(), SyncOptions{}) // which looks
+	if err := b.store.Drop(t.Context(), c.ID); err == nil || len(b.store.Conflicts()) != 1 {
+		t.Errorf("dropped: %v", err)
+	}
+	must(t, os.Rename(b.dirs[fileBase]+".away", b.dirs[fileBase]))
+	must(t, os.Rename(c.Kept+".away", c.Kept))
+	_, _ = b.store.Sync(t.Context(), SyncOptions{})
+	must(t, b.store.Drop(t.Context(), c.ID))
+	b.hasNoConflict(c)
+}

@@ -282,8 +282,12 @@ func TestSwitch_SupersededAgain(t *testing.T) {
 // TestSwitch_SupersededOnOtherDisk has another disk mounted over the directory: the area of the slot is on that from then
 // on, and what the interrupted switch has taken out is in the former one. It is put aside when it is an edit.
 func TestSwitch_SupersededOnOtherDisk(t *testing.T) {
-	for name, edit := range map[string]bool{"the joiner's": true, "the cluster's": false} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		edit, restore bool
+	}{{"the joiner's", true, true}, {"the joiner's", true, false}, {"the cluster's", false, false}} {
+		t.Run(fmt.Sprintf("%s, restored %t", c.name, c.restore), func(t *testing.T) {
+			name, edit, restore := c.name, c.edit, c.restore
 			w := newWorld(t)
 			a, b := w.start("a"), w.node("b")
 			a.write("f", "the cluster's")
@@ -311,10 +315,16 @@ func TestSwitch_SupersededOnOtherDisk(t *testing.T) {
 			found := false
 			for _, c := range b.store.Conflicts() {
 				text, err := os.ReadFile(c.Kept)
-				found = found || c.Path == "f" && err == nil && string(text) == name
-				must(t, b.store.Drop(t.Context(), c.ID))
+				here := c.Path == "f" && err == nil && string(text) == name
+				found = found || here
+				if here && restore {
+					b.restore(c.ID)
+					w.await("a has it", func() bool { return a.has("f", name) })
+				} else {
+					must(t, b.store.Drop(t.Context(), c.ID))
+				}
 				if _, err := os.Lstat(c.Kept); !errors.Is(err, os.ErrNotExist) {
-					t.Errorf("%s is dropped, and still there: %v", c.Kept, err)
+					t.Errorf("%s is decided on, and still there: %v", c.Kept, err)
 				}
 			}
 			if found != edit {
