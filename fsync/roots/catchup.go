@@ -56,10 +56,12 @@ func (s *Store) catchUp(ctx context.Context) error {
 	if errors.Is(err, content.ErrUnavailable) && s.adoptLost(head) {
 		return errHeadMoved
 	}
-	if err != nil || !s.dirty {
-		return err
+	if err == nil && s.dirty {
+		if err = s.scanAll(ctx); err == nil && s.slotsBehind(root) { // a directory was replaced during the switch
+			return errHeadMoved
+		}
 	}
-	return s.scanAll(ctx)
+	return err
 }
 
 // looksTheSame says whether a scan would see, to all we know, what the last one saw. What a switch is about to replace

@@ -29,8 +29,12 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 	e := &ending{all: j.Unflushed, pairs: []pair{{bucketMeta, keyJournal, nil}}}
 	conflicts := map[string]Conflict{}
 	var gone []string
+	j.Base = j.Base.clone()
 	for i, o := range done {
 		slot := j.Plans[i].Slot
+		if was, ok := j.Base.Idents[slot]; ok && s.identOf(s.findSlot(slot)).Ino != was.Ino { // replaced meanwhile
+			s.keepSlotBase(&j.Base, slot)
+		}
 		sum.Installed += o.Installed
 		sum.Removed += o.Removed
 		sum.Kept += len(o.Kept)

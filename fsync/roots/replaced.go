@@ -36,8 +36,12 @@ func (s *Store) replaced(st *slotState, res *scan.Result, ident dirIdent) error 
 	if !ok || was == ident {
 		return nil
 	}
+	base := s.base.Slots[st.Name]
+	if a, ok := s.away[st.Name]; ok { // a switch that was cut off was to put that there
+		base = a.Base
+	}
 	switch {
-	case res.Dir == s.base.Slots[st.Name]: // or the next edit would be on an unknown file system
+	case res.Dir == base: // or the next edit would be on an unknown file system
 		s.noteIdent(st, ident)
 		return nil
 	case s.hasHead(st, res.Dir), res.Files > 0 && was.Dev == ident.Dev:
@@ -46,7 +50,7 @@ func (s *Store) replaced(st *slotState, res *scan.Result, ident dirIdent) error 
 		s.noteIdent(st, ident)
 		return nil
 	}
-	if files, _, err := tree.Count(s.db, s.base.Slots[st.Name]); err != nil || files == 0 {
+	if files, _, err := tree.Count(s.db, base); err != nil || files == 0 {
 		return nil
 	}
 	if res.Files == 0 {

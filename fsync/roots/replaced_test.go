@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -200,6 +201,48 @@ func TestRoot_DirectoryReplaced(t *testing.T) {
 	w.awaitEqual()
 }
 
+// TestSwitch_DirectoryReplaced has an operator rename a directory into place that was made of what the node had before a
+// switch that is under way, or was cut off. What only the switch was to bring is not deleted by that; what the operator
+// has removed is.
+func TestSwitch_DirectoryReplaced(t *testing.T) {
+	for name, steps := range map[string]int64{"while it runs": -1, "cut off before it": 0, "cut off in the middle": 2} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			a, b := w.start("a"), w.start("b")
+			for _, name := range []string{"changed", "removed", "left"} {
+				a.write(name, "old")
+			}
+			w.awaitEqual()
+			w.await("b has them", func() bool { return b.has("left", "old") && b.has("changed", "old") && b.has("removed", "old") })
+			b.close()
+			revisions := w.count()
+			a.write("changed", "new")
+			a.write("new/1", "new")
+			a.write("new/2", "new")
+			w.await("they are in force", func() bool { return w.count() > revisions && a.store.Status().Stable(5) })
+			swap := func() { b.swap(map[string]string{"changed": "old", "left": "edited", "own": "operator's"}) }
+			if steps >= 0 {
+				b.cutOff(steps, nil)
+				swap()
+				b.open()
+			} else {
+				store, err := New(b.cfg)
+				must(t, err)
+				var once sync.Once
+				store.hooks.step = func() error { once.Do(swap); return nil }
+				b.openStore(store)
+			}
+			w.await("the operator's edits are everywhere", func() bool {
+				return a.has("own", "operator's") && a.has("left", "edited") && a.lacks("removed")
+			})
+			w.awaitEqual()
+			if !a.has("new/1", "new") || !a.has("new/2", "new") || !a.has("changed", "new") {
+				t.Errorf("what the switch was to bring is gone: %v", a.disk())
+			}
+		})
+	}
+}
+
 // TestSwitch_Superseded kills a node while it puts aside a file that it had before it joined, and replaces its directory
 // before it starts again. The next switch removes what is staged: the file is not among that.
 func TestSwitch_Superseded(t *testing.T) {
@@ -224,7 +267,7 @@ func TestSwitch_Superseded(t *testing.T) {
 				must(t, b.store.Refill(t.Context(), b.dirs[fileBase]))
 			} else {
 				b.open()
-				w.await("a has what is in the new directory", func() bool { return a.has("g", "of the new directory") })
+				w.await("b has come to the cluster", func() bool { return b.has("f", "the cluster's") && b.lacks("g") })
 			}
 			a.write("h", "newer")
 			w.await("b has switched", func() bool { return b.has("h", "newer") })
@@ -235,11 +278,13 @@ func TestSwitch_Superseded(t *testing.T) {
 			for _, c := range b.store.Conflicts() {
 				paths = append(paths, c.Kept)
 			}
-			if !slices.ContainsFunc(paths, func(path string) bool {
-				text, err := os.ReadFile(path)
-				return err == nil && string(text) == "the joiner's"
-			}) {
-				t.Errorf("the file is in none of %q", paths)
+			for _, want := range []string{"the joiner's", "of the new directory"} {
+				if !slices.ContainsFunc(paths, func(path string) bool {
+					text, err := os.ReadFile(path)
+					return err == nil && string(text) == want
+				}) {
+					t.Errorf("%q is in none of %q", want, paths)
+				}
 			}
 		})
 	}
@@ -256,12 +301,20 @@ func TestSwitch_SupersededAgain(t *testing.T) {
 	b.write("f", "the joiner's")
 	b.cutOff(1, nil)
 	b.swap(map[string]string{"g": "of the new directory"})
-	b.open()
-	w.await("a has the new directory", func() bool { return a.has("g", "of the new directory") && a.lacks("f") })
 	var moves atomic.Int64
 	w.mu.Lock()
 	w.spoil = func(_, to node.ID, r io.ReadCloser) (io.ReadCloser, error) {
-		if to == "b" && b.store.Status().Progress.Phase == PhaseFetch && moves.Add(1) <= 2 {
+		if to != "b" {
+			return r, nil
+		}
+		var store *Store
+		w.await("b is open", func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			store = b.store
+			return store != nil
+		})
+		if store.Status().Progress.Phase == PhaseFetch && moves.Add(1) <= 2 {
 			before := w.count()
 			a.write(fmt.Sprint("h", before), "newer")
 			w.await("the head moves", func() bool { return w.count() > before })
@@ -269,11 +322,12 @@ func TestSwitch_SupersededAgain(t *testing.T) {
 		return r, nil
 	}
 	w.mu.Unlock()
-	a.write("f", "the cluster's")
-	w.await("b has it again", func() bool { return moves.Load() > 1 && b.has("f", "the cluster's") })
+	b.open()
+	w.await("b has it", func() bool { return moves.Load() > 1 && b.has("f", "the cluster's") })
 	w.awaitEqual()
+	want := map[string]string{"f": "the joiner's", "g": "of the new directory"}
 	for _, c := range b.store.Conflicts() {
-		if text, err := os.ReadFile(c.Kept); err != nil || string(text) != "the joiner's" {
+		if text, err := os.ReadFile(c.Kept); err != nil || string(text) != want[c.Path] {
 			t.Errorf("put aside of %s: %q, %v", c.Path, text, err)
 		}
 	}

@@ -150,17 +150,15 @@ func (s *Store) finishSwitch(ctx context.Context) error {
 			there = append(there, p)
 			continue
 		}
-		if !ok { // of an earlier version; when it comes back, it is merged with what it had
-			delete(s.pending.Base.Slots, p.Slot)
-			if old, ok := s.base.Slots[p.Slot]; ok {
-				s.pending.Base.Slots[p.Slot] = old
-			}
+		to := s.pending.Base.Slots[p.Slot]
+		s.keepSlotBase(&s.pending.Base, p.Slot)
+		if !ok { // of an earlier version
 			continue
 		}
 		if s.away == nil {
 			s.away = map[SlotName]away{}
 		}
-		s.away[p.Slot] = away{p, s.pending.Base.Slots[p.Slot], was, s.pending.Unflushed, s.base.whole()}
+		s.away[p.Slot] = away{p, to, was, s.pending.Unflushed, s.base.whole()}
 		s.log.Warn("a switch that was interrupted waits for its directory", "slot", p.Slot)
 	}
 	s.pending.Plans = there
@@ -178,6 +176,15 @@ func (s *Store) finishSwitch(ctx context.Context) error {
 		return err
 	}
 	return s.carryOut(ctx, s.pending, areas)
+}
+
+// keepSlotBase has a slot keep the base from before a switch that did not reach its directory. A directory in its place
+// is merged with that: what the switch was to bring does not count as deleted.
+func (s *Store) keepSlotBase(next *base, slot SlotName) {
+	delete(next.Slots, slot)
+	if old, ok := s.base.Slots[slot]; ok {
+		next.Slots[slot] = old
+	}
 }
 
 // verifyContent has the base of a switch be without what did not reach the disk before the machine stopped: then it is
