@@ -10,7 +10,7 @@ const maxWords = 2000
 var long = map[string]int{
 	// These are made from tables in the code, and looked up rather than read.
 	"docs/reference/cli.md":           6500,
-	"docs/reference/configuration.md": 3200,
+	"docs/reference/configuration.md": 3600,
 	"docs/reference/json.md":          4500,
 	"docs/reference/metrics.md":       3500,
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -23,14 +22,10 @@ type Option struct {
 // How a change of an option takes effect, where a reload is not all.
 const (
 	appliedNever   = "Cannot change once the node has joined."
-	appliedAtJoin  = "Takes effect with a reload; it is used when a node joins."
-	appliedAddress = "Takes effect with a reload, or with a restart when the new address overlaps the old one " +
-		"(127.0.0.1:4580 and 0.0.0.0:4580)."
-	appliedMoved = "Takes effect with a restart, before which the content of the directory must be moved."
+	appliedAtJoin  = "Used only when a node joins."
+	appliedAddress = "Needs a restart if it overlaps the old one."
+	appliedMoved   = "To change it: stop, move the content, start."
 )
-
-// applied says how a change of the option takes effect.
-func (o Option) applied() string { return cmp.Or(o.Applied, "Takes effect with a reload.") }
 
 // Options returns the table in the order of the default file.
 func Options() []Option {

@@ -18,8 +18,8 @@ suggestion. Directories, ports, roots and the user of the salt-master are read f
 
 A reload is ` + "`saltclusterctl upgrade`" + ` or ` + "`systemctl reload saltclusterd`" + ` (without systemd: SIGHUP to the process): no minion loses its
 connection. If the configuration has a mistake, the running process continues unchanged and reports the mistake. A restart is
-` + "`systemctl restart saltclusterd`" + `: the minions of this node move to the other nodes meanwhile. Each option says which of the two a
-change needs.
+` + "`systemctl restart saltclusterd`" + `: the minions of this node move to the other nodes meanwhile. A change takes effect
+with a reload where the option does not say otherwise. An address overlaps the old one when, for example, 127.0.0.1:4580 becomes 0.0.0.0:4580.
 
 ` + "```" + `sh runnable=site
 saltclusterctl config check                # mistakes, each with file, line and what may have been meant
@@ -38,7 +38,7 @@ func Reference() []byte {
 			section = o.Section
 			fmt.Fprintf(&b, "\n## %s\n", section)
 		}
-		fmt.Fprintf(&b, "\n### `%s`\n\nType: %s. %s\n\n", o.Name, o.typeName(), o.applied())
+		fmt.Fprintf(&b, "\n### `%s`\n\n%s\n\n", o.Name, strings.TrimSpace("Type: "+o.typeName()+". "+o.Applied))
 		for _, line := range wrapText(o.Doc, 120) {
 			b.WriteString(escapeMarkdown(line) + "\n")
 		}

@@ -52,7 +52,7 @@ func TestRowsAreComplete(t *testing.T) {
 			t.Errorf("%s: %q does not say what it does", o.Name, o.Doc)
 		}
 		if listens := strings.HasSuffix(o.Name, "_port") || strings.HasSuffix(o.Name, "_listen"); listens && o.Applied != appliedAddress {
-			t.Errorf("%s: a new address may need a restart, but the reference says %q", o.Name, o.applied())
+			t.Errorf("%s: a new address may need a restart, but the reference says %q", o.Name, o.Applied)
 		}
 	}
 }
