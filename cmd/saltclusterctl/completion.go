@@ -111,12 +111,12 @@ _saltclusterctl() {
 }
 
 // bashWords offers what is known here, and then what the cluster knows. The words of the cluster are read line by line:
-// compgen -W would run what is in them.
+// compgen -W would run what is in them. Where no word has been begun none is passed: an empty argument is refused.
 const bashWords = `    COMPREPLY=($(compgen -W "$words" -- "$cur"))
     if [[ -n $kind && $cur != -* ]]; then
         while IFS= read -r word; do
             COMPREPLY+=("$word")
-        done < <(command "${COMP_WORDS[0]}" complete "$kind" "$cur" 2>/dev/null)
+        done < <(command "${COMP_WORDS[0]}" complete "$kind" ${cur:+"$cur"} 2>/dev/null)
     fi
 `
 
