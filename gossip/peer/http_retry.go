@@ -16,12 +16,17 @@ type retryTransport struct{ next *http.Transport }
 
 // RoundTrip implements http.RoundTripper.
 func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	var reused atomic.Bool
+	var reused, written atomic.Bool
 	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		GotConn: func(c httptrace.GotConnInfo) { reused.Store(c.Reused) },
+		WroteRequest: func(w httptrace.WroteRequestInfo) {
+			if w.Err == nil {
+				written.Store(true)
+			}
+		},
 	})
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
-	if err == nil || !reused.Load() || ctx.Err() != nil || !mayRepeat(req, err) {
+	if err == nil || !reused.Load() || ctx.Err() != nil || !mayRepeat(req, err, written.Load()) {
 		return resp, err
 	}
 	again, unable := copyRequest(req)
@@ -35,9 +40,10 @@ func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 func (t *retryTransport) CloseIdleConnections() { t.next.CloseIdleConnections() }
 
 // mayRepeat says whether a request that failed on a connection does nothing twice. One whose end was not written was
-// not done: the peer has no whole request. Of others only those that change nothing are repeated.
-func mayRepeat(req *http.Request, err error) bool {
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "write" {
+// not done: the peer has no whole request. Of others only those that change nothing are repeated: what could not be
+// written may also be the answer to a ping, while the peer works on the request.
+func mayRepeat(req *http.Request, err error, written bool) bool {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "write" && !written {
 		return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed)
 	}
 	return req.Method == http.MethodGet || req.Method == http.MethodHead

@@ -110,6 +110,60 @@ func TestRetryTransport(t *testing.T) {
 	}
 }
 
+// TestRetryTransport_PingUnanswered: a request on which the peer works already is not sent again when something else, the
+// answer to a ping, could not be written.
+func TestRetryTransport_PingUnanswered(t *testing.T) {
+	var refuse atomic.Bool
+	var posts atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			_, _ = io.Copy(io.Discard, r.Body)
+			posts.Add(1)
+			refuse.Store(true)
+			<-r.Context().Done()
+		}
+	}))
+	server.EnableHTTP2 = true
+	server.Config.HTTP2 = &http.HTTP2Config{SendPingTimeout: 20 * time.Millisecond}
+	server.StartTLS()
+	defer server.Close()
+	tr := &retryTransport{&http.Transport{
+		Protocols: onlyHTTP2(),
+		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			raw, err := new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
+			if err != nil {
+				return nil, err
+			}
+			refuse.Store(false)
+			secure := tls.Client(breakingConn{raw, &refuse, new(atomic.Bool)}, &tls.Config{InsecureSkipVerify: true,
+				NextProtos: []string{"h2"}})
+			return secure, secure.HandshakeContext(ctx)
+		},
+	}}
+	defer tr.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		req, err := http.NewRequestWithContext(ctx, method, "https://b/", strings.NewReader("text"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := tr.RoundTrip(req)
+		switch {
+		case method == http.MethodGet && err != nil:
+			t.Fatal(err)
+		case method == http.MethodPost && (err == nil || ctx.Err() != nil):
+			t.Errorf("a request whose connection has broken: %v, %v", resp, err)
+		}
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+	if n := posts.Load(); n != 1 {
+		t.Errorf("done %d times", n)
+	}
+}
+
 // TestRPC_ConnectionCut: a member that cuts the connections of another one, whose certificate was replaced say, does not
 // make its next request fail.
 func TestRPC_ConnectionCut(t *testing.T) {
