@@ -15,8 +15,9 @@ func NewRecoverCommand(e *console.Env) *cli.Command {
 		Name:  "recover",
 		Usage: "when more than half of the voters are lost for good: create a new cluster from this node alone",
 		Description: "Run it on one node, the one with the highest index (see status), while saltclusterd runs there. It keeps the cluster's\n" +
-			"identity, keys and secrets, so minions need no change. What the others decided after the last contact is lost, and they are no\n" +
-			"longer members: when they come back they stop serving and have to join again.",
+			"identity and the minion keys, so minions need no change; the AES key, the session seed and the gossip key are replaced. What\n" +
+			"the others decided after the last contact is lost, and they are no longer members: when they come back they stop serving and\n" +
+			"have to join again.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force-new-cluster", Usage: "required, to confirm this; nothing is done without it"},
 			console.YesFlag(),

@@ -32,7 +32,9 @@ func TestRecover(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	nodes := cluster(t, dirs...)
 	a, b := nodes[0], nodes[1]
-	acceptKey(t, a, "m1", mustKey(t))
+	pub := mustKey(t)
+	acceptKey(t, a, "m1", pub)
+	session := a.tenure.Current().service().keys.Session("m1", pub)
 	if _, err := a.RecoverPlan(t.Context()); adminapi.CodeOf(err) != adminapi.CodeRefused ||
 		!strings.Contains(err.Error(), "majority") {
 		t.Errorf("a plan while all is well: %v", err)
@@ -69,6 +71,12 @@ func TestRecover(t *testing.T) {
 	}
 	acceptKey(t, a, "m2", mustKey(t))
 	eventually(t, "alone on the roster", wantMembers(a, "a"))
+	eventually(t, "another session seed, for those who were dropped know the one before", func() error {
+		if a.tenure.Current().service().keys.Session("m1", pub) == session {
+			return errors.New("it is the one before")
+		}
+		return nil
+	})
 
 	b = startNode(t, "b", dirs[1])
 	eventually(t, "b learns that it was left behind", gone(b))
