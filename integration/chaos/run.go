@@ -18,6 +18,7 @@ type Config struct {
 	Seed    uint64
 	Nodes   int           // 3 or 5; their versions of Salt take turns
 	For     time.Duration // how long faults are begun
+	Hold    time.Duration // how long each fault is held; 0: what its kind says
 	Only    []string      // names of kinds; empty: all
 	Players int           // played minions on each node
 	Stock   []string      // versions of stock minions behind HAProxy
@@ -135,6 +136,9 @@ func (w *world) disturb(ctx context.Context) error {
 		}
 		if byName[s.Kind].Needs&clockSeam != 0 {
 			s.Nodes = []int{w.clock}
+		}
+		if w.cfg.Hold > 0 {
+			s.Hold = w.cfg.Hold
 		}
 		w.lab.Logf("fault %d: %s", i+1, s)
 		if err := w.step(ctx, s, byName[s.Kind]); err != nil {

@@ -33,6 +33,7 @@ func main() {
 	flag.Uint64Var(&o.cfg.Seed, "seed", uint64(time.Now().Unix()),
 		"what the faults, their order and their times follow from")
 	flag.DurationVar(&o.cfg.For, "for", o.cfg.For, "how long faults are begun")
+	flag.DurationVar(&o.cfg.Hold, "hold", 0, "how long each fault is held; 0: as long as its kind may be, at random")
 	flag.BoolVar(&o.cfg.Monitor, "monitor", false, "stock minions have zmq_monitor, their default from 3007 on")
 	flag.DurationVar(&o.cfg.KeyPause, "key-pause", o.cfg.KeyPause,
 		"time between decisions about keys, each second of which makes all minions sign in anew")
