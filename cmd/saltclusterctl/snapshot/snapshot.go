@@ -119,17 +119,22 @@ func runSave(c *cli.Context, e *console.Env, path string) error {
 
 // checkReplaceable refuses to write over what is not a snapshot. Encrypted files are told by their format alone.
 func checkReplaceable(path string) error {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !st.Mode().IsRegular(): // reading a pipe would wait for ever
+		return console.Refusedf("name another file", "%s is there and is not a regular file", path)
+	case st.Size() == 0: // mktemp has made it
 		return nil
 	}
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err == nil && st.Mode().IsRegular() && st.Size() == 0 { // mktemp has made it
-		return nil
-	}
 	plain, encrypted, err := decryptSnapshot(f, "")
 	if encrypted {
 		return nil
