@@ -167,6 +167,7 @@ func testTransportTakeover(t *testing.T, c *lab.Cluster) {
 }
 
 func testTransportDrain(t *testing.T, c *lab.Cluster) {
+	testTransportStopWS(t, c) // when this step is run by itself
 	from, to := c.Nodes[0], c.Nodes[1]
 	must(t, to.Daemon, "drain", from.Name, "--timeout", "2m")
 	labtest.Must(t, c.Answering(t.Context(), to))
@@ -177,6 +178,7 @@ func testTransportDrain(t *testing.T, c *lab.Cluster) {
 }
 
 func testTransportKill(t *testing.T, c *lab.Cluster) {
+	testTransportStopWS(t, c)
 	n := c.Nodes[0]
 	labtest.Must(t, n.Daemon.Kill())
 	labtest.Must(t, c.Answering(t.Context(), c.Nodes[1]))
