@@ -179,7 +179,7 @@ func TestTransport_AppendEntriesRejected(t *testing.T) {
 		NetworkTransport: open(), reach: newReach(func(node.ID, uint64) bool { return true }, func() {}),
 		in: &inbound{inboundConfig: inboundConfig{position: func() position { return position{term: 3} }}, ctx: t.Context()},
 	}
-	req := raft.AppendEntriesRequest{Term: 3, Leader: []byte("m1"), PrevLogEntry: 1, PrevLogTerm: 3,
+	req := raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{Addr: []byte("m1")}, Term: 3, PrevLogEntry: 1, PrevLogTerm: 3,
 		Entries: []*raft.Log{{Index: 2, Term: 3}}}
 	var resp raft.AppendEntriesResponse
 	if err := tr.AppendEntries("m2", follower.LocalAddr(), &req, &resp); err != nil {
