@@ -99,7 +99,7 @@ type Dir struct {
 	work    work
 
 	heldKeys atomic.Pointer[[]string]
-	forget   chan struct{}
+	forget   chan chan<- heldForgotten
 
 	cancel context.CancelCauseFunc
 	g      *errgroup.Group
@@ -126,7 +126,7 @@ func New(cfg Config) (*Dir, error) {
 		cfg.Timing.Rescan = sharedRescan
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	return &Dir{cfg: cfg, metrics: newMetrics(cfg.Registerer), watcher: newWatcher, forget: make(chan struct{}, 1)}, nil
+	return &Dir{cfg: cfg, metrics: newMetrics(cfg.Registerer), watcher: newWatcher, forget: make(chan chan<- heldForgotten)}, nil
 }
 
 // Open reads the base and starts mirroring. It does not wait for the first round; see WaitSynced.

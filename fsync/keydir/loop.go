@@ -44,12 +44,12 @@ type loop struct {
 	published
 	baseDir
 
-	viewed uint64          // revision of the view that was dealt with
-	denied uint64          // and of its denied keys
-	held   string          // why the directories cannot be read
-	forget <-chan struct{} // see Dir.Forget
-	ctx    context.Context // of runLoop
-	due    time.Time       // next round
+	viewed uint64                      // revision of the view that was dealt with
+	denied uint64                      // and of its denied keys
+	held   string                      // why the directories cannot be read
+	forget <-chan chan<- heldForgotten // see Dir.Forget
+	ctx    context.Context             // of runLoop
+	due    time.Time                   // next round
 }
 
 // baseDir is the directory where the base is kept.
@@ -170,10 +170,8 @@ func (l *loop) runLoop(ctx context.Context) error {
 				changes = nil
 			}
 			l.wakeIn(0)
-		case <-l.forget:
-			if l.m != nil {
-				l.m.forgetHeld()
-			}
+		case answer := <-l.forget:
+			answer <- l.forgetHeld()
 			l.wakeIn(0)
 		case b := <-l.proposer.out:
 			l.noteBatch(b)

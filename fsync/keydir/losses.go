@@ -1,12 +1,13 @@
 package keydir
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"saltclusterd/consensus/state"
-	"saltclusterd/signal"
 )
 
 // Accepted keys that disappear from the directories in numbers are held: they are restored on disk and stay accepted in
@@ -264,8 +265,44 @@ func (d *Dir) Held() []string {
 	return nil
 }
 
-// Forget drops what Held lists: the keys stay accepted.
-func (d *Dir) Forget() {
-	d.heldKeys.Store(nil)
-	signal.Send(d.forget)
+// Forget drops what Held lists and returns it, sorted: the keys stay accepted. The base on disk says so when Forget
+// returns without an error; an error of ctx leaves open whether they are dropped.
+func (d *Dir) Forget(ctx context.Context) ([]string, error) {
+	if len(d.Held()) == 0 {
+		return nil, nil
+	}
+	forgotten := make(chan heldForgotten, 1)
+	select {
+	case d.forget <- forgotten:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-d.ctx.Done():
+		return nil, ErrClosed
+	}
+	select {
+	case f := <-forgotten:
+		return f.ids, f.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// heldForgotten is the loop's answer to Forget.
+type heldForgotten struct {
+	ids []string
+	err error
+}
+
+// forgetHeld drops the held keys, in the base on disk as well.
+func (l *loop) forgetHeld() (f heldForgotten) {
+	if l.m == nil {
+		return f
+	}
+	f.ids = slices.Sorted(maps.Keys(l.m.base.Held))
+	l.m.forgetHeld()
+	l.publishHeld()
+	if f.err = l.saveBase(time.Now(), true); f.err != nil {
+		f.err = fmt.Errorf("store that no keys are held: %w", f.err)
+	}
+	return f
 }

@@ -19,7 +19,7 @@ type Log interface {
 // HeldKeys are the accepted keys that were taken away on this host and were restored.
 type HeldKeys interface {
 	Held() []string
-	Forget() // keeps them: nothing is held any more
+	Forget(ctx context.Context) ([]string, error) // keeps them and returns them: nothing is held any more
 }
 
 // Config is what Keys works with.

@@ -50,15 +50,18 @@ func (v Verbs) HeldKeys(context.Context) (adminapi.HeldKeys, error) {
 
 // ForgetHeldKeys implements admin.KeyHolder.
 func (v Verbs) ForgetHeldKeys(ctx context.Context) (adminapi.HeldKeys, error) {
-	out, err := v.HeldKeys(ctx)
+	k, err := v.Of()
 	if err != nil {
-		return out, err
+		return adminapi.HeldKeys{}, err
 	}
-	if k, err := v.Of(); err == nil && k.cfg.Held != nil {
-		k.cfg.Held.Forget()
-		k.cfg.HeldChanged()
+	out := adminapi.HeldKeys{Node: string(k.cfg.Self), IDs: []string{}}
+	if k.cfg.Held == nil {
+		return out, nil
 	}
-	return out, nil
+	ids, err := k.cfg.Held.Forget(ctx)
+	out.IDs = append(out.IDs, ids...)
+	k.cfg.HeldChanged()
+	return out, err
 }
 
 // KeysOf implements admin.KeyTaker.

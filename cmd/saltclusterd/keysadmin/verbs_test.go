@@ -38,7 +38,11 @@ func (l *fakeLog) Propose(_ context.Context, cmds ...state.Command) ([]state.Res
 type fakeHeld struct{ ids []string }
 
 func (h *fakeHeld) Held() []string { return h.ids }
-func (h *fakeHeld) Forget()        { h.ids = nil }
+func (h *fakeHeld) Forget(context.Context) ([]string, error) {
+	ids := h.ids
+	h.ids = nil
+	return ids, nil
+}
 
 func newTestVerbs(t *testing.T, held HeldKeys) (v Verbs, log *fakeLog, changed *int) {
 	t.Helper()
