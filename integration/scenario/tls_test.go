@@ -66,6 +66,7 @@ func TestTLS(t *testing.T) {
 		{name: "answers", test: testTLSAnswers},
 		{name: "the certificate is replaced", test: testTLSReplace},
 		{name: "takeover", test: testTLSTakeover},
+		{name: "TLS is required", test: testTLSRequired, instead: "edge.TestTLS_Required, and TestServed_AfterTakeover for the reload"},
 		{name: "a node is killed", test: testTLSKill, instead: "takeover ends connections with TLS as well"},
 		{name: "a minion is moved", test: testTLSMove, instead: "TestTransports moves one without TLS"},
 		{name: "certificates that are refused", test: testTLSRefused},
@@ -186,6 +187,33 @@ func testTLSTakeover(t *testing.T, s *tlsSite) {
 	for i, n := range s.Nodes {
 		s.keepsReturns(t, func() { upgradeDaemon(t, n) })
 		labtest.Must(t, s.Answering(t.Context(), s.Nodes[1-i]))
+	}
+}
+
+// testTLSRequired has both nodes refuse minions without TLS, and then take them again. Both are told by a reload.
+func testTLSRequired(t *testing.T, s *tlsSite) {
+	settings := lab.Settings{"health_trusted": []string{"0.0.0.0/0"}}
+	require := func(is bool) {
+		for _, n := range s.Nodes {
+			labtest.Must(t, n.Daemon.Configure(settings, lab.Settings{"cluster_require_tls": is}))
+			upgradeDaemon(t, n)
+		}
+	}
+	require(true)
+	defer require(false)
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "only minions with TLS to answer", func(ctx context.Context) error {
+		got, err := s.Nodes[0].Master.Pub(ctx, "*", "test.ping")
+		for _, m := range s.Minions {
+			if has := slices.Contains(s.withTLS(), m); err == nil && (got[m.ID] == true) != has {
+				err = fmt.Errorf("%s answers %v", m.ID, got[m.ID])
+			}
+		}
+		return err
+	}))
+	for _, n := range s.Nodes {
+		if !n.Daemon.Logged("without TLS, which cluster_require_tls refuses") {
+			t.Errorf("%s does not say why it refuses minions", n.Name)
+		}
 	}
 }
 

@@ -218,6 +218,9 @@ func (e *PubEdge) serveTaken() {
 		defer e.wg.Done()
 		for _, s := range taken {
 			s.Enroll()
+			if s.wire != nil && e.cfg.Served.refusal(s.wire.transport(), false) != nil {
+				s.Cut(netconn.ReasonProtocol) // the options have changed since
+			}
 			s.Mu.Lock()
 			s.flush()
 			s.Mu.Unlock()

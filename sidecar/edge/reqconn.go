@@ -145,7 +145,7 @@ func (c *reqConn) handleInput(in []byte) error {
 
 // open begins the transport that the first byte is of.
 func (c *reqConn) open(first byte) error {
-	t, err := transportOf(&c.Conn, first, c.edge.cfg.Served.Transports)
+	t, err := transportOf(&c.Conn, first, &c.edge.cfg.Served)
 	if err != nil {
 		return err
 	}

@@ -219,6 +219,9 @@ func (e *ReqEdge) serveTaken() {
 		defer e.wg.Done()
 		for _, c := range taken {
 			c.Enroll()
+			if c.wire != nil && e.cfg.Served.refusal(c.wire.transport(), false) != nil {
+				c.Cut(netconn.ReasonProtocol) // the options have changed since
+			}
 			c.Mu.Lock()
 			if len(c.out) > 0 {
 				c.block()

@@ -47,8 +47,8 @@ func carry(t *testing.T, st State) State {
 	return out
 }
 
-// upgradePub hands all of old over to a new edge.
-func upgradePub(t *testing.T, old *PubEdge) *PubEdge {
+// upgradePub hands all of old over to a new edge, whose options may have changed.
+func upgradePub(t *testing.T, old *PubEdge, change ...func(*Served)) *PubEdge {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
@@ -61,6 +61,9 @@ func upgradePub(t *testing.T, old *PubEdge) *PubEdge {
 	}
 	cfg := old.cfg
 	cfg.Listen = inherited(t, old.listener.Listeners())
+	for _, f := range change {
+		f(&cfg.Served)
+	}
 	next, err := NewPubEdge(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +86,7 @@ func upgradePub(t *testing.T, old *PubEdge) *PubEdge {
 	return next
 }
 
-func upgradeReq(t *testing.T, old *ReqEdge, h func(*Request), while func(next *ReqEdge)) *ReqEdge {
+func upgradeReq(t *testing.T, old *ReqEdge, h func(*Request), while func(next *ReqEdge), change ...func(*Served)) *ReqEdge {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
@@ -96,6 +99,9 @@ func upgradeReq(t *testing.T, old *ReqEdge, h func(*Request), while func(next *R
 	}
 	cfg := old.cfg
 	cfg.Listen, cfg.Handler = inherited(t, old.listener.Listeners()), handlerFunc(h)
+	for _, f := range change {
+		f(&cfg.Served)
+	}
 	next, err := NewReqEdge(cfg)
 	if err != nil {
 		t.Fatal(err)

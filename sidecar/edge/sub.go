@@ -90,7 +90,7 @@ func (s *sub) handleInput(in []byte) error {
 
 // open begins the transport that the first byte is of.
 func (s *sub) open(first byte) error {
-	t, err := transportOf(&s.Conn, first, s.edge.cfg.Served.Transports)
+	t, err := transportOf(&s.Conn, first, &s.edge.cfg.Served)
 	if err != nil {
 		return err
 	}

@@ -262,3 +262,52 @@ func TestTLS_HandedOver(t *testing.T) {
 		t.Error("the one without TLS has ended")
 	}
 }
+
+// TestTLS_Required: peers without TLS are refused, at both ports.
+func TestTLS_Required(t *testing.T) {
+	ca := tlstest.NewCA(t, "authority")
+	served := Served{TLS: always(ca.Server(tls.NoClientCert)), RequireTLS: true}
+	req, pub := openReq(t, ReqConfig{Served: served}, echo), openPub(t, PubConfig{Served: served})
+	for name, said := range map[string]string{
+		"zeromq": string(hello("REQ")), "tcp": string(tcpFrame("1", text("x"))), "ws": "GET /ws HTTP/1.1\r\n",
+	} {
+		for _, e := range []addressed{req, pub} {
+			met := req.metrics
+			if e == addressed(pub) {
+				met = pub.metrics
+			}
+			before := reasonCount(met, netconn.ReasonProtocol)
+			c := dialRaw(t, e)
+			_, _ = c.Write([]byte(said))
+			ended(t, c)
+			eventually(t, name+" counts", func() bool { return reasonCount(met, netconn.ReasonProtocol) == before+1 })
+		}
+	}
+	if n := metricValue(req.metrics.requests); n > 0 {
+		t.Errorf("%v requests reached the handler", n)
+	}
+	c := dialTLS(t, req, ca.Client(""), "")
+	c.write(tcpFrame("1", text("inside")))
+	c.expect("inside")
+}
+
+// TestServed_AfterTakeover: the process that takes over refuses what its options leave out. One subscriber and one
+// requester are connected for each kind.
+func TestServed_AfterTakeover(t *testing.T) {
+	pub, req := openPub(t, PubConfig{Identify: said}), openReq(t, ReqConfig{}, echo)
+	plain := subscribeTCP(t, pub, "m1")
+	zeromq := subscribeTo(t, pub, "")
+	asking := dial(t, req, "REQ")
+	ask(t, asking, "before")
+	next := upgradePub(t, pub, func(s *Served) { s.Transports = []Transport{ZeroMQ} })
+	nextReq := upgradeReq(t, req, echo, func(*ReqEdge) {}, func(s *Served) { s.RequireTLS = true })
+	eventually(t, "one is left", func() bool { return next.Stats().Conns == 1 && nextReq.Stats().Conns == 0 })
+	ended(t, plain.conn)
+	if _, err := asking.ReadMessage(); err == nil {
+		t.Error("a connection without TLS is kept")
+	}
+	next.Publish(Publication{Body: []byte("for who is left")})
+	if m, err := zeromq.ReadMessage(); err != nil || string(m[len(m)-1]) != "for who is left" {
+		t.Errorf("%q, %v", m, err)
+	}
+}

@@ -36,11 +36,25 @@ func TransportNamed(name string) (Transport, bool) {
 // Served is what minions may speak.
 type Served struct {
 	Transports []Transport // nil: all
+	// RequireTLS refuses peers that begin with anything but TLS.
+	RequireTLS bool
 	// TLS is asked for each connection that begins with TLS, inside of which is any transport but zeromq. nil, or one
 	// that returns nil: such a connection is cut.
 	TLS func() *tls.Config
 	// Turns are those of TLS handshakes. nil: the edge has its own.
 	Turns *front.Turns
+}
+
+// refusal returns why a transport is not served, nil if it is. secured: inside of TLS.
+func (s *Served) refusal(t Transport, secured bool) error {
+	switch {
+	case s.Transports != nil && !slices.Contains(s.Transports, t):
+		return netconn.NewError(netconn.ReasonProtocol, fmt.Sprintf("the peer speaks %s, which cluster_transports leaves out", t))
+	case s.RequireTLS && !secured:
+		return netconn.NewError(netconn.ReasonProtocol,
+			fmt.Sprintf("the peer speaks %s without TLS, which cluster_require_tls refuses", t))
+	}
+	return nil
 }
 
 // openings tell by the first byte what a peer speaks. Those with a text are not served.
@@ -60,8 +74,8 @@ func diverts(c *netconn.Conn, first byte, f *front.Front) bool {
 	return first == front.FirstByte && !c.IsSecured() && f.Serves()
 }
 
-// transportOf returns what a peer speaks whose first byte this is. allowed lists what is served; nil: all.
-func transportOf(c *netconn.Conn, first byte, allowed []Transport) (Transport, error) {
+// transportOf returns what a peer speaks whose first byte this is.
+func transportOf(c *netconn.Conn, first byte, served *Served) (Transport, error) {
 	for _, o := range openings {
 		switch {
 		case o.first != first:
@@ -70,11 +84,8 @@ func transportOf(c *netconn.Conn, first byte, allowed []Transport) (Transport, e
 			return 0, netconn.NewError(netconn.ReasonProtocol, fmt.Sprintf("first byte %#02x inside of TLS", first))
 		case o.refused != "":
 			return 0, netconn.NewError(netconn.ReasonProtocol, o.refused)
-		case allowed != nil && !slices.Contains(allowed, o.transport):
-			return 0, netconn.NewError(netconn.ReasonProtocol,
-				fmt.Sprintf("the peer speaks %s, which cluster_transports leaves out", o.transport))
 		}
-		return o.transport, nil
+		return o.transport, served.refusal(o.transport, c.IsSecured())
 	}
 	return 0, netconn.NewError(netconn.ReasonProtocol, fmt.Sprintf("first byte %#02x: no transport of Salt's", first))
 }

@@ -261,8 +261,9 @@ func TestSetup_Transports(t *testing.T) {
 		master string
 		checks []string
 	}{
-		"tcp":            {"transport: tcp\n", []string{"ok transport", "minions keep tcp"}},
-		"tcp with TLS":   {"transport: tcp\n" + ssl, []string{"minions keep tcp", "ok tls", "minions must have one of their own"}},
+		"tcp": {"transport: tcp\n", []string{"ok transport", "minions keep tcp"}},
+		"tcp with TLS": {"transport: tcp\n" + ssl, []string{"minions keep tcp", "ok tls", "minions must have one of their own",
+			"saltclusterd would serve them", "cluster_require_tls: True"}},
 		"zeromq and tcp": {"transport_opts: {tcp: {publish_port: 4605, ret_port: 4606}}\n", []string{"minions with tcp use the ports 4605 and 4606"}},
 		"TLS for later":  {ssl, nil},
 		"ws":             {"transport: ws\n", []string{"minions keep ws"}},

@@ -354,8 +354,12 @@ func (c *checks) checkTransports() {
 	if _, zeromq := offered["zeromq"]; zeromq && len(offered) == 1 || len(c.site.Own.Edge.Transports) == 0 {
 		return // there, ssl means nothing
 	}
+	if _, zeromq := offered["zeromq"]; !zeromq && bare.Bool("ssl") && !c.site.Own.Edge.RequireTLS {
+		c.addFinding("transport", doctor.Warn, bare.SetBy("ssl"), "the salt-master refuses minions without TLS; saltclusterd would serve them",
+			"TLS is an offer until it is required", "set cluster_require_tls: True in "+c.site.Asked.Own)
+	}
 	if who, err := lookupAccount(bare.User); err == nil { // else checkRoots says it
-		c.found = append(c.found, doctor.TLS(bare, who, time.Now())...)
+		c.found = append(c.found, doctor.TLS(bare, who, c.site.Own.Edge.RequireTLS, time.Now())...)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 )
 
 // TLS looks whether minions can use TLS by the master's option ssl, and who would be refused. It returns nothing where
-// the option is off. who is the user of saltclusterd.
-func TLS(master *localmaster.Config, who Account, now time.Time) []Finding {
+// the option is off and no TLS is required. who is the user of saltclusterd.
+func TLS(master *localmaster.Config, who Account, required bool, now time.Time) []Finding {
 	const check = "tls"
 	options, refused := tlsconfig.ReadOptions(master)
 	var out []Finding
@@ -33,6 +33,12 @@ func TLS(master *localmaster.Config, who Account, now time.Time) []Finding {
 		}
 	}
 	add(refused, "a minion whose option ssl is set does not connect to this node")
+	if options == nil && required && len(out) == 0 {
+		return []Finding{{Check: check, Level: Fail, Where: "cluster_require_tls",
+			What: "minions without TLS are refused, and the master has no option ssl",
+			Why:  "no minion can connect to this node",
+			Next: "set ssl in the master's configuration as docs/how-to/tls.md says, or cluster_require_tls: False"}}
+	}
 	if options == nil {
 		return out
 	}

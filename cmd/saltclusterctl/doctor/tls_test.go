@@ -25,7 +25,10 @@ func TestTLS(t *testing.T) {
 		mode   os.FileMode // of the key; 0: 0600
 		levels string
 		words  string
+		must   bool
 	}{
+		"required":            {ssl: all, who: root, levels: "ok", words: "valid until", must: true},
+		"required and off":    {ssl: "null", who: root, levels: "fail", words: "has no option ssl", must: true},
 		"off":                 {ssl: "null", who: root},
 		"well":                {ssl: all, who: root, levels: "ok", words: "minions must have one of their own"},
 		"no certificate":      {ssl: "true", who: root, levels: "fail fail", words: "certfile is not set"},
@@ -64,7 +67,7 @@ func TestTLS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := TLS(master, tt.who, now)
+			found := TLS(master, tt.who, tt.must, now)
 			text := ""
 			for _, f := range found {
 				text += strings.ReplaceAll(f.Where+": "+f.What+"\n", dir, "@")

@@ -260,5 +260,5 @@ func (p *examination) examineTLS(who doctor.Account) []doctor.Finding {
 	if err != nil {
 		return nil // doctor.MasterConfig says it
 	}
-	return doctor.TLS(master, who, time.Now())
+	return doctor.TLS(master, who, p.cfg.Edge.RequireTLS, time.Now())
 }

@@ -53,6 +53,7 @@ type Edge struct {
 	DrainTime                time.Duration // over which subscribers are let go
 	RequestMinimumVersion    int           // payload version, 0..3
 	Transports               []string      // what minions may speak
+	RequireTLS               bool          // minions without TLS are refused
 	LateJobs                 bool          // minions that were between two connections get what was published meanwhile
 	Heartbeat                time.Duration // between two PINGs to a subscriber
 	HeartbeatTimeout         time.Duration // for anything to come back

@@ -52,6 +52,11 @@ func edgeOptions() []Option {
 			Example: "[zeromq]", check: transportNames,
 		},
 		{
+			Name: "cluster_require_tls", Section: section, field: func(c *Config) any { return &c.Edge.RequireTLS },
+			Doc: "True: minions without TLS are refused, so that only transport tcp and ws with the option ssl are left. Those that are connected " +
+				"without it lose their connection when it is applied. Without a usable ssl of the master nobody connects.",
+		},
+		{
 			Name: "late_jobs", Section: section, field: func(c *Config) any { return &c.Edge.LateJobs },
 			Doc: "True: a minion that was between two connections when a job was published gets it when it is back, up to a minute late. Must be " +
 				"false where deltaproxies are, whose proxies sign in after they have begun to listen, and where minions have a lower " +

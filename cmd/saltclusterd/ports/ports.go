@@ -61,7 +61,7 @@ func New(cfg Config) (*Ports, error) {
 			transports = append(transports, t)
 		}
 	}
-	served := edge.Served{Transports: transports, TLS: p.TLS.Config, Turns: front.NewTurns(0)}
+	served := edge.Served{Transports: transports, RequireTLS: e.RequireTLS, TLS: p.TLS.Config, Turns: front.NewTurns(0)}
 	var err error
 	p.Publish, err = edge.NewPubEdge(edge.PubConfig{
 		Addrs: pub, Proxies: e.Proxies(), MaxConns: e.MaxConnections, MaxConnsPerAddr: e.MaxConnectionsPerAddress,
