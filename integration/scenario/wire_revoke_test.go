@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -124,22 +125,20 @@ func testRevocation(t *testing.T, c *lab.Cluster, bus *listeners) {
 func admit(t *testing.T, c *lab.Cluster, all ...*byteMinion) {
 	t.Helper()
 	ctx, n := t.Context(), c.Nodes[0]
-	heard := func(m *byteMinion, want string) {
-		t.Helper()
-		got, err := m.signIn(ctx, n.Addr)
-		labtest.Must(t, err)
-		if got != want {
-			t.Fatalf("%s hears %q, not %q", m.id, got, want)
-		}
-	}
-	for _, m := range all {
-		heard(m, "pending")
+	for _, m := range all { // a master that has just started may take longer than a minion waits, which then tries again
+		labtest.Must(t, lab.Eventually(ctx, time.Minute, m.id+" to be pending", func(ctx context.Context) error {
+			got, err := m.signIn(ctx, n.Addr)
+			if err == nil && got != "pending" {
+				t.Fatalf("%s hears %q", m.id, got)
+			}
+			return err
+		}))
 	}
 	res, err := n.Master.Run(ctx, "salt-key", "-y", "-A")
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
 	for _, m := range all {
-		keyIs(t, c, m.id, "minions", 15*time.Second)
+		keyIs(t, c, m.id, "minions", time.Minute)
 	}
 }
 
