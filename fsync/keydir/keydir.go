@@ -126,7 +126,9 @@ func New(cfg Config) (*Dir, error) {
 		cfg.Timing.Rescan = sharedRescan
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	return &Dir{cfg: cfg, metrics: newMetrics(cfg.Registerer), watcher: newWatcher, forget: make(chan chan<- heldForgotten)}, nil
+	return &Dir{
+		cfg: cfg, metrics: newMetrics(cfg.Registerer), watcher: newWatcher, forget: make(chan chan<- heldForgotten),
+	}, nil
 }
 
 // Open reads the base and starts mirroring. It does not wait for the first round; see WaitSynced.

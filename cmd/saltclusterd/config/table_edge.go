@@ -48,13 +48,14 @@ func edgeOptions() []Option {
 		},
 		{
 			Name: "cluster_transports", Section: section, field: func(c *Config) any { return &c.Edge.Transports },
-			Doc:     "Transports that minions may use, as their option transport names them, on the same two ports: the first byte of a connection shows which it is. Masters keep transport: zeromq whatever their minions use.",
+			Doc: "Transports that minions may use, as their option transport names them, all on the same two ports. Masters keep " +
+				"transport: zeromq whatever their minions use.",
 			Example: "[zeromq]", check: transportNames,
 		},
 		{
 			Name: "cluster_require_tls", Section: section, field: func(c *Config) any { return &c.Edge.RequireTLS },
-			Doc: "True: minions without TLS are refused, so that only transport tcp and ws with the option ssl are left. Those that are connected " +
-				"without it lose their connection when it is applied. Without a usable ssl of the master nobody connects.",
+			Doc: "True: minions without TLS are refused, and cut off when this is applied. Without a usable option ssl of the " +
+				"master, no minion connects.",
 		},
 		{
 			Name: "late_jobs", Section: section, field: func(c *Config) any { return &c.Edge.LateJobs },
