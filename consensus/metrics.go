@@ -31,18 +31,18 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	f := metric.NewSet(reg, "consensus")
 	return &metrics{
-		leader:    f.NewGauge("leader", "1 while this node is in office."),
+		leader:    f.NewGauge("leader", "1 while this node is the leader."),
 		term:      f.NewGauge("term", "Raft's term."),
 		applied:   f.NewGauge("applied_index", "Newest log entry in the state."),
 		rev:       f.NewGauge("revision", "Revision of the state."),
 		batch:     f.NewHistogram("batch_requests", "Requests in one log entry.", 1, 2, 14),
-		commit:    f.NewHistogram("commit_seconds", "From proposing a log entry to its results.", 0.0005, 2, 14),
-		propose:   f.NewHistogram("propose_seconds", "Successful Propose calls, as their callers see them.", 0.0005, 2, 14),
-		failures:  f.NewCounterVec("proposals_failed_total", "Propose calls without a result.", "reason"),
-		retries:   f.NewCounter("attempts_failed_total", "Attempts that were tried again."),
-		forwards:  f.NewCounter("forwarded_total", "Requests sent to the leader."),
+		commit:    f.NewHistogram("commit_seconds", "Time from proposing a log entry to its results.", 0.0005, 2, 14),
+		propose:   f.NewHistogram("propose_seconds", "Time of successful Propose calls, as their callers see them.", 0.0005, 2, 14),
+		failures:  f.NewCounterVec("failed_proposals_total", "Propose calls without a result.", "reason"),
+		retries:   f.NewCounter("failed_attempts_total", "Attempts that were tried again."),
+		forwards:  f.NewCounter("forwarded_requests_total", "Requests sent to the leader."),
 		moveCount: f.NewCounterVec("voter_changes_total", "Changes of raft's configuration.", "op"),
-		refusals:  f.NewCounterVec("messages_refused_total", "Messages of members that raft does not get.", "reason"),
+		refusals:  f.NewCounterVec("refused_messages_total", "Messages of members that raft does not get.", "reason"),
 	}
 }
 

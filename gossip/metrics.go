@@ -1,6 +1,10 @@
 package gossip
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
+)
 
 // metrics of gossip. They also work without a Registerer.
 type metrics struct {
@@ -9,17 +13,12 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer, alive func() float64) *metrics {
+	f := metric.NewSet(nil, "gossip")
 	m := &metrics{
-		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_gossip_dropped_packets_total", Help: "Packets not looked at or not sent, by reason.",
-		}, []string{"reason"}),
-		vetoed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_gossip_vetoed_claims_total", Help: "Claims that a node is alive which the roster does not back.",
-		}),
+		dropped: f.NewCounterVec("dropped_packets_total", "Packets not read or not sent, by reason.", "reason"),
+		vetoed:  f.NewCounter("vetoed_claims_total", "Claims that a node is alive which the roster does not back."),
 	}
-	members := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "saltcluster_gossip_alive_members", Help: "Members alive as this node sees it, itself included.",
-	}, alive)
+	members := f.NewGaugeFunc("alive_members", "Members alive as this node sees it, itself included.", alive)
 	if reg == nil {
 		return m
 	}

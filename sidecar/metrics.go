@@ -18,20 +18,20 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	f := metric.NewSet(reg, "sidecar")
+	f := metric.NewSet(reg, "minion")
 	return &metrics{
 		requests: f.NewCounterVec("requests_total", "Requests of minions let through, by command and by where they went.", "cmd", "route"),
-		lost:     f.NewCounterVec("requests_lost_total", "Requests of minions that got no answer, by command and by where they had gone.", "cmd", "route"),
-		resealed: f.NewCounter("requests_resealed_total", "Requests encrypted anew: the local master holds another session key, or the minion one from before the master was adopted."),
-		handed:   f.NewCounterVec("handed_refused_total", "Requests refused here that another node has handed over, by node.", "node"),
+		lost:     f.NewCounterVec("lost_requests_total", "Requests of minions that got no answer, by command and by where they had gone.", "cmd", "route"),
+		resealed: f.NewCounter("resealed_requests_total", "Requests encrypted anew: the local master holds another session key, or the minion one from before the master was adopted."),
+		handed:   f.NewCounterVec("relayed_refused_requests_total", "Requests refused here that another node has handed over, by node.", "node"),
 		seconds:  f.NewHistogramVec("request_seconds", "Time from a request's arrival to its answer, by where it went.", 0.0005, 2.5, 13, "route"),
-		held:     f.NewHistogram("files_held_seconds", "Time for which requests for files and pillars waited while the roots changed.", 0.001, 3, 9),
+		held:     f.NewHistogram("file_hold_seconds", "Time for which requests for files and pillars waited while the roots changed.", 0.001, 3, 9),
 	}
 }
 
 // registerQueues shows how full the proxy's own queues are.
 func (p *Proxy) registerQueues(reg prometheus.Registerer) {
-	f := metric.NewSet(reg, "sidecar")
+	f := metric.NewSet(reg, "minion")
 	f.NewGaugeFunc("catching_up_requests", "Requests that wait until this node knows what the cluster knows.", func() float64 {
 		return float64(p.catchUp.countWaiting())
 	})
@@ -40,11 +40,11 @@ func (p *Proxy) registerQueues(reg prometheus.Registerer) {
 	f.NewGaugeFunc("held_requests", "Requests for files and pillars that wait while the roots change.", func() float64 {
 		return float64(p.files.countWaiting())
 	})
-	f.NewGaugeFunc("copies", "Copies of writes under way to other nodes.", func() float64 {
+	f.NewGaugeFunc("write_copies", "Copies of writes under way to other nodes.", func() float64 {
 		n, _ := p.copies.countHeld()
 		return float64(n)
 	})
-	f.NewGaugeFunc("copied_bytes", "And their bytes.", func() float64 {
+	f.NewGaugeFunc("write_copy_bytes", "Bytes of copies of writes under way to other nodes.", func() float64 {
 		_, n := p.copies.countHeld()
 		return float64(n)
 	})

@@ -38,9 +38,9 @@ func newTopCommand(e *console.Env) *cli.Command {
 
 // rates are the counters that top shows as numbers per second, in this order.
 var rates = [][2]string{
-	{"publications", "saltcluster_fanout_publications_total"}, {"requests", "saltcluster_sidecar_requests_total"},
-	{"returns", "saltcluster_returns_total"}, {"sign-ins", "saltcluster_signin_total"},
-	{"refused", "saltcluster_guard_refused_total"},
+	{"publications", "saltcluster_fanout_publications_total"}, {"requests", "saltcluster_minion_requests_total"},
+	{"returns", "saltcluster_minion_returns_total"}, {"sign-ins", "saltcluster_signin_requests_total"},
+	{"refused", "saltcluster_minion_refused_requests_total"},
 }
 
 // counters are the sums of metrics at a moment.

@@ -17,12 +17,12 @@ type metrics struct {
 
 // newMetrics returns the metrics, which are not registered when reg is nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
-	f := metric.NewSet(reg, "keydir")
+	f := metric.NewSet(reg, "keys")
 	m := &metrics{
-		keys:      f.NewGaugeVec("keys", "Key files of minions on this node, by state.", "state"),
+		keys:      f.NewGaugeVec("files", "Key files of minions on this node, by state.", "state"),
 		edits:     f.NewCounterVec("proposals_total", "Local edits of key files proposed to consensus, by outcome.", "outcome"),
-		written:   f.NewCounter("written_total", "Decisions of consensus carried out on key files."),
-		overruled: f.NewCounter("overruled_total", "Local key files that consensus overruled."),
+		written:   f.NewCounter("written_files_total", "Decisions of consensus carried out on key files."),
+		overruled: f.NewCounter("overruled_files_total", "Local key files that consensus overruled."),
 		failures:  f.NewCounterVec("failures_total", "What could not be done with the key directories, by operation.", "op"),
 		seconds:   f.NewHistogram("scan_seconds", "Time to look at all key files.", 0.0005, 4, 8),
 	}

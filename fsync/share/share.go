@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/metric"
 )
 
 // Condition is how the share is.
@@ -95,14 +96,13 @@ func New(c Config) (*Share, error) {
 		state: State{Condition: Unknown, Reason: "the share has not been looked at yet", Since: time.Now()},
 	}
 	if c.Registerer != nil {
-		c.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "saltcluster_share_good", Help: "Whether the shared file system answers and is the same for all nodes.",
-		}, func() float64 {
-			if s.State().Condition == Good {
-				return 1
-			}
-			return 0
-		}))
+		metric.NewSet(c.Registerer, "share").NewGaugeFunc("up",
+			"Whether the shared file system answers and is the same for all nodes.", func() float64 {
+				if s.State().Condition == Good {
+					return 1
+				}
+				return 0
+			})
 	}
 	return s, nil
 }

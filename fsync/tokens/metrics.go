@@ -13,17 +13,17 @@ type metrics struct {
 
 // newMetrics returns metrics, and registers them unless reg is nil.
 func newMetrics(reg prometheus.Registerer, count func() (live, revoked int)) *metrics {
-	f := metric.NewSet(reg, "tokens")
-	f.NewGaugeFunc("live", "Eauth tokens that work on this node.", func() float64 {
+	f := metric.NewSet(reg, "eauth")
+	f.NewGaugeFunc("live_tokens", "Eauth tokens that work on this node.", func() float64 {
 		live, _ := count()
 		return float64(live)
 	})
-	f.NewGaugeFunc("revoked", "Revoked eauth tokens that would not have expired yet.", func() float64 {
+	f.NewGaugeFunc("revoked_tokens", "Revoked eauth tokens that would not have expired yet.", func() float64 {
 		_, revoked := count()
 		return float64(revoked)
 	})
 	return &metrics{
-		received: f.NewCounterVec("received_total", "What other nodes told about eauth tokens, by what became of it.", "outcome"),
+		received: f.NewCounterVec("received_records_total", "What other nodes told about eauth tokens, by what became of it.", "outcome"),
 		failures: f.NewCounterVec("failures_total", "What could not be done, by operation.", "op"),
 	}
 }

@@ -1,6 +1,10 @@
 package peer
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
+)
 
 // metrics of the port. They also work without a Registerer.
 type metrics struct {
@@ -12,19 +16,13 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	vec := func(name, help, label string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
-	}
+	f := metric.NewSet(nil, "peer")
 	m := &metrics{
-		accepted: vec("saltcluster_peer_accepted_total", "Connections of members admitted, by protocol.", "proto"),
-		refused: vec("saltcluster_peer_refused_total", "Incoming connections cut before anyone got them, by reason.",
-			"reason"),
-		dialFailed: vec("saltcluster_peer_dial_failures_total", "Connections to members that could not be made.", "proto"),
-		joins:      vec("saltcluster_peer_joins_total", "Join attempts at this node, by result.", "result"),
-		revoked: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_peer_revoked_connections_total",
-			Help: "Connections closed because their certificate was revoked.",
-		}),
+		accepted:   f.NewCounterVec("accepted_connections_total", "Connections of members admitted, by protocol.", "proto"),
+		refused:    f.NewCounterVec("refused_connections_total", "Incoming connections closed before a protocol took them, by reason.", "reason"),
+		dialFailed: f.NewCounterVec("dial_failures_total", "Connections to members that could not be made.", "proto"),
+		joins:      f.NewCounterVec("joins_total", "Join attempts at this node, by result.", "result"),
+		revoked:    f.NewCounter("revoked_connections_total", "Connections closed because their certificate was revoked."),
 	}
 	if reg == nil {
 		return m

@@ -31,16 +31,16 @@ const (
 var (
 	gaugesOfQueues = []string{
 		"saltcluster_edge_held_bytes", "saltcluster_edge_unread_bytes", "saltcluster_edge_in_flight_requests",
-		"saltcluster_edge_blocked_subscribers", "saltcluster_edge_connections", "saltcluster_upstream_queue_requests",
-		"saltcluster_fanout_outbox_records", "saltcluster_fanout_outbox_bytes", "saltcluster_sidecar_copies",
-		"saltcluster_sidecar_catching_up_requests", "saltcluster_localmaster_bus_queue_events",
+		"saltcluster_edge_blocked_subscribers", "saltcluster_edge_connections", "saltcluster_master_queue_requests",
+		"saltcluster_fanout_outbox_records", "saltcluster_fanout_outbox_bytes", "saltcluster_minion_write_copies",
+		"saltcluster_minion_catching_up_requests", "saltcluster_master_bus_queue_events",
 		"saltcluster_consensus_queue_requests",
 	}
 	countersOfQueues = []string{
-		"saltcluster_edge_connections_ended_total", "saltcluster_fanout_missed_total",
-		"saltcluster_sidecar_requests_lost_total",
-		"saltcluster_localmaster_bus_dropped_events_total", "saltcluster_spool_refusals_total",
-		"saltcluster_upstream_requests_total",
+		"saltcluster_edge_ended_connections_total", "saltcluster_fanout_missed_records_total",
+		"saltcluster_minion_lost_requests_total",
+		"saltcluster_master_bus_dropped_events_total", "saltcluster_journal_refused_records_total",
+		"saltcluster_master_requests_total",
 	}
 )
 

@@ -26,12 +26,12 @@ func TestStatusMiB(t *testing.T) {
 
 func TestMeterReadsMetrics(t *testing.T) {
 	m := &meter{high: map[string]float64{}}
-	text := "# HELP x y\nsaltcluster_edge_held_bytes{edge=\"req\"} %\nsaltcluster_fanout_missed_total{peer=\"m2\"} 3\nother 7\n"
+	text := "# HELP x y\nsaltcluster_edge_held_bytes{edge=\"req\"} %\nsaltcluster_fanout_missed_records_total{peer=\"m2\"} 3\nother 7\n"
 	for _, v := range []string{"5", "9", "2"} {
 		m.read("m1", strings.NewReader(strings.ReplaceAll(text, "%", v)))
 	}
 	if m.high[`saltcluster_edge_held_bytes{edge="req"}`] != 9 ||
-		m.high[`saltcluster_fanout_missed_total{peer="m2"} on m1`] != 3 || len(m.high) != 2 {
+		m.high[`saltcluster_fanout_missed_records_total{peer="m2"} on m1`] != 3 || len(m.high) != 2 {
 		t.Errorf("%v", m.high)
 	}
 }

@@ -281,7 +281,9 @@ func testAdoptAndLeave(t *testing.T, version string) {
 		len(a.ids()), usually, gap)
 	signedIn, took, gap := a.adopt()
 	counted := int(metricAt(t, n, "127.0.0.1",
-		func(line string) bool { return strings.HasPrefix(line, `saltcluster_signin_total{outcome="accepted`) }))
+		func(line string) bool {
+			return strings.HasPrefix(line, `saltcluster_signin_requests_total{outcome="accepted`)
+		}))
 	t.Logf("adopted: %d sign-ins heard, %d counted, all answer again after %s, no connection for %v", signedIn, counted,
 		took, gap)
 	if most := max(usual, len(a.ids())); counted > most {

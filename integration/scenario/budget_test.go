@@ -80,7 +80,7 @@ func pillarOf(ctx context.Context, m *play.Minion, n *lab.Node, text string) ([]
 func testWaitingWorkers(t *testing.T, c *lab.Cluster, n *lab.Node, greedy, other *play.Minion) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	held := func() float64 { return metricSum(t, n, "saltcluster_upstream_held_total") }
+	held := func() float64 { return metricSum(t, n, "saltcluster_master_held_requests_total") }
 	before := held()
 	type end struct {
 		who string

@@ -77,7 +77,7 @@ func metricSum(t *testing.T, n *lab.Node, name string, labels ...string) float64
 // pubAccepted counts the publish connections that were ever let in.
 func pubAccepted(t *testing.T, c *lab.Cluster) (n float64) {
 	for _, node := range c.Nodes {
-		n += metricSum(t, node, "saltcluster_edge_connections_accepted_total", `edge="pub"`)
+		n += metricSum(t, node, "saltcluster_edge_accepted_connections_total", `edge="pub"`)
 	}
 	return n
 }
@@ -196,7 +196,7 @@ func testTrueAddresses(t *testing.T, c *lab.Cluster) {
 		t.Error("a stranger was believed")
 	}
 	refused := func() float64 {
-		return metricSum(t, c.Nodes[0], "saltcluster_edge_connections_ended_total", `edge="req"`, `reason="proxy_header"`)
+		return metricSum(t, c.Nodes[0], "saltcluster_edge_ended_connections_total", `edge="req"`, `reason="proxy_header"`)
 	}
 	before := refused()
 	rubbish(lb, c.Nodes[0].Addr+":4506", "") // the load balancer forgets its header
@@ -308,10 +308,10 @@ func testHalfOpen(t *testing.T, c *lab.Cluster) {
 		return fmt.Errorf("none")
 	}))
 	had := subscribers(t, c)[node.Name]
-	silent := metricSum(t, node, "saltcluster_edge_connections_ended_total", `edge="pub"`, `reason="silent"`)
+	silent := metricSum(t, node, "saltcluster_edge_ended_connections_total", `edge="pub"`, `reason="silent"`)
 	labtest.Must(t, c.Lab.Partition(ctx, []*lab.Host{node.Host}, []*lab.Host{c.LB.Host()}))
 	err := lab.Eventually(ctx, 20*time.Second, "half-open subscribers to be cut", func(context.Context) error {
-		if n := metricSum(t, node, "saltcluster_edge_connections_ended_total", `edge="pub"`,
+		if n := metricSum(t, node, "saltcluster_edge_ended_connections_total", `edge="pub"`,
 			`reason="silent"`) - silent; n < had {
 			return fmt.Errorf("%v of %v cut as silent", n, had)
 		}

@@ -242,7 +242,7 @@ func testEventsOfHungMaster(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, err)
 	bus := listen(t, node.Master)
 	bus.fence(ctx, t)
-	const fired = "saltcluster_localmaster_bus_fired_events_total"
+	const fired = "saltcluster_master_bus_fired_events_total"
 	before := metricSum(t, node, fired)
 	labtest.Must(t, node.Master.Pause())
 	got, err := c.Nodes[0].Master.Pub(ctx, m.ID, "labmod.fire", strings.Join(tags, ","))

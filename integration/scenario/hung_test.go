@@ -55,15 +55,15 @@ func testMasterStandsStill(t *testing.T, c *lab.Cluster, sign string, stop, resu
 	labtest.Must(t, stop())
 	up := func(want float64) func(context.Context) error {
 		return func(context.Context) error {
-			if got := metricSum(t, node, "saltcluster_upstream_up"); got != want {
-				return fmt.Errorf("saltcluster_upstream_up is %v", got)
+			if got := metricSum(t, node, "saltcluster_master_up"); got != want {
+				return fmt.Errorf("saltcluster_master_up is %v", got)
 			}
 			return nil
 		}
 	}
 	err = lab.Eventually(ctx, 30*time.Second, "the master to be seen standing still", up(0))
 	t.Logf("noticed after %s", time.Since(began).Round(time.Millisecond))
-	if err == nil && metricSum(t, node, "saltcluster_upstream_stalls_total", `sign="`+sign+`"`) == 0 {
+	if err == nil && metricSum(t, node, "saltcluster_master_stalls_total", `sign="`+sign+`"`) == 0 {
 		err = fmt.Errorf("not counted as %s", sign)
 	}
 	ownCLI := make(chan error, 1)

@@ -118,7 +118,7 @@ func TestLateJobs(t *testing.T) {
 	labtest.Must(t, m.Stop(t.Context()))
 	given := func() (sum float64) {
 		for _, n := range c.Nodes {
-			sum += metricSum(t, n, "saltcluster_fanout_late_total", `result="given"`)
+			sum += metricSum(t, n, "saltcluster_fanout_late_publications_total", `result="given"`)
 		}
 		return sum
 	}
@@ -166,7 +166,7 @@ func TestLateJobs(t *testing.T) {
 func missedJobs(t *testing.T, c *lab.Cluster, run func(n *lab.Node, word string, target ...string) string) {
 	t.Helper()
 	for i, n := range c.Nodes {
-		taken := metricSum(t, n, "saltcluster_missed_jobs_published_total")
+		taken := metricSum(t, n, "saltcluster_master_republished_jobs_total")
 		heard := run(n, fmt.Sprint("heard", i), "*")
 		inCache(t, c, n, heard, time.Minute)
 		labtest.Must(t, n.Daemon.Kill())
@@ -175,7 +175,7 @@ func missedJobs(t *testing.T, c *lab.Cluster, run func(n *lab.Node, word string,
 		for _, other := range c.Nodes {
 			inCache(t, c, other, missed, time.Minute)
 		}
-		if now := metricSum(t, n, "saltcluster_missed_jobs_published_total"); taken != 0 || now != 1 {
+		if now := metricSum(t, n, "saltcluster_master_republished_jobs_total"); taken != 0 || now != 1 {
 			t.Errorf("%s took %v jobs from its job cache, then %v", n.Name, taken, now)
 		}
 	}

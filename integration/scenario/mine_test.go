@@ -112,7 +112,7 @@ func answeredMines(t *testing.T, c *lab.Cluster) map[string]float64 {
 	for _, cmd := range []string{"_mine", "_mine_get", "_mine_delete", "_mine_flush"} {
 		for _, n := range c.Nodes {
 			sum[cmd] += metric(t, n, func(line string) bool {
-				return strings.HasPrefix(line, `saltcluster_mine_requests_total{command="`+cmd+`",outcome="answered"`)
+				return strings.HasPrefix(line, `saltcluster_minion_mine_requests_total{command="`+cmd+`",outcome="answered"`)
 			})
 		}
 	}

@@ -143,7 +143,7 @@ func drained(t *testing.T, n *lab.Node, within time.Duration) {
 func outcomes(t *testing.T, n *lab.Node, outcome string) float64 {
 	t.Helper()
 	return metric(t, n, func(line string) bool {
-		return strings.HasPrefix(line, `saltcluster_returns_total{outcome="`+outcome+`"`)
+		return strings.HasPrefix(line, `saltcluster_minion_returns_total{outcome="`+outcome+`"`)
 	})
 }
 

@@ -219,7 +219,7 @@ func holdsSame(a, b *lab.Node, path string) error {
 }
 
 const (
-	fetchedBytes = "saltcluster_roots_fetched_bytes"
+	fetchedBytes = "saltcluster_roots_fetched_bytes_total"
 	noiseSize    = 2 << 20
 	noiseCount   = 48
 )

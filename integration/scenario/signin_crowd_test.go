@@ -207,11 +207,11 @@ func TestSignInCrowd(t *testing.T) {
 		t.Logf("round %d: %d sign-ins in %s", round, len(crowd), time.Since(began).Round(time.Millisecond))
 	}
 	for _, n := range c.Nodes {
-		if faults := metricSum(t, n, "saltcluster_sidecar_rsa_faults_total"); faults > 0 {
+		if faults := metricSum(t, n, "saltcluster_node_rsa_faults_total"); faults > 0 {
 			t.Errorf("%s: %g private operations were wrong", n.Name, faults)
 		}
 		metric(t, n, func(line string) bool {
-			told := strings.HasPrefix(line, "saltcluster_signin_total") || strings.HasPrefix(line, "saltcluster_signin_rate")
+			told := strings.HasPrefix(line, "saltcluster_signin_requests_total") || strings.HasPrefix(line, "saltcluster_signin_capacity_per_second")
 			if told {
 				t.Log(n.Name, line)
 			}

@@ -116,7 +116,7 @@ func relayedSignIns(t *testing.T, c *lab.Cluster) map[string]float64 {
 	out := map[string]float64{}
 	for _, n := range c.Nodes {
 		for _, outcome := range []string{"relayed_pending", "relayed_accepted"} {
-			out[n.Name] += metricSum(t, n, "saltcluster_signin_total", `outcome="`+outcome+`"`)
+			out[n.Name] += metricSum(t, n, "saltcluster_signin_requests_total", `outcome="`+outcome+`"`)
 		}
 	}
 	return out

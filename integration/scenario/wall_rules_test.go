@@ -89,7 +89,7 @@ func wallSaid(t *testing.T, m *play.Minion, n *lab.Node, cmd string, fields map[
 func wallMoved(t *testing.T, n *lab.Node, what, rule, action string, ask func()) {
 	t.Helper()
 	count := func(action string) float64 {
-		return metricSum(t, n, "saltcluster_wall_found_total", `rule="`+rule+`"`, `action="`+action+`"`)
+		return metricSum(t, n, "saltcluster_wall_findings_total", `rule="`+rule+`"`, `action="`+action+`"`)
 	}
 	before := map[string]float64{"refused": count("refused"), "logged": count("logged")}
 	ask()

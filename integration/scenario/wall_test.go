@@ -28,7 +28,7 @@ var wallEnforced = map[string]string{"event_ids": "enforce", "return_jobs": "enf
 // wallFound is how often a rule has refused something at a node, since that was started.
 func wallFound(t *testing.T, n *lab.Node, rule string) float64 {
 	t.Helper()
-	return metricSum(t, n, "saltcluster_wall_found_total", `rule="`+rule+`"`, `action="refused"`)
+	return metricSum(t, n, "saltcluster_wall_findings_total", `rule="`+rule+`"`, `action="refused"`)
 }
 
 // wallRefused is that of all rules.
@@ -36,7 +36,7 @@ func wallRefused(t *testing.T, n *lab.Node) map[string]float64 {
 	t.Helper()
 	out := map[string]float64{}
 	metric(t, n, func(line string) bool {
-		rest, ours := strings.CutPrefix(line, "saltcluster_wall_found_total{")
+		rest, ours := strings.CutPrefix(line, "saltcluster_wall_findings_total{")
 		_, rest, named := strings.Cut(rest, `rule="`)
 		rule, _, _ := strings.Cut(rest, `"`)
 		if fields := strings.Fields(line); ours && named && strings.Contains(line, `action="refused"`) {
@@ -253,7 +253,7 @@ func strangerCases(pub string) map[string][]map[string]any {
 func strangersAtTheWall(t *testing.T, m *play.Minion, n *lab.Node) {
 	t.Helper()
 	refused := func(reason string) float64 {
-		return metricSum(t, n, "saltcluster_guard_refused_total", `reason="`+reason+`"`)
+		return metricSum(t, n, "saltcluster_minion_refused_requests_total", `reason="`+reason+`"`)
 	}
 	for reason, cases := range strangerCases(m.PublicText()) {
 		before := refused(reason)

@@ -29,7 +29,7 @@ func speaksAsMaster(t *testing.T, c *lab.Cluster, m *play.Minion, n *lab.Node) {
 	jid := "20260102030405000077"
 	forged := forgedJob(t, m, jid, traces)
 	ear, said := listens(t, m, n), 0
-	before := metricSum(t, n, "saltcluster_edge_connections_ended_total", `edge="pub"`, `reason="protocol"`)
+	before := metricSum(t, n, "saltcluster_edge_ended_connections_total", `edge="pub"`, `reason="protocol"`)
 	for _, kind := range []string{"SUB", "XSUB", "PUB", "XPUB"} {
 		for _, parts := range [][][]byte{{forged}, {[]byte("x"), forged}, {append([]byte{2}, forged...)}} {
 			z, err := m.Dial(ctx, n.Addr, "4505", kind)
@@ -47,7 +47,7 @@ func speaksAsMaster(t *testing.T, c *lab.Cluster, m *play.Minion, n *lab.Node) {
 		}
 	}
 	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the tries to be counted", func(context.Context) error {
-		if now := metricSum(t, n, "saltcluster_edge_connections_ended_total", `edge="pub"`,
+		if now := metricSum(t, n, "saltcluster_edge_ended_connections_total", `edge="pub"`,
 			`reason="protocol"`); now < before+float64(said) {
 			return fmt.Errorf("%s: %v of %d", n.Name, now-before, said)
 		}
@@ -145,7 +145,7 @@ func asked(t *testing.T, m *play.Minion, n *lab.Node, forged []byte) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	before := metricSum(t, n, "saltcluster_guard_refused_total")
+	before := metricSum(t, n, "saltcluster_minion_refused_requests_total")
 	asRequest, err := saltwire.AppendAny(nil, map[string]any{"enc": "clear", "version": 3, "load": map[string]any{
 		"cmd": "publish", "fun": "test.ping", "tgt": "*", "tgt_type": "glob", "arg": []any{}, "jid": "", "ret": "",
 		"user": "root", "key": "x",
@@ -162,7 +162,7 @@ func asked(t *testing.T, m *play.Minion, n *lab.Node, forged []byte) {
 		}
 		_ = z.Close()
 	}
-	if now := metricSum(t, n, "saltcluster_guard_refused_total"); now < before+float64(len(all)) {
+	if now := metricSum(t, n, "saltcluster_minion_refused_requests_total"); now < before+float64(len(all)) {
 		t.Errorf("%s (%s): %v of %d were counted", n.Name, n.Master.Version, now-before, len(all))
 	}
 }

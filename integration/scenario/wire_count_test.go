@@ -22,7 +22,7 @@ func acceptedSignIns(t *testing.T, c *lab.Cluster) (n float64) {
 	t.Helper()
 	for _, node := range c.Nodes {
 		n += metric(t, node, func(line string) bool {
-			return strings.HasPrefix(line, `saltcluster_signin_total{outcome="accepted`)
+			return strings.HasPrefix(line, `saltcluster_signin_requests_total{outcome="accepted`)
 		})
 	}
 	return n

@@ -19,7 +19,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.NewSet(reg, "admin")
 	return &metrics{
 		requests: f.NewCounterVec("requests_total", "Admin API requests by verb and outcome code.", "verb", "code"),
-		refused:  f.NewCounter("connections_refused_total", "Admin connections closed because too many were open."),
+		refused:  f.NewCounter("refused_connections_total", "Admin connections closed because too many were open."),
 	}
 }
 

@@ -3,6 +3,7 @@ package edge
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/metric"
 	"saltclusterd/sidecar/edge/netconn"
 )
 
@@ -22,28 +23,23 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer, edge string) (*metrics, error) {
 	label := prometheus.Labels{"edge": edge}
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "saltcluster", Subsystem: "edge", Name: name, Help: help, ConstLabels: label})
-	}
+	f := metric.NewSet(nil, "edge").WithLabels(label)
 	conns, err := netconn.NewMetrics(reg, label)
 	if err != nil {
 		return nil, err
 	}
 	m := &metrics{
 		Metrics:   conns,
-		requests:  counter("requests_total", "Requests handed to the handler."),
-		replies:   counter("replies_total", "Replies given by the handler."),
-		published: counter("publications_total", "Publications accepted for delivery."),
-		delivered: counter("deliveries_total", "Publications written to subscribers."),
-		slowed:    counter("refused_slowed_total", "Refused requests after which their connection was not read for a while."),
-		evicted:   counter("evicted_total", "Connections cut so that other requests find memory."),
-		crowded: counter("unauthenticated_refused_total",
+		requests:  f.NewCounter("requests_total", "Requests handed to the handler."),
+		replies:   f.NewCounter("replies_total", "Replies given by the handler."),
+		published: f.NewCounter("publications_total", "Publications accepted for delivery."),
+		delivered: f.NewCounter("deliveries_total", "Publications written to subscribers."),
+		slowed:    f.NewCounter("slowed_requests_total", "Refused requests after which their connection was not read for a while."),
+		evicted:   f.NewCounter("evicted_connections_total", "Connections cut so that other requests find memory."),
+		crowded: f.NewCounter("unauthenticated_dropped_requests_total",
 			"Requests given up because too many waited before it was certain who had sent them."),
 	}
-	m.open = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "saltcluster", Subsystem: "edge",
-		Name: "transport_connections", Help: "Open connections by what their peers speak.", ConstLabels: label},
-		[]string{"transport"})
+	m.open = f.NewGaugeVec("transport_connections", "Open connections by what their peers speak.", "transport")
 	if reg == nil {
 		return m, nil
 	}
@@ -69,11 +65,10 @@ func (m *metrics) speaking(t Transport, secured bool) prometheus.Gauge {
 }
 
 // gauge registers a gauge that is computed when it is read.
-func gauge(reg prometheus.Registerer, edge, name, help string, f func() float64) error {
+func gauge(reg prometheus.Registerer, edge, name, help string, value func() float64) error {
 	if reg == nil {
 		return nil
 	}
-	return reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "saltcluster", Subsystem: "edge", Name: name, Help: help,
-		ConstLabels: prometheus.Labels{"edge": edge}}, f))
+	f := metric.NewSet(nil, "edge").WithLabels(prometheus.Labels{"edge": edge})
+	return reg.Register(f.NewGaugeFunc(name, help, value))
 }

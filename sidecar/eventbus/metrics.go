@@ -2,7 +2,8 @@ package eventbus
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"saltclusterd/metric"
 )
 
 type busMetrics struct {
@@ -11,20 +12,13 @@ type busMetrics struct {
 }
 
 func newBusMetrics(reg prometheus.Registerer) *busMetrics {
-	f := promauto.With(reg)
-	counter := func(name, help string) prometheus.Counter {
-		return f.NewCounter(prometheus.CounterOpts{Name: "saltcluster_localmaster_bus_" + name, Help: help})
-	}
+	f := metric.NewSet(reg, "master")
 	return &busMetrics{
-		waiting: f.NewGauge(prometheus.GaugeOpts{
-			Name: "saltcluster_localmaster_bus_queue_events", Help: "Events waiting for the local master's pull socket.",
-		}),
-		up: f.NewGauge(prometheus.GaugeOpts{
-			Name: "saltcluster_localmaster_bus_up", Help: "Whether the local master's events are received.",
-		}),
-		fired:     counter("fired_events_total", "Events handed to the local master's bus."),
-		received:  counter("received_events_total", "Events received from the local master's bus."),
-		dropped:   counter("dropped_events_total", "Events not fired because the queue was full."),
-		malformed: counter("malformed_events_total", "Messages from the local master's bus that are not events."),
+		waiting:   f.NewGauge("bus_queue_events", "Events waiting for the local master's pull socket."),
+		up:        f.NewGauge("bus_up", "Whether the local master's events are received."),
+		fired:     f.NewCounter("bus_fired_events_total", "Events handed to the local master's bus."),
+		received:  f.NewCounter("bus_received_events_total", "Events received from the local master's bus."),
+		dropped:   f.NewCounter("bus_dropped_events_total", "Events not fired because the queue was full."),
+		malformed: f.NewCounter("bus_malformed_events_total", "Messages from the local master's bus that are not events."),
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
 )
 
 // metrics of a service; the methods of a nil one do nothing.
@@ -14,15 +16,12 @@ func newMetrics(reg prometheus.Registerer, waiting func() int) *metrics {
 	if reg == nil {
 		return nil
 	}
-	m := &metrics{loads: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "saltcluster_minion_events_total",
-		Help: "Events of minions by what was done with them without the salt-master's Python, or why that was not possible.",
-	}, []string{"outcome"})}
-	reg.MustRegister(m.loads, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "saltcluster_minion_events_waiting",
-		Help: "Requests with events of minions that wait until the master's bus is given them.",
-	}, func() float64 { return float64(waiting()) }))
-	return m
+	f := metric.NewSet(reg, "minion")
+	f.NewGaugeFunc("waiting_events", "Requests with events of minions that wait until the master's bus is given them.",
+		func() float64 { return float64(waiting()) })
+	return &metrics{loads: f.NewCounterVec("events_total",
+		"Events of minions by what was done with them without the salt-master's Python, or why that was not possible.",
+		"outcome")}
 }
 
 func (m *metrics) countLoad(err error) {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
 )
 
 const (
@@ -118,12 +120,6 @@ type metrics struct{ refused *prometheus.CounterVec }
 
 // newMetrics returns metrics, which are not registered when reg is nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "saltcluster_guard_refused_total",
-		Help: "Requests refused before they reached a master, by reason.",
-	}, []string{"reason"})}
-	if reg != nil {
-		reg.MustRegister(m.refused)
-	}
-	return m
+	return &metrics{refused: metric.NewSet(reg, "minion").NewCounterVec("refused_requests_total",
+		"Requests refused before they reached a master, by reason.", "reason")}
 }

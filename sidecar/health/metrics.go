@@ -1,12 +1,15 @@
 package health
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
+)
 
 var (
-	checkDesc = prometheus.NewDesc("saltcluster_health_check_level",
-		"Newest result of a health check: 0 ok, 1 warn, 2 fail.", []string{"check"}, nil)
-	readyDesc = prometheus.NewDesc("saltcluster_health_ready",
-		"1 when this node is ready.", nil, nil)
+	metrics   = metric.NewSet(nil, "health")
+	checkDesc = metrics.NewDesc(metric.Gauge, "check_level", "Newest result of a health check: 0 ok, 1 warn, 2 fail.", "check")
+	readyDesc = metrics.NewDesc(metric.Gauge, "ready", "1 when this node is ready.")
 )
 
 // collector reads the results when asked, so that a hanging check shows.
@@ -37,11 +40,8 @@ func newServerMetrics(reg prometheus.Registerer) *serverMetrics {
 	if reg == nil {
 		return nil
 	}
-	m := &serverMetrics{refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "saltcluster_health_connections_refused_total", Help: "Connections to the health ports beyond a limit.",
-	}, []string{"limit"})}
-	reg.MustRegister(m.refused)
-	return m
+	return &serverMetrics{refused: metric.NewSet(reg, "health").NewCounterVec("refused_connections_total",
+		"Connections to the health ports beyond a limit.", "limit")}
 }
 
 func (m *serverMetrics) countRefused(limit string) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
 )
 
 // metrics of a cache; the methods of a nil one do nothing.
@@ -13,15 +15,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	if reg == nil {
 		return nil
 	}
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "saltcluster_jobcache_" + name, Help: help})
-	}
+	f := metric.NewSet(nil, "jobcache")
 	m := &metrics{
-		returns:    counter("returns_total", "Returns written to the job cache."),
-		duplicates: counter("duplicates_total", "Returns that were in the job cache already."),
-		differing: counter("differing_total",
+		returns:    f.NewCounter("returns_total", "Returns written to the job cache."),
+		duplicates: f.NewCounter("duplicate_returns_total", "Returns that were in the job cache already."),
+		differing: f.NewCounter("differing_returns_total",
 			"Returns of a minion for a job that were others than its first one, which stays."),
-		failures: counter("failures_total", "Attempts to write that failed."),
+		failures: f.NewCounter("failures_total", "Attempts to write that failed."),
 	}
 	for _, c := range []*prometheus.Counter{&m.returns, &m.duplicates, &m.differing, &m.failures} {
 		var there prometheus.AlreadyRegisteredError // a cache takes another's place when the master's options change

@@ -1,6 +1,10 @@
 package mines
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
+)
 
 // metrics of a service; the methods of a nil one do nothing.
 type metrics struct{ requests *prometheus.CounterVec }
@@ -9,12 +13,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	if reg == nil {
 		return nil
 	}
-	m := &metrics{requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "saltcluster_mine_requests_total",
-		Help: "Requests of minions about mines by what was done with them without the salt-master's Python, or why that was not possible.",
-	}, []string{"command", "outcome"})}
-	reg.MustRegister(m.requests)
-	return m
+	return &metrics{requests: metric.NewSet(reg, "minion").NewCounterVec("mine_requests_total",
+		"Requests of minions about mines by what was done with them without the salt-master's Python, or why that was not possible.",
+		"command", "outcome")}
 }
 
 func (m *metrics) countRequest(cmd string, err error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/metric"
 	"saltclusterd/signal"
 )
 
@@ -59,17 +60,11 @@ type givenJob struct {
 
 // New returns a Republisher. Before Open it only records the jobs it sees.
 func New(cfg Config) *Republisher {
-	r := &Republisher{
+	return &Republisher{
 		cfg: cfg, connected: make(chan struct{}, 1), given: map[givenJob]time.Time{},
-		published: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "saltcluster_missed_jobs_published_total",
-			Help: "Jobs that the local salt-master published while saltclusterd was not connected to it and that saltclusterd published later.",
-		}),
+		published: metric.NewSet(cfg.Registerer, "master").NewCounter("republished_jobs_total",
+			"Jobs that the local salt-master published while saltclusterd was not connected to it and that saltclusterd published later."),
 	}
-	if cfg.Registerer != nil {
-		cfg.Registerer.MustRegister(r.published)
-	}
-	return r
 }
 
 // Open opens the ledger and starts the scans. A ledger that cannot be opened is logged and not an error.

@@ -376,7 +376,7 @@ func TestJournalThatCannotBeOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range all {
-		if f.GetName() == "saltcluster_spool_records_total" && len(f.GetMetric()) != 4 {
+		if f.GetName() == "saltcluster_journal_records_total" && len(f.GetMetric()) != 4 {
 			t.Errorf("metrics of %d journals, not of 4", len(f.GetMetric()))
 		}
 	}

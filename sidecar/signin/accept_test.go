@@ -257,7 +257,7 @@ func outcomes(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	}
 	out := map[string]float64{}
 	for _, f := range found {
-		if f.GetName() == "saltcluster_signin_total" {
+		if f.GetName() == "saltcluster_signin_requests_total" {
 			for _, m := range f.GetMetric() {
 				out[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
 			}

@@ -17,10 +17,10 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer, s *Service) *metrics {
 	f := metric.NewSet(reg, "signin")
-	f.NewGaugeFunc("waiting", "Sign-ins waiting or being answered.", func() float64 { return float64(s.queue.len()) })
-	f.NewGaugeFunc("rate", "Sign-ins of accepted keys that this node can answer per second, as measured.", s.Rate)
+	f.NewGaugeFunc("waiting_requests", "Sign-ins waiting or being answered.", func() float64 { return float64(s.queue.len()) })
+	f.NewGaugeFunc("capacity_per_second", "Sign-ins of accepted keys that this node can answer per second, as measured.", s.Rate)
 	return &metrics{
-		outcomes: f.NewCounterVec("total", "Sign-ins (_auth), by outcome.", "outcome"),
+		outcomes: f.NewCounterVec("requests_total", "Sign-ins (_auth), by outcome.", "outcome"),
 		seconds:  f.NewHistogram("compute_seconds", "Time to compute one accepting reply.", 0.0005, 2, 12),
 		wait:     f.NewHistogram("wait_seconds", "Time from a sign-in's arrival until it is looked at.", 0.001, 2.5, 12),
 	}

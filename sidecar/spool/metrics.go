@@ -22,14 +22,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	if reg == nil {
 		return nil
 	}
-	f := metric.NewSet(reg, "spool")
+	f := metric.NewSet(reg, "journal")
 	m := &metrics{
 		records:  f.NewCounter("records_total", "Records written."),
 		syncs:    f.NewCounter("groups_total", "Groups of records written with one fsync each."),
 		bytes:    f.NewCounter("written_bytes_total", "Bytes written."),
 		damages:  f.NewCounter("damages_total", "Damaged places found in the journal."),
 		lost:     f.NewCounter("lost_records_total", "Records lost in damaged places."),
-		refusals: f.NewCounterVec("refusals_total", "Records not taken, by reason.", "reason"),
+		refusals: f.NewCounterVec("refused_records_total", "Records not taken, by reason.", "reason"),
 		seconds:  f.NewHistogram("group_seconds", "Time to write and sync a group.", 0.0002, 4, 8),
 	}
 	// a rule about an increase sees the first one only where there was a zero

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
 )
 
 // Config of a Tracer.
@@ -66,16 +68,11 @@ func New(cfg Config) *Tracer {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			Transport:     &http.Transport{MaxIdleConns: 1, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: sendsWithin},
 		},
-		spans: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "saltcluster_trace_requests_total",
-			Help: "Requests that were traced: sent to the collector, refused by it (failed), or dropped because it is slow.",
-		}, []string{"outcome"}),
+		spans: metric.NewSet(cfg.Registerer, "trace").NewCounterVec("requests_total",
+			"Requests that were traced: sent to the collector, refused by it (failed), or dropped because it is slow.", "outcome"),
 	}
 	for _, outcome := range []string{"sent", "failed", "dropped"} {
 		t.spans.WithLabelValues(outcome)
-	}
-	if cfg.Registerer != nil {
-		cfg.Registerer.MustRegister(t.spans)
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	return t

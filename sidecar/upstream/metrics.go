@@ -21,7 +21,7 @@ type reqMetrics struct {
 }
 
 func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
-	f := metric.NewSet(reg, "upstream")
+	f := metric.NewSet(reg, "master")
 	result := f.NewCounterVec("requests_total", "Requests to the local salt-master by result.", "result")
 	stalls := f.NewCounterVec("stalls_total", "How often the local salt-master stood still while it was connected, by sign.", "sign")
 	return &reqMetrics{
@@ -29,8 +29,8 @@ func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 		up:      f.NewGauge("up", "Whether the local salt-master answers (1) or not (0)."),
 		queue:   f.NewGauge("queue_requests", "Requests waiting for a connection to the local salt-master."),
 		conns:   f.NewGauge("connections", "Open request connections to the local salt-master."),
-		dials:   f.NewCounter("connects_total", "Request connections opened to the local salt-master."),
-		held:    f.NewCounter("held_total", "How often a minion's requests had to wait because the local salt-master worked on as many of the same minion as it may: calls that have a worker wait, or minion_requests_at_once."),
+		dials:   f.NewCounter("opened_connections_total", "Request connections opened to the local salt-master."),
+		held:    f.NewCounter("held_requests_total", "How often a minion's requests had to wait because the local salt-master worked on as many of the same minion as it may: calls that have a worker wait, or minion_requests_at_once."),
 		seconds: f.NewHistogram("request_seconds", "Time from the call to the salt-master's reply.", 0.0005, 2.5, 12),
 		probes:  f.NewHistogram("probe_seconds", "Time until one of the salt-master's workers answers a small request, asked while nothing else is answered.", 0.0005, 2.5, 12),
 		ok:      result.WithLabelValues("ok"), busy: result.WithLabelValues("busy"), down: result.WithLabelValues("down"),
@@ -41,7 +41,7 @@ func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 
 // registerBusy shows how many of the master's workers have something to do, as far as can be seen from here.
 func (m *reqMetrics) registerBusy(reg prometheus.Registerer, c *ReqClient) {
-	metric.NewSet(reg, "upstream").NewGaugeFunc("in_flight_requests", "Requests of this node that the local salt-master has not answered yet: so many of its workers are busy, worker_threads at most, and others with what does not come from here.", func() float64 { return float64(c.countOwed()) })
+	metric.NewSet(reg, "master").NewGaugeFunc("in_flight_requests", "Requests of this node that the local salt-master has not answered yet: so many of its workers are busy, worker_threads at most, and others with what does not come from here.", func() float64 { return float64(c.countOwed()) })
 }
 
 func (m *reqMetrics) observeCall(begun time.Time, err error) {
@@ -85,10 +85,10 @@ type subMetrics struct {
 }
 
 func newSubMetrics(reg prometheus.Registerer) *subMetrics {
-	f := metric.NewSet(reg, "upstream")
+	f := metric.NewSet(reg, "master")
 	return &subMetrics{
-		up:       f.NewGauge("sub_up", "Whether the local salt-master's publications are subscribed to."),
+		up:       f.NewGauge("subscription_up", "Whether the local salt-master's publications are subscribed to."),
 		messages: f.NewCounter("publications_total", "Publications received from the local salt-master."),
-		connects: f.NewCounter("sub_connects_total", "Subscriptions opened to the local salt-master."),
+		connects: f.NewCounter("opened_subscriptions_total", "Subscriptions opened to the local salt-master."),
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
 )
 
 // counts is what the rules have found since the program was started.
@@ -28,18 +30,13 @@ const maxShownID = 255
 
 // newCounts returns counters, which are not exported as metrics when reg is nil.
 func newCounts(reg prometheus.Registerer) *counts {
-	c := &counts{sums: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "saltcluster_wall_found_total",
-		Help: "Requests in which a rule has found something, by rule and by what became of it.",
-	}, []string{"rule", "action"})}
+	c := &counts{sums: metric.NewSet(reg, "wall").NewCounterVec("findings_total",
+		"Requests in which a rule has found something, by rule and by what became of it.", "rule", "action")}
 	for _, r := range Rules {
 		c.sums.WithLabelValues(r.Name, actions[Enforce])
 		if !r.Fixed {
 			c.sums.WithLabelValues(r.Name, actions[Log])
 		}
-	}
-	if reg != nil {
-		reg.MustRegister(c.sums)
 	}
 	return c
 }

@@ -6,7 +6,7 @@ func signInOptions() []Option {
 		{
 			Name: "signin_cpu_percent", Section: section, field: func(c *Config) any { return &c.SignIn.CPUPercent },
 			Doc: "Percentage of this host's CPUs that sign-ins (_auth) may use at most, so that requests, returns and publications " +
-				"get through while thousands of minions sign in. Each takes two RSA operations; the metric saltcluster_signin_rate is how many a second that allows.",
+				"get through while thousands of minions sign in. Each takes two RSA operations; the metric saltcluster_signin_capacity_per_second is how many a second that allows.",
 			check: intBetween(5, 100),
 		},
 		{

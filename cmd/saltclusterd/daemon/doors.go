@@ -28,7 +28,7 @@ func (d *Daemon) bindDoors(ctx context.Context) error {
 		Trusted: d.cfg.Health.Trusted, Leads: d.leads, ListenWith: d.sockets.Listen, Logger: d.log, Registerer: d.reg.Host,
 	}
 	if d.cfg.Health.Metrics {
-		cfg.Gatherer = d.reg
+		cfg.Gatherer = d.reg.WithOldNames()
 	}
 	if d.cfg.Health.Page && d.cfg.Health.Listen != "" {
 		cfg.Page, d.series = d.statusPage()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/metric"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -23,10 +24,10 @@ var update = flag.Bool("update", false, "write docs/reference/metrics.md anew")
 var descHelp = regexp.MustCompile(`help: ("(?:[^"\\]|\\.)*"),`)
 
 // histograms are those which have no series before something has happened, so that gathering does not tell their type.
-var histograms = []string{"saltcluster_sidecar_request_seconds"}
+var histograms = []string{"saltcluster_minion_request_seconds"}
 
 // withLibcrypto is registered only where the host has an OpenSSL that can be used.
-const withLibcrypto = "saltcluster_sidecar_rsa_faults_total"
+const withLibcrypto = "saltcluster_node_rsa_faults_total"
 
 const metricsHead = `# Metrics
 
@@ -35,6 +36,20 @@ Made from the registered metrics (` + "`go test ./cmd/saltclusterd/daemon -run M
 ` + "`/metrics`" + ` on ` + "`health_listen`" + ` serves them to clients in ` + "`health_trusted`" + `. No label holds a minion's id, a job id, a file or an
 address. Metrics of a membership are there while the node is a member. The Go runtime's own (` + "`go_`" + `, ` + "`process_`" + `) are there as
 well. [Monitor the cluster](../how-to/monitor.md) says where to look for what.
+
+A name is ` + "`saltcluster_<subsystem>_<what>_<unit>`" + `. The unit is seconds, bytes or what is counted, in the plural. A state, 1 or 0, ends in
+` + "`up`, `ready`, `leader` or `draining`" + `. Counters end in ` + "`_total`" + `, and nothing else does. Each section below is a subsystem.
+[Former names](#former-names) lists what was renamed.
+`
+
+const renamedHead = `
+## Former names
+
+The old names are exported as well until version 1.0, with the same values and "Deprecated" in their help. Labels and values are
+as before. All begin with ` + "`saltcluster_`" + `. [Monitor the cluster](../how-to/monitor.md#names-before-090) says how to change dashboards.
+
+| old name | new name |
+|---|---|
 `
 
 // TestMetricsReference_Current: docs/reference/metrics.md has all metrics that a member registers.
@@ -88,15 +103,23 @@ func metricsReference(t *testing.T, page string) []byte {
 			rows[withLibcrypto] = line
 		}
 	}
+	meanings := map[string]string{}
+	for _, s := range metric.Subsystems {
+		meanings[s.Name] = s.Meaning
+	}
 	var b bytes.Buffer
 	b.WriteString(metricsHead)
 	subsystem := ""
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		if of, _, _ := strings.Cut(strings.TrimPrefix(name, "saltcluster_"), "_"); of != subsystem {
 			subsystem = of
-			fmt.Fprintf(&b, "\n## %s\n\n| name | type | labels | meaning |\n|---|---|---|---|\n", subsystem)
+			fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| name | type | labels | meaning |\n|---|---|---|---|\n", of, meanings[of])
 		}
 		b.WriteString(rows[name])
+	}
+	b.WriteString(renamedHead)
+	for _, r := range metric.Renamed {
+		fmt.Fprintf(&b, "| `%s` | `%s` |\n", r.Old, r.New)
 	}
 	return b.Bytes()
 }

@@ -64,7 +64,7 @@ func numberOf(t *testing.T, n *testNode, name string) (value float64) {
 // once it is.
 func TestMissedJobs_PublishedOnConnection(t *testing.T) {
 	t.Parallel()
-	const counter = "saltcluster_missed_jobs_published_total"
+	const counter = "saltcluster_master_republished_jobs_total"
 	dir := t.TempDir()
 	for _, sub := range []string{"run", "master.d"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o750); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/metric"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -77,6 +78,54 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
+// Names keep the scheme, and what was renamed is registered under its new name. Package metric checks names as metrics are
+// made; this is about all of a member, whatever made them.
+func TestMetricNames(t *testing.T) {
+	names := registered(t)
+	for name := range names {
+		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
+			continue
+		}
+		if !slices.ContainsFunc([]metric.Kind{metric.Counter, metric.Gauge, metric.Histogram}, func(k metric.Kind) bool {
+			return metric.CheckName(name, k) == nil
+		}) {
+			t.Error(metric.CheckName(name, metric.Gauge))
+		}
+	}
+	rare := []string{strings.TrimPrefix(withLibcrypto, metric.Prefix), "share_up"} // on some hosts only
+	for _, r := range metric.Renamed {
+		if names[metric.Prefix+r.New] == nil && !slices.Contains(rare, r.New) {
+			t.Errorf("%s was renamed to %s, which nothing registers", r.Old, r.New)
+		}
+	}
+}
+
+// What the guide tells Prometheus to drop are old names only, and most of them.
+func TestMetricNames_Dropped(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/how-to/monitor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`regex: (.*)`).FindSubmatch(page)
+	if found == nil {
+		t.Fatal("the guide has no regular expression")
+	}
+	dropped, old := regexp.MustCompile("^(?:"+string(found[1])+")$"), 0
+	for _, r := range metric.Renamed {
+		if dropped.MatchString(metric.Prefix + r.Old) {
+			old++
+		}
+	}
+	if old <= len(metric.Renamed)/2 {
+		t.Errorf("it matches %d of %d old names", old, len(metric.Renamed))
+	}
+	for name := range registered(t) {
+		if dropped.MatchString(name) {
+			t.Errorf("it matches %s, which is a name of today", name)
+		}
+	}
+}
+
 // Alert rules and dashboard name only metrics that exist.
 func TestMonitoringNamesMetricsThatExist(t *testing.T) {
 	names := registered(t)
@@ -110,26 +159,26 @@ func TestEverythingHasANumber(t *testing.T) {
 		"gossip":      {"gossip_alive_members", "gossip_dropped_packets_total"},
 		"subscribers": {"edge_subscribers", "edge_blocked_subscribers"},
 		"publications and their fan-out": {"fanout_publications_total", "fanout_deliver_seconds", "fanout_seal_seconds",
-			"fanout_missed_total"},
-		"requests by command, result and backend": {"sidecar_requests_total", "sidecar_requests_lost_total",
-			"sidecar_request_seconds", "upstream_requests_total"},
-		"sign-ins by result, their queue": {"signin_total", "signin_waiting", "signin_wait_seconds"},
-		"what was refused":                {"guard_refused_total", "wall_found_total"},
-		"keys by state":                   {"keydir_keys"},
+			"fanout_missed_records_total"},
+		"requests by command, result and backend": {"minion_requests_total", "minion_lost_requests_total",
+			"minion_request_seconds", "master_requests_total"},
+		"sign-ins by result, their queue": {"signin_requests_total", "signin_waiting_requests", "signin_wait_seconds"},
+		"what was refused":                {"minion_refused_requests_total", "wall_findings_total"},
+		"keys by state":                   {"keys_files"},
 		"roots":                           {"roots_head_revision", "roots_base_revision"},
-		"jobs": {"jobs_running", "jobs_expected_returns_total", "jobs_returned_total",
+		"jobs": {"master_running_jobs", "jobs_expected_returns_total", "jobs_arrived_returns_total",
 			"jobs_missing_returns_total"},
 		"spool": {"returns_waiting_records", "returns_oldest_seconds",
-			"spool_refusals_total", "returns_unanswered"},
-		"relays":      {"sidecar_handed_refused_total", "sidecar_requests_lost_total"},
+			"journal_refused_records_total", "returns_unanswered_records"},
+		"relays":      {"minion_relayed_refused_requests_total", "minion_lost_requests_total"},
 		"the AES key": {"epoch_number", "epoch_age_seconds", "epoch_previous_subscribers"},
-		"drain":       {"draining", "health_ready", "health_check_level"},
+		"drain":       {"node_draining", "health_ready", "health_check_level"},
 		"versions":    {"build_info"},
 		"certificate": {"peer_certificate_age_seconds", "peer_certificate_max_age_seconds"},
-		"fsync":       {"spool_group_seconds", "consensus_commit_seconds"},
-		"the salt-master as seen from outside": {"upstream_up", "upstream_probe_seconds", "upstream_request_seconds",
-			"upstream_in_flight_requests",
-			"upstream_stalls_total"},
+		"fsync":       {"journal_group_seconds", "consensus_commit_seconds"},
+		"the salt-master as seen from outside": {"master_up", "master_probe_seconds", "master_request_seconds",
+			"master_in_flight_requests",
+			"master_stalls_total"},
 	} {
 		for _, name := range of {
 			if names["saltcluster_"+name] == nil {
@@ -158,8 +207,8 @@ func TestNumbers(t *testing.T) {
 	if have["saltcluster_epoch_number"] != 1 || have["saltcluster_epoch_age_seconds"] <= 0 {
 		t.Errorf("epoch %g, %gs old", have["saltcluster_epoch_number"], have["saltcluster_epoch_age_seconds"])
 	}
-	for _, name := range []string{"draining", "jobs_running", "jobs_missing_returns_total", "returns_waiting_records",
-		"upstream_in_flight_requests"} {
+	for _, name := range []string{"node_draining", "master_running_jobs", "jobs_missing_returns_total", "returns_waiting_records",
+		"master_in_flight_requests"} {
 		if v, ok := have["saltcluster_"+name]; !ok || v != 0 {
 			t.Errorf("saltcluster_%s: %g, %t", name, v, ok)
 		}

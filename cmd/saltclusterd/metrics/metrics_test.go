@@ -59,12 +59,12 @@ func TestServiceCollector(t *testing.T) {
 		want     map[string]float64
 	}{
 		{"idle", JobCounts{}, false, nil, map[string]float64{
-			"saltcluster_draining": 0, "saltcluster_jobs_running": 0, "saltcluster_jobs_missing_returns_total": 0,
+			"saltcluster_node_draining": 0, "saltcluster_master_running_jobs": 0, "saltcluster_jobs_missing_returns_total": 0,
 			"saltcluster_epoch_number": 0, "saltcluster_epoch_previous_subscribers": 7,
 		}},
 		{"at work", JobCounts{Running: 2, Expected: 10, Returned: 8}, true, journals{waiting}, map[string]float64{
-			"saltcluster_draining": 1, "saltcluster_jobs_running": 2, "saltcluster_jobs_expected_returns_total": 10,
-			"saltcluster_jobs_returned_total": 8, "saltcluster_jobs_missing_returns_total": 2,
+			"saltcluster_node_draining": 1, "saltcluster_master_running_jobs": 2, "saltcluster_jobs_expected_returns_total": 10,
+			"saltcluster_jobs_arrived_returns_total": 8, "saltcluster_jobs_missing_returns_total": 2,
 			"saltcluster_returns_waiting_records files own": 3, "saltcluster_returns_waiting_records bus own": 0,
 			"saltcluster_returns_oldest_seconds bus own": 0,
 		}},

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/metric"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/returns"
 )
@@ -32,23 +33,23 @@ func NewServiceCollector(s Service) prometheus.Collector { return collector{s} }
 type collector struct{ Service }
 
 var (
-	descEpoch = prometheus.NewDesc("saltcluster_epoch_number",
-		"The AES key of publications that is in force, counted since the cluster's birth.", nil, nil)
-	descAge   = prometheus.NewDesc("saltcluster_epoch_age_seconds", "How long that key has been in force.", nil, nil)
-	descMoved = prometheus.NewDesc("saltcluster_epoch_previous_subscribers",
-		"Subscribers of this node that still have the key before.", nil, nil)
-	descDrain = prometheus.NewDesc("saltcluster_draining", "Whether this node is drained, or being drained (1).", nil, nil)
-	descWait  = prometheus.NewDesc("saltcluster_returns_waiting_records",
-		"Returns in a journal that a consumer is not done with (files: the job cache, bus: the salt-master's events, else a node).", []string{"journal", "consumer"}, nil)
-	descOldest = prometheus.NewDesc("saltcluster_returns_oldest_seconds",
-		"For how long the first of them has been waiting.", []string{"journal", "consumer"}, nil)
-	descRuns = prometheus.NewDesc("saltcluster_jobs_running",
-		"Jobs published here that still lack returns and have not timed out.", nil, nil)
-	descWanted = prometheus.NewDesc("saltcluster_jobs_expected_returns_total",
-		"Returns that were expected of the jobs published here that have ended.", nil, nil)
-	descCame  = prometheus.NewDesc("saltcluster_jobs_returned_total", "Of these, those that came.", nil, nil)
-	descLacks = prometheus.NewDesc("saltcluster_jobs_missing_returns_total",
-		"Of these, those that had not come when the job ended.", nil, nil)
+	epochs  = metric.NewSet(nil, "epoch")
+	waiting = metric.NewSet(nil, "returns")
+	jobs    = metric.NewSet(nil, "jobs")
+
+	descEpoch = epochs.NewDesc(metric.Gauge, "number",
+		"The AES key of publications that is in force, counted since the cluster's birth.")
+	descAge    = epochs.NewDesc(metric.Gauge, "age_seconds", "How long that key has been in force.")
+	descMoved  = epochs.NewDesc(metric.Gauge, "previous_subscribers", "Subscribers of this node that still have the key before.")
+	descDrain  = metric.NewSet(nil, "node").NewDesc(metric.Gauge, "draining", "Whether this node is drained, or being drained (1).")
+	descWait   = waiting.NewDesc(metric.Gauge, "waiting_records", "Returns in a journal that a consumer is not done with (files: the job cache, bus: the salt-master's events, else a node).", "journal", "consumer")
+	descOldest = waiting.NewDesc(metric.Gauge, "oldest_seconds", "For how long the first of them has been waiting.", "journal", "consumer")
+	descRuns   = metric.NewSet(nil, "master").NewDesc(metric.Gauge, "running_jobs",
+		"Jobs published here that still lack returns and have not timed out.")
+	descWanted = jobs.NewDesc(metric.Counter, "expected_returns_total",
+		"Returns that were expected of the jobs published here that have ended.")
+	descCame  = jobs.NewDesc(metric.Counter, "arrived_returns_total", "Expected returns that came.")
+	descLacks = jobs.NewDesc(metric.Counter, "missing_returns_total", "Expected returns that had not come when the job ended.")
 )
 
 // Describe implements prometheus.Collector.
@@ -102,10 +103,8 @@ func collectWaiting(journals []returns.JournalStats, now time.Time, gauge func(*
 
 // newBuildInfo returns the metric that tells which programs a cluster runs.
 func newBuildInfo(version string) prometheus.Collector {
-	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "saltcluster_build_info", Help: "Always 1; the labels are the versions of saltclusterd and of Go.",
-		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
-	})
+	info := metric.NewSet(nil, "build").WithLabels(prometheus.Labels{"version": version, "goversion": runtime.Version()}).
+		NewGauge("info", "Always 1; the labels are the versions of saltclusterd and of Go.")
 	info.Set(1)
 	return info
 }

@@ -6,6 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	dto "github.com/prometheus/client_model/go"
+
+	"saltclusterd/metric"
 )
 
 // Registry keeps the metrics of the host side apart from those of a membership, which come and go with it.
@@ -58,3 +60,6 @@ func (r *Registry) Gather() ([]*dto.MetricFamily, error) {
 	}
 	return all.Gather()
 }
+
+// WithOldNames returns what Prometheus collects: all metrics, also under the names that they had before.
+func (r *Registry) WithOldNames() prometheus.Gatherer { return metric.WithOldNames(r) }

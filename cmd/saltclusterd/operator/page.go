@@ -23,10 +23,10 @@ var pageMeasures = []struct {
 		"saltcluster_fanout_publications_total",
 		statuspage.Measure{Name: "publications", Doc: "of all masters, to the minions of this node"},
 	},
-	{"saltcluster_returns_total", statuspage.Measure{Name: "returns", Doc: "that this node took"}},
-	{"saltcluster_sidecar_requests_total", statuspage.Measure{Name: "requests", Doc: "of minions, returns among them"}},
-	{"saltcluster_signin_total", statuspage.Measure{Name: "sign-ins", Doc: "answered or not"}},
-	{"saltcluster_guard_refused_total", statuspage.Measure{Name: "refused", Doc: "requests that broke a rule"}},
+	{"saltcluster_minion_returns_total", statuspage.Measure{Name: "returns", Doc: "that this node took"}},
+	{"saltcluster_minion_requests_total", statuspage.Measure{Name: "requests", Doc: "of minions, returns among them"}},
+	{"saltcluster_signin_requests_total", statuspage.Measure{Name: "sign-ins", Doc: "answered or not"}},
+	{"saltcluster_minion_refused_requests_total", statuspage.Measure{Name: "refused", Doc: "requests that broke a rule"}},
 	{"saltcluster_edge_subscribers", statuspage.Measure{Name: "minions", Level: true, Doc: "connected to this node"}},
 }
 

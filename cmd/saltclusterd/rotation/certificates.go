@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"saltclusterd/backoff"
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/metric"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/signal"
@@ -71,14 +71,11 @@ type Certificates struct {
 // NewCertificates returns a Certificates. It renews nothing before Run.
 func NewCertificates(cfg CertificatesConfig) *Certificates {
 	c := &Certificates{cfg: cfg, renew: make(chan struct{}, 1)}
-	metrics := promauto.With(cfg.Registerer)
-	metrics.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "saltcluster_peer_certificate_age_seconds", Help: "Age of this node's certificate for the peer port.",
-	}, func() float64 { return time.Since(c.madeAt()).Seconds() })
-	metrics.NewGauge(prometheus.GaugeOpts{
-		Name: "saltcluster_peer_certificate_max_age_seconds",
-		Help: "Age at which it is renewed (cluster_certificate_age); 0: only on request.",
-	}).Set(cfg.MaxAge.Seconds())
+	f := metric.NewSet(cfg.Registerer, "peer")
+	f.NewGaugeFunc("certificate_age_seconds", "Age of this node's certificate for the peer port.",
+		func() float64 { return time.Since(c.madeAt()).Seconds() })
+	f.NewGauge("certificate_max_age_seconds",
+		"Age at which that certificate is renewed (cluster_certificate_age); 0: only on request.").Set(cfg.MaxAge.Seconds())
 	return c
 }
 

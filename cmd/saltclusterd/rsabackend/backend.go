@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/metric"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltcrypt/libcrypto"
 	"saltclusterd/sidecar/signin"
@@ -62,10 +63,9 @@ func Select(
 	switch k, ok := key.(*libcrypto.Key); {
 	case ok:
 		log.Info("RSA backend selected", "backend", config.RSALibcrypto, "version", k.Version(), "left_to_go", k.Left())
-		registerer.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "saltcluster_sidecar_rsa_faults_total",
-			Help: "Signatures of libcrypto that were wrong and made again by Go: more than none means faulty hardware.",
-		}, func() float64 { return float64(k.Faults()) }))
+		metric.NewSet(registerer, "node").NewCounterFunc("rsa_faults_total",
+			"Signatures of libcrypto that were wrong and made again by Go: more than none means faulty hardware.",
+			func() float64 { return float64(k.Faults()) })
 	case option == config.RSALibcrypto:
 		return nil, fmt.Errorf("give the cluster's key to libcrypto (option rsa_backend): %w", reason)
 	case errors.Is(reason, libcrypto.ErrUnavailable):

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
 )
 
 // Metrics are the counters of connections. They count even when registered nowhere.
@@ -16,16 +18,11 @@ type Metrics struct {
 
 // NewMetrics registers the counters of one edge with its label.
 func NewMetrics(reg prometheus.Registerer, label prometheus.Labels) (*Metrics, error) {
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "saltcluster", Subsystem: "edge", Name: name, Help: help, ConstLabels: label})
-	}
-	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "saltcluster", Subsystem: "edge", Name: "connections_ended_total",
-		Help: "Connections that ended or were not let in, by reason.", ConstLabels: label}, []string{"reason"})
+	f := metric.NewSet(nil, "edge").WithLabels(label)
+	ended := f.NewCounterVec("ended_connections_total", "Connections that ended or were not let in, by reason.", "reason")
 	m := &Metrics{
-		accepted: counter("connections_accepted_total", "Connections let in."),
-		sent:     counter("sent_bytes_total", "Bytes written to peers."),
+		accepted: f.NewCounter("accepted_connections_total", "Connections let in."),
+		sent:     f.NewCounter("sent_bytes_total", "Bytes written to peers."),
 	}
 	for r := Reason(1); r < reasons; r++ {
 		m.endings[r] = ended.WithLabelValues(r.String())

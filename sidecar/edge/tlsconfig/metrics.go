@@ -1,15 +1,18 @@
 package tlsconfig
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/metric"
+)
 
 var (
-	certDesc = prometheus.NewDesc("saltcluster_tls_certificate_expiry_seconds",
-		"Time until the certificate that minions with TLS are shown expires; negative: it has. Absent without TLS.", nil, nil)
-	lifeDesc = prometheus.NewDesc("saltcluster_tls_certificate_lifetime_seconds",
-		"How long that certificate is valid in all.", nil, nil)
-	caDesc = prometheus.NewDesc("saltcluster_tls_client_ca_expiry_seconds",
-		"Time until the last CA of the minions' certificates expires; negative: it has. Absent when none are asked for.", nil,
-		nil)
+	metrics  = metric.NewSet(nil, "tls")
+	certDesc = metrics.NewDesc(metric.Gauge, "certificate_expiry_seconds",
+		"Time until the certificate that minions with TLS are shown expires; negative: it has. Absent without TLS.")
+	lifeDesc = metrics.NewDesc(metric.Gauge, "certificate_lifetime_seconds", "How long that certificate is valid in all.")
+	caDesc   = metrics.NewDesc(metric.Gauge, "client_ca_expiry_seconds",
+		"Time until the last CA of the minions' certificates expires; negative: it has. Absent when none are asked for.")
 )
 
 // Describe implements prometheus.Collector.
