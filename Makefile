@@ -187,10 +187,14 @@ test-container: setup ## the images of packaging/container, built with buildah, 
 test-kubernetes: ## the Kubernetes example against its schemas
 	$(GO) test -tags integration -count=1 -v ./integration/kubernetes/
 
+# That of Debian's package prometheus, if there is one: building it takes minutes.
+promtool = $(or $(shell command -v promtool),$(GO) run $(PROMTOOL))
+
 .PHONY: test-alerts
 test-alerts: ## the alert rules on the series of a drain, a dead node, a lost majority, a full disk, a wrong clock, an old certificate
-	$(GO) run $(PROMTOOL) check rules packaging/monitoring/alerts.yml
-	$(GO) run $(PROMTOOL) test rules packaging/monitoring/alerts_test.yml
+	$(promtool) check rules packaging/monitoring/alerts.yml
+	$(promtool) test rules packaging/monitoring/alerts_test.yml
+	$(promtool) check config --syntax-only packaging/monitoring/scrape.yml
 
 packages: ## deb and rpm (amd64, arm64), tar.gz, bills of materials and SHA256SUMS of this commit into dist/; the same commit gives the same bytes
 	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./packaging/build $(ARGS)
