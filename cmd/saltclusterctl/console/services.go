@@ -69,8 +69,16 @@ var serviceCommands = map[services]map[string]string{
 
 // serviceLogs say how the end of a log is read.
 var serviceLogs = map[services]string{
-	openRC: "tail -n 50 /var/log/%s.log", runit: "tail -n 50 /var/log/%s/current",
+	openRC: "tail -n 50 " + serviceLogFiles[openRC], runit: "tail -n 50 " + serviceLogFiles[runit],
 	noneManages: "what %s wrote to standard error",
+}
+
+// serviceLogFiles are where logs are, as docs/how-to/without-systemd.md sets it up; %s is the name of the service.
+var serviceLogFiles = map[services]string{openRC: "/var/log/%s.log", runit: "/var/log/%s/current"}
+
+// ServiceLog says where the log of a service is: in the journal, or in a file. Neither: it is not known.
+func (e *Env) ServiceLog(unit string) (file string, journal bool) {
+	return strings.ReplaceAll(serviceLogFiles[e.services], "%s", unit), e.services == systemd
 }
 
 // adaptCommands puts commands of what manages services here in the place of systemd's.

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os/exec"
 	"regexp"
 	"time"
 
@@ -29,7 +27,11 @@ func NewBundleCommand(e *console.Env) *cli.Command {
 		Description: "It contains status, members, ring, options, roots, the findings of doctor, stack traces and the newest log lines. It\n" +
 			"contains no secrets and no private keys: they are not collected, and whatever looks like one is blanked out. It does contain\n" +
 			"names and addresses of hosts and minions: look through it before you send it to anyone.",
-		Flags: []cli.Flag{&cli.IntFlag{Name: "lines", Value: 5000, Usage: "include the newest `N` lines of the log; 0: none"}},
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "lines", Value: 5000, Usage: "include the newest `N` lines of the log; 0: none"},
+			&cli.StringFlag{Name: "log", Usage: "read the log from `FILE`",
+				DefaultText: "the journal; without systemd, where OpenRC or runit write it"},
+		},
 		Action: console.WithOneArg(e, "saltclusterctl bundle /root/bundle.tar.gz",
 			"bundle takes the name of the file to write", func(c *cli.Context, e *console.Env) error {
 				return runBundle(c, e, c.Args().First())
@@ -39,9 +41,10 @@ func NewBundleCommand(e *console.Env) *cli.Command {
 
 // bundled is what the verb shows.
 type bundled struct {
-	File  string   `json:"file"`
-	Parts []string `json:"parts"`
-	Bytes int      `json:"bytes"`
+	File    string   `json:"file"`
+	Parts   []string `json:"parts"`
+	Missing []string `json:"missing,omitempty"` // what could not be collected, and why
+	Bytes   int      `json:"bytes"`
 }
 
 func runBundle(c *cli.Context, e *console.Env, path string) error {
@@ -56,12 +59,15 @@ func runBundle(c *cli.Context, e *console.Env, path string) error {
 	if err := console.WriteNew(path, raw); err != nil {
 		return fmt.Errorf("write the bundle: %w", err)
 	}
-	out := bundled{File: path, Bytes: len(raw)}
+	out := bundled{File: path, Bytes: len(raw), Missing: b.missing}
 	for _, p := range b.parts {
 		out.Parts = append(out.Parts, p.name)
 	}
 	return e.PrintValue(c, out, func(s *console.Screen) {
 		s.Line("%s: %s, %d KiB", console.Clean(path), wording.Plural(len(out.Parts), "part"), (len(raw)+1023)/1024)
+		for _, what := range out.Missing {
+			s.Line("missing: %s", console.Clean(what))
+		}
 		s.Line("secrets are blanked out; names and addresses are not: look through it before you give it away")
 	})
 }
@@ -72,6 +78,8 @@ type bundle struct {
 	when  time.Time
 	scrub *Scrubber
 	parts []part
+
+	missing []string
 }
 
 type part struct {
@@ -100,7 +108,7 @@ func (b *bundle) collectParts() {
 	defer cancel()
 	if err := client.Profile(ctx, adminapi.ProfileQuery{Kind: adminapi.ProfileGoroutines, Text: true},
 		&goroutines); err != nil {
-		b.addPart("goroutines.error.txt", []byte(err.Error()+"\n"))
+		b.addMissing("goroutines", err)
 	} else {
 		b.addPart("goroutines.txt", goroutines.Bytes())
 	}
@@ -108,7 +116,13 @@ func (b *bundle) collectParts() {
 	p.examineAll()
 	b.addPart("doctor.json", asJSON(doctor.NewReport(p.checkup.Node, p.found)))
 	if n := b.c.Int("lines"); n > 0 {
-		b.addPart("log.txt", logLines(b.c.Context, n))
+		text, err := readLog(b.c.Context, b.e, b.c.String("log"), n)
+		if len(text) > 0 {
+			b.addPart("log.txt", text)
+		}
+		if err != nil {
+			b.addMissing("log", err)
+		}
 	}
 }
 
@@ -118,7 +132,7 @@ func gatherPart[T any](b *bundle, client *adminapi.Client, name string,
 	defer cancel()
 	v, err := call(client, ctx)
 	if err != nil {
-		b.addPart(name+".error.txt", []byte(err.Error()+"\n"))
+		b.addMissing(name, err)
 		return
 	}
 	b.addPart(name+".json", asJSON(v))
@@ -128,34 +142,18 @@ func (b *bundle) addPart(name string, text []byte) {
 	b.parts = append(b.parts, part{name, b.scrub.ScrubText(text)})
 }
 
+// addMissing adds a part that says why another one is missing.
+func (b *bundle) addMissing(name string, err error) {
+	b.missing = append(b.missing, string(b.scrub.ScrubText([]byte(name+": "+err.Error()))))
+	b.addPart(name+".error.txt", []byte(err.Error()+"\n"))
+}
+
 func asJSON(v any) []byte {
 	raw, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return []byte(err.Error())
 	}
 	return append(raw, '\n')
-}
-
-// maxLog bounds what is taken of a log, in bytes.
-const maxLog = 16 << 20
-
-func logLines(ctx context.Context, n int) []byte {
-	ctx, cancel := context.WithTimeout(ctx, console.AskTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "journalctl", "--unit", "saltclusterd", "--no-pager", "--output", "short-iso",
-		"--lines", fmt.Sprint(n))
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		return []byte("no log: " + err.Error() + "\n")
-	}
-	text, err := io.ReadAll(io.LimitReader(out, maxLog))
-	if err := errors.Join(err, cmd.Wait()); err != nil {
-		text = append(text, []byte("the log ends here: "+err.Error()+"\n")...)
-	}
-	return text
 }
 
 func (b *bundle) packParts() ([]byte, error) {
