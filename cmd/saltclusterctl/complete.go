@@ -31,7 +31,7 @@ const (
 // safeWord is what may get into a shell: an id of anything else is not offered.
 var safeWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]*$`)
 
-// newCompleteCommand is what completion of bash calls. It is silent where nothing is known.
+// newCompleteCommand is what completion of shells calls. It is silent where nothing is known.
 func newCompleteCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "complete", ArgsUsage: "nodes|minions|jobs [PREFIX]", Hidden: true,

@@ -40,7 +40,8 @@ func newCompletionCommand(e *console.Env) *cli.Command {
 func completionScript(app *cli.App, shell string) (string, error) {
 	switch shell {
 	case "fish":
-		return app.ToFishCompletion()
+		text, err := app.ToFishCompletion()
+		return text + fishIDs(listPlaces(app)), err
 	case "zsh":
 		return zshCompletion(listPlaces(app)), nil
 	}
@@ -120,15 +121,25 @@ const bashWords = `    COMPREPLY=($(compgen -W "$words" -- "$cur"))
     fi
 `
 
+// idFlag is a flag after which an id of the cluster follows.
+type idFlag struct{ path, flag, kind string }
+
+func idFlags(all []place) (flags []idFlag) {
+	for _, p := range all {
+		for _, w := range p.words {
+			if kind := wordsOfFlag(w.word); kind != "" && p.path != " setup" { // setup runs before a cluster exists
+				flags = append(flags, idFlag{p.path, w.word, kind})
+			}
+		}
+	}
+	return flags
+}
+
 // bashFlags are the cases of flags after which an id of the cluster follows.
 func bashFlags(all []place) string {
 	var b strings.Builder
-	for _, p := range all {
-		for _, w := range p.words {
-			if kind := wordsOfFlag(w.word); kind != "" && p.path != " setup" {
-				fmt.Fprintf(&b, "    %q) words=\"\" kind=%q ;;\n", p.path+" "+w.word, kind)
-			}
-		}
+	for _, f := range idFlags(all) {
+		fmt.Fprintf(&b, "    %q) words=\"\" kind=%q ;;\n", f.path+" "+f.flag, f.kind)
 	}
 	return b.String()
 }
@@ -148,8 +159,8 @@ func zshCompletion(all []place) string {
 	b.WriteString(`#compdef saltclusterctl
 # zsh completion of saltclusterctl; made by saltclusterctl completion zsh
 _saltclusterctl() {
-    local at="" word
-    local -a choices
+    local at="" word kind="" none=1
+    local -a choices ids
     for word in "${words[@]:1:$((CURRENT-2))}"; do
         case "$at $word" in
 `)
@@ -160,8 +171,56 @@ _saltclusterctl() {
 		for _, w := range p.words {
 			fmt.Fprintf(&b, "\n        '%s:%s'", quote.Replace(w.word), quote.Replace(w.usage))
 		}
-		b.WriteString("\n    ) ;;\n")
+		fmt.Fprintf(&b, "\n    ) kind=%q ;;\n", p.follow)
 	}
-	b.WriteString("    esac\n    _describe saltclusterctl choices || _files\n}\n_saltclusterctl \"$@\"\n")
+	b.WriteString("    esac\n    case \"$at ${words[CURRENT-1]}\" in\n")
+	for _, f := range idFlags(all) {
+		fmt.Fprintf(&b, "    (%q) choices=() kind=%q ;;\n", f.path+" "+f.flag, f.kind)
+	}
+	b.WriteString("    esac\n" + zshIDs + "}\n_saltclusterctl \"$@\"\n")
 	return b.String()
+}
+
+// zshIDs offers what the cluster knows, then what is known here, and files where there is neither.
+const zshIDs = `    if [[ -n $kind && $PREFIX != -* ]]; then
+        ids=(${(f)"$(command "${(Q)words[1]}" complete "$kind" ${PREFIX:+"$PREFIX"} 2>/dev/null)"})
+        (( ${#ids} )) && compadd -a ids && none=0
+    fi
+    (( ${#choices} )) && _describe saltclusterctl choices && none=0
+    (( none )) && _files
+`
+
+// fishIDs offers what the cluster knows, in addition to the words that the library offers.
+func fishIDs(all []place) string {
+	var b strings.Builder
+	b.WriteString(`
+function __saltclusterctl_ids
+    set -l begun (string replace -r '^--[a-z-]+=' '' -- (commandline -ct))
+    if test -n "$begun"
+        command saltclusterctl complete $argv[1] "$begun" 2>/dev/null
+    else
+        command saltclusterctl complete $argv[1] 2>/dev/null
+    end
+end
+`)
+	for _, p := range all {
+		if p.follow != "" {
+			fmt.Fprintf(&b, "complete -c saltclusterctl -n '%s; and not string match -q -- \"-*\" (commandline -ct)' -f -a '(__saltclusterctl_ids %s)'\n",
+				fishCondition(p.path), p.follow)
+		}
+	}
+	for _, f := range idFlags(all) {
+		fmt.Fprintf(&b, "complete -c saltclusterctl -n '%s' -l %s -x -a '(__saltclusterctl_ids %s)'\n", fishCondition(f.path),
+			strings.TrimPrefix(f.flag, "--"), f.kind)
+	}
+	return b.String()
+}
+
+// fishCondition is true after these commands.
+func fishCondition(path string) string {
+	var conditions []string
+	for word := range strings.FieldsSeq(path) {
+		conditions = append(conditions, "__fish_seen_subcommand_from "+word)
+	}
+	return strings.Join(conditions, "; and ")
 }
