@@ -125,7 +125,7 @@ func (p *Proxy) endStep(c *call, s router.Step) {
 		p.refuseRequest(c.request, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
 	case router.DoPassBack:
 		p.metrics.countRequest(c.peek.Cmd, "passed")
-		p.cfg.Logger.Debug("request passed back", "node", c.from, "to", s.Where, "err", c.err)
+		p.cfg.Logger.Debug("request passed back", "node", c.from, "route", s.Where, "err", c.err)
 		c.to.PassBack(s.Down)
 	case router.DoDrop:
 		c.to.Drop()
@@ -205,7 +205,7 @@ func (p *Proxy) refuseRequest(x *request, r *guard.Refusal) {
 func (p *Proxy) abandonRequest(x *request, cmd, where string, err error) {
 	p.metrics.countUnanswered(cmd, where)
 	x.trace.Failed()
-	p.cfg.Logger.Warn("request not answered", "remote", x.remote, "to", where, "err", err)
+	p.cfg.Logger.Warn("request not answered", "remote", x.remote, "route", where, "err", err)
 	x.to.Drop()
 }
 

@@ -1,6 +1,9 @@
 package keydir
 
-import "log/slog"
+import (
+	"log/slog"
+	"path/filepath"
+)
 
 // invalidEntries warns once about each directory entry that is not the key of a minion.
 type invalidEntries struct {
@@ -25,5 +28,5 @@ func (o *invalidEntries) warnOnce(p place, name string, err error) {
 		o.warned = map[invalidEntry]struct{}{}
 	}
 	o.warned[key] = struct{}{}
-	o.log.Warn("directory entry is not a minion key and stays as it is", "dir", p.String(), "name", name, "err", err)
+	o.log.Warn("directory entry is not a minion key and stays as it is", "path", filepath.Join(p.String(), name), "err", err)
 }

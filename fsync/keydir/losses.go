@@ -252,7 +252,7 @@ func (l *loop) publishHeld() {
 	ids := slices.Sorted(maps.Keys(l.m.base.Held))
 	if before := l.heldKeys.Swap(&ids); len(ids) > 0 && (before == nil || len(ids) > len(*before)) {
 		l.log.Error("accepted keys deleted or rejected on this host restored", "count", len(ids),
-			"fix", "saltclusterctl keys held")
+			"hint", "saltclusterctl keys held")
 	}
 }
 

@@ -22,7 +22,7 @@ func (l *loop) startBase(now time.Time, view state.View) bool {
 	switch {
 	case b == nil, b.UUID != uuid:
 		b = newBase(l.initialStaleness(view))
-		l.log.Info("first contact of this key directory with the cluster", "as", string(b.Stale))
+		l.log.Info("first contact of this key directory with the cluster", "state", string(b.Stale))
 	case view.Rev() >= b.highestRev():
 	case l.cfg.Current == nil:
 		return false // the log is still being read; what it says now is older than what is on disk

@@ -54,9 +54,8 @@ func (s *Store) switchedTo(j *journal, areas map[SlotName]*apply.Area, done []ap
 	s.changeConflicts(conflicts, gone)
 	s.setBase(j.Base)
 	s.ending = e
-	s.log.Info("roots switched", "index", sum.Revision, "installed", sum.Installed, "removed", sum.Removed, "kept",
-		sum.Kept,
-		"aside", sum.Aside, "dur", took)
+	s.log.Info("roots switched", "revision", sum.Revision, "installed", sum.Installed, "removed", sum.Removed,
+		"kept", sum.Kept, "aside", sum.Aside, "dur", took)
 	return nil
 }
 
@@ -82,7 +81,7 @@ func (s *Store) endSwitch() error {
 		return fmt.Errorf("end a switch: %w", err)
 	}
 	s.pending = nil
-	s.log.Debug("roots are on the disk", "index", s.base.Number, "dur", time.Since(began))
+	s.log.Debug("roots are on the disk", "revision", s.base.Number, "dur", time.Since(began))
 	return nil
 }
 

@@ -70,13 +70,13 @@ func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResul
 	if rev.State != StateApplied {
 		s.proposed[len(s.proposed)-1].Held, s.baseUnsaved = true, true
 		res.Held = true
-		s.log.Warn("revision held: it removes too much; it waits to be confirmed or dropped", "index", rev.Number,
+		s.log.Warn("revision held: it removes too much; it waits to be confirmed or dropped", "revision", rev.Number,
 			"removed", p.Stats.Removed)
 		return res, nil
 	}
 	s.noteSpells(e, p.Confirmed)
-	s.log.Info("revision proposed", "index", rev.Number, "root", p.Root.Short(), "changed", p.Stats.Changed, "removed",
-		p.Stats.Removed)
+	s.log.Info("revision proposed", "revision", rev.Number, "root", p.Root.Short(), "changed", p.Stats.Changed,
+		"removed", p.Stats.Removed)
 	s.becomes(s.proposed[len(s.proposed)-1], rev.Number)
 	return res, nil
 }

@@ -106,7 +106,7 @@ func (s *Store) adopt() (adopted bool) {
 		return false
 	}
 	s.becomes(*own, rev.Number)
-	s.log.Info("a revision that was proposed here is in force", "index", rev.Number, "root", rev.Root.Short())
+	s.log.Info("a revision that was proposed here is in force", "revision", rev.Number, "root", rev.Root.Short())
 	return true
 }
 
@@ -131,7 +131,7 @@ func (s *Store) adoptLost(head Revision) bool {
 		return false
 	}
 	s.log.Warn("no other node has files of a revision that was made here before this machine stopped: the state on the disk counts",
-		"index", rev.Number)
+		"revision", rev.Number)
 	s.becomes(*own, rev.Number)
 	s.dirty = true
 	return true

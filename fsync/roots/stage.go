@@ -65,7 +65,7 @@ func (s *Store) stage(ctx context.Context, head Revision, plans []apply.Plan,
 		}
 		flushed = flushed && done
 	}
-	s.log.Debug("content staged", "index", head.Number, "dur", fetched.Sub(began), "flush", time.Since(fetched))
+	s.log.Debug("content staged", "revision", head.Number, "dur", fetched.Sub(began), "flush", time.Since(fetched))
 	return flushed, nil
 }
 

@@ -137,7 +137,7 @@ func closeAreas(areas map[SlotName]*apply.Area) {
 // finishSwitch carries out what is left of a switch that was interrupted. Of a slot whose directory is not the one that
 // it was made for, it waits until that is back.
 func (s *Store) finishSwitch(ctx context.Context) error {
-	s.log.Info("an interrupted switch resumes", "index", s.pending.Base.Number)
+	s.log.Info("an interrupted switch resumes", "revision", s.pending.Base.Number)
 	s.pending.Base = s.pending.Base.clone() // which others may see already when this is not the first try
 	var there []apply.Plan
 	for _, p := range s.pending.Plans {

@@ -109,7 +109,7 @@ func (s *Store) revokeItem(root *os.Root, i item, e entry, known bool) (outcome,
 		if err := s.disk.removeToken(root, e.token); err != nil {
 			return failed, err
 		}
-		s.log.Info("eauth token revoked", "print", i.fingerprint.short())
+		s.log.Info("eauth token revoked", "fingerprint", i.fingerprint.short())
 	}
 	delete(s.gone, i.fingerprint)
 	s.setEntry(i.fingerprint, entry{expire: max(i.expire, e.expire), revoked: true})

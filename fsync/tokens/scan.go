@@ -210,7 +210,7 @@ func (s *Store) checkFile(root *os.Root, p fingerprint, token string) {
 	if err := s.disk.removeToken(root, token); err != nil {
 		s.Fail("remove", err)
 	}
-	s.log.Warn("the file of an eauth token is damaged: it comes back from the other nodes", "print", p.short())
+	s.log.Warn("the file of an eauth token is damaged: it comes back from the other nodes", "fingerprint", p.short())
 	s.Feed().Tell(true)
 }
 
@@ -227,7 +227,7 @@ func (s *Store) noteMissing(p fingerprint, e entry, now time.Time) (again bool) 
 	delete(s.gone, p)
 	s.setEntry(p, entry{expire: e.expire, revoked: true})
 	s.Feed().Add(p)
-	s.log.Info("eauth token revoked here", "print", p.short())
+	s.log.Info("eauth token revoked here", "fingerprint", p.short())
 	return false
 }
 

@@ -64,7 +64,7 @@ func (s *Server) runStreamed(w http.ResponseWriter, r *http.Request, verb string
 	}
 	defer cancel()
 	p, _ := ctx.Value(peerKey{}).(peer)
-	s.log.Info("admin operation started", "cmd", verb, "uid", p.uid)
+	s.log.Info("admin operation started", "verb", verb, "uid", p.uid)
 	started := time.Now()
 	out := &stream{w: w, control: http.NewResponseController(w), timeout: s.lineTimeout}
 	out.control.SetReadDeadline(time.Time{}) // the server's ReadTimeout must not end a long wait
@@ -72,13 +72,13 @@ func (s *Server) runStreamed(w http.ResponseWriter, r *http.Request, verb string
 	outcome, err := run(ctx, out.sendProgress)
 	if err == nil {
 		s.metrics.countRequest(verb, "ok")
-		s.log.Info("admin operation done", "cmd", verb, "dur", time.Since(started))
+		s.log.Info("admin operation done", "verb", verb, "dur", time.Since(started))
 		out.sendEvent(adminapi.Event{Outcome: &outcome})
 		return
 	}
 	e := out.explainError(ctx, err)
 	s.metrics.countRequest(verb, string(e.Code))
-	s.log.Warn("admin operation failed", "cmd", verb, "dur", time.Since(started), "reason", e.Code, "err", e)
+	s.log.Warn("admin operation failed", "verb", verb, "dur", time.Since(started), "reason", e.Code, "err", e)
 	out.sendEvent(adminapi.Event{Error: e})
 }
 

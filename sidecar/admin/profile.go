@@ -20,7 +20,7 @@ func (s *Server) serveProfile(w http.ResponseWriter, r *http.Request) {
 	}
 	limitWrite(w, q.For+s.cfg.RequestTimeout)
 	p, _ := r.Context().Value(peerKey{}).(peer)
-	s.log.Info("profile asked for", "uid", p.uid, "kind", q.Kind, "for", q.For)
+	s.log.Info("profile asked for", "uid", p.uid, "kind", q.Kind, "dur", q.For)
 	var file bytes.Buffer
 	if err := takeProfile(r.Context(), q, &file); err != nil {
 		s.writeError(w, "profile", toError(err))

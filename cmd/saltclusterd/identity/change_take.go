@@ -45,7 +45,7 @@ func (c *Change) take(ctx context.Context, agreed state.IdentityChange) error {
 		return err
 	}
 	err := c.cfg.Takeover(ctx, func(step, message string, _ ...int) {
-		c.cfg.Logger.Debug("renewed for the new identity", "op", step, "reason", message)
+		c.cfg.Logger.Debug("renewed for the new identity", "step", step, "reason", message)
 	})
 	if err != nil {
 		backoff.Sleep(ctx, takeoverAgain)

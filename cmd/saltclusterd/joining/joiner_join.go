@@ -73,7 +73,7 @@ func (j *Joiner) joinUnlessBusy(ctx context.Context, addr string) error {
 	if err := j.refuseMember(); err != nil {
 		return err
 	}
-	p := func(step, message string, _ ...int) { j.cfg.Logger.Info("join", "step", step, "message", message) }
+	p := func(step, message string, _ ...int) { j.cfg.Logger.Info("join", "step", step, "reason", message) }
 	return j.joinThrough(ctx, addr, adminapi.JoinRequest{}, p)
 }
 

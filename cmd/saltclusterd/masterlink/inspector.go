@@ -89,7 +89,7 @@ func (i *Inspector) log(found []localmaster.Finding) {
 			level = slog.LevelError
 		}
 		i.c.Logger.Log(context.Background(), level, "salt-master configuration",
-			"option", f.Option, "reason", f.Message, "fix", f.Fix)
+			"option", f.Option, "reason", f.Message, "hint", f.Fix)
 	}
 }
 

@@ -173,7 +173,7 @@ func (w *Watch) upgradeFor(ctx context.Context, v localmaster.Version) bool {
 	pause := backoff.Backoff{Min: upgradeRetry, Max: maxUpgradeRetry}
 	for {
 		err := w.c.Upgrade(ctx, func(step, message string, _ ...int) {
-			w.c.Logger.Debug("renewed for the salt-master's version", "op", step, "reason", message)
+			w.c.Logger.Debug("renewed for the salt-master's version", "step", step, "reason", message)
 		})
 		if err == nil {
 			return true

@@ -91,7 +91,7 @@ func (h *Host) setByHand(request *adminapi.MigrateByHand) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if request != nil && h.byHand == nil && len(request.Commands) > 0 {
-		h.c.Logger.Warn("the migration waits for the operator", "reason", request.Why, "cmd", request.Commands)
+		h.c.Logger.Warn("the migration waits for the operator", "reason", request.Why, "hint", request.Commands)
 	}
 	h.byHand = request
 }

@@ -113,7 +113,7 @@ func (s *Steps) start(step adminapi.MigrateStep, run func(context.Context) error
 		err := run(ctx)
 		s.c.Host.unlockStep(err)
 		if err != nil && ctx.Err() == nil {
-			s.c.Host.c.Logger.Error("migration to an own file system", "op", string(step), "err", err)
+			s.c.Host.c.Logger.Error("migration to an own file system", "step", string(step), "err", err)
 		}
 	})
 	return nil

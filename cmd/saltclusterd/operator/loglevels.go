@@ -87,5 +87,5 @@ func (l *LogLevel) setLevel(name string) {
 		name = l.configured
 	}
 	l.level.Set(LogLevels[name])
-	l.log.Info("log level set", "op", name)
+	l.log.Info("log level set", "level", name)
 }

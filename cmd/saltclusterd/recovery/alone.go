@@ -81,7 +81,7 @@ func (a *Alone) AwaitCluster(ctx context.Context) error {
 			if recent && a.IsAllowed(ctx) {
 				a.Begin()
 				a.cfg.Logger.Warn("no majority of the cluster can be reached: serving with what this node knew",
-					"index", a.cfg.Log.View().Rev())
+					"revision", a.cfg.Log.View().Rev())
 				return nil
 			}
 			deadline = time.Now().Add(aloneInterval)

@@ -47,7 +47,7 @@ func (s *Source) Use(master *localmaster.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range found {
-		s.log.Warn("salt-master configuration", "option", f.Option, "reason", f.Message, "fix", f.Fix)
+		s.log.Warn("salt-master configuration", "option", f.Option, "reason", f.Message, "hint", f.Fix)
 	}
 	s.options, s.found, s.state, s.problem = options, found, "", nil
 	if options == nil {
@@ -77,7 +77,7 @@ func (s *Source) reload() {
 	}
 	s.problem = nil
 	s.current.Store(loaded)
-	s.log.Info("TLS certificate loaded", "file", s.options.CertFile, "subject", loaded.Leaf.Subject.String(),
+	s.log.Info("TLS certificate loaded", "path", s.options.CertFile, "subject", loaded.Leaf.Subject.String(),
 		"serial", fmt.Sprintf("%x", loaded.Leaf.SerialNumber), "not_after", loaded.Leaf.NotAfter.UTC())
 }
 
