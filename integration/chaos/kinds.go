@@ -50,7 +50,7 @@ func Kinds() []Kind {
 		{Name: "pause salt-master", Scope: one, Min: short, Max: long, begin: pauseMasters},
 		{Name: "pause node", Scope: one, Min: short, Max: long, begin: pauseBoth},
 		{Name: "restart saltclusterd", Scope: one, Min: 0, Max: short, begin: stopDaemons, late: true, caught: true},
-		{Name: "drain", Scope: one, Min: mid, Max: long, begin: drainNode, end: undrainNode, late: true},
+		{Name: "drain", Scope: one, Min: mid, Max: long, begin: drainNode, end: undrainNode, late: true, caught: true},
 		{Name: "power loss", Scope: one, Min: short, Max: mid, Needs: disks, begin: powerLoss, late: true},
 		{Name: "power loss of all", Scope: all, Min: 0, Max: short, Needs: disks, begin: powerLoss},
 		{Name: "isolated minority", Scope: minority, Min: mid, Max: long, Needs: network, begin: isolate, late: true},

@@ -34,6 +34,7 @@ func main() {
 		"what the faults, their order and their times follow from")
 	flag.DurationVar(&o.cfg.For, "for", o.cfg.For, "how long faults are begun")
 	flag.DurationVar(&o.cfg.Hold, "hold", 0, "how long each fault is held; 0: as long as its kind may be, at random")
+	flag.DurationVar(&o.cfg.Every, "every", o.cfg.Every, "time between jobs")
 	flag.BoolVar(&o.cfg.Monitor, "monitor", false, "stock minions have zmq_monitor, their default from 3007 on")
 	flag.DurationVar(&o.cfg.KeyPause, "key-pause", o.cfg.KeyPause,
 		"time between decisions about keys, each second of which makes all minions sign in anew")
@@ -43,6 +44,17 @@ func main() {
 			o.cfg.Stock = strings.Split(s, ",")
 			return nil
 		})
+	flag.Func("daemon", "an option of each saltclusterd, as in log_level=debug; may be given several times", func(s string) error {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return errors.New("no = in it")
+		}
+		if o.cfg.Daemon == nil {
+			o.cfg.Daemon = lab.Settings{}
+		}
+		o.cfg.Daemon[name] = value
+		return nil
+	})
 	flag.StringVar(&o.only, "only", "", "names of faults, separated by commas; empty: all")
 	flag.StringVar(&o.out, "out", "",
 		"directory for the whole history when something was wrong; empty: the temporary directory")
@@ -89,6 +101,9 @@ func run(ctx context.Context, o options) int {
 
 func report(o options, l *lab.Lab, h *history.History, found []history.Violation, err error) int {
 	fmt.Println(h.Summary())
+	if err := history.PrintTally(os.Stdout, history.TallyKinds(h, history.DefaultOptions())); err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+	}
 	if err == nil && len(found) == 0 {
 		fmt.Println("nothing was lost, nothing happened twice, everything recovered")
 		return 0
