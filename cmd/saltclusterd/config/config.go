@@ -47,7 +47,7 @@ type Edge struct {
 	HandshakeTimeout         time.Duration
 	PubQueueMessages         int // per subscriber
 	PubQueueBytes            Size
-	RotateInterval           time.Duration // age of an AES key at which another takes its place; 0: never
+	RotateInterval           time.Duration // age of an AES key at which another takes its place
 	RotateWindow             time.Duration // over which subscribers move to a new AES key
 	DrainAnnounce            time.Duration // between turning red for load balancers and the first minion let go
 	DrainTime                time.Duration // over which subscribers are let go

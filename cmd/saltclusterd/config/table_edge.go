@@ -66,8 +66,8 @@ func edgeOptions() []Option {
 		{
 			Name: "rotate_interval", Section: section, field: func(c *Config) any { return &c.Edge.RotateInterval },
 			Doc: "Age at which the AES key of publications is replaced, as publish_session of Salt's masters, and with it the seed of minions' " +
-				"session keys, so recorded requests become worthless; 0: only when a key is deleted or rejected, a member is removed, or " +
-				"with saltclusterctl rotate aes. The leader's setting counts.",
+				"session keys, so recorded requests become worthless. At most 24h: a longer time, and 0, mean 24h. " +
+				"The leader's setting counts.",
 			check: durationBetween(0, 365*24*time.Hour),
 		},
 		{

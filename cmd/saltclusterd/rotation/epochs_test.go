@@ -73,13 +73,29 @@ type fakeSigner struct{}
 
 func (fakeSigner) SignX931([]byte) ([]byte, error) { return []byte("signature"), nil }
 
-func TestBegin_MovesSubscribers(t *testing.T) {
-	apply := func(st *state.State, cmd state.Command) {
-		t.Helper()
-		if err := st.ApplyCommands(cmd)[0].Err(); err != nil {
-			t.Fatal(err)
-		}
+func apply(t *testing.T, st *state.State, cmd state.Command) {
+	t.Helper()
+	if err := st.ApplyCommands(cmd)[0].Err(); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// initCommand makes a cluster of one.
+func initCommand(t *testing.T) state.Init {
+	t.Helper()
+	key, err := newEpochKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fp := strings.Repeat("ab", 32)
+	return state.Init{
+		Identity: state.Identity{ClusterID: "c", UUID: "u", IdentityFP: fp}, EpochKey: key, GossipKey: newGossipKey(),
+		Founder:     state.Member{ID: "m1", Addr: "192.0.2.1:4520", Fingerprint: fp, Weight: 100},
+		SessionSeed: newGossipKey(), Audit: state.Audit{By: "m1", At: 1, Cause: "bootstrap"},
+	}
+}
+
+func TestBegin_MovesSubscribers(t *testing.T) {
 	newKey := func() state.Secret {
 		t.Helper()
 		key, err := newEpochKey()
@@ -88,13 +104,8 @@ func TestBegin_MovesSubscribers(t *testing.T) {
 		}
 		return key
 	}
-	fp := strings.Repeat("ab", 32)
 	st := state.New()
-	apply(st, state.Init{
-		Identity: state.Identity{ClusterID: "c", UUID: "u", IdentityFP: fp}, EpochKey: newKey(), GossipKey: newGossipKey(),
-		Founder:     state.Member{ID: "m1", Addr: "192.0.2.1:4520", Fingerprint: fp, Weight: 100},
-		SessionSeed: newGossipKey(), Audit: state.Audit{By: "m1", At: 1, Cause: "bootstrap"},
-	})
+	apply(t, st, initCommand(t))
 	var nudgeErr error
 	publisher := &fakePublisher{}
 	e := NewEpochs(EpochsConfig{
@@ -109,7 +120,7 @@ func TestBegin_MovesSubscribers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	e.AwaitRotation(ctx) // no rotation is due: returns at once
-	apply(st, state.EpochRotate{Expect: 1, Key: newKey(), Reason: reasonOperator, Audit: state.Audit{By: "m1", At: 2}})
+	apply(t, st, state.EpochRotate{Expect: 1, Key: newKey(), Reason: reasonOperator, Audit: state.Audit{By: "m1", At: 2}})
 	nudgeErr = errors.New("no key")
 	if err := e.Begin(st.View()); !errors.Is(err, nudgeErr) || len(publisher.rotations) != 0 {
 		t.Fatalf("without a nudge: %v, %d rotations", err, len(publisher.rotations))
@@ -124,14 +135,14 @@ func TestBegin_MovesSubscribers(t *testing.T) {
 		t.Errorf("a rotation of an operator: %+v", got)
 	}
 	for _, s := range []state.KeyState{state.KeyAccepted, state.KeyRejected} {
-		apply(st, state.KeySet{
+		apply(t, st, state.KeySet{
 			ID: "web1", State: s, Pub: "PEM", BaseRev: st.View().KeyRev("web1"), Audit: state.Audit{By: "m1", At: 3},
 		})
 	}
 	if v := st.View(); !v.RotationDue() || e.isRotated(v) {
 		t.Fatal("no rotation is due after a revocation")
 	}
-	apply(st, state.EpochRotate{Expect: 2, Key: newKey(), Reason: state.ReasonRevoked, Audit: state.Audit{By: "m1"}})
+	apply(t, st, state.EpochRotate{Expect: 2, Key: newKey(), Reason: state.ReasonRevoked, Audit: state.Audit{By: "m1"}})
 	if err := e.Begin(st.View()); err != nil || len(publisher.rotations) != 2 || !e.isRotated(st.View()) {
 		t.Fatalf("after a revocation: %v, %d rotations", err, len(publisher.rotations))
 	}

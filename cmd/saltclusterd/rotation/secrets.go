@@ -12,7 +12,7 @@ import (
 // SecretsConfig configures Secrets.
 type SecretsConfig struct {
 	Membership
-	RotateInterval time.Duration // after which an AES key is replaced; 0: never
+	RotateInterval time.Duration // after which an AES key is replaced; 0: after maxSeedAge
 	RotateWindow   time.Duration // over which minions are moved to another one
 	// Revisions asks members for the revision that each has applied. Members that do not answer in time are missing.
 	Revisions func(context.Context, []state.Member) map[node.ID]uint64

@@ -9,6 +9,7 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
@@ -102,18 +103,32 @@ func (s *Secrets) rotateAES(ctx context.Context, r adminapi.RotateRequest, p adm
 	}, nil
 }
 
-// untilAged returns how long the epoch in force may stay, at least 0. It returns false when age does not count.
-func untilAged(e state.Epoch, interval time.Duration, now time.Time) (time.Duration, bool) {
-	if interval <= 0 || e.N == 0 {
+// maxSeedAge is the age at which the session seed is replaced, and the AES key with it, whatever RotateInterval is.
+// Until then a recorded request can be repeated. Session keys of stock masters have the same age (publish_session).
+const maxSeedAge = 24 * time.Hour
+
+// untilAged returns how long the epoch in force may stay, at least 0. It returns false when age does not count. An
+// epoch from the future was decided by a node with a wrong clock, or this clock is wrong: another one takes its place
+// now, because its age is not known.
+func untilAged(v state.View, interval time.Duration, now time.Time) (time.Duration, bool) {
+	if v.Level() >= state.LevelSeeds && (interval <= 0 || interval > maxSeedAge) {
+		interval = maxSeedAge
+	}
+	cur := v.Epochs().Current
+	if interval <= 0 || cur.N == 0 {
 		return 0, false
 	}
-	return max(0, time.UnixMilli(e.At).Add(interval).Sub(now)), true
+	made := time.UnixMilli(cur.At)
+	if made.Sub(now) > hlc.MaxAhead {
+		return 0, true
+	}
+	return max(0, made.Add(interval).Sub(now)), true
 }
 
 // startAgeTimer returns a channel that receives when the epoch in force is too old, and a function that stops the
 // timer. The channel is nil when age does not count.
 func (s *Secrets) startAgeTimer() (<-chan time.Time, func()) {
-	left, counts := untilAged(s.cfg.Log.View().Epochs().Current, s.cfg.RotateInterval, time.Now())
+	left, counts := untilAged(s.cfg.Log.View(), s.cfg.RotateInterval, time.Now())
 	if !counts {
 		return nil, func() {}
 	}
