@@ -15,7 +15,12 @@ import (
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
 // header is what a load balancer says in front of a peer with this address.
-func header(addr string) string { return fmt.Sprintf("PROXY TCP4 %s 10.0.0.1 4711 4506\r\n", addr) }
+func header(addr string) string {
+	if netip.MustParseAddr(addr).Is6() {
+		return fmt.Sprintf("PROXY TCP6 %s 2001:db8:ff::1 4711 4506\r\n", addr)
+	}
+	return fmt.Sprintf("PROXY TCP4 %s 10.0.0.1 4711 4506\r\n", addr)
+}
 
 // dialFor is a peer behind a load balancer.
 func dialFor(t *testing.T, e addressed, socketType, addr string) *zmtp.Client {
@@ -125,6 +130,29 @@ func TestReqProxy_LimitPerClientAddress(t *testing.T) {
 	_ = open[0].Close()
 	eventually(t, "its place is free", func() bool { return e.Stats().Conns == 4 })
 	ask(t, dialFor(t, e, "REQ", "192.0.2.1"), "again")
+	for _, c := range open {
+		_ = c.Close()
+	}
+}
+
+// A host with a /64 does not get more by changing its address, and a place beside it is left for others.
+func TestReqProxy_LimitPerNetwork(t *testing.T) {
+	e := openReq(t, ReqConfig{Proxies: loopback, MaxConns: 6, MaxConnsPerAddr: 2}, echo)
+	var open []*zmtp.Client
+	for _, a := range []string{"2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::1", "192.0.2.1"} {
+		c := dialFor(t, e, "REQ", a)
+		ask(t, c, a)
+		open = append(open, c)
+	}
+	conn := dialRaw(t, e)
+	if _, err := conn.Write(append([]byte(header("2001:db8::4")), hello("REQ")...)); err != nil {
+		t.Fatal(err)
+	}
+	ended(t, conn)
+	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonAddrFull) == 1 })
+	_ = open[0].Close()
+	eventually(t, "its place is free", func() bool { return e.Stats().Conns == 4 })
+	ask(t, dialFor(t, e, "REQ", "2001:db8::4"), "again")
 	for _, c := range open {
 		_ = c.Close()
 	}

@@ -97,7 +97,9 @@ func limitOptions() []Option {
 		{
 			Name: "max_connections_per_address", Section: section,
 			field: func(c *Config) any { return &c.Edge.MaxConnectionsPerAddress },
-			Doc:   "Largest number of connections per port from one address. Behind a load balancer all minions have its address; set it lower where they come directly.",
+			Doc: "Largest number of connections per port from one address. Behind a load balancer all minions have its address; set it " +
+				"lower where they come directly. The addresses of an IPv6 /64 together may have as many, and at least half of " +
+				"max_connections, because a whole fleet may be in one.",
 			check: intBetween(1, 1<<20),
 		},
 		{

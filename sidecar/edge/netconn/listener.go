@@ -25,7 +25,7 @@ type ListenerConfig struct {
 	Listen     func(ctx context.Context, network, addr string) (net.Listener, error)
 	Freezer    *Freezer
 	MaxConns   int
-	MaxPerAddr int            // 0: no limit
+	MaxPerAddr int            // 0: no limit, also of networks; see places
 	Proxies    []netip.Prefix // who must say for whom it connects
 	Logger     *slog.Logger
 	Metrics    *Metrics
@@ -45,12 +45,12 @@ type Listener struct {
 	isShut    bool
 	inside    int
 	acceptors []*ReaderState
-	perAddr   map[netip.Addr]int
+	places    places
 }
 
 // NewListener returns a Listener, which listens after Open.
 func NewListener(cfg ListenerConfig) *Listener {
-	return &Listener{cfg: cfg, addrs: slices.Clone(cfg.Addrs), perAddr: make(map[netip.Addr]int)}
+	return &Listener{cfg: cfg, addrs: slices.Clone(cfg.Addrs), places: newPlaces(cfg.MaxConns, cfg.MaxPerAddr)}
 }
 
 // Accepted is a connection that was let in.
@@ -239,11 +239,11 @@ func (l *Listener) take(a netip.Addr) Reason {
 	switch {
 	case l.inside >= l.cfg.MaxConns:
 		return ReasonFull
-	case a != unnamed && l.cfg.MaxPerAddr > 0 && l.perAddr[a] >= l.cfg.MaxPerAddr:
+	case l.places.isFull(a):
 		return ReasonAddrFull
 	}
 	l.inside++
-	l.perAddr[a]++
+	l.places.add(a)
 	return ReasonNone
 }
 
@@ -275,7 +275,7 @@ func (l *Listener) Readmit(a netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inside++
-	l.perAddr[a]++
+	l.places.add(a)
 }
 
 // Leave gives a connection's place back.
@@ -283,14 +283,7 @@ func (l *Listener) Leave(a netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inside--
-	l.uncount(a)
-}
-
-// uncount wants mu.
-func (l *Listener) uncount(a netip.Addr) {
-	if l.perAddr[a]--; l.perAddr[a] == 0 {
-		delete(l.perAddr, a)
-	}
+	l.places.remove(a)
 }
 
 // Count returns the number of connections.

@@ -40,10 +40,6 @@ func (c *Conn) AfterProxyHeader(in []byte) ([]byte, error) {
 	return b[n:], nil
 }
 
-// unnamed is where connections are counted whose true address is not known
-// yet.
-var unnamed netip.Addr
-
 // isProxy tells whether connections from a must begin with a header.
 func (l *Listener) isProxy(a netip.Addr) bool {
 	for _, p := range l.cfg.Proxies {
@@ -58,10 +54,10 @@ func (l *Listener) isProxy(a netip.Addr) bool {
 func (l *Listener) countAs(a netip.Addr) Reason {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cfg.MaxPerAddr > 0 && l.perAddr[a] >= l.cfg.MaxPerAddr {
+	if l.places.isFull(a) {
 		return ReasonAddrFull
 	}
-	l.uncount(unnamed)
-	l.perAddr[a]++
+	l.places.remove(unnamed)
+	l.places.add(a)
 	return ReasonNone
 }

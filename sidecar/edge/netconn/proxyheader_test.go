@@ -18,7 +18,8 @@ func FuzzAfterProxyHeader(f *testing.F) {
 	f.Add([]byte("PROXY UNKNOWN\r\n\xff"), 1)
 	f.Fuzz(func(t *testing.T, in []byte, cut int) {
 		cut = min(max(cut, 0), len(in))
-		d := &Listener{perAddr: map[netip.Addr]int{unnamed: 1}, inside: 1}
+		d := &Listener{places: newPlaces(2, 0), inside: 1}
+		d.places.add(unnamed)
 		l := &Conn{header: &proxyHeader{listener: d}, remote: netip.MustParseAddrPort("127.0.0.1:1")}
 		var own []byte
 		for _, part := range [][]byte{in[:cut], in[cut:]} {
@@ -28,7 +29,7 @@ func FuzzAfterProxyHeader(f *testing.F) {
 			}
 			own = append(own, rest...)
 		}
-		if l.header == nil && (!strings.HasSuffix(string(in), string(own)) || d.perAddr[l.counted] != 1 ||
+		if l.header == nil && (!strings.HasSuffix(string(in), string(own)) || d.places.byAddr[l.counted] != 1 ||
 			!l.remote.IsValid()) {
 			t.Fatalf("%q left of %q, remote %s", own, in, l.remote)
 		}

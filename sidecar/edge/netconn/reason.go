@@ -23,7 +23,7 @@ const (
 	ReasonSilent               // answers no PING
 	ReasonSubscriptions        // too many or too long subscriptions
 	ReasonFull                 // MaxConns reached
-	ReasonAddrFull             // MaxConnsPerAddr reached
+	ReasonAddrFull             // MaxConnsPerAddr reached, or what a /64 may have
 	ReasonDrained              // we are handing our peers over
 	ReasonClosed               // we are shutting down
 	reasons
