@@ -50,7 +50,7 @@ func TestManyHandsConverge(t *testing.T) {
 		t.Errorf("%d revisions more, though nothing was edited", w.count()-count)
 	}
 	for _, n := range nodes {
-		for _, c := range n.store.Conflicts() {
+		for _, c := range n.store.Conflicts(1000) {
 			if _, err := os.Lstat(c.Kept); err != nil {
 				t.Errorf("%s: %s is listed, not kept: %v", n.id, c.Path, err)
 			}

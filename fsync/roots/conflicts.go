@@ -1,15 +1,12 @@
 package roots
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"saltclusterd/fsync/apply"
@@ -22,44 +19,6 @@ var ErrEdited = errors.New("there is an edit that the cluster has not agreed on"
 
 // ErrNoConflict says that this node does not have such a conflict.
 var ErrNoConflict = errors.New("no such conflict on this node")
-
-// Conflicts lists what was put aside on this node, oldest first.
-func (s *Store) Conflicts() []Conflict {
-	s.mu.Lock()
-	list := slices.SortedFunc(maps.Values(s.conflict), func(a, b Conflict) int {
-		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Slot.String(), b.Slot.String()), cmp.Compare(a.Path, b.Path))
-	})
-	s.mu.Unlock()
-	for i := range list {
-		if copies := s.findCopies(list[i]); len(copies) > 0 {
-			list[i].Kept = copies[0]
-		}
-	}
-	return list
-}
-
-// findCopies lists where what was put aside is: the slot may have had another area then, the state directory another
-// path. Two are there after a crash of bringHome. Listing, restoring and discarding all ask here. A file that two paths
-// lead to is listed once, in an area if it is in one.
-func (s *Store) findCopies(c Conflict) (paths []string) {
-	dir := ""
-	if st := s.findSlot(c.Slot); st != nil {
-		dir = st.Dir
-	}
-	var files []fs.FileInfo
-	for _, path := range append(apply.AsidePaths(s.cfg.StateDir, c.Slot, dir, c.ID), c.Kept) {
-		file, err := os.Lstat(path)
-		same := func(other fs.FileInfo) bool { return os.SameFile(file, other) }
-		if slotfs.Gone(err) || err == nil && slices.ContainsFunc(files, same) {
-			continue
-		}
-		paths = append(paths, path)
-		if err == nil {
-			files = append(files, file)
-		}
-	}
-	return paths
-}
 
 // errNotFound says that what was put aside is in none of the places where it may be.
 func (s *Store) errNotFound(c Conflict) error {

@@ -18,8 +18,8 @@ func (w *world) inConflict(agreed, aside string) (a, b *testNode, c Conflict) {
 	b = w.node("b")
 	b.write("f", aside)
 	b.open()
-	w.await("b has caught up", func() bool { return b.store.CaughtUp() && len(b.store.Conflicts()) == 1 })
-	return a, b, b.store.Conflicts()[0]
+	w.await("b has caught up", func() bool { return b.store.CaughtUp() && len(b.store.Conflicts(1000)) == 1 })
+	return a, b, b.store.Conflicts(1000)[0]
 }
 
 // restore waits until what was put aside is restored; a file may be too young for its times to tell an edit.
@@ -67,7 +67,7 @@ func TestResolve_Edited(t *testing.T) {
 
 func (n *testNode) hasNoConflict(c Conflict) {
 	n.w.t.Helper()
-	if left := n.store.Conflicts(); len(left) != 0 {
+	if left := n.store.Conflicts(1000); len(left) != 0 {
 		n.w.t.Errorf("conflicts left: %v", left)
 	}
 	if _, err := os.Lstat(c.Kept); !os.IsNotExist(err) {
@@ -187,7 +187,7 @@ func TestConflict_PlaceChanged(t *testing.T) {
 			slots := b.cfg.Slots
 			b.cfg.Slots = []Slot{{SlotName{Kind: "file", Env: "other"}, t.TempDir()}}
 			b.open()
-			kept := b.store.Conflicts()[0].Kept
+			kept := b.store.Conflicts(1000)[0].Kept
 			if text, err := os.ReadFile(kept); err != nil || string(text) != "the joiner's" {
 				t.Fatalf("listed as %s: %q, %v", kept, text, err)
 			}
@@ -225,7 +225,7 @@ func TestDrop_NotMounted(t *testing.T) {
 		must(t, os.Rename(r[0], r[1]))
 	}
 	_, _ = b.store.Sync(t.Context(), SyncOptions{}) // which looks
-	if err := b.store.Drop(t.Context(), c.ID); err == nil || len(b.store.Conflicts()) != 1 {
+	if err := b.store.Drop(t.Context(), c.ID); err == nil || len(b.store.Conflicts(1000)) != 1 {
 		t.Errorf("dropped: %v", err)
 	}
 	must(t, os.Rename(b.dirs[fileBase]+".away", b.dirs[fileBase]))

@@ -25,7 +25,7 @@
 //	Diff(ctx, node.ID) ([]Change, error)               // from live here to live there
 //	Rollback(ctx, number uint64) (Revision, error)
 //	Refill(ctx, dir string) error                      // a slot that was replaced gets what the cluster has
-//	Conflicts() []Conflict
+//	Conflicts(most int) []Conflict                     // the oldest
 //	Resolve(ctx, id string) error                      // what was put aside becomes live again, a local edit
 //	Drop(ctx, id string) error                         // what was put aside is removed
 //

@@ -79,8 +79,8 @@ func (s *Store) fetchObjects(ctx context.Context, author node.ID, root Hash, all
 
 // counted refuses a tree with more paths than a scan lists.
 func (s *Store) counted(got tree.Memory, root Hash) error {
-	s.counting.Lock()
-	defer s.counting.Unlock()
+	s.extents.Lock()
+	defer s.extents.Unlock()
 	return s.extents.Slots(tree.Both{First: got, Second: s}, root)
 }
 

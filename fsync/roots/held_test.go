@@ -75,7 +75,7 @@ func TestSync_DroppedEditsPutAside(t *testing.T) {
 	})
 	w.awaitEqual()
 	aside := map[string]string{}
-	for _, c := range a.store.Conflicts() {
+	for _, c := range a.store.Conflicts(1000) {
 		raw, err := os.ReadFile(c.Kept)
 		if err != nil {
 			t.Error(err)

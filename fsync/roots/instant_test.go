@@ -68,7 +68,7 @@ func testInstant(t *testing.T, limit int64, again bool) {
 		raw, err := os.ReadFile(n.path("f"))
 		must(t, err)
 		delete(wanted, string(raw))
-		for _, c := range n.store.Conflicts() {
+		for _, c := range n.store.Conflicts(1000) {
 			if raw, err := os.ReadFile(c.Kept); err == nil {
 				delete(wanted, string(raw))
 			}

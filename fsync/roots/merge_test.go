@@ -25,7 +25,7 @@ func TestJoiner_PutsOwnFilesAside(t *testing.T) {
 		t.Error("the joiner's files are part of the cluster")
 	}
 	kept := map[string]string{}
-	for _, c := range b.store.Conflicts() {
+	for _, c := range b.store.Conflicts(1000) {
 		content, err := os.ReadFile(c.Kept)
 		if err != nil {
 			t.Error(err)
@@ -35,7 +35,7 @@ func TestJoiner_PutsOwnFilesAside(t *testing.T) {
 	if len(kept) != 2 || kept["differs"] != "the joiner's" || kept["own/file"] != "only here" {
 		t.Errorf("put aside: %q", kept)
 	}
-	for _, c := range b.store.Conflicts() {
+	for _, c := range b.store.Conflicts(1000) {
 		if c.Path == "own/file" {
 			if err := b.store.Resolve(t.Context(), c.ID); err != nil {
 				t.Fatal(err)
@@ -45,7 +45,7 @@ func TestJoiner_PutsOwnFilesAside(t *testing.T) {
 		}
 	}
 	w.await("a has what b took back", func() bool { return a.has("own/file", "only here") })
-	if left := b.store.Conflicts(); len(left) != 0 {
+	if left := b.store.Conflicts(1000); len(left) != 0 {
 		t.Errorf("conflicts left: %v", left)
 	}
 	w.awaitEqual()
@@ -88,7 +88,7 @@ func TestMerge_AfterAbsence(t *testing.T) {
 	if !a.lacks("f3") || !a.lacks("f5") {
 		t.Error("what was deleted is back")
 	}
-	cs := b.store.Conflicts()
+	cs := b.store.Conflicts(1000)
 	if len(cs) != 1 || cs[0].Path != "f1" {
 		t.Fatalf("conflicts: %+v", cs)
 	}

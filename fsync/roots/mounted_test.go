@@ -41,7 +41,7 @@ func TestRoot_NestedMount(t *testing.T) {
 	}
 	w.awaitEqual()
 	for _, n := range []*testNode{a, b} {
-		for _, c := range n.store.Conflicts() {
+		for _, c := range n.store.Conflicts(1000) {
 			if _, err := os.Lstat(c.Kept); err != nil {
 				t.Errorf("%s: %s is listed, not kept: %v", n.id, c.Path, err)
 			}

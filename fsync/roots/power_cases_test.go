@@ -120,13 +120,13 @@ func TestTwoSwitchesInOneRound(t *testing.T) {
 	b.open()
 	w.awaitEqual()
 	b.rested()
-	if n := len(b.store.Conflicts()); n != 1 {
+	if n := len(b.store.Conflicts(1000)); n != 1 {
 		t.Errorf("%d were put aside, b had one of its own", n)
 	}
 	must(t, disk.fail())
 	_ = b.crash()
 	b.goesOn(disk)
-	if n := len(b.store.Conflicts()); n != 1 {
+	if n := len(b.store.Conflicts(1000)); n != 1 {
 		t.Errorf("%d that were put aside are remembered", n)
 	}
 }

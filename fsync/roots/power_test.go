@@ -150,7 +150,7 @@ func TestPowerFailsDuringASwitch(t *testing.T) {
 			if head, _ := (nodeLog{a}).Head(); head.Author != "a" {
 				t.Errorf("what a power failure has left was proposed: %+v", head)
 			}
-			for _, c := range b.store.Conflicts() {
+			for _, c := range b.store.Conflicts(1000) {
 				t.Errorf("put aside: %+v", c)
 			}
 		})

@@ -214,8 +214,8 @@ func TestProposal_CommittedBeforeSlotAdded(t *testing.T) {
 	w.mu.Unlock()
 	w.awaitEqual()
 	raw, err := os.ReadFile(filepath.Join(a.dirs[slots[1].Name], "h"))
-	if has(a, "g") || err != nil || string(raw) != "2" || len(a.store.Conflicts()) > 0 {
-		t.Errorf("a's edits of the other slot are lost: %q, %v, %+v", raw, err, a.store.Conflicts())
+	if has(a, "g") || err != nil || string(raw) != "2" || len(a.store.Conflicts(1000)) > 0 {
+		t.Errorf("a's edits of the other slot are lost: %q, %v, %+v", raw, err, a.store.Conflicts(1000))
 	}
 }
 
@@ -244,7 +244,7 @@ func TestEditedWhileItWaits(t *testing.T) {
 	a.scan()
 	w.decide(res.Revision.Number, StateApplied)
 	w.await("it is in force", func() bool { return a.store.Status().Base == res.Revision.Number })
-	if !a.has("e", "3") || len(a.store.Conflicts()) > 0 || a.has("d/f7", "1") {
-		t.Errorf("put back: %v; %+v", a.has("d/f7", "1"), a.store.Conflicts())
+	if !a.has("e", "3") || len(a.store.Conflicts(1000)) > 0 || a.has("d/f7", "1") {
+		t.Errorf("put back: %v; %+v", a.has("d/f7", "1"), a.store.Conflicts(1000))
 	}
 }

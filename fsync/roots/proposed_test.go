@@ -45,8 +45,8 @@ func TestKilledWithAProposal(t *testing.T) {
 	a.open()
 	w.await("b has all of it", func() bool { return b.has("d/g", "3") && b.has("h", "1") })
 	w.awaitEqual()
-	if n := len(a.store.Conflicts()) + len(b.store.Conflicts()); n > 0 {
-		t.Errorf("%d conflicts, a: %+v", n, a.store.Conflicts())
+	if n := len(a.store.Conflicts(1000)) + len(b.store.Conflicts(1000)); n > 0 {
+		t.Errorf("%d conflicts, a: %+v", n, a.store.Conflicts(1000))
 	}
 }
 
@@ -68,7 +68,7 @@ func TestProposal_AnswerLost(t *testing.T) {
 	a.write("f", "2")
 	w.await("b has the last", func() bool { return b.has("f", "3") })
 	w.awaitEqual()
-	if n := len(a.store.Conflicts()); n > 0 || !a.has("f", "3") {
+	if n := len(a.store.Conflicts(1000)); n > 0 || !a.has("f", "3") {
 		t.Errorf("%d conflicts", n)
 	}
 }
@@ -117,8 +117,8 @@ func TestProposal_AnswerLate(t *testing.T) {
 			w.mu.Unlock()
 			w.await("all edits", func() bool { return a.has("f", "2") && b.has("d/g", "3") && !b.has("d/late", "2") })
 			w.awaitEqual()
-			if n := len(a.store.Conflicts()) + len(b.store.Conflicts()); n > 0 || !a.has("d/g", "3") || a.has("d/late", "2") {
-				t.Errorf("%d conflicts: %+v", n, a.store.Conflicts())
+			if n := len(a.store.Conflicts(1000)) + len(b.store.Conflicts(1000)); n > 0 || !a.has("d/g", "3") || a.has("d/late", "2") {
+				t.Errorf("%d conflicts: %+v", n, a.store.Conflicts(1000))
 			}
 		})
 	}

@@ -131,8 +131,8 @@ func TestRoot_FileSystemReplaced(t *testing.T) {
 				t.Errorf("a has %v", a.disk())
 			}
 			w.awaitEqual()
-			if n := len(a.store.Conflicts()); n != len(c.files) {
-				t.Errorf("%d put aside: %+v", n, a.store.Conflicts())
+			if n := len(a.store.Conflicts(1000)); n != len(c.files) {
+				t.Errorf("%d put aside: %+v", n, a.store.Conflicts(1000))
 			}
 			if st := a.store.Status(); w.count() != revisions+1 || len(st.Problems) > 0 {
 				t.Errorf("%+v, %d revisions", st, w.count()-revisions)
@@ -275,7 +275,7 @@ func TestSwitch_Superseded(t *testing.T) {
 			b.close()
 			b.open() // what was put aside is known for good
 			paths := []string{filepath.Join(old, "f")}
-			for _, c := range b.store.Conflicts() {
+			for _, c := range b.store.Conflicts(1000) {
 				paths = append(paths, c.Kept)
 			}
 			for _, want := range []string{"the joiner's", "of the new directory"} {
@@ -326,7 +326,7 @@ func TestSwitch_SupersededAgain(t *testing.T) {
 	w.await("b has it", func() bool { return moves.Load() > 1 && b.has("f", "the cluster's") })
 	w.awaitEqual()
 	want := map[string]string{"f": "the joiner's", "g": "of the new directory"}
-	for _, c := range b.store.Conflicts() {
+	for _, c := range b.store.Conflicts(1000) {
 		if text, err := os.ReadFile(c.Kept); err != nil || string(text) != want[c.Path] {
 			t.Errorf("put aside of %s: %q, %v", c.Path, text, err)
 		}
@@ -367,7 +367,7 @@ func TestSwitch_SupersededOnOtherDisk(t *testing.T) {
 			must(t, b.store.Refill(t.Context(), dir))
 			w.awaitEqual()
 			found := false
-			for _, c := range b.store.Conflicts() {
+			for _, c := range b.store.Conflicts(1000) {
 				text, err := os.ReadFile(c.Kept)
 				here := c.Path == "f" && err == nil && string(text) == name
 				found = found || here

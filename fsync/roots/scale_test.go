@@ -72,7 +72,7 @@ func TestTwentyThousandFiles(t *testing.T) {
 		return b.has("d2/e2/edited on a", "a") && b.lacks("d3/e3") && a.has("d1/edited on b", "b")
 	})
 	w.awaitEqual()
-	if n := len(b.store.Conflicts()); n != 0 {
+	if n := len(b.store.Conflicts(1000)); n != 0 {
 		t.Errorf("%d conflicts", n)
 	}
 }

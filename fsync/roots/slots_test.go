@@ -25,7 +25,7 @@ func TestSlots_OneDirectoryTwoEnvironments(t *testing.T) {
 	w.await("a has the edit", func() bool { return a.has("f", "2") && a.lacks("d") })
 	w.awaitEqual()
 	for _, n := range []*testNode{a, b} {
-		if c := n.store.Conflicts(); len(c) > 0 {
+		if c := n.store.Conflicts(1000); len(c) > 0 {
 			t.Errorf("%s: %+v", n.id, c)
 		}
 	}

@@ -26,10 +26,10 @@ type Store struct {
 	db       *db
 	transfer *content.Transfer
 	requests chan request
-	counting sync.Mutex
-	extents  tree.Extents // guarded by counting
+	extents  extents
 	recent   recent
 	watcher  *fsnotify.Watcher
+	copies   copies
 	hooks    hooks
 
 	pace   // of the loop
@@ -42,6 +42,12 @@ type Store struct {
 	run    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+}
+
+// extents are how large trees are.
+type extents struct {
+	sync.Mutex
+	tree.Extents
 }
 
 // pace is when and why the loop does a round.
@@ -147,6 +153,7 @@ func New(cfg Config) (*Store, error) {
 	}
 	s := &Store{
 		cfg: cfg, ignore: ignore, log: cfg.Logger, metrics: newMetrics(cfg.Registerer), requests: make(chan request),
+		copies: newCopies(),
 		pace:   pace{dirty: true, retry: backoff.Backoff{Min: cfg.Timing.Retry, Max: cfg.Timing.RetryMax}},
 		author: author{boot: durable.BootID()},
 		view: view{

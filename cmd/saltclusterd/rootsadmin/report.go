@@ -71,7 +71,7 @@ func (r *Roots) Handle(mux *peerrpc.Mux) {
 }
 
 func (r *Roots) conflictsForPeer(context.Context, node.ID, peerrpc.None) ([]roots.Conflict, error) {
-	return clipList(r.engine.Conflicts()), nil
+	return r.engine.Conflicts(maxList), nil
 }
 
 func (r *Roots) diffForPeer(ctx context.Context, _, other node.ID) ([]roots.Change, error) {
@@ -147,7 +147,7 @@ func (r *Roots) conflictsOf(ctx context.Context, id node.ID) ([]roots.Conflict, 
 	if err := r.checkUsable(); err != nil {
 		return nil, err
 	}
-	return clipList(r.engine.Conflicts()), nil
+	return r.engine.Conflicts(maxList), nil
 }
 
 // diffOf has a node compare its roots with another's.

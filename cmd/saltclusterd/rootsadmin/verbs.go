@@ -215,12 +215,12 @@ func (v Verbs) RefillRoots(
 		return adminapi.Outcome{}, err
 	}
 	p("refill", "bringing what the cluster has to "+q.Dir)
-	before := len(r.engine.Conflicts())
+	before := r.engine.Status().Conflicts
 	if err := r.engine.Refill(ctx, q.Dir); err != nil {
 		return adminapi.Outcome{}, explainRefusal("refill", err)
 	}
 	what := q.Dir + " has what the cluster has"
-	if n := len(r.engine.Conflicts()) - before; n > 0 {
+	if n := r.engine.Status().Conflicts - before; n > 0 {
 		what += fmt.Sprintf("; of what was in it %d files were put aside (saltclusterctl roots conflicts)", n)
 	}
 	return r.describeOutcome(newOutcome(), what), nil
