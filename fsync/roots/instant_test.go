@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 )
@@ -93,15 +94,35 @@ func TestParseNote_Damaged(t *testing.T) {
 	for i := range raw {
 		damaged := append([]byte(nil), raw...)
 		damaged[i] ^= 1
-		if parseNote(damaged) != nil || parseNote(raw[:i]) != nil {
-			t.Fatalf("damaged at %d, or cut off there, it is believed", i)
+		for _, raw := range [][]byte{damaged, raw[:i]} {
+			if j, err := parseNote(raw); j != nil || err != nil {
+				t.Fatalf("damaged at %d, or cut off there: %+v, %v", i, j, err)
+			}
 		}
 	}
 	must(t, removeNote(dir))
 	must(t, removeNote(dir))
 }
 
+// TestOpen_NoteOfALaterVersion: its switch is not forgotten, and what it says is not guessed.
+func TestOpen_NoteOfALaterVersion(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a")
+	a.write("f", "1")
+	w.await("the first revision", func() bool { return a.store.Status().Base > 0 })
+	a.close()
+	note := filepath.Join(a.state, noteName)
+	must(t, os.WriteFile(note, []byte("saltclusterd switch 2\nin another form"), 0o600))
+	s, err := New(a.cfg)
+	must(t, err)
+	if err := s.Open(t.Context()); !errors.Is(err, errNewerNote) {
+		t.Errorf("opened: %v", err)
+	}
+	must(t, os.Remove(note))
+	a.open()
+}
+
 func FuzzNote(f *testing.F) {
-	f.Add([]byte(noteMagic))
-	f.Fuzz(func(_ *testing.T, raw []byte) { _ = parseNote(raw) })
+	f.Add([]byte(noteMagic + "1\n"))
+	f.Fuzz(func(_ *testing.T, raw []byte) { _, _ = parseNote(raw) })
 }

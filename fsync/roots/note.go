@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // The note is the plan of a switch that consists of one exchange, in a file beside the database. Writing it does not
@@ -18,9 +19,10 @@ import (
 // believed, and need not be.
 
 const (
-	noteName  = "switch"
-	noteMagic = "saltclusterd switch 1\n"
-	maxNote   = 16 << 20
+	noteName    = "switch"
+	noteMagic   = "saltclusterd switch "
+	noteVersion = 1 // in decimal behind noteMagic, in a line
+	maxNote     = 16 << 20
 )
 
 // writeNote notes a switch that is about to begin.
@@ -30,7 +32,7 @@ func writeNote(dir string, j *journal) error {
 		return err
 	}
 	sum := sha256.Sum256(body.Bytes())
-	raw := append([]byte(noteMagic), sum[:]...)
+	raw := append(fmt.Appendf(nil, "%s%d\n", noteMagic, noteVersion), sum[:]...)
 	return os.WriteFile(filepath.Join(dir, noteName), append(raw, body.Bytes()...), 0o600)
 }
 
@@ -56,18 +58,29 @@ func readNote(dir string) (*journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the plan of a switch: %w", err)
 	}
-	return parseNote(raw), nil
+	return parseNote(raw)
 }
 
-func parseNote(raw []byte) *journal {
-	body, ok := bytes.CutPrefix(raw, []byte(noteMagic))
-	if !ok || len(body) < sha256.Size {
-		return nil
+// errNewerNote refuses the note of a later version: what an operator has saved in the instant of that switch is known
+// only to who can read it.
+var errNewerNote = errors.New("a switch was interrupted that a newer saltclusterd has begun: start that version again")
+
+func parseNote(raw []byte) (*journal, error) {
+	rest, ok := bytes.CutPrefix(raw, []byte(noteMagic))
+	line, body, whole := bytes.Cut(rest, []byte("\n"))
+	version, err := strconv.ParseUint(string(line), 10, 16)
+	switch {
+	case !ok || !whole || err != nil:
+		return nil, nil
+	case version > noteVersion:
+		return nil, fmt.Errorf("%w (%s: version %d, this one reads %d)", errNewerNote, noteName, version, noteVersion)
+	case version != noteVersion || len(body) < sha256.Size:
+		return nil, nil
 	}
 	sum, body := [sha256.Size]byte(body[:sha256.Size]), body[sha256.Size:]
 	var j journal
 	if sha256.Sum256(body) != sum || gob.NewDecoder(bytes.NewReader(body)).Decode(&j) != nil {
-		return nil
+		return nil, nil
 	}
-	return &j
+	return &j, nil
 }
