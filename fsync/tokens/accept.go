@@ -102,7 +102,7 @@ func (s *Store) acceptItem(root *os.Root, from *peer, i item, digest bool) (outc
 
 // revokeItem removes a token that was revoked elsewhere. s.mu is held.
 func (s *Store) revokeItem(root *os.Root, i item, e entry, known bool) (outcome, error) {
-	if !known && !s.hasRoom(i.fingerprint) {
+	if !known && !s.makeRoom(root) {
 		return refused, nil
 	}
 	if known && e.token != "" {

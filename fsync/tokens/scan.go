@@ -238,12 +238,43 @@ func (s *Store) setEntry(p fingerprint, e entry) {
 
 // hasRoom says whether the table takes another token. s.mu is held.
 func (s *Store) hasRoom(p fingerprint) bool {
-	if _, known := s.table.entries[p]; known || len(s.table.entries) < maxTokens {
+	if _, known := s.table.entries[p]; known || len(s.table.entries) < maxLive {
 		return true
 	}
 	if !s.full {
 		s.full = true
-		s.log.Warn("too many eauth tokens: further ones work on the node that made them only", "count", maxTokens)
+		s.log.Warn("too many eauth tokens: further ones work on the node that made them only", "count", maxLive)
+	}
+	return false
+}
+
+// displaced is how many entries makeRoom looks at.
+const displaced = 1000
+
+// makeRoom says whether the table takes the revocation of a token that is not in it. When even the part for those is
+// full, a live token gives up its place and its file: its owner logs in again, and no revoked token
+// comes back. s.mu is held.
+func (s *Store) makeRoom(root *os.Root) bool {
+	if len(s.table.entries) < maxTokens {
+		return true
+	}
+	looked := 0
+	for p, e := range s.table.entries {
+		if looked++; looked > displaced {
+			break
+		}
+		if e.revoked {
+			continue
+		}
+		if e.token != "" {
+			if err := s.disk.removeToken(root, e.token); err != nil {
+				s.Fail("remove", err)
+				continue
+			}
+		}
+		delete(s.table.entries, p)
+		delete(s.gone, p)
+		return true
 	}
 	return false
 }

@@ -42,8 +42,12 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// maxTokens bounds the table. A client that asks for a token with every request makes many.
-const maxTokens = 100_000
+const (
+	// maxTokens bounds the table. A client that asks for a token with every request makes many.
+	maxTokens = 100_000
+	// maxLive is up to where it takes live tokens that it does not know. The rest is for revocations of such tokens.
+	maxLive = maxTokens - maxTokens/10
+)
 
 const (
 	// early is how long before its time a master may remove an expired token: 3008 rounds down.
