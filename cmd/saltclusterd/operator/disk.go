@@ -64,21 +64,23 @@ func StoreDirectories(stateDir string, master *localmaster.Config, shared bool) 
 // CheckDisk returns the worst of what it finds in the directories. It ignores one that does not exist yet.
 func CheckDisk(dirs ...Directory) health.Result { return checkRoom(roomAt, dirs) }
 
-// checkRoom reports one directory: that with the least room, even where it is a warning only. It is the one that needs
-// an operator first.
+// checkRoom reports one directory, whatever their order: one whose lack of room is a failure, else that with the least
+// room, which needs an operator first.
 func checkRoom(roomAt func(dir string) (room, error), dirs []Directory) health.Result {
-	worst, warnOnly := fine, false
+	worst, lacks := fine, fine.Level
 	for _, dir := range dirs {
 		r, err := roomAt(dir.Path)
 		if err != nil { // it is made when it is needed, and a failure is reported there
 			continue
 		}
-		if found := judgeRoom(dir.Path, dir.Without, r); found.Level > worst.Level {
-			worst, warnOnly = found, dir.WarnOnly
+		found := judgeRoom(dir.Path, dir.Without, r)
+		level := found.Level
+		if dir.WarnOnly {
+			found.Level = min(found.Level, health.Warn)
 		}
-	}
-	if warnOnly {
-		worst.Level = min(worst.Level, health.Warn)
+		if found.Level > worst.Level || found.Level == worst.Level && level > lacks {
+			worst, lacks = found, level
+		}
 	}
 	return worst
 }

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,13 +46,16 @@ func TestCheckRoom(t *testing.T) {
 		"cachedir full":                 {much, full, health.Warn, "/cache is full"},
 		"both full":                     {full, full, health.Fail, "/state is full"},
 		"state_dir nearly, cachedir is": {little, full, health.Warn, "/cache is full"},
-		"both nearly full":              {little, little, health.Warn, "/state is nearly full"},
+		"both nearly full":              {little, little, health.Warn, "is nearly full"},
 	} {
 		rooms := map[string]room{"/state": {tc.state, true}, "/cache": {tc.cache, true}}
-		got := checkRoom(func(dir string) (room, error) { return rooms[dir], nil },
-			[]Directory{{Path: "/state"}, {Path: "/cache", WarnOnly: true}})
-		if got.Level != tc.level || !strings.Contains(got.Reason, tc.says) {
-			t.Errorf("%s: %+v", name, got)
+		dirs := []Directory{{Path: "/state"}, {Path: "/cache", WarnOnly: true}}
+		for range 2 {
+			got := checkRoom(func(dir string) (room, error) { return rooms[dir], nil }, dirs)
+			if got.Level != tc.level || !strings.Contains(got.Reason, tc.says) {
+				t.Errorf("%s, %s first: %+v", name, dirs[0].Path, got)
+			}
+			slices.Reverse(dirs)
 		}
 	}
 }
