@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,25 +24,38 @@ func publishAsMaster(t *testing.T, n *testNode) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
+	var serving sync.WaitGroup
+	t.Cleanup(func() { // by now t.Context has ended
+		_ = l.Close()
+		serving.Wait()
+	})
+	serving.Go(func() {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
-			c, err := zmtp.NewClient(t.Context(), conn, zmtp.ClientOptions{SocketType: "PUB"})
-			if err != nil {
-				continue
-			}
-			context.AfterFunc(t.Context(), func() { _ = c.Close() })
-			go func() {
-				for err == nil {
-					_, err = c.ReadMessage()
-				}
-			}()
+			serving.Go(func() { readSubscriptions(t.Context(), conn) })
 		}
-	}()
+	})
+}
+
+// readSubscriptions reads what a subscriber says until ctx ends.
+func readSubscriptions(ctx context.Context, conn net.Conn) {
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		_ = conn.Close()
+	})
+	c, err := zmtp.NewClient(ctx, conn, zmtp.ClientOptions{SocketType: "PUB"})
+	for err == nil {
+		_, err = c.ReadMessage()
+	}
+	if stop() {
+		_ = conn.Close()
+		return
+	}
+	<-closed
 }
 
 // numberOf returns the value of a counter of a member.
