@@ -129,16 +129,22 @@ func (s *Screen) PrintNotedTable(indent string, head []string, rows [][]Cell, no
 const leastCut = 6
 
 // shrinkColumns makes the widest columns that may be shortened narrower until the table fits, or until none is left.
+// The last column is wrapped, so that it needs no more than leastWrapped.
 func (s *Screen) shrinkColumns(indent int, all [][]Cell, widths []int) {
-	cut := make([]bool, len(widths))
+	cut, last := make([]bool, len(widths)), len(widths)-1
+	isWrapped := last > 0
 	for _, row := range all {
 		for i, c := range row {
 			cut[i] = cut[i] || c.Cut
+			isWrapped = isWrapped && (i < last || !c.Right && !c.Cut)
 		}
 	}
 	for {
-		total, widest := indent+2*(len(widths)-1), -1
+		total, widest := indent+2*last, -1
 		for i, w := range widths {
+			if i == last && isWrapped {
+				w = min(w, leastWrapped)
+			}
 			total += w
 			if cut[i] && w > leastCut && (widest < 0 || w > widths[widest]) {
 				widest = i

@@ -74,3 +74,20 @@ func TestColumnsOf(t *testing.T) {
 		}
 	}
 }
+
+// Ids are shortened only when the last column, which is wrapped, has little room left.
+func TestPrintTable_WrapsBeforeItCuts(t *testing.T) {
+	id, text := "web-frontend-0017.dmz.example.com", strings.Repeat("it does not answer ", 8)
+	for columns, whole := range map[int]bool{80: true, 56: true, 50: false} {
+		s := &Screen{Columns: columns}
+		s.PrintTable("", []string{"ID", "REASON"}, [][]Cell{{Txt(id).WithCut(), Txt(text)}})
+		if got := strings.Contains(s.String(), id); got != whole {
+			t.Errorf("%d columns, whole %t:\n%s", columns, got, s.String())
+		}
+		for line := range strings.Lines(s.String()) {
+			if textWidth(strings.TrimRight(line, "\n")) > columns {
+				t.Errorf("%d columns: %q", columns, line)
+			}
+		}
+	}
+}
