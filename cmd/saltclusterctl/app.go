@@ -16,6 +16,9 @@ import (
 
 // run executes one command line and returns the exit code.
 func run(ctx context.Context, args []string, e *console.Env) int {
+	if e.Stdin != nil {
+		e.Stdin = console.Interruptible(ctx, e.Stdin)
+	}
 	app := newApp(e)
 	if len(args) == 1 && (args[0] == "--version" || args[0] == "-v") {
 		args = []string{"version"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +30,7 @@ func newHAProxyCommand(e *console.Env) *cli.Command {
 			"To use it here: saltclusterctl haproxy --check --file /etc/haproxy/haproxy.cfg, or with --fragment into a file of its own beside\n" +
 			"others, then systemctl reload haproxy. For HAProxy on another host: --file FILE without --check, copy FILE there, and run\n" +
 			"haproxy -c -f FILE. Minions use the address of HAProxy as their master. saltclusterctl doctor --haproxy FILE checks a file that\n" +
-			"is in use.",
+			"is in use. A FILE that was not made by this command, or changed since, is replaced only when you agree, and kept as FILE.orig.",
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "bind", Usage: "listen on `ADDRESS` instead of all of IPv4; may be repeated"},
 			&cli.StringSliceFlag{Name: "server",
@@ -46,6 +47,7 @@ func newHAProxyCommand(e *console.Env) *cli.Command {
 			&cli.BoolFlag{Name: "fragment", Usage: "without global and defaults"},
 			&cli.StringFlag{Name: "file",
 				Usage: "write it to `FILE` instead of printing it; after an error FILE is unchanged"},
+			console.YesFlag(),
 			&cli.BoolFlag{Name: "bare",
 				Usage: "for salt-masters without saltclusterd: HAProxy only checks whether their ports answer"},
 			&cli.BoolFlag{Name: "check",
@@ -60,6 +62,7 @@ type balanced struct {
 	Servers []haproxy.Server `json:"servers"`
 	Config  string           `json:"config"`
 	File    string           `json:"file,omitempty"`
+	Kept    string           `json:"kept,omitempty"` // the former File, unless it was made by this verb
 }
 
 func runHAProxy(c *cli.Context, e *console.Env) error {
@@ -89,6 +92,7 @@ func runHAProxy(c *cli.Context, e *console.Env) error {
 	if err != nil {
 		return err
 	}
+	text = haproxy.Seal(text)
 	if c.Bool("check") {
 		if err := checkWithHAProxy(c.Context, text); err != nil {
 			return err
@@ -103,27 +107,72 @@ func runHAProxy(c *cli.Context, e *console.Env) error {
 		return e.PrintValue(c, balanced{Servers: facts.Servers, Config: text},
 			func(s *console.Screen) { s.WriteString(text) })
 	}
-	if err := writeOver(path, text); err != nil {
+	out := balanced{Servers: facts.Servers, Config: text, File: path}
+	if out.Kept, err = writeBalancer(e, c, path, text); err != nil {
 		return err
 	}
-	return e.PrintValue(c, balanced{facts.Servers, text, path}, func(s *console.Screen) {
+	return e.PrintValue(c, out, func(s *console.Screen) {
 		s.Line("%s: %s", console.Clean(path), wording.Plural(len(facts.Servers), "server"))
+		if out.Kept != "" {
+			s.Line("what it was is kept as %s", console.Clean(out.Kept))
+		}
 	})
 }
 
-// writeOver puts a text in the place of what a file has, also where that is a link to it.
-func writeOver(path, text string) error {
+// writeBalancer puts a text in the place of what a file has, also where that is a link to it. A file that was not made
+// by this verb is replaced only with consent, and kept.
+func writeBalancer(e *console.Env, c *cli.Context, path, text string) (kept string, err error) {
 	if to, err := filepath.EvalSymlinks(path); err == nil {
 		path = to
 	}
-	mode := os.FileMode(0o644)
-	if st, err := os.Stat(path); err == nil {
-		if !st.Mode().IsRegular() {
-			return fmt.Errorf("%s is not a regular file", path)
+	old, mode, err := readReplaced(path)
+	if err != nil {
+		return "", err
+	}
+	if old != "" && !haproxy.IsSealed(old) {
+		question := fmt.Sprintf("%s was not made by saltclusterctl haproxy, or was changed since: replace it? It is kept as %s",
+			console.Clean(path), console.Clean(freeName(path)))
+		if err := e.AskConsent(c, question); err != nil {
+			return "", err
 		}
+		kept = freeName(path)
+		if err := console.WriteNew(kept, []byte(old)); err != nil {
+			return "", fmt.Errorf("keep what %s was: %w", path, err)
+		}
+	}
+	return kept, durable.WriteFile(path, []byte(text), mode)
+}
+
+// readReplaced reads a file that is to be replaced, and its mode; nothing where there is none.
+func readReplaced(path string) (text string, mode os.FileMode, err error) {
+	f, err := console.OpenReplaced(path)
+	if err != nil {
+		return "", 0, err
+	}
+	mode = 0o644
+	if st, err := os.Stat(path); err == nil {
 		mode = st.Mode().Perm()
 	}
-	return durable.WriteFile(path, []byte(text), mode)
+	if f == nil {
+		return "", mode, nil
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, haproxy.MaxFile+1))
+	if err == nil && len(raw) > haproxy.MaxFile {
+		err = console.Refusedf("name another file", "%s is there and has more than %d bytes", path, haproxy.MaxFile)
+	}
+	return string(raw), mode, err
+}
+
+// freeName is a name beside a file under which it can be kept.
+func freeName(path string) string {
+	name := path + ".orig"
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(name); err != nil {
+			return name
+		}
+		name = fmt.Sprintf("%s.orig%d", path, n)
+	}
 }
 
 // balancerFacts asks the daemon what its cluster is like, or with --server the configuration files.

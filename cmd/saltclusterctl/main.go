@@ -12,5 +12,6 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the second one ends it, whatever it waits for
 	os.Exit(run(ctx, os.Args[1:], console.SystemEnv()))
 }

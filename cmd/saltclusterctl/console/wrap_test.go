@@ -51,10 +51,10 @@ func TestScreen_PrintTable(t *testing.T) {
 		{Txt("salt-master-1.example.com").WithCut(), Txt("alive"), Txt("some words that do not fit")},
 		{Txt("m2").WithCut(), Txt("failed"), Txt("few")},
 	})
-	want := `ID      STATE   TEXT
-salt-…  alive   some words that do not
-                fit
-m2      failed  few
+	want := `ID          STATE   TEXT
+salt-mast…  alive   some words that do
+                    not fit
+m2          failed  few
 `
 	if got := s.String(); got != want {
 		t.Errorf("\n%swant\n%s", got, want)

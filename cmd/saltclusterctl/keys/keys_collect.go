@@ -2,11 +2,11 @@ package keys
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -78,11 +78,8 @@ func checkReplaceable(path string) error {
 	if path == "-" {
 		return nil
 	}
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	f, err := console.OpenReplaced(path)
+	if f == nil {
 		return err
 	}
 	defer f.Close()
@@ -142,8 +139,8 @@ func countsText(counts map[string]int) string {
 }
 
 // readSet reads a file of keys collect.
-func readSet(path string) (keyset.Set, error) {
-	f, err := os.Open(path)
+func readSet(ctx context.Context, path string) (keyset.Set, error) {
+	f, err := console.OpenInput(ctx, path)
 	if err != nil {
 		return keyset.Set{}, err
 	}

@@ -75,7 +75,7 @@ func runKeysMerge(c *cli.Context, e *console.Env) error {
 	}
 	out, sets := merged{}, []keyset.Set(nil)
 	for _, path := range c.Args().Slice() {
-		set, err := readSet(path)
+		set, err := readSet(c.Context, path)
 		if err != nil {
 			return err
 		}

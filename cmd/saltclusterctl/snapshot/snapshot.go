@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +81,7 @@ func withFile(e *console.Env, name string, run func(*cli.Context, *console.Env, 
 }
 
 func runSave(c *cli.Context, e *console.Env, path string) error {
-	passphrase, err := readPassphrase(c.String("passphrase-file"))
+	passphrase, err := readPassphrase(c.Context, c.String("passphrase-file"))
 	if err != nil {
 		return err
 	}
@@ -106,7 +104,7 @@ func runSave(c *cli.Context, e *console.Env, path string) error {
 		func(w io.Writer) error { return writeSnapshot(w, h, content, passphrase, workFactor) }); err != nil {
 		return err
 	}
-	h, encrypted, err := inspectSnapshot(path, passphrase) // as it is on disk
+	h, encrypted, err := inspectSnapshot(c.Context, path, passphrase) // as it is on disk
 	if err != nil {
 		return err
 	}
@@ -119,19 +117,8 @@ func runSave(c *cli.Context, e *console.Env, path string) error {
 
 // checkReplaceable refuses to write over what is not a snapshot. Encrypted files are told by their format alone.
 func checkReplaceable(path string) error {
-	st, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case !st.Mode().IsRegular(): // reading a pipe would wait for ever
-		return console.Refusedf("name another file", "%s is there and is not a regular file", path)
-	case st.Size() == 0: // mktemp has made it
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
+	f, err := console.OpenReplaced(path)
+	if f == nil {
 		return err
 	}
 	defer f.Close()
@@ -149,11 +136,11 @@ func checkReplaceable(path string) error {
 }
 
 func runInspect(c *cli.Context, e *console.Env, path string) error {
-	passphrase, err := readPassphrase(c.String("passphrase-file"))
+	passphrase, err := readPassphrase(c.Context, c.String("passphrase-file"))
 	if err != nil {
 		return err
 	}
-	h, encrypted, err := inspectSnapshot(path, passphrase)
+	h, encrypted, err := inspectSnapshot(c.Context, path, passphrase)
 	if err != nil {
 		return err
 	}
@@ -169,8 +156,8 @@ func showHeader(e *console.Env, c *cli.Context, h archive.Header, encrypted bool
 	return e.PrintValue(c, out, func(s *console.Screen) { headerText(s, h, encrypted, time.Now()) })
 }
 
-func inspectSnapshot(path, passphrase string) (h archive.Header, encrypted bool, err error) {
-	f, err := os.Open(path)
+func inspectSnapshot(ctx context.Context, path, passphrase string) (h archive.Header, encrypted bool, err error) {
+	f, err := console.OpenInput(ctx, path)
 	if err != nil {
 		return h, false, err
 	}
@@ -194,11 +181,11 @@ func snapshotProblem(path string, err error) error {
 }
 
 func runRestore(c *cli.Context, e *console.Env, path string) error {
-	passphrase, err := readPassphrase(c.String("passphrase-file"))
+	passphrase, err := readPassphrase(c.Context, c.String("passphrase-file"))
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(path)
+	f, err := console.OpenInput(c.Context, path)
 	if err != nil {
 		return err
 	}
@@ -263,11 +250,11 @@ func forecastRestore(c *cli.Context, e *console.Env, h archive.Header) error {
 }
 
 // readPassphrase returns the first line of a file; nothing when none is named.
-func readPassphrase(path string) (string, error) {
+func readPassphrase(ctx context.Context, path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	f, err := os.Open(path)
+	f, err := console.OpenInput(ctx, path)
 	if err != nil {
 		return "", fmt.Errorf("passphrase file: %w", err)
 	}

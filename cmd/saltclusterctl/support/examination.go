@@ -232,7 +232,7 @@ func (p *examination) readBalancer(path string) (string, error) {
 		raw, err := io.ReadAll(io.LimitReader(p.e.Stdin, haproxy.MaxFile+1))
 		return string(raw), err
 	}
-	f, err := os.Open(path)
+	f, err := console.OpenInput(p.c.Context, path)
 	if err != nil {
 		return "", err
 	}
