@@ -17,6 +17,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/daemon"
 	"saltclusterd/cmd/saltclusterd/operator"
 	"saltclusterd/cmd/saltclusterd/takeover"
+	"saltclusterd/cmd/saltclusterd/wording"
 )
 
 // Exit codes.
@@ -124,12 +125,30 @@ func run(ctx, graceful context.Context, args []string, stdout, stderr io.Writer)
 
 func newLogger(cfg config.Log, level *slog.LevelVar, w io.Writer) *slog.Logger {
 	level.Set(operator.LogLevels[cfg.Level])
-	opts := &slog.HandlerOptions{Level: level}
+	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: adaptAttr(wording.HostServices())}
 	var h slog.Handler = slog.NewTextHandler(w, opts)
 	if cfg.Format == "json" {
 		h = slog.NewJSONHandler(w, opts)
 	}
 	return slog.New(limitLog(h, time.Now))
+}
+
+// adaptAttr has what is logged name the commands of this host.
+func adaptAttr(services wording.Services) func([]string, slog.Attr) slog.Attr {
+	if services == wording.Services("") {
+		return nil
+	}
+	return func(_ []string, a slog.Attr) slog.Attr {
+		switch a.Value.Kind() {
+		case slog.KindString:
+			a.Value = slog.StringValue(services.Adapt(a.Value.String()))
+		case slog.KindAny:
+			if err, ok := a.Value.Any().(error); ok {
+				a.Value = slog.StringValue(services.Adapt(err.Error()))
+			}
+		}
+		return a
+	}
 }
 
 // notifySystemd tells systemd a state, when it listens (sd_notify(3)).

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/takeover"
 )
 
@@ -46,5 +49,20 @@ func TestCheck(t *testing.T) {
 	// the configuration, and a directory for the admin socket
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 2 {
 		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// The log names the commands of what manages services here.
+func TestNewLogger_Services(t *testing.T) {
+	for variable, want := range map[string]string{"runit": "sv restart salt-master", "systemd": "systemctl restart salt-master"} {
+		t.Setenv("SALTCLUSTER_SERVICE_MANAGER", variable)
+		for _, format := range []string{"text", "json"} {
+			var out bytes.Buffer
+			log := newLogger(config.Log{Level: "info", Format: format}, new(slog.LevelVar), &out)
+			log.Info("x", "hint", "systemctl restart salt-master", "err", errors.New("systemctl restart salt-master"), "n", 1)
+			if n := strings.Count(out.String(), want); n != 2 {
+				t.Errorf("%s, %s: %s", variable, format, &out)
+			}
+		}
 	}
 }

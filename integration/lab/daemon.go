@@ -63,7 +63,7 @@ func (m *Master) daemon(bin, socket string) *Daemon {
 	}
 	d.Process = h.NewProcess(Spec{
 		Name: "saltclusterd", Argv: []string{bin, "--config", d.ConfigPath}, Grace: 60 * time.Second, Ready: d.listening,
-		Notify: true,
+		Notify: true, Env: []string{"SALTCLUSTER_SERVICE_MANAGER=systemd"},
 	})
 	return d
 }

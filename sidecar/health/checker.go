@@ -17,9 +17,10 @@ import (
 
 // CheckerConfig tunes a Checker. All fields may be zero.
 type CheckerConfig struct {
-	Interval   time.Duration // between two runs of a check; default 1 s
-	Timeout    time.Duration // of one run; default 2 s
-	SlowStart  time.Duration // over which AgentLine asks for ever more after a recovery; 0: all at once
+	Interval   time.Duration            // between two runs of a check; default 1 s
+	Timeout    time.Duration            // of one run; default 2 s
+	SlowStart  time.Duration            // over which AgentLine asks for ever more after a recovery; 0: all at once
+	Adapt      func(text string) string // puts what a check says into the words of this host; nil: as it is
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -181,6 +182,9 @@ func (c *Checker) runOnce(ctx context.Context, one *check) {
 	defer cancel()
 	one.beginRun(time.Now())
 	r := one.run(ctx)
+	if adapt := c.cfg.Adapt; adapt != nil {
+		r.Reason, r.Hint = adapt(r.Reason), adapt(r.Hint)
+	}
 	if changed := one.finishRun(time.Now(), r); changed {
 		c.log.Info("health check changed", "check", one.name, "level", r.Level.String(), "reason", r.Reason)
 	}

@@ -53,6 +53,20 @@ func TestScopes(t *testing.T) {
 	})
 }
 
+// What a check says is put into the words of this host, for all who are told.
+func TestChecker_Adapt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewChecker(CheckerConfig{Adapt: strings.ToUpper})
+		c.Register("upstream", ScopeReq, func(context.Context) Result { return Result{Level: Fail, Reason: "down", Hint: "start it"} })
+		open(t, c)
+		defer c.Close()
+		synctest.Wait()
+		if bad := c.Report(ScopeReq).Bad(); len(bad) != 1 || bad[0].Reason != "DOWN" || bad[0].Hint != "START IT" {
+			t.Errorf("%+v", bad)
+		}
+	})
+}
+
 func TestStartingAndDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewChecker(CheckerConfig{})

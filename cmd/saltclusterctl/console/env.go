@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/cmd/saltclusterd/wording"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
@@ -21,10 +22,10 @@ type Env struct {
 	Colour bool // stdout is a terminal that wants colours
 	// terminal: whoever types can be asked.
 	terminal bool
-	width    int         // columns of the terminal that stderr is; 0: it is none, or one that cannot draw
-	services services    // that commands in hints are for
-	columns  int         // where lines of stdout are wrapped; 0: nowhere
-	Waits    atomic.Bool // a call of showWaiting says what is waited for
+	width    int              // columns of the terminal that stderr is; 0: it is none, or one that cannot draw
+	services wording.Services // that commands in hints are for
+	columns  int              // where lines of stdout are wrapped; 0: nowhere
+	Waits    atomic.Bool      // a call of showWaiting says what is waited for
 }
 
 // SystemEnv is the Env of this process.
@@ -33,7 +34,7 @@ func SystemEnv() *Env {
 	return &Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Colour: colour,
 		terminal: isTerminal(os.Stdin), width: widthOf(os.Stderr), columns: columnsOf(os.Stdout, os.Getenv("COLUMNS")),
-		services: findServices("/", os.Getenv(servicesVariable)),
+		services: wording.HostServices(),
 	}
 }
 
@@ -78,3 +79,6 @@ func (e *Env) ConfigPath(c *cli.Context) string {
 	}
 	return config.DefaultPath
 }
+
+// ServiceLog says where the log of a service is: in the journal, or in a file. Neither: it is not known.
+func (e *Env) ServiceLog(unit string) (file string, journal bool) { return e.services.Log(unit) }

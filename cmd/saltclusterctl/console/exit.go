@@ -104,6 +104,6 @@ func (e *Env) PrintError(err error) {
 		hint = u.hint
 	}
 	if hint != "" {
-		fmt.Fprintf(e.Stderr, "hint: %s\n", e.services.adaptCommands(hint))
+		fmt.Fprintf(e.Stderr, "hint: %s\n", e.services.Adapt(hint))
 	}
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,12 +28,17 @@ func (e *Env) PrintValue(c *cli.Context, v any, table func(*Screen)) error {
 		_, err := e.Stdout.Write(s.Bytes())
 		return err
 	case "json":
-		enc := json.NewEncoder(e.Stdout)
+		var text bytes.Buffer
+		enc := json.NewEncoder(&text)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
-		return enc.Encode(v)
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+		_, err := e.Stdout.Write(e.services.AdaptJSON(text.Bytes()))
+		return err
 	}
-	n, err := toNode(v)
+	n, err := e.toNode(v)
 	if err != nil {
 		return err
 	}
@@ -59,13 +65,13 @@ func checkFormat(format string) error {
 }
 
 // toNode goes through JSON, which YAML can read, so that all formats have the same names in the same order.
-func toNode(v any) (*yaml.Node, error) {
+func (e *Env) toNode(v any) (*yaml.Node, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("encode the answer: %w", err)
 	}
 	var n yaml.Node
-	if err := yaml.Unmarshal(data, &n); err != nil {
+	if err := yaml.Unmarshal(e.services.AdaptJSON(data), &n); err != nil {
 		return nil, fmt.Errorf("turn the answer into YAML: %w", err)
 	}
 	if n.Kind == yaml.DocumentNode && len(n.Content) == 1 {

@@ -21,7 +21,7 @@ func TestOutputsAreSalts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range rows {
-		n, err := toNode(json.RawMessage(row.Value))
+		n, err := (&Env{}).toNode(json.RawMessage(row.Value))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterd/wording"
 )
 
 // Tints of a cell.
@@ -28,7 +30,7 @@ type Screen struct {
 	// Columns is where lines are wrapped; zero: they are not.
 	Columns int
 
-	services services // that texts are about
+	services wording.Services // that texts are about
 }
 
 // NewScreen returns an empty screen for what e writes to.
@@ -109,7 +111,7 @@ func (s *Screen) PrintNotedTable(indent string, head []string, rows [][]Cell, no
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			c.Text = s.services.adaptCommands(c.Text)
+			c.Text = s.services.Adapt(c.Text)
 			row[i].Text = c.Text
 			widths[i] = max(widths[i], utf8.RuneCountInString(c.Text))
 		}
@@ -198,7 +200,7 @@ func (s *Screen) printRow(indent string, row []Cell, widths []int) {
 // Wrapped prints a line that begins with a head. Where it is too long for the screen it continues below the text after
 // the head.
 func (s *Screen) Wrapped(head, format string, args ...any) {
-	text := s.services.adaptCommands(fmt.Sprintf(format, args...))
+	text := s.services.Adapt(fmt.Sprintf(format, args...))
 	hang := textWidth(head)
 	if s.Columns == 0 || s.Columns-hang < leastWrapped {
 		s.WriteString(head + text + "\n")

@@ -1,71 +1,37 @@
 package console
 
 import (
-	"os"
-	"path/filepath"
+	"flag"
 	"strings"
 	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"saltclusterd/cmd/saltclusterd/wording"
 )
 
-// Where there is no systemd no hint names its programs.
-func TestServices_AdaptCommands(t *testing.T) {
-	const away = "is it running? systemctl status saltclusterd; journalctl -u saltclusterd -n 50 says why it ended"
-	for _, c := range []struct {
-		is         services
-		text, want string
-	}{
-		{systemd, away, away},
-		{openRC, away, "is it running? rc-service saltclusterd status; tail -n 50 /var/log/saltclusterd.log says why it ended"},
-		{runit, away, "is it running? sv status saltclusterd; tail -n 50 /var/log/saltclusterd/current says why it ended"},
-		{noneManages, away, "is it running? see whether saltclusterd runs; what saltclusterd wrote to standard error says why it ended"},
-		{openRC, "systemctl enable --now saltclusterd: it starts", "rc-update add saltclusterd; rc-service saltclusterd start: it starts"},
-		{runit, "mend it; then: systemctl start salt-master saltclusterd", "mend it; then: sv up salt-master; sv up saltclusterd"},
-		{runit, "systemctl disable --now saltclusterd; systemctl restart salt-master",
-			"sv down saltclusterd; rm /etc/service/saltclusterd; sv restart salt-master"},
-		{noneManages, "systemctl daemon-reload; systemctl restart saltclusterd", "restart saltclusterd"},
-		{noneManages, "saltclusterctl status --check", "saltclusterctl status --check"},
-	} {
-		if got := c.is.adaptCommands(c.text); got != c.want {
-			t.Errorf("%q: %q, want %q", c.is, got, c.want)
-		}
-	}
-	for is, verbs := range serviceCommands {
-		for _, verb := range []string{"enable --now", "disable --now", "start", "stop", "restart", "reload", "status"} {
-			if !strings.Contains(verbs[verb], "%s") {
-				t.Errorf("%s: no command for %s", is, verb)
-			}
-		}
-	}
-}
-
-func TestFindServices(t *testing.T) {
-	for path, want := range map[string]services{
-		"": noneManages, "run/systemd/system": systemd, "run/openrc": openRC, "run/runit": runit, "etc/runit": runit,
-	} {
-		root := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(root, path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if got := findServices(root, ""); got != want {
-			t.Errorf("with %q: %q, want %q", path, got, want)
-		}
-	}
-	for variable, want := range map[string]services{"systemd": systemd, "openrc": openRC, "runit": runit, "none": noneManages} {
-		if got := findServices(t.TempDir(), variable); got != want {
-			t.Errorf("with %s=%s: %q, want %q", servicesVariable, variable, got, want)
-		}
-	}
-}
-
-// Lines, tables and errors have the commands of this host.
+// Lines, tables, errors and all formats have the commands of this host.
 func TestScreen_Services(t *testing.T) {
 	var out, errs strings.Builder
-	e := &Env{Stdout: &out, Stderr: &errs, services: runit}
+	e := &Env{Stdout: &out, Stderr: &errs, services: wording.Services("runit")}
 	s := e.NewScreen()
 	s.Wrapped("-> ", "%s", "systemctl start salt-master")
 	s.PrintTable("", nil, [][]Cell{{Txt("->"), Txt("systemctl start salt-master")}})
 	e.PrintError(Refusedf("systemctl start salt-master", "it does not run"))
-	for _, text := range []string{s.String(), errs.String()} {
+	answer := struct {
+		Hint string `json:"hint"`
+	}{"systemctl start salt-master"}
+	texts := []string{s.String(), errs.String()}
+	for _, format := range Formats[1:] {
+		flags := flag.NewFlagSet("", flag.ContinueOnError)
+		flags.String("out", format, "")
+		out.Reset()
+		if err := e.PrintValue(cli.NewContext(nil, flags, nil), answer, nil); err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, out.String())
+	}
+	for _, text := range texts {
 		if strings.Contains(text, "systemctl") || !strings.Contains(text, "sv up salt-master") {
 			t.Errorf("%s", text)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/cmd/saltclusterd/wording"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltlog"
 )
@@ -23,7 +24,7 @@ func TestStatusTellsOfOthers(t *testing.T) {
 		}
 		if !slices.ContainsFunc(st.Problems, func(p adminapi.Problem) bool {
 			return p.Node == string(b.id) && p.Level == adminapi.LevelWarn && strings.Contains(p.Message, "salt-master") &&
-				strings.Contains(p.Hint, "systemctl start salt-master")
+				strings.Contains(p.Hint, wording.HostServices().Adapt("systemctl start salt-master"))
 		}) {
 			return fmt.Errorf("%+v", st.Problems)
 		}

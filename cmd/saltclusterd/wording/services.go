@@ -1,36 +1,40 @@
-package console
+package wording
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 )
 
-// services is what starts and stops programs on this host. The zero value is systemd.
-type services string
+// Services is what starts and stops programs on this host. The zero value is systemd.
+type Services string
 
 const (
-	systemd     services = ""
-	openRC      services = "openrc"
-	runit       services = "runit"
-	noneManages services = "none" // a container, or a manager that is not known
+	systemd     Services = ""
+	openRC      Services = "openrc"
+	runit       Services = "runit"
+	noneManages Services = "none" // a container, or a manager that is not known
 )
 
 // servicesVariable says what manages services where that is not seen.
 const servicesVariable = "SALTCLUSTER_SERVICE_MANAGER"
 
+// HostServices is what manages services on this host.
+func HostServices() Services { return findServices("/", os.Getenv(servicesVariable)) }
+
 // findServices finds out what manages services, below the directory root.
-func findServices(root, variable string) services {
+func findServices(root, variable string) Services {
 	switch variable {
 	case "systemd":
 		return systemd
 	case string(openRC), string(runit), string(noneManages):
-		return services(variable)
+		return Services(variable)
 	}
 	for _, m := range []struct {
 		path string
-		is   services
+		is   Services
 	}{
 		{"run/systemd/system", systemd}, {"run/openrc", openRC}, {"run/runit", runit}, {"etc/runit", runit},
 	} {
@@ -51,7 +55,7 @@ var (
 )
 
 // serviceCommands are what stands for the verbs of systemctl; %s is the name of the service.
-var serviceCommands = map[services]map[string]string{
+var serviceCommands = map[Services]map[string]string{
 	openRC: {
 		"enable --now": "rc-update add %s; rc-service %s start", "disable --now": "rc-service %s stop; rc-update del %s",
 		"start": "rc-service %s start", "stop": "rc-service %s stop", "restart": "rc-service %s restart",
@@ -68,21 +72,21 @@ var serviceCommands = map[services]map[string]string{
 }
 
 // serviceLogs say how the end of a log is read.
-var serviceLogs = map[services]string{
+var serviceLogs = map[Services]string{
 	openRC: "tail -n 50 " + serviceLogFiles[openRC], runit: "tail -n 50 " + serviceLogFiles[runit],
 	noneManages: "what %s wrote to standard error",
 }
 
 // serviceLogFiles are where logs are, as docs/how-to/without-systemd.md sets it up; %s is the name of the service.
-var serviceLogFiles = map[services]string{openRC: "/var/log/%s.log", runit: "/var/log/%s/current"}
+var serviceLogFiles = map[Services]string{openRC: "/var/log/%s.log", runit: "/var/log/%s/current"}
 
-// ServiceLog says where the log of a service is: in the journal, or in a file. Neither: it is not known.
-func (e *Env) ServiceLog(unit string) (file string, journal bool) {
-	return strings.ReplaceAll(serviceLogFiles[e.services], "%s", unit), e.services == systemd
+// Log says where the log of a service is: in the journal, or in a file. Neither: it is not known.
+func (m Services) Log(unit string) (file string, journal bool) {
+	return strings.ReplaceAll(serviceLogFiles[m], "%s", unit), m == systemd
 }
 
-// adaptCommands puts commands of what manages services here in the place of systemd's.
-func (m services) adaptCommands(text string) string {
+// Adapt puts commands of what manages services here in the place of systemd's.
+func (m Services) Adapt(text string) string {
 	if m == systemd || !strings.Contains(text, "ctl ") {
 		return text
 	}
@@ -98,4 +102,54 @@ func (m services) adaptCommands(text string) string {
 	return journalCall.ReplaceAllStringFunc(text, func(call string) string {
 		return strings.ReplaceAll(serviceLogs[m], "%s", journalCall.FindStringSubmatch(call)[1])
 	})
+}
+
+// spokenKeys are the names in JSON of what is said to operators. Other values are data, which may hold such a command.
+var spokenKeys = map[string]bool{
+	`"hint"`: true, `"next"`: true, `"what"`: true, `"why"`: true, `"message"`: true, `"reason"`: true, `"error"`: true,
+	`"cause"`: true, `"look"`: true, `"then"`: true, `"notes"`: true, `"problems"`: true, `"effects"`: true, `"refused"`: true,
+}
+
+// AdaptJSON is Adapt for what is said in a text in JSON.
+func (m Services) AdaptJSON(text []byte) []byte {
+	if m == systemd || !bytes.Contains(text, []byte("ctl ")) {
+		return text
+	}
+	out := make([]byte, 0, len(text))
+	key, outer := "", []string{}
+	for len(text) > 0 {
+		n := 1
+		switch text[0] {
+		case '{':
+			outer = append(outer, key)
+		case '}':
+			if last := len(outer) - 1; last >= 0 {
+				key, outer = outer[last], outer[:last]
+			}
+		case '"':
+			n = stringLength(text)
+			if rest := bytes.TrimLeft(text[n:], " \n"); len(rest) > 0 && rest[0] == ':' {
+				key = string(text[:n])
+			} else if spokenKeys[key] {
+				out = append(out, m.Adapt(string(text[:n]))...)
+				text = text[n:]
+				continue
+			}
+		}
+		out, text = append(out, text[:n]...), text[n:]
+	}
+	return out
+}
+
+// stringLength is how long the string is that begins a text in JSON.
+func stringLength(text []byte) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
 }

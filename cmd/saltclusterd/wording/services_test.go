@@ -1,0 +1,83 @@
+package wording
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Where there is no systemd no hint names its programs.
+func TestServices_Adapt(t *testing.T) {
+	const away = "is it running? systemctl status saltclusterd; journalctl -u saltclusterd -n 50 says why it ended"
+	for _, c := range []struct {
+		is         Services
+		text, want string
+	}{
+		{systemd, away, away},
+		{openRC, away, "is it running? rc-service saltclusterd status; tail -n 50 /var/log/saltclusterd.log says why it ended"},
+		{runit, away, "is it running? sv status saltclusterd; tail -n 50 /var/log/saltclusterd/current says why it ended"},
+		{noneManages, away, "is it running? see whether saltclusterd runs; what saltclusterd wrote to standard error says why it ended"},
+		{openRC, "systemctl enable --now saltclusterd: it starts", "rc-update add saltclusterd; rc-service saltclusterd start: it starts"},
+		{runit, "mend it; then: systemctl start salt-master saltclusterd", "mend it; then: sv up salt-master; sv up saltclusterd"},
+		{runit, "systemctl disable --now saltclusterd; systemctl restart salt-master",
+			"sv down saltclusterd; rm /etc/service/saltclusterd; sv restart salt-master"},
+		{noneManages, "systemctl daemon-reload; systemctl restart saltclusterd", "restart saltclusterd"},
+		{noneManages, "saltclusterctl status --check", "saltclusterctl status --check"},
+	} {
+		if got := c.is.Adapt(c.text); got != c.want {
+			t.Errorf("%q: %q, want %q", c.is, got, c.want)
+		}
+	}
+	for is, verbs := range serviceCommands {
+		for _, verb := range []string{"enable --now", "disable --now", "start", "stop", "restart", "reload", "status"} {
+			if !strings.Contains(verbs[verb], "%s") {
+				t.Errorf("%s: no command for %s", is, verb)
+			}
+		}
+	}
+}
+
+func TestFindServices(t *testing.T) {
+	for path, want := range map[string]Services{
+		"": noneManages, "run/systemd/system": systemd, "run/openrc": openRC, "run/runit": runit, "etc/runit": runit,
+	} {
+		root := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(root, path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got := findServices(root, ""); got != want {
+			t.Errorf("with %q: %q, want %q", path, got, want)
+		}
+	}
+	for variable, want := range map[string]Services{"systemd": systemd, "openrc": openRC, "runit": runit, "none": noneManages} {
+		if got := findServices(t.TempDir(), variable); got != want {
+			t.Errorf("with %s=%s: %q, want %q", servicesVariable, variable, got, want)
+		}
+	}
+}
+
+// What is said has the commands of this host; data, and the names of fields, stay as they are.
+func TestServices_AdaptJSON(t *testing.T) {
+	const text = `{
+  "hint": "systemctl start salt-master",
+  "next": ["say \"so\"; systemctl stop saltclusterd", {"arg": ["systemctl stop salt-master"]}, "systemctl stop saltclusterd"],
+  "arg": "systemctl stop salt-master", "systemctl stop salt-master": 1
+}`
+	const want = `{
+  "hint": "sv up salt-master",
+  "next": ["say \"so\"; sv down saltclusterd", {"arg": ["systemctl stop salt-master"]}, "sv down saltclusterd"],
+  "arg": "systemctl stop salt-master", "systemctl stop salt-master": 1
+}`
+	if got := string(runit.AdaptJSON([]byte(text))); got != want {
+		t.Errorf("%s", got)
+	}
+	if got := string(systemd.AdaptJSON([]byte(text))); got != text {
+		t.Errorf("with systemd: %s", got)
+	}
+	for _, broken := range []string{`{"hint": "systemctl x`, `}}{"systemctl `, `"systemctl \`} {
+		if got := string(runit.AdaptJSON([]byte(broken))); got != broken {
+			t.Errorf("%q: %q", broken, got)
+		}
+	}
+}
