@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,14 +21,17 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// behindLab is a cluster of masters with disks of their own, HAProxy, and minions that the test plays.
+// behindLab is a cluster of masters with disks of their own, HAProxy, minions that the test plays, and one that is real
+// and knows only the last node.
 type behindLab struct {
 	*lab.Cluster
-	minions []*byteMinion
-	http    *http.Client
+	minions  []*byteMinion
+	attached *lab.Minion
+	http     *http.Client
 }
 
-// TestBehind deletes keys that a node cannot learn of, because its disk is full or its link is cut.
+// TestBehind deletes keys that a node cannot learn of, because its disk is full or its link is cut. Before that, a disk
+// that is full takes no returns.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	cuts := 1
@@ -35,7 +40,7 @@ func TestBehind(t *testing.T) {
 	}
 	l := labtest.New(t, lab.Options{})
 	labtest.NeedNetwork(t, l)
-	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{Masters: lab.Versions, Disk: 512})
+	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{Masters: lab.Versions, Disk: 512, DaemonSettings: metricsForAll})
 	if errors.Is(err, lab.ErrNoDisk) {
 		t.Skip(err)
 	}
@@ -43,6 +48,9 @@ func TestBehind(t *testing.T) {
 	labtest.Must(t, c.Form(t.Context()))
 	labtest.Must(t, c.StartEdge(t.Context()))
 	b := &behindLab{Cluster: c}
+	b.attached, err = c.LB.Host().NewMinion(lab.Versions[0], "attached", c.Nodes[2].Addr)
+	labtest.Must(t, err)
+	labtest.Must(t, b.attached.Start(t.Context()))
 	b.http = &http.Client{Timeout: time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -57,7 +65,10 @@ func TestBehind(t *testing.T) {
 			pin: masterPub(t, c.Nodes[0].Master),
 		})
 	}
+	keyIs(t, c, b.attached.ID, "minions_pre", time.Minute)
 	admit(t, c, b.minions...)
+	keyIs(t, c, b.attached.ID, "minions", time.Minute)
+	t.Run("returns and full disks", b.testFullReturns)
 	t.Run("full disk", b.testFullDisk)
 	t.Run("cut off", func(t *testing.T) {
 		var applied, ready []time.Duration
@@ -87,6 +98,80 @@ func deleted(t *testing.T, n *lab.Node, id string) {
 	res, err := n.Daemon.Ctl(t.Context(), "keys", "delete", id, "--yes")
 	labtest.Must(t, err)
 	labtest.Must(t, res.Err())
+}
+
+// untilTold is a job that says that it runs, and ends when it is told to. Both are files on its minion. It returns more
+// than fits into what a journal has of its last block.
+type untilTold struct {
+	jid, began, end string
+}
+
+// beginJob publishes such a job on a node and waits until the minion runs it.
+func (b *behindLab) beginJob(t *testing.T, on *lab.Node, name string) *untilTold {
+	t.Helper()
+	labtest.Must(t, os.MkdirAll(b.attached.StateDir(), 0o755))
+	j := &untilTold{began: filepath.Join(b.attached.StateDir(), name+".began")}
+	j.end = strings.TrimSuffix(j.began, "began") + "end"
+	j.jid = asyncOn(t, on, []string{b.attached.ID}, "cmd.run",
+		fmt.Sprintf("touch %s; until [ -e %s ]; do sleep 0.1; done; head -c 40000 /dev/zero | tr '\\0' r", j.began, j.end),
+		inShell)
+	eventually(t, time.Minute, name+" to run", func() bool { _, err := os.Stat(j.began); return err == nil })
+	return j
+}
+
+// testFullReturns has a real minion return what a node has published whose disk is full now. Another node's journal
+// takes it; with all disks full none does and no master's Python either, so the minion hears nothing and sends it
+// again.
+func (b *behindLab) testFullReturns(t *testing.T) {
+	ctx, full := t.Context(), b.Nodes[2]
+	labtest.Must(t, lab.Answering(ctx, full.Master, b.attached.ID))
+	lost := func() float64 {
+		return metricSum(t, full, "saltcluster_sidecar_requests_lost_total", `cmd="_return"`, `route="journal"`)
+	}
+	watch := full.NewProcess(lab.Spec{
+		Name: "returned", Env: full.Master.Env(), Argv: []string{"/usr/bin/env", "salt-run", "state.event", "pretty=False"},
+	})
+	labtest.Must(t, watch.Start(ctx))
+	defer func() { _ = watch.Kill() }()
+	eventually(t, time.Minute, "the listener to hear", func() bool {
+		labtest.Must(t, lab.Answering(ctx, full.Master, b.attached.ID))
+		return watch.Logged("salt/job/")
+	})
+	for _, s := range []struct {
+		name string
+		full []*lab.Node
+	}{{"one disk", []*lab.Node{full}}, {"all disks", b.Nodes}} {
+		job := b.beginJob(t, full, strings.ReplaceAll(s.name, " ", "-"))
+		handed, unheard := outcomes(t, full, "handed_off"), lost()
+		for _, n := range s.full {
+			labtest.Must(t, n.FillDisk())
+		}
+		labtest.Must(t, os.WriteFile(job.end, nil, 0o644))
+		if len(s.full) == 1 {
+			eventually(t, time.Minute, "another node to keep the return", func() bool {
+				return outcomes(t, full, "handed_off") > handed
+			})
+		} else {
+			eventually(t, time.Minute, "the return to be given up", func() bool { return lost() > unheard })
+			if got := outcomes(t, full, "handed_off"); got != handed {
+				t.Errorf("%s: a full disk has taken %v returns", s.name, got-handed)
+			}
+		}
+		if tag := "salt/job/" + job.jid + "/ret/"; watch.Logged(tag) {
+			t.Errorf("%s: the return is on the bus before a disk has it", s.name)
+		}
+		began := time.Now()
+		for _, n := range s.full {
+			labtest.Must(t, n.FreeDisk())
+		}
+		inCacheOf(t, b.Cluster, full, job.jid, 2*time.Minute, b.attached.ID)
+		eventually(t, time.Minute, "the event of the return", func() bool {
+			return watch.Logged("salt/job/" + job.jid + "/ret/" + b.attached.ID)
+		})
+		t.Logf("%s: the return was in the job cache %s after there was room", s.name,
+			time.Since(began).Round(time.Millisecond))
+	}
+	labtest.Must(t, b.Whole(ctx, 2*time.Minute))
 }
 
 // testFullDisk deletes a minion's key while a node's disk takes no more entries.
