@@ -57,6 +57,7 @@ func TestSigned(t *testing.T) {
 		{"a forged return is dropped", testForged},
 		{"a syndic", low.test},
 		{"a syndic whose master is away", low.testMasterAway},
+		{"a syndic whose key was deleted", low.testDeleted},
 	} {
 		t.Run(s.name, func(t *testing.T) { s.test(t, c) })
 	}
@@ -288,5 +289,43 @@ func (m *lowMaster) testMasterAway(t *testing.T, c *lab.Cluster) {
 				t.Errorf("%s: %q of a job has the mode %v, not %v", n.Name, path, got, want)
 			}
 		}
+	}
+}
+
+// testDeleted: what happens below a syndic whose key was deleted while a job ran there is heard above no more.
+func (m *lowMaster) testDeleted(t *testing.T, c *lab.Cluster) {
+	ctx, top := t.Context(), c.Nodes[1]
+	const tag = "lab/count/deleted"
+	end := filepath.Join(m.minion.StateDir(), "end")
+	began := filepath.Join(m.minion.StateDir(), "begun")
+	jid := asyncOn(t, top, []string{m.minion.ID}, "cmd.run",
+		fmt.Sprintf("touch %s; until [ -e %s ]; do sleep 0.1; done", began, end), inShell)
+	eventually(t, time.Minute, "the job to run below", func() bool { _, err := os.Stat(began); return err == nil })
+	deleted(t, c.Nodes[0], m.ID)
+	labtest.Must(t, os.WriteFile(end, nil, 0o644))
+	_, err := m.minion.Call(ctx, "event.send", tag)
+	labtest.Must(t, err)
+	keyIs(t, c, m.ID, "minions_pre", time.Minute) // it signs in anew
+	// What minions fire now, and return, comes after whatever the syndic may have sent.
+	got, err := c.Nodes[0].Master.Pub(ctx, "*", "event.send", tag)
+	labtest.Must(t, err)
+	labtest.Must(t, lab.AnsweredBy(got, c.IDs()...))
+	inCache(t, c, top, async(t, top, "test.ping"), time.Minute)
+	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the reactors", func(context.Context) error {
+		runs, err := counted(c)
+		if n := sum(runs, tag); err == nil && n < len(c.IDs()) {
+			err = fmt.Errorf("they ran %d times", n)
+		}
+		return err
+	}))
+	runs, err := counted(c)
+	labtest.Must(t, err)
+	if n := sum(runs, "syndic/"+m.ID+"/"+tag); n > 0 {
+		t.Errorf("the event from below fired %d times", n)
+	}
+	found, err := cached(ctx, top, jid)
+	labtest.Must(t, err)
+	if len(found) > 0 {
+		t.Errorf("the job cache has returns from below: %v", found)
 	}
 }
