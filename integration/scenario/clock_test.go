@@ -26,34 +26,61 @@ func setClock(t *testing.T, n *lab.Node, by time.Duration) {
 	labtest.Must(t, n.Master.SetSeams(lab.Seams{Clock: by}))
 }
 
+const (
+	// clockReadings is a minute, as a node counts it: every five seconds it reads the clocks of the others. That is what
+	// is promised, on a machine of any speed.
+	clockReadings = 12
+	// clockDeadline is when a node that counts nothing is given up.
+	clockDeadline = 5 * time.Minute
+)
+
+// readingsOf returns what counts how often a node has read the clocks of the others from now on.
+func readingsOf(t *testing.T, n *lab.Node) func() float64 {
+	t.Helper()
+	read := func() float64 { return metricSum(t, n, "saltcluster_clock_readings_total") }
+	before := read()
+	return func() float64 { return read() - before }
+}
+
 // clocksNamed waits until the statuses of all nodes say this of the clock of n, and of no other; empty: nothing is
-// wrong with any clock.
+// wrong with any clock. They do within a minute of the first node's.
 func clocksNamed(t *testing.T, c *lab.Cluster, n *lab.Node, text string) {
 	t.Helper()
-	began := time.Now()
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "status to say "+text, func(ctx context.Context) error {
-		for _, asked := range c.Nodes {
-			var st adminapi.Status
-			if err := asked.Daemon.CtlJSON(ctx, &st, "status"); err != nil {
-				return err
-			}
-			named := false
-			for _, p := range st.Problems {
-				if !strings.Contains(p.Message, "clock") {
-					continue
-				}
-				if text == "" || p.Node != n.Name || !strings.Contains(p.Message, text) || named {
-					return fmt.Errorf("%s says of %s: %s", asked.Name, p.Node, p.Message)
-				}
-				named = true
-			}
-			if named != (text != "") {
-				return fmt.Errorf("%s says nothing of clocks", asked.Name)
-			}
+	began, readings := time.Now(), readingsOf(t, c.Nodes[0])
+	what := fmt.Sprintf("status to say %q of clocks", text)
+	labtest.Must(t, lab.Eventually(t.Context(), clockDeadline, what, func(ctx context.Context) error {
+		times := readings() // first: what is seen afterwards is not older
+		err := clocksNamedNow(ctx, c, n, text)
+		if err != nil && times > clockReadings {
+			t.Fatalf("%s: not when %s had read the clocks %v times: %v", what, c.Nodes[0].Name, times, err)
 		}
-		return nil
+		return err
 	}))
-	t.Logf("%q after %s", text, time.Since(began).Round(100*time.Millisecond))
+	t.Logf("%q after %s and %v readings", text, time.Since(began).Round(100*time.Millisecond), readings())
+}
+
+// clocksNamedNow returns how the statuses of all nodes differ from that.
+func clocksNamedNow(ctx context.Context, c *lab.Cluster, n *lab.Node, text string) error {
+	for _, asked := range c.Nodes {
+		var st adminapi.Status
+		if err := asked.Daemon.CtlJSON(ctx, &st, "status"); err != nil {
+			return err
+		}
+		named := false
+		for _, p := range st.Problems {
+			if !strings.Contains(p.Message, "clock") {
+				continue
+			}
+			if text == "" || p.Node != n.Name || !strings.Contains(p.Message, text) || named {
+				return fmt.Errorf("%s says of %s: %s", asked.Name, p.Node, p.Message)
+			}
+			named = true
+		}
+		if named != (text != "") {
+			return fmt.Errorf("%s says nothing of clocks", asked.Name)
+		}
+	}
+	return nil
 }
 
 // A node whose clock is wrong is named by every node's status and by doctor, and goes on working.
@@ -128,10 +155,14 @@ func testClock(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, m2.Master.Kill())
 	labtest.Must(t, m2.Daemon.Kill())
 	answersFromAll(t, c, "dead", m1, m3)
+	refused := serialsRefused(t, c)
 	setClock(t, m2, 0)
 	labtest.Must(t, errors.Join(m2.Daemon.GiveSeams(0), m2.Master.GiveSeams(0)))
 	startAgain(t, m2)
 	answersFromAll(t, c, "back with the right clock", c.Nodes...)
+	if n := serialsRefused(t, c); n != refused {
+		t.Errorf("%d jobs more are refused for their serials", n-refused)
+	}
 	clocksNamed(t, c, m2, "")
 }
 
@@ -163,14 +194,49 @@ func gather(t *testing.T, c *lab.Cluster, to *lab.Node) {
 	}
 }
 
-// answersFromAll waits until all minions answer each of the nodes, and logs how long that took.
+// answersFromAll waits until all minions are connected to these nodes and answer each of them. From a minute of the
+// first node's on they refuse no job for its serial.
 func answersFromAll(t *testing.T, c *lab.Cluster, what string, nodes ...*lab.Node) {
 	t.Helper()
 	began := time.Now()
+	eventually(t, clockDeadline, what+": all minions to be connected", func() bool {
+		connected := 0.0
+		for _, n := range nodes {
+			connected += metricSum(t, n, "saltcluster_edge_subscribers", `edge="pub"`)
+		}
+		return int(connected) >= len(c.Minions)
+	})
+	connected, refused, readings := time.Since(began), serialsRefused(t, c), readingsOf(t, nodes[0])
 	for _, n := range nodes {
-		labtest.Must(t, c.Answering(t.Context(), n))
+		labtest.Must(t, lab.Eventually(t.Context(), clockDeadline, what+": all to answer "+n.Name,
+			func(ctx context.Context) error {
+				times, before := readings(), serialsRefused(t, c)
+				got, err := n.Master.Pub(ctx, "*", "test.ping")
+				if more := serialsRefused(t, c) - before; more > 0 && times > clockReadings {
+					t.Fatalf("%s: %d minions refuse a job of %s, which has read the clocks %v times", what, more, n.Name, times)
+				}
+				for id, v := range got {
+					if err == nil && v != true {
+						err = fmt.Errorf("%s answers %v", id, v)
+					}
+				}
+				return errors.Join(err, lab.AnsweredBy(got, c.IDs()...))
+			}))
 	}
-	t.Logf("%s: all answer %d nodes after %s", what, len(nodes), time.Since(began).Round(100*time.Millisecond))
+	t.Logf("%s: all answer %d nodes after %s and %v readings; they were connected after %s, and refused %d jobs", what,
+		len(nodes), time.Since(began).Round(100*time.Millisecond), readings(), connected.Round(100*time.Millisecond),
+		serialsRefused(t, c)-refused)
+}
+
+// serialsRefused counts the jobs that minions have refused because they came before others, by their serials.
+func serialsRefused(t *testing.T, c *lab.Cluster) (n int) {
+	t.Helper()
+	for _, m := range c.Minions {
+		raw, err := os.ReadFile(m.LogPath())
+		labtest.Must(t, err)
+		n += strings.Count(string(raw), "invalid serial")
+	}
+	return n
 }
 
 // The host of a node starts with a wrong clock, or is set while the node is cut off; all minions come to it, and it

@@ -25,6 +25,7 @@ func TestOperate(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	spec := lab.DefaultCluster()
 	spec.Minions, spec.MasterSettings, spec.Seams = lab.Versions, clusterMasters, lab.SeamClock
+	spec.DaemonSettings = metricsForAll
 	c, err := l.NewCluster(t.Context(), spec)
 	labtest.Must(t, err)
 	for _, n := range c.Nodes {

@@ -8,10 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"saltclusterd/backoff"
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/metric"
 	"saltclusterd/sidecar/hlc"
 )
 
@@ -45,7 +48,9 @@ type Config struct {
 	Observe  func(serial hlc.Timestamp) error                       // has this node's serials follow another member's
 	Wall     func() time.Time                                       // the clock of this host
 	Interval time.Duration
-	Logger   *slog.Logger
+
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer // nil: no metrics
 }
 
 // Watch reads the clocks of the other members.
@@ -53,12 +58,17 @@ type Watch struct {
 	cfg   Config
 	times *hlc.Reference
 	wrong atomic.Bool // this host's is off, as the log has it
+	reads prometheus.Counter
 }
 
 // NewWatch returns a Watch that has read only this host's clock.
 func NewWatch(cfg Config) *Watch {
 	began := time.Now()
-	return &Watch{cfg: cfg, times: hlc.NewReference(cfg.Wall, func() time.Duration { return time.Since(began) })}
+	return &Watch{
+		cfg: cfg, times: hlc.NewReference(cfg.Wall, func() time.Duration { return time.Since(began) }),
+		reads: metric.NewSet(cfg.Registerer, "clock").NewCounter("readings_total",
+			"How often the clocks of all other members were read."),
+	}
 }
 
 // Reference returns the time that the members agree on.
@@ -74,6 +84,7 @@ func (w *Watch) Run(ctx context.Context) {
 			w.times.Settle()
 		}
 		w.logChange()
+		w.reads.Inc()
 		pause := w.cfg.Interval
 		if !known || missing > 0 && time.Since(began) < maxAge {
 			pause = min(pause, retryInterval)

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/health"
@@ -109,6 +111,9 @@ func TestWatch_JudgesClocks(t *testing.T) {
 				}
 				if n := int(serials.Load()); n != len(c.others) {
 					t.Errorf("%d serials were observed", n)
+				}
+				if n := testutil.ToFloat64(w.reads); n != 1 {
+					t.Errorf("the clocks were read %v times", n)
 				}
 				cancel()
 				<-ended

@@ -287,7 +287,7 @@ func (m *member) newClocks() *clocks.Watch {
 			s, err := m.reports.Ask(ctx, id)
 			return clocks.Reading{Wall: s.Now, Serial: s.Serial}, err
 		},
-		Observe: func(serial hlc.Timestamp) error { return m.role.observe(serial) },
+		Observe: func(serial hlc.Timestamp) error { return m.role.observe(serial) }, Registerer: m.d.reg,
 	})
 }
 
