@@ -55,7 +55,7 @@ var units = map[Kind][]string{
 	Counter: {
 		"attempts", "bytes", "changes", "chunks", "claims", "connections", "damages", "deliveries", "events", "failures",
 		"faults", "files", "findings", "groups", "hits", "jobs", "joins", "messages", "minions", "packets", "proposals",
-		"publications", "records", "replies", "requests", "returns", "stalls", "subscriptions", "versions",
+		"publications", "readings", "records", "replies", "requests", "returns", "stalls", "subscriptions", "versions",
 	},
 	Gauge: {
 		"bytes", "changes", "conflicts", "connections", "copies", "events", "files", "jobs", "members", "minions",

@@ -37,7 +37,7 @@ const (
 // readingsOf returns what counts how often a node has read the clocks of the others from now on.
 func readingsOf(t *testing.T, n *lab.Node) func() float64 {
 	t.Helper()
-	read := func() float64 { return metricSum(t, n, "saltcluster_clock_readings_total") }
+	read := func() float64 { return metricSum(t, n, "saltcluster_node_clock_readings_total") }
 	before := read()
 	return func() float64 { return read() - before }
 }

@@ -66,7 +66,7 @@ func NewWatch(cfg Config) *Watch {
 	began := time.Now()
 	return &Watch{
 		cfg: cfg, times: hlc.NewReference(cfg.Wall, func() time.Duration { return time.Since(began) }),
-		reads: metric.NewSet(cfg.Registerer, "clock").NewCounter("readings_total",
+		reads: metric.NewSet(cfg.Registerer, "node").NewCounter("clock_readings_total",
 			"How often the clocks of all other members were read."),
 	}
 }
