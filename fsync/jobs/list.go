@@ -27,6 +27,14 @@ type Summary struct {
 // maxList bounds the jobs of a list.
 const maxList = 10_000
 
+// decodeSummaries reads what a member answers.
+func decodeSummaries(raw []byte) (all []Summary, err error) {
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, fmt.Errorf("list of jobs: %w", err)
+	}
+	return all, nil
+}
+
 // List returns the newest jobs of all members that answer, and those that did not.
 func (s *Store) List(ctx context.Context, n int) (list []Summary, silent []node.ID) {
 	n = min(max(n, 1), maxList)
@@ -38,7 +46,7 @@ func (s *Store) List(ctx context.Context, n int) (list []Summary, silent []node.
 		wg.Go(func() {
 			raw, err := s.ask(ctx, id, encodeList(n))
 			if err == nil {
-				err = json.Unmarshal(raw, &found[i])
+				found[i], err = decodeSummaries(raw)
 			}
 			failed[i] = err != nil
 		})

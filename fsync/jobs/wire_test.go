@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"bytes"
+	"encoding/json"
 	"reflect"
 	"testing"
 )
@@ -105,6 +106,25 @@ func FuzzDecodeWish(f *testing.F) {
 			if err == nil && i >= n {
 				t.Errorf("%d of %d", i, n)
 			}
+		}
+	})
+}
+
+// FuzzDecodeSummaries: what can be read is told again as it was read.
+func FuzzDecodeSummaries(f *testing.F) {
+	f.Add([]byte(`[{"JID":"20260102000000000001","Function":"test.ping","Target":"*","Minions":2,"Nodes":["a"]}]`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		all, err := decodeSummaries(b)
+		if err != nil {
+			return
+		}
+		raw, err := json.Marshal(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := decodeSummaries(raw); err != nil || !reflect.DeepEqual(again, all) {
+			t.Errorf("%q is read as %+v and then as %+v, %v", b, all, again, err)
 		}
 	})
 }

@@ -29,10 +29,10 @@ var decoderCalls = regexp.MustCompile(`^(json\.(Unmarshal|NewDecoder)|yaml\.(Unm
 
 // untried are decoders without a target, with the reason.
 var untried = map[string]string{
-	"saltclusterd/cmd/saltclusterctl/console.toNode":       "what this program itself has just encoded",
-	"saltclusterd/cmd/saltclusterctl/doctor.Certificate":   "this node's own; FuzzPeerCert tries those of others",
-	"(*saltclusterd/consensus/state.Secret).UnmarshalJSON": "refuses whatever it is given",
-	"(*saltclusterd/sidecar/upstream.SubClient).Import":    "takes a descriptor along with what FuzzDecodeClient tries",
+	"(*saltclusterd/cmd/saltclusterctl/console.Env).toNode": "what this program itself has just encoded",
+	"saltclusterd/cmd/saltclusterctl/doctor.Certificate":    "this node's own; FuzzPeerCert tries those of others",
+	"(*saltclusterd/consensus/state.Secret).UnmarshalJSON":  "refuses whatever it is given",
+	"(*saltclusterd/sidecar/upstream.SubClient).Import":     "takes a descriptor along with what FuzzDecodeClient tries",
 }
 
 // notOurs are directories whose code runs on nobody's master.
@@ -85,6 +85,7 @@ func (p *program) reachable(todo []string) map[string]bool {
 			continue
 		}
 		seen[name] = true
+		todo = append(todo, p.assigned[name]...)
 		for m := range fn.mentions {
 			todo = append(todo, m)
 		}

@@ -27,6 +27,7 @@ type program struct {
 	importer  types.Importer
 	functions map[string]*function // by types.Func.FullName
 	methods   map[string][]string  // full names by the bare one
+	assigned  map[string][]string  // what is mentioned where variables of packages are set, by their full name
 }
 
 type function struct {
@@ -80,7 +81,8 @@ func loadProgram(t *testing.T) *program {
 	for _, l := range goList(t, wanted...) {
 		exports[l.ImportPath] = l.Export
 	}
-	p := &program{fset: token.NewFileSet(), functions: map[string]*function{}, methods: map[string][]string{}}
+	p := &program{fset: token.NewFileSet(), functions: map[string]*function{}, methods: map[string][]string{},
+		assigned: map[string][]string{}}
 	p.importer = importer.ForCompiler(p.fset, "gc", func(path string) (io.ReadCloser, error) {
 		if exports[path] == "" {
 			return nil, fmt.Errorf("nothing is exported of %s", path)
@@ -161,6 +163,9 @@ func (p *program) function(name *ast.Ident, body ast.Node, info *types.Info) *fu
 	fn := &function{name: name.Name, at: at, test: strings.HasSuffix(at.Filename, "_test.go"), mentions: map[string]bool{},
 		asks: map[string]bool{}}
 	ast.Inspect(body, func(n ast.Node) bool {
+		if set, is := n.(*ast.AssignStmt); is && set.Tok == token.ASSIGN {
+			p.noteAssigned(set, info)
+		}
 		id, ok := n.(*ast.Ident)
 		if !ok || info.Uses[id] == nil || info.Uses[id].Pkg() == nil ||
 			!strings.HasPrefix(info.Uses[id].Pkg().Path(), module) {
@@ -182,4 +187,37 @@ func (p *program) function(name *ast.Ident, body ast.Node, info *types.Info) *fu
 		return true
 	})
 	return fn
+}
+
+// noteAssigned notes functions that are put into a variable of a package. One of a test, set by the tests beside the
+// package, is known by its name alone.
+func (p *program) noteAssigned(set *ast.AssignStmt, info *types.Info) {
+	for _, to := range set.Lhs {
+		name := ""
+		switch to := to.(type) {
+		case *ast.Ident:
+			if v, is := info.Uses[to].(*types.Var); is && v.Pkg() != nil && v.Parent() == v.Pkg().Scope() {
+				name = fullName(v)
+			}
+		case *ast.SelectorExpr:
+			if x, is := to.X.(*ast.Ident); is {
+				if pkg, is := info.Uses[x].(*types.PkgName); is {
+					name = pkg.Imported().Path() + "." + to.Sel.Name
+				}
+			}
+		}
+		if !strings.HasPrefix(name, module) {
+			continue
+		}
+		for _, value := range set.Rhs {
+			ast.Inspect(value, func(n ast.Node) bool {
+				if id, is := n.(*ast.Ident); is {
+					if f, is := info.Uses[id].(*types.Func); is {
+						p.assigned[name] = append(p.assigned[name], f.Origin().FullName())
+					}
+				}
+				return true
+			})
+		}
+	}
 }
