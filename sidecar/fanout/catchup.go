@@ -23,9 +23,6 @@ const (
 	// are given what was published meanwhile. A 3006 minion that signs in while several publications wait opens the newest
 	// first, and drops the others for their serials (salt/crypt.py Crypticle.loads).
 	lateAgain = 6 * time.Second
-	// overdueRounds is how many times what comes late is published after a change of the AES key: lateAgain lies between
-	// the first two, and twice that between the last two.
-	overdueRounds = 3
 	// movedFrom is how long before a subscriber was told of another AES key what it is given after that was published at
 	// least. Its minion may have begun to sign in then, for another reason.
 	movedFrom = 2 * time.Second
@@ -56,7 +53,6 @@ type catchUp struct {
 	overdue []overdue
 	epoch   uint64    // in force when it was looked last
 	changed time.Time // when it was found to have become that
-	rekeyed time.Time // when it was found to have replaced another
 	next    time.Time // when something may be given again
 	nudge   []byte    // of that epoch
 }
@@ -73,9 +69,7 @@ type arrival struct {
 // overdue is a publication that a peer has brought late.
 type overdue struct {
 	late.Publication
-	came   time.Time
-	rounds int       // times that it was published
-	due    time.Time // not before; zero: as soon as that is safe
+	came time.Time
 }
 
 func (c *catchUp) runLoop(ctx context.Context) {
@@ -142,18 +136,13 @@ func (c *catchUp) takeOverdue() {
 		keep--
 		bytes += len(c.overdue[keep].Plain)
 	}
-	for _, o := range c.overdue[:keep] {
-		c.giveUp(o, "unknown", "too many came late together")
-	}
+	c.h.metrics.late.WithLabelValues("unknown").Add(float64(keep))
 	c.overdue = slices.Delete(c.overdue, 0, keep)
 }
 
 // noteEpoch notes a change of the epoch.
 func (c *catchUp) noteEpoch(now time.Time) {
 	if n := c.h.epochNumber(); n != c.epoch {
-		if c.epoch != 0 {
-			c.rekeyed = now
-		}
 		c.epoch, c.changed, c.nudge = n, now, nil
 	}
 }
@@ -172,47 +161,30 @@ func (c *catchUp) nudgeAll(who []edge.Newcomer) {
 	c.h.cfg.Edge.Give(who, []edge.Publication{{Body: c.nudge}})
 }
 
-// publishOverdue gives to all what a peer has brought late, as soon as that is safe. After a change of the AES key it
-// gives that twice more: a cut is often over together with such a change, and minions that sign in drop what waits.
+// publishOverdue gives to all what a peer has brought late, as soon as that is safe.
 func (c *catchUp) publishOverdue(ctx context.Context, now time.Time) {
 	var ready []late.Publication
-	left := make([]overdue, 0, len(c.overdue))
-	for _, o := range c.overdue {
-		if now.Before(o.due) {
-			left = append(left, o)
-			continue
-		}
+	c.overdue = slices.DeleteFunc(c.overdue, func(o overdue) bool {
 		from, known := c.h.knownFrom(o.came, now)
 		switch {
-		case !known && now.Sub(o.At) < MaxAge:
-			left = append(left, o)
 		case known && c.h.memory.Followed(o.At):
-			c.giveUp(o, "followed", "more were published since than minions remember")
+			c.h.metrics.late.WithLabelValues("followed").Inc()
+			c.h.cfg.Logger.Warn("publication of a peer came late and is not delivered: more were published since than minions remember", "jid", o.JID)
 		case known && !o.At.Before(from) && now.Sub(o.At) < MaxAge:
 			ready = append(ready, o.Publication)
-			if o.rounds++; o.rounds < overdueRounds && now.Sub(c.rekeyed) < MaxAge {
-				o.due = now.Add(time.Duration(o.rounds) * lateAgain)
-				left = append(left, o)
-			}
+		case !known && now.Sub(o.At) < MaxAge:
+			return false
 		default:
-			c.giveUp(o, "unknown", "not all nodes say which minions have started since")
+			c.h.metrics.late.WithLabelValues("unknown").Inc()
+			c.h.cfg.Logger.Warn("publication of a peer came late and is not delivered: not all nodes say which minions have started since", "jid", o.JID)
 		}
-	}
-	c.overdue = left
+		return true
+	})
 	c.h.sealCopies(ctx, ready, 1, func(copies []edge.Publication) {
 		for _, p := range copies {
 			c.h.cfg.Edge.Publish(p)
 		}
 	})
-}
-
-// giveUp counts a publication that is not delivered late, unless it was before.
-func (c *catchUp) giveUp(o overdue, result, why string) {
-	if o.rounds > 0 {
-		return
-	}
-	c.h.metrics.late.WithLabelValues(result).Inc()
-	c.h.cfg.Logger.Warn("publication of a peer came late and is not delivered", "jid", o.JID, "reason", why)
 }
 
 // serveDue gives those whose time has come what is safe to give.

@@ -218,54 +218,6 @@ func TestLateFromAPeer_Followed(t *testing.T) {
 	})
 }
 
-// TestLateFromAPeer_Rekeyed: what a peer brings late is published three times when the AES key has changed, each time
-// under a serial that grows, and once otherwise.
-func TestLateFromAPeer_Rekeyed(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		rekeyed bool
-		rounds  []time.Duration // when something is published, after the first time
-	}{
-		{"another key", true, []time.Duration{0, lateAgain, 3 * lateAgain}},
-		{"the same key", false, []time.Duration{0}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			f := newHubFixture(t)
-			m := f.begin(t, 1, 0)
-			now := time.Now()
-			c := &catchUp{h: f.Hub}
-			c.noteEpoch(now.Add(-time.Hour))
-			if test.rekeyed {
-				m = f.begin(t, 2, 0)
-			}
-			c.noteEpoch(now)
-			f.remotePublication("b", job(t, "20261128000000000001", "*"), now.Add(-10*time.Second))
-			c.takeOverdue()
-			serial := uint64(0)
-			for round, after := range test.rounds {
-				if round > 0 {
-					c.publishOverdue(t.Context(), now.Add(after-time.Millisecond))
-				}
-				if len(f.edge.pubs) != round {
-					t.Fatalf("%d published before %s", len(f.edge.pubs), after)
-				}
-				c.publishOverdue(t.Context(), now.Add(after))
-				if len(f.edge.pubs) != round+1 {
-					t.Fatalf("%d published after %s", len(f.edge.pubs), after)
-				}
-				peek := f.open(t, f.edge.pubs[round].Body, m)
-				if peek.Serial <= serial || peek.JID != "20261128000000000001" {
-					t.Errorf("%s with serial %d after %d", peek.JID, peek.Serial, serial)
-				}
-				serial = peek.Serial
-			}
-			if len(c.overdue) != 0 {
-				t.Errorf("%+v waits for good", c.overdue)
-			}
-		})
-	}
-}
-
 // TestTakeOverdue_Bounded: what is too much is dropped from the front, and counted as missed.
 func TestTakeOverdue_Bounded(t *testing.T) {
 	f := newHubFixture(t)

@@ -59,10 +59,8 @@ func (h *Hub) remotePublication(origin node.ID, p Publication, at time.Time) {
 	arrived := time.Now()
 	// a minion may have had it elsewhere
 	if h.rememberLate(peek.JID, origin, p, at) && arrived.Sub(at) > lateFrom && !h.hasOldPeers() {
-		h.isOverdue(overdue{
-			Publication: late.Publication{JID: peek.JID, Plain: p.Plain, Topics: p.Topics, At: at, Origin: string(origin)},
-			came:        arrived,
-		})
+		h.isOverdue(overdue{late.Publication{JID: peek.JID, Plain: p.Plain, Topics: p.Topics, At: at, Origin: string(origin)},
+			arrived})
 		return
 	}
 	h.cfg.Hold() // publications of one origin come one after the other, so their order stays
