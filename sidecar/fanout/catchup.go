@@ -167,9 +167,6 @@ func (c *catchUp) publishOverdue(ctx context.Context, now time.Time) {
 	c.overdue = slices.DeleteFunc(c.overdue, func(o overdue) bool {
 		from, known := c.h.knownFrom(o.came, now)
 		switch {
-		case known && c.h.memory.Followed(o.At):
-			c.h.metrics.late.WithLabelValues("followed").Inc()
-			c.h.cfg.Logger.Warn("publication of a peer came late and is not delivered: more were published since than minions remember", "jid", o.JID)
 		case known && !o.At.Before(from) && now.Sub(o.At) < MaxAge:
 			ready = append(ready, o.Publication)
 		case !known && now.Sub(o.At) < MaxAge:
@@ -204,7 +201,7 @@ func (c *catchUp) serveDue(ctx context.Context, now time.Time) {
 			left = append(left, a)
 		case !known:
 			c.h.metrics.late.WithLabelValues("unknown").Add(float64(len(a.who)))
-			c.h.cfg.Logger.Warn("publications of the last two minutes not given to subscribers: not all nodes say which minions have started since",
+			c.h.cfg.Logger.Warn("publications of the last minute not given to subscribers: not all nodes say which minions have started since",
 				"subscribers", len(a.who))
 		default:
 			a.since = since
@@ -274,7 +271,7 @@ func (c *catchUp) giveTo(ctx context.Context, now time.Time, who []edge.Newcomer
 	c.h.sealCopies(ctx, pubs, len(who), func(copies []edge.Publication) { given += c.h.cfg.Edge.Give(who, copies) })
 	c.h.metrics.late.WithLabelValues("given").Add(float64(given))
 	if len(pubs) > 0 {
-		c.h.cfg.Logger.Info("publications of the last two minutes given to subscribers that may have missed them",
+		c.h.cfg.Logger.Info("publications of the last minute given to subscribers that may have missed them",
 			"publications", len(pubs), "subscribers", len(who))
 	}
 	c.next = now.Add(latePause)
@@ -289,7 +286,7 @@ func laterOf(a, b time.Time) time.Time {
 
 // knownFrom reports whether it is known which processes of minions signed in until came, wherever, and so from when on
 // publications may be given. At a node that no other node reaches, no new process has signed in since the node was
-// heard last (Hub.cutOff), for awayFor at least; where its host refuses connections to it, for longer. What it did just
+// heard last (Hub.cutOff), for MaxAge at least; where its host refuses connections to it, for longer. What it did just
 // before it was heard last is not known, unless its process has ended and had told all; nor what its run before did.
 func (h *Hub) knownFrom(came, now time.Time) (from time.Time, ok bool) {
 	if h.cfg.Minority() || h.cfg.Withhold() {
@@ -326,7 +323,7 @@ func (h *Hub) isAway(id node.ID, l *linked, heard, now time.Time) bool {
 	if l.refused.refusesNow(now) {
 		return true
 	}
-	return h.cfg.Away(id) && now.Sub(heard) < awayFor
+	return h.cfg.Away(id) && now.Sub(heard) < MaxAge
 }
 
 // refusals is how a peer's host answers attempts to reach the peer.

@@ -189,35 +189,6 @@ func TestLateFromAPeer(t *testing.T) {
 	}
 }
 
-// TestLateFromAPeer_Followed: what a peer brings late is not published when so many were published since that a minion
-// which has had it elsewhere may have forgotten it.
-func TestLateFromAPeer_Followed(t *testing.T) {
-	f := newHubFixture(t)
-	m := f.begin(t, 1, 0)
-	o := f.withPeer(t)
-	jids := func() (all []string) {
-		f.edge.mu.Lock()
-		defer f.edge.mu.Unlock()
-		for _, p := range f.edge.pubs {
-			all = append(all, f.open(t, p.Body, m).JID)
-		}
-		return all
-	}
-	f.remotePublication("b", job(t, "20261128000000000001", "*"), time.Now().Add(-90*time.Second))
-	f.remotePublication("b", job(t, "20261128000000000002", "*"), time.Now().Add(-80*time.Second))
-	for i := range lateCount - 1 {
-		f.rememberLate(fmt.Sprint(i), "a", job(t, fmt.Sprint(i), "*"), time.Now().Add(-time.Minute))
-	}
-	eventually(t, func() error {
-		f.beats.noteAnswered(o, f.beats.stampAt(time.Now()))
-		n, got := testutil.ToFloat64(f.metrics.late.WithLabelValues("followed")), jids()
-		if n != 1 || len(got) != 1 || got[0] != "20261128000000000002" {
-			return fmt.Errorf("published %q, and %v not", got, n)
-		}
-		return nil
-	})
-}
-
 // TestTakeOverdue_Bounded: what is too much is dropped from the front, and counted as missed.
 func TestTakeOverdue_Bounded(t *testing.T) {
 	f := newHubFixture(t)

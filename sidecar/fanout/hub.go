@@ -20,15 +20,10 @@ import (
 	"saltclusterd/signal"
 )
 
-const (
-	// MaxAge is how old a publication may be when a peer or a minion gets it: a command is not run long after it was
-	// given. A minion needs up to 22 s to connect again (recon_default, recon_max, and what libzmq adds), and up to 35 s
-	// to sign in (auth_timeout, auth_tries), after it has noticed the loss: by the TTL of a PING that takes 40 s.
-	MaxAge = 2 * time.Minute
-	// awayFor is for how long after a node was heard last the others count on it not to have let new processes of minions
-	// in. It is shorter than MaxAge: a node that is cut off refuses them for longer than this (cutFor).
-	awayFor = time.Minute
-)
+// MaxAge is how old a publication may be when a peer or a minion gets it: a command is not run long after it was given.
+// A minion needs up to 22 s to connect again (recon_default, recon_max, and what libzmq adds), when it knows that it
+// has to.
+const MaxAge = 60 * time.Second
 
 const (
 	outboxRecords = 16384

@@ -39,7 +39,6 @@ func (h *Hub) SignedIn(id string, token []byte) bool {
 		return false
 	}
 	h.processes.SignedIn(s)
-	h.cfg.Logger.Debug("minion has started, or shows a new token: it is given nothing late from before", "minion", id)
 	return true
 }
 
@@ -49,8 +48,9 @@ func (h *Hub) remoteStart(s late.Start) { h.processes.SignedIn(s) }
 const (
 	// cutAfter is how long most peers may be silent before this node takes itself for cut off.
 	cutAfter = 2 * time.Second
-	// cutFor is for how long it then lets no new processes in: longer than others count on that.
-	cutFor = awayFor + 30*time.Second
+	// cutFor is for how long it then lets no new processes in: longer than others give what is late (MaxAge) after they
+	// heard it last.
+	cutFor = MaxAge + 30*time.Second
 )
 
 // cutOff reports whether this node was cut off from most others a short while ago. One that was never in touch with

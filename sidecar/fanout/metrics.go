@@ -23,9 +23,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		published: f.NewCounterVec("publications_total", "Publications handed to this node's subscribers, by source (local or peer).", "source"),
 		refused:   f.NewCounterVec("refused_publications_total", "Publications not handed on, by reason.", "reason"),
 		missed:    f.NewCounterVec("missed_records_total", "Records that fell out of the outbox before a peer took them, by peer.", "peer"),
-		late: f.NewCounterVec("late_publications_total", "Publications of the last two minutes for subscribers that had just come, each subscriber counted: given; or not given, because "+
-			"the target cannot leave those out that may have had it (target), more were published since than minions remember (followed), "+
-			"or it was not known in time who has (unknown).", "result"),
+		late: f.NewCounterVec("late_publications_total", "Publications of the last minute for subscribers that had just come, each subscriber counted: given; or not given, because "+
+			"the target cannot leave those out that may have had it (target), or it was not known in time who has (unknown).", "result"),
 		seal:    f.NewHistogram("seal_seconds", "Time to stamp, encrypt and sign one publication.", 0.0001, 2, 12),
 		deliver: f.NewHistogram("deliver_seconds", "Time from a publication's arrival, from the local master or a peer, until all subscribers of this node have it in their queues.", 0.0001, 3, 12),
 	}
@@ -35,7 +34,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 func (m *metrics) registerOutbox(reg prometheus.Registerer, o *outbox, l *late.Memory) {
 	f := metric.NewSet(reg, "fanout")
 	f.NewCounterFunc("late_dropped_publications_total",
-		"Publications of the last two minutes that could not be kept for subscribers to come: more, or larger, than there is room for.",
+		"Publications of the last minute that could not be kept for subscribers to come: more, or larger, than there is room for.",
 		func() float64 { return float64(l.Dropped()) })
 	f.NewGaugeFunc("outbox_records", "Records kept for peers that have not taken them.", func() float64 {
 		records, _ := o.countHeld()

@@ -55,29 +55,6 @@ func TestMemoryIsBounded(t *testing.T) {
 	want("too old", "", 4)
 }
 
-// TestMemory_Followed: what did not fit counts among what a minion remembers, and what is forgotten does not.
-func TestMemory_Followed(t *testing.T) {
-	c := newClock()
-	m := NewMemory(Limits{Age: time.Minute, Count: 3, Bytes: 100}, c.read)
-	want := func(what string, ago int, followed bool) {
-		t.Helper()
-		if m.Followed(c.ago(ago)) != followed {
-			t.Errorf("%s: one of %d s ago, followed %t", what, ago, !followed)
-		}
-	}
-	m.Add(Publication{JID: "1", Plain: make([]byte, 10), At: c.ago(30)})
-	m.Add(Publication{JID: "2", Plain: make([]byte, 101), At: c.ago(20)})
-	want("by two", 31, false)
-	m.Add(Publication{JID: "3", Plain: make([]byte, 95), At: c.ago(10)})
-	if got := jids(m.Since(c.ago(60))); got != "3" || m.Bytes() != 95 || m.Dropped() != 2 {
-		t.Errorf("kept %q, %d bytes, %d dropped", got, m.Bytes(), m.Dropped())
-	}
-	want("by three, of which one has room", 31, true)
-	want("the first of the last", 30, false)
-	c.now = c.now.Add(40 * time.Second)
-	want("by one that is old by now", 71, false)
-}
-
 func TestMemory_AddMergesDuplicates(t *testing.T) {
 	c := newClock()
 	m := NewMemory(Limits{Age: time.Minute, Count: 10, Bytes: 100}, c.read)

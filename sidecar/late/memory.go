@@ -28,7 +28,7 @@ type Memory struct {
 	now    func() time.Time
 
 	mu      sync.Mutex
-	all     []Publication // the oldest first; without Plain: it did not fit
+	all     []Publication // the oldest first; without Plain: one that is too large
 	bytes   int
 	dropped uint64 // that were too many or too large
 }
@@ -74,7 +74,7 @@ func (m *Memory) dropOld() {
 	drop := 0
 	for ; drop < len(m.all); drop++ {
 		old := m.all[drop].At.Before(oldest)
-		if !old && len(m.all)-drop <= m.limits.Count {
+		if !old && len(m.all)-drop <= m.limits.Count && m.bytes <= m.limits.Bytes {
 			break
 		}
 		if !old && m.all[drop].Plain != nil {
@@ -83,21 +83,6 @@ func (m *Memory) dropOld() {
 		m.bytes -= len(m.all[drop].Plain)
 	}
 	m.all = slices.Delete(m.all, 0, drop)
-	for i := 0; m.bytes > m.limits.Bytes; i++ {
-		if m.all[i].Plain != nil {
-			m.dropped++
-		}
-		m.bytes -= len(m.all[i].Plain)
-		m.all[i].Plain = nil
-	}
-}
-
-// Followed reports whether as many were published after at as are kept: a minion may not remember what it had then.
-func (m *Memory) Followed(at time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.dropOld()
-	return len(m.all) >= m.limits.Count && m.all[0].At.After(at)
 }
 
 // Since returns what was published at or after t, the first one first.
