@@ -65,7 +65,7 @@ func TestBehind(t *testing.T) {
 			pin: masterPub(t, c.Nodes[0].Master),
 		})
 	}
-	keyIs(t, c, b.attached.ID, "minions_pre", time.Minute)
+	keyIs(t, c, b.attached.ID, "minions_pre", 3*time.Minute)
 	admit(t, c, b.minions...)
 	keyIs(t, c, b.attached.ID, "minions", time.Minute)
 	t.Run("full disk", b.testFullDisk) // first: a minion that has just come gets the jobs of the last minutes
