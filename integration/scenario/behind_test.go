@@ -48,9 +48,6 @@ func TestBehind(t *testing.T) {
 	labtest.Must(t, c.Form(t.Context()))
 	labtest.Must(t, c.StartEdge(t.Context()))
 	b := &behindLab{Cluster: c}
-	b.attached, err = c.LB.Host().NewMinion(lab.Versions[0], "attached", c.Nodes[2].Addr)
-	labtest.Must(t, err)
-	labtest.Must(t, b.attached.Start(t.Context()))
 	b.http = &http.Client{Timeout: time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -65,10 +62,8 @@ func TestBehind(t *testing.T) {
 			pin: masterPub(t, c.Nodes[0].Master),
 		})
 	}
-	keyIs(t, c, b.attached.ID, "minions_pre", 3*time.Minute)
 	admit(t, c, b.minions...)
-	keyIs(t, c, b.attached.ID, "minions", time.Minute)
-	t.Run("full disk", b.testFullDisk) // first: a minion that has just come gets the jobs of the last minutes
+	t.Run("full disk", b.testFullDisk) // before any pings: who has just come gets the jobs of the last minute
 	t.Run("cut off", func(t *testing.T) {
 		var applied, ready []time.Duration
 		for _, m := range b.minions[1:] {
@@ -124,6 +119,11 @@ func (b *behindLab) beginJob(t *testing.T, on *lab.Node, name string) *untilTold
 // again.
 func (b *behindLab) testFullReturns(t *testing.T) {
 	ctx, full := t.Context(), b.Nodes[2]
+	var err error
+	b.attached, err = b.LB.Host().NewMinion(lab.Versions[0], "attached", full.Addr)
+	labtest.Must(t, err)
+	labtest.Must(t, b.attached.Start(ctx))
+	labtest.Must(t, b.Nodes[0].Master.AcceptKeys(ctx, 3*time.Minute, b.attached.ID))
 	labtest.Must(t, lab.Answering(ctx, full.Master, b.attached.ID))
 	lost := func() float64 {
 		return metricSum(t, full, "saltcluster_minion_lost_requests_total", `cmd="_return"`, `route="journal"`)
