@@ -21,8 +21,8 @@ import (
 	"saltclusterd/sidecar/saltcrypt"
 )
 
-// behindLab is a cluster of masters with disks of their own, HAProxy, minions that the test plays, and one that is real
-// and knows only the last node.
+// behindLab is a cluster of masters with disks of their own, HAProxy, minions that the test plays, and, in the last step,
+// one that is real and knows only the last node.
 type behindLab struct {
 	*lab.Cluster
 	minions  []*byteMinion
@@ -30,8 +30,8 @@ type behindLab struct {
 	http     *http.Client
 }
 
-// TestBehind deletes keys that a node cannot learn of, because its disk is full or its link is cut. Before that, a disk
-// that is full takes no returns.
+// TestBehind deletes keys that a node cannot learn of, because its disk is full or its link is cut. At last, disks
+// that are full take no returns.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	cuts := 1

@@ -137,6 +137,16 @@ func TestTCPReq_EmptyReply(t *testing.T) {
 	}
 }
 
+// refusedFor says something at an edge, which ends the connection for it.
+func refusedFor(t *testing.T, name, said string, e addressed, met *metrics) {
+	t.Helper()
+	before := reasonCount(met, netconn.ReasonProtocol)
+	c := dialRaw(t, e)
+	_, _ = c.Write([]byte(said))
+	ended(t, c)
+	eventually(t, name+" counts", func() bool { return reasonCount(met, netconn.ReasonProtocol) == before+1 })
+}
+
 // TestTransports_Refused opens connections whose first bytes are of no transport that is served.
 func TestTransports_Refused(t *testing.T) {
 	req := openReq(t, ReqConfig{Served: Served{Transports: []Transport{ZeroMQ}}}, echo)
@@ -145,17 +155,8 @@ func TestTransports_Refused(t *testing.T) {
 		"TLS": "\x16\x03\x01\x02\x00", "WebSocket": "GET /ws HTTP/1.1\r\n", "left out": string(tcpFrame("1", text("x"))),
 		"msgpack of another kind": "\x81\xa1x\x01",
 	} {
-		for _, e := range []addressed{req, pub} {
-			met := req.metrics
-			if e == addressed(pub) {
-				met = pub.metrics
-			}
-			before := reasonCount(met, netconn.ReasonProtocol)
-			c := dialRaw(t, e)
-			_, _ = c.Write([]byte(said))
-			ended(t, c)
-			eventually(t, name+" counts", func() bool { return reasonCount(met, netconn.ReasonProtocol) == before+1 })
-		}
+		refusedFor(t, name, said, req, req.metrics)
+		refusedFor(t, name, said, pub, pub.metrics)
 	}
 	ask(t, dial(t, req, "REQ"), "undisturbed")
 }

@@ -271,17 +271,8 @@ func TestTLS_Required(t *testing.T) {
 	for name, said := range map[string]string{
 		"zeromq": string(hello("REQ")), "tcp": string(tcpFrame("1", text("x"))), "ws": "GET /ws HTTP/1.1\r\n",
 	} {
-		for _, e := range []addressed{req, pub} {
-			met := req.metrics
-			if e == addressed(pub) {
-				met = pub.metrics
-			}
-			before := reasonCount(met, netconn.ReasonProtocol)
-			c := dialRaw(t, e)
-			_, _ = c.Write([]byte(said))
-			ended(t, c)
-			eventually(t, name+" counts", func() bool { return reasonCount(met, netconn.ReasonProtocol) == before+1 })
-		}
+		refusedFor(t, name, said, req, req.metrics)
+		refusedFor(t, name, said, pub, pub.metrics)
 	}
 	if n := metricValue(req.metrics.requests); n > 0 {
 		t.Errorf("%v requests reached the handler", n)

@@ -29,7 +29,7 @@ func (d *Daemon) ofService(check func(*service, context.Context) health.Result) 
 // newChecks returns the health checks, not open yet: parts of a takeover report changes to them before that.
 func (d *Daemon) newChecks() *health.Checker {
 	checks := health.NewChecker(health.CheckerConfig{SlowStart: d.cfg.Health.AgentSlowStart, Logger: d.log,
-		Registerer: d.reg.Host, Adapt: operator.AdaptToHost})
+		Registerer: d.reg.Host, Adapt: operator.HostWords()})
 	checks.Register("pulse", health.ScopeLive, operator.NewLockCheck(d.TakeLocks).Check)
 	checks.Register("member", health.ScopeServe, d.checkMember)
 	checks.Register("consensus", health.ScopeReady, d.checkConsensus)
