@@ -65,7 +65,7 @@ func TestTurnstile(t *testing.T) {
 func TestTurnstileRemembersAFewAddresses(t *testing.T) {
 	at := time.Unix(1000, 0)
 	ts := newTurnstile(Newcomers{PerAddress: 1}, func() time.Time { return at })
-	for i := range 3 * maxAddresses {
+	for i := range maxAddresses + 100 { // each one too many has all of them looked at
 		ts.admitNewcomer(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), "m")
 	}
 	if len(ts.by) > maxAddresses {
