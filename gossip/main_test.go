@@ -172,11 +172,7 @@ func (n *testNode) open() {
 
 // kill ends a node without a goodbye.
 func (n *testNode) kill() {
-	n.closeOnce.Do(func() {
-		n.cancel()
-		n.closeErr = n.list.Shutdown()
-		n.wg.Wait()
-	})
+	_ = n.Hand() // stop tells what it returned
 	n.stop()
 }
 
