@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/urfave/cli/v2"
@@ -66,13 +67,15 @@ func TestGuidesMustParse(t *testing.T) {
 	}
 }
 
+// verbs is only looked at. Building it takes milliseconds under the race detector, and thousands of words are looked up.
+var verbs = sync.OnceValue(func() *cli.App { return newApp(&console.Env{}) })
+
 // mentionsVerb: it begins with a verb, and goes on as a command line does.
 func mentionsVerb(words []string) bool {
-	app := newApp(&console.Env{})
 	if len(words) < 2 {
 		return false
 	}
-	c := app.Command(words[0])
+	c := verbs().Command(words[0])
 	return c != nil && (strings.HasPrefix(words[1], "--") || len(c.Subcommands) > 0)
 }
 
@@ -81,8 +84,21 @@ var (
 	brackets    = strings.NewReplacer("[", "", "]", "", "…", "")
 )
 
-// parses has the real program take the command line apart; only what it would do is left out.
+// parsed keeps what was said of a command line: the guides have many more than once.
+var parsed = map[string]error{}
+
 func parses(args []string) error {
+	line := strings.Join(args, "\x00")
+	err, known := parsed[line]
+	if !known {
+		err = parse(args)
+		parsed[line] = err
+	}
+	return err
+}
+
+// parse has the real program take the command line apart; only what it would do is left out.
+func parse(args []string) error {
 	var clean []string
 	for _, arg := range args {
 		if arg = brackets.Replace(arg); arg == "" {

@@ -26,7 +26,12 @@ type Env struct {
 	services wording.Services // that commands in hints are for
 	columns  int              // where lines of stdout are wrapped; 0: nowhere
 	Waits    atomic.Bool      // a call of showWaiting says what is waited for
+	// WorkFactor is what a guess at the passphrase of a snapshot costs: 2^WorkFactor rounds of scrypt.
+	WorkFactor int
 }
+
+// usualWorkFactor is that of age: a second or so and 256 MiB.
+const usualWorkFactor = 18
 
 // SystemEnv is the Env of this process.
 func SystemEnv() *Env {
@@ -34,7 +39,7 @@ func SystemEnv() *Env {
 	return &Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Colour: colour,
 		terminal: isTerminal(os.Stdin), width: widthOf(os.Stderr), columns: columnsOf(os.Stdout, os.Getenv("COLUMNS")),
-		services: wording.HostServices(),
+		services: wording.HostServices(), WorkFactor: usualWorkFactor,
 	}
 }
 

@@ -14,12 +14,8 @@ import (
 // ageMagic begins every file that age has encrypted (https://age-encryption.org/v1).
 const ageMagic = "age-encryption.org/v1\n"
 
-const (
-	// workFactor makes a guess at a passphrase cost 2^18 rounds of scrypt, a second or so and 256 MiB, as age itself does.
-	workFactor = 18
-	// maxWorkFactor bounds what a file may ask for before its passphrase is known: 1 GiB and some seconds.
-	maxWorkFactor = 20
-)
+// maxWorkFactor bounds what a file may ask for before its passphrase is known: 1 GiB and some seconds.
+const maxWorkFactor = 20
 
 var (
 	errNeedsPassphrase = errors.New("the snapshot is encrypted")

@@ -101,7 +101,7 @@ func runSave(c *cli.Context, e *console.Env, path string) error {
 		return err
 	}
 	if err := durable.Write(path, durable.Options{Mode: 0o600},
-		func(w io.Writer) error { return writeSnapshot(w, h, content, passphrase, workFactor) }); err != nil {
+		func(w io.Writer) error { return writeSnapshot(w, h, content, passphrase, e.WorkFactor) }); err != nil {
 		return err
 	}
 	h, encrypted, err := inspectSnapshot(c.Context, path, passphrase) // as it is on disk
