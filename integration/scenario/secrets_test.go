@@ -28,7 +28,7 @@ import (
 	"saltclusterd/sidecar/adminapi"
 )
 
-// A token takes in the one node it is for, once. The witness w1 was removed before.
+// A token takes in the one node it is for, once, and nobody when it was revoked. The witness w1 was removed before.
 func testToken(t *testing.T, m *membersLab) {
 	ctx, m1, m2, w1 := t.Context(), m.Nodes[0], m.Nodes[1], m.witness[0]
 	file := filepath.Join(w1.Host().Dir(), "join.token")
@@ -59,7 +59,31 @@ func testToken(t *testing.T, m *membersLab) {
 		}
 		return err
 	}))
+	revokedToken(t, m1, m2, w1)
 	labtest.Must(t, w1.Stop(ctx))
+}
+
+// revokedToken: a token that was made on one node and revoked on another one is refused by both.
+func revokedToken(t *testing.T, made, revoked *lab.Node, joins *lab.Daemon) {
+	t.Helper()
+	file := filepath.Join(joins.Host().Dir(), "revoked.token")
+	must(t, made.Daemon, "token", "create", "--file", file, "--valid", "10m")
+	var list adminapi.Tokens
+	labtest.Must(t, made.Daemon.CtlJSON(t.Context(), &list, "token", "list"))
+	must(t, revoked.Daemon, "token", "revoke", list.Tokens[len(list.Tokens)-1].ID)
+	for _, n := range []*lab.Node{made, revoked} {
+		labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the revoked token to be refused by "+n.Name,
+			func(ctx context.Context) error {
+				res, err := joins.Ctl(ctx, "join", n.Addr, "--token-file", file, "--wait=false")
+				if err == nil && res.Code == 0 {
+					t.Fatal("a revoked token takes in a node")
+				}
+				if err == nil && !strings.Contains(res.Stderr, "was revoked") { // who was refused before has to wait
+					err = errors.New(res.Output())
+				}
+				return err
+			}))
+	}
 }
 
 // stolen is a copy of a node's key and certificate.
