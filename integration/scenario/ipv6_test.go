@@ -3,6 +3,9 @@
 package scenario
 
 import (
+	"context"
+	"fmt"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -10,7 +13,11 @@ import (
 
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
+	"saltclusterd/sidecar/zmtp"
 )
+
+// networkMay is how many connections the addresses of a /64 may have together on a port.
+const networkMay = 60
 
 // TestIPv6: hosts that have no IPv4 address but loopback's. Nodes join by address and meet at it; HAProxy sends PROXY
 // headers with the minions' addresses.
@@ -27,7 +34,7 @@ func TestIPv6(t *testing.T) {
 		MasterSettings: masters, MinionSettings: lab.Settings{"ipv6": true},
 		DaemonSettings: lab.Settings{
 			"health_trusted": []string{"::/0"}, "proxy_protocol": true, "proxy_protocol_trusted": []string{lb.Addr},
-			"cluster_presence_events": "on",
+			"cluster_presence_events": "on", "max_connections": 2 * networkMay, "max_connections_per_address": 30,
 		},
 		LB: lab.LBOptions{SendProxy: "send-proxy-v2", SendReq: "send-proxy-v2"},
 	})
@@ -45,6 +52,7 @@ func TestIPv6(t *testing.T) {
 		{"addresses", testIPv6Addresses},
 		{"presence", func(t *testing.T, c *lab.Cluster) { presentIs(t, c.Nodes, time.Minute, c.IDs()...) }},
 		{"files and events", testIPv6Calls},
+		{"a network takes all its connections", testIPv6Network},
 		{"takeover", testTransportTakeover},
 		{"a node is killed", testIPv6Kill},
 	} {
@@ -65,6 +73,43 @@ func testIPv6Addresses(t *testing.T, c *lab.Cluster) {
 			}
 		}
 	}
+}
+
+// testIPv6Network: a stranger with all addresses of a /64 has its share of the connections, each of its addresses less,
+// and others are let in and served meanwhile.
+func testIPv6Network(t *testing.T, c *lab.Cluster) {
+	n := c.Nodes[0]
+	full := func() float64 {
+		return metricSum(t, n, "saltcluster_edge_ended_connections_total", `edge="req"`, `reason="address_full"`)
+	}
+	before := full()
+	letIn := func(addr string) bool {
+		conn, err := c.LB.Host().Dial(t.Context(), "tcp", net.JoinHostPort(n.Addr, "4506"))
+		labtest.Must(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		_, err = fmt.Fprintf(conn, "PROXY TCP6 %s %s 1 4506\r\n", addr, n.Addr)
+		labtest.Must(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), exchangeWithin)
+		defer cancel()
+		_, err = zmtp.NewClient(ctx, conn, zmtp.ClientOptions{SocketType: "REQ", Limits: zmtp.DefaultLimits})
+		return err == nil
+	}
+	in := 0
+	for i := range networkMay + 5 {
+		if letIn(fmt.Sprintf("2001:db8:1:1:%x::1", i+1)) {
+			in++
+		}
+	}
+	if in != networkMay {
+		t.Errorf("%d addresses of a /64 are let in, not %d", in, networkMay)
+	}
+	if now := full() - before; now != 5 {
+		t.Errorf("%v connections were refused for their address", now)
+	}
+	if !letIn("2001:db8:1:2::1") {
+		t.Error("the next /64 is not let in")
+	}
+	labtest.Must(t, c.Answering(t.Context(), n))
 }
 
 func testIPv6Kill(t *testing.T, c *lab.Cluster) {
