@@ -13,8 +13,8 @@ import (
 	"saltclusterd/sidecar/saltwire"
 )
 
-// Session keys change with the AES key, on all nodes. A recorded request is served under a former key, and refused when
-// that is not good any more.
+// Session keys change with the AES key, on all nodes, when an operator wants it and with age. A recorded request is
+// served under a former key, and refused when that is not good any more.
 func testSessions(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
 	key, err := saltcrypt.GenerateMasterKey(2048)
@@ -68,12 +68,20 @@ func testSessions(t *testing.T, c *lab.Cluster) {
 	served()
 	rotated(c.Nodes[1])
 	served()
-	for i := range 4 { // nodes keep four former session keys at most
-		rotated(c.Nodes[i%len(c.Nodes)])
-	}
+	rotated(c.Nodes[0])
+	rotateEach(t, c.Nodes[0], time.Second) // nodes keep four former session keys at most
 	for _, n := range c.Nodes {
 		eventually(t, time.Minute, "the recorded request to be refused on "+n.Name, func() bool {
 			return bytes.Equal(replay(n), saltwire.BadLoad())
 		})
 	}
+	rotateEach(t, c.Nodes[0], 24*time.Hour)
+}
+
+// rotateEach makes a node the leader, and has it replace AES key and session seed whenever they are so old.
+func rotateEach(t *testing.T, n *lab.Node, age time.Duration) {
+	t.Helper()
+	labtest.Must(t, n.Daemon.Configure(eventSettings, lab.Settings{"rotate_interval": age.String()}))
+	upgradeDaemon(t, n)
+	must(t, n.Daemon, "transfer", n.Name)
 }
