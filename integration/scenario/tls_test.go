@@ -42,7 +42,7 @@ func TestTLS(t *testing.T) {
 		Masters: []string{lab.Versions[2], lab.Versions[0]}, Minions: []string{lab.Versions[0], lab.Versions[1]},
 		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5, "ssl": pair},
 		MinionSettings: lab.Settings{"multiprocessing": false},
-		DaemonSettings: lab.Settings{"health_trusted": []string{"0.0.0.0/0"}},
+		DaemonSettings: tlsNodes,
 	})
 	labtest.Must(t, err)
 	h, err := l.Host(t.Context(), "min")
@@ -66,7 +66,7 @@ func TestTLS(t *testing.T) {
 		{name: "answers", test: testTLSAnswers},
 		{name: "the certificate is replaced", test: testTLSReplace},
 		{name: "takeover", test: testTLSTakeover},
-		{name: "TLS is required", test: testTLSRequired, instead: "edge.TestTLS_Required, and TestServed_AfterTakeover for the reload"},
+		{name: "TLS is required", test: testTLSRequired, instead: "the node that was killed requires TLS, edge.TestTLS_Required, and TestServed_AfterTakeover for the reload"},
 		{name: "a node is killed", test: testTLSKill},
 		{name: "a minion is moved", test: testTLSMove, instead: "TestTransports moves one without TLS"},
 		{name: "certificates that are refused", test: testTLSRefused},
@@ -197,10 +197,9 @@ func testTLSTakeover(t *testing.T, s *tlsSite) {
 
 // testTLSRequired has both nodes refuse minions without TLS, and then take them again. Both are told by a reload.
 func testTLSRequired(t *testing.T, s *tlsSite) {
-	settings := lab.Settings{"health_trusted": []string{"0.0.0.0/0"}}
 	require := func(is bool) {
 		for _, n := range s.Nodes {
-			labtest.Must(t, n.Daemon.Configure(settings, lab.Settings{"cluster_require_tls": is}))
+			labtest.Must(t, n.Daemon.Configure(tlsNodes, lab.Settings{"cluster_require_tls": is}))
 			upgradeDaemon(t, n)
 		}
 	}
@@ -216,18 +215,46 @@ func testTLSRequired(t *testing.T, s *tlsSite) {
 		return err
 	}))
 	for _, n := range s.Nodes {
-		if !n.Daemon.Logged("without TLS, which cluster_require_tls refuses") {
+		if !n.Daemon.Logged(saysTLSRequired) {
 			t.Errorf("%s does not say why it refuses minions", n.Name)
 		}
 	}
 }
 
+// tlsNodes is what the nodes of TestTLS are told.
+var tlsNodes = metricsForAll
+
+// saysTLSRequired is in the log of a node that refuses minions without TLS.
+const saysTLSRequired = "without TLS, which cluster_require_tls refuses"
+
+// testTLSKill kills a node. When it is back it refuses minions without TLS, until it is told otherwise.
 func testTLSKill(t *testing.T, s *tlsSite) {
-	n := s.Nodes[1]
+	ctx, n := t.Context(), s.Nodes[1]
 	s.keepsReturns(t, func() { labtest.Must(t, n.Daemon.Kill()) })
-	labtest.Must(t, s.Answering(t.Context(), s.Nodes[0]))
-	labtest.Must(t, n.Daemon.Start(t.Context()))
-	labtest.Must(t, n.Daemon.Serving(t.Context(), 2*time.Minute))
+	labtest.Must(t, s.Answering(ctx, s.Nodes[0]))
+	labtest.Must(t, n.Daemon.Configure(tlsNodes, lab.Settings{"cluster_require_tls": true}))
+	labtest.Must(t, n.Daemon.Start(ctx))
+	labtest.Must(t, n.Daemon.Serving(ctx, 2*time.Minute))
+	plain := &byteMinion{host: s.Minions[0].Host()}
+	letIn := func(at *lab.Node, port, socket string) error {
+		c, err := plain.connect(ctx, at.Addr, port, socket)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	}
+	for port, socket := range map[string]string{"4505": "SUB", "4506": "REQ"} {
+		labtest.Must(t, letIn(s.Nodes[0], port, socket))
+		if err := letIn(n, port, socket); err == nil {
+			t.Errorf("%s lets in, on %s, who has no TLS", n.Name, port)
+		}
+	}
+	if !n.Daemon.Logged(saysTLSRequired) {
+		t.Errorf("%s does not say why it refuses minions", n.Name)
+	}
+	labtest.Must(t, n.Daemon.Configure(tlsNodes))
+	upgradeDaemon(t, n)
+	labtest.Must(t, letIn(n, "4505", "SUB"))
 }
 
 // keepsReturns disturbs the cluster while all minions run a job. The first node's job cache gets all returns, but those that
