@@ -74,7 +74,11 @@ func (p *Port) shakeHands(raw *conn, leave func()) {
 		return
 	}
 	leave()
-	if reason, err := p.deliverConn(t, raw); err != nil {
+	take := p.deliverConn
+	if t.ConnectionState().NegotiatedProtocol == ProtoTunnel {
+		take = p.serveTunnel
+	}
+	if reason, err := take(t, raw); err != nil {
 		p.refuseConn(raw, reason, err)
 	}
 }

@@ -27,8 +27,9 @@ func (p *Port) HTTPClient() *http.Client { return p.client }
 const (
 	rpcHeaderTimeout = 10 * time.Second
 	rpcIdleTimeout   = 5 * time.Minute
-	rpcMaxHeader     = 16 << 10 // bytes; what waits for its turn has its header in memory
-	rpcStreams       = 256      // concurrent requests per connection
+	rpcTunnelIdle    = 30 * time.Second // of a connection through another member
+	rpcMaxHeader     = 16 << 10         // bytes; what waits for its turn has its header in memory
+	rpcStreams       = 256              // concurrent requests per connection
 	rpcPingAfter     = 5 * time.Second
 	rpcPingTimeout   = 5 * time.Second
 	rpcFrame         = 256 << 10        // bytes; with the 16 KiB that are usual, much time goes into handing them around
@@ -60,27 +61,47 @@ func (p *Port) newServer() *http.Server {
 
 func (p *Port) newClient() *http.Client {
 	return &http.Client{
-		Transport: &retryTransport{&http.Transport{
-			Protocols:          onlyHTTP2(),
-			HTTP2:              http2Config(),
-			DialTLSContext:     p.dialHTTP,
-			DisableCompression: true,
-			IdleConnTimeout:    rpcIdleTimeout,
-		}},
+		Transport: &wayTransport{&p.ways,
+			newTransport(p.dialDirect, rpcIdleTimeout), newTransport(p.dialIndirect, rpcTunnelIdle)},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-func (p *Port) dialHTTP(ctx context.Context, _, addr string) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, fmt.Errorf("peer RPC to %q: %w", addr, err)
+// newTransport sends requests over connections to members that dial makes.
+func newTransport(dial func(context.Context, node.ID) (net.Conn, error), idle time.Duration) http.RoundTripper {
+	return &retryTransport{&http.Transport{
+		Protocols: onlyHTTP2(),
+		HTTP2:     http2Config(),
+		DialTLSContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+			host, _, err := net.SplitHostPort(addr)
+			if err != nil {
+				return nil, fmt.Errorf("peer RPC to %q: %w", addr, err)
+			}
+			id, err := node.ParseID(host)
+			if err != nil {
+				return nil, fmt.Errorf("peer RPC: %w", err)
+			}
+			return dial(ctx, id)
+		},
+		DisableCompression: true,
+		IdleConnTimeout:    idle,
+	}}
+}
+
+func (p *Port) dialDirect(ctx context.Context, id node.ID) (net.Conn, error) {
+	c, err := p.Dial(ctx, id, ProtoHTTP)
+	if isCutOff(err) {
+		p.Suspect(id)
 	}
-	id, err := node.ParseID(host)
-	if err != nil {
-		return nil, fmt.Errorf("peer RPC: %w", err)
+	return c, err
+}
+
+func (p *Port) dialIndirect(ctx context.Context, id node.ID) (net.Conn, error) {
+	c, err := p.dialTunnel(ctx, id)
+	if err == nil && p.ways.noteTunnel(id) {
+		p.log.Warn("a member is reached through another one only", "node", id)
 	}
-	return p.Dial(ctx, id, ProtoHTTP)
+	return c, err
 }
 
 func onlyHTTP2() *http.Protocols {

@@ -13,6 +13,7 @@ type metrics struct {
 	dialFailed *prometheus.CounterVec
 	joins      *prometheus.CounterVec
 	revoked    prometheus.Counter
+	tunnels    prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -23,11 +24,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		dialFailed: f.NewCounterVec("dial_failures_total", "Connections to members that could not be made.", "proto"),
 		joins:      f.NewCounterVec("joins_total", "Join attempts at this node, by result.", "result"),
 		revoked:    f.NewCounter("revoked_connections_total", "Connections closed because their certificate was revoked."),
+		tunnels: f.NewGauge("tunnelled_connections", "Connections between two other members that go through this node, "+
+			"because they do not reach each other directly."),
 	}
 	if reg == nil {
 		return m
 	}
-	for _, c := range []prometheus.Collector{m.accepted, m.refused, m.dialFailed, m.joins, m.revoked} {
+	for _, c := range []prometheus.Collector{m.accepted, m.refused, m.dialFailed, m.joins, m.revoked, m.tunnels} {
 		reg.Unregister(c) // that of an earlier Port in this process, if any
 		_ = reg.Register(c)
 	}

@@ -18,14 +18,16 @@ import (
 
 // Port is the node's one peer port. See the package documentation for its promises.
 type Port struct {
-	cfg    Config
-	log    *slog.Logger
-	m      *metrics
-	reg    registry
-	gate   gate
-	guard  *joinGuard
-	server *http.Server
-	client *http.Client
+	cfg     Config
+	log     *slog.Logger
+	m       *metrics
+	reg     registry
+	gate    gate
+	guard   *joinGuard
+	ways    ways
+	tunnels places // for other members
+	server  *http.Server
+	client  *http.Client
 
 	mu        sync.Mutex
 	listeners map[string]*listener // by protocol; open ones only
@@ -53,6 +55,8 @@ func NewPort(cfg Config) (*Port, error) {
 	p.reg.init(cfg.Limits)
 	p.gate.init(cfg.Limits)
 	p.guard = newJoinGuard(cfg.Limits.Joins, time.Now)
+	p.ways.indirect = map[node.ID]*indirect{}
+	p.tunnels = places{most: cfg.Limits.Tunnels, taken: map[node.ID]int{}}
 	p.server, p.client = p.newServer(), p.newClient()
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	return p, nil
@@ -116,6 +120,7 @@ func (p *Port) Retire(ctx context.Context) error {
 func (p *Port) Close() error {
 	p.closeOnce.Do(func() {
 		p.cancel(ErrClosed)
+		p.ways.close()
 		if p.ln != nil {
 			_ = p.ln.Close() // fails only when accepting had failed before
 		}

@@ -7,6 +7,7 @@ const (
 	ProtoHTTP     = "h2"
 	ProtoJoin     = "scd-join/1"
 	ProtoStanding = "scd-standing/1"
+	ProtoTunnel   = "scd-tunnel/1"
 )
 
 // A node which takes a raft or gossip connection says so with one byte before anything else: with TLS 1.3 the dialler's

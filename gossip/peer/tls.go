@@ -12,7 +12,7 @@ func (p *Port) serverTLS() *tls.Config {
 		MinVersion:             tls.VersionTLS13,
 		Certificates:           []tls.Certificate{p.cfg.Identity.currentCert().cert},
 		ClientAuth:             tls.RequireAnyClientCert,
-		NextProtos:             []string{ProtoRaft, ProtoGossip, ProtoHTTP, ProtoJoin, ProtoStanding},
+		NextProtos:             []string{ProtoRaft, ProtoGossip, ProtoHTTP, ProtoJoin, ProtoStanding, ProtoTunnel},
 		SessionTicketsDisabled: true,
 		VerifyConnection:       p.verifyInbound,
 	}
@@ -29,7 +29,7 @@ func (p *Port) verifyInbound(cs tls.ConnectionState) error {
 	case ProtoJoin, ProtoStanding:
 		_, err := idFromCert(peer.cert)
 		return err
-	case ProtoRaft, ProtoGossip, ProtoHTTP:
+	case ProtoRaft, ProtoGossip, ProtoHTTP, ProtoTunnel:
 		_, _, err := peer.findMember(p.cfg.Roster)
 		return err
 	default:

@@ -96,6 +96,7 @@ var (
 		{name: "new minions while masters are away", test: testStrangers},
 		{name: "saltclusterd is killed", test: testDaemonKilled},
 		{name: "a node is cut off", test: testIsolated},
+		{name: "a link is cut", test: testLinkCut},
 		{name: "a node was away for a week", test: testAway},
 		{name: "a clock is ahead", test: testClock},
 	}

@@ -54,6 +54,7 @@ type Config struct {
 	Algorithm func() string
 	Clock     *hlc.Clock
 	HTTP      *http.Client                          // the peer port's client
+	Ways      Ways                                  // of that client; nil: peers are reached directly
 	From      func(context.Context) (node.ID, bool) // which peer a request came from
 	// called before the publication leaves, so that no return is faster
 	JobSeen func(jid string, origin node.ID, plain []byte)
@@ -122,6 +123,9 @@ func New(cfg Config) *Hub {
 	}
 	if cfg.NotLate == nil {
 		cfg.NotLate = never
+	}
+	if cfg.Ways == nil {
+		cfg.Ways = direct{}
 	}
 	if cfg.Algorithm == nil {
 		cfg.Algorithm = func() string { return "" }
@@ -218,7 +222,7 @@ func (h *Hub) startLink(id node.ID) {
 	h.links[id] = kept
 	l := &link{
 		peer: id, run: h.run, client: h.cfg.HTTP, out: h.out, clock: h.cfg.Clock, log: h.cfg.Logger, metrics: h.metrics,
-		now: kept.beat, starts: h.processes.All,
+		now: kept.beat, starts: h.processes.All, ways: h.cfg.Ways,
 		beat:    func() beat { return beat{h.beats.stampAt(time.Now()), h.in.stampOf(id)} },
 		theirs:  func() []late.Publication { return h.publishedBy(id) },
 		dialled: func(err error) { kept.refused.noteResult(errors.Is(err, syscall.ECONNREFUSED), time.Now()) },

@@ -43,7 +43,24 @@ const (
 	batchSize   = 64
 )
 
-var errSilent = errors.New("peer acknowledges nothing")
+var (
+	errSilent = errors.New("peer acknowledges nothing")
+	errDirect = errors.New("peer is reached directly again")
+)
+
+// Ways says how peers are reached.
+type Ways interface {
+	// Suspect says that a peer does not answer: from now on it is reached through another one, if there is one.
+	Suspect(node.ID)
+	// Indirect reports whether a peer is reached through another one.
+	Indirect(node.ID) bool
+}
+
+// direct is Ways where each peer is reached directly or not at all.
+type direct struct{}
+
+func (direct) Suspect(node.ID)       {}
+func (direct) Indirect(node.ID) bool { return false }
 
 // link carries this node's records to one peer, from the peer's last acknowledged one on.
 type link struct {
@@ -59,6 +76,7 @@ type link struct {
 	starts  func() []late.Start // all that are known
 	// of the peer's master, which a run of the peer that has just begun does not remember
 	theirs  func() []late.Publication
+	ways    Ways
 	dialled func(error) // how an attempt to make the link ended; nil: it is there
 }
 
@@ -74,6 +92,9 @@ func (l *link) keepOpen(ctx context.Context) {
 		}
 		if time.Since(began) > maxBackoff {
 			pause.Reset()
+		}
+		if errors.Is(err, errSilent) {
+			l.ways.Suspect(l.peer)
 		}
 		l.log.Debug("publication link lost", "node", l.peer, "err", err)
 		pause.Wait(ctx)
@@ -96,6 +117,7 @@ func (l *link) runOnce(parent context.Context) error {
 	}
 	req.Header.Set(headerRun, l.run)
 	req.Header.Set(headerAges, "1")
+	indirect := l.ways.Indirect(l.peer) // and so is this link, as long as it lasts
 	resp, err := l.client.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	l.dialled(err)
 	if err != nil {
@@ -124,7 +146,8 @@ func (l *link) runOnce(parent context.Context) error {
 			alive.Reset(silentAfter)
 		}
 	}()
-	err = l.feedPeer(ctx, feed, acked, resp.Header.Get(headerStarts) != "")
+	over := func() bool { return indirect && !l.ways.Indirect(l.peer) }
+	err = l.feedPeer(ctx, feed, acked, resp.Header.Get(headerStarts) != "", over)
 	feed.CloseWithError(err)
 	cancel(err)
 	resp.Body.Close()
@@ -141,9 +164,9 @@ func peerAge(h http.Header) time.Duration {
 	return time.Duration(min(max(us, 0), MaxAge.Microseconds())) * time.Microsecond
 }
 
-// feedPeer writes records after seq, and heartbeats, until ctx ends; before them all starts of processes, if the peer
-// wants them or has missed some.
-func (l *link) feedPeer(ctx context.Context, pipe io.Writer, seq uint64, starts bool) error {
+// feedPeer writes records after seq, and heartbeats, until ctx ends or over says that there is a better way; before them
+// all starts of processes, if the peer wants them or has missed some.
+func (l *link) feedPeer(ctx context.Context, pipe io.Writer, seq uint64, starts bool, over func() bool) error {
 	w := bufio.NewWriterSize(pipe, 32<<10)
 	beat := time.NewTimer(backoff.Align(heartbeatEvery))
 	defer beat.Stop()
@@ -192,6 +215,9 @@ func (l *link) feedPeer(ctx context.Context, pipe io.Writer, seq uint64, starts 
 		case <-l.now:
 			due = true
 		case <-beat.C:
+			if over() {
+				return errDirect
+			}
 			beat.Reset(backoff.Align(heartbeatEvery))
 			due = true
 		}

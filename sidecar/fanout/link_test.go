@@ -87,7 +87,7 @@ func newPeerSide(t *testing.T) *peerSide {
 
 // client dials the peer's server whatever the URL's host is, as the peer port does with node ids.
 func (p *peerSide) client() *http.Client {
-	base := p.srv.Client().Transport.(*http.Transport).Clone()
+	base := &http.Transport{ForceAttemptHTTP2: true}
 	base.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, p.srv.Listener.Addr().String())
 	}
@@ -100,6 +100,7 @@ func (p *peerSide) link(out *outbox, run string) *link {
 	return &link{
 		peer: "b", run: run, client: p.client(), out: out, clock: hlc.New(time.Now, 0),
 		log: slog.New(slog.DiscardHandler), metrics: newMetrics(nil),
+		ways:    direct{},
 		dialled: func(error) {},
 		beat:    func() beat { return beat{stamp: 5, echo: p.beats.base} },
 		starts:  func() []late.Start { return []late.Start{{ID: "web1", Process: 9, At: time.Now().Add(-time.Hour)}} },
@@ -263,3 +264,65 @@ func TestStrangerIsRefused(t *testing.T) {
 
 // neverEnded is what is known of processes of peers where nobody asks their hosts.
 func neverEnded(node.ID) time.Time { return time.Time{} }
+
+// fakeWays is Ways of a peer that is reached as the test says.
+type fakeWays struct {
+	indirect atomic.Bool
+	suspects chan node.ID
+}
+
+func (w *fakeWays) Suspect(id node.ID)    { w.suspects <- id }
+func (w *fakeWays) Indirect(node.ID) bool { return w.indirect.Load() }
+
+// A link that goes through another node is made anew when the peer is reached directly again, and loses nothing.
+func TestLink_DirectAgain(t *testing.T) {
+	out := newOutbox(1000, 1<<20, time.Minute, time.Now)
+	p := newPeerSide(t)
+	ways := &fakeWays{}
+	ways.indirect.Store(true)
+	l := p.link(out, "run1")
+	l.ways = ways
+	ended := make(chan error, 1)
+	go func() { ended <- l.runOnce(t.Context()) }()
+	eventually(t, connected(p))
+	add(t, out, "one")
+	eventually(t, wantReceived(p, "a:one"))
+	ways.indirect.Store(false)
+	add(t, out, "two")
+	select {
+	case err := <-ended:
+		if !errors.Is(err, errDirect) {
+			t.Fatalf("it ended because of %v, want %v", err, errDirect)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it goes on")
+	}
+	keepLink(t, p, out, "run1")
+	add(t, out, "three")
+	eventually(t, wantReceived(p, "a:one", "a:two", "a:three"))
+}
+
+// A peer that says nothing is suspected.
+func TestLink_Silent(t *testing.T) {
+	t.Parallel()
+	deaf, err := net.Listen("tcp", "127.0.0.1:0") // the kernel makes connections, and nobody takes them
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	l := (&peerSide{beats: newBeats(), srv: &httptest.Server{Listener: deaf}}).link(newOutbox(10, 1<<10, time.Minute, time.Now), "run1")
+	ways := &fakeWays{suspects: make(chan node.ID, 100)}
+	l.ways = ways
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); l.keepOpen(ctx) }()
+	defer func() { cancel(); <-done }()
+	select {
+	case id := <-ways.suspects:
+		if id != l.peer {
+			t.Errorf("%s is suspected, want %s", id, l.peer)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("a silent peer is not suspected")
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/keysadmin"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/operator"
+	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/health"
 )
 
@@ -33,6 +34,9 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("pulse", health.ScopeLive, operator.NewLockCheck(d.TakeLocks).Check)
 	checks.Register("member", health.ScopeServe, d.checkMember)
 	checks.Register("consensus", health.ScopeReady, d.checkConsensus)
+	checks.Register("network", health.ScopeReady,
+		when(ofMember(d, func(m *member) *peer.Port { return m.Port }),
+			func(p *peer.Port, _ context.Context) health.Result { return operator.CheckNetwork(p.Tunnelled()) }))
 	checks.Register("behind", health.ScopeServe,
 		d.ofService(func(s *service, _ context.Context) health.Result {
 			m := s.m

@@ -286,7 +286,7 @@ func (s *service) buildEpochs(seeds *epochs.Seeds) error {
 	})
 	s.hub = fanout.New(fanout.Config{
 		Self: d.id, Edge: s.ports.Publish, Epochs: s.epochs, Signer: operations, Algorithm: s.master.Followed.Algorithm,
-		Clock: s.serials, HTTP: m.Port.HTTPClient(), From: peer.FromContext, JobSeen: s.jobs.Known.Record,
+		Clock: s.serials, HTTP: m.Port.HTTPClient(), Ways: m.Port, From: peer.FromContext, JobSeen: s.jobs.Known.Record,
 		SignedIn: s.epochs.Given,
 		Hold:     func() { s.rotation.AwaitRotation(s.ctx) },
 		Withhold: func() bool { return m.Consensus.Behind() >= sidecar.BehindTolerated },

@@ -1,0 +1,278 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"saltclusterd/gossip/node"
+)
+
+// A tunnel is a TCP connection to a member that another member makes and passes on, byte by byte, for one that does not
+// reach it directly. TLS is spoken from end to end within it: the member in between has no keys of it, and the one that
+// is reached sees the certificate of the one that asked.
+//
+// A tunnel is opened on a connection of ProtoTunnel: one byte is the length of a node id, the id follows. The answer is
+// one byte.
+const (
+	tunnelOpen        = greetAdmitted
+	tunnelBusy        = greetBusy
+	tunnelUnknown     = 3 // the member in between has no such node on its roster
+	tunnelUnreachable = 4 // it does not reach the node either
+)
+
+// tunnelBuffer is bytes that are on their way in one direction of a tunnel.
+const tunnelBuffer = 32 << 10
+
+var (
+	errTunnelUnreachable = errors.New("the member in between does not reach it either")
+	errNoWay             = errors.New("not reached directly, and no other member could be asked to pass it on")
+)
+
+// serveTunnel makes a connection to the member that the other side names, and passes bytes on until one side ends.
+func (p *Port) serveTunnel(t *tls.Conn, raw *conn) (reason string, err error) {
+	if err := p.admitInbound(t.ConnectionState(), raw); err != nil {
+		return "roster", err
+	}
+	defer raw.Close()
+	if err := t.SetDeadline(time.Now().Add(p.cfg.Limits.Handshake)); err != nil {
+		return "tunnel", err
+	}
+	id, err := readTunnelTarget(t)
+	if err != nil {
+		return "tunnel", err
+	}
+	leave, ok := p.tunnels.takePlace(raw.id)
+	if !ok {
+		_, _ = t.Write([]byte{tunnelBusy})
+		return "busy", ErrTooMany
+	}
+	defer leave()
+	target, answer := p.connectTarget(id, raw.id)
+	if target != nil {
+		defer target.Close()
+	}
+	if _, err := t.Write([]byte{answer}); err != nil {
+		return "tunnel", err
+	}
+	if target == nil {
+		lingeringClose(t)
+		return "", nil
+	}
+	if err := t.SetDeadline(time.Time{}); err != nil {
+		return "tunnel", err
+	}
+	p.m.accepted.WithLabelValues(ProtoTunnel).Inc()
+	p.m.tunnels.Inc()
+	defer p.m.tunnels.Dec()
+	passBytes(t, raw, target)
+	return "", nil
+}
+
+// connectTarget makes the connection of a tunnel, to nothing but a member.
+func (p *Port) connectTarget(id, from node.ID) (*conn, byte) {
+	entry, ok := p.cfg.Roster.Lookup(id)
+	if !ok || id == from || id == p.cfg.Identity.id {
+		return nil, tunnelUnknown
+	}
+	if p.ways.isIndirect(id) { // to find out once more would take whom asks as long as it has
+		return nil, tunnelUnreachable
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Limits.Handshake/2) // who asks has not long to wait
+	defer cancel()
+	c, err := connectTCP(ctx, entry.Addr, ProtoHTTP)
+	if err != nil {
+		return nil, tunnelUnreachable
+	}
+	target, err := p.reg.trackConn(c, outbound)
+	if err != nil {
+		return nil, tunnelBusy
+	}
+	return target, tunnelOpen
+}
+
+// passBytes copies in both directions until one side ends, and cuts both then. raw is what is below near.
+func passBytes(near net.Conn, raw, far *conn) {
+	var back sync.WaitGroup
+	back.Go(func() {
+		_, _ = io.CopyBuffer(onlyWriter{near}, onlyReader{far}, make([]byte, tunnelBuffer))
+		_ = raw.Close()
+	})
+	_, _ = io.CopyBuffer(onlyWriter{far}, onlyReader{near}, make([]byte, tunnelBuffer))
+	_ = far.Close()
+	_ = raw.Close()
+	back.Wait()
+}
+
+// onlyReader and onlyWriter keep io.CopyBuffer from using anything but the buffer.
+type (
+	onlyReader struct{ io.Reader }
+	onlyWriter struct{ io.Writer }
+)
+
+func readTunnelTarget(r io.Reader) (node.ID, error) {
+	var n [1]byte
+	if _, err := io.ReadFull(r, n[:]); err != nil {
+		return "", fmt.Errorf("read whom a tunnel is to: %w", err)
+	}
+	b := make([]byte, n[0])
+	if _, err := io.ReadFull(r, b); err != nil {
+		return "", fmt.Errorf("read whom a tunnel is to: %w", err)
+	}
+	return node.ParseID(string(b))
+}
+
+func appendTunnelTarget(dst []byte, id node.ID) []byte {
+	return append(append(dst, byte(len(id))), id...)
+}
+
+// dialTunnel connects to a member through another one, for peer RPC. All that may reach it are asked at the same time;
+// the first is taken.
+func (p *Port) dialTunnel(ctx context.Context, id node.ID) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Limits.Handshake)
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+	if _, ok := p.cfg.Roster.Lookup(id); !ok {
+		return nil, fmt.Errorf("dial %s: %w", id, ErrUnknownNode)
+	}
+	outer, err := p.openTunnel(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s through another member: %w", id, err)
+	}
+	raw, err := p.reg.trackConn(cutConn{outer}, outbound)
+	if err != nil {
+		return nil, err
+	}
+	t, err := p.startTLS(ctx, raw, id, ProtoHTTP)
+	if err != nil {
+		_ = raw.Close()
+		return nil, fmt.Errorf("dial %s through another member: %w", id, err)
+	}
+	return t, nil
+}
+
+// maxAsked is how many members are asked for the same tunnel.
+const maxAsked = 4
+
+// openTunnel returns the first tunnel that a member makes.
+func (p *Port) openTunnel(ctx context.Context, id node.ID) (*tls.Conn, error) {
+	var through []node.ID
+	for _, e := range p.cfg.Roster.Entries() {
+		if e.ID != id && e.ID != p.cfg.Identity.id && !p.ways.isIndirect(e.ID) {
+			through = append(through, e.ID)
+		}
+	}
+	rand.Shuffle(len(through), func(i, j int) { through[i], through[j] = through[j], through[i] })
+	through = through[:min(len(through), maxAsked)]
+	ctx, cancel := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	type outcome struct {
+		t   *tls.Conn
+		err error
+	}
+	outcomes := make(chan outcome)
+	for _, via := range through {
+		asking.Go(func() {
+			t, err := p.askTunnel(ctx, via, id)
+			select {
+			case outcomes <- outcome{t, err}:
+			case <-ctx.Done():
+				if err == nil {
+					_ = Cut(t)
+				}
+			}
+		})
+	}
+	failed := errNoWay
+	for range through {
+		select {
+		case o := <-outcomes:
+			if o.err == nil {
+				return o.t, nil
+			}
+			failed = o.err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return nil, failed
+}
+
+// askTunnel asks a member for a tunnel.
+func (p *Port) askTunnel(ctx context.Context, via, id node.ID) (*tls.Conn, error) {
+	t, err := p.dialMember(ctx, via, ProtoTunnel)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", via, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = Cut(t) })
+	answer := []byte{0}
+	_, err = t.Write(appendTunnelTarget(nil, id))
+	if err == nil {
+		_, err = io.ReadFull(t, answer)
+	}
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = tunnelError(answer[0])
+	}
+	if err != nil {
+		_ = Cut(t)
+		return nil, fmt.Errorf("ask %s: %w", via, err)
+	}
+	return t, nil
+}
+
+func tunnelError(answer byte) error {
+	switch answer {
+	case tunnelOpen:
+		return nil
+	case tunnelBusy:
+		return ErrBusy
+	case tunnelUnknown:
+		return ErrUnknownNode
+	case tunnelUnreachable:
+		return errTunnelUnreachable
+	default:
+		return fmt.Errorf("unexpected answer %d", answer)
+	}
+}
+
+// cutConn is a tunnel whose Close does not wait for the other side.
+type cutConn struct{ *tls.Conn }
+
+// Close implements net.Conn.
+func (c cutConn) Close() error { return Cut(c.Conn) }
+
+// places bounds the tunnels that are open for each member.
+type places struct {
+	most int
+
+	mu    sync.Mutex
+	taken map[node.ID]int
+}
+
+// takePlace takes a place of a member; false: there is none. leave must be called once after true.
+func (s *places) takePlace(id node.ID) (leave func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken[id] >= s.most {
+		return nil, false
+	}
+	s.taken[id]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.taken[id]--; s.taken[id] == 0 {
+			delete(s.taken, id)
+		}
+	}, true
+}
