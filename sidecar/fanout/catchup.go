@@ -20,10 +20,10 @@ const (
 	// older AES key signs in meanwhile, because of the nudge that it gets at once.
 	lateAfter = time.Second
 	// lateAgain is when it is given the same once more after a change of the AES key, and when those that were there then
-	// are given what was published meanwhile. A 3006 minion that signs in while several publications wait opens the newest
+	// are given what came meanwhile. A 3006 minion that signs in while several publications wait opens the newest
 	// first, and drops the others for their serials (salt/crypt.py Crypticle.loads).
 	lateAgain = 6 * time.Second
-	// movedFrom is how long before a subscriber was told of another AES key what it is given after that was published at
+	// movedFrom is how long before a subscriber was told of another AES key what it is given after that has come at
 	// least. Its minion may have begun to sign in then, for another reason.
 	movedFrom = 2 * time.Second
 	// lateTick is how often it is looked whether it is time.
@@ -118,11 +118,18 @@ func (c *catchUp) noteArrivals(who []edge.Newcomer) bool {
 	return true
 }
 
-// takeMoved notes subscribers that were there and were told of another AES key.
+// takeMoved notes subscribers that were there and were told of another AES key. While some wait that were told of an
+// earlier one, what came since then counts for these as well: they may be the same.
 func (c *catchUp) takeMoved(who []edge.Newcomer) {
-	if now := time.Now(); len(who) > 0 {
-		c.moved = append(c.moved, arrival{who: who, came: now, due: now.Add(lateAgain), since: now.Add(-movedFrom)})
+	if len(who) == 0 {
+		return
 	}
+	now := time.Now()
+	since := now.Add(-movedFrom)
+	if n := len(c.moved); n > 0 {
+		since = c.moved[n-1].since
+	}
+	c.moved = append(c.moved, arrival{who: who, came: now, due: now.Add(lateAgain), since: since})
 }
 
 // takeOverdue takes what has come late, and drops the first of what is too much together.
@@ -225,8 +232,9 @@ func (c *catchUp) serveDue(ctx context.Context, now time.Time) {
 	}
 }
 
-// serveMoved gives those that were told of another AES key what was published while they signed in, as far as that is
-// safe. They come after those that have come, for most of them have had all.
+// serveMoved gives those that were told of another AES key what came while they signed in, as far as that is safe: also
+// what a peer brought late then, as when a cut is over and this node learns of the key and of jobs at the same time. They
+// come after those that have come, for most of them have had all.
 func (c *catchUp) serveMoved(ctx context.Context, now time.Time) {
 	due := 0
 	for due < len(c.moved) && !now.Before(c.moved[due].due) {
@@ -249,8 +257,8 @@ func (c *catchUp) serveMoved(ctx context.Context, now time.Time) {
 	if !known || len(who) == 0 {
 		return
 	}
-	pubs, bytes := c.h.memory.Since(laterOf(from, since)), 0
-	pubs = slices.DeleteFunc(pubs, func(p late.Publication) bool { return p.At.After(last.due) })
+	pubs, bytes := c.h.memory.Since(from), 0
+	pubs = slices.DeleteFunc(pubs, func(p late.Publication) bool { return p.Came.Before(since) || p.At.After(last.due) })
 	for _, p := range pubs {
 		bytes += len(p.Plain)
 	}

@@ -344,15 +344,19 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// TestCatchUp_Moved: subscribers that sign in again after a change of the AES key are given what was published
-// meanwhile and no more; newcomers are given everything.
+// TestCatchUp_Moved: subscribers that sign in again after a change of the AES key are given what came meanwhile
+// and no more; newcomers are given everything.
 func TestCatchUp_Moved(t *testing.T) {
 	f := newHubFixture(t)
 	m := f.begin(t, 1, 0)
 	now := time.Now()
-	for i, before := range []time.Duration{20 * time.Second, time.Second, -time.Second} {
+	for i, before := range []time.Duration{20 * time.Second, time.Second, -time.Second, 10 * time.Second} {
 		p := job(t, fmt.Sprint("2026112800000000000", i), "*")
-		f.rememberLate(fmt.Sprint("2026112800000000000", i), "a", p, now.Add(-before))
+		came := now.Add(-before)
+		if i == 3 { // a peer brings it late
+			came = now
+		}
+		f.rememberLate(fmt.Sprint("2026112800000000000", i), "a", p, now.Add(-before), came)
 	}
 	c := &catchUp{h: f.Hub}
 	c.takeMoved(make([]edge.Newcomer, 3))
@@ -377,9 +381,9 @@ func TestCatchUp_Moved(t *testing.T) {
 		jids        string
 		subscribers int
 	}{
-		{lateAfter + lateTick, "0 1 2", 2},
-		{lateAgain + lateTick, "1 2", 3},
-		{lateAgain + 2*latePause, "0 1 2", 2}, // once more, for those who have come after a change of the AES key
+		{lateAfter + lateTick, "0 3 1 2", 2},
+		{lateAgain + lateTick, "3 1 2", 3},
+		{lateAgain + 2*latePause, "0 3 1 2", 2}, // once more, for those who have come after a change of the AES key
 		{lateAgain + 5*latePause, "", 0},
 	} {
 		if c.changed.IsZero() {
@@ -391,6 +395,24 @@ func TestCatchUp_Moved(t *testing.T) {
 	}
 }
 
+// TestCatchUp_MovedTwice: subscribers that are told of another AES key before they were given what came at the one before
+// are given it at the end of both.
+func TestCatchUp_MovedTwice(t *testing.T) {
+	f := newHubFixture(t)
+	f.begin(t, 1, 0)
+	now := time.Now()
+	came := now.Add(-lateAgain)
+	f.rememberLate("20261128000000000001", "a", job(t, "20261128000000000001", "*"), came, came)
+	c := &catchUp{h: f.Hub}
+	c.moved = []arrival{{who: make([]edge.Newcomer, 2), came: came, due: now, since: came.Add(-movedFrom)}}
+	c.takeMoved(make([]edge.Newcomer, 3))
+	c.serveMoved(t.Context(), now)
+	c.serveMoved(t.Context(), now.Add(lateAgain+latePause))
+	if len(f.edge.given) != 2 || f.edge.given[1].subscribers != 3 {
+		t.Errorf("given something %d times, want 2", len(f.edge.given))
+	}
+}
+
 // TestMovedWaitForPeers: who was moved to another AES key is given what it may have missed when all peers have told who
 // started.
 func TestMovedWaitForPeers(t *testing.T) {
@@ -398,7 +420,7 @@ func TestMovedWaitForPeers(t *testing.T) {
 	f.begin(t, 1, 0)
 	o := f.withPeer(t)
 	now := time.Now()
-	f.rememberLate("20261128000000000001", "a", job(t, "20261128000000000001", "*"), now)
+	f.rememberLate("20261128000000000001", "a", job(t, "20261128000000000001", "*"), now, now)
 	c := &catchUp{h: f.Hub}
 	c.takeMoved(make([]edge.Newcomer, 3))
 	at := now.Add(lateAgain + lateTick)

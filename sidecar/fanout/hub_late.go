@@ -9,13 +9,16 @@ import (
 	"saltclusterd/signal"
 )
 
-// rememberLate keeps a publication for minions that are between two connections; false: it is none that may be given
+// rememberLate keeps a publication, which was made at one time and came here at another, for minions that are between two
+// connections; false: it is none that may be given
 // late.
-func (h *Hub) rememberLate(jid string, origin node.ID, p Publication, at time.Time) bool {
+func (h *Hub) rememberLate(jid string, origin node.ID, p Publication, at, came time.Time) bool {
 	if jid == "" || at.IsZero() || h.cfg.NotLate() {
 		return false
 	}
-	h.memory.Add(late.Publication{JID: jid, Plain: p.Plain, Topics: p.Topics, At: at, Origin: string(origin)})
+	h.memory.Add(late.Publication{
+		JID: jid, Plain: p.Plain, Topics: p.Topics, At: at, Came: came, Origin: string(origin),
+	})
 	return true
 }
 

@@ -37,7 +37,7 @@ func (h *Hub) Local(p Publication, peek saltwire.PubPeek) error {
 		h.metrics.refused.WithLabelValues("too_long").Inc()
 		return fmt.Errorf("local publication: %w", err)
 	}
-	h.rememberLate(peek.JID, h.cfg.Self, p, arrived)
+	h.rememberLate(peek.JID, h.cfg.Self, p, arrived, arrived)
 	h.cfg.Hold() // before the epoch is read: a removed minion must not hear it at a peer either
 	h.out.addRecord(kindPublication, h.cfg.Clock.Last(), payload, h.epochRecord())
 	h.metrics.published.WithLabelValues("local").Inc()
@@ -58,7 +58,7 @@ func (h *Hub) remotePublication(origin node.ID, p Publication, at time.Time) {
 	h.metrics.published.WithLabelValues("peer").Inc()
 	arrived := time.Now()
 	// a minion may have had it elsewhere
-	if h.rememberLate(peek.JID, origin, p, at) && arrived.Sub(at) > lateFrom && !h.hasOldPeers() {
+	if h.rememberLate(peek.JID, origin, p, at, arrived) && arrived.Sub(at) > lateFrom && !h.hasOldPeers() {
 		h.isOverdue(overdue{late.Publication{JID: peek.JID, Plain: p.Plain, Topics: p.Topics, At: at, Origin: string(origin)},
 			arrived})
 		return
@@ -77,7 +77,7 @@ func (h *Hub) ownPublication(p Publication, at time.Time) {
 		h.cfg.Logger.Warn("publication that a peer gave back refused", "err", err)
 		return
 	}
-	h.rememberLate(peek.JID, h.cfg.Self, p, at)
+	h.rememberLate(peek.JID, h.cfg.Self, p, at, at)
 }
 
 // deliverLocal seals p, which has come at arrived, and hands it to this node's 4505.

@@ -12,7 +12,8 @@ type Publication struct {
 	Plain  []byte   // as the master made it; not to be changed
 	Topics []string // for subscribers that filter; nil: "broadcast"
 	At     time.Time
-	Origin string // the node whose master published it
+	Came   time.Time // when it came to this node; zero: when it was published
+	Origin string    // the node whose master published it
 }
 
 // Limits bound a Memory.
@@ -42,6 +43,9 @@ func NewMemory(limits Limits, now func() time.Time) *Memory {
 func (m *Memory) Add(p Publication) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if p.Came.IsZero() {
+		p.Came = p.At
+	}
 	for i := range m.all {
 		if had := &m.all[i]; had.JID == p.JID {
 			if p.At.Before(had.At) {
