@@ -17,10 +17,12 @@ type conn struct {
 	once         sync.Once
 	err          error
 
+	tunnelled bool // it goes through another member
+
 	// Set by admission, before the connection is handed to anyone.
-	id  node.ID
-	fp  node.Fingerprint
-	rpc bool // it carries requests
+	id    node.ID
+	fp    node.Fingerprint
+	proto string
 }
 
 // Close closes the tcp connection at once and forgets it.
@@ -126,7 +128,7 @@ func (r *registry) admitConn(c *conn, proto string, check func() (node.ID, node.
 	if rpc {
 		n.rpc++
 	}
-	c.id, c.fp, c.rpc = id, fp, rpc
+	c.id, c.fp, c.proto = id, fp, proto
 	r.byFP[fp][c] = struct{}{}
 	return nil
 }
@@ -144,7 +146,7 @@ func (r *registry) dropConn(c *conn) {
 	}
 	delete(r.byFP[c.fp], c)
 	r.count[c.fp].by[d]--
-	if c.rpc {
+	if d == inbound && c.proto == ProtoHTTP {
 		r.count[c.fp].rpc--
 	}
 	if len(r.byFP[c.fp]) == 0 {
@@ -164,6 +166,18 @@ func (r *registry) revokeCert(fp node.Fingerprint) int {
 		_ = c.Close()
 	}
 	return len(cut)
+}
+
+// tunnelledConns returns the connections of a protocol to a member that go through another one.
+func (r *registry) tunnelledConns(id node.ID, proto string) (found []*conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.all {
+		if c.id == id && c.proto == proto && c.tunnelled {
+			found = append(found, c)
+		}
+	}
+	return found
 }
 
 // admittedCerts returns the certificates with admitted connections.

@@ -12,9 +12,21 @@ import (
 )
 
 // Dial connects to a member for one protocol (ProtoRaft, ProtoGossip or ProtoHTTP) and returns a *tls.Conn. The
-// certificate must be the one the roster has for id. It takes at most Limits.Handshake, or until ctx ends.
+// certificate must be the one the roster has for id. It takes at most Limits.Handshake, or until ctx ends. For all but
+// gossip the connection may go through another member.
 func (p *Port) Dial(ctx context.Context, id node.ID, proto string) (net.Conn, error) {
-	t, err := p.dialMember(ctx, id, proto)
+	var t *tls.Conn
+	var err error
+	switch {
+	case proto == ProtoGossip:
+		t, err = p.dialMember(ctx, id, proto)
+	case p.ways.isIndirect(id):
+		t, err = p.dialAnyWay(ctx, id, proto)
+	default:
+		if t, err = p.dialMember(ctx, id, proto); isCutOff(err) {
+			p.Suspect(id)
+		}
+	}
 	if err != nil {
 		p.m.dialFailed.WithLabelValues(proto).Inc()
 		return nil, fmt.Errorf("dial %s for %s: %w", id, proto, err)

