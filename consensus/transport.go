@@ -173,7 +173,7 @@ func clearUserTimeout(c net.Conn) error {
 		return nil
 	}
 	raw, err := tcp.SyscallConn()
-	if errors.Is(err, errors.ErrUnsupported) { // it goes through another member: there is no limit
+	if errors.Is(err, errors.ErrUnsupported) { // it goes through another member, without a limit
 		return nil
 	}
 	if err != nil {

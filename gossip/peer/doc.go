@@ -34,8 +34,8 @@
 //     say so).
 //   - Unauthenticated peers cost bounded memory and time: handshakes are limited in number (overall and per address)
 //     and to five seconds; addresses of members have places of their own, so that a flood does not keep members out.
-//   - Raft and peer RPC reach a member that this node does not reach directly, if another member reaches both: through a
-//     tunnel (tunnel.go), within which TLS is spoken from end to end. Gossip asks other members by itself.
+//   - Raft and peer RPC reach a member that this node does not reach directly, if another member reaches both: through
+//     a tunnel (tunnel.go), with TLS from end to end. Gossip has its own way to ask others.
 //   - A consumer that does not call Accept delays only itself.
 //   - With an empty roster (a node before bootstrap or join) nothing is admitted and joins are refused; only the
 //     function Join works.

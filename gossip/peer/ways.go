@@ -100,7 +100,7 @@ func (p *Port) awaitDirect(id node.ID) {
 		if p.ctx.Err() == nil && !isCutOff(err) {
 			if p.ways.setDirect(id) {
 				p.log.Info("a member is reached directly again", "node", id)
-				for _, c := range p.reg.tunnelledConns(id, ProtoRaft) { // peer RPC changes over by itself
+				for _, c := range p.reg.tunnelledConns(id, ProtoRaft) { // peer RPC ends its own
 					_ = c.Close()
 				}
 			}

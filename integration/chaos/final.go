@@ -83,8 +83,8 @@ func (w *world) settle(ctx context.Context) error {
 	return nil
 }
 
-// awaitRuns waits until the stock minions have run what was published at the end: on a busy machine they start jobs many
-// seconds after they got them. What is missing after a while is for the judge.
+// awaitRuns waits until the stock minions have run what was published at the end: on a busy machine they start jobs
+// many seconds after they got them. The judge says what is missing in the end.
 func (w *world) awaitRuns(ctx context.Context) error {
 	var last []int
 	for _, p := range w.rec.History().Publications {

@@ -232,9 +232,9 @@ func (c *catchUp) serveDue(ctx context.Context, now time.Time) {
 	}
 }
 
-// serveMoved gives those that were told of another AES key what came while they signed in, as far as that is safe: also
-// what a peer brought late then, as when a cut is over and this node learns of the key and of jobs at the same time. They
-// come after those that have come, for most of them have had all.
+// serveMoved gives those that were told of another AES key what came while they signed in, as far as that is safe. That
+// includes what a peer brought late: when a cut is over, this node learns of the key and of jobs at the same time.
+// Those that have just come are served before, for most of these have had all.
 func (c *catchUp) serveMoved(ctx context.Context, now time.Time) {
 	due := 0
 	for due < len(c.moved) && !now.Before(c.moved[due].due) {

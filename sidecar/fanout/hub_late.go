@@ -9,9 +9,8 @@ import (
 	"saltclusterd/signal"
 )
 
-// rememberLate keeps a publication, which was made at one time and came here at another, for minions that are between two
-// connections; false: it is none that may be given
-// late.
+// rememberLate keeps a publication, made at one time and come here at another, for minions that are between two
+// connections; false: it is none that may be given late.
 func (h *Hub) rememberLate(jid string, origin node.ID, p Publication, at, came time.Time) bool {
 	if jid == "" || at.IsZero() || h.cfg.NotLate() {
 		return false

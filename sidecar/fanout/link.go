@@ -164,8 +164,8 @@ func peerAge(h http.Header) time.Duration {
 	return time.Duration(min(max(us, 0), MaxAge.Microseconds())) * time.Microsecond
 }
 
-// feedPeer writes records after seq, and heartbeats, until ctx ends or over says that there is a better way; before them
-// all starts of processes, if the peer wants them or has missed some.
+// feedPeer writes records after seq, and heartbeats, until ctx ends or over says that there is a better way; before
+// them all starts of processes, if the peer wants them or has missed some.
 func (l *link) feedPeer(ctx context.Context, pipe io.Writer, seq uint64, starts bool, over func() bool) error {
 	w := bufio.NewWriterSize(pipe, 32<<10)
 	beat := time.NewTimer(backoff.Align(heartbeatEvery))

@@ -7,7 +7,6 @@ import (
 	"saltclusterd/cmd/saltclusterd/keysadmin"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/cmd/saltclusterd/operator"
-	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/health"
 )
 
@@ -33,10 +32,9 @@ func (d *Daemon) newChecks() *health.Checker {
 		Registerer: d.reg.Host, Adapt: operator.HostWords()})
 	checks.Register("pulse", health.ScopeLive, operator.NewLockCheck(d.TakeLocks).Check)
 	checks.Register("member", health.ScopeServe, d.checkMember)
-	checks.Register("consensus", health.ScopeReady, d.checkConsensus)
-	checks.Register("network", health.ScopeReady,
-		when(ofMember(d, func(m *member) *peer.Port { return m.Port }),
-			func(p *peer.Port, _ context.Context) health.Result { return operator.CheckNetwork(p.Tunnelled()) }))
+	running := ofMember(d, func(m *member) *member { return m })
+	checks.Register("consensus", health.ScopeReady, when(running, (*member).checkConsensus))
+	checks.Register("network", health.ScopeReady, when(running, (*member).CheckNetwork))
 	checks.Register("behind", health.ScopeServe,
 		d.ofService(func(s *service, _ context.Context) health.Result {
 			m := s.m
@@ -95,11 +93,7 @@ func (d *Daemon) checkMember(context.Context) health.Result {
 	return fine
 }
 
-func (d *Daemon) checkConsensus(context.Context) health.Result {
-	m := d.tenure.Current()
-	if m == nil {
-		return fine // said by the check "member"
-	}
+func (m *member) checkConsensus(context.Context) health.Result {
 	st := m.Consensus.Status()
 	return operator.CheckConsensus(operator.Consensus{
 		TakenOver: m.role.arriving(), Detached: m.Consensus.Detached(), HasQuorum: st.HasQuorum, CaughtUp: st.CaughtUp,

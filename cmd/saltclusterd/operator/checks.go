@@ -1,10 +1,6 @@
 package operator
 
 import (
-	"slices"
-	"strings"
-
-	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/health"
 )
 
@@ -39,22 +35,6 @@ func CheckConsensus(c Consensus) health.Result {
 		}
 	}
 	return fine
-}
-
-// CheckNetwork judges whether this node reaches the others itself. through are those that it reaches through others.
-func CheckNetwork(through []node.ID) health.Result {
-	if len(through) == 0 {
-		return fine
-	}
-	names := make([]string, len(through))
-	for i, id := range through {
-		names[i] = string(id)
-	}
-	slices.Sort(names)
-	return health.Result{
-		Level: health.Warn, Reason: "this node reaches " + strings.Join(names, ", ") + " through other nodes only",
-		Hint: "check the network between them on the peer port (4520, tcp), both ways",
-	}
 }
 
 // CheckEdges judges the ports for minions that are not open. held: everything is ready, but another process has them.

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/health"
 )
 
@@ -25,16 +24,6 @@ func TestCheckConsensus(t *testing.T) {
 		if r := CheckConsensus(c.in); r.Level != c.level || !strings.Contains(r.Reason+" "+r.Hint, c.text) {
 			t.Errorf("%s: %+v", c.name, r)
 		}
-	}
-}
-
-func TestCheckNetwork(t *testing.T) {
-	if r := CheckNetwork(nil); r.Level != health.OK {
-		t.Errorf("all are reached: %+v", r)
-	}
-	r := CheckNetwork([]node.ID{"m3", "m2"})
-	if r.Level != health.Warn || !strings.Contains(r.Reason, "reaches m2, m3 through other nodes only") {
-		t.Errorf("two are not: %+v", r)
 	}
 }
 
