@@ -92,7 +92,7 @@ func TestServeAlone(t *testing.T) {
 	if err := s.keys.Settled(t.Context()); !errors.Is(err, signin.ErrNoQuorum) {
 		t.Errorf("a new key: %v", err)
 	}
-	if r := b.checkConsensus(t.Context()); r.Level != health.Fail {
+	if r := b.tenure.Current().checkConsensus(t.Context()); r.Level != health.Fail {
 		t.Errorf("health: %+v", r)
 	}
 	eventually(t, "its own row to say that it is not ready", func() error {

@@ -53,7 +53,7 @@ func TestRecover(t *testing.T) {
 	if err := serves(a)(); err != nil {
 		t.Errorf("without a majority it does not serve: %v", err)
 	}
-	if r := a.checkConsensus(t.Context()); r.Level != health.Fail ||
+	if r := a.tenure.Current().checkConsensus(t.Context()); r.Level != health.Fail ||
 		!strings.Contains(r.Hint, "recover --force-new-cluster") {
 		t.Errorf("health: %+v", r)
 	}
@@ -361,7 +361,7 @@ func TestWitness(t *testing.T) {
 	if _, err := ofService(w.Daemon, (*service).newLedgers)(); adminapi.CodeOf(err) != adminapi.CodeRefused {
 		t.Errorf("verbs about minions on a witness: %v", err)
 	}
-	for _, r := range []health.Result{w.checkMember(t.Context()), w.checkConsensus(t.Context()), w.checkEdges(t.Context()),
+	for _, r := range []health.Result{w.checkMember(t.Context()), w.tenure.Current().checkConsensus(t.Context()), w.checkEdges(t.Context()),
 		w.checkMaster(t.Context())} {
 		if r.Level != health.OK {
 			t.Errorf("health of the witness: %+v", r)
