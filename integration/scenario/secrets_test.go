@@ -68,9 +68,20 @@ func revokedToken(t *testing.T, made, revoked *lab.Node, joins *lab.Daemon) {
 	t.Helper()
 	file := filepath.Join(joins.Host().Dir(), "revoked.token")
 	must(t, made.Daemon, "token", "create", "--file", file, "--valid", "10m")
-	var list adminapi.Tokens
-	labtest.Must(t, made.Daemon.CtlJSON(t.Context(), &list, "token", "list"))
-	must(t, revoked.Daemon, "token", "revoke", list.Tokens[len(list.Tokens)-1].ID)
+	text, err := os.ReadFile(file)
+	labtest.Must(t, err)
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, revoked.Name+" to know the token",
+		func(ctx context.Context) error {
+			var list adminapi.Tokens
+			err := revoked.Daemon.CtlJSON(ctx, &list, "token", "list")
+			for _, token := range list.Tokens {
+				if strings.Contains(string(text), token.ID) {
+					must(t, revoked.Daemon, "token", "revoke", token.ID)
+					return nil
+				}
+			}
+			return errors.Join(err, errors.New("it does not"))
+		}))
 	for _, n := range []*lab.Node{made, revoked} {
 		labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the revoked token to be refused by "+n.Name,
 			func(ctx context.Context) error {

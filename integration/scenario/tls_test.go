@@ -249,9 +249,7 @@ func testTLSKill(t *testing.T, s *tlsSite) {
 			t.Errorf("%s lets in, on %s, who has no TLS", n.Name, port)
 		}
 	}
-	if !n.Daemon.Logged(saysTLSRequired) {
-		t.Errorf("%s does not say why it refuses minions", n.Name)
-	}
+	eventually(t, time.Minute, n.Name+" to say why", func() bool { return n.Daemon.Logged(saysTLSRequired) })
 	labtest.Must(t, n.Daemon.Configure(tlsNodes))
 	upgradeDaemon(t, n)
 	labtest.Must(t, letIn(n, "4505", "SUB"))
