@@ -88,6 +88,7 @@ var (
 		{name: "a master is killed in the middle of a job", test: testMasterKilledMidJob},
 		{name: "a publisher is killed in the middle of a job", test: testPublisherKilledMidJob},
 		{name: "returns that only Python can take", test: testReturnsOfPython},
+		{name: "two masters give one id", test: testSameID},
 		{name: "a minion and its clone", test: testClone},
 	}
 	faultSteps = []clusterStep{
