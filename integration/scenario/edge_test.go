@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -27,9 +28,10 @@ func TestEdge(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	lb, err := l.Host(t.Context(), "lb") // first: its address is part of the nodes' configuration
 	labtest.Must(t, err)
+	renders := filepath.Join(t.TempDir(), "renders")
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: []string{"3008.3", "3006.28"}, Minions: lab.Versions,
-		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5},
+		MasterSettings: withPillars(lab.Settings{"timeout": 5, "gather_job_timeout": 5}, renders, slowForEdge),
 		DaemonSettings: lab.Settings{
 			"health_trusted": []string{"0.0.0.0/0"}, "proxy_protocol": true, "proxy_protocol_trusted": []string{lb.Addr},
 			"heartbeat_interval": "1500ms", "heartbeat_timeout": "3s", "drain_announce": "4s", "drain_time": "3s",
@@ -52,6 +54,8 @@ func TestEdge(t *testing.T) {
 		{"a master is paused", testMasterPaused},
 		{"a master's workers hang", testWorkersHang},
 		{"a master changes its version", testVersionChange},
+		// the last one: it leaves keys of minions that are not there
+		{"pillars that are cached, and slow ones", func(t *testing.T, c *lab.Cluster) { testPillarsBriefly(t, c, renders) }},
 	} {
 		if ok := t.Run(s.name, func(t *testing.T) { s.test(t, c) }); !ok {
 			t.Log(l.Tails(60))

@@ -26,49 +26,96 @@ const (
 	slowPillars = 12               // more than the masters have workers
 )
 
-// TestPillars has masters with pillar_cache, and pillars that take long.
+// The same for TestEdge, whose nodes wait for less.
+const (
+	slowForEdge     = 8 * time.Second
+	slowPillarsEdge = 7
+)
+
+// TestPillars has masters with pillar_cache, and pillars that take long. TestEdge has a short form of its steps.
 func TestPillars(t *testing.T) {
 	if os.Getenv("SALTCLUSTER_LONG") == "" {
 		t.Skip("pillars take 18 s each: make test-data")
 	}
 	renders := filepath.Join(t.TempDir(), "renders")
-	testCluster(t, lab.Versions, pillarMasters(renders), []clusterStep{
+	testCluster(t, lab.Versions, withPillars(clusterMasters, renders, slowFor), []clusterStep{
 		{name: "a cached pillar", test: testCachedPillar},
-		{name: "slow pillars", test: func(t *testing.T, c *lab.Cluster) { testSlowPillars(t, c, renders) }},
+		{name: "slow pillars", test: func(t *testing.T, c *lab.Cluster) {
+			all := testSlowPillars(t, c, renders, slowPillars)
+			for _, m := range all {
+				deleted(t, c.Nodes[0], m.id)
+			}
+			labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "all to answer", func(ctx context.Context) error {
+				return lab.Answering(ctx, c.Nodes[0].Master, c.IDs()...)
+			}))
+		}},
 	})
 }
 
-// pillarMasters is clusterMasters with pillar_cache, and with an external pillar that takes long for some minions and
+// withPillars adds pillar_cache to what masters have, and an external pillar that takes long for some minions and
 // writes a line into a file each time.
-func pillarMasters(renders string) lab.Settings {
-	s := maps.Clone(clusterMasters)
+func withPillars(s lab.Settings, renders string, slow time.Duration) lab.Settings {
+	s = maps.Clone(s)
 	s["pillar_cache"] = true
 	s["nodegroups"] = map[string]any{"cached": "I@cached:*"}
 	s["ext_pillar"] = []any{map[string]any{"cmd_yaml": fmt.Sprintf(
-		"case %%s in %s*) echo %%s >>%s; sleep %.0f;; esac; echo 'external: %%s'", slowID, renders, slowFor.Seconds())}}
+		"case %%s in %s*) echo %%s >>%s; sleep %.0f;; esac; echo 'external: %%s'", slowID, renders, slow.Seconds())}}
 	return s
+}
+
+// refreshPillar edits the pillar on one node and has all minions refresh it by way of another.
+func refreshPillar(t *testing.T, c *lab.Cluster, edited, by *lab.Node, value string) {
+	t.Helper()
+	path := func(n *lab.Node, name string) string {
+		return filepath.Join(filepath.Dir(n.Master.FileRoot()), "pillar", name)
+	}
+	text := fmt.Sprintf("cached: %s\n", value)
+	labtest.Must(t, os.WriteFile(path(edited, "cached.sls"), []byte(text), 0o644))
+	labtest.Must(t, os.WriteFile(path(edited, "top.sls"), []byte("base:\n  '*':\n    - demo\n    - cached\n"), 0o644))
+	onNodes(t, c.Nodes, "the pillar", func(n *lab.Node) error {
+		got, err := os.ReadFile(path(n, "cached.sls"))
+		if err == nil && string(got) != text {
+			err = fmt.Errorf("it is %q", got)
+		}
+		return err
+	})
+	rootsSettled(t, c)
+	_, err := by.Master.Pub(t.Context(), "*", "saltutil.refresh_pillar", "wait=True")
+	labtest.Must(t, err)
+}
+
+// hasPillar has a minion ask for its pillar; args say where.
+func hasPillar(t *testing.T, m *lab.Minion, value string, args ...string) {
+	// 3008 hides the values of pillars in what its functions return
+	args = append(args, "cmd.run", "echo {{pillar.cached}}", "template=jinja", inShell)
+	got, err := m.Call(t.Context(), args[0], args[1:]...)
+	if err != nil || got != value {
+		t.Errorf("%s has %v, not %q: %v", m.ID, got, value, err)
+	}
+}
+
+// testPillarsBriefly is TestPillars with one minion: all nodes have its pillar cached when it changes, and each gives
+// it the new one. Then minions are given pillars that take long.
+func testPillarsBriefly(t *testing.T, c *lab.Cluster, renders string) {
+	for i, value := range []string{"one", "two"} {
+		refreshPillar(t, c, c.Nodes[i], c.Nodes[1-i], value)
+		var asked sync.WaitGroup
+		for _, n := range c.Nodes {
+			asked.Go(func() { hasPillar(t, c.Minions[0], value, "--master="+n.Addr) })
+		}
+		asked.Wait()
+	}
+	for _, n := range c.Nodes {
+		mustTarget(t, n, c.IDs(), "-I", "cached:two")
+	}
+	testSlowPillars(t, c, renders, slowPillarsEdge)
 }
 
 // With pillar_cache each ask through any node has the pillar of after the refresh, and all masters target by it.
 func testCachedPillar(t *testing.T, c *lab.Cluster) {
 	ctx := t.Context()
-	path := func(n *lab.Node, name string) string {
-		return filepath.Join(filepath.Dir(n.Master.FileRoot()), "pillar", name)
-	}
-	labtest.Must(t, os.WriteFile(path(c.Nodes[0], "top.sls"), []byte("base:\n  '*':\n    - demo\n    - cached\n"), 0o644))
 	for i, value := range []string{"one", "two"} {
-		text := fmt.Sprintf("cached: %s\n", value)
-		labtest.Must(t, os.WriteFile(path(c.Nodes[i], "cached.sls"), []byte(text), 0o644))
-		onNodes(t, c.Nodes, "the pillar", func(n *lab.Node) error {
-			got, err := os.ReadFile(path(n, "cached.sls"))
-			if err == nil && string(got) != text {
-				err = fmt.Errorf("it is %q", got)
-			}
-			return err
-		})
-		rootsSettled(t, c)
-		_, err := c.Nodes[2].Master.Pub(ctx, "*", "saltutil.refresh_pillar", "wait=True")
-		labtest.Must(t, err)
+		refreshPillar(t, c, c.Nodes[i], c.Nodes[2], value)
 		var asked sync.WaitGroup
 		for _, m := range c.Minions {
 			asked.Go(func() {
@@ -76,11 +123,7 @@ func testCachedPillar(t *testing.T, c *lab.Cluster) {
 					t.Errorf("mine of %s: %v", m.ID, err)
 				}
 				for range c.Nodes { // each call asks anew, some node
-					// 3008 hides the values of pillars in what its functions return
-					got, err := m.Call(ctx, "cmd.run", "echo {{pillar.cached}}", "template=jinja", inShell)
-					if err != nil || got != value {
-						t.Errorf("%s has %v, not %q: %v", m.ID, got, value, err)
-					}
+					hasPillar(t, m, value)
 				}
 			})
 		}
@@ -118,15 +161,15 @@ func findMineByPillar(t *testing.T, c *lab.Cluster, value string) {
 	asked.Wait()
 }
 
-// More pillars than there are workers, each of which takes longer than a master may stand still, are rendered once and
-// reach their minions.
-func testSlowPillars(t *testing.T, c *lab.Cluster, renders string) {
+// testSlowPillars: more pillars than there are workers, each of which takes longer than a master may stand still, are
+// rendered once and reach their minions. It returns these, whose keys are accepted.
+func testSlowPillars(t *testing.T, c *lab.Cluster, renders string, pillars int) (all []*byteMinion) {
 	key, err := saltcrypt.GenerateMasterKey(2048)
 	labtest.Must(t, err)
-	var all []*byteMinion
-	for i := range slowPillars {
+	for i := range pillars {
 		all = append(all, &byteMinion{
-			host: c.LB.Host(), id: fmt.Sprint(slowID, i), key: key, enc: saltcrypt.OAEPSHA1, sig: saltcrypt.PKCS1v15SHA1,
+			// the load balancer's host would have to say for whom it connects
+			host: c.Minions[0].Host(), id: fmt.Sprint(slowID, i), key: key, enc: saltcrypt.OAEPSHA1, sig: saltcrypt.PKCS1v15SHA1,
 			pin: masterPub(t, c.Nodes[0].Master), within: 3 * time.Minute,
 		})
 	}
@@ -151,14 +194,9 @@ func testSlowPillars(t *testing.T, c *lab.Cluster, renders string) {
 	asked.Wait()
 	raw, err := os.ReadFile(renders)
 	labtest.Must(t, err)
-	if lines := strings.Fields(string(raw)); len(lines) != slowPillars {
+	if lines := strings.Fields(string(raw)); len(lines) != pillars {
 		slices.Sort(lines)
-		t.Errorf("%d pillars were rendered %d times: %v", slowPillars, len(lines), lines)
+		t.Errorf("%d pillars were rendered %d times: %v", pillars, len(lines), lines)
 	}
-	for _, m := range all {
-		deleted(t, c.Nodes[0], m.id)
-	}
-	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "all to answer", func(ctx context.Context) error {
-		return lab.Answering(ctx, c.Nodes[0].Master, c.IDs()...)
-	}))
+	return all
 }
