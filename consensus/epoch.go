@@ -49,7 +49,7 @@ func (n *Node) rotateOnce(ctx context.Context, expect uint64, reason string,
 		return fmt.Errorf("make a key: %w", err)
 	}
 	cmds := []state.Command{state.EpochRotate{Expect: expect, Key: key, Reason: reason}}
-	if n.View().Level() >= state.LevelSeeds { // minions sign in for the one: they get the other with it, at no cost
+	if n.View().Level() >= state.LevelSeeds { // minions sign in for the one: they get the other with it
 		seed := make([]byte, state.MinSeed)
 		_, _ = rand.Read(seed) // never fails
 		cmds = append([]state.Command{state.SeedRotate{Expect: expect, Key: key, Seed: state.NewSecret(seed),
