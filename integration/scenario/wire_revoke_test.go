@@ -102,6 +102,7 @@ func testRevocation(t *testing.T, c *lab.Cluster, bus *listeners) {
 		})
 	}
 	admit(t, c, all...)
+	commandsServed(t, c, bus, all[0])
 	for i, n := range c.Nodes {
 		option, then := []string{"-d"}, "pending"
 		if i == 1 {
@@ -216,12 +217,16 @@ func revoke(t *testing.T, c *lab.Cluster, bus *listeners, n *lab.Node, option []
 		if err := leaver.works(ctx, at.Addr); err == nil {
 			t.Errorf("%s is still served by %s", leaver.id, at.Name)
 		}
+		commandsRefused(t, at, leaver)
 		heard, err := leaver.signIn(ctx, at.Addr)
 		if labtest.Must(t, err); heard != then {
 			t.Errorf("%s hears %q from %s, not %q", leaver.id, heard, at.Name, then)
 		}
 	}
 	bus.fence(ctx, t)
+	if fired, mines := countFired(c, bus, leaver), countMines(c, leaver); fired+mines > 0 {
+		t.Errorf("%s has fired %d events, and %d masters have its mine", leaver.id, fired, mines)
+	}
 	for _, id := range c.IDs() {
 		if again := len(bus.signIns(id)) - signedIn[id]; again > rotations {
 			t.Errorf("%s has signed in %d times", id, again)
