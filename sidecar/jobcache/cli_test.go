@@ -27,7 +27,7 @@ func TestStockCLI(t *testing.T) {
 }
 
 func cliRound(t *testing.T, version string) {
-	m := mastertest.New(t, mastertest.Options{Version: version})
+	m := mastertest.New(t, mastertest.Options{Version: version, Config: "worker_threads: 1"})
 	keys := newKeys(t, filepath.Join(m.PkiDir, "minions"))
 	ver, err := localmaster.ParseVersion(version)
 	if err != nil {

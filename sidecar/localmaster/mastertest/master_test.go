@@ -13,7 +13,7 @@ import (
 func TestStartStopStart(t *testing.T) {
 	for _, v := range mastertest.Versions(t) {
 		t.Run(v, func(t *testing.T) {
-			m := mastertest.Start(t, mastertest.Options{Version: v})
+			m := mastertest.Start(t, mastertest.Options{Version: v, Config: "worker_threads: 1"})
 			if _, err := os.Stat(filepath.Join(m.PkiDir, "master.pub")); err != nil {
 				t.Errorf("the master's files are not where New says: %v", err)
 			}
