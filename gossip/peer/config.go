@@ -40,7 +40,7 @@ type Limits struct {
 	MemberHandshakes  int           // at the same time from one member's address; 64
 	ConnsPerNode      int           // open connections of one certificate, per direction; 256
 	RPCConnsPerNode   int           // of these, inbound ones for peer RPC, which carry many requests each; 64
-	Tunnels           int           // open ones of one member through this node to others; 8
+	Tunnels           int           // open ones of one member through this node to others; 32
 	Queue             int           // admitted connections of one protocol waiting for Accept; 32
 	Joins             int           // joins at the same time; 8
 	JoinProof         time.Duration // until both proofs are done; 5 s
@@ -59,7 +59,7 @@ func (l Limits) withDefaults() Limits {
 	}
 	counts := map[*int]int{
 		&l.Handshakes: 128, &l.HandshakesPerAddr: 16, &l.MemberHandshakes: 64, &l.ConnsPerNode: 256, &l.RPCConnsPerNode: 64,
-		&l.Tunnels: 8, &l.Queue: 32, &l.Joins: 8,
+		&l.Tunnels: 32, &l.Queue: 32, &l.Joins: 8,
 	}
 	for p, v := range counts {
 		if *p <= 0 {

@@ -17,7 +17,7 @@ type conn struct {
 	once         sync.Once
 	err          error
 
-	tunnelled bool // it goes through another member
+	through node.ID // the member that it goes through; empty: it is direct
 
 	// Set by admission, before the connection is handed to anyone.
 	id    node.ID
@@ -173,11 +173,37 @@ func (r *registry) tunnelledConns(id node.ID, proto string) (found []*conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for c := range r.all {
-		if c.id == id && c.proto == proto && c.tunnelled {
+		if c.id == id && c.proto == proto && c.through != "" {
 			found = append(found, c)
 		}
 	}
 	return found
+}
+
+// tunnelledTo returns the members to which there are connections through others.
+func (r *registry) tunnelledTo() map[node.ID]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := map[node.ID]bool{}
+	for c := range r.all {
+		if c.id != "" && c.through != "" {
+			found[c.id] = true
+		}
+	}
+	return found
+}
+
+// hasDirect reports whether this node has a connection to a member at the address that the roster has.
+func (r *registry) hasDirect(e node.Entry) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c, d := range r.all {
+		if d == outbound && c.id == e.ID && c.proto != ProtoTunnel && c.through == "" && c.fp == e.Fingerprint &&
+			c.RemoteAddr().String() == e.Addr.String() {
+			return true
+		}
+	}
+	return false
 }
 
 // admittedCerts returns the certificates with admitted connections.

@@ -15,23 +15,40 @@ import (
 // certificate must be the one the roster has for id. It takes at most Limits.Handshake, or until ctx ends. For all but
 // gossip the connection may go through another member.
 func (p *Port) Dial(ctx context.Context, id node.ID, proto string) (net.Conn, error) {
-	var t *tls.Conn
-	var err error
-	switch {
-	case proto == ProtoGossip:
-		t, err = p.dialMember(ctx, id, proto)
-	case p.ways.isIndirect(id):
-		t, err = p.dialAnyWay(ctx, id, proto)
-	default:
-		if t, err = p.dialMember(ctx, id, proto); isCutOff(err) {
-			p.Suspect(id)
-		}
+	if proto == ProtoGossip || !p.ways.isIndirect(id) {
+		return p.dialDirectly(ctx, id, proto)
 	}
+	t, err := p.dialAnyWay(ctx, id, proto)
 	if err != nil {
-		p.m.dialFailed.WithLabelValues(proto).Inc()
-		return nil, fmt.Errorf("dial %s for %s: %w", id, proto, err)
+		return nil, p.dialFailed(id, proto, err)
+	}
+	if isTunnelled(t) && !p.ways.isIndirect(id) { // raft would keep it, and noteDirect has not seen it
+		_ = Cut(t)
+		return p.dialDirectly(ctx, id, proto)
 	}
 	return t, nil
+}
+
+// dialDirectly is Dial without a tunnel: for those that keep the connection when there is a direct way again.
+func (p *Port) dialDirectly(ctx context.Context, id node.ID, proto string) (net.Conn, error) {
+	t, err := p.dialMember(ctx, id, proto)
+	if err == nil {
+		return t, nil
+	}
+	if proto != ProtoGossip && isCutOff(err) {
+		p.suspectDial(id)
+	}
+	return nil, p.dialFailed(id, proto, err)
+}
+
+func (p *Port) dialFailed(id node.ID, proto string, err error) error {
+	p.m.dialFailed.WithLabelValues(proto).Inc()
+	return fmt.Errorf("dial %s for %s: %w", id, proto, err)
+}
+
+func isTunnelled(t *tls.Conn) bool {
+	raw, ok := t.NetConn().(*conn)
+	return ok && raw.through != ""
 }
 
 func (p *Port) dialMember(ctx context.Context, id node.ID, proto string) (*tls.Conn, error) {

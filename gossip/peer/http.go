@@ -61,14 +61,15 @@ func (p *Port) newServer() *http.Server {
 
 func (p *Port) newClient() *http.Client {
 	return &http.Client{
-		Transport: &wayTransport{&p.ways,
-			p.newTransport(rpcIdleTimeout), p.newTransport(rpcTunnelIdle)},
+		Transport: &retryTransport{&wayTransport{&p.ways,
+			p.newTransport(rpcIdleTimeout, p.dialDirectly), p.newTransport(rpcTunnelIdle, p.Dial)}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-func (p *Port) newTransport(idle time.Duration) http.RoundTripper {
-	return &retryTransport{&http.Transport{
+func (p *Port) newTransport(idle time.Duration,
+	dial func(context.Context, node.ID, string) (net.Conn, error)) *http.Transport {
+	return &http.Transport{
 		Protocols: onlyHTTP2(),
 		HTTP2:     http2Config(),
 		DialTLSContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
@@ -80,11 +81,11 @@ func (p *Port) newTransport(idle time.Duration) http.RoundTripper {
 			if err != nil {
 				return nil, fmt.Errorf("peer RPC: %w", err)
 			}
-			return p.Dial(ctx, id, ProtoHTTP)
+			return dial(ctx, id, ProtoHTTP)
 		},
 		DisableCompression: true,
 		IdleConnTimeout:    idle,
-	}}
+	}
 }
 
 func onlyHTTP2() *http.Protocols {

@@ -12,7 +12,7 @@ import (
 // retryTransport sends a request once more, over a new connection, when one that was used before turns out to be
 // broken: the peer has cut it, because a certificate was replaced say, and this node has not seen that yet. net/http
 // does so for HTTP/1 only.
-type retryTransport struct{ next *http.Transport }
+type retryTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -37,7 +37,11 @@ func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections is what http.Client calls.
-func (t *retryTransport) CloseIdleConnections() { t.next.CloseIdleConnections() }
+func (t *retryTransport) CloseIdleConnections() {
+	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
 
 // mayRepeat says whether a request that failed on a connection does nothing twice. One whose end was not written was
 // not done: the peer has no whole request. Of others only those that change nothing are repeated: what could not be

@@ -188,7 +188,12 @@ func rawDial(t *testing.T, p *Port, cfg *tls.Config) (tls.ConnectionState, error
 // eventually polls until cond says nothing any more.
 func eventually(t *testing.T, cond func() string) {
 	t.Helper()
-	deadline := time.Now().Add(testTimeout)
+	eventuallyWithin(t, testTimeout, cond)
+}
+
+func eventuallyWithin(t *testing.T, within time.Duration, cond func() string) {
+	t.Helper()
+	deadline := time.Now().Add(within)
 	for {
 		problem := cond()
 		if problem == "" {

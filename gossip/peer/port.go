@@ -55,7 +55,7 @@ func NewPort(cfg Config) (*Port, error) {
 	p.reg.init(cfg.Limits)
 	p.gate.init(cfg.Limits)
 	p.guard = newJoinGuard(cfg.Limits.Joins, time.Now)
-	p.ways.indirect = map[node.ID]*indirect{}
+	p.ways.to = map[node.ID]*way{}
 	p.tunnels = places{most: cfg.Limits.Tunnels, taken: map[node.ID]int{}}
 	p.server, p.client = p.newServer(), p.newClient()
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,7 +33,8 @@ const tunnelBuffer = 32 << 10
 
 var (
 	errTunnelUnreachable = errors.New("the member in between does not reach it either")
-	errNoWay             = errors.New("not reached directly, and no other member could be asked to pass it on")
+	errNoWay             = errors.New("no other member can be asked for a tunnel now")
+	errMade              = errors.New("another request has made a tunnel meanwhile")
 )
 
 // serveTunnel makes a connection to the member that the other side names, and passes bytes on until one side ends.
@@ -86,15 +88,47 @@ func (p *Port) connectTarget(id, from node.ID) (*conn, byte) {
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Limits.Handshake/2) // who asks has not long to wait
 	defer cancel()
-	c, err := connectTCP(ctx, entry.Addr, ProtoHTTP)
+	err := p.expectMember(ctx, entry)
+	var c net.Conn
+	if err == nil {
+		c, err = connectTCP(ctx, entry.Addr, ProtoHTTP)
+	}
 	if err != nil {
+		if isCutOff(err) {
+			p.suspectDial(id)
+		}
 		return nil, tunnelUnreachable
 	}
 	target, err := p.reg.trackConn(c, outbound)
 	if err != nil {
 		return nil, tunnelBusy
 	}
+	// So that it ends with the member's certificate, whatever its two ends think of that.
+	err = p.reg.admitConn(target, ProtoTunnel, func() (node.ID, node.Fingerprint, error) {
+		now, ok := p.cfg.Roster.Lookup(id)
+		if !ok || now.Addr != entry.Addr {
+			return "", "", ErrUnknownNode
+		}
+		return id, now.Fingerprint, nil
+	})
+	if err != nil {
+		_ = target.Close()
+		return nil, tunnelBusy
+	}
 	return target, tunnelOpen
+}
+
+// expectMember checks that it is the member that answers at its address: members say themselves where they are, and a
+// stolen one could have others connect to whatever they reach.
+func (p *Port) expectMember(ctx context.Context, e node.Entry) error {
+	if p.reg.hasDirect(e) {
+		return nil
+	}
+	t, err := p.dialMember(ctx, e.ID, ProtoHTTP)
+	if err == nil {
+		_ = Cut(t)
+	}
+	return err
 }
 
 // passBytes copies in both directions until one side ends, and cuts both then. raw is what is below near.
@@ -135,6 +169,15 @@ func appendTunnelTarget(dst []byte, id node.ID) []byte {
 // dialAnyWay connects to a member directly or through another one, whichever is made first. The error is that of the
 // direct way.
 func (p *Port) dialAnyWay(ctx context.Context, id node.ID, proto string) (*tls.Conn, error) {
+	if p.ways.isUnproven(id) { // handshakes say nothing about the direct way
+		t, err := p.dialTunnel(ctx, id, proto)
+		if err == nil {
+			p.noteUsed(id)
+		}
+		if err == nil || errors.Is(err, errMade) {
+			return t, err
+		}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type outcome struct {
@@ -160,40 +203,50 @@ func (p *Port) dialAnyWay(ctx context.Context, id node.ID, proto string) (*tls.C
 	}
 	select {
 	case o := <-directly:
-		if o.err == nil || !isCutOff(o.err) {
+		if !isCutOff(o.err) {
 			drop(through)
+			_ = p.noteDirect(id, o.err)
 			return o.t, o.err
 		}
 		if tunnel := <-through; tunnel.err == nil {
-			p.noteTunnel(id)
+			p.noteUsed(id)
 			return tunnel.t, nil
 		}
 		return nil, o.err
 	case o := <-through:
-		if o.err != nil {
-			p.log.Debug("no way through another member", "node", id, "err", o.err)
-			direct := <-directly
-			return direct.t, direct.err
+		if o.err == nil {
+			drop(directly)
+			p.noteUsed(id)
+			return o.t, nil
 		}
-		drop(directly)
-		p.noteTunnel(id)
-		return o.t, nil
+		p.log.Debug("no way through another member", "node", id, "err", o.err)
+		d := <-directly
+		if !isCutOff(d.err) {
+			_ = p.noteDirect(id, d.err)
+		}
+		return d.t, d.err
 	}
 }
 
-func (p *Port) noteTunnel(id node.ID) {
-	if p.ways.noteTunnel(id) {
+func (p *Port) noteUsed(id node.ID) {
+	if p.ways.noteUsed(id) {
 		p.log.Warn("a member is reached through another one only", "node", id)
 	}
 }
 
-// dialTunnel connects to a member through another one. All that may reach it are asked at the same time; the first is
-// taken.
+// dialTunnel connects to a member through another one.
 func (p *Port) dialTunnel(ctx context.Context, id node.ID, proto string) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Limits.Handshake)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
-	outer, err := p.openTunnel(ctx, id)
+	if proto == ProtoHTTP {
+		leave, err := p.ways.takeTurn(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
+	outer, through, err := p.openTunnel(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -201,43 +254,53 @@ func (p *Port) dialTunnel(ctx context.Context, id node.ID, proto string) (*tls.C
 	if err != nil {
 		return nil, err
 	}
-	raw.tunnelled = true
+	raw.through = through
 	t, err := p.startTLS(ctx, raw, id, proto)
 	if err != nil {
 		_ = raw.Close()
-		return nil, fmt.Errorf("through another member: %w", err)
+		return nil, fmt.Errorf("through %s: %w", through, err)
 	}
+	p.ways.noteMade(id, through)
 	return t, nil
 }
 
 // maxAsked is how many members are asked for the same tunnel.
 const maxAsked = 4
 
-// openTunnel returns the first tunnel that a member makes.
-func (p *Port) openTunnel(ctx context.Context, id node.ID) (*tls.Conn, error) {
-	var through []node.ID
+// openTunnel returns the first tunnel that a member makes, and who that is. Some are asked at the same time, with the
+// one that made the last among them.
+func (p *Port) openTunnel(ctx context.Context, id node.ID) (*tls.Conn, node.ID, error) {
+	last, ok := p.ways.mayAsk(id, time.Now())
+	if !ok {
+		return nil, "", errNoWay
+	}
+	var asked []node.ID
 	for _, e := range p.cfg.Roster.Entries() {
 		if e.ID != id && e.ID != p.cfg.Identity.id && !p.ways.isIndirect(e.ID) {
-			through = append(through, e.ID)
+			asked = append(asked, e.ID)
 		}
 	}
-	rand.Shuffle(len(through), func(i, j int) { through[i], through[j] = through[j], through[i] })
-	through = through[:min(len(through), maxAsked)]
-	ctx, cancel := context.WithCancel(ctx)
-	var asking sync.WaitGroup
-	defer asking.Wait()
+	rand.Shuffle(len(asked), func(i, j int) { asked[i], asked[j] = asked[j], asked[i] })
+	if i := slices.Index(asked, last); i >= 0 {
+		asked[0], asked[i] = asked[i], asked[0]
+	}
+	asked = asked[:min(len(asked), maxAsked)]
+	asking, cancel := context.WithCancel(ctx)
+	var answers sync.WaitGroup
+	defer answers.Wait()
 	defer cancel()
 	type outcome struct {
-		t   *tls.Conn
-		err error
+		t       *tls.Conn
+		through node.ID
+		err     error
 	}
 	outcomes := make(chan outcome)
-	for _, via := range through {
-		asking.Go(func() {
-			t, err := p.askTunnel(ctx, via, id)
+	for _, through := range asked {
+		answers.Go(func() {
+			t, err := p.askTunnel(asking, through, id)
 			select {
-			case outcomes <- outcome{t, err}:
-			case <-ctx.Done():
+			case outcomes <- outcome{t, through, err}:
+			case <-asking.Done():
 				if err == nil {
 					_ = Cut(t)
 				}
@@ -245,18 +308,21 @@ func (p *Port) openTunnel(ctx context.Context, id node.ID) (*tls.Conn, error) {
 		})
 	}
 	failed := errNoWay
-	for range through {
+	for range asked {
 		select {
 		case o := <-outcomes:
 			if o.err == nil {
-				return o.t, nil
+				return o.t, o.through, nil
 			}
 			failed = o.err
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, "", context.Cause(ctx)
 		}
 	}
-	return nil, failed
+	if ctx.Err() == nil {
+		p.ways.noteNoTunnel(id, time.Now())
+	}
+	return nil, "", failed
 }
 
 // askTunnel asks a member for a tunnel.

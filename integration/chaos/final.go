@@ -59,6 +59,9 @@ func (w *world) calm(ctx context.Context) error {
 
 // settle waits until nothing is on its way any more.
 func (w *world) settle(ctx context.Context) error {
+	if err := w.awaitRuns(ctx); err != nil {
+		return err
+	}
 	err := lab.Eventually(ctx, returnsWithin, "the last returns", func(context.Context) error {
 		h := w.rec.History()
 		if runs, returns := len(h.Runs), len(h.Returns); runs != returns {
@@ -71,9 +74,6 @@ func (w *world) settle(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err == nil {
-		err = w.awaitRuns(ctx)
-	}
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,6 @@ func judgeNetwork(through []node.ID) health.Result {
 	slices.Sort(names)
 	return health.Result{
 		Level: health.Warn, Reason: "this node reaches " + strings.Join(names, ", ") + " through other nodes only",
-		Hint: "check the network between them on the peer port (4520, tcp), both ways",
+		Hint: "check the network between them on the peer port (tcp), both ways",
 	}
 }
