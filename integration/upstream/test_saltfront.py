@@ -49,5 +49,6 @@ def test_hang_after_failure(tmp_path):
     env = {**os.environ, "FRONT_NODES": "0", **FRONT, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-m", "pytest", "-p", "saltfront", "-p", "no:cacheprovider", "-v", "--tb=no", str(tmp_path)]
     process = subprocess.run(command, cwd=tmp_path, env=env, check=False, capture_output=True, text=True, timeout=120)
-    for said in ("test_again FAILED", "test_teardown ERROR", "test_after PASSED"):
+    # of the lines above the summary, what a thread dumps may be in the middle
+    for said in ("FAILED test_hangs.py::test_again", "ERROR test_hangs.py::test_teardown", "test_after PASSED"):
         assert said in process.stdout, process.stdout + process.stderr
