@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -150,7 +151,7 @@ func testClock(t *testing.T, c *lab.Cluster) {
 		return err
 	}))
 	labtest.Must(t, c.Lab.Heal(ctx))
-	labtest.Must(t, c.Whole(ctx, 2*time.Minute))
+	connected(t, c)
 	gather(t, c, m2)
 	labtest.Must(t, m2.Master.Kill())
 	labtest.Must(t, m2.Daemon.Kill())
@@ -164,6 +165,23 @@ func testClock(t *testing.T, c *lab.Cluster) {
 		t.Errorf("%d jobs more are refused for their serials", n-refused)
 	}
 	clocksNamed(t, c, m2, "")
+}
+
+// connected waits until each node sees all of them, with nothing wrong but perhaps a clock.
+func connected(t *testing.T, c *lab.Cluster) {
+	t.Helper()
+	for _, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, n.Name+" to see the others", func(ctx context.Context) error {
+			all, err := n.Daemon.Members(ctx)
+			for _, m := range all.Members {
+				ready := m.Ready != nil && (*m.Ready || slices.Equal(m.Reasons, []string{"clock"}))
+				if m.State != adminapi.StateAlive || m.Role != adminapi.RoleVoter || !ready {
+					err = errors.Join(err, fmt.Errorf("%s is %s, %s, not ready because of %v", m.ID, m.Role, m.State, m.Reasons))
+				}
+			}
+			return err
+		}))
+	}
 }
 
 // gather moves all minions to one node, by draining the others.
