@@ -353,6 +353,22 @@ func TestTunnel_Impatient(t *testing.T) {
 	}
 }
 
+// A dial that its caller gives up says nothing about the way.
+func TestTunnel_GivenUp(t *testing.T) {
+	t.Parallel()
+	a, _, _, _ := cutMesh(t, nil)
+	a.Suspect("c")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c, err := a.Dial(ctx, "c", ProtoHTTP); err == nil {
+		_ = Cut(c)
+		t.Fatal("it was given up before it began")
+	}
+	if !a.Indirect("c") {
+		t.Error("c counts as reached directly")
+	}
+}
+
 // Where short packets pass and long ones do not, handshakes say nothing. Requests go through others all the same.
 func TestTunnel_LongPackets(t *testing.T) {
 	t.Parallel()

@@ -249,6 +249,9 @@ func (p *Port) probeWay(id node.ID, within time.Duration) error {
 // noteDirect notes how an attempt to reach a member directly ended, and reports whether there is nothing to look for
 // any more. Connections of raft that go through others end then; peer RPC ends its own.
 func (p *Port) noteDirect(id node.ID, err error) (over bool) {
+	if errors.Is(err, context.Canceled) { // the caller gave up, or another way was quicker
+		return false
+	}
 	over, again := p.ways.noteDirect(id, err, time.Now())
 	if again {
 		p.log.Info("a member is reached directly again", "node", id)
