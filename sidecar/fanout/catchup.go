@@ -2,10 +2,7 @@ package fanout
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"saltclusterd/gossip/node"
@@ -41,8 +38,6 @@ const (
 	lateMargin = 500 * time.Millisecond
 	// unheard is how long before a node was last heard it may have lost what it was to deliver.
 	unheard = time.Second
-	// refusedFor is how long it counts that a peer's host refused a connection. A link is retried every maxBackoff.
-	refusedFor = 2*maxBackoff + time.Second
 )
 
 // catchUp gives subscribers that have just come what they may have missed, and publishes what a peer brings late.
@@ -334,39 +329,6 @@ func (h *Hub) isAway(id node.ID, l *linked, heard, now time.Time) bool {
 	return h.cfg.Away(id) && now.Sub(heard) < MaxAge
 }
 
-// refusals is how a peer's host answers attempts to reach the peer.
-type refusals struct {
-	mu          sync.Mutex
-	first, last time.Time // the first and the last refusal of the latest series without a break
-	other       bool      // the last attempt ended in another way
-}
-
-func (r *refusals) noteResult(refused bool, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if refused {
-		if r.other || now.Sub(r.last) >= refusedFor {
-			r.first = now
-		}
-		r.last = now
-	}
-	r.other = !refused
-}
-
-// refusesNow reports whether connections to the peer are refused, because no process listens there.
-func (r *refusals) refusesNow(now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.other && now.Sub(r.last) < refusedFor
-}
-
-// refusedSince is when the latest series of refusals began; zero: there was none.
-func (r *refusals) refusedSince() time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.first
-}
-
 // sealCopies makes copies of publications that leave out the minions of which a process has started since, for so many
 // subscribers, and has do hand them on, some at a time; nothing else is published while do is at work.
 func (h *Hub) sealCopies(ctx context.Context, pubs []late.Publication, subscribers int, do func([]edge.Publication)) {
@@ -413,40 +375,4 @@ func (h *Hub) sealBatch(batch []fanned, do func([]edge.Publication)) error {
 	}
 	do(copies)
 	return nil
-}
-
-// beats stamps heartbeats with this node's time, in a way that no other run of its daemon does.
-type beats struct {
-	base  uint64 // no less than 1
-	began time.Time
-}
-
-func newBeats() beats { return beats{base: 1 + rand.Uint64N(1<<62), began: time.Now()} }
-
-func (b *beats) stampAt(now time.Time) uint64 {
-	return b.base + uint64(now.Sub(b.began).Microseconds())
-}
-
-// noteAnswered notes that o has heard the heartbeat with that stamp before it sent what was just read, and returns when
-// that was; the zero time when the stamp is not one of ours.
-func (b *beats) noteAnswered(o *origin, stamp uint64) time.Time {
-	if stamp < b.base || stamp > b.stampAt(time.Now()) {
-		return time.Time{}
-	}
-	at := int64(stamp-b.base) * int64(time.Microsecond)
-	storeMax(&o.told, at)
-	return b.timeOf(at)
-}
-
-// sinceStart is t as nanoseconds since the daemon began, by a clock that cannot be set; when is the way back.
-func (b *beats) sinceStart(t time.Time) int64 { return int64(t.Sub(b.began)) }
-func (b *beats) timeOf(at int64) time.Time    { return b.began.Add(time.Duration(at)) }
-
-func storeMax(v *atomic.Int64, to int64) {
-	for {
-		old := v.Load()
-		if old >= to || v.CompareAndSwap(old, to) {
-			return
-		}
-	}
 }
