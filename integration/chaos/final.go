@@ -88,7 +88,7 @@ func (w *world) settle(ctx context.Context) error {
 func (w *world) awaitRuns(ctx context.Context) error {
 	var last []int
 	for _, p := range w.rec.History().Publications {
-		if p.Jid != "" && time.Since(p.Start) < returnsWithin+calmFor {
+		if p.Outcome == history.OK && time.Since(p.Start) < returnsWithin+calmFor {
 			last = append(last, p.Number)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -215,8 +216,9 @@ func (c *Cluster) Whole(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// Sees returns nil when the node sees all nodes alive, ready voters.
-func (c *Cluster) Sees(ctx context.Context, n *Node) error {
+// Sees returns nil when the node sees all nodes alive, ready voters. For one of the checks in despite alone a node may
+// be not ready.
+func (c *Cluster) Sees(ctx context.Context, n *Node, despite ...string) error {
 	all, err := n.Daemon.Members(ctx)
 	if err != nil {
 		return err
@@ -225,7 +227,8 @@ func (c *Cluster) Sees(ctx context.Context, n *Node) error {
 		return fmt.Errorf("%d members instead of %d", len(all.Members), len(c.Nodes))
 	}
 	for _, m := range all.Members {
-		if m.State != adminapi.StateAlive || m.Role != adminapi.RoleVoter || m.Ready == nil || !*m.Ready {
+		ready := m.Ready != nil && (*m.Ready || len(m.Reasons) == 1 && slices.Contains(despite, m.Reasons[0]))
+		if m.State != adminapi.StateAlive || m.Role != adminapi.RoleVoter || !ready {
 			return fmt.Errorf("%s is %s, %s, not ready because of %v", m.ID, m.Role, m.State, m.Reasons)
 		}
 	}

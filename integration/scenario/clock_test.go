@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -151,7 +150,10 @@ func testClock(t *testing.T, c *lab.Cluster) {
 		return err
 	}))
 	labtest.Must(t, c.Lab.Heal(ctx))
-	connected(t, c)
+	for _, n := range c.Nodes {
+		labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, n.Name+" to see the others",
+			func(ctx context.Context) error { return c.Sees(ctx, n, "clock") }))
+	}
 	gather(t, c, m2)
 	labtest.Must(t, m2.Master.Kill())
 	labtest.Must(t, m2.Daemon.Kill())
@@ -165,23 +167,6 @@ func testClock(t *testing.T, c *lab.Cluster) {
 		t.Errorf("%d jobs more are refused for their serials", n-refused)
 	}
 	clocksNamed(t, c, m2, "")
-}
-
-// connected waits until each node sees all of them, with nothing wrong but perhaps a clock.
-func connected(t *testing.T, c *lab.Cluster) {
-	t.Helper()
-	for _, n := range c.Nodes {
-		labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, n.Name+" to see the others", func(ctx context.Context) error {
-			all, err := n.Daemon.Members(ctx)
-			for _, m := range all.Members {
-				ready := m.Ready != nil && (*m.Ready || slices.Equal(m.Reasons, []string{"clock"}))
-				if m.State != adminapi.StateAlive || m.Role != adminapi.RoleVoter || !ready {
-					err = errors.Join(err, fmt.Errorf("%s is %s, %s, not ready because of %v", m.ID, m.Role, m.State, m.Reasons))
-				}
-			}
-			return err
-		}))
-	}
 }
 
 // gather moves all minions to one node, by draining the others.
