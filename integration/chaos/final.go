@@ -26,11 +26,26 @@ const (
 	hearFor       = 5 * time.Second  // a deleted key listens
 )
 
-// calm waits until the stock minions have found their way back, and watches them for a while with nothing broken.
+// calm watches the stock minions for a while with nothing broken.
 func (w *world) calm(ctx context.Context) error {
 	if err := w.recovered(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotRecovered, err)
 	}
+	if err := w.minionsBack(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	if !backoff.Sleep(ctx, calmFor) {
+		return context.Cause(ctx)
+	}
+	for _, m := range w.cluster.Minions {
+		w.rec.Presence(history.Presence{Minion: m.ID, From: began, To: time.Now()})
+	}
+	return nil
+}
+
+// minionsBack waits until the stock minions have found their way back: they run what is published from now on.
+func (w *world) minionsBack(ctx context.Context) error {
 	from := w.last()
 	err := lab.Eventually(ctx, w.cfg.Mended, "stock minions to run jobs again", func(context.Context) error {
 		for _, m := range w.cluster.Minions {
@@ -46,13 +61,6 @@ func (w *world) calm(ctx context.Context) error {
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotRecovered, err)
-	}
-	began := time.Now()
-	if !backoff.Sleep(ctx, calmFor) {
-		return context.Cause(ctx)
-	}
-	for _, m := range w.cluster.Minions {
-		w.rec.Presence(history.Presence{Minion: m.ID, From: began, To: time.Now()})
 	}
 	return nil
 }

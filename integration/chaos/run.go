@@ -148,8 +148,9 @@ func (w *world) disturb(ctx context.Context) error {
 	return nil
 }
 
-// step breaks something, holds it, mends it, and waits for the cluster to be whole. That it never is, is the cluster's
-// fault and stands in the history.
+// step breaks something, holds it, mends it, and waits for the cluster to be whole, and then for the minions: what the
+// next fault costs a minion that is on its way back from this one is not promised (docs/explanation/guarantees.md).
+// That the cluster never is whole is its fault, and stands in the history.
 func (w *world) step(ctx context.Context, s Step, k Kind) error {
 	w.setTouched(s.Nodes)
 	over := w.rec.Fault(w.faultOf(s, k))
@@ -175,6 +176,9 @@ func (w *world) step(ctx context.Context, s Step, k Kind) error {
 	over()
 	w.setTouched(nil)
 	w.lab.Logf("  whole again %s after it was mended", time.Since(mended).Round(100*time.Millisecond))
+	if err := w.minionsBack(ctx); err != nil {
+		return fmt.Errorf("%s: %w", s, err)
+	}
 	if !backoff.Sleep(ctx, w.cfg.Peace) {
 		return context.Cause(ctx)
 	}

@@ -18,7 +18,9 @@ const (
 	lateAfter = time.Second
 	// lateAgain is when it is given the same once more after a change of the AES key, and when those that were there then
 	// are given what came meanwhile. A 3006 minion that signs in while several publications wait opens the newest
-	// first, and drops the others for their serials (salt/crypt.py Crypticle.loads).
+	// first, and drops the others for their serials (salt/crypt.py Crypticle.loads). A sign-in that goes to a node that
+	// dies is tried again 5 s later, up to seven times (auth_timeout, auth_tries). So this is repeated, each time after
+	// twice as long, while what came at the change is kept.
 	lateAgain = 6 * time.Second
 	// movedFrom is how long before a subscriber was told of another AES key what it is given after that has come at
 	// least. Its minion may have begun to sign in then, for another reason.
@@ -57,8 +59,14 @@ type arrival struct {
 	who   []edge.Newcomer
 	came  time.Time
 	due   time.Time
-	again bool      // they have been given it once
 	since time.Time // they are given nothing from before; when they are served, or were moved
+}
+
+// putOff sets when they are given the same again, after it was given now; false: never.
+func (a *arrival) putOff(now time.Time) bool {
+	wait := max(lateAgain, 2*now.Sub(a.came))
+	a.due = a.came.Add(wait)
+	return wait < MaxAge
 }
 
 // overdue is a publication that a peer has brought late.
@@ -113,18 +121,13 @@ func (c *catchUp) noteArrivals(who []edge.Newcomer) bool {
 	return true
 }
 
-// takeMoved notes subscribers that were there and were told of another AES key. While some wait that were told of an
-// earlier one, what came since then counts for these as well: they may be the same.
+// takeMoved notes subscribers that were there and were told of another AES key.
 func (c *catchUp) takeMoved(who []edge.Newcomer) {
 	if len(who) == 0 {
 		return
 	}
 	now := time.Now()
-	since := now.Add(-movedFrom)
-	if n := len(c.moved); n > 0 {
-		since = c.moved[n-1].since
-	}
-	c.moved = append(c.moved, arrival{who: who, came: now, due: now.Add(lateAgain), since: since})
+	c.moved = append(c.moved, arrival{who: who, came: now, due: now.Add(lateAgain), since: now.Add(-movedFrom)})
 }
 
 // takeOverdue takes what has come late, and drops the first of what is too much together.
@@ -216,8 +219,7 @@ func (c *catchUp) serveDue(ctx context.Context, now time.Time) {
 	for _, a := range served {
 		who = append(who, a.who...)
 		from = laterOf(from, a.since)
-		if !a.again && now.Sub(c.changed) < MaxAge {
-			a.due, a.again = now.Add(lateAgain), true
+		if now.Sub(c.changed) < MaxAge && a.putOff(now) {
 			left = append(left, a)
 		}
 	}
@@ -231,40 +233,51 @@ func (c *catchUp) serveDue(ctx context.Context, now time.Time) {
 // includes what a peer brought late: when a cut is over, this node learns of the key and of jobs at the same time.
 // Those that have just come are served before, for most of these have had all.
 func (c *catchUp) serveMoved(ctx context.Context, now time.Time) {
-	due := 0
-	for due < len(c.moved) && !now.Before(c.moved[due].due) {
-		due++
-	}
-	if due == 0 || now.Before(c.next) {
+	if now.Before(c.next) {
 		return
 	}
-	since, last := c.moved[0].since, c.moved[due-1]
-	from, known := c.h.knownFrom(last.came, now)
-	if !known && now.Sub(last.came) < MaxAge {
+	var due, left []arrival
+	since, came, until := now, time.Time{}, time.Time{}
+	for i := range c.moved {
+		a := &c.moved[i]
+		a.who = slices.DeleteFunc(a.who, edge.Newcomer.Gone)
+		switch {
+		case len(a.who) == 0:
+		case now.Before(a.due):
+			left = append(left, *a)
+		default:
+			due = append(due, *a)
+			since, came, until = earlierOf(since, a.since), laterOf(came, a.came), laterOf(until, a.due)
+		}
+	}
+	if len(due) == 0 {
+		c.moved = left
+		return
+	}
+	from, known := c.h.knownFrom(came, now)
+	if !known && now.Sub(came) < MaxAge {
 		return // a peer has not told yet
 	}
-	var who []edge.Newcomer
-	for _, a := range c.moved[:due] {
-		who = append(who, a.who...)
+	var pubs []late.Publication
+	if known {
+		pubs = slices.DeleteFunc(c.h.memory.Since(from),
+			func(p late.Publication) bool { return p.Came.Before(since) || p.At.After(until) })
 	}
-	c.moved = c.moved[due:]
-	who = slices.DeleteFunc(who, edge.Newcomer.Gone)
-	if !known || len(who) == 0 {
-		return
-	}
-	pubs, bytes := c.h.memory.Since(from), 0
-	pubs = slices.DeleteFunc(pubs, func(p late.Publication) bool { return p.Came.Before(since) || p.At.After(last.due) })
+	bytes := 0
 	for _, p := range pubs {
 		bytes += len(p.Plain)
 	}
-	if len(pubs) == 0 {
-		return
+	served, later := splitFairly(due, max(1, lateBurst/max(1, bytes)), edge.Newcomer.Network)
+	var who []edge.Newcomer
+	for _, a := range served {
+		who = append(who, a.who...)
+		if a.putOff(now) {
+			left = append(left, a)
+		}
 	}
-	n := min(max(1, lateBurst/max(1, bytes)), len(who))
-	c.giveTo(ctx, now, who[:n], pubs)
-	if n < len(who) {
-		last.who, last.since = who[n:], since
-		c.moved = slices.Insert(c.moved, 0, last)
+	c.moved = append(later, left...)
+	if len(pubs) > 0 {
+		c.giveTo(ctx, now, who, pubs)
 	}
 }
 
@@ -278,6 +291,13 @@ func (c *catchUp) giveTo(ctx context.Context, now time.Time, who []edge.Newcomer
 			"publications", len(pubs), "subscribers", len(who))
 	}
 	c.next = now.Add(latePause)
+}
+
+func earlierOf(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func laterOf(a, b time.Time) time.Time {

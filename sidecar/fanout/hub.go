@@ -224,7 +224,7 @@ func (h *Hub) startLink(id node.ID) {
 		peer: id, run: h.run, client: h.cfg.HTTP, out: h.out, clock: h.cfg.Clock, log: h.cfg.Logger, metrics: h.metrics,
 		now: kept.beat, starts: h.processes.All, ways: h.cfg.Ways,
 		beat:    func() beat { return beat{h.beats.stampAt(time.Now()), h.in.stampOf(id)} },
-		theirs:  func() []late.Publication { return h.publishedBy(id) },
+		kept:    h.keptFromOthers,
 		dialled: func(err error) { kept.refused.noteResult(errors.Is(err, syscall.ECONNREFUSED), time.Now()) },
 	}
 	h.wg.Go(func() { l.keepOpen(ctx) })

@@ -21,10 +21,11 @@ func (h *Hub) rememberLate(jid string, origin node.ID, p Publication, at, came t
 	return true
 }
 
-// publishedBy lists what may be given late of a node's master.
-func (h *Hub) publishedBy(id node.ID) []late.Publication {
+// keptFromOthers lists what may be given late and is not in the outbox: of other masters, and of this node's before its
+// daemon was restarted.
+func (h *Hub) keptFromOthers() []late.Publication {
 	return slices.DeleteFunc(h.memory.Since(time.Now().Add(-MaxAge)),
-		func(p late.Publication) bool { return p.Origin != string(id) })
+		func(p late.Publication) bool { return p.Origin == string(h.cfg.Self) })
 }
 
 // SignedIn notes that a process of a minion signs in here, before it is answered. token is what the process has shown.

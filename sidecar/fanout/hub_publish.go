@@ -70,14 +70,14 @@ func (h *Hub) remotePublication(origin node.ID, p Publication, at time.Time) {
 	}
 }
 
-// ownPublication implements sink.
-func (h *Hub) ownPublication(p Publication, at time.Time) {
+// earlierPublication implements sink.
+func (h *Hub) earlierPublication(p Publication, at time.Time) {
 	peek, err := saltwire.PeekPub(p.Plain)
 	if err != nil {
-		h.cfg.Logger.Warn("publication that a peer gave back refused", "err", err)
+		h.cfg.Logger.Warn("earlier publication refused, from a peer", "err", err)
 		return
 	}
-	h.rememberLate(peek.JID, h.cfg.Self, p, at, at)
+	h.rememberLate(peek.JID, "", p, at, at)
 }
 
 // deliverLocal seals p, which has come at arrived, and hands it to this node's 4505.

@@ -26,9 +26,9 @@ type sink interface {
 	remotePublication(origin node.ID, p Publication, at time.Time)
 	remoteSignIn(id string, epoch uint64)
 	remoteStart(s late.Start)
-	// ownPublication gives back what this node's master published before its daemon was restarted; at is before that, but
-	// not long.
-	ownPublication(p Publication, at time.Time)
+	// earlierPublication gives what was published before this node's daemon was restarted, here or elsewhere; at is before
+	// that, but not long.
+	earlierPublication(p Publication, at time.Time)
 	// stoodStill tells that this process did, and its clock with it: what it takes for young may be old.
 	stoodStill()
 }
@@ -211,8 +211,8 @@ func (i *inbox) takeRecords(ctx context.Context, id node.ID, run string, o *orig
 			}
 		case h.kind == kindStart && h.seq == 0:
 			err = i.noteStart(payload, now)
-		case h.kind == kindReturned:
-			err = i.noteReturned(payload, sent)
+		case h.kind == kindEarlier:
+			err = i.noteEarlier(payload, sent)
 		case h.kind == kindPublication:
 			err = i.awaitEpoch(ctx, id, epoch)
 		}
@@ -294,11 +294,11 @@ func (i *inbox) noteStart(payload []byte, now time.Time) error {
 	return err
 }
 
-// noteReturned hands on a publication of this node's own master, which was sent after the moment that sent is.
-func (i *inbox) noteReturned(payload []byte, sent time.Time) error {
-	p, at, err := parseReturned(payload, sent)
+// noteEarlier hands on a publication from before this run of the daemon, which was sent after the moment that sent is.
+func (i *inbox) noteEarlier(payload []byte, sent time.Time) error {
+	p, at, err := parseEarlier(payload, sent)
 	if err == nil {
-		i.sink.ownPublication(p, at)
+		i.sink.earlierPublication(p, at)
 	}
 	return err
 }

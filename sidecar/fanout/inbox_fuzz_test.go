@@ -46,7 +46,7 @@ func (b *bin) remoteStart(s late.Start) {
 	}
 }
 
-func (b *bin) ownPublication(_ Publication, at time.Time) { // each time a link is made: it is known by its job's id
+func (b *bin) earlierPublication(_ Publication, at time.Time) { // each time a link is made: it is known by its job's id
 	if at.After(time.Now()) {
 		b.t.Errorf("made at %s", at)
 	}
@@ -64,12 +64,12 @@ func FuzzInbox(f *testing.F) {
 	f.Add(stream, "run")
 	start := appendStart(nil, late.Start{ID: "web1", Process: 7, At: time.Now().Add(-time.Second)}, time.Now())
 	f.Add(appendRecord(appendRecord(nil, header{kind: kindStart}, start), header{kind: kindStart, seq: 1}, start), "run")
-	returned, err := appendReturned(nil, late.Publication{Plain: []byte("\x80"), At: time.Now().Add(-time.Second)},
+	earlier, err := appendEarlier(nil, late.Publication{Plain: []byte("\x80"), At: time.Now().Add(-time.Second)},
 		time.Now())
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(appendRecord(nil, header{kind: kindReturned}, returned), "run")
+	f.Add(appendRecord(nil, header{kind: kindEarlier}, earlier), "run")
 	aged := appendRecord(nil, header{kind: kindAge}, appendAge(nil, time.Minute))
 	aged = appendRecord(aged, header{kind: kindHeartbeat}, appendBeat(nil, beat{1, 2}))
 	f.Add(appendRecord(aged, header{kind: kindPublication, seq: 1, clock: 6}, pub), "run")

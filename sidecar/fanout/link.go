@@ -71,11 +71,10 @@ type link struct {
 	clock   *hlc.Clock
 	log     *slog.Logger
 	metrics *metrics
-	beat    func() beat         // what a heartbeat says now
-	now     <-chan struct{}     // asks for a heartbeat
-	starts  func() []late.Start // all that are known
-	// of the peer's master, which a run of the peer that has just begun does not remember
-	theirs  func() []late.Publication
+	beat    func() beat               // what a heartbeat says now
+	now     <-chan struct{}           // asks for a heartbeat
+	starts  func() []late.Start       // all that are known
+	kept    func() []late.Publication // of the last minute, but what out has
 	ways    Ways
 	dialled func(error) // how an attempt to make the link ended; nil: it is there
 }
@@ -224,9 +223,9 @@ func (l *link) feedPeer(ctx context.Context, pipe io.Writer, seq uint64, starts 
 	}
 }
 
-// writeStarts writes all starts of processes that are known, and then what the peer's own master published: after a
-// restart the peer gives that to minions which were between two connections, and must know by then which of them have
-// started since.
+// writeStarts writes all starts of processes that are known, and then what was published in the last minute, by
+// whomever: after a restart the peer gives that to minions which were between two connections, and must know by then
+// which of them have started since. Who published it may have been restarted before, and have it from here only.
 func (l *link) writeStarts(w io.Writer) error {
 	now := time.Now()
 	for _, s := range l.starts() {
@@ -235,12 +234,12 @@ func (l *link) writeStarts(w io.Writer) error {
 			return err
 		}
 	}
-	for _, p := range l.theirs() {
-		payload, err := appendReturned(nil, p, time.Now())
+	for _, p := range l.kept() {
+		payload, err := appendEarlier(nil, p, time.Now())
 		if err != nil {
 			return err
 		}
-		if _, err := w.Write(appendRecord(nil, header{kind: kindReturned, clock: l.clock.Last()}, payload)); err != nil {
+		if _, err := w.Write(appendRecord(nil, header{kind: kindEarlier, clock: l.clock.Last()}, payload)); err != nil {
 			return err
 		}
 	}

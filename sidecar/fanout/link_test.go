@@ -35,7 +35,7 @@ type peerSide struct {
 	ownAge []time.Duration
 }
 
-func (p *peerSide) ownPublication(pub Publication, at time.Time) {
+func (p *peerSide) earlierPublication(pub Publication, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.own = append(p.own, string(pub.Plain))
@@ -104,7 +104,7 @@ func (p *peerSide) link(out *outbox, run string) *link {
 		dialled: func(error) {},
 		beat:    func() beat { return beat{stamp: 5, echo: p.beats.base} },
 		starts:  func() []late.Start { return []late.Start{{ID: "web1", Process: 9, At: time.Now().Add(-time.Hour)}} },
-		theirs: func() []late.Publication {
+		kept: func() []late.Publication {
 			return []late.Publication{{Plain: []byte("mine"), Topics: []string{"x"}, At: time.Now().Add(-10 * time.Second)}}
 		},
 	}

@@ -23,8 +23,8 @@ const (
 	kindEpoch       kind = 4 // u64 epoch of the origin: that of the publications that follow; not part of the sequence
 	kindStart       kind = 5 // u64 process, u32 age in milliseconds, minion id; in a list of all, not part of the sequence
 	kindAge         kind = 6 // u32 milliseconds since the next record of the sequence was made; not part of it
-	// u32 age in milliseconds, a publication of the receiver's own master; not part of the sequence
-	kindReturned kind = 7
+	// u32 age in milliseconds, a publication from before the receiver's start; not part of the sequence
+	kindEarlier kind = 7
 )
 
 const (
@@ -185,14 +185,13 @@ func parseAge(b []byte) (time.Duration, error) {
 	return time.Duration(binary.BigEndian.Uint32(b)) * time.Millisecond, nil
 }
 
-// appendReturned and parseReturned code a publication that the receiver has made in a run before this one, as it was at
-// now.
-func appendReturned(dst []byte, p late.Publication, now time.Time) ([]byte, error) {
+// appendEarlier and parseEarlier code a publication from before the receiver's daemon was started, as it was at now.
+func appendEarlier(dst []byte, p late.Publication, now time.Time) ([]byte, error) {
 	age := now.Sub(p.At) + time.Millisecond // rounded up
 	return appendPublication(appendAge(dst, age), Publication{Plain: p.Plain, Topics: p.Topics})
 }
 
-func parseReturned(b []byte, now time.Time) (p Publication, at time.Time, err error) {
+func parseEarlier(b []byte, now time.Time) (p Publication, at time.Time, err error) {
 	if len(b) < 4 {
 		return p, at, errMalformed
 	}

@@ -13,7 +13,7 @@ type Publication struct {
 	Topics []string // for subscribers that filter; nil: "broadcast"
 	At     time.Time
 	Came   time.Time // when it came to this node; zero: when it was published
-	Origin string    // the node whose master published it
+	Origin string    // the node whose master published it; empty: not known
 }
 
 // Limits bound a Memory.
