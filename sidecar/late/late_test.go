@@ -60,6 +60,7 @@ func TestMemory_AddMergesDuplicates(t *testing.T) {
 	m := NewMemory(Limits{Age: time.Minute, Count: 10, Bytes: 100}, c.read)
 	m.Add(Publication{JID: "1", Plain: []byte("x"), At: c.ago(1), Topics: []string{"a"}})
 	m.Add(Publication{JID: "1", Plain: []byte("x"), At: c.ago(5), Topics: []string{"b"}})
+	m.Add(Publication{JID: "1", Plain: []byte("x"), At: c.ago(5), Topics: []string{"b"}}) // given by another peer, too
 	got := m.Since(c.ago(60))
 	if len(got) != 1 || !got[0].At.Equal(c.ago(5)) || !slices.Equal(got[0].Topics, []string{"a", "b"}) {
 		t.Errorf("%+v", got)

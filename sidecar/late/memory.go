@@ -52,7 +52,7 @@ func (m *Memory) Add(p Publication) {
 				had.At = p.At // the order is right to a moment
 			}
 			if had.Topics != nil {
-				had.Topics = append(slices.Clip(had.Topics), p.Topics...)
+				had.Topics = addTopics(had.Topics, p.Topics)
 			}
 			return
 		}
@@ -70,6 +70,17 @@ func (m *Memory) Add(p Publication) {
 	m.all = slices.Insert(m.all, after, p)
 	m.bytes += len(p.Plain)
 	m.dropOld()
+}
+
+// addTopics returns the topics of both, without changing had, which others may read.
+func addTopics(had, more []string) []string {
+	out := slices.Clip(had)
+	for _, topic := range more {
+		if !slices.Contains(out, topic) {
+			out = append(out, topic)
+		}
+	}
+	return out
 }
 
 // dropOld forgets what is too old, and the first of what is too much. The caller holds mu.
