@@ -138,6 +138,11 @@ test-releases: setup build ## older releases of each Salt line: their buses and 
 	 SALTCLUSTER_VENVS=$$older $(GO) test -count=1 -timeout 20m ./sidecar/jobcache/ ./sidecar/fileserve/ ./sidecar/mines/
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 60m -v -run '^TestReleases$$' ./integration/scenario/
 
+.PHONY: test-version2
+test-version2: setup build ## a minion of 3006.9, whose payload version is 2, where nodes and masters allow that
+	@integration/setup/older 3006.9 >/dev/null
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestVersion2$$' ./integration/scenario/
+
 .PHONY: test-older
 test-older: build ## OLD=DIRECTORY with programs of an earlier version: a cluster is upgraded from them, node by node, and keeps its leader meanwhile
 	SALTCLUSTER_OLD_BIN=$(abspath $(OLD)) $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestOlderProgram$$' ./integration/scenario/

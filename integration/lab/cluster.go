@@ -134,8 +134,9 @@ func (l *Lab) newMinions(ctx context.Context, master string, versions []string, 
 	count := map[string]int{}
 	var all []*Minion
 	for _, v := range versions {
-		count[v]++
-		m, err := h.NewMinion(v, fmt.Sprintf("min%s-%d", v[2:4], count[v]), master, over)
+		line := v[2:4]
+		count[line]++
+		m, err := h.NewMinion(v, fmt.Sprintf("min%s-%d", line, count[line]), master, over)
 		if err != nil {
 			return nil, err
 		}

@@ -21,6 +21,9 @@ var Versions = []string{"3006.28", "3007.15", "3008.3"}
 // Older releases of the same lines, of which there are virtualenvs where integration/setup/older has run.
 var Older = []string{"3006.16", "3007.8", "3008.1"}
 
+// OldMinion is a release whose minions have payload version 2, where "integration/setup/older 3006.9" has run.
+const OldMinion = "3006.9"
+
 // DefaultVenvs is where "make setup" puts the virtualenvs.
 func DefaultVenvs() string {
 	if dir := os.Getenv("SALTCLUSTER_VENVS"); dir != "" {
@@ -43,7 +46,10 @@ type Settings map[string]any
 // saltBin is where the commands of a version are.
 func (l *Lab) saltBin(version string) string {
 	dir := l.opts.Venvs
-	if slices.Contains(Older, version) {
+	switch {
+	case version == OldMinion:
+		dir = filepath.Join(filepath.Dir(dir), "minions")
+	case slices.Contains(Older, version):
 		dir = filepath.Join(filepath.Dir(dir), "older")
 	}
 	return filepath.Join(dir, version, "bin")
