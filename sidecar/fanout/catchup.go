@@ -178,7 +178,8 @@ func (c *catchUp) publishOverdue(ctx context.Context, now time.Time) {
 			return false
 		default:
 			c.h.metrics.late.WithLabelValues("unknown").Inc()
-			c.h.cfg.Logger.Warn("publication of a peer came late and is not delivered: not all nodes say which minions have started since", "jid", o.JID)
+			c.h.cfg.Logger.Warn("publication of a peer came late, and minions that are connected do not get it: not all nodes say which minions have started since",
+				"jid", o.JID)
 		}
 		return true
 	})

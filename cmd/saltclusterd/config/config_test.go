@@ -144,6 +144,8 @@ func TestMistakes(t *testing.T) {
 		{"no map", "allow_clear_commands: publish", "is not a map of commands"},
 		{"proxies", "proxy_protocol: True", "proxy_protocol: is on, but no load balancer is trusted with it"},
 		{"all proxies", "proxy_protocol: True\nproxy_protocol_trusted: [0.0.0.0/0]", "0.0.0.0/0 is every address"},
+		{"TLS without a transport", "cluster_require_tls: True\ncluster_transports: [zeromq]",
+			"cluster_require_tls: is True, but cluster_transports has only zeromq"},
 		{"health", "health_listen: 4580", `"4580" is not address:port`},
 		{"health name", "health_listen: 'here:4580'", `"here" is not an IP address`},
 		{"event policy", "cluster_event_policy: {a: everyone}",

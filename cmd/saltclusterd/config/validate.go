@@ -30,6 +30,7 @@ func (c *Config) validate() Findings {
 	c.validateSecret(say)
 	c.validateAddresses(say)
 	c.validateProxies(say)
+	c.validateTransports(say)
 	return out
 }
 
@@ -116,6 +117,14 @@ func (c *Config) validateProxies(say func(option, msg, hint string)) {
 			say("proxy_protocol_trusted", p.String()+" is every address: any minion could choose its address",
 				"name the load balancers' own addresses")
 		}
+	}
+}
+
+// validateTransports refuses a pair of options that no minion could connect with: TLS has no zeromq in it.
+func (c *Config) validateTransports(say func(option, msg, hint string)) {
+	if c.Edge.RequireTLS && len(c.Edge.Transports) == 1 && c.Edge.Transports[0] == "zeromq" {
+		say("cluster_require_tls", "is True, but cluster_transports has only zeromq, which cannot use TLS: no minion could connect",
+			"add tcp to cluster_transports, or cluster_require_tls: False")
 	}
 }
 
