@@ -46,6 +46,51 @@ func TestRecover_Survivor(t *testing.T) {
 	}
 }
 
+// A token that was used or revoked after the state was saved lets no node in; who has used one stays known.
+func TestRecover_Tokens(t *testing.T) {
+	s := born(t)
+	m2 := MemberAdd{ID: "m2", Addr: "h:2", Fingerprint: testFP('b'), Weight: 1}
+	made := Audit{By: "m1", At: 10}
+	for _, c := range []Command{
+		TokenAdd{ID: "used", Public: testPublic('1'), Expires: 100, Audit: made},
+		TokenAdd{ID: "open", Public: testPublic('2'), Expires: 100, Audit: made},
+		TokenAdd{ID: "bound", Public: testPublic('3'), Expires: 100, For: "m3", Audit: made},
+		JoinAdmit{Member: m2, Token: "used", Audit: made},
+	} {
+		if r := s.ApplyCommands(c)[0]; r.Code != OK {
+			t.Fatalf("%+v: %+v", c, r)
+		}
+	}
+	var saved strings.Builder
+	if err := s.View().WriteSnapshot(&saved); err != nil {
+		t.Fatal(err)
+	}
+	s.ApplyCommands(TokenDrop{ID: "open", Audit: made}) // which the snapshot does not know
+	restored, err := ReadSnapshot(strings.NewReader(saved.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := survivor("n")
+	r.Survivor.ID = "m1"
+	if err := restored.Recover(r); err != nil {
+		t.Fatal(err)
+	}
+	thief := MemberAdd{ID: "m3", Addr: "h:3", Fingerprint: testFP('c'), Weight: 1}
+	for token, want := range map[string]Code{"open": NotFound, "bound": NotFound, "used": Conflict} {
+		join := JoinAdmit{Member: thief, Token: token, Audit: Audit{By: "m1", At: 50}}
+		if r := restored.ApplyCommands(join)[0]; r.Code != want {
+			t.Errorf("a node that joins with the token %s: %+v", token, r)
+		}
+	}
+	if list := restored.View().JoinTokens(); len(list) != 1 || list[0].Used.By != "m2" {
+		t.Errorf("tokens %+v", list)
+	}
+	again, err := ReadSnapshot(strings.NewReader(dump(t, restored.View())))
+	if err != nil || dump(t, again.View()) != dump(t, restored.View()) {
+		t.Errorf("a snapshot loses what was recovered: %v", err)
+	}
+}
+
 func TestRecoverRefuses(t *testing.T) {
 	bad := survivor("n")
 	bad.Survivor.Fingerprint = "x"

@@ -17,7 +17,7 @@ func NewRecoverCommand(e *console.Env) *cli.Command {
 		Description: "Run it on one node, the one with the highest index (see status), while saltclusterd runs there. It keeps the cluster's\n" +
 			"identity and the minion keys, so minions need no change; the AES key, the session seed and the gossip key are replaced. What\n" +
 			"the others decided after the last contact is lost, and they are no longer members: when they come back they stop serving and\n" +
-			"have to join again.",
+			"have to join again. Join tokens that were made before are worth nothing then.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force-new-cluster", Usage: "required, to confirm this; nothing is done without it"},
 			console.YesFlag(),
@@ -60,6 +60,8 @@ func planText(s *console.Screen, p adminapi.RecoverPlan, now time.Time) {
 	s.Line("it knows everything up to log entry %d; its last contact with a majority was %s ago", p.Index,
 		console.FormatAge(now.Sub(p.LastContact)))
 	s.Line("lost: what was decided after that by the others, such as keys accepted, rejected or deleted; a key deleted there is accepted again")
+	s.Line("a cluster secret replaced there is not in force here: saltclusterctl rotate secret. " +
+		"Join tokens made before are worth nothing afterwards")
 	if len(p.Drop) == 0 {
 		return
 	}

@@ -105,14 +105,17 @@ func (r *Recoverer) RestoreSnapshot(
 	return out, err
 }
 
-// describeUndone says which decisions a restore has undone. A snapshot does not list the keys that were deleted since.
+// describeUndone says which decisions a restore has undone. A snapshot lists neither the keys that were deleted since
+// nor the secrets that were replaced.
 func describeUndone(made, now time.Time) string {
 	age := "made at a time that its clock did not know"
 	if passed := now.Sub(made); passed >= 0 {
 		age = passed.Round(time.Second).String() + " old"
 	}
 	return fmt.Sprintf("the snapshot is %s (%s): minion keys that were deleted or rejected since are accepted again; "+
-		"compare saltclusterctl keys list with what you know, and delete those: saltclusterctl keys delete ID",
+		"compare saltclusterctl keys list with what you know, and delete those: saltclusterctl keys delete ID; "+
+		"if the cluster secret was replaced since, the former one is in force again: saltclusterctl rotate secret; "+
+		"join tokens that were made before are worth nothing now",
 		age, made.UTC().Format(time.RFC3339))
 }
 

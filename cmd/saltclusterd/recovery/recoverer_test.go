@@ -129,8 +129,11 @@ func TestDescribeUndone(t *testing.T) {
 		"the snapshot is 1h0m0s old (2026-11-21T04:05:06Z)": made.Add(time.Hour),
 		"made at a time that its clock did not know":        made.Add(-time.Hour),
 	} {
-		if got := describeUndone(made, now); !strings.Contains(got, want) || !strings.Contains(got, "keys delete ID") {
-			t.Errorf("%s", got)
+		got := describeUndone(made, now)
+		for _, say := range []string{want, "keys delete ID", "rotate secret", "join tokens"} {
+			if !strings.Contains(got, say) {
+				t.Errorf("%q lacks %q", got, say)
+			}
 		}
 	}
 }
