@@ -31,7 +31,10 @@ func (b *bus) Subscribe(f func(string, []byte)) func() {
 	return func() {}
 }
 
-func (b *bus) FireRaw(_ context.Context, tag string, data []byte) error {
+func (b *bus) FireRaw(ctx context.Context, tag string, data []byte) error {
+	if err := ctx.Err(); err != nil { // as a master's bus does
+		return err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fired = append(b.fired, tag+" "+fmt.Sprintf("%x", data))
@@ -205,6 +208,26 @@ func TestPeerThatSendsAnything(t *testing.T) {
 	}
 	if code := ask(good, true); code != http.StatusOK || b.count() != 1 {
 		t.Errorf("the same again: %d, %q", code, b.fired)
+	}
+}
+
+// A batch whose sender goes away while it is fired comes again: it is shown, and once.
+func TestSenderGoesAway(t *testing.T) {
+	b := &bus{}
+	m, err := New(Config{Bus: b, Members: end{&net{}, "a"}.Members})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := batch{run: 1, first: 7, events: []event{{"my/1", data}, {"my/2", data}}}.encodeBatch()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, ctx := range []context.Context{gone, t.Context()} {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, Path, bytes.NewReader(body))
+		m.Handler(func(context.Context) (node.ID, bool) { return "b", true }).ServeHTTP(httptest.NewRecorder(), r)
+	}
+	want := []string{fmt.Sprintf("cluster/event/b/my/1 %x", data), fmt.Sprintf("cluster/event/b/my/2 %x", data)}
+	if !slices.Equal(b.fired, want) {
+		t.Errorf("%q are shown", b.fired)
 	}
 }
 

@@ -32,7 +32,8 @@ func (m *Mirror) Handler(from func(context.Context) (node.ID, bool)) http.Handle
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		m.fireBatch(r.Context(), peer, b)
+		// Whoever sends it may go away meanwhile, and send it again: what is passed over now does not count then.
+		m.fireBatch(context.WithoutCancel(r.Context()), peer, b)
 	})
 }
 
