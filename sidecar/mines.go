@@ -1,8 +1,14 @@
 package sidecar
 
-import "saltclusterd/sidecar/router"
+import (
+	"errors"
+	"syscall"
 
-// useMine answers a call about mines. What only a master can answer goes to one.
+	"saltclusterd/sidecar/router"
+)
+
+// useMine answers a call about mines. What only a master can answer goes to one, and a change that the disk does not
+// take to another node.
 func (p *Proxy) useMine(c *call) {
 	c.trace.Step("mine")
 	p.wg.Go(func() {
@@ -14,8 +20,23 @@ func (p *Proxy) useMine(c *call) {
 		defer cancel()
 		err := p.cfg.Mines.Answer(ctx, c.peek.Cmd, c.peek.ID, c.plain,
 			func(reply []byte) { p.finishAction(c, router.DoMine, c.sealReply(reply)) })
-		if err != nil {
-			p.finishWith(c, c.actionOutcome(router.DoMine, "", router.MasterOnly), err)
+		if err == nil {
+			return
 		}
+		result := router.MasterOnly
+		if isDiskError(err) && c.peek.Cmd != "_mine_get" {
+			result = router.DiskFailed
+		}
+		p.finishWith(c, c.actionOutcome(router.DoMine, "", result), err)
 	})
+}
+
+// isDiskError says whether an error means that a disk takes nothing now, from a master neither.
+func isDiskError(err error) bool {
+	for _, is := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
 }

@@ -2,6 +2,8 @@ package sidecar
 
 import (
 	"errors"
+	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,6 +33,55 @@ func TestMinesWithoutTheMaster(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			q := quarry(nil)
 			c.check(t, q, func(w *world) { w.proxy.cfg.Mines = q })
+		})
+	}
+}
+
+// A change of a mine that the disk does not take goes to another node, and is not answered where no other one takes it:
+// a stock master answers a minion though it could not store what came.
+func TestMines_DiskError(t *testing.T) {
+	full := fmt.Errorf("write mine.p: %w", syscall.ENOSPC)
+	for _, c := range []struct {
+		name           string
+		err            error
+		cmd            string
+		from           node.ID
+		others         bool // other nodes' masters answer
+		peers, masters int
+	}{
+		{name: "another node takes it", err: full, cmd: "_mine", others: true, peers: 1},
+		{name: "no other node", err: full, cmd: "_mine"},
+		{name: "a file system that was made read-only", err: syscall.EROFS, cmd: "_mine"},
+		{name: "relayed by a peer", err: full, cmd: "_mine", from: "c", others: true},
+		{name: "a question", err: full, cmd: "_mine_get", others: true, masters: 1},
+		{name: "only Python can", err: errOnlyPython, cmd: "_mine", others: true, masters: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.proxy.cfg.Mines = quarry(c.err)
+			alone(w, "a")
+			if c.others { // and this one owns the minion
+				for i := range w.view.Nodes {
+					w.view.Nodes[i].MasterUp = true
+				}
+				for _, n := range w.view.Nodes {
+					if v := w.view; !w.view.Owns("web1") {
+						v.Self = n.ID
+						w.view = v
+					}
+				}
+			}
+			reply := w.send(t, w.request(t, map[string]any{"cmd": c.cmd}), c.from)
+			peers := 0
+			for _, n := range w.atPeers {
+				peers += n
+			}
+			if answered := w.opened(reply); answered != (c.peers+c.masters > 0) || peers != c.peers || atMaster(w) != c.masters {
+				t.Errorf("answered %t by %d peers and %d masters", answered, peers, atMaster(w))
+			}
+			if passed := w.passed.Load(); passed > 0 != (c.from != "") {
+				t.Errorf("passed back %d times", passed)
+			}
 		})
 	}
 }

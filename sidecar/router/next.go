@@ -66,7 +66,7 @@ const (
 	Malformed                // a master would not take it either
 	MasterOnly               // only a master's Python can do it; nothing was done
 	UnknownJob               // pub_ret: the node does not know that the minion has published the job
-	// a journal's disk failed; the local master must not get the return, because it could not store it either
+	// a disk failed; the local master must not get the request: it answers also when it could not store what came
 	DiskFailed
 	Unsent     // nothing was done
 	Unanswered // it may have been done
@@ -119,6 +119,7 @@ const (
 	atJobCache  = "cache"
 	atBus       = "bus"
 	atJournal   = "journal"
+	atMine      = "mine"
 	atNoNode    = "nowhere"
 )
 
@@ -187,6 +188,9 @@ func Next(c Call, o Outcome) (Call, Step) {
 		// a change of a mine counts without a minion that waits, as with a master
 		if o.Closing || o.Gone && c.Cmd == mineQuery {
 			return c, Step{Action: DoDrop}
+		}
+		if o.Result == DiskFailed {
+			return c.tryNext(atMine, o)
 		}
 	case DoFire:
 		if o.Result == Unanswered {
