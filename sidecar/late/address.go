@@ -1,6 +1,7 @@
 package late
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -135,6 +136,31 @@ func readTarget(plain []byte) (t target, err error) {
 		err = fmt.Errorf("no tgt_type: %w", ErrTarget)
 	}
 	return t, err
+}
+
+// hasSameTarget says whether two publications of one job are for the same minions. nil is the load of one that was too
+// large to be kept.
+func hasSameTarget(a, b []byte) bool {
+	if bytes.Equal(a, b) || a == nil || b == nil {
+		return (a == nil) == (b == nil)
+	}
+	kindA, targetA := rawTarget(a)
+	kindB, targetB := rawTarget(b)
+	return bytes.Equal(kindA, kindB) && bytes.Equal(targetA, targetB)
+}
+
+// rawTarget returns tgt_type and tgt as they are in a load; nil: they are not.
+func rawTarget(plain []byte) (kind, target []byte) {
+	_ = saltwire.WalkMap(plain, func(key, value []byte) error { // a load that is none has no target
+		switch string(key) {
+		case "tgt_type":
+			kind = value
+		case "tgt":
+			target = value
+		}
+		return nil
+	})
+	return kind, target
 }
 
 // compoundWords returns the target as a part of a compound one, and whether that is to be a list.

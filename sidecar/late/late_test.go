@@ -1,6 +1,7 @@
 package late
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -72,6 +73,30 @@ func TestMemory_AddMergesDuplicates(t *testing.T) {
 	}
 	if m.Clear(); m.Bytes() != 0 || len(m.Since(c.ago(60))) != 0 {
 		t.Error("something is left")
+	}
+}
+
+// 3008 publishes all parts of a batch under one id.
+func TestMemory_AddKeepsPartsOfABatch(t *testing.T) {
+	c := newClock()
+	m := NewMemory(Limits{Age: time.Minute, Count: 10, Bytes: 1000}, c.read)
+	part := func(user string, ids ...any) []byte {
+		return plain(t, map[string]any{"jid": "1", "fun": "test.ping", "tgt": ids, "tgt_type": "list", "user": user})
+	}
+	first, second := part("a", "web1", "web2"), part("a", "web3", "web4")
+	m.Add(Publication{JID: "1", Plain: first, Topics: []string{"1"}, At: c.ago(5)})
+	m.Add(Publication{JID: "1", Plain: second, Topics: []string{"3"}, At: c.ago(4)})
+	m.Add(Publication{JID: "1", Plain: second, Topics: []string{"4"}, At: c.ago(4)})                    // for another topic
+	m.Add(Publication{JID: "1", Plain: part("b", "web1", "web2"), Topics: []string{"2"}, At: c.ago(3)}) // of another master
+	m.Add(Publication{JID: "1", Plain: append(part("a", "web5"), make([]byte, 1000)...), At: c.ago(2)}) // too large
+	m.Add(Publication{JID: "1", Plain: append(part("a", "web5"), make([]byte, 1000)...), At: c.ago(2)}) // once more
+	got := m.Since(c.ago(60))
+	if len(got) != 2 || !bytes.Equal(got[0].Plain, first) || !bytes.Equal(got[1].Plain, second) ||
+		!slices.Equal(got[0].Topics, []string{"1", "2"}) || !slices.Equal(got[1].Topics, []string{"3", "4"}) {
+		t.Errorf("%+v", got)
+	}
+	if n := m.Dropped(); n != 1 {
+		t.Errorf("%d dropped, want 1", n)
 	}
 }
 

@@ -39,15 +39,20 @@ func NewMemory(limits Limits, now func() time.Time) *Memory {
 	return &Memory{limits: limits, now: now}
 }
 
-// Add keeps p. Of one that is there already, by its id, the earlier time and the topics of both count.
+// Add keeps p. Of one that is there already, by its id and target, the earlier time and the topics of both count. An id
+// alone does not tell: 3008 publishes all parts of a batch under one (salt/cli/batch.py).
 func (m *Memory) Add(p Publication) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.Came.IsZero() {
 		p.Came = p.At
 	}
+	tooLarge := len(p.Plain) > m.limits.Bytes
+	if tooLarge { // not for the price of all others; it counts among what a minion remembers
+		p.Plain = nil
+	}
 	for i := range m.all {
-		if had := &m.all[i]; had.JID == p.JID {
+		if had := &m.all[i]; had.JID == p.JID && hasSameTarget(had.Plain, p.Plain) {
 			if p.At.Before(had.At) {
 				had.At = p.At // the order is right to a moment
 			}
@@ -57,8 +62,7 @@ func (m *Memory) Add(p Publication) {
 			return
 		}
 	}
-	if len(p.Plain) > m.limits.Bytes { // not for the price of all others; it counts among what a minion remembers
-		p.Plain = nil
+	if tooLarge {
 		m.dropped++
 	}
 	after, _ := slices.BinarySearchFunc(m.all, p.At, func(had Publication, at time.Time) int {
