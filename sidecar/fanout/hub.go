@@ -26,7 +26,9 @@ import (
 const MaxAge = 60 * time.Second
 
 const (
-	outboxRecords = 16384
+	// outboxRecords leaves room for publications beside the starts of a fleet after a power cut: each sign-in of a new
+	// process is a record.
+	outboxRecords = 1 << 17
 	outboxBytes   = 64 << 20
 	// lateCount is well below what a minion remembers (minion_jid_queue_hwm, 100).
 	lateCount = 80

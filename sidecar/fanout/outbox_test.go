@@ -1,10 +1,13 @@
 package fanout
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
 	"time"
+
+	"saltclusterd/sidecar/late"
 )
 
 func seqs(recs []record) []uint64 {
@@ -38,6 +41,22 @@ func TestOutboxCursor(t *testing.T) {
 	case <-more:
 	default:
 		t.Error("nobody was told of a new record")
+	}
+}
+
+// A large fleet that starts after a power cut does not take the place of a publication for a peer that is cut off.
+func TestOutbox_FleetStarts(t *testing.T) {
+	now := time.Unix(1000, 0)
+	o := newOutbox(outboxRecords, outboxBytes, MaxAge, func() time.Time { return now })
+	o.addRecord(kindPublication, 0, make([]byte, 600), nil)
+	for i := range 100_000 {
+		o.addRecord(kindStart, 0, appendStart(nil, late.Start{ID: fmt.Sprint("minion-", i), Process: 7, At: now}, now), nil)
+	}
+	if recs, missed, _ := o.recordsAfter(0, make([]record, 0, 1)); missed > 0 || len(recs) != 1 || recs[0].seq != 1 {
+		t.Errorf("%d records are missed", missed)
+	}
+	if _, bytes := o.countHeld(); bytes > outboxBytes/4 {
+		t.Errorf("%d bytes for the starts of 100,000 minions", bytes)
 	}
 }
 
