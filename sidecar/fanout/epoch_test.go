@@ -3,7 +3,9 @@ package fanout
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
+	"net/http/httptest"
 	"testing"
 	"time"
 )
@@ -43,6 +45,28 @@ func TestPublication_WaitsForItsEpoch(t *testing.T) {
 	held()
 	p.epoch.Store(4)
 	eventually(t, wantReceived(p, "a:of a node of before", "a:three", "a:four", "a:after"))
+}
+
+// A publication of the last minute that a peer gives to a node which has just started, or whose peer has, waits for the
+// epoch as well: the node would give it to new subscribers under the one that it has.
+func TestEarlier_WaitsForItsEpoch(t *testing.T) {
+	p := newPeerSide(t)
+	p.epoch.Store(4)
+	var list bytes.Buffer
+	if err := p.link(nil, "run").writeStarts(&list); err != nil {
+		t.Fatal(err)
+	}
+	for epoch, want := range map[uint64]int{3: 0, 4: 1} {
+		p := newPeerSide(t)
+		p.epoch.Store(epoch)
+		over, cancel := context.WithCancel(t.Context())
+		cancel() // it does not wait
+		_ = p.in.takeRecords(over, "a", "run", &origin{run: "run"}, 0, true, bufio.NewReader(bytes.NewReader(list.Bytes())),
+			httptest.NewRecorder())
+		if n := len(p.own); n != want {
+			t.Errorf("under epoch %d: %d are taken, want %d", epoch, n, want)
+		}
+	}
 }
 
 // TestHub_TellsTheEpoch reads what a hub sends its peers: each publication stands behind the epoch that was in force

@@ -227,6 +227,7 @@ func (h *Hub) startLink(id node.ID) {
 		now: kept.beat, starts: h.processes.All, ways: h.cfg.Ways,
 		beat:    func() beat { return beat{h.beats.stampAt(time.Now()), h.in.stampOf(id)} },
 		kept:    h.keptFromOthers,
+		epoch:   h.epochRecord,
 		dialled: func(err error) { kept.refused.noteResult(errors.Is(err, syscall.ECONNREFUSED), time.Now()) },
 	}
 	h.wg.Go(func() { l.keepOpen(ctx) })

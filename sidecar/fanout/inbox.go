@@ -212,7 +212,9 @@ func (i *inbox) takeRecords(ctx context.Context, id node.ID, run string, o *orig
 		case h.kind == kindStart && h.seq == 0:
 			err = i.noteStart(payload, now)
 		case h.kind == kindEarlier:
-			err = i.noteEarlier(payload, sent)
+			if err = i.awaitEpoch(ctx, id, epoch); err == nil {
+				err = i.noteEarlier(payload, sent)
+			}
 		case h.kind == kindPublication:
 			err = i.awaitEpoch(ctx, id, epoch)
 		}

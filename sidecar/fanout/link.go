@@ -75,6 +75,7 @@ type link struct {
 	now     <-chan struct{}           // asks for a heartbeat
 	starts  func() []late.Start       // all that are known
 	kept    func() []late.Publication // of the last minute, but what out has
+	epoch   func() []byte             // a record of that in force: none of kept was published under a later one
 	ways    Ways
 	dialled func(error) // how an attempt to make the link ended; nil: it is there
 }
@@ -234,7 +235,13 @@ func (l *link) writeStarts(w io.Writer) error {
 			return err
 		}
 	}
-	for _, p := range l.kept() {
+	kept := l.kept()
+	if len(kept) > 0 { // the peer gives none of them under an older one
+		if _, err := w.Write(l.epoch()); err != nil {
+			return err
+		}
+	}
+	for _, p := range kept {
 		payload, err := appendEarlier(nil, p, time.Now())
 		if err != nil {
 			return err

@@ -107,6 +107,7 @@ func (p *peerSide) link(out *outbox, run string) *link {
 		kept: func() []late.Publication {
 			return []late.Publication{{Plain: []byte("mine"), Topics: []string{"x"}, At: time.Now().Add(-10 * time.Second)}}
 		},
+		epoch: func() []byte { return appendEpoch(nil, 0, p.epoch.Load()) },
 	}
 }
 
