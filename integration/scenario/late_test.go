@@ -59,6 +59,16 @@ func lateRuns(t *testing.T, m *lab.Minion) map[string]int {
 	return times
 }
 
+// publishParts publishes one job in parts, as salt -b of 3008 does.
+const publishParts = `
+import sys
+import salt.client
+client = salt.client.LocalClient(sys.argv[1])
+for ids in sys.argv[4:]:
+    client.run_job(ids.split(","), "cmd.run", [sys.argv[3]], tgt_type="list", jid=sys.argv[2],
+                   kwarg={"template": "jinja", "python_shell": True})
+`
+
 // TestLateJobs: jobs that are published while no minion is connected run once at each minion that they are for, when it
 // is back, whatever their target looks like; and not at a minion that has started since, which may have run them
 // before.
@@ -96,13 +106,21 @@ func TestLateJobs(t *testing.T) {
 	} {
 		jobs = append(jobs, run(c.Nodes[i%len(c.Nodes)], fmt.Sprint("late", i), target...))
 	}
-	publishPort(t, c, true)
 	others := func() (ids []string) {
 		for _, m := range c.Minions[1:] {
 			ids = append(ids, m.ID)
 		}
 		return ids
 	}()
+	parted := strings.ReplaceAll(time.Now().UTC().Format("20060102150405.000000"), ".", "")
+	res, err := c.Nodes[0].Master.Run(t.Context(), "python", "-c", publishParts, c.Nodes[0].Master.ConfigDir+"/master", parted,
+		fmt.Sprintf(write, "parted"), first, strings.Join(others, ","))
+	labtest.Must(t, err)
+	labtest.Must(t, res.Err())
+	publishPort(t, c, true)
+	for _, n := range c.Nodes {
+		inCache(t, c, n, parted, time.Minute)
+	}
 	for i, jid := range jobs {
 		ids := c.IDs()
 		if i == len(jobs)-1 {
@@ -145,7 +163,7 @@ func TestLateJobs(t *testing.T) {
 				t.Errorf("%s ran %s %d times, want %d", m.ID, word, times[word], want)
 			}
 		}
-		if times["before"] != 1 || times["after"] != 1 {
+		if times["before"] != 1 || times["parted"] != 1 || times["after"] != 1 {
 			t.Errorf("%s ran %v", m.ID, times)
 		}
 	}
