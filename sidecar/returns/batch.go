@@ -41,6 +41,9 @@ func appendBatch(dst []byte, batch []spool.Record) (body []byte, n int, err erro
 // parseBatch is the reverse; loads alias body.
 func parseBatch(body []byte) ([]spool.Record, error) {
 	if len(body) < len(batchMagic) || string(body[:len(batchMagic)]) != batchMagic {
+		if n := len(batchMagic) - 1; len(body) > n && string(body[:n]) == batchMagic[:n] && body[n] > batchMagic[n] {
+			return nil, fmt.Errorf("%w: %w", errBatch, spool.ErrNewer)
+		}
 		return nil, fmt.Errorf("%w: not of version 1", errBatch)
 	}
 	var batch []spool.Record

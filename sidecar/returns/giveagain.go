@@ -135,7 +135,7 @@ func (u *unanswered) giveReturn(ctx context.Context, id string) {
 	case errors.Is(err, fs.ErrNotExist): // dropped, by hand perhaps
 		_, _ = u.removeReturn(id)
 		return
-	case errors.Is(err, errDamaged):
+	case isUnusable(err):
 		u.noteFailed(id, err, impossible)
 		return
 	case err != nil: // the disk may give it later

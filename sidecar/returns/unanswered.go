@@ -49,6 +49,7 @@ var (
 	errUnansweredFull = errors.New("returns: no more are put aside: those put aside already wait for an operator")
 	errBusy           = errors.New("returns: its file is being written or removed")
 	errDamaged        = errors.New("returns: the file is damaged")
+	errNewer          = errors.New("returns: a newer saltclusterd has put it aside: start that version again")
 	// ErrNotAside: no return with that id was put aside.
 	ErrNotAside = errors.New("returns: there is none with that id")
 )
@@ -102,9 +103,11 @@ type unanswered struct {
 
 type waiting struct {
 	Unanswered
-	last    time.Time // when the master had it last
-	asked   int       // tries that may have fired its events
-	damaged bool      // there is nothing to give: its file is not a return, or stays although it is done with
+	last  time.Time // when the master had it last
+	asked int       // tries that may have fired its events
+	// damaged: there is nothing to give. Its file is not a return, or of a newer version, or stays although it is done
+	// with.
+	damaged bool
 }
 
 func newUnanswered(s *Service) *unanswered {
@@ -145,7 +148,7 @@ func (u *unanswered) openDir(ctx context.Context) error {
 		w := &waiting{Unanswered: Unanswered{ID: id, Since: info.ModTime(), Bytes: info.Size()}, last: now}
 		if rec, err := u.readReturn(id); err != nil {
 			w.Err = err.Error()
-			if w.damaged = errors.Is(err, errDamaged); !w.damaged { // the disk may give it later
+			if w.damaged = isUnusable(err); !w.damaged { // the disk may give it later
 				w.Next = now.Add(u.first)
 			}
 			u.s.c.Logger.Error("return that was put aside is not readable", "path", u.path(id), "err", err)
@@ -204,11 +207,17 @@ func (u *unanswered) readReturn(id string) (spool.Record, error) {
 		return spool.Record{}, err
 	}
 	batch, err := parseBatch(body)
-	if err != nil || len(batch) != 1 {
+	switch {
+	case errors.Is(err, spool.ErrNewer):
+		return spool.Record{}, errNewer
+	case err != nil || len(batch) != 1:
 		return spool.Record{}, errors.Join(errDamaged, err)
 	}
 	return batch[0], nil
 }
+
+// isUnusable says whether the file of a return gives nothing here, however often it is read.
+func isUnusable(err error) bool { return errors.Is(err, errDamaged) || errors.Is(err, errNewer) }
 
 // putReturn takes a return that the master had asked times without an answer; it is on disk when put returns nil. The
 // same one twice, as after a kill, is one.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -502,6 +503,35 @@ func TestDamagedUnanswered(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 || entries[0].Name() != "notes" {
 		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// TestUnansweredOfANewerVersion: a return that a newer version has put aside is not called damaged, and stays.
+func TestUnansweredOfANewerVersion(t *testing.T) {
+	w := newWorld(t)
+	dir := filepath.Join(w.dir, "a", "returns", unansweredName)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	batch, _, err := appendBatch(nil, []spool.Record{{Minion: "m1", JID: "1", Received: time.Now()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := slices.Clone(batch)
+	batch[len(batchMagic)-1]++
+	record[len(batchMagic)+4]++
+	for name, content := range map[string][]byte{"aa": batch, "bb": record} {
+		if err := os.WriteFile(filepath.Join(dir, name+unansweredExt), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := w.open("a")
+	if due, unusable := s.Again(); due != 0 || unusable != 2 {
+		t.Errorf("%d due, %d not usable", due, unusable)
+	}
+	list, _ := s.Unanswered()
+	if len(list) != 2 || list[0].Err != errNewer.Error() || list[1].Err != errNewer.Error() {
+		t.Errorf("%+v", list)
 	}
 }
 

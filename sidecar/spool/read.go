@@ -53,6 +53,9 @@ func (r *reader) readBatch(s *Spool, from, end uint64) ([]Record, error) {
 			return batch, err
 		}
 		rec, err := parseRecord(f.body)
+		if errors.Is(err, ErrNewer) {
+			return batch, err
+		}
 		if err != nil {
 			s.noteDamage(Damage{Segment: r.seg.name, Offset: r.at - f.diskSize(), Bytes: f.diskSize(), Lost: 1})
 			from = f.seq + 1

@@ -32,7 +32,7 @@ var errRecord = errors.New("not a record")
 // AppendRecord encodes a record without its number, as it stands in the journal. Error: ErrTooLarge.
 func AppendRecord(dst []byte, r Record) ([]byte, error) { return appendRecord(dst, &r) }
 
-// ParseRecord is the reverse of AppendRecord. Load aliases b.
+// ParseRecord is the reverse of AppendRecord. Load aliases b. Error: ErrNewer for one of a version to come.
 func ParseRecord(b []byte) (Record, error) { return parseRecord(b) }
 
 // appendRecord encodes r: version, kind, received (Unix nanoseconds), four strings with u16 lengths, and the load.
@@ -51,6 +51,9 @@ func appendRecord(dst []byte, r *Record) ([]byte, error) {
 
 // parseRecord is the reverse. Load aliases b.
 func parseRecord(b []byte) (Record, error) {
+	if len(b) > 0 && b[0] > recordVersion {
+		return Record{}, ErrNewer
+	}
 	if len(b) < 10 || b[0] != recordVersion {
 		return Record{}, errRecord
 	}
