@@ -52,6 +52,8 @@ type catchUp struct {
 	changed time.Time // when it was found to have become that
 	next    time.Time // when something may be given again
 	nudge   []byte    // of that epoch
+	// movedTurn says that something was given last to those that have just come.
+	movedTurn bool
 }
 
 // arrival is a number of subscribers that came together.
@@ -97,8 +99,7 @@ func (c *catchUp) runLoop(ctx context.Context) {
 			now := time.Now()
 			c.noteEpoch(now)
 			c.publishOverdue(ctx, now)
-			c.serveDue(ctx, now)
-			c.serveMoved(ctx, now)
+			c.serveNext(ctx, now)
 		}
 		busy := len(c.waiting) > 0 || len(c.overdue) > 0 || len(c.moved) > 0
 		c.h.busy.Store(busy)
@@ -190,6 +191,16 @@ func (c *catchUp) publishOverdue(ctx context.Context, now time.Time) {
 	})
 }
 
+// serveNext gives those that have just come, or those that were told of another AES key, what they may have missed.
+// They take turns: strangers who subscribe time and again must not keep minions waiting that were there.
+func (c *catchUp) serveNext(ctx context.Context, now time.Time) {
+	if c.movedTurn {
+		c.serveMoved(ctx, now)
+	}
+	c.serveDue(ctx, now)
+	c.serveMoved(ctx, now)
+}
+
 // serveDue gives those whose time has come what is safe to give.
 func (c *catchUp) serveDue(ctx context.Context, now time.Time) {
 	if now.Before(c.next) {
@@ -227,12 +238,12 @@ func (c *catchUp) serveDue(ctx context.Context, now time.Time) {
 	c.waiting = append(later, left...)
 	if len(who) > 0 {
 		c.giveTo(ctx, now, who, c.h.memory.Since(from))
+		c.movedTurn = true
 	}
 }
 
 // serveMoved gives those that were told of another AES key what came while they signed in, as far as that is safe. That
 // includes what a peer brought late: when a cut is over, this node learns of the key and of jobs at the same time.
-// Those that have just come are served before, for most of these have had all.
 func (c *catchUp) serveMoved(ctx context.Context, now time.Time) {
 	if now.Before(c.next) {
 		return
@@ -279,6 +290,7 @@ func (c *catchUp) serveMoved(ctx context.Context, now time.Time) {
 	c.moved = append(later, left...)
 	if len(pubs) > 0 {
 		c.giveTo(ctx, now, who, pubs)
+		c.movedTurn = false
 	}
 }
 

@@ -442,6 +442,30 @@ func TestCatchUp_Ends(t *testing.T) {
 	}
 }
 
+// TestCatchUp_Turns: who subscribes time and again does not keep those waiting that were told of another AES key.
+func TestCatchUp_Turns(t *testing.T) {
+	f := newHubFixture(t)
+	f.begin(t, 1, 0)
+	now := time.Now()
+	f.rememberLate("20261128000000000001", "a", job(t, "20261128000000000001", "*"), now, now)
+	c := &catchUp{h: f.Hub}
+	const minions = 100
+	c.takeMoved(make([]edge.Newcomer, minions))
+	for at := now; at.Sub(now) < lateAgain+3*latePause; at = at.Add(lateTick) {
+		c.waiting = append(c.waiting, arrival{who: make([]edge.Newcomer, 1), came: at, due: at})
+		c.serveNext(t.Context(), at)
+	}
+	moved := 0
+	for _, g := range f.edge.given {
+		if g.subscribers >= minions {
+			moved++
+		}
+	}
+	if moved != 1 || len(f.edge.given) < 6 {
+		t.Errorf("of %d times, %d were for those that were there, want one", len(f.edge.given), moved)
+	}
+}
+
 // TestMovedWaitForPeers: who was moved to another AES key is given what it may have missed when all peers have told who
 // started.
 func TestMovedWaitForPeers(t *testing.T) {
