@@ -151,6 +151,9 @@ func unwaited(no bool) string {
 	return ""
 }
 
+// errDenied is what a daemon says to a user whom it does not know.
+var errDenied = adminapi.Errorf(adminapi.CodeDenied, "root may", "user 1000 may not use the admin socket")
+
 func ptr[T any](v T) *T { return &v }
 
 // daemons are the situations that scripts can ask for.
@@ -164,6 +167,8 @@ func daemons() map[string]*fake {
 		"lonely":   lonely(),
 		"noquorum": {err: adminapi.Errorf(adminapi.CodeNoQuorum, "start m2 or m3", "a majority of voters cannot be reached"),
 			operate: refuses(adminapi.CodeNoQuorum)},
+		"denies":   {err: errDenied, operate: refuses(adminapi.CodeDenied)},
+		"late":     {err: adminapi.Errorf(adminapi.CodeTimeout, "", "saltclusterd did not answer in time")},
 		"aside":    aside(),
 		"cutoff":   reachesNobody(),
 		"balanced": balanced3(),

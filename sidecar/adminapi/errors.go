@@ -95,6 +95,19 @@ type UnreachableError struct {
 // Denied reports that the caller may not connect to the socket; whether a daemon listens on it is then unknown.
 func (e *UnreachableError) Denied() bool { return errors.Is(e.Err, fs.ErrPermission) }
 
+// IsDenied reports that the caller may not use the socket, as the system or the daemon has said. Nothing is known then
+// of the daemon, nor of what it does.
+func IsDenied(err error) bool {
+	u, unreachable := errors.AsType[*UnreachableError](err)
+	return unreachable && u.Denied() || CodeOf(err) == CodeDenied
+}
+
+// IsDown reports that no process answers on the socket, which the caller may use.
+func IsDown(err error) bool {
+	u, unreachable := errors.AsType[*UnreachableError](err)
+	return unreachable && !u.Denied()
+}
+
 // Error names the socket and the system's reason.
 func (e *UnreachableError) Error() string {
 	if e.Denied() {

@@ -18,7 +18,7 @@ const (
 	ExitTimeout     = 5
 	ExitRefused     = 6
 	exitMember      = 7
-	exitDenied      = 8
+	ExitDenied      = 8
 	ExitProblems    = 10
 	ExitIncomplete  = 11
 )
@@ -66,15 +66,13 @@ func ExitCode(err error) int {
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return ExitUsage
 	}
-	if u, ok := errors.AsType[*adminapi.UnreachableError](err); ok {
-		if u.Denied() {
-			return exitDenied
-		}
+	switch {
+	case adminapi.IsDenied(err):
+		return ExitDenied
+	case adminapi.IsDown(err):
 		return exitUnreachable
 	}
 	switch adminapi.CodeOf(err) {
-	case adminapi.CodeDenied:
-		return exitDenied
 	case adminapi.CodeNotMember, adminapi.CodeNoQuorum:
 		return ExitNoQuorum
 	case adminapi.CodeTimeout:

@@ -13,6 +13,7 @@ type Ports struct {
 	Ours         []string // addresses that saltclusterd says it has bound for them; nil: it does not run, or not yet
 	Interface    []string // what the option names; nil: every address of this host
 	Witness      bool
+	Down         bool // saltclusterd does not run, which is a finding of its own
 }
 
 // JudgePorts compares who listens with who should.
@@ -56,6 +57,9 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 			})
 			break
 		}
+	}
+	if p.Down && len(out) == 0 {
+		return nil
 	}
 	if p.Ours == nil && len(out) == 0 {
 		out = append(out, Finding{

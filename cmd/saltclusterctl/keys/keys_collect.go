@@ -51,7 +51,7 @@ func runKeysCollect(c *cli.Context, e *console.Env) error {
 	if err := checkReplaceable(path); err != nil {
 		return err
 	}
-	site, err := adopt.InspectSite(e, c)
+	site, err := adopt.InspectMaster(e, c)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package keys
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -119,7 +118,7 @@ func parseTakes(all []string) (out []take, err error) {
 // compareSets puts the sets beside the cluster, or beside the first one of them while there is none.
 func compareSets(e *console.Env, c *cli.Context, out *merged, sets []keyset.Set) (*keyset.Merge, error) {
 	st, err := console.AskAdmin(c, e, (*adminapi.Client).Status)
-	if _, down := errors.AsType[*adminapi.UnreachableError](err); err != nil && (!down || len(sets) == 1) {
+	if err != nil && (!adminapi.IsDown(err) || len(sets) == 1) {
 		return nil, err
 	}
 	var base keyset.Base

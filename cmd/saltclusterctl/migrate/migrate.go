@@ -97,6 +97,10 @@ func runMigrate(ctx context.Context, c *cli.Context, e *console.Env) error {
 		if err := e.AskConsent(c, fmt.Sprintf("let %s work on the share again?", console.Clean(g.only))); err != nil {
 			return err
 		}
+		// A step waits for a saltclusterd that makes way for another one. The first question waits for none.
+		if _, err := g.client.Migration(ctx, false, ""); err != nil {
+			return err
+		}
 		return g.moveBack(ctx)
 	}
 	if err := e.AskConsent(c, fmt.Sprintf("take %s from the share?",

@@ -1,9 +1,7 @@
 package support
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/urfave/cli/v2"
 
@@ -70,8 +68,7 @@ func runExplain(c *cli.Context, e *console.Env) error {
 // cause of much that Salt prints.
 func daemonAway(e *console.Env, c *cli.Context) bool {
 	_, err := console.AskAdmin(c, e, (*adminapi.Client).Status)
-	_, away := errors.AsType[*adminapi.UnreachableError](err)
-	return away && !errors.Is(err, fs.ErrPermission)
+	return adminapi.IsDown(err)
 }
 
 func runDoctor(c *cli.Context, e *console.Env) error {
@@ -84,8 +81,11 @@ func runDoctor(c *cli.Context, e *console.Env) error {
 	if err := e.PrintValue(c, report, func(s *console.Screen) { doctorScreen(s, report, c.Bool("all")) }); err != nil {
 		return err
 	}
-	if report.Failed > 0 {
+	switch {
+	case report.Failed > 0:
 		return console.SilentError(console.ExitProblems)
+	case p.denied: // a script must not take what was not looked at for well
+		return console.SilentError(console.ExitDenied)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package support
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,6 +33,8 @@ type examination struct {
 	options adminapi.Config
 	status  adminapi.Status
 	checkup adminapi.Checkup
+	denied  bool // this user may not ask the daemon
+	down    bool // it does not run
 	facts   haproxy.Facts
 	found   []doctor.Finding
 }
@@ -52,24 +55,41 @@ func (p *examination) examineAll() {
 func (p *examination) checkConfig() {
 	cfg, err := config.Load(p.e.ConfigPath(p.c))
 	p.cfg, p.options = cfg, cfg.Show()
-	if err == nil {
-		p.addFindings(doctor.Finding{Check: "config", Level: doctor.OK,
-			What: wording.Plural(len(cfg.Files()), "file") + " without a mistake"})
-		return
+	p.addFindings(judgeConfig(p.e.ConfigPath(p.c), len(cfg.Files()), err))
+}
+
+func judgeConfig(path string, files int, err error) doctor.Finding {
+	found, _ := errors.AsType[config.Findings](err)
+	switch denied := found.Denied(); {
+	case err == nil:
+		return doctor.Finding{Check: "config", Level: doctor.OK, What: wording.Plural(files, "file") + " without a mistake"}
+	case denied != nil:
+		return doctor.Finding{Check: "config", Level: doctor.Skip, What: "not all of it may be read by this user: " + denied.String(),
+			Next: "run it as root"}
 	}
-	p.addFindings(doctor.Finding{
-		Check: "config", Level: doctor.Fail, Where: p.e.ConfigPath(p.c),
-		What: "has mistakes, the first: " + firstLine(err.Error()),
-		Why:  "saltclusterd does not start with it, nor take it over", Next: "saltclusterctl config check",
-	})
+	return doctor.Finding{
+		Check: "config", Level: doctor.Fail, Where: path, What: "has mistakes, the first: " + firstLine(err.Error()),
+		Why: "saltclusterd does not start with it, nor take it over", Next: "saltclusterctl config check",
+	}
 }
 
 func (p *examination) checkDaemon() {
 	st, err := console.AskAdmin(p.c, p.e, (*adminapi.Client).Status)
-	if err != nil {
+	if p.denied = adminapi.IsDenied(err); p.denied {
 		p.addFindings(doctor.Finding{
-			Check: "daemon", Level: doctor.Fail, What: err.Error(),
-			Why:  "minions cannot use this node, what its master publishes does not leave this host",
+			Check: "daemon", Level: doctor.Warn, What: err.Error(),
+			Why:  "what only saltclusterd knows was not looked at: problems, members, clocks, ports, permissions",
+			Next: adminapi.HintOf(err),
+		})
+		return
+	}
+	if err != nil {
+		why := "what this node does for minions is not known"
+		if p.down = adminapi.IsDown(err); p.down {
+			why = "minions cannot use this node, what its master publishes does not leave this host"
+		}
+		p.addFindings(doctor.Finding{
+			Check: "daemon", Level: doctor.Fail, What: err.Error(), Why: why,
 			Next: cmp.Or(adminapi.HintOf(err), "systemctl status saltclusterd; journalctl -u saltclusterd -n 50"),
 		})
 		return
@@ -92,7 +112,7 @@ func (p *examination) checkDaemon() {
 // checkHost looks at ports, files and limits of this machine.
 func (p *examination) checkHost() {
 	ports := doctor.Ports{Publish: p.facts.PublishPort, Ret: p.facts.RetPort, Interface: p.cfg.Edge.Interface,
-		Witness: p.cfg.Cluster.Witness}
+		Witness: p.cfg.Cluster.Witness, Down: p.down}
 	for _, edge := range p.status.Node.Edges {
 		ports.Ours = append(ports.Ours, edge.Addresses...)
 	}
@@ -101,9 +121,12 @@ func (p *examination) checkHost() {
 	} else {
 		p.addFindings(doctor.Addresses(p.cfg.Edge.Interface, p.cfg.Cluster.Advertise, have)...)
 	}
-	if have, err := doctor.Listeners(p.proc, ports.Publish, ports.Ret); err != nil {
+	switch have, err := doctor.Listeners(p.proc, ports.Publish, ports.Ret); {
+	case p.denied: // neither saltclusterd nor /proc tells this user which listeners are saltclusterd's
+		p.addFindings(doctor.Finding{Check: "ports", Level: doctor.Skip, What: "this user cannot see who listens"})
+	case err != nil:
 		p.addFindings(doctor.Finding{Check: "ports", Level: doctor.Skip, What: err.Error()})
-	} else {
+	default:
 		p.addFindings(doctor.JudgePorts(ports, have)...)
 	}
 	if !p.cfg.Cluster.Witness {

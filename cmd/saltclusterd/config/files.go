@@ -33,7 +33,7 @@ func listFiles(path string) ([]string, Findings) {
 	dir := DropInDir(path)
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return []string{path}, Findings{{File: dir, Message: "cannot be read: " + errorReason(err)}}
+		return []string{path}, Findings{unreadableFile(dir, err)}
 	}
 	files := []string{path}
 	for _, e := range entries {
@@ -51,7 +51,7 @@ func (c *Config) mergeFile(file string) Findings {
 		return Findings{missingFile(file)}
 	}
 	if err != nil {
-		return Findings{{File: file, Message: "cannot be read: " + errorReason(err)}}
+		return Findings{unreadableFile(file, err)}
 	}
 	c.files = append(c.files, file)
 	var findings Findings
@@ -213,9 +213,16 @@ func readFile(file string) ([]byte, fs.FileMode, error) {
 }
 
 // errorReason strips the path off an *fs.PathError; the finding names it already.
-func errorReason(err error) string {
+func errorReason(err error) string { return withoutPath(err).Error() }
+
+// withoutPath is an error about a file that is named already.
+func withoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err.Error()
+		return p.Err
 	}
-	return err.Error()
+	return err
+}
+
+func unreadableFile(path string, err error) Finding {
+	return Finding{File: path, Message: "cannot be read: " + errorReason(err), Denied: errors.Is(err, fs.ErrPermission)}
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +13,9 @@ type Finding struct {
 	Option  string `json:"option,omitempty"`
 	Message string `json:"message"`        // a sentence without the option's name in front; never holds a secret
 	Hint    string `json:"hint,omitempty"` // what to write or type instead
+
+	// Denied: whoever reads the configuration may not read a file of it. The daemon may.
+	Denied bool `json:"-"`
 }
 
 // String renders "file:line: option: message (hint)".
@@ -37,6 +41,14 @@ func (f Finding) String() string {
 // Findings are all mistakes of one configuration, in the order of the files
 // and then of the option table. It is the error that Load and Validate return.
 type Findings []Finding
+
+// Denied returns the finding about a file that may not be read, after which the others mean little; nil: there is none.
+func (f Findings) Denied() *Finding {
+	if i := slices.IndexFunc(f, func(one Finding) bool { return one.Denied }); i >= 0 {
+		return &f[i]
+	}
+	return nil
+}
 
 // Error lists the findings, one per line.
 func (f Findings) Error() string {

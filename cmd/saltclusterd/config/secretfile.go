@@ -61,6 +61,7 @@ func (c *Config) readSecret(file string) (Secret, *Finding) {
 		return secret, nil
 	}
 	f := c.newFinding("cluster_secret_file", err.Error(), "")
+	f.Denied = errors.Is(err, fs.ErrPermission)
 	return Secret{}, &f
 }
 
@@ -68,7 +69,7 @@ func (c *Config) readSecret(file string) (Secret, *Finding) {
 func ReadSecretFile(file string) (Secret, error) {
 	data, mode, err := readFile(file)
 	if err != nil {
-		return Secret{}, fmt.Errorf("%s cannot be read: %s", file, errorReason(err))
+		return Secret{}, fmt.Errorf("%s cannot be read: %w", file, withoutPath(err))
 	}
 	if mode&0o004 != 0 {
 		return Secret{}, fmt.Errorf("%s may be read by everyone: chmod o-rwx %s", file, file)
