@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -83,11 +82,29 @@ var ownRules = map[string]ownRule{
 	},
 	"git": {
 		single: true,
-		message: "%s is a git work tree on several masters and is replicated: git pull on one of them changes files on the others, where git then says " +
-			"\"local changes would be overwritten\".",
-		alone: "%s is a git work tree: its files are replicated, and what is edited on another master is a local change to git here.",
-		fix:   "Pull on one master only and remove .git from %[1]s on the others; or use gitfs; or set cluster_roots_sync: 'off' and pull on each.",
+		message: "%s belongs to a git work tree on several masters and is replicated: git pull on one of them changes files on the others, where git " +
+			"then says \"local changes would be overwritten\".",
+		alone: "%s belongs to a git work tree: its files are replicated, and what is edited on another master is a local change to git here.",
+		fix:   "Pull on one master only and remove the work tree's .git on the others; or use gitfs; or set cluster_roots_sync: 'off' and pull on each.",
 	},
+}
+
+// alikeOptions decide what a minion gets, whichever master it meets.
+var alikeOptions = []string{"fileserver_backend", "gitfs_remotes", "master_tops", "peer", "peer_run", "mine_get",
+	"file_recv", "state_top", "pillar_opts", "pillar_source_merging_strategy"}
+
+// ruleOf finds the rule of one kind of item; a later version may have others.
+func ruleOf(kind string) (ownRule, bool) {
+	if rule, ok := ownRules[kind]; ok {
+		return rule, true
+	}
+	if !slices.Contains(alikeOptions, kind) {
+		return ownRule{}, false
+	}
+	return ownRule{
+		message: "The option " + kind + " is not the same on all masters: what a minion gets depends on the master that answers it.",
+		fix:     "Set the same " + kind + " in the configuration of every master.",
+	}, true
 }
 
 // OwnOf looks at what the master of cfg has for itself. replicated says whether the cluster replicates its roots.
@@ -95,8 +112,11 @@ func OwnOf(cfg *Config, replicated bool) Own {
 	own, r := Own{}, newReader()
 	own["gpg"] = gpgKeys(gpgDir(cfg))
 	own["vault"] = onOff(cfg.Bool("vault"))
-	v, _ := cfg.Raw("ext_pillar")
-	own["ext_pillar"] = optionDigest(v)
+	for _, option := range append([]string{"ext_pillar"}, alikeOptions...) {
+		v, _ := cfg.Raw(option)
+		own[option] = optionDigest(v)
+	}
+	own["gitfs_remotes"] = gitfsDigest(cfg) // each master may have its own credentials
 	own.addAutosign(cfg, r)
 	own.addReactions(cfg, r)
 	own.gitKeys(cfg, r)
@@ -188,6 +208,27 @@ func (o Own) addPath(path string, r *boundedReader) {
 	}
 }
 
+// gitfsDigest is a digest of which repositories gitfs has, in their order; they mean nothing to other backends.
+func gitfsDigest(cfg *Config) string {
+	if !slices.ContainsFunc(cfg.Strings("fileserver_backend"), func(name string) bool {
+		return name == "git" || name == "gitfs"
+	}) {
+		return ""
+	}
+	v, _ := cfg.Raw("gitfs_remotes")
+	list, _ := v.([]any)
+	var ids []string
+	for _, remote := range list {
+		if url, isText := remote.(string); isText {
+			ids = append(ids, credentials.ReplaceAllString(url, "//"))
+		}
+		for _, with := range remotesOf("gitfs", []any{remote}) {
+			ids = append(ids, with.id)
+		}
+	}
+	return digestOf([]byte(strings.Join(ids, "\n")))
+}
+
 // gitKeys notes the keys that git remotes are read with, and for which of them there is a passphrase. That itself is a
 // secret.
 func (o Own) gitKeys(cfg *Config, r *boundedReader) {
@@ -204,18 +245,6 @@ func (o Own) gitKeys(cfg *Config, r *boundedReader) {
 	}
 	slices.Sort(locked)
 	o["passphrase"] = digestOf([]byte(strings.Join(locked, "\n")))
-}
-
-func (o Own) gitTrees(cfg *Config) {
-	for _, option := range []string{FileRoots, PillarRoots} {
-		for _, dirs := range cfg.Roots(option) {
-			for _, dir := range dirs {
-				if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-					o["git:"+filepath.Clean(dir)] = "on"
-				}
-			}
-		}
-	}
 }
 
 // cherryPySessions says whether rest_cherrypy is configured, which starts it, and has sessions.
@@ -236,8 +265,9 @@ func gpgDir(cfg *Config) string {
 // CheckOwn says of a host that is in no cluster yet what it has for itself.
 func CheckOwn(own Own) (found []Finding) {
 	for _, item := range slices.Sorted(maps.Keys(own)) {
-		if kind, path := ownKind(item); own[item] != "" && ownRules[kind].alone != "" {
-			found = append(found, ownRules[kind].newFinding(kind, path, ownRules[kind].alone))
+		kind, path := ownKind(item)
+		if rule, _ := ruleOf(kind); own[item] != "" && rule.alone != "" {
+			found = append(found, rule.newFinding(kind, path, rule.alone))
 		}
 	}
 	found = firstOfEach(found)
@@ -263,7 +293,7 @@ func CompareOwn(masters map[string]Own) (found []Finding) {
 	}
 	for _, item := range slices.Sorted(maps.Keys(items)) {
 		kind, path := ownKind(item)
-		rule, known := ownRules[kind]
+		rule, known := ruleOf(kind)
 		have := slices.DeleteFunc(slices.Clone(items[item]), func(digest string) bool { return digest == "" })
 		differ := slices.ContainsFunc(items[item], func(digest string) bool { return digest != items[item][0] })
 		if known && (rule.single && len(have) > 1 || !rule.single && differ) {

@@ -110,7 +110,12 @@ func TestMastersOwn(t *testing.T) {
 		"autosign": "web*\n", "autosign2": "db*\n", "grains/uuid": "1\n", "grains2/uuid": "2\n",
 		"react.sls": "a:\n  local.test.ping: []\n", "git/.git/HEAD": "ref", "git/top.sls": "",
 		"on/a.sls": "a", "id": "key", "id.pub": "key",
+		"repo/.git": "gitdir: elsewhere", "repo/states/top.sls": "", "with/formulas/apache/.git/HEAD": "ref",
+		"deep/a/b/c/.git/HEAD": "ref", "etc/.git/HEAD": "ref", "etc/.etckeeper": "", "etc/salt/top.sls": "",
 	})
+	if err := os.Symlink(filepath.Join(dir, "repo/states"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
 	at := func(text string) string { return strings.ReplaceAll(text, "DIR", dir) }
 	for name, c := range map[string]struct {
 		one, other    string // options of two masters
@@ -124,6 +129,14 @@ func TestMastersOwn(t *testing.T) {
 		"vault, other tokens": {"vault: {auth: {token: a}}\n", "vault: {auth: {token: b}}\n", "vault", ""},
 		"ext_pillar":          {"ext_pillar: [{cmd_yaml: a}]\n", "ext_pillar: [{cmd_yaml: b}]\n", "", "ext_pillar"},
 		"the same ext_pillar": {"ext_pillar: [{cmd_yaml: a}]\n", "ext_pillar: [{cmd_yaml: a}]\n", "", ""},
+		"a remote on one": {"fileserver_backend: [git]\ngitfs_remotes: [https://h/r]\n", "fileserver_backend: [git]\n", "",
+			"gitfs_remotes"},
+		"remotes, other passwords": {"fileserver_backend: [git]\ngitfs_remotes: ['https://a:b@h/r', {'https://h/s': [{root: s}]}]\n",
+			"fileserver_backend: [git]\ngitfs_remotes: ['https://c@h/r', 'https://h/s']\n", "", ""},
+		"remotes that no backend reads": {"gitfs_remotes: [https://h/r]\n", "", "", ""},
+		"peer":                          {"peer: {'.*': [test.ping]}\n", "peer: {'.*': [test.*]}\n", "", "peer"},
+		"another backend":               {"fileserver_backend: [roots, git]\n", "fileserver_backend: [git, roots]\n", "", "fileserver_backend"},
+		"the default backend":           {"fileserver_backend: [roots]\n", "", "", ""},
 		"autosign": {at("autosign_file: DIR/autosign\n"), at("autosign_file: DIR/autosign2\n"), "autosign",
 			"autosign"},
 		"autoreject on one": {at("autoreject_file: DIR/autosign\n"), "autoreject_file: /nonexistent\n", "autosign",
@@ -159,9 +172,16 @@ func TestMastersOwn(t *testing.T) {
 		"cherrypy on one": {"rest_cherrypy: {port: 8000}\n", "", "rest_cherrypy", ""},
 		"without sessions": {"rest_cherrypy: {enable_sessions: false}\n", "rest_cherrypy: {enable_sessions: false}\n", "",
 			""},
-		"git":        {at("file_roots: {base: [DIR/git]}\n"), at("file_roots: {base: [DIR/git]}\n"), "git", "git"},
-		"git on one": {at("pillar_roots: {base: [DIR/git]}\n"), at("pillar_roots: {base: [DIR/gpg]}\n"), "git", ""},
-		"nothing":    {"", "", "", ""},
+		"git": {at("file_roots: {base: [DIR/git]}\n"), at("file_roots: {base: [DIR/git]}\n"), "git", "git"},
+		"git above": {at("file_roots: {base: [DIR/repo/states]}\n"), at("file_roots: {base: [DIR/repo/states]}\n"), "git",
+			"git"},
+		"git above, by a link": {at("pillar_roots: {base: [DIR/link]}\n"), at("pillar_roots: {base: [DIR/link]}\n"), "git", "git"},
+		"cloned into a root":   {at("file_roots: {base: [DIR/with]}\n"), at("file_roots: {base: [DIR/with]}\n"), "git", "git"},
+		"cloned on one":        {at("file_roots: {base: [DIR/with]}\n"), at("file_roots: {base: [DIR/gpg]}\n"), "git", ""},
+		"cloned too deep":      {at("file_roots: {base: [DIR/deep]}\n"), at("file_roots: {base: [DIR/gpg]}\n"), "", ""},
+		"etckeeper":            {at("file_roots: {base: [DIR/etc/salt]}\n"), at("file_roots: {base: [DIR/etc/salt]}\n"), "", ""},
+		"git on one":           {at("pillar_roots: {base: [DIR/git]}\n"), at("pillar_roots: {base: [DIR/gpg]}\n"), "git", ""},
+		"nothing":              {"", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			one, other := OwnOf(loadText(t, 3008, c.one), true), OwnOf(loadText(t, 3008, c.other), true)

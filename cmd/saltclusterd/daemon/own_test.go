@@ -36,7 +36,7 @@ func TestStatus_PerMasterState(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, says := range []string{"gpg_keydir", "fileserver_events", "rest_cherrypy", "is a git work tree",
+		for _, says := range []string{"gpg_keydir", "fileserver_events", "rest_cherrypy", "belongs to a git work tree",
 			"passphrase"} {
 			if !slices.ContainsFunc(st.Problems, func(p adminapi.Problem) bool {
 				return p.Level == adminapi.LevelWarn && strings.Contains(p.Message, says) && p.Hint != ""
