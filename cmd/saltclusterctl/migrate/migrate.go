@@ -79,7 +79,10 @@ func runMigrate(ctx context.Context, c *cli.Context, e *console.Env) error {
 		}
 		if err := e.PrintValue(c, m, func(s *console.Screen) {
 			migrationScreen(s, m, plan)
-			if bare && plan {
+			switch {
+			case plan && !isOnShare(m):
+				s.Line(nothingShared)
+			case bare && plan:
 				console.NextSteps(s, []string{"saltclusterctl migrate --all: all nodes, one after the other",
 					"saltclusterctl migrate NODE: only this one"})
 			}
@@ -107,6 +110,10 @@ func runMigrate(ctx context.Context, c *cli.Context, e *console.Env) error {
 		console.Clean(cmp.Or(g.only, "all nodes, one after the other,")))); err != nil {
 		return err
 	}
+	before, err := g.client.Migration(ctx, false, "")
+	if err != nil {
+		return err
+	}
 	if err := g.runMigration(ctx); err != nil {
 		return err
 	}
@@ -116,7 +123,20 @@ func runMigrate(ctx context.Context, c *cli.Context, e *console.Env) error {
 	}
 	return e.PrintValue(c, m, func(s *console.Screen) {
 		migrationScreen(s, m, false)
+		if !isOnShare(before) {
+			s.Line(nothingShared)
+			return
+		}
 		migrationNext(s, m)
+	})
+}
+
+const nothingShared = "no node works on a shared file system: there is nothing to migrate"
+
+// isOnShare says whether a node has to leave the share, or is leaving it. Of those that do not answer it is not known.
+func isOnShare(m adminapi.Migration) bool {
+	return len(m.Missing) > 0 || slices.ContainsFunc(m.Nodes, func(n adminapi.MigrateNode) bool {
+		return n.Shared || n.Stage != "isolated"
 	})
 }
 

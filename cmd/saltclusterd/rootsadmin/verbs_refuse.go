@@ -48,8 +48,13 @@ const historyLists = "saltclusterctl roots history lists them"
 
 // explainRefusal gives an error of the engine the code that operators' scripts test, and a hint.
 func explainRefusal(what string, err error) error {
-	if e, ok := errors.AsType[*state.ResultError](err); ok && e.Result.Code == state.NotFound {
-		return adminapi.Errorf(adminapi.CodeNotFound, historyLists, "%s: %s", what, e.Result.Message)
+	if e, ok := errors.AsType[*state.ResultError](err); ok {
+		switch e.Result.Code {
+		case state.NotFound:
+			return adminapi.Errorf(adminapi.CodeNotFound, historyLists, "%s: %s", what, e.Result.Message)
+		case state.Conflict:
+			return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl roots history shows what happened", "%s: %s", what, e.Result.Message)
+		}
 	}
 	for _, known := range []struct {
 		err  error

@@ -19,6 +19,15 @@ func TestRefuse_Edited(t *testing.T) {
 	}
 }
 
+func TestRefuse_NotHeld(t *testing.T) {
+	t.Parallel()
+	held := state.Result{Code: state.Conflict, Message: "revision 3 does not wait for a confirmation"}.Err()
+	got := explainRefusal("drop", fmt.Errorf("%w: %w", roots.ErrNotCurrent, held))
+	if adminapi.CodeOf(got) != adminapi.CodeRefused || got.Error() != "drop: revision 3 does not wait for a confirmation" {
+		t.Errorf("%v (%s)", got, adminapi.CodeOf(got))
+	}
+}
+
 func TestRefuse_Hint(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{
