@@ -12,8 +12,8 @@ import pytest
 HOLD = "hold:\n  cmd.run:\n    - name: touch {started}; while [ ! -e {release} ]; do sleep 0.2; done\n"
 
 
-def start(salt_cli, minion, *args):
-    argv = [sys.executable, salt_cli.script_name, "-c", str(salt_cli.config_dir), minion, "state.sls", *args]
+def start(salt_cli, minion, *args):  # -u: it does not flush the line with the jid, which the test needs at once
+    argv = [sys.executable, "-u", salt_cli.script_name, "-c", str(salt_cli.config_dir), minion, "state.sls", *args]
     return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
