@@ -2,6 +2,7 @@ package edge
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,13 +62,19 @@ func (n *newcomers) add(s *sub, moved bool) {
 func (e *PubEdge) Arrived() <-chan struct{} { return e.newcomers.arrived }
 
 // Newcomers returns those which have come since the last call, and those which were there and moved to another
-// generation. A connection comes once, and is moved once in each generation.
+// generation, each once. A connection comes once.
 func (e *PubEdge) Newcomers() (come, moved []Newcomer) {
 	n := &e.newcomers
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	come, moved = n.come, n.moved
 	n.come, n.moved = nil, nil
+	n.mu.Unlock()
+	seen := make(map[Newcomer]bool, len(moved))
+	moved = slices.DeleteFunc(moved, func(n Newcomer) bool { // two generations may have come since
+		was := seen[n]
+		seen[n] = true
+		return was
+	})
 	return come, moved
 }
 

@@ -64,6 +64,18 @@ func TestGive(t *testing.T) {
 	}
 }
 
+// TestNewcomers_MovedTwice: who was moved to two generations meanwhile is told of once.
+func TestNewcomers_MovedTwice(t *testing.T) {
+	e := openPub(t, PubConfig{})
+	subscribe(t, e, "")
+	s := awaitNewcomers(t, e, 1)[0].s
+	e.newcomers.add(s, true)
+	e.newcomers.add(s, true)
+	if _, moved := e.Newcomers(); len(moved) != 1 || moved[0].s != s {
+		t.Errorf("moved: %v", moved)
+	}
+}
+
 // TestGiveDuringARotation: who has not moved yet gets what it can open.
 func TestGiveDuringARotation(t *testing.T) {
 	e := openPub(t, PubConfig{Shards: 1})

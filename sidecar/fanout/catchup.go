@@ -91,6 +91,7 @@ func (c *catchUp) runLoop(ctx context.Context) {
 			}
 			c.takeMoved(moved)
 		case <-c.h.again:
+			c.waiting = nil // they are among all
 			c.noteArrivals(c.h.cfg.Edge.AllSubscribers())
 		case <-c.h.overdueGrew:
 			c.takeOverdue()
@@ -122,13 +123,26 @@ func (c *catchUp) noteArrivals(who []edge.Newcomer) bool {
 	return true
 }
 
-// takeMoved notes subscribers that were there and were told of another AES key.
+// takeMoved notes subscribers that were there and were told of another AES key. What those missed that were told of an
+// earlier one a short while ago is given with it: twice at a time, a minion would refuse the second for its serial.
 func (c *catchUp) takeMoved(who []edge.Newcomer) {
 	if len(who) == 0 {
 		return
 	}
 	now := time.Now()
-	c.moved = append(c.moved, arrival{who: who, came: now, due: now.Add(lateAgain), since: now.Add(-movedFrom)})
+	since, again := now.Add(-movedFrom), make(map[edge.Newcomer]bool, len(who))
+	for _, n := range who {
+		again[n] = true
+	}
+	for i := range c.moved {
+		a := &c.moved[i]
+		before := len(a.who)
+		a.who = slices.DeleteFunc(a.who, func(n edge.Newcomer) bool { return again[n] })
+		if len(a.who) < before {
+			since = earlierOf(since, a.since)
+		}
+	}
+	c.moved = append(c.moved, arrival{who: who, came: now, due: now.Add(lateAgain), since: since})
 }
 
 // takeOverdue takes what has come late, and drops the first of what is too much together.

@@ -402,8 +402,8 @@ func TestCatchUp_Moved(t *testing.T) {
 	}
 }
 
-// TestCatchUp_MovedTwice: subscribers that are told of another AES key when they are given what came at the one before are
-// given that once more when they have signed in again.
+// TestCatchUp_MovedTwice: subscribers that are told of another AES key before they were given what came at the one before
+// are given it at the end of both, and once: a minion refuses a second copy with the same serial.
 func TestCatchUp_MovedTwice(t *testing.T) {
 	f := newHubFixture(t)
 	f.begin(t, 1, 0)
@@ -415,8 +415,9 @@ func TestCatchUp_MovedTwice(t *testing.T) {
 	c.takeMoved(make([]edge.Newcomer, 2)) // the same
 	c.serveMoved(t.Context(), now)
 	c.serveMoved(t.Context(), now.Add(lateAgain+latePause))
-	if len(f.edge.given) != 2 || f.edge.given[1].subscribers < 2 {
-		t.Errorf("given %+v, want twice", f.edge.given)
+	c.serveMoved(t.Context(), now.Add(2*lateAgain+2*latePause))
+	if len(f.edge.given) != 2 || f.edge.given[0].subscribers != 2 || f.edge.given[1].subscribers != 2 {
+		t.Errorf("given %+v, want twice to two", f.edge.given)
 	}
 }
 
