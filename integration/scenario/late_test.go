@@ -140,6 +140,7 @@ func TestLateJobs(t *testing.T) {
 		}
 		return sum
 	}
+	asyncTo(t, c.Nodes[0], c.Minions[1:], "test.arg", "there is something to give") // a slow machine has forgotten the others
 	earlier := given()
 	labtest.Must(t, m.Start(t.Context()))
 	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "jobs to be given to those who have come",

@@ -152,6 +152,8 @@ func opensTable(t *testing.T, n *lab.Node) opens {
 			switch {
 			case isPath && strings.HasPrefix(row[1], "reads"):
 				fits, places = below(paths...), append(places, paths...)
+			case text == ".git", text == ".etckeeper":
+				fits = func(what string) bool { return filepath.Base(what) == text }
 			case text == "/proc/PID/status":
 				fits = regexp.MustCompile(`^/proc/\d+/status$`).MatchString
 			case strings.HasPrefix(text, "/"):
