@@ -53,9 +53,7 @@ func TestProxies(t *testing.T) {
 			}
 		}
 		jid := async(t, n, "test.arg", "one")
-		labtest.Must(t, lab.Eventually(ctx, time.Minute, "all returns in the job cache of "+n.Name, func(ctx context.Context) error {
-			return lab.AnsweredBy(saltRun(ctx, t, n, "jobs.lookup_jid", jid), ids...)
-		}))
+		inCacheOf(t, c, n, jid, time.Minute, ids...)
 	}
 	presentIs(t, c.Nodes, time.Minute, ids...)
 

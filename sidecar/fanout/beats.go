@@ -29,7 +29,7 @@ func (b *beats) noteAnswered(o *origin, stamp uint64) time.Time {
 	return b.timeOf(at)
 }
 
-// sinceStart is t as nanoseconds since the daemon began, by a clock that cannot be set; when is the way back.
+// sinceStart is t as nanoseconds since the daemon began, by a clock that cannot be set; timeOf is the way back.
 func (b *beats) sinceStart(t time.Time) int64 { return int64(t.Sub(b.began)) }
 func (b *beats) timeOf(at int64) time.Time    { return b.began.Add(time.Duration(at)) }
 
