@@ -36,7 +36,7 @@ func newHotSite(t *testing.T, version string) *hotSite {
 	for i, name := range []string{"m1", "m2"} {
 		h, err := l.Host(ctx, name)
 		labtest.Must(t, err)
-		m, err := h.NewMaster(version, h.Addr, lab.Settings{"interface": "0.0.0.0", "timeout": 5, "gather_job_timeout": 5})
+		m, err := h.NewMaster(version, h.Addr, lab.Settings{"interface": "0.0.0.0", "timeout": 5, "gather_job_timeout": 15})
 		labtest.Must(t, err)
 		s.addrs = append(s.addrs, h.Addr)
 		s.masters[i] = &adopter{t: t, bare: &lab.Bare{Lab: l, Master: m},

@@ -30,7 +30,7 @@ func newNativeSite(t *testing.T, version string) *hotSite {
 	for i, h := range hosts {
 		set := lab.Settings{
 			// Salt's own cluster knows a master by the address that the others reach it at, which must be its id, too.
-			"id": h.Addr, "interface": h.Addr, "timeout": 5, "gather_job_timeout": 5,
+			"id": h.Addr, "interface": h.Addr, "timeout": 5, "gather_job_timeout": 15,
 			"cluster_id": "theirs", "cluster_peers": []string{s.addrs[1-i]},
 			"cluster_pki_dir": filepath.Join(l.Dir(), "share/pki"),
 		}

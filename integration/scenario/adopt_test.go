@@ -50,7 +50,7 @@ func newAdopterIn(t *testing.T, o lab.Options, master, minion lab.Settings, vers
 	if !l.Namespaces() {
 		t.Skip("needs root: a master on all addresses of a host of its own")
 	}
-	settings := lab.Settings{"timeout": 5, "gather_job_timeout": 5}
+	settings := lab.Settings{"timeout": 5, "gather_job_timeout": 15}
 	maps.Copy(settings, master)
 	b, err := l.NewBare(t.Context(), version, minions, settings, minion)
 	labtest.Must(t, err)

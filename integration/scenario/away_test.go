@@ -173,7 +173,7 @@ func ranMeanwhile(t *testing.T, c *lab.Cluster, n *lab.Node) (jid string) {
 	t.Helper()
 	labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "a job of all minions", func(ctx context.Context) error {
 		jid = async(t, n, "test.arg", "while", "it", "was", "away")
-		return lab.Eventually(ctx, 10*time.Second, "all returns", func(ctx context.Context) error {
+		return lab.Eventually(ctx, 30*time.Second, "all returns", func(ctx context.Context) error {
 			found, err := cached(ctx, n, jid)
 			if err != nil {
 				return err

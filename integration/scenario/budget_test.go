@@ -32,7 +32,7 @@ func TestBudget(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(ctx, lab.ClusterSpec{
 		Masters: lab.Versions, Minions: lab.Versions[2:],
-		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5, "worker_threads": 3,
+		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 15, "worker_threads": 3,
 			"peer": map[string]any{"greedy": []string{"test.sleep"}}},
 		DaemonSettings: lab.Settings{"health_trusted": []string{"0.0.0.0/0"}, "minion_answer_bytes": answerBytes},
 	})

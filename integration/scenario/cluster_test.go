@@ -21,7 +21,7 @@ import (
 
 // clusterMasters give up on a silent minion, and ask again, after fewer seconds: the tests poll.
 var clusterMasters = lab.Settings{
-	"timeout": 5, "gather_job_timeout": 5,
+	"timeout": 5, "gather_job_timeout": 15,
 	"external_auth": map[string]any{"auto": map[string]any{tokenUser: []string{"test.*"}}},
 }
 

@@ -73,7 +73,7 @@ func newDocsSite(t *testing.T) *docsSite {
 	for i, version := range []string{lab.Versions[1], lab.Versions[0], lab.Versions[2]} {
 		h, err := l.Host(ctx, fmt.Sprint("m", i+1))
 		labtest.Must(t, err)
-		settings := lab.Settings{"interface": "0.0.0.0", "timeout": 5, "gather_job_timeout": 5}
+		settings := lab.Settings{"interface": "0.0.0.0", "timeout": 5, "gather_job_timeout": 15}
 		for name, value := range presenceSettings(t) { // where packages have the runners
 			if strings.HasSuffix(name, "_dirs") {
 				settings[name] = value

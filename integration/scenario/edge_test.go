@@ -31,7 +31,7 @@ func TestEdge(t *testing.T) {
 	renders := filepath.Join(t.TempDir(), "renders")
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: []string{"3008.3", "3006.28"}, Minions: lab.Versions,
-		MasterSettings: withPillars(lab.Settings{"timeout": 5, "gather_job_timeout": 5}, renders, slowForEdge),
+		MasterSettings: withPillars(lab.Settings{"timeout": 5, "gather_job_timeout": 15}, renders, slowForEdge),
 		DaemonSettings: lab.Settings{
 			"health_trusted": []string{"0.0.0.0/0"}, "proxy_protocol": true, "proxy_protocol_trusted": []string{lb.Addr},
 			"heartbeat_interval": "1500ms", "heartbeat_timeout": "3s", "drain_announce": "4s", "drain_time": "3s",
@@ -335,7 +335,7 @@ func TestIdleForTenMinutes(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: []string{"3008.3", "3007.15"}, Minions: lab.Versions,
-		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5}, DaemonSettings: metricsForAll,
+		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 15}, DaemonSettings: metricsForAll,
 		LB: lab.LBOptions{Idle: 30 * time.Second},
 	})
 	labtest.Must(t, err)

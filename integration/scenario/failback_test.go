@@ -33,7 +33,7 @@ func TestFailback(t *testing.T) {
 	labtest.NeedNetwork(t, l) // each minion is looked for by the connections of its host
 	c, err := l.NewCluster(ctx, lab.ClusterSpec{
 		Masters:        []string{lab.Versions[2], lab.Versions[0]},
-		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5},
+		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 15},
 		DaemonSettings: metricsForAll,
 	})
 	labtest.Must(t, err)

@@ -77,7 +77,7 @@ func TestHerdIsStock(t *testing.T) {
 			ctx := t.Context()
 			at, err := l.Host(ctx, fmt.Sprint("m", i+1))
 			labtest.Must(t, err)
-			m, err := at.NewMaster(version, at.Addr, lab.Settings{"timeout": 5, "gather_job_timeout": 5,
+			m, err := at.NewMaster(version, at.Addr, lab.Settings{"timeout": 5, "gather_job_timeout": 15,
 				"sign_pub_messages": true})
 			labtest.Must(t, err)
 			h := herdAt(t, l, at.Addr, 30, lab.Versions...)

@@ -28,7 +28,7 @@ func TestIPv6(t *testing.T) {
 	lb, err := l.Host(t.Context(), "lb") // first: its address is part of the nodes' configuration
 	labtest.Must(t, err)
 	masters := presenceSettings(t)
-	masters["ipv6"], masters["timeout"], masters["gather_job_timeout"] = true, 5, 5
+	masters["ipv6"], masters["timeout"], masters["gather_job_timeout"] = true, 5, 15
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: []string{lab.Versions[2], lab.Versions[0]}, Minions: lab.Versions,
 		MasterSettings: masters, MinionSettings: lab.Settings{"ipv6": true},

@@ -176,9 +176,6 @@ func testJobsOfTheAway(t *testing.T, c *lab.Cluster) {
 	}
 }
 
-// keptSeconds is how long the master of testJobsExpire keeps jobs.
-const keptSeconds = 20
-
 // What the retention of one master removed does not come back from the others, which keep it.
 func testJobsExpire(t *testing.T, c *lab.Cluster) {
 	ctx, forgetful := t.Context(), c.Nodes[2]
@@ -187,12 +184,12 @@ func testJobsExpire(t *testing.T, c *lab.Cluster) {
 		labtest.Must(t, forgetful.Master.Restart(ctx))
 		labtest.Must(t, forgetful.Master.WaitReady(ctx, 3*time.Minute))
 	}
-	again(lab.Settings{"keep_jobs_seconds": keptSeconds, "loop_interval": 2})
-	defer again()
 	jid := async(t, c.Nodes[0], "test.arg", "forget", "me")
 	for _, n := range c.Nodes {
-		inCache(t, c, n, jid, keptSeconds/2*time.Second)
+		inCache(t, c, n, jid, time.Minute)
 	}
+	again(lab.Settings{"keep_jobs_seconds": 20, "loop_interval": 2})
+	defer again()
 	labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "the cleaning of "+forgetful.Name, func(ctx context.Context) error {
 		if found, err := cached(ctx, forgetful, jid); err != nil || len(found) > 0 {
 			return errors.Join(err, errors.New("the job is still there"))

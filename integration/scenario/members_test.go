@@ -29,7 +29,7 @@ func TestMembers(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: []string{lab.Versions[0], lab.Versions[2]}, Minions: []string{lab.Versions[0], lab.Versions[2]},
-		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5},
+		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 15},
 		DaemonSettings: lab.Settings{"cluster_max_voters": 3, "cluster_voter_timeout": "5s", "log_level": "debug"},
 	})
 	labtest.Must(t, err)

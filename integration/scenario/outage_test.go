@@ -26,7 +26,7 @@ func TestOutage(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(ctx, lab.ClusterSpec{
 		Masters: []string{"3008.3", "3006.28"}, Minions: append(lab.Versions, lab.Versions...),
-		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5}, DaemonSettings: metricsForAll,
+		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 15}, DaemonSettings: metricsForAll,
 	})
 	labtest.Must(t, err)
 	labtest.Must(t, c.Up(ctx))

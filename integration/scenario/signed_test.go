@@ -27,7 +27,7 @@ var signedMasters = []lab.Settings{
 	{"keysize": 4096, "signing_algorithm": "PKCS1v15-SHA1", "require_minion_sign_messages": true,
 		"drop_messages_signature_fail": true},
 	{"keysize": 4096, "signing_algorithm": "PKCS1v15-SHA1", "order_masters": true, "syndic_wait": 2, "timeout": 5,
-		"gather_job_timeout": 5},
+		"gather_job_timeout": 15},
 	{"keysize": 4096, "signing_algorithm": "PKCS1v15-SHA1", "require_minion_sign_messages": true,
 		"drop_messages_signature_fail": true},
 }

@@ -40,7 +40,7 @@ func TestTLS(t *testing.T) {
 	tlstest.Write(t, s.dir, "ca.crt", s.ca.PEM)
 	s.Cluster, err = l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: []string{lab.Versions[2], lab.Versions[0]}, Minions: []string{lab.Versions[0], lab.Versions[1]},
-		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5, "ssl": pair},
+		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 15, "ssl": pair},
 		MinionSettings: lab.Settings{"multiprocessing": false},
 		DaemonSettings: tlsNodes,
 	})

@@ -25,7 +25,7 @@ func TestTransports(t *testing.T) {
 	lb, err := l.Host(t.Context(), "lb") // first: its address is part of the nodes' configuration
 	labtest.Must(t, err)
 	masters := presenceSettings(t)
-	masters["timeout"], masters["gather_job_timeout"] = 5, 5
+	masters["timeout"], masters["gather_job_timeout"] = 5, 15
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: []string{lab.Versions[2], lab.Versions[0]}, Minions: lab.Versions, MasterSettings: masters,
 		MinionSettings: lab.Settings{"multiprocessing": false},

@@ -28,7 +28,7 @@ func TestUpgrade(t *testing.T) {
 	daemons["late_jobs"] = false // subscribers of libzmq do not drop what they have had
 	c, err := l.NewCluster(t.Context(), lab.ClusterSpec{
 		Masters: []string{lab.Versions[2], lab.Versions[0]}, Minions: lab.Versions,
-		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5}, DaemonSettings: daemons,
+		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 15}, DaemonSettings: daemons,
 		// A job is a thread then and not a process: two cores carry several a second.
 		MinionSettings: lab.Settings{"multiprocessing": false},
 	})

@@ -34,7 +34,7 @@ func TestRules(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	c, err := l.NewCluster(ctx, lab.ClusterSpec{
 		Masters: lab.Versions, Minions: lab.Versions[:1],
-		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 5, "request_server_ttl": rulesTTL,
+		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 15, "request_server_ttl": rulesTTL,
 			"pillar_cache": true, "pillarenv_from_saltenv": true},
 		DaemonSettings: lab.Settings{"health_trusted": []string{"0.0.0.0/0"}, "cluster_wall": rulesModes},
 	})

@@ -105,7 +105,7 @@ func target(ctx context.Context, l *lab.Lab, off string) (*lab.Cluster, error) {
 	spec := lab.DefaultCluster()
 	spec.Minions = lab.Versions
 	// paths are looked at only where files may come
-	spec.MasterSettings = lab.Settings{"timeout": 5, "gather_job_timeout": 5, "file_recv": true}
+	spec.MasterSettings = lab.Settings{"timeout": 5, "gather_job_timeout": 15, "file_recv": true}
 	if off != "" {
 		modes := map[string]any{}
 		for _, rule := range strings.Split(off, ",") {
