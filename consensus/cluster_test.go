@@ -16,6 +16,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -167,20 +168,12 @@ func (c *cluster) eventually(what string, cond func() (bool, string)) {
 
 func eventually(t *testing.T, what string, cond func() (bool, string)) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(testTimeout)
-	for {
-		ok, last := cond()
-		if ok {
-			return
+	patience.WaitNil(t, func() error {
+		if ok, last := cond(); !ok {
+			return fmt.Errorf("%s\nlast: %s", what, last)
 		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("never: %s\nlast: %s", what, last)
-		}
-	}
+		return nil
+	})
 }
 
 // leader waits for a leader that serves among ids, or among all.

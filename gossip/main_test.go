@@ -17,6 +17,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/patience"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -228,17 +229,12 @@ func (n *testNode) mustSee(want string) {
 
 func eventually(t *testing.T, cond func() string) {
 	t.Helper()
-	deadline := time.Now().Add(testTimeout)
-	for {
-		problem := cond()
-		if problem == "" {
-			return
+	patience.WaitNil(t, func() error {
+		if problem := cond(); problem != "" {
+			return errors.New(problem)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(problem)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 func testLogger(t *testing.T, id node.ID) *slog.Logger {

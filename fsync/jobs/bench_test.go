@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/patience"
 )
 
 // BenchmarkReturn is what a return costs that goes from one node to two replicas: CPU of all three, transport left out.
@@ -24,7 +26,7 @@ func BenchmarkReturn(b *testing.B) {
 		one.store.Stored(jid, fmt.Sprint("minion-", i), Return{Data: data}, false)
 	}
 	for _, n := range []*testNode{two, three} {
-		eventually(b, func() error {
+		patience.WaitNil(b, func() error {
 			if s, err := n.store.disk.look(jid); err != nil || s.returns() < b.N {
 				time.Sleep(200 * time.Millisecond)
 				return fmt.Errorf("%d of %d, %v", s.returns(), b.N, err)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/patience"
 )
 
 // A return that a power loss has spoilt on one master comes back from another. One that is whole never changes, and
@@ -97,7 +99,7 @@ func TestDamagedEverywhere(t *testing.T) {
 	c := w.add("c", nil)
 	same(t, jid, 3, c)
 	w.quiet()
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		for _, n := range []*testNode{a, b} {
 			l, err := n.store.Ledger()
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/fsync/ledger"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 )
 
 // differences compares the ledgers of nodes; it is an error when something moves.
@@ -34,7 +35,7 @@ func differences(rules ledger.Rules, nodes ...*testNode) ([]ledger.Difference, e
 // settled waits until nothing moves.
 func settled(t *testing.T, rules ledger.Rules, nodes ...*testNode) (found []ledger.Difference) {
 	t.Helper()
-	eventually(t, func() (err error) {
+	patience.WaitNil(t, func() (err error) {
 		found, err = differences(rules, nodes...)
 		return err
 	})
@@ -105,7 +106,7 @@ func TestLedger_MovingAndRemoved(t *testing.T) {
 	b.clean(removed)
 	b.remove(late)
 	a.date(late, time.Now().Add(-keep*17/20))
-	eventually(t, func() error { // the store takes notice
+	patience.WaitNil(t, func() error { // the store takes notice
 		if _, there := b.store.index.known(removed); there {
 			return errors.New("not seen")
 		}
@@ -115,7 +116,7 @@ func TestLedger_MovingAndRemoved(t *testing.T) {
 	if err != nil || l.Items[jid] != ledger.Moving || l.Items[removed] != ledger.Removed || l.Since == 0 {
 		t.Fatalf("%+v, %v", l, err)
 	}
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		la, err := a.store.Ledger()
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 )
 
 // oldText is how version 1 writes a text.
@@ -51,7 +52,7 @@ func TestOldMember(t *testing.T) {
 	mine, theirs := w.jid(), w.jid()
 	a.publish(mine, "m1")
 	a.ret(mine, "m1", "one")
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, part := range []string{oldText(mine), oldText(loadFile), oldText(minionsFile), oldText("m1"),

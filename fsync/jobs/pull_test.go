@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 )
 
 // Jobs that a node shall not have are not offered to it.
@@ -14,14 +15,14 @@ func TestPullOfReplicasOnly(t *testing.T) {
 	a := w.add("a", only)
 	jid := w.jid()
 	a.publish(jid, "m1")
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		if _, ok := a.store.index.fresh(jid); !ok {
 			return errors.New("not known")
 		}
 		return nil
 	})
 	var raw []byte
-	eventually(t, func() (err error) {
+	patience.WaitNil(t, func() (err error) {
 		raw, err = a.store.Answer(t.Context(), "b", encodeList(10)) // refused until it has looked at its disk
 		return err
 	})

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/patience"
 )
 
 // date sets from when on a node's master counts the age of a job.
@@ -22,7 +24,7 @@ func (n *testNode) date(jid string, at time.Time) {
 // clean removes a job as the master does whose time for it is over, once its store knows how old it is.
 func (n *testNode) clean(jid string) {
 	n.w.t.Helper()
-	eventually(n.w.t, func() error {
+	patience.WaitNil(n.w.t, func() error {
 		n.store.index.mu.Lock()
 		defer n.store.index.mu.Unlock()
 		if j := n.store.index.jobs[jid]; j == nil || !j.there || !n.store.index.nearlyOver(j.at) {
@@ -58,7 +60,7 @@ func TestRetention_Restart(t *testing.T) {
 	b.date(before, over)
 	b.clean(before)
 	b.date(meanwhile, over)
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		if j, _ := b.store.index.known(meanwhile); time.Since(time.Unix(0, j.at)) < keep {
 			return errors.New("its age was not seen")
 		}
@@ -69,7 +71,7 @@ func TestRetention_Restart(t *testing.T) {
 	})
 	reason := w.jid() // to save the table: a job that the node has noticed
 	b.publish(reason)
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		if _, ok := b.store.index.known(reason); !ok {
 			return errors.New("a new job was not noticed")
 		}
@@ -147,7 +149,7 @@ func TestReceivedAndRemovedBetweenLooks(t *testing.T) {
 	jid := w.jid()
 	a.publish(jid, "m1", "m2")
 	same(t, jid, 3, a, b)
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		got, err := b.savedTable()
 		if _, ok := got.there[jid]; err == nil && !ok {
 			err = errors.New("not in the table")
@@ -202,7 +204,7 @@ func TestTableIsSavedMeanwhile(t *testing.T) {
 	a := w.add("a", func(c *Config) { c.Pace.Save = 10 * time.Millisecond })
 	jid := w.jid()
 	a.publish(jid, "m1")
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		got, err := a.savedTable()
 		if _, ok := got.there[jid]; err == nil && !ok {
 			err = fmt.Errorf("%d jobs", len(got.there))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 )
 
 func TestPublishedJobIsEverywhere(t *testing.T) {
@@ -71,7 +72,7 @@ func TestPythonsJobIsFound(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(a.store.disk.path(jid), "slow"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		info, err := os.Stat(a.store.disk.path(jid))
 		if j, ok := a.store.index.known(jid); err == nil && (!ok || j.dir != info.ModTime().UnixNano()) {
 			err = errors.New("the directory was not seen")
@@ -116,7 +117,7 @@ func TestStore_LaterLoadFirstReturn(t *testing.T) {
 	same(t, jid, 4, a, b)
 	later(t, func() { a.publish(jid, "m1", "m2", "m3") }, filepath.Join(a.store.disk.path(jid), minionsFile))
 	a.store.Stored(jid, "m1", Return{Data: ret("another")}, false)
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		if got := b.content(jid)[minionsFile]; got != string(list("m1", "m2", "m3")) {
 			return fmt.Errorf("minions are %q", got)
 		}
@@ -170,7 +171,7 @@ func TestRetention(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(b.store.disk.path(removed), jidFile), at, at); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error { // the store takes notice
+	patience.WaitNil(t, func() error { // the store takes notice
 		if j, _ := b.store.index.fresh(removed); !time.Unix(0, j.at).Before(time.Now().Add(-keep / 2)) {
 			return errors.New("not seen")
 		}
@@ -199,7 +200,7 @@ func TestNoCacheDirYet(t *testing.T) {
 	a.publish(jid, "m1")
 	var dir string
 	b := w.add("b", func(c *Config) { dir = filepath.Join(c.Master.CacheDir, "later"); c.Master.CacheDir = dir })
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		if p := a.store.Status().Peers; len(p) != 1 || p[0].Err == "" {
 			return fmt.Errorf("%+v", p)
 		}

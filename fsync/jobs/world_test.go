@@ -17,6 +17,7 @@ import (
 	"saltclusterd/fsync/replica"
 	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 )
 
 // world is some nodes whose stores talk to each other without a network.
@@ -197,7 +198,7 @@ func (n *testNode) content(jid string) map[string]string {
 // same waits until all nodes have what the first has of a job.
 func same(t *testing.T, jid string, files int, nodes ...*testNode) {
 	t.Helper()
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		want := nodes[0].content(jid)
 		if len(want) != files {
 			return fmt.Errorf("%s has %d files of %s: %v", nodes[0].id, len(want), jid, slices.Sorted(maps.Keys(want)))
@@ -212,23 +213,10 @@ func same(t *testing.T, jid string, files int, nodes ...*testNode) {
 	})
 }
 
-// eventually waits for a condition.
-func eventually(t testing.TB, ok func() error) {
-	t.Helper()
-	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		if err = ok(); err == nil {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatal(err)
-}
-
 // apart waits until nodes that cannot be reached have found out, with nothing left to send in vain.
 func apart(t testing.TB, nodes ...*testNode) {
 	t.Helper()
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		for _, n := range nodes {
 			for _, p := range n.store.Status().Peers {
 				if p.Err == "" || p.Waiting > 0 {
@@ -247,7 +235,7 @@ func later(t testing.TB, do func(), path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		do()
 		info, err := os.Stat(path)
 		if err == nil && milli(info.ModTime().UnixNano()) == milli(before.ModTime().UnixNano()) {
@@ -282,7 +270,7 @@ func (w *world) restart(meanwhile func()) {
 func (w *world) quiet() {
 	w.t.Helper()
 	still := 0
-	eventually(w.t, func() error {
+	patience.WaitNil(w.t, func() error {
 		for _, id := range w.all() {
 			for _, p := range w.nodes[id].store.Status().Peers {
 				if !w.down[p.ID] && !w.down[id] && (p.Waiting > 0 || p.Dirty > 0 || p.All || p.Busy || p.Err != "") {

@@ -21,6 +21,7 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 	"saltclusterd/signal"
 )
 
@@ -285,9 +286,7 @@ func sortedKeys[V any](m map[string]V) []string {
 // await waits until all nodes have exactly these files, and consensus the same.
 func await(t *testing.T, want map[string]string, nodes ...*testNode) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	pause := 5*time.Millisecond + time.Duration(len(want))*200*time.Microsecond // looking costs, too
-	for {
+	patience.WaitNil(t, func() error {
 		bad := ""
 		for _, n := range nodes {
 			if got := n.files(); !maps.Equal(got, want) {
@@ -297,14 +296,11 @@ func await(t *testing.T, want map[string]string, nodes ...*testNode) {
 		if got := consensusFiles(nodes[0].log.View()); !maps.Equal(got, want) {
 			bad += "\nconsensus has" + short(got)
 		}
-		if bad == "" {
-			return
+		if bad != "" {
+			return fmt.Errorf("want%.2000s%.4000s", short(want), bad)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("want%.2000s%.4000s", short(want), bad)
-		}
-		time.Sleep(pause)
-	}
+		return nil
+	})
 }
 
 func consensusFiles(v state.View) map[string]string {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/patience"
 )
 
 // A node takes a copy of shared directories home: what consensus decided meanwhile is written there, what was edited in
@@ -17,7 +19,7 @@ func TestTakeHome(t *testing.T) {
 	nodes[0].put(acceptedDir, "gone", k[2])
 	await(t, files{"minions/old": k[0], "minions_pre/new": k[1], "minions/gone": k[2]}, nodes...)
 	var base SharedBase
-	poll(t, "a base that knows all keys", func() (ok bool) {
+	patience.WaitFor(t, "a base that knows all keys", func() (ok bool) {
 		var err error
 		if base, err = ReadSharedBase(nodes[0].pki); err != nil {
 			t.Fatal(err)

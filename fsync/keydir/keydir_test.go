@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/patience"
 )
 
 type files = map[string]string
@@ -78,11 +79,11 @@ func TestDifferentKeysForOneID(t *testing.T) {
 	log.quorum(false)
 	m1.put(pendingDir, "web", k[0])
 	m2.put(pendingDir, "web", k[1])
-	poll(t, "both nodes have tried", func() bool {
+	patience.WaitFor(t, "both nodes have tried", func() bool {
 		return logged(m1, "wait for consensus") && logged(m2, "wait for consensus")
 	})
 	log.quorum(true)
-	poll(t, "one key wins, the other is denied", func() bool {
+	patience.WaitFor(t, "one key wins, the other is denied", func() bool {
 		a, b := m1.files(), m2.files()
 		won := a["minions_pre/web"]
 		return won != "" && won == b["minions_pre/web"] && a["minions_denied/web"] != "" &&
@@ -124,7 +125,7 @@ func TestGarbageIsHealedOrLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	m2.put(pendingDir, "junk", "no key at all")
-	poll(t, "the known key is healed", func() bool { return m2.files()["minions/web"] == k[0] })
+	patience.WaitFor(t, "the known key is healed", func() bool { return m2.files()["minions/web"] == k[0] })
 	if got := m2.files()["minions_pre/junk"]; got != "no key at all" {
 		t.Errorf("garbage of an unknown id became %q", got)
 	}
@@ -159,7 +160,7 @@ func TestInvalidEntriesStay(t *testing.T) {
 		}
 	}
 	m2.put(acceptedDir, "db", k[1])
-	poll(t, "a stale key cache is dropped when a key is written", func() bool {
+	patience.WaitFor(t, "a stale key cache is dropped when a key is written", func() bool {
 		_, err := os.Lstat(m1.path(acceptedDir, ".key_cache"))
 		return os.IsNotExist(err)
 	})
@@ -178,7 +179,7 @@ func TestLostDirectoriesAreNoDeletions(t *testing.T) {
 		t.Fatal(err)
 	}
 	m1.put(pendingDir, "c", k[2]) // makes m2 look
-	poll(t, "the loss is noticed", func() bool { return logged(m2, "not mirrored") })
+	patience.WaitFor(t, "the loss is noticed", func() bool { return logged(m2, "not mirrored") })
 	m1.remove(pendingDir, "c")
 	await(t, want, m1)
 	if err := os.Rename(away, m2.pki); err != nil {
@@ -210,7 +211,7 @@ func TestRestoredBackupBringsNothingBack(t *testing.T) {
 	m2.start()
 	m1.remove(acceptedDir, "old")
 	await(t, files{"minions/stays": k[1]}, m1, m2)
-	poll(t, "the marker has moved on", func() bool { return differ(m2.pki, backup, ".saltclusterd-keys.m2") })
+	patience.WaitFor(t, "the marker has moved on", func() bool { return differ(m2.pki, backup, ".saltclusterd-keys.m2") })
 	m2.stop()
 	run(t, "cp", "-r", backup+"/.", m2.pki)
 	m2.start()
@@ -258,7 +259,7 @@ func TestWithoutQuorumEditsWait(t *testing.T) {
 	log.quorum(false)
 	m1.put(pendingDir, "db", k[1])
 	m1.remove(acceptedDir, "web")
-	poll(t, "a proposal has failed", func() bool { return logged(m1, "wait for consensus") })
+	patience.WaitFor(t, "a proposal has failed", func() bool { return logged(m1, "wait for consensus") })
 	m1.move(pendingDir, acceptedDir, "db")
 	m1.stop()
 	m1.start() // and the node restarts meanwhile

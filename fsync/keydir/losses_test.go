@@ -10,6 +10,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/mmapkeys"
+	"saltclusterd/integration/patience"
 )
 
 // fleet is a node with n accepted keys m00, m01, … that holds losses.
@@ -65,7 +66,7 @@ func TestLosses_TooManyHeld(t *testing.T) {
 				}
 			}
 			if c.held {
-				poll(t, "they are held", func() bool { return slices.Equal(node.dir.Held(), ids) })
+				patience.WaitFor(t, "they are held", func() bool { return slices.Equal(node.dir.Held(), ids) })
 			}
 			await(t, want, node)
 			if c.held != (len(node.dir.Held()) > 0) {
@@ -102,7 +103,7 @@ func TestLosses_AllHeld(t *testing.T) {
 			node.synced()
 			node.remove(acceptedDir, "a")
 			if c.held {
-				poll(t, "it is held", func() bool { return slices.Equal(node.dir.Held(), []string{"a"}) })
+				patience.WaitFor(t, "it is held", func() bool { return slices.Equal(node.dir.Held(), []string{"a"}) })
 			} else {
 				delete(want, "minions/a")
 			}
@@ -120,7 +121,7 @@ func TestHeldKeysAreDecidedAbout(t *testing.T) {
 	for i := range 5 {
 		node.remove(acceptedDir, fmt.Sprintf("m%02d", i))
 	}
-	poll(t, "they are held", func() bool { return len(node.dir.Held()) == 5 })
+	patience.WaitFor(t, "they are held", func() bool { return len(node.dir.Held()) == 5 })
 	await(t, all, node)
 	v := node.log.View()
 	if _, err := node.log.Propose(t.Context(), []state.Command{
@@ -131,15 +132,15 @@ func TestHeldKeysAreDecidedAbout(t *testing.T) {
 	}
 	delete(all, "minions/m00")
 	await(t, all, node)
-	poll(t, "what was decided about is not held", func() bool { return len(node.dir.Held()) == 4 })
+	patience.WaitFor(t, "what was decided about is not held", func() bool { return len(node.dir.Held()) == 4 })
 	node.forget([]string{"m01", "m02", "m03", "m04"})
 	node.put(pendingDir, "new", keyTexts()[1])
 	all["minions_pre/new"] = keyTexts()[1]
 	await(t, all, node)
-	poll(t, "nothing is held", func() bool { return len(node.dir.Held()) == 0 })
+	patience.WaitFor(t, "nothing is held", func() bool { return len(node.dir.Held()) == 0 })
 	// In the same minute not one more goes, in the next ones again.
 	node.remove(acceptedDir, "m01")
-	poll(t, "it is held", func() bool { return len(node.dir.Held()) == 1 })
+	patience.WaitFor(t, "it is held", func() bool { return len(node.dir.Held()) == 1 })
 	await(t, all, node)
 }
 
@@ -332,7 +333,7 @@ func TestLossesOnSeveralNodes(t *testing.T) {
 	for _, id := range []string{"m02", "m03"} {
 		m2.remove(acceptedDir, id)
 	}
-	poll(t, "they are held", func() bool { return slices.Equal(m2.dir.Held(), []string{"m02", "m03"}) })
+	patience.WaitFor(t, "they are held", func() bool { return slices.Equal(m2.dir.Held(), []string{"m02", "m03"}) })
 	await(t, all, m1, m2)
 	if held := m1.dir.Held(); len(held) > 0 {
 		t.Errorf("m1 holds %q", held)
@@ -360,14 +361,14 @@ func TestHeldKeysAndRestarts(t *testing.T) {
 		node.remove(acceptedDir, id)
 	}
 	node.start()
-	poll(t, "they are held", func() bool { return slices.Equal(node.dir.Held(), ids) })
+	patience.WaitFor(t, "they are held", func() bool { return slices.Equal(node.dir.Held(), ids) })
 	await(t, all, node)
 	node.stop()
 	for _, st := range []state.KeyState{state.KeyDeleted, state.KeyAccepted} { // decided about: m00 has another life
 		node.log.ApplyAs(t, "m00", st, keyTexts()[0])
 	}
 	node.start()
-	poll(t, "they are still held", func() bool { return slices.Equal(node.dir.Held(), ids[1:]) })
+	patience.WaitFor(t, "they are still held", func() bool { return slices.Equal(node.dir.Held(), ids[1:]) })
 	node.forget(ids[1:])
 	node.stop()
 	node.start()
@@ -392,7 +393,7 @@ func TestLossesInAStore(t *testing.T) {
 	for id := range all {
 		node.saltKey(0, strings.TrimPrefix(id, "minions/"), "")
 	}
-	poll(t, "they are held", func() bool { return len(node.dir.Held()) == 6 })
+	patience.WaitFor(t, "they are held", func() bool { return len(node.dir.Held()) == 6 })
 	awaitStore(t, all, node)
 }
 
@@ -415,11 +416,11 @@ func TestHeldKeysOfAShare(t *testing.T) {
 	for i := range 5 {
 		nodes[0].remove(acceptedDir, fmt.Sprintf("m%02d", i))
 	}
-	poll(t, "they are held", func() bool { return len(nodes[0].dir.Held()) == 5 })
+	patience.WaitFor(t, "they are held", func() bool { return len(nodes[0].dir.Held()) == 5 })
 	await(t, all, nodes...)
 	if held := nodes[1].dir.Held(); len(held) > 0 {
 		t.Errorf("a node that is not the keeper holds %q", held)
 	}
 	nodes[0].stop()
-	poll(t, "the next keeper holds them", func() bool { return len(nodes[1].dir.Held()) == 5 })
+	patience.WaitFor(t, "the next keeper holds them", func() bool { return len(nodes[1].dir.Held()) == 5 })
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/patience"
 )
 
 func TestWithoutInotify(t *testing.T) {
@@ -111,7 +112,7 @@ func TestFounderThatDiedHalfWay(t *testing.T) {
 	m1.put(acceptedDir, "db", k[1])
 	log.quorum(false)
 	m1.start()
-	poll(t, "a proposal has failed", func() bool { return logged(m1, "wait for consensus") })
+	patience.WaitFor(t, "a proposal has failed", func() bool { return logged(m1, "wait for consensus") })
 	m1.stop()
 	log.quorum(true) // one of them had arrived after all
 	if _, err := log.Propose(t.Context(), []state.Command{state.KeySet{ID: "web", State: state.KeyAccepted,

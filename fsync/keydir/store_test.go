@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/mmapkeys"
+	"saltclusterd/integration/patience"
 )
 
 // withStore gives a node a master that keeps its keys in a store.
@@ -77,13 +78,12 @@ func awaitStore(t *testing.T, want files, nodes ...*testNode) {
 		if n.store == nil {
 			continue
 		}
-		deadline := time.Now().Add(30 * time.Second)
-		for got := n.stored(); !maps.Equal(got, want); got = n.stored() {
-			if time.Now().After(deadline) {
-				t.Fatalf("want%.2000s\nthe store of %s has%.2000s", short(want), n.id, short(got))
+		patience.WaitNil(t, func() error {
+			if got := n.stored(); !maps.Equal(got, want) {
+				return fmt.Errorf("want%.2000s\nthe store of %s has%.2000s", short(want), n.id, short(got))
 			}
-			time.Sleep(5 * time.Millisecond)
-		}
+			return nil
+		})
 	}
 }
 
@@ -152,7 +152,7 @@ func TestStoreWithoutQuorum(t *testing.T) {
 	log.quorum(false)
 	m1.saltKey(mmapkeys.Accepted, "a", k[0])
 	m1.saltKey(mmapkeys.Rejected, "b", k[0])
-	poll(t, "the first edits are in the files", func() bool {
+	patience.WaitFor(t, "the first edits are in the files", func() bool {
 		f := m1.files()
 		return f["minions/a"] != "" && f["minions_rejected/b"] != ""
 	})
@@ -160,7 +160,7 @@ func TestStoreWithoutQuorum(t *testing.T) {
 	m1.saltKey(mmapkeys.Rejected, "a", k[0])
 	m1.saltKey(0, "b", "")
 	m1.open()
-	poll(t, "the second edits are in the files", func() bool {
+	patience.WaitFor(t, "the second edits are in the files", func() bool {
 		f := m1.files()
 		return f["minions_rejected/a"] != "" && len(f) == 1
 	})
@@ -366,7 +366,7 @@ func TestFounderWithAStore(t *testing.T) {
 		"minions/a": k[0], "minions_pre/p": k[0], "minions/both": k[1], "minions_pre/left": k[2], "minions_rejected/r": k[2],
 		"minions_denied/a": k[3],
 	}, m1)
-	poll(t, "everything is gone through", m1.dir.Settled)
+	patience.WaitFor(t, "everything is gone through", m1.dir.Settled)
 }
 
 func TestFounderWithAnEmptyStore(t *testing.T) {
@@ -437,7 +437,7 @@ func TestGarbageInTheStore(t *testing.T) {
 	awaitStore(t, files{"minions/a": k[0]}, m1, m2)
 	m1.saltKey(mmapkeys.Accepted, "a", "no key")
 	m1.saltKey(mmapkeys.Pending, "junk", "no key either")
-	poll(t, "the key is put right, the rest stays as it is", func() bool {
+	patience.WaitFor(t, "the key is put right, the rest stays as it is", func() bool {
 		got := m1.stored()
 		return got["minions/a"] == k[0] && got["minions_pre/junk"] != ""
 	})
@@ -479,7 +479,7 @@ func TestStoreStorm(t *testing.T) {
 			time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond) // lets some of it come through
 		}
 	}
-	poll(t, "all are the same, and stay so", func() bool {
+	patience.WaitFor(t, "all are the same, and stay so", func() bool {
 		want := consensusFiles(log.View())
 		rev := log.View().Rev()
 		for _, n := range nodes {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/patience"
 )
 
 // TestStorm edits three nodes at once, the way the masters of 3006 and 3008 do, while nodes restart and the quorum
@@ -33,7 +35,7 @@ func TestStorm(t *testing.T) {
 			n.start()
 		}
 	}
-	poll(t, "all nodes have what consensus has", func() bool {
+	patience.WaitFor(t, "all nodes have what consensus has", func() bool {
 		want := consensusFiles(log.View())
 		for _, n := range nodes {
 			if !maps.Equal(n.files(), want) {

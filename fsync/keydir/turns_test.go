@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/patience"
 	"saltclusterd/signal"
 )
 
@@ -275,8 +276,8 @@ func TestKeeper_LockReplaced(t *testing.T) {
 	if err := os.Rename(lock, lock+".before"); err != nil {
 		t.Fatal(err)
 	}
-	poll(t, "m1 has given up", func() bool { return logged(nodes[0], errOtherLock.Error()) })
-	poll(t, "there is a keeper again", func() bool {
+	patience.WaitFor(t, "m1 has given up", func() bool { return logged(nodes[0], errOtherLock.Error()) })
+	patience.WaitFor(t, "there is a keeper again", func() bool {
 		return logged(nodes[1], "sees to the shared") || strings.Count(nodes[0].logs.String(), "sees to the shared") > 1
 	})
 	nodes[0].put(acceptedDir, "web", k[0])

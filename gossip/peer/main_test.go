@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -193,16 +195,14 @@ func eventually(t *testing.T, cond func() string) {
 
 func eventuallyWithin(t *testing.T, within time.Duration, cond func() string) {
 	t.Helper()
-	deadline := time.Now().Add(within)
-	for {
-		problem := cond()
-		if problem == "" {
-			return
+	err := patience.Poll(t.Context(), within, "a condition", func(context.Context) error {
+		if problem := cond(); problem != "" {
+			return errors.New(problem)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(problem)
-		}
-		time.Sleep(2 * time.Millisecond)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

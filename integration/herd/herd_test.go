@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -189,16 +190,6 @@ func (f *fakeMaster) publish(n int, tgt string) string {
 	return jid
 }
 
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if cond() {
-			return
-		}
-	}
-	t.Fatalf("waited in vain: %s", what)
-}
-
 // hurried are profiles of all versions with short times.
 func hurried(t *testing.T) (all []Profile) {
 	t.Helper()
@@ -244,7 +235,7 @@ func newHerd(t *testing.T, f *fakeMaster, change func(*Config)) *Herd {
 			t.Errorf("after Close: %+v", s)
 		}
 	})
-	eventually(t, "all are subscribed", func() bool {
+	patience.WaitFor(t, "all are subscribed", func() bool {
 		return f.pub.Stats().Subscribers == few && h.Stats().Subscribed == few
 	})
 	return h
@@ -252,7 +243,7 @@ func newHerd(t *testing.T, f *fakeMaster, change func(*Config)) *Herd {
 
 func answered(t *testing.T, h *Herd, jid string) {
 	t.Helper()
-	eventually(t, "all have answered "+jid, func() bool { return h.Job(jid).Acked == few })
+	patience.WaitFor(t, "all have answered "+jid, func() bool { return h.Job(jid).Acked == few })
 	if j := h.Job(jid); j.Heard != few || len(h.Missed(jid)) != 0 {
 		t.Errorf("%+v", j)
 	}
@@ -265,7 +256,7 @@ func TestHerdHearsAndReturns(t *testing.T) {
 		answered(t, h, f.publish(1, "*"))
 		f.publish(2, "nobody")
 		answered(t, h, f.publish(3, "herd*"))
-		eventually(t, "all are announced", func() bool {
+		patience.WaitFor(t, "all are announced", func() bool {
 			return f.count("_minion_event") == few && f.count("_register_resources") == few/3
 		})
 		if err := h.Stats().Err(); err != nil || f.count("_return") != 2*few || h.Stats().SignIns != few ||
@@ -317,7 +308,7 @@ func TestHerdComesBack(t *testing.T) {
 	f := newFakeMaster(t)
 	h := newHerd(t, f, nil)
 	f.openPub()
-	eventually(t, "all are back", func() bool { return f.pub.Stats().Subscribers == few && h.Stats().Subscribed == few })
+	patience.WaitFor(t, "all are back", func() bool { return f.pub.Stats().Subscribers == few && h.Stats().Subscribed == few })
 	answered(t, h, f.publish(1, "*"))
 	if s := h.Stats(); s.SignIns != few+few*2/3 || len(s.Outages) != few || s.Err() != nil {
 		t.Errorf("%d sign-ins, %+v", f.signIns.Load(), s)
@@ -333,12 +324,12 @@ func TestHerdComplains(t *testing.T) {
 	f.serial = 0
 	f.mu.Unlock()
 	f.publish(2, "*")
-	eventually(t, "the replayed serial is seen", func() bool { return h.Stats().Stale == few })
+	patience.WaitFor(t, "the replayed serial is seen", func() bool { return h.Stats().Stale == few })
 	key, err := saltcrypt.GenerateMasterKey(2048)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.key = key
 	f.publish(3, "*")
-	eventually(t, "the signature is seen", func() bool { return len(h.Stats().Wrong) > 0 })
+	patience.WaitFor(t, "the signature is seen", func() bool { return len(h.Stats().Wrong) > 0 })
 }

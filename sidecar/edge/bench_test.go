@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -55,12 +57,21 @@ func subscribeAll(t testing.TB, e *PubEdge, say []byte) {
 		_, _ = c.Write(say)
 		go func() { _, _ = io.Copy(io.Discard, c) }()
 	}
-	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == listeners })
+	patience.WaitFor(t, "subscribed", func() bool { return e.Stats().Subscribers == listeners })
 }
 
 func delivered(t testing.TB, e *PubEdge) {
 	t.Helper()
-	eventually(t, "delivered", func() bool { s := e.Stats(); return s.Delivered == s.Published*listeners })
+	// patience.WaitFor allocates, which would be counted.
+	for end := time.Now().Add(testTimeout); ; time.Sleep(time.Millisecond) {
+		s := e.Stats()
+		if s.Delivered == s.Published*listeners {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("not delivered in time")
+		}
+	}
 }
 
 // TestAllocations: of a publication to a hundred subscribers, and of a request with its reply. Unlike times they do not
@@ -69,7 +80,7 @@ func TestAllocations(t *testing.T) {
 	pub, tcp := openPub(t, PubConfig{}), openPub(t, targeted)
 	subscribeAll(t, pub, subscriptions["zeromq"])
 	subscribeAll(t, tcp, subscriptions["tcp"])
-	eventually(t, "all are named", func() bool {
+	patience.WaitFor(t, "all are named", func() bool {
 		return !slices.ContainsFunc(tcp.Subscribers(), func(s Subscriber) bool { return s.Topic != idTopic("m1") })
 	})
 	body := make([]byte, 1<<10)
@@ -106,7 +117,7 @@ func BenchmarkExport(b *testing.B) {
 	for range n {
 		_, _ = dialRaw(b, e).Write(zmtp.AppendSubscribe(hello("SUB"), []byte("topic")))
 	}
-	eventually(b, "subscribed", func() bool { return e.Stats().Subscribers == n })
+	patience.WaitFor(b, "subscribed", func() bool { return e.Stats().Subscribers == n })
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := e.Freeze(b.Context()); err != nil {

@@ -14,18 +14,6 @@ import (
 
 const testTimeout = 20 * time.Second
 
-// eventually waits for a condition and says what it waited for.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(testTimeout)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 // handlerFunc is a ReqHandler of one function.
 type handlerFunc func(*Request)
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -51,7 +52,7 @@ func TestHostileHandshakes(t *testing.T) {
 				c := dialRaw(t, e)
 				_, _ = c.Write(h.say)
 				ended(t, c)
-				eventually(t, name+" counts "+h.reason.String(), func() bool { return reasonCount(m, h.reason) == before+1 })
+				patience.WaitFor(t, name+" counts "+h.reason.String(), func() bool { return reasonCount(m, h.reason) == before+1 })
 			}
 			ask(t, good, "undisturbed")
 		})
@@ -86,9 +87,9 @@ func TestHostileRequests(t *testing.T) {
 			c := dialRaw(t, e)
 			_, _ = c.Write(append(hello("REQ"), h.say...))
 			ended(t, c)
-			eventually(t, "counted "+h.reason.String(), func() bool { return reasonCount(e.metrics, h.reason) == before+1 })
+			patience.WaitFor(t, "counted "+h.reason.String(), func() bool { return reasonCount(e.metrics, h.reason) == before+1 })
 			ask(t, good, "undisturbed")
-			eventually(t, "no memory held", func() bool { return e.Stats().Memory == 0 })
+			patience.WaitFor(t, "no memory held", func() bool { return e.Stats().Memory == 0 })
 		})
 	}
 }
@@ -102,7 +103,7 @@ func TestHostileEndlessMore(t *testing.T) {
 	for frame := zmtp.AppendFrame(nil, []byte("x"), true); err == nil; {
 		_, err = c.Write(frame)
 	}
-	eventually(t, "cut for its limit", func() bool { return reasonCount(e.metrics, netconn.ReasonLimit) == 1 })
+	patience.WaitFor(t, "cut for its limit", func() bool { return reasonCount(e.metrics, netconn.ReasonLimit) == 1 })
 	ask(t, good, "undisturbed")
 }
 
@@ -119,8 +120,8 @@ func TestHostileManyAnnouncements(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all have begun", func() bool { return e.Stats().Memory > 0 })
-	eventually(t, "all are counted", func() bool { return e.Stats().Memory >= n*1024 })
+	patience.WaitFor(t, "all have begun", func() bool { return e.Stats().Memory > 0 })
+	patience.WaitFor(t, "all are counted", func() bool { return e.Stats().Memory >= n*1024 })
 	if held := e.Stats().Memory; held > n*8<<10 {
 		t.Fatalf("%d connections hold %d bytes", n, held)
 	}
@@ -140,7 +141,7 @@ func TestHostileMemoryIsShared(t *testing.T) {
 	for block := make([]byte, 64<<10); err == nil; {
 		_, err = c.Write(block)
 	}
-	eventually(t, "cut for memory", func() bool { return reasonCount(e.metrics, netconn.ReasonMemory) == 1 && e.Stats().Memory == 0 })
+	patience.WaitFor(t, "cut for memory", func() bool { return reasonCount(e.metrics, netconn.ReasonMemory) == 1 && e.Stats().Memory == 0 })
 	ask(t, dial(t, e, "REQ"), "undisturbed")
 }
 
@@ -161,8 +162,8 @@ func TestHostileNeverReads(t *testing.T) {
 			if errors.Is(err, syscall.ETIMEDOUT) {
 				t.Fatal(err)
 			}
-			eventually(t, "cut for its output", func() bool { return reasonCount(e.metrics, netconn.ReasonOutput) == 1 })
-			eventually(t, "nothing is kept", func() bool {
+			patience.WaitFor(t, "cut for its output", func() bool { return reasonCount(e.metrics, netconn.ReasonOutput) == 1 })
+			patience.WaitFor(t, "nothing is kept", func() bool {
 				s := e.Stats()
 				return s.Writers == 0 && s.Memory == 0 && s.Unread == 0 && s.Conns == 1
 			})
@@ -188,7 +189,7 @@ func TestHostileManyNeverRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "cut for its output", func() bool { return reasonCount(e.metrics, netconn.ReasonOutput) >= 10 })
+	patience.WaitFor(t, "cut for its output", func() bool { return reasonCount(e.metrics, netconn.ReasonOutput) >= 10 })
 	if n := e.Stats().Unread; n > limit {
 		t.Errorf("%d bytes are kept", n)
 	}
@@ -212,7 +213,7 @@ func TestSlowReaderGetsEverything(t *testing.T) {
 			_, _ = c.Write(msg)
 		}
 	}()
-	eventually(t, "its socket is full", func() bool { return e.Stats().Writers == 1 })
+	patience.WaitFor(t, "its socket is full", func() bool { return e.Stats().Writers == 1 })
 	want := int64(len(e.hello) + n*len(msg))
 	if got, err := io.CopyN(io.Discard, c, want); got != want {
 		t.Fatalf("%d of %d: %v", got, want, err)
@@ -225,7 +226,7 @@ func TestIdleTimeout(t *testing.T) {
 	if _, err := c.ReadMessage(); err == nil {
 		t.Fatal("an answer to nothing")
 	}
-	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonIdle) == 1 })
+	patience.WaitFor(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonIdle) == 1 })
 }
 
 // TestIdleConnectionMemory wants an idle connection to cost no buffer.
@@ -259,7 +260,7 @@ func TestIdleConnectionMemory(t *testing.T) {
 			for i := range conns {
 				conns[i] = join()
 			}
-			eventually(t, "all are in", func() bool { return name == "req" || pe.Stats().Subscribers == n })
+			patience.WaitFor(t, "all are in", func() bool { return name == "req" || pe.Stats().Subscribers == n })
 			if per := int64(used()-before) / n; per > 40<<10 { // the test's own half included
 				t.Fatalf("%d bytes per idle connection", per)
 			} else {

@@ -16,6 +16,7 @@ import (
 
 	zmq4 "github.com/go-zeromq/zmq4"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -77,8 +78,8 @@ func TestSaltSub(t *testing.T) {
 		if line, err := out.ReadString('\n'); err != nil || line != "subscribed\n" {
 			t.Fatalf("%q, %v", line, err)
 		}
-		eventually(t, "both are subscribed", func() bool { return e.Stats().Subscribers == 2 })
-		eventually(t, "the topics are indexed", func() bool { return indexed(e, "0123abcd") == 1 && indexed(e, "gone") == 0 })
+		patience.WaitFor(t, "both are subscribed", func() bool { return e.Stats().Subscribers == 2 })
+		patience.WaitFor(t, "the topics are indexed", func() bool { return indexed(e, "0123abcd") == 1 && indexed(e, "gone") == 0 })
 		for i := range 500 {
 			size := 20 + i*i%5000
 			e.Publish(Publication{Body: append(fmt.Appendf(nil, "%d ", i), make([]byte, size)...)})
@@ -188,7 +189,7 @@ func TestForeignSub(t *testing.T) {
 	if err := s.SetOption(zmq4.OptionSubscribe, ""); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	patience.WaitFor(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
 	recv := func() string {
 		m, err := s.Recv()
 		if err != nil {

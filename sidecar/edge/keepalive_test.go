@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/patience"
 )
 
 // TestKeepAlive: each connection is kept alive as a stock master's is, the first and later ones, whoever has made the
@@ -23,7 +25,7 @@ func TestKeepAlive(t *testing.T) {
 			for range 3 {
 				dialRaw(t, e)
 			}
-			eventually(t, "three", func() bool { return e.conns.Len() == 3 })
+			patience.WaitFor(t, "three", func() bool { return e.conns.Len() == 3 })
 			for _, c := range e.conns.All() {
 				var got [4]int
 				c.Mu.Lock()

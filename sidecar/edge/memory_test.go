@@ -5,11 +5,16 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gobwas/ws"
+
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge/netconn"
+	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -21,9 +26,67 @@ func begunRequest(announced, sent int) []byte {
 	return append(zmtp.AppendFrameHeader(b, announced, false), make([]byte, sent)...)
 }
 
+// memoryPeer is how requests are sent and begun with one transport.
+type memoryPeer struct {
+	name  string
+	open  func(net.Conn) (answers io.Reader, err error)
+	begun func(announced, sent int) []byte // a request of which only a part is there
+	whole func(body []byte) []byte
+}
+
+func memoryPeers() []memoryPeer {
+	return []memoryPeer{
+		{
+			name: "zeromq",
+			open: func(c net.Conn) (io.Reader, error) {
+				_, err := c.Write(hello("REQ"))
+				if err == nil {
+					_, err = io.CopyN(io.Discard, c, int64(len(hello("ROUTER"))))
+				}
+				return c, err
+			},
+			begun: func(announced, sent int) []byte {
+				b := zmtp.AppendFrameHeader(zmtp.AppendFrame(nil, nil, true), announced, false)
+				return append(b, make([]byte, sent)...)
+			},
+			whole: func(body []byte) []byte { return zmtp.AppendMessage(nil, nil, body) },
+		},
+		{
+			name: "tcp",
+			open: func(c net.Conn) (io.Reader, error) { return c, nil },
+			begun: func(announced, sent int) []byte {
+				b := tcpFrame("1", saltwire.AppendBin(nil, make([]byte, announced)))
+				return b[:len(b)-announced+sent]
+			},
+			whole: func(body []byte) []byte { return tcpFrame("1", saltwire.AppendBin(nil, body)) },
+		},
+		{
+			name: "ws",
+			open: func(c net.Conn) (io.Reader, error) {
+				in, _, err := ws.Dialer{}.Upgrade(c, &url.URL{Scheme: "http", Host: "edge", Path: "/ws"})
+				if in != nil {
+					return io.MultiReader(in, c), err
+				}
+				return c, err
+			},
+			begun: func(announced, sent int) []byte {
+				b := wsFrame(ws.OpBinary, true, make([]byte, announced))
+				return b[:len(b)-announced+sent]
+			},
+			whole: func(body []byte) []byte { return wsFrame(ws.OpBinary, true, body) },
+		},
+	}
+}
+
 // TestStrangersCannotHoldTheMemory lets strangers fill the memory in several ways, and wants the requests of a herd
 // beside them answered.
 func TestStrangersCannotHoldTheMemory(t *testing.T) {
+	for _, p := range memoryPeers() {
+		t.Run(p.name, func(t *testing.T) { testStrangersCannotHoldTheMemory(t, p) })
+	}
+}
+
+func testStrangersCannotHoldTheMemory(t *testing.T, p memoryPeer) {
 	const frame = 128 << 10
 	for _, c := range []struct {
 		name            string
@@ -38,32 +101,35 @@ func TestStrangersCannotHoldTheMemory(t *testing.T) {
 		{name: "many addresses", conns: 20, announced: frame, sent: frame - 1, proxied: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := ReqConfig{MaxMemory: testMemory, Limits: zmtp.Limits{MaxFrame: frame}}
+			cfg := ReqConfig{MaxMemory: testMemory, Limits: zmtp.Limits{MaxFrame: frame, MaxMessage: frame + 64}}
 			if c.proxied {
 				cfg.Proxies = loopback
 			}
 			e := openReq(t, cfg, echo)
-			say := func(n int, b []byte) net.Conn {
+			say := func(n int, b []byte) (net.Conn, io.Reader) { // it may be cut before it has said all
 				conn := dialRaw(t, e)
 				if c.proxied {
-					b = append(proxyHeader(n), b...)
+					_, _ = conn.Write(proxyHeader(n))
 				}
-				_, _ = conn.Write(b) // it may be cut before it is written
-				return conn
+				answers, err := p.open(conn)
+				if err == nil {
+					_, _ = conn.Write(b)
+				}
+				return conn, answers
 			}
 			for i := range c.conns {
-				say(i, begunRequest(c.announced, c.sent))
+				say(i, p.begun(c.announced, c.sent))
 			}
 			if c.change {
 				for size := 1 << 10; size >= 16; size /= 2 {
-					say(size, begunRequest(size, 1))
+					say(size, p.begun(size, 1))
 				}
 			}
-			eventually(t, "the memory is short", func() bool { return reasonCount(e.metrics, netconn.ReasonMemory) > 0 })
+			patience.WaitFor(t, "the memory is short", func() bool { return reasonCount(e.metrics, netconn.ReasonMemory) > 0 })
 			answered := func(i, size int) bool {
-				m := say(1000+i, zmtp.AppendMessage(hello("REQ"), nil, []byte(strings.Repeat("x", size))))
+				m, answers := say(1000+i, p.whole([]byte(strings.Repeat("x", size))))
 				defer m.Close()
-				_, err := io.CopyN(io.Discard, m, int64(len(e.hello)+size))
+				_, err := io.CopyN(io.Discard, answers, int64(size))
 				return err == nil
 			}
 			for i := range 20 {
@@ -71,7 +137,7 @@ func TestStrangersCannotHoldTheMemory(t *testing.T) {
 					t.Fatalf("minion %d is not answered; %d bytes used", i, e.Stats().Memory)
 				}
 			}
-			eventually(t, "a return as large as allowed is answered, if not at once", func() bool { return answered(20, frame) })
+			patience.WaitFor(t, "a return as large as allowed is answered, if not at once", func() bool { return answered(20, frame) })
 			if used := e.Stats().Memory; used > testMemory {
 				t.Errorf("%d bytes are used", used)
 			}
@@ -108,7 +174,7 @@ func TestStrangersCannotHoldTheAnswers(t *testing.T) {
 				}
 				_, _ = c.Write(b)
 			}
-			eventually(t, "no room is left", func() bool { return reasonCount(e.metrics, netconn.ReasonOutput) >= 10 })
+			patience.WaitFor(t, "no room is left", func() bool { return reasonCount(e.metrics, netconn.ReasonOutput) >= 10 })
 			for i := range 5 {
 				m := dialRaw(t, e)
 				_, _ = m.Write(zmtp.AppendMessage(hello("REQ"), nil, []byte("honest")))
@@ -180,7 +246,7 @@ func TestReqTimeout_SteadyAndTrickle(t *testing.T) {
 	if n, err := io.CopyN(io.Discard, steady, 8<<20); err != nil {
 		t.Errorf("a steady request is cut: %d bytes, %v", n, err)
 	}
-	eventually(t, "the trickle is cut", func() bool { return reasonCount(e.metrics, netconn.ReasonSlowMessage) == 1 })
+	patience.WaitFor(t, "the trickle is cut", func() bool { return reasonCount(e.metrics, netconn.ReasonSlowMessage) == 1 })
 }
 
 // TestReqEnvelope_TooLarge wants no large frame where only an envelope belongs.
@@ -189,7 +255,7 @@ func TestReqEnvelope_TooLarge(t *testing.T) {
 	c := dialRaw(t, e)
 	_, _ = c.Write(zmtp.AppendFrameHeader(hello("DEALER"), maxEnvelope+1, true))
 	ended(t, c)
-	eventually(t, "cut for its limit", func() bool { return reasonCount(e.metrics, netconn.ReasonLimit) == 1 })
+	patience.WaitFor(t, "cut for its limit", func() bool { return reasonCount(e.metrics, netconn.ReasonLimit) == 1 })
 }
 
 func addrPort(n int) netip.AddrPort {

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"fmt"
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge/netconn"
 	"testing"
 	"time"
@@ -10,7 +11,7 @@ import (
 // awaitNewcomers waits until n have come.
 func awaitNewcomers(t *testing.T, e *PubEdge, n int) (all []Newcomer) {
 	t.Helper()
-	eventually(t, fmt.Sprint(n, " newcomers"), func() bool {
+	patience.WaitFor(t, fmt.Sprint(n, " newcomers"), func() bool {
 		come, _ := e.Newcomers()
 		all = append(all, come...)
 		return len(all) >= n
@@ -29,7 +30,7 @@ func TestGive(t *testing.T) {
 	awaitNewcomers(t, e, 1)
 	all, mine, other := subscribe(t, e, ""), subscribe(t, e, broadcast, "abc"), subscribe(t, e, "xyz")
 	who := awaitNewcomers(t, e, 3)
-	eventually(t, "the second topic", func() bool { return indexed(e, "abc") == 1 })
+	patience.WaitFor(t, "the second topic", func() bool { return indexed(e, "abc") == 1 })
 	select {
 	case <-e.Arrived():
 	default:
@@ -58,7 +59,7 @@ func TestGive(t *testing.T) {
 	for _, n := range who {
 		n.s.Cut(netconn.ReasonClosed)
 	}
-	eventually(t, "the connections to end", func() bool { return e.Stats().Conns == 1 && who[0].Gone() })
+	patience.WaitFor(t, "the connections to end", func() bool { return e.Stats().Conns == 1 && who[0].Gone() })
 	if n := e.Give(who, []Publication{{Body: []byte("too late")}}); n != 0 {
 		t.Errorf("%d given to connections that have ended", n)
 	}
@@ -82,8 +83,8 @@ func TestGiveDuringARotation(t *testing.T) {
 	moved, stays := subscribe(t, e, ""), subscribe(t, e, "")
 	there := awaitNewcomers(t, e, 2)
 	e.Rotate(Rotation{Window: time.Hour}) // the first one moves at once
-	eventually(t, "one to be moved", func() bool { return e.Stats().OnPrevious == 1 })
-	eventually(t, "it to be told of", func() bool {
+	patience.WaitFor(t, "one to be moved", func() bool { return e.Stats().OnPrevious == 1 })
+	patience.WaitFor(t, "it to be told of", func() bool {
 		come, moved := e.Newcomers()
 		return len(come) == 0 && len(moved) == 1
 	})

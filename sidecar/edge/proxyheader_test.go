@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -89,8 +90,8 @@ func TestProxiesMustSayForWhom(t *testing.T) {
 		ended(t, conn)
 		t.Log(name)
 	}
-	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonProxyHeader) == 3 })
-	eventually(t, "all places are free", func() bool { return e.Stats().Conns == 0 })
+	patience.WaitFor(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonProxyHeader) == 3 })
+	patience.WaitFor(t, "all places are free", func() bool { return e.Stats().Conns == 0 })
 }
 
 // A PROXY header from an address that is not one of Proxies is not believed.
@@ -101,7 +102,7 @@ func TestReqProxy_UntrustedHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended(t, conn)
-	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonProtocol) == 1 })
+	patience.WaitFor(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonProtocol) == 1 })
 	ask(t, dial(t, e, "REQ"), "direct")
 }
 
@@ -110,7 +111,7 @@ func TestPubProxy_HeaderTimeout(t *testing.T) {
 	conn := dialRaw(t, e)
 	_, _ = conn.Write([]byte("PROXY "))
 	ended(t, conn)
-	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonHandshake) == 1 })
+	patience.WaitFor(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonHandshake) == 1 })
 }
 
 func TestReqProxy_LimitPerClientAddress(t *testing.T) {
@@ -126,9 +127,9 @@ func TestReqProxy_LimitPerClientAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended(t, conn)
-	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonAddrFull) == 1 })
+	patience.WaitFor(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonAddrFull) == 1 })
 	_ = open[0].Close()
-	eventually(t, "its place is free", func() bool { return e.Stats().Conns == 4 })
+	patience.WaitFor(t, "its place is free", func() bool { return e.Stats().Conns == 4 })
 	ask(t, dialFor(t, e, "REQ", "192.0.2.1"), "again")
 	for _, c := range open {
 		_ = c.Close()
@@ -149,9 +150,9 @@ func TestReqProxy_LimitPerNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended(t, conn)
-	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonAddrFull) == 1 })
+	patience.WaitFor(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonAddrFull) == 1 })
 	_ = open[0].Close()
-	eventually(t, "its place is free", func() bool { return e.Stats().Conns == 4 })
+	patience.WaitFor(t, "its place is free", func() bool { return e.Stats().Conns == 4 })
 	ask(t, dialFor(t, e, "REQ", "2001:db8::4"), "again")
 	for _, c := range open {
 		_ = c.Close()
@@ -168,7 +169,7 @@ func TestPubProxy_SubscriberAddresses(t *testing.T) {
 		want[a] = true
 	}
 	dialFor(t, e, "SUB", "192.0.2.9") // has not subscribed
-	eventually(t, "all are listed", func() bool { return len(e.Subscribers()) == len(want) })
+	patience.WaitFor(t, "all are listed", func() bool { return len(e.Subscribers()) == len(want) })
 	for _, s := range e.Subscribers() {
 		if !want[s.Remote.Addr().String()] || s.Heard < 0 || s.Since < s.Heard {
 			t.Errorf("%+v", s)

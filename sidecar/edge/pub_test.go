@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -27,7 +28,7 @@ func subscribe(t *testing.T, e *PubEdge, topics ...string) *zmtp.Client {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers > before })
+	patience.WaitFor(t, "subscribed", func() bool { return e.Stats().Subscribers > before })
 	return c
 }
 
@@ -88,7 +89,7 @@ func TestPubToEverybodyInOrder(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(t, "all are counted", func() bool { return e.Stats().Delivered == n*20 })
+	patience.WaitFor(t, "all are counted", func() bool { return e.Stats().Delivered == n*20 })
 	if st := e.Stats(); st.Cut != 0 || st.Published != n || st.Subscribers != 20 {
 		t.Fatalf("%+v", st)
 	}
@@ -118,7 +119,7 @@ func TestPubTopics(t *testing.T) {
 		next(t, all, "sync")
 		next(t, both, "sync")
 	}
-	eventually(t, "all topics are indexed", func() bool {
+	patience.WaitFor(t, "all topics are indexed", func() bool {
 		return indexed(e, "aaaa") == 2 && indexed(e, "bbbb") == 1 && indexed(e, "bb") == 1 && indexed(e, broadcast) == 2
 	})
 	sync()
@@ -150,7 +151,7 @@ func TestPubOldSubscriptions(t *testing.T) {
 	e := openPub(t, PubConfig{Heartbeat: time.Hour})
 	c := dialRaw(t, e)
 	_, _ = c.Write(zmtp.AppendSubscription(zmtp.AppendSubscription(oldHello(), nil, true), []byte("x"), true))
-	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	patience.WaitFor(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
 	e.Publish(pub("one"))
 	want := append(append([]byte(nil), e.hello...), zmtp.AppendMessage(nil, []byte("one"))...)
 	got := make([]byte, len(want))
@@ -158,7 +159,7 @@ func TestPubOldSubscriptions(t *testing.T) {
 		t.Fatalf("%q, %v", got, err)
 	}
 	_, _ = c.Write(zmtp.AppendSubscription(zmtp.AppendSubscription(nil, []byte("x"), false), nil, false))
-	eventually(t, "unsubscribed", func() bool { return e.Stats().Subscribers == 0 })
+	patience.WaitFor(t, "unsubscribed", func() bool { return e.Stats().Subscribers == 0 })
 }
 
 // oldHello is hello of a subscriber that speaks ZMTP 3.0.
@@ -209,7 +210,7 @@ func TestPubHeartbeat_OldSubscriberBlocked(t *testing.T) {
 	e := openPub(t, PubConfig{Heartbeat: time.Hour, HeartbeatTimeout: time.Hour})
 	c := dialRaw(t, e)
 	_, _ = c.Write(zmtp.AppendSubscription(oldHello(), []byte(broadcast), true))
-	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	patience.WaitFor(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
 	s := e.conns.All()[0]
 	waiting := func(blocked bool) int { // blocked is set by hand: when a socket is full is the kernel's choice
 		s.Mu.Lock()
@@ -258,17 +259,17 @@ func TestPubCancel(t *testing.T) {
 	c := dialRaw(t, e)
 	b := zmtp.AppendSubscribe(zmtp.AppendSubscribe(hello("SUB"), nil), nil)
 	_, _ = c.Write(zmtp.AppendSubscribe(b, []byte("t")))
-	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	patience.WaitFor(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
 	_, _ = c.Write(zmtp.AppendCancel(zmtp.AppendCancel(nil, nil), []byte("t")))
 	e.Publish(pub("still subscribed once"))
-	eventually(t, "delivered", func() bool { return e.Stats().Delivered == 1 })
+	patience.WaitFor(t, "delivered", func() bool { return e.Stats().Delivered == 1 })
 	_, _ = c.Write(zmtp.AppendCancel(zmtp.AppendCancel(nil, []byte("unknown")), nil))
-	eventually(t, "unsubscribed", func() bool { return e.Stats().Subscribers == 0 })
+	patience.WaitFor(t, "unsubscribed", func() bool { return e.Stats().Subscribers == 0 })
 	e.Publish(pub("nobody"))
 	other := subscribe(t, e, "")
 	e.Publish(pub("two"))
 	next(t, other, "two")
-	eventually(t, "counted", func() bool { return e.Stats().Delivered >= 2 })
+	patience.WaitFor(t, "counted", func() bool { return e.Stats().Delivered >= 2 })
 	if d := e.Stats().Delivered; d != 2 {
 		t.Fatalf("%d deliveries", d)
 	}
@@ -282,7 +283,7 @@ func TestPubHeartbeat(t *testing.T) {
 	silent := dialRaw(t, e)
 	_, _ = silent.Write(zmtp.AppendSubscribe(hello("SUB"), nil))
 	ended(t, silent)
-	eventually(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonSilent) == 1 && e.Stats().Cut == 1 })
+	patience.WaitFor(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonSilent) == 1 && e.Stats().Cut == 1 })
 	e.Publish(pub("x"))
 	if err := <-heard; err != nil {
 		t.Fatal(err)
@@ -301,7 +302,7 @@ func TestPubSubscriptionLimits(t *testing.T) {
 		c := dialRaw(t, e)
 		_, _ = c.Write(say)
 		ended(t, c)
-		eventually(t, name+" is forgotten", func() bool { s := e.Stats(); return s.Conns == 0 && s.Subscribers == 0 })
+		patience.WaitFor(t, name+" is forgotten", func() bool { s := e.Stats(); return s.Conns == 0 && s.Subscribers == 0 })
 	}
 }
 
@@ -317,7 +318,7 @@ func flood(t *testing.T, e *PubEdge, topics ...string) {
 		b = zmtp.AppendSubscribe(b, []byte(topic))
 	}
 	_, _ = stalled.Write(b)
-	eventually(t, "both are subscribed", func() bool { return e.Stats().Subscribers == 2 })
+	patience.WaitFor(t, "both are subscribed", func() bool { return e.Stats().Subscribers == 2 })
 	deadline := time.Now().Add(testTimeout)
 	n := 0
 	for ; e.Stats().Cut == 0; n++ {
@@ -332,7 +333,7 @@ func flood(t *testing.T, e *PubEdge, topics ...string) {
 			t.Fatal("the stalled subscriber was never cut")
 		}
 	}
-	eventually(t, "it is gone", func() bool { s := e.Stats(); return s.Conns == 1 && s.Blocked == 0 })
+	patience.WaitFor(t, "it is gone", func() bool { s := e.Stats(); return s.Conns == 1 && s.Blocked == 0 })
 	if reasonCount(e.metrics, netconn.ReasonSlow) != 1 {
 		t.Fatal("cut for another reason")
 	}
@@ -358,11 +359,11 @@ func TestPubCutsStalledInTime(t *testing.T) {
 	c := dialRaw(t, e)
 	_ = c.(*net.TCPConn).SetReadBuffer(4096)
 	_, _ = c.Write(zmtp.AppendSubscribe(hello("SUB"), nil))
-	eventually(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	patience.WaitFor(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
 	for e.Stats().Blocked == 0 {
 		e.Publish(Publication{Body: make([]byte, 1<<20)})
 	}
-	eventually(t, "cut", func() bool { return reasonCount(e.metrics, netconn.ReasonStalled) == 1 && e.Stats().Conns == 0 })
+	patience.WaitFor(t, "cut", func() bool { return reasonCount(e.metrics, netconn.ReasonStalled) == 1 && e.Stats().Conns == 0 })
 }
 
 // TestPubSlowSubscriberCatchesUp reads late, but within the bounds.
@@ -377,7 +378,7 @@ func TestPubSlowSubscriberCatchesUp(t *testing.T) {
 				copy(body, fmt.Sprintf("%08d", i))
 				e.Publish(Publication{Body: body})
 			}
-			eventually(t, "its socket is full", func() bool { return e.Stats().Blocked == 1 })
+			patience.WaitFor(t, "its socket is full", func() bool { return e.Stats().Blocked == 1 })
 			for i := range n {
 				p, err := c.ReadMessage()
 				if err != nil || string(p[len(p)-1][:8]) != fmt.Sprintf("%08d", i) {
@@ -407,7 +408,7 @@ func TestPubDrain(t *testing.T) {
 			t.Fatal("still open")
 		}
 	}
-	eventually(t, "ten are counted", func() bool { return reasonCount(e.metrics, netconn.ReasonDrained) == 10 })
+	patience.WaitFor(t, "ten are counted", func() bool { return reasonCount(e.metrics, netconn.ReasonDrained) == 10 })
 }
 
 func TestPubAfterClose(t *testing.T) {
@@ -487,6 +488,6 @@ func TestPub_SubscriberCannotPublish(t *testing.T) {
 			next(t, other, name+" of "+kind)
 		}
 	}
-	eventually(t, "the cut ones to be counted",
+	patience.WaitFor(t, "the cut ones to be counted",
 		func() bool { return metricValue(e.metrics.Endings(netconn.ReasonProtocol)) == float64(cut) })
 }

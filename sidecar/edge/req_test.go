@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -100,7 +101,7 @@ func TestReq_AnswersOutOfOrder(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	eventually(t, "all places are free again", func() bool { s := e.Stats(); return s.InFlight == 0 && s.Memory == 0 })
+	patience.WaitFor(t, "all places are free again", func() bool { s := e.Stats(); return s.InFlight == 0 && s.Memory == 0 })
 }
 
 // TestReqBackpressure wants a connection at its limit to be left unread, and
@@ -138,7 +139,7 @@ func TestReqBackpressure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "nothing in flight", func() bool { return e.Stats().InFlight == 0 })
+	patience.WaitFor(t, "nothing in flight", func() bool { return e.Stats().InFlight == 0 })
 }
 
 func TestReqGone(t *testing.T) {
@@ -153,9 +154,9 @@ func TestReqGone(t *testing.T) {
 		t.Fatal("gone too early")
 	}
 	c.Close()
-	eventually(t, "the disconnect is known", r.Gone)
+	patience.WaitFor(t, "the disconnect is known", r.Gone)
 	r.Reply([]byte("to nobody"))
-	eventually(t, "the connection is forgotten", func() bool { s := e.Stats(); return s.Conns == 0 && s.InFlight == 0 })
+	patience.WaitFor(t, "the connection is forgotten", func() bool { s := e.Stats(); return s.Conns == 0 && s.InFlight == 0 })
 }
 
 // TestReq_CloseWithLastBytes has the end arrive together with the request,
@@ -169,7 +170,7 @@ func TestReq_CloseWithLastBytes(t *testing.T) {
 		}
 		c.Close()
 	}
-	eventually(t, "all ends are seen", func() bool { return e.Stats().Conns == 0 })
+	patience.WaitFor(t, "all ends are seen", func() bool { return e.Stats().Conns == 0 })
 }
 
 func TestReqPing(t *testing.T) {
@@ -242,7 +243,7 @@ func TestReqConnectionLimits(t *testing.T) {
 	refused(t, e)
 	ask(t, a, "1")
 	b.Close()
-	eventually(t, "the place is free", func() bool { return e.Stats().Conns == 1 })
+	patience.WaitFor(t, "the place is free", func() bool { return e.Stats().Conns == 1 })
 	ask(t, dial(t, e, "REQ"), "2")
 
 	e = openReq(t, ReqConfig{MaxConnsPerAddr: 1}, echo)
@@ -286,7 +287,7 @@ func TestReqGivesLentAnswersBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "three answers that wait for who has asked", func() bool { return e.unread.Used() > (asked-1)*size })
+	patience.WaitFor(t, "three answers that wait for who has asked", func() bool { return e.unread.Used() > (asked-1)*size })
 	if len(back) > 0 {
 		t.Fatal("given back although nobody has read it")
 	}
@@ -328,11 +329,11 @@ func TestReqReplyLent_PeerGone(t *testing.T) {
 	if err := c.WriteMessage(nil, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "an answer that waits", func() bool { return e.unread.Used() > 0 })
+	patience.WaitFor(t, "an answer that waits", func() bool { return e.unread.Used() > 0 })
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the answer is forgotten", func() bool { return e.unread.Used() == 0 })
+	patience.WaitFor(t, "the answer is forgotten", func() bool { return e.unread.Used() == 0 })
 	if n := back.Load(); n != 0 {
 		t.Fatalf("given back %d times", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -147,7 +148,7 @@ func TestRotateTwice(t *testing.T) {
 	e.Rotate(Rotation{Window: time.Hour, Nudge: []byte("to 1")})
 	fresh := subscribe(t, e, "") // on generation 1 from the start
 	e.Rotate(Rotation{Nudge: []byte("to 2")})
-	eventually(t, "all have moved", func() bool { s := e.Stats(); return s.Generation == 2 && s.OnPrevious == 0 })
+	patience.WaitFor(t, "all have moved", func() bool { s := e.Stats(); return s.Generation == 2 && s.OnPrevious == 0 })
 	e.Publish(pub("2"))
 	for _, c := range subs {
 		next(t, c, "0")
@@ -188,7 +189,7 @@ func TestRotateNewConnections(t *testing.T) {
 	olds := []*zmtp.Client{subscribe(t, e, ""), subscribe(t, e, "")}
 	e.Rotate(Rotation{Window: time.Hour, Nudge: []byte("nudge")})
 	fresh, filtered := subscribe(t, e, ""), subscribe(t, e, broadcast)
-	eventually(t, "one has moved", func() bool { return e.Stats().OnPrevious == 1 })
+	patience.WaitFor(t, "one has moved", func() bool { return e.Stats().OnPrevious == 1 })
 	e.Publish(Publication{Body: []byte("new"), Prev: []byte("old")})
 	next(t, fresh, "new")
 	next(t, filtered, broadcast, "new")
@@ -228,7 +229,7 @@ func TestRotateHolds(t *testing.T) {
 			message(first, "0")
 			message(second, "0")
 			e.Rotate(Rotation{Window: time.Hour, Nudge: []byte("nudge"), Hold: true})
-			eventually(t, "one has moved", func() bool { return e.Stats().OnPrevious == 1 })
+			patience.WaitFor(t, "one has moved", func() bool { return e.Stats().OnPrevious == 1 })
 			fresh := subscribe(t, e, topic)
 			e.Publish(pub("1"))
 			e.Publish(pub("2"))
@@ -254,7 +255,7 @@ func TestRotateHolds(t *testing.T) {
 					}
 				})
 			}
-			eventually(t, "who has moved hears all", func() bool { return len(moved) == 3 })
+			patience.WaitFor(t, "who has moved hears all", func() bool { return len(moved) == 3 })
 			if n := len(stays); n > 0 {
 				t.Fatalf("who has not moved got %d", n)
 			}
@@ -279,7 +280,7 @@ func TestRotateHold_QueueFull(t *testing.T) {
 	e := openPub(t, PubConfig{QueueMessages: 10})
 	c := []*zmtp.Client{subscribe(t, e, ""), subscribe(t, e, "")}
 	e.Rotate(Rotation{Window: time.Hour, Hold: true})
-	eventually(t, "one has moved", func() bool { return e.Stats().OnPrevious == 1 })
+	patience.WaitFor(t, "one has moved", func() bool { return e.Stats().OnPrevious == 1 })
 	for i := range 50 {
 		e.Publish(pub(fmt.Sprint(i)))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/handover"
 	"saltclusterd/sidecar/zmtp"
 
@@ -162,7 +163,7 @@ func TestSubscribersSurviveUpgrades(t *testing.T) {
 		t.Fatal(err)
 	}
 	subscribeTo(t, e, "x")
-	eventually(t, "three subscribers", func() bool { st := e.Stats(); return st.Subscribers == 3 && st.Conns == 4 })
+	patience.WaitFor(t, "three subscribers", func() bool { st := e.Stats(); return st.Subscribers == 3 && st.Conns == 4 })
 	n := 0
 	for range 3 {
 		e.Publish(Publication{Body: []byte(fmt.Sprint("before ", n))})
@@ -179,9 +180,9 @@ func TestSubscribersSurviveUpgrades(t *testing.T) {
 	if _, err := halfway.Write(zmtp.AppendSubscribe(nil, nil)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the slow greeter to subscribe", func() bool { return e.Stats().Subscribers == 4 })
+	patience.WaitFor(t, "the slow greeter to subscribe", func() bool { return e.Stats().Subscribers == 4 })
 	if c := subscribeTo(t, e, ""); true { // the listener went along
-		eventually(t, "a new subscriber", func() bool { return e.Stats().Subscribers == 5 })
+		patience.WaitFor(t, "a new subscriber", func() bool { return e.Stats().Subscribers == 5 })
 		e.Publish(Publication{Body: []byte("new")})
 		expect(t, c, "new")
 	}
@@ -216,7 +217,7 @@ func patientPub() PubConfig { return PubConfig{Heartbeat: time.Hour, HeartbeatTi
 func TestPubTakeover_SlowSubscriberQueue(t *testing.T) {
 	e := openPub(t, patientPub())
 	_, slow := slowReader(t, e)
-	eventually(t, "a subscriber", func() bool { return e.Stats().Subscribers == 1 })
+	patience.WaitFor(t, "a subscriber", func() bool { return e.Stats().Subscribers == 1 })
 	body := func(i int) string { return fmt.Sprintf("%06d%s", i, make([]byte, 100<<10)) }
 	const each = 60
 	n := 0
@@ -225,7 +226,7 @@ func TestPubTakeover_SlowSubscriberQueue(t *testing.T) {
 			e.Publish(Publication{Body: []byte(body(n))})
 			n++
 		}
-		eventually(t, "it to be blocked", func() bool { return e.Stats().Blocked == 1 })
+		patience.WaitFor(t, "it to be blocked", func() bool { return e.Stats().Blocked == 1 })
 		e = upgradePub(t, e)
 	}
 	for i := range n {
@@ -237,7 +238,7 @@ func TestPubThaw_DeliversAll(t *testing.T) {
 	e := openPub(t, patientPub())
 	c := subscribeTo(t, e, "")
 	_, slow := slowReader(t, e)
-	eventually(t, "two subscribers", func() bool { return e.Stats().Subscribers == 2 })
+	patience.WaitFor(t, "two subscribers", func() bool { return e.Stats().Subscribers == 2 })
 	n := 0
 	publish := func() {
 		e.Publish(Publication{Body: []byte(fmt.Sprintf("%06d%s", n, make([]byte, 100<<10)))})
@@ -279,7 +280,7 @@ func TestReqTakeover_InFlight(t *testing.T) {
 		if err := c.WriteMessage(nil, []byte(fmt.Sprint("q", i))); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the request", func() bool { return count() == i+1 })
+		patience.WaitFor(t, "the request", func() bool { return count() == i+1 })
 	}
 	if err := waiting.WriteMessage(nil, []byte("q3")); err != nil { // finds no place
 		t.Fatal(err)
@@ -293,7 +294,7 @@ func TestReqTakeover_InFlight(t *testing.T) {
 	if _, err := torn.Write(message[:len(message)-3]); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the torn request to have begun", func() bool { return e.Stats().Memory > 0 })
+	patience.WaitFor(t, "the torn request to have begun", func() bool { return e.Stats().Memory > 0 })
 	e2 := upgradeReq(t, e, echo, func(next *ReqEdge) {
 		kept[0].Reply([]byte("a0")) // between writing down and taking over
 		if next.Stats().InFlight != 3 {
@@ -312,7 +313,7 @@ func TestReqTakeover_InFlight(t *testing.T) {
 	expect(t, tornClient, "cut in two")
 	ask(t, early, "again")
 	ask(t, dial(t, e2, "REQ"), "a newcomer")
-	eventually(t, "no request in flight", func() bool { st := e2.Stats(); return st.InFlight == 0 && st.Memory == 0 })
+	patience.WaitFor(t, "no request in flight", func() bool { st := e2.Stats(); return st.InFlight == 0 && st.Memory == 0 })
 	if n := e.Unanswered(); n != 0 {
 		t.Errorf("%d unanswered", n)
 	}
@@ -331,7 +332,7 @@ func TestUnservedAndOrphanedRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "two requests", func() bool { return e.Stats().InFlight == 2 && kept.Load() != nil })
+	patience.WaitFor(t, "two requests", func() bool { return e.Stats().InFlight == 2 && kept.Load() != nil })
 	ctx := t.Context()
 	if err := e.Freeze(ctx); err != nil {
 		t.Fatal(err)
@@ -364,7 +365,7 @@ func TestUnservedAndOrphanedRequests(t *testing.T) {
 	if n := next.Orphan(); n != 1 {
 		t.Errorf("%d orphans", n)
 	}
-	eventually(t, "no request in flight", func() bool { return next.Stats().InFlight == 0 })
+	patience.WaitFor(t, "no request in flight", func() bool { return next.Stats().InFlight == 0 })
 	for _, end := range []*ReqEdge{e, next} {
 		if err := end.Close(); err != nil {
 			t.Error(err)
@@ -381,7 +382,7 @@ func TestReqThaw_AnswersDuringFreeze(t *testing.T) {
 		if err := c.WriteMessage(nil, []byte("q")); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the request", func() bool { return kept.Load() != nil })
+		patience.WaitFor(t, "the request", func() bool { return kept.Load() != nil })
 		if err := e.Freeze(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -392,7 +393,7 @@ func TestReqThaw_AnswersDuringFreeze(t *testing.T) {
 		e.Thaw()
 		expect(t, c, fmt.Sprint("a", i))
 	}
-	eventually(t, "no request in flight", func() bool { return e.Stats().InFlight == 0 })
+	patience.WaitFor(t, "no request in flight", func() bool { return e.Stats().InFlight == 0 })
 }
 
 // TestLentAnswers_DuringFreeze: what waits for its reader while the edge stands still is not given back before it was
@@ -423,7 +424,7 @@ func TestLentAnswers_DuringFreeze(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			eventually(t, "an answer that waits for who has asked",
+			patience.WaitFor(t, "an answer that waits for who has asked",
 				func() bool { return waiting.Load() != nil && e.unread.Used() > 0 })
 			later := func(*ReqEdge) { lend(frozen.Load()) }
 			if moves {
@@ -448,7 +449,7 @@ func TestLentAnswers_DuringFreeze(t *testing.T) {
 				}
 			}
 			if !moves {
-				eventually(t, "the memory of the first answer", func() bool { return back.Load() > 0 })
+				patience.WaitFor(t, "the memory of the first answer", func() bool { return back.Load() > 0 })
 			}
 			if n := back.Load(); n > 1 || moves && n > 0 {
 				t.Errorf("given back %d times", n)
@@ -464,7 +465,7 @@ func TestReqFreeze_Timeout(t *testing.T) {
 	if err := c.WriteMessage(nil, []byte("q")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the request", func() bool { return e.Stats().InFlight == 1 })
+	patience.WaitFor(t, "the request", func() bool { return e.Stats().InFlight == 1 })
 	other := dial(t, e, "REQ")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -515,7 +516,7 @@ func seed(f *testing.F, side bool) []byte {
 		_, _ = half.Write(hello("SUB")[:30])
 		_, _ = dialRaw(f, e).Write(append(tcpFrame("", text("m1")), 0x82))
 		dialWS(f, e).write(wsFrame(ws.OpPong, true, []byte("x"))[:3])
-		eventually(f, "subscribers", func() bool { return e.Stats().Subscribers == 3 && e.Stats().Conns == 4 })
+		patience.WaitFor(f, "subscribers", func() bool { return e.Stats().Subscribers == 3 && e.Stats().Conns == 4 })
 		if err := e.Freeze(f.Context()); err != nil {
 			f.Fatal(err)
 		}
@@ -534,7 +535,7 @@ func seed(f *testing.F, side bool) []byte {
 	third := dialWS(f, e)
 	third.send("in flight")
 	third.write(append(wsFrame(ws.OpBinary, false, []byte("half")), wsFrame(ws.OpContinuation, true, []byte("of it"))[:7]...))
-	eventually(f, "three requests", func() bool { return e.Stats().InFlight == 3 })
+	patience.WaitFor(f, "three requests", func() bool { return e.Stats().InFlight == 3 })
 	if err := e.Freeze(f.Context()); err != nil {
 		f.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/saltwire/tcpframe"
@@ -144,7 +145,7 @@ func refusedFor(t *testing.T, name, said string, e addressed, met *metrics) {
 	c := dialRaw(t, e)
 	_, _ = c.Write([]byte(said))
 	ended(t, c)
-	eventually(t, name+" counts", func() bool { return reasonCount(met, netconn.ReasonProtocol) == before+1 })
+	patience.WaitFor(t, name+" counts", func() bool { return reasonCount(met, netconn.ReasonProtocol) == before+1 })
 }
 
 // TestTransports_Refused opens connections whose first bytes are of no transport that is served.
@@ -190,28 +191,13 @@ func TestTCP_Hostile(t *testing.T) {
 			c := dialRaw(t, edge)
 			_, _ = c.Write([]byte(h.say))
 			ended(t, c)
-			eventually(t, "counted "+h.reason.String(), func() bool { return reasonCount(met, h.reason) == before+1 })
-			eventually(t, "no memory held", func() bool { return e.Stats().Memory == 0 })
+			patience.WaitFor(t, "counted "+h.reason.String(), func() bool { return reasonCount(met, h.reason) == before+1 })
+			patience.WaitFor(t, "no memory held", func() bool { return e.Stats().Memory == 0 })
 		})
 	}
 	good := dialTCP(t, e)
 	good.write(tcpFrame("1", text("undisturbed")))
 	good.expect("undisturbed")
-}
-
-// TestTCP_MemoryIsShared fills the memory with incomplete frames, beside which requests are answered.
-func TestTCP_MemoryIsShared(t *testing.T) {
-	e := openReq(t, ReqConfig{MaxMemory: testMemory, Limits: zmtp.Limits{MaxMessage: 128 << 10}}, echo)
-	whole := tcpFrame("1", text(strings.Repeat("x", 120<<10)))
-	for range 20 {
-		_, _ = dialRaw(t, e).Write(whole[:len(whole)-1])
-	}
-	eventually(t, "the memory is short", func() bool { return reasonCount(e.metrics, netconn.ReasonMemory) > 0 })
-	for range 5 {
-		p := dialTCP(t, e)
-		p.write(tcpFrame("1", text("small")))
-		p.expect("small")
-	}
 }
 
 // said names minions by what they say.
@@ -226,7 +212,7 @@ func subscribeTCP(t *testing.T, e *PubEdge, id string) *tcpPeer {
 	before := e.Stats().Subscribers
 	p := dialTCP(t, e)
 	p.write(tcpFrame("", text(id)))
-	eventually(t, id+" subscribed", func() bool { return e.Stats().Subscribers == before+1 })
+	patience.WaitFor(t, id+" subscribed", func() bool { return e.Stats().Subscribers == before+1 })
 	return p
 }
 
@@ -236,8 +222,8 @@ func TestTCPPub_Targets(t *testing.T) {
 			e := openPub(t, PubConfig{Identify: said, Targeted: func() bool { return targeted }})
 			one, two, nameless := subscribeTCP(t, e, "m1"), subscribeTCP(t, e, "m2"), subscribeTCP(t, e, "stranger")
 			zero, filtering := subscribeTo(t, e, ""), subscribeTo(t, e, idTopic("m1"))
-			eventually(t, "all have subscribed", func() bool { return e.Stats().Subscribers == 5 })
-			eventually(t, "they are named", func() bool {
+			patience.WaitFor(t, "all have subscribed", func() bool { return e.Stats().Subscribers == 5 })
+			patience.WaitFor(t, "they are named", func() bool {
 				n := 0
 				for _, s := range e.Subscribers() {
 					if s.Topic == idTopic("m1") || s.Topic == idTopic("m2") {
@@ -324,7 +310,7 @@ func TestTCPPub_SignsOfLife(t *testing.T) {
 			_ = p.conn.Close()
 		}
 	}
-	eventually(t, "four were cut", func() bool { // by the edge, or by the kernel's timeout if that is first: then they have gone
+	patience.WaitFor(t, "four were cut", func() bool { // by the edge, or by the kernel's timeout if that is first: then they have gone
 		return slow.Stats().Cut+uint64(reasonCount(slow.metrics, netconn.ReasonGone)) == 4
 	})
 }
@@ -336,7 +322,7 @@ func TestTCPPub_SurvivesUpgrades(t *testing.T) {
 	name := tcpFrame("", text("m2"))
 	halfway.write(name[:9])
 	silent := dialTCP(t, e)
-	eventually(t, "four connections", func() bool { return e.Stats().Conns == 4 })
+	patience.WaitFor(t, "four connections", func() bool { return e.Stats().Conns == 4 })
 	for i := range 3 {
 		large := strings.Repeat("x", 300<<10) // more than a socket takes at once
 		e.Publish(Publication{Body: []byte(large)})
@@ -348,7 +334,7 @@ func TestTCPPub_SurvivesUpgrades(t *testing.T) {
 	}
 	halfway.write(name[9:])
 	silent.write(tcpFrame("", text("m3")))
-	eventually(t, "four subscribers", func() bool { return e.Stats().Subscribers == 4 })
+	patience.WaitFor(t, "four subscribers", func() bool { return e.Stats().Subscribers == 4 })
 	e.Publish(Publication{Body: []byte("for m2"), Topics: []string{idTopic("m2")}})
 	e.Publish(Publication{Body: []byte("all")})
 	halfway.expect("for m2", "all")
@@ -360,7 +346,7 @@ func TestTCPReq_Takeover(t *testing.T) {
 	e := openReq(t, ReqConfig{MaxInFlightPerConn: 1}, func(r *Request) { first.CompareAndSwap(nil, r) })
 	p := dialTCP(t, e)
 	p.write(tcpFrame("a", text("one")))
-	eventually(t, "the request", func() bool { return first.Load() != nil })
+	patience.WaitFor(t, "the request", func() bool { return first.Load() != nil })
 	last := tcpFrame("c", text(strings.Repeat("three", 1000)))
 	p.write(append(tcpFrame("b", text("two")), last[:2000]...)) // one finds no place, one is cut in two
 	next := upgradeReq(t, e, echo, func(*ReqEdge) {})
@@ -371,7 +357,7 @@ func TestTCPReq_Takeover(t *testing.T) {
 			t.Fatalf("%s %.20q, want %.20q", mid, body, want)
 		}
 	}
-	eventually(t, "no request in flight", func() bool { st := next.Stats(); return st.InFlight == 0 && st.Memory == 0 })
+	patience.WaitFor(t, "no request in flight", func() bool { st := next.Stats(); return st.InFlight == 0 && st.Memory == 0 })
 }
 
 func TestTCP_Drain(t *testing.T) {

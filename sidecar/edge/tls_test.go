@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 	"saltclusterd/sidecar/saltwire/tcpframe"
@@ -61,7 +62,7 @@ func TestTLSReq(t *testing.T) {
 			t.Errorf("asked by %s, want %s", got, c.want)
 		}
 		p.conn.Close()
-		eventually(t, "its place is free", func() bool { return e.Stats().Conns == 0 })
+		patience.WaitFor(t, "its place is free", func() bool { return e.Stats().Conns == 0 })
 	}
 }
 
@@ -70,7 +71,7 @@ func TestTLSPub(t *testing.T) {
 	e := openPub(t, PubConfig{Served: Served{TLS: always(ca.Server(tls.NoClientCert))}, Identify: said})
 	p := dialTLS(t, e, ca.Client(""), "")
 	p.write(tcpFrame("", text("m1")))
-	eventually(t, "it has subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	patience.WaitFor(t, "it has subscribed", func() bool { return e.Stats().Subscribers == 1 })
 	plain := subscribeTCP(t, e, "m2")
 	large := strings.Repeat("y", 2<<20)
 	for _, body := range []string{"one", large, "two"} {
@@ -103,13 +104,13 @@ func TestTLSPub_Slow(t *testing.T) {
 	e := openPub(t, PubConfig{Served: Served{TLS: always(ca.Server(tls.NoClientCert))}, QueueBytes: 1 << 20, QueueMessages: 100})
 	p := dialTLS(t, e, ca.Client(""), "")
 	p.write(tcpFrame("", text("m1")))
-	eventually(t, "it has subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	patience.WaitFor(t, "it has subscribed", func() bool { return e.Stats().Subscribers == 1 })
 	body := bytes.Repeat([]byte("z"), 1<<20)
-	eventually(t, "it is cut", func() bool {
+	patience.WaitFor(t, "it is cut", func() bool {
 		e.Publish(Publication{Body: body})
 		return reasonCount(e.metrics, netconn.ReasonSlow) == 1
 	})
-	eventually(t, "it has left", func() bool { return e.Stats().Conns == 0 })
+	patience.WaitFor(t, "it has left", func() bool { return e.Stats().Conns == 0 })
 }
 
 // TestTLS_Refused opens connections that do not shake hands. None reaches the handler, all are counted, and others are
@@ -191,8 +192,8 @@ func TestTLS_Refused(t *testing.T) {
 			c := dialRaw(t, e)
 			h.say(c)
 			ended(t, c)
-			eventually(t, "counted", func() bool { return count() == before+1 })
-			eventually(t, "it has left", func() bool { return e.Stats().Conns == 0 })
+			patience.WaitFor(t, "counted", func() bool { return count() == before+1 })
+			patience.WaitFor(t, "it has left", func() bool { return e.Stats().Conns == 0 })
 			if n := metricValue(e.metrics.requests) - answered; n > 0 && h.name != "a broken record" {
 				t.Errorf("%v requests reached the handler", n)
 			}
@@ -200,7 +201,7 @@ func TestTLS_Refused(t *testing.T) {
 			good.write(tcpFrame("1", text("undisturbed")))
 			good.expect("undisturbed")
 			good.conn.Close()
-			eventually(t, "that has left, too", func() bool { return e.Stats().Conns == 0 })
+			patience.WaitFor(t, "that has left, too", func() bool { return e.Stats().Conns == 0 })
 		})
 	}
 	served = nil
@@ -218,13 +219,13 @@ func TestTLS_Close(t *testing.T) {
 		p.write(tcpFrame("", text("m1")))
 		_, _ = dialRaw(t, e).Write([]byte("\x16\x03\x01"))
 	}
-	eventually(t, "all are there", func() bool { return e.Stats().Subscribers == 3 && e.Stats().Conns == 6 })
+	patience.WaitFor(t, "all are there", func() bool { return e.Stats().Subscribers == 3 && e.Stats().Conns == 6 })
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
 	// The last thing that a goroutine does is to say that it ends; it may still stand there when Close returns.
 	stacks := make([]byte, 1<<20)
-	eventually(t, "no goroutine of a link is left", func() bool {
+	patience.WaitFor(t, "no goroutine of a link is left", func() bool {
 		return !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "front.(*Link)")
 	})
 }
@@ -236,7 +237,7 @@ func TestTLS_HandedOver(t *testing.T) {
 	e := openPub(t, PubConfig{Served: Served{TLS: always(ca.Server(tls.NoClientCert))}, Identify: said})
 	p := dialTLS(t, e, ca.Client(""), "")
 	p.write(tcpFrame("", text("m1")))
-	eventually(t, "it has subscribed", func() bool { return e.Stats().Subscribers == 1 })
+	patience.WaitFor(t, "it has subscribed", func() bool { return e.Stats().Subscribers == 1 })
 	plain := subscribeTCP(t, e, "m2")
 	if err := e.Freeze(t.Context()); err != nil {
 		t.Fatal(err)
@@ -292,7 +293,7 @@ func TestServed_AfterTakeover(t *testing.T) {
 	ask(t, asking, "before")
 	next := upgradePub(t, pub, func(s *Served) { s.Transports = []Transport{ZeroMQ} })
 	nextReq := upgradeReq(t, req, echo, func(*ReqEdge) {}, func(s *Served) { s.RequireTLS = true })
-	eventually(t, "one is left", func() bool { return next.Stats().Conns == 1 && nextReq.Stats().Conns == 0 })
+	patience.WaitFor(t, "one is left", func() bool { return next.Stats().Conns == 1 && nextReq.Stats().Conns == 0 })
 	ended(t, plain.conn)
 	if _, err := asking.ReadMessage(); err == nil {
 		t.Error("a connection without TLS is kept")

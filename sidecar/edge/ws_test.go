@@ -13,6 +13,7 @@ import (
 
 	"github.com/gobwas/ws"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 	"saltclusterd/sidecar/saltwire"
@@ -107,7 +108,7 @@ func subscribeWS(t *testing.T, e *PubEdge) *wsPeer {
 	t.Helper()
 	before := e.Stats().Subscribers
 	p := dialWS(t, e)
-	eventually(t, "it has subscribed", func() bool { return e.Stats().Subscribers == before+1 })
+	patience.WaitFor(t, "it has subscribed", func() bool { return e.Stats().Subscribers == before+1 })
 	return p
 }
 
@@ -147,7 +148,7 @@ func TestWSReq(t *testing.T) {
 		t.Errorf("%+v %v", f, err)
 	}
 	ended(t, conn)
-	eventually(t, "it has gone", func() bool { return reasonCount(e.metrics, netconn.ReasonGone) == 1 })
+	patience.WaitFor(t, "it has gone", func() bool { return reasonCount(e.metrics, netconn.ReasonGone) == 1 })
 }
 
 // TestWSReq_EachByte sends handshake and request byte by byte.
@@ -176,9 +177,9 @@ func TestWSPub(t *testing.T) {
 	plain := subscribeWS(t, e)
 	inside := tls.Client(dialRaw(t, e), ca.Client(""))
 	secured := openWS(t, inside)
-	eventually(t, "both have subscribed", func() bool { return e.Stats().Subscribers == 2 })
+	patience.WaitFor(t, "both have subscribed", func() bool { return e.Stats().Subscribers == 2 })
 	zero := subscribeTo(t, e, "")
-	eventually(t, "three have subscribed", func() bool { return e.Stats().Subscribers == 3 })
+	patience.WaitFor(t, "three have subscribed", func() bool { return e.Stats().Subscribers == 3 })
 	large := strings.Repeat("y", 300<<10)
 	e.Publish(Publication{Body: []byte("all")})
 	e.Publish(Publication{Body: []byte("m1"), Topics: []string{idTopic("m1")}})
@@ -201,7 +202,7 @@ func TestWSPub_Silent(t *testing.T) {
 		lives.expect("last") // answers PINGs
 	}()
 	_ = silent
-	eventually(t, "one is cut", func() bool { return reasonCount(e.metrics, netconn.ReasonSilent) == 1 })
+	patience.WaitFor(t, "one is cut", func() bool { return reasonCount(e.metrics, netconn.ReasonSilent) == 1 })
 	e.Publish(Publication{Body: []byte("last")})
 	<-done
 }
@@ -210,7 +211,7 @@ func TestWSPub_Slow(t *testing.T) {
 	e := openPub(t, PubConfig{QueueBytes: 1 << 20, QueueMessages: 100})
 	subscribeWS(t, e)
 	body := bytes.Repeat([]byte("z"), 1<<20)
-	eventually(t, "it is cut", func() bool {
+	patience.WaitFor(t, "it is cut", func() bool {
 		e.Publish(Publication{Body: body})
 		return reasonCount(e.metrics, netconn.ReasonSlow) == 1
 	})
@@ -243,7 +244,7 @@ func TestWSReq_Idle(t *testing.T) {
 		t.Error(got)
 	}
 	ask(t, zero, "x")
-	eventually(t, "one was idle", func() bool { return reasonCount(e.metrics, netconn.ReasonIdle) == 1 })
+	patience.WaitFor(t, "one was idle", func() bool { return reasonCount(e.metrics, netconn.ReasonIdle) == 1 })
 }
 
 // TestWS_Hostile sends what a minion does not; a herd of others is served meanwhile.
@@ -304,14 +305,14 @@ func TestWS_Hostile(t *testing.T) {
 			c := dialRaw(t, edge)
 			_, _ = c.Write([]byte(h.say))
 			ended(t, c)
-			eventually(t, "counted "+h.reason.String(), func() bool { return reasonCount(met, h.reason) == before+1 })
+			patience.WaitFor(t, "counted "+h.reason.String(), func() bool { return reasonCount(met, h.reason) == before+1 })
 		})
 	}
 	close(stop)
 	for err := range herd {
 		t.Error(err)
 	}
-	eventually(t, "no memory held", func() bool { return e.Stats().Memory == 0 })
+	patience.WaitFor(t, "no memory held", func() bool { return e.Stats().Memory == 0 })
 }
 
 // TestWS_Takeover hands connections over in the middle of a message, of a handshake, and with an answer outstanding.
@@ -327,7 +328,7 @@ func TestWS_Takeover(t *testing.T) {
 	half := wsFrame(ws.OpContinuation, true, []byte("two"))
 	midway.write(half[:7])
 	_, _ = opening.Write([]byte("GET /ws HTTP/1.1\r\nHos"))
-	eventually(t, "all has been read", func() bool {
+	patience.WaitFor(t, "all has been read", func() bool {
 		n := 0
 		e.conns.Each(func(c *reqConn) {
 			if c.Heard() > 0 {
@@ -372,7 +373,7 @@ func TestWSPub_SurvivesUpgrades(t *testing.T) {
 		t.Errorf("%v connections are counted", n)
 	}
 	p.conn.Close()
-	eventually(t, "none is counted", func() bool { return gaugeValue(e.metrics.speaking(WS, false)) == 0 })
+	patience.WaitFor(t, "none is counted", func() bool { return gaugeValue(e.metrics.speaking(WS, false)) == 0 })
 }
 
 // readEnd wants what ends a subscriber, after publications.
@@ -397,7 +398,7 @@ func TestWSPub_Farewell(t *testing.T) {
 	e := openPub(t, PubConfig{Served: served})
 	plain := subscribeWS(t, e)
 	secured := openWS(t, tls.Client(dialRaw(t, e), ca.Client("")))
-	eventually(t, "both have subscribed", func() bool { return e.Stats().Subscribers == 2 })
+	patience.WaitFor(t, "both have subscribed", func() bool { return e.Stats().Subscribers == 2 })
 	e = upgradePub(t, e)
 	secured.readEnd()
 	e.Publish(Publication{Body: []byte("last")})

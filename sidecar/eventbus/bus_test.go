@@ -16,6 +16,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/localmaster"
 )
 
@@ -130,15 +131,6 @@ func busRig(t *testing.T, o Options) (*Bus, string) {
 	return New(cfg, o), dir
 }
 
-func waitFor(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited in vain")
-		}
-	}
-}
-
 func TestBusThroughRestarts(t *testing.T) {
 	for _, f := range []framing{prefixed, bare} {
 		b, dir := busRig(t, Options{BackoffMax: 10 * time.Millisecond})
@@ -155,8 +147,8 @@ func TestBusThroughRestarts(t *testing.T) {
 		}
 		for round := range 3 {
 			fake := startFakeBus(t, dir, f)
-			waitFor(t, b.Up)
-			waitFor(t, func() bool { return fake.subscribers() == 1 })
+			patience.WaitFor(t, "the bus", b.Up)
+			patience.WaitFor(t, "the bus", func() bool { return fake.subscribers() == 1 })
 			for i := range 50 {
 				if err := b.Fire(context.Background(), "r"+strconv.Itoa(round)+"/"+strconv.Itoa(i),
 					map[string]any{"n": i}); err != nil {
@@ -175,7 +167,7 @@ func TestBusThroughRestarts(t *testing.T) {
 				}
 			}
 			fake.stop()
-			waitFor(t, func() bool { return !b.Up() })
+			patience.WaitFor(t, "the bus", func() bool { return !b.Up() })
 		}
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
@@ -206,7 +198,7 @@ func TestBus_WaitForServing(t *testing.T) {
 	}
 	heard := func(fake *fakeBus, tag string) {
 		t.Helper()
-		waitFor(t, func() bool { return fake.subscribers() == 1 })
+		patience.WaitFor(t, "the bus", func() bool { return fake.subscribers() == 1 })
 		select {
 		case have := <-got:
 			if have != tag {
@@ -216,21 +208,21 @@ func TestBus_WaitForServing(t *testing.T) {
 			t.Fatalf("%s did not come", tag)
 		}
 	}
-	waitFor(t, func() bool { return b.Up() && fake.subscribers() == 1 })
+	patience.WaitFor(t, "the bus", func() bool { return b.Up() && fake.subscribers() == 1 })
 	fire("there all along")
 	heard(fake, "there all along")
 	for _, when := range []string{"while it is away", "when it is back"} {
 		fake.stop()
-		waitFor(t, func() bool { return !b.Up() })
+		patience.WaitFor(t, "the bus", func() bool { return !b.Up() })
 		if when == "while it is away" {
 			fire(when)
-			waitFor(t, func() bool { return !b.Takes() })
+			patience.WaitFor(t, "the bus", func() bool { return !b.Takes() })
 		}
 		fake = startFakeBus(t, dir, prefixed)
-		waitFor(t, b.Up)
+		patience.WaitFor(t, "the bus", b.Up)
 		if when == "when it is back" {
 			fire(when)
-			waitFor(t, func() bool { return !b.Takes() })
+			patience.WaitFor(t, "the bus", func() bool { return !b.Takes() })
 		}
 		for range 50 {
 			if b.Takes() || len(got) > 0 {
@@ -239,14 +231,14 @@ func TestBus_WaitForServing(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		serving <- struct{}{}
-		waitFor(t, b.Takes)
+		patience.WaitFor(t, "the bus", b.Takes)
 		heard(fake, when)
 	}
 	fake.stop()
 	fire("left")
-	waitFor(t, func() bool { return !b.Takes() })
+	patience.WaitFor(t, "the bus", func() bool { return !b.Takes() })
 	startFakeBus(t, dir, prefixed)
-	waitFor(t, b.Up)
+	patience.WaitFor(t, "the bus", b.Up)
 	if err := b.Close(); err != nil { // waits for no master
 		t.Fatal(err)
 	}
@@ -300,7 +292,7 @@ func TestBusUnsubscribe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	waitFor(t, func() bool { return fake.subscribers() == 1 })
+	patience.WaitFor(t, "the bus", func() bool { return fake.subscribers() == 1 })
 	if err := b.Fire(context.Background(), "t", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +318,7 @@ func TestBusFlush(t *testing.T) {
 		t.Errorf("flush without a master: %v", err)
 	}
 	startFakeBus(t, dir, prefixed)
-	waitFor(t, func() bool { return b.Takes() && b.Flush(ctx) == nil })
+	patience.WaitFor(t, "the bus", func() bool { return b.Takes() && b.Flush(ctx) == nil })
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := b.Flush(ended); err != nil { // nothing waits
@@ -345,9 +337,9 @@ func TestBus_EventLargerThanQueue(t *testing.T) {
 	defer b.Close()
 	startFakeBus(t, dir, prefixed)
 	for _, tag := range []string{"a", "b"} {
-		waitFor(t, func() bool { return b.FireTrimmed(ctx, tag, make([]byte, 5000)) == nil })
+		patience.WaitFor(t, "the bus", func() bool { return b.FireTrimmed(ctx, tag, make([]byte, 5000)) == nil })
 	}
-	waitFor(t, func() bool { return b.Flush(ctx) == nil })
+	patience.WaitFor(t, "the bus", func() bool { return b.Flush(ctx) == nil })
 }
 
 // TestBusLingers: the event of a sign-in would wait for hours here, unless something else does not.
@@ -375,7 +367,7 @@ func TestBusLingers(t *testing.T) {
 			if err := reader.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 				t.Fatal(err)
 			}
-			waitFor(t, func() bool { return master.subscribers() == 1 })
+			patience.WaitFor(t, "the bus", func() bool { return master.subscribers() == 1 })
 			if err := b.Open(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -435,7 +427,7 @@ func TestBusKeepsOrder(t *testing.T) {
 	if err := reader.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { return master.subscribers() == 1 })
+	patience.WaitFor(t, "the bus", func() bool { return master.subscribers() == 1 })
 	if err := b.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -489,7 +481,7 @@ func TestBusLingerEnds(t *testing.T) {
 	if err := b.FireAuth(t.Context(), AuthEvent{ID: "m1"}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.flow.sent == 1 })
+	patience.WaitFor(t, "the bus", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.flow.sent == 1 })
 }
 
 // TestBusOfAnotherRelease: what waits while another release takes a master's place arrives there, framed as that one
@@ -536,7 +528,7 @@ func TestBusOfAnotherRelease(t *testing.T) {
 	} {
 		first := n
 		fire()
-		waitFor(t, func() bool { return !b.Takes() })
+		patience.WaitFor(t, "the bus", func() bool { return !b.Takes() })
 		fake := startFakeBusTaking(t, dir, bare, step.takes)
 		reader, err := net.Dial("unix", b.pub.address)
 		if err == nil {
@@ -546,7 +538,7 @@ func TestBusOfAnotherRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer reader.Close()
-		waitFor(t, func() bool { return fake.subscribers() == 1 })
+		patience.WaitFor(t, "the bus", func() bool { return fake.subscribers() == 1 })
 		releases <- step.release
 		fire()
 		for i, tag := range tags(t, reader, n-first) {
@@ -574,15 +566,15 @@ func TestBus_MasterGoneBeforeServing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	waitFor(t, func() bool { return !b.Takes() })
+	patience.WaitFor(t, "the bus", func() bool { return !b.Takes() })
 	fake := startFakeBus(t, dir, prefixed)
-	waitFor(t, func() bool { return !b.Takes() })
+	patience.WaitFor(t, "the bus", func() bool { return !b.Takes() })
 	<-begun
 	fake.stop()
-	waitFor(t, func() bool { return !b.Takes() })
+	patience.WaitFor(t, "the bus", func() bool { return !b.Takes() })
 	startFakeBus(t, dir, prefixed)
 	<-serving
-	waitFor(t, func() bool { // the other one is asked in turn
+	patience.WaitFor(t, "the bus", func() bool { // the other one is asked in turn
 		if b.Takes() {
 			t.Fatal("it takes events, and nobody knows what it is")
 		}
@@ -594,5 +586,5 @@ func TestBus_MasterGoneBeforeServing(t *testing.T) {
 		}
 	})
 	<-serving
-	waitFor(t, b.Takes)
+	patience.WaitFor(t, "the bus", b.Takes)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/patience"
 )
 
 // stillBus is a master's pull socket that reads what the test reads.
@@ -78,7 +80,7 @@ func TestBus_RefireUnread(t *testing.T) {
 		if err := b.FireTrimmed(t.Context(), tag, eventOf(tag)); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, func() bool {
+		patience.WaitFor(t, "the bus", func() bool {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			return b.flow.sent == uint64(i+1)

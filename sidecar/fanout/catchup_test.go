@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/late"
@@ -87,7 +88,7 @@ func TestCatchUp_Newcomer(t *testing.T) {
 	f.processes.SignedIn(startedAt("web2", "new", time.Now().Add(2*lateMargin)))
 	f.processes.SignedIn(startedAt("web3", "new", time.Now())) // the one before had ended by then
 	f.edge.come(2)
-	eventually(t, func() error { // until the peer has said who has started there
+	patience.WaitNil(t, func() error { // until the peer has said who has started there
 		f.beats.noteAnswered(o, f.beats.stampAt(time.Now()))
 		if all, _ := f.givenLate(t, m); len(all) == 0 {
 			return errors.New("nothing given")
@@ -142,7 +143,7 @@ func TestCatchUp_RestartedNode(t *testing.T) {
 		t.Errorf("passed on: %+v", on)
 	}
 	f.edge.come(1)
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		f.beats.noteAnswered(o, f.beats.stampAt(time.Now()))
 		if all, _ := f.givenLate(t, m); len(all) != 1 || len(all[0]) != 2 || all[0][0].JID != "20261128000000000002" {
 			return fmt.Errorf("given %+v", all)
@@ -175,7 +176,7 @@ func TestLateFromAPeer(t *testing.T) {
 	if jids, _ := published(); len(jids) != 1 || jids[0] != "20261128000000000002" {
 		t.Fatalf("published %q", jids)
 	}
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		f.beats.noteAnswered(o, f.beats.stampAt(time.Now()))
 		jids, kinds := published()
 		if len(jids) != 2 || jids[1] != "20261128000000000001" || kinds[1] != "compound" {
@@ -183,7 +184,7 @@ func TestLateFromAPeer(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, func() error { // the third is too old
+	patience.WaitNil(t, func() error { // the third is too old
 		if f.busy.Load() {
 			return errors.New("something is waited for")
 		}

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/patience"
 )
 
 // addEpoch adds a publication that its origin sealed under an epoch, as Hub.Local does.
@@ -31,7 +33,7 @@ func TestPublication_WaitsForItsEpoch(t *testing.T) {
 	addEpoch(t, out, "four", 4)
 	addEpoch(t, out, "after", 4)
 	keepLink(t, p, out, "run1")
-	eventually(t, wantReceived(p, "a:of a node of before", "a:three"))
+	patience.WaitNil(t, wantReceived(p, "a:of a node of before", "a:three"))
 	held := func() { // the link is made anew, and nothing is delivered
 		t.Helper()
 		p.in.mu.Lock()
@@ -40,11 +42,11 @@ func TestPublication_WaitsForItsEpoch(t *testing.T) {
 		o.mu.Lock()
 		o.cancel()
 		o.mu.Unlock()
-		eventually(t, wantReceived(p, "a:of a node of before", "a:three"))
+		patience.WaitNil(t, wantReceived(p, "a:of a node of before", "a:three"))
 	}
 	held()
 	p.epoch.Store(4)
-	eventually(t, wantReceived(p, "a:of a node of before", "a:three", "a:four", "a:after"))
+	patience.WaitNil(t, wantReceived(p, "a:of a node of before", "a:three", "a:four", "a:after"))
 }
 
 // A publication of the last minute that a peer gives to a node which has just started, or whose peer has, waits for the

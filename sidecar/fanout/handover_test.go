@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/late"
 )
 
@@ -50,7 +51,7 @@ func TestOutbox_Takeover(t *testing.T) {
 	old, next := newHubFixture(t), newHubFixture(t)
 	p := newPeerSide(t)
 	keepLink(t, p, old.out, old.run)
-	eventually(t, connected(p))
+	patience.WaitNil(t, connected(p))
 	var want []string
 	for i := range 20 {
 		add(t, old.out, fmt.Sprint("old ", i))
@@ -63,7 +64,7 @@ func TestOutbox_Takeover(t *testing.T) {
 	}
 	add(t, next.out, "new")
 	keepLink(t, p, next.out, next.run) // while the old link still stands
-	eventually(t, wantReceived(p, append(want, "a:new")...))
+	patience.WaitNil(t, wantReceived(p, append(want, "a:new")...))
 	old.Hand()
 }
 
@@ -72,11 +73,11 @@ func TestInbox_Takeover(t *testing.T) {
 	out := newOutbox(1000, 1<<20, time.Minute, time.Now)
 	p := newPeerSide(t)
 	keepLink(t, p, out, "run")
-	eventually(t, connected(p))
+	patience.WaitNil(t, connected(p))
 	for i := range 10 {
 		add(t, out, fmt.Sprint(i))
 	}
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		if n := len(p.received()); n < 10 {
 			return fmt.Errorf("%d received", n)
 		}
@@ -96,7 +97,7 @@ func TestInbox_Takeover(t *testing.T) {
 		t.Fatal("delivered while frozen")
 	}
 	hub.Thaw()
-	eventually(t, func() error {
+	patience.WaitNil(t, func() error {
 		if got := p.received(); !slices.Contains(got, "a:held back") {
 			return fmt.Errorf("received %q", got)
 		}

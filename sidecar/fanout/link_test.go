@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/late"
 )
@@ -129,22 +130,6 @@ func add(t *testing.T, o *outbox, text string) {
 	o.addRecord(kindPublication, 0, b, nil)
 }
 
-// eventually waits for a condition and says what was seen last.
-func eventually(t *testing.T, cond func() error) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		err := cond()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Millisecond) // between two looks at the condition
-	}
-}
-
 func wantReceived(p *peerSide, want ...string) func() error {
 	return func() error {
 		if got := p.received(); !slices.Equal(got, want) {
@@ -171,16 +156,16 @@ func TestLinkDeliversInOrderOnce(t *testing.T) {
 	out.recs[0].at = time.Now().Add(-10 * time.Second)
 	p := newPeerSide(t)
 	keepLink(t, p, out, "run1")
-	eventually(t, connected(p))
+	patience.WaitNil(t, connected(p))
 	add(t, out, "one")
 	out.addRecord(kindSignIn, 0, appendSignIn(nil, "web1", 4), nil)
 	add(t, out, "two")
-	eventually(t, wantReceived(p, "a:before", "a:one", "web1/4", "a:two"))
+	patience.WaitNil(t, wantReceived(p, "a:before", "a:one", "web1/4", "a:two"))
 	for i := range 3 {
 		p.srv.CloseClientConnections()
 		add(t, out, fmt.Sprint("after ", i))
 	}
-	eventually(t, wantReceived(p, "a:before", "a:one", "web1/4", "a:two", "a:after 0", "a:after 1", "a:after 2"))
+	patience.WaitNil(t, wantReceived(p, "a:before", "a:one", "web1/4", "a:two", "a:after 0", "a:after 1", "a:after 2"))
 	if old, first := p.ages[0], p.ages[1]; old < 10*time.Second || first > old-5*time.Second {
 		t.Errorf("%s and %s old", old, first)
 	}
@@ -209,11 +194,11 @@ func TestLink_InitialState(t *testing.T) {
 		}
 		return nil
 	}
-	eventually(t, told)
+	patience.WaitNil(t, told)
 	p.srv.CloseClientConnections()
 	add(t, out, "after")
-	eventually(t, wantReceived(p, "a:after"))
-	eventually(t, told) // not all once more
+	patience.WaitNil(t, wantReceived(p, "a:after"))
+	patience.WaitNil(t, told) // not all once more
 }
 
 // Nothing is lost of what is added before the first record has come.
@@ -222,14 +207,14 @@ func TestLink_BeforeFirstRecord(t *testing.T) {
 	out := newOutbox(1000, 1<<20, time.Minute, time.Now)
 	add(t, out, "before the link") // the peer's minions are there already
 	keepLink(t, p, out, "run1")
-	eventually(t, wantReceived(p, "a:before the link"))
+	patience.WaitNil(t, wantReceived(p, "a:before the link"))
 
 	p, out = newPeerSide(t), newOutbox(1000, 1<<20, time.Minute, time.Now)
 	keepLink(t, p, out, "run1")
-	eventually(t, connected(p))
+	patience.WaitNil(t, connected(p))
 	p.srv.CloseClientConnections() // before any record came
 	add(t, out, "while the link was down")
-	eventually(t, wantReceived(p, "a:while the link was down"))
+	patience.WaitNil(t, wantReceived(p, "a:while the link was down"))
 }
 
 func TestRestartedOriginStartsAnew(t *testing.T) {
@@ -239,15 +224,15 @@ func TestRestartedOriginStartsAnew(t *testing.T) {
 	l := p.link(first, "run1")
 	done := make(chan struct{})
 	go func() { defer close(done); l.keepOpen(ctx) }()
-	eventually(t, connected(p))
+	patience.WaitNil(t, connected(p))
 	add(t, first, "old")
-	eventually(t, wantReceived(p, "a:old"))
+	patience.WaitNil(t, wantReceived(p, "a:old"))
 	cancel()
 	<-done
 	second := newOutbox(1000, 1<<20, time.Minute, time.Now)
 	add(t, second, "new") // sequence number 1 again, in another run
 	keepLink(t, p, second, "run2")
-	eventually(t, wantReceived(p, "a:old", "a:new"))
+	patience.WaitNil(t, wantReceived(p, "a:old", "a:new"))
 }
 
 func TestStrangerIsRefused(t *testing.T) {
@@ -285,9 +270,9 @@ func TestLink_DirectAgain(t *testing.T) {
 	l.ways = ways
 	ended := make(chan error, 1)
 	go func() { ended <- l.runOnce(t.Context()) }()
-	eventually(t, connected(p))
+	patience.WaitNil(t, connected(p))
 	add(t, out, "one")
-	eventually(t, wantReceived(p, "a:one"))
+	patience.WaitNil(t, wantReceived(p, "a:one"))
 	ways.indirect.Store(false)
 	add(t, out, "two")
 	select {
@@ -300,7 +285,7 @@ func TestLink_DirectAgain(t *testing.T) {
 	}
 	keepLink(t, p, out, "run1")
 	add(t, out, "three")
-	eventually(t, wantReceived(p, "a:one", "a:two", "a:three"))
+	patience.WaitNil(t, wantReceived(p, "a:one", "a:two", "a:three"))
 }
 
 // A peer that says nothing is suspected.

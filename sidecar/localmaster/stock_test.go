@@ -15,6 +15,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/mastertest"
@@ -300,7 +301,7 @@ func (r *stockRig) bus() {
 		}
 	})
 	defer cancel()
-	eventually(r.t, b.Up)
+	patience.WaitFor(r.t, "the master", b.Up)
 	var event struct {
 		Data map[string]any `json:"data"`
 	}
@@ -388,7 +389,7 @@ func (r *stockRig) startWith(umask int) {
 // umask checks what is seen of the running master's.
 func (r *stockRig) umask(want uint32) {
 	r.t.Helper()
-	eventually(r.t, func() bool {
+	patience.WaitFor(r.t, "the master", func() bool {
 		got, err := eventbus.Umask(r.t.Context(), r.cfg)
 		if err != nil || got != want {
 			r.t.Logf("umask %03o, want %03o: %v", got, want, err)
@@ -401,14 +402,5 @@ func (r *stockRig) afterRestart(first localmaster.Secrets) {
 	r.identityLayout()
 	if s := r.signIn(); s.AES.Equal(first.AES) {
 		r.t.Error("a restarted master kept its key: then nobody need sign in again")
-	}
-}
-
-func eventually(t testing.TB, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited in vain")
-		}
 	}
 }

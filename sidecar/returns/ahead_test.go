@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 )
 
 // openAhead is open, of a node that files what is kept for others at once.
@@ -63,7 +64,7 @@ func TestFiledAheadAndFiredOnce(t *testing.T) {
 			for i := range 10 {
 				must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("web", i)), f) })
 			}
-			eventually(t, "the copies", func() bool { return w.lies("a", "web9") })
+			patience.WaitFor(t, "the copies", func() bool { return w.lies("a", "web9") })
 			if a.Kept() != 10 {
 				t.Errorf("%d are kept", a.Kept())
 			}
@@ -88,7 +89,7 @@ func TestFiledAheadAndFiredOnce(t *testing.T) {
 				}
 			})
 			s := w.at[next]
-			eventually(t, "the successor", func() bool { return pending(a, "to.b") == 0 && pending(s, ownName) == 0 })
+			patience.WaitFor(t, "the successor", func() bool { return pending(a, "to.b") == 0 && pending(s, ownName) == 0 })
 			w.set(func() {
 				if len(w.fired) != 10 || !slices.Contains(w.fired, "salt/job/"+jid+"/ret/web9") {
 					t.Errorf("fired %v", w.fired)
@@ -110,17 +111,17 @@ func TestAheadOfWhatWasTaken(t *testing.T) {
 	r := request(t, "web1")
 	b := w.open("b")
 	must(t, func(f func([]byte, error)) { b.Take(r, f) })
-	eventually(t, "the event", func() bool { return pending(b, ownName) == 0 && b.cache().Has(jid, "web1") })
+	patience.WaitFor(t, "the event", func() bool { return pending(b, ownName) == 0 && b.cache().Has(jid, "web1") })
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
 	w.standing["b"] = Unreachable
 	a := w.openAhead("a")
 	must(t, func(f func([]byte, error)) { a.Keep("b", r, f) })
-	eventually(t, "the copy", func() bool { return w.lies("a", "web1") && !a.cache().Has(jid, "web1") })
+	patience.WaitFor(t, "the copy", func() bool { return w.lies("a", "web1") && !a.cache().Has(jid, "web1") })
 	w.openAhead("b")
 	w.set(func() { w.standing["b"] = Reachable })
-	eventually(t, "the publisher", func() bool { return pending(a, "to.b") == 0 && pending(w.at["b"], ownName) == 0 })
+	patience.WaitFor(t, "the publisher", func() bool { return pending(a, "to.b") == 0 && pending(w.at["b"], ownName) == 0 })
 	w.set(func() {
 		if len(w.fired) != 1 || len(w.stored) != 2 { // the second time, for the mark of the copy
 			t.Errorf("fired %v, told of %v", w.fired, w.stored)
@@ -138,11 +139,11 @@ func TestNotAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web1"), f) })
-	eventually(t, "the publisher", func() bool { return pending(a, "to.b") == 0 && b.cache().Has(jid, "web1") })
+	patience.WaitFor(t, "the publisher", func() bool { return pending(a, "to.b") == 0 && b.cache().Has(jid, "web1") })
 	w.set(func() { w.standing["b"] = Unreachable })
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web2", "jid", 5), f) })
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web3"), f) })
-	eventually(t, "the copies", func() bool { return w.lies("a", "web3") })
+	patience.WaitFor(t, "the copies", func() bool { return w.lies("a", "web3") })
 	if w.lies("a", "web1") || w.lies("a", "web2") {
 		t.Error("more than web3 is there")
 	}
@@ -157,7 +158,7 @@ func TestAheadOnABadDisk(t *testing.T) {
 	w.standing["b"] = Unreachable
 	a := w.openAhead("a")
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web1"), f) })
-	eventually(t, "the copy", func() bool { return w.lies("a", "web1") })
+	patience.WaitFor(t, "the copy", func() bool { return w.lies("a", "web1") })
 	dirs, _ := filepath.Glob(filepath.Join(w.dir, "a/cache/jobs/*/*"))
 	if err := os.RemoveAll(dirs[0]); err != nil {
 		t.Fatal(err)
@@ -168,7 +169,7 @@ func TestAheadOnABadDisk(t *testing.T) {
 	other := "20261121040506000002"
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web2"), f) })
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web3", "jid", other), f) })
-	eventually(t, "the other job", func() bool { return w.lies("a", "web3") })
+	patience.WaitFor(t, "the other job", func() bool { return w.lies("a", "web3") })
 	if a.Kept() != 3 {
 		t.Errorf("%d are kept", a.Kept())
 	}
@@ -187,7 +188,7 @@ func TestAheadOnAReplica(t *testing.T) {
 				must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("db", i), "jid", other), f) })
 			}
 			w.openAhead("c") // until then nobody can be reached
-			eventually(t, "the copies", func() bool { return w.lies("c", "web9") && w.lies("c", "db9") })
+			patience.WaitFor(t, "the copies", func() bool { return w.lies("c", "web9") && w.lies("c", "db9") })
 			if w.lies("a", "web0") || a.Kept() != 20 || w.at["c"].Kept() != 0 {
 				t.Errorf("a has a part of it, or %d and %d are kept", a.Kept(), w.at["c"].Kept())
 			}
@@ -203,7 +204,7 @@ func TestAheadOnAReplica(t *testing.T) {
 				w.set(func() { w.standing["b"], w.owner = Removed, "c" })
 			}
 			next := w.at[owner]
-			eventually(t, "the successor", func() bool { return pending(a, "to.b") == 0 && pending(next, ownName) == 0 })
+			patience.WaitFor(t, "the successor", func() bool { return pending(a, "to.b") == 0 && pending(next, ownName) == 0 })
 			w.set(func() {
 				if len(w.fired) != 20 {
 					t.Errorf("fired %v", w.fired)
@@ -233,7 +234,7 @@ func TestAheadOnAnotherReplica(t *testing.T) {
 			for i := range 10 {
 				must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("web", i)), f) })
 			}
-			eventually(t, "the copies", func() bool { return w.lies("d", "web0") && w.lies("d", "web9") })
+			patience.WaitFor(t, "the copies", func() bool { return w.lies("d", "web0") && w.lies("d", "web9") })
 			if a.Kept() != 10 {
 				t.Errorf("%d are kept", a.Kept())
 			}
@@ -255,10 +256,10 @@ func TestAhead_ReplicasAway(t *testing.T) {
 		must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("db", to), "jid", other), f) })
 	}
 	keep(0, 500)
-	eventually(t, "the other job", func() bool { return w.lies("a", "db500") })
+	patience.WaitFor(t, "the other job", func() bool { return w.lies("a", "db500") })
 	keep(500, maxLater+10)
 	w.openAhead("c")
-	eventually(t, "the copies", func() bool {
+	patience.WaitFor(t, "the copies", func() bool {
 		found, err := filepath.Glob(filepath.Join(w.dir, "c/cache/jobs/*/*/web*/return.p"))
 		return err == nil && len(found) == maxLater+10 && w.lies("a", fmt.Sprint("db", maxLater+10))
 	})

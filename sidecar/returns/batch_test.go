@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -96,7 +97,7 @@ func TestHandler(t *testing.T) {
 			t.Errorf("%s: %d, want %d (%s)", c.name, rec.Code, c.want, rec.Body)
 		}
 	}
-	eventually(t, "the job cache", func() bool { return s.cache().Has(jid, "web1") && s.cache().Has(jid, "web3") })
+	patience.WaitFor(t, "the job cache", func() bool { return s.cache().Has(jid, "web1") && s.cache().Has(jid, "web3") })
 	if s.cache().Has(jid, "web2") {
 		t.Error("a load was taken for another minion's")
 	}
@@ -160,7 +161,7 @@ func TestBatchWhoseSenderGoesAway(t *testing.T) {
 				}
 				return
 			}
-			eventually(t, "all is consumed", func() bool { return pending(s, ownName) == 0 })
+			patience.WaitFor(t, "all is consumed", func() bool { return pending(s, ownName) == 0 })
 			w.set(func() {
 				if len(w.fired) != 1 {
 					t.Errorf("fired %v", w.fired)
@@ -182,7 +183,7 @@ func TestBatchWithOneThatFails(t *testing.T) {
 			t.Fatalf("error %v", err)
 		}
 	}
-	eventually(t, "all is consumed", func() bool { return pending(s, ownName) == 0 })
+	patience.WaitFor(t, "all is consumed", func() bool { return pending(s, ownName) == 0 })
 	w.set(func() {
 		if len(w.fired) != 1 {
 			t.Errorf("fired %v", w.fired)
@@ -205,7 +206,7 @@ func TestDeferredAndHandedOver(t *testing.T) {
 			if err := s.acceptBatch(t.Context(), "a", []spool.Record{rec}); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the master", func() bool { return pending(s, pythonName) == 0 })
+			patience.WaitFor(t, "the master", func() bool { return pending(s, pythonName) == 0 })
 			want := map[string]int{"deferred": 1, "answered": 0}[name]
 			w.set(func() {
 				if len(w.pyGot) != want {
@@ -225,7 +226,7 @@ func TestBatchForTheMaster(t *testing.T) {
 	if err := s.acceptBatch(t.Context(), "a", []spool.Record{rec}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the master", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.pyGot) == 1 })
+	patience.WaitFor(t, "the master", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.pyGot) == 1 })
 }
 
 // A minion has been answered for what a peer hands over, so what this version cannot read is not dropped.
@@ -265,7 +266,7 @@ func TestSignedReturnOfAQueuedJob(t *testing.T) {
 			if err := give(s, r); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "all is consumed", func() bool { return pending(s, ownName) == 0 })
+			patience.WaitFor(t, "all is consumed", func() bool { return pending(s, ownName) == 0 })
 			if !s.cache().Has(whole, "m1") || s.cache().Has(jid, "m1") {
 				t.Error("it is not under the job's id, or under the cut one")
 			}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/patience"
 )
 
 func TestDisks_Former(t *testing.T) {
@@ -75,8 +77,8 @@ func TestUse_FormerIsSynced(t *testing.T) {
 	changed.Disk = now
 	w.set(func() { w.pyDoes = func(string) { s.Use(changed) } })
 	must(t, func(f func([]byte, error)) { s.Defer(request(t, "web1"), f) })
-	eventually(t, "the sync of both", func() bool { return former.syncs.Load() > 0 && now.syncs.Load() > 0 })
-	eventually(t, "the end of the former one", former.closed.Load)
+	patience.WaitFor(t, "the sync of both", func() bool { return former.syncs.Load() > 0 && now.syncs.Load() > 0 })
+	patience.WaitFor(t, "the end of the former one", former.closed.Load)
 }
 
 // TestUse_CacheIsSynced: without native returns what was written before is synced all the same.
@@ -85,7 +87,7 @@ func TestUse_CacheIsSynced(t *testing.T) {
 	s := w.open("a")
 	must(t, func(f func([]byte, error)) { s.Take(request(t, "web1"), f) })
 	cache := s.cache()
-	eventually(t, "the files", func() bool { return cache.Has(jid, "web1") })
+	patience.WaitFor(t, "the files", func() bool { return cache.Has(jid, "web1") })
 	sync := s.written.newSync()
 	dir := filepath.Join(w.dir, "a", "cache")
 	if err := os.Rename(dir, dir+".gone"); err != nil {

@@ -261,15 +261,6 @@ func must(t *testing.T, f func(func([]byte, error))) {
 	}
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("waited in vain for " + what)
-		}
-	}
-}
-
 func pending(s *Service, journal string) (n uint64) {
 	for _, j := range s.Stats() {
 		if j.Name == journal {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/spool"
 )
@@ -34,7 +35,7 @@ func TestHandOff(t *testing.T) {
 	}
 	defer p.Close()
 	w.set(func() { w.at["p"], w.standing["p"] = p, Reachable })
-	eventually(t, "its publisher", func() bool { return p.cache().Has(jid, "web1") })
+	patience.WaitFor(t, "its publisher", func() bool { return p.cache().Has(jid, "web1") })
 }
 
 func TestHandOff_Refused(t *testing.T) {
@@ -88,7 +89,7 @@ func TestDeferredReturnsAreSynced(t *testing.T) {
 	d := &disk{}
 	s := w.open("a", func(c *Config) { c.Mode.Disk = d })
 	must(t, func(f func([]byte, error)) { s.Defer(request(t, "web1"), f) })
-	eventually(t, "the sync of what was deferred",
+	patience.WaitFor(t, "the sync of what was deferred",
 		func() bool { return pending(s, pythonName) == 0 && d.syncs.Load() > 0 })
 
 	d.fails.Store(true)
@@ -181,7 +182,7 @@ func TestAcceptBatch_PlannerMalformed(t *testing.T) {
 			if err := p.acceptBatch(t.Context(), "a", []spool.Record{rec}); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the master", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return slices.Contains(w.pyGot, "web1") })
+			patience.WaitFor(t, "the master", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return slices.Contains(w.pyGot, "web1") })
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -63,7 +64,7 @@ func TestHandOver(t *testing.T) {
 	if due, damaged := b.Again(); due != 2 || damaged != 0 {
 		t.Errorf("%d due, %d damaged", due, damaged)
 	}
-	eventually(t, "the answers", func() bool { return b.Aside() == 0 })
+	patience.WaitFor(t, "the answers", func() bool { return b.Aside() == 0 })
 	w.set(func() {
 		if slices.Sort(w.pyGot); !slices.Equal(w.pyGot, []string{"held", "mute"}) {
 			t.Errorf("the master got %v", w.pyGot)

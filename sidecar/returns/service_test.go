@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -22,8 +23,8 @@ func TestTake_FiledAndFired(t *testing.T) {
 	r := request(t, "web1")
 	must(t, func(f func([]byte, error)) { s.Take(r, f) })
 	must(t, func(f func([]byte, error)) { s.Take(r, f) }) // byte for byte: the same one
-	eventually(t, "the files", func() bool { return s.cache().Has(jid, "web1") })
-	eventually(t, "the event", func() bool { return pending(s, ownName) == 0 })
+	patience.WaitFor(t, "the files", func() bool { return s.cache().Has(jid, "web1") })
+	patience.WaitFor(t, "the event", func() bool { return pending(s, ownName) == 0 })
 	w.set(func() {
 		if len(w.fired) != 1 || w.fired[0] != "salt/job/"+jid+"/ret/web1" {
 			t.Errorf("fired %v", w.fired)
@@ -52,7 +53,7 @@ func TestLargePlansAreMadeAgain(t *testing.T) {
 		}
 	}
 	must(t, func(f func([]byte, error)) { s.Take(large, f) })
-	eventually(t, "the events", func() bool { return pending(s, ownName) == 0 })
+	patience.WaitFor(t, "the events", func() bool { return pending(s, ownName) == 0 })
 	w.set(func() {
 		if len(w.fired) != 101 || !s.cache().Has(jid, "web1") {
 			t.Errorf("%d events", len(w.fired))
@@ -70,7 +71,7 @@ func TestScheduledReturnGetsAJob(t *testing.T) {
 	}
 	w.set(func() { w.busDown = false })
 	s = w.open("a") // what was not fired is planned again, with the same job id
-	eventually(t, "the event", func() bool { return pending(s, ownName) == 0 })
+	patience.WaitFor(t, "the event", func() bool { return pending(s, ownName) == 0 })
 	w.set(func() {
 		if len(w.fired) != 1 || len(w.fired[0]) != len("salt/job/"+jid+"/ret/web1") ||
 			!s.cache().Has(w.fired[0][9:29], "web1") {
@@ -84,7 +85,7 @@ func TestTake_BusDown(t *testing.T) {
 	w.busDown = true
 	s := w.open("a")
 	must(t, func(f func([]byte, error)) { s.Take(request(t, "web1"), f) })
-	eventually(t, "the files", func() bool { return s.cache().Has(jid, "web1") })
+	patience.WaitFor(t, "the files", func() bool { return s.cache().Has(jid, "web1") })
 	if n := s.Unfired(); n != 1 {
 		t.Errorf("%d wait for the bus", n)
 	}
@@ -97,8 +98,8 @@ func TestTake_BusDown(t *testing.T) {
 		}
 		w.busDown = false
 	})
-	eventually(t, "the event", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.fired) == 1 })
-	eventually(t, "nothing to wait", func() bool { return s.Unfired() == 0 && s.Unstored() == 0 })
+	patience.WaitFor(t, "the event", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.fired) == 1 })
+	patience.WaitFor(t, "nothing to wait", func() bool { return s.Unfired() == 0 && s.Unstored() == 0 })
 }
 
 // Events of a bus that stays down, or takes nothing, must not take the room of returns.
@@ -117,7 +118,7 @@ func TestTake_DiscardEventsWhenFull(t *testing.T) {
 			defer s.Close()
 			for i := range 60 { // 30 KiB each
 				r := request(t, fmt.Sprint("web", i), "return", string(make([]byte, 30<<10)))
-				eventually(t, "room", func() bool {
+				patience.WaitFor(t, "room", func() bool {
 					_, err := take(t, func(f func([]byte, error)) { s.Take(r, f) })
 					if err != nil && !errors.Is(err, spool.ErrFull) {
 						t.Fatal(err)
@@ -125,7 +126,7 @@ func TestTake_DiscardEventsWhenFull(t *testing.T) {
 					return err == nil
 				})
 			}
-			eventually(t, "the files", func() bool { return s.cache().Has(jid, "web59") })
+			patience.WaitFor(t, "the files", func() bool { return s.cache().Has(jid, "web59") })
 		})
 	}
 }
@@ -143,7 +144,7 @@ func TestDefer_NeedsPython(t *testing.T) {
 		must(t, func(f func([]byte, error)) { s.Defer(request(t, id), f) })
 	}
 	w.set(func() { w.pyDown = false })
-	eventually(t, "the master", func() bool { return pending(s, pythonName) == 0 })
+	patience.WaitFor(t, "the master", func() bool { return pending(s, pythonName) == 0 })
 	w.set(func() {
 		slices.Sort(w.pyGot)
 		if !slices.Equal(w.pyGot, []string{"gone", "web1", "web2"}) {
@@ -162,7 +163,7 @@ func TestDefer_MendFirst(t *testing.T) {
 		}
 	})
 	must(t, func(f func([]byte, error)) { s.Defer(request(t, "web1"), f) })
-	eventually(t, "the master", func() bool { return pending(s, pythonName) == 0 })
+	patience.WaitFor(t, "the master", func() bool { return pending(s, pythonName) == 0 })
 	w.set(func() {
 		if want := []string{fmt.Sprint(jid, "web1", 0)}; !slices.Equal(mended, want) {
 			t.Errorf("mended %v, want %v", mended, want)
@@ -176,7 +177,7 @@ func TestRefusedByPython(t *testing.T) {
 	s := w.open("a")
 	must(t, func(f func([]byte, error)) { s.Defer(request(t, "web1"), f) })
 	must(t, func(f func([]byte, error)) { s.Defer(request(t, "web2"), f) })
-	eventually(t, "the end", func() bool { return pending(s, pythonName) == 0 })
+	patience.WaitFor(t, "the end", func() bool { return pending(s, pythonName) == 0 })
 	w.set(func() {
 		times := map[string]int{}
 		for _, id := range w.pyGot {
@@ -214,7 +215,7 @@ func TestModeChanges(t *testing.T) {
 	}
 	s.Use(native)
 	must(t, func(f func([]byte, error)) { s.Take(request(t, "web1"), f) })
-	eventually(t, "the files", func() bool { return s.cache().Has(jid, "web1") })
+	patience.WaitFor(t, "the files", func() bool { return s.cache().Has(jid, "web1") })
 }
 
 // A master whose options have changed meanwhile gets what was journaled before.
@@ -227,7 +228,7 @@ func TestTake_NotNativeAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = w.open("a", func(c *Config) { c.Mode = Mode{Reasons: map[string]string{"_return": "x", "_syndic_return": "x"}} })
-	eventually(t, "the events' end", func() bool { w.set(func() { w.busDown = false }); return pending(s, ownName) == 0 })
+	patience.WaitFor(t, "the events' end", func() bool { w.set(func() { w.busDown = false }); return pending(s, ownName) == 0 })
 	if n := pending(s, pythonName); n > 1 {
 		t.Errorf("%d for the master", n)
 	}
@@ -247,10 +248,10 @@ func TestKeptForAnotherNode(t *testing.T) {
 	// The answer to the first batch is lost: it comes again and changes nothing.
 	w.set(func() { w.sendErr, w.standing["b"] = errors.New("lost"), Reachable })
 	a = w.open("a")
-	eventually(t, "a first try", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.sent > 0 })
+	patience.WaitFor(t, "a first try", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.sent > 0 })
 	w.set(func() { w.sendErr = nil })
-	eventually(t, "the publisher", func() bool { return pending(a, "to.b") == 0 })
-	eventually(t, "its bus", func() bool { return pending(b, ownName) == 0 })
+	patience.WaitFor(t, "the publisher", func() bool { return pending(a, "to.b") == 0 })
+	patience.WaitFor(t, "its bus", func() bool { return pending(b, ownName) == 0 })
 	w.set(func() {
 		if len(w.fired) != 10 {
 			t.Errorf("fired %v", w.fired)
@@ -268,7 +269,7 @@ func TestKeptReturnsOfResources(t *testing.T) {
 	as3008 := func(c *Config) { c.Mode.Cache = w.cache(t.TempDir(), "3008.3") }
 	b := w.open("b", as3008)
 	must(t, func(f func([]byte, error)) { b.Take(request(t, "web1"), f) })
-	eventually(t, "its own return", func() bool { return b.cache().Has(jid, "web1") })
+	patience.WaitFor(t, "its own return", func() bool { return b.cache().Has(jid, "web1") })
 	w.set(func() { w.standing["b"] = Unreachable })
 	a := w.open("a", as3008)
 	for _, id := range []string{"switch1", "switch2"} {
@@ -276,7 +277,7 @@ func TestKeptReturnsOfResources(t *testing.T) {
 	}
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web1", "nonce", "again"), f) })
 	w.set(func() { w.standing["b"] = Reachable })
-	eventually(t, "the publisher", func() bool { return pending(a, "to.b") == 0 && pending(b, ownName) == 0 })
+	patience.WaitFor(t, "the publisher", func() bool { return pending(a, "to.b") == 0 && pending(b, ownName) == 0 })
 	for _, id := range []string{"switch1", "switch2"} {
 		if !b.cache().Has(jid, id) {
 			t.Errorf("the return of %s was acknowledged and is lost", id)
@@ -301,9 +302,9 @@ func TestSuccessorTakesOver(t *testing.T) {
 			w.set(func() { w.standing["b"] = Unknown })
 			w.set(func() { w.standing["b"] = Removed }) // nobody is responsible yet
 			w.set(func() { w.owner = owner })
-			eventually(t, "the successor", func() bool { return pending(a, "to.b") == 0 })
+			patience.WaitFor(t, "the successor", func() bool { return pending(a, "to.b") == 0 })
 			next := map[node.ID]*Service{"a": a, "c": c}[owner]
-			eventually(t, "its job cache", func() bool { return next.cache().Has(jid, "web2") })
+			patience.WaitFor(t, "its job cache", func() bool { return next.cache().Has(jid, "web2") })
 		})
 	}
 }
@@ -317,13 +318,13 @@ func TestNextKeeper(t *testing.T) {
 		must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("web", i)), f) })
 	}
 	w.set(func() { w.nextKeeper = "c" })
-	eventually(t, "the heir", func() bool { return a.Kept() == 0 })
+	patience.WaitFor(t, "the heir", func() bool { return a.Kept() == 0 })
 	if n := c.Kept(); n != 3 {
 		t.Errorf("c keeps %d", n)
 	}
 	b := w.open("b")
 	w.set(func() { w.nextKeeper, w.standing["b"] = "", Reachable })
-	eventually(t, "the publisher", func() bool { return c.Kept() == 0 && b.cache().Has(jid, "web2") })
+	patience.WaitFor(t, "the publisher", func() bool { return c.Kept() == 0 && b.cache().Has(jid, "web2") })
 }
 
 func TestClosedTakesNothing(t *testing.T) {
@@ -391,7 +392,7 @@ func TestHoldBack(t *testing.T) {
 	})
 	seen = time.Now()
 	must(t, func(f func([]byte, error)) { s.Take(request(t, "web1"), f) })
-	eventually(t, "the event", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.fired) == 1 })
+	patience.WaitFor(t, "the event", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.fired) == 1 })
 	if d := time.Since(seen); d < 50*time.Millisecond {
 		t.Errorf("fired %v after the publication", d)
 	}

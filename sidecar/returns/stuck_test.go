@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -37,11 +38,11 @@ func TestStuckJob(t *testing.T) {
 	}
 	must(t, func(done func([]byte, error)) { s.Take(request(t, "web1"), done) })
 	must(t, func(done func([]byte, error)) { s.Take(request(t, "web2", "jid", otherJID), done) })
-	eventually(t, "the other job", func() bool { return s.cache().Has(otherJID, "web2") })
+	patience.WaitFor(t, "the other job", func() bool { return s.cache().Has(otherJID, "web2") })
 	if n := pending(s, stuckName); n != 1 {
 		t.Errorf("%d put aside", n)
 	}
-	eventually(t, "the events", func() bool { return s.Unfired() == 0 })
+	patience.WaitFor(t, "the events", func() bool { return s.Unfired() == 0 })
 	if n := s.Unstored(); n != 1 {
 		t.Errorf("%d are in the journals alone", n)
 	}
@@ -52,7 +53,7 @@ func TestStuckJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = w.open("a")
-	eventually(t, "the job", func() bool { return s.cache().Has(jid, "web1") && pending(s, stuckName) == 0 })
+	patience.WaitFor(t, "the job", func() bool { return s.cache().Has(jid, "web1") && pending(s, stuckName) == 0 })
 }
 
 // TestNotStuck: what concerns all jobs puts none aside.

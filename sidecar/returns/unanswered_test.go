@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/killtest"
 	"saltclusterd/sidecar/spool"
 )
@@ -22,7 +23,7 @@ func keepOn(t *testing.T, w *world, s *Service, minions ...string) {
 	for _, id := range minions {
 		must(t, func(f func([]byte, error)) { s.Defer(request(t, id), f) })
 	}
-	eventually(t, "the journal's end", func() bool { return pending(s, pythonName) == 0 })
+	patience.WaitFor(t, "the journal's end", func() bool { return pending(s, pythonName) == 0 })
 }
 
 func asideOf(s *Service) (minions []string) {
@@ -87,7 +88,7 @@ func TestUnansweredHoldsUpNoOther(t *testing.T) {
 	if n, _ := s.Again(); n != 1 {
 		t.Errorf("%d are given again", n)
 	}
-	eventually(t, "the answer", func() bool { return len(asideOf(s)) == 0 })
+	patience.WaitFor(t, "the answer", func() bool { return len(asideOf(s)) == 0 })
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("its file: %v", err)
 	}
@@ -130,7 +131,7 @@ func TestUnansweredAgain(t *testing.T) {
 	s.MasterStarted()
 	w.set(func() { w.pyDown = false })
 	s.MasterStarted()
-	eventually(t, "another try", func() bool { list, _ := s.Unanswered(); return list[0].Tries == 2 })
+	patience.WaitFor(t, "another try", func() bool { list, _ := s.Unanswered(); return list[0].Tries == 2 })
 	s.MasterStarted() // all pause
 	list, _ := s.Unanswered()
 	if len(list) != 2 || list[0].Minion != "mute" || time.Until(list[0].Next) < giveAgain/2 ||
@@ -143,7 +144,7 @@ func TestUnansweredAgain(t *testing.T) {
 	longAgo()
 	w.set(func() { clear(w.pyErr) })
 	s.MasterStarted()
-	eventually(t, "the answers", func() bool { return len(asideOf(s)) == 0 })
+	patience.WaitFor(t, "the answers", func() bool { return len(asideOf(s)) == 0 })
 }
 
 // TestGoneIsLeftOut: one whose minion is gone is done with.
@@ -154,7 +155,7 @@ func TestGoneIsLeftOut(t *testing.T) {
 	keepOn(t, w, s, "web1")
 	w.set(func() { w.pyErr["web1"] = ErrGone })
 	s.Again()
-	eventually(t, "its end", func() bool { return len(asideOf(s)) == 0 })
+	patience.WaitFor(t, "its end", func() bool { return len(asideOf(s)) == 0 })
 }
 
 // TestUnansweredPauses: after one that was not answered the master gets none of the others for a while, which grows
@@ -181,7 +182,7 @@ func TestUnansweredPauses(t *testing.T) {
 	for i := range 2 { // all are due; an operator ends the pause
 		w.set(func() { w.pyGot = nil })
 		s.Again()
-		eventually(t, "the pause", func() bool { return asleep() > time.Hour/2 })
+		patience.WaitFor(t, "the pause", func() bool { return asleep() > time.Hour/2 })
 		w.set(func() {
 			if len(w.pyGot) != 1 {
 				t.Errorf("try %d: the master got %v", i, w.pyGot)
@@ -232,15 +233,15 @@ func TestUnansweredWaitsForAnOperator(t *testing.T) {
 		}
 		return mute, mute.Next.IsZero()
 	}
-	eventually(t, "the last try", func() bool { _, is := held(s); return is })
+	patience.WaitFor(t, "the last try", func() bool { _, is := held(s); return is })
 	before := w.times("refused")
-	eventually(t, "more tries of the other", func() bool { return w.times("refused") > before+maxAsked })
+	patience.WaitFor(t, "more tries of the other", func() bool { return w.times("refused") > before+maxAsked })
 	mute, _ := held(s)
 	if n := w.times("mute"); n != maxAsked || mute.Tries != maxAsked {
 		t.Errorf("the master got it %d times: %+v", n, mute)
 	}
 	file := filepath.Join(w.dir, "a", "returns", unansweredName, mute.ID+heldExt)
-	eventually(t, "the note", func() bool { _, err := os.Stat(file); return err == nil })
+	patience.WaitFor(t, "the note", func() bool { _, err := os.Stat(file); return err == nil })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -252,10 +253,10 @@ func TestUnansweredWaitsForAnOperator(t *testing.T) {
 	if n, _ := s.Again(); n != 2 {
 		t.Errorf("%d are given again", n)
 	}
-	eventually(t, "the operator's try", func() bool { _, is := held(s); return is && w.times("mute") == maxAsked+1 })
+	patience.WaitFor(t, "the operator's try", func() bool { _, is := held(s); return is && w.times("mute") == maxAsked+1 })
 	w.set(func() { clear(w.pyErr) })
 	s.Again()
-	eventually(t, "the answers", func() bool { return len(asideOf(s)) == 0 })
+	patience.WaitFor(t, "the answers", func() bool { return len(asideOf(s)) == 0 })
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("the note: %v", err)
 	}
@@ -271,7 +272,7 @@ func TestStoredIsDone(t *testing.T) {
 	keepOn(t, w, s, "mute", "other")
 	w.set(func() { w.pyErr["other"] = ErrRefused }) // after which there is no pause
 	s.Again()
-	eventually(t, "the other's try", func() bool { return w.times("other") == 2 && len(asideOf(s)) == 1 })
+	patience.WaitFor(t, "the other's try", func() bool { return w.times("other") == 2 && len(asideOf(s)) == 1 })
 	if n := w.times("mute"); n != 1 {
 		t.Errorf("the master got it %d times", n)
 	}
@@ -299,7 +300,7 @@ func TestUnanswered_NotAsked(t *testing.T) {
 	if err := s.unanswered.putReturn(rec, ErrRefused, 0); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "tries", func() bool { return w.times("web1") > 3*maxAsked })
+	patience.WaitFor(t, "tries", func() bool { return w.times("web1") > 3*maxAsked })
 	list, _ := s.Unanswered()
 	if len(list) != 1 || list[0].Tries != 1 || list[0].Next.IsZero() || time.Until(list[0].Next) > time.Second {
 		t.Fatalf("%+v", list)
@@ -310,7 +311,7 @@ func TestUnanswered_NotAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "an error", func() bool {
+	patience.WaitFor(t, "an error", func() bool {
 		now, _ := s.Unanswered()
 		return len(now) == 1 && strings.Contains(now[0].Err, "symbolic links")
 	})
@@ -318,7 +319,7 @@ func TestUnanswered_NotAsked(t *testing.T) {
 	if err := os.Rename(path+".away", path); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the answer", func() bool { return len(asideOf(s)) == 0 })
+	patience.WaitFor(t, "the answer", func() bool { return len(asideOf(s)) == 0 })
 }
 
 // TestMasterAwayPutsNothingAside: what the master has not got, and what it cannot answer because it is down, is
@@ -397,7 +398,7 @@ func TestUnansweredIsBounded(t *testing.T) {
 	for _, id := range []string{"mute1", "mute2"} {
 		must(t, func(f func([]byte, error)) { s.Defer(request(t, id), f) })
 	}
-	eventually(t, "no room", func() bool { _, full := s.Unanswered(); return full })
+	patience.WaitFor(t, "no room", func() bool { _, full := s.Unanswered(); return full })
 	list, _ := s.Unanswered()
 	if len(list) != 1 || pending(s, pythonName) == 0 {
 		t.Fatalf("%+v, %d in the journal", list, pending(s, pythonName))
@@ -408,7 +409,7 @@ func TestUnansweredIsBounded(t *testing.T) {
 	if one, err := s.Drop(list[0].ID); err != nil || one.ID != list[0].ID {
 		t.Fatalf("%+v, %v", one, err)
 	}
-	eventually(t, "the other", func() bool {
+	patience.WaitFor(t, "the other", func() bool {
 		now, full := s.Unanswered()
 		return len(now) == 1 && now[0].ID != list[0].ID && !full && pending(s, pythonName) == 0
 	})
@@ -591,9 +592,9 @@ func TestKilledWhilePuttingAside(t *testing.T) {
 		})
 	}
 	s := w.open("a")
-	eventually(t, "the journal's end", func() bool { return pending(s, pythonName) == 0 })
+	patience.WaitFor(t, "the journal's end", func() bool { return pending(s, pythonName) == 0 })
 	s.Again()
-	eventually(t, "the others", func() bool { return len(asideOf(s)) == 0 })
+	patience.WaitFor(t, "the others", func() bool { return len(asideOf(s)) == 0 })
 	w.set(func() {
 		for _, id := range w.pyGot {
 			answered[id] = true

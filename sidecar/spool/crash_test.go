@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/patience"
 )
 
 // made is a journal with the offsets at which its records end.
@@ -48,7 +50,7 @@ func reopened(t *testing.T, dir string, want int, edit func(dir string)) ([]Reco
 	if err := s.Append(t.Context(), record(10_000)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the new record", func() bool {
+	patience.WaitFor(t, "the new record", func() bool {
 		got := k.records()
 		return len(got) > 0 && got[len(got)-1].Minion == "minion10000"
 	})
@@ -162,7 +164,7 @@ func TestRotUnderUs(t *testing.T) {
 	s.Close()
 	k.set(nil)
 	s = open(t, Config{Dir: dir, Consumers: []Consumer{{Name: "a", Consume: k.consume}}})
-	eventually(t, "nine", func() bool { return len(k.records()) == 9 })
+	patience.WaitFor(t, "nine", func() bool { return len(k.records()) == 9 })
 	if st := s.Stats(); st.Lost != 1 || st.Damages != 1 {
 		t.Errorf("%+v", st)
 	}

@@ -46,15 +46,6 @@ func (s *sink) records() []Record {
 	return append([]Record(nil), s.got...)
 }
 
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 func open(t testing.TB, c Config) *Spool {
 	t.Helper()
 	s, err := tryOpen(c)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/patience"
 )
 
 func TestAppendedIsDelivered(t *testing.T) {
@@ -24,7 +26,7 @@ func TestAppendedIsDelivered(t *testing.T) {
 	}
 	add(t, s, 1, 50)
 	for _, k := range []*sink{a, b} {
-		eventually(t, "all delivered", func() bool { return len(k.records()) >= 50 })
+		patience.WaitFor(t, "all delivered", func() bool { return len(k.records()) >= 50 })
 		check(t, k.records(), 0, 50)
 		if k.records()[0].Attachment != "plan" {
 			t.Error("the attachment got lost on the way through memory")
@@ -41,7 +43,7 @@ func TestWaitingConsumer(t *testing.T) {
 	}}
 	s := open(t, c)
 	add(t, s, 0, 200)
-	eventually(t, "delivered", func() bool { return len(good.records()) == 200 })
+	patience.WaitFor(t, "delivered", func() bool { return len(good.records()) == 200 })
 	if n := len(journals(t, dir)); n < 5 {
 		t.Errorf("%d segments", n)
 	}
@@ -50,9 +52,9 @@ func TestWaitingConsumer(t *testing.T) {
 		t.Errorf("%+v", st.Consumers)
 	}
 	bad.set(nil)
-	eventually(t, "caught up", func() bool { return len(bad.records()) == 200 })
+	patience.WaitFor(t, "caught up", func() bool { return len(bad.records()) == 200 })
 	check(t, bad.records(), 0, 200)
-	eventually(t, "segments removed", func() bool { return len(journals(t, dir)) <= 1 })
+	patience.WaitFor(t, "segments removed", func() bool { return len(journals(t, dir)) <= 1 })
 }
 
 // TestKilledAndRestarted: what a consumer had returned from is not repeated, the rest comes.
@@ -62,7 +64,7 @@ func TestKilledAndRestarted(t *testing.T) {
 	c := Config{Dir: dir, Checkpoint: time.Hour, Consumers: []Consumer{{Name: "a", Consume: first.consume}}}
 	s := open(t, c)
 	add(t, s, 0, 10)
-	eventually(t, "ten", func() bool { return s.Stats().Consumers[0].Done == 10 })
+	patience.WaitFor(t, "ten", func() bool { return s.Stats().Consumers[0].Done == 10 })
 	first.set(errors.New("later"))
 	add(t, s, 10, 20)
 	copyDir(t, dir, killed)
@@ -71,7 +73,7 @@ func TestKilledAndRestarted(t *testing.T) {
 		copied := t.TempDir()
 		copyDir(t, killed, copied)
 		open(t, Config{Dir: copied, Disk: Disk{Boot: name}, Consumers: []Consumer{{Name: "a", Consume: again.consume}}})
-		eventually(t, "the rest", func() bool { return len(again.records()) >= 20-want })
+		patience.WaitFor(t, "the rest", func() bool { return len(again.records()) >= 20-want })
 		check(t, again.records(), want, 20)
 	}
 }
@@ -89,19 +91,19 @@ func TestCheckpointSyncsFirst(t *testing.T) {
 		}}}}
 	s := open(t, c)
 	add(t, s, 0, 5)
-	eventually(t, "five", func() bool { return s.Stats().Consumers[0].Done == 5 })
+	patience.WaitFor(t, "five", func() bool { return s.Stats().Consumers[0].Done == 5 })
 	s.Close()
 	again := &sink{}
 	c.Disk.Boot, c.Consumers[0].Consume = "another", again.consume
 	fail.Store(false)
 	s = open(t, c)
-	eventually(t, "again", func() bool { return len(again.records()) == 5 })
+	patience.WaitFor(t, "again", func() bool { return len(again.records()) == 5 })
 	s.Close()
 	third := &sink{}
 	c.Disk.Boot, c.Consumers[0].Consume = "third", third.consume
 	s = open(t, c)
 	add(t, s, 5, 6)
-	eventually(t, "the new one", func() bool { return len(third.records()) == 1 })
+	patience.WaitFor(t, "the new one", func() bool { return len(third.records()) == 1 })
 	check(t, third.records(), 5, 6)
 }
 
@@ -114,14 +116,14 @@ func TestLostFileSystem(t *testing.T) {
 	}}}
 	s := open(t, c)
 	add(t, s, 0, 5)
-	eventually(t, "five", func() bool { return s.Stats().Consumers[0].Done == 5 })
+	patience.WaitFor(t, "five", func() bool { return s.Stats().Consumers[0].Done == 5 })
 	s.Close()
 	s = open(t, c)
 	add(t, s, 5, 10)
-	eventually(t, "five more", func() bool { return s.Stats().Consumers[0].Done == 10 })
+	patience.WaitFor(t, "five more", func() bool { return s.Stats().Consumers[0].Done == 10 })
 	copyDir(t, dir, lost)
 	open(t, Config{Dir: lost, Consumers: []Consumer{{Name: "a", Consume: again.consume}}})
-	eventually(t, "what was not synced", func() bool { return len(again.records()) == 5 })
+	patience.WaitFor(t, "what was not synced", func() bool { return len(again.records()) == 5 })
 	check(t, again.records(), 5, 10)
 }
 
@@ -144,7 +146,7 @@ func TestFailedSync(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.consumers[0].durable
 	}
-	eventually(t, "all is durable", func() bool { return durable() == 5 })
+	patience.WaitFor(t, "all is durable", func() bool { return durable() == 5 })
 	got := k.records()
 	if len(got) < 6 || got[len(got)-1].Seq != 5 || fail.Load() {
 		t.Errorf("given %d times", len(got))
@@ -167,7 +169,7 @@ func TestSlowCheckpoint(t *testing.T) {
 	add(t, s, 0, 5)
 	<-syncing
 	add(t, s, 5, 100)
-	eventually(t, "the rest while the disk syncs", func() bool { return s.Stats().Consumers[0].Done == 100 })
+	patience.WaitFor(t, "the rest while the disk syncs", func() bool { return s.Stats().Consumers[0].Done == 100 })
 	s.Close()
 	again := &sink{}
 	second := open(t, Config{Dir: dir, Checkpoint: time.Hour, Consumers: []Consumer{{Name: "a", Consume: again.consume}}})
@@ -178,7 +180,7 @@ func TestSlowCheckpoint(t *testing.T) {
 		t.Errorf("files of the next one changed: %d, %d", len(files), len(now))
 	}
 	add(t, second, 100, 101)
-	eventually(t, "all of it", func() bool { return len(again.records()) == 101 })
+	patience.WaitFor(t, "all of it", func() bool { return len(again.records()) == 101 })
 	check(t, again.records(), 0, 101)
 }
 
@@ -218,11 +220,11 @@ func TestFullIsSaid(t *testing.T) {
 		t.Fatalf("%v, %+v", err, s.Stats())
 	}
 	k.set(nil)
-	eventually(t, "room again", func() bool { return s.Append(context.Background(), record(n)) == nil })
+	patience.WaitFor(t, "room again", func() bool { return s.Append(context.Background(), record(n)) == nil })
 	if st := s.Stats(); st.State != StateOK {
 		t.Errorf("%+v", st)
 	}
-	eventually(t, "delivered", func() bool { return len(k.records()) == n+1 })
+	patience.WaitFor(t, "delivered", func() bool { return len(k.records()) == n+1 })
 	check(t, k.records(), 0, n+1)
 }
 
@@ -297,7 +299,7 @@ func TestDiskErrors(t *testing.T) {
 			}
 			fail.Store(false)
 			add(t, s, 3, 6)
-			eventually(t, "delivered", func() bool { return len(k.records()) == 6 })
+			patience.WaitFor(t, "delivered", func() bool { return len(k.records()) == 6 })
 			check(t, k.records(), 0, 6)
 			if st := s.Stats(); st.State != StateOK {
 				t.Errorf("%+v", st)
@@ -306,7 +308,7 @@ func TestDiskErrors(t *testing.T) {
 			again := &sink{}
 			cfg.Consumers = []Consumer{{Name: "b", Consume: again.consume}}
 			s = open(t, cfg)
-			eventually(t, "read again", func() bool { return len(again.records()) == 6 })
+			patience.WaitFor(t, "read again", func() bool { return len(again.records()) == 6 })
 			check(t, again.records(), 0, 6)
 			if st := s.Stats(); st.Damages != 0 {
 				t.Errorf("%+v", st)
@@ -330,7 +332,7 @@ func TestNumbersAreNotGivenTwice(t *testing.T) {
 	c := Config{Dir: dir, Consumers: []Consumer{{Name: "a", Consume: k.consume}}}
 	s := open(t, c)
 	add(t, s, 0, 5)
-	eventually(t, "five", func() bool { return len(k.records()) == 5 })
+	patience.WaitFor(t, "five", func() bool { return len(k.records()) == 5 })
 	s.Close()
 	for _, name := range journals(t, dir) {
 		if err := os.Remove(name); err != nil {
@@ -339,7 +341,7 @@ func TestNumbersAreNotGivenTwice(t *testing.T) {
 	}
 	s = open(t, c)
 	add(t, s, 5, 6)
-	eventually(t, "the new one", func() bool { return len(k.records()) == 6 })
+	patience.WaitFor(t, "the new one", func() bool { return len(k.records()) == 6 })
 	check(t, k.records(), 0, 6)
 }
 
@@ -362,14 +364,14 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	for _, k := range []*sink{a, b} {
-		eventually(t, "all", func() bool { return len(k.records()) >= 2000 })
+		patience.WaitFor(t, "all", func() bool { return len(k.records()) >= 2000 })
 		for i, r := range k.records() {
 			if r.Seq != uint64(i+1) {
 				t.Fatalf("record %d has number %d", i, r.Seq)
 			}
 		}
 	}
-	eventually(t, "few segments", func() bool { return len(journals(t, dir)) <= 2 })
+	patience.WaitFor(t, "few segments", func() bool { return len(journals(t, dir)) <= 2 })
 }
 
 func BenchmarkAppend(b *testing.B) {
@@ -417,10 +419,10 @@ func TestGather(t *testing.T) {
 		}}}})
 	add(t, s, 0, 1)
 	close(ready)
-	eventually(t, "all delivered", func() bool { return len(k.records()) == 5 })
+	patience.WaitFor(t, "all delivered", func() bool { return len(k.records()) == 5 })
 	check(t, k.records(), 0, 5)
 	add(t, s, 5, 6)
-	eventually(t, "the next one, too", func() bool { return len(k.records()) == 6 })
+	patience.WaitFor(t, "the next one, too", func() bool { return len(k.records()) == 6 })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

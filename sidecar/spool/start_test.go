@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/patience"
 )
 
 // A consumer that is new to a journal begins with the oldest record there is, and misses none of those that others have
@@ -22,7 +24,7 @@ func TestConsumer_AddedToOldJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "nothing is left", func() bool { return s.Stats().Segments == 0 })
+	patience.WaitFor(t, "nothing is left", func() bool { return s.Stats().Segments == 0 })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +33,7 @@ func TestConsumer_AddedToOldJournal(t *testing.T) {
 	if err := s.Append(t.Context(), Record{Minion: "db", Load: load}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the new one", func() bool { return len(young.records()) == 1 && len(old.records()) == 41 })
+	patience.WaitFor(t, "the new one", func() bool { return len(young.records()) == 1 && len(old.records()) == 41 })
 	if st := s.Stats(); st.Damages > 0 || st.Lost > 0 || young.records()[0].Minion != "db" {
 		t.Errorf("%+v, %+v", st, young.records())
 	}
@@ -50,13 +52,13 @@ func TestOptionalConsumer(t *testing.T) {
 	both := c.Consumers
 	s := open(t, c)
 	add(t, s, 0, 200)
-	eventually(t, "nothing is kept", func() bool { return s.Stats().Segments <= 1 && len(needed.records()) == 200 })
+	patience.WaitFor(t, "nothing is kept", func() bool { return s.Stats().Segments <= 1 && len(needed.records()) == 200 })
 	if st := s.Stats(); len(st.Consumers) != 1 || st.Consumers[0].Name != "needed" {
 		t.Errorf("%+v", st.Consumers)
 	}
 	other.set(nil)
 	add(t, s, 200, 201)
-	eventually(t, "the last one", func() bool {
+	patience.WaitFor(t, "the last one", func() bool {
 		got := other.records()
 		return len(got) > 0 && got[len(got)-1].Seq == 201
 	})
@@ -75,9 +77,9 @@ func TestOptionalConsumer(t *testing.T) {
 		s = open(t, c)
 		from := 201 + 200*i
 		add(t, s, from, from+200)
-		eventually(t, "the needed one", func() bool { return len(needed.records()) == from+200 && s.Stats().Segments <= 1 })
+		patience.WaitFor(t, "the needed one", func() bool { return len(needed.records()) == from+200 && s.Stats().Segments <= 1 })
 		if len(consumers) == 2 {
-			eventually(t, "the other one", func() bool {
+			patience.WaitFor(t, "the other one", func() bool {
 				got := other.records()
 				return got[len(got)-1].Seq == uint64(from+200)
 			})

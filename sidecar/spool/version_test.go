@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/patience"
 )
 
 // What a newer version has written is no damage: nothing may be passed over, renamed or begun again.
@@ -98,7 +100,7 @@ func TestOnceAndSync(t *testing.T) {
 	}}}
 	s := open(t, c)
 	add(t, s, 0, 3)
-	eventually(t, "all is consumed", func() bool { return s.Stats().Consumers[0].Pending == 0 })
+	patience.WaitFor(t, "all is consumed", func() bool { return s.Stats().Consumers[0].Pending == 0 })
 	for boot, want := range map[string]int{"": 0, "another": 3} { // the copies are what a kill leaves
 		var again sink
 		d := c
@@ -107,7 +109,7 @@ func TestOnceAndSync(t *testing.T) {
 		d.Disk.Boot = boot
 		d.Consumers = []Consumer{{Name: "c", Consume: again.consume, Once: true, Sync: nothing}}
 		k := open(t, d)
-		eventually(t, "all is consumed", func() bool { return k.Stats().Consumers[0].Pending == 0 })
+		patience.WaitFor(t, "all is consumed", func() bool { return k.Stats().Consumers[0].Pending == 0 })
 		if n := len(again.records()); n != want {
 			t.Errorf("boot %q: %d again, want %d", boot, n, want)
 		}
@@ -145,7 +147,7 @@ func TestKilledBeforeSync(t *testing.T) {
 	}}}
 	s := open(t, c)
 	add(t, s, 0, 3)
-	eventually(t, "all is consumed", func() bool { return s.Stats().Consumers[0].Pending == 0 })
+	patience.WaitFor(t, "all is consumed", func() bool { return s.Stats().Consumers[0].Pending == 0 })
 	killed := t.TempDir()
 	copyDir(t, c.Dir, killed)
 	var order []string
@@ -154,13 +156,13 @@ func TestKilledBeforeSync(t *testing.T) {
 	c.Disk.All = func() { note("all") }
 	c.Consumers[0].Sync = func(context.Context) error { note("sync"); return nil }
 	k := open(t, c)
-	eventually(t, "its progress is saved", func() bool {
+	patience.WaitFor(t, "its progress is saved", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		return k.consumers[0].durable == 3
 	})
 	add(t, k, 3, 6)
-	eventually(t, "more is saved", func() bool {
+	patience.WaitFor(t, "more is saved", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		return k.consumers[0].durable == 6
@@ -201,7 +203,7 @@ func TestJournalWithoutVersion_FullDisk(t *testing.T) {
 	_ = ballast.Close()
 	got.set(nil)
 	k := open(t, c)
-	eventually(t, "the records", func() bool { return k.Stats().Consumers[0].Pending == 0 })
+	patience.WaitFor(t, "the records", func() bool { return k.Stats().Consumers[0].Pending == 0 })
 	if n := len(got.records()); n != 3 {
 		t.Errorf("%d records", n)
 	}

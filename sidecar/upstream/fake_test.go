@@ -2,11 +2,12 @@ package upstream
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
-	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -133,17 +134,13 @@ func openReq(t testing.TB, cfg ReqConfig) *ReqClient {
 // eventually polls until ok, which reports what it last saw.
 func eventually(t testing.TB, ok func() (bool, any)) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for {
+	patience.WaitNil(t, func() error {
 		good, seen := ok()
-		if good {
-			return
+		if !good {
+			return fmt.Errorf("last seen: %+v", seen)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain, last saw %+v", seen)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 func waitUp(t testing.TB, c *ReqClient, want bool) {

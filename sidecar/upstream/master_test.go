@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/localmaster/mastertest"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/upstream"
@@ -56,27 +57,18 @@ func testStockMaster(t *testing.T, m *mastertest.Master) {
 		}
 	}
 	t.Logf("%d pings in %v over %d connections", calls, time.Since(begun), c.Stats().Conns)
-	awaitTrue(t, func() bool { return s.Up() && subs.Load() == 1 })
+	patience.WaitFor(t, "the master", func() bool { return s.Up() && subs.Load() == 1 })
 
 	m.Kill()
-	awaitTrue(t, func() bool { return !c.Up() && !s.Up() })
-	awaitTrue(t, func() bool {
+	patience.WaitFor(t, "the master", func() bool { return !c.Up() && !s.Up() })
+	patience.WaitFor(t, "the master", func() bool {
 		_, err := c.Do(context.Background(), ping())
 		return errors.Is(err, upstream.ErrDown)
 	})
 	m.Start()
-	awaitTrue(t, func() bool { return c.Up() && s.Up() && ups.Load() == 2 && subs.Load() == 2 })
+	patience.WaitFor(t, "the master", func() bool { return c.Up() && s.Up() && ups.Load() == 2 && subs.Load() == 2 })
 	if _, err := c.Do(context.Background(), ping()); err != nil {
 		t.Error(err)
-	}
-}
-
-func awaitTrue(t testing.TB, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited in vain")
-		}
 	}
 }
 

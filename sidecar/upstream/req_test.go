@@ -468,7 +468,7 @@ func TestReqClient_PerSenderLimit(t *testing.T) {
 	eventually(t, func() (bool, any) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return len(c.queue.busy) == 0 && c.kept == 0, c.queue.busy
+		return len(c.queue.busy) == 0 && c.kept == 0, fmt.Sprint(c.queue.busy)
 	})
 	if n := testutil.ToFloat64(c.metrics.held); n < 2 { // the first time for the six, then for the last
 		t.Errorf("that the sender had to wait is counted %v times", n)

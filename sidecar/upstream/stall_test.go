@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/patience"
 )
 
 // still is a relay in front of a master that can stop passing on what the master says, as if that had been stopped.
@@ -122,16 +124,6 @@ func (w *workers) wake() {
 	}
 }
 
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 func openStalling(t *testing.T, cfg ReqConfig) *ReqClient {
 	t.Helper()
 	c := NewReqClient(cfg)
@@ -139,7 +131,7 @@ func openStalling(t *testing.T, cfg ReqConfig) *ReqClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	waitFor(t, "up", c.Up)
+	patience.WaitFor(t, "up", c.Up)
 	return c
 }
 
@@ -164,13 +156,13 @@ func TestStuckWorkers(t *testing.T) {
 	if _, err := c.Do(t.Context(), []byte("new")); !errors.Is(err, ErrDown) || !Retryable(err) {
 		t.Errorf("a new call: %v", err)
 	}
-	waitFor(t, "probes", func() bool { // and not without end
+	patience.WaitFor(t, "probes", func() bool { // and not without end
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return len(c.probes) == maxProbes
 	})
 	w.wake()
-	waitFor(t, "up again", c.Up)
+	patience.WaitFor(t, "up again", c.Up)
 	<-rises
 	for _, body := range []string{"a", "b"} {
 		if got, err := c.Do(t.Context(), []byte(body)); err != nil || string(got) != body {
@@ -187,9 +179,9 @@ func TestIdleMasterIsProbed(t *testing.T) {
 		Addr: f.addr(), Probe: probeBody, ProbeAfter: 5 * time.Millisecond, StuckAfter: 300 * time.Millisecond,
 	})
 	w.sleep()
-	waitFor(t, "stuck", func() bool { return c.Stats().Stalled == Stuck })
+	patience.WaitFor(t, "stuck", func() bool { return c.Stats().Stalled == Stuck })
 	w.wake()
-	waitFor(t, "up again", c.Up)
+	patience.WaitFor(t, "up again", c.Up)
 }
 
 // TestStall_OneBusyWorker: of three workers, to which requests are dealt in turn, one is busy without end. Nobody
@@ -206,7 +198,7 @@ func TestStall_OneBusyWorker(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	answer := make(chan error, 1)
 	c.Go(ctx, never, "", []byte("long"), func(_ []byte, err error) { answer <- err })
-	waitFor(t, "many probes", func() bool {
+	patience.WaitFor(t, "many probes", func() bool {
 		if s := c.Stats(); !s.Up || s.Stalled != "" {
 			t.Fatalf("%+v", s)
 		}
@@ -253,7 +245,7 @@ func TestBusyIsNotStuck(t *testing.T) {
 	if err := <-answer; !errors.Is(err, ErrLost) {
 		t.Error(err)
 	}
-	waitFor(t, "up again, for the long one was answered", c.Up)
+	patience.WaitFor(t, "up again, for the long one was answered", c.Up)
 }
 
 // TestSilentMaster: nothing comes from it, not even PONGs; the connections stay, and it goes on where it was.
@@ -270,7 +262,7 @@ func TestSilentMaster(t *testing.T) {
 	relay.set(true)
 	under := make(chan error, 1)
 	c.Go(t.Context(), never, "", []byte("y"), func(_ []byte, err error) { under <- err })
-	waitFor(t, "silent", func() bool { return c.Stats().Stalled == Silent })
+	patience.WaitFor(t, "silent", func() bool { return c.Stats().Stalled == Silent })
 	if err := <-under; !errors.Is(err, ErrLost) {
 		t.Errorf("a call under way: %v", err)
 	}
@@ -279,7 +271,7 @@ func TestSilentMaster(t *testing.T) {
 	}
 	_, before := f.count()
 	relay.set(false)
-	waitFor(t, "up again", c.Up)
+	patience.WaitFor(t, "up again", c.Up)
 	if got, err := c.Do(t.Context(), []byte("z")); err != nil || string(got) != "z" {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -315,7 +307,7 @@ func testWorkersBusyWithLongCalls(t *testing.T, givenUp bool) {
 	if err := <-short; !errors.Is(err, ErrTimeout) {
 		t.Errorf("a call that does not take long: %v", err)
 	}
-	waitFor(t, "sent", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.stuckAfter() == c.cfg.BusyAtMost })
+	patience.WaitFor(t, "sent", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.stuckAfter() == c.cfg.BusyAtMost })
 	late := time.Now().Add(2 * time.Minute)
 	c.checkWorkers(late)
 	if !c.Up() || len(ended) > 0 {

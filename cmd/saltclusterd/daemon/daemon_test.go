@@ -26,6 +26,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/cmd/saltclusterd/takeover"
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
@@ -199,17 +200,12 @@ func files(t *testing.T, dir string) map[string]string {
 
 func eventually(t *testing.T, what string, cond func() error) {
 	t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
-	for {
-		err := cond()
-		if err == nil {
-			return
+	patience.WaitNil(t, func() error {
+		if err := cond(); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(20 * time.Millisecond) // between two looks at the condition
-	}
+		return nil
+	})
 }
 
 // roles lists a node's members as "id role state".

@@ -10,9 +10,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 )
 
 type memberKey struct{}
@@ -109,13 +109,7 @@ func TestMux_WaitingOfOneMember(t *testing.T) {
 	for range places + 1 {
 		go call("m2")
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for waiting("m2") != 1 {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d requests of another member wait", waiting("m2"))
-		}
-		time.Sleep(time.Millisecond) // between two looks at the condition
-	}
+	patience.WaitFor(t, "one request of another member waits", func() bool { return waiting("m2") == 1 })
 	close(end)
 	for range 2*places + maxWaiting + 1 {
 		if got := <-answers; got != http.StatusOK {

@@ -11,17 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 )
-
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never happened: " + what)
-		}
-	}
-}
 
 // TestTurns_Networks wants networks to take turns, however many wait in one, and those that give up to be passed over.
 func TestTurns_Networks(t *testing.T) {
@@ -47,11 +39,11 @@ func TestTurns_Networks(t *testing.T) {
 			}
 		})
 		waiting++
-		eventually(t, w.name+" waits", func() bool { return turns.countWaiting() == waiting })
+		patience.WaitFor(t, w.name+" waits", func() bool { return turns.countWaiting() == waiting })
 		if w.gone {
 			cancel()
 			waiting--
-			eventually(t, w.name+" has gone", func() bool { return turns.countWaiting() == waiting })
+			patience.WaitFor(t, w.name+" has gone", func() bool { return turns.countWaiting() == waiting })
 		}
 	}
 	turns.giveBack()
@@ -107,7 +99,7 @@ func TestHandshakes_TakeTurns(t *testing.T) {
 		with.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP384}
 		go func() { shaken <- tls.Client(client, with).Handshake() }()
 	}
-	eventually(t, "all others wait", func() bool { return f.cfg.Turns.countWaiting() == 4 })
+	patience.WaitFor(t, "all others wait", func() bool { return f.cfg.Turns.countWaiting() == 4 })
 	if n := len(s.begun); n > 2 {
 		t.Errorf("%d sign at a time", n)
 	}
