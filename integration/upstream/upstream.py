@@ -47,6 +47,10 @@ def run_again(version, nodes, name, seconds, differs):
     return {test: outcome for test, outcome in differs.items() if test not in once}
 
 
+def load_selections():
+    return tomllib.loads((HERE / "selections.toml").read_text(encoding="utf-8"))
+
+
 def arguments_of(selection, source):
     """pytest's arguments for a selection; paths that this version lacks are left out."""
     paths = [path for path in selection["paths"] if (source / "tests/pytests" / path).exists()]
@@ -89,7 +93,7 @@ def report(differs, expected, version, nodes):
 
 
 def run_all(args, expected, cache):
-    selections = tomllib.loads((HERE / "selections.toml").read_text(encoding="utf-8"))
+    selections = load_selections()
     bad = 0
     for version in args.version or VERSIONS:
         for name, selection in selections.items():
@@ -125,7 +129,7 @@ def parse():
     parser.add_argument("--part", action="store_true", help="only the part that is in make test")
     parser.add_argument("--version", action="append", choices=VERSIONS, help="default: all")
     parser.add_argument("--nodes", type=int, choices=(1, 3), default=1, help="3: behind HAProxy")
-    parser.add_argument("--select", action="append", help="a name in selections.toml; default: all")
+    parser.add_argument("--select", action="append", choices=load_selections(), help="default: all")
     parser.add_argument("--resume", action="store_true", help="use what sessions that came to their end left in bin/upstream")
     return parser.parse_args()
 
