@@ -147,6 +147,11 @@ test-version2: setup build ## a minion of 3006.9, whose payload version is 2, wh
 	@integration/setup/older 3006.9 >/dev/null
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestVersion2$$' ./integration/scenario/
 
+.PHONY: test-libzmq41
+test-libzmq41: setup build ## minions with libzmq 4.1, which knows no PING, behind a load balancer that cuts what is silent
+	SALTCLUSTER_LIBZMQ41=$$(integration/setup/libzmq41) \
+	 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestLibzmq41$$' ./integration/scenario/
+
 .PHONY: test-older
 test-older: build ## OLD=DIRECTORY with programs of an earlier version: a cluster is upgraded from them, node by node, and keeps its leader meanwhile
 	SALTCLUSTER_OLD_BIN=$(abspath $(OLD)) $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestOlderProgram$$' ./integration/scenario/
