@@ -22,7 +22,7 @@ func (h *Host) NewMinion(version, id, master string, over ...Settings) (*Minion,
 		return nil, err
 	}
 	dir := filepath.Join(h.dir, id)
-	m := &Minion{ID: id, dir: dir, jobs: filepath.Join(h.lab.dir, "log", h.Name+"-"+id+".jobs.log"),
+	m := &Minion{ID: id, dir: dir, jobs: filepath.Join(dir, "var/log/salt/minion"),
 		Salt: Salt{Version: version, ConfigDir: filepath.Join(dir, "etc/salt"), host: h}}
 	base := Settings{
 		"user": currentUser(), "root_dir": dir, "id": id, "master": master,
@@ -30,8 +30,8 @@ func (h *Host) NewMinion(version, id, master string, over ...Settings) (*Minion,
 		"acceptance_wait_time": 2, "random_reauth_delay": 3,
 		// No DNS and no graphics cards in a namespace; looking for them takes seconds per start.
 		"enable_fqdns_grains": false, "enable_gpu_grains": false,
-		"log_file": m.jobs, "log_level_logfile": "info",
-		"grains": map[string]any{"lab_dir": m.StateDir(), "lab_version": version[:4]},
+		"log_level_logfile": "info",
+		"grains":            map[string]any{"lab_dir": m.StateDir(), "lab_version": version[:4]},
 	}
 	if err := writeConfig(filepath.Join(m.ConfigDir, "minion"), base, over...); err != nil {
 		return nil, err
@@ -51,6 +51,12 @@ func (m *Minion) Doings(lines int) string {
 
 // StateDir is where the demo's states put their files on this minion (grain lab_dir).
 func (m *Minion) StateDir() string { return filepath.Join(m.dir, "demo") }
+
+// InfoPath is its log file with messages of level info.
+func (m *Minion) InfoPath() string { return m.jobs }
+
+// PIDPath is the file with the number of its process.
+func (m *Minion) PIDPath() string { return filepath.Join(m.dir, "var/run/salt-minion.pid") }
 
 // PKIDir is where this minion keeps its keys and the master's.
 func (m *Minion) PKIDir() string { return filepath.Join(m.dir, "etc/salt/pki/minion") }
