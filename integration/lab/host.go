@@ -21,6 +21,7 @@ type Host struct {
 	ns    string // network namespace; empty: the machine's own
 	disk  *disk  // nil: dir is a directory like any other
 	small []*Small
+	names map[string][]string // names that only this host knows, with their addresses
 
 	mu   sync.Mutex
 	runs map[*running]struct{} // everything that runs here
@@ -65,6 +66,15 @@ func (h *Host) Accepts(ctx context.Context, addr string) error {
 	return c.Close()
 }
 
+// Resolve gives a name addresses on this host, instead of those that it had; without any the name is not found.
+func (h *Host) Resolve(name string, addrs ...string) error {
+	if h.names == nil {
+		h.names = map[string][]string{}
+	}
+	h.names[name] = addrs
+	return h.lab.writeHosts()
+}
+
 // writeHosts gives every host the names of all of them; processes see it as /etc/hosts.
 func (l *Lab) writeHosts() error {
 	for _, self := range l.hosts {
@@ -72,6 +82,11 @@ func (l *Lab) writeHosts() error {
 		fmt.Fprintf(&b, "127.0.0.1 localhost\n")
 		for _, h := range l.hosts {
 			fmt.Fprintf(&b, "%s %s\n", h.Addr, h.Name)
+		}
+		for name, addrs := range self.names {
+			for _, addr := range addrs {
+				fmt.Fprintf(&b, "%s %s\n", addr, name)
+			}
 		}
 		// Written in place: running processes have this very inode mounted.
 		if err := os.WriteFile(filepath.Join(self.etc, "hosts"), []byte(b.String()), 0o644); err != nil {

@@ -59,6 +59,7 @@ func TestFailback(t *testing.T) {
 		{"each at one node", testFailbackFirst},
 		{"a node is killed", testFailbackKilled},
 		{"the node comes back", testFailbackBack},
+		{"all nodes are killed", testFailbackAllKilled},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.test(t, s) }) {
 			t.Fatal(l.Tails(60))
@@ -176,5 +177,38 @@ func testFailbackBack(t *testing.T, s *failbackSite) {
 			t.Errorf("%s is at %q", m.ID, at)
 		}
 	}
+	labtest.Must(t, s.Whole(ctx, 2*time.Minute))
+}
+
+// testFailbackAllKilled: minions go through their list again and again until a node is back.
+func testFailbackAllKilled(t *testing.T, s *failbackSite) {
+	ctx := t.Context()
+	for _, n := range s.Nodes {
+		labtest.Must(t, errors.Join(n.Daemon.Kill(), n.Master.Kill()))
+	}
+	tried := func(m *lab.Minion) int {
+		raw, err := os.ReadFile(m.InfoPath())
+		labtest.Must(t, err)
+		return strings.Count(string(raw), "could not be reached, trying next master")
+	}
+	before := map[string]int{}
+	for _, m := range s.Minions {
+		before[m.ID] = tried(m)
+	}
+	labtest.Must(t, lab.Eventually(ctx, 4*time.Minute, "minions to go through their list twice", func(context.Context) error {
+		for _, m := range s.Minions {
+			if n := tried(m) - before[m.ID]; n < 2*len(s.Nodes) {
+				return fmt.Errorf("%s has tried %d masters", m.ID, n)
+			}
+		}
+		return nil
+	}))
+	for _, n := range s.Nodes {
+		labtest.Must(t, errors.Join(n.Daemon.Start(ctx), n.Master.Start(ctx)))
+	}
+	for _, n := range s.Nodes {
+		labtest.Must(t, errors.Join(n.Master.WaitReady(ctx, 3*time.Minute), n.Daemon.Serving(ctx, 2*time.Minute)))
+	}
+	s.answers(t, s.Nodes...)
 	labtest.Must(t, s.Whole(ctx, 2*time.Minute))
 }
