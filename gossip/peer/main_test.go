@@ -190,20 +190,12 @@ func rawDial(t *testing.T, p *Port, cfg *tls.Config) (tls.ConnectionState, error
 // eventually polls until cond says nothing any more.
 func eventually(t *testing.T, cond func() string) {
 	t.Helper()
-	eventuallyWithin(t, testTimeout, cond)
-}
-
-func eventuallyWithin(t *testing.T, within time.Duration, cond func() string) {
-	t.Helper()
-	err := patience.Poll(t.Context(), within, "a condition", func(context.Context) error {
+	patience.WaitNil(t, func() error {
 		if problem := cond(); problem != "" {
 			return errors.New(problem)
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func testLogger(t *testing.T) *slog.Logger {

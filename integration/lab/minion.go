@@ -55,9 +55,6 @@ func (m *Minion) StateDir() string { return filepath.Join(m.dir, "demo") }
 // InfoPath is its log file with messages of level info.
 func (m *Minion) InfoPath() string { return m.jobs }
 
-// PIDPath is the file with the number of its process.
-func (m *Minion) PIDPath() string { return filepath.Join(m.dir, "var/run/salt-minion.pid") }
-
 // PKIDir is where this minion keeps its keys and the master's.
 func (m *Minion) PKIDir() string { return filepath.Join(m.dir, "etc/salt/pki/minion") }
 

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -62,13 +61,7 @@ func memoryPeers() []memoryPeer {
 		},
 		{
 			name: "ws",
-			open: func(c net.Conn) (io.Reader, error) {
-				in, _, err := ws.Dialer{}.Upgrade(c, &url.URL{Scheme: "http", Host: "edge", Path: "/ws"})
-				if in != nil {
-					return io.MultiReader(in, c), err
-				}
-				return c, err
-			},
+			open: shakeWS,
 			begun: func(announced, sent int) []byte {
 				b := wsFrame(ws.OpBinary, true, make([]byte, announced))
 				return b[:len(b)-announced+sent]

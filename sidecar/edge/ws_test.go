@@ -30,15 +30,20 @@ type wsPeer struct {
 // openWS shakes hands on a connection.
 func openWS(t testing.TB, conn net.Conn) *wsPeer {
 	t.Helper()
-	in, _, err := ws.Dialer{}.Upgrade(conn, &url.URL{Scheme: "http", Host: "edge", Path: "/ws"})
+	in, err := shakeWS(conn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &wsPeer{t: t, conn: conn, in: conn}
+	return &wsPeer{t: t, conn: conn, in: in}
+}
+
+// shakeWS does it where it may fail, and returns what comes behind the handshake.
+func shakeWS(conn net.Conn) (io.Reader, error) {
+	in, _, err := ws.Dialer{}.Upgrade(conn, &url.URL{Scheme: "http", Host: "edge", Path: "/ws"})
 	if in != nil {
-		p.in = io.MultiReader(in, conn)
+		return io.MultiReader(in, conn), err
 	}
-	return p
+	return conn, err
 }
 
 func dialWS(t testing.TB, e addressed) *wsPeer {
