@@ -77,6 +77,8 @@ class Node:
             "health_listen": f"{self.inner if self.cluster.size == 1 else self.outer}:4580",
             "drain_announce": "0s",
             "drain_time": "1s",
+            # Tests delete all keys of their few minions at once, as programs do whose deletions would be held.
+            "cluster_keys_max_delete": 100,
         }
         if self.cluster.size > 1:
             # The nodes share the test's roots, which it edits and uses at once; it listens to the first master's bus only.
