@@ -34,10 +34,13 @@ var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT
 var corrected = map[string][]string{
 	"saltclusterd":                    {"Apache-2.0"},
 	"std":                             {"BSD-3-Clause"},
+	"filippo.io/hpke":                 {"BSD-3-Clause"},
+	"golang.org/x/crypto":             {"BSD-3-Clause"},
 	"golang.org/x/net":                {"BSD-3-Clause"},
 	"golang.org/x/sync":               {"BSD-3-Clause"},
 	"golang.org/x/sys":                {"BSD-3-Clause"},
 	"golang.org/x/text":               {"BSD-3-Clause"},
+	"golang.org/x/time":               {"BSD-3-Clause"},
 	"github.com/hashicorp/go-metrics": {"MIT"},
 	"github.com/klauspost/compress":   {"Apache-2.0", "BSD-3-Clause", "MIT"},
 	"go.yaml.in/yaml/v3":              {"Apache-2.0", "MIT"},
