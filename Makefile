@@ -51,7 +51,7 @@ smoke: setup build ## ten scenarios on one cluster of stock masters and minions,
 
 .PHONY: test-parts
 test-parts: lint-fast docs-check test-race build
-	@integration/setup/scenarios $(GO) $(MAKE) test-fuzz
+	@integration/setup/scenarios $(GO) $(MAKE) test-fuzz test-build-packages
 
 test-unit: ## unit tests, quicker than under the race detector
 	$(GO) test -count=1 $(PKGS)
@@ -187,8 +187,8 @@ test-idle: build ## ten minutes of silence through a HAProxy that cuts after 30 
 test-systemd: build ## the unit of packaging/ in a real systemd of its own: reload, kill, stop (as root)
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 10m -v -run '^TestSystemd$$' ./integration/scenario/
 
-test-packages: setup ## deb and rpm, made twice, installed, upgraded, removed in a Debian 12 of its own (as root, needs a mirror)
-	@integration/setup/packages debootstrap
+test-packages: setup ## deb and rpm, made twice, installed (also from a signed repository), upgraded, removed in a Debian 12 of its own (as root, needs a mirror)
+	@integration/setup/packages debootstrap $(SIGNING)
 	PATH="$$($(GO) env GOROOT)/bin:$$PATH" SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -skip '^(TestFormula|TestContainers|TestWalk)' ./integration/packages/
 
 .PHONY: test-walk
@@ -218,6 +218,18 @@ test-alerts: ## the alert rules on the series of a drain, a dead node, a lost ma
 
 packages: ## deb and rpm (amd64, arm64), tar.gz, bills of materials and SHA256SUMS of this commit into dist/; the same commit gives the same bytes
 	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./packaging/build $(ARGS)
+
+.PHONY: test-build-packages
+test-build-packages: # that they can be made: a module's license or a new page may be in the way
+	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./packaging/build -arch amd64 -out bin/packages
+
+# Commands that make a signed repository, with their packages in Debian.
+SIGNING := apt-ftparchive:apt-utils createrepo_c:createrepo-c rpmsign:rpm gpg:gnupg
+
+.PHONY: repository
+repository: ## what is in dist/ as a signed repository for apt, dnf and zypper (KEY=GPG-KEY; PACKAGES=dist REPOSITORY=dist/repository URL=https://...)
+	@integration/setup/packages $(SIGNING)
+	@packaging/repository "$(KEY)" "$(PACKAGES)" "$(REPOSITORY)" "$(URL)"
 
 .PHONY: test-page
 test-page: ## the status page in a real Chromium (as root, needs a Debian mirror the first time; ARGS=-update makes the pictures of docs/ anew)

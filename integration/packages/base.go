@@ -12,10 +12,10 @@ import (
 
 const suite = "bookworm"
 
-// inBase are packages beside what a minimal Debian has: a service manager, what Salt's virtualenvs need, rpm, tools to
-// look, and the programs that examples and manual pages are for.
-var inBase = []string{"systemd", "systemd-sysv", "python3", "rpm", "iproute2", "procps", "openssl", "groff-base",
-	"haproxy", "keepalived"}
+// inBase are packages beside what a minimal Debian has: a service manager, what Salt's virtualenvs need, rpm and dnf,
+// tools to look and to download, and the programs that examples and manual pages are for.
+var inBase = []string{"systemd", "systemd-sysv", "python3", "rpm", "dnf", "iproute2", "procps", "openssl", "curl",
+	"groff-base", "haproxy", "keepalived"}
 
 // base returns the directory of a minimal Debian, which it makes when there is none.
 func base(ctx context.Context, log func(...any)) (string, error) {
