@@ -13,6 +13,7 @@ const chunkRoom = 256 << 10
 // read by any number of cursors. Bytes below the published length never
 // change.
 type chunk struct {
+	feed  *feed                 // nil: it belongs to none
 	room  []byte                // of full length from the start
 	used  int                   // the writer's
 	ends  []uint32              // where messages end; the writer's

@@ -20,7 +20,9 @@ type feed struct {
 }
 
 func newFeed(gen uint64, enc *encoding, messages int, bytes int64) *feed {
-	return &feed{gen: gen, enc: enc, tail: &chunk{}, starts: make([]int64, messages), bytes: bytes}
+	f := &feed{gen: gen, enc: enc, starts: make([]int64, messages), bytes: bytes}
+	f.tail = &chunk{feed: f}
+	return f
 }
 
 // head is the position behind the last message.
@@ -30,7 +32,7 @@ func (f *feed) head() int64 { return f.tail.base + int64(f.tail.used) }
 func (f *feed) append(body []byte) region {
 	size := f.enc.size(body)
 	if size > len(f.tail.room)-f.tail.used {
-		next := &chunk{room: make([]byte, max(size, chunkRoom)), base: f.head()}
+		next := &chunk{feed: f, room: make([]byte, max(size, chunkRoom)), base: f.head()}
 		f.tail.next.Store(next)
 		f.tail = next
 	}

@@ -1,6 +1,10 @@
 package edge
 
-import "saltclusterd/sidecar/edge/netconn"
+import (
+	"slices"
+
+	"saltclusterd/sidecar/edge/netconn"
+)
 
 // seg is a stretch of output: from off in a chunk, on through the chunks
 // behind it, up to stop in last; without a last it follows the feed for ever.
@@ -68,8 +72,10 @@ func (q *outq) gather(iov [][]byte) [][]byte {
 // advance passes over n written bytes and returns how many messages were
 // completed, as far as that is known without looking inside a chunk.
 func (q *outq) advance(n int) (messages int) {
-	for len(q.segs) > 0 {
-		s := &q.segs[0]
+	done := 0                                                  // segs that are written whole
+	defer func() { q.segs = slices.Delete(q.segs, 0, done) }() // keeps the room when none is left
+	for done < len(q.segs) {
+		s := &q.segs[done]
 		to, count, more := s.avail()
 		k := min(n, int(to-s.off))
 		s.off += uint32(k)
@@ -85,17 +91,10 @@ func (q *outq) advance(n int) (messages int) {
 		case s.last == nil:
 			return messages
 		default:
-			q.drop()
+			done++
 		}
 	}
 	return messages
-}
-
-// drop removes the first seg, and keeps the room when none is left.
-func (q *outq) drop() {
-	copy(q.segs, q.segs[1:])
-	q.segs[len(q.segs)-1] = seg{}
-	q.segs = q.segs[:len(q.segs)-1]
 }
 
 // urgent puts a seg of whole messages as far to the front as message
@@ -152,17 +151,41 @@ func (q *outq) firstBoundary() int {
 	return 1
 }
 
-// follow makes the queue continue with whatever f publishes from now on.
+// follow makes the queue continue with whatever f publishes from now on. Where it has just left f, it continues as if
+// it had not: whoever goes and comes without end must not make the queue longer.
 func (q *outq) follow(f *feed) {
 	t := f.tail
+	if n := len(q.segs); n > 0 {
+		if s := &q.segs[n-1]; s.last == t && s.stop == uint32(t.used) && !s.cont {
+			s.last, s.stop, s.quit = nil, 0, 0
+			return
+		}
+	}
 	q.segs = append(q.segs, seg{at: t, off: uint32(t.used), seen: uint32(len(t.ends))})
 }
 
 // leave ends the following of f with what it has published until now.
 func (q *outq) leave(f *feed) {
-	if s := q.open(); s != nil {
+	s := q.open()
+	switch {
+	case s == nil:
+	case s.at == f.tail && s.off == uint32(f.tail.used): // nothing of it is left to be written
+		*s = seg{}
+		q.segs = q.segs[:len(q.segs)-1]
+	default:
 		s.last, s.stop, s.quit = f.tail, uint32(f.tail.used), uint32(len(f.tail.ends))
 	}
+}
+
+// oldest is the first seg in f, nil if there is none. As long as the queue has it, everything that f publishes after
+// that stays in memory.
+func (q *outq) oldest(f *feed) *seg {
+	for i := range q.segs {
+		if q.segs[i].at.feed == f {
+			return &q.segs[i]
+		}
+	}
+	return nil
 }
 
 // open is the seg that follows a feed, nil if there is none.

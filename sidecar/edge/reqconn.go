@@ -35,10 +35,11 @@ type reqConn struct {
 	number uint64 // in a State; Mu
 
 	// The reader's own.
-	wire    reqWire  // nil: its peer has said nothing yet
-	holds   bool     // it holds some of the common memory
-	waiting *Request // complete, but without a place yet
-	rest    []byte   // input behind it
+	wire     reqWire // nil: its peer has said nothing yet
+	holds    bool    // it holds some of the common memory
+	commands commandCount
+	waiting  *Request // complete, but without a place yet
+	rest     []byte   // input behind it
 
 	answered atomic.Int64 // clock of the last answer
 	paused   atomic.Bool  // waiting is set

@@ -71,7 +71,9 @@ func (w *zmtpReq) next(c *reqConn, in []byte) (int, error) {
 	case ev.Kind == zmtp.Command && !c.Ready():
 		err = w.meet(&c.Conn, ev.Body, "REQ", "DEALER")
 	case ev.Kind == zmtp.Command:
-		err = w.command(c, ev.Body)
+		if err = c.commands.countCommand(); err == nil {
+			err = w.command(c, ev.Body)
+		}
 	}
 	return n, protocolError(err)
 }

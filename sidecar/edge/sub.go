@@ -16,6 +16,8 @@ type sub struct {
 	beat  beat
 	since int64 // clock when it connected
 
+	commands commandCount // the reader's
+
 	// Guarded by Mu.
 	feed      *feed // of its generation
 	q         outq
@@ -215,7 +217,7 @@ func (s *sub) waitForRoom() {
 // behind tells whether a blocked subscriber is further behind than allowed.
 // Wants Mu.
 func (s *sub) behind() bool {
-	if o := s.q.open(); o != nil && o.at.base+int64(o.off) < s.feed.lowest.Load() {
+	if o := s.q.oldest(s.feed); o != nil && o.at.base+int64(o.off) < s.feed.lowest.Load() {
 		return true
 	}
 	return s.queued > s.edge.cfg.QueueMessages || s.queued > 1 && s.queuedLen > s.edge.cfg.QueueBytes

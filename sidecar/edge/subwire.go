@@ -64,9 +64,13 @@ func (w *zmtpSub) next(s *sub, in []byte) (int, error) {
 			s.join()
 		}
 	case ev.Kind == zmtp.Command:
-		err = w.command(s, ev.Body)
+		if err = s.commands.countCommand(); err == nil {
+			err = w.command(s, ev.Body)
+		}
 	case ev.Kind == zmtp.Frame:
-		err = w.message(s, ev)
+		if err = s.commands.countCommand(); err == nil {
+			err = w.message(s, ev)
+		}
 	}
 	return n, protocolError(err)
 }

@@ -69,6 +69,9 @@ func (w *wsReq) next(c *reqConn, in []byte) (int, error) {
 	case wsframe.Message:
 		return n, c.request(ev.Bytes, ev.Owned, nil)
 	case wsframe.Ping:
+		if err := c.commands.countCommand(); err != nil {
+			return n, err
+		}
 		c.send(wsframe.AppendPong(nil, ev.Bytes))
 	case wsframe.Closed:
 		c.send(wsframe.AppendClose(nil))
@@ -128,6 +131,9 @@ func (w *wsSub) next(s *sub, in []byte) (int, error) {
 	case wsframe.Message:
 		return n, netconn.NewError(netconn.ReasonProtocol, "a message of a subscriber")
 	case wsframe.Ping:
+		if err := s.commands.countCommand(); err != nil {
+			return n, err
+		}
 		s.pong(wsframe.AppendPong(nil, ev.Bytes))
 	case wsframe.Closed:
 		s.pong(wsframe.AppendClose(nil))

@@ -22,6 +22,7 @@ const (
 	ReasonStalled              // took nothing at all for too long
 	ReasonSilent               // answers no PING
 	ReasonSubscriptions        // too many or too long subscriptions
+	ReasonCommands             // too many commands or changes of subscriptions
 	ReasonFull                 // MaxConns reached
 	ReasonAddrFull             // MaxConnsPerAddr reached, or what a /64 may have
 	ReasonDrained              // we are handing our peers over
@@ -31,7 +32,7 @@ const (
 
 var reasonText = [reasons]string{
 	"none", "gone", "protocol", "limit", "proxy_header", "tls", "handshake_timeout", "slow_message", "idle", "memory", "output",
-	"slow", "stalled", "silent", "subscriptions", "full", "address_full", "drained", "closed",
+	"slow", "stalled", "silent", "subscriptions", "commands", "full", "address_full", "drained", "closed",
 }
 
 func (r Reason) String() string {
