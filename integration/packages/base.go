@@ -12,9 +12,9 @@ import (
 
 const suite = "bookworm"
 
-// inBase are packages beside what a minimal Debian has: a service manager, what Salt's virtualenvs need, rpm and dnf,
+// inBase are packages beside what a minimal Debian has: service managers, what Salt's virtualenvs need, rpm and dnf,
 // tools to look and to download, and the programs that examples and manual pages are for.
-var inBase = []string{"systemd", "systemd-sysv", "python3", "rpm", "dnf", "iproute2", "procps", "openssl", "curl",
+var inBase = []string{"systemd", "systemd-sysv", "runit", "openrc", "python3", "rpm", "dnf", "iproute2", "procps", "openssl", "curl",
 	"groff-base", "haproxy", "keepalived"}
 
 // base returns the directory of a minimal Debian, which it makes when there is none.

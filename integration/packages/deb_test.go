@@ -8,13 +8,18 @@ import (
 	"time"
 )
 
-// setUpSalt gives the machine a master that runs as the user salt, as Salt's own packages do, and a minion.
-func (h *host) setUpSalt() {
+// configureSalt gives the machine a master that runs as the user salt, as Salt's own packages do, and a minion.
+func (h *host) configureSalt() {
 	h.sh("useradd --system --user-group --home-dir /var/lib/salt --no-create-home --shell /usr/sbin/nologin salt")
 	h.write("/etc/salt/master", "user: salt\ninterface: 127.0.0.1\nworker_threads: 3")
 	h.write("/etc/salt/minion", "master: "+h.addr+"\nid: web1\nacceptance_wait_time: 1\nrandom_reauth_delay: 1")
 	h.sh(`mkdir -p /srv/salt /srv/pillar /etc/salt/pki/master /var/cache/salt/master /var/log/salt
 		chown -R salt: /srv/salt /srv/pillar /etc/salt/pki/master /var/cache/salt/master /var/log/salt`)
+}
+
+// setUpSalt is configureSalt, with units of systemd's, and starts the master.
+func (h *host) setUpSalt() {
+	h.configureSalt()
 	h.write("/etc/systemd/system/salt-master.service",
 		"[Unit]\nAfter=network.target\n[Service]\nType=notify\nNotifyAccess=all\nLimitNOFILE=100000\nExecStart=/usr/local/bin/salt-master\n[Install]\nWantedBy=multi-user.target")
 	h.write("/etc/systemd/system/salt-minion.service",

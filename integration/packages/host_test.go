@@ -55,6 +55,12 @@ func newHost(t *testing.T) *host {
 // newHostOf makes one with a Salt of another version.
 func newHostOf(t *testing.T, name, addr, salt string) *host {
 	t.Helper()
+	return newHostBootedBy(t, systemdInit, name, addr, salt)
+}
+
+// newHostBootedBy makes one with another first process.
+func newHostBootedBy(t *testing.T, init initProgram, name, addr, salt string) *host {
+	t.Helper()
 	needLong(t)
 	venvs := os.Getenv("SALTCLUSTER_VENVS")
 	if _, err := os.Stat(filepath.Join(venvs, salt)); err != nil || os.Getuid() != 0 {
@@ -70,7 +76,7 @@ func newHostOf(t *testing.T, name, addr, salt string) *host {
 			build(t.Context(), t, moduleRoot(t), out, v, "-arch", "amd64")
 		}
 	}
-	m, err := boot(t.Context(), dir, t.TempDir(), name, addr, map[string]string{"/packages": made, venvs: venvs})
+	m, err := boot(t.Context(), dir, t.TempDir(), name, addr, map[string]string{"/packages": made, venvs: venvs}, init)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,15 +58,29 @@ ip link set lo up
 test -z "$ADDR" || ip address add "$ADDR/24" dev lo
 cd /
 exec chroot "$ROOT" /usr/bin/env -i container=lab PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-	/lib/systemd/systemd --system --unit=basic.target --show-status=no
+	$INIT
 `
+
+// initProgram is the first process of a machine.
+type initProgram struct {
+	command string
+	running string // a line of shell that fails until services can be started
+}
+
+var (
+	systemdInit = initProgram{"/lib/systemd/systemd --system --unit=basic.target --show-status=no",
+		"s=$(systemctl is-system-running || :); echo $s; test $s = running -o $s = degraded"}
+	runitInit  = initProgram{"/bin/sh -c 'mkdir -p /run/runit; exec runsvdir -P /etc/service'", "test -d /run/runit"}
+	openRCInit = initProgram{"/sbin/openrc-init", "rc-status --runlevel | grep -qx default"}
+)
 
 // outerScript moves to a cgroup of our own first: what systemd makes is below that.
 const outerScript = `echo 0 > "$CGROUP/cgroup.procs" &&
 exec unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup /bin/sh -c "$BOOT"`
 
 // boot starts a machine.
-func boot(ctx context.Context, base, dir, name, addr string, binds map[string]string) (*machine, error) {
+func boot(ctx context.Context, base, dir, name, addr string, binds map[string]string,
+	init initProgram) (*machine, error) {
 	m := &machine{dir: dir, root: filepath.Join(dir, "root"), base: base, binds: binds, addr: addr}
 	for _, d := range []string{"root", "upper", "work"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
@@ -84,20 +98,17 @@ func boot(ctx context.Context, base, dir, name, addr string, binds map[string]st
 	m.outer = exec.Command("/bin/sh", "-c", outerScript)
 	m.outer.Env = append(os.Environ(), "BASE="+base, "DIR="+dir, "ROOT="+m.root, "BINDS="+strings.Join(list, " "),
 		"ADDR="+m.addr, "NAME="+name,
-		"CGROUP="+m.cgroup, "BOOT="+bootScript)
+		"CGROUP="+m.cgroup, "BOOT="+strings.ReplaceAll(bootScript, "$INIT", init.command))
 	m.outer.Stdout, m.outer.Stderr = &m.console, &m.console
 	if err := m.outer.Start(); err != nil {
 		return nil, err
 	}
-	err = await(ctx, time.Minute, "systemd in the machine", func() error {
+	err = await(ctx, time.Minute, "services in the machine", func() error {
 		if m.pid, err = onlyChild(m.outer.Process.Pid); err != nil {
 			return err
 		}
-		out, err := m.run(ctx, "systemctl", "is-system-running")
-		if s := strings.TrimSpace(out); s != "running" && s != "degraded" {
-			return fmt.Errorf("%s, %w", s, err)
-		}
-		return nil
+		_, err := m.sh(ctx, init.running)
+		return err
 	})
 	if err != nil {
 		m.close()
