@@ -134,18 +134,12 @@ func TestLateJobs(t *testing.T) {
 	// One that starts anew and asks again within the minute has run what it has run.
 	m := c.Minions[0]
 	labtest.Must(t, m.Stop(t.Context()))
-	given := func() (sum float64) {
-		for _, n := range c.Nodes {
-			sum += metricSum(t, n, "saltcluster_fanout_late_publications_total", `result="given"`)
-		}
-		return sum
-	}
 	asyncTo(t, c.Nodes[0], c.Minions[1:], "test.arg", "there is something to give") // a slow machine has forgotten the others
-	earlier := given()
+	earlier := givenLate(t, c)
 	labtest.Must(t, m.Start(t.Context()))
 	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "jobs to be given to those who have come",
 		func(context.Context) error {
-			if given() == earlier {
+			if givenLate(t, c) == earlier {
 				return fmt.Errorf("none were")
 			}
 			return nil
@@ -208,4 +202,13 @@ func missedJobs(t *testing.T, c *lab.Cluster, run func(n *lab.Node, word string,
 			}
 		}
 	}
+}
+
+// givenLate is how many publications were given late to how many subscribers, on all nodes.
+func givenLate(t *testing.T, c *lab.Cluster) (sum float64) {
+	t.Helper()
+	for _, n := range c.Nodes {
+		sum += metricSum(t, n, "saltcluster_fanout_late_publications_total", `result="given"`)
+	}
+	return sum
 }

@@ -31,7 +31,6 @@ func TestProxies(t *testing.T) {
 	masters, daemons := presenceSettings(t), maps.Clone(metricsForAll)
 	maps.Copy(masters, clusterMasters)
 	masters["auto_accept"] = true
-	daemons["late_jobs"] = false // the ids of a deltaproxy sign in after it subscribes
 	l := labtest.New(t, lab.Options{})
 	lb, err := l.Host(ctx, "lb") // first: its address is part of the nodes' configuration
 	labtest.Must(t, err)
@@ -42,7 +41,7 @@ func TestProxies(t *testing.T) {
 	})
 	labtest.Must(t, err)
 	labtest.Must(t, c.Up(ctx))
-	ids := startProxies(t, c)
+	ids, deltas := startProxies(t, c)
 	for _, n := range c.Nodes {
 		answerAll(t, n, ids, 3*time.Minute)
 		site, err := n.Master.Pub(ctx, "sub*", "pillar.get", "site")
@@ -56,6 +55,7 @@ func TestProxies(t *testing.T) {
 		inCacheOf(t, c, n, jid, time.Minute, ids...)
 	}
 	presentIs(t, c.Nodes, time.Minute, ids...)
+	testDeltaRestarted(t, c, deltas)
 
 	gone := c.Nodes[0]
 	labtest.Must(t, gone.Daemon.Kill())
@@ -87,8 +87,40 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// startProxies writes the pillars of proxies, starts these, and returns all ids, minions included.
-func startProxies(t *testing.T, c *lab.Cluster) (ids []string) {
+// testDeltaRestarted: what the ids of a deltaproxy have run before it is restarted they do not run again, though they sign
+// in only after the process that stands for them has subscribed, which is given late what it may have missed.
+func testDeltaRestarted(t *testing.T, c *lab.Cluster, deltas []*lab.Proxy) {
+	t.Helper()
+	ctx := t.Context()
+	for i, p := range deltas {
+		n := c.Nodes[i%len(c.Nodes)]
+		var subs []string
+		for j := range 8 {
+			subs = append(subs, fmt.Sprintf("sub%s-%d", p.Version[2:4], j+1))
+		}
+		ran := filepath.Join(p.Host().Dir(), "ran-"+p.ID)
+		got, err := n.Master.Pub(ctx, strings.Join(subs, ","), "cmd.run", "echo x >>"+ran, "-L")
+		labtest.Must(t, err)
+		labtest.Must(t, lab.AnsweredBy(got, subs...))
+		before := givenLate(t, c)
+		labtest.Must(t, p.Kill())
+		labtest.Must(t, p.Start(ctx))
+		labtest.Must(t, lab.Eventually(ctx, 2*time.Minute, "late publications", func(context.Context) error {
+			if now := givenLate(t, c); now <= before {
+				return fmt.Errorf("%v were given, as before", now)
+			}
+			return nil
+		}))
+		answerAll(t, n, subs, 3*time.Minute)
+		text, err := os.ReadFile(ran)
+		if got := strings.Count(string(text), "x"); err != nil || got != len(subs) {
+			t.Errorf("%s: %d ids ran a job %d times: %v", p.ID, len(subs), got, err)
+		}
+	}
+}
+
+// startProxies writes the pillars of proxies, starts these, and returns all ids, minions included, and the deltaproxies.
+func startProxies(t *testing.T, c *lab.Cluster) (ids []string, deltas []*lab.Proxy) {
 	t.Helper()
 	ctx := t.Context()
 	pillars := map[string]string{"dummy.sls": "proxy: {proxytype: dummy}\nsite: of {{ grains['id'] }}\n"}
@@ -113,6 +145,9 @@ func startProxies(t *testing.T, c *lab.Cluster) (ids []string) {
 			p, err := h.NewProxy(v, id, c.LB.Host().Addr, over)
 			labtest.Must(t, err)
 			proxies, ids = append(proxies, p), append(ids, id)
+			if id == delta {
+				deltas = append(deltas, p)
+			}
 		}
 		ids = append(ids, subs...)
 	}
@@ -133,7 +168,7 @@ func startProxies(t *testing.T, c *lab.Cluster) (ids []string) {
 		labtest.Must(t, p.Start(ctx))
 		t.Cleanup(func() { _ = p.Kill() })
 	}
-	return append(ids, c.IDs()...)
+	return append(ids, c.IDs()...), deltas
 }
 
 // answerAll waits until all ids answer a command of n's master.

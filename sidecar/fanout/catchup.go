@@ -387,7 +387,7 @@ func (h *Hub) sealCopies(ctx context.Context, pubs []late.Publication, subscribe
 	for batch := range slices.Chunk(pubs, lateBatch) {
 		addressed := make([]fanned, 0, len(batch))
 		for _, p := range batch {
-			plain, err := late.Address(p.Plain, h.processes.Since(p.At.Add(lateMargin)))
+			plain, err := late.Address(p.Plain, h.cfg.LeaveOut(h.processes.Since(p.At.Add(lateMargin)), p.At))
 			if err != nil {
 				h.metrics.late.WithLabelValues("target").Add(float64(subscribers))
 				h.cfg.Logger.Debug("publication not given late", "jid", p.JID, "err", err)

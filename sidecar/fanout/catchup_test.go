@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -75,9 +76,15 @@ func (f *hubFixture) givenLate(t *testing.T, m *epochs.Material) (all [][]saltwi
 }
 
 // TestCatchUp_Newcomer: a newcomer is given what it missed in the order of publication, with growing serials, except
-// for minions of which a process has started since.
+// for minions of which a process has started since, and those that the keys tell of.
 func TestCatchUp_Newcomer(t *testing.T) {
 	f := newHubFixture(t)
+	f.cfg.LeaveOut = func(ids []string, _ time.Time) []string {
+		if slices.Contains(ids, "web2") {
+			return append(ids, "web4")
+		}
+		return ids
+	}
 	m := f.begin(t, 1, 0)
 	f.SignedIn("web1", []byte("old"))
 	f.processes.SignedIn(startedAt("web1", "old", time.Now().Add(-time.Hour))) // known for long
@@ -105,7 +112,7 @@ func TestCatchUp_Newcomer(t *testing.T) {
 			t.Errorf("serial %d after %d", peek.Serial, last)
 		}
 		last = peek.Serial
-		if peek.TgtType != "compound" || !strings.Contains(plain[i], ") and * and not L@web2") ||
+		if peek.TgtType != "compound" || !strings.Contains(plain[i], ") and * and not L@web2,web4") ||
 			strings.Contains(plain[i], "web3") {
 			t.Errorf("for %s %q", peek.TgtType, plain[i])
 		}

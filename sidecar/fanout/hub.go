@@ -46,7 +46,7 @@ type Publisher interface {
 	Give([]edge.Newcomer, []edge.Publication) int
 }
 
-// Config is what a hub needs. Withhold, Away, Minority, NotLate, Registerer and Algorithm may be nil.
+// Config is what a hub needs. Withhold, Away, Minority, NotLate, LeaveOut, Registerer and Algorithm may be nil.
 type Config struct {
 	Self   node.ID
 	Edge   Publisher
@@ -70,7 +70,10 @@ type Config struct {
 	// Minority reports whether this node may be one of a few that the others do not reach. nil: never.
 	Minority func() bool
 	// NotLate reports whether nothing may be given late: a syndic remembers no jobs. nil: everything may.
-	NotLate    func() bool
+	NotLate func() bool
+	// LeaveOut returns, sorted, the minions that must not be given what was published at a time: started, of which a
+	// process has signed in since, and others that are known to have started. nil: only started.
+	LeaveOut   func(started []string, published time.Time) []string
 	SignedIn   func(id string, epoch uint64) // a peer answered a sign-in inside a rotation's window
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -125,6 +128,9 @@ func New(cfg Config) *Hub {
 	}
 	if cfg.NotLate == nil {
 		cfg.NotLate = never
+	}
+	if cfg.LeaveOut == nil {
+		cfg.LeaveOut = func(started []string, _ time.Time) []string { return started }
 	}
 	if cfg.Ways == nil {
 		cfg.Ways = direct{}

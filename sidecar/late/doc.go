@@ -12,6 +12,7 @@
 // no such memory, and the one before it may have run the job, which may be why it has ended (service.restart,
 // system.reboot). It must not be given the job. Every process signs in before it subscribes, and shows a token of its
 // own each time it does (salt/crypt.py AsyncAuth.token), so what started when is known from the sign-ins of all nodes.
+// The proxies of a deltaproxy sign in after it has subscribed for them; they have its key and count as started with it.
 // Subscribers are anonymous: all get the same copy, whose target leaves those minions out.
 //
 // # Vocabulary

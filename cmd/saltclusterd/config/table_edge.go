@@ -60,8 +60,7 @@ func edgeOptions() []Option {
 		{
 			Name: "late_jobs", Section: section, field: func(c *Config) any { return &c.Edge.LateJobs },
 			Doc: "True: a minion that was between two connections when a job was published gets it when it is back, up to a minute late. Must be " +
-				"false where deltaproxies are, whose proxies sign in after they have begun to listen, and where minions have a lower " +
-				"minion_jid_queue_hwm than Salt's 100. Always off on a master with order_masters.",
+				"false where minions have a lower minion_jid_queue_hwm than Salt's 100. Always off on a master with order_masters.",
 		},
 		{
 			Name: "rotate_interval", Section: section, field: func(c *Config) any { return &c.Edge.RotateInterval },

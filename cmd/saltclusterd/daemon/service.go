@@ -293,6 +293,7 @@ func (s *service) buildEpochs(seeds *epochs.Seeds) error {
 		Away:     func(id node.ID) bool { return !m.Gossip.Alive(id) },
 		Minority: func() bool { return !m.Consensus.Status().HasQuorum },
 		NotLate:  func() bool { return !d.cfg.Edge.LateJobs || d.master.Bool("order_masters") },
+		LeaveOut: s.keys.LeaveOut,
 		Logger:   d.log, Registerer: d.reg,
 	})
 	s.rotation = rotation.NewEpochs(rotation.EpochsConfig{

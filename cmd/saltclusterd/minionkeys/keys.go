@@ -48,10 +48,13 @@ type Config struct {
 }
 
 // Keys are the minion keys of the cluster.
-type Keys struct{ cfg Config }
+type Keys struct {
+	cfg     Config
+	changes keyChanges
+}
 
 // New returns the keys of a log.
-func New(cfg Config) *Keys { return &Keys{cfg} }
+func New(cfg Config) *Keys { return &Keys{cfg: cfg} }
 
 // Accepted returns the accepted key of a minion.
 func (k *Keys) Accepted(id string) (pub string, ok bool) {

@@ -95,6 +95,52 @@ func set(t *testing.T, log *fakeLog, id string, to state.KeyState, pub string) {
 	apply(t, log, state.KeySet{ID: id, State: to, Pub: pub, BaseRev: log.View().KeyRev(id), Audit: audit("test")})
 }
 
+// TestLeaveOut: the ids of a deltaproxy have one key, and start together; a minion whose key was decided about later than
+// something was published is not meant by that.
+func TestLeaveOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, log, _ := newKeys(t)
+		decide := func(id string, to state.KeyState, pub string) {
+			t.Helper()
+			apply(t, log, state.KeySet{ID: id, State: to, Pub: pub, BaseRev: log.View().KeyRev(id),
+				Audit: state.Audit{By: "m1", At: time.Now().UnixMilli(), Cause: "test"}})
+		}
+		for _, id := range []string{"control", "sub1", "sub2"} {
+			decide(id, state.KeyAccepted, "pub-1")
+		}
+		decide("web", state.KeyAccepted, "pub-2")
+		decide("pending", state.KeyPending, "pub-1")
+		time.Sleep(time.Minute)
+		published := time.Now()
+		check := func(what string, want []string, started ...string) {
+			t.Helper()
+			if got := k.LeaveOut(started, published); !slices.Equal(got, want) {
+				t.Errorf("%s, started %q: %q, want %q", what, started, got, want)
+			}
+		}
+		check("nothing has changed", nil)
+		check("nothing has changed", []string{"web"}, "web")
+		check("nothing has changed", []string{"unknown"}, "unknown")
+		check("nothing has changed", []string{"control", "sub1", "sub2", "web"}, "control", "web")
+		check("nothing has changed", []string{"control", "sub1", "sub2"}, "sub2")
+
+		time.Sleep(2 * clocksApart)
+		decide("sub1", state.KeyDeleted, "")
+		decide("sub2", state.KeyDeleted, "")
+		check("two were deleted", []string{"control", "sub1", "sub2"}, "control")
+		time.Sleep(time.Second)
+		decide("sub2", state.KeyAccepted, "pub-3")
+		check("and one is accepted again", []string{"control", "sub1", "sub2"}, "control")
+		published = time.Now().Add(2 * clocksApart)
+		check("later", []string{"control"}, "control")
+		time.Sleep(keepChanges + time.Second)
+		decide("web", state.KeyRejected, "pub-2")
+		if check("much later", []string{"web"}); len(k.changes.latest) != 1 {
+			t.Errorf("%d changes are remembered", len(k.changes.latest))
+		}
+	})
+}
+
 func TestKeys_States(t *testing.T) {
 	k, log, _ := newKeys(t)
 	set(t, log, "web", state.KeyAccepted, "pub-web")

@@ -1,0 +1,73 @@
+package minionkeys
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"saltclusterd/consensus/state"
+)
+
+const (
+	// keepChanges is for how long changes of keys are remembered: longer than publications are given late.
+	keepChanges = 2 * time.Minute
+	// clocksApart is how far the clock of the node that decided about a key may be behind that of one that published.
+	clocksApart = 5 * time.Second
+)
+
+// keyChanges are the latest changes of keys, and which minions share one.
+type keyChanges struct {
+	mu     sync.Mutex
+	rev    uint64              // up to which changes are known
+	latest []state.KeyChange   // no older than keepChanges
+	groups map[string][]string // by minion whose accepted key others have as well: all that have it
+}
+
+// LeaveOut lists the minions that must not be given what was published at since: those of started, of which a process
+// has signed in after it; the accepted ones that have the key of one of them; and those whose key was decided about
+// later. The ids of a deltaproxy are one process, which has subscribed before its proxies sign in; all have its key
+// (salt/metaproxy/deltaproxy.py gives them its pki_dir), unless their keys were deleted meanwhile.
+func (k *Keys) LeaveOut(started []string, since time.Time) []string {
+	k.changes.mu.Lock()
+	defer k.changes.mu.Unlock()
+	k.changes.follow(k.cfg.Log.View())
+	all := slices.Clone(started)
+	for _, id := range started {
+		all = append(all, k.changes.groups[id]...)
+	}
+	from := since.Add(-clocksApart).UnixMilli()
+	for _, c := range k.changes.latest {
+		if c.At >= from {
+			all = append(all, c.ID)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// follow brings c up to date. The caller holds mu.
+func (c *keyChanges) follow(view state.View) {
+	if c.groups != nil && c.rev == view.Rev() {
+		return
+	}
+	oldest := time.Now().Add(-keepChanges).UnixMilli()
+	c.latest = slices.DeleteFunc(append(c.latest, view.KeysSince(c.rev)...),
+		func(c state.KeyChange) bool { return c.At < oldest })
+	byKey := map[string][]string{}
+	view.Keys(func(key state.Key) bool {
+		if key.State == state.KeyAccepted {
+			pub := strings.TrimSpace(key.Pub)
+			byKey[pub] = append(byKey[pub], key.ID)
+		}
+		return true
+	})
+	c.rev, c.groups = view.Rev(), map[string][]string{}
+	for _, ids := range byKey {
+		if len(ids) > 1 {
+			for _, id := range ids {
+				c.groups[id] = ids
+			}
+		}
+	}
+}
