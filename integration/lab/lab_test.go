@@ -104,6 +104,32 @@ func TestKillTakesTheWholeTree(t *testing.T) {
 	})
 }
 
+// TestKillLeavesNoZombies: a daemon that is started right after it was killed must not find its former process id.
+func TestKillLeavesNoZombies(t *testing.T) {
+	l := newLab(t, true)
+	pidFile := filepath.Join(l.Dir(), "pids")
+	const most = 50
+	p := host(t, l, "m1").NewProcess(lab.Spec{Name: "tree", Argv: []string{"/bin/sh", "-c",
+		fmt.Sprintf("for i in $(seq %d); do sleep 100 & echo $! >> %s; done; wait", most, pidFile)}})
+	labtest.Must(t, p.Start(t.Context()))
+	var pids []string
+	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the children", func(context.Context) error {
+		raw, err := os.ReadFile(pidFile)
+		if pids = strings.Fields(string(raw)); err == nil && len(pids) < most {
+			err = fmt.Errorf("%d of them", len(pids))
+		}
+		return err
+	}))
+	labtest.Must(t, p.Kill())
+	for _, text := range pids {
+		pid, err := strconv.Atoi(text)
+		labtest.Must(t, err)
+		if s := state(pid); s != "" {
+			t.Errorf("process %d is still there: %s", pid, s)
+		}
+	}
+}
+
 func TestWaitReady_ProcessExits(t *testing.T) {
 	l := newLab(t, true)
 	p := host(t, l, "m1").NewProcess(lab.Spec{

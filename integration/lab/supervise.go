@@ -96,7 +96,21 @@ func supervise(text string) (int, error) {
 		os.Exit(124)
 	}()
 	code := reap(&main)
-	return code, killTree(os.Getpid(), 10*time.Second)
+	err = killTree(os.Getpid(), 10*time.Second)
+	reapRest()
+	return code, err
+}
+
+// reapRest reaps whoever has ended. They would be left to init, which may take its time, and a daemon that finds the
+// process id of its pid file meanwhile does not start ("An instance is already running").
+func reapRest() {
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
+		if err != syscall.EINTR && (err != nil || pid == 0) {
+			return
+		}
+	}
 }
 
 // start starts the command, below its seams if it has any.
