@@ -44,6 +44,12 @@ var ownRules = map[string]ownRule{
 		message: "The option ext_pillar is not the same on all masters: a minion's pillar depends on the master that renders it.",
 		fix:     "Set the same ext_pillar in the configuration of every master.",
 	},
+	"master_sign_pubkey": {
+		message: "The masters do not sign the cluster's public key alike (master_sign_pubkey, master_sign.pem): a minion with " +
+			"verify_master_pubkey_sign refuses the masters whose master_sign.pub it does not have, and one without it those that sign.",
+		fix: "Set the same master_sign_pubkey in the configuration of every master, have the same master_sign.pem and master_sign.pub " +
+			"in the pki_dir of each, and restart the salt-masters.",
+	},
 	"autosign": {
 		message: "The masters accept or reject new minions by files that are not the same (%s): which minion gets in depends on the master that it meets.",
 		alone:   "New minions are accepted or rejected by what %s names, which lies on this host, and a minion may meet any master.",
@@ -112,6 +118,7 @@ func OwnOf(cfg *Config, replicated bool) Own {
 	own, r := Own{}, newReader()
 	own["gpg"] = gpgKeys(gpgDir(cfg))
 	own["vault"] = onOff(cfg.Bool("vault"))
+	own["master_sign_pubkey"] = r.signDigest(cfg)
 	for _, option := range append([]string{"ext_pillar"}, alikeOptions...) {
 		v, _ := cfg.Raw(option)
 		own[option] = optionDigest(v)

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"saltclusterd/sidecar/saltcrypt"
 )
 
 // writeTree writes files below a new directory, and returns that.
@@ -102,6 +104,15 @@ func TestCheckActors(t *testing.T) {
 	}
 }
 
+func signingKey(t *testing.T) string {
+	t.Helper()
+	key, err := saltcrypt.GenerateMasterKey(2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(key.PEM())
+}
+
 // Each item of ownRules: what it takes to be found on a host alone, and on two masters of which one has it, or both, or
 // each its own.
 func TestMastersOwn(t *testing.T) {
@@ -112,6 +123,7 @@ func TestMastersOwn(t *testing.T) {
 		"on/a.sls": "a", "id": "key", "id.pub": "key",
 		"repo/.git": "gitdir: elsewhere", "repo/states/top.sls": "", "with/formulas/apache/.git/HEAD": "ref",
 		"deep/a/b/c/.git/HEAD": "ref", "etc/.git/HEAD": "ref", "etc/.etckeeper": "", "etc/salt/top.sls": "",
+		"pki/master_sign.pem": signingKey(t), "pki2/master_sign.pem": signingKey(t),
 	})
 	if err := os.Symlink(filepath.Join(dir, "repo/states"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
@@ -127,6 +139,14 @@ func TestMastersOwn(t *testing.T) {
 		"no gpg keys":         {at("gpg_keydir: DIR/none\n"), "", "", ""},
 		"vault on one":        {"vault: {server: {url: u}}\n", "", "vault", "vault"},
 		"vault, other tokens": {"vault: {auth: {token: a}}\n", "vault: {auth: {token: b}}\n", "vault", ""},
+		"the same signing key": {at("master_sign_pubkey: True\npki_dir: DIR/pki\n"), at("master_sign_pubkey: True\npki_dir: DIR/pki\n"),
+			"", ""},
+		"signing on one":   {at("master_sign_pubkey: True\npki_dir: DIR/pki\n"), "", "", "master_sign_pubkey"},
+		"two signing keys": {at("master_sign_pubkey: True\npki_dir: DIR/pki\n"), at("master_sign_pubkey: True\npki_dir: DIR/pki2\n"), "", "master_sign_pubkey"},
+		"a signing key that is not read": {at("master_sign_pubkey: True\npki_dir: DIR/pki\n"),
+			"master_sign_pubkey: True\npki_dir: /nonexistent\n", "", ""},
+		"a signature made beforehand": {at("master_sign_pubkey: True\npki_dir: DIR/pki\n"),
+			at("master_sign_pubkey: True\nmaster_use_pubkey_signature: True\npki_dir: DIR/pki2\n"), "", ""},
 		"ext_pillar":          {"ext_pillar: [{cmd_yaml: a}]\n", "ext_pillar: [{cmd_yaml: b}]\n", "", "ext_pillar"},
 		"the same ext_pillar": {"ext_pillar: [{cmd_yaml: a}]\n", "ext_pillar: [{cmd_yaml: a}]\n", "", ""},
 		"a remote on one": {"fileserver_backend: [git]\ngitfs_remotes: [https://h/r]\n", "fileserver_backend: [git]\n", "",

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"saltclusterd/sidecar/saltcrypt"
 )
 
 // What stands in the place of a digest: nothing can be said about it; it is too many, or too large.
@@ -57,6 +59,26 @@ func (r *boundedReader) fileDigest(path string) string {
 		return unreadable
 	}
 	return digestOf(text)
+}
+
+// signDigest is a digest of the public half of what the master signs its public key with, "" when it does not sign. A
+// signature made beforehand is not compared: it may be another one of the same key.
+func (r *boundedReader) signDigest(cfg *Config) string {
+	if !cfg.Bool("master_sign_pubkey") {
+		return ""
+	}
+	if cfg.Bool("master_use_pubkey_signature") {
+		return unreadable
+	}
+	pem, err := r.readFile(filepath.Join(cfg.PkiDir, cfg.Text("master_sign_key_name")+".pem"), maxDigested)
+	if err != nil {
+		return unreadable // in a store of the master's, or not made yet
+	}
+	key, err := saltcrypt.ParseMasterKey(pem)
+	if err != nil {
+		return unreadable
+	}
+	return digestOf([]byte(key.PublicText()))
 }
 
 // dirDigest is a digest of the files of a directory.
