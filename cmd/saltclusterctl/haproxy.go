@@ -41,6 +41,8 @@ func newHAProxyCommand(e *console.Env) *cli.Command {
 				DefaultText: "agent_check_listen"},
 			&cli.IntFlag{Name: "minions", Usage: "make room for `N` minions",
 				DefaultText: "twice those there are, 5000 at least"},
+			&cli.IntFlag{Name: "api", Usage: "carry salt-api, too, which listens on `PORT` of every node; a client stays on one",
+				DefaultText: "none"},
 			&cli.StringFlag{Name: "stats-socket", Usage: "HAProxy's own admin socket at `PATH`"},
 			&cli.StringFlag{Name: "user",
 				Usage: "run HAProxy as `ACCOUNT`, user and group, once it has its ports: haproxy on Debian and Red Hat", DefaultText: "as who starts it"},
@@ -83,8 +85,11 @@ func runHAProxy(c *cli.Context, e *console.Env) error {
 	if strings.ContainsAny(c.String("user"), " \t\r\n#") {
 		return console.Usagef("--user haproxy", "no such user %q", c.String("user"))
 	}
+	if port := c.Int("api"); port < 0 || port > 65535 || port == facts.PublishPort || port == facts.RetPort {
+		return console.Usagef("--api 8000", "salt-api cannot be on port %d", port)
+	}
 	o := haproxy.Options{Bind: c.StringSlice("bind"), StatsSocket: c.String("stats-socket"), User: c.String("user"),
-		Fragment: c.Bool("fragment")}
+		Fragment: c.Bool("fragment"), API: c.Int("api")}
 	if c.Bool("send-proxy") {
 		o.PublishProxy, o.RequestProxy = "send-proxy-v2", "send-proxy-v2"
 	}

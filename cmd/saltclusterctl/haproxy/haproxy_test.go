@@ -28,6 +28,7 @@ func variants() map[string]func() (Facts, Options) {
 			f.AgentPort, f.ProxyProtocol, f.Minions = 4581, true, 40_000
 			return f, Options{Bind: []string{"127.0.0.1", "::1"}, StatsSocket: "/tmp/haproxy-stats.sock"}
 		},
+		"api":       func() (Facts, Options) { return facts(), Options{Bind: []string{"10.0.0.5"}, API: 8000} },
 		"fragment":  func() (Facts, Options) { return facts(), Options{Fragment: true} },
 		"no_health": func() (Facts, Options) { f := facts(); f.HealthPort = 0; return f, Options{} },
 		"one_port":  func() (Facts, Options) { return facts(), Options{NoRequest: true, Idle: 30500 * time.Millisecond} },

@@ -19,6 +19,7 @@ type Options struct {
 	User         string        // account, and group, as which HAProxy works; empty: the one that starts it
 	Fragment     bool          // without global and defaults, to be added to a file there is
 	MaxConn      int           // of all and of each port; 0: by the number of minions
+	API          int           // port of salt-api, which HAProxy carries as well; 0: it does not
 	NoPublish    bool
 	NoRequest    bool
 }
@@ -28,6 +29,7 @@ const (
 	defaultMinions = 5000
 	publishTunnel  = 24 * time.Hour
 	requestTunnel  = time.Hour
+	apiSession     = 12 * time.Hour // as long as a token of Salt lives (token_expire)
 )
 
 var file = template.Must(template.New("haproxy.cfg").Parse(`{{if not .Fragment -}}
@@ -81,6 +83,29 @@ listen {{.Name}}
     server {{.Name}} {{.Address}}{{.Check}}{{.Proxy}}
 {{- end}}
 {{end -}}
+{{- with .APISection}}
+# {{.About}}
+# A client stays on one node, because a session of rest_cherrypy is known to the salt-api that has made it.
+listen {{.Name}}
+{{- range .Binds}}
+    bind {{.}}
+{{- end}}
+    mode tcp
+    balance {{.Balance}}
+    stick-table type ipv6 size 100k expire {{.Sticky}}
+    stick on src
+    timeout connect 5s
+    timeout client 1m
+    timeout server 1m
+    timeout tunnel {{.Tunnel}}
+    option clitcpka
+    option srvtcpka
+    retries 2
+    option redispatch 1
+{{- range .Servers}}
+    server {{.Name}} {{.Address}}{{.Check}}
+{{- end}}
+{{end -}}
 `))
 
 type page struct {
@@ -89,10 +114,13 @@ type page struct {
 	Limit    int
 	Files    int
 	Sections []section
+	// APISection is of salt-api; nil: none.
+	APISection *section
 }
 
 type section struct {
 	Name, About, Balance, Tunnel, Probe string
+	Sticky                              string // how long a client keeps its node
 	Binds                               []string
 	MaxConn                             int
 	Servers                             []serverLine
@@ -125,6 +153,9 @@ func Write(f Facts, o Options) (string, error) {
 		s.Tunnel = o.tunnelTime(requestTunnel)
 		p.Sections = append(p.Sections, s)
 	}
+	if o.API != 0 {
+		p.APISection = f.newAPISection(o)
+	}
 	var b strings.Builder
 	if err := file.Execute(&b, p); err != nil {
 		return "", fmt.Errorf("write an HAProxy configuration: %w", err)
@@ -152,18 +183,39 @@ func (f Facts) newSection(o Options, of side, proxy string) section {
 		s.MaxConn = o.MaxConn
 	}
 	port := strconv.Itoa(of.port)
-	for _, a := range o.Bind {
-		s.Binds = append(s.Binds, net.JoinHostPort(a, port))
-	}
-	if len(o.Bind) == 0 {
-		s.Binds = []string{":" + port}
-	}
+	s.Binds = o.binds(port)
 	for _, n := range f.Servers {
 		line := serverLine{Name: n.Name, Address: net.JoinHostPort(n.Address, port), Check: f.checkOptions()}
 		if proxy != "" {
 			line.Proxy = " " + proxy
 		}
 		s.Servers = append(s.Servers, line)
+	}
+	return s
+}
+
+// binds are the addresses that HAProxy listens on for a port.
+func (o Options) binds(port string) (out []string) {
+	for _, a := range o.Bind {
+		out = append(out, net.JoinHostPort(a, port))
+	}
+	if len(out) == 0 {
+		out = []string{":" + port}
+	}
+	return out
+}
+
+// newAPISection is for salt-api, which answers for the salt-master of its own host only: its port is checked, not what
+// the node says of minions. TLS passes through.
+func (f Facts) newAPISection(o Options) *section {
+	port := strconv.Itoa(o.API)
+	s := &section{
+		Name: "salt-api", About: "salt-api, with or without TLS. Event streams may be silent for long.",
+		Balance: "roundrobin", Tunnel: formatTime(requestTunnel), Sticky: formatTime(apiSession), Binds: o.binds(port),
+	}
+	for _, n := range f.Servers {
+		s.Servers = append(s.Servers, serverLine{Name: n.Name, Address: net.JoinHostPort(n.Address, port),
+			Check: " check inter 1s fall 2 rise 2 on-marked-down shutdown-sessions"})
 	}
 	return s
 }
