@@ -95,8 +95,8 @@ test-storm: build ## 5,000 played minions on three nodes: the AES key changes, a
 test-shared: build ## masters of three versions with keys, roots and jobs on one share: it hangs, and they leave it
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 40m -v -run '^(TestShared|TestMigrate)$$' ./integration/scenario/
 
-test-adopt: build ## running masters with minions become nodes: one (and leaves again), two side by side, those of Salt's own cluster
-	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 60m -v -run '^TestAdopt' ./integration/scenario/
+test-adopt: build ## running masters with minions become nodes: one (and leaves again), two side by side (and leave), those of Salt's own cluster
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 80m -v -run '^TestAdopt' ./integration/scenario/
 
 .PHONY: test-parity
 test-parity: build ## what operators type, asked of a bare master of each version and of ours at once (ARGS=-update: what make test compares with)

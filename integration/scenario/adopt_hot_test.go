@@ -25,9 +25,15 @@ type hotSite struct {
 	addrs   []string
 	minions map[string]*lab.Minion
 	pids    map[string]int
+	joining []string // what the second one needs to join
 }
 
 func newHotSite(t *testing.T, version string) *hotSite {
+	return newHotSiteWith(t, version, nil, (*hotSite).shareKey)
+}
+
+// newHotSiteWith gives the masters these settings, and has keys lay out what they are known by.
+func newHotSiteWith(t *testing.T, version string, settings lab.Settings, keys func(*hotSite)) *hotSite {
 	l := labtest.New(t, lab.Options{})
 	if !l.Namespaces() {
 		t.Skip("needs root: masters on all addresses of hosts of their own")
@@ -36,13 +42,14 @@ func newHotSite(t *testing.T, version string) *hotSite {
 	for i, name := range []string{"m1", "m2"} {
 		h, err := l.Host(ctx, name)
 		labtest.Must(t, err)
-		m, err := h.NewMaster(version, h.Addr, lab.Settings{"interface": "0.0.0.0", "timeout": 5, "gather_job_timeout": 15})
+		m, err := h.NewMaster(version, h.Addr, lab.Settings{"interface": "0.0.0.0", "timeout": 5, "gather_job_timeout": 15},
+			settings)
 		labtest.Must(t, err)
 		s.addrs = append(s.addrs, h.Addr)
 		s.masters[i] = &adopter{t: t, bare: &lab.Bare{Lab: l, Master: m},
 			node: &lab.Node{Host: h, Master: m, Daemon: m.NewSetup()}}
 	}
-	s.shareKey()
+	keys(s)
 	for _, a := range s.masters {
 		labtest.Must(t, a.bare.Master.Start(ctx))
 	}
@@ -55,10 +62,18 @@ func newHotSite(t *testing.T, version string) *hotSite {
 
 // minion starts one.
 func (s *hotSite) minion(id string, over lab.Settings) {
-	h, err := s.masters[0].bare.Lab.Host(s.t.Context(), "min")
+	s.minionOn("min", id, nil, over)
+}
+
+// minionOn starts one on a host, prepared before that.
+func (s *hotSite) minionOn(host, id string, prepare func(*lab.Minion), over lab.Settings) {
+	h, err := s.masters[0].bare.Lab.Host(s.t.Context(), host)
 	labtest.Must(s.t, err)
 	m, err := h.NewMinion(lab.Versions[len(s.minions)%len(lab.Versions)], id, s.addrs[0], over)
 	labtest.Must(s.t, err)
+	if prepare != nil {
+		prepare(m)
+	}
 	labtest.Must(s.t, m.Start(s.t.Context()))
 	s.minions[id], s.pids[id] = m, m.PID()
 }
@@ -102,15 +117,19 @@ func (s *hotSite) these(ids ...string) (out []*lab.Minion) {
 }
 
 // shareKey gives both masters one key pair, as Salt's manual has it for masters that minions use side by side.
-func (s *hotSite) shareKey() {
+func (s *hotSite) shareKey() { s.layOut("master", s.masters[:]...) }
+
+// layOut gives masters a new key pair of that name.
+func (s *hotSite) layOut(name string, masters ...*adopter) *saltcrypt.MasterKey {
 	key, err := saltcrypt.GenerateMasterKey(2048)
 	labtest.Must(s.t, err)
-	for _, a := range s.masters {
+	for _, a := range masters {
 		dir := a.bare.Master.PKIDir()
 		labtest.Must(s.t, os.MkdirAll(dir, 0o700))
-		labtest.Must(s.t, os.WriteFile(filepath.Join(dir, "master.pem"), key.PEM(), 0o400))
-		labtest.Must(s.t, os.WriteFile(filepath.Join(dir, "master.pub"), []byte(key.PublicText()), 0o644))
+		labtest.Must(s.t, os.WriteFile(filepath.Join(dir, name+".pem"), key.PEM(), 0o400))
+		labtest.Must(s.t, os.WriteFile(filepath.Join(dir, name+".pub"), []byte(key.PublicText()), 0o644))
 	}
+	return key
 }
 
 func (s *hotSite) accept(master int, ids ...string) {
@@ -297,7 +316,7 @@ func (s *hotSite) prepare(files string) (refused func(*adopter)) {
 func (s *hotSite) follow(files string, then func()) {
 	a, b := s.masters[0], s.masters[1]
 	to := a.node.Addr
-	a.says(b.ctl(0, "join", to, "--token-file", filepath.Join(files, "token")), "m2 is a")
+	a.says(b.ctl(0, append([]string{"join", to, "--token-file", filepath.Join(files, "token")}, s.joining...)...), "m2 is a")
 	if b.reaches == nil { // nobody has noticed; what it publishes reaches the minions of the other one, too, from now on
 		b.reaches = func(ctx context.Context) error { return atLeast(ctx, b) }
 		defer func() { b.reaches = nil }()
@@ -310,29 +329,21 @@ func (s *hotSite) follow(files string, then func()) {
 	a.says(b.ctl(0, "setup"), "nothing is left to do")
 }
 
-// Minions with master_type: failover answer on one of their masters all the while, whichever of them has become a node,
-// and find the other node when theirs dies.
-func TestAdoptFailover(t *testing.T) {
-	if os.Getenv("SALTCLUSTER_LONG") == "" {
-		t.Skip("takes minutes; make test-adopt")
-	}
-	s := newHotSite(t, lab.Versions[1])
-	ctx, a, b := t.Context(), s.masters[0], s.masters[1]
-	ids := []string{"fail1", "fail2", "fail3"}
-	for i, id := range ids {
-		list := slices.Clone(s.addrs)
-		if i == 1 {
-			slices.Reverse(list)
-		}
-		s.minion(id, lab.Settings{"master": list, "master_type": "failover", "master_alive_interval": 5})
-	}
-	s.accept(0, "fail1", "fail3")
-	s.accept(1, "fail2")
-	for _, id := range ids { // as such sites have it: each master knows all keys
+// inFailover has both masters accept these minions, as sites with minions in failover have it, and each count as
+// reached where it answers one of the masters.
+func (s *hotSite) inFailover(ids ...string) {
+	for _, id := range ids {
+		pub := filepath.Join(s.minions[id].PKIDir(), "minion.pub")
+		eventually(s.t, time.Minute, "the key of "+id, func() bool {
+			raw, err := os.ReadFile(pub)
+			return err == nil && strings.Contains(string(raw), "-----END")
+		})
+		raw, err := os.ReadFile(pub)
+		labtest.Must(s.t, err)
 		for _, m := range s.masters {
-			raw, err := os.ReadFile(filepath.Join(s.minions[id].PKIDir(), "minion.pub"))
-			labtest.Must(t, err)
-			labtest.Must(t, os.WriteFile(filepath.Join(m.bare.Master.PKIDir(), "minions", id), raw, 0o644))
+			dir := m.bare.Master.PKIDir()
+			labtest.Must(s.t, os.WriteFile(filepath.Join(dir, "minions", id), raw, 0o644))
+			_ = os.Remove(filepath.Join(dir, "minions_pre", id))
 		}
 	}
 	for _, m := range s.masters {
@@ -352,6 +363,25 @@ func TestAdoptFailover(t *testing.T) {
 				})
 		}
 	}
+}
+
+// Minions with master_type: failover answer on one of their masters all the while, whichever of them has become a node,
+// and find the other node when theirs dies.
+func TestAdoptFailover(t *testing.T) {
+	if os.Getenv("SALTCLUSTER_LONG") == "" {
+		t.Skip("takes minutes; make test-adopt")
+	}
+	s := newHotSite(t, lab.Versions[1])
+	ctx, a, b := t.Context(), s.masters[0], s.masters[1]
+	ids := []string{"fail1", "fail2", "fail3"}
+	for i, id := range ids {
+		list := slices.Clone(s.addrs)
+		if i == 1 {
+			slices.Reverse(list)
+		}
+		s.minion(id, lab.Settings{"master": list, "master_type": "failover", "master_alive_interval": 5})
+	}
+	s.inFailover(ids...)
 	labtest.Must(t, a.reached(ctx))
 	before := s.minionKeys()
 	files := t.TempDir()
