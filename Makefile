@@ -174,8 +174,8 @@ test-identity: build ## master.pem of all nodes is replaced under minions of thr
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestIdentity$$' ./integration/scenario/
 
 .PHONY: test-failback
-test-failback: build ## minions without a load balancer: with both nodes in their list, with a name for all; nodes are killed and come back
-	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 40m -v -run '^(TestFailback|TestNames)$$' ./integration/scenario/
+test-failback: build ## minions with both nodes in their list, with a name for all, with a random_reauth_delay; nodes are killed and come back
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 60m -v -run '^(TestFailback|TestNames|TestReauthDelay)$$' ./integration/scenario/
 
 .PHONY: test-sha224
 test-sha224: build ## minions whose RSA is with SHA-224 only, as in FIPS mode, beside usual ones
