@@ -142,6 +142,10 @@ test-releases: setup build ## older releases of each Salt line: their buses and 
 test-proxies: build ## salt-proxy and deltaproxies of two versions behind HAProxy: answers, presence, a node that dies, one id that is rejected
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestProxies$$' ./integration/scenario/
 
+.PHONY: test-syndics
+test-syndics: build ## a syndic beside each master of a cluster, below a master of masters; a node is dead
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestSyndicsBeside$$' ./integration/scenario/
+
 .PHONY: test-version2
 test-version2: setup build ## a minion of 3006.9, whose payload version is 2, where nodes and masters allow that
 	@integration/setup/older 3006.9 >/dev/null

@@ -12,22 +12,27 @@ type Syndic struct {
 
 // NewSyndic lays out a master with its syndic, whose master above is at the address given.
 func (h *Host) NewSyndic(version, above string, over ...Settings) (*Syndic, error) {
-	path, err := h.lab.saltTool(version, "salt-syndic")
+	m, err := h.NewMaster(version, h.Addr, append([]Settings{{"syndic_master": above}}, over...)...)
 	if err != nil {
 		return nil, err
 	}
-	s := &Syndic{ID: h.Name}
-	if s.Master, err = h.NewMaster(version, h.Addr, append([]Settings{{"syndic_master": above}}, over...)...); err != nil {
+	return m.NewSyndic()
+}
+
+// NewSyndic lays out a syndic beside a master that has syndic_master.
+func (m *Master) NewSyndic() (*Syndic, error) {
+	h := m.Host()
+	path, err := h.lab.saltTool(m.Version, "salt-syndic")
+	if err != nil {
 		return nil, err
 	}
 	own := Settings{ // it reads both files
 		"id": h.Name, "user": currentUser(), "root_dir": h.dir, "acceptance_wait_time": 2, "random_reauth_delay": 3,
 		"enable_fqdns_grains": false, "enable_gpu_grains": false,
 	}
-	if err := writeConfig(filepath.Join(s.Master.ConfigDir, "minion"), own); err != nil {
+	if err := writeConfig(filepath.Join(m.ConfigDir, "minion"), own); err != nil {
 		return nil, err
 	}
-	argv := []string{path, "-c", s.Master.ConfigDir, "-l", "warning"}
-	s.Process = h.NewProcess(Spec{Name: "syndic", Argv: argv, Env: s.Master.Env()})
-	return s, nil
+	argv := []string{path, "-c", m.ConfigDir, "-l", "warning"}
+	return &Syndic{ID: h.Name, Master: m, Process: h.NewProcess(Spec{Name: "syndic", Argv: argv, Env: m.Env()})}, nil
 }
