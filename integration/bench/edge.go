@@ -127,7 +127,7 @@ func (b *bench) echo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.table("Echo through the request port", "Requests of libzmq's REQ sockets in lockstep.", []string{
+	b.table("Echo through the request port", "REQ sockets of libzmq send requests in lockstep.", []string{
 		"clients", "libzmq ROUTER req/s", "edge req/s", "ratio", "p99 ms libzmq", "p99 ms edge", "ratio",
 		"CPU µs/req libzmq", "edge",
 	}, rows)
@@ -151,7 +151,7 @@ func (b *bench) fanout(ctx context.Context) error {
 		return err
 	}
 	b.table("Bursts through the publish port",
-		"Bursts to libzmq's SUB sockets, each when the one before has arrived everywhere.", []string{
+		"SUB sockets of libzmq receive bursts. Each burst starts when the previous one has arrived everywhere.", []string{
 			"subscribers", "bytes", "libzmq PUB deliveries/s", "edge", "ratio", "CPU µs/delivery libzmq", "edge",
 			"MiB after, edge",
 		}, rows)

@@ -41,9 +41,9 @@ func (b *bench) forward(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.table("Forwarded requests", fmt.Sprintf("`_file_envs` for %s per side and round, asked directly and through "+
-		"saltclusterd; each reply opened. The stand-in is a ROUTER that opens each request and seals an empty map: no stock "+
-		"master answers %d requests/s. Its rows have the targets.", b.forwardFor(), fullRate),
+	b.table("Forwarded requests", fmt.Sprintf("`_file_envs` for %s per side and round, sent directly and through "+
+		"saltclusterd. Each reply is decrypted. No stock master answers %d requests/s, so the targets apply to a stand-in: a "+
+		"ROUTER that decrypts each request and answers with an encrypted empty map.", b.forwardFor(), fullRate),
 		[]string{
 			"master", "requests/s", "saltclusterd CPU µs/request", "master CPU ms/request, direct", "through", "ratio",
 			"p50 ms direct", "through", "p99 ms direct", "through", "added", "target", "",

@@ -78,18 +78,19 @@ func (b *bench) herds(ctx context.Context) error {
 			}
 			rows = append(rows, append([]string{version, what, bare.show(format), ours.show(format), shown}, verdict...))
 		}
-		row("returns that their minions gave up", bare.lost, ours.lost, 0, "%.0f")
-		row("s, publication until none waits for an acknowledgement", bare.acked, ours.acked, job, "%.2f")
-		row("s, publication until whole in the job cache", bare.cached, ours.cached, job, "%.2f")
+		row("returns given up by their minions", bare.lost, ours.lost, 0, "%.0f")
+		row("s, until all returns are acknowledged or given up", bare.acked, ours.acked, job, "%.2f")
+		row("s, until the job cache has all returns", bare.cached, ours.cached, job, "%.2f")
 		row("s, the command line tool", bare.cli, ours.cli, cli, "%.1f")
 		row("CPU ms per minion, master and saltclusterd", bare.cpu, ours.cpu, 0, "%.2f")
 	}
 	b.table(fmt.Sprintf("test.ping of %d minions", b.herd), fmt.Sprintf(
-		"Published with `salt --async`, answered at once by %d played minions of 3006, 3007 and 3008 in turn that behave as "+
-			"stock ones do. Time from the first minion that has it to the last return acknowledged or given up after three "+
-			"tries, and until the job cache has all. The command line tool: `salt -t %d '*' test.ping`, from start to end. Sides "+
-			"after each other; ours over the median of bare. Before each job the master is waited for: all minions "+
-			"subscribed, no minion signing in, %d requests answered within %s each.",
+		"The job is published with `salt --async`. %d played minions of 3006, 3007 and 3008, which behave as stock ones do, "+
+			"answer at once. Both times start when the first minion has the job. One ends when the last return is acknowledged, "+
+			"or given up after three tries; the other when the job cache has all returns. The command line tool is "+
+			"`salt -t %d '*' test.ping`, from start to exit. The sides run one after the other, so a ratio is a figure of ours "+
+			"divided by the median of the master alone. Each job starts once all minions are subscribed, none is signing in, "+
+			"and %d requests were answered within %s each.",
 		b.herd, int(cliTimeout.Seconds()), calmProbes, calmAnswer),
 		[]string{"Salt", "figure", "master alone", "behind saltclusterd", "ratio", "target", ""}, rows)
 	return nil

@@ -38,15 +38,15 @@ func (b *bench) keys(ctx context.Context) error {
 		}
 		row("a changed key is denied", alone.denied, behind.denied, bare.version)
 		row("`salt-key -r`", alone.command, behind.command, bare.version)
-		row("a rejected minion is told", alone.rejected, behind.rejected, bare.version)
+		row("a rejected minion notices", alone.rejected, behind.rejected, bare.version)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	b.table("Changed and rejected keys", "Seconds: from the start of a minion with another key than the accepted one "+
-		"until that is denied; for `salt-key -r` of a pending key; and from its end until the minion, which asks every "+
-		"2 s here, is told.",
+	b.table("Changed and rejected keys", "Three times, in seconds: from the start of a minion with a key other than "+
+		"the accepted one until its key is denied; the run time of `salt-key -r` for a pending key; and from the end of that "+
+		"command until the minion, which asks every 2 s here, logs the rejection.",
 		[]string{"Salt", "step", "master alone", "behind saltclusterd", "ratio"}, rows)
 	return nil
 }

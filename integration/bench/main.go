@@ -127,6 +127,7 @@ func (b *bench) measure(ctx context.Context) error {
 	defer cancel()
 	start := time.Now()
 	b.run = header(b.quick)
+	fmt.Println("Figures of the form 1/2/3 are the minimum, median and maximum of the rounds.")
 	b.say = func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "bench: %5.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
 	}

@@ -44,7 +44,8 @@ func (b *bench) memory(ctx context.Context) error {
 			judged(per[i], "%.0f KiB", perSubscriberGoal)...))
 	}
 	b.table("Memory with idle subscribers", fmt.Sprintf(
-		"Resident memory of saltclusterd without subscribers, and what each adds %s after the last connection.", settle),
+		"Resident memory of saltclusterd without subscribers, and the memory each subscriber adds, measured %s after the "+
+			"last one connected.", settle),
 		[]string{"subscribers", "saltclusterd", "target", ""}, rows)
 	return nil
 }

@@ -21,8 +21,8 @@ func header(quick bool) string {
 		}
 	}
 	busy, _, _ := strings.Cut(read("/proc/loadavg"), " ")
-	return fmt.Sprintf("%s, %s, %d CPUs (%s), Linux %s, %s, load average %s before; figures are minimum/median/maximum over "+
-		"the rounds.", time.Now().UTC().Format("2006-01-02"), kind, runtime.NumCPU(), processor,
+	return fmt.Sprintf("%s, %s, %d CPUs (%s), Linux %s, %s, load average %s before.",
+		time.Now().UTC().Format("2006-01-02"), kind, runtime.NumCPU(), processor,
 		strings.TrimSpace(read("/proc/sys/kernel/osrelease")), runtime.Version(), busy)
 }
 

@@ -92,15 +92,15 @@ func (b *bench) roots(ctx context.Context) error {
 		return err
 	}
 	b.table("A tree to a node that has none of it", fmt.Sprintf(
-		"Random bytes, which nothing packs. `saltclusterctl sync_roots` on the node against `rsync -a rsync://…` on the same "+
-			"node, over the same veth; saltclusterd speaks TLS and verifies each piece. Before each side pending writes are "+
-			"flushed and free memory is touched. %d rounds, of the larger ones 2. Memory: peak of the resident set above its "+
-			"size before, of the node that fetches and of the one that sends.", b.rounds),
+		"The files are random bytes, which do not compress. `saltclusterctl sync_roots` on a node is compared with "+
+			"`rsync -a rsync://…` on the same node, over the same veth. saltclusterd uses TLS and verifies each piece. Before "+
+			"each side runs, pending writes are flushed and free memory is touched. The first tree takes %d rounds, the others "+
+			"at most 2. Memory is the peak resident set minus its size before, on the receiving and on the sending node.", b.rounds),
 		[]string{
 			"tree", "s rsync", "s sync_roots", "ratio", "target", "", "MiB, receiver", "MiB, sender", "target", "",
 		}, large)
-	b.table("Roots that hardly change", "Commands from start to end; an edit is a rename over a file, and complete "+
-		"when both other nodes have the new content.",
+	b.table("Roots that hardly change", "Commands are timed from start to exit. An edit renames a new file over "+
+		"an old one, and is complete when both other nodes have the new content.",
 		[]string{"figure", "rsync", "saltclusterd", "ratio", "target", ""}, small)
 	return nil
 }
@@ -119,7 +119,7 @@ func (r *rootsBench) rows(t rootsTree) (large []string, small [][]string) {
 		}
 		row(t.name+": ms, nothing has changed", c.theirCheck, c.check, check, "%.1f", unchangedGoal)
 		row("ms, one changed file to two nodes, pushed", c.theirPush, c.push, push, "%.1f", pushGoal)
-		row("ms, the same, found automatically", nil, c.auto, c.auto, "%.0f ms", editGoal)
+		row("ms, the same, detected automatically", nil, c.auto, c.auto, "%.0f ms", editGoal)
 	}
 	large = append([]string{t.name, c.theirs.show("%.2f"), c.ours.show("%.2f"), ratio.bold("%.2f")}, verdict...)
 	large = append(large, c.receiver.show("%.0f"), c.sender.show("%.0f"))

@@ -32,10 +32,10 @@ func (b *bench) signin(ctx context.Context) error {
 		return err
 	}
 	b.table("Sign-ins (`_auth`) of accepted keys", fmt.Sprintf(
-		"CPU milliseconds per sign-in, whole process trees. %d sign-ins per side and round, %d at a time, each over a new "+
-			"connection; minions have 2048-bit keys, %d more keys are accepted; each reply is opened and verified.",
+		"CPU milliseconds per sign-in, whole process trees. Each side signs in %d times per round, %d at a time, each time "+
+			"over a new connection. Minions have 2048-bit keys; %d more keys are accepted. Each reply is decrypted and verified.",
 		count, atATime, fleet), []string{
-		"Salt", "master alone", "behind saltclusterd", "of it saltclusterd", "of it the master", "ratio", "target", "",
+		"Salt", "master alone", "behind saltclusterd", "of that, saltclusterd", "of that, the master", "ratio", "target", "",
 	}, rows)
 	return nil
 }
