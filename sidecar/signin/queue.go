@@ -304,6 +304,20 @@ func (q *queue) oldestAge() time.Duration {
 	return 0
 }
 
+// countKnown returns how many sign-ins of accepted keys wait to be taken.
+func (q *queue) countKnown() (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, at := range []lane{known, late} {
+		for _, p := range q.lanes[at] {
+			if p.isCurrent() {
+				n += len(p.waiting)
+			}
+		}
+	}
+	return n
+}
+
 func (q *queue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

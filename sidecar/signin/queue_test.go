@@ -241,3 +241,26 @@ func TestQueue_StalePlacesBounded(t *testing.T) {
 		}
 	}
 }
+
+// The backlog by which a rotation is slowed down is that of accepted keys. A rotation that pauses for strangers would
+// hold publications back as long as they like.
+func TestBacklog_Strangers(t *testing.T) {
+	now := time.Now()
+	s := &Service{queue: newQueue(8192, 4*time.Second, func() time.Time { return now })}
+	s.budget.Store(newBudget(1, 1, 10*time.Millisecond, time.Now)) // a hundred per second
+	come := func(id string, known bool) {
+		s.queue.putRequest(&Request{Auth: saltwire.AuthRequest{ID: id}, At: now, Gone: func() bool { return false }}, known)
+	}
+	for i := range 5000 {
+		come(fmt.Sprint("stranger", i), false)
+	}
+	if got := s.Backlog(); got != 0 {
+		t.Errorf("with strangers only: %s", got)
+	}
+	for i := range 200 {
+		come(fmt.Sprint("minion", i), true)
+	}
+	if got := s.Backlog(); got < time.Second || got > 4*time.Second {
+		t.Errorf("with 200 minions: %s", got)
+	}
+}

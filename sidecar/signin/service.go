@@ -200,12 +200,13 @@ func (s *Service) Rate() float64 {
 	return 0
 }
 
-// Backlog is about how long the last of those that wait now will have waited. What the first of them has waited counts
-// as well: the share of the CPUs that the rate is reckoned from is not always there.
+// Backlog is about how long the last of the accepted keys that wait now will have waited. What the first of them has
+// waited counts as well: the share of the CPUs that the rate is reckoned from is not always there. Strangers, who come
+// after them, do not count: publications wait for a rotation, and that waits while there is a backlog.
 func (s *Service) Backlog() time.Duration {
 	waited := s.queue.oldestAge()
 	if rate := s.Rate(); rate > 0 {
-		return max(waited, time.Duration(float64(s.queue.len())/rate*float64(time.Second)))
+		return max(waited, time.Duration(float64(s.queue.countKnown())/rate*float64(time.Second)))
 	}
 	return waited
 }
