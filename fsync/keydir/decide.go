@@ -31,6 +31,9 @@ type keyState struct {
 	cons    entry
 	rev     uint64    // precondition for a proposal
 	deleted time.Time // when consensus deleted it; zero when it did not
+	decided time.Time // when consensus decided what it has; zero when it has none
+	again   bool      // consensus has deleted it, and has it again
+	denied  keyPrint  // of the key that lies denied beside it
 	current bool      // base is at consensus' revision
 	first   bool      // consensus has not deleted it since base was told of anything
 
@@ -71,6 +74,8 @@ func decideStep(k keyState) step {
 		return step{verdict: write, want: k.cons}
 	case k.current && k.isLeftover():
 		return step{verdict: write, want: k.cons, overruled: true, why: "older than its deletion"}
+	case k.current && k.isOverdue():
+		return step{verdict: write, want: k.cons, overruled: true, why: "older than the decision about the present key"}
 	case k.current:
 		return step{verdict: propose, want: k.disk}
 	case k.isAdopted() && k.cons.State == state.KeyPending && k.first:
@@ -105,6 +110,19 @@ func (k keyState) overruleEdit(why string) step {
 func (k keyState) isLeftover() bool {
 	return k.disk != entry{} && k.base.entry == entry{} && !k.deleted.IsZero() &&
 		k.modified.Before(k.deleted.Add(-clockSlack))
+}
+
+// isOverdue says that a file appeared in place of another key, or beside the same one that came again after its
+// deletion, which is older than the decision about that one: it comes from a backup as well. A key that was denied, and
+// is accepted now, keeps the time at which it came.
+func (k keyState) isOverdue() bool {
+	if k.disk.Print == "" || k.cons.Print == "" || !k.modified.Before(k.decided.Add(-clockSlack)) {
+		return false
+	}
+	if k.disk.Print == k.cons.Print {
+		return k.twice && k.again && k.disk.State == state.KeyAccepted && k.cons.State == state.KeyPending
+	}
+	return k.disk.Print != k.denied
 }
 
 // decideGarbage: consensus heals what it knows; anything else is left for the operator to look at.

@@ -2,6 +2,7 @@ package keydir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -216,6 +217,61 @@ func TestRestoredBackupBringsNothingBack(t *testing.T) {
 	run(t, "cp", "-r", backup+"/.", m2.pki)
 	m2.start()
 	await(t, files{"minions/stays": k[1]}, m1, m2)
+}
+
+// Single files of a backup come back with their times, and the marker stays. A key that was replaced since is as
+// revoked as one that was deleted.
+func TestRestoredFilesOfFormerKeys(t *testing.T) {
+	k := keyTexts()
+	_, m1, m2 := pair(t)
+	restore := func(id, text string) {
+		file, temp := filepath.Join(m2.pki, "minions", id), filepath.Join(m2.pki, "restored")
+		if err := os.WriteFile(temp, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		hourAgo := time.Now().Add(-time.Hour)
+		if err := errors.Join(os.Chtimes(temp, hourAgo, hourAgo), os.Rename(temp, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"replaced", "again"} {
+		m1.put(acceptedDir, id, k[0])
+	}
+	await(t, files{"minions/replaced": k[0], "minions/again": k[0]}, m1, m2)
+	m1.remove(acceptedDir, "replaced")
+	m1.remove(acceptedDir, "again")
+	await(t, files{}, m1, m2)
+	m1.put(acceptedDir, "replaced", k[1])
+	m1.put(pendingDir, "again", k[0])
+	want := files{"minions/replaced": k[1], "minions_pre/again": k[0]}
+	await(t, want, m1, m2)
+	m2.synced()
+	restore("replaced", k[0])
+	restore("again", k[0])
+	await(t, want, m1, m2)
+	if found, _ := filepath.Glob(filepath.Join(m2.state, "keys-aside", "minions/replaced.*")); len(found) != 1 {
+		t.Errorf("no copy of the restored file was kept: %v", found)
+	}
+	m2.move(pendingDir, acceptedDir, "again") // an operator may accept it all the same
+	await(t, files{"minions/replaced": k[1], "minions/again": k[0]}, m1, m2)
+}
+
+// A node whose clock is ahead by a year deletes a key. Its minion may come again all the same.
+func TestDeletionDatedInTheFuture(t *testing.T) {
+	k := keyTexts()
+	log, m1, m2 := pair(t)
+	m1.put(acceptedDir, "m", k[0])
+	await(t, files{"minions/m": k[0]}, m1, m2)
+	v := log.View()
+	if _, err := log.Propose(t.Context(), []state.Command{state.KeySet{
+		ID: "m", State: state.KeyDeleted, BaseRev: v.KeyRev("m"), SeenRev: v.Rev(),
+		Audit: state.Audit{By: "m2", At: time.Now().AddDate(1, 0, 0).UnixMilli()},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, files{}, m1, m2)
+	m1.put(pendingDir, "m", k[0])
+	await(t, files{"minions_pre/m": k[0]}, m1, m2)
 }
 
 func TestNewcomerAndFounder(t *testing.T) {

@@ -29,11 +29,15 @@ func (m *machine) stateOf(view state.View, s subject, f finding) (k keyState, te
 	}
 	k.rev = view.KeyRev(s.id)
 	k.known = k.rev != 0
+	if d, ok := view.Denied(s.id); ok {
+		k.denied = printOf(d.Pub)
+	}
 	if key, ok := view.Key(s.id); ok {
 		k.cons, text = entry{key.State, printOf(key.Pub)}, key.Pub
+		k.decided, k.again = m.dateOf(key.Audit), key.Again != 0
 		k.first = key.Again == 0 && view.Level() >= state.LevelLives && view.TombstoneFloor() <= m.base.Seen
 	} else if t, ok := view.Tombstone(s.id); ok {
-		k.deleted = time.UnixMilli(t.At)
+		k.deleted = m.dateOf(t.Audit)
 	}
 	switch {
 	case k.hasBase:
@@ -45,6 +49,19 @@ func (m *machine) stateOf(view state.View, s subject, f finding) (k keyState, te
 		k.current = k.cons == entry{} && k.rev <= m.base.Seen
 	}
 	return k, text
+}
+
+// maxAhead is how far in the future a decision may be dated, because clocks differ.
+const maxAhead = 10 * time.Minute
+
+// dateOf returns when something was decided. A date in the future is that of a wrong clock, and tells nothing: until it
+// has come, every file would look older.
+func (m *machine) dateOf(a state.Audit) time.Time {
+	at := time.UnixMilli(a.At)
+	if at.Sub(m.now) > maxAhead {
+		return time.Time{}
+	}
+	return at
 }
 
 // waitUntil says until when to wait with a step because the disk may be in the middle of a change; zero: do not wait.

@@ -45,10 +45,10 @@ type fleetSize struct {
 	keys int
 }
 
-// isLoss reports whether a step takes an accepted key away without another one in its place.
+// isLoss reports whether a step takes an accepted key away without another accepted one in its place: it deletes or
+// rejects the key, or makes it pending again, as moving its file does.
 func (k keyState) isLoss(s subject) bool {
-	return !s.denied && k.stale == fresh && k.cons.State == state.KeyAccepted &&
-		(k.disk == entry{} || k.disk.State == state.KeyRejected)
+	return !s.denied && k.stale == fresh && k.cons.State == state.KeyAccepted && k.disk.State != state.KeyAccepted
 }
 
 // countLosses adds to the recent losses those that other nodes have proposed since the last round. The base still has
@@ -61,7 +61,8 @@ func (m *machine) countLosses(now time.Time, view state.View) {
 	maps.DeleteFunc(t.recent, func(_ string, at time.Time) bool { return now.Sub(at) >= lossSpan })
 	counted := 0
 	for _, c := range view.KeysSince(t.seen) {
-		lost := c.Deleted || c.State == state.KeyRejected
+		lost := c.Deleted || c.State == state.KeyRejected ||
+			c.State == state.KeyPending && c.Again <= m.base.Keys[c.ID].Rev // else it was deleted, by whom is not known
 		switch {
 		case lost && c.Cause != causeKeyFile: // an operator has decided
 			delete(t.recent, c.ID)

@@ -34,10 +34,13 @@ func TestLosses_TooManyHeld(t *testing.T) {
 	for name, c := range map[string]struct {
 		fleet, lost int
 		reject      bool
+		unaccept    bool
 		held        bool
 	}{
 		"six of six":           {fleet: 6, lost: 6, held: true},
 		"six of six, rejected": {fleet: 6, lost: 6, reject: true, held: true},
+		"six of six, moved":    {fleet: 6, lost: 6, unaccept: true, held: true},
+		"two of six, moved":    {fleet: 6, lost: 2, unaccept: true},
 		"two of six":           {fleet: 6, lost: 2},
 		"three of six":         {fleet: 6, lost: 3, held: true},
 		"three of nine":        {fleet: 9, lost: 3},
@@ -56,13 +59,19 @@ func TestLosses_TooManyHeld(t *testing.T) {
 			for i := range c.lost {
 				id := fmt.Sprintf("m%02d", i)
 				ids = append(ids, id)
-				if c.reject {
+				switch {
+				case c.reject:
 					node.move(acceptedDir, rejectedDir, id)
-				} else {
+				case c.unaccept:
+					node.move(acceptedDir, pendingDir, id)
+				default:
 					node.remove(acceptedDir, id)
 				}
 				if !c.held {
 					delete(want, "minions/"+id)
+				}
+				if c.unaccept && !c.held {
+					want["minions_pre/"+id] = all["minions/"+id]
 				}
 			}
 			if c.held {
@@ -318,20 +327,36 @@ func TestLosses_CountedOnce(t *testing.T) {
 
 // What other nodes' directories have lost counts, too.
 func TestLossesOnSeveralNodes(t *testing.T) {
+	for name, moved := range map[string]bool{"removed": false, "made pending": true} {
+		t.Run(name, func(t *testing.T) { testLossesOnSeveralNodes(t, moved) })
+	}
+}
+
+func testLossesOnSeveralNodes(t *testing.T, moved bool) {
 	m1, all := fleet(t, 6)
 	m2 := newTestNode(t, "m2", m1.log)
 	m2.holds = 10
 	m2.start()
 	await(t, all, m1, m2)
 	m2.synced()
+	take := func(n *testNode, id string) {
+		if moved {
+			n.move(acceptedDir, pendingDir, id)
+		} else {
+			n.remove(acceptedDir, id)
+		}
+	}
 	for _, id := range []string{"m00", "m01"} {
-		m1.remove(acceptedDir, id)
+		take(m1, id)
+		if moved {
+			all["minions_pre/"+id] = all["minions/"+id]
+		}
 		delete(all, "minions/"+id)
 	}
 	await(t, all, m1, m2)
 	m2.synced()
 	for _, id := range []string{"m02", "m03"} {
-		m2.remove(acceptedDir, id)
+		take(m2, id)
 	}
 	patience.WaitFor(t, "they are held", func() bool { return slices.Equal(m2.dir.Held(), []string{"m02", "m03"}) })
 	await(t, all, m1, m2)

@@ -12,6 +12,7 @@ import (
 // what to write and what to propose; it is told what became of that. Not safe for concurrent use.
 type machine struct {
 	node   node.ID
+	now    time.Time // of the present round
 	timing Timing
 	base   *base
 	dirty  bool // base changed since it was saved
@@ -88,6 +89,7 @@ func (p *plan) lookAgain(id string, at time.Time) {
 // planKeys decides about ids. look tells what is on disk, view what consensus says.
 func (m *machine) planKeys(now time.Time, view state.View, look func(id string) diskState, ids []string) plan {
 	var p plan
+	m.now = now
 	m.countLosses(now, view)
 	for _, id := range ids {
 		s := look(id)
