@@ -45,6 +45,10 @@ type Config struct {
 	// Standing, if set, is called when the answer to CaughtUp has changed. It must not block.
 	Standing func()
 
+	// Now is the time of the cluster, which decisions are dated with; nil: this host's. A single wrong clock must not
+	// date them.
+	Now func() time.Time
+
 	// MaxVoters bounds the voting members; further ones stay learners in
 	// reserve. Zero means 5.
 	MaxVoters int
@@ -134,6 +138,9 @@ func (c *Config) setDefaults() error {
 	}
 	if c.Standing == nil {
 		c.Standing = func() {}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

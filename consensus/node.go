@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"golang.org/x/sync/singleflight"
@@ -70,6 +71,9 @@ func New(cfg Config) (*Node, error) {
 
 // View returns the state as this node knows it.
 func (n *Node) View() state.View { return n.state.View() }
+
+// Now is the time of the cluster, with which decisions are dated.
+func (n *Node) Now() time.Time { return n.cfg.Now() }
 
 // Watch returns a channel which gets a value after the state changed; changes
 // in quick succession give one. It is closed when ctx or the node ends.

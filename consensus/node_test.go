@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -260,5 +261,29 @@ func TestPropose_FollowersLearnAtOnce(t *testing.T) {
 			}
 			return true, ""
 		})
+	}
+}
+
+// A leader whose own clock is off by years neither dates decisions with it, nor forgets deletions by it.
+func TestDatesOfTheCluster(t *testing.T) {
+	long := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC) // ago, so that this host's clock is the one that is off
+	var later atomic.Int64                              // than that
+	c := form(t, 1, func(cfg *Config) {
+		cfg.Now = func() time.Time { return long.Add(time.Duration(later.Load())) }
+	})
+	n := c.leader("m1")
+	r := c.must(n, accept("m"))
+	if key, _ := n.View().Key("m"); key.At != long.UnixMilli() {
+		t.Errorf("accepted at %s", time.UnixMilli(key.At))
+	}
+	c.must(n, state.KeySet{ID: "m", State: state.KeyDeleted, BaseRev: r[0].Rev})
+	n.pruneOnce(t.Context())
+	if n.View().Tombstones() != 1 {
+		t.Error("the deletion is forgotten")
+	}
+	later.Store(int64(n.cfg.TombstoneAge + time.Minute))
+	n.pruneOnce(t.Context())
+	if n.View().Tombstones() != 0 {
+		t.Error("the deletion is remembered for longer than 180 days")
 	}
 }

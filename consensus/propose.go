@@ -56,7 +56,7 @@ func (n *Node) proposeCommands(ctx context.Context, cmds []state.Command) ([]sta
 	}
 	began := time.Now()
 	view := n.View()
-	audit := state.Audit{By: n.cfg.ID, At: time.Now().UnixMilli()}
+	audit := state.Audit{By: n.cfg.ID, At: n.cfg.Now().UnixMilli()}
 	stamped := make([]state.Command, len(cmds))
 	for i, c := range cmds {
 		stamped[i] = state.Stamp(c, audit, view.Rev())

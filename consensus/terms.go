@@ -146,12 +146,16 @@ func (n *Node) pruneTombstones(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if n.View().Tombstones() == 0 {
-			continue
-		}
-		before := time.Now().Add(-n.cfg.TombstoneAge).UnixMilli()
-		if _, err := n.Propose(ctx, state.TombstonesPrune{Before: before, Audit: state.Audit{Cause: "age"}}); err != nil {
-			n.log.Warn("pruning tombstones failed", "err", err)
-		}
+		n.pruneOnce(ctx)
+	}
+}
+
+func (n *Node) pruneOnce(ctx context.Context) {
+	if n.View().Tombstones() == 0 {
+		return
+	}
+	before := n.cfg.Now().Add(-n.cfg.TombstoneAge).UnixMilli()
+	if _, err := n.Propose(ctx, state.TombstonesPrune{Before: before, Audit: state.Audit{Cause: "age"}}); err != nil {
+		n.log.Warn("pruning tombstones failed", "err", err)
 	}
 }

@@ -53,6 +53,8 @@ type Config struct {
 	// HoldAll, when not nil, reports whether a program on this host takes keys away from minions that it does not see, as
 	// thorium does with those of other masters. Then each loss is held, unless MaxLosses is zero or 100.
 	HoldAll func() bool
+	// Now is the time of the cluster, which proposals are dated with; nil: this host's.
+	Now func() time.Time
 	// Mode of new key files; zero: 0644, as 3006 and 3007 leave them.
 	Mode       fs.FileMode
 	Log        KeyLog
@@ -118,6 +120,9 @@ func New(cfg Config) (*Dir, error) {
 	}
 	if cfg.Mode == 0 {
 		cfg.Mode = 0o644
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

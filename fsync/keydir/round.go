@@ -43,7 +43,7 @@ func (l *loop) runRound(now time.Time) {
 		l.markDirty(id)
 	}
 	l.wakeAt(p.next)
-	batch := l.buildBatch(now, p.proposals) // before they are written over
+	batch := l.buildBatch(p.proposals) // before they are written over
 	done := l.writeKeys(p.writes)
 	l.sendBatch(now, batch)
 	if l.store != nil && len(p.writes) > 0 {
@@ -234,7 +234,7 @@ type proposalState struct {
 }
 
 // buildBatch turns proposals into commands as far as one batch goes; the others come up again in a later round.
-func (l *loop) buildBatch(now time.Time, ps []proposal) []ready {
+func (l *loop) buildBatch(ps []proposal) []ready {
 	slices.SortStableFunc(ps, func(a, b proposal) int { return boolInt(b.extra) - boolInt(a.extra) })
 	batch, size := l.extras, 0
 	l.extras = nil
@@ -253,7 +253,7 @@ func (l *loop) buildBatch(now time.Time, ps []proposal) []ready {
 			continue
 		}
 		size += len(text) + 256
-		batch = append(batch, ready{p, l.m.buildCommand(now, p, text)})
+		batch = append(batch, ready{p, l.m.buildCommand(l.cfg.Now(), p, text)})
 	}
 	return batch
 }

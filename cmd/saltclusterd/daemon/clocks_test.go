@@ -93,6 +93,9 @@ func TestStatus_ClockSkew(t *testing.T) {
 		if at := b.tenure.Current().service().serials.Now().Time(); time.Until(at).Abs() > 2*time.Minute {
 			t.Errorf("clock %s off: b stamps serials of %s", c.skew, at)
 		}
+		if at := time.UnixMilli(b.tenure.Current().Audit("test").At); time.Until(at).Abs() > 2*time.Minute {
+			t.Errorf("clock %s off: b dates decisions with %s", c.skew, at)
+		}
 		b.skew.Store(0)
 		eventually(t, fmt.Sprintf("b right again after %s", c.skew), named("", ""))
 	}

@@ -84,12 +84,13 @@ func (d *Daemon) newMember(record *membership.Record) (*member, error) {
 		Self: d.id, Options: d.cfg, Record: record, Identity: d.identity, Public: m.public,
 		Advertise: d.cfg.PeerAdvertise(membership.LocalAddrs()), Join: join,
 		Standing: func(id node.ID, fp node.Fingerprint) peer.Standing { return m.standing.Answer(id, fp) },
-		Handler:  m.rpc, Listen: d.sockets.Listen, ListenPacket: d.sockets.ListenPacket,
+		Handler:  m.rpc, Sockets: d.sockets,
 		Meta: func() node.Meta { return m.role.meta() }, Lead: m.lead,
 		Stats: func(ctx context.Context, id node.ID) (consensus.PeerStats, error) {
 			s, err := m.reports.Ask(ctx, id)
 			return s.PeerStats, err
 		},
+		Now:             func() time.Time { return m.clocks.Reference().Guess() },
 		NoQuorum:        func(err error) error { return m.remover.NoQuorum(err) },
 		CaughtUpChanged: func() { d.checks.Kick("consensus", "behind") },
 		Complete:        func(v *router.View) { m.role.completeRoutes(v) },
@@ -241,7 +242,7 @@ func (m *member) buildRotation() {
 		NoQuorum: m.NoQuorum, Knows: m.Knows, Logger: m.log,
 	}
 	m.secrets = rotation.NewSecrets(rotation.SecretsConfig{
-		Membership: of, RotateInterval: cfg.Edge.RotateInterval, RotateWindow: cfg.Edge.RotateWindow,
+		Membership: of, RotateInterval: cfg.Edge.RotateInterval, RotateWindow: cfg.Edge.RotateWindow, Now: m.Consensus.Now,
 		Revisions: func(ctx context.Context, roster []state.Member) map[node.ID]uint64 {
 			return m.reports.Revisions(ctx, roster)
 		},

@@ -163,7 +163,7 @@ func (s *service) buildMaster() (err error) {
 	s.dir, err = keydir.New(keydir.Config{
 		PKIDir: d.master.PkiDir, StateDir: membership.KeyDir(d.cfg.Paths.StateDir), Node: d.id,
 		Log: minionkeys.KeyLog{Node: m.Consensus}, Founder: m.Record.Founder, Current: m.Consensus.CaughtUp,
-		Shared: turns, Store: d.keyStore().Geometry(),
+		Now: m.Consensus.Now, Shared: turns, Store: d.keyStore().Geometry(),
 		MaxLosses: d.cfg.SignIn.KeysMaxDelete, HoldAll: d.inspector.TakesKeys, Logger: d.log, Registerer: d.reg,
 	})
 	s.migration = s.newMigrationSteps() // of what was made above
@@ -299,7 +299,7 @@ func (s *service) buildEpochs(seeds *epochs.Seeds) error {
 	s.rotation = rotation.NewEpochs(rotation.EpochsConfig{
 		View: m.Consensus.View, Watch: m.Consensus.Watch, Manager: s.epochs, Seeds: seeds, Publisher: s.ports.Publish,
 		SignIns: s.signin, Nudge: s.hub.Nudge, AnswerBoth: m.identity.AnswerBoth, SetPeers: s.hub.SetPeers,
-		RotateWindow: d.cfg.Edge.RotateWindow, Logger: d.log,
+		CaughtUp: m.Consensus.CaughtUp, RotateWindow: d.cfg.Edge.RotateWindow, Logger: d.log,
 	})
 	return nil
 }

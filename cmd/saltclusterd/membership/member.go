@@ -38,14 +38,15 @@ type Config struct {
 	// Standing answers members that ask what this node's roster says of them.
 	Standing func(node.ID, node.Fingerprint) peer.Standing
 	// Handler answers what members ask of each other.
-	Handler      http.Handler
-	Listen       func(ctx context.Context, network, address string) (net.Listener, error)
-	ListenPacket func(ctx context.Context, network, address string) (net.PacketConn, error)
+	Handler http.Handler
+	Sockets Sockets
 	// Meta is what this node tells the others about itself, and Stats what another node tells when it is asked.
 	Meta  func() node.Meta
 	Stats func(context.Context, node.ID) (consensus.PeerStats, error)
 	// Lead does what only the leader does, until its context ends.
 	Lead func(context.Context)
+	// Now is the time of the cluster (consensus.Config).
+	Now func() time.Time
 	// NoQuorum makes the error that operators get when no majority can decide.
 	NoQuorum func(error) error
 	// CaughtUpChanged is called when Consensus.CaughtUp has changed.
@@ -56,6 +57,12 @@ type Config struct {
 	RoutesChanged func()
 	Logger        *slog.Logger
 	Registerer    prometheus.Registerer
+}
+
+// Sockets opens the sockets of the peer port.
+type Sockets interface {
+	Listen(ctx context.Context, network, address string) (net.Listener, error)
+	ListenPacket(ctx context.Context, network, address string) (net.PacketConn, error)
 }
 
 // Member is this node's running membership: peer port, consensus and gossip, and what follows from them.
@@ -94,7 +101,7 @@ func New(cfg Config) (*Member, error) {
 	}
 	m.Port, err = peer.NewPort(peer.Config{
 		Listen: cfg.Options.PeerListen(), Advertise: cfg.Advertise, Identity: cfg.Identity,
-		Roster: m.Roster, Standing: cfg.Standing, Handler: cfg.Handler, Join: cfg.Join, ListenWith: cfg.Listen,
+		Roster: m.Roster, Standing: cfg.Standing, Handler: cfg.Handler, Join: cfg.Join, ListenWith: cfg.Sockets.Listen,
 		Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
 	if err != nil {
@@ -103,7 +110,7 @@ func New(cfg Config) (*Member, error) {
 	m.Consensus, err = consensus.New(consensus.Config{
 		ID: cfg.Self, Dir: RaftDir(stateDir), Port: m.Port, Remote: peer.Remote,
 		Forward: m.forward, Stats: cfg.Stats, Alive: m.Alive, Tolerance: m.tolerance,
-		Lead: cfg.Lead, Standing: cfg.CaughtUpChanged,
+		Lead: cfg.Lead, Standing: cfg.CaughtUpChanged, Now: cfg.Now,
 		MaxVoters: cfg.Options.Cluster.MaxVoters, VoterTimeout: cfg.Options.Cluster.VoterTimeout,
 		Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
@@ -112,7 +119,7 @@ func New(cfg Config) (*Member, error) {
 	}
 	m.Gossip, err = gossip.New(gossip.Config{
 		ID: cfg.Self, Port: m.Port, Roster: m.Roster, Keys: cfg.Record.GossipKeys, Label: cfg.Record.UUID, Meta: cfg.Meta,
-		ListenPacket: cfg.ListenPacket, Logger: cfg.Logger, Registerer: cfg.Registerer,
+		ListenPacket: cfg.Sockets.ListenPacket, Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
 	if err != nil {
 		return nil, err
@@ -212,7 +219,7 @@ func (m *Member) Leave() { m.ended.Store(true) }
 
 // Audit says who proposes a change, when and why.
 func (m *Member) Audit(cause string) state.Audit {
-	return state.Audit{By: m.cfg.Self, At: time.Now().UnixMilli(), Cause: cause}
+	return state.Audit{By: m.cfg.Self, At: m.Consensus.Now().UnixMilli(), Cause: cause}
 }
 
 // Alive says whether a node is this one, or gossip sees it.

@@ -21,6 +21,7 @@ import (
 	"saltclusterd/metric"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/hlc"
 	"saltclusterd/signal"
 )
 
@@ -123,10 +124,12 @@ func (c *Certificates) renewIfDue(ctx context.Context, reason string) error {
 	return err
 }
 
-// isAged tells whether the certificate is older than configured. Nodes reach that age at different times.
+// isAged tells whether the certificate is older than configured. Nodes reach that age at different times. One from the
+// future was made by a wrong clock, and its age is not known.
 func (c *Certificates) isAged(now time.Time) bool {
 	limit := c.cfg.MaxAge
-	return limit > 0 && now.Sub(c.madeAt()) > limit-earlyBy(c.cfg.Self, limit)
+	age := now.Sub(c.madeAt())
+	return limit > 0 && (age > limit-earlyBy(c.cfg.Self, limit) || age < -hlc.MaxAhead)
 }
 
 // earlyBy returns how much before the limit a node renews, up to a tenth of it.

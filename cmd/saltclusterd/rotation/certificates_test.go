@@ -5,7 +5,35 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/gossip/peer"
 )
+
+// A certificate that was made by a clock of the future is renewed: else it would stay until that has come.
+func TestCertificates_IsAged(t *testing.T) {
+	dir := t.TempDir()
+	own, err := peer.LoadIdentity(dir, "m1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for _, c := range []struct {
+		ahead, limit time.Duration
+		want         bool
+	}{
+		{0, 24 * time.Hour, false}, {5 * time.Minute, 24 * time.Hour, false}, {-25 * time.Hour, 24 * time.Hour, true},
+		{9000 * time.Hour, 24 * time.Hour, true}, {9000 * time.Hour, 0, false},
+	} {
+		if _, _, err := own.Renew(dir, now.Add(c.ahead)); err != nil {
+			t.Fatal(err)
+		}
+		certificates := &Certificates{cfg: CertificatesConfig{
+			Membership: Membership{Self: "m1"}, Identity: own, StateDir: dir, MaxAge: c.limit,
+		}}
+		if got := certificates.isAged(now); got != c.want {
+			t.Errorf("made %s ahead, renewed after %s: %t", c.ahead, c.limit, got)
+		}
+	}
+}
 
 // Nodes take turns, and never much earlier than was asked for.
 func TestEarlyBy(t *testing.T) {

@@ -31,7 +31,9 @@ const (
 	// rotationTimeout is how long a publication waits for a rotation that is due. Without a quorum none comes, and
 	// publications must not stop.
 	rotationTimeout = time.Second
-	rotationPoll    = 5 * time.Millisecond
+	// decidedTimeout is how long it waits while a majority can decide: the disks are slow, or the leader has just died.
+	decidedTimeout = 5 * time.Second
+	rotationPoll   = 5 * time.Millisecond
 )
 
 // Publisher is the port that subscribers are connected to (edge.PubEdge).
@@ -58,6 +60,7 @@ type EpochsConfig struct {
 	// AnswerBoth has sign-ins answered under both identities while a view says so.
 	AnswerBoth   func(state.View) error
 	SetPeers     func([]node.ID) // makes publication links to all other members that have a master
+	CaughtUp     func() bool     // with a majority that can decide; nil: no
 	RotateWindow time.Duration   // as operators set it
 	Logger       *slog.Logger
 }
@@ -186,7 +189,12 @@ func (e *Epochs) AwaitRotation(ctx context.Context) {
 	if e.isRotated(v) || e.gaveUp.Load() == v.RevokedRev() {
 		return
 	}
-	for end := time.Now().Add(rotationTimeout); time.Now().Before(end); {
+	for start := time.Now(); ; {
+		waited := time.Since(start)
+		decides := e.cfg.CaughtUp != nil && e.cfg.CaughtUp()
+		if waited >= decidedTimeout || waited >= rotationTimeout && !decides {
+			break
+		}
 		if !backoff.Sleep(ctx, rotationPoll) || e.isRotated(e.cfg.View()) {
 			return
 		}

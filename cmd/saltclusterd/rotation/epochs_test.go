@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"saltclusterd/consensus/state"
@@ -92,6 +93,59 @@ func initCommand(t *testing.T) state.Init {
 		Identity: state.Identity{ClusterID: "c", UUID: "u", IdentityFP: fp}, EpochKey: key, GossipKey: newGossipKey(),
 		Founder:     state.Member{ID: "m1", Addr: "192.0.2.1:4520", Fingerprint: fp, Weight: 100},
 		SessionSeed: newGossipKey(), Audit: state.Audit{By: "m1", At: 1, Cause: "bootstrap"},
+	}
+}
+
+// A publication waits for the rotation after a deletion as long as a majority can decide about it.
+func TestEpochs_AwaitRotation(t *testing.T) {
+	for name, c := range map[string]struct {
+		caughtUp func(waited time.Duration) bool
+		rotated  time.Duration // 0: never
+		want     time.Duration
+	}{
+		"without a majority":          {func(time.Duration) bool { return false }, 0, rotationTimeout},
+		"slow disks":                  {func(time.Duration) bool { return true }, 3 * time.Second, 3 * time.Second},
+		"disks that are far too slow": {func(time.Duration) bool { return true }, 0, decidedTimeout},
+		"the majority goes": {
+			func(waited time.Duration) bool { return waited < 2*time.Second }, 0, 2 * time.Second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st, start := state.New(), time.Now()
+				apply(t, st, initCommand(t))
+				e := NewEpochs(EpochsConfig{
+					View: st.View, Manager: epochs.New(fakeSigner{}, time.Now, nil), Seeds: epochs.NewSeeds(time.Now),
+					Publisher: &fakePublisher{}, SignIns: fakeSignIns{}, RotateWindow: time.Minute,
+					Nudge:      func() ([]byte, error) { return []byte("nudge"), nil },
+					AnswerBoth: func(state.View) error { return nil },
+					CaughtUp:   func() bool { return c.caughtUp(time.Since(start)) },
+					Logger:     slog.New(slog.DiscardHandler),
+				})
+				if err := e.Begin(st.View()); err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range []state.KeyState{state.KeyAccepted, state.KeyRejected} {
+					apply(t, st, state.KeySet{
+						ID: "web1", State: s, Pub: "PEM", BaseRev: st.View().KeyRev("web1"), Audit: state.Audit{By: "m1", At: 3},
+					})
+				}
+				key, err := newEpochKey()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.rotated > 0 {
+					time.AfterFunc(c.rotated, func() {
+						st.ApplyCommands(state.EpochRotate{Expect: 1, Key: key, Reason: state.ReasonRevoked, Audit: state.Audit{By: "m1"}})
+						_ = e.Begin(st.View())
+					})
+				}
+				e.AwaitRotation(t.Context())
+				if waited := time.Since(start); waited < c.want || waited > c.want+2*rotationPoll {
+					t.Errorf("waited %s, want %s", waited, c.want)
+				}
+			})
+		})
 	}
 }
 

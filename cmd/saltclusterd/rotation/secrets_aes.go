@@ -128,7 +128,7 @@ func untilAged(v state.View, interval time.Duration, now time.Time) (time.Durati
 // startAgeTimer returns a channel that receives when the epoch in force is too old, and a function that stops the
 // timer. The channel is nil when age does not count.
 func (s *Secrets) startAgeTimer() (<-chan time.Time, func()) {
-	left, counts := untilAged(s.cfg.Log.View(), s.cfg.RotateInterval, time.Now())
+	left, counts := untilAged(s.cfg.Log.View(), s.cfg.RotateInterval, s.cfg.Now())
 	if !counts {
 		return nil, func() {}
 	}

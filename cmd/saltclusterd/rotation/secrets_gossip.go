@@ -59,7 +59,7 @@ func (s *Secrets) sendsLogToRemoved(v state.View) bool {
 // membersHaveGossipKey tells whether all members that are up have the primary key, or had the time to get it.
 func (s *Secrets) membersHaveGossipKey(ctx context.Context, v state.View) bool {
 	key := v.GossipKeys()[0]
-	if since := time.Since(time.UnixMilli(key.At)); since > gossipGrace || since < 0 {
+	if since := s.cfg.Now().Sub(time.UnixMilli(key.At)); since > gossipGrace || since < 0 {
 		return true
 	}
 	revisions := s.cfg.Revisions(ctx, v.Members())
