@@ -12,6 +12,7 @@ import (
 	"saltclusterd/backoff"
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/durable"
+	"saltclusterd/sidecar/hlc"
 )
 
 // contactInterval is how often the note is written.
@@ -58,7 +59,8 @@ func (c *Contact) Last() (time.Time, error) {
 	return info.ModTime(), nil
 }
 
-// isRecent says whether the last contact is not older than the limit: the noted one, or seen if that is later.
+// isRecent says whether the last contact is not older than the limit: the noted one, or seen if that is later. The age
+// of a noted contact that lies in the future is not known: this host's clock was set back, and could be set back again.
 func (c *Contact) isRecent(now, seen time.Time) bool {
 	if c.Limit == 0 || now.Sub(seen) < c.Limit {
 		return true
@@ -66,6 +68,11 @@ func (c *Contact) isRecent(now, seen time.Time) bool {
 	last, err := c.Last()
 	if err != nil {
 		c.Logger.Warn("this node does not serve alone", "err", err)
+		return false
+	}
+	if last.Sub(now) > hlc.MaxAhead {
+		c.Logger.Warn("this node does not serve alone: by this host's clock its last contact with the cluster is in the future",
+			"ahead", last.Sub(now).Round(time.Second), "hint", "set this host's clock")
 		return false
 	}
 	return now.Sub(last) < c.Limit

@@ -64,7 +64,7 @@ func TestContact_Last(t *testing.T) {
 func TestContact_IsRecent(t *testing.T) {
 	now := time.Now()
 	for name, tc := range map[string]struct {
-		limit, noted, seen time.Duration // ago; 0: never
+		limit, noted, seen time.Duration // ago; 0: never; negative: in the future
 		want               bool
 	}{
 		"no limit":      {noted: 100 * time.Hour, want: true},
@@ -73,10 +73,13 @@ func TestContact_IsRecent(t *testing.T) {
 		"seen since":    {limit: time.Hour, noted: 61 * time.Minute, seen: time.Minute, want: true},
 		"seen too old":  {limit: time.Hour, noted: 61 * time.Minute, seen: 61 * time.Minute},
 		"never":         {limit: time.Hour},
+		"noted by a clock that was a little ahead": {limit: time.Hour, noted: -5 * time.Minute, want: true},
+		"noted before the clock was set back":      {limit: time.Hour, noted: -24 * time.Hour},
+		"the clock was set back while it ran":      {limit: time.Hour, noted: -24 * time.Hour, seen: time.Minute, want: true},
 	} {
 		c := newContact(t)
 		c.Limit = tc.limit
-		if tc.noted > 0 {
+		if tc.noted != 0 {
 			c.note(t, now.Add(-tc.noted))
 		}
 		var seen time.Time
