@@ -16,6 +16,7 @@ import (
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/router"
+	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/wall"
 )
@@ -62,7 +63,7 @@ func NewKnownJobs(c KnownConfig) *KnownJobs { return &KnownJobs{c: c} }
 // make the same id: minions that both jobs are for run only the one they receive first.
 func (k *KnownJobs) Record(jid string, publisher node.ID, plain []byte) {
 	k.c.Seen(jid)
-	first, clashes := k.c.Table.Record(jid, publisher, HashContent(plain))
+	first, clashes := k.c.Table.Record(jid, publisher, hashJob(plain, false))
 	if !clashes {
 		return
 	}
@@ -74,20 +75,37 @@ func (k *KnownJobs) Record(jid string, publisher node.ID, plain []byte) {
 	k.last = clash{jid, first, publisher}
 }
 
-// HashContent returns a hash of what a job does: several masters publish one job under one id where syndics pass it on.
-// It is 0 for a publication that cannot be read.
-func HashContent(plain []byte) uint64 {
+// HashContent returns a hash of what a job does and for whom: several masters publish one job under one id where
+// syndics pass it on. It is 0 for a publication that cannot be read.
+func HashContent(plain []byte) uint64 { return hashJob(plain, true) }
+
+// hashJob is HashContent. withLists: lists of minions make a difference. The parts of a batch of 3008 have one id, each
+// with a list of its own, and syndics need not pass them on in step.
+func hashJob(plain []byte, withLists bool) uint64 {
 	h := xxhash.New()
+	var target []byte
+	list := false
 	err := saltwire.WalkMap(plain, func(key, value []byte) error {
 		switch string(key) {
-		case "fun", "arg", "tgt", "tgt_type":
-			_, _ = h.Write(key)
-			_, _ = h.Write(value)
+		case "tgt":
+			target = value
+			return nil
+		case "tgt_type":
+			kind, ok := saltvalue.Text(value)
+			list = ok && kind == "list"
+		case "fun", "arg":
+		default:
+			return nil
 		}
+		_, _ = h.Write(key)
+		_, _ = h.Write(value)
 		return nil
 	})
 	if err != nil {
 		return 0
+	}
+	if withLists || !list {
+		_, _ = h.Write(target)
 	}
 	return max(h.Sum64(), 1)
 }

@@ -124,6 +124,40 @@ func TestKnownJobs_FindWhole(t *testing.T) {
 }
 
 // Two masters that give one id to different jobs are named; a job that several syndics publish is one job.
+// Two nodes whose masters are syndics pass on a batch of 3008, whose parts have one id, each at its own pace.
+func TestKnownJobs_BatchOfSyndics(t *testing.T) {
+	part := func(fun, kind string, minions ...any) []byte {
+		b, err := saltwire.AppendAny(nil, map[string]any{
+			"fun": fun, "arg": []any{"x"}, "tgt": minions, "tgt_type": kind,
+		}, saltwire.Wire)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	k, table := newKnown(state.New(), time.Now())
+	k.c.Seen = func(string) {}
+	for _, p := range []node.ID{"m1", "m2"} {
+		k.Record("20261127000000000001", p, part("test.ping", "list", string(p)+"-first"))
+		k.Record("20261127000000000001", p, part("test.ping", "list", string(p)+"-then"))
+	}
+	if table.Contested("20261127000000000001") {
+		t.Error("the parts of a batch count as different jobs")
+	}
+	if HashContent(part("test.ping", "list", "a")) == HashContent(part("test.ping", "list", "b")) {
+		t.Error("two parts of a batch are the same publication")
+	}
+	k.Record("20261127000000000002", "m1", part("test.ping", "list", "a"))
+	k.Record("20261127000000000002", "m2", part("state.apply", "list", "a"))
+	k.Record("20261127000000000003", "m1", part("test.ping", "compound", "a"))
+	k.Record("20261127000000000003", "m2", part("test.ping", "compound", "b"))
+	for _, jid := range []string{"20261127000000000002", "20261127000000000003"} {
+		if !table.Contested(jid) {
+			t.Errorf("two jobs under the id %s are not noticed", jid)
+		}
+	}
+}
+
 func TestKnownJobs_Check(t *testing.T) {
 	job := func(fun string, serial int) []byte {
 		b, err := saltwire.AppendAny(nil, map[string]any{
