@@ -31,9 +31,11 @@ func (p *Proxy) useMine(c *call) {
 	})
 }
 
-// isDiskError says whether an error means that a disk takes nothing now, from a master neither.
+// isDiskError says whether an error means that a disk takes nothing now, from a master neither: a damaged file system
+// (EUCLEAN) or a device that is gone do not.
 func isDiskError(err error) bool {
-	for _, is := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
+	for _, is := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EUCLEAN,
+		syscall.ESTALE, syscall.ENODEV, syscall.ENXIO} {
 		if errors.Is(err, is) {
 			return true
 		}

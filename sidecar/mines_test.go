@@ -52,6 +52,7 @@ func TestMines_DiskError(t *testing.T) {
 		{name: "another node takes it", err: full, cmd: "_mine", others: true, peers: 1},
 		{name: "no other node", err: full, cmd: "_mine"},
 		{name: "a file system that was made read-only", err: syscall.EROFS, cmd: "_mine"},
+		{name: "a damaged file system", err: syscall.EUCLEAN, cmd: "_mine", others: true, peers: 1},
 		{name: "relayed by a peer", err: full, cmd: "_mine", from: "c", others: true},
 		{name: "a question", err: full, cmd: "_mine_get", others: true, masters: 1},
 		{name: "only Python can", err: errOnlyPython, cmd: "_mine", others: true, masters: 1},
