@@ -142,6 +142,10 @@ test-releases: setup build ## older releases of each Salt line: their buses and 
 test-proxies: build ## salt-proxy and deltaproxies of two versions behind HAProxy: answers, presence, a node that dies, one id that is rejected
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestProxies$$' ./integration/scenario/
 
+.PHONY: test-api
+test-api: build ## salt-api beside masters of three versions, behind HAProxy: sessions, tokens, jobs
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestSaltAPI$$' ./integration/scenario/
+
 .PHONY: test-syndics
 test-syndics: build ## a syndic beside each master of a cluster, below a master of masters; a node is dead
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestSyndicsBeside$$' ./integration/scenario/

@@ -29,6 +29,7 @@ type LBOptions struct {
 	SendProxy string        // "send-proxy" or "send-proxy-v2": tell the nodes the minions' addresses on 4505
 	SendReq   string        // the same on 4506
 	Idle      time.Duration // cut connections that are silent for so long; 0: publications a day, requests an hour
+	API       int           // port of the nodes' salt-apis; 0: none
 }
 
 // maxConn keeps within the limit of open files of a small machine.
@@ -66,7 +67,7 @@ func (h *Host) newHAProxy(o LBOptions, name string, publish, request bool, nodes
 	}
 	text, err := haproxy.Write(facts, haproxy.Options{
 		Bind: []string{h.Addr}, PublishProxy: o.SendProxy, RequestProxy: o.SendReq, Idle: o.Idle, StatsSocket: p.Socket,
-		MaxConn: maxConn, NoPublish: !publish, NoRequest: !request,
+		API: o.API, MaxConn: maxConn, NoPublish: !publish, NoRequest: !request,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configure haproxy: %w", err)
