@@ -95,8 +95,8 @@ func set(t *testing.T, log *fakeLog, id string, to state.KeyState, pub string) {
 	apply(t, log, state.KeySet{ID: id, State: to, Pub: pub, BaseRev: log.View().KeyRev(id), Audit: audit("test")})
 }
 
-// TestLeaveOut: the ids of a deltaproxy have one key, and start together; a minion whose key was decided about later than
-// something was published is not meant by that.
+// TestLeaveOut: the ids of a deltaproxy have one key, and start together; a minion whose key was deleted after something
+// was published is not meant by that.
 func TestLeaveOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, log, _ := newKeys(t)
@@ -134,7 +134,8 @@ func TestLeaveOut(t *testing.T) {
 		published = time.Now().Add(2 * clocksApart)
 		check("later", []string{"control"}, "control")
 		time.Sleep(keepChanges + time.Second)
-		decide("web", state.KeyRejected, "pub-2")
+		decide("new", state.KeyAccepted, "pub-4")
+		decide("web", state.KeyDeleted, "")
 		if check("much later", []string{"web"}); len(k.changes.latest) != 1 {
 			t.Errorf("%d changes are remembered", len(k.changes.latest))
 		}

@@ -20,13 +20,13 @@ const (
 type keyChanges struct {
 	mu     sync.Mutex
 	rev    uint64              // up to which changes are known
-	latest []state.KeyChange   // no older than keepChanges
+	latest []state.KeyChange   // deletions, and keys that came again, no older than keepChanges
 	groups map[string][]string // by minion whose accepted key others have as well: all that have it
 }
 
 // LeaveOut lists the minions that must not be given what was published at since: those of started, of which a process
-// has signed in after it; the accepted ones that have the key of one of them; and those whose key was decided about
-// later. The ids of a deltaproxy are one process, which has subscribed before its proxies sign in; all have its key
+// has signed in after it; the accepted ones that have the key of one of them; and those whose key was deleted later,
+// or has come again since. The ids of a deltaproxy are one process, which has subscribed before its proxies sign in; all have its key
 // (salt/metaproxy/deltaproxy.py gives them its pki_dir), unless their keys were deleted meanwhile.
 func (k *Keys) LeaveOut(started []string, since time.Time) []string {
 	k.changes.mu.Lock()
@@ -53,7 +53,7 @@ func (c *keyChanges) follow(view state.View) {
 	}
 	oldest := time.Now().Add(-keepChanges).UnixMilli()
 	c.latest = slices.DeleteFunc(append(c.latest, view.KeysSince(c.rev)...),
-		func(c state.KeyChange) bool { return c.At < oldest })
+		func(c state.KeyChange) bool { return c.At < oldest || !c.Deleted && c.Again == 0 })
 	byKey := map[string][]string{}
 	view.Keys(func(key state.Key) bool {
 		if key.State == state.KeyAccepted {
