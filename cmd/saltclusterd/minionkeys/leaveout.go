@@ -26,8 +26,8 @@ type keyChanges struct {
 
 // LeaveOut lists the minions that must not be given what was published at since: those of started, of which a process
 // has signed in after it; the accepted ones that have the key of one of them; and those whose key was deleted later,
-// or has come again since. The ids of a deltaproxy are one process, which has subscribed before its proxies sign in; all have its key
-// (salt/metaproxy/deltaproxy.py gives them its pki_dir), unless their keys were deleted meanwhile.
+// or has come again since. The ids of a deltaproxy are one process, which has subscribed before its proxies sign in;
+// all have its key (salt/metaproxy/deltaproxy.py gives them its pki_dir), unless their keys were deleted meanwhile.
 func (k *Keys) LeaveOut(started []string, since time.Time) []string {
 	k.changes.mu.Lock()
 	defer k.changes.mu.Unlock()
