@@ -229,7 +229,7 @@ packages: ## deb and rpm (amd64, arm64), tar.gz, bills of materials and SHA256SU
 
 .PHONY: test-build-packages
 test-build-packages: # that they can be made: a module's license or a new page may be in the way
-	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./packaging/build -arch amd64 -out bin/packages
+	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./packaging/build -arch amd64 -out bin/dist
 
 # Commands that make a signed repository, with their packages in Debian.
 SIGNING := apt-ftparchive:apt-utils createrepo_c:createrepo-c rpmsign:rpm gpg:gnupg
