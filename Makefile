@@ -229,7 +229,7 @@ packages: ## deb and rpm (amd64, arm64), tar.gz, bills of materials and SHA256SU
 
 .PHONY: test-build-packages
 test-build-packages: # that they can be made: a module's license or a new page may be in the way
-	@if $(GO) mod download github.com/goreleaser/nfpm/v2@v2.43.4 github.com/CycloneDX/cyclonedx-gomod@v1.10.0; then \
+	@if $(GO) mod download $$(sed -nE 's|.*"(github.com/.*)/cmd/[a-z-]*(@v[0-9.]*)"|\1\2|p' packaging/build/main.go packaging/sbom/main.go); then \
 		PATH="$$($(GO) env GOROOT)/bin:$$PATH" SOURCE_DATE_EPOCH=0 $(GO) run ./packaging/build -arch amd64 -out bin/dist -version 0.0.0; \
 	else echo "SKIPPED: packages were not built, for their tools cannot be had"; fi
 

@@ -28,7 +28,7 @@ func TestWithoutSystemd(t *testing.T) {
 			name: "OpenRC", init: openRCInit, log: "/var/log/saltclusterd.log",
 			master: map[string]string{"/etc/init.d/salt-master": "#!/sbin/openrc-run\n" +
 				"supervisor=supervise-daemon\ncommand=/usr/local/bin/salt-master\n"},
-			begin: "rc-update add %[1]s; rc-service %[1]s start", start: "rc-service %s start", restart: "rc-service %s restart",
+			begin: "rc-update add %s; rc-service %s start", start: "rc-service %s start", restart: "rc-service %s restart",
 			stop: "rc-service %s stop", runs: "rc-service %s status | grep started",
 		},
 	} {
@@ -59,7 +59,7 @@ type manager struct {
 
 // of is a command for a service.
 func of(command, service string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(command, "%[1]s", service), "%s", service)
+	return strings.ReplaceAll(command, "%s", service)
 }
 
 const answers = "salt --timeout 5 web1 test.ping --out txt | grep -q 'web1: True'"
