@@ -8,6 +8,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/jobcache"
+	"saltclusterd/sidecar/once"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -137,7 +138,7 @@ func (s *Service) Answered(minion string, load []byte) {
 
 // appendRecord claims key and appends a record. The claim is settled when the journal has answered, whoever still waits
 // for that: a record whose sender is gone is committed all the same.
-func (s *Service) appendRecord(j *journal, key uint64, rec spool.Record, outcome string, done func(error)) {
+func (s *Service) appendRecord(j *journal, key once.Key, rec spool.Record, outcome string, done func(error)) {
 	same := func(err error) {
 		if err == nil {
 			s.metrics.count("duplicate")
@@ -149,7 +150,7 @@ func (s *Service) appendRecord(j *journal, key uint64, rec spool.Record, outcome
 	}
 }
 
-func (s *Service) appendClaimed(j *journal, key uint64, rec spool.Record, outcome string, done func(error)) {
+func (s *Service) appendClaimed(j *journal, key once.Key, rec spool.Record, outcome string, done func(error)) {
 	j.spool.Go(rec, func(err error) {
 		s.window.Settle(key, err)
 		if err == nil {
@@ -202,7 +203,7 @@ func awaitDone(ctx context.Context, f func(done func(error))) error {
 	}
 }
 
-func (s *Service) acceptNew(rec spool.Record, cmd string, key uint64, done func(error)) {
+func (s *Service) acceptNew(rec spool.Record, cmd string, key once.Key, done func(error)) {
 	r := Request{
 		Cmd: cmd, JID: rec.JID, Minion: rec.Minion, Load: rec.Load, Received: rec.Received, From: node.ID(rec.From),
 	}
