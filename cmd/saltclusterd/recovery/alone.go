@@ -73,7 +73,7 @@ func (a *Alone) AwaitCluster(ctx context.Context) error {
 	a.cfg.Logger.Info("waiting for consensus", "node", a.cfg.Self)
 	for deadline := time.Now().Add(a.cfg.MajorityTimeout); !a.cfg.Log.CaughtUp(); {
 		if time.Now().After(deadline) {
-			recent := a.cfg.Contact.isRecent(time.Now(), time.Time{})
+			recent := a.cfg.Contact.isRecent(time.Now(), time.Time{}, 0)
 			if !recent {
 				a.cfg.Waiting("finding a majority of the cluster again: " +
 					"without one this node serves no longer than cluster_alone_limit")
@@ -103,7 +103,7 @@ func (a *Alone) KeepLimit(ctx context.Context) {
 			contact = now
 			continue
 		}
-		if a.cfg.Arriving() || a.cfg.Contact.isRecent(now, contact) {
+		if a.cfg.Arriving() || a.cfg.Contact.isRecent(now, contact, now.Sub(contact)) {
 			continue
 		}
 		a.cfg.Logger.Warn("no majority of the cluster was found for too long: this node stops serving minions",

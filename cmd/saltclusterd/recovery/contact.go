@@ -59,11 +59,16 @@ func (c *Contact) Last() (time.Time, error) {
 	return info.ModTime(), nil
 }
 
-// isRecent says whether the last contact is not older than the limit: the noted one, or seen if that is later. The age
-// of a noted contact that lies in the future is not known: this host's clock was set back, and could be set back again.
-func (c *Contact) isRecent(now, seen time.Time) bool {
-	if c.Limit == 0 || now.Sub(seen) < c.Limit {
+// isRecent says whether the last contact is not older than the limit: seen by this process or, when that is zero, the
+// noted one. Of seen the age is the longer one of passed, by the monotonic clock, which cannot be set but stands still
+// while the host is suspended, and the difference of the host's clock. The age of a noted contact that lies in the
+// future is not known: this host's clock was set back, and could be set back again.
+func (c *Contact) isRecent(now, seen time.Time, passed time.Duration) bool {
+	if c.Limit == 0 {
 		return true
+	}
+	if !seen.IsZero() {
+		return max(passed, now.Round(0).Sub(seen.Round(0))) < c.Limit
 	}
 	last, err := c.Last()
 	if err != nil {

@@ -65,17 +65,20 @@ func TestContact_IsRecent(t *testing.T) {
 	now := time.Now()
 	for name, tc := range map[string]struct {
 		limit, noted, seen time.Duration // ago; 0: never; negative: in the future
+		passed             time.Duration // since it was seen, by the monotonic clock
 		want               bool
 	}{
-		"no limit":      {noted: 100 * time.Hour, want: true},
-		"noted lately":  {limit: time.Hour, noted: 59 * time.Minute, want: true},
-		"noted too old": {limit: time.Hour, noted: 61 * time.Minute},
-		"seen since":    {limit: time.Hour, noted: 61 * time.Minute, seen: time.Minute, want: true},
-		"seen too old":  {limit: time.Hour, noted: 61 * time.Minute, seen: 61 * time.Minute},
-		"never":         {limit: time.Hour},
+		"no limit":        {noted: 100 * time.Hour, want: true},
+		"noted lately":    {limit: time.Hour, noted: 59 * time.Minute, want: true},
+		"noted too old":   {limit: time.Hour, noted: 61 * time.Minute},
+		"seen since":      {limit: time.Hour, noted: 61 * time.Minute, seen: time.Minute, passed: time.Minute, want: true},
+		"seen too old":    {limit: time.Hour, noted: 61 * time.Minute, seen: 61 * time.Minute, passed: 61 * time.Minute},
+		"suspended since": {limit: time.Hour, noted: 61 * time.Minute, seen: 61 * time.Minute, passed: time.Minute},
+		"never":           {limit: time.Hour},
 		"noted by a clock that was a little ahead": {limit: time.Hour, noted: -5 * time.Minute, want: true},
 		"noted before the clock was set back":      {limit: time.Hour, noted: -24 * time.Hour},
-		"the clock was set back while it ran":      {limit: time.Hour, noted: -24 * time.Hour, seen: time.Minute, want: true},
+		"the clock was set back while it ran":      {limit: time.Hour, noted: -24 * time.Hour, seen: -23 * time.Hour, passed: time.Minute, want: true},
+		"too old, and the clock was set back":      {limit: time.Hour, noted: -24 * time.Hour, seen: -23 * time.Hour, passed: time.Hour},
 	} {
 		c := newContact(t)
 		c.Limit = tc.limit
@@ -83,10 +86,10 @@ func TestContact_IsRecent(t *testing.T) {
 			c.note(t, now.Add(-tc.noted))
 		}
 		var seen time.Time
-		if tc.seen > 0 {
+		if tc.seen != 0 {
 			seen = now.Add(-tc.seen)
 		}
-		if got := c.isRecent(now, seen); got != tc.want {
+		if got := c.isRecent(now, seen, tc.passed); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
