@@ -1,9 +1,7 @@
 package sidecar
 
 import (
-	"errors"
-	"syscall"
-
+	"saltclusterd/durable"
 	"saltclusterd/sidecar/router"
 )
 
@@ -24,21 +22,9 @@ func (p *Proxy) useMine(c *call) {
 			return
 		}
 		result := router.MasterOnly
-		if isDiskError(err) && c.peek.Cmd != "_mine_get" {
+		if durable.IsDiskError(err) && c.peek.Cmd != "_mine_get" {
 			result = router.DiskFailed
 		}
 		p.finishWith(c, c.actionOutcome(router.DoMine, "", result), err)
 	})
-}
-
-// isDiskError says whether an error means that a disk takes nothing now, from a master neither: a damaged file system
-// (EUCLEAN) or a device that is gone do not.
-func isDiskError(err error) bool {
-	for _, is := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EUCLEAN,
-		syscall.ESTALE, syscall.ENODEV, syscall.ENXIO} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return false
 }

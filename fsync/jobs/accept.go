@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/durable"
 )
 
 // What became of received records.
@@ -24,14 +26,9 @@ const maxAhead = 10 * time.Minute
 
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
 
-// noRoom says whether an error concerns the disk rather than one job.
+// noRoom says whether an error concerns the disk, or this process, rather than one job.
 func noRoom(err error) bool {
-	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO, unix.EMFILE, unix.ENFILE} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return durable.IsDiskError(err) || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
 }
 
 // accept writes what another node sent and returns when it is on disk. An error means that nothing of it may count.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
+	"saltclusterd/durable"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -59,14 +61,7 @@ func (k *stuck) putStuckAside(ctx context.Context, rec spool.Record, err error) 
 
 // concernsAll says whether an error is certainly not that of one directory.
 func concernsAll(err error) bool {
-	for _, is := range []error{
-		syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, spool.ErrFull,
-		spool.ErrBusy,
-		spool.ErrClosed,
-	} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return false
+	return durable.IsWholeDiskError(err) || slices.ContainsFunc([]error{
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, spool.ErrFull, spool.ErrBusy, spool.ErrClosed,
+	}, func(is error) bool { return errors.Is(err, is) })
 }

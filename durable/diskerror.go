@@ -1,0 +1,27 @@
+package durable
+
+import (
+	"errors"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	// wholeDisk are errors of a disk, or of a file system, that takes nothing anywhere.
+	wholeDisk = []unix.Errno{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ENODEV, unix.ENXIO}
+	// onePlace are errors that may be those of one directory.
+	onePlace = []unix.Errno{unix.EIO, unix.EUCLEAN, unix.ESTALE}
+)
+
+// IsDiskError says whether an error means that a disk takes nothing now, rather than that something is wrong with what
+// was to be written: it is full or over quota, read-only, damaged or gone, or the server of a share has forgotten the
+// handle. Another program on this host would fail in the same way.
+func IsDiskError(err error) bool { return isAny(err, wholeDisk) || isAny(err, onePlace) }
+
+// IsWholeDiskError says whether such an error is certainly not that of one directory.
+func IsWholeDiskError(err error) bool { return isAny(err, wholeDisk) }
+
+func isAny(err error, of []unix.Errno) bool {
+	return slices.ContainsFunc(of, func(is unix.Errno) bool { return errors.Is(err, is) })
+}

@@ -1,0 +1,37 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestIsDiskError(t *testing.T) {
+	for _, tc := range []struct {
+		err         error
+		disk, whole bool
+	}{
+		{nil, false, false},
+		{errors.New("it is wrong"), false, false},
+		{fs.ErrNotExist, false, false},
+		{unix.EACCES, false, false},
+		{unix.EMFILE, false, false},
+		{unix.ENAMETOOLONG, false, false},
+		{unix.ENOSPC, true, true},
+		{unix.EDQUOT, true, true},
+		{unix.EROFS, true, true},
+		{unix.ENODEV, true, true},
+		{unix.ENXIO, true, true},
+		{unix.EIO, true, false},
+		{unix.EUCLEAN, true, false},
+		{unix.ESTALE, true, false},
+		{fmt.Errorf("store it: %w", &fs.PathError{Op: "open", Path: "mine.p", Err: unix.EUCLEAN}), true, false},
+	} {
+		if disk, whole := IsDiskError(tc.err), IsWholeDiskError(tc.err); disk != tc.disk || whole != tc.whole {
+			t.Errorf("%v: a disk error %v, of all of it %v", tc.err, disk, whole)
+		}
+	}
+}
