@@ -1,6 +1,8 @@
 package keydir
 
 import (
+	"time"
+
 	"saltclusterd/consensus/state"
 )
 
@@ -41,11 +43,20 @@ type base struct {
 	Denied map[string]based
 	Store  *storeFile        // as it was saved last; nil: the master had no store
 	Held   map[string]uint64 // by minion, revisions of accepted keys that were lost on disk and restored
+
+	Losses map[string]time.Time // by minion: when its key was lost; those of the last lossSpan, of all nodes
+	Fleets []fleetSize          // of lossSpan, at times of losses, the oldest first
+}
+
+// fleetSize is how many accepted keys there were before a loss.
+type fleetSize struct {
+	At   time.Time `json:"at"`
+	Keys int       `json:"keys"`
 }
 
 func newBase(s staleness) *base {
 	return &base{Stale: s, Dirs: map[string]string{}, Keys: map[string]based{}, Denied: map[string]based{},
-		Held: map[string]uint64{}}
+		Held: map[string]uint64{}, Losses: map[string]time.Time{}}
 }
 
 func (b *base) baseOf(s subject) (based, bool) {

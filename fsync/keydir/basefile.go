@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/durable"
@@ -30,6 +31,8 @@ type baseFile struct {
 	Denied  map[string]basedFile `json:"denied,omitempty"`
 	Store   *storeFile           `json:"store,omitempty"`
 	Held    map[string]uint64    `json:"held,omitempty"`
+	Losses  map[string]time.Time `json:"losses,omitempty"`
+	Fleets  []fleetSize          `json:"fleets,omitempty"`
 }
 
 type basedFile struct {
@@ -79,6 +82,10 @@ func parseBase(content []byte) (*base, error) {
 	b := &base{
 		UUID: f.UUID, Seen: f.Seen, Stamp: f.Stamp, Prev: f.Prev, Stale: f.Stale,
 		Dirs: f.Dirs, Keys: fromFile(f.Keys), Denied: fromFile(f.Denied), Store: f.Store, Held: f.Held,
+		Losses: f.Losses, Fleets: f.Fleets,
+	}
+	if b.Losses == nil {
+		b.Losses = map[string]time.Time{}
 	}
 	if b.Held == nil {
 		b.Held = map[string]uint64{}
@@ -93,6 +100,7 @@ func saveBase(dir string, b *base) error {
 	content, err := json.Marshal(baseFile{
 		Version: baseVersion, UUID: b.UUID, Seen: b.Seen, Stamp: b.Stamp, Prev: b.Prev, Stale: b.Stale,
 		Dirs: b.Dirs, Keys: toFile(b.Keys), Denied: toFile(b.Denied), Store: b.Store, Held: b.Held,
+		Losses: b.Losses, Fleets: b.Fleets,
 	})
 	if err != nil {
 		return fmt.Errorf("encode base: %w", err)

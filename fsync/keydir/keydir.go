@@ -45,10 +45,10 @@ type Config struct {
 	// Store, when not nil, says that the master has its keys in the store of keys.cache_driver: mmap_key, and how that is
 	// laid out. Then it and the directories are kept the same.
 	Store *mmapkeys.Geometry
-	// MaxLosses is the percentage of the accepted keys that may be deleted or rejected in the directories within a minute.
-	// More than that, and more than three, are held, see Held; so are two or three at once that are more than a third of
-	// all, losses that within an hour, more than three, would leave less than half of the keys, and all others while some
-	// are held. Zero: nothing is held.
+	// MaxLosses is the percentage of the accepted keys that may be deleted, rejected or replaced in the directories within
+	// a minute. More than that, and more than three, are held, see Held; so are two or three at once that are more than a
+	// third of all, losses that within an hour, more than three, would leave less than half of the keys, and all others
+	// while some are held. Zero: nothing is held.
 	MaxLosses int
 	// HoldAll, when not nil, reports whether a program on this host takes keys away from minions that it does not see, as
 	// thorium does with those of other masters. Then each loss is held, unless MaxLosses is zero or 100.

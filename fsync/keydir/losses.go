@@ -27,64 +27,61 @@ const (
 	waveMost = 2 * time.Second
 )
 
-// losses counts the accepted keys that are taken away by way of the directories. It belongs to the machine; what is
-// held is in its base.
+// losses counts the accepted keys that are taken away by way of the directories. It belongs to the machine; what was
+// lost, and what is held, is in its base.
 type losses struct {
-	percent int                  // of the accepted keys that may be lost within lossWindow; zero: any number
-	all     func() bool          // whether none may be; nil: false
-	seen    uint64               // revision up to which the losses of other nodes have been counted
-	recent  map[string]time.Time // by minion: when its key was lost; those of the last lossSpan
-	fleets  []fleetSize          // of lossSpan, at times of losses, the oldest first
-	wave    time.Time            // since when losses wait for others; zero: none waits
-	changed bool                 // base.Held has changed since the loop published it
+	percent int         // of the accepted keys that may be lost within lossWindow; zero: any number
+	all     func() bool // whether none may be; nil: false
+	seen    uint64      // revision up to which the losses of other nodes have been counted
+	wave    time.Time   // since when losses wait for others; zero: none waits
+	changed bool        // base.Held has changed since the loop published it
 }
 
-// fleetSize is how many accepted keys there were before a loss.
-type fleetSize struct {
-	at   time.Time
-	keys int
-}
-
-// isLoss reports whether a step takes an accepted key away without another accepted one in its place: it deletes or
-// rejects the key, or makes it pending again, as moving its file does.
+// isLoss reports whether a step takes an accepted key away: it deletes or rejects the key, makes it pending again, as
+// moving its file does, or puts another one in its place, as a copy of an old directory does. The denied one of the
+// minion in its place is none: only a person, or auto_accept, accepts that.
 func (k keyState) isLoss(s subject) bool {
-	return !s.denied && k.stale == fresh && k.cons.State == state.KeyAccepted && k.disk.State != state.KeyAccepted
+	if s.denied || k.stale != fresh || k.cons.State != state.KeyAccepted {
+		return false
+	}
+	return k.disk.State != state.KeyAccepted || k.disk.Print != k.cons.Print && k.disk.Print != k.denied
 }
 
 // countLosses adds to the recent losses those that other nodes have proposed since the last round. The base still has
 // the keys then.
 func (m *machine) countLosses(now time.Time, view state.View) {
-	t := &m.losses
-	if t.recent == nil {
-		t.recent, t.seen = map[string]time.Time{}, view.Rev()
+	t, recent := &m.losses, m.base.Losses
+	if t.seen == 0 {
+		t.seen = m.base.Seen
 	}
-	maps.DeleteFunc(t.recent, func(_ string, at time.Time) bool { return now.Sub(at) >= lossSpan })
+	maps.DeleteFunc(recent, func(_ string, at time.Time) bool { return now.Sub(at) >= lossSpan })
 	counted := 0
 	for _, c := range view.KeysSince(t.seen) {
 		lost := c.Deleted || c.State == state.KeyRejected ||
 			c.State == state.KeyPending && c.Again <= m.base.Keys[c.ID].Rev // else it was deleted, by whom is not known
 		switch {
 		case lost && c.Cause != causeKeyFile: // an operator has decided
-			delete(t.recent, c.ID)
+			delete(recent, c.ID)
 		case lost && m.base.Keys[c.ID].State == state.KeyAccepted && now.Sub(time.UnixMilli(c.At)) < lossWindow:
-			t.recent[c.ID] = now
+			recent[c.ID] = now
 			counted++
 		}
 	}
 	if counted > 0 {
-		t.noteFleet(now, countAccepted(view)+counted)
+		m.noteFleet(now, countAccepted(view)+counted)
 	}
 	t.seen = view.Rev()
 }
 
 // noteFleet notes how many accepted keys there were before a loss; one size is kept of each lossWindow.
-func (t *losses) noteFleet(now time.Time, keys int) {
-	t.fleets = slices.DeleteFunc(t.fleets, func(f fleetSize) bool { return now.Sub(f.at) >= lossSpan })
-	if n := len(t.fleets); n > 0 && now.Sub(t.fleets[n-1].at) < lossWindow {
-		t.fleets[n-1].keys = max(t.fleets[n-1].keys, keys)
-		return
+func (m *machine) noteFleet(now time.Time, keys int) {
+	fleets := slices.DeleteFunc(m.base.Fleets, func(f fleetSize) bool { return now.Sub(f.At) >= lossSpan })
+	if n := len(fleets); n > 0 && now.Sub(fleets[n-1].At) < lossWindow {
+		fleets[n-1].Keys = max(fleets[n-1].Keys, keys)
+	} else {
+		fleets = append(fleets, fleetSize{now, keys})
 	}
-	t.fleets = append(t.fleets, fleetSize{now, keys})
+	m.base.Fleets, m.dirty = fleets, true
 }
 
 func countAccepted(view state.View) (n int) {
@@ -117,7 +114,7 @@ func (m *machine) holdLosses(p *plan, now time.Time, view state.View, look func(
 	t.wave = time.Time{}
 	for _, w := range lost {
 		if since := m.edits[w.subject].since; now.Sub(since) < lossSpan {
-			t.recent[w.subject.id] = since
+			m.base.Losses[w.subject.id], m.dirty = since, true
 		}
 	}
 	// While some are held, the program that took them away may still be at work.
@@ -158,9 +155,9 @@ func (t *losses) holdsAll() bool { return t.percent < 100 && t.all != nil && t.a
 func (m *machine) tooManyLosses(now time.Time, view state.View, lost []writing) bool {
 	t := &m.losses
 	accepted := countAccepted(view)
-	t.noteFleet(now, accepted)
+	m.noteFleet(now, accepted)
 	fleet, minute := accepted, 0 // accepted keys a minute ago, and losses since
-	for id, at := range t.recent {
+	for id, at := range m.base.Losses {
 		if now.Sub(at) >= lossWindow {
 			continue
 		}
@@ -173,10 +170,10 @@ func (m *machine) tooManyLosses(now time.Time, view state.View, lost []writing) 
 		return true
 	}
 	most := 0
-	for _, f := range t.fleets {
-		most = max(most, f.keys)
+	for _, f := range m.base.Fleets {
+		most = max(most, f.Keys)
 	}
-	return t.percent < 100 && len(t.recent) > lossesAtLeast && 2*(accepted-len(lost)) < most
+	return t.percent < 100 && len(m.base.Losses) > lossesAtLeast && 2*(accepted-len(lost)) < most
 }
 
 // isLargeWave reports whether the newest wave takes more than its share of the accepted keys. In a small fleet three
@@ -252,7 +249,7 @@ func (l *loop) publishHeld() {
 	l.m.losses.changed = false
 	ids := slices.Sorted(maps.Keys(l.m.base.Held))
 	if before := l.heldKeys.Swap(&ids); len(ids) > 0 && (before == nil || len(ids) > len(*before)) {
-		l.log.Error("accepted keys deleted or rejected on this host restored", "count", len(ids),
+		l.log.Error("accepted keys deleted, rejected or replaced on this host restored", "count", len(ids),
 			"hint", "saltclusterctl keys held")
 	}
 }

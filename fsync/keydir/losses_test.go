@@ -35,6 +35,7 @@ func TestLosses_TooManyHeld(t *testing.T) {
 		fleet, lost int
 		reject      bool
 		unaccept    bool
+		replace     bool
 		held        bool
 	}{
 		"six of six":           {fleet: 6, lost: 6, held: true},
@@ -42,6 +43,8 @@ func TestLosses_TooManyHeld(t *testing.T) {
 		"six of six, moved":    {fleet: 6, lost: 6, unaccept: true, held: true},
 		"two of six, moved":    {fleet: 6, lost: 2, unaccept: true},
 		"two of six":           {fleet: 6, lost: 2},
+		"six of six, replaced": {fleet: 6, lost: 6, replace: true, held: true},
+		"two of six, replaced": {fleet: 6, lost: 2, replace: true},
 		"three of six":         {fleet: 6, lost: 3, held: true},
 		"three of nine":        {fleet: 9, lost: 3},
 		"three of three":       {fleet: 3, lost: 3, held: true},
@@ -64,10 +67,14 @@ func TestLosses_TooManyHeld(t *testing.T) {
 					node.move(acceptedDir, rejectedDir, id)
 				case c.unaccept:
 					node.move(acceptedDir, pendingDir, id)
+				case c.replace:
+					node.put(acceptedDir, id, keyTexts()[1])
 				default:
 					node.remove(acceptedDir, id)
 				}
-				if !c.held {
+				if !c.held && c.replace {
+					want["minions/"+id] = keyTexts()[1]
+				} else if !c.held {
 					delete(want, "minions/"+id)
 				}
 				if c.unaccept && !c.held {
@@ -82,7 +89,8 @@ func TestLosses_TooManyHeld(t *testing.T) {
 				t.Errorf("held: %q", node.dir.Held())
 			}
 			for _, id := range ids {
-				if key, ok := node.log.View().Key(id); c.held && (!ok || key.State != state.KeyAccepted) {
+				if key, ok := node.log.View().Key(id); c.held &&
+					(!ok || key.State != state.KeyAccepted || key.Pub != keyTexts()[0]) {
 					t.Errorf("%s is %q in the cluster", id, key.State)
 				}
 			}
@@ -362,6 +370,56 @@ func testLossesOnSeveralNodes(t *testing.T, moved bool) {
 	await(t, all, m1, m2)
 	if held := m1.dir.Held(); len(held) > 0 {
 		t.Errorf("m1 holds %q", held)
+	}
+}
+
+// Denied keys that are accepted in place of accepted ones, as salt-key does, are an operator's decision.
+func TestLosses_DeniedAccepted(t *testing.T) {
+	node, all := fleet(t, 6)
+	for id := range all {
+		name := strings.TrimPrefix(id, "minions/")
+		node.put(deniedDir, name, keyTexts()[1])
+		patience.WaitFor(t, "the cluster knows its denied key", func() bool {
+			d, ok := node.log.View().Denied(name)
+			return ok && d.Pub == keyTexts()[1]
+		})
+	}
+	node.synced()
+	for id := range all {
+		node.move(deniedDir, acceptedDir, strings.TrimPrefix(id, "minions/"))
+		all[id] = keyTexts()[1]
+	}
+	await(t, all, node)
+	if held := node.dir.Held(); len(held) > 0 {
+		t.Errorf("held: %q", held)
+	}
+}
+
+// Losses before a restart count after it, and so do those of other nodes while this one was away.
+func TestLossesAndRestarts(t *testing.T) {
+	m1, all := fleet(t, 20)
+	m2 := newTestNode(t, "m2", m1.log)
+	m2.holds = 10
+	m2.start()
+	await(t, all, m1, m2)
+	m2.synced()
+	m2.stop()
+	for _, id := range []string{"m00", "m01", "m02"} {
+		m1.remove(acceptedDir, id)
+		delete(all, "minions/"+id)
+	}
+	await(t, all, m1)
+	m1.synced()
+	m1.stop()
+	for _, n := range []*testNode{m1, m2} {
+		n.start()
+		await(t, all, n)
+		n.synced()
+		n.remove(acceptedDir, "m03")
+		patience.WaitFor(t, "the fourth in a minute is held", func() bool {
+			return slices.Equal(n.dir.Held(), []string{"m03"})
+		})
+		await(t, all, n)
 	}
 }
 

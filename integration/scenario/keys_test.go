@@ -91,7 +91,7 @@ func testHeldKeys(t *testing.T, c *lab.Cluster) {
 
 	held := deleteAll()
 	for _, n := range c.Nodes {
-		says(t, n.Daemon, []string{fmt.Sprintf("%d accepted keys were deleted or rejected on this host", len(held))},
+		says(t, n.Daemon, []string{fmt.Sprintf("%d accepted keys were deleted, rejected or replaced on this host", len(held))},
 			"status")
 	}
 	must(t, m2.Daemon, "keys", "held", "--keep")

@@ -16,7 +16,7 @@ func newKeysHeldCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "held",
 		Usage: "list accepted keys that were deleted on this host and restored, and decide about them",
-		Description: "If accepted keys are deleted or rejected through the salt-masters within a minute, and they are more than three and more than\n" +
+		Description: "If accepted keys are deleted, rejected or replaced through the salt-masters within a minute, and they are more than three and more than\n" +
 			"cluster_keys_max_delete percent (10) of all, they are restored: reactors and scripts delete keys of minions that use other\n" +
 			"masters, and these deletions look the same as those by salt-key. The same holds for two or three at once that are more than a\n" +
 			"third of all keys, for more than three within an hour that would leave less than half of the keys, and for any others while\n" +

@@ -37,7 +37,7 @@ func signInOptions() []Option {
 		},
 		{
 			Name: "cluster_keys_max_delete", Section: section, field: func(c *Config) any { return &c.SignIn.KeysMaxDelete },
-			Doc: "Percentage of the accepted keys that may be deleted or rejected within a minute through the salt-masters (salt-key, the wheel, " +
+			Doc: "Percentage of the accepted keys that may be deleted, rejected or replaced within a minute through the salt-masters (salt-key, the wheel, " +
 				"engines, reactors). More than that, and more than three, are restored until an operator decides: saltclusterctl keys held. " +
 				"So are two or three at once that are more than a third of all keys, more than three within an hour that would leave " +
 				"less than half of the keys, and any others on a host where some are held. " +

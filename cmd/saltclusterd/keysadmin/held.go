@@ -22,7 +22,7 @@ func CheckHeld(self node.ID, ids []string) health.Result {
 	}
 	return health.Result{
 		Level: health.Warn,
-		Reason: fmt.Sprintf("%d accepted keys were deleted or rejected on this host and were restored, "+
+		Reason: fmt.Sprintf("%d accepted keys were deleted, rejected or replaced on this host and were restored, "+
 			"because they were many at once or thorium deletes keys here: %s", len(ids), named),
 		Hint: fmt.Sprintf("on %s: saltclusterctl keys held --delete to delete them, "+
 			"saltclusterctl keys held --keep to keep them", self),
