@@ -21,7 +21,8 @@ type keyChanges struct {
 	mu     sync.Mutex
 	rev    uint64              // up to which changes are known
 	latest []state.KeyChange   // deletions, and keys that came again, no older than keepChanges
-	groups map[string][]string // by minion whose accepted key others have as well: all that have it
+	keyOf  map[string]string   // by minion: its accepted key
+	having map[string][]string // by accepted key: the minions that have it
 }
 
 // LeaveOut lists the minions that must not be given what was published at since: those of started, of which a process
@@ -34,7 +35,7 @@ func (k *Keys) LeaveOut(started []string, since time.Time) []string {
 	k.changes.follow(k.cfg.Log.View())
 	all := slices.Clone(started)
 	for _, id := range started {
-		all = append(all, k.changes.groups[id]...)
+		all = append(all, k.changes.having[k.changes.keyOf[id]]...)
 	}
 	from := since.Add(-clocksApart).UnixMilli()
 	for _, c := range k.changes.latest {
@@ -48,26 +49,39 @@ func (k *Keys) LeaveOut(started []string, since time.Time) []string {
 
 // follow brings c up to date. The caller holds mu.
 func (c *keyChanges) follow(view state.View) {
-	if c.groups != nil && c.rev == view.Rev() {
-		return
+	if c.keyOf == nil {
+		c.keyOf, c.having = map[string]string{}, map[string][]string{}
+	}
+	changes := view.KeysSince(c.rev)
+	c.rev = view.Rev()
+	for _, change := range changes {
+		c.setKey(change)
 	}
 	oldest := time.Now().Add(-keepChanges).UnixMilli()
-	c.latest = slices.DeleteFunc(append(c.latest, view.KeysSince(c.rev)...),
+	c.latest = slices.DeleteFunc(append(c.latest, changes...),
 		func(c state.KeyChange) bool { return c.At < oldest || !c.Deleted && c.Again == 0 })
-	byKey := map[string][]string{}
-	view.Keys(func(key state.Key) bool {
-		if key.State == state.KeyAccepted {
-			pub := strings.TrimSpace(key.Pub)
-			byKey[pub] = append(byKey[pub], key.ID)
+}
+
+// setKey notes which accepted key a minion has. The caller holds mu.
+func (c *keyChanges) setKey(change state.KeyChange) {
+	id, key := change.ID, ""
+	if !change.Deleted && change.State == state.KeyAccepted {
+		key = strings.TrimSpace(change.Pub)
+	}
+	before := c.keyOf[id]
+	if key == before {
+		return
+	}
+	if before != "" {
+		if left := slices.DeleteFunc(c.having[before], func(other string) bool { return other == id }); len(left) > 0 {
+			c.having[before] = left
+		} else {
+			delete(c.having, before)
 		}
-		return true
-	})
-	c.rev, c.groups = view.Rev(), map[string][]string{}
-	for _, ids := range byKey {
-		if len(ids) > 1 {
-			for _, id := range ids {
-				c.groups[id] = ids
-			}
-		}
+		delete(c.keyOf, id)
+	}
+	if key != "" {
+		c.keyOf[id] = key
+		c.having[key] = append(c.having[key], id)
 	}
 }
