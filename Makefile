@@ -50,7 +50,7 @@ smoke: setup build ## ten scenarios on one cluster of stock masters and minions,
 	@SALTCLUSTER_SMOKE=1 integration/setup/gotest bin/smoke.log $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestSmoke$$' ./integration/scenario
 
 .PHONY: test-parts
-test-parts: lint-fast docs-check test-race build
+test-parts: lint-fast docs-check dashboard-check test-race build
 	@integration/setup/scenarios $(GO) $(MAKE) test-fuzz test-build-packages
 
 test-unit: ## unit tests, quicker than under the race detector
@@ -223,6 +223,15 @@ test-alerts: ## the alert rules on the series of a drain, a dead node, a lost ma
 	$(promtool) check rules packaging/monitoring/alerts.yml
 	$(promtool) test rules packaging/monitoring/alerts_test.yml
 	$(promtool) check config --syntax-only packaging/monitoring/scrape.yml
+
+.PHONY: test-dashboard
+test-dashboard: ## the Grafana dashboard against the schema of Grafana
+	cd integration/grafana && ../setup/go test -count=1 ./...
+
+.PHONY: dashboard-check
+dashboard-check: # where the module with the schema can be had
+	@if (cd integration/grafana && ../setup/go mod download); then $(MAKE) test-dashboard; \
+	 else echo "SKIPPED: the dashboard was not checked, for the schema of Grafana cannot be had"; fi
 
 packages: ## deb and rpm (amd64, arm64), tar.gz, bills of materials and SHA256SUMS of this commit into dist/; the same commit gives the same bytes
 	@PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./packaging/build $(ARGS)

@@ -19,8 +19,8 @@ type panel struct {
 // gridColumns is how wide Grafana's grid is.
 const gridColumns = 24
 
-// The dashboard has the form that Grafana imports: without a Grafana this is what can be checked of it. That its queries
-// name metrics that exist is a test of the daemon.
+// The dashboard can be imported, its panels do not overlap, and its queries use the variables that it has. Package
+// integration/grafana checks it against Grafana's schema, the daemon that its queries name metrics that exist.
 func TestDashboard(t *testing.T) {
 	var d struct {
 		UID, Title    string
