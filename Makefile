@@ -138,6 +138,15 @@ test-releases: setup build ## older releases of each Salt line: their buses and 
 	 SALTCLUSTER_VENVS=$$older $(GO) test -count=1 -timeout 20m ./sidecar/jobcache/ ./sidecar/fileserve/ ./sidecar/mines/
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 60m -v -run '^TestReleases$$' ./integration/scenario/
 
+# The newest release of each Salt line, beside the pinned ones of integration/setup/env.sh.
+NEWEST := 3006.30 3007.17 3008.5
+
+.PHONY: test-newest
+test-newest: setup build ## the newest release of each Salt line: what its masters and minions send, and the scenarios of make smoke
+	@newest=$$(integration/setup/older -d newest $(NEWEST)) && export SALTCLUSTER_VENVS=$$newest SALTCLUSTER_VERSIONS="$(NEWEST)" && \
+	 $(GO) test -count=1 -timeout 20m ./sidecar/... && \
+	 SALTCLUSTER_SMOKE=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestSmoke$$' ./integration/scenario/
+
 .PHONY: test-proxies
 test-proxies: build ## salt-proxy and deltaproxies of two versions behind HAProxy: answers, presence, a node that dies, one id that is rejected
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestProxies$$' ./integration/scenario/

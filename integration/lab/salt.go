@@ -15,8 +15,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Versions of Salt which the lab has virtualenvs of.
-var Versions = []string{"3006.28", "3007.15", "3008.3"}
+// Versions of Salt which the lab has virtualenvs of: the pinned ones, or those that SALTCLUSTER_VERSIONS names.
+var Versions = versions(os.Getenv("SALTCLUSTER_VERSIONS"))
+
+func versions(named string) []string {
+	if named == "" {
+		return []string{"3006.28", "3007.15", "3008.3"}
+	}
+	return strings.Fields(named)
+}
 
 // Older releases of the same lines, of which there are virtualenvs where integration/setup/older has run.
 var Older = []string{"3006.16", "3007.8", "3008.1"}
