@@ -12,6 +12,7 @@ import (
 	"saltclusterd/cmd/saltclusterctl/roots"
 	"saltclusterd/cmd/saltclusterctl/snapshot"
 	"saltclusterd/cmd/saltclusterctl/support"
+	"saltclusterd/cmd/saltclusterd/config"
 )
 
 // run executes one command line and returns the exit code.
@@ -36,8 +37,8 @@ func run(ctx context.Context, args []string, e *console.Env) int {
 func newApp(e *console.Env) *cli.App {
 	app := &cli.App{
 		Name:                  "saltclusterctl",
-		Usage:                 "look at and steer a cluster of salt-masters",
-		Description:           "Asks the saltclusterd of this host; every node knows the whole cluster, also while others are down.",
+		Usage:                 "inspect and manage a cluster of salt-masters",
+		Description:           "Asks the saltclusterd of this host. Every node knows the whole cluster, even while other nodes are down.",
 		Reader:                e.Stdin,
 		Writer:                e.Stdout,
 		ErrWriter:             e.Stderr,
@@ -76,7 +77,14 @@ func newApp(e *console.Env) *cli.App {
 			return cli.ShowAppHelp(c)
 		}
 		name := c.Args().First()
-		return console.Usagef(cli.SuggestCommand(app.Commands, name)+" saltclusterctl help lists all.", "%q is not a command", name)
+		var names []string
+		for _, known := range visibleCommands(app.Commands) {
+			names = append(names, known.Names()...)
+		}
+		if near := config.Suggest(name, names); near != "" {
+			return console.Usagef("saltclusterctl help lists all", "unknown command %q (did you mean %s?)", name, near)
+		}
+		return console.Usagef("saltclusterctl help lists all", "unknown command %q", name)
 	}
 	return app
 }

@@ -16,10 +16,11 @@ var shells = []string{"bash", "zsh", "fish"}
 func newCompletionCommand(e *console.Env) *cli.Command {
 	return &cli.Command{
 		Name: "completion", ArgsUsage: "bash|zsh|fish",
-		Usage: "print what makes a shell complete commands and flags",
-		Description: "bash: saltclusterctl completion bash > /usr/share/bash-completion/completions/saltclusterctl\n" +
-			"zsh: saltclusterctl completion zsh > /usr/share/zsh/vendor-completions/_saltclusterctl\n" +
-			"fish: saltclusterctl completion fish > /usr/share/fish/vendor_completions.d/saltclusterctl.fish",
+		Usage: "print the completion script of a shell",
+		Description: "The packages install all three scripts. Without a package:\n\n" +
+			"  saltclusterctl completion bash > /usr/share/bash-completion/completions/saltclusterctl\n" +
+			"  saltclusterctl completion zsh > /usr/share/zsh/vendor-completions/_saltclusterctl\n" +
+			"  saltclusterctl completion fish > /usr/share/fish/vendor_completions.d/saltclusterctl.fish",
 		HideHelpCommand: true,
 		OnUsageError:    console.OnUsageError,
 		Action: func(c *cli.Context) error {
@@ -73,7 +74,7 @@ func placesOf(path string, commands []*cli.Command) []place {
 		for _, sub := range c.Subcommands {
 			p.words = append(p.words, choice{sub.Name, sub.Usage})
 		}
-		for _, f := range c.Flags {
+		for _, f := range c.VisibleFlags() {
 			usage := ""
 			if d, ok := f.(cli.DocGenerationFlag); ok {
 				usage = strings.ReplaceAll(d.GetUsage(), "`", "")

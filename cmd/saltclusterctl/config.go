@@ -28,7 +28,7 @@ func newConfigCommand(e *console.Env) *cli.Command {
 func newConfigCheckCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:   "check",
-		Usage:  "read the configuration as saltclusterd would and list every mistake; exit code 1 when there is one",
+		Usage:  "read the configuration as saltclusterd would and list every error; exit code 10 when there is one",
 		Action: console.WithoutArgs(e, runConfigCheck),
 	})
 }
@@ -56,10 +56,10 @@ func runConfigCheck(c *cli.Context, e *console.Env) error {
 			s.Line("ok: %s", wording.Plural(len(result.Files), "file"))
 			return
 		}
-		s.Line("%s", s.Paint(console.Red, wording.Plural(len(result.Findings), "mistake")))
+		s.Line("%s", s.Paint(console.Red, wording.Plural(len(result.Findings), "error")))
 	})
 	if err == nil && !result.OK {
-		return console.SilentError(console.ExitError)
+		return console.SilentError(console.ExitProblems)
 	}
 	return err
 }
@@ -101,7 +101,7 @@ func readOptions(e *console.Env, c *cli.Context) (adminapi.Config, error) {
 	}
 	cfg, err := config.Read(e.ConfigPath(c))
 	if err != nil {
-		return adminapi.Config{}, fmt.Errorf("the configuration has mistakes; saltclusterctl config check lists them all: %w",
+		return adminapi.Config{}, fmt.Errorf("the configuration has errors; saltclusterctl config check lists them all: %w",
 			err)
 	}
 	return cfg.Show(), nil

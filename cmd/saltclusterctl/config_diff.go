@@ -36,7 +36,7 @@ func runConfigDiff(c *cli.Context, e *console.Env) error {
 	}
 	cfg, err := config.Read(e.ConfigPath(c))
 	if err != nil {
-		return fmt.Errorf("the configuration has mistakes, so saltclusterd would not take it; saltclusterctl config check lists them all: %w", err)
+		return fmt.Errorf("the configuration has errors, so saltclusterd would not start with it; saltclusterctl config check lists them all: %w", err)
 	}
 	diff := compareConfigs(running, cfg.Show())
 	err = e.PrintValue(c, diff, func(s *console.Screen) {

@@ -20,7 +20,7 @@ func newDrainCommand(e *console.Env) *cli.Command {
 			"returns. A drained node stays drained across restarts, until saltclusterctl undrain.",
 		Flags: append([]cli.Flag{
 			selfFlag(),
-			&cli.DurationFlag{Name: "over", Usage: "move its minions within `TIME`", DefaultText: "its option drain_time"},
+			&cli.DurationFlag{Name: "within", Aliases: []string{"over"}, Usage: "move its minions within `TIME`", DefaultText: "its option drain_time"},
 			&cli.BoolFlag{Name: "wait-jobs",
 				Usage: "finish only when the jobs published there have all returns, or no client waits for them any more"},
 			&cli.BoolFlag{Name: "force", Usage: "drain it even if no other node serves minions"},
@@ -37,11 +37,11 @@ func newDrainCommand(e *console.Env) *cli.Command {
 			if c.Bool("dry-run") {
 				return dryrun.ShowForecast(c, e, dryrun.DrainForecast)
 			}
-			if c.Duration("over") < 0 {
-				return console.Usagef("--over 1m", "the time to hand minions over in cannot be negative")
+			if c.Duration("within") < 0 {
+				return console.Usagef("--within 1m", "invalid --within: it cannot be negative")
 			}
 			r := adminapi.DrainRequest{
-				Node: node, Over: c.Duration("over"), WaitJobs: c.Bool("wait-jobs"), Force: c.Bool("force"),
+				Node: node, Over: c.Duration("within"), WaitJobs: c.Bool("wait-jobs"), Force: c.Bool("force"),
 				Wait: c.Bool("wait"), Timeout: c.Duration("timeout"),
 			}
 			return console.RunOperation(c, e, console.ForRequest((*adminapi.Client).Drain, r))

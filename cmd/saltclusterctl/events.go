@@ -23,15 +23,15 @@ func newEventsCommand(e *console.Env) *cli.Command {
 			console.WideFlag(),
 			&cli.BoolFlag{Name: "explain", Usage: "show why that master; always shown with a TAG"},
 			&cli.StringFlag{Name: "minion", Aliases: []string{"m"}, Usage: "the minion `ID` whose events to show; with TAG: the minion that sends the event"},
-			&cli.IntFlag{Name: "limit", Value: 50, Usage: "show the newest `N`"},
+			&cli.IntFlag{Name: "count", Aliases: []string{"n", "limit"}, Value: 50, Usage: "show the newest `N` events"},
 		},
 		Action: func(c *cli.Context) error {
 			switch {
 			case c.NArg() > 1, c.NArg() == 1 && c.String("minion") == "":
 				return console.Usagef("saltclusterctl events --explain salt/beacon/web1/load/ --minion web1",
 					"events takes one tag, and then --minion")
-			case c.Int("limit") < 1:
-				return console.Usagef("--limit 50", "the number of events is 1 at least")
+			case c.Int("count") < 1:
+				return console.Usagef("--count 50", "invalid --count: at least 1")
 			case c.NArg() == 0:
 				return runHandledEvents(c, e)
 			}
@@ -46,7 +46,7 @@ func newEventsCommand(e *console.Env) *cli.Command {
 func runHandledEvents(c *cli.Context, e *console.Env) error {
 	return console.ShowAnswer(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.HandledEvents,
 		error) {
-		return client.HandledEvents(ctx, c.String("minion"), c.Int("limit"))
+		return client.HandledEvents(ctx, c.String("minion"), c.Int("count"))
 	}, func(s *console.Screen, list adminapi.HandledEvents) { handledEvents(s, list, c.Bool("explain")) })
 }
 

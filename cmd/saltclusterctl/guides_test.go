@@ -114,7 +114,7 @@ func parse(args []string) error {
 			switch {
 			case !ctx.Args().Present():
 				return nil
-			case len(c.Subcommands) > 0:
+			case len(c.Subcommands) > 0 && c.ArgsUsage == "":
 				return fmt.Errorf("%s has no verb %q", c.Name, ctx.Args().First())
 			case c.ArgsUsage == "":
 				return fmt.Errorf("%s takes no argument, but got %q", c.Name, ctx.Args().First())
@@ -169,8 +169,8 @@ func TestGuidesPlain(t *testing.T) {
 			t.Run(b.Name(), func(t *testing.T) {
 				cmd := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", b.Script)
 				cmd.Dir, cmd.Stdin = dir, strings.NewReader(b.Answer+"\n")
-				cmd.Env = append(os.Environ(), "SALTCLUSTERD_CONFIG="+config,
-					"SALTCLUSTERD_SOCKET="+filepath.Join(dir, "admin.sock"), "GORACE=atexit_sleep_ms=0", "COLUMNS=1000", "SALTCLUSTER_SERVICE_MANAGER=systemd")
+				cmd.Env = append(os.Environ(), "SALTCLUSTER_CONFIG="+config,
+					"SALTCLUSTER_SOCKET="+filepath.Join(dir, "admin.sock"), "GORACE=atexit_sleep_ms=0", "COLUMNS=1000", "SALTCLUSTER_SERVICE_MANAGER=systemd")
 				var out bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &out, &out
 				code := 0

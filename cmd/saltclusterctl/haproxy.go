@@ -41,11 +41,11 @@ func newHAProxyCommand(e *console.Env) *cli.Command {
 				DefaultText: "agent_check_listen"},
 			&cli.IntFlag{Name: "minions", Usage: "make room for `N` minions",
 				DefaultText: "twice those there are, 5000 at least"},
-			&cli.IntFlag{Name: "api", Usage: "carry salt-api, too, which listens on `PORT` of every node; a client stays on one",
+			&cli.IntFlag{Name: "api", Usage: "also balance salt-api, which listens on `PORT` of every node; a client stays on one node",
 				DefaultText: "none"},
 			&cli.StringFlag{Name: "stats-socket", Usage: "HAProxy's own admin socket at `PATH`"},
 			&cli.StringFlag{Name: "user",
-				Usage: "run HAProxy as `ACCOUNT`, user and group, once it has its ports: haproxy on Debian and Red Hat", DefaultText: "as who starts it"},
+				Usage: "run HAProxy as `ACCOUNT`, user and group, once it has its ports: haproxy on Debian and Red Hat", DefaultText: "the user that starts it"},
 			&cli.BoolFlag{Name: "fragment", Usage: "without global and defaults"},
 			&cli.StringFlag{Name: "file",
 				Usage: "write it to `FILE` instead of printing it; after an error FILE is unchanged"},
@@ -53,7 +53,7 @@ func newHAProxyCommand(e *console.Env) *cli.Command {
 			&cli.BoolFlag{Name: "bare",
 				Usage: "for salt-masters without saltclusterd: HAProxy only checks whether their ports answer"},
 			&cli.BoolFlag{Name: "check",
-				Usage: "check it with the haproxy of this host first; exit code 1 when that finds a problem"},
+				Usage: "check it with the haproxy of this host first; exit code 10 when that finds a problem"},
 		},
 		Action: console.WithoutArgs(e, runHAProxy),
 	})
@@ -104,7 +104,7 @@ func runHAProxy(c *cli.Context, e *console.Env) error {
 		}
 	}
 	if host := facts.HealthHost; host != "" && !c.Bool("bare") {
-		fmt.Fprintf(e.Stderr, "health_listen is for %s only: HAProxy on another host will take every node for dead\n",
+		fmt.Fprintf(e.Stderr, "health_listen is %s only: an HAProxy on another host will consider every node down\n",
 			console.Clean(host))
 	}
 	path := c.String("file")
@@ -119,7 +119,7 @@ func runHAProxy(c *cli.Context, e *console.Env) error {
 	return e.PrintValue(c, out, func(s *console.Screen) {
 		s.Line("%s: %s", console.Clean(path), wording.Plural(len(facts.Servers), "server"))
 		if out.Kept != "" {
-			s.Line("what it was is kept as %s", console.Clean(out.Kept))
+			s.Line("the former file is kept as %s", console.Clean(out.Kept))
 		}
 	})
 }
@@ -142,7 +142,7 @@ func writeBalancer(e *console.Env, c *cli.Context, path, text string) (kept stri
 		}
 		kept = freeName(path)
 		if err := console.WriteNew(kept, []byte(old)); err != nil {
-			return "", fmt.Errorf("keep what %s was: %w", path, err)
+			return "", fmt.Errorf("keep the former %s: %w", path, err)
 		}
 	}
 	return kept, durable.WriteFile(path, []byte(text), mode)
@@ -164,7 +164,7 @@ func readReplaced(path string) (text string, mode os.FileMode, err error) {
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, haproxy.MaxFile+1))
 	if err == nil && len(raw) > haproxy.MaxFile {
-		err = console.Refusedf("name another file", "%s is there and has more than %d bytes", path, haproxy.MaxFile)
+		err = console.Refusedf("name another file", "%s exists and has more than %d bytes", path, haproxy.MaxFile)
 	}
 	return string(raw), mode, err
 }
@@ -186,7 +186,7 @@ func balancerFacts(e *console.Env, c *cli.Context) (haproxy.Facts, error) {
 	if len(named) > 0 {
 		cfg, err := config.Read(e.ConfigPath(c))
 		if err != nil && len(cfg.Files()) > 0 {
-			return haproxy.Facts{}, fmt.Errorf("the configuration has mistakes; saltclusterctl config check lists them all: %w",
+			return haproxy.Facts{}, fmt.Errorf("the configuration has errors; saltclusterctl config check lists them all: %w",
 				err)
 		}
 		f := support.FactsOf(cfg.Show())
@@ -232,15 +232,14 @@ func checkWithHAProxy(ctx context.Context, text string) error {
 		for i := range said {
 			said[i] = console.Clean(said[i])
 		}
-		return fmt.Errorf("haproxy does not take it: %w\n%s", err, strings.Join(said, "\n"))
+		return console.Problemf("", "haproxy rejects it: %v\n%s", err, strings.Join(said, "\n"))
 	}
 	cfg, err := haproxy.Parse(text)
 	if err != nil {
 		return fmt.Errorf("read what was written: %w", err)
 	}
 	if found := haproxy.Files(cfg, doctor.OpenFiles("/proc")); len(found) > 0 { // which haproxy -c does not look at
-		return &adminapi.Error{Code: adminapi.CodeInternal,
-			Message: "haproxy takes it, but would not start: " + found[0].What, Hint: found[0].Next}
+		return console.Problemf(found[0].Next, "haproxy accepts it, but would not start: %s", found[0].What)
 	}
 	return nil
 }

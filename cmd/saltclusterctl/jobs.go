@@ -31,7 +31,7 @@ func newJobsListCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "list",
 		Usage: "list the newest jobs of the cluster, and which nodes keep them",
-		Flags: []cli.Flag{console.WideFlag(), &cli.IntFlag{Name: "n", Aliases: []string{"count"}, Value: 50, Usage: "list `N` jobs"}},
+		Flags: []cli.Flag{console.WideFlag(), &cli.IntFlag{Name: "count", Aliases: []string{"n"}, Value: 50, Usage: "list `N` jobs"}},
 		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
 			return console.ShowAnswer(c, e, console.With((*adminapi.Client).ListJobs, c.Int("n")),
 				func(s *console.Screen, list adminapi.JobList) { jobsScreen(s, list, time.Now()) })
@@ -178,7 +178,7 @@ func jobScreen(s *console.Screen, job shownJob) {
 			s.Wrapped("-> ", "%s does not answer: what minions return meanwhile is kept for it, and its events are fired when it is back, or removed (saltclusterctl status)",
 				console.Clean(job.Publisher))
 		}
-		s.Wrapped("-> ", "a minion that works for longer returns later; saltclusterctl doctor --explain 'Minion did not return'")
+		s.Wrapped("-> ", "a minion that works for longer returns later; saltclusterctl doctor --message 'Minion did not return'")
 	}
 	if job.Cut {
 		s.Line("%s", s.Paint(console.Yellow, "more are left out: the job is too large to be shown whole"))

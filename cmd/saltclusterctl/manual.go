@@ -60,6 +60,11 @@ func manualPage(app *cli.App, version string) []byte {
 
 func manualCommand(p *manual.Page, c *cli.Command, name string, common []string) {
 	if subs := visibleCommands(c.Subcommands); len(subs) > 0 {
+		if len(ownFlags(c, common)) > 0 { // it does something without a subcommand as well
+			alone := *c
+			alone.Subcommands = nil
+			manualCommand(p, &alone, name, common)
+		}
 		for _, sub := range subs {
 			manualCommand(p, sub, name+" "+sub.Name, common)
 		}
@@ -70,11 +75,14 @@ func manualCommand(p *manual.Page, c *cli.Command, name string, common []string)
 	if c.Description != "" {
 		p.Text(asSentence(c.Description))
 	}
-	for _, f := range c.VisibleFlags() {
-		if !slices.Contains(common, f.Names()[0]) {
-			manualFlag(p, f)
-		}
+	for _, f := range ownFlags(c, common) {
+		manualFlag(p, f)
 	}
+}
+
+// ownFlags are those of a command that not every command has.
+func ownFlags(c *cli.Command, common []string) []cli.Flag {
+	return slices.DeleteFunc(c.VisibleFlags(), func(f cli.Flag) bool { return slices.Contains(common, f.Names()[0]) })
 }
 
 // manualFlag is an item for a flag; the word in backquotes of its usage is what stands for the value.
@@ -127,10 +135,10 @@ func manualEnd(p *manual.Page) {
 		}
 	}
 	p.Heading("ENVIRONMENT")
-	p.Item("SALTCLUSTERD_SOCKET", "", "admin socket of saltclusterd, unless --socket says another")
+	p.Item("SALTCLUSTER_SOCKET", "", "admin socket of saltclusterd, unless --socket says another")
 	p.Item("SALTCLUSTER_SERVICE_MANAGER", "", "whose commands hints name: systemd, openrc, runit or none; default: what this host has")
 	p.Item("COLUMNS", "", "where lines are wrapped if the output is not a terminal; default: 80")
-	p.Item("SALTCLUSTERD_CONFIG", "", "main configuration file, unless --config says another")
+	p.Item("SALTCLUSTER_CONFIG", "", "main configuration file, unless --config says another")
 	p.Item(tokenVariable, "", "the token of join, unless --token-file names a file with one")
 	p.Item("NO_COLOR", "", "when it is set, no colours on a terminal either")
 	p.Heading("FILES")

@@ -16,54 +16,114 @@ const heardWithin = 65 * time.Minute
 
 func newMinionsCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
-		Name:      "minions",
-		ArgsUsage: "[MINION]",
-		Usage:     "list the connections of minions on all nodes by address, or list minions, or show what is known about one",
-		Description: "Salt's publish protocol does not say which minion a connection belongs to. The addresses are those of the minions if they\n" +
-			"connect directly or if the load balancer sends them (proxy_protocol).\n" +
-			"By id, a minion is known by its requests: with default settings it sends at least one an hour, for its mine. --present and\n" +
-			"--absent combine both: they show which minions have a connection now, as far as addresses tell. With these lists, MINION may\n" +
-			"be a pattern as in Salt (web*).",
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "present",
-				Usage: "list the accepted minions that are alive, by id, as salt-run cluster.present"},
-			&cli.BoolFlag{Name: "absent", Usage: "list the accepted minions that are not alive, by id"},
-			&cli.BoolFlag{Name: "connected", Usage: "list the accepted minions that had contact with a node recently, by id"},
-			&cli.BoolFlag{Name: "lost", Usage: "list the accepted minions that had no contact with any node recently, by id"},
-			&cli.DurationFlag{Name: "within", Value: heardWithin, Usage: "how recent the contact must be (`TIME`), for --connected and --lost"},
-			&cli.BoolFlag{Name: "protocol", Usage: "list the payload versions that minions speak, by id"},
-		},
+		Name:  "minions",
+		Usage: "list minions, show one, or list their connections",
+		Subcommands: []*cli.Command{newMinionsListCommand(e), newMinionsShowCommand(e), newMinionsConnectionsCommand(e),
+			newMinionsProtocolsCommand(e)},
+		// The command line of earlier builds: connections, one minion, or a list.
+		Flags: append(console.HideFlags(&cli.BoolFlag{Name: "present"}, &cli.BoolFlag{Name: "absent"},
+			&cli.BoolFlag{Name: "connected"}, &cli.BoolFlag{Name: "lost"}, &cli.BoolFlag{Name: "protocol"}),
+			console.HideFlags(withinFlag())...),
 		Action: func(c *cli.Context) error { return runMinions(c, e) },
 	})
 }
 
+func withinFlag() cli.Flag {
+	return &cli.DurationFlag{Name: "within", Value: heardWithin,
+		Usage: "how recent the contact must be (`TIME`), for the states connected and lost"}
+}
+
+func newMinionsListCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
+		Name: "list", ArgsUsage: "[MINION]",
+		Usage: "list the accepted minions in a state, by id",
+		Description: "present: has a connection now, as far as addresses tell (as salt-run cluster.present); absent: has none. connected: a node had\n" +
+			"contact with it recently; lost: none had. With default settings, a minion sends at least one request an hour, for its mine.\n" +
+			"MINION may be a pattern as in Salt (web*).",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "state", Value: "present", Usage: "`STATE`: present, absent, connected, lost"},
+			withinFlag(),
+		},
+		Action: func(c *cli.Context) error { return listMinions(c, e, c.String("state")) },
+	})
+}
+
+func newMinionsShowCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
+		Name: "show", ArgsUsage: "MINION", Usage: "show what is known about one minion",
+		Action: console.WithOneArg(e, "saltclusterctl minions show web1", "minions show takes the id of one minion",
+			func(c *cli.Context, e *console.Env) error { return showMinion(c, e, c.Args().First()) }),
+	})
+}
+
+func newMinionsConnectionsCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
+		Name:  "connections",
+		Usage: "list the connections of minions on all nodes, by address",
+		Description: "Salt's publish protocol does not say which minion a connection belongs to. The addresses are those of the minions if they\n" +
+			"connect directly or if the load balancer sends them (proxy_protocol).",
+		Action: console.WithoutArgs(e, listConnections),
+	})
+}
+
+func newMinionsProtocolsCommand(e *console.Env) *cli.Command {
+	return console.CompleteCommand(&cli.Command{
+		Name: "protocols", ArgsUsage: "[MINION]",
+		Usage: "list the payload versions that minions speak, by id; MINION may be a pattern as in Salt (web*)",
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 1 {
+				return console.Usagef("saltclusterctl minions protocols 'web*'", "minions protocols takes one id or pattern")
+			}
+			return runProtocols(c, e)
+		},
+	})
+}
+
+// runMinions is minions without a subcommand.
 func runMinions(c *cli.Context, e *console.Env) error {
-	lists := 0
+	states := []string{}
 	for _, name := range []string{"present", "absent", "connected", "lost", "protocol"} {
 		if c.Bool(name) {
-			lists++
+			states = append(states, name)
 		}
 	}
-	id := c.Args().First()
-	switch {
-	case lists > 1:
+	switch id := c.Args().First(); {
+	case len(states) > 1:
 		return console.Usagef("use one of them", "--present, --absent, --connected, --lost and --protocol cannot be combined")
 	case c.NArg() > 1:
-		return console.Usagef("saltclusterctl minions web1", "minions takes the id of one minion")
-	case c.Duration("within") <= 0:
-		return console.Usagef("saltclusterctl minions --lost --within 10m", "--within is a time span")
-	case lists == 0 && strings.ContainsAny(id, "*?["):
-		return console.Usagef("saltclusterctl minions --connected '"+id+"'",
-			"minions takes the id of one minion; the lists take patterns")
+		return console.Usagef("saltclusterctl minions show web1", "minions takes the id of one minion")
 	case c.Bool("protocol"):
 		return runProtocols(c, e)
-	case c.Bool("present") || c.Bool("absent"):
-		return runPresence(c, e, c.Bool("absent"))
-	case lists > 0:
-		return runHeard(c, e, c.Bool("lost"))
+	case len(states) > 0:
+		return listMinions(c, e, states[0])
 	case id != "":
-		return runOneMinion(c, e, id)
+		return showMinion(c, e, id)
 	}
+	return listConnections(c, e)
+}
+
+func listMinions(c *cli.Context, e *console.Env, state string) error {
+	switch {
+	case c.NArg() > 1:
+		return console.Usagef("saltclusterctl minions list 'web*'", "minions list takes one id or pattern")
+	case c.Duration("within") <= 0:
+		return console.Usagef("--within 10m", "invalid --within: it must be longer than 0")
+	case state == "present" || state == "absent":
+		return runPresence(c, e, state == "absent")
+	case state == "connected" || state == "lost":
+		return runHeard(c, e, state == "lost")
+	}
+	return console.Usagef("--state present", "invalid --state %q: use present, absent, connected or lost", state)
+}
+
+func showMinion(c *cli.Context, e *console.Env, id string) error {
+	if strings.ContainsAny(id, "*?[") {
+		return console.Usagef("saltclusterctl minions list '"+id+"'", "this takes the id of one minion; minions list takes patterns")
+	}
+	return runOneMinion(c, e, id)
+}
+
+func listConnections(c *cli.Context, e *console.Env) error {
 	return console.ShowAnswer(c, e, (*adminapi.Client).Minions,
 		func(s *console.Screen, m adminapi.Minions) { minionsScreen(s, m, time.Now()) })
 }

@@ -13,7 +13,7 @@ import (
 	"saltclusterd/sidecar/fnmatch"
 )
 
-// heard is what minions --connected and --lost show.
+// heard is what minions list shows of the states connected and lost.
 type heard struct {
 	Within  string         `json:"within"`
 	Count   map[string]int `json:"count"`   // connected, lost
@@ -35,7 +35,7 @@ func askProtocols(c *cli.Context, e *console.Env) (adminapi.Protocols, error) {
 	if glob := c.Args().First(); glob != "" {
 		var err error
 		if pattern, err = fnmatch.Compile(glob); err != nil {
-			return adminapi.Protocols{}, console.Usagef("saltclusterctl minions --connected 'web*'", "%v", err)
+			return adminapi.Protocols{}, console.Usagef("saltclusterctl minions list 'web*'", "%v", err)
 		}
 	}
 	p, err := console.AskAdmin(c, e, (*adminapi.Client).Protocols)
@@ -86,14 +86,14 @@ func heardScreen(s *console.Screen, h heard, now time.Time) {
 		rows = append(rows, []console.Cell{console.Txt(m.ID), console.Txt(heardText(m.Seen, now)), console.Txt(m.Node),
 			console.Txt(m.Address)})
 	}
-	s.PrintTable("", []string{"MINION", "HEARD OF", "NODE", "ADDRESS"}, rows)
-	s.Line("%d heard of within %s, %d not", h.Count["connected"], h.Within, h.Count["lost"])
+	s.PrintTable("", []string{"MINION", "LAST CONTACT", "NODE", "ADDRESS"}, rows)
+	s.Line("%d with contact within %s, %d without", h.Count["connected"], h.Within, h.Count["lost"])
 	s.PrintMissing(h.Missing)
 }
 
 func heardText(seen, now time.Time) string {
 	if seen.IsZero() {
-		return "not yet"
+		return "none yet"
 	}
 	return console.FormatAge(now.Sub(seen)) + " ago"
 }

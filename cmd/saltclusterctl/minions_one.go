@@ -93,7 +93,7 @@ func oneMinionScreen(s *console.Screen, one oneMinion, now time.Time) {
 	rows := [][]console.Cell{}
 	fact := func(name, value string) { rows = append(rows, []console.Cell{{Text: name}, console.Txt(value)}) }
 	if h := one.Heard; h != nil {
-		fact("heard of", heardText(h.Seen, now))
+		fact("last contact", heardText(h.Seen, now))
 		fact("on", h.Node)
 		fact("address", h.Address)
 		fact("payload version", strconv.Itoa(h.Version))
@@ -104,7 +104,7 @@ func oneMinionScreen(s *console.Screen, one oneMinion, now time.Time) {
 			}
 		}
 	} else {
-		fact("heard of", "not yet")
+		fact("last contact", "none yet")
 	}
 	if o := one.Owner; o != nil {
 		fact("owner", o.Node)

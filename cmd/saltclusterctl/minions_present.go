@@ -12,7 +12,7 @@ import (
 	"saltclusterd/sidecar/fnmatch"
 )
 
-// presentMinions is what minions --present and --absent show.
+// presentMinions is what minions list shows of the states present and absent.
 type presentMinions struct {
 	Count   map[string]int           `json:"count"`   // present, absent, in doubt (among those present)
 	Minions []adminapi.PresentMinion `json:"minions"` // sorted by id
@@ -24,7 +24,7 @@ func runPresence(c *cli.Context, e *console.Env, absent bool) error {
 	if glob := c.Args().First(); glob != "" {
 		pattern, err := fnmatch.Compile(glob)
 		if err != nil {
-			return console.Usagef("saltclusterctl minions --present 'web*'", "%v", err)
+			return console.Usagef("saltclusterctl minions list 'web*'", "%v", err)
 		}
 		match = pattern.MatchString
 	}
@@ -62,7 +62,7 @@ func presenceScreen(s *console.Screen, out presentMinions, absent bool, now time
 		rows = append(rows, []console.Cell{id, console.Txt(m.Node), console.Txt(m.Address),
 			console.Txt(heardText(m.Seen, now))})
 	}
-	s.PrintTable("", []string{"MINION", "NODE", "ADDRESS", "HEARD OF"}, rows)
+	s.PrintTable("", []string{"MINION", "NODE", "ADDRESS", "LAST CONTACT"}, rows)
 	s.Line("%d present, %d absent", out.Count["present"], out.Count["absent"])
 	if n := out.Count["doubt"]; n > 0 && !absent {
 		s.Line("%s", s.Paint(console.Yellow, "presence of "+wording.Plural(n, "minion")+

@@ -45,7 +45,7 @@ func protocolsScreen(s *console.Screen, p adminapi.Protocols, now time.Time) {
 		parts = append(parts, fmt.Sprintf("version %d: %s", v, wording.Plural(count[v], "minion")))
 	}
 	if len(p.Unheard) > 0 {
-		parts = append(parts, wording.Plural(len(p.Unheard), "minion")+" not heard of yet")
+		parts = append(parts, wording.Plural(len(p.Unheard), "minion")+" without contact yet")
 	}
 	if len(parts) > 0 {
 		s.Line("%s", strings.Join(parts, ", "))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +18,7 @@ const referenceHead = `# Command line
 Made from the commands of saltclusterctl (` + "`go test ./cmd/saltclusterctl -run Reference -update`" + `), as its help, its manual
 page and its completion are.
 
-saltclusterctl asks the saltclusterd of its host over the admin socket. Every node knows the whole cluster, also while other
+saltclusterctl asks the saltclusterd of its host over the admin socket. Every node knows the whole cluster, even while other
 nodes are down.
 
 <!-- not run: a reference; the guides run the commands -->
@@ -27,6 +26,10 @@ nodes are down.
 **Questions.** Commands that cannot be undone, or that change every node, ask before they begin. Without a terminal they change
 nothing and exit with 2 unless ` + "`--yes`" + ` is given. A question answered with "n" exits with 1.
 An empty argument, or an empty value of a flag, is refused: it is a variable of a script that has no value.
+
+**Flags mean the same everywhere.** ` + "`--for`" + ` is how long something lasts, ` + "`--within`" + ` a limit of time, ` + "`--count`" + ` (` + "`-n`" + `) a number of
+lines, ` + "`--all`" + ` a longer list, ` + "`--all-nodes`" + ` every node. What a command is about is an argument; ` + "`--node`" + `, ` + "`--minion`" + ` and ` + "`--jid`" + `
+narrow it down, and ` + "`--file`" + ` is where output may go instead of the screen. Names of earlier builds still work.
 
 **Dry runs.** Most commands that ask have ` + "`--dry-run`" + `, and so do drain, transfer, token revoke and sync_roots: it prints what
 would be done and why it would be refused, changes nothing and does not ask.
@@ -72,10 +75,10 @@ func cliReference() []byte {
 		}
 	}
 	b.WriteString("\n## Environment\n\n| variable | meaning |\n|---|---|\n" +
-		"| `SALTCLUSTERD_SOCKET` | admin socket of saltclusterd, unless `--socket` is given |\n" +
+		"| `SALTCLUSTER_SOCKET` | admin socket of saltclusterd, unless `--socket` is given |\n" +
 		"| `SALTCLUSTER_SERVICE_MANAGER` | whose commands hints name: systemd, openrc, runit or none; default: what this host has |\n" +
 		"| `COLUMNS` | where lines are wrapped if the output is not a terminal; default: 80 |\n" +
-		"| `SALTCLUSTERD_CONFIG` | main configuration file, unless `--config` is given |\n" +
+		"| `SALTCLUSTER_CONFIG` | main configuration file, unless `--config` is given |\n" +
 		"| `" + tokenVariable + "` | the token of join, unless `--token-file` is given |\n" +
 		"| `NO_COLOR` | when it is set, no colours |\n")
 	return b.Bytes()
@@ -83,6 +86,11 @@ func cliReference() []byte {
 
 func writeCommand(b *bytes.Buffer, c *cli.Command, name string, common []string) {
 	if subs := visibleCommands(c.Subcommands); len(subs) > 0 {
+		if len(ownFlags(c, common)) > 0 { // it does something without a subcommand as well
+			alone := *c
+			alone.Subcommands = nil
+			writeCommand(b, &alone, name, common)
+		}
 		for _, sub := range subs {
 			writeCommand(b, sub, name+" "+sub.Name, common)
 		}
@@ -98,8 +106,7 @@ func writeCommand(b *bytes.Buffer, c *cli.Command, name string, common []string)
 			b.WriteString("\n" + markdown(paragraph) + "\n")
 		}
 	}
-	own := slices.DeleteFunc(c.VisibleFlags(), func(f cli.Flag) bool { return slices.Contains(common, f.Names()[0]) })
-	if len(own) > 0 {
+	if own := ownFlags(c, common); len(own) > 0 {
 		b.WriteString("\n")
 		writeFlags(b, own)
 	}

@@ -23,8 +23,8 @@ func newRotateCommand(e *console.Env) *cli.Command {
 			"The cluster's identity (master.pem), which minions have stored, is replaced in steps: rotate identity.",
 		Subcommands: []*cli.Command{
 			newRotateWhat(e, adminapi.RotateAES,
-				"put a new AES key for publications in force; minions are moved to it over rotate_window"),
-			newRotateWhat(e, adminapi.RotateGossipKey, "put a new key for gossip between the nodes in force"),
+				"replace the AES key of publications; minions are moved to the new one over rotate_window"),
+			newRotateWhat(e, adminapi.RotateGossipKey, "replace the key of the gossip between the nodes"),
 			newRotateWhat(e, adminapi.RotateCertificates,
 				"give the nodes new keys and certificates for the peer port, one after the other",
 				&cli.StringFlag{Name: "node", Usage: "only the node with this `ID`"}),
@@ -72,13 +72,19 @@ func newRotateSecretCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  adminapi.RotateSecret,
 		Usage: "change cluster_secret, with which nodes join; members keep running without it",
-		Description: "At first both secrets are accepted. When the configuration of all nodes has the new one, --finish refuses the old one. With\n" +
-			"--now the old one is refused at once: use it when the old one has leaked.",
+		Subcommands: []*cli.Command{console.CompleteCommand(&cli.Command{
+			Name: "finish", Usage: "the second step: refuse the old secret", Flags: rotateFlags(),
+			Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
+				return runRotate(c, e, adminapi.RotateRequest{What: adminapi.RotateSecret, Finish: true})
+			}),
+		})},
+		Description: "At first both secrets are accepted. When the configuration of all nodes has the new one, rotate secret finish refuses the old\n" +
+			"one. With --now the old one is refused at once: use it when the old one has leaked.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "secret-file",
 				Usage: "the new secret is in `FILE` (- is standard input); if FILE does not exist, it is created with a random secret"},
 			&cli.BoolFlag{Name: "now", Usage: "refuse the old secret from now on"},
-			&cli.BoolFlag{Name: "finish", Usage: "the second step: refuse the old secret"},
+			&cli.BoolFlag{Name: "finish", Hidden: true}, // of earlier builds
 		}, rotateFlags()...),
 		Action: console.WithoutArgs(e, runRotateSecret),
 	})
@@ -87,33 +93,54 @@ func newRotateSecretCommand(e *console.Env) *cli.Command {
 func newRotateIdentityCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  adminapi.RotateIdentity,
-		Usage: "replace master.pem of all nodes in steps; without a flag: show the progress",
-		Description: "--prepare creates a new key pair and says how to tell minions; from then on the cluster answers for both, and without a flag\n" +
-			"the command shows which minion has stored which key. --switch puts the new one in force: the nodes take it one after the other and\n" +
-			"restart their salt-masters (master_restart_command). --finish deletes the former one. --abort cancels before the switch.\n" +
-			"Steps that would cut minions off are refused and name them, unless --force is given.",
-		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "prepare", Usage: "the first step: create a new identity beside the current one"},
-			&cli.BoolFlag{Name: "switch", Usage: "the second step: switch to the new identity"},
-			&cli.BoolFlag{Name: "finish", Usage: "the last step: delete the former identity"},
-			&cli.BoolFlag{Name: "abort", Usage: "delete the new identity, before the switch"},
-			&cli.BoolFlag{Name: "force", Usage: "continue even if minions or nodes are behind"},
-		}, rotateFlags()...),
+		Usage: "replace master.pem of all nodes in steps",
+		Subcommands: []*cli.Command{
+			newIdentityStep(e, "status", "", "show the progress: which minion has stored which key"),
+			newIdentityStep(e, adminapi.IdentityPrepare, adminapi.IdentityPrepare,
+				"the first step: create a new key pair beside the current one, and say how minions get it; from then on the cluster uses both"),
+			newIdentityStep(e, adminapi.IdentitySwitch, adminapi.IdentitySwitch,
+				"the second step: switch to the new key; the nodes take it one after the other and restart their salt-masters (master_restart_command)"),
+			newIdentityStep(e, adminapi.IdentityFinish, adminapi.IdentityFinish, "the last step: delete the former key"),
+			newIdentityStep(e, adminapi.IdentityAbort, adminapi.IdentityAbort, "cancel before the switch: delete the new key"),
+		},
+		// The command line of earlier builds: a step is a flag, and without one it is status.
+		Flags: append(console.HideFlags(&cli.BoolFlag{Name: "prepare"}, &cli.BoolFlag{Name: "switch"},
+			&cli.BoolFlag{Name: "finish"}, &cli.BoolFlag{Name: "abort"}, forceFlag()), console.HideFlags(rotateFlags()...)...),
 		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
-			r := adminapi.RotateRequest{What: adminapi.RotateIdentity, Force: c.Bool("force")}
+			chosen := ""
 			for _, step := range []string{adminapi.IdentityPrepare, adminapi.IdentitySwitch, adminapi.IdentityFinish,
 				adminapi.IdentityAbort} {
 				switch {
 				case !c.Bool(step):
-				case r.Step != "":
-					return console.Usagef("saltclusterctl rotate identity --help", "--%s and --%s are two steps", r.Step, step)
+				case chosen != "":
+					return console.Usagef("saltclusterctl rotate identity --help", "--%s and --%s are two steps", chosen, step)
 				default:
-					r.Step = step
+					chosen = step
 				}
 			}
-			return runRotate(c, e, r)
+			return rotateIdentity(c, e, chosen)
 		}),
 	})
+}
+
+// newIdentityStep is a step of the rotation of the identity; the empty step only reports.
+func newIdentityStep(e *console.Env, name, step, usage string) *cli.Command {
+	flags := []cli.Flag{console.TimeoutFlag()}
+	if step != "" {
+		flags = append([]cli.Flag{forceFlag()}, rotateFlags()...)
+	}
+	return console.CompleteCommand(&cli.Command{
+		Name: name, Usage: usage, Flags: flags,
+		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error { return rotateIdentity(c, e, step) }),
+	})
+}
+
+func forceFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "force", Usage: "continue even if minions or nodes are behind and would be cut off"}
+}
+
+func rotateIdentity(c *cli.Context, e *console.Env, step string) error {
+	return runRotate(c, e, adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: step, Force: c.Bool("force")})
 }
 
 func runRotateSecret(c *cli.Context, e *console.Env) error {
@@ -122,7 +149,7 @@ func runRotateSecret(c *cli.Context, e *console.Env) error {
 	r := adminapi.RotateRequest{What: adminapi.RotateSecret, Now: c.Bool("now"), Finish: finish}
 	switch {
 	case finish && (file != "" || r.Now):
-		return console.Usagef("saltclusterctl rotate secret --finish", "--finish needs no other flag")
+		return console.Usagef("saltclusterctl rotate secret finish", "the second step needs no other flag")
 	case finish:
 		return runRotate(c, e, r)
 	case file == "":

@@ -38,8 +38,8 @@ func TestScripts(t *testing.T) {
 		Dir:           "testdata",
 		UpdateScripts: *update,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("SALTCLUSTERD_SOCKET", filepath.Join(socketDir(t), "admin.sock"))
-			e.Setenv("SALTCLUSTERD_CONFIG", filepath.Join(e.WorkDir, "saltclusterd"))
+			e.Setenv("SALTCLUSTER_SOCKET", filepath.Join(socketDir(t), "admin.sock"))
+			e.Setenv("SALTCLUSTER_CONFIG", filepath.Join(e.WorkDir, "saltclusterd"))
 			e.Setenv("CREDENTIALS_DIRECTORY", "")
 			e.Setenv("SALTCLUSTER_SERVICE_MANAGER", "systemd")
 			e.Setenv("COLUMNS", "1000") // lines are found whole; columns_test.go looks at 80
@@ -74,7 +74,7 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	if args[0] == "upgrades" {
 		fake = &upgraded{fake: healthy()}
 	}
-	s, err := admin.New(admin.Config{Socket: ts.Getenv("SALTCLUSTERD_SOCKET"), Verbs: admintest.Verbs(fake)})
+	s, err := admin.New(admin.Config{Socket: ts.Getenv("SALTCLUSTER_SOCKET"), Verbs: admintest.Verbs(fake)})
 	ts.Check(err)
 	ts.Check(s.Open(context.Background()))
 	ts.Defer(func() { s.Close() })

@@ -22,7 +22,7 @@ func newStatusCommand(e *console.Env) *cli.Command {
 			console.WideFlag(),
 			&cli.BoolFlag{Name: "check",
 				Usage: "exit with 10 when this node or the cluster has a problem that is more than a warning"},
-			&cli.BoolFlag{Name: "all",
+			&cli.BoolFlag{Name: "all-nodes", Aliases: []string{"all"},
 				Usage: "with --check: also when another node is down or not ready, even if this node has no problem; drained nodes are fine"},
 		},
 		Action: console.WithoutArgs(e, runStatus),
@@ -43,7 +43,7 @@ func runStatus(c *cli.Context, e *console.Env) error {
 				return console.SilentError(console.ExitProblems)
 			}
 		}
-		if c.Bool("all") && slices.ContainsFunc(st.Members, isUnwell) {
+		if c.Bool("all-nodes") && slices.ContainsFunc(st.Members, isUnwell) {
 			return console.SilentError(console.ExitProblems)
 		}
 	}

@@ -40,7 +40,7 @@ func newTokenCreateCommand(e *console.Env) *cli.Command {
 		Name:  "create",
 		Usage: "create a token and print it; it is shown only once",
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "valid", Value: time.Hour, Usage: "the token can be used for `TIME` from now, 1m to 720h"},
+			&cli.DurationFlag{Name: "for", Aliases: []string{"valid"}, Value: time.Hour, Usage: "the token can be used for `TIME` from now, 1m to 720h"},
 			&cli.StringFlag{Name: "node", Usage: "only the node with this `ID` may use it"},
 			&cli.StringFlag{Name: "note", Usage: "`TEXT` that token list shows"},
 			&cli.StringFlag{Name: "file",
@@ -60,20 +60,20 @@ type createdToken struct {
 func runTokenCreate(c *cli.Context, e *console.Env) error {
 	file := c.String("file")
 	if _, err := os.Lstat(file); file != "" && !errors.Is(err, fs.ErrNotExist) {
-		return console.Usagef("", "%s is there already", file)
+		return console.Usagef("", "%s already exists", file)
 	}
 	tok := jointoken.New()
 	created, err := console.AskAdmin(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.TokenCreated,
 		error) {
 		return client.CreateToken(ctx, adminapi.TokenRequest{
-			ID: tok.ID(), Public: tok.Public(), Valid: c.Duration("valid"), Node: c.String("node"), Note: c.String("note"),
+			ID: tok.ID(), Public: tok.Public(), Valid: c.Duration("for"), Node: c.String("node"), Note: c.String("note"),
 		})
 	})
 	if err != nil {
 		return err
 	}
 	if tok, err = tok.For(created.ClusterPub); err != nil {
-		return fmt.Errorf("the token is of no use: %w", err)
+		return fmt.Errorf("the token cannot be used: %w", err)
 	}
 	out := createdToken{TokenCreated: created, Text: tok.Text()}
 	if file != "" {

@@ -30,7 +30,7 @@ func newTopCommand(e *console.Env) *cli.Command {
 			&cli.DurationFlag{Name: "interval", Aliases: []string{"i"}, Value: 2 * time.Second,
 				Usage: "refresh every `TIME`, at least half a second"},
 			console.WideFlag(),
-			&cli.IntFlag{Name: "n", Aliases: []string{"count"}, Usage: "end after `N` screens", DefaultText: "never"},
+			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Usage: "end after `N` screens", DefaultText: "never"},
 		},
 		Action: console.WithoutArgs(e, runTop),
 	})

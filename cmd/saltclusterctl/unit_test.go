@@ -31,7 +31,7 @@ func TestArrange(t *testing.T) {
 		{"help", "help"},
 		{"events --explain -m web1 tag", "events --explain -m web1 -- tag"},
 		{"doctor --explain words", "doctor --explain words"},
-		{"--explain words doctor", "doctor --explain words"},
+		{"--message words doctor", "doctor --message words"},
 		{"nonsense --out json", "-- nonsense"},
 		{"members --out", "members --out"},
 		{"join PEER --secret-file", "join --secret-file"},

@@ -33,7 +33,7 @@ people and may change; use levels, states and exit codes ([command line](cli.md#
 
 // printed are the commands and the types that they print as JSON.
 var printed = []struct{ command, typ string }{
-	{"status", "Status"}, {"members", "Members"}, {"ring_info", "RingInfo"}, {"minions", "Minions"}, {"minions --present", "Presence"},
+	{"status", "Status"}, {"members", "Members"}, {"ring_info", "RingInfo"}, {"minions connections", "Minions"}, {"minions list", "Presence"},
 	{"jobs list", "JobList"}, {"jobs show", "Job"}, {"events", "HandledEvents"}, {"keys list", "Keys"}, {"keys held", "HeldKeys"},
 	{"wall", "Wall"}, {"roots status", "RootsStatus"}, {"returns list", "UnansweredReturns"}, {"token list", "Tokens"},
 	{"verify", "Verification"}, {"drain", "Outcome"},

@@ -103,7 +103,7 @@ func (c *checker) checkPresence() {
 	if engines, ok := c.cfg.Raw("engines"); ok && namesModule(engines, "stalekey") {
 		c.addFinding(true, "engines",
 			"The engine stalekey deletes the keys of minions that this master does not see connected: behind a load "+
-				"balancer, in time, all of them.", "Remove stalekey from engines, restart the salt-master, and go by 'saltclusterctl minions --lost'.")
+				"balancer, in time, all of them.", "Remove stalekey from engines, restart the salt-master, and go by 'saltclusterctl minions list --state lost'.")
 	}
 }
 

@@ -52,7 +52,7 @@ func (c *checker) checkThorium(everyMaster func(tag string) bool) {
 			c.addFinding(true, "engines",
 				fmt.Sprintf("The engine thorium takes keys away from minions that it does not hear from (%s), and it hears only those "+
 					"whose events fire on this master: the others lose their keys.", path), "Set cluster_event_policy: {'salt/beacon/*/status/*': all} "+
-					"in saltclusterd's configuration on every node, or remove key.timeout from the formula and use 'saltclusterctl minions --lost'.")
+					"in saltclusterd's configuration on every node, or remove key.timeout from the formula and use 'saltclusterctl minions list --state lost'.")
 			return
 		}
 	}
@@ -88,7 +88,7 @@ func (c *checker) checkReactors() {
 				if c.fileMatches(path, takesKeys) {
 					c.addFinding(false, "reactor",
 						fmt.Sprintf("A reaction to presence events takes keys away (%s), so a network that fails for a moment costs "+
-							"minions their keys.", path), "Remove it, and use 'saltclusterctl minions --lost'.")
+							"minions their keys.", path), "Remove it, and use 'saltclusterctl minions list --state lost'.")
 					return
 				}
 			}

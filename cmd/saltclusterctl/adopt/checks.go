@@ -102,8 +102,8 @@ func (c *checks) checkOwn() {
 	s := c.site
 	before := len(c.found)
 	for _, f := range s.OwnWrong {
-		c.addFinding("config", doctor.Fail, s.Asked.Own, f.String(), "saltclusterd does not start with this mistake",
-			"correct it; saltclusterctl config check finds all mistakes")
+		c.addFinding("config", doctor.Fail, s.Asked.Own, f.String(), "saltclusterd does not start with this error",
+			"correct it; saltclusterctl config check lists all errors")
 	}
 	if s.Own.Cluster.Witness {
 		c.addFinding("config", doctor.Fail, s.OwnSource["cluster_witness"], "this node is configured as a witness: a witness has no salt-master",

@@ -16,7 +16,7 @@ func Write(own string, files []File) error {
 	for _, f := range files {
 		if f.master {
 			if _, err := config.Load(own); err != nil {
-				return fmt.Errorf("saltclusterd's configuration has a mistake, so the salt-master's was not changed: %w", err)
+				return fmt.Errorf("saltclusterd's configuration has an error, so the salt-master's was not changed: %w", err)
 			}
 		}
 		if err := f.writeFile(); err != nil {

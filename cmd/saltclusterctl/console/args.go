@@ -19,7 +19,7 @@ func RefuseEmpty(args []string) error {
 		case isFlag && assigned && value == "":
 			return errEmpty(name)
 		case arg == "" && i > 0 && len(args[i-1]) > 1 && args[i-1][0] == '-' && args[i-1] != "--":
-			return errEmpty("what follows " + args[i-1])
+			return errEmpty("the value of " + args[i-1])
 		case arg == "":
 			return errEmpty(fmt.Sprintf("argument %d", i+1))
 		}
@@ -28,7 +28,7 @@ func RefuseEmpty(args []string) error {
 }
 
 func errEmpty(what string) error {
-	return Usagef("has a variable of a script no value?", "%s is empty; nothing was done", what)
+	return Usagef("is a variable of the script unset?", "%s is empty; nothing was changed", what)
 }
 
 // ArrangeArgs moves flags between command and arguments, where the library wants

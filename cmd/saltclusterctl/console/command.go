@@ -25,8 +25,8 @@ func CompleteCommand(c *cli.Command) *cli.Command {
 		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"},
 			Usage: "no colours, on a terminal either; as NO_COLOR does"},
 		&cli.StringFlag{Name: "socket",
-			Usage: "admin socket (`PATH`) of saltclusterd; default: $SALTCLUSTERD_SOCKET, then its configuration"},
-		&cli.StringFlag{Name: "config", Usage: "main configuration file (`PATH`); default: $SALTCLUSTERD_CONFIG, then " +
+			Usage: "admin socket (`PATH`) of saltclusterd; default: $SALTCLUSTER_SOCKET, then its configuration"},
+		&cli.StringFlag{Name: "config", Usage: "main configuration file (`PATH`); default: $SALTCLUSTER_CONFIG, then " +
 			config.DefaultPath},
 	)
 	if run := c.Action; run != nil {
@@ -48,6 +48,19 @@ func VisitCommands(commands []*cli.Command, f func(*cli.Command)) {
 	}
 }
 
+// HideFlags keeps flags of earlier builds out of help and completion.
+func HideFlags(flags ...cli.Flag) []cli.Flag {
+	for _, f := range flags {
+		switch f := f.(type) {
+		case *cli.BoolFlag:
+			f.Hidden = true
+		case *cli.DurationFlag:
+			f.Hidden = true
+		}
+	}
+	return flags
+}
+
 // HasFlag says whether a command has a flag.
 func HasFlag(c *cli.Command, name string) bool {
 	return slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
@@ -59,16 +72,20 @@ func OnUsageError(c *cli.Context, err error, _ bool) error {
 	if c.Command != nil && strings.HasPrefix(c.Command.HelpName, name+" ") {
 		name, flags = c.Command.HelpName, c.Command.Flags // with the verb that a verb is part of
 	}
-	return Usagef(name+" --help", "%s", FlagMistake(err.Error(), flags))
+	hint := name + " --help"
+	if strings.HasSuffix(err.Error(), ": -json") {
+		hint = "--out json prints JSON"
+	}
+	return Usagef(hint, "%s", FlagMistake(err.Error(), flags))
 }
 
 // NoSuchWord is what a verb does that must be followed by one of words, and was not.
 func NoSuchWord(hint, words string) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if !c.Args().Present() {
-			return Usagef(hint, "%s needs a subcommand: %s", c.Command.Name, words)
+			return Usagef(hint, "%s needs a subcommand: %s", commandName(c), words)
 		}
-		return Usagef(hint, "%s has no %q: it is %s", c.Command.Name, c.Args().First(), words)
+		return Usagef(hint, "unknown subcommand %q of %s: use %s", c.Args().First(), commandName(c), words)
 	}
 }
 
@@ -95,8 +112,12 @@ func WithOneArg(e *Env, hint, message string, run func(*cli.Context, *Env) error
 // NoArgs refuses positional arguments.
 func NoArgs(c *cli.Context) error {
 	if c.Args().Present() {
-		return Usagef("saltclusterctl "+c.Command.Name+" --help", "%s takes no argument, but got %q", c.Command.Name,
-			c.Args().First())
+		return Usagef(c.Command.HelpName+" --help", "%s takes no argument, but got %q", commandName(c), c.Args().First())
 	}
 	return nil
+}
+
+// commandName is what is typed after saltclusterctl for a command.
+func commandName(c *cli.Context) string {
+	return strings.TrimPrefix(c.Command.HelpName, "saltclusterctl ")
 }

@@ -50,7 +50,7 @@ func (e *Env) readAnswer(c *cli.Context, question string) (string, error) {
 	if !e.terminal {
 		return "", Usagef("repeat the command with --yes",
 			"%s asks before it changes anything, and there is no terminal to ask at; nothing was changed",
-			strings.TrimPrefix(c.Command.HelpName, "saltclusterctl "))
+			commandName(c))
 	}
 	fmt.Fprint(e.Stderr, question)
 	line, err := bufio.NewReader(io.LimitReader(e.Stdin, MaxSecret)).ReadString('\n')

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"strconv"
@@ -74,12 +75,17 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
+// variable is the value of $SALTCLUSTER_NAME; earlier builds called it $SALTCLUSTERD_NAME.
+func (e *Env) variable(name string) string {
+	return cmp.Or(e.Getenv("SALTCLUSTER_"+name), e.Getenv("SALTCLUSTERD_"+name))
+}
+
 // ConfigPath returns the main configuration file.
 func (e *Env) ConfigPath(c *cli.Context) string {
 	if p := c.String("config"); p != "" {
 		return p
 	}
-	if p := e.Getenv("SALTCLUSTERD_CONFIG"); p != "" {
+	if p := e.variable("CONFIG"); p != "" {
 		return p
 	}
 	return config.DefaultPath

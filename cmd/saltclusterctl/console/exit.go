@@ -28,13 +28,13 @@ const ExitCodesHelp = `EXIT CODES:
    1   error, or cancelled at a question
    2   invalid arguments; or --yes is missing where there is no terminal to ask at
    3   saltclusterd is not reachable
-   4   this node belongs to no cluster, or a majority is not reachable
-   5   it did not happen in time
+   4   this node belongs to no cluster, or a majority of the voters is not reachable
+   5   timed out
    6   the cluster refused: secret, cluster_id, fingerprint, ...
    7   this node belongs to a cluster already
    8   permission denied: this user may not use the admin socket
-   10  something is wrong: status --check, doctor, verify, setup --check, leave --dry-run, keys merge --dry-run; config diff found a difference
-   11  verify found no difference, but could not ask every node; roots diff could not ask one
+   10  a problem was found: status --check, doctor, verify, config check, haproxy --check, setup --check, leave --dry-run, keys merge --dry-run; config diff found a difference
+   11  incomplete: verify found no difference, but could not ask every node; roots diff could not ask one
 `
 
 // usageError is a mistake in the arguments.
@@ -48,6 +48,14 @@ func (e *usageError) Error() string { return e.message }
 // Usagef is an error about a command line, with what to type instead.
 func Usagef(hint, format string, args ...any) error {
 	return &usageError{message: fmt.Sprintf(format, args...), hint: hint}
+}
+
+// problemError is a problem that was looked for and found.
+type problemError struct{ usageError }
+
+// Problemf is an error of a check that has found something, with what to type.
+func Problemf(hint, format string, args ...any) error {
+	return &problemError{usageError{message: fmt.Sprintf(format, args...), hint: hint}}
 }
 
 // SilentError ends with a code after the output has said everything.
@@ -65,6 +73,9 @@ func ExitCode(err error) int {
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return ExitUsage
+	}
+	if _, ok := errors.AsType[*problemError](err); ok {
+		return ExitProblems
 	}
 	switch {
 	case adminapi.IsDenied(err):
@@ -100,6 +111,9 @@ func (e *Env) PrintError(err error) {
 	hint := adminapi.HintOf(err)
 	if u, ok := errors.AsType[*usageError](err); ok {
 		hint = u.hint
+	}
+	if p, ok := errors.AsType[*problemError](err); ok {
+		hint = p.hint
 	}
 	if hint != "" {
 		fmt.Fprintf(e.Stderr, "hint: %s\n", e.services.Adapt(hint))

@@ -26,9 +26,9 @@ func FlagMistake(said string, flags []cli.Flag) string {
 			names = append(names, f.Names()...)
 		}
 		if near := config.Suggest(m[1], names); near != "" {
-			return fmt.Sprintf("there is no flag %s (did you mean %s?)", withDashes(m[1]), withDashes(near))
+			return fmt.Sprintf("unknown flag %s (did you mean %s?)", withDashes(m[1]), withDashes(near))
 		}
-		return "there is no flag " + withDashes(m[1])
+		return "unknown flag " + withDashes(m[1])
 	}
 	if m := flagNoValue.FindStringSubmatch(said); m != nil {
 		return withDashes(m[1]) + " needs a value" + valueKind(flags, m[1])

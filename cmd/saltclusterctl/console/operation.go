@@ -148,7 +148,7 @@ func ShowAnswer[T any](c *cli.Context, e *Env, ask Question[T], screen func(*Scr
 func (e *Env) OpenClient(c *cli.Context) *adminapi.Client {
 	path := c.String("socket")
 	if path == "" {
-		path = e.Getenv("SALTCLUSTERD_SOCKET")
+		path = e.variable("SOCKET")
 	}
 	if path == "" {
 		cfg, _ := config.Read(e.ConfigPath(c))

@@ -7,7 +7,7 @@ func Guide() string {
 	var b strings.Builder
 	b.WriteString(`# What Salt says, why, and what to do
 
-Find the section for the message that Salt printed. ` + "`saltclusterctl doctor --explain 'WORDS'`" + ` shows the same text on the command line. Messages of
+Find the section for the message that Salt printed. ` + "`saltclusterctl doctor --message 'WORDS'`" + ` shows the same text on the command line. Messages of
 saltclusterd itself are on [another page](../reference/messages.md). Run these first:
 
 ` + "```" + `sh runnable=site
@@ -17,7 +17,7 @@ saltclusterctl doctor --haproxy /etc/haproxy/haproxy.cfg --via ADDRESS-OF-HAPROX
 ` + "```" + `
 
 ` + "```" + `sh runnable=plain
-saltclusterctl doctor --explain 'Invalid master key'      # shows the section for this message
+saltclusterctl doctor --message 'Invalid master key'      # shows the section for this message
 ` + "```" + `
 
 ` + "```" + `text shows

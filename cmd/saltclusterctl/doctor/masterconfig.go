@@ -30,7 +30,7 @@ func MasterConfig(path string, major int) []Finding {
 		})
 	}
 	if len(out) == 0 {
-		out = append(out, ok("master", path, "its files are without a mistake"))
+		out = append(out, ok("master", path, "its files have no errors"))
 	}
 	return out
 }

@@ -26,16 +26,16 @@ func Symptoms() []Symptom {
 			{"A load balancer or firewall cut the minion's connection to 4505, and the minion has not noticed.",
 				"saltclusterctl doctor --haproxy /etc/haproxy/haproxy.cfg", "correct the timeouts and the on-marked-down setting that it names"},
 			{"The minion is moving to another node because its node was drained or stopped. Salt 3006 needs 1 to 22 seconds for this, then runs the job.", "saltclusterctl jobs show JID", "wait; the return will be in the job cache"},
-			{"Salt 3008: the minion's connection to 4505 broke while it was signing in again, just after a key was deleted. A bug in Salt then leaves it without a subscription, and it logs nothing (seen with 3008.3).", "saltclusterctl minions MINION", "if it is connected but does not respond, on the minion: systemctl restart salt-minion. To avoid it, set zmq_monitor: False in its configuration"},
+			{"Salt 3008: the minion's connection to 4505 broke while it was signing in again, just after a key was deleted. A bug in Salt then leaves it without a subscription, and it logs nothing (seen with 3008.3).", "saltclusterctl minions show MINION", "if it is connected but does not respond, on the minion: systemctl restart salt-minion. To avoid it, set zmq_monitor: False in its configuration"},
 			{"Small jobs work and large ones do not: the network drops full-size packets.", "saltclusterctl doctor",
 				"correct the MTU as it says under probe"},
 		}},
 		{"Minion did not return. [Not connected]", "salt, on the master", []Cause{
 			{"All minions are affected: saltclusterd on this host has stopped; see [No response].", "systemctl status saltclusterd",
 				"systemctl start saltclusterd, then repeat the command; or use another node"},
-			{"The minion is not running or cannot reach its master's address.", "saltclusterctl minions MINION",
+			{"The minion is not running or cannot reach its master's address.", "saltclusterctl minions show MINION",
 				"on the minion: systemctl status salt-minion; nc -vz MASTER 4505; nc -vz MASTER 4506"},
-			{"The minion is busy. Salt judges by the addresses that this host's kernel sees, and these are the load balancer's.", "saltclusterctl minions --present MINION", "if it is present, see [No response]"},
+			{"The minion is busy. Salt judges by the addresses that this host's kernel sees, and these are the load balancer's.", "saltclusterctl minions list --state present MINION", "if it is present, see [No response]"},
 		}},
 		{"Salt request timed out", "salt, salt-call and minions", []Cause{
 			{"The salt-master of this host is down or hangs. Commands on this host need it.", "saltclusterctl status",
@@ -114,7 +114,7 @@ func Symptoms() []Symptom {
 		}},
 		{"Duplicate return from minion", "saltclusterd, in the salt-master's wording", []Cause{
 			{"Two hosts have the same id and key, for example because a virtual machine was cloned with its /etc/salt. Each job runs on both, and only the first return is stored. Run the check several times: it shows the addresses of both.", "salt MINION network.ip_addrs", "on the clone: systemctl stop salt-minion; remove /etc/salt/minion_id and /etc/salt/pki/minion; systemctl start salt-minion"},
-			{"The host was restored or reinstalled elsewhere while the old one still runs.", "saltclusterctl minions MINION",
+			{"The host was restored or reinstalled elsewhere while the old one still runs.", "saltclusterctl minions show MINION",
 				"stop salt-minion on the old host"},
 		}},
 		{"DNS lookup or connection check of", "minions", []Cause{

@@ -59,7 +59,7 @@ func newKeysHistoryCommand(e *console.Env) *cli.Command {
 		Name: "history", ArgsUsage: "[MINION]",
 		Usage:       "list the last decision about each key, the newest first: who, when, why",
 		Description: "Deletions are remembered for 180 days.",
-		Flags:       []cli.Flag{&cli.IntFlag{Name: "n", Aliases: []string{"count"}, Value: 50, Usage: "list `N` decisions"}},
+		Flags:       []cli.Flag{&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Value: 50, Usage: "list `N` decisions"}},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
 				return console.Usagef("saltclusterctl keys history 'web*'", "keys history takes one pattern")

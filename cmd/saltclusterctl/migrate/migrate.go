@@ -24,55 +24,86 @@ func NewMigrateCommand(e *console.Env) *cli.Command {
 			"node follows when this one serves minions, has caught up with the cluster, and verify finds no difference. Until the last\n" +
 			"node has left the share, one of those still on it is the stand-in: it passes changes on the share to the nodes that have\n" +
 			"left, and their changes to the share. If it is refused or killed, run it again to resume. Copying only reads the share.\n" +
-			"Without NODE and --all it shows what would be done on each node, and changes nothing.",
+			"Without NODE and --all-nodes it shows what would be done on each node, and changes nothing.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "all", Usage: "all nodes, one after the other"},
+			&cli.BoolFlag{Name: "all-nodes", Aliases: []string{"all"}, Usage: "all nodes, one after the other"},
 			console.YesFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be done on each node"},
-			&cli.BoolFlag{Name: "status", Usage: "only say how far each node is"},
+			&cli.BoolFlag{Name: "status", Hidden: true}, // of earlier builds
 			&cli.StringFlag{Name: "to",
 				Usage: "put the copies into `DIR` on every node; default: var/lib/salt-master below the master's root_dir"},
 			&cli.StringFlag{Name: "stand-in",
 				Usage: "`NODE` leaves the share last and is the stand-in until then; default: the last by id"},
-			&cli.BoolFlag{Name: "back", Usage: "move NODE back to the share; possible while another node is the stand-in"},
+			&cli.BoolFlag{Name: "back", Hidden: true}, // of earlier builds
 			&cli.DurationFlag{Name: "healthy-within", Value: defaultHealthy,
 				Usage: "give a node `TIME` to be well before the next one's turn, else refuse"},
-			&cli.DurationFlag{Name: "timeout",
-				Usage: "give up waiting after `TIME`; 0: never. Run again it resumes where it was"},
+			timeoutFlag(),
+		},
+		Subcommands: []*cli.Command{
+			console.CompleteCommand(&cli.Command{
+				Name: "status", Usage: "show how far each node is",
+				Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error { return startMigrate(c, e, "status") }),
+			}),
+			console.CompleteCommand(&cli.Command{
+				Name: "back", ArgsUsage: "NODE",
+				Usage: "move NODE back to the share; possible while another node is the stand-in",
+				Flags: []cli.Flag{console.YesFlag(), timeoutFlag()},
+				Action: console.WithOneArg(e, "saltclusterctl migrate back m2", "migrate back takes one argument, the id of a node",
+					func(c *cli.Context, e *console.Env) error { return startMigrate(c, e, "back") }),
+			}),
 		},
 		Action: func(c *cli.Context) error {
-			if c.NArg() > 1 {
+			switch {
+			case c.NArg() > 1:
 				return console.Usagef("saltclusterctl migrate m2", "migrate takes at most one argument, the id of a node")
+			case c.Bool("all-nodes") && (c.NArg() == 1 || c.Bool("back")):
+				return console.Usagef("saltclusterctl migrate --all-nodes", "--all-nodes cannot be combined with NODE")
+			case c.Bool("back") && c.NArg() == 0:
+				return console.Usagef("saltclusterctl migrate back m2", "migrate back takes one argument, the id of a node")
+			case c.Bool("status"):
+				return startMigrate(c, e, statusMode)
+			case c.Bool("back"):
+				return startMigrate(c, e, backMode)
 			}
-			if c.Bool("all") && (c.NArg() == 1 || c.Bool("back")) {
-				return console.Usagef("saltclusterctl migrate --all", "--all means every node: leave NODE and --back out")
-			}
-			if c.Bool("back") && c.NArg() == 0 {
-				return console.Usagef("saltclusterctl migrate --back m2", "--back needs the id of a node")
-			}
-			ctx, cancel := console.WithTimeout(c)
-			defer cancel()
-			err := runMigrate(ctx, c, e)
-			if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return adminapi.Errorf(adminapi.CodeTimeout,
-					"saltclusterctl migrate --all resumes where it was; --status says where that is",
-					"not done within %s", c.Duration("timeout"))
-			}
-			return err
+			return startMigrate(c, e, moveMode)
 		},
 	})
 }
 
-func runMigrate(ctx context.Context, c *cli.Context, e *console.Env) error {
+// What migrate does.
+const (
+	moveMode   = "move"
+	statusMode = "status"
+	backMode   = "back"
+)
+
+func timeoutFlag() cli.Flag {
+	return &cli.DurationFlag{Name: "timeout",
+		Usage: "give up waiting after `TIME`; 0: never. When it is run again, it resumes where it was"}
+}
+
+func startMigrate(c *cli.Context, e *console.Env, mode string) error {
+	ctx, cancel := console.WithTimeout(c)
+	defer cancel()
+	err := runMigrate(ctx, c, e, mode)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return adminapi.Errorf(adminapi.CodeTimeout,
+			"saltclusterctl migrate --all-nodes resumes where it was; saltclusterctl migrate status says where that is",
+			"not done within %s", c.Duration("timeout"))
+	}
+	return err
+}
+
+func runMigrate(ctx context.Context, c *cli.Context, e *console.Env, mode string) error {
 	g := &guide{
 		e: e, client: e.OpenClient(c), to: c.String("to"), standIn: c.String("stand-in"), only: c.Args().First(),
 		healthy: c.Duration("healthy-within"),
 	}
 	defer g.client.Close()
-	bare := c.NArg() == 0 && !c.Bool("all")
+	bare := c.NArg() == 0 && !c.Bool("all-nodes")
 	switch {
-	case c.Bool("status"), c.Bool("dry-run"), bare:
-		plan := !c.Bool("status")
+	case mode == statusMode, c.Bool("dry-run"), bare:
+		plan := mode != statusMode
 		m, err := g.client.Migration(ctx, plan, g.to)
 		if err != nil {
 			return err
@@ -83,7 +114,7 @@ func runMigrate(ctx context.Context, c *cli.Context, e *console.Env) error {
 			case plan && !isOnShare(m):
 				s.Line(nothingShared)
 			case bare && plan:
-				console.NextSteps(s, []string{"saltclusterctl migrate --all: all nodes, one after the other",
+				console.NextSteps(s, []string{"saltclusterctl migrate --all-nodes: all nodes, one after the other",
 					"saltclusterctl migrate NODE: only this one"})
 			}
 		}); err != nil {
@@ -96,7 +127,7 @@ func runMigrate(ctx context.Context, c *cli.Context, e *console.Env) error {
 			return console.SilentError(console.ExitUsage) // a script that meant to migrate must notice that nothing was done
 		}
 		return nil
-	case c.Bool("back"):
+	case mode == backMode:
 		if err := e.AskConsent(c, fmt.Sprintf("let %s work on the share again?", console.Clean(g.only))); err != nil {
 			return err
 		}
@@ -213,7 +244,7 @@ func migrationNext(s *console.Screen, m adminapi.Migration) {
 	}
 	switch {
 	case shared > 0:
-		console.NextSteps(s, []string{"saltclusterctl migrate --all: " + fmt.Sprint(shared) + " still on the share"})
+		console.NextSteps(s, []string{"saltclusterctl migrate --all-nodes: " + fmt.Sprint(shared) + " still on the share"})
 	case notes > 0:
 		console.NextSteps(s, []string{"move what is named above, then unmount the share on every node"})
 	default:

@@ -56,7 +56,7 @@ func (g *guide) runMigration(ctx context.Context) error {
 	}
 	if g.only != "" {
 		if !slices.Contains(order, g.only) {
-			return console.Refusedf("saltclusterctl migrate --status", "%s shares no file system, or is not a member", g.only)
+			return console.Refusedf("saltclusterctl migrate status", "%s shares no file system, or is not a member", g.only)
 		}
 		if n := len(order); n > 1 && g.only == order[n-1] {
 			return console.Refusedf("name another one first, or --stand-in NODE", "%s is the stand-in for the share: it leaves last", g.only)
@@ -105,7 +105,7 @@ func (g *guide) nodeOrder(m adminapi.Migration) ([]string, error) {
 	}
 	i := slices.Index(order, last)
 	if i < 0 && g.standIn != "" {
-		return nil, console.Refusedf("saltclusterctl migrate --status", "%s shares no file system, or is not a member", g.standIn)
+		return nil, console.Refusedf("saltclusterctl migrate status", "%s shares no file system, or is not a member", g.standIn)
 	}
 	if i >= 0 {
 		order = append(slices.Delete(order, i, i+1), last)
@@ -187,7 +187,7 @@ func (g *guide) awaitStep(ctx context.Context, id string, step adminapi.MigrateS
 			idle = time.Time{}
 			g.printProgress(n)
 		case n.Error != "":
-			return n, console.Refusedf("saltclusterctl migrate --all resumes when that is mended; the log of saltclusterd on "+id+" has more", "%s: %s", id, n.Error)
+			return n, console.Refusedf("saltclusterctl migrate --all-nodes resumes when that is mended; the log of saltclusterd on "+id+" has more", "%s: %s", id, n.Error)
 		case done(n):
 			return n, nil
 		case idle.IsZero():
@@ -198,7 +198,7 @@ func (g *guide) awaitStep(ctx context.Context, id string, step adminapi.MigrateS
 			}
 			idle = time.Time{}
 		case time.Since(idle) > cutOff:
-			return n, console.Refusedf("saltclusterctl migrate --all begins it again",
+			return n, console.Refusedf("saltclusterctl migrate --all-nodes begins it again",
 				"%s has not finished %q: its saltclusterd was restarted meanwhile", id, step)
 		}
 		if !backoff.Sleep(ctx, guidePoll) {
@@ -260,7 +260,7 @@ func (g *guide) awaitHealthy(ctx context.Context) error {
 			return err
 		}
 		if time.Now().After(end) {
-			return console.Refusedf("saltclusterctl status, saltclusterctl verify; then saltclusterctl migrate --all resumes",
+			return console.Refusedf("saltclusterctl status, saltclusterctl verify; then saltclusterctl migrate --all-nodes resumes",
 				"the cluster is not well: %s", why)
 		}
 		g.client.Close()

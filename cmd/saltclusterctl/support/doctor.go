@@ -17,17 +17,17 @@ func NewDoctorCommand(e *console.Env) *cli.Command {
 		Usage: "find problems of this host, the network between the nodes, and the path of the minions to them",
 		Description: "Also works without saltclusterd, and finds more as root. It checks ports, permissions, inotify limits, DNS, clocks, versions,\n" +
 			"identities and expiry. It tries 4505 and 4506 of every node with a ZeroMQ client that shares no code with saltclusterd, also\n" +
-			"with full-size packets (MTU). With --explain it explains a message that Salt printed. Exit code 10: something is broken.",
+			"with full-size packets (MTU). With --message it explains a message that Salt printed. Exit code 10: a problem was found.",
 		Flags: []cli.Flag{
 			console.WideFlag(),
 			&cli.StringFlag{Name: "haproxy", Usage: "check the HAProxy configuration in `FILE`; -: standard input"},
 			&cli.StringSliceFlag{Name: "via",
 				Usage: "try `HOST`, for example the load balancer, as minions would; HOST:PUBLISH_PORT:RET_PORT for other ports; may be repeated"},
-			&cli.StringFlag{Name: "explain", Usage: "explain `WORDS`, a message that Salt printed"},
+			&cli.StringFlag{Name: "message", Aliases: []string{"explain"}, Usage: "explain `WORDS`, a message that Salt printed"},
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also show what is in order, and what could not be checked"},
 		},
 		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
-			if c.IsSet("explain") {
+			if c.IsSet("message") {
 				return runExplain(c, e)
 			}
 			return runDoctor(c, e)
@@ -36,21 +36,21 @@ func NewDoctorCommand(e *console.Env) *cli.Command {
 }
 
 func runExplain(c *cli.Context, e *console.Env) error {
-	list := doctor.Explain(c.String("explain"))
+	list := doctor.Explain(c.String("message"))
 	if len(list) == 0 {
 		words := make([]string, 0, 16)
 		for _, s := range doctor.Symptoms() {
 			words = append(words, s.Words)
 		}
 		return &adminapi.Error{Code: adminapi.CodeNotFound,
-			Message: fmt.Sprintf("no known message matches %q", c.String("explain")),
+			Message: fmt.Sprintf("no known message matches %q", c.String("message")),
 			Hint:    "known messages: " + joinQuoted(words)}
 	}
 	away := daemonAway(e, c)
 	return e.PrintValue(c, list, func(s *console.Screen) {
 		if away {
 			s.Wrapped("", "%s", s.Paint(console.Red,
-				"saltclusterd on this host is not reachable: jobs given here may reach no minion"))
+				"saltclusterd on this host is not reachable: jobs published here may reach no minion"))
 			s.Wrapped("     -> ", "systemctl status saltclusterd; systemctl start saltclusterd")
 		}
 		for _, one := range list {
@@ -73,7 +73,7 @@ func daemonAway(e *console.Env, c *cli.Context) bool {
 
 func runDoctor(c *cli.Context, e *console.Env) error {
 	p := &examination{c: c, e: e, proc: "/proc"}
-	done := e.ShowWaiting("looking at this host and trying every node's 4505 and 4506, for %s or so",
+	done := e.ShowWaiting("checking this host, and 4505 and 4506 of every node, for about %s",
 		max(c.Duration("timeout"), console.AskTimeout))
 	p.examineAll()
 	done()
@@ -108,7 +108,7 @@ func doctorScreen(s *console.Screen, r doctor.Report, all bool) {
 		tint = console.Yellow
 	}
 	if hidden > 0 {
-		verdict += fmt.Sprintf("; %s more with --all", wording.Plural(hidden, "look"))
+		verdict += fmt.Sprintf("; --all shows %s more", wording.Plural(hidden, "finding"))
 	}
 	s.Line("%s", s.Paint(tint, verdict))
 }

@@ -62,14 +62,14 @@ func judgeConfig(path string, files int, err error) doctor.Finding {
 	found, _ := errors.AsType[config.Findings](err)
 	switch denied := found.Denied(); {
 	case err == nil:
-		return doctor.Finding{Check: "config", Level: doctor.OK, What: wording.Plural(files, "file") + " without a mistake"}
+		return doctor.Finding{Check: "config", Level: doctor.OK, What: wording.Plural(files, "file") + " without errors"}
 	case denied != nil:
 		return doctor.Finding{Check: "config", Level: doctor.Skip, What: "not all of it may be read by this user: " + denied.String(),
 			Next: "run it as root"}
 	}
 	return doctor.Finding{
-		Check: "config", Level: doctor.Fail, Where: path, What: "has mistakes, the first: " + firstLine(err.Error()),
-		Why: "saltclusterd does not start with it, nor take it over", Next: "saltclusterctl config check",
+		Check: "config", Level: doctor.Fail, Where: path, What: "has errors, the first: " + firstLine(err.Error()),
+		Why: "saltclusterd cannot start with it, and an upgrade is refused", Next: "saltclusterctl config check",
 	}
 }
 

@@ -19,7 +19,7 @@ func TestJudgeConfig(t *testing.T) {
 		level doctor.Level
 		says  string
 	}{
-		{nil, doctor.OK, "2 files without a mistake"},
+		{nil, doctor.OK, "2 files without errors"},
 		{config.Findings{mistake}, doctor.Fail, "nonsense"},
 		{config.Findings{mistake, denied}, doctor.Skip, "/f.d: cannot be read"},
 		{errors.New("other"), doctor.Fail, "other"},

@@ -18,7 +18,7 @@ func Manual(version string) []byte {
 		"of the salt-master are read from its own configuration. A changed file takes effect with a reload (saltclusterctl upgrade, or " +
 		"systemctl reload saltclusterd), which disconnects no minion, unless the option says otherwise.")
 	p.Lines("saltclusterctl config check", "saltclusterctl config show", "saltclusterctl config default")
-	p.Text("find mistakes with file and line, show every value with where it comes from, and print the commented default file.")
+	p.Text("list errors with file and line, show every value and where it comes from, and print the commented default file.")
 	p.Heading("OPTIONS")
 	c, section := DefaultConfig(), ""
 	for _, o := range Options() {

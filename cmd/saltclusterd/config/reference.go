@@ -22,7 +22,7 @@ connection. If the configuration has a mistake, the running process continues un
 with a reload where the option does not say otherwise. An address overlaps the old one when, for example, 127.0.0.1:4580 becomes 0.0.0.0:4580.
 
 ` + "```" + `sh runnable=site
-saltclusterctl config check                # mistakes, each with file, line and what may have been meant
+saltclusterctl config check                # errors, each with file, line and a suggestion
 saltclusterctl config show --effective     # what runs
 saltclusterctl config diff                 # between the files and what runs; exit code 10 when there is any
 ` + "```" + `

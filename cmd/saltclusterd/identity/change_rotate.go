@@ -107,7 +107,7 @@ func describeStaged(public string) []string {
 			"  (where their pki_dir is another one, its path; and master_finger, where it is set)",
 		"saltclusterctl rotate aes has each of them sign in within rotate_window; " +
 			"saltclusterctl rotate identity says who has pinned the new key",
-		"saltclusterctl rotate identity --switch, or --abort",
+		"saltclusterctl rotate identity switch, or saltclusterctl rotate identity abort",
 	}
 }
 
@@ -159,7 +159,7 @@ func (c *Change) report(ctx context.Context, agreed state.IdentityChange) (admin
 		out.Next = append(out.Next, "minions that were not told: "+pinCommand(agreed.Public),
 			"saltclusterctl rotate aes has them sign in; then saltclusterctl rotate identity")
 	}
-	out.Next = append(out.Next, "saltclusterctl rotate identity --finish")
+	out.Next = append(out.Next, "saltclusterctl rotate identity finish")
 	return out, nil
 }
 
@@ -168,7 +168,7 @@ func (c *Change) switchOver(
 	ctx context.Context, r adminapi.RotateRequest, agreed state.IdentityChange, p admin.Progress,
 ) (adminapi.Outcome, error) {
 	if agreed.Stage != state.IdentityStaged {
-		return refuse("saltclusterctl rotate identity --prepare", "no identity is staged")
+		return refuse("saltclusterctl rotate identity prepare", "no identity is staged")
 	}
 	s := c.askReadiness(ctx, agreed)
 	if behind := s.countBehind(); behind > 0 && !r.Force {
@@ -182,7 +182,7 @@ func (c *Change) switchOver(
 	}
 	out.Next = append(out.Next, "saltclusterctl rotate identity says how far they are; "+
 		"where master_restart_command is not set: restart the salt-master when it says so",
-		"saltclusterctl rotate identity --finish")
+		"saltclusterctl rotate identity finish")
 	if r.DryRun {
 		return out, nil
 	}

@@ -28,7 +28,7 @@ func (a *Admission) RotateSecret(
 	v := a.cfg.Log().View()
 	agreed := v.JoinSecrets()
 	if agreed.Overlap && !r.Now {
-		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl rotate secret --finish, or --now",
+		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl rotate secret finish, or --now",
 			"the rotation to cluster secret number %d is not finished: the former one is still accepted", agreed.Current.N)
 	}
 	out := adminapi.Outcome{Message: fmt.Sprintf("cluster secret number %d is accepted", agreed.Current.N+1)}
@@ -37,7 +37,7 @@ func (a *Admission) RotateSecret(
 	} else {
 		out.Message += " beside the former one"
 		out.Next = append(out.Next, "write the new secret where the old one stands in the configuration of every node",
-			"saltclusterctl rotate secret --finish")
+			"saltclusterctl rotate secret finish")
 	}
 	for _, mem := range v.Members() {
 		if !a.cfg.Alive(mem.ID) {
@@ -81,7 +81,7 @@ func (a *Admission) SecretProblems() (out []adminapi.Problem) {
 	}
 	if agreed.Overlap {
 		out = append(out, adminapi.Problem{
-			Level: adminapi.LevelWarn, Hint: "saltclusterctl rotate secret --finish",
+			Level: adminapi.LevelWarn, Hint: "saltclusterctl rotate secret finish",
 			Message: fmt.Sprintf("two cluster secrets are accepted since %s",
 				time.UnixMilli(agreed.Current.At).Local().Format("2006-01-02 15:04:05")),
 		})

@@ -104,7 +104,7 @@ func (h *Host) lockStep(step adminapi.MigrateStep) error {
 	case h.broken != nil:
 		return h.broken
 	case h.busy != "":
-		return adminapi.Errorf(adminapi.CodeBusy, "saltclusterctl migrate --status shows how far it is",
+		return adminapi.Errorf(adminapi.CodeBusy, "saltclusterctl migrate status shows how far it is",
 			"%s is at work: %s", h.c.Node, h.busy)
 	}
 	h.busy, h.doing, h.byHand, h.err = step, "", nil, nil

@@ -167,7 +167,7 @@ func (w *Watch) Check() health.Result {
 		if len(st.Apart) > 0 {
 			return health.Result{
 				Level: health.Warn, Reason: fmt.Sprintf("%s shares its file system, %s has its own", w.c.Self, st.Apart[0]),
-				Hint: "saltclusterctl migrate --all continues with the rest; " +
+				Hint: "saltclusterctl migrate --all-nodes continues with the rest; " +
 					"else set cluster_isolated_filesystem alike on every node",
 			}
 		}

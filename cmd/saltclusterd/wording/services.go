@@ -67,14 +67,14 @@ var serviceCommands = map[Services]map[string]string{
 	},
 	noneManages: {
 		"enable --now": "start %s", "disable --now": "stop %s", "start": "start %s", "stop": "stop %s", "restart": "restart %s",
-		"reload": "send SIGHUP to %s", "status": "see whether %s runs",
+		"reload": "send SIGHUP to %s", "status": "check whether %s is running",
 	},
 }
 
 // serviceLogs say how the end of a log is read.
 var serviceLogs = map[Services]string{
 	openRC: "tail -n 50 " + serviceLogFiles[openRC], runit: "tail -n 50 " + serviceLogFiles[runit],
-	noneManages: "what %s wrote to standard error",
+	noneManages: "the standard error of %s",
 }
 
 // serviceLogFiles are where logs are, as docs/how-to/without-systemd.md sets it up; %s is the name of the service.

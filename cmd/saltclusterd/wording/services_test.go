@@ -17,7 +17,7 @@ func TestServices_Adapt(t *testing.T) {
 		{systemd, away, away},
 		{openRC, away, "is it running? rc-service saltclusterd status; tail -n 50 /var/log/saltclusterd.log says why it ended"},
 		{runit, away, "is it running? sv status saltclusterd; tail -n 50 /var/log/saltclusterd/current says why it ended"},
-		{noneManages, away, "is it running? see whether saltclusterd runs; what saltclusterd wrote to standard error says why it ended"},
+		{noneManages, away, "is it running? check whether saltclusterd is running; the standard error of saltclusterd says why it ended"},
 		{openRC, "systemctl enable --now saltclusterd: it starts", "rc-update add saltclusterd; rc-service saltclusterd start: it starts"},
 		{runit, "mend it; then: systemctl start salt-master saltclusterd", "mend it; then: sv up salt-master; sv up saltclusterd"},
 		{runit, "systemctl disable --now saltclusterd; systemctl restart salt-master",
