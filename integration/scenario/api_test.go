@@ -25,7 +25,7 @@ const cherryPyPort = 8000
 // apiSite is a cluster with a salt-api beside each master, behind the HAProxy that saltclusterctl haproxy --api makes.
 type apiSite struct {
 	*lab.Cluster
-	apis   []*lab.Process
+	apis   map[string]*lab.Process // by node
 	client *http.Client // each request has a connection of its own
 }
 
@@ -37,6 +37,9 @@ var apiMasters = lab.Settings{
 	"rest_cherrypy": map[string]any{"port": cherryPyPort, "host": "0.0.0.0", "disable_ssl": true},
 }
 
+// apiNodes are drained in seconds.
+var apiNodes = lab.Settings{"drain_announce": "2s", "drain_time": "2s"}
+
 // TestSaltAPI: what clients of salt-api do, as SaltGUI and pepper do it, where any of three nodes answers.
 // "make test-api".
 func TestSaltAPI(t *testing.T) {
@@ -47,30 +50,26 @@ func TestSaltAPI(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	labtest.NeedNetwork(t, l) // the same ports on each host
 	c, err := l.NewCluster(ctx, lab.ClusterSpec{
-		Masters: lab.Versions, Minions: lab.Versions, DaemonSettings: metricsForAll, MasterSettings: apiMasters,
+		Masters: lab.Versions, Minions: lab.Versions, DaemonSettings: apiNodes, MasterSettings: apiMasters,
 		LB: lab.LBOptions{API: cherryPyPort},
 	})
 	labtest.Must(t, err)
 	labtest.Must(t, c.Up(ctx))
-	s := &apiSite{Cluster: c, client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+	s := &apiSite{Cluster: c, apis: map[string]*lab.Process{}, client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		DisableKeepAlives: true, DialContext: c.Minions[0].Host().Dial,
 	}}}
 	for _, n := range c.Nodes {
 		p, err := n.Master.NewAPI(cherryPyPort)
 		labtest.Must(t, err)
 		labtest.Must(t, p.Start(ctx))
-		s.apis = append(s.apis, p)
+		s.apis[n.Name] = p
 	}
 	for _, p := range s.apis {
 		labtest.Must(t, p.WaitReady(ctx, 2*time.Minute))
 	}
-	labtest.Must(t, lab.Eventually(ctx, time.Minute, "HAProxy to have a salt-api", func(ctx context.Context) error {
-		status, _, err := s.ask(ctx, http.MethodGet, s.vip()+"/", "", nil)
-		if err == nil && status != http.StatusOK {
-			err = fmt.Errorf("status %d", status)
-		}
-		return err
-	}))
+	for _, n := range c.Nodes {
+		s.seen(t, n, "UP")
+	}
 	for _, step := range []struct {
 		name string
 		test func(*testing.T, *apiSite)
@@ -78,6 +77,7 @@ func TestSaltAPI(t *testing.T) {
 		{"a session", testAPISession},
 		{"tokens", testAPITokens},
 		{"a job and its result", testAPIJob},
+		{"a drained node", testAPIDrain},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.test(t, s) }) {
 			t.Fatal(l.Tails(60))
@@ -184,21 +184,7 @@ func testAPISession(t *testing.T, s *apiSite) {
 	for _, path := range []string{"/minions", "/jobs", "/keys", "/stats"} { // pages of SaltGUI
 		s.must(t, http.MethodGet, s.vip()+path, token, nil)
 	}
-	known := 0
-	for _, n := range s.Nodes {
-		status, _, err := s.ask(t.Context(), http.MethodGet, s.at(n)+"/minions", token, nil)
-		labtest.Must(t, err)
-		switch status {
-		case http.StatusOK:
-			known++
-		case http.StatusUnauthorized:
-		default:
-			t.Errorf("%s answers %d", n.Name, status)
-		}
-	}
-	if known != 1 {
-		t.Errorf("%d salt-apis know the session", known)
-	}
+	s.home(t, token)
 }
 
 // testAPITokens: /run, with an eauth token of any node, or with user and password as pepper --run-uri does, on each.

@@ -44,6 +44,7 @@ const (
 	ScopeReady                   // /readyz
 	ScopePub                     // /pub: may minions subscribe here
 	ScopeReq                     // /req: may minions send requests here
+	ScopeAPI                     // /api, with those of ScopeReq: may clients of the salt-api beside it come here
 
 	ScopeServe = ScopeReady | ScopePub | ScopeReq
 )

@@ -17,6 +17,7 @@ func (s *Server) newHandler() http.Handler {
 	mux.HandleFunc("/readyz", s.answerScope(ScopeReady))
 	mux.HandleFunc("/pub", s.answerScope(ScopePub))
 	mux.HandleFunc("/req", s.answerScope(ScopeReq))
+	mux.HandleFunc("/api", s.answerScope(ScopeReq|ScopeAPI))
 	if s.cfg.Leads != nil {
 		mux.HandleFunc("/leader", s.answerLeader)
 	}

@@ -86,6 +86,7 @@ func ask(t *testing.T, method, url string, header ...string) (int, string) {
 func broken(c *Checker) {
 	c.Register("quorum", ScopeReady|ScopeReq, always(Fail, "m2 and m3 of 3006.28 are gone"))
 	c.Register("publisher", ScopePub, always(OK, ""))
+	c.Register("own master", ScopeAPI, always(OK, ""))
 }
 
 func TestAnswers(t *testing.T) {
@@ -100,6 +101,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/pub", 200},
 		{"OPTIONS", "/pub", 200},
 		{"GET", "/req", 503},
+		{"GET", "/api", 503},
 		{"POST", "/req", 405},
 		{"GET", "/", 404},
 		{"GET", "/metrics", 200},
@@ -291,20 +293,24 @@ func TestAgentCheck(t *testing.T) {
 func TestDrainingIsNotBroken(t *testing.T) {
 	good := settled(t, func(c *Checker) { c.Register("quorum", ScopeServe, always(OK, "")) })
 	bad := settled(t, broken)
+	alone := settled(t, func(c *Checker) { c.Register("own master", ScopeAPI, always(Fail, "it is down")) })
 	for _, tt := range []struct {
 		name     string
 		checker  *Checker
 		drain    bool
 		pub, req int
+		api      int
 		rdy, liv int
 	}{
-		{"serving", good, false, 200, 200, 200, 200},
-		{"draining", good, true, 404, 404, 503, 200},
-		{"draining and no quorum", bad, true, 404, 503, 503, 200},
+		{"serving", good, false, 200, 200, 200, 200, 200},
+		{"draining", good, true, 404, 404, 404, 503, 200},
+		{"draining and no quorum", bad, true, 404, 503, 503, 503, 200},
+		{"the own master is down", alone, false, 200, 200, 503, 200, 200},
+		{"draining, the own master is down", alone, true, 404, 404, 503, 503, 200},
 	} {
 		tt.checker.SetDraining(tt.drain)
 		url, _ := serve(t, tt.checker)
-		for path, want := range map[string]int{"/pub": tt.pub, "/req": tt.req, "/readyz": tt.rdy, "/livez": tt.liv} {
+		for path, want := range map[string]int{"/pub": tt.pub, "/req": tt.req, "/api": tt.api, "/readyz": tt.rdy, "/livez": tt.liv} {
 			if status, body := ask(t, "GET", url+path); status != want {
 				t.Errorf("%s: %s is %d (%s), want %d", tt.name, path, status, body, want)
 			}

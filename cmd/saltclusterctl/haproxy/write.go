@@ -29,7 +29,6 @@ const (
 	defaultMinions = 5000
 	publishTunnel  = 24 * time.Hour
 	requestTunnel  = time.Hour
-	apiSession     = 12 * time.Hour // as long as a token of Salt lives (token_expire)
 )
 
 var file = template.Must(template.New("haproxy.cfg").Parse(`{{if not .Fragment -}}
@@ -92,16 +91,22 @@ listen {{.Name}}
 {{- end}}
     mode tcp
     balance {{.Balance}}
-    stick-table type ipv6 size 100k expire {{.Sticky}}
-    stick on src
+    hash-type consistent wt6 avalanche
     timeout connect 5s
     timeout client 1m
     timeout server 1m
     timeout tunnel {{.Tunnel}}
     option clitcpka
     option srvtcpka
+    # A salt-api that does not listen costs nobody anything: the next node is tried.
     retries 2
     option redispatch 1
+{{- if $.HealthPort}}
+    # The node says whether it and its salt-master serve. 404 is a drain: nobody new, and who is there may finish.
+    timeout check 3s
+    option httpchk GET {{.Probe}}
+    http-check disable-on-404
+{{- end}}
 {{- range .Servers}}
     server {{.Name}} {{.Address}}{{.Check}}
 {{- end}}
@@ -120,7 +125,6 @@ type page struct {
 
 type section struct {
 	Name, About, Balance, Tunnel, Probe string
-	Sticky                              string // how long a client keeps its node
 	Binds                               []string
 	MaxConn                             int
 	Servers                             []serverLine
@@ -205,17 +209,18 @@ func (o Options) binds(port string) (out []string) {
 	return out
 }
 
-// newAPISection is for salt-api, which answers for the salt-master of its own host only: its port is checked, not what
-// the node says of minions. TLS passes through.
+// newAPISection is for salt-api, which answers for the salt-master of its own host only. A client's address decides
+// about its node: no table, so two HAProxies agree, and a drained node is left, which a table would keep. TLS passes
+// through.
 func (f Facts) newAPISection(o Options) *section {
 	port := strconv.Itoa(o.API)
 	s := &section{
 		Name: "salt-api", About: "salt-api, with or without TLS. Event streams may be silent for long.",
-		Balance: "roundrobin", Tunnel: formatTime(requestTunnel), Sticky: formatTime(apiSession), Binds: o.binds(port),
+		Balance: "source", Probe: "/api", Tunnel: formatTime(requestTunnel), Binds: o.binds(port),
 	}
 	for _, n := range f.Servers {
 		s.Servers = append(s.Servers, serverLine{Name: n.Name, Address: net.JoinHostPort(n.Address, port),
-			Check: " check inter 1s fall 2 rise 2 on-marked-down shutdown-sessions"})
+			Check: f.watchOptions()})
 	}
 	return s
 }
@@ -223,16 +228,20 @@ func (f Facts) newAPISection(o Options) *section {
 // checkOptions is how a server is watched. Weight 100 lets the agent ask for a part of it; slowstart does the same
 // without one.
 func (f Facts) checkOptions() string {
-	text := " weight 100"
-	if f.HealthPort != 0 {
-		text += fmt.Sprintf(" check port %d inter 1s fall 2 rise 2 on-marked-down shutdown-sessions", f.HealthPort)
-	} else {
-		text += " check inter 1s fall 2 rise 2 on-marked-down shutdown-sessions"
-	}
+	text := " weight 100" + f.watchOptions()
 	if f.AgentPort != 0 {
 		return text + fmt.Sprintf(" agent-check agent-port %d agent-inter 1s", f.AgentPort)
 	}
 	return text + " slowstart 30s"
+}
+
+// watchOptions say where and how often HAProxy asks whether a server is well.
+func (f Facts) watchOptions() string {
+	port := ""
+	if f.HealthPort != 0 {
+		port = fmt.Sprintf(" port %d", f.HealthPort)
+	}
+	return " check" + port + " inter 1s fall 2 rise 2 on-marked-down shutdown-sessions"
 }
 
 // formatTime is a time as HAProxy reads it.

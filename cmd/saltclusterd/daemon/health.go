@@ -37,14 +37,13 @@ func (d *Daemon) newChecks() *health.Checker {
 	checks.Register("network", health.ScopeReady, when(running, (*member).CheckNetwork))
 	checks.Register("behind", health.ScopeServe,
 		d.ofService(func(s *service, _ context.Context) health.Result {
-			m := s.m
 			return d.behind.Check(operator.Behind{
-				For: m.Consensus.Behind(), LogError: m.Consensus.LogError(), StateDir: d.cfg.Paths.StateDir,
-				OthersServe: func() bool { return m.Routes().OthersServe(d.id) },
-			})
+				For: s.m.Consensus.Behind(), LogError: s.m.Consensus.LogError(), StateDir: d.cfg.Paths.StateDir,
+				OthersServe: func() bool { return s.m.Routes().OthersServe(d.id) }})
 		}))
 	checks.Register("edges", health.ScopeServe, d.ofService((*service).checkEdges))
 	checks.Register("master", health.ScopeReady|health.ScopeReq, d.ofService((*service).checkMaster))
+	checks.Register("own master", health.ScopeAPI, d.ofService((*service).checkOwnMaster))
 	checks.Register("version", health.ScopeReady,
 		d.ofService(func(s *service, _ context.Context) health.Result { return s.master.Watch.CheckVersion() }))
 	checks.Register("options", health.ScopeReady,
@@ -112,3 +111,4 @@ func (s *service) checkEdges(context.Context) health.Result {
 func (s *service) checkMaster(context.Context) health.Result {
 	return operator.CheckMaster(s.local.Problem(), len(s.m.UsableRing()) > 0)
 }
+func (s *service) checkOwnMaster(context.Context) health.Result { return s.local.CheckOwn() }

@@ -10,6 +10,7 @@ import (
 
 	"saltclusterd/sidecar"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/upstream"
 )
@@ -61,6 +62,14 @@ func (m *LocalMaster) Report() adminapi.Upstream {
 		out.Error = describeSignIn(err)
 	}
 	return out
+}
+
+// CheckOwn is the health check of what is beside the local master and knows no other, as salt-api.
+func (m *LocalMaster) CheckOwn() health.Result {
+	if problem := m.Problem(); problem != "" {
+		return health.Result{Level: health.Fail, Reason: "the local salt-master does not serve", Hint: problem}
+	}
+	return fine
 }
 
 // Problem returns what is wrong with the local master and what to do; empty if nothing is.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"saltclusterd/sidecar"
+	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/upstream"
 )
@@ -109,6 +110,9 @@ func TestLocalMaster_Problem(t *testing.T) {
 		}
 		if got := m.Problem(); (got == "") != (c.text == "") || !strings.Contains(got, c.text) || m.Serves() != c.serves {
 			t.Errorf("%s: %q, serves: %t", c.name, got, m.Serves())
+		}
+		if r := m.CheckOwn(); (r.Level == health.OK) != (c.text == "") || !strings.Contains(r.Hint, c.text) {
+			t.Errorf("%s: %+v", c.name, r)
 		}
 		if r := m.Report(); r.Up != c.m.stats.Up || r.Subscribed != c.m.subUp || r.SignedIn != c.m.signedIn {
 			t.Errorf("%s: report is %+v", c.name, r)
