@@ -20,8 +20,8 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.NewSet(reg, "minion")
 	return &metrics{
-		requests: f.NewCounterVec("requests_total", "Requests of minions let through, by command and by where they went.", "cmd", "route"),
-		lost:     f.NewCounterVec("lost_requests_total", "Requests of minions that got no answer, by command and by where they had gone.", "cmd", "route"),
+		requests: f.NewCounterVec("requests_total", "Requests of minions let through, by command and by where they went.", "command", "route"),
+		lost:     f.NewCounterVec("lost_requests_total", "Requests of minions that got no answer, by command and by where they had gone.", "command", "route"),
 		resealed: f.NewCounter("resealed_requests_total", "Requests encrypted anew: the local master holds another session key, or the minion one from before the master was adopted."),
 		handed:   f.NewCounterVec("relayed_refused_requests_total", "Requests refused here that another node has handed over, by node.", "node"),
 		seconds:  f.NewHistogramVec("request_seconds", "Time from a request's arrival to its answer, by where it went.", 0.0005, 2.5, 13, "route"),

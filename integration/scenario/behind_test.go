@@ -126,7 +126,7 @@ func (b *behindLab) testFullReturns(t *testing.T) {
 	labtest.Must(t, b.Nodes[0].Master.AcceptKeys(ctx, 3*time.Minute, b.attached.ID))
 	labtest.Must(t, lab.Answering(ctx, full.Master, b.attached.ID))
 	lost := func() float64 {
-		return metricSum(t, full, "saltcluster_minion_lost_requests_total", `cmd="_return"`, `route="journal"`)
+		return metricSum(t, full, "saltcluster_minion_lost_requests_total", `command="_return"`, `route="journal"`)
 	}
 	watch := full.NewProcess(lab.Spec{
 		Name: "returned", Env: full.Master.Env(), Argv: []string{"/usr/bin/env", "salt-run", "state.event", "pretty=False"},

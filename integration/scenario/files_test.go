@@ -159,11 +159,11 @@ func servedWithoutMaster(t *testing.T, c *lab.Cluster, m *byteMinion) {
 		labtest.Must(t, n.Master.Start(ctx))
 		labtest.Must(t, n.Master.WaitReady(ctx, 3*time.Minute))
 	}()
-	before := servedHere(t, n, `cmd="_serve_file"`)
+	before := servedHere(t, n, `command="_serve_file"`)
 	if m.chunk(t, n, "served/big", 0)[:3] != "new" {
 		t.Error("not served")
 	}
-	if servedHere(t, n, `cmd="_serve_file"`) == before {
+	if servedHere(t, n, `command="_serve_file"`) == before {
 		t.Error("another node served it")
 	}
 }

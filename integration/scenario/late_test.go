@@ -208,7 +208,7 @@ func missedJobs(t *testing.T, c *lab.Cluster, run func(n *lab.Node, word string,
 func givenLate(t *testing.T, c *lab.Cluster) (sum float64) {
 	t.Helper()
 	for _, n := range c.Nodes {
-		sum += metricSum(t, n, "saltcluster_fanout_late_publications_total", `result="given"`)
+		sum += metricSum(t, n, "saltcluster_fanout_late_publications_total", `outcome="given"`)
 	}
 	return sum
 }

@@ -15,7 +15,7 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer, s *Server) *metrics {
 	f := metric.NewSet(reg, "fileserve")
 	m := &metrics{
-		requests: f.NewCounterVec("requests_total", "Requests for files that this node may answer itself, by command and by whether it did (here) or the salt-master had to (forward).", "cmd", "outcome"),
+		requests: f.NewCounterVec("requests_total", "Requests for files that this node may answer itself, by command and by whether it did (here) or the salt-master had to (forward).", "command", "outcome"),
 		served:   f.NewCounter("answered_bytes_total", "Bytes of answers about files, before they are sealed."),
 		read:     f.NewCounter("read_bytes_total", "Bytes of chunks read from disk; fewer than answered when minions ask together."),
 		hashed:   f.NewCounter("hashed_bytes_total", "Bytes of files hashed."),

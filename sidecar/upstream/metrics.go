@@ -22,7 +22,7 @@ type reqMetrics struct {
 
 func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 	f := metric.NewSet(reg, "master")
-	result := f.NewCounterVec("requests_total", "Requests to the local salt-master by result.", "result")
+	result := f.NewCounterVec("requests_total", "Requests to the local salt-master by outcome.", "outcome")
 	stalls := f.NewCounterVec("stalls_total", "How often the local salt-master stood still while it was connected, by sign.", "sign")
 	return &reqMetrics{
 		silents: stalls.WithLabelValues(string(Silent)), stucks: stalls.WithLabelValues(string(Stuck)),
