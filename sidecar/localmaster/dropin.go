@@ -15,12 +15,15 @@ import (
 // wins over what was there before.
 const DropInName = "zz-saltclusterd.conf"
 
+// DropInInterface is the address that the drop-in gives a master which is not on loopback already.
+const DropInInterface = "127.0.0.1"
+
 // ErrDropIn means that the drop-in's options cannot be written.
 var ErrDropIn = errors.New("localmaster: unusable drop-in option")
 
 // DropInOptions says what goes into the drop-in.
 type DropInOptions struct {
-	Interface string // loopback address the master binds (127.0.0.1)
+	Interface string // loopback address the master binds; empty: DropInInterface
 	MasterID  string // this node's id
 	Version   Version
 	WheelDirs []string // the option wheel_dirs; empty: it is left alone
@@ -38,7 +41,7 @@ type DropInOptions struct {
 // DropIn renders the drop-in.
 func DropIn(o DropInOptions) ([]byte, error) {
 	if o.Interface == "" {
-		o.Interface = "127.0.0.1"
+		o.Interface = DropInInterface
 	}
 	if a, err := netip.ParseAddr(o.Interface); err != nil || !a.IsLoopback() {
 		return nil, fmt.Errorf("%w: interface %q is not a loopback address", ErrDropIn, o.Interface)

@@ -133,6 +133,43 @@ func TestSetup_RootsNotWritable(t *testing.T) {
 	}
 }
 
+// A load balancer on the same host is in the way only where it has an address that saltclusterd, or the master behind
+// it, is to have. It is not taken for the master.
+func TestSetup_LoadBalancerHere(t *testing.T) {
+	const vip = "10.0.0.10"
+	for name, tc := range map[string]struct {
+		master, own, at string
+		fails           bool
+	}{
+		"an address of its own":                 {own: "interface: [10.0.0.11]\n", at: vip},
+		"one of saltclusterd's":                 {own: "interface: [10.0.0.11, 10.0.0.10]\n", at: vip, fails: true},
+		"saltclusterd has all of them":          {at: vip, fails: true},
+		"all addresses":                         {own: "interface: [10.0.0.11]\n", at: "0.0.0.0", fails: true},
+		"where the master will be":              {own: "interface: [10.0.0.11]\n", at: "127.0.0.1", fails: true},
+		"another loopback address":              {own: "interface: [10.0.0.11]\n", at: "127.0.0.9"},
+		"where the master is":                   {master: "interface: 127.0.0.9\n", own: "interface: [10.0.0.11]\n", at: "127.0.0.9", fails: true},
+		"loopback, but not where the master is": {master: "interface: 127.0.0.9\n", own: "interface: [10.0.0.11]\n", at: "127.0.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, tc.master)
+			h.write("etc/salt/saltclusterd", tc.own)
+			s := h.look(nil)
+			s.Listeners = nil
+			for _, port := range []uint16{4505, 4506} {
+				s.Listeners = append(s.Listeners,
+					doctor.Listener{Addr: netip.AddrPortFrom(netip.MustParseAddr(tc.at), port), Process: "haproxy (pid 7)"})
+			}
+			if held, runs := s.masterListens(); held || runs {
+				t.Errorf("taken for the master: it holds the ports %v, it runs %v", held, runs)
+			}
+			got := text(s.Plan().Checks)
+			if strings.Contains(got, "haproxy (pid 7) listens on an address that saltclusterd needs") != tc.fails {
+				t.Errorf("in the way %v:\n%s", !tc.fails, got)
+			}
+		})
+	}
+}
+
 // Each time it is run it tells what is left, until nothing is.
 func TestSetupStepByStep(t *testing.T) {
 	h := newHost(t, "")

@@ -209,10 +209,13 @@ func (c *checks) checkPorts() {
 		if l.Process != "" {
 			text += " " + l.Process
 		}
-		if name := strings.ToLower(l.Process); strings.HasPrefix(name, "haproxy ") || strings.HasPrefix(name, "nginx ") {
-			c.addFinding("ports", doctor.Fail, l.Addr.String(), l.Process+" listens on an address that saltclusterd needs",
-				"minions would not reach saltclusterd",
-				"give the load balancer an address of its own: saltclusterctl haproxy --fragment --bind ADDRESS")
+		if isLoadBalancer(l) {
+			if s.needs(l.Addr.Addr()) {
+				c.addFinding("ports", doctor.Fail, l.Addr.String(), l.Process+" listens on an address that saltclusterd needs",
+					"minions would not reach saltclusterd",
+					"give the load balancer an address of its own (saltclusterctl haproxy --fragment --bind ADDRESS), "+
+						"and saltclusterd the others: interface in "+s.Asked.Own)
+			}
 			continue
 		}
 		listens = append(listens, text)
@@ -229,6 +232,28 @@ func (c *checks) checkPorts() {
 		func(a netip.Addr) bool { return a.IsGlobalUnicast() }) {
 		c.addFinding("ports", doctor.Fail, "", "this host has no address except loopback", "minions cannot reach saltclusterd",
 			"give the host an address, or set interface in "+s.Asked.Own)
+	}
+}
+
+// isLoadBalancer says whether a load balancer listens there.
+func isLoadBalancer(l doctor.Listener) bool {
+	name := strings.ToLower(l.Process)
+	return strings.HasPrefix(name, "haproxy ") || strings.HasPrefix(name, "nginx ")
+}
+
+// needs says whether saltclusterd is to listen at an address, or the master behind it.
+func (s *Site) needs(addr netip.Addr) bool {
+	switch own := s.Own.Edge.Interface; {
+	case addr.IsUnspecified():
+		return true
+	case addr.IsLoopback():
+		behind := netip.MustParseAddr(localmaster.DropInInterface)
+		if bare, ok := s.Master.InterfaceAddr(); ok && bare.IsLoopback() {
+			behind = bare
+		}
+		return addr == behind
+	default:
+		return len(own) == 0 || slices.Contains(own, addr.String())
 	}
 }
 

@@ -121,7 +121,8 @@ func (s *Site) isMember() bool {
 // masterListens says whether the master holds what saltclusterd is to listen on, and whether it listens at all.
 func (s *Site) masterListens() (held, runs bool) {
 	for _, l := range s.Listeners {
-		if s.isOurs(l) || int(l.Addr.Port()) != s.Master.PublishPort && int(l.Addr.Port()) != s.Master.RetPort {
+		if s.isOurs(l) || isLoadBalancer(l) ||
+			int(l.Addr.Port()) != s.Master.PublishPort && int(l.Addr.Port()) != s.Master.RetPort {
 			continue
 		}
 		runs = true
