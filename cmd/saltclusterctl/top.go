@@ -123,7 +123,7 @@ func ratesLine(s *console.Screen, before, now counters, err error) {
 	case err != nil:
 		s.Wrapped("", "%s", s.Paint(console.Yellow, "no rates: "+console.Clean(err.Error())))
 	case before.sums == nil:
-		s.Line("rates from the next screen on")
+		s.Line("rates appear with the next screen")
 	default:
 		var parts []string
 		for _, r := range rates {

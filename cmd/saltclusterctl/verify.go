@@ -31,7 +31,7 @@ func newVerifyCommand(e *console.Env) *cli.Command {
 
 func runVerify(c *cli.Context, e *console.Env) error {
 	v, err := console.AskLong(c, e, (*adminapi.Client).Verify,
-		"every node reads what it holds; what differs is looked at again")
+		"every node reads its data; differences are checked again")
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func readRefusal(resp *http.Response) error {
 // explainError turns a transport failure into what an operator can use.
 func (c *Client) explainError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return Errorf(CodeTimeout, "look into its log: journalctl -u saltclusterd",
+		return Errorf(CodeTimeout, "see its log: journalctl -u saltclusterd",
 			"saltclusterd did not answer in time on %s", c.socket)
 	}
 	if ctx.Err() != nil {

@@ -71,7 +71,7 @@ func (c *Control) tryTransfer(ctx context.Context, to node.ID) error {
 	}
 	switch {
 	case to == "":
-		return refuse("saltclusterctl members shows who votes", "no other voter is there to lead")
+		return refuse("saltclusterctl members shows who votes", "no other voter can lead")
 	case !slices.Contains(c.cfg.Voters(), to):
 		return refuse("saltclusterctl members shows who votes", "%s does not vote, so it cannot lead", to)
 	case !c.cfg.Alive(to):

@@ -19,7 +19,7 @@ func TestServices_Adapt(t *testing.T) {
 		{runit, away, "is it running? sv status saltclusterd; tail -n 50 /var/log/saltclusterd/current says why it ended"},
 		{noneManages, away, "is it running? check whether saltclusterd is running; the standard error of saltclusterd says why it ended"},
 		{openRC, "systemctl enable --now saltclusterd: it starts", "rc-update add saltclusterd; rc-service saltclusterd start: it starts"},
-		{runit, "mend it; then: systemctl start salt-master saltclusterd", "mend it; then: sv up salt-master; sv up saltclusterd"},
+		{runit, "correct it; then: systemctl start salt-master saltclusterd", "correct it; then: sv up salt-master; sv up saltclusterd"},
 		{runit, "systemctl disable --now saltclusterd; systemctl restart salt-master",
 			"sv down saltclusterd; rm /etc/service/saltclusterd; sv restart salt-master"},
 		{noneManages, "systemctl daemon-reload; systemctl restart saltclusterd", "restart saltclusterd"},
