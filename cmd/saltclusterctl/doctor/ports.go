@@ -42,7 +42,7 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 		default:
 			out = append(out, Finding{
 				Check: "ports", Level: Fail, Where: l.Addr.String(), What: processName(l) + " listens on a port that saltclusterd needs",
-				Why: "minions that connect to this address do not reach the cluster",
+				Why:  "minions that connect to this address do not reach the cluster",
 				Next: "move it: the salt-master with 'interface: 127.0.0.1' in /etc/salt/master.d/zz-saltclusterd.conf; if a load balancer has its own address on this host, list the other addresses in saltclusterd's option interface. Then restart both",
 			})
 		}
