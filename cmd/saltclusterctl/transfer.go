@@ -70,7 +70,7 @@ func transferForecast(st adminapi.Status, to string) dryrun.Forecast {
 	case to == st.Cluster.Leader:
 		f.Effects = append(f.Effects, to+" leads already")
 	case at < 0 || !slices.Contains(st.Cluster.VoterIDs, to):
-		f.Refused = to + " does not vote, so it cannot lead"
+		f.Refused = to + " is not a voter of this cluster, so it cannot lead"
 	case st.Members[at].State != adminapi.StateAlive:
 		f.Refused = to + " does not answer, so it cannot lead"
 	default:

@@ -120,7 +120,7 @@ func RemoveForecast(st adminapi.Status, m adminapi.Member, force bool) Forecast 
 		}
 	}
 	need := voters/2 + 1
-	f.Effects = append(f.Effects, fmt.Sprintf("%s would be left, %d of them there; a majority is %d",
+	f.Effects = append(f.Effects, fmt.Sprintf("%s would remain, %d of them alive; a majority is %d",
 		wording.Plural(voters, "voter"), alive, need))
 	if text := asideForecast(m, force); text != "" {
 		f.Effects = append(f.Effects, text)
