@@ -152,12 +152,12 @@ test-proxies: build ## salt-proxy and deltaproxies of two versions behind HAProx
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestProxies$$' ./integration/scenario/
 
 .PHONY: test-api
-test-api: build ## salt-api beside masters of three versions, behind HAProxy: sessions, tokens, jobs, events, hooks, rest_tornado, drained nodes; clients on other hosts
+test-api: build ## salt-api beside masters of three versions, behind HAProxy: sessions, tokens, jobs
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestSaltAPI$$' ./integration/scenario/
 
 .PHONY: test-syndics
-test-syndics: build ## a syndic beside each master of a cluster, below a master of masters; a node is dead
-	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestSyndicsBeside$$' ./integration/scenario/
+test-syndics: build ## a syndic beside each master of a cluster below a master of masters, and syndics that have two nodes in their list; a node is dead
+	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 30m -v -run '^TestSyndics(Beside|Above)$$' ./integration/scenario/
 
 .PHONY: test-version2
 test-version2: setup build ## a minion of 3006.9, whose payload version is 2, where nodes and masters allow that

@@ -41,12 +41,9 @@ func ringTable(s *console.Screen, info adminapi.RingInfo) {
 		if n.Draining {
 			note = "draining"
 		}
-		weight := console.Cell{Text: strconv.FormatFloat(n.Weight, 'g', 4, 64), Right: true}
-		if n.Share == 0 { // it is not on the ring
-			weight.Text = "-"
-		}
 		rows = append(rows, []console.Cell{
-			console.Txt(n.ID), console.Txt(string(n.State)).WithTint(console.StateTint(n.State)), weight,
+			console.Txt(n.ID), console.Txt(string(n.State)).WithTint(console.StateTint(n.State)),
+			{Text: strconv.FormatFloat(n.Weight, 'g', 4, 64), Right: true},
 			{Text: fmt.Sprintf("%.1f%%", 100*n.Share), Right: true},
 			{Text: note},
 		})

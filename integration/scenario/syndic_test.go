@@ -16,14 +16,38 @@ import (
 	"saltclusterd/integration/lab/labtest"
 )
 
+// countedJobs are jobs published above syndics, counted where they run, and above where they are returned.
+type countedJobs struct {
+	ids  []string    // minions below
+	tops []*lab.Node // masters above
+	bus  *listeners  // of tops
+	dir  string      // where jobs leave what they do
+	jobs int
+}
+
+func countJobs(t *testing.T, ids []string, tops ...*lab.Node) *countedJobs {
+	t.Helper()
+	j := &countedJobs{ids: ids, tops: tops, dir: t.TempDir()}
+	labtest.Must(t, os.Chmod(j.dir, 0o777))
+	return j
+}
+
+// listen begins to count; the masters above run.
+func (j *countedJobs) listen(t *testing.T) {
+	t.Helper()
+	var masters []*lab.Master
+	for _, n := range j.tops {
+		masters = append(masters, n.Master)
+	}
+	j.bus = listen(t, masters...)
+}
+
 // underSite is a cluster with a syndic beside each of its nodes, below one stock master of masters.
 type underSite struct {
 	*lab.Cluster
+	*countedJobs
 	top     *lab.Node // without a saltclusterd
 	syndics []*lab.Syndic
-	bus     *listeners
-	dir     string // where jobs leave what they do
-	jobs    int
 }
 
 // TestSyndicsBeside: each job of the master above reaches each minion by each syndic, runs there once, and is returned
@@ -36,8 +60,7 @@ func TestSyndicsBeside(t *testing.T) {
 	l := labtest.New(t, lab.Options{})
 	h, err := l.Host(ctx, "top")
 	labtest.Must(t, err)
-	s := &underSite{dir: t.TempDir()}
-	labtest.Must(t, os.Chmod(s.dir, 0o777))
+	s := &underSite{}
 	top, err := h.NewMaster(lab.Versions[1], h.Addr, lab.Settings{"order_masters": true, "auto_accept": true,
 		"timeout": 10, "gather_job_timeout": 15})
 	labtest.Must(t, err)
@@ -47,10 +70,11 @@ func TestSyndicsBeside(t *testing.T) {
 		MasterSettings: lab.Settings{"timeout": 5, "gather_job_timeout": 15, "syndic_master": h.Addr},
 	})
 	labtest.Must(t, err)
+	s.countedJobs = countJobs(t, s.IDs(), s.top)
 	labtest.Must(t, top.Start(ctx))
 	labtest.Must(t, s.Up(ctx))
 	labtest.Must(t, top.WaitReady(ctx, 3*time.Minute))
-	s.bus = listen(t, top)
+	s.listen(t)
 	for _, n := range s.Nodes {
 		y, err := n.Master.NewSyndic()
 		labtest.Must(t, err)
@@ -70,34 +94,34 @@ func TestSyndicsBeside(t *testing.T) {
 	}
 }
 
-// reached waits until all minions answer the master above.
-func (s *underSite) reached(t *testing.T) {
+// reached waits until all minions answer a master above.
+func (j *countedJobs) reached(t *testing.T, top *lab.Node) {
 	t.Helper()
-	labtest.Must(t, lab.Eventually(t.Context(), 3*time.Minute, "minions to answer above", func(ctx context.Context) error {
-		got, err := s.top.Master.Pub(ctx, "*", "test.ping")
+	labtest.Must(t, lab.Eventually(t.Context(), 3*time.Minute, "minions to answer "+top.Name, func(ctx context.Context) error {
+		got, err := top.Master.Pub(ctx, "*", "test.ping")
 		if err == nil {
-			err = lab.AnsweredBy(got, s.IDs()...)
+			err = lab.AnsweredBy(got, j.ids...)
 		}
 		return err
 	}))
 }
 
 // publish starts a job above that leaves a line for each minion, and runs until the file end is there.
-func (s *underSite) publish(t *testing.T) (jid, end string) {
+func (j *countedJobs) publish(t *testing.T, top *lab.Node) (jid, end string) {
 	t.Helper()
-	s.jobs++
-	name := filepath.Join(s.dir, fmt.Sprint("job", s.jobs))
+	j.jobs++
+	name := filepath.Join(j.dir, fmt.Sprint("job", j.jobs))
 	end = name + ".end"
-	return async(t, s.top, "cmd.run", fmt.Sprintf("echo ran >> %s.{{grains.id}}; until [ -e %s ]; do sleep 0.2; done", name,
+	return async(t, top, "cmd.run", fmt.Sprintf("echo ran >> %s.{{grains.id}}; until [ -e %s ]; do sleep 0.2; done", name,
 		end), "template=jinja", inShell), end
 }
 
 // began waits until the last job runs on all minions.
-func (s *underSite) began(t *testing.T) {
+func (j *countedJobs) began(t *testing.T) {
 	t.Helper()
 	labtest.Must(t, lab.Eventually(t.Context(), time.Minute, "the job to run", func(context.Context) error {
-		for _, id := range s.IDs() {
-			if _, err := os.Stat(fmt.Sprintf("%s/job%d.%s", s.dir, s.jobs, id)); err != nil {
+		for _, id := range j.ids {
+			if _, err := os.Stat(fmt.Sprintf("%s/job%d.%s", j.dir, j.jobs, id)); err != nil {
 				return err
 			}
 		}
@@ -105,23 +129,31 @@ func (s *underSite) began(t *testing.T) {
 	}))
 }
 
-// once waits until the last job was returned above, and says how often it ran, and was returned.
-func (s *underSite) once(t *testing.T, jid string) {
+// once has a job of a master above run, and fails if it has not run and been returned once.
+func (j *countedJobs) once(t *testing.T, top *lab.Node) {
 	t.Helper()
-	returns := func(id string) int { return s.bus.count(s.top.Name, "salt/job/"+jid+"/ret/"+id) }
+	jid, end := j.publish(t, top)
+	j.began(t)
+	labtest.Must(t, os.WriteFile(end, nil, 0o644))
+	returns := func(id string) (n int) {
+		for _, above := range j.tops {
+			n += j.bus.count(above.Name, "salt/job/"+jid+"/ret/"+id)
+		}
+		return n
+	}
 	labtest.Must(t, lab.Eventually(t.Context(), 2*time.Minute, "returns above", func(context.Context) error {
 		var errs []error
-		for _, id := range s.IDs() {
+		for _, id := range j.ids {
 			if returns(id) == 0 {
 				errs = append(errs, errors.New("none of "+id))
 			}
 		}
 		return errors.Join(errs...)
 	}))
-	s.reached(t) // what another syndic would have sent of this job has come by now
-	s.bus.fence(t.Context(), t)
-	for _, id := range s.IDs() {
-		raw, err := os.ReadFile(fmt.Sprintf("%s/job%d.%s", s.dir, s.jobs, id))
+	j.reached(t, top) // what another syndic, or by another connection, would have come of this job has come by now
+	j.bus.fence(t.Context(), t)
+	for _, id := range j.ids {
+		raw, err := os.ReadFile(fmt.Sprintf("%s/job%d.%s", j.dir, j.jobs, id))
 		labtest.Must(t, err)
 		if ran, came := strings.Count(string(raw), "ran"), returns(id); ran != 1 || came != 1 {
 			t.Errorf("%s ran the job %d times, and %d returns came", id, ran, came)
@@ -130,12 +162,9 @@ func (s *underSite) once(t *testing.T, jid string) {
 }
 
 func testSyndicsAll(t *testing.T, s *underSite) {
-	s.reached(t)
+	s.reached(t, s.top)
 	for range 3 {
-		jid, end := s.publish(t)
-		s.began(t)
-		labtest.Must(t, os.WriteFile(end, nil, 0o644))
-		s.once(t, jid)
+		s.once(t, s.top)
 	}
 }
 
@@ -156,11 +185,58 @@ func (s *underSite) start(t *testing.T, i int) {
 
 func testSyndicsNodeDead(t *testing.T, s *underSite) {
 	s.kill(t, 0)
-	s.reached(t)
-	jid, end := s.publish(t)
-	s.began(t)
-	labtest.Must(t, os.WriteFile(end, nil, 0o644))
-	s.once(t, jid)
+	s.reached(t, s.top)
+	s.once(t, s.top)
 	s.start(t, 0)
-	s.reached(t)
+	s.reached(t, s.top)
+}
+
+// TestSyndicsAbove: masters of 3006 and 3007, each with a syndic that has both nodes of a cluster in its list, below that
+// cluster. A job of either node runs below once and is returned once. "make test-syndics".
+//
+// A syndic of 3008 with two masters gives no job to its minions, below stock masters either. And a syndic sends returns
+// to the first master of its list: while that one is dead they come after the command line has given up.
+func TestSyndicsAbove(t *testing.T) {
+	if os.Getenv("SALTCLUSTER_LONG") == "" {
+		t.Skip("make test-syndics; TestSigned has a syndic below a cluster")
+	}
+	ctx := t.Context()
+	l := labtest.New(t, lab.Options{})
+	c, err := l.NewCluster(ctx, lab.ClusterSpec{
+		Masters: []string{lab.Versions[0], lab.Versions[2]},
+		MasterSettings: lab.Settings{"order_masters": true, "auto_accept": true, "syndic_wait": 2, "timeout": 10,
+			"gather_job_timeout": 15},
+	})
+	labtest.Must(t, err)
+	var above, ids []string
+	for _, n := range c.Nodes {
+		above = append(above, n.Addr)
+	}
+	var below []*lowMaster
+	for _, v := range lab.Versions[:2] {
+		name := "low" + strings.Split(v, ".")[0]
+		h, err := l.Host(ctx, name)
+		labtest.Must(t, err)
+		y, err := h.NewSyndic(v, "", lab.Settings{"syndic_master": above, "auto_accept": true})
+		labtest.Must(t, err)
+		m, err := h.NewMinion(v, "below-"+name, h.Addr)
+		labtest.Must(t, err)
+		below, ids = append(below, &lowMaster{y, m}), append(ids, m.ID)
+	}
+	labtest.Must(t, c.Up(ctx))
+	j := countJobs(t, ids, c.Nodes...)
+	j.listen(t)
+	for _, m := range below {
+		labtest.Must(t, m.start(ctx))
+	}
+	for _, m := range below { // a syndic needs its master's event bus when it starts
+		labtest.Must(t, m.Master.WaitReady(ctx, 3*time.Minute))
+		labtest.Must(t, m.Start(ctx))
+	}
+	for _, n := range c.Nodes {
+		j.reached(t, n)
+	}
+	for _, n := range c.Nodes {
+		j.once(t, n)
+	}
 }

@@ -108,7 +108,7 @@ func doctorScreen(s *console.Screen, r doctor.Report, all bool) {
 		tint = console.Yellow
 	}
 	if hidden > 0 {
-		verdict += fmt.Sprintf("; %d more with --all", hidden)
+		verdict += fmt.Sprintf("; --all shows %s more", wording.Plural(hidden, "finding"))
 	}
 	s.Line("%s", s.Paint(tint, verdict))
 }

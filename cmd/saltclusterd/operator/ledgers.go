@@ -11,7 +11,6 @@ import (
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/fsync/ledger"
 	"saltclusterd/gossip/node"
-	"saltclusterd/sidecar/adminapi"
 )
 
 // LedgerPath is where a node answers what it holds of a section.
@@ -80,7 +79,7 @@ func (l *Ledgers) collectLedgers(ctx context.Context, s Section) answers {
 		func(ctx context.Context, id node.ID) (ledger.Ledger, error) { return l.askLedger(ctx, id, s) })
 	a := answers{ledgers: map[string]ledger.Ledger{}, missing: map[string]string{}}
 	if s.Decided != nil {
-		a.ledgers[adminapi.Decided] = decided
+		a.ledgers[clusterName] = decided
 	}
 	for id, held := range got.Of {
 		a.ledgers[string(id)] = held
