@@ -152,7 +152,7 @@ test-proxies: build ## salt-proxy and deltaproxies of two versions behind HAProx
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestProxies$$' ./integration/scenario/
 
 .PHONY: test-api
-test-api: build ## salt-api beside masters of three versions, behind HAProxy: sessions, tokens, jobs
+test-api: build ## salt-api beside masters of three versions, behind HAProxy: sessions, tokens, jobs, events, hooks, rest_tornado, drained nodes; clients on other hosts
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestSaltAPI$$' ./integration/scenario/
 
 .PHONY: test-syndics

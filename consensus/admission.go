@@ -49,7 +49,7 @@ func (n *Node) admitRequest(r *raft.Raft, req state.Request, ahead []state.Reque
 	}
 	why := "still has its vote: one after the other"
 	if telling {
-		why = "would still receive it: try again when saltclusterctl members does not list it any more"
+		why = "would still receive it: try again when saltclusterctl members no longer lists it"
 	}
 	refused := make([]state.Result, len(req.Commands))
 	for i := range refused {

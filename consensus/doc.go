@@ -11,7 +11,8 @@
 //   - Roster: the members in the state. It is the truth about who belongs.
 //   - Configuration: raft's own list of voters and learners. The leader moves
 //     it towards the roster: a new member becomes a learner, and a voter once
-//     it has caught up and stayed so; who is off the roster is removed.
+//     it has caught up and stayed so; a node that is not on the roster is
+//     removed.
 //   - Reserve: members that could vote and do not, because enough do. One gets
 //     the vote of a voter that is dead for too long.
 //   - Generation: how often the cluster was recovered from a node that was left

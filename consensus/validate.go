@@ -18,7 +18,7 @@ import (
 // see docs/explanation/threat-model.md.
 
 // errInvalidMessage is wrapped by the reasons why a message is not given to raft.
-var errInvalidMessage = errors.New("no honest member says this")
+var errInvalidMessage = errors.New("the content is invalid")
 
 // Bounds of what is believed.
 const (

@@ -5,6 +5,6 @@
 // power loss. It also knows which errors are those of a disk (IsDiskError). In: a path and its content. Out: the file,
 // or an error and what was there before. A leaf: every package may import it.
 //
-// Files below directories that strangers write to are not its matter; who writes there opens an os.Root first
+// It is not for files below directories that others write to; code that writes there opens an os.Root first
 // (sidecar/localmaster, fsync/keydir).
 package durable

@@ -1,11 +1,12 @@
 // Package gossip says which nodes are there: memberlist with our peer port as its stream transport and a udp socket of
 // the same port number for its packets.
 //
-// It says who is *there*; who *belongs* is the roster's business alone (package peer, the consensus state). Gossip
-// packets have no replay protection and a removed node keeps the key until it is rotated, hence three fences, all read
-// live from the roster: packets from other addresses than members' are dropped before they are looked at, claims about
-// nodes which the roster does not have at that very address are vetoed, and Members and Alive leave such nodes out
-// whatever memberlist thinks. Removing a node for good therefore is: roster, Port.Revoke, and a new key for the rest.
+// It says which nodes are *there*; only the roster says which nodes *belong* (package peer, the consensus state).
+// Gossip packets have no replay protection and a removed node keeps the key until it is rotated, hence three fences,
+// all read live from the roster: packets from other addresses than members' are dropped before they are parsed,
+// claims about nodes which the roster does not have at that very address are vetoed, and Members and Alive leave such
+// nodes out whatever memberlist thinks. Removing a node for good therefore is: roster, Port.Revoke, and a new key for
+// the rest.
 //
 // Vocabulary:
 //

@@ -1,5 +1,5 @@
 // Package sidecar is the proxy in front of one stock salt-master: it composes edge, guard, router, sign-in, upstream
-// and relay into the way of a request, and the local master's publications into the fan-out.
+// and relay into the path of a request, and the local master's publications into the fan-out.
 //
 // The path of a request (Proxy): edge → parse the envelope → guard → open a copy with the minion's session key → peek
 // at the command → guard (open.go) → router.Decide → an action, whose end router.Next judges (carry.go) → the reply

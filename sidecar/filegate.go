@@ -120,7 +120,7 @@ func (p *Proxy) HoldFiles(ctx context.Context) (release func(), err error) {
 	select {
 	case <-idle:
 	case <-timeout.C:
-		p.cfg.Logger.Info("requests for files or pillars are still under way: the roots change all the same", "dur",
+		p.cfg.Logger.Info("requests for files or pillars are still under way: the roots change nevertheless", "dur",
 			gateTimeout)
 	case <-ctx.Done():
 		release()

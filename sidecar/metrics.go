@@ -22,7 +22,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return &metrics{
 		requests: f.NewCounterVec("requests_total", "Requests of minions let through, by command and by where they went.", "command", "route"),
 		lost:     f.NewCounterVec("lost_requests_total", "Requests of minions that got no answer, by command and by where they had gone.", "command", "route"),
-		resealed: f.NewCounter("resealed_requests_total", "Requests encrypted anew: the local master holds another session key, or the minion one from before the master was adopted."),
+		resealed: f.NewCounter("resealed_requests_total", "Requests encrypted again: the local master has another session key, or the minion has one from before the master was adopted."),
 		handed:   f.NewCounterVec("relayed_refused_requests_total", "Requests refused here that another node has handed over, by node.", "node"),
 		seconds:  f.NewHistogramVec("request_seconds", "Time from a request's arrival to its answer, by where it went.", 0.0005, 2.5, 13, "route"),
 		held:     f.NewHistogram("file_hold_seconds", "Time for which requests for files and pillars waited while the roots changed.", 0.001, 3, 9),

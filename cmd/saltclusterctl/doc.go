@@ -1,6 +1,6 @@
 // Command saltclusterctl is the operator's tool: it asks the saltclusterd of
-// this host, over its admin socket, about the whole cluster and tells it what
-// to do.
+// this host, over its admin socket, about the whole cluster, and gives it
+// commands.
 //
 // There is one file per verb, here or, for verbs that belong together, in a
 // package of their own (keys, roots, migrate, support, snapshot): newXCommand

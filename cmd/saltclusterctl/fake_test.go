@@ -290,7 +290,7 @@ func haveTheirOwn() *fake {
 func differs() *fake {
 	f := same()
 	f.verification.Sections[0].Differences = []adminapi.VerifyDifference{
-		{Item: "web1", Nodes: map[string]string{"(cluster)": "minions 1a2b", "m1": "minions 1a2b", "m2": "",
+		{Item: "web1", Nodes: map[string]string{adminapi.Decided: "minions 1a2b", "m1": "minions 1a2b", "m2": "",
 			"m3": "minions_pre 1a2b"}},
 	}
 	f.verification.Sections[0].More = 2
@@ -304,7 +304,7 @@ func same() *fake {
 	f := healthy()
 	down := map[string]string{"m2": "call of m2: connection refused"}
 	f.verification = adminapi.Verification{From: "m1", Sections: []adminapi.VerifiedSection{
-		{Name: "keys", Items: 12, Missing: down}, {Name: "pillar", Items: 11, Missing: down}, {Name: "tokens"},
+		{Name: "keys", Items: 12, Missing: down}, {Name: "pillar", Items: 11, Missing: down}, {Name: "tokens"}, {Name: "roots", Off: map[string]string{adminapi.Decided: "nothing is in force yet"}},
 	}}
 	return f
 }

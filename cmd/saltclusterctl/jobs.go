@@ -115,7 +115,7 @@ type shownJob struct {
 	adminapi.Job
 	Publisher string   `json:"publisher,omitempty"` // the node it was published on, while that is remembered
 	Missing   []string `json:"missing,omitempty"`   // minions that were expected to return and have not
-	// PublisherAway: what minions return meanwhile is kept for it, and its events are fired when it is back, or removed.
+	// PublisherAway: returns are kept for it, and their events fire when it is back or has been removed.
 	PublisherAway bool `json:"publisher_away,omitempty"`
 }
 
@@ -175,10 +175,10 @@ func jobScreen(s *console.Screen, job shownJob) {
 			s.Line("and %d more", more)
 		}
 		if job.PublisherAway {
-			s.Wrapped("-> ", "%s does not answer: what minions return meanwhile is kept for it, and its events are fired when it is back, or removed (saltclusterctl status)",
+			s.Wrapped("-> ", "%s does not answer: returns are kept for it, and their events fire when it is back or has been removed (saltclusterctl status)",
 				console.Clean(job.Publisher))
 		}
-		s.Wrapped("-> ", "a minion that works for longer returns later; saltclusterctl doctor --message 'Minion did not return'")
+		s.Wrapped("-> ", "a minion that needs longer returns later; saltclusterctl doctor --message 'Minion did not return'")
 	}
 	if job.Cut {
 		s.Line("%s", s.Paint(console.Yellow, "more are left out: the job is too large to be shown whole"))

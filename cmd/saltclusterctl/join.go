@@ -26,7 +26,7 @@ func newJoinCommand(e *console.Env) *cli.Command {
 				Usage: "take the secret from `FILE` (- is standard input) instead of the configuration"},
 			&cli.StringFlag{Name: "token-file", Usage: "join with the one-time token in `FILE` (- is standard input)"},
 			&cli.BoolFlag{Name: "replace-key",
-				Usage: "join even if minions accepted here trust another master.pem than the cluster's"},
+				Usage: "join even if minions accepted here trust another master.pem than the cluster's; another master_sign.pem is replaced as well"},
 			&cli.BoolFlag{Name: "keys-pending",
 				Usage: "join even if keys accepted here are not in the cluster: they become pending"},
 			&cli.StringFlag{Name: "pub-fingerprint", Usage: "refuse a cluster unless the SHA-256 of its master.pub is `HEX`"},

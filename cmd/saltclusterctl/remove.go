@@ -22,7 +22,7 @@ func newRemoveCommand(e *console.Env) *cli.Command {
 			&cli.BoolFlag{Name: "force", Usage: "remove it even if the rest is not a majority any more"},
 			dryrun.DryRunFlag(),
 			console.YesFlag(),
-			console.WaitFlag("nothing is left of it; --wait=false returns as soon as it is off the roster"),
+			console.WaitFlag("nothing is left of it; --wait=false returns as soon as it is off the member list"),
 			console.TimeoutFlag(),
 		},
 		Action: console.WithOneArg(e, "saltclusterctl members lists them",
@@ -39,7 +39,7 @@ func newRemoveCommand(e *console.Env) *cli.Command {
 }
 
 func runRemove(c *cli.Context, e *console.Env) error {
-	if err := e.AskConsent(c, fmt.Sprintf("take %s out of the cluster for good?", console.Clean(c.Args().First()))); err != nil {
+	if err := e.AskConsent(c, fmt.Sprintf("remove %s from the cluster for good?", console.Clean(c.Args().First()))); err != nil {
 		return err
 	}
 	r := adminapi.RemoveRequest{Node: c.Args().First(), Force: c.Bool("force"), NoWait: !c.Bool("wait"),

@@ -41,9 +41,12 @@ func ringTable(s *console.Screen, info adminapi.RingInfo) {
 		if n.Draining {
 			note = "draining"
 		}
+		weight := console.Cell{Text: strconv.FormatFloat(n.Weight, 'g', 4, 64), Right: true}
+		if n.Share == 0 { // it is not on the ring
+			weight.Text = "-"
+		}
 		rows = append(rows, []console.Cell{
-			console.Txt(n.ID), console.Txt(string(n.State)).WithTint(console.StateTint(n.State)),
-			{Text: strconv.FormatFloat(n.Weight, 'g', 4, 64), Right: true},
+			console.Txt(n.ID), console.Txt(string(n.State)).WithTint(console.StateTint(n.State)), weight,
 			{Text: fmt.Sprintf("%.1f%%", 100*n.Share), Right: true},
 			{Text: note},
 		})

@@ -140,7 +140,7 @@ func keyStoreRow(k *adminapi.KeyStore) [][]console.Cell {
 	if k == nil {
 		return nil
 	}
-	text, tint := fmt.Sprintf("%s in step with the files  %s  %.0f %% full", console.Clean(k.Driver), wording.Plural(k.Keys, "key"),
+	text, tint := fmt.Sprintf("%s matches the files  %s  %.0f %% full", console.Clean(k.Driver), wording.Plural(k.Keys, "key"),
 		100*k.Fill), console.Green
 	switch {
 	case k.Error != "":

@@ -157,9 +157,9 @@ func forecastRevoke(c *cli.Context, e *console.Env) error {
 	effect := "no node could join with it any more"
 	switch t := list.Tokens[at]; t.State {
 	case adminapi.TokenUsed:
-		effect = cmp.Or(t.UsedBy, "a node") + " has joined with it and would stay a member; it would not be listed any more"
+		effect = cmp.Or(t.UsedBy, "a node") + " has joined with it and would stay a member; the token would no longer be listed"
 	case adminapi.TokenExpired:
-		effect = "it has expired: it would not be listed any more"
+		effect = "it has expired: it would no longer be listed"
 	}
 	return dryrun.ShowPlan(e, c, dryrun.Forecast{Effects: []string{effect}})
 }

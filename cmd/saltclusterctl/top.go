@@ -67,8 +67,11 @@ func runTop(c *cli.Context, e *console.Env) error {
 		if err != nil && n == 1 {
 			return err
 		}
+		if n == 1 {
+			defer useAlternateScreen(e, c.Int("count"))()
+		}
 		s := e.NewScreenOf(c)
-		if e.Colour { // a terminal: from its upper left corner, over what was there
+		if e.Colour { // a terminal: from its upper left corner, over the last screen
 			s.WriteString("\x1b[H\x1b[2J")
 		}
 		var now counters
@@ -78,7 +81,7 @@ func runTop(c *cli.Context, e *console.Env) error {
 		} else {
 			now, err = readMetrics(c.Context, metrics)
 			topScreen(s, st, time.Now())
-			if c.Int("n") != 1 { // rates are between two screens
+			if c.Int("count") != 1 { // rates are between two screens
 				ratesLine(s, before, now, err)
 			}
 		}
@@ -86,7 +89,7 @@ func runTop(c *cli.Context, e *console.Env) error {
 			return err
 		}
 		before = now
-		if n == c.Int("n") {
+		if n == c.Int("count") {
 			return nil
 		}
 		select {
@@ -95,6 +98,16 @@ func runTop(c *cli.Context, e *console.Env) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// useAlternateScreen keeps what a terminal shows, unless a number of screens was asked for, which are to be read
+// afterwards. The function it returns brings it back.
+func useAlternateScreen(e *console.Env, count int) (leave func()) {
+	if !e.Colour || count > 0 {
+		return func() {}
+	}
+	fmt.Fprint(e.Stdout, "\x1b[?1049h")
+	return func() { fmt.Fprint(e.Stdout, "\x1b[?1049l") }
 }
 
 func topScreen(s *console.Screen, st adminapi.Status, now time.Time) {
@@ -123,7 +136,7 @@ func ratesLine(s *console.Screen, before, now counters, err error) {
 	case err != nil:
 		s.Wrapped("", "%s", s.Paint(console.Yellow, "no rates: "+console.Clean(err.Error())))
 	case before.sums == nil:
-		s.Line("rates from the next screen on")
+		s.Line("rates appear with the next screen")
 	default:
 		var parts []string
 		for _, r := range rates {

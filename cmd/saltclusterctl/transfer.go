@@ -19,7 +19,7 @@ func newTransferCommand(e *console.Env) *cli.Command {
 		ArgsUsage: "[NODE]",
 		Flags: []cli.Flag{
 			dryrun.DryRunFlag(),
-			console.WaitFlag("this node sees who leads; --wait=false returns as soon as the leader has handed over"),
+			console.WaitFlag("this node sees the new leader; --wait=false returns as soon as the leader has handed over"),
 			console.TimeoutFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -60,7 +60,7 @@ func transferForecast(st adminapi.Status, to string) dryrun.Forecast {
 	}
 	if to == "" {
 		if to = findSuccessor(st); to == "" {
-			f.Refused = "no other voter is there to lead"
+			f.Refused = "no other voter can lead"
 			return f
 		}
 		f.Node = to
@@ -70,7 +70,7 @@ func transferForecast(st adminapi.Status, to string) dryrun.Forecast {
 	case to == st.Cluster.Leader:
 		f.Effects = append(f.Effects, to+" leads already")
 	case at < 0 || !slices.Contains(st.Cluster.VoterIDs, to):
-		f.Refused = to + " does not vote, so it cannot lead"
+		f.Refused = to + " is not a voter of this cluster, so it cannot lead"
 	case st.Members[at].State != adminapi.StateAlive:
 		f.Refused = to + " does not answer, so it cannot lead"
 	default:

@@ -44,6 +44,21 @@ func TestArrange(t *testing.T) {
 	}
 }
 
+// A terminal shows what it showed before top; screens that were counted stay on it.
+func TestUseAlternateScreen(t *testing.T) {
+	for _, tt := range []struct {
+		terminal bool
+		count    int
+		want     string
+	}{{true, 0, "\x1b[?1049h\x1b[?1049l"}, {true, 2, ""}, {false, 0, ""}} {
+		var out strings.Builder
+		useAlternateScreen(&console.Env{Stdout: &out, Colour: tt.terminal}, tt.count)()
+		if out.String() != tt.want {
+			t.Errorf("terminal %t, %d screens: %q, want %q", tt.terminal, tt.count, out.String(), tt.want)
+		}
+	}
+}
+
 func TestNewApp_UsageAndFlags(t *testing.T) {
 	app := newApp(&console.Env{})
 	for _, c := range app.Commands {

@@ -65,8 +65,8 @@ func awaitProcess(ctx context.Context, client *adminapi.Client, before adminapi.
 			return nil
 		}
 		if !backoff.Sleep(ctx, askAgain) {
-			return adminapi.Errorf(adminapi.CodeTimeout, "look into its log: journalctl -u saltclusterd",
-				"the new process does not answer; the last answer came from %d, which was asked to make way for it (%v)", v.PID, err)
+			return adminapi.Errorf(adminapi.CodeTimeout, "see its log: journalctl -u saltclusterd",
+				"the new process does not answer; the last answer came from %d, which was asked to stop for it (%v)", v.PID, err)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func newVerifyCommand(e *console.Env) *cli.Command {
 
 func runVerify(c *cli.Context, e *console.Env) error {
 	v, err := console.AskLong(c, e, (*adminapi.Client).Verify,
-		"every node reads what it holds; what differs is looked at again")
+		"every node reads its data; differences are checked again")
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func verifyScreen(s *console.Screen, v adminapi.Verification) {
 		case n > 0:
 			state = console.Cell{Text: wording.Plural(n, "difference"), Tint: console.Red}
 		case len(sec.Missing) > 0:
-			state = console.Cell{Text: "incomplete", Tint: console.Yellow}
+			state = console.Cell{Text: "same without " + strings.Join(slices.Sorted(maps.Keys(sec.Missing)), ", "), Tint: console.Yellow}
 		case sec.Moving > 0:
 			state = console.Cell{Text: fmt.Sprintf("%d still moving", sec.Moving), Tint: console.Yellow}
 		}
@@ -80,6 +80,9 @@ func printNotes(s *console.Screen, v adminapi.Verification, of func(adminapi.Ver
 	about := map[[2]string][]string{}
 	for _, sec := range v.Sections {
 		for node, reason := range of(sec) {
+			if node == adminapi.Decided { // of roots without any edit yet
+				continue
+			}
 			about[[2]string{node, reason}] = append(about[[2]string{node, reason}], sec.Name)
 		}
 	}

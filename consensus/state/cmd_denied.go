@@ -58,7 +58,7 @@ func (c DeniedClear) applyTo(d *data) Result {
 	case old == nil:
 		return refuse(NotFound, 0, "there is no denied key %q", c.ID)
 	case c.Pub != "" && c.Pub != old.Pub:
-		return refuse(Conflict, old.Rev, "another key is denied for %q meanwhile", c.ID)
+		return refuse(Conflict, old.Rev, "another key has been denied for %q in the meantime", c.ID)
 	}
 	d.denied.del(c.ID)
 	d.deniedRev = d.nextRevision()

@@ -95,7 +95,7 @@ func (c RootsConfirm) applyTo(d *data) Result {
 	}
 	if parent := d.roots.list[i].Parent; parent != d.roots.head {
 		return refuse(Conflict, d.roots.head,
-			"revision %d is based on %d, but %d is in force now: its author will propose anew",
+			"revision %d is based on %d, but %d is in force now: its author proposes it again",
 			c.Number, parent, d.roots.head)
 	}
 	d.nextRevision()

@@ -68,7 +68,7 @@ func (d *data) applyRequest(r Request) []Result {
 	}
 	if r.Retry && r.Since < d.requests.floor {
 		return repeatResult(len(r.Commands), refuse(OutcomeUnknown, 0,
-			"the request came again too late to tell whether it was applied before"))
+			"the request was repeated too late to know whether it was applied before"))
 	}
 	if len(r.Commands) > MaxCommands || len(r.ID) > MaxID {
 		return repeatResult(len(r.Commands), refuse(Invalid, 0, "the request is out of bounds"))

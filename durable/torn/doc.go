@@ -2,5 +2,5 @@
 // system has names whose content it never wrote: empty files, mostly, files of zeros, or files that were cut off.
 //
 // In: a name below an open directory. Out: its condition. It changes nothing, follows no link, and reads of a large
-// file no more than it must. A leaf: whoever writes returns, and whoever carries them, says the same of them.
+// file no more than it must. A leaf, so that the code that writes returns and the code that transfers them agree.
 package torn

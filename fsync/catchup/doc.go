@@ -5,7 +5,7 @@
 //   - part: one sort of state, as minion keys or jobs. All parts catch up at the same time, independently.
 //   - pull: what a part does with one peer: it asks what it lacks, and fetches that. All that has arrived stays, so a
 //     pull that was cut off, by a broken connection or the end of either process, resumes with the rest at any peer.
-//   - await: what a part does that finds its own peers; it only tells how far it is.
+//   - await: for a part that finds its own peers; it only reports its progress.
 //   - starved: a part that waits for something that only a peer can give it.
 //   - given up: a part that got nothing for so long that waiting longer would only keep minions from being served. It
 //     continues by its own means afterwards, and the log says what it lacks.

@@ -11,8 +11,8 @@
 // Vocabulary:
 //
 //   - kind: what a Store carries, grains with pillars or mines. Each has a Store, so that they do not race.
-//   - data: what there is of one kind of one minion. The msgpack bytes are carried verbatim, with what a minion allows
-//     whom in its mine (allow_tgt); only the wrapping differs by layout.
+//   - data: what there is of one kind of one minion. The msgpack bytes are carried verbatim, including the minions
+//     that may read a mine (allow_tgt); only the wrapping differs by layout.
 //   - news: data on disk that are not those the table knows. A mine that is sent again as it was is news, too: on a
 //     master on which it was cleared since the last scan it has to be again.
 //   - stamp: when news were found, on the cluster's hybrid clock. Later stamps win. Data found at the start bear the
@@ -22,7 +22,7 @@
 //     whatever the key.
 //   - gone: of a mine that was flushed. The table keeps it, so that it does not come back from a node that was away.
 //   - part: a record with more pillars than a 3006 or 3007 master has a place for, as such a node holds it.
-//   - digest: a table's ids and stamps, told to a peer, which answers with the data that have later stamps.
+//   - digest: a table's ids and stamps, sent to a peer, which answers with the data that have later stamps.
 //
 // Promises: data are taken for minions with an accepted key only, gathered under that very key; what was received is
 // never announced as news; a file appears whole or not at all; a peer that was away gets what it lacks; memory is

@@ -32,7 +32,7 @@ func newMetrics(reg prometheus.Registerer, k Kind, minions func() int) *metrics 
 		bytes:    f.NewCounter("sent_bytes_total", "Bytes other nodes have taken."),
 		purged:   f.NewCounter("purged_minions_total", "Minions whose data went with their key."),
 		failures: f.NewCounterVec("failures_total", "What could not be done, by operation.", "op"),
-		scan:     f.NewHistogram("scan_seconds", "Time to look at the data of all minions.", 0.0005, 4, 8),
+		scan:     f.NewHistogram("scan_seconds", "Time to check the data of all minions.", 0.0005, 4, 8),
 		waiting:  f.NewGauge("waiting_changes", "Changes of mines that wait for their turn or for a place."),
 	}
 }

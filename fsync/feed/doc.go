@@ -10,11 +10,11 @@
 //   - line: the way to one member, with the names that wait for it.
 //   - turn: one call of a Sender. Turns are repeated until nothing waits; names that a failed turn did not bring stay
 //     pending.
-//   - digest: all names this node has, told to a member. The first one, and what Tell asks for, makes the member tell
-//     its own too. Some owners' digests bring the member what it lacks (Config.Covers), those of others tell it what
-//     this node lacks, and the member's answer the reverse.
+//   - digest: all names this node has, sent to a member. The first one, and one requested by Tell, make the member
+//     send its own as well. Some owners' digests bring the member what it lacks (Config.Covers), those of others show
+//     what this node lacks, and the member's answer does the reverse.
 //   - off: a member that says it has no use for any of it. It gets digests only, because it may change its mind.
-//   - lacking: what a member has told of and is not here yet (Progress).
+//   - lacking: announced by a member but not here yet (Progress).
 //
 // Promises: adding never blocks; the names that wait for a member are bounded, and beyond the bound a digest finds the
 // rest; a member that fails is tried again after a pause that doubles; nothing is sent before the owner is ready, nor

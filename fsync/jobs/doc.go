@@ -18,7 +18,7 @@
 //   - rank: of two head files of one name the one with the higher rank is kept, then the later one. A load that was
 //     published ranks above one that was kept from a return, a list of minions above an empty one.
 //   - record: an item on its way.
-//   - own: a job that this node itself made or changed, so that it tells the replicas at once. Jobs that came from
+//   - own: a job that this node itself made or changed, so that it notifies the replicas at once. Jobs that came from
 //     others are only compared from time to time.
 //   - table: which jobs there were and which were removed, in the state directory. A job that is missing after a start
 //     and was nearly over has been removed by the master, even if that was not seen.

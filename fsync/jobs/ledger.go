@@ -22,7 +22,7 @@ import (
 // thousand minions has ten thousand files.
 const maxRead = 32
 
-var errNotYet = errors.New("the first look at all jobs is not over")
+var errNotYet = errors.New("the first scan of all jobs is not finished")
 
 // Ledger tells what the local master has on disk: the number of returns of each job and a hash of it all; which jobs
 // its cleaning has removed; and which are changing right now. Those that are nearly over are left out.

@@ -199,7 +199,7 @@ func (d *disk) readEntry(s subject, e entry) (string, error) {
 	return text, nil
 }
 
-var errChanged = errors.New("the file has changed meanwhile")
+var errChanged = errors.New("the file has changed in the meantime")
 
 // foundFor tells what was found of an id at the last look.
 func (d *disk) foundFor(id string) diskState {

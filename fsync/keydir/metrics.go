@@ -24,7 +24,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		written:   f.NewCounter("written_files_total", "Decisions of consensus carried out on key files."),
 		overruled: f.NewCounter("overruled_files_total", "Local key files that consensus overruled."),
 		failures:  f.NewCounterVec("failures_total", "What could not be done with the key directories, by operation.", "op"),
-		seconds:   f.NewHistogram("scan_seconds", "Time to look at all key files.", 0.0005, 4, 8),
+		seconds:   f.NewHistogram("scan_seconds", "Time to check all key files.", 0.0005, 4, 8),
 	}
 	// a rule about an increase sees the first one only where there was a zero
 	for _, op := range []string{"watch", "look", "write", "save", "store"} {

@@ -85,7 +85,7 @@ func (l *loop) observeDisk(now time.Time, view state.View) (ids []string, everyt
 		everything = true
 	}
 	if err := l.lookStore(now); err != nil {
-		return nil, false, fmt.Errorf("look at the master's key store: %w", err)
+		return nil, false, fmt.Errorf("read the master's key store: %w", err)
 	}
 	if l.strangeStore() || l.m.base.Stale != fresh || l.viewed == 0 || l.viewed < view.TombstoneFloor() {
 		everything = true

@@ -10,7 +10,7 @@
 //     nodes keep it, or for how long. A copy that is not needed is spare.
 //   - difference: an item that not all nodes have that need it, or not with the same text.
 //
-// An item that is still on its way between nodes is not a difference: Settled tells what two looks had in common.
+// An item that is still on its way between nodes is not a difference: Settled returns what two scans had in common.
 //
 // In come ledgers of peers, which may be anything: Decode bounds items and texts.
 package ledger

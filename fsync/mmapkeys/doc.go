@@ -7,7 +7,7 @@
 // segments), a list of the slots in use (the roster) and a file for the lock.
 //
 // Vocabulary is Salt's: index, slot, heap, segment, roster. A listed entry is one that the roster has; `salt-key -L`
-// and targets show only these. An entry that is not listed is found by its key all the same: that is how the pseudo
+// and targets show only these. An entry that is not listed can still be found by its key: that is how the pseudo
 // minion of saltclusterd is known to the master without being shown (Change.Hidden).
 //
 // In: Geometry, on which the master and all other users of the store must agree, because the files do not record it.
@@ -15,10 +15,10 @@
 // calls: the files may be replaced at any time, and a mapping of a file that another process truncates kills this one.
 //
 // Promises: writers are excluded as Salt excludes them, by flock(2) on the lock file, and no call waits for it longer
-// than its context; what a crash leaves is what one of Salt would leave, and the next Apply puts right; a change that
-// is based on what another process has changed meanwhile is not made (ErrChanged); what a power failure took is told
-// from what was deleted (Content.Holes, Content.Short, Bank.Lost). Nothing in the files, whoever wrote them, makes a
-// call use more memory than the entries it returns, or follow a link.
+// than its context; what a crash leaves is what one of Salt would leave, and the next Apply puts right; a change
+// based on an entry that another process has changed since is not made (ErrChanged); entries lost in a power failure
+// are distinguished from deleted ones (Content.Holes, Content.Short, Bank.Lost). No content of the files makes a call
+// use more memory than the entries it returns, or follow a link.
 //
 // Readers of Salt map the heap and look whether it has grown four times a second (staleness_check_interval), so a new
 // value may look missing to a worker for Settle after Apply.

@@ -8,8 +8,8 @@
 //   - store: it embeds a Replica, and gives it a Spec: its path and bounds, its table, its codec and its tasks.
 //   - item: what is replicated as a whole, and named by a key of type K. A store watches or scans the directory of the
 //     local master for items that came, changed or went, and says so to the feed (package feed).
-//   - table: what a store remembers of its items beside their files, tombstones among them. After a start it tells what
-//     was removed meanwhile. It is written some time after Changed, and by Close.
+//   - table: what a store remembers of its items beside their files, tombstones among them. After a start it shows
+//     what was removed in the meantime. It is written some time after Changed, and by Close.
 //   - scanned: the store has compared its table with the directory once. Before, it answers peers that it is starting:
 //     what it does not know yet is not lacking.
 //   - catching up: Pull asks one peer for what it has and fetches what is lacking, page by page. No position is kept:

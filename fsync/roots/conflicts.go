@@ -25,7 +25,7 @@ func (s *Store) errNotFound(c Conflict) error {
 	if st := s.findSlot(c.Slot); st != nil && st.unavailable != "" {
 		return fmt.Errorf("it is not there now, and %s is left alone: %s", st.Dir, st.unavailable)
 	}
-	return fmt.Errorf("it is not at %s any more: %w", c.Kept, fs.ErrNotExist)
+	return fmt.Errorf("it is no longer at %s: %w", c.Kept, fs.ErrNotExist)
 }
 
 // Drop removes what was put aside.
@@ -101,7 +101,7 @@ func (s *Store) bringHome(c Conflict) (*apply.Area, error) {
 	case len(copies) == 0:
 		return nil, s.errNotFound(c)
 	case st == nil:
-		return nil, fmt.Errorf("%s is not in the configuration of this node's master any more; it is kept as %s", c.Slot,
+		return nil, fmt.Errorf("%s is no longer in the configuration of this node's master; it is kept as %s", c.Slot,
 			copies[0])
 	}
 	area, err := apply.OpenArea(s.cfg.StateDir, st.Name, st.Dir)

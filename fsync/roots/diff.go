@@ -23,7 +23,7 @@ func (s *Store) Diff(ctx context.Context, other node.ID) ([]Change, error) {
 		return nil, fmt.Errorf("ask %s: %w", other, err)
 	}
 	if theirs.IsZero() {
-		return nil, fmt.Errorf("ask %s: it has not looked at its files yet", other)
+		return nil, fmt.Errorf("ask %s: it has not scanned its files yet", other)
 	}
 	if err := s.fetchObjects(ctx, other, theirs, true); err != nil {
 		return nil, fmt.Errorf("fetch the tree of %s: %w", other, err)

@@ -25,7 +25,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		files:     f.NewGauge("files", "Files in the slots of this node."),
 		fetched:   f.NewCounter("fetched_bytes_total", "Content fetched from peers."),
 		sent:      f.NewCounter("sent_bytes_total", "Content sent to peers, packed."),
-		scans:     f.NewHistogram("scan_seconds", "Time to look at all slots.", 0.001, 4, 9),
+		scans:     f.NewHistogram("scan_seconds", "Time to scan all slots.", 0.001, 4, 9),
 		switches:  f.NewHistogram("switch_seconds", "Time for which a switch held up requests.", 0.001, 4, 9),
 		proposals: f.NewCounterVec("proposals_total", "Revisions proposed, by what became of them.", "outcome"),
 		failures:  f.NewCounterVec("failures_total", "What could not be done, by operation.", "op"),

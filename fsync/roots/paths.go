@@ -95,7 +95,7 @@ func (p Paths) compareEnv(others map[node.ID]Paths, kind, env string) (reason, n
 	if len(against) == 0 {
 		return "", ""
 	}
-	text := fmt.Sprintf("the directories of %s_roots, environment %s, stand in another order: %s; this node lists %s",
+	text := fmt.Sprintf("the directories of %s_roots, environment %s, have another order: %s; this node lists %s",
 		kind, env, strings.Join(against, "; "), p.list(kind, env))
 	if agree := len(others) + 1 - len(against); 2*agree > len(others)+1 {
 		return "", text + "; they are left alone there"

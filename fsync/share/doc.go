@@ -5,9 +5,9 @@
 //
 // Each node keeps one small file in the directory with its token, random and renewed from time to time (or a file
 // system that is mounted in the place of the share later, with an old copy of the files, would not show), and reads
-// those of the others. A node whose token, as it tells it over the peer port, is not what its file says here for some
-// time, has another directory mounted. A node may share nothing (Apart): while a cluster leaves its share, one node
-// does so after the other.
+// those of the others. If the token that a node reports over the peer port differs from its file here for some time,
+// that node has another directory mounted. A node may share nothing (Apart): while a cluster leaves its share, one
+// node does so after the other.
 //
 // Vocabulary:
 //

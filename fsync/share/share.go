@@ -93,7 +93,7 @@ func New(c Config) (*Share, error) {
 	}
 	s := &Share{
 		c: c, mismatch: map[node.ID]time.Time{},
-		state: State{Condition: Unknown, Reason: "the share has not been looked at yet", Since: time.Now()},
+		state: State{Condition: Unknown, Reason: "the share has not been checked yet", Since: time.Now()},
 	}
 	if c.Registerer != nil {
 		metric.NewSet(c.Registerer, "share").NewGaugeFunc("up",
@@ -259,7 +259,7 @@ func (s *Share) setState(c Condition, reason string) {
 	case c != Good:
 		s.c.Logger.Error("shared file system", "path", s.c.Dir, "reason", reason)
 	case before != Unknown:
-		s.c.Logger.Info("the shared file system is well again", "path", s.c.Dir)
+		s.c.Logger.Info("the shared file system works again", "path", s.c.Dir)
 	}
 }
 

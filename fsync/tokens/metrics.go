@@ -23,7 +23,7 @@ func newMetrics(reg prometheus.Registerer, count func() (live, revoked int)) *me
 		return float64(revoked)
 	})
 	return &metrics{
-		received: f.NewCounterVec("received_records_total", "What other nodes told about eauth tokens, by what became of it.", "outcome"),
+		received: f.NewCounterVec("received_records_total", "Reports of other nodes about eauth tokens, by result.", "outcome"),
 		failures: f.NewCounterVec("failures_total", "What could not be done, by operation.", "op"),
 	}
 }

@@ -12,6 +12,6 @@
 // path (never empty, "." or "..", without slash and NUL, not a name that saltclusterd keeps for itself), so that no
 // peer can make a node write outside of a slot; memory for decoding is bounded by the length of what is decoded.
 //
-// Diff tells what differs between two trees without reading what is equal. Merge combines two trees that were made from
+// Diff returns the differences of two trees without reading equal parts. Merge combines two trees that were made from
 // a common one, path by path.
 package tree

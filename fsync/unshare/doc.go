@@ -1,8 +1,8 @@
 // Package unshare moves what a salt-master has on a file system that it shares with others to its own disk.
 //
-// It owns nothing for long: a Plan says what is to be moved and by which change of the master's configuration, Copy
-// makes the copies, Exchange puts a copy in the place of a link, and State is what has to be remembered while that goes
-// on. When that is done, and what the cluster has to say about it, is the matter of cmd/saltclusterd/migration.
+// It owns nothing for long: a Plan lists what is to be moved and by which change of the master's configuration, Copy
+// makes the copies, Exchange replaces a link by a copy, and State is what has to be remembered during that time. When
+// that is done, and what the cluster has to say about it, is the matter of cmd/saltclusterd/migration.
 //
 // Vocabulary:
 //

@@ -13,8 +13,9 @@
 //
 //   - Identity: a node's own self-signed P-256 certificate; its private key never leaves the state directory.
 //     It is renewed now and then.
-//   - Predecessors: the certificates that an Identity had before, which it shows with its own (renew.go): each vouches
-//     for the next, so that a node that has not heard of a renewal yet finds the one on its roster among them.
+//   - Predecessors: the certificates that an Identity had before, which it shows with its own (renew.go): each
+//     vouches for the next, so that a node that does not know of a renewal yet finds the one on its roster among
+//     them.
 //   - Roster: who belongs to the cluster, by certificate fingerprint. Supplied by the daemon from the consensus state
 //     and read live at every handshake; the only authority this package knows.
 //   - Book: a Roster that survives restarts. Raft replays its log only after a leader spoke to it, so a restarted
@@ -48,11 +49,11 @@
 //
 // each field behind its length. The exporter binds the proof to this very TLS channel, so a man in the middle cannot
 // pass it on; the fingerprints are in it since the exporter does not cover the client's certificate; the role stops
-// reflection. The joiner proves first. The member answers only after checking, with a refusal or with its own proof; a
-// connection that ends before says nothing about the secret. Then the member shows the cluster id and signs the channel
-// with the cluster's RSA key, and only when the joiner is content with both does it tell anything about itself. A man
-// in the middle does see one proof for a channel he made, so the secret must be random: see ValidateSecret and
-// NewSecret.
+// reflection. The joiner proves first. The member answers only after checking, with a refusal or with its own proof;
+// a connection that ends before says nothing about the secret. Then the member shows the cluster id and signs the
+// channel with the cluster's RSA key, and only after the joiner has verified both does it disclose anything about
+// itself. A man in the middle does see one proof for a channel he made, so the secret must be random: see
+// ValidateSecret and NewSecret.
 //
 // With a token the joiner signs the same fields with the token's key (hello of version 2), and the member has nothing
 // to prove but the cluster's key, whose fingerprint is part of the token. Whether a token has expired or was used is

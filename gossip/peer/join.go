@@ -122,7 +122,7 @@ func newJoiner(cfg JoinConfig, t *tls.Conn) (*joiner, error) {
 	}
 	id, err := idFromCert(peer.cert)
 	if err != nil {
-		return nil, fmt.Errorf("what answers there is no saltclusterd: %w", err)
+		return nil, fmt.Errorf("no saltclusterd answers there: %w", err)
 	}
 	fp, own := peer.fingerprint(), cfg.Identity.Fingerprint()
 	if fp == own {

@@ -225,7 +225,7 @@ func (s *joinServer) sendReply(b []byte) (result string, err error) {
 		return "broken", err
 	}
 	if err := writeFrame(s.conn, frameReply, b); err != nil {
-		return "unheard", fmt.Errorf("it was admitted, but did not hear it: %w", err)
+		return "unheard", fmt.Errorf("it was admitted, but did not get the answer: %w", err)
 	}
 	return "joined", nil
 }

@@ -26,7 +26,7 @@ const cherryPyPort = 8000
 type apiSite struct {
 	*lab.Cluster
 	apis   map[string]*lab.Process // by node
-	client *http.Client // each request has a connection of its own
+	client *http.Client            // each request has a connection of its own
 }
 
 // apiMasters lets one user do everything, by a password.
@@ -35,10 +35,14 @@ var apiMasters = lab.Settings{
 	"external_auth": map[string]any{"sharedsecret": map[string]any{"fred": []any{".*", "@runner", "@wheel", "@jobs"}}},
 	"sharedsecret":  "secret", "netapi_enable_clients": []string{"local", "local_async", "runner", "wheel"},
 	"rest_cherrypy": map[string]any{"port": cherryPyPort, "host": "0.0.0.0", "disable_ssl": true},
+	"rest_tornado":  map[string]any{"port": tornadoPort, "address": "0.0.0.0", "disable_ssl": true},
 }
 
-// apiNodes are drained in seconds.
-var apiNodes = lab.Settings{"drain_announce": "2s", "drain_time": "2s"}
+// apiNodes are drained in seconds, and show what clients of /events watch for.
+var apiNodes = lab.Settings{
+	"drain_announce": "2s", "drain_time": "2s",
+	"cluster_event_policy": map[string]string{"lab/count/all/*": "all"}, "cluster_event_mirror": []string{"salt/job/*"},
+}
 
 // TestSaltAPI: what clients of salt-api do, as SaltGUI and pepper do it, where any of three nodes answers.
 // "make test-api".
@@ -48,18 +52,25 @@ func TestSaltAPI(t *testing.T) {
 	}
 	ctx := t.Context()
 	l := labtest.New(t, lab.Options{})
-	labtest.NeedNetwork(t, l) // the same ports on each host
+	labtest.NeedNetwork(t, l)    // the same ports on each host
+	lb, err := l.Host(ctx, "lb") // first: the addresses are part of the nodes' configuration
+	labtest.Must(t, err)
+	ops, err := l.Host(ctx, opsHost)
+	labtest.Must(t, err)
 	c, err := l.NewCluster(ctx, lab.ClusterSpec{
-		Masters: lab.Versions, Minions: lab.Versions, DaemonSettings: apiNodes, MasterSettings: apiMasters,
-		LB: lab.LBOptions{API: cherryPyPort},
+		Masters: lab.Versions, Minions: lab.Versions, DaemonSettings: apiDaemons(lb, ops), MasterSettings: apiMasters,
+		LB: lab.LBOptions{API: cherryPyPort, SendProxy: "send-proxy-v2", SendReq: "send-proxy-v2"},
 	})
 	labtest.Must(t, err)
+	for _, n := range c.Nodes {
+		labtest.Must(t, countReactionsOn(n, apiMasters, "salt/netapi/hook/lab/count/*"))
+	}
 	labtest.Must(t, c.Up(ctx))
 	s := &apiSite{Cluster: c, apis: map[string]*lab.Process{}, client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		DisableKeepAlives: true, DialContext: c.Minions[0].Host().Dial,
 	}}}
 	for _, n := range c.Nodes {
-		p, err := n.Master.NewAPI(cherryPyPort)
+		p, err := n.Master.NewAPI(cherryPyPort, tornadoPort)
 		labtest.Must(t, err)
 		labtest.Must(t, p.Start(ctx))
 		s.apis[n.Name] = p
@@ -77,6 +88,10 @@ func TestSaltAPI(t *testing.T) {
 		{"a session", testAPISession},
 		{"tokens", testAPITokens},
 		{"a job and its result", testAPIJob},
+		{"events", testAPIEvents},
+		{"hooks", testAPIHook},
+		{"a client on another host", testAPIClear},
+		{"rest_tornado", testAPITornado},
 		{"a drained node", testAPIDrain},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.test(t, s) }) {

@@ -101,6 +101,6 @@ func deadDaemonIsFound(t *testing.T, dead, other *lab.Node) {
 	}
 	says(t, dead.Daemon, []string{"saltclusterd on this host is not reachable", "systemctl start saltclusterd"}, "doctor",
 		"--explain", noResponse)
-	says(t, dead.Daemon, []string{"is it running", "salt on this host reaches no minion"}, "status")
+	says(t, dead.Daemon, []string{"says why it ended", "salt on this host reaches no minion"}, "status")
 	says(t, other.Daemon, []string{dead.Name + ": does not answer", "salt on that host reaches no minion"}, "status")
 }

@@ -41,11 +41,12 @@ func wireCluster(t *testing.T) *lab.Cluster {
 	labtest.Must(t, err)
 	sign, err := saltcrypt.GenerateMasterKey(2048)
 	labtest.Must(t, err)
-	for _, n := range c.Nodes { // several masters that sign with one key is what master_sign_pubkey is for
-		putKey(t, n.Master.PKIDir(), "master_sign.pem", string(sign.PEM()))
-		putKey(t, n.Master.PKIDir(), "master_sign.pub", sign.PublicText())
-	}
+	putKey(t, c.Nodes[0].Master.PKIDir(), "master_sign.pem", string(sign.PEM()))
+	putKey(t, c.Nodes[0].Master.PKIDir(), "master_sign.pub", sign.PublicText())
 	labtest.Must(t, c.Form(ctx))
+	for _, n := range c.Nodes[1:] { // which have joined before they had one
+		signsWith(t, n.Master, sign)
+	}
 	h, err := l.Host(ctx, "min")
 	labtest.Must(t, err)
 	for _, v := range lab.Versions {
@@ -70,6 +71,20 @@ func wireCluster(t *testing.T) *lab.Cluster {
 	labtest.Must(t, c.AcceptKeys(ctx))
 	labtest.Must(t, c.Answering(ctx, c.Nodes[0]))
 	return c
+}
+
+// signsWith says what a master signs its public key with, and that only it may read that.
+func signsWith(t *testing.T, m *lab.Master, sign *saltcrypt.MasterKey) {
+	t.Helper()
+	path := filepath.Join(m.PKIDir(), "master_sign.pem")
+	raw, err := os.ReadFile(path)
+	labtest.Must(t, err)
+	if key, err := saltcrypt.ParseMasterKey(raw); err != nil || !key.Public().Equal(sign.Public()) {
+		t.Errorf("%s is another key than the cluster's (%v)", path, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o400 {
+		t.Errorf("%s: %v, %v", path, info.Mode(), err)
+	}
 }
 
 func putKey(t *testing.T, dir, name, text string) {

@@ -150,7 +150,7 @@ func readRefusal(resp *http.Response) error {
 // explainError turns a transport failure into what an operator can use.
 func (c *Client) explainError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return Errorf(CodeTimeout, "look into its log: journalctl -u saltclusterd",
+		return Errorf(CodeTimeout, "see its log: journalctl -u saltclusterd",
 			"saltclusterd did not answer in time on %s", c.socket)
 	}
 	if ctx.Err() != nil {
@@ -160,7 +160,7 @@ func (c *Client) explainError(ctx context.Context, err error) error {
 		err = u.Err
 	}
 	out := &UnreachableError{Socket: c.socket, Err: err,
-		Hint: "is it running? systemctl status saltclusterd; journalctl -u saltclusterd -n 50 says why it ended. Without it, salt on this host reaches no minion"}
+		Hint: "systemctl status saltclusterd; journalctl -u saltclusterd -n 50 says why it ended. Without it, salt on this host reaches no minion"}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		out.Hint = "run it as root, as saltclusterd's own user, or as a member of the group in its option admin_group (admin_group: salt), which is not set by default"

@@ -77,7 +77,7 @@ type Node struct {
 	Sync  []SyncPart `json:"sync,omitempty"`  // what it has yet to catch up with before it serves; empty: it has
 }
 
-// KeyStore is the local master's own store of minion keys, which is kept in step with the files.
+// KeyStore is the local master's own store of minion keys, which is kept matches the files.
 type KeyStore struct {
 	Driver  string  `json:"driver"` // keys.cache_driver of the master
 	Keys    int     `json:"keys"`

@@ -70,5 +70,5 @@ func (c *Client) readEvents(ctx context.Context, body io.Reader, progress func(P
 		return Outcome{}, c.explainError(ctx, err)
 	}
 	return Outcome{}, Errorf(CodeUnavailable, "see how far it came: saltclusterctl status",
-		"saltclusterd went away before it said how this ended")
+		"saltclusterd ended before it reported the result")
 }

@@ -8,6 +8,9 @@ type Verification struct {
 	Sections []VerifiedSection `json:"sections"`
 }
 
+// Decided is how a verification calls the cluster's decision beside the nodes.
+const Decided = "(cluster)"
+
 // VerifiedSection is one sort of things that all nodes should hold.
 type VerifiedSection struct {
 	Name  string `json:"name"`  // keys, grains, pillar, mine, tokens, ...

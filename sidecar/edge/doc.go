@@ -12,15 +12,15 @@
 //
 // One goroutine per connection reads with a pooled buffer which it holds only
 // while there is something to read; what is incomplete stays in the
-// connection's decoder. Output is written at once, without blocking, by
-// whoever produces it. Only while a socket is full does the connection have a
-// second goroutine, which waits for room. So an idle connection costs a parked
-// goroutine and a few hundred bytes, and its whole state is in one struct that
-// can be written down and handed to another process.
+// connection's decoder. Output is written at once, without blocking, by the
+// goroutine that produces it. Only while a socket is full does the connection
+// have a second goroutine, which waits for room. So an idle connection costs a
+// parked goroutine and a few hundred bytes, and its whole state is in one
+// struct that can be written down and handed to another process.
 //
 // # Transports
 //
-// The first byte of a connection, behind a load balancer's header, tells its
+// The first byte of a connection, behind a load balancer's header, shows its
 // transport (openings). From then on a reqWire or subWire turns its bytes into
 // requests, subscriptions and names; it puts a head in front of replies, and an
 // encoding says how a publication looks. All else is the same for all.

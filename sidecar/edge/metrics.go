@@ -37,7 +37,7 @@ func newMetrics(reg prometheus.Registerer, edge string) (*metrics, error) {
 		slowed:    f.NewCounter("slowed_requests_total", "Refused requests after which their connection was not read for a while."),
 		evicted:   f.NewCounter("evicted_connections_total", "Connections cut so that other requests find memory."),
 		crowded: f.NewCounter("unauthenticated_dropped_requests_total",
-			"Requests given up because too many waited before it was certain who had sent them."),
+			"Requests dropped because too many were waiting to be authenticated."),
 	}
 	m.open = f.NewGaugeVec("transport_connections", "Open connections by what their peers speak.", "transport")
 	if reg == nil {

@@ -77,7 +77,7 @@ func NewReqEdge(cfg ReqConfig) (*ReqEdge, error) {
 		gauge(cfg.Registerer, "req", "held_bytes", "Bytes of incomplete and unanswered requests.",
 			func() float64 { return float64(e.mem.Used()) }),
 		gauge(cfg.Registerer, "req", "unauthenticated_bytes",
-			"Bytes of requests that wait before it is certain who has sent them.",
+			"Bytes of requests that wait to be authenticated.",
 			func() float64 { return float64(e.mem.Unauthenticated()) }),
 		gauge(cfg.Registerer, "req", "unread_bytes", "Bytes of answers that are not read.",
 			func() float64 { return float64(e.unread.Used()) }))

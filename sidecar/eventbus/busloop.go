@@ -66,7 +66,7 @@ func (b *Bus) readEvents(ctx context.Context, c net.Conn) error {
 		for {
 			body, err := r.nextFrame()
 			if err != nil {
-				b.o.Logger.Warn("event bus unreadable, connecting anew", "path", b.pub.address, "err", err)
+				b.o.Logger.Warn("event bus unreadable, reconnecting", "path", b.pub.address, "err", err)
 				return err
 			}
 			if body == nil {

@@ -10,8 +10,8 @@
 // log of records, encoded once for all peers; a link is one peer's cursor in it.
 //
 // Promises: a record reaches a connected peer at most once and in order (sequence numbers per origin and run of its
-// daemon; the receiver tells how far it got when a link is made anew, or since when it serves when it never heard the
-// origin, and the rest is sent). A publication older
-// than MaxAge is not delivered late. A slow or absent peer costs the outbox's bound and nothing else. Serials of all
-// nodes stay in step through the heartbeats, so that a minion which moves to another node does not see them go back.
+// daemon; when a link is re-established, the receiver reports how far it got, or since when it serves if it has
+// nothing of that origin, and the rest is sent). A publication older than MaxAge is not delivered late. A slow or
+// absent peer costs the outbox's bound and nothing else. Serials of all nodes stay in step through the heartbeats, so
+// that a minion which moves to another node does not see them go back.
 package fanout

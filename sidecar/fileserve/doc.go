@@ -9,10 +9,10 @@
 // salt/master.py:AESFuncs. Of 3006, 3007 and 3008 they differ in what they log only (and 3008 can run them in threads,
 // master_async_mworker, with the same results), so there is one model for all versions:
 //
-//   - find_file: absolute paths and "../" are not found; an environment that is not configured is __env__'s if that is;
-//     the roots in their order, the first regular file that is not ignored. Ignoring looks at the whole path here, but
-//     at the path below the root in lists. With fileserver_followsymlinks links lead anywhere; without, their end must
-//     be inside of the same root.
+//   - find_file: absolute paths and "../" are not found; an environment that is not configured is __env__'s if that
+//     is; the roots in their order, the first regular file that is not ignored. Ignore patterns apply to the whole
+//     path here, but to the path below the root in lists. With fileserver_followsymlinks links lead anywhere;
+//     without, their end must be inside of the same root.
 //   - lists: os.walk of each root, together; kept for fileserver_list_cache_time (20 s) in
 //     cachedir/file_lists/roots/<env>.p. These files are read and written here, too: minions and the master's own
 //     Python see the same list, and what removes the files (salt-run fileserver.clear_file_list_cache, a change of the
@@ -21,18 +21,19 @@
 //
 // A request is forwarded unless it is of the shape that minions send and its answer is certain: other backends that
 // might have the file, "?" queries and "|" escapes in paths, wrong types, names that are not UTF-8 (Python fails to
-// pack them), files that lead to where this process sees something else than the master (Settings.Hidden), that cannot
-// be read, or whose content is not as long as their size says (/proc), disks that do not answer; hashes for which a
-// stock master finds no place, because the name would be too long; chunks of files in roots written with ".." behind a
-// link, where a stock master finds one file and serves another. Native says of a configuration why all of it is.
+// pack them), files that lead to where this process sees something else than the master (Settings.Hidden), that
+// cannot be read, or whose content is not as long as their size says (/proc), disks that do not answer; hashes for
+// which a stock master finds no place, because the name would be too long; chunks of files in roots written with ".."
+// behind a link, where a stock master finds one file and serves another. Native gives the reason if a configuration
+// rules all of it out.
 //
 // Intended differences, all of them:
 //
 //   - Hashes are kept by device, inode, size, mtime and ctime in memory; a stock master keeps them by mtime in
 //     cachedir/roots/hash, and gives an old hash when a file changed while its mtime did not.
-//   - A transfer continues with the file it began with when another took its place meanwhile (a change of the roots is
-//     made of renames); a stock master sends the rest of the new file after the beginning of the old one. A file that
-//     is changed in place is sent as a stock master does. The memory of transfers ends with the process.
+//   - A transfer continues with the file it began with even if another one has replaced it since (a change of the
+//     roots is made of renames); a stock master sends the rest of the new file after the beginning of the old one. A
+//     file that is changed in place is sent as a stock master does. The memory of transfers ends with the process.
 //   - Compressed chunks (gzip) are other bytes that unpack to the same.
 //   - _file_envs is sorted; a stock master has the order of a Python set. The times of access of files may differ.
 //   - A request that leaves a backend out ("-roots") does so for itself; a worker of a stock master has no files after
@@ -42,10 +43,10 @@
 //   - An environment for __env__ that is empty or has "." or ".." in it, or begins with a slash, has no files.
 //
 // Promises: nothing outside of what a stock master would serve is read; without fileserver_followsymlinks a file is
-// opened by a walk that cannot leave its root, whatever is renamed meanwhile. Minions that ask together cost one
-// reading and one hashing. Memory is bounded (Limits), so are the files held open, and the threads that wait for a
-// disk: when it does not answer, the request is forwarded. Content that was read while it was younger than a file
-// system's clock can tell is not kept.
+// opened by a walk that cannot leave its root, even if directories are renamed at the same time. Minions that ask
+// together cost one reading and one hashing. Memory is bounded (Limits), so are the files held open, and the threads
+// that wait for a disk: when it does not answer, the request is forwarded. Content that was read while it was younger
+// than a file system's clock can tell is not kept.
 //
 // Vocabulary is Salt's: saltenv, path, loc, chunk, rel. A version is one content of a file, by identity. A pin keeps a
 // version readable for the transfers that began with it.

@@ -1,5 +1,5 @@
-// Package guard is the wall in front of Python: it says which requests from the network go no further, why, and what
-// their sender hears.
+// Package guard is the wall in front of Python: it decides which requests from the network are rejected, why, and
+// what their sender gets as an answer.
 //
 // In: what sidecar/saltwire parsed, the sender's address, the minion's accepted key. Out: nil, or a Refusal with a
 // stable reason and the answer for the sender. Each refusal is counted by reason and logged, the log limited per reason

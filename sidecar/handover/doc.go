@@ -14,6 +14,6 @@
 //	parcel         a payload too large for a message: it travels as a memory file
 package handover
 
-// StateVersion is the version of the state this build writes and reads. Whoever changes what any part writes makes it
-// one more: a process that does not know a version is not handed anything.
+// StateVersion is the version of the state this build writes and reads. A change of what any part writes increments
+// it: nothing is handed to a process that does not know the version.
 const StateVersion = 7

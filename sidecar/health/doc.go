@@ -8,11 +8,11 @@
 //
 // In: named check functions with a scope. Out: ok, warn or fail with a reason.
 //
-// Promises: asking costs a map read, never a check, so a flood of probes
-// cannot load the daemon; a check that hangs fails on its own and disturbs no
-// other; connections, headers and times are bounded; only trusted networks
-// (loopback by default) hear reasons, metrics and the page, all others get a status
-// code and the names of the failing checks.
+// Promises: asking costs a map read, never a check, so a flood of probes cannot
+// load the daemon; a check that hangs fails on its own and disturbs no other;
+// connections, headers and times are bounded; only trusted networks (loopback
+// by default) get reasons, metrics and the page, all others get a status code
+// and the names of the failing checks.
 //
 // Vocabulary: live is "the process works, do not restart it"; ready is "this
 // node may take part"; pub and req are "minions may use 4505, 4506 here".

@@ -15,7 +15,7 @@
 // never half (a stock master takes a half one for an earlier return and drops the retry); files are owned and readable
 // as if the master had written them; hostile loads cost no more than their size.
 //
-// The way back is Cache.Published: what a minion is told that asks for the returns of a job which it has published.
+// The reverse is Cache.Published: the answer to a minion that asks for the returns of a job which it has published.
 //
 // Vocabulary is Salt's: load, jid, tgt, return.p, .load.p. Raw is a value's msgpack as on disk (use_bin_type=True).
 package jobcache

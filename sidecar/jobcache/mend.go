@@ -50,7 +50,7 @@ func Mend(cacheDir, hashType, jid, minion string) (removed bool, err error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look at a return: %w", &os.PathError{Op: "open", Path: path, Err: err})
+		return false, fmt.Errorf("read a return: %w", &os.PathError{Op: "open", Path: path, Err: err})
 	}
 	f := os.NewFile(uintptr(dir), path)
 	defer f.Close()

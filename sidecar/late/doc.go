@@ -1,10 +1,10 @@
-// Package late keeps what was published a short while ago, for minions that were between two connections meanwhile.
+// Package late keeps recent publications for minions that were between two connections at that time.
 //
 // A Memory owns the last publications, bounded by their age, number and bytes. Processes owns which processes of
-// minions have signed in. Address turns a publication into one that is safe to hear twice. Package fanout delivers late
-// publications to their minions.
+// minions have signed in. Address turns a publication into one that is safe to receive twice. Package fanout delivers
+// late publications to their minions.
 //
-// # Who may get a job late
+// # Minions that may get a job late
 //
 // A stock minion remembers the ids of the last jobs it was given (minion_jid_queue_hwm, 100 of them: salt/minion.py
 // _handle_decoded_payload) and drops one that it has had. So the same process may be given a job again, as long as no

@@ -130,8 +130,7 @@ func (c *checker) keyStore() {
 	}
 	if d := c.cfg.Text("keys.cache_driver"); d != "localfs_key" && d != "mmap_key" {
 		c.addFinding(true, "keys.cache_driver",
-			fmt.Sprintf("Minion keys are kept by the driver %q, which saltclusterd cannot read: what the cluster "+
-				"decides about keys does not reach this master, nor the other way round.", d), c.dropIn("keys.cache_driver"))
+			fmt.Sprintf("Minion keys are kept by the driver %q, which saltclusterd cannot read: decisions about keys do not reach this master, and its own do not reach the cluster.", d), c.dropIn("keys.cache_driver"))
 	}
 }
 

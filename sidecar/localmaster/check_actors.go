@@ -50,8 +50,7 @@ func (c *checker) checkThorium(everyMaster func(tag string) bool) {
 	for _, path := range c.thoriumFormulas() {
 		if c.fileMatches(path, takesKeys) {
 			c.addFinding(true, "engines",
-				fmt.Sprintf("The engine thorium takes keys away from minions that it does not hear from (%s), and it hears only those "+
-					"whose events fire on this master: the others lose their keys.", path), "Set cluster_event_policy: {'salt/beacon/*/status/*': all} "+
+				fmt.Sprintf("The engine thorium removes keys of minions without recent events (%s), and it gets only the events that fire on this master: the others lose their keys.", path), "Set cluster_event_policy: {'salt/beacon/*/status/*': all} "+
 					"in saltclusterd's configuration on every node, or remove key.timeout from the formula and use 'saltclusterctl minions list --state lost'.")
 			return
 		}
@@ -87,8 +86,7 @@ func (c *checker) checkReactors() {
 			for _, path := range c.cfg.formulaFiles(formula) {
 				if c.fileMatches(path, takesKeys) {
 					c.addFinding(false, "reactor",
-						fmt.Sprintf("A reaction to presence events takes keys away (%s), so a network that fails for a moment costs "+
-							"minions their keys.", path), "Remove it, and use 'saltclusterctl minions list --state lost'.")
+						fmt.Sprintf("A reaction to presence events removes keys (%s), so minions lose their keys when the network fails for a moment.", path), "Remove it, and use 'saltclusterctl minions list --state lost'.")
 					return
 				}
 			}

@@ -32,7 +32,7 @@ var ownRules = map[string]ownRule{
 	"gpg": {
 		message: "The keys that pillars are decrypted with (gpg_keydir, gpgkeys beside the master's configuration) are not the same on all masters: " +
 			"whether a minion gets its secrets depends on the master that renders its pillar.",
-		alone: "The keys that pillars are decrypted with lie on this host, and a pillar is rendered by any master.",
+		alone: "The keys that decrypt pillars are on this host only, but any master may render a pillar.",
 		fix:   "Copy that directory to the same place on every master, readable for the user of the salt-master.",
 	},
 	"vault": {
@@ -52,18 +52,18 @@ var ownRules = map[string]ownRule{
 	},
 	"autosign": {
 		message: "The masters accept or reject new minions by files that are not the same (%s): which minion gets in depends on the master that it meets.",
-		alone:   "New minions are accepted or rejected by what %s names, which lies on this host, and a minion may meet any master.",
+		alone:   "New minions are accepted or rejected by what %s names, which is on this host only, but a minion may reach any master.",
 		fix:     "Copy what %s names to the same place on every master.",
 	},
 	"file": {
 		message: "%s, which the configuration of several masters names, is not the same on all of them: what happens depends on the master that is asked.",
-		alone:   "%s, which the master's configuration names, lies on this host, and is used by whichever master is asked.",
+		alone:   "%s, which the master's configuration names, is on this host only, but any master may be asked.",
 		fix:     "Copy %s to the same place on every master, or keep it in file_roots (salt://), which the cluster replicates.",
 	},
 	"files": {
 		message: "What %s finds, which the configuration of several masters names, is not the same on all of them: what happens depends on the " +
 			"master that is asked.",
-		alone: "What %s finds, which the master's configuration names, lies on this host, and is used by whichever master is asked.",
+		alone: "What %s finds, which the master's configuration names, is on this host only, but any master may be asked.",
 		fix:   "Copy what %s finds to the same place on every master, or keep it in file_roots (salt://), which the cluster replicates.",
 	},
 	"passphrase": {
@@ -281,7 +281,7 @@ func CheckOwn(own Own) (found []Finding) {
 	if n := own.moreCount(); n > 0 {
 		found = append(found, Finding{
 			Option:  ownMore,
-			Message: fmt.Sprintf("The master's configuration names so many files, or such large ones, that %d of its settings were not looked at.", n),
+			Message: fmt.Sprintf("The master's configuration names so many files, or such large ones, that %d of its settings were not checked.", n),
 			Fix:     "Have what they name in the same place on every master, or in file_roots (salt://), which the cluster replicates.",
 		})
 	}

@@ -57,6 +57,9 @@ func DetectVersion(ctx context.Context, saltMasterCmd string) (Version, error) {
 	if len(args) == 0 {
 		return Version{}, fmt.Errorf("detect Salt version: no command given")
 	}
+	if _, err := exec.LookPath(args[0]); err != nil {
+		return Version{}, fmt.Errorf("there is no program %s here: install Salt, or set salt_master_command to its path", args[0])
+	}
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	var errs []error

@@ -1,4 +1,5 @@
-// Package mirror shows chosen events of one master's bus on the buses of the others, for whoever watches there.
+// Package mirror copies chosen events from one master's bus to the buses of the others, for programs that watch
+// there.
 //
 // In: the events of the local master's bus, and batches of peers. Out: batches for every peer over the peer port, and
 // events cluster/event/<node>/<tag> on the local bus, with the data as they are.

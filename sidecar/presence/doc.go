@@ -22,17 +22,19 @@
 //
 //  1. a connection subscribes to the hash of its id; or
 //  2. there are at least as many connections from its address as minions that claim one: the usual case where minions
-//     have addresses of their own (they connect directly, or the load balancer says for whom: proxy_protocol); or
-//  3. there are some, but fewer (minions behind one address, or a load balancer that does not say). When as many
-//     minions as there are connections were heard of since connections became fewer, it must be one of them: any job
-//     that all of them answer settles it. Until then it must have been heard of within Window, or be one of those
-//     heard of last; or
-//  4. there is none from its address, but it was heard of within Window, and there are unclaimed young ones, which it
-//     may have: as many minions as there are such connections, those heard of last.
+//     have addresses of their own (they connect directly, or the load balancer sends their address: proxy_protocol);
+//     or
+//  3. there are some, but fewer (minions behind one address, or a load balancer that does not say). If, since the
+//     number of connections fell, as many minions as there are connections have had contact, it must be one of them:
+//     any job that all of them answer settles it. Until then it must have had contact within Window, or be one of
+//     those with the latest contact; or
+//  4. there is none from its address, but it had contact within Window, and there are unclaimed new ones, one of
+//     which it may have: as many minions as there are such connections, those with the latest contact.
 //
-// In doubt (3 and 4) a minion is alive: reactors act on who is lost. So whoever has an address of its own is gone from
-// the list when its connection is; behind a shared address, when all others were heard of, or within Window. A client
-// that can reach 4505 can make a minion look alive; no client can make one look dead. Presence grants nothing.
+// In doubt (3 and 4) a minion is alive: reactors act on who is lost. So a minion with an address of its own leaves
+// the list with its connection; one behind a shared address leaves it when all others have had contact, or within
+// Window. A client that can reach 4505 can make a minion look alive; no client can make one look dead. Presence
+// grants nothing.
 //
 // A Tracker makes of this who is new and who is lost: lost is who was not alive for Grace, so that a minion whose node
 // was killed or drained, and which is on its way to another one, is neither.

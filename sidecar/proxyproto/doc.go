@@ -1,4 +1,4 @@
-// Package proxyproto reads the header with which a load balancer says for whom it has connected: HAProxy's PROXY
+// Package proxyproto reads the header in which a load balancer names the client of a connection: HAProxy's PROXY
 // protocol, version 1 (a line of text) and version 2 (binary).
 //
 // In: the first bytes of a connection. Out: the address of the true peer and where its own bytes begin, or that more

@@ -16,12 +16,12 @@
 //     that leaves hands them over.
 //   - to.<node>: returns for a publisher that cannot be reached. When it is back it gets them over the peer port
 //     (Handler); once it has left the cluster, the ring's owner of each job does, which may be this node. Consumer
-//     "ahead" has what waits for longer put into the job caches of the job's replicas meanwhile, marked because its
-//     events have not been fired.
+//     "ahead" has returns that wait for longer put into the job caches of the job's replicas in the meantime, marked
+//     because its events have not been fired.
 //
-// Promises: done(nil) means that the load survives a power loss; an error means that no sender was told that it does. A
-// load that comes twice byte for byte (relayed and kept because the answer was lost) is taken once; a minion's own
-// second try is a second return, which is what it is to a stock master. After Close the next process can open the
-// journals at once.
-// DESIGN.md has the invariants that this package and others keep together, the crash points, bounds and tests.
+// Promises: done(nil) means that the load survives a power loss; an error means that no sender got an
+// acknowledgement. A load that comes twice byte for byte (relayed and kept because the answer was lost) is taken
+// once; a minion's own second try is a second return, which is what it is to a stock master. After Close the next
+// process can open the journals at once. DESIGN.md has the invariants that this package and others keep together, the
+// crash points, bounds and tests.
 package returns

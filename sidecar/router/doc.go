@@ -10,8 +10,8 @@
 //   - A command is one entry of the list a stock master exposes (salt/master.py:ClearFuncs.expose_methods and
 //     AESFuncs.expose_methods, plus _auth, which channel/server.py intercepts). Commands in commands.go is the one
 //     table of them; a test compares it with every installed Salt.
-//   - The publisher of a jid is the node whose master published the job: told by the master_id that minions echo, else
-//     by the Jobs table.
+//   - The publisher of a jid is the node whose master published the job: known from the master_id that minions echo,
+//     else from the Jobs table.
 //   - A node is usable when it is alive and its master answers.
 //   - A return is kept (Keep) for a publisher that is a member but not alive; once it has left the cluster, the ring's
 //     owner of the jid is its publisher.

@@ -10,10 +10,10 @@
 // (relaylimit.go) and ends here.
 //
 // Promises: "rejected" is never an answer to a trouble of ours, because minions exit on it; a sign-in that cannot be
-// decided is not answered (the minion tries again) or, when consensus has no quorum, answered "pending". Sign-ins wait
-// in one bounded queue (queue: who goes first, who is given up), use no more than their share of the CPUs (budget), so
-// that a storm never starves requests, and cost nothing once the minion has hung up. A minion costs one computation at
-// a time however often it asks. Ids that the cluster does not know are let through to the master at a rate (turnstile);
-// beyond it they hear "pending" and nothing is kept. `salt/auth` is fired once: here for what was answered here, by the
-// master for what it decided, on whichever node that is.
+// decided is not answered (the minion tries again) or, when consensus has no quorum, answered "pending". Sign-ins
+// wait in one bounded queue (queue: which goes first, which is dropped), use no more than their share of the CPUs
+// (budget), so that a storm never starves requests, and cost nothing once the minion has hung up. A minion costs one
+// computation at a time however often it asks. Ids that the cluster does not know are let through to the master at a
+// rate (turnstile); beyond it they get "pending" and nothing is kept. `salt/auth` is fired once: here for what was
+// answered here, by the master for what it decided, on whichever node that is.
 package signin

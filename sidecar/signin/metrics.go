@@ -22,7 +22,7 @@ func newMetrics(reg prometheus.Registerer, s *Service) *metrics {
 	return &metrics{
 		outcomes: f.NewCounterVec("requests_total", "Sign-ins (_auth), by outcome.", "outcome"),
 		seconds:  f.NewHistogram("compute_seconds", "Time to compute one accepting reply.", 0.0005, 2, 12),
-		wait:     f.NewHistogram("wait_seconds", "Time from a sign-in's arrival until it is looked at.", 0.001, 2.5, 12),
+		wait:     f.NewHistogram("wait_seconds", "Time from a sign-in's arrival until it is processed.", 0.001, 2.5, 12),
 	}
 }
 

@@ -2,9 +2,9 @@
 // least once and in order, whatever is killed or loses power when. saltclusterd keeps the returns of minions in it
 // between the acknowledgement and the master's job cache.
 //
-// In: records (a load and what its envelope told) from any number of goroutines. Out: batches to consumers, each with a
-// cursor of its own, so that one which waits (for the master's event bus) does not hold up another (which writes
-// files).
+// In: records (a load and the facts of its envelope) from any number of goroutines. Out: batches to consumers, each
+// with a cursor of its own, so that one which waits (for the master's event bus) does not hold up another (which
+// writes files).
 //
 // Promises:
 //   - One fsync serves all appends that wait at that time. An append that failed was not acknowledged, and says why:

@@ -117,7 +117,7 @@ func (p *Page) servePage(w http.ResponseWriter, r *http.Request) {
 	var out bytes.Buffer
 	if err := p.page.Execute(&out, makeView(g, p.c.Series.Lines(), p.c.Now())); err != nil {
 		p.c.Logger.Error("status page not made", "err", err)
-		http.Error(w, "the page cannot be made; the log says why", http.StatusInternalServerError)
+		http.Error(w, "the page cannot be rendered; the log says why", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -1,5 +1,5 @@
-// Package trace tells an OpenTelemetry collector the way of some requests: when a minion's request came, how long it
-// took to be opened, judged by the wall and routed, where it was carried out (this node's master, another node, a
+// Package trace sends traces of some requests to an OpenTelemetry collector: when a minion's request came, how long
+// it took to be opened, judged by the wall and routed, where it was carried out (this node's master, another node, a
 // journal, the bus), and when it was answered.
 //
 // A Request is the trace of one request on one node: a span for the whole and one for each step, which follow each

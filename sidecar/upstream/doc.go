@@ -6,9 +6,9 @@
 //
 // Promises:
 //   - one request in flight per connection: the pooled ROUTER of 3008 reads the third part as the payload, so replies
-//     cannot be told apart by a request number. A connection whose request was given up is drained of its stale
-//     reply or closed, never handed to another request before;
-//   - bounded connections, a bounded queue with deadlines in which senders take turns, nothing waits for ever;
+//     cannot be matched by a request number. A connection whose request was given up is drained of its stale reply or
+//     closed, never handed to another request before;
+//   - bounded connections, a bounded queue with deadlines in which senders take turns, nothing waits forever;
 //   - a sender has no more calls under way than PerSender or PerWaiter, those included that were given up and that the
 //     master still works on;
 //   - nothing is ever sent twice. Retryable tells whether a failed request was certainly never handed to the master;

@@ -2,7 +2,7 @@
 // weakness of some Salt went through, for masters of all versions at once.
 //
 // In: what was peeked from an opened request (saltwire.Peek), which sidecar/guard has found to be its sender's own.
-// Out: a Verdict: it passes, it is refused and what its sender hears, or it proceeds without what must not be in it.
+// Out: a Verdict: it passes, it is refused with an answer to its sender, or it proceeds without the forbidden parts.
 // Flaws that show before a request is opened (its shape, the id, the token, commands in clear) are sidecar/guard's to
 // find; its findings are counted here by the rule they belong to, so that there is one list of rules.
 //
@@ -16,9 +16,9 @@
 //     such a master has syndics.
 //   - A Minion is what is remembered of one: the highest payload version it has proven to speak, and its budget.
 //
-// Promises: a request that a stock minion of a supported version makes in the course of its work is never refused (with
-// the modes that are the defaults; what a site has its minions do beyond that, log shows before it is enforced); who is
-// refused hears what a stock master would answer where such a one refuses, so that no minion signs in again or exits
-// because of it; no check allocates unless it finds something, or has to make an id to look for; memory is bounded.
-// Logs and reasons hold nothing of a request but ids.
+// Promises: a request that a stock minion of a supported version makes in the course of its work is never refused (in
+// the default modes; for other uses, mode log shows the effect before a rule is enforced); a refused sender gets the
+// answer of a stock master that refuses, so that no minion signs in again or exits because of it; no check allocates
+// unless it finds something, or has to make an id to look for; memory is bounded. Logs and reasons hold nothing of a
+// request but ids.
 package wall

@@ -157,7 +157,7 @@ var Rules = [rules]Info{
 	},
 	Budget: {
 		Name: "budget",
-		Doc:  "a minion's requests and their answers stay within minion_request_rate, minion_request_bytes and minion_answer_bytes; what is a little beyond waits, the rest is not answered, and comes again; none publishes with a timeout of more than five minutes, or registers more than 20,000 resources",
+		Doc:  "a minion's requests and their answers stay within minion_request_rate, minion_request_bytes and minion_answer_bytes; what is a little above them waits, the rest is not answered, and minions send it again; none publishes with a timeout of more than five minutes, or registers more than 20,000 resources",
 	},
 }
 

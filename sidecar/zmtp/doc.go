@@ -4,7 +4,7 @@
 //
 // It owns no socket of its own and starts no goroutine. Bytes go into a
 // Decoder, which may be fed any number of them at a time, down to one, and
-// tells what they mean; the Append functions produce the bytes of the other
+// returns their meaning; the Append functions produce the bytes of the other
 // direction. Client is the blocking convenience over a connection that its
 // caller has made.
 //

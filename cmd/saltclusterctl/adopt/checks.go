@@ -346,9 +346,9 @@ func (c *checks) checkMaster(after *localmaster.Config) {
 func (c *checks) checkUnusual() {
 	m := c.site.Master
 	if m.Bool("external_auth") && len(c.site.Own.Edge.AllowClearCommands) == 0 {
-		c.addFinding("salt-api", doctor.Warn, "external_auth", "is set, so a salt-api may use this master",
-			"saltclusterd refuses commands from the network, so it would refuse a salt-api on another host",
-			"for a salt-api on this host: nothing; on another host: set allow_clear_commands in "+c.site.Asked.Own)
+		c.addFinding("salt-api", doctor.Warn, "external_auth", "is set, so programs on other hosts may use this master",
+			"saltclusterd refuses commands from the network, so it would refuse those of Salt's Python client on another host",
+			"for a salt-api on this host: nothing; for that client on another host: set allow_clear_commands in "+c.site.Asked.Own)
 	}
 }
 

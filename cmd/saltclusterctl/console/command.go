@@ -23,7 +23,7 @@ func CompleteCommand(c *cli.Command) *cli.Command {
 		&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Value: "table",
 			Usage: "`FORMAT` of the output: " + strings.Join(Formats, ", ")},
 		&cli.BoolFlag{Name: "no-color", Aliases: []string{"no-colour"},
-			Usage: "no colours, on a terminal either; as NO_COLOR does"},
+			Usage: "no colours, not even on a terminal; NO_COLOR does the same"},
 		&cli.StringFlag{Name: "socket",
 			Usage: "admin socket (`PATH`) of saltclusterd; default: $SALTCLUSTER_SOCKET, then its configuration"},
 		&cli.StringFlag{Name: "config", Usage: "main configuration file (`PATH`); default: $SALTCLUSTER_CONFIG, then " +

@@ -34,7 +34,7 @@ func OpenReplaced(path string) (*os.File, error) {
 }
 
 func refuseIrregular(path string) error {
-	return Refusedf("name another file", "%s is there and is not a regular file", path)
+	return Refusedf("name another file", "%s exists and is not a regular file", path)
 }
 
 // OpenInput opens a file that an operator names, which may be a pipe: <(command) of a shell is one. Waiting for

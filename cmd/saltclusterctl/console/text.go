@@ -57,7 +57,7 @@ func WriteNew(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return &adminapi.Error{Code: adminapi.CodeInternal, Message: path + ": file exists",
-			Hint: "name another file, or take that one away"}
+			Hint: "name another file, or move that one away"}
 	}
 	if err != nil {
 		return err

@@ -37,14 +37,14 @@ func Addresses(bound []string, advertise string, have []netip.Addr) []Finding {
 	for _, s := range bound {
 		if !has(s) {
 			out = append(out, Finding{Check: check, Level: Fail, Where: s,
-				What: "stands in the option interface, and this host does not have it",
+				What: "is listed in the option interface, but this host does not have it",
 				Why:  "4505 and 4506 cannot be opened there; a floating address (keepalived) belongs to a load balancer, not to a node", Next: "ip addr; then correct interface, or leave it out for all addresses"})
 		}
 	}
 	if advertise != "" && !has(advertise) {
 		out = append(out, Finding{Check: check, Level: Warn, Where: advertise,
-			What: "stands in the option cluster_advertise, and this host does not have it",
-			Why:  "the other nodes go there: right behind NAT only, when the port is forwarded to this host", Next: "ip addr; then correct cluster_advertise"})
+			What: "is the value of cluster_advertise, but this host does not have it",
+			Why:  "the other nodes connect to it: correct only behind NAT, if the port is forwarded to this host", Next: "ip addr; then correct cluster_advertise"})
 	}
 	if len(out) == 0 {
 		out = append(out, ok(check, "", "this host has the addresses that the options name"))

@@ -9,7 +9,7 @@ import (
 // maxFrame bounds what a server may send at once, in bytes. The client library believes any length it is told.
 const maxFrame = 1 << 20
 
-var errFrame = errors.New("it sends a frame that is too large: is this ZeroMQ?")
+var errFrame = errors.New("it sends a frame that is too large, so it may not be ZeroMQ")
 
 const greetingSize = 64
 

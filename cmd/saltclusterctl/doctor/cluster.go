@@ -25,9 +25,9 @@ const (
 
 // clockWhy and clockNext are what comes of a clock that is off, and what to do.
 const (
-	clockWhy = "eauth tokens, keep_jobs and request_server_ttl go by the clock: tokens expire early (Authentication failure of type " +
+	clockWhy = "eauth tokens, keep_jobs and request_server_ttl depend on the clock: tokens expire early (Authentication failure of type " +
 		"\"token\"), requests are dropped as expired (Salt request timed out)"
-	clockNext = "timedatectl, chronyc tracking; let all nodes use the same time servers"
+	clockNext = "timedatectl; chronyc tracking; then configure the same time servers on all nodes"
 )
 
 // WithoutKnown leaves out the peers that do not answer and that the status reports already: one cause is one finding.
@@ -55,13 +55,13 @@ func Clocks(self string, peers []adminapi.CheckupPeer) []Finding {
 		if p.Error != "" {
 			out = append(out, Finding{
 				Check: "peers", Level: Fail, Where: p.Node, What: "does not answer on " + p.Address + ": " + p.Error,
-				Why:  "its minions reach the others, its jobs and keys wait for it; when a majority is away no key can be accepted",
+				Why:  "its minions use the other nodes; jobs and key changes made there wait. Without a majority, no key can be accepted",
 				Next: "on that host: systemctl status saltclusterd; between the hosts: tcp and udp of the peer port (cluster_pool_port) must pass both ways",
 			})
 			continue
 		}
 		if p.Skew == nil {
-			out = append(out, skip(check, p.Node, "runs a saltclusterd that does not tell its time"))
+			out = append(out, skip(check, p.Node, "runs a saltclusterd that does not report its time"))
 			continue
 		}
 		skew := own + fromSeconds(*p.Skew)
@@ -139,7 +139,7 @@ func Versions(members []adminapi.Member) []Finding {
 	if len(ours) > 1 {
 		out = append(out, Finding{Check: check, Level: Warn,
 			What: "nodes run different versions of saltclusterd: " + versionList(ours),
-			Why:  "new abilities wait until all nodes have them", Next: "install the newer one everywhere, then on each: saltclusterctl upgrade"})
+			Why:  "new features stay off until all nodes have them", Next: "install the newer one everywhere, then on each: saltclusterctl upgrade"})
 	}
 	if len(salts) > 1 {
 		out = append(out, Finding{Check: check, Level: OK,
@@ -195,12 +195,12 @@ func Names(ctx context.Context, names []string) []Finding {
 		switch {
 		case err != nil:
 			out = append(out, Finding{Check: check, Level: Fail, Where: host, What: "does not resolve: " + wording.Cause(err),
-				Why:  "this node does not find its peers at its first start; minions that use such a name log DNS lookup or connection check of '" + host + "' failed",
+				Why:  "this node cannot find its peers at its first start; minions that use such a name log DNS lookup or connection check of '" + host + "' failed",
 				Next: "getent hosts " + host + "; repair DNS or /etc/hosts, or write addresses"})
 		case slices.ContainsFunc(addrs, loopbackAddr):
 			out = append(out, Finding{Check: check, Level: Fail, Where: host,
 				What: "resolves to " + strings.Join(addrs, " ") + ", which is this host itself",
-				Why:  "Debian writes the host's own name as 127.0.1.1 into /etc/hosts: who uses it never leaves the host", Next: "write its real address into /etc/hosts"})
+				Why:  "Debian maps the host's own name to 127.0.1.1 in /etc/hosts: connections to it never leave the host", Next: "write its real address into /etc/hosts"})
 		default:
 			out = append(out, ok(check, host, "is "+strings.Join(addrs, " ")))
 		}

@@ -1,5 +1,5 @@
-// Package doctor finds what is wrong around a node of the cluster: on its
-// host, between the nodes, and on the way of the minions to them.
+// Package doctor finds what is wrong around a node of the cluster: on its host,
+// between the nodes, and on the path of the minions to them.
 //
 // In: what saltclusterd says (package adminapi), what the kernel shows below
 // /proc, files of Salt, an HAProxy configuration, the network. Out: Findings,

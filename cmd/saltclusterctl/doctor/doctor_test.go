@@ -287,8 +287,8 @@ func TestKeysAndCertificates(t *testing.T) {
 	}
 	crt = filepath.Join(dir, peer.CertFile)
 	for now, want := range map[time.Time]string{
-		time.Now().AddDate(0, 0, 1):  "never expires; the roster decides who belongs",
-		time.Now().AddDate(0, 0, -2): "which no node looks at", // the clock is wrong, or was
+		time.Now().AddDate(0, 0, 1):  "never expires; the member list decides which nodes belong",
+		time.Now().AddDate(0, 0, -2): "which no node checks", // the clock is wrong, or was
 	} {
 		if got := Certificate(crt, now); levels(got) != "ok" || !strings.Contains(got[0].What, want) {
 			t.Errorf("%s: %+v", now, got)

@@ -30,7 +30,7 @@ func Permissions(who Account, paths []Path) []Finding {
 		info, err := os.Stat(p.Path)
 		switch {
 		case errors.Is(err, fs.ErrPermission):
-			out = append(out, skip(check, p.Path, "run it as root to look there"))
+			out = append(out, skip(check, p.Path, "run it as root to check this"))
 			continue
 		case errors.Is(err, fs.ErrNotExist):
 			continue // it is made when it is needed
@@ -47,21 +47,21 @@ func Permissions(who Account, paths []Path) []Finding {
 			out = append(out, Finding{
 				Check: check, Level: Fail, Where: p.Path,
 				What: fmt.Sprintf("belongs to uid %d with mode %04o, and saltclusterd runs as uid %d", st.Uid, mode, who.UID),
-				Why:  "what the cluster decides does not reach this master's files (keys: Authentication denied, minions stay unaccepted here)",
+				Why:  "the cluster's decisions do not reach this master's files (keys: Authentication denied, minions stay unaccepted here)",
 				Next: fmt.Sprintf("run saltclusterd as the master's user, or: chown -R %d %s", who.UID, p.Path),
 			})
 		}
 		if p.Secret && mode&0o007 != 0 {
 			out = append(out, Finding{
 				Check: check, Level: Fail, Where: p.Path,
-				What: fmt.Sprintf("has mode %04o: every user of this host may read it", mode),
-				Why:  "it holds keys: a user who has them can pose as the master or as this node",
+				What: fmt.Sprintf("has mode %04o: every user of this host can read it", mode),
+				Why:  "it contains keys: a user who has them can impersonate the master or this node",
 				Next: "chmod o-rwx " + p.Path,
 			})
 		}
 	}
 	if len(out) == 0 {
-		out = append(out, ok(check, "", fmt.Sprintf("uid %d can write where it must", who.UID)))
+		out = append(out, ok(check, "", fmt.Sprintf("uid %d can write everywhere it has to", who.UID)))
 	}
 	return out
 }
@@ -82,7 +82,7 @@ func readSmall(path string) ([]byte, error) {
 func Identity(path, cluster string) []Finding {
 	return compareKey(path, cluster, Finding{
 		Check: "identity", Level: Fail, What: "is not the cluster's master.pub",
-		Why: "the salt-master presents another identity than the other nodes: minions stop with The master key has changed, " +
+		Why: "the salt-master has a different identity from the other nodes: minions stop with The master key has changed, " +
 			"the salt master could have been subverted, or Invalid master key",
 		Next: "systemctl restart saltclusterd, which installs the cluster's; then systemctl restart salt-master",
 	})
@@ -91,9 +91,9 @@ func Identity(path, cluster string) []Finding {
 // MinionsMaster compares the key that a minion on this host has pinned with the cluster's.
 func MinionsMaster(path, cluster string) []Finding {
 	return compareKey(path, cluster, Finding{
-		Check: "identity", Level: Warn, What: "the minion of this host has pinned another master.pub than the cluster's",
-		Why:  "if the cluster is its master, it logs The master key has changed and does not start; after a move from another master that is so on every minion",
-		Next: "only when you know why: remove the file on the minion and restart it; or keep the old master's key as the cluster's identity (bootstrap on that master)",
+		Check: "identity", Level: Warn, What: "the minion of this host has stored a master.pub that is not the cluster's",
+		Why:  "if the cluster is its master, it logs The master key has changed and does not start; after a move from another master, this affects every minion",
+		Next: "if you know why: remove the file on the minion and restart it; or keep the old master's key as the cluster's identity (bootstrap on that master)",
 	})
 }
 
@@ -128,21 +128,21 @@ func Certificate(path string, now time.Time) []Finding {
 	block, _ := pem.Decode(raw)
 	if block == nil {
 		return []Finding{{Check: check, Level: Fail, Where: path, What: "is not a certificate",
-			Why:  "this node cannot talk with the others",
+			Why:  "this node cannot communicate with the others",
 			Next: newCertificate}}
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		return []Finding{{Check: check, Level: Fail, Where: path, What: "cannot be read: " + err.Error(),
-			Why:  "this node cannot talk with the others",
+			Why:  "this node cannot communicate with the others",
 			Next: newCertificate}}
 	}
 	if cert.NotAfter.Year() > 9000 && !now.Before(cert.NotBefore) {
-		return []Finding{ok(check, path, "never expires; the roster decides who belongs")}
+		return []Finding{ok(check, path, "never expires; the member list decides which nodes belong")}
 	}
 	// Whoever reads this beside openssl x509 shall not take a node apart that works (gossip/peer:
 	// TestDial_CertificateDates).
 	return []Finding{ok(check, path,
-		fmt.Sprintf("is dated %s to %s, which no node looks at; the roster decides who belongs",
+		fmt.Sprintf("is dated %s to %s, which no node checks; the member list decides which nodes belong",
 			cert.NotBefore.UTC().Format(time.DateOnly), cert.NotAfter.UTC().Format(time.DateOnly)))}
 }

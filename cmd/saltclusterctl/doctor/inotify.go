@@ -16,7 +16,7 @@ func Inotify(proc string, pid int) []Finding {
 	const check = "inotify"
 	uid, found := uidOf(proc, strconv.Itoa(pid))
 	if !found {
-		return []Finding{skip(check, "", "saltclusterd does not run, or belongs to another namespace")}
+		return []Finding{skip(check, "", "saltclusterd is not running, or is in another namespace")}
 	}
 	watches, instances, complete := watchesOf(proc, uid)
 	var out []Finding
@@ -26,7 +26,7 @@ func Inotify(proc string, pid int) []Finding {
 	}{{"max_user_watches", watches}, {"max_user_instances", instances}} {
 		limit, err := readNumber(filepath.Join(proc, "sys/fs/inotify", l.name))
 		if err != nil {
-			return append(out, skip(check, l.name, "the kernel does not say: "+err.Error()))
+			return append(out, skip(check, l.name, "the kernel does not report it: "+err.Error()))
 		}
 		level, what := OK, fmt.Sprintf("%d of %d are used by uid %d", l.used, limit, uid)
 		if 10*l.used >= 8*limit {

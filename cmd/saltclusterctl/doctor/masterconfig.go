@@ -18,15 +18,15 @@ func MasterConfig(path string, major int) []Finding {
 	case err != nil:
 		return []Finding{{
 			Check: "master", Level: Fail, What: err.Error(),
-			Why:  "neither the salt-master nor saltclusterd starts with it; those that run keep the previous one",
-			Next: "mend it; then: systemctl start salt-master saltclusterd",
+			Why:  "neither the salt-master nor saltclusterd starts with it; running ones keep the previous configuration",
+			Next: "correct it; then: systemctl start salt-master saltclusterd",
 		}}
 	}
 	var out []Finding
 	for _, w := range cfg.Warnings {
 		out = append(out, Finding{
-			Check: "master", Level: Warn, What: w, Why: "the salt-master leaves this file out, and runs without what it says",
-			Next: "mend it; then: systemctl restart salt-master",
+			Check: "master", Level: Warn, What: w, Why: "the salt-master ignores this file, and runs without its options",
+			Next: "correct it; then: systemctl restart salt-master",
 		})
 	}
 	if len(out) == 0 {

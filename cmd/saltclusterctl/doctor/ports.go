@@ -34,17 +34,16 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 		case l.Addr.Addr().IsUnspecified():
 			out = append(out, Finding{
 				Check: "ports", Level: Fail, Where: l.Addr.String(), What: processName(l) + " listens on all addresses of this host",
-				Why:  "saltclusterd cannot open the port, and minions reach this one master past the cluster",
+				Why:  "saltclusterd cannot open the port, and minions connect to this master directly, bypassing the cluster",
 				Next: "put 'interface: 127.0.0.1' into /etc/salt/master.d/zz-saltclusterd.conf, then: systemctl restart salt-master saltclusterd",
 			})
 		case l.Addr.Addr().IsLoopback():
 			loopback[port] = true
 		default:
 			out = append(out, Finding{
-				Check: "ports", Level: Fail, Where: l.Addr.String(), What: processName(l) + " listens where saltclusterd should",
-				Why: "minions that come to this address do not reach the cluster",
-				Next: "move it away: the salt-master by 'interface: 127.0.0.1' in /etc/salt/master.d/zz-saltclusterd.conf; a load balancer that has an " +
-					"address of its own here, by naming the others in the option interface of saltclusterd; then restart both",
+				Check: "ports", Level: Fail, Where: l.Addr.String(), What: processName(l) + " listens on a port that saltclusterd needs",
+				Why:  "minions that connect to this address do not reach the cluster",
+				Next: "move it: the salt-master with 'interface: 127.0.0.1' in /etc/salt/master.d/zz-saltclusterd.conf; if a load balancer has its own address on this host, list the other addresses in saltclusterd's option interface. Then restart both",
 			})
 		}
 	}

@@ -65,15 +65,15 @@ func (t Target) probeRequest(ctx context.Context) Finding {
 	where := net.JoinHostPort(t.Host, strconv.Itoa(t.RetPort))
 	c, err := openClient(ctx, where, zmq4.Req)
 	if err != nil {
-		return t.refusalFinding(where, err, "minions there cannot sign in nor return: Salt request timed out, Minion did not return")
+		return t.refusalFinding(where, err, "minions there can neither sign in nor return: Salt request timed out, Minion did not return")
 	}
 	defer c.Close()
 	begun := time.Now()
 	if err := sendEcho(ctx, c, ""); err != nil {
 		return Finding{
 			Check: "probe", Level: Fail, Where: t.Name + " " + where,
-			What: "takes connections and does not answer requests: " + errorText(err),
-			Why:  "minions wait in vain: Salt request timed out, Unable to sign_in to master",
+			What: "accepts connections but does not answer requests: " + errorText(err),
+			Why:  "minions get no answer: Salt request timed out, Unable to sign_in to master",
 			Next: "saltclusterctl status on " + t.Name + "; behind a load balancer: saltclusterctl doctor --haproxy FILE",
 		}
 	}
@@ -81,23 +81,23 @@ func (t Target) probeRequest(ctx context.Context) Finding {
 	if err := sendEcho(ctx, c, strings.Repeat("x", large)); err != nil {
 		return Finding{
 			Check: "probe", Level: Fail, Where: t.Name + " " + where,
-			What: fmt.Sprintf("answers small requests, and none of %d bytes: %s", large, errorText(err)),
-			Why:  "somewhere on the way packets of full size are lost (MTU): test.ping works, states and large returns do not (Minion did not return, Salt request timed out)",
-			Next: "compare the MTU of all interfaces on the way (ip link), and let ICMP type 3 code 4 through; try: ping -M do -s 1472 " + t.Host,
+			What: fmt.Sprintf("answers small requests, but none of %d bytes: %s", large, errorText(err)),
+			Why:  "full-size packets are lost on the path (MTU): test.ping works, but states and large returns do not (Minion did not return, Salt request timed out)",
+			Next: "compare the MTU of all interfaces on the path (ip link), and allow ICMP type 3 code 4; try: ping -M do -s 1472 " + t.Host,
 		}
 	}
-	return ok("probe", t.Name+" "+where, fmt.Sprintf("answers requests, in %s", took.Round(100*time.Microsecond)))
+	return ok("probe", t.Name+" "+where, fmt.Sprintf("answers requests in %s", took.Round(100*time.Microsecond)))
 }
 
 func (t Target) refusalFinding(where string, err error, why string) Finding {
 	f := Finding{Check: "probe", Level: Fail, Where: t.Name + " " + where, Why: why}
 	switch {
 	case errors.Is(err, errHandshake):
-		f.What = "takes connections, but does not speak ZeroMQ: " + errorText(err)
-		f.Next = "what listens there? ss -ltnp on that host; behind HAProxy: saltclusterctl doctor --haproxy FILE (mode http? proxy_protocol?)"
+		f.What = "accepts connections, but does not speak ZeroMQ: " + errorText(err)
+		f.Next = "check what listens there: ss -ltnp on that host; behind HAProxy: saltclusterctl doctor --haproxy FILE (mode http? proxy_protocol?)"
 	default:
 		f.What = "cannot be reached: " + errorText(err)
-		f.Next = "saltclusterctl status on " + t.Name + "; is a firewall in between? nc -vz " + t.Host
+		f.Next = "saltclusterctl status on " + t.Name + "; check for a firewall in between: nc -vz " + t.Host
 	}
 	return f
 }
@@ -149,7 +149,7 @@ func sendEcho(ctx context.Context, c *client, filling string) error {
 		}
 		if m.Type != zmq4.CmdMsg {
 			if !bytes.Contains(m.Bytes(), []byte("ping")) {
-				return errors.New("it answers something else: is this a salt-master's port?")
+				return errors.New("it gives an unexpected answer: check that this is a salt-master's port")
 			}
 			return nil
 		}
@@ -160,14 +160,14 @@ func sendEcho(ctx context.Context, c *client, filling string) error {
 // errorText is an error without the library's own preface.
 func errorText(err error) string {
 	if t, okay := errors.AsType[net.Error](err); okay && t.Timeout() {
-		return "nothing came in time"
+		return "no answer in time"
 	}
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err,
 		syscall.EPIPE):
 		return "the connection was closed"
 	case errors.Is(err, errHandshake):
-		return "what it says is another protocol's"
+		return "it uses another protocol"
 	}
 	return strings.ReplaceAll(wording.Cause(err), "zmq4: ", "")
 }

@@ -14,8 +14,8 @@ import (
 func TestProbeOfAnotherProtocol(t *testing.T) {
 	for says, want := range map[string]string{
 		"HTTP/1.1 400 Bad Request\r\n" + strings.Repeat(" ",
-			64): "takes connections, but does not speak ZeroMQ: what it says is another protocol's",
-		"": "takes connections, but does not speak ZeroMQ: the connection was closed",
+			64): "accepts connections, but does not speak ZeroMQ: it uses another protocol",
+		"": "accepts connections, but does not speak ZeroMQ: the connection was closed",
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -43,8 +43,8 @@ func Roots(who Account, dirs, ignore []string) []Finding {
 		}
 		out = append(out, Finding{
 			Check: "permissions", Level: Warn, Where: l.first, What: what,
-			Why:  "saltclusterd runs as the salt-master's user: what is edited on another node is not installed here, and this node stays behind",
-			Next: l.adviceText() + "; or cluster_roots_sync: 'off', where something else fills it on each node",
+			Why:  "saltclusterd runs as the salt-master's user: edits made on other nodes are not installed here, and this node stays behind",
+			Next: l.adviceText() + "; or set cluster_roots_sync: 'off' if another program fills it on each node",
 		})
 	}
 	return out

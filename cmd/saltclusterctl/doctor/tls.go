@@ -32,7 +32,7 @@ func TLS(master *localmaster.Config, who Account, required bool, now time.Time) 
 			out = append(out, Finding{Check: check, Level: level, Where: master.SetBy("ssl"), What: f.Message, Why: why, Next: f.Fix})
 		}
 	}
-	add(refused, "a minion whose option ssl is set does not connect to this node")
+	add(refused, "minions with the option ssl cannot connect to this node")
 	if options == nil && required && len(out) == 0 {
 		return []Finding{{Check: check, Level: Fail, Where: "cluster_require_tls",
 			What: "minions without TLS are refused, and the master has no option ssl",
@@ -49,19 +49,19 @@ func TLS(master *localmaster.Config, who Account, required bool, now time.Time) 
 	loaded, err := options.Load()
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return append(out, skip(check, "", "run it as root to look at the certificates: "+err.Error()))
+		return append(out, skip(check, "", "run it as root to check the certificates: "+err.Error()))
 	case err != nil:
 		return append(out, Finding{Check: check, Level: Fail, Where: master.SetBy("ssl"), What: err.Error(),
-			Why:  "a minion whose option ssl is set does not connect to this node, when saltclusterd is started anew at the latest",
-			Next: "mend the file; it is read again within seconds"})
+			Why:  "minions with the option ssl cannot connect to this node, at the latest after the next start of saltclusterd",
+			Next: "correct the file; it is read again within seconds"})
 	}
 	key := files[len(files)-1]
 	if info, err := os.Stat(key); err == nil && info.Mode().Perm()&0o007 != 0 {
 		out = append(out, Finding{Check: check, Level: Fail, Where: key,
-			What: fmt.Sprintf("has mode %04o: every user of this host may read it", info.Mode().Perm()),
-			Why:  "a user who has this key can pose as a master", Next: "chmod o-rwx " + key})
+			What: fmt.Sprintf("has mode %04o: every user of this host can read it", info.Mode().Perm()),
+			Why:  "a user who has this key can impersonate a master", Next: "chmod o-rwx " + key})
 	}
-	add(loaded.Examine(now), "minions whose option ssl is set lose their connection, or do not connect again")
+	add(loaded.Examine(now), "minions with the option ssl lose their connection, or cannot reconnect")
 	if len(out) > 0 {
 		return out
 	}
@@ -92,7 +92,7 @@ func readable(check, file string, who Account) []Finding {
 			return []Finding{{Check: check, Level: Fail, Where: file,
 				What: fmt.Sprintf("cannot be read by the user %s: %s belongs to uid %d with mode %04o", who.Name, path, st.Uid,
 					info.Mode().Perm()),
-				Why:  "saltclusterd runs as that user: a minion whose option ssl is set does not connect to this node",
+				Why:  "saltclusterd runs as that user: minions with the option ssl cannot connect to this node",
 				Next: fmt.Sprintf("chgrp %s %s; chmod g+r %s, and g+x for its directories", who.mainGroup(), file, file)}}
 		}
 		if path == "/" || path == "." {

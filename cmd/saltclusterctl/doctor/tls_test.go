@@ -38,7 +38,7 @@ func TestTLS(t *testing.T) {
 		"expired":             {ssl: all, who: root, cert: tlstest.Wanted{From: now.Add(-2 * day), To: now.Add(-day)}, levels: "fail", words: "has expired"},
 		"not yet valid":       {ssl: all, who: root, cert: tlstest.Wanted{From: now.Add(day), To: now.Add(2 * day)}, levels: "fail", words: "is not valid before"},
 		"expires soon":        {ssl: all, who: root, cert: tlstest.Wanted{From: now.Add(-90 * day), To: now.Add(9 * day)}, levels: "warn", words: "expires in 8 days"},
-		"everybody's key":     {ssl: all, who: root, mode: 0o644, levels: "fail", words: "every user of this host may read it"},
+		"everybody's key":     {ssl: all, who: root, mode: 0o644, levels: "fail", words: "every user of this host can read it"},
 		"another user's key":  {ssl: all, who: salt, levels: "fail", words: "cannot be read by the user salt"},
 		"an unknown cipher":   {ssl: "{certfile: @/c.pem, cert_reqs: CERT_NONE, ciphers: 'HIGH:GOST', keyfile: @/k.pem}", who: root, levels: "warn", words: "GOST"},
 		"an unknown option":   {ssl: "{certfile: @/c.pem, key: @/k.pem, ca_certs: @/ca.pem}", who: root, levels: "fail", words: "ssl key is not an option"},

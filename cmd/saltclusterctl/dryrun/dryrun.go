@@ -91,7 +91,7 @@ func DrainForecast(st adminapi.Status, m adminapi.Member) Forecast {
 	if m.Draining {
 		f.Effects = []string{m.ID + " is drained, or being drained, already"}
 	} else if len(otherServing(st, m.ID)) == 0 {
-		f.Refused = "no other node serves minions (--force does it all the same)"
+		f.Refused = "no other node serves minions (--force overrides this)"
 	}
 	return f
 }
@@ -120,7 +120,7 @@ func RemoveForecast(st adminapi.Status, m adminapi.Member, force bool) Forecast 
 		}
 	}
 	need := voters/2 + 1
-	f.Effects = append(f.Effects, fmt.Sprintf("%s would be left, %d of them there; a majority is %d",
+	f.Effects = append(f.Effects, fmt.Sprintf("%s would remain, %d of them alive; a majority is %d",
 		wording.Plural(voters, "voter"), alive, need))
 	if text := asideForecast(m, force); text != "" {
 		f.Effects = append(f.Effects, text)
@@ -135,9 +135,9 @@ func RemoveForecast(st adminapi.Status, m adminapi.Member, force bool) Forecast 
 		f.Refused = "it is the last voter"
 	case alive < need && force:
 		f.Effects = append(f.Effects,
-			"the rest would be no majority: only saltclusterctl recover --force-new-cluster would help then")
+			"the rest would not be a majority: only saltclusterctl recover --force-new-cluster would help then")
 	case alive < need:
-		f.Refused = "the rest would be no majority (--force does it all the same)"
+		f.Refused = "the rest would not be a majority (--force overrides this)"
 	}
 	return f
 }
@@ -155,6 +155,6 @@ func asideForecast(m adminapi.Member, force bool) string {
 		return fmt.Sprintf("%s that its salt-master does not answer would stay on %s; no other node has them",
 			wording.Plural(m.Unanswered, "return"), m.ID)
 	}
-	return fmt.Sprintf("%s that its salt-master does not answer would be handed over to the others; what is damaged keeps it from being removed",
+	return fmt.Sprintf("%s that its salt-master does not answer would be handed over to the others; damaged returns prevent its removal",
 		wording.Plural(m.Unanswered, "return"))
 }

@@ -21,13 +21,13 @@ func Files(c *Config, openFiles int) []Finding {
 			found = append(found, Finding{
 				Level: Fail, What: fmt.Sprintf("maxconn %d of global needs %d open files, and %s is %d", c.MaxConn, need, whose,
 					limit),
-				Why: "HAProxy does not start (Cannot raise FD limit, FD limit too low); with no strict-limits it does, and takes no minions beyond that: " +
+				Why: "HAProxy does not start (Cannot raise FD limit, FD limit too low); with no strict-limits it starts, but accepts no minions beyond that: " +
 					"Minion did not return, Salt request timed out",
 				Next: next,
 			})
 		}
 	}
-	add(c.UlimitN, "ulimit-n", "remove ulimit-n: HAProxy finds out on its own what it needs")
+	add(c.UlimitN, "ulimit-n", "remove ulimit-n: HAProxy computes what it needs")
 	add(c.FDHardLimit, "fd-hard-limit", fmt.Sprintf("fd-hard-limit %d, or remove it", need))
 	add(openFiles, "what HAProxy may have on this host",
 		fmt.Sprintf("systemctl edit haproxy: [Service] LimitNOFILE=%d, then systemctl restart haproxy; "+

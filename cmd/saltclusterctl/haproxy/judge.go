@@ -38,9 +38,9 @@ func Judge(c *Config, f Facts) []Finding {
 	for _, of := range []side{f.publishSide(), f.requestSide()} {
 		routes := c.findRoutes(of)
 		if len(routes) == 0 {
-			j.addFinding(Fail, 0, fmt.Sprintf("nothing carries port %d", of.port),
-				"minions need both ports at the address they know their master by: Minion did not return, or Salt request timed out",
-				"take the sections that saltclusterctl haproxy --fragment prints")
+			j.addFinding(Fail, 0, fmt.Sprintf("no section forwards port %d", of.port),
+				"minions need both ports at their master's address: Minion did not return, or Salt request timed out",
+				"use the sections that saltclusterctl haproxy --fragment prints")
 		}
 		for _, r := range routes {
 			j.judgeRoute(r)
@@ -90,7 +90,7 @@ func (j *judge) judgeRoute(r route) {
 		}
 		for _, b := range p.Binds {
 			if b.TLS {
-				j.addFinding(Fail, b.Line, "the bind line ends TLS", "minions do not speak TLS over zeromq: no minion connects",
+				j.addFinding(Fail, b.Line, "the bind line terminates TLS", "minions do not speak TLS over zeromq: no minion connects",
 					"remove ssl from the bind line")
 			}
 		}
@@ -104,7 +104,7 @@ func (j *judge) judgeRoute(r route) {
 	j.judgePorts(r)
 	if r.back.Balance == "source" || r.back.StickTable {
 		j.addFinding(Warn, r.back.Line, r.back.Kind+" "+r.back.Name+" keeps each address on one node",
-			"minions behind one NAT all go to the same node, and Salt needs no such thing here", "balance leastconn, without stick-table")
+			"minions behind one NAT all go to the same node, and Salt does not need this", "balance leastconn, without stick-table")
 	}
 }
 
@@ -134,12 +134,12 @@ func (j *judge) judgeTimeouts(r route) {
 	}{{"client", "1m", r.front}, {"server", "1m", r.back}, {"connect", "5s", r.back}} {
 		if _, ok := t.p.Timeouts[t.name]; !ok {
 			j.addFinding(Warn, t.p.Line, fmt.Sprintf("%s %s has no timeout %s", t.p.Kind, t.p.Name, t.name),
-				"connections of hosts that are gone stay for ever and use up maxconn", "timeout "+t.name+" "+t.usual)
+				"connections of hosts that are gone stay open forever and use up maxconn", "timeout "+t.name+" "+t.usual)
 		}
 	}
 	if t, ok := r.back.Timeouts["connect"]; ok && t.Time > 10*time.Second {
 		j.addFinding(Warn, t.Line, "timeout connect is "+formatTime(t.Time),
-			"a minion waits that long for a node that has died before it gets another: Salt request timed out", "timeout connect 5s")
+			"a minion waits that long for a dead node before it is sent to another: Salt request timed out", "timeout connect 5s")
 	}
 	idle, line, ok := r.idleTime()
 	if !ok {
@@ -151,7 +151,7 @@ func (j *judge) judgeTimeouts(r route) {
 	}
 	if limit := j.facts.ForwardTimeout; idle < limit {
 		j.addFinding(Warn, line, fmt.Sprintf("connections to %d are cut after %s of silence", r.port, formatTime(idle)),
-			fmt.Sprintf("a request may take %s at the master, a pillar that renders slowly for one: the minion logs Salt request timed out", formatTime(limit)),
+			fmt.Sprintf("a request may take %s at the master, for example when a pillar renders slowly: the minion logs Salt request timed out", formatTime(limit)),
 			"timeout tunnel "+formatTime(requestTunnel)+" in that section")
 	}
 }
@@ -159,14 +159,14 @@ func (j *judge) judgeTimeouts(r route) {
 // publishIdle compares with the heartbeat: a fifth more than its interval may pass between two PINGs.
 func (j *judge) publishIdle(idle time.Duration, line int) {
 	beat := j.facts.Heartbeat
-	what := fmt.Sprintf("connections to %d are cut after %s of silence, the nodes send a PING every %s",
+	what := fmt.Sprintf("connections to %d are cut after %s of silence, but the nodes send a PING every %s",
 		j.facts.PublishPort, formatTime(idle), formatTime(beat))
 	switch {
 	case idle <= beat+beat/5:
 		j.addFinding(Fail, line, what, "minions lose their publications again and again without noticing: Minion did not return",
 			"timeout tunnel "+formatTime(publishTunnel)+" in that section, or a smaller heartbeat_interval on every node")
 	case idle < 2*beat+beat/2:
-		j.addFinding(Warn, line, what, "one PING that comes late cuts the minion off: Minion did not return",
+		j.addFinding(Warn, line, what, "a single late PING disconnects the minion: Minion did not return",
 			"timeout tunnel "+formatTime(publishTunnel)+" in that section")
 	}
 }
@@ -176,8 +176,8 @@ func (j *judge) judgeProbe(r route) {
 		return
 	}
 	if !r.back.Checked {
-		j.addFinding(Warn, r.back.Line, fmt.Sprintf("%s %s looks only whether port %d is open", r.back.Kind, r.back.Name, r.port),
-			"a node that is not ready, or shall be drained, gets minions all the same", "option httpchk GET "+r.probe)
+		j.addFinding(Warn, r.back.Line, fmt.Sprintf("%s %s only checks whether port %d is open", r.back.Kind, r.back.Name, r.port),
+			"a node that is not ready or is being drained still gets minions", "option httpchk GET "+r.probe)
 		return
 	}
 	path, _, _ := strings.Cut(r.back.HTTPCheck, "?")
@@ -189,17 +189,17 @@ func (j *judge) judgeProbe(r route) {
 				"saltclusterctl drain then ends all connections of the node at once instead of one after the other", "http-check disable-on-404")
 		}
 	case "/readyz":
-		j.addFinding(Warn, r.back.Line, fmt.Sprintf("%s %s asks /readyz", r.back.Kind, r.back.Name),
+		j.addFinding(Warn, r.back.Line, fmt.Sprintf("%s %s checks /readyz", r.back.Kind, r.back.Name),
 			"without a majority no node is ready, though all of them still serve minions: HAProxy would send all minions away", "option httpchk GET "+r.probe)
 	case other:
-		j.addFinding(Fail, r.back.Line, fmt.Sprintf("%s %s asks %s, which is about the other port", r.back.Kind, r.back.Name, other),
-			"the node gets minions that it cannot serve, or none though it could", "option httpchk GET "+r.probe)
+		j.addFinding(Fail, r.back.Line, fmt.Sprintf("%s %s checks %s, which is for the other port", r.back.Kind, r.back.Name, other),
+			"the node gets minions that it cannot serve, or none although it could serve them", "option httpchk GET "+r.probe)
 	case "/livez":
-		j.addFinding(Fail, r.back.Line, fmt.Sprintf("%s %s asks /livez", r.back.Kind, r.back.Name),
-			"a process that lives may still be catching up: minions are sent to closed ports", "option httpchk GET "+r.probe)
+		j.addFinding(Fail, r.back.Line, fmt.Sprintf("%s %s checks /livez", r.back.Kind, r.back.Name),
+			"a live process may still be catching up: minions are sent to closed ports", "option httpchk GET "+r.probe)
 	default:
-		j.addFinding(Fail, r.back.Line, fmt.Sprintf("%s %s asks for %s, which no node knows", r.back.Kind, r.back.Name, path),
-			"the answer is 404: HAProxy takes every node for drained or down", "option httpchk GET "+r.probe)
+		j.addFinding(Fail, r.back.Line, fmt.Sprintf("%s %s checks %s, which no node serves", r.back.Kind, r.back.Name, path),
+			"the answer is 404: HAProxy considers every node drained or down", "option httpchk GET "+r.probe)
 	}
 }
 
@@ -211,7 +211,7 @@ func (j *judge) judgeServers(r route) {
 		known := slices.ContainsFunc(j.facts.Servers, func(n Server) bool { return n.Name == s.Name || n.Address == s.Host })
 		if !known && len(j.facts.Servers) > 0 {
 			j.addFinding(Warn, s.Line, fmt.Sprintf("server %s (%s) is not a member of the cluster", s.Name, s.Host),
-				"minions sent there meet another master.pub: The master key has changed, or Invalid master key", "remove the line, or let the node join")
+				"minions sent there find a different master.pub: The master key has changed, or Invalid master key", "remove the line, or let the node join")
 		}
 	}
 	for _, n := range j.facts.Servers {
@@ -225,17 +225,17 @@ func (j *judge) judgeServers(r route) {
 func (j *judge) judgeServer(r route, s ServerLine) {
 	f := j.facts
 	if s.Port != 0 && s.Port != r.port {
-		j.addFinding(Fail, s.Line, fmt.Sprintf("server %s gets the connections of port %d on its port %d", s.Name, r.port, s.Port),
-			"what answers there is not what the minion wants: Minion did not return, Salt request timed out", fmt.Sprintf("%s:%d", s.Host, r.port))
+		j.addFinding(Fail, s.Line, fmt.Sprintf("server %s receives the connections of port %d on its port %d", s.Name, r.port, s.Port),
+			"the service there is not the one that the minion needs: Minion did not return, Salt request timed out", fmt.Sprintf("%s:%d", s.Host, r.port))
 	}
 	switch {
 	case !s.Check:
 		j.addFinding(Fail, s.Line, "server "+s.Name+" is not checked",
 			"minions are sent to it when it is down: Minion did not return, Salt request timed out", fmt.Sprintf("add: check port %d inter 1s fall 2 rise 2", f.HealthPort))
 	case r.back.Checked && f.HealthPort != 0 && s.CheckPort != f.HealthPort:
-		j.addFinding(Fail, s.Line, fmt.Sprintf("server %s is asked over HTTP on its port %d, not on health_listen", s.Name,
+		j.addFinding(Fail, s.Line, fmt.Sprintf("server %s is checked over HTTP on its port %d, not on health_listen", s.Name,
 			cmp.Or(s.CheckPort, s.Port)),
-			"4505 and 4506 do not speak HTTP: the node is always down for HAProxy", fmt.Sprintf("add: port %d", f.HealthPort))
+			"4505 and 4506 do not speak HTTP: HAProxy always considers the node down", fmt.Sprintf("add: port %d", f.HealthPort))
 	}
 	if s.Check && !s.Shutdown && r.name == f.publishSide().name {
 		j.addFinding(Warn, s.Line, "server "+s.Name+" lacks on-marked-down shutdown-sessions",
@@ -243,19 +243,19 @@ func (j *judge) judgeServer(r route, s ServerLine) {
 	}
 	if s.Agent && s.Weight < 20 {
 		j.addFinding(Warn, s.Line, fmt.Sprintf("server %s has an agent-check, and weight %d", s.Name, cmp.Or(s.Weight, 1)),
-			"after a recovery the agent asks for 10% of the weight, which is none", "add: weight 100")
+			"after a recovery the agent asks for 10% of the weight, which rounds to 0", "add: weight 100")
 	}
 	if s.TLS {
-		j.addFinding(Fail, s.Line, "server "+s.Name+" is spoken to with TLS", "4505 and 4506 do not speak TLS: no minion connects",
+		j.addFinding(Fail, s.Line, "server "+s.Name+" is configured with TLS", "4505 and 4506 do not speak TLS: no minion connects",
 			"remove ssl")
 	}
 	switch {
 	case s.Proxy && !f.ProxyProtocol:
-		j.addFinding(Fail, s.Line, "server "+s.Name+" has send-proxy, the nodes do not expect it",
-			"the node cuts every connection: no minion connects", "remove it, or set proxy_protocol: True and proxy_protocol_trusted on every node")
+		j.addFinding(Fail, s.Line, "server "+s.Name+" has send-proxy, but the nodes do not expect it",
+			"the node closes every connection: no minion connects", "remove it, or set proxy_protocol: True and proxy_protocol_trusted on every node")
 	case !s.Proxy && f.ProxyProtocol:
-		j.addFinding(Fail, s.Line, "server "+s.Name+" has no send-proxy, and the nodes insist on it (proxy_protocol: True)",
-			"the node cuts every connection: no minion connects", "add: send-proxy-v2")
+		j.addFinding(Fail, s.Line, "server "+s.Name+" has no send-proxy, but the nodes require it (proxy_protocol: True)",
+			"the node closes every connection: no minion connects", "add: send-proxy-v2")
 	}
 }
 
@@ -285,7 +285,7 @@ func (j *judge) judgePorts(r route) {
 		fmt.Sprintf("%s %s has %d minions: %s that is %d connections to each, and there are %d local ports for one address",
 			r.back.Kind,
 			r.back.Name, j.facts.Minions, when, each, ports),
-		"the kernel of HAProxy's host refuses those beyond it: Minion did not return, Salt request timed out",
+		"the kernel of HAProxy's host refuses further connections: Minion did not return, Salt request timed out",
 		"there: sysctl -w net.ipv4.ip_local_port_range='10240 65535', and the same line in /etc/sysctl.d; or more nodes")
 }
 
@@ -297,7 +297,7 @@ func (j *judge) judgeMaxConn() {
 	need := 2 * j.facts.Minions // a connection to each port
 	if j.cfg.MaxConn > 0 && j.cfg.MaxConn < need {
 		j.addFinding(Fail, 0, fmt.Sprintf("maxconn of global is %d, and %d minions need %d", j.cfg.MaxConn, j.facts.Minions, need),
-			"those beyond it hang in the queue of the kernel: Minion did not return, Salt request timed out", fmt.Sprintf("maxconn %d", 2*need+1000))
+			"connections beyond that wait in the kernel's queue: Minion did not return, Salt request timed out", fmt.Sprintf("maxconn %d", 2*need+1000))
 	}
 	for _, p := range j.cfg.Proxies {
 		carries := slices.ContainsFunc(p.Binds, func(b Bind) bool {
@@ -306,7 +306,7 @@ func (j *judge) judgeMaxConn() {
 		if carries && p.MaxConn > 0 && p.MaxConn < j.facts.Minions {
 			j.addFinding(Fail, p.Line, fmt.Sprintf("maxconn of %s %s is %d, and there are %d minions", p.Kind, p.Name, p.MaxConn,
 				j.facts.Minions),
-				"those beyond it wait until others leave: Minion did not return", fmt.Sprintf("maxconn %d", 2*j.facts.Minions+500))
+				"further minions wait until others disconnect: Minion did not return", fmt.Sprintf("maxconn %d", 2*j.facts.Minions+500))
 		}
 	}
 }

@@ -33,10 +33,10 @@ const (
 
 var file = template.Must(template.New("haproxy.cfg").Parse(`{{if not .Fragment -}}
 # HAProxy in front of the Salt masters of the cluster {{.Cluster}}; made by saltclusterctl haproxy.
-# Check it with: haproxy -c -f FILE. What is wrong with one that was changed: saltclusterctl doctor --haproxy FILE
+# Check it with: haproxy -c -f FILE. If it was changed: saltclusterctl doctor --haproxy FILE
 
 global
-    # Needs {{.Files}} open files: started by root it takes them by itself, else LimitNOFILE of its unit must allow them.
+    # Needs {{.Files}} open files: started by root it raises the limit itself, otherwise LimitNOFILE of its unit must allow them.
     maxconn {{.Limit}}
 {{- if .User}}
     user {{.User}}
@@ -69,11 +69,11 @@ listen {{.Name}}
     timeout server-fin 10s
     option clitcpka
     option srvtcpka
-    # A node that has just died is not tried again, which would cost a minion seconds, but the next one.
+    # Try the next node rather than one that has just died, which would cost a minion seconds.
     retries 2
     option redispatch 1
 {{- if $.HealthPort}}
-    # The node itself says whether minions may come. 404 is a drain: nobody new, and the node lets go who is there.
+    # The node reports whether it takes minions. 404 means drained: no new connections, and the node moves the existing ones.
     timeout check 3s
     option httpchk GET {{.Probe}}
     http-check disable-on-404
@@ -84,7 +84,7 @@ listen {{.Name}}
 {{end -}}
 {{- with .APISection}}
 # {{.About}}
-# A client stays on one node, because a session of rest_cherrypy is known to the salt-api that has made it.
+# A client stays on one node, because a session of rest_cherrypy is known only to the salt-api that created it.
 listen {{.Name}}
 {{- range .Binds}}
     bind {{.}}
@@ -153,7 +153,7 @@ func Write(f Facts, o Options) (string, error) {
 	}
 	if !o.NoRequest {
 		s := f.newSection(o, f.requestSide(), f.proxyOption(o.RequestProxy))
-		s.About, s.Balance = "Requests and returns: any of them may go to any node. A minion that was cut makes a new connection for its next one.", "roundrobin"
+		s.About, s.Balance = "Requests and returns: any of them may go to any node. A minion that was disconnected opens a new connection for its next request.", "roundrobin"
 		s.Tunnel = o.tunnelTime(requestTunnel)
 		p.Sections = append(p.Sections, s)
 	}

@@ -79,7 +79,7 @@ func runKeysMerge(c *cli.Context, e *console.Env) error {
 			return err
 		}
 		if slices.ContainsFunc(sets, func(s keyset.Set) bool { return s.Name == set.Name }) {
-			return console.Usagef("saltclusterctl keys collect --node ID gives it another name", "two files are of %s", set.Name)
+			return console.Usagef("saltclusterctl keys collect --node ID gives it another name", "two files are from %s", set.Name)
 		}
 		sets = append(sets, set)
 		out.Sources = append(out.Sources, mergedSource{set.Name, path, set.Identity, set.Counts(), sourceText(set, path)})
@@ -240,7 +240,7 @@ func decideOpen(e *console.Env, m *keyset.Merge) error {
 			names = append(names, c.Source)
 		}
 		for done := false; !done; {
-			fmt.Fprintf(e.Stderr, "%s: what counts? [%s] ", console.Clean(r.ID), strings.Join(names, "/"))
+			fmt.Fprintf(e.Stderr, "%s: which key? [%s] ", console.Clean(r.ID), strings.Join(names, "/"))
 			line, err := in.ReadString('\n')
 			if err != nil && err != io.EOF {
 				return fmt.Errorf("read the answer: %w", err)

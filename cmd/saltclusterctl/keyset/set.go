@@ -82,7 +82,7 @@ var (
 	// ErrFormat: the file was not written by this package.
 	ErrFormat = errors.New("not a file of saltclusterctl keys collect")
 	// ErrVersion: a later saltclusterctl has written it.
-	ErrVersion = errors.New("written by a later saltclusterctl")
+	ErrVersion = errors.New("written by a newer saltclusterctl")
 )
 
 // Encode writes a set.
@@ -137,7 +137,7 @@ func (s Set) validate() error {
 		case err != nil:
 			return fmt.Errorf("%w: %q: %w", ErrFormat, k.ID, err)
 		case seen[e]:
-			return fmt.Errorf("%w: %s stands in it twice", ErrFormat, k.ID)
+			return fmt.Errorf("%w: %s is in it twice", ErrFormat, k.ID)
 		case !keydir.IsKey(k.Pub):
 			return fmt.Errorf("%w: its entry for %s is not a public key", ErrFormat, k.ID)
 		}

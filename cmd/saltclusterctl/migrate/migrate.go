@@ -36,7 +36,7 @@ func NewMigrateCommand(e *console.Env) *cli.Command {
 				Usage: "`NODE` leaves the share last and is the stand-in until then; default: the last by id"},
 			&cli.BoolFlag{Name: "back", Hidden: true}, // of earlier builds
 			&cli.DurationFlag{Name: "healthy-within", Value: defaultHealthy,
-				Usage: "give a node `TIME` to be well before the next one's turn, else refuse"},
+				Usage: "stop if a node is not healthy within `TIME`, before the next one"},
 			timeoutFlag(),
 		},
 		Subcommands: []*cli.Command{
@@ -128,7 +128,7 @@ func runMigrate(ctx context.Context, c *cli.Context, e *console.Env, mode string
 		}
 		return nil
 	case mode == backMode:
-		if err := e.AskConsent(c, fmt.Sprintf("let %s work on the share again?", console.Clean(g.only))); err != nil {
+		if err := e.AskConsent(c, fmt.Sprintf("move %s back to the share?", console.Clean(g.only))); err != nil {
 			return err
 		}
 		// A step waits for a saltclusterd that makes way for another one. The first question waits for none.
@@ -137,7 +137,7 @@ func runMigrate(ctx context.Context, c *cli.Context, e *console.Env, mode string
 		}
 		return g.moveBack(ctx)
 	}
-	if err := e.AskConsent(c, fmt.Sprintf("take %s from the share?",
+	if err := e.AskConsent(c, fmt.Sprintf("move %s off the share?",
 		console.Clean(cmp.Or(g.only, "all nodes, one after the other,")))); err != nil {
 		return err
 	}

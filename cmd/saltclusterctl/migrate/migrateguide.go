@@ -153,7 +153,7 @@ func (g *guide) moveBack(ctx context.Context) error {
 	if err := g.runStep(ctx, g.only, adminapi.MigrateBack, shared); err != nil {
 		return err
 	}
-	g.printNode(g.only, "works on the share again")
+	g.printNode(g.only, "is back on the share")
 	return nil
 }
 
@@ -187,7 +187,7 @@ func (g *guide) awaitStep(ctx context.Context, id string, step adminapi.MigrateS
 			idle = time.Time{}
 			g.printProgress(n)
 		case n.Error != "":
-			return n, console.Refusedf("saltclusterctl migrate --all-nodes resumes when that is mended; the log of saltclusterd on "+id+" has more", "%s: %s", id, n.Error)
+			return n, console.Refusedf("saltclusterctl migrate --all-nodes resumes once that is fixed; the log of saltclusterd on "+id+" has more", "%s: %s", id, n.Error)
 		case done(n):
 			return n, nil
 		case idle.IsZero():
@@ -261,7 +261,7 @@ func (g *guide) awaitHealthy(ctx context.Context) error {
 		}
 		if time.Now().After(end) {
 			return console.Refusedf("saltclusterctl status, saltclusterctl verify; then saltclusterctl migrate --all-nodes resumes",
-				"the cluster is not well: %s", why)
+				"the cluster has a problem: %s", why)
 		}
 		g.client.Close()
 		if !backoff.Sleep(ctx, guidePoll) {

@@ -80,7 +80,7 @@ func newRootsDiffCommand(e *console.Env) *cli.Command {
 			}
 			d, err := console.AskLong(c, e, func(client *adminapi.Client, ctx context.Context) (adminapi.RootsDiff, error) {
 				return client.RootsDiff(ctx, c.Args().Get(0), c.Args().Get(1))
-			}, "both nodes look at their disks")
+			}, "both nodes scan their disks")
 			if adminapi.CodeOf(err) == adminapi.CodeUnreachable { // which says nothing of the roots
 				e.PrintError(err)
 				return console.SilentError(console.ExitIncomplete)
@@ -108,7 +108,7 @@ func newRootsDiffCommand(e *console.Env) *cli.Command {
 // rootsQuestions are asked before decisions that delete or overwrite files on all nodes.
 var rootsQuestions = map[string]string{
 	adminapi.RootsConfirm:  "put revision %d in force, and delete on all nodes what it deletes?",
-	adminapi.RootsRollback: "make the trees of all nodes as they were in revision %d?",
+	adminapi.RootsRollback: "restore the trees of all nodes to revision %d?",
 }
 
 // newRootsDecision makes the verbs that decide about a revision.
@@ -190,7 +190,7 @@ func newRootsRefillCommand(e *console.Env) *cli.Command {
 				if c.Bool("dry-run") {
 					return forecastRefill(c, e, dir)
 				}
-				question := fmt.Sprintf("make %s, as it is mounted now, the directory of this node's roots, and fill it with what the cluster has?", console.Clean(dir))
+				question := fmt.Sprintf("use %s as it is mounted now for this node's roots, and fill it with the cluster's content?", console.Clean(dir))
 				if err := e.AskConsent(c, question); err != nil {
 					return err
 				}
@@ -207,7 +207,7 @@ func rootsStatusScreen(s *console.Screen, st adminapi.RootsStatus, now time.Time
 			return n.Error != "" || n.Off != "" || slices.ContainsFunc(n.Slots,
 				func(slot adminapi.RootsSlot) bool { return slot.Files > 0 })
 		}) {
-			text = "no revision yet: the roots of all nodes are empty, and the first file in them makes one"
+			text = "no revision yet: the roots of all nodes are empty; the first file creates one"
 		}
 		s.Line("%s  %s", s.Paint(console.Bold, "roots"), text)
 	} else {
@@ -238,7 +238,7 @@ func rootsNodeText(n adminapi.RootsNode) (text, tint string) {
 	case !n.Current && n.Bytes > 0:
 		return fmt.Sprintf("%s: %s of %s", n.Phase, bytesText(n.BytesDone), bytesText(n.Bytes)), console.Yellow
 	case !n.Current && n.Phase == "idle" && len(n.Problems) > 0: // between two tries
-		return "behind, and will try again; why stands below", console.Yellow
+		return "behind, will retry; the reason is below", console.Yellow
 	case !n.Current:
 		return "behind: " + n.Phase, console.Yellow
 	case n.Edited && n.Mode == "manual":

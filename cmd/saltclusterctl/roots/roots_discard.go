@@ -76,7 +76,7 @@ func discardLikeForecast(mine []adminapi.RootsConflict, self, pattern string) dr
 		f.Effects = append(f.Effects, discardEffect(x))
 	}
 	if len(mine) == 0 {
-		f.Refused = fmt.Sprintf("%s has put aside nothing that is like %s", self, pattern)
+		f.Refused = fmt.Sprintf("%s has put aside nothing that matches %s", self, pattern)
 	}
 	return f
 }

@@ -36,7 +36,7 @@ func confirmForecast(r adminapi.RootsRevision) dryrun.Forecast {
 		return dryrun.Forecast{Effects: []string{}, Refused: fmt.Sprintf("revision %d does not wait for a decision, it is %s",
 			r.Number, r.State)}
 	}
-	return dryrun.Forecast{Effects: []string{fmt.Sprintf("all nodes would have what %s has edited until %s: %d changed, %d removed",
+	return dryrun.Forecast{Effects: []string{fmt.Sprintf("all nodes would get the edits of %s until %s: %d changed, %d removed",
 		r.Author, console.FormatStamp(r.Time), r.Changed, r.Removed)}}
 }
 
@@ -56,7 +56,7 @@ func rollbackForecast(h adminapi.RootsHistory, to adminapi.RootsRevision) dryrun
 	for _, r := range h.Revisions {
 		if r.Number > number && r.State == rootsApplied {
 			f.Effects = append(f.Effects,
-				fmt.Sprintf("what revision %d by %s has changed would be undone: %d changed, %d removed", r.Number, r.Author,
+				fmt.Sprintf("the changes of revision %d by %s would be undone: %d changed, %d removed", r.Number, r.Author,
 					r.Changed, r.Removed))
 		}
 	}
@@ -100,7 +100,7 @@ func discardForecast(list adminapi.RootsConflicts, self, id string) dryrun.Forec
 	}
 	f.Refused = fmt.Sprintf("nothing that %s has put aside has the id %s", self, id)
 	if at := is(false); at >= 0 {
-		f.Refused = fmt.Sprintf("%s is on %s: type it there", id, list.Conflicts[at].Node)
+		f.Refused = fmt.Sprintf("%s is on %s: run the command there", id, list.Conflicts[at].Node)
 	}
 	return f
 }
@@ -125,7 +125,7 @@ func refillForecast(st adminapi.RootsStatus, dir string) dryrun.Forecast {
 				continue
 			}
 			f.Effects = append(f.Effects,
-				fmt.Sprintf("%s (%s) would get what the cluster has; what else is in it would be put aside", dir, slot.Slot))
+				fmt.Sprintf("%s (%s) would get the cluster's content; its other content would be put aside", dir, slot.Slot))
 		}
 	}
 	switch {

@@ -48,9 +48,9 @@ func consentToSync(e *console.Env, c *cli.Context) error {
 	case c.Bool("dry-run"):
 		return nil
 	case dir != "":
-		return e.AskConsent(c, fmt.Sprintf("give all nodes what is in %s now, and delete there what is not in it?", console.Clean(dir)))
+		return e.AskConsent(c, fmt.Sprintf("copy the content of %s to all nodes, and delete there what it does not contain?", console.Clean(dir)))
 	case c.Bool("force"):
-		return e.AskConsent(c, "delete on all nodes what was deleted here, however much it is?")
+		return e.AskConsent(c, "delete on all nodes everything that was deleted here?")
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func NewRecoverCommand(e *console.Env) *cli.Command {
 		Description: "Run it on one node, the one with the highest index (see status), while saltclusterd runs there. It keeps the cluster's\n" +
 			"identity and the minion keys, so minions need no change; the AES key, the session seed and the gossip key are replaced. What\n" +
 			"the others decided after the last contact is lost, and they are no longer members: when they come back they stop serving and\n" +
-			"have to join again. Join tokens that were made before are worth nothing then.",
+			"have to join again. Earlier join tokens become invalid.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force-new-cluster", Usage: "required, to confirm this; nothing is done without it"},
 			console.YesFlag(),
@@ -27,7 +27,7 @@ func NewRecoverCommand(e *console.Env) *cli.Command {
 		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
 			if !c.Bool("force-new-cluster") && !c.Bool("dry-run") {
 				return console.Usagef("saltclusterctl recover --dry-run shows what it would do",
-					"recover makes a new cluster and needs --force-new-cluster")
+					"recover creates a new cluster: add --force-new-cluster")
 			}
 			return runRecover(c, e)
 		}),
@@ -55,17 +55,17 @@ func runRecover(c *cli.Context, e *console.Env) error {
 }
 
 func planText(s *console.Screen, p adminapi.RecoverPlan, now time.Time) {
-	s.Line("%s would be a cluster of one: %s, same identity, %s", console.Clean(p.Node), console.Clean(p.ClusterID),
+	s.Line("%s would become a cluster of one node: %s, same identity, %s", console.Clean(p.Node), console.Clean(p.ClusterID),
 		wording.Plural(p.Keys, "minion key"))
 	s.Line("it knows everything up to log entry %d; its last contact with a majority was %s ago", p.Index,
 		console.FormatAge(now.Sub(p.LastContact)))
-	s.Line("lost: what was decided after that by the others, such as keys accepted, rejected or deleted; a key deleted there is accepted again")
-	s.Line("a cluster secret replaced there is not in force here: saltclusterctl rotate secret. " +
-		"Join tokens made before are worth nothing afterwards")
+	s.Line("lost: later decisions of the others, such as keys accepted, rejected or deleted; a key deleted there is accepted again")
+	s.Line("a cluster_secret that was replaced there is not replaced here: saltclusterctl rotate secret. " +
+		"Earlier join tokens become invalid")
 	if len(p.Drop) == 0 {
 		return
 	}
-	s.Line("no members any more, until they join again:")
+	s.Line("no longer members until they join again:")
 	rows := make([][]console.Cell, 0, len(p.Drop))
 	for _, d := range p.Drop {
 		rows = append(rows, []console.Cell{

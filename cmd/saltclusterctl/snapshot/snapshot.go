@@ -110,7 +110,7 @@ func runSave(c *cli.Context, e *console.Env, path string) error {
 	}
 	if len(passphrase) == 0 {
 		fmt.Fprintf(e.Stderr,
-			"%s is not encrypted and holds the cluster's private key and all secrets: keep it as you keep master.pem\n", path)
+			"%s is not encrypted and holds the cluster's private key and all secrets: protect it as you protect master.pem\n", path)
 	}
 	return showHeader(e, c, h, encrypted)
 }
@@ -132,7 +132,7 @@ func checkReplaceable(path string) error {
 	if err == nil || errors.Is(err, archive.ErrVersion) || errors.Is(err, archive.ErrChecksum) {
 		return nil
 	}
-	return console.Refusedf("name another file", "%s is there and is no snapshot: %v", path, err)
+	return console.Refusedf("name another file", "%s exists and is not a snapshot: %v", path, err)
 }
 
 func runInspect(c *cli.Context, e *console.Env, path string) error {
@@ -221,7 +221,7 @@ func consentToRestore(e *console.Env, c *cli.Context, h archive.Header) error {
 	if c.Bool("force") {
 		return e.ConsentByName(c, "the id of the cluster whose members may have to step down", h.ClusterID)
 	}
-	return e.AskConsent(c, fmt.Sprintf("make this node the cluster %s as it was on %s, %s, alone?", console.Clean(h.ClusterID),
+	return e.AskConsent(c, fmt.Sprintf("turn this node into the cluster %s as of %s (%s), with one member?", console.Clean(h.ClusterID),
 		console.Clean(h.Node), console.FormatStamp(h.Created)))
 }
 
@@ -237,14 +237,14 @@ func forecastRestore(c *cli.Context, e *console.Env, h archive.Header) error {
 	}}
 	if others := slices.DeleteFunc(slices.Clone(h.Members),
 		func(id string) bool { return id == st.Node.ID }); len(others) > 0 {
-		f.Effects = append(f.Effects, "the others of it would have to join again: "+strings.Join(others, ", "))
+		f.Effects = append(f.Effects, "its other members would have to join again: "+strings.Join(others, ", "))
 	}
 	switch {
 	case st.Cluster != nil:
 		f.Refused = fmt.Sprintf("%s belongs to the cluster %s", st.Node.ID, st.Cluster.ID)
 	case !c.Bool("force"):
 		f.Effects = append(f.Effects,
-			"it would be refused while a member of that cluster answers, which only the restore itself looks for")
+			"it would be refused while a member of that cluster answers, which only the restore itself checks")
 	}
 	return dryrun.ShowPlan(e, c, f)
 }

@@ -26,7 +26,7 @@ func NewBundleCommand(e *console.Env) *cli.Command {
 		Usage: "write the information needed to help with a problem to FILE (tar.gz)",
 		Description: "It contains status, members, ring, options, roots, the findings of doctor, stack traces and the newest log lines. It\n" +
 			"contains no secrets and no private keys: they are not collected, and whatever looks like one is blanked out. It does contain\n" +
-			"names and addresses of hosts and minions: look through it before you send it to anyone.",
+			"names and addresses of hosts and minions: review it before you send it to anyone.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "lines", Value: 5000, Usage: "include the newest `N` lines of the log; 0: none"},
 			&cli.StringFlag{Name: "log", Usage: "read the log from `FILE`",
@@ -49,7 +49,7 @@ type bundled struct {
 
 func runBundle(c *cli.Context, e *console.Env, path string) error {
 	b := &bundle{c: c, e: e, when: time.Now(), scrub: newScrubber(e.ConfigPath(c))}
-	done := e.ShowWaiting("collecting; what cannot be had is a part that says why")
+	done := e.ShowWaiting("collecting; a part that cannot be collected says why")
 	b.collectParts()
 	done()
 	raw, err := b.packParts()
@@ -68,7 +68,7 @@ func runBundle(c *cli.Context, e *console.Env, path string) error {
 		for _, what := range out.Missing {
 			s.Line("missing: %s", console.Clean(what))
 		}
-		s.Line("secrets are blanked out; names and addresses are not: look through it before you give it away")
+		s.Line("secrets are blanked out; names and addresses are not: review it before you send it to anyone")
 	})
 }
 

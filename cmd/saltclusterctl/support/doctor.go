@@ -108,7 +108,7 @@ func doctorScreen(s *console.Screen, r doctor.Report, all bool) {
 		tint = console.Yellow
 	}
 	if hidden > 0 {
-		verdict += fmt.Sprintf("; --all shows %s more", wording.Plural(hidden, "finding"))
+		verdict += fmt.Sprintf("; %d more with --all", hidden)
 	}
 	s.Line("%s", s.Paint(tint, verdict))
 }

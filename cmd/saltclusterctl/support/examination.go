@@ -64,7 +64,7 @@ func judgeConfig(path string, files int, err error) doctor.Finding {
 	case err == nil:
 		return doctor.Finding{Check: "config", Level: doctor.OK, What: wording.Plural(files, "file") + " without errors"}
 	case denied != nil:
-		return doctor.Finding{Check: "config", Level: doctor.Skip, What: "not all of it may be read by this user: " + denied.String(),
+		return doctor.Finding{Check: "config", Level: doctor.Skip, What: "this user may not read all of it: " + denied.String(),
 			Next: "run it as root"}
 	}
 	return doctor.Finding{
@@ -78,15 +78,15 @@ func (p *examination) checkDaemon() {
 	if p.denied = adminapi.IsDenied(err); p.denied {
 		p.addFindings(doctor.Finding{
 			Check: "daemon", Level: doctor.Warn, What: err.Error(),
-			Why:  "what only saltclusterd knows was not looked at: problems, members, clocks, ports, permissions",
+			Why:  "what only saltclusterd knows was not checked: problems, members, clocks, ports, permissions",
 			Next: adminapi.HintOf(err),
 		})
 		return
 	}
 	if err != nil {
-		why := "what this node does for minions is not known"
+		why := "whether this node serves minions is not known"
 		if p.down = adminapi.IsDown(err); p.down {
-			why = "minions cannot use this node, what its master publishes does not leave this host"
+			why = "minions cannot use this node, and jobs published on its master do not leave this host"
 		}
 		p.addFindings(doctor.Finding{
 			Check: "daemon", Level: doctor.Fail, What: err.Error(), Why: why,
@@ -102,7 +102,7 @@ func (p *examination) checkDaemon() {
 	}
 	if p.checkup, err = console.AskAdmin(p.c, p.e, (*adminapi.Client).Checkup); err != nil {
 		p.checkup.Node = st.Node.ID
-		p.addFindings(doctor.Finding{Check: "peers", Level: doctor.Skip, What: "saltclusterd does not tell: " + err.Error(),
+		p.addFindings(doctor.Finding{Check: "peers", Level: doctor.Skip, What: "saltclusterd does not report this: " + err.Error(),
 			Next: "saltclusterctl upgrade, if it is older than this tool"})
 		return
 	}
@@ -123,7 +123,7 @@ func (p *examination) checkHost() {
 	}
 	switch have, err := doctor.Listeners(p.proc, ports.Publish, ports.Ret); {
 	case p.denied: // neither saltclusterd nor /proc tells this user which listeners are saltclusterd's
-		p.addFindings(doctor.Finding{Check: "ports", Level: doctor.Skip, What: "this user cannot see who listens"})
+		p.addFindings(doctor.Finding{Check: "ports", Level: doctor.Skip, What: "this user cannot see what listens on the ports"})
 	case err != nil:
 		p.addFindings(doctor.Finding{Check: "ports", Level: doctor.Skip, What: err.Error()})
 	default:
@@ -161,7 +161,7 @@ func (p *examination) checkHost() {
 	}
 }
 
-// saltMajor is that of the salt-master's version; the newest, while saltclusterd does not tell.
+// saltMajor is that of the salt-master's version; the newest, while saltclusterd does not report this.
 func (p *examination) saltMajor() int {
 	if m := p.checkup.Master; m != nil {
 		if v, err := localmaster.ParseVersion(m.Version); err == nil {
@@ -180,8 +180,8 @@ func (p *examination) checkNetwork() {
 	if p.facts.ProxyProtocol { // the nodes expect the balancer's header, which this tool does not send
 		p.addFindings(doctor.Finding{
 			Check: "probe", Level: doctor.Skip,
-			What: "the nodes' 4505 and 4506 are not tried: with proxy_protocol they talk to the load balancer only",
-			Next: "--via LOAD-BALANCER tries the way of the minions",
+			What: "the nodes' 4505 and 4506 are not tried: with proxy_protocol they accept only the load balancer",
+			Next: "--via LOAD-BALANCER tries the path that minions take",
 		})
 	} else {
 		targets = doctor.TargetsOf(p.status.Members, p.facts.PublishPort, p.facts.RetPort)
@@ -211,7 +211,7 @@ func (p *examination) checkBalancer() {
 	case err != nil:
 		p.addFindings(doctor.Finding{
 			Check: "haproxy", Level: doctor.Fail, What: "HAProxy's configuration " + path + " cannot be read: " + wording.Cause(err),
-			Next: "ssh LOAD-BALANCER cat /etc/haproxy/haproxy.cfg | saltclusterctl doctor --haproxy -, when it is on another host",
+			Next: "ssh LOAD-BALANCER cat /etc/haproxy/haproxy.cfg | saltclusterctl doctor --haproxy -, if it is on another host",
 		})
 		return
 	}

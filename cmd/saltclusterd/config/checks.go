@@ -169,7 +169,7 @@ func urlOrEmpty(v any) (string, string) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Sprintf("%q is no URL of http or https", s), hint
+		return fmt.Sprintf("%q is not an http or https URL", s), hint
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return "it holds more than a host and a path", hint
 	}

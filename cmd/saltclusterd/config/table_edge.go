@@ -36,7 +36,7 @@ func edgeOptions() []Option {
 		{
 			Name: "allow_clear_commands", Section: section, field: func(c *Config) any { return &c.Edge.AllowClearCommands },
 			Doc: "Networks that may send an unencrypted admin command (publish, runner, wheel, mk_token, get_token) through " +
-				"this node, for salt-api on another host. None by default: tools on this host talk to the master itself.",
+				"this node: Salt's Python client on hosts without a master. None by default: salt-api and tools on this host talk to the master itself.",
 			Example: "{publish: [10.0.9.0/24], mk_token: [10.0.9.0/24]}", check: clearCommands,
 		},
 		{

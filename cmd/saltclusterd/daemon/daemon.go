@@ -272,7 +272,7 @@ func (d *Daemon) serveMember(ctx context.Context, record *membership.Record) (er
 // lostLog ends the membership of a node without its consensus log.
 func (d *Daemon) lostLog(what string) error {
 	reason := removal.DescribeLostLog(what, d.id)
-	d.log.Error("this node is not a member any more", "node", d.id, "reason", reason)
+	d.log.Error("this node is no longer a member", "node", d.id, "reason", reason)
 	return d.endForGood(reason)
 }
 

@@ -76,6 +76,6 @@ func (v Verbs) findNode(name string) (*Cluster, node.ID, error) {
 
 func errNoOtherNode(id node.ID) error {
 	return adminapi.Errorf(adminapi.CodeRefused,
-		"saltclusterctl members: undrain or start another node first, or join one; --force lets them go all the same",
+		"saltclusterctl members: undrain or start another node first, or join one; --force overrides this",
 		"no other node serves minions: those of %s would have nowhere to go", id)
 }

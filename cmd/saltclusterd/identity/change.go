@@ -298,7 +298,7 @@ func (c *Change) Problems() []adminapi.Problem {
 			Hint:    "saltclusterctl remove " + string(c.cfg.Self) + " on another node, then join again here",
 		}}
 	case agreed.Stage == state.IdentityStaged:
-		return warn("a new identity is staged: minions are to be told")
+		return warn("a new identity is staged: minions have to get its public key")
 	case due == dutyTake:
 		return warn("the cluster has a new identity; %s has not taken it yet", c.cfg.Self)
 	case agreed.Stage == state.IdentitySwitched:

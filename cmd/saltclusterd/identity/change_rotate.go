@@ -48,7 +48,7 @@ func (c *Change) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.P
 	case adminapi.IdentityAbort:
 		if agreed.Stage != state.IdentityStaged {
 			return refuse("saltclusterctl rotate identity",
-				"no identity is staged; after the switch there is no way back but another change")
+				"no identity is staged; after the switch, only another change goes back")
 		}
 		return c.drop(ctx, r, agreed, p)
 	case adminapi.IdentityFinish:
@@ -103,10 +103,10 @@ func (c *Change) prepare(
 // describeStaged lists what an operator does while an identity is staged.
 func describeStaged(public string) []string {
 	return []string{
-		"tell the minions, as soon as you are about to switch: " + pinCommand(public) +
+		"before the switch, give minions the new key:  " + pinCommand(public) +
 			"  (where their pki_dir is another one, its path; and master_finger, where it is set)",
 		"saltclusterctl rotate aes has each of them sign in within rotate_window; " +
-			"saltclusterctl rotate identity says who has pinned the new key",
+			"saltclusterctl rotate identity says which minions have stored the new key",
 		"saltclusterctl rotate identity switch, or saltclusterctl rotate identity abort",
 	}
 }
@@ -156,7 +156,7 @@ func (c *Change) report(ctx context.Context, agreed state.IdentityChange) (admin
 		wording.Choose(have, "has", "have"), len(behind), wording.Choose(len(behind), "has", "have"), s.summarize())
 	out.Next = append(out.Next, behind...)
 	if len(behind) > 0 || s.countBehind() > 0 {
-		out.Next = append(out.Next, "minions that were not told: "+pinCommand(agreed.Public),
+		out.Next = append(out.Next, "minions without the new key:  "+pinCommand(agreed.Public),
 			"saltclusterctl rotate aes has them sign in; then saltclusterctl rotate identity")
 	}
 	out.Next = append(out.Next, "saltclusterctl rotate identity finish")
@@ -172,7 +172,7 @@ func (c *Change) switchOver(
 	}
 	s := c.askReadiness(ctx, agreed)
 	if behind := s.countBehind(); behind > 0 && !r.Force {
-		return refuse("tell them, or --force: until --finish they are answered under the former identity",
+		return refuse("give them the new key, or add --force: until rotate identity finish they are answered under the former identity",
 			"%d of %s %s not shown to have pinned the new key: %s", behind, wording.Plural(behind+len(s.ready), "minion"),
 			wording.Choose(behind, "is", "are"), strings.Join(s.describe(), "; "))
 	}
@@ -211,8 +211,7 @@ func (c *Change) drop(
 				"%s", strings.Join(nodes, "; "))
 		}
 		if behind := s.countBehind(); behind > 0 && !r.Force {
-			return refuse("tell them, and saltclusterctl rotate aes; "+
-				"or --force: then they refuse this cluster until their minion_master.pub is replaced",
+			return refuse("give them the new key, then saltclusterctl rotate aes; or add --force: then they refuse this cluster until their minion_master.pub is replaced",
 				"%s %s not shown to have pinned the new key: %s",
 				wording.Plural(behind, "minion"), wording.Choose(behind, "is", "are"), strings.Join(s.describe(), "; "))
 		}

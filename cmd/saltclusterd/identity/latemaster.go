@@ -26,6 +26,14 @@ func (m LateMaster) InstallIdentity(private, public []byte) (changed bool, backu
 // StoreIdentity writes a key pair to the master's key store, if it has one.
 func (m LateMaster) StoreIdentity(private []byte) (bool, error) { return m.Keys().Store(private) }
 
+// Signs says that the master signs its public key (master_sign_pubkey).
+func (m LateMaster) Signs() bool { return m.Keys().Master.Bool("master_sign_pubkey") }
+
+// InstallSigningKey writes what the master signs its public key with.
+func (m LateMaster) InstallSigningKey(private []byte, replace bool) (changed bool, backup string, err error) {
+	return m.Keys().InstallSigningKey(private, replace)
+}
+
 // PKIDir returns the directory of the master's minion keys.
 func (m LateMaster) PKIDir() string { return m.Keys().Master.PkiDir }
 

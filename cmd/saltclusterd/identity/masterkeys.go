@@ -121,6 +121,11 @@ func (k MasterKeys) Fingerprint() (string, error) {
 // Store puts the cluster's key pair into the master's store, if it has one. A running master must be restarted when
 // that changed something.
 func (k MasterKeys) Store(private []byte) (changed bool, err error) {
+	return k.storeAs(k.stem(), private)
+}
+
+// storeAs puts a key pair into the master's store, if it has one, under a name without ending.
+func (k MasterKeys) storeAs(stem string, private []byte) (changed bool, err error) {
 	b := k.Bank()
 	if b == nil {
 		return false, nil
@@ -129,7 +134,6 @@ func (k MasterKeys) Store(private []byte) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	stem := k.stem()
 	old, err := k.readStored(stem + ".pem")
 	if err != nil && !errors.Is(err, errDamaged) { // a key that could not be read would be replaced without a copy
 		return false, fmt.Errorf("read the master's key store: %w", err)
@@ -150,9 +154,52 @@ func (k MasterKeys) Store(private []byte) (changed bool, err error) {
 	defer cancel()
 	for _, err := range b.Apply(ctx, changes) {
 		if err != nil {
-			return changed, fmt.Errorf("install the cluster's identity in the master's key store: %w", err)
+			return changed, fmt.Errorf("install the cluster's key in the master's key store: %w", err)
 		}
 		changed = true
 	}
 	return changed, nil
+}
+
+// SigningKey returns what the master signs its public key with (master_sign_pubkey), nil when it does not, or has no
+// such key.
+func (k MasterKeys) SigningKey() ([]byte, error) {
+	if !k.Master.Bool("master_sign_pubkey") {
+		return nil, nil
+	}
+	text, err := k.ReadFile(k.Master, localmaster.SigningStem(k.Master)+".pem")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // with master_use_pubkey_signature it may be elsewhere
+	}
+	if err == nil {
+		_, err = saltcrypt.ParseMasterKey(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the local master's signing key: %w", err)
+	}
+	return text, nil
+}
+
+// InstallSigningKey makes a key what the master signs its public key with, unless there is another that is not to be
+// replaced (localmaster.ErrOtherSigningKey).
+func (k MasterKeys) InstallSigningKey(private []byte, replace bool) (changed bool, backup string, err error) {
+	key, err := saltcrypt.ParseMasterKey(private)
+	if err != nil {
+		return false, "", err
+	}
+	stem := localmaster.SigningStem(k.Master)
+	old, err := k.ReadFile(k.Master, stem+".pem")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, "", err
+	}
+	if err == nil && !replace {
+		if had, err := saltcrypt.ParseMasterKey(old); err != nil || !had.Public().Equal(key.Public()) {
+			return false, "", localmaster.ErrOtherSigningKey
+		}
+	}
+	if changed, backup, err = localmaster.InstallSigningKey(k.Master, private); err != nil {
+		return changed, backup, err
+	}
+	stored, err := k.storeAs(stem, private)
+	return changed || stored, backup, err
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"saltclusterd/fsync/mmapkeys"
+	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/configtest"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -101,5 +103,52 @@ func TestStore_Unreadable(t *testing.T) {
 	_, err := load(103).Store(masterPEM(t)) // another geometry than that of the file
 	if err == nil || !strings.HasPrefix(err.Error(), "read the master's key store: ") {
 		t.Error(err)
+	}
+}
+
+func TestSigningKey(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bank := func() *mmapkeys.Bank { return nil }
+	off := MasterKeys{Master: configtest.Load(t, 3006, "pki_dir: "+t.TempDir()+"\n"), Bank: bank}
+	k := MasterKeys{Bank: bank, Master: configtest.Load(t, 3006,
+		fmt.Sprintf("pki_dir: %s\nmaster_sign_pubkey: True\nmaster_sign_key_name: ours\nuser: %s\n", t.TempDir(), me.Username))}
+	for name, one := range map[string]MasterKeys{"off": off, "not made yet": k} {
+		if text, err := one.SigningKey(); text != nil || err != nil {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
+	}
+	first, second := masterPEM(t), masterPEM(t)
+	for i, tc := range []struct {
+		pem              []byte
+		replace, changed bool
+		err              error
+		want             []byte
+	}{
+		{first, false, true, nil, first},
+		{first, false, false, nil, first},
+		{second, false, false, localmaster.ErrOtherSigningKey, first},
+		{second, true, true, nil, second},
+	} {
+		changed, backup, err := k.InstallSigningKey(tc.pem, tc.replace)
+		if changed != tc.changed || !errors.Is(err, tc.err) || (backup != "") != (i == 3) {
+			t.Errorf("%d: %t, %q, %v", i, changed, backup, err)
+		}
+		if text, err := k.SigningKey(); err != nil || !bytes.Equal(text, tc.want) {
+			t.Errorf("%d: %s, %v", i, text, err)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"ours.pem": 0o400, "ours.pub": 0o644} {
+		if info, err := os.Stat(filepath.Join(k.Master.PkiDir, name)); err != nil || info.Mode() != mode {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(k.Master.PkiDir, "ours.pem"), []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := k.SigningKey(); text != nil || err == nil {
+		t.Errorf("what is no key: %s, %v", text, err)
 	}
 }

@@ -35,6 +35,7 @@ type AdmissionConfig struct {
 	Decide     func(context.Context, state.Command) (state.Result, error) // with errors for operators
 	Audit      func(cause string) state.Audit                             // of a command that this node proposes
 	AwaitRoots func(context.Context) error                                // until the founder's trees are the cluster's
+	SigningKey func() ([]byte, error)                                     // of the local master; nil: it does not sign
 
 	Logger *slog.Logger
 }
@@ -147,8 +148,15 @@ func (h *handler) replyTo(r peer.JoinRequest, wish requestPayload, rev uint64) (
 	if wish.Witness {
 		private = nil
 	}
+	var signing []byte
+	if wish.Signs && !wish.Witness {
+		var err error
+		if signing, err = h.cfg.SigningKey(); err != nil { // status compares what the masters sign with
+			h.cfg.Logger.Warn("the node that joins gets no signing key (master_sign_pubkey)", "node", r.ID, "err", err)
+		}
+	}
 	reply, err := json.Marshal(replyPayload{
-		Version: replyVersion, UUID: v.Identity().UUID, Private: private, Public: h.public,
+		Version: replyVersion, UUID: v.Identity().UUID, Private: private, Public: h.public, Signing: signing,
 		Rev: max(v.Rev(), rev), Generation: v.Generation(), Members: members, GossipKeys: membership.GossipKeys(v),
 	})
 	if err != nil {

@@ -80,6 +80,7 @@ func newTestAdmission(l *fakeLog) *Admission {
 		},
 		Audit:      func(cause string) state.Audit { return state.Audit{By: "m1", At: time.Now().UnixMilli(), Cause: cause} },
 		AwaitRoots: func(context.Context) error { return nil }, Logger: slog.New(slog.DiscardHandler),
+		SigningKey: func() ([]byte, error) { return []byte("the signing key"), nil },
 	})
 }
 
@@ -105,8 +106,12 @@ func TestHandler_Admit(t *testing.T) {
 		roots   error
 		want    string // in the refusal
 		private bool
+		signing string
 	}{
 		{name: "master", id: "m2", fp: "b", payload: encode(t, requestPayload{Accepted: known[:]}), private: true},
+		{name: "master that signs", id: "m2", fp: "b", payload: encode(t, requestPayload{Signs: true}), private: true,
+			signing: "the signing key"},
+		{name: "witness that signs", id: "w2", fp: "b", payload: encode(t, requestPayload{Witness: true, Signs: true})},
 		{name: "version without witnesses", id: "m2", fp: "b", private: true},
 		{name: "witness", id: "w2", fp: "b", payload: encode(t, requestPayload{Witness: true}), roots: notYet},
 		{name: "repeated join", id: "w1", fp: "c", payload: encode(t, requestPayload{Witness: true})},
@@ -147,6 +152,9 @@ func TestHandler_Admit(t *testing.T) {
 			if err != nil || p.Version != replyVersion || p.UUID != "11111111-2222" || p.Rev != l.View().Rev() ||
 				len(p.GossipKeys) != 1 {
 				t.Errorf("%+v, %v", p, err)
+			}
+			if string(p.Signing) != tc.signing {
+				t.Errorf("signing key %q, want %q", p.Signing, tc.signing)
 			}
 			if (p.Private != nil) != tc.private || string(p.Public) != generateKey().PublicText() {
 				t.Errorf("private key of %d bytes, public key %s", len(p.Private), p.Public)

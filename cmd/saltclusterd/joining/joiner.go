@@ -27,6 +27,11 @@ type Master interface {
 	InstallIdentity(private, public []byte) (changed bool, backup string, err error)
 	// StoreIdentity writes a key pair to the master's key store, if it has one.
 	StoreIdentity(private []byte) (changed bool, err error)
+	// Signs says that the master signs its public key (master_sign_pubkey).
+	Signs() bool
+	// InstallSigningKey writes what it signs with. It leaves another key there is, unless that is to be replaced; the
+	// former one is kept at backup.
+	InstallSigningKey(private []byte, replace bool) (changed bool, backup string, err error)
 	// PKIDir returns the directory of its minion keys.
 	PKIDir() string
 	// KeyStore returns the layout of its key store, nil without one.

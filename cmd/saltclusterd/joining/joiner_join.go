@@ -12,6 +12,7 @@ import (
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
@@ -88,7 +89,7 @@ func (j *Joiner) joinThrough(ctx context.Context, addr string, r adminapi.JoinRe
 	if err != nil {
 		return err
 	}
-	wish := requestPayload{Witness: o.Witness}
+	wish := requestPayload{Witness: o.Witness, Signs: !o.Witness && j.cfg.Master.Signs()}
 	if !r.KeysPending {
 		wish.Accepted = minions.hashes()
 	}
@@ -119,15 +120,18 @@ func (j *Joiner) joinThrough(ctx context.Context, addr string, r adminapi.JoinRe
 		return err
 	}
 	p("member", "admitted by "+string(reply.Member.ID))
-	return j.takeReply(joined, p)
+	return j.takeReply(joined, r.ReplaceKey, p)
 }
 
 // takeReply makes this node the member that it was admitted as. Nothing was written before.
-func (j *Joiner) takeReply(r replyPayload, p admin.Progress) error {
+func (j *Joiner) takeReply(r replyPayload, replaceKey bool, p admin.Progress) error {
 	if r.Version != replyVersion {
 		return fmt.Errorf("the cluster uses version %d of the join protocol, but this saltclusterd uses version %d: install the same version", r.Version, replyVersion)
 	}
 	if err := j.InstallIdentity(r.Private, r.Public, p); err != nil {
+		return err
+	}
+	if err := j.installSigningKey(r.Signing, replaceKey, p); err != nil {
 		return err
 	}
 	m := &membership.Record{UUID: r.UUID, Generation: r.Generation, GossipKeys: r.GossipKeys}
@@ -166,6 +170,27 @@ func (j *Joiner) InstallIdentity(private, public []byte, p admin.Progress) error
 		p("identity", "the cluster's identity is installed as master.pem; the old one is kept as "+backup)
 	case changed:
 		p("identity", "the cluster's identity is installed as master.pem")
+	}
+	return nil
+}
+
+// installSigningKey installs what the cluster's masters sign its public key with, if the admitting member's does.
+func (j *Joiner) installSigningKey(private []byte, replace bool, p admin.Progress) error {
+	if len(private) == 0 || j.cfg.Options.Cluster.Witness {
+		return nil
+	}
+	changed, backup, err := j.cfg.Master.InstallSigningKey(private, replace)
+	switch {
+	case errors.Is(err, localmaster.ErrOtherSigningKey):
+		p("identity", "this master signs the cluster's public key (master_sign_pubkey) with another key than the cluster's: "+
+			"saltclusterctl status says which masters do")
+		return nil
+	case err != nil:
+		return fmt.Errorf("install the key that the cluster's masters sign with: %w", err)
+	case changed && backup != "":
+		p("identity", "the key that the cluster's masters sign with is installed; the old one is kept as "+backup)
+	case changed:
+		p("identity", "the key that the cluster's masters sign with is installed")
 	}
 	return nil
 }

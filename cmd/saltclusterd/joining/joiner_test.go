@@ -23,6 +23,7 @@ import (
 	"saltclusterd/gossip/peer"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
@@ -31,6 +32,8 @@ type fakeMaster struct {
 	dir             string
 	private, public []byte // nil: never started
 	stored          bool
+	signs           bool
+	signing         []byte
 }
 
 func (m *fakeMaster) Identity() (private, public []byte, err error) {
@@ -56,8 +59,21 @@ func (m *fakeMaster) InstallIdentity(private, public []byte) (changed bool, back
 }
 
 func (m *fakeMaster) StoreIdentity([]byte) (bool, error) { return m.stored, nil }
-func (m *fakeMaster) PKIDir() string                     { return m.dir }
-func (m *fakeMaster) KeyStore() *mmapkeys.Geometry       { return nil }
+func (m *fakeMaster) Signs() bool                        { return m.signs }
+
+func (m *fakeMaster) InstallSigningKey(private []byte, replace bool) (changed bool, backup string, err error) {
+	switch {
+	case m.signing != nil && !replace:
+		return false, "", localmaster.ErrOtherSigningKey
+	case m.signing != nil:
+		backup = "master_sign.pem.bak"
+	}
+	m.signing = private
+	return true, backup, nil
+}
+
+func (m *fakeMaster) PKIDir() string               { return m.dir }
+func (m *fakeMaster) KeyStore() *mmapkeys.Geometry { return nil }
 
 // fakePorts counts what is reserved.
 type fakePorts struct{ reserved int }
@@ -202,11 +218,11 @@ func TestJoiner_TakeReply(t *testing.T) {
 		j.cfg.Options.Cluster.Witness = witness
 		other := reply
 		other.Version++
-		if err := j.takeReply(other, ignoreProgress); err == nil || j.joined != 0 {
+		if err := j.takeReply(other, false, ignoreProgress); err == nil || j.joined != 0 {
 			t.Errorf("%s: another version: %v", name, err)
 		}
 		j.record(t, false)
-		if err := j.takeReply(reply, ignoreProgress); err != nil || j.joined != 1 {
+		if err := j.takeReply(reply, false, ignoreProgress); err != nil || j.joined != 1 {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if m := j.record(t, true); m.UUID != "u" || m.Witness != witness || m.Generation != 2 || m.Founder {
@@ -215,6 +231,30 @@ func TestJoiner_TakeReply(t *testing.T) {
 		path, _ := membership.IdentityPaths(j.cfg.Options.Cluster.PKIDir)
 		if _, err := os.Stat(path); (err == nil) == witness || (j.master.private == nil) != witness {
 			t.Errorf("%s: private key: %v", name, err)
+		}
+	}
+}
+
+func TestJoiner_SigningKey(t *testing.T) {
+	const cluster, own = "of the cluster", "of the master"
+	for _, tc := range []struct {
+		name, had, sent string
+		replace         bool
+		want, said      string
+	}{
+		{"none", "", cluster, false, cluster, "is installed"},
+		{"another", own, cluster, false, own, "saltclusterctl status says which masters do"},
+		{"another, to be replaced", own, cluster, true, cluster, "kept as master_sign.pem.bak"},
+		{"the member's master does not sign", own, "", true, own, ""},
+	} {
+		j := newTestJoiner(t)
+		if tc.had != "" {
+			j.master.signing = []byte(tc.had)
+		}
+		var said string
+		err := j.installSigningKey([]byte(tc.sent), tc.replace, func(_, message string, _ ...int) { said = message })
+		if err != nil || string(j.master.signing) != tc.want || !strings.Contains(said, tc.said) || (said == "") != (tc.said == "") {
+			t.Errorf("%s: %v, %s, %q", tc.name, err, j.master.signing, said)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 // empty one.
 type requestPayload struct {
 	Witness bool `json:"witness,omitempty"`
+	// Signs says that the node's master signs its public key (master_sign_pubkey).
+	Signs bool `json:"signs,omitempty"`
 	// Accepted are hashes of the keys that the node's master has accepted (localMinions.hashes).
 	Accepted []byte `json:"accepted,omitempty"`
 }
@@ -31,8 +33,9 @@ func parseRequestPayload(b []byte) (requestPayload, error) {
 type replyPayload struct {
 	Version    int          `json:"version"`
 	UUID       string       `json:"uuid"`
-	Private    []byte       `json:"private"` // cluster.pem
-	Public     []byte       `json:"public"`  // cluster.pub
+	Private    []byte       `json:"private"`           // cluster.pem
+	Public     []byte       `json:"public"`            // cluster.pub
+	Signing    []byte       `json:"signing,omitempty"` // what masters sign the public key with; only for who Signs
 	Rev        uint64       `json:"rev"`
 	Generation uint64       `json:"generation,omitempty"`
 	Members    []node.Entry `json:"members"`

@@ -36,7 +36,7 @@ func (a *Admission) RotateSecret(
 		out.Message += " and no other"
 	} else {
 		out.Message += " beside the former one"
-		out.Next = append(out.Next, "write the new secret where the old one stands in the configuration of every node",
+		out.Next = append(out.Next, "replace the old secret by the new one in the configuration of every node",
 			"saltclusterctl rotate secret finish")
 	}
 	for _, mem := range v.Members() {

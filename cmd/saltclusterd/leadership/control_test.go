@@ -147,7 +147,7 @@ func TestVerbs_Transfer(t *testing.T) {
 		"to a witness":    {to: "w1", want: "w1", message: "w1 leads the cluster lab now"},
 		"to the leader":   {to: "m1", want: "m1", message: "m1 leads the cluster lab already"},
 		"without waiting": {to: "m3", noWait: true, want: "m3", message: "the leadership was handed over"},
-		"to a stranger":   {to: "x", code: adminapi.CodeRefused, message: "x does not vote"},
+		"to a stranger":   {to: "x", code: adminapi.CodeRefused, message: "x is not a voter"},
 		"to a dead node":  {change: alone, to: "m2", code: adminapi.CodeRefused, message: "m2 does not answer"},
 		"to none":         {change: alone, code: adminapi.CodeRefused, message: "no other voter"},
 		"without leader":  {change: withoutLeader, to: "m2", code: adminapi.CodeNoQuorum, message: "no leader"},

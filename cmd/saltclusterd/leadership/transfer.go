@@ -71,9 +71,9 @@ func (c *Control) tryTransfer(ctx context.Context, to node.ID) error {
 	}
 	switch {
 	case to == "":
-		return refuse("saltclusterctl members shows who votes", "no other voter is there to lead")
+		return refuse("saltclusterctl members shows who votes", "no other voter can lead")
 	case !slices.Contains(c.cfg.Voters(), to):
-		return refuse("saltclusterctl members shows who votes", "%s does not vote, so it cannot lead", to)
+		return refuse("saltclusterctl members shows who votes", "%s is not a voter of this cluster, so it cannot lead", to)
 	case !c.cfg.Alive(to):
 		return refuse("saltclusterctl members shows who is there", "%s does not answer, so it cannot lead", to)
 	}

@@ -8,6 +8,6 @@
 //
 // In: the lists, which the daemon makes. Out: opened and closed parts, running duties.
 //
-// Promises: parts are closed backwards, in the order of the list, whoever opened them and when; a part that is not open
-// is not closed. A duty starts once.
+// Promises: parts are closed in the reverse order of the list, no matter when they were opened; a part that is not
+// open is not closed. A duty starts once.
 package lifecycle

@@ -127,7 +127,7 @@ func (f *FollowedOptions) Check() health.Result {
 		return health.Result{
 			Level:  health.Warn,
 			Reason: "the salt-master's options are not followed, those of before hold: " + *why,
-			Hint:   "mend that, then restart the salt-master (systemctl restart salt-master)",
+			Hint:   "correct that, then restart the salt-master (systemctl restart salt-master)",
 		}
 	}
 	names := f.outdated.Load()

@@ -20,7 +20,7 @@ const (
 	storeNearlyFull = 0.8
 )
 
-// KeyStore is the key store of the local master's own, which the key directory keeps in step with the files. A master
+// KeyStore is the key store of the local master's own, which the key directory keeps matches the files. A master
 // on a shared file system counts as one without: other hosts' mappings of a file there do not show changes made here.
 type KeyStore struct {
 	Master *localmaster.Config

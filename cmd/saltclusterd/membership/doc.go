@@ -6,8 +6,8 @@
 // RoutesChanged connect it with that.
 //
 // In: the directories state_dir and cluster_pki_dir, options, and what consensus has decided. Out: the parts
-// themselves, views, the cluster's key pair, the paths of the files that belong to a membership, and for damaged files
-// the text that tells an operator how to recover.
+// themselves, views, the cluster's key pair, the paths of the files that belong to a membership, and for damaged
+// files the text that explains the recovery to an operator.
 //
 // Promises: a file is written as a whole or not at all. A node without a record belongs to no cluster, and the record
 // is the last file that is written when it becomes a member.

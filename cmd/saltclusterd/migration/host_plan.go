@@ -101,7 +101,7 @@ func (h *Host) describePlan(p unshare.Plan, to string, trees []unshare.Size) []s
 		add("copy %s to %s (%d files, %d MiB), owner and modes kept, compared by hash",
 			t.From, t.To, trees[i].Files, trees[i].Bytes>>20)
 	}
-	add("copy again what has changed meanwhile")
+	add("copy again what has changed in the meantime")
 	for _, e := range p.Edits {
 		add("by hand: %s", editCommand(e))
 	}
@@ -115,9 +115,9 @@ func (h *Host) describePlan(p unshare.Plan, to string, trees []unshare.Size) []s
 	add("put a new saltclusterd in the place of the running one, which has the new configuration; " +
 		"minions keep their connections")
 	if cmd := h.c.Options.Salt.RestartCommand; len(cmd) > 0 {
-		add("restart the salt-master: %s; others do its work meanwhile", strings.Join(cmd, " "))
+		add("restart the salt-master: %s; the other masters do its work in the meantime", strings.Join(cmd, " "))
 	} else {
-		add("by hand: %s; others do its work meanwhile", restartByHand)
+		add("by hand: %s; the other masters do its work in the meantime", restartByHand)
 	}
 	add("wait until it serves minions and has what the cluster has")
 	return steps

@@ -63,7 +63,7 @@ func (s *Steps) checkMembers(ctx context.Context) error {
 	for _, mem := range s.c.Members(ctx) {
 		if mem.State != adminapi.StateAlive || mem.Ready != nil && !*mem.Ready {
 			return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl status says why",
-				"%s is not well: no other node may leave the share now", mem.ID)
+				"%s has a problem: no other node may leave the share now", mem.ID)
 		}
 	}
 	return nil

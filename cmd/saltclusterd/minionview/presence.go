@@ -97,7 +97,7 @@ func (p *Presence) refresh(ctx context.Context) {
 	others, before := p.cfg.Others(), p.latestMark()
 	answers := peerrpc.AskAll(ctx, others, p.fetchReport)
 	for id, err := range answers.Failed {
-		p.cfg.Logger.Debug("presence of minions not told", "node", id, "err", err)
+		p.cfg.Logger.Debug("presence of minions not reported", "node", id, "err", err)
 	}
 	if p.latestMark().Newer(before) {
 		p.storeMark()

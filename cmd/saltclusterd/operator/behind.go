@@ -56,13 +56,12 @@ func (g *BehindGate) Check(b Behind) health.Result {
 	}
 	r := health.Result{
 		Level:  health.Fail,
-		Reason: "this node lacks what the cluster has decided, and does not decide who may sign in",
+		Reason: "this node lacks decisions of the cluster, and does not decide about sign-ins",
 		Hint: "the leader answers and its entries do not arrive here: journalctl -u saltclusterd, " +
 			"and the network on the peer port",
 	}
 	if b.For > 0 {
-		r.Reason = fmt.Sprintf("this node has lacked what the cluster has decided for %s, "+
-			"and does not decide who may sign in", b.For.Round(time.Second))
+		r.Reason = fmt.Sprintf("this node has lacked decisions of the cluster for %s, and does not decide about sign-ins", b.For.Round(time.Second))
 	}
 	if b.LogError != nil {
 		r.Hint = fmt.Sprintf("its log cannot be written (%v): make room, df -h %s", b.LogError, b.StateDir)

@@ -333,7 +333,7 @@ func TestVerifying_Verify(t *testing.T) {
 		}
 		keys, grains, mine, tokens := v.Sections[0], v.Sections[1], v.Sections[2], v.Sections[3]
 		d := keys.Differences
-		if len(d) != 1 || d[0].Item != "web1" || d[0].Nodes["m2"] != "old" || d[0].Nodes[clusterName] != "new" {
+		if len(d) != 1 || d[0].Item != "web1" || d[0].Nodes["m2"] != "old" || d[0].Nodes[adminapi.Decided] != "new" {
 			t.Errorf("keys: %+v", keys)
 		}
 		if len(grains.Differences) != 0 || rounds != 2 {

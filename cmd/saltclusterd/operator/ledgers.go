@@ -11,6 +11,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/fsync/ledger"
 	"saltclusterd/gossip/node"
+	"saltclusterd/sidecar/adminapi"
 )
 
 // LedgerPath is where a node answers what it holds of a section.
@@ -79,7 +80,7 @@ func (l *Ledgers) collectLedgers(ctx context.Context, s Section) answers {
 		func(ctx context.Context, id node.ID) (ledger.Ledger, error) { return l.askLedger(ctx, id, s) })
 	a := answers{ledgers: map[string]ledger.Ledger{}, missing: map[string]string{}}
 	if s.Decided != nil {
-		a.ledgers[clusterName] = decided
+		a.ledgers[adminapi.Decided] = decided
 	}
 	for id, held := range got.Of {
 		a.ledgers[string(id)] = held

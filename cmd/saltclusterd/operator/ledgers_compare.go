@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// clusterName is what a difference calls the cluster's decision beside the nodes.
-	clusterName = "(cluster)"
 	// maxRounds is how often what differs is asked for: changes need a moment to reach all nodes.
 	maxRounds  = 3
 	roundPause = 1500 * time.Millisecond // before the second round, doubled after it

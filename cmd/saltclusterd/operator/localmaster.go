@@ -79,8 +79,7 @@ func (m *LocalMaster) Problem() string {
 	stalled := m.Requests.Stats().Stalled
 	switch {
 	case stalled == upstream.Silent:
-		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): it is there, "+
-			"but stands still (stopped?); nothing comes from %s", addr)
+		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): it runs, but makes no progress (stopped?); nothing comes from %s", addr)
 	case stalled == upstream.Stuck:
 		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): none of its workers at %s answers "+
 			"(hung on a pillar or disk?)", addr)
@@ -104,8 +103,7 @@ func (m *LocalMaster) Problem() string {
 // describeDown says what to do about a master that is not there. It may fail to start with the content of its files.
 func (m *LocalMaster) describeDown() string {
 	if _, err := localmaster.LoadConfig(m.ConfigPath, m.Options.Version); err != nil && !errors.Is(err, fs.ErrPermission) {
-		return fmt.Sprintf("mend the salt-master's configuration, it does not start with it: %v; "+
-			"then: systemctl start salt-master", err)
+		return fmt.Sprintf("correct the salt-master's configuration, it does not start with it: %v; then: systemctl start salt-master", err)
 	}
 	return fmt.Sprintf("start the salt-master (systemctl start salt-master), or wait while it starts: "+
 		"nothing answers at %s", m.Options.ReqAddr())

@@ -96,9 +96,9 @@ func TestLocalMaster_Problem(t *testing.T) {
 		serves bool
 	}{
 		{"all is well", fakeMaster{stats: up, subUp: true, signedIn: true}, "", true},
-		{"stopped", fakeMaster{stats: silent, signedIn: true}, "stands still", true},
+		{"stopped", fakeMaster{stats: silent, signedIn: true}, "makes no progress", true},
 		{"stuck", fakeMaster{stats: stuck, signedIn: true}, "none of its workers", true},
-		{"down", fakeMaster{}, "mend the salt-master's configuration", false},
+		{"down", fakeMaster{}, "correct the salt-master's configuration", false},
 		{"old key", fakeMaster{stats: up, err: sidecar.ErrForeignIdentity}, "it still presents its old master.pub", false},
 		{"just up", fakeMaster{stats: justUp, err: upstream.ErrDown}, "has come up", false},
 		{"refuses", fakeMaster{stats: up, err: localmaster.ErrHiddenRejected}, "it refuses saltclusterd's own key", false},

@@ -161,8 +161,7 @@ func (f *Former) setProblems(rivals map[node.ID]string) {
 	for id, addr := range rivals {
 		problems = append(problems, adminapi.Problem{
 			Level: adminapi.LevelFail, Node: string(id),
-			Message: fmt.Sprintf("%s (%s) belongs to a cluster without this node, which was recovered or restored: there are "+
-				"two clusters %s with one identity, and minions hear only one of them", id, addr, f.cfg.ClusterID),
+			Message: fmt.Sprintf("%s (%s) belongs to a cluster without this node, which was recovered or restored: there are two clusters %s with one identity, and minions get jobs from only one of them", id, addr, f.cfg.ClusterID),
 			Hint: "1. decide which cluster continues; on each node of the other one: 2. systemctl stop saltclusterd " +
 				"3. remove membership.json from its state_dir 4. systemctl start saltclusterd 5. saltclusterctl join NODE, a node " +
 				"of the cluster that continues. Decisions about keys made there are lost, returns are not",

@@ -60,7 +60,7 @@ func (r *Recoverer) checkRecoverable(m Membership) error {
 		return adminapi.Errorf(adminapi.CodeRefused, membership.RejoinHint, "this node is not on the roster it knows")
 	}
 	if st.HasQuorum {
-		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl remove NODE takes a node out, also a dead one",
+		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl remove NODE removes a node, even a dead one",
 			"the cluster has a majority and %s leads: there is nothing to recover", st.Leader)
 	}
 	alive := 0

@@ -40,7 +40,7 @@ func (r *Recoverer) SaveSnapshot(ctx context.Context, w io.Writer) error {
 	v := m.Log.View()
 	if !isIdentity(private, v) {
 		return adminapi.Errorf(adminapi.CodeRefused,
-			"saltclusterctl rotate identity says how far it is; take the snapshot on a node that has it",
+			"saltclusterctl rotate identity says how far it is; take the snapshot on a node that has the new identity",
 			"this node has not taken the cluster's new identity yet")
 	}
 	var b bytes.Buffer

@@ -127,7 +127,7 @@ func (w *Watch) askMembers(ctx context.Context, unseenOnly bool) (reason string)
 }
 
 func (w *Watch) endMembership(reason string) {
-	w.cfg.Logger.Warn("this node is not a member any more: it stops serving minions", "node", w.cfg.Self, "reason", reason)
+	w.cfg.Logger.Warn("this node is no longer a member: it stops serving minions", "node", w.cfg.Self, "reason", reason)
 	w.left.Store(&reason)
 	w.cfg.End(reason)
 }

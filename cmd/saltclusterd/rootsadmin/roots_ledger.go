@@ -30,7 +30,7 @@ func (r *Roots) Ledger(ctx context.Context) (ledger.Ledger, error) {
 	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
 	if _, err := r.engine.Sync(ctx, roots.SyncOptions{DryRun: true}); err != nil {
-		return ledger.Ledger{}, fmt.Errorf("look at the roots: %w", err)
+		return ledger.Ledger{}, fmt.Errorf("read the roots: %w", err)
 	}
 	return ledgerOf(r.engine.Status()), nil
 }

@@ -115,7 +115,7 @@ func (v Verbs) SyncRoots(ctx context.Context, q adminapi.SyncRootsRequest, p adm
 	if err != nil {
 		return adminapi.Outcome{}, err
 	}
-	p("scan", "looking at the roots of "+string(r.cfg.Self))
+	p("scan", "reading the roots of "+string(r.cfg.Self))
 	res, err := r.engine.Sync(ctx, roots.SyncOptions{
 		DryRun: q.DryRun, Env: q.Env, Force: q.Force, Accept: q.Accept, Note: "sync_roots",
 	})

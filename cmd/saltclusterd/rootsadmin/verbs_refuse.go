@@ -66,7 +66,7 @@ func explainRefusal(what string, err error) error {
 		{roots.ErrNoQuorum, adminapi.CodeNoQuorum, "saltclusterctl status"},
 		{
 			roots.ErrNotReplaced, adminapi.CodeRefused,
-			"saltclusterctl roots status says which are left alone, and why; a missing one is to be mounted, or made, first",
+			"saltclusterctl roots status says which are excluded, and why; mount or create a missing one first",
 		},
 		{roots.ErrAcceptDry, adminapi.CodeRefused, "compare the directory with that of another node by hand"},
 		{

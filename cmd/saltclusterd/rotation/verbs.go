@@ -29,7 +29,7 @@ func (v Verbs) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.Pro
 	rotate := kinds[r.What]
 	if rotate == nil {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeInvalid, "saltclusterctl rotate --help",
-			"there is no %.40q to rotate", r.What)
+			"%.40q cannot be rotated", r.What)
 	}
 	out, err := rotate(ctx, r, p)
 	if err != nil {

@@ -140,7 +140,7 @@ func (w *Watch) FindMisplaced() {
 		{"sock_dir", w.c.SockDir, "two masters must not have their sockets there"},
 		{
 			"cachedir", w.c.CacheDir,
-			"the salt command works only on the master that was started last, because each makes .root_key anew",
+			"the salt command works only on the master that was started last, because each one replaces .root_key",
 		},
 	} {
 		if OnShare(w.c.PKIDir, w.c.StateDir, dir.path) {

@@ -226,7 +226,7 @@ func (s *NewSide) AwaitFree(ctx context.Context) error {
 	case <-s.free:
 		return nil
 	case <-time.After(freeTimeout):
-		return errors.New("the old process does not let go of consensus")
+		return errors.New("the old process does not release the consensus log")
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

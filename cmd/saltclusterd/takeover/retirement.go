@@ -76,7 +76,7 @@ func (r *retirement) runRetirement(ctx context.Context) error {
 	go func() { relayed <- r.svc.RetirePort(ctx) }() // ends with ctx
 	g.Go(func() error {
 		if err := r.svc.Release(); err != nil {
-			r.cfg.Logger.Warn("not everything was let go of in order", "err", err)
+			r.cfg.Logger.Warn("not everything was released cleanly", "err", err)
 		}
 		r.cfg.Logger.Info("consensus is free for the new process", "dur", time.Since(began))
 		return r.conn.Send(ctx, msgFree, nil)
@@ -97,7 +97,7 @@ func (r *retirement) runRetirement(ctx context.Context) error {
 
 // endProcess ends this process if it has not ended in time.
 func (r *retirement) endProcess() {
-	r.cfg.Logger.Error("this process cannot let go of everything and is ended; another one serves",
+	r.cfg.Logger.Error("this process cannot release everything and is terminated; another process serves",
 		"pid", r.pid, "dur", processTimeout)
 	r.process.End()
 }

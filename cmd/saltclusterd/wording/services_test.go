@@ -9,17 +9,17 @@ import (
 
 // Where there is no systemd no hint names its programs.
 func TestServices_Adapt(t *testing.T) {
-	const away = "is it running? systemctl status saltclusterd; journalctl -u saltclusterd -n 50 says why it ended"
+	const away = "systemctl status saltclusterd; journalctl -u saltclusterd -n 50 says why it ended"
 	for _, c := range []struct {
 		is         Services
 		text, want string
 	}{
 		{systemd, away, away},
-		{openRC, away, "is it running? rc-service saltclusterd status; tail -n 50 /var/log/saltclusterd.log says why it ended"},
-		{runit, away, "is it running? sv status saltclusterd; tail -n 50 /var/log/saltclusterd/current says why it ended"},
-		{noneManages, away, "is it running? check whether saltclusterd is running; the standard error of saltclusterd says why it ended"},
+		{openRC, away, "rc-service saltclusterd status; tail -n 50 /var/log/saltclusterd.log says why it ended"},
+		{runit, away, "sv status saltclusterd; tail -n 50 /var/log/saltclusterd/current says why it ended"},
+		{noneManages, away, "check whether saltclusterd is running; the standard error of saltclusterd says why it ended"},
 		{openRC, "systemctl enable --now saltclusterd: it starts", "rc-update add saltclusterd; rc-service saltclusterd start: it starts"},
-		{runit, "mend it; then: systemctl start salt-master saltclusterd", "mend it; then: sv up salt-master; sv up saltclusterd"},
+		{runit, "correct it; then: systemctl start salt-master saltclusterd", "correct it; then: sv up salt-master; sv up saltclusterd"},
 		{runit, "systemctl disable --now saltclusterd; systemctl restart salt-master",
 			"sv down saltclusterd; rm /etc/service/saltclusterd; sv restart salt-master"},
 		{noneManages, "systemctl daemon-reload; systemctl restart saltclusterd", "restart saltclusterd"},

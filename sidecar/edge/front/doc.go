@@ -1,8 +1,9 @@
 // Package front terminates TLS in front of the edge.
 //
 // In: the connection of a peer whose first byte is that of a TLS record. Out: a Link, one end of a local stream on
-// which the edge finds what the peer says inside, as if it had connected without TLS. So the edge's own limits, budgets
-// and cuts count for such a peer, and the link tells it the names in the certificate that the peer has proved to own.
+// which the edge finds what the peer says inside, as if it had connected without TLS. So the edge's own limits,
+// budgets and cuts count for such a peer, and the link gives it the names in the certificate that the peer has proved
+// to own.
 //
 // Two goroutines of the front carry a connection's bytes, one for each direction. What waits between the peer and the
 // edge is bounded by the buffers of the local stream, which are small: a peer that does not read is as visible to the

@@ -59,7 +59,7 @@ func examineDates(key string, c *x509.Certificate, now time.Time, so string) []l
 		return []localmaster.Finding{{Option: option, Fatal: true,
 			Message: fmt.Sprintf("The certificate in ssl %s is not valid before %s: %s.", key, c.NotBefore.UTC().Format(time.RFC3339),
 				so),
-			Fix: "Look at this host's clock, else install a certificate that is valid now."}}
+			Fix: "Check this host's clock; if it is right, install a certificate that is valid now."}}
 	case left <= 0:
 		return []localmaster.Finding{{Option: option, Fatal: true,
 			Message: fmt.Sprintf("The certificate in ssl %s has expired on %s: %s.", key, day(c.NotAfter), so),

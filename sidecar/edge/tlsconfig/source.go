@@ -111,7 +111,7 @@ func (s *Source) Check(context.Context) health.Result {
 	s.reload()
 	if s.problem != nil {
 		r := health.Result{Level: health.Warn, Reason: "minions with TLS are refused: " + s.problem.Error(),
-			Hint: "mend that; the files are read again when they change"}
+			Hint: "correct that; the files are read again when they change"}
 		if s.current.Load() != nil {
 			r.Reason = "new TLS certificates cannot be used, those of before are served: " + s.problem.Error()
 		}

@@ -12,5 +12,5 @@
 // the Append functions produce the other direction. The package owns no socket and starts no goroutine.
 //
 // Promises: no input makes it panic; a size is checked when it is announced, before memory is taken for it; a frame
-// that arrives slowly takes memory in step with what has arrived; each byte is looked at once.
+// that arrives slowly takes memory only for the bytes that have arrived; each byte is read once.
 package tcpframe
