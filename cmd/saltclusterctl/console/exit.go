@@ -19,8 +19,11 @@ const (
 	ExitRefused     = 6
 	exitMember      = 7
 	ExitDenied      = 8
+	exitPeer        = 9
 	ExitProblems    = 10
 	ExitIncomplete  = 11
+	exitNotFound    = 12
+	exitBusy        = 13
 )
 
 const ExitCodesHelp = `EXIT CODES:
@@ -33,8 +36,11 @@ const ExitCodesHelp = `EXIT CODES:
    6   the cluster refused: secret, cluster_id, fingerprint, ...
    7   this node belongs to a cluster already
    8   permission denied: this user may not use the admin socket
+   9   a peer, or the salt-master, does not answer
    10  a problem was found: status --check, doctor, verify, config check, haproxy --check, setup --check, leave --dry-run, keys merge --dry-run; config diff found a difference
    11  incomplete: verify found no difference, but could not ask every node; roots diff could not ask one
+   12  not found: no such key, job, token, revision, ...
+   13  busy: another long operation is running
 `
 
 // usageError is a mistake in the arguments.
@@ -94,6 +100,12 @@ func ExitCode(err error) int {
 		return exitMember
 	case adminapi.CodeUnavailable:
 		return exitUnreachable
+	case adminapi.CodeUnreachable:
+		return exitPeer
+	case adminapi.CodeNotFound:
+		return exitNotFound
+	case adminapi.CodeBusy:
+		return exitBusy
 	}
 	return ExitError
 }

@@ -28,6 +28,10 @@ func TestExitCodes(t *testing.T) {
 		{adminapi.Errorf(adminapi.CodeRefused, "", "x"), ExitRefused},
 		{adminapi.Errorf(adminapi.CodeMember, "", "x"), exitMember},
 		{adminapi.Errorf(adminapi.CodeInternal, "", "x"), ExitError},
+		{adminapi.Errorf(adminapi.CodeUnreachable, "", "x"), exitPeer},
+		{adminapi.Errorf(adminapi.CodeNotFound, "", "x"), exitNotFound},
+		{adminapi.Errorf(adminapi.CodeBusy, "", "x"), exitBusy},
+		{Problemf("", "x"), ExitProblems},
 		{SilentError(ExitProblems), ExitProblems},
 	}
 	for _, tt := range tests {
