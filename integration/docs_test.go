@@ -141,18 +141,20 @@ func anchors(page string) (all []string) {
 	return all
 }
 
-// Each promise of the README names where it ends and the tests that show it.
-func TestREADME_PromisesHaveLimitsAndTests(t *testing.T) {
-	_, table, _ := strings.Cut(text(t, "../README.md"), "| promise | limits | tests |\n|---|---|---|\n")
-	table, _, _ = strings.Cut(table, "\n\n")
-	rows := strings.Split(table, "\n")
-	if len(rows) < 5 {
-		t.Fatalf("the table of promises has %d rows", len(rows))
-	}
-	for _, row := range rows {
-		cells := strings.Split(strings.Trim(row, "| "), " | ")
-		if len(cells) != 3 || !strings.Contains(cells[0], "**") || !testName.MatchString(cells[2]) {
-			t.Errorf("not a promise with its limits and tests: %s", row)
+// Each promise, those of the README and all others, names where it ends and the tests that show it.
+func TestPromises_HaveLimitsAndTests(t *testing.T) {
+	for page, want := range map[string]int{"../README.md": 5, "../docs/reference/promises.md": 8} {
+		_, table, _ := strings.Cut(text(t, page), "| promise | limits | tests |\n|---|---|---|\n")
+		table, _, _ = strings.Cut(table, "\n\n")
+		rows := strings.Split(table, "\n")
+		if len(rows) < want {
+			t.Errorf("%s: the table of promises has %d rows", page, len(rows))
+		}
+		for _, row := range rows {
+			cells := strings.Split(strings.Trim(row, "| "), " | ")
+			if len(cells) != 3 || !strings.Contains(cells[0], "**") || !testName.MatchString(cells[2]) {
+				t.Errorf("%s: not a promise with its limits and tests: %s", page, row)
+			}
 		}
 	}
 }
