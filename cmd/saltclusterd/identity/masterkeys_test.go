@@ -42,19 +42,25 @@ func masterPEM(t *testing.T) []byte {
 	return key.PEM()
 }
 
-func TestStore(t *testing.T) {
-	dir := t.TempDir()
-	master := configtest.Load(t, 3008, fmt.Sprintf(
-		"id: box_master\npki_dir: %s/pki\nkeys.cache_driver: mmap_key\nmmap_key_size: 101\nuser: ''\n", dir))
-	if err := os.Mkdir(master.PkiDir, 0o700); err != nil {
+// keysInStore are those of a 3008 master that has them in a store, with keys of so many bytes.
+func keysInStore(t *testing.T, dir string, size int, options string) MasterKeys {
+	t.Helper()
+	me, err := user.Current()
+	if err != nil {
 		t.Fatal(err)
 	}
+	master := configtest.Load(t, 3008, fmt.Sprintf(
+		"id: box_master\npki_dir: %s\nkeys.cache_driver: mmap_key\nmmap_key_size: %d\nuser: %s\n%s", dir, size, me.Username, options))
 	bank, err := mmapkeys.NewBank(master.PkiDir, mmapkeys.MasterKeys,
 		mmapkeys.Configured(func(name string) int { return int(master.Int(name)) }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := MasterKeys{Master: master, Bank: func() *mmapkeys.Bank { return bank }}
+	return MasterKeys{Master: master, Bank: func() *mmapkeys.Bank { return bank }}
+}
+
+func TestStore(t *testing.T) {
+	k := keysInStore(t, t.TempDir(), 101, "")
 	if _, _, err := k.Identity(); err == nil {
 		t.Error("an identity out of nothing")
 	}
@@ -69,7 +75,7 @@ func TestStore(t *testing.T) {
 			t.Errorf("identity %d: %s, %v", i, got, err)
 		}
 	}
-	c, err := bank.Read(t.Context(), nil, false)
+	c, err := k.Bank().Read(t.Context(), nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,20 +93,10 @@ func TestStore(t *testing.T) {
 // TestStore_Unreadable: a key that could not be read must not be replaced, because no copy of it would be kept.
 func TestStore_Unreadable(t *testing.T) {
 	dir := t.TempDir()
-	load := func(size int) MasterKeys {
-		master := configtest.Load(t, 3008, fmt.Sprintf(
-			"id: box_master\npki_dir: %s\nkeys.cache_driver: mmap_key\nmmap_key_size: %d\nuser: ''\n", dir, size))
-		bank, err := mmapkeys.NewBank(master.PkiDir, mmapkeys.MasterKeys,
-			mmapkeys.Configured(func(name string) int { return int(master.Int(name)) }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return MasterKeys{Master: master, Bank: func() *mmapkeys.Bank { return bank }}
-	}
-	if _, err := load(101).Store(masterPEM(t)); err != nil {
+	if _, err := keysInStore(t, dir, 101, "").Store(masterPEM(t)); err != nil {
 		t.Fatal(err)
 	}
-	_, err := load(103).Store(masterPEM(t)) // another geometry than that of the file
+	_, err := keysInStore(t, dir, 103, "").Store(masterPEM(t)) // another geometry than that of the file
 	if err == nil || !strings.HasPrefix(err.Error(), "read the master's key store: ") {
 		t.Error(err)
 	}
@@ -120,6 +116,39 @@ func TestSigningKey(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}
+	testSigningKeys(t, k)
+	for name, mode := range map[string]os.FileMode{"ours.pem": 0o400, "ours.pub": 0o644} {
+		if info, err := os.Stat(filepath.Join(k.Master.PkiDir, name)); err != nil || info.Mode() != mode {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(k.Master.PkiDir, "ours.pem"), []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := k.SigningKey(); text != nil || err == nil {
+		t.Errorf("what is no key: %s, %v", text, err)
+	}
+}
+
+// A master of 3008 reads its signing key from its store.
+func TestSigningKey_Store(t *testing.T) {
+	k := keysInStore(t, t.TempDir(), 101, "master_sign_pubkey: True\nmaster_sign_key_name: ours\n")
+	testSigningKeys(t, k)
+	pem, err := k.readStored("ours.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pub, err := k.readStored("ours.pub")
+	if key, err2 := saltcrypt.ParseMasterKey(pem); err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	} else if got, err := saltcrypt.ParsePublicKey(string(pub)); err != nil || !got.Equal(key.Public()) {
+		t.Errorf("ours.pub is not that of ours.pem: %s, %v", pub, err)
+	}
+}
+
+// testSigningKeys installs keys where there was none.
+func testSigningKeys(t *testing.T, k MasterKeys) {
+	t.Helper()
 	first, second := masterPEM(t), masterPEM(t)
 	for i, tc := range []struct {
 		pem              []byte
@@ -139,16 +168,5 @@ func TestSigningKey(t *testing.T) {
 		if text, err := k.SigningKey(); err != nil || !bytes.Equal(text, tc.want) {
 			t.Errorf("%d: %s, %v", i, text, err)
 		}
-	}
-	for name, mode := range map[string]os.FileMode{"ours.pem": 0o400, "ours.pub": 0o644} {
-		if info, err := os.Stat(filepath.Join(k.Master.PkiDir, name)); err != nil || info.Mode() != mode {
-			t.Errorf("%s: %v, %v", name, info, err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(k.Master.PkiDir, "ours.pem"), []byte("no key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := k.SigningKey(); text != nil || err == nil {
-		t.Errorf("what is no key: %s, %v", text, err)
 	}
 }
