@@ -168,9 +168,12 @@ func TestParseVersion(t *testing.T) {
 }
 
 func TestDetectVersion_NoCommand(t *testing.T) {
-	for _, cmd := range []string{"/nonexistent/salt-master", "", "/bin/false", "/bin/echo hello"} {
-		if v, err := DetectVersion(t.Context(), cmd); err == nil {
-			t.Errorf("%q: %v", cmd, v)
+	for cmd, missing := range map[string]bool{
+		"/nonexistent/salt-master": true, "no-salt-master-of-this-name": true, "": false, "/bin/false": false, "/bin/echo hello": false,
+	} {
+		v, err := DetectVersion(t.Context(), cmd)
+		if err == nil || strings.HasPrefix(err.Error(), "there is no program "+cmd+" here that can be run: install Salt") != missing {
+			t.Errorf("%q: %v, %v", cmd, v, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -57,9 +58,6 @@ func DetectVersion(ctx context.Context, saltMasterCmd string) (Version, error) {
 	if len(args) == 0 {
 		return Version{}, fmt.Errorf("detect Salt version: no command given")
 	}
-	if _, err := exec.LookPath(args[0]); err != nil {
-		return Version{}, fmt.Errorf("there is no program %s here: install Salt, or set salt_master_command to its path", args[0])
-	}
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	var errs []error
@@ -67,6 +65,10 @@ func DetectVersion(ctx context.Context, saltMasterCmd string) (Version, error) {
 		v, err := askVersion(ctx, args, flag)
 		if err == nil {
 			return v, nil
+		}
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) { // its interpreter, perhaps
+			return Version{}, fmt.Errorf("there is no program %s here that can be run: "+
+				"install Salt, or set salt_master_command to its path", args[0])
 		}
 		errs = append(errs, err)
 	}
