@@ -124,7 +124,7 @@ func testRootsOff(t *testing.T, c *lab.Cluster) {
 		t.Errorf("kept: %q, %v", raw, err)
 	}
 	for id, hint := range map[string]string{lost.ID: "it was put aside on m3", "nosuch": "roots conflicts lists them"} {
-		if text := rootsCtl(t, m1, 1, "roots", "discard", "--yes", id); !strings.Contains(text, hint) {
+		if text := rootsCtl(t, m1, 12, "roots", "discard", "--yes", id); !strings.Contains(text, hint) {
 			t.Errorf("discard on another node: %s", text)
 		}
 	}
