@@ -21,9 +21,8 @@ func newMinionsCommand(e *console.Env) *cli.Command {
 		Subcommands: []*cli.Command{newMinionsListCommand(e), newMinionsShowCommand(e), newMinionsConnectionsCommand(e),
 			newMinionsProtocolsCommand(e)},
 		// The command line of earlier builds: connections, one minion, or a list.
-		Flags: append(console.HideFlags(&cli.BoolFlag{Name: "present"}, &cli.BoolFlag{Name: "absent"},
-			&cli.BoolFlag{Name: "connected"}, &cli.BoolFlag{Name: "lost"}, &cli.BoolFlag{Name: "protocol"}),
-			console.HideFlags(withinFlag())...),
+		Flags: console.HideFlags(&cli.BoolFlag{Name: "present"}, &cli.BoolFlag{Name: "absent"},
+			&cli.BoolFlag{Name: "connected"}, &cli.BoolFlag{Name: "lost"}, &cli.BoolFlag{Name: "protocol"}, withinFlag()),
 		Action: func(c *cli.Context) error { return runMinions(c, e) },
 	})
 }

@@ -104,8 +104,8 @@ func newRotateIdentityCommand(e *console.Env) *cli.Command {
 			newIdentityStep(e, adminapi.IdentityAbort, adminapi.IdentityAbort, "cancel before the switch: delete the new key"),
 		},
 		// The command line of earlier builds: a step is a flag, and without one it is status.
-		Flags: append(console.HideFlags(&cli.BoolFlag{Name: "prepare"}, &cli.BoolFlag{Name: "switch"},
-			&cli.BoolFlag{Name: "finish"}, &cli.BoolFlag{Name: "abort"}, forceFlag()), console.HideFlags(rotateFlags()...)...),
+		Flags: console.HideFlags(append(rotateFlags(), &cli.BoolFlag{Name: "prepare"}, &cli.BoolFlag{Name: "switch"},
+			&cli.BoolFlag{Name: "finish"}, &cli.BoolFlag{Name: "abort"}, forceFlag())...),
 		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
 			chosen := ""
 			for _, step := range []string{adminapi.IdentityPrepare, adminapi.IdentitySwitch, adminapi.IdentityFinish,

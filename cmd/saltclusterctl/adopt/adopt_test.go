@@ -143,6 +143,7 @@ func TestSetup_LoadBalancerHere(t *testing.T) {
 	}{
 		"an address of its own":                 {own: "interface: [10.0.0.11]\n", at: vip},
 		"one of saltclusterd's":                 {own: "interface: [10.0.0.11, 10.0.0.10]\n", at: vip, fails: true},
+		"one of them, written otherwise":        {own: "interface: ['2001:DB8:0::10']\n", at: "2001:db8::10", fails: true},
 		"saltclusterd has all of them":          {at: vip, fails: true},
 		"all addresses":                         {own: "interface: [10.0.0.11]\n", at: "0.0.0.0", fails: true},
 		"where the master will be":              {own: "interface: [10.0.0.11]\n", at: "127.0.0.1", fails: true},

@@ -253,7 +253,10 @@ func (s *Site) needs(addr netip.Addr) bool {
 		}
 		return addr == behind
 	default:
-		return len(own) == 0 || slices.Contains(own, addr.String())
+		return len(own) == 0 || slices.ContainsFunc(own, func(text string) bool {
+			a, err := netip.ParseAddr(text)
+			return err == nil && a.Unmap() == addr.Unmap()
+		})
 	}
 }
 

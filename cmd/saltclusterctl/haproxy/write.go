@@ -98,11 +98,11 @@ listen {{.Name}}
     timeout tunnel {{.Tunnel}}
     option clitcpka
     option srvtcpka
-    # A salt-api that does not listen costs nobody anything: the next node is tried.
+    # Where no salt-api listens, the next node is tried.
     retries 2
     option redispatch 1
 {{- if $.HealthPort}}
-    # The node says whether it and its salt-master serve. 404 is a drain: nobody new, and who is there may finish.
+    # The node reports whether it and its salt-master serve. 404 means drained: no new connections, existing ones may finish.
     timeout check 3s
     option httpchk GET {{.Probe}}
     http-check disable-on-404

@@ -42,14 +42,16 @@ func NewMigrateCommand(e *console.Env) *cli.Command {
 		Subcommands: []*cli.Command{
 			console.CompleteCommand(&cli.Command{
 				Name: "status", Usage: "show how far each node is",
-				Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error { return startMigrate(c, e, "status") }),
+				Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
+					return startMigrate(c, e, statusMode)
+				}),
 			}),
 			console.CompleteCommand(&cli.Command{
 				Name: "back", ArgsUsage: "NODE",
 				Usage: "move NODE back to the share; possible while another node is the stand-in",
 				Flags: []cli.Flag{console.YesFlag(), timeoutFlag()},
 				Action: console.WithOneArg(e, "saltclusterctl migrate back m2", "migrate back takes one argument, the id of a node",
-					func(c *cli.Context, e *console.Env) error { return startMigrate(c, e, "back") }),
+					func(c *cli.Context, e *console.Env) error { return startMigrate(c, e, backMode) }),
 			}),
 		},
 		Action: func(c *cli.Context) error {
