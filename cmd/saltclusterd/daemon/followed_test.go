@@ -78,6 +78,13 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 		return nil
 	})
 
+	for _, syndics := range []bool{true, false} {
+		obey(fmt.Sprintf("order_masters: %t\n", syndics))
+		if got := m.service().master.HasSyndics(); got != syndics {
+			t.Errorf("order_masters: %t, want %t", got, syndics)
+		}
+	}
+
 	if r := m.service().master.Followed.Check(); r != fine {
 		t.Errorf("%+v", r)
 	}

@@ -57,10 +57,10 @@ func (d *Daemon) keyStore() masterlink.KeyStore {
 	return masterlink.KeyStore{Master: d.master, Shared: d.shares()}
 }
 
-// masterKeys returns the local master's own keys.
+// masterKeys returns the local master's own keys, by the configuration that it has started with.
 func (d *Daemon) masterKeys() identity.MasterKeys {
 	return identity.MasterKeys{
-		Master: d.master, Bank: func() *mmapkeys.Bank { return d.keyStore().Bank(mmapkeys.MasterKeys) },
+		Master: d.inspector.Latest(), Bank: func() *mmapkeys.Bank { return d.keyStore().Bank(mmapkeys.MasterKeys) },
 	}
 }
 
@@ -90,9 +90,8 @@ func (d *Daemon) joinProgress() joining.Progress {
 	if m == nil {
 		return joining.Progress{}
 	}
-	p := joining.Progress{
-		Running: true, CaughtUp: m.Consensus.Status().CaughtUp, Voter: m.IsVoter(), View: m.Consensus.View(),
-	}
+	now := m.Consensus.Status()
+	p := joining.Progress{Running: true, CaughtUp: now.CaughtUp, Voter: m.IsVoter(), View: m.Consensus.View()}
 	m.role.addJoinProgress(&p)
 	return p
 }

@@ -17,6 +17,7 @@ import (
 
 	"saltclusterd/gossip/jointoken"
 	"saltclusterd/sidecar/adminapi"
+	"saltclusterd/sidecar/saltcrypt"
 )
 
 // newToken makes a token through a member, as saltclusterctl does.
@@ -250,5 +251,64 @@ func TestBootstrap_ReportsKeys(t *testing.T) {
 	}
 	if n := a.tenure.Current().Consensus.View().KeyCount(); n != 4 {
 		t.Errorf("%d keys", n)
+	}
+}
+
+// Masters that sign their public key (master_sign_pubkey) since their saltclusterd was started: who joins gets the key
+// of the member that admits it, and a key of its own is replaced only on demand.
+func TestJoin_SigningKey(t *testing.T) {
+	t.Parallel()
+	a := cluster(t, t.TempDir())[0]
+	signs := func(n *testNode) {
+		text, err := os.ReadFile(n.cfg.Salt.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, n.cfg.Salt.Config, string(text)+"master_sign_pubkey: True\n", 0o644)
+	}
+	path := func(n *testNode) string { return filepath.Join(n.master.PkiDir, "master_sign.pem") }
+	place := func(n *testNode) string {
+		key, err := saltcrypt.GenerateMasterKey(2048)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(n.master.PkiDir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path(n), string(key.PEM()), 0o400)
+		return string(key.PEM())
+	}
+	signs(a)
+	want := place(a)
+	a.tenure.Current().service().master.RereadOptions()
+	for _, tc := range []struct {
+		id         string
+		has        bool
+		replace    bool
+		gets, kept bool // the cluster's key; beside it its own
+	}{{id: "b", gets: true}, {id: "c", has: true, replace: true, gets: true, kept: true}, {id: "d", has: true}} {
+		n := startNode(t, tc.id, t.TempDir())
+		signs(n)
+		own := ""
+		if tc.has {
+			own = place(n)
+		}
+		_, err := n.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, ReplaceKey: tc.replace, Wait: true, Timeout: time.Minute}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.tenure.Current().service().master.RereadOptions()
+		if got, err := os.ReadFile(path(n)); err != nil || (string(got) == want) != tc.gets || !tc.gets && string(got) != own {
+			t.Errorf("%s: it has the cluster's: %v, %v", tc.id, string(got) == want, err)
+		}
+		backups, err := filepath.Glob(path(n) + ".*")
+		if err != nil || (len(backups) == 1) != tc.kept {
+			t.Fatalf("%s: beside it %v, %v", tc.id, backups, err)
+		}
+		if tc.kept {
+			if got, err := os.ReadFile(backups[0]); err != nil || string(got) != own {
+				t.Errorf("%s: %s is not its own: %v", tc.id, backups[0], err)
+			}
+		}
 	}
 }

@@ -226,8 +226,9 @@ func (m *member) buildCapabilities() {
 func (m *member) newAdmission(record *membership.Record) *joining.Admission {
 	return joining.NewAdmission(joining.AdmissionConfig{
 		Self: m.d.id, ClusterID: record.ClusterID, Secret: m.d.cfg.Cluster.Secret, Public: m.public,
-		Log: func() joining.Log { return m.Consensus }, SigningKey: m.d.masterKeys().SigningKey,
-		Alive: func(id node.ID) bool { return m.Alive(id) }, Supported: func(level uint16) error { return m.Knows(level) },
+		Log: func() joining.Log { return m.Consensus }, Alive: func(id node.ID) bool { return m.Alive(id) },
+		Supported:  func(level uint16) error { return m.Knows(level) },
+		SigningKey: func() ([]byte, error) { return m.d.masterKeys().SigningKey() },
 		Decide:     func(ctx context.Context, c state.Command) (state.Result, error) { return m.Decide(ctx, c) },
 		Audit:      func(cause string) state.Audit { return m.Audit(cause) },
 		AwaitRoots: func(ctx context.Context) error { return m.role.awaitRoots(ctx) }, Logger: m.log,

@@ -211,7 +211,7 @@ func (s *service) buildPorts() (err error) {
 	s.ports, err = ports.New(ports.Config{
 		Options: s.m.d.cfg, Serve: func(ctx context.Context, r *edge.Request) { s.proxy.ServeReq(ctx, r) },
 		Identify: func(said []byte) (string, bool) { return s.proxy.IdentifySubscriber(said) },
-		Targeted: func() bool { return !s.m.d.master.Bool("order_masters") }, Master: s.m.d.master,
+		Targeted: func() bool { return !s.master.HasSyndics() }, Master: s.m.d.master,
 		Listen: s.m.d.sockets.ListenBare, Logger: s.m.log, Registerer: s.m.d.reg,
 	})
 	return err
@@ -225,18 +225,17 @@ func (s *service) buildPublications() error {
 		return publishing.CountReturns(d.master, jid)
 	})
 	s.jobs = publishing.New(publishing.Config{
-		Self: d.id, Master: d.master, View: s.m.Consensus.View, RunDir: d.cfg.Paths.RunDir, Shared: d.shares(),
-		LateJobs: d.cfg.Edge.LateJobs, SyndicReturns: func() wall.Mode { return s.wall.Mode(wall.SyndicReturns) },
-		Released: s.Handed.Load,
-		Notify: []func(saltwire.PubPeek, []byte){
+		Self: d.id, Master: d.master, Latest: s.master.Config, View: s.m.Consensus.View, RunDir: d.cfg.Paths.RunDir,
+		Shared: d.shares(), LateJobs: d.cfg.Edge.LateJobs, Released: s.Handed.Load,
+		SyndicReturns: func() wall.Mode { return s.wall.Mode(wall.SyndicReturns) }, Notify: []func(saltwire.PubPeek, []byte){
 			s.running.Add,
 			func(peek saltwire.PubPeek, _ []byte) {
 				s.stores.Jobs.Published(peek.JID)
 				s.master.Umask.NotifyPublished(peek.JID)
 			},
 		},
-		Hub:    func() publishing.Sender { return s.hub },
-		Cached: func(jid string) (string, bool) { return s.stores.Jobs.Whole(jid) }, Logger: d.log, Registerer: d.reg,
+		Hub: func() publishing.Sender { return s.hub }, Logger: d.log, Registerer: d.reg,
+		Cached: func(jid string) (string, bool) { return s.stores.Jobs.Whole(jid) },
 	})
 	return nil
 }
@@ -292,7 +291,7 @@ func (s *service) buildEpochs(seeds *epochs.Seeds) error {
 		Withhold: func() bool { return m.Consensus.Behind() >= sidecar.BehindTolerated },
 		Away:     func(id node.ID) bool { return !m.Gossip.Alive(id) },
 		Minority: func() bool { return !m.Consensus.Status().HasQuorum },
-		NotLate:  func() bool { return !d.cfg.Edge.LateJobs || d.master.Bool("order_masters") },
+		NotLate:  func() bool { return !d.cfg.Edge.LateJobs || s.master.HasSyndics() },
 		LeaveOut: s.keys.LeaveOut,
 		Logger:   d.log, Registerer: d.reg,
 	})

@@ -46,12 +46,12 @@ type Inspector struct {
 // NewInspector returns an Inspector, which reads nothing before it is asked.
 func NewInspector(c InspectorConfig) *Inspector { return &Inspector{c: c} }
 
-// master returns the configuration that the master has started with; nil when none was read.
-func (i *Inspector) master() *localmaster.Config { return cmp.Or(i.latest.Load(), i.c.Master()) }
+// Latest returns the configuration that the master has started with; nil when none was read.
+func (i *Inspector) Latest() *localmaster.Config { return cmp.Or(i.latest.Load(), i.c.Master()) }
 
 // Findings lists faults in the configuration that the master has started with.
 func (i *Inspector) Findings() []localmaster.Finding {
-	master := i.master()
+	master := i.Latest()
 	out := append(localmaster.CheckDropIn(master), localmaster.CheckActors(master, i.c.EveryMaster)...)
 	if i.c.Shared && configuredStore(master) != nil {
 		out = append(out, localmaster.Finding{
@@ -67,7 +67,7 @@ func (i *Inspector) Findings() []localmaster.Finding {
 
 // TakesKeys reports whether the master takes keys away from minions whose events fire on another master.
 func (i *Inspector) TakesKeys() bool {
-	found := localmaster.CheckActors(i.master(), i.c.EveryMaster)
+	found := localmaster.CheckActors(i.Latest(), i.c.EveryMaster)
 	return slices.ContainsFunc(found, func(f localmaster.Finding) bool { return f.Fatal })
 }
 
@@ -104,7 +104,7 @@ func (i *Inspector) Own() localmaster.Own {
 // CheckOwn reads what the master has for itself when that is due. It is a health check so that a disk that hangs
 // holds up nothing else, and finds no fault: differences between masters are problems of the cluster, see OwnProblems.
 func (i *Inspector) CheckOwn(context.Context) health.Result {
-	master := i.master()
+	master := i.Latest()
 	if now := time.Now().UnixNano(); master != nil && now-i.ownAt.Load() >= int64(ownEvery) {
 		own := localmaster.OwnOf(master, i.c.CompareRoots).Bounded(maxOwn, maxOwnSize)
 		i.own.Store(&own)

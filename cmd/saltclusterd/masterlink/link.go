@@ -168,6 +168,9 @@ func (l *Link) KeepSignedIn(ctx context.Context) {
 // Config is the configuration as the master has read it, that of saltclusterd's start until another one was read.
 func (l *Link) Config() *localmaster.Config { return l.Followed.Load().From }
 
+// HasSyndics says that the master has started with order_masters: syndics may be below it.
+func (l *Link) HasSyndics() bool { return l.Config().Bool("order_masters") }
+
 // PubSigner returns what signs a public key for minions, or nil when the options do not ask for signatures.
 func (l *Link) PubSigner(options *localmaster.Config, public string) (signin.PubSigner, error) {
 	return ReadPubSigner(l.cfg.ReadKey, options, public)

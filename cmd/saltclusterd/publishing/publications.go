@@ -21,7 +21,8 @@ import (
 // Config is what Publications need.
 type Config struct {
 	Self          node.ID
-	Master        *localmaster.Config
+	Master        *localmaster.Config        // as saltclusterd started with it
+	Latest        func() *localmaster.Config // that the master has started with
 	View          func() state.View
 	RunDir        string           // what was seen of jobs is kept there until the host restarts
 	Shared        bool             // the masters share a file system
@@ -52,7 +53,7 @@ func New(c Config) *Publications {
 		Ledger:   missedjobs.NewLedger(filepath.Join(c.RunDir, "seen-jobs"), durable.BootID(), time.Now),
 		CacheDir: c.Master.CacheDir, Major: c.Master.Version.Major, MasterID: c.Master.Text("master_id"),
 		UTC: c.Master.Bool("utc_jid"), Content: HashContent, Released: c.Released,
-		Off:        func() string { return MissedOff(c.Master, c.Shared, c.LateJobs, c.SyndicReturns()) },
+		Off:        func() string { return MissedOff(c.Latest(), c.Shared, c.LateJobs, c.SyndicReturns()) },
 		JobTimeout: func() time.Duration { return min(Timeout(c.Master), fanout.MaxAge) },
 		Publish:    func(plain []byte) error { return p.Publisher.PublishMissed(plain) },
 		Now:        time.Now, Logger: c.Logger, Registerer: c.Registerer,
