@@ -18,8 +18,8 @@ import (
 func newVerifyCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "verify",
-		Usage: "compare the data of the nodes: keys, grains, pillars, mines, eauth tokens, roots, jobs",
-		Description: "Every node reads what its salt-master would read and sends hashes of it; keys are also compared with the cluster's decisions.\n" +
+		Usage: "compare the data of the nodes: keys, grains, pillars, mines, eauth tokens, roots, jobs, and the masters' signing keys",
+		Description: "Every node reads what its salt-master would read and sends hashes of it; minion keys are also compared with the cluster's decisions.\n" +
 			"Differences are checked again after a moment, so changes on their way do not count, nor do entries that a master's own cleanup\n" +
 			"removed. Exit code 10: there are differences; 11: there are none, but not all nodes could be asked.",
 		Flags: []cli.Flag{

@@ -68,6 +68,7 @@ func (s *service) newLedgers() *operator.Ledgers {
 			{Name: "tokens", Holds: s.stores.Tokens.Ledger},
 			{Name: "roots", Holds: func() (ledger.Ledger, error) { return s.roots.Ledger(s.ctx) }, Decided: s.roots.Decided},
 			{Name: "jobs", Holds: s.stores.Jobs.Ledger, Rules: operator.JobRules(s.m.JobReplicas)},
+			{Name: "signing key", Holds: func() (ledger.Ledger, error) { return s.m.d.masterKeys().SigningLedger() }},
 		},
 	})
 }

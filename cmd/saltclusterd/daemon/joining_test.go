@@ -255,7 +255,7 @@ func TestBootstrap_ReportsKeys(t *testing.T) {
 }
 
 // Masters that sign their public key (master_sign_pubkey) since their saltclusterd was started: who joins gets the key
-// of the member that admits it, and a key of its own is replaced only on demand.
+// of the member that admits it, a key of its own is replaced only on demand, and verify says where masters differ.
 func TestJoin_SigningKey(t *testing.T) {
 	t.Parallel()
 	a := cluster(t, t.TempDir())[0]
@@ -310,5 +310,18 @@ func TestJoin_SigningKey(t *testing.T) {
 				t.Errorf("%s: %s is not its own: %v", tc.id, backups[0], err)
 			}
 		}
+		eventually(t, "verify", func() error {
+			v, err := n.Verify(t.Context())
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(v.Sections, func(s adminapi.VerifiedSection) bool { return s.Name == "signing key" })
+			s := v.Sections[i]
+			if v.Complete() && s.Items == 1 && len(s.Differences) == 0 == tc.gets &&
+				(tc.gets || s.Differences[0].Nodes["b"] != s.Differences[0].Nodes["d"]) {
+				return nil
+			}
+			return fmt.Errorf("%+v", s)
+		})
 	}
 }

@@ -130,6 +130,35 @@ func TestSigningKey(t *testing.T) {
 	}
 }
 
+// Nodes compare what their masters sign with, by whatever name and wherever it is.
+func TestSigningLedger(t *testing.T) {
+	pem := masterPEM(t)
+	key, err := saltcrypt.ParseMasterKey(pem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		options, want string
+		off           bool
+	}{
+		"it does not sign":         {"", "", false},
+		"by a key":                 {"master_sign_pubkey: True\n", saltcrypt.Fingerprint(key.PublicText()), false},
+		"by a signature of before": {"master_sign_pubkey: True\nmaster_use_pubkey_signature: True\n", "", true},
+	} {
+		k := keysInStore(t, t.TempDir(), 101, tc.options+"master_sign_key_name: ours\n")
+		if _, _, err := k.InstallSigningKey(pem, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(k.Master.PkiDir, "ours.pem")); err != nil { // the store has it
+			t.Fatal(err)
+		}
+		if got, err := k.SigningLedger(); err != nil || got.Items["master_sign.pem"] != tc.want || (got.Off != "") != tc.off ||
+			len(got.Items) > 1 {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
 // A master of 3008 reads its signing key from its store.
 func TestSigningKey_Store(t *testing.T) {
 	k := keysInStore(t, t.TempDir(), 101, "master_sign_pubkey: True\nmaster_sign_key_name: ours\n")
