@@ -9,14 +9,24 @@ import (
 
 var (
 	// wholeDisk are errors of a disk, or of a file system, that takes nothing anywhere.
-	wholeDisk = []unix.Errno{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ENODEV, unix.ENXIO}
+	wholeDisk = []unix.Errno{
+		unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ENODEV, unix.ENXIO,
+		unix.ENOTCONN,  // the program behind a FUSE mount has ended
+		unix.ESHUTDOWN, // a forced unmount, or a client that a Ceph cluster has excluded
+		unix.EHOSTDOWN, // an SMB server does not answer
+	}
 	// onePlace are errors that may be those of one directory.
-	onePlace = []unix.Errno{unix.EIO, unix.EUCLEAN, unix.ESTALE}
+	onePlace = []unix.Errno{
+		unix.EIO, unix.EUCLEAN, unix.ESTALE,
+		unix.ETIMEDOUT, // a soft NFS mount whose server does not answer
+		unix.EREMOTEIO, // a server of NFS, or one that FUSE asks, has failed
+		unix.EBADMSG,   // ext4 and f2fs: a checksum that does not match
+	}
 )
 
 // IsDiskError says whether an error means that a disk takes nothing now, rather than that something is wrong with what
 // was to be written: it is full or over quota, read-only, damaged or gone, or the server of a share has forgotten the
-// handle. Another program on this host would fail in the same way.
+// handle or does not answer. Another program on this host would fail in the same way.
 func IsDiskError(err error) bool { return isAny(err, wholeDisk) || isAny(err, onePlace) }
 
 // IsWholeDiskError says whether such an error is certainly not that of one directory.

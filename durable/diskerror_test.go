@@ -1,9 +1,11 @@
 package durable
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +27,15 @@ func TestIsDiskError(t *testing.T) {
 		{unix.EROFS, true, true},
 		{unix.ENODEV, true, true},
 		{unix.ENXIO, true, true},
+		{unix.ENOTCONN, true, true},
+		{unix.ESHUTDOWN, true, true},
+		{unix.EHOSTDOWN, true, true},
 		{unix.EIO, true, false},
+		{unix.ETIMEDOUT, true, false},
+		{unix.EREMOTEIO, true, false},
+		{unix.EBADMSG, true, false},
+		{context.DeadlineExceeded, false, false},
+		{os.ErrDeadlineExceeded, false, false},
 		{unix.EUCLEAN, true, false},
 		{unix.ESTALE, true, false},
 		{fmt.Errorf("store it: %w", &fs.PathError{Op: "open", Path: "mine.p", Err: unix.EUCLEAN}), true, false},
