@@ -246,6 +246,7 @@ func (s *service) buildStores() (err error) {
 	seeds := epochs.NewSeeds(time.Now)
 	s.keys = minionkeys.New(minionkeys.Config{
 		Log: m.Consensus, Dir: s.dir, Seeds: seeds, Audit: m.Audit, AwaitRevision: m.AwaitRevision, Alone: s.alone.Serving,
+		Now:        m.Consensus.Now,
 		BeginEpoch: func(v state.View) error { return s.rotation.Begin(v) },
 	})
 	s.stores, err = replication.New(replication.Config{

@@ -45,6 +45,8 @@ type Config struct {
 	BeginEpoch func(state.View) error
 	// Alone says whether this node serves without a majority, so that the key directory waits for the cluster.
 	Alone func() bool
+	// Now is the time of the cluster, with which decisions are dated (consensus.Config).
+	Now func() time.Time
 }
 
 // Keys are the minion keys of the cluster.

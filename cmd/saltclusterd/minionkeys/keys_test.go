@@ -70,7 +70,7 @@ func newKeys(t *testing.T, change ...func(*Config)) (*Keys, *fakeLog, *fakeDir) 
 	cfg := Config{
 		Log: log, Dir: dir, Seeds: seeds, Audit: func(cause string) state.Audit { return audit(cause) },
 		AwaitRevision: func(context.Context, uint64) error { return nil },
-		BeginEpoch:    func(state.View) error { return nil }, Alone: func() bool { return false },
+		BeginEpoch:    func(state.View) error { return nil }, Alone: func() bool { return false }, Now: time.Now,
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -147,6 +147,31 @@ func TestLeaveOut(t *testing.T) {
 			t.Errorf("%d changes are remembered", len(k.changes.latest))
 		}
 	})
+}
+
+// TestLeaveOut_WrongClock: changes of keys bear the time of the cluster, and the clock of this host is wrong.
+func TestLeaveOut_WrongClock(t *testing.T) {
+	for _, ahead := range []time.Duration{20 * time.Second, time.Hour, -time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			cluster := func() time.Time { return time.Now().Add(-ahead) }
+			k, log, _ := newKeys(t, func(c *Config) { c.Now = cluster })
+			decide := func(id string, to state.KeyState) {
+				t.Helper()
+				apply(t, log, state.KeySet{ID: id, State: to, Pub: "pub-" + id, BaseRev: log.View().KeyRev(id),
+					Audit: state.Audit{By: "m2", At: cluster().UnixMilli(), Cause: "test"}})
+			}
+			decide("web", state.KeyAccepted)
+			decide("earlier", state.KeyAccepted)
+			decide("earlier", state.KeyDeleted)
+			time.Sleep(2 * clocksApart)
+			published := time.Now()
+			time.Sleep(time.Second)
+			decide("web", state.KeyDeleted)
+			if got := k.LeaveOut(nil, published); !slices.Equal(got, []string{"web"}) {
+				t.Errorf("this host's clock is %s ahead: %q is left out", ahead, got)
+			}
+		})
+	}
 }
 
 func TestKeys_States(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 const (
 	// keepChanges is for how long changes of keys are remembered: longer than publications are given late.
 	keepChanges = 2 * time.Minute
-	// clocksApart is how far the clock of the node that decided about a key may be behind that of one that published.
+	// clocksApart is how far the cluster's time, as the node that decided about a key has it, may be behind this node's.
 	clocksApart = 5 * time.Second
 )
 
@@ -29,15 +29,17 @@ type keyChanges struct {
 // has signed in after it; the accepted ones that have the key of one of them; and those whose key was deleted later,
 // or has come again since. The ids of a deltaproxy are one process, which has subscribed before its proxies sign in;
 // all have its key (salt/metaproxy/deltaproxy.py gives them its pki_dir), unless their keys were deleted meanwhile.
+// since is a time of this host, whose clock may be wrong; changes of keys are dated with the cluster's.
 func (k *Keys) LeaveOut(started []string, since time.Time) []string {
 	k.changes.mu.Lock()
 	defer k.changes.mu.Unlock()
-	k.changes.follow(k.cfg.Log.View())
+	now := k.cfg.Now()
+	k.changes.follow(k.cfg.Log.View(), now)
 	all := slices.Clone(started)
 	for _, id := range started {
 		all = append(all, k.changes.having[k.changes.keyOf[id]]...)
 	}
-	from := since.Add(-clocksApart).UnixMilli()
+	from := now.Add(-time.Since(since) - clocksApart).UnixMilli()
 	for _, c := range k.changes.latest {
 		if c.At >= from {
 			all = append(all, c.ID)
@@ -47,8 +49,8 @@ func (k *Keys) LeaveOut(started []string, since time.Time) []string {
 	return slices.Compact(all)
 }
 
-// follow brings c up to date. The caller holds mu.
-func (c *keyChanges) follow(view state.View) {
+// follow brings c up to date. now is the time of the cluster. The caller holds mu.
+func (c *keyChanges) follow(view state.View, now time.Time) {
 	if c.keyOf == nil {
 		c.keyOf, c.having = map[string]string{}, map[string][]string{}
 	}
@@ -57,7 +59,7 @@ func (c *keyChanges) follow(view state.View) {
 	for _, change := range changes {
 		c.setKey(change)
 	}
-	oldest := time.Now().Add(-keepChanges).UnixMilli()
+	oldest := now.Add(-keepChanges).UnixMilli()
 	c.latest = slices.DeleteFunc(append(c.latest, changes...),
 		func(c state.KeyChange) bool { return c.At < oldest || !c.Deleted && c.Again == 0 })
 }
