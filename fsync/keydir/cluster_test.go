@@ -111,7 +111,8 @@ type testNode struct {
 	store *mmapkeys.Geometry
 	holds int // Config.MaxLosses
 	all   func() bool
-	once  bool // nothing that happens makes it look again
+	now   func() time.Time // the time of the cluster; nil: this host's
+	once  bool             // nothing that happens makes it look again
 	dir   *Dir
 	logs  *syncBuffer
 }
@@ -178,7 +179,7 @@ func (n *testNode) open() {
 		PKIDir: n.pki, StateDir: n.state, Node: n.id, Founder: n.found, Current: n.cur, Log: n.log,
 		Logger: slog.New(slog.NewTextHandler(n.logs, nil)),
 		Timing: Timing{InvalidWait: 400 * time.Millisecond, Retry: 50 * time.Millisecond}, Store: n.store, MaxLosses: n.holds,
-		HoldAll: n.all,
+		HoldAll: n.all, Now: n.now,
 	}
 	if n.once {
 		cfg.Timing.Debounce = time.Hour

@@ -23,7 +23,7 @@ type keyState struct {
 	disk     entry
 	garbage  bool      // disk holds something other than a whole key
 	twice    bool      // disk has it in several directories
-	modified time.Time // of the file on disk
+	modified time.Time // of the file on disk, by the cluster's clock
 
 	base    based
 	hasBase bool
@@ -50,7 +50,7 @@ type step struct {
 	why       string
 }
 
-// clockSlack is how much older than a deletion a file must be to be a left-over: the clocks of two nodes differ.
+// clockSlack is how much older than a deletion a file must be to be a left-over: what is known of clocks is not exact.
 const clockSlack = 5 * time.Second
 
 // decideStep applies the rules of the package comment.

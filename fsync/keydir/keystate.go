@@ -16,7 +16,9 @@ const (
 
 // stateOf gathers what a decision about s depends on, and the text of its key in consensus.
 func (m *machine) stateOf(view state.View, s subject, f finding) (k keyState, text string) {
-	k = keyState{disk: f.entry, garbage: f.garbage, twice: f.twice, modified: f.modified, stale: m.base.Stale}
+	k = keyState{
+		disk: f.entry, garbage: f.garbage, twice: f.twice, modified: f.modified.Add(-m.clockAhead), stale: m.base.Stale,
+	}
 	k.base, k.hasBase = m.base.baseOf(s)
 	if s.denied {
 		if d, ok := view.Denied(s.id); ok {
@@ -58,7 +60,7 @@ const maxAhead = 10 * time.Minute
 // has come, every file would look older.
 func (m *machine) dateOf(a state.Audit) time.Time {
 	at := time.UnixMilli(a.At)
-	if at.Sub(m.now) > maxAhead {
+	if at.Sub(m.now.Add(-m.clockAhead)) > maxAhead {
 		return time.Time{}
 	}
 	return at

@@ -62,7 +62,8 @@ func (m *machine) countLosses(now time.Time, view state.View) {
 		switch {
 		case lost && c.Cause != causeKeyFile: // an operator has decided
 			delete(recent, c.ID)
-		case lost && m.base.Keys[c.ID].State == state.KeyAccepted && now.Sub(time.UnixMilli(c.At)) < lossWindow:
+		case lost && m.base.Keys[c.ID].State == state.KeyAccepted &&
+			now.Add(-m.clockAhead).Sub(time.UnixMilli(c.At)) < lossWindow:
 			recent[c.ID] = now
 			counted++
 		}

@@ -218,7 +218,7 @@ func (l *lossMachine) decide(id string, st state.KeyState, cause string) {
 	}
 	r, err := l.log.Propose(l.t.Context(), []state.Command{state.KeySet{
 		ID: id, State: st, Pub: pub, BaseRev: l.view.KeyRev(id), SeenRev: l.view.Rev(),
-		Audit: state.Audit{By: "m1", At: l.now.UnixMilli(), Cause: cause},
+		Audit: state.Audit{By: "m1", At: l.now.Add(-l.clockAhead).UnixMilli(), Cause: cause},
 	}})
 	if err != nil || r[0].Code != state.OK {
 		l.t.Fatal(r, err)

@@ -12,10 +12,13 @@ import (
 // what to write and what to propose; it is told what became of that. Not safe for concurrent use.
 type machine struct {
 	node   node.ID
-	now    time.Time // of the present round
+	now    time.Time // of the present round, by this host's clock
 	timing Timing
-	base   *base
-	dirty  bool // base changed since it was saved
+	// clockAhead is how far this host's clock, by which files are dated, is ahead of the cluster's, by which decisions are.
+	clockAhead time.Duration
+
+	base  *base
+	dirty bool // base changed since it was saved
 
 	flying     map[subject]flight    // proposed, outcome not known yet
 	uncertain  map[subject][]flight  // proposed, and their outcome is not known

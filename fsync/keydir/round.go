@@ -37,6 +37,7 @@ func (l *loop) runRound(now time.Time) {
 			l.settleStore(waiting)
 		}
 	}
+	l.m.clockAhead = now.Sub(l.cfg.Now())
 	p := l.m.planKeys(now, view, l.disk.foundFor, ids)
 	l.publishHeld()
 	for _, id := range p.open {
