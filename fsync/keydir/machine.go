@@ -14,7 +14,7 @@ type machine struct {
 	node   node.ID
 	now    time.Time // of the present round, by this host's clock
 	timing Timing
-	// clockAhead is how far this host's clock, by which files are dated, is ahead of the cluster's, by which decisions are.
+	// clockAhead is how far this host's clock, which files are dated with, is ahead of the cluster's, which decisions are.
 	clockAhead time.Duration
 
 	base  *base

@@ -218,7 +218,7 @@ func (m *member) buildCapabilities() {
 	m.remover = removal.New(removal.Config{
 		Self: m.d.id, ClusterID: m.Record.ClusterID, UUID: m.Record.UUID, Log: m.Consensus, Alive: m.Alive,
 		Drains: m.drains, Transfer: m.leadership.Transfer, Audit: m.Audit, Left: m.standing.Left,
-		Running: func() bool { return m.d.tenure.Current() == m }, Logger: m.log,
+		Running: func() bool { return m.d.tenure.Current() == m }, TakesSecret: m.admission.TakesSecret, Logger: m.log,
 	})
 }
 

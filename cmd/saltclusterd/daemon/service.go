@@ -246,8 +246,7 @@ func (s *service) buildStores() (err error) {
 	seeds := epochs.NewSeeds(time.Now)
 	s.keys = minionkeys.New(minionkeys.Config{
 		Log: m.Consensus, Dir: s.dir, Seeds: seeds, Audit: m.Audit, AwaitRevision: m.AwaitRevision, Alone: s.alone.Serving,
-		Now:        m.Consensus.Now,
-		BeginEpoch: func(v state.View) error { return s.rotation.Begin(v) },
+		BeginEpoch: func(v state.View) error { return s.rotation.Begin(v) }, Now: m.Consensus.Now,
 	})
 	s.stores, err = replication.New(replication.Config{
 		Self: d.id, Options: d.cfg, Master: d.master, Member: m.Member, Log: m.Consensus, Since: m.Since, Keys: s.keys,

@@ -200,7 +200,8 @@ func (c *Change) drop(
 	if agreed.Stage == state.IdentityStaged {
 		out = adminapi.Outcome{Message: "the staged identity is forgotten"}
 		if n := len(s.ready); n > 0 && !r.Force {
-			return refuse("let them pin the former key again (salt '*' file.write), then saltclusterctl rotate aes; or --switch",
+			return refuse("let them pin the former key again (salt '*' file.write), then saltclusterctl rotate aes; "+
+				"or saltclusterctl rotate identity switch",
 				"%s %s pinned the new key already and would refuse the one in force: %s",
 				wording.Plural(n, "minion"), wording.Choose(n, "has", "have"), joinSome(s.ready))
 		}

@@ -207,8 +207,23 @@ func TestAdmission_Secrets(t *testing.T) {
 	check("finished", 1, 1)
 	rotate("", adminapi.RotateRequest{Secret: testSecret, Now: true})
 	check("now", 0, 2)
+	if !a.TakesSecret() {
+		t.Error("nodes can join with a secret that the cluster has agreed on")
+	}
 	a.cfg.Supported = func(uint16) error { return adminapi.Errorf(adminapi.CodeUnavailable, "", "older") }
 	rotate(adminapi.CodeUnavailable, adminapi.RotateRequest{Finish: true})
+}
+
+func TestAdmission_TakesSecret(t *testing.T) {
+	for _, takes := range []bool{true, false} {
+		a := newTestAdmission(newLog(t))
+		if !takes {
+			a.cfg.Secret = config.Secret{}
+		}
+		if a.TakesSecret() != takes {
+			t.Errorf("a cluster secret is configured: %v", takes)
+		}
+	}
 }
 
 func TestTokenVerbs(t *testing.T) {

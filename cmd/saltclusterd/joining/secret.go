@@ -73,6 +73,11 @@ func (a *Admission) finishSecretRotation(
 	return out, err
 }
 
+// TakesSecret says whether a node can join with the cluster secret.
+func (a *Admission) TakesSecret() bool {
+	return a.cfg.Secret.IsSet() || a.cfg.Log().View().JoinSecrets().Current.N > 0
+}
+
 // SecretProblems lists what an operator should do about the cluster secret.
 func (a *Admission) SecretProblems() (out []adminapi.Problem) {
 	agreed := a.cfg.Log().View().JoinSecrets()

@@ -57,7 +57,9 @@ type Config struct {
 	Audit     func(cause string) state.Audit
 	Left      func() (reason string, ok bool) // why this node is not a member any more
 	Running   func() bool                     // whether this membership has not been closed
-	Logger    *slog.Logger
+	// TakesSecret says whether a node can join with the cluster secret, which every member knows.
+	TakesSecret func() bool
+	Logger      *slog.Logger
 }
 
 // Remover removes members from the cluster. A witness has one.

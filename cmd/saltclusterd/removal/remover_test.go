@@ -75,6 +75,7 @@ type fixture struct {
 	endsAt  time.Duration // after the start, the membership of m1 is closed
 	moves   []node.ID     // who leads after each transfer
 	entered time.Time
+	secret  bool // a node can join with the cluster secret
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -114,8 +115,8 @@ func (f *fixture) remover() *Remover {
 		},
 		Audit:   func(cause string) state.Audit { return state.Audit{By: "m1", Cause: cause} },
 		Left:    func() (string, bool) { reason, left := f.left.Load().(string); return reason, left },
-		Running: func() bool { return time.Since(f.entered) < f.endsAt },
-		Logger:  slog.New(slog.DiscardHandler),
+		Running: func() bool { return time.Since(f.entered) < f.endsAt }, TakesSecret: func() bool { return f.secret },
+		Logger: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -207,6 +208,30 @@ func TestVerbs_Remove(t *testing.T) {
 	v := Verbs{Of: func() (*Remover, error) { return nil, failed }}
 	if _, err := v.Remove(t.Context(), adminapi.RemoveRequest{Node: "m2"}, quiet); !errors.Is(err, failed) {
 		t.Error(err)
+	}
+}
+
+// TestVerbs_RemoveNext: what is said next is about the node that was removed. One that was stolen has the cluster secret.
+func TestVerbs_RemoveNext(t *testing.T) {
+	for _, c := range []struct {
+		node           string
+		secret         bool
+		balancer, join bool
+	}{
+		{node: "m2", balancer: true},
+		{node: "m2", secret: true, balancer: true, join: true},
+		{node: "w1", secret: true, join: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t)
+			f.secret = c.secret
+			out, err := f.remove(t, adminapi.RemoveRequest{Node: c.node})
+			text := strings.Join(out.Next, "\n")
+			if err != nil || strings.Contains(text, "load balancers") != c.balancer ||
+				strings.Contains(text, c.node+" can join again with the cluster secret") != c.join {
+				t.Errorf("%s, secret %v: %v\n%s", c.node, c.secret, err, text)
+			}
+		})
 	}
 }
 

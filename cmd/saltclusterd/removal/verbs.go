@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
@@ -38,12 +39,13 @@ func (v Verbs) Remove(ctx context.Context, q adminapi.RemoveRequest, p admin.Pro
 		p("leader", string(id)+" is the leader: transferring the leadership")
 		r.transferLeadership(ctx, id)
 	}
+	mem, _ := r.cfg.Log.View().Member(id)
 	p("roster", "removing "+string(id)+" from the members: its certificate is no longer accepted")
 	if err := r.removeInTurn(ctx, id, q.Force, p); err != nil {
 		return adminapi.Outcome{}, err
 	}
 	r.cfg.Logger.Info("node removed", "node", id)
-	out := r.outcome(id, aside)
+	out := r.outcome(mem, aside)
 	if id == r.cfg.Self {
 		r.awaitOwnEnd(ctx)
 	} else if q.NoWait || !r.awaitRemoved(ctx, id, p) {
@@ -54,20 +56,25 @@ func (v Verbs) Remove(ctx context.Context, q adminapi.RemoveRequest, p admin.Pro
 }
 
 // outcome describes a removal. aside is how many returns stay on the node that was removed.
-func (r *Remover) outcome(id node.ID, aside int) adminapi.Outcome {
+func (r *Remover) outcome(mem state.Member, aside int) adminapi.Outcome {
+	id := string(mem.ID)
 	out := adminapi.Outcome{
-		Node: string(id), ClusterID: r.cfg.ClusterID, UUID: r.cfg.UUID,
+		Node: id, ClusterID: r.cfg.ClusterID, UUID: r.cfg.UUID,
 		Message: fmt.Sprintf("%s was removed from the cluster %s", id, r.cfg.ClusterID),
 		Next: []string{
-			"on " + string(id) + ": stop saltclusterd and the salt-master, or let it rejoin with saltclusterctl join PEER",
+			"on " + id + ": stop saltclusterd and the salt-master, or let it rejoin with saltclusterctl join PEER",
 		},
 	}
-	if mem, ok := r.cfg.Log.View().Member(id); !ok || !mem.Witness {
+	if !mem.Witness {
 		out.Next = append(out.Next,
 			"remove it from the load balancers: saltclusterctl haproxy prints a configuration without it")
 	}
+	if r.cfg.TakesSecret() {
+		out.Next = append(out.Next, "if somebody else may have its disk: "+id+
+			" can join again with the cluster secret until saltclusterctl rotate secret --now replaces it")
+	}
 	if aside > 0 {
-		out.Next = append(out.Next, "on "+string(id)+": "+returns.DescribeAside(aside)+"; no other node has them")
+		out.Next = append(out.Next, "on "+id+": "+returns.DescribeAside(aside)+"; no other node has them")
 	}
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
@@ -136,8 +135,4 @@ func checkVersions(older, unseen []string) error {
 			roots.ErrNoQuorum, strings.Join(unseen, ", "))
 	}
 	return nil
-}
-
-func (r *Roots) newAudit(cause string) state.Audit {
-	return state.Audit{By: r.cfg.Self, At: time.Now().UnixMilli(), Cause: cause}
 }

@@ -167,10 +167,10 @@ func (v Verbs) DecideRoots(
 		number = rev.Number
 		what = fmt.Sprintf("the roots are as in revision %d again, as revision %d", q.Revision, rev.Number)
 	case adminapi.RootsConfirm:
-		_, err = r.proposeCommand(ctx, state.RootsConfirm{Number: q.Revision, Audit: r.newAudit("roots confirm")})
+		_, err = r.proposeCommand(ctx, state.RootsConfirm{Number: q.Revision, Audit: state.Audit{Cause: "roots confirm"}})
 		what = fmt.Sprintf("revision %d is in force", q.Revision)
 	case adminapi.RootsDrop:
-		_, err = r.proposeCommand(ctx, state.RootsDrop{Number: q.Revision, Audit: r.newAudit("roots drop")})
+		_, err = r.proposeCommand(ctx, state.RootsDrop{Number: q.Revision, Audit: state.Audit{Cause: "roots drop"}})
 		what = fmt.Sprintf("revision %d is dropped", q.Revision)
 	default:
 		err = adminapi.Errorf(adminapi.CodeInvalid, "", "invalid decision %q", q.Decision)
