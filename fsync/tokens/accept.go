@@ -100,18 +100,19 @@ func (s *Store) acceptItem(root *os.Root, from *peer, i item, digest bool) (outc
 	return written, nil
 }
 
-// revokeItem removes a token that was revoked elsewhere. s.mu is held.
+// revokeItem removes a token that was revoked elsewhere. A file that the disk keeps is removed by a later scan. s.mu is
+// held.
 func (s *Store) revokeItem(root *os.Root, i item, e entry, known bool) (outcome, error) {
 	if !known && !s.makeRoom(root) {
 		return refused, nil
 	}
+	delete(s.gone, i.fingerprint)
+	s.setEntry(i.fingerprint, entry{expire: max(i.expire, e.expire), revoked: true})
 	if known && e.token != "" {
 		if err := s.disk.removeToken(root, e.token); err != nil {
 			return failed, err
 		}
 		s.log.Info("eauth token revoked", "fingerprint", i.fingerprint.short())
 	}
-	delete(s.gone, i.fingerprint)
-	s.setEntry(i.fingerprint, entry{expire: max(i.expire, e.expire), revoked: true})
 	return revoked, nil
 }

@@ -70,7 +70,7 @@ func (r *Remover) outcome(mem state.Member, aside int) adminapi.Outcome {
 			"remove it from the load balancers: saltclusterctl haproxy prints a configuration without it")
 	}
 	if r.cfg.TakesSecret() {
-		out.Next = append(out.Next, "if somebody else may have its disk: "+id+
+		out.Next = append(out.Next, "if its disk may be in other hands: "+id+
 			" can join again with the cluster secret until saltclusterctl rotate secret --now replaces it")
 	}
 	if aside > 0 {
