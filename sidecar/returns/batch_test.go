@@ -49,6 +49,18 @@ func TestAppendBatch_Full(t *testing.T) {
 	}
 }
 
+// What is not known to be in a journal is not answered as taken, although it may get there.
+func TestAwaitDone_NoAnswer(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := awaitDone(gone, func(func(error)) {}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := awaitDone(t.Context(), func(done func(error)) { done(spool.ErrFull) }); !errors.Is(err, spool.ErrFull) {
+		t.Error(err)
+	}
+}
+
 func FuzzParseBatch(f *testing.F) {
 	body, _, err := appendBatch(nil, []spool.Record{record(f, "web1"), record(f, "web2")})
 	if err != nil {
