@@ -90,6 +90,39 @@ func TestNewcomersAreHeldBack(t *testing.T) {
 	say(saltwire.AuthAccepted, 1)
 }
 
+// A key that waits for acceptance, or was rejected, and signs in without end keeps the master's workers busy at a rate
+// only. It hears "pending" as long as that is so.
+func TestRepeatedSignInsAreLimited(t *testing.T) {
+	for _, pending := range []bool{true, false} {
+		c := newCluster(t, func(cfg *Config) { cfg.Newcomers = Newcomers{Rate: 0.1} })
+		auth := c.request(t)
+		c.masterSay = masterReply(t, c, saltwire.AppendAuthRet(nil, true, auth.Nonce))
+		c.mu.Lock()
+		c.standing = Standing{Known: true, Pub: auth.Pub, Pending: pending}
+		c.mu.Unlock()
+		const burst = newcomerBurst / 10
+		for i := range 3 * burst {
+			answer := c.answer(t, auth)
+			if i < burst || pending {
+				if r, err := saltwire.ParseAuthReply(answer); err != nil || r.Outcome != saltwire.AuthPending {
+					t.Fatalf("pending %v, try %d: %v, %v", pending, i, r.Outcome, err)
+				}
+			} else if answer != nil && c.asked < i {
+				t.Errorf("a rejected key is answered without the master")
+			}
+		}
+		if c.asked < burst || c.asked > 2*burst {
+			t.Errorf("pending %v: the master was asked %d times", pending, c.asked)
+		}
+		c.mu.Lock()
+		c.standing = Standing{Known: true, Pub: auth.Pub, Accepted: true}
+		c.mu.Unlock()
+		if r, err := saltwire.ParseAuthReply(c.answer(t, auth)); err != nil || r.Outcome != saltwire.AuthAccepted {
+			t.Errorf("once it is accepted: %v, %v", r.Outcome, err)
+		}
+	}
+}
+
 // A sign-in that is not accepted leaves no session file behind; one of an accepted minion is never touched.
 func TestService_DiscardSession(t *testing.T) {
 	c := newCluster(t)

@@ -11,7 +11,9 @@ import (
 // A key that the cluster does not know yet costs more than an answer: the master writes a file, the cluster agrees on
 // it, every node keeps it until an operator looks. Stock masters take as many as come. Here new ones are let through at
 // a rate, with room for the many that a site starts at once; who comes too early hears "pending" all the same, as it
-// would a moment later, but nothing is kept. It asks again in acceptance_wait_time.
+// would a moment later, but nothing is kept. It asks again in acceptance_wait_time. Keys that wait for acceptance, or
+// were rejected, are let through at the same rate: else a single one that signs in without end would keep the workers
+// of the master busy.
 
 const (
 	// newcomerBurst is how many seconds' worth may come at once.
@@ -22,7 +24,7 @@ const (
 	pendingReplyRate = 100
 )
 
-// Newcomers limits sign-ins with keys that the cluster does not know.
+// Newcomers limits sign-ins with keys that the cluster does not know, and separately those that it has not accepted.
 type Newcomers struct {
 	Rate       float64    // per second; 0: no limit
 	PerAddress float64    // per second and address (IPv6: /64); 0: no limit
@@ -42,18 +44,44 @@ type turnstile struct {
 	now func() time.Time
 
 	mu             sync.Mutex
-	all            *rate.Limiter // nil: no limit
+	newcomers      gate
+	repeated       gate // sign-ins of keys that are known and not accepted
 	pendingReplies *rate.Limiter
-	by             map[netip.Addr]*rate.Limiter
 	shares         *shares // nil: there are none
 }
 
-func newTurnstile(cfg Newcomers, now func() time.Time) *turnstile {
-	t := &turnstile{cfg: cfg, now: now, by: map[netip.Addr]*rate.Limiter{},
-		pendingReplies: rate.NewLimiter(pendingReplyRate, pendingReplyRate)}
+// gate lets sign-ins through at a rate, in all and for each address.
+type gate struct {
+	perAddress float64       // 0: no limit
+	all        *rate.Limiter // nil: no limit
+	by         map[netip.Addr]*rate.Limiter
+}
+
+func newGate(cfg Newcomers) gate {
+	g := gate{perAddress: cfg.PerAddress, by: map[netip.Addr]*rate.Limiter{}}
 	if cfg.Rate > 0 {
-		t.all = newLimiter(cfg.Rate)
+		g.all = newLimiter(cfg.Rate)
 	}
+	return g
+}
+
+// admit lets a sign-in through (empty), or says which limit holds it back. networkOf has made from.
+func (g *gate) admit(from netip.Addr, now time.Time) (limit string) {
+	mine := g.limiterOf(from, now)
+	switch {
+	case mine != nil && mine.TokensAt(now) < 1:
+		return "address"
+	case g.all != nil && !g.all.AllowN(now, 1):
+		return "total"
+	case mine != nil:
+		mine.AllowN(now, 1)
+	}
+	return ""
+}
+
+func newTurnstile(cfg Newcomers, now func() time.Time) *turnstile {
+	t := &turnstile{cfg: cfg, now: now, newcomers: newGate(cfg), repeated: newGate(cfg),
+		pendingReplies: rate.NewLimiter(pendingReplyRate, pendingReplyRate)}
 	if cfg.MaxPending > 0 && cfg.Pending != nil && cfg.Waiting != nil {
 		t.shares = newShares(cfg.Waiting)
 	}
@@ -75,17 +103,22 @@ func (t *turnstile) admitNewcomer(from netip.Addr, id string) (limit string) {
 	if t.shares != nil && t.shares.isFull(from, t.cfg.MaxPending-pending, now) {
 		return "pending_address"
 	}
-	mine := t.limiterOf(from, now)
-	switch {
-	case mine != nil && mine.TokensAt(now) < 1:
-		return "newcomer_address"
-	case t.all != nil && !t.all.AllowN(now, 1):
-		return "newcomer_total"
-	case mine != nil:
-		mine.AllowN(now, 1)
+	if limit = t.newcomers.admit(from, now); limit != "" {
+		return "newcomer_" + limit
 	}
 	if t.shares != nil {
 		t.shares.addNewcomer(from, id, t.cfg.MaxPending, now)
+	}
+	return ""
+}
+
+// admitRepeated lets a sign-in of a key through that the cluster knows and has not accepted (empty), or says which
+// limit holds it back.
+func (t *turnstile) admitRepeated(from netip.Addr) (limit string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if limit = t.repeated.admit(networkOf(from), t.now()); limit != "" {
+		return "repeated_" + limit
 	}
 	return ""
 }
@@ -106,32 +139,32 @@ func networkOf(from netip.Addr) netip.Addr {
 }
 
 // limiterOf returns the limiter of an address, which networkOf has made.
-func (t *turnstile) limiterOf(from netip.Addr, now time.Time) *rate.Limiter {
-	if t.cfg.PerAddress <= 0 {
+func (g *gate) limiterOf(from netip.Addr, now time.Time) *rate.Limiter {
+	if g.perAddress <= 0 {
 		return nil
 	}
-	b := t.by[from]
+	b := g.by[from]
 	if b == nil {
-		if len(t.by) >= maxAddresses {
-			t.forgetIdle(now)
+		if len(g.by) >= maxAddresses {
+			g.forgetIdle(now)
 		}
-		b = newLimiter(t.cfg.PerAddress)
-		t.by[from] = b
+		b = newLimiter(g.perAddress)
+		g.by[from] = b
 	}
 	return b
 }
 
 // forgetIdle drops addresses that are as good as new, or any one when there are none.
-func (t *turnstile) forgetIdle(now time.Time) {
-	for a, b := range t.by {
+func (g *gate) forgetIdle(now time.Time) {
+	for a, b := range g.by {
 		if b.TokensAt(now) >= float64(b.Burst()) {
-			delete(t.by, a)
+			delete(g.by, a)
 		}
 	}
-	for a := range t.by {
-		if len(t.by) < maxAddresses {
+	for a := range g.by {
+		if len(g.by) < maxAddresses {
 			return
 		}
-		delete(t.by, a)
+		delete(g.by, a)
 	}
 }

@@ -68,8 +68,8 @@ func TestTurnstileRemembersAFewAddresses(t *testing.T) {
 	for i := range maxAddresses + 100 { // each one too many has all of them looked at
 		ts.admitNewcomer(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), "m")
 	}
-	if len(ts.by) > maxAddresses {
-		t.Errorf("%d addresses", len(ts.by))
+	if len(ts.newcomers.by) > maxAddresses {
+		t.Errorf("%d addresses", len(ts.newcomers.by))
 	}
 	n := 0
 	for ts.mayAnswer() {

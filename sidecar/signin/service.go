@@ -23,6 +23,7 @@ type Standing struct {
 	Pub      string // text of the key
 	Accepted bool
 	Known    bool   // the cluster knows a key of that id, in whatever state; Pub is its text
+	Pending  bool   // it waits for acceptance
 	Rev      uint64 // the precondition of a proposal: revision of the key or of its tombstone
 	Seen     uint64 // revision of consensus at which this was the standing
 }
@@ -293,18 +294,25 @@ func (s *Service) serveRequest(ctx context.Context, l *line, r *Request, mayAsk 
 	return false
 }
 
-// heldBack deals with a newcomer that the limits do not let in now; false: the sign-in may proceed.
+// heldBack deals with the sign-in of a key that is not accepted when the limits do not let it in now; false: it may
+// proceed.
 func (s *Service) heldBack(ctx context.Context, l *line, r *Request, st Standing) bool {
-	if st.Known && saltcrypt.SameKey(st.Pub, r.Auth.Pub) {
+	known := st.Known && saltcrypt.SameKey(st.Pub, r.Auth.Pub)
+	if known && st.Accepted {
 		return false
 	}
-	limit := s.turn.admitNewcomer(r.Remote.Addr(), r.Auth.ID)
+	limit := ""
+	if known {
+		limit = s.turn.admitRepeated(r.Remote.Addr())
+	} else {
+		limit = s.turn.admitNewcomer(r.Remote.Addr(), r.Auth.ID)
+	}
 	if limit == "" {
 		return false
 	}
 	s.warnHeldBack(limit)
 	var reply []byte
-	if !st.Known && s.turn.mayAnswer() {
+	if (!st.Known || known && st.Pending) && s.turn.mayAnswer() {
 		var err error
 		s.spendShare(ctx, func() { reply, err = s.replier.buildPending(r.Auth) })
 		if err != nil {
@@ -315,7 +323,7 @@ func (s *Service) heldBack(ctx context.Context, l *line, r *Request, st Standing
 	return true
 }
 
-// cryEvery is how often an operator is told that newcomers are held back, in seconds.
+// cryEvery is how often an operator is told that sign-ins are held back, in seconds.
 const cryEvery = 60
 
 func (s *Service) warnHeldBack(limit string) {

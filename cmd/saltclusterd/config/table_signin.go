@@ -21,7 +21,8 @@ func signInOptions() []Option {
 			Name: "new_minion_rate", Section: section, field: func(c *Config) any { return &c.SignIn.NewRate },
 			Doc: "Number of keys unknown to the cluster that this node passes to the local master per second; forty seconds' worth may come at once. " +
 				"A minion beyond that is answered that its key is pending, and is listed, or accepted by auto_accept and the like, only when it asks " +
-				"again (acceptance_wait_time). 0: no limit, as stock masters have it.",
+				"again (acceptance_wait_time). Sign-ins of keys that wait for acceptance or were rejected have the same limit, separately. " +
+				"0: no limit, as stock masters have it.",
 			check: intBetween(0, 1<<20),
 		},
 		{

@@ -169,7 +169,8 @@ func (k *Keys) Standing(id string) signin.Standing {
 	v := k.cfg.Log.View()
 	st := signin.Standing{Rev: v.KeyRev(id), Seen: v.Rev()}
 	if key, ok := v.Key(id); ok {
-		st.Pub, st.Known, st.Accepted = key.Pub, true, key.State == state.KeyAccepted
+		st.Pub, st.Known = key.Pub, true
+		st.Accepted, st.Pending = key.State == state.KeyAccepted, key.State == state.KeyPending
 	}
 	return st
 }

@@ -199,7 +199,8 @@ func TestKeys_States(t *testing.T) {
 		if got := k.Known(test.id); got != test.known {
 			t.Errorf("%s: known is %v", test.id, got)
 		}
-		if st := k.Standing(test.id); st.Accepted != test.accepted || st.Seen != log.View().Rev() {
+		if st := k.Standing(test.id); st.Accepted != test.accepted || st.Pending != (test.id == "db") ||
+			st.Seen != log.View().Rev() {
 			t.Errorf("%s: its standing is %+v", test.id, st)
 		}
 		log.behind = true
