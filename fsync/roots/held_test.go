@@ -54,6 +54,31 @@ func TestHeldDeletion_Dropped(t *testing.T) {
 	}
 }
 
+// Files that are emptied in numbers, as on a full disk, are held like deletions.
+func TestSync_EmptiedHeld(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a")
+	for i := range 40 {
+		a.write(fmt.Sprintf("f%d", i), "content")
+	}
+	b := w.start("b")
+	w.await("b has it", func() bool { return b.has("f39", "content") && b.store.CaughtUp() })
+	w.awaitEqual()
+	for i := range 30 {
+		a.write(fmt.Sprintf("f%d", i), "")
+	}
+	res, err := a.store.Sync(t.Context(), SyncOptions{})
+	if err != nil || !res.Held {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if !b.has("f29", "content") { // a may have seen several changes
+		t.Error("b has carried out what is held")
+	}
+	w.decide(res.Revision.Number, StateDropped)
+	w.await("a has the content again", func() bool { return a.has("f29", "content") })
+	w.awaitEqual()
+}
+
 // What was edited together with a deletion that is dropped is not lost with it, only put aside; what others have edited
 // is no edit of ours.
 func TestSync_DroppedEditsPutAside(t *testing.T) {

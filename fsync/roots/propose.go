@@ -156,7 +156,7 @@ func (s *Store) countAll(root tree.Root, e *edits) error {
 func (e *edits) compare(o tree.Objects, slot SlotName, from, to Hash) error {
 	return tree.Diff(o, from, to, func(c tree.Change) error {
 		switch {
-		case c.To == nil && c.From.Type != tree.Dir:
+		case c.To == nil && c.From.Type != tree.Dir, isEmptied(c):
 			e.stats.Removed++
 		case c.To != nil:
 			e.stats.Changed++
@@ -168,6 +168,13 @@ func (e *edits) compare(o tree.Objects, slot SlotName, from, to Hash) error {
 		e.changes = append(e.changes, newChange(slot, c))
 		return nil
 	})
+}
+
+// isEmptied says whether a change leaves nothing of what was in a file, as programs do that write into files on a full
+// disk. That counts as its removal.
+func isEmptied(c tree.Change) bool {
+	return c.From != nil && c.To != nil && c.From.Type == tree.File && c.To.Type == tree.File &&
+		c.From.Size() > 0 && c.To.Size() == 0
 }
 
 func newChange(slot SlotName, c tree.Change) Change {

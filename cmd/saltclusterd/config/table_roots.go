@@ -17,7 +17,7 @@ func rootsOptions() []Option {
 		},
 		{
 			Name: "cluster_roots_max_delete", Section: section, field: func(c *Config) any { return &c.Roots.MaxDelete },
-			Doc:   "A change that deletes more than this percentage of the files of a directory, and more than ten, at once or within ten minutes, waits until an operator confirms it: saltclusterctl roots confirm. 100: nothing waits.",
+			Doc:   "A change that deletes or empties more than this percentage of the files of a directory, and more than ten, at once or within ten minutes, waits for saltclusterctl roots confirm. 100: nothing waits.",
 			check: intBetween(1, 100),
 		},
 		{
