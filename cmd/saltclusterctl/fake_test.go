@@ -177,6 +177,7 @@ func daemons() map[string]*fake {
 		"parts":    {part: 1},
 		"merges":   merges(),
 		"joins":    {operate: joins},
+		"starts":   starts(),
 		"drains":   {operate: drains},
 		"refuses":  {operate: refuses(adminapi.CodeRefused)},
 		"member":   {operate: refuses(adminapi.CodeMember)},
@@ -413,6 +414,13 @@ func joins(_ context.Context, p admin.Progress, what string) (adminapi.Outcome, 
 		Message: "m2 is a voter of salt-lab.", Next: []string{"restart salt-master: it still presents its old key",
 			"saltclusterctl status"},
 	}, nil
+}
+
+// starts is a node that is healthy once it belongs to the cluster.
+func starts() *fake {
+	f := healthy()
+	f.operate = joins
+	return f
 }
 
 func drains(_ context.Context, p admin.Progress, what string) (adminapi.Outcome, error) {

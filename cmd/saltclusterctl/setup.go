@@ -19,14 +19,19 @@ func newSetupCommand(e *console.Env) *cli.Command {
 		Usage: "prepare this host's salt-master to run beside saltclusterd, and show what to restart in which order",
 		Description: "It checks first and changes nothing if a check fails. Then it writes one drop-in, which moves the salt-master to\n" +
 			"loopback, and adds what is missing in saltclusterd's own configuration. It restarts nothing but prints the remaining\n" +
-			"commands; after any of them, run it again to see the rest. The salt-master's key, minion keys and caches stay as they are.\n" +
-			"Minions need no change: they reconnect once, as after a restart of the salt-master. Other masters become nodes with --join;\n" +
-			"keys collect and keys merge bring in the minion keys that they have accepted.",
+			"commands; after any of them, run it again to see the rest. With --start it runs them itself, and waits until the node is\n" +
+			"healthy. The salt-master's key, minion keys and caches stay as they are. Minions need no change: they reconnect once, as\n" +
+			"after a restart of the salt-master. Other masters become nodes with --join; keys collect and keys merge bring in the minion\n" +
+			"keys that they have accepted.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "check", Usage: "only check; exit code 10 when a check fails"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "check, and show what would be written"},
 			console.WideFlag(),
 			console.YesFlag(),
+			&cli.BoolFlag{Name: "start",
+				Usage: "then run the remaining commands: start saltclusterd, bootstrap or join, restart the salt-master"},
+			&cli.StringFlag{Name: "token-file",
+				Usage: "with --start: join with the one-time token in `FILE` (- is standard input); default: ask for it"},
 			&cli.StringFlag{Name: "node", Usage: "`ID` of this node; default: the host's name"},
 			&cli.StringFlag{Name: "join",
 				Usage: "this master becomes a node of the cluster that `PEER` belongs to, instead of creating one"},
@@ -40,16 +45,22 @@ func newSetupCommand(e *console.Env) *cli.Command {
 type setupDone struct {
 	adopt.Plan
 	Written bool `json:"written"`
+	Started bool `json:"started,omitempty"` // the steps of Next were taken
 }
 
 func runSetup(c *cli.Context, e *console.Env) error {
+	start := c.Bool("start")
+	if c.String("token-file") != "" && !start {
+		return console.Usagef("saltclusterctl setup --start --join PEER --token-file FILE", "--token-file needs --start")
+	}
 	site, err := adopt.InspectSite(e, c)
 	if err != nil {
 		return err
 	}
 	out := setupDone{Plan: site.Plan()}
 	only := c.Bool("check") || c.Bool("dry-run")
-	if only || out.Failed() > 0 || len(out.Files) == 0 {
+	isDone := len(out.Files) == 0 && (!start || len(out.Steps) == 0)
+	if only || out.Failed() > 0 || isDone {
 		if err := e.PrintValue(c, out, func(s *console.Screen) { setupScreen(s, out, c.Bool("dry-run"), only) }); err != nil {
 			return err
 		}
@@ -57,24 +68,47 @@ func runSetup(c *cli.Context, e *console.Env) error {
 	}
 	shown := !c.Bool("yes")
 	if shown {
-		s := e.NewScreenOf(c)
-		checkLines(s, out.Checks)
-		fileLines(s, out.Files, "will be written:", false)
-		fmt.Fprint(e.Stderr, s.String())
-		if err := e.AskConsent(c, fmt.Sprintf("write %s?", wording.Plural(len(out.Files), "file"))); err != nil {
+		if err := askSetup(e, c, out, start); err != nil {
+			return err
+		}
+	}
+	var st starter
+	if start {
+		if st, err = newStarter(e, c, out.Steps); err != nil {
 			return err
 		}
 	}
 	if err := adopt.Write(site.Asked.Own, out.Files); err != nil {
 		return err
 	}
-	out.Written = true
+	out.Written = len(out.Files) > 0
+	if start {
+		return runStart(st, out)
+	}
 	return e.PrintValue(c, out, func(s *console.Screen) {
 		if !shown {
 			checkLines(s, out.Checks)
 		}
 		setupSteps(s, out, false, false)
 	})
+}
+
+// askSetup shows what setup will do, and asks for consent.
+func askSetup(e *console.Env, c *cli.Context, out setupDone, start bool) error {
+	s := e.NewScreenOf(c)
+	checkLines(s, out.Checks)
+	var parts []string
+	if n := len(out.Files); n > 0 {
+		fileLines(s, out.Files, "will be written:", false)
+		parts = append(parts, "write "+wording.Plural(n, "file"))
+	}
+	if start && len(out.Steps) > 0 {
+		s.Line("will be run:")
+		console.PrintSteps(s, out.Next)
+		parts = append(parts, "run these commands")
+	}
+	fmt.Fprint(e.Stderr, s.String())
+	return e.AskConsent(c, strings.Join(parts, " and ")+"?")
 }
 
 func setupResult(failed int, only bool) error {

@@ -38,16 +38,19 @@ func runStatus(c *cli.Context, e *console.Env) error {
 		return err
 	}
 	if c.Bool("check") {
-		for _, p := range st.Problems {
-			if p.Level == adminapi.LevelFail {
-				return console.SilentError(console.ExitProblems)
-			}
+		if hasFailure(st) {
+			return console.SilentError(console.ExitProblems)
 		}
 		if c.Bool("all-nodes") && slices.ContainsFunc(st.Members, isUnwell) {
 			return console.SilentError(console.ExitProblems)
 		}
 	}
 	return nil
+}
+
+// hasFailure says whether a problem is more than a warning.
+func hasFailure(st adminapi.Status) bool {
+	return slices.ContainsFunc(st.Problems, func(p adminapi.Problem) bool { return p.Level == adminapi.LevelFail })
 }
 
 // isUnwell says of a member that it should serve and does not, or is away.

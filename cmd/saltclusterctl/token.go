@@ -190,6 +190,11 @@ func readToken(e *console.Env, file string) (adminapi.Secret, error) {
 		}
 		text = s.Reveal()
 	}
+	return parseToken(text)
+}
+
+// parseToken checks the text of a token.
+func parseToken(text string) (adminapi.Secret, error) {
 	if _, err := jointoken.Parse(text); err != nil {
 		return "", console.Usagef("saltclusterctl token create, on a member, makes one", "the token is %v", err)
 	}

@@ -40,16 +40,25 @@ func runUpgrade(c *cli.Context, e *console.Env) error {
 	}
 	return console.RunOperation(c, e, func(client *adminapi.Client, ctx context.Context,
 		p func(adminapi.Progress)) (adminapi.Outcome, error) {
-		before, err := client.Version(ctx)
-		if err != nil {
-			return adminapi.Outcome{}, err
+		if !c.Bool("wait") {
+			return client.Upgrade(ctx, r, p)
 		}
-		outcome, err := client.Upgrade(ctx, r, p)
-		if err == nil && c.Bool("wait") {
-			err = awaitProcess(ctx, e.OpenClient(c), before, outcome.PID)
-		}
-		return outcome, err
+		return upgradeDaemon(ctx, client, e.OpenClient(c), r, p)
 	})
+}
+
+// upgradeDaemon has the daemon replaced, and waits until the new process answers on another client's connections.
+func upgradeDaemon(ctx context.Context, client, next *adminapi.Client, r adminapi.UpgradeRequest,
+	p func(adminapi.Progress)) (adminapi.Outcome, error) {
+	before, err := client.Version(ctx)
+	if err != nil {
+		return adminapi.Outcome{}, err
+	}
+	outcome, err := client.Upgrade(ctx, r, p)
+	if err == nil {
+		err = awaitProcess(ctx, next, before, outcome.PID)
+	}
+	return outcome, err
 }
 
 // askAgain is the pause between two questions who answers.

@@ -17,7 +17,8 @@
 //	end     the same site, after all its other blocks
 //
 // The block is one script of bash -e -o pipefail. on= is the host (m1 unless told otherwise), answer= what is typed
-// when it asks, exit= its exit code, within= the time in which it is tried again until it does what it shall. A block
+// when it asks (a comma separates answers; TOKEN is what token create has printed for the host), exit= its exit code,
+// within= the time in which it is tried again until it does what it shall. A block
 // that begins with ```text shows and follows it holds words that must appear in what it prints, in this order: what
 // stands between "…" and between runs of two or more spaces on each line. Addresses, paths and capitals that stand for
 // something are those of the stage.

@@ -22,7 +22,7 @@ type Runnable struct {
 	Line   int
 	Stage  string
 	On     string // the host
-	Answer string // what is typed when it asks
+	Answer string // what is typed when it asks, a line for each question
 	Exit   int
 	Within time.Duration // in which it is tried again; 0: once
 	Script string
@@ -85,7 +85,7 @@ func runnable(b block) (Runnable, error) {
 		case "on":
 			r.On = value
 		case "answer":
-			r.Answer = value
+			r.Answer = strings.ReplaceAll(value, ",", "\n")
 		case "exit":
 			r.Exit, err = strconv.Atoi(value)
 		case "within":

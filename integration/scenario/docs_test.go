@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -57,6 +58,7 @@ type docsSite struct {
 	lab    *lab.Lab
 	nodes  map[string]*lab.Node
 	lb     *lab.HAProxy
+	tokens map[string]string // by the node that they are for
 	traces *spans
 	tools  string // the directory with what hosts of a lab have not: systemctl, scp
 	socket string // where systemctl asks
@@ -67,7 +69,7 @@ func newDocsSite(t *testing.T) *docsSite {
 	if !l.Namespaces() {
 		t.Skip("needs root: masters on all addresses of hosts of their own")
 	}
-	s := &docsSite{lab: l, nodes: map[string]*lab.Node{}, traces: &spans{nodes: map[string]map[string]bool{}},
+	s := &docsSite{lab: l, nodes: map[string]*lab.Node{}, tokens: map[string]string{}, traces: &spans{nodes: map[string]map[string]bool{}},
 		tools: filepath.Join(l.Dir(), "tools"), socket: filepath.Join(l.Dir(), "systemctl.sock")}
 	var hosts []*lab.Host
 	for i, version := range []string{lab.Versions[1], lab.Versions[0], lab.Versions[2]} {
@@ -213,6 +215,11 @@ func (s *docsSite) try(t *testing.T, b guides.Runnable) {
 	t.Logf("on %s, %.1f s", b.On, time.Since(start).Seconds())
 }
 
+var (
+	tokenFor  = regexp.MustCompile(`token create --node (\w+)`)
+	tokenText = regexp.MustCompile(`(?m)^sct1\.\S+`)
+)
+
 func (s *docsSite) run(ctx context.Context, b guides.Runnable) (code int, out string, err error) {
 	jid := ""
 	if strings.Contains(b.Script, "JID") {
@@ -240,10 +247,16 @@ func (s *docsSite) run(ctx context.Context, b guides.Runnable) (code int, out st
 	}
 	env = append(env, "COLUMNS=1000", "SALTCLUSTER_SERVICE_MANAGER=systemd") // as the guides show them, in whole lines
 	if b.Answer != "" {                                                      // questions are asked at a terminal only
-		env = append(env, "TYPED="+script, "ANSWER="+b.Answer, "TERM=dumb")
+		env = append(env, "TYPED="+script, "ANSWER="+strings.ReplaceAll(b.Answer, "TOKEN", s.tokens[b.On]), "TERM=dumb")
 		script = `script -qefc 'exec /bin/bash -e -o pipefail -c "$TYPED"' /dev/null <<<"$ANSWER" | tr -d '\r'`
 	}
 	res, err := host.Exec(ctx, env, "/bin/bash", "-e", "-o", "pipefail", "-c", "exec 2>&1\n"+script)
+	printed := tokenText.FindAllString(res.Stdout, -1)
+	for i, made := range tokenFor.FindAllStringSubmatch(b.Script, -1) {
+		if i < len(printed) {
+			s.tokens[made[1]] = printed[i]
+		}
+	}
 	return res.Code, res.Stdout, err
 }
 

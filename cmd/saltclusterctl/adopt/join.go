@@ -52,14 +52,17 @@ const tokenName = "saltclusterd.join-token"
 
 func (s *Site) tokenFile() string { return filepath.Join(filepath.Dir(s.Asked.Own), tokenName) }
 
-// joinCommand is the step that makes it a member, and why.
-func (s *Site) joinCommand() (command, why string) {
-	command = "saltclusterctl join " + cmp.Or(s.Asked.Join, "PEER")
-	if s.Own.Cluster.Secret.IsSet() || s.Own.Cluster.SecretFile != "" {
-		return command, "cluster_secret proves the right to join"
+// joinStep is the step that makes it a member.
+func (s *Site) joinStep() Step {
+	step := Step{Kind: Join, Command: "saltclusterctl join " + cmp.Or(s.Asked.Join, "PEER")}
+	switch {
+	case s.Own.Cluster.Secret.IsSet() || s.Own.Cluster.SecretFile != "":
+		step.Why = "cluster_secret proves the right to join"
+	case s.Own.Cluster.JoinToken().IsSet():
+		step.Why = "the token in " + s.Own.Cluster.JoinTokenFile + " proves the right to join"
+	default:
+		step.Command += " --token-file -"
+		step.Why, step.Token = "paste the token that saltclusterctl token create prints on a member", true
 	}
-	if s.Own.Cluster.JoinToken().IsSet() {
-		return command, "the token in " + s.Own.Cluster.JoinTokenFile + " proves the right to join"
-	}
-	return command + " --token-file -", "paste the token that saltclusterctl token create prints on a member"
+	return step
 }

@@ -19,6 +19,28 @@ type Plan struct {
 	Checks    []doctor.Finding `json:"checks"`
 	Files     []File           `json:"files"` // to be written, in this order; empty: all are there
 	Next      []string         `json:"next"`  // to be typed afterwards, in this order; empty: nothing is left
+	Steps     []Step           `json:"-"`     // of Next, all but the check at the end
+}
+
+// StepKind is what a step does.
+type StepKind int
+
+// The kinds of steps, in the order in which they are taken.
+const (
+	StartDaemon StepKind = iota
+	UpgradeDaemon
+	Bootstrap
+	Join
+	RestartMaster
+)
+
+// Step is one that is left once the files are written.
+type Step struct {
+	Kind    StepKind
+	Command string // as it is typed
+	Why     string
+	Token   bool     // of a Join: neither a secret nor a token is configured
+	Args    []string // of RestartMaster: master_restart_command; nil: the service manager restarts it
 }
 
 // File is one that is to be written.
@@ -74,40 +96,46 @@ func (s *Site) Plan() Plan {
 		return p
 	}
 	p.Files = append(append(append(p.Files, s.ownFiles(p.Node, p.ClusterID)...), s.nativeFiles(c.moved)...), dropIn...)
-	p.Next = s.nextSteps(len(p.Files) > 0, len(dropIn) > 0)
+	p.Steps = s.nextSteps(len(p.Files) > 0, len(dropIn) > 0)
+	for _, step := range p.Steps {
+		p.Next = append(p.Next, step.Command+": "+step.Why)
+	}
+	if len(p.Next) > 0 {
+		p.Next = append(p.Next, "saltclusterctl status --check")
+	}
 	return p
 }
 
 // nextSteps are the steps that are left, when any file has changed, and when the drop-in has.
-func (s *Site) nextSteps(changed, dropIn bool) []string {
-	steps := []string{}
-	add := func(command, why string) { steps = append(steps, command+": "+why) }
-	up := s.Status != nil
+func (s *Site) nextSteps(changed, dropIn bool) (steps []Step) {
+	add := func(kind StepKind, command, why string) {
+		steps = append(steps, Step{Kind: kind, Command: command, Why: why})
+	}
 	switch {
-	case !up:
-		add("systemctl enable --now saltclusterd", "it starts and waits; minions stay connected to the salt-master")
+	case s.Status == nil:
+		add(StartDaemon, "systemctl enable --now saltclusterd", "it starts and waits; minions stay connected to the salt-master")
 	case changed:
-		add("saltclusterctl upgrade", "the running saltclusterd applies the changed files")
+		add(UpgradeDaemon, "saltclusterctl upgrade", "the running saltclusterd applies the changed files")
 	}
 	switch {
 	case s.isMember():
 	case s.isJoining():
-		add(s.joinCommand())
+		steps = append(steps, s.joinStep())
 	default:
-		add("saltclusterctl bootstrap", "creates the cluster with the salt-master's key and its minion keys")
+		add(Bootstrap, "saltclusterctl bootstrap", "creates the cluster with the salt-master's key and its minion keys")
 	}
+	restart := Step{Kind: RestartMaster, Command: s.restartCommand("restart"), Args: s.Own.Salt.RestartCommand}
 	switch held, runs := s.masterListens(); {
 	case held:
-		add(s.restartCommand("restart"), "it frees its ports and saltclusterd takes them; minions reconnect once")
+		restart.Why = "it frees its ports and saltclusterd takes them; minions reconnect once"
 	case !runs:
-		add(s.restartCommand("start"), "it is not running")
+		restart.Command, restart.Why = s.restartCommand("start"), "it is not running"
 	case dropIn:
-		add(s.restartCommand("restart"), "it reads the drop-in")
+		restart.Why = "it reads the drop-in"
+	default:
+		return steps
 	}
-	if len(steps) > 0 {
-		steps = append(steps, "saltclusterctl status --check")
-	}
-	return steps
+	return append(steps, restart)
 }
 
 // isMember says whether this node belongs to a cluster.

@@ -46,6 +46,14 @@ func (e *Env) ConsentByName(c *cli.Context, what, name string) error {
 	return nil
 }
 
+// ReadLine asks for a line. Without a terminal it returns an empty one.
+func (e *Env) ReadLine(c *cli.Context, question string) (string, error) {
+	if !e.terminal {
+		return "", nil
+	}
+	return e.readAnswer(c, question)
+}
+
 func (e *Env) readAnswer(c *cli.Context, question string) (string, error) {
 	if !e.terminal {
 		return "", Usagef("repeat the command with --yes",

@@ -2,9 +2,13 @@ package console
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"saltclusterd/cmd/saltclusterd/config"
@@ -93,3 +97,27 @@ func (e *Env) ConfigPath(c *cli.Context) string {
 
 // ServiceLog says where the log of a service is: in the journal, or in a file. Neither: it is not known.
 func (e *Env) ServiceLog(unit string) (file string, journal bool) { return e.services.Log(unit) }
+
+// HasServices says whether services can be started and restarted on this host.
+func (e *Env) HasServices() bool { return e.services.Runs() }
+
+// RunService runs a command of systemctl, or what stands for it on this host.
+func (e *Env) RunService(ctx context.Context, command string) error {
+	command = e.services.Adapt(command)
+	if err := RunCommand(ctx, "sh", "-c", command); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return nil
+}
+
+// RunCommand runs a program. The error has what it printed.
+func RunCommand(ctx context.Context, args ...string) error {
+	out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	if text := strings.TrimSpace(string(out)); text != "" {
+		return fmt.Errorf("%w: %s", err, Clean(text))
+	}
+	return err
+}

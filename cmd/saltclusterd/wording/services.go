@@ -45,6 +45,9 @@ func findServices(root, variable string) Services {
 	return noneManages
 }
 
+// Runs says whether the commands of Adapt can be run; otherwise they are for people.
+func (m Services) Runs() bool { return m != noneManages }
+
 const unitNames = `salt-master|saltclusterd|salt-minion|haproxy`
 
 var (
