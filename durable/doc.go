@@ -1,9 +1,9 @@
-// Package durable writes files that are whole whatever happens, and still there after a power loss.
+// Package durable writes files atomically: after a crash or a power loss a file has its old or its new content.
 //
-// It owns the order of the steps: written beside under another name, with its rights and its owner before anybody can
-// open it under its own, synced, renamed, and the directory synced, without which a name may be gone again after a
-// power loss. It also knows which errors are those of a disk (IsDiskError). In: a path and its content. Out: the file,
-// or an error and what was there before. A leaf: every package may import it.
+// It owns the order of the steps: a file is written under a temporary name in the same directory, gets its mode and its
+// owner, is synced and renamed; then the directory is synced, without which a power loss may undo the rename.
+// IsDiskError recognises errors of a disk. In: a path and its content. Out: the file, or an error and the former file.
+// A leaf: every package may import it.
 //
 // It is not for files below directories that others write to; code that writes there opens an os.Root first
 // (sidecar/localmaster, fsync/keydir).

@@ -1,4 +1,4 @@
 // Package signal wakes a goroutine that waits for work.
 //
-// In: a channel that holds one value. Out: a value in it. It is a leaf; every package may import it.
+// In: a channel with room for one value, which Send fills without blocking. It is a leaf; every package may import it.
 package signal

@@ -120,7 +120,17 @@ func awaitDaemon(ctx context.Context, client *adminapi.Client) error {
 	}
 }
 
-// awaitHealthy waits for what status --check wants, and for a node that serves.
+// isHealthy says what status --check does, and that the node is done with joining and serves with its own salt-master.
+func isHealthy(st adminapi.Status) bool {
+	u := st.Node.Upstream
+	isNew := slices.ContainsFunc(st.Members, func(m adminapi.Member) bool {
+		return m.Self && m.Role == adminapi.RoleLearner
+	})
+	isStarting := slices.ContainsFunc(st.Node.Reasons, func(r adminapi.Reason) bool { return r.Check == "master" })
+	return st.Node.Ready && u.Up && u.Subscribed && u.SignedIn && !isNew && !isStarting && !hasFailure(st)
+}
+
+// awaitHealthy waits until the node is healthy.
 func (st starter) awaitHealthy() (adminapi.Status, error) {
 	ctx, cancel := context.WithTimeout(st.c.Context, startTimeout)
 	defer cancel()
@@ -129,7 +139,7 @@ func (st starter) awaitHealthy() (adminapi.Status, error) {
 	defer client.Close()
 	for {
 		status, err := client.Status(ctx)
-		if err == nil && status.Node.Ready && !hasFailure(status) {
+		if err == nil && isHealthy(status) {
 			return status, nil
 		}
 		if !backoff.Sleep(ctx, askAgain) {

@@ -1,11 +1,11 @@
 // Package joining makes a node a member of a cluster, and lets members admit others.
 //
-// A Joiner belongs to a node, with or without a cluster. It founds a cluster of the local master's key, or joins one
-// through a member, by order of an operator or with the configured peers. An Admission belongs to a running membership.
-// It answers nodes that join, and has one-time tokens and the cluster secret decided by consensus.
+// A Joiner belongs to a node, with or without a cluster. It founds a cluster with the local master's key, or joins one
+// through a member: on an operator's command, or on its own through the configured peers. An Admission belongs to a
+// running membership. It answers joining nodes, and proposes one-time tokens and the cluster secret to consensus.
 //
-// In: the options, the stock master beside the node, the consensus log, and functions of the daemon that restart things
-// or know how far they are. Out: the files of a membership on disk (package membership), and entries in the log.
+// In: the options, the stock master beside the node, the consensus log, and functions of the daemon that restart parts
+// of it or report their progress. Out: the files of a membership on disk (package membership), and entries in the log.
 //
 // Promises:
 //   - A refused or failed join changes nothing on either side. The record of the membership is written last.

@@ -1,9 +1,9 @@
-// Package migration takes a node from a file system that masters share to its own disk, and back.
+// Package migration moves a node from a file system that masters share to its own disk, and back.
 //
-// Host owns what this node remembers of that on disk (package fsync/unshare), the plan of what is copied where, and the
-// files with which the configurations of the master and of saltclusterd name the copies. It exists without a
-// membership: Repair undoes a switch that was cut off, before any configuration is read. Steps runs one step at a time
-// in a service for minions. Cluster asks all members and has one of them begin a step; Verbs is what operators ask.
+// Host owns the state of the migration on disk (package fsync/unshare), the plan of what is copied where, and the files
+// with which the configurations of the master and of saltclusterd refer to the copies. It exists without a membership:
+// Repair undoes an interrupted switch before any configuration is read. Steps runs one step at a time in a service for
+// minions. Cluster asks all members and has one of them begin a step; Verbs answers operators.
 //
 // In: both configurations, and functions of the running service (StepsConfig). Out: copies and configuration files on
 // disk, a report for operators, a health.Result, and whether the master works with its old configuration
@@ -11,6 +11,6 @@
 //
 // Promises: saltclusterctl migrate decides when each step begins and keeps nothing; every step can be repeated and
 // resumed, after a switch by the process that takes over from this one (Resume). Each change of the state is on disk
-// before anything depends on it. The share is only read. Where this process may not write, the step waits and names the
-// commands that an operator has to type.
+// before anything depends on it. The share is only read. If this process may not write, the step waits and names the
+// commands for the operator.
 package migration

@@ -6,10 +6,10 @@
 // request. On the publish port a minion says nothing; a binary message is the payload of a publication as msgpack
 // bytes. Nothing is compressed: no extension is agreed to.
 //
-// In: any bytes, any number at a time. Out: Events, whose bytes are parts of the input or of what the Decoder kept; the
+// In: any bytes, in pieces of any size. Out: Events, whose bytes are parts of the input or of the Decoder's buffer; the
 // Append functions produce the other direction. The package owns no socket and starts no goroutine. The protocol itself
 // is that of github.com/gobwas/ws.
 //
-// Promises: no input makes it panic; a size is checked when it is announced, before memory is taken for it; a message
-// that arrives slowly takes memory in step with what has arrived.
+// Promises: no input makes it panic; a size is checked when it is announced, before memory is allocated for it; a
+// message takes no more memory than in proportion to what has arrived of it.
 package wsframe
