@@ -41,7 +41,7 @@ func runConfigDiff(c *cli.Context, e *console.Env) error {
 	diff := compareConfigs(running, cfg.Show())
 	err = e.PrintValue(c, diff, func(s *console.Screen) {
 		if len(diff) == 0 {
-			s.Line("%s", s.Paint(console.Green, "saltclusterd runs with what the files say"))
+			s.Line("%s", s.Paint(console.Green, "saltclusterd runs with the options in the files"))
 			return
 		}
 		rows := make([][]console.Cell, 0, len(diff))

@@ -71,7 +71,7 @@ func drainFlags(until string) []cli.Flag {
 		&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until it is " + until +
 			"; --wait=false returns as soon as it is decided"},
 		&cli.DurationFlag{Name: "timeout", Value: 15 * time.Minute,
-			Usage: "give up waiting after `TIME`; 0: never. A decision already made stands"},
+			Usage: "give up waiting after `TIME`; 0: never. A decision that was already made remains"},
 	}
 }
 

@@ -99,7 +99,7 @@ func explainEvent(s *console.Screen, x adminapi.EventExplanation) {
 		where = "on " + s.Paint(console.Green, console.Clean(strings.Join(x.Nodes, ", ")))
 	}
 	s.Wrapped("", "%s of %s, sent to %s, fires %s", s.Paint(console.Bold, console.Clean(x.Tag)), console.Clean(x.Minion), console.Clean(x.From), where)
-	why := "no line of cluster_event_policy matches, so the ring's owner of the minion gets it"
+	why := "no line of cluster_event_policy matches, so it goes to the minion's owner by the ring"
 	if x.Rule != "" {
 		why = "cluster_event_policy has '" + console.Clean(x.Rule) + "': " + console.Clean(x.Policy)
 	}

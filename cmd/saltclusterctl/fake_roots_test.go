@@ -104,5 +104,5 @@ func (f *fake) RefillRoots(_ context.Context, r adminapi.RefillRootsRequest,
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "",
 			"%s: no directory of the roots that is left alone", r.Dir)
 	}
-	return adminapi.Outcome{Message: r.Dir + " has what the cluster has", Roots: &adminapi.RootsOutcome{}}, f.err
+	return adminapi.Outcome{Message: r.Dir + " has the content of the cluster", Roots: &adminapi.RootsOutcome{}}, f.err
 }

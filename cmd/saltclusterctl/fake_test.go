@@ -305,7 +305,7 @@ func same() *fake {
 	f := healthy()
 	down := map[string]string{"m2": "call of m2: connection refused"}
 	f.verification = adminapi.Verification{From: "m1", Sections: []adminapi.VerifiedSection{
-		{Name: "keys", Items: 12, Missing: down}, {Name: "pillar", Items: 11, Missing: down}, {Name: "tokens"}, {Name: "roots", Off: map[string]string{adminapi.Decided: "nothing is in force yet"}},
+		{Name: "keys", Items: 12, Missing: down}, {Name: "pillar", Items: 11, Missing: down}, {Name: "tokens"}, {Name: "roots", Off: map[string]string{adminapi.Decided: "no revision is in force yet"}},
 	}}
 	return f
 }

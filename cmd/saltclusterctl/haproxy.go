@@ -40,12 +40,12 @@ func newHAProxyCommand(e *console.Env) *cli.Command {
 			&cli.IntFlag{Name: "agent-port", Usage: "use the agent-check on `PORT` of the nodes",
 				DefaultText: "agent_check_listen"},
 			&cli.IntFlag{Name: "minions", Usage: "make room for `N` minions",
-				DefaultText: "twice those there are, 5000 at least"},
+				DefaultText: "twice the present number, at least 5000"},
 			&cli.IntFlag{Name: "api", Usage: "also balance salt-api, which listens on `PORT` of every node; a client stays on one node",
 				DefaultText: "none"},
 			&cli.StringFlag{Name: "stats-socket", Usage: "HAProxy's own admin socket at `PATH`"},
 			&cli.StringFlag{Name: "user",
-				Usage: "run HAProxy as `ACCOUNT`, user and group, once it has its ports: haproxy on Debian and Red Hat", DefaultText: "the user that starts it"},
+				Usage: "run HAProxy as user and group `ACCOUNT` once it has opened its ports; on Debian and Red Hat: haproxy", DefaultText: "the user that starts it"},
 			&cli.BoolFlag{Name: "fragment", Usage: "without global and defaults"},
 			&cli.StringFlag{Name: "file",
 				Usage: "write it to `FILE` instead of printing it; after an error FILE is unchanged"},
@@ -255,5 +255,5 @@ func findHAProxy() (string, error) {
 		}
 	}
 	return "", &adminapi.Error{Code: adminapi.CodeNotFound, Message: "there is no haproxy on this host",
-		Hint: "leave --check out; where HAProxy is: haproxy -c -f FILE"}
+		Hint: "leave --check out, and run haproxy -c -f FILE on HAProxy's host"}
 }

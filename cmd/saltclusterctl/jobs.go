@@ -181,7 +181,7 @@ func jobScreen(s *console.Screen, job shownJob) {
 		s.Wrapped("-> ", "a minion that needs longer returns later; saltclusterctl doctor --message 'Minion did not return'")
 	}
 	if job.Cut {
-		s.Line("%s", s.Paint(console.Yellow, "more are left out: the job is too large to be shown whole"))
+		s.Line("%s", s.Paint(console.Yellow, "more are left out: the job is too large to be shown in full"))
 	}
 }
 

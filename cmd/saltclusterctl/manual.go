@@ -135,12 +135,12 @@ func manualEnd(p *manual.Page) {
 		}
 	}
 	p.Heading("ENVIRONMENT")
-	p.Item("SALTCLUSTER_SOCKET", "", "admin socket of saltclusterd, unless --socket says another")
-	p.Item("SALTCLUSTER_SERVICE_MANAGER", "", "whose commands hints name: systemd, openrc, runit or none; default: what this host has")
+	p.Item("SALTCLUSTER_SOCKET", "", "admin socket of saltclusterd, unless --socket names another")
+	p.Item("SALTCLUSTER_SERVICE_MANAGER", "", "the service manager whose commands hints show: systemd, openrc, runit or none; default: that of this host")
 	p.Item("COLUMNS", "", "where lines are wrapped if the output is not a terminal; default: 80")
-	p.Item("SALTCLUSTER_CONFIG", "", "main configuration file, unless --config says another")
+	p.Item("SALTCLUSTER_CONFIG", "", "main configuration file, unless --config names another")
 	p.Item(tokenVariable, "", "the token of join, unless --token-file names a file with one")
-	p.Item("NO_COLOR", "", "when it is set, no colours on a terminal either")
+	p.Item("NO_COLOR", "", "if it is set, no colours, not even on a terminal")
 	p.Heading("FILES")
 	p.Item(config.DefaultPath, "",
 		"configuration, see saltclusterd.conf(5): where the socket is, and what config, doctor, setup, leave, bundle and haproxy --server look at")

@@ -76,7 +76,7 @@ func cliReference() []byte {
 	}
 	b.WriteString("\n## Environment\n\n| variable | meaning |\n|---|---|\n" +
 		"| `SALTCLUSTER_SOCKET` | admin socket of saltclusterd, unless `--socket` is given |\n" +
-		"| `SALTCLUSTER_SERVICE_MANAGER` | whose commands hints name: systemd, openrc, runit or none; default: what this host has |\n" +
+		"| `SALTCLUSTER_SERVICE_MANAGER` | the service manager whose commands hints show: systemd, openrc, runit or none; default: that of this host |\n" +
 		"| `COLUMNS` | where lines are wrapped if the output is not a terminal; default: 80 |\n" +
 		"| `SALTCLUSTER_CONFIG` | main configuration file, unless `--config` is given |\n" +
 		"| `" + tokenVariable + "` | the token of join, unless `--token-file` is given |\n" +

@@ -19,10 +19,10 @@ func newRemoveCommand(e *console.Env) *cli.Command {
 			"Nothing has to be restarted. To come back, it has to join again. The command refuses if the cluster would lose its majority.\n" +
 			"It asks for confirmation unless --yes is given.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "force", Usage: "remove it even if the rest is not a majority any more"},
+			&cli.BoolFlag{Name: "force", Usage: "remove it even if the remaining nodes would not be a majority"},
 			dryrun.DryRunFlag(),
 			console.YesFlag(),
-			console.WaitFlag("nothing is left of it; --wait=false returns as soon as it is off the member list"),
+			console.WaitFlag("its removal is complete; --wait=false returns as soon as it is off the member list"),
 			console.TimeoutFlag(),
 		},
 		Action: console.WithOneArg(e, "saltclusterctl members lists them",

@@ -59,7 +59,7 @@ func unansweredScreen(s *console.Screen, list adminapi.UnansweredReturns, now ti
 	}
 	s.Line("%s put aside on %s", wording.Plural(len(list.Returns)+list.More, "return"), console.Clean(list.From))
 	if list.Full {
-		s.Line("%s", s.Paint(console.Red, "no more can be put aside: the next one will hold up those after it"))
+		s.Line("%s", s.Paint(console.Red, "no more can be put aside: the next one will block those after it"))
 	}
 	if len(rows) > 0 {
 		s.Line("-> look for the cause in the salt-master's log; then saltclusterctl returns retry, or saltclusterctl returns drop ID")
@@ -86,7 +86,7 @@ func retriedScreen(s *console.Screen, r adminapi.RetriedReturns) {
 		s.Line("%s", s.Paint(console.Yellow, "the salt-master is down: it gets them when it is up"))
 	}
 	if r.Damaged > 0 {
-		s.Line("%s", s.Paint(console.Yellow, wording.Plural(r.Damaged, "damaged file")+" cannot be given: saltclusterctl returns list"))
+		s.Line("%s", s.Paint(console.Yellow, wording.Plural(r.Damaged, "damaged file")+" cannot be delivered: saltclusterctl returns list"))
 	}
 }
 

@@ -30,12 +30,12 @@ func manualPage(flags *flag.FlagSet, version string) []byte {
 	p.Heading("EXIT STATUS")
 	p.Item("0", "", "it was stopped, or another process has taken over")
 	p.Item("1", "", "a part failed; the log says which")
-	p.Item("78", "", "the command line or the configuration makes no sense; systemd does not try again")
+	p.Item("78", "", "the command line or the configuration is invalid; systemd does not try again")
 	p.Heading("FILES")
 	c := config.DefaultConfig()
 	p.Item(config.DefaultPath, "", "configuration, see saltclusterd.conf(5); then the files of "+config.DefaultPath+".d")
 	p.Item(c.Paths.StateDir, "",
-		"the node's own memory: its key, the log of consensus, returns on their way. Never on a shared file system")
+		"the state of the node: its key, the consensus log, returns in transit. Never on a shared file system")
 	p.Item(c.Paths.RunDir+"/admin.sock", "", "the socket that saltclusterctl talks to")
 	p.Text("The log goes to standard error, and so to the journal (journalctl -u saltclusterd); there is no log file.")
 	p.Heading("SEE ALSO")
@@ -46,9 +46,9 @@ func manualPage(flags *flag.FlagSet, version string) []byte {
 func addSignals(p *manual.Page) {
 	p.Heading("SIGNALS")
 	p.Item("SIGTERM, SIGINT", "",
-		"stop: load balancers are told, and minions are disconnected over drain_announce and drain_time. A second signal cuts that short")
+		"stop: load balancers are informed, and minions are disconnected over drain_announce and drain_time. A second signal stops it at once")
 	p.Item("SIGHUP", "",
-		"the program that is now at the same path takes over in place and rereads the configuration; minions keep their connections. "+
+		"the program that is at the same path now takes over and rereads the configuration; minions keep their connections. "+
 			"With an invalid configuration the running process continues. saltclusterctl upgrade does the same and reports the result")
 }
 

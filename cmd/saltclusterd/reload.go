@@ -35,7 +35,7 @@ func reloadOnSignal(ctx context.Context, d *daemon.Daemon, log *slog.Logger) {
 			log.Info("upgrade", "step", step, "reason", message)
 		})
 		if err != nil {
-			log.Error("SIGHUP did not lead to another process", "err", err)
+			log.Error("SIGHUP did not start a new process", "err", err)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func describeProcess(args []string, config string) (takeover.Process, error) {
 		Barrier: func(ctx context.Context) {
 			if err := awaitBarrier(ctx, os.Getenv("NOTIFY_SOCKET")); err != nil {
 				log := slog.Default()
-				log.Warn("systemd was not waited for", "err", err)
+				log.Warn("did not wait for systemd", "err", err)
 			}
 		},
 		End: func() { os.Exit(exitFailure) },

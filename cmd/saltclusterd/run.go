@@ -116,7 +116,7 @@ func run(ctx, graceful context.Context, args []string, stdout, stderr io.Writer)
 		return err
 	}
 	if r, ok := errors.AsType[*takeover.RestartError](err); ok && ctx.Err() == nil {
-		log.Warn("restarting as another program", "path", r.Binary, "reason", r.Reason)
+		log.Warn("restarting with another program", "path", r.Binary, "reason", r.Reason)
 		return fmt.Errorf("start %s: %w", r.Binary, syscall.Exec(r.Binary, append([]string{r.Binary}, args...), os.Environ()))
 	}
 	log.Info("saltclusterd stopped", "node", cfg.ID)

@@ -447,7 +447,7 @@ func testForeignState(t *testing.T, c *lab.Cluster) {
 		t.Errorf("no reason: %s", res.Output())
 	}
 	labtest.Must(t, lab.Eventually(ctx, time.Minute, "the other program to start", func(context.Context) error {
-		if !n.Daemon.Logged("restarting as another program") {
+		if !n.Daemon.Logged("restarting with another program") {
 			return fmt.Errorf("not yet")
 		}
 		return nil

@@ -42,7 +42,7 @@ func (s *Server) runLong(w http.ResponseWriter, r *http.Request, verb string, ti
 	run func(context.Context, Progress) (adminapi.Outcome, error),
 ) {
 	if !s.long.TryLock() {
-		s.writeError(w, verb, adminapi.Errorf(adminapi.CodeBusy, "wait for it; saltclusterctl status shows how far it is",
+		s.writeError(w, verb, adminapi.Errorf(adminapi.CodeBusy, "wait for it; saltclusterctl status shows its progress",
 			"another operation is running"))
 		return
 	}

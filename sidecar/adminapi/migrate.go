@@ -42,7 +42,7 @@ type MigrateNode struct {
 	Doing    string         `json:"doing,omitempty"`    // how far it is with that, a sentence
 	Error    string         `json:"error,omitempty"`    // why the last step ended
 	ByHand   *MigrateByHand `json:"by_hand,omitempty"`  // what it waits for
-	Caught   bool           `json:"caught_up"`          // it serves minions and has what the cluster has
+	Caught   bool           `json:"caught_up"`          // it serves minions and has the content of the cluster
 	Behind   string         `json:"behind,omitempty"`   // what it still lacks for that
 	Switched time.Time      `json:"switched,omitzero"`
 

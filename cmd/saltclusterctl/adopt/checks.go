@@ -384,7 +384,7 @@ func (c *checks) checkTransports() {
 	}
 	if _, zeromq := offered["zeromq"]; !zeromq && bare.Bool("ssl") && !c.site.Own.Edge.RequireTLS {
 		c.addFinding("transport", doctor.Warn, bare.SetBy("ssl"), "the salt-master refuses minions without TLS; saltclusterd would serve them",
-			"TLS is an offer until it is required", "set cluster_require_tls: True in "+c.site.Asked.Own)
+			"minions may connect without TLS unless it is required", "set cluster_require_tls: True in "+c.site.Asked.Own)
 	}
 	if who, err := lookupAccount(bare.User); err == nil { // else checkRoots says it
 		c.found = append(c.found, doctor.TLS(bare, who, c.site.Own.Edge.RequireTLS, time.Now())...)

@@ -195,7 +195,7 @@ func (c *checks) checkRestored(after *localmaster.Config) {
 	}
 	if setsNative(after) {
 		c.addFinding("master", doctor.Fail, after.SetBy("cluster_id"),
-			"sets cluster_id: the salt-master would go back to Salt's own cluster, with the keys of the time when it left",
+			"sets cluster_id: the salt-master would go back to Salt's own cluster, with the keys that it had when it left",
 			"keys accepted, rejected or deleted since then are not there",
 			"remove cluster_id, cluster_peers, cluster_pki_dir and cluster_secret from that file")
 		return
@@ -204,7 +204,7 @@ func (c *checks) checkRestored(after *localmaster.Config) {
 	if now != then && after.Version.Major >= 3008 {
 		c.addFinding("master", doctor.Fail, after.SetBy("keys.cache_driver"),
 			fmt.Sprintf("its keys are in %s, but it would look for them in %s", now, then),
-			"it would know no minion", "set 'keys.cache_driver: "+now+"' in that file")
+			"it would have no minion keys", "set 'keys.cache_driver: "+now+"' in that file")
 		return
 	}
 	offered := slices.Sorted(maps.Keys(after.ForMinions()))
@@ -219,7 +219,7 @@ func (s *Site) leaveNext(others bool) []string {
 		area := filepath.Join(dir, apply.InSlot)
 		if _, err := os.Lstat(area); err == nil {
 			steps = append(steps,
-				"rm -r "+area+": otherwise the salt-master serves it to minions; it holds replaced files, and in aside what saltclusterctl roots conflicts lists")
+				"rm -r "+area+": otherwise the salt-master serves it to minions; it holds replaced files and, in aside, those that saltclusterctl roots conflicts lists")
 		}
 	}
 	return steps
@@ -235,7 +235,7 @@ func (s *Site) stepsToLeave(others bool) []string {
 		}
 	}
 	return []string{
-		"if minions connect through HAProxy: first install there what saltclusterctl haproxy --bare prints, and reload it, because its checks ask saltclusterd",
+		"if minions connect through HAProxy: first install the output of saltclusterctl haproxy --bare there and reload HAProxy, because its checks ask saltclusterd",
 		"systemctl disable --now saltclusterd; " + restart +
 			": run both without a pause, because minions have no master in between; they then reconnect and sign in again",
 		"salt '*' test.ping",

@@ -94,7 +94,7 @@ func (c *checks) leavesNative() {
 	}
 	keys, err := c.nativeKeys()
 	if err != nil {
-		c.addFinding("keys", doctor.Fail, s.native.pki, err.Error(), "the salt-master would not know its minions", "run this command as root")
+		c.addFinding("keys", doctor.Fail, s.native.pki, err.Error(), "the salt-master would lack its minions' keys", "run this command as root")
 		return
 	}
 	if s.native.store != nil {

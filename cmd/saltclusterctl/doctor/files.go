@@ -61,7 +61,7 @@ func Permissions(who Account, paths []Path) []Finding {
 		}
 	}
 	if len(out) == 0 {
-		out = append(out, ok(check, "", fmt.Sprintf("uid %d can write everywhere it has to", who.UID)))
+		out = append(out, ok(check, "", fmt.Sprintf("uid %d can write all files and directories that it needs to", who.UID)))
 	}
 	return out
 }
@@ -113,7 +113,7 @@ func compareKey(path, cluster string, other Finding) []Finding {
 }
 
 // newCertificate: the roster knows a node by its certificate, so another one means to join anew.
-const newCertificate = "restore state_dir from a backup; or on another node saltclusterctl remove this one, here empty state_dir and join"
+const newCertificate = "restore state_dir from a backup; or remove this node (saltclusterctl remove on another node), empty state_dir here, and join again"
 
 // Certificate says whether the node's own certificate can be used; its dates mean nothing.
 func Certificate(path string, now time.Time) []Finding {

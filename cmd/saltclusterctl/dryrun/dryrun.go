@@ -13,7 +13,7 @@ import (
 )
 
 func DryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "only say what would be done"}
+	return &cli.BoolFlag{Name: "dry-run", Usage: "only show what would be done"}
 }
 
 // Forecast is what a verb would do, as far as can be told beforehand.
@@ -66,7 +66,7 @@ func otherServing(st adminapi.Status, but string) (ids []string) {
 
 func leavingText(st adminapi.Status, m adminapi.Member) string {
 	if m.State != adminapi.StateAlive {
-		return m.ID + " does not answer: its minions are with the others already, or cut off with it"
+		return m.ID + " does not answer: its minions are already on other nodes, or cut off with it"
 	}
 	n := 0
 	if m.Subscribers != nil {

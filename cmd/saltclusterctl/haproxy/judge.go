@@ -190,7 +190,7 @@ func (j *judge) judgeProbe(r route) {
 		}
 	case "/readyz":
 		j.addFinding(Warn, r.back.Line, fmt.Sprintf("%s %s checks /readyz", r.back.Kind, r.back.Name),
-			"without a majority no node is ready, though all of them still serve minions: HAProxy would send all minions away", "option httpchk GET "+r.probe)
+			"without a majority no node is ready, though all of them still serve minions: HAProxy would disconnect all minions", "option httpchk GET "+r.probe)
 	case other:
 		j.addFinding(Fail, r.back.Line, fmt.Sprintf("%s %s checks %s, which is for the other port", r.back.Kind, r.back.Name, other),
 			"the node gets minions that it cannot serve, or none although it could serve them", "option httpchk GET "+r.probe)

@@ -98,7 +98,7 @@ func allKeys(c *cli.Context, e *console.Env, q adminapi.KeyQuery) (adminapi.Keys
 	for part := all; err == nil && part.More > 0; {
 		next, ok := part.Next(q)
 		if !ok {
-			return all, adminapi.Errorf(adminapi.CodeRefused, "name a narrower pattern",
+			return all, adminapi.Errorf(adminapi.CodeRefused, "use a narrower pattern",
 				"%d of the keys that match cannot be listed: nothing was done", part.More)
 		}
 		q = next

@@ -139,8 +139,8 @@ func compareSets(e *console.Env, c *cli.Context, out *merged, sets []keyset.Set)
 	for _, s := range sets {
 		out.names = append(out.names, s.Name)
 		if s.Identity != "" && out.Identity != "" && s.Identity != out.Identity && !c.Bool("replace-key") {
-			return nil, console.Refusedf("masters that minions use side by side have one master.pem. Where they do not, their minions have to learn the cluster's key "+
-				"(minion_master.pub), or check it by a signature (verify_master_pubkey_sign); then --replace-key merges their keys",
+			return nil, console.Refusedf("masters that share minions need the same master.pem. If theirs differ, give the minions the cluster's key "+
+				"(minion_master.pub), or let them verify it by a signature (verify_master_pubkey_sign); then --replace-key merges their keys",
 				"%s has another master.pem (%s) than %s (%s): its minions would refuse the cluster", s.Name, s.Identity, base.Name, out.Identity)
 		}
 	}
@@ -203,7 +203,7 @@ func mergeSets(e *console.Env, c *cli.Context, out *merged, m *keyset.Merge) err
 		s := e.NewScreen()
 		mergeScreen(s, *out, c.Bool("all"))
 		fmt.Fprint(e.Stderr, s.String())
-		if err := e.AskConsent(c, fmt.Sprintf("tell the cluster %s?", wording.Plural(puts, "key"))); err != nil {
+		if err := e.AskConsent(c, fmt.Sprintf("merge %s into the cluster?", wording.Plural(puts, "key"))); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ func NewMigrateCommand(e *console.Env) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all-nodes", Aliases: []string{"all"}, Usage: "all nodes, one after the other"},
 			console.YesFlag(),
-			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be done on each node"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "only show what would be done on each node"},
 			&cli.BoolFlag{Name: "status", Hidden: true}, // of earlier builds
 			&cli.StringFlag{Name: "to",
 				Usage: "put the copies into `DIR` on every node; default: var/lib/salt-master below the master's root_dir"},
@@ -252,7 +252,7 @@ func migrationNext(s *console.Screen, m adminapi.Migration) {
 	default:
 		console.NextSteps(s, []string{
 			"unmount the share on every node, and take it out of fstab",
-			"put what the two drop-ins say into your own configuration management: the salt-master's " +
+			"move the options of the two drop-ins to your own configuration management: the salt-master's " +
 				"zzz-saltclusterd-isolated.conf, saltclusterd's zz-isolated.conf",
 		})
 	}

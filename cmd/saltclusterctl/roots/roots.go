@@ -92,7 +92,7 @@ func newRootsDiffCommand(e *console.Env) *cli.Command {
 				switch {
 				case len(d.Changes) > 0:
 				case len(d.LeftOut) > 0:
-					s.Line("%s", console.Clean(d.From+" and "+d.To+" have the same of what is compared"))
+					s.Line("%s", console.Clean(d.From+" and "+d.To+" are the same in what was compared"))
 				default:
 					s.Line("%s", s.Paint(console.Green, console.Clean(d.From+" and "+d.To+" have the same")))
 				}
@@ -185,7 +185,7 @@ func newRootsRefillCommand(e *console.Env) *cli.Command {
 				dir := c.Args().First()
 				if !filepath.IsAbs(dir) {
 					return console.Usagef("saltclusterctl roots status lists them",
-						"roots refill takes the directory as it is configured, from / on")
+						"roots refill takes the absolute path of the directory, as it is configured")
 				}
 				if c.Bool("dry-run") {
 					return forecastRefill(c, e, dir)

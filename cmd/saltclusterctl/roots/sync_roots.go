@@ -60,7 +60,7 @@ func rootsWaitFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "wait", Value: true,
 			Usage: "wait until it is on every node; --wait=false returns as soon as it is decided"},
 		&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute,
-			Usage: "give up waiting after `TIME`; 0: never. A decision already made stands"},
+			Usage: "give up waiting after `TIME`; 0: never. A decision that was already made remains"},
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"saltclusterd/sidecar/hlc"
 )
 
-const hint = "timedatectl and chronyc tracking there show why: set the time and repair its synchronisation; saltclusterctl doctor compares all clocks"
+const hint = "timedatectl and chronyc tracking there show why: set the time and fix its synchronisation; saltclusterctl doctor compares all clocks"
 
 // Check judges this host's clock.
 func (w *Watch) Check() health.Result {
@@ -80,6 +80,6 @@ func describeSplit(offsets map[node.ID]time.Duration) string {
 	for _, c := range all[1:] {
 		texts = append(texts, fmt.Sprintf("%s is %s ahead", c.id, (c.ahead-all[0].ahead).Round(time.Second)))
 	}
-	return fmt.Sprintf("the clocks of the nodes differ, and no majority agrees which is right: of %s, %s",
+	return fmt.Sprintf("the clocks of the nodes differ, and no majority agrees on the time: of %s, %s",
 		all[0].id, strings.Join(texts, ", "))
 }

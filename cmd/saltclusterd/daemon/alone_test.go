@@ -113,7 +113,7 @@ func TestServeAlone(t *testing.T) {
 	})
 
 	startNode(t, "a", dirs[0])
-	eventually(t, "the cluster is found again", func() error {
+	eventually(t, "the cluster was found again", func() error {
 		if s.alone.Serving() || !b.tenure.Current().Consensus.CaughtUp() {
 			return errors.New("still alone")
 		}

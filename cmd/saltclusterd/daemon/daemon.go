@@ -197,7 +197,7 @@ func (d *Daemon) awaitMembership(ctx context.Context) (*membership.Record, error
 		return nil, err
 	}
 	if left != nil {
-		d.log.Warn("this node waits to be taken in again: saltclusterctl join PEER", "reason", left.Sentence())
+		d.log.Warn("this node has to join again: saltclusterctl join PEER", "reason", left.Sentence())
 	} else {
 		d.log.Info("this node belongs to no cluster yet: run saltclusterctl bootstrap, or join")
 	}

@@ -246,7 +246,7 @@ func TestBootstrap_ReportsKeys(t *testing.T) {
 	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, note); err != nil {
 		t.Fatal(err)
 	}
-	if want := "keys: copied into the cluster: minion keys, 2 accepted, 1 pending, 1 rejected"; !slices.Contains(said, want) {
+	if want := "keys: copied to the cluster: minion keys, 2 accepted, 1 pending, 1 rejected"; !slices.Contains(said, want) {
 		t.Errorf("said %q", said)
 	}
 	if n := a.tenure.Current().Consensus.View().KeyCount(); n != 4 {

@@ -125,9 +125,9 @@ func (m *member) readKeys(record *membership.Record) (peer.JoinHandler, error) {
 	}
 	m.key, m.public = key, key.PublicText()
 	if changed, err := m.d.masterKeys().Store(private); err != nil {
-		m.log.Error("the master's key store has not the cluster's identity", "err", err)
+		m.log.Error("the master's key store lacks the cluster's identity", "err", err)
 	} else if changed {
-		m.log.Warn("the cluster's identity was put into the master's key store: restart the salt-master if it runs already")
+		m.log.Warn("the cluster's identity was put into the master's key store: restart the salt-master if it is running")
 	}
 	m.admission = m.newAdmission(record)
 	return m.admission.Handler(private, public)

@@ -67,7 +67,7 @@ func (s *service) openEdges(ctx context.Context) error {
 		return err
 	}
 	s.WaitFor("opening 4505 and 4506")
-	held := func() { s.WaitFor("another process has them, the salt-master as a rule") }
+	held := func() { s.WaitFor("another process has them, usually the salt-master") }
 	err := s.parts.OpenBy(ctx, s.isEdge, func(ctx context.Context, edge lifecycle.Part) error {
 		return s.ports.AwaitFree(ctx, edge.Open, held)
 	})

@@ -118,7 +118,7 @@ func (d *Daemon) keyVerbs() keysadmin.Verbs {
 // ledgers returns what compares this node with others.
 func (d *Daemon) ledgers() func() (*operator.Ledgers, error) {
 	return ofServiceOr(d, adminapi.Errorf(adminapi.CodeInvalid, "ask on a node that has a salt-master",
-		"a witness holds nothing to compare"), (*service).newLedgers)
+		"a witness has nothing to compare"), (*service).newLedgers)
 }
 
 // minionVerbs returns what operators ask about minions.

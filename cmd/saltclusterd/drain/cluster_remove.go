@@ -40,7 +40,7 @@ func (c *Cluster) Empty(ctx context.Context, id node.ID, p admin.Progress) {
 		return
 	}
 	if err := c.awaitReturns(ctx, id, p); err != nil {
-		p("returns", "not all returns that it keeps were handed over: "+err.Error())
+		p("returns", "not all of the returns that it keeps were handed over: "+err.Error())
 	}
 }
 

@@ -25,7 +25,7 @@ func (v Verbs) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Progr
 	}
 	reached := c.sendOptions(ctx, id, Options{Over: r.Over, WaitJobs: r.WaitJobs}) == nil
 	if !reached {
-		p("tell", fmt.Sprintf("%s does not answer: when it comes back it takes no minions", id))
+		p("tell", fmt.Sprintf("%s does not answer: it takes no minions when it is back", id))
 	}
 	if err := c.Decide(ctx, id, true); err != nil {
 		return adminapi.Outcome{}, err
@@ -43,7 +43,7 @@ func (v Verbs) Drain(ctx context.Context, r adminapi.DrainRequest, p admin.Progr
 	if err := c.awaitPhase(ctx, id, Drained, r.WaitJobs, p); err != nil {
 		return adminapi.Outcome{}, err
 	}
-	out = c.newOutcome(id, "is drained: it has no minions and gets none")
+	out = c.newOutcome(id, "is drained: it has no minions and takes none")
 	out.Next = []string{"when its work is done: saltclusterctl undrain " + string(id)}
 	return out, nil
 }

@@ -202,7 +202,7 @@ func (c *Change) step(ctx context.Context) error {
 		}
 		return c.updateMaster(ctx)
 	case dutyMissed:
-		return errors.New("this node has missed that the cluster's identity was changed: remove it, and let it join again")
+		return errors.New("this node has missed a change of the cluster's identity: remove it, and let it join again")
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (c *Change) openSealed(sealed []byte, fp string) (*saltcrypt.MasterKey, []b
 		return nil, nil, fmt.Errorf("the other identity: %w", err)
 	}
 	if saltcrypt.Fingerprint(key.PublicText()) != fp {
-		return nil, nil, errors.New("the other identity is not the one that was agreed on")
+		return nil, nil, errors.New("the new identity is not the one that was agreed on")
 	}
 	return key, private, nil
 }
@@ -256,7 +256,7 @@ func (c *Change) AnswerBoth(v state.View) error {
 			return err
 		}
 		if c.other != fp {
-			c.cfg.Logger.Info("sign-ins are answered under two identities, by what minions have pinned",
+			c.cfg.Logger.Info("sign-ins are answered under two identities, depending on the key that the minion has stored",
 				"node", c.cfg.Self, "fingerprint", fp)
 		}
 	}
@@ -286,7 +286,7 @@ func (c *Change) openSecond(fp string, sealed []byte, options *localmaster.Confi
 func (c *Change) Problems() []adminapi.Problem {
 	v := c.cfg.Log.View()
 	agreed := v.IdentityChange()
-	const hint = "saltclusterctl rotate identity says who has it and what is next"
+	const hint = "saltclusterctl rotate identity shows who has it, and the next step"
 	warn := func(format string, args ...any) []adminapi.Problem {
 		return []adminapi.Problem{{Level: adminapi.LevelWarn, Message: fmt.Sprintf(format, args...), Hint: hint}}
 	}
@@ -294,11 +294,11 @@ func (c *Change) Problems() []adminapi.Problem {
 	case due == dutyMissed:
 		return []adminapi.Problem{{
 			Level: adminapi.LevelFail, Node: string(c.cfg.Self),
-			Message: "it has missed that the cluster's identity was changed",
+			Message: "it has missed a change of the cluster's identity",
 			Hint:    "saltclusterctl remove " + string(c.cfg.Self) + " on another node, then join again here",
 		}}
 	case agreed.Stage == state.IdentityStaged:
-		return warn("a new identity is staged: minions have to get its public key")
+		return warn("a new identity is staged: give minions its public key")
 	case due == dutyTake:
 		return warn("the cluster has a new identity; %s has not taken it yet", c.cfg.Self)
 	case agreed.Stage == state.IdentitySwitched:

@@ -48,7 +48,7 @@ func (c *Change) Rotate(ctx context.Context, r adminapi.RotateRequest, p admin.P
 	case adminapi.IdentityAbort:
 		if agreed.Stage != state.IdentityStaged {
 			return refuse("saltclusterctl rotate identity",
-				"no identity is staged; after the switch, only another change goes back")
+				"no identity is staged; after the switch, only another change can undo it")
 		}
 		return c.drop(ctx, r, agreed, p)
 	case adminapi.IdentityFinish:
@@ -71,10 +71,10 @@ func (c *Change) prepare(
 	options := c.master.Options()
 	if options.Bool("master_sign_pubkey") && options.Bool("master_use_pubkey_signature") {
 		return refuse("set master_use_pubkey_signature: False, with master_sign.pem on every master, and repeat this",
-			"the salt-master shows a signature that was made in advance for the key it has now")
+			"the salt-master presents a signature that was made in advance for its current key")
 	}
 	if r.DryRun {
-		return adminapi.Outcome{Message: "a new identity would be made and kept beside the one in force"}, nil
+		return adminapi.Outcome{Message: "a new identity would be created and kept beside the current one"}, nil
 	}
 	p("identity", "making a key pair")
 	key, err := saltcrypt.GenerateMasterKey(max(2048, c.cfg.Key.Public().Bits()))
@@ -104,7 +104,7 @@ func (c *Change) prepare(
 func describeStaged(public string) []string {
 	return []string{
 		"before the switch, give minions the new key:  " + pinCommand(public) +
-			"  (where their pki_dir is another one, its path; and master_finger, where it is set)",
+			"  (adapt the path if their pki_dir differs; also change master_finger where it is set)",
 		"saltclusterctl rotate aes has each of them sign in within rotate_window; " +
 			"saltclusterctl rotate identity says which minions have stored the new key",
 		"saltclusterctl rotate identity switch, or saltclusterctl rotate identity abort",
@@ -124,11 +124,11 @@ func (c *Change) compareNodes(ctx context.Context, agreed state.IdentityChange) 
 		text := ""
 		switch {
 		case err != nil:
-			text = "%s does not answer: it takes the new identity when it comes back"
+			text = "%s does not answer: it takes the new identity when it is back"
 		case s.Fingerprint != agreed.FP:
-			text = "%s has not taken the new identity yet: the nodes take turns"
+			text = "%s has not taken the new identity yet: the nodes take it one after the other"
 		case !mem.Witness && !s.Shown:
-			text = "the salt-master of %s has not shown the new identity: without master_restart_command restart it"
+			text = "the salt-master of %s does not present the new identity yet: restart it, unless master_restart_command is set"
 		default:
 			have++
 			continue
@@ -141,7 +141,7 @@ func (c *Change) compareNodes(ctx context.Context, agreed state.IdentityChange) 
 // report describes how far a change is.
 func (c *Change) report(ctx context.Context, agreed state.IdentityChange) (adminapi.Outcome, error) {
 	if agreed.Stage == state.NoIdentity {
-		return adminapi.Outcome{Message: "no change of the identity is under way; the one in force has the fingerprint " +
+		return adminapi.Outcome{Message: "no change of the identity is under way; the current one has the fingerprint " +
 			c.cfg.Log.View().Identity().IdentityFP}, nil
 	}
 	s := c.askReadiness(ctx, agreed)
@@ -178,15 +178,15 @@ func (c *Change) switchOver(
 	}
 	out := adminapi.Outcome{
 		Message: "the new identity is in force; the nodes take it one after the other",
-		Next:    append(s.describe(), c.describeDown("%s is down: it takes the new identity when it comes back")...),
+		Next:    append(s.describe(), c.describeDown("%s is down: it takes the new identity when it is back")...),
 	}
-	out.Next = append(out.Next, "saltclusterctl rotate identity says how far they are; "+
-		"where master_restart_command is not set: restart the salt-master when it says so",
+	out.Next = append(out.Next, "saltclusterctl rotate identity shows their progress; "+
+		"where master_restart_command is not set, restart the salt-master when it says so",
 		"saltclusterctl rotate identity finish")
 	if r.DryRun {
 		return out, nil
 	}
-	p("identity", "asking the cluster to put the new identity in force")
+	p("identity", "asking the cluster to switch to the new identity")
 	_, err := c.cfg.Decide(ctx, state.IdentitySwitch{FP: agreed.FP, Audit: state.Audit{Cause: "rotate"}})
 	return out, err
 }
@@ -196,9 +196,9 @@ func (c *Change) drop(
 	ctx context.Context, r adminapi.RotateRequest, agreed state.IdentityChange, p admin.Progress,
 ) (adminapi.Outcome, error) {
 	s := c.askReadiness(ctx, agreed)
-	out := adminapi.Outcome{Message: "the former identity is forgotten", Next: s.describe()}
+	out := adminapi.Outcome{Message: "the former identity is deleted", Next: s.describe()}
 	if agreed.Stage == state.IdentityStaged {
-		out = adminapi.Outcome{Message: "the staged identity is forgotten"}
+		out = adminapi.Outcome{Message: "the staged identity is deleted"}
 		if n := len(s.ready); n > 0 && !r.Force {
 			return refuse("let them pin the former key again (salt '*' file.write), then saltclusterctl rotate aes; "+
 				"or saltclusterctl rotate identity switch",

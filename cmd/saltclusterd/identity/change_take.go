@@ -86,7 +86,7 @@ func (c *Change) updateMaster(ctx context.Context) error {
 	switch err := c.master.SignIn(ctx); {
 	case err == nil:
 		c.shown.Store(true)
-		c.cfg.Logger.Info("the salt-master shows the new identity", "node", c.cfg.Self)
+		c.cfg.Logger.Info("the salt-master presents the new identity", "node", c.cfg.Self)
 		return nil
 	case !errors.Is(err, sidecar.ErrForeignIdentity) && !errors.Is(err, localmaster.ErrStaleIdentity):
 		return nil // it is down or starting, which its health check reports

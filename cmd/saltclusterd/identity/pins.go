@@ -148,7 +148,7 @@ func (c *Change) savePins() {
 		err = durable.WriteFile(c.cfg.PinsFile, text, 0o600)
 	}
 	if err != nil {
-		c.cfg.Logger.Warn("what minions have pinned is not kept", "err", err)
+		c.cfg.Logger.Warn("the keys that minions have stored are not recorded", "err", err)
 	}
 }
 
@@ -163,7 +163,7 @@ func (c *Change) loadPins() {
 		list, err = parsePins(text)
 	}
 	if err != nil {
-		c.cfg.Logger.Warn("what minions have pinned is not known from before", "err", err)
+		c.cfg.Logger.Warn("earlier records of the keys that minions have stored cannot be read", "err", err)
 		return
 	}
 	c.pins.merge(list)

@@ -48,7 +48,7 @@ func (s readiness) describe() (out []string) {
 		what string
 		ids  []string
 	}{
-		{"still pinned to the former key", s.former}, {"pinned to a key that is neither", s.foreign},
+		{"still pinned to the former key", s.former}, {"pinned to a third key", s.foreign},
 		{"not seen to sign in since (away, or not asked to)", s.unseen}, {"nodes that could not be asked", s.missing},
 	} {
 		if len(kind.ids) > 0 {

@@ -443,8 +443,8 @@ func TestJoiner_AwaitKeys(t *testing.T) {
 	}{
 		{Progress{}, ""},
 		{Progress{HasMaster: true, View: v}, "the remaining keys follow; saltclusterctl keys list counts them"},
-		{Progress{HasMaster: true, View: v, KeysAdopted: true}, "copied into the cluster: minion keys, 1 accepted"},
-		{Progress{HasMaster: true, View: state.New().View(), KeysAdopted: true}, "copied into the cluster: no minion keys"},
+		{Progress{HasMaster: true, View: v, KeysAdopted: true}, "copied to the cluster: minion keys, 1 accepted"},
+		{Progress{HasMaster: true, View: state.New().View(), KeysAdopted: true}, "copied to the cluster: no minion keys"},
 	} {
 		j := newTestJoiner(t)
 		j.now = tc.now

@@ -80,11 +80,11 @@ func (j *Joiner) awaitKeys(ctx context.Context, p admin.Progress) {
 			return
 		}
 		if now.KeysAdopted {
-			p("keys", "copied into the cluster: "+describeKeys(now.View))
+			p("keys", "copied to the cluster: "+describeKeys(now.View))
 			return
 		}
 		if time.Since(reported) > reportInterval {
-			p("keys", "copied into the cluster so far: "+describeKeys(now.View))
+			p("keys", "copied to the cluster so far: "+describeKeys(now.View))
 			reported = time.Now()
 		}
 		if !backoff.Sleep(ctx, waitPoll) {

@@ -64,9 +64,9 @@ func (l localMinions) checkIdentity(clusterPub []byte) error {
 	if n := len(l.accepted); n != 1 {
 		minions, trust = fmt.Sprintf("%d minions with accepted keys", n), "trust"
 	}
-	return fmt.Errorf("this salt-master has another master.pem (%s) than the cluster (%s), and %s here %s it: "+
-		"they would refuse the cluster. Give them the cluster's key first (their minion_master.pub), "+
-		"or let it be replaced: join with --replace-key",
+	return fmt.Errorf("this salt-master has another master.pem (%s) than the cluster (%s), and %s here %s it, "+
+		"so they would refuse the cluster. Give them the cluster's key first (their minion_master.pub), "+
+		"or join with --replace-key",
 		l.identity, theirs, minions, trust)
 }
 

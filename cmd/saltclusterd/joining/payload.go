@@ -24,7 +24,7 @@ func parseRequestPayload(b []byte) (requestPayload, error) {
 		return p, nil
 	}
 	if err := json.Unmarshal(b, &p); err != nil {
-		return p, errors.New("malformed join request: are the versions of saltclusterd alike?")
+		return p, errors.New("malformed join request: do the nodes run the same version of saltclusterd?")
 	}
 	return p, nil
 }

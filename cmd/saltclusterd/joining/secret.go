@@ -64,7 +64,7 @@ func (a *Admission) finishSecretRotation(
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl rotate secret begins one",
 			"no rotation of the cluster secret is under way")
 	}
-	out := adminapi.Outcome{Message: fmt.Sprintf("cluster secret number %d is accepted and no other", agreed.Current.N)}
+	out := adminapi.Outcome{Message: fmt.Sprintf("only cluster secret number %d is accepted", agreed.Current.N)}
 	if r.DryRun {
 		return out, nil
 	}
@@ -96,7 +96,7 @@ func (a *Admission) SecretProblems() (out []adminapi.Problem) {
 			Level: adminapi.LevelWarn, Node: string(a.cfg.Self),
 			Hint: "write the new one into the configuration, or remove it there",
 			Message: fmt.Sprintf("the configured cluster secret is not number %d, which the cluster has agreed on; "+
-				"it matters only if %s joins again",
+				"this matters only if %s joins again",
 				agreed.Current.N, a.cfg.Self),
 		})
 	}

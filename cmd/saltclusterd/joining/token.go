@@ -30,13 +30,13 @@ func (t TokenVerbs) CreateToken(ctx context.Context, r adminapi.TokenRequest) (a
 	case err != nil:
 		return adminapi.TokenCreated{}, err
 	case r.Valid < minTokenValid || r.Valid > maxTokenValid:
-		return adminapi.TokenCreated{}, adminapi.Errorf(adminapi.CodeInvalid, "", "a token is good for %s to %s, not for %s",
+		return adminapi.TokenCreated{}, adminapi.Errorf(adminapi.CodeInvalid, "", "a token can be valid for %s to %s, not for %s",
 			minTokenValid, maxTokenValid, r.Valid)
 	}
 	if r.Node != "" {
 		if _, err := node.ParseID(r.Node); err != nil {
 			return adminapi.TokenCreated{}, adminapi.Errorf(adminapi.CodeInvalid,
-				"it is the option id of the node that shall join", "%v", err)
+				"it is the option id of the node that is to join", "%v", err)
 		}
 	}
 	if err := a.cfg.Supported(state.LevelJoin); err != nil {

@@ -75,7 +75,7 @@ func (c *Control) tryTransfer(ctx context.Context, to node.ID) error {
 	case !slices.Contains(c.cfg.Voters(), to):
 		return refuse("saltclusterctl members shows who votes", "%s is not a voter of this cluster, so it cannot lead", to)
 	case !c.cfg.Alive(to):
-		return refuse("saltclusterctl members shows who is there", "%s does not answer, so it cannot lead", to)
+		return refuse("saltclusterctl members shows which nodes answer", "%s does not answer, so it cannot lead", to)
 	}
 	if leader == c.cfg.Self {
 		return c.cfg.Log.TransferLeadership(ctx, to)

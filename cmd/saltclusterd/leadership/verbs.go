@@ -39,7 +39,7 @@ func (v Verbs) Transfer(ctx context.Context, r adminapi.TransferRequest, p admin
 			return c.describeLeader(leader, "now"), nil
 		}
 		if !backoff.Sleep(ctx, leaderPoll) {
-			return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeTimeout, hintMembers, "the hand-over was not seen in time")
+			return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeTimeout, hintMembers, "the hand-over was not confirmed in time")
 		}
 	}
 }

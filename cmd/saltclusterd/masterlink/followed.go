@@ -82,13 +82,13 @@ func (f *FollowedOptions) Reread() (now *localmaster.Config, err error) {
 	defer f.c.Changed()
 	now, err = localmaster.LoadConfig(f.c.Path, f.c.Master.Version)
 	if err != nil {
-		f.c.Logger.Warn("the master's configuration cannot be read again", "err", f.keep(err))
+		f.c.Logger.Warn("cannot reread the master's configuration", "err", f.keep(err))
 		return nil, err
 	}
 	f.compare(now)
 	f.c.Latest(now)
 	if err := f.Use(now); err != nil {
-		f.c.Logger.Error("the master's options are not followed, those of before hold", "err", err)
+		f.c.Logger.Error("the master's options are not followed; the previous ones remain in effect", "err", err)
 		return now, err
 	}
 	return now, nil
@@ -117,7 +117,7 @@ func builtByOthers(then, now *localmaster.Config) (names []string) {
 func (f *FollowedOptions) compare(now *localmaster.Config) {
 	names := builtByOthers(f.c.Master, now)
 	if before := f.outdated.Swap(&names); len(names) > 0 && (before == nil || !slices.Equal(*before, names)) {
-		f.c.Logger.Warn("the salt-master has other options than when saltclusterd was started: reload it", "options", names)
+		f.c.Logger.Warn("options of the salt-master have changed since saltclusterd was started: reload saltclusterd", "options", names)
 	}
 }
 
@@ -126,7 +126,7 @@ func (f *FollowedOptions) Check() health.Result {
 	if why := f.unread.Load(); why != nil {
 		return health.Result{
 			Level:  health.Warn,
-			Reason: "the salt-master's options are not followed, those of before hold: " + *why,
+			Reason: "the salt-master's options are not followed; the previous ones remain in effect: " + *why,
 			Hint:   "correct that, then restart the salt-master (systemctl restart salt-master)",
 		}
 	}
@@ -141,8 +141,8 @@ func (f *FollowedOptions) Check() health.Result {
 	}
 	return health.Result{
 		Level: health.Warn,
-		Reason: "the salt-master has other options than when saltclusterd was started, which replicates, " +
-			"and finds the master, by those of then: " + strings.Join(*names, ", "),
+		Reason: "options of the salt-master have changed since saltclusterd was started, " +
+			"and saltclusterd still uses the previous ones: " + strings.Join(*names, ", "),
 		Hint: hint,
 	}
 }

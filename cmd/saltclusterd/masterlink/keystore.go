@@ -102,13 +102,13 @@ func (k KeyStore) Check(st *keydir.StoreStatus) health.Result {
 	switch {
 	case st.Err != "":
 		return health.Result{
-			Level: health.Fail, Reason: "minion keys are not kept in step: " + st.Err,
+			Level: health.Fail, Reason: "minion keys are not synchronised: " + st.Err,
 			Hint: "if its size was changed: stop the salt-master, move " + files + " away and start it; the keys come back",
 		}
 	case st.Lacking > 0:
 		return health.Result{
 			Level:  health.Warn,
-			Reason: fmt.Sprintf("the salt-master's key store has no room for %d minion keys, or their ids", st.Lacking),
+			Reason: fmt.Sprintf("the salt-master's key store has no room for %d minion keys or their ids", st.Lacking),
 			Hint:   "raise mmap_key_size or mmap_key_id_size; then, with the salt-master stopped, move " + files + " away",
 		}
 	case st.Fill > storeNearlyFull:

@@ -50,7 +50,7 @@ func NewUmask(master *localmaster.Config, path string, log *slog.Logger) *Umask 
 	}
 	mask, err := readUmask(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("umask of the salt-master not remembered", "path", path, "err", err)
+		log.Warn("umask of the salt-master not read", "path", path, "err", err)
 	}
 	u.mask.Store(mask)
 	u.stored = mask
@@ -92,7 +92,7 @@ func (u *Umask) Ask(ctx context.Context) {
 	mask, err := eventbus.Umask(ctx, u.master)
 	u.fromKernel.Store(err == nil)
 	if err != nil {
-		u.log.Debug("umask of the salt-master not seen", "err", err)
+		u.log.Debug("umask of the salt-master not found", "err", err)
 		return
 	}
 	u.set(mask)

@@ -173,12 +173,12 @@ func (w *Watch) upgradeFor(ctx context.Context, v localmaster.Version) bool {
 	pause := backoff.Backoff{Min: upgradeRetry, Max: maxUpgradeRetry}
 	for {
 		err := w.c.Upgrade(ctx, func(step, message string, _ ...int) {
-			w.c.Logger.Debug("renewed for the salt-master's version", "step", step, "reason", message)
+			w.c.Logger.Debug("restarted for the salt-master's version", "step", step, "reason", message)
 		})
 		if err == nil {
 			return true
 		}
-		w.c.Logger.Warn("not renewed for the salt-master's version", "version", v.String(), "err", err)
+		w.c.Logger.Warn("not restarted for the salt-master's version", "version", v.String(), "err", err)
 		select {
 		case <-ctx.Done():
 			return false
@@ -200,6 +200,6 @@ func (w *Watch) CheckVersion() health.Result {
 		Level: health.Warn,
 		Reason: fmt.Sprintf("the salt-master is %s now; saltclusterd still serves it as %s",
 			*newer, w.c.Master.Version),
-		Hint: "saltclusterd tries to renew itself; its log says why it cannot. systemctl restart saltclusterd also renews it",
+		Hint: "saltclusterd tries to replace its process; its log says why it cannot. Or: systemctl restart saltclusterd",
 	}
 }

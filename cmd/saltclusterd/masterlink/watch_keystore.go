@@ -29,12 +29,12 @@ func (w *Watch) FollowKeyStore(ctx context.Context) {
 		w.c.Logger.Warn("the salt-master is configured for another key store", "reason", c.Text("keys.cache_driver"),
 			"before", before)
 		err = w.c.Upgrade(ctx, func(step, message string, _ ...int) {
-			w.c.Logger.Debug("renewed for the salt-master's key store", "step", step, "reason", message)
+			w.c.Logger.Debug("restarted for the salt-master's key store", "step", step, "reason", message)
 		})
 		if err == nil {
 			return
 		}
-		w.c.Logger.Warn("not renewed for the salt-master's key store", "err", err)
+		w.c.Logger.Warn("not restarted for the salt-master's key store", "err", err)
 		if !pause.Wait(ctx) {
 			return
 		}

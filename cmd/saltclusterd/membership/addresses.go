@@ -29,7 +29,7 @@ func LocalAddrs() []netip.Addr {
 func AdvertisedAddr(options *config.Config) (netip.AddrPort, error) {
 	text := options.PeerAdvertise(LocalAddrs())
 	if text == "" {
-		return netip.AddrPort{}, errors.New("this host has no address that others can reach: set the option cluster_advertise")
+		return netip.AddrPort{}, errors.New("this host has no address that other nodes can reach: set the option cluster_advertise")
 	}
 	addr, err := node.ParseAddr(text)
 	if err != nil {

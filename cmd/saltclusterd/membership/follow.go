@@ -19,7 +19,7 @@ func (m *Member) Follow(ctx context.Context) {
 	for {
 		var again <-chan time.Time
 		if err := m.apply(m.Consensus.View()); err != nil {
-			m.log.Error("what consensus decided is not stored; it is tried again", "err", err)
+			m.log.Error("a decision of the cluster was not stored; trying again", "err", err)
 			again = time.After(storeRetry)
 		}
 		select {

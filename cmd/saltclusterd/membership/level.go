@@ -90,7 +90,7 @@ func levelKnown(level uint16, others []node.ID, find func(node.ID) (gossip.Membe
 	switch {
 	case len(older) > 0:
 		return adminapi.Errorf(adminapi.CodeRefused, "upgrade saltclusterd there, then repeat this",
-			"the saltclusterd of %s does not know this yet", strings.Join(older, ", "))
+			"the saltclusterd of %s is too old for this", strings.Join(older, ", "))
 	case len(unseen) > 0:
 		return adminapi.Errorf(adminapi.CodeUnavailable, "wait some seconds and repeat this",
 			"it is not known yet which version of saltclusterd runs on %s", strings.Join(unseen, ", "))

@@ -104,8 +104,8 @@ func (h *Host) lockStep(step adminapi.MigrateStep) error {
 	case h.broken != nil:
 		return h.broken
 	case h.busy != "":
-		return adminapi.Errorf(adminapi.CodeBusy, "saltclusterctl migrate status shows how far it is",
-			"%s is at work: %s", h.c.Node, h.busy)
+		return adminapi.Errorf(adminapi.CodeBusy, "saltclusterctl migrate status shows its progress",
+			"%s is running: %s", h.c.Node, h.busy)
 	}
 	h.busy, h.doing, h.byHand, h.err = step, "", nil, nil
 	return nil
@@ -127,7 +127,7 @@ func (h *Host) Repair() error {
 	if h.State().Stage != unshare.Switching || h.c.Options.Cluster.IsolatedFilesystem {
 		return nil
 	}
-	h.c.Logger.Warn("a switch to an own file system was cut off: it is undone", "path", h.path)
+	h.c.Logger.Warn("a switch to the node's own file system was interrupted and is undone", "path", h.path)
 	return h.undoSwitch()
 }
 
@@ -184,7 +184,7 @@ func (h *Host) Check() (_ health.Result, bad bool) {
 	case h.MasterOutdated():
 		return health.Result{
 			Level:  health.Warn,
-			Reason: "the salt-master still works with the configuration of before the migration; others do its work",
+			Reason: "the salt-master still runs with its configuration from before the migration; other masters do its work",
 			Hint:   "restart it: systemctl restart salt-master",
 		}, true
 	}

@@ -142,7 +142,7 @@ func (h *Host) configure(ctx context.Context, p unshare.Plan) error {
 		if !lacks.anything() {
 			return nil
 		}
-		request := &adminapi.MigrateByHand{Why: "the configuration is not what it must be"}
+		request := &adminapi.MigrateByHand{Why: "the configuration is not as required"}
 		var why []string
 		for _, f := range []struct {
 			path  string
@@ -154,7 +154,7 @@ func (h *Host) configure(ctx context.Context, p unshare.Plan) error {
 				request.Commands = append(request.Commands,
 					fmt.Sprintf("cat > %s <<'END'\n%sEND", f.path, files.texts[f.path]))
 			case f.lacks:
-				why = append(why, f.path+" does not have the effect it should have; another file overrules it")
+				why = append(why, f.path+" has no effect; another file overrides it")
 			}
 		}
 		if len(why) > 0 {

@@ -109,17 +109,17 @@ func (h *Host) describePlan(p unshare.Plan, to string, trees []unshare.Size) []s
 	add("write %s: %s", files.own, strings.TrimSpace(ownOption))
 	for _, t := range p.Trees {
 		if t.Link != "" {
-			add("put the copy in the place of the link %s", t.Link)
+			add("replace the link %s with the copy", t.Link)
 		}
 	}
-	add("put a new saltclusterd in the place of the running one, which has the new configuration; " +
+	add("replace the running saltclusterd with a new process that has the new configuration; " +
 		"minions keep their connections")
 	if cmd := h.c.Options.Salt.RestartCommand; len(cmd) > 0 {
 		add("restart the salt-master: %s; the other masters do its work in the meantime", strings.Join(cmd, " "))
 	} else {
 		add("by hand: %s; the other masters do its work in the meantime", restartByHand)
 	}
-	add("wait until it serves minions and has what the cluster has")
+	add("wait until it serves minions and has all data of the cluster")
 	return steps
 }
 

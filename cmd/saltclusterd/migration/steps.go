@@ -61,10 +61,10 @@ func (s *Steps) behind() string {
 	case lag.MasterProblem() != "":
 		return lag.MasterProblem()
 	case !lag.KeysSynced(s.c.Log.View().Rev()):
-		return "bringing the key files up to date"
+		return "updating the key files"
 	}
 	if pending := lag.RootsPending(); pending != "" {
-		return "bringing the file and pillar roots up to date: " + pending
+		return "updating the file and pillar roots: " + pending
 	}
 	return ""
 }
@@ -196,9 +196,9 @@ func (s *Steps) checkRoots() error {
 	}
 	if !s.c.RootsStored() {
 		return adminapi.Errorf(adminapi.CodeRefused,
-			"name one that was a member then: saltclusterctl migrate --stand-in NODE",
-			"the cluster had roots of its own before it shared them, and %s was not a member then: "+
-				"what is on the share would lose against them", s.c.Host.c.Node)
+			"name a node that was a member then: saltclusterctl migrate --stand-in NODE",
+			"the cluster replicated its roots before it shared them, and %s was not a member then: "+
+				"the older content would replace that of the share", s.c.Host.c.Node)
 	}
 	return nil
 }

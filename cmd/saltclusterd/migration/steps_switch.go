@@ -80,7 +80,7 @@ func (s *Steps) finishSwitch(ctx context.Context) error {
 	// What others wrote to the share between the last pass and the exchange of the links.
 	r, err := h.copyTrees(ctx, *st.Plan, unshare.CopyOptions{Keep: true}, linked)
 	if err != nil {
-		h.c.Logger.Warn("what was written last on the share is not here yet; it comes from the other nodes", "err", err)
+		h.c.Logger.Warn("the latest changes on the share are not here yet; they come from the other nodes", "err", err)
 	}
 	for behind := s.behind(); behind != ""; behind = s.behind() {
 		h.setDoing(behind)
@@ -107,7 +107,7 @@ func (s *Steps) switchBack(ctx context.Context) error {
 	}
 	if !s.c.Peers.standIn(ctx) {
 		return adminapi.Errorf(adminapi.CodeRefused,
-			"set the master's and saltclusterd's configuration by hand, and copy what is to be shared",
+			"change the master's and saltclusterd's configuration by hand, and copy the files that are to be shared",
 			"no node is the stand-in for the share any more: the share lacks the changes made since then")
 	}
 	if err := h.unconfigure(ctx, st); err != nil {

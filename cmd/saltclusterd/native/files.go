@@ -31,7 +31,7 @@ func (s *Service) fileSettings(master *localmaster.Config) (*fileserve.Settings,
 		return nil, reason
 	}
 	if master.Globbed("file_roots") {
-		return nil, "file_roots has wildcards: in what order Salt has found the directories is not known"
+		return nil, "file_roots has wildcards: the order in which Salt found the directories is not known"
 	}
 	set, reason := fileserve.Native(master, master.Version.Major)
 	if set != nil {

@@ -68,7 +68,7 @@ func (s *Service) CheckReturns(ctx context.Context) health.Result {
 			if c.Name == "files" && c.Err != "" && time.Since(c.Since) > stuckAfter {
 				return health.Result{
 					Level: health.Warn, Reason: "acknowledged returns cannot be written to the job cache: " + c.Err,
-					Hint: "they wait in the journal; see to " + filepath.Join(s.c.Master.CacheDir, "jobs"),
+					Hint: "they wait in the journal; check " + filepath.Join(s.c.Master.CacheDir, "jobs"),
 				}
 			}
 		}

@@ -39,10 +39,10 @@ func CheckConsensus(c Consensus) health.Result {
 
 // CheckEdges judges the ports for minions that are not open. held: everything is ready, but another process has them.
 func CheckEdges(waitsFor string, held bool) health.Result {
-	hint := "the log says why when it takes longer than seconds"
+	hint := "if it takes longer than some seconds, the log says why"
 	if held {
-		hint = "systemctl restart salt-master, if it was not since setup; " +
-			"else ss -ltnp 'sport = :4505 or sport = :4506' names it"
+		hint = "systemctl restart salt-master, if it was not restarted since setup; " +
+			"otherwise ss -ltnp 'sport = :4505 or sport = :4506' names it"
 	}
 	return health.Result{Level: health.Fail, Reason: "4505 and 4506 are not open: " + waitsFor, Hint: hint}
 }

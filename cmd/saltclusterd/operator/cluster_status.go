@@ -43,7 +43,7 @@ func (c *Cluster) memberProblems(m adminapi.Member, quorum bool) []adminapi.Prob
 		hint := "start saltclusterd there (without it salt on that host reaches no minion), " +
 			"or check the network on the peer port"
 		if quorum { // else no member can be removed
-			hint += "; gone for good: saltclusterctl remove " + m.ID
+			hint += "; if it is gone for good: saltclusterctl remove " + m.ID
 		}
 		return []adminapi.Problem{{Level: adminapi.LevelFail, Node: m.ID, Message: "does not answer", Hint: hint}}
 	case m.Draining && m.Self: // its health says so

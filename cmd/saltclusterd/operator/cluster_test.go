@@ -342,7 +342,7 @@ func TestVerifying_Verify(t *testing.T) {
 		if !strings.Contains(mine.Missing["m2"], "disk") || !strings.Contains(mine.Missing["m3"], "refused") {
 			t.Errorf("mine: %+v", mine)
 		}
-		if tokens.Missing["m2"] != "its saltclusterd is of an older version" {
+		if tokens.Missing["m2"] != "its saltclusterd is an older version" {
 			t.Errorf("tokens: %+v", tokens)
 		}
 	})

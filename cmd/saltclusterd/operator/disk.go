@@ -47,7 +47,7 @@ type Directory struct {
 // without room there still answers most requests of minions.
 func StoreDirectories(stateDir string, master *localmaster.Config, shared bool) []Directory {
 	dirs := []Directory{{
-		Path: stateDir, Without: "what the cluster decides cannot be remembered here, and no return be journaled",
+		Path: stateDir, Without: "decisions of the cluster and returns cannot be stored here",
 	}}
 	if master == nil || shared {
 		return dirs
@@ -55,9 +55,9 @@ func StoreDirectories(stateDir string, master *localmaster.Config, shared bool) 
 	return append(dirs,
 		Directory{
 			Path: master.CacheDir, WarnOnly: true,
-			Without: "no return, grain or pillar can be stored, and the salt-master fails in its own ways",
+			Without: "no return, grain or pillar can be stored, and the salt-master fails as well",
 		}, Directory{
-			Path: master.PkiDir, WarnOnly: true, Without: "what is decided about minion keys does not reach this salt-master",
+			Path: master.PkiDir, WarnOnly: true, Without: "decisions about minion keys do not reach this salt-master",
 		})
 }
 

@@ -99,7 +99,7 @@ func (l *Ledgers) askLedger(ctx context.Context, id node.ID, s Section) (ledger.
 	raw, err := l.cfg.Client.Do(ctx, http.MethodGet, id, path, nil, ledger.MaxBody)
 	if err != nil {
 		if peerrpc.IsNotFound(err) {
-			return ledger.Ledger{}, errors.New("its saltclusterd is of an older version")
+			return ledger.Ledger{}, errors.New("its saltclusterd is an older version")
 		}
 		return ledger.Ledger{}, err
 	}

@@ -143,7 +143,7 @@ func describeSignIn(err error) string {
 		{localmaster.ErrHiddenPending, "it holds saltclusterd's own key as pending"},
 		{localmaster.ErrHiddenRejected, "it refuses saltclusterd's own key"},
 		{localmaster.ErrHiddenFull, "its max_minions leaves no room for saltclusterd"},
-		{localmaster.ErrHiddenReply, "its answer to a sign-in is not a salt-master's"},
+		{localmaster.ErrHiddenReply, "its answer to a sign-in is not that of a salt-master"},
 		{upstream.ErrDown, "nothing answers there"},
 		{upstream.ErrLost, "it closed the connection"},
 		{upstream.ErrBusy, "it does not answer as fast as minions ask"},

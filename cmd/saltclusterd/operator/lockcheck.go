@@ -31,8 +31,8 @@ func (p *LockCheck) Check(ctx context.Context) health.Result {
 		return fine
 	case <-ctx.Done():
 		return health.Result{
-			Level: health.Fail, Reason: "a lock that serving minions takes is not released: internal deadlock suspected",
-			Hint: "saltclusterctl bundle FILE, then systemctl restart saltclusterd; and report it",
+			Level: health.Fail, Reason: "a lock needed to serve minions is not released: internal deadlock suspected",
+			Hint: "saltclusterctl bundle FILE, then systemctl restart saltclusterd; please report this",
 		}
 	}
 }

@@ -25,9 +25,9 @@ func (p *Ports) FollowAddresses(ctx context.Context) {
 	for backoff.Poll(ctx, addressesEvery) {
 		switch changed, err := f.follow(ctx, p.Publish, p.Requests); {
 		case err != nil && changed:
-			p.cfg.Logger.Warn("not all addresses of this host can be listened on, trying again", "err", err)
+			p.cfg.Logger.Warn("cannot listen on all addresses of this host, trying again", "err", err)
 		case changed:
-			p.cfg.Logger.Info("listening on other addresses than before", "addrs", f.pub)
+			p.cfg.Logger.Info("addresses that are listened on changed", "addrs", f.pub)
 		}
 	}
 }

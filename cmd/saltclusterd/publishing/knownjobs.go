@@ -67,8 +67,8 @@ func (k *KnownJobs) Record(jid string, publisher node.ID, plain []byte) {
 	if !clashes {
 		return
 	}
-	k.c.Logger.Error("two masters gave one id to different jobs: minions of both run only one of them; "+
-		"run what is missing again", "jid", jid, "node", first, "other", publisher)
+	k.c.Logger.Error("two masters gave one id to different jobs: minions of both ran only one of them; "+
+		"rerun the missing one", "jid", jid, "node", first, "other", publisher)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.clashes++
@@ -184,7 +184,7 @@ func (k *KnownJobs) Check() health.Result {
 		Reason: fmt.Sprintf("%s and %s gave the id %s to two different jobs (%s since the start): "+
 			"minions of both ran only one of them",
 			k.last.first, k.last.second, k.last.jid, wording.Plural(k.clashes, "such id")),
-		Hint: "look both up with salt-run jobs.lookup_jid on their masters and run what is missing again; " +
-			"'unique_jid: True' in a file of your own in master.d makes that very unlikely, and ids longer",
+		Hint: "look both up with salt-run jobs.lookup_jid on their masters and rerun the missing one; " +
+			"'unique_jid: True' in a file of your own in master.d makes this very unlikely, but ids longer",
 	}
 }

@@ -75,12 +75,12 @@ func (a *Alone) AwaitCluster(ctx context.Context) error {
 		if time.Now().After(deadline) {
 			recent := a.cfg.Contact.isRecent(time.Now(), time.Time{}, 0)
 			if !recent {
-				a.cfg.Waiting("finding a majority of the cluster again: " +
+				a.cfg.Waiting("looking for a majority of the cluster: " +
 					"without one this node serves no longer than cluster_alone_limit")
 			}
 			if recent && a.IsAllowed(ctx) {
 				a.Begin()
-				a.cfg.Logger.Warn("no majority of the cluster can be reached: serving with what this node knew",
+				a.cfg.Logger.Warn("no majority of the cluster can be reached: serving with the data of this node",
 					"revision", a.cfg.Log.View().Rev())
 				return nil
 			}
@@ -108,7 +108,7 @@ func (a *Alone) KeepLimit(ctx context.Context) {
 		}
 		a.cfg.Logger.Warn("no majority of the cluster was found for too long: this node stops serving minions",
 			"dur", a.cfg.Contact.Limit)
-		a.cfg.End("serving alone is over")
+		a.cfg.End("no longer serving alone")
 		return
 	}
 }
@@ -127,7 +127,7 @@ func (a *Alone) FindCluster(ctx context.Context) {
 		return // closing
 	}
 	a.serving.Store(false)
-	a.cfg.Logger.Info("the cluster is found again", "node", a.cfg.Self)
+	a.cfg.Logger.Info("the cluster was found again", "node", a.cfg.Self)
 }
 
 // IsAllowed says whether this node has enough to serve, follows no leader, and is turned away by no member. The others
@@ -159,6 +159,6 @@ func (a *Alone) checkAdmitted(ctx context.Context, id node.ID) (peerrpc.None, er
 	if unreachable || errors.Is(err, peer.ErrBusy) {
 		return peerrpc.None{}, nil
 	}
-	a.cfg.Logger.Warn("a member does not let this node in", "node", id, "err", err)
+	a.cfg.Logger.Warn("a member refuses this node", "node", id, "err", err)
 	return peerrpc.None{}, err
 }

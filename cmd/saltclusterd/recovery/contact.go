@@ -35,7 +35,7 @@ func (c *Contact) Keep(ctx context.Context, caughtUp func() bool) {
 		if caughtUp() {
 			text := time.Now().UTC().Format(time.RFC3339) + "\n"
 			if err := durable.WriteFile(ContactPath(c.StateDir), []byte(text), 0o600); err != nil {
-				c.Logger.Warn("last contact with the cluster not noted", "err", err)
+				c.Logger.Warn("last contact with the cluster not stored", "err", err)
 			}
 		}
 		if !backoff.Sleep(ctx, contactInterval) {

@@ -57,7 +57,7 @@ func (r *Recoverer) checkRecoverable(m Membership) error {
 	}
 	v, st := m.Log.View(), m.Log.Status()
 	if _, ok := v.Member(r.cfg.Self); !ok {
-		return adminapi.Errorf(adminapi.CodeRefused, membership.RejoinHint, "this node is not on the roster it knows")
+		return adminapi.Errorf(adminapi.CodeRefused, membership.RejoinHint, "this node is not in the member list that it has")
 	}
 	if st.HasQuorum {
 		return adminapi.Errorf(adminapi.CodeRefused, "saltclusterctl remove NODE removes a node, even a dead one",
@@ -71,7 +71,7 @@ func (r *Recoverer) checkRecoverable(m Membership) error {
 	}
 	if alive >= len(st.Voters)/2+1 {
 		return adminapi.Errorf(adminapi.CodeRefused, "wait some seconds for an election; saltclusterctl status",
-			"%d of %d voters are there, which is a majority", alive, len(st.Voters))
+			"%d of %d voters answer, which is a majority", alive, len(st.Voters))
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (r *Recoverer) Recover(
 ) (adminapi.Outcome, error) {
 	if !r.cfg.Operations.TryBegin() { // a recovery of another operator, or an upgrade
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy,
-			"wait for it; saltclusterctl status shows how far it is", "another operation is under way")
+			"wait for it; saltclusterctl status shows its progress", "another operation is under way")
 	}
 	defer r.cfg.Operations.End()
 	m, err := r.cfg.Running()
@@ -99,7 +99,7 @@ func (r *Recoverer) Recover(
 	}
 	r.cfg.Logger.Warn("making a new cluster out of this node alone",
 		"node", r.cfg.Self, "index", plan.Index, "count", len(plan.Drop))
-	p("stop", "stopping to serve for some seconds")
+	p("stop", "pausing service for some seconds")
 	done := make(chan error, 1)
 	m.Restart(func() { done <- r.rewrite(m.Record) }) // if that fails the membership begins anew as it was
 	select {
@@ -118,7 +118,7 @@ func (r *Recoverer) Recover(
 	out.Message = fmt.Sprintf("%s is a cluster of one: %s, with the same identity and keys", r.cfg.Self, out.ClusterID)
 	for _, drop := range plan.Drop {
 		out.Next = append(out.Next,
-			fmt.Sprintf("on %s, when it is there again: saltclusterctl join %s", drop.ID, plan.Address))
+			fmt.Sprintf("on %s, when it is back: saltclusterctl join %s", drop.ID, plan.Address))
 	}
 	return out, err
 }
@@ -132,7 +132,7 @@ func (r *Recoverer) rewrite(rec *membership.Record) error {
 	}
 	self, ok := book.Lookup(r.cfg.Self)
 	if !ok {
-		return errors.New("the saved roster does not know this node")
+		return errors.New("this node is not in the saved member list")
 	}
 	key := newGossipKey()
 	v, err := consensus.Recover(membership.RaftDir(dir), r.describeSurvivor(self, key, "recover"), r.cfg.Logger)

@@ -31,7 +31,7 @@ func (r *Recoverer) SaveSnapshot(ctx context.Context, w io.Writer) error {
 	fresh, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()
 	if err := m.Log.Barrier(fresh); err != nil { // what this node has is worth saving without a majority as well
-		r.cfg.Logger.Warn("the snapshot may lack what was decided last", "err", err)
+		r.cfg.Logger.Warn("the snapshot may lack the latest decisions", "err", err)
 	}
 	_, private, public, err := membership.ReadIdentity(r.cfg.Options.Cluster.PKIDir)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *Recoverer) SaveSnapshot(ctx context.Context, w io.Writer) error {
 	v := m.Log.View()
 	if !isIdentity(private, v) {
 		return adminapi.Errorf(adminapi.CodeRefused,
-			"saltclusterctl rotate identity says how far it is; take the snapshot on a node that has the new identity",
+			"saltclusterctl rotate identity shows its progress; take the snapshot on a node that has the new identity",
 			"this node has not taken the cluster's new identity yet")
 	}
 	var b bytes.Buffer
@@ -99,7 +99,7 @@ func (r *Recoverer) RestoreSnapshot(
 	})
 	if err == nil {
 		out.Next = append(out.Next, describeUndone(header.Created, time.Now()),
-			"on members of the former cluster that are left: saltclusterctl join "+
+			"on remaining members of the former cluster: saltclusterctl join "+
 				r.cfg.Options.PeerAdvertise(r.cfg.LocalAddrs()))
 	}
 	return out, err
@@ -108,14 +108,14 @@ func (r *Recoverer) RestoreSnapshot(
 // describeUndone says which decisions a restore has undone. A snapshot lists neither the keys that were deleted since
 // nor the secrets that were replaced.
 func describeUndone(made, now time.Time) string {
-	age := "made at a time that its clock did not know"
+	age := "made at an unknown time"
 	if passed := now.Sub(made); passed >= 0 {
 		age = passed.Round(time.Second).String() + " old"
 	}
 	return fmt.Sprintf("the snapshot is %s (%s): minion keys that were deleted or rejected since are accepted again; "+
 		"compare saltclusterctl keys list with what you know, and delete those: saltclusterctl keys delete ID; "+
-		"if the cluster secret was replaced since, the former one is in force again: saltclusterctl rotate secret; "+
-		"join tokens that were made before are worth nothing now",
+		"if the cluster secret was replaced since, the former one is valid again: saltclusterctl rotate secret; "+
+		"earlier join tokens are invalid",
 		age, made.UTC().Format(time.RFC3339))
 }
 
@@ -164,7 +164,7 @@ func (r *Recoverer) restore(ctx context.Context, c archive.Content, force bool, 
 	if err := addFormer(dir, r.cfg.Self, membership.Roster(v, r.cfg.Logger), r.cfg.Logger); err != nil {
 		return err
 	}
-	p("state", fmt.Sprintf("%d minion keys and the cluster's secrets are back", v.KeyCount()))
+	p("state", fmt.Sprintf("%d minion keys and the cluster's secrets were restored", v.KeyCount()))
 	rec := &membership.Record{ClusterID: v.Identity().ClusterID, UUID: v.Identity().UUID, Node: r.cfg.Self}
 	if err := r.storeMembership(rec, s.View(), self, key); err != nil {
 		return err

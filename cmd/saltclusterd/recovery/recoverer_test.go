@@ -127,7 +127,7 @@ func TestDescribeUndone(t *testing.T) {
 	made := time.Date(2026, 11, 21, 4, 5, 6, 0, time.UTC)
 	for want, now := range map[string]time.Time{
 		"the snapshot is 1h0m0s old (2026-11-21T04:05:06Z)": made.Add(time.Hour),
-		"made at a time that its clock did not know":        made.Add(-time.Hour),
+		"made at an unknown time":                           made.Add(-time.Hour),
 	} {
 		got := describeUndone(made, now)
 		for _, say := range []string{want, "keys delete ID", "rotate secret", "join tokens"} {

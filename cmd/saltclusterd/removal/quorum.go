@@ -61,7 +61,7 @@ func (q quorum) refuse(id node.ID) *refusal {
 	case q.aside > 0:
 		return &refusal{
 			sentence: fmt.Sprintf("%s has returns that no other node has: %s (not handed over: %s)",
-				id, returns.DescribeAside(q.aside), cmp.Or(q.asideWhy, "no reason is known")),
+				id, returns.DescribeAside(q.aside), cmp.Or(q.asideWhy, "the reason is not known")),
 			hint: fmt.Sprintf("on %s: saltclusterctl returns list, then saltclusterctl returns retry or drop; or saltclusterctl drain %s and then "+
 				"saltclusterctl remove --force, which leaves them there", id, id),
 			forcible: true,
@@ -94,10 +94,10 @@ func (q quorum) describeDown() string {
 func (q quorum) hint() string {
 	down := q.down("")
 	if len(down) == 0 || len(q.voters)-len(down) > len(q.voters)/2 { // gossip sees a majority, but consensus has no leader
-		return "wait some seconds, because an election takes that long; if it stays so, check the network between the " +
+		return "wait some seconds for an election; if this persists, check the network between the " +
 			"nodes on the peer port, tcp and udp (saltclusterctl doctor)"
 	}
 	return fmt.Sprintf("start saltclusterd on %s, or check the network on the peer port; if %s gone for good: "+
-		"saltclusterctl recover --force-new-cluster on one node that is left",
+		"saltclusterctl recover --force-new-cluster on one of the remaining nodes",
 		wording.Enumerate(down), wording.Choose(len(down), "it is", "they are"))
 }

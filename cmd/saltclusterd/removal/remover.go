@@ -224,9 +224,9 @@ func (r *Remover) awaitRemoved(ctx context.Context, id node.ID, p admin.Progress
 		st := r.cfg.Log.Status()
 		switch {
 		case slices.Contains(st.Voters, id), slices.Contains(st.Learners, id):
-			step = "waiting until the leader has removed its vote"
+			step = "waiting for the leader to remove its vote"
 		case r.cfg.Log.View().GossipDue():
-			step = "waiting until the other nodes have a new gossip key"
+			step = "waiting for the other nodes to get a new gossip key"
 		default:
 			return true
 		}

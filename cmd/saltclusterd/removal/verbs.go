@@ -50,7 +50,7 @@ func (v Verbs) Remove(ctx context.Context, q adminapi.RemoveRequest, p admin.Pro
 		r.awaitOwnEnd(ctx)
 	} else if q.NoWait || !r.awaitRemoved(ctx, id, p) {
 		out.Next = append(out.Next,
-			"the leader still removes its vote and changes the gossip key; check with saltclusterctl members")
+			"the leader is still removing its vote and changing the gossip key; check with saltclusterctl members")
 	}
 	return out, nil
 }

@@ -118,9 +118,9 @@ func (w *Watch) askMembers(ctx context.Context, unseenOnly bool) (reason string)
 		switch s, ok := answers.Of[id]; {
 		case !ok || !isRemoved(s, rev, generation):
 		case s.Generation > generation:
-			reason = fmt.Sprintf("the cluster was recovered without this node, %s says", id)
+			reason = fmt.Sprintf("the cluster was recovered without this node, according to %s", id)
 		default:
-			reason = fmt.Sprintf("this node was removed from the cluster, %s says", id)
+			reason = fmt.Sprintf("this node was removed from the cluster, according to %s", id)
 		}
 	}
 	return reason
@@ -135,6 +135,6 @@ func (w *Watch) endMembership(reason string) {
 // DescribeLostLog says why the membership of a node without its consensus log ends. Such a node must not vote again,
 // and a founder must not found a second cluster. The other members have everything that was decided.
 func DescribeLostLog(what string, self node.ID) string {
-	return fmt.Sprintf("%s, and a node that has forgotten what it voted for must not continue: on another node run "+
+	return fmt.Sprintf("%s, and a node that has lost its votes must not continue: on another node run "+
 		"saltclusterctl remove %s, then join again; if no other node is left, restore a snapshot", what, self)
 }

@@ -13,14 +13,14 @@ func (r *Roots) forgetFileLists() {
 	dir := filepath.Join(r.cfg.Master.CacheDir, "file_lists", "roots")
 	lists, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		r.cfg.Logger.Warn("the master's lists of files are not renewed", "path", dir, "err", err)
+		r.cfg.Logger.Warn("the master's file lists were not updated", "path", dir, "err", err)
 	}
 	for _, l := range lists {
 		if filepath.Ext(l.Name()) != ".p" {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, l.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
-			r.cfg.Logger.Warn("the master's list of files is not renewed", "path", filepath.Join(dir, l.Name()), "err", err)
+			r.cfg.Logger.Warn("the master's file list was not updated", "path", filepath.Join(dir, l.Name()), "err", err)
 		}
 	}
 }

@@ -82,8 +82,8 @@ func (r *Roots) AwaitFirst(ctx context.Context) error {
 			return nil
 		}
 		if !backoff.Sleep(ctx, pollInterval) {
-			return peer.Refusef("the file and pillar roots of %s, which founded the cluster, are not the cluster's yet (%s): "+
-				"try again, saltclusterctl roots status there shows how far they are", r.cfg.Self, pending)
+			return peer.Refusef("the cluster does not have the file and pillar roots of %s, its first node, yet (%s): "+
+				"try again later; saltclusterctl roots status there shows the progress", r.cfg.Self, pending)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (r *Roots) describeFirst() string {
 	case r.engine == nil, len(r.cfg.Others()) > 0:
 		return ""
 	case !r.opened.Load():
-		return "they are not opened yet"
+		return "they are not open yet"
 	}
 	return describeFirstOf(r.engine.Status())
 }
@@ -123,7 +123,7 @@ func describeFirstOf(st roots.Status) string {
 	case files == 0:
 		return ""
 	}
-	pending := fmt.Sprintf("%d files are read", files)
+	pending := fmt.Sprintf("%d files have been read", files)
 	if len(st.Problems) > 0 {
 		pending += "; " + st.Problems[0]
 	}

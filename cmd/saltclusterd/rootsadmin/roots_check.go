@@ -24,7 +24,7 @@ func (r *Roots) Check(context.Context) health.Result {
 	case !r.cfg.Serving() && !st.CaughtUp:
 		return health.Result{
 			Level: health.Fail, Reason: "file and pillar roots are not up to date yet: " + progressText(st),
-			Hint: "saltclusterctl roots status shows how far they are",
+			Hint: "saltclusterctl roots status shows the progress",
 		}
 	case r.isLate(st):
 		return health.Result{
@@ -34,7 +34,7 @@ func (r *Roots) Check(context.Context) health.Result {
 	case len(st.Held) > 0:
 		return health.Result{
 			Level:  health.Warn,
-			Reason: fmt.Sprintf("revision %d of the roots deletes much and waits for a decision", st.Held[0]),
+			Reason: fmt.Sprintf("revision %d of the roots deletes many files and waits for a decision", st.Held[0]),
 			Hint:   fmt.Sprintf("saltclusterctl roots history, then roots confirm %d or roots drop %d", st.Held[0], st.Held[0]),
 		}
 	case len(st.Problems) > 0:

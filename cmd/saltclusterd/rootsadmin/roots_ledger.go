@@ -56,7 +56,7 @@ func ledgerOf(st roots.Status) ledger.Ledger {
 func (r *Roots) Decided() ledger.Ledger {
 	head, ok := headOf(r.cfg.Log.View())
 	if !ok {
-		return ledger.Ledger{Off: "nothing is in force yet"}
+		return ledger.Ledger{Off: "no revision is in force yet"}
 	}
 	return ledgerItems(head.Number, head.Root)
 }

@@ -28,7 +28,7 @@ func findSlots(c *localmaster.Config, forbidden ...string) (slots []roots.Slot, 
 	backends := c.Strings("fileserver_backend")
 	for _, b := range backends {
 		if b != "roots" {
-			f.addNote("what the fileserver backend %s serves is not replicated: each master gets it for itself", b)
+			f.addNote("files of the fileserver backend %s are not replicated: each master fetches them itself", b)
 		}
 	}
 	if slices.Contains(backends, "roots") {
@@ -56,8 +56,8 @@ func (f *slotFinder) addNote(format string, args ...any) {
 func (f *slotFinder) findAll(kind string, c *localmaster.Config, option string) {
 	envs := c.Roots(option)
 	if c.Globbed(option) {
-		f.addNote("%s has wildcards: which directories there are was seen when saltclusterd started, "+
-			"and one that is new on a master is not made on others", option)
+		f.addNote("%s has wildcards, which were evaluated when saltclusterd started: "+
+			"a new directory on one master is not created on the others", option)
 	}
 	for _, env := range slices.Sorted(maps.Keys(envs)) {
 		if env == dynamicEnv {
@@ -78,7 +78,7 @@ func (f *slotFinder) findAll(kind string, c *localmaster.Config, option string) 
 func (f *slotFinder) addSlot(s roots.Slot) {
 	switch {
 	case !s.Name.Valid():
-		f.addNote("%s is not replicated: the name of the environment or the number of directories is out of bounds", s.Name)
+		f.addNote("%s is not replicated: the environment's name is too long, or it has too many directories", s.Name)
 	case !filepath.IsAbs(s.Dir):
 		f.addNote("%s (%q) is not replicated: it is not an absolute path", s.Name, s.Dir)
 	default:

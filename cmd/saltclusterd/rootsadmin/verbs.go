@@ -134,7 +134,7 @@ func (v Verbs) SyncRoots(ctx context.Context, q adminapi.SyncRootsRequest, p adm
 	case q.DryRun:
 		return r.describeOutcome(out, fmt.Sprintf("%s would be sent", countChanges(out))), nil
 	case res.Held:
-		o := r.describeOutcome(out, fmt.Sprintf("revision %d deletes much and waits for a decision", res.Revision.Number))
+		o := r.describeOutcome(out, fmt.Sprintf("revision %d deletes many files and waits for a decision", res.Revision.Number))
 		o.Next = []string{
 			fmt.Sprintf("saltclusterctl roots confirm %d", res.Revision.Number),
 			fmt.Sprintf("or saltclusterctl roots drop %d", res.Revision.Number),
@@ -194,7 +194,7 @@ func (v Verbs) AsideRoots(
 	if err != nil {
 		return adminapi.Outcome{}, err
 	}
-	what := "it is live again on " + string(r.cfg.Self) + ", an edit like any other"
+	what := "it was put back on " + string(r.cfg.Self) + ", like any other edit"
 	if q.Restore {
 		err = r.engine.Resolve(ctx, q.ID)
 	} else {
@@ -214,14 +214,14 @@ func (v Verbs) RefillRoots(
 	if err != nil {
 		return adminapi.Outcome{}, err
 	}
-	p("refill", "bringing what the cluster has to "+q.Dir)
+	p("refill", "fetching the content of the cluster to "+q.Dir)
 	before := r.engine.Status().Conflicts
 	if err := r.engine.Refill(ctx, q.Dir); err != nil {
 		return adminapi.Outcome{}, explainRefusal("refill", err)
 	}
-	what := q.Dir + " has what the cluster has"
+	what := q.Dir + " has the content of the cluster"
 	if n := r.engine.Status().Conflicts - before; n > 0 {
-		what += fmt.Sprintf("; of what was in it %d files were put aside (saltclusterctl roots conflicts)", n)
+		what += fmt.Sprintf("; %d files that were in it were put aside (saltclusterctl roots conflicts)", n)
 	}
 	return r.describeOutcome(newOutcome(), what), nil
 }

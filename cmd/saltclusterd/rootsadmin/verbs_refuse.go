@@ -38,7 +38,7 @@ func (r *Roots) refuseAside(ctx context.Context, id string, err error) error {
 	hint := "saltclusterctl roots conflicts lists them"
 	for _, c := range r.listConflicts(ctx).Conflicts {
 		if c.ID == id {
-			hint = "it was put aside on " + c.Node + ": say so there"
+			hint = "it was put aside on " + c.Node + ": run the command there"
 		}
 	}
 	return adminapi.Errorf(adminapi.CodeNotFound, hint, "nothing was put aside on this node as %s", id)

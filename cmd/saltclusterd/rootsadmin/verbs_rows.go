@@ -27,7 +27,7 @@ func nodeRow(id node.ID, reports peerrpc.Answers[report], head uint64) adminapi.
 	n.Watching, n.LastScan = st.Watching, st.LastScan
 	if a.Off == "" && !st.Watching && !st.LastScan.IsZero() {
 		n.Notes = append(slices.Clone(n.Notes),
-			"the kernel gives no hints about edits (fs.inotify.max_user_watches); they are looked for from time to time")
+			"the kernel does not report edits (fs.inotify.max_user_watches); saltclusterd scans for them periodically")
 	}
 	if st.LastSwitch != nil {
 		n.LastSwitch = st.LastSwitch.At

@@ -51,7 +51,7 @@ const (
 )
 
 // laterByLog is what happens on a node that is down while a secret in consensus changes.
-const laterByLog = "%s is down: it gets the new one from the log when it comes back"
+const laterByLog = "%s is down: it gets the new one from the log when it is back"
 
 // describeDown formats a line for each member that is down.
 func (m *Membership) describeDown(format string) []string {

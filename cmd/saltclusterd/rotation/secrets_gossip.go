@@ -87,7 +87,7 @@ func (s *Secrets) rotateGossipKey(
 	if _, err := s.cfg.Decide(ctx, add); err != nil {
 		return adminapi.Outcome{}, err
 	}
-	p("rotate", "distributing it; the old key is refused afterwards")
+	p("rotate", "distributing it; the old key will be refused afterwards")
 	waiting, cancel := context.WithTimeout(ctx, completedWithin)
 	defer cancel()
 	for len(s.cfg.Log.View().GossipKeys()) > 1 || s.cfg.Log.View().GossipKeys()[0].N <= now {
@@ -97,7 +97,7 @@ func (s *Secrets) rotateGossipKey(
 		}
 	}
 	return adminapi.Outcome{
-		Message: fmt.Sprintf("gossip key number %d is in force, and no other", now+1), Next: s.cfg.describeDown(laterByLog),
+		Message: fmt.Sprintf("only gossip key number %d is in force", now+1), Next: s.cfg.describeDown(laterByLog),
 	}, nil
 }
 

@@ -124,7 +124,7 @@ func (w *Watch) ClosePart(part io.Closer) error {
 		case <-time.After(closeTimeout):
 		}
 		if w.Hangs() {
-			w.c.Logger.Error("left behind: it waits for the shared file system", "path", w.c.PKIDir)
+			w.c.Logger.Error("abandoned, because it waits for the shared file system", "path", w.c.PKIDir)
 			return nil
 		}
 	}
@@ -158,7 +158,7 @@ func (w *Watch) Check() health.Result {
 		return w.checkIsolated()
 	}
 	st := w.share.State()
-	hint := "see to the mount that " + w.c.PKIDir + " is on (mount, df, dmesg)"
+	hint := "check the mount that " + w.c.PKIDir + " is on (mount, df, dmesg)"
 	switch st.Condition {
 	case share.Good:
 		if reason := w.misplaced.Load(); reason != nil {
@@ -168,7 +168,7 @@ func (w *Watch) Check() health.Result {
 			return health.Result{
 				Level: health.Warn, Reason: fmt.Sprintf("%s shares its file system, %s has its own", w.c.Self, st.Apart[0]),
 				Hint: "saltclusterctl migrate --all-nodes continues with the rest; " +
-					"else set cluster_isolated_filesystem alike on every node",
+					"or set cluster_isolated_filesystem to the same value on every node",
 			}
 		}
 		return health.Result{Level: health.OK}

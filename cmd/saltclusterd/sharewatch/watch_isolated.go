@@ -28,7 +28,7 @@ func (w *Watch) FollowOthers(ctx context.Context) {
 			token, err := others.Token(asking, id)
 			cancel()
 			if err == nil && share.Here(pki, id, token) {
-				reason := fmt.Sprintf("pki_dir (%s) is the one that %s shares, "+
+				reason := fmt.Sprintf("pki_dir (%s) is shared with %s, "+
 					"but cluster_isolated_filesystem is True here", pki, id)
 				found = &reason
 			}

@@ -170,7 +170,7 @@ func (s *NewSide) receiveMessage(
 	m, err := s.conn.Receive(ctx)
 	if err == nil && m.Kind != want {
 		m.Close()
-		err = fmt.Errorf("the old process said %d when %d was due", m.Kind, want)
+		err = fmt.Errorf("the old process sent %d when %d was expected", m.Kind, want)
 	}
 	return m, err
 }
@@ -203,7 +203,7 @@ func (s *NewSide) followOldSide(isMain func()) {
 		}
 	}
 	if n := s.parts.Requests.Orphan(); n > 0 {
-		s.cfg.Logger.Warn("requests of the old process stay without an answer", "count", n)
+		s.cfg.Logger.Warn("requests of the old process remain unanswered", "count", n)
 	}
 	main.Do(isMain)
 	free.Do(func() { close(s.free) })

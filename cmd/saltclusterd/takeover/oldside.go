@@ -62,7 +62,7 @@ func (s *oldSide) runTakeover(ctx context.Context) (adminapi.Outcome, error) {
 		}
 		s.svc.Fail(unknown)
 		return adminapi.Outcome{Node: string(s.cfg.Node), Message: "the new program cannot take over (" + unknown.Reason +
-			"): this one drains and is restarted as the new one"}, nil
+			"): this process drains and is then restarted as the new program"}, nil
 	}
 	if err == nil {
 		s.progress("hand over", "the new process ("+h.Version+") is prepared")
@@ -81,7 +81,7 @@ func (s *oldSide) runTakeover(ctx context.Context) (adminapi.Outcome, error) {
 
 // rehearseStart is checkProgram, and has the new program bind what it would listen on after the end of this process.
 func (s *oldSide) rehearseStart(ctx context.Context) error {
-	s.progress("check", "checking with "+s.binary+" the configuration, and what it is to listen on")
+	s.progress("check", "checking the configuration and the listeners with "+s.binary+"")
 	// A node without a cluster lists too much, which the other program does not try either.
 	had, err := json.Marshal(s.cfg.Listens())
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *oldSide) receiveMessage(
 	m, err := s.conn.Receive(ctx)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return m, fmt.Errorf("the new process said nothing for %s", timeout)
+		return m, fmt.Errorf("the new process sent nothing for %s", timeout)
 	case errors.Is(err, handover.ErrGone):
 		return m, errors.New("the new process has ended")
 	case err != nil:
@@ -185,7 +185,7 @@ func (s *oldSide) receiveMessage(
 	case m.Kind == msgRefuse:
 		return m, fmt.Errorf("the new process refuses: %s", joinLines(string(m.Payload)))
 	case m.Kind != want:
-		return m, fmt.Errorf("the new process said %d when %d was due", m.Kind, want)
+		return m, fmt.Errorf("the new process sent %d when %d was expected", m.Kind, want)
 	}
 	return m, nil
 }

@@ -88,7 +88,7 @@ func (r *retirement) runRetirement(ctx context.Context) error {
 	case <-r.ended:
 	}
 	err = errors.Join(err, r.conn.Send(ctx, msgEnd, nil))
-	r.cfg.Logger.Info("this process ends, another one serves", "pid", r.pid, "dur", time.Since(began))
+	r.cfg.Logger.Info("this process ends; another one serves", "pid", r.pid, "dur", time.Since(began))
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("end of the handover: %w", err)
 	}

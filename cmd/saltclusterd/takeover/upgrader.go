@@ -119,8 +119,8 @@ func (u *Upgrader) CheckReload(context.Context) health.Result {
 		return health.Result{Level: health.OK}
 	}
 	return health.Result{
-		Level: health.Warn, Reason: "the last reload failed, and saltclusterd continues with what it had: " + *why,
-		Hint: "saltclusterctl config check says what is wrong in its files, saltclusterctl doctor in the salt-master's; " +
+		Level: health.Warn, Reason: "the last reload failed, and saltclusterd continues with its former configuration: " + *why,
+		Hint: "saltclusterctl config check lists errors in its files, saltclusterctl doctor in the salt-master's; " +
 			"then saltclusterctl upgrade",
 	}
 }
@@ -129,7 +129,7 @@ func (u *Upgrader) CheckReload(context.Context) health.Result {
 func (u *Upgrader) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, p admin.Progress) (adminapi.Outcome, error) {
 	if !u.cfg.Operations.TryBegin() {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy,
-			"wait for it; saltclusterctl status shows how far it is", "another operation is under way")
+			"wait for it; saltclusterctl status shows its progress", "another operation is under way")
 	}
 	defer u.cfg.Operations.End()
 	s := &oldSide{Upgrader: u, svc: u.cfg.Service(), progress: p, binary: r.Binary}
@@ -147,8 +147,8 @@ func (u *Upgrader) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, p adm
 			"this process is taking over from another one at the moment")
 	case serving && s.svc.Drain.InProgress():
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeBusy,
-			"wait until it is drained (saltclusterctl drain shows how far it is), or saltclusterctl undrain",
-			"this node is being drained: an upgrade would let the rest of its minions go at once")
+			"wait until it is drained (saltclusterctl drain shows its progress), or saltclusterctl undrain",
+			"this node is being drained: an upgrade would disconnect its remaining minions at once")
 	case !serving || s.svc.Drain.Draining():
 		return u.restartProcess(ctx, r, s)
 	case u.leaving(s.svc) || !u.awaitSettled(ctx, s):
@@ -210,7 +210,7 @@ func (u *Upgrader) leaving(svc *Service) bool { return svc.Failed() || u.HandedO
 // what is on disk.
 func (u *Upgrader) awaitSettled(ctx context.Context, s *oldSide) bool {
 	if !s.svc.Settled() {
-		s.progress("wait", "the upgrade before this one still ends")
+		s.progress("wait", "the previous upgrade has not ended yet")
 	}
 	for end := time.Now().Add(settledTimeout); !s.svc.Settled(); {
 		if time.Now().After(end) || u.leaving(s.svc) || !backoff.Sleep(ctx, settledPoll) {

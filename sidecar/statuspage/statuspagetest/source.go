@@ -141,7 +141,7 @@ func Series() *statuspage.Series {
 	values := make([]float64, 4)
 	s := statuspage.NewSeries([]statuspage.Measure{
 		{Name: "publications", Doc: "of all masters, to the minions of this node"},
-		{Name: "returns", Doc: "that this node took"},
+		{Name: "returns", Doc: "taken by this node"},
 		{Name: "sign-ins", Doc: "answered or not"}, {Name: "minions", Level: true, Doc: "connected to this node"},
 	}, func() []float64 { return values })
 	for i := range 110 {
