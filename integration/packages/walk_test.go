@@ -175,7 +175,7 @@ func (w *walk) leave(h *host, minions string) {
 	h.has(said, "removed: /etc/salt/master.d/zz-saltclusterd.conf", "systemctl disable --now saltclusterd")
 	for line := range strings.Lines(said) {
 		if _, area, ok := strings.Cut(line, "rm -r "); ok {
-			area, _, _ = strings.Cut(area, ",")
+			area, _, _ = strings.Cut(area, ": ")
 			h.sh("rm -r " + area)
 		}
 	}
