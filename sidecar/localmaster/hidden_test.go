@@ -116,6 +116,31 @@ func TestHiddenOutcomes(t *testing.T) {
 	}
 }
 
+// An operator who deletes the key has it replaced.
+func TestHidden_AnotherKey(t *testing.T) {
+	one, other := twoKeys(t)
+	cfg, keys := testMaster(t, 3007, "n1"), t.TempDir()
+	accepted := filepath.Join(cfg.PkiDir, "minions", HiddenID)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(accepted), 0o755),
+		os.WriteFile(filepath.Join(keys, hiddenKeyFile), other.PEM(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	h := NewHidden(cfg, HiddenOptions{KeyDir: keys, Requester: &fakeAuth{t: t, signs: one, shows: one, aes: newKey(t)}})
+	for _, replaced := range []bool{false, true} {
+		if replaced {
+			if err := os.Remove(filepath.Join(keys, hiddenKeyFile)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := h.SignIn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(accepted); err != nil || (string(text) == other.PublicText()) == replaced {
+			t.Errorf("replaced %v: %v", replaced, err)
+		}
+	}
+}
+
 func TestHidden_MasterNotStarted(t *testing.T) {
 	cfg := testMaster(t, 3007, "n1")
 	f := &fakeAuth{t: t}
