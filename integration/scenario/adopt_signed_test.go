@@ -107,7 +107,10 @@ func testAdoptSignedHot(t *testing.T, version string) {
 	s.masters[0].adopt()
 	files := t.TempDir()
 	s.prepare(files)
+	own := s.layOut("master_sign", s.masters[1]) // which no minion knows
+	s.joining = []string{"--replace-key"}
 	s.follow(files, func() {})
+	s.signAlike(own)
 	for i, a := range s.masters {
 		labtest.Must(t, a.reached(t.Context()))
 		s.once(a, fmt.Sprint("m", i+1), ids...)
@@ -115,4 +118,24 @@ func testAdoptSignedHot(t *testing.T, version string) {
 	s.untouched(keys)
 	s.leave()
 	s.untouched(keys)
+}
+
+// signAlike says that the second master signs with the key of the first one now, and has kept its own.
+func (s *hotSite) signAlike(own *saltcrypt.MasterKey) {
+	s.t.Helper()
+	pem := func(path string) string {
+		raw, err := os.ReadFile(path)
+		labtest.Must(s.t, err)
+		return string(raw)
+	}
+	path := filepath.Join(s.masters[1].bare.Master.PKIDir(), "master_sign.pem")
+	if want := pem(filepath.Join(s.masters[0].bare.Master.PKIDir(), "master_sign.pem")); pem(path) != want {
+		s.t.Error("the second master signs with another key than the first one")
+	}
+	backups, err := filepath.Glob(path + ".*")
+	labtest.Must(s.t, err)
+	if len(backups) != 1 || pem(backups[0]) != string(own.PEM()) {
+		s.t.Errorf("its own key is not kept beside it: %v", backups)
+	}
+	s.masters[0].says(s.masters[1].ctl(0, "verify"), "signing key")
 }
