@@ -22,6 +22,7 @@ func CheckDropIn(cfg *Config) []Finding {
 	c.checkIdentity()
 	c.checkPresence()
 	c.keyStore()
+	c.checkStores()
 	c.checkTransport()
 	c.checkUnreadable()
 	return c.found
@@ -131,6 +132,35 @@ func (c *checker) keyStore() {
 	if d := c.cfg.Text("keys.cache_driver"); d != "localfs_key" && d != "mmap_key" {
 		c.addFinding(true, "keys.cache_driver",
 			fmt.Sprintf("Minion keys are kept by the driver %q, which saltclusterd cannot read: decisions about keys do not reach this master, and its own do not reach the cluster.", d), c.dropIn("keys.cache_driver"))
+	}
+}
+
+// checkStores reports stores of 3008 in files of the host that the cluster does not replicate. A database may be the
+// same for all masters.
+func (c *checker) checkStores() {
+	const mmap, localfs = "mmap_cache", "localfs"
+	if c.cfg.Version.Major < 3008 {
+		return
+	}
+	data := c.cfg.Text("cache")
+	alone := func(option, what string) {
+		value := c.cfg.Text(option)
+		c.addFinding(false, option, fmt.Sprintf("With %s: %s %s.", option, value, what), fmt.Sprintf(
+			"Remove '%s: %s' from the configuration of every master and restart the salt-masters: Salt's default is replicated.",
+			option, value))
+	}
+	if data == mmap {
+		alone("cache", "each master knows the grains and pillars of those minions only whose pillars it has rendered, so targets by grains "+
+			"and pillar differ from master to master; and it takes no eauth token of another one")
+	}
+	if c.cfg.Text("pillar.cache_driver") == mmap && data != mmap {
+		alone("pillar.cache_driver", "each master knows only pillars that it has rendered, so targets by pillar differ from master to master")
+	}
+	if c.cfg.Text("eauth_tokens.cache_driver") == mmap && data != mmap {
+		alone("eauth_tokens.cache_driver", "each master takes only the eauth tokens that it has issued")
+	}
+	if c.cfg.Text("master_job_cache") == "salt_cache" && (data == mmap || data == localfs) {
+		alone("master_job_cache", "each master knows the results of its own jobs only")
 	}
 }
 

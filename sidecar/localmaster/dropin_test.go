@@ -84,6 +84,8 @@ func TestFindings(t *testing.T) {
 		"max_minions": "max_minions: 5\n", "ipc_mode": "ipc_mode: tcp\n", "user": "user: sdb://x/y\n",
 		"presence_events": "presence_events: True\n", "engines": "engines: [{mine: {engine_module: stalekey}}, stalekey]\n",
 		"transport_opts": "transport_opts: {tcp: {publish_port: 1}}\n",
+		"cache":          "cache: mmap_cache\n", "pillar.cache_driver": "pillar.cache_driver: mmap_cache\n",
+		"eauth_tokens.cache_driver": "eauth_tokens.cache_driver: mmap_cache\n", "master_job_cache": "master_job_cache: salt_cache\n",
 	} {
 		text := line
 		for l := range strings.Lines(good) {
@@ -100,6 +102,22 @@ func TestFindings(t *testing.T) {
 				t.Errorf("%s: a finding tells a secret", option)
 			}
 		}
+	}
+}
+
+// Stores that all masters may have in common are not reported, nor what 3008 has only.
+func TestFindings_Stores(t *testing.T) {
+	for text, major := range map[string]int{
+		"cache: redis_cache\nmaster_job_cache: salt_cache\n": 3008, "pillar.cache_driver: redis_cache\n": 3008,
+		"cache: mmap_cache\nmaster_job_cache: salt_cache\n": 3007, "pillar_cache: True\n": 3008,
+	} {
+		if found := CheckDropIn(loadText(t, major, "interface: 127.0.0.1\nmaster_id: n\n"+text)); len(found) != 0 {
+			t.Errorf("%d, %s: %+v", major, text, found)
+		}
+	}
+	both := CheckDropIn(loadText(t, 3008, "interface: 127.0.0.1\nmaster_id: n\ncache: mmap_cache\nmaster_job_cache: salt_cache\n"))
+	if len(both) != 2 || both[0].Fatal || both[1].Fatal {
+		t.Errorf("%+v", both)
 	}
 }
 
