@@ -55,6 +55,11 @@ func (m *Minion) StateDir() string { return filepath.Join(m.dir, "demo") }
 // InfoPath is its log file with messages of level info.
 func (m *Minion) InfoPath() string { return m.jobs }
 
+// RunsPath returns the file that it has while it runs a job: the publication that it got.
+func (m *Minion) RunsPath(jid string) string {
+	return filepath.Join(m.dir, "var/cache/salt/minion/proc", jid)
+}
+
 // PKIDir is where this minion keeps its keys and the master's.
 func (m *Minion) PKIDir() string { return filepath.Join(m.dir, "etc/salt/pki/minion") }
 

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
+	"saltclusterd/sidecar/saltvalue"
+	"saltclusterd/sidecar/saltwire"
 )
 
 // countedJobs are jobs published above syndics, counted where they run, and above where they are returned.
@@ -87,6 +90,7 @@ func TestSyndicsBeside(t *testing.T) {
 	}{
 		{"all nodes", testSyndicsAll},
 		{"a node is dead", testSyndicsNodeDead},
+		{"a node dies during a job", testSyndicsNodeDies},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.test(t, s) }) {
 			t.Fatal(l.Tails(60))
@@ -135,6 +139,13 @@ func (j *countedJobs) once(t *testing.T, top *lab.Node) {
 	jid, end := j.publish(t, top)
 	j.began(t)
 	labtest.Must(t, os.WriteFile(end, nil, 0o644))
+	j.cameOnce(t, top, jid)
+}
+
+// cameOnce waits for the returns of the last job, which its minions may end, and fails if one has run it or has come
+// more than once.
+func (j *countedJobs) cameOnce(t *testing.T, top *lab.Node, jid string) {
+	t.Helper()
 	returns := func(id string) (n int) {
 		for _, above := range j.tops {
 			n += j.bus.count(above.Name, "salt/job/"+jid+"/ret/"+id)
@@ -189,6 +200,39 @@ func testSyndicsNodeDead(t *testing.T, s *underSite) {
 	s.once(t, s.top)
 	s.start(t, 0)
 	s.reached(t, s.top)
+}
+
+// A node dies while minions run a job that they have from its master. The masters of the others have published it, too,
+// so a syndic beside one of those sends the returns.
+func testSyndicsNodeDies(t *testing.T, s *underSite) {
+	jid, end := s.publish(t, s.top)
+	s.began(t)
+	dead := s.publisherOf(t, s.Minions[0], jid)
+	t.Logf("%s runs what it has from %s", s.Minions[0].ID, s.Nodes[dead].Name)
+	s.kill(t, dead)
+	labtest.Must(t, os.WriteFile(end, nil, 0o644))
+	s.cameOnce(t, s.top, jid)
+	s.start(t, dead)
+	s.cameOnce(t, s.top, jid)
+}
+
+// publisherOf is the node that a minion has a job from that it runs.
+func (s *underSite) publisherOf(t *testing.T, m *lab.Minion, jid string) int {
+	t.Helper()
+	raw, err := os.ReadFile(m.RunsPath(jid))
+	labtest.Must(t, err)
+	var id string
+	labtest.Must(t, saltwire.WalkMap(raw, func(key, value []byte) error {
+		if string(key) == "master_id" {
+			id, _ = saltvalue.Text(value)
+		}
+		return nil
+	}))
+	i := slices.IndexFunc(s.Nodes, func(n *lab.Node) bool { return n.Name == id })
+	if i < 0 {
+		t.Fatalf("the job of %s is of %q", m.ID, id)
+	}
+	return i
 }
 
 // TestSyndicsAbove: masters of 3006 and 3007, each with a syndic that has both nodes of a cluster in its list, below that

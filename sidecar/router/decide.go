@@ -40,6 +40,7 @@ type Decision struct {
 	Node    node.ID   // ToNode, Keep
 	Others  []node.ID // never contains Node; ToLocal and ToAll: never this node
 	Job     bool      // ToNode: a return for the publisher of its job, to be kept for it rather than given to Others
+	Also    []node.ID // Job: nodes that have published the same job, and can take the return in the place of Node
 	Copies  []node.ID // ToNode: nodes that get a copy, whose answers do not count
 	Parts   []Part    // Split
 	Asks    node.ID   // a question for the returns of a job: its publisher, when that is a member
@@ -126,15 +127,37 @@ func (v View) byJID(p saltwire.Peek) Decision {
 		key = p.ID
 	}
 	n, known := v.findPublisher(p)
+	var also []node.ID
+	if known && key == p.JID {
+		n, also = v.whoTakes(n, p.JID)
+	}
 	switch {
 	case known && (n.Alive || key == p.JID && n.ID == v.Self):
 		d := v.toPublisher(n, p.JID)
-		d.Job = d.Kind == ToNode
+		d.Job, d.Also = d.Kind == ToNode, also
 		return d
 	case known && key == p.JID:
 		return Decision{Kind: Keep, Node: n.ID, Others: v.returnTakers(key)}
 	}
 	return v.toRanked(v.returnTakers(key))
+}
+
+// whoTakes returns the node that takes the returns of a job that n has published, and others that can. It is n unless n
+// cannot pass on what comes and another node has published the same job: then a syndic beside that one does.
+func (v View) whoTakes(n Node, jid string) (Node, []node.ID) {
+	if v.Jobs == nil {
+		return n, nil
+	}
+	several := v.Jobs.Several(jid)
+	if several == nil {
+		return n, nil
+	}
+	also := v.rankNodes(jid, func(o Node) bool { return o.ID != n.ID && o.Usable() && slices.Contains(several, o.ID) })
+	if !n.Usable() && len(also) > 0 {
+		n, _ = v.findNode(also[0])
+		also = also[1:]
+	}
+	return n, also
 }
 
 // byPublisher asks who published a job. When that is not known, or it is gone, those that may have the job are asked

@@ -46,6 +46,15 @@ func mines(is ...int) func(*View) {
 	}
 }
 func draining(i int) func(*View) { return func(v *View) { v.Nodes[i].Draining = true } }
+
+// published says that nodes have published the same job.
+func published(jid string, by ...node.ID) func(*View) {
+	return func(v *View) {
+		for _, id := range by {
+			v.Jobs.(*Jobs).Record(jid, id, 1)
+		}
+	}
+}
 func load(loads ...int) func(*View) {
 	return func(v *View) {
 		for i, l := range loads {
@@ -104,6 +113,9 @@ func text(d Decision) string {
 	if d.Reply != nil {
 		s += fmt.Sprintf(" %x", d.Reply)
 	}
+	for _, a := range d.Also {
+		s += " or " + string(a)
+	}
 	if d.Asks != "" {
 		s += " asks " + string(d.Asks)
 	}
@@ -157,6 +169,14 @@ func TestDecide(t *testing.T) {
 			view(removed(1)), "node m3 +m1"},
 		{"return, publisher gone, by job table", peek{Cmd: "_return", ID: "web", JID: jid2}, view(gone(1)),
 			"keep m2 +m3 +m1"},
+		{"return of a job of several", peek{Cmd: "_return", ID: "web", JID: jidX, MasterID: "m3"},
+			view(published(jidX, "master-two", "m2", "m3")), "node m3 +m2 +m1 or m2"},
+		{"return of a job of several, its publisher gone", peek{Cmd: "_return", ID: "web", JID: jidX, MasterID: "m3"},
+			view(published(jidX, "m2", "m3", "m1"), gone(2)), "node m2 +m1 or m1"},
+		{"return of a job of several, the publisher's master down", peek{Cmd: "_return", ID: "web", JID: jidX, MasterID: "m3"},
+			view(published(jidX, "m1", "m3"), masterDown(2)), "local +m2"},
+		{"return of a job of several, all gone", peek{Cmd: "_return", ID: "web", JID: jidX},
+			view(published(jidX, "m2", "m3"), gone(2), gone(1)), "keep m2 +m1"},
 		{"return, no master up", peek{Cmd: "_return", ID: "web", JID: "req"},
 			view(masterDown(0), masterDown(1), masterDown(2), native(0), native(1)), "local +m2"},
 		{"return, publisher's master down", peek{Cmd: "_return", ID: "web", JID: jid2}, view(masterDown(1)),
@@ -231,7 +251,8 @@ func TestSignIn(t *testing.T) {
 // TestAllNodesAgree: wherever a minion's request comes in, one and the same node ends up with it.
 func TestAllNodesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := view()
+		const several = "20260101000000000003"
+		v := view(published(several, "m1", "m2", "m3"))
 		for i := range v.Nodes {
 			v.Nodes[i].Alive = rapid.Bool().Draw(t, "alive")
 			v.Nodes[i].MasterUp = v.Nodes[i].Alive && rapid.Bool().Draw(t, "up")
@@ -242,7 +263,7 @@ func TestAllNodesAgree(t *testing.T) {
 			Cmd: rapid.SampledFrom([]string{"_return", "_minion_event", "revoke_auth", "_file_recv"}).Draw(t, "cmd"),
 			ID:  rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "id"),
 			JID: rapid.SampledFrom([]string{"", "req", "20260101000000000001", "20260101000000000002",
-				"20200101000000000000"}).Draw(t, "jid"),
+				"20200101000000000000", several}).Draw(t, "jid"),
 		}
 		if p.Cmd == "_return" {
 			p.MasterID = rapid.SampledFrom([]string{"", "m1", "master-two", "else"}).Draw(t, "master_id")
@@ -284,7 +305,15 @@ func TestWholeJobs(t *testing.T) {
 			t.Errorf("of %q: %q, %v", publisher, got, ok)
 		}
 	}
-	j.Record(cut+"_2", "m2", 0)
+	j.Record(cut+"_1", "m3", 0) // not known whether it is the same job
+	if got, ok := j.Whole(cut, "m3"); ok {
+		t.Errorf("of who has published something else: %q", got)
+	}
+	j.Record(cut+"_2", "m2", 7)
+	j.Record(cut+"_2", "m3", 7)
+	if got, _ := j.Whole(cut, "m3"); got != cut+"_2" {
+		t.Errorf("of the second publisher: %q", got)
+	}
 	if got, ok := j.Whole(cut, ""); ok {
 		t.Errorf("one of two jobs: %q", got)
 	}
@@ -310,6 +339,9 @@ func TestContestedIDs(t *testing.T) {
 	} {
 		j := NewJobs(0)
 		j.Record("1", "m1", 1)
+		if several := j.Several("1"); several != nil {
+			t.Errorf("%s: several before it: %v", name, several)
+		}
 		first, clash := j.Record("1", c.publisher, c.content)
 		if clash != c.want || j.Contested("1") != c.want || clash && first != "m1" {
 			t.Errorf("%s: %q, %v, %v", name, first, clash, j.Contested("1"))
@@ -319,6 +351,10 @@ func TestContestedIDs(t *testing.T) {
 		}
 		if n, _ := j.Lookup("1"); n != "m1" {
 			t.Errorf("%s: belongs to %q", name, n)
+		}
+		same := c.publisher != "m1" && c.content == 1
+		if several := j.Several("1"); (several != nil) != same || same && !slices.Equal(several, []node.ID{"m1", "m2"}) {
+			t.Errorf("%s: published by %v", name, several)
 		}
 	}
 }

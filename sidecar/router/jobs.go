@@ -29,7 +29,12 @@ type job struct {
 	seen time.Time
 	// content tells two jobs with one id from one that several masters publish (syndics do); zero: not known.
 	content uint64
-	other   node.ID // who published another job under the same id; empty: no node has
+	other   node.ID   // who published another job under the same id; empty: no node has
+	also    []node.ID // who published the same job after node
+}
+
+func (is job) isOf(publisher node.ID) bool {
+	return is.node == publisher || slices.Contains(is.also, publisher)
 }
 
 // NewJobs returns a table for limit jobs; zero or below: DefaultJobs.
@@ -40,8 +45,8 @@ func NewJobs(limit int) *Jobs {
 	return &Jobs{max: limit, byJID: map[string]*list.Element{}, order: list.New(), cut: map[string][]string{}}
 }
 
-// Record notes the publisher of a job and a hash of what it is about, zero when that is not known. The first publisher
-// named stays: where another one has published another job under the same id, clash names the first, once.
+// Record notes a publisher of a job and a hash of what it is about, zero when that is not known. The first publisher
+// named stays. Where this one has published another job under the same id, first names it, once.
 func (j *Jobs) Record(jid string, publisher node.ID, content uint64) (first node.ID, clash bool) {
 	if jid == "" || jid == noJob {
 		return "", false
@@ -51,12 +56,17 @@ func (j *Jobs) Record(jid string, publisher node.ID, content uint64) (first node
 	if e, ok := j.byJID[jid]; ok {
 		j.order.MoveToFront(e)
 		is := e.Value.(job)
-		if is.node == publisher || is.other != "" || content == 0 || is.content == 0 || content == is.content {
+		if is.node == publisher || content == 0 || is.content == 0 || is.other != "" && content != is.content {
 			return "", false
 		}
-		is.other = publisher
+		clash = content != is.content
+		if clash {
+			is.other = publisher
+		} else if !slices.Contains(is.also, publisher) {
+			is.also = append(is.also, publisher)
+		}
 		e.Value = is
-		return is.node, true
+		return is.node, clash
 	}
 	j.byJID[jid] = j.order.PushFront(job{jid: jid, node: publisher, seen: time.Now(), content: content})
 	if cut, ok := saltwire.CutJID(jid); ok {
@@ -97,7 +107,7 @@ func (j *Jobs) Whole(cut string, publisher node.ID) (jid string, ok bool) {
 		return "", false
 	}
 	for _, full := range j.cut[cut] {
-		if is := j.byJID[full].Value.(job); publisher != "" && is.node != publisher {
+		if is := j.byJID[full].Value.(job); publisher != "" && !is.isOf(publisher) {
 			continue
 		}
 		if jid != "" {
@@ -118,6 +128,18 @@ func (j *Jobs) Lookup(jid string) (node.ID, bool) {
 	}
 	j.order.MoveToFront(e)
 	return e.Value.(job).node, true
+}
+
+// Several returns the nodes that have published a job, nil unless there are several: syndics have the masters of their
+// nodes publish the same job.
+func (j *Jobs) Several(jid string) []node.ID {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e, ok := j.byJID[jid]
+	if !ok || len(e.Value.(job).also) == 0 {
+		return nil
+	}
+	return append([]node.ID{e.Value.(job).node}, e.Value.(job).also...)
 }
 
 // Seen tells when a job was first recorded.

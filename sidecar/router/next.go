@@ -105,6 +105,7 @@ type Call struct {
 	Repeat    bool      // see Command.Repeat
 	Publisher node.ID   // of the job that pub_ret asks for, when it is a member
 	KeepFor   node.ID   // a return is kept for this node when it does not answer
+	Also      []node.ID // have published the same job as KeepFor
 
 	Deferred bool // it was to be kept for the local master once
 	Asked    bool // the publisher was asked
@@ -142,7 +143,7 @@ func Begin(c Call) Step {
 
 // Start returns the first step of a decision. It is called again when a request that waited is decided anew.
 func Start(c Call, d Decision) (Call, Step) {
-	c.Others, c.Repeat, c.Publisher, c.KeepFor = d.Others, d.Repeat, d.Asks, ""
+	c.Others, c.Repeat, c.Publisher, c.KeepFor, c.Also = d.Others, d.Repeat, d.Asks, "", d.Also
 	switch d.Kind {
 	case ToLocal:
 		return c, c.serveLocally()
@@ -216,6 +217,9 @@ func Next(c Call, o Outcome) (Call, Step) {
 		return c.masterFailed(o)
 	case DoAskNode:
 		if c.isJournaled() && c.KeepFor == o.Node {
+			if o.Result == Unsent && len(c.Also) > 0 {
+				return c.askAlso()
+			}
 			c.KeepFor = ""
 			return c, Step{Action: DoKeepForNode, Node: o.Node}
 		}
@@ -256,6 +260,12 @@ func (c Call) masterFailed(o Outcome) (Call, Step) {
 		return c, Step{Action: DoKeepForMaster}
 	}
 	return c.failOver(atMaster, o)
+}
+
+// askAlso gives a return to the next node that has published the same job.
+func (c Call) askAlso() (Call, Step) {
+	c.KeepFor, c.Also = c.Also[0], c.Also[1:]
+	return c, c.failOverTo(c.KeepFor)
 }
 
 // handOff has another node keep a return for a node. The node that relayed it does so itself.
@@ -316,12 +326,16 @@ func (c Call) tryNext(where string, o Outcome) (Call, Step) {
 	case last || sent && !c.Repeat || o.Gone || o.Closing:
 		return c, Step{Action: DoAbandon, Where: where}
 	}
-	next := others[0]
 	c.Others = others[1:]
+	return c, c.failOverTo(others[0])
+}
+
+// failOverTo is a request's step to another node, or here.
+func (c Call) failOverTo(next node.ID) Step {
 	step := Step{Action: DoAskNode, Node: next}
 	if next == c.Self {
 		step = c.serveLocally()
 	}
 	step.Failover = true
-	return c, step
+	return step
 }

@@ -109,6 +109,7 @@ func TestNext(t *testing.T) {
 	relayed := func(c *Call) { c.Relayed = true }
 	repeat := func(c *Call) { c.Repeat = true }
 	deferred := func(c *Call) { c.Deferred = true }
+	also := func(c *Call) { c.KeepFor, c.Also = n2, []node.ID{n3} }
 	publisher := func(id node.ID) func(*Call) { return func(c *Call) { c.Publisher = id } }
 	for _, test := range []struct {
 		name string
@@ -140,6 +141,12 @@ func TestNext(t *testing.T) {
 		{"events that may have been fired", callOf("_minion_event", nil), Outcome{Action: DoFire, Result: Unanswered},
 			Step{Action: DoAbandon, Where: "bus"}},
 
+		{"the job's publisher cannot be reached, others have published it", callOf("_return", also),
+			Outcome{Action: DoAskNode, Node: n2, Result: Unsent}, Step{Action: DoAskNode, Node: n3, Failover: true}},
+		{"one of them is this node", callOf("_return", func(c *Call) { c.KeepFor, c.Also = n2, []node.ID{n1} }),
+			Outcome{Action: DoAskNode, Node: n2, Result: Unsent}, Step{Action: DoJournal, Failover: true}},
+		{"the job's publisher may have the return", callOf("_return", also),
+			Outcome{Action: DoAskNode, Node: n2, Result: Unanswered}, Step{Action: DoKeepForNode, Node: n2}},
 		{"a return only Python takes", callOf("_return", nil), Outcome{Action: DoJournal, Result: MasterOnly},
 			Step{Action: DoAskMaster}},
 		{"a journal that is full", callOf("_return", nil), Outcome{Action: DoJournal, Result: Unsent},

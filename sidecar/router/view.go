@@ -30,6 +30,8 @@ func (n Node) Usable() bool { return n.Alive && n.MasterUp }
 // JobTable knows who published a job (Jobs).
 type JobTable interface {
 	Lookup(jid string) (node.ID, bool)
+	// Several returns the nodes that have published the same job, nil unless there are several.
+	Several(jid string) []node.ID
 }
 
 // View is what Decide looks at. It is read only, so one View can serve many requests.
