@@ -305,10 +305,13 @@ type echoing struct{}
 
 func (echoing) ServeReq(_ context.Context, r *edge.Request) { r.Reply(r.Body) }
 
-// serve is the server under test, in a process of its own: serve req|pub PORT.
+// serve is the server under test, in a process of its own: serve req|pub PORT; serve tls PORT: Go's TLS alone.
 func serve(args []string) error {
 	if len(args) != 2 {
-		return errors.New("usage: serve req|pub PORT")
+		return errors.New("usage: serve req|pub|tls PORT")
+	}
+	if args[0] == "tls" {
+		return serveTLS("127.0.0.1:" + args[1])
 	}
 	ctx, addrs := context.Background(), []string{"127.0.0.1:" + args[1]}
 	if args[0] == "req" {

@@ -4,6 +4,7 @@
 //
 //   - echo, fanout: ports 4506 and 4505 against libzmq.
 //   - transports: Salt's transports tcp and ws, and tcp inside of TLS, on both ports, against zeromq on the same ports.
+//   - tls: tcp inside of TLS against plain tcp, with 5,000 connections, and handshakes against crypto/tls alone.
 //   - signin: CPU per `_auth` of an accepted key, against a stock master alone.
 //   - forward: CPU and latency of requests that saltclusterd forwards, against asking the master directly: stock
 //     masters, and at 1,000 requests/s a stand-in, because no stock master answers that many.
@@ -42,6 +43,7 @@ var parts = []struct {
 	{"echo", (*bench).echo},
 	{"fanout", (*bench).fanout},
 	{"transports", (*bench).transports},
+	{"tls", (*bench).tls},
 	{"signin", steadily((*bench).signin)},
 	{"forward", (*bench).forward},
 	{"memory", (*bench).memory},

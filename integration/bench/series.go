@@ -72,6 +72,14 @@ func atMost(s series, limit float64) string {
 	return "**missed**"
 }
 
+// atLeast judges a median by a lower bound.
+func atLeast(s series, limit float64) string {
+	if s.median() >= limit {
+		return "met"
+	}
+	return "**missed**"
+}
+
 // judged are the last cells of a row: the bound, formatted, and whether it is met.
 func judged(s series, format string, limit float64) []string {
 	return []string{"≤ " + fmt.Sprintf(format, limit), atMost(s, limit)}

@@ -50,7 +50,8 @@ func minionSides() []minionSide {
 	request := frame(benchMID, body)
 	tcp := minionSide{
 		name:      "tcp",
-		hello:     map[string][]byte{"pub": frame("\x80", saltwire.AppendRaw(nil, "minion"))},
+		hello:     map[string][]byte{"req": request, "pub": frame("\x80", saltwire.AppendRaw(nil, "minion"))},
+		greeted:   map[string]int{"req": len(request)},
 		request:   request,
 		answer:    len(request),
 		delivered: func(size int) int { return len(tcpframe.AppendPublication(nil, make([]byte, size))) },
@@ -105,18 +106,47 @@ func (b *bench) transports(ctx context.Context) error {
 		}
 	}
 	for i, p := range sides[1:] {
-		row := func(what, format string, zeromq, other series) []string {
-			return []string{what, zeromq.show(format), other.show(format), other.over(zeromq).bold("%.2f")}
-		}
-		b.table("Salt's transport "+p.name+" and zeromq on one port",
-			fmt.Sprintf("%d minions: requests of 200 bytes in lockstep, bursts of publications of 1,024 bytes.", n),
-			[]string{"", "zeromq", p.name, "ratio"}, [][]string{
-				row("requests/s", "%.0f", req[0][0], req[i+1][0]), row("CPU µs/request", "%.1f", req[0][1], req[i+1][1]),
-				row("deliveries/s", "%.0f", pub[0][0], pub[i+1][0]), row("CPU µs/delivery", "%.2f", pub[0][1], pub[i+1][1]),
-				row("KiB/idle subscriber", "%.1f", idle[0], idle[i+1]),
-			})
+		b.compareSides(sides[0], p, [2][2]series{req[0], req[i+1]}, [2][2]series{pub[0], pub[i+1]},
+			[2]series{idle[0], idle[i+1]}, n)
 	}
 	return nil
+}
+
+const (
+	transportGoal         = 0.85 // of zeromq's rate
+	securedGoal           = 0.5  // of the rate without TLS
+	handshakeGoal         = 0.8  // of crypto/tls's rate
+	securedSubscriberGoal = 60.0 // KiB
+)
+
+// compareSides prints the figures of two transports. The rates with TLS have goals against the same transport without.
+func (b *bench) compareSides(base, other minionSide, req, pub [2][2]series, idle [2]series, n int) {
+	row := func(what, format string, sides [2]series, goal ...string) []string {
+		ratio := sides[1].over(sides[0]).bold("%.2f")
+		return append([]string{what, sides[0].show(format), sides[1].show(format), ratio}, goal...)
+	}
+	rate := func(what string, sides [2]series) []string {
+		ratio, goal := sides[1].over(sides[0]), transportGoal
+		switch {
+		case other.secured && base.name == "zeromq":
+			return row(what, "%.0f", sides, "", "")
+		case other.secured:
+			goal = securedGoal
+		}
+		return row(what, "%.0f", sides, fmt.Sprintf("≥ %.2f", goal), atLeast(ratio, goal))
+	}
+	memory := perSubscriberGoal
+	if other.secured {
+		memory = securedSubscriberGoal
+	}
+	of := func(i int, of [2][2]series) [2]series { return [2]series{of[0][i], of[1][i]} }
+	b.table("Salt's transports "+other.name+" and "+base.name+" on one port",
+		fmt.Sprintf("%d minions: requests of 200 bytes in lockstep, bursts of publications of 1,024 bytes.", n),
+		[]string{"", base.name, other.name, "ratio", "target", ""}, [][]string{
+			rate("requests/s", of(0, req)), row("CPU µs/request", "%.1f", of(1, req), "", ""),
+			rate("deliveries/s", of(0, pub)), row("CPU µs/delivery", "%.2f", of(1, pub), "", ""),
+			row("KiB/idle subscriber", "%.1f", idle, judged(idle[1], "%.0f KiB", memory)...),
+		})
 }
 
 // connect opens n connections that have said hello.
