@@ -75,6 +75,7 @@ func (f *Front) withTurns(cfg *tls.Config) *tls.Config {
 		}
 		return &cfg.Certificates[0], nil
 	}
+	with.DynamicRecordSizingDisabled = true // a minion can use a message only when all of it is there
 	f.taken.Store(&turning{cfg, with})
 	return with
 }
