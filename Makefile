@@ -152,8 +152,9 @@ test-proxies: build ## salt-proxy and deltaproxies of two versions behind HAProx
 	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestProxies$$' ./integration/scenario/
 
 .PHONY: test-api
-test-api: build ## salt-api beside masters of three versions, behind HAProxy: sessions, tokens, jobs, events, hooks, rest_tornado, drained nodes; clients on other hosts
-	SALTCLUSTER_LONG=1 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestSaltAPI$$' ./integration/scenario/
+test-api: build ## salt-api beside masters of three versions, behind HAProxy: sessions, tokens, jobs, events, hooks, rest_tornado, drained nodes; SaltGUI's requests, pepper; clients on other hosts
+	@pepper=$$(integration/setup/pepper) && SALTCLUSTER_LONG=1 SALTCLUSTER_PEPPER=$$pepper \
+	 $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestSaltAPI$$' ./integration/scenario/
 
 .PHONY: test-syndics
 test-syndics: build ## a syndic beside each master of a cluster below a master of masters, and syndics that have two nodes in their list; a node is dead

@@ -26,16 +26,24 @@ type eventStream struct {
 // listen opens a stream, which ends with the test.
 func (s *apiSite) listen(t *testing.T, url, token string) *eventStream {
 	t.Helper()
+	return s.stream(t, url, &http.Client{Transport: s.client.Transport}, token)
+}
+
+// stream is listen by a client that has a cookie, or with a token.
+func (s *apiSite) stream(t *testing.T, url string, client *http.Client, token string) *eventStream {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	labtest.Must(t, err)
-	if len(token) < 64 { // a session, as browsers send it
+	switch {
+	case token == "":
+	case len(token) < 64: // a session, as browsers send it
 		req.AddCookie(&http.Cookie{Name: "session_id", Value: token})
-	} else {
+	default:
 		req.Header.Set("X-Auth-Token", token)
 	}
-	res, err := (&http.Client{Transport: s.client.Transport}).Do(req) // for as long as it lasts
+	res, err := client.Do(req) // for as long as it lasts
 	labtest.Must(t, err)
 	if res.StatusCode != http.StatusOK {
 		res.Body.Close()

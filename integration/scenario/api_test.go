@@ -88,6 +88,8 @@ func TestSaltAPI(t *testing.T) {
 		{"a session", testAPISession},
 		{"tokens", testAPITokens},
 		{"a job and its result", testAPIJob},
+		{"SaltGUI", testAPISaltGUI},
+		{"pepper", testAPIPepper},
 		{"events", testAPIEvents},
 		{"hooks", testAPIHook},
 		{"a client on another host", testAPIClear},
