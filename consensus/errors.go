@@ -13,7 +13,7 @@ var (
 	// the error is also ErrUncertain, nothing was changed.
 	ErrNoLeader = errors.New("no leader with a majority")
 	// ErrBehind means that this node lacks something that the cluster has decided.
-	ErrBehind = errors.New("this node does not hold yet what the cluster has decided")
+	ErrBehind = errors.New("this node does not have the latest decisions of the cluster yet")
 	// ErrUncertain means that the outcome of a proposal is not known: it may
 	// have been applied, or may still be.
 	ErrUncertain = errors.New("it is not known whether the proposal was applied")

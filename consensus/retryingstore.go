@@ -44,7 +44,7 @@ func (p retryingStore) retryWrite(store func() error) error {
 		if err == nil || p.ctx.Err() != nil {
 			return err
 		}
-		p.log.Error("term or vote not stored: this node takes no part until the disk takes it", "err", err)
+		p.log.Error("term or vote not stored: this node does not take part until it can write to the disk", "err", err)
 		select {
 		case <-time.After(storePause):
 		case <-p.ctx.Done():

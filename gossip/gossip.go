@@ -211,7 +211,7 @@ func (g *Gossip) closeWith(goodbye bool) error {
 		}
 		if goodbye {
 			if err := g.list.Leave(g.cfg.Timing.Leave); err != nil {
-				g.log.Debug("leaving was not heard", "err", err) // the goodbye was not sent in time
+				g.log.Debug("the departure was not acknowledged", "err", err) // the goodbye was not sent in time
 			}
 		}
 		g.closeErr = g.list.Shutdown() // closes the transport, which ends running rejoins

@@ -20,7 +20,7 @@ import (
 var (
 	errNowhere      = errors.New("no master of the cluster answers")
 	errPublisher    = errors.New("the node that published the job cannot be reached")
-	errNotPublished = errors.New("it does not know that the minion has published the job")
+	errNotPublished = errors.New("it does not know the job as published by this minion")
 )
 
 // beginCall takes the first step of a call.

@@ -107,7 +107,7 @@ func (p *Proxy) HoldFiles(ctx context.Context) (release func(), err error) {
 	}
 	idle := p.files.closeGate()
 	late := time.AfterFunc(gateLimit, func() {
-		p.cfg.Logger.Warn("requests for files and pillars waited long enough: they continue during a change of the roots", "dur",
+		p.cfg.Logger.Warn("requests for files and pillars continue during a change of the roots, because they waited too long", "dur",
 			gateLimit)
 		open()
 	})
@@ -120,7 +120,7 @@ func (p *Proxy) HoldFiles(ctx context.Context) (release func(), err error) {
 	select {
 	case <-idle:
 	case <-timeout.C:
-		p.cfg.Logger.Info("requests for files or pillars are still under way: the roots change nevertheless", "dur",
+		p.cfg.Logger.Info("the roots change although requests for files or pillars are still in progress", "dur",
 			gateTimeout)
 	case <-ctx.Done():
 		release()

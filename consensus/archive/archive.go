@@ -28,7 +28,7 @@ const (
 var (
 	ErrFormat   = errors.New("this is not a snapshot of saltclusterd, or it is damaged")
 	ErrVersion  = errors.New("the snapshot was written by a newer saltclusterd")
-	ErrChecksum = errors.New("the snapshot is damaged: its checksum does not fit")
+	ErrChecksum = errors.New("the snapshot is damaged: its checksum does not match")
 )
 
 // Header says what a snapshot is of. It holds no secret.
@@ -99,7 +99,7 @@ func Inspect(r io.Reader) (Header, error) {
 		return Header{}, err
 	}
 	if got, err := io.CopyN(io.Discard, in, n); err != nil || got != n {
-		return Header{}, fmt.Errorf("%w: it is cut short", ErrFormat)
+		return Header{}, fmt.Errorf("%w: it is truncated", ErrFormat)
 	}
 	return h, in.finish()
 }
@@ -113,7 +113,7 @@ func Read(r io.Reader) (Header, Content, error) {
 	}
 	var body bytes.Buffer // grows with what is there, not with what is announced
 	if got, err := io.CopyN(&body, in, n); err != nil || got != n {
-		return Header{}, Content{}, fmt.Errorf("%w: it is cut short", ErrFormat)
+		return Header{}, Content{}, fmt.Errorf("%w: it is truncated", ErrFormat)
 	}
 	if err := in.finish(); err != nil {
 		return Header{}, Content{}, err
@@ -152,7 +152,7 @@ func (r *reader) head() (h Header, body int64, err error) {
 	}
 	text := make([]byte, n+8)
 	if _, err := io.ReadFull(r, text); err != nil {
-		return h, 0, fmt.Errorf("%w: it is cut short", ErrFormat)
+		return h, 0, fmt.Errorf("%w: it is truncated", ErrFormat)
 	}
 	length := binary.BigEndian.Uint64(text[n:])
 	text = text[:n]
@@ -171,9 +171,9 @@ func (r *reader) finish() error {
 	got := make([]byte, len(want)+1)
 	switch n, err := io.ReadFull(r.r, got); {
 	case err == nil:
-		return fmt.Errorf("%w: it continues after its end", ErrFormat)
+		return fmt.Errorf("%w: it has data after its end", ErrFormat)
 	case n < len(want):
-		return fmt.Errorf("%w: it is cut short", ErrFormat)
+		return fmt.Errorf("%w: it is truncated", ErrFormat)
 	case !bytes.Equal(got[:n], want):
 		return ErrChecksum
 	}

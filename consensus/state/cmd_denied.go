@@ -24,7 +24,7 @@ func (c DeniedSet) applyTo(d *data) Result {
 		return Result{Rev: old.Rev}
 	}
 	if old == nil && d.denied.len() >= MaxDenied {
-		return refuse(LimitReached, 0, "%d denied keys, the most there may be", d.denied.len())
+		return refuse(LimitReached, 0, "%d denied keys, the maximum", d.denied.len())
 	}
 	k := &DeniedKey{ID: c.ID, Pub: c.Pub, Rev: d.nextRevision(), Audit: c.Audit}
 	d.denied.put(c.ID, k)

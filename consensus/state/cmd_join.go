@@ -37,7 +37,7 @@ func (c TokenAdd) applyTo(d *data) Result {
 	}
 	list := forgetTokens(d.tokens, c.At)
 	if len(list) >= MaxTokens {
-		return refuse(LimitReached, 0, "%d tokens wait for a node, the most there may be", MaxTokens)
+		return refuse(LimitReached, 0, "%d tokens wait for a node, the maximum", MaxTokens)
 	}
 	t := c.joinToken()
 	t.Rev = d.nextRevision()

@@ -65,7 +65,7 @@ func (c KeySet) applyTo(d *data) Result {
 			return Result{Rev: old.Rev}
 		}
 	} else if d.keys.len() >= MaxKeys {
-		return refuse(LimitReached, 0, "%d keys, the most there may be", d.keys.len())
+		return refuse(LimitReached, 0, "%d keys, the maximum", d.keys.len())
 	}
 	if pub == "" {
 		return refuse(Invalid, c.BaseRev, "a deleted key comes back with a public key only")

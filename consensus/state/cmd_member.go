@@ -56,7 +56,7 @@ func (c MemberAdd) addMember(d *data) Result {
 		return d.putMember(old, c.Audit)
 	}
 	if len(d.members) >= MaxMembers {
-		return refuse(LimitReached, 0, "%d members, the most there may be", len(d.members))
+		return refuse(LimitReached, 0, "%d members, the maximum", len(d.members))
 	}
 	return d.putMember(Member{
 		ID: c.ID, Addr: c.Addr, Fingerprint: c.Fingerprint, Weight: c.Weight,

@@ -59,7 +59,7 @@ func (c RootsPropose) applyTo(d *data) Result {
 		return r.State == RootsHeld && r.Author == c.Author
 	})
 	if c.Held && countHeld(list) >= MaxRootsHeld {
-		return refuse(LimitReached, d.roots.head, "%d revisions wait for a confirmation, the most there may be", MaxRootsHeld)
+		return refuse(LimitReached, d.roots.head, "%d revisions wait for a confirmation, the maximum", MaxRootsHeld)
 	}
 	d.nextRevision()
 	r := RootsRevision{

@@ -32,7 +32,7 @@ func (s *State) Recover(r Recovery) error {
 	case !d.isInitialized():
 		return errors.New("there is no cluster in this state")
 	case r.Survivor.Witness || d.members[r.Survivor.ID].Witness:
-		return errors.New("a witness cannot carry a cluster on")
+		return errors.New("a witness cannot continue a cluster")
 	}
 	rev := d.nextRevision()
 	m := r.Survivor

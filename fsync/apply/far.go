@@ -156,7 +156,7 @@ func (s *Switcher) tidyOut(out slotfs.Place, op *Op, ours *slotfs.Stat) error {
 		err = out.Dir.Remove(out.Name)
 	}
 	if err != nil && !slotfs.Gone(err) {
-		return fmt.Errorf("what was at the path is beside it as %s: %w", out.Name, err)
+		return fmt.Errorf("the former content is beside it as %s: %w", out.Name, err)
 	}
 	return nil
 }
@@ -220,7 +220,7 @@ func (s *Switcher) copyUnchanged(from slotfs.Place, was slotfs.Stat) (slotfs.Pla
 	err := s.copyEntry(from, saved, was.Type, was.Mode)
 	if now, serr := from.Dir.Stat(from.Name); err == nil {
 		if err = serr; err == nil && !now.Unchanged(was) {
-			err = errors.New("it changes while it is copied")
+			err = errors.New("it changed while it was copied")
 		}
 	}
 	if err != nil {

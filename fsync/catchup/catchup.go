@@ -13,7 +13,7 @@ import (
 )
 
 // ErrOlder says that a peer is of a version that cannot be pulled from.
-var ErrOlder = errors.New("it is of an older version")
+var ErrOlder = errors.New("it runs an older version")
 
 // Part is one sort of state. It has either Pull or Await.
 type Part struct {
@@ -119,7 +119,7 @@ func (r *Runner) runPart(ctx context.Context, p *part) {
 		r.log.Info("caught up", "part", p.Name, "count", st.Done, "dur", time.Since(st.Since))
 	case ctx.Err() == nil:
 		p.endSync(StateGivenUp, err.Error())
-		r.log.Warn("not caught up: serving with what is there", "part", p.Name, "reason", err)
+		r.log.Warn("not caught up: serving with the present data", "part", p.Name, "reason", err)
 	}
 }
 
@@ -211,9 +211,9 @@ func (r *Runner) giveUpReason(p *part, starved bool) error {
 	idle, reason := p.idleTime()
 	switch {
 	case starved && len(there) == 0 && len(absent) > 0 && idle > r.cfg.AloneTimeout:
-		return errors.New(cmp.Or(reason, "no other node with a salt-master is there"))
+		return errors.New(cmp.Or(reason, "no other node with a salt-master answers"))
 	case idle > r.cfg.StallTimeout:
-		return errors.New(cmp.Or(reason, "nothing came for too long"))
+		return errors.New(cmp.Or(reason, "no data arrived for too long"))
 	}
 	return nil
 }

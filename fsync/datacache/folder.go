@@ -286,7 +286,7 @@ func (d folder) giveBack(temp, name string, put inode) error {
 			_ = d.remove(temp)
 			return errChanged
 		case err != nil:
-			return fmt.Errorf("give back what the master wrote, in %s: %w", temp, err)
+			return fmt.Errorf("restore what the master wrote, in %s: %w", temp, err)
 		}
 		out, _, err := d.stat(temp)
 		if err != nil {

@@ -64,7 +64,7 @@ func New(cfg Config) (*Store, error) {
 	s.Replica, err = replica.New(&cfg.Config, replica.Spec[string, *peer, message]{
 		Name: "minion data", Off: cfg.Master.off(cfg.Kind), OffLevel: slog.LevelWarn, Pace: pace,
 		Table: replica.Table{File: cfg.Kind.table(), Load: s.loadTable, Encode: s.encodeTable, Disposable: true,
-			Lost: "minion data are known by the times of their files only"},
+			Lost: "minion data are recognised by the times of their files only"},
 		Pull: replica.Puller[string]{Offered: s.askOffer, Fetch: s.fetch, Page: maxRecords, AtATime: 3},
 		Path: cfg.Kind.Path(), MaxBody: MaxBody, Take: s.handle,
 		Decode:    func(body []byte) (message, error) { return decode(cfg.Kind, body) },

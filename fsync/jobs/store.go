@@ -53,7 +53,7 @@ func New(cfg Config) (*Store, error) {
 	s.Replica, err = replica.New(&cfg.Config, replica.Spec[string, *peer, message]{
 		Name: "jobs", Off: cfg.Off, Pace: pace,
 		Table: replica.Table{File: tableName, Load: s.index.load, Encode: s.index.encode, Rest: 100,
-			Lost: "it is not known which jobs were removed while saltclusterd was away"},
+			Lost: "jobs removed while saltclusterd was stopped are not known"},
 		Pull: replica.Puller[string]{Offered: s.askOffer, Fetch: s.fetch, Page: 1, AtATime: 4},
 		Path: Path, MaxBody: MaxBody, Decode: decode, Take: s.handle, AnswersOff: true,
 		NewSender: func(p *replica.Peer[string]) *peer { return &peer{Peer: p, s: s} },

@@ -148,7 +148,7 @@ func (k keyState) decideStale() step {
 		// A minion was faster: it came to a node that had joined before the founder's keys were all known.
 		return step{verdict: propose, want: k.disk}
 	case k.known:
-		return step{verdict: write, want: k.cons, overruled: k.disk != none || k.garbage, why: "consensus knows it already"}
+		return step{verdict: write, want: k.cons, overruled: k.disk != none || k.garbage, why: "the cluster has it already"}
 	case k.garbage:
 		return step{verdict: unclear, want: k.cons}
 	case k.stale == found:

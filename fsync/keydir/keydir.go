@@ -114,7 +114,7 @@ func New(cfg Config) (*Dir, error) {
 	case cfg.PKIDir == "" || cfg.StateDir == "":
 		return nil, errors.New("keydir: pki_dir and state directory must be set")
 	case cfg.Store != nil && cfg.Shared != nil:
-		return nil, errors.New("keydir: a key store of the master cannot be kept in step on a shared file system")
+		return nil, errors.New("keydir: a key store of the master cannot be synchronised on a shared file system")
 	case cfg.Log == nil:
 		return nil, errors.New("keydir: no consensus to talk to")
 	}

@@ -232,7 +232,7 @@ func (l *loop) watchFailed(err error) {
 	if !errors.Is(err, fsnotify.ErrEventOverflow) {
 		l.metrics.failures.WithLabelValues("watch").Inc()
 	}
-	l.log.Warn("looking at all keys: changes may have been missed", "err", err)
+	l.log.Warn("scanning all keys: changes may have been missed", "err", err)
 	l.scanDue = true
 	l.wakeIn(l.cfg.Timing.Debounce)
 }

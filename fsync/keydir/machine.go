@@ -172,7 +172,7 @@ func (m *machine) planWrite(p *plan, s subject, f finding, k keyState, d step, t
 	if d.deny && !s.denied {
 		p.proposals = append(p.proposals, proposal{
 			subject: subject{s.id, true}, want: entry{deniedState, k.disk.Print}, from: k.disk, extra: true,
-			why: "lost against another key",
+			why: "another key was chosen",
 		})
 	}
 }

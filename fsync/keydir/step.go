@@ -146,7 +146,7 @@ func (l *loop) stepFailed(id string, err error) {
 	l.metrics.failures.WithLabelValues("store").Inc()
 	if now := time.Now(); now.Sub(l.stepLogged) > time.Second { // all of a step fail for one reason
 		l.stepLogged = now
-		l.log.Error("files and key store of the master are not the same", "minion", id, "err", err)
+		l.log.Error("files and key store of the master differ", "minion", id, "err", err)
 	}
 }
 

@@ -9,7 +9,7 @@ type StoreStatus struct {
 	Err     string  // why it is not kept in step
 }
 
-// Store says how the master's own key store is; nil when it has none, or it was not looked at yet.
+// Store says how the master's own key store is; nil when it has none, or it was not scanned yet.
 func (d *Dir) Store() *StoreStatus { return d.store.Load() }
 
 // tellStore publishes how the store is.

@@ -58,14 +58,14 @@ func (d *Dir) takeTurns(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d.cfg.Logger.Info("this node sees to the shared key directories")
+		d.cfg.Logger.Info("this node manages the shared key directories")
 		err = d.runKeeper(ctx, lock)
 		_ = lock.Close()      // unlocks
 		d.heldKeys.Store(nil) // the next keeper lists them
 		if ctx.Err() != nil {
 			return err
 		}
-		d.cfg.Logger.Warn("another node is to see to the shared key directories", "err", err)
+		d.cfg.Logger.Warn("another node takes over the shared key directories", "err", err)
 	}
 }
 

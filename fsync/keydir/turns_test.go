@@ -278,7 +278,7 @@ func TestKeeper_LockReplaced(t *testing.T) {
 	}
 	patience.WaitFor(t, "m1 has given up", func() bool { return logged(nodes[0], errOtherLock.Error()) })
 	patience.WaitFor(t, "there is a keeper again", func() bool {
-		return logged(nodes[1], "sees to the shared") || strings.Count(nodes[0].logs.String(), "sees to the shared") > 1
+		return logged(nodes[1], "manages the shared") || strings.Count(nodes[0].logs.String(), "manages the shared") > 1
 	})
 	nodes[0].put(acceptedDir, "web", k[0])
 	await(t, files{"minions/web": k[0]}, nodes...)

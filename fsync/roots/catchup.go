@@ -147,7 +147,7 @@ func (s *Store) planSlot(st *slotState, theirs Hash, dropped *Revision, next *ba
 	case !known:
 		err := tree.Diff(s, st.dir, theirs, func(c tree.Change) error {
 			if c.From != nil && c.From.Type != tree.Dir && (c.To == nil || !c.From.Same(c.To)) {
-				losses[c.Path] = "this node had it when it came to the cluster"
+				losses[c.Path] = "this node had it when it joined the cluster"
 			}
 			return nil
 		})
@@ -220,7 +220,7 @@ func (s *Store) putBase(pairs ...pair) error {
 			continue
 		}
 		if err := apply.Edits(s, st.Dir, was, is); err != nil {
-			return fmt.Errorf("bring edits to the disk: %w", err)
+			return fmt.Errorf("install edits: %w", err)
 		}
 	}
 	pairs = append(pairs, pair{bucketMeta, keyBase, s.base}, pair{bucketMeta, keyProposals, s.openProposals()},

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrEdited says that a file is not, or not for sure, as the cluster has it.
-var ErrEdited = errors.New("there is an edit that the cluster has not agreed on")
+var ErrEdited = errors.New("there is an edit that the cluster has not accepted yet")
 
 // ErrNoConflict says that this node does not have such a conflict.
 var ErrNoConflict = errors.New("no such conflict on this node")
@@ -23,7 +23,7 @@ var ErrNoConflict = errors.New("no such conflict on this node")
 // errNotFound says that what was put aside is in none of the places where it may be.
 func (s *Store) errNotFound(c Conflict) error {
 	if st := s.findSlot(c.Slot); st != nil && st.unavailable != "" {
-		return fmt.Errorf("it is not there now, and %s is left alone: %s", st.Dir, st.unavailable)
+		return fmt.Errorf("it is not available now, and %s is not replicated: %s", st.Dir, st.unavailable)
 	}
 	return fmt.Errorf("it is no longer at %s: %w", c.Kept, fs.ErrNotExist)
 }
@@ -179,7 +179,7 @@ func (s *Store) planRestore(c Conflict, area *apply.Area) (apply.Plan, error) {
 	}
 	if op.Was != nil {
 		if op.Was.Type == tree.Dir {
-			return p, errors.New("there is a directory now")
+			return p, errors.New("a directory is there now")
 		}
 		root, err := tree.ReadRoot(s, s.base.Root)
 		if err != nil {

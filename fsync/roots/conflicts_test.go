@@ -109,7 +109,7 @@ func TestResolve_DirectoryInPlace(t *testing.T) {
 	b.remove("f")
 	b.write("f/g", "1")
 	err := b.store.Resolve(t.Context(), c.ID)
-	if err == nil || !strings.Contains(err.Error(), "there is a directory now") {
+	if err == nil || !strings.Contains(err.Error(), "a directory is there now") {
 		t.Errorf("over a directory: %v", err)
 	}
 	b.remove("f")

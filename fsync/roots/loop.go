@@ -134,7 +134,7 @@ func (s *Store) setProblem(ctx context.Context, err error) {
 	s.problem = text
 	s.mu.Unlock()
 	if fresh {
-		s.log.Warn("roots are not in step with the cluster; will be tried again", "err", err)
+		s.log.Warn("roots are behind the cluster; trying again", "err", err)
 	}
 }
 

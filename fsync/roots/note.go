@@ -63,7 +63,7 @@ func readNote(dir string) (*journal, error) {
 
 // errNewerNote refuses the note of a later version: what an operator has saved in the instant of that switch is known
 // only to who can read it.
-var errNewerNote = errors.New("a switch was interrupted that a newer saltclusterd has begun: start that version again")
+var errNewerNote = errors.New("a switch begun by a newer saltclusterd was interrupted: start that version again")
 
 func parseNote(raw []byte) (*journal, error) {
 	rest, ok := bytes.CutPrefix(raw, []byte(noteMagic))

@@ -98,9 +98,9 @@ func (p Paths) compareEnv(others map[node.ID]Paths, kind, env string) (reason, n
 	text := fmt.Sprintf("the directories of %s_roots, environment %s, have another order: %s; this node lists %s",
 		kind, env, strings.Join(against, "; "), p.list(kind, env))
 	if agree := len(others) + 1 - len(against); 2*agree > len(others)+1 {
-		return "", text + "; they are left alone there"
+		return "", text + "; they are not replicated there"
 	}
-	return text + "; list them alike in the masters' configuration, then restart saltclusterd", ""
+	return text + "; list them in the same order in the masters' configuration, then restart saltclusterd", ""
 }
 
 // listDifferences describes directories that not all nodes have in their lists.

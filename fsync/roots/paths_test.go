@@ -46,7 +46,7 @@ func TestPaths_Compare(t *testing.T) {
 		},
 		"one of three differs": {
 			basePaths("/a", "/b"), map[node.ID]Paths{"m2": basePaths("/b", "/a"), "m3": basePaths("/a", "/b")}, 0,
-			[]string{"m2 lists /b, /a; this node lists /a, /b; they are left alone there"},
+			[]string{"m2 lists /b, /a; this node lists /a, /b; they are not replicated there"},
 		},
 		"this one of three differs": {
 			basePaths("/b", "/a"), map[node.ID]Paths{"m2": basePaths("/a", "/b"), "m3": basePaths("/a", "/b")}, 2, nil,
@@ -71,7 +71,7 @@ func TestPaths_Compare(t *testing.T) {
 				t.Errorf("%v", bad)
 			}
 			for _, reason := range bad {
-				if !strings.Contains(reason, "another order") || !strings.Contains(reason, "list them alike") {
+				if !strings.Contains(reason, "another order") || !strings.Contains(reason, "list them in the same order") {
 					t.Error(reason)
 				}
 			}

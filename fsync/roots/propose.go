@@ -13,7 +13,7 @@ func (s *Store) proposeEdits(ctx context.Context, opts SyncOptions) (SyncResult,
 	head, found := s.cfg.Log.Head()
 	switch {
 	case !s.cfg.Log.Ready():
-		return SyncResult{}, fmt.Errorf("%w: this node does not know what the cluster has", ErrNoQuorum)
+		return SyncResult{}, fmt.Errorf("%w: this node does not have the roots of the cluster yet", ErrNoQuorum)
 	case found && head.Number != s.base.Number:
 		return SyncResult{}, errHeadMoved
 	}
@@ -70,7 +70,7 @@ func (s *Store) propose(ctx context.Context, p Proposal, e *edits, res SyncResul
 	if rev.State != StateApplied {
 		s.proposed[len(s.proposed)-1].Held, s.baseUnsaved = true, true
 		res.Held = true
-		s.log.Warn("revision held: it removes too much; it waits to be confirmed or dropped", "revision", rev.Number,
+		s.log.Warn("revision held because it removes too much: confirm or drop it", "revision", rev.Number,
 			"removed", p.Stats.Removed)
 		return res, nil
 	}

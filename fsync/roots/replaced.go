@@ -17,15 +17,15 @@ import (
 var (
 	errEmptied = errors.New("its directory was replaced by an empty one (roots refill fills it; sync_roots --accept makes that a deletion)")
 	errStrange = errors.New("another file system with other files is in its place " +
-		"(roots refill brings what the cluster has; sync_roots --accept gives the cluster what is there)")
+		"(roots refill restores the cluster's content; sync_roots --accept gives the cluster the present content)")
 )
 
 // ErrNotReplaced says that there is nothing to refill.
-var ErrNotReplaced = errors.New("no directory of the roots that is left alone for having been replaced")
+var ErrNotReplaced = errors.New("not a directory that is excluded because it was replaced")
 
 // ErrAcceptDry says that what is left alone is accepted or not: to compare it, it would have to be taken for what is
 // live.
-var ErrAcceptDry = errors.New("what is left alone cannot be accepted for a try")
+var ErrAcceptDry = errors.New("an excluded directory cannot be accepted in a dry run")
 
 // replaced says why a slot that had files is not to be believed: it is another directory now, without any; or on
 // another file system, with none of the files that were there, and not what was last put there. Whoever renames a

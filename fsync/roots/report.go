@@ -46,9 +46,9 @@ func (s *Store) Status() Status {
 		if slot.changing != "" && slot.restless() && time.Since(slot.restlessAt) >= min(changingSaid, s.cfg.Timing.Settle) {
 			text := "edits of this node wait for it"
 			if !s.unsettled() {
-				text = "it stays as the cluster has it"
+				text = "the cluster's version remains"
 			}
-			st.Problems = append(st.Problems, fmt.Sprintf("%s: %q changes whenever it is read; %s", slot.Name, slot.changing,
+			st.Problems = append(st.Problems, fmt.Sprintf("%s: %q changes while it is read; %s", slot.Name, slot.changing,
 				text))
 		}
 		for _, p := range slot.problems {

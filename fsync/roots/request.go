@@ -100,7 +100,7 @@ func (s *Store) awaitReady(ctx context.Context) error {
 	const often = 20 * time.Millisecond
 	for began := time.Now(); !s.cfg.Log.Ready(); {
 		if time.Since(began) > s.cfg.Timing.Ready {
-			return fmt.Errorf("%w: this node does not know what the cluster has", ErrNoQuorum)
+			return fmt.Errorf("%w: this node does not have the roots of the cluster yet", ErrNoQuorum)
 		}
 		select {
 		case <-time.After(often):

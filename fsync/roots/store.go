@@ -166,7 +166,7 @@ func New(cfg Config) (*Store, error) {
 		Sent: s.metrics.sent, Failed: s.metrics.failures.WithLabelValues("fetch"),
 	})
 	for _, slot := range cfg.Slots {
-		s.slots = append(s.slots, &slotState{Slot: slot, unavailable: "not looked at yet"})
+		s.slots = append(s.slots, &slotState{Slot: slot, unavailable: "not scanned yet"})
 	}
 	return s, nil
 }

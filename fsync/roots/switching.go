@@ -260,7 +260,7 @@ func (s *Store) holdRequests(ctx context.Context) (release func(), err error) {
 	defer cancel()
 	release, err = s.cfg.Gate.Hold(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("hold up requests: %w", err)
+		return nil, fmt.Errorf("pause requests: %w", err)
 	}
 	return release, nil
 }

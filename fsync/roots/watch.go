@@ -21,7 +21,7 @@ func (s *Store) startWatch() <-chan struct{} {
 		err = errors.Join(errors.New("switched off"), w.Close())
 	}
 	if err != nil {
-		s.log.Warn("no hints about changed files from the kernel; looking for them from time to time", "err", err)
+		s.log.Warn("the kernel does not report changed files; scanning for them periodically", "err", err)
 		return news
 	}
 	s.mu.Lock()
@@ -56,7 +56,7 @@ func (s *Store) watch(top, path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.watching { // once, whatever the number of directories
-		s.log.Warn("no hints about changed files from the kernel; looking for them from time to time", "path", dir, "err",
+		s.log.Warn("the kernel does not report changed files; scanning for them periodically", "path", dir, "err",
 			err)
 	}
 	s.watching, s.unwatched = false, time.Now()
@@ -100,7 +100,7 @@ func (s *Store) listen(w *fsnotify.Watcher, news chan<- struct{}) {
 			if !ok {
 				return
 			}
-			s.log.Warn("hints about changed files were lost; looking at all of them", "err", err)
+			s.log.Warn("reports of changed files were lost; scanning all of them", "err", err)
 		case <-quiet.C:
 			first, count = time.Time{}, 0
 			signal.Send(news)

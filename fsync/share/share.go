@@ -24,7 +24,7 @@ type Condition uint8
 // The conditions, the best first.
 const (
 	Good      Condition = iota
-	Unknown             // not looked at yet
+	Unknown             // not scanned yet
 	Different           // another node has another directory
 	Broken              // it cannot be read or written
 	Hung                // it does not answer

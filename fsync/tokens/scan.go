@@ -243,7 +243,7 @@ func (s *Store) hasRoom(p fingerprint) bool {
 	}
 	if !s.full {
 		s.full = true
-		s.log.Warn("too many eauth tokens: further ones work on the node that made them only", "count", maxLive)
+		s.log.Warn("too many eauth tokens: further ones work only on the node that created them", "count", maxLive)
 	}
 	return false
 }

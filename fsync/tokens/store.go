@@ -40,7 +40,7 @@ func New(cfg Config) (*Store, error) {
 	s.Replica, err = replica.New(&cfg.Config, replica.Spec[fingerprint, *peer, message]{
 		Name: "tokens", Off: cfg.Master.reasonOff(), OffLevel: slog.LevelWarn, Pace: pace,
 		Table: replica.Table{File: tableName, Load: s.loadTable, Encode: s.encodeTable,
-			Lost: "it is not known which tokens were revoked while saltclusterd was away"},
+			Lost: "tokens revoked while saltclusterd was stopped are not known"},
 		Pull: replica.Puller[fingerprint]{Offered: s.askOffer, Fetch: s.fetchPage, Page: maxNews, AtATime: 1},
 		Path: Path, MaxBody: MaxBody, Decode: decodeMessage, Take: s.handleMessage,
 		NewSender: func(p *replica.Peer[fingerprint]) *peer { return &peer{p, s} }, Limit: maxTokens, Batch: maxNews,

@@ -91,11 +91,11 @@ func (p *planner) checkPlan() {
 		p.refusePlan("cachedir (%s) as a whole is on the share: give this master a cachedir of its own first, with links to what is shared", p.m.CacheDir)
 	}
 	if p.onShare(filepath.Dir(p.m.ConfigFile)) {
-		p.refusePlan("the master's configuration (%s) is on the share: all masters would change at once", p.m.ConfigFile)
+		p.refusePlan("the master's configuration (%s) is on the share: it would change for all masters at once", p.m.ConfigFile)
 	}
 	for _, option := range slices.Sorted(maps.Keys(p.m.OwnDirs)) {
 		if p.onShare(p.m.OwnDirs[option]) {
-			p.refusePlan("%s (%s) is on the share: no two nodes must have it in common", option, p.m.OwnDirs[option])
+			p.refusePlan("%s (%s) is on the share: two nodes must not share it", option, p.m.OwnDirs[option])
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (p *planner) planPKI() {
 		p.plan.Options["pki_dir"] = to
 		return
 	}
-	p.refusePlan("pki_dir (%s) is not on the share, or not there", p.m.PkiDir)
+	p.refusePlan("pki_dir (%s) is not on the share, or does not exist", p.m.PkiDir)
 }
 
 func (p *planner) planRoots() {
@@ -211,7 +211,7 @@ func (p *planner) planLinks() {
 		case strings.HasPrefix(e.Name(), copyPrefix):
 			continue
 		case e.IsDir() && p.onShare(path):
-			p.refusePlan("%s is a mount of the share: unmount it and put a link to it in its place first", path)
+			p.refusePlan("%s is a mount of the share: unmount it and replace it with a link first", path)
 		case e.Type() == os.ModeSymlink && p.onShare(path):
 			resolved, err := filepath.EvalSymlinks(path)
 			if err != nil {

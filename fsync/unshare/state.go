@@ -72,7 +72,7 @@ func ParseState(raw []byte) (State, error) {
 		return State{}, ErrNewerState
 	case s.Version < 1, s.Stage != Shared && s.Stage != Copied && s.Stage != Switching && s.Stage != Isolated,
 		s.Stage != Shared && s.Plan == nil:
-		return State{}, errors.New("state of the migration: makes no sense")
+		return State{}, errors.New("state of the migration: invalid")
 	}
 	return s, nil
 }

@@ -75,5 +75,5 @@ func onlyAddr(wildcard netip.Addr, ifaces func() ([]net.Addr, error)) (netip.Add
 		texts[i] = ip.String()
 	}
 	return netip.Addr{}, fmt.Errorf("this host has %d addresses (%s) and listens on all of them; set cluster_advertise to the "+
-		"one other nodes reach it on", len(usable), strings.Join(texts, ", "))
+		"one that other nodes use", len(usable), strings.Join(texts, ", "))
 }

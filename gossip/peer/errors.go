@@ -16,7 +16,7 @@ var (
 	// ErrWrongNode: another node, or another certificate, answers at a member's address.
 	ErrWrongNode = errors.New("the certificate presented is not the one in the roster")
 	// ErrBusy: the other side admitted us but does not take connections of this protocol now.
-	ErrBusy = errors.New("the peer takes no connections of this protocol at the moment")
+	ErrBusy = errors.New("the peer accepts no connections of this protocol at the moment")
 	// ErrTooMany: a bound on connections was reached.
 	ErrTooMany = errors.New("too many connections")
 )

@@ -182,8 +182,8 @@ func (j *joiner) proveSecret() error {
 		return err
 	}
 	if !j.proof.verifyMAC(j.cfg.Secret, roleMember, body) {
-		return fmt.Errorf("%w: %s could not prove to know it; either cluster_secret differs there, or it is not a node of this "+
-			"cluster. Nothing but our proof was sent to it", ErrSecret, j.member.ID)
+		return fmt.Errorf("%w: %s did not prove that it knows it; either cluster_secret differs there, or it is not a node of "+
+			"this cluster. Only our proof was sent to it", ErrSecret, j.member.ID)
 	}
 	return nil
 }
@@ -214,7 +214,7 @@ func (j *joiner) checkCluster() (clusterProof, error) {
 			j.member.ID, c.ClusterID, j.cfg.ClusterID)
 	}
 	if err := verifyCluster(c.PubPEM, j.proof.clusterMessage(), c.Signature); err != nil {
-		return clusterProof{}, fmt.Errorf("%w: %s could not prove to hold the key of the cluster: %w", ErrClusterKey,
+		return clusterProof{}, fmt.Errorf("%w: %s did not prove that it has the key of the cluster: %w", ErrClusterKey,
 			j.member.ID, err)
 	}
 	if withToken && !pubMatches(j.cfg.Token.Cluster(), c.PubPEM) {
@@ -239,7 +239,7 @@ func (j *joiner) readReply(want byte, limit int, proved bool) ([]byte, error) {
 	kind, body, err := readFrame(j.conn, limit)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("%w: %s does not answer in time", ErrUnreachable, j.member.ID)
+		return nil, fmt.Errorf("%w: %s did not answer in time", ErrUnreachable, j.member.ID)
 	case errors.Is(err, errFrame):
 		return nil, err
 	case errors.Is(err, io.EOF):
@@ -282,9 +282,9 @@ func (j *joiner) refusalError(r refused, proved bool) error {
 // proofError is that the member found our proof wrong. A node that answers in its stead can say the same.
 func (j *joiner) proofError() error {
 	if tok := j.cfg.Token; !tok.IsZero() {
-		return fmt.Errorf("%w by %s: the token %s was revoked, or forgotten after its use, or is another cluster's", ErrToken,
+		return fmt.Errorf("%w by %s: the token %s was revoked, was used long ago, or belongs to another cluster", ErrToken,
 			j.member.ID, tok.ID())
 	}
-	return fmt.Errorf("%w: %s refused our proof; set the same cluster_secret on both nodes (a node that answers in its stead "+
-		"would look the same)", ErrSecret, j.member.ID)
+	return fmt.Errorf("%w: %s refused our proof; set the same cluster_secret on both nodes (an impostor at that "+
+		"address would look the same)", ErrSecret, j.member.ID)
 }

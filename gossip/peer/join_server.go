@@ -167,7 +167,7 @@ func (s *joinServer) sendProof(p proven) error {
 func (s *joinServer) admitJoiner(ctx context.Context, h hello, p proven) (result string, err error) {
 	kind, body, err := readFrame(s.conn, MaxJoinPayload+fieldOverhead)
 	if err != nil {
-		return "left", fmt.Errorf("it has the right to join, but went away after it saw our cluster_id and key: %w", err)
+		return "left", fmt.Errorf("it has the right to join, but disconnected after it saw our cluster_id and key: %w", err)
 	}
 	if kind != frameRequest {
 		return "broken", fmt.Errorf("%w: unexpected type %d", errFrame, kind)

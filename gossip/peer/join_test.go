@@ -189,7 +189,7 @@ func TestJoinFailures(t *testing.T) {
 				return sig, clusterKeys()[0].pub, err
 			}},
 			edit: func(c *JoinConfig) { c.PubFingerprint = sha256hex(clusterKeys()[0].pub) },
-			want: ErrClusterKey, says: "could not prove",
+			want: ErrClusterKey, says: "did not prove",
 		},
 		"refused": {
 			handler: &admission{err: Refusef("the node id %q is taken", "joiner")}, want: ErrRefused, says: "is taken",

@@ -220,11 +220,11 @@ func checkSuccessor(next, prev *x509.Certificate) error {
 	case err != nil:
 		return err
 	case id != was:
-		return fmt.Errorf("a certificate of %s does not vouch for one of %s", was, id)
+		return fmt.Errorf("a certificate of %s cannot sign one of %s", was, id)
 	case bytes.Equal(next.RawSubjectPublicKeyInfo, prev.RawSubjectPublicKeyInfo):
-		return errors.New("a certificate does not vouch for itself")
+		return errors.New("a certificate cannot sign itself")
 	case next.SignatureAlgorithm != x509.ECDSAWithSHA256:
-		return errors.New("certificate signed in an unknown way")
+		return errors.New("unknown signature algorithm of a certificate")
 	}
 	if err := prev.CheckSignature(next.SignatureAlgorithm, next.RawTBSCertificate, next.Signature); err != nil {
 		return errors.New("a certificate is not signed by its predecessor")

@@ -34,7 +34,7 @@ const tunnelBuffer = 32 << 10
 var (
 	errTunnelUnreachable = errors.New("the member in between does not reach it either")
 	errNoWay             = errors.New("no other member can be asked for a tunnel now")
-	errMade              = errors.New("another request has made a tunnel meanwhile")
+	errMade              = errors.New("another request has made a tunnel in the meantime")
 )
 
 // serveTunnel makes a connection to the member that the other side names, and passes bytes on until one side ends.
@@ -153,11 +153,11 @@ type (
 func readTunnelTarget(r io.Reader) (node.ID, error) {
 	var n [1]byte
 	if _, err := io.ReadFull(r, n[:]); err != nil {
-		return "", fmt.Errorf("read whom a tunnel is to: %w", err)
+		return "", fmt.Errorf("read the target of a tunnel: %w", err)
 	}
 	b := make([]byte, n[0])
 	if _, err := io.ReadFull(r, b); err != nil {
-		return "", fmt.Errorf("read whom a tunnel is to: %w", err)
+		return "", fmt.Errorf("read the target of a tunnel: %w", err)
 	}
 	return node.ParseID(string(b))
 }
@@ -219,7 +219,7 @@ func (p *Port) dialAnyWay(ctx context.Context, id node.ID, proto string) (*tls.C
 			p.noteUsed(id)
 			return o.t, nil
 		}
-		p.log.Debug("no way through another member", "node", id, "err", o.err)
+		p.log.Debug("no route through another member", "node", id, "err", o.err)
 		d := <-directly
 		if !isCutOff(d.err) {
 			_ = p.noteDirect(id, d.err)

@@ -206,7 +206,7 @@ func testRootsOrder(t *testing.T, c *lab.Cluster) {
 		t.Errorf("sync_roots: %s", text)
 	}
 	labtest.Must(t, holds("rootstest/ordered", "1")(m2))
-	rootsSays(t, m1, "left alone there")
+	rootsSays(t, m1, "not replicated there")
 	after := treeOf(t, m3.Master.FileRoot())
 	delete(after, "/rootstest/crossed")
 	if !maps.Equal(before, after) || len(treeOf(t, filepath.Join(m3.Dir(), "srv/more"))) != 0 {

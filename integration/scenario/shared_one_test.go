@@ -29,9 +29,9 @@ func keeperOf(t *testing.T, c *lab.Cluster) int {
 		since := ""
 		for line := range strings.Lines(string(raw)) { // they begin with the time
 			switch {
-			case strings.Contains(line, "this node sees to the shared key directories"):
+			case strings.Contains(line, "this node manages the shared key directories"):
 				since = line
-			case strings.Contains(line, "another node is to see to the shared key directories"):
+			case strings.Contains(line, "another node takes over the shared key directories"):
 				since = ""
 			}
 		}

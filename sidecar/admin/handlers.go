@@ -22,8 +22,8 @@ func (s *Server) newHandler() http.Handler {
 		verbs(s, mux)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.writeError(w, "unknown", adminapi.Errorf(adminapi.CodeNotFound, "is saltclusterd older than the tool that asks?",
-			"saltclusterd has no %s %s", r.Method, r.URL.Path))
+		s.writeError(w, "unknown", adminapi.Errorf(adminapi.CodeNotFound, "is saltclusterd older than saltclusterctl?",
+			"saltclusterd does not support %s %s", r.Method, r.URL.Path))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ok := r.Context().Value(peerKey{}).(peer)
@@ -116,7 +116,7 @@ func decodeBody[Q any](s *Server, w http.ResponseWriter, r *http.Request, verb s
 		}
 	}
 	if err != nil {
-		err = adminapi.Errorf(adminapi.CodeInvalid, "", "the request cannot be understood: %v", err)
+		err = adminapi.Errorf(adminapi.CodeInvalid, "", "malformed request: %v", err)
 	} else if v, is := any(q).(validator); is {
 		err = v.Validate()
 	}
@@ -133,7 +133,7 @@ func toError(err error) *adminapi.Error {
 	case ok:
 		return &adminapi.Error{Code: e.Code, Message: err.Error(), Hint: e.Hint}
 	case errors.Is(err, context.DeadlineExceeded):
-		return adminapi.Errorf(adminapi.CodeTimeout, "", "it did not happen in time: %v", err)
+		return adminapi.Errorf(adminapi.CodeTimeout, "", "timed out: %v", err)
 	case errors.Is(err, errClosed), errors.Is(err, context.Canceled):
 		return adminapi.Errorf(adminapi.CodeUnavailable, "", "%v", err)
 	default:

@@ -128,10 +128,10 @@ func (o *stream) explainError(ctx context.Context, err error) *adminapi.Error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, told := errors.AsType[*adminapi.Error](err); !told && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		e = adminapi.Errorf(adminapi.CodeTimeout, "see how far it is: saltclusterctl status", "the time was over while: %s",
+		e = adminapi.Errorf(adminapi.CodeTimeout, "saltclusterctl status shows its progress", "timed out at the step: %s",
 			o.last)
 		if o.last == "" {
-			e.Message = "the time was over before anything happened"
+			e.Message = "timed out before anything was done"
 		}
 	}
 	return e

@@ -141,7 +141,7 @@ func readRefusal(resp *http.Response) error {
 	var e Error
 	err := json.NewDecoder(io.LimitReader(resp.Body, maxReply)).Decode(&e)
 	if err != nil || e.Message == "" {
-		return Errorf(CodeInternal, "is another program using this socket?", "the answer was %q, which is not an admin API's",
+		return Errorf(CodeInternal, "is another program using this socket?", "unexpected answer %q: not that of an admin API",
 			resp.Status)
 	}
 	return &e

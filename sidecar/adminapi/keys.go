@@ -77,7 +77,7 @@ type DecideKeysRequest struct {
 func (r DecideKeysRequest) Validate() error {
 	switch {
 	case len(r.IDs) == 0 || len(r.IDs) > MaxDecided:
-		return Errorf(CodeInvalid, "", "a decision is about 1 to %d keys", MaxDecided)
+		return Errorf(CodeInvalid, "", "1 to %d keys can be decided at a time", MaxDecided)
 	case r.State != KeyAccepted && r.State != KeyRejected && r.State != KeyDeleted:
 		return Errorf(CodeInvalid, "", "a key can be accepted, rejected or deleted, not %q", r.State)
 	}
@@ -140,7 +140,7 @@ type KeysOfRequest struct {
 // Validate bounds the ids.
 func (r KeysOfRequest) Validate() error {
 	if len(r.IDs) == 0 || len(r.IDs) > MaxKeysOf {
-		return Errorf(CodeInvalid, "", "a question is about 1 to %d keys", MaxKeysOf)
+		return Errorf(CodeInvalid, "", "1 to %d keys can be asked for at a time", MaxKeysOf)
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (r PutKeysRequest) Validate() error {
 		case KeyAccepted, KeyPending, KeyRejected:
 		case "":
 			if k.Denied == "" || k.Pub != "" {
-				return Errorf(CodeInvalid, "", "nothing is said of %q", k.ID)
+				return Errorf(CodeInvalid, "", "no key is given for %q", k.ID)
 			}
 		default:
 			return Errorf(CodeInvalid, "", "a key can be put as accepted, pending or rejected, not %q", k.State)

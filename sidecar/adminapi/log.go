@@ -25,7 +25,7 @@ const maxLogFor = 7 * 24 * time.Hour
 // Validate bounds the time.
 func (r SetLogLevelRequest) Validate() error {
 	if r.For < 0 || r.For > maxLogFor {
-		return Errorf(CodeInvalid, "", "a level is set for a week at most")
+		return Errorf(CodeInvalid, "", "a level can be set for a week at most")
 	}
 	return nil
 }

@@ -36,11 +36,11 @@ func (q ProfileQuery) Validate() error {
 	case !slices.Contains(ProfileKinds(), q.Kind):
 		return Errorf(CodeInvalid, "", "a profile is of cpu, heap or goroutines, not of %q", q.Kind)
 	case q.Kind != ProfileCPU && q.For != 0:
-		return Errorf(CodeInvalid, "", "only a profile of the processor takes time")
+		return Errorf(CodeInvalid, "", "only a CPU profile takes a duration")
 	case q.Kind == ProfileCPU && (q.For < time.Second || q.For > MaxProfile || q.For%time.Second != 0):
-		return Errorf(CodeInvalid, "", "a profile of the processor takes whole seconds, from 1s to %s", MaxProfile)
+		return Errorf(CodeInvalid, "", "a CPU profile takes whole seconds, from 1s to %s", MaxProfile)
 	case q.Kind == ProfileCPU && q.Text:
-		return Errorf(CodeInvalid, "", "a profile of the processor is for go tool pprof only")
+		return Errorf(CodeInvalid, "", "a CPU profile is for go tool pprof only")
 	}
 	return nil
 }

@@ -69,6 +69,6 @@ func (c *Client) readEvents(ctx context.Context, body io.Reader, progress func(P
 	if err := lines.Err(); err != nil {
 		return Outcome{}, c.explainError(ctx, err)
 	}
-	return Outcome{}, Errorf(CodeUnavailable, "see how far it came: saltclusterctl status",
+	return Outcome{}, Errorf(CodeUnavailable, "saltclusterctl status shows how far it got",
 		"saltclusterd ended before it reported the result")
 }

@@ -81,13 +81,13 @@ func transportOf(c *netconn.Conn, first byte, served *Served) (Transport, error)
 		case o.first != first:
 			continue
 		case c.IsSecured() && o.transport == ZeroMQ:
-			return 0, netconn.NewError(netconn.ReasonProtocol, fmt.Sprintf("first byte %#02x inside of TLS", first))
+			return 0, netconn.NewError(netconn.ReasonProtocol, fmt.Sprintf("first byte %#02x inside TLS", first))
 		case o.refused != "":
 			return 0, netconn.NewError(netconn.ReasonProtocol, o.refused)
 		}
 		return o.transport, served.refusal(o.transport, c.IsSecured())
 	}
-	return 0, netconn.NewError(netconn.ReasonProtocol, fmt.Sprintf("first byte %#02x: no transport of Salt's", first))
+	return 0, netconn.NewError(netconn.ReasonProtocol, fmt.Sprintf("first byte %#02x: not a transport of Salt", first))
 }
 
 // encoding is how publications look in a transport.

@@ -24,7 +24,7 @@ var (
 	// ErrMalformed: no master takes it.
 	ErrMalformed = errors.New("events: malformed")
 	// ErrUnsure: it was perhaps fired.
-	ErrUnsure = errors.New("events: the master's bus stood still")
+	ErrUnsure = errors.New("events: the master's bus stalled")
 )
 
 // Bounds of what waits for the bus, and of what goes to it at once.

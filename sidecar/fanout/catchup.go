@@ -193,7 +193,7 @@ func (c *catchUp) publishOverdue(ctx context.Context, now time.Time) {
 			return false
 		default:
 			c.h.metrics.late.WithLabelValues("unknown").Inc()
-			c.h.cfg.Logger.Warn("publication of a peer came late, and minions that are connected do not get it: not all nodes say which minions have started since",
+			c.h.cfg.Logger.Warn("publication of a peer was late and is not sent to connected minions: not all nodes report which minions have started since",
 				"jid", o.JID)
 		}
 		return true
@@ -232,7 +232,7 @@ func (c *catchUp) serveDue(ctx context.Context, now time.Time) {
 			left = append(left, a)
 		case !known:
 			c.h.metrics.late.WithLabelValues("unknown").Add(float64(len(a.who)))
-			c.h.cfg.Logger.Warn("publications of the last minute not given to subscribers: not all nodes say which minions have started since",
+			c.h.cfg.Logger.Warn("publications of the last minute not sent to subscribers: not all nodes report which minions have started since",
 				"subscribers", len(a.who))
 		default:
 			a.since = since
@@ -314,7 +314,7 @@ func (c *catchUp) giveTo(ctx context.Context, now time.Time, who []edge.Newcomer
 	c.h.sealCopies(ctx, pubs, len(who), func(copies []edge.Publication) { given += c.h.cfg.Edge.Give(who, copies) })
 	c.h.metrics.late.WithLabelValues("given").Add(float64(given))
 	if len(pubs) > 0 {
-		c.h.cfg.Logger.Info("publications of the last minute given to subscribers that may have missed them",
+		c.h.cfg.Logger.Info("publications of the last minute sent to subscribers that may have missed them",
 			"publications", len(pubs), "subscribers", len(who))
 	}
 	c.next = now.Add(latePause)
@@ -390,13 +390,13 @@ func (h *Hub) sealCopies(ctx context.Context, pubs []late.Publication, subscribe
 			plain, err := late.Address(p.Plain, h.cfg.LeaveOut(h.processes.Since(p.At.Add(lateMargin)), p.At))
 			if err != nil {
 				h.metrics.late.WithLabelValues("target").Add(float64(subscribers))
-				h.cfg.Logger.Debug("publication not given late", "jid", p.JID, "err", err)
+				h.cfg.Logger.Debug("late publication not sent", "jid", p.JID, "err", err)
 				continue
 			}
 			addressed = append(addressed, fanned{plain, p.Topics})
 		}
 		if err := h.sealBatch(addressed, do); err != nil {
-			h.cfg.Logger.Error("publications not given late", "err", err)
+			h.cfg.Logger.Error("late publications not sent", "err", err)
 			return
 		}
 	}

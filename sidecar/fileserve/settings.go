@@ -177,11 +177,11 @@ func siteModule(o Options) string {
 	for _, dir := range localmaster.ModuleDirs(o, "fileserver_dirs", "fileserver") {
 		names, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Sprintf("it cannot be told whether the site has file server modules of its own: %v", err)
+			return fmt.Sprintf("cannot find out whether the site has its own file server modules: %v", err)
 		}
 		for _, n := range names {
 			if n.Name() != "__pycache__" && n.Name() != "__init__.py" {
-				return "the site has a file server module of its own: " + filepath.Join(dir, n.Name())
+				return "the site has its own file server module: " + filepath.Join(dir, n.Name())
 			}
 		}
 	}

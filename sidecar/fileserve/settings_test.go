@@ -27,7 +27,7 @@ func TestLeftToTheMaster(t *testing.T) {
 		{"master_stats: True", "master_stats"},
 		{"metrics: {enabled: True}", "metrics"},
 		{"file_roots: {base: [srv/salt]}", "not an absolute path"},
-		{"extension_modules: " + modules, "module of its own"},
+		{"extension_modules: " + modules, "its own file server module"},
 	} {
 		conf := filepath.Join(t.TempDir(), "master")
 		if err := os.WriteFile(conf, []byte(c.config+"\n"), 0o600); err != nil {

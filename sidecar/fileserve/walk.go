@@ -21,7 +21,7 @@ const (
 var (
 	errNames  = errors.New("a file's name is not UTF-8, or has a control character while file_ignore_regex is set")
 	errLarge  = errors.New("too many files, or too deep")
-	errHidden = errors.New("a root or a link leads to where only the master sees what there is")
+	errHidden = errors.New("a root or a link leads to a place that only the master can read")
 )
 
 // lists are what roots._file_lists has of an environment.

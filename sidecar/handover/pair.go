@@ -93,7 +93,7 @@ func (c *Conn) Send(ctx context.Context, k Kind, payload []byte, descriptors ...
 	stop := c.boundBy(ctx, c.c.SetWriteDeadline)
 	defer stop()
 	if err := c.sendMessage(k, payload, descriptors); err != nil {
-		return fmt.Errorf("tell the other process: %w", endError(ctx, err))
+		return fmt.Errorf("write to the other process: %w", endError(ctx, err))
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (c *Conn) Receive(ctx context.Context) (Message, error) {
 	m, err := c.receiveMessage()
 	if err != nil {
 		m.Close()
-		return Message{}, fmt.Errorf("hear the other process: %w", endError(ctx, err))
+		return Message{}, fmt.Errorf("read from the other process: %w", endError(ctx, err))
 	}
 	return m, nil
 }

@@ -60,8 +60,8 @@ func (c *Checker) Report(scope Scope) Report {
 	if r.Draining {
 		r.Findings = append(r.Findings, Finding{
 			Check: Draining,
-			Result: Result{Level: Fail, Reason: "this node lets its minions go",
-				Hint: "saltclusterd is stopping, or was told to drain"},
+			Result: Result{Level: Fail, Reason: "this node is handing over its minions",
+				Hint: "saltclusterd is stopping or draining"},
 		})
 	}
 	for _, k := range c.checks {

@@ -38,7 +38,7 @@ func ReadFloor(path string) (Timestamp, error) {
 		err = ErrAhead
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read clock floor %s: %w (move it away: if this host's clock was not set back, it is not needed)", path, err)
+		return 0, fmt.Errorf("read clock floor %s: %w (move it away; it is needed only if this host's clock was set back)", path, err)
 	}
 	return Timestamp(n), nil
 }

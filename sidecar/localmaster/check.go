@@ -85,11 +85,11 @@ func (c *checker) checkIdentity() {
 			"Remove key_pass from the master's configuration.")
 	}
 	if n := c.cfg.Int("max_minions"); n > 0 {
-		c.addFinding(false, "max_minions", "max_minions counts the connections of each master for itself.",
+		c.addFinding(false, "max_minions", "max_minions counts the connections of each master separately.",
 			"Remove max_minions, or set it to 0.")
 	}
 	if c.cfg.Int("auth_mode") > 1 {
-		c.addFinding(true, "auth_mode", "auth_mode above 1 does not work with any supported Salt.",
+		c.addFinding(true, "auth_mode", "auth_mode above 1 does not work with any supported Salt version.",
 			"Remove auth_mode from the master's configuration.")
 	}
 }
@@ -103,8 +103,8 @@ func (c *checker) checkPresence() {
 	}
 	if engines, ok := c.cfg.Raw("engines"); ok && namesModule(engines, "stalekey") {
 		c.addFinding(true, "engines",
-			"The engine stalekey deletes the keys of minions that this master does not see connected: behind a load "+
-				"balancer, in time, all of them.", "Remove stalekey from engines, restart the salt-master, and go by 'saltclusterctl minions list --state lost'.")
+			"The engine stalekey deletes the keys of minions that are not connected to this master: behind a load "+
+				"balancer, eventually all of them.", "Remove stalekey from engines, restart the salt-master, and use 'saltclusterctl minions list --state lost'.")
 	}
 }
 
@@ -167,7 +167,7 @@ func (c *checker) checkStores() {
 func (c *checker) checkTransport() {
 	if c.cfg.Transport != "zeromq" {
 		c.addFinding(true, "transport", fmt.Sprintf("saltclusterd speaks zeromq with the salt-master, which uses %s.",
-			c.cfg.Transport), c.dropIn("transport")+" Minions keep the transport that they have.")
+			c.cfg.Transport), c.dropIn("transport")+" Minions keep their transport.")
 	}
 	if c.cfg.Bool("transport_opts") {
 		fix := c.dropIn("transport_opts")
@@ -176,7 +176,7 @@ func (c *checker) checkTransport() {
 			fix = "Move transport_opts from the other files in " + filepath.Dir(path) + " to " + c.cfg.Path +
 				", where the drop-in can take it away, then restart the salt-master."
 		}
-		c.addFinding(true, "transport_opts", "The salt-master offers further transports, which minions could use past saltclusterd.",
+		c.addFinding(true, "transport_opts", "The salt-master offers other transports, by which minions could bypass saltclusterd.",
 			fix)
 	}
 }
@@ -206,12 +206,12 @@ func (c *Config) ForMinions() map[string][2]int {
 func (c *checker) checkUnreadable() {
 	for _, w := range c.cfg.Warnings {
 		c.found = append(c.found, Finding{Option: "include",
-			Message: "The salt-master leaves out a configuration file: " + w + ".",
+			Message: "The salt-master ignores a configuration file: " + w + ".",
 			Fix:     "Correct the file at the line named, then restart the salt-master."})
 	}
 	for _, name := range []string{"user", "interface", "master_id", "id"} {
 		if strings.HasPrefix(c.cfg.Text(name), "sdb://") {
-			c.addFinding(true, name, "The option is fetched through sdb, which only the salt-master can do.",
+			c.addFinding(true, name, "The option is read through sdb, which only the salt-master can do.",
 				"Write the value itself into the master's configuration.")
 		}
 	}

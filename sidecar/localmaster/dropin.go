@@ -55,7 +55,7 @@ func DropIn(o DropInOptions) ([]byte, error) {
 	fmt.Fprintf(&b, "interface: %s\n", quoteYAML(o.Interface))
 	b.WriteString("# Tells saltclusterd which master a job's returns belong to.\n")
 	fmt.Fprintf(&b, "master_id: %s\n", quoteYAML(o.MasterID))
-	b.WriteString("# What this master sees of minions is not true; saltclusterd fires these events (cluster_presence_events).\n" +
+	b.WriteString("# This master does not see minions' connections; saltclusterd fires these events (cluster_presence_events).\n" +
 		"presence_events: False\n")
 	if o.Version.Major >= 3008 && o.KeyDriver != "mmap_key" { // the master of a host that has one keeps it
 		b.WriteString("# Where saltclusterd finds keys, and this version the keys of other masters' minions.\n" +

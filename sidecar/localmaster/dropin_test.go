@@ -190,7 +190,7 @@ func TestDetectVersion_NoCommand(t *testing.T) {
 		"/nonexistent/salt-master": true, "no-salt-master-of-this-name": true, "": false, "/bin/false": false, "/bin/echo hello": false,
 	} {
 		v, err := DetectVersion(t.Context(), cmd)
-		if err == nil || strings.HasPrefix(err.Error(), "there is no program "+cmd+" here that can be run: install Salt") != missing {
+		if err == nil || strings.HasPrefix(err.Error(), "no executable program "+cmd+" on this host: install Salt") != missing {
 			t.Errorf("%q: %v, %v", cmd, v, err)
 		}
 	}

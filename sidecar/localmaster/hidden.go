@@ -32,7 +32,7 @@ var (
 	ErrHiddenReply = errors.New("localmaster: the master's answer to the hidden sign-in is unusable")
 	// ErrStaleIdentity: the running master signs with another key than the one it presents, because its files have been
 	// changed since it started. It must be restarted.
-	ErrStaleIdentity = errors.New("localmaster: the running master uses an older key than its files hold: restart it")
+	ErrStaleIdentity = errors.New("localmaster: the running master uses an older key than its files contain: restart it")
 )
 
 // signInTimeout bounds one sign-in, however many wait for it.

@@ -33,10 +33,10 @@ var ownRules = map[string]ownRule{
 		message: "The keys that pillars are decrypted with (gpg_keydir, gpgkeys beside the master's configuration) are not the same on all masters: " +
 			"whether a minion gets its secrets depends on the master that renders its pillar.",
 		alone: "The keys that decrypt pillars are on this host only, but any master may render a pillar.",
-		fix:   "Copy that directory to the same place on every master, readable for the user of the salt-master.",
+		fix:   "Copy that directory to the same place on every master, readable by the salt-master's user.",
 	},
 	"vault": {
-		message: "Some masters have the option vault and others have not: what minions or pillars ask of Vault through those fails.",
+		message: "Some masters have the option vault and others do not: requests of minions or pillars to Vault fail through those.",
 		alone:   "The option vault is set on this host, and minions ask any master.",
 		fix:     "Set vault in the configuration of every master.",
 	},
@@ -45,13 +45,13 @@ var ownRules = map[string]ownRule{
 		fix:     "Set the same ext_pillar in the configuration of every master.",
 	},
 	"master_sign_pubkey": {
-		message: "The masters do not sign the cluster's public key alike (master_sign_pubkey, master_sign.pem): a minion with " +
+		message: "The masters do not sign the cluster's public key in the same way (master_sign_pubkey, master_sign.pem): a minion with " +
 			"verify_master_pubkey_sign refuses the masters whose master_sign.pub it does not have, and one without it those that sign.",
 		fix: "Set the same master_sign_pubkey in the configuration of every master, have the same master_sign.pem and master_sign.pub " +
 			"in the pki_dir of each, and restart the salt-masters.",
 	},
 	"autosign": {
-		message: "The masters accept or reject new minions by files that are not the same (%s): which minion gets in depends on the master that it meets.",
+		message: "The masters accept or reject new minions by files that differ (%s): whether a minion is accepted depends on the master that it reaches.",
 		alone:   "New minions are accepted or rejected by what %s names, which is on this host only, but a minion may reach any master.",
 		fix:     "Copy what %s names to the same place on every master.",
 	},
@@ -76,7 +76,7 @@ var ownRules = map[string]ownRule{
 		message: "Several masters fire salt/fileserver events for each edit (fileserver_events) and react to them: one edit is reacted to as many times " +
 			"as there are such masters.",
 		alone: "With fileserver_events each master that has this option fires salt/fileserver events for the same edit, and its reactor acts on them.",
-		fix:   "Leave the reactor for salt/fileserver on one master only, or make sure that the reaction may run several times.",
+		fix:   "Configure the reactor for salt/fileserver on one master only, or make sure that it may run several times.",
 	},
 	"rest_cherrypy": {
 		single: true,
@@ -281,7 +281,7 @@ func CheckOwn(own Own) (found []Finding) {
 	if n := own.moreCount(); n > 0 {
 		found = append(found, Finding{
 			Option:  ownMore,
-			Message: fmt.Sprintf("The master's configuration names so many files, or such large ones, that %d of its settings were not checked.", n),
+			Message: fmt.Sprintf("The files named in the master's configuration are too many or too large: %d of its settings were not checked.", n),
 			Fix:     "Have what they name in the same place on every master, or in file_roots (salt://), which the cluster replicates.",
 		})
 	}
@@ -311,7 +311,7 @@ func CompareOwn(masters map[string]Own) (found []Finding) {
 	if more > 0 && len(masters) > 1 {
 		found = append(found, Finding{
 			Option:  ownMore,
-			Message: fmt.Sprintf("A master's configuration names so many files, or such large ones, that %d of its settings are not compared with the others'.", more),
+			Message: fmt.Sprintf("The files named in a master's configuration are too many or too large: %d of its settings are not compared with the others'.", more),
 			Fix:     "Compare by hand what they name, or keep it in file_roots (salt://), which the cluster replicates.",
 		})
 	}
@@ -332,8 +332,8 @@ func firstOfEach(found []Finding) (out []Finding) {
 	for _, kind := range slices.Sorted(maps.Keys(seen)) {
 		if n := seen[kind] - shownOfEach; n > 0 {
 			out = append(out, Finding{
-				Option: kind, Message: fmt.Sprintf("The same is so of %d more (%s) that the master's configuration names.", n,
-					kind), Fix: "Do the same about each of them.",
+				Option: kind, Message: fmt.Sprintf("The same applies to %d more (%s) named in the master's configuration.", n,
+					kind), Fix: "Do the same for each of them.",
 			})
 		}
 	}

@@ -67,7 +67,7 @@ func DetectVersion(ctx context.Context, saltMasterCmd string) (Version, error) {
 			return v, nil
 		}
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) { // its interpreter, perhaps
-			return Version{}, fmt.Errorf("there is no program %s here that can be run: "+
+			return Version{}, fmt.Errorf("no executable program %s on this host: "+
 				"install Salt, or set salt_master_command to its path", args[0])
 		}
 		errs = append(errs, err)

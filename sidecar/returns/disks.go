@@ -12,7 +12,7 @@ import (
 const maxFormer = 8
 
 // errOthersSync says that another caller got an error of the disk, which the kernel reports once.
-var errOthersSync = errors.New("returns: what was written may be lost: another sync has failed")
+var errOthersSync = errors.New("returns: written data may be lost, because another sync has failed")
 
 // disks are those that hold what was written for some consumers: the one in use, and each former one until it has been
 // synced after it was replaced.

@@ -175,7 +175,7 @@ func (u *unanswered) giveReturn(ctx context.Context, id string) {
 func (u *unanswered) noteDone(id string, rec *spool.Record, gone error) {
 	// an operator drops it
 	if _, err := u.removeReturn(id); err != nil && !errors.Is(err, ErrNotAside) && !errors.Is(err, errBusy) {
-		u.s.c.Logger.Error("return that was put aside is done with, but its file stays", "path", u.path(id), "err", err)
+		u.s.c.Logger.Error("return that was put aside is processed, but its file was not removed", "path", u.path(id), "err", err)
 		u.noteFailed(id, err, impossible) // it must not be given again and again
 		return
 	}
@@ -184,7 +184,7 @@ func (u *unanswered) noteDone(id string, rec *spool.Record, gone error) {
 	} else {
 		u.s.metrics.count("answered_late")
 	}
-	u.s.c.Logger.Info("return that was put aside is done with", "minion", rec.Minion, "jid", rec.JID, "err", gone)
+	u.s.c.Logger.Info("return that was put aside is processed", "minion", rec.Minion, "jid", rec.JID, "err", gone)
 }
 
 // noteFailed notes a try that has not worked; held: it was the last one.

@@ -119,9 +119,9 @@ func (s *Service) setAside(rec spool.Record, err error) error {
 		return fmt.Errorf("%w (and not put aside: %w)", err, kept)
 	}
 	s.metrics.countFailed(ErrMalformed)
-	s.c.Logger.Error("return that cannot be read is put aside for an operator", "minion", rec.Minion, "jid", rec.JID,
+	s.c.Logger.Error("unreadable return put aside for an operator", "minion", rec.Minion, "jid", rec.JID,
 		"err", err)
 	return nil
 }
 
-var errUnknown = errors.New("returns: it is not known here whether the node belongs to the cluster")
+var errUnknown = errors.New("returns: this node does not know yet whether that node belongs to the cluster")

@@ -24,7 +24,7 @@ const asideKind = 0x80
 // handers is how many are handed over at a time.
 const handers = 4
 
-var errUnsound = errors.New("returns: what it says of itself is not what it is kept for")
+var errUnsound = errors.New("returns: its content does not match its index entry")
 
 // HandOver gives what was put aside here to other nodes, each to the one that is responsible for its job when this one
 // is gone; there it is also put aside, with its tries so far. It returns how many are left, and why: damaged ones

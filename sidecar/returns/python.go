@@ -112,7 +112,7 @@ func (r *replay) replayReturn(ctx context.Context, rec *spool.Record) error {
 			return fmt.Errorf("%w (and not put aside: %w)", err, kept)
 		}
 		r.s.metrics.count("unanswered")
-		r.s.c.Logger.Error("return that the salt-master does not answer: put aside, and given to it again a few times",
+		r.s.c.Logger.Error("return that the salt-master does not answer: put aside, to be delivered again a few times",
 			"minion", rec.Minion,
 			"jid", rec.JID, "err", err)
 	}

@@ -53,7 +53,7 @@ func (k *stuck) putStuckAside(ctx context.Context, rec spool.Record, err error) 
 		return fmt.Errorf("%w (and not put aside: %w)", err, kept)
 	}
 	k.s.metrics.count("stuck")
-	k.s.c.Logger.Error("return cannot be written to the job cache: put aside, and tried again and again", "minion",
+	k.s.c.Logger.Error("return cannot be written to the job cache: put aside, and tried again periodically", "minion",
 		rec.Minion,
 		"jid", rec.JID, "err", err)
 	return nil

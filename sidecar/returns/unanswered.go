@@ -178,7 +178,7 @@ func (u *unanswered) heldPath(id string) string { return filepath.Join(u.dir, id
 // restart.
 func (u *unanswered) holdReturn(id string) {
 	if err := durable.WriteFile(u.heldPath(id), nil, 0o600); err != nil {
-		u.s.c.Logger.Warn("not noted that a return waits for an operator", "path", u.heldPath(id), "err", err)
+		u.s.c.Logger.Warn("return that waits for an operator not recorded", "path", u.heldPath(id), "err", err)
 	}
 }
 

@@ -252,7 +252,7 @@ func (k *consumer) goBack() {
 			k.s.c.Logger.Warn("journal's position not written", "consumer", k.Name, "err", err)
 		}
 	}
-	k.s.c.Logger.Warn("journal's consumer begins again because the disk has failed", "consumer", k.Name, "index", k.durable)
+	k.s.c.Logger.Warn("journal's consumer starts over because the disk has failed", "consumer", k.Name, "index", k.durable)
 }
 
 // waitGrown ends with d, the spool, or grown.

@@ -74,7 +74,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	if !p.isKnownHost(r.Host) {
-		http.Error(w, "ask for the status page by the address or the name of this host, or as localhost",
+		http.Error(w, "request the status page by this host's address or name, or as localhost",
 			http.StatusMisdirectedRequest)
 		return
 	}

@@ -74,7 +74,7 @@ func makeView(g gathering, lines []Line, now time.Time) view {
 	v := view{
 		At: now.UTC().Format("2006-01-02 15:04:05") + " UTC", RingSize: ringSize, CurveWidth: curveWidth,
 		CurveHeight: curveHeight,
-		Tone:        "fail", Verdict: "this node does not say how it is",
+		Tone:        "fail", Verdict: "this node does not report its status",
 	}
 	missing := map[string]bool{}
 	for _, l := range lines {
@@ -270,7 +270,7 @@ func (v *view) setRing(nodes []adminapi.RingNode) {
 		case n.State != adminapi.StateAlive:
 			v.Ring[i].Note = string(n.State)
 		case n.Share == 0:
-			v.Ring[i].Note = "takes no work now"
+			v.Ring[i].Note = "accepts no work now"
 		}
 	}
 }

@@ -97,7 +97,7 @@ func TestVerdict(t *testing.T) {
 		st            *adminapi.Status
 		tone, verdict string
 	}{
-		{nil, "fail", "this node does not say how it is"},
+		{nil, "fail", "this node does not report its status"},
 		{&adminapi.Status{}, "warn", "this node belongs to no cluster yet"},
 		{&adminapi.Status{Removed: "m1 was removed"}, "fail", "m1 was removed"},
 		{&adminapi.Status{Cluster: cluster}, "ok", "no problems"},

@@ -12,7 +12,7 @@ import (
 // buffer is empty, so that such a write does not block. Larger ones get a goroutine.
 const directWrite = 64 << 10
 
-var errUnexpected = errors.New("upstream: the master sent what was not asked for")
+var errUnexpected = errors.New("upstream: the master sent an unexpected message")
 
 // conn is one connection. Its fields below the line are guarded by ReqClient.mu.
 type conn struct {

@@ -18,7 +18,7 @@ import (
 var errHanded = errors.New("subscription was handed over")
 
 // ErrNotPaused says that a subscription is written down which does not stand still.
-var ErrNotPaused = errors.New("upstream: the subscription does not stand still")
+var ErrNotPaused = errors.New("upstream: the subscription is not paused")
 
 // pause makes a subscription stand still between two bytes, so that another process can continue it.
 type pause struct {
@@ -112,7 +112,7 @@ func (c *SubClient) Pause(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		c.Unpause()
-		return fmt.Errorf("wait for the subscription to stand still: %w", context.Cause(ctx))
+		return fmt.Errorf("pause the subscription: %w", context.Cause(ctx))
 	}
 }
 

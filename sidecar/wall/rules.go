@@ -101,15 +101,15 @@ var Rules = [rules]Info{
 	},
 	ClearCommands: {
 		Name: "clear_commands", Reasons: []string{"unknown_command", "admin_command"},
-		Doc: "in clear only sign-ins and ping; publish, runner, wheel and tokens from allow_clear_commands only; what no Salt has never passes",
+		Doc: "unencrypted only sign-ins and ping; publish, runner, wheel and tokens only from allow_clear_commands; commands that do not exist in Salt never pass",
 	},
 	AESCommands: {
 		Name: "aes_commands", Fixed: true,
-		Doc: "sealed only the commands that a supported Salt offers to minions; another one is answered as a stock master answers it",
+		Doc: "encrypted only the commands that a supported Salt offers to minions; others are answered as a stock master answers them",
 	},
 	ProtocolDowngrade: {
 		Name: "protocol_downgrade",
-		Doc:  "no sign-in or request of an older payload version than the key's owner has proven to speak; matters where request_minimum_version is below 3",
+		Doc:  "no sign-in or request with an older payload version than the key's owner has already used; matters where request_minimum_version is below 3",
 	},
 	EventTags: {
 		Name: "event_tags",
@@ -129,7 +129,7 @@ var Rules = [rules]Info{
 	},
 	SyndicReturns: {
 		Name: "syndic_returns",
-		Doc:  "returns for others (_syndic_return), and whom a job is for, only where the master says order_masters, and never for a minion of the cluster itself",
+		Doc:  "returns for others (_syndic_return) and lists of a job's minions only where the master sets order_masters, and never for a minion of the cluster itself",
 	},
 	JobIDs: {
 		Name: "job_ids",
@@ -141,7 +141,7 @@ var Rules = [rules]Info{
 	},
 	FileRecv: {
 		Name: "file_recv",
-		Doc:  "files are pushed (cp.push) only to a master that says file_recv: True, and below the minion's own directory",
+		Doc:  "files are pushed (cp.push) only to a master with file_recv: True, and only below the minion's own directory",
 	},
 	PillarExt: {
 		Name: "pillar_ext",
@@ -153,7 +153,7 @@ var Rules = [rules]Info{
 	},
 	MineTargets: {
 		Name: "mine_targets", Default: Log, // stock masters answer it; a refused minion would find no minions and act on that
-		Doc: "minions whose mine is asked for are told apart by a pillar's whole value only, as Salt's guide to mine.get says",
+		Doc: "pillar targets of mine.get match whole values only, as Salt's guide to mine.get says",
 	},
 	Budget: {
 		Name: "budget",

@@ -35,7 +35,7 @@ func TestStatusPageOfANode(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "a page that shows the cluster", func() error {
-		for _, want := range []string{">test <", "takes no work now", "no salt-master of the cluster answers", "present",
+		for _, want := range []string{">test <", "accepts no work now", "no salt-master of the cluster answers", "present",
 			"publications"} {
 			if text := page(); !strings.Contains(text, want) {
 				return fmt.Errorf("it lacks %q: %.2500s", want, text)

@@ -21,7 +21,7 @@ func TestDescribeFirstOf(t *testing.T) {
 			roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: closed}, "file:base:0: no",
 		},
 		"a directory is not there": {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: gone}, ""},
-		"not looked at yet":        {roots.Status{Mode: roots.ModeAuto}, "they are being read"},
+		"not scanned yet":          {roots.Status{Mode: roots.ModeAuto}, "they are being read"},
 		"nothing is there":         {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full[:1]}, ""},
 		"not proposed yet":         {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full}, "3 files are read"},
 		"a file never rests": {

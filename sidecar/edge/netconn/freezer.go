@@ -127,7 +127,7 @@ func (f *Freezer) Await(ctx context.Context, what string, ok func() bool) error 
 		select {
 		case <-f.moved:
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s to stand still: %w", what, context.Cause(ctx))
+			return fmt.Errorf("wait for %s to pause: %w", what, context.Cause(ctx))
 		}
 	}
 	return nil

@@ -101,7 +101,7 @@ func (p *parser) parse(m map[string]any, major int) {
 		parse := known[key]
 		switch {
 		case parse == nil:
-			p.refuse(key, "is not an option of Salt's", "Remove it, or correct its name.")
+			p.refuse(key, "is not an option of Salt", "Remove it, or correct its name.")
 		case m[key] == nil && key != "certfile": // as if it were not there; only certfile is needed
 		default:
 			parse(m[key])
@@ -142,7 +142,7 @@ func (p *parser) parseCertReqs(v any) {
 	case "CERT_REQUIRED":
 		p.o.ClientAuth = tls.RequireAndVerifyClientCert
 	default: // Salt does not start
-		p.refuse("cert_reqs", "is none of CERT_NONE, CERT_OPTIONAL and CERT_REQUIRED", "Set it to one of these.")
+		p.refuse("cert_reqs", "is not CERT_NONE, CERT_OPTIONAL or CERT_REQUIRED", "Set it to one of these.")
 	}
 }
 

@@ -113,7 +113,7 @@ func (s *Source) Check(context.Context) health.Result {
 		r := health.Result{Level: health.Warn, Reason: "minions with TLS are refused: " + s.problem.Error(),
 			Hint: "correct that; the files are read again when they change"}
 		if s.current.Load() != nil {
-			r.Reason = "new TLS certificates cannot be used, those of before are served: " + s.problem.Error()
+			r.Reason = "new TLS certificates cannot be used, the previous ones are still served: " + s.problem.Error()
 		}
 		if errors.Is(s.problem, fs.ErrPermission) {
 			r.Hint = "let the salt-master's user, as which saltclusterd runs, read that file"

@@ -215,7 +215,7 @@ func TestSource_Reload(t *testing.T) {
 	if err := os.Remove(filepath.Join(s.dir, "k.pem")); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.source.Check(t.Context()); !strings.Contains(r.Reason, "those of before are served") {
+	if r := s.source.Check(t.Context()); !strings.Contains(r.Reason, "the previous ones are still served") {
 		t.Errorf("%+v", r)
 	}
 }
