@@ -98,7 +98,7 @@ func TestLimitOfHints(t *testing.T) {
 		a.write("x/f", text)
 		w.await("b has it", func() bool { return b.has("x/f", text) })
 	}
-	if log.count("no hints") == 0 || log.count(unix.ENOSPC.Error()) == 0 {
+	if log.count("does not report changed files") == 0 || log.count(unix.ENOSPC.Error()) == 0 {
 		t.Errorf("log: %s", log.buf.String())
 	}
 	full.Store(false)
@@ -138,7 +138,7 @@ func TestWatch_PathTooLong(t *testing.T) {
 	w.await("both know it", func() bool { return a.store.Status().Stable(1) && b.store.Status().Stable(1) })
 	a.write("f", "2")
 	w.await("b has the edit", func() bool { return b.has("f", "2") })
-	if !a.store.Status().Watching || log.count("no hints") != 0 {
+	if !a.store.Status().Watching || log.count("does not report changed files") != 0 {
 		t.Errorf("log: %s", log.buf.String())
 	}
 }
