@@ -17,7 +17,7 @@ LOGS = pathlib.Path(os.environ["FRONT_LOG"])
 SECRET = "0123456789abcdefghijklmnopqrstuv-test"
 # Options of the test's master that belong to the test: its other nodes have masters that log nothing into pytest.
 OF_THE_TEST = ("engines", "engines_dirs", "log_handlers_dirs", "pytest-master", "reactor", "event_return", "conf_file", "id")
-SHARED = ("file_roots", "pillar_roots", "extension_modules", "ext_pillar")
+SHARED = ("file_roots", "pillar_roots", "ext_pillar")
 
 
 def spawn(name, argv):
@@ -145,6 +145,8 @@ class Node:
                 config[option] = value.replace(old, str(self.root))
         for name in ("conf", "logs", "run"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
+        # Salt puts root_dir before every path of this option that is not below it.
+        (self.root / "extension_modules").symlink_to(first.root / "extension_modules")
         if (first.root / "autosign_file").exists():
             shutil.copy(first.root / "autosign_file", self.root)
         (self.conf_dir / "master").write_text(yaml.safe_dump(config), encoding="utf-8")
