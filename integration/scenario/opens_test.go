@@ -137,11 +137,12 @@ func opensTable(t *testing.T, n *lab.Node) opens {
 		"pillar_roots": {filepath.Join(srv, "pillar")},
 		"state_dir":    {d.StateDir}, "run_dir": {filepath.Dir(d.Socket)}, "cluster_pki_dir": {filepath.Join(d.StateDir, "pki")},
 		"pki_dir": {n.Master.PKIDir()}, "cachedir": {n.Master.CacheDir()},
-		"token_dir":              {filepath.Join(n.Master.CacheDir(), "tokens")},
-		"sock_dir":               {n.Master.SockDir()},
-		"reactor":                {filepath.Join(n.Dir(), "srv", "reactor")}, // countReactions
-		"$CREDENTIALS_DIRECTORY": nil,                                        // no systemd
-		"ssl":                    nil,                                        // not set in this lab
+		"token_dir":         {filepath.Join(n.Master.CacheDir(), "tokens")},
+		"sock_dir":          {n.Master.SockDir()},
+		"reactor":           {filepath.Join(n.Dir(), "srv", "reactor")}, // countReactions
+		"extension_modules": {filepath.Join(n.Master.CacheDir(), "extmods")}, "module_dirs": nil,
+		"$CREDENTIALS_DIRECTORY": nil, // no systemd
+		"ssl":                    nil, // not set in this lab
 	}
 	places := []string{program}
 	for _, row := range rows {

@@ -66,6 +66,13 @@ var ownRules = map[string]ownRule{
 		alone: "What %s finds, which the master's configuration names, is on this host only, but any master may be asked.",
 		fix:   "Copy what %s finds to the same place on every master, or keep it in file_roots (salt://), which the cluster replicates.",
 	},
+	"modules": {
+		message: "The masters have different modules of your own (pillar, tops, runners and others below extension_modules or module_dirs): " +
+			"what minions and commands get depends on the master that answers.",
+		alone: "This host's master has modules of your own below extension_modules or module_dirs, but any master may answer minions.",
+		fix: "Run 'salt-run saltutil.sync_all' on every master for modules that are in file_roots, copy others to the same place on every master, " +
+			"and restart the salt-masters.",
+	},
 	"passphrase": {
 		message: "Some masters have a passphrase for the key of a git remote and others have not: these cannot read what it protects.",
 		fix: "Set passphrase, below the remote in gitfs_remotes, winrepo_remotes or ext_pillar, or gitfs_passphrase, git_pillar_passphrase or " +
@@ -127,6 +134,7 @@ func OwnOf(cfg *Config, replicated bool) Own {
 	own.addAutosign(cfg, r)
 	own.addReactions(cfg, r)
 	own.gitKeys(cfg, r)
+	own["modules"] = r.modulesDigest(cfg)
 	if cherryPySessions(cfg) {
 		own["rest_cherrypy"] = "on"
 	}

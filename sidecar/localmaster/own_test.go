@@ -123,6 +123,8 @@ func TestMastersOwn(t *testing.T) {
 		"on/a.sls": "a", "id": "key", "id.pub": "key",
 		"repo/.git": "gitdir: elsewhere", "repo/states/top.sls": "", "with/formulas/apache/.git/HEAD": "ref",
 		"deep/a/b/c/.git/HEAD": "ref", "etc/.git/HEAD": "ref", "etc/.etckeeper": "", "etc/salt/top.sls": "",
+		"mods/pillar/vars.py": "a", "mods/pillar/__pycache__/vars.pyc": "b", "mods/engines/e.py": "c",
+		"mods2/pillar/vars.py": "a", "mods2/engines/e.py": "d", "mods3/tops/vars.py": "a",
 		"pki/master_sign.pem": signingKey(t), "pki2/master_sign.pem": signingKey(t),
 	})
 	if err := os.Symlink(filepath.Join(dir, "repo/states"), filepath.Join(dir, "link")); err != nil {
@@ -192,7 +194,10 @@ func TestMastersOwn(t *testing.T) {
 		"cherrypy on one": {"rest_cherrypy: {port: 8000}\n", "", "rest_cherrypy", ""},
 		"without sessions": {"rest_cherrypy: {enable_sessions: false}\n", "rest_cherrypy: {enable_sessions: false}\n", "",
 			""},
-		"git": {at("file_roots: {base: [DIR/git]}\n"), at("file_roots: {base: [DIR/git]}\n"), "git", "git"},
+		"the same modules": {at("extension_modules: DIR/mods\n"), at("module_dirs: [DIR/mods2]\n"), "modules", ""},
+		"modules on one":   {at("extension_modules: DIR/mods\n"), "", "modules", "modules"},
+		"other modules":    {at("extension_modules: DIR/mods\n"), at("extension_modules: DIR/mods3\n"), "modules", "modules"},
+		"git":              {at("file_roots: {base: [DIR/git]}\n"), at("file_roots: {base: [DIR/git]}\n"), "git", "git"},
 		"git above": {at("file_roots: {base: [DIR/repo/states]}\n"), at("file_roots: {base: [DIR/repo/states]}\n"), "git",
 			"git"},
 		"git above, by a link": {at("pillar_roots: {base: [DIR/link]}\n"), at("pillar_roots: {base: [DIR/link]}\n"), "git", "git"},

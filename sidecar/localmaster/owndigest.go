@@ -97,6 +97,28 @@ func (r *boundedReader) dirDigest(dir string) string {
 	return r.digestAll(dir, names)
 }
 
+// servingModules are kinds of modules of the site's own that decide what minions and commands get. Others, such as
+// engines, may be on one master on purpose.
+var servingModules = []string{"auth", "fileserver", "modules", "pillar", "renderers", "returners", "runners", "sdb", "serializers",
+	"tokens", "tops", "utils", "wheel"}
+
+// modulesDigest is a digest of these modules, without those that packages bring along.
+func (r *boundedReader) modulesDigest(cfg *Config) string {
+	var all []string
+	for _, kind := range servingModules {
+		for _, dir := range ModuleDirs(cfg, "", kind) {
+			switch sum := r.dirDigest(dir); sum {
+			case "":
+			case tooMuch, unreadable:
+				return sum
+			default:
+				all = append(all, kind+" "+sum)
+			}
+		}
+	}
+	return digestOf([]byte(strings.Join(all, "\n")))
+}
+
 // globDigest is a digest of the files that a glob finds.
 func (r *boundedReader) globDigest(glob string) string { return r.digestAll("", pyGlob(glob)) }
 
