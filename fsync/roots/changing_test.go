@@ -49,7 +49,7 @@ func TestSettle_FileChangesWhileRead(t *testing.T) {
 	a.write("top.sls", "base: {}\n")
 	w.await("b has the other file", func() bool { return b.has("top.sls", "base: {}\n") })
 	w.await("a says why", func() bool {
-		return says(a, `"restless.log" changes whenever it is read; the cluster's version remains`)
+		return says(a, `"restless.log" changes while it is read; the cluster's version remains`)
 	})
 	stop()
 	w.await("b has the file that rests", func() bool { return !b.lacks("restless.log") })

@@ -90,6 +90,7 @@ type edits struct {
 	changes []Change
 	more    int
 	tooMuch bool              // is removed from some slot
+	adopted bool              // nobody has what was in files that are empty
 	before  map[SlotName]Hash // the slots that changed, as they were
 	lost    map[SlotName]bool // those that have lost files
 }
@@ -100,7 +101,10 @@ func (s *Store) edits(env string, found bool) (*edits, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &edits{objects: tree.Memory{}, before: map[SlotName]Hash{}, lost: map[SlotName]bool{}}
+	e := &edits{
+		objects: tree.Memory{}, before: map[SlotName]Hash{}, lost: map[SlotName]bool{},
+		adopted: s.adopted > 0 && s.base.Number == s.adopted,
+	}
 	for _, st := range s.slots {
 		if st.unavailable != "" || env != "" && st.Name.Env != env {
 			continue
@@ -156,7 +160,7 @@ func (s *Store) countAll(root tree.Root, e *edits) error {
 func (e *edits) compare(o tree.Objects, slot SlotName, from, to Hash) error {
 	return tree.Diff(o, from, to, func(c tree.Change) error {
 		switch {
-		case c.To == nil && c.From.Type != tree.Dir, isEmptied(c):
+		case c.To == nil && c.From.Type != tree.Dir, isEmptied(c) && !e.adopted:
 			e.stats.Removed++
 		case c.To != nil:
 			e.stats.Changed++

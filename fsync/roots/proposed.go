@@ -133,7 +133,7 @@ func (s *Store) adoptLost(head Revision) bool {
 	s.log.Warn("no other node has files of a revision that was made here before this machine stopped: the state on the disk counts",
 		"revision", rev.Number)
 	s.becomes(*own, rev.Number)
-	s.dirty = true
+	s.adopted, s.dirty = rev.Number, true
 	return true
 }
 

@@ -43,7 +43,7 @@ func TestApply_LocalFileKeepsChanging(t *testing.T) {
 			})
 			stop := keepChanging(t, a.path("d/restless.log"))
 			w.await("a waits for it no longer", func() bool {
-				return says(a, `"d/restless.log" changes whenever it is read; it stays as`)
+				return says(a, `"d/restless.log" changes while it is read; the cluster's version remains`)
 			})
 			c.edit(b)
 			b.write("f", "of b")

@@ -76,6 +76,7 @@ type disk struct {
 type author struct {
 	boot      string     // the machine's run
 	lostSince time.Time  // since when no node has what this disk has lost
+	adopted   uint64     // the revision of which that was lost for good
 	proposed  []proposed // the last one is the newest
 	found     uint64     // the head when this node started
 }

@@ -194,7 +194,7 @@ func TestStatus_AfterMembershipChanges(t *testing.T) {
 	}
 	out, err := first.Remove(t.Context(), adminapi.RemoveRequest{Node: "b", NoWait: true}, quiet)
 	if next := strings.Join(out.Next, "\n"); err != nil || !strings.Contains(next, "saltclusterctl haproxy") ||
-		!strings.Contains(next, "removes its vote") {
+		!strings.Contains(next, "still removing its vote") {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	eventually(t, "b knows", gone(second))

@@ -476,7 +476,7 @@ func TestEmpty_WaitsForReturns(t *testing.T) {
 				n.follow(t)
 				last := ""
 				newTestCluster(n).Empty(t.Context(), "m1", func(_, message string, _ ...int) { last = message })
-				if got := strings.HasPrefix(last, "not all returns that it keeps were handed over"); got != c.waits {
+				if got := strings.HasPrefix(last, "not all of the returns that it keeps were handed over"); got != c.waits {
 					t.Errorf("the last message is %q", last)
 				}
 				n.wantPhase(t, Drained)

@@ -22,7 +22,7 @@ func TestLevelKnown(t *testing.T) {
 		want string
 	}{
 		{"all", map[node.ID]gossip.Member{"b": newer, "c": newer}, 0, ""},
-		{"an older one", map[node.ID]gossip.Member{"b": newer, "c": older}, time.Hour, "of c does not know"},
+		{"an older one", map[node.ID]gossip.Member{"b": newer, "c": older}, time.Hour, "the saltclusterd of c is too old"},
 		{"one that is down", map[node.ID]gossip.Member{"b": newer, "c": down}, time.Hour, ""},
 		{"one that was not seen yet", map[node.ID]gossip.Member{"b": newer}, time.Second,
 			"which version of saltclusterd runs on c"},

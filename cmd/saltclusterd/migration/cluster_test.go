@@ -47,7 +47,7 @@ func TestSteps_Behind(t *testing.T) {
 		{"consensus", func(l *Lag) { l.CaughtUp = func() bool { return false } }, "catching up"},
 		{"master", func(l *Lag) { l.MasterProblem = func() string { return "it is down" } }, "it is down"},
 		{"keys", func(l *Lag) { l.KeysSynced = func(uint64) bool { return false } }, "key files"},
-		{"roots", func(l *Lag) { l.RootsPending = func() string { return "3 files" } }, "roots up to date: 3 files"},
+		{"roots", func(l *Lag) { l.RootsPending = func() string { return "3 files" } }, "file and pillar roots: 3 files"},
 	} {
 		s := newSteps(t, host)
 		test.change(&s.c.Lag)
@@ -94,7 +94,7 @@ func TestBegin_Refused(t *testing.T) {
 	}{
 		{"unknown step", shared, "sideways", `there is no step "sideways"`, adminapi.CodeInvalid},
 		{"no share", isolated, adminapi.MigrateCopy, "m1 shares no file system", adminapi.CodeRefused},
-		{"another step", busy, adminapi.MigrateSwitch, "m1 is at work: copy", adminapi.CodeBusy},
+		{"another step", busy, adminapi.MigrateSwitch, "m1 is running: copy", adminapi.CodeBusy},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := newSteps(t, test.host).Begin(t.Context(), adminapi.MigrateRequest{Step: test.step})

@@ -54,7 +54,7 @@ func TestRecoverer_RecoverPlan(t *testing.T) {
 		"majority lost": {change: func(*Recoverer, *Membership) {}},
 		"a witness":     {func(r *Recoverer, _ *Membership) { r.cfg.Options.Cluster.Witness = true }, "witness"},
 		"not on the roster": {
-			func(r *Recoverer, _ *Membership) { r.cfg.Self = "m9" }, "not on the roster",
+			func(r *Recoverer, _ *Membership) { r.cfg.Self = "m9" }, "not in the member list",
 		},
 		"with a leader": {
 			func(_ *Recoverer, m *Membership) {
@@ -64,7 +64,7 @@ func TestRecoverer_RecoverPlan(t *testing.T) {
 		},
 		"during an election": {
 			func(_ *Recoverer, m *Membership) { m.Alive = func(id node.ID) bool { return id != "m3" } },
-			"2 of 3 voters are there",
+			"2 of 3 voters answer",
 		},
 	} {
 		r, m := newRecoverer(t)

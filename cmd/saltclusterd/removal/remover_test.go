@@ -139,7 +139,7 @@ func TestVerbs_Remove(t *testing.T) {
 		},
 		"a witness": {request: adminapi.RemoveRequest{Node: "w1"}, says: "on w1: stop saltclusterd", emptied: true},
 		"without waiting": {
-			request: adminapi.RemoveRequest{Node: "m2", NoWait: true}, says: "the leader still removes its vote", emptied: true,
+			request: adminapi.RemoveRequest{Node: "m2", NoWait: true}, says: "the leader is still removing its vote", emptied: true,
 		},
 		"itself": {request: adminapi.RemoveRequest{Node: "m1"}, says: "on m1: stop saltclusterd", emptied: true},
 		"a leader that finds no successor": {

@@ -59,11 +59,11 @@ func TestWatch_Run(t *testing.T) {
 		"a member of a leader": {answer: peer.Standing{Rev: 200, Generation: 7}},
 		"without a leader": {
 			change: func(l *fakeLog) { l.leader = "" }, answer: peer.Standing{Rev: 200, Generation: 7},
-			reason: "this node was removed from the cluster, m3 says", asked: 2,
+			reason: "this node was removed from the cluster, according to m3", asked: 2,
 		},
 		"after a recovery": {
 			change: func(l *fakeLog) { l.leader = "" }, answer: peer.Standing{Rev: 1, Generation: 8},
-			reason: "recovered without this node, m3 says", asked: 2,
+			reason: "recovered without this node, according to m3", asked: 2,
 		},
 		"by members that are behind": {
 			change: func(l *fakeLog) { l.leader = "" }, answer: peer.Standing{Rev: 100, Generation: 7}, asked: 18,

@@ -23,10 +23,10 @@ func TestDescribeFirstOf(t *testing.T) {
 		"a directory is not there": {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: gone}, ""},
 		"not scanned yet":          {roots.Status{Mode: roots.ModeAuto}, "they are being read"},
 		"nothing is there":         {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full[:1]}, ""},
-		"not proposed yet":         {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full}, "3 files are read"},
+		"not proposed yet":         {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full}, "3 files have been read"},
 		"a file never rests": {
 			roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full, Problems: []string{"x.log changes"}},
-			"3 files are read; x.log changes",
+			"3 files have been read; x.log changes",
 		},
 		"cannot be read":      {roots.Status{Mode: roots.ModeAuto, Problems: []string{"x"}}, "x"},
 		"there is a revision": {roots.Status{Mode: roots.ModeAuto, LastScan: looked, Slots: full, Head: 1}, ""},

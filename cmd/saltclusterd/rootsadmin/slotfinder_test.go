@@ -81,7 +81,7 @@ func TestFindSlots(t *testing.T) {
 		},
 		"other backends": {
 			"fileserver_backend: [git, roots]\nfile_roots: {base: [DIR/a]}\npillar_roots: {base: [DIR/p]}",
-			"file:base:0 /a\npillar:base:0 /p", []string{"gitfs serves is not replicated"},
+			"file:base:0 /a\npillar:base:0 /p", []string{"fileserver backend gitfs are not replicated"},
 		},
 		"without roots": {
 			"fileserver_backend: [gitfs]\nfile_roots: {base: [DIR/a]}\npillar_roots: {base: [DIR/p]}",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,13 +17,14 @@ import (
 // fakeLog is the log of a leader, m1, with a member m2.
 type fakeLog struct {
 	*state.State
-	voters  []node.ID // that raft sends the log to
+	voters  atomic.Pointer[[]node.ID] // that raft sends the log to
 	changed chan struct{}
 }
 
 func newFakeLog(t *testing.T) *fakeLog {
 	t.Helper()
-	l := &fakeLog{State: state.New(), voters: []node.ID{"m1", "m2"}, changed: make(chan struct{}, 1)}
+	l := &fakeLog{State: state.New(), changed: make(chan struct{}, 1)}
+	l.voters.Store(&[]node.ID{"m1", "m2"})
 	apply(t, l.State, initCommand(t))
 	apply(t, l.State, state.MemberAdd{ID: "m2", Addr: "10.0.0.2:4520", Fingerprint: strings.Repeat("2", 64), Weight: 100})
 	apply(t, l.State, state.LevelSet{Level: state.LevelSeeds, Audit: state.Audit{At: time.Now().UnixMilli()}})
@@ -30,7 +32,7 @@ func newFakeLog(t *testing.T) *fakeLog {
 	return l
 }
 
-func (l *fakeLog) Status() consensus.Status              { return consensus.Status{Voters: l.voters} }
+func (l *fakeLog) Status() consensus.Status              { return consensus.Status{Voters: *l.voters.Load()} }
 func (l *fakeLog) CaughtUp() bool                        { return true }
 func (l *fakeLog) Barrier(context.Context) error         { return nil }
 func (l *fakeLog) Watch(context.Context) <-chan struct{} { return l.changed }
@@ -65,11 +67,11 @@ func (l *fakeLog) decide(t *testing.T, cmd state.Command) {
 }
 
 // runDuty runs a duty of the leader in a bubble of synctest.
-func runDuty(t *testing.T, l *fakeLog, duty func(*Secrets, context.Context), moving *bool) {
+func runDuty(t *testing.T, l *fakeLog, duty func(*Secrets, context.Context), moving *atomic.Bool) {
 	s := NewSecrets(SecretsConfig{
 		Membership: Membership{Self: "m1", Log: l, Alive: func(node.ID) bool { return true },
 			Logger: slog.New(slog.DiscardHandler)},
-		Moving: func() bool { return moving != nil && *moving },
+		Moving: func() bool { return moving != nil && moving.Load() },
 		Revisions: func(context.Context, []state.Member) map[node.ID]uint64 {
 			return map[node.ID]uint64{"m1": l.View().Rev()}
 		},
@@ -118,7 +120,9 @@ func TestSecrets_AfterRemoval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, moving := newFakeLog(t), name == "seed"
+				l := newFakeLog(t)
+				var moving atomic.Bool
+				moving.Store(name == "seed")
 				number := func() uint64 {
 					if name == "seed" {
 						return l.View().Seeds().Current.N
@@ -138,10 +142,10 @@ func TestSecrets_AfterRemoval(t *testing.T) {
 				check("nobody was removed", first)
 				apply(t, l.State, state.MemberRemove{ID: "m2"})
 				check("the removed member gets the log", first)
-				l.voters = []node.ID{"m1"}
-				if moving {
+				l.voters.Store(&[]node.ID{"m1"})
+				if moving.Load() {
 					check("minions are being moved", first)
-					moving = false
+					moving.Store(false)
 				}
 				check("it gets the log no more", first+1)
 				check("and once is enough", first+1)
