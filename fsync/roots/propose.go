@@ -90,7 +90,7 @@ type edits struct {
 	changes []Change
 	more    int
 	tooMuch bool              // is removed from some slot
-	adopted bool              // nobody has what was in files that are empty
+	adopted bool              // what was in files that are empty is on no node
 	before  map[SlotName]Hash // the slots that changed, as they were
 	lost    map[SlotName]bool // those that have lost files
 }

@@ -379,7 +379,7 @@ func testBadUpgrades(t *testing.T, c *lab.Cluster) {
 	stop := pinging(ctx, n, c.IDs())
 	pid := n.Daemon.PID()
 	for fault, reason := range map[string]string{
-		"dies": "has ended", "panics": "has ended", "hangs": "said nothing", "refuses": "it does not like this",
+		"dies": "has ended", "panics": "has ended", "hangs": "sent nothing", "refuses": "it does not like this",
 	} {
 		res, err := n.Daemon.Ctl(ctx, "upgrade", "--binary", badProgram(t, n, fault))
 		labtest.Must(t, err)

@@ -81,7 +81,7 @@ func (s *oldSide) runTakeover(ctx context.Context) (adminapi.Outcome, error) {
 
 // rehearseStart is checkProgram, and has the new program bind what it would listen on after the end of this process.
 func (s *oldSide) rehearseStart(ctx context.Context) error {
-	s.progress("check", "checking the configuration and the listeners with "+s.binary+"")
+	s.progress("check", "checking the configuration and the listeners with "+s.binary)
 	// A node without a cluster lists too much, which the other program does not try either.
 	had, err := json.Marshal(s.cfg.Listens())
 	if err != nil {
