@@ -26,7 +26,8 @@ var (
 
 // IsDiskError says whether an error means that a disk takes nothing now, rather than that something is wrong with what
 // was to be written: it is full or over quota, read-only, damaged or gone, or the server of a share has forgotten the
-// handle or does not answer. Another program on this host would fail in the same way.
+// handle or does not answer. Another program on this host would fail in the same way. It is for errors of files: some
+// of these are errors of connections as well.
 func IsDiskError(err error) bool { return isAny(err, wholeDisk) || isAny(err, onePlace) }
 
 // IsWholeDiskError says whether such an error is certainly not that of one directory.

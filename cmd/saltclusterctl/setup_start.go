@@ -91,8 +91,9 @@ func (st starter) take(step adopt.Step) error {
 			err = awaitDaemon(ctx, client)
 		}
 	case adopt.UpgradeDaemon:
-		_, err = upgradeDaemon(ctx, client, st.e.OpenClient(st.c), adminapi.UpgradeRequest{Timeout: startTimeout},
-			bar.ShowStep)
+		next := st.e.OpenClient(st.c)
+		defer next.Close()
+		_, err = upgradeDaemon(ctx, client, next, adminapi.UpgradeRequest{Timeout: startTimeout}, bar.ShowStep)
 	case adopt.Bootstrap:
 		_, err = client.Bootstrap(ctx, adminapi.BootstrapRequest{Wait: true, Timeout: startTimeout}, bar.ShowStep)
 	case adopt.Join:

@@ -43,7 +43,9 @@ func runUpgrade(c *cli.Context, e *console.Env) error {
 		if !c.Bool("wait") {
 			return client.Upgrade(ctx, r, p)
 		}
-		return upgradeDaemon(ctx, client, e.OpenClient(c), r, p)
+		next := e.OpenClient(c)
+		defer next.Close()
+		return upgradeDaemon(ctx, client, next, r, p)
 	})
 }
 
