@@ -86,6 +86,8 @@ func (st starter) take(step adopt.Step) error {
 	defer bar.EndBar()
 	var err error
 	switch step.Kind {
+	case adopt.OpenRoot:
+		err = console.RunCommand(ctx, step.Args...)
 	case adopt.StartDaemon:
 		if err = st.e.RunService(ctx, step.Command); err == nil {
 			err = awaitDaemon(ctx, client)

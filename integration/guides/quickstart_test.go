@@ -8,8 +8,8 @@ import (
 
 const (
 	// mostCommands is how many commands a newcomer types for the quickstart. It may become smaller.
-	mostCommands = 19
-	// onAllNodes is how many hosts take the commands that are not run here: the package, and the owner of the roots.
+	mostCommands = 16
+	// onAllNodes is how many hosts take the command that is not run here: the package's.
 	onAllNodes = 3
 )
 

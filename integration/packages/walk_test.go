@@ -42,6 +42,7 @@ func newWalk(t *testing.T) *walk {
 	for _, h := range w.nodes {
 		h.setUpPackagedSalt()
 	}
+	w.nodes[2].sh("rm -r /srv/salt /srv/pillar") // no package of Salt creates them
 	t.Cleanup(func() {
 		for _, h := range w.nodes {
 			if t.Failed() {
@@ -96,7 +97,8 @@ func TestWalk(t *testing.T) {
 		h.sh("apt-get install -y " + h.deb(oldVersion))
 	}
 	has := m1.sh("saltclusterctl setup --check --node m1 --cluster-id production")
-	m1.has(has, "nothing was changed", "the user salt may not write there", "chown -R salt: /srv/salt", "3 connected now")
+	m1.has(has, "nothing was changed", "the user salt may not write there", "1. chown -R salt: /srv/pillar",
+		"2. chown -R salt: /srv/salt", "3 connected now")
 	m1.has(m1.sh("saltclusterctl setup --yes --start --node m1 --cluster-id production; saltclusterctl status --check"),
 		"leader m1")
 	m1.has(m1.sh("saltclusterctl setup"), "nothing is left to do")
@@ -108,7 +110,6 @@ func TestWalk(t *testing.T) {
 			" --file /root/token >/dev/null 2>&1; cat /root/token; rm /root/token")
 		h.sh("umask 077; echo '" + token + "' > /root/token")
 		if id == "m3" { // as the quickstart has it; m2 takes one step after the other
-			h.sh("chown -R salt: /srv/salt /srv/pillar")
 			h.has(h.sh("saltclusterctl setup --yes --start --token-file /root/token --join 10.99.0.11 --node m3 "+
 				"--cluster-id production"),
 				"m3  10.99.0.13")
@@ -125,11 +126,11 @@ func TestWalk(t *testing.T) {
 		m1.has(h.fails("saltclusterctl doctor"), "chown -R salt: /srv/salt")
 		h.sh("chown -R salt: /srv/salt /srv/pillar")
 	}
-	m1.sh("chown -R salt: /srv/salt /srv/pillar")
 	for _, h := range w.nodes {
 		h.await(3*time.Minute, "a healthy node",
 			"saltclusterctl status --check && saltclusterctl members --wide | grep -c 'voter .* yes$' | grep -q 3")
 		w.answer(h, "3")
+		h.await(time.Minute, "the states of m1", "grep -q base /srv/salt/top.sls && test $(stat -c %U /srv/salt) = salt")
 	}
 
 	w.balance(m1, "--check")

@@ -79,7 +79,7 @@ func (h *host) look(status *adminapi.Status) *Site {
 	s, err := Look(h.t.Context(), Asked{
 		Own: h.path("etc/salt/saltclusterd"), Master: h.path("etc/salt/master"), Command: h.path("bin/salt-master"),
 		Node: "m1",
-		Proc: h.path("proc"),
+		Proc: h.path("proc"), Srv: h.path("srv"),
 	}, status)
 	if err != nil {
 		h.t.Fatal(err)
@@ -130,6 +130,50 @@ func TestSetup_RootsNotWritable(t *testing.T) {
 	h.write("etc/salt/saltclusterd", "cluster_roots_sync: 'off'\n")
 	if got := text(h.look(nil).Plan().Checks); strings.Contains(got, "permissions") {
 		t.Errorf("roots that are left alone:\n%s", got)
+	}
+}
+
+// What opens a root, or creates it, is the first step, but only below /srv and where nobody else works.
+func TestSetup_RootSteps(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, whose directories the salt-master's user may not write in")
+	}
+	h := newHost(t, "")
+	if err := os.Chmod(h.dir, 0o755); err != nil { // else its mode decides about what is below it
+		t.Fatal(err)
+	}
+	states, pillar, other := h.path("srv/salt"), h.path("srv/pillar"), h.path("usr/share/states")
+	h.write("srv/salt/top.sls", "base: {}")
+	h.write("usr/share/states/top.sls", "base: {}")
+	h.write("etc/salt/master.d/site.conf", fmt.Sprintf(
+		"user: nobody\nfile_roots: {base: [%s, %s, %s]}\npillar_roots: {base: [%s]}\n", states, other, h.path("srv/spm/salt"), pillar))
+	steps := func(status *adminapi.Status) (commands []string) {
+		t.Helper()
+		for _, step := range h.look(status).Plan().Steps {
+			if step.Kind != OpenRoot {
+				break
+			}
+			commands = append(commands, strings.Join(step.Args, " "))
+		}
+		return commands
+	}
+	chown := "chown -R nobody: " + states
+	create := "install -d -o nobody -g nogroup " + pillar
+	if got := steps(nil); !slices.Equal(got, []string{chown, create}) {
+		t.Errorf("%q", got)
+	}
+	if got := steps(serving()); !slices.Equal(got, []string{chown}) {
+		t.Errorf("a member: %q", got)
+	}
+	h.write("srv/salt/.git/HEAD", "ref")
+	if got := steps(nil); !slices.Equal(got, []string{create}) {
+		t.Errorf("a repository: %q", got)
+	}
+	if err := os.Chown(h.path("srv"), 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if got := steps(nil); len(got) > 0 {
+		t.Errorf("who can create it: %q", got)
 	}
 }
 

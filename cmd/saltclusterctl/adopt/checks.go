@@ -20,6 +20,7 @@ import (
 	"saltclusterd/cmd/saltclusterctl/keyset"
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/gossip/node"
+	"saltclusterd/paths"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -29,6 +30,7 @@ type checks struct {
 	site          *Site
 	node, cluster string
 	found         []doctor.Finding
+	rootSteps     []Step
 	moved         []keyset.Key // from the directory of Salt's own cluster, where the salt-master's lacks some of them
 }
 
@@ -68,7 +70,31 @@ func (c *checks) checkRoots() {
 			"neither the salt-master nor saltclusterd can start as that user", "set the option user to a user that exists")
 		return
 	}
-	c.found = append(c.found, doctor.Roots(who, rootDirs(s.Master), s.Own.Roots.Ignore)...)
+	found := doctor.Roots(who, rootDirs(s.Master), s.Own.Roots.Ignore)
+	c.found = append(c.found, found...)
+	if s.UID != 0 {
+		return
+	}
+	for _, f := range found {
+		if f.Command != nil && paths.Within(f.Where, s.Asked.Srv) {
+			c.addRootStep(f.Command, "lets saltclusterd install there, as the user "+who.Name+", what other nodes have")
+		}
+	}
+	if s.isMember() {
+		return
+	}
+	for _, dir := range rootDirs(s.Master) {
+		if !paths.Within(dir, s.Asked.Srv) {
+			continue
+		}
+		if command := doctor.CreateRootCommand(who, dir); command != nil {
+			c.addRootStep(command, "the user "+who.Name+" may not create it, and other nodes may have files there")
+		}
+	}
+}
+
+func (c *checks) addRootStep(command []string, why string) {
+	c.rootSteps = append(c.rootSteps, Step{Kind: OpenRoot, Command: strings.Join(command, " "), Args: command, Why: why})
 }
 
 // lookupAccount finds a user by name.

@@ -47,7 +47,8 @@ func InspectMaster(e *console.Env, c *cli.Context) (*Site, error) {
 // readAsked reads the command line. The socket is found by what it says from then on.
 func readAsked(e *console.Env, c *cli.Context) (Asked, error) {
 	a := Asked{Own: e.ConfigPath(c), Command: c.String("salt-master"), Node: c.String("node"),
-		ClusterID: c.String("cluster-id"), Join: c.String("join"), Proc: "/proc"}
+		ClusterID: c.String("cluster-id"), Join: c.String("join"), Proc: "/proc",
+		Srv: "/srv"}
 	if dir := c.String("config-dir"); dir != "" {
 		dir, err := filepath.Abs(dir)
 		if err != nil {

@@ -32,6 +32,7 @@ type Asked struct {
 	ClusterID string
 	Join      string // a member of the cluster that this node is to join; empty: it founds one
 	Proc      string // /proc
+	Srv       string // /srv: packages have no files there, so setup may change who owns a root in it
 }
 
 // Site is what was found on this host.

@@ -27,7 +27,8 @@ type StepKind int
 
 // The kinds of steps, in the order in which they are taken.
 const (
-	StartDaemon StepKind = iota
+	OpenRoot StepKind = iota
+	StartDaemon
 	UpgradeDaemon
 	Bootstrap
 	Join
@@ -40,7 +41,7 @@ type Step struct {
 	Command string // as it is typed
 	Why     string
 	Token   bool     // of a Join: neither a secret nor a token is configured
-	Args    []string // of RestartMaster: master_restart_command; nil: the service manager restarts it
+	Args    []string // of OpenRoot: the command; of RestartMaster: master_restart_command, nil: the service manager restarts it
 }
 
 // File is one that is to be written.
@@ -96,7 +97,7 @@ func (s *Site) Plan() Plan {
 		return p
 	}
 	p.Files = append(append(append(p.Files, s.ownFiles(p.Node, p.ClusterID)...), s.nativeFiles(c.moved)...), dropIn...)
-	p.Steps = s.nextSteps(len(p.Files) > 0, len(dropIn) > 0)
+	p.Steps = append(c.rootSteps, s.nextSteps(len(p.Files) > 0, len(dropIn) > 0)...)
 	for _, step := range p.Steps {
 		p.Next = append(p.Next, step.Command+": "+step.Why)
 	}

@@ -24,6 +24,8 @@ type Finding struct {
 	What  string `json:"what"`            // a sentence
 	Why   string `json:"why,omitempty"`   // what happens because of it
 	Next  string `json:"next,omitempty"`  // what to type or to write
+	// Command is the whole of what to type, where that is one command that takes nothing from anybody else; else nil.
+	Command []string `json:"-"`
 }
 
 // Report is the answer of all looks.

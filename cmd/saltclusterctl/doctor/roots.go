@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,13 +43,35 @@ func Roots(who Account, dirs, ignore []string) []Finding {
 		if l.closed > 1 {
 			what += fmt.Sprintf(", nor in %d more directories of %s", l.closed-1, target)
 		}
-		out = append(out, Finding{
+		f := Finding{
 			Check: "permissions", Level: Warn, Where: l.first, What: what,
 			Why:  "saltclusterd runs as the salt-master's user: edits made on other nodes are not installed here, and this node stays behind",
 			Next: l.adviceText() + "; or set cluster_roots_sync: 'off' if another program fills it on each node",
-		})
+		}
+		if l.belongsToRoot() && l.closed == 1+l.below {
+			f.Command = l.chownCommand()
+		}
+		out = append(out, f)
 	}
 	return out
+}
+
+// CreateRootCommand returns the command that creates a root for a user who cannot create it; nil: it exists, the user
+// can, or the directory above it does not exist either.
+func CreateRootCommand(who Account, dir string) []string {
+	if _, err := os.Lstat(dir); who.UID == 0 || !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	above := filepath.Dir(dir)
+	info, err := os.Stat(above)
+	if err != nil {
+		return nil
+	}
+	st, isUnix := info.Sys().(*syscall.Stat_t)
+	if !isUnix || !who.cannotWrite(above, st, info.Mode().Perm()) {
+		return nil
+	}
+	return []string{"install", "-d", "-o", who.Name, "-g", who.mainGroup(), dir}
 }
 
 // rootLook is a look at one root.
@@ -114,8 +138,8 @@ func (l *rootLook) adviceText() string {
 	text, opened := openingCommand(l.who, l.first, l.st), 1
 	switch {
 	case text != "":
-	case l.st.Uid == 0 && !l.others:
-		text, opened = fmt.Sprintf("chown -R %s: %s", l.who.Name, l.first), 1+l.below
+	case l.belongsToRoot():
+		text, opened = strings.Join(l.chownCommand(), " "), 1+l.below
 	default: // it keeps its owner: git, for one, refuses to work in a directory of another user
 		text = fmt.Sprintf("chgrp %s %s; chmod g+wx %s", l.who.mainGroup(), l.first, l.first)
 	}
@@ -124,6 +148,14 @@ func (l *rootLook) adviceText() string {
 	}
 	return text
 }
+
+// belongsToRoot says whether the first directory that is closed belongs to root, with all that is in it: nobody edits
+// there as another user, or as a member of a group.
+func (l *rootLook) belongsToRoot() bool {
+	return l.st.Uid == 0 && !l.others && openingCommand(l.who, l.first, l.st) == ""
+}
+
+func (l *rootLook) chownCommand() []string { return []string{"chown", "-R", l.who.Name + ":", l.first} }
 
 // openingCommand is what lets a user write in a directory that belongs to it or to a group that edits there, empty when
 // it does not.
