@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -77,11 +76,11 @@ func readSecret(e *console.Env, file string) (adminapi.Secret, error) {
 		}
 		return checkedSecret(s.Reveal())
 	}
-	data, err := io.ReadAll(io.LimitReader(e.Stdin, console.MaxSecret))
+	text, err := e.ReadSecret("secret: ")
 	if err != nil {
 		return "", fmt.Errorf("read the secret from standard input: %w", err)
 	}
-	return checkedSecret(string(data))
+	return checkedSecret(text)
 }
 
 func checkedSecret(s string) (adminapi.Secret, error) {

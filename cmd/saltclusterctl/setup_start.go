@@ -43,7 +43,7 @@ func newStarter(e *console.Env, c *cli.Context, steps []adopt.Step) (starter, er
 	if st.token, err = readToken(e, c.String("token-file")); err != nil || st.token != "" || !steps[i].Token {
 		return st, err
 	}
-	text, err := e.ReadLine(c, "token for this node (on a member, saltclusterctl token create prints one): ")
+	text, err := e.AskSecret("token for this node (on a member, saltclusterctl token create prints one): ")
 	if err != nil {
 		return st, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -178,11 +177,10 @@ func readToken(e *console.Env, file string) (adminapi.Secret, error) {
 			return "", nil
 		}
 	case "-":
-		data, err := io.ReadAll(io.LimitReader(e.Stdin, console.MaxSecret))
-		if err != nil {
+		var err error
+		if text, err = e.ReadSecret("token: "); err != nil {
 			return "", fmt.Errorf("read the token from standard input: %w", err)
 		}
-		text = string(data)
 	default:
 		s, err := config.ReadSecretFile(file)
 		if err != nil {

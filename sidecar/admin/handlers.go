@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"saltclusterd/sidecar/adminapi"
@@ -133,7 +134,11 @@ func toError(err error) *adminapi.Error {
 	case ok:
 		return &adminapi.Error{Code: e.Code, Message: err.Error(), Hint: e.Hint}
 	case errors.Is(err, context.DeadlineExceeded):
-		return adminapi.Errorf(adminapi.CodeTimeout, "", "timed out: %v", err)
+		message := "saltclusterd did not answer in time"
+		if step := strings.TrimSuffix(err.Error(), context.DeadlineExceeded.Error()); step != "" {
+			message = "timed out: " + strings.TrimSuffix(step, ": ")
+		}
+		return adminapi.Errorf(adminapi.CodeTimeout, "see its log: journalctl -u saltclusterd", "%s", message)
 	case errors.Is(err, errClosed), errors.Is(err, context.Canceled):
 		return adminapi.Errorf(adminapi.CodeUnavailable, "", "%v", err)
 	default:

@@ -55,7 +55,10 @@ func TestErrorsKeepCodeAndHint(t *testing.T) {
 			"no majority"},
 		{"wrapped", fmt.Errorf("ask m2: %w", adminapi.Errorf(adminapi.CodeRefused, "look", "no")), adminapi.CodeRefused,
 			"look", "ask m2: no"},
-		{"late", fmt.Errorf("ask m2: %w", context.DeadlineExceeded), adminapi.CodeTimeout, "", "timed out: ask m2"},
+		{"late", fmt.Errorf("ask m2: %w", context.DeadlineExceeded), adminapi.CodeTimeout,
+			"see its log: journalctl -u saltclusterd", "timed out: ask m2"},
+		{"late itself", context.DeadlineExceeded, adminapi.CodeTimeout, "see its log: journalctl -u saltclusterd",
+			"saltclusterd did not answer in time"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

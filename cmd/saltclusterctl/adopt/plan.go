@@ -40,8 +40,9 @@ type Step struct {
 	Kind    StepKind
 	Command string // as it is typed
 	Why     string
-	Token   bool     // of a Join: neither a secret nor a token is configured
-	Args    []string // of OpenRoot: the command; of RestartMaster: master_restart_command, nil: the service manager restarts it
+	Token   bool // of a Join: neither a secret nor a token is configured
+	// Args is the command of OpenRoot, and master_restart_command of RestartMaster; nil: the service manager restarts it.
+	Args []string
 }
 
 // File is one that is to be written.

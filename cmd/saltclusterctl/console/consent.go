@@ -21,7 +21,7 @@ func (e *Env) AskConsent(c *cli.Context, question string) error {
 	if c.Bool("yes") {
 		return nil
 	}
-	answer, err := e.readAnswer(c, question+" [y/N] ")
+	answer, err := e.ask(c, question+" [y/N] ")
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (e *Env) ConsentByName(c *cli.Context, what, name string) error {
 	if c.Bool("yes") {
 		return nil
 	}
-	answer, err := e.readAnswer(c, fmt.Sprintf("type %s (%s) to continue: ", what, Clean(name)))
+	answer, err := e.ask(c, fmt.Sprintf("type %s (%s) to continue: ", what, Clean(name)))
 	if err != nil {
 		return err
 	}
@@ -46,20 +46,17 @@ func (e *Env) ConsentByName(c *cli.Context, what, name string) error {
 	return nil
 }
 
-// ReadLine asks for a line. Without a terminal it returns an empty one.
-func (e *Env) ReadLine(c *cli.Context, question string) (string, error) {
-	if !e.terminal {
-		return "", nil
-	}
-	return e.readAnswer(c, question)
-}
-
-func (e *Env) readAnswer(c *cli.Context, question string) (string, error) {
-	if !e.terminal {
+// ask asks a question at the terminal.
+func (e *Env) ask(c *cli.Context, question string) (string, error) {
+	if e.terminal == nil {
 		return "", Usagef("repeat the command with --yes",
 			"%s asks before it changes anything, and there is no terminal to ask at; nothing was changed",
 			commandName(c))
 	}
+	return e.readAnswer(question)
+}
+
+func (e *Env) readAnswer(question string) (string, error) {
 	fmt.Fprint(e.Stderr, question)
 	line, err := bufio.NewReader(io.LimitReader(e.Stdin, MaxSecret)).ReadString('\n')
 	if err != nil && err != io.EOF {
@@ -72,6 +69,3 @@ func (e *Env) reportCancelled() error {
 	fmt.Fprintln(e.Stderr, "Cancelled.")
 	return SilentError(ExitError)
 }
-
-// maxSecret bounds what is read of standard input, in bytes.
-const MaxSecret = 4 << 10

@@ -20,13 +20,12 @@ import (
 
 // Env is the world outside: what a verb may read and write.
 type Env struct {
-	Stdin  io.Reader
-	Stdout io.Writer
-	Stderr io.Writer
-	Getenv func(string) string
-	Colour bool // stdout is a terminal that wants colours
-	// terminal: whoever types can be asked.
-	terminal bool
+	Stdin    io.Reader
+	Stdout   io.Writer
+	Stderr   io.Writer
+	Getenv   func(string) string
+	Colour   bool             // stdout is a terminal that wants colours
+	terminal *os.File         // stdin; nil: questions cannot be asked
 	width    int              // columns of the terminal that stderr is; 0: it is none, or one that cannot draw
 	services wording.Services // that commands in hints are for
 	columns  int              // where lines of stdout are wrapped; 0: nowhere
@@ -43,7 +42,7 @@ func SystemEnv() *Env {
 	colour := isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return &Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Colour: colour,
-		terminal: isTerminal(os.Stdin), width: widthOf(os.Stderr), columns: columnsOf(os.Stdout, os.Getenv("COLUMNS")),
+		terminal: terminalOf(os.Stdin), width: widthOf(os.Stderr), columns: columnsOf(os.Stdout, os.Getenv("COLUMNS")),
 		services: wording.HostServices(), WorkFactor: usualWorkFactor,
 	}
 }
@@ -72,6 +71,14 @@ func widthOf(f *os.File) int {
 		return int(size.Col)
 	}
 	return 80
+}
+
+// terminalOf is f if it is a terminal, else nil.
+func terminalOf(f *os.File) *os.File {
+	if isTerminal(f) {
+		return f
+	}
+	return nil
 }
 
 func isTerminal(f *os.File) bool {

@@ -149,8 +149,8 @@ func (l *rootLook) adviceText() string {
 	return text
 }
 
-// belongsToRoot says whether the first directory that is closed belongs to root, with all that is in it: nobody edits
-// there as another user, or as a member of a group.
+// belongsToRoot says whether root owns the first directory that is closed, and all that is in it, and no group may
+// write there.
 func (l *rootLook) belongsToRoot() bool {
 	return l.st.Uid == 0 && !l.others && openingCommand(l.who, l.first, l.st) == ""
 }
