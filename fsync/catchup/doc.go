@@ -1,18 +1,18 @@
-// Package catchup brings a node that joins or comes back up to what the cluster has, before it serves anybody.
+// Package catchup brings a node that joins or comes back up to date with the cluster before it serves minions.
 //
 // Vocabulary:
 //
-//   - part: one sort of state, as minion keys or jobs. All parts catch up at the same time, independently.
-//   - pull: what a part does with one peer: it asks what it lacks, and fetches that. All that has arrived stays, so a
-//     pull that was cut off, by a broken connection or the end of either process, resumes with the rest at any peer.
-//   - await: for a part that finds its own peers; it only reports its progress.
+//   - part: one kind of state, such as minion keys or jobs. All parts catch up at the same time, independently.
+//   - pull: one exchange between a part and one peer: the part asks what it lacks and fetches it. Data that arrived are
+//     kept, so a pull that was cut off resumes with the rest, at any peer.
+//   - await: what a part has instead of a pull if it finds its own peers; it only reports its progress.
 //   - starved: a part that waits for something that only a peer can give it.
-//   - given up: a part that got nothing for so long that waiting longer would only keep minions from being served. It
-//     continues by its own means afterwards, and the log says what it lacks.
+//   - given up: a part that has received nothing for so long that waiting longer would only keep minions from being
+//     served. It continues on its own afterwards, and the log says what it lacks.
 //
-// In: the parts, and the peers in the order in which they are to be asked (Config). Out: Status, at any time.
+// In: the parts, and the peers in the order in which to ask them (Config). Out: Status, at any time.
 //
-// Promises: Run ends. A part that makes progress is waited for; one that makes none is given up after
-// Config.StallTimeout, or after Config.AloneTimeout when no peer is there that could give it anything, unless it is
-// Needed. A peer that does not answer costs Config.Silence, then the next one is asked.
+// Promises: Run ends. It waits for a part that makes progress, and gives up one that makes none after
+// Config.StallTimeout, or after Config.AloneTimeout without a peer to fetch from, unless the part is Needed. A peer
+// that does not answer costs Config.Silence; then the next one is asked.
 package catchup

@@ -1,49 +1,55 @@
-// Package datacache gives every master of the cluster what one of them has cached of a minion: grains and pillar, which
-// targeting by -G, -I and -C reads, and the mine, which minions ask for by mine.get.
+// Package datacache replicates what one master has cached about a minion to all masters: grains and pillar, which
+// targeting by -G, -I and -C reads, and the mine, which minions read with mine.get.
 //
-// A stock master writes them when it carries out _pillar (salt/master.py AESFuncs._pillar) or _mine, _mine_delete and
-// _mine_flush (salt/daemons/masterapi.py RemoteFuncs), into its own cachedir only: 3006 and 3007 into
-// minions/<id>/data.p and mine.p, 3008 into grains/<id>.p, pillar/<id>[:<pillarenv>].p and mine/<id>.p. This package
-// reads those files after such a request and in scans, sends what is new to all other members, and writes what they
-// send in the layout of its own master. It owns no other file than those, and its tables in the state directory. Mines
-// it also changes itself, when sidecar/mines answers such a request without the master (Change).
+// A stock master writes these files when it carries out _pillar (salt/master.py AESFuncs._pillar), or _mine,
+// _mine_delete and _mine_flush (salt/daemons/masterapi.py RemoteFuncs), and only into its own cachedir: 3006 and 3007
+// into minions/<id>/data.p and mine.p, 3008 into grains/<id>.p, pillar/<id>[:<pillarenv>].p and mine/<id>.p. This
+// package reads the files after such a request and in scans, sends new content to all other members, and writes what
+// they send in the layout of its own master. It owns these files and its tables in the state directory, and no others.
+// It also changes mines itself when sidecar/mines answers a request without the master (Change).
 //
 // Vocabulary:
 //
-//   - kind: what a Store carries, grains with pillars or mines. Each has a Store, so that they do not race.
-//   - data: what there is of one kind of one minion. The msgpack bytes are carried verbatim, including the minions
-//     that may read a mine (allow_tgt); only the wrapping differs by layout.
-//   - news: data on disk that are not those the table knows. A mine that is sent again as it was is news, too: on a
-//     master on which it was cleared since the last scan it has to be again.
-//   - stamp: when news were found, on the cluster's hybrid clock. Later stamps win. Data found at the start bear the
-//     time of their file; files written here get the time of their stamp, so that a lost table does no harm.
-//   - table: stamp and hash, per minion, of what is on disk.
-//   - life: of an id, from when it has got a key until that is deleted. Data of an earlier life do not count as data,
-//     whatever the key.
-//   - gone: of a mine that was flushed. The table keeps it, so that it does not come back from a node that was away.
-//   - part: a record with more pillars than a 3006 or 3007 master has a place for, as such a node holds it.
-//   - digest: a table's ids and stamps, sent to a peer, which answers with the data that have later stamps.
+//   - kind: what a Store replicates, either grains with pillars, or mines. Each kind has a Store of its own, so they do
+//     not race.
+//   - data: the content of one kind for one minion. The msgpack bytes are carried verbatim, including the minions that
+//     may read a mine (allow_tgt); only the wrapping depends on the layout.
+//   - news: data on disk that differ from the table. A mine that is sent again unchanged is news as well: it has to
+//     come back on a master on which it was cleared since the last scan.
+//   - stamp: when news were found, on the cluster's hybrid clock. Later stamps win. Data found at the start have the
+//     time of their file as stamp. Files written here get the time of their stamp, so losing a table does no harm.
+//   - table: stamp and hash of what is on disk, for each minion.
+//   - life: the time from the moment an id gets a key until that key is deleted. Data of an earlier life do not count,
+//     even if the key is the same.
+//   - gone: marks a mine that was flushed. The table keeps the mark, so that the mine does not come back from a node
+//     that was away.
+//   - part: one piece of a record with more pillars than a 3006 or 3007 master has files for, as it is stored on such a
+//     node.
+//   - digest: the ids and stamps of a table, sent to a peer, which answers with the data that have later stamps.
 //
-// Promises: data are taken for minions with an accepted key only, gathered under that very key; what was received is
-// never announced as news; a file appears whole or not at all; a peer that was away gets what it lacks; memory is
-// bounded by ids, not by data: files above 64 KiB are read by two at a time, and held beyond that in one body for each
-// peer, in four that peers send and in a change of a large mine, of which there is one; a deleted key takes the
-// minion's data with it on every node, unless the master has preserve_minion_cache. When Spread returns in time, the
-// members that can be reached have what it was called for.
+// Promises: only data of minions with an accepted key are accepted, gathered under that very key; received data are
+// never announced as news; a file appears whole or not at all; a peer that was away gets what it lacks. Memory is
+// bounded by the number of ids, not by the size of data: at most two files above 64 KiB are read at a time, and such
+// content is held only in one body for each peer, in four bodies that peers send, and in one change of a large mine.
+// Deleting a key deletes the minion's data on every node, unless the master has preserve_minion_cache. When Spread
+// returns in time, all reachable members have the data.
 //
-// All writes of one minion's mine go to one node (sidecar/router), which reads, changes and writes it, itself or by its
-// master: two that did so at once would lose entries. Changes of one mine wait for each other as long as their requests
-// last; minions share 64 turns, so some also wait for another minion's changes. When a master writes the mine during a
-// change, the change starts over.
+// All writes of one minion's mine go to one node (sidecar/router), which reads, changes and writes the mine, itself or
+// through its master: two nodes that did so at the same time would lose entries. Changes of one mine wait for each
+// other as long as their requests last. Minions share 64 locks, so some also wait for another minion's changes. If the
+// master writes the mine during a change, the change starts over.
 //
-// Limits: grains and pillars that an operator clears on one master (salt-run cache.clear_all) come back from the
-// others; a mine that is cleared is cleared everywhere, unless its directory goes with it. One that the master's own
-// code removes comes back when, between that and Spread, data of it arrive that were sent before. A record without a
-// pillar does not remove the one a master has. A pillar that 3006 or 3007 compiled for a pillarenv is not known to be
-// for one. A 3008 master may answer minions from its cached pillars (pillar_cache: True), and one of another master may
-// be older than what was asked for: the caller has it rendered anew then (Config.PillarComes).
-// 3008's resource_grains are not carried: minions register their resources with every 3008 master. When this process is
-// killed within the microseconds in which it has a file of the master's under another name, and the master has just
-// written that, this write is lost: the next start removes what has such names. On a file system that cannot exchange
-// files, a write of the master in the same microseconds is also lost.
+// Limits:
+//
+//   - Grains and pillars that an operator clears on one master (salt-run cache.clear_all) come back from the others. A
+//     mine that is cleared is cleared everywhere, unless its directory is removed as well. A mine that the master's own
+//     code removes comes back if data of it that were sent before arrive between the removal and Spread.
+//   - A record without a pillar does not remove the pillar a master has. A pillar that 3006 or 3007 compiled for a
+//     pillarenv cannot be recognised as such.
+//   - A 3008 master may answer minions from its cached pillars (pillar_cache: True), and a pillar from another master
+//     may be older than what was asked for. The caller then has it rendered again (Config.PillarComes).
+//   - resource_grains of 3008 are not replicated: minions register their resources with every 3008 master.
+//   - If this process is killed within the microseconds in which it has a file of the master under another name, and
+//     the master wrote that file just before, this write is lost: the next start removes files with such names. On a
+//     file system that cannot exchange files, a write of the master in the same microseconds is lost as well.
 package datacache

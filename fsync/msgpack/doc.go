@@ -1,6 +1,6 @@
-// Package msgpack looks into the maps that stock masters keep in files, as far as it takes to put the same bytes into
+// Package msgpack inspects the maps that stock masters keep in files, as far as is needed to copy their bytes into
 // another file: where a value begins and ends, and what the keys of a map are. It decodes nothing else.
 //
-// In comes what a master or a peer wrote; it may be anything. Promises: no recursion, no memory by what a header says,
-// and what is passed on are slices of what came in.
+// In: bytes that a master or a peer wrote, which are not trusted. Promises: no recursion, and no memory is allocated on
+// the word of a header; the results are slices of the input.
 package msgpack
