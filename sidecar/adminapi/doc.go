@@ -6,8 +6,8 @@
 // and imports no other package of ours, so the daemon, saltclusterctl and any
 // other tool may import it.
 //
-// In: method calls with a context. Out: the daemon's own words, either a value
-// or an *Error (the daemon answered and said no) or an *UnreachableError (no
+// In: method calls with a context. Out: the daemon's answer, either a value
+// or an *Error (the daemon refused or failed) or an *UnreachableError (no
 // daemon could be asked).
 //
 // Promises: every call is bounded by its context and by a reply-size limit;

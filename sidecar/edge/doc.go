@@ -1,17 +1,17 @@
-// Package edge is where minions touch us: the 4506 side (ReqEdge, with zeromq a
+// Package edge serves the connections of minions: the 4506 side (ReqEdge, with zeromq a
 // ROUTER to their REQ and DEALER sockets) and the 4505 side (PubEdge, a PUB to
 // their SUB sockets). Above it are only whole message bodies; below it are
 // netconn, which accepts, reads, cuts and hands over connections of any
 // transport, budget, which bounds what they cost, front, which terminates TLS,
 // and the transports, zmtp, tcpframe and wsframe.
 //
-// In: TCP connections of anybody. Out: Requests to a ReqHandler, which may
+// In: TCP connections from any client. Out: Requests to a ReqHandler, which may
 // answer later and from anywhere; Publications to every subscriber.
 //
 // # How a connection is served
 //
 // One goroutine per connection reads with a pooled buffer which it holds only
-// while there is something to read; what is incomplete stays in the
+// while there is something to read; incomplete input stays in the
 // connection's decoder. Output is written at once, without blocking, by the
 // goroutine that produces it. Only while a socket is full does the connection
 // have a second goroutine, which waits for room. So an idle connection costs a
@@ -22,8 +22,8 @@
 //
 // The first byte of a connection, behind a load balancer's header, shows its
 // transport (openings). From then on a reqWire or subWire turns its bytes into
-// requests, subscriptions and names; it puts a head in front of replies, and an
-// encoding says how a publication looks. All else is the same for all.
+// requests, subscriptions and names, and puts a head in front of replies. An
+// encoding defines the form of a publication. All else is the same for all.
 //
 // With Salt's tcp transport requests are pipelined and answered in any order,
 // and a subscriber gets everything until Identify knows its minion: then it
@@ -32,27 +32,27 @@
 // connection to 4506 is closed a while after its request was answered.
 //
 // A connection that begins with TLS goes through package front, which hands
-// back what is said inside.
+// back the decrypted bytes.
 //
 // # How a publication travels
 //
 // It is encoded once for each transport in use, into the append-only feed of
 // its generation and transport. A
 // subscriber is a cursor into that feed. A few shard workers walk their
-// subscribers and write to each, with one system call, everything it has not
-// got yet, so that bursts batch by themselves and memory does not grow with
+// subscribers and write to each, with one system call, everything it lacks.
+// So bursts are sent in batches, and memory does not grow with
 // the number of subscribers. A subscriber whose socket is full drops out of
-// the walk and follows at its own pace; one that falls further behind than
-// PubConfig.QueueMessages or QueueBytes is cut. The feed has no references
-// counted: parts that no cursor points to any more are garbage.
+// the walk and continues at its own pace; one that falls further behind than
+// PubConfig.QueueMessages or QueueBytes is cut. The feed counts no
+// references: parts that no cursor points to any more are garbage.
 //
 // # Promises
 //
 //   - a reply goes to the connection its request came from and nowhere else;
-//   - replies and publications are never torn or repeated, nor reordered, but
-//     for one: with Salt's tcp transport a publication for some minions may
-//     come later to a subscriber whose socket is full;
-//   - no peer makes another one wait: a peer that is slow, silent or hostile
+//   - replies and publications are never torn, repeated or reordered, with one
+//     exception: with Salt's tcp transport a publication for some minions may
+//     reach a subscriber late if its socket is full;
+//   - no peer delays another one: a peer that is slow, silent or hostile
 //     costs memory up to the configured limits, and is cut with a netconn.Reason
 //     that is counted and (rate-limited) logged;
 //   - Publish waits for nothing but the edge's own workers.

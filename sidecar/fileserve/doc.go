@@ -1,12 +1,11 @@
 // Package fileserve answers what minions ask the file server of a stock salt-master for the roots backend: chunks of
-// files, hashes, lists of files, directories and links, environments. Python is not needed for it, nor that the master
-// is up.
+// files, hashes, lists of files, directories and links, environments. Neither Python nor a running master is needed.
 //
 // In: the decrypted load of a request and the master's effective options. Out: the msgpack that a stock master would
 // seal for the minion, or ErrForward: this request is the master's own.
 //
 // The model is salt/fileserver/__init__.py:Fileserver, salt/fileserver/roots.py, salt/utils/verify.py:clean_path and
-// salt/master.py:AESFuncs. Of 3006, 3007 and 3008 they differ in what they log only (and 3008 can run them in threads,
+// salt/master.py:AESFuncs. In 3006, 3007 and 3008 they differ only in what they log (and 3008 can run them in threads,
 // master_async_mworker, with the same results), so there is one model for all versions:
 //
 //   - find_file: absolute paths and "../" are not found; an environment that is not configured is __env__'s if that
@@ -15,19 +14,22 @@
 //     without, their end must be inside of the same root.
 //   - lists: os.walk of each root, together; kept for fileserver_list_cache_time (20 s) in
 //     cachedir/file_lists/roots/<env>.p. These files are read and written here, too: minions and the master's own
-//     Python see the same list, and what removes the files (salt-run fileserver.clear_file_list_cache, a change of the
-//     roots) is obeyed at once.
+//     Python see the same list, and removing the files (by salt-run fileserver.clear_file_list_cache, or a change of
+//     the roots) takes effect at once.
 //   - an exception in Python is answered with "", a file that is not found with the empty values of each command.
 //
-// A request is forwarded unless it is of the shape that minions send and its answer is certain: other backends that
-// might have the file, "?" queries and "|" escapes in paths, wrong types, names that are not UTF-8 (Python fails to
-// pack them), files that lead to where this process sees something else than the master (Settings.Hidden), that
-// cannot be read, or whose content is not as long as their size says (/proc), disks that do not answer; hashes for
-// which a stock master finds no place, because the name would be too long; chunks of files in roots written with ".."
-// behind a link, where a stock master finds one file and serves another. Native gives the reason if a configuration
-// rules all of it out.
+// A request is forwarded unless it has the form that minions send and its answer is certain. Forwarded are therefore:
 //
-// Intended differences, all of them:
+//   - requests for files that another backend may have; "?" queries and "|" escapes in paths; wrong types; names that
+//     are not UTF-8 (Python fails to pack them);
+//   - files that resolve to a place that looks different to this process than to the master (Settings.Hidden), that
+//     cannot be read, or that are not as long as their size says (/proc); disks that do not answer;
+//   - hashes that a stock master cannot store, because the name would be too long;
+//   - chunks of files in roots written with ".." behind a link, where a stock master finds one file and serves another.
+//
+// Native gives the reason if a configuration rules out all answers.
+//
+// All intended differences:
 //
 //   - Hashes are kept by device, inode, size, mtime and ctime in memory; a stock master keeps them by mtime in
 //     cachedir/roots/hash, and gives an old hash when a file changed while its mtime did not.
@@ -44,9 +46,9 @@
 //
 // Promises: nothing outside of what a stock master would serve is read; without fileserver_followsymlinks a file is
 // opened by a walk that cannot leave its root, even if directories are renamed at the same time. Minions that ask
-// together cost one reading and one hashing. Memory is bounded (Limits), so are the files held open, and the threads
-// that wait for a disk: when it does not answer, the request is forwarded. Content that was read while it was younger
-// than a file system's clock can tell is not kept.
+// together cost one reading and one hashing. Memory is bounded (Limits), and so are the open files and the threads that
+// wait for a disk: when it does not answer, the request is forwarded. Content that was read so soon after a change that
+// the file system's times cannot show another one is not kept.
 //
 // Vocabulary is Salt's: saltenv, path, loc, chunk, rel. A version is one content of a file, by identity. A pin keeps a
 // version readable for the transfers that began with it.

@@ -1,3 +1,3 @@
-// Package once recognises loads of minions that have come before, byte for byte: each holds a nonce, so that they are
-// one request that took two ways, or a replay. It keeps a bounded number of them, by hash, in memory.
+// Package once recognises loads of minions that have arrived before, byte for byte. Each load holds a nonce, so equal
+// loads are one request that took two paths, or a replay. The package keeps a bounded number of their hashes in memory.
 package once

@@ -1,9 +1,10 @@
-// Package saltlog writes into saltclusterd's log what a stock master writes into its own about requests that
-// saltclusterd carries out in its place, in the same words: rules of monitoring systems and of fail2ban go by them.
+// Package saltlog writes to saltclusterd's log what a stock master writes to its own about requests that saltclusterd
+// now carries out. The wording is the same, because rules of monitoring systems and of fail2ban depend on it.
 //
-// In: a sign-in or a return that was taken, one that was refused, a second return of a minion for one job that says
-// something else than the first. Out: log lines, and the minions of which the last happened lately, for status.
+// In: sign-ins and returns that were accepted or refused, and second returns of a minion for one job that differ from
+// the first. Out: log lines, and for status the minions with recent second returns.
 //
-// What a stock master says at the level info is said only while the local master's log has that level: a line for each
-// return is much. Its warnings are always said, one in a minute for each minion. A leaf; safe for concurrent use.
+// Messages that a stock master logs at level info are logged only while the local master's log has that level, because
+// a line for each return is a lot. Its warnings are always logged, at most one a minute for each minion. A leaf; safe
+// for concurrent use.
 package saltlog

@@ -1,8 +1,8 @@
-// Package netconn is the life of a connection of a minion in any transport: accepted, named by a load balancer, read,
-// cut for a Reason, frozen and handed to another process.
+// Package netconn manages the life of a minion's connection in any transport: it is accepted, named by a load balancer,
+// read, cut for a Reason, or frozen and handed to another process.
 //
-// In: TCP connections of anybody, through a Listener. Out: Conn, which the engines of package edge embed and to which
-// they add a transport. The memory and the places that connections share are package budget's.
+// In: TCP connections from any client, through a Listener. Out: Conn, which the engines of package edge embed and
+// extend with a transport. Package budget has the memory and the places that connections share.
 //
 // Promises:
 //
