@@ -311,7 +311,7 @@ func serve(args []string) error {
 		return errors.New("usage: serve req|pub|tls PORT")
 	}
 	if args[0] == "tls" {
-		return serveTLS("127.0.0.1:" + args[1])
+		return serveTLS("127.0.0.1:"+args[1], minionSides()[3])
 	}
 	ctx, addrs := context.Background(), []string{"127.0.0.1:" + args[1]}
 	if args[0] == "req" {

@@ -96,7 +96,7 @@ func (b *bench) transports(ctx context.Context) error {
 			}
 			req[i][0].add(rate)
 			req[i][1].add(cpu)
-			if rate, cpu, kib, err := p.follow(ctx, n); err != nil {
+			if rate, cpu, kib, err := p.follow(ctx, "pub", n); err != nil {
 				return fmt.Errorf("publications with %s: %w", p.name, err)
 			} else {
 				pub[i][0].add(rate)
@@ -214,11 +214,11 @@ func (p minionSide) ask(ctx context.Context, n int, span time.Duration) (rate, c
 	return float64(done.Load()) / took.Seconds(), used / float64(done.Load()), err
 }
 
-// follow returns how many deliveries per second n subscribers get, the server's CPU for each in µs, and its memory for
-// each of them while nothing is published, in KiB.
-func (p minionSide) follow(ctx context.Context, n int) (rate, cpu, kib float64, err error) {
+// follow returns how many deliveries per second n subscribers of a kind of server get, the server's CPU for each in µs,
+// and its memory for each of them while nothing is published, in KiB.
+func (p minionSide) follow(ctx context.Context, kind string, n int) (rate, cpu, kib float64, err error) {
 	const count, size = burstBytes / 1024, 1024
-	srv, port, err := server(ctx, "", "pub", true)
+	srv, port, err := server(ctx, "", kind, true)
 	if err != nil {
 		return 0, 0, 0, err
 	}

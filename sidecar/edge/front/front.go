@@ -10,6 +10,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -80,22 +81,26 @@ func (f *Front) withTurns(cfg *tls.Config) *tls.Config {
 	return with
 }
 
-// Divert takes a connection over, from which begun was read, and returns the link that stands for it. network is what
-// its peer shares turns with. When it fails the connection is the caller's still. Divert does not wait for the peer.
+// Divert takes over a connection, which has a descriptor, and from which begun was read. It returns the link that
+// stands for the connection. network is what its peer shares turns with. If Divert fails, the connection is still the
+// caller's. Divert does not wait for the peer.
 func (f *Front) Divert(conn net.Conn, begun []byte, network netip.Addr) (*Link, error) {
 	cfg := f.config()
 	if cfg == nil {
 		return nil, ErrNotServed
 	}
+	raw, err := conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("raw connection: %w", err)
+	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("socket pair: %w", err)
 	}
-	for _, fd := range fds {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, pairBuffer)
-	}
+	_ = unix.SetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_SNDBUF, pairBuffer)
 	l := &Link{front: f, peer: conn, edge: os.NewFile(uintptr(fds[0]), "minion"),
 		local: os.NewFile(uintptr(fds[1]), "edge")}
+	l.out = output{peer: conn, raw: raw, wg: &f.wg, room: make(chan struct{}, 1)}
 	l.ctx, l.cancel = context.WithTimeout(context.Background(), f.cfg.HandshakeTimeout)
 	l.begun = &begunConn{Conn: conn, link: l, begun: append([]byte(nil), begun...), network: network, room: maxHandshake}
 	l.tls = tls.Server(l.begun, f.withTurns(cfg))
@@ -107,7 +112,7 @@ func (f *Front) Divert(conn net.Conn, begun []byte, network netip.Addr) (*Link, 
 // Wait returns when all connections have ended, which those who hold links bring about.
 func (f *Front) Wait() { f.wg.Wait() }
 
-// pairBuffer is how many bytes, about, the kernel keeps on the way from the front to the edge, and back.
+// pairBuffer is how many bytes, about, the kernel keeps on the way from the front to the edge.
 const pairBuffer = 32 << 10
 
 // maxHandshake is how many bytes a peer may say until hands are shaken. A minion with a chain of certificates says some
@@ -117,15 +122,16 @@ const maxHandshake = 64 << 10
 var errHandshake = errors.New("a handshake of too many bytes")
 
 // begunConn is a connection of which something was read. Until hands are shaken it bounds what is read, and has a turn
-// from before a signature until the bytes with it are to be sent.
+// from before a signature until the bytes with it are to be sent. Afterwards no Write waits.
 type begunConn struct {
 	net.Conn
 	link    *Link
 	begun   []byte
 	network netip.Addr
 
-	room   int // for more of the handshake; negative: hands are shaken
+	room   int // for more of the handshake
 	turned bool
+	shaken atomic.Bool
 }
 
 func (c *begunConn) Read(b []byte) (n int, err error) {
@@ -134,7 +140,7 @@ func (c *begunConn) Read(b []byte) (n int, err error) {
 		if c.begun = c.begun[n:]; len(c.begun) == 0 {
 			c.begun = nil
 		}
-	} else if n, err = c.Conn.Read(b); c.room < 0 {
+	} else if n, err = c.Conn.Read(b); c.shaken.Load() {
 		return n, err
 	}
 	if c.room -= n; c.room < 0 {
@@ -145,9 +151,17 @@ func (c *begunConn) Read(b []byte) (n int, err error) {
 }
 
 func (c *begunConn) Write(b []byte) (int, error) {
+	if c.shaken.Load() {
+		return c.link.out.write(b)
+	}
 	c.giveTurn() // a peer that reads nothing keeps no turn
 	return c.Conn.Write(b)
 }
+
+// SetWriteDeadline does nothing. crypto/tls calls it when it announces the end, which then has CloseTimeout.
+func (c *begunConn) SetWriteDeadline(time.Time) error { return nil }
+
+func (c *begunConn) Close() error { return c.link.out.close() }
 
 func (c *begunConn) takeTurn() error {
 	if c.turned {
@@ -173,7 +187,7 @@ func (l *Link) handshake() error {
 	if err := l.tls.HandshakeContext(context.Background()); err != nil {
 		return fmt.Errorf("TLS handshake: %w", err)
 	}
-	l.begun.room = -1
+	l.begun.shaken.Store(true)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {

@@ -1,17 +1,22 @@
 package front
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"reflect"
+	"syscall"
 	"testing"
 	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 )
 
@@ -94,12 +99,116 @@ func TestEnd(t *testing.T) {
 				if err := tls.Client(client, ca.Client("")).Handshake(); err != nil {
 					t.Fatal(err)
 				}
-				_ = l.Edge().SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
-				_, _ = l.Edge().Write(make([]byte, 64<<20)) // which is not read
+				awaitReady(t, l)
+				if _, err := l.Write(make([]byte, 64<<20)); err != syscall.EAGAIN { // which is not read
+					t.Fatal(err)
+				}
 			}
 			_ = l.Edge().Close()
 			l.End(c.discard)
 			f.Wait()
 		})
 	}
+}
+
+// awaitReady waits until hands are shaken.
+func awaitReady(t *testing.T, l *Link) {
+	t.Helper()
+	patience.WaitFor(t, "hands are shaken", func() bool {
+		_, err := l.Write()
+		return err == nil
+	})
+}
+
+// TestLink_Write writes more than sockets hold, in buffers of many sizes, to a peer that reads nothing until the write
+// deadline has passed. Then it gets all of it, in order, and an end that TLS announces.
+func TestLink_Write(t *testing.T) {
+	ca := tlstest.NewCA(t, "authority")
+	f := New(Config{TLS: func() *tls.Config { return ca.Server(tls.NoClientCert) }})
+	server, client := tcpPair(t)
+	l, err := f.Divert(server, nil, netip.Addr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := tls.Client(client, ca.Client(""))
+	if err := inside.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	awaitReady(t, l)
+	all := make([]byte, 16<<20)
+	for i := range all {
+		all[i] = byte(i>>8 ^ i)
+	}
+	rest := all
+	write := func() bool {
+		for len(rest) > 0 {
+			var bufs [][]byte
+			for left := rest; len(left) > 0 && len(bufs) < 5; {
+				size := min(1<<(3*len(bufs)+4), len(left)) // 16 bytes to 64 KiB
+				bufs, left = append(bufs, left[:size]), left[size:]
+			}
+			n, err := l.Write(bufs...)
+			rest = rest[n:]
+			switch {
+			case err == syscall.EAGAIN:
+				return false
+			case err != nil:
+				t.Error(err)
+				return true
+			}
+		}
+		return true
+	}
+	_ = l.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+	if err := l.WriteWhenReady(write); err != os.ErrDeadlineExceeded || len(rest) == 0 {
+		t.Fatalf("%v, with %d bytes left", err, len(rest))
+	}
+	_ = l.SetWriteDeadline(time.Time{})
+	got := make(chan []byte)
+	go func() {
+		b, err := io.ReadAll(inside)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- b
+	}()
+	if err := l.WriteWhenReady(write); err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Edge().Close()
+	l.End(false)
+	if !bytes.Equal(<-got, all) {
+		t.Error("not what was written")
+	}
+	if _, err := l.Write([]byte("more")); err != net.ErrClosed {
+		t.Errorf("after the end: %v", err)
+	}
+	f.Wait()
+}
+
+// TestOutput_Bounded: what crypto/tls answers a peer that reads nothing costs no more than maxOutput.
+func TestOutput_Bounded(t *testing.T) {
+	ca := tlstest.NewCA(t, "authority")
+	f := New(Config{TLS: func() *tls.Config { return ca.Server(tls.NoClientCert) }})
+	server, client := tcpPair(t)
+	l, err := f.Divert(server, nil, netip.Addr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tls.Client(client, ca.Client("")).Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	awaitReady(t, l)
+	for n := 0; err == nil && n < 1<<30; n += recordRoom {
+		_, err = l.out.write(make([]byte, recordRoom)) // as for a key update
+	}
+	if err != errOutput {
+		t.Error(err)
+	}
+	if _, err := l.Write([]byte("more")); err != errOutput {
+		t.Errorf("the edge is told %v", err)
+	}
+	_ = l.Edge().Close()
+	l.End(true)
+	f.Wait()
 }

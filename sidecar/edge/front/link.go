@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"saltclusterd/nowait"
+	"saltclusterd/signal"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,6 +27,7 @@ type Link struct {
 	peer   net.Conn   // below TLS
 	begun  *begunConn // between the two
 	tls    *tls.Conn
+	out    output          // what crypto/tls says to the peer
 	edge   *os.File        // the edge's end of the local stream
 	local  *os.File        // the front's end
 	ctx    context.Context // of the handshake
@@ -33,6 +35,8 @@ type Link struct {
 
 	identity atomic.Pointer[Identity]
 	failed   atomic.Pointer[error]
+
+	until atomic.Int64 // the edge's write deadline in Unix nanoseconds; 0: none
 
 	mu    sync.Mutex
 	ready bool // hands were shaken
@@ -67,6 +71,7 @@ func (l *Link) End(discard bool) {
 	l.cancel()
 	if l.ready && !discard {
 		_ = l.peer.SetWriteDeadline(time.Now().Add(l.front.cfg.CloseTimeout))
+		_ = l.tls.Close()
 		return
 	}
 	nowait.Control(l.peer, func(fd int) {
@@ -82,7 +87,7 @@ func (l *Link) SetUnreadTimeout(d time.Duration) {
 	})
 }
 
-// serve shakes hands and starts what carries the bytes, in goroutines whose stacks have not grown for a handshake.
+// serve shakes hands and starts what reads, in a goroutine whose stack has not grown for a handshake.
 func (l *Link) serve() {
 	defer l.front.wg.Done()
 	err := l.handshake()
@@ -94,14 +99,14 @@ func (l *Link) serve() {
 	}
 	i := identityOf(l.tls.ConnectionState())
 	l.identity.Store(&i)
-	l.front.wg.Add(2)
+	l.front.wg.Add(1)
 	go l.sendRequests()
-	go l.sendReplies()
 }
 
 // sendRequests carries what the peer says to the edge.
 func (l *Link) sendRequests() {
 	defer l.front.wg.Done()
+	defer l.local.Close()
 	room := make([]byte, upRoom)
 	for {
 		n, err := l.tls.Read(room)
@@ -112,7 +117,6 @@ func (l *Link) sendRequests() {
 		}
 		if err != nil {
 			l.note(err)
-			nowait.Control(l.local, func(fd int) { _ = unix.Shutdown(fd, unix.SHUT_WR) })
 			return
 		}
 	}
@@ -131,52 +135,94 @@ func (l *Link) note(err error) {
 // upRoom is how much is read at a time of what a peer says. An idle connection keeps it.
 const upRoom = 4 << 10
 
-// downRoom is how much is read at a time of what the edge says: as much as a TLS record has at most.
-const downRoom = 16 << 10
+// recordRoom is as much as a TLS record has at most.
+const recordRoom = 16 << 10
 
-var downRooms = sync.Pool{New: func() any { return new([downRoom]byte) }}
+var recordRooms = sync.Pool{New: func() any { return new([recordRoom]byte) }}
 
-// sendReplies carries what the edge says to the peer, and closes the connection at the end of either.
-func (l *Link) sendReplies() {
-	defer l.front.wg.Done()
-	defer l.local.Close()
-	defer l.tls.Close()
-	raw, err := l.local.SyscallConn()
-	if err != nil {
-		return
+// Write takes as much of bufs as there is room for, without waiting, and sends what it has taken. EAGAIN comes with the
+// number of bytes taken before. Only one Write may be called at a time.
+func (l *Link) Write(bufs ...[]byte) (n int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.ended:
+		return 0, net.ErrClosed
+	case !l.ready:
+		return 0, syscall.EAGAIN
 	}
+	var small *[recordRoom]byte
+	for rest := (buffers{list: bufs}); len(rest.list) > 0; {
+		if full, err := l.out.full(); err != nil {
+			return n, err
+		} else if full {
+			return n, syscall.EAGAIN
+		}
+		record := rest.take(recordRoom)
+		if len(record) < recordRoom && len(rest.list) > 0 { // small buffers share a record
+			if small == nil {
+				small = recordRooms.Get().(*[recordRoom]byte)
+				defer recordRooms.Put(small)
+			}
+			record = append(small[:0], record...)
+			for len(record) < recordRoom && len(rest.list) > 0 {
+				record = append(record, rest.take(recordRoom-len(record))...)
+			}
+		}
+		if _, err := l.tls.Write(record); err != nil {
+			return n, err
+		}
+		n += len(record)
+	}
+	return n, nil
+}
+
+// buffers is what is left of a list of buffers.
+type buffers struct {
+	list [][]byte
+	off  int // in the first one
+}
+
+// take takes up to n bytes of the first one.
+func (b *buffers) take(n int) []byte {
+	first := b.list[0][b.off:]
+	if n < len(first) {
+		b.off += n
+		return first[:n]
+	}
+	b.list, b.off = b.list[1:], 0
+	return first
+}
+
+// WriteWhenReady calls write now and whenever there is room again, until it returns true. It fails when the write
+// deadline passes. Only one may be called at a time.
+func (l *Link) WriteWhenReady(write func() (done bool)) error {
 	for {
-		room, n, err := receive(raw)
-		if n > 0 {
-			_, err = l.tls.Write(room[:n])
+		var passed <-chan time.Time
+		if until := l.until.Load(); until != 0 {
+			left := time.Until(time.Unix(0, until))
+			if left <= 0 {
+				return os.ErrDeadlineExceeded
+			}
+			passed = time.After(left)
 		}
-		if room != nil {
-			downRooms.Put(room)
+		if write() {
+			return nil
 		}
-		if err != nil || n == 0 {
-			return
+		select {
+		case <-l.out.room: // or the deadline is another
+		case <-passed:
 		}
 	}
 }
 
-// receive waits for bytes and takes a buffer when there are some. n is 0 at the end.
-func receive(raw syscall.RawConn) (room *[downRoom]byte, n int, err error) {
-	var failed error
-	err = raw.Read(func(fd uintptr) bool {
-		room = downRooms.Get().(*[downRoom]byte)
-		for {
-			if n, failed = nowait.Recv(int(fd), room[:]); failed != syscall.EINTR {
-				break
-			}
-		}
-		if failed == syscall.EAGAIN {
-			downRooms.Put(room)
-			return false
-		}
-		return true
-	})
-	if err != nil {
-		return nil, 0, err
+// SetWriteDeadline sets by when WriteWhenReady must be done; zero: never.
+func (l *Link) SetWriteDeadline(t time.Time) error {
+	until := int64(0)
+	if !t.IsZero() {
+		until = t.UnixNano()
 	}
-	return room, max(n, 0), failed
+	l.until.Store(until)
+	signal.Send(l.out.room)
+	return nil
 }

@@ -40,16 +40,16 @@ type Conn struct {
 	listener *Listener              // that has let it in
 	freezer  *Freezer               // the listener's
 	reader   ReaderState
-	fd       int            // valid while Mu is held and closed is false
-	remote   netip.AddrPort // the peer; until a load balancer has named it, the load balancer
-	header   *proxyHeader   // nil: no load balancer names the peer, or one has; the reader's
-	link     *front.Link    // nil: without TLS; the reader's until something was said inside, and guarded by Mu
-	counted  netip.Addr     // the address it is counted under
-	ready    bool           // hands were shaken; the reader's
-	heard    atomic.Int64   // clock at the last bytes read
-	cause    atomic.Uint32  // the Reason it was cut for, 0 while it lives
-	done     chan struct{}  // closed when cut
-	farewell func() []byte  // what is said last; guarded by Mu
+	fd       int                        // valid while Mu is held and closed is false
+	remote   netip.AddrPort             // the peer; until a load balancer has named it, the load balancer
+	header   *proxyHeader               // nil: no load balancer names the peer, or one has; the reader's
+	link     atomic.Pointer[front.Link] // nil: without TLS
+	counted  netip.Addr                 // the address it is counted under
+	ready    bool                       // hands were shaken; the reader's
+	heard    atomic.Int64               // clock at the last bytes read
+	cause    atomic.Uint32              // the Reason it was cut for, 0 while it lives
+	done     chan struct{}              // closed when cut
+	farewell func() []byte              // what is said last; guarded by Mu
 }
 
 // Init makes c the connection that was let in.
@@ -118,6 +118,9 @@ func (c *Conn) Cut(r Reason) {
 	close(c.done)
 	if s := c.sock.Load(); s != nil {
 		_ = s.SetDeadline(longAgo) // wakes whoever waits on the descriptor
+	}
+	if l := c.link.Load(); l != nil {
+		_ = l.SetWriteDeadline(longAgo)
 	}
 }
 

@@ -31,7 +31,7 @@ func (c *Conn) Divert(f *front.Front, begun []byte, handshake time.Duration) err
 		return err
 	}
 	c.Mu.Lock()
-	c.link = link
+	c.link.Store(link)
 	c.sock.Store(inside)
 	_ = inside.raw.Control(func(fd uintptr) { c.fd = int(fd) })
 	c.Mu.Unlock()
@@ -46,28 +46,28 @@ func (fileConn) LocalAddr() net.Addr  { return &net.TCPAddr{} }
 func (fileConn) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 
 // IsSecured tells whether the peer uses TLS.
-func (c *Conn) IsSecured() bool { return c.link != nil }
+func (c *Conn) IsSecured() bool { return c.link.Load() != nil }
 
 // Identity is who the peer has proved to be by its certificate.
 func (c *Conn) Identity() front.Identity {
-	if c.link == nil {
-		return front.Identity{}
+	if l := c.link.Load(); l != nil {
+		return l.Identity()
 	}
-	return c.link.Identity()
+	return front.Identity{}
 }
 
 // release closes the connection's descriptor. discard: the peer gets nothing more.
 func (c *Conn) release(s *socket, discard bool) {
 	_ = s.Close()
-	if c.link != nil {
-		c.link.End(discard)
+	if l := c.link.Load(); l != nil {
+		l.End(discard)
 	}
 }
 
 // explain adds to the end of a connection why TLS has failed.
 func (c *Conn) explain(err error) error {
-	if c.link != nil && c.link.Err() != nil && err != nil && !errors.Is(err, ErrFrozen) {
-		return WrapError(ReasonTLS, c.link.Err())
+	if l := c.link.Load(); l != nil && l.Err() != nil && err != nil && !errors.Is(err, ErrFrozen) {
+		return WrapError(ReasonTLS, l.Err())
 	}
 	return err
 }

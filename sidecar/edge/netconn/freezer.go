@@ -197,7 +197,7 @@ func (c *Conn) LimitHandshake(handshake time.Duration) {
 func (c *Conn) FreezeOutput(busy bool) {
 	c.frozen = true
 	if busy {
-		_ = c.socket().SetWriteDeadline(longAgo)
+		_ = c.writeDeadline().SetWriteDeadline(longAgo)
 	}
 }
 
@@ -207,9 +207,9 @@ func (c *Conn) ThawOutput() (stood bool) {
 	stood = c.frozen
 	c.frozen, c.handed = false, false
 	if c.Reason() == ReasonNone {
-		_ = c.socket().SetWriteDeadline(time.Time{})
+		_ = c.writeDeadline().SetWriteDeadline(time.Time{})
 		if c.Reason() != ReasonNone {
-			_ = c.socket().SetDeadline(longAgo)
+			_ = c.writeDeadline().SetWriteDeadline(longAgo)
 		}
 	}
 	return stood

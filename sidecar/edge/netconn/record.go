@@ -24,7 +24,7 @@ func (c *Conn) Encode(e *handover.Encoder, now int64) (fd int, ok bool) {
 
 // MayHandOver tells whether Encode writes something. Wants Mu.
 func (c *Conn) MayHandOver() bool {
-	return c.Reason() == ReasonNone && c.header == nil && c.link == nil
+	return c.Reason() == ReasonNone && c.header == nil && !c.IsSecured()
 }
 
 // Decode is Encode backwards; it leaves the descriptor alone.

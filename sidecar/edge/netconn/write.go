@@ -31,28 +31,44 @@ func writeNow(fd int, bufs [][]byte) (n int, err error) {
 
 // Write writes as much of bufs as the socket takes in one go. EAGAIN comes with the number of bytes taken before. Wants
 // Mu, and a connection that is not closed.
-func (c *Conn) Write(bufs ...[]byte) (int, error) { return writeNow(c.fd, bufs) }
+func (c *Conn) Write(bufs ...[]byte) (int, error) {
+	if l := c.link.Load(); l != nil {
+		return l.Write(bufs...)
+	}
+	return writeNow(c.fd, bufs)
+}
 
 // WriteWhenReady calls write now and whenever the socket has room again, until it returns true. It fails when the write
 // deadline passes or the connection is cut.
 func (c *Conn) WriteWhenReady(write func() (done bool)) error {
+	if l := c.link.Load(); l != nil {
+		return l.WriteWhenReady(write)
+	}
 	return c.socket().raw.Write(func(uintptr) bool { return write() })
+}
+
+// writeDeadline is what has the deadline for output.
+func (c *Conn) writeDeadline() interface{ SetWriteDeadline(time.Time) error } {
+	if l := c.link.Load(); l != nil {
+		return l
+	}
+	return c.socket()
 }
 
 // SetWriteDeadline sets by when the socket must take output. It never takes back the deadline of Cut or Freeze. Wants
 // Mu.
 func (c *Conn) SetWriteDeadline(t time.Time) {
-	s := c.socket()
-	_ = s.SetWriteDeadline(t)
+	w := c.writeDeadline()
+	_ = w.SetWriteDeadline(t)
 	if c.Reason() != ReasonNone || c.frozen {
-		_ = s.SetWriteDeadline(longAgo)
+		_ = w.SetWriteDeadline(longAgo)
 	}
 }
 
 // SetUnreadTimeout ends the connection when the peer's host confirms nothing for so long of what was sent to it.
 func (c *Conn) SetUnreadTimeout(d time.Duration) {
-	if c.link != nil {
-		c.link.SetUnreadTimeout(d)
+	if l := c.link.Load(); l != nil {
+		l.SetUnreadTimeout(d)
 		return
 	}
 	_ = c.socket().raw.Control(func(fd uintptr) {
