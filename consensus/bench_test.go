@@ -8,6 +8,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // BenchmarkPropose is one node, many callers: the group commit.
@@ -16,16 +17,10 @@ func BenchmarkPropose(b *testing.B) {
 	n, err := New(Config{ID: "m1", Dir: b.TempDir(), Port: fabricPort{f, "m1"}, Timing: fastTiming(),
 		Stats:   func(context.Context, node.ID) (PeerStats, error) { return PeerStats{}, errCut },
 		Forward: func(context.Context, node.ID, []byte) ([]byte, error) { return nil, errCut }})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := n.Open(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
+	require.NoError(b, n.Open(b.Context()))
 	defer func() { _ = n.Close() }()
-	if err := n.Bootstrap(b.Context(), initFor("m1")); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, n.Bootstrap(b.Context(), initFor("m1")))
 	var i atomic.Int64
 	b.SetParallelism(64)
 	b.ReportAllocs()

@@ -17,6 +17,7 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -68,12 +69,8 @@ func (c *cluster) start(id node.ID) *Node {
 		c.tune(&cfg)
 	}
 	n, err := New(cfg)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if err := n.Open(c.t.Context()); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
+	require.NoError(c.t, n.Open(c.t.Context()))
 	c.f.mu.Lock()
 	c.f.nodes[id] = n
 	c.f.mu.Unlock()
@@ -123,9 +120,7 @@ func form(t *testing.T, n int, tune func(*Config)) *cluster {
 	t.Helper()
 	c := newCluster(t, tune)
 	founder := c.start("m1")
-	if err := founder.Bootstrap(t.Context(), initFor("m1")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, founder.Bootstrap(t.Context(), initFor("m1")))
 	for i := 2; i <= n; i++ {
 		id := node.ID(fmt.Sprintf("m%d", i))
 		c.start(id)
@@ -149,9 +144,7 @@ func (c *cluster) must(n *Node, cmds ...state.Command) []state.Result {
 	ctx, cancel := context.WithTimeout(c.t.Context(), testTimeout)
 	defer cancel()
 	results, err := n.Propose(ctx, cmds...)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	for i, r := range results {
 		if r.Code != state.OK {
 			c.t.Fatalf("command %d: %+v", i, r)
@@ -218,9 +211,7 @@ func (c *cluster) converge() string {
 		text = ""
 		for id, n := range c.nodes {
 			var b strings.Builder
-			if err := n.View().WriteSnapshot(&b); err != nil {
-				c.t.Fatal(err)
-			}
+			require.NoError(c.t, n.View().WriteSnapshot(&b))
 			if text != "" && b.String() != text {
 				return false, fmt.Sprintf("%s at %d", id, n.View().Index())
 			}

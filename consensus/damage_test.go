@@ -9,32 +9,26 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"saltclusterd/integration/require"
 )
 
 // writeLog makes a log of many entries, larger than a few pages, and returns its file.
 func writeLog(t *testing.T, dir string) string {
 	t.Helper()
 	s, err := openStorage(dir, time.Second, hclog.NewNullLogger())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := uint64(1); i <= 400; i++ {
-		if err := s.logs.StoreLog(&raft.Log{Index: i, Term: 1, Data: make([]byte, 3000)}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.logs.StoreLog(&raft.Log{Index: i, Term: 1, Data: make([]byte, 3000)}))
 	}
-	if err := s.close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.close())
 	return filepath.Join(dir, logFile)
 }
 
 // A log that a disk has damaged is refused with a sentence, and neither opened by half nor the end of the process.
 func TestDamagedLogIsRefused(t *testing.T) {
 	pristine, err := os.ReadFile(writeLog(t, t.TempDir()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	size := len(pristine)
 	for name, damage := range map[string]func(b []byte) []byte{
 		"empty pages at the end": func(b []byte) []byte { clear(b[size/2:]); return b },
@@ -52,9 +46,7 @@ func TestDamagedLogIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, logFile)
-			if err := os.WriteFile(path, damage(append([]byte(nil), pristine...)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(path, damage(append([]byte(nil), pristine...)), 0o600))
 			s, err := openStorage(dir, time.Second, hclog.NewNullLogger())
 			if err == nil {
 				_ = s.close()

@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 func TestMinorityRefusesWrites(t *testing.T) {
@@ -174,9 +175,7 @@ func TestSnapshotReachesAFreshLearner(t *testing.T) {
 	for i := range 50 {
 		c.must(n, accept(fmt.Sprint("k", i)))
 	}
-	if err := n.raft.Load().Snapshot().Error(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.raft.Load().Snapshot().Error())
 	first, err := n.store.bolt.FirstIndex()
 	if err != nil || first < 40 {
 		t.Fatalf("the log was not cut: first entry %d, %v", first, err)
@@ -287,9 +286,7 @@ func TestMalformedEntryIsSkipped(t *testing.T) {
 	c := form(t, 1, nil)
 	n := c.nodes["m1"]
 	f := n.raft.Load().Apply([]byte(`garbage`), time.Second)
-	if err := f.Error(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.Error())
 	if err, _ := f.Response().(error); !errors.Is(err, state.ErrMalformed) {
 		t.Errorf("%v", f.Response())
 	}

@@ -10,18 +10,15 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 func ask(t *testing.T, n *Node, req string) forwardReply {
 	t.Helper()
 	b, err := n.HandleForward(t.Context(), "m2", []byte(req))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var rep forwardReply
-	if err := json.Unmarshal(b, &rep); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(b, &rep))
 	return rep
 }
 
@@ -30,9 +27,7 @@ func TestHandleForwardRefuses(t *testing.T) {
 	l, f := c.leader(), c.follower()
 	before := l.View().Rev()
 	birth, err := state.EncodeRequest(state.Request{Commands: []state.Command{initFor("m1")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, req := range map[string]string{
 		"empty":        ``,
 		"not JSON":     `}{`,
@@ -110,9 +105,7 @@ func TestForwardDistrusts(t *testing.T) {
 		n, err := New(Config{ID: "m1", Dir: t.TempDir(), Port: fabricPort{newFabric(), "m1"},
 			Stats:   func(context.Context, node.ID) (PeerStats, error) { return PeerStats{}, errCut },
 			Forward: func(context.Context, node.ID, []byte) ([]byte, error) { return []byte(tc.answer), tc.err }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		o, fail := n.proposeAtLeader(t.Context(), "m2", state.Request{ID: "x", Commands: []state.Command{accept("a")}})
 		if good := tc.answer == ok; good != (fail == nil) || (good && (o.index != 9 || o.results[0].Rev != 4)) {
 			t.Errorf("%s: %+v, %v", name, o, fail)
@@ -155,9 +148,7 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 	n, err := New(good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := n.Propose(t.Context(), accept("a")); !errors.Is(err, ErrClosed) {
 		t.Errorf("propose before open: %v", err)
 	}
@@ -172,9 +163,7 @@ func TestNewRefuses(t *testing.T) {
 func FuzzHandle(f *testing.F) {
 	n, err := New(Config{ID: "m1", Dir: "unused", Port: fabricPort{}, Forward: newFabric().forward("m1"),
 		Stats: newFabric().stats("m1")})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add([]byte(`{"v":1,"op":"read"}`))
 	f.Add([]byte(`{"v":1,"op":"propose","request":{"v":1,"t":"entry","r":[{"c":[]}]}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

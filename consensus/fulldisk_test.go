@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/require"
 )
 
 // smallDisk gives a node a file system of its own. The test needs root and a mount namespace: unshare -m go test …
 func smallDisk(t *testing.T, cfg *Config) {
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(cfg.Dir, 0o700))
 	if err := syscall.Mount("tmpfs", cfg.Dir, "tmpfs", 0, "size=2m"); err != nil {
 		t.Skipf("no file system of its own: %v", err)
 	}
@@ -29,9 +28,7 @@ func smallDisk(t *testing.T, cfg *Config) {
 func fill(t *testing.T, dir string) (free func()) {
 	path := filepath.Join(dir, "ballast")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for b := make([]byte, 4096); err == nil; {
 		_, err = f.Write(b)
 	}

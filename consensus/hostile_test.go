@@ -21,15 +21,14 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/require"
 )
 
 // message is a message of raft as it is sent, with whatever follows it.
 func message(t testing.TB, kind byte, cmd any, then ...byte) []byte {
 	t.Helper()
 	b := bytes.NewBuffer([]byte{kind})
-	if err := codec.NewEncoder(b, &codec.MsgpackHandle{}).Encode(cmd); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, codec.NewEncoder(b, &codec.MsgpackHandle{}).Encode(cmd))
 	return append(b.Bytes(), then...)
 }
 
@@ -40,9 +39,7 @@ func header(id string) raft.RPCHeader {
 // tell sends a message to a node and reads raft's answer: the error in it, and whether there was any.
 func tell(t *testing.T, c net.Conn, msg []byte) (text string, answered bool) {
 	t.Helper()
-	if err := c.SetDeadline(time.Now().Add(testTimeout)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.SetDeadline(time.Now().Add(testTimeout)))
 	_, _ = c.Write(msg) // it may be refused before it is read
 	dec := codec.NewDecoder(bufio.NewReader(c), &codec.MsgpackHandle{})
 	var answer map[string]any
@@ -133,15 +130,11 @@ func TestHostileRaft(t *testing.T) {
 	for _, id := range []node.ID{"m1", "m2"} { // one of them leads, or none does
 		n := c.nodes[id]
 		r, err := n.runningRaft()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var term uint64
 		entry := func() uint64 { // raft's own, for the entry that the others continue
 			var l raft.Log
-			if err := n.store.logs.GetLog(r.LastIndex(), &l); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, n.store.logs.GetLog(r.LastIndex(), &l))
 			return l.Term
 		}
 		names := slices.Collect(maps.Keys(hostileMessages(t, 1, 1, 1)))
@@ -149,9 +142,7 @@ func TestHostileRaft(t *testing.T) {
 		for _, name := range append(names, later) {
 			term = r.CurrentTerm()
 			conn, err := fabricPort{c.f, "m3"}.Dial(t.Context(), id, Proto)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			msg := hostileMessages(t, term, r.LastIndex(), entry())[name]
 			if name == later {
 				msg = stateOfLater(t, n, term)
@@ -192,9 +183,7 @@ func stateOfLater(t *testing.T, n *Node, term uint64) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	view := n.View()
-	if err := view.WriteSnapshot(&b); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, view.WriteSnapshot(&b))
 	was := fmt.Sprintf(`"index":%d`, view.Index())
 	if !strings.Contains(b.String(), was) {
 		t.Fatal("the state does not say of which entry it is")
@@ -209,9 +198,7 @@ func stateOfLater(t *testing.T, n *Node, term uint64) []byte {
 func mustList(t *testing.T, n *Node) []*raft.SnapshotMeta {
 	t.Helper()
 	l, err := n.store.snaps.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return l
 }
 
@@ -221,9 +208,7 @@ func TestHostileRaftTakesItsTime(t *testing.T) {
 	var open []net.Conn
 	for i := range 40 {
 		conn, err := fabricPort{c.f, "m2"}.Dial(t.Context(), "m1", Proto)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		open = append(open, conn)
 		req := &raft.InstallSnapshotRequest{
 			RPCHeader: header("m2"), SnapshotVersion: 1, Term: 1 << 20, LastLogIndex: 1 << 20, LastLogTerm: 1,
@@ -257,9 +242,7 @@ func TestHostileRaftUnderAnotherName(t *testing.T) {
 	m1, thief := startReal(t, "m1", dir), startReal(t, "m2", dir)
 	init := initFor("m1")
 	init.Founder = m1.member()
-	if err := m1.node.Bootstrap(t.Context(), init); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m1.node.Bootstrap(t.Context(), init))
 	m := thief.member()
 	thief.seed.Store(&[]state.Member{m1.member(), m})
 	if _, err := m1.node.Propose(t.Context(),
@@ -270,9 +253,7 @@ func TestHostileRaftUnderAnotherName(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		defer cancel()
 		c, err := thief.port.Dial(ctx, "m1", peer.ProtoRaft)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return c
 	}
 	term := m1.node.Status().Term

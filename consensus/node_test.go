@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/require"
 )
 
 func TestBootstrapRestart(t *testing.T) {
@@ -26,16 +27,12 @@ func TestBootstrapRestart(t *testing.T) {
 	if err := n.Bootstrap(t.Context(), initFor("m2")); !errors.Is(err, ErrInvalid) {
 		t.Errorf("somebody else as founder: %v", err)
 	}
-	if err := n.Bootstrap(t.Context(), initFor("m1")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.Bootstrap(t.Context(), initFor("m1")))
 	if err := n.Bootstrap(t.Context(), initFor("m1")); !errors.Is(err, ErrBootstrapped) {
 		t.Errorf("second bootstrap: %v", err)
 	}
 	c.must(n, accept("web1"), accept("web2"))
-	if err := n.raft.Load().Snapshot().Error(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.raft.Load().Snapshot().Error())
 	r := c.must(n, state.KeySet{ID: "web2", BaseRev: n.View().KeyRev("web2")})[0]
 	before := c.converge()
 	s := n.Status()
@@ -90,9 +87,7 @@ func TestTheDirectoryIsLocked(t *testing.T) {
 	c := newCluster(t, nil)
 	n := c.start("m1")
 	other, err := New(n.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := other.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "another process uses it") {
 		t.Errorf("second open: %v", err)
 	}
@@ -110,9 +105,7 @@ func TestThreeNodes(t *testing.T) {
 		t.Errorf("a follower does not see its own proposal: %+v", k)
 	}
 	for _, n := range c.nodes {
-		if err := n.Barrier(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, n.Barrier(t.Context()))
 		if _, ok := n.View().Key("web1"); !ok {
 			t.Errorf("%s passed the barrier without the key", n.cfg.ID)
 		}
@@ -230,9 +223,7 @@ func TestRotateEpochIsCoalesced(t *testing.T) {
 			}()
 		}
 		for range cap(errs) {
-			if err := <-errs; err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, <-errs)
 		}
 	}
 	if _, err := c.nodes["m1"].RotateEpoch(t.Context(), 77, "test",

@@ -15,6 +15,7 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/require"
 )
 
 // realNode is a Node on the real peer port, wired as the daemon wires it.
@@ -107,14 +108,10 @@ func (r *realNode) post(ctx context.Context, to node.ID, path string, body []byt
 func startReal(t *testing.T, id node.ID, dir string) *realNode {
 	t.Helper()
 	ident, err := peer.NewIdentity(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := &realNode{id: id, fp: ident.Fingerprint()}
 	r.port, err = peer.NewPort(peer.Config{Listen: "127.0.0.1:0", Advertise: "", Identity: ident, Roster: r, Handler: r})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.node, err = New(Config{
 		ID: id, Dir: filepath.Join(dir, string(id)), Port: r.port, Remote: peer.Remote, Timing: fastTiming(),
 		Forward: func(ctx context.Context, to node.ID, b []byte) ([]byte, error) { return r.post(ctx, to, "/forward", b) },
@@ -126,20 +123,14 @@ func startReal(t *testing.T, id node.ID, dir string) *realNode {
 			return s, json.Unmarshal(b, &s)
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.port.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, r.port.Open(t.Context()))
 	t.Cleanup(func() {
 		if err := errors.Join(r.node.Close(), r.port.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := r.node.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.node.Open(t.Context()))
 	return r
 }
 
@@ -152,9 +143,7 @@ func TestOnTheRealPeerPort(t *testing.T) {
 	m1, m2, m3 := startReal(t, "m1", dir), startReal(t, "m2", dir), startReal(t, "m3", dir)
 	init := initFor("m1")
 	init.Founder = m1.member()
-	if err := m1.node.Bootstrap(t.Context(), init); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m1.node.Bootstrap(t.Context(), init))
 	for _, r := range []*realNode{m2, m3} {
 		r.seed.Store(&[]state.Member{m1.member(), r.member()})
 		m := r.member()
@@ -170,9 +159,7 @@ func TestOnTheRealPeerPort(t *testing.T) {
 	if res, err := m3.node.Propose(t.Context(), accept("web1")); err != nil || res[0].Code != state.OK {
 		t.Fatalf("%+v %v", res, err)
 	}
-	if err := m2.node.Barrier(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m2.node.Barrier(t.Context()))
 	if _, ok := m2.node.View().Key("web1"); !ok {
 		t.Error("m2 passed the barrier without the key")
 	}

@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // messages counts log records by their message.
@@ -164,9 +165,7 @@ func TestTransport_SpreadsRejections(t *testing.T) {
 func TestTransport_AppendEntriesRejected(t *testing.T) {
 	open := func() *raft.NetworkTransport {
 		n, err := raft.NewTCPTransport("127.0.0.1:0", nil, 1, testTimeout, io.Discard)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = n.Close() })
 		return n
 	}
@@ -182,9 +181,7 @@ func TestTransport_AppendEntriesRejected(t *testing.T) {
 	req := raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{Addr: []byte("m1")}, Term: 3, PrevLogEntry: 1, PrevLogTerm: 3,
 		Entries: []*raft.Log{{Index: 2, Term: 3}}}
 	var resp raft.AppendEntriesResponse
-	if err := tr.AppendEntries("m2", follower.LocalAddr(), &req, &resp); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tr.AppendEntries("m2", follower.LocalAddr(), &req, &resp))
 	if resp.Success || !resp.NoRetryBackoff {
 		t.Errorf("raft backs off: %+v", resp)
 	}

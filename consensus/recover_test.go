@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 func recovery(id node.ID) state.Recovery {
@@ -32,9 +33,7 @@ func TestRecover(t *testing.T) {
 	}
 	dir := filepath.Join(c.dirs, "m3")
 	v, err := Recover(dir, recovery("m3"), discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if v.Generation() != 1 || len(v.Members()) != 1 {
 		t.Errorf("generation %d, members %+v", v.Generation(), v.Members())
 	}
@@ -76,21 +75,13 @@ func TestRestore(t *testing.T) {
 	c := form(t, 1, nil)
 	c.must(c.nodes["m1"], state.KeySet{ID: "a", State: state.KeyAccepted, Pub: "P"})
 	var b bytes.Buffer
-	if err := c.nodes["m1"].View().WriteSnapshot(&b); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.nodes["m1"].View().WriteSnapshot(&b))
 	s, err := state.ReadSnapshot(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir := filepath.Join(c.dirs, "m9")
-	if err := Restore(dir, s, recovery("m9"), discard); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Restore(dir, s, recovery("m9"), discard))
 	again, err := state.ReadSnapshot(strings.NewReader(snapshotText(t, c.nodes["m1"].View())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := Restore(dir, again, recovery("m9"), discard); !errors.Is(err, ErrBootstrapped) {
 		t.Errorf("over a log that is there: %v", err)
 	}
@@ -111,9 +102,7 @@ func TestRestore(t *testing.T) {
 func snapshotText(t *testing.T, v state.View) string {
 	t.Helper()
 	var b strings.Builder
-	if err := v.WriteSnapshot(&b); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, v.WriteSnapshot(&b))
 	return b.String()
 }
 
@@ -127,9 +116,7 @@ func TestDamagedLog(t *testing.T) {
 	c.stop("m1")
 	path := filepath.Join(c.dirs, "m1", logFile)
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	garbage := func(from, to int) []byte {
 		b := bytes.Clone(whole)
 		for i := from; i < to; i++ {
@@ -144,15 +131,11 @@ func TestDamagedLog(t *testing.T) {
 		"garbage behind the head": garbage(8192, len(whole)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile(path, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(path, content, 0o600))
 			cfg := Config{ID: "m1", Dir: filepath.Join(c.dirs, "m1"), Port: fabricPort{c.f, "m1"}, Timing: fastTiming(),
 				Forward: c.f.forward("m1"), Stats: c.f.stats("m1")}
 			n, err := New(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if err := n.Open(t.Context()); !errors.Is(err, ErrDamaged) {
 				t.Errorf("opened with %v", err)
 			}

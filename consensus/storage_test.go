@@ -9,22 +9,18 @@ import (
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
+
+	"saltclusterd/integration/require"
 )
 
 func TestOpen_LaterVersion(t *testing.T) {
 	c := newCluster(t, nil)
 	dir := filepath.Join(c.dirs, "m1")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, formatFile), []byte("saltclusterd consensus 2\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, formatFile), []byte("saltclusterd consensus 2\n"), 0o644))
 	n, err := New(Config{ID: "m1", Dir: dir, Port: fabricPort{c.f, "m1"}, Forward: c.f.forward("m1"),
 		Stats: c.f.stats("m1")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := n.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "upgrade saltclusterd") {
 		t.Errorf("open: %v", err)
 	}
@@ -37,14 +33,10 @@ func TestOpenRefusesADamagedLog(t *testing.T) {
 	c := form(t, 1, nil)
 	c.stop("m1")
 	path := filepath.Join(c.dirs, "m1", logFile)
-	if err := os.WriteFile(path, bytes.Repeat([]byte("damage"), 4096), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("damage"), 4096), 0o600))
 	n, err := New(Config{ID: "m1", Dir: filepath.Dir(path), Port: fabricPort{c.f, "m1"}, Forward: c.f.forward("m1"),
 		Stats: c.f.stats("m1")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := n.Open(t.Context()); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("open: %v", err)
 	}

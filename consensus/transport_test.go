@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // limitedPort dials as peer.Port does: the kernel ends connections on which nothing is acknowledged.
@@ -55,16 +56,12 @@ func (unreachablePort) Dial(context.Context, node.ID, string) (net.Conn, error) 
 // again and not before.
 func TestInstallSnapshot_FailsWithHeartbeat(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n, err := New(Config{
 		ID: "m1", Dir: t.TempDir(), Port: unreachablePort{limitedPort{ln: ln}}, Timing: fastTiming(),
 		Forward: newFabric().forward("m1"), Stats: newFabric().stats("m1"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	trans := n.newTransport(ln, hcLogger{log: n.log})
 	defer trans.Close()
 	trans.reach = newReach(func(node.ID, uint64) bool { return true }, func() {})
@@ -88,21 +85,15 @@ func TestInstallSnapshot_FailsWithHeartbeat(t *testing.T) {
 // for.
 func TestInstallSnapshot_NoUserTimeout(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	port := limitedPort{ln, make(chan *net.TCPConn, 10)}
 	n, err := New(Config{
 		ID: "m1", Dir: t.TempDir(), Port: port, Timing: fastTiming(), Forward: newFabric().forward("m1"),
 		Stats: newFabric().stats("m1"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	own, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	trans := n.newTransport(own, hcLogger{log: n.log})
 	defer trans.Close()
 	defer ln.Close()
@@ -121,9 +112,7 @@ func TestInstallSnapshot_NoUserTimeout(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- c.ask() }()
 		asked, err := ln.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := asked.Read(make([]byte, 1)); err != nil { // the connection is used
 			t.Error(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"saltclusterd/durable"
+	"saltclusterd/integration/require"
 )
 
 func TestWrite(t *testing.T) {
@@ -38,9 +39,7 @@ func TestWrite(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "file")
 			if tt.before != "" {
-				if err := os.WriteFile(path, []byte(tt.before), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(path, []byte(tt.before), 0o600))
 			}
 			if err := durable.Write(path, tt.o, tt.fill); !errors.Is(err, tt.err) {
 				t.Fatalf("%v instead of %v", err, tt.err)
@@ -62,9 +61,7 @@ func TestWrite(t *testing.T) {
 // What stands in the way stays, and what was written beside it does not.
 func TestWriteOverDirectory(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "file", "within"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "file", "within"), 0o755))
 	if err := durable.WriteFile(filepath.Join(dir, "file"), []byte("new"), 0o600); err == nil {
 		t.Error("written over a directory")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 func TestThreeNodes(t *testing.T) {
@@ -122,22 +123,16 @@ func TestRotation(t *testing.T) {
 	}
 	// Nodes get a new key one after the other, with the old one still good: nobody is missed.
 	for _, n := range []*testNode{a, b, c} {
-		if err := n.SetKeys([][]byte{key(1), key(2)}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, n.SetKeys([][]byte{key(1), key(2)}))
 	}
 	for _, n := range []*testNode{a, b} {
-		if err := n.SetKeys([][]byte{key(2)}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, n.SetKeys([][]byte{key(2)}))
 		n.keys = [][]byte{key(2)}
 	}
 	// c knows key 2 but speaks key 1: it is not heard any more, although it is on the roster.
 	a.mustSee("a=alive b=alive c=dead")
 	b.mustSee("a=alive b=alive c=dead")
-	if err := c.SetKeys([][]byte{key(2)}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.SetKeys([][]byte{key(2)}))
 	for _, n := range []*testNode{a, b, c} {
 		n.mustSee("a=alive b=alive c=alive")
 	}
@@ -156,9 +151,7 @@ func TestRemovedNodeStaysOut(t *testing.T) {
 			t.Errorf("%s sees %q right after the roster changed", n.ident.ID(), n.sees())
 		}
 		n.port.Revoke(c.ident.Fingerprint())
-		if err := n.SetKeys([][]byte{key(3)}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, n.SetKeys([][]byte{key(3)}))
 	}
 	for _, n := range []*testNode{a, b} { // memberlist itself forgets it, too
 		eventually(t, func() string {
@@ -186,15 +179,11 @@ func TestStrangersPackets(t *testing.T) {
 	a, b := w.start("a"), w.start("b")
 	a.mustSee("a=alive b=alive")
 	target, err := net.ResolveUDPAddr("udp", a.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	send := func(from string, payload []byte) {
 		t.Helper()
 		c, err := net.DialUDP("udp", &net.UDPAddr{IP: net.ParseIP(from)}, target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer c.Close()
 		if _, err := c.Write(payload); err != nil {
 			t.Fatal(err)
@@ -224,18 +213,14 @@ func TestStrangersPackets(t *testing.T) {
 func TestWildcardBindsAdvertisedAddress(t *testing.T) {
 	port := fakePort{addr: netip.MustParseAddrPort("0.0.0.0:0"), advertise: netip.MustParseAddrPort("127.0.0.7:4520")}
 	c, err := bindUDP(context.Background(), Config{Port: port})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	if got := c.LocalAddr().(*net.UDPAddr).IP.String(); got != "127.0.0.7" {
 		t.Errorf("bound to %s, want the advertised address", got)
 	}
 	port.advertise = netip.MustParseAddrPort("192.0.2.77:4520") // behind NAT: not an address of this host
 	c2, err := bindUDP(context.Background(), Config{Port: port})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c2.Close()
 	if got := c2.LocalAddr().(*net.UDPAddr).IP; !got.IsUnspecified() {
 		t.Errorf("bound to %s, want the wildcard", got)

@@ -20,6 +20,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/require"
 )
 
 const testLabel = "6a9c7bde-uuid"
@@ -28,13 +29,9 @@ const testLabel = "6a9c7bde-uuid"
 func sealAs(t testing.TB, version byte, b []byte, aad string) []byte {
 	t.Helper()
 	block, err := aes.NewCipher(key(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	gcm, err := cipher.NewGCM(block)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	nonce := make([]byte, gcm.NonceSize())
 	return gcm.Seal(append([]byte{version}, nonce...), nonce, b, []byte(aad))
 }
@@ -59,9 +56,7 @@ func streamOf(t testing.TB, version byte, b []byte, size int) []byte {
 func said(t testing.TB, kind byte, v any) []byte {
 	t.Helper()
 	b := bytes.NewBuffer([]byte{kind})
-	if err := codec.NewEncoder(b, &codec.MsgpackHandle{}).Encode(v); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, codec.NewEncoder(b, &codec.MsgpackHandle{}).Encode(v))
 	return b.Bytes()
 }
 
@@ -72,9 +67,7 @@ func packed(t testing.TB, b []byte) []byte {
 	if _, err := w.Write(b); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Close())
 	return said(t, msgCompress, map[string]any{"Algo": 0, "Buf": out.Bytes()})
 }
 
@@ -141,9 +134,7 @@ func TestHostileMember(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		defer cancel()
 		s, err := thief.port.Dial(ctx, "a", peer.ProtoGossip)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_ = s.SetDeadline(time.Now().Add(testTimeout))
 		_, _ = s.Write(msg)
 		_, _ = s.Read(make([]byte, 1<<16))

@@ -18,6 +18,7 @@ import (
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,9 +47,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	book, err := peer.OpenBook("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &world{t: t, book: book, next: 1}
 }
 
@@ -109,16 +108,12 @@ func (p *wall) Dial(ctx context.Context, id node.ID, proto string) (net.Conn, er
 func (w *world) start(id node.ID) *testNode {
 	w.t.Helper()
 	ident, err := peer.NewIdentity(id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	w.next++
 	n := &testNode{w: w, ident: ident, keys: [][]byte{key(1)}, addr: freeAddr(w.t, fmt.Sprintf("127.0.0.%d", w.next))}
 	n.meta.Store(&node.Meta{Build: "test", Salt: "3008.3"})
 	addr, err := node.ParseAddr(n.addr)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	w.add(node.Entry{ID: id, Addr: addr, Fingerprint: ident.Fingerprint()})
 	n.open()
 	w.t.Cleanup(n.stop)
@@ -130,9 +125,7 @@ func freeAddr(t *testing.T, host string) string {
 	t.Helper()
 	for range 50 {
 		u, err := net.ListenPacket("udp", host+":0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		addr := u.LocalAddr().String()
 		l, err := net.Listen("tcp", addr)
 		_ = u.Close()
@@ -151,24 +144,16 @@ func (n *testNode) open() {
 	port, err := peer.NewPort(peer.Config{
 		Listen: n.addr, Identity: n.ident, Roster: n.w.book, Logger: testLogger(n.w.t, n.ident.ID()),
 	})
-	if err != nil {
-		n.w.t.Fatal(err)
-	}
-	if err := port.Open(context.Background()); err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, err)
+	require.NoError(n.w.t, port.Open(context.Background()))
 	n.port, n.dead = port, false
 	n.Gossip, err = New(Config{
 		ID: n.ident.ID(), Port: &wall{Port: port, isolated: &n.w.isolated}, Keys: n.keys, Label: "6a9c7bde-uuid",
 		Roster: n.w.book, Timing: fast,
 		Meta: func() node.Meta { return *n.meta.Load() }, Logger: testLogger(n.w.t, n.ident.ID()),
 	})
-	if err != nil {
-		n.w.t.Fatal(err)
-	}
-	if err := n.Gossip.Open(context.Background(), nil); err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, err)
+	require.NoError(n.w.t, n.Gossip.Open(context.Background(), nil))
 }
 
 // kill ends a node without a goodbye.

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 func TestNewValidates(t *testing.T) {
@@ -39,9 +40,7 @@ func TestNewValidates(t *testing.T) {
 
 func TestCloseWithoutOpen(t *testing.T) {
 	g, err := New(Config{ID: "a", Port: fakePort{}, Keys: [][]byte{key(1)}, Label: "uuid", Roster: newWorld(t).book})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := g.Close(); err != nil {
 		t.Error(err)
 	}
@@ -74,9 +73,7 @@ func TestSetRing(t *testing.T) {
 			to = append(to, key(b-'0'))
 		}
 		ring, err := memberlist.NewKeyring(from[1:], from[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// A reader as memberlist is one: without a lock. The race detector watches.
 		stop, done := make(chan struct{}), sync.WaitGroup{}
 		done.Go(func() {
@@ -107,9 +104,7 @@ func TestVeto(t *testing.T) {
 	addr := netip.MustParseAddrPort("192.0.2.7:4520")
 	w.add(node.Entry{ID: "b", Addr: addr, Fingerprint: node.FingerprintOf([]byte("b"))})
 	g, err := New(Config{ID: "a", Port: fakePort{}, Keys: [][]byte{key(1)}, Label: "uuid", Roster: w.book})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	meta := node.Meta{Build: "1"}.Append(nil)
 	for name, c := range map[string]struct {
 		n  memberlist.Node

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"saltclusterd/integration/require"
 )
 
 const (
@@ -27,9 +29,7 @@ func TestAlerts_HaveRunbooks(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal([]byte(text(t, "../packaging/monitoring/alerts.yml")), &rules); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(text(t, "../packaging/monitoring/alerts.yml")), &rules))
 	alerts := map[string]bool{}
 	for _, g := range rules.Groups {
 		for _, r := range g.Rules {
@@ -57,9 +57,7 @@ func TestAlerts_HaveRunbooks(t *testing.T) {
 		}
 	}
 	pages, err := os.ReadDir(runbooks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, p := range pages {
 		if name := strings.TrimSuffix(p.Name(), ".md"); !alerts[name] {
 			t.Errorf("the runbook %s is for no alert", name)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"saltclusterd/integration/guides"
+	"saltclusterd/integration/require"
 )
 
 var (
@@ -24,9 +25,7 @@ var (
 func TestGuides_References(t *testing.T) {
 	sources := testSources(t)
 	pages, err := guides.Read("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tests := 0
 	for _, p := range pages {
 		page, raw := filepath.Join("..", p.Name), p.Text()
@@ -106,9 +105,7 @@ func findPages(t *testing.T, dir, pattern string) (pages []string) {
 		pages = append(pages, path)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return pages
 }
 
@@ -199,9 +196,7 @@ func TestLongScenariosHaveATarget(t *testing.T) {
 func TestGuides_LongTestsNameTheirTarget(t *testing.T) {
 	scenarios, makefile := testSources(t)["scenario"], text(t, "../Makefile")
 	pages, err := guides.Read("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	long := 0
 	for _, p := range pages {
 		for row := range strings.Lines(p.Text()) {
@@ -232,9 +227,7 @@ func TestGuides_LongTestsNameTheirTarget(t *testing.T) {
 // Targets of make and functions of the runners that the guides name are there. Verbs and flags: cmd/saltclusterctl.
 func TestGuidesNameTargetsAndRunners(t *testing.T) {
 	pages, err := guides.Read("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	makefile, cluster := text(t, "../Makefile"), text(t, "../packaging/runners/cluster.py")
 	targets, functions := 0, 0
 	for _, p := range pages {
@@ -269,9 +262,7 @@ func TestGuidesNameTargetsAndRunners(t *testing.T) {
 func text(t *testing.T, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(raw)
 }
 
@@ -305,8 +296,6 @@ func testSources(t *testing.T) tests {
 		all[filepath.Base(filepath.Dir(path))] += string(raw)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }

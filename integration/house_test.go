@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 const (
@@ -44,18 +46,14 @@ func walkSources(t *testing.T, f func(dir, path string)) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func TestPackagesStaySmall(t *testing.T) {
 	lines := map[string]int{}
 	walkSources(t, func(dir, path string) {
 		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer f.Close()
 		for s := bufio.NewScanner(f); s.Scan(); {
 			lines[dir]++
@@ -77,9 +75,7 @@ func TestStructsStaySmall(t *testing.T) {
 	files := token.NewFileSet()
 	walkSources(t, func(dir, path string) {
 		file, err := parser.ParseFile(files, path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"saltclusterd/integration/guides"
+	"saltclusterd/integration/require"
 )
 
 // maxLine is the longest line of a source file, in characters. A line with a string literal may be longer, because a
@@ -20,14 +21,10 @@ const maxLine = 120
 func TestLinesFit(t *testing.T) {
 	walkSources(t, func(_, path string) {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		files := token.NewFileSet()
 		file, err := parser.ParseFile(files, path, text, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		literals := map[int]bool{} // lines that string literals are on
 		ast.Inspect(file, func(n ast.Node) bool {
 			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
@@ -64,9 +61,7 @@ func TestHabits(t *testing.T) {
 	walkSources(t, func(_, path string) {
 		files := token.NewFileSet()
 		file, err := parser.ParseFile(files, path, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, group := range file.Comments {
 			for _, comment := range group.List {
 				for i, line := range strings.Split(comment.Text, "\n") {
@@ -91,9 +86,7 @@ var he = regexp.MustCompile(`\b([Hh]e|[Hh]is|[Hh]im|[Hh]imself)\b`)
 
 func TestGuides_Habits(t *testing.T) {
 	pages, err := guides.Read("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, p := range pages {
 		if p.Name == "docs/reference/cli.md" || p.Name == "docs/reference/configuration.md" {
 			continue // the words are those of the programs

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"saltclusterd/integration/require"
 )
 
 // maxBareWords is how many of a hundred functions may have one word as their name. It only shrinks.
@@ -27,9 +29,7 @@ func TestFunctionNames(t *testing.T) {
 			return
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok {
 				functions++
@@ -106,9 +106,7 @@ func TestPredeclaredNamesStay(t *testing.T) {
 	walkSources(t, func(_, path string) {
 		files := token.NewFileSet()
 		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		declared(file, func(name *ast.Ident) {
 			if types.Universe.Lookup(name.Name) != nil {
 				t.Errorf("%s: %s is predeclared: use another name", files.Position(name.Pos()), name.Name)

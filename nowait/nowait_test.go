@@ -5,24 +5,20 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // tcpPair is two ends of a connection.
 func tcpPair(t *testing.T) (a, b *net.TCPConn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer ln.Close()
 	x, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	y, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
 	return x.(*net.TCPConn), y.(*net.TCPConn)
 }
@@ -33,9 +29,7 @@ func descriptor(t *testing.T, c *net.TCPConn) (fd int) {
 	if err == nil {
 		err = raw.Control(func(f uintptr) { fd = int(f) })
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return fd
 }
 

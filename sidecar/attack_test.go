@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -21,9 +22,7 @@ func TestRelay_ForbiddenRequests(t *testing.T) {
 	w := newWorld(t)
 	for _, cmd := range []string{"_auth", "ping", "publish", "runner", "wheel", "mk_token"} {
 		load, err := saltwire.AppendAny(nil, map[string]any{"cmd": cmd, "fun": "test.ping", "tgt": "*"}, saltwire.Wire)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		body := saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3,
 			HasVersion: true})
 		for _, signIn := range []bool{false, true} { // this _auth is none
@@ -55,9 +54,7 @@ func TestPing_Large(t *testing.T) {
 	w := newWorld(t)
 	ping := func(size int) []byte {
 		load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "ping", "x": make([]byte, size)}, saltwire.Wire)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		body := saltwire.AppendEnvelope(nil, saltwire.Envelope{Enc: saltwire.EncClear, Load: load, Version: 3,
 			HasVersion: true})
 		return w.send(t, body, "")
@@ -167,9 +164,7 @@ func TestRelay_RefusalsLoggedPerNode(t *testing.T) {
 func TestSignInOfAnySize(t *testing.T) {
 	w := newWorld(t)
 	env, err := saltwire.ParseEnvelope(w.signIn())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stuffed := func(raw []byte, n int) []byte {
 		raw = append([]byte{raw[0] + 1}, raw[1:]...) // one entry more
 		return append(saltwire.AppendArrayHeader(saltwire.AppendRaw(raw, "x"), n), make([]byte, n)...)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -95,15 +96,11 @@ func TestUnknown_IsOpenedOnce(t *testing.T) {
 			w := newWorld(t)
 			good := w.request(t, map[string]any{"cmd": "_pillar"})
 			env, err := saltwire.ParseEnvelope(bytes.Clone(good))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			load := bytes.Clone(env.Load)
 			env.Load[0] ^= 1
 			old, err := w.proxy.sessions.findSession("web1", w.minion.PublicText())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if changed {
 				other := *old
 				other.key = newKey(t)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/upstream"
 )
 
@@ -26,9 +27,7 @@ func (w *world) ask(t *testing.T, cmd string) <-chan []byte {
 func TestHoldFiles_NewRequests(t *testing.T) {
 	w := newWorld(t)
 	release, err := w.proxy.HoldFiles(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var waiting []<-chan []byte
 	for _, cmd := range []string{"_pillar", "_serve_file", "_file_list"} {
 		waiting = append(waiting, w.ask(t, cmd))
@@ -47,9 +46,7 @@ func TestHoldFiles_NewRequests(t *testing.T) {
 		}
 	}
 	again, err := w.proxy.HoldFiles(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	again()
 }
 
@@ -97,9 +94,7 @@ func TestGateForgetsWhatFailed(t *testing.T) {
 			<-w.ask(t, "_pillar")
 			began := time.Now()
 			release, err := w.proxy.HoldFiles(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			release()
 			if w.proxy.files.inside != 0 || time.Since(began) > gateTimeout {
 				t.Errorf("%d requests are said to be under way", w.proxy.files.inside)
@@ -111,9 +106,7 @@ func TestGateForgetsWhatFailed(t *testing.T) {
 func TestHoldEndsWithItsContext(t *testing.T) {
 	w := newWorld(t)
 	release, err := w.proxy.HoldFiles(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := w.proxy.HoldFiles(ctx); err == nil {

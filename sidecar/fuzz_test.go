@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -17,9 +18,7 @@ import (
 func FuzzSealedLoad(f *testing.F) {
 	w := newWorld(f)
 	tok, err := w.minion.SignX931([]byte("salt"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	pairs := func(kv ...any) (uint8, []byte) {
 		var b []byte
 		for _, v := range kv {
@@ -77,9 +76,7 @@ func checkForwarded(t *testing.T, w *world, sent, got []byte) {
 		t.Fatalf("the master gets %+v, %v", env, err)
 	}
 	plain, err := saltcrypt.NewCrypticle(w.session()).Open(nil, env.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	peek, err := saltwire.PeekLoad(plain)
 	if err != nil || peek.ID != "web1" {
 		t.Fatalf("the master gets a load of %q: %v", peek.ID, err)

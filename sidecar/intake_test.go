@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
@@ -32,18 +33,14 @@ func (f *fakeMaster) SignIn(context.Context) (localmaster.Secrets, error) {
 func (f *fakeMaster) publish(t *testing.T, text string) []byte {
 	t.Helper()
 	plain, err := saltwire.AppendAny(nil, map[string]any{"jid": text}, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return saltwire.AppendPub(nil, saltcrypt.NewCrypticle(f.key).Seal(nil, plain, nil), nil, "")
 }
 
 func newKey(t testing.TB) saltcrypt.Key {
 	t.Helper()
 	k, err := saltcrypt.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return k
 }
 
@@ -161,9 +158,7 @@ func TestIntake_ExportImport(t *testing.T) {
 	in, next := NewIntake(cfg), NewIntake(cfg)
 	body := m.publish(t, "1")
 	in.Message(t.Context(), [][]byte{[]byte("aaaa"), body})
-	if err := next.Import(in.Export()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, next.Import(in.Export()))
 	next.Message(t.Context(), [][]byte{[]byte("bbbb"), body}) // the second copy of one publication
 	next.Message(t.Context(), [][]byte{m.publish(t, "2")})
 	if len(got) != 3 || !got[1].TopicOnly || got[2].TopicOnly || m.signIns != 1 {

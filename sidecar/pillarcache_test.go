@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -21,13 +22,9 @@ func TestCachedPillarOfBefore(t *testing.T) {
 			t.Fatal("not answered here")
 		}
 		sent, err := saltwire.ParseEnvelope(w.atMaster[before])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		plain, err := saltcrypt.NewCrypticle(w.session()).Open(nil, sent.Load)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return bytes.Contains(plain, []byte("clean_cache"))
 	}
 	if cleared("base") {

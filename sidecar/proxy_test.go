@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/relay"
@@ -231,9 +232,7 @@ func (w *world) signIn() []byte {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	key, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w := &world{
 		minion: key, accepted: true, atPeers: map[node.ID]int{}, peerErr: map[node.ID]error{}, peerSays: map[node.ID]string{},
 		bare: map[node.ID]string{},
@@ -265,17 +264,13 @@ func (w *world) seen() router.View {
 func (w *world) request(t testing.TB, load map[string]any) []byte {
 	t.Helper()
 	tok, err := w.minion.SignX931([]byte("salt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	full := map[string]any{"id": "web1", "nonce": nonce, "ts": time.Now().Unix(), "tok": tok}
 	for k, v := range load {
 		full[k] = v
 	}
 	plain, err := saltwire.AppendAny(nil, full, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return saltwire.AppendEnvelope(nil, saltwire.Envelope{
 		Enc: saltwire.EncAES, Version: 3, HasVersion: true, ID: "web1", EncAlgo: saltcrypt.OAEPSHA1,
 		SigAlgo: saltcrypt.PKCS1v15SHA1,
@@ -424,13 +419,9 @@ func TestProxy_SealedBeforeAdoption(t *testing.T) {
 				load["tok"] = []byte("made up")
 			}
 			env, err := saltwire.ParseEnvelope(w.request(t, load))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			plain, err := saltcrypt.NewCrypticle(w.session()).Open(nil, env.Load)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			env.Load = saltcrypt.NewCrypticle(own).Seal(nil, plain, nil)
 			reply := w.send(t, saltwire.AppendEnvelope(nil, env), c.from)
 			if !c.answer {
@@ -458,9 +449,7 @@ func TestVersion2_SharedKey(t *testing.T) {
 	w := newWorld(t)
 	w.shared = true
 	plain, err := saltwire.AppendAny(nil, map[string]any{"id": "web1", "nonce": nonce, "cmd": "_pillar"}, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seal := func(key saltcrypt.Key) []byte {
 		return saltwire.AppendEnvelope(nil, saltwire.Envelope{
 			Enc: saltwire.EncAES, Version: 2, HasVersion: true, Load: saltcrypt.NewCrypticle(key).Seal(nil, plain, nil),
@@ -505,9 +494,7 @@ func TestVersion2_NoID(t *testing.T) {
 			w.accepted = false // what proves it is the key only
 			c.load["nonce"] = nonce
 			plain, err := saltwire.AppendAny(nil, c.load, saltwire.Wire)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			seal := func(key saltcrypt.Key) []byte {
 				return saltwire.AppendEnvelope(nil, saltwire.Envelope{
 					Enc: saltwire.EncAES, Version: 2, HasVersion: true, ID: c.outer,
@@ -863,25 +850,17 @@ func TestProxy_UnprovenRefused(t *testing.T) {
 	w := newWorld(t)
 	good := w.request(t, map[string]any{"cmd": "_pillar"})
 	other, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wrongTok, err := other.SignX931([]byte("salt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	clear := func(load map[string]any) []byte {
 		b, err := saltwire.AppendAny(nil, map[string]any{"enc": "clear", "version": 3, "load": load}, saltwire.Wire)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return b
 	}
 	enc, err := saltwire.AppendAny(nil, map[string]any{"enc": "none", "version": 3,
 		"load": map[string]any{"cmd": "publish"}}, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, body := range map[string][]byte{
 		"garbage":             {0xc1, 0xff},
 		"empty":               {},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -17,21 +18,15 @@ import (
 func (w *world) tags(t *testing.T, body []byte) []string {
 	t.Helper()
 	env, err := saltwire.ParseEnvelope(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	plain, err := saltcrypt.NewCrypticle(w.session()).Open(nil, env.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p, err := saltwire.PeekLoad(plain)
 	if err != nil || p.ID != "web1" || p.Nonce != nonce {
 		t.Fatalf("%+v %v", p, err)
 	}
 	tags, err := saltwire.EventTags(p.Events)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return tags
 }
 
@@ -41,9 +36,7 @@ func eventWorld(t *testing.T) *world {
 	rules, err := router.NewEventRules([]router.EventRule{
 		{Tag: "here", Route: "origin"}, {Tag: "lead", Route: "leader"}, {Tag: "all", Route: "all"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w.view.Events, w.view.Leader = rules, "b"
 	return w
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -16,23 +17,17 @@ import (
 func sendID(t testing.TB, key saltcrypt.Key, load map[string]any) []byte {
 	t.Helper()
 	plain, err := saltwire.AppendAny(nil, load, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	body, err := saltwire.AppendAny(nil, map[string]any{"enc": "aes", "version": 3,
 		"load": saltcrypt.NewCrypticle(key).Seal(nil, plain, nil)}, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return body
 }
 
 func TestIdentifySubscriber(t *testing.T) {
 	w := newWorld(t)
 	tok, err := w.minion.SignX931([]byte("salt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	good := sendID(t, w.epoch, map[string]any{"id": "web1", "tok": tok})
 	if id, ok := w.proxy.IdentifySubscriber(good); !ok || id != "web1" {
 		t.Errorf("%q %v", id, ok)
@@ -64,37 +59,25 @@ func TestIdentifySubscriber_Stock(t *testing.T) {
 	}
 	for _, name := range files {
 		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var r struct {
 			Version, ID, Public, AES string
 			Publications             []struct{ Minion []byte }
 		}
-		if err := json.Unmarshal(b, &r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(b, &r))
 		key, err := saltcrypt.ParseKey(r.AES)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		public, err := saltcrypt.ParsePublicKey(r.Public)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d := tcpframe.NewDecoder(4 << 10)
 		f, _, ok, err := d.Next(r.Publications[0].Minion)
 		if !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		load, err := saltwire.ParseSendID(f.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		plain, err := saltcrypt.NewCrypticle(key).Open(nil, load)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		id, tok, err := saltwire.ParseNamedToken(plain)
 		if err != nil || id != r.ID || !guard.New(guard.Config{}).CheckToken(id, public, tok) {
 			t.Errorf("%s: %q, %v", r.Version, id, err)
@@ -106,9 +89,7 @@ func TestIdentifySubscriber_Stock(t *testing.T) {
 func FuzzIdentifySubscriber(f *testing.F) {
 	w := newWorld(f)
 	tok, err := w.minion.SignX931([]byte("salt"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add([]byte("\x82\xa3enc\xa3aes\xa4load\xc4\x01x"), true)
 	f.Add(sendID(f, w.epoch, map[string]any{"id": "web1", "tok": tok}), false)
 	f.Add([]byte("\x82\xa2id\xa4web1\xa3tok\xa1x"), true)

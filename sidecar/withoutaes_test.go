@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -39,13 +40,9 @@ func TestLoadWithoutAES(t *testing.T) {
 				load[k] = v
 			}
 			env, err := saltwire.ParseEnvelope(w.request(t, load))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			plain, err := saltcrypt.NewCrypticle(w.session()).Open(nil, env.Load)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			env.Load = append(bytes.Clone(withoutAES), plain[:len(plain)-c.cut]...)
 			reply := w.take(t, &request{body: saltwire.AppendEnvelope(nil, env), from: c.from, proves: c.proves})
 			if !c.served {

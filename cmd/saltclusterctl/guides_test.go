@@ -19,6 +19,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/integration/guides"
+	"saltclusterd/integration/require"
 )
 
 // Every command line of the guides, run by a test or not, has verbs, flags and numbers of arguments that there are.
@@ -151,16 +152,12 @@ func TestGuidesPlain(t *testing.T) {
 	text := "id: m1\ncluster_id: production\ncluster_secret: an-example-of-0123456789abcdef\nsalt_config: " +
 		filepath.Join(dir, "master") + "\n"
 	for path, text := range map[string]string{config: text, filepath.Join(dir, "master"): "root_dir: " + dir + "\n"} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	n := 0
 	for _, p := range pages(t) {
 		blocks, err := p.Runnables()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, b := range blocks {
 			if b.Stage != guides.Plain {
 				continue
@@ -191,8 +188,6 @@ func TestGuidesPlain(t *testing.T) {
 func pages(t *testing.T) []guides.Page {
 	t.Helper()
 	all, err := guides.Read("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }

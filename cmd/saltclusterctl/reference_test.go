@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/integration/require"
 
 	"github.com/urfave/cli/v2"
 )
@@ -40,14 +41,10 @@ func TestReference_Current(t *testing.T) {
 	const path = "../../docs/reference/cli.md"
 	want := cliReference()
 	if *update {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, want, 0o644))
 	}
 	have, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !bytes.Equal(have, want) {
 		t.Errorf("%s is not what the commands say; run: go test ./cmd/saltclusterctl -run Reference -update", path)
 	}

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/require"
 )
 
 func TestBarrier(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	done := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -36,9 +36,7 @@ func TestBarrier(t *testing.T) {
 		t.Fatal(m, err)
 	}
 	fds, err := unix.ParseUnixRights(&m[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, fd := range fds {
 		_ = unix.Close(fd)
 	}

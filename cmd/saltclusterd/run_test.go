@@ -12,23 +12,20 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/takeover"
+	"saltclusterd/integration/require"
 )
 
 // A check for a process that is to be replaced looks at what that does not have; one for an operator looks at the
 // configuration only.
 func TestCheck(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer taken.Close()
 	dir, addr := t.TempDir(), taken.Addr().String()
 	conf := filepath.Join(dir, "conf")
 	text := "id: w\ncluster_id: test\ncluster_secret: a-test-secret-0123456789-abcdef\ncluster_interface: 127.0.0.1\ncluster_witness: true\nstate_dir: " + dir +
 		"\nadmin_socket: " + dir + "/run/admin.sock\nhealth_listen: " + addr + "\n"
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(conf, []byte(text), 0o600))
 	for _, c := range []struct{ replaces, reason string }{
 		{"", ""},
 		{`[]`, "health_listen: listen tcp " + addr},

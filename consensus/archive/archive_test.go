@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 func sample() (Header, Content) {
@@ -21,9 +23,7 @@ func file(t testing.TB) []byte {
 	t.Helper()
 	h, c := sample()
 	var b bytes.Buffer
-	if err := Write(&b, h, c); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Write(&b, h, c))
 	return b.Bytes()
 }
 
@@ -74,9 +74,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		var again bytes.Buffer
-		if err := Write(&again, h, c); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Write(&again, h, c))
 		if _, d, err := Read(&again); err != nil || !bytes.Equal(d.State, c.State) || !bytes.Equal(d.Private, c.Private) {
 			t.Errorf("%+v, then %+v, %v", c, d, err)
 		}

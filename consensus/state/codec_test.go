@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // allCommands is every command there is; firstCommands are those of the first
@@ -38,9 +40,7 @@ func TestCommandRoundTrip(t *testing.T) {
 			t.Errorf("%s: %v", c.Type(), err)
 		}
 		b, err := EncodeCommand(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := DecodeCommand(b)
 		if err != nil || !reflect.DeepEqual(got, c) {
 			t.Errorf("%s: %v\n got %#v", c.Type(), err, got)
@@ -85,9 +85,7 @@ func TestDecodeCommandRefuses(t *testing.T) {
 		}
 	}
 	c, err := DecodeCommand([]byte(`{"v":9,"t":"from.the.future","i":true,"d":{"a":[1]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := born(t)
 	before := s.View().Rev()
 	if r := s.ApplyCommands(c)[0]; r.Code != Ignored || s.View().Rev() != before {
@@ -104,9 +102,7 @@ func TestEntryRoundTrip(t *testing.T) {
 		{ID: "m1/2", Since: 5, Retry: true, Commands: []Command{DeniedClear{ID: "x"}}},
 	}}
 	b, err := EncodeEntry(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, err := DecodeEntry(b); err != nil || !reflect.DeepEqual(got, e) {
 		t.Errorf("%v\n got %#v", err, got)
 	}
@@ -123,9 +119,7 @@ func TestDecodeEntry(t *testing.T) {
 	ok := `{"v":1,"t":"denied.set","d":{"id":"a","pub":"P"}}`
 	bad := `{"v":1,"t":"denied.set","d":{"id":7}}`
 	e, err := DecodeEntry([]byte(`{"v":1,"t":"entry","r":[{"id":"q","c":[` + bad + `,` + ok + `]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if r := born(t).Apply(2, e)[0]; r[0].Code != Invalid || r[1].Code != OK {
 		t.Errorf("a malformed command disturbs its neighbour: %+v", r)
 	}

@@ -4,27 +4,23 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // What version 1 wrote must be read for ever, and mean the same.
 func TestFixturesOfVersion1(t *testing.T) {
 	snapshot := fixture(t, "testdata/v1/snapshot.jsonl", dump(t, firstFilled(t).View()))
 	s, err := ReadSnapshot(strings.NewReader(snapshot))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if dump(t, s.View()) != dump(t, firstFilled(t).View()) {
 		t.Error("the snapshot means something else today")
 	}
 	b, err := EncodeEntry(Entry{Requests: []Request{{ID: "m1/1", Since: 3, Commands: firstCommands()}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	entry := fixture(t, "testdata/v1/entry.json", string(b))
 	e, err := DecodeEntry([]byte(entry))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if again, err := EncodeEntry(e); err != nil || string(again) != string(b) {
 		t.Errorf("the entry means something else today: %v", err)
 	}
@@ -34,20 +30,14 @@ func TestFixturesOfVersion1(t *testing.T) {
 func TestFixturesOfTheFirstTrees(t *testing.T) {
 	snapshot := fixture(t, "testdata/v1/roots_snapshot.jsonl", dump(t, rootsFilled(t).View()))
 	s, err := ReadSnapshot(strings.NewReader(snapshot))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if dump(t, s.View()) != dump(t, rootsFilled(t).View()) {
 		t.Error("the snapshot means something else today")
 	}
 	b, err := EncodeEntry(Entry{Requests: []Request{{ID: "m1/1", Since: 3, Commands: rootsCommands()}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	e, err := DecodeEntry([]byte(fixture(t, "testdata/v1/roots_entry.json", string(b))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if again, err := EncodeEntry(e); err != nil || string(again) != string(b) {
 		t.Errorf("the entry means something else today: %v", err)
 	}
@@ -57,20 +47,14 @@ func TestFixturesOfTheFirstTrees(t *testing.T) {
 func TestFixturesOfTheFirstTokens(t *testing.T) {
 	snapshot := fixture(t, "testdata/v1/join_snapshot.jsonl", dump(t, filled(t).View()))
 	s, err := ReadSnapshot(strings.NewReader(snapshot))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if dump(t, s.View()) != dump(t, filled(t).View()) {
 		t.Error("the snapshot means something else today")
 	}
 	b, err := EncodeEntry(Entry{Requests: []Request{{ID: "m1/1", Since: 3, Commands: joinCommands()}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	e, err := DecodeEntry([]byte(fixture(t, "testdata/v1/join_entry.json", string(b))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if again, err := EncodeEntry(e); err != nil || string(again) != string(b) {
 		t.Errorf("the entry means something else today: %v", err)
 	}
@@ -79,13 +63,9 @@ func TestFixturesOfTheFirstTokens(t *testing.T) {
 // And of what members agreed to understand.
 func TestFixturesOfTheFirstLevels(t *testing.T) {
 	b, err := EncodeEntry(Entry{Requests: []Request{{ID: "m1/1", Since: 3, Commands: levelCommands()}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	e, err := DecodeEntry([]byte(fixture(t, "testdata/v1/level_entry.json", string(b))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if again, err := EncodeEntry(e); err != nil || string(again) != string(b) {
 		t.Errorf("the entry means something else today: %v", err)
 	}
@@ -101,8 +81,6 @@ func fixture(t *testing.T, path, fresh string) string {
 		}
 	}
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(b)
 }

@@ -3,14 +3,14 @@ package state
 import (
 	"bytes"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func FuzzDecodeCommand(f *testing.F) {
 	for _, c := range allCommands() {
 		b, err := EncodeCommand(c)
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		f.Add(b)
 	}
 	f.Add([]byte(`{"v":9,"t":"x","i":true}`))
@@ -24,9 +24,7 @@ func FuzzDecodeCommand(f *testing.F) {
 			check(t, s)
 		}
 		again, err := EncodeCommand(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := DecodeCommand(again); err != nil {
 			t.Fatalf("%s: %v", again, err)
 		}
@@ -35,9 +33,7 @@ func FuzzDecodeCommand(f *testing.F) {
 
 func FuzzDecodeEntry(f *testing.F) {
 	b, err := EncodeEntry(Entry{Requests: []Request{{ID: "m1/1", Since: 3, Retry: true, Commands: allCommands()}}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(b)
 	f.Add([]byte(`{"v":1,"t":"entry","r":[{"c":[{"v":1,"t":"key.set","d":{"id":1}}]}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -3,6 +3,8 @@ package state
 import (
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func identityCommands() []Command {
@@ -80,13 +82,9 @@ func TestFixtures_IdentityChange(t *testing.T) {
 		t.Fatalf("the snapshot means something else today: %v", err)
 	}
 	b, err := EncodeEntry(Entry{Requests: []Request{{ID: "m1/1", Since: 3, Commands: identityCommands()}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	e, err := DecodeEntry([]byte(fixture(t, "testdata/v1/identity_entry.json", string(b))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if again, err := EncodeEntry(e); err != nil || string(again) != string(b) {
 		t.Errorf("the entry means something else today: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // drawer makes commands that often fit and often just do not: few names, and
@@ -136,13 +137,9 @@ func TestReplicasAreEqual(t *testing.T) {
 			e := drawer{rt, a}.entry(i)
 			index := uint64(i + 2)
 			bytes, err := EncodeEntry(e)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			require.NoError(rt, err)
 			decoded, err := DecodeEntry(bytes)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			require.NoError(rt, err)
 			ra, rb := a.Apply(index, e), b.Apply(index, decoded)
 			for j := range ra {
 				for k := range ra[j] {

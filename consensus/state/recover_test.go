@@ -3,6 +3,8 @@ package state
 import (
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func survivor(id string) Recovery {
@@ -23,9 +25,7 @@ func TestRecover_Survivor(t *testing.T) {
 		}
 	}
 	before := s.View()
-	if err := s.Recover(survivor("n")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Recover(survivor("n")))
 	v := s.View()
 	if m := v.Members(); len(m) != 1 || m[0].ID != "m2" || m[0].NonVoter {
 		t.Errorf("members %+v", m)
@@ -38,9 +38,7 @@ func TestRecover_Survivor(t *testing.T) {
 		t.Error("keys, identity or epoch changed")
 	}
 	again, err := ReadSnapshot(strings.NewReader(dump(t, v)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if dump(t, again.View()) != dump(t, v) || again.View().Generation() != 1 {
 		t.Error("a snapshot loses what was recovered")
 	}
@@ -62,19 +60,13 @@ func TestRecover_Tokens(t *testing.T) {
 		}
 	}
 	var saved strings.Builder
-	if err := s.View().WriteSnapshot(&saved); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.View().WriteSnapshot(&saved))
 	s.ApplyCommands(TokenDrop{ID: "open", Audit: made}) // which the snapshot does not know
 	restored, err := ReadSnapshot(strings.NewReader(saved.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := survivor("n")
 	r.Survivor.ID = "m1"
-	if err := restored.Recover(r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, restored.Recover(r))
 	thief := MemberAdd{ID: "m3", Addr: "h:3", Fingerprint: testFP('c'), Weight: 1}
 	for token, want := range map[string]Code{"open": NotFound, "bound": NotFound, "used": Conflict} {
 		join := JoinAdmit{Member: thief, Token: token, Audit: Audit{By: "m1", At: 50}}
@@ -118,9 +110,7 @@ func TestGossipDueAfterARemoval(t *testing.T) {
 	}
 	s.ApplyCommands(MemberRemove{ID: "m2"})
 	again, err := ReadSnapshot(strings.NewReader(dump(t, s.View())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !s.View().GossipDue() || !again.View().GossipDue() {
 		t.Error("not due after a removal")
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -22,14 +24,10 @@ func TestScripts(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got := play(t, string(want))
 			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
 			} else if got != string(want) {
 				t.Errorf("got\n%s", got)
 			}
@@ -67,9 +65,7 @@ func command(t *testing.T, s *State, text string) string {
 	r := s.ApplyCommands(c)[0]
 	check(t, s)
 	b, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(b)
 }
 
@@ -97,9 +93,7 @@ func ask(t *testing.T, v View, question string) (out []string) {
 	}
 	for _, f := range facts {
 		b, err := json.Marshal(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		out = append(out, string(b))
 	}
 	return out

@@ -3,6 +3,8 @@ package state
 import (
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func testSeed(c byte) Secret { return SecretText(strings.Repeat(string(c), MinSeed)) }
@@ -19,9 +21,7 @@ func TestFixturesOfTheFirstSeeds(t *testing.T) {
 	s.ApplyCommands(seedCommands()...)
 	snapshot := fixture(t, "testdata/v1/seeds_snapshot.jsonl", dump(t, s.View()))
 	got, err := ReadSnapshot(strings.NewReader(snapshot))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if dump(t, got.View()) != dump(t, s.View()) {
 		t.Error("the snapshot means something else today")
 	}
@@ -72,9 +72,7 @@ func TestSeedRotation(t *testing.T) {
 		}
 	}
 	survivor := Member{ID: "m1", Addr: "h:1", Fingerprint: testFP('a'), Weight: 1}
-	if err := s.Recover(Recovery{Survivor: survivor, GossipKey: SecretText(strings.Repeat("g", 32))}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Recover(Recovery{Survivor: survivor, GossipKey: SecretText(strings.Repeat("g", 32))}))
 	if !s.View().SeedDue() {
 		t.Error("the cluster was recovered, but the seed that the others know stays")
 	}

@@ -16,6 +16,7 @@ import (
 	"saltclusterd/fsync/scan"
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
+	"saltclusterd/integration/require"
 )
 
 var slot = tree.Slot{Kind: tree.FileRoots, Env: "base"}
@@ -78,14 +79,10 @@ type tester interface {
 func look(t tester, dir string) *scan.Result {
 	t.Helper()
 	d, err := slotfs.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer d.Close()
 	res, err := scan.Slot(context.Background(), d, scan.Options{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return res
 }
 
@@ -98,9 +95,7 @@ type prepared struct {
 func prepare(t tester, state, from, to string) prepared {
 	t.Helper()
 	area, err := OpenArea(state, slot, from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return prepareIn(t, area, from, to)
 }
 
@@ -110,44 +105,30 @@ func prepareIn(t tester, area *Area, from, to string) prepared {
 	a, b := look(t, from), look(t, to)
 	plan, err := Make(tree.Both{First: a.Objects, Second: b.Objects}, slot, a.Dir, b.Dir, a.Index,
 		func(string) string { return "" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	st, err := OpenStage(context.Background(), area, &plan, -1, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for path, item := range b.Index {
 		if item.Type != tree.File || len(item.Chunks) == 0 {
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(to, path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, c := range item.Chunks {
-			if err := st.Put(c.Hash, content[:c.Size]); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, st.Put(c.Hash, content[:c.Size]))
 			content = content[c.Size:]
 		}
 	}
-	if err := st.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, st.Finish())
 	return prepared{area, plan}
 }
 
 func temp(t *rapid.T, top string) (from, to, state string) {
 	dir, err := os.MkdirTemp(top, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	from, to, state = filepath.Join(dir, "from"), filepath.Join(dir, "to"), filepath.Join(dir, "state")
 	for _, d := range []string{from, to} {
-		if err := os.Mkdir(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(d, 0o755))
 	}
 	return from, to, state
 }
@@ -226,21 +207,15 @@ func TestSwitcher_KilledAnywhere(t *testing.T) {
 func TestSwitcher_KeepsEdits(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	for _, name := range []string{"replaced", "removed", "free"} {
-		if err := os.WriteFile(filepath.Join(from, name), []byte("old"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(from, name), []byte("old"), 0o644))
 	}
 	for _, name := range []string{"replaced", "free", "made"} {
-		if err := os.WriteFile(filepath.Join(to, name), []byte("new"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(to, name), []byte("new"), 0o644))
 	}
 	p := prepare(t, t.TempDir(), from, to)
 	defer p.area.Close()
 	for _, name := range []string{"replaced", "removed", "made"} {
-		if err := os.WriteFile(filepath.Join(from, name), []byte("edited"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(from, name), []byte("edited"), 0o644))
 	}
 	if edited, unseen := Stale(p.area, &p.plan); edited == "" || unseen != "" && unseen != "made" {
 		t.Errorf("before the switch %q looks edited, %q as if nobody had looked", edited, unseen)
@@ -260,19 +235,13 @@ func TestSwitcher_KeepsEdits(t *testing.T) {
 func TestStagedContentIsFoundAgain(t *testing.T) {
 	from, to, state := t.TempDir(), t.TempDir(), t.TempDir()
 	for i := range 3 {
-		if err := os.WriteFile(filepath.Join(to, fmt.Sprint(i)), fmt.Append(nil, "content", i), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(to, fmt.Sprint(i)), fmt.Append(nil, "content", i), 0o644))
 	}
 	p := prepare(t, state, from, to)
 	defer p.area.Close()
-	if err := os.WriteFile(filepath.Join(p.area.Path, "stage", p.plan.Ops[0].Stage), []byte("damaged!"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(p.area.Path, "stage", "left over"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(p.area.Path, "stage", p.plan.Ops[0].Stage), []byte("damaged!"),
+		0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(p.area.Path, "stage", "left over"), nil, 0o600))
 	st, err := OpenStage(context.Background(), p.area, &p.plan, -1, -1)
 	if err != nil || len(st.Missing()) != 1 {
 		t.Fatalf("%d pieces are missing, %v", len(st.Missing()), err)
@@ -298,19 +267,13 @@ func TestLittleIsFlushed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			from, to := t.TempDir(), t.TempDir()
 			for i := range tc.files {
-				if err := os.WriteFile(filepath.Join(to, fmt.Sprint(i)), make([]byte, tc.size), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(filepath.Join(to, fmt.Sprint(i)), make([]byte, tc.size), 0o644))
 			}
 			p := prepare(t, t.TempDir(), from, to)
 			defer p.area.Close()
 			st, err := OpenStage(t.Context(), p.area, &p.plan, -1, -1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := st.Finish(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
+			require.NoError(t, st.Finish())
 			if done, err := st.Flush(); err != nil || done != tc.flushed {
 				t.Errorf("flushed: %v, %v", done, err)
 			}
@@ -322,21 +285,13 @@ func TestLittleIsFlushed(t *testing.T) {
 func TestSwitcher_FollowsNoSymlink(t *testing.T) {
 	from, to, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, d := range []string{from, to} {
-		if err := os.Mkdir(filepath.Join(d, "d"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(filepath.Join(d, "d"), 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(to, "d/f"), []byte("x"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(to, "d/f"), []byte("x"), 0o644))
 	p := prepare(t, t.TempDir(), from, to)
 	defer p.area.Close()
-	if err := os.Remove(filepath.Join(from, "d")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, filepath.Join(from, "d")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(from, "d")))
+	require.NoError(t, os.Symlink(outside, filepath.Join(from, "d")))
 	sw := Switcher{Area: p.area, UID: -1, GID: -1}
 	if out, err := sw.Run(&p.plan); err != nil || len(out.Kept) != 1 {
 		t.Errorf("%+v, %v", out, err)

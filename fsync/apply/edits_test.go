@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"saltclusterd/integration/require"
 )
 
 // operator edits files at any moment of a switch, and knows what must not get lost.
@@ -43,9 +45,7 @@ func (o *operator) edit() {
 	}
 	o.n++
 	text := fmt.Sprintf("edit number %d", o.n)
-	if err := errors.Join(os.WriteFile(o.beside, []byte(text), 0o644), os.Rename(o.beside, path)); err != nil {
-		o.t.Fatal(err)
-	}
+	require.NoError(o.t, errors.Join(os.WriteFile(o.beside, []byte(text), 0o644), os.Rename(o.beside, path)))
 	o.mine = append(o.mine, text)
 }
 
@@ -102,9 +102,7 @@ func TestSwitcher_KeepsEditsWhenKilled(t *testing.T) {
 				op.edit()
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// what is left is removed
 		if _, err := OpenStage(context.Background(), p.area, &Plan{Slot: slot}, -1, -1); err != nil {
 			t.Fatal(err)
@@ -142,9 +140,7 @@ func TestSwitcher_DirectoryMadeAnew(t *testing.T) {
 	}
 	sw := Switcher{Area: p.area, UID: -1, GID: -1}
 	out, err := sw.Run(&p.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if text, err := os.ReadFile(filepath.Join(from, "d")); err != nil || string(text) != filepath.Join(to, "d") {
 		t.Errorf("d: %q, %v", text, err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
+	"saltclusterd/integration/require"
 )
 
 // farDirs are directories on two file systems: of a slot, and of its area.
@@ -22,14 +23,10 @@ func farDirs(t *testing.T) (slotDir, areaDir string) {
 	t.Helper()
 	slotDir, areaDir = memoryDir(t), t.TempDir()
 	a, err := slotfs.Open(areaDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer a.Close()
 	b, err := slotfs.Open(slotDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer b.Close()
 	if canRename(a, b) {
 		t.Skip("/dev/shm and the temporary directory are one file system")
@@ -41,17 +38,11 @@ func farDirs(t *testing.T) (slotDir, areaDir string) {
 func farArea(t tester, top, from string) *Area {
 	t.Helper()
 	live, err := slotfs.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	path, err := os.MkdirTemp(top, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	a := &Area{Live: live}
-	if err := a.openPath(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.openPath(path))
 	return a
 }
 
@@ -123,9 +114,7 @@ func TestSwitcher_FarKeepsEditsWhenKilled(t *testing.T) {
 		out, err := run()
 		for ; errors.Is(err, errKilled); out, err = run() {
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := OpenStage(context.Background(), p.area, &Plan{Slot: slot}, -1, -1); err != nil {
 			t.Fatal(err)
 		}
@@ -152,9 +141,7 @@ func TestSwitcher_FarEditIsNotGivenBack(t *testing.T) {
 				t.Helper()
 				err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path+".new", []byte(text), 0o644),
 					os.Rename(path+".new", path))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 			}
 			write(path, "old")
 			write(filepath.Join(to, "g"), "other")
@@ -219,16 +206,12 @@ func TestSwitcher_FarKeepStaysWhole(t *testing.T) {
 	top, areas := farDirs(t)
 	from, to := filepath.Join(top, "from"), filepath.Join(top, "to")
 	err := errors.Join(os.Mkdir(from, 0o755), os.Mkdir(to, 0o755), os.WriteFile(from+"/f", []byte("old"), 0o644))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p := prepareIn(t, farArea(t, areas, from), from, to)
 	defer p.area.Close()
 	kept := filepath.Join(p.area.Path, "keep", p.plan.Ops[0].Old.Content().String())
 	// that the copy fails: its place is a directory's
-	if err := errors.Join(os.WriteFile(kept, []byte("old"), 0o600), p.area.Stage.Mkdir("saving", 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.WriteFile(kept, []byte("old"), 0o600), p.area.Stage.Mkdir("saving", 0o700)))
 	sw := Switcher{Area: p.area, UID: -1, GID: -1}
 	if _, err := sw.Run(&p.plan); err == nil {
 		t.Fatal("nothing failed")
@@ -252,22 +235,16 @@ func TestSwitcher_FarRestoresOnlyFiles(t *testing.T) {
 			from, areas := farDirs(t)
 			area := farArea(t, areas, from)
 			defer area.Close()
-			if err := make(filepath.Join(area.Path, "aside", "one")); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, make(filepath.Join(area.Path, "aside", "one")))
 			st, err := area.Aside.Stat("one")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			plan := Plan{Slot: slot, Ops: []Op{{
 				Verb: Restore, Path: "back", Known: true, Entry: tree.Entry{Type: st.Type, Mode: st.Mode}, Stage: "one",
 				StageIno: st.Ino, StageMod: st.Mtime,
 			}}}
 			sw := Switcher{Area: area, UID: -1, GID: -1}
 			out, err := sw.Run(&plan)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, aside := os.Lstat(filepath.Join(area.Path, "aside", "one"))
 			_, back := os.Lstat(filepath.Join(from, "back"))
 			moved := st.Type == tree.File || st.Type == tree.Symlink

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // cutOff is a switch from one tree to another that is cut off at its second step, after the first path was exchanged.
@@ -14,9 +16,7 @@ func cutOff(t *testing.T, aside string, lay func(from,
 	to string) error) (p prepared, live, staged func(string) string) {
 	t.Helper()
 	from, to := t.TempDir(), t.TempDir()
-	if err := lay(from, to); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, lay(from, to))
 	p = prepare(t, t.TempDir(), from, to)
 	t.Cleanup(p.area.Close)
 	for i := range p.plan.Ops {
@@ -49,9 +49,7 @@ func goOn(t *testing.T, p *prepared, times int, path string, isLost bool) Outcom
 	t.Helper()
 	for n := range times {
 		lost, err := Verify(t.Context(), p.area, &p.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, ok := lost[path]; ok != isLost {
 			t.Errorf("time %d: lost %v, want %v", n, ok, isLost)
 		}
@@ -59,9 +57,7 @@ func goOn(t *testing.T, p *prepared, times int, path string, isLost bool) Outcom
 	sw := Switcher{Area: p.area, UID: -1, GID: -1}
 	out, err := sw.Run(&p.plan)
 	out.Flush.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return out
 }
 
@@ -88,9 +84,7 @@ func TestVerify_ReplacementLost(t *testing.T) {
 			if b, err := os.ReadFile(staged("f")); string(b) != own {
 				t.Fatalf("not exchanged: %q, %v", b, err)
 			}
-			if err := lose(live("f")); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, lose(live("f")))
 			goOn(t, &p, 2, "f", true)
 			if b, err := os.ReadFile(filepath.Join(p.area.Path, "aside", "ID")); string(b) != own {
 				t.Errorf("put aside: %q, %v", b, err)
@@ -104,9 +98,7 @@ func TestVerify_SymlinkReplaced(t *testing.T) {
 	p, live, _ := cutOff(t, "", func(from, to string) error {
 		return errors.Join(os.Symlink("x", from+"/f"), write(to+"/f", "the cluster's"))
 	})
-	if err := emptied(live("f")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, emptied(live("f")))
 	goOn(t, &p, 2, "f", true)
 	if _, err := os.Lstat(live("f")); err == nil {
 		t.Error("there is something")
@@ -120,9 +112,7 @@ func TestVerify_DirectoryReplaced(t *testing.T) {
 			p, live, staged := cutOff(t, "", func(from, to string) error {
 				return errors.Join(os.MkdirAll(from+"/d", 0o755), write(from+"/d/x", "x"), write(to+"/d", "a file now"))
 			})
-			if err := lose(staged("d")); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, lose(staged("d")))
 			goOn(t, &p, 2, "d", true)
 			if _, err := os.Lstat(live("d")); err == nil {
 				t.Error("there is something")
@@ -136,17 +126,13 @@ func TestRenumber_DirectoryGone(t *testing.T) {
 	p, live, _ := cutOff(t, "", func(from, to string) error {
 		return errors.Join(os.MkdirAll(from+"/d", 0o755), write(from+"/d/f", "of the cluster"))
 	})
-	if err := os.RemoveAll(live("d")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(live("d")))
 	for i := range p.plan.Ops {
 		if w := p.plan.Ops[i].Was; w != nil {
 			w.Dev += 7
 		}
 	}
-	if err := Renumber(p.area, &p.plan); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Renumber(p.area, &p.plan))
 	if out := goOn(t, &p, 0, "", false); len(out.Aside) > 0 {
 		t.Errorf("put aside: %+v", out.Aside)
 	}

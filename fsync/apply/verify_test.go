@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/fsync/tree"
+	"saltclusterd/integration/require"
 )
 
 // TestVerify has files as a file system may have them after a power failure, and as operators may.
@@ -73,10 +74,8 @@ func TestVerify(t *testing.T) {
 				filepath.Join(from, there): "old", filepath.Join(to, there): "newer", filepath.Join(to, fresh): "fresh",
 				filepath.Join(to, "other"): "other",
 			} {
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
-					os.WriteFile(path, []byte(content), 0o644)); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+					os.WriteFile(path, []byte(content), 0o644)))
 			}
 			p := prepare(t, t.TempDir(), from, to)
 			defer p.area.Close()
@@ -86,9 +85,7 @@ func TestVerify(t *testing.T) {
 				return filepath.Join(p.area.Path, "stage", p.plan.Ops[i].Stage)
 			}
 			if tc.before != nil {
-				if err := tc.before(live, staged); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, tc.before(live, staged))
 			} else {
 				sw := Switcher{Area: p.area, UID: -1, GID: -1}
 				if _, err := sw.Run(&p.plan); err != nil {
@@ -96,15 +93,11 @@ func TestVerify(t *testing.T) {
 				}
 			}
 			if tc.after != nil {
-				if err := tc.after(live, staged); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, tc.after(live, staged))
 			}
 			for range 2 { // it may be cut off and begun anew
 				lost, err := Verify(t.Context(), p.area, &p.plan)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if got := slices.Sorted(maps.Keys(lost)); !slices.Equal(got, slices.Sorted(slices.Values(tc.lost))) {
 					t.Errorf("lost: %q, want %q", got, tc.lost)
 				}

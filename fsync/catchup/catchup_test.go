@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 func peers(ids ...node.ID) func() (there, absent []node.ID) {
@@ -48,9 +49,7 @@ func TestRun_NextPeer(t *testing.T) {
 		if st := find(t, r, "grains"); st.State != StateWaiting || !st.Open() {
 			t.Errorf("before: %+v", st)
 		}
-		if err := r.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Run(t.Context()))
 		st := find(t, r, "grains")
 		if !slices.Equal(asked, []node.ID{"a", "b"}) || st.State != StateDone || st.Done != 10 || st.From != "b" ||
 			st.Open() || done != 1 {
@@ -84,9 +83,7 @@ func TestAbsentPeerIsAsked(t *testing.T) {
 			Peers: func() (there, absent []node.ID) { return nil, []node.ID{"a"} },
 			Parts: []Part{{Name: "jobs", Pull: func(context.Context, node.ID, func(Report)) error { return nil }}},
 		})
-		if err := r.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Run(t.Context()))
 		if st := find(t, r, "jobs"); st.State != StateDone || st.From != "a" {
 			t.Errorf("%+v", st)
 		}
@@ -119,9 +116,7 @@ func TestGivenUp(t *testing.T) {
 						}},
 					},
 				})
-				if err := r.Run(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, r.Run(t.Context()))
 				if d := time.Since(began); d < tt.after || d > tt.within {
 					t.Errorf("given up after %v", d)
 				}
@@ -155,9 +150,7 @@ func TestWaitedFor(t *testing.T) {
 				}},
 			},
 		})
-		if err := r.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Run(t.Context()))
 		if d := time.Since(began); d < 30*time.Minute {
 			t.Errorf("after %v", d)
 		}
@@ -182,9 +175,7 @@ func TestSilentPeer(t *testing.T) {
 				tell(Report{Done: 1, Total: 1})
 				return nil
 			}}}})
-		if err := r.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Run(t.Context()))
 		if st := find(t, r, "mines"); st.State != StateDone || st.From != "b" || time.Since(began) > 30*time.Second {
 			t.Errorf("%+v after %v", st, time.Since(began))
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"saltclusterd/fsync/tree"
+	"saltclusterd/integration/require"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -39,9 +40,7 @@ func FuzzFrames(f *testing.F) {
 	var p packers
 	var b bytes.Buffer
 	for _, content := range []string{"", "short", strings.Repeat("long ", 1000)} {
-		if err := p.writeFrame(&b, tree.Sum([]byte(content)), []byte(content), &packing{}); err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, p.writeFrame(&b, tree.Sum([]byte(content)), []byte(content), &packing{}))
 	}
 	f.Add(frame{Encoding: encEnd}.append(b.Bytes()))
 	f.Add(frame{Encoding: encMissing, Hash: Hash{1}}.append(nil))
@@ -75,9 +74,7 @@ func TestPackers_RejectBomb(t *testing.T) {
 	defer p.close()
 	var b bytes.Buffer
 	zeros := make([]byte, 8<<20)
-	if err := p.writeFrame(&b, tree.Sum(zeros), zeros, &packing{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.writeFrame(&b, tree.Sum(zeros), zeros, &packing{}))
 	raw := b.Bytes()
 	h, err := readFrame(bytes.NewReader(raw))
 	if err != nil || h.Encoding != encZstd {
@@ -94,9 +91,7 @@ func TestPackers_RejectBomb(t *testing.T) {
 func TestPackers_SampleLarge(t *testing.T) {
 	var p packers
 	defer p.close()
-	if err := p.open(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.open())
 	const size = 4 * sampleFrom
 	text := bytes.Repeat([]byte("a line of a state\n"), size/18)
 	for _, c := range []struct {
@@ -123,13 +118,9 @@ func TestPacking_SkipIncompressible(t *testing.T) {
 	var k packing
 	packed := func(content []byte) bool {
 		var b bytes.Buffer
-		if err := p.writeFrame(&b, tree.Sum(content), content, &k); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.writeFrame(&b, tree.Sum(content), content, &k))
 		f, err := readFrame(&b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var bufs buffers
 		if _, err := p.readContent(bufio.NewReader(&b), f, &bufs); err != nil {
 			t.Fatal(err)
@@ -235,9 +226,7 @@ func TestServe_ConnectionReused(t *testing.T) {
 	defer client.CloseIdleConnections()
 	for range 3 {
 		resp, err := client.Post(srv.URL, "", bytes.NewReader(encodeRequest(questionWant, []Hash{{1}})))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if body, err := io.ReadAll(resp.Body); err != nil || len(body) != 2*frameSize {
 			t.Fatalf("%d bytes, %v", len(body), err)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"saltclusterd/fsync/msgpack"
 	"saltclusterd/fsync/replica"
+	"saltclusterd/integration/require"
 )
 
 // edited is an Edit that makes a mine of what was there and something more.
@@ -118,10 +119,8 @@ func TestChange_AfterClear(t *testing.T) {
 		for _, then := range [][]byte{texts("f", "1"), texts("f", "1"), texts("f", "2")} {
 			for _, sent := range []*testNode{a, b, c} {
 				sent.mustChange("web1", always(texts("f", "1")))
-				if err := os.Remove(filepath.Join(master.master.CacheDir,
-					newLayout(Mine, master.master).names("web1")[0])); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Remove(filepath.Join(master.master.CacheDir,
+					newLayout(Mine, master.master).names("web1")[0])))
 				sent.mustChange("web1", always(then))
 				for _, n := range w.nodes {
 					n.store.scan()
@@ -134,9 +133,7 @@ func TestChange_AfterClear(t *testing.T) {
 		}
 	}
 	// Cleared when it had been sent, it is gone.
-	if err := os.Remove(filepath.Join(c.master.CacheDir, newLayout(Mine, c.master).names("web1")[0])); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(c.master.CacheDir, newLayout(Mine, c.master).names("web1")[0])))
 	c.store.scan()
 	for _, n := range w.nodes {
 		w.poll("no mine on "+string(n.id), func() bool { got, _ := n.has("web1"); return got == nil })
@@ -151,9 +148,7 @@ func TestChange_AfterRewrite(t *testing.T) {
 	w.setKey("web1", "k")
 	rewrite := func(n *testNode, at time.Time) {
 		path := filepath.Join(n.master.CacheDir, newLayout(Mine, n.master).names("web1")[0])
-		if err := errors.Join(os.WriteFile(path, texts("rest", "1"), 0o600), os.Chtimes(path, at, at)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(os.WriteFile(path, texts("rest", "1"), 0o600), os.Chtimes(path, at, at)))
 	}
 	for i, master := range []*testNode{a, b, c} {
 		for k, sent := range []*testNode{a, b, c} {
@@ -206,9 +201,7 @@ func TestChangeLooksLikeTheMasters(t *testing.T) {
 		}
 		first := n.stamp("web1")
 		old := time.Now().Add(-time.Hour)
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(path, old, old))
 		n.mustChange("web1", always(texts("f", "1"))) // the same once more
 		if info, err = os.Stat(path); err != nil || time.Since(info.ModTime()) > time.Minute {
 			t.Errorf("%d: not renewed: %v, %v", major, info, err)
@@ -394,9 +387,7 @@ func (n *testNode) slowly(id string) (finish func()) {
 	return func() {
 		n.w.t.Helper()
 		close(end)
-		if err := <-done; err != nil {
-			n.w.t.Fatal(err)
-		}
+		require.NoError(n.w.t, <-done)
 	}
 }
 
@@ -582,9 +573,7 @@ func TestMineThatIsALink(t *testing.T) {
 	w, n := mineNode(t, 3008, false)
 	w.setKey("web1", "k")
 	n.mine("other", texts("f", "1"))
-	if err := os.Symlink("other.p", filepath.Join(n.master.CacheDir, "mine/web1.p")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink("other.p", filepath.Join(n.master.CacheDir, "mine/web1.p")))
 	if err := n.change("web1", always(texts("f", "2"))); !errors.Is(err, ErrNotHere) {
 		t.Errorf("a link: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/fsync/replica"
 	"saltclusterd/fsync/replica/replicatest"
+	"saltclusterd/integration/require"
 )
 
 // subject is data of one kind for the contract.
@@ -85,16 +86,12 @@ func (s subject) Remove(t testing.TB, dir string, store replicatest.Store, item 
 		s.w.setKey(minion(item), "")
 		return
 	}
-	if err := os.Remove(s.path(dir, item)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(s.path(dir, item)))
 	store.(*Store).Touched(minion(item))
 }
 
 func (s subject) Spoil(t testing.TB, dir string, item int) {
-	if err := os.Truncate(s.path(dir, item), 3); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(s.path(dir, item), 3))
 }
 
 func (subject) Lose(t testing.TB, dir string) {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // mine writes what a master writes that carries out _mine.
@@ -21,9 +23,7 @@ func (n *testNode) mine(id string, mine []byte) {
 // flush removes what a master removes that carries out _mine_flush.
 func (n *testNode) flush(id string) {
 	n.w.t.Helper()
-	if err := os.Remove(filepath.Join(n.master.CacheDir, newLayout(Mine, n.master).names(id)[0])); err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, os.Remove(filepath.Join(n.master.CacheDir, newLayout(Mine, n.master).names(id)[0])))
 }
 
 // A mine is on every master when Spread returns, after which the minion is answered.
@@ -114,9 +114,7 @@ func TestLostMinesComeBack(t *testing.T) {
 	a.mine("web1", texts("f", "1"))
 	w.everywhere("web1", texts("f", "1"), nil)
 	for _, dir := range []string{filepath.Join(a.master.CacheDir, "minions"), filepath.Join(c.master.CacheDir, "mine")} {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.RemoveAll(dir))
 		w.everywhere("web1", texts("f", "1"), nil)
 	}
 }
@@ -166,9 +164,7 @@ func TestWireFixtures(t *testing.T) {
 			want = []byte(hex.EncodeToString(got) + "\n")
 			err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, want, 0o644))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if hex.EncodeToString(got) != string(bytes.TrimSpace(want)) {
 			t.Errorf("%s: %x", name, got)
 		}

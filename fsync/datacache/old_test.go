@@ -10,19 +10,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // fixture is a body as every released version writes it.
 func fixture(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "wire", name+".hex"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	raw, err := hex.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return raw
 }
 

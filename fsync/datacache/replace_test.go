@@ -9,23 +9,19 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // bank is a directory of files whose content is given.
 func bank(t *testing.T, files map[string]string) (root *os.Root, dir folder) {
 	t.Helper()
 	root, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { root.Close() })
-	if err := root.Mkdir("mine", dirMode); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, root.Mkdir("mine", dirMode))
 	for name, content := range files {
-		if err := root.WriteFile("mine/"+name, []byte(content), fileMode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, root.WriteFile("mine/"+name, []byte(content), fileMode))
 	}
 	if dir, err = openFolder(root, "mine"); err != nil {
 		t.Fatal(err)
@@ -75,13 +71,9 @@ func TestPutHeld(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			root, dir := bank(t, map[string]string{"a.p": "old"})
 			h, err := dir.hold("a.p", 100)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer h.close()
-			if err := c.master(root); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, c.master(root))
 			_, err = dir.put(disk{uid: -1}, "a.p", []byte("new"), prior{h.raw, h.is}, time.Unix(1, 0))
 			if !errors.Is(err, c.err) {
 				t.Error(err)
@@ -103,9 +95,7 @@ func TestPutOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		info, err := root.Stat("mine/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if st := info.Sys().(*syscall.Stat_t); int(st.Uid) != id || int(st.Gid) != id || info.ModTime().Unix() != 1 {
 			t.Errorf("%d: %d, %d, %s", id, st.Uid, st.Gid, info.ModTime())
 		}
@@ -204,14 +194,10 @@ func TestSweep(t *testing.T) {
 // A pillarenv that is written while the directory is listed is not forgotten, and one that is gone is.
 func TestEnvsNotedMeanwhile(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer root.Close()
 	err = errors.Join(root.Mkdir(pillarBank, dirMode), root.WriteFile(pillarName("web1", "there"), nil, fileMode))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l := &split{pillars: true, envs: envs{}}
 	l.note("web1", "gone")
 	if _, err := l.ids(root, func(string) bool { l.note("web1", "noted"); return false }); err != nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // stockScript is Salt's own code against a cachedir: it stores as a master that carries out _pillar does, or answers as
@@ -90,9 +91,7 @@ func askStock(t *testing.T, python string, q stockAsk) (a stockAnswer) {
 		q.Store = map[string]map[string]any{}
 	}
 	in, err := json.Marshal(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd := exec.CommandContext(context.Background(), python, "-c", stockScript)
 	cmd.Stdin = bytes.NewReader(in)
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
@@ -122,9 +121,7 @@ func TestStockReadsWhatOthersStored(t *testing.T) {
 	asks := map[string]stockAsk{}
 	for version := range salts {
 		major, err := strconv.Atoi(version[:4])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		n := w.add(node.ID("n"+strings.ReplaceAll(version, ".", "-")), major, filepath.Join(dir, version))
 		mine := q
 		mine.CacheDir, mine.Major, mine.PKI = n.master.CacheDir, major, filepath.Join(dir, version, "pki")
@@ -135,13 +132,9 @@ func TestStockReadsWhatOthersStored(t *testing.T) {
 	slices.Sort(q.IDs)
 	for version, ask := range asks {
 		accepted := filepath.Join(ask.PKI, "minions")
-		if err := os.MkdirAll(accepted, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(accepted, 0o755))
 		for _, id := range q.IDs {
-			if err := os.WriteFile(filepath.Join(accepted, id), []byte("k"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(filepath.Join(accepted, id), []byte("k"), 0o644))
 		}
 		first := ask
 		first.Store = map[string]map[string]any{"of-" + version: {

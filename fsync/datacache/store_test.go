@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 func TestTouched_OnEveryMaster(t *testing.T) {
@@ -66,9 +68,7 @@ func TestStore_ReplacesDamagedData(t *testing.T) {
 				_ = os.Chtimes(filepath.Join(n.master.CacheDir, name), time.Time{}, time.Now().Add(-2*halfway))
 			}
 			n.store.mu.Unlock()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			n.store.Touched("web1")
 			w.poll(string(n.id)+" has what was "+what,
 				func() bool { g, p := n.has("web1"); return bytes.Equal(g, grains) && bytes.Equal(p, pillar) })
@@ -86,9 +86,7 @@ func TestMerge_MasterIsWriting(t *testing.T) {
 	turn.Lock()
 	c.file(pillarName("web1", ""), texts("p", "new"))
 	root, err := c.store.disk.root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer root.Close()
 	r := record{id: "web1", stamp: w.now(), key: fingerprint("k"),
 		data: data{main: texts("g", "old"), pillars: []pillar{{raw: texts("p", "old")}}}}
@@ -127,9 +125,7 @@ func TestStore_TableLost(t *testing.T) {
 	a.stock("web1", texts("v", "1"), texts("p", "1"))
 	w.everywhere("web1", texts("v", "1"), texts("p", "1"))
 	c.close()
-	if err := os.Remove(filepath.Join(c.state, Data.table())); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(c.state, Data.table())))
 	a.stock("web1", texts("v", "2"), texts("p", "2"))
 	a.store.Touched("web1")
 	w.poll("news", func() bool { g, _ := w.nodes["b"].has("web1"); return bytes.Equal(g, texts("v", "2")) })
@@ -279,9 +275,7 @@ func TestRefused(t *testing.T) {
 func TestSymlinksAreNotFollowedOut(t *testing.T) {
 	w, a, b, _ := three(t)
 	outside := t.TempDir()
-	if err := os.Symlink(outside, filepath.Join(b.master.CacheDir, "minions")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(outside, filepath.Join(b.master.CacheDir, "minions")))
 	w.setKey("web1", "k")
 	a.stock("web1", texts("v", "1"), texts("p", "1"))
 	w.poll("c has it", func() bool { g, _ := w.nodes["c"].has("web1"); return g != nil })
@@ -415,9 +409,7 @@ func TestFilesLookLikeStock(t *testing.T) {
 func TestReplaceLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer root.Close()
 	d := disk{dir: dir, uid: -1, gid: -1}
 	is := func(name, want string) {
@@ -460,12 +452,10 @@ func TestScan_HalfWritten(t *testing.T) {
 		at := time.Now().Add(time.Duration(i-2) * time.Minute)
 		for _, name := range []string{"pillar/m1.p", "grains/m1.p"} {
 			path := filepath.Join(c.master.CacheDir, name)
-			if err := errors.Join(
+			require.NoError(t, errors.Join(
 				os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path+".tmp", texts(name[:1], v), 0o600),
 				os.Chtimes(path+".tmp", at, at), os.Rename(path+".tmp", path),
-			); err != nil {
-				t.Fatal(err)
-			}
+			))
 			c.store.scan()
 			if i > 0 && name == "pillar/m1.p" {
 				w.everywhere("m1", texts("g", "1"), texts("p", v))

@@ -14,6 +14,7 @@ import (
 	"saltclusterd/fsync/replica"
 	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // tb is what testing.T and rapid.T have in common.
@@ -113,9 +114,7 @@ func master(major int, dir string) Master {
 func (w *world) add(id node.ID, major int, dir string) *testNode {
 	w.t.Helper()
 	n := &testNode{w: w, id: id, master: master(major, filepath.Join(dir, "cache")), state: filepath.Join(dir, "state")}
-	if err := os.MkdirAll(n.master.CacheDir, 0o755); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, os.MkdirAll(n.master.CacheDir, 0o755))
 	w.mu.Lock()
 	w.nodes[id] = n
 	w.mu.Unlock()
@@ -144,9 +143,7 @@ func (n *testNode) open() {
 	if err == nil {
 		err = s.Open(context.Background())
 	}
-	if err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, err)
 	n.store = s
 	n.w.poll("the first scan", func() bool { return s.Off() != "" || s.Scanned() })
 	n.w.Join(n.id, s.Handler())
@@ -159,9 +156,7 @@ func (n *testNode) close() {
 	n.w.Join(n.id, nil)
 	err := n.store.Close()
 	n.store = nil
-	if err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, err)
 }
 
 func (w *world) close() {
@@ -193,23 +188,17 @@ func (n *testNode) file(name string, content []byte) {
 	err := errors.Join(
 		os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path+".tmp", content, 0o600), os.Rename(path+".tmp", path),
 	)
-	if err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, err)
 }
 
 // has returns grains and pillar that the master of the node would read.
 func (n *testNode) has(id string) (grains, pillar []byte) {
 	root, err := os.OpenRoot(n.master.CacheDir)
-	if err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, err)
 	defer root.Close()
 	l := newLayout(n.w.kind, n.master)
 	files, err := read(root, l.names(id))
-	if err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, err)
 	d, err := l.parse(id, files)
 	if err != nil {
 		return nil, nil

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // A return that is there ahead of its publisher says so wherever it goes, by stream or by comparison, but not where it
@@ -30,9 +32,7 @@ func TestAhead(t *testing.T) {
 	half := w.jid()
 	a.publish(half, "m1")
 	same(t, half, 3, a, b, c)
-	if err := os.Mkdir(filepath.Join(a.store.disk.path(half), "m1"), 0o755); err != nil { // by a master that was killed
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(filepath.Join(a.store.disk.path(half), "m1"), 0o755)) // by a master that was killed
 	b.python(half, "m1/"+AheadFile, nil)
 	b.python(half, "m1/"+returnFile, data)
 	b.store.Stored(half, "m1", Return{Data: data}, true)
@@ -51,9 +51,7 @@ func TestAhead(t *testing.T) {
 	b.python(told, "m1/"+returnFile, data)
 	b.store.Stored(told, "m1", Return{Data: data}, true)
 	same(t, told, 5, b, a, c)
-	if err := os.Remove(filepath.Join(a.store.disk.path(told), "m1", AheadFile)); err != nil { // it takes it
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(a.store.disk.path(told), "m1", AheadFile))) // it takes it
 	a.store.Stored(told, "m1", Return{Data: data}, false)
 	same(t, told, 4, a, b, c)
 }

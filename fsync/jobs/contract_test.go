@@ -12,6 +12,7 @@ import (
 	"saltclusterd/fsync/replica"
 	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // subject is jobs for the contract. An item is a job with one return; version 2 has a list of more minions.
@@ -84,9 +85,7 @@ func (s subject) Read(_ testing.TB, dir string, item int) int {
 // Remove is a master's cleaning of a job whose time is over.
 func (s subject) Remove(t testing.TB, dir string, store replicatest.Store, item int) {
 	path, at := s.path(dir, item), time.Now().Add(-23*time.Hour)
-	if err := os.Chtimes(filepath.Join(path, jidFile), at, at); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chtimes(filepath.Join(path, jidFile), at, at))
 	replicatest.Eventually(t, "the store has seen how old the job is", func() bool {
 		j, _ := store.(*Store).index.fresh(jidOf(item))
 		return j.at == at.UnixNano()
@@ -96,9 +95,7 @@ func (s subject) Remove(t testing.TB, dir string, store replicatest.Store, item 
 
 func (s subject) Spoil(t testing.TB, dir string, item int) {
 	path := filepath.Join(s.path(dir, item), "m1", returnFile)
-	if err := os.Truncate(path, 0); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(path, 0))
 }
 
 func (subject) Lose(t testing.TB, dir string) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // A return that a power loss has spoilt on one master comes back from another. One that is whole never changes, and
@@ -45,19 +46,13 @@ func TestDamagedReturns(t *testing.T) {
 			var want []byte
 			w.restart(func() {
 				raw, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				want = raw
 				if !c.mended {
 					want = c.damage(raw)
 				}
-				if err := os.Remove(path); err != nil { // it may be b's, or m2's, by another name
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, c.damage(raw), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Remove(path)) // it may be b's, or m2's, by another name
+				require.NoError(t, os.WriteFile(path, c.damage(raw), 0o644))
 				a.cfg.Master.Booted = time.Now().Add(c.after)
 			})
 			if c.mended {
@@ -91,9 +86,7 @@ func TestDamagedEverywhere(t *testing.T) {
 	w.quiet()
 	w.restart(func() {
 		for _, n := range []*testNode{a, b} {
-			if err := os.WriteFile(filepath.Join(n.store.disk.path(jid), "m1", returnFile), nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(filepath.Join(n.store.disk.path(jid), "m1", returnFile), nil, 0o644))
 		}
 	})
 	c := w.add("c", nil)
@@ -112,9 +105,7 @@ func TestDamagedEverywhere(t *testing.T) {
 		return nil
 	})
 	fd, err := a.store.disk.openJob(jid, time.Now().UnixNano(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f := os.NewFile(uintptr(fd), jid)
 	defer f.Close()
 	if isNew, mended, err := a.store.disk.putReturn(fd, &record{name: "m1", ret: true, data: short(ret("one"))},

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/require"
 )
 
 func testDisk(t *testing.T) disk {
@@ -18,9 +20,7 @@ func testDisk(t *testing.T) disk {
 func openTest(t *testing.T, d disk, jid string) int {
 	t.Helper()
 	fd, err := d.openJob(jid, time.Now().UnixNano(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = unix.Close(fd) })
 	return fd
 }
@@ -39,14 +39,10 @@ func TestLeftovers(t *testing.T) {
 	fd := openTest(t, d, "20260102000000000001")
 	dir := d.path("20260102000000000001")
 	for _, path := range []string{tempName("m1"), "m2"} {
-		if err := os.Mkdir(filepath.Join(dir, path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(filepath.Join(dir, path), 0o755))
 	}
 	for _, path := range []string{tempName("m1") + "/" + outFile, tempName(loadFile)} {
-		if err := os.WriteFile(filepath.Join(dir, path), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte("half"), 0o600))
 	}
 	for _, id := range []string{"m1", "m2"} {
 		r := &record{name: id, ret: true, data: ret(id), out: []byte{0xa1, 'x'}, hasO: true}
@@ -59,9 +55,7 @@ func TestLeftovers(t *testing.T) {
 			t.Errorf("%s: %q %v", id, raw, err)
 		}
 	}
-	if err := d.put(fd, loadFile, load("j", false), 5e9); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.put(fd, loadFile, load("j", false), 5e9))
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 4 {
 		t.Errorf("left: %v %v", entries, err)
@@ -115,9 +109,7 @@ func testModes(t *testing.T, own int, mask uint32) {
 	fd := openTest(t, d, jid)
 	mustPut(t, d, fd, &record{name: "m1", ret: true, data: ret("m1"), out: []byte{0xa1, 'x'}, hasO: true}, true)
 	for _, name := range []string{loadFile, minionsFile} {
-		if err := d.put(fd, name, load(jid, false), 5e9); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, d.put(fd, name, load(jid, false), 5e9))
 	}
 	file, made := os.FileMode(0o666&^mask), os.FileMode(0o777&^mask)
 	want := map[string]os.FileMode{
@@ -125,13 +117,9 @@ func testModes(t *testing.T, own int, mask uint32) {
 		"m1/" + returnFile: file,
 		"m1/" + outFile:    file,
 	}
-	if err := os.Chmod(filepath.Join(d.path(jid), minionsFile), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(filepath.Join(d.path(jid), minionsFile), 0o640))
 	want[minionsFile] = 0o640
-	if err := d.put(fd, minionsFile, load(jid, true), 6e9); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.put(fd, minionsFile, load(jid, true), 6e9))
 	for name, mode := range want {
 		info, err := os.Stat(filepath.Join(d.path(jid), name))
 		if err != nil || info.Mode().Perm() != mode {
@@ -146,13 +134,9 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	fd := openTest(t, d, "20260102000000000001")
 	dir := d.path("20260102000000000001")
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(secret, []byte("secret"), 0o600))
 	for _, name := range []string{loadFile, ".minions.s.p", "m1"} {
-		if err := os.Symlink(secret, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(secret, filepath.Join(dir, name)))
 	}
 	s, err := d.look("20260102000000000001")
 	if err != nil || len(s.items) > 0 {
@@ -161,9 +145,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	if _, err := d.read(fd, loadFile); err == nil {
 		t.Error("a link was read")
 	}
-	if err := d.put(fd, loadFile, load("j", false), 5e9); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.put(fd, loadFile, load("j", false), 5e9))
 	if raw, err := os.ReadFile(secret); err != nil || string(raw) != "secret" {
 		t.Errorf("%q %v", raw, err)
 	}

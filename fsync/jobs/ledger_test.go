@@ -12,6 +12,7 @@ import (
 	"saltclusterd/fsync/ledger"
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // differences compares the ledgers of nodes; it is an error when something moves.
@@ -74,16 +75,12 @@ func TestLedger(t *testing.T) {
 		if err == nil {
 			err = c.damage()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found := settled(t, ledger.Rules{}, a, b)
 		if len(found) != 1 || found[0].Item != c.jid || found[0].Texts["a"] == found[0].Texts["b"] {
 			t.Errorf("%s: %+v", c.what, found)
 		}
-		if err := os.WriteFile(path, raw, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, raw, 0o644))
 	}
 	if found := settled(t, ledger.Rules{}, a, b); len(found) > 0 {
 		t.Errorf("%+v", found)

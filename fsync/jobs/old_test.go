@@ -16,6 +16,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // oldText is how version 1 writes a text.
@@ -67,9 +68,7 @@ func TestOldMember(t *testing.T) {
 	send := func(body string) string {
 		t.Helper()
 		answer, err := w.Send(t.Context(), "old", "a", []byte(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(answer)
 	}
 	if answer := send("scjb\x01\x01\x01\x01" + oldText(theirs) + string(at) + "12345678"); answer != "\x00\x01\x00\x01" {
@@ -104,9 +103,7 @@ func TestWireFixtures(t *testing.T) {
 			want = []byte(got + "\n")
 			err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, want, 0o644))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got != strings.TrimSpace(string(want)) {
 			t.Errorf("%s: %s", name, got)
 		}

@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // date sets from when on a node's master counts the age of a job.
 func (n *testNode) date(jid string, at time.Time) {
 	n.w.t.Helper()
-	if err := os.Chtimes(filepath.Join(n.store.disk.path(jid), jidFile), at, at); err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, os.Chtimes(filepath.Join(n.store.disk.path(jid), jidFile), at, at))
 }
 
 // clean removes a job as the master does whose time for it is over, once its store knows how old it is.
@@ -37,9 +36,7 @@ func (n *testNode) clean(jid string) {
 
 func (n *testNode) remove(jid string) {
 	n.w.t.Helper()
-	if err := os.RemoveAll(n.store.disk.path(jid)); err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, os.RemoveAll(n.store.disk.path(jid)))
 }
 
 // What retention removed stays away though all nodes start anew, its returns come late and others keep it for ever: it

@@ -13,6 +13,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 func TestPublishedJobIsEverywhere(t *testing.T) {
@@ -69,9 +70,7 @@ func TestPythonsJobIsFound(t *testing.T) {
 	a.python(jid, "late/"+returnFile, ret("late"))
 	same(t, jid, 6, a, b)
 	// A directory that a slow master fills later.
-	if err := os.Mkdir(filepath.Join(a.store.disk.path(jid), "slow"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(filepath.Join(a.store.disk.path(jid), "slow"), 0o755))
 	patience.WaitNil(t, func() error {
 		info, err := os.Stat(a.store.disk.path(jid))
 		if j, ok := a.store.index.known(jid); err == nil && (!ok || j.dir != info.ModTime().UnixNano()) {
@@ -154,9 +153,7 @@ func TestRetention(t *testing.T) {
 	for jid, age := range map[string]time.Duration{old: 2 * keep, near: keep - time.Minute, young: keep / 2} {
 		a.publish(jid, "m1")
 		at := time.Now().Add(-age)
-		if err := os.Chtimes(filepath.Join(a.store.disk.path(jid), jidFile), at, at); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(filepath.Join(a.store.disk.path(jid), jidFile), at, at))
 	}
 	apart(t, a)
 	w.setDown("b", false)
@@ -168,18 +165,14 @@ func TestRetention(t *testing.T) {
 	a.publish(removed, "m1", "m2")
 	same(t, removed, 3, a, b)
 	at := time.Now().Add(-keep)
-	if err := os.Chtimes(filepath.Join(b.store.disk.path(removed), jidFile), at, at); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chtimes(filepath.Join(b.store.disk.path(removed), jidFile), at, at))
 	patience.WaitNil(t, func() error { // the store takes notice
 		if j, _ := b.store.index.fresh(removed); !time.Unix(0, j.at).Before(time.Now().Add(-keep / 2)) {
 			return errors.New("not seen")
 		}
 		return nil
 	})
-	if err := os.RemoveAll(b.store.disk.path(removed)); err != nil { // the master cleans up
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(b.store.disk.path(removed))) // the master cleans up
 	a.ret(removed, "m2", "late")
 	for range 3 {
 		a.store.Feed().Tell(false)
@@ -206,9 +199,7 @@ func TestNoCacheDirYet(t *testing.T) {
 		}
 		return nil
 	})
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(dir, 0o755))
 	same(t, jid, 3, a, b)
 }
 

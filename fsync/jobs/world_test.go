@@ -18,6 +18,7 @@ import (
 	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // world is some nodes whose stores talk to each other without a network.
@@ -76,9 +77,7 @@ func (n *testNode) open() {
 	if err == nil {
 		err = s.Open(context.Background())
 	}
-	if err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, err)
 	n.store = s
 	n.w.Join(n.id, s.Handler())
 }
@@ -123,15 +122,9 @@ func (n *testNode) python(jid, name string, content []byte) string {
 		content []byte
 	}{{jidFile, []byte(jid)}, {name, content}} {
 		path := filepath.Join(dir, f.name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			n.w.t.Fatal(err)
-		}
-		if err := os.WriteFile(path+".new", f.content, 0o644); err != nil {
-			n.w.t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			n.w.t.Fatal(err)
-		}
+		require.NoError(n.w.t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(n.w.t, os.WriteFile(path+".new", f.content, 0o644))
+		require.NoError(n.w.t, os.Rename(path+".new", path))
 	}
 	return dir
 }
@@ -232,9 +225,7 @@ func apart(t testing.TB, nodes ...*testNode) {
 func later(t testing.TB, do func(), path string) {
 	t.Helper()
 	before, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	patience.WaitNil(t, func() error {
 		do()
 		info, err := os.Stat(path)

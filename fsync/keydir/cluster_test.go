@@ -22,6 +22,7 @@ import (
 	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/signal"
 )
 
@@ -137,13 +138,9 @@ func (b *syncBuffer) String() string {
 func newTestNode(t *testing.T, id string, log *shared) *testNode {
 	n := &testNode{t: t, id: node.ID(id), pki: filepath.Join(t.TempDir(), "pki"), state: t.TempDir(), log: log,
 		logs: &syncBuffer{}}
-	if err := os.MkdirAll(n.pki, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(n.pki, 0o700))
 	for p := range places {
-		if err := os.MkdirAll(filepath.Join(n.pki, p.String()), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(n.pki, p.String()), 0o700))
 	}
 	t.Cleanup(func() {
 		n.stop()
@@ -188,15 +185,11 @@ func (n *testNode) open() {
 		cfg.Log, cfg.Shared = n.late, &Shared{Latest: n.late.catchUp}
 	}
 	d, err := New(cfg)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	require.NoError(n.t, err)
 	if n.blind {
 		d.watcher = func() (*watcher, error) { return nil, errNoWatcher }
 	}
-	if err := d.Open(n.t.Context()); err != nil {
-		n.t.Fatal(err)
-	}
+	require.NoError(n.t, d.Open(n.t.Context()))
 	n.dir = d
 }
 
@@ -214,23 +207,17 @@ func (n *testNode) path(p place, id string) string { return filepath.Join(n.pki,
 
 func (n *testNode) put(p place, id, text string) {
 	n.t.Helper()
-	if err := os.WriteFile(n.path(p, id), []byte(text), 0o644); err != nil {
-		n.t.Fatal(err)
-	}
+	require.NoError(n.t, os.WriteFile(n.path(p, id), []byte(text), 0o644))
 }
 
 func (n *testNode) move(from, to place, id string) {
 	n.t.Helper()
-	if err := os.Rename(n.path(from, id), n.path(to, id)); err != nil {
-		n.t.Fatal(err)
-	}
+	require.NoError(n.t, os.Rename(n.path(from, id), n.path(to, id)))
 }
 
 func (n *testNode) remove(p place, id string) {
 	n.t.Helper()
-	if err := os.Remove(n.path(p, id)); err != nil {
-		n.t.Fatal(err)
-	}
+	require.NoError(n.t, os.Remove(n.path(p, id)))
 }
 
 // files lists "dir/id" → text of all keys.

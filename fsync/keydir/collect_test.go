@@ -8,15 +8,14 @@ import (
 	"testing"
 
 	"saltclusterd/fsync/mmapkeys"
+	"saltclusterd/integration/require"
 )
 
 // collected lists what Collect says in the words of the other tests.
 func collected(t *testing.T, pki string, g *mmapkeys.Geometry) (string, []string) {
 	t.Helper()
 	found, odd, err := Collect(t.Context(), pki, g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	k := keyTexts()
 	var parts []string
 	for _, f := range found {
@@ -46,9 +45,7 @@ func TestCollect(t *testing.T) {
 	n.put(acceptedDir, "app1", k[3])
 	n.put(acceptedDir, ".saltclusterd", k[3])
 	n.put(acceptedDir, "half", "-----BEGIN PUBLIC KEY-----")
-	if err := os.Symlink(n.path(acceptedDir, "app1"), n.path(acceptedDir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(n.path(acceptedDir, "app1"), n.path(acceptedDir, "link")))
 	got, odd := collected(t, n.pki, nil)
 	if want := "app1 accepted 3, db1 pending 1, web1 rejected 0, web1 denied 2"; got != want {
 		t.Errorf("%s instead of %s", got, want)

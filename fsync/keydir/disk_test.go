@@ -12,15 +12,14 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/require"
 )
 
 func newTestDisk(t *testing.T) (*disk, *writer) {
 	t.Helper()
 	root := t.TempDir()
 	for p := range places {
-		if err := os.Mkdir(filepath.Join(root, p.String()), 0o750); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(filepath.Join(root, p.String()), 0o750))
 	}
 	d := newDisk(root, &invalidEntries{log: slog.New(slog.DiscardHandler)})
 	return d, &writer{disk: d, mode: 0o640, overruled: &overruledFiles{dir: t.TempDir()}}
@@ -28,9 +27,7 @@ func newTestDisk(t *testing.T) (*disk, *writer) {
 
 func (d *disk) mustPut(t *testing.T, p place, id, text string) {
 	t.Helper()
-	if err := os.WriteFile(d.filePath(p, id), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(d.filePath(p, id), []byte(text), 0o600))
 }
 
 func TestDiskState_Precedence(t *testing.T) {
@@ -43,9 +40,7 @@ func TestDiskState_Precedence(t *testing.T) {
 	d.mustPut(t, rejectedDir, "mail", k[2]+"\r\n")
 	d.mustPut(t, deniedDir, "mail", k[3])
 	d.mustPut(t, pendingDir, "tmpab_12cd9", k[0])
-	if err := d.scanAll(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.scanAll())
 	for _, c := range []struct {
 		id            string
 		key           entry
@@ -119,13 +114,9 @@ func TestWrite(t *testing.T) {
 	d, w := newTestDisk(t)
 	d.mustPut(t, pendingDir, "web", k[0])
 	d.mustPut(t, rejectedDir, "web", k[1])
-	if err := os.WriteFile(d.filePath(acceptedDir, keyCache), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(d.filePath(acceptedDir, keyCache), nil, 0o600))
 	accepted := entry{state.KeyAccepted, printOf(k[2])}
-	if err := write1(d, w, "web", accepted, k[2], true); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, write1(d, w, "web", accepted, k[2], true))
 	if s := d.foundFor("web"); s.key.entry != accepted || s.key.twice {
 		t.Errorf("afterwards: %+v", s.key)
 	}
@@ -145,9 +136,7 @@ func TestWrite(t *testing.T) {
 		}
 	}
 	before := info.ModTime()
-	if err := write1(d, w, "web", entry{state.KeyAccepted, printOf(k[3])}, k[3], false); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, write1(d, w, "web", entry{state.KeyAccepted, printOf(k[3])}, k[3], false))
 	if info, err = os.Stat(d.filePath(acceptedDir, "web")); err != nil || !info.ModTime().After(before) {
 		t.Errorf("time %v after %v, %v: a master would go on with the old key", info.ModTime(), before, err)
 	}
@@ -187,13 +176,9 @@ func TestSweepAndOverruledFilesAreBounded(t *testing.T) {
 	}
 	w.overruled.max = 3
 	for i := range 10 {
-		if err := w.overruled.storeFile(acceptedDir, fmt.Sprint("m", i), []byte(k[0])); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.overruled.storeFile(acceptedDir, fmt.Sprint("m", i), []byte(k[0])))
 	}
-	if err := w.overruled.storeFile(acceptedDir, "m0", []byte(k[0])); err != nil { // the same once more
-		t.Fatal(err)
-	}
+	require.NoError(t, w.overruled.storeFile(acceptedDir, "m0", []byte(k[0]))) // the same once more
 	long := strings.Repeat("x", 255)
 	if err := w.overruled.storeFile(pendingDir, long, []byte(k[0])); err != nil {
 		t.Errorf("an id of 255 bytes: %v", err)
@@ -213,9 +198,7 @@ func TestBaseFile(t *testing.T) {
 	b.Keys["web"] = based{entry{state.KeyAccepted, "A"}, 5}
 	b.Keys["gone"] = based{entry{}, 9}
 	b.Denied["web"] = based{entry{deniedState, "B"}, 6}
-	if err := saveBase(dir, b); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, saveBase(dir, b))
 	got, err := loadBase(dir)
 	if err != nil || fmt.Sprint(*got) != fmt.Sprint(*b) || got.highestRev() != 9 {
 		t.Errorf("%+v, %v\nwant %+v", got, err, b)
@@ -225,9 +208,7 @@ func TestBaseFile(t *testing.T) {
 		"a newer format": `{"v":2}`,
 		"empty":          "",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, baseName), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, baseName), []byte(content), 0o600))
 		if _, err := loadBase(dir); err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -243,9 +224,7 @@ func TestMarker(t *testing.T) {
 		fits  bool
 	}{{"two", true}, {"one", true}, {"zero", false}, {"", false}} {
 		if c.stamp != "" {
-			if err := m.writeStamp(c.stamp); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, m.writeStamp(c.stamp))
 		} else if err := os.Remove(m.path); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // A node takes a copy of shared directories home: what consensus decided meanwhile is written there, what was edited in
@@ -29,9 +30,7 @@ func TestTakeHome(t *testing.T) {
 	nodes[1].stop()
 	home := newTestNode(t, "m2", log)
 	copyKeys(t, nodes[0].pki, home.pki)
-	if err := base.TakeHome(home.pki, home.state, home.id); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, base.TakeHome(home.pki, home.state, home.id))
 	nodes[0].remove(acceptedDir, "gone") // decided before the copy is in use
 	await(t, files{"minions/old": k[0], "minions_pre/new": k[1]}, nodes[0])
 	home.move(pendingDir, acceptedDir, "new") // edited in the copy
@@ -46,20 +45,14 @@ func copyKeys(t *testing.T, from, to string) {
 	t.Helper()
 	for p := range places {
 		names, err := filepath.Glob(filepath.Join(from, p.String(), "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(filepath.Join(to, p.String()), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, os.MkdirAll(filepath.Join(to, p.String()), 0o755))
 		for _, name := range names {
 			text, err := os.ReadFile(name)
 			if err == nil {
 				err = os.WriteFile(filepath.Join(to, p.String(), filepath.Base(name)), text, 0o644)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 type files = map[string]string
@@ -96,9 +97,7 @@ func TestHalfWrittenFileWaits(t *testing.T) {
 	k := keyTexts()
 	log, m1, m2 := pair(t)
 	f, err := os.Create(m1.path(pendingDir, "web"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, part := range []string{"", k[0][:100], k[0][100:200]} {
 		if _, err := f.WriteString(part); err != nil {
 			t.Fatal(err)
@@ -111,9 +110,7 @@ func TestHalfWrittenFileWaits(t *testing.T) {
 	if _, err := f.WriteString(k[0][200:]); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.Close())
 	await(t, files{"minions_pre/web": k[0]}, m1, m2)
 }
 
@@ -122,9 +119,7 @@ func TestGarbageIsHealedOrLeft(t *testing.T) {
 	_, m1, m2 := pair(t)
 	m1.put(acceptedDir, "web", k[0])
 	await(t, files{"minions/web": k[0]}, m1, m2)
-	if err := os.Truncate(m2.path(acceptedDir, "web"), 0); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(m2.path(acceptedDir, "web"), 0))
 	m2.put(pendingDir, "junk", "no key at all")
 	patience.WaitFor(t, "the known key is healed", func() bool { return m2.files()["minions/web"] == k[0] })
 	if got := m2.files()["minions_pre/junk"]; got != "no key at all" {
@@ -137,9 +132,7 @@ func TestInvalidEntriesStay(t *testing.T) {
 	_, m1, m2 := pair(t)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	must(os.Mkdir(m1.path(pendingDir, "adirectory"), 0o700))
 	must(os.Symlink("/etc/hostname", m1.path(pendingDir, "alink")))
@@ -176,26 +169,18 @@ func TestLostDirectoriesAreNoDeletions(t *testing.T) {
 	await(t, want, m1, m2)
 
 	away := m2.pki + ".away"
-	if err := os.Rename(m2.pki, away); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(m2.pki, away))
 	m1.put(pendingDir, "c", k[2]) // makes m2 look
 	patience.WaitFor(t, "the loss is noticed", func() bool { return logged(m2, "not mirrored") })
 	m1.remove(pendingDir, "c")
 	await(t, want, m1)
-	if err := os.Rename(away, m2.pki); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(away, m2.pki))
 	await(t, want, m1, m2)
 
 	// And while it is down: a fresh, empty pki_dir.
 	m2.stop()
-	if err := os.RemoveAll(m2.pki); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(m2.pki, "minions"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(m2.pki))
+	require.NoError(t, os.MkdirAll(filepath.Join(m2.pki, "minions"), 0o700))
 	m2.start()
 	await(t, want, m1, m2)
 }
@@ -226,13 +211,9 @@ func TestRestoredFilesOfFormerKeys(t *testing.T) {
 	_, m1, m2 := pair(t)
 	restore := func(id, text string) {
 		file, temp := filepath.Join(m2.pki, "minions", id), filepath.Join(m2.pki, "restored")
-		if err := os.WriteFile(temp, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(temp, []byte(text), 0o600))
 		hourAgo := time.Now().Add(-time.Hour)
-		if err := errors.Join(os.Chtimes(temp, hourAgo, hourAgo), os.Rename(temp, file)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(os.Chtimes(temp, hourAgo, hourAgo), os.Rename(temp, file)))
 	}
 	for _, id := range []string{"replaced", "again"} {
 		m1.put(acceptedDir, id, k[0])
@@ -355,14 +336,10 @@ func TestWaitSynced(t *testing.T) {
 	k := keyTexts()
 	log, m1, _ := pair(t)
 	r, err := log.Propose(t.Context(), []state.Command{state.KeySet{ID: "web", State: state.KeyAccepted, Pub: k[0]}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if err := m1.dir.WaitSynced(ctx, r[0].Rev); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m1.dir.WaitSynced(ctx, r[0].Rev))
 	if got := m1.files()["minions/web"]; got != k[0] {
 		t.Errorf("synced, but minions/web is %.20q", got)
 	}

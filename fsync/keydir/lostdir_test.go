@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // One of the directories goes and comes back empty, as a stock master makes it when it starts: no key has been deleted,
@@ -18,9 +20,7 @@ func TestLostDirectory_KeysRestored(t *testing.T) {
 		for _, p := range []place{acceptedDir, pendingDir} {
 			dir := n.path(p, ".")
 			// at once: what is removed file by file comes back meanwhile
-			if err := os.Rename(dir, filepath.Join(t.TempDir(), "away")); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Rename(dir, filepath.Join(t.TempDir(), "away")))
 			if again {
 				if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) { // the node may be quicker
 					t.Fatal(err)
@@ -69,12 +69,8 @@ func TestLostDirectory_OlderBase(t *testing.T) {
 		t.Fatalf("base %+v, %v", b, err)
 	}
 	b.Dirs = nil
-	if err := saveBase(dir, b); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(m2.path(acceptedDir, ".")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, saveBase(dir, b))
+	require.NoError(t, os.RemoveAll(m2.path(acceptedDir, ".")))
 	m2.start()
 	await(t, files{"minions/a": k[0]}, m1, m2)
 }

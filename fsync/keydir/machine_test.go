@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/require"
 )
 
 // epochKey has the shape of Salt's key text.
@@ -103,9 +104,7 @@ func TestAllConverge(t *testing.T) {
 		w := newWorld(rapid.IntRange(1, 4).Draw(t, "nodes"),
 			rapid.SampledFrom([]staleness{fresh, joining, found}).Draw(t, "stale"))
 		t.Repeat(merge(w.edits(), w.machinery(), w.disasters()))
-		if err := w.settle(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.settle())
 	})
 }
 
@@ -126,9 +125,7 @@ func TestDeletedStaysDeleted(t *testing.T) {
 		for _, n := range w.nodes {
 			n.backup = maps.Clone(n.files)
 		}
-		if err := w.settle(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.settle())
 		// Two nodes may be away while the first deletes everything.
 		w.now = w.now.Add(time.Hour)
 		for _, id := range simIDs {
@@ -161,9 +158,7 @@ func TestDeletedStaysDeleted(t *testing.T) {
 			delete(acts, "prune")
 		}
 		t.Repeat(acts)
-		if err := w.settle(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.settle())
 		if c := w.log.View().KeyCount(); c > 0 {
 			w.log.View().Keys(func(k state.Key) bool {
 				if k.State == state.KeyAccepted {
@@ -187,9 +182,7 @@ func TestDeletedComesBackPending(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "history") {
 			acts[rapid.SampledFrom(history).Draw(t, "act")](t)
 		}
-		if err := w.settle(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.settle())
 		w.now = w.now.Add(time.Hour)
 		for _, id := range simIDs {
 			w.nodes[0].remove(id)
@@ -211,9 +204,7 @@ func TestDeletedComesBackPending(t *testing.T) {
 				w.node(t).register(id, aKey(t, id), false)
 			},
 		}))
-		if err := w.settle(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.settle())
 		w.log.View().Keys(func(k state.Key) bool {
 			if k.State == state.KeyAccepted {
 				t.Fatalf("a deleted key is accepted again: %s", w.dump())
@@ -246,9 +237,7 @@ func TestNoEditIsLost(t *testing.T) {
 		for _, id := range simIDs {
 			want[id] = editor.sight(id).key.entry
 		}
-		if err := w.settle(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.settle())
 		for _, id := range simIDs {
 			if got := editor.sight(id).key.entry; got != want[id] {
 				t.Fatalf("%s was %v and became %v: %s", id, want[id], got, w.dump())
@@ -286,9 +275,7 @@ func TestFirstLife(t *testing.T) {
 					k.BaseRev, k.SeenRev = w.log.View().KeyRev("web"), w.log.View().Rev()
 					cmd = k
 				}
-				if err := w.apply(cmd)[0].Err(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, w.apply(cmd)[0].Err())
 			}
 			if k, _ := w.nodes[0].m.stateOf(w.log.View(), subject{id: "web"}, finding{}); k.first != c.want {
 				t.Errorf("first: %v", k.first)

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // venvs lists the installed Salts: the directories below $SALTCLUSTER_VENVS, each a virtual environment.
@@ -34,13 +36,9 @@ func newSaltKey(t *testing.T, cmd string, n *testNode) *saltKey {
 	config := "root_dir: /\npki_dir: " + n.pki + "\ncachedir: " + root + "/cache\nsock_dir: " + root + "/sock\n" +
 		"user: root\nlog_level: error\nlog_file: " + root + "/log\nid: " + string(n.id) + "\n"
 	for _, dir := range []string{"cache", "sock"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
-	if err := os.WriteFile(filepath.Join(root, "master"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "master"), []byte(config), 0o600))
 	return &saltKey{t, cmd, root}
 }
 

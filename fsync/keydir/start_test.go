@@ -9,6 +9,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 func TestWithoutInotify(t *testing.T) {
@@ -28,12 +29,8 @@ func TestWithoutInotify(t *testing.T) {
 func TestReplacedDirectoryIsWatchedAgain(t *testing.T) {
 	k := keyTexts()
 	_, m1, m2 := pair(t)
-	if err := os.Rename(filepath.Join(m1.pki, "minions_pre"), filepath.Join(m1.pki, "minions_pre.old")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(m1.pki, "minions_pre"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(filepath.Join(m1.pki, "minions_pre"), filepath.Join(m1.pki, "minions_pre.old")))
+	require.NoError(t, os.Mkdir(filepath.Join(m1.pki, "minions_pre"), 0o700))
 	m1.put(acceptedDir, "web", k[0]) // makes it look
 	await(t, files{"minions/web": k[0]}, m1, m2)
 	m1.put(pendingDir, "db", k[1])
@@ -69,13 +66,9 @@ func TestAnotherCluster(t *testing.T) {
 	await(t, files{"minions/web": k[0]}, m1)
 	m1.stop()
 	b, err := loadBase(m1.state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b.UUID = "another"
-	if err := saveBase(m1.state, b); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, saveBase(m1.state, b))
 	m1.log = newShared(t)
 	m1.start()
 	await(t, files{"minions_pre/web": k[0]}, m1)
@@ -131,9 +124,7 @@ func TestNew(t *testing.T) {
 		}
 	}
 	d, err := New(Config{PKIDir: "a", StateDir: t.TempDir(), Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := d.Close(); err != nil {
 		t.Errorf("close before open: %v", err)
 	}

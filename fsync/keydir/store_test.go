@@ -13,6 +13,7 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // withStore gives a node a master that keeps its keys in a store.
@@ -24,9 +25,7 @@ func withStore(n *testNode) *testNode {
 func (n *testNode) bank(name string) *mmapkeys.Bank {
 	n.t.Helper()
 	b, err := mmapkeys.NewBank(n.pki, name, *n.store)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	require.NoError(n.t, err)
 	return b
 }
 
@@ -37,17 +36,13 @@ func (n *testNode) saltKey(state byte, id, text string) {
 	if state != 0 {
 		c.Value = mmapkeys.EncodeKey(state, text)
 	}
-	if err := n.bank(mmapkeys.Keys).Apply(n.t.Context(), []mmapkeys.Change{c})[0]; err != nil {
-		n.t.Fatal(err)
-	}
+	require.NoError(n.t, n.bank(mmapkeys.Keys).Apply(n.t.Context(), []mmapkeys.Change{c})[0])
 }
 
 func (n *testNode) saltDenied(id, text string) {
 	n.t.Helper()
 	c := mmapkeys.Change{Key: id, Value: []byte(text)}
-	if err := n.bank(mmapkeys.DeniedKeys).Apply(n.t.Context(), []mmapkeys.Change{c})[0]; err != nil {
-		n.t.Fatal(err)
-	}
+	require.NoError(n.t, n.bank(mmapkeys.DeniedKeys).Apply(n.t.Context(), []mmapkeys.Change{c})[0])
 }
 
 // stored lists what the store has as files() does.
@@ -55,9 +50,7 @@ func (n *testNode) stored() map[string]string {
 	out := map[string]string{}
 	for _, name := range []string{mmapkeys.Keys, mmapkeys.DeniedKeys} {
 		c, err := n.bank(name).Read(n.t.Context(), nil, false)
-		if err != nil {
-			n.t.Fatal(err)
-		}
+		require.NoError(n.t, err)
 		for id, e := range c.Entries {
 			dir, text := deniedDir, string(e.Value)
 			if name == mmapkeys.Keys {
@@ -174,39 +167,27 @@ func TestStrangeStores(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, n *testNode, old string){
 		"restored from a backup": func(t *testing.T, n *testNode, old string) {
 			for _, path := range glob(n.pki, ".mmap_*") {
-				if err := os.Remove(path); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Remove(path))
 			}
-			if err := os.CopyFS(n.pki, os.DirFS(old)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.CopyFS(n.pki, os.DirFS(old)))
 		},
 		"wiped": func(t *testing.T, n *testNode, _ string) {
 			for _, path := range glob(n.pki, ".mmap_*") {
-				if err := os.Remove(path); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Remove(path))
 			}
 		},
 		"zeroed": func(t *testing.T, n *testNode, _ string) {
 			for _, path := range glob(n.pki, ".mmap_*.idx") {
-				if err := os.WriteFile(path, make([]byte, 101*64), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(path, make([]byte, 101*64), 0o600))
 			}
 		},
 		"pages lost": func(t *testing.T, n *testNode, _ string) { losePages(t, n) },
 		"pages and roster lost": func(t *testing.T, n *testNode, _ string) {
 			losePages(t, n)
-			if err := os.Truncate(filepath.Join(n.pki, mmapkeys.Keys+".roster"), 0); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Truncate(filepath.Join(n.pki, mmapkeys.Keys+".roster"), 0))
 		},
 		"heap lost": func(t *testing.T, n *testNode, _ string) {
-			if err := os.Truncate(filepath.Join(n.pki, mmapkeys.Keys+".heap"), 0); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Truncate(filepath.Join(n.pki, mmapkeys.Keys+".heap"), 0))
 		},
 		"not used for a while": func(t *testing.T, n *testNode, _ string) {
 			was := n.store
@@ -227,12 +208,8 @@ func TestStrangeStores(t *testing.T) {
 			old := t.TempDir()
 			for _, path := range glob(m1.pki, ".mmap_*") {
 				text, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(old, filepath.Base(path)), text, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(filepath.Join(old, filepath.Base(path)), text, 0o600))
 			}
 			m2.remove(acceptedDir, "gone")
 			m2.move(acceptedDir, rejectedDir, "b")
@@ -253,13 +230,9 @@ func TestStrangeStores(t *testing.T) {
 func losePages(t *testing.T, n *testNode) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(n.pki, mmapkeys.Keys), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = f.WriteAt(make([]byte, (n.store.Slots-1)*n.store.SlotSize), int64(n.store.SlotSize))
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, f.Close()))
 }
 
 // TestStore_LostAfterFirstWrites: what was written to a store is known before anything else is found out about it.
@@ -289,9 +262,7 @@ func TestStore_DistrustBeforeRepair(t *testing.T) {
 	m1 := withStore(newTestNode(t, "m1", newShared(t)))
 	m1.saltKey(mmapkeys.Accepted, "a", k[0])
 	st, err := newStore(m1.pki, m1.store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := st.readChanges(t.Context()); err != nil || !st.hasKeys() {
 		t.Fatal("no key found", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // TestStorm edits three nodes at once, the way the masters of 3006 and 3008 do, while nodes restart and the quorum
@@ -63,12 +64,8 @@ func storm(t *testing.T, n *testNode, rnd *rand.Rand) {
 			_ = os.Remove(n.path(p, id))
 		}
 		temp := n.path(acceptedDir, fmt.Sprintf("tmp%08x", rnd.Uint32()))
-		if err := os.WriteFile(temp, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(temp, n.path(acceptedDir, id)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(temp, []byte(text), 0o600))
+		require.NoError(t, os.Rename(temp, n.path(acceptedDir, id)))
 	case 5, 6, 7: // salt-key of 3006 and 3007
 		_ = os.Rename(n.path(from, id), n.path(to, id))
 	case 8, 9:

@@ -16,6 +16,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/signal"
 )
 
@@ -219,16 +220,10 @@ func TestKeeper_LockHeldElsewhere(t *testing.T) {
 	n := newTestNode(t, "m1", log)
 	n.late = &lateLog{shared: log, view: log.View()}
 	f, err := os.OpenFile(filepath.Join(n.pki, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	r, err := log.Propose(t.Context(), []state.Command{state.KeySet{ID: "web", State: state.KeyAccepted, Pub: k[0]}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n.open()
 	if n.dir.Synced(r[0].Rev) {
 		t.Error("synced before anybody has written")
@@ -273,9 +268,7 @@ func TestKeeper_LockReplaced(t *testing.T) {
 	log := newShared(t)
 	nodes := sharing(t, log, "m1", "m2")
 	lock := filepath.Join(nodes[0].pki, lockFile)
-	if err := os.Rename(lock, lock+".before"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(lock, lock+".before"))
 	patience.WaitFor(t, "m1 has given up", func() bool { return logged(nodes[0], errOtherLock.Error()) })
 	patience.WaitFor(t, "there is a keeper again", func() bool {
 		return logged(nodes[1], "manages the shared") || strings.Count(nodes[0].logs.String(), "manages the shared") > 1

@@ -3,6 +3,8 @@ package mmapkeys
 import (
 	"os"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // FuzzBank gives the files any content: they are read, repaired and written to without harm, and what is written then
@@ -11,9 +13,7 @@ func FuzzBank(f *testing.F) {
 	dir, e := golden(f, "crowded")
 	part := func(suffix string) []byte {
 		b, err := os.ReadFile(dir + "/" + Keys + suffix)
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		return b
 	}
 	f.Add(part(""), part(".heap"), part(".heap.1"), part(".roster"))
@@ -22,18 +22,14 @@ func FuzzBank(f *testing.F) {
 		fixed := make([]byte, e.geometry.indexSize())
 		copy(fixed, index)
 		for suffix, text := range map[string][]byte{"": fixed, ".heap": heap, ".heap.1": second, ".roster": roster} {
-			if err := os.WriteFile(b.path+suffix, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(b.path+suffix, text, 0o600))
 		}
 		if _, err := b.Read(t.Context(), nil, true); err != nil {
 			return // no header of ours
 		}
 		errs := b.Apply(t.Context(), []Change{{Key: "fuzz", Value: []byte("value")}, {Key: "k3"}})
 		c, err := b.Read(t.Context(), nil, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := c.Entries["fuzz"]; errs[0] == nil && (string(got.Value) != "value" || !got.Listed) {
 			t.Errorf("written, and not found: %+v", got)
 		}

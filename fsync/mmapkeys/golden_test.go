@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/zeebo/xxh3"
+
+	"saltclusterd/integration/require"
 )
 
 type pubState struct{ State, Pub string }
@@ -24,50 +26,34 @@ type expected struct {
 func golden(t testing.TB, name string) (string, expected) {
 	t.Helper()
 	from, dir := filepath.Join("testdata/golden", name), t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.CopyFS(dir, os.DirFS(from)))
 	text, err := os.ReadFile(filepath.Join(from, "expected.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var e expected
-	if err := json.Unmarshal(text, &e); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &e.raw); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &e))
+	require.NoError(t, json.Unmarshal(text, &e.raw))
 	e.geometry = Geometry{Slots: e.Slots, SlotSize: e.SlotSize, KeySize: e.KeySize}
 	return dir, e
 }
 
 func (e expected) of(t *testing.T, bank string, v any) {
 	t.Helper()
-	if err := json.Unmarshal(e.raw[bank], v); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(e.raw[bank], v))
 }
 
 func bank(t testing.TB, dir, name string, g Geometry) *Bank {
 	t.Helper()
 	b, err := NewBank(dir, name, g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
 func read(t testing.TB, b *Bank) Content {
 	t.Helper()
 	c, err := b.Read(t.Context(), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	whole, err := b.Read(t.Context(), nil, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for key, e := range c.Entries {
 		if whole.Entries[key].slot != e.slot {
 			t.Errorf("%q: the roster says slot %d, the index %d", key, e.slot, whole.Entries[key].slot)
@@ -78,9 +64,7 @@ func read(t testing.TB, b *Bank) Content {
 
 func TestHashIsThatOfSalt(t *testing.T) {
 	text, err := os.ReadFile("testdata/golden/xxh3.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var want map[int]string
 	if err := json.Unmarshal(text, &want); err != nil || len(want) < 50 {
 		t.Fatal(len(want), err)
@@ -104,9 +88,7 @@ func TestReadsWhatSaltWrote(t *testing.T) {
 	if c := read(t, b); !c.Inconsistent { // this Salt has put and deleted in one process
 		t.Error("not crooked")
 	}
-	if err := b.Repair(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Repair(t.Context()))
 	c := read(t, b)
 	if len(c.Entries) != len(keys) || c.Inconsistent || len(keys) < 20 {
 		t.Errorf("%d keys, not %d; crooked %v", len(c.Entries), len(keys), c.Inconsistent)

@@ -5,15 +5,15 @@ import (
 	"maps"
 	"os"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // zero overwrites slots of the index.
 func zero(t *testing.T, b *Bank, from, n int) {
 	t.Helper()
 	f, err := os.OpenFile(b.path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	if _, err := f.WriteAt(make([]byte, n*b.g.SlotSize), int64(from*b.g.SlotSize)); err != nil {
 		t.Fatal(err)
@@ -23,9 +23,7 @@ func zero(t *testing.T, b *Bank, from, n int) {
 func lost(t *testing.T, b *Bank, keys ...string) bool {
 	t.Helper()
 	is, err := b.Lost(t.Context(), keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return is
 }
 
@@ -60,9 +58,7 @@ func TestLostPages(t *testing.T) {
 			if c = read(t, b); !c.Holes || !c.Inconsistent || !lost(t, b, "k0", "k1") {
 				t.Errorf("all slots are lost: %+v", c)
 			}
-			if err := b.Repair(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, b.Repair(t.Context()))
 			if c = read(t, b); c.Holes || c.Inconsistent || len(c.Entries) != 0 || !lost(t, b, "k1") {
 				t.Errorf("after the repair: %+v", c)
 			}
@@ -79,14 +75,10 @@ func TestHoles(t *testing.T) {
 	slot := int64(b.g.SlotSize) * int64(changes[0].After.slot)
 	for status, want := range map[byte]bool{slotEmpty: true, slotOccupied: false, slotDeleted: false, 7: true} {
 		f, err := os.OpenFile(b.path, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, err = f.WriteAt([]byte{status}, slot)
 		_ = f.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, thorough := range []bool{false, true} {
 			c, err := b.Read(t.Context(), nil, thorough)
 			if err != nil || c.Holes != want {
@@ -103,16 +95,12 @@ func TestShortHeap(t *testing.T) {
 	if c := read(t, b); c.Short {
 		t.Error("a good heap is short")
 	}
-	if err := os.Truncate(b.path+".heap", 20); err != nil { // a is left
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(b.path+".heap", 20)) // a is left
 	c := read(t, b)
 	if !c.Short || c.Entries["a"].Damaged || !c.Entries["b"].Damaged || !c.Entries["c"].Damaged {
 		t.Fatalf("%+v", c)
 	}
-	if err := b.Repair(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Repair(t.Context()))
 	if c = read(t, b); c.Short || !c.Entries["b"].Damaged || !c.Entries["c"].Damaged {
 		t.Fatalf("after the repair: %+v", c)
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // stock runs testdata/stock.py with a Salt that has mmap_key.
@@ -46,13 +48,9 @@ type dump struct {
 func stockDump(t *testing.T, b *Bank) dump {
 	t.Helper()
 	out, err := stock(t, b, "dump")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var d dump
-	if err := json.Unmarshal(out, &d); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(out, &d))
 	return d
 }
 
@@ -129,9 +127,7 @@ func TestWritingBesideSalt(t *testing.T) {
 	if err == nil && c.Inconsistent { // Salt's processes may have lost entries of the roster to each other
 		err = b.Repair(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := values(read(t, b)); !maps.Equal(got, want) {
 		t.Errorf("we read %v\nnot %v", got, want)
 	}

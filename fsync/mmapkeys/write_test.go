@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/require"
 )
 
 func small() Geometry { return Geometry{Slots: 37, SlotSize: 48, KeySize: 20} }
@@ -125,9 +127,7 @@ func TestHiddenEntries(t *testing.T) {
 	if err != nil || string(c.Entries[HiddenPrefix].Value) != "key" || c.Entries[HiddenPrefix].Listed {
 		t.Fatalf("%+v, %v", c.Entries, err)
 	}
-	if err := os.Remove(b.path + ".roster"); err != nil { // a repair does not list it
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(b.path+".roster")) // a repair does not list it
 	if c, err = b.Read(t.Context(), nil, false); err != nil || !c.Inconsistent {
 		t.Fatalf("%+v, %v", c, err)
 	}
@@ -164,21 +164,13 @@ func TestRepair_AfterCrash(t *testing.T) {
 			b := bank(t, t.TempDir(), Keys, g)
 			apply(t, b, put("a", "1"), put("b", "2"))
 			tab, err := b.openTable(os.O_RDWR)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			w, err := newWriter(tab)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			at, _, _, _ := w.findKey("new")
-			if err := cut(w, at); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, cut(w, at))
 			tab.close()
-			if err := b.Repair(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, b.Repair(t.Context()))
 			apply(t, b, put("c", "3"))
 			c := read(t, b)
 			if got := values(c); got["b"] != "2" || got["c"] != "3" || c.Inconsistent {
@@ -192,9 +184,7 @@ func TestLock(t *testing.T) {
 	b := bank(t, t.TempDir(), Keys, small())
 	apply(t, b, put("a", "1"))
 	f, err := b.takeLock(t.Context(), unix.LOCK_EX)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
 	if _, err := b.Read(ctx, nil, false); !errors.Is(err, ErrLocked) {
@@ -203,9 +193,7 @@ func TestLock(t *testing.T) {
 	if err := b.Apply(ctx, []Change{put("a", "2")})[0]; !errors.Is(err, ErrLocked) {
 		t.Errorf("written under somebody's lock: %v", err)
 	}
-	if err := os.Remove(b.path + ".lock"); err != nil { // as Salt does with a bank that it wipes
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(b.path+".lock")) // as Salt does with a bank that it wipes
 	apply(t, b, put("a", "2"))
 	_ = f.Close()
 	if got := values(read(t, b)); got["a"] != "2" {
@@ -227,12 +215,8 @@ func TestForeignFilesAreRefused(t *testing.T) {
 	if err := other.Apply(t.Context(), []Change{put("b", "2")})[0]; !errors.Is(err, ErrGeometry) {
 		t.Error(err)
 	}
-	if err := os.Rename(b.path, b.path+"x"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(b.path+"x", b.path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(b.path, b.path+"x"))
+	require.NoError(t, os.Symlink(b.path+"x", b.path))
 	if _, err := b.Read(t.Context(), nil, false); !errors.Is(err, unix.ELOOP) {
 		t.Errorf("a link: %v", err)
 	}
@@ -268,28 +252,18 @@ func TestRepair_RosterEntryMissing(t *testing.T) {
 	b := bank(t, t.TempDir(), Keys, small())
 	apply(t, b, put("a", "1"), put("b", "2"), put("c", "3"))
 	tab, err := b.openTable(os.O_RDWR)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer tab.close()
 	w, err := newWriter(tab)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	at, _, _, err := w.findKey("b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.setListed(at, false); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, w.setListed(at, false))
 	c, err := b.Read(t.Context(), nil, true)
 	if err != nil || !c.Inconsistent {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	if err := b.Repair(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Repair(t.Context()))
 	if c = read(t, b); c.Inconsistent || values(c)["b"] != "2" || len(values(c)) != 3 {
 		t.Errorf("%+v", c)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"saltclusterd/fsync/tree"
+	"saltclusterd/integration/require"
 )
 
 // What a hostile member proposes for a tree: a hundred small objects that name more paths than there are atoms, or no
@@ -13,9 +14,7 @@ func TestHostileTree(t *testing.T) {
 	m := tree.Memory{}
 	dir := func(entries ...tree.Entry) tree.Hash {
 		h, err := m.PutDir(entries)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return h
 	}
 	bomb := dir()
@@ -36,16 +35,12 @@ func TestHostileTree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, err := m.PutRoot(tree.Root{{Kind: tree.FileRoots, Env: "base"}: c.dir})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			w := newWorld(t)
 			a, evil := w.start("a"), w.start("evil")
 			a.write("top.sls", "base:\n")
 			w.await("the first revision", func() bool { return evil.store.Status().Base > 0 })
-			if err := evil.store.db.putObjects(m); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, evil.store.db.putObjects(m))
 			head := uint64(w.count())
 			if _, err := w.decideOn(evil, Proposal{Parent: head, Root: root, Kind: KindEdit}); err != nil {
 				t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // noise is content that cannot be packed.
@@ -144,9 +145,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	kills := 0
 	for limit := 0; ; limit++ {
 		store, err := New(b.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var steps, killed atomic.Int64
 		store.hooks.step = func() error {
 			if steps.Add(1) > int64(limit) {
@@ -183,12 +182,8 @@ func TestArea_FallbackInsideSlot(t *testing.T) {
 	w.await("the first revision", func() bool { return a.store.Status().Stable(1) })
 	b := w.node("b")
 	blocked := filepath.Join(b.state, "slots", "file:base:0")
-	if err := os.MkdirAll(filepath.Dir(blocked), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(blocked, nil, 0o600); err != nil { // no area outside: the slot has one inside
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(blocked), 0o700))
+	require.NoError(t, os.WriteFile(blocked, nil, 0o600)) // no area outside: the slot has one inside
 	b.open()
 	w.await("b has it", func() bool { return b.store.Status().Stable(1) })
 	w.awaitEqual()

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // heldWorld is two nodes of which one has deleted most of the files.
@@ -18,9 +20,7 @@ func heldWorld(t *testing.T) (w *world, a, b *testNode) {
 	b = w.start("b")
 	w.await("b has it", func() bool { return b.has("e/f39", "content") && b.store.CaughtUp() })
 	w.awaitEqual()
-	if err := os.Rename(a.path("d"), filepath.Join(t.TempDir(), "d")); err != nil { // all of it at once
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(a.path("d"), filepath.Join(t.TempDir(), "d"))) // all of it at once
 	res, err := a.store.Sync(t.Context(), SyncOptions{})
 	if err != nil || !res.Held {
 		t.Fatalf("%+v, %v", res, err)
@@ -85,9 +85,7 @@ func TestSync_DroppedEditsPutAside(t *testing.T) {
 	w, a, b := heldWorld(t)
 	a.write("e/f30", "changed here")
 	a.write("new", "made here")
-	if err := os.Chmod(a.path("e/f31"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(a.path("e/f31"), 0o600))
 	b.write("e/f39", "changed there")
 	w.await("a has what b edited", func() bool { return a.has("e/f39", "changed there") })
 	res, err := a.store.Sync(t.Context(), SyncOptions{})
@@ -120,20 +118,14 @@ func TestSync_RenameNotHeld(t *testing.T) {
 	for i := range 40 {
 		a.write(fmt.Sprintf("d/f%d", i), fmt.Sprint("content", i%7)) // some are alike
 	}
-	if err := os.Symlink("nowhere", a.path("d/link")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink("nowhere", a.path("d/link")))
 	b := w.start("b")
 	w.await("b has it", func() bool { return b.has("d/f39", "content4") && b.store.CaughtUp() })
 	w.awaitEqual()
 	rename := func(from, to string) SyncResult {
-		if err := os.Rename(a.path(from), a.path(to)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Rename(a.path(from), a.path(to)))
 		res, err := a.store.Sync(t.Context(), SyncOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return res
 	}
 	if res := rename("d", "e"); res.Held {
@@ -157,41 +149,29 @@ func TestSlot_MissingDeletesNothing(t *testing.T) {
 	w := newWorld(t, fileBase, pillar)
 	a, b := w.start("a"), w.start("b")
 	a.write("f", "1")
-	if err := os.WriteFile(filepath.Join(a.dirs[pillar], "top.sls"), []byte("p"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(a.dirs[pillar], "top.sls"), []byte("p"), 0o600))
 	w.await("b has it", func() bool { return len(b.disk()) == 2 })
 	w.awaitEqual()
 
 	dir := b.dirs[pillar]
-	if err := os.Rename(dir, dir+".away"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(dir, dir+".away"))
 	b.write("f", "2")
 	w.await("a has the edit", func() bool { return a.has("f", "2") })
 	w.await("b says so", func() bool { return b.store.Status().Slots[1].Unavailable != "" })
-	if err := os.WriteFile(filepath.Join(a.dirs[pillar], "new.sls"), []byte("n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(a.dirs[pillar], "new.sls"), []byte("n"), 0o600))
 	w.await("b has heard of it", func() bool { return b.store.CaughtUp() && w.count() >= 3 })
 	if len(a.disk()) != 3 {
 		t.Fatalf("a has %v", a.disk())
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil { // as a file system that is not mounted
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(dir, 0o755)) // as a file system that is not mounted
 	if _, err := b.store.Sync(t.Context(), SyncOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if len(a.disk()) != 3 {
 		t.Fatalf("an empty directory deleted files: %v", a.disk())
 	}
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(dir+".away", dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(dir))
+	require.NoError(t, os.Rename(dir+".away", dir))
 	w.await("b has the rest", func() bool { return len(b.disk()) == 3 })
 	w.awaitEqual()
 }
@@ -213,9 +193,7 @@ func TestSync_GradualDeletionHeld(t *testing.T) {
 			gone++
 		}
 		res, err := a.store.Sync(t.Context(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return res
 	}
 	for !bit(SyncOptions{}).Held {

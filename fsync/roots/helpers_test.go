@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // testTimeout is for machines much slower than ours.
@@ -17,23 +19,15 @@ func (n *testNode) path(p string) string { return filepath.Join(n.dirs[n.w.slots
 
 func (n *testNode) write(p, content string) {
 	n.w.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(n.path(p)), 0o755); err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, os.MkdirAll(filepath.Dir(n.path(p)), 0o755))
 	temp := n.path(filepath.Dir(p) + "/.#" + filepath.Base(p)) // ignored, as an editor's
-	if err := os.WriteFile(temp, []byte(content), 0o644); err != nil {
-		n.w.t.Fatal(err)
-	}
-	if err := os.Rename(temp, n.path(p)); err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, os.WriteFile(temp, []byte(content), 0o644))
+	require.NoError(n.w.t, os.Rename(temp, n.path(p)))
 }
 
 func (n *testNode) remove(p string) {
 	n.w.t.Helper()
-	if err := os.RemoveAll(n.path(p)); err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, os.RemoveAll(n.path(p)))
 }
 
 // disk lists what is in all slots: "file mode content", "dir mode", "link text".

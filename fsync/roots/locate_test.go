@@ -10,24 +10,19 @@ import (
 	"saltclusterd/fsync/scan"
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
+	"saltclusterd/integration/require"
 )
 
 // Who answers those that verify what they get reads a file again only where the disk shows another one than the last
 // scan saw.
 func TestDiskReader_Unread(t *testing.T) {
 	top := t.TempDir()
-	if err := os.WriteFile(filepath.Join(top, "file"), []byte("what is there"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(top, "file"), []byte("what is there"), 0o644))
 	dir, err := slotfs.Open(top)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer dir.Close()
 	now, err := dir.Stat("file")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	scanned := func(change func(*scan.Item)) *scan.Item {
 		item := &scan.Item{Stat: now}
 		change(item)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // vagueLog decides nothing while it is vague: nobody will ever have heard of what was proposed.
@@ -28,10 +30,8 @@ func (l vagueLog) Propose(ctx context.Context, p Proposal) (Revision, error) {
 // mode changes how a node's edits are proposed.
 func (n *testNode) mode(m Mode) {
 	n.w.t.Helper()
-	if err := n.store.inLoop(context.Background(),
-		func(context.Context) error { n.store.cfg.Mode = m; return nil }); err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, n.store.inLoop(context.Background(),
+		func(context.Context) error { n.store.cfg.Mode = m; return nil }))
 }
 
 // scan has a node look at its disk.
@@ -109,9 +109,7 @@ func inDev(t *testing.T) (w *world, a, b *testNode, put func(n *testNode, p, con
 	a, b = w.node("a"), w.start("b")
 	put = func(n *testNode, p, content string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(n.dirs[dev], p), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(n.dirs[dev], p), []byte(content), 0o644))
 	}
 	has = func(n *testNode, p string) bool {
 		_, err := os.Stat(filepath.Join(n.dirs[dev], p))
@@ -149,9 +147,7 @@ func TestProposal_FailedBeforeSlotAdded(t *testing.T) {
 	put(a, "h", "2")
 	a.scanned(t)
 	n := w.count()
-	if err := os.Remove(filepath.Join(b.dirs[slots[1].Name], "g")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(b.dirs[slots[1].Name], "g")))
 	w.await("b's revision", func() bool { return w.count() > n })
 	vague.Store(false)
 	w.awaitEqual()
@@ -167,9 +163,7 @@ func (n *testNode) scanned(t *testing.T) {
 		n.store.dirty = true
 		return n.store.scanAll(ctx)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // What a node knows of slots that came after its proposal stays when that turns out to be in force.
@@ -204,9 +198,7 @@ func TestProposal_CommittedBeforeSlotAdded(t *testing.T) {
 		return ok
 	})
 	put(a, "h", "2")
-	if err := os.Remove(filepath.Join(a.dirs[slots[1].Name], "g")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(a.dirs[slots[1].Name], "g")))
 	a.scanned(t)
 	w.mu.Lock()
 	a.newest, w.decided = 0, nil

@@ -15,15 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // openOn opens a node whose file systems have other numbers than before.
 func (n *testNode) openOn(device uint64) {
 	n.w.t.Helper()
 	store, err := New(n.cfg)
-	if err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, err)
 	store.hooks.device = device
 	n.openStore(store)
 }
@@ -33,19 +32,13 @@ func (n *testNode) swap(files map[string]string) (old string) {
 	n.w.t.Helper()
 	dir := n.dirs[fileBase]
 	fresh := dir + ".fresh"
-	if err := os.Mkdir(fresh, 0o755); err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, os.Mkdir(fresh, 0o755))
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(fresh, name), []byte(text), 0o644); err != nil {
-			n.w.t.Fatal(err)
-		}
+		require.NoError(n.w.t, os.WriteFile(filepath.Join(fresh, name), []byte(text), 0o644))
 	}
 	old = dir + ".old"
 	for _, r := range [][2]string{{dir, old}, {fresh, dir}} {
-		if err := os.Rename(r[0], r[1]); err != nil {
-			n.w.t.Fatal(err)
-		}
+		require.NoError(n.w.t, os.Rename(r[0], r[1]))
 	}
 	return old
 }
@@ -124,9 +117,7 @@ func TestRoot_FileSystemReplaced(t *testing.T) {
 				w.awaitEqual()
 				return
 			}
-			if err := a.store.Refill(t.Context(), a.dirs[fileBase]+"/"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, a.store.Refill(t.Context(), a.dirs[fileBase]+"/"))
 			if !a.has("f", "new") || !a.has("h", "new") || !a.has("i", "newer") || !a.lacks("g") || !a.lacks("own") {
 				t.Errorf("a has %v", a.disk())
 			}
@@ -171,9 +162,7 @@ func TestRoot_MountDetected(t *testing.T) {
 	hidden := a.swap(nil)
 	w.await("another one is seen", func() bool { return a.store.Status().Slots[0].Unavailable != "" })
 	for _, r := range [][2]string{{a.dirs[fileBase], a.dirs[fileBase] + ".empty"}, {hidden, a.dirs[fileBase]}} {
-		if err := os.Rename(r[0], r[1]); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Rename(r[0], r[1]))
 	}
 	w.await("the one that was is seen", func() bool {
 		return a.store.Status().Stable(1) && len(a.store.Status().Problems) == 0

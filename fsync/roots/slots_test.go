@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestSlots_OneDirectoryTwoEnvironments(t *testing.T) {
@@ -39,9 +41,7 @@ func TestSlots_MissingOnOneNode(t *testing.T) {
 	for _, n := range []*testNode{a, b, c} {
 		n.open()
 	}
-	if err := os.WriteFile(filepath.Join(a.dirs[dev], "f"), []byte("dev"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(a.dirs[dev], "f"), []byte("dev"), 0o644))
 	a.write("f", "base")
 	w.await("b has its part, c all", func() bool { return b.has("f", "base") && len(c.disk()) == 2 })
 	b.write("g", "by b") // its revision carries what it does not have
@@ -58,9 +58,7 @@ func TestSlot_CreateNewDirectory(t *testing.T) {
 	dev := SlotName{Kind: "file", Env: "dev"}
 	w := newWorld(t, fileBase, dev)
 	a, b := w.node("a"), w.node("b")
-	if err := os.Remove(a.dirs[dev]); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(a.dirs[dev]))
 	a.open()
 	b.open()
 	a.write("f", "1")
@@ -71,13 +69,9 @@ func TestSlot_CreateNewDirectory(t *testing.T) {
 	if _, err := os.Lstat(a.dirs[dev]); !os.IsNotExist(err) {
 		t.Errorf("it was made for nothing: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(b.dirs[dev], "f"), []byte("dev"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(b.dirs[dev], "f"), []byte("dev"), 0o644))
 	w.await("a has it", func() bool { return len(a.disk()) == 2 && len(a.store.Status().Problems) == 0 })
-	if err := os.Rename(a.dirs[dev], a.dirs[dev]+".away"); err != nil { // as a file system that is taken away
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(a.dirs[dev], a.dirs[dev]+".away")) // as a file system that is taken away
 	for range 3 {
 		if _, err := a.store.Sync(t.Context(), SyncOptions{}); err != nil {
 			t.Fatal(err)
@@ -96,28 +90,20 @@ func TestSlot_CreateDirectoryFails(t *testing.T) {
 	dev := SlotName{Kind: "file", Env: "dev"}
 	w := newWorld(t, fileBase, dev)
 	a, b := w.node("a"), w.node("b")
-	if err := os.Remove(a.dirs[dev]); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(a.dirs[dev]))
 	above := filepath.Dir(a.dirs[dev])
 	inTheWay := filepath.Join(above, "no directory")
-	if err := os.WriteFile(inTheWay, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(inTheWay, nil, 0o644))
 	a.dirs[dev] = filepath.Join(inTheWay, "dev")
 	a.cfg.Slots[1].Dir = a.dirs[dev]
 	a.open()
 	b.open()
-	if err := os.WriteFile(filepath.Join(b.dirs[dev], "f"), []byte("dev"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(b.dirs[dev], "f"), []byte("dev"), 0o644))
 	w.await("a says what it lacks", func() bool {
 		st := a.store.Status()
 		return st.CaughtUp && st.Base > 0 && len(st.Problems) == 1 && st.Slots[1].Lacking
 	})
-	if err := os.Remove(inTheWay); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(inTheWay))
 	if _, err := a.store.Sync(t.Context(), SyncOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -151,9 +137,7 @@ func TestManualSyncProposesWhenAsked(t *testing.T) {
 	a.open()
 	b.open()
 	a.write("f", "1")
-	if err := os.WriteFile(filepath.Join(a.dirs[dev], "g"), []byte("dev"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(a.dirs[dev], "g"), []byte("dev"), 0o644))
 	res, err := a.store.Sync(t.Context(), SyncOptions{DryRun: true})
 	if err != nil || res.Proposed || len(res.Changes) != 2 || w.count() != 0 {
 		t.Fatalf("dry run: %+v, %v, %d revisions", res, err, w.count())

@@ -12,6 +12,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/require"
 )
 
 // Without hints of the kernel changes are found all the same, by looking.
@@ -20,9 +22,7 @@ func TestWithoutHints(t *testing.T) {
 	a, b := w.node("a"), w.start("b")
 	a.cfg.Timing.Poll = a.cfg.Timing.Retry
 	store, err := New(a.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	store.hooks.blind = true
 	a.openStore(store)
 	a.write("deep/in/here", "1")
@@ -79,9 +79,7 @@ func TestLimitOfHints(t *testing.T) {
 	a.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	a.cfg.Timing.Poll = a.cfg.Timing.Retry
 	store, err := New(a.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var full atomic.Bool
 	full.Store(true)
 	store.hooks.limit = func() error {
@@ -118,23 +116,15 @@ func TestWatch_PathTooLong(t *testing.T) {
 	a.write("f", "1")
 	w.await("b has it", func() bool { return b.has("f", "1") })
 	fd, err := unix.Open(a.path("."), unix.O_DIRECTORY|unix.O_RDONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for range 30 {
 		name := strings.Repeat("x", 200)
-		if err := unix.Mkdirat(fd, name, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, unix.Mkdirat(fd, name, 0o755))
 		below, err := unix.Openat(fd, name, unix.O_DIRECTORY|unix.O_RDONLY, 0)
-		if err := errors.Join(err, unix.Close(fd)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(err, unix.Close(fd)))
 		fd = below
 	}
-	if err := unix.Close(fd); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, unix.Close(fd))
 	w.await("both know it", func() bool { return a.store.Status().Stable(1) && b.store.Status().Stable(1) })
 	a.write("f", "2")
 	w.await("b has the edit", func() bool { return b.has("f", "2") })

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/signal"
 )
 
@@ -81,9 +82,7 @@ func (w *world) node(id node.ID) *testNode {
 	}
 	for i, slot := range w.slots {
 		n.dirs[slot] = filepath.Join(top, fmt.Sprint("slot", i))
-		if err := os.Mkdir(n.dirs[slot], 0o755); err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, os.Mkdir(n.dirs[slot], 0o755))
 		n.cfg.Slots = append(n.cfg.Slots, Slot{slot, n.dirs[slot]})
 	}
 	w.mu.Lock()
@@ -103,17 +102,13 @@ func (w *world) start(id node.ID) *testNode {
 func (n *testNode) open() {
 	n.w.t.Helper()
 	store, err := New(n.cfg)
-	if err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, err)
 	n.openStore(store)
 }
 
 func (n *testNode) openStore(store *Store) {
 	n.w.t.Helper()
-	if err := store.Open(context.Background()); err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, store.Open(context.Background()))
 	srv := httptest.NewServer(store.Handler())
 	n.w.mu.Lock()
 	n.store, n.srv = store, srv

@@ -11,35 +11,28 @@ import (
 
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
+	"saltclusterd/integration/require"
 )
 
 func scanDir(t testing.TB, dir string, opts Options) *Result {
 	t.Helper()
 	d, err := slotfs.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer d.Close()
 	if opts.Ignore, err = NewIgnore(DefaultIgnore()); err != nil {
 		t.Fatal(err)
 	}
 	opts.Workers = 2
 	res, err := Slot(context.Background(), d, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return res
 }
 
 func put(t testing.TB, dir, path, content string) {
 	t.Helper()
 	full := filepath.Join(dir, path)
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(full, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(full), 0o755))
+	require.NoError(t, os.WriteFile(full, []byte(content), 0o644))
 }
 
 func age(t testing.TB, dir string) {
@@ -50,10 +43,8 @@ func age(t testing.TB, dir string) {
 func paths(t testing.TB, res *Result) map[string]tree.Entry {
 	t.Helper()
 	out := map[string]tree.Entry{}
-	if err := tree.Walk(res.Objects, res.Dir,
-		func(p string, e *tree.Entry) error { out[p] = *e; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tree.Walk(res.Objects, res.Dir,
+		func(p string, e *tree.Entry) error { out[p] = *e; return nil }))
 	return out
 }
 
@@ -122,16 +113,12 @@ func TestIgnore_Match(t *testing.T) {
 	for _, patterns := range [][]string{DefaultIgnore(), {"*"}, {"[a]*", "x"}, {"*.pyc", `\*`}, {"a*", "*a", "?"}, {`*\]`},
 		{}} {
 		ig, err := NewIgnore(patterns)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, name := range names {
 			want := false
 			for _, p := range patterns {
 				ok, err := path.Match(p, name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				want = want || ok
 			}
 			if got := ig.Match("d/"+name, name); got != want {

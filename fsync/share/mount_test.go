@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // Without a mount of its own what is beside the directory is on the share, links followed.
@@ -11,13 +13,9 @@ func TestContains_NoMount(t *testing.T) {
 	top := t.TempDir()
 	pki, own, cache := filepath.Join(top, "share/pki"), filepath.Join(top, "lib"), filepath.Join(top, "cache")
 	for _, dir := range []string{pki, own, cache, filepath.Join(top, "share/jobs"), filepath.Join(top, "share2")} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
-	if err := os.Symlink(filepath.Join(top, "share/jobs"), filepath.Join(cache, "jobs")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(filepath.Join(top, "share/jobs"), filepath.Join(cache, "jobs")))
 	for path, want := range map[string]bool{
 		pki: true, filepath.Join(top, "share/jobs"): true, filepath.Join(cache, "jobs"): true,
 		filepath.Join(cache, "jobs/ab/cd"): true,

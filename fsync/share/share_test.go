@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // nodes are the other nodes of a test.
@@ -62,13 +63,9 @@ func start(t *testing.T, n *nodes, id node.ID, dir string, change ...func(*Confi
 		f(&c)
 	}
 	s, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n.set(id, s, nil)
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Open(t.Context()))
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -128,18 +125,14 @@ func TestCopyMountedOverShare(t *testing.T) {
 	way := filepath.Join(t.TempDir(), "way")
 	point := func(to string) {
 		t.Helper()
-		if err := errors.Join(os.Symlink(to, way+".new"), os.Rename(way+".new", way)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(os.Symlink(to, way+".new"), os.Rename(way+".new", way)))
 	}
 	point(dir)
 	renew := func(c *Config) { c.Renew, c.Grace = 50*time.Millisecond, 200*time.Millisecond }
 	a, b := start(t, n, "a", dir, renew), start(t, n, "b", way, renew)
 	await(t, a, Good)
 	await(t, b, Good)
-	if err := os.CopyFS(other, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.CopyFS(other, os.DirFS(dir)))
 	point(other)
 	await(t, a, Different)
 	await(t, b, Different)
@@ -152,9 +145,7 @@ func TestDirectoryThatIsGone(t *testing.T) {
 	n, dir := newNodes(), filepath.Join(t.TempDir(), "share")
 	a := start(t, n, "a", dir)
 	await(t, a, Broken)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(dir, 0o700))
 	await(t, a, Good)
 }
 
@@ -204,15 +195,11 @@ func TestClose_DiskHangs(t *testing.T) {
 
 func TestFilesThatAreNone(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Symlink("/etc/passwd", tokenPath(dir, "b")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink("/etc/passwd", tokenPath(dir, "b")))
 	if _, err := lookAtShare(dir, "a", "token", []node.ID{"b"}); err == nil {
 		t.Error("a link was followed")
 	}
-	if err := os.Symlink(filepath.Join(dir, "x"), tokenPath(dir, "c")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(filepath.Join(dir, "x"), tokenPath(dir, "c")))
 	if _, err := lookAtShare(dir, "c", "token", nil); err == nil {
 		t.Error("a link was written through")
 	}

@@ -10,27 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/fsync/tree"
+	"saltclusterd/integration/require"
 )
 
 func open(t *testing.T, path string) *Dir {
 	t.Helper()
 	d, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d
 }
 
 func TestNoSymlinkIsFollowed(t *testing.T) {
 	top, outside := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("x"), 0o600))
 	for name, target := range map[string]string{"dir": outside, "file": filepath.Join(outside, "secret")} {
-		if err := os.Symlink(target, filepath.Join(top, name)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(target, filepath.Join(top, name)))
 	}
 	d := open(t, top)
 	if _, err := d.Sub("dir"); !Gone(err) {
@@ -67,9 +62,7 @@ func TestFile_Pipe(t *testing.T) {
 func TestRenames(t *testing.T) {
 	top := t.TempDir()
 	for _, n := range []string{"a", "b"} {
-		if err := os.WriteFile(filepath.Join(top, n), []byte(n), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(top, n), []byte(n), 0o600))
 	}
 	d := open(t, top)
 	a, b, c := Place{d, "a"}, Place{d, "b"}, Place{d, "c"}

@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/fsync/replica"
 	"saltclusterd/fsync/replica/replicatest"
+	"saltclusterd/integration/require"
 )
 
 // subject is tokens for the contract: they have one version.
@@ -43,9 +44,7 @@ func (subject) path(dir string, item int) string {
 func (s subject) Write(t testing.TB, dir string, _ replicatest.Store, item, _ int) {
 	path := s.path(dir, item)
 	temp := path + ".tmp"
-	if err := errors.Join(os.WriteFile(temp, tokenData(secret(item), s.end), 0o600), os.Rename(temp, path)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.WriteFile(temp, tokenData(secret(item), s.end), 0o600), os.Rename(temp, path)))
 }
 
 func (s subject) Read(t testing.TB, dir string, item int) int {
@@ -60,21 +59,15 @@ func (s subject) Read(t testing.TB, dir string, item int) int {
 }
 
 func (s subject) Remove(t testing.TB, dir string, _ replicatest.Store, item int) {
-	if err := os.Remove(s.path(dir, item)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(s.path(dir, item)))
 }
 
 func (s subject) Spoil(t testing.TB, dir string, item int) {
-	if err := os.Truncate(s.path(dir, item), 5); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(s.path(dir, item), 5))
 }
 
 func (subject) Lose(t testing.TB, dir string) {
 	cache := filepath.Join(dir, "cache")
 	replicatest.Lose(t, cache)
-	if err := os.MkdirAll(filepath.Join(cache, "tokens"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(cache, "tokens"), 0o700))
 }

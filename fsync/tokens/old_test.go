@@ -8,19 +8,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // fixture is a body as every released version writes it.
 func fixture(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "wire", name+".hex"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	raw, err := hex.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return raw
 }
 
@@ -62,9 +60,7 @@ func TestOldMember(t *testing.T) {
 	if p := a.store.Progress(); !p[0].Done() {
 		t.Errorf("%+v", p)
 	}
-	if err := os.Remove(a.path(secret(0))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(a.path(secret(0))))
 	fingerprint := fingerprintOf(secret(0))
 	hears("that it was revoked", "7363746b0101000101"+hex.EncodeToString(fingerprint[:])+"0000000077359400")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"saltclusterd/fsync/replica/replicatest"
+	"saltclusterd/integration/require"
 )
 
 // A full table takes no token, and every revocation: else an older copy of the token would be taken once there is room.
@@ -15,13 +16,9 @@ func TestStore_RevokeWhenFull(t *testing.T) {
 	cfg := Config{Config: replicatest.NewNet().Config("a", own), Master: localMaster(3006, own), Timing: quick}
 	cfg.Now = time.Now
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	root, err := os.OpenRoot(own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer root.Close()
 	later := time.Now().Add(time.Hour).Unix()
 	s.mu.Lock()

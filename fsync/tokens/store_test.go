@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 func three(t *testing.T) (w *world, a, b, c *testNode) {
@@ -22,22 +24,14 @@ func three(t *testing.T) (w *world, a, b, c *testNode) {
 func TestTokensBehindALink(t *testing.T) {
 	for _, major := range []int{3006, 3008} {
 		elsewhere := filepath.Join(t.TempDir(), "kept here")
-		if err := os.Mkdir(elsewhere, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(elsewhere, 0o700))
 		cache := t.TempDir()
-		if err := os.Symlink(elsewhere, filepath.Join(cache, dir)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(elsewhere, filepath.Join(cache, dir)))
 		d := newDisk(Master{Major: major, CacheDir: cache, UID: -1, GID: -1})
 		root, err := d.openRoot()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer root.Close()
-		if err := d.writeToken(root, secret(1), []byte("x"), 1<<33); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, d.writeToken(root, secret(1), []byte("x"), 1<<33))
 		have, err := d.listTokens(root)
 		if _, there := os.Stat(filepath.Join(elsewhere, d.layout.file(secret(1)))); err != nil || there != nil ||
 			!slices.Equal(have, []string{secret(1)}) {
@@ -61,15 +55,11 @@ func TestStore_RevokeEverywhere(t *testing.T) {
 		w.everywhere(secret(i), datas[i])
 	}
 	c.close()
-	if err := os.Remove(c.path(secret(0))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(c.path(secret(0))))
 	c.open()
 	w.everywhere(secret(0), nil)
 	a.close()
-	if err := os.WriteFile(a.path(secret(0)), datas[0], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(a.path(secret(0)), datas[0], 0o600))
 	a.open()
 	w.everywhere(secret(0), nil)
 	w.everywhere(secret(1), datas[1])
@@ -90,9 +80,7 @@ func TestStore_RestoreDamaged(t *testing.T) {
 	w.everywhere(secret(0), data)
 	other := tokenData(secret(0), time.Now().Add(50*time.Hour))
 	damage := func(n *testNode, content []byte) {
-		if err := os.WriteFile(n.path(secret(0)), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(n.path(secret(0)), content, 0o600))
 	}
 	for _, content := range [][]byte{nil, data[:len(data)/2], newLayout(3008).wrap(other, 1<<40)} {
 		damage(c, content)
@@ -107,9 +95,7 @@ func TestStore_RestoreDamaged(t *testing.T) {
 	c.open()
 	b.open()
 	w.everywhere(secret(0), data)
-	if err := os.Remove(c.path(secret(0))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(c.path(secret(0))))
 	w.everywhere(secret(0), nil) // revoked, as ever
 }
 
@@ -147,13 +133,9 @@ func TestTokensAreSpared(t *testing.T) {
 			t.Errorf("the other's is of %s", at)
 		}
 	}
-	if err := os.Chtimes(c.path(secret(2)), time.Time{}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chtimes(c.path(secret(2)), time.Time{}, time.Now()))
 	w.poll("it is again", func() bool { return future(2) })
-	if err := os.Remove(c.path(secret(1))); err != nil { // somebody revokes it all the same
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(c.path(secret(1)))) // somebody revokes it all the same
 	w.everywhere(secret(1), nil)
 }
 
@@ -165,9 +147,7 @@ func TestExpiredTokens(t *testing.T) {
 	w.mu.Lock()
 	w.ahead = 2 * time.Minute
 	w.mu.Unlock()
-	if err := os.Remove(a.path(secret(0))); err != nil { // as a master does
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(a.path(secret(0)))) // as a master does
 	for _, n := range []*testNode{a, b} {
 		w.poll("forgotten", func() bool { st := n.store.Status(); return st.Live == 0 && st.Revoked == 0 })
 	}
@@ -180,9 +160,7 @@ func TestExpiredTokens(t *testing.T) {
 		t.Error("an expired token was sent")
 	}
 	// A revoked one is forgotten when no clock can take it for live.
-	if err := os.Remove(a.path(secret(1))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(a.path(secret(1))))
 	w.everywhere(secret(1), nil)
 	w.mu.Lock()
 	w.ahead = 4 * time.Hour
@@ -198,9 +176,7 @@ func TestOtherFilesAreLeftAlone(t *testing.T) {
 		"notes": []byte("x"), secret(1)[:31]: []byte("x"), secret(2): []byte("no map"),
 		secret(3): tokenData(secret(4), time.Now().Add(time.Hour)), // says it is another one
 	} {
-		if err := os.WriteFile(filepath.Join(a.master.CacheDir, "tokens", name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(a.master.CacheDir, "tokens", name), content, 0o600))
 	}
 	w.everywhere(secret(0), a.mint(secret(0), time.Hour))
 	if names, err := os.ReadDir(filepath.Join(c.master.CacheDir, "tokens")); err != nil || len(names) != 1 {
@@ -265,17 +241,13 @@ func TestStrangersAreRefused(t *testing.T) {
 func TestErrorsDoNotNameTokens(t *testing.T) {
 	d := disk{cachedir: t.TempDir(), uid: -1, gid: -1, layout: plain{}}
 	root, err := d.openRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer root.Close()
 	if _, _, err := d.readToken(root, secret(0)); err == nil || strings.Contains(err.Error(), secret(0)) ||
 		!errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	if err := os.MkdirAll(filepath.Join(d.cachedir, "tokens", secret(0), "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(d.cachedir, "tokens", secret(0), "x"), 0o700))
 	for _, err := range []error{d.removeToken(root, secret(0)), d.writeToken(root, secret(0), nil, 1)} {
 		if err == nil || strings.Contains(err.Error(), secret(0)) {
 			t.Error(err)
@@ -298,9 +270,7 @@ func TestWireFixtures(t *testing.T) {
 			want = []byte(hex.EncodeToString(m.encodeMessage()) + "\n")
 			err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, want, 0o644))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if hex.EncodeToString(m.encodeMessage()) != string(bytes.TrimSpace(want)) {
 			t.Errorf("%s: %x", name, m.encodeMessage())
 		}

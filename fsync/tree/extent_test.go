@@ -3,6 +3,8 @@ package tree
 import (
 	"errors"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // A hundred objects of two entries have 2^100 paths.
@@ -10,16 +12,12 @@ func TestExtents(t *testing.T) {
 	m := Memory{}
 	dir := func(entries ...Entry) Hash {
 		h, err := m.PutDir(entries)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return h
 	}
 	root := func(h Hash) Hash {
 		h, err := m.PutRoot(Root{{FileRoots, "base", 0}: h})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return h
 	}
 	leaf := dir(Entry{Name: "f", Type: File, Mode: 0o644})

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"saltclusterd/integration/require"
 )
 
 // build makes a tree of a map of paths to contents: "text", "->target" for a symlink, "/" for an empty directory; a
 // number after a space is the mode.
-func build(t interface{ Fatal(...any) }, put Memory, files map[string]string) Hash {
+func build(t require.T, put Memory, files map[string]string) Hash {
 	type dir map[string]any
 	top := dir{}
 	for p, content := range files {
@@ -55,16 +57,14 @@ func build(t interface{ Fatal(...any) }, put Memory, files map[string]string) Ha
 			}
 		}
 		h, err := put.PutDir(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return h
 	}
 	return make(top)
 }
 
 // leaves lists what a tree has that is no directory, with empty directories.
-func leaves(t interface{ Fatal(...any) }, o Objects, dir Hash) map[string]Entry {
+func leaves(t require.T, o Objects, dir Hash) map[string]Entry {
 	out := map[string]Entry{}
 	err := Walk(o, dir, func(p string, e *Entry) error {
 		if inside, _ := ReadDir(o, e.Object); e.Type != Dir || len(inside) == 0 {
@@ -72,9 +72,7 @@ func leaves(t interface{ Fatal(...any) }, o Objects, dir Hash) map[string]Entry 
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return out
 }
 
@@ -117,9 +115,7 @@ func TestMergeTable(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := Memory{}
 			got, lost, err := Merge(o, o, build(t, o, base), build(t, o, c.ours), build(t, o, c.theirs))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if want := build(t, o, c.want); got != want {
 				t.Errorf("merged %v, want %v", leaves(t, o, got), leaves(t, o, want))
 			}
@@ -147,9 +143,7 @@ func TestMergeLosesNothingSilently(t *testing.T) {
 		base, ours, theirs := build(t, o, treeGen().Draw(t, "base")), build(t, o, treeGen().Draw(t, "ours")), build(t, o,
 			treeGen().Draw(t, "theirs"))
 		merged, losses, err := Merge(o, o, base, ours, theirs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		b, u, th, m := leaves(t, o, base), leaves(t, o, ours), leaves(t, o, theirs), leaves(t, o, merged)
 		lost := map[string]bool{}
 		for _, l := range losses {
@@ -236,9 +230,7 @@ func TestAdvance(t *testing.T) {
 			}
 			b, ours, theirs := build(t, o, base), build(t, o, c.ours), build(t, o, c.theirs)
 			next, err := Advance(o, o, b, build(t, o, p), theirs)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, lost, err := Merge(o, o, next, ours, theirs)
 			var paths []string
 			for _, l := range lost {
@@ -258,9 +250,7 @@ func TestAdvanceGoesNowhereElse(t *testing.T) {
 			o, treeGen().Draw(t, "theirs"))
 		advance := func(base, proposed, theirs Hash) Hash {
 			got, err := Advance(o, o, base, proposed, theirs)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return got
 		}
 		if got := advance(base, proposed, proposed); got != proposed {

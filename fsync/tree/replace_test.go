@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestReplace(t *testing.T) {
@@ -14,9 +16,7 @@ func TestReplace(t *testing.T) {
 	}
 	put := func(entries ...Entry) Hash {
 		h, err := m.PutDir(entries)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return h
 	}
 	inner := put(file("a", "1"), file("b", "2"))
@@ -24,13 +24,9 @@ func TestReplace(t *testing.T) {
 	other := file("old name", "5")
 	got, err := Replace(m, m, top, map[string]*Entry{"d/a": nil, "d/b": &other, "e": nil, "missing": &other,
 		"f/below": &other, "d/missing/too": nil})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	paths := map[string]Hash{}
-	if err := Walk(m, got, func(path string, e *Entry) error { paths[path] = e.Identity(); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Walk(m, got, func(path string, e *Entry) error { paths[path] = e.Identity(); return nil }))
 	if want := []string{"d", "d/b", "f"}; !slices.Equal(slices.Sorted(maps.Keys(paths)), want) ||
 		paths["d/b"] != other.Identity() {
 		t.Errorf("%v", paths)

@@ -8,27 +8,21 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 func write(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(text), mode))
+	require.NoError(t, os.Chmod(path, mode))
 }
 
 func mustCopy(t *testing.T, tree Tree, o CopyOptions) Report {
 	t.Helper()
 	r, err := Copy(t.Context(), tree, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
@@ -50,13 +44,9 @@ func TestCopy(t *testing.T) {
 	link(t, s.top+"/mounted-elsewhere/pki/m3.pem", from+"/other.pem")
 	link(t, s.share+"/jobs/x", from+"/job")
 	link(t, s.share+"/elsewhere", from+"/away")
-	if err := os.Mkdir(from+"/empty", 0o750); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(from+"/empty", 0o750))
 	old := time.Now().Add(-time.Hour).Truncate(time.Second)
-	if err := os.Chtimes(from+"/minions/web1", old, old); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chtimes(from+"/minions/web1", old, old))
 	jobs := Tree{From: s.share + "/jobs", To: s.cache + "/copy", Link: s.cache + "/jobs"}
 	pki := Tree{From: from, To: to}
 	o := CopyOptions{Moved: []Tree{jobs}, Skip: func(p string) bool { return p == "private" }}
@@ -98,21 +88,13 @@ func TestCopyAgain(t *testing.T) {
 	}
 	mustCopy(t, tree, CopyOptions{})
 	write(t, tree.From+"/a", "changed", 0o600)
-	if err := os.Remove(tree.From + "/b"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(tree.From + "/d"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(tree.From+"/b"))
+	require.NoError(t, os.RemoveAll(tree.From+"/d"))
 	write(t, tree.From+"/d", "a file now", 0o644)
 	info, err := os.Stat(tree.To + "/c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	write(t, tree.To+"/c", "X", 0o644)
-	if err := os.Chtimes(tree.To+"/c", info.ModTime(), info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chtimes(tree.To+"/c", info.ModTime(), info.ModTime()))
 	if r := mustCopy(t, tree, CopyOptions{}); r.Copied != 2 || r.Removed != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -153,25 +135,19 @@ func TestExchange(t *testing.T) {
 	write(t, tree.From+"/x", "shared", 0o644)
 	mustCopy(t, tree, CopyOptions{})
 	for range 2 { // the second time nothing is left to do
-		if err := Exchange(tree); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Exchange(tree))
 	}
 	write(t, tree.Link+"/y", "own", 0o644)
 	if _, err := os.Lstat(tree.From + "/y"); err == nil {
 		t.Error("still on the share")
 	}
 	for range 2 {
-		if err := Restore(tree); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Restore(tree))
 	}
 	if text, err := os.Readlink(tree.Link); err != nil || text != tree.From {
 		t.Error(text, err)
 	}
-	if err := Exchange(tree); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Exchange(tree))
 	if err := errors.Join(Forget(tree), Forget(tree), Exchange(tree)); err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/paths"
 )
 
@@ -17,15 +18,11 @@ type site struct{ top, share, cache string }
 func newSite(t *testing.T) site {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := site{top: top, share: filepath.Join(top, "share"), cache: filepath.Join(top, "cache")}
 	for _, dir := range []string{"share/pki", "share/jobs", "share/srv/salt/dev", "share/srv/pillar", "cache/sessions",
 		"own/srv", "etc", "run"} {
-		if err := os.MkdirAll(filepath.Join(top, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(top, dir), 0o755))
 	}
 	link(t, filepath.Join(s.share, "jobs"), filepath.Join(s.cache, "jobs"))
 	return s
@@ -33,9 +30,7 @@ func newSite(t *testing.T) site {
 
 func link(t *testing.T, text, path string) {
 	t.Helper()
-	if err := os.Symlink(text, path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(text, path))
 }
 
 func (s site) on(path string) bool {

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 func TestState(t *testing.T) {
@@ -20,15 +22,11 @@ func TestState(t *testing.T) {
 		Plan:   &Plan{Trees: []Tree{{Name: "pki", From: "/a", To: "/b"}}, Options: map[string]any{"pki_dir": "/b"}},
 		Copied: Report{Files: 3}, Switched: time.Unix(1_700_000_000, 0).UTC(), Files: []string{"/etc/x"},
 	}
-	if err := want.Save(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, want.Save(path))
 	if got, err := ReadState(path); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err := os.WriteFile(path, []byte(`{"v":2,"stage":"teleported"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(`{"v":2,"stage":"teleported"}`), 0o600))
 	if _, err := ReadState(path); !errors.Is(err, ErrNewerState) {
 		t.Error(err)
 	}

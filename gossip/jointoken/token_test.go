@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 const aCluster = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -15,18 +17,14 @@ const aCluster = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a
 func token(t testing.TB) Token {
 	t.Helper()
 	tok, err := New().For(aCluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return tok
 }
 
 func TestRoundTrip(t *testing.T) {
 	tok := token(t)
 	again, err := Parse(" " + tok.Text() + "\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if again.ID() != tok.ID() || again.Cluster() != aCluster || !bytes.Equal(again.Public(), tok.Public()) ||
 		again.Text() != tok.Text() {
 		t.Error("another token came back")
@@ -55,9 +53,7 @@ const fixturePublic = "702dd8f2f9fbfdfa8075f4f5877aa58d1f27488d38fc5d3b62e7de4c8
 func TestFixture(t *testing.T) {
 	const text = "sct1.k7m2q9x4ab.AAECAwQFBgcICQoLDA0ODw.n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg"
 	tok, err := Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := fmt.Sprintf("%x", tok.Public()); tok.Cluster() != aCluster || got != fixturePublic {
 		t.Errorf("cluster %s, public key %s", tok.Cluster(), got)
 	}
@@ -97,9 +93,7 @@ func TestTokensDoNotPrint(t *testing.T) {
 		}
 		slog.New(slog.NewTextHandler(&out, nil)).Info("m", "v", v)
 		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		out.Write(b)
 	}
 	for _, leak := range []string{f[2], *tok.seed, fmt.Sprintf("%x", *tok.seed), fmt.Sprintf("%q", *tok.seed)[1:12],

@@ -4,14 +4,14 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // FuzzPeerCert is what somebody can present in the handshake, before a roster is asked about it.
 func FuzzPeerCert(f *testing.F) {
 	ident, err := NewIdentity("m1")
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(ident.currentCert().cert.Certificate[0])
 	f.Add([]byte("\x30\x82"))
 	f.Fuzz(func(t *testing.T, der []byte) {
@@ -54,13 +54,9 @@ func FuzzClusterPub(f *testing.F) {
 // FuzzIdentity reads the two files of a node's own identity, which a backup may bring back damaged or another node's.
 func FuzzIdentity(f *testing.F) {
 	ident, err := NewIdentity("m1")
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	key, err := x509.MarshalPKCS8PrivateKey(ident.currentCert().cert.PrivateKey)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ident.currentCert().cert.Certificate[0]})
 	if _, err := parseIdentity("dir", "m1", keyPEM, certPEM); err != nil {

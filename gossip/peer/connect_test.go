@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/require"
 )
 
 // TestRace lets attempts end one after the other, or never.
@@ -67,19 +69,13 @@ func TestRace(t *testing.T) {
 
 func TestConnect_LimitsWhatRaftWrites(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer ln.Close()
 	for proto, want := range map[string]int{ProtoRaft: int(unackedMax.Milliseconds()), ProtoHTTP: 0} {
 		c, err := connectTCP(t.Context(), netip.MustParseAddrPort(ln.Addr().String()), proto)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		raw, err := c.(syscall.Conn).SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got := 0
 		if err := raw.Control(func(fd uintptr) {
 			got, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // The roster alone decides who belongs: a certificate that is over, or not good yet because a clock is wrong, is a
@@ -37,9 +38,7 @@ func TestDial_CertificateDates(t *testing.T) {
 func during(t *testing.T, id node.ID, from, to time.Time) *Identity {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: string(id)}, URIs: []*url.URL{sanURI(id)},
 		NotBefore: from, NotAfter: to,
@@ -47,12 +46,8 @@ func during(t *testing.T, id node.ID, from, to time.Time) *Identity {
 			x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	i, err := identityFrom(id, [][]byte{der}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return i
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // dialRaw opens a tcp connection that says nothing, from a loopback address of its own.
@@ -17,9 +19,7 @@ func dialRaw(t *testing.T, p *Port, from string) net.Conn {
 	t.Helper()
 	d := net.Dialer{Timeout: testTimeout, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	c, err := d.Dial("tcp", p.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -189,9 +189,7 @@ func TestDial_HandshakeTimeout(t *testing.T) {
 	m := newMesh(t)
 	a := m.member("a", func(c *Config) { c.Limits.Handshake = 100 * time.Millisecond })
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer ln.Close()
 	dead := entryOf(a)
 	dead.ID, dead.Fingerprint = "dead", identity(t, "dead").Fingerprint()

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // breakingConn is a connection that refuses what is written once it is told to: the other side has cut it.
@@ -87,9 +89,7 @@ func TestRetryTransport(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 				defer cancel()
 				req, err := http.NewRequestWithContext(ctx, method, "https://b/", body)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				resp, err := tr.RoundTrip(req)
 				if err != nil {
 					return "", err
@@ -154,9 +154,7 @@ func TestRetryTransport_PingUnanswered(t *testing.T) {
 	defer cancel()
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		req, err := http.NewRequestWithContext(ctx, method, "https://b/", strings.NewReader("text"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		resp, err := tr.RoundTrip(req)
 		switch {
 		case method == http.MethodGet && err != nil:
@@ -184,13 +182,9 @@ func TestRPC_ConnectionCut(t *testing.T) {
 	for range 20 {
 		for range 2 {
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://b/", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			resp, err := a.HTTPClient().Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_ = resp.Body.Close()
 			b.Revoke(a.cfg.Identity.Fingerprint())
 		}

@@ -16,15 +16,14 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // relay is a tcp listener whose connections are handled by serve, one after the other.
 func relay(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -167,14 +166,10 @@ func speak(t *testing.T, p *Port, i *Identity, kind byte, body func(*tls.Conn) [
 	c, err := tls.Dial("tcp", p.Addr().String(), &tls.Config{
 		InsecureSkipVerify: true, Certificates: []tls.Certificate{i.currentCert().cert}, NextProtos: []string{ProtoJoin},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(testTimeout))
-	if err := writeFrame(c, kind, body(c)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, writeFrame(c, kind, body(c)))
 	return readFrame(c, maxCluster)
 }
 
@@ -182,9 +177,7 @@ func speak(t *testing.T, p *Port, i *Identity, kind byte, body func(*tls.Conn) [
 func helloFor(t *testing.T, p *Port, i *Identity, secret string, r role) func(*tls.Conn) []byte {
 	return func(c *tls.Conn) []byte {
 		material, err := exportKeying(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		proof := Proof{Exporter: material, Joiner: i.id, JoinerFP: i.Fingerprint(), Member: p.ID(),
 			MemberFP: p.cfg.Identity.Fingerprint()}
 		return hello{ID: i.id, Proof: proof.macFor([]byte(secret), r)}.appendTo(nil)
@@ -310,9 +303,7 @@ func TestSilentJoiner(t *testing.T) {
 		InsecureSkipVerify: true, Certificates: []tls.Certificate{identity(t, "joiner").currentCert().cert},
 		NextProtos: []string{ProtoJoin},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(testTimeout))
 	if _, err := c.Write([]byte{frameHello}); err != nil {

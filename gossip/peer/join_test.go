@@ -20,6 +20,7 @@ import (
 
 	"saltclusterd/gossip/jointoken"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 const testSecret = "q3Vt0vJcN8mYw2fXz7LrKd5hBs9aGe1T"
@@ -126,9 +127,7 @@ func TestJoin(t *testing.T) {
 	pub := clusterKeys()[0].pub
 	cfg.PubFingerprint = strings.ToUpper(sha256hex(pub))
 	reply, err := Join(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if string(reply.Payload) != string(a.reply) || reply.ClusterID != "cluster-1" ||
 		string(reply.ClusterPub) != string(pub) {
 		t.Errorf("the reply is not the member's: %d bytes, cluster %q", len(reply.Payload), reply.ClusterID)
@@ -239,9 +238,7 @@ func TestJoinFailures(t *testing.T) {
 func TestJoinUnreachable(t *testing.T) {
 	p := joinable(t, &admission{})
 	cfg := joinConfig(t, p, "joiner")
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Close())
 	if _, err := Join(context.Background(), cfg); !errors.Is(err, ErrUnreachable) || !JoinRetryable(err) {
 		t.Errorf("Join: %v, want ErrUnreachable", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/jointoken"
+	"saltclusterd/integration/require"
 )
 
 // tokenFor makes a token for the cluster with that key.
@@ -57,9 +58,7 @@ func TestJoinWithTheSecondSecret(t *testing.T) {
 func tokenHello(t *testing.T, p *Port, i *Identity, tok jointoken.Token, id string) func(*tls.Conn) []byte {
 	return func(c *tls.Conn) []byte {
 		material, err := exportKeying(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		proof := Proof{Exporter: material, Joiner: i.id, JoinerFP: i.Fingerprint(), Member: p.ID(),
 			MemberFP: p.cfg.Identity.Fingerprint()}
 		return hello{ID: i.id, SecretID: id, Proof: tok.Sign(proof.tokenMessage(id)), Signed: true}.appendTo(nil)
@@ -85,9 +84,7 @@ func TestTokenProofsThatFail(t *testing.T) {
 		"the token's id as a secret's": func(t *testing.T, p *Port) func(*tls.Conn) []byte {
 			return func(c *tls.Conn) []byte {
 				h, err := parseHello(helloFor(t, p, i, testSecret, roleJoiner)(c))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				h.SecretID = tok.ID()
 				return h.appendTo(nil)
 			}

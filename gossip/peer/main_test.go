@@ -15,6 +15,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,9 +33,7 @@ type mesh struct {
 func newMesh(t *testing.T) *mesh {
 	t.Helper()
 	book, err := OpenBook("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &mesh{t: t, book: book}
 }
 
@@ -68,18 +67,14 @@ func (m *mesh) change(f func([]node.Entry) []node.Entry) []node.Fingerprint {
 	defer m.mu.Unlock()
 	m.rev++
 	removed, err := m.book.Set(m.rev, f(m.book.Entries()))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	require.NoError(m.t, err)
 	return removed
 }
 
 func identity(t *testing.T, id node.ID) *Identity {
 	t.Helper()
 	i, err := NewIdentity(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return i
 }
 
@@ -94,12 +89,8 @@ func (m *mesh) port(id node.ID, edit func(*Config)) *Port {
 		edit(&cfg)
 	}
 	p, err := NewPort(cfg)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	if err := p.Open(context.Background()); err != nil {
-		m.t.Fatal(err)
-	}
+	require.NoError(m.t, err)
+	require.NoError(m.t, p.Open(context.Background()))
 	m.t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			m.t.Errorf("close port of %s: %v", id, err)
@@ -124,9 +115,7 @@ func entryOf(p *Port) node.Entry {
 func echo(t *testing.T, p *Port, proto string) {
 	t.Helper()
 	l, err := p.Listener(proto)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 func TestProtocols(t *testing.T) {
@@ -37,9 +38,7 @@ func TestProtocols(t *testing.T) {
 	}
 	for range 2 { // the second one uses the same connection
 		res, err := a.HTTPClient().Get("https://node_b.example/path")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		body, _ := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if got := string(body); got != "hello node-a from node_b.example" {
@@ -179,15 +178,11 @@ func TestDial_NoListener(t *testing.T) {
 		t.Errorf("dial without a listener: %v, want ErrBusy", err)
 	}
 	l, err := b.Listener(ProtoRaft)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := b.Listener(ProtoRaft); err == nil {
 		t.Error("a second listener for the same protocol was given out")
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Close())
 	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Accept after Close: %v, want net.ErrClosed", err)
 	}
@@ -254,9 +249,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	a, b := m.member("a", nil), m.member("b", nil)
 	echo(t, b, ProtoRaft)
 	c := dial(t, a, "b", ProtoRaft)
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Close())
 	if err := works(c); err == nil {
 		t.Error("a connection survived Close")
 	}
@@ -279,9 +272,7 @@ func TestNewPortValidates(t *testing.T) {
 		t.Errorf("NewPort: %v, want all findings", err)
 	}
 	p, err := NewPort(Config{Listen: "127.0.0.1:0", Identity: identity(t, "a"), Roster: newMesh(t).book})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := p.Close(); err != nil {
 		t.Errorf("Close without Open: %v", err)
 	}

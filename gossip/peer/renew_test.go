@@ -15,24 +15,21 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 func stored(t *testing.T, id node.ID) (*Identity, string) {
 	t.Helper()
 	dir := t.TempDir()
 	i, err := LoadIdentity(dir, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return i, dir
 }
 
 func renew(t *testing.T, i *Identity, dir string) (was, is node.Fingerprint) {
 	t.Helper()
 	was, is, err := i.Renew(dir, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return was, is
 }
 
@@ -80,9 +77,7 @@ func TestRenewalCutOff(t *testing.T) {
 	} {
 		i, dir := stored(t, "node-1")
 		before := t.TempDir()
-		if err := os.CopyFS(before, os.DirFS(dir)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.CopyFS(before, os.DirFS(dir)))
 		was, is := renew(t, i, dir)
 		for _, f := range cut.files {
 			from := map[string]string{nextCert: CertFile, nextKey: KeyFile}[f]
@@ -90,16 +85,10 @@ func TestRenewalCutOff(t *testing.T) {
 				from = f
 			}
 			text, err := os.ReadFile(filepath.Join(dir, from))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(before, f), text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(before, f), text, 0o600))
 		}
-		if err := os.Chmod(filepath.Join(before, KeyFile), 0o600); err != nil { // which CopyFS does not keep
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(filepath.Join(before, KeyFile), 0o600)) // which CopyFS does not keep
 		want := map[string]node.Fingerprint{"old": was, "new": is}[cut.wants]
 		for range 2 {
 			got, err := LoadIdentity(before, "node-1")
@@ -130,9 +119,7 @@ func TestStoreRenewed_Order(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(certs) != 2 || !certs[0] || certs[1] {
 		t.Errorf("node.crt.next at the syncs: %v, want one before its rename and one after", certs)
 	}
@@ -145,9 +132,7 @@ func TestStoreRenewed_Order(t *testing.T) {
 func TestReload(t *testing.T) {
 	i, dir := stored(t, "node-1")
 	other, err := LoadIdentity(dir, "node-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if news, err := i.Reload(dir); err != nil || news {
 		t.Errorf("nothing happened: %v, %v", news, err)
 	}
@@ -242,14 +227,10 @@ func TestForgedChains(t *testing.T) {
 	renew(t, member, dir)
 	own := member.currentCert().cert.Certificate
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	evil := member.currentCert().cert
 	forged, err := newCertificate("victim", time.Now(), key, evil.Leaf, evil.PrivateKey.(*ecdsa.PrivateKey))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, chain := range map[string][][]byte{
 		"a member vouches for another":      {forged, own[0], own[1]},
 		"the victim's, without its key":     {forged, victim.cfg.Identity.currentCert().cert.Certificate[0]},
@@ -269,9 +250,7 @@ func TestForgedChains(t *testing.T) {
 // FuzzChain reads certificates that a peer shows, and the file of predecessors.
 func FuzzChain(f *testing.F) {
 	i, err := NewIdentity("node-1")
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	for range 2 {
 		f.Add(certPEM(i.currentCert().cert.Certificate...))
 		if _, _, err := i.Renew(f.TempDir(), time.Now()); err != nil {

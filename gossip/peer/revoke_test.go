@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // stream answers a request with one byte and then nothing, until the client goes.
@@ -21,9 +23,7 @@ func stream(w http.ResponseWriter, r *http.Request) {
 func openStream(t *testing.T, from *Port, to string) io.ReadCloser {
 	t.Helper()
 	res, err := from.HTTPClient().Get("https://" + to + "/stream")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = res.Body.Close() })
 	if _, err := io.ReadFull(res.Body, make([]byte, 1)); err != nil {
 		t.Fatal(err)
@@ -87,9 +87,7 @@ func TestRevokedNodeIsRefused(t *testing.T) {
 	b := old.member("b", nil)
 	old.add(entryOf(a))
 	m.add(entryOf(b))
-	if err := works(dial(t, b, "a", ProtoRaft)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, works(dial(t, b, "a", ProtoRaft)))
 	a.Revoke(m.remove("b"))
 	for _, proto := range []string{ProtoRaft, ProtoGossip} {
 		if c, err := b.Dial(context.Background(), "a", proto); err == nil {

@@ -19,6 +19,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // cutRoster is a roster as a node sees the network: an address from which nothing comes back stands for each member that
@@ -41,9 +42,7 @@ func (r *cutRoster) Lookup(id node.ID) (node.Entry, bool) {
 
 func (r *cutRoster) cut(t *testing.T, id node.ID) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // connections are made by the kernel and wait there
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = ln.Close() })
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,9 +232,7 @@ func TestTunnel_NotRunning(t *testing.T) {
 	t.Parallel()
 	a, b, c, r := cutMesh(t, nil)
 	r.heal("c")
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Close())
 	if _, err := asked(t.Context(), a, "c", "hello"); err == nil {
 		t.Fatal("a closed port answers")
 	}
@@ -249,9 +246,7 @@ func TestTunnel_OtherService(t *testing.T) {
 	t.Parallel()
 	a, b, _, _ := cutMesh(t, nil)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var greeting sync.WaitGroup
 	defer greeting.Wait()
 	defer ln.Close()
@@ -281,9 +276,7 @@ func TestTunnel_DirectTransport(t *testing.T) {
 	a, b, _, _ := cutMesh(t, nil)
 	a.Suspect("c")
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://c/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if res, err := a.client.Transport.(*retryTransport).next.(*wayTransport).direct.RoundTrip(req); err == nil {
 		_ = res.Body.Close()
 		t.Error("it has reached a member that is not reached directly")
@@ -402,9 +395,7 @@ func TestTunnel_LongPackets(t *testing.T) {
 // swallowsAfter passes so many bytes of each connection on to an address, and no more. It returns where it listens.
 func swallowsAfter(t *testing.T, to netip.AddrPort, most int64) netip.AddrPort {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
 	wg.Go(func() {
@@ -436,9 +427,7 @@ func TestTunnel_PeerDies(t *testing.T) {
 	t.Parallel()
 	a, _, c, _ := cutMesh(t, nil)
 	expectAnswer(t, a, "c", "c heard a: hello")
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Close())
 	eventually(t, func() string {
 		if through := a.Tunnelled(); len(through) > 0 {
 			return fmt.Sprint("through others: ", through)

@@ -11,14 +11,13 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 func TestLoadIdentity(t *testing.T) {
 	dir := t.TempDir()
 	first, err := LoadIdentity(dir, "node-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	again, err := LoadIdentity(dir, "node-1")
 	if err != nil || again.Fingerprint() != first.Fingerprint() || again.ID() != "node-1" {
 		t.Fatalf("second load: %v, %v", again, err)
@@ -29,9 +28,7 @@ func TestLoadIdentity(t *testing.T) {
 	if _, err := LoadIdentity(dir, "node-2"); err == nil || !strings.Contains(err.Error(), "option id") {
 		t.Errorf("load under another id: %v", err)
 	}
-	if err := os.Chmod(filepath.Join(dir, KeyFile), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(filepath.Join(dir, KeyFile), 0o640))
 	if _, err := LoadIdentity(dir, "node-1"); err == nil || !strings.Contains(err.Error(), "chmod") {
 		t.Errorf("load of a readable key: %v", err)
 	}
@@ -50,9 +47,7 @@ func TestLoadIdentityDamaged(t *testing.T) {
 		if _, err := LoadIdentity(dir, "node-1"); err != nil {
 			t.Fatal(err)
 		}
-		if err := damage(dir); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, damage(dir))
 		if i, err := LoadIdentity(dir, "node-1"); err == nil {
 			t.Errorf("%s: an identity came out: %v", name, i.Fingerprint())
 		}
@@ -62,9 +57,7 @@ func TestLoadIdentityDamaged(t *testing.T) {
 	if _, err := LoadIdentity(dir, "node-1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(dir, CertFile)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(dir, CertFile)))
 	if _, err := LoadIdentity(dir, "node-1"); err != nil {
 		t.Errorf("after a crash at first start: %v", err)
 	}
@@ -75,9 +68,7 @@ func TestLoadIdentityDamaged(t *testing.T) {
 
 func TestValidateSecret(t *testing.T) {
 	fresh, err := NewSecret()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, s := range []string{fresh, testSecret, " " + testSecret + "\n"} {
 		if err := ValidateSecret(s); err != nil {
 			t.Errorf("ValidateSecret(%q): %v", s, err)
@@ -161,9 +152,7 @@ func entries(t *testing.T, ids ...node.ID) (out []node.Entry) {
 	t.Helper()
 	for i, id := range ids {
 		addr, err := node.ParseAddr("192.0.2." + string(rune('1'+i)) + ":4520")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		out = append(out, node.Entry{ID: id, Addr: addr, Fingerprint: node.FingerprintOf([]byte(id))})
 	}
 	return out
@@ -211,9 +200,7 @@ func TestBookDamaged(t *testing.T) {
 		`{"version":1,"members":[{"id":"a","addr":"x"}]}`,
 		`{"version":1,"members":[{"id":"a","addr":"192.0.2.1:1","fingerprint":"x"}]}`,
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		if b, err := OpenBook(path); err == nil {
 			t.Errorf("%q was read as %+v", text, b.Entries())
 		}

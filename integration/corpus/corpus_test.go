@@ -9,6 +9,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 
 	"saltclusterd/integration/lab"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -17,9 +18,7 @@ import (
 func TestRecorded(t *testing.T) {
 	for _, version := range lab.Versions {
 		c, err := Load(version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		commands := map[string]int{}
 		for i, r := range c.Requests {
 			p, err := saltwire.PeekLoad(r.Load)
@@ -51,9 +50,7 @@ func sample(t *testing.T) []byte {
 	load, err := saltwire.AppendAny(nil, map[string]any{
 		"cmd": "_mine", "id": "m", "nonce": "n", "tok": []byte("t"), "ts": 1, "data": map[string]any{"f": 1}, "more": true,
 	}, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return load
 }
 
@@ -91,9 +88,7 @@ func TestMark(t *testing.T) {
 		"cmd": "_minion_event", "id": "m", "tag": "a",
 		"events": []any{map[string]any{"tag": "b", "data": nil}, map[string]any{"tag": "c"}},
 	}, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for seed := range uint64(100) {
 		out, m := Mutant(load, rand.New(rand.NewPCG(seed, 0)), "mark")
 		want := map[string]int{"tag": 2, "events": 1}[m.Field]
@@ -108,9 +103,7 @@ func TestMark(t *testing.T) {
 
 func TestFresh(t *testing.T) {
 	load, err := Fresh(sample(t), map[string]any{"nonce": "new", "ts": 5, "absent": 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v, _, err := msgp.ReadIntfBytes(load)
 	m, _ := v.(map[string]any)
 	if err != nil || len(m) != 7 || m["nonce"] != "new" || m["more"] != true || m["absent"] != nil {

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"saltclusterd/cmd/saltclusterctl/haproxy"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 )
 
@@ -30,9 +31,7 @@ func python(t *testing.T) []string {
 		dir = filepath.Join(cache, "saltclusterd", "venvs")
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "*/bin/python"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(found) == 0 {
 		t.Skip("no virtualenv with Salt: make setup")
 	}
@@ -57,9 +56,7 @@ json.dump([env.from_string(p["source"]).render(**p["context"]) for p in json.loa
 func compare(t *testing.T, pages []page) {
 	t.Helper()
 	in, err := json.Marshal(pages)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, bin := range python(t) {
 		cmd := exec.Command(bin, "-c", renderScript)
 		cmd.Stdin = bytes.NewReader(in)
@@ -70,9 +67,7 @@ func compare(t *testing.T, pages []page) {
 			t.Fatalf("%s: %v\n%s", bin, err, errs.String())
 		}
 		var out []string
-		if err := json.Unmarshal(raw, &out); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(raw, &out))
 		for i, p := range pages {
 			if out[i] != p.Want {
 				got, want := firstDifference(out[i], p.Want)
@@ -95,9 +90,7 @@ func firstDifference(a, b string) (string, string) {
 func source(t *testing.T, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(top, "saltclusterd", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(raw)
 }
 
@@ -116,9 +109,7 @@ func TestDropIn_SameAsSetup(t *testing.T) {
 		} {
 			o.Version = localmaster.Version{Major: major}
 			want, err := localmaster.DropIn(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if o.Interface == "" {
 				o.Interface = "127.0.0.1"
 			}
@@ -149,9 +140,7 @@ func TestHAProxy_SameAsVerb(t *testing.T) {
 		f.Cluster, f.PublishPort, f.RetPort, f.Heartbeat = "production", 4505, 4506, 10*time.Second
 		f.Servers = []haproxy.Server{{Name: "m1", Address: "10.0.0.11"}, {Name: "m3", Address: "2001:db8::13"}}
 		want, err := haproxy.Write(f, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if f.Minions == 0 {
 			f.Minions = 5000
 		}
@@ -168,17 +157,11 @@ func TestHAProxy_SameAsVerb(t *testing.T) {
 // pillar.example shows every default as it is, but for what it names as an example.
 func TestExampleShowsTheDefaults(t *testing.T) {
 	var defaults map[string]any
-	if err := yaml.Unmarshal([]byte(source(t, "defaults.yaml")), &defaults); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(source(t, "defaults.yaml")), &defaults))
 	raw, err := os.ReadFile(top + "pillar.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var example struct{ Saltclusterd map[string]any }
-	if err := yaml.Unmarshal(raw, &example); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal(raw, &example))
 	for _, own := range []string{"nodes", "first", "config", "join_token"} { // join_token is what orchestrations give
 		delete(defaults, own)
 		delete(example.Saltclusterd, own)
@@ -201,9 +184,7 @@ func render(t *testing.T, minion string, pillar map[string]any, sls ...string) [
 			"saltclusterctl token create": `{"text": "T0KEN"}`, "salt-master --version": "salt-master 3008.3 (Argon)",
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd := exec.Command(found[len(found)-1], "states.py")
 	cmd.Stdin = bytes.NewReader(in)
 	var errs strings.Builder
@@ -213,9 +194,7 @@ func render(t *testing.T, minion string, pillar map[string]any, sls ...string) [
 		t.Fatalf("%v\n%s", err, errs.String())
 	}
 	var out []map[string]any
-	if err := json.Unmarshal(raw, &out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(raw, &out))
 	return out
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -48,9 +49,7 @@ func newFakeMaster(t *testing.T) *fakeMaster {
 		t.Fatal(err)
 	}
 	f.openPub()
-	if err := f.req.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.req.Open(t.Context()))
 	t.Cleanup(func() { f.req.Close(); f.pub.Close() })
 	return f
 }
@@ -67,16 +66,12 @@ func (f *fakeMaster) openPub() {
 	if f.pub, err = edge.NewPubEdge(edge.PubConfig{Addrs: []string{addr}}); err != nil {
 		f.t.Fatal(err)
 	}
-	if err := f.pub.Open(f.t.Context()); err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, f.pub.Open(f.t.Context()))
 }
 
 func (f *fakeMaster) rotate() {
 	key, err := saltcrypt.NewKey()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.aes, f.serial = key, 0
@@ -178,14 +173,10 @@ func (f *fakeMaster) publish(n int, tgt string) string {
 		"fun": "test.ping", "arg": []any{}, "tgt": tgt, "tgt_type": "glob", "jid": jid, "ret": "", "user": "root",
 		"serial": int64(f.serial),
 	}, saltwire.Wire)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	sealed := saltcrypt.NewCrypticle(f.aes).Seal(nil, plain, nil)
 	sig, err := f.key.Sign(saltcrypt.PKCS1v15SHA1, sealed)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	f.pub.Publish(edge.Publication{Body: saltwire.AppendPub(nil, sealed, sig, saltcrypt.PKCS1v15SHA1)})
 	return jid
 }
@@ -195,9 +186,7 @@ func hurried(t *testing.T) (all []Profile) {
 	t.Helper()
 	for _, v := range []string{"3006.28", "3007.15", "3008.3"} {
 		p, err := ProfileOf(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p.AuthTimeout, p.AcceptanceWait, p.ReauthDelay = 10*time.Second, 50*time.Millisecond, time.Second
 		p.ReconDefault, p.ReconMax = 20*time.Millisecond, 200*time.Millisecond
 		all = append(all, p)
@@ -225,9 +214,7 @@ func newHerd(t *testing.T, f *fakeMaster, change func(*Config)) *Herd {
 		change(&cfg)
 	}
 	h, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	h.Open(t.Context())
 	t.Cleanup(func() {
 		h.Close()
@@ -326,9 +313,7 @@ func TestHerdComplains(t *testing.T) {
 	f.publish(2, "*")
 	patience.WaitFor(t, "the replayed serial is seen", func() bool { return h.Stats().Stale == few })
 	key, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.key = key
 	f.publish(3, "*")
 	patience.WaitFor(t, "the signature is seen", func() bool { return len(h.Stats().Wrong) > 0 })

@@ -4,27 +4,22 @@ import (
 	"bytes"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
 // Any other implementation can use the public half as an ordinary key.
 func TestFastKey_Compatible(t *testing.T) {
 	k, err := NewFastKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pub, err := saltcrypt.ParsePublicKey(k.PublicText())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if pub.Text() != k.PublicText() {
 		t.Error("the text is not clean")
 	}
 	for _, algo := range []string{saltcrypt.OAEPSHA1, saltcrypt.OAEPSHA224} {
 		ct, err := pub.EncryptOAEP(algo, []byte("a secret"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := k.DecryptOAEP(algo, ct)
 		if err != nil || string(got) != "a secret" {
 			t.Errorf("%s: %q, %v", algo, got, err)
@@ -35,9 +30,7 @@ func TestFastKey_Compatible(t *testing.T) {
 		}
 	}
 	sig, err := k.SignX931([]byte("salt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, err := pub.VerifyX931(sig); err != nil || !bytes.Equal(got, []byte("salt")) {
 		t.Errorf("X9.31: %q, %v", got, err)
 	}
@@ -45,9 +38,7 @@ func TestFastKey_Compatible(t *testing.T) {
 
 func BenchmarkFastKey(b *testing.B) {
 	k, err := NewFastKey()
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	pub, _ := saltcrypt.ParsePublicKey(k.PublicText())
 	ct, _ := pub.EncryptOAEP(saltcrypt.OAEPSHA1, []byte("a secret"))
 	for b.Loop() {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/integration/scale"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -20,16 +21,12 @@ const (
 // TestSizesOfTheModel: integration/scale has the sizes of what minions really send and get.
 func TestSizesOfTheModel(t *testing.T) {
 	key, err := saltcrypt.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := &Credentials{by: &Identity{ID: "web-0012.example", Enc: "OAEP-SHA1", Sig: "PKCS1v15-SHA1",
 		tok: make([]byte, 256)}, session: saltcrypt.NewCrypticle(key)}
 	p := &publication{jid: "20261123195330123456", fun: "test.ping", user: "root", masterID: "m1"}
 	body, nonce, err := c.Request("_return", p.answer())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	reply := c.session.Seal(nil, []byte(nonce+"\xc3"), nil) // True
 	costs := scale.MeasuredCosts()
 	for _, s := range []struct {

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/integration/require"
 )
 
 const example = "../../packaging/kubernetes/saltclusterd.yaml"
@@ -49,9 +50,7 @@ func (o object) text(keys ...string) string {
 func objects(t *testing.T) map[string]object {
 	t.Helper()
 	raw, err := os.ReadFile(example)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := map[string]object{}
 	for d := yaml.NewDecoder(bytes.NewReader(raw)); ; {
 		o := map[string]any{}
@@ -86,12 +85,8 @@ func TestItsConfigurationIsValid(t *testing.T) {
 	dir := t.TempDir()
 	secret := filepath.Join(dir, "secret")
 	put := func(name, text string) {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	put(secret, "0123456789abcdefghijklmnopqrstuv\n")
 	text := strings.Replace(data.text("data", "saltclusterd"), "/run/secrets/saltclusterd/cluster_secret", secret, 1)
@@ -99,9 +94,7 @@ func TestItsConfigurationIsValid(t *testing.T) {
 	put(main, text)
 	put(main+".d/pod.conf", pod(t, "saltclusterd.d/pod.conf"))
 	cfg, err := config.Load(main)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if cfg.ID != "salt-0" || len(cfg.PeerAddresses()) != 3 ||
 		cfg.Salt.MasterCommand != "/usr/lib/saltclusterd/bin/salt-version" {
 		t.Errorf("id %s, peers %v, %s", cfg.ID, cfg.PeerAddresses(), cfg.Salt.MasterCommand)
@@ -116,9 +109,7 @@ func TestItsConfigurationIsValid(t *testing.T) {
 func pod(t *testing.T, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile("../../packaging/container/bin/prepare")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, text, found := strings.Cut(string(raw), "cat >/etc/salt/"+name+" <<END\n")
 	text, _, whole := strings.Cut(text, "END\n")
 	if !found || !whole {
@@ -208,9 +199,7 @@ func TestItsPods(t *testing.T) {
 	}
 	stop := named(t, containers(set), "salt-master").at("lifecycle", "preStop", "exec", "command").([]any)
 	drain, err := time.ParseDuration(stop[len(stop)-1].(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	def, _ := config.Read("")
 	needs := drain + def.Edge.DrainAnnounce + def.Edge.DrainTime + 30*time.Second // and the salt-master's own
 	if has := time.Duration(set.at("spec", "template", "spec",

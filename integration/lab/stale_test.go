@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // What lingers is there until it is removed, or, when its program was killed, until the next lab is made.
@@ -23,31 +25,23 @@ func TestLab_Linger(t *testing.T) {
 		if err == nil {
 			err = l.Close()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return l
 	}
 	removed, killed := linger(), linger()
 	labs(2, "closed")
-	if err := removed.Remove(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, removed.Remove())
 	labs(1, "removed")
 	if err := removed.Remove(); err != nil {
 		t.Errorf("once more: %v", err)
 	}
-	if err := killed.lock.Close(); err != nil { // as the end of its program does
-		t.Fatal(err)
-	}
+	require.NoError(t, killed.lock.Close()) // as the end of its program does
 	next := linger()
 	labs(1, "the next lab")
 	if _, err := os.Stat(killed.Dir()); err == nil {
 		t.Error("what a killed program has left is still there")
 	}
-	if err := next.Remove(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, next.Remove())
 	labs(0, "in the end")
 }
 
@@ -57,9 +51,7 @@ func TestLab_Keep(t *testing.T) {
 	if err == nil {
 		err = l.Remove()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := os.Stat(l.Dir()); err != nil {
 		t.Error(err)
 	}

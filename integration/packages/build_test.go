@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // build makes packages of a version into a directory, from the sources at root.
@@ -29,9 +31,7 @@ func build(ctx context.Context, t *testing.T, root, out, version string, args ..
 func moduleRoot(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return root
 }
 
@@ -39,9 +39,7 @@ func moduleRoot(t *testing.T) string {
 func TestReproducible(t *testing.T) {
 	needLong(t)
 	root, elsewhere := moduleRoot(t), filepath.Join(t.TempDir(), "else", "where")
-	if err := os.MkdirAll(elsewhere, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(elsewhere, 0o755))
 	// Sources only, with other times.
 	pipe := `git ls-files -co --exclude-standard -z | tar --null -T - --ignore-failed-read -cf - | tar -xmf - -C "$1" && mkdir -p "$1/bin" && cp -r bin/nfpm-* "$1/bin/"`
 	first, second := t.TempDir(), t.TempDir()

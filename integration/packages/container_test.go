@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"saltclusterd/integration/require"
 )
 
 // baseImage is the Debian of the other tests under a name that a Containerfile can begin with.
@@ -46,9 +48,7 @@ func TestContainers(t *testing.T) {
 	needLong(t)
 	venvs := os.Getenv("SALTCLUSTER_VENVS")
 	dir, err := base(t.Context(), t.Log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	root := moduleRoot(t)
 	out := filepath.Join(made, newVersion)
 	if _, err := os.Stat(filepath.Join(out, "SHA256SUMS")); err != nil {
@@ -57,9 +57,7 @@ func TestContainers(t *testing.T) {
 	store := t.TempDir()
 	context := filepath.Join(store, "context")
 	for to, from := range map[string]string{"dist": out, "packaging": filepath.Join(root, "packaging")} {
-		if err := os.CopyFS(filepath.Join(context, to), os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.CopyFS(filepath.Join(context, to), os.DirFS(from)))
 	}
 	from := buildah(t, store, "from", "scratch")
 	buildah(t, store, "copy", "-q", from, dir, "/")
@@ -90,9 +88,7 @@ func TestContainers(t *testing.T) {
 		}
 	})
 	p, err := openPod(t.Context(), filepath.Join(store, "pod"), venvs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer p.close()
 	(&podTest{t, p, roots, filepath.Join(venvs, salt, "bin") + ":/usr/bin:/bin",
 		filepath.Join(venvs, salt, "bin")}).run(root)
@@ -111,14 +107,10 @@ type podTest struct {
 // secret.
 func (p *podTest) configure(root string) {
 	raw, err := os.ReadFile(filepath.Join(root, "packaging/kubernetes/saltclusterd.yaml"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	put := func(name, text string) {
 		path := filepath.Join(p.pod.dir, name)
-		if err := errors.Join(os.WriteFile(path, []byte(text), 0o440), os.Chown(path, 0, podID)); err != nil {
-			p.t.Fatal(err)
-		}
+		require.NoError(p.t, errors.Join(os.WriteFile(path, []byte(text), 0o440), os.Chown(path, 0, podID)))
 	}
 	for d := yaml.NewDecoder(bytes.NewReader(raw)); ; {
 		var o struct {
@@ -143,9 +135,7 @@ func (p *podTest) configure(root string) {
 func (p *podTest) start(image, path string, argv ...string) *container {
 	p.t.Helper()
 	c, err := p.pod.start(p.roots[image], path, argv...)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	p.t.Cleanup(func() {
 		c.kill()
 		if p.t.Failed() {
@@ -158,18 +148,14 @@ func (p *podTest) start(image, path string, argv ...string) *container {
 func (p *podTest) exec(c *container, argv ...string) string {
 	p.t.Helper()
 	out, err := c.exec(p.t.Context(), argv...)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	return out
 }
 
 func (p *podTest) await(within time.Duration, what string, c *container, argv ...string) {
 	p.t.Helper()
-	if err := await(p.t.Context(), within, what,
-		func() error { _, err := c.exec(p.t.Context(), argv...); return err }); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, await(p.t.Context(), within, what,
+		func() error { _, err := c.exec(p.t.Context(), argv...); return err }))
 }
 
 const (
@@ -248,15 +234,11 @@ func (p *podTest) run(root string) {
 func (p *podTest) minion(master *container) {
 	dir := p.t.TempDir()
 	text := "master: " + podAddr + "\nid: web1\nroot_dir: " + dir + "\nacceptance_wait_time: 1\nrandom_reauth_delay: 1\n"
-	if err := os.WriteFile(filepath.Join(dir, "minion"), []byte(text), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, os.WriteFile(filepath.Join(dir, "minion"), []byte(text), 0o600))
 	args := p.pod.net(filepath.Join(p.bin, "salt-minion"), "-c", dir)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, cmd.Start())
 	p.t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // salts are the versions that the formula is applied with; a package of each kind that Debian takes is among their
@@ -75,9 +77,7 @@ func (h *host) putFormula(pillar map[string]any) {
 		h.write("/srv/salt/saltclusterd/"+name, strings.TrimSuffix(string(text), "\n"))
 		return err
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, err)
 	h.write("/srv/pillar/top.sls", "base: {'*': [saltclusterd]}")
 	h.putPillar(pillar)
 }
@@ -85,9 +85,7 @@ func (h *host) putFormula(pillar map[string]any) {
 func (h *host) putPillar(pillar map[string]any) {
 	h.t.Helper()
 	text, err := json.Marshal(map[string]any{"saltclusterd": pillar})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, err)
 	h.write("/srv/pillar/saltclusterd.sls", string(text))
 }
 
@@ -267,9 +265,7 @@ func TestFormulaOrchestrated(t *testing.T) {
 		nodes[id] = map[string]any{"minion": "salt" + id, "address": addrs[i],
 			"config": map[string]any{"interface": []string{addrs[i]}}}
 	}
-	if err := link(t.Context(), machines, addrs); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, link(t.Context(), machines, addrs))
 	first := hosts[0]
 	first.sh("ip address add " + front + "/24 dev lan")
 	pillar := map[string]any{
@@ -332,9 +328,7 @@ func (h *host) orchestrate(name string) {
 	h.t.Helper()
 	out, err := h.machine.sh(h.t.Context(), "salt-run state.orchestrate saltclusterd.orch."+name+" 2>&1")
 	h.t.Log(out)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, err)
 	h.has(out, "Failed:    0")
 	if strings.Contains(out, "Result: False") {
 		h.t.Fatal("a step failed")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 const (
@@ -67,9 +69,7 @@ func newHostBootedBy(t *testing.T, init initProgram, name, addr, salt string) *h
 		t.Fatalf("this needs root, and Salt's virtualenvs in SALTCLUSTER_VENVS (make setup): %v", err)
 	}
 	dir, err := base(t.Context(), t.Log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, v := range []string{oldVersion, newVersion} {
 		out := filepath.Join(made, v)
 		if _, err := os.Stat(filepath.Join(out, "SHA256SUMS")); err != nil { // for the first test
@@ -77,9 +77,7 @@ func newHostBootedBy(t *testing.T, init initProgram, name, addr, salt string) *h
 		}
 	}
 	m, err := boot(t.Context(), dir, t.TempDir(), name, addr, map[string]string{"/packages": made, venvs: venvs}, init)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := m.close(); err != nil {
 			t.Error(err)
@@ -95,9 +93,7 @@ func newHostBootedBy(t *testing.T, init initProgram, name, addr, salt string) *h
 func (h *host) sh(script string) string {
 	h.t.Helper()
 	out, err := h.machine.sh(h.t.Context(), script)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, err)
 	return strings.TrimSpace(out)
 }
 
@@ -138,9 +134,7 @@ func (h *host) await(within time.Duration, what, script string) {
 func (h *host) unit(name string) string {
 	h.t.Helper()
 	v, err := h.property(h.t.Context(), name)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, err)
 	return v
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 var update = flag.Bool("update", false, "make the pictures anew")
@@ -22,9 +24,7 @@ func TestDraw_PicturesAreCurrent(t *testing.T) {
 	}
 	for _, path := range texts {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want, err := Draw(string(text))
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
@@ -32,9 +32,7 @@ func TestDraw_PicturesAreCurrent(t *testing.T) {
 		}
 		picture := strings.TrimSuffix(path, ".txt") + ".svg"
 		if *update {
-			if err := os.WriteFile(picture, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(picture, want, 0o644))
 		}
 		if have, err := os.ReadFile(picture); err != nil || !bytes.Equal(have, want) {
 			t.Errorf("%s is not that of its text (%v): go test ./integration/pictures -update", picture, err)

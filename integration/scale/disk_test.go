@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/require"
 )
 
 // BenchmarkDisk is what the disk below TMPDIR costs: an fsync, a MiB written and synced, a return in a sync of the
@@ -16,18 +18,14 @@ func BenchmarkDisk(b *testing.B) {
 	dir := b.TempDir()
 	write := func(b *testing.B, size int) {
 		f, err := os.Create(filepath.Join(dir, "file"))
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		defer f.Close()
 		block := make([]byte, size)
 		for b.Loop() {
 			if _, err := f.Write(block); err != nil {
 				b.Fatal(err)
 			}
-			if err := f.Sync(); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, f.Sync())
 		}
 	}
 	b.Run("fsync", func(b *testing.B) { write(b, 4096) })
@@ -39,21 +37,13 @@ func BenchmarkDisk(b *testing.B) {
 			job := filepath.Join(dir, fmt.Sprint("job", n))
 			for i := range 500 {
 				minion := filepath.Join(job, fmt.Sprint("minion", i))
-				if err := os.MkdirAll(minion, 0o755); err != nil {
-					b.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(minion, "return.p"), []byte{0xc3}, 0o644); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, os.MkdirAll(minion, 0o755))
+				require.NoError(b, os.WriteFile(filepath.Join(minion, "return.p"), []byte{0xc3}, 0o644))
 			}
 			d, err := os.Open(dir)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			began := time.Now()
-			if err := unix.Syncfs(int(d.Fd())); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, unix.Syncfs(int(d.Fd())))
 			synced += time.Since(began)
 			n += 500
 			_ = d.Close()

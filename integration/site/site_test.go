@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/page"
+	"saltclusterd/integration/require"
 )
 
 const built = "../../dist/site"
@@ -44,9 +45,7 @@ func pages(t *testing.T) map[string]string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(all) < 50 {
 		t.Fatalf("only %d pages", len(all))
 	}
@@ -209,7 +208,5 @@ func quiet(t *testing.T, b *page.Browser, address string) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/guides"
+	"saltclusterd/integration/require"
 )
 
 const list = "../nfpm.yaml"
@@ -21,9 +22,7 @@ const list = "../nfpm.yaml"
 func items(t *testing.T) []item {
 	t.Helper()
 	all, err := readItems(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }
 
@@ -32,17 +31,11 @@ func TestCheckItems_Stage(t *testing.T) {
 	stage := t.TempDir()
 	put := func(name string) {
 		path := filepath.Join(stage, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, nil, 0o644))
 	}
 	all, err := listCopies("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for to, from := range all {
 		if _, err := os.Stat(filepath.Join("../..", from)); err != nil {
 			t.Error(err)
@@ -63,9 +56,7 @@ func TestCheckItems_Stage(t *testing.T) {
 	if err := checkItems(items(t), stage); err == nil || !strings.Contains(err.Error(), "forgotten is in no package") {
 		t.Errorf("a file that is not listed: %v", err)
 	}
-	if err := os.Remove(filepath.Join(stage, "saltclusterd.service")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(stage, "saltclusterd.service")))
 	if err := checkItems(items(t), stage); err == nil ||
 		!strings.Contains(err.Error(), "saltclusterd.service is listed and not there") {
 		t.Errorf("a file that is not there: %v", err)
@@ -79,9 +70,7 @@ func TestListRefuses(t *testing.T) {
 		"{src: x, dst: /x, type: symlink}",
 	} {
 		path := filepath.Join(t.TempDir(), "list")
-		if err := os.WriteFile(path, []byte("contents:\n  - "+line+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte("contents:\n  - "+line+"\n"), 0o600))
 		if _, err := readItems(path); err == nil {
 			t.Errorf("%s was taken", line)
 		}
@@ -107,9 +96,7 @@ func TestConfigurationIsTheOperators(t *testing.T) {
 // The unit names programs that are in the package, and the drain it waits for.
 func TestUnit(t *testing.T) {
 	unit, err := os.ReadFile("../saltclusterd.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var dsts []string
 	for _, i := range items(t) {
 		dsts = append(dsts, i.Dst)
@@ -161,13 +148,9 @@ func TestScriptsAreShell(t *testing.T) {
 
 func TestVersionIsOfTheChangelog(t *testing.T) {
 	changes, err := os.ReadFile("../../CHANGELOG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out, err := exec.CommandContext(t.Context(), "../version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	base, _, _ := strings.Cut(strings.TrimSpace(string(out)), "~")
 	if base == "" || !strings.Contains(string(changes), "\n## ["+base+"]") {
 		t.Errorf("version %q", out)
@@ -177,9 +160,7 @@ func TestVersionIsOfTheChangelog(t *testing.T) {
 // The archive is the same whenever it is made, and has what the list says.
 func TestArchive(t *testing.T) {
 	stage := t.TempDir()
-	if err := os.WriteFile(filepath.Join(stage, "a"), []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(stage, "a"), []byte("text"), 0o600))
 	list := []item{
 		{Src: "a", Dst: "/usr/bin/b"}, {Dst: "/etc/d", Type: kindDir}, {Src: "/usr/bin/b", Dst: "/a/link", Type: kindSymlink},
 		{Src: "a", Dst: "/rpm/only", Packager: "rpm"},
@@ -189,35 +170,25 @@ func TestArchive(t *testing.T) {
 	var made [2][]byte
 	for i := range made {
 		path := filepath.Join(t.TempDir(), "x.tar.gz")
-		if err := writeArchive(path, "top", stage, list, epoch); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, writeArchive(path, "top", stage, list, epoch))
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		made[i] = text
 		slices.Reverse(list)
-		if err := os.Chtimes(filepath.Join(stage, "a"), time.Now(), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(filepath.Join(stage, "a"), time.Now(), time.Now()))
 	}
 	if !bytes.Equal(made[0], made[1]) {
 		t.Error("two archives of the same list differ")
 	}
 	z, err := gzip.NewReader(bytes.NewReader(made[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []string
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !h.ModTime.Equal(epoch) || h.Uid != 0 || h.Uname != "root" {
 			t.Errorf("%+v", h)
 		}
@@ -232,13 +203,9 @@ func TestArchive(t *testing.T) {
 // A page that is not packed is a broken link on the operator's host.
 func TestEveryGuideIsPacked(t *testing.T) {
 	all, err := listCopies("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pages, err := guides.Read("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, p := range pages {
 		if strings.HasPrefix(p.Name, "docs/") && all["doc/"+p.Name] != p.Name {
 			t.Errorf("%s is not packed", p.Name)

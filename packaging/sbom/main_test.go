@@ -8,13 +8,13 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func read(t *testing.T, text string) (d document) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), &d); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(text), &d))
 	return d
 }
 
@@ -33,9 +33,7 @@ const (
 func TestMerge(t *testing.T) {
 	var d document
 	for _, text := range []string{first, second} {
-		if err := d.merge(read(t, text)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, d.merge(read(t, text)))
 	}
 	text, err := d.encode()
 	if err != nil || strings.Contains(string(text), "of this machine") {
@@ -80,9 +78,7 @@ func TestCheck(t *testing.T) {
 
 func TestRun_NotAProgram(t *testing.T) {
 	path, out := filepath.Join(t.TempDir(), "x"), filepath.Join(t.TempDir(), "dist/x.cdx.json")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
 	if err := run(out, "v1", []string{path}); err == nil {
 		t.Error("a shell script has a bill of materials")
 	}

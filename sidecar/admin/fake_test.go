@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -90,12 +91,8 @@ func start(t *testing.T, b any, change ...func(*Config)) (*Server, *adminapi.Cli
 		f(&cfg)
 	}
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, s.Open(t.Context()))
 	client := adminapi.NewClient(cfg.Socket)
 	t.Cleanup(func() {
 		client.Close()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -100,9 +101,7 @@ func TestCloseEndsOperations(t *testing.T) {
 		result <- err
 	}()
 	receive(t, started, "the start")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Close())
 	if err := receive(t, result, "the client's end"); adminapi.CodeOf(err) != adminapi.CodeUnavailable ||
 		!strings.Contains(err.Error(), "stopping") {
 		t.Errorf("client: %v", err)
@@ -125,9 +124,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	s, _ := start(t, b)
 	s.lineTimeout = 50 * time.Millisecond
 	conn, err := net.Dial("unix", s.cfg.Socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	io.WriteString(conn, "POST /v1/bootstrap HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 	p := receive(t, finished, "the end of the operation")

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -124,13 +125,9 @@ func TestStrangeRequests(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			req, err := http.NewRequestWithContext(t.Context(), tt.method, "http://x"+tt.path, strings.NewReader(tt.body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			resp, err := hc.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer resp.Body.Close()
 			body, _ := io.ReadAll(resp.Body)
 			if resp.StatusCode != tt.status || !strings.Contains(string(body), `"code"`) {
@@ -146,14 +143,10 @@ func TestStrangeRequests(t *testing.T) {
 func TestConnectionLimit(t *testing.T) {
 	s, _ := start(t, &fakeBackend{}, func(c *Config) { c.MaxConnections = 1 })
 	first, err := net.Dial("unix", s.cfg.Socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer first.Close()
 	second, err := net.Dial("unix", s.cfg.Socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer second.Close()
 	second.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if _, err := second.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
@@ -188,25 +181,17 @@ func TestAllowed(t *testing.T) {
 
 func TestPeerOfIsThisProcess(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	c, err := net.Dial("unix", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer server.Close()
 	p := peerOf(server.(*net.UnixConn))
 	groups, err := os.Getgroups()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if p.err != nil || p.uid != uint32(os.Geteuid()) || p.gid != uint32(os.Getegid()) || len(p.groups) != len(groups) {
 		t.Errorf("peer = %+v, groups %v", p, groups)
 	}

@@ -9,20 +9,18 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestSocketModeAndGroup(t *testing.T) {
 	s, _ := start(t, &fakeBackend{}, func(c *Config) { c.Group = strconv.Itoa(os.Getegid()) })
 	info, err := os.Stat(s.cfg.Socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if info.Mode().Perm() != 0o660 {
 		t.Errorf("mode %v", info.Mode())
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Close())
 	if _, err := os.Stat(s.cfg.Socket); !os.IsNotExist(err) {
 		t.Errorf("the socket is still there after Close: %v", err)
 	}
@@ -31,9 +29,7 @@ func TestSocketModeAndGroup(t *testing.T) {
 func TestSocketInTheWay(t *testing.T) {
 	open := func(t *testing.T, path string) error {
 		s, err := New(Config{Socket: path, Verbs: VerbsOf(&fakeBackend{})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		err = s.Open(t.Context())
 		if err == nil {
 			t.Cleanup(func() { s.Close() })
@@ -45,9 +41,7 @@ func TestSocketInTheWay(t *testing.T) {
 	t.Run("left behind", func(t *testing.T) {
 		p := path(t)
 		l, err := net.Listen("unix", p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		l.(*net.UnixListener).SetUnlinkOnClose(false)
 		l.Close()
 		if err := open(t, p); err != nil {
@@ -56,18 +50,14 @@ func TestSocketInTheWay(t *testing.T) {
 	})
 	t.Run("in use", func(t *testing.T) {
 		p := path(t)
-		if err := open(t, p); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, open(t, p))
 		if err := open(t, p); err == nil || !strings.Contains(err.Error(), "another saltclusterd") {
 			t.Errorf("err = %v", err)
 		}
 	})
 	t.Run("not a socket", func(t *testing.T) {
 		p := path(t)
-		if err := os.WriteFile(p, []byte("precious"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(p, []byte("precious"), 0o600))
 		if err := open(t, p); err == nil {
 			t.Error("replaced a file")
 		}
@@ -97,33 +87,23 @@ func TestSocket_InheritedGroup(t *testing.T) {
 	for name, group := range map[string]int{"another": 4242, "": os.Getegid()} {
 		path := filepath.Join(t.TempDir(), "admin.sock")
 		l, err := net.Listen("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chown(path, -1, 4343); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, os.Chown(path, -1, 4343))
 		cfg := Config{Socket: path, Verbs: VerbsOf(&fakeBackend{}),
 			Inherited: func(string) (*net.UnixListener, error) { return l.(*net.UnixListener), nil }}
 		if name != "" {
 			cfg.Group = strconv.Itoa(group)
 		}
 		s, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { s.Close() })
 		for _, step := range []struct {
 			do   func(context.Context) error
 			want int
 		}{{s.Bind, 4343}, {s.Open, group}} {
-			if err := step.do(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, step.do(t.Context()))
 			info, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got := info.Sys().(*syscall.Stat_t).Gid; int(got) != step.want {
 				t.Errorf("group %d, not %d", got, step.want)
 			}

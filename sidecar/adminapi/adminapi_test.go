@@ -11,15 +11,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 func TestUnreachable(t *testing.T) {
 	dir := t.TempDir()
 	dead := filepath.Join(dir, "dead.sock")
 	l, err := net.Listen("unix", dead)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	l.Close()
 	for name, path := range map[string]string{
@@ -41,9 +41,7 @@ func serve(t *testing.T, h http.HandlerFunc) *Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	srv := &http.Server{Handler: h}
 	go srv.Serve(l)
 	c := NewClient(path)

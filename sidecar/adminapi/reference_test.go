@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 var update = flag.Bool("update", false, "write docs/reference/json.md anew")
@@ -44,14 +46,10 @@ func TestReference_Current(t *testing.T) {
 	const path = "../../docs/reference/json.md"
 	want := jsonReference(t)
 	if *update {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, want, 0o644))
 	}
 	have, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !bytes.Equal(have, want) {
 		t.Errorf("%s is not what the types say; run: go test ./sidecar/adminapi -run Reference -update", path)
 	}
@@ -62,17 +60,13 @@ func jsonReference(t *testing.T) []byte {
 	t.Helper()
 	types := map[string]ast.Expr{}
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			if spec, ok := n.(*ast.TypeSpec); ok {
 				types[spec.Name.Name] = spec.Type

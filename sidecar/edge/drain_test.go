@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -18,19 +19,13 @@ func TestPubDrainAndResume(t *testing.T) {
 			t.Fatal("still open")
 		}
 		refused(t, e)
-		if err := e.Resume(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Resume(t.Context()); err != nil { // nothing to do
-			t.Fatal(err)
-		}
+		require.NoError(t, e.Resume(t.Context()))
+		require.NoError(t, e.Resume(t.Context())) // nothing to do
 	}
 	c := subscribe(t, e, "")
 	e.Publish(pub("after"))
 	next(t, c, "after")
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Close())
 	if err := e.Resume(t.Context()); err == nil {
 		t.Fatal("a closed edge listens again")
 	}
@@ -48,9 +43,7 @@ func TestReqDrain_Busy(t *testing.T) {
 	})
 	idle, busy := dial(t, e, "REQ"), dial(t, e, "REQ")
 	ask(t, idle, "x")
-	if err := busy.WriteMessage(nil, []byte("slow")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, busy.WriteMessage(nil, []byte("slow")))
 	r := <-held
 	drained := make(chan struct{})
 	go func() {
@@ -80,9 +73,7 @@ func TestReqDrain_Busy(t *testing.T) {
 		t.Fatal("the busy one is still open")
 	}
 	<-drained
-	if err := e.Resume(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Resume(t.Context()))
 	ask(t, dial(t, e, "REQ"), "again")
 }
 
@@ -90,9 +81,7 @@ func TestReqDrain_Timeout(t *testing.T) {
 	held := make(chan *Request, 1)
 	e := openReq(t, ReqConfig{}, func(r *Request) { held <- r })
 	c := dial(t, e, "REQ")
-	if err := c.WriteMessage(nil, []byte("slow")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.WriteMessage(nil, []byte("slow")))
 	r := <-held
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -116,12 +105,8 @@ func TestDrainWhileClosing(t *testing.T) {
 			_ = e.Resume(context.Background())
 			_ = p.Resume(context.Background())
 		}()
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.Close())
+		require.NoError(t, p.Close())
 		<-done
 		if c, err := zmtpDial(e); err == nil {
 			t.Fatalf("still listening: %v", c.Peer())

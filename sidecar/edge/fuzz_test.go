@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire/saltwiretest"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -15,18 +16,12 @@ import (
 func wire(f *testing.F) *net.TCPConn {
 	f.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	defer ln.Close()
 	far, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	near, err := ln.Accept()
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	go func() { _, _ = io.Copy(io.Discard, far) }()
 	f.Cleanup(func() { near.Close(); far.Close() })
 	return near.(*net.TCPConn)
@@ -58,15 +53,11 @@ func FuzzReqConversation(f *testing.F) {
 		f.Add(tcpFrame("mid", request), uint8(200))
 	})
 	e, err := NewReqEdge(ReqConfig{Addrs: []string{"-"}, Handler: handlerFunc(echo), MaxMemory: 1 << 20})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	tcp := wire(f)
 	f.Fuzz(func(t *testing.T, in []byte, piece uint8) {
 		c := newReqConn(e)
-		if err := c.Init(e.listener.Accepted(tcp)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.Init(e.listener.Accepted(tcp)))
 		if err := pour(in, int(piece)+1, c.handleInput); errors.Is(err, errPaused) {
 			t.Fatal("paused though everything is answered at once")
 		}
@@ -91,16 +82,12 @@ func FuzzSubConversation(f *testing.F) {
 	f.Add(append(tcpFrame("", text("x")), tcpFrame("", text("m1"))...), uint8(90))
 	e, err := NewPubEdge(PubConfig{Addrs: []string{"-"}, Shards: 1, MaxSubscriptions: 3, MaxTopic: 10, Identify: said,
 		Targeted: func() bool { return true }})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	tcp := wire(f)
 	h := e.shards[0]
 	f.Fuzz(func(t *testing.T, in []byte, piece uint8) {
 		s := &sub{edge: e, shard: h}
-		if err := s.Init(e.listener.Accepted(tcp)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Init(e.listener.Accepted(tcp)))
 		_ = pour(in, int(piece)+1, s.handleInput)
 		e.Publish(Publication{Body: []byte("x"), Topics: []string{"broadcast", "aaaa"}})
 		h.round()

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -25,12 +26,8 @@ func openReq(t testing.TB, cfg ReqConfig, h func(*Request)) *ReqEdge {
 	t.Helper()
 	cfg.Addrs, cfg.Handler = []string{"127.0.0.1:0"}, handlerFunc(h)
 	e, err := NewReqEdge(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Open(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, e.Open(context.Background()))
 	t.Cleanup(func() {
 		select {
 		case <-e.Done(): // closed by the test
@@ -47,12 +44,8 @@ func openPub(t testing.TB, cfg PubConfig) *PubEdge {
 	t.Helper()
 	cfg.Addrs = []string{"127.0.0.1:0"}
 	e, err := NewPubEdge(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Open(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, e.Open(context.Background()))
 	t.Cleanup(func() {
 		select {
 		case <-e.Done():
@@ -72,9 +65,7 @@ type addressed interface{ Addr() []net.Addr }
 func dialRaw(t testing.TB, e addressed) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", e.Addr()[0].String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetDeadline(time.Now().Add(testTimeout))
 	return c
@@ -84,9 +75,7 @@ func dialRaw(t testing.TB, e addressed) net.Conn {
 func dial(t *testing.T, e addressed, socketType string) *zmtp.Client {
 	t.Helper()
 	c, err := zmtp.NewClient(context.Background(), dialRaw(t, e), zmtp.ClientOptions{SocketType: socketType})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 
@@ -123,9 +112,7 @@ func refused(t *testing.T, e addressed) {
 // ask sends one request and wants it back.
 func ask(t *testing.T, c *zmtp.Client, body string) {
 	t.Helper()
-	if err := c.WriteMessage(nil, []byte(body)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.WriteMessage(nil, []byte(body)))
 	parts, err := c.ReadMessage()
 	if err != nil || len(parts) != 2 || string(parts[1]) != body {
 		t.Fatalf("got %d parts, %v", len(parts), err)

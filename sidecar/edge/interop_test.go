@@ -17,6 +17,7 @@ import (
 	zmq4 "github.com/go-zeromq/zmq4"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -41,12 +42,8 @@ func peer(t *testing.T, python string, args ...string) (cmd *exec.Cmd, out *bufi
 	cmd = exec.CommandContext(ctx, python, append([]string{filepath.Join("testdata", "peer.py")}, args...)...)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	return cmd, bufio.NewReader(pipe)
 }
 
@@ -65,9 +62,7 @@ func TestSaltReq(t *testing.T) {
 			go r.Reply(r.Body)
 		})
 		cmd, _ := peer(t, python, "req", portOf(e))
-		if err := cmd.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, cmd.Wait())
 	})
 }
 
@@ -86,9 +81,7 @@ func TestSaltSub(t *testing.T) {
 		}
 		e.Publish(Publication{Body: []byte("for me"), Topics: []string{"0123abcd", "gone"}, TopicOnly: true})
 		e.Publish(pub("end"))
-		if err := cmd.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, cmd.Wait())
 	})
 }
 
@@ -96,9 +89,7 @@ func TestSaltSub(t *testing.T) {
 func TestSaltLeavesUnread(t *testing.T) {
 	eachSalt(t, func(t *testing.T, python string) {
 		cmd, _ := peer(t, python, "unread", hex.EncodeToString(unread))
-		if err := cmd.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, cmd.Wait())
 	})
 }
 
@@ -110,17 +101,11 @@ func TestSaltServers(t *testing.T) {
 			cmd, out := peer(t, python, kind)
 			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 			port, err := out.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			c, err := net.Dial("tcp", "127.0.0.1:"+strings.TrimSpace(port))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			cl, err := zmtp.NewClient(context.Background(), c, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Cleanup(func() { cl.Close() })
 			return cl
 		}
@@ -138,16 +123,10 @@ func TestSaltServers(t *testing.T) {
 			t.Fatal(err)
 		case <-time.After(800 * time.Millisecond):
 		}
-		if err := r.WriteMessage(nil, make([]byte, 1<<20)); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-alive; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.WriteMessage(nil, make([]byte, 1<<20)))
+		require.NoError(t, <-alive)
 		s := connect("pub", zmtp.ClientOptions{SocketType: "SUB"})
-		if err := s.Subscribe([]byte("top")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Subscribe([]byte("top")))
 		next(t, s, "topx", "hello")
 	})
 }
@@ -163,13 +142,9 @@ func TestForeignReq(t *testing.T) {
 			s = zmq4.NewDealer(context.Background())
 			msg, want = zmq4.NewMsgFromString([]string{"hop", "", "hello"}), []string{"hop", "", "hello"}
 		}
-		if err := s.Dial("tcp://" + e.Addr()[0].String()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Dial("tcp://"+e.Addr()[0].String()))
 		for range 3 {
-			if err := s.Send(msg); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.Send(msg))
 			got, err := s.Recv()
 			if err != nil || fmt.Sprintf("%q", got.Frames) != fmt.Sprintf("%q", want) {
 				t.Fatalf("%s got %q, %v", kind, got.Frames, err)
@@ -183,18 +158,12 @@ func TestForeignSub(t *testing.T) {
 	e := openPub(t, PubConfig{Heartbeat: 10 * time.Millisecond, HeartbeatTimeout: 300 * time.Millisecond})
 	s := zmq4.NewSub(context.Background())
 	defer s.Close()
-	if err := s.Dial("tcp://" + e.Addr()[0].String()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.SetOption(zmq4.OptionSubscribe, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Dial("tcp://"+e.Addr()[0].String()))
+	require.NoError(t, s.SetOption(zmq4.OptionSubscribe, ""))
 	patience.WaitFor(t, "subscribed", func() bool { return e.Stats().Subscribers == 1 })
 	recv := func() string {
 		m, err := s.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(bytes.Join(m.Frames, nil))
 	}
 	// it answers no PING, and is sent none

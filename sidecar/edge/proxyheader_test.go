@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -31,9 +32,7 @@ func dialFor(t *testing.T, e addressed, socketType, addr string) *zmtp.Client {
 		t.Fatal(err)
 	}
 	c, err := zmtp.NewClient(context.Background(), conn, zmtp.ClientOptions{SocketType: socketType})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 
@@ -67,9 +66,7 @@ func TestReqProxy_ClientAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := zmtp.NewClient(t.Context(), conn, zmtp.ClientOptions{SocketType: "REQ"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ask(t, c, "own")
 	if got := <-seen; !got.Addr().IsLoopback() {
 		t.Errorf("it came from %s", got)
@@ -163,9 +160,7 @@ func TestPubProxy_SubscriberAddresses(t *testing.T) {
 	e := openPub(t, PubConfig{Proxies: loopback, Shards: 3})
 	want := map[string]bool{}
 	for _, a := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {
-		if err := dialFor(t, e, "SUB", a).Subscribe(nil); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, dialFor(t, e, "SUB", a).Subscribe(nil))
 		want[a] = true
 	}
 	dialFor(t, e, "SUB", "192.0.2.9") // has not subscribed

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -24,9 +25,7 @@ func subscribe(t *testing.T, e *PubEdge, topics ...string) *zmtp.Client {
 	before := e.Stats().Subscribers
 	c := dial(t, e, "SUB")
 	for _, topic := range topics {
-		if err := c.Subscribe([]byte(topic)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.Subscribe([]byte(topic)))
 	}
 	patience.WaitFor(t, "subscribed", func() bool { return e.Stats().Subscribers > before })
 	return c
@@ -46,9 +45,7 @@ func indexed(e *PubEdge, topic string) (n int) {
 func next(t *testing.T, c *zmtp.Client, want ...string) {
 	t.Helper()
 	parts, err := c.ReadMessage()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := make([]string, len(parts))
 	for i, p := range parts {
 		got[i] = string(p)
@@ -285,9 +282,7 @@ func TestPubHeartbeat(t *testing.T) {
 	ended(t, silent)
 	patience.WaitFor(t, "counted", func() bool { return reasonCount(e.metrics, netconn.ReasonSilent) == 1 && e.Stats().Cut == 1 })
 	e.Publish(pub("x"))
-	if err := <-heard; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-heard)
 }
 
 func TestPubSubscriptionLimits(t *testing.T) {
@@ -414,9 +409,7 @@ func TestPubDrain(t *testing.T) {
 func TestPubAfterClose(t *testing.T) {
 	e := openPub(t, PubConfig{})
 	c := subscribe(t, e, "")
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Close())
 	if _, err := c.ReadMessage(); err == nil {
 		t.Fatal("still open")
 	}
@@ -427,13 +420,9 @@ func TestPubAfterClose(t *testing.T) {
 // A daemon publishes while its port is still taken, and may be stopped then.
 func TestPubBeforeOpen(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	e, err := NewPubEdge(PubConfig{Addrs: []string{"127.0.0.1:0", taken.Addr().String()}, QueueMessages: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for range 100 {
 		if err := e.Open(context.Background()); err == nil {
 			t.Fatal("opened a port that is taken")
@@ -442,15 +431,9 @@ func TestPubBeforeOpen(t *testing.T) {
 	}
 	e.Rotate(Rotation{})
 	e.Drain(context.Background(), time.Second)
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := taken.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Open(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Close())
+	require.NoError(t, taken.Close())
+	require.NoError(t, e.Open(context.Background()))
 	defer e.Close()
 	if n := len(e.Addr()); n != 2 {
 		t.Fatalf("%d addresses", n)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"saltclusterd/integration/require"
 )
 
 // refusedAtOnce is how many refused requests of a connection are read before it is slowed.
@@ -21,9 +23,7 @@ func TestRefusedIsSlowed(t *testing.T) {
 	})
 	hostile, fine := dial(t, e, "DEALER"), dial(t, e, "REQ")
 	for range int(refusedAtOnce) {
-		if err := hostile.WriteMessage(nil, []byte("bad")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, hostile.WriteMessage(nil, []byte("bad")))
 		if _, err := hostile.ReadMessage(); err != nil {
 			t.Fatal(err)
 		}
@@ -32,9 +32,7 @@ func TestRefusedIsSlowed(t *testing.T) {
 	more := 0
 	// on a slow machine it has recovered meanwhile
 	for ; testutil.ToFloat64(e.metrics.slowed) == 0 && more < 100*int(refusedAtOnce); more++ {
-		if err := hostile.WriteMessage(nil, []byte("bad")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, hostile.WriteMessage(nil, []byte("bad")))
 		if _, err := hostile.ReadMessage(); err != nil {
 			t.Fatal(err)
 		}
@@ -58,9 +56,7 @@ func TestRefusedIsSlowed_LargeRequests(t *testing.T) {
 		if i == refusedAtOnce/2 {
 			t.Fatalf("%d of %d bytes, and nothing was slowed", i, len(large))
 		}
-		if err := hostile.WriteMessage(nil, large); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, hostile.WriteMessage(nil, large))
 		if _, err := hostile.ReadMessage(); err != nil {
 			t.Fatal(err)
 		}

@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"net"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // freePort is a port that was free a moment ago at two loopback addresses.
 func freePort(t *testing.T) int {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer ln.Close()
 	return ln.Addr().(*net.TCPAddr).Port
 }
@@ -34,9 +34,7 @@ func TestListenOnOtherAddresses(t *testing.T) {
 	}
 	set := func(addrs ...string) {
 		t.Helper()
-		if err := e.ListenOn(ctx, addrs); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.ListenOn(ctx, addrs))
 	}
 	set(first)
 	good := dial(t, e, "REQ")
@@ -51,9 +49,7 @@ func TestListenOnOtherAddresses(t *testing.T) {
 	if err := e.ListenOn(ctx, []string{"192.0.2.1:1", second}); err == nil || !reaches(second) {
 		t.Errorf("an address that this host does not have: %v", err)
 	}
-	if err := e.Freeze(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Freeze(ctx))
 	if err := e.ListenOn(ctx, []string{first}); err == nil {
 		t.Error("a frozen edge has changed its addresses")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -30,9 +31,7 @@ func TestReqEnvelopeComesBack(t *testing.T) {
 	c := dial(t, e, "DEALER")
 	long := bytes.Repeat([]byte("x"), 300)
 	sent := [][]byte{[]byte("device-1"), long, {}, []byte("body")}
-	if err := c.WriteMessage(sent...); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.WriteMessage(sent...))
 	got, err := c.ReadMessage()
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(sent) {
 		t.Fatalf("%q, %v", got, err)
@@ -52,9 +51,7 @@ func TestReqByteByByte(t *testing.T) {
 	got := make([]byte, len(want))
 	for n := 0; n < len(got); {
 		k, err := c.Read(got[n:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		n += k
 	}
 	if !bytes.Equal(got[len(e.hello):], want[len(e.hello):]) {
@@ -117,9 +114,7 @@ func TestReqBackpressure(t *testing.T) {
 	})
 	c := dial(t, e, "DEALER")
 	for range 10 {
-		if err := c.WriteMessage(nil, []byte("hold")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.WriteMessage(nil, []byte("hold")))
 	}
 	for served := range 10 {
 		r := <-held
@@ -146,9 +141,7 @@ func TestReqGone(t *testing.T) {
 	held := make(chan *Request, 1)
 	e := openReq(t, ReqConfig{}, func(r *Request) { held <- r })
 	c := dial(t, e, "REQ")
-	if err := c.WriteMessage(nil, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.WriteMessage(nil, []byte("x")))
 	r := <-held
 	if r.Gone() {
 		t.Fatal("gone too early")
@@ -184,9 +177,7 @@ func TestReqPing(t *testing.T) {
 	got := make([]byte, len(e.hello)+len(want))
 	for n := 0; n < len(got); {
 		k, err := c.Read(got[n:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		n += k
 	}
 	if !bytes.HasSuffix(got, want) {
@@ -200,9 +191,7 @@ func TestReqCloseWaitsForAnswers(t *testing.T) {
 	held := make(chan *Request, 1)
 	e := openReq(t, ReqConfig{DrainTimeout: testTimeout}, func(r *Request) { held <- r })
 	c := dial(t, e, "REQ")
-	if err := c.WriteMessage(nil, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.WriteMessage(nil, []byte("x")))
 	r := <-held
 	closed := make(chan error, 1)
 	go func() { closed <- e.Close() }()
@@ -212,9 +201,7 @@ func TestReqCloseWaitsForAnswers(t *testing.T) {
 	if err != nil || len(parts[1]) != len(big) {
 		t.Fatal(err)
 	}
-	if err := <-closed; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-closed)
 	if _, err := c.ReadMessage(); err == nil {
 		t.Fatal("still open")
 	}
@@ -224,17 +211,11 @@ func TestReqCloseIsBounded(t *testing.T) {
 	held := make(chan *Request, 1)
 	e := openReq(t, ReqConfig{DrainTimeout: 20 * time.Millisecond}, func(r *Request) { held <- r })
 	c := dial(t, e, "REQ")
-	if err := c.WriteMessage(nil, []byte("never answered")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.WriteMessage(nil, []byte("never answered")))
 	r := <-held
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Close())
 	r.Reply([]byte("too late"))
-	if err := e.Close(); err != nil { // a second time
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Close()) // a second time
 }
 
 func TestReqConnectionLimits(t *testing.T) {
@@ -259,9 +240,7 @@ func TestReqConfigErrors(t *testing.T) {
 		t.Error("no address")
 	}
 	e, err := NewReqEdge(ReqConfig{Addrs: []string{"256.0.0.1:1"}, Handler: handlerFunc(echo)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := e.Open(t.Context()); err == nil {
 		t.Error("listening on nothing")
 	}
@@ -283,9 +262,7 @@ func TestReqGivesLentAnswersBack(t *testing.T) {
 	})
 	c := dial(t, e, "DEALER")
 	for _, body := range []string{"a", "b", "c"} {
-		if err := c.WriteMessage(nil, []byte(body)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.WriteMessage(nil, []byte(body)))
 	}
 	patience.WaitFor(t, "three answers that wait for who has asked", func() bool { return e.unread.Used() > (asked-1)*size })
 	if len(back) > 0 {
@@ -294,9 +271,7 @@ func TestReqGivesLentAnswersBack(t *testing.T) {
 	var read []string
 	for range asked {
 		got, err := c.ReadMessage()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		body := got[len(got)-1]
 		if !bytes.Equal(body, bytes.Repeat(body[:1], size)) {
 			t.Fatal("an answer was changed under way")
@@ -326,13 +301,9 @@ func TestReqReplyLent_PeerGone(t *testing.T) {
 		r.ReplyLent(make([]byte, 8<<20), func([]byte) { back.Add(1) })
 	})
 	c := dial(t, e, "REQ")
-	if err := c.WriteMessage(nil, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.WriteMessage(nil, []byte("x")))
 	patience.WaitFor(t, "an answer that waits", func() bool { return e.unread.Used() > 0 })
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Close())
 	patience.WaitFor(t, "the answer is forgotten", func() bool { return e.unread.Used() == 0 })
 	if n := back.Load(); n != 0 {
 		t.Fatalf("given back %d times", n)

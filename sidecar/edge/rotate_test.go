@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -167,9 +168,7 @@ func TestPubClose_NoNudge(t *testing.T) {
 	first, second := subscribe(t, e, ""), subscribe(t, e, "")
 	e.Rotate(Rotation{Window: time.Hour, Nudge: []byte("nudge")})
 	e.Publish(Publication{Body: []byte("new"), Prev: []byte("old")})
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Close())
 	nudged := 0
 	for _, c := range []*zmtp.Client{first, second} {
 		for m, err := c.ReadMessage(); err == nil; m, err = c.ReadMessage() {
@@ -196,9 +195,7 @@ func TestRotateNewConnections(t *testing.T) {
 	stayed := 0
 	for _, c := range olds {
 		p, err := c.ReadMessage()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if string(p[0]) == "old" {
 			stayed++
 		} else {

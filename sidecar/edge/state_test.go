@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/handover"
 	"saltclusterd/sidecar/zmtp"
 
@@ -40,9 +41,7 @@ func carry(t *testing.T, st State) State {
 	out := State{Record: append([]byte(nil), st.Record...)}
 	for _, fd := range st.Descriptors {
 		n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		out.Descriptors = append(out.Descriptors, n)
 	}
 	return out
@@ -53,37 +52,25 @@ func upgradePub(t *testing.T, old *PubEdge, change ...func(*Served)) *PubEdge {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	if err := old.Freeze(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, old.Freeze(ctx))
 	st, err := old.Export(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cfg := old.cfg
 	cfg.Listen = inherited(t, old.listener.Listeners())
 	for _, f := range change {
 		f(&cfg.Served)
 	}
 	next, err := NewPubEdge(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := next.Import(carry(t, st)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, next.Import(carry(t, st)))
 	old.Hand()
-	if err := next.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, next.Open(t.Context()))
 	t.Cleanup(func() {
 		if err := next.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := old.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, old.Close())
 	return next
 }
 
@@ -91,29 +78,19 @@ func upgradeReq(t *testing.T, old *ReqEdge, h func(*Request), while func(next *R
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	if err := old.Freeze(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, old.Freeze(ctx))
 	st, err := old.Export(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cfg := old.cfg
 	cfg.Listen, cfg.Handler = inherited(t, old.listener.Listeners()), handlerFunc(h)
 	for _, f := range change {
 		f(&cfg.Served)
 	}
 	next, err := NewReqEdge(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := next.Import(carry(t, st)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, next.Import(carry(t, st)))
 	while(next)
-	if err := next.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, next.Open(t.Context()))
 	old.Hand(func(a Answer) {
 		b, err := ParseAnswer(a.Append())
 		if err != nil {
@@ -126,18 +103,14 @@ func upgradeReq(t *testing.T, old *ReqEdge, h func(*Request), while func(next *R
 			t.Error(err)
 		}
 	})
-	if err := old.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, old.Close())
 	return next
 }
 
 func subscribeTo(t *testing.T, e addressed, topic string) *zmtp.Client {
 	t.Helper()
 	c := dial(t, e, "SUB")
-	if err := c.Subscribe([]byte(topic)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Subscribe([]byte(topic)))
 	return c
 }
 
@@ -195,18 +168,12 @@ func slowReader(t *testing.T, e addressed) (net.Conn, *zmtp.Client) {
 		return c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 4096) })
 	}}
 	raw, err := d.Dial("tcp", e.Addr()[0].String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { raw.Close() })
 	_ = raw.SetDeadline(time.Now().Add(testTimeout))
 	c, err := zmtp.NewClient(t.Context(), raw, zmtp.ClientOptions{SocketType: "SUB"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Subscribe(nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, c.Subscribe(nil))
 	return raw, c
 }
 
@@ -248,9 +215,7 @@ func TestPubThaw_DeliversAll(t *testing.T) {
 		for range 60 {
 			publish()
 		}
-		if err := e.Freeze(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.Freeze(t.Context()))
 		if _, err := e.Export(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -277,19 +242,13 @@ func TestReqTakeover_InFlight(t *testing.T) {
 	e := openReq(t, ReqConfig{MaxInFlightPerConn: 1}, keep)
 	early, late, waiting := dial(t, e, "REQ"), dial(t, e, "REQ"), dial(t, e, "DEALER")
 	for i, c := range []*zmtp.Client{early, late, waiting} {
-		if err := c.WriteMessage(nil, []byte(fmt.Sprint("q", i))); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.WriteMessage(nil, []byte(fmt.Sprint("q", i))))
 		patience.WaitFor(t, "the request", func() bool { return count() == i+1 })
 	}
-	if err := waiting.WriteMessage(nil, []byte("q3")); err != nil { // finds no place
-		t.Fatal(err)
-	}
+	require.NoError(t, waiting.WriteMessage(nil, []byte("q3"))) // finds no place
 	torn := dialRaw(t, e)
 	tornClient, err := zmtp.NewClient(t.Context(), torn, zmtp.ClientOptions{SocketType: "REQ"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	message := zmtp.AppendMessage(nil, nil, []byte("cut in two"))
 	if _, err := torn.Write(message[:len(message)-3]); err != nil {
 		t.Fatal(err)
@@ -328,31 +287,19 @@ func TestUnservedAndOrphanedRequests(t *testing.T) {
 	})
 	c, lost := dial(t, e, "REQ"), dial(t, e, "REQ")
 	for i, client := range []*zmtp.Client{c, lost} {
-		if err := client.WriteMessage(nil, []byte([]string{"sign in", "never"}[i])); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, client.WriteMessage(nil, []byte([]string{"sign in", "never"}[i])))
 	}
 	patience.WaitFor(t, "two requests", func() bool { return e.Stats().InFlight == 2 && kept.Load() != nil })
 	ctx := t.Context()
-	if err := e.Freeze(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Freeze(ctx))
 	st, err := e.Export(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cfg := e.cfg
 	cfg.Listen, cfg.Handler = inherited(t, e.listener.Listeners()), handlerFunc(echo)
 	next, err := NewReqEdge(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := next.Import(carry(t, st)); err != nil {
-		t.Fatal(err)
-	}
-	if err := next.Open(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, next.Import(carry(t, st)))
+	require.NoError(t, next.Open(ctx))
 	e.Hand(func(a Answer) {
 		if a.Kind != Dropped || string(a.Body) != "sign in" {
 			t.Errorf("%v %q", a.Kind, a.Body)
@@ -379,13 +326,9 @@ func TestReqThaw_AnswersDuringFreeze(t *testing.T) {
 	c := dial(t, e, "REQ")
 	for i := range 5 {
 		kept.Store(nil)
-		if err := c.WriteMessage(nil, []byte("q")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.WriteMessage(nil, []byte("q")))
 		patience.WaitFor(t, "the request", func() bool { return kept.Load() != nil })
-		if err := e.Freeze(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.Freeze(t.Context()))
 		if _, err := e.Export(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -420,9 +363,7 @@ func TestLentAnswers_DuringFreeze(t *testing.T) {
 			})
 			c := dial(t, e, "DEALER")
 			for _, body := range []string{"f", "w"} {
-				if err := c.WriteMessage(nil, []byte(body)); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, c.WriteMessage(nil, []byte(body)))
 			}
 			patience.WaitFor(t, "an answer that waits for who has asked",
 				func() bool { return waiting.Load() != nil && e.unread.Used() > 0 })
@@ -430,9 +371,7 @@ func TestLentAnswers_DuringFreeze(t *testing.T) {
 			if moves {
 				upgradeReq(t, e, echo, later)
 			} else {
-				if err := e.Freeze(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, e.Freeze(t.Context()))
 				if _, err := e.Export(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -441,9 +380,7 @@ func TestLentAnswers_DuringFreeze(t *testing.T) {
 			}
 			for _, body := range []string{"w", "f"} {
 				got, err := c.ReadMessage()
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if b := got[len(got)-1]; !bytes.Equal(b, bytes.Repeat([]byte(body), size)) {
 					t.Fatalf("answer %s was changed under way", body)
 				}
@@ -462,9 +399,7 @@ func TestReqFreeze_Timeout(t *testing.T) {
 	block := make(chan struct{})
 	e := openReq(t, ReqConfig{}, func(r *Request) { <-block; echo(r) }) // a handler must not do that
 	c := dial(t, e, "REQ")
-	if err := c.WriteMessage(nil, []byte("q")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.WriteMessage(nil, []byte("q")))
 	patience.WaitFor(t, "the request", func() bool { return e.Stats().InFlight == 1 })
 	other := dial(t, e, "REQ")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -491,16 +426,12 @@ func FuzzImport(f *testing.F) {
 		st := State{Record: record, Descriptors: make([]int, min(d.Count(), 64))}
 		if side {
 			e, err := NewPubEdge(PubConfig{Addrs: []string{"127.0.0.1:0"}, Shards: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_ = e.Import(st)
 			return
 		}
 		e, err := NewReqEdge(ReqConfig{Addrs: []string{"127.0.0.1:0"}, Handler: handlerFunc(echo)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_ = e.Import(st)
 	})
 }
@@ -517,13 +448,9 @@ func seed(f *testing.F, side bool) []byte {
 		_, _ = dialRaw(f, e).Write(append(tcpFrame("", text("m1")), 0x82))
 		dialWS(f, e).write(wsFrame(ws.OpPong, true, []byte("x"))[:3])
 		patience.WaitFor(f, "subscribers", func() bool { return e.Stats().Subscribers == 3 && e.Stats().Conns == 4 })
-		if err := e.Freeze(f.Context()); err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, e.Freeze(f.Context()))
 		st, err := e.Export(f.Context())
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		e.Thaw()
 		return st.Record
 	}
@@ -536,13 +463,9 @@ func seed(f *testing.F, side bool) []byte {
 	third.send("in flight")
 	third.write(append(wsFrame(ws.OpBinary, false, []byte("half")), wsFrame(ws.OpContinuation, true, []byte("of it"))[:7]...))
 	patience.WaitFor(f, "three requests", func() bool { return e.Stats().InFlight == 3 })
-	if err := e.Freeze(f.Context()); err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, e.Freeze(f.Context()))
 	st, err := e.Export(f.Context())
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	e.Thaw()
 	return st.Record
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 	"saltclusterd/sidecar/saltwire/tcpframe"
@@ -30,9 +31,7 @@ func dialTLS(t *testing.T, e addressed, c *tls.Config, proxyHeader string) *tcpP
 		t.Fatal(err)
 	}
 	inside := tls.Client(raw, c)
-	if err := inside.HandshakeContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, inside.HandshakeContext(t.Context()))
 	return &tcpPeer{t: t, conn: inside, dec: tcpframe.NewDecoder(64 << 20)}
 }
 
@@ -220,9 +219,7 @@ func TestTLS_Close(t *testing.T) {
 		_, _ = dialRaw(t, e).Write([]byte("\x16\x03\x01"))
 	}
 	patience.WaitFor(t, "all are there", func() bool { return e.Stats().Subscribers == 3 && e.Stats().Conns == 6 })
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Close())
 	// The last thing that a goroutine does is to say that it ends; it may still stand there when Close returns.
 	stacks := make([]byte, 1<<20)
 	patience.WaitFor(t, "no goroutine of a link is left", func() bool {
@@ -239,20 +236,14 @@ func TestTLS_HandedOver(t *testing.T) {
 	p.write(tcpFrame("", text("m1")))
 	patience.WaitFor(t, "it has subscribed", func() bool { return e.Stats().Subscribers == 1 })
 	plain := subscribeTCP(t, e, "m2")
-	if err := e.Freeze(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Freeze(t.Context()))
 	st, err := e.Export(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(st.Descriptors) != 1 {
 		t.Fatalf("%d are handed over", len(st.Descriptors))
 	}
 	kept, err := syscall.Dup(st.Descriptors[0]) // as the other process has it
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer syscall.Close(kept)
 	e.Hand()
 	if _, err := p.conn.Read(make([]byte, 1)); err != io.EOF {

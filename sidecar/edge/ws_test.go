@@ -14,6 +14,7 @@ import (
 	"github.com/gobwas/ws"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 	"saltclusterd/sidecar/saltwire"
@@ -31,9 +32,7 @@ type wsPeer struct {
 func openWS(t testing.TB, conn net.Conn) *wsPeer {
 	t.Helper()
 	in, err := shakeWS(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &wsPeer{t: t, conn: conn, in: in}
 }
 
@@ -84,9 +83,7 @@ func (p *wsPeer) read() string {
 	p.t.Helper()
 	for {
 		f, err := p.readFrame()
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		require.NoError(p.t, err)
 		switch f.Header.OpCode {
 		case ws.OpPing:
 			p.write(wsFrame(ws.OpPong, true, f.Payload))

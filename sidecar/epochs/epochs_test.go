@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
@@ -20,9 +21,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	key, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f := &fixture{now: time.Unix(1000, 0), key: key}
 	f.Manager = New(key, func() time.Time { return f.now }, func(id string, _ uint64) { f.told = append(f.told, id) })
 	return f
@@ -32,13 +31,9 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) begin(t *testing.T, n, revoked uint64, window time.Duration) bool {
 	t.Helper()
 	key, err := saltcrypt.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	news, err := f.Begin(Epoch{Number: n, Key: key, Rev: 10 * n, RevokedRev: revoked}, window)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return news
 }
 
@@ -151,9 +146,7 @@ func TestSignatureIsWhatMinionsCheck(t *testing.T) {
 	f.begin(t, 1, 0, 0)
 	m := f.Current()
 	got, err := f.key.Public().VerifyX931(m.Sig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sum := sha256.Sum256([]byte(m.KeyText))
 	if string(got) != hex.EncodeToString(sum[:]) {
 		t.Errorf("signed %q", got)

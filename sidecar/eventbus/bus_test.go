@@ -17,6 +17,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 )
 
@@ -122,9 +123,7 @@ func (b *fakeBus) stop() {
 // busRig is a Bus whose sockets are in a short directory.
 func busRig(t *testing.T, o Options) (*Bus, string) {
 	dir, err := os.MkdirTemp("", "bus")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	cfg := busMaster(t, 3007, "x")
 	cfg.SockDir, cfg.IPCMode = dir, "ipc"
@@ -142,18 +141,14 @@ func TestBusThroughRestarts(t *testing.T) {
 			}
 			got <- tag
 		})
-		if err := b.Open(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.Open(context.Background()))
 		for round := range 3 {
 			fake := startFakeBus(t, dir, f)
 			patience.WaitFor(t, "the bus", b.Up)
 			patience.WaitFor(t, "the bus", func() bool { return fake.subscribers() == 1 })
 			for i := range 50 {
-				if err := b.Fire(context.Background(), "r"+strconv.Itoa(round)+"/"+strconv.Itoa(i),
-					map[string]any{"n": i}); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, b.Fire(context.Background(), "r"+strconv.Itoa(round)+"/"+strconv.Itoa(i),
+					map[string]any{"n": i}))
 			}
 			for i := range 50 {
 				want := "r" + strconv.Itoa(round) + "/" + strconv.Itoa(i)
@@ -169,9 +164,7 @@ func TestBusThroughRestarts(t *testing.T) {
 			fake.stop()
 			patience.WaitFor(t, "the bus", func() bool { return !b.Up() })
 		}
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.Close())
 	}
 }
 
@@ -187,14 +180,10 @@ func TestBus_WaitForServing(t *testing.T) {
 	got := make(chan string, 10)
 	b.Subscribe(func(tag string, _ []byte) { got <- tag })
 	fake := startFakeBus(t, dir, prefixed)
-	if err := b.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Open(t.Context()))
 	fire := func(tag string) {
 		t.Helper()
-		if err := b.Fire(t.Context(), tag, nil); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.Fire(t.Context(), tag, nil))
 	}
 	heard := func(fake *fakeBus, tag string) {
 		t.Helper()
@@ -239,9 +228,7 @@ func TestBus_WaitForServing(t *testing.T) {
 	patience.WaitFor(t, "the bus", func() bool { return !b.Takes() })
 	startFakeBus(t, dir, prefixed)
 	patience.WaitFor(t, "the bus", b.Up)
-	if err := b.Close(); err != nil { // waits for no master
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Close()) // waits for no master
 }
 
 func TestBusBoundsAndClose(t *testing.T) {
@@ -250,9 +237,7 @@ func TestBusBoundsAndClose(t *testing.T) {
 	if err := b.Fire(ctx, "a", nil); !errors.Is(err, ErrBusClosed) {
 		t.Errorf("before Open: %v", err)
 	}
-	if err := b.Open(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Open(ctx))
 	var err error
 	for range 10 {
 		if err = b.Fire(ctx, "a", map[string]any{"x": make([]byte, 100)}); err != nil {
@@ -273,9 +258,7 @@ func TestBusBoundsAndClose(t *testing.T) {
 			t.Errorf("tag %q: %v", tag, err)
 		}
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Close())
 	if err := b.Fire(ctx, "a", nil); !errors.Is(err, ErrBusClosed) {
 		t.Errorf("after Close: %v", err)
 	}
@@ -288,14 +271,10 @@ func TestBusUnsubscribe(t *testing.T) {
 	cancel := b.Subscribe(func(tag string, _ []byte) { one <- tag })
 	b.Subscribe(func(tag string, _ []byte) { two <- tag })
 	cancel()
-	if err := b.Open(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Open(context.Background()))
 	defer b.Close()
 	patience.WaitFor(t, "the bus", func() bool { return fake.subscribers() == 1 })
-	if err := b.Fire(context.Background(), "t", nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Fire(context.Background(), "t", nil))
 	if tag := <-two; tag != "t" || len(one) != 0 {
 		t.Errorf("got %s, and %d at the one that left", tag, len(one))
 	}
@@ -304,16 +283,12 @@ func TestBusUnsubscribe(t *testing.T) {
 func TestBusFlush(t *testing.T) {
 	b, dir := busRig(t, Options{FireOnly: true})
 	ctx := context.Background()
-	if err := b.Open(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Open(ctx))
 	defer b.Close()
 	if b.Takes() {
 		t.Error("nobody is there, and yet it takes events")
 	}
-	if err := b.FireTrimmed(ctx, "t", []byte("\x80")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.FireTrimmed(ctx, "t", []byte("\x80")))
 	if err := b.Flush(ctx); !errors.Is(err, ErrBusDown) {
 		t.Errorf("flush without a master: %v", err)
 	}
@@ -331,9 +306,7 @@ func TestBusFlush(t *testing.T) {
 func TestBus_EventLargerThanQueue(t *testing.T) {
 	b, dir := busRig(t, Options{FireOnly: true, QueueBytes: 1000})
 	ctx := context.Background()
-	if err := b.Open(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Open(ctx))
 	defer b.Close()
 	startFakeBus(t, dir, prefixed)
 	for _, tag := range []string{"a", "b"} {
@@ -360,26 +333,16 @@ func TestBusLingers(t *testing.T) {
 			b, dir := busRig(t, Options{FireOnly: true, Linger: time.Hour})
 			master := startFakeBus(t, dir, prefixed)
 			reader, err := net.Dial("unix", b.pub.address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer reader.Close()
-			if err := reader.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, reader.SetDeadline(time.Now().Add(10*time.Second)))
 			patience.WaitFor(t, "the bus", func() bool { return master.subscribers() == 1 })
-			if err := b.Open(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, b.Open(t.Context()))
 			defer b.Close()
 			for range 2 {
-				if err := b.FireAuth(t.Context(), auth); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, b.FireAuth(t.Context(), auth))
 			}
-			if err := c.end(b); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, c.end(b))
 			got := tags(t, reader, len(c.want))
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)
@@ -396,19 +359,13 @@ func tags(t *testing.T, reader io.Reader, n int) (got []string) {
 	t.Helper()
 	for r := (frameReader{limit: 1 << 20}); len(got) < n; {
 		body, err := r.nextFrame()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if body == nil {
-			if err := r.fillBuffer(reader); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.fillBuffer(reader))
 			continue
 		}
 		tag, _, err := splitEvent(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got = append(got, tag)
 	}
 	return got
@@ -420,17 +377,11 @@ func TestBusKeepsOrder(t *testing.T) {
 	b, dir := busRig(t, Options{FireOnly: true, Linger: time.Millisecond})
 	master := startFakeBus(t, dir, prefixed)
 	reader, err := net.Dial("unix", b.pub.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer reader.Close()
-	if err := reader.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, reader.SetDeadline(time.Now().Add(30*time.Second)))
 	patience.WaitFor(t, "the bus", func() bool { return master.subscribers() == 1 })
-	if err := b.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Open(t.Context()))
 	defer b.Close()
 	var fired sync.WaitGroup
 	for p := range producers {
@@ -474,13 +425,9 @@ func TestLingerAfter(t *testing.T) {
 func TestBusLingerEnds(t *testing.T) {
 	b, dir := busRig(t, Options{FireOnly: true, Linger: time.Millisecond})
 	startFakeBus(t, dir, prefixed)
-	if err := b.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Open(t.Context()))
 	defer b.Close()
-	if err := b.FireAuth(t.Context(), AuthEvent{ID: "m1"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.FireAuth(t.Context(), AuthEvent{ID: "m1"}))
 	patience.WaitFor(t, "the bus", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.flow.sent == 1 })
 }
 
@@ -505,17 +452,13 @@ func TestBusOfAnotherRelease(t *testing.T) {
 		}
 	}
 	b, dir := busRig(t, Options{FireOnly: true, Serving: serving, BackoffMax: 10 * time.Millisecond})
-	if err := b.Open(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Open(ctx))
 	defer b.Close()
 	n := 0
 	fire := func() {
 		t.Helper()
 		for range 20 { // more than one batch
-			if err := b.FireTrimmed(ctx, strconv.Itoa(n), make([]byte, 20_000)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, b.FireTrimmed(ctx, strconv.Itoa(n), make([]byte, 20_000)))
 			n++
 		}
 	}
@@ -534,9 +477,7 @@ func TestBusOfAnotherRelease(t *testing.T) {
 		if err == nil {
 			err = reader.SetDeadline(time.Now().Add(10 * time.Second))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer reader.Close()
 		patience.WaitFor(t, "the bus", func() bool { return fake.subscribers() == 1 })
 		releases <- step.release
@@ -562,9 +503,7 @@ func TestBus_MasterGoneBeforeServing(t *testing.T) {
 			}
 		}
 	}})
-	if err := b.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Open(t.Context()))
 	defer b.Close()
 	patience.WaitFor(t, "the bus", func() bool { return !b.Takes() })
 	fake := startFakeBus(t, dir, prefixed)

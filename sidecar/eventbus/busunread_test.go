@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // stillBus is a master's pull socket that reads what the test reads.
@@ -24,26 +25,18 @@ type stillBus struct {
 
 func startStillBus(t *testing.T, dir string) *stillBus {
 	ln, err := net.Listen("unix", filepath.Join(dir, "master_event_pull.ipc"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { ln.Close() })
 	return &stillBus{t, ln}
 }
 
 func (s *stillBus) accept() net.Conn {
 	s.t.Helper()
-	if err := s.ln.(*net.UnixListener).SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, s.ln.(*net.UnixListener).SetDeadline(time.Now().Add(10*time.Second)))
 	c, err := s.ln.Accept()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, c.SetDeadline(time.Now().Add(10*time.Second)))
 	return c
 }
 
@@ -72,14 +65,10 @@ var six = []string{"t/a", "t/b", "t/c", "t/d", "t/e", "t/f"}
 func TestBus_RefireUnread(t *testing.T) {
 	b, dir := busRig(t, Options{FireOnly: true, BackoffMax: 20 * time.Millisecond})
 	master := startStillBus(t, dir)
-	if err := b.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Open(t.Context()))
 	defer b.Close()
 	for i, tag := range six {
-		if err := b.FireTrimmed(t.Context(), tag, eventOf(tag)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.FireTrimmed(t.Context(), tag, eventOf(tag)))
 		patience.WaitFor(t, "the bus", func() bool {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -155,21 +144,15 @@ func TestBus_MasterStalled(t *testing.T) {
 func TestBus_CloseWhileMasterStalled(t *testing.T) {
 	b, dir := busRig(t, Options{FireOnly: true, writeTimeout: time.Minute})
 	startStillBus(t, dir)
-	if err := b.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Open(t.Context()))
 	for range 500 { // more than the socket takes
-		if err := b.FireTrimmed(t.Context(), "t/a", eventOf("t/a")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.FireTrimmed(t.Context(), "t/a", eventOf("t/a")))
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- b.Close() }()
 	select {
 	case err := <-ended:
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	case <-time.After(20 * time.Second):
 		t.Fatal("it waits for the master to take what it has written")
 	}

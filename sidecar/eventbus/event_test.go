@@ -9,6 +9,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltwire/saltwiretest"
 )
@@ -27,13 +28,9 @@ func TestFramesRoundTrip(t *testing.T) {
 			src := &oneByteReader{data: stream}
 			var tags []string
 			for len(tags) < 2 {
-				if err := r.fillBuffer(src); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, r.fillBuffer(src))
 				body, err := r.nextFrame()
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if body == nil {
 					continue
 				}
@@ -162,17 +159,11 @@ func TestTrimEvent(t *testing.T) {
 	data, err := appendEventData(nil, map[string]any{
 		"big": strings.Repeat("x", 900), "in": map[string]any{"big": strings.Repeat("y", 300), "ok": "z"}, "n": 1,
 	}, time.Now(), 3006)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out, err := trimEvent(data, 500)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m, _, err := msgp.ReadMapStrIntfBytes(out, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	in := m["in"].(map[string]any)
 	if m["big"] != trimmed || in["big"] != trimmed || in["ok"] != "z" || m["n"] != int64(1) {
 		t.Errorf("trimmed to %v", m)

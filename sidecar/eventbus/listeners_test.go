@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 func TestAwaitActors(t *testing.T) {
@@ -13,21 +15,15 @@ func TestAwaitActors(t *testing.T) {
 	b := &Bus{o: Options{FireOnly: true}, actors: 2, pub: endpoint{"unix", path}}
 	b.AwaitActors(t.Context()) // nobody listens: what there is to wait for is not known
 	ln, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer ln.Close()
 	connect := func() {
 		t.Helper()
 		c, err := net.Dial("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		s, err := ln.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = s.Close() })
 	}
 	connect()

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 )
 
@@ -46,9 +47,7 @@ func TestUmaskOfListener(t *testing.T) {
 		t.Errorf("no master: %v", err)
 	}
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", filepath.Join(dir, "master_event_pull.ipc"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	defer unix.Umask(unix.Umask(0))
 	for _, mask := range []int{0o022, 0o077, 0o027, 0o002} {
@@ -60,7 +59,5 @@ func TestUmaskOfListener(t *testing.T) {
 	if got, err := Umask(t.Context(), &localmaster.Config{SockDir: dir, IPCMode: "tcp"}); !errors.Is(err, ErrNoUmask) {
 		t.Errorf("tcp: %03o, %v", got, err)
 	}
-	if err := os.Remove(filepath.Join(dir, "master_event_pull.ipc")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(dir, "master_event_pull.ipc")))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/jobcache"
 )
 
@@ -85,12 +86,8 @@ func open(t *testing.T, b *bus, change ...func(*Config)) *Service {
 		f(&c)
 	}
 	s, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Open(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, s.Open(context.Background()))
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -158,9 +155,7 @@ func TestAllocations(t *testing.T) {
 	const ceiling = 15
 	s := open(t, &bus{})
 	one := func() {
-		if err := take(t, s, "a"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, take(t, s, "a"))
 	}
 	one()
 	n := testing.AllocsPerRun(100, one)
@@ -284,9 +279,7 @@ func TestManyEvents(t *testing.T) {
 		t.Errorf("more than can be fired in time: %v, fired %d", err, len(b.queued)+len(b.has()))
 	}
 	s, err := New(Config{Bus: b, Rate: 1000, StallTimeout: 200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	list := func() *waiting { return &waiting{plan: jobcache.Plan{Events: make([]jobcache.Event, 60)}} }
 	for range 5 {
 		s.queue <- list()

@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/late"
@@ -31,9 +32,7 @@ func (nobody) RoundTrip(*http.Request) (*http.Response, error) {
 func (f *hubFixture) withPeer(t *testing.T) *origin {
 	t.Helper()
 	f.cfg.HTTP = &http.Client{Transport: nobody{}}
-	if err := f.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.Open(t.Context()))
 	t.Cleanup(func() { _ = f.Close() })
 	f.SetPeers([]node.ID{"a", "b"})
 	o, _ := f.in.beginStream("b", "run", func() {})
@@ -56,15 +55,11 @@ func (f *hubFixture) givenLate(t *testing.T, m *epochs.Material) (all [][]saltwi
 		var one []saltwire.PubPeek
 		for _, p := range g.pubs {
 			env, err := saltwire.ParsePub(p.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if peek := f.open(t, p.Body, m); peek.HasSerial {
 				one = append(one, peek)
 				text, err := m.Crypticle.Open(nil, env.Load)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				plain = append(plain, string(text))
 			}
 		}
@@ -588,9 +583,7 @@ func startedAt(id, token string, at time.Time) late.Start {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 var _ Publisher = (*edge.PubEdge)(nil)

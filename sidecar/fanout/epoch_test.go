@@ -10,15 +10,14 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // addEpoch adds a publication that its origin sealed under an epoch, as Hub.Local does.
 func addEpoch(t *testing.T, o *outbox, text string, epoch uint64) {
 	t.Helper()
 	b, err := appendPublication(nil, Publication{Plain: []byte(text)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	o.addRecord(kindPublication, 0, b, appendEpoch(nil, 0, epoch))
 }
 
@@ -55,9 +54,7 @@ func TestEarlier_WaitsForItsEpoch(t *testing.T) {
 	p := newPeerSide(t)
 	p.epoch.Store(4)
 	var list bytes.Buffer
-	if err := p.link(nil, "run").writeStarts(&list); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.link(nil, "run").writeStarts(&list))
 	for epoch, want := range map[uint64]int{3: 0, 4: 1} {
 		p := newPeerSide(t)
 		p.epoch.Store(epoch)
@@ -77,9 +74,7 @@ func TestHub_TellsTheEpoch(t *testing.T) {
 	f := newHubFixture(t)
 	f.begin(t, 6, 0)
 	f.cfg.Hold = func() { f.begin(t, 7, 0) }
-	if err := f.publish(Publication{Plain: nudge}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.publish(Publication{Plain: nudge}))
 	recs, _, _ := f.out.recordsAfter(0, make([]record, 0, 10))
 	var kinds []kind
 	for _, rec := range recs {
@@ -88,9 +83,7 @@ func TestHub_TellsTheEpoch(t *testing.T) {
 			if err == io.EOF {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			kinds = append(kinds, h.kind)
 			if h.kind != kindEpoch {
 				continue
@@ -113,9 +106,7 @@ func TestHub_WithholdsWhileItIsBehind(t *testing.T) {
 	behind := true
 	f.cfg.Withhold = func() bool { return behind }
 	for range 2 {
-		if err := f.publish(Publication{Plain: nudge}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, f.publish(Publication{Plain: nudge}))
 		f.remotePublication("b", Publication{Plain: nudge}, time.Now())
 		behind = false
 	}

@@ -10,14 +10,13 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/late"
 )
 
 func freeze(t *testing.T, h *Hub) {
 	t.Helper()
-	if err := h.Freeze(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, h.Freeze(t.Context()))
 }
 
 func TestFreeze_Timeout(t *testing.T) {
@@ -59,9 +58,7 @@ func TestOutbox_Takeover(t *testing.T) {
 	}
 	freeze(t, old.Hub)
 	add(t, old.out, "a frozen outbox takes nothing")
-	if err := next.Import(old.Export()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, next.Import(old.Export()))
 	add(t, next.out, "new")
 	keepLink(t, p, next.out, next.run) // while the old link still stands
 	patience.WaitNil(t, wantReceived(p, append(want, "a:new")...))
@@ -87,9 +84,7 @@ func TestInbox_Takeover(t *testing.T) {
 	hub.Hub.in = p.in
 	freeze(t, hub.Hub)
 	add(t, out, "held back")
-	if err := newHub.Import(hub.Export()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, newHub.Import(hub.Export()))
 	if got := newHub.in.origins["a"]; got == nil || got.run != "run" || got.seq != 10 {
 		t.Fatalf("%+v", got)
 	}

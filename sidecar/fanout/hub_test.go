@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/hlc"
@@ -79,9 +80,7 @@ type hubFixture struct {
 func newHubFixture(t *testing.T) *hubFixture {
 	t.Helper()
 	key, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f := &hubFixture{key: key, edge: &captured{arrived: make(chan struct{}, 1)}, jobs: map[string]node.ID{},
 		epochs: epochs.New(key, time.Now, nil)}
 	f.Hub = New(Config{
@@ -108,9 +107,7 @@ func (f *hubFixture) publish(p Publication) error {
 func (f *hubFixture) begin(t *testing.T, n uint64, window time.Duration) *epochs.Material {
 	t.Helper()
 	key, err := saltcrypt.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := f.epochs.Begin(epochs.Epoch{Number: n, Key: key}, window); err != nil {
 		t.Fatal(err)
 	}
@@ -121,29 +118,21 @@ func (f *hubFixture) begin(t *testing.T, n uint64, window time.Duration) *epochs
 func (f *hubFixture) open(t *testing.T, body []byte, m *epochs.Material) saltwire.PubPeek {
 	t.Helper()
 	env, err := saltwire.ParsePub(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := f.key.Public().Verify(env.SigAlgo, env.Load, env.Sig); err != nil {
 		t.Fatalf("signature: %v", err)
 	}
 	plain, err := m.Crypticle.Open(nil, env.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	peek, err := saltwire.PeekPub(plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return peek
 }
 
 func plainPub(t *testing.T, m map[string]any) []byte {
 	t.Helper()
 	b, err := saltwire.AppendAny(nil, m, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
@@ -155,13 +144,9 @@ func TestSerialsGrowWhoeverPublishes(t *testing.T) {
 			"fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob", "jid": jid, "ret": "", "serial": serial,
 		})}
 	}
-	if err := f.publish(ping("20261121000000000001", 900)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.publish(ping("20261121000000000001", 900)))
 	f.remotePublication("b", ping("20261121000000000002", 1), time.Now()) // another master's count is lower
-	if err := f.publish(ping("20261121000000000003", 901)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.publish(ping("20261121000000000003", 901)))
 	var last uint64
 	for i, p := range f.edge.pubs {
 		peek := f.open(t, p.Body, m)
@@ -187,9 +172,7 @@ func TestAllocations(t *testing.T) {
 	plain := plainPub(t, map[string]any{"fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob",
 		"jid": "20261121000000000001", "ret": ""})
 	one := func() {
-		if err := f.publish(Publication{Plain: slices.Clone(plain)}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, f.publish(Publication{Plain: slices.Clone(plain)}))
 	}
 	one()
 	n := testing.AllocsPerRun(20, one)
@@ -203,9 +186,7 @@ func TestWindowSealsUnderBothEpochs(t *testing.T) {
 	f := newHubFixture(t)
 	old := f.begin(t, 1, 0)
 	cur := f.begin(t, 2, time.Hour)
-	if err := f.publish(Publication{Plain: nudge}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.publish(Publication{Plain: nudge}))
 	p := f.edge.pubs[0]
 	if a, b := f.open(t, p.Body, cur), f.open(t, p.Prev, old); a.Serial != b.Serial {
 		t.Errorf("one publication, two serials: %d and %d", a.Serial, b.Serial)
@@ -218,9 +199,7 @@ func TestListTargetBecomesTopics(t *testing.T) {
 	err := f.publish(Publication{Plain: plainPub(t, map[string]any{
 		"fun": "test.ping", "arg": []any{}, "tgt": []any{"web1", "web2"}, "tgt_type": "list", "jid": "1", "ret": "",
 	})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// hashlib.sha1(id).hexdigest()
 	want := []string{"977588a87e10582032716712ccf5d85d18a5fccf", "867e9cd9ead7068ba93c470df4fff5d1a867c4f4"}
 	got := f.edge.pubs[0].Topics
@@ -243,9 +222,7 @@ func TestNudge_NoTargets(t *testing.T) {
 	f := newHubFixture(t)
 	m := f.begin(t, 1, 0)
 	body, err := f.Nudge()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if p := f.open(t, body, m); len(p.Targets) != 0 || p.TgtType != "list" || p.JID == "" || p.Fun == "" || p.HasSerial {
 		t.Fatalf("nudge: %+v", p)
 	}

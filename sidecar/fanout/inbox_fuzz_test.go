@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/late"
 )
@@ -55,9 +56,7 @@ func (b *bin) earlierPublication(_ Publication, at time.Time) { // each time a l
 // FuzzInbox is everything a member can say in its stream of publications, twice: the second time nothing of it is new.
 func FuzzInbox(f *testing.F) {
 	pub, err := appendPublication(nil, Publication{Plain: []byte("\x80"), Topics: []string{"broadcast"}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	stream := appendRecord(nil, header{kind: kindHeartbeat, clock: 5}, nil)
 	stream = appendRecord(stream, header{kind: kindPublication, seq: 1, clock: 6}, pub)
 	stream = appendRecord(stream, header{kind: kindSignIn, seq: 2, clock: 7}, appendSignIn(nil, "web1", 3))
@@ -66,9 +65,7 @@ func FuzzInbox(f *testing.F) {
 	f.Add(appendRecord(appendRecord(nil, header{kind: kindStart}, start), header{kind: kindStart, seq: 1}, start), "run")
 	earlier, err := appendEarlier(nil, late.Publication{Plain: []byte("\x80"), At: time.Now().Add(-time.Second)},
 		time.Now())
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(appendRecord(nil, header{kind: kindEarlier}, earlier), "run")
 	aged := appendRecord(nil, header{kind: kindAge}, appendAge(nil, time.Minute))
 	aged = appendRecord(aged, header{kind: kindHeartbeat}, appendBeat(nil, beat{1, 2}))

@@ -17,6 +17,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/late"
 )
@@ -124,9 +125,7 @@ func keepLink(t *testing.T, p *peerSide, out *outbox, run string) {
 func add(t *testing.T, o *outbox, text string) {
 	t.Helper()
 	b, err := appendPublication(nil, Publication{Plain: []byte(text)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	o.addRecord(kindPublication, 0, b, nil)
 }
 
@@ -239,9 +238,7 @@ func TestStrangerIsRefused(t *testing.T) {
 	p := newPeerSide(t)
 	p.in.from = func(context.Context) (node.ID, bool) { return "", false }
 	resp, err := p.client().Post("https://b"+Path, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusForbidden {
 		t.Fatalf("status %d", resp.StatusCode)
@@ -292,9 +289,7 @@ func TestLink_DirectAgain(t *testing.T) {
 func TestLink_Silent(t *testing.T) {
 	t.Parallel()
 	deaf, err := net.Listen("tcp", "127.0.0.1:0") // the kernel makes connections, and nobody takes them
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer deaf.Close()
 	l := (&peerSide{beats: newBeats(), srv: &httptest.Server{Listener: deaf}}).link(newOutbox(10, 1<<10, time.Minute, time.Now), "run1")
 	ways := &fakeWays{suspects: make(chan node.ID, 100)}

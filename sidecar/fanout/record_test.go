@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"saltclusterd/integration/require"
 )
 
 func TestRecordRoundTrip(t *testing.T) {
@@ -44,13 +46,9 @@ func TestPublicationRoundTrip(t *testing.T) {
 		{Plain: []byte("abc"), Topics: []string{"", "a", "b"}, TopicOnly: true},
 	} {
 		b, err := appendPublication(nil, want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := parsePublication(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
@@ -69,9 +67,7 @@ func FuzzParsePublication(f *testing.F) {
 			return
 		}
 		again, err := appendPublication(nil, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if q, err := parsePublication(again); err != nil || !cmp.Equal(p, q) {
 			t.Fatalf("%v: %s", err, cmp.Diff(p, q))
 		}

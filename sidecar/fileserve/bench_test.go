@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -51,9 +52,7 @@ func loadOf(t testing.TB, cmd string, fields map[string]any) []byte {
 		load[k] = v
 	}
 	plain, err := saltwire.AppendAny(nil, load, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return plain
 }
 
@@ -88,9 +87,7 @@ func BenchmarkAnswer(b *testing.B) {
 func BenchmarkSealed(b *testing.B) {
 	s := fleetSite(b)
 	key, err := saltcrypt.NewKey()
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	c, nonce := saltcrypt.NewCrypticle(key), []byte(strings.Repeat("0", 32))
 	for _, h := range hot {
 		b.Run(h.name, func(b *testing.B) {
@@ -113,9 +110,7 @@ func BenchmarkChunkFromDisk(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(megabyte)
 	for i := 0; b.Loop(); i++ {
-		if err := s.Answer(context.Background(), "_serve_file", "web1", loads[i%64], func([]byte) {}); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, s.Answer(context.Background(), "_serve_file", "web1", loads[i%64], func([]byte) {}))
 	}
 }
 
@@ -125,8 +120,6 @@ func answers(b *testing.B, s *fileserve.Server, cmd string, load []byte, size in
 		b.SetBytes(size)
 	}
 	for b.Loop() {
-		if err := s.Answer(context.Background(), cmd, "web1", load, finish); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, s.Answer(context.Background(), cmd, "web1", load, finish))
 	}
 }

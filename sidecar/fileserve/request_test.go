@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/fileserve/fileservetest"
 	"saltclusterd/sidecar/saltwire"
@@ -125,18 +126,12 @@ func TestEnvironmentsStayInTheirPlace(t *testing.T) {
 func TestNoFileOutside(t *testing.T) {
 	s := newSite(t, 100, func(set *fileserve.Settings) { set.Follow = false })
 	secret := filepath.Join(filepath.Dir(s.root), "secret")
-	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(secret, []byte("secret"), 0o600))
 	for name, dest := range map[string]string{"rel": "../secret", "abs": secret, "dir": "..", "root": "/"} {
-		if err := os.Symlink(dest, filepath.Join(s.root, name)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(dest, filepath.Join(s.root, name)))
 	}
 	s.put("in", "inside")
-	if err := os.Symlink(filepath.Join(s.root, "in"), filepath.Join(s.root, "absin")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(filepath.Join(s.root, "in"), filepath.Join(s.root, "absin")))
 	for _, path := range []string{"rel", "abs", "dir/secret", "root" + secret, "../secret", "x/../../secret", secret,
 		"./../secret", ".."} {
 		if got, _ := s.ask("web1", "_serve_file",
@@ -179,9 +174,7 @@ func FuzzLists(f *testing.F) {
 	good, err := saltwire.AppendAny(nil, map[string]any{
 		"files": []string{"a", "b/c"}, "dirs": []string{"b"}, "empty_dirs": []string{}, "links": map[string]any{"l": "a"},
 	}, saltwire.Wire)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(good)
 	f.Add([]byte("\x80"))
 	f.Add([]byte("\x81\xa5files\x91\x01"))

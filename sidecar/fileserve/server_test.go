@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/fileserve/fileservetest"
 	"saltclusterd/sidecar/saltwire"
@@ -34,9 +35,7 @@ func newSite(t testing.TB, buffer int, change ...func(*fileserve.Settings)) *sit
 	t.Helper()
 	c := &fileservetest.Corpus{Dir: t.TempDir()}
 	root := filepath.Join(c.Dir, "root")
-	if err := os.Mkdir(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(root, 0o755))
 	base := serve(t, c, fmt.Sprintf("file_roots:\n  base: [@/root]\nfile_buffer_size: %d\n", buffer), 3008)
 	s := &site{t: t, root: root, set: base.Settings(), reg: prometheus.NewRegistry(), now: time.Now().Add(time.Hour)}
 	for _, f := range change {
@@ -52,15 +51,9 @@ func (s *site) put(name, content string) {
 	s.t.Helper()
 	path := filepath.Join(s.root, name)
 	next := path + ".new"
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.WriteFile(next, []byte(content), 0o644); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.Rename(next, path); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(s.t, os.WriteFile(next, []byte(content), 0o644))
+	require.NoError(s.t, os.Rename(next, path))
 }
 
 // ask returns the answer for one minion, decoded; nil: forwarded.
@@ -71,9 +64,7 @@ func (s *site) ask(minion, cmd string, fields map[string]any) any {
 		load[k] = v
 	}
 	plain, err := saltwire.AppendAny(nil, load, saltwire.Wire)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	var out any
 	_ = s.Answer(s.t.Context(), cmd, minion, plain, func(reply []byte) {
 		if out, err = fileservetest.Decode(reply); err != nil {
@@ -110,9 +101,7 @@ func (s *site) fetch(minion, path string, between func()) string {
 func (s *site) metric(name string) float64 {
 	s.t.Helper()
 	families, err := s.reg.Gather()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	for _, f := range families {
 		if f.GetName() == "saltcluster_fileserve_"+name {
 			return f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
@@ -187,16 +176,10 @@ func TestServeFile_ChangedInPlace(t *testing.T) {
 	s.put("log", "0123456789")
 	first := s.chunk("web1", "log", 0)
 	f, err := os.OpenFile(filepath.Join(s.root, "log"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = f.WriteString("more")
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.Close())
+	require.NoError(t, err)
 	if got := first + s.chunk("web1", "log", 10); got != "0123456789more" {
 		t.Errorf("got %q", got)
 	}
@@ -240,9 +223,7 @@ func TestYoungFileIsReadAgain(t *testing.T) {
 	s := newSite(t, 1<<20)
 	s.put("f", "one")
 	info, err := os.Stat(filepath.Join(s.root, "f"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.now = info.ModTime()
 	s.chunk("web1", "f", 0)
 	s.chunk("web1", "f", 0)
@@ -271,9 +252,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if n := s.metric("open_files"); n > 128 {
 		t.Errorf("%.0f files open", n)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Close())
 	if n := s.metric("open_files"); n != 0 {
 		t.Errorf("%.0f files open after Close", n)
 	}
@@ -292,30 +271,22 @@ func TestListsFollowTheMastersFile(t *testing.T) {
 		t.Errorf("listed %s within 20 s", got)
 	}
 	file := filepath.Join(s.set.ListDir, "base.p")
-	if err := os.Remove(file); err != nil { // fileserver.clear_file_list_cache
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(file)) // fileserver.clear_file_list_cache
 	if got := list(); got != `["one", "two"]` {
 		t.Errorf("listed %s after the list was removed", got)
 	}
 	theirs, err := saltwire.AppendAny(nil, map[string]any{
 		"files": []string{"by python"}, "dirs": []string{}, "empty_dirs": []string{}, "links": map[string]any{"a": "b"},
 	}, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, theirs, 0o644); err != nil { // a worker of the master
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, theirs, 0o644)) // a worker of the master
 	if got := list(); got != `["by python"]` {
 		t.Errorf("listed %s, want the master's own list", got)
 	}
 	if got := fileservetest.Show(s.ask("web1", "_symlink_list", nil)); got != `{"a": "b"}` {
 		t.Errorf("links %s", got)
 	}
-	if err := os.WriteFile(file, []byte("torn"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte("torn"), 0o644))
 	if got := list(); got != `["one", "two"]` {
 		t.Errorf("listed %s with a torn list on disk", got)
 	}
@@ -326,9 +297,7 @@ func TestListsFollowTheMastersFile(t *testing.T) {
 	}
 	s.Forget()
 	s.put("four", "4")
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(file))
 	if got := list(); got != `["four", "one", "three", "two"]` {
 		t.Errorf("listed %s after Forget", got)
 	}
@@ -340,9 +309,7 @@ func TestAnswer_HidesOwnFiles(t *testing.T) {
 	for _, name := range []string{"f", ".saltcluster-area/keep/removed", "d/.saltcluster-x", "d/saltcluster-y"} {
 		s.put(name, "text")
 	}
-	if err := os.Symlink("removed", filepath.Join(s.root, ".saltcluster-area/keep/link")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink("removed", filepath.Join(s.root, ".saltcluster-area/keep/link")))
 	for cmd, want := range map[string]string{
 		"_file_list": `["d/saltcluster-y", "f"]`, "_dir_list": `["d"]`, "_symlink_list": "{}", "_file_list_emptydirs": "[]",
 	} {
@@ -381,9 +348,7 @@ func TestAnswer_HidesOwnFiles(t *testing.T) {
 	if err == nil {
 		err = os.Chtimes(file, s.now, s.now)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := fileservetest.Show(s.ask("web1", "_file_list", nil)) + fileservetest.Show(s.ask("web1", "_dir_list", nil)) +
 		fileservetest.Show(s.ask("web1", "_file_list_emptydirs", nil)) + fileservetest.Show(s.ask("web1", "_symlink_list",
 		nil)); got != `["f"]["d"][]{}` {
@@ -412,15 +377,11 @@ func TestFileList_UnsearchableDirectory(t *testing.T) {
 	s := newSite(t, 10, func(set *fileserve.Settings) { set.IgnoreLinks = true })
 	s.put("closed/file", "1")
 	for _, dir := range []string{"link", "closed/link"} {
-		if err := os.Symlink("file", filepath.Join(s.root, dir)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink("file", filepath.Join(s.root, dir)))
 	}
 	for dir, mode := range map[string]os.FileMode{filepath.Join(s.root, "closed"): 0o444,
 		filepath.Dir(filepath.Dir(s.root)): 0o711} {
-		if err := os.Chmod(dir, mode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(dir, mode))
 	}
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(s.root, "closed"), 0o755) })
 	asNobody(t, func() {
@@ -441,9 +402,7 @@ func TestAnswer_HiddenPaths(t *testing.T) {
 	s := newSite(t, 10, func(set *fileserve.Settings) { set.Hidden = []string{hidden} })
 	s.put("file", "1")
 	for name, dest := range map[string]string{"dangling": "nowhere", "dir": filepath.Dir(hidden)} {
-		if err := os.Symlink(dest, filepath.Join(s.root, name)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(dest, filepath.Join(s.root, name)))
 	}
 	find := func(path string) string {
 		return fileservetest.Show(s.ask("web1", "_serve_file", map[string]any{"path": path, "loc": 0}))
@@ -457,9 +416,7 @@ func TestAnswer_HiddenPaths(t *testing.T) {
 		t.Errorf("listed %s", got)
 	}
 	s.Forget()
-	if err := os.Symlink(hidden+"/build", filepath.Join(s.root, "build")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(hidden+"/build", filepath.Join(s.root, "build")))
 	for _, path := range []string{"build", "build/x", "dir/tmp/x"} {
 		if got := find(path); got != "<nil>" {
 			t.Errorf("%s: %s", path, got)
@@ -485,9 +442,7 @@ func TestFileHash_SmallBesideLarge(t *testing.T) {
 	for i := range cap(hashed) {
 		name := fmt.Sprint("large", i)
 		s.put(name, "")
-		if err := os.Truncate(filepath.Join(s.root, name), 512<<20); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Truncate(filepath.Join(s.root, name), 512<<20))
 		go func() { hashed <- fileservetest.Show(s.ask("web1", "_file_hash", map[string]any{"path": name})) }()
 	}
 	for end := time.Now().Add(time.Minute); !s.Hashing(); runtime.Gosched() {
@@ -570,9 +525,7 @@ func TestServeFile_ZeroSize(t *testing.T) {
 	if text, err2 := os.ReadFile(odd); err != nil || err2 != nil || info.Size() > 0 || len(text) == 0 {
 		t.Skip("this system has no such file")
 	}
-	if err := os.Symlink(odd, filepath.Join(s.root, "odd")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(odd, filepath.Join(s.root, "odd")))
 	s.put("empty", "")
 	if got := s.ask("web1", "_serve_file", map[string]any{"path": "odd", "loc": 0}); got != nil {
 		t.Errorf("answered %v", got)
@@ -587,9 +540,7 @@ func TestFarBehindTheEnd(t *testing.T) {
 	s := newSite(t, 4096)
 	s.put("one", "1")
 	file, err := os.Open(filepath.Join(s.root, "one"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer file.Close()
 	for _, loc := range []int64{1, 2, 1 << 40, 1 << 50, 1<<63 - 1} {
 		_, err := file.Seek(loc, io.SeekStart)

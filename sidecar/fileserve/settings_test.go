@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -13,12 +14,8 @@ import (
 // Configurations of which the master itself answers every request for files, and what an operator hears of each.
 func TestLeftToTheMaster(t *testing.T) {
 	modules := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(modules, "fileserver"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(modules, "fileserver/roots.py"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(modules, "fileserver"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(modules, "fileserver/roots.py"), nil, 0o644))
 	for _, c := range []struct{ config, reason string }{
 		{"", ""},
 		{"fileserver_backend: [roots, gitfs]", ""},
@@ -30,13 +27,9 @@ func TestLeftToTheMaster(t *testing.T) {
 		{"extension_modules: " + modules, "its own file server module"},
 	} {
 		conf := filepath.Join(t.TempDir(), "master")
-		if err := os.WriteFile(conf, []byte(c.config+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(conf, []byte(c.config+"\n"), 0o600))
 		master, err := localmaster.LoadConfig(conf, localmaster.Version{Major: 3008, Text: "test"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		set, reason := fileserve.Native(master, 3008)
 		if (set != nil) != (c.reason == "") || !strings.Contains(reason, c.reason) {
 			t.Errorf("%s: %q, not %q", c.config, reason, c.reason)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -15,9 +16,7 @@ import (
 // whatever looks at a disk takes a slot first, also for lists in memory and for files that are to be held open.
 func TestSlots_AllDiskAccess(t *testing.T) {
 	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "large"), []byte(strings.Repeat("x", 100)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "large"), []byte(strings.Repeat("x", 100)), 0o644))
 	s := New(Config{SlotTimeout: 10 * time.Millisecond})
 	defer s.Close()
 	set := &Settings{Alone: true, Buffer: 10, ListTime: time.Minute, ListDir: t.TempDir(),
@@ -25,14 +24,10 @@ func TestSlots_AllDiskAccess(t *testing.T) {
 	s.Use(set, "")
 	ask := func() error {
 		load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "_file_list", "saltenv": "base"}, saltwire.Wire)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return s.Answer(t.Context(), "_file_list", "m", load, func([]byte) {})
 	}
-	if err := ask(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ask())
 	f, err := s.searchFile(t.Context(), set, "large", "base")
 	if err != nil || f == nil {
 		t.Fatal(f, err)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/fileserve/fileservetest"
 	"saltclusterd/sidecar/localmaster"
@@ -28,13 +29,9 @@ func serve(t testing.TB, c *fileservetest.Corpus, config string, major int) *fil
 	t.Helper()
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "master")
-	if err := os.WriteFile(conf, []byte("root_dir: "+dir+"\n"+c.Fill(config)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(conf, []byte("root_dir: "+dir+"\n"+c.Fill(config)), 0o600))
 	master, err := localmaster.LoadConfig(conf, localmaster.Version{Major: major, Text: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	set, reason := fileserve.Native(master, major)
 	if set == nil {
 		t.Fatalf("not native: %s", reason)
@@ -90,9 +87,7 @@ func writeRecording(t *testing.T, recorded map[string]map[string]string) {
 	if err == nil {
 		err = os.WriteFile(recording, append(text, '\n'), 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 type corpus struct{ *fileservetest.Corpus }
@@ -101,9 +96,7 @@ type corpus struct{ *fileservetest.Corpus }
 func (c corpus) compare(t *testing.T, version string, s fileservetest.Setting) map[string]string {
 	m := mastertest.New(t, mastertest.Options{Version: version, Config: c.Fill(s.Config)})
 	ver, err := localmaster.ParseVersion(version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ordinary := s.Comparable(fileservetest.Asks())
 	todo := append(ordinary, s.Comparable(fileservetest.Variants(uint64(ver.Major), 1500))...)
 	theirs := c.runStock(t, m, todo)
@@ -153,13 +146,9 @@ func (c corpus) runStock(t *testing.T, m *mastertest.Master, todo []fileservetes
 // TestAsRecorded is TestSameAsStock without a Salt.
 func TestAsRecorded(t *testing.T) {
 	text, err := os.ReadFile(recording)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var recorded map[string]map[string]string
-	if err := json.Unmarshal(text, &recorded); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &recorded))
 	c := corpus{fileservetest.New(t)}
 	for _, s := range fileservetest.Settings {
 		t.Run(s.Name, func(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // One long transfer must not keep the files of all that began after it open.
@@ -14,13 +16,9 @@ func TestDropIdle_BehindPinInUse(t *testing.T) {
 	pins := make([]*pin, 2)
 	for i := range pins {
 		f, err := os.Open(os.DevNull)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		pins[i] = &pin{file: f, at: now.Add(-2 * transferIdle)}
-		if err := tr.keepPin(identity{ino: uint64(i)}, pins[i]); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, tr.keepPin(identity{ino: uint64(i)}, pins[i]))
 	}
 	pins[0].touchPin(now)
 	tr.dropIdle()

@@ -9,19 +9,17 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/require"
 )
 
 func pairOf(t *testing.T) (a, b *Conn) {
 	t.Helper()
 	a, f, err := Pair()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	_ = f.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if b, err = Inherit(uintptr(fd)); err != nil {
 		t.Fatal(err)
 	}
@@ -34,9 +32,7 @@ func TestMessagesOfEverySize(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer r.Close()
 	for _, tt := range []struct{ size, descriptors int }{
 		{0, 0}, {0, 1}, {100, 0}, {maxInline, maxBatch}, {maxInline + 1, 0}, {3 << 20, 1}, {10, 600}, {1 << 20, 601},
@@ -95,9 +91,7 @@ func TestMalformedMessages(t *testing.T) {
 		"parcel": append([]byte{1, flagParcel}, make([]byte, 16)...),
 	} {
 		a, b := pairOf(t)
-		if err := a.sendDatagram(raw); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.sendDatagram(raw))
 		if _, err := b.Receive(t.Context()); !errors.Is(err, ErrMessage) {
 			t.Errorf("%s: %v", name, err)
 		}

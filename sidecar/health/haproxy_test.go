@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 const haproxyConfig = `
@@ -85,21 +87,15 @@ func TestHAProxyUnderstands(t *testing.T) {
 func startHAProxy(t *testing.T, bin, port, agentPort string) (socket string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "hap") // short: it holds a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "s")
 	file := filepath.Join(dir, "haproxy.cfg")
-	if err := os.WriteFile(file, fmt.Appendf(nil, haproxyConfig, socket, port, agentPort), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, haproxyConfig, socket, port, agentPort), 0o600))
 	var out bytes.Buffer
 	cmd := exec.Command(bin, "-db", "-f", file)
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()

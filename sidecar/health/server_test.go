@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/integration/require"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -25,12 +27,8 @@ func serve(t *testing.T, c *Checker, change ...func(*ServerConfig)) (url, agent 
 		f(&cfg)
 	}
 	s, err := NewServer(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, s.Open(t.Context()))
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -65,21 +63,15 @@ func settled(t *testing.T, register func(*Checker)) *Checker {
 func ask(t *testing.T, method, url string, header ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, h := range header {
 		req.Header.Set(h, "198.51.100.7")
 	}
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp.StatusCode, string(body)
 }
 
@@ -168,18 +160,12 @@ func TestAnswersAreAFewWords(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "TRACE", "BREW"} {
 			for _, query := range []string{"", "?format=text", "?format=json&verbose=1"} {
 				req, err := http.NewRequestWithContext(t.Context(), method, url+path+query, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				resp, err := http.DefaultTransport.RoundTrip(req)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				body, err := io.ReadAll(resp.Body)
 				_ = resp.Body.Close()
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				hear(method+" "+path+query, string(body))
 				for name, values := range resp.Header {
 					switch name {
@@ -193,9 +179,7 @@ func TestAnswersAreAFewWords(t *testing.T) {
 		}
 	}
 	conn, err := net.Dial("tcp", agent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	line, _ := io.ReadAll(conn)
 	hear("agent-check", string(line))
@@ -276,9 +260,7 @@ func TestAgentCheck(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c.SetDraining(tt.drain)
 			conn, err := net.Dial("tcp", agent)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer conn.Close()
 			io.WriteString(conn, tt.send)
 			conn.(*net.TCPConn).CloseWrite()
@@ -328,16 +310,12 @@ func TestConnectionsAreBoundedPerAddress(t *testing.T) {
 	var held []net.Conn
 	for range 2 {
 		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer c.Close()
 		held = append(held, c)
 	}
 	refused, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer refused.Close()
 	refused.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if _, err := refused.Read(make([]byte, 1)); err == nil || errors.Is(err, net.ErrClosed) {
@@ -346,9 +324,7 @@ func TestConnectionsAreBoundedPerAddress(t *testing.T) {
 	// Another address is not disturbed, and a closed connection makes room.
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}
 	other, err := d.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer other.Close()
 	status(t, other)
 	held[0].Close()
@@ -375,9 +351,7 @@ func status(t *testing.T, c net.Conn) {
 
 func TestListenErrorsNameTheOption(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer taken.Close()
 	for option, cfg := range map[string]ServerConfig{
 		"health_listen":      {Listen: taken.Addr().String()},
@@ -385,9 +359,7 @@ func TestListenErrorsNameTheOption(t *testing.T) {
 	} {
 		cfg.Checker = NewChecker(CheckerConfig{})
 		s, err := NewServer(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := s.Open(t.Context()); err == nil || !strings.Contains(err.Error(), option) {
 			t.Errorf("%s: %v", option, err)
 		}

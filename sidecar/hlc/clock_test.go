@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"saltclusterd/integration/require"
 )
 
 func TestNow_Monotonic(t *testing.T) {
@@ -39,9 +41,7 @@ func TestObserve_TooFarAhead(t *testing.T) {
 	if got := c.Last(); got != before {
 		t.Fatalf("a refused timestamp moved the clock from %d to %d", before, got)
 	}
-	if err := c.Observe(At(wall.Add(time.Minute))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Observe(At(wall.Add(time.Minute))))
 	if got := c.Now(); got <= At(wall.Add(time.Minute)) {
 		t.Fatalf("%d is not above what was observed", got)
 	}
@@ -77,9 +77,7 @@ func TestClock_AheadInStep(t *testing.T) {
 	wall := func() time.Time { return now }
 	a, b := New(wall, 0), New(wall, 0)
 	for _, c := range []*Clock{a, b} {
-		if err := c.Observe(At(now.Add(time.Hour))); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.Observe(At(now.Add(time.Hour))))
 		c.Now()
 	}
 	for range 1000 {
@@ -100,14 +98,10 @@ func TestReserve_RestartAhead(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	wall := func() time.Time { return now }
 	c := New(wall, 0)
-	if err := c.Observe(At(now.Add(time.Hour))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Observe(At(now.Add(time.Hour))))
 	for range 10 {
 		last := c.Now()
-		if err := c.Reserve(path); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.Reserve(path))
 		now = now.Add(reserveEvery)
 		last = max(last, c.Now())
 		floor, err := ReadFloor(path)
@@ -163,13 +157,9 @@ func TestRestartStaysAboveReservedCeiling(t *testing.T) {
 	wall := time.UnixMilli(1_700_000_000_000)
 	c := New(func() time.Time { return wall }, 0)
 	last := c.Now()
-	if err := c.Reserve(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Reserve(path))
 	floor, err := ReadFloor(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	restarted := New(func() time.Time { return wall.Add(-time.Hour) }, floor)
 	if now := restarted.Now(); now <= last {
 		t.Fatalf("after a restart with the clock set back: %d, not above %d", now, last)
@@ -183,14 +173,10 @@ func TestReserve_RepeatedCrashes(t *testing.T) {
 	var last Timestamp
 	for range 100 {
 		floor, err := ReadFloor(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c := New(func() time.Time { return wall }, floor)
 		for range 2 {
-			if err := c.Reserve(path); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, c.Reserve(path))
 			if now := c.Now(); now <= last {
 				t.Fatalf("%d after %d", now, last)
 			} else {
@@ -210,9 +196,7 @@ func TestReserve_Idle(t *testing.T) {
 	c := New(func() time.Time { return wall }, 0)
 	c.Now()
 	wall = wall.Add(time.Hour) // nothing is published
-	if err := c.Reserve(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Reserve(path))
 	last := c.Now()
 	floor, err := ReadFloor(path)
 	if err != nil || floor < last {

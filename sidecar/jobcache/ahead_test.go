@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -22,18 +23,14 @@ func TestAhead(t *testing.T) {
 		Keys:   &testKeys{ids: []string{"m1", "m2"}},
 		Stored: func(j *jobcache.Job) { told = append(told, *j) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	apply(t, c, ret(testJID, "m2"))
 	ahead := func(load dict) {
 		t.Helper()
 		p := plan(t, c, load)
 		p.Jobs[0].Ahead = true
-		if err := c.Apply(context.Background(), p); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.Apply(context.Background(), p))
 	}
 	taken := func(id string, want bool) {
 		t.Helper()
@@ -72,22 +69,16 @@ func TestAhead(t *testing.T) {
 	mend := func(want bool, age time.Duration) {
 		t.Helper()
 		at := time.Now().Add(-age)
-		if err := os.Chtimes(filepath.Dir(mark), at, at); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(filepath.Dir(mark), at, at))
 		if removed, err := jobcache.Mend(dir, "sha256", testJID, "m1"); removed != want || err != nil {
 			t.Errorf("removed: %v (%v)", removed, err)
 		}
 	}
 	mend(false, time.Minute)
-	if err := os.WriteFile(mark, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(mark, nil, 0o644))
 	mend(true, 0)
 	mkdir(t, filepath.Dir(mark)) // the master is about to write it
-	if err := os.WriteFile(mark, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(mark, nil, 0o644))
 	mend(false, -time.Second)
 	mend(true, time.Minute)
 	ahead(ret(testJID, "m1"))

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/jobcache"
 )
 
@@ -15,9 +16,7 @@ func TestAllocations(t *testing.T) {
 	at := time.Now()
 	plan := func(load []byte) jobcache.Plan {
 		p, err := c.Plan(load, jobcache.Facts{Received: at})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return p
 	}
 	event := wire(t, dict{"cmd", "_minion_event", "id", "m1", "tag", "site/backup/done", "data",
@@ -39,9 +38,7 @@ func TestAllocations(t *testing.T) {
 		{"a return is kept", func() {
 			p := plan(loads[next])
 			next++
-			if err := c.Apply(t.Context(), p); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, c.Apply(t.Context(), p))
 		}, 80},
 	} {
 		h.do()

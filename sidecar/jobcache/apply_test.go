@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
@@ -50,9 +51,7 @@ func newCache(t testing.TB, o options, change ...func(*jobcache.Config)) (*jobca
 	t.Helper()
 	dir := t.TempDir()
 	c, err := newCacheIn(dir, o, change...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c, dir
 }
@@ -71,17 +70,13 @@ func newCacheIn(dir string, o options, change ...func(*jobcache.Config)) (*jobca
 func plan(t testing.TB, c *jobcache.Cache, load dict) jobcache.Plan {
 	t.Helper()
 	p, err := c.Plan(wire(t, load), jobcache.Facts{Received: time.Unix(1790000000, 0), JID: testJID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
 func apply(t testing.TB, c *jobcache.Cache, load dict) {
 	t.Helper()
-	if err := c.Apply(context.Background(), plan(t, c, load)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Apply(context.Background(), plan(t, c, load)))
 }
 
 // jobDir finds the only job's directory.
@@ -97,9 +92,7 @@ func jobDir(t *testing.T, dir string) string {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -116,14 +109,10 @@ func TestUnaskedJob(t *testing.T) {
 			t.Fatal("not taken for one")
 		}
 		if there {
-			if err := os.MkdirAll(filepath.Join(dir, place), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.MkdirAll(filepath.Join(dir, place), 0o755))
 		}
 		for range 2 {
-			if err := c.Apply(context.Background(), p); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, c.Apply(context.Background(), p))
 			trees = append(trees, files(t, jobDir(t, dir)))
 		}
 		place = strings.TrimPrefix(jobDir(t, dir), dir)
@@ -145,9 +134,7 @@ func files(t *testing.T, dir string) map[string]string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }
 
@@ -163,9 +150,7 @@ func TestApply_AfterKill(t *testing.T) {
 		"a master's empty directory": func(t *testing.T, job string) { mkdir(t, filepath.Join(job, "m2")) },
 		"a master's temporary file": func(t *testing.T, job string) {
 			mkdir(t, filepath.Join(job, "m2"))
-			if err := os.WriteFile(filepath.Join(job, "m2", ".___atomic_writeabc"), []byte("x"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(filepath.Join(job, "m2", ".___atomic_writeabc"), []byte("x"), 0o600))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,9 +171,7 @@ func TestApply_AfterKill(t *testing.T) {
 
 func mkdir(t *testing.T, path string) {
 	t.Helper()
-	if err := os.Mkdir(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(path, 0o755))
 }
 
 func TestDuplicateStaysTheFirst(t *testing.T) {
@@ -207,9 +190,7 @@ func TestDuplicateStaysTheFirst(t *testing.T) {
 func TestJobRemovedUnderUs(t *testing.T) {
 	c, dir := newCache(t, stockOptions())
 	apply(t, c, ret(testJID, "m1"))
-	if err := os.RemoveAll(filepath.Join(dir, "jobs")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "jobs")))
 	apply(t, c, ret(testJID, "m2"))
 	job := jobDir(t, dir)
 	for _, name := range []string{"jid", ".load.p", "m2/return.p"} {
@@ -223,9 +204,7 @@ func TestNoCacheJob(t *testing.T) {
 	c, dir := newCache(t, stockOptions())
 	apply(t, c, ret(testJID, "m1"))
 	job := jobDir(t, dir)
-	if err := os.WriteFile(filepath.Join(job, "nocache"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(job, "nocache"), nil, 0o644))
 	apply(t, c, ret(testJID, "m2"))
 	if _, err := os.Stat(filepath.Join(job, "m2")); err == nil {
 		t.Error("a return was stored in a nocache job")
@@ -234,16 +213,12 @@ func TestNoCacheJob(t *testing.T) {
 
 func TestDiskErrorsComeBack(t *testing.T) {
 	c, dir := newCache(t, stockOptions())
-	if err := os.WriteFile(filepath.Join(dir, "jobs"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "jobs"), nil, 0o644))
 	err := c.Apply(context.Background(), plan(t, c, ret(testJID, "m1")))
 	if !errors.Is(err, syscall.ENOTDIR) {
 		t.Fatalf("error %v", err)
 	}
-	if err := os.Remove(filepath.Join(dir, "jobs")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(dir, "jobs")))
 	apply(t, c, ret(testJID, "m1"))
 	if err := c.Sync(context.Background()); err != nil {
 		t.Error(err)
@@ -252,12 +227,8 @@ func TestDiskErrorsComeBack(t *testing.T) {
 
 func TestNative(t *testing.T) {
 	mods := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(mods, "returners"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(mods, "returners/local_cache.py"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(mods, "returners"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(mods, "returners/local_cache.py"), nil, 0o644))
 	for _, c := range []struct {
 		name  string
 		value any
@@ -449,9 +420,7 @@ func BenchmarkApply(b *testing.B) {
 		if err == nil {
 			err = c.Apply(context.Background(), p)
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 	}
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
 	cpu := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
@@ -498,15 +467,11 @@ func testModes(t *testing.T, own int, mask uint32) {
 		Keys:  &testKeys{ids: []string{"m1", "m2"}},
 		Umask: func() uint32 { return mask },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	apply(t, c, ret(testJID, "m1", "out", "txt"))
 	job := jobDir(t, dir)
-	if err := os.Chmod(filepath.Join(job, ".minions.p"), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(filepath.Join(job, ".minions.p"), 0o640))
 	apply(t, c, dict{"cmd", "_syndic_return", "load", list{dict{"id", "syndic1", "jid", testJID, "fun", "test.ping",
 		"load", dict{"fun", "test.ping", "jid", testJID, "tgt", "m1,m2", "tgt_type", "list", "user", "root", "arg", list{}},
 		"return", dict{"m2", dict{"return", true, "retcode", 0, "success", true}}}}, "id", "syndic1", "nonce", "n"})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
@@ -30,18 +31,12 @@ func cliRound(t *testing.T, version string) {
 	m := mastertest.New(t, mastertest.Options{Version: version, Config: "worker_threads: 1"})
 	keys := newKeys(t, filepath.Join(m.PkiDir, "minions"))
 	ver, err := localmaster.ParseVersion(version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cfg, err := localmaster.LoadConfig(m.ConfigPath, ver)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c, err := jobcache.New(jobcache.Config{Options: cfg, Version: ver, CacheDir: cfg.CacheDir, UID: -1, GID: -1,
 		Keys: keys})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	m.Start()
 	bus := eventbus.New(cfg, eventbus.Options{})
@@ -51,9 +46,7 @@ func cliRound(t *testing.T, version string) {
 			jids <- p[2]
 		}
 	})
-	if err := bus.Open(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, bus.Open(context.Background()))
 	defer bus.Close()
 	for end := time.Now().Add(20 * time.Second); !bus.Up(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -66,9 +59,7 @@ func cliRound(t *testing.T, version string) {
 		"--out", "json", "--out-indent", "-1", "test.ping")
 	var out, complaints strings.Builder
 	cli.Stdout, cli.Stderr = &out, &complaints
-	if err := cli.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cli.Start())
 	var jid string
 	select {
 	case jid = <-jids:
@@ -104,9 +95,7 @@ func answer(t *testing.T, ctx context.Context, c *jobcache.Cache, bus *eventbus.
 		if err == nil {
 			err = c.Apply(ctx, p)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if n, err := f.Fire(ctx, []jobcache.Plan{p}); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}

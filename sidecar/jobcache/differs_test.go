@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/saltlog"
 )
@@ -54,9 +55,7 @@ func TestWrongSignatureIsNamed(t *testing.T) {
 	keys := newKeys(t, "")
 	text := disk(t, ret(testJID, "m1").without("nonce").without("tok"))
 	good, err := keys.sign.Sign("PKCS1v15-SHA224", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	bad := bytes.Clone(good)
 	bad[5] ^= 1
 	for name, c := range map[string]struct {
@@ -91,7 +90,5 @@ func TestWrongSignatureIsNamed(t *testing.T) {
 
 func overwrite(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }

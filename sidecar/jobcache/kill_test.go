@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/killtest"
 	"saltclusterd/sidecar/localmaster"
@@ -49,9 +50,7 @@ func journal(dir string) (*spool.Spool, *jobcache.Cache, error) {
 // TestKilledProcess appends returns for ever and prints each minion's id once it may be acknowledged.
 func TestKilledProcess(t *testing.T) {
 	s, _, err := journal(killtest.Child(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var wg sync.WaitGroup
 	var print sync.Mutex
 	for w := range 20 {
@@ -77,17 +76,13 @@ func TestKilledProcess(t *testing.T) {
 // acknowledged is in the job cache, whole.
 func TestKilledAnywhere(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "cache"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "cache"), 0o755))
 	var acked []string
 	for range 8 {
 		killtest.Kill(t, "TestKilledProcess", dir, 20, 220, func(id string) bool { acked = append(acked, id); return true })
 	}
 	s, c, err := journal(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	defer s.Close()
 	for end := time.Now().Add(30 * time.Second); s.Stats().Consumers[0].Pending > 0; time.Sleep(5 * time.Millisecond) {

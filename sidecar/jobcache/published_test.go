@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/mastertest"
@@ -30,13 +31,9 @@ func TestPublishedAsStock(t *testing.T) {
 func compareAnswers(t *testing.T, version string) {
 	m := mastertest.New(t, mastertest.Options{Version: version})
 	ver, err := localmaster.ParseVersion(version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cfg, err := localmaster.LoadConfig(m.ConfigPath, ver)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	keys := newKeys(t, filepath.Join(m.PkiDir, "minions"))
 	var todo, asked []stockCase
 	seen := map[string]bool{}
@@ -57,15 +54,11 @@ func compareAnswers(t *testing.T, version string) {
 		question(t, "../../jobs", "publisher"))
 	theirs := runStock(t, m, append(todo, asked...), 0o022)[len(todo):]
 	c, err := jobcache.New(jobcache.Config{Options: cfg, Version: ver, CacheDir: m.CacheDir, UID: -1, GID: -1, Keys: keys})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	for i, one := range asked {
 		p, err := saltwire.PeekLoad(one.Load)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := c.Published(t.Context(), p.JID, p.ID)
 		switch stock := theirs[i].Ret; {
 		case p.JID == "nonsense": // no master makes such a jid for a minion
@@ -87,9 +80,7 @@ func question(t *testing.T, jid, id string) stockCase {
 func publishAuth(t *testing.T, cachedir, jid, id string) {
 	t.Helper()
 	dir := filepath.Join(cachedir, "publish_auth")
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, jid), []byte(id), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, jid), []byte(id), 0o644)))
 }
 
 // sorted brings the entries of an answer into our order: a master has them as the directory lists them.
@@ -206,7 +197,5 @@ func TestPublishedNeedsPython(t *testing.T) {
 
 func put(t *testing.T, path string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, content, 0o644))
 }

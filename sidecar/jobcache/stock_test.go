@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/mastertest"
@@ -67,9 +68,7 @@ func number(t *testing.T, name string, n int64) int64 {
 		return n
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return n
 }
 
@@ -90,13 +89,9 @@ type stockResult struct {
 func compare(t *testing.T, version string, s setting) {
 	m := mastertest.New(t, mastertest.Options{Version: version, Config: s.config})
 	ver, err := localmaster.ParseVersion(version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cfg, err := localmaster.LoadConfig(m.ConfigPath, ver)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	keys := newKeys(t, filepath.Join(m.PkiDir, "minions"))
 	ours, c := t.TempDir(), (*jobcache.Cache)(nil)
 	if c, err = jobcache.New(jobcache.Config{
@@ -234,20 +229,14 @@ type testKeys struct {
 func newKeys(t *testing.T, dir string) *testKeys {
 	t.Helper()
 	key, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	k := &testKeys{ids: []string{"Web1", "db1", "m1", "m2", "syndic1", "w[1]", "web2"}, pub: key.PublicText(), sign: key}
 	if dir == "" {
 		return k
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(dir, 0o755))
 	for _, id := range k.ids {
-		if err := os.WriteFile(filepath.Join(dir, id), []byte(k.pub), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, id), []byte(k.pub), 0o644))
 	}
 	return k
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // TestSyncTellsOfAnotherDisk: what was written to a cachedir that is another one now was not synced.
@@ -15,9 +17,7 @@ func TestSyncTellsOfAnotherDisk(t *testing.T) {
 		t.Errorf("without a cachedir: %v", err)
 	}
 	for _, want := range []error{nil, errOtherDisk} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(dir, 0o755))
 		if err := c.Sync(t.Context()); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)
 		}
@@ -58,9 +58,7 @@ func TestSyncFollowsJobs(t *testing.T) {
 		{"here again", func() error { return errors.Join(os.Remove(link), os.Mkdir(link, 0o755)) }, errOtherDisk},
 		{"still here", func() error { return nil }, nil},
 	} {
-		if err := step.do(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, step.do())
 		if err := c.Sync(t.Context()); !errors.Is(err, step.want) {
 			t.Errorf("%s: %v, want %v", step.name, err, step.want)
 		}

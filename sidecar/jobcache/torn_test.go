@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/jobcache"
 )
 
@@ -32,12 +33,8 @@ func TestApply_AfterPowerLoss(t *testing.T) {
 				apply(t, c, load)
 				path := filepath.Join(jobDir(t, dir), file)
 				want, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, damage(want), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(path, damage(want), 0o644))
 				if file == "m1/return.p" && c.Has(testJID, "m1") {
 					t.Error("the damaged return is taken for one")
 				}
@@ -64,18 +61,12 @@ func TestApply_EmptyJobFiles(t *testing.T) {
 	// by a clock that was set back since
 	for name, age := range map[string]time.Duration{".load.p": time.Hour, ".minions.p": -time.Hour} {
 		path := filepath.Join(job, name)
-		if err := os.WriteFile(path, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, nil, 0o644))
 		at := time.Now().Add(-age)
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(path, at, at))
 	}
 	again, err := newCacheIn(dir, stockOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer again.Close()
 	apply(t, again, dict{"cmd", "_return", "id", "m2", "jid", testJID, "return", 1, "retcode", 0, "success", true, "fun",
 		"test.ping"})
@@ -143,9 +134,7 @@ func bigState() dict {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // noHoles says whether the file system keeps a file without a hole that has one.
@@ -203,18 +192,12 @@ func TestMend(t *testing.T) {
 				t.Errorf("a whole return was removed: %v", err)
 			}
 			half := filepath.Join(job, "m2")
-			if err := os.Mkdir(half, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Mkdir(half, 0o755))
 			for _, name := range strings.Fields(c.files) {
-				if err := os.WriteFile(filepath.Join(half, name), nil, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(filepath.Join(half, name), nil, 0o644))
 			}
 			at := time.Now().Add(-c.age)
-			if err := os.Chtimes(half, at, at); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Chtimes(half, at, at))
 			if jobcache.Stored(dir, "sha256", testJID, "m2") {
 				t.Error("half a return is taken for one")
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -161,9 +162,7 @@ func TestProcessOf(t *testing.T) {
 func plain(t testing.TB, fields map[string]any) []byte {
 	t.Helper()
 	b, err := saltwire.AppendAny(nil, fields, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
@@ -221,9 +220,7 @@ func TestAddress(t *testing.T) {
 			continue
 		}
 		got, err := readTarget(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		text := got.text
 		if got.list != nil {
 			text = strings.Join(got.list, " ")

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // What a file would change is known before it is written, and before it is removed; the order of files counts.
@@ -15,12 +17,8 @@ func TestConfigAfterChanges(t *testing.T) {
 		path: "interface: 10.0.0.1\n", filepath.Join(dir, "master.d/a.conf"): "interface: 10.0.0.2\n",
 		filepath.Join(dir, "late.conf"): "interface: 10.0.0.3\n",
 	} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	for name, tt := range map[string]struct {
 		changes Changes

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/mastertest"
 )
@@ -115,9 +116,7 @@ func TestConfigAsSaltComputesIt(t *testing.T) {
 
 func compareAll(t *testing.T, version string) {
 	ver, err := localmaster.ParseVersion(version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names, paths []string
 	for name := range samples {
 		names = append(names, name)
@@ -133,9 +132,7 @@ func compareAll(t *testing.T, version string) {
 	for i, name := range names {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := localmaster.LoadConfig(paths[i], ver)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			compare(t, cfg, lines[i])
 		})
 	}
@@ -153,15 +150,11 @@ var unread = map[string]map[string]string{
 func TestConfigThatCannotBeRead(t *testing.T) {
 	for _, v := range mastertest.Versions(t) {
 		ver, err := localmaster.ParseVersion(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for name, files := range unread {
 			path := writeSample(t, files)
 			if name == "a link to nothing" {
-				if err := os.Symlink("nowhere", filepath.Join(filepath.Dir(path), "master.d/a.conf")); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Symlink("nowhere", filepath.Join(filepath.Dir(path), "master.d/a.conf")))
 			}
 			if cfg, err := localmaster.LoadConfig(path, ver); err == nil {
 				t.Errorf("%s, %s: read, with user %s", v, name, cfg.User)
@@ -176,9 +169,7 @@ func TestConfigThatCannotBeRead(t *testing.T) {
 func compare(t *testing.T, cfg *localmaster.Config, stock string) {
 	t.Helper()
 	var want map[string]any
-	if err := json.Unmarshal([]byte(stock), &want); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(stock), &want))
 	for name, w := range want {
 		raw, ok := cfg.Raw(name)
 		if notCompared[name] {
@@ -200,12 +191,8 @@ func writeSample(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(replaceDir(text, dir)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(replaceDir(text, dir)), 0o644))
 	}
 	return filepath.Join(dir, "master")
 }
@@ -217,9 +204,7 @@ func viaJSON(t *testing.T, v any) any {
 		t.Fatalf("%v: %v", v, err)
 	}
 	var out any
-	if err := json.Unmarshal(text, &out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &out))
 	return out
 }
 

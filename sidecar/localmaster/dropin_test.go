@@ -7,18 +7,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func loadText(t *testing.T, major int, text string) *Config {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "master")
-	if err := os.WriteFile(path, []byte("id: x\n"+text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("id: x\n"+text), 0o644))
 	cfg, err := LoadConfig(path, Version{Major: major})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return cfg
 }
 
@@ -45,9 +43,7 @@ func TestDropInSatisfiesTheCheck(t *testing.T) {
 			t.Errorf("%d: findings %+v", major, CheckDropIn(cfg))
 		}
 		path, err := cfg.DropInPath()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		o := DropInOptions{MasterID: "it's: node #1", Version: cfg.Version, EndNative: true}
 		if changed, err := WriteDropIn(path, o); err != nil || !changed {
 			t.Fatalf("written %v, %v", changed, err)
@@ -145,9 +141,7 @@ func TestConfigErrors(t *testing.T) {
 		"publish_signing_algorithm: MD5": "publish_signing_algorithm",
 	} {
 		path := filepath.Join(t.TempDir(), "master")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 		if _, err := LoadConfig(path, Version{Major: 3007}); want != "" &&
 			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v", text, err)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -54,18 +55,12 @@ func (f *fakeAuth) Do(_ context.Context, body []byte) ([]byte, error) {
 
 func (f *fakeAuth) accept(req saltwire.AuthRequest, nonce string) []byte {
 	pub, err := saltcrypt.ParsePublicKey(req.Pub)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	aes, err := pub.EncryptOAEP(req.EncAlgo, []byte(f.aes.Text()))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	sum := sha256.Sum256([]byte(f.aes.Text()))
 	proof, err := f.signs.SignX931([]byte(hex.EncodeToString(sum[:])))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	return saltwire.AppendAuthAccept(nil, saltwire.AuthAccept{
 		PubKey: f.shows.PublicText(), PublishPort: 4505, AES: aes, Session: aes, Sig: proof, Nonce: nonce,
 	})
@@ -89,16 +84,12 @@ func TestHiddenOutcomes(t *testing.T) {
 			cfg := testMaster(t, 3007, "n1")
 			minions := filepath.Join(cfg.PkiDir, "minions")
 			rejected := filepath.Join(cfg.PkiDir, "minions_rejected", HiddenID)
-			if err := errors.Join(os.MkdirAll(minions, 0o755), os.MkdirAll(filepath.Dir(rejected), 0o755),
-				os.WriteFile(rejected, []byte("x"), 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errors.Join(os.MkdirAll(minions, 0o755), os.MkdirAll(filepath.Dir(rejected), 0o755),
+				os.WriteFile(rejected, []byte("x"), 0o644)))
 			f := &fakeAuth{t: t, signs: one, shows: one, aes: newKey(t)}
 			c.change(f)
 			keys := t.TempDir()
-			if err := os.WriteFile(filepath.Join(keys, hiddenKeyFile), other.PEM(), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(filepath.Join(keys, hiddenKeyFile), other.PEM(), 0o600))
 			s, err := NewHidden(cfg, HiddenOptions{KeyDir: keys, Requester: f}).SignIn(t.Context())
 			if !errors.Is(err, c.want) || c.want == nil && err != nil {
 				t.Fatal(err)
@@ -121,16 +112,12 @@ func TestHidden_AnotherKey(t *testing.T) {
 	one, other := twoKeys(t)
 	cfg, keys := testMaster(t, 3007, "n1"), t.TempDir()
 	accepted := filepath.Join(cfg.PkiDir, "minions", HiddenID)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(accepted), 0o755),
-		os.WriteFile(filepath.Join(keys, hiddenKeyFile), other.PEM(), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(accepted), 0o755),
+		os.WriteFile(filepath.Join(keys, hiddenKeyFile), other.PEM(), 0o600)))
 	h := NewHidden(cfg, HiddenOptions{KeyDir: keys, Requester: &fakeAuth{t: t, signs: one, shows: one, aes: newKey(t)}})
 	for _, replaced := range []bool{false, true} {
 		if replaced {
-			if err := os.Remove(filepath.Join(keys, hiddenKeyFile)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Remove(filepath.Join(keys, hiddenKeyFile)))
 		}
 		if _, err := h.SignIn(t.Context()); err != nil {
 			t.Fatal(err)

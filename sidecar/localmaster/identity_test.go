@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
@@ -25,9 +26,7 @@ var testKeys = sync.OnceValues(func() (keys [2]*saltcrypt.MasterKey, err error) 
 func twoKeys(t testing.TB) (one, other *saltcrypt.MasterKey) {
 	t.Helper()
 	keys, err := testKeys()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return keys[0], keys[1]
 }
 
@@ -45,9 +44,7 @@ func testMaster(t testing.TB, major int, id string) *Config {
 func install(t *testing.T, cfg *Config, k *saltcrypt.MasterKey) (changed bool, backup string) {
 	t.Helper()
 	changed, backup, err := InstallIdentity(cfg, k.PEM(), []byte(k.PublicText()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pem, pub, err := ReadIdentity(cfg)
 	if err != nil || string(pem) != string(k.PEM()) || saltcrypt.CleanKey(string(pub)) != k.PublicText() {
 		t.Fatalf("the pair is not in place: %v", err)
@@ -76,9 +73,7 @@ func TestInstallOver3008Layouts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := testMaster(t, 3008, "n1_master")
-			if err := errors.Join(os.MkdirAll(cfg.PkiDir, 0o700), prepare(cfg.PkiDir)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errors.Join(os.MkdirAll(cfg.PkiDir, 0o700), prepare(cfg.PkiDir)))
 			if changed, backup := install(t, cfg, k); !changed || name != "another host's name" && backup == "" {
 				t.Errorf("changed %v, backup %q", changed, backup)
 			}
@@ -102,9 +97,7 @@ func TestInstall_RelativeLinks(t *testing.T) {
 			file := filepath.Join(cfg.PkiDir, "n1"+ending)
 			err = errors.Join(err, os.WriteFile(file, text, 0o400), os.Symlink(file, filepath.Join(cfg.PkiDir, "master"+ending)))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if changed, _ := install(t, cfg, k); changed {
 			t.Errorf("%d: a master that has the key already would have to be restarted", major)
 		}
@@ -138,9 +131,7 @@ func TestSameKeyWrittenDifferently(t *testing.T) {
 	path := filepath.Join(cfg.PkiDir, "master.pem")
 	_ = os.Remove(path)
 	text := []byte(strings.ReplaceAll(string(k.PEM()), "\n", "\r\n"))
-	if err := os.WriteFile(path, text, 0o400); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, text, 0o400))
 	if changed, _, err := InstallIdentity(cfg, k.PEM(), nil); err != nil || changed {
 		t.Errorf("changed %v, %v", changed, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 )
 
@@ -68,31 +69,21 @@ func TestSiteModule(t *testing.T) {
 	}
 	for _, name := range []string{"own/localfs", "ext/cache/localfs.so", "more/cache/localfs.py"} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, nil, 0o644))
 		if got := localmaster.SiteModule(dirs, "localfs"); got != path {
 			t.Errorf("%s, not %s", got, path)
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(path))
 	}
 }
 
 func TestRoots(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "master")
-	if err := os.WriteFile(path, []byte("file_roots:\n  base: [/srv/salt, 5, /srv/more]\n  dev: no list\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("file_roots:\n  base: [/srv/salt, 5, /srv/more]\n  dev: no list\n"),
+		0o600))
 	c, err := localmaster.LoadConfig(path, localmaster.Version{Major: 3007})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := map[string][]string{"base": {"/srv/salt", "", "/srv/more"}, "dev": {}}
 	if got := c.Roots(localmaster.FileRoots); !maps.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("%q", got)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
@@ -19,12 +20,8 @@ func writeTree(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return dir
 }
@@ -39,10 +36,8 @@ func TestCheckActors(t *testing.T) {
 		"dev/react.sls":     takes,
 		"roots/look.sls":    "a:\n  local.test.ping: []\n",
 	})
-	if err := os.WriteFile(filepath.Join(dir, "map.yaml"), []byte("- 'salt/presence/*': "+dir+"/react.sls\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "map.yaml"), []byte("- 'salt/presence/*': "+dir+"/react.sls\n"),
+		0o600))
 	roots := "file_roots: {base: [" + dir + "/roots, " + dir + "], __env__: [" + dir + "/__env__]}\n"
 	thorium := func(roots string) string {
 		return "engines: [{thorium: {}}]\nthorium_roots: {base: [" + filepath.Join(dir, roots) + "]}\n"
@@ -107,9 +102,7 @@ func TestCheckActors(t *testing.T) {
 func signingKey(t *testing.T) string {
 	t.Helper()
 	key, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(key.PEM())
 }
 
@@ -127,9 +120,7 @@ func TestMastersOwn(t *testing.T) {
 		"mods2/pillar/vars.py": "a", "mods2/engines/e.py": "d", "mods3/tops/vars.py": "a",
 		"pki/master_sign.pem": signingKey(t), "pki2/master_sign.pem": signingKey(t),
 	})
-	if err := os.Symlink(filepath.Join(dir, "repo/states"), filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(filepath.Join(dir, "repo/states"), filepath.Join(dir, "link")))
 	at := func(text string) string { return strings.ReplaceAll(text, "DIR", dir) }
 	for name, c := range map[string]struct {
 		one, other    string // options of two masters

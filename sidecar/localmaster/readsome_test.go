@@ -6,19 +6,17 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/require"
 )
 
 func TestReadSome(t *testing.T) {
 	dir := t.TempDir()
 	small, large, pipe := filepath.Join(dir, "small"), filepath.Join(dir, "large"), filepath.Join(dir, "pipe")
 	for path, size := range map[string]int{small: 10, large: 11} {
-		if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, make([]byte, size), 0o600))
 	}
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, unix.Mkfifo(pipe, 0o600))
 	if b, err := readSome(small, 10); len(b) != 10 || err != nil {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
@@ -34,12 +35,8 @@ func (r *sessionRig) restartMaster() {
 	path := filepath.Join(r.dir, ".root_key")
 	_ = os.Remove(path)
 	r.now = r.now.Add(time.Minute)
-	if err := os.WriteFile(path, []byte("k"), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.Chtimes(path, r.now, r.now); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, os.WriteFile(path, []byte("k"), 0o600))
+	require.NoError(r.t, os.Chtimes(path, r.now, r.now))
 }
 
 func (r *sessionRig) path(id string) string { return filepath.Join(r.dir, "sessions", id) }
@@ -47,36 +44,24 @@ func (r *sessionRig) path(id string) string { return filepath.Join(r.dir, "sessi
 func (r *sessionRig) file(id string) saltcrypt.Key {
 	r.t.Helper()
 	text, err := os.ReadFile(r.path(id))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	k, err := saltcrypt.ParseKey(string(text))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	return k
 }
 
 // salt writes a session file as a worker does.
 func (r *sessionRig) salt(id string, k saltcrypt.Key, mtime time.Time) {
 	r.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(r.path(id)), 0o700); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.WriteFile(r.path(id), []byte(k.Text()), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.Chtimes(r.path(id), mtime, mtime); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, os.MkdirAll(filepath.Dir(r.path(id)), 0o700))
+	require.NoError(r.t, os.WriteFile(r.path(id), []byte(k.Text()), 0o600))
+	require.NoError(r.t, os.Chtimes(r.path(id), mtime, mtime))
 }
 
 func (r *sessionRig) ensure(id string, want, local saltcrypt.Key) {
 	r.t.Helper()
 	got, same, err := r.s.Ensure(id, want)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	if !got.Equal(local) || same != local.Equal(want) {
 		r.t.Errorf("Ensure: the expected local key %v, same %v", got.Equal(local), same)
 	}
@@ -88,9 +73,7 @@ func (r *sessionRig) ensure(id string, want, local saltcrypt.Key) {
 func newKey(t testing.TB) saltcrypt.Key {
 	t.Helper()
 	k, err := saltcrypt.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return k
 }
 
@@ -100,15 +83,11 @@ func TestEnsureWritesOnce(t *testing.T) {
 		k := newKey(t)
 		r.ensure("m1", k, k)
 		info, err := os.Stat(r.path("m1"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if info.Mode().Perm() != 0o600 || !info.ModTime().After(r.now.Add(sessionAhead/2)) || info.Size() != 76 {
 			t.Errorf("file: mode %v, date %v, %d bytes", info.Mode(), info.ModTime(), info.Size())
 		}
-		if err := os.Remove(r.path("m1")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(r.path("m1")))
 		if _, same, err := r.s.Ensure("m1", k); err != nil || !same {
 			t.Error("a known key touched the disk")
 		}
@@ -164,9 +143,7 @@ func TestReleaseSessions(t *testing.T) {
 	r.ensure("m1", k, k)
 	earlier := r.now.Add(-time.Hour).Round(time.Second)
 	r.salt("m2", newKey(t), earlier)
-	if err := ReleaseSessions(r.dir, r.now); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ReleaseSessions(r.dir, r.now))
 	if got, until, ok := r.s.Own("m1"); !ok || !got.Equal(k) || until.Sub(r.now).Round(time.Minute) != 24*time.Hour {
 		t.Errorf("m1: %t, until %v", ok, until)
 	}
@@ -187,12 +164,8 @@ func TestLeaveOn3006(t *testing.T) {
 	r.ensure("m2", same, same)
 	r.salt("m3", kept, earlier) // not heard of
 	r.ensure("m4", gone, gone)
-	if err := os.Remove(r.path("m4")); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.s.Leave(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(r.path("m4")))
+	require.NoError(t, r.s.Leave())
 	for id, key := range map[string]saltcrypt.Key{"m1": want, "m2": same} {
 		if got, until, ok := r.s.Own(id); !ok || !got.Equal(key) || until.Sub(r.now).Round(time.Minute) != 24*time.Hour {
 			t.Errorf("%s: %t, until %v", id, ok, until)
@@ -237,9 +210,7 @@ func TestEnsureOn3006(t *testing.T) {
 	r.salt("m2", a, r.now.Add(-25*time.Hour)) // expired in every memory
 	r.ensure("m2", b, b)
 	r.salt("m3", a, r.now.Add(-time.Hour))
-	if err := os.WriteFile(r.path("m3"), []byte("garbage"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(r.path("m3"), []byte("garbage"), 0o600))
 	r.ensure("m3", b, b)
 }
 
@@ -265,12 +236,8 @@ func TestEnsureNeverLeavesTheDirectory(t *testing.T) {
 		r.ensure(id, k, k)
 	}
 	victim := filepath.Join(t.TempDir(), "victim")
-	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(victim, r.path("link")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(victim, []byte("precious"), 0o600))
+	require.NoError(t, os.Symlink(victim, r.path("link")))
 	r.ensure("link", k, k)
 	if text, _ := os.ReadFile(victim); string(text) != "precious" {
 		t.Error("wrote through a symlink")

@@ -16,6 +16,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/mastertest"
@@ -77,17 +78,13 @@ func newStockRig(t *testing.T, m *mastertest.Master) *stockRig {
 
 func (r *stockRig) newKey() *saltcrypt.MasterKey {
 	k, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	return k
 }
 
 func (r *stockRig) open() {
 	r.req = upstream.NewReqClient(upstream.ReqConfig{Addr: r.cfg.ReqAddr(), Timeout: 20 * time.Second})
-	if err := r.req.Open(context.Background()); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, r.req.Open(context.Background()))
 	r.t.Cleanup(func() { r.req.Close() })
 	r.hidden = localmaster.NewHidden(r.cfg, localmaster.HiddenOptions{KeyDir: r.t.TempDir(), Requester: r.req})
 }
@@ -95,9 +92,7 @@ func (r *stockRig) open() {
 func (r *stockRig) install() (changed bool, backup string) {
 	r.t.Helper()
 	changed, backup, err := localmaster.InstallIdentity(r.cfg, r.key.PEM(), nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	return changed, backup
 }
 
@@ -155,18 +150,14 @@ func (r *stockRig) signIn() localmaster.Secrets {
 
 // publicationOpens publishes to a minion that exists as a key only and opens what the master sends.
 func (r *stockRig) publicationOpens(s localmaster.Secrets) {
-	if err := os.WriteFile(filepath.Join(r.cfg.PkiDir, "minions", "m1"), []byte(r.minion.PublicText()),
-		0o644); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, os.WriteFile(filepath.Join(r.cfg.PkiDir, "minions", "m1"), []byte(r.minion.PublicText()),
+		0o644))
 	up, got := make(chan struct{}, 1), make(chan []byte, 10)
 	sub := upstream.NewSubClient(upstream.SubConfig{
 		Addr: r.cfg.PubAddr(), OnConnect: func() { up <- struct{}{} },
 		OnMessage: func(parts [][]byte) { got <- parts[len(parts)-1] },
 	})
-	if err := sub.Open(context.Background()); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, sub.Open(context.Background()))
 	defer sub.Close()
 	<-up
 	deadline := time.After(60 * time.Second)
@@ -185,9 +176,7 @@ func (r *stockRig) publicationOpens(s localmaster.Secrets) {
 
 func (r *stockRig) open1(s localmaster.Secrets, body []byte) {
 	env, err := saltwire.ParsePub(body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	plain, err := saltcrypt.NewCrypticle(s.AES).Open(nil, env.Load)
 	if err != nil {
 		r.t.Fatalf("the hidden minion's key does not open a publication: %v", err)
@@ -201,25 +190,19 @@ func (r *stockRig) open1(s localmaster.Secrets, body []byte) {
 func (r *stockRig) request(key saltcrypt.Key) bool {
 	r.t.Helper()
 	tok, err := r.minion.SignX931([]byte("salt"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	nonce := strings.Repeat("0123456789abcdef", 2)
 	load, err := saltwire.AppendAny(nil, map[string]any{
 		"cmd": "_file_envs", "id": "m1", "tok": tok, "nonce": nonce, "ts": time.Now().Unix(),
 	}, saltwire.Wire)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	c := saltcrypt.NewCrypticle(key)
 	body := saltwire.AppendEnvelope(nil, saltwire.Envelope{
 		Enc: saltwire.EncAES, ID: "m1", Load: c.Seal(nil, load, nil), Version: 3, HasVersion: true,
 		EncAlgo: "OAEP-SHA1", SigAlgo: "PKCS1v15-SHA1",
 	})
 	reply, err := r.req.Do(context.Background(), body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	sealed, ok := saltwire.Bytes(reply)
 	if !ok {
 		return false
@@ -231,19 +214,13 @@ func (r *stockRig) request(key saltcrypt.Key) bool {
 // sessions: the master takes the key it is given, on every worker, and 3007 and later take another one while running.
 func (r *stockRig) sessions() {
 	o, err := localmaster.SessionsOf(r.cfg)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	s := localmaster.NewSessions(o)
 	for range 2 {
 		want, err := saltcrypt.NewKey()
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		require.NoError(r.t, err)
 		local, same, err := s.Ensure("m1", want)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		require.NoError(r.t, err)
 		for i := range 15 {
 			if !r.request(local) {
 				r.t.Fatalf("request %d under the ensured key (same %v) was refused", i, same)
@@ -274,9 +251,7 @@ with salt.utils.event.get_event("master", opts=opts, listen=True) as bus:
 
 func (r *stockRig) bus() {
 	b := eventbus.New(r.cfg, eventbus.Options{})
-	if err := b.Open(context.Background()); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, b.Open(context.Background()))
 	defer b.Close()
 	own := eventbus.AuthEvent{Result: true, Act: "accept", ID: "m1", Pub: r.minion.PublicText()}
 	seen, many := make(chan map[string]any, 100), make(chan string, 100)
@@ -305,17 +280,13 @@ func (r *stockRig) bus() {
 	var event struct {
 		Data map[string]any `json:"data"`
 	}
-	if err := json.Unmarshal([]byte(r.m.Python(listenBus, r.m.ConfigPath)), &event); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, json.Unmarshal([]byte(r.m.Python(listenBus, r.m.ConfigPath)), &event))
 	ours := <-seen
 	if !reflect.DeepEqual(ours, event.Data) {
 		r.t.Errorf("Python saw %v, the bus %v", event.Data, ours)
 	}
 	for i := range 20 { // what the master does not take as it is framed may cost it the events after it
-		if err := b.FireTrimmed(context.Background(), fmt.Sprint("many/", i), []byte("\x80")); err != nil {
-			r.t.Fatal(err)
-		}
+		require.NoError(r.t, b.FireTrimmed(context.Background(), fmt.Sprint("many/", i), []byte("\x80")))
 	}
 	for i := range 20 {
 		select {

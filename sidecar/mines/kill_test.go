@@ -15,6 +15,7 @@ import (
 
 	"saltclusterd/fsync/datacache"
 	"saltclusterd/fsync/replica/replicatest"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/killtest"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mines"
@@ -27,20 +28,14 @@ func TestKilledProcess(t *testing.T) {
 	dir := killtest.Child(t)
 	conf := filepath.Join(dir, "master")
 	c, err := localmaster.LoadConfig(conf, localmaster.Version{Major: 3008, Text: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	store, err := datacache.New(storeConfig(filepath.Join(dir, "state"), c.CacheDir, 3008))
 	if err == nil {
 		err = store.Open(context.Background())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s, err := mines.New(mines.Config{Store: store, Keys: everybody, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	set, reason := mines.Native(c, 3008)
 	s.Use(set, reason)
 	for i := 0; ; {
@@ -73,27 +68,19 @@ func storeConfig(state, dir string, major int) datacache.Config {
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	cache := filepath.Join(dir, "cache")
-	if err := os.WriteFile(filepath.Join(dir, "master"), []byte("root_dir: "+dir+"\ncachedir: "+cache+"\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(cache, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "master"), []byte("root_dir: "+dir+"\ncachedir: "+cache+"\n"),
+		0o600))
+	require.NoError(t, os.Mkdir(cache, 0o755))
 	for round := range 6 {
 		acked := -1
 		killtest.Kill(t, "TestKilledProcess", dir, 2, 62, func(text string) bool {
 			n, err := strconv.Atoi(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			acked = n
 			return true
 		})
 		raw, err := os.ReadFile(filepath.Join(cache, mineFile(3008, "m1")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		mine, ok := saltvalue.ParseFields(raw)
 		rawN, _ := mine.Get("n")
 		pad, _ := mine.Get("pad")

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
@@ -121,17 +122,13 @@ func (s slow) IDs() []string {
 // A question that finds no place among those at work goes to the master while that has time to answer it.
 func TestTooManyQuestions(t *testing.T) {
 	c := options(t, "", 3006)
-	if err := os.MkdirAll(c.CacheDir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(c.CacheDir, 0o755))
 	set, reason := mines.Native(c, 3006)
 	glob := wire(t, load("_mine_get", "m1", "fun", "f", "tgt", "*"))
 	synctest.Test(t, func(t *testing.T) {
 		k := slow{everybody, make(chan struct{})}
 		s, err := mines.New(mines.Config{Store: &shelf{}, Keys: k})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s.Use(set, reason)
 		var wg sync.WaitGroup
 		ask := func() {
@@ -197,9 +194,7 @@ func TestAllowed(t *testing.T) {
 // A write that is too large is left to the master.
 func TestLargeLoad(t *testing.T) {
 	s, err := mines.New(mines.Config{Store: &shelf{}, Keys: everybody})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	set, reason := mines.Native(options(t, "", 3006), 3006)
 	s.Use(set, reason)
 	for name, data := range map[string]dict{"large": {"f", strings.Repeat("x", 2<<20)}, "many": mineOf(20_001, 1)} {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/saltvalue"
 )
@@ -55,10 +56,8 @@ func (s *shelf) Change(ctx context.Context, _ string, edit func(now []byte) ([]b
 
 func TestNative(t *testing.T) {
 	site := t.TempDir()
-	if err := errors.Join(os.MkdirAll(site+"/cache", 0o755),
-		os.WriteFile(site+"/cache/localfs.py", nil, 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.MkdirAll(site+"/cache", 0o755),
+		os.WriteFile(site+"/cache/localfs.py", nil, 0o644)))
 	for _, c := range []struct {
 		name, config string
 		major        int
@@ -99,9 +98,7 @@ func TestNative(t *testing.T) {
 				t.Fatalf("%v, %q", set, reason)
 			}
 			s, err := mines.New(mines.Config{Store: &shelf{}, Keys: everybody})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			s.Use(set, reason)
 			for _, cmd := range mines.Commands() {
 				why := c.want
@@ -131,9 +128,7 @@ func TestStoreRefuses(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	store := &shelf{}
 	s, err := mines.New(mines.Config{Store: store, Keys: everybody, Settle: time.Millisecond, Registerer: reg})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	answer := func(cmd string, load []byte) ([]byte, error) {
 		var reply []byte
 		err := s.Answer(t.Context(), cmd, "m1", load, func(r []byte) { reply = r })
@@ -203,9 +198,7 @@ func TestResources(t *testing.T) {
 		{name: "none", major: 3008},
 		{name: "an empty registry", major: 3008, make: func(w *world) {
 			w.write(registry, nil)
-			if err := os.Truncate(filepath.Join(w.dir, registry), 1<<28); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Truncate(filepath.Join(w.dir, registry), 1<<28))
 		}},
 		{name: "some", major: 3008, make: func(w *world) { w.write(registry, []byte("\x01x:y")) }, python: true},
 		{name: "before there were any", major: 3007, make: func(w *world) { w.write(registry, []byte("\x01x:y")) }},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/mastertest"
 )
@@ -53,9 +54,7 @@ func number(t *testing.T, name string, n int64) int64 {
 		return n
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return n
 }
 
@@ -77,13 +76,9 @@ type stockResult struct {
 func compare(t *testing.T, version, config string) {
 	m := mastertest.New(t, mastertest.Options{Version: version, Config: config})
 	ver, err := localmaster.ParseVersion(version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	theirs, err := localmaster.LoadConfig(m.ConfigPath, ver)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w := newWorld(t, options(t, config, theirs.Version.Major))
 	major := ver.Major
 	python, left := map[string]bool{}, 0
@@ -182,9 +177,7 @@ func runStock(t *testing.T, m *mastertest.Master, todo []stockCase) (results []s
 		err = errors.Join(err, os.WriteFile(filepath.Join(accepted, id),
 			[]byte("-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----"), 0o644))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m.Code("testdata/stock.py", mastertest.Umask, todo, &results)
 	if len(results) != len(todo) {
 		t.Fatalf("%d results", len(results))

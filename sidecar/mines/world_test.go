@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/fsync/datacache"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mines"
 )
@@ -41,31 +42,23 @@ type world struct {
 func options(t testing.TB, config string, major int) *localmaster.Config {
 	t.Helper()
 	conf := filepath.Join(t.TempDir(), "master")
-	if err := os.WriteFile(conf, []byte("root_dir: "+filepath.Dir(conf)+"\n"+config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(conf, []byte("root_dir: "+filepath.Dir(conf)+"\n"+config), 0o600))
 	c, err := localmaster.LoadConfig(conf, localmaster.Version{Major: major, Text: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 
 // newWorld makes a node whose master has these options.
 func newWorld(t testing.TB, c *localmaster.Config) *world {
 	t.Helper()
-	if err := os.MkdirAll(c.CacheDir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(c.CacheDir, 0o755))
 	set, reason := mines.Native(c, c.Version.Major)
 	if set == nil {
 		t.Fatalf("not native: %s", reason)
 	}
 	store := openStore(t, c.CacheDir, c.Version.Major)
 	s, err := mines.New(mines.Config{Store: store, Keys: everybody, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.Use(set, "")
 	return &world{t: t, dir: c.CacheDir, set: set, service: s}
 }
@@ -77,9 +70,7 @@ func openStore(t testing.TB, dir string, major int) *datacache.Store {
 	if err == nil {
 		err = store.Open(context.Background())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)
@@ -128,9 +119,7 @@ func (w *world) mine(major int, id string) []byte {
 func (w *world) write(name string, content []byte) {
 	w.t.Helper()
 	path := filepath.Join(w.dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o600)); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o600)))
 }
 
 func mineFile(major int, id string) string {

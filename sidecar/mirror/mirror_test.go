@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // data is an event's msgpack.
@@ -89,15 +90,11 @@ func start(t *testing.T, n *net, id node.ID, tags ...string) *bus {
 	t.Helper()
 	b := &bus{}
 	m, err := New(Config{Tags: tags, Bus: b, Members: end{n, id}.Members, Send: end{n, id}.Send, BackoffMin: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n.mu.Lock()
 	n.mirrors[id] = m
 	n.mu.Unlock()
-	if err := m.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m.Open(t.Context()))
 	t.Cleanup(func() { m.Close() })
 	return b
 }
@@ -140,9 +137,7 @@ func TestMirror_OnceAndInOrder(t *testing.T) {
 
 func TestTags(t *testing.T) {
 	g, err := compileGlobs([]string{"*"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for tag, want := range map[string]bool{
 		"salt/minion/web1/start": true, "salt/job/1/ret/web1": true, "salt/key": true, "": false, "a\n\nb": false,
 		"cluster/event/a/x": false, "cluster/peer/join": false, "site/salt/reactors/manage/add": false,
@@ -184,9 +179,7 @@ func TestQueueIsBounded(t *testing.T) {
 func TestPeerThatSendsAnything(t *testing.T) {
 	b := &bus{}
 	m, err := New(Config{Bus: b, Members: end{&net{}, "a"}.Members})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	good := batch{run: 1, first: 7, events: []event{{"my/1", data}, {"salt/reactors/manage/add", data},
 		{"cluster/peer/x", data}}}.encodeBatch()
 	ask := func(body []byte, known bool) int {
@@ -215,9 +208,7 @@ func TestPeerThatSendsAnything(t *testing.T) {
 func TestSenderGoesAway(t *testing.T) {
 	b := &bus{}
 	m, err := New(Config{Bus: b, Members: end{&net{}, "a"}.Members})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	body := batch{run: 1, first: 7, events: []event{{"my/1", data}, {"my/2", data}}}.encodeBatch()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -25,9 +26,7 @@ func (c *clock) read() time.Time { return c.now }
 func openLedger(t *testing.T, path, boot string, c *clock) *Ledger {
 	t.Helper()
 	l := NewLedger(path, boot, c.read)
-	if err := l.Open(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Open())
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -119,13 +118,9 @@ func FuzzLedger(f *testing.F) {
 	c := &clock{time.Unix(1000, 0)}
 	path := filepath.Join(f.TempDir(), "seen-jobs")
 	l := NewLedger(path, "boot", c.read)
-	if err := errors.Join(l.Open(), l.Record("1"), l.Close()); err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, errors.Join(l.Open(), l.Record("1"), l.Close()))
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(whole[headSize:headSize+3*slotSize], uint16(headSize))
 	f.Add(whole[:headSize], uint16(0))
 	f.Add([]byte{0xff, 0xff}, uint16(headSize+slotSize))
@@ -164,9 +159,7 @@ func (c *cache) save(made, at time.Time, change func(load map[string]any)) (jid 
 		change(load)
 	}
 	b, err := saltwire.AppendAny(nil, load, saltwire.Disk)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	path := filepath.Join(c.dir, "jobs", fmt.Sprintf("%02x", c.n), jid, ".load.p")
 	must(c.t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must(c.t, os.WriteFile(path, b, 0o600))
@@ -309,9 +302,7 @@ func FuzzPublication(f *testing.F) {
 			"kwargs": map[string]any{"delimiter": "|", "start_event": 1}},
 	} {
 		b, err := saltwire.AppendAny(nil, load, saltwire.Disk)
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, load []byte) {
@@ -327,9 +318,7 @@ func FuzzPublication(f *testing.F) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // TestWasMadeAt: a job id carries no time zone.

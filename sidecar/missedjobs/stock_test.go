@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/mastertest"
 )
@@ -55,13 +56,9 @@ func TestBuildPublication_SameAsStock(t *testing.T) {
 				t.Parallel()
 				m := mastertest.New(t, mastertest.Options{Version: version, Config: config})
 				ver, err := localmaster.ParseVersion(version)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				cfg, err := localmaster.LoadConfig(m.ConfigPath, ver)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				zone := time.Local
 				if cfg.Bool("utc_jid") {
 					zone = time.UTC

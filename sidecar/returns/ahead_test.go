@@ -10,6 +10,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // openAhead is open, of a node that files what is kept for others at once.
@@ -17,9 +18,7 @@ func (w *world) openAhead(id node.ID) *Service {
 	w.t.Helper()
 	s := w.service(id, func(c *Config) { c.Ahead = true })
 	s.aheadAfter, s.aheadAgain = 0, 20*time.Millisecond
-	if err := s.Open(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, s.Open(w.t.Context()))
 	w.t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			w.t.Error(err)
@@ -38,13 +37,9 @@ func (w *world) lies(id node.ID, minion string) bool {
 // copied gives one node the returns of another, as the replication of jobs does.
 func (w *world) copied(from, to node.ID) {
 	w.t.Helper()
-	if err := os.RemoveAll(filepath.Join(w.dir, string(to), "cache/jobs")); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.CopyFS(filepath.Join(w.dir, string(to), "cache"),
-		os.DirFS(filepath.Join(w.dir, string(from), "cache"))); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, os.RemoveAll(filepath.Join(w.dir, string(to), "cache/jobs")))
+	require.NoError(w.t, os.CopyFS(filepath.Join(w.dir, string(to), "cache"),
+		os.DirFS(filepath.Join(w.dir, string(from), "cache"))))
 }
 
 // What is kept for a node that is away is in the job caches of the others meanwhile. Its events are fired once, by who
@@ -112,9 +107,7 @@ func TestAheadOfWhatWasTaken(t *testing.T) {
 	b := w.open("b")
 	must(t, func(f func([]byte, error)) { b.Take(r, f) })
 	patience.WaitFor(t, "the event", func() bool { return pending(b, ownName) == 0 && b.cache().Has(jid, "web1") })
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Close())
 	w.standing["b"] = Unreachable
 	a := w.openAhead("a")
 	must(t, func(f func([]byte, error)) { a.Keep("b", r, f) })
@@ -135,9 +128,7 @@ func TestNotAhead(t *testing.T) {
 	w.standing["b"] = Reachable
 	b, a := w.openAhead("b"), w.service("a", func(c *Config) { c.Ahead = true })
 	a.aheadAfter = time.Second
-	if err := a.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.Open(t.Context()))
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web1"), f) })
 	patience.WaitFor(t, "the publisher", func() bool { return pending(a, "to.b") == 0 && b.cache().Has(jid, "web1") })
 	w.set(func() { w.standing["b"] = Unreachable })
@@ -147,9 +138,7 @@ func TestNotAhead(t *testing.T) {
 	if w.lies("a", "web1") || w.lies("a", "web2") {
 		t.Error("more than web3 is there")
 	}
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.Close())
 }
 
 // A disk that takes nothing makes them wait; one job that cannot be written does not hold up the others.
@@ -160,12 +149,8 @@ func TestAheadOnABadDisk(t *testing.T) {
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web1"), f) })
 	patience.WaitFor(t, "the copy", func() bool { return w.lies("a", "web1") })
 	dirs, _ := filepath.Glob(filepath.Join(w.dir, "a/cache/jobs/*/*"))
-	if err := os.RemoveAll(dirs[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(dirs[0], nil, 0o644); err != nil { // no directory
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(dirs[0]))
+	require.NoError(t, os.WriteFile(dirs[0], nil, 0o644)) // no directory
 	other := "20261121040506000002"
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web2"), f) })
 	must(t, func(f func([]byte, error)) { a.Keep("b", request(t, "web3", "jid", other), f) })

@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -63,9 +64,7 @@ func TestAwaitDone_NoAnswer(t *testing.T) {
 
 func FuzzParseBatch(f *testing.F) {
 	body, _, err := appendBatch(nil, []spool.Record{record(f, "web1"), record(f, "web2")})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(body)
 	f.Add(body[:len(body)-1])
 	f.Add([]byte(batchMagic + "\xff\xff\xff\xff"))
@@ -113,9 +112,7 @@ func TestHandler(t *testing.T) {
 	if s.cache().Has(jid, "web2") {
 		t.Error("a load was taken for another minion's")
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Close())
 	rec := httptest.NewRecorder()
 	body, _, _ := appendBatch(nil, []spool.Record{record(t, "web4")})
 	s.Handler(member).ServeHTTP(rec, httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body)))
@@ -164,9 +161,7 @@ func TestBatchWhoseSenderGoesAway(t *testing.T) {
 			gone, cancel := context.WithCancel(t.Context())
 			cancel()
 			_ = s.acceptBatch(gone, "a", []spool.Record{rec})
-			if err := s.acceptBatch(t.Context(), "a", []spool.Record{rec}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.acceptBatch(t.Context(), "a", []spool.Record{rec}))
 			if kept != "p" {
 				if n := s.Kept(); n != 1 {
 					t.Errorf("%d are kept", n)
@@ -215,9 +210,7 @@ func TestDeferredAndHandedOver(t *testing.T) {
 			r := request(t, "m1")
 			first(s, r)
 			rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, To: "p", Load: r.Load}
-			if err := s.acceptBatch(t.Context(), "a", []spool.Record{rec}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.acceptBatch(t.Context(), "a", []spool.Record{rec}))
 			patience.WaitFor(t, "the master", func() bool { return pending(s, pythonName) == 0 })
 			want := map[string]int{"deferred": 1, "answered": 0}[name]
 			w.set(func() {
@@ -235,9 +228,7 @@ func TestBatchForTheMaster(t *testing.T) {
 	s := w.open("p", func(c *Config) { c.Mode = Mode{Reasons: map[string]string{"_return": "off"}} })
 	rec := record(t, "m1")
 	rec.To = "p"
-	if err := s.acceptBatch(t.Context(), "a", []spool.Record{rec}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.acceptBatch(t.Context(), "a", []spool.Record{rec}))
 	patience.WaitFor(t, "the master", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.pyGot) == 1 })
 }
 
@@ -247,9 +238,7 @@ func TestBatchOfAnotherVersion(t *testing.T) {
 	s := w.open("p")
 	unreadable := record(t, "m1")
 	unreadable.Load, unreadable.To = []byte("\xc1"), "p"
-	if err := s.acceptBatch(t.Context(), "a", []spool.Record{unreadable}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.acceptBatch(t.Context(), "a", []spool.Record{unreadable}))
 	list, _ := s.Unanswered()
 	if len(list) != 1 || list[0].Minion != "m1" || !list[0].Next.IsZero() {
 		t.Errorf("put aside %+v", list)
@@ -275,9 +264,7 @@ func TestSignedReturnOfAQueuedJob(t *testing.T) {
 			s := w.open("p")
 			r := request(t, "m1")
 			r.JID = whole
-			if err := give(s, r); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, give(s, r))
 			patience.WaitFor(t, "all is consumed", func() bool { return pending(s, ownName) == 0 })
 			if !s.cache().Has(whole, "m1") || s.cache().Has(jid, "m1") {
 				t.Error("it is not under the job's id, or under the cut one")

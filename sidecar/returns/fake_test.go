@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/jobcache"
 	"saltclusterd/sidecar/localmaster"
@@ -158,9 +159,7 @@ func (w *world) Send(ctx context.Context, to node.ID, body []byte) error {
 func (w *world) service(id node.ID, change ...func(*Config)) *Service {
 	w.t.Helper()
 	cache := filepath.Join(w.dir, string(id), "cache")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, os.MkdirAll(cache, 0o755))
 	c := Config{
 		Self: id, Dir: filepath.Join(w.dir, string(id), "returns"), Mode: Mode{Cache: w.cache(cache, "3007.15")},
 		Bus: w, Python: Python{Up: python{w}.Up, Return: python{w}.Return}, Peers: peers{w, id},
@@ -170,9 +169,7 @@ func (w *world) service(id node.ID, change ...func(*Config)) *Service {
 		f(&c)
 	}
 	s, err := New(c)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return s
 }
 
@@ -180,13 +177,9 @@ func (w *world) service(id node.ID, change ...func(*Config)) *Service {
 func (w *world) cache(dir, version string) *jobcache.Cache {
 	w.t.Helper()
 	ver, err := localmaster.ParseVersion(version)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	opts, err := localmaster.LoadConfig(filepath.Join(w.dir, "none"), ver)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	stored := func(j *jobcache.Job) {
 		if !j.Ahead {
 			w.set(func() { w.stored = append(w.stored, j.Minion) })
@@ -194,9 +187,7 @@ func (w *world) cache(dir, version string) *jobcache.Cache {
 	}
 	k, err := jobcache.New(jobcache.Config{Options: opts, Version: ver, CacheDir: dir, UID: -1, GID: -1, Keys: w,
 		Stored: stored})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return k
 }
 
@@ -204,9 +195,7 @@ func (w *world) cache(dir, version string) *jobcache.Cache {
 func (w *world) open(id node.ID, change ...func(*Config)) *Service {
 	w.t.Helper()
 	s := w.service(id, change...)
-	if err := s.Open(context.Background()); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, s.Open(context.Background()))
 	w.t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			w.t.Error(err)
@@ -229,9 +218,7 @@ func request(t testing.TB, minion string, extra ...any) Request {
 		load[extra[i].(string)] = extra[i+1]
 	}
 	raw, err := saltwire.AppendAny(nil, load, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	id, _ := load["jid"].(string)
 	return Request{Cmd: load["cmd"].(string), JID: id, Minion: minion, Load: raw, Received: time.Now()}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/spool"
 )
@@ -30,9 +31,7 @@ func TestHandOff(t *testing.T) {
 	if n := q.Kept(); n != 1 {
 		t.Errorf("%d are kept", n)
 	}
-	if err := p.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Open(t.Context()))
 	defer p.Close()
 	w.set(func() { w.at["p"], w.standing["p"] = p, Reachable })
 	patience.WaitFor(t, "its publisher", func() bool { return p.cache().Has(jid, "web1") })
@@ -94,9 +93,7 @@ func TestDeferredReturnsAreSynced(t *testing.T) {
 
 	d.fails.Store(true)
 	u := s.unanswered
-	if err := u.putReturn(record(t, "web2"), errors.New("no answer"), 1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, u.putReturn(record(t, "web2"), errors.New("no answer"), 1))
 	id := u.listReturns()[0].ID
 	u.giveReturn(t.Context(), id)
 	if len(u.listReturns()) != 1 {
@@ -179,9 +176,7 @@ func TestAcceptBatch_PlannerMalformed(t *testing.T) {
 				t.Fatalf("the planner says: %v", err)
 			}
 			rec := spool.Record{Received: r.Received, Minion: r.Minion, JID: r.JID, To: to, Load: r.Load}
-			if err := p.acceptBatch(t.Context(), "a", []spool.Record{rec}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, p.acceptBatch(t.Context(), "a", []spool.Record{rec}))
 			patience.WaitFor(t, "the master", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return slices.Contains(w.pyGot, "web1") })
 		})
 	}

@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -66,9 +67,7 @@ func TestScheduledReturnGetsAJob(t *testing.T) {
 	w.busDown = true
 	s := w.open("a")
 	must(t, func(f func([]byte, error)) { s.Take(request(t, "web1", "jid", "req"), f) })
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Close())
 	w.set(func() { w.busDown = false })
 	s = w.open("a") // what was not fired is planned again, with the same job id
 	patience.WaitFor(t, "the event", func() bool { return pending(s, ownName) == 0 })
@@ -112,9 +111,7 @@ func TestTake_DiscardEventsWhenFull(t *testing.T) {
 			ill(w)
 			s := w.service("a", func(c *Config) { c.MaxBytes = 1 << 20 })
 			s.fireWithin = time.Millisecond
-			if err := s.Open(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.Open(t.Context()))
 			defer s.Close()
 			for i := range 60 { // 30 KiB each
 				r := request(t, fmt.Sprint("web", i), "return", string(make([]byte, 30<<10)))
@@ -224,9 +221,7 @@ func TestTake_NotNativeAfterRestart(t *testing.T) {
 	w.busDown = true
 	s := w.open("a")
 	must(t, func(f func([]byte, error)) { s.Take(request(t, "web1"), f) })
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Close())
 	s = w.open("a", func(c *Config) { c.Mode = Mode{Reasons: map[string]string{"_return": "x", "_syndic_return": "x"}} })
 	patience.WaitFor(t, "the events' end", func() bool { w.set(func() { w.busDown = false }); return pending(s, ownName) == 0 })
 	if n := pending(s, pythonName); n > 1 {
@@ -241,9 +236,7 @@ func TestKeptForAnotherNode(t *testing.T) {
 	for i := range 10 {
 		must(t, func(f func([]byte, error)) { a.Keep("b", request(t, fmt.Sprint("web", i)), f) })
 	}
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.Close())
 	b := w.open("b")
 	// The answer to the first batch is lost: it comes again and changes nothing.
 	w.set(func() { w.sendErr, w.standing["b"] = errors.New("lost"), Reachable })
@@ -340,12 +333,8 @@ func TestClosedTakesNothing(t *testing.T) {
 			t.Errorf("%s before Open acknowledges", name)
 		}
 	}
-	if err := s.Open(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Open(context.Background()))
+	require.NoError(t, s.Close())
 	for name, f := range calls {
 		if _, err := take(t, f); err == nil {
 			t.Errorf("%s after Close acknowledges", name)
@@ -359,23 +348,17 @@ func TestJournalThatCannotBeOpened(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	s := w.open("a", func(c *Config) { c.Registerer = reg })
 	place := s.path("to.b")
-	if err := os.WriteFile(place, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(place, nil, 0o600))
 	keep := func(f func([]byte, error)) { s.Keep("b", request(t, "web1"), f) }
 	for range 2 {
 		if _, err := take(t, keep); err == nil {
 			t.Fatal("acknowledged without a journal")
 		}
 	}
-	if err := os.Remove(place); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(place))
 	must(t, keep)
 	all, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, f := range all {
 		if f.GetName() == "saltcluster_journal_records_total" && len(f.GetMetric()) != 4 {
 			t.Errorf("metrics of %d journals, not of 4", len(f.GetMetric()))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -25,17 +26,11 @@ func (w *world) jobDir(id, jid string) string {
 func TestStuckJob(t *testing.T) {
 	w := newWorld(t)
 	dir := w.jobDir("a", jid)
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(dir, nil, 0o644); err != nil { // no directory
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o755))
+	require.NoError(t, os.WriteFile(dir, nil, 0o644)) // no directory
 	s := w.service("a")
 	s.stuckAfter = 0
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Open(t.Context()))
 	must(t, func(done func([]byte, error)) { s.Take(request(t, "web1"), done) })
 	must(t, func(done func([]byte, error)) { s.Take(request(t, "web2", "jid", otherJID), done) })
 	patience.WaitFor(t, "the other job", func() bool { return s.cache().Has(otherJID, "web2") })
@@ -46,12 +41,8 @@ func TestStuckJob(t *testing.T) {
 	if n := s.Unstored(); n != 1 {
 		t.Errorf("%d are in the journals alone", n)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Close())
+	require.NoError(t, os.Remove(dir))
 	s = w.open("a")
 	patience.WaitFor(t, "the job", func() bool { return s.cache().Has(jid, "web1") && pending(s, stuckName) == 0 })
 }
@@ -67,9 +58,7 @@ func TestNotStuck(t *testing.T) {
 		}
 	}
 	jobs := filepath.Join(w.dir, "a", "cache", "jobs")
-	if err := os.WriteFile(jobs, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(jobs, nil, 0o644))
 	if got := s.stuck.putStuckAside(t.Context(), spool.Record{Seq: 1}, syscall.ENOTDIR); got != syscall.ENOTDIR {
 		t.Errorf("the job cache is no directory: %v", got)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/killtest"
 	"saltclusterd/sidecar/spool"
 )
@@ -40,9 +41,7 @@ func TestUnansweredHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.pyErr["mute"] = context.DeadlineExceeded
 	s := w.service("a")
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Open(t.Context()))
 	var minions []string
 	for i := range 300 { // more than one batch
 		minions = append(minions, fmt.Sprint("web", i))
@@ -71,9 +70,7 @@ func TestUnansweredHoldsUpNoOther(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Close())
 	s = w.open("a")
 	again, _ := s.Unanswered()
 	if len(again) != 1 || again[0].ID != list[0].ID || !again[0].Received.Equal(list[0].Received) ||
@@ -112,9 +109,7 @@ func TestUnansweredAgain(t *testing.T) {
 			t.Errorf("after %d tries: %v", tries, got)
 		}
 	}
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Open(t.Context()))
 	defer s.Close()
 	keepOn(t, w, s, "mute")
 	keepOn(t, w, s, "other")
@@ -165,9 +160,7 @@ func TestUnansweredPauses(t *testing.T) {
 	s := w.service("a")
 	u := s.unanswered
 	u.first, u.top = time.Hour, 100*time.Hour
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Open(t.Context()))
 	defer s.Close()
 	minions := []string{"mute1", "mute2", "mute3", "mute4"}
 	for _, id := range minions {
@@ -220,9 +213,7 @@ func TestUnansweredWaitsForAnOperator(t *testing.T) {
 	w.pyErr["mute"], w.pyErr["refused"] = context.DeadlineExceeded, ErrRefused
 	s := w.service("a")
 	s.unanswered.first, s.unanswered.top = time.Millisecond, time.Millisecond
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Open(t.Context()))
 	keepOn(t, w, s, "mute", "refused")
 	held := func(s *Service) (mute Unanswered, is bool) {
 		list, _ := s.Unanswered()
@@ -242,9 +233,7 @@ func TestUnansweredWaitsForAnOperator(t *testing.T) {
 	}
 	file := filepath.Join(w.dir, "a", "returns", unansweredName, mute.ID+heldExt)
 	patience.WaitFor(t, "the note", func() bool { _, err := os.Stat(file); return err == nil })
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Close())
 	s = w.open("a")
 	s.MasterStarted()
 	if mute, is := held(s); !is || mute.Tries != maxAsked {
@@ -292,14 +281,10 @@ func TestUnanswered_NotAsked(t *testing.T) {
 	w.set(func() {
 		w.pyDoes = func(minion string) { w.pyErr[minion] = fmt.Errorf("%w: %w", ErrNotAsked, context.DeadlineExceeded) }
 	})
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Open(t.Context()))
 	defer s.Close()
 	rec := spool.Record{Minion: "web1", JID: jid, Received: time.Now(), Load: request(t, "web1").Load}
-	if err := s.unanswered.putReturn(rec, ErrRefused, 0); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.unanswered.putReturn(rec, ErrRefused, 0))
 	patience.WaitFor(t, "tries", func() bool { return w.times("web1") > 3*maxAsked })
 	list, _ := s.Unanswered()
 	if len(list) != 1 || list[0].Tries != 1 || list[0].Next.IsZero() || time.Until(list[0].Next) > time.Second {
@@ -308,17 +293,13 @@ func TestUnanswered_NotAsked(t *testing.T) {
 	path := s.unanswered.path(list[0].ID)
 	err := errors.Join(os.Link(path, path+".away"), os.Symlink(filepath.Base(path), path+".loop"),
 		os.Rename(path+".loop", path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	patience.WaitFor(t, "an error", func() bool {
 		now, _ := s.Unanswered()
 		return len(now) == 1 && strings.Contains(now[0].Err, "symbolic links")
 	})
 	w.set(func() { clear(w.pyErr); w.pyDoes = nil })
-	if err := os.Rename(path+".away", path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(path+".away", path))
 	patience.WaitFor(t, "the answer", func() bool { return len(asideOf(s)) == 0 })
 }
 
@@ -391,9 +372,7 @@ func TestUnansweredIsBounded(t *testing.T) {
 	w.pyErr["mute1"], w.pyErr["mute2"] = context.DeadlineExceeded, context.DeadlineExceeded
 	s := w.service("a")
 	s.unanswered.maxBytes = 300
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Open(t.Context()))
 	defer s.Close()
 	for _, id := range []string{"mute1", "mute2"} {
 		must(t, func(f func([]byte, error)) { s.Defer(request(t, id), f) })
@@ -426,9 +405,7 @@ func TestUnansweredOnce(t *testing.T) {
 	s := w.open("a")
 	rec := spool.Record{Minion: "web1", JID: jid, Received: time.Now(), Load: request(t, "web1").Load}
 	for range 2 {
-		if err := s.unanswered.putReturn(rec, context.DeadlineExceeded, 1); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.unanswered.putReturn(rec, context.DeadlineExceeded, 1))
 	}
 	if got := asideOf(s); len(got) != 1 {
 		t.Errorf("%v", got)
@@ -446,9 +423,7 @@ func TestUnanswered_DiskHangs(t *testing.T) {
 		<-goOn
 		return broken
 	}
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Open(t.Context()))
 	defer s.Close()
 	rec := spool.Record{Minion: "web1", JID: jid, Received: time.Now(), Load: request(t, "web1").Load}
 	done := make(chan error, 1)
@@ -479,14 +454,10 @@ func TestUnanswered_DiskHangs(t *testing.T) {
 func TestDamagedUnanswered(t *testing.T) {
 	w := newWorld(t)
 	dir := filepath.Join(w.dir, "a", "returns", unansweredName)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(dir, 0o700))
 	for name, text := range map[string]string{"aa" + unansweredExt: "nonsense", "bb" + unansweredExt: batchMagic,
 		"cc" + heldExt: "", "notes": "x", ".saltcluster-12": "x"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	s := w.open("a")
 	if due, damaged := s.Again(); due != 0 || damaged != 2 {
@@ -511,20 +482,14 @@ func TestDamagedUnanswered(t *testing.T) {
 func TestUnansweredOfANewerVersion(t *testing.T) {
 	w := newWorld(t)
 	dir := filepath.Join(w.dir, "a", "returns", unansweredName)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(dir, 0o700))
 	batch, _, err := appendBatch(nil, []spool.Record{{Minion: "m1", JID: "1", Received: time.Now()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	record := slices.Clone(batch)
 	batch[len(batchMagic)-1]++
 	record[len(batchMagic)+4]++
 	for name, content := range map[string][]byte{"aa": batch, "bb": record} {
-		if err := os.WriteFile(filepath.Join(dir, name+unansweredExt), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+unansweredExt), content, 0o600))
 	}
 	s := w.open("a")
 	if due, unusable := s.Again(); due != 0 || unusable != 2 {
@@ -548,9 +513,7 @@ func TestKilledProcess(t *testing.T) {
 		fmt.Println(what, id)
 	}
 	s := w.service("a", func(c *Config) { c.Python = newSayingMaster(say) })
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Open(t.Context()))
 	for i := 0; ; i++ {
 		id := fmt.Sprintf("%d-%d-%s", os.Getpid(), i, []string{"web", "db", "mute"}[i%3])
 		must(t, func(f func([]byte, error)) { s.Defer(request(t, id), f) })

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func BenchmarkCrypticle(b *testing.B) {
 	k, err := NewKey()
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	c := NewCrypticle(k)
 	for _, size := range []int{1 << 10, 64 << 10, 1 << 20} {
 		plain := bytes.Repeat([]byte{0x81}, size)
@@ -37,22 +37,14 @@ func BenchmarkCrypticle(b *testing.B) {
 
 func BenchmarkRSA2048(b *testing.B) {
 	m, err := GenerateMasterKey(2048)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	msg := []byte(Key{1}.Text())
 	ct, err := m.Public().EncryptOAEP(OAEPSHA1, msg)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	tok, err := m.SignX931([]byte("salt"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	sig, err := m.Sign(PKCS1v15SHA1, msg)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	text := m.PublicText()
 	for _, bench := range []struct {
 		name string
@@ -69,9 +61,7 @@ func BenchmarkRSA2048(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := bench.do(); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, bench.do())
 			}
 		})
 	}

@@ -18,22 +18,20 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func testKey(t testing.TB, bits int) *MasterKey {
 	t.Helper()
 	m, err := GenerateMasterKey(bits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m
 }
 
 func TestCrypticleRoundTrip(t *testing.T) {
 	key, err := NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := NewCrypticle(key)
 	prefix := []byte("kept")
 	for n := range 70 {
@@ -140,14 +138,10 @@ const longText = 4 << 10
 // TestCrypticleSealsLongTexts: behind what stands in dst already, as the standard library opens it.
 func TestCrypticleSealsLongTexts(t *testing.T) {
 	key, err := NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := NewCrypticle(key)
 	block, err := aes.NewCipher(key[:aesKeySize])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	nonce := strings.Repeat("n", 32)
 	for _, n := range []int{longText - 100, longText - 64, longText, 64 << 10, 64<<10 + 7, 1 << 20} {
 		text := make([]byte, n)
@@ -291,9 +285,7 @@ func TestPKCS1PublicKey(t *testing.T) {
 func TestParseMasterKey(t *testing.T) {
 	m := testKey(t, 1024)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(m.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, err := ParseMasterKey(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})); err != nil ||
 		got.PublicText() != m.PublicText() {
 		t.Errorf("PKCS#8: %v", err)

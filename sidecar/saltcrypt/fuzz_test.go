@@ -3,6 +3,8 @@ package saltcrypt
 import (
 	"bytes"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func FuzzCrypticleOpen(f *testing.F) {
@@ -28,9 +30,7 @@ func FuzzCrypticleOpen(f *testing.F) {
 
 func FuzzParsePublicKey(f *testing.F) {
 	m, err := GenerateMasterKey(1024)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(m.PublicText())
 	f.Add(string(m.PEM()))
 	f.Add("-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----")
@@ -51,9 +51,7 @@ func FuzzParsePublicKey(f *testing.F) {
 
 func FuzzParseMasterKey(f *testing.F) {
 	m, err := GenerateMasterKey(1024)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(m.PEM())
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if m, err := ParseMasterKey(text); err == nil {
@@ -66,13 +64,9 @@ func FuzzParseMasterKey(f *testing.F) {
 
 func FuzzVerifyX931(f *testing.F) {
 	m, err := GenerateMasterKey(1024)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	tok, err := m.SignX931([]byte("salt"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(tok)
 	f.Fuzz(func(t *testing.T, sig []byte) {
 		if msg, err := m.Public().VerifyX931(sig); err == nil && len(msg) > 126 {
@@ -97,9 +91,7 @@ func FuzzParseKey(f *testing.F) {
 // FuzzVerifyPubSig: nobody but the master's signing key vouches for its public key.
 func FuzzVerifyPubSig(f *testing.F) {
 	m, err := GenerateMasterKey(1024)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(PKCS1v15SHA1, "text", "c2ln")
 	f.Add("OAEP-SHA1", "", "=")
 	f.Fuzz(func(t *testing.T, algo, text, sig string) {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // vectors is a file of testdata/golden, written by integration/golden/record.py. The keys in it are test keys.
@@ -53,13 +55,9 @@ func eachGolden(t *testing.T, f func(t *testing.T, v vectors)) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var v vectors
-			if err := json.Unmarshal(raw, &v); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal(raw, &v))
 			f(t, v)
 		})
 	}
@@ -68,9 +66,7 @@ func eachGolden(t *testing.T, f func(t *testing.T, v vectors)) {
 func (v vectors) private(t testing.TB, name string) *MasterKey {
 	t.Helper()
 	m, err := ParseMasterKey([]byte(v.Keys[name].Private))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m
 }
 
@@ -78,9 +74,7 @@ func TestGoldenCrypticle(t *testing.T) {
 	eachGolden(t, func(t *testing.T, v vectors) {
 		for _, row := range v.Crypticle {
 			key, err := ParseKey(row.Key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if key.Text() != row.Key {
 				t.Error("key text changes on a round trip")
 			}
@@ -150,9 +144,7 @@ func TestGoldenTexts(t *testing.T) {
 		for name, pair := range v.Keys {
 			m := v.private(t, name)
 			pub, err := ParsePublicKey(pair.Public)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !m.Public().Equal(pub) || m.PublicText() != CleanKey(pair.Public) || string(m.PEM()) != pair.Private {
 				t.Errorf("%s: texts differ from Salt's", name)
 			}

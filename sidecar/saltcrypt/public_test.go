@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/big"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // TestVerify_Hostile offers signatures that are not the one signature of a text, some of them made with the private
@@ -15,9 +17,7 @@ func TestVerify_Hostile(t *testing.T) {
 	m := testKey(t, 2048)
 	data := []byte("salt")
 	sig, err := m.Sign(PKCS1v15SHA1, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	number := new(big.Int).SetBytes(sig)
 	hostile := map[string][]byte{
 		"empty": {}, "truncated": sig[:255], "one byte more": append(bytes.Clone(sig), 0),
@@ -63,18 +63,14 @@ func TestVerify_Hostile(t *testing.T) {
 func sign(t *testing.T, m *MasterKey, algo string, data []byte) []byte {
 	t.Helper()
 	sig, err := m.Sign(algo, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return sig
 }
 
 func signX931(t *testing.T, m *MasterKey, data []byte) []byte {
 	t.Helper()
 	sig, err := m.SignX931(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return sig
 }
 
@@ -82,9 +78,7 @@ func signX931(t *testing.T, m *MasterKey, data []byte) []byte {
 func private(t *testing.T, m *MasterKey, encoded []byte) []byte {
 	t.Helper()
 	s, err := m.x931.privateExp(new(big.Int).SetBytes(encoded))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s.FillBytes(make([]byte, len(encoded)))
 }
 

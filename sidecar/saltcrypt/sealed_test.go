@@ -5,15 +5,15 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestSealed(t *testing.T) {
 	a, b := sealedKeys(t)
 	plain := bytes.Repeat([]byte("private key "), 400)
 	sealed, err := SealFor(a.Public(), "identity", plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if bytes.Contains(sealed, plain[:64]) {
 		t.Error("it stands there in clear")
 	}
@@ -39,9 +39,7 @@ func TestSealed(t *testing.T) {
 func FuzzDecodeSealed(f *testing.F) {
 	a, _ := sealedKeys(f)
 	sealed, err := SealFor(a.Public(), "identity", []byte("text"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(sealed)
 	f.Add(sealed[:256])
 	f.Add([]byte{})
@@ -55,9 +53,7 @@ func FuzzDecodeSealed(f *testing.F) {
 func sealedKeys(t testing.TB) (a, b *MasterKey) {
 	t.Helper()
 	a, err := GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if b, err = GenerateMasterKey(2048); err != nil {
 		t.Fatal(err)
 	}

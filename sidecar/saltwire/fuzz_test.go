@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -19,24 +20,16 @@ func seed(f *testing.F, add func(auth, reply, request, load, pub, pubLoad []byte
 				continue
 			}
 			env, err := saltwire.ParseEnvelope(row.Request)
-			if err != nil {
-				f.Fatal(err)
-			}
+			require.NoError(f, err)
 			load, err := crypticle(f, row.Key).Open(nil, env.Load)
-			if err != nil {
-				f.Fatal(err)
-			}
+			require.NoError(f, err)
 			add(nil, nil, row.Request, load, nil, nil)
 		}
 		for _, row := range v.Publications {
 			pub, err := saltwire.ParsePub(row.Body)
-			if err != nil {
-				f.Fatal(err)
-			}
+			require.NoError(f, err)
 			load, err := crypticle(f, row.Key).Open(nil, pub.Load)
-			if err != nil {
-				f.Fatal(err)
-			}
+			require.NoError(f, err)
 			add(nil, nil, nil, nil, row.Body, load)
 		}
 	}

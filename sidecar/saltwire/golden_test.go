@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -47,13 +48,9 @@ func readGolden(t testing.TB) map[string]traffic {
 	all := map[string]traffic{}
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var v traffic
-		if err := json.Unmarshal(raw, &v); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(raw, &v))
 		all[strings.TrimSuffix(filepath.Base(file), ".json")] = v
 	}
 	return all
@@ -69,18 +66,14 @@ func eachGolden(t *testing.T, f func(t *testing.T, v traffic)) {
 func (v traffic) private(t testing.TB, name string) *saltcrypt.MasterKey {
 	t.Helper()
 	m, err := saltcrypt.ParseMasterKey([]byte(v.Keys[name].Private))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m
 }
 
 func crypticle(t testing.TB, text string) *saltcrypt.Crypticle {
 	t.Helper()
 	k, err := saltcrypt.ParseKey(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return saltcrypt.NewCrypticle(k)
 }
 
@@ -136,9 +129,7 @@ func checkAuthReply(t *testing.T, v traffic, name string, req saltwire.AuthReque
 		return
 	}
 	aes, err := minion.DecryptOAEP(req.EncAlgo, reply.AES)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, ct := range [][]byte{reply.AES, reply.Session} {
 		text, err := minion.DecryptOAEP(req.EncAlgo, ct)
 		if err != nil {
@@ -301,17 +292,11 @@ func checkPrivate(t *testing.T, v traffic, peek saltwire.Peek, reply []byte, sig
 	encAlgo := map[string]string{saltcrypt.PKCS1v15SHA1: saltcrypt.OAEPSHA1,
 		saltcrypt.PKCS1v15SHA224: saltcrypt.OAEPSHA224}[sigAlgo]
 	key, err := v.private(t, "minion").DecryptOAEP(encAlgo, private.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	plain, err := crypticle(t, string(key)).Open(nil, private.Pillar)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	signed, err := saltwire.ParseSignedReply(plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := v.private(t, "master").Public().Verify(sigAlgo, signed.Data, signed.Sig); err != nil {
 		t.Error(err)
 	}
@@ -326,9 +311,7 @@ func TestGoldenPublications(t *testing.T) {
 		master, lists, signed := v.private(t, "master").Public(), 0, map[string]bool{}
 		for _, row := range v.Publications {
 			pub, err := saltwire.ParsePub(row.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if err := master.Verify(pub.SigAlgo, pub.Load, pub.Sig); err != nil {
 				t.Error(err)
 			}
@@ -337,9 +320,7 @@ func TestGoldenPublications(t *testing.T) {
 				t.Error("written anew the publication differs")
 			}
 			plain, err := crypticle(t, row.Key).Open(nil, pub.Load)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			peek, err := saltwire.PeekPub(plain)
 			if err != nil || len(peek.JID) != 20 || !peek.HasSerial || peek.MasterID != "golden-node" || peek.Fun == "" {
 				t.Errorf("%+v, %v", peek, err)

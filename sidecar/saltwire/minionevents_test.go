@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"saltclusterd/integration/require"
 )
 
 // load is a _minion_event with events of these tags, and fields before and after them.
@@ -29,17 +31,13 @@ func TestPickEvents(t *testing.T) {
 		mine := func(i int) bool { return i < len(tags) && tags[i] == "a" }
 		for name, keep := range map[string]func(int) bool{"mine": mine, "others": func(i int) bool { return !mine(i) }} {
 			got, err := PickEvents(plain, keep)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			p, err := PeekLoad(got)
 			if err != nil || p.Cmd != "_minion_event" || p.ID != "web1" {
 				t.Fatalf("%+v %v", p, err)
 			}
 			have, err := EventTags(p.Events)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var want []string
 			for i, tag := range tags {
 				if keep(i) {
@@ -89,8 +87,6 @@ func FuzzPickEvents(f *testing.F) {
 		if len(got) > len(plain)+4 {
 			t.Fatalf("%d bytes of %d", len(got), len(plain))
 		}
-		if err := WalkMap(got, func(_, _ []byte) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, WalkMap(got, func(_, _ []byte) error { return nil }))
 	})
 }

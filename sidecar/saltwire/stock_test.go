@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -47,16 +48,10 @@ func startStock(t *testing.T, python string) *stock {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = in.Close()
 		if err := cmd.Wait(); t.Failed() {
@@ -70,23 +65,17 @@ func startStock(t *testing.T, python string) *stock {
 func (s *stock) try(ask map[string]any, answer any) string {
 	s.t.Helper()
 	line, err := json.Marshal(ask)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	if _, err := s.in.Write(append(line, '\n')); err != nil {
 		s.t.Fatal(err)
 	}
 	line, err = s.out.ReadBytes('\n')
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	var got struct {
 		OK    json.RawMessage
 		Error string
 	}
-	if err := json.Unmarshal(line, &got); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, json.Unmarshal(line, &got))
 	if got.Error == "" && answer != nil {
 		if err := json.Unmarshal(got.OK, answer); err != nil {
 			s.t.Fatalf("%s: %v", got.OK, err)
@@ -113,15 +102,11 @@ func newCluster(t *testing.T) cluster {
 	var c cluster
 	for _, key := range []**saltcrypt.MasterKey{&c.master, &c.sign, &c.minion} {
 		m, err := saltcrypt.GenerateMasterKey(2048)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		*key = m
 	}
 	aes, err := saltcrypt.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.aes, c.session = aes, saltcrypt.DeriveSession([]byte("seed"), "m1", c.minion.PublicText())
 	return c
 }
@@ -130,22 +115,16 @@ func newCluster(t *testing.T) cluster {
 func (c cluster) accept(t *testing.T, body []byte, pubSig bool) []byte {
 	t.Helper()
 	env, err := saltwire.ParseEnvelope(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req, err := saltwire.ParseAuth(env.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pub, err := saltcrypt.ParsePublicKey(req.Pub)
 	if err != nil || !pub.Equal(c.minion.Public()) {
 		t.Fatalf("pub: %v", err)
 	}
 	must := func(b []byte, err error) []byte {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return b
 	}
 	sum := sha256.Sum256([]byte(c.aes.Text()))
@@ -265,16 +244,12 @@ func TestStockMinionUnderstandsOurRefusals(t *testing.T) {
 			s.ask(map[string]any{"op": "sign_in"}, &body)
 			env, _ := saltwire.ParseEnvelope(body)
 			req, err := saltwire.ParseAuth(env.Load)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			reply := saltwire.AppendClearRet(nil, test.ret)
 			if test.signed {
 				inner := saltwire.AppendAuthRet(nil, test.ret, req.Nonce)
 				sig, err := c.master.Sign(req.SigAlgo, inner)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				reply = saltwire.AppendSigned(nil, inner, sig)
 			}
 			var got struct{ Result json.RawMessage }
@@ -299,20 +274,14 @@ func TestStockMinionAcceptsOurPublications(t *testing.T) {
 		}
 		load, err := saltwire.AppendAny(nil, map[string]any{"jid": "20200101000000000000", "fun": "test.ping", "arg": []any{},
 			"tgt": "*", "tgt_type": "glob", "serial": 3}, saltwire.Wire)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, algo := range []string{saltcrypt.PKCS1v15SHA1, saltcrypt.PKCS1v15SHA224} {
 			for _, serial := range []uint64{1 << 40, 1 << 41, 1<<63 - 1} {
 				stamped, err := saltwire.SetSerial(nil, load, serial+uint64(len(algo)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				text := saltcrypt.NewCrypticle(c.aes).Seal(nil, stamped, nil)
 				sig, err := c.master.Sign(algo, text)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				c.newMinion(s, c.master, nil)
 				if _, text := c.signIn(s, false); text != "" {
 					t.Fatal(text)
@@ -353,9 +322,7 @@ func TestStockRequestsAndOurReplies(t *testing.T) {
 		}
 		session := saltcrypt.NewCrypticle(c.session)
 		plain, err := session.Open(nil, env.Load)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		peek, err := saltwire.PeekLoad(plain)
 		if err != nil || peek.Cmd != "_return" || peek.JID != "req" || !peek.HasSig {
 			t.Errorf("%+v, %v", peek, err)
@@ -366,9 +333,7 @@ func TestStockRequestsAndOurReplies(t *testing.T) {
 		for name, value := range map[string]any{"nil": nil, "map": map[string]any{"a": "b"},
 			"text": strings.Repeat("x", 5000)} {
 			msgpack, err := saltwire.AppendAny(nil, value, saltwire.Wire)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var got any
 			s.ask(map[string]any{"op": "reply", "body": saltwire.AppendRaw(nil, session.Seal(nil, msgpack, []byte(peek.Nonce)))},
 				&got)
@@ -396,13 +361,9 @@ func TestStockMsgpack(t *testing.T) {
 			strings.Repeat("y", 255), strings.Repeat("y", 256), strings.Repeat("y", 65536), []any{1,
 				"a"}, map[string]any{"k": []any{}}, 1.5, []byte{0xff, 0xfe}} {
 			wire, err := saltwire.AppendAny(nil, v, saltwire.Wire)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			disk, err := saltwire.AppendAny(nil, v, saltwire.Disk)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var got struct{ Wire, Disk []byte }
 			if s.ask(map[string]any{"op": "loads", "body": wire}, &got); !bytes.Equal(got.Wire, wire) ||
 				!bytes.Equal(got.Disk, disk) {

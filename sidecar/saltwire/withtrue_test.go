@@ -3,26 +3,22 @@ package saltwire
 import (
 	"bytes"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestWithTrue(t *testing.T) {
 	small, err := AppendAny(nil, map[string]any{"cmd": "_pillar"}, Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	fifteen := map[string]any{"cmd": "_pillar", "id": "web1"}
 	for i := range 13 {
 		fifteen[string(rune('a'+i))] = i
 	}
 	full, err := AppendAny(nil, fifteen, Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, plain := range [][]byte{small, full, {0x80}} {
 		got, err := WithTrue(plain, "clean_cache")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		n, last := 0, []byte(nil)
 		err = WalkMap(got, func(key, value []byte) error {
 			n++
@@ -49,9 +45,7 @@ func FuzzWithTrue(f *testing.F) {
 			return
 		}
 		got, err := WithTrue(plain, "clean_cache")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := PeekLoad(got); err != nil {
 			t.Errorf("%x becomes %x, which no master reads: %v", plain, got, err)
 		}

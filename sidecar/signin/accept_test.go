@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -51,9 +52,7 @@ func (c *crowd) come(auth saltwire.AuthRequest, gone bool) {
 
 func (c *crowd) answered(t *testing.T) {
 	t.Helper()
-	if err := c.svc.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.svc.Open(t.Context()))
 	t.Cleanup(func() { c.svc.Close() })
 	c.left.Wait()
 }
@@ -68,17 +67,13 @@ func (c *crowd) sign(t *testing.T, i int) saltwire.AuthRequest {
 // has pinned.
 func TestAccept_Crowd(t *testing.T) {
 	second, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pins := map[string]Pin{}
 	c := newCrowd(t, func(cfg *Config) { cfg.Pinned = func(id, _ string, p Pin) { pins[id] = p } })
 	c.svc.Answer(&Another{Identity: second})
 	sealedTo := func(key *saltcrypt.MasterKey, algo string) []byte {
 		token, err := key.Public().EncryptOAEP(algo, []byte("the minion's token"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return token
 	}
 	kinds := []struct {
@@ -152,9 +147,7 @@ func TestAccept_Crowd(t *testing.T) {
 // under another one it would refuse us.
 func TestTheIdentityChangesMeanwhile(t *testing.T) {
 	second, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var svc *Service
 	c := newCrowd(t, func(cfg *Config) { cfg.Pinned = func(string, string, Pin) { svc.Answer(nil) } })
 	svc = c.svc
@@ -174,9 +167,7 @@ func TestTheIdentityChangesMeanwhile(t *testing.T) {
 // A token that does not fit into what the minion's key encrypts is left out, as stock does.
 func TestTokenTooLong(t *testing.T) {
 	large, err := saltcrypt.GenerateMasterKey(3072)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := newCrowd(t, func(cfg *Config) { cfg.Identity = large })
 	auth := c.sign(t, 0)
 	if auth.Token, err = large.Public().EncryptOAEP(auth.EncAlgo, bytes.Repeat([]byte{1}, 300)); err != nil {
@@ -226,17 +217,13 @@ func TestGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		c := newCrowd(t, func(cfg *Config) { cfg.Registerer = reg })
-		if err := c.svc.Open(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.svc.Open(t.Context()))
 		c.svc.budget.Load().payCost(time.Hour) // nobody's turn comes soon
 		for i := range 8 {
 			c.come(c.sign(t, i), false)
 		}
 		synctest.Wait()
-		if err := c.svc.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.svc.Close())
 		c.left.Wait()
 		for nonce, reply := range c.replies {
 			if reply != nil {
@@ -252,9 +239,7 @@ func TestGivenUp(t *testing.T) {
 func outcomes(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	found, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out := map[string]float64{}
 	for _, f := range found {
 		if f.GetName() == "saltcluster_signin_requests_total" {

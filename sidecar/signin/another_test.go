@@ -3,6 +3,7 @@ package signin
 import (
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -13,17 +14,11 @@ func TestAnsweredUnderThePinnedIdentity(t *testing.T) {
 	pins := make(chan Pin, 16)
 	c := newCluster(t, func(cfg *Config) { cfg.Pinned = func(_, _ string, p Pin) { pins <- p } })
 	second, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	foreign, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	signer, err := ComputedPubSig(foreign, second.PublicText())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.standing = Standing{Pub: c.minion.PublicText(), Accepted: true, Known: true}
 	ask := func(pinned *saltcrypt.MasterKey) (auth saltwire.AuthRequest) {
 		auth = c.request(t)

@@ -6,15 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
 // TestSealedOnce: what a minion is told again is not encrypted again, and never is one secret told in place of another.
 func TestSealedOnce(t *testing.T) {
 	minion, err := saltcrypt.GenerateMasterKey(1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cache := newKeyCache(10)
 	if _, err := cache.findKey("no key"); err == nil || cache.hasKey("no key") || cache.hasKey(minion.PublicText()) {
 		t.Errorf("%v: what was not parsed is kept", err)
@@ -40,9 +39,7 @@ func TestSealedOnce(t *testing.T) {
 		{sealSession, saltcrypt.OAEPSHA1, "session", true},
 	} {
 		ct, err := key.encryptSecret(step.which, step.algo, step.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got, err := minion.DecryptOAEP(step.algo, ct); err != nil || string(got) != step.text {
 			t.Errorf("step %d: %q, %v; want %q", i, got, err, step.text)
 		}
@@ -59,14 +56,10 @@ func TestSealedOnce(t *testing.T) {
 // TestKeyIsKeptOnce however its text is written: a stock master takes all of these for the same.
 func TestKeyIsKeptOnce(t *testing.T) {
 	minion, err := saltcrypt.GenerateMasterKey(1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := newKeyCache(10)
 	first, err := c.findKey(minion.PublicText())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, text := range []string{minion.PublicText() + "\n", "  " + minion.PublicText(),
 		strings.ReplaceAll(minion.PublicText(), "\n", "\r\n")} {
 		if key, err := c.findKey(text); err != nil || key != first || !c.hasKey(text) || len(c.keys) != 1 {
@@ -79,9 +72,7 @@ func TestKeyCacheIsBounded(t *testing.T) {
 	c := newKeyCache(2)
 	for i := range 4 {
 		minion, err := saltcrypt.GenerateMasterKey(1024)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for range 2 {
 			if key, err := c.findKey(minion.PublicText()); err != nil || !key.Equal(minion.Public()) {
 				t.Fatal(fmt.Sprint("key ", i), err)

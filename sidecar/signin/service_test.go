@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -74,16 +75,12 @@ func newCluster(t testing.TB, change ...func(*Config)) *cluster {
 	c := &cluster{}
 	for _, k := range []**saltcrypt.MasterKey{&c.identity, &c.minion} {
 		key, err := saltcrypt.GenerateMasterKey(2048)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		*k = key
 	}
 	c.epochs = epochs.New(c.identity, time.Now, nil)
 	key, err := saltcrypt.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := c.epochs.Begin(epochs.Epoch{Number: 1, Key: key}, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -96,9 +93,7 @@ func newCluster(t testing.TB, change ...func(*Config)) *cluster {
 		f(&cfg)
 	}
 	c.svc = New(cfg)
-	if err := c.svc.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.svc.Open(t.Context()))
 	t.Cleanup(func() { c.svc.Close() })
 	return c
 }
@@ -106,9 +101,7 @@ func newCluster(t testing.TB, change ...func(*Config)) *cluster {
 func (c *cluster) request(t testing.TB) saltwire.AuthRequest {
 	t.Helper()
 	token, err := c.identity.Public().EncryptOAEP(saltcrypt.OAEPSHA224, []byte("the minion's token"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return saltwire.AuthRequest{
 		ID: "web1", Nonce: "0123456789abcdef0123456789abcdef", Pub: c.minion.PublicText(),
 		EncAlgo: saltcrypt.OAEPSHA224, SigAlgo: saltcrypt.PKCS1v15SHA224, Token: token,
@@ -188,9 +181,7 @@ func TestAcceptedKeyIsAnsweredHere(t *testing.T) {
 func masterReply(t *testing.T, c *cluster, load []byte) []byte {
 	t.Helper()
 	sig, err := c.identity.Sign(saltcrypt.PKCS1v15SHA224, load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return saltwire.AppendSigned(nil, load, sig)
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // made is a journal with the offsets at which its records end.
@@ -20,9 +21,7 @@ func made(t *testing.T, c Config, n int) (dir string, ends map[string][]int64) {
 	for _, path := range journals(t, dir) {
 		g, _ := parseSegmentName(filepath.Base(path))
 		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for at := int64(len(segmentMagic)); at < int64(len(b)); {
 			f, ok := parseFrame(b[at:], g.salt)
 			if !ok {
@@ -39,17 +38,13 @@ func made(t *testing.T, c Config, n int) (dir string, ends map[string][]int64) {
 func reopened(t *testing.T, dir string, want int, edit func(dir string)) ([]Record, Stats) {
 	t.Helper()
 	copied, err := os.MkdirTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	copyDir(t, dir, copied)
 	edit(copied)
 	k := &sink{}
 	s := open(t, Config{Dir: copied, Consumers: []Consumer{{Name: "late", Consume: k.consume}}})
 	defer s.Close()
-	if err := s.Append(t.Context(), record(10_000)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Append(t.Context(), record(10_000)))
 	patience.WaitFor(t, "the new record", func() bool {
 		got := k.records()
 		return len(got) > 0 && got[len(got)-1].Minion == "minion10000"
@@ -68,9 +63,7 @@ func TestCutAnywhere(t *testing.T) {
 				whole++
 			}
 			got, st := reopened(t, dir, whole, func(d string) {
-				if err := os.Truncate(filepath.Join(d, filepath.Base(path)), cut); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Truncate(filepath.Join(d, filepath.Base(path)), cut))
 			})
 			check(t, got, 0, whole)
 			if st.Damages != 0 {
@@ -88,13 +81,9 @@ func TestChangedAnywhere(t *testing.T) {
 			got, st := reopened(t, dir, 3, func(d string) {
 				name := filepath.Join(d, filepath.Base(path))
 				b, err := os.ReadFile(name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				b[at] ^= 0x40
-				if err := os.WriteFile(name, b, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(name, b, 0o600))
 			})
 			inLast := at >= list[len(list)-2]
 			switch {
@@ -125,9 +114,7 @@ func TestEarlierSegments(t *testing.T) {
 		"short": func(path string) error { return os.Truncate(path, int64(len(segmentMagic))+3) },
 	} {
 		got, st := reopened(t, dir, 12, func(d string) {
-			if err := edit(filepath.Join(d, filepath.Base(names[1]))); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, edit(filepath.Join(d, filepath.Base(names[1]))))
 		})
 		if uint64(len(got)) != 12-missing || st.Lost != missing {
 			t.Errorf("%s: %d records, %+v", what, len(got), st)
@@ -143,15 +130,11 @@ func TestRotUnderUs(t *testing.T) {
 	add(t, s, 0, 10)
 	path := journals(t, dir)[0]
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	g, _ := parseSegmentName(filepath.Base(path))
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	at := int64(len(segmentMagic))
 	for range 5 {
 		r, _ := parseFrame(b[at:], g.salt)
@@ -175,18 +158,12 @@ func TestForgedRecord(t *testing.T) {
 	forged := appendFrame(nil, 0x1234567812345678, 77, 1<<40, []byte("\x01\x01evil"))
 	dir := t.TempDir()
 	s := open(t, Config{Dir: dir})
-	if err := s.Append(t.Context(), Record{Minion: "m", Load: append(forged, forged...)}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Append(t.Context(), Record{Minion: "m", Load: append(forged, forged...)}))
 	s.Close()
 	path := journals(t, dir)[0]
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, info.Size()-3); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(path, info.Size()-3))
 	got, st := reopened(t, dir, 0, func(string) {})
 	if len(got) != 0 || st.Damages != 0 {
 		t.Errorf("%d records, %+v", len(got), st)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // sink is a consumer that remembers what it was given.
@@ -49,9 +51,7 @@ func (s *sink) records() []Record {
 func open(t testing.TB, c Config) *Spool {
 	t.Helper()
 	s, err := tryOpen(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -77,9 +77,7 @@ func record(i int) Record {
 func add(t testing.TB, s *Spool, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
-		if err := s.Append(context.Background(), record(i)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Append(context.Background(), record(i)))
 	}
 }
 
@@ -110,17 +108,13 @@ func copyDir(t testing.TB, from, to string) {
 		}
 		return os.WriteFile(filepath.Join(to, d.Name()), text, 0o600)
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // journals lists the segment files.
 func journals(t testing.TB, dir string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return names
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 func TestAppendedIsDelivered(t *testing.T) {
@@ -21,9 +22,7 @@ func TestAppendedIsDelivered(t *testing.T) {
 	}})
 	r := record(0)
 	r.Attachment = "plan"
-	if err := s.Append(context.Background(), r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Append(context.Background(), r))
 	add(t, s, 1, 50)
 	for _, k := range []*sink{a, b} {
 		patience.WaitFor(t, "all delivered", func() bool { return len(k.records()) >= 50 })
@@ -335,9 +334,7 @@ func TestNumbersAreNotGivenTwice(t *testing.T) {
 	patience.WaitFor(t, "five", func() bool { return len(k.records()) == 5 })
 	s.Close()
 	for _, name := range journals(t, dir) {
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(name))
 	}
 	s = open(t, c)
 	add(t, s, 5, 6)
@@ -423,9 +420,7 @@ func TestGather(t *testing.T) {
 	check(t, k.records(), 0, 5)
 	add(t, s, 5, 6)
 	patience.WaitFor(t, "the next one, too", func() bool { return len(k.records()) == 6 })
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Close())
 	if !slices.Equal(batches, []int{5, 1}) || asked.Load() != 2 {
 		t.Errorf("batches of %v, asked %d times", batches, asked.Load())
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // A consumer that is new to a journal begins with the oldest record there is, and misses none of those that others have
@@ -20,19 +21,13 @@ func TestConsumer_AddedToOldJournal(t *testing.T) {
 	s := open(t, c)
 	load := bytes.Repeat([]byte("x"), 512)
 	for range 40 {
-		if err := s.Append(t.Context(), Record{Minion: "web", Load: load}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Append(t.Context(), Record{Minion: "web", Load: load}))
 	}
 	patience.WaitFor(t, "nothing is left", func() bool { return s.Stats().Segments == 0 })
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Close())
 	c.Consumers = append(c.Consumers, Consumer{Name: "young", Consume: young.consume})
 	s = open(t, c)
-	if err := s.Append(t.Context(), Record{Minion: "db", Load: load}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Append(t.Context(), Record{Minion: "db", Load: load}))
 	patience.WaitFor(t, "the new one", func() bool { return len(young.records()) == 1 && len(old.records()) == 41 })
 	if st := s.Stats(); st.Damages > 0 || st.Lost > 0 || young.records()[0].Minion != "db" {
 		t.Errorf("%+v, %+v", st, young.records())
@@ -67,9 +62,7 @@ func TestOptionalConsumer(t *testing.T) {
 		if st := s.Stats(); st.Damages > 0 || st.Lost > 0 {
 			t.Errorf("%+v", st)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Close())
 	}
 	sound()
 	for i, consumers := range [][]Consumer{both[:1], both, both[:1], both} {

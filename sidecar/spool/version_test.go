@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // What a newer version has written is no damage: nothing may be passed over, renamed or begun again.
@@ -19,21 +20,15 @@ func TestNewerVersionIsRefused(t *testing.T) {
 		"directory": func(t *testing.T, dir, _ string) { overwrite(t, filepath.Join(dir, versionFile), 0, "2") },
 		"segment": func(t *testing.T, _, segment string) {
 			overwrite(t, segment, int64(len(segmentMagic)-1), "\x02records as this version does not write them")
-			if err := os.Truncate(segment, 60); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Truncate(segment, 60))
 		},
 		"record": func(t *testing.T, dir, segment string) {
 			g, _ := parseSegmentName(filepath.Base(segment))
 			body, err := AppendRecord(nil, Record{Minion: "m"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			body[0] = recordVersion + 1
 			info, err := os.Stat(segment)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			overwrite(t, segment, info.Size(), string(appendFrame(nil, g.salt, 4, uint64(info.Size()), body)))
 		},
 	} {
@@ -43,9 +38,7 @@ func TestNewerVersionIsRefused(t *testing.T) {
 			c := Config{Dir: t.TempDir(), Checkpoint: time.Millisecond, Consumers: []Consumer{{Name: "c", Consume: got.consume}}}
 			s := open(t, c)
 			add(t, s, 0, 3)
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.Close())
 			edit(t, c.Dir, journals(t, c.Dir)[0])
 			before := journals(t, c.Dir)
 			if _, err := tryOpen(c); !errors.Is(err, ErrNewer) {
@@ -61,16 +54,10 @@ func TestNewerVersionIsRefused(t *testing.T) {
 // A journal of the version before has no mark, and gets one.
 func TestJournalWithoutVersion(t *testing.T) {
 	c := Config{Dir: t.TempDir()}
-	if err := open(t, c).Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, open(t, c).Close())
 	path := filepath.Join(c.Dir, versionFile)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := open(t, c).Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, open(t, c).Close())
 	if b, err := os.ReadFile(path); err != nil || string(b) != "1\n" {
 		t.Errorf("%q, %v", b, err)
 	}
@@ -79,15 +66,11 @@ func TestJournalWithoutVersion(t *testing.T) {
 func overwrite(t *testing.T, path string, at int64, with string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := f.WriteAt([]byte(with), at); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.Close())
 }
 
 func nothing(context.Context) error { return nil }
@@ -130,9 +113,7 @@ func TestNewCursorIsOnDisk(t *testing.T) {
 		return failure
 	}
 	s, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := s.Open(t.Context()); !errors.Is(err, failure) || named != 1 {
 		t.Errorf("%v after %d", err, named)
 	}
@@ -167,9 +148,7 @@ func TestKilledBeforeSync(t *testing.T) {
 		defer k.mu.Unlock()
 		return k.consumers[0].durable == 6
 	})
-	if err := k.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, k.Close())
 	if order[0] != "all" || order[1] != "sync" || slices.Contains(order[1:], "all") {
 		t.Errorf("%v", order)
 	}
@@ -187,16 +166,10 @@ func TestJournalWithoutVersion_FullDisk(t *testing.T) {
 	c := Config{Dir: dir, SegmentBytes: 4096, Consumers: []Consumer{{Name: "c", Consume: got.consume}}}
 	s := open(t, c)
 	add(t, s, 0, 3)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, versionFile)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Close())
+	require.NoError(t, os.Remove(filepath.Join(dir, versionFile)))
 	ballast, err := os.Create(filepath.Join(dir, "ballast"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for b := make([]byte, 4096); err == nil; {
 		_, err = ballast.Write(b)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster/mastertest"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/upstream"
@@ -34,9 +35,7 @@ func testStockMaster(t *testing.T, m *mastertest.Master) {
 		Addr: m.PubAddr(), OnMessage: func([][]byte) {}, OnConnect: func() { subs.Add(1) },
 	})
 	for _, open := range []func(context.Context) error{c.Open, s.Open} {
-		if err := open(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, open(context.Background()))
 	}
 	defer c.Close()
 	defer s.Close()
@@ -52,9 +51,7 @@ func testStockMaster(t *testing.T, m *mastertest.Master) {
 		})
 	}
 	for range calls {
-		if err := <-results; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, <-results)
 	}
 	t.Logf("%d pings in %v over %d connections", calls, time.Since(begun), c.Stats().Conns)
 	patience.WaitFor(t, "the master", func() bool { return s.Up() && subs.Load() == 1 })
@@ -77,9 +74,7 @@ func BenchmarkStockPing(b *testing.B) {
 		b.Run(v, func(b *testing.B) {
 			m := mastertest.Start(b, mastertest.Options{Version: v})
 			c := upstream.NewReqClient(upstream.ReqConfig{Addr: m.ReqAddr()})
-			if err := c.Open(context.Background()); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, c.Open(context.Background()))
 			defer c.Close()
 			body := ping()
 			for b.Loop() {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/require"
 )
 
 func TestSubClient_Takeover(t *testing.T) {
@@ -25,9 +27,7 @@ func TestSubClient_Takeover(t *testing.T) {
 		})
 	}
 	c := newClient()
-	if err := c.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Open(t.Context()))
 	next := 0
 	for range 5 {
 		for range 50 {
@@ -49,25 +49,15 @@ func TestSubClient_Takeover(t *testing.T) {
 			t.Fatal(fd, err)
 		}
 		carried, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		other := newClient()
-		if err := other.Import(record, carried); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, other.Import(record, carried))
 		c.Hand()
-		if err := other.Open(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, other.Open(t.Context()))
+		require.NoError(t, c.Close())
 		c = other
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Close())
 	if connects != 1 {
 		t.Errorf("%d connects", connects)
 	}
@@ -78,9 +68,7 @@ func hold(t *testing.T, c *SubClient) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := c.Pause(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Pause(ctx))
 }
 
 func FuzzDecodeClient(f *testing.F) {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"saltclusterd/integration/require"
 )
 
 func TestDoEcho(t *testing.T) {
@@ -47,9 +49,7 @@ func TestReqClient_CallWhileOpening(t *testing.T) {
 			}
 		}
 	}()
-	if err := c.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Open(t.Context()))
 	defer c.Close()
 	if err := <-asked; err != nil {
 		t.Errorf("once it is open: %v", err)
@@ -278,9 +278,7 @@ func TestPlaceOfAnUnwantedConnection(t *testing.T) {
 			return (&net.Dialer{}).DialContext(ctx, network, addr)
 		},
 	})
-	if err := c.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Open(t.Context()))
 	t.Cleanup(func() { _ = c.Close() })
 	waitUp(t, c, true)
 }
@@ -337,9 +335,7 @@ func TestCloseEndsWhatIsOutstanding(t *testing.T) {
 	for range 2 {
 		c.Go(context.Background(), never, "", nil, func(_ []byte, err error) { errs <- err })
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Close())
 	for range 2 {
 		if err := <-errs; !errors.Is(err, ErrClosed) {
 			t.Errorf("outstanding call: %v", err)
@@ -432,9 +428,7 @@ func TestReqClient_PerSenderLimit(t *testing.T) {
 		for i := range 32 {
 			got := make(chan error, 1)
 			c.Go(context.Background(), never, fmt.Sprint("minion", i%3), []byte("x"), func(_ []byte, err error) { got <- err })
-			if err := <-got; err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, <-got)
 		}
 	}
 	eventually(t, func() (bool, any) { return at() == 2, at() })
@@ -443,9 +437,7 @@ func TestReqClient_PerSenderLimit(t *testing.T) {
 		t.Fatalf("the master works on %d calls of one sender, %d wait", n, s.Waiting)
 	}
 	answer()
-	if err := <-ends; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-ends)
 	eventually(t, func() (bool, any) { return at() == 2, at() })
 	giveUp() // nobody waits for them any more, and the master works on two all the same
 	for range 7 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // still is a relay in front of a master that can stop passing on what the master says, as if that had been stopped.
@@ -28,9 +29,7 @@ type still struct {
 func startStill(t *testing.T, master string) *still {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := &still{ln: ln}
 	s.cond.L = &s.mu
 	s.wg.Go(func() {
@@ -127,9 +126,7 @@ func (w *workers) wake() {
 func openStalling(t *testing.T, cfg ReqConfig) *ReqClient {
 	t.Helper()
 	c := NewReqClient(cfg)
-	if err := c.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Open(t.Context()))
 	t.Cleanup(func() { _ = c.Close() })
 	patience.WaitFor(t, "up", c.Up)
 	return c

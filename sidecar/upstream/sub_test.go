@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 func TestSubClient_OrderAndReconnect(t *testing.T) {
@@ -36,9 +38,7 @@ func TestSubClient_OrderAndReconnect(t *testing.T) {
 		OnConnect:    func() { connects.Add(1) },
 		OnDisconnect: func(error) { losses.Add(1) },
 	})
-	if err := c.Open(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Open(context.Background()))
 	for n := range 2 {
 		for i := range 100 {
 			want := fmt.Sprintf("%d-%d", n+1, i)
@@ -55,9 +55,7 @@ func TestSubClient_OrderAndReconnect(t *testing.T) {
 	if !c.Up() {
 		t.Error("not up while connected")
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Close())
 	if connects.Load() != 2 || losses.Load() != 2 || c.Up() {
 		t.Errorf("%d connects, %d losses, up %v", connects.Load(), losses.Load(), c.Up())
 	}
@@ -68,10 +66,6 @@ func TestSubCloseWhileDown(t *testing.T) {
 	addr := f.addr()
 	f.stop()
 	c := NewSubClient(SubConfig{Addr: addr, BackoffMin: time.Hour})
-	if err := c.Open(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Open(context.Background()))
+	require.NoError(t, c.Close())
 }

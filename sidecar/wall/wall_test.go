@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -32,18 +33,14 @@ func load(t testing.TB, id, cmd string, more fields) []byte {
 		all[k] = v
 	}
 	plain, err := saltwire.AppendAny(nil, all, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return plain
 }
 
 func request(t testing.TB, plain []byte) *Request {
 	t.Helper()
 	p, err := saltwire.PeekLoad(plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &Request{Peek: &p, Plain: plain, Size: len(plain)}
 }
 
@@ -764,9 +761,7 @@ func TestCheck_CutEventsFromList(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	p, err := saltwire.PeekLoad(v.Plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tags, err := saltwire.EventTags(p.Events)
 	if err != nil || strings.Join(tags, " ") != "lab/a lab/b salt/minion/web1/start" {
 		t.Errorf("%v, %v", tags, err)
@@ -1094,13 +1089,9 @@ func TestMet(t *testing.T) {
 		Returned: &Returned{JID: "20260102030405000001", Fun: "test.ping", At: returned.UTC()},
 	}
 	text, err := json.Marshal(w.Proofs())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var proofs []Proof
-	if err := json.Unmarshal(text, &proofs); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &proofs))
 	again := New(Config{Now: c.now})
 	again.Recall(proofs, func(id string) (KeyHash, bool) { return HashKey("key"), id == "web1" })
 	if got := again.Proofs(); len(got) != 1 || !reflect.DeepEqual(got[0], want) {

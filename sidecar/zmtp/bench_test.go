@@ -1,6 +1,10 @@
 package zmtp
 
-import "testing"
+import (
+	"testing"
+
+	"saltclusterd/integration/require"
+)
 
 func BenchmarkDecodeRequest(b *testing.B) {
 	l := DefaultLimits
@@ -13,9 +17,7 @@ func BenchmarkDecodeRequest(b *testing.B) {
 	for b.Loop() {
 		for rest := in; len(rest) > 0; {
 			_, n, err := d.Next(rest)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			rest = rest[n:]
 		}
 	}
@@ -32,9 +34,7 @@ func BenchmarkDecodeLargeInPieces(b *testing.B) {
 	for b.Loop() {
 		for rest := in; len(rest) > 0; {
 			_, n, err := d.Next(rest[:min(64<<10, len(rest))])
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			rest = rest[n:]
 		}
 	}

@@ -8,24 +8,20 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // tcpPair is two ends of a connection.
 func tcpPair(t *testing.T) (a, b *net.TCPConn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer ln.Close()
 	x, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	y, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
 	return x.(*net.TCPConn), y.(*net.TCPConn)
 }
@@ -52,9 +48,7 @@ func TestClientWaitsForRoom(t *testing.T) {
 	if n, err := io.CopyN(io.Discard, b, int64(messages*len(AppendMessage(nil, part)))); err != nil {
 		t.Fatal(n, err)
 	}
-	if err := <-sent; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-sent)
 	time.Sleep(limit + limit/10)
 	if err := c.WriteMessage([]byte("late")); err != nil {
 		t.Errorf("a deadline was left behind: %v", err)

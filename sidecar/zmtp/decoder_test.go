@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // decode feeds in to a fresh decoder in pieces of the given size and copies
@@ -57,9 +59,7 @@ func TestDecoderAnyPieces(t *testing.T) {
 	}
 	for piece := 1; piece < len(in); piece += 1 + piece/7 {
 		got, d, err := decode(in, piece, true, Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("pieces of %d: %d events differ", piece, len(got))
 		}
@@ -115,9 +115,7 @@ func TestDecoderMemoryFollowsArrival(t *testing.T) {
 	arrived := 0
 	for len(in) > 0 {
 		_, n, err := d.Next(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		in = in[n:]
 	}
 	var sent []byte
@@ -125,9 +123,7 @@ func TestDecoderMemoryFollowsArrival(t *testing.T) {
 		piece := make([]byte, 1000+i*200)
 		piece[0] = byte(i)
 		_, n, err := d.Next(piece)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		sent = append(sent, piece...)
 		if arrived += n; d.Buffered() > max(2*arrived, firstGrab) || d.Buffered() > arrived+maxGrab {
 			t.Fatalf("%d bytes held for %d", d.Buffered(), arrived)

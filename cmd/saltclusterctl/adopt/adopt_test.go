@@ -17,6 +17,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterctl/doctor"
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 	"saltclusterd/sidecar/saltcrypt"
@@ -39,9 +40,7 @@ const (
 func newHost(t *testing.T, master string) *host {
 	h := &host{t, t.TempDir()}
 	h.write("bin/salt-master", "#!/bin/sh\necho salt-master 3006.28 '(Sulfur)'\n")
-	if err := os.Chmod(h.path("bin/salt-master"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(h.path("bin/salt-master"), 0o755))
 	h.write("etc/salt/master", "root_dir: "+h.dir+"\n"+master)
 	h.write("etc/salt/pki/master/minions/web1", "key")
 	h.write("etc/salt/pki/master/minions/.saltclusterd", "key")
@@ -64,12 +63,8 @@ func (h *host) path(name string) string { return filepath.Join(h.dir, name) }
 
 func (h *host) write(name, text string) {
 	h.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(h.path(name)), 0o755); err != nil {
-		h.t.Fatal(err)
-	}
-	if err := os.WriteFile(h.path(name), []byte(text), 0o640); err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, os.MkdirAll(filepath.Dir(h.path(name)), 0o755))
+	require.NoError(h.t, os.WriteFile(h.path(name), []byte(text), 0o640))
 }
 
 func (h *host) listens(table string) { h.write("proc/net/tcp", "  sl  local_address\n"+table) }
@@ -81,9 +76,7 @@ func (h *host) look(status *adminapi.Status) *Site {
 		Node: "m1",
 		Proc: h.path("proc"), Srv: h.path("srv"),
 	}, status)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, err)
 	s.RunnerDir, s.WheelDir = "", ""
 	return s
 }
@@ -139,9 +132,7 @@ func TestSetup_RootSteps(t *testing.T) {
 		t.Skip("needs root, whose directories the salt-master's user may not write in")
 	}
 	h := newHost(t, "")
-	if err := os.Chmod(h.dir, 0o755); err != nil { // else its mode decides about what is below it
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(h.dir, 0o755)) // else its mode decides about what is below it
 	states, pillar, other := h.path("srv/salt"), h.path("srv/pillar"), h.path("usr/share/states")
 	h.write("srv/salt/top.sls", "base: {}")
 	h.write("usr/share/states/top.sls", "base: {}")
@@ -169,9 +160,7 @@ func TestSetup_RootSteps(t *testing.T) {
 	if got := steps(nil); !slices.Equal(got, []string{create}) {
 		t.Errorf("a repository: %q", got)
 	}
-	if err := os.Chown(h.path("srv"), 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chown(h.path("srv"), 65534, 65534))
 	if got := steps(nil); len(got) > 0 {
 		t.Errorf("who can create it: %q", got)
 	}
@@ -230,9 +219,7 @@ func TestSetupStepByStep(t *testing.T) {
 	if shown, err := json.Marshal(p); err != nil || !secret.Secret || strings.Contains(string(shown), "cluster_secret: ") {
 		t.Errorf("the secret is shown: %s, %v", shown, err)
 	}
-	if err := Write(h.path("etc/salt/saltclusterd"), p.Files); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Write(h.path("etc/salt/saltclusterd"), p.Files))
 	cfg, err := config.Load(h.path("etc/salt/saltclusterd"))
 	if err != nil || cfg.ID != "m1" || cfg.Cluster.ID != "salt" || cfg.Paths.StateDir != h.path("var/lib/saltclusterd") ||
 		cfg.Salt.Config != h.path("etc/salt/master") {
@@ -279,9 +266,7 @@ func TestSetupKeepsWhatIsThere(t *testing.T) {
 	wants(t, p.Files[1].Text, "- '/srv/runners'", "- '/usr/share/saltclusterd/runners'", "presence_events: False",
 		"wheel_dirs:\n  - '/usr/share/saltclusterd/wheel'")
 	wants(t, strings.Join(p.Next, "\n"), "rc-service salt-master restart")
-	if err := Write(s.Asked.Own, p.Files); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Write(s.Asked.Own, p.Files))
 	s = h.look(nil)
 	s.RunnerDir, s.WheelDir = "/usr/share/saltclusterd/runners", "/usr/share/saltclusterd/wheel"
 	if p = s.Plan(); p.Failed() > 0 || len(p.Files) != 0 {
@@ -358,9 +343,7 @@ func TestSetup_Transports(t *testing.T) {
 				t.Fatal(text(p.Checks))
 			}
 			wants(t, text(p.Checks), tt.checks...)
-			if err := Write(before.Asked.Own, p.Files); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, Write(before.Asked.Own, p.Files))
 			after := h.look(nil)
 			if found := after.Plan(); found.Failed() > 0 || len(found.Files) != 0 || after.Master.Transport != "zeromq" ||
 				after.Master.Bool("transport_opts") {
@@ -369,9 +352,7 @@ func TestSetup_Transports(t *testing.T) {
 			l := after.Leaving(nil)
 			offered := strings.Join(slices.Sorted(maps.Keys(before.Master.ForMinions())), " and ")
 			wants(t, text(l.Checks), "for minions with "+offered)
-			if err := l.Restore(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, l.Restore())
 			if again := h.look(nil).Master; !reflect.DeepEqual(again.ForMinions(), before.Master.ForMinions()) {
 				t.Errorf("left: %v, was %v", again.ForMinions(), before.Master.ForMinions())
 			}
@@ -381,9 +362,7 @@ func TestSetup_Transports(t *testing.T) {
 
 func (h *host) version(v string) {
 	h.write("bin/salt-master", "#!/bin/sh\necho salt-master "+v+"\n")
-	if err := os.Chmod(h.path("bin/salt-master"), 0o755); err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, os.Chmod(h.path("bin/salt-master"), 0o755))
 }
 
 func TestSetupWarns(t *testing.T) {
@@ -411,9 +390,7 @@ func TestDropInByHand(t *testing.T) {
 	if l.Failed() > 0 || l.Aside != h.path(dropInFile)+".off" {
 		t.Errorf("%+v\n%s", l, text(l.Checks))
 	}
-	if err := l.Restore(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Restore())
 	if _, err := os.Stat(l.Aside); err != nil {
 		t.Error(err)
 	}
@@ -426,9 +403,7 @@ func TestDropInByHand(t *testing.T) {
 	if l = h.look(nil).Leaving(nil); l.Aside != h.path(dropInFile)+".off.2" {
 		t.Errorf("the second is put aside as %s", l.Aside)
 	}
-	if err := l.Restore(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Restore())
 	for name, want := range map[string]string{".off": "m1", ".off.2": "m2"} {
 		if text, err := os.ReadFile(h.path(dropInFile) + name); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %q, %v", name, text, err)
@@ -466,9 +441,7 @@ func TestSetupToJoin(t *testing.T) {
 		"keys collect m1.keys here; copy the file to a member, and there: saltclusterctl keys merge m1.keys", "warn roots")
 	wants(t, p.Files[0].Text, "cluster_join_token_file: "+h.path("etc/salt/saltclusterd.join-token"))
 	wants(t, strings.Join(p.Next, "\n"), "saltclusterctl join m0 --token-file -", "systemctl restart salt-master")
-	if err := Write(s.Asked.Own, p.Files); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Write(s.Asked.Own, p.Files))
 	p = look("", nil).Plan() // whoever runs it again need not say it again
 	if p.Failed() > 0 || len(p.Files) != 0 || !strings.HasPrefix(p.Next[1], "saltclusterctl join PEER --token-file -:") {
 		t.Errorf("again: %+v, %v\n%s", p.Files, p.Next, text(p.Checks))

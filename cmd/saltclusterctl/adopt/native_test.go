@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -22,9 +23,7 @@ func newNative(t *testing.T, version string) *host {
 		"cluster_id: theirs\ncluster_peers: [10.0.0.12]\ncluster_pki_dir: "+h.path("share/pki")+"\n")
 	h.version(version)
 	key, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	h.write("share/pki/cluster.pem", string(key.PEM()))
 	h.write("share/pki/minions/web1", keyFile("QUFB"))
 	h.write("share/pki/minions/web2", keyFile("QkJC"))
@@ -37,9 +36,7 @@ func newNative(t *testing.T, version string) *host {
 func (h *host) read(name string) string {
 	h.t.Helper()
 	text, err := os.ReadFile(h.path(name))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	require.NoError(h.t, err)
 	return string(text)
 }
 
@@ -61,9 +58,7 @@ func TestSetupLeavesSaltsOwnCluster(t *testing.T) {
 			wants(t, p.Files[2].Path+p.Files[2].What+p.Files[3].What, "master.pem", "the key of Salt's own cluster",
 				"2 accepted, 1 denied")
 			wants(t, p.Files[4].Text, "cluster_id: null")
-			if err := Write(s.Asked.Own, p.Files); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, Write(s.Asked.Own, p.Files))
 			own, after := h.path("etc/salt/pki/master"), h.look(nil)
 			private, _, err := localmaster.ReadIdentity(after.Master)
 			if err != nil || !after.isSameKey(private) || after.Identity() != s.Identity() {
@@ -118,9 +113,7 @@ func TestSetupLeavesSaltsOwnCluster(t *testing.T) {
 func mustWithout(t *testing.T, s *Site) *localmaster.Config {
 	t.Helper()
 	bare, err := s.withoutDropIn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return bare
 }
 
@@ -130,9 +123,7 @@ func TestSetup_NativeClusterRefused(t *testing.T) {
 		want   string
 	}{
 		"no key": {func(h *host) {
-			if err := os.Remove(h.path("share/pki/cluster.pem")); err != nil {
-				h.t.Fatal(err)
-			}
+			require.NoError(h.t, os.Remove(h.path("share/pki/cluster.pem")))
 		}, "Salt's own cluster has never run on this host"},
 		"a passphrase": {func(h *host) {
 			h.write("share/pki/cluster.pem",
@@ -171,9 +162,7 @@ func TestSetup_NativeClusterInPlace(t *testing.T) {
 		!strings.HasSuffix(p.Files[1].Path, "master.pem") {
 		t.Fatalf("%+v\n%s", p.Files, text(p.Checks))
 	}
-	if err := Write(s.Asked.Own, p.Files); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Write(s.Asked.Own, p.Files))
 	if cfg, err := config.Load(s.Asked.Own); err != nil || cfg.Cluster.PoolPort != 4530 {
 		t.Errorf("%v", err)
 	}

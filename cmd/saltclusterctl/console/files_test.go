@@ -8,23 +8,21 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func pipeIn(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
 	return path
 }
 
 func TestOpenReplaced(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"empty": "", "text": "x"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for path, want := range map[string]string{
 		filepath.Join(dir, "none"): "nothing", filepath.Join(dir, "empty"): "nothing", filepath.Join(dir, "text"): "a file",
@@ -50,9 +48,7 @@ func TestOpenInput_Pipe(t *testing.T) {
 	path := pipeIn(t)
 	go func() { _ = os.WriteFile(path, []byte("text"), 0o600) }()
 	f, err := OpenInput(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if text, err := io.ReadAll(f); err != nil || string(text) != "text" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -66,9 +62,7 @@ func TestOpenInput_Pipe(t *testing.T) {
 		t.Errorf("a pipe that nobody writes to: %v", err)
 	}
 	writer, err := os.OpenFile(path, os.O_RDWR, 0) // so that nothing waits for one when the test has ended
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := writer.Close(); err != nil {
 		t.Error(err)
 	}

@@ -5,26 +5,22 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // TestOutputsAreSalts compares with what Salt's own outputters print (testdata/outputters, Salt 3007).
 func TestOutputsAreSalts(t *testing.T) {
 	raw, err := os.ReadFile("testdata/outputters/salt.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var rows []struct {
 		Value, Nested string
 		Txt           *string
 	}
-	if err := json.Unmarshal(raw, &rows); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(raw, &rows))
 	for _, row := range rows {
 		n, err := (&Env{}).toNode(json.RawMessage(row.Value))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s := &Screen{}
 		printNested(s, n, 0, "")
 		if got := strings.TrimSuffix(s.String(), "\n"); got != row.Nested {

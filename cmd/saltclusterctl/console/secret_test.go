@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // screenshot is what a terminal has shown.
@@ -43,13 +44,9 @@ func openTerminal(t *testing.T) (keyboard, terminal *os.File, shown *screenshot)
 	}
 	t.Cleanup(func() { keyboard.Close() })
 	fd := int(keyboard.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -62,9 +59,7 @@ func openTerminal(t *testing.T) (keyboard, terminal *os.File, shown *screenshot)
 func isShown(t *testing.T, terminal *os.File) bool {
 	t.Helper()
 	state, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return state.Lflag&unix.ECHO != 0
 }
 

@@ -14,6 +14,7 @@ import (
 	zmq4 "github.com/go-zeromq/zmq4"
 	"github.com/go-zeromq/zmq4/security/null"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -34,9 +35,7 @@ func TestMasterConfig(t *testing.T) {
 	path := filepath.Join(dir, "master")
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	look := func(want, words string) {
 		t.Helper()
@@ -94,12 +93,8 @@ func TestJudgePorts(t *testing.T) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // fakeProc is a /proc with one process, 42, that listens on 127.0.0.1:4505 and [::1]:4506 and holds three watches.
@@ -115,14 +110,10 @@ func fakeProc(t *testing.T) string {
 		"   0: 00000000000000000000000001000000:119A 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 114 1 0\n")
 	write(t, filepath.Join(proc, "42/comm"), "salt-master\n")
 	write(t, filepath.Join(proc, "42/fdinfo/5"), "pos: 0\ninotify wd:3 ino:1\ninotify wd:2 ino:2\ninotify wd:1 ino:3\n")
-	if err := os.MkdirAll(filepath.Join(proc, "42/fd"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(proc, "42/fd"), 0o755))
 	for name, target := range map[string]string{"3": "socket:[111]", "4": "socket:[114]", "5": "anon_inode:inotify",
 		"6": "/dev/null"} {
-		if err := os.Symlink(target, filepath.Join(proc, "42/fd", name)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(target, filepath.Join(proc, "42/fd", name)))
 	}
 	write(t, filepath.Join(proc, "sys/fs/inotify/max_user_watches"), "8192\n")
 	write(t, filepath.Join(proc, "sys/fs/inotify/max_user_instances"), "128\n")
@@ -234,18 +225,14 @@ func TestOpenFiles(t *testing.T) {
 func TestPermissions(t *testing.T) {
 	dir := t.TempDir()
 	pki, secret := filepath.Join(dir, "pki"), filepath.Join(dir, "master.pem")
-	if err := os.Mkdir(pki, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(pki, 0o700))
 	write(t, secret, "x")
 	me, my := uint32(os.Geteuid()), uint32(os.Getegid())
 	paths := []Path{{Path: pki, Writes: true}, {Path: filepath.Join(dir, "none"), Writes: true}}
 	if got := levels(Permissions(account(me, my), paths)); got != "ok" {
 		t.Errorf("the owner: %s", got)
 	}
-	if err := os.Chmod(pki, 0o770); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(pki, 0o770))
 	if got := levels(Permissions(account(me+1, my+1, my), paths)); got != "ok" {
 		t.Errorf("one of its group: %s", got)
 	}
@@ -255,9 +242,7 @@ func TestPermissions(t *testing.T) {
 	if got := levels(Permissions(account(0, 0), append(paths, Path{Path: secret, Secret: true}))); got != "fail" {
 		t.Errorf("a key for everybody: %s", got)
 	}
-	if err := os.Chmod(secret, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(secret, 0o600))
 	if got := levels(Permissions(account(0, 0), []Path{{Path: secret, Secret: true}})); got != "ok" {
 		t.Errorf("a key for its owner: %s", got)
 	}
@@ -400,9 +385,7 @@ func TestParseTarget(t *testing.T) {
 func listenPort(t *testing.T, serve func(net.Conn)) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -482,9 +465,7 @@ func TestProbe(t *testing.T) {
 
 func TestProbe_ConnectionRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	found := Probe(t.Context(), []Target{{Name: "m1", Host: "127.0.0.1", PublishPort: port, RetPort: port}})
@@ -496,16 +477,12 @@ func TestProbe_ConnectionRefused(t *testing.T) {
 func TestGuideIsTheTable(t *testing.T) {
 	const path = "../../../docs/how-to/troubleshoot.md"
 	have, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if string(have) != Guide() {
 		if os.Getenv("UPDATE") == "" {
 			t.Fatalf("%s is not what the table says; UPDATE=1 rewrites it", path)
 		}
-		if err := os.WriteFile(path, []byte(Guide()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(Guide()), 0o644))
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func account(uid uint32, gids ...uint32) Account { return Account{Name: "salt", UID: uid, GIDs: gids} }
@@ -17,12 +19,8 @@ func account(uid uint32, gids ...uint32) Account { return Account{Name: "salt", 
 func mkdir(t *testing.T, mode os.FileMode, parts ...string) string {
 	t.Helper()
 	dir := filepath.Join(parts...)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, mode); err != nil { // whatever the umask is
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, os.Chmod(dir, mode)) // whatever the umask is
 	return dir
 }
 
@@ -52,9 +50,7 @@ func TestRoots_OtherUser(t *testing.T) {
 func TestRootsThatAreALink(t *testing.T) {
 	top := t.TempDir()
 	dir, link := mkdir(t, 0o755, top, "data"), filepath.Join(top, "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(dir, link))
 	got := Roots(account(uint32(os.Geteuid())+1, uint32(os.Getegid())+1), []string{link, dir}, nil)
 	if levels(got) != "warn" || got[0].Where != dir {
 		t.Errorf("where it leads to, once: %v", got)
@@ -139,9 +135,7 @@ func TestRootsWithOthersInThem(t *testing.T) {
 	}
 	plain := mkdir(t, 0o755, t.TempDir(), "srv")
 	mkdir(t, 0o755, plain, "web")
-	if err := os.Chown(filepath.Join(plain, "web"), 64001, 64002); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chown(filepath.Join(plain, "web"), 64001, 64002))
 	if got := look(plain); !strings.HasPrefix(got, "chown -R salt: "+plain+";") {
 		t.Errorf("root's: %s", got)
 	}
@@ -151,9 +145,7 @@ func TestRootsWithOthersInThem(t *testing.T) {
 		t.Errorf("a repository: %s", got)
 	}
 	write(t, filepath.Join(plain, "web", "x"), "x")
-	if err := os.Chown(filepath.Join(plain, "web", "x"), 64009, 64009); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chown(filepath.Join(plain, "web", "x"), 64009, 64009))
 	if got := look(plain); strings.Contains(got, "chown") {
 		t.Errorf("a file of somebody: %s", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -47,26 +48,20 @@ func TestTLS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, dir := range []string{filepath.Dir(dir), dir} { // a stranger may enter
-				if err := os.Chmod(dir, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Chmod(dir, 0o755))
 			}
 			tt.cert.Name, tt.cert.IPs = "master", []string{"10.0.0.11"}
 			cert, key := ca.Issue(tt.cert)
 			tlstest.Write(t, dir, "c.pem", cert, "k.pem", key, "ca.pem", ca.PEM)
 			for name, mode := range map[string]os.FileMode{"k.pem": max(tt.mode, 0o600), "c.pem": 0o644, "ca.pem": 0o644} {
-				if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Chmod(filepath.Join(dir, name), mode))
 			}
 			path := filepath.Join(dir, "master")
 			if err := os.WriteFile(path, []byte("id: m\nssl: "+strings.ReplaceAll(tt.ssl, "@", dir)+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			master, err := localmaster.LoadConfig(path, localmaster.Version{Major: 3008})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			found := TLS(master, tt.who, tt.must, now)
 			text := ""
 			for _, f := range found {

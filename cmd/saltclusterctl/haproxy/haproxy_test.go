@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
@@ -39,19 +41,13 @@ func TestWrite(t *testing.T) {
 	for name, variant := range variants() {
 		f, o := variant()
 		got, err := Write(f, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		path := filepath.Join("testdata", name+".cfg")
 		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 		}
 		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got != string(want) {
 			t.Errorf("%s differs from %s (-update rewrites it):\n%s", name, path, got)
 		}
@@ -63,13 +59,9 @@ func TestWrite_PassesJudge(t *testing.T) {
 	for name, variant := range variants() {
 		f, o := variant()
 		text, err := Write(f, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c, err := Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, found := range Judge(c, f) {
 			if !o.NoRequest || found.Line != 0 {
 				t.Errorf("%s: %+v", name, found)
@@ -88,13 +80,9 @@ func TestHAProxyTakesIt(t *testing.T) {
 	for name, variant := range variants() {
 		f, o := variant()
 		text, err := Write(f, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		path := filepath.Join(t.TempDir(), "haproxy.cfg")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		if out, err := exec.Command(bin, "-c", "-f", path).CombinedOutput(); err != nil ||
 			strings.Contains(string(out), "WARNING") {
 			t.Errorf("%s: %v\n%s", name, err, out)
@@ -105,9 +93,7 @@ func TestHAProxyTakesIt(t *testing.T) {
 // TestClassicMistakes: each is a change of a good configuration, and what is said of it.
 func TestClassicMistakes(t *testing.T) {
 	good, err := Write(facts(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tests := []struct {
 		name, old, new string
 		change         func(*Facts)
@@ -176,9 +162,7 @@ func TestClassicMistakes(t *testing.T) {
 			tt.change(&f)
 		}
 		c, err := Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found := Judge(c, f)
 		said := make([]string, 0, len(found))
 		for _, one := range found {
@@ -221,9 +205,7 @@ listen web
 peers p
 	server x 1.2.3.4:1
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if c.MaxConn != 9000 || len(c.Proxies) != 3 {
 		t.Fatalf("%+v", c)
 	}
@@ -251,9 +233,7 @@ func FuzzParse(f *testing.F) {
 	for _, variant := range variants() {
 		facts, options := variant()
 		text, err := Write(facts, options)
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		f.Add(text)
 	}
 	f.Add("listen\nserver\ndefault-server port\nbind 'a\\\nlisten x from\ntimeout client 99999999999d\nfrontend y\nbind :4505\nuse_backend x\n")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -219,9 +220,7 @@ func TestFile(t *testing.T) {
 	s := set("m2", "web1", "accepted A", "denied B")
 	s.At, s.Salt, s.Identity = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), "3006.28", print("C")
 	var b bytes.Buffer
-	if err := Encode(&b, s); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Encode(&b, s))
 	if strings.Contains(b.String(), "PRIVATE") || !strings.Contains(b.String(), `"format": "saltclusterd minion keys"`) {
 		t.Errorf("%s", &b)
 	}
@@ -254,12 +253,8 @@ func TestCollect(t *testing.T) {
 	pki := t.TempDir()
 	for name, text := range map[string]string{"minions/web1": pub("A"), "minions_denied/web1": pub("B"),
 		"minions_pre/db1": pub("C"), "minions/odd": "?"} {
-		if err := os.MkdirAll(filepath.Join(pki, filepath.Dir(name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(pki, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(pki, filepath.Dir(name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(pki, name), []byte(text), 0o600))
 	}
 	keys, odd, err := Collect(t.Context(), pki, nil)
 	if err != nil || len(odd) != 1 {
@@ -277,9 +272,7 @@ func TestCollect(t *testing.T) {
 // FuzzDecode: a file comes from another host; what it holds becomes names of files on every master.
 func FuzzDecode(f *testing.F) {
 	var b bytes.Buffer
-	if err := Encode(&b, set("m2", "web1", "accepted A", "denied B")); err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, Encode(&b, set("m2", "web1", "accepted A", "denied B")))
 	f.Add(b.Bytes())
 	f.Add([]byte(`{"format":"saltclusterd minion keys","v":1,"name":"m2","keys":[{"id":"../x","state":"accepted","pub":""}]}`))
 	f.Add([]byte(`{"format":"saltclusterd minion keys","v":2}`))
@@ -295,9 +288,7 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		var again bytes.Buffer
-		if err := Encode(&again, s); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Encode(&again, s))
 		if _, err := Decode(&again); err != nil {
 			t.Fatalf("what was read is not read again: %v", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"saltclusterd/consensus/archive"
+	"saltclusterd/integration/require"
 )
 
 func TestWriteSnapshot(t *testing.T) {
@@ -15,9 +16,7 @@ func TestWriteSnapshot(t *testing.T) {
 		Public: []byte("PUBLIC"), State: []byte("STATE")}
 	for _, passphrase := range []string{"", "correct horse"} {
 		var file bytes.Buffer
-		if err := writeSnapshot(&file, header, content, passphrase, 10); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, writeSnapshot(&file, header, content, passphrase, 10))
 		if hidden := !bytes.Contains(file.Bytes(), []byte("PRIVATE")); hidden != (passphrase != "") {
 			t.Errorf("passphrase %q: private key hidden: %t", passphrase, hidden)
 		}
@@ -54,9 +53,7 @@ func TestDecryptSnapshot_Refuses(t *testing.T) {
 		})
 	}
 	plain, _, err := decryptSnapshot(strings.NewReader(file.String()[:file.Len()-5]), "correct horse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, _, err := archive.Read(plain); err == nil {
 		t.Error("a file that was cut is read")
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/require"
 )
 
 func TestLastLines(t *testing.T) {
@@ -26,15 +28,9 @@ func TestLastLines(t *testing.T) {
 func TestReadTail(t *testing.T) {
 	dir := t.TempDir()
 	log, link, pipe := filepath.Join(dir, "log"), filepath.Join(dir, "link"), filepath.Join(dir, "pipe")
-	if err := os.WriteFile(log, []byte("first\nsecond\nthird\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(log, link); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(log, []byte("first\nsecond\nthird\n"), 0o600))
+	require.NoError(t, os.Symlink(log, link))
+	require.NoError(t, unix.Mkfifo(pipe, 0o600))
 	for _, test := range []struct {
 		path  string
 		limit int64

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 const goodSecret = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4"
@@ -21,12 +23,8 @@ func write(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o640))
 	}
 	return filepath.Join(dir, "saltclusterd")
 }
@@ -46,9 +44,7 @@ func loadText(t *testing.T, text string) (*Config, error) {
 
 func TestDefaults(t *testing.T) {
 	c, err := loadText(t, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if c.ID != "host1.example.com" || c.Edge.PublishPort != 4505 || c.Cluster.PoolPort != 4520 ||
 		c.Paths.AdminSocket != "/run/saltclusterd/admin.sock" || c.Cluster.PKIDir != "/var/lib/saltclusterd/pki" {
 		t.Errorf("%+v", c)
@@ -75,9 +71,7 @@ cluster_event_mirror: salt/key
 log_level: !!null
 agent_check_listen: ':4581'
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := map[string]any{
 		"id": "1234", "interface": []string{"10.0.0.11"}, "publish_port": 14505, "cluster_isolated_filesystem": false,
 		"handshake_timeout": 1500 * time.Millisecond, "rotate_window": 90 * time.Second,
@@ -203,9 +197,7 @@ func TestSyntaxErrorsNameTheirLine(t *testing.T) {
 func TestLinkThatLeadsNowhere(t *testing.T) {
 	path := write(t, map[string]string{"saltclusterd": "cluster_id: lab\n", "saltclusterd.d/a.conf": ""})
 	link := filepath.Join(DropInDir(path), "b.conf")
-	if err := os.Symlink("/nonexistent/b.conf", link); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink("/nonexistent/b.conf", link))
 	_, err := loadTest(path, nil)
 	if want := link + ": is a link to /nonexistent/b.conf, which does not exist"; err == nil ||
 		!strings.Contains(err.Error(), want) {
@@ -223,9 +215,7 @@ func TestDropInsReplaceInOrder(t *testing.T) {
 		"saltclusterd.d/50.conf.bak":   "garbage: [",
 	})
 	c, err := loadTest(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if c.Log.Level != "error" || !reflect.DeepEqual(c.Edge.Interface, []string{"10.0.0.3"}) || len(c.Files()) != 4 {
 		t.Errorf("level %s interface %v files %v", c.Log.Level, c.Edge.Interface, c.Files())
 	}
@@ -262,9 +252,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		t.Errorf("big: %v", err)
 	}
 	open := write(t, map[string]string{"saltclusterd": "cluster_id: lab\n"})
-	if err := os.Chmod(open, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(open, 0o666))
 	if _, err := loadTest(open, nil); err == nil || !strings.Contains(err.Error(), "may be written by everyone") {
 		t.Errorf("writable: %v", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -20,14 +22,10 @@ func TestDocumentedOptionsAreTheTable(t *testing.T) {
 func isTheTable(t *testing.T, path string, want []byte) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, want, 0o644))
 	}
 	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s is not what the option table says; run: go test ./cmd/saltclusterd/config -update", path)
 	}

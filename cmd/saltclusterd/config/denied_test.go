@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/require"
 )
 
 // Whoever may not read a file is told so, and not of a mistake in it.
@@ -16,12 +18,8 @@ func TestFindings_Denied(t *testing.T) {
 	main, secret := filepath.Join(dir, "saltclusterd"), filepath.Join(dir, "secret")
 	for path, text := range map[string]string{main: "id: m1\ncluster_id: c\ncluster_secret_file: " + secret + "\n", secret: "x\n",
 		filepath.Join(main+".d", "a.conf"): "nonsense: true\n"} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	if _, err := Load(main); deniedFile(t, err) != "" {
 		t.Error(err)
@@ -30,25 +28,17 @@ func TestFindings_Denied(t *testing.T) {
 		t.Skip("only root can become another user")
 	}
 	for _, above := range []string{filepath.Dir(dir), dir} { // that user has to get there
-		if err := os.Chmod(above, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(above, 0o755))
 	}
 	for _, path := range []string{main, main + ".d", filepath.Join(main+".d", "a.conf"), secret} {
 		before, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, 0); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, os.Chmod(path, 0))
 		err = asOtherUser(t, func() error { _, err := Load(main); return err })
 		if got := deniedFile(t, err); got == "" {
 			t.Errorf("%s is closed: %v", path, err)
 		}
-		if err := os.Chmod(path, before.Mode()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(path, before.Mode()))
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"saltclusterd/integration/require"
 )
 
 func TestSecretRules(t *testing.T) {
@@ -45,9 +47,7 @@ func TestSecretRules(t *testing.T) {
 
 func TestLoad_SecretWorldReadable(t *testing.T) {
 	path := write(t, map[string]string{"saltclusterd": "cluster_id: lab\ncluster_secret: " + goodSecret + "\n"})
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(path, 0o644))
 	_, err := loadTest(path, nil)
 	if want := path + ":2: cluster_secret: is in a file that everyone may read (chmod o-rwx " + path + ")"; err == nil ||
 		err.Error() != want {
@@ -59,12 +59,8 @@ func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), mode))
+		require.NoError(t, os.Chmod(path, mode))
 		return path
 	}
 	put("cluster_secret", goodSecret+"\n", 0o400)
@@ -123,9 +119,7 @@ func TestCredentialIsNamed(t *testing.T) {
 		{"hunter2", 0o600, path + ": cluster_secret_file: has 7 characters"},
 		{goodSecret, 0o600, ""},
 	} {
-		if err := errors.Join(os.WriteFile(path, []byte(tt.text), tt.mode), os.Chmod(path, tt.mode)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(os.WriteFile(path, []byte(tt.text), tt.mode), os.Chmod(path, tt.mode)))
 		c, err := loadTest(main, map[string]string{"CREDENTIALS_DIRECTORY": dir})
 		if tt.want != "" {
 			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
@@ -133,9 +127,7 @@ func TestCredentialIsNamed(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, o := range c.Show().Options {
 			switch {
 			case o.Name == "cluster_secret" && o.Source != path:
@@ -149,9 +141,7 @@ func TestCredentialIsNamed(t *testing.T) {
 
 func TestSecretNeverPrints(t *testing.T) {
 	c, err := loadText(t, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var out strings.Builder
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
 		fmt.Fprintf(&out, verb+"\n", c)
@@ -161,9 +151,7 @@ func TestSecretNeverPrints(t *testing.T) {
 	for _, encode := range []func(any) ([]byte, error){json.Marshal, yaml.Marshal} {
 		for _, v := range []any{c, c.Show(), c.Cluster.Secret} {
 			data, err := encode(v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			out.Write(data)
 		}
 	}
@@ -182,9 +170,7 @@ func TestJoinToken(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string, mode os.FileMode) {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)))
 	}
 	put("cluster_join_token", token+"\n", 0o400)
 	put("open", token, 0o644)

@@ -15,6 +15,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/signin"
@@ -32,9 +33,7 @@ func cluster(t *testing.T, dirs ...string) []*testNode {
 		} else {
 			_, err = n.Join(t.Context(), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true, Timeout: time.Minute}, quiet)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		nodes = append(nodes, n)
 	}
 	return nodes
@@ -48,9 +47,7 @@ func acceptKey(t *testing.T, n *testNode, id, pub string) {
 	if err == nil {
 		err = results[0].Err()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func serves(n *testNode) func() error {
@@ -131,9 +128,7 @@ func TestServeAlone_Removed(t *testing.T) {
 	if err == nil {
 		err = results[0].Err()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	eventually(t, "b is off the roster", func() error {
 		if _, ok := m.Roster.Lookup("b"); ok {
 			return errors.New("still on it")
@@ -158,14 +153,10 @@ func TestStop_PortTaken(t *testing.T) {
 	dir := t.TempDir()
 	n := startNode(t, "a", dir)
 	conf, err := os.ReadFile(filepath.Join(dir, "conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	port := regexp.MustCompile(`(?m)^publish_port: (\d+)$`).FindSubmatch(conf)[1]
 	taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%s", port))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, quiet); err != nil {
 		t.Fatal(err)
 	}
@@ -183,9 +174,7 @@ func TestStop_PortTaken(t *testing.T) {
 		t.Errorf("stopped with %v", err)
 	}
 	n.done = nil
-	if err := taken.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, taken.Close())
 	eventually(t, "serving when the port is free", serves(startNode(t, "a", dir)))
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/msgpack"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -24,9 +25,7 @@ func (n *testNode) lay(t *testing.T, minions int) {
 	cache := filepath.Join(n.dir, "var/cache/salt/master")
 	file := func(path, text string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		write(t, path, text, 0o600)
 	}
 	blob := func(key, value string) string {
@@ -101,9 +100,7 @@ func TestJoin_CatchUpBeforeServing(t *testing.T) {
 	}
 	eventually(t, "members", wantRoles(a, "a voter alive", "b voter alive", "c voter alive"))
 	m, err := a.Members(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, row := range m.Members {
 		if len(row.Sync) > 0 {
 			t.Errorf("%s is ready and still %s", row.ID, adminapi.SyncText(row.Sync))
@@ -111,9 +108,7 @@ func TestJoin_CatchUpBeforeServing(t *testing.T) {
 	}
 
 	c.halt()
-	if err := os.RemoveAll(filepath.Join(c.dir, "var/cache/salt/master")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(filepath.Join(c.dir, "var/cache/salt/master")))
 	c = startNode(t, "c", c.dir)
 	eventually(t, "c serves", func() error {
 		if m := c.tenure.Current(); m == nil || !m.role.ready() {
@@ -143,13 +138,9 @@ func TestLevel_Agreed(t *testing.T) {
 func minionKey(t *testing.T) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/hlc"
 )
@@ -47,9 +48,7 @@ func clockedCluster(t *testing.T, ids ...string) (nodes []clocked) {
 func clockProblemsOf(t *testing.T, n clocked) (lines []string) {
 	t.Helper()
 	st, err := n.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, p := range st.Problems {
 		if strings.Contains(p.Message, "clock") {
 			lines = append(lines, fmt.Sprintf("%s %s: %s", p.Level, p.Node, p.Message))
@@ -102,9 +101,7 @@ func TestStatus_ClockSkew(t *testing.T) {
 
 	// A serial from the future reaches all, and is followed.
 	svc := b.tenure.Current().service()
-	if err := svc.serials.Observe(hlc.At(time.Now().Add(25 * time.Minute))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, svc.serials.Observe(hlc.At(time.Now().Add(25*time.Minute))))
 	seen := svc.serials.Now()
 	for _, n := range []clocked{nodes[0], nodes[2]} {
 		eventually(t, "serials in step", func() error {

@@ -27,6 +27,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/removal"
 	"saltclusterd/cmd/saltclusterd/takeover"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
@@ -117,16 +118,12 @@ func startProcess(t *testing.T, p takeover.Process, id, dir string, settings ...
 		}, settings...), "\n"), 0o600)
 	}
 	cfg, err := config.Load(filepath.Join(dir, "conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w := &testWriter{t: t, id: id}
 	t.Cleanup(func() { w.over.Store(true) })
 	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	d, err := New(cfg, "test", log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d.aloneAfter, d.formerEvery = 2*time.Second, 200*time.Millisecond
 	d.SetProcess(p)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -173,9 +170,7 @@ func (w *testWriter) Write(b []byte) (int, error) {
 
 func write(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), mode))
 }
 
 func quiet(string, string, ...int) {}
@@ -192,9 +187,7 @@ func files(t *testing.T, dir string) map[string]string {
 		out[path] = string(b)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return out
 }
 
@@ -285,13 +278,9 @@ func sameIdentity(t *testing.T, nodes ...*testNode) {
 	var first string
 	for _, n := range nodes {
 		pem, err := os.ReadFile(filepath.Join(n.master.PkiDir, "master.pem"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		key, err := saltcrypt.ParseMasterKey(pem)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if first == "" {
 			first = key.PublicText()
 		}
@@ -358,14 +347,10 @@ func TestJoin_OwnMinions(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, private, public, err := membership.ReadIdentity(a.cfg.Cluster.PKIDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	key := func() *saltcrypt.MasterKey {
 		k, err := saltcrypt.GenerateMasterKey(2048)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return k
 	}
 	web, own := key().PublicText(), key()
@@ -374,9 +359,7 @@ func TestJoin_OwnMinions(t *testing.T) {
 	pki := b.master.PkiDir
 	put := func(name, text string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(pki, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(pki, name)), 0o755))
 		write(t, filepath.Join(pki, name), text, 0o600)
 	}
 	put("minions/web1", web)
@@ -406,9 +389,7 @@ func TestJoin_OwnMinions(t *testing.T) {
 
 	view := func(id string) string {
 		got, err := a.KeysOf(ctx, adminapi.KeysOfRequest{IDs: []string{id}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var states []string
 		for _, k := range got.Keys {
 			states = append(states, k.State)
@@ -440,9 +421,7 @@ func TestJoin_OwnMinions(t *testing.T) {
 // startNodeWith is startNode with settings that replace the usual ones of the same name.
 func startNodeWith(t *testing.T, id, dir string, settings []string) *testNode {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Join(dir, "conf.d"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "conf.d"), 0o755))
 	if len(settings) > 0 {
 		write(t, filepath.Join(dir, "conf.d", "test.conf"), strings.Join(settings, "\n")+"\n", 0o600)
 	}
@@ -465,9 +444,7 @@ func TestBootstrap_StateLost(t *testing.T) {
 		return err
 	})
 	a.halt()
-	if err := os.RemoveAll(filepath.Join(dir, "state")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "state")))
 	a = startNode(t, "a", dir)
 	_, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, quiet)
 	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(adminapi.HintOf(err), "join") {
@@ -487,18 +464,12 @@ func TestRun_StateOfAnotherNode(t *testing.T) {
 		{"id: a", "id: z", "id"}, {"cluster_id: test", "cluster_id: other", "cluster_id"},
 	} {
 		conf, err := os.ReadFile(filepath.Join(dir, "conf"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		write(t, filepath.Join(dir, "conf"), strings.Replace(string(conf), tc.from, tc.to, 1), 0o600)
 		cfg, err := config.Load(filepath.Join(dir, "conf"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d, err := New(cfg, "test", slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := d.Run(t.Context(), func() {}); err == nil || !strings.Contains(err.Error(), tc.option) {
 			t.Errorf("%s: %v", tc.to, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/membership"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -42,20 +43,14 @@ func TestRun_StateDamaged(t *testing.T) {
 		if err == nil && !c.gone {
 			err = os.WriteFile(path, nil, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d, err := New(n.cfg, "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		err = d.Run(minute(t), func() {})
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s, gone %t: %v", c.file, c.gone, err)
 		}
-		if err := errors.Join(os.RemoveAll(path), os.WriteFile(path, was, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(os.RemoveAll(path), os.WriteFile(path, was, 0o600)))
 	}
 }
 
@@ -69,24 +64,16 @@ func TestRun_IDChanged(t *testing.T) {
 	}
 	n.halt()
 	conf, err := os.ReadFile(filepath.Join(dir, "conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	write(t, filepath.Join(dir, "conf"), strings.Replace(string(conf), "id: a\n", "id: b\n", 1), 0o600)
 	cfg, err := config.Load(filepath.Join(dir, "conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d, err := New(cfg, "test", slog.New(slog.NewTextHandler(io.Discard, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := d.Run(minute(t), func() {}); err == nil || !strings.Contains(err.Error(), "empty that directory") {
 		t.Fatalf("%v", err)
 	}
-	if err := os.RemoveAll(cfg.Paths.StateDir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(cfg.Paths.StateDir))
 	if b := startNode(t, "b", dir); b.tenure.Current() != nil {
 		t.Error("it is a member still")
 	}

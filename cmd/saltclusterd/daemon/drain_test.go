@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/drain"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/zmtp"
@@ -24,18 +25,12 @@ import (
 func subscriber(t *testing.T, n *testNode) *zmtp.Client {
 	t.Helper()
 	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", n.cfg.Edge.PublishPort))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c, err := zmtp.NewClient(t.Context(), conn, zmtp.ClientOptions{SocketType: "SUB"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	before := n.tenure.Current().service().ports.Publish.Stats().Subscribers
-	if err := c.Subscribe(nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Subscribe(nil))
 	eventually(t, "subscribed", func() error {
 		if n.tenure.Current().service().ports.Publish.Stats().Subscribers == before {
 			return errors.New("not yet")
@@ -303,12 +298,8 @@ func endJob(t *testing.T, n *testNode, jid string) {
 	t.Helper()
 	h := fmt.Sprintf("%x", sha256.Sum256([]byte(jid)))
 	dir := filepath.Join(n.master.CacheDir, "jobs", h[:2], h[2:])
-	if err := os.MkdirAll(filepath.Join(dir, "web1"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, ".minions.p"), []byte("\x91\xa4web1"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "web1"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".minions.p"), []byte("\x91\xa4web1"), 0o600))
 }
 
 // TestDrain_AllAtOnce has two operators who each drain one of two nodes.

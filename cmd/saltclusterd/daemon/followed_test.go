@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster/configtest"
@@ -24,21 +25,15 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 	n := cluster(t, t.TempDir())[0]
 	m := n.tenure.Current()
 	signing, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pki := t.TempDir()
 	for name, text := range map[string]string{"master_sign.pem": string(signing.PEM()), "signature": "made beforehand"} {
-		if err := os.WriteFile(filepath.Join(pki, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(pki, name), []byte(text), 0o600))
 	}
 	signs := "master_sign_pubkey: True\npki_dir: " + pki + "\n"
 	obey := func(text string) {
 		t.Helper()
-		if err := m.service().master.Followed.Use(configtest.Load(t, n.master.Version.Major, text)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, m.service().master.Followed.Use(configtest.Load(t, n.master.Version.Major, text)))
 	}
 	prepare := func() error {
 		_, err := n.Rotate(t.Context(), adminapi.RotateRequest{What: adminapi.RotateIdentity, Step: adminapi.IdentityPrepare},
@@ -51,9 +46,7 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 		t.Errorf("a second identity beside a signature that was made beforehand: %v", err)
 	}
 	obey("")
-	if err := prepare(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, prepare())
 	answers := func(signed bool) func() error {
 		return func() error {
 			second, options := m.identity.Second()
@@ -101,9 +94,7 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 // A process that takes over reads the master's options before it has opened its doors.
 func TestKick_BeforeOpen(t *testing.T) {
 	d, err := New(&config.Config{ID: "a"}, "test", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d.checks.Kick("options")
 }
 
@@ -123,16 +114,12 @@ func TestRereadOptions_Unreadable(t *testing.T) {
 		t.Fatalf("%v", got)
 	}
 	text, err := os.ReadFile(n.cfg.Salt.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range []struct {
 		text   string
 		native bool
 	}{{string(text) + "a: [\n", false}, {string(text), true}} {
-		if err := os.WriteFile(n.cfg.Salt.Config, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(n.cfg.Salt.Config, []byte(c.text), 0o600))
 		s.master.RereadOptions()
 		if got := native(); slices.Contains(got, !c.native) {
 			t.Errorf("%v, want %v", got, c.native)

@@ -16,6 +16,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/membership"
 
 	"saltclusterd/gossip/jointoken"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -54,9 +55,7 @@ func TestJoin_OneTimeToken(t *testing.T) {
 	a, b := nodes[0], nodes[1]
 	used, bound, revoked := newToken(t, a, ""), newToken(t, b, "e"), newToken(t, a, "")
 	c, d, e := startNode(t, "c", t.TempDir()), startNode(t, "d", t.TempDir()), startNode(t, "e", t.TempDir())
-	if err := joinWith(t, c, b, used, true); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, joinWith(t, c, b, used, true))
 	if _, err := a.RevokeToken(t.Context(), tokenID(revoked)); err != nil {
 		t.Fatal(err)
 	}
@@ -163,9 +162,7 @@ func TestCreateToken_Refused(t *testing.T) {
 // A node does not found a cluster while a configured peer belongs to one.
 func TestBootstrap_PeerIsMember(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n := startNode(t, "a", t.TempDir(), "cluster_peers: ['"+l.Addr().String()+"', '127.0.0.1:1']")
 	say := func(string, string, ...int) {}
 	_, err = n.Bootstrap(t.Context(), adminapi.BootstrapRequest{}, say)
@@ -231,9 +228,7 @@ func TestBootstrap_ReportsKeys(t *testing.T) {
 	pub := minionKey(t)
 	for i, dir := range []string{"minions", "minions", "minions_pre", "minions_rejected"} {
 		path := filepath.Join(a.dir, "etc/salt/pki/master", dir, fmt.Sprint("web", i))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		write(t, path, pub, 0o644)
 	}
 	var mu sync.Mutex
@@ -261,20 +256,14 @@ func TestJoin_SigningKey(t *testing.T) {
 	a := cluster(t, t.TempDir())[0]
 	signs := func(n *testNode) {
 		text, err := os.ReadFile(n.cfg.Salt.Config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		write(t, n.cfg.Salt.Config, string(text)+"master_sign_pubkey: True\n", 0o644)
 	}
 	path := func(n *testNode) string { return filepath.Join(n.master.PkiDir, "master_sign.pem") }
 	place := func(n *testNode) string {
 		key, err := saltcrypt.GenerateMasterKey(2048)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(n.master.PkiDir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, os.MkdirAll(n.master.PkiDir, 0o700))
 		write(t, path(n), string(key.PEM()), 0o400)
 		return string(key.PEM())
 	}
@@ -294,9 +283,7 @@ func TestJoin_SigningKey(t *testing.T) {
 			own = place(n)
 		}
 		_, err := n.Join(t.Context(), adminapi.JoinRequest{Peer: a.addr, ReplaceKey: tc.replace, Wait: true, Timeout: time.Minute}, quiet)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		n.tenure.Current().service().master.RereadOptions()
 		if got, err := os.ReadFile(path(n)); err != nil || (string(got) == want) != tc.gets || !tc.gets && string(got) != own {
 			t.Errorf("%s: it has the cluster's: %v, %v", tc.id, string(got) == want, err)

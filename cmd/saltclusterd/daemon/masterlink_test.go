@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -28,9 +29,7 @@ func TestHeldKeys_Thorium(t *testing.T) {
 	dir := t.TempDir()
 	formulas := filepath.Join(dir, "thorium")
 	for _, d := range []string{formulas, filepath.Join(dir, "master.d")} {
-		if err := os.Mkdir(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(d, 0o755))
 	}
 	write(t, filepath.Join(formulas, "clean.sls"), "clean:\n  key.timeout:\n    - delete: 90\n", 0o644)
 	write(t, filepath.Join(dir, "master.d", "thorium.conf"),
@@ -40,9 +39,7 @@ func TestHeldKeys_Thorium(t *testing.T) {
 		t.Fatal(err)
 	}
 	pub, err := os.ReadFile(filepath.Join(n.master.PkiDir, "master.pub")) // any key will do
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	key := filepath.Join(n.master.PkiDir, "minions", "web1")
 	write(t, key, string(pub), 0o644)
 	s := n.tenure.Current().service()
@@ -52,9 +49,7 @@ func TestHeldKeys_Thorium(t *testing.T) {
 		}
 		return nil
 	})
-	if err := os.Remove(key); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(key))
 	eventually(t, "its deletion is held", func() error {
 		if held := s.dir.Held(); !slices.Equal(held, []string{"web1"}) {
 			return fmt.Errorf("%q are", held)

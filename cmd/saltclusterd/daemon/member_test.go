@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -19,9 +20,7 @@ func TestNewMember_Failure(t *testing.T) {
 	}
 	n.halt()
 	record, err := n.readRecord()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n.cfg.Events.Policy = []config.TagRule{{Tag: "a", Policy: "no such policy"}}
 	n.reg.Renew()
 	files, goroutines := openFiles(t), runtime.NumGoroutine()
@@ -44,9 +43,7 @@ func TestNewMember_Failure(t *testing.T) {
 func openFiles(t *testing.T) (out []string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range entries {
 		if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // not that of the directory itself
 			out = append(out, name)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/metric"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -56,15 +57,11 @@ as before. All begin with ` + "`saltcluster_`" + `. [Monitor the cluster](../how
 func TestMetricsReference_Current(t *testing.T) {
 	const path = "../../../docs/reference/metrics.md"
 	have, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := metricsReference(t, string(have))
 	if *update {
 		have = want
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, want, 0o644))
 	}
 	if !bytes.Equal(have, want) {
 		t.Errorf("%s is not what is registered; run: go test ./cmd/saltclusterd/daemon -run MetricsReference -update", path)
@@ -81,9 +78,7 @@ func metricsReference(t *testing.T, page string) []byte {
 	}
 	types := map[string]string{}
 	families, err := n.reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, f := range families {
 		types[f.GetName()] = strings.ToLower(f.GetType().String())
 	}
@@ -132,9 +127,7 @@ func metricRow(t *testing.T, d *prometheus.Desc, types map[string]string) (name,
 	}
 	name = named[1]
 	help, err := strconv.Unquote(helped[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	kind := types[name]
 	switch {
 	case kind != "":

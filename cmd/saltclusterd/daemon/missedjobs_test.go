@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/durable"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/missedjobs"
 	"saltclusterd/sidecar/saltwire"
@@ -21,9 +22,7 @@ import (
 func publishAsMaster(t *testing.T, n *testNode) {
 	t.Helper()
 	l, err := net.Listen("tcp", n.master.PubAddr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var serving sync.WaitGroup
 	t.Cleanup(func() { // by now t.Context has ended
 		_ = l.Close()
@@ -62,9 +61,7 @@ func readSubscriptions(ctx context.Context, conn net.Conn) {
 func numberOf(t *testing.T, n *testNode, name string) (value float64) {
 	t.Helper()
 	families, err := n.reg.Current().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, f := range families {
 		if f.GetName() == name {
 			return f.GetMetric()[0].GetCounter().GetValue()
@@ -81,20 +78,14 @@ func TestMissedJobs_PublishedOnConnection(t *testing.T) {
 	const counter = "saltcluster_master_republished_jobs_total"
 	dir := t.TempDir()
 	for _, sub := range []string{"run", "master.d"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o750); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, sub), 0o750))
 	}
 	write(t, filepath.Join(dir, "master.d/own.conf"), "timeout: 300\n", 0o600) // a job waits for its minions as long
 	seen := missedjobs.NewLedger(filepath.Join(dir, "run/seen-jobs"), durable.BootID(), func() time.Time {
 		return time.Now().Add(-time.Hour) // an earlier process knew since then what was published
 	})
-	if err := seen.Open(); err != nil {
-		t.Fatal(err)
-	}
-	if err := seen.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, seen.Open())
+	require.NoError(t, seen.Close())
 	n := startNode(t, "m1", dir)
 	if _, err := n.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute}, quiet); err != nil {
 		t.Fatal(err)
@@ -102,13 +93,9 @@ func TestMissedJobs_PublishedOnConnection(t *testing.T) {
 	jid := time.Now().Format("20060102150405") + "000001"
 	load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "publish", "fun": "test.ping", "arg": []any{}, "tgt": "*",
 		"tgt_type": "glob", "jid": jid, "ret": ""}, saltwire.Disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	job := filepath.Join(n.master.CacheDir, "jobs", "01", jid)
-	if err := os.MkdirAll(job, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(job, 0o755))
 	write(t, filepath.Join(job, ".load.p"), string(load), 0o600)
 	if got := numberOf(t, n, counter); got != 0 {
 		t.Errorf("%v published without a subscription", got)

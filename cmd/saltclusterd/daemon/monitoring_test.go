@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/metric"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -103,9 +104,7 @@ func TestMetricNames(t *testing.T) {
 // What the guide tells Prometheus to drop are old names only, and most of them.
 func TestMetricNames_Dropped(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/how-to/monitor.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := regexp.MustCompile(`regex: (.*)`).FindSubmatch(page)
 	if found == nil {
 		t.Fatal("the guide has no regular expression")
@@ -131,9 +130,7 @@ func TestMonitoringNamesMetricsThatExist(t *testing.T) {
 	names := registered(t)
 	for _, file := range []string{"alerts.yml", "dashboard.json"} {
 		text, err := os.ReadFile(filepath.Join("../../../packaging/monitoring", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found := metricName.FindAllString(string(text), -1)
 		if len(found) < 10 {
 			t.Errorf("%s names %d metrics", file, len(found))
@@ -195,9 +192,7 @@ func TestNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	families, err := n.reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	have := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

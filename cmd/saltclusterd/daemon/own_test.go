@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -15,18 +16,14 @@ import (
 func TestStatus_PerMasterState(t *testing.T) {
 	t.Parallel()
 	dirs, roots := []string{t.TempDir(), t.TempDir()}, t.TempDir()
-	if err := os.MkdirAll(filepath.Join(roots, ".git"), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(roots, ".git"), 0o750))
 	for i, dir := range dirs {
 		own := fmt.Sprintf("rest_cherrypy: {port: 8000}\nfileserver_events: True\nfile_roots: {base: [%s]}\nreactor: [{'salt/fileserver/*': ['salt://a.sls']}]\n"+
 			"gpg_keydir: %s/gpg\ngitfs_remotes: [{'ssh://h/r': [{%s: SECRET}]}]\n", roots, dir, []string{"passphrase",
 			"user"}[i])
 		for name, text := range map[string]string{"master.d/own.conf": own,
 			"gpg/private-keys-v1.d/" + []string{"0", "1"}[i] + ".key": "SECRET"} {
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o750); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o750))
 			write(t, filepath.Join(dir, name), text, 0o600)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus/archive"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 )
@@ -132,9 +133,7 @@ func TestRecover_OthersStepDown(t *testing.T) {
 func saved(t *testing.T, n *testNode) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	if err := n.SaveSnapshot(minute(t), &file); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.SaveSnapshot(minute(t), &file))
 	return file.Bytes()
 }
 
@@ -204,9 +203,7 @@ func TestRestoreSnapshot_BesideItsCluster(t *testing.T) {
 	a, c := nodes[0], nodes[2]
 	file := saved(t, a)
 	c.halt()
-	if err := os.RemoveAll(membership.RaftDir(c.cfg.Paths.StateDir)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(membership.RaftDir(c.cfg.Paths.StateDir)))
 	c = startNode(t, "c", dirs[2])
 	eventually(t, "c knows that its log is gone", gone(c))
 	_, err := c.RestoreSnapshot(minute(t), adminapi.RestoreRequest{Wait: true}, bytes.NewReader(file), quiet)
@@ -269,9 +266,7 @@ func TestRecover_TwoNodes(t *testing.T) {
 	eventually(t, "b says that a is a rival", says(b, "a"))
 
 	b.halt() // as the hint says
-	if err := os.Remove(membership.RecordPath(b.cfg.Paths.StateDir)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(membership.RecordPath(b.cfg.Paths.StateDir)))
 	b = startNode(t, "b", dirs[1])
 	if _, err := b.Join(minute(t), adminapi.JoinRequest{Peer: a.addr, Wait: true}, quiet); err != nil {
 		t.Fatal(err)
@@ -405,9 +400,7 @@ func TestOpen_LogDamaged(t *testing.T) {
 	b := nodes[1]
 	b.halt()
 	path := filepath.Join(membership.RaftDir(b.cfg.Paths.StateDir), "raft.db")
-	if err := os.Truncate(path, 9000); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(path, 9000))
 	b = startNode(t, "b", dirs[1])
 	eventually(t, "b knows", gone(b))
 	if st, err := b.Status(t.Context()); err != nil || !strings.Contains(st.Removed, "saltclusterctl remove b") {
@@ -423,9 +416,7 @@ func TestOpen_LogDamaged(t *testing.T) {
 		}
 		return nil
 	})
-	if err := remove(t, nodes[0], "b", false); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, remove(t, nodes[0], "b", false))
 	eventually(t, "b is taken in again", func() error {
 		_, err := b.Join(minute(t), adminapi.JoinRequest{Peer: nodes[0].addr, Wait: true}, quiet)
 		return err

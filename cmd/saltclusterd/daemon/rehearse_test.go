@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/takeover"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 )
@@ -19,9 +20,7 @@ import (
 func startReplaceable(t *testing.T, id, dir string, settings ...string) *testNode {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p := takeover.Process{Binary: self, Check: []string{"-test.run=^$", filepath.Join(dir, "conf")}}
 	return startProcess(t, p, id, dir, append(settings,
 		fmt.Sprint("agent_check_listen: 127.0.0.1:", freePort(t, "127.0.0.1")))...)
@@ -32,9 +31,7 @@ func (n *testNode) mustRefuse(t *testing.T, cases []mistake) {
 	t.Helper()
 	conf, other := filepath.Join(n.dir, "conf"), filepath.Join(n.dir, "other.sock")
 	good, err := os.ReadFile(conf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range cases {
 		values := map[string]string{"admin_socket": other}
 		values[c.option] = c.value
@@ -66,9 +63,7 @@ func (n *testNode) mustBeReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if r, ok := errors.AsType[*takeover.RestartError](<-n.done); !ok || r.Binary != self {
 		t.Errorf("Run ended with %v", r)
 	}

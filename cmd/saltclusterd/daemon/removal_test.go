@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/saltcrypt"
@@ -61,14 +62,10 @@ func writeAside(t *testing.T, dir, minion string) {
 	t.Helper()
 	load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "_return", "id": minion, "jid": "20261121040506000001",
 		"fun": "test.ping", "return": true}, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rec, err := spool.AppendRecord(nil, spool.Record{Received: time.Now(), Minion: minion, JID: "20261121040506000001",
 		Load: load})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	body := append(binary.BigEndian.AppendUint32([]byte("SCDret\x00\x01"), uint32(len(rec))), rec...)
 	write(t, filepath.Join(dir, "state", "returns", "unanswered", minion+".return"), string(body), 0o600)
 }
@@ -78,9 +75,7 @@ func writeAside(t *testing.T, dir, minion string) {
 func TestRemove_HandsReturnsOver(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
-	if err := os.MkdirAll(filepath.Join(dirs[2], "state", "returns", "unanswered"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dirs[2], "state", "returns", "unanswered"), 0o700))
 	writeAside(t, dirs[2], "web1")
 	writeAside(t, dirs[2], "web2")
 	nodes := cluster(t, dirs...)
@@ -89,9 +84,7 @@ func TestRemove_HandsReturnsOver(t *testing.T) {
 	if err != nil || len(list.Members) != 3 || list.Members[2].Unanswered != 2 {
 		t.Errorf("before, a says of c %+v, %v", list.Members, err)
 	}
-	if err := remove(t, a, "c", false); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, remove(t, a, "c", false))
 	eventually(t, "c knows", gone(c))
 	if _, err := c.Members(t.Context()); adminapi.CodeOf(err) != adminapi.CodeNotMember ||
 		!strings.Contains(err.Error(), "was removed") ||
@@ -101,9 +94,7 @@ func TestRemove_HandsReturnsOver(t *testing.T) {
 	var got []string
 	for _, n := range []*testNode{a, b} {
 		list, err := n.returnVerbs().UnansweredReturns(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, one := range list.Returns {
 			got = append(got, one.Minion+" "+one.Function+" "+one.Error)
 		}
@@ -124,9 +115,7 @@ func TestRemove_ReturnsAside(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	aside := filepath.Join(dirs[2], "state", "returns", "unanswered")
-	if err := os.MkdirAll(aside, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(aside, 0o700))
 	write(t, filepath.Join(aside, "aa.return"), "of a process before this one", 0o600)
 	nodes := cluster(t, dirs...)
 	a, c := nodes[0], nodes[2]
@@ -155,9 +144,7 @@ func TestStatus_AfterMembershipChanges(t *testing.T) {
 	t.Parallel()
 	problems := func(n *testNode) string {
 		st, err := n.Status(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var said []string
 		for _, p := range st.Problems {
 			said = append(said, p.Node+": "+p.Message+" -> "+p.Hint)
@@ -292,9 +279,7 @@ func TestRemove(t *testing.T) {
 func mustKey(t *testing.T) string {
 	t.Helper()
 	key, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return key.PublicText()
 }
 
@@ -401,9 +386,7 @@ func TestOpen_LogGone(t *testing.T) {
 		return err
 	})
 	a.halt()
-	if err := os.RemoveAll(membership.RaftDir(a.cfg.Paths.StateDir)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(membership.RaftDir(a.cfg.Paths.StateDir)))
 	a = startNode(t, "a", dir)
 	eventually(t, "it knows", gone(a))
 	if _, err := a.Bootstrap(t.Context(), adminapi.BootstrapRequest{},

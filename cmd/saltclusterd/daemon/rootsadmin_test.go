@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -20,9 +21,7 @@ func TestJoin_FoundersRootsFirst(t *testing.T) {
 	}
 	big := filepath.Join(dirs[0], "srv/salt/big")
 	put(t, big, "")
-	if err := os.Truncate(big, 300<<20); err != nil { // zeros take no room, and as long to read as others
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(big, 300<<20)) // zeros take no room, and as long to read as others
 	nodes := []*testNode{startNode(t, "a", dirs[0]), startNode(t, "b", dirs[1])}
 	if _, err := nodes[0].Bootstrap(t.Context(), adminapi.BootstrapRequest{}, quiet); err != nil {
 		t.Fatal(err)
@@ -59,8 +58,6 @@ func TestJoin_FoundersRootsFirst(t *testing.T) {
 
 func put(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	write(t, path, text, 0o644)
 }

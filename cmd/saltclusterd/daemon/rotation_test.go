@@ -12,6 +12,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -32,9 +33,7 @@ func rotate(t *testing.T, on *testNode, r adminapi.RotateRequest) adminapi.Outco
 		if out, err = on.Rotate(ctx, r, quiet); slices.Contains(passing, adminapi.CodeOf(err)) {
 			return err
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return nil
 	})
 	return out
@@ -107,9 +106,7 @@ func TestCertificate_AnnouncedAfterRestart(t *testing.T) {
 	b := nodes[1]
 	b.halt()
 	ident, err := peer.LoadIdentity(b.cfg.Paths.StateDir, "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, _, err := ident.Renew(b.cfg.Paths.StateDir, time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/takeover"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 )
@@ -19,13 +20,9 @@ func TestUpgrade_WithoutCluster(t *testing.T) {
 	n := startNode(t, "m1", t.TempDir())
 	n.halt() // only its files are used
 	cfg, err := config.Load(filepath.Join(n.dir, "conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d, err := New(cfg, "test", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	good, bad := filepath.Join(n.dir, "good"), filepath.Join(n.dir, "bad")
 	broken := filepath.Join(n.dir, "broken")
 	write(t, good, "#!/bin/sh\ntest ! -e "+broken+" || { echo 'line 8: no_such_option'; exit 2; }\n", 0o755)
@@ -53,9 +50,7 @@ func TestUpgrade_WithoutCluster(t *testing.T) {
 	if r := d.upgrader.CheckReload(t.Context()); r.Level != health.Warn || !strings.Contains(r.Reason, "line 8") {
 		t.Errorf("a reload that failed: %+v", r)
 	}
-	if err := os.Remove(broken); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(broken))
 	o, err := d.Upgrade(t.Context(), adminapi.UpgradeRequest{}, say)
 	if err != nil || o.PID == 0 {
 		t.Errorf("%+v, %v", o, err)
@@ -70,13 +65,9 @@ func TestUpgrade_WhileTakingOver(t *testing.T) {
 	n := startNode(t, "m1", t.TempDir())
 	n.halt()
 	cfg, err := config.Load(filepath.Join(n.dir, "conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d, err := New(cfg, "test", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	good := filepath.Join(n.dir, "good")
 	write(t, good, "#!/bin/sh\nexit 0\n", 0o755)
 	d.SetProcess(takeover.Process{Binary: good, Takeover: 3})

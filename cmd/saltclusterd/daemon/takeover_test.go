@@ -19,6 +19,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/takeover"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -79,9 +80,7 @@ func (n *testNode) reconfigure(t *testing.T, values map[string]string) {
 	t.Helper()
 	path := filepath.Join(n.dir, "conf")
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var lines []string
 	for line := range strings.Lines(string(text)) {
 		option, _, _ := strings.Cut(line, ":")
@@ -101,20 +100,14 @@ type taken struct{ tcp, tcpPort, udp, udpPort, unix string }
 func takeAddresses(t *testing.T, dir string) (a taken) {
 	t.Helper()
 	tcp, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", freePort(t, "127.0.0.1")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { tcp.Close() })
 	udp, err := net.ListenPacket("udp", fmt.Sprint("127.0.0.1:", freePort(t, "127.0.0.1")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { udp.Close() })
 	a = taken{tcp: tcp.Addr().String(), udp: udp.LocalAddr().String(), unix: filepath.Join(dir, "taken")}
 	socket, err := net.Listen("unix", a.unix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { socket.Close() })
 	_, a.tcpPort, _ = net.SplitHostPort(a.tcp)
 	_, a.udpPort, _ = net.SplitHostPort(a.udp)
@@ -155,9 +148,7 @@ func TestUpgrade_AddressInUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n := startProcess(t, takeover.Process{Binary: self, Check: []string{"-test.run=^$"},
 		Args: []string{filepath.Join(dir, "conf")}}, "m1", dir)
 	ctx := t.Context()
@@ -166,9 +157,7 @@ func TestUpgrade_AddressInUse(t *testing.T) {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	good, err := os.ReadFile(filepath.Join(dir, "conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 
 	a := takeAddresses(t, dir)
 	cases := append(append(a.doors(), a.members()...), mistake{
@@ -204,9 +193,7 @@ func TestUpgrade_AddressInUse(t *testing.T) {
 		"admin_socket": filepath.Join(dir, "other.sock"),
 	})
 	out, err := n.Upgrade(ctx, adminapi.UpgradeRequest{}, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer n.endSuccessor(t, out.PID)
 	client := adminapi.NewClient(filepath.Join(dir, "other.sock"))
 	defer client.Close()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -17,9 +18,7 @@ func TestVerify(t *testing.T) {
 	nodes := cluster(t, t.TempDir(), t.TempDir(), t.TempDir())
 	a, b := nodes[0], nodes[1]
 	pub, err := os.ReadFile(filepath.Join(a.master.PkiDir, "master.pub")) // any key will do
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	write(t, filepath.Join(a.master.PkiDir, "minions", "web1"), string(pub), 0o644)
 	look := func(n *testNode, name string) (v adminapi.Verification, s adminapi.VerifiedSection, err error) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -40,9 +39,7 @@ func TestVerify(t *testing.T) {
 		})
 	}
 	grains := filepath.Join(b.master.CacheDir, "grains")
-	if err := os.MkdirAll(grains, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(grains, 0o755))
 	turn := 0
 	eventually(t, "a difference", func() error { // unless a scan finds the file at that moment, and makes it no difference
 		turn++

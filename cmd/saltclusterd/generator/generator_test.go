@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/integration/require"
 )
 
 func TestGenerate(t *testing.T) {
@@ -44,9 +45,7 @@ func TestGenerate(t *testing.T) {
 			fill := strings.NewReplacer("DIR", dir)
 			private := "PrivateTmp=no\n" // the test's own directory may be a temporary one
 			for _, d := range []string{"my states", "100%", "salt"} {
-				if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Mkdir(filepath.Join(dir, d), 0o755))
 			}
 			if c.name == "links" {
 				layLinks(t, dir)
@@ -55,9 +54,7 @@ func TestGenerate(t *testing.T) {
 			write(t, master, fill.Replace(c.master))
 			write(t, own, "salt_config: "+master+"\n"+fill.Replace(c.daemon))
 			text, err := generateDropIn(own)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := fill.Replace(strings.Join(c.want, "\n")) + "\n"
 			_, got, _ := strings.Cut(string(text), "after this one's.\n")
 			// where the test has the master's configuration
@@ -82,12 +79,8 @@ func layLinks(t *testing.T, dir string) {
 		"cache/note": dir + "/file",
 		"loop":       "loop", "link to state": ".",
 	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o755))
+		require.NoError(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
 	write(t, filepath.Join(dir, "file"), "")
 }
@@ -97,9 +90,7 @@ func TestRunWritesTheDropIn(t *testing.T) {
 	if _, err := os.Stat(config.DefaultPath); err == nil {
 		t.Skip("this machine has a configuration")
 	}
-	if err := Run([]string{dir, dir, dir}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Run([]string{dir, dir, dir}))
 	text, err := os.ReadFile(filepath.Join(dir, dropInPath))
 	if err != nil || !strings.Contains(string(text), "\nUser=root\n") {
 		t.Errorf("%s, %v", text, err)
@@ -111,7 +102,5 @@ func TestRunWritesTheDropIn(t *testing.T) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/signin"
@@ -64,25 +65,19 @@ func TestAnswerBoth(t *testing.T) {
 	newKey := func() *saltcrypt.MasterKey {
 		t.Helper()
 		key, err := saltcrypt.GenerateMasterKey(2048)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return key
 	}
 	seal := func(to, key *saltcrypt.MasterKey) []byte {
 		t.Helper()
 		sealed, err := saltcrypt.SealFor(to.Public(), sealLabel, key.PEM())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return sealed
 	}
 	former, next, other := newKey(), newKey(), newKey()
 	fp, nextFP := saltcrypt.Fingerprint(former.PublicText()), saltcrypt.Fingerprint(next.PublicText())
 	epoch, err := saltcrypt.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stage := func(sealed *saltcrypt.MasterKey) *state.State {
 		t.Helper()
 		st := state.New()
@@ -98,9 +93,7 @@ func TestAnswerBoth(t *testing.T) {
 				Audit: state.Audit{By: "m1", At: 2},
 			},
 		} {
-			if err := st.ApplyCommands(cmd)[0].Err(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, st.ApplyCommands(cmd)[0].Err())
 		}
 		return st
 	}
@@ -135,9 +128,7 @@ func TestAnswerBoth(t *testing.T) {
 		t.Error("the second identity does not follow the options")
 	}
 	drop := state.IdentityDrop{FP: nextFP, Stage: state.IdentityStaged, Audit: state.Audit{By: "m1", At: 3}}
-	if err := st.ApplyCommands(drop)[0].Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, st.ApplyCommands(drop)[0].Err())
 	answer(3)
 	if second, _ := c.Second(); second != nil || master.answers[2] != nil {
 		t.Error("a second identity after the end of the change")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"saltclusterd/fsync/mmapkeys"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/configtest"
 	"saltclusterd/sidecar/saltcrypt"
@@ -24,9 +25,7 @@ func TestReadFile(t *testing.T) {
 		t.Error(err)
 	}
 	for size, ok := range map[int]bool{0: true, maxKeyFile: true, maxKeyFile + 1: false} {
-		if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, make([]byte, size), 0o600))
 		if text, err := k.ReadFile(master, "k"); (err == nil) != ok || ok && len(text) != size {
 			t.Errorf("%d bytes: %d, %v", size, len(text), err)
 		}
@@ -36,9 +35,7 @@ func TestReadFile(t *testing.T) {
 func masterPEM(t *testing.T) []byte {
 	t.Helper()
 	key, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return key.PEM()
 }
 
@@ -46,16 +43,12 @@ func masterPEM(t *testing.T) []byte {
 func keysInStore(t *testing.T, dir string, size int, options string) MasterKeys {
 	t.Helper()
 	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	master := configtest.Load(t, 3008, fmt.Sprintf(
 		"id: box_master\npki_dir: %s\nkeys.cache_driver: mmap_key\nmmap_key_size: %d\nuser: %s\n%s", dir, size, me.Username, options))
 	bank, err := mmapkeys.NewBank(master.PkiDir, mmapkeys.MasterKeys,
 		mmapkeys.Configured(func(name string) int { return int(master.Int(name)) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return MasterKeys{Master: master, Bank: func() *mmapkeys.Bank { return bank }}
 }
 
@@ -76,9 +69,7 @@ func TestStore(t *testing.T) {
 		}
 	}
 	c, err := k.Bank().Read(t.Context(), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	kept := 0
 	for key, e := range c.Entries {
 		if strings.HasSuffix(key, ".bak") && bytes.Equal(e.Value, first) {
@@ -104,9 +95,7 @@ func TestStore_Unreadable(t *testing.T) {
 
 func TestSigningKey(t *testing.T) {
 	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	bank := func() *mmapkeys.Bank { return nil }
 	off := MasterKeys{Master: configtest.Load(t, 3006, "pki_dir: "+t.TempDir()+"\n"), Bank: bank}
 	k := MasterKeys{Bank: bank, Master: configtest.Load(t, 3006,
@@ -122,9 +111,7 @@ func TestSigningKey(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(k.Master.PkiDir, "ours.pem"), []byte("no key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(k.Master.PkiDir, "ours.pem"), []byte("no key"), 0o600))
 	if text, err := k.SigningKey(); text != nil || err == nil {
 		t.Errorf("what is no key: %s, %v", text, err)
 	}
@@ -134,9 +121,7 @@ func TestSigningKey(t *testing.T) {
 func TestSigningLedger(t *testing.T) {
 	pem := masterPEM(t)
 	key, err := saltcrypt.ParseMasterKey(pem)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		options, want string
 		off           bool
@@ -149,9 +134,7 @@ func TestSigningLedger(t *testing.T) {
 		if _, _, err := k.InstallSigningKey(pem, false); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Remove(filepath.Join(k.Master.PkiDir, "ours.pem")); err != nil { // the store has it
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(filepath.Join(k.Master.PkiDir, "ours.pem"))) // the store has it
 		if got, err := k.SigningLedger(); err != nil || got.Items["master_sign.pem"] != tc.want || (got.Off != "") != tc.off ||
 			len(got.Items) > 1 {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -164,9 +147,7 @@ func TestSigningKey_Store(t *testing.T) {
 	k := keysInStore(t, t.TempDir(), 101, "master_sign_pubkey: True\nmaster_sign_key_name: ours\n")
 	testSigningKeys(t, k)
 	pem, err := k.readStored("ours.pem")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pub, err := k.readStored("ours.pub")
 	if key, err2 := saltcrypt.ParseMasterKey(pem); err != nil || err2 != nil {
 		t.Fatal(err, err2)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 func TestPins(t *testing.T) {
@@ -32,13 +34,9 @@ func TestPins(t *testing.T) {
 		t.Error("who refuses us again is not said")
 	}
 	text, err := json.Marshal(a.list())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	kept, err := parsePins(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var b pins
 	b.setChange("new")
 	b.record("moved", "new", at(20))

@@ -18,6 +18,7 @@ import (
 	"saltclusterd/gossip/jointoken"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
@@ -62,9 +63,7 @@ func newLog(t *testing.T) *fakeLog {
 		state.MemberAdd{ID: "w1", Addr: "192.0.2.3:4520", Fingerprint: fingerprint("c"), Weight: 100, Witness: true},
 		state.KeySet{ID: "web1", State: state.KeyAccepted, Pub: "PEM"},
 	) {
-		if err := r.Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Err())
 	}
 	return l
 }
@@ -89,9 +88,7 @@ func ignoreProgress(string, string, ...int) {}
 func encode(t *testing.T, v any) []byte {
 	t.Helper()
 	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
@@ -129,9 +126,7 @@ func TestHandler_Admit(t *testing.T) {
 			a := newTestAdmission(l)
 			a.cfg.AwaitRoots = func(context.Context) error { return tc.roots }
 			h, err := a.Handler(generateKey().PEM(), []byte(generateKey().PublicText()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			reply, err := h.Admit(t.Context(), peer.JoinRequest{
 				ID: tc.id, Advertise: netip.MustParseAddrPort("192.0.2.9:4520"),
 				Fingerprint: node.Fingerprint(fingerprint(tc.fp)), Payload: tc.payload,
@@ -145,9 +140,7 @@ func TestHandler_Admit(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			p, err := parseReplyPayload(reply)
 			if err != nil || p.Version != replyVersion || p.UUID != "11111111-2222" || p.Rev != l.View().Rev() ||
 				len(p.GossipKeys) != 1 {
@@ -170,9 +163,7 @@ func TestAdmission_Secrets(t *testing.T) {
 	l := newLog(t)
 	a := newTestAdmission(l)
 	h, err := a.Handler(generateKey().PEM(), []byte(generateKey().PublicText()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	check := func(what string, problems int, want ...uint64) {
 		t.Helper()
 		var got []uint64

@@ -21,6 +21,7 @@ import (
 	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/localmaster"
@@ -119,14 +120,10 @@ func newTestJoiner(t *testing.T) *testJoiner {
 	o.Cluster.ID, o.Cluster.PKIDir, o.Paths.StateDir = "lab", filepath.Join(dir, "pki"), filepath.Join(dir, "state")
 	master := &fakeMaster{dir: filepath.Join(dir, "master")}
 	for _, d := range []string{o.Cluster.PKIDir, o.Paths.StateDir, filepath.Join(master.dir, "minions")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(d, 0o700))
 	}
 	identity, err := peer.LoadIdentity(o.Paths.StateDir, "m1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	j := &testJoiner{master: master, ports: &fakePorts{}}
 	j.Joiner = New(Config{
 		Self: "m1", Options: o, Identity: func() *peer.Identity { return identity }, Master: master, Ports: j.ports,
@@ -181,9 +178,7 @@ func TestJoiner_Bootstrap_Refused(t *testing.T) {
 		"witness": func(j *testJoiner) { j.cfg.Options.Cluster.Witness = true },
 		"former member": func(j *testJoiner) {
 			marker := strings.ReplaceAll(keydir.MarkerPattern, "*", "u")
-			if err := os.WriteFile(filepath.Join(j.master.dir, marker), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(filepath.Join(j.master.dir, marker), nil, 0o600))
 		},
 	} {
 		j := newTestJoiner(t)
@@ -286,9 +281,7 @@ func TestJoiner_ReadLocalMinions(t *testing.T) {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	pub := generateKey().PublicText()
-	if err := os.WriteFile(filepath.Join(j.master.dir, "minions", "web1"), []byte(pub), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(j.master.dir, "minions", "web1"), []byte(pub), 0o600))
 	l, err := j.readLocalMinions(t.Context())
 	if err != nil || len(l.accepted) != 1 || l.identity != "" || l.checkIdentity([]byte(pub)) != nil {
 		t.Errorf("of a master without a key: %+v, %v", l, err)
@@ -336,9 +329,7 @@ func TestCountUnknownKeys(t *testing.T) {
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -380,9 +371,7 @@ func TestJoiner_Claim(t *testing.T) {
 		done <- err
 	}()
 	c, err := other.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = c.Close()
 	_ = other.Close()
 	if err := <-done; err != nil || j.ports.reserved != 1 {

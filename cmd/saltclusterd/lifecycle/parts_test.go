@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // namedPart notes when it is closed.
@@ -38,9 +40,7 @@ func TestParts_Close(t *testing.T) {
 			t.Errorf("phase %d: %v", of, err)
 		}
 	}
-	if err := parts.ClosePhase(Exclusive); err != nil { // an old process does that beforehand
-		t.Fatal(err)
-	}
+	require.NoError(t, parts.ClosePhase(Exclusive)) // an old process does that beforehand
 	if err := parts.Close(); err != nil || !slices.Equal(closed, []string{"c", "f", "e", "b", "a"}) {
 		t.Errorf("%q, %v", closed, err)
 	}
@@ -85,9 +85,7 @@ func TestBackground(t *testing.T) {
 		<-ctx.Done()
 		ended = true
 	}}
-	if err := b.Open(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Open(ctx))
 	cancel() // what opened it has ended
 	if (<-started).Err() != nil {
 		t.Error("its context ended with that of Open")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/configtest"
@@ -29,9 +30,7 @@ func newFollowed(master *localmaster.Config, path string) *FollowedOptions {
 // Options that cannot be followed leave everything as it was: a master does not start with such a configuration.
 func TestFollowedOptions_Use(t *testing.T) {
 	f := newFollowed(configtest.Load(t, 3006, ""), "")
-	if err := f.Use(configtest.Load(t, 3006, "request_server_ttl: 30\n")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.Use(configtest.Load(t, 3006, "request_server_ttl: 30\n")))
 	unusable := "master_sign_pubkey: True\npki_dir: /nonexistent\nrequest_server_ttl: 0\n"
 	if err := f.Use(configtest.Load(t, 3006, unusable)); err == nil {
 		t.Fatal("no error without a key to sign with")
@@ -51,9 +50,7 @@ func TestFollowedOptions_RereadFindings(t *testing.T) {
 	path := filepath.Join(dir, "master")
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	unfollowed := "interface: 127.0.0.1\nmaster_sign_pubkey: True\npki_dir: /nonexistent\n" // Reread ends with an error
 	master := configtest.Write(t, path, 3006, unfollowed)
@@ -103,9 +100,7 @@ func TestFollowedOptions_RereadErrors(t *testing.T) {
 		{"master_sign_pubkey: True\npki_dir: /nonexistent\n", true, false},
 		{"request_server_ttl: 7\n", true, true},
 	} {
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
 		now, err := f.Reread()
 		if (now != nil) != c.read || (err == nil) != c.follows || (f.Check().Level == health.OK) != c.follows {
 			t.Errorf("%q: %v, %v, %+v", c.text, now != nil, err, f.Check())

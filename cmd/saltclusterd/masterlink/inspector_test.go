@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/configtest"
@@ -33,12 +34,8 @@ func TestOwnProblems(t *testing.T) {
 		return i.Own()
 	}
 	before := read()
-	if err := os.MkdirAll(keys, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(keys, "0123.key"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(keys, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(keys, "0123.key"), nil, 0o600))
 	after := read()
 	for name, c := range map[string]struct {
 		masters map[string]localmaster.Own

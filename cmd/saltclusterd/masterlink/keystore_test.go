@@ -11,6 +11,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/fsync/keydir"
 	"saltclusterd/fsync/mmapkeys"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/configtest"
@@ -20,9 +21,7 @@ import (
 func storeMaster(t *testing.T, more string) *localmaster.Config {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "pki"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "pki"), 0o700))
 	text := fmt.Sprintf("id: box_master\npki_dir: %s/pki\nkeys.cache_driver: mmap_key\nmmap_key_size: 101\n%s", dir, more)
 	return configtest.Write(t, filepath.Join(dir, "master"), 3008, text)
 }
@@ -30,9 +29,7 @@ func storeMaster(t *testing.T, more string) *localmaster.Config {
 func TestKeyStore_PlaceHidden(t *testing.T) {
 	k := KeyStore{Master: storeMaster(t, "")}
 	for range 2 {
-		if err := k.PlaceHidden(t.Context(), localmaster.HiddenID, "key"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, k.PlaceHidden(t.Context(), localmaster.HiddenID, "key"))
 	}
 	e, ok, err := k.Bank(mmapkeys.Keys).Get(t.Context(), localmaster.HiddenID)
 	if err != nil || !ok || e.Listed || string(e.Value) != "\x01key" {

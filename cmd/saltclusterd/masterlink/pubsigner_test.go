@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster/configtest"
 )
 
@@ -25,9 +26,7 @@ func TestReadPubSigner_Precomputed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pki := t.TempDir()
-			if err := os.WriteFile(filepath.Join(pki, c.file), []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(filepath.Join(pki, c.file), []byte(c.text), 0o600))
 			master := configtest.Load(t, c.major, "id: m1\nmaster_sign_pubkey: True\n"+
 				"master_use_pubkey_signature: True\npki_dir: "+pki+"\n"+c.options)
 			signer, err := ReadPubSigner(readKey, master, "")
@@ -37,9 +36,7 @@ func TestReadPubSigner_Precomputed(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got, err := signer.PubSig(""); err != nil || got != c.want {
 				t.Errorf("%q, %v", got, err)
 			}

@@ -8,15 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
 func masterKey(t *testing.T) *saltcrypt.MasterKey {
 	t.Helper()
 	key, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return key
 }
 
@@ -26,17 +25,13 @@ func TestIdentity_WriteRead(t *testing.T) {
 		t.Errorf("without files: %v", err)
 	}
 	first, second := masterKey(t), masterKey(t)
-	if err := WriteIdentity(dir, first.PEM(), []byte(first.PublicText())); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, WriteIdentity(dir, first.PEM(), []byte(first.PublicText())))
 	private, _ := IdentityPaths(dir)
 	if info, err := os.Stat(private); err != nil || info.Mode().Perm() != 0o400 {
 		t.Errorf("%v, %v", info, err)
 	}
 	// An interrupted change leaves files that do not match.
-	if err := WritePublicIdentity(dir, []byte(second.PublicText()+"\n")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, WritePublicIdentity(dir, []byte(second.PublicText()+"\n")))
 	if public, err := ReadPublicIdentity(dir); err != nil || public != second.PublicText() {
 		t.Errorf("%s, %v", public, err)
 	}
@@ -54,9 +49,7 @@ func TestIdentity_WriteRead(t *testing.T) {
 
 func TestReadIdentity_Damaged(t *testing.T) {
 	dir := t.TempDir()
-	if err := WriteIdentity(dir, []byte("pem"), []byte("pub")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, WriteIdentity(dir, []byte("pem"), []byte("pub")))
 	if _, _, _, err := ReadIdentity(dir); err == nil || !strings.Contains(err.Error(), "cluster.pem") {
 		t.Error(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestRecord_WriteRead(t *testing.T) {
@@ -15,9 +17,7 @@ func TestRecord_WriteRead(t *testing.T) {
 		t.Fatalf("without a file: %+v, %v", r, err)
 	}
 	want := &Record{ClusterID: "c", UUID: "u", Node: "m1", Founder: true, Generation: 3, GossipKeys: [][]byte{{1}, {2}}}
-	if err := want.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, want.Write(dir))
 	got, err := ReadRecord(dir)
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
@@ -31,9 +31,7 @@ func TestReadRecord_Unusable(t *testing.T) {
 	for text, want := range map[string]string{"": RecoveryHint, `{"version":`: RecoveryHint,
 		`{"version":2}`: "version 2"} {
 		dir := t.TempDir()
-		if err := os.WriteFile(RecordPath(dir), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(RecordPath(dir), []byte(text), 0o600))
 		if r, err := ReadRecord(dir); r != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v", text, r, err)
 		}
@@ -79,9 +77,7 @@ func FuzzReadRecord(f *testing.F) {
 	f.Add([]byte(`{"version":1,"gossip_keys":[null]}`))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if err := os.WriteFile(RecordPath(dir), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(RecordPath(dir), text, 0o600))
 		r, err := ReadRecord(dir)
 		if err != nil {
 			return

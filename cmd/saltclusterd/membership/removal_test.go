@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestRecord_End(t *testing.T) {
@@ -14,15 +16,9 @@ func TestRecord_End(t *testing.T) {
 		t.Fatalf("before: %+v, %v", r, err)
 	}
 	r := &Record{ClusterID: "lab", UUID: "11111111-2222", Node: "m1", Generation: 3}
-	if err := r.Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(RaftDir(dir), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.End(dir, "it was removed"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Write(dir))
+	require.NoError(t, os.MkdirAll(RaftDir(dir), 0o700))
+	require.NoError(t, r.End(dir, "it was removed"))
 	left, err := ReadRemoval(dir)
 	if err != nil || left.Version != removalVersion || left.ClusterID != "lab" || left.UUID != r.UUID ||
 		left.Generation != 3 || !strings.HasPrefix(left.Sentence(), "it was removed (cluster lab, 20") {
@@ -39,9 +35,7 @@ func TestRecord_End(t *testing.T) {
 func TestReadRemoval_Damaged(t *testing.T) {
 	dir := t.TempDir()
 	for _, text := range []string{"{", `{"version": 2, "cluster_id": "lab"}`} {
-		if err := os.WriteFile(RemovalPath(dir), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(RemovalPath(dir), []byte(text), 0o600))
 		if _, err := ReadRemoval(dir); err == nil || !strings.Contains(err.Error(), "removed.json") {
 			t.Errorf("%s: %v", text, err)
 		}

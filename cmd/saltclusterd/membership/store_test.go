@@ -9,13 +9,12 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/require"
 )
 
 func TestStore(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(RemovalPath(dir), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(RemovalPath(dir), nil, 0o600))
 	entry := func(id node.ID, addr string) node.Entry {
 		return node.Entry{ID: id, Addr: netip.MustParseAddrPort(addr),
 			Fingerprint: node.Fingerprint(strings.Repeat(string(id[1:])+"b", 32))}
@@ -25,9 +24,7 @@ func TestStore(t *testing.T) {
 		rev    uint64
 		roster []node.Entry
 	}{{7, []node.Entry{m1, m2}}, {3, []node.Entry{m3}}} { // the second cluster is younger than the first one was
-		if err := Store(dir, &Record{UUID: "u", Node: "m1"}, tc.rev, tc.roster); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Store(dir, &Record{UUID: "u", Node: "m1"}, tc.rev, tc.roster))
 		book, err := peer.OpenBook(RosterPath(dir))
 		if err != nil || book.Rev() != tc.rev || len(book.Entries()) != len(tc.roster) {
 			t.Errorf("revision %d: %+v, %v", tc.rev, book, err)
@@ -49,16 +46,10 @@ func TestPutAside(t *testing.T) {
 	for round := range 2 {
 		log := filepath.Join(RaftDir(dir), string(rune('a'+round)))
 		for _, path := range []string{log, RosterPath(dir), KeyDirBase(dir), FormerPath(dir), RecordPath(dir)} {
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			require.NoError(t, os.WriteFile(path, nil, 0o600))
 		}
-		if err := PutAside(dir); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, PutAside(dir))
 		for _, path := range []string{RaftDir(dir), RosterPath(dir), KeyDirBase(dir), FormerPath(dir)} {
 			if _, err := os.Stat(path); !os.IsNotExist(err) {
 				t.Errorf("round %d: %s: %v", round, path, err)

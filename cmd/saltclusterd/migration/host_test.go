@@ -12,34 +12,27 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/fsync/unshare"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 )
 
 // writeFile writes a file of a test.
 func writeFile(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), mode))
 }
 
 // newSharedHost returns a host whose master has its keys, roots and jobs on a share.
 func newSharedHost(t *testing.T) (h *Host, top string) {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, dir := range []string{
 		"share/pki/minions", "share/jobs", "share/srv/salt", "cache", "etc/salt/master.d", "state",
 	} {
-		if err := os.MkdirAll(filepath.Join(top, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(top, dir), 0o755))
 	}
-	if err := os.Symlink(top+"/share/jobs", top+"/cache/jobs"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(top+"/share/jobs", top+"/cache/jobs"))
 	writeFile(t, top+"/share/pki/minions/web1", "key", 0o644)
 	writeFile(t, top+"/etc/salt/master", fmt.Sprintf("root_dir: %[1]s\npki_dir: %[1]s/share/pki\ncachedir: %[1]s/cache\n"+
 		"file_roots: {base: [%[1]s/share/srv/salt, %[1]s/srv/own]}\nextension_modules: %[1]s/share/ext\n", top), 0o644)
@@ -52,13 +45,9 @@ func newSharedHost(t *testing.T) (h *Host, top string) {
 func readHost(t *testing.T, top string) *Host {
 	t.Helper()
 	cfg, err := config.Read(top + "/etc/salt/saltclusterd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	master, err := localmaster.LoadConfig(cfg.Salt.Config, localmaster.Version{Major: 3007, Minor: 15, Text: "3007.15"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return New(Config{
 		Node: "m1", Shared: !cfg.Cluster.IsolatedFilesystem, Options: cfg,
 		Master: func() *localmaster.Config { return master }, Logger: slog.New(slog.DiscardHandler),
@@ -96,12 +85,8 @@ func TestHost_ConfigureAndRepair(t *testing.T) {
 	}
 	switching := func() {
 		t.Helper()
-		if err := h.changeState(func(st *unshare.State) { st.Stage, st.Plan = unshare.Switching, &p }); err != nil {
-			t.Fatal(err)
-		}
-		if err := h.configure(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, h.changeState(func(st *unshare.State) { st.Stage, st.Plan = unshare.Switching, &p }))
+		require.NoError(t, h.configure(t.Context(), p))
 	}
 	switching()
 	after := readHost(t, top)
@@ -120,13 +105,9 @@ func TestHost_ConfigureAndRepair(t *testing.T) {
 	}
 
 	// Cut off before the last file was written.
-	if err := os.Remove(top + "/etc/salt/saltclusterd.d/" + ownDropIn); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(top+"/etc/salt/saltclusterd.d/"+ownDropIn))
 	cut := readHost(t, top)
-	if err := cut.Repair(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cut.Repair())
 	again := readHost(t, top)
 	if again.c.Master().PkiDir != top+"/share/pki" || !again.c.Shared || again.State().Stage != unshare.Copied {
 		t.Errorf("pki_dir %s, shares %t, %+v", again.c.Master().PkiDir, again.c.Shared, again.State())
@@ -143,14 +124,10 @@ func TestHost_ConfigureAndRepair(t *testing.T) {
 	switching()
 	for _, tree := range p.Trees {
 		if tree.Link != "" {
-			if err := unshare.Forget(tree); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, unshare.Forget(tree))
 		}
 	}
-	if err := h.unconfigure(t.Context(), h.State()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, h.unconfigure(t.Context(), h.State()))
 	if back := readHost(t, top); back.c.Master().PkiDir != top+"/share/pki" || !back.c.Shared {
 		t.Error(back.c.Master().PkiDir, back.c.Shared)
 	}
@@ -164,9 +141,7 @@ func TestHost_ConfigureByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A directory in the way is what root cannot write to either.
-	if err := os.MkdirAll(top+"/etc/salt/master.d/"+masterDropIn+"/x", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(top+"/etc/salt/master.d/"+masterDropIn+"/x", 0o755))
 	done := make(chan error, 1)
 	go func() { done <- h.configure(t.Context(), p) }()
 	var text string
@@ -184,9 +159,7 @@ func TestHost_ConfigureByHand(t *testing.T) {
 		t.Fatalf("%q", text)
 	}
 	writeFile(t, top+"/etc/salt/master.d/zzz-by-hand.conf", body, 0o644)
-	if err := os.RemoveAll(top + "/etc/salt/master.d/" + masterDropIn); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(top+"/etc/salt/master.d/"+masterDropIn))
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

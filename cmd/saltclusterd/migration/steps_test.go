@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/fsync/unshare"
+	"saltclusterd/integration/require"
 )
 
 // runUnprivileged runs the test that calls it again as a user other than root, and says whether this is that run.
@@ -49,12 +50,8 @@ func TestSteps_CopyUnprivileged(t *testing.T) {
 		return
 	}
 	h, top := newSharedHost(t)
-	if err := os.MkdirAll(top+"/var/lib", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(top+"/var/lib", 0o555); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(top+"/var/lib", 0o755))
+	require.NoError(t, os.Chmod(top+"/var/lib", 0o555))
 	t.Cleanup(func() { _ = os.Chmod(top+"/var/lib", 0o755) })
 	p := h.makePlan("")
 	steps := strings.Join(h.describePlan(p, "", make([]unshare.Size, len(p.Trees))), "\n")
@@ -76,9 +73,7 @@ func TestSteps_CopyUnprivileged(t *testing.T) {
 	if len(asked) != 1 || !strings.HasPrefix(asked[0], "install -d ") {
 		t.Errorf("%q", asked)
 	}
-	if err := os.Chmod(top+"/var/lib", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(top+"/var/lib", 0o755))
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

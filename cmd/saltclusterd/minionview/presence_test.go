@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/localmaster"
@@ -72,9 +73,7 @@ func TestMakeEvents(t *testing.T) {
 
 func TestWantsEvents(t *testing.T) {
 	dropIn, err := localmaster.DropIn(localmaster.DropInOptions{MasterID: "m1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v, _ := localmaster.ParseVersion("3007.15")
 	for _, c := range []struct {
 		name, option, master string
@@ -98,9 +97,7 @@ func TestWantsEvents(t *testing.T) {
 				}
 			}
 			master, err := localmaster.LoadConfig(path, v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got, err := wantsEvents(c.option, master); got != c.want || err != nil {
 				t.Errorf("%t, %v; the drop-in:\n%s", got, err, dropIn)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/router"
@@ -130,9 +131,7 @@ func TestKnownJobs_BatchOfSyndics(t *testing.T) {
 		b, err := saltwire.AppendAny(nil, map[string]any{
 			"fun": fun, "arg": []any{"x"}, "tgt": minions, "tgt_type": kind,
 		}, saltwire.Wire)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return b
 	}
 	k, table := newKnown(state.New(), time.Now())
@@ -163,9 +162,7 @@ func TestKnownJobs_Check(t *testing.T) {
 		b, err := saltwire.AppendAny(nil, map[string]any{
 			"fun": fun, "arg": []any{"x"}, "tgt": "*", "tgt_type": "glob", "user": fmt.Sprint(serial),
 		}, saltwire.Wire)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return b
 	}
 	k, table := newKnown(state.New(), time.Now())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/membership"
+	"saltclusterd/integration/require"
 )
 
 func newContact(t *testing.T) *Contact {
@@ -18,9 +19,7 @@ func newContact(t *testing.T) *Contact {
 
 func (c *Contact) note(t *testing.T, at time.Time) {
 	t.Helper()
-	if err := os.WriteFile(ContactPath(c.StateDir), []byte(at.UTC().Format(time.RFC3339)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(ContactPath(c.StateDir), []byte(at.UTC().Format(time.RFC3339)), 0o600))
 }
 
 func TestContact_Keep(t *testing.T) {
@@ -42,18 +41,12 @@ func TestContact_Last(t *testing.T) {
 	if _, err := c.Last(); err == nil {
 		t.Error("without a membership")
 	}
-	if err := (&membership.Record{}).Write(c.StateDir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, (&membership.Record{}).Write(c.StateDir))
 	joined := time.Now().Add(-90 * time.Minute).Truncate(time.Second)
-	if err := os.Chtimes(membership.RecordPath(c.StateDir), joined, joined); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chtimes(membership.RecordPath(c.StateDir), joined, joined))
 	for name, text := range map[string]string{"no note": "", "a damaged note": "yesterday\n"} {
 		if text != "" {
-			if err := os.WriteFile(ContactPath(c.StateDir), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(ContactPath(c.StateDir), []byte(text), 0o600))
 		}
 		if last, err := c.Last(); err != nil || !last.Equal(joined) {
 			t.Errorf("%s: %s, %v", name, last, err)

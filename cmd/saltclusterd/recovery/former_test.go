@@ -16,6 +16,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/require"
 )
 
 func formerEntry(id node.ID) node.Entry {
@@ -29,24 +30,18 @@ func TestAddFormer(t *testing.T) {
 	for _, dropped := range [][]node.Entry{
 		{formerEntry("m1"), formerEntry("m2")}, {formerEntry("m2"), formerEntry("m3")},
 	} {
-		if err := addFormer(dir, "m1", dropped, log); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, addFormer(dir, "m1", dropped, log))
 	}
 	f, err := readFormer(dir)
 	if err != nil || f.Version != formerVersion || len(f.Members) != 2 || f.Members[0] != formerEntry("m2") ||
 		f.Members[1] != formerEntry("m3") {
 		t.Errorf("%+v, %v", f, err)
 	}
-	if err := os.WriteFile(membership.FormerPath(dir), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(membership.FormerPath(dir), []byte("{"), 0o600))
 	if _, err := readFormer(dir); err == nil {
 		t.Error("a damaged file is read")
 	}
-	if err := addFormer(dir, "m1", []node.Entry{formerEntry("m4")}, log); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, addFormer(dir, "m1", []node.Entry{formerEntry("m4")}, log))
 	if f, err := readFormer(dir); err != nil || len(f.Members) != 1 {
 		t.Errorf("after a damaged file: %+v, %v", f, err)
 	}
@@ -56,9 +51,7 @@ func TestAddFormer(t *testing.T) {
 func TestFormer_Run(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
-		if err := addFormer(dir, "m1", []node.Entry{formerEntry("m4"), formerEntry("m5")}, log); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, addFormer(dir, "m1", []node.Entry{formerEntry("m4"), formerEntry("m5")}, log))
 		l := newLog(t)
 		var mu sync.Mutex
 		answers := map[node.ID]peer.Standing{"m4": {}, "m5": {Member: true}}

@@ -14,6 +14,7 @@ import (
 	"saltclusterd/consensus"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -88,9 +89,7 @@ func TestRecoverer_Recover_Refused(t *testing.T) {
 	m.Restart = func(func()) { t.Error("the membership is restarted") }
 	ops := r.cfg.Operations.(*fakeOperations)
 	plan, err := r.RecoverPlan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = r.Recover(t.Context(), adminapi.RecoverRequest{Rev: plan.Rev + 1}, quiet)
 	if adminapi.CodeOf(err) != adminapi.CodeRefused || !ops.ended {
 		t.Errorf("another plan: %v", err)
@@ -107,9 +106,7 @@ func TestRecoverer_Recover_Fails(t *testing.T) {
 	r, m := newRecoverer(t)
 	m.Restart = func(offline func()) { go offline() }
 	plan, err := r.RecoverPlan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = r.Recover(t.Context(), adminapi.RecoverRequest{Rev: plan.Rev}, quiet)
 	if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Error(err)

@@ -12,6 +12,7 @@ import (
 	"saltclusterd/fsync/catchup"
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/localmaster/configtest"
@@ -55,9 +56,7 @@ func newTestStores(t *testing.T) *Stores {
 		LeftToShare: func(string) bool { return true }, JobsShared: true, Waiting: func(string) {},
 		Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
@@ -75,9 +74,7 @@ func TestProgress(t *testing.T) {
 			return nil
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(during) != 5 || during[0].Part != PartKeys || !during[0].Open() {
 		t.Errorf("during: %+v", during)
 	}

@@ -4,19 +4,17 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestForgetFileLists(t *testing.T) {
 	dir := t.TempDir()
 	c := masterConfig(t, dir, "cachedir: DIR/cache\n")
 	lists := filepath.Join(dir, "cache/file_lists/roots")
-	if err := os.MkdirAll(filepath.Join(lists, "x"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(lists, "x"), 0o755))
 	for _, name := range []string{"base.p", "my env.p", ".base.w", "x/base.p"} {
-		if err := os.WriteFile(filepath.Join(lists, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(lists, name), nil, 0o600))
 	}
 	forgotten := false
 	r := &Roots{cfg: Config{Master: c, ForgetFiles: func() { forgotten = true }}}

@@ -10,23 +10,18 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/fsync/roots"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 )
 
 func masterConfig(t *testing.T, dir, text string) *localmaster.Config {
 	t.Helper()
 	path := filepath.Join(dir, "master")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600))
 	v, err := localmaster.ParseVersion("3008.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c, err := localmaster.LoadConfig(path, v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 
@@ -104,13 +99,9 @@ func TestFindSlots(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, d := range []string{"a/inner", "b"} {
-				if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.MkdirAll(filepath.Join(dir, d), 0o755))
 			}
-			if err := os.Symlink("a", filepath.Join(dir, "link")); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Symlink("a", filepath.Join(dir, "link")))
 			slots, notes := findSlots(masterConfig(t, dir, tc.config), filepath.Join(dir, "state"))
 			if got := slotTexts(dir, slots); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
 )
@@ -76,18 +77,14 @@ func (fakeSigner) SignX931([]byte) ([]byte, error) { return []byte("signature"),
 
 func apply(t *testing.T, st *state.State, cmd state.Command) {
 	t.Helper()
-	if err := st.ApplyCommands(cmd)[0].Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, st.ApplyCommands(cmd)[0].Err())
 }
 
 // initCommand makes a cluster of one.
 func initCommand(t *testing.T) state.Init {
 	t.Helper()
 	key, err := newEpochKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	fp := strings.Repeat("ab", 32)
 	return state.Init{
 		Identity: state.Identity{ClusterID: "c", UUID: "u", IdentityFP: fp}, EpochKey: key, GossipKey: newGossipKey(),
@@ -122,18 +119,14 @@ func TestEpochs_AwaitRotation(t *testing.T) {
 					CaughtUp:   func() bool { return c.caughtUp(time.Since(start)) },
 					Logger:     slog.New(slog.DiscardHandler),
 				})
-				if err := e.Begin(st.View()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, e.Begin(st.View()))
 				for _, s := range []state.KeyState{state.KeyAccepted, state.KeyRejected} {
 					apply(t, st, state.KeySet{
 						ID: "web1", State: s, Pub: "PEM", BaseRev: st.View().KeyRev("web1"), Audit: state.Audit{By: "m1", At: 3},
 					})
 				}
 				key, err := newEpochKey()
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if c.rotated > 0 {
 					time.AfterFunc(c.rotated, func() {
 						st.ApplyCommands(state.EpochRotate{Expect: 1, Key: key, Reason: state.ReasonRevoked, Audit: state.Audit{By: "m1"}})
@@ -153,9 +146,7 @@ func TestBegin_MovesSubscribers(t *testing.T) {
 	newKey := func() state.Secret {
 		t.Helper()
 		key, err := newEpochKey()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return key
 	}
 	st := state.New()

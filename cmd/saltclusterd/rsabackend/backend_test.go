@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltcrypt/libcrypto"
 
@@ -19,9 +20,7 @@ import (
 // TestSelect follows rsa_backend, and logs the choice once with its reason.
 func TestSelect(t *testing.T) {
 	key, err := saltcrypt.GenerateMasterKey(2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	available := !fips140.Enabled() && libcrypto.Load() == nil
 	for _, c := range []struct {
 		option         string
@@ -60,9 +59,7 @@ func TestSelect(t *testing.T) {
 // TestSelect_FIPS leaves RSA to Go while its FIPS 140-3 module is on, and refuses the library.
 func TestSelect_FIPS(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestSelect$")
 	cmd.Env = append(os.Environ(), "GODEBUG=fips140=on")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/health"
 )
 
@@ -30,9 +31,7 @@ func newConfig(t *testing.T, shared bool, answer string) Config {
 	t.Helper()
 	top := t.TempDir()
 	for _, dir := range []string{"share/pki", "share/cache", "state", "run", "cache"} {
-		if err := os.MkdirAll(filepath.Join(top, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(top, dir), 0o755))
 	}
 	return Config{
 		Self: "m1", Shared: shared, PKIDir: filepath.Join(top, "share/pki"), StateDir: filepath.Join(top, "state"),
@@ -45,9 +44,7 @@ func newConfig(t *testing.T, shared bool, answer string) Config {
 func newWatch(t *testing.T, c Config) *Watch {
 	t.Helper()
 	w, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w
 }
 
@@ -129,9 +126,7 @@ func TestHandle(t *testing.T) {
 func TestOpen(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		w := newWatch(t, newConfig(t, shared, ""))
-		if err := w.Open(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.Open(t.Context()))
 		if w.Shared() != shared || w.Hangs() {
 			t.Errorf("shared %t, hangs %t", w.Shared(), w.Hangs())
 		}

@@ -9,19 +9,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestRehearse(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer ln.Close()
 	addr := ln.Addr().String()
 	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	socket := filepath.Join(t.TempDir(), "s")
 	refused := errors.New("refused")
 	for name, c := range map[string]struct {
@@ -58,9 +56,7 @@ func FuzzParseListening(f *testing.F) {
 			return
 		}
 		raw, err := json.Marshal(had)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		again, err := ParseListening(string(raw))
 		if err != nil || !slices.Equal(again, had) {
 			t.Fatalf("%q means %v, and then %v, %v", text, had, again, err)

@@ -11,29 +11,23 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/require"
 )
 
 // Both processes have the same listener, so the new one serves a connection that was made between them.
 func TestSockets_Inherit(t *testing.T) {
 	old, next := NewSockets(), NewSockets()
 	ln, err := old.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	udp, err := old.ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "s")
 	unixLn, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	old.KeepUnix(path, unixLn)
 	gone, err := old.Listen(t.Context(), "tcp", "127.0.0.2:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = gone.Close() // is not handed over
 	names, fds := old.Export()
 	if len(names) != 3 || len(fds) != 3 {
@@ -45,17 +39,13 @@ func TestSockets_Inherit(t *testing.T) {
 		}
 	}
 	next.Inherit(names, fds)
-	if err := next.Reserve(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, next.Reserve(t.Context(), "tcp", "127.0.0.1:0"))
 	old.DisownPaths()
 	for _, c := range []interface{ Close() error }{ln, udp, unixLn} {
 		_ = c.Close()
 	}
 	client, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	inherited, err := next.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil || inherited.Addr().String() != ln.Addr().String() {
@@ -100,13 +90,9 @@ func TestDiscardInherited_Unused(t *testing.T) {
 	paths := map[string]string{}
 	for _, name := range []string{"dead", "gone", "replaced", "unreachable"} {
 		paths[name] = filepath.Join(dir, name, "s")
-		if err := os.Mkdir(filepath.Dir(paths[name]), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(filepath.Dir(paths[name]), 0o700))
 		ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: paths[name], Net: "unix"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer ln.Close()
 		old.KeepUnix(paths[name], ln)
 	}
@@ -118,9 +104,7 @@ func TestDiscardInherited_Unused(t *testing.T) {
 		}
 	}
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer r.Close()
 	copied, err := unix.FcntlInt(w.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	if err = errors.Join(err, w.Close(), r.SetReadDeadline(time.Now().Add(time.Minute))); err != nil {
@@ -128,14 +112,10 @@ func TestDiscardInherited_Unused(t *testing.T) {
 	}
 	next.Inherit(append(names, "tcp 192.0.2.1:1"), append(fds, copied))
 	for _, name := range []string{"gone", "replaced"} {
-		if err := os.Remove(paths[name]); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(paths[name]))
 	}
 	writeFile(t, paths["replaced"], "another file")
-	if err := os.RemoveAll(filepath.Join(dir, "unreachable")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "unreachable")))
 	writeFile(t, filepath.Join(dir, "unreachable"), "not a directory")
 
 	err = next.DiscardInherited()
@@ -160,9 +140,7 @@ func TestInheritedUnix_Closed(t *testing.T) {
 	old, next := NewSockets(), NewSockets()
 	path := filepath.Join(t.TempDir(), "s")
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer ln.Close()
 	old.KeepUnix(path, ln)
 	names, fds := old.Export()
@@ -171,26 +149,20 @@ func TestInheritedUnix_Closed(t *testing.T) {
 	}
 	next.Inherit(names, fds)
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(filepath.Dir(path), link); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(filepath.Dir(path), link))
 	inherited, err := next.InheritedUnix(filepath.Join(link, "s")) // the same, under another path
 	if err != nil || inherited == nil {
 		t.Fatal(err)
 	}
 	_ = inherited.Close()
 	c, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = c.Close()
 }
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestOverlap(t *testing.T) {

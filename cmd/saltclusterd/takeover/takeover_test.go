@@ -17,6 +17,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/handover"
 	"saltclusterd/sidecar/hlc"
@@ -132,9 +133,7 @@ func fakeParts(t *testing.T, fail map[string]error) (Parts, *fakeRequests, *call
 	t.Helper()
 	c := &calls{fail: fail}
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { r.Close(); w.Close() })
 	requests := &fakeRequests{calls: c}
 	return Parts{
@@ -158,9 +157,7 @@ type fakeTakeover struct {
 func newFakeTakeover(t *testing.T, failOld, failNew map[string]error) *fakeTakeover {
 	t.Helper()
 	ours, theirs, err := handover.Pair()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	fd, err := unix.FcntlInt(theirs.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	if err = errors.Join(err, theirs.Close()); err != nil {
 		t.Fatal(err)
@@ -203,9 +200,7 @@ func newFakeTakeover(t *testing.T, failOld, failNew map[string]error) *fakeTakeo
 		OpenShared: func(context.Context) error { return called.add("open shared") },
 		CloseDoors: func() { _ = called.add("close doors") },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { ours.Close(); f.side.Close(); f.side.cfg.Sockets.Release("tcp", "127.0.0.1:0") })
 	return f
 }
@@ -312,9 +307,7 @@ func TestFinish_Order(t *testing.T) {
 	go func() { done <- f.old.Finish(t.Context(), errHandedOver) }()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := f.side.AwaitFree(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.side.AwaitFree(ctx))
 	<-isMain
 	select {
 	case <-f.side.Ended():
@@ -343,9 +336,7 @@ func TestFinish_Order(t *testing.T) {
 // The end of either process fails the takeover.
 func TestTakeover_ProcessEnds(t *testing.T) {
 	f := newFakeTakeover(t, nil, nil)
-	if err := f.side.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.side.Close())
 	if _, err := f.old.sendBase(t.Context()); err == nil || err.Error() != "the new process has ended" {
 		t.Errorf("old process: %v", err)
 	}
@@ -358,9 +349,7 @@ func TestTakeover_ProcessEnds(t *testing.T) {
 func TestSendBase_UnknownVersion(t *testing.T) {
 	f := newFakeTakeover(t, nil, nil)
 	h := hello{State: handover.StateVersion + 1, Version: "v"}
-	if err := f.side.conn.Send(t.Context(), msgHello, h.encodeRecord()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.side.conn.Send(t.Context(), msgHello, h.encodeRecord()))
 	_, err := f.old.sendBase(t.Context())
 	if r, ok := errors.AsType[*RestartError](err); !ok || !strings.Contains(r.Reason, "its state has version") {
 		t.Errorf("%v", err)

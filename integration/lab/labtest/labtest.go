@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"saltclusterd/integration/lab"
+	"saltclusterd/integration/require"
 )
 
 // New makes a lab for the test. Tests that use it start real Salt daemons and take minutes, so they are skipped with
@@ -28,9 +29,7 @@ func New(t testing.TB, o lab.Options) *lab.Lab {
 		o.Logf = t.Logf
 	}
 	l, err := lab.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if l.Closed() {
 			return // the test was done with it before
@@ -61,9 +60,7 @@ func keepLogs(t testing.TB, l *lab.Lab) {
 // Must ends the test when err is not nil.
 func Must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // NeedNetwork skips the test where network faults are impossible.

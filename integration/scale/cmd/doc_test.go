@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/explanation/sizing.md anew")
@@ -20,9 +22,7 @@ var quick = regexp.MustCompile(`-what (keys|needs)\b`)
 // are looked at with SALTCLUSTER_LONG only.
 func TestTheTablesOfTheGuide(t *testing.T) {
 	raw, err := os.ReadFile(sizing)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	long := os.Getenv("SALTCLUSTER_LONG") != "" || *update
 	lines := strings.Split(string(raw), "\n")
 	var out []string
@@ -57,9 +57,7 @@ func TestTheTablesOfTheGuide(t *testing.T) {
 		t.Error("no table has a command")
 	}
 	if text := strings.Join(out, "\n"); *update && text != string(raw) {
-		if err := os.WriteFile(sizing, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(sizing, []byte(text), 0o644))
 	}
 }
 
@@ -67,9 +65,7 @@ func TestTheTablesOfTheGuide(t *testing.T) {
 func table(t *testing.T, args []string) (lines []string) {
 	t.Helper()
 	var out strings.Builder
-	if err := run(args, &out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, run(args, &out))
 	for line := range strings.Lines(out.String()) {
 		if strings.HasPrefix(line, "|") {
 			lines = append(lines, strings.TrimSpace(line))

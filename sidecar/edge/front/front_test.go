@@ -17,14 +17,13 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 )
 
 func TestIdentityOf(t *testing.T) {
 	uri, err := url.Parse("spiffe://example/m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names := []pkix.AttributeTypeAndValue{{Type: commonName, Value: "m1"}, {Type: []int{2, 5, 4, 10}, Value: "org"},
 		{Type: commonName, Value: "m2"}, {Type: commonName, Value: 7}}
 	cert := &x509.Certificate{Subject: pkix.Name{CommonName: "m2", Names: names}, DNSNames: []string{"h"},
@@ -65,9 +64,7 @@ func TestDivert_NotServed(t *testing.T) {
 func tcpPair(t *testing.T) (server, client net.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer ln.Close()
 	if client, err = net.Dial("tcp", ln.Addr().String()); err != nil {
 		t.Fatal(err)
@@ -92,13 +89,9 @@ func TestEnd(t *testing.T) {
 			f := New(Config{TLS: func() *tls.Config { return ca.Server(tls.NoClientCert) }, CloseTimeout: 50 * time.Millisecond})
 			server, client := tcpPair(t)
 			l, err := f.Divert(server, nil, netip.Addr{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if c.shakes {
-				if err := tls.Client(client, ca.Client("")).Handshake(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, tls.Client(client, ca.Client("")).Handshake())
 				awaitReady(t, l)
 				if _, err := l.Write(make([]byte, 64<<20)); err != syscall.EAGAIN { // which is not read
 					t.Fatal(err)
@@ -127,13 +120,9 @@ func TestLink_Write(t *testing.T) {
 	f := New(Config{TLS: func() *tls.Config { return ca.Server(tls.NoClientCert) }})
 	server, client := tcpPair(t)
 	l, err := f.Divert(server, nil, netip.Addr{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	inside := tls.Client(client, ca.Client(""))
-	if err := inside.Handshake(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, inside.Handshake())
 	awaitReady(t, l)
 	all := make([]byte, 16<<20)
 	for i := range all {
@@ -172,9 +161,7 @@ func TestLink_Write(t *testing.T) {
 		}
 		got <- b
 	}()
-	if err := l.WriteWhenReady(write); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.WriteWhenReady(write))
 	_ = l.Edge().Close()
 	l.End(false)
 	if !bytes.Equal(<-got, all) {
@@ -192,12 +179,8 @@ func TestOutput_Bounded(t *testing.T) {
 	f := New(Config{TLS: func() *tls.Config { return ca.Server(tls.NoClientCert) }})
 	server, client := tcpPair(t)
 	l, err := f.Divert(server, nil, netip.Addr{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tls.Client(client, ca.Client("")).Handshake(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, tls.Client(client, ca.Client("")).Handshake())
 	awaitReady(t, l)
 	for n := 0; err == nil && n < 1<<30; n += recordRoom {
 		_, err = l.out.write(make([]byte, recordRoom)) // as for a key update

@@ -12,15 +12,14 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 )
 
 // TestTurns_Networks wants networks to take turns, however many wait in one, and those that give up to be passed over.
 func TestTurns_Networks(t *testing.T) {
 	turns := NewTurns(1)
-	if err := turns.takeTurn(t.Context(), netip.Addr{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, turns.takeTurn(t.Context(), netip.Addr{}))
 	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	got := make(chan string, 10)
 	var wg sync.WaitGroup
@@ -88,9 +87,7 @@ func TestHandshakes_TakeTurns(t *testing.T) {
 	for i := range 6 {
 		server, client := tcpPair(t)
 		l, err := f.Divert(server, nil, netip.Addr{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		links = append(links, l)
 		with := ca.Client("")
 		if with.MaxVersion = tls.VersionTLS13; i%2 > 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 )
 
@@ -14,13 +15,9 @@ import (
 func loadMaster(t testing.TB, major int, text string) *localmaster.Config {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "master")
-	if err := os.WriteFile(path, []byte("id: m\n"+text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("id: m\n"+text), 0o600))
 	cfg, err := localmaster.LoadConfig(path, localmaster.Version{Major: major})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return cfg
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 	"saltclusterd/sidecar/health"
 )
@@ -52,9 +53,7 @@ func (s *site) connect(change func(*tls.Config)) (serial string, err error) {
 		return "", errors.New("TLS is refused")
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	defer listener.Close()
 	done := make(chan error, 1)
 	go func() {
@@ -177,9 +176,7 @@ func TestSource_Revocation(t *testing.T) {
 func TestSource_Reload(t *testing.T) {
 	s := newSite(t, files)
 	first, err := s.connect(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cert, key := s.ca.Issue(tlstest.Wanted{Name: "next", IPs: []string{"127.0.0.1"}})
 	for _, c := range []struct {
 		what   string
@@ -212,9 +209,7 @@ func TestSource_Reload(t *testing.T) {
 	if n := strings.Count(s.log.String(), "TLS certificate loaded"); n != 3 {
 		t.Errorf("%d certificates loaded: %s", n, s.log.String())
 	}
-	if err := os.Remove(filepath.Join(s.dir, "k.pem")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(s.dir, "k.pem")))
 	if r := s.source.Check(t.Context()); !strings.Contains(r.Reason, "the previous ones are still served") {
 		t.Errorf("%+v", r)
 	}
@@ -269,9 +264,7 @@ func TestExamine(t *testing.T) {
 		tlstest.Write(t, dir, "c", cert, "k", key, "ca", ca.PEM)
 		o := &Options{CertFile: dir + "/c", KeyFile: dir + "/k", CAFiles: []string{dir + "/ca"}, ClientAuth: tls.RequireAndVerifyClientCert}
 		l, err := o.Load()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found := l.Examine(now.Add(c.caFrom))
 		if c.want == "" && len(found) == 0 {
 			continue

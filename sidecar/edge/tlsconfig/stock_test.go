@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/tlsconfig"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 	"saltclusterd/sidecar/localmaster"
@@ -73,9 +74,7 @@ func TestAsStock(t *testing.T) {
 	}
 	for _, version := range mastertest.Versions(t) {
 		ver, err := localmaster.ParseVersion(version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var paths []string
 		for _, c := range cases {
 			path := filepath.Join(t.TempDir(), "master")
@@ -87,9 +86,7 @@ func TestAsStock(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(mastertest.Python(t, version, contexts, paths...)), "\n")
 		for i, c := range cases {
 			var stock context
-			if err := json.Unmarshal([]byte(lines[i]), &stock); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal([]byte(lines[i]), &stock))
 			if ver.Major == 3007 {
 				if !strings.Contains(stock.Error, "has no setter") && !strings.Contains(stock.Error, "SaltConfigurationError") {
 					t.Errorf("3007, %s: %+v: TLS works with it now", c.ssl, stock)
@@ -106,9 +103,7 @@ func TestAsStock(t *testing.T) {
 func compareContext(t *testing.T, name, path string, ver localmaster.Version, stock context, strict bool) {
 	t.Helper()
 	cfg, err := localmaster.LoadConfig(path, ver)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	o, found := tlsconfig.ReadOptions(cfg)
 	var l *tlsconfig.Loaded
 	if o != nil {

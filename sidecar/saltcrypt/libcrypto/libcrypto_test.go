@@ -14,15 +14,14 @@ import (
 	"syscall"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 )
 
 func newKey(t testing.TB, bits int) *saltcrypt.MasterKey {
 	t.Helper()
 	m, err := saltcrypt.GenerateMasterKey(bits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m
 }
 
@@ -85,9 +84,7 @@ func TestGolden(t *testing.T) {
 		keys := map[string]*Key{}
 		for name, text := range v.Keys {
 			m, err := saltcrypt.ParseMasterKey([]byte(text.Private))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			keys[name] = accelerated(t, m)
 			if left := keys[name].Left(); len(left) > 0 {
 				t.Logf("%s: Go does %v", keys[name].Version(), left)
@@ -116,9 +113,7 @@ func TestSizes(t *testing.T) {
 			for _, n := range []int{0, 1, 16, (bits+7)/8 - 2*h.Size() - 2} {
 				msg := bytes.Repeat([]byte{'m'}, n)
 				sealed, err := m.Public().EncryptOAEP(algo, msg)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if got, err := k.engine.decrypt(h, sealed); err != nil || !bytes.Equal(got, msg) {
 					t.Errorf("%d bits, %s, %d bytes: %q, %v", bits, algo, n, got, err)
 				}
@@ -126,9 +121,7 @@ func TestSizes(t *testing.T) {
 		}
 		for algo, h := range signatures {
 			want, err := m.Sign(algo, []byte("data"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got, err := k.engine.sign(h, digest(h, []byte("data"))); k.able[algo] && (err != nil || !bytes.Equal(got, want)) {
 				t.Errorf("%d bits, %s: %x, %v; want %x", bits, algo, got, err, want)
 			}
@@ -141,9 +134,7 @@ func TestRefusals(t *testing.T) {
 	m := newKey(t, 2048)
 	k := accelerated(t, m)
 	sealed, err := m.Public().EncryptOAEP(saltcrypt.OAEPSHA1, []byte("msg"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	flipped := bytes.Clone(sealed)
 	flipped[100] ^= 1
 	for name, ct := range map[string][]byte{
@@ -176,9 +167,7 @@ func TestConcurrent(t *testing.T) {
 	m := newKey(t, 1024)
 	k := accelerated(t, m)
 	want, err := m.Sign(saltcrypt.PKCS1v15SHA224, []byte("data"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
@@ -218,13 +207,9 @@ func (f fake) version() string                             { return "fake" }
 func TestFallback(t *testing.T) {
 	m := newKey(t, 1024)
 	sig, err := m.Sign(saltcrypt.PKCS1v15SHA1, []byte("data"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sealed, err := m.Public().EncryptOAEP(saltcrypt.OAEPSHA1, []byte("msg"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, e := range map[string]fake{"refuses": {err: errFake}, "wrong": {sig: []byte("x"), msg: []byte("x")}} {
 		if _, err := compare(m, e); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("%s: used all the same: %v", name, err)
@@ -232,9 +217,7 @@ func TestFallback(t *testing.T) {
 	}
 	// An engine that decrypts but may not sign, and later decrypts no longer.
 	k, err := compare(m, fake{msg: []byte("the same as Go?")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if left := k.Left(); !slices.Equal(left, []string{saltcrypt.PKCS1v15SHA1, saltcrypt.PKCS1v15SHA224}) {
 		t.Errorf("left to Go: %v", left)
 	}
@@ -251,9 +234,7 @@ func TestFallback(t *testing.T) {
 func TestFaults(t *testing.T) {
 	m := newKey(t, 2048)
 	sig, err := m.Sign(saltcrypt.PKCS1v15SHA1, []byte("data"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wrong := bytes.Clone(sig)
 	wrong[17] ^= 1
 	k := &Key{MasterKey: m, engine: fake{sig: wrong}, able: map[string]bool{saltcrypt.PKCS1v15SHA1: true}}
@@ -271,9 +252,7 @@ func BenchmarkRSA(b *testing.B) {
 		m := newKey(b, bits)
 		k := accelerated(b, m)
 		sealed, err := m.Public().EncryptOAEP(saltcrypt.OAEPSHA1, []byte("token"))
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		for _, backend := range []struct {
 			name string
 			key  interface {
@@ -295,9 +274,7 @@ func measure(b *testing.B, operation func() error) {
 	b.ReportAllocs()
 	before := cpuTime(b)
 	for b.Loop() {
-		if err := operation(); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, operation())
 	}
 	b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
 }
@@ -305,8 +282,6 @@ func measure(b *testing.B, operation func() error) {
 // cpuTime is what this process has used, in nanoseconds.
 func cpuTime(b *testing.B) int64 {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return u.Utime.Nano() + u.Stime.Nano()
 }

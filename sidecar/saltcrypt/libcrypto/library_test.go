@@ -16,6 +16,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestOpen_Missing(t *testing.T) {
@@ -47,13 +49,9 @@ func TestAgainstGo(t *testing.T) {
 	hashes := map[crypto.Hash]func() hash.Hash{crypto.SHA1: sha1.New, crypto.SHA224: sha256.New224}
 	for _, bits := range []int{2048, 3072, 4096} {
 		key, err := rsa.GenerateKey(rand.Reader, bits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for form, der := range map[string][]byte{"PKCS#1": x509.MarshalPKCS1PrivateKey(key), "PKCS#8": pkcs8} {
 			p, err := l.newKey(der)
 			if err != nil {
@@ -71,9 +69,7 @@ func againstGo(t *testing.T, key *rsa.PrivateKey, p *pkey, h crypto.Hash, newHas
 		digest := make([]byte, h.Size())
 		_, _ = rand.Read(digest)
 		want, err := rsa.SignPKCS1v15(nil, key, h, digest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got, err := p.sign(h, digest); err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("signature %x, %v; want %x", got, err, want)
 		}
@@ -83,9 +79,7 @@ func againstGo(t *testing.T, key *rsa.PrivateKey, p *pkey, h crypto.Hash, newHas
 		msg := make([]byte, size)
 		_, _ = rand.Read(msg)
 		ct, err := rsa.EncryptOAEP(newHash(), rand.Reader, &key.PublicKey, msg, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got, err := p.decrypt(h, ct); err != nil || !bytes.Equal(got, msg) {
 			t.Errorf("%d bytes: %x, %v; want %x", size, got, err, msg)
 		}
@@ -99,9 +93,7 @@ func againstGo(t *testing.T, key *rsa.PrivateKey, p *pkey, h crypto.Hash, newHas
 	}
 	// Padding of another kind.
 	other, err := rsa.EncryptOAEP(newHash(), rand.Reader, &key.PublicKey, []byte("msg"), []byte("a label"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, err := p.decrypt(h, other); err == nil {
 		t.Errorf("another label: %x", got)
 	}
@@ -111,9 +103,7 @@ func againstGo(t *testing.T, key *rsa.PrivateKey, p *pkey, h crypto.Hash, newHas
 func TestErrors(t *testing.T) {
 	l := host(t)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	der := x509.MarshalPKCS1PrivateKey(key)
 	for name, bad := range map[string][]byte{
 		"empty": nil, "text": []byte("no key"), "truncated": der[:len(der)-1],
@@ -126,9 +116,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	p, err := l.newKey(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	_, err = p.decrypt(crypto.SHA1, bytes.Repeat([]byte{0xff}, p.size))

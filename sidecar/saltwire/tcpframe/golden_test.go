@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -28,13 +29,9 @@ func golden(t testing.TB) (records []record) {
 	}
 	for _, name := range files {
 		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var r record
-		if err := json.Unmarshal(b, &r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(b, &r))
 		records = append(records, r)
 	}
 	return records
