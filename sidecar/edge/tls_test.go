@@ -255,6 +255,24 @@ func TestTLS_HandedOver(t *testing.T) {
 	}
 }
 
+// TestTLS_Thawed: requests with TLS that come while the edge stands still are answered when a takeover has failed.
+func TestTLS_Thawed(t *testing.T) {
+	ca := tlstest.NewCA(t, "authority")
+	e := openReq(t, ReqConfig{Served: Served{TLS: always(ca.Server(tls.NoClientCert))}}, echo)
+	p := dialTLS(t, e, ca.Client(""), "")
+	p.write(tcpFrame("1", text("before")))
+	p.expect("before")
+	for i := range 3 {
+		if err := e.Freeze(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		said := fmt.Sprint("meanwhile ", i)
+		p.write(tcpFrame("2", text(said)))
+		e.Thaw()
+		p.expect(said)
+	}
+}
+
 // TestTLS_Required: peers without TLS are refused, at both ports.
 func TestTLS_Required(t *testing.T) {
 	ca := tlstest.NewCA(t, "authority")

@@ -1,16 +1,15 @@
 // Package front terminates TLS in front of the edge.
 //
-// In: the connection of a peer whose first byte is that of a TLS record. Out: a Link. One end of a local stream carries
-// the decrypted bytes to the edge, as if the peer had connected without TLS. The edge's output goes through Write,
-// which, like a non-blocking socket, never waits. The edge's own limits, budgets and cuts therefore apply to such a
-// peer. The link also has the names from the certificate that the peer has proved to own.
+// In: the connection of a peer whose first byte is that of a TLS record. Out: a Link, whose Read and Write stand for
+// those of the connection's socket: Read waits until the connection's read deadline, Write never waits. The edge's own
+// limits, budgets and cuts therefore apply to such a peer. The link also has the names from the certificate that the
+// peer has proved to own.
 //
-// One goroutine reads a connection. Output is encrypted in the goroutine that calls Write: handing a publication to
-// another goroutine for each subscriber would cost as much as the encryption. Encrypted bytes that the socket does not
-// take wait in a small buffer, which a goroutine sends. The amount of data between the peer and the edge is bounded in
-// both directions: a peer that does not read is as visible to the edge as one without TLS. A handshake is limited in
-// time and size. Only a few signatures are made at a time (Turns), so that handshakes leave processors to minions
-// without TLS.
+// The front itself has a goroutine only during a handshake, and while encrypted bytes that the socket does not take
+// wait in a small buffer. Handing a publication to another goroutine for each subscriber would cost as much as the
+// encryption. The amount of data between the peer and the edge is bounded in both directions: a peer that does not read
+// is as visible to the edge as one without TLS. A handshake is limited in time and size. Only a few signatures are made
+// at a time (Turns), so that handshakes leave processors to minions without TLS.
 //
 // Promises:
 //

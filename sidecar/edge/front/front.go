@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // FirstByte is that of a TLS handshake, and of no transport of Salt's.
@@ -83,7 +80,7 @@ func (f *Front) withTurns(cfg *tls.Config) *tls.Config {
 
 // Divert takes over a connection, which has a descriptor, and from which begun was read. It returns the link that
 // stands for the connection. network is what its peer shares turns with. If Divert fails, the connection is still the
-// caller's. Divert does not wait for the peer.
+// caller's. Divert does not wait for the peer. Until the link is ready, conn has a deadline of Divert's.
 func (f *Front) Divert(conn net.Conn, begun []byte, network netip.Addr) (*Link, error) {
 	cfg := f.config()
 	if cfg == nil {
@@ -93,27 +90,19 @@ func (f *Front) Divert(conn net.Conn, begun []byte, network netip.Addr) (*Link, 
 	if err != nil {
 		return nil, fmt.Errorf("raw connection: %w", err)
 	}
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("socket pair: %w", err)
-	}
-	_ = unix.SetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_SNDBUF, pairBuffer)
-	l := &Link{front: f, peer: conn, edge: os.NewFile(uintptr(fds[0]), "minion"),
-		local: os.NewFile(uintptr(fds[1]), "edge")}
+	l := &Link{front: f, peer: conn, shaken: make(chan struct{})}
 	l.out = output{peer: conn, raw: raw, wg: &f.wg, room: make(chan struct{}, 1)}
 	l.ctx, l.cancel = context.WithTimeout(context.Background(), f.cfg.HandshakeTimeout)
 	l.begun = &begunConn{Conn: conn, link: l, begun: append([]byte(nil), begun...), network: network, room: maxHandshake}
 	l.tls = tls.Server(l.begun, f.withTurns(cfg))
+	_ = conn.SetDeadline(time.Now().Add(f.cfg.HandshakeTimeout))
 	f.wg.Add(1)
-	go l.serve()
+	go l.shakeHands()
 	return l, nil
 }
 
 // Wait returns when all connections have ended, which those who hold links bring about.
 func (f *Front) Wait() { f.wg.Wait() }
-
-// pairBuffer is how many bytes, about, the kernel keeps on the way from the front to the edge.
-const pairBuffer = 32 << 10
 
 // maxHandshake is how many bytes a peer may say until hands are shaken. A minion with a chain of certificates says some
 // 10 KiB; crypto/tls alone would keep a quarter of a MiB for each stranger.
@@ -177,22 +166,4 @@ func (c *begunConn) giveTurn() {
 		c.turned = false
 		c.link.front.cfg.Turns.giveBack()
 	}
-}
-
-// handshake shakes hands within the time there is.
-func (l *Link) handshake() error {
-	defer l.cancel()
-	defer l.begun.giveTurn()
-	_ = l.peer.SetDeadline(time.Now().Add(l.front.cfg.HandshakeTimeout))
-	if err := l.tls.HandshakeContext(context.Background()); err != nil {
-		return fmt.Errorf("TLS handshake: %w", err)
-	}
-	l.begun.shaken.Store(true)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ended {
-		return net.ErrClosed
-	}
-	l.ready = true
-	return l.peer.SetDeadline(time.Time{})
 }

@@ -97,7 +97,6 @@ func TestEnd(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_ = l.Edge().Close()
 			l.End(c.discard)
 			f.Wait()
 		})
@@ -162,7 +161,6 @@ func TestLink_Write(t *testing.T) {
 		got <- b
 	}()
 	require.NoError(t, l.WriteWhenReady(write))
-	_ = l.Edge().Close()
 	l.End(false)
 	if !bytes.Equal(<-got, all) {
 		t.Error("not what was written")
@@ -191,7 +189,6 @@ func TestOutput_Bounded(t *testing.T) {
 	if _, err := l.Write([]byte("more")); err != errOutput {
 		t.Errorf("the edge is told %v", err)
 	}
-	_ = l.Edge().Close()
 	l.End(true)
 	f.Wait()
 }

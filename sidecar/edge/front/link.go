@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"saltclusterd/nowait"
 	"saltclusterd/signal"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +20,9 @@ import (
 // ErrNotServed says that TLS has no configuration.
 var ErrNotServed = errors.New("TLS is not served")
 
+// ErrTLS is in errors of a peer that breaks the rules of TLS, or whose certificate is refused.
+var ErrTLS = errors.New("TLS")
+
 // Link is a connection with TLS as the edge has it.
 type Link struct {
 	front  *Front
@@ -28,13 +30,15 @@ type Link struct {
 	begun  *begunConn // between the two
 	tls    *tls.Conn
 	out    output          // what crypto/tls says to the peer
-	edge   *os.File        // the edge's end of the local stream
-	local  *os.File        // the front's end
 	ctx    context.Context // of the handshake
 	cancel context.CancelFunc
 
-	identity atomic.Pointer[Identity]
-	failed   atomic.Pointer[error]
+	shaken   chan struct{} // closed when the handshake is over
+	failure  error         // of the handshake, and
+	identity Identity      // who the peer has proved to be: both before shaken is closed
+
+	in   []byte // what is read at a time; the reader's
+	kept int    // bytes of it that Read returns again
 
 	until atomic.Int64 // the edge's write deadline in Unix nanoseconds; 0: none
 
@@ -43,97 +47,98 @@ type Link struct {
 	ended bool // the edge has ended
 }
 
-// Edge is the edge's end of the local stream, which the edge closes before it calls End.
-func (l *Link) Edge() *os.File { return l.edge }
+// shakeHands is a goroutine of its own: its stack grows so much that the reader should not keep it.
+func (l *Link) shakeHands() {
+	defer l.front.wg.Done()
+	defer close(l.shaken)
+	defer l.cancel()
+	defer l.begun.giveTurn()
+	if err := l.tls.HandshakeContext(context.Background()); err != nil {
+		l.failure = fmt.Errorf("%w handshake: %w", ErrTLS, err)
+		return
+	}
+	l.identity = identityOf(l.tls.ConnectionState())
+	l.begun.shaken.Store(true)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		_ = l.peer.SetWriteDeadline(time.Time{})
+		l.ready = true
+		signal.Send(l.out.room)
+	}
+}
 
-// Identity is who the peer has proved to be. It is known before anything that the peer says reaches the edge.
+// Shaken is closed when the handshake is over. Until then there is nothing to read.
+func (l *Link) Shaken() <-chan struct{} { return l.shaken }
+
+// Identity is who the peer has proved to be. It is known before Read returns anything.
 func (l *Link) Identity() Identity {
-	if i := l.identity.Load(); i != nil {
-		return *i
+	select {
+	case <-l.shaken:
+		return l.identity
+	default:
+		return Identity{}
 	}
-	return Identity{}
 }
 
-// Err is why the connection has failed; nil when it was closed. It is known before the edge reads the end.
-func (l *Link) Err() error {
-	if err := l.failed.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// End is called when the edge has closed its end. What it wrote before is sent, unless discard says that the peer gets
-// nothing more.
+// End is called when the edge has ended. What it wrote before is sent, unless discard says that the peer gets nothing
+// more. The connection is closed, now or when that was sent.
 func (l *Link) End(discard bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
 	l.cancel()
-	if l.ready && !discard {
+	switch {
+	case l.ready && !discard:
 		_ = l.peer.SetWriteDeadline(time.Now().Add(l.front.cfg.CloseTimeout))
 		_ = l.tls.Close()
 		return
+	case !l.hasFailed(): // else the peer should read why
+		_ = l.out.raw.Control(func(fd uintptr) {
+			_ = unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+		})
 	}
-	nowait.Control(l.peer, func(fd int) {
-		_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-	})
 	_ = l.peer.Close()
 }
 
-// SetUnreadTimeout ends the connection when the peer's host confirms nothing for so long of what was sent to it.
-func (l *Link) SetUnreadTimeout(d time.Duration) {
-	nowait.Control(l.peer, func(fd int) {
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))
-	})
-}
-
-// serve shakes hands and starts what reads, in a goroutine whose stack has not grown for a handshake.
-func (l *Link) serve() {
-	defer l.front.wg.Done()
-	err := l.handshake()
-	if err != nil {
-		l.failed.Store(&err)
-		_ = l.local.Close()
-		_ = l.peer.Close()
-		return
-	}
-	i := identityOf(l.tls.ConnectionState())
-	l.identity.Store(&i)
-	l.front.wg.Add(1)
-	go l.sendRequests()
-}
-
-// sendRequests carries what the peer says to the edge.
-func (l *Link) sendRequests() {
-	defer l.front.wg.Done()
-	defer l.local.Close()
-	room := make([]byte, upRoom)
-	for {
-		n, err := l.tls.Read(room)
-		if n > 0 {
-			if _, failed := l.local.Write(room[:n]); failed != nil {
-				return // the edge has ended
-			}
-		}
-		if err != nil {
-			l.note(err)
-			return
-		}
+// hasFailed tells whether the handshake has.
+func (l *Link) hasFailed() bool {
+	select {
+	case <-l.shaken:
+		return l.failure != nil
+	default:
+		return false
 	}
 }
 
-// note keeps an error of TLS: one of the network only ends the connection.
-func (l *Link) note(err error) {
+// readRoom is how much is read at a time of what a peer says. An idle connection keeps it.
+const readRoom = 4 << 10
+
+// Read waits for what the peer says, until the connection's read deadline. What it returns is valid until the next
+// call. The error is with ErrTLS one of the peer's.
+func (l *Link) Read() ([]byte, error) {
+	<-l.shaken
+	if l.failure != nil {
+		return nil, l.failure
+	}
+	if l.in == nil {
+		l.in = make([]byte, readRoom)
+	}
+	if n := l.kept; n > 0 {
+		l.kept = 0
+		return l.in[:n], nil
+	}
+	n, err := l.tls.Read(l.in)
 	var header tls.RecordHeaderError
 	var op *net.OpError // what crypto/tls makes of an alert
 	if errors.As(err, &header) || errors.As(err, &op) && (op.Op == "local error" || op.Op == "remote error") {
-		err = fmt.Errorf("TLS: %w", err)
-		l.failed.Store(&err)
+		err = fmt.Errorf("%w: %w", ErrTLS, err)
 	}
+	return l.in[:n], err
 }
 
-// upRoom is how much is read at a time of what a peer says. An idle connection keeps it.
-const upRoom = 4 << 10
+// Unread makes Read return again the n bytes that it returned last.
+func (l *Link) Unread(n int) { l.kept = n }
 
 // recordRoom is as much as a TLS record has at most.
 const recordRoom = 16 << 10

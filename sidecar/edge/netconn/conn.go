@@ -35,21 +35,22 @@ type Conn struct {
 	frozen bool // output stands still for a handover; guarded by Mu
 	handed bool // another process also has the descriptor; guarded by Mu
 
-	sock     atomic.Pointer[socket] // nil: taken over, not known to the poller yet
-	enroll   sync.Once              // makes sock of a connection taken over
-	listener *Listener              // that has let it in
-	freezer  *Freezer               // the listener's
-	reader   ReaderState
-	fd       int                        // valid while Mu is held and closed is false
-	remote   netip.AddrPort             // the peer; until a load balancer has named it, the load balancer
-	header   *proxyHeader               // nil: no load balancer names the peer, or one has; the reader's
-	link     atomic.Pointer[front.Link] // nil: without TLS
-	counted  netip.Addr                 // the address it is counted under
-	ready    bool                       // hands were shaken; the reader's
-	heard    atomic.Int64               // clock at the last bytes read
-	cause    atomic.Uint32              // the Reason it was cut for, 0 while it lives
-	done     chan struct{}              // closed when cut
-	farewell func() []byte              // what is said last; guarded by Mu
+	sock      atomic.Pointer[socket] // nil: taken over, not known to the poller yet
+	enroll    sync.Once              // makes sock of a connection taken over
+	listener  *Listener              // that has let it in
+	freezer   *Freezer               // the listener's
+	reader    ReaderState
+	fd        int                        // valid while Mu is held and closed is false
+	remote    netip.AddrPort             // the peer; until a load balancer has named it, the load balancer
+	header    *proxyHeader               // nil: no load balancer names the peer, or one has; the reader's
+	link      atomic.Pointer[front.Link] // nil: without TLS
+	handshake time.Duration              // until TLS is ready: the time for what comes next; the reader's
+	counted   netip.Addr                 // the address it is counted under
+	ready     bool                       // hands were shaken; the reader's
+	heard     atomic.Int64               // clock at the last bytes read
+	cause     atomic.Uint32              // the Reason it was cut for, 0 while it lives
+	done      chan struct{}              // closed when cut
+	farewell  func() []byte              // what is said last; guarded by Mu
 }
 
 // Init makes c the connection that was let in.
@@ -116,10 +117,13 @@ func (c *Conn) Cut(r Reason) {
 		return
 	}
 	close(c.done)
-	if s := c.sock.Load(); s != nil {
-		_ = s.SetDeadline(longAgo) // wakes whoever waits on the descriptor
-	}
-	if l := c.link.Load(); l != nil {
+	s, l := c.sock.Load(), c.link.Load()
+	switch { // wakes whoever waits on the descriptor
+	case s == nil:
+	case l == nil:
+		_ = s.SetDeadline(longAgo)
+	default: // which sends what it has taken
+		_ = s.SetReadDeadline(longAgo)
 		_ = l.SetWriteDeadline(longAgo)
 	}
 }
@@ -133,7 +137,7 @@ func (c *Conn) Close() {
 	sock := c.socket()
 	c.Mu.Lock()
 	c.sayFarewell()
-	if !c.handed && !c.Reason().ours() {
+	if !c.handed && !c.Reason().ours() && !c.IsSecured() {
 		_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	}
 	c.closed = true
@@ -183,13 +187,16 @@ func (c *Conn) StopReading() { _ = c.socket().SetReadDeadline(longAgo) }
 func (c *Conn) Follow(handle func([]byte) error) error {
 	for {
 		if err := c.follow(handle); err != errDiverted {
-			return c.explain(err)
+			return err
 		}
 	}
 }
 
 // follow is Follow until the connection is diverted.
 func (c *Conn) follow(handle func([]byte) error) error {
+	if l := c.link.Load(); l != nil {
+		return c.followLink(l, handle)
+	}
 	var failure error
 	err := c.socket().raw.Read(func(fd uintptr) bool {
 		if !c.reader.resume(c.freezer) {

@@ -14,7 +14,7 @@ var errDiverted = errors.New("connection was diverted")
 
 // Divert gives the connection, of which begun was read last, to the front. From now on c is what the peer says inside
 // of TLS. It is called by what Follow calls, which returns the error to it, before anything was written. handshake is
-// the time until the connection must be ready.
+// the time until the connection must be ready, once TLS is.
 func (c *Conn) Divert(f *front.Front, begun []byte, handshake time.Duration) error {
 	conn, ok := c.socket().pollable.(net.Conn)
 	if !ok {
@@ -24,19 +24,55 @@ func (c *Conn) Divert(f *front.Front, begun []byte, handshake time.Duration) err
 	if err != nil {
 		return WrapError(ReasonTLS, err)
 	}
-	inside, err := newSocket(link.Edge())
-	if err != nil {
-		_ = link.Edge().Close()
-		link.End(true)
-		return err
-	}
 	c.Mu.Lock()
 	c.link.Store(link)
-	c.sock.Store(inside)
-	_ = inside.raw.Control(func(fd uintptr) { c.fd = int(fd) })
 	c.Mu.Unlock()
-	c.LimitHandshake(handshake)
+	c.handshake = handshake
+	if c.Reason() != ReasonNone { // cut before there was a link
+		_ = c.socket().SetReadDeadline(longAgo)
+		_ = link.SetWriteDeadline(longAgo)
+	}
 	return errDiverted
+}
+
+// followLink is follow with TLS. While the reader waits for input, crypto/tls decrypts: that touches nothing of the
+// edge's, so the reader stands still. Input that comes with a freeze is kept.
+func (c *Conn) followLink(l *front.Link, handle func([]byte) error) error {
+	for {
+		c.reader.idle(c.freezer)
+		if c.handshake > 0 {
+			select {
+			case <-l.Shaken():
+			case <-c.done:
+			}
+		}
+		in, err := []byte(nil), error(nil)
+		if c.Reason() == ReasonNone {
+			if c.handshake > 0 {
+				c.LimitHandshake(c.handshake)
+				c.handshake = 0
+			}
+			in, err = l.Read()
+		}
+		switch {
+		case !c.reader.resume(c.freezer):
+			l.Unread(len(in))
+			return ErrFrozen
+		case c.Reason() != ReasonNone:
+			return ErrCut
+		case len(in) > 0:
+			c.heard.Store(Clock())
+			if err := handle(in); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, front.ErrTLS) {
+			return WrapError(ReasonTLS, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // fileConn is a connection that another process has accepted.
@@ -58,16 +94,9 @@ func (c *Conn) Identity() front.Identity {
 
 // release closes the connection's descriptor. discard: the peer gets nothing more.
 func (c *Conn) release(s *socket, discard bool) {
-	_ = s.Close()
 	if l := c.link.Load(); l != nil {
 		l.End(discard)
+		return
 	}
-}
-
-// explain adds to the end of a connection why TLS has failed.
-func (c *Conn) explain(err error) error {
-	if l := c.link.Load(); l != nil && l.Err() != nil && err != nil && !errors.Is(err, ErrFrozen) {
-		return WrapError(ReasonTLS, l.Err())
-	}
-	return err
+	_ = s.Close()
 }

@@ -67,10 +67,6 @@ func (c *Conn) SetWriteDeadline(t time.Time) {
 
 // SetUnreadTimeout ends the connection when the peer's host confirms nothing for so long of what was sent to it.
 func (c *Conn) SetUnreadTimeout(d time.Duration) {
-	if l := c.link.Load(); l != nil {
-		l.SetUnreadTimeout(d)
-		return
-	}
 	_ = c.socket().raw.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))
 	})
