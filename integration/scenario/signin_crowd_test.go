@@ -136,11 +136,14 @@ func TestSignInCrowd(t *testing.T) {
 	enter := func(p *place, k crowded, i int) *byteMinion {
 		m := minion(p, k, i)
 		if k.known {
-			heard, err := m.signIn(ctx, p.addr)
-			labtest.Must(t, err)
-			if heard != "accepted" {
-				t.Fatalf("%s at %s: %s", m.id, p.name, heard)
-			}
+			// Again as a stock minion: masters have just started, and their first answer may take longer than a minion waits.
+			labtest.Must(t, lab.Eventually(ctx, time.Minute, m.id+" to be accepted by "+p.name, func(ctx context.Context) error {
+				heard, err := m.signIn(ctx, p.addr)
+				if err == nil && heard != "accepted" {
+					err = fmt.Errorf("%s", heard)
+				}
+				return err
+			}))
 		}
 		return m
 	}
