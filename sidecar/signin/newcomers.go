@@ -20,7 +20,8 @@ const (
 	newcomerBurst = 40
 	// maxAddresses bounds how many addresses are told apart.
 	maxAddresses = 4096
-	// pendingReplyRate bounds those answers per second; they cost a signature each. Beyond, nothing is answered.
+	// pendingReplyRate bounds the answers of either kind per second; they cost a signature each. Beyond, nothing is
+	// answered. While addresses are told apart one of them may have half: a flood must not take those of all others.
 	pendingReplyRate = 100
 )
 
@@ -34,35 +35,37 @@ type Newcomers struct {
 	Waiting func(id string) bool
 }
 
-func newLimiter(perSecond float64) *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(perSecond), int(perSecond*newcomerBurst))
-}
-
 // turnstile lets newcomers through.
 type turnstile struct {
 	cfg Newcomers
 	now func() time.Time
 
-	mu             sync.Mutex
-	newcomers      gate
-	repeated       gate // sign-ins of keys that are known and not accepted
-	pendingReplies *rate.Limiter
-	shares         *shares // nil: there are none
+	mu              sync.Mutex
+	newcomers       gate
+	repeated        gate // sign-ins of keys that are known and not accepted
+	newcomerReplies gate // answers to those that are held back
+	repeatedReplies gate
+	shares          *shares // nil: there are none
 }
 
 // gate lets sign-ins through at a rate, in all and for each address.
 type gate struct {
+	burst      float64       // how many seconds' worth may come at once
 	perAddress float64       // 0: no limit
 	all        *rate.Limiter // nil: no limit
 	by         map[netip.Addr]*rate.Limiter
 }
 
-func newGate(cfg Newcomers) gate {
-	g := gate{perAddress: cfg.PerAddress, by: map[netip.Addr]*rate.Limiter{}}
-	if cfg.Rate > 0 {
-		g.all = newLimiter(cfg.Rate)
+func newGate(perSecond, perAddress, burst float64) gate {
+	g := gate{burst: burst, perAddress: perAddress, by: map[netip.Addr]*rate.Limiter{}}
+	if perSecond > 0 {
+		g.all = g.newLimiter(perSecond)
 	}
 	return g
+}
+
+func (g *gate) newLimiter(perSecond float64) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(perSecond), int(perSecond*g.burst))
 }
 
 // admit lets a sign-in through (empty), or says which limit holds it back. networkOf has made from.
@@ -80,8 +83,17 @@ func (g *gate) admit(from netip.Addr, now time.Time) (limit string) {
 }
 
 func newTurnstile(cfg Newcomers, now func() time.Time) *turnstile {
-	t := &turnstile{cfg: cfg, now: now, newcomers: newGate(cfg), repeated: newGate(cfg),
-		pendingReplies: rate.NewLimiter(pendingReplyRate, pendingReplyRate)}
+	one := 0.0
+	if cfg.PerAddress > 0 {
+		one = pendingReplyRate / 2
+	}
+	t := &turnstile{
+		cfg: cfg, now: now,
+		newcomers:       newGate(cfg.Rate, cfg.PerAddress, newcomerBurst),
+		repeated:        newGate(cfg.Rate, cfg.PerAddress, newcomerBurst),
+		newcomerReplies: newGate(pendingReplyRate, one, 1),
+		repeatedReplies: newGate(pendingReplyRate, one, 1),
+	}
 	if cfg.MaxPending > 0 && cfg.Pending != nil && cfg.Waiting != nil {
 		t.shares = newShares(cfg.Waiting)
 	}
@@ -123,9 +135,16 @@ func (t *turnstile) admitRepeated(from netip.Addr) (limit string) {
 	return ""
 }
 
-// mayAnswer says whether one that is held back may be answered.
-func (t *turnstile) mayAnswer() bool {
-	return t.pendingReplies.AllowN(t.now(), 1)
+// mayAnswer says whether one that is held back may be answered. Keys that wait have answers of their own, which
+// strangers with new keys cannot use up.
+func (t *turnstile) mayAnswer(from netip.Addr, repeated bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	replies := &t.newcomerReplies
+	if repeated {
+		replies = &t.repeatedReplies
+	}
+	return replies.admit(networkOf(from), t.now()) == ""
 }
 
 // networkOf is the address by which newcomers from an address are counted: of IPv6 its /64.
@@ -148,7 +167,7 @@ func (g *gate) limiterOf(from netip.Addr, now time.Time) *rate.Limiter {
 		if len(g.by) >= maxAddresses {
 			g.forgetIdle(now)
 		}
-		b = newLimiter(g.perAddress)
+		b = g.newLimiter(g.perAddress)
 		g.by[from] = b
 	}
 	return b

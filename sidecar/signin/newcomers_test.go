@@ -71,12 +71,36 @@ func TestTurnstileRemembersAFewAddresses(t *testing.T) {
 	if len(ts.newcomers.by) > maxAddresses {
 		t.Errorf("%d addresses", len(ts.newcomers.by))
 	}
+}
+
+// TestTurnstile_Replies wants answers left for keys that wait, however many strangers sign in with new ones, and for
+// other addresses, however much comes from one.
+func TestTurnstile_Replies(t *testing.T) {
+	at := time.Unix(1000, 0)
+	ts := newTurnstile(Newcomers{PerAddress: 50}, func() time.Time { return at })
+	for _, c := range []struct {
+		from     string
+		repeated bool
+		want     int
+	}{
+		{"10.0.0.1", false, 50}, {"10.0.0.1", false, 0}, {"10.0.0.2", false, 50}, {"10.0.0.3", false, 0},
+		{"10.0.0.1", true, 50}, {"10.0.0.2", true, 50}, {"10.0.0.3", true, 0},
+	} {
+		n := 0
+		for ts.mayAnswer(netip.MustParseAddr(c.from), c.repeated) {
+			n++
+		}
+		if n != c.want {
+			t.Errorf("%s, repeated %v: %d answers at once, want %d", c.from, c.repeated, n, c.want)
+		}
+	}
+	one := newTurnstile(Newcomers{}, func() time.Time { return at }) // addresses are not told apart
 	n := 0
-	for ts.mayAnswer() {
+	for one.mayAnswer(netip.MustParseAddr("10.0.0.1"), true) {
 		n++
 	}
 	if n != pendingReplyRate {
-		t.Errorf("%d answers at once", n)
+		t.Errorf("%d answers at once where addresses do not count", n)
 	}
 }
 

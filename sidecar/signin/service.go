@@ -312,7 +312,7 @@ func (s *Service) heldBack(ctx context.Context, l *line, r *Request, st Standing
 	}
 	s.warnHeldBack(limit)
 	var reply []byte
-	if (!st.Known || known && st.Pending) && s.turn.mayAnswer() {
+	if (!st.Known || known && st.Pending) && s.turn.mayAnswer(r.Remote.Addr(), known) {
 		var err error
 		s.spendShare(ctx, func() { reply, err = s.replier.buildPending(r.Auth) })
 		if err != nil {
