@@ -224,7 +224,7 @@ func (s *Store) putBase(pairs ...pair) error {
 		}
 	}
 	pairs = append(pairs, pair{bucketMeta, keyBase, s.base}, pair{bucketMeta, keyProposals, s.openProposals()},
-		pair{bucketMeta, keyAway, s.away})
+		pair{bucketMeta, keyAway, s.away}, pair{bucketMeta, keySpells, s.spells()})
 	if err := s.db.put(pairs...); err != nil {
 		return fmt.Errorf("save base: %w", err)
 	}

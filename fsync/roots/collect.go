@@ -41,7 +41,7 @@ func (s *Store) collect() error {
 		}
 	}
 	for _, st := range s.slots {
-		if err := s.markDir(st.spell.from, used); err != nil {
+		if err := s.markDir(st.spell.From, used); err != nil {
 			return err
 		}
 	}

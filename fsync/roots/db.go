@@ -30,6 +30,7 @@ var (
 	keyJournal   = []byte("journal")
 	keyProposals = []byte("proposals")
 	keyAway      = []byte("away")
+	keySpells    = []byte("spells")
 )
 
 // dbVersion is what this version writes.

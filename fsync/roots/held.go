@@ -16,25 +16,24 @@ func (s *Store) removesTooMuch(before, removed int) bool {
 	return removed > minRemoved && removed*100 > before*s.cfg.MaxDeletePercent
 }
 
-// losesTooMuch says whether a slot would lose too much between two trees, of which the second lacks so many files of
-// the first. A file that only has another name is not lost: renaming a directory, whatever is in it, does not need a
-// word from an operator.
-func (s *Store) losesTooMuch(from, to Hash, removed int) (bool, error) {
-	files, _, err := tree.Count(s, from)
-	if err != nil || !s.removesTooMuch(files, removed) {
+// losesTooMuch says whether a slot would lose too much between two trees. A file that only has another name is not lost:
+// renaming a directory, whatever is in it, does not need a word from an operator.
+func (s *Store) losesTooMuch(from, to Hash) (bool, error) {
+	lost, err := s.countLost(from, to)
+	if err != nil || lost <= minRemoved {
 		return false, err
 	}
-	moved, err := s.moved(from, to)
-	return err == nil && s.removesTooMuch(files, removed-moved), err
+	files, _, err := tree.Count(s, from)
+	return err == nil && s.removesTooMuch(files, lost), err
 }
 
-// moved counts the files and symlinks of a tree that are gone in another one while something equal has come elsewhere;
-// each that has come stands for one.
-func (s *Store) moved(from, to Hash) (n int, err error) {
+// countLost counts the files and symlinks of a tree of which another one has nothing, neither there nor elsewhere; each
+// that has come elsewhere stands for one.
+func (s *Store) countLost(from, to Hash) (n int, err error) {
 	gone, come := map[Hash]int{}, map[Hash]int{}
 	err = tree.Diff(s, from, to, func(c tree.Change) error {
 		switch {
-		case c.To == nil && c.From.Type != tree.Dir:
+		case isLost(c):
 			gone[c.From.Identity()]++
 		case c.To != nil && c.To.Type != tree.Dir && (c.From == nil || c.From.Type == tree.Dir):
 			come[c.To.Identity()]++
@@ -42,17 +41,29 @@ func (s *Store) moved(from, to Hash) (n int, err error) {
 		return nil
 	})
 	for h, many := range gone {
-		n += min(many, come[h])
+		n += max(0, many-come[h])
 	}
 	return n, err
+}
+
+// isLost says whether a change takes a file or a symlink away, or leaves nothing of what was in a file, as programs do
+// that write into files on a full disk.
+func isLost(c tree.Change) bool {
+	if c.To == nil {
+		return c.From.Type != tree.Dir
+	}
+	return c.From != nil && c.From.Type == tree.File && c.To.Type == tree.File && c.From.Size() > 0 && c.To.Size() == 0
 }
 
 // spell is a time in which files of a slot are removed bit by bit. A removal that takes a while, rm -r of a large
 // directory say, is seen as many small ones, and none of them alone would be held.
 type spell struct {
-	began time.Time
-	from  Hash // the slot before the first of them
-	to    Hash // and after the last; something else in the base means that others have decided about it since
+	Began time.Time
+	From  Hash // the slot before the first of them
+	To    Hash // and after the last; something else in the base means that others have decided about it since
+	// Adopted says that To is a revision of which this disk has lost something that no other node has, and From the slot
+	// before it: only what was in that can be kept.
+	Adopted bool
 }
 
 // spellLasts is how long removals count as one.
@@ -61,7 +72,7 @@ const spellLasts = 10 * time.Minute
 // goesOn says whether a slot that looks like before is in a spell of removals. One of which something is held lasts
 // until an operator has said what becomes of it: or else the next edit would take the rest along.
 func (s *Store) goesOn(st *slotState, before Hash) bool {
-	return st.spell.to == before && (time.Since(st.spell.began) < spellLasts || s.holds())
+	return st.spell.To == before && (st.spell.Adopted || time.Since(st.spell.Began) < spellLasts || s.holds())
 }
 
 // holds says whether something of this node is held that would come after the base.
@@ -74,22 +85,21 @@ func (s *Store) holds() bool {
 	return false
 }
 
-// removesBitByBit says whether a slot that looked like before has lost too much since a spell of removals began.
-func (s *Store) removesBitByBit(st *slotState, before Hash) (bool, error) {
+// removesTooMuchOf says whether a slot that looked like before loses too much, at once or since a spell of removals
+// began.
+func (s *Store) removesTooMuchOf(st *slotState, before Hash) (bool, error) {
 	if !s.goesOn(st, before) {
-		return false, nil
+		return s.losesTooMuch(before, st.dir)
 	}
-	var tooMuch bool
-	e := edits{objects: tree.Memory{}}
-	err := e.compare(s, st.Name, st.spell.from, st.dir)
-	if err == nil {
-		tooMuch, err = s.losesTooMuch(st.spell.from, st.dir, e.stats.Removed)
-	}
+	tooMuch, err := s.losesTooMuch(st.spell.From, st.dir)
 	if errors.Is(err, tree.ErrNoObject) { // a spell that cannot be judged ends, and another one begins
 		st.spell = spell{}
-		return false, nil
+		return s.losesTooMuch(before, st.dir)
 	}
-	return tooMuch, err
+	if err != nil || tooMuch || st.spell.Adopted {
+		return tooMuch, err
+	}
+	return s.losesTooMuch(before, st.dir)
 }
 
 // noteSpells notes a revision of this node that has been taken: spells of removals begin, continue, or end with
@@ -102,11 +112,22 @@ func (s *Store) noteSpells(e *edits, confirmed bool) {
 			st.spell = spell{}
 		case !changed:
 		case s.goesOn(st, before):
-			st.spell.to = st.dir
+			st.spell.To, st.spell.Adopted = st.dir, false
 		case e.lost[st.Name]:
-			st.spell = spell{began: time.Now(), from: before, to: st.dir}
+			st.spell = spell{Began: time.Now(), From: before, To: st.dir}
 		}
 	}
+}
+
+// spells are those of all slots, to be written down: what is held must not pass with the first edit after a restart.
+func (s *Store) spells() map[SlotName]spell {
+	all := map[SlotName]spell{}
+	for _, st := range s.slots {
+		if st.spell != (spell{}) {
+			all[st.Name] = st.spell
+		}
+	}
+	return all
 }
 
 // heldAs returns the held revision that has a tree.

@@ -79,6 +79,65 @@ func TestSync_EmptiedHeld(t *testing.T) {
 	w.awaitEqual()
 }
 
+// A file that is empty because what was in it is elsewhere now, as after a rotation of logs, is not lost.
+func TestSync_EmptiedByMoveNotHeld(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a")
+	for i := range 40 {
+		a.write(fmt.Sprintf("f%d", i), fmt.Sprint("content", i))
+	}
+	w.awaitEqual()
+	a.close()
+	for i := range 40 {
+		a.write(fmt.Sprintf("f%d.1", i), fmt.Sprint("content", i))
+		a.write(fmt.Sprintf("f%d", i), "")
+	}
+	a.open()
+	if res, err := a.store.Sync(t.Context(), SyncOptions{}); err != nil || res.Held {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	w.awaitEqual()
+}
+
+// TestHeldDeletion_Restart wants deletions that were held because of those before them to be held with the next edit,
+// too, when saltclusterd was restarted meanwhile.
+func TestHeldDeletion_Restart(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a"), w.start("b")
+	for i := range 60 {
+		a.write(fmt.Sprintf("f%d", i), fmt.Sprint("content", i))
+	}
+	w.await("b has it", func() bool { return b.has("f59", "content59") && b.store.CaughtUp() })
+	w.awaitEqual()
+	remove := func(from, to int) SyncResult {
+		a.close()
+		for i := from; i < to; i++ {
+			a.remove(fmt.Sprintf("f%d", i))
+		}
+		a.open()
+		res, err := a.store.Sync(t.Context(), SyncOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	if res := remove(0, 12); res.Held {
+		t.Fatalf("%+v", res)
+	}
+	if res := remove(12, 24); !res.Held {
+		t.Errorf("so many in two parts are not held: %+v", res)
+	}
+	a.close()
+	a.write("other", "edited after a restart")
+	a.open()
+	if res, err := a.store.Sync(t.Context(), SyncOptions{}); err != nil || !res.Held {
+		t.Errorf("an edit takes along what is held: %+v, %v", res, err)
+	}
+	if !b.has("f12", "content12") {
+		t.Error("b has carried out what is held")
+	}
+}
+
 // What was edited together with a deletion that is dropped is not lost with it, only put aside; what others have edited
 // is no edit of ours.
 func TestSync_DroppedEditsPutAside(t *testing.T) {

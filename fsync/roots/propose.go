@@ -90,7 +90,6 @@ type edits struct {
 	changes []Change
 	more    int
 	tooMuch bool              // is removed from some slot
-	adopted bool              // what was in files that are empty is on no node
 	before  map[SlotName]Hash // the slots that changed, as they were
 	lost    map[SlotName]bool // those that have lost files
 }
@@ -101,10 +100,7 @@ func (s *Store) edits(env string, found bool) (*edits, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &edits{
-		objects: tree.Memory{}, before: map[SlotName]Hash{}, lost: map[SlotName]bool{},
-		adopted: s.adopted > 0 && s.base.Number == s.adopted,
-	}
+	e := &edits{objects: tree.Memory{}, before: map[SlotName]Hash{}, lost: map[SlotName]bool{}}
 	for _, st := range s.slots {
 		if st.unavailable != "" || env != "" && st.Name.Env != env {
 			continue
@@ -124,15 +120,11 @@ func (s *Store) edits(env string, found bool) (*edits, error) {
 			if st.Dir == s.accepted {
 				continue
 			}
-			atOnce, err := s.losesTooMuch(before, st.dir, removed)
+			tooMuch, err := s.removesTooMuchOf(st, before)
 			if err != nil {
 				return nil, err
 			}
-			bitByBit, err := s.removesBitByBit(st, before)
-			if err != nil {
-				return nil, err
-			}
-			e.tooMuch = e.tooMuch || atOnce || bitByBit
+			e.tooMuch = e.tooMuch || tooMuch
 		}
 	}
 	if e.root, err = e.objects.PutRoot(root); err != nil || found && e.root == s.base.Root { // nothing to tell
@@ -160,7 +152,7 @@ func (s *Store) countAll(root tree.Root, e *edits) error {
 func (e *edits) compare(o tree.Objects, slot SlotName, from, to Hash) error {
 	return tree.Diff(o, from, to, func(c tree.Change) error {
 		switch {
-		case c.To == nil && c.From.Type != tree.Dir, isEmptied(c) && !e.adopted:
+		case isLost(c):
 			e.stats.Removed++
 		case c.To != nil:
 			e.stats.Changed++
@@ -172,13 +164,6 @@ func (e *edits) compare(o tree.Objects, slot SlotName, from, to Hash) error {
 		e.changes = append(e.changes, newChange(slot, c))
 		return nil
 	})
-}
-
-// isEmptied says whether a change leaves nothing of what was in a file, as programs do that write into files on a full
-// disk. That counts as its removal.
-func isEmptied(c tree.Change) bool {
-	return c.From != nil && c.To != nil && c.From.Type == tree.File && c.To.Type == tree.File &&
-		c.From.Size() > 0 && c.To.Size() == 0
 }
 
 func newChange(slot SlotName, c tree.Change) Change {

@@ -132,8 +132,14 @@ func (s *Store) adoptLost(head Revision) bool {
 	}
 	s.log.Warn("no other node has files of a revision that was made here before this machine stopped: the state on the disk counts",
 		"revision", rev.Number)
+	before := s.base.Slots
 	s.becomes(*own, rev.Number)
-	s.adopted, s.dirty = rev.Number, true
+	for _, st := range s.slots {
+		if dir, ok := own.Slots[st.Name]; ok && dir != before[st.Name] {
+			st.spell = spell{Began: time.Now(), From: before[st.Name], To: dir, Adopted: true}
+		}
+	}
+	s.dirty = true
 	return true
 }
 

@@ -2,6 +2,7 @@ package roots
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -119,6 +120,75 @@ func TestProposal_AnswerLate(t *testing.T) {
 			w.awaitEqual()
 			if n := len(a.store.Conflicts(1000)) + len(b.store.Conflicts(1000)); n > 0 || !a.has("d/g", "3") || a.has("d/late", "2") {
 				t.Errorf("%d conflicts: %+v", n, a.store.Conflicts(1000))
+			}
+		})
+	}
+}
+
+// TestProposal_LostOfDisk has a machine stop when a revision of its own is decided, after which files of it are empty:
+// what no other node has is not held, also when it restarts before that is decided; what others had before is.
+func TestProposal_LostOfDisk(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		edited  int // files that others have in an earlier revision
+		restart bool
+		held    bool
+	}{{"made", 0, false, false}, {"made, and a restart", 0, true, false}, {"edited", 40, false, true},
+		{"edited, and a restart", 40, true, true}} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t)
+			a, b := w.start("a"), w.start("b")
+			a.write("stays", "1")
+			for i := range tc.edited {
+				a.write(fmt.Sprint("f", i), "old")
+			}
+			w.await("both have it", func() bool {
+				return a.store.Status().Stable(1+tc.edited) && b.store.Status().Stable(1+tc.edited)
+			})
+			b.close()
+			a.close()
+			for i := range 40 {
+				a.write(fmt.Sprint("f", i), "new")
+			}
+			before, db := w.count(), filepath.Join(a.state, "roots.db")
+			var raw []byte
+			w.mu.Lock()
+			w.decided = func(*testNode) (err error) {
+				if raw == nil {
+					raw, err = os.ReadFile(db)
+				}
+				return errors.Join(err, ErrUncertain)
+			}
+			w.mu.Unlock()
+			a.open()
+			w.await("the revision", func() bool { return w.count() == before+1 })
+			_ = a.crash()
+			for i := range 40 {
+				a.write(fmt.Sprint("f", i), "")
+			}
+			must(t, os.WriteFile(db, raw, 0o600))
+			next := func() {
+				store, err := New(a.cfg)
+				must(t, err)
+				store.boot = "the next one"
+				a.openStore(store)
+			}
+			w.mu.Lock()
+			w.decided = nil
+			a.cut = tc.restart
+			w.mu.Unlock()
+			next()
+			if tc.restart {
+				w.await("it is adopted", func() bool { return a.store.Status().Base == uint64(before+1) })
+				a.close()
+				w.mu.Lock()
+				a.cut = false
+				w.mu.Unlock()
+				next()
+			}
+			w.await("another revision", func() bool { return w.count() > before+1 })
+			if held := len(a.store.Status().Held) > 0; held != tc.held {
+				t.Errorf("held %v, want %v", held, tc.held)
 			}
 		})
 	}

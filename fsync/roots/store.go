@@ -76,7 +76,6 @@ type disk struct {
 type author struct {
 	boot      string     // the machine's run
 	lostSince time.Time  // since when no node has what this disk has lost
-	adopted   uint64     // the revision of which that was lost for good
 	proposed  []proposed // the last one is the newest
 	found     uint64     // the head when this node started
 }
@@ -210,6 +209,13 @@ func (s *Store) load() error {
 	}
 	if _, err := s.db.get(bucketMeta, keyProposals, &s.proposed); err != nil {
 		return err
+	}
+	var spells map[SlotName]spell
+	if _, err := s.db.get(bucketMeta, keySpells, &spells); err != nil {
+		return err
+	}
+	for _, st := range s.slots {
+		st.spell = spells[st.Name]
 	}
 	if err := s.loadPending(); err != nil {
 		return err
