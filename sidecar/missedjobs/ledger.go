@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -48,6 +49,7 @@ type Ledger struct {
 
 	mu     sync.Mutex
 	file   *os.File  // nil: not open, or a write failed
+	stale  bool      // the file lacks jobs and could not be removed yet
 	seq    uint64    // of the next slot
 	ring   []seenJob // oldest first
 	known  map[key]bool
@@ -70,7 +72,7 @@ func (l *Ledger) Open() error {
 	l.reach = l.firstReach()
 	var err error
 	if l.file, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		l.file = nil
+		l.file, l.stale = nil, true
 		l.addAll(early)
 		return fmt.Errorf("open ledger of seen jobs: %w", err)
 	}
@@ -152,13 +154,18 @@ func (l *Ledger) Remove() {
 	l.dropFile()
 }
 
-// dropFile removes the file, so that no later process trusts an incomplete one. The caller holds mu.
+// dropFile removes the file, so that no later process trusts an incomplete one. On a file system that is read-only now
+// that fails, and is tried again with each job: it may be writable again when the next process starts. The caller holds
+// mu.
 func (l *Ledger) dropFile() {
 	if l.file != nil {
 		_ = l.file.Truncate(0)
 		_ = l.file.Close()
-		_ = os.Remove(l.path)
-		l.file = nil
+		l.file, l.stale = nil, true
+	}
+	if l.stale {
+		err := os.Remove(l.path)
+		l.stale = err != nil && !errors.Is(err, fs.ErrNotExist)
 	}
 }
 
@@ -167,6 +174,7 @@ func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file == nil {
+		l.dropFile()
 		return nil
 	}
 	f := l.file
@@ -208,6 +216,7 @@ func (l *Ledger) addJob(j seenJob) error {
 	l.known[j.key] = true
 	l.seq++
 	if l.file == nil {
+		l.dropFile()
 		return nil
 	}
 	var raw [slotSize]byte

@@ -31,6 +31,40 @@ func openLedger(t *testing.T, path, boot string, c *clock) *Ledger {
 	return l
 }
 
+// TestLedger_ReadOnly has a directory that takes nothing for a while: a file from before, which lacks what was seen
+// meanwhile, is removed as soon as it can be, and no later process trusts it.
+func TestLedger_ReadOnly(t *testing.T) {
+	for _, broken := range []string{"when it is opened", "while it is open"} {
+		t.Run(broken, func(t *testing.T) {
+			c := &clock{time.Unix(1000, 0)}
+			path := filepath.Join(t.TempDir(), "seen-jobs")
+			away := path + ".away"
+			first := openLedger(t, path, "boot", c)
+			must(t, first.Record("1"))
+			second := NewLedger(path, "boot", c.read)
+			if broken == "while it is open" {
+				must(t, second.Open())
+				must(t, second.file.Close()) // each write fails
+			}
+			must(t, os.Rename(path, away))
+			must(t, os.MkdirAll(filepath.Join(path, "in the way"), 0o700)) // can neither be opened nor removed
+			if broken == "when it is opened" && second.Open() == nil {
+				t.Fatal("the ledger was opened")
+			}
+			c.now = time.Unix(2000, 0)
+			_ = second.Record("2")
+			must(t, os.RemoveAll(path))
+			must(t, os.Rename(away, path))
+			_ = second.Record("3") // and is killed
+
+			third := openLedger(t, path, "boot", c)
+			if has, since, err := third.Has("2"); err != nil || !has && since.Before(c.now) {
+				t.Errorf("has %t since %s, %v", has, since, err)
+			}
+		})
+	}
+}
+
 func TestLedger_SurvivesKill(t *testing.T) {
 	c := &clock{time.Unix(1000, 0)}
 	path := filepath.Join(t.TempDir(), "seen-jobs")
