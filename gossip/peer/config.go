@@ -42,7 +42,7 @@ type Limits struct {
 	RPCConnsPerNode   int           // of these, inbound ones for peer RPC, which carry many requests each; 64
 	Tunnels           int           // open ones of one member through this node to others; 32
 	Queue             int           // admitted connections of one protocol waiting for Accept; 32
-	Joins             int           // joins at the same time; 8
+	Joins             int           // joins with a right proof at the same time; 8
 	JoinProof         time.Duration // until both proofs are done; 5 s
 	JoinAdmit         time.Duration // for JoinHandler.Admit (a consensus round); 30 s
 	Sweep             time.Duration // between two comparisons of open connections with the roster; 1 s

@@ -7,9 +7,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -293,6 +295,40 @@ func TestJoinFalseMember(t *testing.T) {
 				t.Errorf("the joiner told it %d bytes more", n)
 			}
 		})
+	}
+}
+
+// TestSilentJoiners wants a place for who has the secret, and an answer for a node that asks about itself, while one
+// address has as many joins waiting as it may begin at once.
+func TestSilentJoiners(t *testing.T) {
+	p := newMesh(t).member("member", func(c *Config) {
+		c.Join, c.Limits.JoinProof = &admission{reply: []byte("welcome")}, testTimeout
+		c.Standing = func(node.ID, node.Fingerprint) Standing { return Standing{Rev: 7} }
+	})
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	for range joinBurst {
+		c, err := tls.DialWithDialer(&from, "tcp", p.Addr().String(), &tls.Config{
+			InsecureSkipVerify: true, Certificates: []tls.Certificate{identity(t, "stranger").currentCert().cert},
+			NextProtos: []string{ProtoJoin},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	eventually(t, func() string {
+		p.gate.mu.Lock()
+		defer p.gate.mu.Unlock()
+		if n := p.gate.busy[netip.MustParseAddr("127.0.0.2")]; n < joinBurst {
+			return fmt.Sprintf("%d strangers are being served", n)
+		}
+		return ""
+	})
+	if got, err := newMesh(t).member("former", nil).AskFormer(t.Context(), entryOf(p)); err != nil || got.Rev != 7 {
+		t.Errorf("a former member hears %+v, %v", got, err)
+	}
+	if reply, err := Join(t.Context(), joinConfig(t, p, "joiner")); err != nil || string(reply.Payload) != "welcome" {
+		t.Errorf("%+v, %v", reply, err)
 	}
 }
 

@@ -22,8 +22,9 @@ const (
 	guardMax      = 4096      // addresses remembered
 )
 
-// joinGuard slows joins down: a bound at the same time, a rate per address and altogether, and a pause after each wrong
-// proof.
+// joinGuard slows joins down: a rate per address and altogether, a pause after each wrong proof, and a bound at the same
+// time of those that have proved the secret. Before that they only have their places among the handshakes (gate), of
+// which no address has all: strangers who prove nothing keep out nobody who can.
 type joinGuard struct {
 	now func() time.Time
 	max int
@@ -53,14 +54,20 @@ func newJoinGuard(atOnce int, now func() time.Time) *joinGuard {
 		addrs: map[netip.Addr]*joinAddr{}}
 }
 
-// startAttempt allows or refuses an attempt; leave must be called after true.
-func (g *joinGuard) startAttempt(addr netip.Addr) (leave func(), ok bool) {
+// startAttempt allows or refuses an attempt.
+func (g *joinGuard) startAttempt(addr netip.Addr) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
 	a := g.findAddr(addr, now)
-	if a == nil || now.Before(a.until) || g.running >= g.max ||
-		!a.takeToken(now) || !g.all.AllowN(now, 1) {
+	return a != nil && !now.Before(a.until) && a.takeToken(now) && g.all.AllowN(now, 1)
+}
+
+// takePlace takes a place for a join that is proved; leave must be called after true.
+func (g *joinGuard) takePlace() (leave func(), ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running >= g.max {
 		return nil, false
 	}
 	g.running++

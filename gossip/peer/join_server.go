@@ -56,11 +56,9 @@ type joinServer struct {
 
 func (s *joinServer) serveJoin(ctx context.Context) (result string, err error) {
 	p := s.port
-	leave, ok := p.guard.startAttempt(countAs(s.from))
-	if !ok {
+	if !p.guard.startAttempt(countAs(s.from)) {
 		return "slow_down", s.sendRefusal(refusedSlowDown, "")
 	}
-	defer leave()
 	if err := s.conn.SetDeadline(time.Now().Add(p.cfg.Limits.JoinProof)); err != nil {
 		return "broken", err
 	}
@@ -81,6 +79,11 @@ func (s *joinServer) serveJoin(ctx context.Context) (result string, err error) {
 		return "wrong_proof", fmt.Errorf("%w; number %d in a row from that address, which waits %s now", err, wrong, pause)
 	}
 	p.guard.noteSuccess(countAs(s.from))
+	leave, ok := p.guard.takePlace()
+	if !ok {
+		return "slow_down", s.sendRefusal(refusedSlowDown, "")
+	}
+	defer leave()
 	if err := s.sendProof(proven); err != nil {
 		return "broken", err
 	}

@@ -338,10 +338,10 @@ func TestWrongProofsSlowDown(t *testing.T) {
 func TestJoinGuard(t *testing.T) {
 	now := time.Unix(1000, 0)
 	g := newJoinGuard(2, func() time.Time { return now })
-	addr, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	leave1, ok1 := g.startAttempt(addr)
-	leave2, ok2 := g.startAttempt(other)
-	if _, ok := g.startAttempt(addr); !ok1 || !ok2 || ok {
+	addr := netip.MustParseAddr("192.0.2.1")
+	leave1, ok1 := g.takePlace()
+	leave2, ok2 := g.takePlace()
+	if _, ok := g.takePlace(); !ok1 || !ok2 || ok {
 		t.Fatalf("places: %v %v %v, want two", ok1, ok2, ok)
 	}
 	leave1()
@@ -350,26 +350,22 @@ func TestJoinGuard(t *testing.T) {
 	for i := range 12 { // pauses of 1, 2, 4 ... 256, 300, 300 seconds
 		g.noteFailure(addr)
 		pause := min(wrongPause<<i, wrongPauseMax)
-		if _, ok := g.startAttempt(addr); ok {
+		if g.startAttempt(addr) {
 			t.Fatalf("no pause after wrong proof %d", i+1)
 		}
 		now = now.Add(pause - time.Millisecond)
-		if _, ok := g.startAttempt(addr); ok {
+		if g.startAttempt(addr) {
 			t.Fatalf("the pause after wrong proof %d is too short", i+1)
 		}
 		now = now.Add(time.Millisecond)
-		leave, ok := g.startAttempt(addr)
-		if !ok {
+		if !g.startAttempt(addr) {
 			t.Fatalf("the pause after wrong proof %d is too long", i+1)
 		}
-		leave()
 	}
 	g.noteFailure(addr)
 	g.noteSuccess(addr)
-	if leave, ok := g.startAttempt(addr); !ok {
+	if !g.startAttempt(addr) {
 		t.Error("still slow after a right proof")
-	} else {
-		leave()
 	}
 }
 
@@ -378,18 +374,14 @@ func TestJoinGuardIsBounded(t *testing.T) {
 	g := newJoinGuard(8, func() time.Time { return now })
 	for i := range 3 * guardMax {
 		addr := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-		if leave, ok := g.startAttempt(addr); ok {
-			leave()
-		}
+		g.startAttempt(addr)
 		g.noteFailure(addr)
 		if len(g.addrs) > guardMax {
 			t.Fatalf("%d addresses are remembered", len(g.addrs))
 		}
 	}
 	now = now.Add(2 * guardForget)
-	if leave, ok := g.startAttempt(netip.MustParseAddr("192.0.2.1")); !ok {
+	if !g.startAttempt(netip.MustParseAddr("192.0.2.1")) {
 		t.Error("no place for a new address after the old ones were forgotten")
-	} else {
-		leave()
 	}
 }

@@ -52,7 +52,7 @@ func parseStanding(b []byte) (Standing, error) {
 	}, nil
 }
 
-// serveStanding answers a question and reads nothing. It shares the joins' limits, the other thing that strangers may
+// serveStanding answers a question and reads nothing. It shares the joins' rates, the other thing that strangers may
 // ask for.
 func (p *Port) serveStanding(t *tls.Conn, raw *conn) {
 	defer raw.Close()
@@ -60,12 +60,10 @@ func (p *Port) serveStanding(t *tls.Conn, raw *conn) {
 		p.m.refused.WithLabelValues("standing").Inc()
 		return
 	}
-	leave, ok := p.guard.startAttempt(countAs(hostOf(raw.RemoteAddr())))
-	if !ok {
+	if !p.guard.startAttempt(countAs(hostOf(raw.RemoteAddr()))) {
 		p.m.refused.WithLabelValues("standing").Inc()
 		return
 	}
-	defer leave()
 	peer, err := peerCert(t.ConnectionState())
 	if err != nil {
 		return
