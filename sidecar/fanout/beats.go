@@ -10,9 +10,12 @@ import (
 type beats struct {
 	base  uint64 // no less than 1
 	began time.Time
+	now   func() time.Time
 }
 
-func newBeats() beats { return beats{base: 1 + rand.Uint64N(1<<62), began: time.Now()} }
+func newBeats(now func() time.Time) beats {
+	return beats{base: 1 + rand.Uint64N(1<<62), began: now(), now: now}
+}
 
 func (b *beats) stampAt(now time.Time) uint64 {
 	return b.base + uint64(now.Sub(b.began).Microseconds())
@@ -21,7 +24,7 @@ func (b *beats) stampAt(now time.Time) uint64 {
 // noteAnswered notes that o has heard the heartbeat with that stamp before it sent what was just read, and returns when
 // that was; the zero time when the stamp is not one of ours.
 func (b *beats) noteAnswered(o *origin, stamp uint64) time.Time {
-	if stamp < b.base || stamp > b.stampAt(time.Now()) {
+	if stamp < b.base || stamp > b.stampAt(b.now()) {
 		return time.Time{}
 	}
 	at := int64(stamp-b.base) * int64(time.Microsecond)

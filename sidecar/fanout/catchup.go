@@ -97,7 +97,7 @@ func (c *catchUp) runLoop(ctx context.Context) {
 			c.takeOverdue()
 		case <-tick.C:
 			armed = false
-			now := time.Now()
+			now := c.h.now()
 			c.noteEpoch(now)
 			c.publishOverdue(ctx, now)
 			c.serveNext(ctx, now)
@@ -115,7 +115,7 @@ func (c *catchUp) runLoop(ctx context.Context) {
 // noteArrivals notes subscribers that have come. While nothing was published of late there is nothing to do for them:
 // false.
 func (c *catchUp) noteArrivals(who []edge.Newcomer) bool {
-	now := time.Now()
+	now := c.h.now()
 	if len(who) == 0 || c.h.memory.Bytes() == 0 {
 		return false
 	}
@@ -129,7 +129,7 @@ func (c *catchUp) takeMoved(who []edge.Newcomer) {
 	if len(who) == 0 {
 		return
 	}
-	now := time.Now()
+	now := c.h.now()
 	since, again := now.Add(-movedFrom), make(map[edge.Newcomer]bool, len(who))
 	for _, n := range who {
 		again[n] = true
@@ -169,7 +169,7 @@ func (c *catchUp) noteEpoch(now time.Time) {
 
 // nudgeAll makes those sign in which hold an older AES key.
 func (c *catchUp) nudgeAll(who []edge.Newcomer) {
-	c.noteEpoch(time.Now())
+	c.noteEpoch(c.h.now())
 	if c.nudge == nil {
 		var err error
 		if c.nudge, err = c.h.Nudge(); err != nil { // no epoch: no minion can sign in either
@@ -387,7 +387,7 @@ func (h *Hub) sealCopies(ctx context.Context, pubs []late.Publication, subscribe
 	for batch := range slices.Chunk(pubs, lateBatch) {
 		addressed := make([]fanned, 0, len(batch))
 		for _, p := range batch {
-			plain, err := late.Address(p.Plain, h.cfg.LeaveOut(h.processes.Since(p.At.Add(lateMargin)), p.At))
+			plain, err := late.Address(p.Plain, h.cfg.LeaveOut(h.processes.Since(p.At.Add(lateMargin)), h.now().Sub(p.At)))
 			if err != nil {
 				h.metrics.late.WithLabelValues("target").Add(float64(subscribers))
 				h.cfg.Logger.Debug("late publication not sent", "jid", p.JID, "err", err)

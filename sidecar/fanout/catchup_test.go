@@ -17,6 +17,7 @@ import (
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
+	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/late"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -74,7 +75,7 @@ func (f *hubFixture) givenLate(t *testing.T, m *epochs.Material) (all [][]saltwi
 // for minions of which a process has started since, and those that the keys tell of.
 func TestCatchUp_Newcomer(t *testing.T) {
 	f := newHubFixture(t)
-	f.cfg.LeaveOut = func(ids []string, _ time.Time) []string {
+	f.cfg.LeaveOut = func(ids []string, _ time.Duration) []string {
 		if slices.Contains(ids, "web2") {
 			return append(ids, "web4")
 		}
@@ -117,6 +118,32 @@ func TestCatchUp_Newcomer(t *testing.T) {
 	}
 	if f.edge.given[0].subscribers != 2 || len(f.edge.given[0].pubs) != 1 {
 		t.Errorf("no nudge at first: %+v", f.edge.given[0])
+	}
+}
+
+// TestCatchUp_Suspended wants nothing given that is too old because the host was suspended: neither to a subscriber that
+// has just come, nor to a peer, nor to all when a peer had brought it late.
+func TestCatchUp_Suspended(t *testing.T) {
+	f := newHubFixture(t)
+	f.begin(t, 1, 0)
+	must(t, f.publish(job(t, "20261128000000000001", "*")))
+	f.isOverdue(overdue{late.Publication{JID: "20261128000000000002", Plain: job(t, "20261128000000000002", "*").Plain,
+		At: f.now()}, f.now()})
+	if recs, _, _ := f.out.recordsAfter(0, make([]record, 0, 1)); len(recs) != 1 {
+		t.Fatalf("%d records for peers", len(recs))
+	}
+	f.cfg.Elapsed = func() time.Duration { return hlc.Elapsed() + MaxAge }
+	if recs, missed, _ := f.out.recordsAfter(0, make([]record, 0, 1)); len(recs) != 0 || missed != 1 {
+		t.Errorf("%d records for peers, %d missed", len(recs), missed)
+	}
+	if n := len(f.memory.Since(f.now().Add(-MaxAge))); n > 0 {
+		t.Errorf("%d publications for those who come", n)
+	}
+	c := &catchUp{h: f.Hub}
+	c.takeOverdue()
+	c.publishOverdue(t.Context(), f.now())
+	if len(f.edge.pubs) != 1 || len(c.overdue) != 0 {
+		t.Errorf("%d published, %d wait; one was before", len(f.edge.pubs), len(c.overdue))
 	}
 }
 
@@ -532,7 +559,7 @@ func TestGap(t *testing.T) {
 
 // TestBeatsOfAnotherRun: an echo of what was not sent says nothing.
 func TestBeatsOfAnotherRun(t *testing.T) {
-	b, other, o := newBeats(), newBeats(), &origin{}
+	b, other, o := newBeats(time.Now), newBeats(time.Now), &origin{}
 	for _, stamp := range []uint64{0, b.base - 1, b.stampAt(time.Now().Add(time.Minute)), other.stampAt(time.Now())} {
 		if b.noteAnswered(o, stamp); o.told.Load() != 0 {
 			t.Fatalf("%d: told until %d", stamp, o.told.Load())

@@ -54,7 +54,7 @@ func TestEarlier_WaitsForItsEpoch(t *testing.T) {
 	p := newPeerSide(t)
 	p.epoch.Store(4)
 	var list bytes.Buffer
-	require.NoError(t, p.link(nil, "run").writeStarts(&list))
+	require.NoError(t, p.link(newOutbox(1, 1, time.Minute, time.Now), "run").writeStarts(&list))
 	for epoch, want := range map[uint64]int{3: 0, 4: 1} {
 		p := newPeerSide(t)
 		p.epoch.Store(epoch)

@@ -69,7 +69,7 @@ func (h *Hub) Import(record []byte) error {
 
 // ExportRecent writes down what a frozen hub may give late, and which processes of minions it knows.
 func (h *Hub) ExportRecent() []byte {
-	now := time.Now()
+	now := h.now()
 	e := &handover.Encoder{}
 	pubs := h.memory.Since(now.Add(-MaxAge))
 	e.Int(len(pubs))
@@ -96,7 +96,7 @@ func (h *Hub) ExportRecent() []byte {
 
 // ImportRecent takes over what ExportRecent has written.
 func (h *Hub) ImportRecent(record []byte) error {
-	now := time.Now()
+	now := h.now()
 	d := handover.NewDecoder(record)
 	for range d.Count() {
 		p := late.Publication{JID: d.String(), Origin: d.String(), At: now.Add(-d.Duration())}
@@ -188,7 +188,7 @@ func (i *inbox) restoreFrom(d *handover.Decoder) {
 	for range d.Count() {
 		id := node.ID(d.String())
 		o := &origin{run: d.String(), seq: d.Uint()}
-		o.heard.Store(i.beats.sinceStart(time.Now())) // or some seconds before, which is not known
+		o.heard.Store(i.beats.sinceStart(i.beats.now())) // or some seconds before, which is not known
 		i.origins[id] = o
 	}
 }

@@ -107,6 +107,7 @@ func FuzzImport(f *testing.F) {
 	f.Add(h.Export())
 	recent := func() *Hub {
 		return &Hub{
+			now:       time.Now,
 			memory:    late.NewMemory(late.Limits{Age: MaxAge, Count: lateCount, Bytes: lateBytes}, time.Now),
 			processes: late.NewProcesses(MaxAge, time.Now), again: make(chan struct{}, 1),
 		}
@@ -120,7 +121,7 @@ func FuzzImport(f *testing.F) {
 			t.Fatalf("%d bytes out of %d", r.memory.Bytes(), len(b))
 		}
 		h := &Hub{out: newOutbox(1000, 1<<20, time.Minute, time.Now),
-			in: &inbox{beats: &beats{}, origins: map[node.ID]*origin{}}}
+			in: &inbox{beats: &beats{now: time.Now}, origins: map[node.ID]*origin{}}}
 		if err := h.Import(b); err == nil && h.out.next == 0 {
 			t.Fatal("numbers begin at 1")
 		}

@@ -46,7 +46,7 @@ type Publisher interface {
 	Give([]edge.Newcomer, []edge.Publication) int
 }
 
-// Config is what a hub needs. Withhold, Away, Minority, NotLate, LeaveOut, Registerer and Algorithm may be nil.
+// Config is what a hub needs. Withhold, Away, Minority, NotLate, LeaveOut, Elapsed, Registerer and Algorithm may be nil.
 type Config struct {
 	Self   node.ID
 	Edge   Publisher
@@ -71,10 +71,11 @@ type Config struct {
 	Minority func() bool
 	// NotLate reports whether nothing may be given late: a syndic remembers no jobs. nil: everything may.
 	NotLate func() bool
-	// LeaveOut returns, sorted, the minions that must not be given what was published at a time: started, of which a
+	// LeaveOut returns, sorted, the minions that must not be given what was published so long ago: started, of which a
 	// process has signed in since, and others that are known to have started. nil: only started.
-	LeaveOut   func(started []string, published time.Time) []string
+	LeaveOut   func(started []string, age time.Duration) []string
 	SignedIn   func(id string, epoch uint64) // a peer answered a sign-in inside a rotation's window
+	Elapsed    func() time.Duration          // nil: hlc.Elapsed
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -82,6 +83,7 @@ type Config struct {
 // Hub is the fan-out of one node.
 type Hub struct {
 	cfg     Config
+	now     func() time.Time // nobody sets it, and it goes on while the host is suspended: ages are told by it
 	run     string
 	out     *outbox
 	in      *inbox
@@ -130,7 +132,7 @@ func New(cfg Config) *Hub {
 		cfg.NotLate = never
 	}
 	if cfg.LeaveOut == nil {
-		cfg.LeaveOut = func(started []string, _ time.Time) []string { return started }
+		cfg.LeaveOut = func(started []string, _ time.Duration) []string { return started }
 	}
 	if cfg.Ways == nil {
 		cfg.Ways = direct{}
@@ -138,20 +140,25 @@ func New(cfg Config) *Hub {
 	if cfg.Algorithm == nil {
 		cfg.Algorithm = func() string { return "" }
 	}
+	if cfg.Elapsed == nil {
+		cfg.Elapsed = hlc.Elapsed
+	}
 	h := &Hub{
 		cfg:     cfg,
 		run:     rand.Text(),
-		out:     newOutbox(outboxRecords, outboxBytes, MaxAge, time.Now),
 		metrics: newMetrics(cfg.Registerer),
 		sealer:  sealer{epochs: cfg.Epochs, signer: cfg.Signer, algorithm: cfg.Algorithm, clock: cfg.Clock},
 		links:   map[node.ID]*linked{},
 
-		memory:      late.NewMemory(late.Limits{Age: MaxAge, Count: lateCount, Bytes: lateBytes}, time.Now),
-		processes:   late.NewProcesses(MaxAge, time.Now),
-		beats:       newBeats(),
 		again:       make(chan struct{}, 1),
 		overdueGrew: make(chan struct{}, 1),
 	}
+	began, base := cfg.Elapsed(), time.Now().Round(0)
+	h.now = func() time.Time { return base.Add(h.cfg.Elapsed() - began) }
+	h.out = newOutbox(outboxRecords, outboxBytes, MaxAge, h.now)
+	h.memory = late.NewMemory(late.Limits{Age: MaxAge, Count: lateCount, Bytes: lateBytes}, h.now)
+	h.processes = late.NewProcesses(MaxAge, h.now)
+	h.beats = newBeats(h.now)
 	h.metrics.registerOutbox(cfg.Registerer, h.out, h.memory)
 	h.in = &inbox{
 		gate: newGate(),
@@ -166,8 +173,8 @@ func (h *Hub) Open(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if h.in.since = h.in.taken; h.in.since.IsZero() {
-		h.in.since = time.Now()
+	if h.in.since = h.in.taken; h.in.since.IsZero() || h.in.since.After(h.now()) {
+		h.in.since = h.now()
 	}
 	c := &catchUp{h: h}
 	run := h.ctx
@@ -231,10 +238,10 @@ func (h *Hub) startLink(id node.ID) {
 	l := &link{
 		peer: id, run: h.run, client: h.cfg.HTTP, out: h.out, clock: h.cfg.Clock, log: h.cfg.Logger, metrics: h.metrics,
 		now: kept.beat, starts: h.processes.All, ways: h.cfg.Ways,
-		beat:    func() beat { return beat{h.beats.stampAt(time.Now()), h.in.stampOf(id)} },
+		beat:    func() beat { return beat{h.beats.stampAt(h.now()), h.in.stampOf(id)} },
 		kept:    h.keptFromOthers,
 		epoch:   h.epochRecord,
-		dialled: func(err error) { kept.refused.noteResult(errors.Is(err, syscall.ECONNREFUSED), time.Now()) },
+		dialled: func(err error) { kept.refused.noteResult(errors.Is(err, syscall.ECONNREFUSED), h.now()) },
 	}
 	h.wg.Go(func() { l.keepOpen(ctx) })
 }

@@ -24,7 +24,7 @@ func (h *Hub) rememberLate(jid string, origin node.ID, p Publication, at, came t
 // keptFromOthers lists what may be given late and is not in the outbox: of other masters, and of this node's before its
 // daemon was restarted.
 func (h *Hub) keptFromOthers() []late.Publication {
-	return slices.DeleteFunc(h.memory.Since(time.Now().Add(-MaxAge)),
+	return slices.DeleteFunc(h.memory.Since(h.now().Add(-MaxAge)),
 		func(p late.Publication) bool { return p.Origin == string(h.cfg.Self) })
 }
 
@@ -32,7 +32,7 @@ func (h *Hub) keptFromOthers() []late.Publication {
 // It must not be answered now if that cannot be told to the peers, who could give it a job that it was restarted by:
 // false.
 func (h *Hub) SignedIn(id string, token []byte) bool {
-	now := time.Now()
+	now := h.now()
 	s := late.Start{ID: id, Process: late.ProcessOf(token), At: now}
 	if len(id) > maxMinionID || h.processes.Known(id, s.Process) {
 		return true
@@ -87,7 +87,7 @@ func (h *Hub) cutOff(now time.Time) bool {
 func (h *Hub) hasOldPeers() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.beats.sinceStart(time.Now())
+	now := h.beats.sinceStart(h.now())
 	for id := range h.links {
 		o := h.in.findOrigin(id)
 		if o != nil && o.stamp.Load() == 0 && o.beatAt.Load() > 0 && time.Duration(now-o.beatAt.Load()) < silentAfter {

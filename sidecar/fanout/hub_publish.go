@@ -25,7 +25,7 @@ func (h *Hub) PeekLocal(plain []byte) (saltwire.PubPeek, error) {
 // Local takes a publication of the local master, with what was read of it, and hands it to this node's subscribers and
 // to every peer.
 func (h *Hub) Local(p Publication, peek saltwire.PubPeek) error {
-	arrived := time.Now()
+	arrived := h.now()
 	if p.Topics == nil && peek.TgtType == "list" {
 		p.Topics = listTopics(peek.Targets)
 	}
@@ -56,7 +56,7 @@ func (h *Hub) remotePublication(origin node.ID, p Publication, at time.Time) {
 		h.cfg.JobSeen(peek.JID, origin, p.Plain)
 	}
 	h.metrics.published.WithLabelValues("peer").Inc()
-	arrived := time.Now()
+	arrived := h.now()
 	// a minion may have had it elsewhere
 	if h.rememberLate(peek.JID, origin, p, at, arrived) && arrived.Sub(at) > lateFrom && !h.hasOldPeers() {
 		h.isOverdue(overdue{late.Publication{JID: peek.JID, Plain: p.Plain, Topics: p.Topics, At: at, Origin: string(origin)},
@@ -95,7 +95,7 @@ func (h *Hub) deliverLocal(p Publication, arrived time.Time) error {
 	}
 	h.metrics.seal.Observe(time.Since(began).Seconds())
 	h.cfg.Edge.Publish(edge.Publication{Body: cur, Prev: prev, Topics: p.Topics, TopicOnly: p.TopicOnly})
-	h.metrics.deliver.Observe(time.Since(arrived).Seconds())
+	h.metrics.deliver.Observe(h.now().Sub(arrived).Seconds())
 	return nil
 }
 

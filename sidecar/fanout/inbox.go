@@ -105,7 +105,7 @@ func (i *inbox) beginStream(id node.ID, run string, cancel context.CancelFunc) (
 		o.listed.Store(false)
 		o.stamp.Store(0)
 		o.gap.Store(0)
-		if !o.toldAll(i.beats, ended, time.Now()) {
+		if !o.toldAll(i.beats, ended, i.beats.now()) {
 			o.gap.Store(o.heard.Load())
 		}
 	}
@@ -157,7 +157,7 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stop := context.AfterFunc(ctx, func() { r.Body.Close() }) // a replaced stream's read must end
 	defer stop()
 	o, seq := i.beginStream(id, run, cancel)
-	wants, ages := time.Since(i.since), r.Header.Get(headerAges) != ""
+	wants, ages := i.beats.now().Sub(i.since), r.Header.Get(headerAges) != ""
 	if ages { // then what is older will be seen to be
 		wants = MaxAge
 		if !o.listed.Load() {
@@ -184,7 +184,7 @@ func (i *inbox) takeRecords(ctx context.Context, id node.ID, run string, o *orig
 		}
 		return flush.Flush()
 	}
-	sent := time.Now()            // what is read now was sent after it; a stream may stand still for seconds
+	sent := i.beats.now()         // what is read now was sent after it; a stream may stand still for seconds
 	if err := ack(); err != nil { // tells the peer where to continue
 		return err
 	}
@@ -194,7 +194,7 @@ func (i *inbox) takeRecords(ctx context.Context, id node.ID, run string, o *orig
 		if err != nil {
 			return err
 		}
-		now := time.Now()
+		now := i.beats.now()
 		o.heard.Store(i.beats.sinceStart(now))
 		if err := i.clock.Observe(h.clock); err != nil && !refused {
 			refused = true // once per stream: each heartbeat carries it

@@ -75,7 +75,7 @@ func FuzzInbox(f *testing.F) {
 	f.Add(appendRecord(appendEpoch(nil, 5, 7), header{kind: kindPublication, seq: 1, clock: 6}, pub), "run")
 	f.Fuzz(func(t *testing.T, in []byte, run string) {
 		sink := &bin{t: t}
-		beats := newBeats()
+		beats := newBeats(time.Now)
 		i := &inbox{
 			gate:  newGate(),
 			beats: &beats, ended: neverEnded,

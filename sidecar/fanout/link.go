@@ -107,8 +107,8 @@ func (l *link) runOnce(parent context.Context) error {
 	defer cancel(nil)
 	alive := time.AfterFunc(silentAfter, func() { cancel(errSilent) })
 	defer alive.Stop()
-	asked := time.Now()
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { asked = time.Now() }}
+	asked := l.out.now()
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { asked = l.out.now() }}
 	body, feed := io.Pipe()
 	defer body.Close()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+string(l.peer)+Path, body)
@@ -228,7 +228,7 @@ func (l *link) feedPeer(ctx context.Context, pipe io.Writer, seq uint64, starts 
 // whomever: after a restart the peer gives that to minions which were between two connections, and must know by then
 // which of them have started since. Who published it may have been restarted before, and have it from here only.
 func (l *link) writeStarts(w io.Writer) error {
-	now := time.Now()
+	now := l.out.now()
 	for _, s := range l.starts() {
 		if _, err := w.Write(appendRecord(nil, header{kind: kindStart, clock: l.clock.Last()},
 			appendStart(nil, s, now))); err != nil {
@@ -242,7 +242,7 @@ func (l *link) writeStarts(w io.Writer) error {
 		}
 	}
 	for _, p := range kept {
-		payload, err := appendEarlier(nil, p, time.Now())
+		payload, err := appendEarlier(nil, p, l.out.now())
 		if err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ func (p *peerSide) received() []string {
 
 func newPeerSide(t *testing.T) *peerSide {
 	t.Helper()
-	p := &peerSide{beats: newBeats()}
+	p := &peerSide{beats: newBeats(time.Now)}
 	p.in = &inbox{
 		gate: newGate(),
 		from: func(context.Context) (node.ID, bool) { return "a", true }, clock: hlc.New(time.Now, 0), sink: p,
@@ -291,7 +291,7 @@ func TestLink_Silent(t *testing.T) {
 	deaf, err := net.Listen("tcp", "127.0.0.1:0") // the kernel makes connections, and nobody takes them
 	require.NoError(t, err)
 	defer deaf.Close()
-	l := (&peerSide{beats: newBeats(), srv: &httptest.Server{Listener: deaf}}).link(newOutbox(10, 1<<10, time.Minute, time.Now), "run1")
+	l := (&peerSide{beats: newBeats(time.Now), srv: &httptest.Server{Listener: deaf}}).link(newOutbox(10, 1<<10, time.Minute, time.Now), "run1")
 	ways := &fakeWays{suspects: make(chan node.ID, 100)}
 	l.ways = ways
 	ctx, cancel := context.WithCancel(t.Context())

@@ -47,6 +47,7 @@ type Config struct {
 	Read     func(ctx context.Context, id node.ID) (Reading, error) // asks another member
 	Observe  func(serial hlc.Timestamp) error                       // has this node's serials follow another member's
 	Wall     func() time.Time                                       // the clock of this host
+	Elapsed  func() time.Duration                                   // nil: hlc.Elapsed
 	Interval time.Duration
 
 	Logger     *slog.Logger
@@ -63,9 +64,11 @@ type Watch struct {
 
 // NewWatch returns a Watch that has read only this host's clock.
 func NewWatch(cfg Config) *Watch {
-	began := time.Now()
+	if cfg.Elapsed == nil {
+		cfg.Elapsed = hlc.Elapsed
+	}
 	return &Watch{
-		cfg: cfg, times: hlc.NewReference(cfg.Wall, func() time.Duration { return time.Since(began) }),
+		cfg: cfg, times: hlc.NewReference(cfg.Wall, cfg.Elapsed),
 		reads: metric.NewSet(cfg.Registerer, "node").NewCounter("clock_readings_total",
 			"How often the clocks of all other members were read."),
 	}

@@ -47,6 +47,12 @@ func membersOf(t *testing.T, ids ...node.ID) viewOf {
 	return viewOf{s}
 }
 
+// sinceStart is a clock of the bubble that calls it.
+func sinceStart() func() time.Duration {
+	began := time.Now()
+	return func() time.Duration { return time.Since(began) }
+}
+
 func TestWatch_JudgesClocks(t *testing.T) {
 	silent := errors.New("no answer")
 	for _, c := range []struct {
@@ -80,7 +86,7 @@ func TestWatch_JudgesClocks(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var serials atomic.Int32
 				w := NewWatch(Config{
-					Self: "a", Log: membersOf(t, "a", "b", "c"), Wall: time.Now, Interval: Interval,
+					Self: "a", Log: membersOf(t, "a", "b", "c"), Wall: time.Now, Elapsed: sinceStart(), Interval: Interval,
 					Logger:  slog.New(slog.DiscardHandler),
 					Observe: func(hlc.Timestamp) error { serials.Add(1); return nil },
 					Read: func(_ context.Context, id node.ID) (Reading, error) {

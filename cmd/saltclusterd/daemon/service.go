@@ -283,24 +283,30 @@ func (s *service) buildEpochs(seeds *epochs.Seeds) error {
 		Share:    float64(d.cfg.SignIn.CPUPercent) / 100, Newcomers: s.keys.NewcomerLimits(d.cfg.SignIn),
 		Logger: d.log, Registerer: d.reg,
 	})
-	s.hub = fanout.New(fanout.Config{
-		Self: d.id, Edge: s.ports.Publish, Epochs: s.epochs, Signer: operations, Algorithm: s.master.Followed.Algorithm,
-		Clock: s.serials, HTTP: m.Port.HTTPClient(), Ways: m.Port, From: peer.FromContext, JobSeen: s.jobs.Known.Record,
-		SignedIn: s.epochs.Given,
-		Hold:     func() { s.rotation.AwaitRotation(s.ctx) },
-		Withhold: func() bool { return m.Consensus.Behind() >= sidecar.BehindTolerated },
-		Away:     func(id node.ID) bool { return !m.Gossip.Alive(id) },
-		Minority: func() bool { return !m.Consensus.Status().HasQuorum },
-		NotLate:  func() bool { return !d.cfg.Edge.LateJobs || s.master.HasSyndics() },
-		LeaveOut: s.keys.LeaveOut,
-		Logger:   d.log, Registerer: d.reg,
-	})
+	s.hub = fanout.New(s.hubConfig(operations))
 	s.rotation = rotation.NewEpochs(rotation.EpochsConfig{
 		View: m.Consensus.View, Watch: m.Consensus.Watch, Manager: s.epochs, Seeds: seeds, Publisher: s.ports.Publish,
 		SignIns: s.signin, Nudge: s.hub.Nudge, AnswerBoth: m.identity.AnswerBoth, SetPeers: s.hub.SetPeers,
 		CaughtUp: m.Consensus.CaughtUp, RotateWindow: d.cfg.Edge.RotateWindow, Logger: d.log,
 	})
 	return nil
+}
+
+// hubConfig is what publications go by.
+func (s *service) hubConfig(signer fanout.Signer) fanout.Config {
+	m, d := s.m, s.m.d
+	return fanout.Config{
+		Self: d.id, Edge: s.ports.Publish, Epochs: s.epochs, Signer: signer, Algorithm: s.master.Followed.Algorithm,
+		Clock: s.serials, HTTP: m.Port.HTTPClient(), Ways: m.Port, From: peer.FromContext, JobSeen: s.jobs.Known.Record,
+		SignedIn: s.epochs.Given,
+		Hold:     func() { s.rotation.AwaitRotation(s.ctx) },
+		Withhold: s.keys.TooFarBehind,
+		Away:     func(id node.ID) bool { return !m.Gossip.Alive(id) },
+		Minority: func() bool { return !m.Consensus.Status().HasQuorum },
+		NotLate:  func() bool { return !d.cfg.Edge.LateJobs || s.master.HasSyndics() },
+		LeaveOut: s.keys.LeaveOut,
+		Logger:   d.log, Registerer: d.reg,
+	}
 }
 
 // newAlone makes what lets this node serve without a majority.

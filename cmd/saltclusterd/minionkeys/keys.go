@@ -129,6 +129,10 @@ func (k *Keys) CatchUp(ctx context.Context) error {
 // Behind implements sidecar.Keys.
 func (k *Keys) Behind() time.Duration { return k.cfg.Log.Behind() }
 
+// TooFarBehind says whether this node has known for too long that it lacks something that the cluster has decided, a
+// revocation perhaps, to give its subscribers anything.
+func (k *Keys) TooFarBehind() bool { return k.Behind() >= sidecar.BehindTolerated }
+
 // OnDisk implements sidecar.Keys: a key of a later revision than the key directory has written is waited for.
 func (k *Keys) OnDisk(id string) (wait func(context.Context) error) {
 	rev := k.cfg.Log.View().KeyRev(id)

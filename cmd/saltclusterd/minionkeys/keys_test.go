@@ -21,14 +21,15 @@ import (
 // fakeLog is a log of one node.
 type fakeLog struct {
 	*state.State
-	behind   bool  // this node has not caught up
+	behind   bool // this node has not caught up
+	lacking  time.Duration
 	proposed error // instead of proposing
 	barrier  error
 }
 
 func (l *fakeLog) CaughtUp() bool { return !l.behind }
 
-func (l *fakeLog) Behind() time.Duration { return 0 }
+func (l *fakeLog) Behind() time.Duration { return l.lacking }
 
 func (l *fakeLog) Barrier(context.Context) error { return l.barrier }
 
@@ -114,7 +115,7 @@ func TestLeaveOut(t *testing.T) {
 		published := time.Now()
 		check := func(what string, want []string, started ...string) {
 			t.Helper()
-			if got := k.LeaveOut(started, published); !slices.Equal(got, want) {
+			if got := k.LeaveOut(started, time.Since(published)); !slices.Equal(got, want) {
 				t.Errorf("%s, started %q: %q, want %q", what, started, got, want)
 			}
 		}
@@ -167,10 +168,21 @@ func TestLeaveOut_WrongClock(t *testing.T) {
 			published := time.Now()
 			time.Sleep(time.Second)
 			decide("web", state.KeyDeleted)
-			if got := k.LeaveOut(nil, published); !slices.Equal(got, []string{"web"}) {
+			if got := k.LeaveOut(nil, time.Since(published)); !slices.Equal(got, []string{"web"}) {
 				t.Errorf("this host's clock is %s ahead: %q is left out", ahead, got)
 			}
 		})
+	}
+}
+
+func TestKeys_TooFarBehind(t *testing.T) {
+	k, log, _ := newKeys(t)
+	for lacking, want := range map[time.Duration]bool{
+		0: false, sidecar.BehindTolerated - 1: false, sidecar.BehindTolerated: true, time.Hour: true,
+	} {
+		if log.lacking = lacking; k.TooFarBehind() != want {
+			t.Errorf("for %s: %v", lacking, !want)
+		}
 	}
 }
 

@@ -25,12 +25,12 @@ type keyChanges struct {
 	having map[string][]string // by accepted key: the minions that have it
 }
 
-// LeaveOut lists the minions that must not be given what was published at since: those of started, of which a process
+// LeaveOut lists the minions that must not be given what was published so long ago: those of started, of which a process
 // has signed in after it; the accepted ones that have the key of one of them; and those whose key was deleted later,
 // or has come again since. The ids of a deltaproxy are one process, which has subscribed before its proxies sign in;
 // all have its key (salt/metaproxy/deltaproxy.py gives them its pki_dir), unless their keys were deleted meanwhile.
-// since is a time of this host, whose clock may be wrong; changes of keys are dated with the cluster's.
-func (k *Keys) LeaveOut(started []string, since time.Time) []string {
+// Changes of keys are dated with the cluster's time.
+func (k *Keys) LeaveOut(started []string, age time.Duration) []string {
 	k.changes.mu.Lock()
 	defer k.changes.mu.Unlock()
 	now := k.cfg.Now()
@@ -39,7 +39,7 @@ func (k *Keys) LeaveOut(started []string, since time.Time) []string {
 	for _, id := range started {
 		all = append(all, k.changes.having[k.changes.keyOf[id]]...)
 	}
-	from := now.Add(-time.Since(since) - clocksApart).UnixMilli()
+	from := now.Add(-age - clocksApart).UnixMilli()
 	for _, c := range k.changes.latest {
 		if c.At >= from {
 			all = append(all, c.ID)
