@@ -23,6 +23,7 @@ import (
 type journals struct {
 	take, keep, late error
 	off              error
+	stores           error // why the master cannot store one
 	defers           bool
 	taken            []string
 	requests         []returns.Request // of Take
@@ -54,6 +55,8 @@ func (j *journals) HandOff(_ context.Context, to node.ID, _ returns.Request) ([]
 func (j *journals) Answered(minion string, _ []byte) { j.taken = append(j.taken, "answered "+minion) }
 
 func (j *journals) Defers() bool { return j.defers }
+
+func (j *journals) MasterTakes(int) error { return j.stores }
 
 func (j *journals) Mend(_, minion string) { j.taken = append(j.taken, "mend "+minion) }
 
@@ -121,6 +124,15 @@ func TestReturnWithoutTheMaster(t *testing.T) {
 			name: "needs Python, which is down, disk full: another node keeps it", j: journals{take: returns.ErrPython,
 				late: full}, change: func(w *world) { w.masterErr = upstream.ErrDown },
 			want: "\xc0", did: []string{"take web1", "mend web1", "later", "hand off for a"}, master: 1,
+		},
+		{
+			name: "needs Python, whose disk is full", j: journals{take: returns.ErrPython, defers: true, stores: full},
+			want: "\xc0", did: []string{"take web1", "mend web1", "later"},
+		},
+		{
+			name: "needs Python, whose disk is full, and is not to be kept: another node keeps it",
+			j:    journals{take: returns.ErrPython, late: returns.ErrPython, stores: full},
+			want: "\xc0", did: []string{"take web1", "mend web1", "later", "hand off for a"},
 		},
 		{
 			name: "none may keep it: another node gets it", j: journals{take: returns.ErrPython,

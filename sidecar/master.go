@@ -46,6 +46,12 @@ func (p *Proxy) askMaster(c *call) {
 	}
 	p.passGate(c, func() {
 		p.renewPillar(c)
+		if p.isReturn(c) {
+			if err := p.cfg.Returns.MasterTakes(len(c.plain)); err != nil {
+				p.masterFailed(c, router.DiskFailed, err)
+				return
+			}
+		}
 		c.trace.Carry("master", "")
 		if c.shared {
 			p.sendShared(c)

@@ -72,6 +72,8 @@ type Returns interface {
 	Defer(r returns.Request, done func(reply []byte, err error))
 	// HandOff has another node keep one for node to (this one, perhaps) when this node's journal fails.
 	HandOff(ctx context.Context, to node.ID, r returns.Request) (reply []byte, err error)
+	// MasterTakes says why the local master could not store a return of so many bytes now.
+	MasterTakes(bytes int) error
 	// Answered notes that the local master has answered one.
 	Answered(minion string, load []byte)
 	// Mend makes way in the job cache for a return that the local master is about to get.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/durable"
 )
 
 // errOtherDisk: what was written may be gone with the file system it was written to.
@@ -146,6 +149,27 @@ func (s *Syncer) Sync(context.Context) error {
 	defer s.mu.Unlock()
 	if err := s.disks.syncFiles(s.cacheDir); err != nil {
 		return fmt.Errorf("sync the job cache: %w", err)
+	}
+	return nil
+}
+
+// spareRoom is asked for beside a return's own size: for its directory, and its names.
+const spareRoom = 64 << 10
+
+// Takes says why so many bytes cannot be written into the job cache now; nil: they can, or the file system does not
+// tell. It leaves nothing behind.
+func (s *Syncer) Takes(bytes int) error {
+	dir := s.cacheDir
+	if jobs := filepath.Join(dir, "jobs"); onOtherDisk(jobs, dir) {
+		dir = jobs
+	}
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		err = unix.Fallocate(fd, 0, 0, int64(bytes)+spareRoom)
+		_ = unix.Close(fd)
+	}
+	if err != nil && durable.IsDiskError(err) {
+		return &os.PathError{Op: "write", Path: dir, Err: err}
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"saltclusterd/integration/require"
 )
 
@@ -30,6 +32,38 @@ func TestSyncTellsOfAnotherDisk(t *testing.T) {
 	}
 	if err := c.Close(); err != nil || c.disks.cache.fd != -1 {
 		t.Errorf("%v, %d", err, c.disks.cache.fd)
+	}
+}
+
+// TestSyncer_Takes asks a file system that becomes full, and read-only.
+func TestSyncer_Takes(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	s := NewSyncer(dir)
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.Takes(100 << 10); err != nil {
+		t.Errorf("there is room: %v", err)
+	}
+	if err := s.Takes(2 << 20); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("more than there is: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, 990<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Takes(1); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("full: %v", err)
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+		t.Errorf("left behind: %v, %v", names, err)
+	}
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Skip(err)
+	}
+	if err := s.Takes(1); !errors.Is(err, unix.EROFS) {
+		t.Errorf("read-only: %v", err)
 	}
 }
 

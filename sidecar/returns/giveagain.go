@@ -145,7 +145,7 @@ func (u *unanswered) giveReturn(ctx context.Context, id string) {
 	sync := u.s.stored.newSync()
 	if !u.s.hasStored(&rec) { // else an earlier try was carried out, and only its answer is missing
 		u.s.Mend(rec.JID, rec.Minion)
-		if err = u.s.c.Python.Return(ctx, rec.Minion, rec.Load); err == nil {
+		if err = u.s.askPython(ctx, &rec); err == nil {
 			u.noteAnswered()
 		}
 	}

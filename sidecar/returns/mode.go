@@ -2,6 +2,7 @@ package returns
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,9 @@ type Mode struct {
 	// Disk, if set, makes what the local master has stored survive a power loss: it stores returns in files and does not
 	// sync them.
 	Disk Disk
+	// Takes, if set, says why the master's job cache does not take so many bytes now (jobcache.Syncer.Takes): the master
+	// answers a minion all the same.
+	Takes func(bytes int) error
 	// Stored, if set, says whether the master's job cache has a minion's return (jobcache.Stored).
 	Stored func(jid, minion string) bool
 }
@@ -61,6 +65,18 @@ func (s *storage) Mend(jid, minion string) {
 	if mend := s.mode.Load().Mend; mend != nil {
 		mend(jid, minion)
 	}
+}
+
+// MasterTakes says why the local master could not store a return of so many bytes now; nil: it could, to all we know.
+func (s *storage) MasterTakes(bytes int) error {
+	takes := s.mode.Load().Takes
+	if takes == nil {
+		return nil
+	}
+	if err := takes(bytes); err != nil {
+		return fmt.Errorf("the salt-master's job cache takes nothing: %w", err)
+	}
+	return nil
 }
 
 // hasStored says whether the local master has stored a return, although its answer did not arrive. It is false for a

@@ -128,7 +128,7 @@ func (r *replay) giveReturn(ctx context.Context, rec *spool.Record) error {
 		ctx, cancel = context.WithTimeout(ctx, shortTimeout)
 		defer cancel()
 	}
-	err := r.s.c.Python.Return(ctx, rec.Minion, rec.Load)
+	err := r.s.askPython(ctx, rec)
 	switch {
 	case err == nil || errors.Is(err, ErrGone) || errors.Is(err, ErrRefused):
 		r.careful.Store(false)
@@ -136,6 +136,14 @@ func (r *replay) giveReturn(ctx context.Context, rec *spool.Record) error {
 		r.careful.Store(true)
 	}
 	return err
+}
+
+// askPython gives the master a return that was acknowledged before, unless the master could not store it now.
+func (s *Service) askPython(ctx context.Context, rec *spool.Record) error {
+	if err := s.MasterTakes(len(rec.Load)); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotAsked, err)
+	}
+	return s.c.Python.Return(ctx, rec.Minion, rec.Load)
 }
 
 // noteFailure says whether the master has had its chances with a record: it has refused it, or failed at it, often

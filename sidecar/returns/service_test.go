@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -145,6 +146,34 @@ func TestDefer_NeedsPython(t *testing.T) {
 	w.set(func() {
 		slices.Sort(w.pyGot)
 		if !slices.Equal(w.pyGot, []string{"gone", "web1", "web2"}) {
+			t.Errorf("the master got %v", w.pyGot)
+		}
+	})
+}
+
+// TestDefer_MasterDiskFull wants a return that was acknowledged to wait while the master could not store it: it answers
+// all the same.
+func TestDefer_MasterDiskFull(t *testing.T) {
+	w := newWorld(t)
+	full := error(syscall.EIO)
+	var looked int
+	s := w.open("a", func(c *Config) {
+		c.Mode.Takes = func(int) (err error) {
+			w.set(func() { err = full; looked++ })
+			return err
+		}
+	})
+	must(t, func(f func([]byte, error)) { s.Defer(request(t, "web1"), f) })
+	patience.WaitFor(t, "many tries", func() (many bool) { w.set(func() { many = looked > maxFailures }); return many })
+	w.set(func() {
+		if len(w.pyGot) > 0 {
+			t.Errorf("the master got %v", w.pyGot)
+		}
+		full = nil
+	})
+	patience.WaitFor(t, "the master", func() bool { return pending(s, pythonName) == 0 })
+	w.set(func() {
+		if !slices.Equal(w.pyGot, []string{"web1"}) {
 			t.Errorf("the master got %v", w.pyGot)
 		}
 	})

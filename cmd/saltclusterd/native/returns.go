@@ -52,7 +52,8 @@ func (s *Service) storeMode(master *localmaster.Config) returns.Mode {
 	if master.Text("master_job_cache") != "local_cache" {
 		return mode
 	}
-	mode.Disk = jobcache.NewSyncer(master.CacheDir)
+	disk := jobcache.NewSyncer(master.CacheDir)
+	mode.Disk, mode.Takes = disk, disk.Takes
 	mode.Stored = func(jid, minion string) bool {
 		return jobcache.Stored(master.CacheDir, master.Text("hash_type"), jid, minion)
 	}
