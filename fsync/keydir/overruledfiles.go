@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/durable"
 )
 
 // overruledFiles keeps copies of key files that consensus overruled: <dir>/<minions…>/<id>.<hash>. The same content is
@@ -74,17 +75,13 @@ func (a *overruledFiles) storeFile(p place, id string, content []byte) error {
 		id = hex.EncodeToString(long[:])
 	}
 	name := filepath.Join(dir, id+"."+hex.EncodeToString(sum[:4]))
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, os.ErrExist) {
+	if _, err := os.Lstat(name); err == nil {
 		return nil
 	}
-	if err != nil {
+	// Whole or not at all: what a full disk took in part must not count as kept when this is tried again.
+	if err := durable.WriteFile(name, content, 0o600); err != nil {
 		return fmt.Errorf("put key file aside: %w", err)
 	}
 	a.count[p]++
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("put key file aside: %w", err)
-	}
 	return nil
 }
