@@ -16,8 +16,8 @@ func (s *Store) removesTooMuch(before, removed int) bool {
 	return removed > minRemoved && removed*100 > before*s.cfg.MaxDeletePercent
 }
 
-// losesTooMuch says whether a slot would lose too much between two trees. A file that only has another name is not lost:
-// renaming a directory, whatever is in it, does not need a word from an operator.
+// losesTooMuch says whether a slot would lose too much between two trees. A file that only has another name is not
+// lost: renaming a directory, whatever is in it, does not need a word from an operator.
 func (s *Store) losesTooMuch(from, to Hash) (bool, error) {
 	lost, err := s.countLost(from, to)
 	if err != nil || lost <= minRemoved {

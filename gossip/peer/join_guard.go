@@ -22,9 +22,9 @@ const (
 	guardMax      = 4096      // addresses remembered
 )
 
-// joinGuard slows joins down: a rate per address and altogether, a pause after each wrong proof, and a bound at the same
-// time of those that have proved the secret. Before that they only have their places among the handshakes (gate), of
-// which no address has all: strangers who prove nothing keep out nobody who can.
+// joinGuard slows joins down: a rate per address and altogether, a pause after each wrong proof, and a bound on those
+// at the same time that have proved the secret. Before the proof a join only has its place among the handshakes (gate),
+// and no address can take all of those: strangers do not keep out joiners that have the secret.
 type joinGuard struct {
 	now func() time.Time
 	max int

@@ -107,7 +107,7 @@ func FuzzImport(f *testing.F) {
 	f.Add(h.Export())
 	recent := func() *Hub {
 		return &Hub{
-			now:       time.Now,
+			beats:     newBeats(time.Now),
 			memory:    late.NewMemory(late.Limits{Age: MaxAge, Count: lateCount, Bytes: lateBytes}, time.Now),
 			processes: late.NewProcesses(MaxAge, time.Now), again: make(chan struct{}, 1),
 		}

@@ -46,7 +46,8 @@ type Publisher interface {
 	Give([]edge.Newcomer, []edge.Publication) int
 }
 
-// Config is what a hub needs. Withhold, Away, Minority, NotLate, LeaveOut, Elapsed, Registerer and Algorithm may be nil.
+// Config is what a hub needs. Withhold, Away, Minority, NotLate, LeaveOut, Elapsed, Registerer and Algorithm may be
+// nil.
 type Config struct {
 	Self   node.ID
 	Edge   Publisher
@@ -83,7 +84,6 @@ type Config struct {
 // Hub is the fan-out of one node.
 type Hub struct {
 	cfg     Config
-	now     func() time.Time // nobody sets it, and it goes on while the host is suspended: ages are told by it
 	run     string
 	out     *outbox
 	in      *inbox
@@ -154,11 +154,10 @@ func New(cfg Config) *Hub {
 		overdueGrew: make(chan struct{}, 1),
 	}
 	began, base := cfg.Elapsed(), time.Now().Round(0)
-	h.now = func() time.Time { return base.Add(h.cfg.Elapsed() - began) }
+	h.beats = newBeats(func() time.Time { return base.Add(h.cfg.Elapsed() - began) })
 	h.out = newOutbox(outboxRecords, outboxBytes, MaxAge, h.now)
 	h.memory = late.NewMemory(late.Limits{Age: MaxAge, Count: lateCount, Bytes: lateBytes}, h.now)
 	h.processes = late.NewProcesses(MaxAge, h.now)
-	h.beats = newBeats(h.now)
 	h.metrics.registerOutbox(cfg.Registerer, h.out, h.memory)
 	h.in = &inbox{
 		gate: newGate(),
@@ -167,6 +166,9 @@ func New(cfg Config) *Hub {
 	}
 	return h
 }
+
+// now is the time by which ages are told: its clock cannot be set, and counts time in which the host is suspended.
+func (h *Hub) now() time.Time { return h.beats.now() }
 
 // Open lets links be made. The hub's life ends with Close, not with ctx.
 func (h *Hub) Open(ctx context.Context) error {

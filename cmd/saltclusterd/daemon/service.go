@@ -298,14 +298,10 @@ func (s *service) hubConfig(signer fanout.Signer) fanout.Config {
 	return fanout.Config{
 		Self: d.id, Edge: s.ports.Publish, Epochs: s.epochs, Signer: signer, Algorithm: s.master.Followed.Algorithm,
 		Clock: s.serials, HTTP: m.Port.HTTPClient(), Ways: m.Port, From: peer.FromContext, JobSeen: s.jobs.Known.Record,
-		SignedIn: s.epochs.Given,
-		Hold:     func() { s.rotation.AwaitRotation(s.ctx) },
-		Withhold: s.keys.TooFarBehind,
-		Away:     func(id node.ID) bool { return !m.Gossip.Alive(id) },
-		Minority: func() bool { return !m.Consensus.Status().HasQuorum },
-		NotLate:  func() bool { return !d.cfg.Edge.LateJobs || s.master.HasSyndics() },
-		LeaveOut: s.keys.LeaveOut,
-		Logger:   d.log, Registerer: d.reg,
+		SignedIn: s.epochs.Given, Withhold: s.keys.TooFarBehind, LeaveOut: s.keys.LeaveOut,
+		Hold: func() { s.rotation.AwaitRotation(s.ctx) }, Away: func(id node.ID) bool { return !m.Gossip.Alive(id) },
+		Minority: func() bool { return !m.Consensus.Status().HasQuorum }, Logger: d.log, Registerer: d.reg,
+		NotLate: func() bool { return !d.cfg.Edge.LateJobs || s.master.HasSyndics() },
 	}
 }
 
@@ -315,9 +311,8 @@ func (s *service) newAlone() *recovery.Alone {
 	return recovery.NewAlone(recovery.AloneConfig{
 		Self: m.d.id, Log: m.Consensus, Contact: m.d.contact, Dial: m.Port.Dial,
 		AwaitKeys: func(ctx context.Context, rev uint64) error { return s.dir.WaitSynced(ctx, rev) },
-		Arriving:  s.arriving, Waiting: s.WaitFor,
-		End:             func(reason string) { m.Fail(&ending{reason, func() error { return nil }}) },
-		MajorityTimeout: m.d.aloneAfter, Logger: m.log,
+		Arriving:  s.arriving, Waiting: s.WaitFor, MajorityTimeout: m.d.aloneAfter, Logger: m.log,
+		End: func(reason string) { m.Fail(&ending{reason, func() error { return nil }}) },
 	})
 }
 
@@ -342,8 +337,7 @@ func (s *service) newMinionView() *minionview.View {
 	d := s.m.d
 	return minionview.New(minionview.Config{
 		Connections: s.m.connections(), StateDir: d.cfg.Paths.StateDir, Master: d.master, Keys: s.keys, Wall: s.wall,
-		Routes: s.m.Routes, Events: s.handled, Bus: s.master.Bus, Term: s.m.Term, Serving: s.Opened.Load,
+		Routes: s.m.Routes, Events: s.handled, Bus: s.master.Bus, Term: s.m.Term, Serving: s.Opened.Load, Logger: s.m.log,
 		HandedOver: s.Handed.Load, PresenceEvents: d.cfg.Events.Presence, MinVersion: d.cfg.Edge.RequestMinimumVersion,
-		Logger: s.m.log,
 	})
 }

@@ -25,10 +25,10 @@ type keyChanges struct {
 	having map[string][]string // by accepted key: the minions that have it
 }
 
-// LeaveOut lists the minions that must not be given what was published so long ago: those of started, of which a process
-// has signed in after it; the accepted ones that have the key of one of them; and those whose key was deleted later,
-// or has come again since. The ids of a deltaproxy are one process, which has subscribed before its proxies sign in;
-// all have its key (salt/metaproxy/deltaproxy.py gives them its pki_dir), unless their keys were deleted meanwhile.
+// LeaveOut lists the minions that must not be given what was published so long ago: those of started, of which a
+// process has signed in after it; the accepted ones that have the key of one of them; and those whose key was deleted
+// later, or has come again since. The ids of a deltaproxy are one process, which has subscribed before its proxies sign
+// in; all have its key (salt/metaproxy/deltaproxy.py gives them its pki_dir), unless their keys were deleted meanwhile.
 // Changes of keys are dated with the cluster's time.
 func (k *Keys) LeaveOut(started []string, age time.Duration) []string {
 	k.changes.mu.Lock()
