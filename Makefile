@@ -295,11 +295,22 @@ soak: setup build ## an hour of load with everybody in it who is slow or too fas
 
 .PHONY: lint-fast
 lint-fast:
-	@files=$$(git ls-files '*.go' | xargs -r $(dir $(shell $(GO) env GOROOT)/bin/)gofmt -l); \
+	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r $(dir $(shell $(GO) env GOROOT)/bin/)gofmt -l); \
 	 if [ -n "$$files" ]; then echo "gofmt would change: $$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags integration ./integration/...
 	$(GO) vet -tags nolibcrypto ./sidecar/saltcrypt/libcrypto
+
+.PHONY: check
+check: lint-fast ## before each commit: gofmt, go vet, and the rules for sizes, names, language and pages
+	$(GO) test ./integration ./integration/guides
+
+.PHONY: generated
+generated: ## the pages and files that are made from the code: command line, JSON, options, metrics, pictures
+	$(GO) test ./cmd/saltclusterctl ./sidecar/adminapi -run TestReference_Current -update
+	$(GO) test ./cmd/saltclusterd/config -update
+	$(GO) test ./cmd/saltclusterd/daemon -run MetricsReference -update
+	$(GO) test ./integration/pictures -update
 
 lint: setup lint-fast ## gofmt, go vet, staticcheck, govulncheck, gosec
 	$(GO) run $(STATICCHECK) -tags integration ./...

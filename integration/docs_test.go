@@ -18,7 +18,9 @@ var (
 	testName = regexp.MustCompile("`(?:([a-z0-9]+)\\.)?((?:Test|Fuzz)[A-Z][A-Za-z0-9_]+)(?:/([^`]+))?`")
 	scenario = regexp.MustCompile("scenarios? ((?:(?:, | and )?`[^`]+`)+)")
 	quoted   = regexp.MustCompile("`([^`]+)`")
-	codeName = regexp.MustCompile("`([A-Za-z]\\w*(?:\\.[A-Za-z]\\w*)*)`")
+	// functionName finds names of two words, as most functions of a package have.
+	functionName = regexp.MustCompile(`\b[a-z]+[A-Z]\w*\b`)
+	codeName     = regexp.MustCompile("`([A-Za-z]\\w*(?:\\.[A-Za-z]\\w*)*)`")
 )
 
 // What the guides refer to is there: other pages and their sections, and the tests which show what is said.
@@ -64,7 +66,8 @@ func TestDeveloperPages_References(t *testing.T) {
 	}
 }
 
-// What the design of a package names is in the code: files, types, functions, constants and tests.
+// What the design of a package names is in the code: files, types, functions, constants and tests. So are the functions
+// in the pictures of the architecture.
 func TestDesigns_References(t *testing.T) {
 	declared := map[string]bool{}
 	for _, source := range findPages(t, "..", "*.go") {
@@ -78,6 +81,47 @@ func TestDesigns_References(t *testing.T) {
 			for _, name := range strings.Split(strings.TrimSuffix(m[1], ".go"), ".") {
 				if !declared[name] {
 					t.Errorf("%s: `%s`: the code has no %s", page, m[1], name)
+				}
+			}
+		}
+	}
+	const pictures = "../docs/contributing/architecture.md"
+	for _, name := range functionName.FindAllString(text(t, pictures), -1) {
+		if !declared[name] {
+			t.Errorf("%s: the code has no %s", pictures, name)
+		}
+	}
+}
+
+// goFile finds the name of a Go file, with the directories before it. One with a capital letter stands for any.
+var goFile = regexp.MustCompile(`(?:^|[^\w/.:-])((?:[\w-]+/)*[a-z0-9_]+\.go)\b`)
+
+// The Go files that pages and comments name are there. Without a directory a comment names a file of its own package.
+func TestReferences_GoFiles(t *testing.T) {
+	sources := findPages(t, "..", "*.go")
+	have := func(name string) bool {
+		return slices.ContainsFunc(sources, func(s string) bool { return strings.HasSuffix(s, "/"+name) })
+	}
+	for _, page := range findPages(t, "..", "*.md") {
+		for _, m := range goFile.FindAllStringSubmatch(text(t, page), -1) {
+			if !have(m[1]) {
+				t.Errorf("%s: there is no %s", page, m[1])
+			}
+		}
+	}
+	for _, source := range sources {
+		for line := range strings.Lines(text(t, source)) {
+			_, comment, _ := strings.Cut(line, "// ")
+			if !strings.Contains(comment, ".go") {
+				continue
+			}
+			for _, m := range goFile.FindAllStringSubmatch(comment, -1) {
+				name := m[1]
+				if !strings.Contains(name, "/") {
+					name = strings.TrimPrefix(filepath.Join(filepath.Dir(source), name), "../")
+				}
+				if !have(name) {
+					t.Errorf("%s: there is no %s", source, name)
 				}
 			}
 		}

@@ -96,7 +96,7 @@ func (c *call) sealReply(reply []byte) []byte {
 	return c.sealInto(make([]byte, 0, n+rawHeader), reply)
 }
 
-// sealInto is seal in given memory, which has room enough.
+// sealInto is sealReply in given memory, which has room enough.
 func (c *call) sealInto(body, reply []byte) []byte {
 	n := saltcrypt.SealedLen(len(c.peek.Nonce) + len(reply))
 	return c.crypticle.Seal(saltwire.AppendRawHeader(body, n), reply, []byte(c.peek.Nonce))

@@ -14,8 +14,8 @@ import (
 )
 
 // A call is carried from step to step: package router decides which (Decide, Start, Next), carryOut starts the action,
-// and the action's end comes back to finish or finishWith. An action that waits for a disk, the master or another node
-// does so in a goroutine of its own or calls back.
+// and the action's end comes back to finishAction or finishWith. An action that waits for a disk, the master or another
+// node does so in a goroutine of its own or calls back.
 
 var (
 	errNowhere      = errors.New("no master of the cluster answers")
@@ -120,7 +120,7 @@ func (p *Proxy) endStep(c *call, s router.Step) {
 			c.to.Reply(c.sealReply(s.Reply))
 			return
 		}
-		p.answerFrom(c, s.Where, c.sealReply(s.Reply))
+		p.answerBy(c, s.Where, c.sealReply(s.Reply), c.to.Reply)
 	case router.DoRefuse:
 		p.refuseRequest(c.request, p.cfg.Guard.Refuse(guard.ReasonMalformed, c.env.ID, c.remote))
 	case router.DoPassBack:
@@ -136,7 +136,7 @@ func (p *Proxy) endStep(c *call, s router.Step) {
 
 // finishAction ends an action with a reply for the minion.
 func (p *Proxy) finishAction(c *call, a router.Action, reply []byte) {
-	p.answerFrom(c, a.String(), reply)
+	p.answerBy(c, a.String(), reply, c.to.Reply)
 }
 
 // finishWith ends an action without a reply: router.Next decides what follows.
@@ -155,12 +155,7 @@ func (p *Proxy) finishWith(c *call, o router.Outcome, err error) {
 	p.carryOut(c, step)
 }
 
-// answerFrom hands a reply to the minion. where is the place that it comes from.
-func (p *Proxy) answerFrom(c *call, where string, reply []byte) {
-	p.answerBy(c, where, reply, c.to.Reply)
-}
-
-// answerBy is answer by a method of the Responder.
+// answerBy hands a reply to the minion by respond, a method of the Responder. where is the place that it comes from.
 func (p *Proxy) answerBy(c *call, where string, reply []byte, respond func([]byte)) {
 	c.leaveGate()
 	if c.from == "" {
@@ -237,7 +232,7 @@ func LongTimeout(forwardTimeout time.Duration) time.Duration {
 // requestDeadline bounds a request from its arrival on.
 func (p *Proxy) requestDeadline(x *request) time.Time { return x.at.Add(p.cfg.ForwardTimeout) }
 
-// callDeadline is deadline for a call, which may be one that takes long.
+// callDeadline is requestDeadline for a call, which may be one that takes long.
 func (p *Proxy) callDeadline(c *call) time.Time {
 	if router.Long(c.peek.Cmd) {
 		return c.at.Add(LongTimeout(p.cfg.ForwardTimeout))

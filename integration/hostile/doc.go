@@ -7,8 +7,8 @@
 // only what cryptography demands differs (nonce, time, seal). It has a shape: a command of any stock master, or none,
 // with the fields that masters of the three versions look at (shapes.go). Values are what a field of its kind usually
 // holds, what belongs to others, and what masters do not expect (values.go); a few things are wrong with each request:
-// values, fields that lack, come twice or have another type, the envelope, or the frames that carry it (mutate.go,
-// envelope.go, framing.go).
+// values, fields that lack, come twice or have another type (request.go), the envelope (envelope.go), or the frames
+// that carry it (carriage.go).
 //
 // Every value that can hold a text holds a mark, which tells the seed and the number of the request. So whatever is
 // found somewhere is known to come from here, and from which request.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// signIns is sidecar/signin of one node, for keys that are accepted: a queue of parties (line.go), a budget of CPU
-// (budget.go), and as many workers as the budget has slots.
+// signIns is sidecar/signin of one node, for keys that are accepted: a queue of parties (signin/queue.go), a
+// budget of CPU (signin/budget.go), and as many workers as the budget has slots.
 type signIns struct {
 	n     *node
 	parts map[int]*party

@@ -109,7 +109,7 @@ func (s *Service) keepFor(to node.ID, rec spool.Record, done func(error)) {
 		done(err)
 		return
 	}
-	// Not the key of accept: this node may become responsible for the job, and then takes what it has kept.
+	// Not the key that acceptRecord claims: this node may become responsible for the job, and then takes what it has kept.
 	s.appendRecord(j, s.window.Key(toPrefix+string(to)+"/"+rec.Minion, rec.Load), rec, "kept", done)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -1254,6 +1255,27 @@ func TestRelaxedRulesHideNothing(t *testing.T) {
 			if !v.Refused || v.Rule != c.want {
 				t.Errorf("%s, %s: %+v, want %s", c.name, form, v, c.want)
 			}
+		}
+	}
+}
+
+// Each rule is on the page about rules with its default, and the page about options names those which are not enforced.
+func TestRules_Documented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/wall.md")
+	require.NoError(t, err)
+	options, err := os.ReadFile("../../docs/reference/configuration.md")
+	require.NoError(t, err)
+	for _, r := range Rules {
+		mode := r.Default.String()
+		if r.Fixed {
+			mode = "fixed"
+		}
+		plain, explained := fmt.Sprintf("\n| `%s` | %s | ", r.Name, mode), fmt.Sprintf("\n| `%s` * | %s | ", r.Name, mode)
+		if !bytes.Contains(page, []byte(plain)) && !bytes.Contains(page, []byte(explained)) {
+			t.Errorf("docs/reference/wall.md has no row for %s with the default %s", r.Name, mode)
+		}
+		if r.Default != Enforce && !strings.Contains(strings.Join(strings.Fields(string(options)), " "), r.Name+", which is "+mode) {
+			t.Errorf("%s is not enforced: the option cluster_wall has to say so (cmd/saltclusterd/config/wall.go)", r.Name)
 		}
 	}
 }
