@@ -65,7 +65,7 @@ const (
 	kindPreVote
 )
 
-var errBusy = errors.New("too much of this member at once")
+var errBusy = errors.New("too many bytes of this member at once")
 
 // sender is what one member has open.
 type sender struct {

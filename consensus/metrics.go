@@ -39,7 +39,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		commit:    f.NewHistogram("commit_seconds", "Time from proposing a log entry to its results.", 0.0005, 2, 14),
 		propose:   f.NewHistogram("propose_seconds", "Time of successful Propose calls, as their callers see them.", 0.0005, 2, 14),
 		failures:  f.NewCounterVec("failed_proposals_total", "Propose calls without a result.", "reason"),
-		retries:   f.NewCounter("failed_attempts_total", "Attempts that were tried again."),
+		retries:   f.NewCounter("failed_attempts_total", "Attempts that were retried."),
 		forwards:  f.NewCounter("forwarded_requests_total", "Requests sent to the leader."),
 		moveCount: f.NewCounterVec("voter_changes_total", "Changes of raft's configuration.", "op"),
 		refusals:  f.NewCounterVec("refused_messages_total", "Messages of members that raft does not get.", "reason"),

@@ -122,7 +122,7 @@ func checkFormat(dir string) error {
 	case err != nil:
 		return fmt.Errorf("read format: %w", err)
 	case string(b) != formatV1:
-		return fmt.Errorf("%s is of a format this version does not know: upgrade saltclusterd", path)
+		return fmt.Errorf("%s has a format that this version does not know: upgrade saltclusterd", path)
 	}
 	return nil
 }

@@ -239,7 +239,7 @@ func (v vetter) checkCompound(b []byte) error {
 			return nil // memberlist looks at none from here on
 		}
 		if n > 0 && (rest[0] == msgCompound || rest[0] == msgCompress) {
-			return fmt.Errorf("%w: several in one of several", errVet)
+			return fmt.Errorf("%w: a compound message within another", errVet)
 		}
 		if err := v.checkClaim(rest[:n]); err != nil {
 			return err

@@ -20,8 +20,8 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.NewSet(reg, "minion")
 	return &metrics{
-		requests: f.NewCounterVec("requests_total", "Requests of minions let through, by command and by where they went.", "command", "route"),
-		lost:     f.NewCounterVec("lost_requests_total", "Requests of minions that got no answer, by command and by where they had gone.", "command", "route"),
+		requests: f.NewCounterVec("requests_total", "Requests of minions that passed the checks, by command and destination.", "command", "route"),
+		lost:     f.NewCounterVec("lost_requests_total", "Requests of minions that got no answer, by command and destination.", "command", "route"),
 		resealed: f.NewCounter("resealed_requests_total", "Requests encrypted again: the local master has another session key, or the minion has one from before the master was adopted."),
 		handed:   f.NewCounterVec("relayed_refused_requests_total", "Requests refused here that another node has handed over, by node.", "node"),
 		seconds:  f.NewHistogramVec("request_seconds", "Time from a request's arrival to its answer, by where it went.", 0.0005, 2.5, 13, "route"),
@@ -32,7 +32,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 // registerQueues shows how full the proxy's own queues are.
 func (p *Proxy) registerQueues(reg prometheus.Registerer) {
 	f := metric.NewSet(reg, "minion")
-	f.NewGaugeFunc("catching_up_requests", "Requests that wait until this node knows what the cluster knows.", func() float64 {
+	f.NewGaugeFunc("catching_up_requests", "Requests that wait until this node has caught up with the cluster.", func() float64 {
 		return float64(p.catchUp.countWaiting())
 	})
 	f.NewGaugeFunc("awaiting_requests", "Requests that wait until a master of the cluster answers.",

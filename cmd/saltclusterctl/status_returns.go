@@ -31,7 +31,7 @@ func returnRows(r *adminapi.Returns, now time.Time) [][]console.Cell {
 	}
 	for _, j := range r.Journals {
 		if j.State != "ok" {
-			add(fmt.Sprintf("journal %s accepts nothing (%s): %s", j.Name, j.State, j.Error), console.Red)
+			add(fmt.Sprintf("journal %s accepts no returns (%s): %s", j.Name, j.State, j.Error), console.Red)
 		}
 		for _, w := range j.Waiting {
 			if w.Records > 0 {

@@ -77,7 +77,7 @@ func awaitProcess(ctx context.Context, client *adminapi.Client, before adminapi.
 		}
 		if !backoff.Sleep(ctx, askAgain) {
 			return adminapi.Errorf(adminapi.CodeTimeout, "see its log: journalctl -u saltclusterd",
-				"the new process does not answer; the last answer came from %d, which was asked to stop for it (%v)", v.PID, err)
+				"the new process does not answer; the last answer came from process %d, which was asked to stop (%v)", v.PID, err)
 		}
 	}
 }

@@ -143,7 +143,7 @@ func validSealed(b []byte) error {
 func (r *snapshotReader) identityChange(c IdentityChange) error {
 	inForce := map[IdentityStep]string{IdentityStaged: c.Former, IdentitySwitched: c.FP}[c.Stage]
 	if r.d.change.Stage != NoIdentity || c.FP == c.Former || r.d.ident.IdentityFP != inForce {
-		return errors.New("change of the identity twice, or of another one")
+		return errors.New("duplicate change of the identity, or one of another identity")
 	}
 	r.d.change = c
 	return errors.Join(validIdentityStep(c.Stage), validIdentityFP(c.FP), validIdentityFP(c.Former), validPub(c.Public),

@@ -94,7 +94,7 @@ func (s Seeds) toWire() wireSeeds {
 func (r *snapshotReader) seedsAfter(w wireSeeds) error {
 	cur := r.d.seeds.Current
 	if cur.N != 1 || r.d.seeds.Previous.N != 0 || w.N < 2 || w.PreviousRev >= w.Rev {
-		return errors.New("session seeds twice or out of order")
+		return errors.New("session seeds duplicate or out of order")
 	}
 	r.d.seeds = Seeds{
 		Current:  Seed{N: w.N, Key: cur.Key, Rev: w.Rev, Audit: w.Audit},

@@ -134,7 +134,7 @@ func (w *snapshotWriter) writeJoins(d *data) {
 
 func (r *snapshotReader) readToken(t JoinToken) error {
 	if r.d.tokenIndex(t.ID) >= 0 || len(r.d.tokens) >= MaxTokens {
-		return errors.New("token twice or too many")
+		return errors.New("duplicate token, or too many")
 	}
 	errs := []error{validToken(t), t.Audit.validate(), r.checkRevision(t.Rev, false)}
 	if t.Used != (TokenUse{}) {

@@ -85,7 +85,7 @@ func (w *snapshotWriter) writeRoots(t rootsData) {
 
 func (r *snapshotReader) readRoots(w wireRoots) error {
 	if r.d.roots.last != 0 || w.Last == 0 || w.Head > w.Last || w.Last > r.d.rev {
-		return errors.New("counters of the trees twice or in disorder")
+		return errors.New("counters of the trees duplicate or out of order")
 	}
 	r.d.roots.last, r.d.roots.head = w.Last, w.Head
 	return nil
@@ -103,7 +103,7 @@ func (r *snapshotReader) rootsRevision(v RootsRevision) error {
 	case v.State != RootsActive && v.State != RootsHeld && v.State != RootsDropped:
 		return errors.New("unknown state of a revision")
 	case v.Number == t.head && v.State != RootsActive, v.State == RootsActive && v.Number > t.head:
-		return errors.New("a revision in force that is not, or the other way round")
+		return errors.New("the head is not in force, or a later revision is")
 	}
 	t.list = append(t.list, v)
 	return errors.Join(validNode(v.Author), validRoot(v.Root), validText("kind", v.Kind, MaxRootsKind),

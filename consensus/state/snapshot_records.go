@@ -84,7 +84,7 @@ func (r *snapshotReader) readHeader(b []byte) error {
 
 func (r *snapshotReader) readPast(p wirePast) error {
 	if p == (wirePast{}) || r.d.removedRev != 0 || r.d.generation != 0 || p.RemovedRev > r.d.rev {
-		return errors.New("past twice, empty or from the future")
+		return errors.New("past duplicate, empty or from the future")
 	}
 	r.d.removedRev, r.d.generation = p.RemovedRev, p.Generation
 	return nil
@@ -92,7 +92,7 @@ func (r *snapshotReader) readPast(p wirePast) error {
 
 func (r *snapshotReader) readIdentity(i Identity) error {
 	if r.d.isInitialized() || i.ClusterID == "" || i.UUID == "" {
-		return errors.New("identity twice or empty")
+		return errors.New("identity duplicate or empty")
 	}
 	r.d.ident = i
 	return errors.Join(validText("cluster id", i.ClusterID, MaxID), validText("uuid", i.UUID, MaxID),
@@ -101,7 +101,7 @@ func (r *snapshotReader) readIdentity(i Identity) error {
 
 func (r *snapshotReader) readMember(m Member) error {
 	if _, dup := r.d.members[m.ID]; dup || len(r.d.members) >= MaxMembers || m.JoinedRev > m.Rev {
-		return errors.New("member twice, too many or from the future")
+		return errors.New("member duplicate, too many or from the future")
 	}
 	if err := errors.Join(validMember(m), m.Audit.validate(), r.checkRevision(m.Rev, false),
 		r.d.checkUnique(m.ID, m.Addr, m.Fingerprint)); err != nil {
@@ -118,7 +118,7 @@ func (r *snapshotReader) readKey(k Key) error {
 		return errors.New("unknown key state")
 	}
 	if r.d.keyRev(k.ID) != 0 || r.d.keys.len() >= MaxKeys || k.Again > k.Rev {
-		return errors.New("key twice, too many or from the future")
+		return errors.New("key duplicate, too many or from the future")
 	}
 	err := errors.Join(ValidMinionID(k.ID), validPub(k.Pub), k.Audit.validate(), r.checkRevision(k.Rev, true))
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *snapshotReader) readKey(k Key) error {
 
 func (r *snapshotReader) readTombstone(t Tombstone) error {
 	if r.d.keyRev(t.ID) != 0 || r.d.tombs.len() >= MaxTombstones {
-		return errors.New("tombstone twice or too many")
+		return errors.New("duplicate tombstone, or too many")
 	}
 	if err := errors.Join(ValidMinionID(t.ID), t.Audit.validate(), r.checkRevision(t.Rev, true)); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (r *snapshotReader) readTombstone(t Tombstone) error {
 
 func (r *snapshotReader) deniedKey(k DeniedKey) error {
 	if r.d.denied.get(k.ID) != nil || r.d.denied.len() >= MaxDenied {
-		return errors.New("denied key twice or too many")
+		return errors.New("duplicate denied key, or too many")
 	}
 	err := errors.Join(ValidMinionID(k.ID), validPub(k.Pub), k.Audit.validate(), r.checkRevision(k.Rev, false))
 	if err != nil {

@@ -22,7 +22,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return &metrics{
 		jobs:     metric.NewSet(reg, "jobcache").NewGauge("jobs", "Jobs in the job cache of this node's master."),
 		news:     f.NewCounter("changes_total", "Times something new was found in a job of this node."),
-		received: f.NewCounterVec("received_files_total", "Returns and other files of jobs received from other nodes, by what became of them.", "outcome"),
+		received: f.NewCounterVec("received_files_total", "Returns and other files of jobs received from other nodes, by outcome.", "outcome"),
 		sent:     f.NewCounter("sent_files_total", "Returns and other files of jobs that other nodes have taken."),
 		bytes:    f.NewCounter("sent_bytes_total", "Bytes of returns and other files of jobs that other nodes have taken."),
 		failures: f.NewCounterVec("failures_total", "What could not be done, by operation.", "op"),

@@ -18,7 +18,7 @@ var (
 	// ErrTooLong: the key does not fit into its field, and Salt would cut it.
 	ErrTooLong = errors.New("mmapkeys: the minion id is longer than mmap_key_id_size")
 	// ErrChanged: the entry is not any more what the change was based on.
-	ErrChanged = errors.New("mmapkeys: the entry has changed meanwhile")
+	ErrChanged = errors.New("mmapkeys: the entry has changed in the meantime")
 	// ErrLocked: another process has kept the lock for longer than the context allows.
 	ErrLocked = errors.New("mmapkeys: the key store stays locked by another process")
 )

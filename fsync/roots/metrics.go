@@ -26,8 +26,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		fetched:   f.NewCounter("fetched_bytes_total", "Content fetched from peers."),
 		sent:      f.NewCounter("sent_bytes_total", "Content sent to peers, packed."),
 		scans:     f.NewHistogram("scan_seconds", "Time to scan all slots.", 0.001, 4, 9),
-		switches:  f.NewHistogram("switch_seconds", "Time for which a switch held up requests.", 0.001, 4, 9),
-		proposals: f.NewCounterVec("proposals_total", "Revisions proposed, by what became of them.", "outcome"),
+		switches:  f.NewHistogram("switch_seconds", "Time for which a switch delayed requests.", 0.001, 4, 9),
+		proposals: f.NewCounterVec("proposals_total", "Revisions proposed, by outcome.", "outcome"),
 		failures:  f.NewCounterVec("failures_total", "What could not be done, by operation.", "op"),
 	}
 }

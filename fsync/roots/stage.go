@@ -81,7 +81,7 @@ func (s *Store) makeRoom(slot SlotName, area *apply.Area, need int64) error {
 	}
 	s.giveUp(slot, area, need+reserve-free)
 	if free, _, err = area.Stage.Space(); err == nil && free-reserve < need {
-		return fmt.Errorf("stage %s: the disk is too full: %d MiB are needed, and %d MiB free in %s", slot, need>>20,
+		return fmt.Errorf("stage %s: the disk is too full: %d MiB needed, %d MiB free in %s", slot, need>>20,
 			free>>20, area.Path)
 	}
 	return nil

@@ -33,7 +33,7 @@ func swapTree(t Tree, link, to fs.FileMode) error {
 	case a.Mode().Type() == to && b.Mode().Type() == link:
 		return nil
 	case a.Mode().Type() != link || b.Mode().Type() != to:
-		return fmt.Errorf("exchange %s and its copy: %s and %s are not what they were", t.Link, t.Link, t.To)
+		return fmt.Errorf("exchange %s and its copy: %s and %s have changed", t.Link, t.Link, t.To)
 	}
 	if err := unix.Renameat2(unix.AT_FDCWD, t.Link, unix.AT_FDCWD, t.To, unix.RENAME_EXCHANGE); err != nil {
 		return fmt.Errorf("exchange %s and its copy: %w", t.Link, err)

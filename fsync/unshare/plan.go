@@ -178,7 +178,7 @@ func (p *planner) planRoots() {
 				if ok {
 					changed = append(changed, Edit{File: p.m.SetBy(option), Option: option, From: dir, To: to})
 				} else if filepath.IsAbs(dir) && p.onShare(dir) {
-					p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s of %s names %s on the share, which is not there", option, env,
+					p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s of %s names %s on the share, which does not exist", option, env,
 						dir))
 				}
 				dirs = append(dirs, to)

@@ -182,8 +182,8 @@ func (j *joiner) proveSecret() error {
 		return err
 	}
 	if !j.proof.verifyMAC(j.cfg.Secret, roleMember, body) {
-		return fmt.Errorf("%w: %s did not prove that it knows it; either cluster_secret differs there, or it is not a node of "+
-			"this cluster. Only our proof was sent to it", ErrSecret, j.member.ID)
+		return fmt.Errorf("%w: %s did not prove that it has the same secret: either cluster_secret differs there, or it is not a node of "+
+			"this cluster. The secret itself was not sent", ErrSecret, j.member.ID)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.NewSet(nil, "peer")
 	m := &metrics{
 		accepted:   f.NewCounterVec("accepted_connections_total", "Connections of members admitted, by protocol.", "proto"),
-		refused:    f.NewCounterVec("refused_connections_total", "Incoming connections closed before a protocol took them, by reason.", "reason"),
+		refused:    f.NewCounterVec("refused_connections_total", "Incoming connections closed before a protocol handled them, by reason.", "reason"),
 		dialFailed: f.NewCounterVec("dial_failures_total", "Connections to members that could not be made.", "proto"),
 		joins:      f.NewCounterVec("joins_total", "Join attempts at this node, by outcome.", "outcome"),
 		revoked:    f.NewCounter("revoked_connections_total", "Connections closed because their certificate was revoked."),

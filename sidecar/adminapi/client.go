@@ -160,7 +160,7 @@ func (c *Client) explainError(ctx context.Context, err error) error {
 		err = u.Err
 	}
 	out := &UnreachableError{Socket: c.socket, Err: err,
-		Hint: "systemctl status saltclusterd; journalctl -u saltclusterd -n 50 says why it ended. Without it, salt on this host reaches no minion"}
+		Hint: "systemctl status saltclusterd; journalctl -u saltclusterd -n 50 says why it ended. Until it runs again, salt on this host reaches no minion"}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		out.Hint = "run it as root, as saltclusterd's own user, or as a member of the group in its option admin_group (admin_group: salt), which is not set by default"

@@ -39,7 +39,7 @@ func newMetrics(reg prometheus.Registerer, edge string) (*metrics, error) {
 		crowded: f.NewCounter("unauthenticated_dropped_requests_total",
 			"Requests dropped because too many were waiting to be authenticated."),
 	}
-	m.open = f.NewGaugeVec("transport_connections", "Open connections by what their peers speak.", "transport")
+	m.open = f.NewGaugeVec("transport_connections", "Open connections by transport.", "transport")
 	if reg == nil {
 		return m, nil
 	}

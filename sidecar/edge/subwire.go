@@ -124,7 +124,7 @@ func (w *tcpSub) next(s *sub, in []byte) (int, error) {
 		return n, frameError(err)
 	}
 	if w.said++; w.said > maxNames {
-		return n, netconn.NewError(netconn.ReasonSubscriptions, "too many frames of a subscriber")
+		return n, netconn.NewError(netconn.ReasonSubscriptions, "too many frames from a subscriber")
 	}
 	if !s.Ready() {
 		s.SetReady()

@@ -39,7 +39,7 @@ func Umask(ctx context.Context, c *localmaster.Config) (uint32, error) {
 	defer conn.Close()
 	peer, err := listenerCred(conn)
 	if err != nil {
-		return 0, fmt.Errorf("%w: who listens at %s: %w", ErrNoUmask, e.address, err)
+		return 0, fmt.Errorf("%w: find the process that listens at %s: %w", ErrNoUmask, e.address, err)
 	}
 	if peer.Pid <= 0 {
 		return 0, fmt.Errorf("%w: the listener at %s is not a process of this container", ErrNoUmask, e.address)
@@ -86,7 +86,7 @@ func umaskIn(status string, uid uint32) (uint32, error) {
 	}
 	switch {
 	case !found:
-		return 0, fmt.Errorf("%w: the kernel does not say it", ErrNoUmask)
+		return 0, fmt.Errorf("%w: the kernel does not report it", ErrNoUmask)
 	case !same:
 		return 0, fmt.Errorf("%w: the process has ended", ErrNoUmask)
 	case mask&0o700 != 0: // of set_umask (salt/utils/files.py) while it makes a socket or key; no master could run with it

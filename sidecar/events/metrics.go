@@ -20,7 +20,7 @@ func newMetrics(reg prometheus.Registerer, waiting func() int) *metrics {
 	f.NewGaugeFunc("waiting_events", "Requests with events of minions that wait until the master's bus is given them.",
 		func() float64 { return float64(waiting()) })
 	return &metrics{loads: f.NewCounterVec("events_total",
-		"Events of minions by what was done with them without the salt-master's Python, or why that was not possible.",
+		"Events of minions by how they were handled without the salt-master's Python, or why that was not possible.",
 		"outcome")}
 }
 

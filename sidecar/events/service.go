@@ -181,7 +181,7 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 		ended(nil, ErrPython) // a return, which is not for this service
 		return
 	case len(plan.Events) > s.batchEvents():
-		s.c.Logger.Debug("event left to the salt-master", "minion", minion, "reason", "it is too many", "count",
+		s.c.Logger.Debug("event left to the salt-master", "minion", minion, "reason", "too many events", "count",
 			len(plan.Events))
 		ended(nil, ErrPython)
 		return

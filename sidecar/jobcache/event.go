@@ -76,14 +76,14 @@ func (p *planner) parseListed(raw []byte) (tag string, data []byte, err error) {
 		return "", nil, needs("an event whose tag is not text")
 	}
 	if wall.StockTag(tag) {
-		return "", nil, needs("an event with a tag of the master's own, which it notes in its log")
+		return "", nil, needs("an event with one of the master's own tags, which the master logs")
 	}
 	if own, ok := e.Get("data"); ok {
 		if e, ok = saltvalue.ParseFields(own); !ok {
 			return "", nil, needs("an event whose data are not a map")
 		}
 		if e.Has("minions") {
-			return "", nil, needs("an event that tells whom a job of a syndic is for")
+			return "", nil, needs("an event that names the minions of a syndic's job")
 		}
 	}
 	return tag, e.Set("_stamp", p.stamp).Raw(), nil

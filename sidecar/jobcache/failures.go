@@ -33,7 +33,7 @@ func (p *planner) planFailures(d *fields, job Job) (changed bool, err error) {
 	if list, is := saltvalue.ParseList(ret); is {
 		for _, e := range list {
 			if _, ok := saltvalue.Text(e); !ok {
-				return false, needs("a failed %s whose return is a list of other things than text", fun)
+				return false, needs("a failed %s whose return is a list of values other than text", fun)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func (c *Cache) Published(ctx context.Context, jid, id string) ([]byte, error) {
 		return nil, ErrUnknown
 	}
 	if is, sure := isJID(jid); !is || !sure { // a publication that has reached no minion is job 0
-		return nil, needs("a job id that is none of a master's making")
+		return nil, needs("a job id that no master creates")
 	}
 	select {
 	case c.publishing <- struct{}{}:

@@ -150,17 +150,17 @@ func (c *checker) checkStores() {
 			option, value))
 	}
 	if data == mmap {
-		alone("cache", "each master knows the grains and pillars of those minions only whose pillars it has rendered, so targets by grains "+
-			"and pillar differ from master to master; and it takes no eauth token of another one")
+		alone("cache", "each master knows only the grains and pillars of minions whose pillars it has rendered, so targets by grains "+
+			"and pillar differ from master to master; and it accepts no eauth token of another master")
 	}
 	if c.cfg.Text("pillar.cache_driver") == mmap && data != mmap {
-		alone("pillar.cache_driver", "each master knows only pillars that it has rendered, so targets by pillar differ from master to master")
+		alone("pillar.cache_driver", "each master knows only the pillars that it has rendered, so targets by pillar differ from master to master")
 	}
 	if c.cfg.Text("eauth_tokens.cache_driver") == mmap && data != mmap {
-		alone("eauth_tokens.cache_driver", "each master takes only the eauth tokens that it has issued")
+		alone("eauth_tokens.cache_driver", "each master accepts only the eauth tokens that it has issued")
 	}
 	if c.cfg.Text("master_job_cache") == "salt_cache" && (data == mmap || data == localfs) {
-		alone("master_job_cache", "each master knows the results of its own jobs only")
+		alone("master_job_cache", "each master knows only the results of its own jobs")
 	}
 }
 

@@ -36,7 +36,7 @@ var ownRules = map[string]ownRule{
 		fix:   "Copy that directory to the same place on every master, readable by the salt-master's user.",
 	},
 	"vault": {
-		message: "Some masters have the option vault and others do not: requests of minions or pillars to Vault fail through those.",
+		message: "Some masters have the option vault and others do not: requests of minions or pillars to Vault fail on the others.",
 		alone:   "The option vault is set on this host, and minions ask any master.",
 		fix:     "Set vault in the configuration of every master.",
 	},

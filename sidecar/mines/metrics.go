@@ -14,7 +14,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		return nil
 	}
 	return &metrics{requests: metric.NewSet(reg, "minion").NewCounterVec("mine_requests_total",
-		"Requests of minions about mines by what was done with them without the salt-master's Python, or why that was not possible.",
+		"Requests of minions about mines by how they were handled without the salt-master's Python, or why that was not possible.",
 		"command", "outcome")}
 }
 

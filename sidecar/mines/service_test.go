@@ -173,7 +173,7 @@ func TestStoreRefuses(t *testing.T) {
 	if string(store.mine) != "\x81\xa1f\x01" {
 		t.Errorf("written %x", store.mine)
 	}
-	const want = `# HELP saltcluster_minion_mine_requests_total Requests of minions about mines by what was done with them without the salt-master's Python, or why that was not possible.
+	const want = `# HELP saltcluster_minion_mine_requests_total Requests of minions about mines by how they were handled without the salt-master's Python, or why that was not possible.
 # TYPE saltcluster_minion_mine_requests_total counter
 saltcluster_minion_mine_requests_total{command="_mine",outcome="answered"} 1
 saltcluster_minion_mine_requests_total{command="_mine_flush",outcome="failed"} 1

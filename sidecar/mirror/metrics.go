@@ -16,7 +16,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return &metrics{
 		sent:    f.NewCounter("sent_events_total", "Events of the local master sent to other nodes, once for each."),
 		shown:   f.NewCounter("shown_events_total", "Events of other masters fired on the local bus."),
-		dropped: f.NewCounterVec("dropped_events_total", "Events that were to be mirrored and were not: the queue was full, too old, too large, the bus takes none, not to be mirrored.", "reason"),
+		dropped: f.NewCounterVec("dropped_events_total", "Events that were not mirrored, by reason.", "reason"),
 	}
 }
 

@@ -323,7 +323,7 @@ func readReply(r io.Reader, length int64, room *budget) (reply []byte, err error
 			step = min(step, length-int64(len(reply)))
 		}
 		if !room.takeBytes(step) {
-			return nil, errors.New("too many bytes of replies of that node at a time")
+			return nil, errors.New("too many bytes of replies from that node at a time")
 		}
 		held += step
 		at := len(reply)

@@ -21,7 +21,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	f := metric.NewSet(reg, "returns")
 	return &metrics{
-		returns: metric.NewSet(reg, "minion").NewCounterVec("returns_total", "Returns of minions by what was done with them without the salt-master, or why that was not possible.", "outcome"),
+		returns: metric.NewSet(reg, "minion").NewCounterVec("returns_total", "Returns of minions by how they were handled without the salt-master, or why that was not possible.", "outcome"),
 		given:   f.NewCounter("dropped_events_total", "Returns whose events were not fired because the master's bus was down for too long."),
 		aside:   f.NewGauge("unanswered_records", "Returns that only the salt-master can take and that it does not answer: put aside, and given to it again a few times."),
 	}

@@ -116,7 +116,7 @@ func (s *Service) fireEvents(ctx context.Context, batch []spool.Record) (done in
 	done, err = s.firer.Fire(firing, plans)
 	stands := errors.Is(err, context.DeadlineExceeded) // the bus is there, and takes nothing
 	if stands {
-		err = fmt.Errorf("the master's bus has taken nothing for %s: %w", s.fireWithin, err)
+		err = fmt.Errorf("the master's bus has accepted no event for %s: %w", s.fireWithin, err)
 	}
 	if (stands || errors.Is(err, jobcache.ErrBusDown)) && s.isCrowded() {
 		s.metrics.countSkipped(len(plans))

@@ -329,7 +329,7 @@ const cryEvery = 60
 func (s *Service) warnHeldBack(limit string) {
 	now, last := time.Now().Unix(), s.full.Load()
 	if now-last >= cryEvery && s.full.CompareAndSwap(last, now) {
-		s.cfg.Logger.Warn("new minions are held back", "reason", limit)
+		s.cfg.Logger.Warn("new minions have to wait", "reason", limit)
 	}
 }
 

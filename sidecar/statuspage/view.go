@@ -354,7 +354,7 @@ func (v *view) setJobs(list []adminapi.JobRow, now time.Time) {
 		}
 		v.Jobs = append(v.Jobs, row)
 	}
-	v.JobsNote = "none waits for returns"
+	v.JobsNote = "no job waits for returns"
 	if waiting > 0 {
 		v.JobsNote = formatPlural(waiting, "job") + " of these at work"
 	}

@@ -32,7 +32,7 @@ func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 		dials:   f.NewCounter("opened_connections_total", "Request connections opened to the local salt-master."),
 		held:    f.NewCounter("held_requests_total", "How often a minion's requests had to wait because the local salt-master worked on as many of the same minion as it may: calls that have a worker wait, or minion_requests_at_once."),
 		seconds: f.NewHistogram("request_seconds", "Time from the call to the salt-master's reply.", 0.0005, 2.5, 12),
-		probes:  f.NewHistogram("probe_seconds", "Time until one of the salt-master's workers answers a small request, asked while nothing else is answered.", 0.0005, 2.5, 12),
+		probes:  f.NewHistogram("probe_seconds", "Time until one of the salt-master's workers answers a small request, which is sent while it answers nothing else.", 0.0005, 2.5, 12),
 		ok:      result.WithLabelValues("ok"), busy: result.WithLabelValues("busy"), down: result.WithLabelValues("down"),
 		timeout: result.WithLabelValues("timeout"), lost: result.WithLabelValues("lost"),
 		other: result.WithLabelValues("other"),
@@ -41,7 +41,7 @@ func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 
 // registerBusy shows how many of the master's workers have something to do, as far as can be seen from here.
 func (m *reqMetrics) registerBusy(reg prometheus.Registerer, c *ReqClient) {
-	metric.NewSet(reg, "master").NewGaugeFunc("in_flight_requests", "Requests of this node that the local salt-master has not answered yet: so many of its workers are busy, worker_threads at most, and others with what does not come from here.", func() float64 { return float64(c.countOwed()) })
+	metric.NewSet(reg, "master").NewGaugeFunc("in_flight_requests", "Requests of this node that the local salt-master has not answered yet. They occupy as many of its workers, worker_threads at most.", func() float64 { return float64(c.countOwed()) })
 }
 
 func (m *reqMetrics) observeCall(begun time.Time, err error) {

@@ -31,7 +31,7 @@ const maxShownID = 255
 // newCounts returns counters, which are not exported as metrics when reg is nil.
 func newCounts(reg prometheus.Registerer) *counts {
 	c := &counts{sums: metric.NewSet(reg, "wall").NewCounterVec("findings_total",
-		"Requests in which a rule has found something, by rule and by what became of it.", "rule", "action")}
+		"Requests in which a rule found a violation, by rule and outcome.", "rule", "action")}
 	for _, r := range Rules {
 		c.sums.WithLabelValues(r.Name, actions[Enforce])
 		if !r.Fixed {

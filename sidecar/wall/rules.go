@@ -76,7 +76,7 @@ type Info struct {
 var Rules = [rules]Info{
 	RequestShape: {
 		Name: "request_shape", Fixed: true,
-		Doc: "a request is exactly one msgpack map of bounded depth and size without a key twice, enc is clear or aes, a sign-in has a real RSA key and known algorithms",
+		Doc: "a request is exactly one msgpack map of bounded depth and size without duplicate keys, enc is clear or aes, a sign-in has a real RSA key and known algorithms",
 		Reasons: []string{
 			"truncated_msgpack", "trailing_bytes", "nested_too_deeply", "invalid_msgpack", "not_a_map",
 			"map_key_is_not_a_string",
@@ -113,7 +113,7 @@ var Rules = [rules]Info{
 	},
 	EventTags: {
 		Name: "event_tags",
-		Doc:  "no event with a tag of masters or clusters, alone or in a list or with a tag before it, or marked as a peer's; such events are cut out of lists",
+		Doc:  "no event with a tag of masters or clusters, whether alone, in a list or behind another tag, nor one marked as a peer's; such events are cut out of lists",
 	},
 	EventIDs: {
 		Name: "event_ids",
@@ -125,7 +125,7 @@ var Rules = [rules]Info{
 	},
 	ReturnJobs: {
 		Name: "return_jobs",
-		Doc:  "returns only for jobs that were published; where that is not known they pass",
+		Doc:  "returns only for jobs that were published; returns for jobs that cannot be checked pass",
 	},
 	SyndicReturns: {
 		Name: "syndic_returns",
@@ -157,7 +157,7 @@ var Rules = [rules]Info{
 	},
 	Budget: {
 		Name: "budget",
-		Doc:  "a minion's requests and their answers stay within minion_request_rate, minion_request_bytes and minion_answer_bytes; what is a little above them waits, the rest is not answered, and minions send it again; none publishes with a timeout of more than five minutes, or registers more than 20,000 resources",
+		Doc:  "a minion's requests and their answers stay within minion_request_rate, minion_request_bytes and minion_answer_bytes; requests a little above them wait, others are not answered and minions repeat them; no minion publishes with a timeout of more than five minutes, or registers more than 20,000 resources",
 	},
 }
 

@@ -52,7 +52,7 @@ func JudgePorts(p Ports, have []Listener) []Finding {
 			out = append(out, Finding{
 				Check: "ports", Level: Fail, Where: fmt.Sprintf("127.0.0.1:%d", port), What: "the salt-master does not listen",
 				Why:  "this node sends requests to the other nodes' masters, and nothing can be published here",
-				Next: "systemctl start salt-master; journalctl -u salt-master -n 50 and its log (/var/log/salt/master) say why it does not",
+				Next: "systemctl start salt-master; if it does not start: journalctl -u salt-master -n 50, and /var/log/salt/master",
 			})
 			break
 		}

@@ -80,7 +80,7 @@ func newKeysShowCommand(e *console.Env) *cli.Command {
 					return err
 				}
 				if len(keys.Keys) == 0 {
-					return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl keys list", "the cluster knows no key of %s",
+					return adminapi.Errorf(adminapi.CodeNotFound, "saltclusterctl keys list", "the cluster has no key of %s",
 						c.Args().First())
 				}
 				return e.PrintValue(c, keys, func(s *console.Screen) { KeyFacts(s, keys.Keys) })

@@ -23,9 +23,9 @@ func NewRootsCommand(e *console.Env) *cli.Command {
 		Subcommands: []*cli.Command{
 			newRootsStatusCommand(e), newRootsDiffCommand(e), newRootsHistoryCommand(e), newRootsConflictsCommand(e),
 			newRootsDecision(e, adminapi.RootsConfirm,
-				"put in force a revision that deletes much and was held; it asks for confirmation unless --yes is given"),
+				"put a held revision, which deletes many files, in force; asks for confirmation unless --yes is given"),
 			newRootsDecision(e, adminapi.RootsDrop,
-				"refuse a revision that was held: its deletions are undone on the node that made them, and its edits are put aside"),
+				"refuse a held revision: the node that made it restores the deleted files and puts its edits aside"),
 			newRootsDecision(e, adminapi.RootsRollback,
 				"restore the trees of a former revision on all nodes; it asks for confirmation unless --yes is given"),
 			newRootsAside(e, "restore", "put back something that was put aside on this node (roots conflicts), as an edit",
@@ -42,7 +42,7 @@ func NewRootsCommand(e *console.Env) *cli.Command {
 
 func newRootsStatusCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
-		Name: "status", Usage: "show the revision in force, and how far each node is",
+		Name: "status", Usage: "show the revision in force and the progress of each node",
 		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
 			return console.ShowAnswer(c, e, (*adminapi.Client).RootsStatus,
 				func(s *console.Screen, st adminapi.RootsStatus) { rootsStatusScreen(s, st, time.Now()) })
@@ -61,7 +61,7 @@ func newRootsHistoryCommand(e *console.Env) *cli.Command {
 
 func newRootsConflictsCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
-		Name: "conflicts", Usage: "list what lost a conflict and was put aside, on all nodes",
+		Name: "conflicts", Usage: "list the files that lost a conflict and were put aside, on all nodes",
 		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {
 			return console.ShowAnswer(c, e, (*adminapi.Client).RootsConflicts, rootsConflictsScreen)
 		}),
@@ -107,7 +107,7 @@ func newRootsDiffCommand(e *console.Env) *cli.Command {
 
 // rootsQuestions are asked before decisions that delete or overwrite files on all nodes.
 var rootsQuestions = map[string]string{
-	adminapi.RootsConfirm:  "put revision %d in force, and delete on all nodes what it deletes?",
+	adminapi.RootsConfirm:  "put revision %d in force, with its deletions, on all nodes?",
 	adminapi.RootsRollback: "restore the trees of all nodes to revision %d?",
 }
 

@@ -16,13 +16,13 @@ func NewSyncRootsCommand(e *console.Env) *cli.Command {
 		Usage: "copy this node's file_roots and pillar_roots to all other nodes now",
 		Description: "It shows progress and waits until every node has the content, then shows what was installed and removed where. The exit code\n" +
 			"is an error unless all nodes have it. Changes made on other nodes meanwhile are merged, not overwritten. With --force or --accept\n" +
-			"it asks for confirmation, unless --yes is given: what was deleted here is deleted on all nodes, however much it is.",
+			"it asks for confirmation, unless --yes is given, because all files deleted here are then deleted on all nodes.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "dry-run", Usage: "only show what would be sent"},
 			&cli.StringFlag{Name: "env", Usage: "only the directories of the environment `ENV`"},
 			&cli.BoolFlag{Name: "force", Usage: "apply it even if it deletes so much that it would wait for roots confirm"},
 			&cli.StringFlag{Name: "accept",
-				Usage: "include what is in `DIRECTORY` now, which is left alone because it was replaced (roots status)"},
+				Usage: "include the present content of `DIRECTORY`, which is excluded because the directory was replaced (roots status)"},
 			console.YesFlag(),
 		}, rootsWaitFlags()...),
 		Action: console.WithoutArgs(e, func(c *cli.Context, e *console.Env) error {

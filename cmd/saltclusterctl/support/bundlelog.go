@@ -19,7 +19,7 @@ import (
 const maxLog = 16 << 20
 
 // errNoLog is for hosts on which nothing says where the log is.
-var errNoLog = errors.New("saltclusterd writes to standard error, and where that goes is not known: name the log with --log FILE")
+var errNoLog = errors.New("the log was not found, because saltclusterd writes to standard error: name its file with --log FILE")
 
 // readLog returns the newest n lines of saltclusterd's log: of a file if one is named, else of the journal or of the
 // file that this host's service manager writes. The text may be incomplete when it returns an error.

@@ -78,13 +78,13 @@ func (p *examination) checkDaemon() {
 	if p.denied = adminapi.IsDenied(err); p.denied {
 		p.addFindings(doctor.Finding{
 			Check: "daemon", Level: doctor.Warn, What: err.Error(),
-			Why:  "what only saltclusterd knows was not checked: problems, members, clocks, ports, permissions",
+			Why:  "not checked, because only saltclusterd knows them: problems, members, clocks, ports, permissions",
 			Next: adminapi.HintOf(err),
 		})
 		return
 	}
 	if err != nil {
-		why := "whether this node serves minions is not known"
+		why := "it could not be checked whether this node serves minions"
 		if p.down = adminapi.IsDown(err); p.down {
 			why = "minions cannot use this node, and jobs published on its master do not leave this host"
 		}
@@ -123,7 +123,7 @@ func (p *examination) checkHost() {
 	}
 	switch have, err := doctor.Listeners(p.proc, ports.Publish, ports.Ret); {
 	case p.denied: // neither saltclusterd nor /proc tells this user which listeners are saltclusterd's
-		p.addFindings(doctor.Finding{Check: "ports", Level: doctor.Skip, What: "this user cannot see what listens on the ports"})
+		p.addFindings(doctor.Finding{Check: "ports", Level: doctor.Skip, What: "this user cannot see which processes listen on the ports"})
 	case err != nil:
 		p.addFindings(doctor.Finding{Check: "ports", Level: doctor.Skip, What: err.Error()})
 	default:

@@ -112,7 +112,7 @@ func (w *Watch) readOthers(ctx context.Context) (missing int) {
 	return len(peerrpc.AskAll(ctx, ids, w.readOne).Failed)
 }
 
-var errNoTime = errors.New("its answer has no time")
+var errNoTime = errors.New("its answer lacks the time")
 
 // readOne asks one member for its time and its newest serial.
 func (w *Watch) readOne(ctx context.Context, id node.ID) (peerrpc.None, error) {

@@ -9,10 +9,10 @@ import (
 
 const defaultFileHead = `# saltclusterd: several stock salt-masters answer as one.
 #
-# Every option with its default, from the option table; where the line above
-# says "for example" it is none that is in force. saltclusterd.d/*.conf are
-# read after this file, in the order of their names; a later value replaces an
-# earlier one whole. An unknown option is an error. Check with:
+# Every option with its default, from the option table. An option marked "for
+# example" has no default. saltclusterd.d/*.conf are read after this file, in
+# the order of their names; a later value replaces an earlier one whole. An
+# unknown option is an error. Check with:
 # saltclusterctl config check
 `
 

@@ -31,7 +31,7 @@ func wallOptions() []Option {
 		},
 		{
 			Name: "minion_answer_bytes", Section: section, field: func(c *Config) any { return &c.Edge.MinionAnswerBytes },
-			Doc: "Bytes per second of answers to one minion, files among them; twenty seconds' worth may go at once. A minion that got more has to wait with its next request, as above. 0: no limit.", check: sizeBetween(0, 64*GiB),
+			Doc: "Bytes per second of answers to one minion, files among them; twenty seconds' worth may go at once. Beyond that, the minion's next request waits, as with minion_request_rate. 0: no limit.", check: sizeBetween(0, 64*GiB),
 		},
 		{
 			Name: "minion_requests_at_once", Section: section,

@@ -124,7 +124,7 @@ func (c *Change) compareNodes(ctx context.Context, agreed state.IdentityChange) 
 		text := ""
 		switch {
 		case err != nil:
-			text = "%s does not answer: it takes the new identity when it is back"
+			text = "%s does not answer: it switches to the new identity when it is back"
 		case s.Fingerprint != agreed.FP:
 			text = "%s has not taken the new identity yet: the nodes take it one after the other"
 		case !mem.Witness && !s.Shown:
@@ -177,11 +177,11 @@ func (c *Change) switchOver(
 			wording.Choose(behind, "is", "are"), strings.Join(s.describe(), "; "))
 	}
 	out := adminapi.Outcome{
-		Message: "the new identity is in force; the nodes take it one after the other",
-		Next:    append(s.describe(), c.describeDown("%s is down: it takes the new identity when it is back")...),
+		Message: "the new identity is in force; the nodes switch to it one after the other",
+		Next:    append(s.describe(), c.describeDown("%s is down: it switches to the new identity when it is back")...),
 	}
 	out.Next = append(out.Next, "saltclusterctl rotate identity shows their progress; "+
-		"where master_restart_command is not set, restart the salt-master when it says so",
+		"without master_restart_command, restart each salt-master when saltclusterctl rotate identity says so",
 		"saltclusterctl rotate identity finish")
 	if r.DryRun {
 		return out, nil
@@ -208,7 +208,7 @@ func (c *Change) drop(
 	} else {
 		_, nodes := c.compareNodes(ctx, agreed)
 		if len(nodes) > 0 && !r.Force {
-			return refuse("wait for them, or --force: then they have to be removed and to join again",
+			return refuse("wait for them, or add --force: these nodes then have to be removed and join again",
 				"%s", strings.Join(nodes, "; "))
 		}
 		if behind := s.countBehind(); behind > 0 && !r.Force {

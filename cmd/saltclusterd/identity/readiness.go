@@ -49,7 +49,7 @@ func (s readiness) describe() (out []string) {
 		ids  []string
 	}{
 		{"still pinned to the former key", s.former}, {"pinned to a third key", s.foreign},
-		{"not seen to sign in since (away, or not asked to)", s.unseen}, {"nodes that could not be asked", s.missing},
+		{"no sign-in since (offline, or not asked to sign in)", s.unseen}, {"nodes that could not be asked", s.missing},
 	} {
 		if len(kind.ids) > 0 {
 			out = append(out, fmt.Sprintf("%s, %d: %s", kind.what, len(kind.ids), joinSome(kind.ids)))

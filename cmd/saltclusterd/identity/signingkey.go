@@ -35,7 +35,7 @@ func (k MasterKeys) SigningKey() ([]byte, error) {
 // SigningLedger returns what the master signs its public key with, as nodes compare it: nothing when it does not sign.
 func (k MasterKeys) SigningLedger() (ledger.Ledger, error) {
 	if k.Master.Bool("master_sign_pubkey") && k.Master.Bool("master_use_pubkey_signature") {
-		return ledger.Ledger{Off: "the master has master_use_pubkey_signature: only it knows by which key it signs"}, nil
+		return ledger.Ledger{Off: "the master has master_use_pubkey_signature: only the master knows which key it signs with"}, nil
 	}
 	text, err := k.SigningKey()
 	if text == nil || err != nil {

@@ -183,7 +183,7 @@ func (j *Joiner) installSigningKey(private []byte, replace bool, p admin.Progres
 	switch {
 	case errors.Is(err, localmaster.ErrOtherSigningKey):
 		p("identity", "this master signs the cluster's public key (master_sign_pubkey) with another key than the cluster's: "+
-			"saltclusterctl status says which masters do")
+			"saltclusterctl status lists these masters")
 		return nil
 	case err != nil:
 		return fmt.Errorf("install the key that the cluster's masters sign with: %w", err)

@@ -238,7 +238,7 @@ func TestJoiner_SigningKey(t *testing.T) {
 		want, said      string
 	}{
 		{"none", "", cluster, false, cluster, "is installed"},
-		{"another", own, cluster, false, own, "saltclusterctl status says which masters do"},
+		{"another", own, cluster, false, own, "saltclusterctl status lists these masters"},
 		{"another, to be replaced", own, cluster, true, cluster, "kept as master_sign.pem.bak"},
 		{"the member's master does not sign", own, "", true, own, ""},
 	} {

@@ -36,7 +36,7 @@ func (t TokenVerbs) CreateToken(ctx context.Context, r adminapi.TokenRequest) (a
 	if r.Node != "" {
 		if _, err := node.ParseID(r.Node); err != nil {
 			return adminapi.TokenCreated{}, adminapi.Errorf(adminapi.CodeInvalid,
-				"it is the option id of the node that is to join", "%v", err)
+				"name the node by its option id, for example --node m4", "%v", err)
 		}
 	}
 	if err := a.cfg.Supported(state.LevelJoin); err != nil {

@@ -72,7 +72,7 @@ func (v Verbs) KeysOf(ctx context.Context, r adminapi.KeysOfRequest) (adminapi.K
 	}
 	// A decision that is based on the answer must not be based on less than other operators have decided.
 	if err := k.cfg.Log.Barrier(ctx); err != nil {
-		return adminapi.KeysOf{}, k.explainUndecided("the cluster's keys are not known yet", err)
+		return adminapi.KeysOf{}, k.explainUndecided("this node does not know the cluster's keys yet", err)
 	}
 	return keysOf(k.cfg.Log.View(), r.IDs), nil
 }

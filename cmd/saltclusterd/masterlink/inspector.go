@@ -57,7 +57,7 @@ func (i *Inspector) Findings() []localmaster.Finding {
 		out = append(out, localmaster.Finding{
 			Option: "keys.cache_driver", Fatal: true,
 			Message: "The salt-master keeps minion keys in its mmap_key store on a shared file system, " +
-				"where masters do not see what the others write.",
+				"where masters do not see each other's changes.",
 			Fix: "Remove 'keys.cache_driver: mmap_key' from the master's configuration, " +
 				"or give each master a disk of its own (cluster_isolated_filesystem).",
 		})

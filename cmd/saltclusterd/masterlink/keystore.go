@@ -103,7 +103,7 @@ func (k KeyStore) Check(st *keydir.StoreStatus) health.Result {
 	case st.Err != "":
 		return health.Result{
 			Level: health.Fail, Reason: "minion keys are not synchronised: " + st.Err,
-			Hint: "if its size was changed: stop the salt-master, move " + files + " away and start it; the keys come back",
+			Hint: "if the size of the store was changed: stop the salt-master, move " + files + " away and start the salt-master; saltclusterd writes the keys again",
 		}
 	case st.Lacking > 0:
 		return health.Result{

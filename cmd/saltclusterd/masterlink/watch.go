@@ -200,6 +200,6 @@ func (w *Watch) CheckVersion() health.Result {
 		Level: health.Warn,
 		Reason: fmt.Sprintf("the salt-master is %s now; saltclusterd still serves it as %s",
 			*newer, w.c.Master.Version),
-		Hint: "saltclusterd tries to replace its process; its log says why it cannot. Or: systemctl restart saltclusterd",
+		Hint: "saltclusterd keeps trying to replace its process; its log says why that fails. Or: systemctl restart saltclusterd",
 	}
 }

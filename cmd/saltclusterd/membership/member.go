@@ -24,7 +24,7 @@ import (
 )
 
 // ErrLogLost means that this node has forgotten what it voted for. It must not vote again.
-var ErrLogLost = errors.New("the consensus log is gone")
+var ErrLogLost = errors.New("the consensus log was removed")
 
 // Config configures a Member.
 type Config struct {

@@ -38,18 +38,18 @@ var (
 	jobs    = metric.NewSet(nil, "jobs")
 
 	descEpoch = epochs.NewDesc(metric.Gauge, "number",
-		"The AES key of publications that is in force, counted since the cluster's birth.")
-	descAge    = epochs.NewDesc(metric.Gauge, "age_seconds", "How long that key has been in force.")
-	descMoved  = epochs.NewDesc(metric.Gauge, "previous_subscribers", "Subscribers of this node that still have the key before.")
+		"Number of the AES key in force for publications, counted from the creation of the cluster.")
+	descAge    = epochs.NewDesc(metric.Gauge, "age_seconds", "Age of the AES key in force.")
+	descMoved  = epochs.NewDesc(metric.Gauge, "previous_subscribers", "Subscribers of this node that still have the previous AES key.")
 	descDrain  = metric.NewSet(nil, "node").NewDesc(metric.Gauge, "draining", "Whether this node is drained, or being drained (1).")
 	descWait   = waiting.NewDesc(metric.Gauge, "waiting_records", "Returns in a journal that a consumer is not done with (files: the job cache, bus: the salt-master's events, else a node).", "journal", "consumer")
-	descOldest = waiting.NewDesc(metric.Gauge, "oldest_seconds", "For how long the first of them has been waiting.", "journal", "consumer")
+	descOldest = waiting.NewDesc(metric.Gauge, "oldest_seconds", "Age of the first of these returns.", "journal", "consumer")
 	descRuns   = metric.NewSet(nil, "master").NewDesc(metric.Gauge, "running_jobs",
 		"Jobs published here that still lack returns and have not timed out.")
 	descWanted = jobs.NewDesc(metric.Counter, "expected_returns_total",
 		"Returns that were expected of the jobs published here that have ended.")
-	descCame  = jobs.NewDesc(metric.Counter, "arrived_returns_total", "Expected returns that came.")
-	descLacks = jobs.NewDesc(metric.Counter, "missing_returns_total", "Expected returns that had not come when the job ended.")
+	descCame  = jobs.NewDesc(metric.Counter, "arrived_returns_total", "Expected returns that arrived.")
+	descLacks = jobs.NewDesc(metric.Counter, "missing_returns_total", "Expected returns that had not arrived when the job ended.")
 )
 
 // Describe implements prometheus.Collector.

@@ -171,13 +171,13 @@ func (h *Host) checkPeerDir(to string) error {
 	}
 	entries, err := os.ReadDir(to)
 	if err != nil {
-		return adminapi.Errorf(adminapi.CodeRefused, "make it there first: mkdir "+to,
-			"%s takes a directory from another node only if it is there: %v", h.c.Node, err)
+		return adminapi.Errorf(adminapi.CodeRefused, "create it first: mkdir "+to,
+			"%s accepts a directory from another node only if it exists: %v", h.c.Node, err)
 	}
 	for _, e := range entries {
 		if !names[e.Name()] {
 			return adminapi.Errorf(adminapi.CodeRefused, "name an empty directory",
-				"%s takes a directory from another node only if it is empty, but %s holds %q", h.c.Node, to, e.Name())
+				"%s accepts a directory from another node only if it is empty, but %s contains %q", h.c.Node, to, e.Name())
 		}
 	}
 	return nil

@@ -57,7 +57,7 @@ func privateDirs(mounts string) (dirs []string) {
 func otherUser(name string) string {
 	u, err := user.Lookup(name)
 	if err != nil {
-		return fmt.Sprintf("the account of the master's option user is not known: %v", err)
+		return fmt.Sprintf("cannot look up the account in the master's option user: %v", err)
 	}
 	if u.Uid != strconv.Itoa(os.Geteuid()) {
 		return fmt.Sprintf("the salt-master runs as %s, saltclusterd does not: they may read different files", name)

@@ -56,7 +56,7 @@ func (s *Service) CheckReturns(ctx context.Context) health.Result {
 		if j.State != spool.StateOK {
 			r := health.Result{
 				Level:  health.Warn,
-				Reason: fmt.Sprintf("the journal of returns %q accepts nothing (%s): %s", j.Name, j.State, j.Err),
+				Reason: fmt.Sprintf("the journal %q accepts no returns (%s): %s", j.Name, j.State, j.Err),
 				Hint:   "make room in or repair " + s.c.Returns.Dir + ", or raise spool_size",
 			}
 			if s.c.MasterProblem(ctx) != "" {

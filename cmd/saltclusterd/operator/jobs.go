@@ -144,7 +144,7 @@ func decodeValue(raw []byte, depth int) (v any, rest []byte, err error) {
 		return base64.StdEncoding.EncodeToString(b), rest, err
 	case msgp.ExtensionType:
 		rest, err := msgp.Skip(raw)
-		return "(a value of Python's own)", rest, err
+		return "(a Python value that JSON does not have)", rest, err
 	case msgp.Float32Type, msgp.Float64Type:
 		v, rest, err := msgp.ReadIntfBytes(raw)
 		if f := fmt.Sprint(v); f == "NaN" || f == "+Inf" || f == "-Inf" {

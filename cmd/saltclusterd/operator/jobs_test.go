@@ -25,7 +25,7 @@ func TestReadableJob(t *testing.T) {
 		},
 		{
 			"odd values", "\xc1", "\x81\xa6return\x93\xd4\x4e\x00\xcb\x7f\xf8\x00\x00\x00\x00\x00\x01\xc0",
-			`{"jid":"1","node":"m2","minions":["web1"],"returns":{"web1":{"return":["(a value of Python's own)","NaN",null]}}}`,
+			`{"jid":"1","node":"m2","minions":["web1"],"returns":{"web1":{"return":["(a Python value that JSON does not have)","NaN",null]}}}`,
 		},
 		{"damaged", "", "\x81\xa6return", `{"jid":"1","node":"m2","minions":["web1"],"returns":{"web1":{"return":null}}}`},
 	} {

@@ -79,9 +79,9 @@ func (m *LocalMaster) Problem() string {
 	stalled := m.Requests.Stats().Stalled
 	switch {
 	case stalled == upstream.Silent:
-		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): it runs, but makes no progress (stopped?); nothing comes from %s", addr)
+		return fmt.Sprintf("check the salt-master (systemctl status salt-master): it makes no progress (stopped?) and sends nothing from %s", addr)
 	case stalled == upstream.Stuck:
-		return fmt.Sprintf("look at the salt-master (systemctl status salt-master): none of its workers at %s answers "+
+		return fmt.Sprintf("check the salt-master (systemctl status salt-master): none of its workers at %s answers "+
 			"(hung on a pillar or disk?)", addr)
 	case !m.Requests.Up():
 		return m.describeDown()
@@ -90,8 +90,7 @@ func (m *LocalMaster) Problem() string {
 	case errors.Is(err, localmaster.ErrStaleIdentity):
 		return "restart the salt-master: it still signs with an older key than it has stored (systemctl restart salt-master)"
 	case !signedIn && m.isArriving(m.Requests.Stats(), err):
-		return fmt.Sprintf("wait: the salt-master at %s has come up, and saltclusterd is about to sign in at it; "+
-			"it takes seconds", addr)
+		return fmt.Sprintf("wait: the salt-master at %s has started, and saltclusterd signs in to it within seconds", addr)
 	case !signedIn:
 		return fmt.Sprintf("the salt-master at %s does not let saltclusterd sign in: %s", addr, describeSignIn(err))
 	case !m.Publications.Up():
@@ -103,7 +102,7 @@ func (m *LocalMaster) Problem() string {
 // describeDown says what to do about a master that is not there. It may fail to start with the content of its files.
 func (m *LocalMaster) describeDown() string {
 	if _, err := localmaster.LoadConfig(m.ConfigPath, m.Options.Version); err != nil && !errors.Is(err, fs.ErrPermission) {
-		return fmt.Sprintf("correct the salt-master's configuration, it does not start with it: %v; then: systemctl start salt-master", err)
+		return fmt.Sprintf("correct the salt-master's configuration, with which it cannot start: %v; then: systemctl start salt-master", err)
 	}
 	return fmt.Sprintf("start the salt-master (systemctl start salt-master), or wait while it starts: "+
 		"nothing answers at %s", m.Options.ReqAddr())

@@ -100,7 +100,7 @@ func TestLocalMaster_Problem(t *testing.T) {
 		{"stuck", fakeMaster{stats: stuck, signedIn: true}, "none of its workers", true},
 		{"down", fakeMaster{}, "correct the salt-master's configuration", false},
 		{"old key", fakeMaster{stats: up, err: sidecar.ErrForeignIdentity}, "it still presents its old master.pub", false},
-		{"just up", fakeMaster{stats: justUp, err: upstream.ErrDown}, "has come up", false},
+		{"just up", fakeMaster{stats: justUp, err: upstream.ErrDown}, "has started", false},
 		{"refuses", fakeMaster{stats: up, err: localmaster.ErrHiddenRejected}, "it refuses saltclusterd's own key", false},
 		{"no publications", fakeMaster{stats: up, signedIn: true}, "does not publish at", true},
 	} {

@@ -76,7 +76,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case taken <- struct{}{}:
 	default:
 		if !m.waitForPlace(r, taken) {
-			http.Error(w, "too many requests of this member wait", http.StatusServiceUnavailable)
+			http.Error(w, "too many waiting requests of this member", http.StatusServiceUnavailable)
 			return
 		}
 	}

@@ -38,7 +38,7 @@ func (p *Publisher) Publish(pub fanout.Publication) error {
 		return err
 	}
 	if p.c.Republished(peek.JID, pub.Plain) {
-		p.c.Logger.Info("publication of the salt-master came long after it was saved, and had been taken from its job cache",
+		p.c.Logger.Info("publication arrived long after the salt-master saved it; it had already been published from the job cache",
 			"jid", peek.JID)
 		return nil
 	}

@@ -64,7 +64,7 @@ func Select(
 	case ok:
 		log.Info("RSA backend selected", "backend", config.RSALibcrypto, "version", k.Version(), "left_to_go", k.Left())
 		metric.NewSet(registerer, "node").NewCounterFunc("rsa_faults_total",
-			"Signatures of libcrypto that were wrong and made again by Go: more than none means faulty hardware.",
+			"Wrong signatures of libcrypto, which Go made again. More than 0 means faulty hardware.",
 			func() float64 { return float64(k.Faults()) })
 	case option == config.RSALibcrypto:
 		return nil, fmt.Errorf("give the cluster's key to libcrypto (option rsa_backend): %w", reason)

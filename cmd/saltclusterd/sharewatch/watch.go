@@ -162,7 +162,7 @@ func (w *Watch) Check() health.Result {
 	switch st.Condition {
 	case share.Good:
 		if reason := w.misplaced.Load(); reason != nil {
-			return health.Result{Level: health.Warn, Reason: *reason, Hint: "give it a place on this host's own disk"}
+			return health.Result{Level: health.Warn, Reason: *reason, Hint: "move it to this host's own disk"}
 		}
 		if len(st.Apart) > 0 {
 			return health.Result{

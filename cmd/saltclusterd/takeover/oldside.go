@@ -85,7 +85,7 @@ func (s *oldSide) rehearseStart(ctx context.Context) error {
 	// A node without a cluster lists too much, which the other program does not try either.
 	had, err := json.Marshal(s.cfg.Listens())
 	if err != nil {
-		return fmt.Errorf("say what this process listens on: %w", err)
+		return fmt.Errorf("list the ports of this process: %w", err)
 	}
 	return s.checkProgram(ctx, ReplacesEnv+"="+string(had))
 }

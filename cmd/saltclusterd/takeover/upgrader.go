@@ -138,7 +138,7 @@ func (u *Upgrader) Upgrade(ctx context.Context, r adminapi.UpgradeRequest, p adm
 	}
 	if s.binary == "" {
 		return adminapi.Outcome{}, adminapi.Errorf(adminapi.CodeRefused, "restart it: systemctl restart saltclusterd",
-			"this process does not know the program it was started as")
+			"the program file of this process is not known")
 	}
 	serving := s.svc != nil && s.svc.Serving
 	switch {

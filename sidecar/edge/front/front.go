@@ -108,7 +108,7 @@ func (f *Front) Wait() { f.wg.Wait() }
 // 10 KiB; crypto/tls alone would keep a quarter of a MiB for each stranger.
 const maxHandshake = 64 << 10
 
-var errHandshake = errors.New("a handshake of too many bytes")
+var errHandshake = errors.New("handshake too large")
 
 // begunConn is a connection of which something was read. Until hands are shaken it bounds what is read, and has a turn
 // from before a signature until the bytes with it are to be sent. Afterwards no Write waits.

@@ -19,7 +19,7 @@ type Metrics struct {
 // NewMetrics registers the counters of one edge with its label.
 func NewMetrics(reg prometheus.Registerer, label prometheus.Labels) (*Metrics, error) {
 	f := metric.NewSet(nil, "edge").WithLabels(label)
-	ended := f.NewCounterVec("ended_connections_total", "Connections that ended or were not let in, by reason.", "reason")
+	ended := f.NewCounterVec("ended_connections_total", "Connections that ended or were refused, by reason.", "reason")
 	m := &Metrics{
 		accepted: f.NewCounter("accepted_connections_total", "Connections let in."),
 		sent:     f.NewCounter("sent_bytes_total", "Bytes written to peers."),

@@ -34,7 +34,7 @@ func (c *Conn) AfterProxyHeader(in []byte) ([]byte, error) {
 		c.remote = h.Source
 	}
 	if r := ln.countAs(c.remote.Addr()); r != ReasonNone {
-		return nil, NewError(r, "too many connections of one address")
+		return nil, NewError(r, "too many connections from one address")
 	}
 	c.counted = c.remote.Addr()
 	return b[n:], nil

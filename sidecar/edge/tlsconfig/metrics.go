@@ -12,7 +12,7 @@ var (
 		"Time until the certificate that minions with TLS are shown expires; negative: it has. Absent without TLS.")
 	lifeDesc = metrics.NewDesc(metric.Gauge, "certificate_lifetime_seconds", "How long that certificate is valid in all.")
 	caDesc   = metrics.NewDesc(metric.Gauge, "client_ca_expiry_seconds",
-		"Time until the last CA of the minions' certificates expires; negative: it has. Absent when none are asked for.")
+		"Time until the last CA of the minions' certificates expires. Negative: it has expired. Absent when no client certificates are requested.")
 )
 
 // Describe implements prometheus.Collector.

@@ -111,12 +111,12 @@ func (s *Source) Check(context.Context) health.Result {
 	s.reload()
 	if s.problem != nil {
 		r := health.Result{Level: health.Warn, Reason: "minions with TLS are refused: " + s.problem.Error(),
-			Hint: "correct that; the files are read again when they change"}
+			Hint: "correct the configuration; the files are read again when they change"}
 		if s.current.Load() != nil {
 			r.Reason = "new TLS certificates cannot be used, the previous ones are still served: " + s.problem.Error()
 		}
 		if errors.Is(s.problem, fs.ErrPermission) {
-			r.Hint = "let the salt-master's user, as which saltclusterd runs, read that file"
+			r.Hint = "make that file readable for the salt-master's user, which saltclusterd runs as"
 		}
 		return r
 	}
