@@ -70,7 +70,7 @@ func (f *fake) SyncRoots(_ context.Context, r adminapi.SyncRootsRequest, p admin
 	case r.DryRun:
 		out.Message = "1 change would be sent"
 	case r.Env == "held":
-		o.Held, out.Message, out.Next = true, "revision 8 deletes much and waits for a decision", []string{"saltclusterctl roots confirm 8"}
+		o.Held, out.Message, out.Next = true, "revision 8 deletes many files and waits for a decision", []string{"saltclusterctl roots confirm 8"}
 	default:
 		o.Nodes = []adminapi.RootsApplied{{Node: "m1", Applied: true, Author: true, Revision: 8},
 			{Node: "m2", Applied: true, Revision: 8, Installed: 1}}

@@ -13,10 +13,10 @@ type EventExplanation struct {
 	From   string   `json:"from"`
 	Minion string   `json:"minion"`
 	Tag    string   `json:"tag"`
-	Rule   string   `json:"rule,omitempty"` // glob of cluster_event_policy that matches; empty: none, so the owner
+	Rule   string   `json:"rule,omitempty"` // matching line of cluster_event_policy; empty: none, so the owner's master fires it
 	Policy string   `json:"policy"`         // owner, origin, leader, all
-	JID    string   `json:"jid,omitempty"`  // of the job that it belongs to, whose publisher gets it
-	Nodes  []string `json:"nodes"`          // on whose masters it fires; empty: no master can take it now
+	JID    string   `json:"jid,omitempty"`  // job that the event belongs to; its publisher gets the event
+	Nodes  []string `json:"nodes"`          // nodes on whose masters it fires; empty: no master can take it now
 	Others []string `json:"others,omitempty"`
 }
 
@@ -35,17 +35,17 @@ type HandledEvents struct {
 
 // HandledEvent is one event on one master's bus. Why it came there is told as things are now.
 type HandledEvent struct {
-	Time   time.Time `json:"time"` // when it came to Node
-	Node   string    `json:"node"` // on whose master it fired
+	Time   time.Time `json:"time"` // when the event arrived at the node
+	Node   string    `json:"node"` // node on whose master it fired
 	Minion string    `json:"minion"`
 	Tag    string    `json:"tag"`
 	From   string    `json:"from"`             // the node that the minion sent it to
-	Python bool      `json:"python,omitempty"` // the master's own code fired it, not saltclusterd
-	Rule   string    `json:"rule,omitempty"`   // as in EventExplanation
+	Python bool      `json:"python,omitempty"` // fired by the salt-master itself, not by saltclusterd
+	Rule   string    `json:"rule,omitempty"`   // matching line of cluster_event_policy; empty: none
 	Policy string    `json:"policy"`
 	JID    string    `json:"jid,omitempty"`
-	// Elsewhere: such an event would now fire on another node, because the ring has changed, or because the right node
-	// could not be reached then.
+	// such an event would now fire on another node, because the ring has changed, or because the right node could not be
+	// reached at that time
 	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 

@@ -2,6 +2,6 @@ package adminapi
 
 // Files says how a node answers minions that ask for files.
 type Files struct {
-	Path   string `json:"path"`             // PathNative or PathMaster
-	Reason string `json:"reason,omitempty"` // why the salt-master gets them, or some of them
+	Path   string `json:"path"`             // native, or master (its own file server)
+	Reason string `json:"reason,omitempty"` // why the salt-master gets all or some requests for files
 }

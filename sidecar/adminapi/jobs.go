@@ -8,19 +8,19 @@ import (
 
 // Jobs says how far the jobs of a node's master are replicated.
 type Jobs struct {
-	Off     string    `json:"off,omitempty"` // why they are not
+	Off     string    `json:"off,omitempty"` // why jobs are not replicated
 	Known   int       `json:"known"`
-	Unknown int       `json:"unknown,omitempty"` // too many to be compared
+	Unknown int       `json:"unknown,omitempty"` // jobs beyond the limit, which are not compared
 	Peers   []JobPeer `json:"peers,omitempty"`
 }
 
 // JobPeer is how far another node has them.
 type JobPeer struct {
 	Node    string `json:"node"`
-	Off     bool   `json:"off,omitempty"`     // it keeps no jobs of others
-	Waiting int    `json:"waiting,omitempty"` // returns and files to send
-	Differ  int    `json:"differ,omitempty"`  // jobs to compare
-	All     bool   `json:"all,omitempty"`     // all are to be compared
+	Off     bool   `json:"off,omitempty"`     // this node keeps no jobs of other masters
+	Waiting int    `json:"waiting,omitempty"` // number of returns and files still to be sent to it
+	Differ  int    `json:"differ,omitempty"`  // number of jobs still to be compared with it
+	All     bool   `json:"all,omitempty"`     // all jobs are still to be compared
 	Error   string `json:"error,omitempty"`
 }
 
@@ -38,7 +38,7 @@ type JobRow struct {
 	User     string   `json:"user,omitempty"`
 	Minions  int      `json:"minions"`
 	Returned int      `json:"returned"`
-	Nodes    []string `json:"nodes"` // that have it
+	Nodes    []string `json:"nodes"` // nodes that have the job
 }
 
 // Job is the answer of GET /v1/jobs/JID: what the job cache of Node holds.
@@ -53,7 +53,7 @@ type Job struct {
 	Minions    any                  `json:"minions,omitempty"`
 	EndTime    string               `json:"end_time,omitempty"`
 	Returns    map[string]JobReturn `json:"returns"`
-	Cut        bool                 `json:"cut,omitempty"` // it is too large to be shown whole
+	Cut        bool                 `json:"cut,omitempty"` // the job is too large to be shown in full
 }
 
 // JobReturn is what a minion returned.

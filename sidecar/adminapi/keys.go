@@ -23,9 +23,9 @@ type MinionKey struct {
 	ID          string    `json:"id"`
 	State       string    `json:"state"`
 	Fingerprint string    `json:"fingerprint,omitempty"` // as salt-key -f prints it
-	Rev         uint64    `json:"rev"`                   // grows with every decision of the cluster
-	By          string    `json:"by,omitempty"`          // the node it was made on
-	At          time.Time `json:"at,omitzero"`           // by that node's clock
+	Rev         uint64    `json:"rev"`                   // revision of the decision; grows with every decision of the cluster
+	By          string    `json:"by,omitempty"`          // node on which the decision was made
+	At          time.Time `json:"at,omitzero"`           // time of the decision by that node's clock
 	Cause       string    `json:"cause,omitempty"`       // salt-key, auto-accept, saltclusterctl, ...
 }
 
@@ -42,10 +42,10 @@ type KeyQuery struct {
 // Keys is the answer of GET /v1/keys.
 type Keys struct {
 	From   string         `json:"from"`
-	Rev    uint64         `json:"rev"` // of what this node knows
+	Rev    uint64         `json:"rev"` // revision of the keys that this node knows
 	Counts map[string]int `json:"counts"`
 	Keys   []MinionKey    `json:"keys"`
-	More   int            `json:"more,omitempty"` // that are not listed
+	More   int            `json:"more,omitempty"` // number of keys that are not listed
 }
 
 // Next is the question for the keys that follow in a list with More; false: nothing follows, or it cannot be told where

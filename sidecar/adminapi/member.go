@@ -30,22 +30,22 @@ type Member struct {
 	Address string `json:"address"` // of the peer port, host:port
 	Role    Role   `json:"role"`
 	State   State  `json:"state"`
-	// Since is when the state was first seen, by the node that answered, of a member that is not alive.
+	// when the node that answered first saw the state, of a member that is not alive
 	Since       time.Time `json:"since,omitzero"`
 	Leader      bool      `json:"leader"`
-	Term        uint64    `json:"term"` // newest term known of this member
+	Term        uint64    `json:"term"` // newest known raft term of this member
 	SaltVersion string    `json:"salt_version,omitempty"`
 	Version     string    `json:"version,omitempty"` // of saltclusterd
 	Subscribers *int      `json:"subscribers,omitempty"`
-	Lag         *uint64   `json:"lag,omitempty"` // entries its applied index is behind the leader's commit
+	Lag         *uint64   `json:"lag,omitempty"` // log entries that it has not applied yet
 	Ready       *bool     `json:"ready,omitempty"`
-	Reasons     []string  `json:"reasons,omitempty"` // short, why not ready
-	Health      []Reason  `json:"health,omitempty"`  // what its health checks find fault with, in full
+	Reasons     []string  `json:"reasons,omitempty"` // why the node is not ready, in short
+	Health      []Reason  `json:"health,omitempty"`  // results of its health checks that are not ok
 	Draining    bool      `json:"draining,omitempty"`
-	Self        bool      `json:"self,omitempty"` // the node that answered
-	// Sync is what the node has yet to catch up with before it serves; empty: it has, or does not say.
+	Self        bool      `json:"self,omitempty"` // this is the node that answered
+	// data that the node still fetches before it serves; empty: none, or not known
 	Sync []SyncPart `json:"sync,omitempty"`
-	// Unanswered counts the returns that its salt-master does not answer, and that were put aside.
+	// number of returns that were put aside because its salt-master does not answer them
 	Unanswered int `json:"unanswered,omitempty"`
 }
 

@@ -9,9 +9,9 @@ import (
 // which minion it is; its address does, as far as addresses do.
 type Subscriber struct {
 	Node   string    `json:"node"`
-	Remote string    `json:"remote"`           // address:port, as a trusted load balancer or TCP says
+	Remote string    `json:"remote"`           // address:port, from a trusted load balancer or from TCP
 	Since  time.Time `json:"since,omitzero"`   // when it connected
-	Silent int       `json:"silent,omitempty"` // seconds since anything was heard of it
+	Silent int       `json:"silent,omitempty"` // seconds since it last sent anything
 }
 
 // Minions is the answer of GET /v1/minions.
@@ -29,10 +29,10 @@ func (c *Client) Minions(ctx context.Context) (Minions, error) {
 // PresentMinion is an accepted minion and whether it is alive.
 type PresentMinion struct {
 	ID      string    `json:"id"`
-	Node    string    `json:"node,omitempty"`    // it is connected to; of one that is not alive, that heard of it last
-	Address string    `json:"address,omitempty"` // its latest request came from
-	Seen    time.Time `json:"seen,omitzero"`     // when that was; zero: no node remembers
-	Doubt   bool      `json:"doubt,omitempty"`   // another one behind the same address may be alive instead
+	Node    string    `json:"node,omitempty"`    // node it is connected to; of a minion that is not alive, the last node that it contacted
+	Address string    `json:"address,omitempty"` // address of its latest request
+	Seen    time.Time `json:"seen,omitzero"`     // time of its latest request; zero: not known
+	Doubt   bool      `json:"doubt,omitempty"`   // uncertain: another minion behind the same address may be alive instead
 }
 
 // Presence is the answer of GET /v1/presence.

@@ -130,10 +130,10 @@ type Outcome struct {
 	Role      Role     `json:"role"`
 	Ready     bool     `json:"ready"`
 	Message   string   `json:"message"`        // a sentence
-	Next      []string `json:"next,omitempty"` // what to do or type now, in order
-	PID       int      `json:"pid,omitempty"`  // of the process that serves after an upgrade
+	Next      []string `json:"next,omitempty"` // what to do or type next, in order
+	PID       int      `json:"pid,omitempty"`  // process that serves after an upgrade
 
-	Roots *RootsOutcome `json:"roots,omitempty"` // of a sync of the roots or a decision about them
+	Roots *RootsOutcome `json:"roots,omitempty"` // result of a sync of the roots, or of a decision about them
 }
 
 // Event is one line of an operation's stream. Exactly one field is set; the

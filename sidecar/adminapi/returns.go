@@ -11,7 +11,7 @@ import (
 type Returns struct {
 	Paths    []ReturnPath `json:"paths"`
 	Journals []Journal    `json:"journals"`
-	// Unanswered counts the returns that the salt-master does not answer: put aside, the first of them at UnansweredSince.
+	// number of returns that were put aside because the salt-master does not answer them
 	Unanswered      int       `json:"unanswered,omitempty"`
 	UnansweredSince time.Time `json:"unanswered_since,omitzero"`
 }
@@ -26,7 +26,7 @@ const (
 type ReturnPath struct {
 	Command string `json:"command"`
 	Path    string `json:"path"`
-	Reason  string `json:"reason,omitempty"` // why the salt-master gets them
+	Reason  string `json:"reason,omitempty"` // why the salt-master gets these returns
 }
 
 // Journal is one journal of returns: "own", "python" (what waits for the salt-master) or "to.NODE".
@@ -43,32 +43,32 @@ type Journal struct {
 type Waiting struct {
 	Consumer string    `json:"consumer"` // files, events, master, forward
 	Records  uint64    `json:"records"`
-	Oldest   time.Time `json:"oldest,omitzero"` // when the first of them came in
-	Error    string    `json:"error,omitempty"` // why it does not proceed
+	Oldest   time.Time `json:"oldest,omitzero"` // when the oldest of them arrived
+	Error    string    `json:"error,omitempty"` // why the consumer does not proceed
 }
 
 // UnansweredReturn is a return that only the salt-master itself can take, and that it does not answer though it answers
 // others.
 type UnansweredReturn struct {
-	ID       string    `json:"id"` // names it to drop; its file is state_dir/returns/unanswered/ID.return
+	ID       string    `json:"id"` // argument of returns drop; the file is state_dir/returns/unanswered/ID.return
 	Minion   string    `json:"minion,omitempty"`
 	JID      string    `json:"jid,omitempty"`
 	Function string    `json:"function,omitempty"`
-	Received time.Time `json:"received,omitzero"` // when it came from the minion
+	Received time.Time `json:"received,omitzero"` // when it arrived from the minion
 	Since    time.Time `json:"since"`             // when it was put aside
 	Bytes    int64     `json:"bytes"`
-	Tries    int       `json:"tries"` // since saltclusterd was started, or it was put aside
-	// when the salt-master gets it again; zero: only when RetryReturns is called
+	Tries    int       `json:"tries"` // tries since it was put aside, or since saltclusterd was started
+	// when the salt-master gets it again; zero: only with returns retry
 	Next  time.Time `json:"next,omitzero"`
-	Error string    `json:"error,omitempty"` // what came of the last try
+	Error string    `json:"error,omitempty"` // result of the last try
 }
 
 // UnansweredReturns is the answer of GET /v1/returns/unanswered.
 type UnansweredReturns struct {
-	From    string             `json:"from"` // the node that answered, which has them
+	From    string             `json:"from"` // the node that answered, and has the returns
 	Returns []UnansweredReturn `json:"returns"`
-	More    int                `json:"more,omitempty"` // that are left out of the list
-	Full    bool               `json:"full,omitempty"` // no more are put aside: the next one holds up those after it
+	More    int                `json:"more,omitempty"` // number of returns that are not listed
+	Full    bool               `json:"full,omitempty"` // no further returns can be put aside: the next one holds up those after it
 }
 
 // MaxUnansweredListed bounds the list.

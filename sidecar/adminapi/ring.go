@@ -29,7 +29,7 @@ type RingNode struct {
 	ID       string  `json:"id"`
 	State    State   `json:"state"`
 	Weight   float64 `json:"weight"`
-	Share    float64 `json:"share"` // part of the key space, 0..1; 0 while it owns nothing
+	Share    float64 `json:"share"` // part of the keys that the node owns, 0..1
 	Draining bool    `json:"draining,omitempty"`
 }
 
@@ -44,9 +44,9 @@ const (
 
 // RingOwner says who is responsible for one key.
 type RingOwner struct {
-	Kind string   `json:"kind"` // KeyMinion or KeyJID
+	Kind string   `json:"kind"` // minion or jid
 	Key  string   `json:"key"`
-	Node string   `json:"node"`           // empty: no node can be
-	By   string   `json:"by"`             // OwnerByRing or OwnerByPublisher
-	Next []string `json:"next,omitempty"` // who would take over, in order
+	Node string   `json:"node"`           // node that is responsible; empty: none can be
+	By   string   `json:"by"`             // ring (by hash), or publisher (the node that published the jid)
+	Next []string `json:"next,omitempty"` // nodes that would take over, in order
 }

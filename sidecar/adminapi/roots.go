@@ -58,26 +58,26 @@ const asideTime = 90 * time.Second
 // RootsOutcome says what a revision did on each node; part of an Outcome.
 type RootsOutcome struct {
 	Revision *RootsRevision `json:"revision,omitempty"`
-	Proposed bool           `json:"proposed"` // false: there was nothing to send
+	Proposed bool           `json:"proposed"` // false: nothing had to be sent
 	DryRun   bool           `json:"dry_run,omitempty"`
-	Held     bool           `json:"held,omitempty"` // it waits for roots confirm
+	Held     bool           `json:"held,omitempty"` // the revision waits for roots confirm
 	Changes  []RootsChange  `json:"changes"`
-	More     int            `json:"more,omitempty"` // changes not listed
+	More     int            `json:"more,omitempty"` // number of changes that are not listed
 	Nodes    []RootsApplied `json:"nodes"`
-	Failed   []string       `json:"failed,omitempty"` // nodes on which it is not in force
+	Failed   []string       `json:"failed,omitempty"` // nodes on which the revision is not in force
 }
 
 // RootsApplied is one node after a sync.
 type RootsApplied struct {
 	Node      string        `json:"node"`
 	Applied   bool          `json:"applied"`
-	Author    bool          `json:"author,omitempty"` // it came from there
-	Revision  uint64        `json:"revision"`         // that is on its disk
+	Author    bool          `json:"author,omitempty"` // the revision was made on this node
+	Revision  uint64        `json:"revision"`         // revision on the node's disk
 	Installed int           `json:"installed"`
 	Removed   int           `json:"removed"`
-	Kept      int           `json:"kept,omitempty"`  // local edits that were in the way
-	Aside     int           `json:"aside,omitempty"` // see roots conflicts
-	Took      time.Duration `json:"took,omitempty"`  // for which requests for files waited
+	Kept      int           `json:"kept,omitempty"`  // number of local edits that were kept
+	Aside     int           `json:"aside,omitempty"` // number of files put aside, see roots conflicts
+	Took      time.Duration `json:"took,omitempty"`  // time for which requests for files had to wait
 	Skipped   string        `json:"skipped,omitempty"`
 	Error     string        `json:"error,omitempty"`
 }
@@ -112,23 +112,23 @@ type RootsChange struct {
 // RootsStatus is the answer of GET /v1/roots.
 type RootsStatus struct {
 	From  string         `json:"from"`
-	Head  *RootsRevision `json:"head,omitempty"` // nil: there is none yet
+	Head  *RootsRevision `json:"head,omitempty"` // newest revision in force; nil: none yet
 	Nodes []RootsNode    `json:"nodes"`
 }
 
 // RootsNode is how the roots of one node are.
 type RootsNode struct {
 	Node       string      `json:"node"`
-	Error      string      `json:"error,omitempty"` // it does not say
-	Off        string      `json:"off,omitempty"`   // nothing is replicated there, and why
+	Error      string      `json:"error,omitempty"` // why the node did not answer
+	Off        string      `json:"off,omitempty"`   // why no roots are replicated there
 	Mode       string      `json:"mode,omitempty"`
 	Revision   uint64      `json:"revision"` // that is on its disk
 	Current    bool        `json:"current"`
-	Edited     bool        `json:"edited,omitempty"` // something was changed there since
+	Edited     bool        `json:"edited,omitempty"` // the node's files were edited since
 	Phase      string      `json:"phase,omitempty"`
-	Files      int         `json:"files,omitempty"` // to stage
+	Files      int         `json:"files,omitempty"` // number of files to stage
 	FilesDone  int         `json:"files_done,omitempty"`
-	Bytes      int64       `json:"bytes,omitempty"` // to fetch
+	Bytes      int64       `json:"bytes,omitempty"` // number of bytes to fetch
 	BytesDone  int64       `json:"bytes_done,omitempty"`
 	Conflicts  int         `json:"conflicts"`
 	Watching   bool        `json:"watching"`
@@ -136,15 +136,15 @@ type RootsNode struct {
 	LastSwitch time.Time   `json:"last_switch,omitzero"`
 	Slots      []RootsSlot `json:"slots"`
 	Problems   []string    `json:"problems,omitempty"`
-	Notes      []string    `json:"notes,omitempty"` // what is not replicated there, and why
+	Notes      []string    `json:"notes,omitempty"` // directories that are not replicated there, and why
 }
 
 // RootsSlot is one directory of file_roots or pillar_roots.
 type RootsSlot struct {
 	Slot        string `json:"slot"`
-	Dir         string `json:"dir,omitempty"` // empty: not configured there
+	Dir         string `json:"dir,omitempty"` // empty: not configured on that node
 	Unavailable string `json:"unavailable,omitempty"`
-	Replaced    bool   `json:"replaced,omitempty"` // another directory is in its place, so it is left alone
+	Replaced    bool   `json:"replaced,omitempty"` // another directory is in its place, so it is excluded
 	Files       int    `json:"files"`
 	Bytes       int64  `json:"bytes"`
 }

@@ -6,8 +6,8 @@ import "time"
 // node that answered.
 type Status struct {
 	Cluster  *Cluster  `json:"cluster,omitempty"`  // nil: this node belongs to no cluster yet
-	Removed  string    `json:"removed,omitempty"`  // why and when this node lost its cluster, if it did
-	Starting bool      `json:"starting,omitempty"` // it belongs to one, and is not that far
+	Removed  string    `json:"removed,omitempty"`  // why and when this node was removed from its cluster
+	Starting bool      `json:"starting,omitempty"` // this node belongs to a cluster, and is still starting
 	Members  []Member  `json:"members"`            // sorted by id
 	Node     Node      `json:"node"`               // the node that answered
 	Problems []Problem `json:"problems"`           // worst first; empty means healthy
@@ -16,11 +16,11 @@ type Status struct {
 // Cluster is what the roster and consensus say about the cluster as a whole.
 type Cluster struct {
 	ID         string   `json:"id"`   // option cluster_id
-	UUID       string   `json:"uuid"` // made once, at birth
+	UUID       string   `json:"uuid"` // set once, when the cluster was created
 	Leader     string   `json:"leader,omitempty"`
 	Term       uint64   `json:"term"`
 	Quorum     Quorum   `json:"quorum"`
-	VoterIDs   []string `json:"voter_ids,omitempty"`  // who votes at the moment; others are in reserve
+	VoterIDs   []string `json:"voter_ids,omitempty"`  // nodes that vote now; the others are in reserve
 	Generation uint64   `json:"generation,omitempty"` // how often the cluster was recovered or restored
 	// of what the cluster has agreed on, as far as this node has it
 	Rev                 uint64 `json:"rev,omitempty"`
@@ -33,7 +33,7 @@ type Quorum struct {
 	Voters int  `json:"voters"`
 	Alive  int  `json:"alive"`
 	Need   int  `json:"need"`
-	OK     bool `json:"ok"` // decisions can be made, as far as this node can tell
+	OK     bool `json:"ok"` // this node sees enough voters for decisions
 }
 
 // Level grades a Problem or a readiness Reason.
@@ -49,7 +49,7 @@ const (
 // Problem is one thing that is wrong and what to type about it.
 type Problem struct {
 	Level   Level  `json:"level"`
-	Node    string `json:"node,omitempty"` // empty: concerns the cluster
+	Node    string `json:"node,omitempty"` // node that has the problem; empty: the cluster
 	Message string `json:"message"`        // a sentence
 	Hint    string `json:"hint,omitempty"` // what to do or type next
 }
@@ -66,25 +66,25 @@ type Node struct {
 	Draining    bool      `json:"draining,omitempty"`
 	Reasons     []Reason  `json:"reasons,omitempty"` // why not ready, and warnings
 	Returns     *Returns  `json:"returns,omitempty"` // nil: the node belongs to no cluster yet
-	Jobs        *Jobs     `json:"jobs,omitempty"`    // as Returns
-	Files       *Files    `json:"files,omitempty"`   // as Returns
+	Jobs        *Jobs     `json:"jobs,omitempty"`    // nil: the node belongs to no cluster yet
+	Files       *Files    `json:"files,omitempty"`   // nil: the node belongs to no cluster yet
 
-	Wall *WallLine `json:"wall,omitempty"` // nil: as Returns
+	Wall *WallLine `json:"wall,omitempty"` // nil: the node belongs to no cluster yet
 
 	KeyStore *KeyStore `json:"key_store,omitempty"` // nil: the master has its keys in files only
 
 	Roots *RootsLine `json:"roots,omitempty"` // nil: the node belongs to no cluster yet, or is a witness
-	Sync  []SyncPart `json:"sync,omitempty"`  // what it has yet to catch up with before it serves; empty: it has
+	Sync  []SyncPart `json:"sync,omitempty"`  // data that the node still fetches before it serves; empty: none
 }
 
 // KeyStore is the local master's own store of minion keys, which is kept matches the files.
 type KeyStore struct {
 	Driver  string  `json:"driver"` // keys.cache_driver of the master
 	Keys    int     `json:"keys"`
-	Fill    float64 `json:"fill"`              // of its table, from 0 to 1
-	Lacking int     `json:"lacking,omitempty"` // keys it has no room for
-	Busy    bool    `json:"busy,omitempty"`    // it is being brought up to date
-	Error   string  `json:"error,omitempty"`   // why it is not kept in step
+	Fill    float64 `json:"fill"`              // used part of its table, from 0 to 1
+	Lacking int     `json:"lacking,omitempty"` // keys for which the store has no room
+	Busy    bool    `json:"busy,omitempty"`    // the store is being updated
+	Error   string  `json:"error,omitempty"`   // why the store cannot be updated
 }
 
 // Edge is one listening side that minions use.
@@ -92,21 +92,21 @@ type Edge struct {
 	Name        string   `json:"name"` // "pub" (4505) or "req" (4506)
 	Addresses   []string `json:"addresses"`
 	Connections int      `json:"connections"`
-	InFlight    int      `json:"in_flight,omitempty"` // requests without an answer yet; req only
-	Refused     uint64   `json:"refused,omitempty"`   // connections and requests turned away since start
-	Cut         uint64   `json:"cut,omitempty"`       // connections ended by a limit since start
+	InFlight    int      `json:"in_flight,omitempty"` // requests that are not answered yet; req only
+	Refused     uint64   `json:"refused,omitempty"`   // connections and requests refused since the start
+	Cut         uint64   `json:"cut,omitempty"`       // connections ended by a limit since the start
 }
 
 // Upstream is the state of the connections to the local salt-master.
 type Upstream struct {
-	Address     string    `json:"address,omitempty"` // where requests go
+	Address     string    `json:"address,omitempty"` // address that requests are sent to
 	Up          bool      `json:"up"`
-	Subscribed  bool      `json:"subscribed"` // publications arrive
-	SignedIn    bool      `json:"signed_in"`  // the master's own AES is known
+	Subscribed  bool      `json:"subscribed"` // this node receives the master's publications
+	SignedIn    bool      `json:"signed_in"`  // this node has the master's AES key
 	Connections int       `json:"connections"`
 	Queued      int       `json:"queued,omitempty"`
-	Since       time.Time `json:"since,omitzero"`  // of the current Up value
-	Error       string    `json:"error,omitempty"` // last failure, while down
+	Since       time.Time `json:"since,omitzero"`  // since when up has its present value
+	Error       string    `json:"error,omitempty"` // last error while the master is down
 }
 
 // Reason is one health check that is not ok.

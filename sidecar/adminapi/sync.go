@@ -10,12 +10,12 @@ import (
 type SyncPart struct {
 	Part  string    `json:"part"`            // log, keys, roots, grains, mines, tokens, jobs
 	State string    `json:"state"`           // syncing, done, given_up, off
-	Done  int64     `json:"done"`            // of Total
+	Done  int64     `json:"done"`            // how much of the total has arrived
 	Total int64     `json:"total,omitempty"` // 0: not known yet
-	Unit  string    `json:"unit,omitempty"`  // what is counted: items, or bytes
-	From  string    `json:"from,omitempty"`  // the node it is fetched from
+	Unit  string    `json:"unit,omitempty"`  // items or bytes
+	From  string    `json:"from,omitempty"`  // node from which the part is fetched
 	Since time.Time `json:"since,omitzero"`
-	Error string    `json:"error,omitempty"` // of the last try
+	Error string    `json:"error,omitempty"` // error of the last try
 }
 
 // Open says whether the part is still to be waited for.

@@ -29,10 +29,10 @@ type TokenCreated struct {
 type Token struct {
 	ID      string     `json:"id"`
 	State   TokenState `json:"state"`
-	Node    string     `json:"node,omitempty"` // the only one that may use it
+	Node    string     `json:"node,omitempty"` // the only node that may use it
 	Note    string     `json:"note,omitempty"`
 	Created time.Time  `json:"created"`
-	By      string     `json:"by"` // node on which it was made
+	By      string     `json:"by"` // node on which the token was created
 	Expires time.Time  `json:"expires"`
 	UsedBy  string     `json:"used_by,omitempty"`
 	Used    *time.Time `json:"used,omitempty"`

@@ -14,19 +14,19 @@ const Decided = "(cluster)"
 // VerifiedSection is one sort of things that all nodes should hold.
 type VerifiedSection struct {
 	Name  string `json:"name"`  // keys, grains, pillar, mine, tokens, ...
-	Items int    `json:"items"` // how many there are on any node
-	// that changed while they were compared, so that nothing can be said
+	Items int    `json:"items"` // number of items on all nodes together, each counted once
+	// items that changed during the comparison, and are not judged
 	Moving      int                `json:"moving,omitempty"`
-	Off         map[string]string  `json:"off,omitempty"`     // why nodes do not take part
-	Missing     map[string]string  `json:"missing,omitempty"` // why nodes could not be asked
+	Off         map[string]string  `json:"off,omitempty"`     // nodes that do not take part, and why
+	Missing     map[string]string  `json:"missing,omitempty"` // nodes that could not be asked, and why
 	Differences []VerifyDifference `json:"differences,omitempty"`
-	More        int                `json:"more,omitempty"` // differences that are not listed
+	More        int                `json:"more,omitempty"` // number of differences that are not listed
 }
 
 // VerifyDifference is an item in which nodes differ.
 type VerifyDifference struct {
 	Item  string            `json:"item"`
-	Nodes map[string]string `json:"nodes"` // what each node has; empty: it lacks the item
+	Nodes map[string]string `json:"nodes"` // content on each node; empty: the node lacks the item
 }
 
 // Same says whether no section has a difference.

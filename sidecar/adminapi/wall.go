@@ -9,11 +9,11 @@ import (
 type WallRule struct {
 	Name    string    `json:"name"`
 	Mode    string    `json:"mode"`            // off, log, enforce
-	Fixed   bool      `json:"fixed,omitempty"` // cannot be configured
-	Refused uint64    `json:"refused"`         // requests refused, or freed of what must not be in them
-	Logged  uint64    `json:"logged"`          // requests that would have been
+	Fixed   bool      `json:"fixed,omitempty"` // the mode cannot be configured
+	Refused uint64    `json:"refused"`         // requests that were refused, or had forbidden parts removed
+	Logged  uint64    `json:"logged"`          // requests that would have been refused
 	Last    time.Time `json:"last,omitzero"`
-	Minion  string    `json:"minion,omitempty"` // that the latest came from, as it says
+	Minion  string    `json:"minion,omitempty"` // sender of the latest one, according to the request
 	Doc     string    `json:"doc"`
 }
 
@@ -25,10 +25,10 @@ type Wall struct {
 
 // WallLine is the wall in the status of a node.
 type WallLine struct {
-	Enforced int    `json:"enforced"` // rules
+	Enforced int    `json:"enforced"` // number of enforced rules
 	Log      int    `json:"log"`
 	Off      int    `json:"off"`
-	Refused  uint64 `json:"refused"` // requests since start
+	Refused  uint64 `json:"refused"` // requests refused since the start
 	Logged   uint64 `json:"logged"`
 }
 

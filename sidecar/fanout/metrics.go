@@ -36,7 +36,7 @@ func (m *metrics) registerOutbox(reg prometheus.Registerer, o *outbox, l *late.M
 	f.NewCounterFunc("late_dropped_publications_total",
 		"Publications of the last minute that could not be kept for subscribers to come: more, or larger, than there is room for.",
 		func() float64 { return float64(l.Dropped()) })
-	f.NewGaugeFunc("outbox_records", "Records kept for peers that have not taken them.", func() float64 {
+	f.NewGaugeFunc("outbox_records", "Records kept for peers that have not received them.", func() float64 {
 		records, _ := o.countHeld()
 		return float64(records)
 	})

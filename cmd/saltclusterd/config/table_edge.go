@@ -25,7 +25,7 @@ func edgeOptions() []Option {
 		},
 		{
 			Name: "proxy_protocol", Section: section, field: func(c *Config) any { return &c.Edge.ProxyProtocol },
-			Doc: "True: load balancers tell the address that they connect for (PROXY protocol, version 1 or 2; HAProxy: send-proxy-v2), so that logs, " +
+			Doc: "True: load balancers send the address of the client (PROXY protocol, version 1 or 2; HAProxy: send-proxy-v2), so that logs, " +
 				"limits per address and allow_clear_commands use the minions' own addresses. Connections from proxy_protocol_trusted must then begin with this header; a header from anywhere else is refused.",
 		},
 		{

@@ -90,8 +90,8 @@ func clusterOptions() []Option {
 		{
 			Name: "cluster_isolated_filesystem", Section: section,
 			field: func(c *Config) any { return &c.Cluster.IsolatedFilesystem },
-			Doc: "True: every master has its own disk, and saltclusterd replicates what they must have in common. False: pki_dir and the roots " +
-				"of all masters are on one mount, and what links in cachedir lead to; nothing of these is replicated. cachedir itself must never be on it. The same on every node.",
+			Doc: "True: every master has its own disk, and saltclusterd replicates what they must have in common. False: pki_dir, the roots " +
+				"and the targets of links in cachedir are on one mount that all masters share, and are not replicated. cachedir itself must never be on it. Must be the same on every node.",
 		},
 		{
 			Name: "cluster_witness", Section: section, field: func(c *Config) any { return &c.Cluster.Witness },
@@ -101,7 +101,7 @@ func clusterOptions() []Option {
 		},
 		{
 			Name: "cluster_max_voters", Section: section, field: func(c *Config) any { return &c.Cluster.MaxVoters },
-			Doc:   "Number of members that vote; further members are kept in reserve. The same on every node; the leader's value counts.",
+			Doc:   "Number of members that vote; further members are kept in reserve. Must be the same on every node; the leader's value counts.",
 			check: intBetween(1, 9),
 		},
 		{
@@ -112,7 +112,7 @@ func clusterOptions() []Option {
 		{
 			Name: "cluster_job_replicas", Section: section, field: func(c *Config) any { return &c.Cluster.JobReplicas },
 			Doc: "Number of nodes that keep each job for salt-run jobs.*: the first in ring order for its id, besides the one that published it. " +
-				"The same on every node. 1: only the one that published it.",
+				"Must be the same on every node. 1: only the one that published it.",
 			check: intBetween(1, 64),
 		},
 		{

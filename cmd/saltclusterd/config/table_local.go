@@ -74,7 +74,7 @@ func pathOptions() []Option {
 		{
 			Name: "admin_group", Section: section, field: func(c *Config) any { return &c.Paths.AdminGroup },
 			Doc: "Group whose members may use the socket, and so saltclusterctl without sudo, beside root and the user saltclusterd runs as. With Salt's " +
-				"packages salt is the one to name. No group by default, because its members control the cluster: snapshots, with the private key of the masters in " +
+				"packages, use salt. No group by default, because its members control the cluster: snapshots, with the private key of the masters in " +
 				"them, come from that socket.",
 			Example: "salt",
 		},
@@ -97,7 +97,7 @@ func healthOptions() []Option {
 		},
 		{
 			Name: "agent_check_slow_start", Section: section, field: func(c *Config) any { return &c.Health.AgentSlowStart },
-			Doc:   "Time over which the agent-check raises this node's weight from 10% to 100% after it has recovered. Servers in HAProxy's configuration need weight 100 for that, because ten percent of weight 1 is nothing. 0: all at once.",
+			Doc:   "Time over which the agent-check raises this node's weight from 10% to 100% after it has recovered. Servers in HAProxy's configuration need weight 100 for that, because ten percent of weight 1 is rounded to 0. 0: all at once.",
 			check: durationBetween(0, time.Hour),
 		},
 		{

@@ -10,8 +10,8 @@ func rootsOptions() []Option {
 	return []Option{
 		{
 			Name: "cluster_roots_sync", Section: section, field: func(c *Config) any { return &c.Roots.Sync },
-			Doc: "auto: what is edited below the salt-master's file_roots and pillar_roots is on every master a moment later. manual: " +
-				"only when saltclusterctl sync_roots is run; what other nodes push is still installed here. off: this node neither " +
+			Doc: "auto: edits below the salt-master's file_roots and pillar_roots reach every master a moment later. manual: " +
+				"they do so only when saltclusterctl sync_roots is run; edits from other nodes are still installed here. off: this node neither " +
 				"sends nor receives. The directories may have other paths on each node: environment and position in the list identify them.",
 			check: oneOf(RootsAuto, RootsManual, RootsOff),
 		},
@@ -23,7 +23,7 @@ func rootsOptions() []Option {
 		{
 			Name: "cluster_roots_ignore", Section: section, field: func(c *Config) any { return &c.Roots.Ignore },
 			Doc: "Names (shell patterns) that are neither sent nor removed: version control, editors' files. A pattern with a slash is for " +
-				"the path below the directory. The same on every node.",
+				"the path below the directory. Must be the same on every node.",
 			check: everyPattern,
 		},
 		{

@@ -20,7 +20,7 @@ func signInOptions() []Option {
 		{
 			Name: "new_minion_rate", Section: section, field: func(c *Config) any { return &c.SignIn.NewRate },
 			Doc: "Number of keys unknown to the cluster that this node passes to the local master per second; forty seconds' worth may come at once. " +
-				"A minion beyond that is answered that its key is pending, and is listed, or accepted by auto_accept and the like, only when it asks " +
+				"A minion beyond that gets the answer that its key is pending, and is listed, or accepted by auto_accept and the like, only when it asks " +
 				"again (acceptance_wait_time). Sign-ins of keys that wait for acceptance or were rejected have the same limit, separately. " +
 				"0: no limit, as stock masters have it.",
 			check: intBetween(0, 1<<20),
@@ -33,16 +33,16 @@ func signInOptions() []Option {
 		},
 		{
 			Name: "max_pending_keys", Section: section, field: func(c *Config) any { return &c.SignIn.MaxPendingKeys },
-			Doc:   "Number of keys that may wait for acceptance in the whole cluster. When there are that many, further new minions are answered that they are pending and are not listed until others have been accepted, rejected or deleted. 0: no limit.",
+			Doc:   "Number of keys that may wait for acceptance in the whole cluster. When there are that many, further new minions get the answer that they are pending, and are not listed until others have been accepted, rejected or deleted. 0: no limit.",
 			check: intBetween(0, 1<<20),
 		},
 		{
 			Name: "cluster_keys_max_delete", Section: section, field: func(c *Config) any { return &c.SignIn.KeysMaxDelete },
 			Doc: "Percentage of the accepted keys that may be deleted, rejected or replaced within a minute through the salt-masters (salt-key, the wheel, " +
 				"engines, reactors). More than that, and more than three, are restored until an operator decides: saltclusterctl keys held. " +
-				"So are two or three at once that are more than a third of all keys, more than three within an hour that would leave " +
+				"The same applies to two or three at once that are more than a third of all keys, more than three within an hour that would leave " +
 				"less than half of the keys, and any others on a host where some are held. " +
-				"Where thorium deletes keys by the events of its own master, each one is. 100: nothing is held.",
+				"Where thorium deletes keys by the events of its own master, each deleted key is restored. 100: nothing is held.",
 			check: intBetween(1, 100),
 		},
 	}

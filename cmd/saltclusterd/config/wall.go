@@ -15,7 +15,7 @@ func wallOptions() []Option {
 	return []Option{
 		{
 			Name: "cluster_wall", Section: section, field: func(c *Config) any { return &c.Edge.Wall },
-			Doc: "Rules for requests of minions, each off, log (what it finds is counted and logged, and passes) or enforce. saltclusterctl wall shows each with its mode and what it has found; docs/reference/wall.md says what each is for. " +
+			Doc: "Rules for requests of minions, each off, log (violations are counted and logged, but pass) or enforce. saltclusterctl wall shows the mode and the counts of each; docs/reference/wall.md explains them. " +
 				"Rules that are not named are enforced, except mine_targets, which is log.",
 			Example: "{event_ids: log}", check: wallModes,
 		},
@@ -36,9 +36,8 @@ func wallOptions() []Option {
 		{
 			Name: "minion_requests_at_once", Section: section,
 			field: func(c *Config) any { return &c.Edge.MinionRequestsAtOnce },
-			Doc: "Number of requests of one minion that the local salt-master works on at a time; others of that minion wait. 0: no limit. Of what " +
-				"keeps a worker for long (minion_publish, minion_runner, _register_resources, mine.get by regular expressions) it works on half as many at a time as it has workers, " +
-				"whatever this option says.", check: intBetween(0, 4096),
+			Doc: "Number of requests of one minion that the local salt-master works on at a time; others of that minion wait. 0: no limit. Whatever " +
+				"this option says, requests that occupy a worker for long (minion_publish, minion_runner, _register_resources, mine.get by regular expressions) may use half of the workers.", check: intBetween(0, 4096),
 		},
 	}
 }

@@ -10,7 +10,7 @@ var (
 	metrics  = metric.NewSet(nil, "tls")
 	certDesc = metrics.NewDesc(metric.Gauge, "certificate_expiry_seconds",
 		"Time until the certificate that minions with TLS are shown expires; negative: it has. Absent without TLS.")
-	lifeDesc = metrics.NewDesc(metric.Gauge, "certificate_lifetime_seconds", "How long that certificate is valid in all.")
+	lifeDesc = metrics.NewDesc(metric.Gauge, "certificate_lifetime_seconds", "Total validity period of that certificate.")
 	caDesc   = metrics.NewDesc(metric.Gauge, "client_ca_expiry_seconds",
 		"Time until the last CA of the minions' certificates expires. Negative: it has expired. Absent when no client certificates are requested.")
 )
