@@ -121,7 +121,7 @@ func refillForecast(st adminapi.RootsStatus, dir string) dryrun.Forecast {
 				continue
 			}
 			if !slot.Replaced {
-				f.Refused = dir + " is not a directory that is excluded because it was replaced"
+				f.Refused = dir + " was not replaced, so there is nothing to refill"
 				continue
 			}
 			f.Effects = append(f.Effects,

@@ -37,7 +37,7 @@ func wallOptions() []Option {
 			Name: "minion_requests_at_once", Section: section,
 			field: func(c *Config) any { return &c.Edge.MinionRequestsAtOnce },
 			Doc: "Number of requests of one minion that the local salt-master works on at a time; others of that minion wait. 0: no limit. Whatever " +
-				"this option says, requests that occupy a worker for long (minion_publish, minion_runner, _register_resources, mine.get by regular expressions) may use half of the workers.", check: intBetween(0, 4096),
+				"this option says, requests that occupy a worker for long (minion_publish, minion_runner, _register_resources, mine.get by regular expressions) may use half of the workers, at least one.", check: intBetween(0, 4096),
 		},
 	}
 }
