@@ -65,7 +65,7 @@ test-race: ## unit tests under the race detector (lint-fast has vetted them)
 	@mkdir -p bin && $(GO) list $(PKGS) >bin/packages
 	@grep -xE '$(UNRACED)' bin/packages | xargs -r integration/setup/gotest bin/unraced.log $(GO) test -vet=off -count=1
 	@grep -vxE '$(UNRACED)' bin/packages | CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 \
-	 xargs -r integration/setup/gotest bin/race.log $(GO) test -race -vet=off -count=1 -p 3 -parallel 3
+	 xargs -r integration/setup/gotest bin/race.log $(GO) test -race -vet=off -count=1 -p 4 -parallel 3
 
 test-fuzz: ## every decoder has a fuzz target; each for a second
 	$(GO) test -count=1 ./integration/fuzzed
