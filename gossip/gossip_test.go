@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
 
@@ -48,7 +49,7 @@ func TestGoodbye(t *testing.T) {
 	draining := node.Meta{Draining: true}
 	b.meta.Store(&draining)
 	b.UpdateMeta()
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		if m, _ := a.Member("b"); !m.Meta.Draining {
 			return "a does not hear that b drains"
 		}
@@ -89,7 +90,7 @@ func TestWatch(t *testing.T) {
 	b.kill()
 	waitFor("b is dead", func(m Member) bool { return m.State == Dead })
 	cancel()
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		a.table.mu.Lock()
 		defer a.table.mu.Unlock()
 		if len(a.table.waiters) != 0 {
@@ -154,7 +155,7 @@ func TestRemovedNodeStaysOut(t *testing.T) {
 		require.NoError(t, n.SetKeys([][]byte{key(3)}))
 	}
 	for _, n := range []*testNode{a, b} { // memberlist itself forgets it, too
-		eventually(t, func() string {
+		patience.WaitSettled(t, func() string {
 			for _, m := range n.list.Members() {
 				if m.Name == "c" {
 					return "c is still gossiped about"
@@ -193,7 +194,7 @@ func TestStrangersPackets(t *testing.T) {
 	for range 10 {
 		send("127.0.0.99", []byte("hello"))
 	}
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		if testutil.ToFloat64(a.m.dropped.WithLabelValues("stranger")) < before+10 {
 			return "packets of strangers are not dropped"
 		}

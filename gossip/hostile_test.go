@@ -20,6 +20,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
 
@@ -161,7 +162,7 @@ func TestHostileMember(t *testing.T) {
 	stream(streamOf(t, 1, nil, maxStream+1))
 	stream(labelled([]byte{msgPushPull, 0x80}))
 	want += 2
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		if got := hostile() - before; got < float64(want) {
 			return "not all was refused"
 		}
@@ -227,17 +228,17 @@ func TestSlanderEnds(t *testing.T) {
 			return ""
 		}
 	}
-	eventually(t, salt("forged"))
-	eventually(t, salt("3008.3")) // c has heard of it, and contradicts
+	patience.WaitSettled(t, salt("forged"))
+	patience.WaitSettled(t, salt("3008.3")) // c has heard of it, and contradicts
 	say(msgDead, map[string]any{"From": "b"})
 	w.remove("b")
 	thief.kill()
 	a.mustSee("a=alive c=alive")
 	c.mustSee("a=alive c=alive")
-	eventually(t, salt("3008.3"))
+	patience.WaitSettled(t, salt("3008.3"))
 	c.meta.Store(&node.Meta{Salt: "news"})
 	c.UpdateMeta()
-	eventually(t, salt("news"))
+	patience.WaitSettled(t, salt("news"))
 }
 
 func TestMaxIncarnation(t *testing.T) {

@@ -204,21 +204,11 @@ func (n *testNode) sees() string {
 
 func (n *testNode) mustSee(want string) {
 	n.w.t.Helper()
-	eventually(n.w.t, func() string {
+	patience.WaitSettled(n.w.t, func() string {
 		if got := n.sees(); got != want {
 			return fmt.Sprintf("%s sees %q, want %q", n.ident.ID(), got, want)
 		}
 		return ""
-	})
-}
-
-func eventually(t *testing.T, cond func() string) {
-	t.Helper()
-	patience.WaitNil(t, func() error {
-		if problem := cond(); problem != "" {
-			return errors.New(problem)
-		}
-		return nil
 	})
 }
 

@@ -4,25 +4,13 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"saltclusterd/integration/require"
+	"saltclusterd/fsync/replica/replicatest"
 )
-
-// fixture is a body as every released version writes it.
-func fixture(t *testing.T, name string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "wire", name+".hex"))
-	require.NoError(t, err)
-	raw, err := hex.DecodeString(strings.TrimSpace(string(text)))
-	require.NoError(t, err)
-	return raw
-}
 
 // under is the same with the print of a key in place of the one in it.
 func under(pub string, body []byte) []byte {
@@ -63,15 +51,15 @@ func TestOldMember(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	push(under("pub", fixture(t, "data-v1"))) // before its key
+	push(under("pub", replicatest.Fixture(t, "data-v1"))) // before its key
 	w.setKey("web1", "pub")
 	hears("that its data are wanted", "73636d6401020000000104"+hex.EncodeToString([]byte("web1"))+"0000000000000000")
-	push(fixture(t, "digest-v1"))
+	push(replicatest.Fixture(t, "digest-v1"))
 	if p := a.store.Progress(); len(p) != 1 || !p[0].Whole || p[0].Lacking != 1 {
 		t.Errorf("%+v", p)
 	}
 	hears("our digest", "73636d64010201000000")
-	push(under("pub", fixture(t, "data-v1")))
+	push(under("pub", replicatest.Fixture(t, "data-v1")))
 	w.poll("the data are there", func() bool { g, _ := a.has("web1"); return bytes.Equal(g, texts("os", "D")) })
 	if p := a.store.Progress(); !p[0].Done() {
 		t.Errorf("%+v", p)

@@ -14,6 +14,7 @@ import (
 	"saltclusterd/fsync/replica"
 	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
 
@@ -213,7 +214,7 @@ func (n *testNode) has(id string) (grains, pillar []byte) {
 
 func (w *world) poll(what string, ok func() bool) {
 	w.t.Helper()
-	replicatest.Eventually(w.t, what, ok)
+	patience.WaitFor(w.t, what, ok)
 }
 
 // everywhere waits until all masters have the same of a minion.

@@ -12,6 +12,7 @@ import (
 	"saltclusterd/fsync/replica"
 	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
 
@@ -86,7 +87,7 @@ func (s subject) Read(_ testing.TB, dir string, item int) int {
 func (s subject) Remove(t testing.TB, dir string, store replicatest.Store, item int) {
 	path, at := s.path(dir, item), time.Now().Add(-23*time.Hour)
 	require.NoError(t, os.Chtimes(filepath.Join(path, jidFile), at, at))
-	replicatest.Eventually(t, "the store has seen how old the job is", func() bool {
+	patience.WaitFor(t, "the store has seen how old the job is", func() bool {
 		j, _ := store.(*Store).index.fresh(jidOf(item))
 		return j.at == at.UnixNano()
 	})

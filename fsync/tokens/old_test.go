@@ -3,24 +3,13 @@ package tokens
 import (
 	"encoding/hex"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
+	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/integration/require"
 )
-
-// fixture is a body as every released version writes it.
-func fixture(t *testing.T, name string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "wire", name+".hex"))
-	require.NoError(t, err)
-	raw, err := hex.DecodeString(strings.TrimSpace(string(text)))
-	require.NoError(t, err)
-	return raw
-}
 
 // A member of an older version tells and is told in the bytes it knows.
 func TestOldMember(t *testing.T) {
@@ -43,7 +32,7 @@ func TestOldMember(t *testing.T) {
 		})
 	}
 	hears("an empty digest that asks for its own", "7363746b01020100")
-	if _, err := w.Send(t.Context(), "old", "a", fixture(t, "digest-v1")); err != nil {
+	if _, err := w.Send(t.Context(), "old", "a", replicatest.Fixture(t, "digest-v1")); err != nil {
 		t.Fatal(err)
 	}
 	if p := a.store.Progress(); len(p) != 1 || !p[0].Whole || p[0].Told != 1 || p[0].Lacking != 1 {
@@ -51,7 +40,7 @@ func TestOldMember(t *testing.T) {
 	}
 	revoked := "012f2cdac18a945846ee7085e8352425a15f2f3b514d52b407ca047cafdb83cb050000000077359400"
 	hears("what was revoked", "7363746b01020001"+revoked)
-	if _, err := w.Send(t.Context(), "old", "a", fixture(t, "news-v1")); err != nil {
+	if _, err := w.Send(t.Context(), "old", "a", replicatest.Fixture(t, "news-v1")); err != nil {
 		t.Fatal(err)
 	}
 	if a.has(secret(0)) == nil {

@@ -15,6 +15,7 @@ import (
 	"saltclusterd/fsync/msgpack"
 	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 )
 
 // world is a cluster without networks: nodes with cache directories and one clock, which tests move.
@@ -137,7 +138,7 @@ func (n *testNode) has(token string) []byte {
 
 func (w *world) poll(what string, ok func() bool) {
 	w.t.Helper()
-	replicatest.Eventually(w.t, what, ok)
+	patience.WaitFor(w.t, what, ok)
 }
 
 // everywhere waits until all masters have the same of a token.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
 
@@ -54,7 +55,7 @@ func TestHandshakeFlood(t *testing.T) {
 		}
 	}
 	// 4 of the first address and 2 of the second have a place; 12 are cut at once.
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		if n := countClosed(silent); n < 12 {
 			return "the bound on handshakes does not hold"
 		}
@@ -65,13 +66,13 @@ func TestHandshakeFlood(t *testing.T) {
 		t.Errorf("a member during the flood: %v", err)
 	}
 	// The silent ones are cut when their time is over.
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		if n := countClosed(silent); n != len(silent) {
 			return "silent connections stay open"
 		}
 		return ""
 	})
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		a.gate.mu.Lock()
 		defer a.gate.mu.Unlock()
 		if a.gate.strangers != 0 || len(a.gate.busy) != 0 {
@@ -162,7 +163,7 @@ func TestStrangersWhoTakeTheirTime(t *testing.T) {
 		t.Errorf("a member meanwhile: %v", err)
 	}
 	conns.Wait()
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		a.gate.mu.Lock()
 		defer a.gate.mu.Unlock()
 		if a.gate.strangers != 0 {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
 
@@ -316,7 +317,7 @@ func TestSilentJoiners(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		p.gate.mu.Lock()
 		defer p.gate.mu.Unlock()
 		if n := p.gate.busy[netip.MustParseAddr("127.0.0.2")]; n < joinBurst {
@@ -348,7 +349,7 @@ func TestSilentJoiner(t *testing.T) {
 	if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil || isTimeout(err) {
 		t.Errorf("a silent joiner got %d bytes, %v", n, err)
 	}
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		if all, _ := p.reg.countConns(); all != 0 {
 			return "its connection stays"
 		}
@@ -373,7 +374,7 @@ func TestSecretIsNotLogged(t *testing.T) {
 		t.Errorf("Join: %v", err)
 	}
 	for _, want := range []string{"node joined", "join refused", "wrong_proof", "node=joiner"} {
-		eventually(t, func() string {
+		patience.WaitSettled(t, func() string {
 			if !bytes.Contains(logs.bytes(), []byte(want)) {
 				return "the log does not say " + want
 			}

@@ -3,7 +3,6 @@ package peer
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -14,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"saltclusterd/gossip/node"
-	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
 
@@ -174,17 +172,6 @@ func rawDial(t *testing.T, p *Port, cfg *tls.Config) (tls.ConnectionState, error
 	_ = c.SetDeadline(time.Now().Add(testTimeout))
 	_, err = c.Read(make([]byte, 1))
 	return c.ConnectionState(), err
-}
-
-// eventually polls until cond says nothing any more.
-func eventually(t *testing.T, cond func() string) {
-	t.Helper()
-	patience.WaitNil(t, func() error {
-		if problem := cond(); problem != "" {
-			return errors.New(problem)
-		}
-		return nil
-	})
 }
 
 func testLogger(t *testing.T) *slog.Logger {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
 
@@ -234,7 +235,7 @@ func TestTooManyConnections(t *testing.T) {
 		t.Fatal("a fourth connection was admitted")
 	}
 	_ = open[0].Close()
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		c, err := a.Dial(context.Background(), "b", ProtoRaft)
 		if err != nil {
 			return "no place after one was closed: " + err.Error()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
 
@@ -126,7 +127,7 @@ func TestRevokeDuringHandshakes(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(open) < 8 {

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/patience"
 )
 
 // The frames of HTTP/2 that a hostile member writes by hand (RFC 9113).
@@ -153,7 +155,7 @@ func TestRPC_HTTP2Abuse(t *testing.T) {
 			}
 			_ = resp.Body.Close()
 			_ = conn.Close()
-			eventually(t, func() string {
+			patience.WaitSettled(t, func() string {
 				if now.Load() != 0 {
 					return "requests of a connection that is gone are under way"
 				}

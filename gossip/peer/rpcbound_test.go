@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/patience"
 )
 
 // What a member can have kept by asking and asking is bounded: by connections, and by what stands before a body.
@@ -45,7 +47,7 @@ func TestRPC_BoundsPerMember(t *testing.T) {
 		status == http.StatusOK {
 		t.Error("a header that is too large is taken")
 	}
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		if _, admitted := b.reg.countConns(); admitted != 0 {
 			return "connections that were closed have their places"
 		}
@@ -53,7 +55,7 @@ func TestRPC_BoundsPerMember(t *testing.T) {
 	})
 	for n := range 2 {
 		dial(t, a, "b", ProtoHTTP)
-		eventually(t, func() string {
+		patience.WaitSettled(t, func() string {
 			if _, admitted := b.reg.countConns(); admitted <= n {
 				return "a connection within the limit is not admitted"
 			}

@@ -93,7 +93,7 @@ func asked(ctx context.Context, p *Port, id node.ID, body string) (string, error
 
 func expectAnswer(t *testing.T, p *Port, id node.ID, want string) {
 	t.Helper()
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		defer cancel()
 		got, err := asked(ctx, p, id, "hello")
@@ -121,7 +121,7 @@ func TestTunnel(t *testing.T) {
 	}
 	expectAnswer(t, c, "a", "a heard c: hello")
 	r.heal("c")
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		if a.Indirect("c") {
 			return "c is not reached directly again"
 		}
@@ -155,7 +155,7 @@ func TestTunnel_Revoked(t *testing.T) {
 			if ports[test.at].Revoke(ports[test.whose].cfg.Identity.Fingerprint()) == 0 {
 				t.Fatal("nothing was cut")
 			}
-			eventually(t, func() string {
+			patience.WaitSettled(t, func() string {
 				if tunnelsOf(b, "a") != 0 {
 					return "the tunnel is open"
 				}
@@ -198,7 +198,7 @@ func TestTunnel_Targets(t *testing.T) {
 		t.Errorf("a second one where one may be: %v, want %v", err, ErrBusy)
 	}
 	_ = Cut(first)
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		c, err := a.askTunnel(t.Context(), "b", "c")
 		if err != nil {
 			return err.Error()
@@ -297,7 +297,7 @@ func TestTunnel_Raft(t *testing.T) {
 		t.Fatalf("%d tunnels: %v", tunnelsOf(b, "a"), err)
 	}
 	r.heal("c")
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		if tunnelsOf(b, "a") != 0 {
 			return "the tunnel is open"
 		}
@@ -338,7 +338,7 @@ func TestTunnel_Impatient(t *testing.T) {
 		_ = Cut(c)
 		t.Fatal("it had no time")
 	}
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		a.ways.mu.Lock()
 		defer a.ways.mu.Unlock()
 		if d := a.ways.to["c"]; d != nil && d.state != direct {
@@ -377,7 +377,7 @@ func TestTunnel_LongPackets(t *testing.T) {
 	r.mu.Unlock()
 	long := strings.Repeat("x", 64<<10)
 	row := 0
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		if _, err := asked(ctx, a, "c", long); err != nil {
@@ -428,7 +428,7 @@ func TestTunnel_PeerDies(t *testing.T) {
 	a, _, c, _ := cutMesh(t, nil)
 	expectAnswer(t, a, "c", "c heard a: hello")
 	require.NoError(t, c.Close())
-	eventually(t, func() string {
+	patience.WaitSettled(t, func() string {
 		if through := a.Tunnelled(); len(through) > 0 {
 			return fmt.Sprint("through others: ", through)
 		}

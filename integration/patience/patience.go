@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // testWait is for how long a test waits for what comes soon.
 const testWait = time.Minute
 
 // WaitFor waits in a test until ok, and ends the test when that does not come.
-func WaitFor(t testing.TB, what string, ok func() bool) {
+func WaitFor(t require.T, what string, ok func() bool) {
 	t.Helper()
 	wait(t, what, func() error {
 		if !ok() {
@@ -26,13 +27,24 @@ func WaitFor(t testing.TB, what string, ok func() bool) {
 var errNotYet = errors.New("not yet")
 
 // WaitNil waits in a test until cond returns nil, and ends the test with its last error when that does not come.
-func WaitNil(t testing.TB, cond func() error) {
+func WaitNil(t require.T, cond func() error) {
 	t.Helper()
 	wait(t, "a condition", cond)
 }
 
+// WaitSettled waits in a test until problem returns none, and ends the test with the last one when that does not come.
+func WaitSettled(t require.T, problem func() string) {
+	t.Helper()
+	WaitNil(t, func() error {
+		if p := problem(); p != "" {
+			return errors.New(p)
+		}
+		return nil
+	})
+}
+
 // wait makes do without a goroutine of its own: some tests count them.
-func wait(t testing.TB, what string, cond func() error) {
+func wait(t require.T, what string, cond func() error) {
 	t.Helper()
 	w := begin(testWait)
 	for pause := time.Millisecond; ; pause = min(pause*3/2, 5*time.Millisecond) {

@@ -107,21 +107,21 @@ func TestBrowser_ShowsPages(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	dir, err := os.MkdirTemp("", "site")
-	must(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	b, err := page.Start(ctx, program, dir)
-	must(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = b.Close() })
 
 	window := func(width, height int, phone bool, scheme string) {
-		must(t, b.Call(ctx, "Emulation.setDeviceMetricsOverride",
+		require.NoError(t, b.Call(ctx, "Emulation.setDeviceMetricsOverride",
 			map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}, nil))
-		must(t, b.Call(ctx, "Emulation.setEmulatedMedia",
+		require.NoError(t, b.Call(ctx, "Emulation.setEmulatedMedia",
 			map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil))
 	}
 	fits := func(name string) {
 		var over int
-		must(t, b.Eval(ctx, `document.documentElement.scrollWidth - document.documentElement.clientWidth`, &over))
+		require.NoError(t, b.Eval(ctx, `document.documentElement.scrollWidth - document.documentElement.clientWidth`, &over))
 		if over > 1 {
 			t.Errorf("%s is %d pixels too wide", name, over)
 		}
@@ -131,7 +131,7 @@ func TestBrowser_ShowsPages(t *testing.T) {
 		window(1280, 900, false, scheme)
 		open(t, ctx, b, server.URL+"/"+strings.TrimSuffix(name, "index.html"))
 		var dark bool
-		must(t, b.Eval(ctx, `document.body.dataset.mdColorScheme === "slate"`, &dark))
+		require.NoError(t, b.Eval(ctx, `document.body.dataset.mdColorScheme === "slate"`, &dark))
 		if dark != (scheme == "dark") {
 			t.Errorf("%s is dark: %t, where %s is preferred", name, dark, scheme)
 		}
@@ -141,7 +141,7 @@ func TestBrowser_ShowsPages(t *testing.T) {
 		fits(name + " on a phone")
 		picture(t, ctx, b, name, "phone")
 	}
-	must(t, b.Call(ctx, "Emulation.clearDeviceMetricsOverride", nil, nil))
+	require.NoError(t, b.Call(ctx, "Emulation.clearDeviceMetricsOverride", nil, nil))
 	open(t, ctx, b, server.URL+"/?q=witness")
 	eventually(t, ctx, b, `document.querySelectorAll(".md-search-result__item a").length > 0`)
 	quiet(t, b, server.URL)
@@ -155,14 +155,14 @@ func picture(t *testing.T, ctx context.Context, b *page.Browser, name, where str
 		return
 	}
 	var shot struct{ Data []byte }
-	must(t, b.Call(ctx, "Page.captureScreenshot", map[string]any{"format": "png"}, &shot))
+	require.NoError(t, b.Call(ctx, "Page.captureScreenshot", map[string]any{"format": "png"}, &shot))
 	file := strings.ReplaceAll(strings.TrimSuffix(name, ".html"), "/", "-") + "-" + where + ".png"
-	must(t, os.WriteFile(path.Join(dir, file), shot.Data, 0o644))
+	require.NoError(t, os.WriteFile(path.Join(dir, file), shot.Data, 0o644))
 }
 
 func open(t *testing.T, ctx context.Context, b *page.Browser, address string) {
 	t.Helper()
-	must(t, b.Call(ctx, "Page.navigate", map[string]any{"url": address}, nil))
+	require.NoError(t, b.Call(ctx, "Page.navigate", map[string]any{"url": address}, nil))
 	eventually(t, ctx, b, `document.readyState === "complete" && location.href.startsWith(`+quote(address)+`)`)
 }
 
@@ -194,7 +194,7 @@ func quiet(t *testing.T, b *page.Browser, address string) {
 	asked := 0
 	for _, e := range b.Events("Network.requestWillBeSent") {
 		var p struct{ Request struct{ URL string } }
-		must(t, json.Unmarshal(e.Params, &p))
+		require.NoError(t, json.Unmarshal(e.Params, &p))
 		asked++
 		if u := p.Request.URL; !strings.HasPrefix(u, address+"/") && !strings.HasPrefix(u, "data:") &&
 			!strings.HasPrefix(u, "blob:") && u != "about:blank" {
@@ -204,9 +204,4 @@ func quiet(t *testing.T, b *page.Browser, address string) {
 	if asked == 0 {
 		t.Error("nothing was asked")
 	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	require.NoError(t, err)
 }

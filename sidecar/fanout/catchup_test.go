@@ -85,7 +85,7 @@ func TestCatchUp_Newcomer(t *testing.T) {
 	f.SignedIn("web1", []byte("old"))
 	f.processes.SignedIn(startedAt("web1", "old", time.Now().Add(-time.Hour))) // known for long
 	o := f.withPeer(t)
-	must(t, f.publish(job(t, "20261128000000000001", "web*")))
+	require.NoError(t, f.publish(job(t, "20261128000000000001", "web*")))
 	f.remotePublication("b", job(t, "20261128000000000002", "*"), time.Now())
 	f.SignedIn("web1", []byte("old"))
 	f.processes.SignedIn(startedAt("web2", "new", time.Now().Add(2*lateMargin)))
@@ -152,7 +152,7 @@ func TestCatchUp_Suspended(t *testing.T) {
 func TestCatchUp_RestartedNode(t *testing.T) {
 	peer := newHubFixture(t)
 	peer.begin(t, 1, 0)
-	must(t, peer.publish(job(t, "20261128000000000001", "*")))
+	require.NoError(t, peer.publish(job(t, "20261128000000000001", "*")))
 	peer.remotePublication("b", job(t, "20261128000000000002", "web*"), time.Now())
 	peer.remotePublication("c", job(t, "20261128000000000003", "*"), time.Now())
 	back := peer.keptFromOthers()
@@ -165,8 +165,8 @@ func TestCatchUp_RestartedNode(t *testing.T) {
 	o := f.withPeer(t)
 	for _, p := range append(back, back[1]) { // one by another peer, too
 		payload, err := appendEarlier(nil, p, time.Now())
-		must(t, err)
-		must(t, f.in.noteEarlier(payload, time.Now()))
+		require.NoError(t, err)
+		require.NoError(t, f.in.noteEarlier(payload, time.Now()))
 	}
 	if on := f.keptFromOthers(); jids(on) != "2 3" {
 		t.Errorf("passed on: %+v", on)
@@ -576,11 +576,11 @@ func TestBeatsOfAnotherRun(t *testing.T) {
 func TestRecent_ExportImport(t *testing.T) {
 	old, newHub := newHubFixture(t), newHubFixture(t)
 	old.begin(t, 1, 0)
-	must(t, old.publish(Publication{Plain: job(t, "20261128000000000001", "*").Plain, Topics: []string{"x", "y"}}))
+	require.NoError(t, old.publish(Publication{Plain: job(t, "20261128000000000001", "*").Plain, Topics: []string{"x", "y"}}))
 	old.processes.SignedIn(startedAt("web1", "a", time.Now().Add(-time.Hour)))
 	old.processes.SignedIn(startedAt("web2", "b", time.Now().Add(-time.Second)))
 	record := old.ExportRecent()
-	must(t, newHub.ImportRecent(record))
+	require.NoError(t, newHub.ImportRecent(record))
 	got := newHub.memory.Since(time.Now().Add(-MaxAge))
 	if len(got) != 1 || got[0].JID != "20261128000000000001" || len(got[0].Topics) != 2 ||
 		time.Since(got[0].At) > time.Minute {
@@ -606,11 +606,6 @@ func jids(pubs []late.Publication) string {
 
 func startedAt(id, token string, at time.Time) late.Start {
 	return late.Start{ID: id, Process: late.ProcessOf([]byte(token)), At: at}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	require.NoError(t, err)
 }
 
 var _ Publisher = (*edge.PubEdge)(nil)

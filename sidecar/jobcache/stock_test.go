@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -56,22 +55,6 @@ func TestSameAsStock(t *testing.T) {
 	}
 }
 
-// randoms is how many random loads are tried beside the others, SALTCLUSTER_RANDOM if that is set; randomSeed is what
-// they are made from.
-func randoms(t *testing.T) int { return int(number(t, "SALTCLUSTER_RANDOM", 250)) }
-
-func randomSeed(t *testing.T) int64 { return number(t, "SALTCLUSTER_RANDOM_SEED", 1) }
-
-func number(t *testing.T, name string, n int64) int64 {
-	text := os.Getenv(name)
-	if text == "" {
-		return n
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	require.NoError(t, err)
-	return n
-}
-
 type stockCase struct {
 	Name   string `json:"name"`
 	Load   []byte `json:"load"`
@@ -102,7 +85,7 @@ func compare(t *testing.T, version string, s setting) {
 	defer c.Close()
 	all := cases(t, keys, ver.Major)
 	if s.umask == 0 { // on a umask only modes depend, whatever is in the files
-		all = append(all, randomCases(t, randoms(t), randomSeed(t), all[len(all)-1].Now)...)
+		all = append(all, randomCases(t, mastertest.Randoms(t, 250), mastertest.RandomSeed(t), all[len(all)-1].Now)...)
 	}
 	var native []stockCase
 	var plans []jobcache.Plan

@@ -90,19 +90,19 @@ func TestHas_DamagedLargeReturn(t *testing.T) {
 			load = dict{"cmd", "_return", "id", "m1", "jid", testJID, "return", strings.Repeat("x", 40_000), "fun", "cmd.run"}
 		}
 		for kind, damage := range map[string]func(t *testing.T, path string, content []byte){
-			"cut off": func(t *testing.T, path string, content []byte) { must(t, os.Truncate(path, 8192)) },
-			"empty":   func(t *testing.T, path string, content []byte) { must(t, os.Truncate(path, 0)) },
+			"cut off": func(t *testing.T, path string, content []byte) { require.NoError(t, os.Truncate(path, 8192)) },
+			"empty":   func(t *testing.T, path string, content []byte) { require.NoError(t, os.Truncate(path, 0)) },
 			"zeros": func(t *testing.T, path string, content []byte) {
-				must(t, os.WriteFile(path, make([]byte, len(content)), 0o644))
+				require.NoError(t, os.WriteFile(path, make([]byte, len(content)), 0o644))
 			},
 			"a block that was never written": func(t *testing.T, path string, content []byte) {
 				f, err := os.Create(path)
-				must(t, err)
+				require.NoError(t, err)
 				defer f.Close()
 				_, err = f.Write(content[:4096])
-				must(t, err)
+				require.NoError(t, err)
 				_, err = f.WriteAt(content[16384:], 16384)
-				must(t, err)
+				require.NoError(t, err)
 			},
 		} {
 			t.Run(name+" "+kind, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestHas_DamagedLargeReturn(t *testing.T) {
 				apply(t, c, load)
 				path := filepath.Join(jobDir(t, dir), "m1/return.p")
 				content, err := os.ReadFile(path)
-				must(t, err)
+				require.NoError(t, err)
 				if !c.Has(testJID, "m1") {
 					t.Error("the return is not there")
 				}
@@ -132,18 +132,13 @@ func bigState() dict {
 	return d
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	require.NoError(t, err)
-}
-
 // noHoles says whether the file system keeps a file without a hole that has one.
 func noHoles(t *testing.T, path string) bool {
 	f, err := os.Open(path)
-	must(t, err)
+	require.NoError(t, err)
 	defer f.Close()
 	size, err := f.Seek(0, io.SeekEnd)
-	must(t, err)
+	require.NoError(t, err)
 	hole, err := unix.Seek(int(f.Fd()), 0, unix.SEEK_HOLE)
 	return err == nil && hole == size
 }

@@ -42,22 +42,6 @@ func TestSameAsStock(t *testing.T) {
 	}
 }
 
-// randoms is how many random loads follow the others, SALTCLUSTER_RANDOM if that is set; randomSeed is what they are
-// made from.
-func randoms(t *testing.T) int { return int(number(t, "SALTCLUSTER_RANDOM", 400)) }
-
-func randomSeed(t *testing.T) int64 { return number(t, "SALTCLUSTER_RANDOM_SEED", 1) }
-
-func number(t *testing.T, name string, n int64) int64 {
-	text := os.Getenv(name)
-	if text == "" {
-		return n
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	require.NoError(t, err)
-	return n
-}
-
 // stockCase is a load for both, and where the mine is that it may change.
 type stockCase struct {
 	Load []byte `json:"load"`
@@ -83,7 +67,7 @@ func compare(t *testing.T, version, config string) {
 	major := ver.Major
 	python, left := map[string]bool{}, 0
 	var native []stockCase
-	for _, one := range append(fixed(), random(randoms(t), randomSeed(t))...) {
+	for _, one := range append(fixed(), random(mastertest.Randoms(t, 400), mastertest.RandomSeed(t))...) {
 		id := one.load[3].(string)
 		c := stockCase{Load: wire(t, one.load), File: mineFile(major, id), what: one.load}
 		c.reply, err = w.ask(one.load)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
 
@@ -99,15 +100,6 @@ func start(t *testing.T, n *net, id node.ID, tags ...string) *bus {
 	return b
 }
 
-func await(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never happened: " + what)
-		}
-	}
-}
-
 func TestMirror_OnceAndInOrder(t *testing.T) {
 	n := &net{mirrors: map[node.ID]*Mirror{}, lossy: true}
 	a, b, c := start(t, n, "a", "my/*"), start(t, n, "b", "*"), start(t, n, "c")
@@ -119,7 +111,7 @@ func TestMirror_OnceAndInOrder(t *testing.T) {
 		want = append(want, fmt.Sprintf("cluster/event/a/my/%d %x", i, data))
 	}
 	for name, got := range map[string]*bus{"b": b, "c": c} {
-		await(t, "all events at "+name, func() bool { return got.count() >= events })
+		patience.WaitFor(t, "all events at "+name, func() bool { return got.count() >= events })
 		if !slices.Equal(got.fired, want) {
 			t.Errorf("%s: %d events, %.200q", name, len(got.fired), got.fired)
 		}
@@ -129,7 +121,7 @@ func TestMirror_OnceAndInOrder(t *testing.T) {
 	}
 	b.see("cluster/event/a/my/1", data) // what its bus delivers when it was mirrored
 	b.see("last", data)
-	await(t, "the event of b", func() bool { return a.count() > 0 })
+	patience.WaitFor(t, "the event of b", func() bool { return a.count() > 0 })
 	if a.count() != 1 {
 		t.Errorf("mirrored again: %q", a.fired)
 	}

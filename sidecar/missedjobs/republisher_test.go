@@ -72,11 +72,11 @@ func TestLedger_SurvivesKill(t *testing.T) {
 	if _, _, err := first.Has("early"); !errors.Is(err, errNotOpen) {
 		t.Errorf("before it is open: %v", err)
 	}
-	must(t, first.Record("early")) // before the process before it has closed the file
-	must(t, first.Open())
+	require.NoError(t, first.Record("early")) // before the process before it has closed the file
+	require.NoError(t, first.Open())
 	c.now = time.Unix(1010, 0)
 	for range 2 {
-		must(t, first.Record("1"))
+		require.NoError(t, first.Record("1"))
 	}
 
 	second := openLedger(t, path, "boot", c) // the first was not closed
@@ -103,12 +103,12 @@ func TestLedger_Overflow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seen-jobs")
 	l := openLedger(t, path, "boot", c)
 	c.now = time.Unix(5000, 0)
-	must(t, l.Record("first"))
+	require.NoError(t, l.Record("first"))
 	c.now = time.Unix(2000, 0)
 	for i := range ledgerSlots {
-		must(t, l.Record(fmt.Sprint(i)))
+		require.NoError(t, l.Record(fmt.Sprint(i)))
 	}
-	must(t, l.Record("one more"))
+	require.NoError(t, l.Record("one more"))
 	for name, l := range map[string]*Ledger{"this process": l, "the next": openLedger(t, path, "boot", c)} {
 		if has, since, _ := l.Has("first"); has || !since.Equal(time.Unix(5000, 0).Add(maxIDSkew)) {
 			t.Errorf("%s: the first is there: %t, since %s", name, has, since)
@@ -129,12 +129,12 @@ func TestLedger_WriteFailure(t *testing.T) {
 	c := &clock{time.Unix(1000, 0)}
 	path := filepath.Join(t.TempDir(), "seen-jobs")
 	l := openLedger(t, path, "boot", c)
-	must(t, l.Record("1"))
-	must(t, l.file.Close()) // whatever the reason
+	require.NoError(t, l.Record("1"))
+	require.NoError(t, l.file.Close()) // whatever the reason
 	if err := l.Record("2"); err == nil {
 		t.Fatal("no error")
 	}
-	must(t, l.Record("3")) // said once
+	require.NoError(t, l.Record("3")) // said once
 	if has, _, err := l.Has("3"); !has || err != nil {
 		t.Errorf("this process does not know: %t, %v", has, err)
 	}
@@ -162,15 +162,15 @@ func FuzzLedger(f *testing.F) {
 		b := bytes.Clone(whole)
 		copy(b[min(int(at), len(b)):], change)
 		path := filepath.Join(t.TempDir(), "seen-jobs")
-		must(t, os.WriteFile(path, b, 0o600))
+		require.NoError(t, os.WriteFile(path, b, 0o600))
 		for range 2 {
 			l := NewLedger(path, "boot", c.read)
-			must(t, l.Open())
-			must(t, l.Record("2"))
+			require.NoError(t, l.Open())
+			require.NoError(t, l.Record("2"))
 			if has, _, err := l.Has("2"); !has || err != nil {
 				t.Fatalf("%t, %v", has, err)
 			}
-			must(t, l.Close())
+			require.NoError(t, l.Close())
 		}
 	})
 }
@@ -195,10 +195,10 @@ func (c *cache) save(made, at time.Time, change func(load map[string]any)) (jid 
 	b, err := saltwire.AppendAny(nil, load, saltwire.Disk)
 	require.NoError(c.t, err)
 	path := filepath.Join(c.dir, "jobs", fmt.Sprintf("%02x", c.n), jid, ".load.p")
-	must(c.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(c.t, os.WriteFile(path, b, 0o600))
+	require.NoError(c.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(c.t, os.WriteFile(path, b, 0o600))
 	for p := path; p != filepath.Join(c.dir, "jobs"); p = filepath.Dir(p) {
-		must(c.t, os.Chtimes(p, at, at))
+		require.NoError(c.t, os.Chtimes(p, at, at))
 	}
 	return jid
 }
@@ -215,7 +215,7 @@ func TestRepublisher(t *testing.T) {
 	at := ago(10 * time.Second)
 
 	missed := []string{in.save(local(ago(12*time.Second)), ago(12*time.Second), nil), in.save(local(at), at, nil)}
-	must(t, ledger.Record(in.save(local(at), at, nil))) // seen
+	require.NoError(t, ledger.Record(in.save(local(at), at, nil))) // seen
 	// nobody waits for it any more
 	in.save(local(ago(20*time.Second)), ago(20*time.Second), nil)
 	in.save(local(ago(time.Second)), ago(time.Second), nil)                                   // may still come
@@ -226,10 +226,10 @@ func TestRepublisher(t *testing.T) {
 	in.save(local(at), at, func(load map[string]any) { delete(load, "fun") })                 // nothing that was published
 	in.save(local(at), at, func(load map[string]any) { load["jid"] = "../../etc" })           // no id
 	in.save(local(at), at, func(load map[string]any) { load["arg"] = make([]byte, maxLoad) }) // too large
-	must(t, os.MkdirAll(filepath.Join(dir, "jobs", "aa", "bb", ".load.p"), 0o755))
-	must(t, os.MkdirAll(filepath.Join(dir, "jobs", "aa", "cc"), 0o755))
-	must(t, os.Symlink("/etc/passwd", filepath.Join(dir, "jobs", "aa", "cc", ".load.p")))
-	must(t, os.WriteFile(filepath.Join(dir, "jobs", "dd"), nil, 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "jobs", "aa", "bb", ".load.p"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "jobs", "aa", "cc"), 0o755))
+	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "jobs", "aa", "cc", ".load.p")))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "jobs", "dd"), nil, 0o600))
 
 	var got []string
 	published := map[string][]byte{}
@@ -241,7 +241,7 @@ func TestRepublisher(t *testing.T) {
 			peek, err := saltwire.PeekPub(plain)
 			got = append(got, peek.JID)
 			published[peek.JID] = plain
-			must(t, ledger.Record(peek.JID))
+			require.NoError(t, ledger.Record(peek.JID))
 			return errors.Join(err, fail)
 		},
 		Content: func(plain []byte) uint64 { return uint64(len(plain)) },
@@ -292,7 +292,7 @@ func TestRepublisher_ScansAfterConnection(t *testing.T) {
 			Content: func(plain []byte) uint64 { return uint64(len(plain)) }, Released: func() bool { return false },
 			Now: c.read, Logger: slog.New(slog.DiscardHandler),
 		})
-		must(t, k.Open(t.Context()))
+		require.NoError(t, k.Open(t.Context()))
 		c.now = time.Now()
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -307,7 +307,7 @@ func TestRepublisher_ScansAfterConnection(t *testing.T) {
 				t.Errorf("published %q, want %q once", got, jid)
 			}
 		}
-		must(t, k.Close())
+		require.NoError(t, k.Close())
 	})
 }
 
@@ -350,11 +350,6 @@ func FuzzPublication(f *testing.F) {
 	})
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	require.NoError(t, err)
-}
-
 // TestWasMadeAt: a job id carries no time zone.
 func TestWasMadeAt(t *testing.T) {
 	east := time.FixedZone("east", 3600)
@@ -383,7 +378,7 @@ func TestWasMadeAt(t *testing.T) {
 // TestListJobs_NamedPipe: the user of the master cannot block a scan.
 func TestListJobs_NamedPipe(t *testing.T) {
 	dir := t.TempDir()
-	must(t, unix.Mkfifo(filepath.Join(dir, "jobs"), 0o600))
+	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "jobs"), 0o600))
 	if _, err := listJobs(t.Context(), dir, time.UTC, time.Time{}, time.Now()); err == nil {
 		t.Error("a named pipe is read as a job cache")
 	}
@@ -399,9 +394,9 @@ func TestClose_Takeover(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "seen-jobs")
 		k := New(Config{Ledger: NewLedger(path, "boot", c.read), Released: func() bool { return released },
 			Logger: slog.New(slog.DiscardHandler)})
-		must(t, k.Open(t.Context()))
+		require.NoError(t, k.Open(t.Context()))
 		k.Seen("1")
-		must(t, k.Close())
+		require.NoError(t, k.Close())
 		has, _, err := openLedger(t, path, "boot", c).Has("1")
 		if err != nil || has == released {
 			t.Errorf("released %t: the next process has it: %t, %v", released, has, err)

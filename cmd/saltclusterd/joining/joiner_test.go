@@ -82,28 +82,6 @@ type fakePorts struct{ reserved int }
 func (p *fakePorts) Reserve(context.Context, string, ...string) error { p.reserved++; return nil }
 func (p *fakePorts) Release(string, ...string)                        { p.reserved-- }
 
-type fakeOperations chan struct{}
-
-func (o fakeOperations) TryBegin() bool {
-	select {
-	case o <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (o fakeOperations) Begin(ctx context.Context) error {
-	select {
-	case o <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (o fakeOperations) End() { <-o }
-
 // testJoiner is a Joiner with its fakes.
 type testJoiner struct {
 	*Joiner
@@ -127,7 +105,7 @@ func newTestJoiner(t *testing.T) *testJoiner {
 	j := &testJoiner{master: master, ports: &fakePorts{}}
 	j.Joiner = New(Config{
 		Self: "m1", Options: o, Identity: func() *peer.Identity { return identity }, Master: master, Ports: j.ports,
-		Operations: make(fakeOperations, 1),
+		Operations: membership.NewOperations(),
 		Advertise:  func() (netip.AddrPort, error) { return netip.MustParseAddrPort("192.0.2.1:4520"), nil },
 		LocalAddrs: func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("192.0.2.1")} },
 		Joined:     func() { j.joined++ }, Progress: func() Progress { return j.now },

@@ -9,6 +9,7 @@ import (
 
 	"saltclusterd/fsync/replica"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 )
 
 // cluster is members with stores of one sort.
@@ -61,7 +62,7 @@ func (m *member) open() {
 		m.c.Fatal(err)
 	}
 	m.store = s
-	Eventually(m.c, "the first scan", s.Scanned)
+	patience.WaitFor(m.c, "the first scan", s.Scanned)
 	m.c.Join(m.id, s.Handler())
 }
 
@@ -89,7 +90,7 @@ func (m *member) read(item int) int { return m.subject().Read(m.c, m.dir, item) 
 func (c *cluster) await(item, version int, members ...*member) {
 	c.Helper()
 	for _, m := range members {
-		Eventually(c, fmt.Sprintf("%s has version %d of item %d", m.id, version, item),
+		patience.WaitFor(c, fmt.Sprintf("%s has version %d of item %d", m.id, version, item),
 			func() bool { return m.read(item) == version })
 	}
 }

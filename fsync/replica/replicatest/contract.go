@@ -10,6 +10,7 @@ import (
 	"saltclusterd/fsync/feed"
 	"saltclusterd/fsync/replica"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/patience"
 )
 
 // Store is a store of any sort.
@@ -122,7 +123,7 @@ func (c *cluster) testUnreachable() {
 	all[0].write(0, 1)
 	all[2].write(1, 1)
 	c.await(0, 1, all[1])
-	Eventually(c, "the call failed", func() bool {
+	patience.WaitFor(c, "the call failed", func() bool {
 		return slices.ContainsFunc(all[0].store.Peers(), func(p replica.PeerStatus) bool { return p.ID == "c" && p.Err != "" })
 	})
 	if all[2].read(0) != 0 {
@@ -226,7 +227,7 @@ func (c *cluster) testOff() {
 	}
 	all[0].write(0, 1)
 	c.settle()
-	Eventually(c, "c takes what it is sent", func() bool {
+	patience.WaitFor(c, "c takes what it is sent", func() bool {
 		return !slices.ContainsFunc(all[0].store.Peers(), func(p replica.PeerStatus) bool { return p.Pending > 0 || p.Err != "" })
 	})
 	if err := off.Pull(c.Context(), nil, nil); err != nil {
@@ -252,7 +253,7 @@ func (c *cluster) testProgress() {
 	}
 	c.settle()
 	joiner := c.add(nil)
-	Eventually(c, "it has all", func() bool {
+	patience.WaitFor(c, "it has all", func() bool {
 		p := joiner.store.Progress()
 		return len(p) == 2 && !slices.ContainsFunc(p, func(p feed.Progress) bool { return !p.Done() || p.Told < 5 })
 	})

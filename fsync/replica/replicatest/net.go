@@ -5,6 +5,7 @@ package replicatest
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"net/http"
@@ -12,12 +13,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"saltclusterd/fsync/replica"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/signal"
 )
 
@@ -181,26 +183,20 @@ func (p peers) Call(ctx context.Context, to node.ID, _ string, body []byte, limi
 	return answer, err
 }
 
-// Failer is what testing.TB and rapid.T have in common.
-type Failer interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
-// Eventually waits for a condition.
-func Eventually(t Failer, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // Lose removes a directory at once, whatever is written into it meanwhile.
 func Lose(t testing.TB, dir string) {
 	t.Helper()
 	if err := os.Rename(dir, filepath.Join(t.TempDir(), "lost")); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Fixture is a body as every released version writes it, of the caller's testdata.
+func Fixture(t testing.TB, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "wire", name+".hex"))
+	require.NoError(t, err)
+	raw, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	return raw
 }
