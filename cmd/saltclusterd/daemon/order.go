@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"sync"
 
 	"saltclusterd/cmd/saltclusterd/lifecycle"
 )
@@ -108,11 +107,5 @@ func (s *service) watchPorts(ctx context.Context) {
 
 // lead runs the leader's duties until ctx ends (consensus.Config.Lead).
 func (m *member) lead(ctx context.Context) {
-	var wg sync.WaitGroup
-	for _, run := range []func(context.Context){
-		m.secrets.KeepAES, m.secrets.KeepGossipKey, m.secrets.KeepSeed, m.KeepLevel, m.role.lead,
-	} {
-		wg.Go(func() { run(ctx) })
-	}
-	wg.Wait()
+	lifecycle.RunAll(ctx, m.secrets.KeepAES, m.secrets.KeepGossipKey, m.secrets.KeepSeed, m.KeepLevel, m.role.lead)
 }

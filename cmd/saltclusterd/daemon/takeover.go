@@ -140,10 +140,7 @@ func (s *successor) build(ctx context.Context, uuid string) (parts takeover.Part
 	if s.m, err = d.newMember(record); err != nil {
 		return parts, err
 	}
-	if err := s.m.Port.Bind(ctx); err != nil {
-		return parts, err
-	}
-	if err := s.m.Gossip.Bind(ctx); err != nil {
+	if err := s.m.Bind(ctx); err != nil {
 		return parts, err
 	}
 	return s.m.service().takeoverParts(), nil

@@ -48,3 +48,12 @@ func (d Duties) Start(ctx context.Context, wg *sync.WaitGroup, at Stage, in Star
 		}
 	}
 }
+
+// RunAll runs functions side by side and returns when all have ended.
+func RunAll(ctx context.Context, functions ...func(context.Context)) {
+	var wg sync.WaitGroup
+	for _, run := range functions {
+		wg.Go(func() { run(ctx) })
+	}
+	wg.Wait()
+}

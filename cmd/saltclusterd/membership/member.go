@@ -137,6 +137,14 @@ func (m *Member) Open(ctx context.Context) error {
 	return m.OpenConsensus(ctx)
 }
 
+// Bind takes the addresses of the peer port and of gossip, so that opening them cannot find them taken.
+func (m *Member) Bind(ctx context.Context) error {
+	if err := m.Port.Bind(ctx); err != nil {
+		return err
+	}
+	return m.Gossip.Bind(ctx)
+}
+
 // OpenPort opens the peer port.
 func (m *Member) OpenPort(ctx context.Context) error {
 	if err := m.Port.Open(ctx); err != nil {
