@@ -4,19 +4,17 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/check"
 )
 
 func TestNext_DoublesUpToMax(t *testing.T) {
 	b := Backoff{Min: time.Second, Max: 5 * time.Second}
 	for i, want := range []time.Duration{1, 2, 4, 5, 5} {
-		if got := b.Next(); got != want*time.Second {
-			t.Errorf("pause %d is %v, want %v", i, got, want*time.Second)
-		}
+		check.Equal(t, b.Next(), want*time.Second, "pause", i)
 	}
 	b.Reset()
-	if got := b.Next(); got != time.Second {
-		t.Errorf("pause after a reset is %v, want 1s", got)
-	}
+	check.Equal(t, b.Next(), time.Second, "pause after a reset")
 }
 
 func TestNext_Jitter(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"saltclusterd/integration/check"
 )
 
 // future is an answer of raft that comes when told to.
@@ -17,9 +19,7 @@ func TestAwait(t *testing.T) {
 	ended := make(chan struct{})
 	f := make(future, 1)
 	f <- nil
-	if err := awaitFuture(f, ended); err != nil {
-		t.Errorf("answered: %v", err)
-	}
+	check.NoError(t, awaitFuture(f, ended), "answered")
 	close(ended)
 	forgotten := make(future)
 	if err := awaitFuture(forgotten, ended); !errors.Is(err, raft.ErrRaftShutdown) || !mayBeApplied(err) {

@@ -16,6 +16,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -86,9 +87,7 @@ func (c *cluster) stop(id node.ID) {
 	c.f.mu.Lock()
 	delete(c.f.nodes, id)
 	c.f.mu.Unlock()
-	if err := n.Close(); err != nil {
-		c.t.Errorf("close %s: %v", id, err)
-	}
+	check.NoError(c.t, n.Close(), "close", id)
 }
 
 func initFor(id node.ID) state.Init {

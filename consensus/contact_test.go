@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"saltclusterd/integration/check"
 )
 
 func TestContact(t *testing.T) {
@@ -64,9 +66,7 @@ func TestContact_Behind(t *testing.T) {
 		for _, a := range tc.answers {
 			c.noteAnswer(at(a.at), a.target, a.have, recent)
 		}
-		if got := c.behindFor(at(tc.now), tc.have, recent); got != tc.want {
-			t.Errorf("%s: behind for %s, want %s", name, got, tc.want)
-		}
+		check.Equal(t, c.behindFor(at(tc.now), tc.have, recent), tc.want, name, "behind for")
 	}
 }
 
@@ -103,7 +103,5 @@ func TestProgress(t *testing.T) {
 func TestReplicationHasNoPipeline(t *testing.T) {
 	c := form(t, 2, nil)
 	_, err := c.nodes["m1"].trans.AppendEntriesPipeline("m2", "127.0.0.1:1")
-	if !errors.Is(err, raft.ErrPipelineReplicationNotSupported) {
-		t.Errorf("a pipeline to a follower: %v", err)
-	}
+	check.ErrorIs(t, err, raft.ErrPipelineReplicationNotSupported, "a pipeline to a follower")
 }

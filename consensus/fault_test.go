@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -33,9 +34,7 @@ func TestMinorityRefusesWrites(t *testing.T) {
 	if _, err := old.Propose(ctx, accept("lost")); !errors.Is(err, ErrNoLeader) {
 		t.Errorf("a write in the minority: %v", err)
 	}
-	if err := old.Barrier(ctx); !errors.Is(err, ErrNoLeader) {
-		t.Errorf("a barrier in the minority: %v", err)
-	}
+	check.ErrorIs(t, old.Barrier(ctx), ErrNoLeader, "a barrier in the minority")
 	c.eventually("the minority knows what it is", func() (bool, string) {
 		s := old.Status()
 		return !s.HasQuorum && !s.CaughtUp && s.Role == RoleCandidate && s.LastContact > 0, fmt.Sprintf("%+v", s)
@@ -122,9 +121,7 @@ func TestPropose_OnceAcrossLeaders(t *testing.T) {
 	c.f.heal()
 	wg.Wait()
 	c.converge()
-	if n := writers[0].View().KeyCount(); n != len(writers)*each {
-		t.Errorf("%d keys, want %d", n, len(writers)*each)
-	}
+	check.Equal(t, writers[0].View().KeyCount(), len(writers)*each, "keys")
 	for k := range writers[0].View().Keys {
 		if k.State != state.KeyAccepted || k.Pub != "PUB "+k.ID {
 			t.Errorf("%+v", k)
@@ -163,9 +160,7 @@ func TestKillAndRestartAll(t *testing.T) {
 		}
 		return true, ""
 	})
-	if c.converge() != before {
-		t.Error("the state is not what it was")
-	}
+	check.Equal(t, c.converge(), before, "the state is not what it was")
 	c.must(c.follower(), accept("more"))
 }
 
@@ -237,9 +232,7 @@ func TestNonVoterAndVoterLimit(t *testing.T) {
 		s := c.leader().Status()
 		return len(s.Voters) == 2 && len(s.Learners) == 2, fmt.Sprintf("%+v", s)
 	})
-	if r := c.nodes["m2"].Status().Role; r != RoleLearner {
-		t.Errorf("m2 is %s", r)
-	}
+	check.Equal(t, c.nodes["m2"].Status().Role, RoleLearner, "m2")
 	// The voter that leaves is replaced by the learner in reserve.
 	voter := c.leader().Status().Voters[1]
 	if voter == c.leader().cfg.ID {
@@ -264,9 +257,7 @@ func TestUnknownEntryStopsTheNode(t *testing.T) {
 	before := n.View().Rev()
 	n.raft.Load().Apply([]byte(`{"v":1,"t":"entry","r":[{"c":[{"v":1,"t":"tree.advance","d":{}}]}]}`), time.Second)
 	<-n.Done()
-	if err := n.Err(); !errors.Is(err, state.ErrUnsupported) {
-		t.Errorf("%v", err)
-	}
+	check.ErrorIs(t, n.Err(), state.ErrUnsupported)
 	if err := n.raft.Load().Snapshot().Error(); err == nil {
 		t.Error("a state with a hole was written into a snapshot")
 	}
@@ -277,9 +268,7 @@ func TestUnknownEntryStopsTheNode(t *testing.T) {
 		t.Errorf("%+v", n.Status())
 	}
 	delete(c.nodes, "m1")
-	if err := n.Close(); !errors.Is(err, state.ErrUnsupported) {
-		t.Errorf("close: %v", err)
-	}
+	check.ErrorIs(t, n.Close(), state.ErrUnsupported, "close")
 }
 
 func TestMalformedEntryIsSkipped(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -51,9 +52,7 @@ func TestHandleForwardRefuses(t *testing.T) {
 	if rep := ask(t, l, `{"v":1,"op":"read"}`); rep.Code != "" || rep.Index == 0 {
 		t.Errorf("read: %+v", rep)
 	}
-	if l.View().Rev() != before {
-		t.Error("a refused request changed the state")
-	}
+	check.Equal(t, l.View().Rev(), before, "a refused request changed the state")
 	c.stop(f.cfg.ID)
 	if rep := ask(t, f, `{"v":1,"op":"read"}`); rep.Code != fwFailed {
 		t.Errorf("a closed node: %+v", rep)
@@ -77,9 +76,7 @@ func TestProposedInOnesOwnName(t *testing.T) {
 		state.MemberAdd{}, state.MemberRemove{}, state.MemberSet{}, state.TombstonesPrune{}, state.DeniedSet{},
 		state.EpochRotate{}, state.TokenAdd{}, state.RootsPropose{},
 	} {
-		if text := fmt.Sprintf("%+v", state.ProposedBy(cmd, "m2")); !strings.Contains(text, "By:m2") {
-			t.Error(text)
-		}
+		check.Contains(t, fmt.Sprintf("%+v", state.ProposedBy(cmd, "m2")), "By:m2")
 	}
 }
 
@@ -155,9 +152,7 @@ func TestNewRefuses(t *testing.T) {
 	if n.HasState() || n.Leader() != "" || n.Serving() || n.Detached() || n.Status().Role != RoleStopped {
 		t.Errorf("before open: %+v", n.Status())
 	}
-	if n.cfg.Timing.Heartbeat != DefaultTiming().Heartbeat {
-		t.Error("no default timing")
-	}
+	check.Equal(t, n.cfg.Timing.Heartbeat, DefaultTiming().Heartbeat, "no default timing")
 }
 
 func FuzzHandle(f *testing.F) {

@@ -152,9 +152,7 @@ func TestHostileRaft(t *testing.T) {
 			if answered && text == "" {
 				t.Errorf("%s: %s took it", name, id)
 			}
-			if err := n.Err(); err != nil {
-				t.Fatalf("%s: %s has stopped: %v", name, id, err)
-			}
+			require.NoError(t, n.Err(), name, id, "has stopped")
 			if now := r.CurrentTerm(); now > term+10 { // an election of theirs may come in between
 				t.Fatalf("%s: the term of %s is %d after %d", name, id, now, term)
 			}

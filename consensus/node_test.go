@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -24,13 +25,9 @@ func TestBootstrapRestart(t *testing.T) {
 	if n.HasState() || n.CaughtUp() || n.Status().Role != RoleNew {
 		t.Fatalf("a new node: %+v", n.Status())
 	}
-	if err := n.Bootstrap(t.Context(), initFor("m2")); !errors.Is(err, ErrInvalid) {
-		t.Errorf("somebody else as founder: %v", err)
-	}
+	check.ErrorIs(t, n.Bootstrap(t.Context(), initFor("m2")), ErrInvalid, "somebody else as founder")
 	require.NoError(t, n.Bootstrap(t.Context(), initFor("m1")))
-	if err := n.Bootstrap(t.Context(), initFor("m1")); !errors.Is(err, ErrBootstrapped) {
-		t.Errorf("second bootstrap: %v", err)
-	}
+	check.ErrorIs(t, n.Bootstrap(t.Context(), initFor("m1")), ErrBootstrapped, "second bootstrap")
 	c.must(n, accept("web1"), accept("web2"))
 	require.NoError(t, n.raft.Load().Snapshot().Error())
 	r := c.must(n, state.KeySet{ID: "web2", BaseRev: n.View().KeyRev("web2")})[0]
@@ -50,9 +47,7 @@ func TestBootstrapRestart(t *testing.T) {
 	if !n.HasState() || c.converge() != before {
 		t.Error("the state is not what it was")
 	}
-	if err := n.Bootstrap(t.Context(), initFor("m1")); !errors.Is(err, ErrBootstrapped) {
-		t.Errorf("bootstrap after restart: %v", err)
-	}
+	check.ErrorIs(t, n.Bootstrap(t.Context(), initFor("m1")), ErrBootstrapped, "bootstrap after restart")
 	c.must(n, accept("web3"))
 }
 
@@ -73,9 +68,7 @@ func checkRights(t *testing.T, dir string) {
 		} else {
 			files++
 		}
-		if info.Mode().Perm() != want {
-			t.Errorf("%s: %v, want %v", path, info.Mode().Perm(), want)
-		}
+		check.Equal(t, info.Mode().Perm(), want, path)
 		return nil
 	})
 	if err != nil || files < 4 { // log, format, snapshot state and meta
@@ -91,9 +84,7 @@ func TestTheDirectoryIsLocked(t *testing.T) {
 	if err := other.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "another process uses it") {
 		t.Errorf("second open: %v", err)
 	}
-	if err := other.Close(); err != nil {
-		t.Errorf("close of a node that did not open: %v", err)
-	}
+	check.NoError(t, other.Close(), "close of a node that did not open")
 }
 
 func TestThreeNodes(t *testing.T) {
@@ -269,12 +260,8 @@ func TestDatesOfTheCluster(t *testing.T) {
 	}
 	c.must(n, state.KeySet{ID: "m", State: state.KeyDeleted, BaseRev: r[0].Rev})
 	n.pruneOnce(t.Context())
-	if n.View().Tombstones() != 1 {
-		t.Error("the deletion is forgotten")
-	}
+	check.Equal(t, n.View().Tombstones(), 1, "the deletion is forgotten")
 	later.Store(int64(n.cfg.TombstoneAge + time.Minute))
 	n.pruneOnce(t.Context())
-	if n.View().Tombstones() != 0 {
-		t.Error("the deletion is remembered for longer than 180 days")
-	}
+	check.Equal(t, n.View().Tombstones(), 0, "the deletion is remembered for longer than 180 days")
 }

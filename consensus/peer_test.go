@@ -15,6 +15,7 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -125,11 +126,7 @@ func startReal(t *testing.T, id node.ID, dir string) *realNode {
 	})
 	require.NoError(t, err)
 	require.NoError(t, r.port.Open(t.Context()))
-	t.Cleanup(func() {
-		if err := errors.Join(r.node.Close(), r.port.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { check.NoError(t, errors.Join(r.node.Close(), r.port.Close())) })
 	require.NoError(t, r.node.Open(t.Context()))
 	return r
 }

@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -126,9 +127,7 @@ func TestReach_Wait(t *testing.T) {
 			tc.during(r, &leads, &mu, cancel)
 			select {
 			case got := <-done:
-				if got != tc.want {
-					t.Errorf("wait returned %v", got)
-				}
+				check.Equal(t, got, tc.want, "wait returned")
 			case <-time.After(testTimeout):
 				t.Fatal("wait does not return")
 			}
@@ -148,9 +147,7 @@ func TestTransport_SpreadsRejections(t *testing.T) {
 	} {
 		tr := &transport{reach: newReach(func(node.ID, uint64) bool { return true }, func() {}), in: &inbound{ctx: t.Context()}}
 		tr.replaceBackoff("m2", &raft.AppendEntriesRequest{Term: 3}, &tc.resp)
-		if tc.resp.NoRetryBackoff != tc.want {
-			t.Errorf("%s: NoRetryBackoff %v", name, tc.resp.NoRetryBackoff)
-		}
+		check.Equal(t, tc.resp.NoRetryBackoff, tc.want, name, "NoRetryBackoff")
 	}
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("closed"))

@@ -2,7 +2,6 @@ package consensus
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -82,9 +82,7 @@ func TestRestore(t *testing.T) {
 	require.NoError(t, Restore(dir, s, recovery("m9"), discard))
 	again, err := state.ReadSnapshot(strings.NewReader(snapshotText(t, c.nodes["m1"].View())))
 	require.NoError(t, err)
-	if err := Restore(dir, again, recovery("m9"), discard); !errors.Is(err, ErrBootstrapped) {
-		t.Errorf("over a log that is there: %v", err)
-	}
+	check.ErrorIs(t, Restore(dir, again, recovery("m9"), discard), ErrBootstrapped, "over a log that is there")
 	m9 := c.start("m9")
 	c.eventually("m9 leads alone", func() (bool, string) { return m9.Serving(), "" })
 	if k, ok := m9.View().Key("a"); !ok || k.State != state.KeyAccepted || m9.View().Generation() != 1 {
@@ -136,12 +134,8 @@ func TestDamagedLog(t *testing.T) {
 				Forward: c.f.forward("m1"), Stats: c.f.stats("m1")}
 			n, err := New(cfg)
 			require.NoError(t, err)
-			if err := n.Open(t.Context()); !errors.Is(err, ErrDamaged) {
-				t.Errorf("opened with %v", err)
-			}
-			if err := n.Close(); err != nil {
-				t.Error(err)
-			}
+			check.ErrorIs(t, n.Open(t.Context()), ErrDamaged, "opened with")
+			check.NoError(t, n.Close())
 		})
 	}
 }

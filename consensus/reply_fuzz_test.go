@@ -6,6 +6,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // FuzzForwardReply is what a node that leads, or says so, can answer to a proposal.
@@ -20,9 +21,7 @@ func FuzzForwardReply(f *testing.F) {
 		ID: "m1", Dir: "unused", Port: fabricPort{}, Stats: newFabric().stats("m1"),
 		Forward: func(context.Context, node.ID, []byte) ([]byte, error) { return answer, nil },
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	req := state.Request{ID: "m1/1", Commands: []state.Command{state.MemberRemove{ID: "m3"}}}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		answer = b

@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"saltclusterd/integration/require"
+
+	"saltclusterd/integration/check"
 )
 
 // fullDisk takes nothing while it is full.
@@ -44,9 +48,7 @@ func TestRetryingStore_FullDisk(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	disk.full.Store(false)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-done)
 	if v, err := p.GetUint64([]byte(currentTerm)); err != nil || v != 3 {
 		t.Errorf("%d, %v", v, err)
 	}
@@ -62,7 +64,5 @@ func TestStableStore_CloseWhileDiskFull(t *testing.T) {
 	if err := p.Set([]byte("LastVoteCand"), []byte("m1")); !errors.Is(err, errFull) {
 		t.Errorf("the vote: %v", err)
 	}
-	if err := p.SetUint64([]byte(currentTerm), 3); err != nil {
-		t.Errorf("the term: %v", err)
-	}
+	check.NoError(t, p.SetUint64([]byte(currentTerm), 3), "the term")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"saltclusterd/durable"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -72,10 +73,6 @@ func TestWriteOverDirectory(t *testing.T) {
 
 func TestWriteNowhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing", "file")
-	if err := durable.WriteFile(path, []byte("new"), 0o600); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
-	if err := durable.SyncDir(filepath.Dir(path)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
+	check.ErrorIs(t, durable.WriteFile(path, []byte("new"), 0o600), fs.ErrNotExist)
+	check.ErrorIs(t, durable.SyncDir(filepath.Dir(path)), fs.ErrNotExist)
 }

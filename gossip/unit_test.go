@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -41,9 +42,7 @@ func TestNewValidates(t *testing.T) {
 func TestCloseWithoutOpen(t *testing.T) {
 	g, err := New(Config{ID: "a", Port: fakePort{}, Keys: [][]byte{key(1)}, Label: "uuid", Roster: newWorld(t).book})
 	require.NoError(t, err)
-	if err := g.Close(); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, g.Close())
 	select {
 	case <-g.Done():
 	default:

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 const module = "saltclusterd/"
@@ -94,9 +96,7 @@ func forbiddenInDaemon(from, to string) string {
 
 func TestImportArrowsPointDown(t *testing.T) {
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	require.NoError(t, err, "go list")
 	seen := 0
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p pkg

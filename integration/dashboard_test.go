@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // panel is what Grafana asks of a panel, as far as ours use it.
@@ -29,9 +31,7 @@ func TestDashboard(t *testing.T) {
 		Panels        []panel
 		Templating    struct{ List []struct{ Name, Type string } }
 	}
-	if err := json.Unmarshal([]byte(text(t, "../packaging/monitoring/dashboard.json")), &d); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(text(t, "../packaging/monitoring/dashboard.json")), &d))
 	if d.UID == "" || d.Title == "" || d.ID != nil || d.SchemaVersion < 36 {
 		t.Errorf("uid %q, title %q, schema %d; a dashboard to import has no id", d.UID, d.Title, d.SchemaVersion)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // logKeys are the keys of log records that docs/dev/glossary.md lists.
@@ -34,9 +36,7 @@ func TestLogKeys(t *testing.T) {
 			return
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok {
 				for _, key := range keysOf(call) {

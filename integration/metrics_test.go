@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // Package metric makes all metrics, so that each name keeps the scheme: it panics otherwise. A literal of Opts, or one of
@@ -19,9 +21,7 @@ func TestMetrics_MadeByPackageMetric(t *testing.T) {
 			return
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, imported := range file.Imports {
 			switch name, _ := strconv.Unquote(imported.Path.Value); name {
 			case library + "/promauto":

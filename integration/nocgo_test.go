@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // TestNoCgo holds that the programs, which are built without cgo ("make build"), lose nothing by it: no
@@ -20,9 +22,7 @@ func TestNoCgo(t *testing.T) {
 		"../cmd/saltclusterd", "../cmd/saltclusterctl")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	require.NoError(t, err, "go list")
 	seen := 0
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p struct {
@@ -46,9 +46,7 @@ func TestNoCgo(t *testing.T) {
 		t.Fatalf("only %d packages found", seen)
 	}
 	text, err := os.ReadFile("../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !strings.Contains(string(text),
 		"\n\tCGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/saltclusterd ./cmd/saltclusterctl") {
 		t.Error("make build does not build the programs without cgo")
@@ -64,9 +62,7 @@ func TestStatic(t *testing.T) {
 		cmd := exec.Command("go", "list", "-deps", "-tags", c.tags, "../cmd/"+c.program)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("go list: %v", err)
-		}
+		require.NoError(t, err, "go list")
 		if got := strings.Contains(string(out), "ebitengine/purego"); got != c.want {
 			t.Errorf("%s with tags %q: has purego: %t", c.program, c.tags, got)
 		}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"saltclusterd/integration/require"
 )
 
 // An old name is no new one, and leads to a name that keeps the scheme.
@@ -41,9 +43,7 @@ func TestWithOldNames(t *testing.T) {
 	NewSet(reg, "consensus").NewGauge("term", "It never had another name.").Set(9)
 	sent.Add(7)
 	families, err := WithOldNames(reg).Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	byName := map[string]*dto.MetricFamily{}
 	for _, f := range families {
 		if byName[f.GetName()] != nil {

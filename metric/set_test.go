@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"saltclusterd/integration/require"
 )
 
 func makeAll(reg prometheus.Registerer) {
@@ -24,9 +26,7 @@ func TestSet(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	makeAll(reg)
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, f := range families {
 		names = append(names, f.GetName())

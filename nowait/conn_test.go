@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/check"
 )
 
 // More than the sockets hold goes through, and the end is seen.
@@ -28,9 +30,7 @@ func TestConn_CarriesAll(t *testing.T) {
 	if err != nil || !bytes.Equal(got, sent) {
 		t.Errorf("read %d of %d bytes: %v", len(got), len(sent), err)
 	}
-	if err := <-wrote; err != nil {
-		t.Errorf("write: %v", err)
-	}
+	check.NoError(t, <-wrote, "write")
 }
 
 func TestConn_Deadlines(t *testing.T) {

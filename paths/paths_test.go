@@ -3,6 +3,8 @@ package paths
 import (
 	"path/filepath"
 	"testing"
+
+	"saltclusterd/integration/check"
 )
 
 func TestWithin(t *testing.T) {
@@ -13,17 +15,13 @@ func TestWithin(t *testing.T) {
 		{"/srv/salt", "/srv/salt", true}, {"/srv/salt/a", "/srv/salt", true}, {"/srv/salt2", "/srv/salt", false},
 		{"/srv", "/srv/salt", false}, {"/srv", "/", true}, {"/", "/", true}, {"/", "/srv", false},
 	} {
-		if got := Within(c.path, c.dir); got != c.want {
-			t.Errorf("Within(%q, %q) is %v", c.path, c.dir, got)
-		}
+		check.Equal(t, Within(c.path, c.dir), c.want, "Within(", c.path, c.dir, ")")
 	}
 }
 
 func TestExisting(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{dir: dir, filepath.Join(dir, "a/b"): dir, "/": "/"} {
-		if got := Existing(path); got != want {
-			t.Errorf("Existing(%q) is %q", path, got)
-		}
+		check.Equal(t, Existing(path), want, "Existing(", path, ")")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/saltwire"
@@ -37,12 +38,8 @@ func TestRelay_ForbiddenRequests(t *testing.T) {
 		}
 	}
 	sealed := &request{body: w.request(t, map[string]any{"cmd": "_pillar"}), from: "b", signIn: true}
-	if got := w.take(t, sealed); !bytes.Equal(got, saltwire.BadLoad()) {
-		t.Errorf("a sealed request from a peer, as a sign-in: %q", got)
-	}
-	if got := w.send(t, w.signIn(), "b"); !bytes.Equal(got, saltwire.BadLoad()) {
-		t.Errorf("a sign-in from a peer, as a sealed request: %q", got)
-	}
+	check.EqualSlices(t, w.take(t, sealed), saltwire.BadLoad(), "a sealed request from a peer, as a sign-in")
+	check.EqualSlices(t, w.send(t, w.signIn(), "b"), saltwire.BadLoad(), "a sign-in from a peer, as a sealed request")
 	if len(w.atMaster) != 0 || w.signIns != 0 {
 		t.Errorf("%d requests reached the master, %d the sign-in", len(w.atMaster), w.signIns)
 	}
@@ -117,9 +114,7 @@ func TestCopyRoomBytes(t *testing.T) {
 		{"c", maxCopyBytes / 2, true},
 		{"c", 1, false},
 	} {
-		if got := r.takePlace(step.to, step.size); got != step.want {
-			t.Errorf("%d bytes to %s: %t", step.size, step.to, got)
-		}
+		check.Equal(t, r.takePlace(step.to, step.size), step.want, step.size, "bytes to", step.to)
 	}
 	r.freePlace("c", maxCopyBytes/2)
 	if !r.takePlace("c", 1) {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/saltwire"
@@ -113,9 +114,7 @@ func TestUnknown_IsOpenedOnce(t *testing.T) {
 				return nil
 			}
 			w.proxy.retryUnknown(x, env, old, guard.ReasonNotAuthentic)
-			if served := w.opened(<-got); served != changed {
-				t.Errorf("served %v", served)
-			}
+			check.Equal(t, w.opened(<-got), changed, "served")
 		})
 	}
 }
@@ -171,9 +170,7 @@ func TestCatchUp_SaysBehind(t *testing.T) {
 					}
 				}
 				wg.Wait()
-				if waits[1] != tc.waits {
-					t.Errorf("waits %s", waits[1])
-				}
+				check.Equal(t, waits[1], tc.waits, "waits")
 			})
 		})
 	}

@@ -2,11 +2,12 @@ package sidecar
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"saltclusterd/integration/check"
 )
 
 // Those whom the cluster knows wait for a question as long as the last one was dear, strangers for their turn.
@@ -43,9 +44,7 @@ func TestCatchUp_AskInterval(t *testing.T) {
 					<-decided
 				}
 				wg.Wait()
-				if !slices.Equal(asked, tc.want) {
-					t.Errorf("asked after %v, want %v", asked, tc.want)
-				}
+				check.EqualSlices(t, asked, tc.want, "asked after")
 			})
 		})
 	}
@@ -65,9 +64,7 @@ func TestCatchUp_StrangerWithKnown(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 		c.addWaiter(t.Context(), &wg, true, func(bool) {})
 		wg.Wait()
-		if stranger != 5*time.Millisecond {
-			t.Errorf("decided after %v", stranger)
-		}
+		check.Equal(t, stranger, 5*time.Millisecond, "decided after")
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -38,9 +39,7 @@ func TestDeletedWhileItWaits(t *testing.T) {
 	t.Run("for the roots", func(t *testing.T) {
 		w := newWorld(t)
 		release, err := w.proxy.HoldFiles(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got := w.ask(t, "_pillar")
 		w.forget()
 		release()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/upstream"
 )
 
@@ -65,17 +66,11 @@ func TestHoldFiles_PendingLocally(t *testing.T) {
 	}
 	close(files.busy)
 	release := <-held
-	if w.answer(<-first) != string(fromShelf) {
-		t.Error("not answered")
-	}
+	check.Equal(t, w.answer(<-first), string(fromShelf), "not answered")
 	second := w.ask(t, "_serve_file")
-	if n := w.proxy.files.countWaiting(); n != 1 {
-		t.Errorf("%d requests wait", n)
-	}
+	check.Equal(t, w.proxy.files.countWaiting(), 1, "requests wait")
 	release()
-	if w.answer(<-second) != string(fromShelf) {
-		t.Error("not answered after the change")
-	}
+	check.Equal(t, w.answer(<-second), string(fromShelf), "not answered after the change")
 }
 
 // TestReplyLent_MemoryReuse: large answers reuse memory once it was given back, never before, and small

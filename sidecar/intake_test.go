@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/localmaster"
@@ -164,9 +165,7 @@ func TestIntake_ExportImport(t *testing.T) {
 	if len(got) != 3 || !got[1].TopicOnly || got[2].TopicOnly || m.signIns != 1 {
 		t.Errorf("%+v after %d sign-ins", got, m.signIns)
 	}
-	if err := NewIntake(cfg).Import(NewIntake(cfg).Export()); err != nil { // the key was not known
-		t.Error(err)
-	}
+	check.NoError(t, NewIntake(cfg).Import(NewIntake(cfg).Export())) // the key was not known
 }
 
 func FuzzIntakeImport(f *testing.F) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/upstream"
@@ -74,16 +75,12 @@ func TestQuestionsForAPublishedJob(t *testing.T) {
 				change(w)
 			}
 			reply := w.send(t, w.request(t, map[string]any{"cmd": "pub_ret", "jid": jid}), c.from)
-			if got := w.answer(reply); got != c.want {
-				t.Errorf("answered %q, want %q", got, c.want)
-			}
+			check.Equal(t, w.answer(reply), c.want, "answered")
 			asked := w.atPeers["a"] + w.atPeers["b"] + w.atPeers["c"]
 			if c.peers >= 0 && asked != c.peers || w.atPeers["a"] > 0 {
 				t.Errorf("asked %v", w.atPeers)
 			}
-			if len(w.atMaster) != c.master {
-				t.Errorf("the master got %d", len(w.atMaster))
-			}
+			check.Equal(t, len(w.atMaster), c.master, "the master")
 		})
 	}
 }

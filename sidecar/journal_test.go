@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/events"
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/saltcrypt"
@@ -175,12 +177,8 @@ func TestReturnWithoutTheMaster(t *testing.T) {
 			for k, v := range c.load {
 				load[k] = v
 			}
-			if got := w.answer(w.send(t, w.request(t, load), c.from)); got != c.want {
-				t.Errorf("answered %q, want %q", got, c.want)
-			}
-			if len(w.atMaster) != c.master {
-				t.Errorf("the master got %d", len(w.atMaster))
-			}
+			check.Equal(t, w.answer(w.send(t, w.request(t, load), c.from)), c.want, "answered")
+			check.Equal(t, len(w.atMaster), c.master, "the master")
 			if len(c.j.taken) != len(c.did) {
 				t.Fatalf("did %q, want %q", c.j.taken, c.did)
 			}
@@ -239,9 +237,7 @@ func TestEventWithoutTheMaster(t *testing.T) {
 			for k, v := range c.load {
 				load[k] = v
 			}
-			if got := w.answer(w.send(t, w.request(t, load), "")); got != c.want {
-				t.Errorf("answered %q, want %q", got, c.want)
-			}
+			check.Equal(t, w.answer(w.send(t, w.request(t, load), "")), c.want, "answered")
 			if len(w.atMaster) != c.master || c.bus.taken != c.taken {
 				t.Errorf("the master got %d, the bus %d", len(w.atMaster), c.bus.taken)
 			}
@@ -254,9 +250,7 @@ func TestKeptLoadReachesTheMaster(t *testing.T) {
 	other := newKey(t)
 	w.masterKey, w.stale = &other, true // a 3006 worker that has another key than the file says
 	load := []byte("\x81\xa3cmd\xa7_return")
-	if err := w.proxy.Return(context.Background(), "web1", load); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.proxy.Return(context.Background(), "web1", load))
 	env, err := saltwire.ParseEnvelope(w.atMaster[len(w.atMaster)-1])
 	if err != nil || env.ID != "web1" || env.Version != 3 {
 		t.Fatalf("envelope %+v, %v", env, err)
@@ -265,9 +259,7 @@ func TestKeptLoadReachesTheMaster(t *testing.T) {
 	if err != nil || !bytes.Equal(plain, load) {
 		t.Errorf("the master got %q, %v", plain, err)
 	}
-	if err := w.proxy.Return(context.Background(), "web2", load); !errors.Is(err, returns.ErrGone) {
-		t.Errorf("a minion without key: %v", err)
-	}
+	check.ErrorIs(t, w.proxy.Return(context.Background(), "web2", load), returns.ErrGone, "a minion without key")
 	w.masterErr = upstream.ErrDown
 	if err := w.proxy.Return(context.Background(), "web1", load); !errors.Is(err, upstream.ErrDown) ||
 		!errors.Is(err, returns.ErrNotAsked) {
@@ -330,9 +322,7 @@ func TestReturnOfAQueuedJob(t *testing.T) {
 			}
 			load := map[string]any{"cmd": "_return", "jid": cut, "master_id": "a", "return": true}
 			maps.Copy(load, c.load)
-			if got := w.answer(w.send(t, w.request(t, load), "")); got != "\xc2" {
-				t.Errorf("answered %q", got)
-			}
+			check.Equal(t, w.answer(w.send(t, w.request(t, load), "")), "\xc2", "answered")
 			if len(j.requests) != 1 || j.requests[0].JID != c.jid {
 				t.Fatalf("taken %+v", j.requests)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/upstream"
 )
 
@@ -112,9 +113,7 @@ func TestMines_ConnectionGone(t *testing.T) {
 			to.gone = func() bool { asked++; return asked >= c.goneAt }
 			w.proxy.openRequest(&request{body: w.request(t, map[string]any{"cmd": c.cmd}), from: "c", at: time.Now(), to: to})
 			reply := <-got
-			if err := w.proxy.Close(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, w.proxy.Close())
 			if want := []string{"dropped", "\xc3", "\x81\xa2ok\xc3"}[c.want]; reply == nil && c.want != 0 || reply != nil &&
 				w.answer(reply) != want {
 				t.Errorf("answered %q", reply)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/eventlog"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -16,9 +17,7 @@ func TestNote(t *testing.T) {
 			events = append(events, map[string]any{"tag": tag, "data": "x"})
 		}
 		raw, err := saltwire.AppendAny(nil, events, saltwire.Wire)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return raw
 	}
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/guard"
@@ -337,9 +338,7 @@ func TestProxy_WaitForKeyFile(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if len(w.atMaster) != 0 {
-			t.Error("the master got a request before the key")
-		}
+		check.Equal(t, len(w.atMaster), 0, "the master got a request before the key")
 		close(w.keyFile)
 	})
 	if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_pillar"}), "")) {
@@ -366,9 +365,7 @@ func TestProxy_UnknownMinion(t *testing.T) {
 			t.Errorf("answered %q", got)
 		}
 	}
-	if len(w.atMaster) != 0 {
-		t.Error("it reached the master")
-	}
+	check.Equal(t, len(w.atMaster), 0, "it reached the master")
 }
 
 func TestWorkerWithAnotherSessionKey(t *testing.T) {
@@ -885,9 +882,7 @@ func TestProxy_UnprovenRefused(t *testing.T) {
 	if reply := w.send(t, good, ""); !bytes.Equal(reply, saltwire.BadLoad()) || len(w.atMaster) != 0 {
 		t.Errorf("a minion without accepted key: %q", reply)
 	}
-	if w.signIns != 0 {
-		t.Errorf("%d sign-ins", w.signIns)
-	}
+	check.Equal(t, w.signIns, 0, "sign-ins")
 }
 
 // flip changes one byte inside the ciphertext.

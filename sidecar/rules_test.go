@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/guard"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -67,9 +69,7 @@ func TestRefusedByTheRules(t *testing.T) {
 			t.Errorf("from %q: %d requests reached the master, %v other nodes", from, len(w.atMaster), w.atPeers)
 		}
 		for _, rule := range []wall.Rule{wall.EventTags, wall.ReturnIDs, wall.SyndicReturns, wall.FileRecv, wall.FilePaths} {
-			if n := rules.Found()[rule].Refused; n != 1 {
-				t.Errorf("from %q: %s counts %d", from, rule, n)
-			}
+			check.Equal(t, rules.Found()[rule].Refused, 1, "from", from, rule, "counts")
 		}
 	}
 }
@@ -226,20 +226,12 @@ func TestDowngradeIsRefused(t *testing.T) {
 	if !w.opened(w.send(t, w.request(t, map[string]any{"cmd": "_file_envs"}), "")) {
 		t.Fatal("version 3 is not answered")
 	}
-	if got := w.send(t, signIn, ""); !bytes.Equal(got, saltwire.BadLoad()) {
-		t.Errorf("sign-in of version 2: %q", got)
-	}
+	check.EqualSlices(t, w.send(t, signIn, ""), saltwire.BadLoad(), "sign-in of version 2")
 	plain, err := saltwire.AppendAny(nil, map[string]any{"cmd": "_file_envs", "id": "web1", "nonce": nonce}, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	old := saltwire.AppendEnvelope(nil, saltwire.Envelope{
 		Enc: saltwire.EncAES, Version: 2, HasVersion: true, Load: saltcrypt.NewCrypticle(w.epoch).Seal(nil, plain, nil),
 	})
-	if got := w.send(t, old, ""); !bytes.Equal(got, saltwire.BadLoad()) {
-		t.Errorf("request of version 2: %q", got)
-	}
-	if n := rules.Found()[wall.ProtocolDowngrade].Refused; n != 2 {
-		t.Errorf("counted %d", n)
-	}
+	check.EqualSlices(t, w.send(t, old, ""), saltwire.BadLoad(), "request of version 2")
+	check.Equal(t, rules.Found()[wall.ProtocolDowngrade].Refused, 2, "counted")
 }

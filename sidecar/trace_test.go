@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/relay"
 	"saltclusterd/sidecar/router"
 	"saltclusterd/sidecar/trace"
@@ -49,9 +50,7 @@ func (h *told) hear(t *testing.T, w *world) (done func()) {
 		}
 	}))
 	tr := trace.New(trace.Config{Endpoint: server.URL, Node: "a", Logger: slog.New(slog.DiscardHandler), Every: time.Hour})
-	if err := tr.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tr.Open(t.Context()))
 	w.proxy.cfg.Trace = tr
 	return func() {
 		tr.Close()

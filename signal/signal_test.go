@@ -1,17 +1,17 @@
 package signal
 
-import "testing"
+import (
+	"testing"
+
+	"saltclusterd/integration/check"
+)
 
 func TestSend(t *testing.T) {
 	c := make(chan struct{}, 1)
 	Send(c)
 	Send(c) // which does not block
 	<-c
-	if len(c) != 0 {
-		t.Error("two signals were kept")
-	}
+	check.Equal(t, len(c), 0, "two signals were kept")
 	Send(c)
-	if len(c) != 1 {
-		t.Error("a signal after the first was taken is lost")
-	}
+	check.Equal(t, len(c), 1, "a signal after the first was taken is lost")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/guides"
 	"saltclusterd/integration/require"
 )
@@ -29,9 +30,7 @@ func TestGuidesNameWhatThereIs(t *testing.T) {
 		for _, c := range append(p.Lines(), p.Spans()...) {
 			for _, args := range guides.Arguments(c.Text, "saltclusterctl") {
 				found[true]++
-				if err := parses(args); err != nil {
-					t.Errorf("%s: %v", c, err)
-				}
+				check.NoError(t, parses(args), c)
 			}
 		}
 		for _, c := range p.Spans() { // as `keys merge --take web1=m2`

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"saltclusterd/integration/guides"
+	"saltclusterd/integration/require"
 )
 
 // hintEnd is where a command that a program tells to type ends, and words about it begin.
@@ -52,9 +53,7 @@ func TestHintsNameWhatThereIs(t *testing.T) {
 			})
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	if n < 100 {
 		t.Errorf("only %d are found", n)

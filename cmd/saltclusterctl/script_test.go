@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"saltclusterd/cmd/saltclusterctl/console"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/admin/admintest"
 	"saltclusterd/sidecar/saltcrypt"
@@ -59,9 +60,7 @@ func TestScripts(t *testing.T) {
 // socketDir is short enough for a unix socket, whatever TMPDIR is.
 func socketDir(t *testing.T) string {
 	dir, err := os.MkdirTemp("", "ctl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +8,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterctl/console"
 	"saltclusterd/cmd/saltclusterctl/support"
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -38,9 +38,7 @@ func TestArrange(t *testing.T) {
 	}
 	app := newApp(&console.Env{})
 	for _, tt := range tests {
-		if got := strings.Join(console.ArrangeArgs(app, strings.Fields(tt.in)), " "); got != tt.want {
-			t.Errorf("%q became %q, want %q", tt.in, got, tt.want)
-		}
+		check.Equal(t, strings.Join(console.ArrangeArgs(app, strings.Fields(tt.in)), " "), tt.want, tt.in, "became")
 	}
 }
 
@@ -53,9 +51,7 @@ func TestUseAlternateScreen(t *testing.T) {
 	}{{true, 0, "\x1b[?1049h\x1b[?1049l"}, {true, 2, ""}, {false, 0, ""}} {
 		var out strings.Builder
 		useAlternateScreen(&console.Env{Stdout: &out, Colour: tt.terminal}, tt.count)()
-		if out.String() != tt.want {
-			t.Errorf("terminal %t, %d screens: %q, want %q", tt.terminal, tt.count, out.String(), tt.want)
-		}
+		check.Equal(t, out.String(), tt.want, "terminal", tt.terminal, tt.count, "screens")
 	}
 }
 
@@ -121,9 +117,7 @@ func TestWaysOfReturns(t *testing.T) {
 		for _, row := range returnRows(&adminapi.Returns{Paths: c.paths}, time.Now()) {
 			got = append(got, row[1].Text)
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%v:\n got %q\nwant %q", c.paths, got, c.want)
-		}
+		check.EqualSlices(t, got, c.want, c.paths)
 	}
 }
 
@@ -138,9 +132,7 @@ func TestAge(t *testing.T) {
 		time.Hour - time.Millisecond:   "59m59s",
 		time.Minute - time.Millisecond: "59s",
 	} {
-		if got := console.FormatAge(d); got != want {
-			t.Errorf("console.FormatAge(%s) = %s, want %s", d, got, want)
-		}
+		check.Equal(t, console.FormatAge(d), want, "console.FormatAge(", d, ")")
 	}
 }
 
@@ -165,15 +157,11 @@ func TestTablesFitIn80Columns(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"failed 1d02h", "20260304073000123456  3h00m", "3012 of 3015"} {
-		if !strings.Contains(s.String(), want) {
-			t.Errorf("without %q:\n%s", want, s.String())
-		}
+		check.Contains(t, s.String(), want)
 	}
 	wide := &console.Screen{Wide: true}
 	jobsScreen(wide, jobs, now)
-	if !strings.Contains(wide.String(), "2026-03-04 07:30:00Z") {
-		t.Errorf("without the time:\n%s", wide.String())
-	}
+	check.Contains(t, wide.String(), "2026-03-04 07:30:00Z", "without the time")
 	if !strings.Contains(wide.String(), "saltutil.refresh_pillar  G@role:web and not web17*") ||
 		!strings.Contains(wide.String(), "sudo_ada") {
 		t.Errorf("with --wide:\n%s", wide.String())
@@ -195,9 +183,7 @@ func TestColoursDoNotMoveColumns(t *testing.T) {
 	if stripped != plainScreen.String() {
 		t.Errorf("with colours:\n%s\nwithout:\n%s", stripped, plainScreen.String())
 	}
-	if !strings.Contains(colourScreen.String(), "\x1b[31mfailed") {
-		t.Error("no colour at all")
-	}
+	check.Contains(t, colourScreen.String(), "\x1b[31mfailed", "no colour at all")
 }
 
 func TestSumMetrics(t *testing.T) {
@@ -215,9 +201,7 @@ broken{ nonsense
 		"0.0.0.0:4580": "http://127.0.0.1:4580/metrics", "[::]:4580": "http://127.0.0.1:4580/metrics",
 		"10.0.0.11:1": "http://10.0.0.11:1/metrics", "": "", ":4580": "http://127.0.0.1:4580/metrics",
 	} {
-		if got := metricsURL(listen); got != want {
-			t.Errorf("%q: %q, want %q", listen, got, want)
-		}
+		check.Equal(t, metricsURL(listen), want, listen)
 	}
 }
 
@@ -231,8 +215,6 @@ func TestScrubber(t *testing.T) {
 		"-----BEGIN PUBLIC KEY-----":                                             "-----BEGIN PUBLIC KEY-----",
 		`"tokens": 12345678910`:                                                  `"tokens": 12345678910`,
 	} {
-		if got := string(s.ScrubText([]byte(in))); got != want {
-			t.Errorf("%q became %q, want %q", in, got, want)
-		}
+		check.Equal(t, string(s.ScrubText([]byte(in))), want, in, "became")
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestManualHasEveryFlag(t *testing.T) {
 	var page bytes.Buffer
-	if err := run(t.Context(), t.Context(), []string{"--manual"}, &page, io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, run(t.Context(), t.Context(), []string{"--manual"}, &page, io.Discard))
 	flags, _ := newFlags(io.Discard)
 	flags.VisitAll(func(f *flag.Flag) {
 		if !strings.Contains(page.String(), `\fB\-\-`+f.Name+`\fR`) {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -40,10 +41,6 @@ func TestBarrier(t *testing.T) {
 	for _, fd := range fds {
 		_ = unix.Close(fd)
 	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if err := awaitBarrier(ctx, ""); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, <-done)
+	check.NoError(t, awaitBarrier(ctx, ""))
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/check"
 )
 
 func TestWatchdogEvery(t *testing.T) {
@@ -50,9 +52,7 @@ func TestWatch(t *testing.T) {
 		}, func(s string) { said <- s })
 	}()
 	for range 3 {
-		if s := <-said; s != "WATCHDOG=1" {
-			t.Errorf("said %q", s)
-		}
+		check.Equal(t, <-said, "WATCHDOG=1", "said")
 	}
 	select {
 	case s := <-said:
@@ -73,8 +73,6 @@ func TestWatch(t *testing.T) {
 
 func TestStopping(t *testing.T) {
 	notifyStopping(65*time.Second, func(s string) {
-		if s != "STOPPING=1\nEXTEND_TIMEOUT_USEC=65000000" {
-			t.Errorf("%q", s)
-		}
+		check.Equal(t, s, "STOPPING=1\nEXTEND_TIMEOUT_USEC=65000000")
 	})
 }

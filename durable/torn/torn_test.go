@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/durable/torn"
+	"saltclusterd/integration/require"
 )
 
 func TestLook(t *testing.T) {
@@ -33,9 +34,7 @@ func TestLook(t *testing.T) {
 		"no map, and cut off": {text[:8192], torn.Torn},
 		"zeros":               {make([]byte, 9_000), torn.Torn},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), c.content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), c.content, 0o600))
 		if got, err := torn.Look(unix.AT_FDCWD, filepath.Join(dir, name)); err != nil || got != c.want {
 			t.Errorf("%s: %v, %v; not %v", name, got, err, c.want)
 		}

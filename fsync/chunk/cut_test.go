@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"saltclusterd/fsync/tree"
+	"saltclusterd/integration/require"
 )
 
 func content(seed uint64, n int) []byte {
@@ -21,9 +22,7 @@ func TestPiecesAddUp(t *testing.T) {
 	for _, n := range []int{0, 1, Whole - 1, Whole, Whole + 1, 3 << 20, 20 << 20} {
 		b := content(1, n)
 		pieces, err := c.Cut(bytes.NewReader(b))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if n > 0 && n <= Whole && len(pieces) != 1 {
 			t.Errorf("%d bytes are %d pieces", n, len(pieces))
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"saltclusterd/fsync/tree"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -105,9 +106,7 @@ func TestPackers_SampleLarge(t *testing.T) {
 		{"text at its beginning only", append(bytes.Clone(text[:sampleSize]), noise(1, 8*size)...), false},
 		{"as large as a sample is taken of", text[:sampleFrom], true},
 	} {
-		if got := p.pack(c.content, &packing{}); got != c.packed {
-			t.Errorf("%s: packed %t", c.name, got)
-		}
+		check.Equal(t, p.pack(c.content, &packing{}), c.packed, c.name, "packed")
 	}
 }
 
@@ -193,9 +192,7 @@ func TestServe_Refuses(t *testing.T) {
 	} {
 		rec := httptest.NewRecorder()
 		handler(rec, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(c.body)))
-		if rec.Code != c.want {
-			t.Errorf("%s: %d, want %d", name, rec.Code, c.want)
-		}
+		check.Equal(t, rec.Code, c.want, name)
 	}
 	rec := httptest.NewRecorder()
 	handler(rec, httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(encodeRequest(questionWant, []Hash{{1}, {2}}))))
@@ -233,7 +230,5 @@ func TestServe_ConnectionReused(t *testing.T) {
 		resp.Body.Close()
 		time.Sleep(3 * stall) // longer than a deadline
 	}
-	if n := conns.Load(); n != 1 {
-		t.Errorf("%d connections", n)
-	}
+	check.Equal(t, conns.Load(), 1, "connections")
 }

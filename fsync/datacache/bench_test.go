@@ -10,6 +10,7 @@ import (
 
 	"saltclusterd/fsync/msgpack"
 	"saltclusterd/fsync/replica"
+	"saltclusterd/integration/require"
 )
 
 // BenchmarkJoiner is how long a node that joins takes to have the data of 10,000 minions, 6 KiB each, which two others
@@ -69,8 +70,6 @@ func BenchmarkChange(b *testing.B) {
 // cpu is how long this process has worked.
 func cpu(b *testing.B) time.Duration {
 	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, unix.Getrusage(unix.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -18,6 +18,7 @@ import (
 
 	"saltclusterd/fsync/msgpack"
 	"saltclusterd/fsync/replica"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -53,9 +54,7 @@ func (n *testNode) change(id string, edit Edit) error {
 
 func (n *testNode) mustChange(id string, edit Edit) {
 	n.w.t.Helper()
-	if err := n.change(id, edit); err != nil {
-		n.w.t.Fatalf("%s: %v", n.id, err)
-	}
+	require.NoError(n.w.t, n.change(id, edit), n.id)
 }
 
 // meet waits until the nodes reach each other.
@@ -91,9 +90,7 @@ func TestChange_OnEveryMaster(t *testing.T) {
 		n.mustChange("web1", always(texts("by", string(n.id))))
 		on("written by "+string(n.id), texts("by", string(n.id)))
 		n.mustChange("web1", edited(func(now []byte) []byte {
-			if !bytes.Equal(now, texts("by", string(n.id))) {
-				t.Errorf("%s changes %q", n.id, now)
-			}
+			check.EqualSlices(t, now, texts("by", string(n.id)), n.id, "changes")
 			return texts("by", "again")
 		}))
 		on("again by "+string(n.id), texts("by", "again"))
@@ -236,14 +233,10 @@ func TestChangeNotHere(t *testing.T) {
 	n.file("minions/web3.p", texts("mine", "x"))
 	for name, id := range map[string]string{"no key": "nobody", "no map": "web2", "a bank that is a file": "web3",
 		"no name of a file": "a/b"} {
-		if err := n.change(id, always(texts("f", "1"))); !errors.Is(err, ErrNotHere) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.ErrorIs(t, n.change(id, always(texts("f", "1"))), ErrNotHere, name)
 	}
 	for name, then := range map[string][]byte{"large": sized(maxEdit + 1), "many": counted(maxEntries + 1)} {
-		if err := n.change("web1", always(then)); !errors.Is(err, ErrNotHere) {
-			t.Errorf("too %s: %v", name, err)
-		}
+		check.ErrorIs(t, n.change("web1", always(then)), ErrNotHere, "too", name)
 	}
 	broken := errors.New("broken")
 	if err := n.change("web1", func([]byte) ([]byte, bool, error) { return nil, true, broken }); !errors.Is(err, broken) {
@@ -257,9 +250,7 @@ func TestChangeNotHere(t *testing.T) {
 	}
 	n.close()
 	data := &Store{cfg: Config{Kind: Data}}
-	if err := data.Change(t.Context(), "web1", always(nil), time.Minute); !errors.Is(err, ErrNotHere) {
-		t.Errorf("grains: %v", err)
-	}
+	check.ErrorIs(t, data.Change(t.Context(), "web1", always(nil), time.Minute), ErrNotHere, "grains")
 }
 
 // sized is a mine of so many bytes.
@@ -343,9 +334,7 @@ func TestChangesMeet(t *testing.T) {
 			n.mine("web1", texts("by", "the master"))
 			return texts("by", "nobody")
 		}
-		if !bytes.Equal(now, texts("by", "the master")) {
-			t.Errorf("the second attempt sees %q", now)
-		}
+		check.EqualSlices(t, now, texts("by", "the master"), "the second attempt sees")
 		return texts("by", "both")
 	}))
 	if got, _ := n.has("web1"); !bytes.Equal(got, texts("by", "both")) {
@@ -430,9 +419,7 @@ func TestChange_ManyWaitForOneMine(t *testing.T) {
 	n.mustChange(ids[1], always(texts("f", "1")))
 	finish()
 	wg.Wait()
-	if left := testutil.ToFloat64(n.store.metrics.waiting); left != 0 {
-		t.Errorf("%v wait", left)
-	}
+	check.Equal(t, testutil.ToFloat64(n.store.metrics.waiting), 0, "wait")
 }
 
 // Who waits for a mine ceases to when its request does, and it is not said that a master might change it: that would
@@ -554,9 +541,7 @@ func TestChangeThatMeetsTheMaster(t *testing.T) {
 				n.mine("web1", c.master)
 				return c.then
 			}))
-			if !errors.Is(err, c.err) {
-				t.Error(err)
-			}
+			check.ErrorIs(t, err, c.err)
 			raw, err := os.ReadFile(filepath.Join(n.master.CacheDir, "mine/web1.p"))
 			if err != nil || !bytes.Equal(raw, c.want) {
 				t.Errorf("there are %d bytes, %v", len(raw), err)
@@ -574,9 +559,7 @@ func TestMineThatIsALink(t *testing.T) {
 	w.setKey("web1", "k")
 	n.mine("other", texts("f", "1"))
 	require.NoError(t, os.Symlink("other.p", filepath.Join(n.master.CacheDir, "mine/web1.p")))
-	if err := n.change("web1", always(texts("f", "2"))); !errors.Is(err, ErrNotHere) {
-		t.Errorf("a link: %v", err)
-	}
+	check.ErrorIs(t, n.change("web1", always(texts("f", "2"))), ErrNotHere, "a link")
 	n.store.lookAt([]string{"web1"})
 	what, err := n.store.accept(must(n.store.disk.root()),
 		record{id: "web1", stamp: w.now(), key: fingerprint("k"), data: data{main: texts("f", "3")}})

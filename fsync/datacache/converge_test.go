@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 
 	"pgregory.net/rapid"
 )
@@ -14,9 +15,7 @@ import (
 func TestNodesConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "datacache")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer os.RemoveAll(dir)
 		w := newWorld(t)
 		defer w.close()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -75,9 +76,7 @@ func TestPutHeld(t *testing.T) {
 			defer h.close()
 			require.NoError(t, c.master(root))
 			_, err = dir.put(disk{uid: -1}, "a.p", []byte("new"), prior{h.raw, h.is}, time.Unix(1, 0))
-			if !errors.Is(err, c.err) {
-				t.Error(err)
-			}
+			check.ErrorIs(t, err, c.err)
 			holds(t, root, c.want)
 		})
 	}
@@ -138,14 +137,10 @@ func TestGiveBack(t *testing.T) {
 func TestPutBack(t *testing.T) {
 	const temp = tempPrefix + "x"
 	root, _ := bank(t, map[string]string{temp: "master's"})
-	if err := putBack(root, "mine/"+temp, "mine/a.p"); !errors.Is(err, errChanged) {
-		t.Error(err)
-	}
+	check.ErrorIs(t, putBack(root, "mine/"+temp, "mine/a.p"), errChanged)
 	holds(t, root, map[string]string{"a.p": "master's"})
 	root, _ = bank(t, map[string]string{temp: "master's", "a.p": "newest"})
-	if err := putBack(root, "mine/"+temp, "mine/a.p"); !errors.Is(err, errChanged) {
-		t.Error(err)
-	}
+	check.ErrorIs(t, putBack(root, "mine/"+temp, "mine/a.p"), errChanged)
 	holds(t, root, map[string]string{"a.p": "newest"})
 	root, _ = bank(t, map[string]string{temp: "master's"})
 	if err := putBack(root, "mine/"+temp, "mine/"+strings.Repeat("x", 300)); err == nil || errors.Is(err, errChanged) {

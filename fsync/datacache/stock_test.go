@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -150,19 +151,13 @@ func TestStockReadsWhatOthersStored(t *testing.T) {
 		ask.IDs = q.IDs
 		got := askStock(t, salts[version], ask)
 		for expr, want := range map[string][]string{"os:*": q.IDs, "os:Debian": q.IDs, "role:web": q.IDs, "nobody:*": {}} {
-			if !slices.Equal(got.G[expr], want) {
-				t.Errorf("%s: -G %s: %v", version, expr, got.G[expr])
-			}
+			check.EqualSlices(t, got.G[expr], want, version, "-G", expr)
 		}
 		for _, expr := range q.I {
-			if !slices.Equal(got.I[expr], q.IDs) {
-				t.Errorf("%s: -I %s: %v", version, expr, got.I[expr])
-			}
+			check.EqualSlices(t, got.I[expr], q.IDs, version, "-I", expr)
 		}
 		for _, expr := range q.C {
-			if !slices.Equal(got.C[expr], q.IDs) {
-				t.Errorf("%s: -C %s: %v", version, expr, got.C[expr])
-			}
+			check.EqualSlices(t, got.C[expr], q.IDs, version, "-C", expr)
 		}
 		for _, id := range q.IDs {
 			data := got.Cached[id]

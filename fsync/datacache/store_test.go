@@ -8,11 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -92,9 +92,7 @@ func TestMerge_MasterIsWriting(t *testing.T) {
 		data: data{main: texts("g", "old"), pillars: []pillar{{raw: texts("p", "old")}}}}
 	_, err = c.store.merge(root, r, c.store.cfg.Keys.Life("web1"))
 	turn.Unlock()
-	if !errors.Is(err, errChanged) {
-		t.Errorf("merge: %v", err)
-	}
+	check.ErrorIs(t, err, errChanged, "merge")
 	c.file(grainsBank+"/web1.p", texts("g", "new"))
 	c.store.Touched("web1")
 	w.everywhere("web1", texts("g", "new"), texts("p", "new"))
@@ -352,9 +350,7 @@ func TestStore_PillarCache(t *testing.T) {
 		before = append(before, p)
 	}
 	c.open()
-	if off := c.store.Status().PillarsOff; off != "" {
-		t.Error(off)
-	}
+	check.Equal(t, c.store.Status().PillarsOff, "")
 	w.setKey("web1", "k")
 	a.stock("web1", texts("v", "1"), texts("p", "1"))
 	w.everywhere("web1", texts("v", "1"), texts("p", "1"))
@@ -376,9 +372,7 @@ func TestOff(t *testing.T) {
 	} {
 		m := master(3006, "")
 		change(&m)
-		if got := m.off(Data); !strings.Contains(got, want) {
-			t.Errorf("reason %q", got)
-		}
+		check.Contains(t, m.off(Data), want, "reason")
 	}
 }
 
@@ -492,9 +486,7 @@ func TestClosedStoreWritesNothing(t *testing.T) {
 	}()
 	turn.Unlock()
 	<-done
-	if what := <-got; what != failed {
-		t.Errorf("%s", what)
-	}
+	check.Equal(t, <-got, failed)
 	if g, _ := a.has("m1"); g != nil {
 		t.Errorf("%q", g)
 	}

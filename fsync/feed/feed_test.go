@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 )
 
 var pace = Timing{Settle: 10 * time.Millisecond, Digest: time.Minute, Retry: time.Second, RetryMax: 4 * time.Second}
@@ -138,12 +139,8 @@ func (s *sender) has(t *testing.T, digests []bool, sent ...int) {
 	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Equal(s.digests, digests) {
-		t.Errorf("digests %v, not %v", s.digests, digests)
-	}
-	if got := slices.Sorted(slices.Values(s.sent)); !slices.Equal(got, sent) {
-		t.Errorf("sent %v, not %v", got, sent)
-	}
+	check.EqualSlices(t, s.digests, digests, "digests")
+	check.EqualSlices(t, slices.Sorted(slices.Values(s.sent)), sent, "sent")
 }
 
 func TestNewsReachEveryMember(t *testing.T) {
@@ -228,9 +225,7 @@ func TestFailedTurnsAreTriedAgain(t *testing.T) {
 		a.breaks(nil)
 		time.Sleep(pace.RetryMax)
 		a.has(t, []bool{true}, 1, 2)
-		if err := a.line.Err(); err != nil {
-			t.Error(err)
-		}
+		check.NoError(t, a.line.Err())
 	})
 }
 
@@ -343,9 +338,7 @@ func TestFirst(t *testing.T) {
 		a.line.Wake()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if a.urgent != 0 {
-			t.Errorf("%d left", a.urgent)
-		}
+		check.Equal(t, a.urgent, 0, "left")
 	})
 }
 

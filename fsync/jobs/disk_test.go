@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -169,9 +170,7 @@ func TestRank(t *testing.T) {
 		{noCacheFile, nil, rankGood},
 		{endFile, []byte("2026, Jan 02"), rankGood},
 	} {
-		if got := rankOf(c.name, c.raw); got != c.want {
-			t.Errorf("%s %q: %d, not %d", c.name, c.raw, got, c.want)
-		}
+		check.Equal(t, rankOf(c.name, c.raw), c.want, c.name, c.raw)
 	}
 	good, poor := item{rank: rankGood, mtime: 1e9, size: 3}, item{rank: rankPoor, mtime: 9e9, size: 9}
 	if !good.beats(poor) || poor.beats(good) || good.beats(good) {
@@ -195,9 +194,7 @@ func TestKeep(t *testing.T) {
 		{3008, 86400, 2, 24 * time.Hour, "3008 does not know the old one"},
 		{3008, 0, 24, 0, "for ever"},
 	} {
-		if got := Keep(c.major, c.secs, c.hours); got != c.want {
-			t.Errorf("%s: %v, not %v", c.what, got, c.want)
-		}
+		check.Equal(t, Keep(c.major, c.secs, c.hours), c.want, c.what)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func samples() [][]byte {
@@ -25,9 +27,7 @@ func samples() [][]byte {
 func TestWire(t *testing.T) {
 	for _, b := range samples() {
 		m, err := decode(b)
-		if err != nil {
-			t.Fatalf("%q: %v", b, err)
-		}
+		require.NoError(t, err, b)
 		if got := encode(m); !bytes.Equal(got, b) {
 			t.Errorf("%q became %q", b, got)
 		}
@@ -120,9 +120,7 @@ func FuzzDecodeSummaries(f *testing.F) {
 			return
 		}
 		raw, err := json.Marshal(all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if again, err := decodeSummaries(raw); err != nil || !reflect.DeepEqual(again, all) {
 			t.Errorf("%q is read as %+v and then as %+v, %v", b, all, again, err)
 		}

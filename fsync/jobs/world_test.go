@@ -17,6 +17,7 @@ import (
 	"saltclusterd/fsync/replica"
 	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -83,9 +84,7 @@ func (n *testNode) open() {
 }
 
 func (n *testNode) close() {
-	if err := n.store.Close(); err != nil {
-		n.w.t.Error(err)
-	}
+	check.NoError(n.w.t, n.store.Close())
 }
 
 func (w *world) all() []node.ID {

@@ -21,6 +21,7 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/signal"
@@ -165,9 +166,7 @@ func (n *testNode) synced() {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), 30*time.Second)
 	defer cancel()
-	if err := n.dir.WaitSynced(ctx, n.log.View().Rev()); err != nil {
-		n.t.Fatalf("%s is not where consensus is: %v", n.id, err)
-	}
+	require.NoError(n.t, n.dir.WaitSynced(ctx, n.log.View().Rev()), n.id, "is not where consensus is")
 }
 
 func (n *testNode) open() {
@@ -197,9 +196,7 @@ func (n *testNode) stop() {
 	if n.dir == nil {
 		return
 	}
-	if err := n.dir.Close(); err != nil {
-		n.t.Errorf("close %s: %v", n.id, err)
-	}
+	check.NoError(n.t, n.dir.Close(), "close", n.id)
 	n.dir = nil
 }
 

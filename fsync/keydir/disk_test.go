@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -180,9 +181,7 @@ func TestSweepAndOverruledFilesAreBounded(t *testing.T) {
 	}
 	require.NoError(t, w.overruled.storeFile(acceptedDir, "m0", []byte(k[0]))) // the same once more
 	long := strings.Repeat("x", 255)
-	if err := w.overruled.storeFile(pendingDir, long, []byte(k[0])); err != nil {
-		t.Errorf("an id of 255 bytes: %v", err)
-	}
+	check.NoError(t, w.overruled.storeFile(pendingDir, long, []byte(k[0])), "an id of 255 bytes")
 	if names, _ := os.ReadDir(filepath.Join(w.overruled.dir, "minions")); len(names) != 3 {
 		t.Errorf("%d copies, at most 3", len(names))
 	}

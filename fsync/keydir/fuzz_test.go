@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/require"
 )
 
 const fuzzKey = "-----BEGIN PUBLIC KEY-----\nMFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAK\n-----END PUBLIC KEY-----"
@@ -43,15 +44,11 @@ func FuzzBase(f *testing.F) {
 		}
 		known := lastSyncedOf(b, b.Store)
 		for s := range known.is {
-			if err := state.ValidMinionID(s.id); err != nil {
-				t.Fatalf("the memory of the store has %q: %v", s.id, err)
-			}
+			require.NoError(t, state.ValidMinionID(s.id), "the memory of the store has", s.id)
 		}
 		for _, m := range []map[string]based{b.Keys, b.Denied} {
 			for id := range m {
-				if err := state.ValidMinionID(id); err != nil {
-					t.Fatalf("the base has %q: %v", id, err)
-				}
+				require.NoError(t, state.ValidMinionID(id), "the base has", id)
 			}
 		}
 		if _, err := json.Marshal(baseFile{Version: baseVersion, Keys: toFile(b.Keys), Denied: toFile(b.Denied),

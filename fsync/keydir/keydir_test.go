@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -122,9 +123,7 @@ func TestGarbageIsHealedOrLeft(t *testing.T) {
 	require.NoError(t, os.Truncate(m2.path(acceptedDir, "web"), 0))
 	m2.put(pendingDir, "junk", "no key at all")
 	patience.WaitFor(t, "the known key is healed", func() bool { return m2.files()["minions/web"] == k[0] })
-	if got := m2.files()["minions_pre/junk"]; got != "no key at all" {
-		t.Errorf("garbage of an unknown id became %q", got)
-	}
+	check.Equal(t, m2.files()["minions_pre/junk"], "no key at all", "garbage of an unknown id became")
 }
 
 func TestInvalidEntriesStay(t *testing.T) {
@@ -340,9 +339,7 @@ func TestWaitSynced(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	require.NoError(t, m1.dir.WaitSynced(ctx, r[0].Rev))
-	if got := m1.files()["minions/web"]; got != k[0] {
-		t.Errorf("synced, but minions/web is %.20q", got)
-	}
+	check.Equal(t, m1.files()["minions/web"], k[0], "synced, but minions/web")
 	done := make(chan error)
 	go func() { done <- m1.dir.WaitSynced(t.Context(), r[0].Rev+100) }()
 	m1.stop()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -125,7 +126,5 @@ func TestNew(t *testing.T) {
 	}
 	d, err := New(Config{PKIDir: "a", StateDir: t.TempDir(), Log: log})
 	require.NoError(t, err)
-	if err := d.Close(); err != nil {
-		t.Errorf("close before open: %v", err)
-	}
+	check.NoError(t, d.Close(), "close before open")
 }

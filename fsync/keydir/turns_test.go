@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/signal"
@@ -142,9 +143,7 @@ func TestSharedDirectoriesAndNodesBehind(t *testing.T) {
 	await(t, want, nodes...)
 	for _, n := range nodes {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		if err := n.dir.WaitSynced(ctx, log.View().Rev()); err != nil {
-			t.Errorf("%s: %v", n.id, err)
-		}
+		check.NoError(t, n.dir.WaitSynced(ctx, log.View().Rev()), n.id)
 		cancel()
 	}
 	if now, _ := log.counts(); now != decided {
@@ -172,9 +171,7 @@ func TestKeeperEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := nodes[2].dir.WaitSynced(ctx, log.View().Rev()); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, nodes[2].dir.WaitSynced(ctx, log.View().Rev()))
 }
 
 // What the operator decides in the moment in which a keeper ends that has not noted the pending key yet: the next one
@@ -239,9 +236,7 @@ func TestKeeper_LockHeldElsewhere(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := n.dir.WaitSynced(ctx, r[0].Rev); err != nil {
-		t.Errorf("what the keeper says is not heard: %v", err)
-	}
+	check.NoError(t, n.dir.WaitSynced(ctx, r[0].Rev), "what the keeper says is not heard")
 	if got := n.files(); len(got) != 0 {
 		t.Errorf("written by a node that is not the keeper: %s", short(got))
 	}

@@ -4,6 +4,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 )
 
 func of(pairs ...string) Ledger {
@@ -31,9 +34,7 @@ func TestCompare(t *testing.T) {
 				{"x", map[string]string{"a": "1", "b": "3"}, []string{"c"}}},
 		},
 	} {
-		if got := Compare(c.nodes); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v", name, got)
-		}
+		check.DeepEqual(t, Compare(c.nodes), c.want, name)
 	}
 }
 
@@ -88,17 +89,13 @@ func TestRules(t *testing.T) {
 		if c.want != nil {
 			want = []Difference{*c.want}
 		}
-		if got := rules.Compare(c.nodes); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v", name, got)
-		}
+		check.DeepEqual(t, rules.Compare(c.nodes), want, name)
 	}
 }
 
 func TestDecodeRefuses(t *testing.T) {
 	raw, err := of("x", "1").Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if l, err := Decode(raw); err != nil || l.Items["x"] != "1" {
 		t.Errorf("%+v, %v", l, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -89,9 +90,7 @@ func TestWritingBesideSalt(t *testing.T) {
 			if err == nil {
 				err = json.Unmarshal(out, &have)
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			check.NoError(t, err)
 			mu.Lock()
 			defer mu.Unlock()
 			maps.Copy(want, have)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // TestManyHandsConverge edits the same few paths on three nodes while they are stopped, killed in a switch and started
@@ -65,9 +67,7 @@ func TestManyHandsConverge(t *testing.T) {
 func restart(t *testing.T, n *testNode, r *rand.Rand) {
 	n.close()
 	store, err := New(n.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if limit := int64(r.IntN(8)); limit > 0 {
 		var steps atomic.Int64
 		store.hooks.step = func() error {

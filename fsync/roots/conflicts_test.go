@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/check"
 )
 
 // inConflict returns two nodes; b has put aside a file f that it had before it joined.
@@ -47,9 +49,7 @@ func TestResolve_Edited(t *testing.T) {
 
 	b.mode(ModeManual)
 	b.write("f", "edited")
-	if err := b.store.Resolve(t.Context(), c.ID); !errors.Is(err, ErrEdited) {
-		t.Errorf("over an edit that is not proposed: %v", err)
-	}
+	check.ErrorIs(t, b.store.Resolve(t.Context(), c.ID), ErrEdited, "over an edit that is not proposed")
 	if content, err := os.ReadFile(c.Kept); !b.has("f", "edited") || err != nil || string(content) != "the joiner's" {
 		t.Errorf("after it was refused: aside is %q, %v", content, err)
 	}
@@ -59,9 +59,7 @@ func TestResolve_Edited(t *testing.T) {
 	b.restore(c.ID)
 	w.await("a has it", func() bool { return a.has("f", "the joiner's") })
 	w.awaitEqual()
-	if n := a.store.Status().Base - before; n != 2 {
-		t.Errorf("%d revisions, not the edit and what replaced it", n)
-	}
+	check.Equal(t, a.store.Status().Base-before, 2, "revisions")
 	b.hasNoConflict(c)
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -159,9 +160,7 @@ func TestSync_DroppedEditsPutAside(t *testing.T) {
 	aside := map[string]string{}
 	for _, c := range a.store.Conflicts(1000) {
 		raw, err := os.ReadFile(c.Kept)
-		if err != nil {
-			t.Error(err)
-		}
+		check.NoError(t, err)
 		aside[c.Path] = string(raw)
 	}
 	if want := map[string]string{"e/f30": "changed here", "new": "made here"}; !maps.Equal(aside, want) {

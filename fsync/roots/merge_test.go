@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 )
 
 func TestJoiner_PutsOwnFilesAside(t *testing.T) {
@@ -27,9 +30,7 @@ func TestJoiner_PutsOwnFilesAside(t *testing.T) {
 	kept := map[string]string{}
 	for _, c := range b.store.Conflicts(1000) {
 		content, err := os.ReadFile(c.Kept)
-		if err != nil {
-			t.Error(err)
-		}
+		check.NoError(t, err)
 		kept[c.Path] = string(content)
 	}
 	if len(kept) != 2 || kept["differs"] != "the joiner's" || kept["own/file"] != "only here" {
@@ -37,9 +38,7 @@ func TestJoiner_PutsOwnFilesAside(t *testing.T) {
 	}
 	for _, c := range b.store.Conflicts(1000) {
 		if c.Path == "own/file" {
-			if err := b.store.Resolve(t.Context(), c.ID); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, b.store.Resolve(t.Context(), c.ID))
 		} else if err := b.store.Drop(t.Context(), c.ID); err != nil {
 			t.Fatal(err)
 		}

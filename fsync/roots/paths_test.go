@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 )
 
 // basePaths are directories of file_roots, environment base.
@@ -23,12 +24,8 @@ func TestPathsOf_RootDir(t *testing.T) {
 		{Name: SlotName{Kind: "file", Env: "base"}, Dir: "/lab/m1/srv/salt"},
 		{Name: SlotName{Kind: "file", Env: "base", Pos: 1}, Dir: "/lab/m10/x"},
 	}
-	if got := PathsOf(slots, "/lab/m1/").list("file", "base"); got != "/srv/salt, /lab/m10/x" {
-		t.Error(got)
-	}
-	if got := PathsOf(slots, "/").list("file", "base"); got != "/lab/m1/srv/salt, /lab/m10/x" {
-		t.Error(got)
-	}
+	check.Equal(t, PathsOf(slots, "/lab/m1/").list("file", "base"), "/srv/salt, /lab/m10/x")
+	check.Equal(t, PathsOf(slots, "/").list("file", "base"), "/lab/m1/srv/salt, /lab/m10/x")
 }
 
 func TestPaths_Compare(t *testing.T) {
@@ -79,9 +76,7 @@ func TestPaths_Compare(t *testing.T) {
 				t.Fatalf("%q", notes)
 			}
 			for i, want := range tc.notes {
-				if !strings.Contains(notes[i], want) {
-					t.Errorf("%q, want %q", notes[i], want)
-				}
+				check.Contains(t, notes[i], want)
 			}
 		})
 	}

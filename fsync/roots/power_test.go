@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/check"
 )
 
 // powered is an ext4 file system in a file, from which the power can be taken.
@@ -125,9 +127,7 @@ func TestPowerFailsDuringASwitch(t *testing.T) {
 			var steps, failed atomic.Int64
 			fail := func() error {
 				failed.Store(1)
-				if err := disk.fail(); err != nil {
-					t.Error(err)
-				}
+				check.NoError(t, disk.fail())
 				return errors.New("no power")
 			}
 			store.hooks.step = func() error {

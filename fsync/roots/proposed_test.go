@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // Whoever is killed when what he has edited has become a revision, and has not been fetched by anybody, edits on:
@@ -37,9 +39,7 @@ func TestKilledWithAProposal(t *testing.T) {
 	if raw == nil {
 		t.Fatal("nothing was decided")
 	}
-	if err := os.WriteFile(db, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(db, raw, 0o600))
 	a.write("d/g", "3")
 	a.write("h", "1")
 	b.open()

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -76,9 +77,7 @@ func TestRoot_FileSystemReplaced(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, a, b := replacedWorld(t)
-			if err := a.store.Refill(t.Context(), a.dirs[fileBase]); !errors.Is(err, ErrNotReplaced) {
-				t.Errorf("nothing was replaced: %v", err)
-			}
+			check.ErrorIs(t, a.store.Refill(t.Context(), a.dirs[fileBase]), ErrNotReplaced, "nothing was replaced")
 			revisions := w.count()
 			a.close()
 			a.swap(c.files)
@@ -94,9 +93,7 @@ func TestRoot_FileSystemReplaced(t *testing.T) {
 			}
 			b.write("i", "newer") // the others go on
 			w.await("the others go on", func() bool { return w.count() == revisions+1 })
-			if err := a.store.Refill(t.Context(), a.dirs[fileBase]+"x"); !errors.Is(err, ErrNotReplaced) {
-				t.Errorf("another directory: %v", err)
-			}
+			check.ErrorIs(t, a.store.Refill(t.Context(), a.dirs[fileBase]+"x"), ErrNotReplaced, "another directory")
 			if _, err := a.store.Sync(t.Context(), SyncOptions{Accept: a.dirs[fileBase], DryRun: true}); !errors.Is(err,
 				ErrAcceptDry) {
 				t.Errorf("accepted for a try: %v", err)
@@ -370,9 +367,7 @@ func TestSwitch_SupersededOnOtherDisk(t *testing.T) {
 					t.Errorf("%s is decided on, and still there: %v", c.Kept, err)
 				}
 			}
-			if found != edit {
-				t.Errorf("put aside: %t, want %t", found, edit)
-			}
+			check.Equal(t, found, edit, "put aside")
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // fill makes a tree with what a tree can hold.
@@ -40,9 +41,7 @@ func (n *testNode) fill(files int) {
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // TestTwentyThousandFiles has them fetched while they are edited on both sides, and the receiver ends in between.

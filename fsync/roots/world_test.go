@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/signal"
 )
@@ -117,9 +118,7 @@ func (n *testNode) openStore(store *Store) {
 }
 
 func (n *testNode) close() {
-	if err := n.crash(); err != nil {
-		n.w.t.Error(err)
-	}
+	check.NoError(n.w.t, n.crash())
 }
 
 // crash is close of a store that may have something to complain of.

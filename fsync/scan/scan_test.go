@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/fsync/slotfs"
 	"saltclusterd/fsync/tree"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -99,9 +100,7 @@ func TestScan_RereadRacyFile(t *testing.T) {
 	if !first.Index["f"].Racy {
 		t.Skip("the scan took long")
 	}
-	if again := scanDir(t, dir, Options{Last: first.Index}); again.Read != 1 {
-		t.Errorf("%d files read, want 1", again.Read)
-	}
+	check.Equal(t, scanDir(t, dir, Options{Last: first.Index}).Read, 1, "files read")
 }
 
 // What is looked at before the patterns changes nothing of what they match.
@@ -121,9 +120,7 @@ func TestIgnore_Match(t *testing.T) {
 				require.NoError(t, err)
 				want = want || ok
 			}
-			if got := ig.Match("d/"+name, name); got != want {
-				t.Errorf("%q of %q: %t", patterns, name, got)
-			}
+			check.Equal(t, ig.Match("d/"+name, name), want, patterns, "of", name)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -188,9 +189,7 @@ func TestClose_DiskHangs(t *testing.T) {
 		}
 	})
 	<-entered
-	if err := a.Close(); err != nil { // the test would never end otherwise
-		t.Error(err)
-	}
+	check.NoError(t, a.Close()) // the test would never end otherwise
 }
 
 func TestFilesThatAreNone(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"saltclusterd/fsync/tree"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -75,9 +76,7 @@ func TestRenames(t *testing.T) {
 	if content, _ := os.ReadFile(filepath.Join(top, "a")); string(content) != "b" {
 		t.Errorf("a is %q", content)
 	}
-	if err := Move(a, c); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, Move(a, c))
 	if err := Move(a, c); !Gone(err) {
 		t.Errorf("from nothing: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -37,9 +38,7 @@ func TestTokensBehindALink(t *testing.T) {
 			!slices.Equal(have, []string{secret(1)}) {
 			t.Errorf("%d: %d tokens, %v, %v", major, len(have), err, there)
 		}
-		if err := errors.Join(d.syncDir(), d.removeToken(root, secret(1)), d.removeTemps()); err != nil {
-			t.Error(err)
-		}
+		check.NoError(t, errors.Join(d.syncDir(), d.removeToken(root, secret(1)), d.removeTemps()))
 		if left, err := os.ReadDir(filepath.Dir(elsewhere)); err != nil || len(left) != 1 {
 			t.Errorf("%d: left %v, %v", major, left, err)
 		}

@@ -16,6 +16,7 @@ import (
 	"saltclusterd/fsync/replica/replicatest"
 	"saltclusterd/gossip/node"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // world is a cluster without networks: nodes with cache directories and one clock, which tests move.
@@ -68,9 +69,7 @@ func localMaster(major int, dir string) Master {
 
 func (n *testNode) must(err error) {
 	n.w.t.Helper()
-	if err != nil {
-		n.w.t.Fatal(err)
-	}
+	require.NoError(n.w.t, err)
 }
 
 func (w *world) now() time.Time {

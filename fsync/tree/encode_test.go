@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"saltclusterd/integration/require"
 )
 
 func nameGen() *rapid.Generator[string] {
@@ -51,9 +53,7 @@ func TestEncodeDir_RoundTrip(t *testing.T) {
 			in = append(in, entryGen(n).Draw(t, "entry"))
 		}
 		b, err := EncodeDir(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		out, err := DecodeDir(b)
 		if err != nil || len(out) != len(in) {
 			t.Fatalf("%d of %d entries, %v", len(out), len(in), err)

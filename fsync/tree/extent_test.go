@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -30,17 +31,11 @@ func TestExtents(t *testing.T) {
 			t.Fatalf("%d deep: %v", depth, err)
 		}
 	}
-	if n := x.known[leaf]; n != 1 {
-		t.Errorf("a directory of one file has %d", n)
-	}
+	check.Equal(t, x.known[leaf], 1, "a directory of one file has")
 	deep := leaf
 	for range MaxDepth + 1 {
 		deep = dir(Entry{Name: "d", Type: Dir, Mode: 0o755, Object: deep})
 	}
-	if err := new(Extents).Slots(m, root(deep)); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("too deep: %v", err)
-	}
-	if err := x.Slots(m, Hash{1}); !errors.Is(err, ErrNoObject) {
-		t.Errorf("nothing: %v", err)
-	}
+	check.ErrorIs(t, new(Extents).Slots(m, root(deep)), ErrTooLarge, "too deep")
+	check.ErrorIs(t, x.Slots(m, Hash{1}), ErrNoObject, "nothing")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -148,9 +149,7 @@ func TestExchange(t *testing.T) {
 		t.Error(text, err)
 	}
 	require.NoError(t, Exchange(tree))
-	if err := errors.Join(Forget(tree), Forget(tree), Exchange(tree)); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, errors.Join(Forget(tree), Forget(tree), Exchange(tree)))
 	is(t, tree.Link+"/y", "own")
 }
 
@@ -161,9 +160,7 @@ func TestRoom(t *testing.T) {
 	if err != nil || size != (Size{Files: 1, Bytes: 5}) {
 		t.Error(size, err)
 	}
-	if err := Room(dir+"/not/there", Size{Files: 1}); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, Room(dir+"/not/there", Size{Files: 1}))
 	if err := Room(dir, Size{Files: 1, Bytes: 1 << 60}); err == nil {
 		t.Error("room for everything")
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -62,9 +63,7 @@ func TestHandshakeFlood(t *testing.T) {
 		return ""
 	})
 	// All places for strangers are taken; a member gets in all the same (127.0.0.1 is on the roster).
-	if err := works(dial(t, b, "a", ProtoRaft)); err != nil {
-		t.Errorf("a member during the flood: %v", err)
-	}
+	check.NoError(t, works(dial(t, b, "a", ProtoRaft)), "a member during the flood")
 	// The silent ones are cut when their time is over.
 	patience.WaitSettled(t, func() string {
 		if n := countClosed(silent); n != len(silent) {
@@ -159,9 +158,7 @@ func TestStrangersWhoTakeTheirTime(t *testing.T) {
 			}
 		})
 	}
-	if err := works(dial(t, b, "a", ProtoRaft)); err != nil {
-		t.Errorf("a member meanwhile: %v", err)
-	}
+	check.NoError(t, works(dial(t, b, "a", ProtoRaft)), "a member meanwhile")
 	conns.Wait()
 	patience.WaitSettled(t, func() string {
 		a.gate.mu.Lock()

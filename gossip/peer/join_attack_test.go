@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -153,9 +154,7 @@ func TestJoinManInTheMiddle(t *testing.T) {
 	if _, err := Join(context.Background(), cfg); !errors.Is(err, ErrSecret) {
 		t.Errorf("Join: %v, want ErrSecret", err)
 	}
-	if len(a.requests()) != 0 {
-		t.Error("the member admitted the man in the middle")
-	}
+	check.Equal(t, len(a.requests()), 0, "the member admitted the man in the middle")
 	seen := rec.bytes()
 	mustNotContainSecret(t, seen)
 	if bytes.Contains(seen, []byte("cluster-1")) || bytes.Contains(seen, []byte("192.0.2.9")) {
@@ -240,9 +239,7 @@ func TestJoinForgedHellos(t *testing.T) {
 			if err == nil && !saysWrongProof(kind, answer) {
 				t.Errorf("an answer of type %d came: %q", kind, answer)
 			}
-			if len(a.requests()) != 0 {
-				t.Error("the handler was asked")
-			}
+			check.Equal(t, len(a.requests()), 0, "the handler was asked")
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -90,9 +91,7 @@ func (m *mesh) port(id node.ID, edit func(*Config)) *Port {
 	require.NoError(m.t, err)
 	require.NoError(m.t, p.Open(context.Background()))
 	m.t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			m.t.Errorf("close port of %s: %v", id, err)
-		}
+		check.NoError(m.t, p.Close(), "close port of", id)
 	})
 	return p
 }
@@ -151,9 +150,7 @@ func dial(t *testing.T, p *Port, id node.ID, proto string) net.Conn {
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	c, err := p.Dial(ctx, id, proto)
-	if err != nil {
-		t.Fatalf("dial: %v", err)
-	}
+	require.NoError(t, err, "dial")
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

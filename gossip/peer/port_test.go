@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -30,9 +31,7 @@ func TestProtocols(t *testing.T) {
 	for _, proto := range []string{ProtoRaft, ProtoGossip} {
 		echo(t, b, proto)
 		c := dial(t, a, b.ID(), proto)
-		if err := works(c); err != nil {
-			t.Errorf("%s: %v", proto, err)
-		}
+		check.NoError(t, works(c), proto)
 		if id, ok := Remote(c); !ok || id != b.ID() {
 			t.Errorf("%s: Remote = %q, %v", proto, id, ok)
 		}
@@ -42,9 +41,7 @@ func TestProtocols(t *testing.T) {
 		require.NoError(t, err)
 		body, _ := io.ReadAll(res.Body)
 		_ = res.Body.Close()
-		if got := string(body); got != "hello node-a from node_b.example" {
-			t.Errorf("peer RPC answered %q", got)
-		}
+		check.Equal(t, string(body), "hello node-a from node_b.example", "peer RPC answered")
 	}
 	if n := len(b.reg.admittedCerts()); n != 1 {
 		t.Errorf("connections of %d certificates, want 1", n)
@@ -62,9 +59,7 @@ func TestRPCToStrangers(t *testing.T) {
 		if err == nil {
 			_ = res.Body.Close()
 		}
-		if !errors.Is(err, want) {
-			t.Errorf("GET %s: %v, want %v", url, err, want)
-		}
+		check.ErrorIs(t, err, want, "GET", url)
 	}
 	if res, err := a.HTTPClient().Get("http://a/"); err == nil {
 		_ = res.Body.Close()
@@ -126,9 +121,7 @@ func TestNoTickets(t *testing.T) {
 	if _, err := rawDial(t, p, cfg); err != nil {
 		t.Fatal(err)
 	}
-	if cache.puts != 0 {
-		t.Error("the port hands out resumption tickets")
-	}
+	check.Equal(t, cache.puts, 0, "the port hands out resumption tickets")
 }
 
 type countingCache struct{ puts int }
@@ -188,9 +181,7 @@ func TestDial_NoListener(t *testing.T) {
 		t.Errorf("Accept after Close: %v, want net.ErrClosed", err)
 	}
 	echo(t, b, ProtoRaft)
-	if err := works(dial(t, a, "b", ProtoRaft)); err != nil {
-		t.Errorf("after listening again: %v", err)
-	}
+	check.NoError(t, works(dial(t, a, "b", ProtoRaft)), "after listening again")
 }
 
 // Connections that one protocol does not accept do not delay another protocol.
@@ -213,12 +204,8 @@ func TestDial_QueueFull(t *testing.T) {
 		}
 		full <- err
 	}()
-	if err := works(dial(t, a, "b", ProtoGossip)); err != nil {
-		t.Errorf("gossip beside a stuck raft consumer: %v", err)
-	}
-	if err := <-full; !errors.Is(err, ErrBusy) {
-		t.Errorf("dial of a full queue: %v, want ErrBusy", err)
-	}
+	check.NoError(t, works(dial(t, a, "b", ProtoGossip)), "gossip beside a stuck raft consumer")
+	check.ErrorIs(t, <-full, ErrBusy, "dial of a full queue")
 }
 
 func TestTooManyConnections(t *testing.T) {
@@ -274,7 +261,5 @@ func TestNewPortValidates(t *testing.T) {
 	}
 	p, err := NewPort(Config{Listen: "127.0.0.1:0", Identity: identity(t, "a"), Roster: newMesh(t).book})
 	require.NoError(t, err)
-	if err := p.Close(); err != nil {
-		t.Errorf("Close without Open: %v", err)
-	}
+	check.NoError(t, p.Close(), "Close without Open")
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -157,9 +158,7 @@ func TestRenewedCertificateAndRoster(t *testing.T) {
 			from *Port
 			to   node.ID
 		}{{a, "b"}, {b, "a"}} {
-			if err := works(dial(t, c.from, c.to, ProtoRaft)); err != nil {
-				t.Errorf("%s: to %s: %v", when, c.to, err)
-			}
+			check.NoError(t, works(dial(t, c.from, c.to, ProtoRaft)), when, "to", c.to)
 		}
 	}
 	both("before")
@@ -207,9 +206,7 @@ func TestRenewedSeveralTimes(t *testing.T) {
 	for range maxChain - 1 {
 		renew(t, i, dir)
 	}
-	if err := works(dial(t, a, "b", ProtoRaft)); err != nil {
-		t.Errorf("after %d renewals: %v", maxChain-1, err)
-	}
+	check.NoError(t, works(dial(t, a, "b", ProtoRaft)), "after", maxChain-1, "renewals")
 	renew(t, i, dir)
 	if _, err := a.Dial(context.Background(), "b", ProtoRaft); err == nil {
 		t.Error("after one more it is still known")

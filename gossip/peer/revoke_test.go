@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -68,9 +69,7 @@ func TestRevoke(t *testing.T) {
 	breaks(t, "raft to b", out)
 	breaks(t, "request from b", streamIn)
 	breaks(t, "request to b", streamOut)
-	if err := works(unrelated); err != nil {
-		t.Errorf("another member's connection: %v", err)
-	}
+	check.NoError(t, works(unrelated), "another member's connection")
 	if c, err := a.Dial(context.Background(), "b", ProtoRaft); err == nil {
 		_ = c.Close()
 		t.Error("a still dials b")
@@ -173,7 +172,5 @@ func TestMovedNode(t *testing.T) {
 	echo(t, b2, ProtoRaft)
 	a.Revoke(m.remove("b"))
 	m.add(entryOf(b2))
-	if err := works(dial(t, a, "b", ProtoRaft)); err != nil {
-		t.Errorf("dial the new b: %v", err)
-	}
+	check.NoError(t, works(dial(t, a, "b", ProtoRaft)), "dial the new b")
 }

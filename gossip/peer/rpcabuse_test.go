@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // The frames of HTTP/2 that a hostile member writes by hand (RFC 9113).
@@ -146,13 +147,9 @@ func TestRPC_HTTP2Abuse(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			defer cancel()
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://b/", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			resp, err := honest.HTTPClient().Do(req)
-			if err != nil {
-				t.Fatalf("another member: %v", err)
-			}
+			require.NoError(t, err, "another member")
 			_ = resp.Body.Close()
 			_ = conn.Close()
 			patience.WaitSettled(t, func() string {

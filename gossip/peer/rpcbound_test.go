@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 // What a member can have kept by asking and asking is bounded: by connections, and by what stands before a body.
@@ -29,9 +31,7 @@ func TestRPC_BoundsPerMember(t *testing.T) {
 		}
 		defer tr.CloseIdleConnections()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://b/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		req.Header.Set("Header", header)
 		resp, err := tr.RoundTrip(req)
 		if err != nil {
@@ -65,7 +65,5 @@ func TestRPC_BoundsPerMember(t *testing.T) {
 	if status, err := ask(dial(t, a, "b", ProtoHTTP), ""); err == nil {
 		t.Errorf("a third connection is answered: %d", status)
 	}
-	if err := works(dial(t, a, "b", ProtoRaft)); err != nil {
-		t.Errorf("raft beside them: %v", err)
-	}
+	check.NoError(t, works(dial(t, a, "b", ProtoRaft)), "raft beside them")
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -116,9 +117,7 @@ func TestTunnel(t *testing.T) {
 	if !a.Indirect("c") || a.Indirect("b") || !slices.Equal(a.Tunnelled(), []node.ID{"c"}) {
 		t.Errorf("through others: %v", a.Tunnelled())
 	}
-	if n := tunnelsOf(b, "a"); n != 1 {
-		t.Errorf("%d tunnels through b, want 1", n)
-	}
+	check.Equal(t, tunnelsOf(b, "a"), 1, "tunnels through b")
 	expectAnswer(t, c, "a", "a heard c: hello")
 	r.heal("c")
 	patience.WaitSettled(t, func() string {
@@ -285,9 +284,7 @@ func TestTunnel_DirectTransport(t *testing.T) {
 		_ = res.Body.Close()
 		t.Error("it has reached a member that is not reached directly")
 	}
-	if tunnelsOf(b, "a") != 0 {
-		t.Error("it has made a tunnel")
-	}
+	check.Equal(t, tunnelsOf(b, "a"), 0, "it has made a tunnel")
 }
 
 // A connection of raft that is made through another member while the direct way comes back is not kept.
@@ -351,9 +348,7 @@ func TestTunnel_Impatient(t *testing.T) {
 		return ""
 	})
 	expectAnswer(t, a, "c", "c heard a: hello")
-	if tunnelsOf(b, "a") != 0 {
-		t.Error("there is a tunnel")
-	}
+	check.Equal(t, tunnelsOf(b, "a"), 0, "there is a tunnel")
 }
 
 // A dial that its caller gives up says nothing about the way.
@@ -479,9 +474,7 @@ func TestWays(t *testing.T) {
 			t.Errorf("step %d: over %t, again %t, %d; want %t, %t, %d", i, over, again, d.state, step.over, step.again, step.state)
 		}
 	}
-	if len(w.to) != 0 {
-		t.Error("it remembers a node that was removed")
-	}
+	check.Equal(t, len(w.to), 0, "it remembers a node that was removed")
 }
 
 // Nobody is asked for a tunnel time and again while a host is down.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -70,9 +71,7 @@ func TestValidateSecret(t *testing.T) {
 	fresh, err := NewSecret()
 	require.NoError(t, err)
 	for _, s := range []string{fresh, testSecret, " " + testSecret + "\n"} {
-		if err := ValidateSecret(s); err != nil {
-			t.Errorf("ValidateSecret(%q): %v", s, err)
-		}
+		check.NoError(t, ValidateSecret(s), "ValidateSecret(", s, ")")
 	}
 	for _, s := range []string{"", "   ", "short", strings.Repeat("a", 40), strings.Repeat("ab", 20), testSecret + "\x00x",
 		strings.Repeat("x1y2z3w4", 200)} {
@@ -83,9 +82,7 @@ func TestValidateSecret(t *testing.T) {
 			t.Errorf("the error quotes the secret: %v", err)
 		}
 	}
-	if !bytes.Equal(SecretBytes(" "+testSecret+"\n"), []byte(testSecret)) {
-		t.Error("SecretBytes keeps white space")
-	}
+	check.EqualSlices(t, SecretBytes(" "+testSecret+"\n"), []byte(testSecret), "SecretBytes keeps white space")
 }
 
 func TestPubFingerprint(t *testing.T) {
@@ -101,9 +98,7 @@ func TestPubFingerprint(t *testing.T) {
 	if pubMatches(sha256hex(clusterKeys()[1].pub), pub) {
 		t.Error("another key matches")
 	}
-	if PubFingerprint(bare) != sha256hex(pub) {
-		t.Error("the fingerprint shown is not that of the file")
-	}
+	check.Equal(t, PubFingerprint(bare), sha256hex(pub), "the fingerprint shown is not that of the file")
 }
 
 func TestResolveAdvertise(t *testing.T) {

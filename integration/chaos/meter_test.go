@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestMemoryLine(t *testing.T) {
@@ -38,9 +40,7 @@ func TestMeterReadsMetrics(t *testing.T) {
 
 func TestTailGivesWholeLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, []byte("one\ntwo\nthr"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("one\ntwo\nthr"), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var got []string

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 )
 
 func TestDiff(t *testing.T) {
@@ -46,15 +49,11 @@ func TestMeant(t *testing.T) {
 	job := Difference{Where: "event", Bare: `salt/job/[]/ret/corpus {"cmd":"_return","jid":[]}`, Ours: nothing}
 	file := Difference{Where: `file jobs/of "'../'"/.load.p`, Bare: "x", Ours: nothing}
 	refused := map[string]int{}
-	if what := meant(refresh, refused); what != "" {
-		t.Errorf("before any pillar is refused: %s", what)
-	}
+	check.Equal(t, meant(refresh, refused), "", "before any pillar is refused")
 	of := Mutation{Kind: Within, Field: "events", Value: "0", Mark: "variant-1-"}
 	list := Difference{Where: "reply", Cmd: "_minion_event", Mutation: of, Bare: raised, Ours: none}
 	first := Difference{Where: "event", Cmd: "_minion_event", Mutation: of, Bare: "a/variant-1- {}", Ours: nothing}
-	if what := meant(first, refused); what != "" {
-		t.Errorf("an event of a list that was not refused: %s", what)
-	}
+	check.Equal(t, meant(first, refused), "", "an event of a list that was not refused")
 	forged := Difference{Where: "event", Bare: `salt/key {"cmd":"_minion_event"}`, Ours: nothing}
 	for _, d := range []Difference{pillar, refresh, job, file, forged, list, first} {
 		if meant(d, refused) == "" {
@@ -75,9 +74,7 @@ func TestMeant(t *testing.T) {
 		"a file of such a job": {Where: "file jobs/20200101000000000000/.load.p", Bare: "x", Ours: nothing},
 		"a list with minions":  {Where: "file jobs/20200101000000000000/.minions.p", Bare: nothing, Ours: `["a"]`},
 	} {
-		if what := meant(d, refused); what != "" {
-			t.Errorf("%s is meant: %s", name, what)
-		}
+		check.Equal(t, meant(d, refused), "", name, "is meant")
 	}
 }
 
@@ -85,29 +82,19 @@ func TestScrub(t *testing.T) {
 	s := Scrub{Words: map[string]string{"/tmp/lab": "<lab>", "/tmp/lab/ours": "<host>"},
 		Jobs: map[string]bool{"20260101000000000000": true}}
 	const text, want = "/tmp/lab/ours/x /tmp/lab/y 20260101000000000000 20260101000000000001 2026-11-22T10:11:12.123456", "<host>/x <lab>/y 20260101000000000000 <jid> <time>"
-	if got := s.Text(text); got != want {
-		t.Errorf("%s", got)
-	}
-	if got := s.Value([]byte{0x82, 0xa1, 'b', 0xc4, 0x01, 'x', 0xa1, 'a', 0x01}); got != `{"a":1,"b":"x"}` {
-		t.Errorf("%s", got)
-	}
-	if got := s.Value([]byte{0x81, 0x01, 0x01}); got != "raw 810101" {
-		t.Errorf("%s", got)
-	}
+	check.Equal(t, s.Text(text), want)
+	check.Equal(t, s.Value([]byte{0x82, 0xa1, 'b', 0xc4, 0x01, 'x', 0xa1, 'a', 0x01}), `{"a":1,"b":"x"}`)
+	check.Equal(t, s.Value([]byte{0x81, 0x01, 0x01}), "raw 810101")
 }
 
 // Whoever reads the guide knows of everything that is meant to differ.
 func TestIntendedIsWritten(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/differences.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range Intended {
 		if !strings.Contains(string(text), "### "+e.What+"\n") {
 			t.Errorf("docs/reference/differences.md has no %q", e.What)
 		}
 	}
-	if n := strings.Count(string(text), "\n### "); n != len(Intended) {
-		t.Errorf("it has %d, not %d", n, len(Intended))
-	}
+	check.Equal(t, strings.Count(string(text), "\n### "), len(Intended), "it has")
 }

@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 const module = "saltclusterd/"
@@ -50,9 +52,7 @@ func goList(t *testing.T, args ...string) (all []listed) {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list"}, args...)...)
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	require.NoError(t, err, "go list")
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var l listed
 		if err := d.Decode(&l); errors.Is(err, io.EOF) {

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 )
 
 const page = "# A page\n\nText with `prog one` and `prog\ntwo --flag`.\n\n" +
@@ -22,9 +25,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	want := "6[three --flag X] 7[four] 11[five] 15[six --more] 16[seven] 16[eight] 3[one] 3[two --flag]"
-	if strings.Join(got, " ") != want {
-		t.Errorf("%s\nwant\n%s", strings.Join(got, " "), want)
-	}
+	check.Equal(t, strings.Join(got, " "), want)
 }
 
 func TestArguments(t *testing.T) {
@@ -36,9 +37,7 @@ func TestArguments(t *testing.T) {
 		`x | prog`:                           "[[]]",
 		`prog keys 'web*' --take web1=m2 <x`: "[[keys web* --take web1=m2]]",
 	} {
-		if got := fmt.Sprint(Arguments(line, "prog")); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
-		}
+		check.Equal(t, fmt.Sprint(Arguments(line, "prog")), want, line)
 	}
 }
 
@@ -73,24 +72,18 @@ func TestLacks(t *testing.T) {
 		"":           "",
 		"a … b  c d": "",
 	} {
-		if got := Lacks("a b   c d", strings.Split(shows, "\n")); got != want {
-			t.Errorf("%q: %q, want %q", shows, got, want)
-		}
+		check.Equal(t, Lacks("a b   c d", strings.Split(shows, "\n")), want, shows)
 	}
 }
 
 // What is marked is marked rightly, and there is something on every stage.
 func TestPages(t *testing.T) {
 	pages, err := Read("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stages := map[string]int{}
 	for _, p := range pages {
 		all, err := p.Runnables()
-		if err != nil {
-			t.Error(err)
-		}
+		check.NoError(t, err)
 		for _, r := range all {
 			stages[r.Stage]++
 		}

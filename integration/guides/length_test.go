@@ -1,6 +1,10 @@
 package guides
 
-import "testing"
+import (
+	"testing"
+
+	"saltclusterd/integration/require"
+)
 
 // maxWords is how long a page is that a reader finishes.
 const maxWords = 2000
@@ -18,9 +22,7 @@ var long = map[string]int{
 // Pages are short.
 func TestPages_Length(t *testing.T) {
 	pages, err := Read("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seen := map[string]bool{}
 	for _, p := range pages {
 		n, most := p.Words(), maxWords

@@ -3,6 +3,8 @@ package guides
 import (
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestGlued(t *testing.T) {
@@ -49,9 +51,7 @@ func TestUnmarked(t *testing.T) {
 // The pages are whole.
 func TestPages_Structure(t *testing.T) {
 	pages, err := Read("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, p := range pages {
 		for _, fault := range append(p.Glued(), p.Unmarked()...) {
 			t.Error(fault)

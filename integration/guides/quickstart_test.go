@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 const (
@@ -16,9 +18,7 @@ const (
 // The quickstart takes as many commands as it says, each on a line of its own.
 func TestQuickstart_Commands(t *testing.T) {
 	pages, err := Read("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, p := range pages {
 		if p.Name != "docs/tutorial/quickstart.md" {
 			continue

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge"
@@ -103,9 +104,7 @@ func (f *fakeMaster) ServeReq(_ context.Context, r *edge.Request) {
 		return
 	}
 	p, err := saltwire.PeekLoad(plain)
-	if err != nil {
-		f.t.Error(err)
-	}
+	check.NoError(f.t, err)
 	n, _ := f.commands.LoadOrStore(p.Cmd, new(atomic.Int64))
 	n.(*atomic.Int64).Add(1)
 	r.Reply(saltwire.AppendRaw(nil, session.Seal(nil, saltwire.AppendNil(nil), []byte(p.Nonce))))
@@ -121,9 +120,7 @@ func (f *fakeMaster) count(cmd string) int64 {
 
 func (f *fakeMaster) signIn(r *edge.Request, load []byte) {
 	req, err := saltwire.ParseAuth(load)
-	if err != nil {
-		f.t.Error(err)
-	}
+	check.NoError(f.t, err)
 	if f.deaf.Add(-1) >= 0 {
 		return
 	}
@@ -133,17 +130,13 @@ func (f *fakeMaster) signIn(r *edge.Request, load []byte) {
 		inner = f.accept(req)
 	}
 	sig, err := f.key.Sign(req.SigAlgo, inner)
-	if err != nil {
-		f.t.Error(err)
-	}
+	check.NoError(f.t, err)
 	r.Reply(saltwire.AppendSigned(nil, inner, sig))
 }
 
 func (f *fakeMaster) accept(req saltwire.AuthRequest) []byte {
 	pub, err := saltcrypt.ParsePublicKey(req.Pub)
-	if err != nil {
-		f.t.Error(err)
-	}
+	check.NoError(f.t, err)
 	session := saltcrypt.DeriveSession([]byte("seed"), req.ID, req.Pub) // the same for each try
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,9 +144,7 @@ func (f *fakeMaster) accept(req saltwire.AuthRequest) []byte {
 	a := saltwire.AuthAccept{PubKey: f.key.PublicText(), PublishPort: port(f.pub.Addr()[0]), Nonce: req.Nonce}
 	if req.Token != nil {
 		token, err := f.key.DecryptOAEP(req.EncAlgo, req.Token)
-		if err != nil {
-			f.t.Error(err)
-		}
+		check.NoError(f.t, err)
 		a.Token, _ = pub.EncryptOAEP(req.EncAlgo, token)
 	}
 	sum := sha256.Sum256([]byte(f.aes.Text()))

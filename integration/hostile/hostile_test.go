@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/sidecar/mirror"
 	"saltclusterd/sidecar/router"
@@ -133,9 +134,7 @@ func TestJudgeTag(t *testing.T) {
 		"syndic/job/1/prog/min06-1/2": "names",
 		"salt/job/1/refresh/min06-1":  "names", "salt/job/1/sub/hostile-1/error/state.sls": "",
 	} {
-		if got := s.judgeTag(tag); got != want {
-			t.Errorf("%s: %q, want %q", tag, got, want)
-		}
+		check.Equal(t, s.judgeTag(tag), want, tag)
 	}
 }
 
@@ -222,9 +221,7 @@ func TestBelongs(t *testing.T) {
 		c + "publish_auth/../x": false,
 		"x/" + c + "jobs/a":     false,
 	} {
-		if got := s.belongs(path); got != want {
-			t.Errorf("%s: %t, want %t", path, got, want)
-		}
+		check.Equal(t, s.belongs(path), want, path)
 	}
 }
 

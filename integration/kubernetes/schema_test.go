@@ -6,15 +6,15 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // TestSchema has the example checked against the schemas of the oldest Kubernetes that it is for and of a new one; and
 // a mistake found, so that the checker is known to look.
 func TestSchema(t *testing.T) {
 	out, err := exec.Command("../setup/kubernetes").Output()
-	if err != nil {
-		t.Fatalf("make the checker: %v", err)
-	}
+	require.NoError(t, err, "make the checker")
 	checker := strings.TrimSpace(string(out))
 	for _, version := range []string{"1.29", "1.37"} {
 		if out, err := exec.Command(checker, "--strict", "-k", version, example).CombinedOutput(); err != nil {

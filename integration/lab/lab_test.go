@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 )
@@ -68,9 +69,7 @@ func TestExecEndsWithItsContext(t *testing.T) {
 	}()
 	// setsid: a child that leaves session and process group, as Salt's job processes do.
 	_, err := host(t, l, "m1").Exec(ctx, nil, "/bin/sh", "-c", "setsid sh -c 'echo $$ > "+pidFile+"; sleep 100' & wait")
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v", err)
-	}
+	check.ErrorIs(t, err, context.Canceled, "error")
 	mustBeGone(t, pidFile)
 }
 
@@ -124,9 +123,7 @@ func TestKillLeavesNoZombies(t *testing.T) {
 	for _, text := range pids {
 		pid, err := strconv.Atoi(text)
 		labtest.Must(t, err)
-		if s := state(pid); s != "" {
-			t.Errorf("process %d is still there: %s", pid, s)
-		}
+		check.Equal(t, state(pid), "", "process", pid, "is still there")
 	}
 }
 
@@ -153,13 +150,9 @@ func TestHosts_Connect(t *testing.T) {
 
 func TestFaultsNeedNamespaces(t *testing.T) {
 	l := newLab(t, true)
-	if err := l.Isolate(t.Context(), host(t, l, "m1")); err != nil {
-		t.Errorf("isolating the only host: %v", err)
-	}
+	check.NoError(t, l.Isolate(t.Context(), host(t, l, "m1")), "isolating the only host")
 	host(t, l, "m2")
-	if err := l.Isolate(t.Context(), host(t, l, "m1")); !errors.Is(err, lab.ErrNeedsRoot) {
-		t.Errorf("error is %v", err)
-	}
+	check.ErrorIs(t, l.Isolate(t.Context(), host(t, l, "m1")), lab.ErrNeedsRoot, "error")
 }
 
 func TestPartitionAndHeal(t *testing.T) {

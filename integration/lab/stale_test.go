@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -32,9 +33,7 @@ func TestLab_Linger(t *testing.T) {
 	labs(2, "closed")
 	require.NoError(t, removed.Remove())
 	labs(1, "removed")
-	if err := removed.Remove(); err != nil {
-		t.Errorf("once more: %v", err)
-	}
+	check.NoError(t, removed.Remove(), "once more")
 	require.NoError(t, killed.lock.Close()) // as the end of its program does
 	next := linger()
 	labs(1, "the next lab")

@@ -19,6 +19,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -211,9 +212,7 @@ func (p *podTest) run(root string) {
 	// It stops, drained, and serves again without anybody's word; an operator's own drain stays.
 	p.exec(master, inImage+"leave", "20s") // nobody else is there, so it is refused, and the mark remains
 	p.exec(daemon, "saltclusterctl", "drain", "--self", "--force")
-	if err := daemon.stop(time.Minute); err != nil {
-		p.t.Fatalf("saltclusterd's container: %v", err)
-	}
+	require.NoError(p.t, daemon.stop(time.Minute), "saltclusterd's container")
 	daemon = p.start("saltclusterd", daemonPath, inImage+"serve")
 	p.await(time.Minute, "a node that is ready again", daemon, inImage+"probe", "/readyz")
 	p.await(time.Minute, "the mark to go", daemon, "test", "!", "-e", "/var/lib/saltclusterd/drained-to-stop")
@@ -225,9 +224,7 @@ func (p *podTest) run(root string) {
 	if err := master.stop(time.Minute); err != nil {
 		p.t.Logf("the salt-master's container: %v", err) // it ends by the signal
 	}
-	if err := daemon.stop(time.Minute); err != nil {
-		p.t.Errorf("saltclusterd's container: %v", err)
-	}
+	check.NoError(p.t, daemon.stop(time.Minute), "saltclusterd's container")
 }
 
 // minion starts one in the pod's network, outside of the containers, and has it accepted.

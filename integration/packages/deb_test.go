@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/check"
 )
 
 // configureSalt gives the machine a master that runs as the user salt, as Salt's own packages do, and a minion.
@@ -107,9 +109,7 @@ func (h *host) start() {
 	h.sh("salt-key -y -a web1")
 	h.await(90*time.Second, "the minion to answer", "salt --timeout 5 web1 test.ping --out txt | grep -q 'web1: True'")
 	h.has(h.sh("salt-run cluster.members --out json"), `"voters": [`, `"m1"`)
-	if n := h.unit("NRestarts"); n != "0" {
-		h.t.Errorf("%s restarts", n)
-	}
+	check.Equal(h.t, h.unit("NRestarts"), "0", "restarts")
 }
 
 // closed: what the unit promises of its process.
@@ -189,9 +189,7 @@ func (h *host) remove() {
 		h.t.Errorf("left: %s", left)
 	}
 	h.sh("test -s /etc/salt/saltclusterd; test -d /var/lib/saltclusterd/raft")
-	if now := h.sh(mine); now != keys {
-		h.t.Error("Salt's own files were changed")
-	}
+	check.Equal(h.t, h.sh(mine), keys, "Salt's own files were changed")
 	if now := h.sh("systemctl show --property=MainPID --value salt-master"); now != master {
 		h.t.Error("the salt-master was restarted")
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -156,16 +157,12 @@ func (h *host) formula(version string) {
 	// Done, but for the restart of the salt-master, which is asked for.
 	master := h.sh(masterPID)
 	done := h.call(secret, "state.apply", "saltclusterd")
-	if now := h.sh(masterPID); now != master {
-		h.t.Error("the salt-master was restarted")
-	}
+	check.Equal(h.t, h.sh(masterPID), master, "the salt-master was restarted")
 	h.has(fmt.Sprint(done), "orch.restart")
 	if s := h.sh("stat -c '%a %U' /etc/salt/saltclusterd.secret /etc/salt/saltclusterd.d/formula.conf"); s != "600 salt\n644 root" {
 		h.t.Errorf("the secret and the options: %s", s)
 	}
-	if s := h.sh("cat /etc/salt/saltclusterd.secret"); s != secret {
-		h.t.Error("the secret is another one")
-	}
+	check.Equal(h.t, h.sh("cat /etc/salt/saltclusterd.secret"), secret, "the secret is another one")
 	h.hasNot(h.sh("cat /etc/salt/saltclusterd.d/formula.conf"), secret)
 	restarted := h.call(secret, "state.apply", "saltclusterd", `pillar='{"saltclusterd": {"master": {"restart": true}}}'`)
 	if now := h.sh(masterPID); now == master || len(restarted.changed()) != 1 {
@@ -311,9 +308,7 @@ func TestFormulaOrchestrated(t *testing.T) {
 	for i, h := range hosts {
 		h.has(h.sh("saltclusterctl version"), "saltclusterd   "+newVersion)
 		drained := h.sh("journalctl --no-pager -o short-iso -u saltclusterd --since '"+began+"' | grep -c 'msg=drain ' || :") != "0"
-		if drained != (i > 0) {
-			t.Errorf("m%d was drained: %t", i+1, drained)
-		}
+		check.Equal(t, drained, (i > 0), "m", i+1, "was drained")
 	}
 	first.await(2*time.Minute, "three minions", "test $(salt --timeout 5 '*' test.ping --out txt | grep -c True) = 3")
 

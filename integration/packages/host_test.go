@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -78,11 +79,7 @@ func newHostBootedBy(t *testing.T, init initProgram, name, addr, salt string) *h
 	}
 	m, err := boot(t.Context(), dir, t.TempDir(), name, addr, map[string]string{"/packages": made, venvs: venvs}, init)
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := m.close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { check.NoError(t, m.close()) })
 	h := &host{m, t}
 	h.sh("chmod 711 /root") // where the virtualenvs may be, which the user salt runs
 	h.sh("ln -s " + venvs + "/" + salt + "/bin/salt* /usr/local/bin/")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/check"
 )
 
 // Keys that repositories are signed with.
@@ -80,9 +82,7 @@ func (h *host) aptRefuses() {
 	} {
 		h.changeRepository(c.change)
 		h.sh("rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb")
-		if out := h.fails("apt-get update && apt-get install -y saltclusterd"); !strings.Contains(out, c.says) {
-			h.t.Errorf("%s: %s", c.name, out)
-		}
+		check.Contains(h.t, h.fails("apt-get update && apt-get install -y saltclusterd"), c.says, c.name)
 		h.fails("test -e /usr/bin/saltclusterd")
 	}
 }
@@ -103,9 +103,7 @@ func (h *host) dnfRefuses() {
 	} {
 		h.changeRepository(c.change)
 		h.sh(dnf + "clean all")
-		if out := h.fails(dnf + "install saltclusterd"); !strings.Contains(out, c.says) {
-			h.t.Errorf("%s: %s", c.name, out)
-		}
+		check.Contains(h.t, h.fails(dnf+"install saltclusterd"), c.says, c.name)
 		h.fails("test -e /usr/bin/saltclusterd")
 	}
 }

@@ -5,9 +5,10 @@ package packages
 import (
 	"context"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/check"
 )
 
 // TestRpm is the life of an rpm, with rpm itself, on a machine whose systemd reads the unit all the same.
@@ -29,9 +30,7 @@ func TestRpm(t *testing.T) {
 		"/usr/lib/systemd/system/saltclusterd.service")
 	h.has(h.sh("rpm -qpc "+rpm(oldVersion)), "/etc/salt/saltclusterd")
 	r := strings.Fields(h.sh("rpm -qpR " + rpm(oldVersion) + " | grep -e libc -e libssl || :"))
-	if !slices.Equal(r, []string{"libc.so.6()(64bit)"}) {
-		t.Errorf("requires %s", r)
-	}
+	check.EqualSlices(t, r, []string{"libc.so.6()(64bit)"}, "requires")
 	h.has(h.sh("rpm -qp --recommends "+rpm(oldVersion)), "libcrypto.so.3()(64bit)")
 	h.sh("mkdir -p /var/lib/rpm; rpm --initdb")
 	before := h.sh(listing)
@@ -49,15 +48,11 @@ func TestRpm(t *testing.T) {
 	h.has(started, oldVersion)
 	h.sh("rpm -U --nodeps " + rpm(newVersion))
 	h.has(h.sh("saltclusterctl version; cat /etc/salt/saltclusterd"), "saltclusterd   "+newVersion, "#mine")
-	if n := h.unit("NRestarts"); n != "0" {
-		t.Errorf("%s restarts", n)
-	}
+	check.Equal(t, h.unit("NRestarts"), "0", "restarts")
 	h.sh("rpm -e saltclusterd")
 	const clear = "rm -rf /var/lib/saltclusterd /etc/salt /etc/credstore; userdel saltclusterd"
 	h.sh(clear)
-	if diff := difference(before, h.sh(listing)); diff != "" {
-		t.Errorf("what is left, and what is missing:\n%s", diff)
-	}
+	check.Equal(t, difference(before, h.sh(listing)), "", "what is left, and what is missing")
 	h.archive()
 	h.sh(clear + "; rm -r /usr/share/saltclusterd /usr/share/doc/saltclusterd")
 	for line := range strings.Lines(difference(before, h.sh(listing))) {

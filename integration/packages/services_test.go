@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // servicesPage has the scripts that this test runs.
@@ -136,9 +138,7 @@ func (h *host) writePrograms(files map[string]string) {
 func scripts(t *testing.T, heading string) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile(moduleRoot(t) + "/" + servicesPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	files := map[string]string{}

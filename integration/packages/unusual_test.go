@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/check"
 )
 
 // unusual is a salt-master that listens to the world, has its configuration, keys, caches and roots elsewhere, runs as
@@ -74,12 +76,8 @@ func TestUnusual(t *testing.T) {
 func (h *host) installBeside() {
 	pid := h.sh(masterPID)
 	h.sh("apt-get install -y " + h.deb(oldVersion))
-	if now := h.sh(masterPID); now != pid {
-		h.t.Error("the salt-master was restarted")
-	}
-	if s := h.sh("stat -c '%a %U:%G' /etc/salt"); s != "750 root:ops" {
-		h.t.Errorf("/etc/salt is %s", s)
-	}
+	check.Equal(h.t, h.sh(masterPID), pid, "the salt-master was restarted")
+	check.Equal(h.t, h.sh("stat -c '%a %U:%G' /etc/salt"), "750 root:ops", "/etc/salt")
 	h.sh(ping)
 }
 
@@ -136,9 +134,7 @@ func (h *host) purgeAndLeave() {
 	h.has(h.unit("Result")+" "+h.unit("ExecMainStatus"), "success 0")
 	h.sh("systemctl start saltclusterd; systemctl reload saltclusterd")
 	h.has(h.sh("apt-get purge -y saltclusterd 2>&1"), "listens where its option interface says")
-	if now := h.sh(masterPID); now != pid {
-		h.t.Error("the salt-master was restarted")
-	}
+	check.Equal(h.t, h.sh(masterPID), pid, "the salt-master was restarted")
 	h.sh("rm /opt/salt/etc/conf.d/zz-saltclusterd.conf; systemctl restart salt-master")
 	h.await(2*time.Minute, "the minion to answer", ping)
 	if now := h.sh(keys); now != before {
@@ -151,7 +147,5 @@ func (h *host) purgeAndLeave() {
 	if strings.TrimSpace(left) != "" {
 		h.t.Errorf("left: %s", left)
 	}
-	if s := h.sh("stat -c '%a %U:%G' /etc/salt"); s != "750 root:ops" {
-		h.t.Errorf("/etc/salt is %s", s)
-	}
+	check.Equal(h.t, h.sh("stat -c '%a %U:%G' /etc/salt"), "750 root:ops", "/etc/salt")
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // walkFront is the address of HAProxy, which has a host of its own.
@@ -36,9 +38,7 @@ func newWalk(t *testing.T) *walk {
 		h := newHostOf(t, "m"+string(rune('1'+i)), "", version)
 		w.nodes, machines = append(w.nodes, h), append(machines, h.machine)
 	}
-	if err := link(t.Context(), machines, addrs); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, link(t.Context(), machines, addrs))
 	for _, h := range w.nodes {
 		h.setUpPackagedSalt()
 	}

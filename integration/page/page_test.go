@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"image"
@@ -27,6 +26,8 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/statuspage"
@@ -94,9 +95,7 @@ func clock() func() time.Time {
 
 func (r *rig) must(err error) {
 	r.t.Helper()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 }
 
 // eventually waits for an expression to be true.
@@ -360,9 +359,7 @@ func TestWithoutScript(t *testing.T) {
 	r.must(r.Eval(r.ctx, `document.body.innerText`, &text))
 	for _, want := range []string{"2 warnings", "start the salt-master", "50.2 %", "waits for 252", "3012 present",
 		"revision 318"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("without %q:\n%s", want, text)
-		}
+		check.Contains(t, text, want)
 	}
 	if strings.Contains(text, "pause") {
 		t.Error("a button that does nothing is shown")
@@ -388,18 +385,14 @@ func TestForeignPage(t *testing.T) {
 		fmt.Fprintf(w, `<!doctype html><iframe src="http://%s/status"></iframe>`, r.addr)
 	})}
 	go func() {
-		if err := srv.Serve(foreign); !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
+		check.ErrorIs(t, srv.Serve(foreign), http.ErrServerClosed)
 	}()
 	t.Cleanup(func() { _ = srv.Close() })
 	r.must(r.Call(r.ctx, "Page.navigate", map[string]any{"url": "http://" + foreign.Addr().String() + "/"}, nil))
 	r.eventually("the foreign page", `document.readyState === "complete" && frames.length === 1`)
 	var read string
 	r.must(r.Eval(r.ctx, fmt.Sprintf(`fetch("http://%s/status").then(a => a.text(), e => "refused")`, r.addr), &read))
-	if read != "refused" {
-		t.Errorf("read: %.80s", read)
-	}
+	check.Equal(t, read, "refused", "read")
 	var framed bool
 	r.must(r.Eval(r.ctx,
 		`(() => { try { return frames[0].document.body.textContent.includes("production"); } catch (e) { return false; } })()`, &framed))

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // durations lets expressions of the sources be evaluated without package time.
@@ -84,9 +86,7 @@ func sourceOf(t *testing.T, dir string) string {
 			continue
 		}
 		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all.Write(raw)
 	}
 	return regexp.MustCompile(` +`).ReplaceAllString(all.String(), " ")

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 )
@@ -108,9 +109,7 @@ func testAPISaltGUI(t *testing.T, s *apiSite) {
 		"grains": b.run(t, map[string]any{"client": "local", "fun": "grains.items", "tgt_type": "glob", "tgt": "*"}),
 		"cached": b.run(t, map[string]any{"client": "runner", "fun": "cache.grains", "tgt": "*"}),
 	} {
-		if err := lab.AnsweredBy(got, s.IDs()...); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.NoError(t, lab.AnsweredBy(got, s.IDs()...), name)
 	}
 	s.hasKeys(t, b.run(t, map[string]any{"client": "wheel", "fun": "key.list_all"}))
 	for _, fun := range []string{"config.values", "minions.connected"} { // TestPresence has what the latter says
@@ -181,9 +180,7 @@ func testAPIPepper(t *testing.T, s *apiSite) {
 	}
 	pinged := func(url string, args ...string) {
 		t.Helper()
-		if err := lab.AnsweredBy(run(url, append(args, "*", "test.ping")...)[0], s.IDs()...); err != nil {
-			t.Errorf("%s %v: %v", url, args, err)
-		}
+		check.NoError(t, lab.AnsweredBy(run(url, append(args, "*", "test.ping")...)[0], s.IDs()...), url, args)
 	}
 	pinged(s.vip())
 	pinged(s.vip(), "--run-uri") // by an eauth token of /token

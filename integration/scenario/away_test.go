@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 )
@@ -122,9 +123,7 @@ func testAway(t *testing.T, c *lab.Cluster) {
 	}
 	for path, want := range map[string]string{"theirs": "others", "gone-here-edited-there": "others",
 		"new-there": "others"} {
-		if err := holds("away/"+path, want)(away); err != nil {
-			t.Errorf("it serves with old roots: %v", err)
-		}
+		check.NoError(t, holds("away/"+path, want)(away), "it serves with old roots")
 	}
 	if err := errors.Join(tokenFiles(away, []string{made, kept}, 2), tokenFiles(away, []string{revoked}, 0)); err != nil {
 		t.Errorf("it serves with old tokens: %v", err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/chaos"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 )
@@ -33,9 +34,7 @@ func TestChaos(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log(h.Summary())
-	if err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, err)
 	for _, v := range found {
 		t.Errorf("seed %d: %s", cfg.Seed, v)
 	}

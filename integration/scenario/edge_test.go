@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/adminapi"
@@ -119,9 +120,7 @@ func keepIdle(t *testing.T, c *lab.Cluster, idle time.Duration) {
 	for _, n := range c.Nodes {
 		got, err := n.Master.Pub(ctx, "*", "pillar.items")
 		labtest.Must(t, err)
-		if err := lab.AnsweredBy(got, c.IDs()...); err != nil {
-			t.Errorf("after the silence: %v", err)
-		}
+		check.NoError(t, lab.AnsweredBy(got, c.IDs()...), "after the silence")
 	}
 	quietLogs(t, c, marks)
 	labtest.Must(t, old.SetReadDeadline(time.Now().Add(time.Second)))
@@ -236,9 +235,7 @@ func testDrain(t *testing.T, c *lab.Cluster) {
 			t.Errorf("HAProxy sees %s of %s as %s (%d sessions)", part, node.Name, s.Status, s.Current)
 		}
 	}
-	if n := subscribers(t, c)[node.Name]; n != 0 {
-		t.Errorf("%v subscribers left", n)
-	}
+	check.Equal(t, subscribers(t, c)[node.Name], 0, "subscribers left")
 	labtest.Must(t, c.Answering(ctx, other))
 	labtest.Must(t, c.Answering(ctx, node)) // its own master, through the other node
 	if n := subscribers(t, c)[node.Name]; n != 0 {
@@ -285,9 +282,7 @@ func testGentleStop(t *testing.T, c *lab.Cluster) {
 	began := time.Now()
 	labtest.Must(t, node.Daemon.Stop(ctx))
 	t.Logf("stopped after %s", time.Since(began).Round(time.Millisecond))
-	if code := node.Daemon.ExitCode(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	check.Equal(t, node.Daemon.ExitCode(), 0, "exit code")
 	labtest.Must(t, c.Answering(ctx, c.Nodes[0]))
 	labtest.Must(t, node.Daemon.Start(ctx))
 	labtest.Must(t, node.Daemon.Serving(ctx, 2*time.Minute))

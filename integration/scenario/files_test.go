@@ -16,6 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/adminapi"
@@ -146,9 +147,7 @@ func replacedMeanwhile(t *testing.T, c *lab.Cluster, m *byteMinion, old []byte) 
 	if got != string(old) {
 		t.Errorf("%d bytes arrived, which are not those of the file that the transfer began with", len(got))
 	}
-	if m.chunk(t, at, "served/big", 0)[:3] != "new" {
-		t.Error("the next transfer is not of the new file")
-	}
+	check.Equal(t, m.chunk(t, at, "served/big", 0)[:3], "new", "the next transfer is not of the new file")
 }
 
 // servedWithoutMaster lets a real minion fetch a directory through a node without master.
@@ -160,9 +159,7 @@ func servedWithoutMaster(t *testing.T, c *lab.Cluster, m *byteMinion) {
 		labtest.Must(t, n.Master.WaitReady(ctx, 3*time.Minute))
 	}()
 	before := servedHere(t, n, `command="_serve_file"`)
-	if m.chunk(t, n, "served/big", 0)[:3] != "new" {
-		t.Error("not served")
-	}
+	check.Equal(t, m.chunk(t, n, "served/big", 0)[:3], "new", "not served")
 	if servedHere(t, n, `command="_serve_file"`) == before {
 		t.Error("another node served it")
 	}

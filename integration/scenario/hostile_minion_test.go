@@ -8,6 +8,7 @@ import (
 
 	"saltclusterd/integration/hostile"
 	"saltclusterd/integration/lab"
+	"saltclusterd/integration/require"
 )
 
 // A minion with an accepted key says whatever it likes for a few seconds, the same things in each run: nothing but its
@@ -16,9 +17,7 @@ func testHostileMinion(t *testing.T, c *lab.Cluster) {
 	cfg := hostile.Default()
 	cfg.Seed, cfg.For, cfg.Rate, cfg.Revoke = 20260101, 10*time.Second, 40, true
 	report, err := hostile.Run(t.Context(), c, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Log(report.Summary())
 	for _, v := range report.Violations {
 		t.Errorf("%s", v)

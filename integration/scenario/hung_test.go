@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 )
@@ -90,9 +91,7 @@ func testMasterStandsStill(t *testing.T, c *lab.Cluster, sign string, stop, resu
 	labtest.Must(t, err)
 	labtest.Must(t, lab.Eventually(ctx, 20*time.Second, "the master to be used again", up(1)))
 	t.Logf("used again after %s", time.Since(awake).Round(time.Millisecond))
-	if err := <-ownCLI; err != nil {
-		t.Errorf("its own command line: %v", err)
-	}
+	check.NoError(t, <-ownCLI, "its own command line")
 	labtest.Must(t, c.Answering(ctx, node))
 	rounds, failures := pinged()
 	t.Logf("%d rounds of test.ping from %s", rounds, c.Nodes[0].Name)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/adminapi"
@@ -157,9 +158,7 @@ func testIdentityTold(t *testing.T, i *identityLab) {
 	if why := i.refused(t, m1, "--switch"); !strings.Contains(why, i.untold.ID) || strings.Contains(why, i.told[0].ID) {
 		t.Errorf("who is not ready: %s", why)
 	}
-	if why := i.refused(t, m1, "--abort"); !strings.Contains(why, i.told[0].ID) {
-		t.Errorf("who would be left behind: %s", why)
-	}
+	check.Contains(t, i.refused(t, m1, "--abort"), i.told[0].ID, "who would be left behind")
 }
 
 func testIdentitySwitch(t *testing.T, i *identityLab) {
@@ -209,9 +208,7 @@ func testIdentityFinish(t *testing.T, i *identityLab) {
 		for _, line := range strings.Split(string(text), "\n") {
 			if strings.Contains(line, "pinned another master key") {
 				named = true
-				if !strings.Contains(line, i.untold.ID) {
-					t.Errorf("%s: %s", n.Name, line)
-				}
+				check.Contains(t, line, i.untold.ID, n.Name)
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/adminapi"
@@ -143,9 +144,7 @@ func testJobs(t *testing.T, c *lab.Cluster) {
 			t.Errorf("lookup_jid of the runner's %s from %s: %s", jid, c.Nodes[i].Name, got)
 		}
 	}
-	if got := text(said["last_run"]); !strings.Contains(got, "test.arg") {
-		t.Errorf("last_run: %s", got)
-	}
+	check.Contains(t, text(said["last_run"]), "test.arg", "last_run")
 	var list adminapi.JobList
 	labtest.Must(t, c.Nodes[0].Daemon.CtlJSON(t.Context(), &list, "jobs", "list", "--n", "200"))
 	for _, j := range list.Jobs {
@@ -171,9 +170,7 @@ func testJobsOfTheAway(t *testing.T, c *lab.Cluster) {
 	labtest.Must(t, away.Daemon.Start(ctx))
 	labtest.Must(t, away.Daemon.Serving(ctx, 2*time.Minute))
 	said := sameJobs(t, 2*time.Minute, c.Nodes, jid, ran)
-	if got := text(said[ran]["lookup_jid"]); !strings.Contains(got, "alone") {
-		t.Errorf("the runner's job is lost: %s", got)
-	}
+	check.Contains(t, text(said[ran]["lookup_jid"]), "alone", "the runner's job is lost")
 }
 
 // What the retention of one master removed does not come back from the others, which keep it.

@@ -10,10 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 )
@@ -58,14 +58,10 @@ func testMinionData(t *testing.T, c *lab.Cluster) {
 			"cache.grains": value, "cache.pillar": m.ID, "cache.mine": value, "mine.get": value, "manage.status": m.ID,
 			"cache.grains by grain": m.ID,
 		} {
-			if !strings.Contains(said[question], want) {
-				t.Errorf("%s lacks %s: %.300s", question, want, said[question])
-			}
+			check.Contains(t, said[question], want, question)
 		}
 	}
-	if !strings.Contains(said["manage.status"], `"down": []`) {
-		t.Errorf("manage.status: %s", said["manage.status"])
-	}
+	check.Contains(t, said["manage.status"], `"down": []`, "manage.status")
 	_, err := c.Nodes[0].Master.Pub(t.Context(), "*", "mine.flush") // testMine begins without
 	labtest.Must(t, err)
 }

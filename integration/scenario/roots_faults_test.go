@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/adminapi"
@@ -141,9 +142,7 @@ func testRootsDiskFull(t *testing.T, c *lab.Cluster, full *lab.Node, disk *lab.S
 			t.Errorf("%s: %v", n.Name, err)
 		}
 	}
-	if text := rootsCtl(t, full, 0, "roots", "status"); !strings.Contains(text, says) {
-		t.Errorf("roots status: %s", text)
-	}
+	check.Contains(t, rootsCtl(t, full, 0, "roots", "status"), says, "roots status")
 	labtest.Must(t, disk.Free())
 	rootsSettled(t, c) // by itself
 	labtest.Must(t, holdsSame(m1, full, "full2/noise7"))
@@ -338,9 +337,7 @@ func testRootsMany(t *testing.T, c *lab.Cluster) {
 		onNodes(t, c.Nodes, "an edit meanwhile", holds(fmt.Sprintf("rootstest/meanwhile%d", i), c.Nodes[i%3].Name))
 	}
 	rootsSettled(t, c)
-	if n := len(treeOf(t, filepath.Join(m2.Master.FileRoot(), "many"))); n != files+220+2 {
-		t.Errorf("%d paths", n)
-	}
+	check.Equal(t, len(treeOf(t, filepath.Join(m2.Master.FileRoot(), "many"))), files+220+2, "paths")
 	began := time.Now()
 	labtest.Must(t, os.Rename(inRoots(m2, "many"), inRoots(m2, "renamed")))
 	onNodes(t, c.Nodes, "a rename of all", func(n *lab.Node) error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/saltcrypt"
@@ -78,9 +79,7 @@ func testSHA224States(t *testing.T, c *lab.Cluster) {
 		got, err := n.Master.Pub(t.Context(), "*", "state.apply", "demo")
 		labtest.Must(t, err)
 		for _, m := range c.Minions {
-			if err := m.CheckApplied(got[m.ID]); err != nil {
-				t.Errorf("%s, from %s: %v", m.ID, n.Name, err)
-			}
+			check.NoError(t, m.CheckApplied(got[m.ID]), m.ID, "from", n.Name)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/saltcrypt"
@@ -200,9 +201,7 @@ func TestSignInCrowd(t *testing.T) {
 		if round == 1 {
 			for _, m := range real {
 				wg.Go(func() {
-					if err := m.Restart(ctx); err != nil {
-						t.Errorf("%s: %v", m.ID, err)
-					}
+					check.NoError(t, m.Restart(ctx), m.ID)
 				})
 			}
 		}

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/saltcrypt"
@@ -121,9 +122,7 @@ func (x *trial) everywhere(name, key string) {
 			x.t.Errorf("%s is told other keys by %s than by %s", m.id, addr, x.addr)
 		}
 	}
-	if first.publishPort != 4505 {
-		x.t.Errorf("%s is told to subscribe at port %d", m.id, first.publishPort)
-	}
+	check.Equal(x.t, first.publishPort, 4505, m.id, "is told to subscribe at port")
 }
 
 // salt-key on the last of the masters, which in a cluster is another one than the minion talks to.
@@ -190,9 +189,7 @@ func (x *trial) settle(want map[string]string) {
 					}
 					return nil
 				})
-			if err != nil {
-				x.t.Error(err)
-			}
+			check.NoError(x.t, err)
 		}
 		x.seen.Files[name] = x.keyFiles(x.master, m.id)
 	}
@@ -250,9 +247,7 @@ func runPolicy(t *testing.T, cases []policyCase, bare, nodes []*place) {
 				x := &trial{place: p, t: t, minions: map[string]*byteMinion{}}
 				c.do(x)
 				x.settle(c.files)
-				if !slices.Equal(x.seen.Heard, c.heard) {
-					t.Errorf("%s (%s): heard %q, want %q", p.name, p.master.Version, x.seen.Heard, c.heard)
-				}
+				check.EqualSlices(t, x.seen.Heard, c.heard, p.name, "(", p.master.Version, "): heard")
 				seen[c.name+p.name] = x
 			}
 		})

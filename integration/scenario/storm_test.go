@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/herd"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
@@ -83,9 +84,7 @@ func heardByAll(t *testing.T, h *herd.Herd, n *lab.Node, jid string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Errorf("job of %s: %v", n.Name, err)
-	}
+	check.NoError(t, err, "job of", n.Name)
 }
 
 // everyoneHears publishes a job that must reach the whole herd.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 )
@@ -119,9 +120,7 @@ func testTransportTargets(t *testing.T, c *lab.Cluster) {
 		n := c.Nodes[i%len(c.Nodes)]
 		got, err := n.Master.Pub(ctx, target.call[0], target.call[1], target.call[2:]...)
 		labtest.Must(t, err)
-		if err := lab.AnsweredBy(got, target.want...); err != nil {
-			t.Errorf("%s, %v: %v", n.Name, target.call, err)
-		}
+		check.NoError(t, lab.AnsweredBy(got, target.want...), n.Name, target.call)
 	}
 	for _, call := range [][]string{{"cp.hash_file", "salt://demo/init.sls"}, {"event.send", "lab/tcp"}} {
 		got, err := c.Nodes[0].Master.Pub(ctx, "-E", ".*-(tcp|ws)", call...)
@@ -226,9 +225,7 @@ func testTransportMove(t *testing.T, c *lab.Cluster) {
 		labtest.Must(t, lab.Eventually(ctx, time.Minute, m.ID+" to answer", func(ctx context.Context) error {
 			got, err := c.Nodes[0].Master.Pub(ctx, "-L", list, "test.ping")
 			labtest.Must(t, err)
-			if err := lab.AnsweredBy(got, others...); err != nil {
-				t.Errorf("meanwhile: %v", err)
-			}
+			check.NoError(t, lab.AnsweredBy(got, others...), "meanwhile")
 			got, err = c.Nodes[1].Master.Pub(ctx, m.ID, "test.ping")
 			if err == nil && got[m.ID] != true {
 				err = fmt.Errorf("answered %v", got)

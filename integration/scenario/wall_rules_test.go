@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/integration/play"
@@ -197,9 +198,7 @@ func testRecorded(t *testing.T, m *play.Minion, n *lab.Node) {
 		old := recorded(ts)
 		for range 2 {
 			wallMoved(t, n, what, "identity", "refused", func() {
-				if got := send(old); !bytes.Equal(got, saltwire.BadLoad()) {
-					t.Errorf("%s: answered %.40q", what, got)
-				}
+				check.EqualSlices(t, send(old), saltwire.BadLoad(), what, "answered")
 			})
 		}
 	}
@@ -216,9 +215,7 @@ func testRecorded(t *testing.T, m *play.Minion, n *lab.Node) {
 	for what, ts := range map[string]any{"text": "1", "a fraction": 1.5, "nothing": nil, "true": true} {
 		body := recorded(ts)
 		wallMoved(t, n, "a time that is "+what, "request_shape", "refused", func() {
-			if got := send(body); !bytes.Equal(got, saltwire.BadLoad()) {
-				t.Errorf("a time that is %s: answered %.40q", what, got)
-			}
+			check.EqualSlices(t, send(body), saltwire.BadLoad(), "a time that is", what, "answered")
 		})
 	}
 }
@@ -298,8 +295,6 @@ func testRelaxed(t *testing.T, c *lab.Cluster, m *play.Minion, victim string, n 
 	})
 	wallMoved(t, n, "whom a job is for", "syndic_returns", "", func() {
 		fields := map[string]any{"jid": "req", "fun": "test.ping", "return": true, "minions": []any{victim}}
-		if got := wallSaid(t, m, n, "_return", fields); !bytes.Equal(got, []byte{0xc0}) {
-			t.Errorf("whom a job is for: answered %q", got)
-		}
+		check.EqualSlices(t, wallSaid(t, m, n, "_return", fields), []byte{0xc0}, "whom a job is for: answered")
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/saltcrypt"
@@ -163,9 +164,7 @@ func testWireOptions(t *testing.T, c *lab.Cluster) {
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, g.Wait())
 }
 
 // wireJobs publishes to all minions, one job of several functions because each start of the command line takes long,

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/lab"
 	"saltclusterd/integration/lab/labtest"
 	"saltclusterd/sidecar/saltcrypt"
@@ -239,7 +240,5 @@ func publish(t *testing.T, c *lab.Cluster, n *lab.Node) {
 	t.Helper()
 	got, err := n.Master.Pub(t.Context(), "min*", "test.ping")
 	labtest.Must(t, err)
-	if err := lab.AnsweredBy(got, c.IDs()...); err != nil {
-		t.Errorf("test.ping from %s: %v", n.Name, err)
-	}
+	check.NoError(t, lab.AnsweredBy(got, c.IDs()...), "test.ping from", n.Name)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/guides"
 	"saltclusterd/integration/require"
 )
@@ -49,9 +50,7 @@ func TestCheckItems_Stage(t *testing.T) {
 		"doc/third-party-licenses.gz", "doc/sbom.cdx.json"} {
 		put(name)
 	}
-	if err := checkItems(items(t), stage); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, checkItems(items(t), stage))
 	put("forgotten")
 	if err := checkItems(items(t), stage); err == nil || !strings.Contains(err.Error(), "forgotten is in no package") {
 		t.Errorf("a file that is not listed: %v", err)
@@ -88,9 +87,7 @@ func TestConfigurationIsTheOperators(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(config, []string{"/etc/salt/saltclusterd"}) {
-		t.Errorf("below /etc: %q", config)
-	}
+	check.EqualSlices(t, config, []string{"/etc/salt/saltclusterd"}, "below /etc")
 }
 
 // The unit names programs that are in the package, and the drain it waits for.
@@ -112,9 +109,7 @@ func TestUnit(t *testing.T) {
 			t.Errorf("%s: %s is not in the package", name, program)
 		}
 	}
-	if programs != 2 {
-		t.Errorf("%d programs", programs)
-	}
+	check.Equal(t, programs, 2, "programs")
 	for _, want := range []string{"Type=notify", "NotifyAccess=main", "WatchdogSec=", "Before=salt-master.service",
 		"User=root", "NoNewPrivileges=yes"} {
 		if !strings.Contains(string(unit), "\n"+want) {
@@ -177,9 +172,7 @@ func TestArchive(t *testing.T) {
 		slices.Reverse(list)
 		require.NoError(t, os.Chtimes(filepath.Join(stage, "a"), time.Now(), time.Now()))
 	}
-	if !bytes.Equal(made[0], made[1]) {
-		t.Error("two archives of the same list differ")
-	}
+	check.EqualSlices(t, made[0], made[1], "two archives of the same list differ")
 	z, err := gzip.NewReader(bytes.NewReader(made[0]))
 	require.NoError(t, err)
 	var got []string
@@ -195,9 +188,7 @@ func TestArchive(t *testing.T) {
 		got = append(got, h.Name+" "+h.FileInfo().Mode().String())
 	}
 	want := []string{"top/a/link Lrwxrwxrwx", "top/etc/d/ drwxr-x---", "top/usr/bin/b -rwxr-xr-x"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	check.EqualSlices(t, got, want)
 }
 
 // A page that is not packed is a broken link on the operator's host.

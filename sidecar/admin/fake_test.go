@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -96,9 +97,7 @@ func start(t *testing.T, b any, change ...func(*Config)) (*Server, *adminapi.Cli
 	client := adminapi.NewClient(cfg.Socket)
 	t.Cleanup(func() {
 		client.Close()
-		if err := s.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		check.NoError(t, s.Close(), "close")
 	})
 	return s, client
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -51,9 +52,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add(uint8(6), "", `{"node":"m1"}{}`)
 	f.Add(uint8(10), "", `{"what":["aes"],"timeout":1e30}`)
 	s, err := New(Config{Socket: "unused", Verbs: VerbsOf(everything())})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	h := s.newHandler()
 	f.Fuzz(func(t *testing.T, verb uint8, query, body string) {
 		method, path, _ := strings.Cut(verbs[int(verb)%len(verbs)], " ")

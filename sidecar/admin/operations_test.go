@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -80,9 +81,7 @@ func TestOperation_BusyAndCanceled(t *testing.T) {
 		t.Errorf("second operation: %v", err)
 	}
 	cancel()
-	if err := receive(t, result, "the client's end"); !errors.Is(err, context.Canceled) {
-		t.Errorf("client: %v", err)
-	}
+	check.ErrorIs(t, receive(t, result, "the client's end"), context.Canceled, "client")
 	receive(t, ended, "the end of the operation")
 }
 
@@ -135,9 +134,7 @@ func TestSecretIsNotLogged(t *testing.T) {
 	const secret = "correct-horse-battery-staple"
 	var log lockedBuffer
 	b := &fakeBackend{join: func(_ context.Context, r adminapi.JoinRequest, p Progress) (adminapi.Outcome, error) {
-		if string(r.Secret) != secret {
-			t.Errorf("the secret did not arrive: %q", string(r.Secret))
-		}
+		check.Equal(t, string(r.Secret), secret, "the secret did not arrive")
 		return adminapi.Outcome{}, errors.New("no")
 	}}
 	_, c := start(t, b, func(c *Config) {

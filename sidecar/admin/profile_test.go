@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -36,9 +37,7 @@ func TestProfiles(t *testing.T) {
 func TestProfile_Busy(t *testing.T) {
 	_, c := start(t, &fakeBackend{})
 	one := adminapi.ProfileQuery{Kind: adminapi.ProfileCPU, For: time.Second}
-	if err := pprof.StartCPUProfile(io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, pprof.StartCPUProfile(io.Discard))
 	err := c.Profile(t.Context(), one, io.Discard)
 	pprof.StopCPUProfile()
 	if adminapi.CodeOf(err) != adminapi.CodeBusy {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -44,9 +45,7 @@ func TestSocketInTheWay(t *testing.T) {
 		require.NoError(t, err)
 		l.(*net.UnixListener).SetUnlinkOnClose(false)
 		l.Close()
-		if err := open(t, p); err != nil {
-			t.Error(err)
-		}
+		check.NoError(t, open(t, p))
 	})
 	t.Run("in use", func(t *testing.T) {
 		p := path(t)

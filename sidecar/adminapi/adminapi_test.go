@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -118,7 +119,5 @@ func TestRingQuery(t *testing.T) {
 	if err := (RingQuery{Minion: "a", JID: "b"}).Validate(); CodeOf(err) != CodeInvalid {
 		t.Errorf("err = %v", err)
 	}
-	if err := (RingQuery{}).Validate(); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, (RingQuery{}).Validate())
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -120,9 +121,7 @@ func BenchmarkExport(b *testing.B) {
 	patience.WaitFor(b, "subscribed", func() bool { return e.Stats().Subscribers == n })
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := e.Freeze(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, e.Freeze(b.Context()))
 		st, err := e.Export(b.Context())
 		if err != nil || len(st.Descriptors) != n {
 			b.Fatal(len(st.Descriptors), err)

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -32,9 +33,7 @@ func openReq(t testing.TB, cfg ReqConfig, h func(*Request)) *ReqEdge {
 		select {
 		case <-e.Done(): // closed by the test
 		default:
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
+			check.NoError(t, e.Close())
 		}
 	})
 	return e
@@ -50,9 +49,7 @@ func openPub(t testing.TB, cfg PubConfig) *PubEdge {
 		select {
 		case <-e.Done():
 		default:
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
+			check.NoError(t, e.Close())
 		}
 	})
 	return e

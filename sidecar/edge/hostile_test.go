@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/zmtp"
 )
@@ -193,9 +194,7 @@ func TestHostileManyNeverRead(t *testing.T) {
 	if n := e.Stats().Unread; n > limit {
 		t.Errorf("%d bytes are kept", n)
 	}
-	if err := good.WriteMessage(nil, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, good.WriteMessage(nil, []byte("x")))
 	if parts, err := good.ReadMessage(); err != nil || len(parts[1]) != size {
 		t.Errorf("who reads is not answered: %v", err)
 	}

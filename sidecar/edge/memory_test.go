@@ -12,6 +12,7 @@ import (
 	"github.com/gobwas/ws"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/zmtp"
@@ -190,9 +191,7 @@ func TestLingering(t *testing.T) {
 	e := openReq(t, ReqConfig{MaxMemory: testMemory}, func(r *Request) { asked <- r })
 	c := dial(t, e, "DEALER")
 	put := func(size int) *Request {
-		if err := c.WriteMessage(nil, make([]byte, size)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.WriteMessage(nil, make([]byte, size)))
 		return <-asked
 	}
 	first, large, small := put(40<<10), put(40<<10), put(1<<10)

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"fmt"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge/netconn"
 	"testing"
@@ -39,9 +40,7 @@ func TestGive(t *testing.T) {
 	e.Publish(pub("before"))
 	given := e.Give(who, []Publication{{Body: []byte("one"), Topics: []string{"abcdef"}}, {Body: []byte("two")}})
 	e.Publish(pub("after"))
-	if given != 4 {
-		t.Errorf("%d given", given)
-	}
+	check.Equal(t, given, 4, "given")
 	next(t, there, "before")
 	next(t, there, "after")
 	for _, body := range []string{"before", "one", "two", "after"} {
@@ -53,9 +52,7 @@ func TestGive(t *testing.T) {
 	next(t, mine, broadcast, "after")
 	e.Publish(pub("last", "xyz"))
 	next(t, other, "xyz", "last") // and nothing else
-	if n := len(e.AllSubscribers()); n != 4 {
-		t.Errorf("%d subscribers", n)
-	}
+	check.Equal(t, len(e.AllSubscribers()), 4, "subscribers")
 	for _, n := range who {
 		n.s.Cut(netconn.ReasonClosed)
 	}

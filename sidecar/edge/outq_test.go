@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -33,9 +34,7 @@ func (l *listen) take(t *testing.T, b []byte) {
 	t.Helper()
 	for len(b) > 0 {
 		ev, n, err := l.dec.Next(b)
-		if err != nil {
-			t.Fatalf("torn stream: %v", err)
-		}
+		require.NoError(t, err, "torn stream")
 		b = b[n:]
 		if ev.Kind != zmtp.None {
 			body := string(ev.Body)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/zmtp"
@@ -244,9 +245,7 @@ func TestReqConfigErrors(t *testing.T) {
 	if err := e.Open(t.Context()); err == nil {
 		t.Error("listening on nothing")
 	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, e.Close())
 }
 
 // TestReqGivesLentAnswersBack: the memory of an answer comes back once, and only after its last byte was taken.

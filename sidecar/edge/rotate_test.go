@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/zmtp"
@@ -81,9 +82,7 @@ func followRotation(t *testing.T, c *zmtp.Client, n int) (moved int) {
 		}
 		body := string(p[len(p)-1])
 		if body == "nudge" {
-			if moved != 0 {
-				t.Error("nudged twice")
-			}
+			check.Equal(t, moved, 0, "nudged twice")
 			moved, want = i, "new"
 			continue
 		}
@@ -264,9 +263,7 @@ func TestRotateHolds(t *testing.T) {
 				from chan string
 				text string
 			}{{moved, "nudge"}, {moved, "1"}, {moved, "2"}, {stays, "1"}, {stays, "2"}, {stays, "nudge"}} {
-				if got := <-want.from; got != want.text {
-					t.Errorf("got %s, want %s", got, want.text)
-				}
+				check.Equal(t, <-want.from, want.text)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/handover"
@@ -65,11 +66,7 @@ func upgradePub(t *testing.T, old *PubEdge, change ...func(*Served)) *PubEdge {
 	require.NoError(t, next.Import(carry(t, st)))
 	old.Hand()
 	require.NoError(t, next.Open(t.Context()))
-	t.Cleanup(func() {
-		if err := next.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { check.NoError(t, next.Close()) })
 	require.NoError(t, old.Close())
 	return next
 }
@@ -93,16 +90,10 @@ func upgradeReq(t *testing.T, old *ReqEdge, h func(*Request), while func(next *R
 	require.NoError(t, next.Open(t.Context()))
 	old.Hand(func(a Answer) {
 		b, err := ParseAnswer(a.Append())
-		if err != nil {
-			t.Error(err)
-		}
+		check.NoError(t, err)
 		next.Finish(b)
 	})
-	t.Cleanup(func() {
-		if err := next.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { check.NoError(t, next.Close()) })
 	require.NoError(t, old.Close())
 	return next
 }
@@ -118,9 +109,7 @@ func expect(t *testing.T, c *zmtp.Client, want ...string) {
 	t.Helper()
 	for _, w := range want {
 		parts, err := c.ReadMessage()
-		if err != nil {
-			t.Fatalf("waiting for %q: %v", w, err)
-		}
+		require.NoError(t, err, "waiting for", w)
 		if got := string(parts[len(parts)-1]); got != w {
 			t.Fatalf("got %.40q, want %.40q", got, w)
 		}
@@ -273,9 +262,7 @@ func TestReqTakeover_InFlight(t *testing.T) {
 	ask(t, early, "again")
 	ask(t, dial(t, e2, "REQ"), "a newcomer")
 	patience.WaitFor(t, "no request in flight", func() bool { st := e2.Stats(); return st.InFlight == 0 && st.Memory == 0 })
-	if n := e.Unanswered(); n != 0 {
-		t.Errorf("%d unanswered", n)
-	}
+	check.Equal(t, e.Unanswered(), 0, "unanswered")
 }
 
 func TestUnservedAndOrphanedRequests(t *testing.T) {
@@ -309,14 +296,10 @@ func TestUnservedAndOrphanedRequests(t *testing.T) {
 	})
 	kept.Load().Drop()
 	expect(t, c, "sign in")
-	if n := next.Orphan(); n != 1 {
-		t.Errorf("%d orphans", n)
-	}
+	check.Equal(t, next.Orphan(), 1, "orphans")
 	patience.WaitFor(t, "no request in flight", func() bool { return next.Stats().InFlight == 0 })
 	for _, end := range []*ReqEdge{e, next} {
-		if err := end.Close(); err != nil {
-			t.Error(err)
-		}
+		check.NoError(t, end.Close())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/saltwire/tcpframe"
@@ -54,9 +55,7 @@ func (p *tcpPeer) read() (mid, body string) {
 	room := make([]byte, 64<<10)
 	for {
 		f, n, ok, err := p.dec.Next(p.in)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		require.NoError(p.t, err)
 		if p.in = p.in[n:]; ok {
 			_ = saltwire.WalkMap(f.Head, func(_ []byte, v saltwire.Value) error {
 				b, _ := saltwire.Bytes(v)

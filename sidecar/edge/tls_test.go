@@ -263,9 +263,7 @@ func TestTLS_Thawed(t *testing.T) {
 	p.write(tcpFrame("1", text("before")))
 	p.expect("before")
 	for i := range 3 {
-		if err := e.Freeze(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.Freeze(t.Context()))
 		said := fmt.Sprint("meanwhile ", i)
 		p.write(tcpFrame("2", text(said)))
 		e.Thaw()

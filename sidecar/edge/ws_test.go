@@ -13,6 +13,7 @@ import (
 
 	"github.com/gobwas/ws"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/netconn"
@@ -128,9 +129,7 @@ func TestWSReq(t *testing.T) {
 	large := strings.Repeat("x", 3<<20)
 	for _, body := range []string{"a", large, ""} {
 		p.send(body)
-		if got := p.read(); got != "192.0.2.9 "+body {
-			t.Errorf("got %.60q", got)
-		}
+		check.Equal(t, p.read(), "192.0.2.9 "+body)
 	}
 	p.send("nothing")
 	if got := p.read(); got != "\xc0" {
@@ -142,9 +141,7 @@ func TestWSReq(t *testing.T) {
 	if f, err := p.readFrame(); err != nil || f.Header.OpCode != ws.OpPong || string(f.Payload) != "!" {
 		t.Errorf("%+v %v", f, err)
 	}
-	if got := p.read(); got != "192.0.2.9 in pieces" {
-		t.Errorf("got %.60q", got)
-	}
+	check.Equal(t, p.read(), "192.0.2.9 in pieces")
 	p.write(wsFrame(ws.OpClose, true, ws.NewCloseFrameBody(ws.StatusNormalClosure, "")))
 	if f, err := p.readFrame(); err != nil || f.Header.OpCode != ws.OpClose {
 		t.Errorf("%+v %v", f, err)
@@ -166,9 +163,7 @@ func TestWSReq_EachByte(t *testing.T) {
 	n := 0
 	for !bytes.Contains(got[:n], []byte("\r\n\r\n\x82\x03abc")) {
 		k, err := conn.Read(got[n:])
-		if err != nil {
-			t.Fatalf("%v behind %q", err, got[:n])
-		}
+		require.NoError(t, err, "behind", got[:n])
 		n += k
 	}
 }
@@ -242,9 +237,7 @@ func TestWSReq_Idle(t *testing.T) {
 	e.conns.Each(func(c *reqConn) { c.check(now) })
 	ended(t, idle.conn)
 	r.Reply([]byte("now"))
-	if got := waits.read(); got != "now" {
-		t.Error(got)
-	}
+	check.Equal(t, waits.read(), "now")
 	ask(t, zero, "x")
 	patience.WaitFor(t, "one was idle", func() bool { return reasonCount(e.metrics, netconn.ReasonIdle) == 1 })
 }
@@ -341,17 +334,11 @@ func TestWS_Takeover(t *testing.T) {
 	})
 	upgradeReq(t, e, echo, func(*ReqEdge) {})
 	r.Reply([]byte("answered"))
-	if got := waits.read(); got != "answered" {
-		t.Errorf("got %q", got)
-	}
+	check.Equal(t, waits.read(), "answered")
 	midway.write(half[7:])
-	if got := midway.read(); got != "one two" {
-		t.Errorf("got %q", got)
-	}
+	check.Equal(t, midway.read(), "one two")
 	midway.write(whole)
-	if got := midway.read(); got != "from both processes" {
-		t.Errorf("got %q", got)
-	}
+	check.Equal(t, midway.read(), "from both processes")
 	_, _ = opening.Write([]byte("t: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n" +
 		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
 	got := make([]byte, 12)

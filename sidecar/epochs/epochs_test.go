@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -95,9 +96,7 @@ func TestSealing_RemovalsSinceHeldEpoch(t *testing.T) {
 			for _, s := range c.steps {
 				f.begin(t, s.epoch, s.revoked, time.Hour)
 			}
-			if got := numbers(f.Sealing()); !slices.Equal(got, c.want) {
-				t.Errorf("sealing under %v, want %v", got, c.want)
-			}
+			check.EqualSlices(t, numbers(f.Sealing()), c.want, "sealing under")
 		})
 	}
 }
@@ -136,9 +135,7 @@ func TestOldNewsChangesNothing(t *testing.T) {
 			t.Errorf("epoch %d was news after 2", n)
 		}
 	}
-	if f.Current().KeyText != key {
-		t.Error("the key changed")
-	}
+	check.Equal(t, f.Current().KeyText, key, "the key changed")
 }
 
 func TestSignatureIsWhatMinionsCheck(t *testing.T) {

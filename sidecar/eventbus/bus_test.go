@@ -2,13 +2,11 @@ package eventbus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
@@ -234,9 +233,7 @@ func TestBus_WaitForServing(t *testing.T) {
 func TestBusBoundsAndClose(t *testing.T) {
 	b, _ := busRig(t, Options{QueueEvents: 3, QueueBytes: 1000, BackoffMin: time.Hour})
 	ctx := context.Background()
-	if err := b.Fire(ctx, "a", nil); !errors.Is(err, ErrBusClosed) {
-		t.Errorf("before Open: %v", err)
-	}
+	check.ErrorIs(t, b.Fire(ctx, "a", nil), ErrBusClosed, "before Open")
 	require.NoError(t, b.Open(ctx))
 	var err error
 	for range 10 {
@@ -244,24 +241,16 @@ func TestBusBoundsAndClose(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, ErrBusFull) {
-		t.Errorf("a master that is down: %v", err)
-	}
+	check.ErrorIs(t, err, ErrBusFull, "a master that is down")
 	for range 2 { // one alone is taken, and the bus may just have emptied its queue to try
 		err = b.FireRaw(ctx, "b", make([]byte, 5000))
 	}
-	if !errors.Is(err, ErrBusFull) {
-		t.Errorf("beyond the bytes: %v", err)
-	}
+	check.ErrorIs(t, err, ErrBusFull, "beyond the bytes")
 	for _, tag := range []string{"", "a\n\nb", "a\n"} {
-		if err := b.Fire(ctx, tag, nil); !errors.Is(err, ErrTag) {
-			t.Errorf("tag %q: %v", tag, err)
-		}
+		check.ErrorIs(t, b.Fire(ctx, tag, nil), ErrTag, "tag", tag)
 	}
 	require.NoError(t, b.Close())
-	if err := b.Fire(ctx, "a", nil); !errors.Is(err, ErrBusClosed) {
-		t.Errorf("after Close: %v", err)
-	}
+	check.ErrorIs(t, b.Fire(ctx, "a", nil), ErrBusClosed, "after Close")
 }
 
 func TestBusUnsubscribe(t *testing.T) {
@@ -289,9 +278,7 @@ func TestBusFlush(t *testing.T) {
 		t.Error("nobody is there, and yet it takes events")
 	}
 	require.NoError(t, b.FireTrimmed(ctx, "t", []byte("\x80")))
-	if err := b.Flush(ctx); !errors.Is(err, ErrBusDown) {
-		t.Errorf("flush without a master: %v", err)
-	}
+	check.ErrorIs(t, b.Flush(ctx), ErrBusDown, "flush without a master")
 	startFakeBus(t, dir, prefixed)
 	patience.WaitFor(t, "the bus", func() bool { return b.Takes() && b.Flush(ctx) == nil })
 	ended, cancel := context.WithCancel(ctx)
@@ -344,9 +331,7 @@ func TestBusLingers(t *testing.T) {
 			}
 			require.NoError(t, c.end(b))
 			got := tags(t, reader, len(c.want))
-			if !slices.Equal(got, c.want) {
-				t.Errorf("%q, want %q", got, c.want)
-			}
+			check.EqualSlices(t, got, c.want)
 			if n := b.urgent.Load(); n != 0 {
 				t.Errorf("%d are urgent and gone", n)
 			}
@@ -388,9 +373,7 @@ func TestBusKeepsOrder(t *testing.T) {
 		fired.Go(func() {
 			for n := range each {
 				e := queuedEvent{tag: fmt.Sprintf("%d/%d", p, n), data: []byte("\x80"), lazy: (n+p)%3 > 0}
-				if err := b.enqueueEvent(t.Context(), e); err != nil {
-					t.Error(err)
-				}
+				check.NoError(t, b.enqueueEvent(t.Context(), e))
 			}
 		})
 	}
@@ -415,9 +398,7 @@ func TestLingerAfter(t *testing.T) {
 		{0, 0, soon}, {1, 0, soon}, {busCrowd - 1, 0, soon}, {busCrowd, 0, long}, {500, busLinger, long},
 		{500, busLinger + 1, soon}, {0, time.Hour, soon},
 	} {
-		if got := lingerAfter(busLinger, c.written, c.ago); got != c.want {
-			t.Errorf("after %d events %v ago: %v, want %v", c.written, c.ago, got, c.want)
-		}
+		check.Equal(t, lingerAfter(busLinger, c.written, c.ago), c.want, "after", c.written, "events", c.ago, "ago")
 	}
 }
 
@@ -444,9 +425,7 @@ func TestBusOfAnotherRelease(t *testing.T) {
 				return
 			}
 			v, err := localmaster.ParseVersion(text)
-			if err != nil {
-				t.Error(err)
-			}
+			check.NoError(t, err)
 			b.Serves(v)
 		case <-ctx.Done():
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltwire/saltwiretest"
@@ -80,15 +81,9 @@ func TestFrameLimits(t *testing.T) {
 
 func TestStamp(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 89_000, time.UTC)
-	if got := formatStamp(at, 3007); got != "2026-03-04T05:06:07.000089" {
-		t.Error(got)
-	}
-	if got := formatStamp(at.Truncate(time.Second), 3006); got != "2026-03-04T05:06:07" {
-		t.Error(got)
-	}
-	if got := formatStamp(at, 3008); got != "2026-03-04T05:06:07.000089+00:00" {
-		t.Error(got)
-	}
+	check.Equal(t, formatStamp(at, 3007), "2026-03-04T05:06:07.000089")
+	check.Equal(t, formatStamp(at.Truncate(time.Second), 3006), "2026-03-04T05:06:07")
+	check.Equal(t, formatStamp(at, 3008), "2026-03-04T05:06:07.000089+00:00")
 }
 
 func TestWritten(t *testing.T) {
@@ -100,17 +95,13 @@ func TestWritten(t *testing.T) {
 			before := len(text)
 			text = appendFrame(text, f, e.tag, e.data)
 			for size, want := range map[int]int{len(text) - 1: i, len(text): i + 1, len(text) + 3: i + 1} {
-				if got := countWritten(events, f, size); got != want {
-					t.Errorf("framing %d, after %d bytes: %d", f, size, got)
-				}
+				check.Equal(t, countWritten(events, f, size), want, "framing", f, "after", size, "bytes")
 			}
 			if got := frameSize(f, e); got != len(text)-before {
 				t.Errorf("framing %d: %d bytes, not %d", f, got, len(text)-before)
 			}
 		}
-		if got := countWritten(events, f, 0); got != 0 {
-			t.Errorf("of nothing: %d", got)
-		}
+		check.Equal(t, countWritten(events, f, 0), 0, "of nothing")
 	}
 }
 
@@ -149,9 +140,7 @@ func TestFramingOfReleases(t *testing.T) {
 		if cfg.Version, err = localmaster.ParseVersion(text); err != nil {
 			t.Fatal(err)
 		}
-		if got := New(cfg, Options{}).format.pullFraming(); got != want {
-			t.Errorf("%s: %d", text, got)
-		}
+		check.Equal(t, New(cfg, Options{}).format.pullFraming(), want, text)
 	}
 }
 

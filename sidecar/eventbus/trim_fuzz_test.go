@@ -7,6 +7,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 )
 
@@ -14,9 +15,7 @@ import (
 func FuzzTrimEvent(f *testing.F) {
 	data, err := appendEventData(nil, map[string]any{"id": "web1",
 		"data": map[string]any{"x": []any{1, "y", nil, true, 1.5}}}, time.Unix(1, 0), 3008)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(data, int64(0))
 	f.Add(data, int64(pyBytesOverhead+20))
 	f.Add([]byte("\x81\xa1a\xc7\x01\x4e\x00"), int64(1))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/jobcache"
 )
@@ -88,11 +89,7 @@ func open(t *testing.T, b *bus, change ...func(*Config)) *Service {
 	s, err := New(c)
 	require.NoError(t, err)
 	require.NoError(t, s.Open(context.Background()))
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { check.NoError(t, s.Close()) })
 	return s
 }
 
@@ -138,12 +135,8 @@ func TestTake(t *testing.T) {
 			if change == nil {
 				change = func(*Config) {}
 			}
-			if err := take(t, open(t, c.bus, change), c.load); !errors.Is(err, c.want) {
-				t.Errorf("%v, want %v", err, c.want)
-			}
-			if got := c.bus.has(); !slices.Equal(got, c.fired) {
-				t.Errorf("fired %q, want %q", got, c.fired)
-			}
+			check.ErrorIs(t, take(t, open(t, c.bus, change), c.load), c.want)
+			check.EqualSlices(t, c.bus.has(), c.fired, "fired")
 		})
 	}
 }
@@ -169,29 +162,17 @@ func TestTwice(t *testing.T) {
 	b := &bus{}
 	s := open(t, b)
 	for range 2 {
-		if err := take(t, s, "a"); err != nil {
-			t.Error(err)
-		}
+		check.NoError(t, take(t, s, "a"))
 	}
 	b.set(func() { b.stuck = true })
-	if err := take(t, s, "b"); !errors.Is(err, ErrUnsure) {
-		t.Error(err)
-	}
+	check.ErrorIs(t, take(t, s, "b"), ErrUnsure)
 	b.set(func() { b.stuck = false })
-	if err := take(t, s, "b"); err != nil { // it is in the bus's own queue
-		t.Error(err)
-	}
+	check.NoError(t, take(t, s, "b")) // it is in the bus's own queue
 	b.set(func() { b.down = true })
-	if err := take(t, s, "c"); !errors.Is(err, ErrPython) {
-		t.Error(err)
-	}
+	check.ErrorIs(t, take(t, s, "c"), ErrPython)
 	b.set(func() { b.down = false })
-	if err := take(t, s, "c"); err != nil { // of which nothing was fired
-		t.Error(err)
-	}
-	if got := b.has(); !slices.Equal(got, []string{"a", "b", "c"}) {
-		t.Errorf("fired %q", got)
-	}
+	check.NoError(t, take(t, s, "c")) // of which nothing was fired
+	check.EqualSlices(t, b.has(), []string{"a", "b", "c"}, "fired")
 }
 
 // TestBusComesBack: what the bus has already queued is waited for, and not fired again.
@@ -206,12 +187,8 @@ func TestBusComesBack(t *testing.T) {
 		t.Fatal("the bus was not asked")
 	}
 	b.set(func() { b.goes, b.down = false, false })
-	if err := <-end; err != nil {
-		t.Error(err)
-	}
-	if got := b.has(); !slices.Equal(got, []string{"a"}) {
-		t.Errorf("fired %q", got)
-	}
+	check.NoError(t, <-end)
+	check.EqualSlices(t, b.has(), []string{"a"}, "fired")
 }
 
 // TestOrderAndBounds: a minion's events stay in order, and what is too much is left to the master.
@@ -237,9 +214,7 @@ func TestOrderAndBounds(t *testing.T) {
 	}
 	b.set(func() { b.stuck = false })
 	// The batch that stood still waits for its timeout; closing ends it.
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, s.Close())
 	wg.Wait()
 	if got := b.has(); len(got) < len(want) || len(got) > len(want)+batchLoads ||
 		!slices.Equal(got[len(got)-len(want):], want) {
@@ -248,9 +223,7 @@ func TestOrderAndBounds(t *testing.T) {
 	if ends[ErrPython.Error()] < 600-2*batchLoads {
 		t.Errorf("ends %v", ends)
 	}
-	if err := take(t, s, "late"); !errors.Is(err, ErrPython) {
-		t.Errorf("after Close: %v", err)
-	}
+	check.ErrorIs(t, take(t, s, "late"), ErrPython, "after Close")
 	if got := s.bytes.Load(); got != 0 {
 		t.Errorf("%d bytes are held", got)
 	}
@@ -260,9 +233,7 @@ func TestLargeLoads(t *testing.T) {
 	b := &bus{stuck: true}
 	s := open(t, b)
 	s.bytes.Add(maxBytes - 1)
-	if err := take(t, s, "ab"); !errors.Is(err, ErrPython) {
-		t.Errorf("too much: %v", err)
-	}
+	check.ErrorIs(t, take(t, s, "ab"), ErrPython, "too much")
 	s.bytes.Add(2 - maxBytes)
 	if err := take(t, s, "grows"); !errors.Is(err, ErrPython) { // short, and makes much
 		t.Errorf("too much of few bytes: %v", err)
@@ -301,7 +272,5 @@ func (u unasked) Plan([]byte, jobcache.Facts) (jobcache.Plan, error) {
 // wait is the master's.
 func TestTooLargeIsNotPlanned(t *testing.T) {
 	s := open(t, &bus{}, func(c *Config) { c.Mode.Planner = unasked{t} })
-	if err := take(t, s, string(make([]byte, maxBytes+1))); !errors.Is(err, ErrPython) {
-		t.Error(err)
-	}
+	check.ErrorIs(t, take(t, s, string(make([]byte, maxBytes+1))), ErrPython)
 }

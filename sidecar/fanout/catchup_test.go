@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge"
@@ -113,9 +114,7 @@ func TestCatchUp_Newcomer(t *testing.T) {
 			t.Errorf("for %s %q", peek.TgtType, plain[i])
 		}
 	}
-	if n := testutil.ToFloat64(f.metrics.late.WithLabelValues("given")); n != 4 {
-		t.Errorf("%v counted, want 2 for 2", n)
-	}
+	check.Equal(t, testutil.ToFloat64(f.metrics.late.WithLabelValues("given")), 4, "counted")
 	if f.edge.given[0].subscribers != 2 || len(f.edge.given[0].pubs) != 1 {
 		t.Errorf("no nudge at first: %+v", f.edge.given[0])
 	}
@@ -126,7 +125,7 @@ func TestCatchUp_Newcomer(t *testing.T) {
 func TestCatchUp_Suspended(t *testing.T) {
 	f := newHubFixture(t)
 	f.begin(t, 1, 0)
-	must(t, f.publish(job(t, "20261128000000000001", "*")))
+	require.NoError(t, f.publish(job(t, "20261128000000000001", "*")))
 	f.isOverdue(overdue{late.Publication{JID: "20261128000000000002", Plain: job(t, "20261128000000000002", "*").Plain,
 		At: f.now()}, f.now()})
 	if recs, _, _ := f.out.recordsAfter(0, make([]record, 0, 1)); len(recs) != 1 {
@@ -179,9 +178,7 @@ func TestCatchUp_RestartedNode(t *testing.T) {
 		}
 		return nil
 	})
-	if n := len(f.edge.pubs); n != 0 {
-		t.Errorf("%d published anew", n)
-	}
+	check.Equal(t, len(f.edge.pubs), 0, "published anew")
 }
 
 // TestLateFromAPeer: what a peer brings late is published as what is given late, when it is known who has started; what
@@ -233,9 +230,7 @@ func TestTakeOverdue_Bounded(t *testing.T) {
 	if n := len(c.overdue); n != lateCount || c.overdue[n-1].JID != "2" {
 		t.Errorf("%d are kept, the last is %q", n, c.overdue[n-1].JID)
 	}
-	if n := testutil.ToFloat64(f.metrics.late.WithLabelValues("unknown")); n != 2 {
-		t.Errorf("%v counted", n)
-	}
+	check.Equal(t, testutil.ToFloat64(f.metrics.late.WithLabelValues("unknown")), 2, "counted")
 }
 
 // TestVersionsBefore: a peer that does not tell how old its publications are has them published at once and not given
@@ -267,9 +262,7 @@ func TestSignedIn_CutOff(t *testing.T) {
 	try := func(what, token string, silent time.Duration, want bool) {
 		t.Helper()
 		o.told.Store(f.beats.sinceStart(time.Now().Add(-silent)))
-		if got := f.SignedIn("web1", []byte(token)); got != want {
-			t.Errorf("%s: let in %t", what, got)
-		}
+		check.Equal(t, f.SignedIn("web1", []byte(token)), want, what, "let in")
 	}
 	try("in touch", "a", 0, true)
 	try("silent", "b", cutAfter+time.Second, false)
@@ -550,9 +543,7 @@ func TestGap(t *testing.T) {
 			b.told.Store(f.beats.sinceStart(now.Add(-test.told)))
 			b.heard.Store(f.beats.sinceStart(now.Add(-test.heard)))
 			f.in.beginStream("b", "run2", func() {})
-			if got := b.gap.Load() > 0; got != test.gap {
-				t.Errorf("gap: %t", got)
-			}
+			check.Equal(t, b.gap.Load() > 0, test.gap, "gap")
 		})
 	}
 }

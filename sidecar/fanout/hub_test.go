@@ -119,9 +119,7 @@ func (f *hubFixture) open(t *testing.T, body []byte, m *epochs.Material) saltwir
 	t.Helper()
 	env, err := saltwire.ParsePub(body)
 	require.NoError(t, err)
-	if err := f.key.Public().Verify(env.SigAlgo, env.Load, env.Sig); err != nil {
-		t.Fatalf("signature: %v", err)
-	}
+	require.NoError(t, f.key.Public().Verify(env.SigAlgo, env.Load, env.Sig), "signature")
 	plain, err := m.Crypticle.Open(nil, env.Load)
 	require.NoError(t, err)
 	peek, err := saltwire.PeekPub(plain)

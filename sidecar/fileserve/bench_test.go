@@ -61,9 +61,7 @@ func TestAllocations(t *testing.T) {
 	for _, h := range hot {
 		load := loadOf(t, h.cmd, h.fields)
 		ask := func() {
-			if err := s.Answer(context.Background(), h.cmd, "web1", load, func([]byte) {}); err != nil {
-				t.Fatalf("%s: %v", h.name, err)
-			}
+			require.NoError(t, s.Answer(context.Background(), h.cmd, "web1", load, func([]byte) {}), h.name)
 		}
 		ask()
 		if n := testing.AllocsPerRun(100, ask); n > h.ceiling {

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/fileserve/fileservetest"
@@ -138,9 +139,7 @@ func TestTransferIsOfOneVersion(t *testing.T) {
 					c.change(s, "d/f")
 				}
 			})
-			if got != old {
-				t.Errorf("got %q, want what it was at the beginning", got)
-			}
+			check.Equal(t, got, old)
 			if c.name == "replaced" && !strings.HasPrefix(s.chunk("web1", "d/f", 0), "new ") {
 				t.Error("the next transfer is not of the new file")
 			}
@@ -163,9 +162,7 @@ func TestServeFile_ReplacedChunk(t *testing.T) {
 			s.put("f", "0123456789")
 			s.chunk("web1", "f", 0)
 			c.change(s)
-			if got := s.chunk("web1", "f", 5); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			check.Equal(t, s.chunk("web1", "f", 5), c.want)
 		})
 	}
 }
@@ -180,9 +177,7 @@ func TestServeFile_ChangedInPlace(t *testing.T) {
 	_, err = f.WriteString("more")
 	require.NoError(t, f.Close())
 	require.NoError(t, err)
-	if got := first + s.chunk("web1", "log", 10); got != "0123456789more" {
-		t.Errorf("got %q", got)
-	}
+	check.Equal(t, first+s.chunk("web1", "log", 10), "0123456789more")
 }
 
 func TestIdleTransferIsForgotten(t *testing.T) {
@@ -280,12 +275,8 @@ func TestListsFollowTheMastersFile(t *testing.T) {
 	}, saltwire.Wire)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, theirs, 0o644)) // a worker of the master
-	if got := list(); got != `["by python"]` {
-		t.Errorf("listed %s, want the master's own list", got)
-	}
-	if got := fileservetest.Show(s.ask("web1", "_symlink_list", nil)); got != `{"a": "b"}` {
-		t.Errorf("links %s", got)
-	}
+	check.Equal(t, list(), `["by python"]`, "listed")
+	check.Equal(t, fileservetest.Show(s.ask("web1", "_symlink_list", nil)), `{"a": "b"}`, "links")
 	require.NoError(t, os.WriteFile(file, []byte("torn"), 0o644))
 	if got := list(); got != `["one", "two"]` {
 		t.Errorf("listed %s with a torn list on disk", got)
@@ -313,9 +304,7 @@ func TestAnswer_HidesOwnFiles(t *testing.T) {
 	for cmd, want := range map[string]string{
 		"_file_list": `["d/saltcluster-y", "f"]`, "_dir_list": `["d"]`, "_symlink_list": "{}", "_file_list_emptydirs": "[]",
 	} {
-		if got := fileservetest.Show(s.ask("web1", cmd, nil)); got != want {
-			t.Errorf("%s: %s", cmd, got)
-		}
+		check.Equal(t, fileservetest.Show(s.ask("web1", cmd, nil)), want, cmd)
 	}
 	for _, alone := range []bool{true, false} {
 		set := *s.set
@@ -390,9 +379,7 @@ func TestFileList_UnsearchableDirectory(t *testing.T) {
 		}
 		s.set.IgnoreLinks = false
 		s.Forget()
-		if got := fileservetest.Show(s.ask("web1", "_symlink_list", nil)); got != `{"link": "file"}` {
-			t.Errorf("links %s", got)
-		}
+		check.Equal(t, fileservetest.Show(s.ask("web1", "_symlink_list", nil)), `{"link": "file"}`, "links")
 	})
 }
 
@@ -408,30 +395,20 @@ func TestAnswer_HiddenPaths(t *testing.T) {
 		return fileservetest.Show(s.ask("web1", "_serve_file", map[string]any{"path": path, "loc": 0}))
 	}
 	for _, path := range []string{"missing", "dangling", "dir/temporary"} {
-		if got := find(path); !strings.Contains(got, `"dest": ""`) {
-			t.Errorf("%s: %s", path, got)
-		}
+		check.Contains(t, find(path), `"dest": ""`, path)
 	}
-	if got := fileservetest.Show(s.ask("web1", "_file_list", nil)); got != `["dangling", "file"]` {
-		t.Errorf("listed %s", got)
-	}
+	check.Equal(t, fileservetest.Show(s.ask("web1", "_file_list", nil)), `["dangling", "file"]`, "listed")
 	s.Forget()
 	require.NoError(t, os.Symlink(hidden+"/build", filepath.Join(s.root, "build")))
 	for _, path := range []string{"build", "build/x", "dir/tmp/x"} {
-		if got := find(path); got != "<nil>" {
-			t.Errorf("%s: %s", path, got)
-		}
+		check.Equal(t, find(path), "<nil>", path)
 	}
 	if got := s.ask("web1", "_file_list", nil); got != nil {
 		t.Errorf("listed %v", got)
 	}
-	if got := s.chunk("web1", "file", 0); got != "1" {
-		t.Errorf("got %q", got)
-	}
+	check.Equal(t, s.chunk("web1", "file", 0), "1")
 	s.set.Roots["base"] = []string{s.root, hidden + "/states"}
-	if got := find("missing"); got != "<nil>" {
-		t.Errorf("a root that is hidden: %s", got)
-	}
+	check.Equal(t, find("missing"), "<nil>", "a root that is hidden")
 }
 
 // A stock master hashes small files while some of its workers are busy with large ones.
@@ -458,18 +435,14 @@ func TestFileHash_SmallBesideLarge(t *testing.T) {
 		t.Errorf("it came after %d large ones", n)
 	}
 	for range cap(hashed) {
-		if got := <-hashed; !strings.Contains(got, "hsum") {
-			t.Errorf("answered %s", got)
-		}
+		check.Contains(t, <-hashed, "hsum", "answered")
 	}
 }
 
 func TestMoreBackends(t *testing.T) {
 	s := newSite(t, 100, func(set *fileserve.Settings) { set.Alone = false })
 	s.put("here", "1")
-	if got := s.chunk("web1", "here", 0); got != "1" {
-		t.Errorf("got %q", got)
-	}
+	check.Equal(t, s.chunk("web1", "here", 0), "1")
 	for cmd, fields := range map[string]map[string]any{
 		"_serve_file": {"path": "elsewhere", "loc": 0}, "_file_hash": {"path": "elsewhere"},
 		"_file_find": {"path": "elsewhere"},

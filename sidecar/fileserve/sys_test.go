@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"saltclusterd/integration/require"
 )
 
 func mkfifo(path string) error { return unix.Mkfifo(path, 0o600) }
@@ -23,9 +25,7 @@ func asNobody(t *testing.T, do func()) {
 		t.Skip(err)
 	}
 	defer func() {
-		if err := syscall.Setresuid(-1, 0, -1); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, syscall.Setresuid(-1, 0, -1))
 	}()
 	do()
 }

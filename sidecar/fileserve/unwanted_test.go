@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/fileserve"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -22,9 +23,7 @@ func TestHashThatTakesLong(t *testing.T) {
 	}
 	load, err := saltwire.AppendAny(nil, map[string]any{"cmd": "_file_hash", "saltenv": "base", "path": "huge"},
 		saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ask := func(ctx context.Context) <-chan error {
 		ended := make(chan error, 1)
 		go func() { ended <- s.Answer(ctx, "_file_hash", "m", load, func([]byte) {}) }()

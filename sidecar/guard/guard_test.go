@@ -19,6 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -38,22 +40,14 @@ type minion struct {
 func newMinion(t testing.TB, word string) minion {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 	private, err := saltcrypt.ParseMasterKey(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	public, err := saltcrypt.ParsePublicKey(private.PublicText())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tok, err := private.SignX931([]byte(word))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return minion{public, tok}
 }
 
@@ -88,9 +82,7 @@ func TestCheckEnvelope(t *testing.T) {
 		{"our own hidden minion", saltwire.Envelope{Enc: "aes", Version: 3, ID: ".saltclusterd"}, ReasonInvalidID, badLoad},
 	} {
 		r := g.CheckEnvelope(c.env, remote)
-		if reasonOf(r) != c.want {
-			t.Errorf("%s: %q, want %q", c.name, reasonOf(r), c.want)
-		}
+		check.Equal(t, reasonOf(r), c.want, c.name)
 		if r != nil && !bytes.Equal(r.Answer, c.answer) {
 			t.Errorf("%s: answer %q, want %q", c.name, r.Answer, c.answer)
 		}
@@ -126,9 +118,7 @@ func TestCheckClear(t *testing.T) {
 		{"", salthost, ReasonUnknownCommand},
 	} {
 		r := g.CheckClear(c.cmd, c.remote)
-		if reasonOf(r) != c.want {
-			t.Errorf("%s from %s: %q, want %q", c.cmd, c.remote, reasonOf(r), c.want)
-		}
+		check.Equal(t, reasonOf(r), c.want, c.cmd, "from", c.remote)
 		if c.want == ReasonUnknownCommand && !bytes.Equal(r.Answer, []byte{0x80}) {
 			t.Errorf("%s: answer %x, want {} as stock", c.cmd, r.Answer)
 		}
@@ -151,9 +141,7 @@ func TestCheckAuth(t *testing.T) {
 		{"no RSA key", saltwire.AuthRequest{ID: "web", Pub: strings.Replace(good, "A", "!", 5)}, ReasonUnusablePub},
 		{"two keys", saltwire.AuthRequest{ID: "web", Pub: good + "\n" + good}, ReasonUnusablePub},
 	} {
-		if r := g.CheckAuth(c.auth, remote); reasonOf(r) != c.want {
-			t.Errorf("%s: %q, want %q", c.name, reasonOf(r), c.want)
-		}
+		check.Equal(t, reasonOf(g.CheckAuth(c.auth, remote)), c.want, c.name)
 	}
 }
 
@@ -213,9 +201,7 @@ func TestCheckLoad(t *testing.T) {
 			ReasonBadToken},
 	} {
 		g := New(Config{Logger: quiet(), TTL: func() time.Duration { return c.ttl }, Now: func() time.Time { return now }})
-		if r := g.CheckLoad(c.env, c.p, c.key, remote); reasonOf(r) != c.want {
-			t.Errorf("%s: %q, want %q", c.name, reasonOf(r), c.want)
-		}
+		check.Equal(t, reasonOf(g.CheckLoad(c.env, c.p, c.key, remote)), c.want, c.name)
 	}
 }
 
@@ -234,9 +220,7 @@ func TestTokenCache(t *testing.T) {
 		t.Error("a changed key is not followed")
 	}
 	again, err := saltcrypt.ParsePublicKey(b.public.Text())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !c.verifyToken("web", again, b.tok) {
 		t.Error("the same key parsed again is another one")
 	}
@@ -310,9 +294,7 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 	if !strings.Contains(out.String(), "suppressed=99") || !strings.Contains(out.String(), "reason=not_authentic") {
 		t.Errorf("after a while: %q", &out)
 	}
-	if n := testutil.ToFloat64(g.metrics.refused.WithLabelValues("not_authentic")); n != 102 {
-		t.Errorf("counted %v, want 102", n)
-	}
+	check.Equal(t, testutil.ToFloat64(g.metrics.refused.WithLabelValues("not_authentic")), 102, "counted")
 }
 
 func TestLimiter_ManySenders(t *testing.T) {

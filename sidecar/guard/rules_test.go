@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 	"saltclusterd/sidecar/wall"
 )
@@ -103,9 +104,7 @@ func BenchmarkRules(b *testing.B) {
 			all[k] = v
 		}
 		plain, err := saltwire.AppendAny(nil, all, saltwire.Wire)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		body := saltwire.AppendEnvelope(nil, saltwire.Envelope{
 			Enc: saltwire.EncAES, Load: make([]byte, len(plain)+64), Version: 3, HasVersion: true, ID: "web",
 			EncAlgo: "OAEP-SHA1", SigAlgo: "PKCS1v15-SHA1",
@@ -123,16 +122,12 @@ func BenchmarkRules(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				env, err := saltwire.ParseEnvelope(body)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				if r := g.CheckEnvelope(env, remote); r != nil {
 					b.Fatal(r)
 				}
 				p, err := saltwire.PeekLoad(plain)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				if r := g.CheckLoad(env, p, web.public, remote); r != nil {
 					b.Fatal(r)
 				}

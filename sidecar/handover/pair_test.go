@@ -45,12 +45,8 @@ func TestMessagesOfEverySize(t *testing.T) {
 		sent := make(chan error, 1)
 		go func() { sent <- a.Send(ctx, 5, payload, fds...) }()
 		m, err := b.Receive(ctx)
-		if err != nil {
-			t.Fatal(tt, err)
-		}
-		if err := <-sent; err != nil {
-			t.Fatal(tt, err)
-		}
+		require.NoError(t, err, tt)
+		require.NoError(t, <-sent, tt)
 		if m.Kind != 5 || !bytes.Equal(m.Payload, payload) || len(m.Descriptors) != tt.descriptors {
 			t.Errorf("%v: kind %d, %d bytes, %d descriptors", tt, m.Kind, len(m.Payload), len(m.Descriptors))
 		}

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/check"
 )
 
 func TestRecord(t *testing.T) {
@@ -23,9 +25,7 @@ func TestRecord(t *testing.T) {
 		d.String() != "web1" || string(d.Bytes()) != "abc" || d.Addr() != addr {
 		t.Error("another record came out")
 	}
-	if err := d.End(); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, d.End())
 	if d.Uint(); !errors.Is(d.End(), ErrState) {
 		t.Errorf("read beyond the end: %v", d.Err())
 	}

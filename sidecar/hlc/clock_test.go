@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -57,9 +58,7 @@ func TestObserve_PeerWasAhead(t *testing.T) {
 		a := New(func() time.Time { return wallA }, 0)
 		b := New(func() time.Time { return now }, 0)
 		seen := a.Now()
-		if err := b.Observe(a.Last()); err != nil {
-			t.Errorf("%s: %v", ahead, err)
-		}
+		check.NoError(t, b.Observe(a.Last()), ahead)
 		wallA = now
 		if n := a.Now(); n <= seen {
 			t.Errorf("%s: a goes back from %d to %d", ahead, seen, n)
@@ -141,9 +140,7 @@ func TestTimestampsStayBelowTheLimit(t *testing.T) {
 	if err := c.Observe(limit + 1); !errors.Is(err, ErrAhead) {
 		t.Errorf("beyond the limit: %v", err)
 	}
-	if err := c.Observe(limit); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, c.Observe(limit))
 	if a, b := c.Now(), c.Now(); a <= limit || b <= a || b>>63 != 0 {
 		t.Errorf("%d, then %d", a, b)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 )
 
 // host is a host whose wall clock is off by skew and can be set, and whose other clock cannot.
@@ -58,9 +59,7 @@ func TestReference_Time(t *testing.T) {
 		{"a clock of another century", []time.Duration{0, 150 * 365 * 24 * time.Hour, 0}, 0},
 	} {
 		all, now := newHosts(c.skews...)
-		if got := all[0].ref.Time().Sub(*now); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+		check.Equal(t, all[0].ref.Time().Sub(*now), c.want, c.name)
 	}
 }
 
@@ -79,9 +78,7 @@ func TestReference_CutOff(t *testing.T) {
 	all, now := newHosts(0, 0, 0)
 	*now = now.Add(time.Hour)
 	all[0].skew = 25 * time.Minute
-	if got := all[0].ref.Time().Sub(*now); got != 0 {
-		t.Errorf("%s ahead", got)
-	}
+	check.Equal(t, all[0].ref.Time().Sub(*now), 0, "ahead")
 }
 
 func TestReference_Offsets(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/jobcache"
@@ -159,12 +160,8 @@ func TestApply_AfterKill(t *testing.T) {
 			job := jobDir(t, dir)
 			leave(t, job)
 			apply(t, c, ret(testJID, "m2", "return", "two", "out", "txt"))
-			if got := read(t, filepath.Join(job, "m2/return.p")); !strings.Contains(got, "two") {
-				t.Errorf("return.p is %q", got)
-			}
-			if got := read(t, filepath.Join(job, "m2/out.p")); got != "\xa3txt" {
-				t.Errorf("out.p is %q", got)
-			}
+			check.Contains(t, read(t, filepath.Join(job, "m2/return.p")), "two", "return.p")
+			check.Equal(t, read(t, filepath.Join(job, "m2/out.p")), "\xa3txt", "out.p")
 		})
 	}
 }
@@ -179,9 +176,7 @@ func TestDuplicateStaysTheFirst(t *testing.T) {
 	apply(t, c, ret(testJID, "m1", "return", "one"))
 	apply(t, c, ret(testJID, "m1", "return", "another", "out", "txt"))
 	job := jobDir(t, dir)
-	if got := read(t, filepath.Join(job, "m1/return.p")); !strings.Contains(got, "one") {
-		t.Errorf("return.p is %q", got)
-	}
+	check.Contains(t, read(t, filepath.Join(job, "m1/return.p")), "one", "return.p")
 	if names, _ := filepath.Glob(filepath.Join(job, "m1/*")); len(names) != 1 {
 		t.Errorf("files %v", names)
 	}
@@ -220,9 +215,7 @@ func TestDiskErrorsComeBack(t *testing.T) {
 	}
 	require.NoError(t, os.Remove(filepath.Join(dir, "jobs")))
 	apply(t, c, ret(testJID, "m1"))
-	if err := c.Sync(context.Background()); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, c.Sync(context.Background()))
 }
 
 func TestNative(t *testing.T) {
@@ -267,9 +260,7 @@ func TestAssignedIDsDiffer(t *testing.T) {
 		}
 		seen[jid] = true
 	}
-	if c.Assign(testJID, now) != "" {
-		t.Error("a load with a jid was given another")
-	}
+	check.Equal(t, c.Assign(testJID, now), "", "a load with a jid was given another")
 }
 
 // fakeBus counts events and refuses some.

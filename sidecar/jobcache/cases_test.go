@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -279,9 +280,7 @@ func signedCases(t *testing.T, keys *testKeys, add, python func(string, dict), j
 			d := ret(jid(), "m1", "return", dict{"a", "text", "n", 1})
 			text := disk(t, d.without("nonce").without("tok"))
 			sig, err := keys.sign.Sign(algo, text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !good {
 				sig[5] ^= 1
 			}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -15,17 +16,11 @@ import (
 func TestSyncTellsOfAnotherDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	c := &Cache{cfg: Config{CacheDir: dir}, disks: newDisks()}
-	if err := c.Sync(t.Context()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without a cachedir: %v", err)
-	}
+	check.ErrorIs(t, c.Sync(t.Context()), os.ErrNotExist, "without a cachedir")
 	for _, want := range []error{nil, errOtherDisk} {
 		require.NoError(t, os.Mkdir(dir, 0o755))
-		if err := c.Sync(t.Context()); !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
-		}
-		if err := c.Sync(t.Context()); err != nil {
-			t.Errorf("the second time: %v", err)
-		}
+		check.ErrorIs(t, c.Sync(t.Context()), want)
+		check.NoError(t, c.Sync(t.Context()), "the second time")
 		if err := os.Rename(dir, dir+".old"); err != nil {
 			break // there is one already
 		}
@@ -93,9 +88,7 @@ func TestSyncFollowsJobs(t *testing.T) {
 		{"still here", func() error { return nil }, nil},
 	} {
 		require.NoError(t, step.do())
-		if err := c.Sync(t.Context()); !errors.Is(err, step.want) {
-			t.Errorf("%s: %v, want %v", step.name, err, step.want)
-		}
+		check.ErrorIs(t, c.Sync(t.Context()), step.want, step.name)
 		if there := step.name == "a link" || step.name == "still"; (c.disks.jobs.fd >= 0) != there {
 			t.Errorf("%s: the other file system is watched: %v", step.name, !there)
 		}

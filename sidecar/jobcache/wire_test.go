@@ -3,6 +3,7 @@ package jobcache_test
 import (
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -39,9 +40,7 @@ func appendWire(t testing.TB, dst []byte, v any) []byte {
 		return append(dst, v...)
 	}
 	dst, err := saltwire.AppendAny(dst, v, saltwire.Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dst
 }
 

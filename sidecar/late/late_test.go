@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -50,9 +51,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	m.Add(Publication{JID: "6", Plain: make([]byte, 101), At: c.now})
 	want("one that is too large", "4 5", 4)
 	m.Add(Publication{JID: "7", At: c.ago(59)})
-	if got := jids(m.Since(c.ago(30))); got != "4 5" {
-		t.Errorf("of the last 30 s: %q", got)
-	}
+	check.Equal(t, jids(m.Since(c.ago(30))), "4 5", "of the last 30 s")
 	c.now = c.now.Add(time.Minute + time.Second)
 	want("too old", "", 4)
 }
@@ -69,9 +68,7 @@ func TestMemory_AddMergesDuplicates(t *testing.T) {
 	}
 	m.Add(Publication{JID: "3", Plain: []byte("x"), At: c.ago(2)})
 	m.Add(Publication{JID: "2", Plain: []byte("x"), At: c.ago(3)}) // a peer brings it later
-	if got := jids(m.Since(c.ago(60))); got != "1 2 3" {
-		t.Errorf("in the order %s", got)
-	}
+	check.Equal(t, jids(m.Since(c.ago(60))), "1 2 3", "in the order")
 	if m.Clear(); m.Bytes() != 0 || len(m.Since(c.ago(60))) != 0 {
 		t.Error("something is left")
 	}
@@ -96,9 +93,7 @@ func TestMemory_AddKeepsPartsOfABatch(t *testing.T) {
 		!slices.Equal(got[0].Topics, []string{"1", "2"}) || !slices.Equal(got[1].Topics, []string{"3", "4"}) {
 		t.Errorf("%+v", got)
 	}
-	if n := m.Dropped(); n != 1 {
-		t.Errorf("%d dropped, want 1", n)
-	}
+	check.Equal(t, m.Dropped(), 1, "dropped")
 }
 
 func TestProcessesKnowsWhoIsNew(t *testing.T) {
@@ -120,18 +115,14 @@ func TestProcessesKnowsWhoIsNew(t *testing.T) {
 		if news := p.SignedIn(step.s); news != step.news {
 			t.Errorf("%+v: news %t", step.s, news)
 		}
-		if got := strings.Join(p.Since(c.ago(30)), " "); got != step.new {
-			t.Errorf("after %+v: %q, want %q", step.s, got, step.new)
-		}
+		check.Equal(t, strings.Join(p.Since(c.ago(30)), " "), step.new, "after", step.s)
 	}
 	if all := p.All(); len(all) != 4 {
 		t.Errorf("all: %+v", all)
 	}
 	c.now = c.now.Add(2 * time.Minute)
 	p.SignedIn(Start{"web2", 1, c.now})
-	if got := p.Since(time.Time{}); !slices.Equal(got, []string{"web2"}) {
-		t.Errorf("two minutes later: %q", got)
-	}
+	check.EqualSlices(t, p.Since(time.Time{}), []string{"web2"}, "two minutes later")
 }
 
 // Whose table is full forgets, and then takes an old process for a new one: never the other way round.

@@ -35,9 +35,7 @@ func TestConfigAfterChanges(t *testing.T) {
 			"10.0.0.3"},
 	} {
 		cfg, err := LoadConfigAfter(path, Version{Major: 3007}, tt.changes)
-		if err != nil {
-			t.Fatal(name, err)
-		}
+		require.NoError(t, err, name)
 		if cfg.Interface != tt.want {
 			t.Errorf("%s: interface %s, want %s", name, cfg.Interface, tt.want)
 		}

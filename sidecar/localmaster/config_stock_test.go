@@ -200,9 +200,7 @@ func writeSample(t *testing.T, files map[string]string) string {
 func viaJSON(t *testing.T, v any) any {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatalf("%v: %v", v, err)
-	}
+	require.NoError(t, err, v)
 	var out any
 	require.NoError(t, json.Unmarshal(text, &out))
 	return out

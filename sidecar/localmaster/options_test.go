@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -33,9 +34,7 @@ func TestSameOptions(t *testing.T) {
 		"no rights":        {fake{"cachedir": "/a"}, false},
 		"nobody's rights":  {fake{"cachedir": "/a", "mine_get": nil}, false},
 	} {
-		if got := localmaster.SameOptions(a, c.b, names); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		check.Equal(t, localmaster.SameOptions(a, c.b, names), c.want, name)
 	}
 	if localmaster.SameOptions(fake{}, fake{"mine_get": nil}, names) {
 		t.Error("nothing said is the same as said that it is nothing")
@@ -50,9 +49,7 @@ func TestEnabled(t *testing.T) {
 		"on": {map[string]any{"enabled": true}, true}, "off": {map[string]any{"enabled": false}, false},
 		"nothing said": {map[string]any{}, false}, "no map": {true, false},
 	} {
-		if got := localmaster.Enabled(fake{"tracing": c.value}, "tracing"); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		check.Equal(t, localmaster.Enabled(fake{"tracing": c.value}, "tracing"), c.want, name)
 	}
 }
 
@@ -64,16 +61,12 @@ func TestSiteModule(t *testing.T) {
 	if want := []string{dir + "/own", dir + "/ext/cache", dir + "/more/cache"}; !slices.Equal(dirs, want) {
 		t.Fatalf("%q, not %q", dirs, want)
 	}
-	if got := localmaster.SiteModule(dirs, "localfs"); got != "" {
-		t.Errorf("there is none, but %s", got)
-	}
+	check.Equal(t, localmaster.SiteModule(dirs, "localfs"), "", "there is none, but")
 	for _, name := range []string{"own/localfs", "ext/cache/localfs.so", "more/cache/localfs.py"} {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, nil, 0o644))
-		if got := localmaster.SiteModule(dirs, "localfs"); got != path {
-			t.Errorf("%s, not %s", got, path)
-		}
+		check.Equal(t, localmaster.SiteModule(dirs, "localfs"), path)
 		require.NoError(t, os.Remove(path))
 	}
 }

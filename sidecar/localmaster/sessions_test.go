@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -136,9 +137,7 @@ func TestOwn(t *testing.T) {
 // A master that is left alone takes the keys that its minions have for as long as its own.
 func TestReleaseSessions(t *testing.T) {
 	r := newSessionRig(t, 3008)
-	if err := ReleaseSessions(r.dir, r.now); err != nil {
-		t.Errorf("without a directory: %v", err)
-	}
+	check.NoError(t, ReleaseSessions(r.dir, r.now), "without a directory")
 	k := newKey(t)
 	r.ensure("m1", k, k)
 	earlier := r.now.Add(-time.Hour).Round(time.Second)
@@ -154,9 +153,7 @@ func TestReleaseSessions(t *testing.T) {
 
 func TestLeaveOn3006(t *testing.T) {
 	r := newSessionRig(t, 3006)
-	if err := r.s.Leave(); err != nil {
-		t.Errorf("without a directory: %v", err)
-	}
+	check.NoError(t, r.s.Leave(), "without a directory")
 	own, kept, want, same, gone := newKey(t), newKey(t), newKey(t), newKey(t), newKey(t)
 	earlier := r.now.Add(-time.Hour).Round(time.Second)
 	r.salt("m1", own, earlier)
@@ -287,9 +284,7 @@ func TestDiscard(t *testing.T) {
 		k, other := newKey(t), newKey(t)
 		discard := func(id string, key saltcrypt.Key) {
 			t.Helper()
-			if err := r.s.Discard(id, key); err != nil {
-				t.Error(err)
-			}
+			check.NoError(t, r.s.Discard(id, key))
 		}
 		discard("nobody", k)
 		r.ensure("m1", k, k)

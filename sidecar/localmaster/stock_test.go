@@ -15,6 +15,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/eventbus"
@@ -178,9 +179,7 @@ func (r *stockRig) open1(s localmaster.Secrets, body []byte) {
 	env, err := saltwire.ParsePub(body)
 	require.NoError(r.t, err)
 	plain, err := saltcrypt.NewCrypticle(s.AES).Open(nil, env.Load)
-	if err != nil {
-		r.t.Fatalf("the hidden minion's key does not open a publication: %v", err)
-	}
+	require.NoError(r.t, err, "the hidden minion's key does not open a publication")
 	if p, err := saltwire.PeekPub(plain); err != nil || p.JID == "" {
 		r.t.Errorf("publication %+v, %v", p, err)
 	}
@@ -260,14 +259,10 @@ func (r *stockRig) bus() {
 			many <- tag
 		}
 		m, _, err := msgp.ReadMapStrIntfBytes(data, nil)
-		if err != nil {
-			r.t.Errorf("event %s: %v", tag, err)
-		}
+		check.NoError(r.t, err, "event", tag)
 		switch tag {
 		case "test/ready":
-			if err := b.FireAuth(context.Background(), own); err != nil {
-				r.t.Error(err)
-			}
+			check.NoError(r.t, b.FireAuth(context.Background(), own))
 		case "salt/auth":
 			select {
 			case seen <- m:

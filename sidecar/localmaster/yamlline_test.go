@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestLineOfAMistake(t *testing.T) {
@@ -16,9 +18,7 @@ func TestLineOfAMistake(t *testing.T) {
 		"a: 1\nq: @x\n":            "line 2: ",
 	} {
 		path := filepath.Join(t.TempDir(), "master")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := LoadConfig(path, Version{Major: 3008}); err == nil || !strings.Contains(err.Error(), line) {
 			t.Errorf("%q: %v, want %s", text, err, line)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/saltvalue"
 )
@@ -27,9 +28,7 @@ func FuzzWrite(f *testing.F) {
 	f.Add("_mine", wire(f, load("_mine", "m1", "data", dict{"f", 1})), []byte("\x82\xa4data\x01\xa8_expires\x02"))
 	store := &shelf{}
 	s, err := mines.New(mines.Config{Store: store, Keys: everybody, Settle: time.Minute})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	set, reason := mines.Native(options(f, "", 3007), 3007)
 	s.Use(set, reason)
 	f.Fuzz(func(t *testing.T, cmd string, load, now []byte) {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/saltvalue"
@@ -132,9 +133,7 @@ func TestTooManyQuestions(t *testing.T) {
 		s.Use(set, reason)
 		var wg sync.WaitGroup
 		ask := func() {
-			if err := s.Answer(t.Context(), "_mine_get", "m1", glob, func([]byte) {}); err != nil {
-				t.Error(err)
-			}
+			check.NoError(t, s.Answer(t.Context(), "_mine_get", "m1", glob, func([]byte) {}))
 		}
 		for range 4 {
 			wg.Go(ask)

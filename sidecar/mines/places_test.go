@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltvalue"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -34,9 +35,7 @@ func TestPlaces(t *testing.T) {
 		t.Run(tc.cmd, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, err := New(Config{Store: nobody{}, Keys: nobody{}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				s.Use(&Settings{}, "")
 				places := tc.places(s)
 				for range cap(places) {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/saltvalue"
@@ -181,9 +182,7 @@ saltcluster_minion_mine_requests_total{command="_mine_flush",outcome="malformed"
 saltcluster_minion_mine_requests_total{command="_mine_flush",outcome="needs_python"} 5
 saltcluster_minion_mine_requests_total{command="_pillar",outcome="needs_python"} 1
 `
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(want)))
 }
 
 // With 3008 a glob may mean resources of minions: it is left to the master when any were ever registered.

@@ -146,9 +146,7 @@ func sorted(t *testing.T, raw []byte, depth int) string {
 			rest = after
 		}
 	}
-	if err != nil {
-		t.Fatalf("%x: %v", raw, err)
-	}
+	require.NoError(t, err, raw)
 	slices.Sort(all)
 	return strconv.Itoa(len(all)) + strings.Join(all, "\n")
 }

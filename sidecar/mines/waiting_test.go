@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/mines"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -37,9 +39,7 @@ func TestAnswer_MemoryWhileWaiting(t *testing.T) {
 	const requests = 30
 	store := &turns{open: make(chan struct{})}
 	s, err := mines.New(mines.Config{Store: store, Keys: everybody, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := options(t, "", 3008)
 	set, reason := mines.Native(c, 3008)
 	if set == nil {
@@ -58,9 +58,7 @@ func TestAnswer_MemoryWhileWaiting(t *testing.T) {
 	var wg sync.WaitGroup
 	for range requests {
 		wg.Go(func() {
-			if err := s.Answer(t.Context(), "_mine", "m1", load, func([]byte) {}); err != nil {
-				t.Error(err)
-			}
+			check.NoError(t, s.Answer(t.Context(), "_mine", "m1", load, func([]byte) {}))
 		})
 	}
 	for end := time.Now().Add(time.Minute); store.waiting.Load() < requests; time.Sleep(time.Millisecond) {

@@ -3,6 +3,7 @@ package mines_test
 import (
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -40,9 +41,7 @@ func appendAny(t testing.TB, dst []byte, v any, how saltwire.Style) []byte {
 		return append(dst, v...)
 	}
 	dst, err := saltwire.AppendAny(dst, v, how)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dst
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/fsync/datacache"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/mines"
@@ -71,11 +72,7 @@ func openStore(t testing.TB, dir string, major int) *datacache.Store {
 		err = store.Open(context.Background())
 	}
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { check.NoError(t, store.Close()) })
 	nothing := func([]byte) ([]byte, bool, error) { return nil, false, nil }
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) { // until it has looked at the disk
 		if err := store.Change(context.Background(), "m1", nothing, time.Minute); !errors.Is(err, datacache.ErrNotHere) {

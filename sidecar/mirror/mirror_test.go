@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -180,13 +181,9 @@ func TestPeerThatSendsAnything(t *testing.T) {
 			httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body)))
 		return w.Code
 	}
-	if code := ask(good, false); code != http.StatusForbidden {
-		t.Errorf("stranger: %d", code)
-	}
+	check.Equal(t, ask(good, false), http.StatusForbidden, "stranger")
 	for _, body := range [][]byte{nil, good[:len(good)-1], append(slices.Clone(good), 0), []byte("SCDevt\x00\x02")} {
-		if code := ask(body, true); code != http.StatusBadRequest {
-			t.Errorf("%q: %d", body, code)
-		}
+		check.Equal(t, ask(body, true), http.StatusBadRequest, body)
 	}
 	if code := ask(good, true); code != http.StatusOK || b.count() != 1 {
 		t.Errorf("%d, %q", code, b.fired)

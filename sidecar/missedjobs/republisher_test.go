@@ -40,21 +40,21 @@ func TestLedger_ReadOnly(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "seen-jobs")
 			away := path + ".away"
 			first := openLedger(t, path, "boot", c)
-			must(t, first.Record("1"))
+			require.NoError(t, first.Record("1"))
 			second := NewLedger(path, "boot", c.read)
 			if broken == "while it is open" {
-				must(t, second.Open())
-				must(t, second.file.Close()) // each write fails
+				require.NoError(t, second.Open())
+				require.NoError(t, second.file.Close()) // each write fails
 			}
-			must(t, os.Rename(path, away))
-			must(t, os.MkdirAll(filepath.Join(path, "in the way"), 0o700)) // can neither be opened nor removed
+			require.NoError(t, os.Rename(path, away))
+			require.NoError(t, os.MkdirAll(filepath.Join(path, "in the way"), 0o700)) // can neither be opened nor removed
 			if broken == "when it is opened" && second.Open() == nil {
 				t.Fatal("the ledger was opened")
 			}
 			c.now = time.Unix(2000, 0)
 			_ = second.Record("2")
-			must(t, os.RemoveAll(path))
-			must(t, os.Rename(away, path))
+			require.NoError(t, os.RemoveAll(path))
+			require.NoError(t, os.Rename(away, path))
 			_ = second.Record("3") // and is killed
 
 			third := openLedger(t, path, "boot", c)

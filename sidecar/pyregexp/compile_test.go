@@ -3,6 +3,7 @@ package pyregexp_test
 import (
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/pyregexp"
 )
 
@@ -43,9 +44,7 @@ func TestSearch_SameAsPython(t *testing.T) {
 			t.Errorf("%s: %v", c.expr, err)
 			continue
 		}
-		if got := re.MatchString(c.name); got != c.want {
-			t.Errorf("%s finds %q: %v", c.expr, c.name, got)
-		}
+		check.Equal(t, re.MatchString(c.name), c.want, c.expr, "finds", c.name)
 	}
 }
 
@@ -81,9 +80,7 @@ func TestMatchesAtTheBeginning(t *testing.T) {
 			t.Errorf("%s: %v", c.expr, err)
 			continue
 		}
-		if got := re.MatchString(c.name); got != c.want {
-			t.Errorf("%s matches %q: %v", c.expr, c.name, got)
-		}
+		check.Equal(t, re.MatchString(c.name), c.want, c.expr, "matches", c.name)
 	}
 	for _, expr := range []string{`a)(b`, `)`, `\w`} {
 		if re, err := pyregexp.Match(expr); err == nil {

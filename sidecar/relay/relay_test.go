@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 )
 
 // receiver answers by what a request says.
@@ -76,9 +77,7 @@ func TestRelay(t *testing.T) {
 			t.Errorf("%d bytes: %d bytes, %v", len(body), len(got), err)
 		}
 	}
-	if rcv.remote != remote {
-		t.Errorf("remote %v", rcv.remote)
-	}
+	check.Equal(t, rcv.remote, remote, "remote")
 	if _, err := c.Do(t.Context(), "b", []byte("drop"), remote); !errors.Is(err, ErrDropped) || Unsent(err) {
 		t.Errorf("dropped: %v", err)
 	}
@@ -171,9 +170,7 @@ func TestHandler_BudgetPerNode(t *testing.T) {
 		go func() { answers <- call("thief", body, limit/2) }()
 	}
 	for range tries - 1 { // whatever does not fit into its half
-		if got := <-answers; got != http.StatusServiceUnavailable {
-			t.Errorf("more than its half: %d", got)
-		}
+		check.Equal(t, <-answers, http.StatusServiceUnavailable, "more than its half")
 	}
 	if got := call("m2", bytes.NewReader(make([]byte, limit/2)), limit/2); got != http.StatusOK {
 		t.Errorf("another node beside it: %d", got)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -19,11 +20,7 @@ func (w *world) openAhead(id node.ID) *Service {
 	s := w.service(id, func(c *Config) { c.Ahead = true })
 	s.aheadAfter, s.aheadAgain = 0, 20*time.Millisecond
 	require.NoError(w.t, s.Open(w.t.Context()))
-	w.t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			w.t.Error(err)
-		}
-	})
+	w.t.Cleanup(func() { check.NoError(w.t, s.Close()) })
 	w.set(func() { w.at[id] = s })
 	return s
 }

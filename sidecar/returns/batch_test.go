@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/spool"
@@ -54,12 +55,8 @@ func TestAppendBatch_Full(t *testing.T) {
 func TestAwaitDone_NoAnswer(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := awaitDone(gone, func(func(error)) {}); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if err := awaitDone(t.Context(), func(done func(error)) { done(spool.ErrFull) }); !errors.Is(err, spool.ErrFull) {
-		t.Error(err)
-	}
+	check.ErrorIs(t, awaitDone(gone, func(func(error)) {}), context.Canceled)
+	check.ErrorIs(t, awaitDone(t.Context(), func(done func(error)) { done(spool.ErrFull) }), spool.ErrFull)
 }
 
 func FuzzParseBatch(f *testing.F) {
@@ -116,9 +113,7 @@ func TestHandler(t *testing.T) {
 	rec := httptest.NewRecorder()
 	body, _, _ := appendBatch(nil, []spool.Record{record(t, "web4")})
 	s.Handler(member).ServeHTTP(rec, httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body)))
-	if rec.Code != http.StatusServiceUnavailable {
-		t.Errorf("a closed journal answers %d", rec.Code)
-	}
+	check.Equal(t, rec.Code, http.StatusServiceUnavailable, "a closed journal answers")
 }
 
 func TestHandler_Limits(t *testing.T) {
@@ -138,9 +133,7 @@ func TestHandler_Limits(t *testing.T) {
 		-1: http.StatusLengthRequired, MaxBatch + 1: http.StatusLengthRequired,
 		int64(len(good)): http.StatusServiceUnavailable,
 	} {
-		if got := post(length); got != want {
-			t.Errorf("%d bytes: %d, want %d", length, got, want)
-		}
+		check.Equal(t, post(length), want, length, "bytes")
 	}
 	s.served.Add(10 - maxServed)
 	if got := post(int64(len(good))); got != http.StatusOK || s.served.Load() != 0 {

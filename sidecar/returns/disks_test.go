@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 )
 
 func TestDisks_Former(t *testing.T) {
@@ -19,15 +21,11 @@ func TestDisks_Former(t *testing.T) {
 	if err := files(t.Context()); err == nil || errors.Is(err, errOthersSync) {
 		t.Errorf("a former disk that fails: %v", err)
 	}
-	if err := stuck(t.Context()); !errors.Is(err, errOthersSync) {
-		t.Errorf("the kernel reports an error once, and the other caller got %v", err)
-	}
+	check.ErrorIs(t, stuck(t.Context()), errOthersSync, "the kernel reports an error once, and the other caller")
 	for i, sync := range []func() error{
 		func() error { return files(t.Context()) }, func() error { return stuck(t.Context()) },
 	} {
-		if err := sync(); err != nil {
-			t.Errorf("caller %d, when all is written again: %v", i, err)
-		}
+		check.NoError(t, sync(), "caller", i, "when all is written again")
 	}
 	if n := first.syncs.Load(); n != 1 || !first.closed.Load() {
 		t.Errorf("the former disk was synced %d times, closed: %v", n, first.closed.Load())
@@ -60,12 +58,8 @@ func TestDisks_Bounded(t *testing.T) {
 	if len(d.former) != maxFormer {
 		t.Errorf("%d former disks are held", len(d.former))
 	}
-	if err := sync(t.Context()); !errors.Is(err, errOthersSync) {
-		t.Errorf("one was given up: %v", err)
-	}
-	if err := sync(t.Context()); err != nil {
-		t.Error(err)
-	}
+	check.ErrorIs(t, sync(t.Context()), errOthersSync, "one was given up")
+	check.NoError(t, sync(t.Context()))
 }
 
 // TestUse_FormerIsSynced: a journal gives nothing up before the disk has it that the former options name.
@@ -90,9 +84,7 @@ func TestUse_CacheIsSynced(t *testing.T) {
 	patience.WaitFor(t, "the files", func() bool { return cache.Has(jid, "web1") })
 	sync := s.written.newSync()
 	dir := filepath.Join(w.dir, "a", "cache")
-	if err := os.Rename(dir, dir+".gone"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(dir, dir+".gone"))
 	s.Use(Mode{Reasons: map[string]string{"_return": "job_cache is off"}})
 	if err := sync(t.Context()); err == nil {
 		t.Error("a job cache that is gone was synced")

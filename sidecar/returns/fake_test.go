@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/eventbus"
 	"saltclusterd/sidecar/jobcache"
@@ -196,11 +197,7 @@ func (w *world) open(id node.ID, change ...func(*Config)) *Service {
 	w.t.Helper()
 	s := w.service(id, change...)
 	require.NoError(w.t, s.Open(context.Background()))
-	w.t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			w.t.Error(err)
-		}
-	})
+	w.t.Cleanup(func() { check.NoError(w.t, s.Close()) })
 	w.set(func() { w.at[id] = s })
 	return s
 }

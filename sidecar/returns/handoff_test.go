@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
@@ -96,14 +97,10 @@ func TestDeferredReturnsAreSynced(t *testing.T) {
 	require.NoError(t, u.putReturn(record(t, "web2"), errors.New("no answer"), 1))
 	id := u.listReturns()[0].ID
 	u.giveReturn(t.Context(), id)
-	if len(u.listReturns()) != 1 {
-		t.Error("removed before it was synced")
-	}
+	check.Equal(t, len(u.listReturns()), 1, "removed before it was synced")
 	d.fails.Store(false)
 	u.giveReturn(t.Context(), id)
-	if len(u.listReturns()) != 0 {
-		t.Error("not removed")
-	}
+	check.Equal(t, len(u.listReturns()), 0, "not removed")
 }
 
 // What another node kept is given up there only when what the local master has stored of it meanwhile survives a power
@@ -152,9 +149,7 @@ func TestReplayBeginsAgain(t *testing.T) {
 		t.Fatalf("%d done, %v", n, err)
 	}
 	slices.Sort(w.pyGot)
-	if got := strings.Join(w.pyGot, " "); got != "m1 m2 m3" {
-		t.Errorf("the master got %s", got)
-	}
+	check.Equal(t, strings.Join(w.pyGot, " "), "m1 m2 m3", "the master")
 	if n, err := r.consumeBatch(t.Context(), batch[:1]); n != 1 || err != nil || len(r.done) != 0 {
 		t.Errorf("%d done, %v; remembered %v", n, err, r.done)
 	}

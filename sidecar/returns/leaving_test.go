@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/spool"
 )
 
@@ -86,9 +87,7 @@ func TestHandOver_InvalidReturns(t *testing.T) {
 		t.Errorf("%d left, %v", left, err)
 	}
 	list, _ := a.Unanswered()
-	if err := os.WriteFile(a.unanswered.path(list[0].ID), []byte("what"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(a.unanswered.path(list[0].ID), []byte("what"), 0o600))
 	if left, err := a.HandOver(t.Context()); left != 1 || !errors.Is(err, errDamaged) {
 		t.Errorf("%d left, %v", left, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/spool"
@@ -145,9 +146,7 @@ func TestDefer_NeedsPython(t *testing.T) {
 	patience.WaitFor(t, "the master", func() bool { return pending(s, pythonName) == 0 })
 	w.set(func() {
 		slices.Sort(w.pyGot)
-		if !slices.Equal(w.pyGot, []string{"gone", "web1", "web2"}) {
-			t.Errorf("the master got %v", w.pyGot)
-		}
+		check.EqualSlices(t, w.pyGot, []string{"gone", "web1", "web2"}, "the master")
 	})
 }
 
@@ -341,9 +340,7 @@ func TestNextKeeper(t *testing.T) {
 	}
 	w.set(func() { w.nextKeeper = "c" })
 	patience.WaitFor(t, "the heir", func() bool { return a.Kept() == 0 })
-	if n := c.Kept(); n != 3 {
-		t.Errorf("c keeps %d", n)
-	}
+	check.Equal(t, c.Kept(), 3, "c keeps")
 	b := w.open("b")
 	w.set(func() { w.nextKeeper, w.standing["b"] = "", Reachable })
 	patience.WaitFor(t, "the publisher", func() bool { return c.Kept() == 0 && b.cache().Has(jid, "web2") })

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/spool"
@@ -34,9 +35,7 @@ func TestStuckJob(t *testing.T) {
 	must(t, func(done func([]byte, error)) { s.Take(request(t, "web1"), done) })
 	must(t, func(done func([]byte, error)) { s.Take(request(t, "web2", "jid", otherJID), done) })
 	patience.WaitFor(t, "the other job", func() bool { return s.cache().Has(otherJID, "web2") })
-	if n := pending(s, stuckName); n != 1 {
-		t.Errorf("%d put aside", n)
-	}
+	check.Equal(t, pending(s, stuckName), 1, "put aside")
 	patience.WaitFor(t, "the events", func() bool { return s.Unfired() == 0 })
 	if n := s.Unstored(); n != 1 {
 		t.Errorf("%d are in the journals alone", n)
@@ -62,7 +61,5 @@ func TestNotStuck(t *testing.T) {
 	if got := s.stuck.putStuckAside(t.Context(), spool.Record{Seq: 1}, syscall.ENOTDIR); got != syscall.ENOTDIR {
 		t.Errorf("the job cache is no directory: %v", got)
 	}
-	if n := pending(s, stuckName); n != 0 {
-		t.Errorf("%d put aside", n)
-	}
+	check.Equal(t, pending(s, stuckName), 0, "put aside")
 }

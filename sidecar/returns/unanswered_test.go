@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/killtest"
@@ -105,9 +106,7 @@ func TestUnansweredAgain(t *testing.T) {
 	for tries, want := range map[int]time.Duration{
 		1: giveAgain, 2: 4 * giveAgain, 3: 16 * giveAgain, 4: 64 * giveAgain, 5: giveAgainMost, 99: giveAgainMost,
 	} {
-		if got := s.unanswered.pauseAfter(tries); got != want {
-			t.Errorf("after %d tries: %v", tries, got)
-		}
+		check.Equal(t, s.unanswered.pauseAfter(tries), want, "after", tries, "tries")
 	}
 	require.NoError(t, s.Open(t.Context()))
 	defer s.Close()
@@ -133,9 +132,7 @@ func TestUnansweredAgain(t *testing.T) {
 		time.Until(list[1].Next) < time.Hour/2 {
 		t.Errorf("%+v", list)
 	}
-	if n := w.times("mute") + w.times("other"); n != 3 {
-		t.Errorf("the master got %d", n)
-	}
+	check.Equal(t, w.times("mute")+w.times("other"), 3, "the master")
 	longAgo()
 	w.set(func() { clear(w.pyErr) })
 	s.MasterStarted()
@@ -432,13 +429,9 @@ func TestUnanswered_DiskHangs(t *testing.T) {
 	if got := asideOf(s); len(got) != 0 {
 		t.Errorf("aside: %v", got)
 	}
-	if err := s.unanswered.putReturn(rec, context.DeadlineExceeded, 1); !errors.Is(err, errBusy) {
-		t.Errorf("the same once more: %v", err)
-	}
+	check.ErrorIs(t, s.unanswered.putReturn(rec, context.DeadlineExceeded, 1), errBusy, "the same once more")
 	close(goOn)
-	if err := <-done; !errors.Is(err, broken) {
-		t.Errorf("error %v", err)
-	}
+	check.ErrorIs(t, <-done, broken, "error")
 	s.unanswered.writeFile = write
 	s.unanswered.mu.Lock()
 	if n := s.unanswered.bytes; n != 0 || len(s.unanswered.busy) != 0 {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestTableIsSound(t *testing.T) {
@@ -55,9 +57,7 @@ func TestCommandsOfInstalledSalt(t *testing.T) {
 	}
 	for _, python := range pythons {
 		out, err := exec.CommandContext(t.Context(), python, "-c", listCommands).Output()
-		if err != nil {
-			t.Fatalf("%s: %v", python, err)
-		}
+		require.NoError(t, err, python)
 		var salt struct {
 			Version    string
 			Clear, AES []string

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -224,9 +225,7 @@ func TestDecide(t *testing.T) {
 		{"unknown", peek{Cmd: "_frobnicate", ID: "web"}, view(), "answer 80"},
 		{"clear command sealed", peek{Cmd: "publish", ID: "web"}, view(), "answer 80"},
 	} {
-		if got := text(Decide(c.p, c.v)); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+		check.Equal(t, text(Decide(c.p, c.v)), c.want, c.name)
 	}
 }
 
@@ -242,9 +241,7 @@ func TestSignIn(t *testing.T) {
 		{"it is away, and another one", view(masterDown(0), masterDown(2)), "node m2"},
 		{"all are away", view(masterDown(0), gone(1), masterDown(2)), "refuse"},
 	} {
-		if got := text(c.v.SignIn("web")); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+		check.Equal(t, text(c.v.SignIn("web")), c.want, c.name)
 	}
 }
 
@@ -377,9 +374,7 @@ func TestJobs(t *testing.T) {
 			t.Errorf("%q is a job", jid)
 		}
 	}
-	if n := NewJobs(0); n.max != DefaultJobs {
-		t.Errorf("default is %d", n.max)
-	}
+	check.Equal(t, NewJobs(0).max, DefaultJobs, "default")
 }
 
 func TestKindNames(t *testing.T) {
@@ -388,9 +383,7 @@ func TestKindNames(t *testing.T) {
 			t.Errorf("kind %d has no name", k)
 		}
 	}
-	if Kind(200).String() != "invalid" {
-		t.Error("a kind out of range has a name")
-	}
+	check.Equal(t, Kind(200).String(), "invalid", "a kind out of range has a name")
 }
 
 func BenchmarkDecideReturn(b *testing.B) {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -27,9 +28,7 @@ func withRules(t *testing.T, v View, leader node.ID) View {
 		{"my/origin/*", "origin"}, {"my/all", "all"}, {"my/leader/[ab]", "leader"}, {"my/*", "owner"},
 		{"salt/job/*", "leader"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v.Events, v.Leader = rules, leader
 	return v
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 )
 
 const (
@@ -68,9 +69,7 @@ func TestStart(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, step := Start(test.call, test.d)
-			if !reflect.DeepEqual(step, test.want) {
-				t.Errorf("step is %+v, want %+v", step, test.want)
-			}
+			check.DeepEqual(t, step, test.want, "step")
 			if test.d.Kind == ToAll && got.Others != nil {
 				t.Error("a master that has its copy is asked, as if it had none")
 			}
@@ -89,12 +88,8 @@ func TestStart_ForgetsTheDecisionBefore(t *testing.T) {
 }
 
 func TestBegin(t *testing.T) {
-	if s := Begin(Call{}); s.Action != DoRoute {
-		t.Errorf("%v, want a decision", s.Action)
-	}
-	if s := Begin(Call{Can: Native{Files: true}}); s.Action != DoReadFiles {
-		t.Errorf("%v, want files", s.Action)
-	}
+	check.Equal(t, Begin(Call{}).Action, DoRoute)
+	check.Equal(t, Begin(Call{Can: Native{Files: true}}).Action, DoReadFiles)
 }
 
 func TestNext(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -212,9 +213,7 @@ func TestSecretsDoNotPrint(t *testing.T) {
 func TestDeriveSession(t *testing.T) {
 	seed := []byte("0123456789abcdef0123456789abcdef")
 	base := DeriveSession(seed, "m1", "pub")
-	if DeriveSession(seed, "m1", " pub\n") != base {
-		t.Error("the clean key is not what counts")
-	}
+	check.Equal(t, DeriveSession(seed, "m1", " pub\n"), base, "the clean key is not what counts")
 	for name, other := range map[string]Key{
 		"id": DeriveSession(seed, "m2", "pub"), "pub": DeriveSession(seed, "m1", "pub2"),
 		"seed": DeriveSession(seed[1:], "m1", "pub"),
@@ -311,9 +310,7 @@ func TestX931Sizes(t *testing.T) {
 	for _, n := range []int{1, 4, 64, 125, 127} {
 		msg := bytes.Repeat([]byte{'m'}, n)
 		sig, err := m.SignX931(msg)
-		if err != nil {
-			t.Fatalf("%d bytes: %v", n, err)
-		}
+		require.NoError(t, err, n, "bytes")
 		if got, err := m.Public().VerifyX931(sig); err != nil || !bytes.Equal(got, msg) {
 			t.Errorf("%d bytes: %q, %v", n, got, err)
 		}
@@ -363,9 +360,7 @@ func TestRSAAlgorithms(t *testing.T) {
 		if err != nil || !ValidSigAlgo(algo) {
 			t.Fatal(algo, err)
 		}
-		if err := m.Public().Verify(algo, []byte("other"), sig); !errors.Is(err, ErrSignature) {
-			t.Errorf("%s: %v", algo, err)
-		}
+		check.ErrorIs(t, m.Public().Verify(algo, []byte("other"), sig), ErrSignature, algo)
 	}
 	for _, algo := range []string{"", "oaep-sha1", "OAEP-MD5", "PKCS1v15-SHA256"} {
 		_, err1 := m.Sign(algo, nil)
@@ -377,7 +372,5 @@ func TestRSAAlgorithms(t *testing.T) {
 			t.Errorf("%q: %v %v %v %v", algo, err1, err2, err3, err4)
 		}
 	}
-	if err := m.Public().VerifyPubSig(PKCS1v15SHA1, "text", "not base64!"); !errors.Is(err, ErrSignature) {
-		t.Errorf("pub_sig: %v", err)
-	}
+	check.ErrorIs(t, m.Public().VerifyPubSig(PKCS1v15SHA1, "text", "not base64!"), ErrSignature, "pub_sig")
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -75,9 +76,7 @@ func TestGoldenCrypticle(t *testing.T) {
 		for _, row := range v.Crypticle {
 			key, err := ParseKey(row.Key)
 			require.NoError(t, err)
-			if key.Text() != row.Key {
-				t.Error("key text changes on a round trip")
-			}
+			check.Equal(t, key.Text(), row.Key, "key text changes on a round trip")
 			plain, err := NewCrypticle(key).Open(nil, row.Text)
 			if err != nil || string(plain) != row.Nonce+string(row.Msgpack) {
 				t.Errorf("Open(%x) = %x, %v", row.Text, plain, err)
@@ -113,9 +112,7 @@ func TestGoldenRSA(t *testing.T) {
 			if sig, err := m.Sign(row.Algo, row.Data); err != nil || string(sig) != string(row.Sig) {
 				t.Errorf("Sign(%s) = %x, %v; want %x", row.Algo, sig, err, row.Sig)
 			}
-			if err := m.Public().Verify(row.Algo, row.Data, row.Sig); err != nil {
-				t.Errorf("Verify(%s): %v", row.Algo, err)
-			}
+			check.NoError(t, m.Public().Verify(row.Algo, row.Data, row.Sig), "Verify(", row.Algo, ")")
 		}
 		for _, row := range v.PubSig {
 			m := v.private(t, row.Key)
@@ -137,9 +134,7 @@ func TestGoldenTexts(t *testing.T) {
 			}
 		}
 		for _, row := range v.Finger {
-			if got := Fingerprint(string(row.Pub)); got != row.Finger {
-				t.Errorf("Fingerprint(%q) = %s, want %s", row.Pub, got, row.Finger)
-			}
+			check.Equal(t, Fingerprint(string(row.Pub)), row.Finger, "Fingerprint(", row.Pub, ")")
 		}
 		for name, pair := range v.Keys {
 			m := v.private(t, name)

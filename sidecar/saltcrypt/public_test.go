@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -45,19 +46,13 @@ func TestVerify_Hostile(t *testing.T) {
 	left := append([]byte{0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, encoded[256-36:]...)
 	hostile["bytes behind the digest"] = private(t, m, append(left, make([]byte, 256-len(left))...))
 	for name, sig := range hostile {
-		if err := m.pub.Verify(PKCS1v15SHA1, data, sig); !errors.Is(err, ErrSignature) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.ErrorIs(t, m.pub.Verify(PKCS1v15SHA1, data, sig), ErrSignature, name)
 		if msg, err := m.pub.VerifyX931(sig); name != "another padding" && !errors.Is(err, ErrX931) {
 			t.Errorf("%s: X9.31 of %q, %v", name, msg, err)
 		}
 	}
-	if err := m.pub.Verify(PKCS1v15SHA1, []byte("pepper"), sig); !errors.Is(err, ErrSignature) {
-		t.Errorf("another text: %v", err)
-	}
-	if err := m.pub.Verify(PKCS1v15SHA1, data, private(t, m, encoded)); err != nil {
-		t.Errorf("the signature itself: %v", err)
-	}
+	check.ErrorIs(t, m.pub.Verify(PKCS1v15SHA1, []byte("pepper"), sig), ErrSignature, "another text")
+	check.NoError(t, m.pub.Verify(PKCS1v15SHA1, data, private(t, m, encoded)), "the signature itself")
 }
 
 func sign(t *testing.T, m *MasterKey, algo string, data []byte) []byte {
@@ -89,16 +84,12 @@ func TestPublicKey_Sizes(t *testing.T) {
 		n := new(big.Int).Sub(new(big.Int).Lsh(one, bits), big.NewInt(159))
 		for _, e := range []int{3, 17, 65537, 1<<31 - 1} {
 			p, err := newPublicKey(&rsa.PublicKey{N: n, E: e})
-			if err != nil {
-				t.Fatalf("%d bits, %d: %v", bits, e, err)
-			}
+			require.NoError(t, err, bits, "bits", e)
 			ct, err := p.EncryptOAEP(OAEPSHA1, []byte("x"))
 			if err != nil || len(ct) != p.key.Size() {
 				t.Errorf("%d bits, %d: %d bytes, %v", bits, e, len(ct), err)
 			}
-			if err := p.Verify(PKCS1v15SHA1, nil, ct); !errors.Is(err, ErrSignature) {
-				t.Errorf("%d bits, %d: %v", bits, e, err)
-			}
+			check.ErrorIs(t, p.Verify(PKCS1v15SHA1, nil, ct), ErrSignature, bits, "bits", e)
 		}
 	}
 }

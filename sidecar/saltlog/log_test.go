@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/check"
 )
 
 type options map[string]string
@@ -34,9 +36,7 @@ func TestInforms(t *testing.T) {
 		{options{"log_level": "quiet"}, false},
 		{options{"log_level": "profile"}, true},
 	} {
-		if got := Informs(c.options); got != c.want {
-			t.Errorf("%v: %v", c.options, got)
-		}
+		check.Equal(t, Informs(c.options), c.want, c.options)
 	}
 }
 
@@ -72,9 +72,7 @@ func TestWarningsAreBounded(t *testing.T) {
 		l.Differs("web1", "1", Outcome{}, Outcome{})
 	}
 	l.Differs("web2", "1", Outcome{}, Outcome{})
-	if n := strings.Count(out.String(), "Duplicate return"); n != 2 {
-		t.Errorf("%d lines: %s", n, out)
-	}
+	check.Equal(t, strings.Count(out.String(), "Duplicate return"), 2, "lines", out)
 	*now = now.Add(repeatEvery)
 	l.Differs("web1", "2", Outcome{}, Outcome{})
 	if !strings.Contains(out.String(), "suppressed=4") {

@@ -3,6 +3,8 @@ package saltwire
 import (
 	"bytes"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func BenchmarkParseEnvelopePeekLoad(b *testing.B) {
@@ -20,9 +22,7 @@ func BenchmarkParseEnvelopePeekLoad(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				e, err := ParseEnvelope(body)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				if _, err := PeekLoad(e.Load); err != nil {
 					b.Fatal(err)
 				}

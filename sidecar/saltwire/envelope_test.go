@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 )
 
 // rawMap writes a map from keys and already encoded values, duplicates and all.
@@ -20,9 +23,7 @@ func raw(s string) string { return string(AppendRaw(nil, s)) }
 func TestParseEnvelope(t *testing.T) {
 	e, err := ParseEnvelope(rawMap("version", "\x03", "id", raw("m1"), "load", raw("sealed"), "enc", raw("aes"),
 		"enc_algo", raw(encSHA224), "sig_algo", raw(sigSHA224), "later", "\x91\xc0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := Envelope{Enc: EncAES, Version: 3, HasVersion: true, ID: "m1", EncAlgo: encSHA224, SigAlgo: sigSHA224}
 	if string(e.Load) != "sealed" {
 		t.Errorf("load %q", e.Load)
@@ -79,23 +80,17 @@ func TestParseEnvelopeRefuses(t *testing.T) {
 		{"keys without end", ReasonTooManyKey, append([]byte{0xde, 0x01, 0x00}, make([]byte, 1024)...)},
 	} {
 		_, err := ParseEnvelope(c.body)
-		if got := reason(t, err); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		check.Equal(t, reason(t, err), c.want, c.name)
 	}
 }
 
 func TestValidID(t *testing.T) {
 	for _, id := range []string{"m", "web-1.example.org", "with space", "grün", "a..b", strings.Repeat("i", 255)} {
-		if err := ValidID(id); err != nil {
-			t.Errorf("%q: %v", id, err)
-		}
+		check.NoError(t, ValidID(id), id)
 	}
 	for _, id := range []string{"", ".", "..", ".scd", "a/b", `a\b`, "a\x00", "a\n", "a\x7f", "a\u0085", "a\xff",
 		strings.Repeat("i", 256)} {
-		if got := reason(t, ValidID(id)); got != ReasonInvalidID {
-			t.Errorf("%q: %q", id, got)
-		}
+		check.Equal(t, reason(t, ValidID(id)), ReasonInvalidID, id)
 	}
 }
 
@@ -157,9 +152,7 @@ func TestParseAuthRefuses(t *testing.T) {
 		{"grains with int key", ReasonKeyType, "autosign_grains", "\x81\x01\xc0"},
 	} {
 		_, err := ParseAuth(authPairs(c.field, c.value))
-		if got := reason(t, err); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		check.Equal(t, reason(t, err), c.want, c.name)
 	}
 	for _, missing := range []string{"cmd", "id", "nonce", "pub"} {
 		body := bytes.Replace(authPairs(), AppendRaw(nil, missing), AppendRaw(nil, strings.Repeat("x", len(missing))), 1)

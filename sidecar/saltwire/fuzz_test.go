@@ -127,9 +127,7 @@ func FuzzSetSerial(f *testing.F) {
 			return
 		}
 		with, err := saltwire.SetSerial(nil, plain, serial)
-		if err != nil {
-			t.Fatalf("a load that peeks well: %v", err)
-		}
+		require.NoError(t, err, "a load that peeks well")
 		after, err := saltwire.PeekPub(with)
 		if err != nil || after.Serial != serial || !after.HasSerial || after.JID != before.JID ||
 			len(after.Targets) != len(before.Targets) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -132,9 +133,7 @@ func checkAuthReply(t *testing.T, v traffic, name string, req saltwire.AuthReque
 	require.NoError(t, err)
 	for _, ct := range [][]byte{reply.AES, reply.Session} {
 		text, err := minion.DecryptOAEP(req.EncAlgo, ct)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		require.NoError(t, err, name)
 		if _, err := saltcrypt.ParseKey(string(text)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -211,9 +210,7 @@ func TestGoldenRequests(t *testing.T) {
 		seen := map[string]int{}
 		for _, row := range v.Requests {
 			env, err := saltwire.ParseEnvelope(row.Request)
-			if err != nil {
-				t.Fatalf("%s: %v", row.Name, err)
-			}
+			require.NoError(t, err, row.Name)
 			if again := saltwire.AppendEnvelope(nil, env); !bytes.Equal(again, row.Request) {
 				t.Errorf("%s: written anew the envelope differs", row.Name)
 			}
@@ -242,13 +239,9 @@ func TestGoldenRequests(t *testing.T) {
 func checkRequest(t *testing.T, v traffic, name string, env saltwire.Envelope, key string) saltwire.Peek {
 	t.Helper()
 	plain, err := crypticle(t, key).Open(nil, env.Load)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	require.NoError(t, err, name)
 	peek, err := saltwire.PeekLoad(plain)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	require.NoError(t, err, name)
 	if len(peek.Nonce) != 32 || !peek.HasTS || env.HasVersion && env.Version == 3 && peek.ID != env.ID {
 		t.Errorf("%s: %+v", name, peek)
 	}
@@ -297,9 +290,7 @@ func checkPrivate(t *testing.T, v traffic, peek saltwire.Peek, reply []byte, sig
 	require.NoError(t, err)
 	signed, err := saltwire.ParseSignedReply(plain)
 	require.NoError(t, err)
-	if err := v.private(t, "master").Public().Verify(sigAlgo, signed.Data, signed.Sig); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, v.private(t, "master").Public().Verify(sigAlgo, signed.Data, signed.Sig))
 	data, err := saltwire.ParsePrivateData(signed.Data)
 	if err != nil || !bytes.Equal(data.Key, private.Key) || data.Nonce != peek.Nonce || len(data.Pillar) == 0 {
 		t.Errorf("private data: %+v, %v", data, err)
@@ -312,9 +303,7 @@ func TestGoldenPublications(t *testing.T) {
 		for _, row := range v.Publications {
 			pub, err := saltwire.ParsePub(row.Body)
 			require.NoError(t, err)
-			if err := master.Verify(pub.SigAlgo, pub.Load, pub.Sig); err != nil {
-				t.Error(err)
-			}
+			check.NoError(t, master.Verify(pub.SigAlgo, pub.Load, pub.Sig))
 			signed[pub.SigAlgo] = true
 			if again := saltwire.AppendPub(nil, pub.Load, pub.Sig, pub.SigAlgo); !bytes.Equal(again, row.Body) {
 				t.Error("written anew the publication differs")

@@ -3,6 +3,8 @@ package saltwire
 import (
 	"bytes"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 func TestCutJID(t *testing.T) {
@@ -56,9 +58,7 @@ func FuzzReplaceValue(f *testing.F) {
 		}
 		before := bytes.Clone(plain)
 		got, err := ReplaceValue(plain, "jid", AppendStr(nil, "new"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		is, err := PeekLoad(got)
 		if err != nil || !bytes.Equal(before, plain) {
 			t.Fatalf("%x becomes %x: %v", plain, got, err)

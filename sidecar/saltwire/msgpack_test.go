@@ -6,6 +6,9 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 )
 
 // reason returns why err was refused, "" for nil.
@@ -24,9 +27,7 @@ func reason(t testing.TB, err error) string {
 func mp(t testing.TB, v any) []byte {
 	t.Helper()
 	b, err := AppendAny(nil, v, Wire)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
@@ -84,9 +85,7 @@ func TestAppendAny(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	big := make([]any, 70000)
-	if err := WalkArray(mp(t, big), func([]byte) error { return nil }); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, WalkArray(mp(t, big), func([]byte) error { return nil }))
 	if got, err := AppendAny([]byte("kept"), []any{1, struct{}{}}, Wire); err == nil || string(got) != "kept" {
 		t.Errorf("%q, %v", got, err)
 	}

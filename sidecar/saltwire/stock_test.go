@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -77,9 +78,7 @@ func (s *stock) try(ask map[string]any, answer any) string {
 	}
 	require.NoError(s.t, json.Unmarshal(line, &got))
 	if got.Error == "" && answer != nil {
-		if err := json.Unmarshal(got.OK, answer); err != nil {
-			s.t.Fatalf("%s: %v", got.OK, err)
-		}
+		require.NoError(s.t, json.Unmarshal(got.OK, answer), got.OK)
 	}
 	return got.Error
 }
@@ -220,9 +219,7 @@ func TestStockMinionAcceptsOurSignIn(t *testing.T) {
 func checkSignedIn(t *testing.T, c cluster, name string, got signedIn, text, refused string) {
 	t.Helper()
 	if refused != "" {
-		if !strings.Contains(text, refused) {
-			t.Errorf("%s: %+v %s, want %s", name, got, text, refused)
-		}
+		check.Contains(t, text, refused, name, got)
 		return
 	}
 	if text != "" || got.AES != c.aes.Text() || got.Session != c.session.Text() || got.PublishPort != 4505 {
@@ -343,9 +340,7 @@ func TestStockRequestsAndOurReplies(t *testing.T) {
 			}
 		}
 		wrong := saltwire.AppendRaw(nil, session.Seal(nil, []byte{0xc0}, []byte(strings.Repeat("0", 32))))
-		if text := s.try(map[string]any{"op": "reply", "body": wrong}, nil); !strings.Contains(text, "Nonce") {
-			t.Errorf("wrong nonce: %s", text)
-		}
+		check.Contains(t, s.try(map[string]any{"op": "reply", "body": wrong}, nil), "Nonce", "wrong nonce")
 		if text := s.try(map[string]any{"op": "reply", "body": saltwire.BadLoad()}, nil); !strings.Contains(text,
 			"AuthenticationError") {
 			t.Errorf("bad load: %s", text)

@@ -3,6 +3,8 @@ package saltwire
 import (
 	"math"
 	"testing"
+
+	"saltclusterd/integration/check"
 )
 
 // Names are what Python's str() says (3.11).
@@ -51,27 +53,19 @@ func TestValues(t *testing.T) {
 		{"a constant", "\xc7\x01\x4fx", FormObject, "", false},
 	} {
 		v := Value(c.value)
-		if v.Form() != c.form {
-			t.Errorf("%s: form %d", c.what, v.Form())
-		}
+		check.Equal(t, v.Form(), c.form, c.what, "form")
 		if name, ok := v.Name(); name != c.name || ok != c.named {
 			t.Errorf("%s: is called %q, %t", c.what, name, ok)
 		}
 		if b, ok := v.Text(); ok != (c.form == FormText) || ok && string(b) != c.name {
 			t.Errorf("%s: text %q, %t", c.what, b, ok)
 		}
-		if v.Missing() != (c.form == FormAbsent || c.form == FormNone) {
-			t.Errorf("%s: missing: %t", c.what, v.Missing())
-		}
-		if v.True() != !falsy[c.what] {
-			t.Errorf("%s: is true: %t", c.what, v.True())
-		}
+		check.Equal(t, v.Missing(), (c.form == FormAbsent || c.form == FormNone), c.what, "missing")
+		check.Equal(t, v.True(), !falsy[c.what], c.what, "is true")
 		if v.Container() != (c.form == FormList || c.form == FormMap || c.form == FormObject) {
 			t.Errorf("%s: a container: %t", c.what, v.Container())
 		}
-		if v.Empty() != (c.value == "\x90" || c.value == "\x80") {
-			t.Errorf("%s: empty: %t", c.what, v.Empty())
-		}
+		check.Equal(t, v.Empty(), (c.value == "\x90" || c.value == "\x80"), c.what, "empty")
 	}
 }
 
@@ -81,8 +75,6 @@ func TestPythonFloat(t *testing.T) {
 		1e-4: "0.0001", 1e-5: "1e-05",
 		1.5e300: "1.5e+300", 123456789.125: "123456789.125",
 	} {
-		if got := PythonFloat(f); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		check.Equal(t, PythonFloat(f), want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/saltcrypt"
@@ -121,9 +122,7 @@ func TestAccept_Crowd(t *testing.T) {
 			}
 			continue
 		}
-		if got := pins[auth.ID]; got != kind.pin {
-			t.Errorf("%d, one %s: pin %d, want %d", i, kind.name, got, kind.pin)
-		}
+		check.Equal(t, pins[auth.ID], kind.pin, i, "one", kind.name, "pin")
 		if kind.pin == PinOurs {
 			c.checkAccepted(t, reply, auth)
 			continue
@@ -137,9 +136,7 @@ func TestAccept_Crowd(t *testing.T) {
 			(len(r.Token) > 0) != kind.another {
 			t.Errorf("%d, one %s: %v, %v", i, kind.name, r.Outcome, err)
 		}
-		if err := under.Public().Verify(auth.SigAlgo, r.Load, r.Sig); err != nil {
-			t.Errorf("%d, one %s: %v", i, kind.name, err)
-		}
+		check.NoError(t, under.Public().Verify(auth.SigAlgo, r.Load, r.Sig), i, "one", kind.name)
 	}
 }
 
@@ -263,9 +260,7 @@ func TestAccept_KeyRemoved(t *testing.T) {
 	c.svc.cfg.Keys = removed{c.cluster, "web1"}
 	c.answered(t)
 	for i := range 3 {
-		if got := c.replies[fmt.Sprintf("%032x", i)] != nil; got != (i != 1) {
-			t.Errorf("web%d: answered %t", i, got)
-		}
+		check.Equal(t, c.replies[fmt.Sprintf("%032x", i)] != nil, (i != 1), "web", i, "answered")
 	}
 	if c.asked == 0 {
 		t.Error("the master was not asked")

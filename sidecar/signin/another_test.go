@@ -3,6 +3,7 @@ package signin
 import (
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -60,9 +61,7 @@ func TestAnsweredUnderThePinnedIdentity(t *testing.T) {
 		if r.PubKey != step.under.PublicText() || (len(r.Token) > 0) != step.token {
 			t.Errorf("%s: under another key, or a token of %d bytes", step.name, len(r.Token))
 		}
-		if err := step.under.Public().Verify(auth.SigAlgo, r.Load, r.Sig); err != nil {
-			t.Errorf("%s: the signature: %v", step.name, err)
-		}
+		check.NoError(t, step.under.Public().Verify(auth.SigAlgo, r.Load, r.Sig), step.name, "the signature")
 		if _, err := step.under.Public().VerifyX931(r.SigX931); err != nil {
 			t.Errorf("%s: the signature of the AES key: %v", step.name, err)
 		}

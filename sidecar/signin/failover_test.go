@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -143,9 +144,7 @@ func TestService_AskPeers(t *testing.T) {
 				c.checkAccepted(t, reply, auth) // our port, our keys
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				if len(c.events) != 0 {
-					t.Error("the event fired here, too")
-				}
+				check.Equal(t, len(c.events), 0, "the event fired here, too")
 			}
 		})
 	}
@@ -201,9 +200,7 @@ func TestRelayLimit_PartOfTheRoom(t *testing.T) {
 	at, inside = at.Add(time.Second), nil
 	for ; enter(); g.inside = 0 {
 	}
-	if len(inside) != relayedRate {
-		t.Errorf("%d a second later", len(inside))
-	}
+	check.Equal(t, len(inside), relayedRate, "a second later")
 }
 
 func TestRelayLimit_DropsExcess(t *testing.T) {

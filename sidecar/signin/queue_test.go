@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -128,12 +129,8 @@ func TestQueueOrder(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(4)
 			tc.come(b)
-			if got := b.all(tc.strangers); !slices.Equal(got, tc.want) {
-				t.Errorf("taken %v, want %v", got, tc.want)
-			}
-			if !slices.Equal(b.shed, tc.shed) {
-				t.Errorf("given up %v, want %v", b.shed, tc.shed)
-			}
+			check.EqualSlices(t, b.all(tc.strangers), tc.want, "taken")
+			check.EqualSlices(t, b.shed, tc.shed, "given up")
 			b.all(true)
 			if b.count != 0 || len(b.parts) != 0 {
 				t.Errorf("%d sign-ins, %d parties remain", b.count, len(b.parts))
@@ -165,12 +162,8 @@ func TestQueueOneAtATime(t *testing.T) {
 	if again, _, _ := b.takeRequest(true); again != nil {
 		t.Fatal("taken twice at a time")
 	}
-	if got := names(b.endRequest(l, r.Auth.Nonce)); !slices.Equal(got, []string{"k1/1", "k1/1"}) {
-		t.Errorf("answered %v", got)
-	}
-	if got := b.all(true); !slices.Equal(got, []string{"k1/2"}) {
-		t.Errorf("then %v", got)
-	}
+	check.EqualSlices(t, names(b.endRequest(l, r.Auth.Nonce)), []string{"k1/1", "k1/1"}, "answered")
+	check.EqualSlices(t, b.all(true), []string{"k1/2"}, "then")
 }
 
 // What turned out not to be known any more waits among the strangers.
@@ -179,19 +172,13 @@ func TestQueueBack(t *testing.T) {
 	b.come("k1", "1", true)
 	l, _, _ := b.takeRequest(false)
 	b.putBack(l)
-	if got := b.next(false); got != "" {
-		t.Errorf("taken without leave: %s", got)
-	}
-	if got := b.next(true); got != "k1/1" {
-		t.Errorf("taken %q", got)
-	}
+	check.Equal(t, b.next(false), "", "taken without leave")
+	check.Equal(t, b.next(true), "k1/1", "taken")
 	if all := b.close(); len(all) != 0 {
 		t.Errorf("left: %v", names(all))
 	}
 	b.come("k2", "1", true)
-	if !slices.Equal(b.shed, []string{"k2/1"}) {
-		t.Errorf("after the end: %v", b.shed)
-	}
+	check.EqualSlices(t, b.shed, []string{"k2/1"}, "after the end")
 }
 
 // TestAge is how long the first minion with an accepted key has waited since it asked last; strangers and who is served
@@ -200,27 +187,17 @@ func TestAge(t *testing.T) {
 	b := newBench(100)
 	b.come("stranger", "1", false)
 	b.at = b.at.Add(time.Second)
-	if got := b.oldestAge(); got != 0 {
-		t.Errorf("strangers count: %s", got)
-	}
+	check.Equal(t, b.oldestAge(), 0, "strangers count")
 	b.come("a", "1", true)
 	b.come("b", "1", true)
 	b.at = b.at.Add(2 * time.Second)
-	if got := b.oldestAge(); got != 2*time.Second {
-		t.Errorf("after two seconds: %s", got)
-	}
+	check.Equal(t, b.oldestAge(), 2*time.Second, "after two seconds")
 	b.come("a", "2", true) // it has asked again: what it asked before, nobody hears
-	if got := b.oldestAge(); got != 0 {
-		t.Errorf("asked again: %s", got)
-	}
+	check.Equal(t, b.oldestAge(), 0, "asked again")
 	b.takeRequest(false)
-	if got := b.oldestAge(); got != 2*time.Second {
-		t.Errorf("while the first is served: %s", got)
-	}
+	check.Equal(t, b.oldestAge(), 2*time.Second, "while the first is served")
 	b.all(false)
-	if got := b.oldestAge(); got != 0 {
-		t.Errorf("nobody waits: %s", got)
-	}
+	check.Equal(t, b.oldestAge(), 0, "nobody waits")
 }
 
 // TestQueue_StalePlacesBounded: while others are always taken first, the lane of the late ones is not looked at, and
@@ -254,9 +231,7 @@ func TestBacklog_Strangers(t *testing.T) {
 	for i := range 5000 {
 		come(fmt.Sprint("stranger", i), false)
 	}
-	if got := s.Backlog(); got != 0 {
-		t.Errorf("with strangers only: %s", got)
-	}
+	check.Equal(t, s.Backlog(), 0, "with strangers only")
 	for i := range 200 {
 		come(fmt.Sprint("minion", i), true)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/saltcrypt"
 	"saltclusterd/sidecar/saltwire"
@@ -18,9 +19,7 @@ func (c *cluster) revoke(t *testing.T) {
 	c.standing = Standing{Rev: 2}
 	c.mu.Unlock()
 	key, err := saltcrypt.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := c.epochs.Begin(epochs.Epoch{Number: 2, Key: key, Rev: 3, RevokedRev: 2}, 0); err != nil {
 		t.Fatal(err)
 	}

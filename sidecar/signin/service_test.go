@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/epochs"
 	"saltclusterd/sidecar/saltcrypt"
@@ -136,9 +137,7 @@ func (c *cluster) checkAccepted(t *testing.T, body []byte, auth saltwire.AuthReq
 	if err != nil || r.Outcome != saltwire.AuthAccepted {
 		t.Fatalf("reply %+v, %v", r.Outcome, err)
 	}
-	if err := c.identity.Public().Verify(auth.SigAlgo, r.Load, r.Sig); err != nil {
-		t.Errorf("outer signature: %v", err)
-	}
+	check.NoError(t, c.identity.Public().Verify(auth.SigAlgo, r.Load, r.Sig), "outer signature")
 	if r.Nonce != auth.Nonce || r.PublishPort != 4505 || r.PubKey != c.identity.PublicText() {
 		t.Errorf("nonce %q, port %d", r.Nonce, r.PublishPort)
 	}

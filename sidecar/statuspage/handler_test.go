@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/statuspage"
 	"saltclusterd/sidecar/statuspage/statuspagetest"
@@ -80,13 +81,9 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-	if m := regexp.MustCompile(` on[a-z]+="|<script>`).FindString(page); m != "" {
-		t.Errorf("the page has %q", m)
-	}
+	check.Equal(t, regexp.MustCompile(` on[a-z]+="|<script>`).FindString(page), "", "the page has")
 	for _, path := range []string{"/status/page.html", "/status/assets/page.html", "/status/x"} {
-		if w := get(t, p, path); w.Code != http.StatusNotFound {
-			t.Errorf("%s: %d", path, w.Code)
-		}
+		check.Equal(t, get(t, p, path).Code, http.StatusNotFound, path)
 	}
 	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/status", nil)
 	w := httptest.NewRecorder()
@@ -104,14 +101,10 @@ func TestHosts(t *testing.T) {
 		"evil.example": 421, "localhost.evil.example": 421, "": 421, "m1.evil.example:4580": 421,
 		"127.0.0.1.evil.example": 421,
 	} {
-		if w := get(t, p, "/status", func(r *http.Request) { r.Host = host }); w.Code != want {
-			t.Errorf("%q: %d, not %d", host, w.Code, want)
-		}
+		check.Equal(t, get(t, p, "/status", func(r *http.Request) { r.Host = host }).Code, want, host)
 	}
 	cross := func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }
-	if w := get(t, p, "/status", cross); w.Code != http.StatusForbidden {
-		t.Errorf("a foreign page's script: %d", w.Code)
-	}
+	check.Equal(t, get(t, p, "/status", cross).Code, http.StatusForbidden, "a foreign page's script")
 	if w := get(t, p, "/status", cross, func(r *http.Request) {
 		r.Header.Set("Sec-Fetch-Mode", "navigate")
 	}); w.Code != 200 {

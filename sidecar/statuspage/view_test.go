@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -76,17 +77,13 @@ func TestCurve(t *testing.T) {
 func TestAmounts(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 3: "3", 0.25: "0.25", 12.34: "12.3", 123.4: "123", 12345: "12k",
 		math.Pi: "3.14"} {
-		if got := formatAmount(v); got != want {
-			t.Errorf("%v is %s", v, got)
-		}
+		check.Equal(t, formatAmount(v), want, v)
 	}
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0 s", 59 * time.Second: "59 s", 61 * time.Minute: "1 h 01 min", 49 * time.Hour: "2 d 1 h",
 		90 * time.Second: "1 min",
 	} {
-		if got := formatAge(d); got != want {
-			t.Errorf("%s is %s", d, got)
-		}
+		check.Equal(t, formatAge(d), want, d)
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 )
 
 // collector stands in for OpenTelemetry's: it takes what is posted as JSON to /v1/traces.
@@ -60,9 +63,7 @@ func open(t *testing.T, cfg Config) *Tracer {
 	t.Helper()
 	cfg.Cluster, cfg.Version, cfg.Logger = "production", "1.2", slog.New(slog.DiscardHandler)
 	tr := New(cfg)
-	if err := tr.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tr.Open(t.Context()))
 	return tr
 }
 
@@ -179,9 +180,7 @@ func TestStepsAreBounded(t *testing.T) {
 	for range 10 * maxSteps {
 		r.Carry("relay", "m2")
 	}
-	if len(r.steps) != maxSteps {
-		t.Errorf("%d steps", len(r.steps))
-	}
+	check.Equal(t, len(r.steps), maxSteps, "steps")
 }
 
 func TestParseParent(t *testing.T) {
@@ -201,9 +200,7 @@ func TestParseParent(t *testing.T) {
 		"00-00000000000000000000000000000000-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
 		strings.Replace(good, "-", "_", 1), strings.Replace(good, "a", "g", 1),
 	} {
-		if p := ParseParent(bad); p != (Parent{}) {
-			t.Errorf("%q: %+v", bad, p)
-		}
+		check.Equal(t, ParseParent(bad), (Parent{}), bad)
 	}
 	if ctx := Incoming(t.Context(), "nonsense"); ctx != t.Context() || ParentOf(ctx).Sampled() {
 		t.Error("nonsense is a parent")

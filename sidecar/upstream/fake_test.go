@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"saltclusterd/integration/patience"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/zmtp"
 )
 
@@ -124,9 +125,7 @@ func (f *fakeMaster) serve(raw net.Conn) {
 func openReq(t testing.TB, cfg ReqConfig) *ReqClient {
 	t.Helper()
 	c := NewReqClient(cfg)
-	if err := c.Open(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Open(context.Background()))
 	t.Cleanup(func() { c.Close() })
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -51,9 +52,7 @@ func TestReqClient_CallWhileOpening(t *testing.T) {
 	}()
 	require.NoError(t, c.Open(t.Context()))
 	defer c.Close()
-	if err := <-asked; err != nil {
-		t.Errorf("once it is open: %v", err)
-	}
+	check.NoError(t, <-asked, "once it is open")
 }
 
 // Each reply reaches its own call, and no connection ever has two requests in flight.
@@ -96,9 +95,7 @@ func TestReqClient_GoKeepsOrder(t *testing.T) {
 			if got = append(got, i); len(got) == 50 {
 				close(done)
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			check.NoError(t, err)
 		})
 	}
 	<-done
@@ -192,9 +189,7 @@ func TestGoEndsInTime(t *testing.T) {
 	retryable := 0
 	for range 3 {
 		err := <-errs
-		if !errors.Is(err, ErrTimeout) {
-			t.Errorf("ended with %v", err)
-		}
+		check.ErrorIs(t, err, ErrTimeout, "ended with")
 		if Retryable(err) {
 			retryable++
 		}
@@ -220,9 +215,7 @@ func TestCancelQueuedAndInFlight(t *testing.T) {
 	retryable := 0
 	for range 2 {
 		err := <-errs
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled call: %v", err)
-		}
+		check.ErrorIs(t, err, context.Canceled, "cancelled call")
 		if Retryable(err) {
 			retryable++
 		}
@@ -337,9 +330,7 @@ func TestCloseEndsWhatIsOutstanding(t *testing.T) {
 	}
 	require.NoError(t, c.Close())
 	for range 2 {
-		if err := <-errs; !errors.Is(err, ErrClosed) {
-			t.Errorf("outstanding call: %v", err)
-		}
+		check.ErrorIs(t, <-errs, ErrClosed, "outstanding call")
 	}
 	if _, err := c.Do(context.Background(), nil); !errors.Is(err, ErrClosed) || !Retryable(err) {
 		t.Errorf("call after Close: %v", err)
@@ -453,9 +444,7 @@ func TestReqClient_PerSenderLimit(t *testing.T) {
 		t.Fatalf("the calls that were given up do not count: %+v", s)
 	}
 	answer()
-	if got := <-last; got != "y" {
-		t.Errorf("the sender's next call got %q", got)
-	}
+	check.Equal(t, <-last, "y", "the sender's next call")
 	answer()
 	eventually(t, func() (bool, any) {
 		c.mu.Lock()

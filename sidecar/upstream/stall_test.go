@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -202,9 +203,7 @@ func TestStall_OneBusyWorker(t *testing.T) {
 		return dealt.Load() > 12*maxProbes
 	})
 	cancel()
-	if err := <-answer; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	check.ErrorIs(t, <-answer, context.Canceled)
 }
 
 // TestBusyIsNotStuck: one request takes long, others are answered meanwhile.
@@ -239,9 +238,7 @@ func TestBusyIsNotStuck(t *testing.T) {
 		t.Error("a stuck master was taken for a busy one")
 	}
 	close(release)
-	if err := <-answer; !errors.Is(err, ErrLost) {
-		t.Error(err)
-	}
+	check.ErrorIs(t, <-answer, ErrLost)
 	patience.WaitFor(t, "up again, for the long one was answered", c.Up)
 }
 
@@ -260,9 +257,7 @@ func TestSilentMaster(t *testing.T) {
 	under := make(chan error, 1)
 	c.Go(t.Context(), never, "", []byte("y"), func(_ []byte, err error) { under <- err })
 	patience.WaitFor(t, "silent", func() bool { return c.Stats().Stalled == Silent })
-	if err := <-under; !errors.Is(err, ErrLost) {
-		t.Errorf("a call under way: %v", err)
-	}
+	check.ErrorIs(t, <-under, ErrLost, "a call under way")
 	if _, err := c.Do(t.Context(), []byte("y")); !errors.Is(err, ErrDown) {
 		t.Errorf("a call to a silent master: %v", err)
 	}
@@ -301,9 +296,7 @@ func testWorkersBusyWithLongCalls(t *testing.T, givenUp bool) {
 	}
 	short := make(chan error, 1)
 	c.Go(ctx, never, "c", []byte("short"), func(_ []byte, err error) { short <- err })
-	if err := <-short; !errors.Is(err, ErrTimeout) {
-		t.Errorf("a call that does not take long: %v", err)
-	}
+	check.ErrorIs(t, <-short, ErrTimeout, "a call that does not take long")
 	patience.WaitFor(t, "sent", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.stuckAfter() == c.cfg.BusyAtMost })
 	late := time.Now().Add(2 * time.Minute)
 	c.checkWorkers(late)

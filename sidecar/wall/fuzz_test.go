@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -53,9 +54,7 @@ func FuzzCheck(f *testing.F) {
 				continue
 			}
 			rest, err := saltwire.PeekLoad(v.Plain)
-			if err != nil {
-				t.Fatalf("what is left cannot be read: %v", err)
-			}
+			require.NoError(t, err, "what is left cannot be read")
 			if again := w.Check(&Request{Peek: &rest, Plain: v.Plain}, nil); again.Refused || again.Plain != nil {
 				t.Fatalf("what is left is not good: %+v", again)
 			}
@@ -67,9 +66,7 @@ func FuzzCheck(f *testing.F) {
 // accepted one, and what is can be told on.
 func FuzzProofs(f *testing.F) {
 	good, err := json.Marshal([]Proof{{ID: "web1", Key: HashKey("key"), Version: 3, Latest: 2}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(good)
 	f.Add([]byte(`[{"id":"web1","key":"0102030405060708","version":-1},{"id":"","key":"","version":99999999999}]`))
 	f.Add([]byte(`"0102030405060708"`))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -50,9 +51,7 @@ func TestClientWaitsForRoom(t *testing.T) {
 	}
 	require.NoError(t, <-sent)
 	time.Sleep(limit + limit/10)
-	if err := c.WriteMessage([]byte("late")); err != nil {
-		t.Errorf("a deadline was left behind: %v", err)
-	}
+	check.NoError(t, c.WriteMessage([]byte("late")), "a deadline was left behind")
 	var err error
 	for range 10 * messages {
 		if err = c.WriteMessage(part); err != nil {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // pair returns two connected clients of the given socket types.
@@ -24,9 +26,7 @@ func pair(t *testing.T, a, b ClientOptions) (*Client, *Client) {
 		ch <- made{c, err}
 	}()
 	right, err := NewClient(context.Background(), newBuffered(cb), b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	left := <-ch
 	if left.err != nil {
 		t.Fatal(left.err)

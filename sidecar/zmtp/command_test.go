@@ -6,6 +6,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/require"
 )
 
 // TestEncodings compares with bytes libzmq 4.3.5 puts on the wire.
@@ -36,9 +38,7 @@ func TestEncodings(t *testing.T) {
 func TestCommandRoundTrips(t *testing.T) {
 	ev, _, err := decode(AppendPing(AppendGreeting(nil), 90*time.Second, []byte("0123456789abcdefXX")), 100, true,
 		Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	name, data, err := ParseCommand(ev[1].Body)
 	if err != nil || string(name) != CmdPing {
 		t.Fatalf("%q, %v", name, err)

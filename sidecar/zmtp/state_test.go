@@ -2,6 +2,8 @@ package zmtp
 
 import (
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // TestDecoder_Resume hands a decoder over at every byte of a conversation.
@@ -17,9 +19,7 @@ func TestDecoder_Resume(t *testing.T) {
 		feed := func(in []byte) {
 			for len(in) > 0 {
 				ev, n, err := d.Next(in)
-				if err != nil {
-					t.Fatalf("cut at %d: %v", cut, err)
-				}
+				require.NoError(t, err, "cut at", cut)
 				if in = in[n:]; ev.Kind == Command {
 					d.SetReady()
 				}
@@ -30,9 +30,7 @@ func TestDecoder_Resume(t *testing.T) {
 		}
 		feed(stream[:cut])
 		next, err := ResumeDecoder(&limits, d.State())
-		if err != nil {
-			t.Fatalf("cut at %d: %v", cut, err)
-		}
+		require.NoError(t, err, "cut at", cut)
 		d = next
 		feed(stream[cut:])
 		if len(got) != 7 || d.Midway() {

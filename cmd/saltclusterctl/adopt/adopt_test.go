@@ -2,7 +2,6 @@ package adopt
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -17,6 +16,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterctl/doctor"
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
@@ -103,9 +103,7 @@ func text(checks []doctor.Finding) string {
 func wants(t *testing.T, got string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
-		if !strings.Contains(got, p) {
-			t.Errorf("lacks %q:\n%s", p, got)
-		}
+		check.Contains(t, got, p)
 	}
 }
 
@@ -150,16 +148,10 @@ func TestSetup_RootSteps(t *testing.T) {
 	}
 	chown := "chown -R nobody: " + states
 	create := "install -d -o nobody -g nogroup " + pillar
-	if got := steps(nil); !slices.Equal(got, []string{chown, create}) {
-		t.Errorf("%q", got)
-	}
-	if got := steps(serving()); !slices.Equal(got, []string{chown}) {
-		t.Errorf("a member: %q", got)
-	}
+	check.EqualSlices(t, steps(nil), []string{chown, create})
+	check.EqualSlices(t, steps(serving()), []string{chown}, "a member")
 	h.write("srv/salt/.git/HEAD", "ref")
-	if got := steps(nil); !slices.Equal(got, []string{create}) {
-		t.Errorf("a repository: %q", got)
-	}
+	check.EqualSlices(t, steps(nil), []string{create}, "a repository")
 	require.NoError(t, os.Chown(h.path("srv"), 65534, 65534))
 	if got := steps(nil); len(got) > 0 {
 		t.Errorf("who can create it: %q", got)
@@ -397,9 +389,7 @@ func TestDropInByHand(t *testing.T) {
 	// another one, later: the first stays
 	h.write(dropInFile, "interface: 127.0.0.1\nmaster_id: m2\n")
 	l.Remove = h.path(dropInFile)
-	if err := l.Restore(); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("onto the first: %v", err)
-	}
+	check.ErrorIs(t, l.Restore(), fs.ErrExist, "onto the first")
 	if l = h.look(nil).Leaving(nil); l.Aside != h.path(dropInFile)+".off.2" {
 		t.Errorf("the second is put aside as %s", l.Aside)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -34,9 +35,7 @@ func TestLeaveLast(t *testing.T) {
 	if ahead := time.Now().Add(1000 * time.Hour); os.Chtimes(h.path(session), ahead, ahead) != nil {
 		t.Fatal("the session file cannot be dated")
 	}
-	if err := l.Restore(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Restore())
 	if _, err := os.Stat(h.path(dropInFile)); !os.IsNotExist(err) {
 		t.Errorf("the drop-in is there: %v", err)
 	}

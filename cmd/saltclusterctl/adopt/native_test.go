@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
@@ -69,9 +70,7 @@ func TestSetupLeavesSaltsOwnCluster(t *testing.T) {
 			}
 			for name, want := range map[string]string{"minions/web1": "QUFB", "minions/web2": "QkJC",
 				"minions_denied/web1": "Q0ND"} {
-				if got := h.read("etc/salt/pki/master/" + name); got != keyFile(want) {
-					t.Errorf("%s: %s", name, got)
-				}
+				check.Equal(t, h.read("etc/salt/pki/master/"+name), keyFile(want), name)
 			}
 			for _, name := range []string{"minions_pre/web2", "minions_pre/half"} {
 				if _, err := os.Stat(filepath.Join(own, name)); !os.IsNotExist(err) {
@@ -166,7 +165,5 @@ func TestSetup_NativeClusterInPlace(t *testing.T) {
 	if cfg, err := config.Load(s.Asked.Own); err != nil || cfg.Cluster.PoolPort != 4530 {
 		t.Errorf("%v", err)
 	}
-	if got := h.read("etc/salt/pki/master/minions/web1"); got != "key" {
-		t.Errorf("a key was touched: %s", got)
-	}
+	check.Equal(t, h.read("etc/salt/pki/master/minions/web1"), "key", "a key was touched")
 }

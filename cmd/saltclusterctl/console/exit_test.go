@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -35,9 +36,7 @@ func TestExitCodes(t *testing.T) {
 		{SilentError(ExitProblems), ExitProblems},
 	}
 	for _, tt := range tests {
-		if got := ExitCode(tt.err); got != tt.want {
-			t.Errorf("%v: %d, want %d", tt.err, got, tt.want)
-		}
+		check.Equal(t, ExitCode(tt.err), tt.want, tt.err)
 		if tt.want != exitOK && !strings.Contains(ExitCodesHelp, fmt.Sprintf("\n   %d ", tt.want)) {
 			t.Errorf("exit code %d is not in the help", tt.want)
 		}
@@ -49,7 +48,5 @@ func TestReport(t *testing.T) {
 	e := &Env{Stderr: &out}
 	e.PrintError(SilentError(1))
 	e.PrintError(fmt.Errorf("ask: %w", context.Canceled))
-	if got := out.String(); got != "saltclusterctl: interrupted\n" {
-		t.Errorf("%q", got)
-	}
+	check.Equal(t, out.String(), "saltclusterctl: interrupted\n")
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -52,9 +53,7 @@ func TestOpenInput_Pipe(t *testing.T) {
 	if text, err := io.ReadAll(f); err != nil || string(text) != "text" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, f.Close())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	path = pipeIn(t)
@@ -63,9 +62,7 @@ func TestOpenInput_Pipe(t *testing.T) {
 	}
 	writer, err := os.OpenFile(path, os.O_RDWR, 0) // so that nothing waits for one when the test has ended
 	require.NoError(t, err)
-	if err := writer.Close(); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, writer.Close())
 }
 
 func TestInterruptible(t *testing.T) {

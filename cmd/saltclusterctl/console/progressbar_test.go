@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -34,9 +35,7 @@ func TestProgressBar(t *testing.T) {
 		"\r\x1b[K[........................]   0%  drain: ", "\r\x1b[K[############............]  50%  drain: ",
 		"\nwait: for jobs\n", "[########################] 100%  drain: ",
 	} {
-		if !strings.Contains(terminal, want) {
-			t.Errorf("a terminal: %q lacks %q", terminal, want)
-		}
+		check.Contains(t, terminal, want, "a terminal")
 	}
 	for line := range strings.SplitSeq(strings.ReplaceAll(terminal, "\r\x1b[K", "\n"), "\n") {
 		if len(line) >= 44 || strings.Contains(line, "\x1b") {
@@ -55,8 +54,6 @@ func TestWaiting(t *testing.T) {
 		e.ShowWaiting("what is within")()
 		time.Sleep(2 * silence)
 		done()
-		if got := out.String(); got != "waiting: the other node\n" {
-			t.Errorf("%q", got)
-		}
+		check.Equal(t, out.String(), "waiting: the other node\n")
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"saltclusterd/cmd/saltclusterd/wording"
+	"saltclusterd/integration/require"
 )
 
 // Lines, tables, errors and all formats have the commands of this host.
@@ -26,9 +27,7 @@ func TestScreen_Services(t *testing.T) {
 		flags := flag.NewFlagSet("", flag.ContinueOnError)
 		flags.String("out", format, "")
 		out.Reset()
-		if err := e.PrintValue(cli.NewContext(nil, flags, nil), answer, nil); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.PrintValue(cli.NewContext(nil, flags, nil), answer, nil))
 		texts = append(texts, out.String())
 	}
 	for _, text := range texts {

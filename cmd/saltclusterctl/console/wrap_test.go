@@ -2,9 +2,11 @@ package console
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 )
 
 func TestWrapText(t *testing.T) {
@@ -24,9 +26,7 @@ func TestWrapText(t *testing.T) {
 		{"ends with a space ", 17, []string{"ends with a space "}},
 		{"größere Wörter zählen", 15, []string{"größere Wörter", "zählen"}},
 	} {
-		if got := wrapText(c.text, c.width); !slices.Equal(got, c.want) {
-			t.Errorf("%q in %d columns is %q, want %q", c.text, c.width, got, c.want)
-		}
+		check.EqualSlices(t, wrapText(c.text, c.width), c.want, c.text, "in", c.width, "columns")
 	}
 }
 
@@ -39,9 +39,7 @@ func TestScreen_Wrapped(t *testing.T) {
 	}
 	s = &Screen{}
 	s.Wrapped("-> ", "%s", text)
-	if got := s.String(); got != "-> "+text+"\n" {
-		t.Errorf("not to be wrapped: %q", got)
-	}
+	check.Equal(t, s.String(), "-> "+text+"\n", "not to be wrapped")
 }
 
 // A table that is too wide loses characters where it may, and wraps its last column.
@@ -56,22 +54,16 @@ salt-mast…  alive   some words that do
                     not fit
 m2          failed  few
 `
-	if got := s.String(); got != want {
-		t.Errorf("\n%swant\n%s", got, want)
-	}
+	check.Equal(t, s.String(), want)
 }
 
 // A file has no width: $COLUMNS is taken, and 80 where that says nothing.
 func TestColumnsOf(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	for variable, want := range map[string]int{"": 80, "nonsense": 80, "0": 80, "120": 120} {
-		if got := columnsOf(f, variable); got != want {
-			t.Errorf("with COLUMNS=%q: %d, want %d", variable, got, want)
-		}
+		check.Equal(t, columnsOf(f, variable), want, "with COLUMNS=", variable)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	zmq4 "github.com/go-zeromq/zmq4"
 	"github.com/go-zeromq/zmq4/security/null"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -85,9 +86,7 @@ func TestJudgePorts(t *testing.T) {
 		"no daemon, by name": {Ports{Publish: 4505, Ret: 4506},
 			append([]Listener{at("10.0.0.11:4505", "saltclusterd (pid 8)")}, good[:2]...), "warn"},
 	} {
-		if got := levels(JudgePorts(tt.ports, tt.have)); got != tt.want {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
-		}
+		check.Equal(t, levels(JudgePorts(tt.ports, tt.have)), tt.want, name)
 	}
 }
 
@@ -141,33 +140,21 @@ func TestListeners(t *testing.T) {
 
 func TestInotify(t *testing.T) {
 	proc := fakeProc(t)
-	if got := levels(Inotify(proc, 42)); got != "ok ok" {
-		t.Errorf("enough: %s", got)
-	}
+	check.Equal(t, levels(Inotify(proc, 42)), "ok ok", "enough")
 	write(t, filepath.Join(proc, "sys/fs/inotify/max_user_watches"), "3\n")
-	if got := levels(Inotify(proc, 42)); got != "fail ok" {
-		t.Errorf("none left: %s", got)
-	}
+	check.Equal(t, levels(Inotify(proc, 42)), "fail ok", "none left")
 	write(t, filepath.Join(proc, "sys/fs/inotify/max_user_instances"), "what\n")
-	if got := levels(Inotify(proc, 42)); got != "fail skip" {
-		t.Errorf("unreadable: %s", got)
-	}
-	if got := levels(Inotify(proc, 43)); got != "skip" {
-		t.Errorf("no such process: %s", got)
-	}
+	check.Equal(t, levels(Inotify(proc, 42)), "fail skip", "unreadable")
+	check.Equal(t, levels(Inotify(proc, 43)), "skip", "no such process")
 }
 
 func TestLocalPorts(t *testing.T) {
 	proc := t.TempDir()
 	path := filepath.Join(proc, "sys/net/ipv4/ip_local_port_range")
-	if got := LocalPorts(proc); got != 0 {
-		t.Errorf("nothing there: %d", got)
-	}
+	check.Equal(t, LocalPorts(proc), 0, "nothing there")
 	for text, want := range map[string]int{"32768\t60999\n": 28232, "10240 65535": 55296, "9 1": 0, "what": 0, "": 0} {
 		write(t, path, text)
-		if got := LocalPorts(proc); got != want {
-			t.Errorf("%q: %d", text, got)
-		}
+		check.Equal(t, LocalPorts(proc), want, text)
 	}
 }
 
@@ -200,26 +187,16 @@ func TestOpenFiles(t *testing.T) {
 	}
 	write(t, filepath.Join(proc, "sys/fs/nr_open"), "1048576\n")
 	process("1", "systemd", "900000", "000001ffffffffff")
-	if got := OpenFiles(proc); got != 0 {
-		t.Errorf("no HAProxy: %d", got)
-	}
+	check.Equal(t, OpenFiles(proc), 0, "no HAProxy")
 	process("7", "haproxy", "20000", "0000000000000000")
-	if got := OpenFiles(proc); got != 20_000 {
-		t.Errorf("one without rights: %d", got)
-	}
+	check.Equal(t, OpenFiles(proc), 20_000, "one without rights")
 	process("6", "haproxy", "20000", "000001fffeffffff")
-	if got := OpenFiles(proc); got != 20_000 {
-		t.Errorf("root's, without that right: %d", got)
-	}
+	check.Equal(t, OpenFiles(proc), 20_000, "root's, without that right")
 	process("5", "haproxy", "4096", "000001ffffffffff")
-	if got := OpenFiles(proc); got != 1_048_576 {
-		t.Errorf("one that may raise it: %d", got)
-	}
+	check.Equal(t, OpenFiles(proc), 1_048_576, "one that may raise it")
 	write(t, filepath.Join(proc, "5/limits"), "what")
 	write(t, filepath.Join(proc, "5/status"), "CapEff:\tzz\n")
-	if got := OpenFiles(proc); got != 20_000 {
-		t.Errorf("beside one that says nothing: %d", got)
-	}
+	check.Equal(t, OpenFiles(proc), 20_000, "beside one that says nothing")
 }
 
 func TestPermissions(t *testing.T) {
@@ -229,16 +206,10 @@ func TestPermissions(t *testing.T) {
 	write(t, secret, "x")
 	me, my := uint32(os.Geteuid()), uint32(os.Getegid())
 	paths := []Path{{Path: pki, Writes: true}, {Path: filepath.Join(dir, "none"), Writes: true}}
-	if got := levels(Permissions(account(me, my), paths)); got != "ok" {
-		t.Errorf("the owner: %s", got)
-	}
+	check.Equal(t, levels(Permissions(account(me, my), paths)), "ok", "the owner")
 	require.NoError(t, os.Chmod(pki, 0o770))
-	if got := levels(Permissions(account(me+1, my+1, my), paths)); got != "ok" {
-		t.Errorf("one of its group: %s", got)
-	}
-	if got := levels(Permissions(account(me+1, my+1), paths)); got != "fail" {
-		t.Errorf("somebody else: %s", got)
-	}
+	check.Equal(t, levels(Permissions(account(me+1, my+1, my), paths)), "ok", "one of its group")
+	check.Equal(t, levels(Permissions(account(me+1, my+1), paths)), "fail", "somebody else")
 	if got := levels(Permissions(account(0, 0), append(paths, Path{Path: secret, Secret: true}))); got != "fail" {
 		t.Errorf("a key for everybody: %s", got)
 	}
@@ -251,21 +222,13 @@ func TestPermissions(t *testing.T) {
 func TestKeysAndCertificates(t *testing.T) {
 	dir := t.TempDir()
 	pub := filepath.Join(dir, "master.pub")
-	if got := levels(Identity(pub, "aa")); got != "" {
-		t.Errorf("no key: %s", got)
-	}
+	check.Equal(t, levels(Identity(pub, "aa")), "", "no key")
 	write(t, pub, "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----\n")
-	if got := levels(Identity(pub, "aa")) + " " + levels(MinionsMaster(pub, "aa")); got != "fail warn" {
-		t.Errorf("another: %s", got)
-	}
+	check.Equal(t, levels(Identity(pub, "aa"))+" "+levels(MinionsMaster(pub, "aa")), "fail warn", "another")
 	crt := filepath.Join(dir, "node.crt")
-	if got := levels(Certificate(crt, time.Now())); got != "" {
-		t.Errorf("no certificate: %s", got)
-	}
+	check.Equal(t, levels(Certificate(crt, time.Now())), "", "no certificate")
 	write(t, crt, "what")
-	if got := levels(Certificate(crt, time.Now())); got != "fail" {
-		t.Errorf("no PEM: %s", got)
-	}
+	check.Equal(t, levels(Certificate(crt, time.Now())), "fail", "no PEM")
 	dir = t.TempDir()
 	if _, err := peer.LoadIdentity(dir, "m1"); err != nil {
 		t.Fatal(err)
@@ -296,9 +259,7 @@ func TestClocks_OwnClockWrong(t *testing.T) {
 		{"all apart", 25 * time.Minute, -25 * time.Minute, "fail fail", "b is 25m0s ahead"},
 	} {
 		found := Clocks("a", []adminapi.CheckupPeer{{Node: "b", Skew: skew(c.b)}, {Node: "c", Skew: skew(c.c)}})
-		if got := levels(found); got != c.levels {
-			t.Errorf("%s: %s, want %s", c.name, got, c.levels)
-		}
+		check.Equal(t, levels(found), c.levels, c.name)
 		if first := found[0].Where + " " + found[0].What; !strings.HasPrefix(first, c.says) {
 			t.Errorf("%s: %q", c.name, first)
 		}
@@ -312,9 +273,7 @@ func TestClocksAndVersions(t *testing.T) {
 		{Node: "c", Skew: skew(60)},
 		{Node: "far", RoundTrip: 10, Skew: skew(5)}, {Node: "old"}, {Node: "down", Error: "connection refused"},
 	}
-	if got := levels(Clocks("self", peers)); got != "ok warn fail ok skip fail" {
-		t.Error(got)
-	}
+	check.Equal(t, levels(Clocks("self", peers)), "ok warn fail ok skip fail")
 	member := func(salt, ours string) adminapi.Member {
 		return adminapi.Member{ID: "m", SaltVersion: salt, Version: ours}
 	}
@@ -324,9 +283,7 @@ func TestClocksAndVersions(t *testing.T) {
 		"fail ok": {member("2019.2.8", "1"), member("3007.15", "1")},
 		"warn ok": {member("3008.3", "1"), member("3007.15", "2")},
 	} {
-		if got := levels(Versions(members)); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		check.Equal(t, levels(Versions(members)), want)
 	}
 	if got := levels(Problems(adminapi.Status{Problems: []adminapi.Problem{{Level: adminapi.LevelFail, Message: "x",
 		Hint: "y"}}})); got != "fail" {
@@ -346,21 +303,15 @@ func TestAddresses(t *testing.T) {
 		"warn":      {nil, "192.0.2.1"},
 		"fail warn": {[]string{"10.0.0.12"}, "[2001:db8::12]:4520"},
 	} {
-		if got := levels(Addresses(in.bound, in.advertise, have)); got != want {
-			t.Errorf("%v: %s, want %s", in, got, want)
-		}
+		check.Equal(t, levels(Addresses(in.bound, in.advertise, have)), want, in)
 	}
 }
 
 func TestNames(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if got := levels(Names(ctx, []string{"10.0.0.1", "[2001:db8::1]:4520", "10.0.0.2:4520"})); got != "" {
-		t.Errorf("addresses: %s", got)
-	}
-	if got := levels(Names(ctx, []string{"localhost"})); got != "fail" {
-		t.Errorf("this host: %s", got)
-	}
+	check.Equal(t, levels(Names(ctx, []string{"10.0.0.1", "[2001:db8::1]:4520", "10.0.0.2:4520"})), "", "addresses")
+	check.Equal(t, levels(Names(ctx, []string{"localhost"})), "fail", "this host")
 }
 
 func TestParseTarget(t *testing.T) {

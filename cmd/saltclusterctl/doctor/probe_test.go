@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	zmq4 "github.com/go-zeromq/zmq4"
+
+	"saltclusterd/integration/require"
 )
 
 // What is no ZeroMQ is told in a sentence, not in that of the library which has tried.
@@ -18,9 +20,7 @@ func TestProbeOfAnotherProtocol(t *testing.T) {
 		"": "accepts connections, but does not speak ZeroMQ: the connection was closed",
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

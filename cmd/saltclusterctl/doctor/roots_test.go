@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -113,9 +114,7 @@ func TestAdviceForRoots(t *testing.T) {
 			st: &syscall.Stat_t{Gid: saltGroup, Mode: 0o755}},
 	} {
 		l.who, l.first = account(salt, saltGroup), "/srv/salt"
-		if got := l.adviceText(); got != want {
-			t.Errorf("%q, not %q", got, want)
-		}
+		check.Equal(t, l.adviceText(), want)
 	}
 }
 
@@ -154,9 +153,7 @@ func TestRootsWithOthersInThem(t *testing.T) {
 func TestGroupsOfAnAccount(t *testing.T) {
 	proc := t.TempDir()
 	write(t, filepath.Join(mkdir(t, 0o755, proc, "7"), "status"), "Name:\tsaltclusterd\nGroups:\t5 64003 \nNStgid:\t7\n")
-	if got := fmt.Sprint(AccountOfProcess(proc, 7, "salt", 64001, 64002)); got != "{salt 64001 [64002 5 64003]}" {
-		t.Error(got)
-	}
+	check.Equal(t, fmt.Sprint(AccountOfProcess(proc, 7, "salt", 64001, 64002)), "{salt 64001 [64002 5 64003]}")
 	u, err := user.Current()
 	if err != nil {
 		t.Skip(err)

@@ -1,6 +1,10 @@
 package haproxy
 
-import "testing"
+import (
+	"testing"
+
+	"saltclusterd/integration/require"
+)
 
 // TestOlderAdvice: what the guides told to write before there was the verb is still right.
 func TestOlderAdvice(t *testing.T) {
@@ -29,9 +33,7 @@ listen salt-request
     server m2 10.0.0.12:4506 check port 4580 inter 1s fall 2 rise 2 on-marked-down shutdown-sessions
     server m3 2001:db8::13:4506 check port 4580 inter 1s fall 2 rise 2 on-marked-down shutdown-sessions
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f := facts()
 	f.Minions = 6
 	for _, found := range Judge(c, f) {

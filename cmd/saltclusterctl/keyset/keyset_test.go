@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
@@ -153,9 +154,7 @@ func TestMerge(t *testing.T) {
 			t.Errorf("%s: put %q instead of %q", name, got, tt.puts)
 		}
 		for _, p := range m.Puts() {
-			if p.BaseRev != base.Known["web1"].Rev {
-				t.Errorf("%s: based on %d", name, p.BaseRev)
-			}
+			check.Equal(t, p.BaseRev, base.Known["web1"].Rev, name, "based on")
 		}
 		for source, want := range tt.take {
 			m := Compare(base, sets)
@@ -264,9 +263,7 @@ func TestCollect(t *testing.T) {
 	for _, k := range keys {
 		got = append(got, k.ID+" "+k.State+" "+named(k.Pub))
 	}
-	if text := strings.Join(got, ", "); text != "db1 pending C, web1 accepted A, web1 denied B" {
-		t.Error(text)
-	}
+	check.Equal(t, strings.Join(got, ", "), "db1 pending C, web1 accepted A, web1 denied B")
 }
 
 // FuzzDecode: a file comes from another host; what it holds becomes names of files on every master.

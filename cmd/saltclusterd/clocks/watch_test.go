@@ -15,6 +15,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/hlc"
 )
@@ -40,9 +41,7 @@ func membersOf(t *testing.T, ids ...node.ID) viewOf {
 		})
 	}
 	for _, r := range s.ApplyCommands(cmds...) {
-		if err := r.Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Err())
 	}
 	return viewOf{s}
 }

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/check"
 )
 
 func TestSplitHostPort(t *testing.T) {
@@ -61,18 +63,12 @@ func TestEdgeAddressesAndAdvertise(t *testing.T) {
 			if !reflect.DeepEqual(pub, tt.pub) || len(req) != len(pub) || !strings.HasSuffix(req[0], ":4506") {
 				t.Errorf("pub %v req %v", pub, req)
 			}
-			if got := c.PeerAdvertise(local); got != tt.advertise {
-				t.Errorf("advertise %s", got)
-			}
+			check.Equal(t, c.PeerAdvertise(local), tt.advertise, "advertise")
 		})
 	}
 	c := DefaultConfig()
-	if got := c.PeerAdvertise(nil); got != "" {
-		t.Errorf("no address: %q", got)
-	}
-	if got := c.PeerListen(); got != "0.0.0.0:4520" {
-		t.Errorf("listen %q", got)
-	}
+	check.Equal(t, c.PeerAdvertise(nil), "", "no address")
+	check.Equal(t, c.PeerListen(), "0.0.0.0:4520", "listen")
 }
 
 func TestValidateMaster(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -90,9 +91,7 @@ agent_check_listen: ':4581'
 		}
 	}
 	peers := []string{"m2:4520", "m3:4521", "[2001:db8::3]:4520", "[2001:db8::4]:4522"}
-	if got := c.PeerAddresses(); !reflect.DeepEqual(got, peers) {
-		t.Errorf("peers %v", got)
-	}
+	check.DeepEqual(t, c.PeerAddresses(), peers, "peers")
 }
 
 func TestMistakes(t *testing.T) {
@@ -275,8 +274,6 @@ func TestDropInDir(t *testing.T) {
 		"/etc/salt/saltclusterd.conf": "/etc/salt/saltclusterd.d",
 		"/tmp/m1.yaml":                "/tmp/m1.d",
 	} {
-		if got := DropInDir(path); got != want {
-			t.Errorf("%s -> %s", path, got)
-		}
+		check.Equal(t, DropInDir(path), want, path, "->")
 	}
 }

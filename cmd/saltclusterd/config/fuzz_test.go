@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/require"
 )
 
 // Any bytes load or are refused with findings; what loads survives being
@@ -20,9 +22,7 @@ func FuzzLoad(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
 		path := filepath.Join(dir, "saltclusterd")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		c, err := loadTest(path, nil)
 		if err != nil && err.Error() == "" {
 			t.Error("an error without words")

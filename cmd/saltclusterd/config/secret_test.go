@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -33,9 +34,7 @@ func TestSecretRules(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := loadTest(write(t, map[string]string{"saltclusterd": "cluster_id: lab\n" + tt.line + "\n"}), nil)
 			if tt.want == "" {
-				if err != nil {
-					t.Error(err)
-				}
+				check.NoError(t, err)
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hunter2") {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"saltclusterd/integration/require"
 )
 
 // Every field of Config has exactly one row, so that no option can be
@@ -132,9 +134,7 @@ func TestDurations(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		want, err := parseDuration(rapid.StringMatching(`[1-9][0-9]{0,4}(ms|s|m|h)`).Draw(t, "duration"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got, err := parseDuration(formatDuration(want)); err != nil || got != want {
 			t.Fatalf("%v -> %s -> %v, %v", want, formatDuration(want), got, err)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/recovery"
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
@@ -170,9 +171,7 @@ func TestStop_PortTaken(t *testing.T) {
 		t.Errorf("health while the port is taken: %+v", r)
 	}
 	n.stop()
-	if err := <-n.done; err != nil {
-		t.Errorf("stopped with %v", err)
-	}
+	check.NoError(t, <-n.done, "stopped with")
 	n.done = nil
 	require.NoError(t, taken.Close())
 	eventually(t, "serving when the port is free", serves(startNode(t, "a", dir)))

@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/msgpack"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -86,18 +87,14 @@ func TestJoin_CatchUpBeforeServing(t *testing.T) {
 	if _, err := b.Join(ctx, adminapi.JoinRequest{Peer: a.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.has(t, minions); err != nil {
-		t.Errorf("b is ready: %v", err)
-	}
+	check.NoError(t, b.has(t, minions), "b is ready")
 	if st := b.tenure.Current().Consensus.Status(); st.Leader == b.id {
 		t.Fatal("the founder does not lead")
 	}
 	if _, err := c.Join(ctx, adminapi.JoinRequest{Peer: b.addr, Wait: true, Timeout: time.Minute}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.has(t, minions); err != nil {
-		t.Errorf("c is ready: %v", err)
-	}
+	check.NoError(t, c.has(t, minions), "c is ready")
 	eventually(t, "members", wantRoles(a, "a voter alive", "b voter alive", "c voter alive"))
 	m, err := a.Members(ctx)
 	require.NoError(t, err)
@@ -116,9 +113,7 @@ func TestJoin_CatchUpBeforeServing(t *testing.T) {
 		}
 		return nil
 	})
-	if err := c.has(t, minions); err != nil {
-		t.Errorf("c is back: %v", err)
-	}
+	check.NoError(t, c.has(t, minions), "c is back")
 }
 
 // A cluster agrees on the level that all its members support.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"saltclusterd/cmd/saltclusterd/drain"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
@@ -288,9 +289,7 @@ func TestDrain_AskedAgain(t *testing.T) {
 		return nil
 	})
 	endJob(t, a, jid)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, <-done)
 }
 
 // endJob puts a job with the return of its only minion into a node's job cache.
@@ -360,8 +359,6 @@ func TestStop_BoundedAndHurried(t *testing.T) {
 	default:
 	}
 	n.EndGrace()
-	if err := <-n.done; err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, <-n.done)
 	n.done = nil
 }

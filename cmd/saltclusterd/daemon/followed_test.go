@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
@@ -73,14 +74,10 @@ func TestIdentitiesFollowOptions(t *testing.T) {
 
 	for _, syndics := range []bool{true, false} {
 		obey(fmt.Sprintf("order_masters: %t\n", syndics))
-		if got := m.service().master.HasSyndics(); got != syndics {
-			t.Errorf("order_masters: %t, want %t", got, syndics)
-		}
+		check.Equal(t, m.service().master.HasSyndics(), syndics, "order_masters")
 	}
 
-	if r := m.service().master.Followed.Check(); r != fine {
-		t.Errorf("%+v", r)
-	}
+	check.Equal(t, m.service().master.Followed.Check(), fine)
 	if err := m.service().master.Followed.Use(configtest.Load(t, n.master.Version.Major,
 		"master_sign_pubkey: True\npki_dir: /nonexistent\n")); err == nil {
 		t.Error("no error without a key to sign with")

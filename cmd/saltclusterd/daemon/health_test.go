@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"saltclusterd/cmd/saltclusterd/config"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/health"
 )
 
@@ -14,9 +15,7 @@ func TestChecks_WhatLoadBalancersAsk(t *testing.T) {
 	cfg := config.DefaultConfig()
 	cfg.ID = "a"
 	d, err := New(&cfg, "test", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for scope, want := range map[health.Scope][]string{
 		health.ScopePub: {"member", "behind", "edges"},
 		health.ScopeReq: {"member", "behind", "edges", "master", "returns"},

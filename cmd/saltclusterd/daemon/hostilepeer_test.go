@@ -32,6 +32,8 @@ import (
 	"saltclusterd/fsync/tokens"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/mirror"
@@ -139,9 +141,7 @@ func send(t *testing.T, c *http.Client, method string, to node.ID, path string, 
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "https://"+string(to)+path, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.Header.Set("Scd-Run", "1")
 	req.Header.Set("Scd-Remote", "not an address")
 	if path == fanout.Path { // a stream, which has no end
@@ -200,8 +200,6 @@ func noEvil(t *testing.T, dirs ...string) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		check.NoError(t, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
@@ -67,9 +68,7 @@ func TestRotateIdentity(t *testing.T) {
 	a.halt()
 	_, public := membership.IdentityPaths(a.cfg.Cluster.PKIDir)
 	// as if it had been killed between the two files
-	if err := os.WriteFile(public, []byte("cut off"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(public, []byte("cut off"), 0o600))
 	eventually(t, "b to take it, for a is away", func() error { return has(b, next.FP) })
 	b.halt()
 	a, b = startNode(t, "a", dirs[0]), startNode(t, "b", dirs[1])

@@ -16,6 +16,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/membership"
 
 	"saltclusterd/gossip/jointoken"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/saltcrypt"
@@ -119,9 +120,7 @@ func TestJoin_OneTokenTwoNodes(t *testing.T) {
 	if (errs[0] == nil) == (errs[1] == nil) {
 		t.Errorf("of two nodes with one token: %v, %v", errs[0], errs[1])
 	}
-	if got := len(a.tenure.Current().Consensus.View().Members()); got != 3 {
-		t.Errorf("%d members", got)
-	}
+	check.Equal(t, len(a.tenure.Current().Consensus.View().Members()), 3, "members")
 }
 
 func TestCreateToken_Refused(t *testing.T) {
@@ -244,9 +243,7 @@ func TestBootstrap_ReportsKeys(t *testing.T) {
 	if want := "keys: copied to the cluster: minion keys, 2 accepted, 1 pending, 1 rejected"; !slices.Contains(said, want) {
 		t.Errorf("said %q", said)
 	}
-	if n := a.tenure.Current().Consensus.View().KeyCount(); n != 4 {
-		t.Errorf("%d keys", n)
-	}
+	check.Equal(t, a.tenure.Current().Consensus.View().KeyCount(), 4, "keys")
 }
 
 // Masters that sign their public key (master_sign_pubkey) since their saltclusterd was started: who joins gets the key

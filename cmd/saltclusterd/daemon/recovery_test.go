@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/consensus/archive"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
@@ -51,9 +52,7 @@ func TestRecover(t *testing.T) {
 	if len(plan.Drop) != 2 || plan.Keys != 1 || time.Since(plan.LastContact) > time.Minute {
 		t.Errorf("%+v", plan)
 	}
-	if err := serves(a)(); err != nil {
-		t.Errorf("without a majority it does not serve: %v", err)
-	}
+	check.NoError(t, serves(a)(), "without a majority it does not serve")
 	if r := a.tenure.Current().checkConsensus(t.Context()); r.Level != health.Fail ||
 		!strings.Contains(r.Hint, "recover --force-new-cluster") {
 		t.Errorf("health: %+v", r)
@@ -94,9 +93,7 @@ func TestRecover(t *testing.T) {
 	a.halt()
 	a = startNode(t, "a", dirs[0])
 	eventually(t, "after a restart", wantMembers(a, "a", "b"))
-	if g := a.tenure.Current().standing.Generation(); g != 1 {
-		t.Errorf("generation %d", g)
-	}
+	check.Equal(t, a.tenure.Current().standing.Generation(), 1, "generation")
 }
 
 // TestRecover_OthersStepDown starts the nodes that were left behind first. They decide without the survivor until they
@@ -310,12 +307,8 @@ func TestRecover_AtOnce(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if fine != 1 {
-		t.Errorf("%d recoveries", fine)
-	}
-	if g := a.tenure.Current().standing.Generation(); g != 1 {
-		t.Errorf("generation %d", g)
-	}
+	check.Equal(t, fine, 1, "recoveries")
+	check.Equal(t, a.tenure.Current().standing.Generation(), 1, "generation")
 }
 
 // TestWitness checks that a witness votes, lets one of two nodes fail, has no private key and reads no configuration of

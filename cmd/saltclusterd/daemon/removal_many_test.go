@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -63,9 +64,7 @@ func TestRemove_SeveralAtOnce(t *testing.T) {
 			if !slices.Contains(tc.left, len(ids)) {
 				t.Errorf("left: %v", ids)
 			}
-			if err := nodes[0].tenure.Current().drains.Decide(minute(t), "a", false); err != nil {
-				t.Error(err)
-			}
+			check.NoError(t, nodes[0].tenure.Current().drains.Decide(minute(t), "a", false))
 		})
 	}
 }

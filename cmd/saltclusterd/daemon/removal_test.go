@@ -14,6 +14,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/membership"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
@@ -101,9 +102,7 @@ func TestRemove_HandsReturnsOver(t *testing.T) {
 	}
 	slices.Sort(got)
 	const why = " test.ping it was put aside on c, which has left the cluster"
-	if !slices.Equal(got, []string{"web1" + why, "web2" + why}) {
-		t.Errorf("the others have %q", got)
-	}
+	check.EqualSlices(t, got, []string{"web1" + why, "web2" + why}, "the others have")
 	if left, err := os.ReadDir(filepath.Join(dirs[2], "state", "returns", "unanswered")); err != nil || len(left) > 0 {
 		t.Errorf("c has %v, %v", left, err)
 	}
@@ -152,9 +151,7 @@ func TestStatus_AfterMembershipChanges(t *testing.T) {
 		return strings.Join(said, "\n")
 	}
 	first := startNode(t, "a", t.TempDir())
-	if said := problems(first); !strings.Contains(said, "belongs to no cluster yet") {
-		t.Errorf("alone: %s", said)
-	}
+	check.Contains(t, problems(first), "belongs to no cluster yet", "alone")
 	if _, err := first.Bootstrap(t.Context(), adminapi.BootstrapRequest{Wait: true, Timeout: time.Minute},
 		quiet); err != nil {
 		t.Fatal(err)
@@ -200,9 +197,7 @@ func TestRemove(t *testing.T) {
 	acceptKey(t, a, "m1", strings.TrimSpace(mustKey(t)))
 	before := a.tenure.Current().Consensus.View().GossipKeys()[0].N
 
-	if err := remove(t, a, "d", false); err != nil {
-		t.Fatalf("remove a living node: %v", err)
-	}
+	require.NoError(t, remove(t, a, "d", false), "remove a living node")
 	eventually(t, "d knows", gone(d))
 	eventually(t, "d is off the roster", wantMembers(b, "a", "b", "c"))
 	if r := d.checkMember(t.Context()); r.Level != health.Fail || !strings.Contains(r.Reason, "removed") {
@@ -240,9 +235,7 @@ func TestRemove(t *testing.T) {
 		}
 		return nil
 	})
-	if err := remove(t, b, "c", false); err != nil {
-		t.Fatalf("remove a dead node: %v", err)
-	}
+	require.NoError(t, remove(t, b, "c", false), "remove a dead node")
 	c = startNode(t, "c", dirs[2])
 	eventually(t, "c knows at its start", gone(c))
 	c.halt()
@@ -251,9 +244,7 @@ func TestRemove(t *testing.T) {
 		t.Errorf("c forgot that it was removed: %v", err)
 	}
 
-	if err := remove(t, a, "a", false); err != nil {
-		t.Fatalf("a node removes itself: %v", err)
-	}
+	require.NoError(t, remove(t, a, "a", false), "a node removes itself")
 	eventually(t, "a knows", gone(a))
 	eventually(t, "a is off the roster", wantMembers(b, "b", "d"))
 	var leader node.ID
@@ -263,9 +254,7 @@ func TestRemove(t *testing.T) {
 		}
 		return nil
 	})
-	if err := remove(t, b, string(leader), false); err != nil {
-		t.Fatalf("remove the leader: %v", err)
-	}
+	require.NoError(t, remove(t, b, string(leader), false), "remove the leader")
 	left := b
 	if leader == b.id {
 		left = d

@@ -12,6 +12,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/rotation"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
@@ -162,12 +163,8 @@ func TestRotateGossipKeyAndSecret(t *testing.T) {
 		return err
 	}
 	c, d, e := startNode(t, "c", t.TempDir()), startNode(t, "d", t.TempDir()), startNode(t, "e", t.TempDir())
-	if err := join(c, ""); err != nil {
-		t.Errorf("the configured one, while both are accepted: %v", err)
-	}
-	if err := join(d, second); err != nil {
-		t.Errorf("the new one: %v", err)
-	}
+	check.NoError(t, join(c, ""), "the configured one, while both are accepted")
+	check.NoError(t, join(d, second), "the new one")
 	rotate(t, b, adminapi.RotateRequest{What: adminapi.RotateSecret, Finish: true})
 	eventually(t, "the end of the old one on a", func() error {
 		if a.tenure.Current().Consensus.View().JoinSecrets().Overlap {

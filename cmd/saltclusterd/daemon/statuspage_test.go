@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"saltclusterd/cmd/saltclusterd/operator"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -18,9 +19,7 @@ func TestStatusPageOfANode(t *testing.T) {
 	page := func() string {
 		t.Helper()
 		resp, err := http.Get("http://" + addr + "/status")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK {

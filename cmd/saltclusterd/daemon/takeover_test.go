@@ -19,6 +19,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/takeover"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
@@ -211,9 +212,7 @@ func TestUpgrade_AddressInUse(t *testing.T) {
 		}
 		return nil
 	})
-	if err := <-n.done; err != nil {
-		t.Errorf("the old process: %v", err)
-	}
+	check.NoError(t, <-n.done, "the old process")
 	n.done = nil
 	eventually(t, "the old admin socket to be gone", func() error {
 		if _, err := os.Lstat(was); !errors.Is(err, fs.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -52,9 +53,7 @@ func TestVerbs_Look(t *testing.T) {
 		"wall":       answered(c.Wall),
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		if err := ask(ctx); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.NoError(t, ask(ctx), name)
 		cancel()
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/jobs"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/router"
@@ -230,18 +231,14 @@ func TestFollow_DrainAndUndrain(t *testing.T) {
 		}
 		time.Sleep(announceTime)
 		n.wantPhase(t, HandingOver)
-		if got := n.pub.drains(); !slices.Equal(got, []time.Duration{drainTime}) {
-			t.Errorf("drained over %v", got)
-		}
+		check.EqualSlices(t, n.pub.drains(), []time.Duration{drainTime}, "drained over")
 		time.Sleep(drainTime)
 		n.wantPhase(t, Drained)
 		if !n.Draining() || n.InProgress() {
 			t.Error("a drain that has ended")
 		}
 		want := Report{Phase: Drained, Kept: 1, Deferred: 2, Unstored: 8, Aside: 4}
-		if got := n.Report(); got != want {
-			t.Errorf("report %+v, want %+v", got, want)
-		}
+		check.Equal(t, n.Report(), want, "report")
 		n.decide(t, false)
 		n.wantPhase(t, Serving)
 		n.mu.Lock()
@@ -265,9 +262,7 @@ func TestFollow_TakenBack(t *testing.T) {
 		n.decide(t, false)
 		n.wantPhase(t, Serving)
 		time.Sleep(drainTime)
-		if n.pub.count() != 1 {
-			t.Error("the drain that was taken back has disconnected a subscriber")
-		}
+		check.Equal(t, n.pub.count(), 1, "the drain that was taken back has disconnected a subscriber")
 	})
 }
 
@@ -286,9 +281,7 @@ func TestFollow_NewOptions(t *testing.T) {
 		n.wantPhase(t, HandingOver)
 		time.Sleep(time.Second)
 		n.wantPhase(t, Drained)
-		if got := n.pub.drains(); !slices.Equal(got, []time.Duration{time.Hour, time.Second}) {
-			t.Errorf("drained over %v", got)
-		}
+		check.EqualSlices(t, n.pub.drains(), []time.Duration{time.Hour, time.Second}, "drained over")
 	})
 }
 
@@ -322,9 +315,7 @@ func TestAwaitUndrained(t *testing.T) {
 			t.Error("a node that was drained before its start")
 		}
 		n.decide(t, false)
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		check.NoError(t, <-done)
 		n.wantPhase(t, Serving)
 	})
 }
@@ -351,9 +342,7 @@ func TestDrainForStop(t *testing.T) {
 				if took := time.Since(began); took != c.took {
 					t.Errorf("took %v, want %v", took, c.took)
 				}
-				if got := n.req.drains(); !slices.Equal(got, []time.Duration{c.over}) {
-					t.Errorf("drained over %v", got)
-				}
+				check.EqualSlices(t, n.req.drains(), []time.Duration{c.over}, "drained over")
 				n.endAnnouncement() // what consensus says does not matter any more
 				if !n.Draining() || n.resigned != 1 {
 					t.Errorf("draining %v, resigned %d times", n.Draining(), n.resigned)
@@ -446,9 +435,7 @@ func TestVerbs_Errors(t *testing.T) {
 func TestHandOverAside(t *testing.T) {
 	n := newTestNode(t)
 	c := newTestCluster(n)
-	if got := c.CountAside(t.Context(), "m1"); got != 4 {
-		t.Errorf("%d aside, want 4", got)
-	}
+	check.Equal(t, c.CountAside(t.Context(), "m1"), 4, "aside")
 	if left, why, err := c.HandOverAside(t.Context(), "m1"); left != 4 || why != "full" || err != nil {
 		t.Errorf("%d left, %q, %v", left, why, err)
 	}

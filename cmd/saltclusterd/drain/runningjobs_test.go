@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -36,9 +37,7 @@ func TestRunningJobs(t *testing.T) {
 	note := func(plain []byte) {
 		t.Helper()
 		peek, err := saltwire.PeekPub(plain)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		j.Add(peek, plain)
 	}
 	running("nothing published", 0)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/saltcrypt"
@@ -138,7 +139,5 @@ func TestAnswerBoth(t *testing.T) {
 	if err := newChange(stage(other), master).AnswerBoth(stage(other).View()); err == nil || len(master.answers) != 0 {
 		t.Errorf("a key that was not agreed on: %v, %d answers", err, len(master.answers))
 	}
-	if err := newChange(stage(next), nil).AnswerBoth(stage(next).View()); err != nil {
-		t.Errorf("a witness: %v", err)
-	}
+	check.NoError(t, newChange(stage(next), nil).AnswerBoth(stage(next).View()), "a witness")
 }

@@ -21,6 +21,7 @@ import (
 	"saltclusterd/fsync/mmapkeys"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/adminapi"
@@ -299,9 +300,7 @@ func TestCountUnknownKeys(t *testing.T) {
 	for range maxKeyHashes {
 		l.accepted = append(l.accepted, l.accepted[0])
 	}
-	if n := len(l.hashes()); n != maxKeyHashes*keyHashSize {
-		t.Errorf("%d bytes", n)
-	}
+	check.Equal(t, len(l.hashes()), maxKeyHashes*keyHashSize, "bytes")
 }
 
 func listen(t *testing.T) net.Listener {
@@ -331,9 +330,7 @@ func TestJoiner_Claim(t *testing.T) {
 		{"a member", []string{self.Addr().String(), other.Addr().String()}, refused}, // 127.0.0.1 is lower than 192.0.2.1
 	} {
 		release, err := j.claim(t.Context(), tc.peers, refuse)
-		if !errors.Is(err, tc.want) {
-			t.Errorf("%s: %v", tc.name, err)
-		}
+		check.ErrorIs(t, err, tc.want, tc.name)
 		if err == nil {
 			release()
 		}
@@ -364,9 +361,7 @@ func TestJoiner_IsSelf(t *testing.T) {
 		"198.51.100.1:4520": true, "127.0.0.1:4520": true, "192.0.2.1:4520": true, "192.0.2.1:4521": false,
 		"127.0.0.1:1": false, "192.0.2.2:4520": false,
 	} {
-		if got := j.isSelf(netip.MustParseAddrPort(at), own); got != want {
-			t.Errorf("%s: %t", at, got)
-		}
+		check.Equal(t, j.isSelf(netip.MustParseAddrPort(at), own), want, at)
 	}
 }
 
@@ -451,9 +446,7 @@ func TestWithCode(t *testing.T) {
 		peer.ErrNotReady: adminapi.CodeUnreachable,
 		errors.New("no"): adminapi.CodeRefused,
 	} {
-		if got := adminapi.CodeOf(withCode(err)); got != want {
-			t.Errorf("%v: %q, want %q", err, got, want)
-		}
+		check.Equal(t, adminapi.CodeOf(withCode(err)), want, err)
 	}
 }
 
@@ -464,8 +457,6 @@ func TestPauseAfter(t *testing.T) {
 		refused bool
 		want    time.Duration
 	}{{false, time.Second}, {true, joinRetryMax}, {true, joinRetryMax}, {false, 2 * time.Second}} {
-		if got := pauseAfter(&pause, c.refused); got != c.want {
-			t.Errorf("pause %d, refused %t: %v, want %v", i, c.refused, got, c.want)
-		}
+		check.Equal(t, pauseAfter(&pause, c.refused), c.want, "pause", i, "refused", c.refused)
 	}
 }

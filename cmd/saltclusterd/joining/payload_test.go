@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 )
 
 // FuzzPayloads reads what the two sides of a join send each other after both have proved themselves.
@@ -14,9 +15,7 @@ func FuzzPayloads(f *testing.F) {
 		GossipKeys: [][]byte{make([]byte, 32)},
 		Members:    []node.Entry{{ID: "m1"}},
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Add(w)
 	f.Add([]byte(`{"witness":true}`))
 	f.Add([]byte(`{"members":[{"Addr":"192.0.2.1:1"},null]}`))
@@ -30,9 +29,7 @@ func FuzzPayloads(f *testing.F) {
 			return
 		}
 		again, err := json.Marshal(w)
-		if err != nil {
-			t.Fatalf("what was read cannot be written: %v", err)
-		}
+		require.NoError(t, err, "what was read cannot be written")
 		if _, err := parseReplyPayload(again); err != nil {
 			t.Fatalf("%s: %v", again, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -26,9 +27,7 @@ func TestKeyList_Queries(t *testing.T) {
 		set("db1", state.KeyAccepted, 0), set("web1", state.KeyPending, 0), set("web2", state.KeyAccepted, 0),
 		set("web2", state.KeyDeleted, 4),
 	) {
-		if err := r.Err(); err != nil {
-			t.Fatal(i, err)
-		}
+		require.NoError(t, r.Err(), i)
 	}
 	for name, tt := range map[string]struct {
 		q    adminapi.KeyQuery
@@ -48,9 +47,7 @@ func TestKeyList_Queries(t *testing.T) {
 			tt.q.Limit = 100
 		}
 		l, err := newKeyList("m1", tt.q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var got []string
 		out := l.selectKeys(s.View())
 		for _, k := range out.Keys {

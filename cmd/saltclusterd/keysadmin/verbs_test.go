@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 )
@@ -56,9 +57,7 @@ func newTestVerbs(t *testing.T, held HeldKeys) (v Verbs, log *fakeLog, changed *
 		},
 		state.KeySet{ID: "web1", State: state.KeyPending, Pub: "PEM"},
 	) {
-		if err := r.Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Err())
 	}
 	keys := New(Config{
 		Self: "m1", Log: log, Held: held, HeldChanged: func() { *changed++ },

@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/router"
 )
@@ -105,16 +106,12 @@ func TestSuccessor(t *testing.T) {
 		"none":                     {alone, ""},
 	} {
 		control, _ := newControl(t, c.change)
-		if got := control.successor("m1"); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		check.Equal(t, control.successor("m1"), c.want, name)
 	}
 	control, l := newControl(t)
 	draining := true
 	l.members.ApplyCommands(state.MemberSet{ID: "m2", Draining: &draining})
-	if got := control.successor("m1"); got != "m3" {
-		t.Errorf("m2 drains: %q, want m3", got)
-	}
+	check.Equal(t, control.successor("m1"), "m3", "m2 drains")
 }
 
 func TestResign(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster/configtest"
 	"saltclusterd/sidecar/saltlog"
 	"saltclusterd/sidecar/saltwire"
@@ -19,9 +20,7 @@ func TestLink_NotifySignInLogs(t *testing.T) {
 		master := configtest.Load(t, 3008, "auth_events: False\nlog_level: "+level+"\n")
 		l := &Link{Followed: newFollowed(master, "")}
 		l.Log = saltlog.New(slog.New(slog.NewTextHandler(&out, nil)), func() bool { return l.Followed.Load().Informs })
-		if err := l.Followed.Use(master); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.Followed.Use(master))
 		l.NotifySignIn(t.Context(), saltwire.AuthRequest{ID: "web1"})
 		if got := strings.Contains(out.String(), "Authentication accepted from web1"); got != want {
 			t.Errorf("%s: logged %q", level, &out)

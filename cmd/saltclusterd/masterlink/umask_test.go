@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 )
 
@@ -21,22 +23,16 @@ func TestUmask_Remembered(t *testing.T) {
 		{"nonsense", "xyz", 0o022}, {"impossible", "777", 0o022},
 	} {
 		if c.stored != "" {
-			if err := os.WriteFile(path, []byte(c.stored), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(path, []byte(c.stored), 0o600))
 		}
 		u := NewUmask(master, path, slog.New(slog.DiscardHandler))
 		u.Ask(t.Context())
-		if u.Mask() != c.want {
-			t.Errorf("%s: %03o", c.name, u.Mask())
-		}
+		check.Equal(t, u.Mask(), c.want, c.name)
 	}
 	u := NewUmask(master, path, slog.New(slog.DiscardHandler))
 	u.set(0o027)
 	u.store()
-	if next := NewUmask(master, path, u.log); next.Mask() != 0o027 {
-		t.Errorf("the next process has %03o", next.Mask())
-	}
+	check.Equal(t, NewUmask(master, path, u.log).Mask(), 0o027, "the next process has")
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)
 	}

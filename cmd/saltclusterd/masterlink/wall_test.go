@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 	"saltclusterd/sidecar/localmaster/configtest"
 	"saltclusterd/sidecar/wall"
@@ -14,9 +15,7 @@ func TestWallPolicy(t *testing.T) {
 		"3006.0": false, "3006.11": false, "3006.12": true, "3007.3": false, "3007.4": true, "3008.0": true,
 	} {
 		v, err := localmaster.ParseVersion(version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if filtersTags(v) != filters {
 			t.Errorf("%s filters: %t", version, !filters)
 		}

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/admin"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
@@ -51,9 +53,7 @@ func TestWatch_FollowKeyStore(t *testing.T) {
 		if upgrades != 0 {
 			t.Fatal("upgraded for the same store")
 		}
-		if err := os.WriteFile(path, []byte("keys.cache_driver: mmap_key\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte("keys.cache_driver: mmap_key\n"), 0o600))
 		at := time.Now()
 		<-ended
 		if took := time.Since(at); upgrades != 2 || took < configEvery+upgradeRetry || took > time.Minute {
@@ -100,23 +100,17 @@ func TestWatch_FlushEvents(t *testing.T) {
 		w := NewWatch(WatchConfig{Bus: &fakeBus{refusals: 3}, Unfired: func() uint64 { unfired--; return unfired }})
 		at := time.Now()
 		w.flushEvents(t.Context())
-		if took := time.Since(at); took != 4*probeRetry {
-			t.Errorf("it took %s", took)
-		}
+		check.Equal(t, time.Since(at), 4*probeRetry, "it took")
 		w.c.Unfired = func() uint64 { return 1 }
 		at = time.Now()
 		w.flushEvents(t.Context())
-		if took := time.Since(at); took != flushTimeout {
-			t.Errorf("events that are not taken: it took %s", took)
-		}
+		check.Equal(t, time.Since(at), flushTimeout, "events that are not taken: it took")
 	})
 }
 
 func TestWatch_CheckVersion(t *testing.T) {
 	w := NewWatch(WatchConfig{Master: &localmaster.Config{Version: localmaster.Version{Major: 3007}}})
-	if r := w.CheckVersion(); r != fine {
-		t.Errorf("%+v", r)
-	}
+	check.Equal(t, w.CheckVersion(), fine)
 	newer := "3008.1"
 	w.newer.Store(&newer)
 	if r := w.CheckVersion(); r.Level != health.Warn || r.Hint == "" {

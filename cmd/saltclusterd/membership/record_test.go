@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -60,9 +61,7 @@ func TestRecord_Equal(t *testing.T) {
 }
 
 func TestWithRecoveryHint(t *testing.T) {
-	if err := WithRecoveryHint(nil); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, WithRecoveryHint(nil))
 	if err := WithRecoveryHint(fs.ErrPermission); strings.Contains(err.Error(), RecoveryHint) {
 		t.Error(err)
 	}
@@ -82,9 +81,7 @@ func FuzzReadRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := r.Write(dir); err != nil {
-			t.Fatalf("%q cannot be written again: %v", text, err)
-		}
+		require.NoError(t, r.Write(dir), text, "cannot be written again")
 		if again, err := ReadRecord(dir); err != nil || !again.Equal(r) {
 			t.Fatalf("%q: %+v, then %+v, %v", text, r, again, err)
 		}

@@ -40,9 +40,7 @@ func TestStore(t *testing.T) {
 
 func TestPutAside(t *testing.T) {
 	dir := t.TempDir()
-	if err := PutAside(dir); err != nil {
-		t.Fatalf("nothing to put aside: %v", err)
-	}
+	require.NoError(t, PutAside(dir), "nothing to put aside")
 	for round := range 2 {
 		log := filepath.Join(RaftDir(dir), string(rune('a'+round)))
 		for _, path := range []string{log, RosterPath(dir), KeyDirBase(dir), FormerPath(dir), RecordPath(dir)} {

@@ -11,6 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/spool"
@@ -20,9 +21,7 @@ import (
 func values(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := g.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

@@ -12,6 +12,8 @@ import (
 	"saltclusterd/consensus/state"
 	"saltclusterd/fsync/unshare"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 )
 
@@ -82,9 +84,7 @@ func TestBegin_Refused(t *testing.T) {
 	isolated, _ := newSharedHost(t)
 	isolated.c.Shared = false
 	busy, _ := newSharedHost(t)
-	if err := busy.lockStep(adminapi.MigrateCopy); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, busy.lockStep(adminapi.MigrateCopy))
 	for _, test := range []struct {
 		name string
 		host *Host
@@ -149,12 +149,8 @@ func TestVerbs(t *testing.T) {
 		n.Node != "m2" {
 		t.Errorf("%+v, %v", n, err)
 	}
-	if st := h2.State(); st.Stage != unshare.Copied {
-		t.Errorf("m2 is %q", st.Stage)
-	}
-	if st := h1.State(); st.Stage != unshare.Shared {
-		t.Errorf("m1 is %q", st.Stage)
-	}
+	check.Equal(t, h2.State().Stage, unshare.Copied, "m2")
+	check.Equal(t, h1.State().Stage, unshare.Shared, "m1")
 	request := adminapi.MigrateRequest{Node: "m2", Step: adminapi.MigrateCopy, To: top + "/etc"}
 	_, err = v.Migrate(t.Context(), request)
 	if adminapi.CodeOf(err) != adminapi.CodeRefused || !strings.Contains(err.Error(), "only if it is empty") {

@@ -12,6 +12,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/fsync/unshare"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster"
 )
@@ -160,9 +161,7 @@ func TestHost_ConfigureByHand(t *testing.T) {
 	}
 	writeFile(t, top+"/etc/salt/master.d/zzz-by-hand.conf", body, 0o644)
 	require.NoError(t, os.RemoveAll(top+"/etc/salt/master.d/"+masterDropIn))
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, <-done)
 	if n := h.describe(); n.ByHand != nil {
 		t.Error("still asked for")
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"saltclusterd/fsync/unshare"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -74,9 +75,7 @@ func TestSteps_CopyUnprivileged(t *testing.T) {
 		t.Errorf("%q", asked)
 	}
 	require.NoError(t, os.Chmod(top+"/var/lib", 0o755))
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, <-done)
 	if text, err := os.ReadFile(top + "/var/lib/salt-master/pki/minions/web1"); err != nil || string(text) != "key" {
 		t.Errorf("%q, %v", text, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/edge"
@@ -29,9 +30,7 @@ func TestGroupSubscribers(t *testing.T) {
 	}, "m1")
 	one, two := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	want := []presence.Group{{Node: "m1", From: one, Count: 2, Young: 1}, {Node: "m1", From: two, Count: 1, Young: 1}}
-	if !reflect.DeepEqual(groups, want) {
-		t.Errorf("groups: %+v", groups)
-	}
+	check.DeepEqual(t, groups, want, "groups")
 	if want := []presence.Named{{Node: "m1", From: one, Hash: presence.Hash("web1")}}; !reflect.DeepEqual(named, want) {
 		t.Errorf("named: %+v", named)
 	}
@@ -63,9 +62,7 @@ func TestMakeEvents(t *testing.T) {
 		{"salt/presence/change", map[string]any{"new": []string{"b"}, "lost": []string(nil)}},
 		{"salt/presence/present", map[string]any{"present": []string{"a", "b"}}},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v", got)
-	}
+	check.DeepEqual(t, got, want)
 	if got := makeEvents(presence.Turn{}); len(got) != 1 || got[0].tag != tagPresent {
 		t.Errorf("without a change: %+v", got)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/wall"
 )
@@ -23,9 +24,7 @@ func TestWriteProtocols(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), `"web1"`) {
 		t.Fatalf("file is %s, %v", text, err)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(path))
 	n.writeProtocols(false)
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the file is written again without news")

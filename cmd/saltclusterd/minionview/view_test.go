@@ -16,6 +16,7 @@ import (
 	"saltclusterd/cmd/saltclusterd/config"
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/eventlog"
@@ -156,9 +157,7 @@ func (n *testNode) meet(minion string, from netip.AddrPort) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestMinions(t *testing.T) {

@@ -1,12 +1,12 @@
 package native
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/returns"
 	"saltclusterd/sidecar/ring"
 	"saltclusterd/sidecar/router"
@@ -47,18 +47,14 @@ func TestPeers_Standing(t *testing.T) {
 	for id, want := range map[node.ID]returns.Standing{
 		"m1": returns.Reachable, "m2": returns.Unreachable, "m3": returns.Removed,
 	} {
-		if got := p.Standing(id); got != want {
-			t.Errorf("%s: %v, want %v", id, got, want)
-		}
+		check.Equal(t, p.Standing(id), want, id)
 	}
 	for name, c := range map[string]PeersConfig{
 		"behind":   {Self: "m1", Log: fakeLog{log.State, false}},
 		"not born": {Self: "m1", Log: fakeLog{state.New(), true}},
 		"stranger": {Self: "m4", Log: log},
 	} {
-		if got := NewPeers(c).Standing("m3"); got != returns.Unknown {
-			t.Errorf("%s: %v", name, got)
-		}
+		check.Equal(t, NewPeers(c).Standing("m3"), returns.Unknown, name)
 	}
 }
 
@@ -100,9 +96,7 @@ func TestPeers_Copiers(t *testing.T) {
 		Self: "m2", Routes: func() router.View { return router.View{Nodes: nodes} },
 		Replicas: func(string) []node.ID { return []node.ID{"m1", "m2", "m3", "m4"} },
 	})
-	if got := p.Copiers("20261121040506000001"); !slices.Equal(got, []node.ID{"m2", "m1"}) {
-		t.Errorf("%v", got)
-	}
+	check.EqualSlices(t, p.Copiers("20261121040506000001"), []node.ID{"m2", "m1"})
 }
 
 // Keepers are the other members that can be reached; there is a next keeper only while this node is drained.
@@ -113,9 +107,7 @@ func TestPeers_KeepersAndHeir(t *testing.T) {
 			return []ring.Node{{ID: "m1", Weight: 100}, {ID: "m2", Weight: 100}, {ID: "m3", Weight: 100}}
 		},
 	})
-	if got := p.Keepers("20261121040506000001"); !slices.Equal(got, []node.ID{"m2"}) {
-		t.Errorf("%v", got)
-	}
+	check.EqualSlices(t, p.Keepers("20261121040506000001"), []node.ID{"m2"})
 	if keeper, ok := p.NextKeeper("m2"); ok {
 		t.Errorf("%s, though this node is not drained", keeper)
 	}

@@ -5,15 +5,14 @@ import (
 	"os"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/localmaster/configtest"
 )
 
 func openFiles(t *testing.T) int {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return len(all)
 }
 

@@ -18,6 +18,7 @@ import (
 	"saltclusterd/fsync/ledger"
 	"saltclusterd/gossip"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/adminapi"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
@@ -70,9 +71,7 @@ func newFakeLog(t *testing.T, members int) fakeLog {
 		l.status.Voters = append(l.status.Voters, id(i))
 	}
 	for _, r := range s.ApplyCommands(cmds...) {
-		if err := r.Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Err())
 	}
 	l.view = s.View()
 	return l

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 )
 
@@ -102,9 +103,7 @@ func TestMux_WaitingOfOneMember(t *testing.T) {
 		go call("thief")
 	}
 	for range beyond { // no other request is answered yet
-		if got := <-answers; got != http.StatusServiceUnavailable {
-			t.Errorf("one too many is answered %d", got)
-		}
+		check.Equal(t, <-answers, http.StatusServiceUnavailable, "one too many is answered")
 	}
 	for range places + 1 {
 		go call("m2")
@@ -112,9 +111,7 @@ func TestMux_WaitingOfOneMember(t *testing.T) {
 	patience.WaitFor(t, "one request of another member waits", func() bool { return waiting("m2") == 1 })
 	close(end)
 	for range 2*places + maxWaiting + 1 {
-		if got := <-answers; got != http.StatusOK {
-			t.Errorf("one that waited is answered %d", got)
-		}
+		check.Equal(t, <-answers, http.StatusOK, "one that waited is answered")
 	}
 	if n := waiting("thief") + waiting("m2"); n != 0 {
 		t.Errorf("%d wait at the end", n)
@@ -196,9 +193,7 @@ func TestEndpoint(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		m.ServeHTTP(w, request(ctx, "m1", http.MethodPost, "/add", strings.NewReader(body)))
-		if w.Code != want {
-			t.Errorf("%.20q: %d, want %d", body, w.Code, want)
-		}
+		check.Equal(t, w.Code, want, body)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/health"
 	"saltclusterd/sidecar/localmaster"
@@ -74,9 +75,7 @@ func TestKnownJobs_Know(t *testing.T) {
 		{"deploy-of-the-day-2026-01-02", "", wall.Uncertain},
 		{"7", "", wall.Uncertain},
 	} {
-		if got := k.Know(c.jid, c.masterID); got != c.want {
-			t.Errorf("%s of %q: %d, not %d", c.jid, c.masterID, got, c.want)
-		}
+		check.Equal(t, k.Know(c.jid, c.masterID), c.want, c.jid, "of", c.masterID)
 	}
 }
 
@@ -112,16 +111,10 @@ func TestKnownJobs_FindWhole(t *testing.T) {
 		{"req", "", ""},
 		{"", "", ""},
 	} {
-		if got := k.FindWhole(c.jid, c.masterID); got != c.want {
-			t.Errorf("%q of %q: %q, not %q", c.jid, c.masterID, got, c.want)
-		}
+		check.Equal(t, k.FindWhole(c.jid, c.masterID), c.want, c.jid, "of", c.masterID)
 	}
-	if got := k.Know(id(1), "m1"); got != wall.NotPublished {
-		t.Errorf("the cut id: %d", got)
-	}
-	if got := k.Know(k.FindWhole(id(1), "m1"), "m1"); got != wall.Published {
-		t.Errorf("the whole id: %d", got)
-	}
+	check.Equal(t, k.Know(id(1), "m1"), wall.NotPublished, "the cut id")
+	check.Equal(t, k.Know(k.FindWhole(id(1), "m1"), "m1"), wall.Published, "the whole id")
 }
 
 // Two masters that give one id to different jobs are named; a job that several syndics publish is one job.

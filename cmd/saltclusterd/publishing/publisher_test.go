@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/fanout"
 	"saltclusterd/sidecar/localmaster/configtest"
 	"saltclusterd/sidecar/saltwire"
@@ -25,9 +26,7 @@ func (c *counting) Local(fanout.Publication, saltwire.PubPeek) error {
 func TestPublisher_Publish(t *testing.T) {
 	job := func(jid string) []byte {
 		b, err := saltwire.AppendAny(nil, map[string]any{"jid": jid, "fun": "test.ping", "tgt": "*"}, saltwire.Wire)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return b
 	}
 	var notified []string

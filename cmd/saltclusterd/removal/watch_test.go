@@ -13,6 +13,7 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/check"
 )
 
 func TestIsRemoved(t *testing.T) {
@@ -26,9 +27,7 @@ func TestIsRemoved(t *testing.T) {
 		{peer.Standing{Rev: 2, Generation: 2}, true},  // another history
 		{peer.Standing{Rev: 9, Generation: 0}, false},
 	} {
-		if got := isRemoved(tc.s, 5, 1); got != tc.want {
-			t.Errorf("%+v: %v", tc.s, got)
-		}
+		check.Equal(t, isRemoved(tc.s, 5, 1), tc.want, tc.s)
 	}
 }
 
@@ -118,9 +117,7 @@ func TestWatch_RunWithLeader(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*standingRarely+2*standingEvery)
 		defer cancel()
 		w.Run(ctx)
-		if !slices.Equal(asked, []node.ID{"m3", "m3"}) {
-			t.Errorf("asked %v", asked)
-		}
+		check.EqualSlices(t, asked, []node.ID{"m3", "m3"}, "asked")
 	})
 }
 
@@ -131,8 +128,6 @@ func TestWatch_Answer(t *testing.T) {
 		fp   node.Fingerprint
 		want bool
 	}{{"m2", "f2", true}, {"m2", "f3", false}, {"x", "f2", false}} {
-		if got := w.Answer(tc.id, tc.fp); got != (peer.Standing{Member: tc.want, Rev: 100, Generation: 7}) {
-			t.Errorf("%s, %s: %+v", tc.id, tc.fp, got)
-		}
+		check.Equal(t, w.Answer(tc.id, tc.fp), (peer.Standing{Member: tc.want, Rev: 100, Generation: 7}), tc.id, tc.fp)
 	}
 }

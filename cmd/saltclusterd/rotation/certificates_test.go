@@ -6,15 +6,14 @@ import (
 
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
+	"saltclusterd/integration/require"
 )
 
 // A certificate that was made by a clock of the future is renewed: else it would stay until that has come.
 func TestCertificates_IsAged(t *testing.T) {
 	dir := t.TempDir()
 	own, err := peer.LoadIdentity(dir, "m1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	now := time.Now()
 	for _, c := range []struct {
 		ahead, limit time.Duration

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/epochs"
@@ -48,13 +49,9 @@ func TestSeedWindowFor_Restart(t *testing.T) {
 	now := time.Now()
 	s := NewEpochs(EpochsConfig{Seeds: epochs.NewSeeds(time.Now), RotateWindow: time.Minute})
 	old := state.Seed{N: 3, Audit: state.Audit{At: now.Add(-time.Hour).UnixMilli()}}
-	if got := s.seedWindowFor(old, now); got != 0 {
-		t.Errorf("after a restart: %s", got)
-	}
+	check.Equal(t, s.seedWindowFor(old, now), 0, "after a restart")
 	s.cfg.Seeds.Begin(epochs.Seed{Number: 2}, epochs.Seed{}, 0)
-	if got := s.seedWindowFor(old, now); got != s.seedWindow() {
-		t.Errorf("of a rotation that has just been heard of: %s", got)
-	}
+	check.Equal(t, s.seedWindowFor(old, now), s.seedWindow(), "of a rotation that has just been heard of")
 }
 
 // fakePublisher records the rotations that it is asked for.

@@ -5,15 +5,14 @@ import (
 	"time"
 
 	"saltclusterd/consensus/state"
+	"saltclusterd/integration/require"
 )
 
 // agedView is a cluster of a level whose AES key and session seed are so old.
 func agedView(t *testing.T, level uint16, age time.Duration, now time.Time) state.View {
 	t.Helper()
 	key, err := newEpochKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	st := state.New()
 	apply(t, st, initCommand(t))
 	made := state.Audit{By: "m1", At: now.Add(-age).UnixMilli()}

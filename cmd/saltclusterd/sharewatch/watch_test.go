@@ -13,6 +13,7 @@ import (
 
 	"saltclusterd/cmd/saltclusterd/peerrpc"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/health"
 )
@@ -134,9 +135,7 @@ func TestOpen(t *testing.T) {
 		if err := w.ClosePart(&closed); err != nil || !bool(closed) {
 			t.Errorf("a part is not closed: %v", err)
 		}
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
+		check.NoError(t, w.Close())
 	}
 }
 

@@ -2,10 +2,10 @@ package takeover
 
 import (
 	"reflect"
-	"slices"
 	"testing"
 
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/router"
 )
 
@@ -30,14 +30,10 @@ func TestRecords_RoundTrip(t *testing.T) {
 		t.Errorf("%+v, %v", h, err)
 	}
 	all := jobList{JIDs: []string{"3", "2", "1"}, Publishers: []node.ID{"m1", "m1", "m2"}}
-	if jids := all.jobsOf("m1"); !slices.Equal(jids, []string{"3", "2"}) {
-		t.Errorf("jobs of m1: %v", jids)
-	}
+	check.EqualSlices(t, all.jobsOf("m1"), []string{"3", "2"}, "jobs of m1")
 	table := router.NewJobs(0)
 	jobs.recordJobs(table)
-	if l := listJobs(table, 10); !reflect.DeepEqual(l, jobs) {
-		t.Errorf("%+v", l)
-	}
+	check.DeepEqual(t, listJobs(table, 10), jobs)
 }
 
 // everyField sets all fields of a struct, so that the test fails for a new field that is not handed over.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 )
 
@@ -77,9 +78,7 @@ func TestSockets_Inherit(t *testing.T) {
 		t.Fatalf("%v: %v", packets, err)
 	}
 	_ = packets.Close()
-	if err := next.DiscardInherited(); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, next.DiscardInherited())
 }
 
 // An inherited file that was not used leaves neither a descriptor nor a path. The error names a path that cannot be

@@ -17,6 +17,7 @@ import (
 
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge"
 	"saltclusterd/sidecar/handover"
@@ -233,17 +234,13 @@ func TestTakeover_Order(t *testing.T) {
 		"resign", "requests freeze", "publish freeze", "subscription pause", "hub freeze",
 		"subscription hand", "hub hand", "requests hand", "publish hand", errHandedOver.Error(),
 	}
-	if got := f.oldCalls.all(); !slices.Equal(got, want) {
-		t.Errorf("old process: %q, want %q", got, want)
-	}
+	check.EqualSlices(t, f.oldCalls.all(), want, "old process")
 	want = []string{
 		"read host", "bind doors", "build uuid", "log preload", "inherit 1", "open shared",
 		"publish import 4505", "requests import 4506", "clock", "inherit 1", "routes m2 m2",
 		"hub import hub", "hub import recent", "intake import intake", "subscription import sub",
 	}
-	if got := f.called.all(); !slices.Equal(got, want) {
-		t.Errorf("new process: %q, want %q", got, want)
-	}
+	check.EqualSlices(t, f.called.all(), want, "new process")
 	if jids, publishers := f.side.parts.Jobs.Latest(2); !slices.Equal(jids, []string{"2", "1"}) || publishers[0] != "m2" {
 		t.Errorf("jobs %q of %q", jids, publishers)
 	}
@@ -280,9 +277,7 @@ func TestTakeover_Failure(t *testing.T) {
 		thaws := slices.DeleteFunc(f.oldCalls.all(), func(call string) bool {
 			return !strings.HasSuffix(call, "thaw") && !strings.HasSuffix(call, "unpause") && !strings.HasSuffix(call, "hand")
 		})
-		if !slices.Equal(thaws, c.thaws) {
-			t.Errorf("%+v: %q", c, thaws)
-		}
+		check.EqualSlices(t, thaws, c.thaws, c)
 		if last := f.called.all(); last[len(last)-1] != "close doors" {
 			t.Errorf("%+v: the doors are open: %q", c, last)
 		}
@@ -317,15 +312,11 @@ func TestFinish_Order(t *testing.T) {
 	f.requests.pass(edge.Answer{Kind: edge.Answered, Body: []byte("answer")})
 	f.requests.pass(edge.Answer{Kind: edge.Dropped, Body: []byte("a request that is not repeated")})
 	f.requests.unanswered.Store(0)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, <-done)
 	<-f.side.Ended()
 	calls := f.called.all()
 	want := []string{"requests finish answer", "requests finish ", "requests orphan"}
-	if got := calls[len(calls)-3:]; !slices.Equal(got, want) {
-		t.Errorf("new process: %q, want %q", got, want)
-	}
+	check.EqualSlices(t, calls[len(calls)-3:], want, "new process")
 	for _, call := range []string{"MAINPID=42", "close door", "release"} {
 		if !slices.Contains(f.oldCalls.all(), call) {
 			t.Errorf("old process: no %q in %q", call, f.oldCalls.all())

@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"saltclusterd/integration/check"
+	"saltclusterd/integration/require"
 )
 
 // Where there is no systemd no hint names its programs.
@@ -25,9 +28,7 @@ func TestServices_Adapt(t *testing.T) {
 		{noneManages, "systemctl daemon-reload; systemctl restart saltclusterd", "restart saltclusterd"},
 		{noneManages, "saltclusterctl status --check", "saltclusterctl status --check"},
 	} {
-		if got := c.is.Adapt(c.text); got != c.want {
-			t.Errorf("%q: %q, want %q", c.is, got, c.want)
-		}
+		check.Equal(t, c.is.Adapt(c.text), c.want, c.is)
 	}
 	for is, verbs := range serviceCommands {
 		for _, verb := range []string{"enable --now", "disable --now", "start", "stop", "restart", "reload", "status"} {
@@ -43,17 +44,11 @@ func TestFindServices(t *testing.T) {
 		"": noneManages, "run/systemd/system": systemd, "run/openrc": openRC, "run/runit": runit, "etc/runit": runit,
 	} {
 		root := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(root, path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if got := findServices(root, ""); got != want {
-			t.Errorf("with %q: %q, want %q", path, got, want)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(root, path), 0o755))
+		check.Equal(t, findServices(root, ""), want, "with", path)
 	}
 	for variable, want := range map[string]Services{"systemd": systemd, "openrc": openRC, "runit": runit, "none": noneManages} {
-		if got := findServices(t.TempDir(), variable); got != want {
-			t.Errorf("with %s=%s: %q, want %q", servicesVariable, variable, got, want)
-		}
+		check.Equal(t, findServices(t.TempDir(), variable), want, "with", servicesVariable, "=", variable)
 	}
 }
 
@@ -69,12 +64,8 @@ func TestServices_AdaptJSON(t *testing.T) {
   "next": ["say \"so\"; sv down saltclusterd", {"arg": ["systemctl stop salt-master"]}, "sv down saltclusterd"],
   "arg": "systemctl stop salt-master", "systemctl stop salt-master": 1
 }`
-	if got := string(runit.AdaptJSON([]byte(text))); got != want {
-		t.Errorf("%s", got)
-	}
-	if got := string(systemd.AdaptJSON([]byte(text))); got != text {
-		t.Errorf("with systemd: %s", got)
-	}
+	check.Equal(t, string(runit.AdaptJSON([]byte(text))), want)
+	check.Equal(t, string(systemd.AdaptJSON([]byte(text))), text, "with systemd")
 	for _, broken := range []string{`{"hint": "systemctl x`, `}}{"systemctl `, `"systemctl \`} {
 		if got := string(runit.AdaptJSON([]byte(broken))); got != broken {
 			t.Errorf("%q: %q", broken, got)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/sidecar/edge/netconn"
 )
 
@@ -75,12 +76,8 @@ func TestMemory_Reserve(t *testing.T) {
 	}
 	cut := evicted
 	arrives := testShare(3)
-	if err := m.Hold(arrives, 10<<10); err != nil {
-		t.Errorf("a small request that arrives: %v", err)
-	}
-	if err := m.Complete(testShare(4), 10<<10, false); err != nil {
-		t.Errorf("a small request: %v", err)
-	}
+	check.NoError(t, m.Hold(arrives, 10<<10), "a small request that arrives")
+	check.NoError(t, m.Complete(testShare(4), 10<<10, false), "a small request")
 	if evicted != cut || arrives.gone {
 		t.Error("a connection was cut for a small request")
 	}

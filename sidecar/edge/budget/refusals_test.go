@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"saltclusterd/integration/check"
 )
 
 func TestAllowance(t *testing.T) {
@@ -15,9 +17,7 @@ func TestAllowance(t *testing.T) {
 			t.Fatalf("slowed by %s at once", wait)
 		}
 	}
-	if wait := b.spend(now, 1, 1, 10); wait != time.Second {
-		t.Errorf("slowed by %s, not a second", wait)
-	}
+	check.Equal(t, b.spend(now, 1, 1, 10), time.Second, "slowed by")
 	for range 1000 {
 		b.spend(now, 1, 1, 10)
 	}
@@ -52,9 +52,7 @@ func TestAllowance_CountsBytes(t *testing.T) {
 		t.Errorf("a small refusal of the same address slows its connection by %s", wait)
 	}
 	for _, size := range []int64{0, 600, refusedUnit - 1} {
-		if got := refusalCost(size); got != 1 {
-			t.Errorf("a refusal of %d bytes counts %v", size, got)
-		}
+		check.Equal(t, refusalCost(size), 1, "a refusal of", size, "bytes counts")
 	}
 }
 

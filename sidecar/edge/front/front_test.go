@@ -1,7 +1,6 @@
 package front
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -11,11 +10,11 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"reflect"
 	"syscall"
 	"testing"
 	"time"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
@@ -38,9 +37,7 @@ func TestIdentityOf(t *testing.T) {
 			want: []string{"m1", "m2", "h", "m@h", "spiffe://example/m"}},
 	} {
 		got := identityOf(c.state)
-		if !reflect.DeepEqual(got.Names, c.want) {
-			t.Errorf("%s: %q, want %q", name, got.Names, c.want)
-		}
+		check.DeepEqual(t, got.Names, c.want, name)
 		if got.Has("m2") != (len(c.want) > 0) || got.Has("org") || got.Has("") {
 			t.Errorf("%s: Has", name)
 		}
@@ -155,16 +152,12 @@ func TestLink_Write(t *testing.T) {
 	got := make(chan []byte)
 	go func() {
 		b, err := io.ReadAll(inside)
-		if err != nil {
-			t.Error(err)
-		}
+		check.NoError(t, err)
 		got <- b
 	}()
 	require.NoError(t, l.WriteWhenReady(write))
 	l.End(false)
-	if !bytes.Equal(<-got, all) {
-		t.Error("not what was written")
-	}
+	check.EqualSlices(t, <-got, all, "not what was written")
 	if _, err := l.Write([]byte("more")); err != net.ErrClosed {
 		t.Errorf("after the end: %v", err)
 	}

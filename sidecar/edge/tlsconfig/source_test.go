@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
 	"saltclusterd/sidecar/health"
@@ -280,13 +281,11 @@ func TestMetrics(t *testing.T) {
 	s := newSite(t, files+", cert_reqs: CERT_REQUIRED")
 	end := s.source.current.Load().Leaf.NotAfter
 	s.source.now = func() time.Time { return end.Add(-time.Hour) }
-	if err := testutil.CollectAndCompare(s.source, strings.NewReader(`
+	check.NoError(t, testutil.CollectAndCompare(s.source, strings.NewReader(`
 # HELP saltcluster_tls_certificate_expiry_seconds Time until the certificate that minions with TLS are shown expires; negative: it has. Absent without TLS.
 # TYPE saltcluster_tls_certificate_expiry_seconds gauge
 saltcluster_tls_certificate_expiry_seconds 3600
-`), "saltcluster_tls_certificate_expiry_seconds"); err != nil {
-		t.Error(err)
-	}
+`), "saltcluster_tls_certificate_expiry_seconds"))
 	if n := testutil.CollectAndCount(s.source); n != 3 {
 		t.Errorf("%d metrics", n)
 	}

@@ -9,11 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"syscall"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltcrypt"
 )
@@ -37,9 +37,7 @@ func accelerated(t testing.TB, m *saltcrypt.MasterKey) *Key {
 
 func TestLoad(t *testing.T) {
 	if err := Load(); err != nil {
-		if !errors.Is(err, ErrUnavailable) {
-			t.Error(err)
-		}
+		check.ErrorIs(t, err, ErrUnavailable)
 		t.Skip(err)
 	}
 }
@@ -218,9 +216,7 @@ func TestFallback(t *testing.T) {
 	// An engine that decrypts but may not sign, and later decrypts no longer.
 	k, err := compare(m, fake{msg: []byte("the same as Go?")})
 	require.NoError(t, err)
-	if left := k.Left(); !slices.Equal(left, []string{saltcrypt.PKCS1v15SHA1, saltcrypt.PKCS1v15SHA224}) {
-		t.Errorf("left to Go: %v", left)
-	}
+	check.EqualSlices(t, k.Left(), []string{saltcrypt.PKCS1v15SHA1, saltcrypt.PKCS1v15SHA224}, "left to Go")
 	k.engine = fake{err: errFake}
 	if got, err := k.Sign(saltcrypt.PKCS1v15SHA1, []byte("data")); err != nil || !bytes.Equal(got, sig) {
 		t.Errorf("Sign: %x, %v", got, err)

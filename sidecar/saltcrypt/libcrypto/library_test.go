@@ -54,9 +54,7 @@ func TestAgainstGo(t *testing.T) {
 		require.NoError(t, err)
 		for form, der := range map[string][]byte{"PKCS#1": x509.MarshalPKCS1PrivateKey(key), "PKCS#8": pkcs8} {
 			p, err := l.newKey(der)
-			if err != nil {
-				t.Fatalf("%d bits, %s: %v", bits, form, err)
-			}
+			require.NoError(t, err, bits, "bits", form)
 			for h, newHash := range hashes {
 				t.Run(fmt.Sprint(bits, " ", form, " ", h), func(t *testing.T) { againstGo(t, key, p, h, newHash) })
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
 
@@ -121,9 +122,7 @@ func TestResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		d, err := Resume(testLimit, old.Arrived())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		f, n, ok, err := d.Next(in[cut:])
 		if err != nil || !ok || n != len(in)-cut || !bytes.Equal(AppendReplyHead(nil, f.Head), in[:len(in)-len(f.Body)]) {
 			t.Fatalf("cut at %d: %v %d %v", cut, ok, n, err)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"saltclusterd/integration/check"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/saltwire"
 )
@@ -59,9 +60,7 @@ func TestGolden_Requests(t *testing.T) {
 			}
 			for _, f := range asked {
 				env, err := saltwire.ParseEnvelope(f.Body)
-				if err != nil {
-					t.Errorf("%s: %v", g.Version, err)
-				}
+				check.NoError(t, err, g.Version)
 				if requests++; env.Enc == saltwire.EncClear {
 					signIns++
 				}
