@@ -205,7 +205,7 @@ func TestTunnel_Targets(t *testing.T) {
 		_ = Cut(c)
 		return ""
 	})
-	b.Suspect("c") // b has found out by itself
+	b.Suspect("c")                     // b has found out by itself
 	patience.WaitNil(t, func() error { // the tunnel before may still have its place
 		c, err := a.askTunnel(t.Context(), "b", "c")
 		if err == nil {
