@@ -73,8 +73,8 @@ func TestRotateCertificates(t *testing.T) {
 		return nil
 	})
 	out := rotate(t, a, adminapi.RotateRequest{What: adminapi.RotateCertificates})
-	if !slices.ContainsFunc(out.Next, func(s string) bool { return strings.Contains(s, "c is down") }) {
-		t.Errorf("who is down is not said: %+v", out)
+	if out.Message != "new certificates: b, a" || len(out.Next) != 1 || !strings.Contains(out.Next[0], "c is down") {
+		t.Errorf("b, then this node, and that c is down: %+v", out)
 	}
 	rotate(t, a, adminapi.RotateRequest{What: adminapi.RotateCertificates, Node: "a"})
 	for _, n := range []*testNode{a, b} {

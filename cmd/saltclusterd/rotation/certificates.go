@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -224,7 +225,8 @@ func (c *Certificates) acceptRequest(now time.Time) bool {
 	return (last == 0 || now.Sub(time.UnixMilli(last)) >= requestInterval) && c.asked.CompareAndSwap(last, now.UnixMilli())
 }
 
-// Rotate renews the certificates of all members one after the other, or that of RotateRequest.Node.
+// Rotate renews the certificates of all members one after the other, or that of RotateRequest.Node. This node's own is
+// the last: it closes the connections by which the others are asked.
 func (c *Certificates) Rotate(
 	ctx context.Context, r adminapi.RotateRequest, p admin.Progress,
 ) (adminapi.Outcome, error) {
@@ -234,7 +236,12 @@ func (c *Certificates) Rotate(
 	var done []string
 	var out adminapi.Outcome
 	found := false
-	for _, mem := range c.cfg.Log.View().Members() {
+	members := c.cfg.Log.View().Members()
+	if i := slices.IndexFunc(members, func(m state.Member) bool { return m.ID == c.cfg.Self }); i >= 0 {
+		own := members[i]
+		members = append(slices.Delete(members, i, i+1), own)
+	}
+	for _, mem := range members {
 		if r.Node != "" && r.Node != string(mem.ID) {
 			continue
 		}
