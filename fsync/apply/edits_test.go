@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"saltclusterd/fsync/tree"
 	"saltclusterd/integration/require"
 )
 
@@ -28,7 +30,8 @@ type operator struct {
 func (o *operator) edit() {
 	var paths []string
 	_ = filepath.WalkDir(o.dir, func(p string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
+		// No operator edits our temporary files, which a kill leaves and the next run removes.
+		if err == nil && d.Type().IsRegular() && !strings.HasPrefix(d.Name(), tree.OwnPrefix) {
 			paths = append(paths, p)
 		}
 		return nil
