@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -161,6 +162,48 @@ func TestLink_Write(t *testing.T) {
 	if _, err := l.Write([]byte("more")); err != net.ErrClosed {
 		t.Errorf("after the end: %v", err)
 	}
+	f.Wait()
+}
+
+// TestLink_TwoWriters: of two that wait for room the second one ends, too, when the first has written everything.
+func TestLink_TwoWriters(t *testing.T) {
+	ca := tlstest.NewCA(t, "authority")
+	f := New(Config{TLS: func() *tls.Config { return ca.Server(tls.NoClientCert) }})
+	server, client := tcpPair(t)
+	l, err := f.Divert(server, nil, netip.Addr{})
+	require.NoError(t, err)
+	inside := tls.Client(client, ca.Client(""))
+	require.NoError(t, inside.Handshake())
+	awaitReady(t, l)
+	var mu sync.Mutex // as Conn.Mu
+	left, asked := 16<<20, 0
+	write := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		asked++
+		n, err := l.Write(make([]byte, left))
+		left -= n
+		return err == nil
+	}
+	ended := make(chan error, 2)
+	for range 2 {
+		go func() { ended <- l.WriteWhenReady(write) }()
+	}
+	patience.WaitFor(t, "both wait", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return asked >= 2
+	})
+	go func() { _, _ = io.Copy(io.Discard, inside) }()
+	for range 2 {
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+		case <-time.After(20 * time.Second):
+			t.Fatal("one still waits")
+		}
+	}
+	l.End(true)
 	f.Wait()
 }
 

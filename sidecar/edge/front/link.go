@@ -200,7 +200,7 @@ func (b *buffers) take(n int) []byte {
 }
 
 // WriteWhenReady calls write now and whenever there is room again, until it returns true. It fails when the write
-// deadline passes. Only one may be called at a time.
+// deadline passes. A second one may be called before the first, which a failed takeover has stopped, has noticed that.
 func (l *Link) WriteWhenReady(write func() (done bool)) error {
 	for {
 		var passed <-chan time.Time
@@ -212,6 +212,7 @@ func (l *Link) WriteWhenReady(write func() (done bool)) error {
 			passed = time.After(left)
 		}
 		if write() {
+			signal.Send(l.out.room) // the other one, if there is one, has nothing left either
 			return nil
 		}
 		select {

@@ -24,9 +24,7 @@ func (c *Conn) Divert(f *front.Front, begun []byte, handshake time.Duration) err
 	if err != nil {
 		return WrapError(ReasonTLS, err)
 	}
-	c.Mu.Lock()
 	c.link.Store(link)
-	c.Mu.Unlock()
 	c.handshake = handshake
 	if c.Reason() != ReasonNone { // cut before there was a link
 		_ = c.socket().SetReadDeadline(longAgo)
