@@ -93,6 +93,17 @@ func TestDesigns_References(t *testing.T) {
 	}
 }
 
+// A reader follows a return through at most 20 functions before another goroutine has it: each line of the picture has
+// one more than arrows.
+func TestArchitecture_HopsOfAReturn(t *testing.T) {
+	_, picture, _ := strings.Cut(text(t, "../docs/contributing/architecture.md"), "on the node that receives the return\n")
+	for i, part := range strings.Split(strings.Split(picture, "\n\n")[0], "══") {
+		if hops := strings.Count(part, "\n") + strings.Count(part, "→"); hops > 20 || i == 0 && hops < 10 {
+			t.Errorf("%d hops:\n%s", hops, part)
+		}
+	}
+}
+
 // goFile finds the name of a Go file, with the directories before it. One with a capital letter stands for any.
 var goFile = regexp.MustCompile(`(?:^|[^\w/.:-])((?:[\w-]+/)*[a-z0-9_]+\.go)\b`)
 

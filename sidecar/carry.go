@@ -51,20 +51,19 @@ func (p *Proxy) routeCall(c *call) {
 		}
 		p.copyOnce(c, d.CopyTo())
 	}
-	p.startDecision(c, d)
+	p.carryOut(c, c.startDecision(d))
 }
 
-// startDecision takes the first step of a decision.
-func (p *Proxy) startDecision(c *call, d router.Decision) {
+// startDecision returns the first step of a decision.
+func (c *call) startDecision(d router.Decision) (step router.Step) {
 	switch d.Kind {
 	case router.Refuse:
 		c.err = errNowhere
 	case router.Keep:
 		c.err = errPublisher
 	}
-	var step router.Step
 	c.progress, step = router.Start(c.progress, d)
-	p.carryOut(c, step)
+	return step
 }
 
 // nativeFor is what this node can do with a command without its master's Python.

@@ -32,8 +32,8 @@ func (p *Proxy) splitEvents(c *call, parts []router.Part) {
 	}
 	for i, part := range parts {
 		if ways[i] != nil {
-			p.startDecision(ways[i], router.Decision{Kind: part.Kind, Node: part.Node, Others: part.Others,
-				Repeat: c.progress.Repeat})
+			p.carryOut(ways[i], ways[i].startDecision(router.Decision{Kind: part.Kind, Node: part.Node, Others: part.Others,
+				Repeat: c.progress.Repeat}))
 		}
 	}
 }

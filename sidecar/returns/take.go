@@ -31,16 +31,13 @@ func (s *Service) Take(r Request, done func(reply []byte, err error)) {
 		return
 	}
 	reply := plan.Reply // what waits for the disk does not hold the plan
-	s.own.spool.Go(rec, func(err error) {
-		s.window.Settle(key, err)
+	s.own.spool.Go(rec, s.settleClaim(key, "taken", func(err error) {
 		if err != nil {
 			s.metrics.countFailed(err)
-			done(nil, err)
-			return
+			reply = nil
 		}
-		s.metrics.count("taken")
-		done(reply, nil)
-	})
+		done(reply, err)
+	}))
 }
 
 // same answers a load that has come twice.
@@ -146,18 +143,19 @@ func (s *Service) appendRecord(j *journal, key once.Key, rec spool.Record, outco
 		done(err)
 	}
 	if s.window.Claim(key, same) {
-		s.appendClaimed(j, key, rec, outcome, done)
+		j.spool.Go(rec, s.settleClaim(key, outcome, done))
 	}
 }
 
-func (s *Service) appendClaimed(j *journal, key once.Key, rec spool.Record, outcome string, done func(error)) {
-	j.spool.Go(rec, func(err error) {
+// settleClaim returns what a journal calls when it has a record, or failed: it settles the claim first.
+func (s *Service) settleClaim(key once.Key, outcome string, done func(error)) func(error) {
+	return func(err error) {
 		s.window.Settle(key, err)
 		if err == nil {
 			s.metrics.count(outcome)
 		}
 		done(err)
-	})
+	}
 }
 
 // answerMinion calls done for a return whose journal has answered.
@@ -224,7 +222,7 @@ func (s *Service) acceptNew(rec spool.Record, cmd string, key once.Key, done fun
 		s.c.Logger.Warn("return of another node is left to the salt-master", "node", rec.From, "minion", rec.Minion, "jid",
 			rec.JID, "err", err)
 	}
-	s.appendClaimed(j, key, own, outcome, done)
+	j.spool.Go(own, s.settleClaim(key, outcome, done))
 }
 
 // isFiled says whether what a return makes was taken here before: it is in the job cache, not only ahead, under the
