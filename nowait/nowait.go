@@ -23,10 +23,15 @@ func Recv(fd int, b []byte) (int, error) {
 }
 
 // Send writes as much of up to MaxSend bytes as a socket takes now; EAGAIN: nothing.
-func Send(fd int, b []byte) (int, error) {
+func Send(fd int, b []byte) (int, error) { return send(fd, b, 0) }
+
+// SendPart is Send for bytes that others follow at once: the kernel waits for these to fill a packet.
+func SendPart(fd int, b []byte) (int, error) { return send(fd, b, syscall.MSG_MORE) }
+
+func send(fd int, b []byte, flags uintptr) (int, error) {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
 		uintptr(len(b)),
-		syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, 0, 0)
+		syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL|flags, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}

@@ -18,3 +18,6 @@ func Send(fd int, b []byte) (int, error) {
 	n, err := syscall.Write(fd, b)
 	return max(n, 0), err
 }
+
+// SendPart is Send for bytes that others follow at once; see the other one.
+func SendPart(fd int, b []byte) (int, error) { return Send(fd, b) }

@@ -237,30 +237,36 @@ func (p minionSide) follow(ctx context.Context, kind string, n int) (rate, cpu, 
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	var took time.Duration
-	used, err := srv.spend(func() error {
-		began := time.Now()
+	burst := func() error {
 		var failed atomic.Pointer[error]
-		for range bursts {
-			var wg sync.WaitGroup
-			for _, c := range conns {
-				wg.Go(func() {
-					if _, err := io.CopyN(io.Discard, c, int64(count*p.delivered(size))); err != nil {
-						failed.Store(&err)
-					}
-				})
-			}
-			if err := srv.expect("sent", fmt.Sprint(count, " ", size)); err != nil {
-				return err
-			}
-			wg.Wait()
+		var wg sync.WaitGroup
+		for _, c := range conns {
+			wg.Go(func() {
+				if _, err := io.CopyN(io.Discard, c, int64(count*p.delivered(size))); err != nil {
+					failed.Store(&err)
+				}
+			})
 		}
-		took = time.Since(began)
+		if err := srv.expect("sent", fmt.Sprint(count, " ", size)); err != nil {
+			return err
+		}
+		wg.Wait()
 		if err := failed.Load(); err != nil {
 			return *err
 		}
 		return nil
+	}
+	if err := burst(); err != nil { // warms up
+		return 0, 0, 0, err
+	}
+	began := time.Now()
+	used, err := srv.spend(func() (err error) {
+		for i := 0; i < bursts && err == nil; i++ {
+			err = burst()
+		}
+		return err
 	})
+	took := time.Since(began)
 	deliveries := float64(bursts * count * n)
 	return deliveries / took.Seconds(), used / deliveries, (full - empty) / 1024 / float64(n), err
 }

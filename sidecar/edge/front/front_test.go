@@ -19,6 +19,8 @@ import (
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 	"saltclusterd/sidecar/edge/tlsconfig/tlstest"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestIdentityOf(t *testing.T) {
@@ -224,6 +226,30 @@ func TestOutput_Bounded(t *testing.T) {
 	}
 	if _, err := l.Write([]byte("more")); err != errOutput {
 		t.Errorf("the edge is told %v", err)
+	}
+	l.End(true)
+	f.Wait()
+}
+
+// TestLink_WriteLeavesNothing: the kernel waits for no record after the last one. (The race detector's Send does not ask
+// it to wait for any.)
+func TestLink_WriteLeavesNothing(t *testing.T) {
+	ca := tlstest.NewCA(t, "authority")
+	f := New(Config{TLS: func() *tls.Config { return ca.Server(tls.NoClientCert) }})
+	server, client := tcpPair(t)
+	l, err := f.Divert(server, nil, netip.Addr{})
+	require.NoError(t, err)
+	require.NoError(t, tls.Client(client, ca.Client("")).Handshake())
+	awaitReady(t, l)
+	for _, size := range []int{1, recordRoom, recordRoom + 1, 2 * recordRoom, 2*recordRoom + 100} {
+		_, err := l.Write(make([]byte, size/2), make([]byte, size-size/2))
+		require.NoError(t, err)
+		_ = l.out.raw.Control(func(fd uintptr) {
+			unsent, err := unix.IoctlGetInt(int(fd), unix.SIOCOUTQNSD)
+			if err != nil || unsent != 0 {
+				t.Errorf("%d bytes: %d are not sent: %v", size, unsent, err)
+			}
+		})
 	}
 	l.End(true)
 	f.Wait()

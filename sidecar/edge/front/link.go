@@ -156,9 +156,13 @@ func (l *Link) Write(bufs ...[]byte) (n int, err error) {
 	case !l.ready:
 		return 0, syscall.EAGAIN
 	}
+	total := 0
+	for _, b := range bufs {
+		total += len(b)
+	}
 	var small *[recordRoom]byte
 	for rest := (buffers{list: bufs}); len(rest.list) > 0; {
-		if full, err := l.out.full(); err != nil {
+		if full, err := l.out.full(total-n > recordRoom); err != nil {
 			return n, err
 		} else if full {
 			return n, syscall.EAGAIN

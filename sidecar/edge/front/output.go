@@ -31,15 +31,18 @@ type output struct {
 	room chan struct{}   // holds one: the edge may write again, or learns why it cannot
 
 	mu      sync.Mutex
+	more    bool   // the edge writes another record at once
 	left    []byte // what the socket has not taken; nil: nothing
 	closing bool   // the connection is closed as soon as nothing is left
 	err     error
 }
 
-// full tells whether the edge has to wait, and why it must not write at all.
-func (o *output) full() (bool, error) {
+// full tells whether the edge has to wait before it writes a record, and why it must not write at all. more says that
+// it writes another one at once: the socket may take both as one packet.
+func (o *output) full(more bool) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.more = more
 	return len(o.left) >= outputRoom, o.err
 }
 
@@ -49,7 +52,11 @@ func (o *output) write(b []byte) (int, error) {
 	defer o.mu.Unlock()
 	rest := b
 	if o.left == nil && o.err == nil {
-		_ = o.raw.Control(func(fd uintptr) { rest = o.send(int(fd), b) })
+		send := nowait.Send
+		if o.more {
+			send = nowait.SendPart
+		}
+		_ = o.raw.Control(func(fd uintptr) { rest = o.send(int(fd), b, send) })
 	}
 	switch {
 	case o.err != nil:
@@ -68,9 +75,9 @@ func (o *output) write(b []byte) (int, error) {
 }
 
 // send returns what the socket did not take. Wants mu.
-func (o *output) send(fd int, b []byte) []byte {
+func (o *output) send(fd int, b []byte, send func(fd int, b []byte) (int, error)) []byte {
 	for len(b) > 0 {
-		n, err := nowait.Send(fd, b[:min(len(b), nowait.MaxSend)])
+		n, err := send(fd, b[:min(len(b), nowait.MaxSend)])
 		b = b[n:]
 		switch err {
 		case nil, unix.EINTR:
@@ -91,7 +98,7 @@ func (o *output) sendLeft() {
 	err := o.raw.Write(func(fd uintptr) bool {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		rest := o.send(int(fd), o.left)
+		rest := o.send(int(fd), o.left, nowait.Send)
 		o.left = o.left[:copy(o.left, rest)]
 		if len(o.left) == 0 {
 			o.left = nil // before another can be started
