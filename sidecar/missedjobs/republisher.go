@@ -27,7 +27,6 @@ type Config struct {
 	CacheDir   string                    // the master's cachedir
 	Major      int                       // the master's version
 	MasterID   string                    // master_id
-	UTC        bool                      // utc_jid: job ids tell the time in UTC
 	Off        func() string             // why missed jobs are not published; empty: they are
 	JobTimeout func() time.Duration      // how long a command line waits for a job
 	Publish    func(plain []byte) error  // hands a publication to all minions
@@ -135,7 +134,7 @@ func (r *Republisher) publishMissed(ctx context.Context) {
 	}
 	now := r.cfg.Now()
 	since := now.Add(-r.cfg.JobTimeout())
-	jobs, err := listJobs(ctx, r.cfg.CacheDir, r.timeZone(), since, now.Add(-sendTime))
+	jobs, err := listJobs(ctx, r.cfg.CacheDir, since, now.Add(-sendTime))
 	if err != nil {
 		r.cfg.Logger.Warn("missed jobs not scanned", "err", err)
 	}
@@ -148,14 +147,6 @@ func (r *Republisher) publishMissed(ctx context.Context) {
 		}
 		r.republishJob(j, now)
 	}
-}
-
-// timeZone is the time zone of the times in job ids.
-func (r *Republisher) timeZone() *time.Location {
-	if r.cfg.UTC {
-		return time.UTC
-	}
-	return time.Local
 }
 
 func (r *Republisher) republishJob(j job, now time.Time) {

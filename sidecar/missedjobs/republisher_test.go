@@ -186,7 +186,7 @@ type cache struct {
 func (c *cache) save(made, at time.Time, change func(load map[string]any)) (jid string) {
 	c.t.Helper()
 	c.n++
-	jid = made.Format("20060102150405") + fmt.Sprintf("%06d", c.n)
+	jid = made.UTC().Format("20060102150405") + fmt.Sprintf("%06d", c.n)
 	load := map[string]any{"cmd": "publish", "fun": "test.ping", "arg": []any{}, "tgt": "*", "tgt_type": "glob",
 		"jid": jid, "ret": ""}
 	if change != nil {
@@ -211,21 +211,20 @@ func TestRepublisher(t *testing.T) {
 	c.now = time.Now()
 	in := &cache{t: t, dir: dir}
 	ago := func(d time.Duration) time.Time { return c.now.Add(-d) }
-	local := func(at time.Time) time.Time { return at.In(time.Local) }
 	at := ago(10 * time.Second)
 
-	missed := []string{in.save(local(ago(12*time.Second)), ago(12*time.Second), nil), in.save(local(at), at, nil)}
-	require.NoError(t, ledger.Record(in.save(local(at), at, nil))) // seen
+	missed := []string{in.save(ago(12*time.Second), ago(12*time.Second), nil), in.save(at, at, nil)}
+	require.NoError(t, ledger.Record(in.save(at, at, nil))) // seen
 	// nobody waits for it any more
-	in.save(local(ago(20*time.Second)), ago(20*time.Second), nil)
-	in.save(local(ago(time.Second)), ago(time.Second), nil)                                   // may still come
-	in.save(local(ago(7*24*time.Hour)), at, nil)                                              // a backup that was put back
-	in.save(local(at), c.now.Add(time.Hour), nil)                                             // from the future
-	in.save(local(at), at, func(load map[string]any) { delete(load, "cmd") })                 // a runner's
-	in.save(local(at), at, func(load map[string]any) { load["return"] = true })               // kept from a return
-	in.save(local(at), at, func(load map[string]any) { delete(load, "fun") })                 // nothing that was published
-	in.save(local(at), at, func(load map[string]any) { load["jid"] = "../../etc" })           // no id
-	in.save(local(at), at, func(load map[string]any) { load["arg"] = make([]byte, maxLoad) }) // too large
+	in.save(ago(20*time.Second), ago(20*time.Second), nil)
+	in.save(ago(time.Second), ago(time.Second), nil)                                   // may still come
+	in.save(ago(7*24*time.Hour), at, nil)                                              // a backup that was put back
+	in.save(at, c.now.Add(time.Hour), nil)                                             // from the future
+	in.save(at, at, func(load map[string]any) { delete(load, "cmd") })                 // a runner's
+	in.save(at, at, func(load map[string]any) { load["return"] = true })               // kept from a return
+	in.save(at, at, func(load map[string]any) { delete(load, "fun") })                 // nothing that was published
+	in.save(at, at, func(load map[string]any) { load["jid"] = "../../etc" })           // no id
+	in.save(at, at, func(load map[string]any) { load["arg"] = make([]byte, maxLoad) }) // too large
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "jobs", "aa", "bb", ".load.p"), 0o755))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "jobs", "aa", "cc"), 0o755))
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "jobs", "aa", "cc", ".load.p")))
@@ -264,7 +263,7 @@ func TestRepublisher(t *testing.T) {
 
 	c.now = c.now.Add(2 * time.Hour)
 	fail = errors.New("no epoch")
-	in.save(local(ago(5*time.Second)), ago(5*time.Second), nil)
+	in.save(ago(5*time.Second), ago(5*time.Second), nil)
 	if k.publishMissed(t.Context()); len(got) != 3 || k.Republished(missed[0], first) || len(k.given) != 1 {
 		t.Errorf("published %q, republished %v", got, k.given)
 	}
@@ -279,7 +278,7 @@ func TestRepublisher_ScansAfterConnection(t *testing.T) {
 		ledger := NewLedger(filepath.Join(dir, "seen-jobs"), "boot", c.read)
 		at := time.Now().Add(-10 * time.Second)
 		in := &cache{t: t, dir: dir}
-		jid := in.save(at.In(time.Local), at, nil)
+		jid := in.save(at, at, nil)
 		var got []string
 		k := New(Config{
 			Ledger: ledger, CacheDir: dir, Major: 3008, Off: func() string { return "" },
@@ -317,7 +316,7 @@ func TestRepublisher_UnknownPast(t *testing.T) {
 	c := &clock{time.Now()}
 	in := &cache{t: t, dir: dir}
 	at := c.now.Add(-5 * time.Second)
-	in.save(at.In(time.Local), at, nil)
+	in.save(at, at, nil)
 	k := New(Config{
 		Ledger: openLedger(t, filepath.Join(dir, "seen-jobs"), "boot", c), CacheDir: dir, Off: func() string { return "" },
 		JobTimeout: func() time.Duration { return 15 * time.Second },
@@ -350,27 +349,20 @@ func FuzzPublication(f *testing.F) {
 	})
 }
 
-// TestWasMadeAt: a job id carries no time zone.
+// TestWasMadeAt: on a host in another time zone.
 func TestWasMadeAt(t *testing.T) {
-	east := time.FixedZone("east", 3600)
-	at := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
-	for _, test := range []struct {
-		jid  string
-		zone *time.Location
-		want bool
-	}{
-		{"20261128120000000001", time.UTC, true},
-		{"20261128115945000001_42", time.UTC, true},
-		{"20261128115930000001", time.UTC, false},
-		{"20261128130000000001", east, true},
-		{"20261128120000000001", east, false}, // an hour old
-		{"20261128130000000001", time.UTC, false},
-		{"2026112812000000000", time.UTC, false},
-		{"2026x128120000000001", time.UTC, false},
-		{"", time.UTC, false},
+	at := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC).In(time.Local)
+	for jid, want := range map[string]bool{
+		"20261128120000000001":    true,
+		"20261128115945000001_42": true,
+		"20261128115930000001":    false,
+		"20261128173000000001":    false, // local time
+		"2026112812000000000":     false,
+		"2026x128120000000001":    false,
+		"":                        false,
 	} {
-		if got := wasMadeAt(test.jid, at, test.zone); got != test.want {
-			t.Errorf("%q in %s: %t", test.jid, test.zone, got)
+		if got := wasMadeAt(jid, at); got != want {
+			t.Errorf("%q: %t", jid, got)
 		}
 	}
 }
@@ -379,10 +371,10 @@ func TestWasMadeAt(t *testing.T) {
 func TestListJobs_NamedPipe(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "jobs"), 0o600))
-	if _, err := listJobs(t.Context(), dir, time.UTC, time.Time{}, time.Now()); err == nil {
+	if _, err := listJobs(t.Context(), dir, time.Time{}, time.Now()); err == nil {
 		t.Error("a named pipe is read as a job cache")
 	}
-	if jobs, err := listJobs(t.Context(), t.TempDir(), time.UTC, time.Time{}, time.Now()); err != nil || jobs != nil {
+	if jobs, err := listJobs(t.Context(), t.TempDir(), time.Time{}, time.Now()); err != nil || jobs != nil {
 		t.Errorf("no job cache: %v, %v", jobs, err)
 	}
 }

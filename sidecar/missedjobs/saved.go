@@ -37,8 +37,7 @@ type job struct {
 
 // listJobs reads the jobs that were saved between since and until, oldest first. It skips files that cannot be read. An
 // error means that the job cache itself could not be read.
-func listJobs(ctx context.Context, cacheDir string, zone *time.Location, since,
-	until time.Time) (jobs []job, err error) {
+func listJobs(ctx context.Context, cacheDir string, since, until time.Time) (jobs []job, err error) {
 	root, err := openDir(filepath.Join(cacheDir, "jobs"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -61,7 +60,7 @@ func listJobs(ctx context.Context, cacheDir string, zone *time.Location, since,
 			if ctx.Err() != nil || len(jobs) == maxJobs {
 				return jobs, ctx.Err()
 			}
-			if j, ok := readJob(root, name, zone, since, until, room); ok {
+			if j, ok := readJob(root, name, since, until, room); ok {
 				jobs = append(jobs, j)
 				room -= len(j.load)
 			}
@@ -112,7 +111,7 @@ func listChangedDirs(ctx context.Context, root *os.Root, dir string, since time.
 }
 
 // readJob reads the job in dir if it was saved between since and until and its load has at most room bytes.
-func readJob(root *os.Root, dir string, zone *time.Location, since, until time.Time, room int) (j job, ok bool) {
+func readJob(root *os.Root, dir string, since, until time.Time, room int) (j job, ok bool) {
 	path := filepath.Join(dir, ".load.p")
 	st, err := root.Lstat(path)
 	if err != nil || !st.Mode().IsRegular() || st.Size() > int64(min(maxLoad, room)) {
@@ -135,19 +134,16 @@ func readJob(root *os.Root, dir string, zone *time.Location, since, until time.T
 	}
 	raw, _ := fields.Get("jid")
 	j.jid, ok = saltvalue.Text(raw)
-	return j, ok && wasMadeAt(j.jid, j.at, zone)
+	return j, ok && wasMadeAt(j.jid, j.at)
 }
 
-// wasMadeAt reports whether the time in a job id, which is of that time zone, matches the time of its file.
-func wasMadeAt(jid string, at time.Time, zone *time.Location) bool {
+// wasMadeAt reports whether the time in a job id, which is in UTC whatever the master's time zone and its utc_jid
+// (salt/utils/jid.py), matches the time of its file.
+func wasMadeAt(jid string, at time.Time) bool {
 	const layout = "20060102150405"
 	if len(jid) < len(layout)+6 {
 		return false
 	}
 	made, err := time.Parse(layout, jid[:len(layout)])
-	if err != nil {
-		return false
-	}
-	_, offset := at.In(zone).Zone() // the id has no zone: both are compared as they are written
-	return at.Add(time.Duration(offset)*time.Second).Sub(made).Abs() <= maxIDSkew
+	return err == nil && at.Sub(made).Abs() <= maxIDSkew
 }

@@ -59,10 +59,6 @@ func TestBuildPublication_SameAsStock(t *testing.T) {
 				require.NoError(t, err)
 				cfg, err := localmaster.LoadConfig(m.ConfigPath, ver)
 				require.NoError(t, err)
-				zone := time.Local
-				if cfg.Bool("utc_jid") {
-					zone = time.UTC
-				}
 				var theirs []saved
 				began := time.Now()
 				m.Code("testdata/publish.py", 0o022, commands(), &theirs)
@@ -76,7 +72,7 @@ func TestBuildPublication_SameAsStock(t *testing.T) {
 						t.Errorf("%v:\n%q, %v, want\n%q", commands()[i], plain, err, one.Plain)
 					}
 				}
-				found, err := listJobs(t.Context(), m.CacheDir, zone, began.Add(-time.Second), time.Now())
+				found, err := listJobs(t.Context(), m.CacheDir, began.Add(-time.Second), time.Now())
 				if err != nil || len(found) != len(theirs) {
 					t.Fatalf("%d jobs found, %v", len(found), err)
 				}

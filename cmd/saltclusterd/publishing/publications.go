@@ -52,7 +52,7 @@ func New(c Config) *Publications {
 	p.Missed = missedjobs.New(missedjobs.Config{
 		Ledger:   missedjobs.NewLedger(filepath.Join(c.RunDir, "seen-jobs"), durable.BootID(), time.Now),
 		CacheDir: c.Master.CacheDir, Major: c.Master.Version.Major, MasterID: c.Master.Text("master_id"),
-		UTC: c.Master.Bool("utc_jid"), Content: HashContent, Released: c.Released,
+		Content: HashContent, Released: c.Released,
 		Off:        func() string { return MissedOff(c.Latest(), c.Shared, c.LateJobs, c.SyndicReturns()) },
 		JobTimeout: func() time.Duration { return min(Timeout(c.Master), fanout.MaxAge) },
 		Publish:    func(plain []byte) error { return p.Publisher.PublishMissed(plain) },
