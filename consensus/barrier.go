@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"saltclusterd/backoff"
-
-	"github.com/hashicorp/raft"
 )
 
 // Barrier waits until this node's View holds everything that was committed
@@ -43,7 +41,7 @@ func (n *Node) leaderReadIndex(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if r.State() == raft.Leader {
+	if n.leads(r) {
 		return n.readIndex(r)
 	}
 	leader := n.Leader()

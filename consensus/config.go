@@ -59,6 +59,8 @@ type Config struct {
 	// 180 days, negative for ever.
 	TombstoneAge time.Duration
 
+	storing func() // a test's, before entries are written to the log
+
 	Timing     Timing
 	Logger     *slog.Logger          // nil: discard
 	Registerer prometheus.Registerer // nil: no metrics
@@ -71,6 +73,7 @@ type Timing struct {
 	IdleHeartbeat time.Duration // raft's heartbeat timeout otherwise; a fifth of it must be well below Lease and Silence
 	Silence       time.Duration // a follower without news for 1-1.4 of these stands for election; not below Heartbeat
 	Lease         time.Duration // a leader without a majority for this long steps down
+	Hang          time.Duration // a leader whose log takes longer than this to be written counts as none
 	Commit        time.Duration // after 1-2 of these an idle leader repeats its commit index
 	Transport     time.Duration // input/output deadline of raft's connections
 	Reconcile     time.Duration // period of the leader's look at roster and configuration
@@ -90,7 +93,8 @@ type Timing struct {
 func DefaultTiming() Timing {
 	return Timing{
 		Heartbeat: 700 * time.Millisecond, Election: 700 * time.Millisecond, IdleHeartbeat: 2 * time.Second,
-		Silence: 750 * time.Millisecond, Lease: 700 * time.Millisecond, Commit: 2 * time.Second,
+		Silence: 750 * time.Millisecond, Lease: 700 * time.Millisecond, Hang: 5 * time.Second,
+		Commit:    2 * time.Second,
 		Transport: 5 * time.Second, Reconcile: 500 * time.Millisecond, Stable: 2 * time.Second,
 		Contact: time.Second, Recent: 3 * time.Second, Attempt: 2 * time.Second,
 		Propose: 10 * time.Second, BoltLock: 3 * time.Second,
@@ -109,8 +113,9 @@ func (t *Timing) setDefaults() {
 	d := DefaultTiming()
 	for _, p := range []struct{ v, def *time.Duration }{
 		{&t.Heartbeat, &d.Heartbeat}, {&t.Election, &d.Election},
-		{&t.IdleHeartbeat, &d.IdleHeartbeat}, {&t.Silence, &d.Silence}, {&t.Lease, &d.Lease}, {&t.Commit, &d.Commit},
-		{&t.Transport, &d.Transport}, {&t.Reconcile, &d.Reconcile}, {&t.Stable, &d.Stable}, {&t.Contact, &d.Contact},
+		{&t.IdleHeartbeat, &d.IdleHeartbeat}, {&t.Silence, &d.Silence}, {&t.Lease, &d.Lease}, {&t.Hang, &d.Hang},
+		{&t.Commit, &d.Commit}, {&t.Transport, &d.Transport},
+		{&t.Reconcile, &d.Reconcile}, {&t.Stable, &d.Stable}, {&t.Contact, &d.Contact},
 		{&t.Recent, &d.Recent}, {&t.Attempt, &d.Attempt}, {&t.Propose, &d.Propose}, {&t.BoltLock, &d.BoltLock},
 		{&t.Snapshot, &d.Snapshot},
 	} {

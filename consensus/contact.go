@@ -114,7 +114,7 @@ func (n *Node) keepContact(ctx context.Context, r *raft.Raft) {
 // askLeader asks the leader how far it is. A node that raft knows no leader for asks the other members, one each time:
 // it may be cut off, or its disk may not take the term of a leader that all others follow.
 func (n *Node) askLeader(ctx context.Context, r *raft.Raft) {
-	if r.State() == raft.Leader {
+	if n.leads(r) {
 		return
 	}
 	leader := n.Leader()
@@ -152,7 +152,7 @@ func (n *Node) nextAsked() node.ID {
 // leader is there to catch up with. Zero means that it knows of nothing. A node without a leader does not know.
 func (n *Node) Behind() time.Duration {
 	r := n.raft.Load()
-	if r == nil || n.isStopped() || r.State() == raft.Leader {
+	if r == nil || n.isStopped() || n.leads(r) {
 		return 0
 	}
 	return n.contact.behindFor(time.Now(), n.View().Index(), n.cfg.Timing.Recent)
@@ -169,7 +169,7 @@ func (n *Node) CaughtUp() bool {
 	if _, ok := v.Member(n.cfg.ID); !ok {
 		return false
 	}
-	if r.State() == raft.Leader {
+	if n.leads(r) {
 		return n.Serving()
 	}
 	age, ever := n.contact.stateAge(time.Now(), v.Index())

@@ -72,7 +72,7 @@ func (n *Node) handleForward(ctx context.Context, from node.ID, b []byte) forwar
 	if err != nil {
 		return forwardReply{Code: fwFailed, Message: err.Error()}
 	}
-	if r.State() != raft.Leader {
+	if !n.leads(r) {
 		return forwardReply{Code: fwNotLeader, Leader: n.Leader()}
 	}
 	switch msg.Op {

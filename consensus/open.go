@@ -31,9 +31,10 @@ func (n *Node) Open(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(fmt.Errorf("open consensus: %w", err), store.close())
 	}
-	trans := n.newTransport(ln, hlog)
-	r, err := raft.NewRaft(n.raftConfig(hlog), n.fsm, store.logs, retryingStore{store.bolt, n.ctx, n.log},
-		store.snaps, trans)
+	store.watched.storing, store.watched.limit = n.cfg.storing, n.cfg.Timing.Hang
+	trans := n.newTransport(ln, store.watched.hangs, hlog)
+	votes := retryingStore{store.bolt, n.ctx, n.log, store.watched.noteError}
+	r, err := raft.NewRaft(n.raftConfig(hlog), n.fsm, store.logs, votes, store.snaps, trans)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("start raft: %w", err), n.fsm.stopError())
 		return errors.Join(err, trans.Close(), store.close())
@@ -53,13 +54,14 @@ func (n *Node) Open(ctx context.Context) (err error) {
 	return nil
 }
 
-func (n *Node) newTransport(ln net.Listener, hlog hcLogger) *transport {
+func (n *Node) newTransport(ln net.Listener, hangs func() bool, hlog hcLogger) *transport {
 	stream := newStream(n.cfg.Port, n.cfg.ID, false)
 	return &transport{
 		n.newOutbound(stream, n.cfg.Timing.Transport, hlog),
 		n.newOutbound(stream, min(2*n.cfg.Timing.Heartbeat, n.cfg.Timing.Transport), hlog),
 		n.newOutbound(newStream(n.cfg.Port, n.cfg.ID, true), n.cfg.Timing.Transport, hlog),
 		newReach(n.replicatesTo, n.checkPace),
+		hangs,
 		newInbound(inboundConfig{
 			ln: ln, remote: n.cfg.Remote, position: n.logPosition, dir: n.cfg.Dir, timeout: 2 * n.cfg.Timing.Transport,
 			log: n.log,

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"saltclusterd/backoff"
 	"saltclusterd/consensus/state"
 	"saltclusterd/gossip/node"
@@ -160,7 +158,7 @@ func (n *Node) attemptRequest(ctx context.Context, req state.Request, size int) 
 	if err != nil {
 		return outcome{}, &attemptError{err: err, final: true}
 	}
-	if r.State() == raft.Leader {
+	if n.leads(r) {
 		return n.batch.submitRequest(ctx, req, size)
 	}
 	leader := n.Leader()

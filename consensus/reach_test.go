@@ -173,7 +173,8 @@ func TestTransport_AppendEntriesRejected(t *testing.T) {
 	}()
 	tr := &transport{
 		NetworkTransport: open(), reach: newReach(func(node.ID, uint64) bool { return true }, func() {}),
-		in: &inbound{inboundConfig: inboundConfig{position: func() position { return position{term: 3} }}, ctx: t.Context()},
+		hangs: never,
+		in:    &inbound{inboundConfig: inboundConfig{position: func() position { return position{term: 3} }}, ctx: t.Context()},
 	}
 	req := raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{Addr: []byte("m1")}, Term: 3, PrevLogEntry: 1, PrevLogTerm: 3,
 		Entries: []*raft.Log{{Index: 2, Term: 3}}}

@@ -41,7 +41,8 @@ func (d *fullDisk) SetUint64(key []byte, val uint64) error {
 func TestRetryingStore_FullDisk(t *testing.T) {
 	disk := &fullDisk{StableStore: raft.NewInmemStore()}
 	disk.full.Store(true)
-	p := retryingStore{disk, t.Context(), slog.New(slog.DiscardHandler)}
+	var noted []error
+	p := retryingStore{disk, t.Context(), slog.New(slog.DiscardHandler), func(err error) { noted = append(noted, err) }}
 	done := make(chan error, 1)
 	go func() { done <- p.SetUint64([]byte(currentTerm), 3) }()
 	for disk.tries.Load() < 2 {
@@ -49,6 +50,9 @@ func TestRetryingStore_FullDisk(t *testing.T) {
 	}
 	disk.full.Store(false)
 	require.NoError(t, <-done)
+	if !errors.Is(noted[0], errFull) || noted[len(noted)-1] != nil {
+		t.Errorf("the node says of its disk: %v", noted)
+	}
 	if v, err := p.GetUint64([]byte(currentTerm)); err != nil || v != 3 {
 		t.Errorf("%d, %v", v, err)
 	}
@@ -59,7 +63,7 @@ func TestStableStore_CloseWhileDiskFull(t *testing.T) {
 	disk := &fullDisk{StableStore: raft.NewInmemStore()}
 	disk.full.Store(true)
 	ctx, cancel := context.WithCancel(t.Context())
-	p := retryingStore{disk, ctx, slog.New(slog.DiscardHandler)}
+	p := retryingStore{disk, ctx, slog.New(slog.DiscardHandler), func(error) {}}
 	cancel()
 	if err := p.Set([]byte("LastVoteCand"), []byte("m1")); !errors.Is(err, errFull) {
 		t.Errorf("the vote: %v", err)

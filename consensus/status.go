@@ -82,13 +82,16 @@ func (n *Node) Leader() node.ID {
 		return ""
 	}
 	_, id := r.LeaderWithID()
+	if node.ID(id) == n.cfg.ID && n.diskHangs() {
+		return ""
+	}
 	return node.ID(id)
 }
 
 // Serving tells whether this node leads and has passed its barrier.
 func (n *Node) Serving() bool {
 	r := n.raft.Load()
-	return r != nil && n.serving.Load() && r.State() == raft.Leader
+	return r != nil && n.serving.Load() && n.leads(r)
 }
 
 // Status returns where this node stands.
@@ -112,7 +115,7 @@ func (n *Node) currentRole(st raft.RaftState, s Status) Role {
 	switch {
 	case st == raft.Shutdown:
 		return RoleStopped
-	case st == raft.Leader:
+	case st == raft.Leader && !n.diskHangs():
 		return RoleLeader
 	case n.Detached():
 		return RoleDetached
@@ -144,7 +147,7 @@ func (n *Node) Detached() bool {
 // lastContact returns the age of the last word of a leader, and whether that
 // means a majority is there.
 func (n *Node) lastContact(r *raft.Raft) (time.Duration, bool) {
-	if r.State() == raft.Leader {
+	if n.leads(r) {
 		return 0, true // raft steps down when the lease is over
 	}
 	at := r.LastContact()

@@ -27,31 +27,59 @@ const (
 	fileMode      = 0o600
 )
 
-// watchedLog remembers why the newest entries could not be stored.
+// watchedLog remembers why the newest entries, or a vote, could not be stored, and since when it stores some.
 type watchedLog struct {
 	*raftboltdb.BoltStore
-	failed atomic.Pointer[error] // nil: they were
+	storing func()                // a test's, before entries are stored; nil: none
+	failed  atomic.Pointer[error] // nil: they were
+	began   atomic.Int64          // when, since opened; 0: none are being stored
+	opened  time.Time
+	limit   time.Duration // see hangs
 }
 
 // StoreLog implements raft.LogStore.
-func (w *watchedLog) StoreLog(l *raft.Log) error { return w.noteError(w.BoltStore.StoreLog(l)) }
+func (w *watchedLog) StoreLog(l *raft.Log) error { return w.StoreLogs([]*raft.Log{l}) }
 
 // StoreLogs implements raft.LogStore.
-func (w *watchedLog) StoreLogs(l []*raft.Log) error { return w.noteError(w.BoltStore.StoreLogs(l)) }
+func (w *watchedLog) StoreLogs(l []*raft.Log) error {
+	w.began.Store(max(int64(time.Since(w.opened)), 1))
+	defer w.began.Store(0)
+	if w.storing != nil {
+		w.storing()
+	}
+	err := w.BoltStore.StoreLogs(l)
+	w.noteError(err)
+	return err
+}
 
-func (w *watchedLog) noteError(err error) error {
+// noteError notes the outcome of a write.
+func (w *watchedLog) noteError(err error) {
 	if err != nil {
 		w.failed.Store(&err)
 	} else {
 		w.failed.Store(nil)
 	}
-	return err
 }
 
-// LogError returns why the newest entries of the log could not be stored, nil when they were.
+// hangs tells whether entries have been on their way to the disk for too long.
+func (w *watchedLog) hangs() bool { return w.storingFor() > w.limit }
+
+// storingFor is for how long entries are being stored now; 0: none are.
+func (w *watchedLog) storingFor() time.Duration {
+	began := w.began.Load()
+	if began == 0 {
+		return 0
+	}
+	return time.Since(w.opened) - time.Duration(began)
+}
+
+// LogError returns why the newest entries of the log, or a vote, could not be stored; nil when they were.
 func (n *Node) LogError() error {
 	if n.raft.Load() == nil {
 		return nil
+	}
+	if n.diskHangs() {
+		return fmt.Errorf("the disk has not answered for %s", n.store.watched.storingFor().Round(time.Second))
 	}
 	if err := n.store.watched.failed.Load(); err != nil {
 		return *err
@@ -87,7 +115,7 @@ func openStorage(dir string, lock time.Duration, logger hclog.Logger) (_ *storag
 			err = errors.Join(err, bolt.Close())
 		}
 	}()
-	watched := &watchedLog{BoltStore: bolt}
+	watched := &watchedLog{BoltStore: bolt, opened: time.Now()}
 	logs, err := raft.NewLogCache(logCacheSize, watched)
 	if err != nil {
 		return nil, fmt.Errorf("log cache: %w", err)

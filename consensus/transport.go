@@ -29,6 +29,7 @@ type transport struct {
 	beats *raft.NetworkTransport // for heartbeats: it gives up sooner, so that a link that is back is noticed
 	snaps *raft.NetworkTransport // for snapshots: its connections bear a receiver that stands still for a while
 	reach *reach
+	hangs func() bool // this node's disk does
 	in    *inbound
 }
 
@@ -52,7 +53,10 @@ func (t *transport) Close() error {
 func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse) error {
 	if isHeartbeat(req) {
-		err := t.validateAnswer(t.beats.AppendEntries(id, to, req, resp), &resp.Term)
+		err := errDiskHangs
+		if !t.hangs() {
+			err = t.validateAnswer(t.beats.AppendEntries(id, to, req, resp), &resp.Term)
+		}
 		if err == nil {
 			t.reach.noteAnswered(id)
 		} else {
@@ -63,7 +67,10 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *
 	pause := backoff.Backoff{Min: retryFirst, Max: appendRetryMax}
 	for {
 		*resp = raft.AppendEntriesResponse{}
-		err := t.validateAnswer(t.NetworkTransport.AppendEntries(id, to, req, resp), &resp.Term)
+		err := errDiskHangs
+		if !t.hangs() {
+			err = t.validateAnswer(t.NetworkTransport.AppendEntries(id, to, req, resp), &resp.Term)
+		}
 		if err == nil {
 			t.replaceBackoff(id, req, resp)
 			return nil

@@ -62,7 +62,7 @@ func TestInstallSnapshot_FailsWithHeartbeat(t *testing.T) {
 		Forward: newFabric().forward("m1"), Stats: newFabric().stats("m1"),
 	})
 	require.NoError(t, err)
-	trans := n.newTransport(ln, hcLogger{log: n.log})
+	trans := n.newTransport(ln, never, hcLogger{log: n.log})
 	defer trans.Close()
 	trans.reach = newReach(func(node.ID, uint64) bool { return true }, func() {})
 	done := make(chan error, 1)
@@ -94,7 +94,7 @@ func TestInstallSnapshot_NoUserTimeout(t *testing.T) {
 	require.NoError(t, err)
 	own, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	trans := n.newTransport(own, hcLogger{log: n.log})
+	trans := n.newTransport(own, never, hcLogger{log: n.log})
 	defer trans.Close()
 	defer ln.Close()
 	for name, c := range map[string]struct {

@@ -96,6 +96,7 @@ func (m *member) checkConsensus(context.Context) health.Result {
 	st := m.Consensus.Status()
 	return operator.CheckConsensus(operator.Consensus{
 		TakenOver: m.role.arriving(), Detached: m.Consensus.Detached(), HasQuorum: st.HasQuorum, CaughtUp: st.CaughtUp,
+		LogError: m.Consensus.LogError(), StateDir: m.d.cfg.Paths.StateDir,
 		Rejoin: membership.RejoinHint, QuorumHint: m.remover.QuorumHint,
 	})
 }

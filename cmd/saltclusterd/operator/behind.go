@@ -64,7 +64,8 @@ func (g *BehindGate) Check(b Behind) health.Result {
 		r.Reason = fmt.Sprintf("this node has lacked decisions of the cluster for %s, and does not decide about sign-ins", b.For.Round(time.Second))
 	}
 	if b.LogError != nil {
-		r.Hint = fmt.Sprintf("its log cannot be written (%v): make room, df -h %s", b.LogError, b.StateDir)
+		r.Hint = fmt.Sprintf("its log cannot be written (%v): make room in or repair the disk of %s; df -h %[2]s, dmesg", b.LogError,
+			b.StateDir)
 	}
 	if !b.OthersServe() {
 		r.Level = health.Warn

@@ -12,6 +12,8 @@ type Consensus struct {
 	Detached   bool // this node was removed
 	HasQuorum  bool
 	CaughtUp   bool
+	LogError   error // why its log cannot be written; nil: it can
+	StateDir   string
 	Rejoin     string        // what an operator of a removed node can do
 	QuorumHint func() string // what to do about a lost majority
 }
@@ -25,6 +27,11 @@ func CheckConsensus(c Consensus) health.Result {
 		}
 	case c.Detached:
 		return health.Result{Level: health.Fail, Reason: "this node was removed from the cluster", Hint: c.Rejoin}
+	case c.LogError != nil && !(c.HasQuorum && c.CaughtUp):
+		return health.Result{
+			Level: health.Fail, Reason: "this node cannot store decisions of the cluster: " + c.LogError.Error(),
+			Hint: "make room in or repair the disk of " + c.StateDir + "; df -h " + c.StateDir + ", dmesg",
+		}
 	case !c.HasQuorum:
 		return health.Result{
 			Level: health.Fail, Reason: "no majority of the cluster can be reached: key decisions wait", Hint: c.QuorumHint(),

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -18,6 +19,10 @@ func TestCheckConsensus(t *testing.T) {
 		{"after a takeover", Consensus{TakenOver: true}, health.Warn, "has just taken over"},
 		{"removed", Consensus{Detached: true, Rejoin: "join again"}, health.Fail, "was removed from the cluster join again"},
 		{"no majority", Consensus{CaughtUp: true}, health.Fail, "key decisions wait start m2"},
+		{"its disk does not answer", Consensus{HasQuorum: true, LogError: errors.New("EIO"), StateDir: "/var/lib/x"},
+			health.Fail, "cannot store decisions of the cluster: EIO make room in or repair the disk of /var/lib/x"},
+		{"its disk takes no vote", Consensus{CaughtUp: true, LogError: errors.New("EIO")}, health.Fail, "cannot store decisions"},
+		{"its disk failed once", Consensus{HasQuorum: true, CaughtUp: true, LogError: errors.New("EIO")}, health.OK, ""},
 		{"catching up", Consensus{HasQuorum: true}, health.Fail, "is catching up"},
 	} {
 		c.in.QuorumHint = func() string { return "start m2" }
