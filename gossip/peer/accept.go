@@ -39,10 +39,13 @@ func (p *Port) acceptConnections() {
 
 func (p *Port) startHandshake(c net.Conn) {
 	addr := hostOf(c.RemoteAddr())
-	leave, ok := p.gate.takePlace(countAs(addr), hasAddr(p.cfg.Roster, addr))
-	if !ok {
+	refuse := func() {
 		p.m.refused.WithLabelValues("flood").Inc()
 		_ = c.Close()
+	}
+	leave, ok := p.gate.takePlace(countAs(addr), hasAddr(p.cfg.Roster, addr), refuse)
+	if !ok {
+		refuse()
 		return
 	}
 	raw, err := p.reg.trackConn(c, inbound)
@@ -67,7 +70,7 @@ func (p *Port) shakeHands(raw *conn, leave func()) {
 	}
 	switch t.ConnectionState().NegotiatedProtocol { // still a stranger: it keeps its place
 	case ProtoJoin:
-		p.serveJoin(t, raw)
+		p.serveJoin(t, raw, leave)
 		return
 	case ProtoStanding:
 		p.serveStanding(t, raw)

@@ -35,6 +35,7 @@
 //     say so).
 //   - Unauthenticated peers cost bounded memory and time: handshakes are limited in number (overall and per address)
 //     and to five seconds; addresses of members have places of their own, so that a flood does not keep members out.
+//     Among strangers the network with the most places gives way, so that waiting ones do not keep joiners out.
 //   - Raft and peer RPC reach a member that this node does not reach directly, if another member reaches both: through
 //     a tunnel (tunnel.go), with TLS from end to end. Gossip has its own way to ask others.
 //   - A consumer that does not call Accept delays only itself.

@@ -55,7 +55,7 @@ func TestHandshakeFlood(t *testing.T) {
 			silent = append(silent, dialRaw(t, a, from))
 		}
 	}
-	// 4 of the first address and 2 of the second have a place; 12 are cut at once.
+	// 6 have a place; 12 are cut at once.
 	patience.WaitSettled(t, func() string {
 		if n := countClosed(silent); n < 12 {
 			return "the bound on handshakes does not hold"
@@ -74,7 +74,7 @@ func TestHandshakeFlood(t *testing.T) {
 	patience.WaitSettled(t, func() string {
 		a.gate.mu.Lock()
 		defer a.gate.mu.Unlock()
-		if a.gate.strangers != 0 || len(a.gate.busy) != 0 {
+		if a.gate.waiting.Len() != 0 || len(a.gate.busy) != 0 {
 			return "places are not given back"
 		}
 		return ""
@@ -163,7 +163,7 @@ func TestStrangersWhoTakeTheirTime(t *testing.T) {
 	patience.WaitSettled(t, func() string {
 		a.gate.mu.Lock()
 		defer a.gate.mu.Unlock()
-		if a.gate.strangers != 0 {
+		if a.gate.waiting.Len() != 0 {
 			return "places are not given back"
 		}
 		return ""

@@ -12,28 +12,26 @@ import (
 
 // Rates of the join protocol, which is the only one open to strangers.
 const (
-	joinRate      = 2 // attempts per second and address ...
+	joinRate      = 2 // attempts per second and address
 	joinBurst     = 10
-	joinRateAll   = 20 // ... and altogether
-	joinBurstAll  = 40
 	wrongPause    = time.Second // after the first wrong proof; doubles with each further one
 	wrongPauseMax = 5 * time.Minute
 	guardForget   = time.Hour // after which a quiet address starts afresh
 	guardMax      = 4096      // addresses remembered
+	guardSample   = 16        // of these, one of which is forgotten early when there are more
 )
 
-// joinGuard slows joins down: a rate per address and altogether, a pause after each wrong proof, and a bound on those
-// at the same time that have proved the secret. Before the proof a join only has its place among the handshakes (gate),
-// and no address can take all of those: strangers do not keep out joiners that have the secret.
+// joinGuard slows joins down: a rate per address, a pause after each wrong proof, and a bound on those at the same time
+// that have proved the secret. Before the proof a join only has its place among the handshakes (gate). Nothing here is
+// shared by addresses before the proof, so strangers do not keep out joiners at other addresses that have the secret;
+// it is long enough that guessing it from many addresses is hopeless (ValidateSecret).
 type joinGuard struct {
 	now func() time.Time
 	max int
 
 	mu      sync.Mutex
 	running int
-	all     *rate.Limiter
 	addrs   map[netip.Addr]*joinAddr
-	swept   time.Time // last eviction
 }
 
 type joinAddr struct {
@@ -50,8 +48,7 @@ func (a *joinAddr) takeToken(now time.Time) bool {
 }
 
 func newJoinGuard(atOnce int, now func() time.Time) *joinGuard {
-	return &joinGuard{now: now, max: atOnce, all: rate.NewLimiter(joinRateAll, joinBurstAll),
-		addrs: map[netip.Addr]*joinAddr{}}
+	return &joinGuard{now: now, max: atOnce, addrs: map[netip.Addr]*joinAddr{}}
 }
 
 // startAttempt allows or refuses an attempt.
@@ -60,7 +57,7 @@ func (g *joinGuard) startAttempt(addr netip.Addr) bool {
 	defer g.mu.Unlock()
 	now := g.now()
 	a := g.findAddr(addr, now)
-	return a != nil && !now.Before(a.until) && a.takeToken(now) && g.all.AllowN(now, 1)
+	return !now.Before(a.until) && a.takeToken(now)
 }
 
 // takePlace takes a place for a join that is proved; leave must be called after true.
@@ -78,7 +75,7 @@ func (g *joinGuard) takePlace() (leave func(), ok bool) {
 	}), true
 }
 
-// findAddr finds or makes the entry of addr; nil when the table is full of addresses that must be remembered.
+// findAddr finds or makes the entry of addr.
 func (g *joinGuard) findAddr(addr netip.Addr, now time.Time) *joinAddr {
 	if a := g.addrs[addr]; a != nil {
 		if now.Sub(a.last) > guardForget {
@@ -88,10 +85,7 @@ func (g *joinGuard) findAddr(addr netip.Addr, now time.Time) *joinAddr {
 		return a
 	}
 	if len(g.addrs) >= guardMax {
-		g.evictIdle(now)
-	}
-	if len(g.addrs) >= guardMax {
-		return nil
+		g.forgetOne()
 	}
 	a := &joinAddr{
 		tokens: rate.NewLimiter(joinRate, joinBurst), last: now,
@@ -101,20 +95,20 @@ func (g *joinGuard) findAddr(addr netip.Addr, now time.Time) *joinAddr {
 	return a
 }
 
-// evictIdle drops entries that hold nothing worth remembering: no pause running and a full bucket. It looks at all of
-// them, so it does that at most once per second.
-func (g *joinGuard) evictIdle(now time.Time) {
-	if now.Sub(g.swept) < time.Second {
-		return
-	}
-	g.swept = now
-	const full = joinBurst * time.Second / joinRate
+// forgetOne forgets the quietest of some addresses, so that no number of them keeps out another. A pause that is
+// forgotten with one costs little: so many addresses have as many guesses without it.
+func (g *joinGuard) forgetOne() {
+	var quietest netip.Addr
+	seen := 0
 	for addr, a := range g.addrs {
-		quiet := now.Sub(a.last)
-		if now.After(a.until) && quiet > full && (a.wrong == 0 || quiet > wrongPauseMax) {
-			delete(g.addrs, addr)
+		if seen == 0 || a.last.Before(g.addrs[quietest].last) {
+			quietest = addr
+		}
+		if seen++; seen == guardSample {
+			break
 		}
 	}
+	delete(g.addrs, quietest)
 }
 
 // noteFailure notes a wrong proof from addr; it returns how many there were in a row, and how long the address has to
@@ -124,9 +118,6 @@ func (g *joinGuard) noteFailure(addr netip.Addr) (wrong int, pause time.Duration
 	defer g.mu.Unlock()
 	now := g.now()
 	a := g.findAddr(addr, now)
-	if a == nil {
-		return 0, 0
-	}
 	a.wrong++
 	pause = a.pause.Next()
 	a.until = now.Add(pause)

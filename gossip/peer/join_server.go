@@ -16,9 +16,9 @@ import (
 
 // serveJoin is the member's side of one join. Whatever goes wrong before the joiner has proved the secret, it learns
 // nothing but a code that says nothing about the cluster.
-func (p *Port) serveJoin(t *tls.Conn, raw *conn) {
+func (p *Port) serveJoin(t *tls.Conn, raw *conn, leave func()) {
 	defer raw.Close()
-	s := &joinServer{port: p, conn: t, from: hostOf(raw.RemoteAddr())}
+	s := &joinServer{port: p, conn: t, leaveGate: leave, from: hostOf(raw.RemoteAddr())}
 	result, err := s.serveJoin(p.ctx)
 	p.m.joins.WithLabelValues(result).Inc()
 	attrs := []any{"result", result, "remote", raw.RemoteAddr().String(), "node", s.id.String()}
@@ -52,6 +52,8 @@ type joinServer struct {
 	id    node.ID // claimed until the proof is checked
 	fp    node.Fingerprint
 	proof Proof
+
+	leaveGate func() // gives up the place among strangers
 }
 
 func (s *joinServer) serveJoin(ctx context.Context) (result string, err error) {
@@ -84,6 +86,7 @@ func (s *joinServer) serveJoin(ctx context.Context) (result string, err error) {
 		return "slow_down", s.sendRefusal(refusedSlowDown, "")
 	}
 	defer leave()
+	s.leaveGate()
 	if err := s.sendProof(proven); err != nil {
 		return "broken", err
 	}
