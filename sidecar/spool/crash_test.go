@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"saltclusterd/durable"
 	"saltclusterd/integration/patience"
 	"saltclusterd/integration/require"
 )
@@ -119,6 +120,52 @@ func TestEarlierSegments(t *testing.T) {
 		if uint64(len(got)) != 12-missing || st.Lost != missing {
 			t.Errorf("%s: %d records, %+v", what, len(got), st)
 		}
+	}
+}
+
+// TestPutAsideLasts: what is taken out of the journal because it is damaged has its other name on the disk before the
+// journal opens, and what is cut off is there with its content before it is cut off: a power loss leaves one or both.
+func TestPutAsideLasts(t *testing.T) {
+	for what, change := range map[string]func(b []byte, last int64) (aside []byte){
+		"the end": func(b []byte, last int64) []byte {
+			b[len(b)-1] ^= 0x40
+			return b[last:]
+		},
+		"all of it": func(b []byte, _ int64) []byte {
+			for i := range b {
+				b[i] = 'x'
+			}
+			return b
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir, ends := made(t, Config{}, 4)
+			path := journals(t, dir)[0]
+			b, err := os.ReadFile(path)
+			require.NoError(t, err)
+			want := string(change(b, ends[path][2]))
+			require.NoError(t, os.WriteFile(path, b, 0o600))
+			synced, named := false, false
+			c := Config{Dir: dir, Consumers: []Consumer{{Name: "c", Consume: new(sink).consume}}}
+			c.Disk.Sync = func(f *os.File) error {
+				if f.Name() == path+".damaged" {
+					now, err := os.ReadFile(path)
+					synced = err == nil && len(now) == len(b)
+				}
+				return f.Sync()
+			}
+			c.Disk.Names = func(of string) error {
+				if got, err := os.ReadFile(path + ".damaged"); err == nil && string(got) == want {
+					now, err := os.ReadFile(path)
+					named = named || os.IsNotExist(err) || synced && len(now) == len(b)
+				}
+				return durable.SyncDir(of)
+			}
+			require.NoError(t, open(t, c).Close())
+			if got, err := os.ReadFile(path + ".damaged"); err != nil || string(got) != want || !named {
+				t.Errorf("%d bytes are put aside, on the disk by name: %t; %v", len(got), named, err)
+			}
+		})
 	}
 }
 

@@ -141,14 +141,17 @@ func (s *Spool) setAside(g *segment, f found) error {
 	if f.size <= int64(len(segmentMagic)) {
 		return os.Remove(path)
 	}
-	return os.Rename(path, path+".damaged")
+	if err := os.Rename(path, path+".damaged"); err != nil {
+		return err
+	}
+	return s.c.Disk.Names(s.c.Dir)
 }
 
 // resumeSegment makes the last segment ready for more: its unfinished end is cut off.
 func (s *Spool) resumeSegment(g *segment, f found) error {
 	path := filepath.Join(s.c.Dir, g.name)
 	if f.broken {
-		if err := keepRest(path, f.end); err != nil {
+		if err := s.keepRest(path, f.end); err != nil {
 			return err
 		}
 	}
@@ -169,11 +172,21 @@ func (s *Spool) resumeSegment(g *segment, f found) error {
 	return nil
 }
 
-// keepRest saves what will be cut off although it may have been a record.
-func keepRest(path string, from int64) error {
+// keepRest saves what will be cut off although it may have been a record. It is on the disk before that is cut.
+func (s *Spool) keepRest(path string, from int64) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path+".damaged", b[min(from, int64(len(b))):], 0o600)
+	f, err := os.OpenFile(path+".damaged", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(b[min(from, int64(len(b))):]); err == nil {
+		err = s.c.Disk.Sync(f)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return s.c.Disk.Names(s.c.Dir)
 }

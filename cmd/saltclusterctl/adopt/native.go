@@ -233,7 +233,7 @@ func (s *Site) moveKeys(keys []keyset.Key, now time.Time) error {
 			return err
 		}
 	}
-	return nil
+	return durable.SyncFS(pki) // also of what was moved
 }
 
 // keyDir makes a directory of keys as a master would.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"saltclusterd/durable"
 	"saltclusterd/gossip/node"
 	"saltclusterd/gossip/peer"
 )
@@ -46,7 +47,7 @@ func PutAside(stateDir string) error {
 			err = errors.Join(err, remove)
 		}
 	}
-	if err != nil {
+	if err = errors.Join(err, durable.SyncDir(stateDir)); err != nil {
 		return fmt.Errorf("put the former membership aside: %w", err)
 	}
 	return nil
