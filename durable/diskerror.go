@@ -8,13 +8,14 @@ import (
 )
 
 var (
+	noRoom = []unix.Errno{unix.ENOSPC, unix.EDQUOT}
 	// wholeDisk are errors of a disk, or of a file system, that takes nothing anywhere.
-	wholeDisk = []unix.Errno{
-		unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ENODEV, unix.ENXIO,
+	wholeDisk = append([]unix.Errno{
+		unix.EROFS, unix.ENODEV, unix.ENXIO,
 		unix.ENOTCONN,  // the program behind a FUSE mount has ended
 		unix.ESHUTDOWN, // a forced unmount, or a client that a Ceph cluster has excluded
 		unix.EHOSTDOWN, // an SMB server does not answer
-	}
+	}, noRoom...)
 	// onePlace are errors that may be those of one directory.
 	onePlace = []unix.Errno{
 		unix.EIO, unix.EUCLEAN, unix.ESTALE,
@@ -32,6 +33,12 @@ func IsDiskError(err error) bool { return isAny(err, wholeDisk) || isAny(err, on
 
 // IsWholeDiskError says whether such an error is certainly not that of one directory.
 func IsWholeDiskError(err error) bool { return isAny(err, wholeDisk) }
+
+// IsFullError says whether such an error means that a disk is full, or a quota used up.
+func IsFullError(err error) bool { return isAny(err, noRoom) }
+
+// IsReadOnlyError says whether such an error means that nothing may be written at all.
+func IsReadOnlyError(err error) bool { return errors.Is(err, unix.EROFS) }
 
 func isAny(err error, of []unix.Errno) bool {
 	return slices.ContainsFunc(of, func(is unix.Errno) bool { return errors.Is(err, is) })

@@ -11,6 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+func TestIsFullError(t *testing.T) {
+	for _, tc := range []struct {
+		err            error
+		full, readOnly bool
+	}{
+		{nil, false, false},
+		{unix.EIO, false, false},
+		{unix.ENOSPC, true, false},
+		{&fs.PathError{Op: "write", Path: "mine.p", Err: unix.EDQUOT}, true, false},
+		{unix.EROFS, false, true},
+	} {
+		if full, readOnly := IsFullError(tc.err), IsReadOnlyError(tc.err); full != tc.full || readOnly != tc.readOnly {
+			t.Errorf("%v: full %v, read-only %v", tc.err, full, readOnly)
+		}
+	}
+}
+
 func TestIsDiskError(t *testing.T) {
 	for _, tc := range []struct {
 		err         error

@@ -3,7 +3,8 @@ package spool
 import (
 	"errors"
 	"fmt"
-	"syscall"
+
+	"saltclusterd/durable"
 )
 
 // Why a record was not taken. Nothing that failed has been acknowledged; it may still be delivered when the disk kept
@@ -42,9 +43,9 @@ func stateOf(err error) State {
 		return StateOK
 	case errors.Is(err, ErrFull):
 		return StateFull
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case durable.IsFullError(err):
 		return StateDiskFull
-	case errors.Is(err, syscall.EROFS):
+	case durable.IsReadOnlyError(err):
 		return StateReadOnly
 	}
 	return StateFailing
