@@ -58,8 +58,11 @@ func (e *Env) ask(c *cli.Context, question string) (string, error) {
 
 func (e *Env) readAnswer(question string) (string, error) {
 	fmt.Fprint(e.Stderr, question)
-	line, err := bufio.NewReader(io.LimitReader(e.Stdin, MaxSecret)).ReadString('\n')
-	if err != nil && err != io.EOF {
+	line, err := bufio.NewReader(io.LimitReader(e.Stdin, MaxSecret+1)).ReadString('\n')
+	if err == nil || err == io.EOF {
+		err = CheckLength(len(line))
+	}
+	if err != nil {
 		return "", fmt.Errorf("read the answer: %w", err)
 	}
 	return strings.TrimSpace(line), nil

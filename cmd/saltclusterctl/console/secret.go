@@ -18,8 +18,22 @@ func (e *Env) ReadSecret(question string) (string, error) {
 	if e.terminal != nil {
 		return e.AskSecret(question)
 	}
-	text, err := io.ReadAll(io.LimitReader(e.Stdin, MaxSecret))
-	return strings.TrimSpace(string(text)), err
+	text, err := io.ReadAll(io.LimitReader(e.Stdin, MaxSecret+1))
+	if err == nil {
+		err = CheckLength(len(text))
+	}
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// CheckLength says that a secret of so many bytes is not taken: what was read of it is another secret.
+func CheckLength(n int) error {
+	if n > MaxSecret {
+		return fmt.Errorf("it has more than %d bytes", MaxSecret)
+	}
+	return nil
 }
 
 // AskSecret asks for a secret, which the terminal does not show. Without a terminal it returns an empty one.

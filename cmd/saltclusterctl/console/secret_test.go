@@ -114,6 +114,23 @@ func TestReadSecret_Interrupted(t *testing.T) {
 	}
 }
 
+// What is too long is not cut: a part of a secret is another secret.
+func TestReadSecret_TooLong(t *testing.T) {
+	for _, n := range []int{MaxSecret, MaxSecret + 1} {
+		text := strings.Repeat("s", n)
+		for name, read := range map[string]func(*Env) (string, error){
+			"standard input": func(e *Env) (string, error) { return e.ReadSecret("token: ") },
+			"an answer":      func(e *Env) (string, error) { return e.readAnswer("token: ") },
+		} {
+			got, err := read(&Env{Stdin: strings.NewReader(text), Stderr: io.Discard})
+			if n > MaxSecret && (got != "" || err == nil || !strings.Contains(err.Error(), "more than 4096 bytes")) ||
+				n == MaxSecret && (got != text || err != nil) {
+				t.Errorf("%s of %d bytes: %d are read, %v", name, n, len(got), err)
+			}
+		}
+	}
+}
+
 func TestReadSecret_Pipe(t *testing.T) {
 	e := &Env{Stdin: strings.NewReader("sct1.secret\n"), Stderr: io.Discard}
 	if got, err := e.ReadSecret("token: "); got != "sct1.secret" || err != nil {

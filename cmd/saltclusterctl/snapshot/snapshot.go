@@ -259,11 +259,14 @@ func readPassphrase(ctx context.Context, path string) (string, error) {
 		return "", fmt.Errorf("passphrase file: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, console.MaxSecret))
-	if err != nil {
-		return "", fmt.Errorf("passphrase file: %w", err)
-	}
+	text, err := io.ReadAll(io.LimitReader(f, console.MaxSecret+1))
 	line, _, _ := strings.Cut(string(text), "\n")
+	if err == nil {
+		err = console.CheckLength(len(line))
+	}
+	if err != nil {
+		return "", fmt.Errorf("passphrase file %s: %w", path, err)
+	}
 	if line = strings.TrimRight(line, "\r"); len(line) < 8 {
 		return "", console.Usagef("openssl rand -base64 24", "the passphrase in %s has less than 8 characters", path)
 	}
