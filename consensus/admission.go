@@ -47,7 +47,7 @@ func (n *Node) admitRequest(r *raft.Raft, req state.Request, ahead []state.Reque
 	if stranger >= 0 {
 		who = string(servers[stranger])
 	}
-	why := "still has its vote: one after the other"
+	why := "still has its vote: remove one node at a time"
 	if telling {
 		why = "would still receive it: try again when saltclusterctl members no longer lists it"
 	}

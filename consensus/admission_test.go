@@ -64,7 +64,7 @@ func TestMemberRemove_OneAtATime(t *testing.T) {
 	said := 0
 	for s := range refusals {
 		said++
-		if !strings.Contains(s, "one after the other") {
+		if !strings.Contains(s, "remove one node at a time") {
 			t.Error(s)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package buildversion is the version of the programs.
+// Package buildversion knows the version of the programs.
 package buildversion
 
 import "runtime/debug"

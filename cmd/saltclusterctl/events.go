@@ -81,7 +81,7 @@ func handledEvents(s *console.Screen, list adminapi.HandledEvents, explain bool)
 
 // whyHandled says why an event came to the node that it came to.
 func whyHandled(x adminapi.HandledEvent) string {
-	why := "the ring: this minion's events are " + x.Node + "'s"
+	why := "the ring: " + x.Node + " owns this minion"
 	switch {
 	case x.Elsewhere:
 		why = "such an event would now fire elsewhere: the ring has changed since, or the right node could not be reached"

@@ -1,4 +1,4 @@
-// Command saltclusterd runs beside a stock salt-master and makes any number of them answer as one.
+// Command saltclusterd runs beside each stock salt-master of a cluster. Together they answer minions as one master.
 package main
 
 import (

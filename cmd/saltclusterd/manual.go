@@ -14,8 +14,8 @@ func manualPage(flags *flag.FlagSet, version string) []byte {
 	p.Heading("SYNOPSIS")
 	p.Bold("saltclusterd [--config FILE] [--check] [--version]")
 	p.Heading("DESCRIPTION")
-	p.Text("saltclusterd runs beside a stock salt-master (3006, 3007 or 3008), takes over the ports 4505 and 4506 in front of it, and makes " +
-		"any number of masters answer as one. It runs as the user the salt-master runs as. Until saltclusterctl bootstrap or join it belongs " +
+	p.Text("saltclusterd runs beside a stock salt-master (3006, 3007 or 3008) and takes over the ports 4505 and 4506 in front of it. The " +
+		"masters of a cluster answer minions as one. It runs as the user the salt-master runs as. Until saltclusterctl bootstrap or join it belongs " +
 		"to no cluster and opens neither port.")
 	p.Heading("OPTIONS")
 	flags.VisitAll(func(f *flag.Flag) {

@@ -2,9 +2,9 @@
 // identity included, in one file.
 //
 // In and out: a Header, which holds no secret and is what `snapshot inspect` shows, and a Content, which holds all of
-// them. The package knows nothing of what is in the state.
+// them. The package does not parse the state.
 //
-// The form, numbers big-endian:
+// The format, with big-endian numbers:
 //
 //	"saltclusterd snapshot\n"   22 bytes
 //	version                      1 byte, 1
@@ -16,6 +16,6 @@
 // state to the end. saltclusterctl encrypts the whole file with age (https://age-encryption.org) when there is a
 // passphrase.
 //
-// Promises: a file that was cut, damaged or is not a snapshot is refused before anything of it is used; memory
-// is bounded by the file and MaxBody; an error quotes nothing of a body.
+// Promises: a file that is truncated, damaged or not a snapshot is refused before any of its content is used; memory is
+// bounded by the size of the file and by MaxBody; errors quote nothing of a body.
 package archive

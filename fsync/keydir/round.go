@@ -104,7 +104,7 @@ func (l *loop) scanDisk() error {
 	began := time.Now()
 	root, err := os.Stat(l.cfg.PKIDir)
 	if err != nil {
-		return fmt.Errorf("look at pki_dir: %w", err)
+		return fmt.Errorf("inspect pki_dir: %w", err)
 	}
 	if err := l.checkMarker(); err != nil {
 		return err

@@ -204,7 +204,7 @@ func (s *Store) makeMissing(root tree.Root) (made bool) {
 			st.unmade = true
 			continue
 		}
-		s.log.Info("directory of the roots made because the cluster has something in it", "path", st.Dir)
+		s.log.Info("directory of the roots created, because the cluster has content for it", "path", st.Dir)
 		made, st.unmade = true, false
 	}
 	return made

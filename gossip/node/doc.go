@@ -1,4 +1,4 @@
-// Package node holds the words every part of the cluster uses about one node: its ID, the Fingerprint of its
+// Package node has the types that describe one node in every part of the cluster: its ID, the Fingerprint of its
 // certificate, its Entry in the roster and the Meta it gossips about itself.
 //
 // It is a pure leaf: no goroutines, no sockets, no clock; any package may import it.
@@ -9,6 +9,6 @@
 //   - Fingerprint: SHA-256 over the DER form of a node's own certificate, 64 lower-case hex digits. This, not the ID,
 //     is what a connection is checked against.
 //   - Entry: what the roster (a part of the consensus state) says about a member.
-//   - Meta: up to [MaxMeta] bytes of hints about a live node. Hints only: no decision about trust or membership
-//     may be based on them.
+//   - Meta: up to [MaxMeta] bytes of hints about a live node. No decision about trust or membership may be based on
+//     them.
 package node

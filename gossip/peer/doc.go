@@ -1,25 +1,24 @@
-// Package peer is the one port nodes talk to each other on: TLS 1.3 over tcp, with ALPN telling the protocols apart.
+// Package peer is the port for all traffic between nodes: TLS 1.3 over tcp. ALPN tells the protocols apart.
 //
 //	scd-raft/1    raft RPC            Listener(ProtoRaft), Dial
 //	scd-gossip/1  memberlist streams  Listener(ProtoGossip), Dial
 //	h2            peer RPC            Config.Handler, HTTPClient
 //	scd-join/1    joining             Config.Join, the function Join
 //	scd-standing/1  "am I a member?"  Config.Standing, AskStanding; any certificate may ask
-//	scd-tunnel/1  a way to another member   used by Dial and HTTPClient
+//	scd-tunnel/1  a path to another member  used by Dial and HTTPClient
 //
 // The udp port of the same number belongs to package gossip.
 //
 // # Vocabulary
 //
 //   - Identity: a node's own self-signed P-256 certificate; its private key never leaves the state directory.
-//     It is renewed now and then.
-//   - Predecessors: the certificates that an Identity had before, which it shows with its own (renew.go): each
-//     vouches for the next, so that a node that does not know of a renewal yet finds the one on its roster among
-//     them.
+//     It is renewed regularly.
+//   - Predecessors: the certificates that an Identity had before, which it presents with its own (renew.go). Each
+//     signs the next, so that a node whose roster still has an older one finds it among them.
 //   - Roster: who belongs to the cluster, by certificate fingerprint. Supplied by the daemon from the consensus state
 //     and read live at every handshake; the only authority this package knows.
-//   - Book: a Roster that survives restarts. Raft replays its log only after a leader spoke to it, so a restarted
-//     node must remember who may speak to it.
+//   - Book: a Roster that survives restarts. Raft replays its log only after a leader has contacted it, so a restarted
+//     node needs to know its members before that.
 //   - Admission: check against the roster plus registration, under one lock, after the handshake. Revoke takes the same
 //     lock, so no connection slips through between the two.
 //   - Secret: what proves the right to join (cluster_secret). It is never sent and never logged. The cluster may accept
@@ -37,7 +36,7 @@
 //     and to five seconds; addresses of members have places of their own, so that a flood does not keep members out.
 //     Among strangers the network with the most places gives way, so that waiting ones do not keep joiners out.
 //   - Raft and peer RPC reach a member that this node does not reach directly, if another member reaches both: through
-//     a tunnel (tunnel.go), with TLS from end to end. Gossip has its own way to ask others.
+//     a tunnel (tunnel.go), with TLS from end to end. Gossip probes through other members itself.
 //   - A consumer that does not call Accept delays only itself.
 //   - With an empty roster (a node before bootstrap or join) nothing is admitted and joins are refused; only the
 //     function Join works.
@@ -49,12 +48,12 @@
 //	HMAC-SHA256(secret, "scd-join-v1" | role | exporter | joiner id | member id | joiner fp | member fp)
 //
 // each field behind its length. The exporter binds the proof to this very TLS channel, so a man in the middle cannot
-// pass it on; the fingerprints are in it since the exporter does not cover the client's certificate; the role stops
-// reflection. The joiner proves first. The member answers only after checking, with a refusal or with its own proof;
-// a connection that ends before says nothing about the secret. Then the member shows the cluster id and signs the
-// channel with the cluster's RSA key, and only after the joiner has verified both does it disclose anything about
-// itself. A man in the middle does see one proof for a channel he made, so the secret must be random: see
-// ValidateSecret and NewSecret.
+// pass it on. The fingerprints are in it because the exporter does not cover the client's certificate; the role stops
+// reflection. The joiner proves first. The member answers only after it has checked the proof, with a refusal or with a
+// proof of its own; a connection that ends earlier says nothing about the secret. Then the member shows the cluster id
+// and signs the channel with the cluster's RSA key, and only after the joiner has verified both does it disclose
+// anything about itself. A man in the middle does see one proof for a channel of their own, so the secret must be
+// random: see ValidateSecret and NewSecret.
 //
 // With a token the joiner signs the same fields with the token's key (hello of version 2), and the member has nothing
 // to prove but the cluster's key, whose fingerprint is part of the token. Whether a token has expired or was used is

@@ -19,11 +19,11 @@ import (
 	"saltclusterd/gossip/node"
 )
 
-// A node renews its certificate by making a new key and having the new certificate signed by the old key. It shows the
-// new one together with its predecessors: whoever has not heard of the change yet finds the one it knows among them.
-// This gives no more trust than the roster does anyway, because the holder of the old key could show the old
-// certificate itself, and it ends when the roster names the new one. So two nodes know each other at every moment, and
-// a node that was down finds back without help, as long as what it knows is among the last predecessors.
+// A node renews its certificate by making a new key and having the new certificate signed by the old key. It presents
+// the new one together with its predecessors, so a member whose roster still has an older one finds it among them. This
+// gives no more trust than the roster does, because the holder of the old key could present the old certificate, and it
+// ends when the roster has the new one. So two nodes recognise each other at any moment, and a node that was down
+// returns without help, as long as the certificates on its roster are among the last predecessors.
 
 // Names of further files in the state directory.
 const (

@@ -196,7 +196,7 @@ func (s *Service) Take(minion string, load []byte, received time.Time, done func
 	}}
 	if !s.enqueueLoad(w) {
 		s.c.Logger.Debug("event left to the salt-master", "minion", minion, "reason",
-			"too many wait for the bus, or this process ends")
+			"too many events wait for the bus, or this process is ending")
 		ended(nil, ErrPython)
 	}
 }

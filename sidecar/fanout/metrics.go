@@ -34,7 +34,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 func (m *metrics) registerOutbox(reg prometheus.Registerer, o *outbox, l *late.Memory) {
 	f := metric.NewSet(reg, "fanout")
 	f.NewCounterFunc("late_dropped_publications_total",
-		"Publications of the last minute that could not be kept for subscribers to come: more, or larger, than there is room for.",
+		"Publications of the last minute that could not be kept for later subscribers: too many, or too large.",
 		func() float64 { return float64(l.Dropped()) })
 	f.NewGaugeFunc("outbox_records", "Records kept for peers that have not received them.", func() float64 {
 		records, _ := o.countHeld()

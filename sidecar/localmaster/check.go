@@ -98,8 +98,8 @@ func (c *checker) checkIdentity() {
 func (c *checker) checkPresence() {
 	if c.cfg.Bool("presence_events") {
 		c.addFinding(false, "presence_events",
-			"The salt-master fires salt/presence events by the connections of this host, which are not those of "+
-				"the minions.", c.dropIn("presence_events"))
+			"The salt-master would fire salt/presence events for the connections that it has itself, but minions connect to "+
+				"saltclusterd.", c.dropIn("presence_events"))
 	}
 	if engines, ok := c.cfg.Raw("engines"); ok && namesModule(engines, "stalekey") {
 		c.addFinding(true, "engines",

@@ -90,7 +90,7 @@ var ownRules = map[string]ownRule{
 		message: "Several masters run salt-api with rest_cherrypy, whose sessions (cookies, and X-Auth-Token of /login) are in the memory of one salt-api: " +
 			"another one answers 401.",
 		alone: "A session of rest_cherrypy (a cookie, or the X-Auth-Token of /login) is known to the salt-api of this host only: another one answers 401.",
-		fix: "Have clients send an eauth token with each request to /run, which any salt-api takes, or have the load balancer keep a client on one " +
+		fix: "Have clients send an eauth token with each request to /run, which any salt-api accepts, or have the load balancer keep a client on one " +
 			"salt-api; see docs/how-to/load-balancer.md, salt-api.",
 	},
 	"git": {
@@ -290,7 +290,7 @@ func CheckOwn(own Own) (found []Finding) {
 		found = append(found, Finding{
 			Option:  ownMore,
 			Message: fmt.Sprintf("The files named in the master's configuration are too many or too large: %d of its settings were not checked.", n),
-			Fix:     "Have what they name in the same place on every master, or in file_roots (salt://), which the cluster replicates.",
+			Fix:     "Keep what they name in the same place on every master, or in file_roots (salt://), which the cluster replicates.",
 		})
 	}
 	return found

@@ -73,7 +73,7 @@ const (
 func curveOf(l Line) curve {
 	c := curve{Name: l.Name, Doc: l.Doc}
 	if len(l.Points) == 0 {
-		c.Text = "nothing yet: a point every half minute"
+		c.Text = "no data yet: one point every half minute"
 		return c
 	}
 	unit := "/s"

@@ -61,7 +61,7 @@ func TestRingPicture(t *testing.T) {
 }
 
 func TestCurve(t *testing.T) {
-	if c := curveOf(Line{}); c.Line != "" || !strings.Contains(c.Text, "nothing yet") {
+	if c := curveOf(Line{}); c.Line != "" || !strings.Contains(c.Text, "no data yet") {
 		t.Errorf("%+v", c)
 	}
 	c := curveOf(Line{Measure: Measure{Name: "x"}, Points: []float64{0, 4, 2}})

@@ -23,7 +23,7 @@ type reqMetrics struct {
 func newReqMetrics(reg prometheus.Registerer) *reqMetrics {
 	f := metric.NewSet(reg, "master")
 	result := f.NewCounterVec("requests_total", "Requests to the local salt-master by outcome.", "outcome")
-	stalls := f.NewCounterVec("stalls_total", "How often the local salt-master stood still while it was connected, by sign.", "sign")
+	stalls := f.NewCounterVec("stalls_total", "How often the local salt-master stopped making progress while it was connected, by sign.", "sign")
 	return &reqMetrics{
 		silents: stalls.WithLabelValues(string(Silent)), stucks: stalls.WithLabelValues(string(Stuck)),
 		up:      f.NewGauge("up", "Whether the local salt-master answers (1) or not (0)."),

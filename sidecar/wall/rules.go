@@ -93,7 +93,7 @@ var Rules = [rules]Info{
 		Name: "identity", Fixed: true,
 		Reasons: []string{"id_mismatch", "no_token", "bad_token", "no_timestamp", "expired", "not_authentic",
 			"key_not_accepted", "key_unusable", "relayed_clear"},
-		Doc: "the id has an accepted key, the request opens with its session key, the id inside is the one outside, its token verifies, it is not older than the master's request_server_ttl; revoke_auth only by an id that is a plain name",
+		Doc: "the id has an accepted key, the request decrypts with its session key, the ids inside and outside are the same, its token verifies, it is not older than the master's request_server_ttl; revoke_auth only by an id that is a plain name",
 	},
 	ProtocolVersion: {
 		Name: "protocol_version", Fixed: true, Reasons: []string{"version_too_old"},
@@ -101,11 +101,11 @@ var Rules = [rules]Info{
 	},
 	ClearCommands: {
 		Name: "clear_commands", Reasons: []string{"unknown_command", "admin_command"},
-		Doc: "unencrypted only sign-ins and ping; publish, runner, wheel and tokens only from allow_clear_commands; commands that do not exist in Salt never pass",
+		Doc: "unencrypted requests are only sign-ins and ping; publish, runner, wheel and tokens only from allow_clear_commands; commands that do not exist in Salt never pass",
 	},
 	AESCommands: {
 		Name: "aes_commands", Fixed: true,
-		Doc: "encrypted only the commands that a supported Salt offers to minions; others are answered as a stock master answers them",
+		Doc: "encrypted requests are only the commands that a supported Salt offers to minions; others are answered as a stock master answers them",
 	},
 	ProtocolDowngrade: {
 		Name: "protocol_downgrade",
@@ -113,7 +113,7 @@ var Rules = [rules]Info{
 	},
 	EventTags: {
 		Name: "event_tags",
-		Doc:  "no event with a tag of masters or clusters, whether alone, in a list or behind another tag, nor one marked as a peer's; such events are cut out of lists",
+		Doc:  "no event with a tag of masters or clusters, sent on its own, in a list or after a pretag, and none marked as a peer's; such events are removed from lists",
 	},
 	EventIDs: {
 		Name: "event_ids",
@@ -137,7 +137,7 @@ var Rules = [rules]Info{
 	},
 	FilePaths: {
 		Name: "file_paths",
-		Doc:  "paths of file requests are relative and lead nowhere else, environments are not paths out of where they belong, no backend is left out",
+		Doc:  "paths of file requests are relative and stay inside the roots, names of environments are not paths that lead out of them, no backend is left out",
 	},
 	FileRecv: {
 		Name: "file_recv",
@@ -145,7 +145,7 @@ var Rules = [rules]Info{
 	},
 	PillarExt: {
 		Name: "pillar_ext",
-		Doc:  "on-demand external pillars only by the names in the master's own on_demand_ext_pillar, not by Salt's default; others are cut out",
+		Doc:  "on-demand external pillars only by the names in the master's own on_demand_ext_pillar, not by Salt's default; others are removed",
 	},
 	MasterTops: {
 		Name: "master_tops",

@@ -1,4 +1,4 @@
-// Package console has what the verbs of saltclusterctl share: streams and environment (Env), flags, the admin socket,
+// Package console is shared by the verbs of saltclusterctl: streams and environment (Env), flags, the admin socket,
 // tables and other formats (Screen, Env.PrintValue), progress, questions, errors and exit codes.
 //
 // In: a command line, standard input, the admin socket. Out: a table for people, or JSON or YAML with the field names

@@ -199,7 +199,7 @@ func (g *guide) awaitStep(ctx context.Context, id string, step adminapi.MigrateS
 			idle = time.Time{}
 		case time.Since(idle) > cutOff:
 			return n, console.Refusedf("saltclusterctl migrate --all-nodes begins it again",
-				"%s has not finished %q: its saltclusterd was restarted meanwhile", id, step)
+				"%s has not finished %q: its saltclusterd was restarted in between", id, step)
 		}
 		if !backoff.Sleep(ctx, guidePoll) {
 			return n, ctx.Err()

@@ -1,4 +1,4 @@
 // Package roots has the verbs about file and pillar roots: saltclusterctl roots and sync-roots.
 //
-// In: the admin socket. Out: tables, and what the cluster shall do with revisions and conflicts.
+// In: the admin socket. Out: tables, and decisions about revisions and conflicts.
 package roots

@@ -15,7 +15,7 @@ func NewSyncRootsCommand(e *console.Env) *cli.Command {
 		Name: "sync_roots", Aliases: []string{"sync-roots"},
 		Usage: "copy this node's file_roots and pillar_roots to all other nodes now",
 		Description: "It shows progress and waits until every node has the content, then shows what was installed and removed where. The exit code\n" +
-			"is an error unless all nodes have it. Changes made on other nodes meanwhile are merged, not overwritten. With --force or --accept\n" +
+			"is an error unless all nodes have it. Changes made on other nodes in the meantime are merged, not overwritten. With --force or --accept\n" +
 			"it asks for confirmation, unless --yes is given, because all files deleted here are then deleted on all nodes.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "dry-run", Usage: "only show what would be sent"},

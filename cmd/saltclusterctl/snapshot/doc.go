@@ -1,4 +1,4 @@
-// Package snapshot has the verbs that back up a cluster and bring it back: saltclusterctl snapshot and recover.
+// Package snapshot has the verbs that back up and restore a cluster: saltclusterctl snapshot and recover.
 //
 // In: the admin socket, snapshot files, passphrases. Out: files that only their owner can read, and a restored cluster.
 //

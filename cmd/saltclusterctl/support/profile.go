@@ -17,7 +17,7 @@ func NewProfileCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name: "profile", ArgsUsage: "FILE",
 		Usage: "write a profile of saltclusterd on this node to FILE: where it spends its time or memory",
-		Description: "Read it with go tool pprof, or send it to whoever helps you. It names functions of the program and contains no data\n" +
+		Description: "Read it with go tool pprof, or attach it to a report. It names functions of the program and contains no data\n" +
 			"that the program processes. While a CPU profile is taken, saltclusterd uses about 1% more CPU.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "kind", Value: adminapi.ProfileCPU,

@@ -56,7 +56,7 @@ func (c *Config) Missing() Findings {
 		return nil
 	}
 	return Findings{c.newFinding("salt_config", c.Salt.Config+" does not exist",
-		"without it the salt-master's options would all be taken for Salt's defaults")}
+		"without that file, saltclusterd would assume Salt's defaults for every option of the salt-master")}
 }
 
 // Files returns the files that were read, in order.

@@ -57,11 +57,11 @@ func transportNames(v any) (string, string) {
 	names := v.([]string)
 	for _, name := range names {
 		if !slices.Contains(transports, name) {
-			return fmt.Sprintf("%q is not a transport that is served", name), "Use some of " + strings.Join(transports, ", ") + "."
+			return fmt.Sprintf("%q is not a transport that saltclusterd serves", name), "use one or more of " + strings.Join(transports, ", ")
 		}
 	}
 	if len(names) == 0 {
-		return "it names no transport, so that no minion could connect", "Use some of " + strings.Join(transports, ", ") + "."
+		return "it names no transport, so that no minion could connect", "use one or more of " + strings.Join(transports, ", ")
 	}
 	return "", ""
 }

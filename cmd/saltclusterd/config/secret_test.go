@@ -20,9 +20,9 @@ func TestSecretRules(t *testing.T) {
 	tests := []struct{ name, line, want string }{
 		{"good", "cluster_secret: " + goodSecret, ""},
 		{"good in quotes", "cluster_secret: '" + goodSecret + "'", ""},
-		{"missing", "", "cluster_secret: is not set: anybody could join"},
+		{"missing", "", "cluster_secret: is not set: any host could join"},
 		{"null", "cluster_secret:", "cluster_secret: is empty"},
-		{"empty", "cluster_secret: ''", "cluster_secret: is empty: anybody could join"},
+		{"empty", "cluster_secret: ''", "cluster_secret: is empty: any host could join"},
 		{"blank", "cluster_secret: '      '", "cluster_secret: is empty"},
 		{"short", "cluster_secret: hunter2", "cluster_secret: has 7 characters, at least 22 random ones"},
 		{"repeated", "cluster_secret: " + strings.Repeat("abc", 12), "cluster_secret: repeats a few characters"},

@@ -187,7 +187,7 @@ func checkSecret(s string) (msg, hint string) {
 	}
 	switch {
 	case s == "":
-		return "is empty: anybody could join", hint
+		return "is empty: any host could join", hint
 	case len(s) < minSecret:
 		return fmt.Sprintf("has %d characters, at least %d random ones (128 bits) are needed", len(s), minSecret), hint
 	case len(letters) < minSecretLetter:

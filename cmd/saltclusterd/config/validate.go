@@ -74,7 +74,7 @@ func (c *Config) validateSecret(say func(option, msg, hint string)) {
 	}
 	msg, hint := checkSecret(c.Cluster.Secret.Reveal())
 	if _, set := c.places["cluster_secret"]; !set && !c.Cluster.Secret.IsSet() {
-		msg = "is not set: anybody could join"
+		msg = "is not set: any host could join"
 		hint = "set it, or cluster_secret_file, or the systemd credential cluster_secret; " + hint
 	}
 	say(option, msg, hint)
@@ -101,7 +101,8 @@ func (c *Config) validateAddresses(say func(option, msg, hint string)) {
 		port   int
 	}{{"ret_port", c.Edge.RetPort}, {"cluster_pool_port", c.Cluster.PoolPort}} {
 		if other, taken := ports[p.port]; taken {
-			say(p.option, fmt.Sprintf("%d is the %s already", p.port, other), "")
+			say(p.option, fmt.Sprintf("%d is already the port of %s", p.port, other),
+				"give each of them a port of its own")
 		}
 		ports[p.port] = p.option
 	}

@@ -3,8 +3,8 @@
 //
 // Vocabulary: the *host* side is what a node has before it belongs to a cluster (configuration, the local master's
 // configuration, the node's certificate, admin socket, health). A *member* is a running membership (peer port,
-// consensus, gossip, key directory) in a *role*: a *service* is what minions see (edges, proxy, fan-out), a *witness*
-// serves none. Each opens when the one before is ready and closes before it.
+// consensus, gossip, key directory). A *service* is the part of it that minions see (edges, proxy, fan-out); a
+// *witness* has none. Each opens when the one before is ready and closes before it.
 //
 // The files here build capabilities (member.go, service.go, requests.go, disk.go), register the verbs of operators
 // (verbs.go) and the health checks (health.go), and determine what opens when: order.go, serving.go, takeover.go.

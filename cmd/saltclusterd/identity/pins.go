@@ -113,7 +113,7 @@ func (c *Change) RecordPin(id, _ string, p signin.Pin) {
 		}
 	}
 	if c.pins.record(id, fp, time.Now().UTC()) {
-		c.cfg.Logger.Warn("minion has pinned another master key and will refuse us", "minion", id,
+		c.cfg.Logger.Warn("minion has pinned another master key and will refuse the cluster", "minion", id,
 			"reason", "its minion_master.pub is not the cluster's")
 	}
 }

@@ -1,5 +1,5 @@
-// Package lifecycle opens and closes the parts of a service in an order, and starts its duties, in a process that
-// starts cold as in one that takes over from another.
+// Package lifecycle opens and closes the parts of a service in a fixed order and starts its duties, in a process that
+// starts cold and in one that takes over from another.
 //
 // A Tenure holds the membership that a process serves, from one membership to the next.
 //

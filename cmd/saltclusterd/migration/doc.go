@@ -9,8 +9,8 @@
 // disk, a report for operators, a health.Result, and whether the master works with its old configuration
 // (MasterOutdated) or this node replicates the share (StandsIn).
 //
-// Promises: saltclusterctl migrate decides when each step begins and keeps nothing; every step can be repeated and
-// resumed, after a switch by the process that takes over from this one (Resume). Each change of the state is on disk
-// before anything depends on it. The share is only read. If this process may not write, the step waits and names the
-// commands for the operator.
+// Promises: saltclusterctl migrate decides when each step begins and stores no state. Every step can be repeated and
+// resumed; after a switch, the process that takes over from this one resumes it (Resume). Each change of the state is
+// on disk before anything depends on it. The share is only read. If this process may not write, the step waits and
+// names the commands for the operator.
 package migration

@@ -92,7 +92,7 @@ func checkUnanswered(aside []returns.Unanswered, full bool, now time.Time) healt
 	case len(aside) > 0 && now.Sub(aside[0].Since) > unansweredAfter:
 		return health.Result{
 			Level: health.Warn,
-			Reason: fmt.Sprintf("the salt-master does not answer %s that only it can take, though it answers others; "+
+			Reason: fmt.Sprintf("the salt-master does not answer %s that only it can process, although it answers others; "+
 				"the first is %s's of %s, put aside at %s",
 				count, aside[0].Minion, cmp.Or(aside[0].JID, "no job"), aside[0].Since.UTC().Format(time.RFC3339)),
 			Hint: hint,

@@ -23,7 +23,7 @@ func TestCheckUnanswered(t *testing.T) {
 		{"it may be answered yet", []returns.Unanswered{young}, false, ""},
 		{
 			"not answered for long", []returns.Unanswered{old, young}, false,
-			"does not answer 2 returns that only it can take, though it answers others; the first is web2's of no job",
+			"does not answer 2 returns that only it can process, although it answers others; the first is web2's of no job",
 		},
 		{"no room", []returns.Unanswered{young}, true, "no room for more"},
 	} {

@@ -52,7 +52,7 @@ func (r *Recoverer) planRecovery(m Membership) (adminapi.RecoverPlan, error) {
 
 // checkRecoverable refuses a recovery where no majority is lost.
 func (r *Recoverer) checkRecoverable(m Membership) error {
-	if err := r.refuseWitness("carry a cluster on"); err != nil {
+	if err := r.refuseWitness("continue a cluster"); err != nil {
 		return err
 	}
 	v, st := m.Log.View(), m.Log.Status()

@@ -2,8 +2,8 @@
 // node that joins or comes back up to date before it serves.
 //
 // Stores has the engines (packages fsync/datacache, tokens and jobs) for this node and its master. CatchUp fetches what
-// this node lacks of them from other members, together with the parts that are given to it. Until a part is there, or
-// was given up, other members are answered "starting" when they send what is new of it.
+// this node lacks of them from other members, and what it lacks of the parts that the daemon adds. Until a part has
+// caught up, or was given up, members that send changes of it get the answer "starting".
 //
 // In: the master's configuration, the roster, consensus, what was published and which returns were stored. Out: files
 // of the master, calls to members and answers to them, the progress for health and status.

@@ -1,4 +1,4 @@
-// Package wording puts numbers of things into sentences for operators.
+// Package wording writes counts and lists of names for sentences that operators read.
 package wording
 
 import (

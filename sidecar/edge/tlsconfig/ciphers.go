@@ -85,9 +85,9 @@ func (p *parser) parseCiphers(text string) {
 	}
 	slices.Sort(p.o.Ciphers)
 	if len(p.o.Ciphers) == 0 {
-		p.refuse("ciphers", "leaves no cipher that saltclusterd has", "Remove it, or add ECDHE+AESGCM.")
+		p.refuse("ciphers", "leaves no cipher that saltclusterd supports", "Remove it, or add ECDHE+AESGCM.")
 	} else if len(unknown) > 0 {
-		p.warn("ciphers", fmt.Sprintf("has %q, which saltclusterd does not have: the others are offered", unknown),
+		p.warn("ciphers", fmt.Sprintf("has %q, which saltclusterd does not support: it offers the others", unknown),
 			"Remove them; for TLS 1.3 nothing has to be set.")
 	}
 }

@@ -28,8 +28,8 @@ func (l *Loaded) Examine(now time.Time) (out []localmaster.Finding) {
 	}
 	if len(l.Leaf.IPAddresses) == 0 {
 		out = append(out, localmaster.Finding{Option: option,
-			Message: "The certificate in ssl certfile names no IP address. Minions look for the one that their option master " +
-				"resolves to: those that check it refuse this node.",
+			Message: "The certificate in ssl certfile names no IP address. Minions that verify it look for the address that their option " +
+				"master resolves to, and refuse this node.",
 			Fix: "Have one issued with the addresses of the load balancer and of this node among its subject alternative names."})
 	}
 	if l.Config.ClientAuth != tls.NoClientCert {

@@ -111,7 +111,7 @@ func (p *parser) parse(m map[string]any, major int) {
 		p.refuse("certfile", "is not set", "Set it to the file of this node's certificate.")
 	}
 	if p.o.ClientAuth != tls.NoClientCert && len(p.o.CAFiles)+len(p.o.CAPaths)+len(p.o.CAData) == 0 {
-		p.refuse("ca_certs", "is not set, and cert_reqs (also without a line in 3008) asks minions for certificates",
+		p.refuse("ca_certs", "is not set, but minions are asked for certificates (cert_reqs, in 3008 also its default)",
 			"Set it to the file with the CA of the minions' certificates, or set 'cert_reqs: CERT_NONE'.")
 	}
 }
@@ -212,7 +212,7 @@ func (p *parser) parseFlags(v any) {
 		case "VERIFY_CRL_CHECK_CHAIN":
 			p.o.Revocation = RevocationChain
 		default:
-			p.refuse("verify_flags", fmt.Sprintf("has %q, which saltclusterd cannot do", name),
+			p.refuse("verify_flags", fmt.Sprintf("has %q, which saltclusterd does not support", name),
 				"Remove it; VERIFY_CRL_CHECK_LEAF and VERIFY_CRL_CHECK_CHAIN are possible.")
 		}
 	}
