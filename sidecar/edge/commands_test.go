@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gobwas/ws"
+
 	"saltclusterd/integration/patience"
 	"saltclusterd/sidecar/edge/netconn"
 	"saltclusterd/sidecar/saltwire/wsframe"
@@ -31,6 +33,9 @@ func TestHostileCommands(t *testing.T) {
 		{"commands at 4506", req, req.metrics, hello("REQ"), zmtp.AppendPing(nil, 0, nil)},
 		{"pings of a WebSocket at 4505", pub, pub.metrics, nil, maskedPing()},
 		{"pings of a WebSocket at 4506", req, req.metrics, nil, maskedPing()},
+		{"pongs of a WebSocket at 4505", pub, pub.metrics, nil, wsFrame(ws.OpPong, true, nil)},
+		{"pongs of a WebSocket at 4506", req, req.metrics, nil, wsFrame(ws.OpPong, true, nil)},
+		{"a message in little pieces at 4506", req, req.metrics, nil, wsFrame(ws.OpContinuation, false, []byte("x"))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := reasonCount(c.metrics, netconn.ReasonCommands)
@@ -39,6 +44,8 @@ func TestHostileCommands(t *testing.T) {
 				_, _ = conn.Write(c.open)
 			} else if _, err := shakeWS(conn); err != nil {
 				t.Fatal(err)
+			} else if c.again[0] == byte(ws.OpContinuation) {
+				_, _ = conn.Write(wsFrame(ws.OpBinary, false, nil))
 			}
 			go func() { _, _ = io.Copy(io.Discard, conn) }()
 			said := 0

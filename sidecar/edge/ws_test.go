@@ -288,6 +288,7 @@ func TestWS_Hostile(t *testing.T) {
 		{"a message without end", opened + "\x82\xfe\x10\x00mask????", netconn.ReasonSlowMessage, false},
 		{"pieces without end", opened + "\x02\x80mask", netconn.ReasonSlowMessage, false},
 		{"a message to the publisher", opened + "\x82\x81mask?", netconn.ReasonProtocol, true},
+		{"a piece of a message to the publisher", opened + "\x02\x80mask", netconn.ReasonProtocol, true},
 		{"a large message to the publisher", opened + "\x82\xfe\x20\x00mask", netconn.ReasonLimit, true},
 	} {
 		t.Run(h.name, func(t *testing.T) {

@@ -54,6 +54,9 @@ type wsReq struct{ wsWire }
 // leave it to their garbage collector.
 const wsIdle = 10 * time.Second
 
+// littlePart is up to where a part of a request costs the edge more than its sender, as a command does.
+const littlePart = 1 << 10
+
 func (w *wsReq) next(c *reqConn, in []byte) (int, error) {
 	ev, n, err := w.dec.Next(in)
 	if err != nil {
@@ -73,6 +76,12 @@ func (w *wsReq) next(c *reqConn, in []byte) (int, error) {
 			return n, err
 		}
 		c.send(wsframe.AppendPong(nil, ev.Bytes))
+	case wsframe.Pong:
+		return n, c.commands.countCommand()
+	case wsframe.Part:
+		if len(ev.Bytes) < littlePart {
+			return n, c.commands.countCommand()
+		}
 	case wsframe.Closed:
 		c.send(wsframe.AppendClose(nil))
 		return n, io.EOF
@@ -128,8 +137,10 @@ func (w *wsSub) next(s *sub, in []byte) (int, error) {
 		s.SetFarewell(s.wsFarewell)
 		s.join()
 		s.shard.subscribe(s, "")
-	case wsframe.Message:
+	case wsframe.Message, wsframe.Part:
 		return n, netconn.NewError(netconn.ReasonProtocol, "a message of a subscriber")
+	case wsframe.Pong:
+		return n, s.commands.countCommand()
 	case wsframe.Ping:
 		if err := s.commands.countCommand(); err != nil {
 			return n, err

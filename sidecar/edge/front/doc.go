@@ -8,8 +8,9 @@
 // The front itself has a goroutine only during a handshake, and while encrypted bytes that the socket does not take
 // wait in a small buffer. Handing a publication to another goroutine for each subscriber would cost as much as the
 // encryption. The amount of data between the peer and the edge is bounded in both directions: a peer that does not read
-// is as visible to the edge as one without TLS. A handshake is limited in time and size. Only a few signatures are made
-// at a time (Turns), so that handshakes leave processors to minions without TLS.
+// is as visible to the edge as one without TLS. A handshake is limited in time, in size and in the
+// certificates that it verifies (maxChain). Only a few compute at a time (Turns), so that handshakes leave processors
+// to minions without TLS.
 //
 // Promises:
 //

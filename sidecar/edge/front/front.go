@@ -30,7 +30,7 @@ type Config struct {
 type Front struct {
 	cfg   Config
 	wg    sync.WaitGroup
-	taken atomic.Pointer[turning] // the configuration that was asked for last
+	taken atomic.Pointer[bounding] // the configuration that was asked for last
 }
 
 // New returns a Front.
@@ -58,23 +58,20 @@ func (f *Front) config() *tls.Config {
 // Serves tells whether TLS is served at present.
 func (f *Front) Serves() bool { return f.config() != nil }
 
-// turning is a configuration and the same one with turns.
-type turning struct{ of, with *tls.Config }
+// bounding is a configuration and what became of it.
+type bounding struct{ of, with *tls.Config }
 
-// withTurns returns a configuration with which a handshake waits for a turn before it signs.
-func (f *Front) withTurns(cfg *tls.Config) *tls.Config {
+// bounded returns a configuration with which a handshake costs little.
+func (f *Front) bounded(cfg *tls.Config) *tls.Config {
 	if last := f.taken.Load(); last != nil && last.of == cfg {
 		return last.with
 	}
 	with := cfg.Clone()
-	with.Certificates, with.GetCertificate = nil, func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if err := hello.Conn.(*begunConn).takeTurn(); err != nil {
-			return nil, fmt.Errorf("wait for a turn: %w", err)
-		}
-		return &cfg.Certificates[0], nil
+	if verifies(cfg) {
+		verifyHere(cfg, with)
 	}
 	with.DynamicRecordSizingDisabled = true // a minion can use a message only when all of it is there
-	f.taken.Store(&turning{cfg, with})
+	f.taken.Store(&bounding{cfg, with})
 	return with
 }
 
@@ -90,11 +87,11 @@ func (f *Front) Divert(conn net.Conn, begun []byte, network netip.Addr) (*Link, 
 	if err != nil {
 		return nil, fmt.Errorf("raw connection: %w", err)
 	}
-	l := &Link{front: f, peer: conn, shaken: make(chan struct{})}
+	l := &Link{front: f, peer: conn, verified: verifies(cfg), shaken: make(chan struct{})}
 	l.out = output{peer: conn, raw: raw, wg: &f.wg, room: make(chan struct{}, 1)}
 	l.ctx, l.cancel = context.WithTimeout(context.Background(), f.cfg.HandshakeTimeout)
 	l.begun = &begunConn{Conn: conn, link: l, begun: append([]byte(nil), begun...), network: network, room: maxHandshake}
-	l.tls = tls.Server(l.begun, f.withTurns(cfg))
+	l.tls = tls.Server(l.begun, f.bounded(cfg))
 	_ = conn.SetDeadline(time.Now().Add(f.cfg.HandshakeTimeout))
 	f.wg.Add(1)
 	go l.shakeHands()
@@ -111,19 +108,21 @@ const maxHandshake = 64 << 10
 var errHandshake = errors.New("handshake too large")
 
 // begunConn is a connection of which something was read. Until hands are shaken it bounds what is read, and has a turn
-// from before a signature until the bytes with it are to be sent. Afterwards no Write waits.
+// from when the peer has said something until crypto/tls waits for more of it. Afterwards no Write waits.
 type begunConn struct {
 	net.Conn
 	link    *Link
 	begun   []byte
 	network netip.Addr
 
-	room   int // for more of the handshake
-	turned bool
+	room   int  // for more of the handshake
+	turned bool // it has a turn
+	again  bool // it had one
 	shaken atomic.Bool
 }
 
 func (c *begunConn) Read(b []byte) (n int, err error) {
+	c.giveTurn() // a peer that says nothing keeps no turn
 	if len(c.begun) > 0 {
 		n = copy(b, c.begun)
 		if c.begun = c.begun[n:]; len(c.begun) == 0 {
@@ -135,6 +134,11 @@ func (c *begunConn) Read(b []byte) (n int, err error) {
 	if c.room -= n; c.room < 0 {
 		c.room = 0
 		return 0, errHandshake
+	}
+	if n > 0 {
+		if late := c.takeTurn(); late != nil {
+			return 0, fmt.Errorf("wait for a turn: %w", late)
+		}
 	}
 	return n, err
 }
@@ -153,11 +157,8 @@ func (c *begunConn) SetWriteDeadline(time.Time) error { return nil }
 func (c *begunConn) Close() error { return c.link.out.close() }
 
 func (c *begunConn) takeTurn() error {
-	if c.turned {
-		return nil
-	}
-	err := c.link.front.cfg.Turns.takeTurn(c.link.ctx, c.network)
-	c.turned = err == nil
+	err := c.link.front.cfg.Turns.takeTurn(c.link.ctx, c.network, c.again)
+	c.turned, c.again = err == nil, true
 	return err
 }
 

@@ -19,12 +19,12 @@ func (i Identity) Has(name string) bool { return slices.Contains(i.Names, name) 
 
 var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 
-// identityOf returns the names of a certificate that was verified. There are none without one.
+// identityOf returns the names of a peer's certificate, which was verified. There are none without one.
 func identityOf(s tls.ConnectionState) (i Identity) {
-	if len(s.VerifiedChains) == 0 {
+	if len(s.PeerCertificates) == 0 {
 		return i
 	}
-	c := s.VerifiedChains[0][0]
+	c := s.PeerCertificates[0]
 	for _, n := range c.Subject.Names {
 		if text, ok := n.Value.(string); ok && n.Type.Equal(commonName) {
 			i.Names = append(i.Names, text)

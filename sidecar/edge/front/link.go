@@ -32,6 +32,8 @@ type Link struct {
 	out    output          // what crypto/tls says to the peer
 	ctx    context.Context // of the handshake
 	cancel context.CancelFunc
+	// verified says that the peer's certificate, if it has one, is.
+	verified bool
 
 	shaken   chan struct{} // closed when the handshake is over
 	failure  error         // of the handshake, and
@@ -57,7 +59,9 @@ func (l *Link) shakeHands() {
 		l.failure = fmt.Errorf("%w handshake: %w", ErrTLS, err)
 		return
 	}
-	l.identity = identityOf(l.tls.ConnectionState())
+	if l.verified {
+		l.identity = identityOf(l.tls.ConnectionState())
+	}
 	l.begun.shaken.Store(true)
 	l.mu.Lock()
 	defer l.mu.Unlock()

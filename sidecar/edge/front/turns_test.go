@@ -19,7 +19,7 @@ import (
 // TestTurns_Networks wants networks to take turns, however many wait in one, and those that give up to be passed over.
 func TestTurns_Networks(t *testing.T) {
 	turns := NewTurns(1)
-	require.NoError(t, turns.takeTurn(t.Context(), netip.Addr{}))
+	require.NoError(t, turns.takeTurn(t.Context(), netip.Addr{}, false))
 	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	got := make(chan string, 10)
 	var wg sync.WaitGroup
@@ -28,11 +28,14 @@ func TestTurns_Networks(t *testing.T) {
 		name    string
 		network netip.Addr
 		gone    bool
-	}{{"a1", a, false}, {"a2", a, true}, {"b1", b, false}, {"a3", a, false}, {"a4", a, false}, {"b2", b, false}} {
+		again   bool
+	}{{name: "a1", network: a}, {name: "a2", network: a, gone: true}, {name: "b1", network: b}, {name: "a3", network: a},
+		{name: "a4", network: a}, {name: "b2", network: b}, {name: "a5", network: a, again: true},
+		{name: "a6", network: a, again: true}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		wg.Go(func() {
-			if turns.takeTurn(ctx, w.network) == nil {
+			if turns.takeTurn(ctx, w.network, w.again) == nil {
 				got <- w.name
 				turns.giveBack()
 			}
@@ -52,7 +55,7 @@ func TestTurns_Networks(t *testing.T) {
 	for name := range got {
 		order = append(order, name)
 	}
-	if want := []string{"a1", "b1", "a3", "b2", "a4"}; !slices.Equal(order, want) {
+	if want := []string{"a5", "b1", "a6", "b2", "a1", "a3", "a4"}; !slices.Equal(order, want) {
 		t.Errorf("in the order %v, not %v", order, want)
 	}
 	if turns.free != 1 || len(turns.waiting)+len(turns.order) != 0 {

@@ -27,13 +27,15 @@ const maxHandshake = 4 << 10
 // Kind is what an Event is.
 type Kind uint8
 
-// The kinds of events. A PONG is none.
+// The kinds of events.
 const (
 	None    Kind = iota
 	Opened       // Bytes answers the handshake
 	Message      // Bytes is the message
 	Ping         // Bytes is what the PONG repeats
 	Closed       // the peer has announced the end
+	Pong         // Bytes is what it carries
+	Part         // Bytes is a part of a message, but not the last one; the decoder keeps it
 )
 
 // Event is something that a peer has said.
@@ -92,7 +94,7 @@ func ResumeDecoder(limit int, s State) (Decoder, error) {
 }
 
 // Next consumes bytes from in, up to the end of the first event, and returns that and how many bytes it took. It may
-// change what it took. With Kind None all of in was taken, or a frame without an event. An error is final; Bytes is
+// change what it took. With Kind None all of in was taken. An error is final; Bytes is
 // then what the peer is told, if anything.
 func (d *Decoder) Next(in []byte) (ev Event, n int, err error) {
 	if len(in) == 0 {
@@ -221,7 +223,7 @@ func (d *Decoder) frame(b []byte, owned bool) (Event, error) {
 	case h.OpCode == ws.OpPing:
 		return Event{Kind: Ping, Bytes: body, Owned: owned}, nil
 	case h.OpCode == ws.OpPong:
-		return Event{}, nil
+		return Event{Kind: Pong, Bytes: body, Owned: owned}, nil
 	case h.OpCode == ws.OpClose:
 		return Event{Kind: Closed, Bytes: body, Owned: owned}, nil
 	case h.Fin && !d.begun:
@@ -229,7 +231,7 @@ func (d *Decoder) frame(b []byte, owned bool) (Event, error) {
 	}
 	d.message = append(d.message, body...)
 	if d.begun = !h.Fin; d.begun {
-		return Event{}, nil
+		return Event{Kind: Part, Bytes: body, Owned: owned}, nil
 	}
 	whole := d.message
 	d.message = nil

@@ -67,7 +67,7 @@ func TestDecoder_AnyPieces(t *testing.T) {
 	} {
 		stream = append(stream, f...)
 	}
-	want = append(want, "3 ping", "3 ", "2 one two", "4 \x03\xe8")
+	want = append(want, "3 ping", "5 pong", "6 one ", "3 ", "6 ", "2 one two", "4 \x03\xe8")
 	for _, piece := range []int{1, 2, 3, 7, 511, 4096, len(stream)} {
 		for _, resume := range []bool{false, piece > 3} { // which copies what has arrived each time
 			got, held, err := decode(stream, piece, resume)
