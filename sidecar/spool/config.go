@@ -43,6 +43,7 @@ type Config struct {
 	MaxRecord    int64         // bytes of one record (64 MiB)
 	MaxWaiting   int64         // bytes that wait for the disk (128 MiB)
 	GroupBytes   int64         // bytes written and synced at once at most (16 MiB)
+	Hang         time.Duration // after which a disk that has not answered counts as failing (10 s)
 	Gather       time.Duration // how long the first of a group waits for others (0: only while the disk is busy)
 
 	BatchRecords int           // given to a consumer at once (256)
@@ -76,6 +77,7 @@ func (c *Config) setDefaults() error {
 	c.MaxRecord = cmp.Or(c.MaxRecord, 64<<20)
 	c.MaxWaiting = cmp.Or(c.MaxWaiting, 128<<20)
 	c.GroupBytes = cmp.Or(c.GroupBytes, 16<<20)
+	c.Hang = cmp.Or(c.Hang, 10*time.Second)
 	c.BatchRecords = cmp.Or(c.BatchRecords, 256)
 	c.BatchBytes = cmp.Or(c.BatchBytes, 8<<20)
 	c.KeepBytes = cmp.Or(c.KeepBytes, 32<<20)

@@ -14,6 +14,8 @@ var (
 	ErrFull = errors.New("spool: the journal is full")
 	// ErrBusy: too much waits for the disk already.
 	ErrBusy = errors.New("spool: too many records wait for the disk")
+	// ErrHangs: the disk does not answer. It may yet take the record.
+	ErrHangs = errors.New("spool: the disk does not answer")
 	// ErrTooLarge: the record is larger than the journal takes.
 	ErrTooLarge = errors.New("spool: record is too large")
 	// ErrClosed: the spool was closed or never opened.

@@ -55,7 +55,7 @@ func (m *metrics) observeGroup(n int, size int64, took time.Duration, err error)
 
 // refusalReasons are the reasons that have a name.
 func refusalReasons() map[string]error {
-	return map[string]error{"full": ErrFull, "busy": ErrBusy, "size": ErrTooLarge, "closed": ErrClosed}
+	return map[string]error{"full": ErrFull, "busy": ErrBusy, "size": ErrTooLarge, "closed": ErrClosed, "hangs": ErrHangs}
 }
 
 func (m *metrics) countRefused(err error) {

@@ -425,3 +425,63 @@ func TestGather(t *testing.T) {
 		t.Errorf("batches of %v, asked %d times", batches, asked.Load())
 	}
 }
+
+// TestDiskHangs: what waits for a disk that does not answer is refused once, and so is what comes then. What the disk
+// has taken is delivered when it answers, and the journal goes on.
+func TestDiskHangs(t *testing.T) {
+	k, answers := &sink{}, make(chan struct{})
+	s := open(t, Config{Dir: t.TempDir(), Hang: 20 * time.Millisecond, Consumers: []Consumer{{Name: "a", Consume: k.consume}},
+		Disk: Disk{Sync: func(f *os.File) error {
+			<-answers
+			return f.Sync()
+		}}})
+	var mu sync.Mutex
+	told := map[int][]error{}
+	begin := func(n int) {
+		s.Go(record(n), func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			told[n] = append(told[n], err)
+		})
+	}
+	begin(0)
+	patience.WaitFor(t, "the first is being written", func() bool { return s.Stats().Waiting == 0 })
+	begin(1) // queued behind it, or refused
+	patience.WaitFor(t, "both are refused", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(told[0]) == 1 && len(told[1]) == 1
+	})
+	begin(2)
+	for n := range 3 {
+		if len(told[n]) != 1 || !errors.Is(told[n][0], ErrHangs) {
+			t.Errorf("record %d: %v", n, told[n])
+		}
+	}
+	if st := s.Stats(); st.State != StateFailing || st.Waiting != 0 || waitingBytes(s) != record0Bytes(t) {
+		t.Errorf("%+v, %d bytes wait", st, waitingBytes(s))
+	}
+	close(answers)
+	patience.WaitFor(t, "the journal takes records", func() bool { return s.Append(context.Background(), record(3)) == nil })
+	patience.WaitFor(t, "delivered", func() bool { return len(k.records()) == 2 })
+	mu.Lock()
+	defer mu.Unlock()
+	if st := s.Stats(); st.State != StateOK || len(told[0]) != 1 || waitingBytes(s) != 0 {
+		t.Errorf("%+v, told %v", st, told)
+	}
+}
+
+func waitingBytes(s *Spool) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting.bytes
+}
+
+// record0Bytes is what the first record takes on disk.
+func record0Bytes(t *testing.T) int64 {
+	t.Helper()
+	r := record(0)
+	body, err := appendRecord(nil, &r)
+	require.NoError(t, err)
+	return int64(len(body)) + frameSize
+}

@@ -2,9 +2,12 @@ package spool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"saltclusterd/signal"
@@ -15,6 +18,14 @@ type waiter struct {
 	rec  Record
 	body []byte
 	done func(error)
+	told atomic.Bool // done was called
+}
+
+// end calls done, once.
+func (w *waiter) end(err error) {
+	if w.told.CompareAndSwap(false, true) {
+		w.done(err)
+	}
 }
 
 // diskBytes is what the record takes on disk.
@@ -23,7 +34,8 @@ func (w *waiter) diskBytes() int64 { return int64(len(w.body)) + frameSize }
 // waitQueue is the records that wait for the writer.
 type waitQueue struct {
 	waiters []*waiter
-	bytes   int64 // on disk, of those that wait and of the group that is being written
+	bytes   int64   // on disk, of those that wait and of the group that is being written
+	writing *waiter // the first one of that group; nil: none is being written
 }
 
 func (q *waitQueue) addWaiter(w *waiter) {
@@ -89,6 +101,8 @@ func (s *Spool) enqueueRecord(w *waiter) error {
 		return ErrClosed
 	case int64(len(w.body)) > s.c.MaxRecord:
 		return ErrTooLarge
+	case errors.Is(s.fault, ErrHangs):
+		return ErrHangs
 	case s.bytes+s.waiting.bytes+n > s.c.MaxBytes:
 		s.full = true
 		return ErrFull
@@ -140,8 +154,14 @@ func (s *Spool) takeGroup() (group []*waiter, end bool) {
 func (s *Spool) commitGroup(group []*waiter) {
 	start := time.Now()
 	s.disk.Lock()
-	size, err := s.writeGroup(group)
 	s.mu.Lock()
+	s.waiting.writing = group[0]
+	s.mu.Unlock()
+	hangs := time.AfterFunc(s.c.Hang, func() { s.giveUp(group) })
+	size, err := s.writeGroup(group)
+	hangs.Stop()
+	s.mu.Lock()
+	s.waiting.writing = nil
 	s.waiting.bytes -= sizeOf(group)
 	changed := (s.fault == nil) != (err == nil)
 	s.fault = err
@@ -164,7 +184,27 @@ func (s *Spool) commitGroup(group []*waiter) {
 		s.c.Logger.Info("journal writable again", "path", s.c.Dir)
 	}
 	for _, w := range group {
-		w.done(err)
+		w.end(err)
+	}
+}
+
+// giveUp refuses what waits for a disk that does not answer, so that another node can take it. The group that is being
+// written may get there all the same.
+func (s *Spool) giveUp(group []*waiter) {
+	s.mu.Lock()
+	if s.waiting.writing != group[0] {
+		s.mu.Unlock()
+		return
+	}
+	s.fault = ErrHangs
+	queued := s.waiting.waiters
+	s.waiting.bytes -= sizeOf(queued)
+	s.waiting.waiters = nil
+	s.mu.Unlock()
+	s.c.Logger.Error("journal not writable, nothing is acknowledged", "path", s.c.Dir, "err", ErrHangs)
+	for _, w := range slices.Concat(group, queued) {
+		s.metrics.countRefused(ErrHangs)
+		w.end(ErrHangs)
 	}
 }
 
