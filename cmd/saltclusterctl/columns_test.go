@@ -23,12 +23,12 @@ func longStatus(now time.Time) adminapi.Status {
 		m.ID, m.Version = fmt.Sprintf("salt-master-%d.prod.example.com", i+1), "0.9.0-rc1+20261129"
 		m.Address, m.Subscribers = fmt.Sprintf("[2001:db8:1234:5678:9abc:def0:1234:%d]:14520", i), &minions
 	}
-	st.Members[1].Ready, st.Members[1].Reasons = &no, []string{"upstream", "consensus", "clock"}
+	st.Members[1].Ready, st.Members[1].Reasons = &no, []string{"master", "consensus", "clock"}
 	st.Members[2].State, st.Members[2].Since = adminapi.StateFailed, now.Add(-26*time.Hour)
 	st.Node.ID, st.Node.Version = st.Members[0].ID, st.Members[0].Version
 	st.Node.Edges[0].Addresses = []string{"[2001:db8::1]:4505", "192.168.100.11:4505", "10.123.123.123:4505"}
 	st.Node.Upstream.Up, st.Node.Upstream.Error = false, "connection refused by the salt-master, which listens elsewhere"
-	st.Node.Reasons = []adminapi.Reason{{Check: "upstream", Level: adminapi.LevelFail, Message: strings.Repeat("it does not answer ", 6)}}
+	st.Node.Reasons = []adminapi.Reason{{Check: "master", Level: adminapi.LevelFail, Message: strings.Repeat("it does not answer ", 6)}}
 	st.Problems = []adminapi.Problem{{Level: adminapi.LevelFail, Node: st.Node.ID, Message: strings.Repeat("it does not answer ", 8),
 		Hint: "start it with systemctl start salt-master; " + strings.Repeat("its log says why it ended ", 5)}}
 	return st

@@ -355,7 +355,7 @@ func peerDown() *fake {
 	m3.State, m3.Since = adminapi.StateFailed, time.Now().Add(-125*time.Minute)
 	m3.Subscribers, m3.Lag, m3.Ready = nil, nil, nil
 	m1 := &f.status.Members[0]
-	m1.Ready, m1.Reasons, m1.Lag = ptr(false), []string{"upstream"}, ptr(uint64(1200))
+	m1.Ready, m1.Reasons, m1.Lag = ptr(false), []string{"master"}, ptr(uint64(1200))
 	n := &f.status.Node
 	n.Ready = false
 	n.Files = &adminapi.Files{Path: adminapi.PathMaster, Reason: "master_stats is on"}
@@ -373,7 +373,7 @@ func peerDown() *fake {
 	n.Upstream = adminapi.Upstream{Address: "127.0.0.1:4506", Since: time.Now().Add(-2*time.Hour - 30*time.Second),
 		Error: "connection refused"}
 	n.Reasons = []adminapi.Reason{
-		{Check: "upstream", Level: adminapi.LevelFail, Message: "the local salt-master does not answer",
+		{Check: "master", Level: adminapi.LevelFail, Message: "the local salt-master does not answer",
 			Hint: "systemctl start salt-master"},
 		{Check: "clock", Level: adminapi.LevelWarn, Message: "is 2 s ahead of m2"},
 	}

@@ -185,7 +185,7 @@ func upstreamRow(u adminapi.Upstream, now time.Time) []console.Cell {
 	if !u.Since.IsZero() {
 		state += " for " + console.FormatAge(now.Sub(u.Since))
 	}
-	parts := []string{"salt-master " + console.Txt(u.Address).Text, state}
+	parts := []string{console.Txt(u.Address).Text, state}
 	if u.Up {
 		parts = append(parts, wording.Plural(u.Connections, "connection"))
 	}
@@ -204,7 +204,7 @@ func upstreamRow(u adminapi.Upstream, now time.Time) []console.Cell {
 	if u.Error != "" {
 		parts = append(parts, console.Clean(u.Error))
 	}
-	return []console.Cell{{Text: "upstream"}, console.Cell{Text: strings.Join(parts, "  ")}.WithTint(tint)}
+	return []console.Cell{{Text: "master"}, console.Cell{Text: strings.Join(parts, "  ")}.WithTint(tint)}
 }
 
 func printProblems(s *console.Screen, list []adminapi.Problem) {

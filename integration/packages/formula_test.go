@@ -188,7 +188,7 @@ func (h *host) formula(version string) {
 	pillar["config"] = map[string]any{"cluster_id": "site", "drain_announce": "0s", "log_level": "debug"}
 	h.putPillar(pillar)
 	h.call(secret, "state.apply", "saltclusterd")
-	h.has(h.sh("saltclusterctl version; saltclusterctl config show --effective | grep '^log_level  *debug '"),
+	h.has(h.sh("saltclusterctl version; saltclusterctl config show --running | grep '^log_level  *debug '"),
 		"saltclusterd   "+newVersion)
 	if now := h.sh(connection); now != conn || conn == "" {
 		h.t.Errorf("the minion's connection was %q and is %q", conn, now)

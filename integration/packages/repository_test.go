@@ -117,11 +117,11 @@ func TestRepository_Refused(t *testing.T) {
 		{"another key", theirs, "cp $old/* .", "signed with another key"},
 		{"a key that is not there", "nobody@example.com", "cp $old/* .", "no secret key"},
 		{"no packages", ours, "true", "make packages"},
-		{"a changed package", ours, "cp $old/* .; for p in *.deb; do printf x >> $p; done", "not what was made"},
+		{"a changed package", ours, "cp $old/* .; for p in *.deb; do printf x >> $p; done", "do not match SHA256SUMS"},
 		{"another package of a version", ours, "cp $old/*.rpm .; cp $new/*.deb saltclusterd_" + oldVersion +
-			"_amd64.deb; sha256sum * > SHA256SUMS", "a version is published once"},
+			"_amd64.deb; sha256sum * > SHA256SUMS", "already published with different content"},
 		{"a package of changes in no commit", ours, "cp $old/*.rpm .; cp $old/*.deb saltclusterd_1.dirty_amd64.deb; " +
-			"sha256sum * > SHA256SUMS", "in no commit"},
+			"sha256sum * > SHA256SUMS", "uncommitted changes"},
 	} {
 		dir := t.TempDir()
 		prepare := exec.CommandContext(t.Context(), "/bin/sh", "-ec", c.packages)

@@ -28,7 +28,7 @@ func NewBundleCommand(e *console.Env) *cli.Command {
 			"contains no secrets and no private keys: they are not collected, and whatever looks like one is blanked out. It does contain\n" +
 			"names and addresses of hosts and minions: review it before you send it to anyone.",
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "lines", Value: 5000, Usage: "include the newest `N` lines of the log; 0: none"},
+			&cli.IntFlag{Name: "count", Aliases: []string{"n", "lines"}, Value: 5000, Usage: "include the newest `N` lines of the log; 0: none"},
 			&cli.StringFlag{Name: "log", Usage: "read the log from `FILE`",
 				DefaultText: "the journal; without systemd, where OpenRC or runit write it"},
 		},
@@ -115,7 +115,7 @@ func (b *bundle) collectParts() {
 	p := &examination{c: b.c, e: b.e, proc: "/proc"}
 	p.examineAll()
 	b.addPart("doctor.json", asJSON(doctor.NewReport(p.checkup.Node, p.found)))
-	if n := b.c.Int("lines"); n > 0 {
+	if n := b.c.Int("count"); n > 0 {
 		text, err := readLog(b.c.Context, b.e, b.c.String("log"), n)
 		if len(text) > 0 {
 			b.addPart("log.txt", text)

@@ -18,12 +18,12 @@ suggestion. Directories, ports, roots and the user of the salt-master are read f
 
 A reload is ` + "`saltclusterctl upgrade`" + ` or ` + "`systemctl reload saltclusterd`" + ` (without systemd: SIGHUP to the process): no minion loses its
 connection. If the configuration has a mistake, the running process continues unchanged and reports the mistake. A restart is
-` + "`systemctl restart saltclusterd`" + `: the minions of this node move to the other nodes meanwhile. A change takes effect
+` + "`systemctl restart saltclusterd`" + `: the minions of this node then move to the other nodes. A change takes effect
 with a reload where the option does not say otherwise. An address overlaps the old one when, for example, 127.0.0.1:4580 becomes 0.0.0.0:4580.
 
 ` + "```" + `sh runnable=site
 saltclusterctl config check                # errors, each with file, line and a suggestion
-saltclusterctl config show --effective     # what runs
+saltclusterctl config show --running       # what runs
 saltclusterctl config diff                 # between the files and what runs; exit code 10 when there is any
 ` + "```" + `
 `
