@@ -42,7 +42,7 @@ var (
 	descAge    = epochs.NewDesc(metric.Gauge, "age_seconds", "Age of the AES key in force.")
 	descMoved  = epochs.NewDesc(metric.Gauge, "previous_subscribers", "Subscribers of this node that still have the previous AES key.")
 	descDrain  = metric.NewSet(nil, "node").NewDesc(metric.Gauge, "draining", "Whether this node is drained, or being drained (1).")
-	descWait   = waiting.NewDesc(metric.Gauge, "waiting_records", "Returns in a journal that a consumer is not done with (files: the job cache, bus: the salt-master's events, else a node).", "journal", "consumer")
+	descWait   = waiting.NewDesc(metric.Gauge, "waiting_records", "Returns in a journal that a consumer is not done with (files: the job cache, events: the master's bus, master: its Python, forward: another node).", "journal", "consumer")
 	descOldest = waiting.NewDesc(metric.Gauge, "oldest_seconds", "Age of the first of these returns.", "journal", "consumer")
 	descRuns   = metric.NewSet(nil, "master").NewDesc(metric.Gauge, "running_jobs",
 		"Jobs published here that still lack returns and have not timed out.")
