@@ -387,6 +387,10 @@ func (h *Hub) sealCopies(ctx context.Context, pubs []late.Publication, subscribe
 	for batch := range slices.Chunk(pubs, lateBatch) {
 		addressed := make([]fanned, 0, len(batch))
 		for _, p := range batch {
+			if h.memory.IsStopped(p) {
+				h.metrics.late.WithLabelValues("stopped").Add(float64(subscribers))
+				continue
+			}
 			plain, err := late.Address(p.Plain, h.cfg.LeaveOut(h.processes.Since(p.At.Add(lateMargin)), h.now().Sub(p.At)))
 			if err != nil {
 				h.metrics.late.WithLabelValues("target").Add(float64(subscribers))

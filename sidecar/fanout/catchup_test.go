@@ -120,6 +120,52 @@ func TestCatchUp_Newcomer(t *testing.T) {
 	}
 }
 
+// TestCatchUp_Stopped: a job that was stopped since is not given, nor one from before all were.
+func TestCatchUp_Stopped(t *testing.T) {
+	call := func(jid, fun string, arg ...any) Publication {
+		return Publication{Plain: plainPub(t, map[string]any{
+			"fun": fun, "arg": arg, "tgt": "*", "tgt_type": "glob", "jid": jid, "ret": "", "serial": 1,
+		})}
+	}
+	const first, second, third, stop = "20261128000000000001", "20261128000000000002", "20261128000000000003",
+		"20261128000000000009"
+	for name, c := range map[string]struct {
+		stop Publication
+		want []string
+	}{
+		"one": {call(stop, "saltutil.kill_job", first), []string{second, third}},
+		"one, as a kwarg": {call(stop, "saltutil.term_job", map[string]any{"jid": second, "__kwarg__": true}),
+			[]string{first, third}},
+		"one, by a signal": {call(stop, "saltutil.signal_job", third, 9), []string{first, second}},
+		"all":              {call(stop, "saltutil.kill_all_jobs"), nil},
+		"none":             {call(stop, "saltutil.find_job", first), []string{first, second, third}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newHubFixture(t)
+			m := f.begin(t, 1, 0)
+			o := f.withPeer(t)
+			for _, jid := range []string{first, second} {
+				require.NoError(t, f.publish(call(jid, "cmd.run", "reboot")))
+			}
+			f.remotePublication("b", call(third, "cmd.run", "reboot"), f.now())
+			require.NoError(t, f.publish(c.stop))
+			require.NoError(t, f.publish(call("20261128000000000010", "test.ping")))
+			f.edge.come(1)
+			patience.WaitFor(t, "the newcomer is given something", func() bool {
+				f.in.noteBeat(o, beat{stamp: 1, echo: f.beats.stampAt(f.now())}, f.now())
+				all, _ := f.givenLate(t, m)
+				return len(all) > 0
+			})
+			all, _ := f.givenLate(t, m)
+			var got []string
+			for _, p := range all[0] {
+				got = append(got, p.JID)
+			}
+			check.EqualSlices(t, got, append(c.want, stop, "20261128000000000010"), "what it is given")
+		})
+	}
+}
+
 // TestCatchUp_Suspended wants nothing given that is too old because the host was suspended: neither to a subscriber that
 // has just come, nor to a peer, nor to all when a peer had brought it late.
 func TestCatchUp_Suspended(t *testing.T) {

@@ -24,7 +24,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		refused:   f.NewCounterVec("refused_publications_total", "Publications not handed on, by reason.", "reason"),
 		missed:    f.NewCounterVec("missed_records_total", "Records that fell out of the outbox before a peer took them, by peer.", "peer"),
 		late: f.NewCounterVec("late_publications_total", "Publications of the last minute for new subscribers, counted per subscriber: given, or not given because "+
-			"the target cannot exclude the minions that may have had it (target), or these were not known in time (unknown).", "outcome"),
+			"the target cannot exclude the minions that may have had it (target), or these were not known in time (unknown), or because the job was stopped since (stopped).", "outcome"),
 		seal:    f.NewHistogram("seal_seconds", "Time to stamp, encrypt and sign one publication.", 0.0001, 2, 12),
 		deliver: f.NewHistogram("deliver_seconds", "Time from a publication's arrival, from the local master or a peer, until all subscribers of this node have it in their queues.", 0.0001, 3, 12),
 	}

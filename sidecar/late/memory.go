@@ -14,6 +14,8 @@ type Publication struct {
 	At     time.Time
 	Came   time.Time // when it came to this node; zero: when it was published
 	Origin string    // the node whose master published it; empty: not known
+
+	stops Stops
 }
 
 // Limits bound a Memory.
@@ -65,6 +67,7 @@ func (m *Memory) Add(p Publication) {
 	if tooLarge {
 		m.dropped++
 	}
+	p.stops = StopsOf(p.Plain)
 	after, _ := slices.BinarySearchFunc(m.all, p.At, func(had Publication, at time.Time) int {
 		if had.At.After(at) {
 			return 1

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/metric"
+	"saltclusterd/sidecar/late"
 	"saltclusterd/signal"
 )
 
@@ -134,19 +136,27 @@ func (r *Republisher) publishMissed(ctx context.Context) {
 	}
 	now := r.cfg.Now()
 	since := now.Add(-r.cfg.JobTimeout())
-	jobs, err := listJobs(ctx, r.cfg.CacheDir, since, now.Add(-sendTime))
+	jobs, err := listJobs(ctx, r.cfg.CacheDir, since, now)
 	if err != nil {
 		r.cfg.Logger.Warn("missed jobs not scanned", "err", err)
 	}
-	for _, j := range jobs {
+	for i, j := range jobs {
 		if ctx.Err() != nil {
 			return
+		}
+		if j.at.After(now.Add(-sendTime)) || isStopped(j.jid, jobs[i+1:]) {
+			continue
 		}
 		if has, from, err := r.cfg.Ledger.Has(j.jid); err != nil || has || !j.at.After(from) {
 			continue
 		}
 		r.republishJob(j, now)
 	}
+}
+
+// isStopped reports whether one of the jobs that were given after it stops a job.
+func isStopped(jid string, later []job) bool {
+	return slices.ContainsFunc(later, func(by job) bool { return late.StopsOf(by.load).Stop(jid) })
 }
 
 func (r *Republisher) republishJob(j job, now time.Time) {

@@ -225,6 +225,10 @@ func TestRepublisher(t *testing.T) {
 	in.save(at, at, func(load map[string]any) { delete(load, "fun") })                 // nothing that was published
 	in.save(at, at, func(load map[string]any) { load["jid"] = "../../etc" })           // no id
 	in.save(at, at, func(load map[string]any) { load["arg"] = make([]byte, maxLoad) }) // too large
+	stopped := in.save(at, at, nil)
+	require.NoError(t, ledger.Record(in.save(ago(time.Second), ago(time.Second), func(load map[string]any) {
+		load["fun"], load["arg"] = "saltutil.kill_job", []any{stopped}
+	})))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "jobs", "aa", "bb", ".load.p"), 0o755))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "jobs", "aa", "cc"), 0o755))
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "jobs", "aa", "cc", ".load.p")))
