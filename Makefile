@@ -50,22 +50,39 @@ smoke: setup build ## ten scenarios on one cluster of stock masters and minions,
 	@SALTCLUSTER_SMOKE=1 integration/setup/gotest bin/smoke.log $(GO) test -tags integration -count=1 -timeout 20m -v -run '^TestSmoke$$' ./integration/scenario
 
 .PHONY: test-parts
-test-parts: lint-fast docs-check dashboard-check test-race build
+test-parts: lint-fast
+	@$(MAKE) -j 2 raced unraced docs-check dashboard-check build
 	@integration/setup/scenarios $(GO) $(MAKE) test-fuzz test-build-packages
 
 test-unit: ## unit tests, quicker than under the race detector
 	$(GO) test -count=1 $(PKGS)
 
 # What these test has one goroutine, so there is no race to find, and they compute: the detector makes it five times as much.
-UNRACED := saltclusterd/integration|saltclusterd/integration/scale
+# saltclusterctl starts itself 300 times; what of it has goroutines is in packages of its own. The comparisons with what Salt's
+# own code answers, which have names of their own, ask one question after the other.
+UNRACED := saltclusterd/integration|saltclusterd/integration/scale|saltclusterd/cmd/saltclusterctl
+COMPARES := Test\w*AsStock
+# Those that take longest begin first, so that none is left at the end.
+LONGEST := saltclusterd/(cmd/saltclusterd/daemon|consensus|fsync/(keydir|roots)|sidecar/(edge|jobcache|localmaster|returns))
+
+test-race: ## unit tests under the race detector (lint-fast has vetted them)
+	@$(MAKE) -j 2 raced unraced
+
+.PHONY: raced unraced
+bin/packages: .FORCE
+	@mkdir -p bin && $(GO) list $(PKGS) >bin/packages
+.PHONY: .FORCE
+
+unraced: bin/packages
+	@grep -xE '$(UNRACED)' bin/packages | xargs -r integration/setup/gotest bin/unraced.log $(GO) test -vet=off -count=1
+	@git grep -lE '^func $(COMPARES)\(' -- '*_test.go' | xargs -r dirname | sort -u | sed 's|^|saltclusterd/|' | grep -xFf bin/packages | \
+	 xargs -r integration/setup/gotest bin/compares.log $(GO) test -vet=off -count=1 -run '^$(COMPARES)$$'
 
 # A program with the race detector waits for a second when it ends, a test program and each copy of itself that it starts: for
 # goroutines that have not ended. Ours have (New, Open, Close), and 50 ms are enough to see one that has not.
-test-race: ## unit tests under the race detector (lint-fast has vetted them)
-	@mkdir -p bin && $(GO) list $(PKGS) >bin/packages
-	@grep -xE '$(UNRACED)' bin/packages | xargs -r integration/setup/gotest bin/unraced.log $(GO) test -vet=off -count=1
-	@grep -vxE '$(UNRACED)' bin/packages | CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 \
-	 xargs -r integration/setup/gotest bin/race.log $(GO) test -race -vet=off -count=1 -p 4 -parallel 3
+raced: bin/packages
+	@{ grep -xE '$(LONGEST)' bin/packages; grep -vxE '$(UNRACED)' bin/packages; } | CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 \
+	 xargs -r integration/setup/gotest bin/race.log $(GO) test -race -vet=off -count=1 -p 6 -parallel 4 -skip '^$(COMPARES)$$'
 
 test-fuzz: ## every decoder has a fuzz target; each for a second
 	$(GO) test -count=1 ./integration/fuzzed
