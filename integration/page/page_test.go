@@ -267,7 +267,7 @@ func TestKeyboard(t *testing.T) {
 		}
 		reached = append(reached, at.Name)
 	}
-	if got := strings.Join(reached, "|"); got != "to the content|pause|members|ring|work|jobs|minions|roots|absent" {
+	if got := strings.Join(reached, "|"); got != "skip to the content|pause|members|ring|work|jobs|minions|roots|absent" {
 		t.Errorf("in turn: %s", got)
 	}
 	r.must(r.Eval(r.ctx, `document.querySelector("summary").focus()`, nil))
@@ -357,7 +357,7 @@ func TestWithoutScript(t *testing.T) {
 	r.eventually("the page", `document.readyState === "complete" && !!document.getElementById("roots")`)
 	var text string
 	r.must(r.Eval(r.ctx, `document.body.innerText`, &text))
-	for _, want := range []string{"2 warnings", "start the salt-master", "50.2 %", "waits for 252", "3012 present",
+	for _, want := range []string{"2 warnings", "start the salt-master", "50.2 %", "waiting for 252", "3012 present",
 		"revision 318"} {
 		check.Contains(t, text, want)
 	}

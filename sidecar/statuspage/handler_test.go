@@ -43,12 +43,12 @@ func TestPageSaysWhatThereIs(t *testing.T) {
 	}
 	page := w.Body.String()
 	for _, want := range []string{
-		"production", "as m1 sees it", "saltclusterd 0.9.0, Salt 3008.3, up 2 d 2 h", "2 warnings",
+		"production", "as seen by m1", "saltclusterd 0.9.0, Salt 3008.3, up 2 d 2 h", "2 warnings",
 		"the local salt-master does not serve; the others&#39; do",
 		"start the salt-master: nothing answers at 127.0.0.1:4506",
 		"m3 is drained", "leader", "50.2 %", "draining", "1418", "3 of 3 voters, 2 needed", "42 waiting, ok",
-		"state.apply", "waits for 252", "1 missing", "G@role:web and not web17*", `value="388"`,
-		"<strong>3012</strong> present", "<strong>2</strong> in doubt", "db7.example.com", "38 min ago", "not yet", "11 min",
+		"state.apply", "waiting for 252", "1 missing", "G@role:web and not web17*", `value="388"`,
+		"<strong>3012</strong> present", "<strong>2</strong> uncertain", "db7.example.com", "38 min ago", "not yet", "11 min",
 		"revision 318, 976 files, by m1 4 min ago",
 		"fetching 3 of 12 files, 1 conflict", "2026-03-04 10:30:00 UTC", "publications", "/s at most",
 	} {
@@ -143,8 +143,8 @@ func (l *lonely) Protocols(context.Context) (adminapi.Protocols, error) {
 
 func TestPageOfALonelyNode(t *testing.T) {
 	w := get(t, statuspage.New(statuspage.Config{Source: &lonely{}}), "/status")
-	for _, want := range []string{"this node belongs to no cluster yet", "no cluster", "as m9 sees it",
-		"this node does not serve any", "nothing is counted here"} {
+	for _, want := range []string{"this node belongs to no cluster yet", "no cluster", "as seen by m9",
+		"this node serves no minions", "no metrics"} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%d, without %q", w.Code, want)
 		}

@@ -347,7 +347,7 @@ func (v *view) setJobs(list []adminapi.JobRow, now time.Time) {
 			row.State, row.Tone = "no minions", ""
 		case j.Returned >= j.Minions:
 		case known && now.Sub(at) < jobWaits:
-			row.State, row.Tone = fmt.Sprintf("waits for %d", j.Minions-j.Returned), "warn"
+			row.State, row.Tone = fmt.Sprintf("waiting for %d", j.Minions-j.Returned), "warn"
 			waiting++
 		default:
 			row.State, row.Tone = fmt.Sprintf("%d missing", j.Minions-j.Returned), "fail"
@@ -356,7 +356,7 @@ func (v *view) setJobs(list []adminapi.JobRow, now time.Time) {
 	}
 	v.JobsNote = "no job waits for returns"
 	if waiting > 0 {
-		v.JobsNote = formatPlural(waiting, "job") + " of these at work"
+		v.JobsNote = fmt.Sprintf("%d waiting for returns", waiting)
 	}
 }
 

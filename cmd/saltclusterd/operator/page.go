@@ -21,12 +21,12 @@ var pageMeasures = []struct {
 }{
 	{
 		"saltcluster_fanout_publications_total",
-		statuspage.Measure{Name: "publications", Doc: "of all masters, to the minions of this node"},
+		statuspage.Measure{Name: "publications", Doc: "of all masters to minions of this node"},
 	},
 	{"saltcluster_minion_returns_total", statuspage.Measure{Name: "returns", Doc: "taken by this node"}},
-	{"saltcluster_minion_requests_total", statuspage.Measure{Name: "requests", Doc: "of minions, returns among them"}},
-	{"saltcluster_signin_requests_total", statuspage.Measure{Name: "sign-ins", Doc: "answered or not"}},
-	{"saltcluster_minion_refused_requests_total", statuspage.Measure{Name: "refused", Doc: "requests that broke a rule"}},
+	{"saltcluster_minion_requests_total", statuspage.Measure{Name: "requests", Doc: "of minions, returns included"}},
+	{"saltcluster_signin_requests_total", statuspage.Measure{Name: "sign-ins", Doc: "of minions"}},
+	{"saltcluster_minion_refused_requests_total", statuspage.Measure{Name: "refused", Doc: "requests that violated a rule"}},
 	{"saltcluster_edge_subscribers", statuspage.Measure{Name: "minions", Level: true, Doc: "connected to this node"}},
 }
 

@@ -53,7 +53,7 @@
   pause.addEventListener("click", () => {
     paused = !paused;
     pause.setAttribute("aria-pressed", String(paused));
-    pause.textContent = paused ? "go on" : "pause";
+    pause.textContent = paused ? "resume" : "pause";
     turn();
   });
   document.addEventListener("visibilitychange", turn);

@@ -140,9 +140,9 @@ func (s *Source) Protocols(context.Context) (adminapi.Protocols, error) {
 func Series() *statuspage.Series {
 	values := make([]float64, 4)
 	s := statuspage.NewSeries([]statuspage.Measure{
-		{Name: "publications", Doc: "of all masters, to the minions of this node"},
+		{Name: "publications", Doc: "of all masters to minions of this node"},
 		{Name: "returns", Doc: "taken by this node"},
-		{Name: "sign-ins", Doc: "answered or not"}, {Name: "minions", Level: true, Doc: "connected to this node"},
+		{Name: "sign-ins", Doc: "of minions"}, {Name: "minions", Level: true, Doc: "connected to this node"},
 	}, func() []float64 { return values })
 	for i := range 110 {
 		values[0] += float64(1 + i%17/15*40)
