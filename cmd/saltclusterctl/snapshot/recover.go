@@ -14,8 +14,8 @@ func NewRecoverCommand(e *console.Env) *cli.Command {
 	return console.CompleteCommand(&cli.Command{
 		Name:  "recover",
 		Usage: "when more than half of the voters are lost for good: create a new cluster from this node alone",
-		Description: "Run it on one node, the one with the highest index (see status), while saltclusterd runs there. It keeps the cluster's\n" +
-			"identity and the minion keys, so minions need no change; the AES key, the session seed and the gossip key are replaced. What\n" +
+		Description: "Run it on one node while saltclusterd runs there: the one for which recover --dry-run shows the highest log entry. It keeps\n" +
+			"the cluster's identity and the minion keys, so minions need no change; the AES key, the session seed and the gossip key are replaced. What\n" +
 			"the others decided after the last contact is lost, and they are no longer members: when they come back they stop serving and\n" +
 			"have to join again. Earlier join tokens become invalid.",
 		Flags: []cli.Flag{
