@@ -1,9 +1,12 @@
 package fanout
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -225,6 +228,53 @@ func TestCatchUp_RestartedNode(t *testing.T) {
 		return nil
 	})
 	check.Equal(t, len(f.edge.pubs), 0, "published anew")
+}
+
+// TestStream_StoodStill: what had come from a peer when this process stood still is not taken from its stream, which the
+// peer has given up by then, but sent again with its age.
+func TestStream_StoodStill(t *testing.T) {
+	f := newHubFixture(t)
+	m := f.begin(t, 1, 0)
+	f.cfg.NotLate = func() bool { return true } // it would be given at once
+	var stood atomic.Int64
+	f.cfg.Elapsed = func() time.Duration { return hlc.Elapsed() + time.Duration(stood.Load()) }
+	o := f.withPeer(t)
+	in, out := io.Pipe()
+	defer out.Close()
+	ended := make(chan error, 1)
+	go func() {
+		_, seq := f.in.beginStream("b", "run", func() {})
+		ended <- f.in.takeRecords(t.Context(), "b", "run", o, seq, true, bufio.NewReader(in), httptest.NewRecorder())
+	}()
+	send := func(seq uint64, jid string) {
+		payload, err := appendPublication(nil, job(t, jid, "*"))
+		require.NoError(t, err)
+		_, _ = out.Write(appendRecord(nil, header{kind: kindPublication, seq: seq, clock: f.cfg.Clock.Last()}, payload))
+	}
+	jids := func() (all []string) {
+		f.edge.mu.Lock()
+		defer f.edge.mu.Unlock()
+		for _, p := range f.edge.pubs {
+			all = append(all, f.open(t, p.Body, m).JID)
+		}
+		return all
+	}
+	send(1, "20261128000000000001")
+	patience.WaitFor(t, "the first", func() bool { return len(jids()) == 1 })
+	stood.Store(int64(MaxAge))
+	go send(2, "20261128000000000002")
+	var err error
+	patience.WaitFor(t, "the end of the stream", func() bool {
+		select {
+		case err = <-ended:
+			return true
+		default:
+			return len(jids()) > 1
+		}
+	})
+	if got := jids(); len(got) != 1 || !errors.Is(err, errSilent) {
+		t.Errorf("published %q; the stream ended with %v", got, err)
+	}
 }
 
 // TestLateFromAPeer: what a peer brings late is published as what is given late, when it is known who has started; what

@@ -172,7 +172,8 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// takeRecords reads records and acknowledges them whenever no more are waiting. It returns why the stream ended.
+// takeRecords reads records and acknowledges them whenever no more are waiting. It returns why the stream ended. A peer
+// sends heartbeats all the time; what comes after a silence was sent long ago, and is sent again with its age.
 func (i *inbox) takeRecords(ctx context.Context, id node.ID, run string, o *origin, seq uint64, ages bool,
 	r *bufio.Reader, w http.ResponseWriter) error {
 	flush := http.NewResponseController(w)
@@ -188,6 +189,7 @@ func (i *inbox) takeRecords(ctx context.Context, id node.ID, run string, o *orig
 	if err := ack(); err != nil { // tells the peer where to continue
 		return err
 	}
+	heard := sent
 	epoch, age := uint64(0), time.Duration(0)
 	for refused := false; ; {
 		h, payload, err := readRecord(r)
@@ -195,6 +197,10 @@ func (i *inbox) takeRecords(ctx context.Context, id node.ID, run string, o *orig
 			return err
 		}
 		now := i.beats.now()
+		if now.Sub(heard) > silentAfter { // this process stood still: the peer has given up the stream, and makes a new one
+			return errSilent
+		}
+		heard = now
 		o.heard.Store(i.beats.sinceStart(now))
 		if err := i.clock.Observe(h.clock); err != nil && !refused {
 			refused = true // once per stream: each heartbeat carries it

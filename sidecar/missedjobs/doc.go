@@ -14,5 +14,7 @@
 // another way, such as a restored backup: the time in the job id, the file's modification time and the clock must
 // agree.
 //
+// It also says which publications are overdue: the master made them while this process stood still.
+//
 // Limits: it works only with the master's own local_cache; one scan publishes at most maxJobs jobs.
 package missedjobs

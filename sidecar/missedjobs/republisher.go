@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"saltclusterd/metric"
+	"saltclusterd/sidecar/hlc"
 	"saltclusterd/sidecar/late"
 	"saltclusterd/signal"
 )
@@ -35,6 +36,7 @@ type Config struct {
 	Content    func(plain []byte) uint64 // tells jobs of one id apart: batches publish several
 	Released   func() bool               // another process publishes from now on
 	Now        func() time.Time
+	Elapsed    func() time.Duration // nil: hlc.Elapsed
 	Logger     *slog.Logger
 	// Registerer may be nil.
 	Registerer prometheus.Registerer
@@ -45,6 +47,7 @@ type Republisher struct {
 	cfg       Config
 	connected chan struct{}
 	published prometheus.Counter
+	stood     *standstill
 
 	mu    sync.Mutex
 	given map[givenJob]time.Time // republished jobs
@@ -61,8 +64,12 @@ type givenJob struct {
 
 // New returns a Republisher. Before Open it only records the jobs it sees.
 func New(cfg Config) *Republisher {
+	if cfg.Elapsed == nil {
+		cfg.Elapsed = hlc.Elapsed
+	}
 	return &Republisher{
-		cfg: cfg, connected: make(chan struct{}, 1), given: map[givenJob]time.Time{},
+		stood: &standstill{now: cfg.Now, elapsed: cfg.Elapsed, least: cfg.JobTimeout, ran: cfg.Elapsed()},
+		cfg:   cfg, connected: make(chan struct{}, 1), given: map[givenJob]time.Time{},
 		published: metric.NewSet(cfg.Registerer, "master").NewCounter("republished_jobs_total",
 			"Jobs that the local salt-master published while saltclusterd was not connected to it and that saltclusterd published later."),
 	}
@@ -117,10 +124,14 @@ func (r *Republisher) runScans(ctx context.Context) {
 	scan := time.NewTimer(scanDelay)
 	scan.Stop()
 	defer scan.Stop()
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-tick.C:
+			r.stood.look()
 		case <-r.connected:
 			scan.Reset(scanDelay)
 		case <-scan.C:

@@ -137,13 +137,19 @@ func readJob(root *os.Root, dir string, since, until time.Time, room int) (j job
 	return j, ok && wasMadeAt(j.jid, j.at)
 }
 
-// wasMadeAt reports whether the time in a job id, which is in UTC whatever the master's time zone and its utc_jid
-// (salt/utils/jid.py), matches the time of its file.
+// wasMadeAt reports whether the time in a job id matches the time of its file.
 func wasMadeAt(jid string, at time.Time) bool {
+	made, ok := parseID(jid)
+	return ok && at.Sub(made).Abs() <= maxIDSkew
+}
+
+// parseID returns the time in a job id, which is in UTC whatever the master's time zone and its utc_jid
+// (salt/utils/jid.py).
+func parseID(jid string) (made time.Time, ok bool) {
 	const layout = "20060102150405"
 	if len(jid) < len(layout)+6 {
-		return false
+		return made, false
 	}
 	made, err := time.Parse(layout, jid[:len(layout)])
-	return err == nil && at.Sub(made).Abs() <= maxIDSkew
+	return made, err == nil
 }

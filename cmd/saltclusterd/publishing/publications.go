@@ -59,7 +59,7 @@ func New(c Config) *Publications {
 		Now:        time.Now, Logger: c.Logger, Registerer: c.Registerer,
 	})
 	p.Publisher = NewPublisher(PublisherConfig{
-		Republished: p.Missed.Republished, Notify: c.Notify, Hub: c.Hub, Logger: c.Logger,
+		Republished: p.Missed.Republished, Overdue: p.Missed.Overdue, Notify: c.Notify, Hub: c.Hub, Logger: c.Logger,
 	})
 	p.Known = NewKnownJobs(KnownConfig{
 		Self: c.Self, Master: c.Master, View: c.View, Table: p.Table, Since: time.Now(), Seen: p.Missed.Seen,

@@ -14,6 +14,7 @@ import (
 // PublisherConfig is what a Publisher needs.
 type PublisherConfig struct {
 	Republished func(jid string, plain []byte) bool // it was published from the job cache already
+	Overdue     func(jid string) bool               // its command line gave up while this process stood still
 	Notify      []func(saltwire.PubPeek, []byte)    // called with each job of the local master, before it leaves
 	Hub         func() Sender
 	Logger      *slog.Logger
@@ -31,7 +32,8 @@ type Publisher struct{ c PublisherConfig }
 // NewPublisher returns a Publisher.
 func NewPublisher(c PublisherConfig) *Publisher { return &Publisher{c: c} }
 
-// Publish passes on a publication that the local master sent, unless that was done when it was long overdue.
+// Publish passes on a publication that the local master sent, unless that was done when it was long overdue, or its
+// command line has given up: a job must not run long after it was typed, and its operator may have repeated it.
 func (p *Publisher) Publish(pub fanout.Publication) error {
 	peek, err := p.c.Hub().PeekLocal(pub.Plain)
 	if err != nil {
@@ -39,6 +41,11 @@ func (p *Publisher) Publish(pub fanout.Publication) error {
 	}
 	if p.c.Republished(peek.JID, pub.Plain) {
 		p.c.Logger.Info("publication arrived long after the salt-master saved it; it had already been published from the job cache",
+			"jid", peek.JID)
+		return nil
+	}
+	if p.c.Overdue(peek.JID) {
+		p.c.Logger.Warn("job of the salt-master not published: its command line gave up while saltclusterd stood still",
 			"jid", peek.JID)
 		return nil
 	}

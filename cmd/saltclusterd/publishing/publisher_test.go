@@ -33,6 +33,7 @@ func TestPublisher_Publish(t *testing.T) {
 	hub := &counting{}
 	p := NewPublisher(PublisherConfig{
 		Republished: func(jid string, _ []byte) bool { return jid == "late" },
+		Overdue:     func(jid string) bool { return jid == "overdue" },
 		Notify: []func(saltwire.PubPeek, []byte){func(peek saltwire.PubPeek, _ []byte) {
 			notified = append(notified, peek.JID)
 		}},
@@ -45,6 +46,7 @@ func TestPublisher_Publish(t *testing.T) {
 		{fanout.Publication{Plain: job("one")}, 1},
 		{fanout.Publication{Plain: job("one"), TopicOnly: true}, 2},
 		{fanout.Publication{Plain: job("late")}, 2},
+		{fanout.Publication{Plain: job("overdue")}, 2},
 		{fanout.Publication{Plain: job("")}, 3},
 	} {
 		if err := p.Publish(c.pub); err != nil || hub.sent != c.sent {
