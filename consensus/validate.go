@@ -60,7 +60,7 @@ func validateRPC(cmd any, from node.ID, s position) error {
 	return fmt.Errorf("%w: %T", errInvalidMessage, cmd)
 }
 
-// validateHeader: whoever sends a message sends it in his own name.
+// validateHeader refuses a message that is sent in the name of another member.
 func validateHeader(cmd any, from node.ID) error {
 	w, ok := cmd.(raft.WithRPCHeader)
 	if !ok {

@@ -112,7 +112,7 @@ func compareKey(path, cluster string, other Finding) []Finding {
 	return []Finding{other}
 }
 
-// newCertificate: the roster knows a node by its certificate, so another one means to join anew.
+// newCertificate: the roster knows a node by its certificate, so with another one the node has to join again.
 const newCertificate = "restore state_dir from a backup; or remove this node (saltclusterctl remove on another node), empty state_dir here, and join again"
 
 // Certificate says whether the node's own certificate can be used; its dates mean nothing.

@@ -39,7 +39,7 @@ func (s *Stores) Handle(mux *peerrpc.Mux) {
 	}
 }
 
-// whenCaughtUp answers members "starting" until this node has a part, lest they send what it is fetching.
+// whenCaughtUp answers members "starting" until this node has a part, so that they do not send what it is fetching.
 func (s *Stores) whenCaughtUp(part string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.held[part].isOpen() || !s.answering.Load() {

@@ -4,7 +4,7 @@
 // the parts, sends their state with the connections, and then "go". Afterwards it passes on the answers to requests
 // in flight and closes what only one process can have open. A NewSide is the counterpart in the new process. Sockets
 // are the listening sockets and the lock of state_dir, which both processes have. A program that cannot take over is
-// started anew, after Rehearse has tried whether it could listen on its addresses.
+// started again, after Rehearse has tried whether it could listen on its addresses.
 //
 // In: the parts that can be frozen, exported and imported (the ports for minions, the subscription to the local
 // master, the hub); functions by which the daemon opens and closes the rest. Out: the same parts in another process,

@@ -6,7 +6,7 @@
 {%- set members = (salt['cmd.run_stdout']('saltclusterctl members --out json', python_shell=False) | load_json).members %}
 {%- set token = '' %}
 {%- if not opts.test and not map.secret and id not in members | map(attribute='id') | list %}
-{%-   set made = salt['cmd.run_stdout']('saltclusterctl token create --out json --valid 10m --note formula --node ' ~ id,
+{%-   set made = salt['cmd.run_stdout']('saltclusterctl token create --out json --for 10m --note formula --node ' ~ id,
         python_shell=False, output_loglevel='quiet') | load_json %}
 {%-   set token = made.text %}
 {%- endif %}
